@@ -1,0 +1,141 @@
+#pragma once
+// A vector whose first N elements need no allocation. For shapes, operand lists and the like.
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+
+namespace treadle {
+
+template <class T, size_t N>
+class InlineVector {
+ public:
+  using value_type = T;
+  using iterator = T*;
+  using const_iterator = const T*;
+
+  InlineVector() = default;
+  explicit InlineVector(size_t count, const T& value = T()) { resize(count, value); }
+  InlineVector(std::initializer_list<T> values) { assign(values.begin(), values.end()); }
+  template <class It>
+  InlineVector(It first, It last) {
+    assign(first, last);
+  }
+  explicit InlineVector(std::span<const T> values) { assign(values.begin(), values.end()); }
+  InlineVector(const InlineVector& other) { assign(other.begin(), other.end()); }
+  InlineVector(InlineVector&& other) noexcept { take(std::move(other)); }
+  InlineVector& operator=(const InlineVector& other) {
+    if (this != &other) assign(other.begin(), other.end());
+    return *this;
+  }
+  InlineVector& operator=(InlineVector&& other) noexcept {
+    if (this != &other) {
+      destroy();
+      take(std::move(other));
+    }
+    return *this;
+  }
+  ~InlineVector() { destroy(); }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+  T& operator[](size_t i) { return data_[i]; }
+  const T& operator[](size_t i) const { return data_[i]; }
+  T& front() { return data_[0]; }
+  const T& front() const { return data_[0]; }
+  T& back() { return data_[size_ - 1]; }
+  const T& back() const { return data_[size_ - 1]; }
+  operator std::span<const T>() const { return {data_, size_}; }
+  std::span<const T> span() const { return {data_, size_}; }
+
+  template <class It>
+  void assign(It first, It last) {
+    clear();
+    for (; first != last; ++first) push_back(*first);
+  }
+  void clear() {
+    std::destroy_n(data_, size_);
+    size_ = 0;
+  }
+  void reserve(size_t capacity) {
+    if (capacity > capacity_) grow(capacity);
+  }
+  void push_back(const T& value) { emplace_back(value); }
+  void push_back(T&& value) { emplace_back(std::move(value)); }
+  template <class... Args>
+  T& emplace_back(Args&&... args) {
+    if (size_ == capacity_) {
+      T value(std::forward<Args>(args)...);  // may refer to an element of ours
+      grow(capacity_ * 2);
+      return *new (data_ + size_++) T(std::move(value));
+    }
+    return *new (data_ + size_++) T(std::forward<Args>(args)...);
+  }
+  void pop_back() { data_[--size_].~T(); }
+  void resize(size_t count, const T& value = T()) {
+    reserve(count);
+    while (size_ > count) pop_back();
+    while (size_ < count) new (data_ + size_++) T(value);
+  }
+  void insert(size_t position, const T& value) {
+    push_back(value);
+    std::rotate(data_ + position, data_ + size_ - 1, data_ + size_);
+  }
+  void erase(size_t position) {
+    std::move(data_ + position + 1, data_ + size_, data_ + position);
+    pop_back();
+  }
+
+  friend bool operator==(const InlineVector& a, const InlineVector& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+ private:
+  T* inline_data() { return std::launder(reinterpret_cast<T*>(storage_)); }
+  bool is_inline() const { return static_cast<const void*>(data_) == static_cast<const void*>(storage_); }
+  void grow(size_t capacity) {
+    T* bigger = static_cast<T*>(::operator new(capacity * sizeof(T), std::align_val_t(alignof(T))));
+    std::uninitialized_move_n(data_, size_, bigger);
+    std::destroy_n(data_, size_);
+    release_storage();
+    data_ = bigger;
+    capacity_ = capacity;
+  }
+  void release_storage() {
+    if (!is_inline()) ::operator delete(data_, std::align_val_t(alignof(T)));
+  }
+  void destroy() {
+    clear();
+    release_storage();
+    data_ = inline_data();
+    capacity_ = N;
+  }
+  void take(InlineVector&& other) {
+    if (other.is_inline()) {
+      std::uninitialized_move_n(other.data_, other.size_, data_);
+      size_ = other.size_;
+      other.clear();
+    } else {
+      data_ = std::exchange(other.data_, other.inline_data());
+      size_ = std::exchange(other.size_, 0);
+      capacity_ = std::exchange(other.capacity_, N);
+    }
+  }
+
+  alignas(T) std::byte storage_[N * sizeof(T)];
+  T* data_ = inline_data();
+  size_t size_ = 0;
+  size_t capacity_ = N;
+};
+
+}  // namespace treadle

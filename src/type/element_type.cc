@@ -1,0 +1,57 @@
+#include "type/element_type.h"
+
+#include <array>
+#include <string>
+
+namespace treadle {
+
+namespace {
+
+constexpr std::array<ElementTypeInfo, kElementTypeCount> make_table() {
+  std::array<ElementTypeInfo, kElementTypeCount> table{};
+  table[0] = {"undefined", 0, 0, TypeClass::kFloat, ComputeType::kNone};
+#define X(enumerator, number, text, bits, bytes, type_class, compute) \
+  table[number] = {text, bits, bytes, TypeClass::type_class, ComputeType::compute};
+  TREADLE_ELEMENT_TYPES(X)
+#undef X
+  return table;
+}
+
+constexpr auto kTable = make_table();
+
+}  // namespace
+
+const ElementTypeInfo& info(ElementType type) {
+  return kTable[static_cast<size_t>(type)];
+}
+
+ElementType element_type_from_name(std::string_view name) {
+  for (int i = 1; i < kElementTypeCount; ++i) {
+    if (kTable[i].name == name) return static_cast<ElementType>(i);
+  }
+  return ElementType::kUndefined;
+}
+
+ElementType element_type_from_number(int64_t number) {
+  return number > 0 && number < kElementTypeCount ? static_cast<ElementType>(number) : ElementType::kUndefined;
+}
+
+size_t byte_width(ComputeType type) {
+  switch (type) {
+    case ComputeType::kF32:
+    case ComputeType::kI32:
+    case ComputeType::kU32:
+      return 4;
+    case ComputeType::kF64:
+    case ComputeType::kI64:
+    case ComputeType::kU64:
+      return 8;
+    case ComputeType::kBool:
+      return 1;
+    case ComputeType::kNone:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace treadle
