@@ -1,0 +1,48 @@
+# src/kernels/isa/*.cc, compiled once per instruction set. The sources put themselves into the inner namespace
+# TREADLE_ISA_NAMESPACE; src/kernels/ picks one at run time.
+#
+# An inline function of a header (std::min, a vector's growth) that is compiled with AVX-512 must never be the copy that
+# the linker keeps for everyone. So the objects of an instruction set are joined into one, in which only the symbols of its
+# own namespace stay global. Sanitizers want their own symbols seen; such builds skip the joining, as does every linker
+# without the options for it.
+
+set(TREADLE_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
+set(TREADLE_ISA_FLAGS_avx512 ${TREADLE_ISA_FLAGS_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl)
+
+find_program(BFD_LINKER NAMES ld.bfd)
+find_program(OBJCOPY NAMES objcopy)
+
+function(treadle_add_isa_kernels core)
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/kernels/isa/*.cc")
+  if(NOT sources)
+    return()
+  endif()
+  set(isas baseline)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+    list(APPEND isas avx2 avx512)
+    target_compile_definitions(${core} PUBLIC TREADLE_HAS_X86_KERNELS=1)
+  endif()
+  foreach(isa IN LISTS isas)
+    set(kernels treadle_kernels_${isa})
+    add_library(${kernels} OBJECT ${sources})
+    target_compile_definitions(${kernels} PRIVATE TREADLE_ISA_NAMESPACE=${isa})
+    target_compile_options(${kernels} PRIVATE $<$<CONFIG:Release>:-O3> ${TREADLE_ISA_FLAGS_${isa}})
+    target_include_directories(${kernels} PRIVATE "${CMAKE_SOURCE_DIR}/src")
+    target_link_libraries(${kernels} PRIVATE treadle_options treadle_fmt)
+    if(isa STREQUAL "baseline" OR TREADLE_SANITIZE OR NOT BFD_LINKER OR NOT OBJCOPY)
+      target_sources(${core} PRIVATE $<TARGET_OBJECTS:${kernels}>)
+      continue()
+    endif()
+    target_compile_options(${kernels} PRIVATE $<$<CXX_COMPILER_ID:Clang>:-fno-addrsig>)
+    string(LENGTH ${isa} length)
+    set(joined "${CMAKE_BINARY_DIR}/${kernels}.o")
+    add_custom_command(OUTPUT "${joined}"
+      COMMAND "${BFD_LINKER}" -r --force-group-allocation -o "${joined}" $<TARGET_OBJECTS:${kernels}>
+      COMMAND "${OBJCOPY}" --wildcard --keep-global-symbol "*${length}${isa}*" "${joined}"
+      DEPENDS ${kernels} $<TARGET_OBJECTS:${kernels}>
+      COMMENT "Joining the ${isa} kernels"
+      COMMAND_EXPAND_LISTS VERBATIM)
+    set_source_files_properties("${joined}" PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+    target_sources(${core} PRIVATE "${joined}")
+  endforeach()
+endfunction()

@@ -1,0 +1,19 @@
+# tests/**/*_test.cc -> one GoogleTest binary.
+
+find_package(GTest REQUIRED)
+enable_testing()
+
+file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/*_test.cc")
+file(GLOB_RECURSE test_support CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/support/*.cc")
+list(REMOVE_ITEM test_support ${test_sources})
+if(test_sources)
+  add_executable(treadle_tests ${test_sources} ${test_support})
+  set_target_properties(treadle_tests PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${TREADLE_BIN_DIR}")
+  target_include_directories(treadle_tests PRIVATE "${CMAKE_SOURCE_DIR}" "${CMAKE_SOURCE_DIR}/tests")
+  target_compile_definitions(treadle_tests PRIVATE TREADLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  if(TARGET treadle_api)
+    target_link_libraries(treadle_tests PRIVATE treadle_api)
+  endif()
+  target_link_libraries(treadle_tests PRIVATE treadle_core GTest::gmock GTest::gtest GTest::gtest_main)
+  add_test(NAME treadle_tests COMMAND treadle_tests)
+endif()
