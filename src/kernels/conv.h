@@ -1,0 +1,108 @@
+#pragma once
+// Convolution over 1 to kMaxSpatialAxes spatial axes, NC<spatial> in and out, all sizes known at prepare.
+// Weights are packed once where they are constant; a run allocates nothing.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/gemm.h"
+
+namespace treadle::kernels {
+
+inline constexpr int kMaxSpatialAxes = 6;
+using Spatial = std::array<int64_t, kMaxSpatialAxes>;  // entries from `axes` on are ignored
+
+// Conv: weights [out_channels, in_channels / groups, kernel...]. ConvTranspose: [in_channels, out_channels / groups,
+// kernel...]. Pads may be negative (they crop). The caller has resolved auto_pad and output sizes.
+struct ConvShape {
+  int axes = 2;
+  int64_t batch = 1, in_channels = 1, out_channels = 1, groups = 1;
+  Spatial input{}, output{}, kernel{};
+  Spatial stride{1, 1, 1, 1, 1, 1}, dilation{1, 1, 1, 1, 1, 1};
+  Spatial pad_begin{};
+  bool transposed = false;
+};
+
+// Applied to every output element after the bias, in f32: Relu is (0, inf).
+struct Clamp {
+  float low, high;
+};
+
+struct ConvPlan;
+struct ConvOperands {
+  const void* x;
+  const void* packed_weights;
+  const void* bias;  // [out_channels] or null
+  void* y;
+  void* scratch;  // plan.scratch_bytes, one per thread
+};
+using ConvRun = void (*)(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end);
+using ConvPack = void (*)(const ConvPlan& plan, const void* weights, void* packed);
+
+struct ConvPlan {
+  ConvShape shape;
+  ComputeType type = ComputeType::kF32;  // kF32 or kF64
+  Clamp clamp{-__builtin_inff(), __builtin_inff()};
+  int64_t units = 0;  // independent parts of the work, for run_conv_range; results do not depend on the split
+  size_t scratch_bytes = 0;
+  size_t packed_weight_bytes = 0;
+  ConvRun run = nullptr;
+  ConvPack pack = nullptr;
+  int32_t method = 0;  // private to the kernels, as is what follows
+  std::array<int64_t, 16> detail{};
+};
+
+ConvPlan prepare_conv(ComputeType type, const ConvShape& shape);
+
+// Weights that are no constant are packed by the caller in every run, into scratch of its own.
+inline void pack_conv_weights(const ConvPlan& plan, const void* weights, void* packed) {
+  plan.pack(plan, weights, packed);
+}
+inline void run_conv(const ConvPlan& plan, const void* x, const void* packed_weights, const void* bias, void* y,
+                     void* scratch) {
+  plan.run(plan, {x, packed_weights, bias, y, scratch}, 0, plan.units);
+}
+inline void run_conv_range(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
+  plan.run(plan, operands, begin, end);
+}
+
+// 8-bit convolution: sums of (x - x_zero)(w - w_zero), exact; padding contributes nothing. Not transposed.
+struct QConvShape {
+  ConvShape conv;
+  bool x_signed = false, w_signed = false;
+  bool w_zero_per_channel = false;  // one per output channel, else one for all
+};
+// out_channels take the place of columns in QGemmEpilogue: bias, scales and zero points of weights are per output
+// channel.
+struct QConvOperands {
+  const void* x;
+  const void* packed_weights;
+  const void* x_zero;  // one; null means 0
+  const void* w_zero;  // one or out_channels; null means 0
+  void* y;             // i32, float, u8 or i8 by the epilogue
+  void* scratch;
+};
+struct QConvPlan;
+struct QGemmEpilogue;
+using QConvRun = void (*)(const QConvPlan& plan, const QConvOperands& operands, const QGemmEpilogue& epilogue,
+                          int64_t begin, int64_t end);
+using QConvPack = void (*)(const QConvPlan& plan, const void* weights, void* packed);
+struct QConvPlan {
+  QConvShape shape;
+  int64_t units = 0;
+  size_t scratch_bytes = 0;
+  size_t packed_weight_bytes = 0;
+  QConvRun run = nullptr;
+  QConvPack pack = nullptr;
+  std::array<int64_t, 16> detail{};
+};
+QConvPlan prepare_qconv(const QConvShape& shape);
+inline void pack_qconv_weights(const QConvPlan& plan, const void* weights, void* packed) {
+  plan.pack(plan, weights, packed);
+}
+inline void run_qconv(const QConvPlan& plan, const QConvOperands& operands, const QGemmEpilogue& epilogue) {
+  plan.run(plan, operands, epilogue, 0, plan.units);
+}
+
+}  // namespace treadle::kernels

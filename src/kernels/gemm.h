@@ -1,0 +1,86 @@
+#pragma once
+// Matrix products on raw pointers: C[m,n] = alpha * A[m,k] B[k,n] + beta * bias.
+//
+// What depends on sizes is decided once, in prepare_gemm; a run allocates nothing, takes no lock and cannot fail.
+//
+//   GemmPlan plan = prepare_gemm(ComputeType::kF32, shape);
+//   pack_b(plan, weights, packed);                     // once, where B is constant (shape.b_packed)
+//   run_gemm(plan, a, packed, bias, c, scratch);       // as often as wanted, from any thread
+//
+// Order of sums. Every element of C is one chain over k, acc = a[i,k] * b[k,j] + acc from k = 0 on (fused where the
+// instruction set fuses), or, where n <= kGemmDotColumns, a fixed number of partial sums that depends on k alone. So on
+// one instruction set the result for a row does not depend on m, on how rows and columns are split into ranges, on
+// strides, nor on whether B is packed: a GEMM over all time steps equals its GEMV per step bit for bit.
+//
+// Element types: f32 and f64; i32, u32, i64, u64 wrap. Half-precision operands are converted to f32 by the caller.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "type/element_type.h"
+
+namespace treadle::kernels {
+
+// Strides count elements and may be zero or negative, so that transposed, broadcast and reversed operands need no copy.
+struct GemmShape {
+  int64_t m = 0, n = 0, k = 0;
+  int64_t a_row = 0, a_col = 1;  // A[i,p] is a[i * a_row + p * a_col]
+  int64_t b_row = 0, b_col = 1;  // B[p,j] is b[p * b_row + j * b_col], as run_gemm or pack_b is given it
+  int64_t c_row = 0;             // C[i,j] is c[i * c_row + j]; C overlaps no operand except bias in place
+  int64_t bias_row = 0,
+          bias_col = 1;        // bias[i * bias_row + j * bias_col]: row vector (0, 1), column (1, 0), scalar (0, 0)
+  double alpha = 1, beta = 1;  // beta scales bias; converted to the element type
+  bool b_packed = false;       // run_gemm is given what pack_b wrote, not B itself
+};
+
+inline constexpr int64_t kGemmDotColumns = 2;
+inline constexpr size_t kKernelAlignment = 64;  // of packed operands and of scratch; other pointers need none
+
+struct GemmPlan;
+// Rows [row_begin, row_end), columns [column_begin, column_end) of C.
+struct GemmRange {
+  int64_t row_begin, row_end, column_begin, column_end;
+};
+struct GemmOperands {
+  const void* a;
+  const void* b;     // B, or packed B
+  const void* bias;  // may be null: none
+  void* c;
+  void* scratch;  // plan.scratch_bytes, one per thread
+};
+using GemmRun = void (*)(const GemmPlan& plan, const GemmOperands& operands, const GemmRange& range);
+using GemmPack = void (*)(const GemmPlan& plan, const void* b, void* packed);
+
+// Plain data: copied freely, owns nothing.
+struct GemmPlan {
+  GemmShape shape;
+  ComputeType type = ComputeType::kF32;
+  int32_t column_step = 1;  // splitting columns at multiples of this loses no speed
+  size_t scratch_bytes = 0;
+  size_t packed_b_bytes = 0;
+  GemmRun run = nullptr;
+  GemmPack pack = nullptr;
+};
+
+// `type` is one of kF32, kF64, kI32, kU32, kI64, kU64. m is only a hint: a plan runs any number of rows
+// (run_gemm_rows).
+GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape);
+
+// B with the strides of the shape -> panels, plan.packed_b_bytes of them. The layout is private to the instruction set.
+inline void pack_b(const GemmPlan& plan, const void* b, void* packed) {
+  plan.pack(plan, b, packed);
+}
+
+inline void run_gemm_range(const GemmPlan& plan, const GemmOperands& operands, const GemmRange& range) {
+  plan.run(plan, operands, range);
+}
+// The first `rows` rows, whatever shape.m says.
+inline void run_gemm_rows(const GemmPlan& plan, int64_t rows, const void* a, const void* b, const void* bias, void* c,
+                          void* scratch) {
+  plan.run(plan, {a, b, bias, c, scratch}, {0, rows, 0, plan.shape.n});
+}
+inline void run_gemm(const GemmPlan& plan, const void* a, const void* b, const void* bias, void* c, void* scratch) {
+  run_gemm_rows(plan, plan.shape.m, a, b, bias, c, scratch);
+}
+
+}  // namespace treadle::kernels
