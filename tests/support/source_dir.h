@@ -1,0 +1,10 @@
+#pragma once
+// Where the project's files are, for tests that read cases from the source tree.
+
+#include <string_view>
+
+namespace treadle {
+
+std::string_view source_dir();  // absolute, without a slash at the end
+
+}  // namespace treadle
