@@ -1,0 +1,78 @@
+#pragma once
+// Moving elements by their width in bytes (1, 2, 4, 8 or 16), whatever they mean. Strings are moved by their owners.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+#include "kernels/error.h"
+
+namespace treadle::kernels {
+
+// Dimensions that are left after neighbouring ones that both sides walk alike were merged.
+inline constexpr int kMaxMoveDims = 16;
+
+// A copy between two strided layouts: transposes, slices (negative steps too), broadcasting (input stride 0), tiling
+// (dimensions [r0, d0, r1, d1, ...] with input strides 0 on the repeats), concatenation into a part of an output.
+// Plain data.
+struct CopyPlan {
+  using Run = void (*)(const CopyPlan& plan, const void* input, void* output);
+
+  Run run = nullptr;
+  size_t bytes = 0;   // of a run that is contiguous on both sides
+  uint8_t width = 0;  // of an element
+  uint8_t rank = 0;   // loops around the innermost run or transposition
+  int64_t dims[kMaxMoveDims] = {};
+  int64_t in_strides[kMaxMoveDims] = {};  // in bytes
+  int64_t out_strides[kMaxMoveDims] = {};
+
+  // `input` and `output` point at the element of index 0 in every dimension. They must not overlap.
+  void operator()(const void* input, void* output) const { run(*this, input, output); }
+};
+
+// Strides in elements. Fails on more than kMaxMoveDims dimensions that cannot be merged.
+Status prepare_copy(CopyPlan* plan, size_t width, std::span<const int64_t> dims, std::span<const int64_t> in_strides,
+                    std::span<const int64_t> out_strides);
+
+// Contiguous output of shape dims[permutation[i]].
+Status prepare_transpose(CopyPlan* plan, size_t width, std::span<const int64_t> dims,
+                         std::span<const int64_t> permutation);
+
+// count elements of `width` bytes.
+void fill(size_t width, const void* value, void* out, size_t count);
+
+// `count` blocks of `bytes`, strides in bytes: the inner loop of Concat and Split.
+void copy_blocks(const void* in, int64_t in_stride, void* out, int64_t out_stride, size_t bytes, size_t count);
+
+// out[o, i, :] = data[o, indices[i], :] for data [outer, n, bytes] and `count` indices, negative ones counted from the
+// end. kIndexOutOfRange leaves the position of the index in *position (may be null) and `out` partly written.
+uint32_t gather(const void* data, size_t outer, int64_t n, size_t bytes, const int32_t* indices, size_t count,
+                void* out, size_t* position);
+uint32_t gather(const void* data, size_t outer, int64_t n, size_t bytes, const int64_t* indices, size_t count,
+                void* out, size_t* position);
+
+enum class PadMode : uint8_t { kConstant, kReflect, kEdge, kWrap };
+
+// Padding of a contiguous tensor. Negative pads crop. Plain data.
+struct PadPlan {
+  PadMode mode{};
+  uint8_t width = 0;
+  uint8_t rank = 0;
+  size_t outputs = 0;                  // elements of the result
+  int64_t in_dims[kMaxMoveDims] = {};  // after merging dimensions without pads; the innermost may count bytes
+  int64_t out_dims[kMaxMoveDims] = {};
+  int64_t begin[kMaxMoveDims] = {};       // elements before, negative when cropped
+  int64_t in_strides[kMaxMoveDims] = {};  // in bytes
+  int64_t out_strides[kMaxMoveDims] = {};
+
+  // value: one element; read by kConstant only.
+  void operator()(const void* input, const void* value, void* output) const;
+};
+
+// Fails when a result dimension would be negative, when kReflect, kEdge or kWrap pad an axis that has no elements, or
+// on too many dimensions. Reflections and wraps may go round more than once.
+Status prepare_pad(PadPlan* plan, PadMode mode, size_t width, std::span<const int64_t> dims,
+                   std::span<const int64_t> before, std::span<const int64_t> after);
+
+}  // namespace treadle::kernels

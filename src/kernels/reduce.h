@@ -1,0 +1,80 @@
+#pragma once
+// Reductions over any set of axes, positions of extremes, running sums.
+//
+// Order of a sum: along the reduced elements in row-major order, blocks of kReduceBlock elements (rows, where the
+// innermost dimension is kept) are summed in the compute type, in lanes fixed by the instruction set; block sums are
+// added in order in double (integers: in 64 bits). Nothing depends on threads or on how outputs are split among calls.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+#include "type/element_type.h"
+
+namespace treadle::kernels {
+
+enum class ReduceOp : uint8_t {
+  kSum,
+  kMean,
+  kMax,  // NaN propagates; bool: or
+  kMin,  // bool: and
+  kProd,
+  kL1,
+  kL2,
+  kLogSum,
+  kLogSumExp,
+  kSumSquare,
+};
+
+inline constexpr size_t kReduceBlock = 512;
+inline constexpr int kMaxReduceDims = 8;
+
+struct ReduceTable;
+
+// Plain data. Types: f32, f64, i32, i64, u32, u64 compute types and what is stored for them; bool for kMax and kMin.
+struct ReducePlan {
+  using Run = void (*)(const ReducePlan& plan, const void* input, void* output);
+
+  Run run = nullptr;
+  const ReduceTable* table = nullptr;
+  ReduceOp op{};
+  ElementType type{};
+  ComputeType compute{};
+  uint8_t kept_rank = 0;
+  uint8_t reduced_rank = 0;
+  bool columns = false;  // the innermost dimension is kept
+  size_t count = 1;      // elements reduced into one
+  size_t outputs = 1;
+  size_t inner = 1;  // the innermost dimension
+  int64_t kept_dims[kMaxReduceDims] = {};
+  int64_t kept_strides[kMaxReduceDims] = {};  // in bytes of the input
+  int64_t reduced_dims[kMaxReduceDims] = {};
+  int64_t reduced_strides[kMaxReduceDims] = {};
+
+  // The input is contiguous; the output contiguous, in the order of the kept axes. Of no elements: Sum 0, Prod 1,
+  // Max -inf (or the lowest integer, false), Min the opposite, Mean NaN (integers 0), logarithms -inf.
+  void operator()(const void* input, void* output) const { run(*this, input, output); }
+};
+
+// reduced[d]: whether dimension d is reduced. With none, each element is reduced by itself.
+Status prepare_reduce(ReducePlan* plan, ReduceOp op, ElementType type, std::span<const int64_t> dims,
+                      std::span<const bool> reduced);
+bool has_reduce(ReduceOp op, ElementType type);
+
+// Positions along the middle axis of [outer, n, inner]; out is int64 [outer, inner]; n >= 1. Of equal elements the
+// first, or the last on request. A NaN counts as the extreme.
+void arg_max(ElementType type, const void* input, int64_t* out, size_t outer, size_t n, size_t inner, bool select_last);
+void arg_min(ElementType type, const void* input, int64_t* out, size_t outer, size_t n, size_t inner, bool select_last);
+
+// Running sums along the middle axis of [outer, n, inner], in order, in the compute type.
+struct CumSumOptions {
+  bool exclusive = false;
+  bool reverse = false;
+};
+void cum_sum(ElementType type, const void* input, void* out, size_t outer, size_t n, size_t inner,
+             const CumSumOptions& options);
+void cum_prod(ElementType type, const void* input, void* out, size_t outer, size_t n, size_t inner,
+              const CumSumOptions& options);
+
+}  // namespace treadle::kernels
