@@ -1,0 +1,36 @@
+#include "base/buffer.h"
+
+#include <cstdlib>
+#include <new>
+
+namespace treadle {
+
+BufferRef BufferRef::allocate(size_t bytes) {
+  const size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  if (rounded < bytes) return {};
+  void* data = std::aligned_alloc(kBufferAlignment, rounded ? rounded : kBufferAlignment);
+  if (!data) return {};
+  return BufferRef(new Buffer(static_cast<std::byte*>(data), bytes, true, std::free, data));
+}
+
+BufferRef BufferRef::allocate_strings(size_t count) {
+  auto* strings = new (std::nothrow) std::string[count ? count : 1];
+  if (!strings) return {};
+  return BufferRef(new Buffer(
+      reinterpret_cast<std::byte*>(strings), count * sizeof(std::string), true,
+      [](void* context) { delete[] static_cast<std::string*>(context); }, strings));
+}
+
+BufferRef BufferRef::wrap(void* data, size_t bytes, bool writable, Buffer::Release release, void* context) {
+  return BufferRef(new Buffer(static_cast<std::byte*>(data), bytes, writable, release, context));
+}
+
+BufferRef BufferRef::view(BufferRef owner, size_t offset, size_t bytes) {
+  std::byte* data = owner->data() + offset;
+  const bool writable = owner->writable();
+  auto* kept = new BufferRef(std::move(owner));
+  return BufferRef(
+      new Buffer(data, bytes, writable, [](void* context) { delete static_cast<BufferRef*>(context); }, kept));
+}
+
+}  // namespace treadle

@@ -1,0 +1,80 @@
+#pragma once
+// Reference-counted memory. A Buffer owns bytes, or keeps their owner (a mapped file, a caller's array) alive.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+namespace treadle {
+
+inline constexpr size_t kBufferAlignment = 64;
+
+class Buffer {
+ public:
+  using Release = void (*)(void* context);
+
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+  // False for views of memory that must not change (mapped weights, a caller's read-only array).
+  bool writable() const { return writable_; }
+  bool unique() const { return references_.load(std::memory_order_acquire) == 1; }
+
+ private:
+  friend class BufferRef;
+  Buffer(std::byte* data, size_t size, bool writable, Release release, void* context)
+      : data_(data), size_(size), writable_(writable), release_(release), context_(context) {}
+  ~Buffer() {
+    if (release_) release_(context_);
+  }
+
+  std::byte* data_;
+  size_t size_;
+  bool writable_;
+  Release release_;
+  void* context_;
+  std::atomic<uint32_t> references_{1};
+};
+
+class BufferRef {
+ public:
+  BufferRef() = default;
+  BufferRef(const BufferRef& other) : buffer_(other.buffer_) { retain(); }
+  BufferRef(BufferRef&& other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)) {}
+  BufferRef& operator=(BufferRef other) noexcept {
+    std::swap(buffer_, other.buffer_);
+    return *this;
+  }
+  ~BufferRef() { release(); }
+
+  // 64-byte aligned, uninitialised. Null when the memory cannot be had.
+  static BufferRef allocate(size_t bytes);
+  // `count` empty std::string objects.
+  static BufferRef allocate_strings(size_t count);
+  // Memory of somebody else; `release(context)` runs when the last reference goes (may be null: it outlives us).
+  static BufferRef wrap(void* data, size_t bytes, bool writable, Buffer::Release release, void* context);
+  // A view of a part of `owner`, which it keeps alive.
+  static BufferRef view(BufferRef owner, size_t offset, size_t bytes);
+
+  explicit operator bool() const { return buffer_ != nullptr; }
+  Buffer* operator->() const { return buffer_; }
+  Buffer* get() const { return buffer_; }
+
+ private:
+  explicit BufferRef(Buffer* buffer) : buffer_(buffer) {}
+  void retain() {
+    if (buffer_) buffer_->references_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void release() {
+    if (buffer_ && buffer_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete buffer_;
+  }
+  Buffer* buffer_ = nullptr;
+};
+
+}  // namespace treadle

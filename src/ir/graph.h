@@ -1,0 +1,145 @@
+#pragma once
+// The graph: values, nodes and regions (bodies). SSA by pointer: a node refers to values, whichever region defined them,
+// so a captured value is an ordinary operand and shadowed names cannot be confused after import.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/attribute.h"
+#include "type/any_value.h"
+
+namespace treadle {
+struct OpDef;      // op/op_def.h
+struct OpVersion;  // op/op_def.h
+}  // namespace treadle
+
+namespace treadle::ir {
+
+class Graph;
+struct Node;
+struct Region;
+
+// Defined once: by a node's output, as a region's input, or as a constant.
+struct Value {
+  std::string name;
+  Type type;                 // declared, then refined by inference
+  Node* producer = nullptr;  // null for region inputs and constants
+  uint32_t output_index = 0;
+  Region* owner = nullptr;  // the region whose input or node defines it; the top region for constants
+  Tensor constant;          // defined() for initialisers and folded values
+
+  bool is_constant() const { return constant.defined(); }
+};
+
+// What an operator's functions see of a node: its record, resolved version and attributes.
+struct NodeInfo {
+  const OpDef* op = nullptr;
+  const OpVersion* version = nullptr;  // resolved from the opset imported where the node was written
+  Attributes attributes;
+  std::string name;  // unique path, e.g. "/encoder/Loop_3:body/Add_7"
+  uint32_t input_count = 0;
+  uint32_t output_count = 0;
+};
+
+struct Node : NodeInfo {
+  std::vector<Value*> inputs;   // null: optional input left out
+  std::vector<Value*> outputs;  // null: optional output left out
+  std::vector<std::unique_ptr<Region>> regions;  // bodies, in the order of the operator's graph attributes
+  Region* parent = nullptr;
+
+  Region* region(std::string_view attribute) const;
+  std::string_view op_type() const;
+  int since_version() const;
+};
+
+struct Region {
+  std::string attribute;  // "body", "then_branch", ...; empty for the top region
+  std::string name;       // the graph's own name
+  Node* parent_node = nullptr;
+  Graph* graph = nullptr;
+  std::vector<Value*> inputs;
+  std::vector<Value*> outputs;
+  std::vector<std::unique_ptr<Node>> nodes;  // topologically sorted
+
+  Region* parent_region() const { return parent_node ? parent_node->parent : nullptr; }
+  // Whether `inner` is this region or lies within it.
+  bool contains(const Region* inner) const;
+};
+
+// Values that `region` (with everything nested in it) uses and an outer region defines; constants not included.
+// Each once, in order of first use.
+std::vector<Value*> captures(const Region& region);
+
+// What a user can read about a model (get_modelmeta).
+struct Metadata {
+  int64_t ir_version = 0;
+  std::string producer_name, producer_version, domain, description, graph_name, graph_description;
+  int64_t model_version = 0;
+  std::vector<std::pair<std::string, std::string>> properties;
+  std::vector<std::pair<std::string, int64_t>> opset_imports;
+};
+
+class Graph {
+ public:
+  Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  Region& top() { return *top_; }
+  const Region& top() const { return *top_; }
+  Metadata metadata;
+  // Initialisers that are also graph inputs: the caller may override them. Parallel to `top().inputs`;
+  // an undefined tensor where the input has no default.
+  std::vector<Tensor> input_defaults;
+  std::string file;  // for messages
+
+  Value* new_value(std::string name, Type type, Region* owner);
+  Value* new_constant(std::string name, Tensor tensor);
+  // An empty region of `node`, already linked.
+  Region* new_region(Node* node, std::string attribute);
+  // A node without inputs and outputs at position `index` (default: the end) of `region`.
+  Node* new_node(Region* region, const OpDef* op, const OpVersion* version, std::string name, size_t index = SIZE_MAX);
+  void add_input(Node* node, Value* value);  // null for one left out
+  Value* add_output(Node* node, std::string name, Type type = {});
+  void add_absent_output(Node* node);
+  // A deep copy; constants share their memory.
+  std::unique_ptr<Graph> clone() const;
+
+ private:
+  std::unique_ptr<Region> top_;
+  std::vector<std::unique_ptr<Value>> values_;
+};
+
+// All uses of `from`, in every region, become uses of `to`.
+void replace_uses(Graph& graph, Value* from, Value* to);
+// Number of uses per value: operands of nodes and outputs of regions.
+size_t count_nodes(const Region& region);  // nested ones included
+
+// Calls `fn(Node&)` for each node of `region` and of the regions nested in it, outer first.
+template <class Fn>
+void for_each_node(Region& region, Fn&& fn) {
+  for (size_t i = 0; i < region.nodes.size(); ++i) {
+    Node& node = *region.nodes[i];
+    fn(node);
+    for (auto& r : node.regions) for_each_node(*r, fn);
+  }
+}
+template <class Fn>
+void for_each_node(const Region& region, Fn&& fn) {
+  for (const auto& node : region.nodes) {
+    fn(static_cast<const Node&>(*node));
+    for (const auto& r : node->regions) for_each_node(static_cast<const Region&>(*r), fn);
+  }
+}
+
+// Checks what every pass must keep: definitions before uses, links both ways, no use of a value of a region that is not
+// around the user. kInternal with the place of the first violation.
+Status verify(const Graph& graph);
+
+// A readable dump (--dump=ir).
+std::string print(const Graph& graph);
+std::string print(const Region& region, int indent = 0);
+
+}  // namespace treadle::ir

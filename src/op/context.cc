@@ -1,0 +1,126 @@
+#include "op/context.h"
+
+#include "op/registry.h"
+
+namespace treadle {
+
+int InferContext::version() const { return node.version->since; }
+int PrepareContext::version() const { return node.version->since; }
+int ComputeContext::version() const { return node.version->since; }
+int LowerContext::version() const { return node_.version->since; }
+
+std::optional<Shape> InferContext::dims_value(size_t i) const {
+  if (const Tensor* tensor = value(i)) {
+    if (!is_integer(tensor->type()) || tensor->rank() > 1) return std::nullopt;
+    Shape dims;
+    for (int64_t k = 0; k < tensor->element_count(); ++k) dims.emplace_back(tensor->int64_at(k));
+    return dims;
+  }
+  if (i < symbols.size() && symbols[i]) return *symbols[i];
+  return std::nullopt;
+}
+
+void InferContext::set_output(size_t i, ElementType element) {
+  if (i < outputs.size()) outputs[i] = Type::tensor(element);
+}
+
+void InferContext::set_output(size_t i, ElementType element, Shape shape) {
+  if (i < outputs.size()) outputs[i] = Type::tensor(element, std::move(shape));
+}
+
+void InferContext::set_output(size_t i, Type type) {
+  if (i < outputs.size()) outputs[i] = std::move(type);
+}
+
+void InferContext::set_output_symbols(size_t i, Shape values) {
+  if (i >= output_symbols.size()) return;
+  output_symbols[i] = std::move(values);
+  output_symbols_known[i] = true;
+}
+
+InlineVector<int64_t, 8> PrepareContext::int64s(size_t i) const {
+  const Operand& operand = inputs[i];
+  TREADLE_ASSERT(operand.constant || operand.element_count() == 0);
+  return Tensor::from_buffer(operand.type, operand.dims, {}, operand.constant).to_int64s();
+}
+
+Result<Tensor*> ComputeContext::allocate(size_t i, ElementType type, Dims dims) {
+  TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(type, std::move(dims)));
+  outputs[i] = AnyValue(std::move(tensor));
+  return &outputs[i].tensor();
+}
+
+LowerContext::LowerContext(const ir::NodeInfo& node, std::span<const Type* const> inputs,
+                           std::span<const Tensor* const> values, ir::Graph& graph)
+    : node_(node), types_(inputs.begin(), inputs.end()), values_(values.begin(), values.end()), graph_(graph) {
+  region_ = &graph.top();
+  for (size_t i = 0; i < types_.size(); ++i) {
+    ir::Value* v = nullptr;
+    if (types_[i]) {
+      v = graph.new_value("in" + std::to_string(i), *types_[i], region_);
+      region_->inputs.push_back(v);
+      // A constant operand stays a region input (so that positions agree) and carries its contents along.
+      if (const Tensor* t = value(i)) v->constant = *t;
+    } else {
+      region_->inputs.push_back(nullptr);
+    }
+    inputs_.push_back(v);
+  }
+  region_->outputs.resize(node.output_count, nullptr);
+}
+
+void LowerContext::set_output(size_t i, ir::Value* value) {
+  if (i < graph_.top().outputs.size()) graph_.top().outputs[i] = value;
+}
+
+ir::Node* LowerContext::node(std::string_view op, std::span<ir::Value* const> inputs, size_t outputs,
+                             std::vector<ir::Attribute> attributes, std::string_view domain) {
+  const OpDef& def = require_op(op, domain);
+  const std::string name = node_.name + "/" + std::string(op) + "_" + std::to_string(counter_++);
+  ir::Node* made = graph_.new_node(region_, &def, &def.newest(), name);
+  for (const AttributeDef& a : def.newest().attributes) {
+    if (a.has_default()) made->attributes.set(a.default_value);
+  }
+  for (ir::Attribute& a : attributes) made->attributes.set(std::move(a));
+  for (ir::Value* v : inputs) graph_.add_input(made, v);
+  for (size_t i = 0; i < outputs; ++i) graph_.add_output(made, name + ":" + std::to_string(i));
+  return made;
+}
+
+ir::Value* LowerContext::call(std::string_view op, std::span<ir::Value* const> inputs,
+                              std::vector<ir::Attribute> attributes, std::string_view domain) {
+  return node(op, inputs, 1, std::move(attributes), domain)->outputs[0];
+}
+
+ir::Value* LowerContext::call(std::string_view op, std::initializer_list<ir::Value*> inputs,
+                              std::vector<ir::Attribute> attributes, std::string_view domain) {
+  return call(op, std::span<ir::Value* const>(inputs.begin(), inputs.size()), std::move(attributes), domain);
+}
+
+ir::Value* LowerContext::constant(Tensor tensor) {
+  return graph_.new_constant(node_.name + "/const_" + std::to_string(counter_++), std::move(tensor));
+}
+
+ir::Value* LowerContext::constant_int64s(std::initializer_list<int64_t> values) {
+  return constant(Tensor::of_int64({values.begin(), values.size()}));
+}
+
+ir::Value* LowerContext::constant_int64(int64_t scalar) {
+  return constant(Tensor::scalar<int64_t>(ElementType::kInt64, scalar));
+}
+
+void LowerContext::begin_region(ir::Node* node, std::string attribute) {
+  region_ = graph_.new_region(node, std::move(attribute));
+}
+
+ir::Value* LowerContext::region_input(std::string name, Type type) {
+  ir::Value* v = graph_.new_value(std::move(name), std::move(type), region_);
+  region_->inputs.push_back(v);
+  return v;
+}
+
+void LowerContext::region_output(ir::Value* value) { region_->outputs.push_back(value); }
+
+void LowerContext::end_region() { region_ = region_->parent_region(); }
+
+}  // namespace treadle

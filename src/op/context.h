@@ -1,0 +1,175 @@
+#pragma once
+// What an operator's functions are given: InferContext, PrepareContext, ComputeContext, LowerContext.
+
+#include <optional>
+#include <span>
+
+#include "base/cpu.h"
+#include "ir/graph.h"
+#include "op/kernel.h"
+#include "type/any_value.h"
+
+namespace treadle {
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+// Infers a node's bodies. How states meet (onnx's rules, or a fixed point) is decided by who drives the inference.
+class BodyInference {
+ public:
+  // Types of the body's outputs, given those of its inputs. Inputs [first_state_in, +states) are carried: after a trip
+  // they take the types of the outputs [first_state_out, +states).
+  virtual Result<std::vector<Type>> infer(const char* attribute, std::vector<Type> inputs, size_t first_state_in = 0,
+                                          size_t first_state_out = 0, size_t states = 0) = 0;
+  virtual const ir::Region* region(const char* attribute) const = 0;
+
+ protected:
+  ~BodyInference() = default;
+};
+
+// Types in, types out. One function per operator serves checking (symbolic sizes), planning (known sizes) and running
+// (sizes that depend on data). Allocates nothing when sizes are known.
+class InferContext {
+ public:
+  const ir::NodeInfo& node;
+  std::span<const Type* const> inputs;    // null: left out
+  std::span<const Tensor* const> values;  // contents where known, else null; may be shorter than `inputs`
+  std::span<const Shape* const> symbols;  // contents of small integer tensors (rank 0 or 1) as Dims, else null; may be short
+  std::span<Type> outputs;                // to be set; one per output, also for those left out
+  std::span<Shape> output_symbols;        // to be set where the operator can tell; may be empty
+  std::span<bool> output_symbols_known;   // whether output_symbols[i] was set
+  BodyInference* bodies = nullptr;        // for operators with graph attributes
+
+  const ir::Attributes& attributes() const { return node.attributes; }
+  int version() const;  // since_version of the node's resolved version
+
+  bool has_input(size_t i) const { return i < inputs.size() && inputs[i] && inputs[i]->is_known(); }
+  const Type& input(size_t i) const { return *inputs[i]; }
+  ElementType element(size_t i) const { return has_input(i) ? inputs[i]->element : ElementType::kUndefined; }
+  // Null when the input is left out or not even its rank is known.
+  const Shape* shape(size_t i) const { return has_input(i) && inputs[i]->has_shape ? &inputs[i]->shape : nullptr; }
+  // The contents of input i, null where not known.
+  const Tensor* value(size_t i) const { return i < values.size() ? values[i] : nullptr; }
+  // The contents of a small integer input as Dims (from value() or symbols); nullopt where nothing is known.
+  std::optional<Shape> dims_value(size_t i) const;
+
+  // A tensor without a shape, with a shape.
+  void set_output(size_t i, ElementType element);
+  void set_output(size_t i, ElementType element, Shape shape);
+  void set_output(size_t i, Type type);
+  bool wants_symbols(size_t i) const { return i < output_symbols.size(); }
+  void set_output_symbols(size_t i, Shape values);
+};
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+// A tensor operand whose sizes are known, as preparation sees it.
+struct Operand {
+  ElementType type = ElementType::kUndefined;  // kUndefined: left out
+  Dims dims;
+  Dims strides;                    // in elements; row-major unless the operator takes any strides for this operand
+  const void* constant = nullptr;  // contents, where they are fixed while this preparation lives
+
+  bool present() const { return type != ElementType::kUndefined; }
+  int64_t rank() const { return static_cast<int64_t>(dims.size()); }
+  int64_t element_count() const { return element_count_unchecked(dims); }
+  size_t byte_size() const { return static_cast<size_t>(element_count()) * byte_width(type); }
+};
+
+// Known shapes in, a kernel out. Everything that does not depend on data happens here.
+class PrepareContext {
+ public:
+  const ir::NodeInfo& node;
+  std::span<const Operand> inputs;
+  std::span<const Operand> outputs;
+  Isa isa;
+  StateArena& arena;
+  PackCache& packs;
+
+  // Results.
+  Kernel kernel;
+  size_t scratch_bytes = 0;  // 64-byte aligned, uninitialised, at operand index inputs.size() + outputs.size()
+
+  const ir::Attributes& attributes() const { return node.attributes; }
+  int version() const;
+  bool has_input(size_t i) const { return i < inputs.size() && inputs[i].present(); }
+  bool has_output(size_t i) const { return i < outputs.size() && outputs[i].present(); }
+  uint32_t scratch_operand() const { return static_cast<uint32_t>(inputs.size() + outputs.size()); }
+
+  template <class T, class... Args>
+  T* make_state(Args&&... args) {
+    return arena.make<T>(std::forward<Args>(args)...);
+  }
+  void set_kernel(KernelFn run, const void* state) { kernel = {run, state}; }
+  // The constant contents of a small integer input (axes, shapes, ...). Only for inputs named in OpDef::shape_inputs,
+  // whose contents are always fixed here, and for inputs with `constant`.
+  InlineVector<int64_t, 8> int64s(size_t i) const;
+};
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+// Values in, values out: for operators whose output sizes depend on data beyond small integers, and for sequences,
+// optionals, maps and strings.
+class ComputeContext {
+ public:
+  const ir::NodeInfo& node;
+  std::span<const AnyValue> inputs;  // kNone: left out
+  std::span<AnyValue> outputs;
+  Isa isa;
+
+  const ir::Attributes& attributes() const { return node.attributes; }
+  int version() const;
+  bool has_input(size_t i) const { return i < inputs.size() && !inputs[i].is_none(); }
+  const Tensor& tensor(size_t i) const { return inputs[i].tensor(); }
+  // Allocates output i as a tensor.
+  Result<Tensor*> allocate(size_t i, ElementType type, Dims dims);
+};
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+// A node in, simpler nodes out: builds a graph with the node's inputs and outputs that computes the same.
+class LowerContext {
+ public:
+  LowerContext(const ir::NodeInfo& node, std::span<const Type* const> inputs, std::span<const Tensor* const> values,
+               ir::Graph& graph);
+
+  const ir::NodeInfo& node() const { return node_; }
+  const ir::Attributes& attributes() const { return node_.attributes; }
+  int version() const;
+  size_t input_count() const { return types_.size(); }
+  bool has_input(size_t i) const { return i < types_.size() && types_[i] != nullptr; }
+  const Type& type(size_t i) const { return *types_[i]; }
+  const Tensor* value(size_t i) const { return i < values_.size() ? values_[i] : nullptr; }
+  // The graph's own value for input i (a constant when its contents are known).
+  ir::Value* input(size_t i) const { return inputs_[i]; }
+  void set_output(size_t i, ir::Value* value);
+
+  // Appends nodes to `region()`; operators are named without version and taken in their newest one.
+  ir::Value* call(std::string_view op, std::span<ir::Value* const> inputs, std::vector<ir::Attribute> attributes = {},
+                  std::string_view domain = "");
+  ir::Value* call(std::string_view op, std::initializer_list<ir::Value*> inputs,
+                  std::vector<ir::Attribute> attributes = {}, std::string_view domain = "");
+  // A node with any number of outputs.
+  ir::Node* node(std::string_view op, std::span<ir::Value* const> inputs, size_t outputs,
+                 std::vector<ir::Attribute> attributes = {}, std::string_view domain = "");
+  ir::Value* constant(Tensor tensor);
+  ir::Value* constant_int64s(std::initializer_list<int64_t> values);
+  ir::Value* constant_int64(int64_t scalar);
+
+  // Building goes on inside a new body of `node` until end_region(). Body inputs are made with region_input().
+  void begin_region(ir::Node* node, std::string attribute);
+  ir::Value* region_input(std::string name, Type type);
+  void region_output(ir::Value* value);
+  void end_region();
+  ir::Region* region() const { return region_; }
+
+ private:
+  const ir::NodeInfo& node_;
+  std::vector<const Type*> types_;
+  std::vector<const Tensor*> values_;
+  ir::Graph& graph_;
+  ir::Region* region_;
+  std::vector<ir::Value*> inputs_;
+  int counter_ = 0;
+};
+
+}  // namespace treadle

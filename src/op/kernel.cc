@@ -1,0 +1,65 @@
+#include "op/kernel.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+namespace treadle {
+
+KernelFailure& kernel_failure() {
+  thread_local KernelFailure failure;
+  return failure;
+}
+
+Status kernel_status(uint32_t code) {
+  const auto [found, limit] = kernel_failure();
+  switch (static_cast<KernelError>(code)) {
+    case KernelError::kNone: return {};
+    case KernelError::kDivisionByZero: return error(Code::kRuntime, "integer division by zero");
+    case KernelError::kIndexOutOfRange:
+      return error(Code::kRuntime, "index {} is out of range, expected {} to {}", found, -limit, limit - 1);
+    case KernelError::kNegativeExponent:
+      return error(Code::kRuntime, "integer to the power of {}: the exponent must not be negative", found);
+    case KernelError::kInvalidValue: return error(Code::kRuntime, "invalid value {}", found);
+    case KernelError::kShapeMismatch:
+      return error(Code::kRuntime, "a size that the data decided is {}, expected {}", found, limit);
+  }
+  return error(Code::kInternal, "kernel error {}", code);
+}
+
+void* StateArena::allocate(size_t bytes, size_t alignment) {
+  constexpr size_t kBlock = 4096;
+  auto aligned = [&] {
+    const auto address = reinterpret_cast<uintptr_t>(next_);
+    return (alignment - address % alignment) % alignment;
+  };
+  if (!next_ || aligned() + bytes > left_) {
+    const size_t size = std::max(kBlock, bytes + alignment);
+    blocks_.push_back(std::make_unique<std::byte[]>(size));
+    next_ = blocks_.back().get();
+    left_ = size;
+  }
+  const size_t padding = aligned();
+  std::byte* memory = next_ + padding;
+  next_ += padding + bytes;
+  left_ -= padding + bytes;
+  return memory;
+}
+
+void StateArena::clear() {
+  for (size_t i = cleanups_.size(); i-- > 0;) cleanups_[i].destroy(cleanups_[i].object);
+  cleanups_.clear();
+  blocks_.clear();
+  next_ = nullptr;
+  left_ = 0;
+}
+
+std::unique_ptr<void, PackCache::Free> PackCache::make(size_t bytes) {
+  void* memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64 + (bytes ? 0 : 64));
+  if (!memory) throw std::bad_alloc();
+  return std::unique_ptr<void, Free>(memory);
+}
+
+void PackCache::Free::operator()(void* p) const { std::free(p); }
+
+}  // namespace treadle

@@ -1,0 +1,116 @@
+#pragma once
+// A prepared operator: a function and the state that preparation computed from attributes, shapes and constants.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace treadle {
+
+// Why a kernel failed. Kernels build no strings: they return one of these and leave two numbers (kernel_failure) that
+// the caller turns into a sentence.
+enum class KernelError : uint32_t {
+  kNone = 0,
+  kDivisionByZero,    // integer division or modulo
+  kIndexOutOfRange,   // detail: index, size of the axis
+  kNegativeExponent,  // detail: exponent
+  kInvalidValue,      // detail: value
+  kShapeMismatch,     // a shape that data decided differs from what was prepared
+};
+
+struct KernelFailure {
+  int64_t found = 0;
+  int64_t limit = 0;
+};
+KernelFailure& kernel_failure();  // of this thread
+
+inline uint32_t fail(KernelError code, int64_t found = 0, int64_t limit = 0) {
+  kernel_failure() = {found, limit};
+  return static_cast<uint32_t>(code);
+}
+// The sentence for `code` and the numbers left by the failing kernel.
+Status kernel_status(uint32_t code);
+
+// `operands` are indices into `slots`: the node's inputs, then its outputs, then scratch if it asked for any.
+// An operand that was left out points to a null slot. Returns 0 or a KernelError.
+using KernelFn = uint32_t (*)(const void* state, void* const* slots, const uint32_t* operands);
+
+struct Kernel {
+  KernelFn run = nullptr;
+  const void* state = nullptr;
+};
+
+// Memory for kernel state; freed, destructors run, as a whole.
+class StateArena {
+ public:
+  StateArena() = default;
+  StateArena(StateArena&&) noexcept = default;
+  StateArena& operator=(StateArena&&) noexcept = default;
+  StateArena(const StateArena&) = delete;
+  ~StateArena() { clear(); }
+
+  void* allocate(size_t bytes, size_t alignment = 64);
+  template <class T, class... Args>
+  T* make(Args&&... args) {
+    T* object = new (allocate(sizeof(T), alignof(T))) T(std::forward<Args>(args)...);
+    if constexpr (!std::is_trivially_destructible_v<T>) {
+      cleanups_.push_back({[](void* p) { static_cast<T*>(p)->~T(); }, object});
+    }
+    return object;
+  }
+  void clear();
+
+ private:
+  struct Cleanup {
+    void (*destroy)(void*);
+    void* object;
+  };
+  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  std::vector<Cleanup> cleanups_;
+  std::byte* next_ = nullptr;
+  size_t left_ = 0;
+};
+
+// Weights packed for kernels, shared by all plans of a session and kept across re-preparations for other input sizes.
+class PackCache {
+ public:
+  // The packed form of `constant` under `layout`, made by `pack(void* destination)` on first use. 64-byte aligned.
+  template <class Fn>
+  const void* get(const void* constant, uint64_t layout, size_t bytes, Fn&& pack) {
+    std::lock_guard lock(mutex_);
+    auto& entry = entries_[Key{constant, layout, bytes}];
+    if (!entry) {
+      entry = make(bytes);
+      pack(entry.get());
+    }
+    return entry.get();
+  }
+
+ private:
+  struct Key {
+    const void* constant;
+    uint64_t layout;
+    size_t bytes;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Key& k) const {
+      return reinterpret_cast<size_t>(k.constant) * 0x9E3779B97F4A7C15u + k.layout * 31 + k.bytes;
+    }
+  };
+  struct Free {
+    void operator()(void* p) const;
+  };
+  static std::unique_ptr<void, Free> make(size_t bytes);
+
+  std::mutex mutex_;
+  std::unordered_map<Key, std::unique_ptr<void, Free>, Hash> entries_;
+};
+
+}  // namespace treadle

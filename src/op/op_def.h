@@ -1,0 +1,176 @@
+#pragma once
+// The operator record: versions, type rules, inference, effects, lowering, kernel. One per operator, defined by a
+// TREADLE_OP block in src/ops/<family>/, found through op/registry.h.
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "op/context.h"
+#include "op/type_set.h"
+#include "op/type_sets.h"
+
+namespace treadle {
+
+enum class Arity : uint8_t { kSingle, kOptional, kVariadic, kVariadicMixed /* each argument its own type */ };
+
+struct Formal {
+  std::string name;
+  std::string type;  // a constraint's name ("T") or a type ("tensor(int64)")
+  Arity arity = Arity::kSingle;
+  int min_arity = 1;  // of a variadic
+};
+
+struct AttributeDef {
+  std::string name;
+  ir::AttributeKind kind = ir::AttributeKind::kUndefined;
+  bool required = false;
+  ir::Attribute default_value;  // kind kUndefined: none
+
+  bool has_default() const { return default_value.kind != ir::AttributeKind::kUndefined; }
+};
+
+struct TypeConstraint {
+  std::string name;
+  TypeSet types;
+};
+
+struct OpVersion {
+  int since = 1;
+  bool deprecated = false;
+  std::vector<Formal> inputs, outputs;
+  std::vector<AttributeDef> attributes;
+  std::vector<TypeConstraint> types;
+
+  const AttributeDef* attribute(std::string_view name) const;
+  const TypeConstraint* constraint(std::string_view name) const;
+  // Formal of the i-th actual argument (the variadic one for all that follow it); null when there are too many.
+  const Formal* input(size_t i) const { return formal(inputs, i); }
+  const Formal* output(size_t i) const { return formal(outputs, i); }
+  size_t min_inputs() const;
+
+ private:
+  static const Formal* formal(const std::vector<Formal>& formals, size_t i);
+};
+
+enum class Effects : uint8_t {
+  kTotal,    // never fails on data, same inputs give the same outputs
+  kCanFail,  // data can make it fail (division by zero, indices, ...)
+  kRandom,   // never folded, merged, hoisted or batched
+};
+
+enum class Control : uint8_t { kNone, kIf, kLoop, kScan };
+
+using InferFn = Status (*)(InferContext&);
+using PrepareFn = Status (*)(PrepareContext&);
+using ComputeFn = Status (*)(ComputeContext&);
+using LowerFn = Status (*)(LowerContext&);
+
+// How a node runs over one more leading axis (time), so that it can leave a loop and run for all trips at once.
+enum class BatchRule : uint8_t {
+  kNone,
+  kElementwise,  // broadcasting, element by element
+  kMatMul,       // numpy matmul: leading axes broadcast
+  kShapeOnly,    // Reshape and its like: handled by the rewriter
+};
+
+struct OpDef {
+  std::string domain;  // "" is ai.onnx
+  std::string name;
+  std::vector<OpVersion> versions;  // ascending
+
+  InferFn infer = nullptr;
+  // Exactly one of these, unless `control`:
+  PrepareFn prepare = nullptr;  // kernel for known shapes
+  ComputeFn compute = nullptr;  // values in, values out
+  LowerFn lower = nullptr;      // simpler nodes
+  Control control = Control::kNone;
+
+  Effects effects = Effects::kTotal;
+  // Bit i: the contents of input i decide output sizes or the preparation (shapes, axes, pads, ...). The kernel never
+  // reads them at run time.
+  uint64_t shape_inputs = 0;
+  // Bit i: the kernel takes any strides for input i.
+  uint64_t strided_inputs = 0;
+  // Output 0 is input `alias_input`'s data, contiguous, under other sizes; the kernel is a plain copy.
+  int alias_input = -1;
+  BatchRule batch = BatchRule::kNone;
+
+  // The version in force when a model imports `opset` of the domain; null when the operator came later.
+  const OpVersion* version_for(int64_t opset) const;
+  const OpVersion& newest() const { return versions.back(); }
+};
+
+// Writes one version of an operator: the first whole, each later one as what it changes.
+class VersionBuilder {
+ public:
+  explicit VersionBuilder(OpVersion& version) : v_(version) {}
+
+  // A formal of a name that is there already is replaced where it stands, else appended.
+  VersionBuilder& in(const char* name, const char* type, Arity arity = Arity::kSingle, int min_arity = 1);
+  VersionBuilder& out(const char* name, const char* type, Arity arity = Arity::kSingle, int min_arity = 1);
+  VersionBuilder& no_inputs();   // forget the inputs so far
+  VersionBuilder& no_outputs();  // forget the outputs so far
+  VersionBuilder& drop_in(const char* name);
+  VersionBuilder& drop_out(const char* name);
+
+  VersionBuilder& attr(const char* name, int64_t value);
+  VersionBuilder& attr(const char* name, int value) { return attr(name, static_cast<int64_t>(value)); }
+  VersionBuilder& attr(const char* name, double value);  // float
+  VersionBuilder& attr(const char* name, const char* value);
+  VersionBuilder& attr_ints(const char* name, std::vector<int64_t> value);
+  VersionBuilder& attr_floats(const char* name, std::vector<float> value);
+  VersionBuilder& attr_strings(const char* name, std::vector<std::string> value);
+  VersionBuilder& attr_tensor(const char* name, Tensor value);
+  VersionBuilder& required(const char* name, ir::AttributeKind kind);
+  VersionBuilder& optional(const char* name, ir::AttributeKind kind);
+  VersionBuilder& drop_attr(const char* name);
+
+  VersionBuilder& type(const char* name, TypeSet types);
+  VersionBuilder& drop_type(const char* name);
+  VersionBuilder& deprecated();
+
+ private:
+  VersionBuilder& attribute(AttributeDef def);
+  OpVersion& v_;
+};
+
+class OpBuilder {
+ public:
+  OpBuilder(OpDef& def) : def(def) {}
+  VersionBuilder since(int version);
+
+  OpBuilder& infer(InferFn fn) { return def.infer = fn, *this; }
+  OpBuilder& prepare(PrepareFn fn) { return def.prepare = fn, *this; }
+  OpBuilder& compute(ComputeFn fn) { return def.compute = fn, *this; }
+  OpBuilder& lower(LowerFn fn) { return def.lower = fn, *this; }
+  OpBuilder& control(Control c) { return def.control = c, *this; }
+  OpBuilder& can_fail() { return def.effects = Effects::kCanFail, *this; }
+  OpBuilder& random() { return def.effects = Effects::kRandom, *this; }
+  OpBuilder& shape_inputs(std::initializer_list<int> inputs);
+  OpBuilder& strided_inputs(std::initializer_list<int> inputs);
+  OpBuilder& alias(int input) { return def.alias_input = input, *this; }
+  OpBuilder& batch(BatchRule rule) { return def.batch = rule, *this; }
+
+  OpDef& def;
+};
+
+using OpDefineFn = void (*)(OpBuilder&);
+struct OpTableEntry {
+  const char* domain;
+  const char* name;
+  OpDefineFn define;
+};
+// Written by the build (tools/gen_registry.py) from the TREADLE_OP blocks under src/ops/.
+std::span<const OpTableEntry> generated_op_table();
+
+}  // namespace treadle
+
+// TREADLE_OP(Add, "") { op.since(7).in("A", "T")...; op.infer(...).prepare(...); }
+// The block defines `treadle_define_<tag>` for tag = name, or name_domain with dots as underscores when the third
+// argument is given (needed only where two domains share an operator name).
+#define TREADLE_OP(name, domain) \
+  namespace treadle {            \
+  void define_op_##name(OpBuilder& op); \
+  }                              \
+  void treadle::define_op_##name([[maybe_unused]] treadle::OpBuilder& op)

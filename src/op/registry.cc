@@ -1,0 +1,59 @@
+#include "op/registry.h"
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace treadle {
+
+namespace {
+
+struct Registry {
+  std::vector<std::unique_ptr<OpDef>> owned;
+  std::vector<const OpDef*> sorted;
+  std::unordered_map<std::string, const OpDef*> by_name;  // "domain:name"
+
+  Registry() {
+    for (const OpTableEntry& entry : generated_op_table()) {
+      auto def = std::make_unique<OpDef>();
+      def->domain = entry.domain;
+      def->name = entry.name;
+      OpBuilder builder(*def);
+      entry.define(builder);
+      TREADLE_ASSERT(!def->versions.empty());
+      by_name.emplace(def->domain + ":" + def->name, def.get());
+      sorted.push_back(def.get());
+      owned.push_back(std::move(def));
+    }
+    std::sort(sorted.begin(), sorted.end(), [](const OpDef* a, const OpDef* b) {
+      return a->domain != b->domain ? a->domain < b->domain : a->name < b->name;
+    });
+  }
+};
+
+const Registry& registry() {
+  static const Registry* const instance = new Registry;  // never destroyed: programs may outlive static destructors
+  return *instance;
+}
+
+}  // namespace
+
+const OpDef* find_op(std::string_view domain, std::string_view name) {
+  std::string key(domain == "ai.onnx" ? std::string_view() : domain);
+  key += ':';
+  key += name;
+  const auto& table = registry().by_name;
+  const auto it = table.find(key);
+  return it == table.end() ? nullptr : it->second;
+}
+
+const OpDef& require_op(std::string_view name, std::string_view domain) {
+  const OpDef* op = find_op(domain, name);
+  if (!op) assertion_failed(std::string(name).c_str(), __FILE__, __LINE__);
+  return *op;
+}
+
+std::span<const OpDef* const> all_ops() { return registry().sorted; }
+
+}  // namespace treadle

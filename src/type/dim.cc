@@ -1,0 +1,297 @@
+// Expressions are polynomials with integer coefficients over atoms. An atom is a symbol or an irreducible operation
+// (floor division, modulo, minimum, maximum) on expressions. Monomials are kept sorted by their text, so two equal
+// polynomials have equal text and equality is a string comparison. ceil_div(a, b) is floor_div(a + b - 1, b) and thus
+// needs no atom of its own.
+#include "type/dim.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <vector>
+
+namespace treadle {
+
+namespace detail {
+
+struct Atom {
+  enum class Kind : uint8_t { kSymbol, kFloorDiv, kMod, kMin, kMax };
+  Kind kind;
+  std::string text;
+  Dim a, b;  // operands of what is not a symbol
+};
+using AtomRef = std::shared_ptr<const Atom>;
+
+struct Monomial {
+  int64_t coefficient;
+  std::vector<AtomRef> atoms;  // sorted by text; empty for the constant
+  std::string text;            // product of the atoms, without the coefficient
+};
+
+struct DimExpr {
+  mutable std::atomic<uint32_t> references{1};
+  std::vector<Monomial> terms;  // sorted by text; the constant (text "") first
+  std::string text;
+};
+
+void retain(const DimExpr* expr) { expr->references.fetch_add(1, std::memory_order_relaxed); }
+
+void release(const DimExpr* expr) {
+  if (expr->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete expr;
+}
+
+}  // namespace detail
+
+using detail::Atom;
+using detail::AtomRef;
+using detail::DimExpr;
+using detail::Monomial;
+
+struct DimAlgebra {
+  // An expression that grows beyond this says nothing any more.
+  static constexpr size_t kMaxTerms = 64;
+  using Terms = std::vector<Monomial>;
+
+  static Terms terms(const Dim& d) {
+    if (d.is_known()) return d.value() ? Terms{{d.value(), {}, ""}} : Terms{};
+    return d.expr_->terms;
+  }
+
+  static Dim make(Terms terms) {
+    std::sort(terms.begin(), terms.end(), [](const Monomial& x, const Monomial& y) { return x.text < y.text; });
+    Terms merged;
+    for (Monomial& term : terms) {
+      if (!merged.empty() && merged.back().text == term.text) {
+        if (__builtin_add_overflow(merged.back().coefficient, term.coefficient, &merged.back().coefficient)) return {};
+      } else {
+        merged.push_back(std::move(term));
+      }
+    }
+    std::erase_if(merged, [](const Monomial& m) { return m.coefficient == 0; });
+    if (merged.empty()) return 0;
+    if (merged.size() == 1 && merged[0].atoms.empty()) return merged[0].coefficient;
+    if (merged.size() > kMaxTerms) return {};
+    auto* expr = new DimExpr;
+    expr->terms = std::move(merged);
+    expr->text = print(expr->terms);
+    return Dim(expr);
+  }
+
+  static std::string print(const Terms& terms) {
+    std::string text;
+    // The constant reads best at the end.
+    for (size_t k = 0; k < terms.size(); ++k) {
+      const bool constant_first = terms[0].atoms.empty();
+      const Monomial& m = terms[constant_first ? (k + 1) % terms.size() : k];
+      const int64_t c = m.coefficient;
+      if (c < 0) text += "-";
+      if (c > 0 && !text.empty()) text += "+";
+      const std::string magnitude = std::to_string(c < 0 ? 0 - static_cast<uint64_t>(c) : static_cast<uint64_t>(c));
+      if (m.atoms.empty()) {
+        text += magnitude;
+      } else {
+        text += magnitude == "1" ? m.text : magnitude + "*" + m.text;
+      }
+    }
+    return text;
+  }
+
+  static Dim atom(Atom::Kind kind, std::string text, Dim a = {}, Dim b = {}) {
+    auto ref = std::make_shared<const Atom>(Atom{kind, text, std::move(a), std::move(b)});
+    return make({{1, {std::move(ref)}, std::move(text)}});
+  }
+
+  static Dim call(Atom::Kind kind, const char* function, const Dim& a, const Dim& b) {
+    return atom(kind, std::string(function) + "(" + a.to_string() + "," + b.to_string() + ")", a, b);
+  }
+
+  static Dim scale_add(const Dim& a, const Dim& b, int64_t sign) {
+    Terms sum = terms(a);
+    for (Monomial m : terms(b)) {
+      if (__builtin_mul_overflow(m.coefficient, sign, &m.coefficient)) return {};
+      sum.push_back(std::move(m));
+    }
+    return make(std::move(sum));
+  }
+
+  static Dim multiply(const Dim& a, const Dim& b) {
+    const Terms x = terms(a), y = terms(b);
+    if (x.size() * y.size() > kMaxTerms) return {};
+    Terms product;
+    for (const Monomial& p : x) {
+      for (const Monomial& q : y) {
+        Monomial m;
+        if (__builtin_mul_overflow(p.coefficient, q.coefficient, &m.coefficient)) return {};
+        m.atoms = p.atoms;
+        m.atoms.insert(m.atoms.end(), q.atoms.begin(), q.atoms.end());
+        if (m.atoms.size() > 8) return {};
+        std::sort(m.atoms.begin(), m.atoms.end(), [](const AtomRef& s, const AtomRef& t) { return s->text < t->text; });
+        for (const AtomRef& f : m.atoms) m.text += (m.text.empty() ? "" : "*") + factor_text(*f);
+        product.push_back(std::move(m));
+      }
+    }
+    return make(std::move(product));
+  }
+
+  static std::string factor_text(const Atom& atom) { return atom.text; }
+
+  // The quotient, when `divisor` divides every coefficient of `a`.
+  static std::optional<Dim> exact_quotient(const Dim& a, int64_t divisor) {
+    Terms quotient = terms(a);
+    for (Monomial& m : quotient) {
+      if (m.coefficient % divisor != 0) return std::nullopt;
+      m.coefficient /= divisor;
+    }
+    return make(std::move(quotient));
+  }
+
+  static std::optional<int64_t> lower_bound(const Atom& atom) {
+    switch (atom.kind) {
+      case Atom::Kind::kSymbol: return 0;
+      case Atom::Kind::kMod: return atom.b.is_known() && atom.b.value() > 0 ? std::optional<int64_t>(0) : std::nullopt;
+      case Atom::Kind::kFloorDiv: {
+        const auto low = atom.a.lower_bound();
+        if (!low || !atom.b.is_known() || atom.b.value() <= 0) return std::nullopt;
+        return floor_div(Dim(*low), atom.b).value();
+      }
+      case Atom::Kind::kMin: {
+        const auto x = atom.a.lower_bound(), y = atom.b.lower_bound();
+        return x && y ? std::optional(std::min(*x, *y)) : std::nullopt;
+      }
+      case Atom::Kind::kMax: {
+        const auto x = atom.a.lower_bound(), y = atom.b.lower_bound();
+        if (x && y) return std::max(*x, *y);
+        return x ? x : y;
+      }
+    }
+    return std::nullopt;
+  }
+
+  static std::optional<int64_t> lower_bound(const DimExpr& expr) {
+    int64_t sum = 0;
+    for (const Monomial& m : expr.terms) {
+      int64_t low = m.coefficient;
+      if (!m.atoms.empty() && m.coefficient < 0) return std::nullopt;
+      for (const AtomRef& f : m.atoms) {
+        const auto bound = lower_bound(*f);
+        if (!bound || *bound < 0 || __builtin_mul_overflow(low, *bound, &low)) return std::nullopt;
+      }
+      if (__builtin_add_overflow(sum, low, &sum)) return std::nullopt;
+    }
+    return sum;
+  }
+
+  static const std::string& text(const Dim& d) { return d.expr_->text; }
+  static const DimExpr& expr(const Dim& d) { return *d.expr_; }
+};
+
+Dim Dim::symbol(std::string_view name) { return DimAlgebra::atom(Atom::Kind::kSymbol, std::string(name)); }
+
+std::string_view Dim::symbol_name() const {
+  if (!is_symbolic() || expr_->terms.size() != 1) return {};
+  const Monomial& m = expr_->terms[0];
+  const bool bare = m.coefficient == 1 && m.atoms.size() == 1 && m.atoms[0]->kind == Atom::Kind::kSymbol;
+  return bare ? std::string_view(m.text) : std::string_view();
+}
+
+std::string Dim::to_string() const {
+  if (is_known()) return std::to_string(value_);
+  return is_symbolic() ? expr_->text : "?";
+}
+
+std::optional<int64_t> Dim::lower_bound() const {
+  if (is_known()) return value_;
+  return is_symbolic() ? DimAlgebra::lower_bound(*expr_) : std::nullopt;
+}
+
+bool same(const Dim& a, const Dim& b) {
+  if (a.is_known() || b.is_known()) return a.is_known() && b.is_known() && a.value() == b.value();
+  return a.is_symbolic() && b.is_symbolic() && DimAlgebra::text(a) == DimAlgebra::text(b);
+}
+
+bool identical(const Dim& a, const Dim& b) { return same(a, b) || (a.is_unknown() && b.is_unknown()); }
+
+Dim operator+(const Dim& a, const Dim& b) {
+  int64_t sum = 0;
+  if (a.is_known() && b.is_known()) return __builtin_add_overflow(a.value(), b.value(), &sum) ? Dim() : Dim(sum);
+  if (a.is_unknown() || b.is_unknown()) return {};
+  return DimAlgebra::scale_add(a, b, 1);
+}
+
+Dim operator-(const Dim& a, const Dim& b) {
+  int64_t difference = 0;
+  if (a.is_known() && b.is_known()) {
+    return __builtin_sub_overflow(a.value(), b.value(), &difference) ? Dim() : Dim(difference);
+  }
+  if (a.is_unknown() || b.is_unknown()) return {};
+  return DimAlgebra::scale_add(a, b, -1);
+}
+
+Dim operator*(const Dim& a, const Dim& b) {
+  int64_t product = 0;
+  if (a.is_known() && b.is_known()) return __builtin_mul_overflow(a.value(), b.value(), &product) ? Dim() : Dim(product);
+  if (a.is_known(0) || b.is_known(0)) return 0;
+  if (a.is_unknown() || b.is_unknown()) return {};
+  return DimAlgebra::multiply(a, b);
+}
+
+Dim floor_div(const Dim& a, const Dim& b) {
+  if (a.is_known() && b.is_known()) {
+    const int64_t x = a.value(), y = b.value();
+    if (y == 0 || (y == -1 && x == std::numeric_limits<int64_t>::min())) return {};
+    const int64_t q = x / y;
+    return q * y != x && ((x < 0) != (y < 0)) ? q - 1 : q;
+  }
+  if (a.is_unknown() || b.is_unknown() || b.is_known(0)) return {};
+  if (b.is_known(1)) return a;
+  if (b.is_known() && b.value() != -1) {
+    if (auto exact = DimAlgebra::exact_quotient(a, b.value())) return *exact;
+  }
+  if (same(a, b) && b.lower_bound().value_or(0) > 0) return 1;
+  return DimAlgebra::call(Atom::Kind::kFloorDiv, "floordiv", a, b);
+}
+
+Dim ceil_div(const Dim& a, const Dim& b) { return floor_div(a + b - 1, b); }
+
+Dim mod(const Dim& a, const Dim& b) {
+  if (a.is_known() && b.is_known()) {
+    if (b.value() == 0) return {};
+    if (b.value() == -1) return 0;
+    const int64_t r = a.value() % b.value();
+    return r != 0 && ((r < 0) != (b.value() < 0)) ? r + b.value() : r;
+  }
+  if (a.is_unknown() || b.is_unknown() || b.is_known(0)) return {};
+  if (b.is_known(1) || (b.is_known() && b.value() > 1 && DimAlgebra::exact_quotient(a, b.value()))) return 0;
+  return DimAlgebra::call(Atom::Kind::kMod, "mod", a, b);
+}
+
+namespace {
+
+// Order of a and b, when their difference has a sign: -1, 1; 0 when unknown.
+int provable_order(const Dim& a, const Dim& b) {
+  if ((b - a).lower_bound().value_or(-1) >= 0) return -1;
+  if ((a - b).lower_bound().value_or(-1) >= 0) return 1;
+  return 0;
+}
+
+}  // namespace
+
+Dim min(const Dim& a, const Dim& b) {
+  if (a.is_known() && b.is_known()) return std::min(a.value(), b.value());
+  if (a.is_unknown() || b.is_unknown()) return {};
+  if (same(a, b)) return a;
+  if (const int order = provable_order(a, b)) return order < 0 ? a : b;
+  const bool in_order = a.to_string() <= b.to_string();
+  return DimAlgebra::call(Atom::Kind::kMin, "min", in_order ? a : b, in_order ? b : a);
+}
+
+Dim max(const Dim& a, const Dim& b) {
+  if (a.is_known() && b.is_known()) return std::max(a.value(), b.value());
+  if (a.is_unknown() || b.is_unknown()) return {};
+  if (same(a, b)) return a;
+  if (const int order = provable_order(a, b)) return order < 0 ? b : a;
+  const bool in_order = a.to_string() <= b.to_string();
+  return DimAlgebra::call(Atom::Kind::kMax, "max", in_order ? a : b, in_order ? b : a);
+}
+
+}  // namespace treadle

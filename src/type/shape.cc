@@ -1,0 +1,132 @@
+#include "type/shape.h"
+
+namespace treadle {
+
+namespace {
+constexpr int64_t kMaxElements = int64_t{1} << 62;
+}
+
+Result<int64_t> element_count(const Dims& dims) {
+  int64_t count = 1;
+  bool overflow = false;
+  for (int64_t d : dims) {
+    if (d < 0) return error(Code::kInvalidArgument, "shape {} has a negative size", to_string(dims));
+    if (d == 0) return int64_t{0};
+    overflow |= __builtin_mul_overflow(count, d, &count) || count > kMaxElements;
+    if (overflow) count = 1;
+  }
+  if (overflow) return error(Code::kLimit, "shape {} has more elements than can be addressed", to_string(dims));
+  return count;
+}
+
+int64_t element_count_unchecked(const Dims& dims) { return element_count_unchecked(dims.span()); }
+
+Dim element_count(const Shape& shape) {
+  Dim count = 1;
+  for (const Dim& d : shape) {
+    if (d.is_known(0)) return 0;
+    count = count * d;
+  }
+  return count;
+}
+
+Dims contiguous_strides(const Dims& dims) {
+  Dims strides(dims.size());
+  int64_t stride = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= dims[i];
+  }
+  return strides;
+}
+
+bool is_contiguous(const Dims& dims, const Dims& strides) {
+  int64_t stride = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    if (dims[i] == 0) return true;
+    if (dims[i] != 1 && strides[i] != stride) return false;
+    stride *= dims[i];
+  }
+  return true;
+}
+
+bool is_known(const Shape& shape) {
+  for (const Dim& d : shape) {
+    if (!d.is_known()) return false;
+  }
+  return true;
+}
+
+Dims known_dims(const Shape& shape) {
+  Dims dims;
+  dims.reserve(shape.size());
+  for (const Dim& d : shape) dims.push_back(d.value());
+  return dims;
+}
+
+Shape to_shape(const Dims& dims) {
+  Shape shape;
+  shape.reserve(dims.size());
+  for (int64_t d : dims) shape.emplace_back(d);
+  return shape;
+}
+
+bool same(const Shape& a, const Shape& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!same(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+bool identical(const Shape& a, const Shape& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!identical(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+std::string to_string(const Dims& dims) {
+  std::string text = "[";
+  for (size_t i = 0; i < dims.size(); ++i) text += (i ? "," : "") + std::to_string(dims[i]);
+  return text + "]";
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + shape[i].to_string();
+  return text + "]";
+}
+
+Result<Shape> broadcast(const Shape& a, const Shape& b) {
+  const Shape& longer = a.size() >= b.size() ? a : b;
+  const Shape& shorter = a.size() >= b.size() ? b : a;
+  Shape out = longer;
+  const size_t skip = longer.size() - shorter.size();
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    const Dim& x = longer[skip + i];
+    const Dim& y = shorter[i];
+    if (y.is_known(1) || same(x, y)) continue;
+    if (x.is_known(1)) {
+      out[skip + i] = y;
+    } else if (x.is_known() && y.is_known()) {
+      return error(Code::kInvalidArgument, "shapes {} and {} do not broadcast: {} against {} at axis {}", to_string(a),
+                   to_string(b), x.value(), y.value(), skip + i);
+    } else if (y.is_known()) {
+      out[skip + i] = y;  // x is symbolic, so it is 1 or this
+    } else if (!x.is_known()) {
+      out[skip + i] = Dim::unknown();
+    }
+  }
+  return out;
+}
+
+Result<int64_t> normalize_axis(int64_t axis, int64_t rank, std::string_view what) {
+  if (axis < -rank || axis >= rank) {
+    return error(Code::kInvalidArgument, "{} is {}, expected {} to {} for rank {}", what, axis, -rank, rank - 1, rank);
+  }
+  return axis < 0 ? axis + rank : axis;
+}
+
+}  // namespace treadle

@@ -1,0 +1,105 @@
+#include "type/tensor.h"
+
+#include <cstring>
+
+#include "base/float_formats.h"
+
+namespace treadle {
+
+Result<Tensor> Tensor::allocate(ElementType type, Dims dims) {
+  TREADLE_ASSIGN(const int64_t count, treadle::element_count(dims));
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(static_cast<size_t>(count), byte_width(type), &bytes) || bytes > (size_t{1} << 62)) {
+    return error(Code::kLimit, "a tensor of shape {} does not fit into memory", to_string(dims));
+  }
+  BufferRef buffer = is_string(type) ? BufferRef::allocate_strings(static_cast<size_t>(count)) : BufferRef::allocate(bytes);
+  if (!buffer) return error(Code::kLimit, "no memory for a tensor of shape {} ({} bytes)", to_string(dims), bytes);
+  return from_buffer(type, std::move(dims), std::move(buffer));
+}
+
+Tensor Tensor::from_buffer(ElementType type, Dims dims, BufferRef buffer, const void* data) {
+  Tensor t;
+  t.type_ = type;
+  t.count_ = element_count_unchecked(dims);
+  t.dims_ = std::move(dims);
+  t.data_ = data;
+  t.buffer_ = std::move(buffer);
+  return t;
+}
+
+namespace {
+template <class T>
+Tensor vector_tensor(ElementType type, std::span<const T> values) {
+  Tensor t = Tensor::allocate(type, {static_cast<int64_t>(values.size())}).value();
+  std::copy(values.begin(), values.end(), t.mutable_data<T>());
+  return t;
+}
+}  // namespace
+
+Tensor Tensor::of_int64(std::span<const int64_t> values) { return vector_tensor(ElementType::kInt64, values); }
+
+Tensor Tensor::of_float(std::span<const float> values) { return vector_tensor(ElementType::kFloat, values); }
+
+Tensor Tensor::reshaped(Dims dims) const {
+  Tensor t = *this;
+  t.dims_ = std::move(dims);
+  TREADLE_ASSERT(element_count_unchecked(t.dims_) == count_);
+  return t;
+}
+
+Result<Tensor> Tensor::clone() const {
+  TREADLE_ASSIGN(Tensor copy, allocate(type_, dims_));
+  if (is_string(type_)) {
+    std::copy_n(data<std::string>(), count_, copy.mutable_data<std::string>());
+  } else if (count_ > 0) {
+    std::memcpy(copy.mutable_raw(), data_, byte_size());
+  }
+  return copy;
+}
+
+int64_t Tensor::int64_at(int64_t i) const {
+  switch (type_) {
+    case ElementType::kInt64: return data<int64_t>()[i];
+    case ElementType::kUint64: return static_cast<int64_t>(data<uint64_t>()[i]);
+    case ElementType::kInt32: return data<int32_t>()[i];
+    case ElementType::kUint32: return data<uint32_t>()[i];
+    case ElementType::kInt16: return data<int16_t>()[i];
+    case ElementType::kUint16: return data<uint16_t>()[i];
+    case ElementType::kInt8:
+    case ElementType::kInt4:
+    case ElementType::kInt2: return data<int8_t>()[i];
+    case ElementType::kUint8:
+    case ElementType::kUint4:
+    case ElementType::kUint2:
+    case ElementType::kBool: return data<uint8_t>()[i];
+    default: return static_cast<int64_t>(double_at(i));
+  }
+}
+
+double Tensor::double_at(int64_t i) const {
+  switch (type_) {
+    case ElementType::kFloat: return data<float>()[i];
+    case ElementType::kDouble: return data<double>()[i];
+    case ElementType::kFloat16: return half_to_float(data<uint16_t>()[i]);
+    case ElementType::kBfloat16: return bfloat16_to_float(data<uint16_t>()[i]);
+    default: return is_float(type_) ? 0.0 : static_cast<double>(int64_at(i));
+  }
+}
+
+InlineVector<int64_t, 8> Tensor::to_int64s() const {
+  InlineVector<int64_t, 8> values;
+  values.reserve(static_cast<size_t>(count_));
+  for (int64_t i = 0; i < count_; ++i) values.push_back(int64_at(i));
+  return values;
+}
+
+bool identical(const Tensor& a, const Tensor& b) {
+  if (a.type() != b.type() || !(a.dims() == b.dims())) return false;
+  if (a.raw() == b.raw()) return true;
+  if (is_string(a.type())) {
+    return std::equal(a.data<std::string>(), a.data<std::string>() + a.element_count(), b.data<std::string>());
+  }
+  return a.element_count() == 0 || std::memcmp(a.raw(), b.raw(), a.byte_size()) == 0;
+}
+
+}  // namespace treadle

@@ -1,0 +1,79 @@
+#pragma once
+// A tensor in memory: element type, sizes, and a reference to a buffer. Always contiguous, row-major.
+
+#include <string>
+
+#include "base/buffer.h"
+#include "base/status.h"
+#include "type/element_type.h"
+#include "type/shape.h"
+
+namespace treadle {
+
+class Tensor {
+ public:
+  Tensor() = default;
+
+  // Uninitialised memory (empty strings for kString). kLimit when the size does not fit or memory cannot be had.
+  static Result<Tensor> allocate(ElementType type, Dims dims);
+  // `buffer` must hold at least the tensor's bytes from `data` on and keeps it alive.
+  static Tensor from_buffer(ElementType type, Dims dims, BufferRef buffer, const void* data);
+  static Tensor from_buffer(ElementType type, Dims dims, BufferRef buffer) {
+    const void* data = buffer ? buffer->data() : nullptr;
+    return from_buffer(type, std::move(dims), std::move(buffer), data);
+  }
+  template <class T>
+  static Tensor scalar(ElementType type, T value) {
+    Tensor t = allocate(type, {}).value();
+    *t.mutable_data<T>() = std::move(value);
+    return t;
+  }
+  static Tensor of_int64(std::span<const int64_t> values);  // 1-D
+  static Tensor of_float(std::span<const float> values);    // 1-D
+
+  bool defined() const { return type_ != ElementType::kUndefined; }
+  ElementType type() const { return type_; }
+  const Dims& dims() const { return dims_; }
+  int64_t rank() const { return static_cast<int64_t>(dims_.size()); }
+  int64_t element_count() const { return count_; }
+  size_t byte_size() const { return static_cast<size_t>(count_) * byte_width(type_); }
+  const void* raw() const { return data_; }
+  void* mutable_raw() { return const_cast<void*>(data_); }
+  template <class T>
+  const T* data() const {
+    return static_cast<const T*>(data_);
+  }
+  template <class T>
+  T* mutable_data() {
+    return static_cast<T*>(const_cast<void*>(data_));
+  }
+  template <class T>
+  std::span<const T> span() const {
+    return {data<T>(), static_cast<size_t>(count_)};
+  }
+  const BufferRef& buffer() const { return buffer_; }
+
+  // The same data under other sizes of equal count.
+  Tensor reshaped(Dims dims) const;
+  Result<Tensor> clone() const;
+  // Nobody else sees this memory and it may be written.
+  bool exclusive() const { return buffer_ && buffer_->unique() && buffer_->writable(); }
+
+  // Elements of an integer or bool tensor of any width, widened. For axes, shapes, counts.
+  InlineVector<int64_t, 8> to_int64s() const;
+  int64_t int64_at(int64_t i) const;
+  // Elements of a float tensor of any width.
+  double double_at(int64_t i) const;
+
+ private:
+  ElementType type_ = ElementType::kUndefined;
+  Dims dims_;
+  int64_t count_ = 0;
+  const void* data_ = nullptr;
+  BufferRef buffer_;
+};
+
+// Bitwise equality of type, sizes and contents.
+bool identical(const Tensor& a, const Tensor& b);
+
+}  // namespace treadle

@@ -1,0 +1,71 @@
+#pragma once
+// The type of a value: tensor, sparse tensor, sequence, optional or map.
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "type/element_type.h"
+#include "type/shape.h"
+
+namespace treadle {
+
+struct Type {
+  enum class Kind : uint8_t { kUnknown, kTensor, kSparseTensor, kSequence, kOptional, kMap };
+
+  Kind kind = Kind::kUnknown;
+  ElementType element = ElementType::kUndefined;  // of a tensor; of the keys of a map
+  bool has_shape = false;                         // false: not even the rank is known
+  Shape shape;
+  std::shared_ptr<const Type> child;  // element of a sequence or optional, value of a map
+
+  static Type tensor(ElementType element) {
+    Type type;
+    type.kind = Kind::kTensor;
+    type.element = element;
+    return type;
+  }
+  static Type tensor(ElementType element, Shape shape) {
+    Type type = tensor(element);
+    type.has_shape = true;
+    type.shape = std::move(shape);
+    return type;
+  }
+  static Type sequence(Type element) { return wrap(Kind::kSequence, std::move(element)); }
+  static Type optional(Type element) { return wrap(Kind::kOptional, std::move(element)); }
+  static Type map(ElementType key, Type value) {
+    Type type = wrap(Kind::kMap, std::move(value));
+    type.element = key;
+    return type;
+  }
+
+  bool is_tensor() const { return kind == Kind::kTensor; }
+  bool is_known() const { return kind != Kind::kUnknown; }
+  // A tensor whose sizes are all known integers.
+  bool is_concrete() const { return is_tensor() && has_shape && treadle::is_known(shape); }
+  int64_t rank() const { return has_shape ? static_cast<int64_t>(shape.size()) : -1; }
+  // ONNX's own notation: "tensor(float)[N,3]", "seq(tensor(int64))", "optional(...)", "map(string,tensor(float))".
+  std::string to_string() const;
+
+ private:
+  static Type wrap(Kind kind, Type inner) {
+    Type type;
+    type.kind = kind;
+    type.child = std::make_shared<const Type>(std::move(inner));
+    return type;
+  }
+};
+
+// Same kinds, element types and nesting, sizes aside.
+bool same_structure(const Type& a, const Type& b);
+// same_structure() and identical shapes.
+bool identical(const Type& a, const Type& b);
+
+// What is known of a value that has both types (a declaration and an inference, say). Known sizes win over symbolic,
+// symbolic over unknown. An error when they contradict each other.
+Result<Type> merge(const Type& declared, const Type& inferred);
+// The most precise type that covers both (results of two branches, a loop state before and after a trip): sizes that
+// differ become unknown, unlike ranks leave no shape. An error when kinds or element types differ.
+Result<Type> unite(const Type& a, const Type& b);
+
+}  // namespace treadle
