@@ -6,7 +6,7 @@ namespace treadle::ir {
 
 std::string_view kind_name(AttributeKind kind) {
   static constexpr std::string_view kNames[] = {
-      "undefined", "float", "int",     "string", "tensor",        "graph",          "floats",     "ints",
+      "undefined", "float",   "int",    "string",        "tensor",         "graph",      "floats",      "ints",
       "strings",   "tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos",
   };
   const auto i = static_cast<size_t>(kind);

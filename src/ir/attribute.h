@@ -53,7 +53,9 @@ struct Attribute {
   static Attribute of(std::string name, float v) { return {std::move(name), AttributeKind::kFloat, v}; }
   static Attribute of(std::string name, int64_t v) { return {std::move(name), AttributeKind::kInt, v}; }
   static Attribute of(std::string name, int v) { return of(std::move(name), int64_t{v}); }
-  static Attribute of(std::string name, std::string v) { return {std::move(name), AttributeKind::kString, std::move(v)}; }
+  static Attribute of(std::string name, std::string v) {
+    return {std::move(name), AttributeKind::kString, std::move(v)};
+  }
   static Attribute of(std::string name, Tensor v) { return {std::move(name), AttributeKind::kTensor, std::move(v)}; }
   static Attribute of(std::string name, Type v) { return {std::move(name), AttributeKind::kTypeProto, std::move(v)}; }
   static Attribute of(std::string name, std::vector<int64_t> v) {

@@ -1,10 +1,11 @@
 #pragma once
-// The graph: values, nodes and regions (bodies). SSA by pointer: a node refers to values, whichever region defined them,
-// so a captured value is an ordinary operand and shadowed names cannot be confused after import.
+// The graph: values, nodes and regions (bodies). SSA by pointer: a node refers to values, whichever region defined
+// them, so a captured value is an ordinary operand and shadowed names cannot be confused after import.
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/attribute.h"
@@ -44,14 +45,12 @@ struct NodeInfo {
 };
 
 struct Node : NodeInfo {
-  std::vector<Value*> inputs;   // null: optional input left out
-  std::vector<Value*> outputs;  // null: optional output left out
+  std::vector<Value*> inputs;                    // null: optional input left out
+  std::vector<Value*> outputs;                   // null: optional output left out
   std::vector<std::unique_ptr<Region>> regions;  // bodies, in the order of the operator's graph attributes
   Region* parent = nullptr;
 
   Region* region(std::string_view attribute) const;
-  std::string_view op_type() const;
-  int since_version() const;
 };
 
 struct Region {
@@ -112,9 +111,8 @@ class Graph {
   std::vector<std::unique_ptr<Value>> values_;
 };
 
-// All uses of `from`, in every region, become uses of `to`.
-void replace_uses(Graph& graph, Value* from, Value* to);
-// Number of uses per value: operands of nodes and outputs of regions.
+// Every use of a key, in every region, becomes a use of what it maps to (followed through chains).
+void replace_uses(Graph& graph, const std::unordered_map<Value*, Value*>& map);
 size_t count_nodes(const Region& region);  // nested ones included
 
 // Calls `fn(Node&)` for each node of `region` and of the regions nested in it, outer first.

@@ -4,16 +4,24 @@
 
 namespace treadle {
 
-int InferContext::version() const { return node.version->since; }
-int PrepareContext::version() const { return node.version->since; }
-int ComputeContext::version() const { return node.version->since; }
-int LowerContext::version() const { return node_.version->since; }
+int InferContext::version() const {
+  return node.version->since;
+}
+int PrepareContext::version() const {
+  return node.version->since;
+}
+int ComputeContext::version() const {
+  return node.version->since;
+}
+int LowerContext::version() const {
+  return node_.version->since;
+}
 
 std::optional<Shape> InferContext::dims_value(size_t i) const {
-  if (const Tensor* tensor = value(i)) {
-    if (!is_integer(tensor->type()) || tensor->rank() > 1) return std::nullopt;
+  if (const Tensor* t = value(i)) {
+    if (!is_integer(t->type()) || t->rank() > 1) return std::nullopt;
     Shape dims;
-    for (int64_t k = 0; k < tensor->element_count(); ++k) dims.emplace_back(tensor->int64_at(k));
+    for (int64_t k = 0; k < t->element_count(); ++k) dims.emplace_back(t->int64_at(k));
     return dims;
   }
   if (i < symbols.size() && symbols[i]) return *symbols[i];
@@ -119,8 +127,12 @@ ir::Value* LowerContext::region_input(std::string name, Type type) {
   return v;
 }
 
-void LowerContext::region_output(ir::Value* value) { region_->outputs.push_back(value); }
+void LowerContext::region_output(ir::Value* value) {
+  region_->outputs.push_back(value);
+}
 
-void LowerContext::end_region() { region_ = region_->parent_region(); }
+void LowerContext::end_region() {
+  region_ = region_->parent_region();
+}
 
 }  // namespace treadle

@@ -4,7 +4,6 @@
 #include <optional>
 #include <span>
 
-#include "base/cpu.h"
 #include "ir/graph.h"
 #include "op/kernel.h"
 #include "type/any_value.h"
@@ -33,11 +32,12 @@ class InferContext {
   const ir::NodeInfo& node;
   std::span<const Type* const> inputs;    // null: left out
   std::span<const Tensor* const> values;  // contents where known, else null; may be shorter than `inputs`
-  std::span<const Shape* const> symbols;  // contents of small integer tensors (rank 0 or 1) as Dims, else null; may be short
-  std::span<Type> outputs;                // to be set; one per output, also for those left out
-  std::span<Shape> output_symbols;        // to be set where the operator can tell; may be empty
-  std::span<bool> output_symbols_known;   // whether output_symbols[i] was set
-  BodyInference* bodies = nullptr;        // for operators with graph attributes
+  std::span<const Shape* const>
+      symbols;                      // contents of small integer tensors (rank 0 or 1) as Dims, else null; may be short
+  std::span<Type> outputs;          // to be set; one per output, also for those left out
+  std::span<Shape> output_symbols;  // to be set where the operator can tell; may be empty
+  std::span<bool> output_symbols_known;  // whether output_symbols[i] was set
+  BodyInference* bodies = nullptr;       // for operators with graph attributes
 
   const ir::Attributes& attributes() const { return node.attributes; }
   int version() const;  // since_version of the node's resolved version
@@ -81,7 +81,6 @@ class PrepareContext {
   const ir::NodeInfo& node;
   std::span<const Operand> inputs;
   std::span<const Operand> outputs;
-  Isa isa;
   StateArena& arena;
   PackCache& packs;
 
@@ -114,7 +113,6 @@ class ComputeContext {
   const ir::NodeInfo& node;
   std::span<const AnyValue> inputs;  // kNone: left out
   std::span<AnyValue> outputs;
-  Isa isa;
 
   const ir::Attributes& attributes() const { return node.attributes; }
   int version() const;

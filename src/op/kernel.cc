@@ -14,13 +14,16 @@ KernelFailure& kernel_failure() {
 Status kernel_status(uint32_t code) {
   const auto [found, limit] = kernel_failure();
   switch (static_cast<KernelError>(code)) {
-    case KernelError::kNone: return {};
-    case KernelError::kDivisionByZero: return error(Code::kRuntime, "integer division by zero");
+    case KernelError::kNone:
+      return {};
+    case KernelError::kDivisionByZero:
+      return error(Code::kRuntime, "integer division by zero");
     case KernelError::kIndexOutOfRange:
       return error(Code::kRuntime, "index {} is out of range, expected {} to {}", found, -limit, limit - 1);
     case KernelError::kNegativeExponent:
       return error(Code::kRuntime, "integer to the power of {}: the exponent must not be negative", found);
-    case KernelError::kInvalidValue: return error(Code::kRuntime, "invalid value {}", found);
+    case KernelError::kInvalidValue:
+      return error(Code::kRuntime, "invalid value {}", found);
     case KernelError::kShapeMismatch:
       return error(Code::kRuntime, "a size that the data decided is {}, expected {}", found, limit);
   }
@@ -60,6 +63,8 @@ std::unique_ptr<void, PackCache::Free> PackCache::make(size_t bytes) {
   return std::unique_ptr<void, Free>(memory);
 }
 
-void PackCache::Free::operator()(void* p) const { std::free(p); }
+void PackCache::Free::operator()(void* p) const {
+  std::free(p);
+}
 
 }  // namespace treadle

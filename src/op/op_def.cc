@@ -72,10 +72,18 @@ VersionBuilder& VersionBuilder::in(const char* name, const char* type, Arity ari
 VersionBuilder& VersionBuilder::out(const char* name, const char* type, Arity arity, int min_arity) {
   return replace_or_append(v_.outputs, Formal{name, type, arity, min_arity}), *this;
 }
-VersionBuilder& VersionBuilder::no_inputs() { return v_.inputs.clear(), *this; }
-VersionBuilder& VersionBuilder::no_outputs() { return v_.outputs.clear(), *this; }
-VersionBuilder& VersionBuilder::drop_in(const char* name) { return drop(v_.inputs, name), *this; }
-VersionBuilder& VersionBuilder::drop_out(const char* name) { return drop(v_.outputs, name), *this; }
+VersionBuilder& VersionBuilder::no_inputs() {
+  return v_.inputs.clear(), *this;
+}
+VersionBuilder& VersionBuilder::no_outputs() {
+  return v_.outputs.clear(), *this;
+}
+VersionBuilder& VersionBuilder::drop_in(const char* name) {
+  return drop(v_.inputs, name), *this;
+}
+VersionBuilder& VersionBuilder::drop_out(const char* name) {
+  return drop(v_.outputs, name), *this;
+}
 
 VersionBuilder& VersionBuilder::attribute(AttributeDef def) {
   return replace_or_append(v_.attributes, std::move(def)), *this;
@@ -107,13 +115,19 @@ VersionBuilder& VersionBuilder::required(const char* name, AttributeKind kind) {
 VersionBuilder& VersionBuilder::optional(const char* name, AttributeKind kind) {
   return attribute({name, kind, false, {}});
 }
-VersionBuilder& VersionBuilder::drop_attr(const char* name) { return drop(v_.attributes, name), *this; }
+VersionBuilder& VersionBuilder::drop_attr(const char* name) {
+  return drop(v_.attributes, name), *this;
+}
 
 VersionBuilder& VersionBuilder::type(const char* name, TypeSet types) {
   return replace_or_append(v_.types, TypeConstraint{name, types}), *this;
 }
-VersionBuilder& VersionBuilder::drop_type(const char* name) { return drop(v_.types, name), *this; }
-VersionBuilder& VersionBuilder::deprecated() { return v_.deprecated = true, *this; }
+VersionBuilder& VersionBuilder::drop_type(const char* name) {
+  return drop(v_.types, name), *this;
+}
+VersionBuilder& VersionBuilder::deprecated() {
+  return v_.deprecated = true, *this;
+}
 
 VersionBuilder OpBuilder::since(int version) {
   OpVersion next = def.versions.empty() ? OpVersion{} : def.versions.back();
@@ -131,7 +145,9 @@ uint64_t bits(std::initializer_list<int> inputs) {
 }
 }  // namespace
 
-OpBuilder& OpBuilder::shape_inputs(std::initializer_list<int> inputs) { return def.shape_inputs = bits(inputs), *this; }
+OpBuilder& OpBuilder::shape_inputs(std::initializer_list<int> inputs) {
+  return def.shape_inputs = bits(inputs), *this;
+}
 OpBuilder& OpBuilder::strided_inputs(std::initializer_list<int> inputs) {
   return def.strided_inputs = bits(inputs), *this;
 }

@@ -156,21 +156,21 @@ class OpBuilder {
 };
 
 using OpDefineFn = void (*)(OpBuilder&);
-struct OpTableEntry {
-  const char* domain;
-  const char* name;
-  OpDefineFn define;
-};
 // Written by the build (tools/gen_registry.py) from the TREADLE_OP blocks under src/ops/.
-std::span<const OpTableEntry> generated_op_table();
+std::span<const OpDefineFn> generated_op_table();
 
 }  // namespace treadle
 
-// TREADLE_OP(Add, "") { op.since(7).in("A", "T")...; op.infer(...).prepare(...); }
-// The block defines `treadle_define_<tag>` for tag = name, or name_domain with dots as underscores when the third
-// argument is given (needed only where two domains share an operator name).
-#define TREADLE_OP(name, domain) \
-  namespace treadle {            \
-  void define_op_##name(OpBuilder& op); \
-  }                              \
-  void treadle::define_op_##name([[maybe_unused]] treadle::OpBuilder& op)
+// TREADLE_OP(Add, "") { op.since(7).in("A", "T")...; op.infer(infer_add).prepare(prepare_add); }
+// stands at file scope, outside any namespace; the functions it names may live in an anonymous namespace above it.
+#define TREADLE_OP(op_name, op_domain)            \
+  namespace treadle {                             \
+  static void define_op_##op_name(OpBuilder& op); \
+  void treadle_define_##op_name(OpBuilder& op);   \
+  void treadle_define_##op_name(OpBuilder& op) {  \
+    op.def.domain = op_domain;                    \
+    op.def.name = #op_name;                       \
+    define_op_##op_name(op);                      \
+  }                                               \
+  }                                               \
+  void treadle::define_op_##op_name([[maybe_unused]] treadle::OpBuilder& op)

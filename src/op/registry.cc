@@ -15,12 +15,10 @@ struct Registry {
   std::unordered_map<std::string, const OpDef*> by_name;  // "domain:name"
 
   Registry() {
-    for (const OpTableEntry& entry : generated_op_table()) {
+    for (const OpDefineFn define : generated_op_table()) {
       auto def = std::make_unique<OpDef>();
-      def->domain = entry.domain;
-      def->name = entry.name;
       OpBuilder builder(*def);
-      entry.define(builder);
+      define(builder);
       TREADLE_ASSERT(!def->versions.empty());
       by_name.emplace(def->domain + ":" + def->name, def.get());
       sorted.push_back(def.get());
@@ -54,6 +52,8 @@ const OpDef& require_op(std::string_view name, std::string_view domain) {
   return *op;
 }
 
-std::span<const OpDef* const> all_ops() { return registry().sorted; }
+std::span<const OpDef* const> all_ops() {
+  return registry().sorted;
+}
 
 }  // namespace treadle

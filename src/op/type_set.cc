@@ -31,10 +31,14 @@ void append_maps(std::string& text, uint16_t maps, const char* before, const cha
 
 bool TypeSet::contains(const Type& type) const {
   switch (type.kind) {
-    case Type::Kind::kUnknown: return true;
-    case Type::Kind::kTensor: return tensor.contains(type.element);
-    case Type::Kind::kSparseTensor: return sparse.contains(type.element);
-    case Type::Kind::kMap: return contains_map(maps, type);
+    case Type::Kind::kUnknown:
+      return true;
+    case Type::Kind::kTensor:
+      return tensor.contains(type.element);
+    case Type::Kind::kSparseTensor:
+      return sparse.contains(type.element);
+    case Type::Kind::kMap:
+      return contains_map(maps, type);
     case Type::Kind::kSequence:
       if (!type.child) return false;
       if (type.child->kind == Type::Kind::kMap) return contains_map(sequence_maps, *type.child);

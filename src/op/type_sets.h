@@ -26,33 +26,48 @@ inline constexpr ElementTypeSet kFloats = kFloat32s | tensors(ElementType::kFloa
 inline constexpr ElementTypeSet kFloatsBf16 = kFloats | tensors(ElementType::kBfloat16);
 inline constexpr ElementTypeSet kFloats32 = kFloat32s | tensors(ElementType::kDouble);
 inline constexpr ElementTypeSet kFloatsTo32 = kFloat32s | tensors(ElementType::kFloat16, ElementType::kBfloat16);
-inline constexpr ElementTypeSet kNumeric32 = kFloats | tensors(ElementType::kInt32, ElementType::kInt64, ElementType::kUint32, ElementType::kUint64);
+inline constexpr ElementTypeSet kNumeric32 =
+    kFloats | tensors(ElementType::kInt32, ElementType::kInt64, ElementType::kUint32, ElementType::kUint64);
 inline constexpr ElementTypeSet kNumeric32Bf16 = kNumeric32 | tensors(ElementType::kBfloat16);
-inline constexpr ElementTypeSet kNumeric = kNumeric32 | tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kUint16, ElementType::kInt16);
+inline constexpr ElementTypeSet kNumeric =
+    kNumeric32 | tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kUint16, ElementType::kInt16);
 inline constexpr ElementTypeSet kNumericBf16 = kNumeric | tensors(ElementType::kBfloat16);
-inline constexpr ElementTypeSet kIntegers = kIndices | tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kUint16, ElementType::kInt16, ElementType::kUint32, ElementType::kUint64);
-inline constexpr ElementTypeSet kSigned = kFloats | tensors(ElementType::kInt8, ElementType::kInt16, ElementType::kInt32, ElementType::kInt64);
+inline constexpr ElementTypeSet kIntegers =
+    kIndices | tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kUint16, ElementType::kInt16,
+                       ElementType::kUint32, ElementType::kUint64);
+inline constexpr ElementTypeSet kSigned =
+    kFloats | tensors(ElementType::kInt8, ElementType::kInt16, ElementType::kInt32, ElementType::kInt64);
 inline constexpr ElementTypeSet kSignedBf16 = kSigned | tensors(ElementType::kBfloat16);
-inline constexpr ElementTypeSet kUnsigneds = kUint8s | tensors(ElementType::kUint16, ElementType::kUint32, ElementType::kUint64);
+inline constexpr ElementTypeSet kUnsigneds =
+    kUint8s | tensors(ElementType::kUint16, ElementType::kUint32, ElementType::kUint64);
 inline constexpr ElementTypeSet kNumericBool = kNumeric | tensors(ElementType::kBool);
 inline constexpr ElementTypeSet kNumericBoolBf16 = kNumericBf16 | tensors(ElementType::kBool);
-inline constexpr ElementTypeSet kAllTensors = kNumericBool | tensors(ElementType::kString, ElementType::kComplex64, ElementType::kComplex128);
+inline constexpr ElementTypeSet kAllTensors =
+    kNumericBool | tensors(ElementType::kString, ElementType::kComplex64, ElementType::kComplex128);
 inline constexpr ElementTypeSet kAllTensorsIr4 = kAllTensors | tensors(ElementType::kBfloat16);
-inline constexpr ElementTypeSet kAllTensorsIr9 = kAllTensorsIr4 | tensors(ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz);
+inline constexpr ElementTypeSet kAllTensorsIr9 =
+    kAllTensorsIr4 | tensors(ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2,
+                             ElementType::kFloat8e5m2fnuz);
 inline constexpr ElementTypeSet kAllTensorsIr10 = kAllTensorsIr9 | tensors(ElementType::kUint4, ElementType::kInt4);
 inline constexpr ElementTypeSet kAllTensorsIr11 = kAllTensorsIr10 | tensors(ElementType::kFloat4e2m1);
 inline constexpr ElementTypeSet kAllTensorsIr12 = kAllTensorsIr11 | tensors(ElementType::kFloat8e8m0);
 inline constexpr ElementTypeSet kAllTensorsIr13 = kAllTensorsIr12 | tensors(ElementType::kUint2, ElementType::kInt2);
-inline constexpr ElementTypeSet kAllTensorsIr14 = kAllTensorsIr13 | tensors(ElementType::kFloat6e2m3, ElementType::kFloat6e3m2);
+inline constexpr ElementTypeSet kAllTensorsIr14 =
+    kAllTensorsIr13 | tensors(ElementType::kFloat6e2m3, ElementType::kFloat6e3m2);
 inline constexpr ElementTypeSet kCastable = kNumericBool | tensors(ElementType::kString);
 inline constexpr ElementTypeSet kMlNumbers = kIndices | tensors(ElementType::kFloat, ElementType::kDouble);
 inline constexpr ElementTypeSet kReducible8 = kNumeric32 | tensors(ElementType::kUint8, ElementType::kInt8);
 inline constexpr ElementTypeSet kReducible8Bf16 = kReducible8 | tensors(ElementType::kBfloat16);
 inline constexpr ElementTypeSet kCastableIr4 = kNumericBoolBf16 | tensors(ElementType::kString);
 inline constexpr ElementTypeSet kFillableIr4 = kNumericBf16 | tensors(ElementType::kBool);
-inline constexpr ElementTypeSet kBitsIr4 = kNumericBoolBf16 | tensors(ElementType::kComplex64, ElementType::kComplex128);
-inline constexpr ElementTypeSet kCastableIr9 = kCastableIr4 | tensors(ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz);
-inline constexpr ElementTypeSet kFillableIr9 = kNumericBoolBf16 | tensors(ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz);
+inline constexpr ElementTypeSet kBitsIr4 =
+    kNumericBoolBf16 | tensors(ElementType::kComplex64, ElementType::kComplex128);
+inline constexpr ElementTypeSet kCastableIr9 =
+    kCastableIr4 | tensors(ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2,
+                           ElementType::kFloat8e5m2fnuz);
+inline constexpr ElementTypeSet kFillableIr9 =
+    kNumericBoolBf16 | tensors(ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2,
+                               ElementType::kFloat8e5m2fnuz);
 inline constexpr ElementTypeSet kBitsIr9 = kFillableIr9 | tensors(ElementType::kComplex64, ElementType::kComplex128);
 inline constexpr ElementTypeSet kCastableIr10 = kCastableIr9 | tensors(ElementType::kUint4, ElementType::kInt4);
 inline constexpr ElementTypeSet kFillableIr10 = kFillableIr9 | tensors(ElementType::kUint4, ElementType::kInt4);
@@ -66,10 +81,13 @@ inline constexpr ElementTypeSet kBitsIr12 = kBitsIr11 | tensors(ElementType::kFl
 inline constexpr ElementTypeSet kCastableIr13 = kCastableIr12 | tensors(ElementType::kUint2, ElementType::kInt2);
 inline constexpr ElementTypeSet kFillableIr13 = kFillableIr12 | tensors(ElementType::kUint2, ElementType::kInt2);
 inline constexpr ElementTypeSet kBitsIr13 = kBitsIr12 | tensors(ElementType::kUint2, ElementType::kInt2);
-inline constexpr ElementTypeSet kCastableIr14 = kCastableIr13 | tensors(ElementType::kFloat6e2m3, ElementType::kFloat6e3m2);
-inline constexpr ElementTypeSet kFillableIr14 = kFillableIr13 | tensors(ElementType::kFloat6e2m3, ElementType::kFloat6e3m2);
+inline constexpr ElementTypeSet kCastableIr14 =
+    kCastableIr13 | tensors(ElementType::kFloat6e2m3, ElementType::kFloat6e3m2);
+inline constexpr ElementTypeSet kFillableIr14 =
+    kFillableIr13 | tensors(ElementType::kFloat6e2m3, ElementType::kFloat6e3m2);
 inline constexpr ElementTypeSet kBitsIr14 = kBitsIr13 | tensors(ElementType::kFloat6e2m3, ElementType::kFloat6e3m2);
-inline constexpr ElementTypeSet kFloat8s = tensors(ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz);
+inline constexpr ElementTypeSet kFloat8s = tensors(ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz,
+                                                   ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz);
 
 }  // namespace types
 

@@ -10,13 +10,17 @@ Sequence::Sequence(Type element_type, std::vector<AnyValue> elements)
       storage_(std::make_shared<std::vector<AnyValue>>(std::move(elements))),
       size_(storage_->size()) {}
 
-const AnyValue& Sequence::operator[](size_t i) const { return (*storage_)[i]; }
+const AnyValue& Sequence::operator[](size_t i) const {
+  return (*storage_)[i];
+}
 
 std::span<const AnyValue> Sequence::elements() const {
   return storage_ ? std::span<const AnyValue>(storage_->data(), size_) : std::span<const AnyValue>();
 }
 
-Sequence Sequence::appended(AnyValue value) const& { return Sequence(*this).appended(std::move(value)); }
+Sequence Sequence::appended(AnyValue value) const& {
+  return Sequence(*this).appended(std::move(value));
+}
 
 Sequence Sequence::appended(AnyValue value) && {
   if (!storage_ || storage_->size() != size_) {
@@ -58,11 +62,16 @@ Sequence AnyValue::take_sequence() && {
 
 Type AnyValue::type() const {
   switch (kind_) {
-    case Kind::kNone: return {};
-    case Kind::kTensor: return Type::tensor(tensor_.type(), to_shape(tensor_.dims()));
-    case Kind::kSequence: return Type::sequence(sequence().element_type());
-    case Kind::kOptional: return Type::optional(optional().element_type);
-    case Kind::kMap: return Type::map(map().keys.type(), Type::tensor(map().values.type(), {}));
+    case Kind::kNone:
+      return {};
+    case Kind::kTensor:
+      return Type::tensor(tensor_.type(), to_shape(tensor_.dims()));
+    case Kind::kSequence:
+      return Type::sequence(sequence().element_type());
+    case Kind::kOptional:
+      return Type::optional(optional().element_type);
+    case Kind::kMap:
+      return Type::map(map().keys.type(), Type::tensor(map().values.type(), {}));
   }
   return {};
 }
@@ -70,8 +79,10 @@ Type AnyValue::type() const {
 bool identical(const AnyValue& a, const AnyValue& b) {
   if (a.kind() != b.kind()) return false;
   switch (a.kind()) {
-    case AnyValue::Kind::kNone: return true;
-    case AnyValue::Kind::kTensor: return identical(a.tensor(), b.tensor());
+    case AnyValue::Kind::kNone:
+      return true;
+    case AnyValue::Kind::kTensor:
+      return identical(a.tensor(), b.tensor());
     case AnyValue::Kind::kSequence: {
       const auto x = a.sequence().elements();
       const auto y = b.sequence().elements();
@@ -83,7 +94,8 @@ bool identical(const AnyValue& a, const AnyValue& b) {
       const auto& y = b.optional().value;
       return !x || !y ? !x == !y : identical(*x, *y);
     }
-    case AnyValue::Kind::kMap: return identical(a.map().keys, b.map().keys) && identical(a.map().values, b.map().values);
+    case AnyValue::Kind::kMap:
+      return identical(a.map().keys, b.map().keys) && identical(a.map().values, b.map().values);
   }
   return false;
 }

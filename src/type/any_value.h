@@ -1,5 +1,6 @@
 #pragma once
-// Any value that flows along an edge at run time: tensor, sequence, optional or map. Cheap to copy; contents are shared.
+// Any value that flows along an edge at run time: tensor, sequence, optional or map. Cheap to copy; contents are
+// shared.
 
 #include <memory>
 #include <string>

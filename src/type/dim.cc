@@ -34,7 +34,9 @@ struct DimExpr {
   std::string text;
 };
 
-void retain(const DimExpr* expr) { expr->references.fetch_add(1, std::memory_order_relaxed); }
+void retain(const DimExpr* expr) {
+  expr->references.fetch_add(1, std::memory_order_relaxed);
+}
 
 void release(const DimExpr* expr) {
   if (expr->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete expr;
@@ -147,8 +149,10 @@ struct DimAlgebra {
 
   static std::optional<int64_t> lower_bound(const Atom& atom) {
     switch (atom.kind) {
-      case Atom::Kind::kSymbol: return 0;
-      case Atom::Kind::kMod: return atom.b.is_known() && atom.b.value() > 0 ? std::optional<int64_t>(0) : std::nullopt;
+      case Atom::Kind::kSymbol:
+        return 0;
+      case Atom::Kind::kMod:
+        return atom.b.is_known() && atom.b.value() > 0 ? std::optional<int64_t>(0) : std::nullopt;
       case Atom::Kind::kFloorDiv: {
         const auto low = atom.a.lower_bound();
         if (!low || !atom.b.is_known() || atom.b.value() <= 0) return std::nullopt;
@@ -185,7 +189,9 @@ struct DimAlgebra {
   static const DimExpr& expr(const Dim& d) { return *d.expr_; }
 };
 
-Dim Dim::symbol(std::string_view name) { return DimAlgebra::atom(Atom::Kind::kSymbol, std::string(name)); }
+Dim Dim::symbol(std::string_view name) {
+  return DimAlgebra::atom(Atom::Kind::kSymbol, std::string(name));
+}
 
 std::string_view Dim::symbol_name() const {
   if (!is_symbolic() || expr_->terms.size() != 1) return {};
@@ -209,7 +215,9 @@ bool same(const Dim& a, const Dim& b) {
   return a.is_symbolic() && b.is_symbolic() && DimAlgebra::text(a) == DimAlgebra::text(b);
 }
 
-bool identical(const Dim& a, const Dim& b) { return same(a, b) || (a.is_unknown() && b.is_unknown()); }
+bool identical(const Dim& a, const Dim& b) {
+  return same(a, b) || (a.is_unknown() && b.is_unknown());
+}
 
 Dim operator+(const Dim& a, const Dim& b) {
   int64_t sum = 0;
@@ -229,7 +237,8 @@ Dim operator-(const Dim& a, const Dim& b) {
 
 Dim operator*(const Dim& a, const Dim& b) {
   int64_t product = 0;
-  if (a.is_known() && b.is_known()) return __builtin_mul_overflow(a.value(), b.value(), &product) ? Dim() : Dim(product);
+  if (a.is_known() && b.is_known())
+    return __builtin_mul_overflow(a.value(), b.value(), &product) ? Dim() : Dim(product);
   if (a.is_known(0) || b.is_known(0)) return 0;
   if (a.is_unknown() || b.is_unknown()) return {};
   return DimAlgebra::multiply(a, b);
@@ -251,7 +260,9 @@ Dim floor_div(const Dim& a, const Dim& b) {
   return DimAlgebra::call(Atom::Kind::kFloorDiv, "floordiv", a, b);
 }
 
-Dim ceil_div(const Dim& a, const Dim& b) { return floor_div(a + b - 1, b); }
+Dim ceil_div(const Dim& a, const Dim& b) {
+  return floor_div(a + b - 1, b);
+}
 
 Dim mod(const Dim& a, const Dim& b) {
   if (a.is_known() && b.is_known()) {

@@ -41,8 +41,8 @@ inline constexpr int kComputeTypeCount = 7;
   X(kFloat4e2m1, 23, "float4e2m1", 4, 1, kFloat, kF32)            \
   X(kFloat8e8m0, 24, "float8e8m0", 8, 1, kFloat, kF32)            \
   X(kUint2, 25, "uint2", 2, 1, kUnsigned, kU32)                   \
-  X(kInt2, 26, "int2", 2, 1, kSigned, kI32)                                      \
-  X(kFloat6e2m3, 27, "float6e2m3", 6, 1, kFloat, kF32)                           \
+  X(kInt2, 26, "int2", 2, 1, kSigned, kI32)                       \
+  X(kFloat6e2m3, 27, "float6e2m3", 6, 1, kFloat, kF32)            \
   X(kFloat6e3m2, 28, "float6e3m2", 6, 1, kFloat, kF32)
 
 enum class ElementType : uint8_t {

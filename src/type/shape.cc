@@ -19,7 +19,9 @@ Result<int64_t> element_count(const Dims& dims) {
   return count;
 }
 
-int64_t element_count_unchecked(const Dims& dims) { return element_count_unchecked(dims.span()); }
+int64_t element_count_unchecked(const Dims& dims) {
+  return element_count_unchecked(dims.span());
+}
 
 Dim element_count(const Shape& shape) {
   Dim count = 1;

@@ -12,7 +12,8 @@ Result<Tensor> Tensor::allocate(ElementType type, Dims dims) {
   if (__builtin_mul_overflow(static_cast<size_t>(count), byte_width(type), &bytes) || bytes > (size_t{1} << 62)) {
     return error(Code::kLimit, "a tensor of shape {} does not fit into memory", to_string(dims));
   }
-  BufferRef buffer = is_string(type) ? BufferRef::allocate_strings(static_cast<size_t>(count)) : BufferRef::allocate(bytes);
+  BufferRef buffer =
+      is_string(type) ? BufferRef::allocate_strings(static_cast<size_t>(count)) : BufferRef::allocate(bytes);
   if (!buffer) return error(Code::kLimit, "no memory for a tensor of shape {} ({} bytes)", to_string(dims), bytes);
   return from_buffer(type, std::move(dims), std::move(buffer));
 }
@@ -36,9 +37,13 @@ Tensor vector_tensor(ElementType type, std::span<const T> values) {
 }
 }  // namespace
 
-Tensor Tensor::of_int64(std::span<const int64_t> values) { return vector_tensor(ElementType::kInt64, values); }
+Tensor Tensor::of_int64(std::span<const int64_t> values) {
+  return vector_tensor(ElementType::kInt64, values);
+}
 
-Tensor Tensor::of_float(std::span<const float> values) { return vector_tensor(ElementType::kFloat, values); }
+Tensor Tensor::of_float(std::span<const float> values) {
+  return vector_tensor(ElementType::kFloat, values);
+}
 
 Tensor Tensor::reshaped(Dims dims) const {
   Tensor t = *this;
@@ -59,30 +64,44 @@ Result<Tensor> Tensor::clone() const {
 
 int64_t Tensor::int64_at(int64_t i) const {
   switch (type_) {
-    case ElementType::kInt64: return data<int64_t>()[i];
-    case ElementType::kUint64: return static_cast<int64_t>(data<uint64_t>()[i]);
-    case ElementType::kInt32: return data<int32_t>()[i];
-    case ElementType::kUint32: return data<uint32_t>()[i];
-    case ElementType::kInt16: return data<int16_t>()[i];
-    case ElementType::kUint16: return data<uint16_t>()[i];
+    case ElementType::kInt64:
+      return data<int64_t>()[i];
+    case ElementType::kUint64:
+      return static_cast<int64_t>(data<uint64_t>()[i]);
+    case ElementType::kInt32:
+      return data<int32_t>()[i];
+    case ElementType::kUint32:
+      return data<uint32_t>()[i];
+    case ElementType::kInt16:
+      return data<int16_t>()[i];
+    case ElementType::kUint16:
+      return data<uint16_t>()[i];
     case ElementType::kInt8:
     case ElementType::kInt4:
-    case ElementType::kInt2: return data<int8_t>()[i];
+    case ElementType::kInt2:
+      return data<int8_t>()[i];
     case ElementType::kUint8:
     case ElementType::kUint4:
     case ElementType::kUint2:
-    case ElementType::kBool: return data<uint8_t>()[i];
-    default: return static_cast<int64_t>(double_at(i));
+    case ElementType::kBool:
+      return data<uint8_t>()[i];
+    default:
+      return static_cast<int64_t>(double_at(i));
   }
 }
 
 double Tensor::double_at(int64_t i) const {
   switch (type_) {
-    case ElementType::kFloat: return data<float>()[i];
-    case ElementType::kDouble: return data<double>()[i];
-    case ElementType::kFloat16: return half_to_float(data<uint16_t>()[i]);
-    case ElementType::kBfloat16: return bfloat16_to_float(data<uint16_t>()[i]);
-    default: return is_float(type_) ? 0.0 : static_cast<double>(int64_at(i));
+    case ElementType::kFloat:
+      return data<float>()[i];
+    case ElementType::kDouble:
+      return data<double>()[i];
+    case ElementType::kFloat16:
+      return half_to_float(data<uint16_t>()[i]);
+    case ElementType::kBfloat16:
+      return bfloat16_to_float(data<uint16_t>()[i]);
+    default:
+      return is_float(type_) ? 0.0 : static_cast<double>(int64_at(i));
   }
 }
 

@@ -4,16 +4,20 @@ namespace treadle {
 
 std::string Type::to_string() const {
   switch (kind) {
-    case Kind::kUnknown: return "unknown";
+    case Kind::kUnknown:
+      return "unknown";
     case Kind::kTensor:
     case Kind::kSparseTensor: {
       std::string text = kind == Kind::kTensor ? "tensor(" : "sparse_tensor(";
       text += std::string(name(element)) + ")";
       return has_shape ? text + treadle::to_string(shape) : text;
     }
-    case Kind::kSequence: return "seq(" + child->to_string() + ")";
-    case Kind::kOptional: return "optional(" + child->to_string() + ")";
-    case Kind::kMap: return "map(" + std::string(name(element)) + "," + child->to_string() + ")";
+    case Kind::kSequence:
+      return "seq(" + child->to_string() + ")";
+    case Kind::kOptional:
+      return "optional(" + child->to_string() + ")";
+    case Kind::kMap:
+      return "map(" + std::string(name(element)) + "," + child->to_string() + ")";
   }
   return "unknown";
 }
@@ -69,7 +73,8 @@ Result<Type> merge(const Type& declared, const Type& inferred) {
   if (declared.shape.size() != inferred.shape.size()) return mismatch(declared, inferred);
   for (size_t i = 0; i < out.shape.size(); ++i) {
     const Dim& d = inferred.shape[i];
-    if (out.shape[i].is_known() && d.is_known() && out.shape[i].value() != d.value()) return mismatch(declared, inferred);
+    if (out.shape[i].is_known() && d.is_known() && out.shape[i].value() != d.value())
+      return mismatch(declared, inferred);
     if (more_precise(d, out.shape[i])) out.shape[i] = d;
   }
   return out;

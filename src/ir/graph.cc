@@ -1,0 +1,176 @@
+#include "ir/graph.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace treadle::ir {
+
+Region* Node::region(std::string_view attribute) const {
+  for (const auto& r : regions) {
+    if (r->attribute == attribute) return r.get();
+  }
+  return nullptr;
+}
+
+bool Region::contains(const Region* inner) const {
+  for (; inner; inner = inner->parent_region()) {
+    if (inner == this) return true;
+  }
+  return false;
+}
+
+std::vector<Value*> captures(const Region& region) {
+  std::vector<Value*> found;
+  std::unordered_set<const Value*> seen;
+  auto use = [&](Value* v) {
+    if (!v || v->is_constant() || region.contains(v->owner)) return;
+    if (seen.insert(v).second) found.push_back(v);
+  };
+  auto visit = [&](auto& self, const Region& r) -> void {
+    for (const auto& node : r.nodes) {
+      for (Value* v : node->inputs) use(v);
+      for (const auto& inner : node->regions) self(self, *inner);
+    }
+    for (Value* v : r.outputs) use(v);
+  };
+  visit(visit, region);
+  return found;
+}
+
+Graph::Graph() : top_(std::make_unique<Region>()) {
+  top_->graph = this;
+}
+
+Value* Graph::new_value(std::string name, Type type, Region* owner) {
+  auto value = std::make_unique<Value>();
+  value->name = std::move(name);
+  value->type = std::move(type);
+  value->owner = owner;
+  values_.push_back(std::move(value));
+  return values_.back().get();
+}
+
+Value* Graph::new_constant(std::string name, Tensor tensor) {
+  Value* v = new_value(std::move(name), Type::tensor(tensor.type(), to_shape(tensor.dims())), top_.get());
+  v->constant = std::move(tensor);
+  return v;
+}
+
+Region* Graph::new_region(Node* node, std::string attribute) {
+  auto region = std::make_unique<Region>();
+  region->attribute = std::move(attribute);
+  region->parent_node = node;
+  region->graph = this;
+  node->regions.push_back(std::move(region));
+  return node->regions.back().get();
+}
+
+Node* Graph::new_node(Region* region, const OpDef* op, const OpVersion* version, std::string name, size_t index) {
+  auto node = std::make_unique<Node>();
+  node->op = op;
+  node->version = version;
+  node->name = std::move(name);
+  node->parent = region;
+  Node* made = node.get();
+  const size_t position = std::min(index, region->nodes.size());
+  region->nodes.insert(region->nodes.begin() + static_cast<std::ptrdiff_t>(position), std::move(node));
+  return made;
+}
+
+void Graph::add_input(Node* node, Value* value) {
+  node->inputs.push_back(value);
+  node->input_count = static_cast<uint32_t>(node->inputs.size());
+}
+
+Value* Graph::add_output(Node* node, std::string name, Type type) {
+  Value* v = new_value(std::move(name), std::move(type), node->parent);
+  v->producer = node;
+  v->output_index = static_cast<uint32_t>(node->outputs.size());
+  node->outputs.push_back(v);
+  node->output_count = static_cast<uint32_t>(node->outputs.size());
+  return v;
+}
+
+void Graph::add_absent_output(Node* node) {
+  node->outputs.push_back(nullptr);
+  node->output_count = static_cast<uint32_t>(node->outputs.size());
+}
+
+namespace {
+
+// Copies regions into another graph; `map` takes values of the old graph to those of the new one.
+struct Cloner {
+  Graph& to;
+  std::unordered_map<const Value*, Value*> map;
+
+  Value* copy(const Value* v, Region* owner) {
+    if (!v) return nullptr;
+    auto [it, fresh] = map.try_emplace(v, nullptr);
+    if (fresh) {
+      it->second = to.new_value(v->name, v->type, v->is_constant() ? &to.top() : owner);
+      it->second->constant = v->constant;
+    }
+    return it->second;
+  }
+
+  void copy(const Region& from, Region* into) {
+    into->attribute = from.attribute;
+    into->name = from.name;
+    for (const Value* v : from.inputs) into->inputs.push_back(copy(v, into));
+    for (const auto& node : from.nodes) copy(*node, into);
+    for (const Value* v : from.outputs) into->outputs.push_back(copy(v, into));
+  }
+
+  void copy(const Node& from, Region* into) {
+    Node* node = to.new_node(into, from.op, from.version, from.name);
+    node->attributes = from.attributes;
+    for (const Value* v : from.inputs) to.add_input(node, copy(v, into));
+    for (const auto& r : from.regions) copy(*r, to.new_region(node, r->attribute));
+    for (const Value* v : from.outputs) {
+      Value* made = copy(v, into);
+      if (made) {
+        made->producer = node;
+        made->output_index = static_cast<uint32_t>(node->outputs.size());
+      }
+      node->outputs.push_back(made);
+    }
+    node->output_count = static_cast<uint32_t>(node->outputs.size());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Graph> Graph::clone() const {
+  auto copy = std::make_unique<Graph>();
+  copy->metadata = metadata;
+  copy->input_defaults = input_defaults;
+  copy->file = file;
+  Cloner{*copy, {}}.copy(*top_, &copy->top());
+  return copy;
+}
+
+namespace {
+void replace_in(Region& region, const std::unordered_map<Value*, Value*>& map) {
+  auto replace = [&](Value*& v) {
+    for (auto it = map.find(v); v && it != map.end(); it = map.find(v)) v = it->second;
+  };
+  for (auto& node : region.nodes) {
+    for (Value*& v : node->inputs) replace(v);
+    for (auto& r : node->regions) replace_in(*r, map);
+  }
+  for (Value*& v : region.outputs) replace(v);
+}
+}  // namespace
+
+void replace_uses(Graph& graph, const std::unordered_map<Value*, Value*>& map) {
+  if (!map.empty()) replace_in(graph.top(), map);
+}
+
+size_t count_nodes(const Region& region) {
+  size_t count = 0;
+  for_each_node(region, [&](const Node&) { ++count; });
+  return count;
+}
+
+}  // namespace treadle::ir
