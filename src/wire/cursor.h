@@ -1,0 +1,130 @@
+#pragma once
+// Walks the fields of protobuf messages in place. It stands here instead of protozero's reader because files are not
+// trusted: protozero cuts lengths to 32 bits, may read a bool one byte past the end, and throws without a position.
+// Here the first error sticks: later calls give zeros, `next()` gives false, and Document::status() tells what was
+// wrong, at which byte, and in which field, e.g. `byte 1204, graph.node[3].attribute[0].ints`.
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace treadle::wire {
+
+static_assert(std::endian::native == std::endian::little, "numbers in ONNX files are little-endian");
+
+enum class WireType : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+struct Limits {
+  int depth = 256;                           // messages inside messages
+  size_t structure_bytes = size_t{2} << 30;  // what the parsed structure (not the weights) may take in memory
+};
+
+// Reads a varint at `position` and moves it; false when it is cut off at `end` or longer than ten bytes.
+inline bool read_varint(const char*& position, const char* end, uint64_t& value) {
+  value = 0;
+  for (int shift = 0; shift < 70 && position != end; shift += 7) {
+    const uint8_t byte = static_cast<uint8_t>(*position++);
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+class Cursor;
+
+// What all cursors into one file share.
+class Document {
+ public:
+  explicit Document(std::string_view bytes, Limits limits = {}) : bytes_(bytes), limits_(limits) {}
+
+  std::string_view bytes() const { return bytes_; }
+  const Limits& limits() const { return limits_; }
+  bool ok() const { return status_.ok(); }
+  Status take_status() { return std::move(status_); }
+  // Accounts for memory before it is asked for.
+  bool charge(const Cursor& at, size_t bytes);
+  void fail(const Cursor& at, Code code, std::string_view what);
+
+ private:
+  std::string_view bytes_;
+  Limits limits_;
+  size_t charged_ = 0;
+  Status status_;
+};
+
+class Cursor {
+ public:
+  explicit Cursor(Document& document)
+      : document_(document),
+        position_(document.bytes().data()),
+        end_(position_ + document.bytes().size()),
+        field_begin_(position_) {}
+  // The message in the parent's current field.
+  Cursor(const Cursor& parent, std::string_view bytes)
+      : document_(parent.document_),
+        parent_(&parent),
+        depth_(parent.depth_ + 1),
+        position_(bytes.data()),
+        end_(bytes.data() + bytes.size()),
+        field_begin_(position_) {}
+
+  // Moves to the next field; false at the end and after an error. Exactly one value is read, or skipped, after it.
+  bool next();
+  void skip();
+
+  uint32_t field() const { return field_; }
+  WireType wire_type() const { return wire_type_; }
+  const char* field_begin() const { return field_begin_; }  // its tag
+  const char* position() const { return position_; }
+  Document& document() const { return document_; }
+  bool too_deep() const { return depth_ > document_.limits().depth; }
+
+  // Name and index of the current field, for the place in errors; `name` must outlive the cursor.
+  void set_name(std::string_view name, size_t index = kNoIndex) {
+    name_ = name;
+    index_ = index;
+  }
+
+  // The value of the current field. Another wire type than the one asked for is an error.
+  uint64_t varint();
+  std::string_view bytes();
+  float fixed32() { return fixed<float>(WireType::kFixed32); }
+  double fixed64() { return fixed<double>(WireType::kFixed64); }
+
+  void fail(Code code, std::string_view what) { document_.fail(*this, code, what); }
+  std::string place() const;  // byte and field
+
+  static constexpr size_t kNoIndex = ~size_t{0};
+
+ private:
+  bool expect(WireType type);
+  void append_path(std::string& path) const;
+  template <class T>
+  T fixed(WireType type) {
+    T value{};
+    if (!expect(type)) return value;
+    if (static_cast<size_t>(end_ - position_) < sizeof(T)) {
+      fail(Code::kInvalidFile, "a number is cut off by the end of its message");
+      return value;
+    }
+    std::memcpy(&value, position_, sizeof(T));
+    position_ += sizeof(T);
+    return value;
+  }
+
+  Document& document_;
+  const Cursor* parent_ = nullptr;
+  int depth_ = 0;
+  const char* position_;
+  const char* end_;
+  const char* field_begin_;
+  uint32_t field_ = 0;
+  WireType wire_type_ = WireType::kVarint;
+  std::string_view name_;
+  size_t index_ = kNoIndex;
+};
+
+}  // namespace treadle::wire

@@ -1,0 +1,183 @@
+#include "wire/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+
+namespace treadle::wire {
+
+namespace {
+
+constexpr size_t kMaxStreamBytes = size_t{8} << 30;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+Status open_error(const std::string& path) {
+  const int reason = errno;
+  const Code code = reason == ENOENT || reason == ENOTDIR ? Code::kNoSuchFile : Code::kInvalidFile;
+  return error(code, "cannot open \"{}\": {}", path, std::strerror(reason));
+}
+
+Result<std::string> read_to_end(int descriptor, const std::string& path) {
+  std::string bytes;
+  char block[1 << 16];
+  while (true) {
+    const ssize_t count = ::read(descriptor, block, sizeof(block));
+    if (count == 0) return bytes;
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return error(Code::kInvalidFile, "cannot read \"{}\": {}", path, std::strerror(errno));
+    if (bytes.size() + static_cast<size_t>(count) > kMaxStreamBytes) {
+      return error(Code::kLimit, "\"{}\" has more than {} bytes, the limit for what is not a regular file", path,
+                   kMaxStreamBytes);
+    }
+    bytes.append(block, static_cast<size_t>(count));
+  }
+}
+
+// Empty when the path does not exist.
+std::string canonical(const std::string& path) {
+  char* resolved = ::realpath(path.c_str(), nullptr);
+  std::string result = resolved ? resolved : "";
+  std::free(resolved);
+  return result;
+}
+
+std::string parent_folder(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+bool lies_inside(const std::string& path, const std::string& folder) {
+  if (folder == "/") return true;
+  return path.size() > folder.size() && path.compare(0, folder.size(), folder) == 0 && path[folder.size()] == '/';
+}
+
+bool has_parent_step(std::string_view path) {
+  while (!path.empty()) {
+    const size_t slash = path.find('/');
+    if (path.substr(0, slash) == "..") return true;
+    if (slash == std::string_view::npos) break;
+    path.remove_prefix(slash + 1);
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<MappedFile>> MappedFile::open(const std::string& path) {
+  if (path.find('\0') != std::string::npos) {
+    return error(Code::kInvalidArgument, "a path with a zero byte cannot be opened");
+  }
+  const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (descriptor.get() < 0) return open_error(path);
+  return from_descriptor(descriptor.get(), path);
+}
+
+Result<std::shared_ptr<MappedFile>> MappedFile::open_inside(std::string_view relative,
+                                                            const std::vector<std::string>& folders) {
+  if (relative.empty() || relative.find('\0') != std::string_view::npos) {
+    return error(Code::kInvalidFile, "expected the name of a file with external data, found an empty or broken one");
+  }
+  if (relative[0] == '/' || has_parent_step(relative)) {
+    return error(Code::kInvalidFile,
+                 "external data must lie in the model's folder: expected a relative path without \"..\", found \"{}\"",
+                 relative);
+  }
+  if (folders.empty()) {
+    return error(Code::kInvalidFile,
+                 "external data \"{}\" is relative to the model's folder, but the model was given as bytes", relative);
+  }
+  bool exists = false;
+  for (const std::string& folder : folders) {
+    const std::string path = canonical(folder + "/" + std::string(relative));
+    if (path.empty()) continue;
+    exists = true;
+    bool inside = false;
+    for (const std::string& allowed : folders) inside |= lies_inside(path, allowed);
+    if (!inside) continue;
+    // The path is canonical: a link in its last place has appeared since. Non-blocking, lest a pipe waits for a writer.
+    const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (descriptor.get() < 0) return open_error(path);
+    struct stat information{};
+    if (::fstat(descriptor.get(), &information) != 0 || !S_ISREG(information.st_mode)) {
+      return error(Code::kInvalidFile, "external data \"{}\" is not a regular file", relative);
+    }
+    return from_descriptor(descriptor.get(), path);
+  }
+  if (exists) {
+    return error(Code::kInvalidFile, "external data \"{}\" is a link that leads out of the model's folder", relative);
+  }
+  return error(Code::kNoSuchFile, "external data \"{}\" does not exist in the model's folder \"{}\"", relative,
+               folders[0]);
+}
+
+Result<std::shared_ptr<MappedFile>> MappedFile::from_descriptor(int descriptor, const std::string& path) {
+  struct stat information{};
+  if (::fstat(descriptor, &information) != 0) return open_error(path);
+  if (S_ISDIR(information.st_mode)) return error(Code::kInvalidFile, "\"{}\" is a folder, expected a file", path);
+  if (!S_ISREG(information.st_mode)) {
+    TREADLE_ASSIGN(std::string bytes, read_to_end(descriptor, path));
+    auto file = own(std::move(bytes));
+    file->path_ = path;
+    return file;
+  }
+  std::shared_ptr<MappedFile> file(new MappedFile);
+  file->path_ = path;
+  const size_t size = static_cast<size_t>(information.st_size);
+  if (size == 0) return file;
+  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (mapping == MAP_FAILED) {
+    return error(Code::kInvalidFile, "cannot map \"{}\" ({} bytes): {}", path, size, std::strerror(errno));
+  }
+  file->mapping_ = mapping;
+  file->bytes_ = {static_cast<const char*>(mapping), size};
+  return file;
+}
+
+std::shared_ptr<MappedFile> MappedFile::own(std::string bytes) {
+  std::shared_ptr<MappedFile> file(new MappedFile);
+  file->owned_ = std::move(bytes);
+  file->bytes_ = file->owned_;
+  return file;
+}
+
+std::shared_ptr<MappedFile> MappedFile::borrow(std::string_view bytes) {
+  std::shared_ptr<MappedFile> file(new MappedFile);
+  file->bytes_ = bytes;
+  return file;
+}
+
+MappedFile::~MappedFile() {
+  if (mapping_) ::munmap(mapping_, bytes_.size());
+}
+
+std::vector<std::string> MappedFile::data_folders() const {
+  std::vector<std::string> folders;
+  if (path_.empty()) return folders;
+  const std::string target = canonical(path_);
+  for (const std::string& folder : {canonical(parent_folder(path_)), parent_folder(target)}) {
+    if (!folder.empty() && folder != "." && (folders.empty() || folders[0] != folder)) folders.push_back(folder);
+  }
+  return folders;
+}
+
+}  // namespace treadle::wire

@@ -1,0 +1,48 @@
+#pragma once
+// The bytes of a file: mapped read-only, so that weights are paged in when they are first used and not before.
+// Views into `bytes()` are valid as long as the MappedFile lives; whoever keeps a view keeps a shared pointer to it.
+// Another process that shortens a mapped file makes reads beyond its new end fail with SIGBUS, as for every mapping.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace treadle::wire {
+
+class MappedFile {
+ public:
+  // Regular files are mapped; pipes and devices are read to their end (8 GiB at most).
+  // Errors: kNoSuchFile; kInvalidFile for a directory, or where the system refuses to open or read.
+  static Result<std::shared_ptr<MappedFile>> open(const std::string& path);
+  // Maps a regular file inside one of `folders` (canonical paths); `relative` is what a model says of its external
+  // data. Absolute paths, `..`, links that lead elsewhere, and what is not a regular file are refused.
+  static Result<std::shared_ptr<MappedFile>> open_inside(std::string_view relative,
+                                                         const std::vector<std::string>& folders);
+  static std::shared_ptr<MappedFile> own(std::string bytes);
+  // The caller keeps `bytes` alive and unchanged.
+  static std::shared_ptr<MappedFile> borrow(std::string_view bytes);
+
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::string_view bytes() const { return bytes_; }
+  const std::string& path() const { return path_; }  // as given; empty for bytes in memory
+  // Where external data of this file may lie: the folder of the path as given and, if the file is a link, the folder
+  // of what it leads to (content-addressed caches keep models this way). Empty for bytes in memory.
+  std::vector<std::string> data_folders() const;
+
+ private:
+  MappedFile() = default;
+  static Result<std::shared_ptr<MappedFile>> from_descriptor(int descriptor, const std::string& path);
+
+  std::string path_;
+  std::string owned_;
+  std::string_view bytes_;
+  void* mapping_ = nullptr;
+};
+
+}  // namespace treadle::wire

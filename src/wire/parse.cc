@@ -1,0 +1,125 @@
+#include "wire/parse.h"
+
+namespace treadle::wire {
+
+namespace {
+
+template <class Message>
+void read_message(Cursor& in, Message& message);
+
+// Offered every field of a message in turn; takes the one whose number is the current field's.
+class FieldReader {
+ public:
+  explicit FieldReader(Cursor& in) : in_(in) {}
+  bool taken() const { return taken_; }
+
+  template <class T>
+  void operator()(uint32_t number, std::string_view name, T& member) {
+    if (number != in_.field()) return;
+    taken_ = true;
+    in_.set_name(name);
+    read(name, member);
+  }
+
+ private:
+  void read(std::string_view, std::string_view& member) { member = in_.bytes(); }
+  void read(std::string_view, int64_t& member) { member = static_cast<int64_t>(in_.varint()); }
+  void read(std::string_view, int32_t& member) { member = static_cast<int32_t>(in_.varint()); }
+  void read(std::string_view, float& member) { member = in_.fixed32(); }
+  template <class T>
+  void read(std::string_view, Runs<T>& member) {
+    member.read(in_);
+  }
+  template <class T>
+  void read(std::string_view name, std::optional<T>& member) {
+    if (!member) member.emplace();
+    read(name, *member);
+  }
+  template <class T>
+  void read(std::string_view name, std::unique_ptr<T>& member) {
+    if (!member) {
+      if (!in_.document().charge(in_, sizeof(T))) return;
+      member = std::make_unique<T>();
+    }
+    read(name, *member);
+  }
+  template <class T>
+  void read(std::string_view name, std::vector<T>& member) {
+    in_.set_name(name, member.size());
+    if constexpr (std::is_arithmetic_v<T>) {
+      if (in_.wire_type() == WireType::kBytes) return read_packed(member);
+    }
+    if (!in_.document().charge(in_, sizeof(T))) return;
+    read(name, member.emplace_back());
+  }
+  template <class T>
+  void read_packed(std::vector<T>& member) {
+    Runs<T> block;
+    block.read(in_);
+    size_t count = 0;
+    if (!block.count(count))
+      return in_.fail(Code::kInvalidFile, "a packed integer is cut off or longer than ten bytes");
+    if (!in_.document().charge(in_, count * sizeof(T))) return;
+    member.reserve(member.size() + count);
+    block.for_each([&](T value) { member.push_back(value); });
+  }
+  template <class Message>
+  void read(std::string_view, Message& member) {
+    Cursor inside(in_, in_.bytes());
+    read_message(inside, member);
+  }
+
+  Cursor& in_;
+  bool taken_ = false;
+};
+
+template <class Message>
+void read_message(Cursor& in, Message& message) {
+  if (in.too_deep()) {
+    return in.fail(Code::kLimit, fmt::format("messages are nested more than {} deep", in.document().limits().depth));
+  }
+  while (in.next()) {
+    FieldReader reader(in);
+    Message::fields(message, reader);
+    if (!reader.taken()) in.skip();
+  }
+}
+
+template <class Message>
+Result<Message> parse(std::string_view bytes, Limits limits) {
+  Document document(bytes, limits);
+  Cursor cursor(document);
+  Message message;
+  read_message(cursor, message);
+  if (!document.ok()) return document.take_status();
+  return Result<Message>(std::move(message));
+}
+
+}  // namespace
+
+Result<ModelProto> parse_model(std::string_view bytes, Limits limits) {
+  if (bytes.empty()) return error(Code::kInvalidFile, "expected an ONNX model, found an empty file");
+  return parse<ModelProto>(bytes, limits);
+}
+
+Result<TensorProto> parse_tensor(std::string_view bytes, Limits limits) {
+  return parse<TensorProto>(bytes, limits);
+}
+
+Result<SequenceProto> parse_sequence(std::string_view bytes, Limits limits) {
+  return parse<SequenceProto>(bytes, limits);
+}
+
+Result<OptionalProto> parse_optional(std::string_view bytes, Limits limits) {
+  return parse<OptionalProto>(bytes, limits);
+}
+
+Result<MapProto> parse_map(std::string_view bytes, Limits limits) {
+  return parse<MapProto>(bytes, limits);
+}
+
+Result<TypeProto> parse_type(std::string_view bytes, Limits limits) {
+  return parse<TypeProto>(bytes, limits);
+}
+
+}  // namespace treadle::wire
