@@ -1,0 +1,125 @@
+#include "wire/mapped_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "support/temp_dir.h"
+
+namespace treadle::wire {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(MappedFile, MapsAFile) {
+  TempDir dir;
+  auto file = MappedFile::open(dir.write("a.bin", "hello"));
+  ASSERT_TRUE(file.ok()) << file.error().to_string();
+  EXPECT_EQ((*file)->bytes(), "hello");
+  auto empty = MappedFile::open(dir.write("empty.bin", ""));
+  ASSERT_TRUE(empty.ok());
+  EXPECT_EQ((*empty)->bytes(), "");
+}
+
+TEST(MappedFile, SaysWhyItCannotOpen) {
+  TempDir dir;
+  auto missing = MappedFile::open((dir.path() / "nope").string());
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code(), Code::kNoSuchFile);
+  EXPECT_THAT(missing.error().message(), HasSubstr("nope"));
+  auto folder = MappedFile::open(dir.path().string());
+  ASSERT_FALSE(folder.ok());
+  EXPECT_EQ(folder.error().code(), Code::kInvalidFile);
+  EXPECT_FALSE(MappedFile::open(std::string("a\0b", 3)).ok());
+}
+
+TEST(MappedFile, HoldsOrBorrowsBytes) {
+  const std::string bytes = "abc";
+  EXPECT_EQ(MappedFile::borrow(bytes)->bytes().data(), bytes.data());
+  EXPECT_EQ(MappedFile::own("xyz")->bytes(), "xyz");
+  EXPECT_TRUE(MappedFile::own("xyz")->data_folders().empty());
+}
+
+TEST(MappedFile, ReadsWhatCannotBeMapped) {
+  auto device = MappedFile::open("/dev/null");
+  ASSERT_TRUE(device.ok()) << device.error().to_string();
+  EXPECT_EQ((*device)->bytes(), "");
+}
+
+class ExternalData : public ::testing::Test {
+ protected:
+  ExternalData() {
+    model_ = dir_.write("models/m.onnx", "m");
+    dir_.write("models/w.bin", "weights");
+    dir_.write("models/sub/v.bin", "more");
+    dir_.write("secret.bin", "secret");
+  }
+  Result<std::shared_ptr<MappedFile>> open(std::string_view relative, const std::string& model) {
+    auto file = MappedFile::open(model);
+    EXPECT_TRUE(file.ok());
+    return MappedFile::open_inside(relative, (*file)->data_folders());
+  }
+  Result<std::shared_ptr<MappedFile>> open(std::string_view relative) { return open(relative, model_); }
+
+  TempDir dir_;
+  std::string model_;
+};
+
+TEST_F(ExternalData, LiesBesideTheModel) {
+  for (const auto& [name, bytes] :
+       {std::pair("w.bin", "weights"), std::pair("sub/v.bin", "more"), std::pair("./w.bin", "weights")}) {
+    auto file = open(name);
+    ASSERT_TRUE(file.ok()) << file.error().to_string();
+    EXPECT_EQ((*file)->bytes(), bytes);
+  }
+}
+
+TEST_F(ExternalData, OutsideIsRefused) {
+  for (const std::string& name : {std::string("../secret.bin"), std::string("sub/../../secret.bin"),
+                                  (dir_.path() / "secret.bin").string(), std::string(".."), std::string("")}) {
+    auto file = open(name);
+    ASSERT_FALSE(file.ok()) << name;
+    EXPECT_EQ(file.error().code(), Code::kInvalidFile);
+  }
+  auto missing = open("none.bin");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code(), Code::kNoSuchFile);
+}
+
+TEST_F(ExternalData, LinksThatLeadOutsideAreRefused) {
+  std::filesystem::create_symlink(dir_.path() / "secret.bin", dir_.path() / "models/link.bin");
+  std::filesystem::create_directory_symlink(dir_.path(), dir_.path() / "models/up");
+  for (const char* name : {"link.bin", "up/secret.bin"}) {
+    auto file = open(name);
+    ASSERT_FALSE(file.ok()) << name;
+    EXPECT_THAT(file.error().message(), HasSubstr("leads out of"));
+  }
+  std::filesystem::create_symlink("w.bin", dir_.path() / "models/inside.bin");
+  EXPECT_TRUE(open("inside.bin").ok());
+}
+
+TEST_F(ExternalData, FollowsAModelThatIsALinkIntoAStore) {
+  dir_.write("store/aa", "m");
+  dir_.write("store/bb", "weights");
+  std::filesystem::create_directories(dir_.path() / "snapshot");
+  std::filesystem::create_symlink("../store/aa", dir_.path() / "snapshot/m.onnx");
+  std::filesystem::create_symlink("../store/bb", dir_.path() / "snapshot/w.bin");
+  auto file = open("w.bin", (dir_.path() / "snapshot/m.onnx").string());
+  ASSERT_TRUE(file.ok()) << file.error().to_string();
+  EXPECT_EQ((*file)->bytes(), "weights");
+}
+
+TEST_F(ExternalData, PipesAndFoldersAreRefused) {
+  ASSERT_EQ(::mkfifo((dir_.path() / "models/pipe").c_str(), 0600), 0);
+  EXPECT_FALSE(open("pipe").ok());
+  EXPECT_FALSE(open("sub").ok());
+}
+
+TEST_F(ExternalData, NeedsAFolder) {
+  auto file = MappedFile::open_inside("w.bin", MappedFile::own("m")->data_folders());
+  ASSERT_FALSE(file.ok());
+  EXPECT_THAT(file.error().message(), HasSubstr("given as bytes"));
+}
+
+}  // namespace
+}  // namespace treadle::wire
