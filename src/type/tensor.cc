@@ -1,8 +1,7 @@
 #include "type/tensor.h"
 
+#include <bit>
 #include <cstring>
-
-#include "base/float_formats.h"
 
 namespace treadle {
 
@@ -97,9 +96,9 @@ double Tensor::double_at(int64_t i) const {
     case ElementType::kDouble:
       return data<double>()[i];
     case ElementType::kFloat16:
-      return half_to_float(data<uint16_t>()[i]);
+      return static_cast<double>(std::bit_cast<_Float16>(data<uint16_t>()[i]));
     case ElementType::kBfloat16:
-      return bfloat16_to_float(data<uint16_t>()[i]);
+      return std::bit_cast<float>(uint32_t{data<uint16_t>()[i]} << 16);
     default:
       return is_float(type_) ? 0.0 : static_cast<double>(int64_at(i));
   }

@@ -1,0 +1,89 @@
+#pragma once
+// A loaded model, ready to run: immutable for its users, shared by any number of threads.
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+#include "type/any_value.h"
+
+namespace treadle {
+
+enum class Tier : uint8_t {
+  kProgram,  // planned: the default
+  kJudge,    // node by node with baseline kernels, no rewriting: the slow obvious reference
+};
+
+struct SessionOptions {
+  Tier tier = Tier::kProgram;
+  int threads = 0;       // 0: as many as CPUs that the process may use; 1 starts none
+  bool optimize = true;  // rewrites of the graph before planning
+  // Sizes for symbolic dimensions of inputs, by name ("batch" -> 1).
+  std::vector<std::pair<std::string, int64_t>> dimension_overrides;
+};
+
+// Limits of one run. A limit that is hit is an error kLimit that says which and where; cancelling is kCancelled.
+struct RunOptions {
+  const std::atomic<bool>* cancel = nullptr;  // polled between trips of loops and between instructions
+  bool (*interrupted)(void*) = nullptr;       // polled about every 10 ms from the calling thread (signal checks)
+  void* interrupted_context = nullptr;
+  double time_limit_s = 0;  // 0: none
+  int64_t trip_limit = 0;   // trips of all loops together; 0: none
+  size_t memory_limit = 0;  // bytes; 0: none
+};
+
+struct IoInfo {
+  std::string name;
+  Type type;
+  bool has_default = false;  // an initialiser stands in when the caller gives no value
+};
+
+struct Feed {
+  std::string_view name;
+  AnyValue value;  // kNone: an empty optional, or an input left to its default
+};
+
+// What tests assert and profilers show; counts since the session was opened.
+struct SessionCounters {
+  int64_t plans = 0;
+  int64_t runs = 0;
+  int64_t allocations_last_run = 0;  // by the engine, outputs not included
+};
+
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> open(const std::string& path, const SessionOptions& options = {});
+  // `folder`: where external data is looked up (empty: external data is refused). The bytes are copied.
+  static Result<std::unique_ptr<Session>> from_bytes(std::span<const std::byte> bytes,
+                                                     const SessionOptions& options = {},
+                                                     const std::string& folder = {});
+  ~Session();
+
+  std::span<const IoInfo> inputs() const;  // those that a caller gives; initialisers that may be overridden follow
+  std::span<const IoInfo> overridable() const;
+  std::span<const IoInfo> outputs() const;
+  const ir::Metadata& metadata() const;
+  const SessionOptions& options() const;
+
+  // Runs the model. `outputs`: indices into outputs(); empty means all. `results` gets one value per output asked for;
+  // an element that holds a tensor of the right type and sizes already is written in place, else replaced.
+  // Errors: kInvalidArgument names the input, what was expected and what was found.
+  Status run(std::span<const Feed> feeds, std::span<const size_t> outputs, std::vector<AnyValue>& results,
+             const RunOptions& options = {}) const;
+
+  SessionCounters counters() const;
+  // The graph after import and rewriting, and the program planned for the given feeds; for people and tests.
+  std::string dump_graph() const;
+  Result<std::string> dump_plan(std::span<const Feed> feeds) const;
+
+ private:
+  Session();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace treadle
