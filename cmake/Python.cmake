@@ -1,0 +1,47 @@
+# The Python package: the pure part in python/treadle, the extension treadle._core from python/*.cc.
+#
+# A build stages a package that can be imported under TREADLE_PYTHON_DIR: the extension and its stub, and links to the
+# sources, so that an edited .py file needs no build. `pip install` takes the sources from pyproject.toml and the
+# extension from the install rule.
+
+file(GLOB_RECURSE python_extension_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/python/*.cc")
+if(NOT python_extension_sources OR NOT TARGET treadle_api)
+  return()
+endif()
+
+find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
+execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
+  OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+find_package(nanobind CONFIG REQUIRED)
+
+set(python_package "${TREADLE_PYTHON_DIR}/treadle")
+nanobind_add_module(treadle_python NB_STATIC NOMINSIZE ${python_extension_sources})
+set_target_properties(treadle_python PROPERTIES OUTPUT_NAME _core LIBRARY_OUTPUT_DIRECTORY "${python_package}")
+target_include_directories(treadle_python PRIVATE "${CMAKE_SOURCE_DIR}/python")
+target_link_libraries(treadle_python PRIVATE treadle_api)
+target_link_options(treadle_python PRIVATE "LINKER:--exclude-libs,ALL")
+install(TARGETS treadle_python LIBRARY DESTINATION treadle)
+
+file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}/python/treadle"
+  "${CMAKE_SOURCE_DIR}/python/treadle/*.py" "${CMAKE_SOURCE_DIR}/python/treadle/*.pyi"
+  "${CMAKE_SOURCE_DIR}/python/treadle/py.typed")
+foreach(file IN LISTS python_files)
+  get_filename_component(folder "${python_package}/${file}" DIRECTORY)
+  file(MAKE_DIRECTORY "${folder}")
+  file(CREATE_LINK "${CMAKE_SOURCE_DIR}/python/treadle/${file}" "${python_package}/${file}" SYMBOLIC)
+endforeach()
+
+# An extension under a sanitizer cannot be imported by a plain python, so such builds go without the stub.
+if(NOT TREADLE_SANITIZE)
+  nanobind_add_stub(treadle_python_stub
+    MODULE _core
+    OUTPUT "${python_package}/_core.pyi"
+    PYTHON_PATH "${python_package}"
+    DEPENDS treadle_python)
+  install(FILES "${python_package}/_core.pyi" DESTINATION treadle)
+endif()
+
+add_custom_target(treadle_python_package DEPENDS treadle_python)
+if(TARGET treadle_python_stub)
+  add_dependencies(treadle_python_package treadle_python_stub)
+endif()

@@ -1,0 +1,72 @@
+"""The generated table of operators."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = pathlib.Path(__file__).parents[2] / "tools" / "gen_registry.py"
+
+
+def generate(ops: pathlib.Path, out: pathlib.Path):
+    command = [sys.executable, SCRIPT, "--ops", ops, "--out", out]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    (tmp_path / "ops" / "math").mkdir(parents=True)
+    return tmp_path / "ops", tmp_path / "generated" / "op_table.cc"
+
+
+def test_lists_every_block_of_every_file_once(folders):
+    ops, out = folders
+    (ops / "math" / "add.cc").write_text('TREADLE_OP(Sub, "") {\n}\n\nTREADLE_OP(Add, "") {\n}\n')
+    (ops / "scaler.cc").write_text('// TREADLE_OP(Comment, "")\nTREADLE_OP(Scaler, "ai.onnx.ml") {\n}\n')
+    done = generate(ops, out)
+    assert done.returncode == 0, done.stderr
+    text = out.read_text()
+    entries = [line.strip() for line in text.splitlines() if line.strip().startswith("&")]
+    assert entries == ["&treadle_define_Add,", "&treadle_define_Scaler,", "&treadle_define_Sub,"]
+    for name in ("Add", "Sub", "Scaler"):
+        assert text.count(f"void treadle_define_{name}(OpBuilder&);") == 1
+    assert "Comment" not in text
+
+
+def test_no_operators_give_an_empty_table(folders):
+    ops, out = folders
+    assert generate(ops, out).returncode == 0
+    assert "return {};" in out.read_text()
+
+
+def test_an_unchanged_table_keeps_its_time(folders):
+    ops, out = folders
+    source = ops / "math" / "add.cc"
+    source.write_text('TREADLE_OP(Add, "") {\n}\n')
+    generate(ops, out)
+    os.utime(out, ns=(1, 1))
+    source.write_text('// a comment\nTREADLE_OP(Add, "") {\n}\n')
+    generate(ops, out)
+    assert out.stat().st_mtime_ns == 1
+    source.write_text('TREADLE_OP(Add, "") {\n}\nTREADLE_OP(Mul, "") {\n}\n')
+    generate(ops, out)
+    assert out.stat().st_mtime_ns != 1
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ('TREADLE_OP(Add, "") {\n}\nTREADLE_OP(Add, "ai.onnx.ml") {\n}\n', "Add is already defined in math/add.cc"),
+        ("TREADLE_OP(Add, kDomain) {\n}\n", "expected TREADLE_OP(Name"),
+        ('#define UNARY(name) TREADLE_OP(name, "")\n', "on a line of its own"),
+    ],
+)
+def test_what_would_be_registered_wrongly_is_an_error(folders, text, complaint):
+    ops, out = folders
+    (ops / "math" / "add.cc").write_text(text)
+    done = generate(ops, out)
+    assert done.returncode == 1
+    assert complaint in done.stderr
+    assert not out.exists()

@@ -1,0 +1,104 @@
+"""The Python half of ./dev: one function per command."""
+
+import argparse
+import sys
+
+import linting
+import testing
+from building import build
+from console import BUILD, ROOT, Failure, run, say
+from environment import PYTHON, ensure_venv
+
+
+def command_setup(options) -> int:
+    say("everything is installed")
+    return 0
+
+
+def command_run(options) -> int:
+    script = ROOT / "examples" / "run.py"
+    if not script.exists():
+        say("./dev run: there is no examples/run.py in this checkout")
+        return 1
+    build("dev_run")
+    return run("examples/run.py", [PYTHON, script, *options.arguments], log="run", show=True, check=False)
+
+
+def command_build(options) -> int:
+    build("dev_build", options.preset)
+    return 0
+
+
+def command_bench(options) -> int:
+    build("dev_build")
+    command = [PYTHON, ROOT / "bench" / "bench.py", *options.arguments]
+    return run("bench/bench.py", command, log="bench", show=True, check=False)
+
+
+def command_fuzz(options) -> int:
+    """fuzz/NAME.py drives the Python package; fuzz/NAME_fuzzer.cc is a libFuzzer target over build/fuzz-corpus/NAME."""
+    script = ROOT / "fuzz" / f"{options.name}.py"
+    if script.exists():
+        build("dev_build")
+        return run(f"fuzz/{options.name}.py", [PYTHON, script, *options.arguments], log="fuzz", show=True, check=False)
+    if not (ROOT / "fuzz" / f"{options.name}_fuzzer.cc").exists():
+        sources = [*(ROOT / "fuzz").glob("*.py"), *(ROOT / "fuzz").glob("*_fuzzer.cc")]
+        names = sorted(path.stem.removesuffix("_fuzzer") for path in sources)
+        say(f"./dev fuzz: no target '{options.name}'; there are: {' '.join(names) or 'none'}")
+        return 2
+    build(f"{options.name}_fuzzer", "fuzz")
+    corpus = BUILD / "fuzz-corpus" / options.name
+    corpus.mkdir(parents=True, exist_ok=True)
+    binary = BUILD / "fuzz" / "bin" / f"{options.name}_fuzzer"
+    command = [binary, f"-max_total_time={options.seconds}", corpus, *options.arguments]
+    return run(f"{options.name}_fuzzer", command, log="fuzz", show=True, check=False)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="./dev")
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    def add(name, function, text):
+        command = commands.add_parser(name, help=text, description=text)
+        command.set_defaults(function=function)
+        return command
+
+    add("setup", command_setup, "install what every command needs")
+    add("run", command_run, "run the example; further arguments go to examples/run.py")
+    command = add("build", command_build, "build the library, the tool and the Python package")
+    command.add_argument("--preset", default="release", help="a preset of CMakePresets.json (release)")
+    command = add("test", testing.test, "run the tests; the last line says 'N passed, N failed, N skipped'")
+    command.add_argument("--all", action="store_true", help="also debug, sanitizers, g++ 12, longer random runs")
+    command.add_argument("-k", "--match", metavar="TEXT", help="only C++ and Python tests whose name contains TEXT")
+    add("bench", command_bench, "measure beside onnxruntime: loops, rnn, models; arguments go to bench/bench.py")
+    command = add("lint", linting.lint, "check format, includes, clang-tidy on what changed, Python")
+    command.add_argument("--all", action="store_true", help="clang-tidy on every file, not only on what changed")
+    command.add_argument(
+        "--tidy-seconds", type=int, default=300, metavar="N", help="start no clang-tidy after N seconds (300)"
+    )
+    add("fmt", lambda options: linting.fmt(), "format C++ and Python")
+    command = add("fuzz", command_fuzz, "run a target of fuzz/ by its name; further arguments go to it")
+    command.add_argument("name")
+    command.add_argument("--seconds", type=int, default=60, help="how long a libFuzzer target runs (60)")
+    options, rest = parser.parse_known_args()
+    options.arguments = rest
+    if options.arguments and options.command not in ("run", "bench", "fuzz"):
+        parser.error(f"unrecognized arguments: {' '.join(options.arguments)}")
+    return options
+
+
+def main() -> int:
+    options = parse_arguments()
+    try:
+        ensure_venv()
+        return options.function(options)
+    except Failure as failure:
+        say(f"./dev {options.command}: {failure}: failed")
+        return 1
+    except KeyboardInterrupt:
+        say(f"./dev {options.command}: interrupted")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

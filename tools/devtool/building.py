@@ -1,0 +1,14 @@
+"""Configuring and building one of the presets of CMakePresets.json."""
+
+from console import BUILD, run
+from environment import PYTHON, cpu_count
+
+
+def build(target: str, preset: str = "release") -> None:
+    """Builds one target; the release preset carries the Python extension, for the interpreter of build/venv."""
+    arguments = ["-DPython3_EXECUTABLE=" + str(PYTHON)]
+    if preset == "release":
+        arguments += ["-DTREADLE_BUILD_PYTHON=ON", "-DPython_EXECUTABLE=" + str(PYTHON)]
+    run(f"configuring {preset}", ["cmake", "--preset", preset, *arguments], log=f"configure-{preset}")
+    command = ["cmake", "--build", BUILD / preset, "--target", target, "-j", cpu_count()]
+    run(f"building {target} ({preset})", command, log=f"build-{preset}")
