@@ -1,0 +1,18 @@
+#pragma once
+// The prepare functions of the matrix, convolution and pooling kernels, once per instruction set.
+
+#include "kernels/conv.h"
+#include "kernels/gemm.h"
+#include "kernels/pool.h"
+#include "kernels/qgemm.h"
+
+#define TREADLE_DECLARE_MATRIX_KERNELS(isa)                        \
+  namespace treadle::kernels::isa {                                \
+  GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape); \
+  }
+
+TREADLE_DECLARE_MATRIX_KERNELS(baseline)
+#if defined(TREADLE_HAS_X86_KERNELS)
+TREADLE_DECLARE_MATRIX_KERNELS(avx2)
+TREADLE_DECLARE_MATRIX_KERNELS(avx512)
+#endif

@@ -1,0 +1,177 @@
+#pragma once
+// The register tile that every product is made of: kRows x (kVectors * lanes) elements of C, all of k at once or a
+// part of it, each element one chain of mul_add over k.
+//
+// B comes as panels of two vectors: vector v of step p is at b + p * b_step + (v / 2) * b_panel + (v % 2) * lanes. For
+// packed B b_step is the panel's width; for B as it lies in memory b_step is its row stride and b_panel the panel's
+// width.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/isa/lanes.h"
+
+namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+
+template <class T>
+struct Epilogue {
+  T alpha = 1, beta = 1;
+  const T* bias = nullptr;  // of the tile's first element; null: none
+  int64_t bias_row = 0, bias_col = 1;
+};
+
+template <class T>
+struct TileArgs {
+  const T* a = nullptr;
+  int64_t a_row = 0, a_col = 1;
+  const T* b = nullptr;
+  int64_t b_step = 0, b_panel = 0;
+  const int64_t* b_offset = nullptr;  // kIndirectB: where step p begins, instead of p * b_step
+  int64_t k = 0;
+  T* c = nullptr;
+  int64_t c_row = 0;
+  int last_lanes = 0;      // lanes of the last vector that exist
+  const T* sum = nullptr;  // the sum over the steps before these; null: there are none
+  int64_t sum_row = 0;
+  bool partial = false;  // more steps follow: no epilogue yet
+  const Epilogue<T>* epilogue = nullptr;
+};
+
+enum class TileMode { kRowA, kColumnA, kIndirectB };  // a_col == 1; a_row == 1 (or one row); a_row == 1 and b_offset
+
+// As many rows as leave registers for two vectors of B and one element of A.
+template <class T>
+inline constexpr int kMaxRows = std::is_integral_v<T>    ? 4
+                                : kVectorRegisters == 32 ? 12
+                                : kVectorBytes == 32     ? 6
+                                                         : 4;
+
+// C = alpha * sum + beta * bias for a tile whose sums lie in rows of `columns` elements, `columns` a multiple of lanes.
+template <class T>
+[[gnu::noinline]] void finish(const TileArgs<T>& t, const T* sums, int rows, int columns) {
+  using L = Lanes<T>;
+  const Epilogue<T>& e = *t.epilogue;
+  const auto alpha = L::splat(e.alpha), beta = L::splat(e.beta);
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < columns; v += L::kCount) {
+      const int lanes = v + L::kCount == columns ? t.last_lanes : L::kCount;
+      const auto mask = L::mask(lanes);
+      auto value = L::load(sums + r * columns + v);
+      if (e.alpha != T(1)) value = L::mul(value, alpha);
+      if (e.bias != nullptr) {
+        const T* bias = e.bias + r * e.bias_row + v * e.bias_col;
+        auto addend = L::zero();
+        if (e.bias_col == 1) {
+          addend = L::load(bias, mask);
+        } else if (e.bias_col == 0) {
+          addend = L::splat(*bias);
+        } else {
+          T gathered[L::kCount] = {};
+          for (int i = 0; i < lanes; ++i) gathered[i] = bias[i * e.bias_col];
+          addend = L::load(gathered);
+        }
+        if (e.beta != T(1)) addend = L::mul(addend, beta);
+        value = L::add(value, addend);
+      }
+      L::store(t.c + r * t.c_row + v, mask, value);
+    }
+  }
+}
+
+// f(0), ..., f(kCount - 1) with constant arguments, so that arrays indexed by them become registers.
+template <int kCount, class F>
+[[gnu::always_inline]] inline void unrolled(F&& f) {
+  [&]<int... i>(std::integer_sequence<int, i...>) __attribute__((always_inline)) {
+    (f(std::integral_constant<int, i>()), ...);
+  }(std::make_integer_sequence<int, kCount>());
+}
+
+template <class T, int kRows, int kVectors, TileMode kMode, bool kTail>
+void tile(const TileArgs<T>& t) {
+  using L = Lanes<T>;
+  using V = typename L::V;
+  // Rows in threes share a pointer: base, base + stride, base + 2 * stride are all addressing modes of one instruction.
+  constexpr int kGroups = (kRows + 2) / 3;
+  const auto tail = L::mask(t.last_lanes);
+  const auto load = [&](const T* p, int v) __attribute__((always_inline)) {
+    return kTail && v == kVectors - 1 ? L::load(p + v * L::kCount, tail) : L::load(p + v * L::kCount);
+  };
+  V acc[kRows][kVectors];
+  unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+    unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = L::zero(); });
+  });
+  if (t.sum != nullptr) {
+    unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+      unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = load(t.sum + r * t.sum_row, v); });
+    });
+  }
+
+  const T* a[kGroups];
+  const int64_t a_row = kMode == TileMode::kRowA ? t.a_row : 1;
+  const int64_t a_col = kMode == TileMode::kRowA ? 1 : t.a_col;
+  unrolled<kGroups>([&](auto g) __attribute__((always_inline)) { a[g] = t.a + 3 * g * a_row; });
+  const T* b = t.b;
+  const auto step = [&](int64_t p) __attribute__((always_inline)) {
+    const T* from = kMode == TileMode::kIndirectB ? b + t.b_offset[p] : b;
+    V bv[kVectors];
+    unrolled<kVectors>(
+        [&](auto v) __attribute__((always_inline)) { bv[v] = load(from + (v / 2) * (t.b_panel - 2 * L::kCount), v); });
+    unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+      const V x = L::splat(a[r / 3][(r % 3) * a_row]);
+      unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = L::mul_add(x, bv[v], acc[r][v]); });
+    });
+    unrolled<kGroups>([&](auto g) __attribute__((always_inline)) { a[g] += a_col; });
+    if (kMode != TileMode::kIndirectB) b += t.b_step;
+  };
+  if constexpr (kRows * kVectors >= 8) {
+#pragma GCC unroll 1
+    for (int64_t p = 0; p < t.k; ++p) step(p);
+  } else {
+#pragma GCC unroll 4
+    for (int64_t p = 0; p < t.k; ++p) step(p);
+  }
+
+  if (t.partial || (t.epilogue->bias == nullptr && t.epilogue->alpha == T(1))) {
+    unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+      unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
+        T* c = t.c + r * t.c_row + v * L::kCount;
+        if (kTail && v == kVectors - 1) {
+          L::store(c, tail, acc[r][v]);
+        } else {
+          L::store(c, acc[r][v]);
+        }
+      });
+    });
+  } else {
+    alignas(kVectorBytes) T sums[kRows * kVectors * L::kCount];
+    unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+      unrolled<kVectors>(
+          [&](auto v) __attribute__((always_inline)) { L::store(sums + (r * kVectors + v) * L::kCount, acc[r][v]); });
+    });
+    finish(t, sums, kRows, kVectors * L::kCount);
+  }
+}
+
+template <class T>
+using TileFunction = void (*)(const TileArgs<T>&);
+
+template <class T, int kVectors, TileMode kMode, bool kTail, int... kRows>
+constexpr std::array<TileFunction<T>, sizeof...(kRows)> tiles_by_rows(std::integer_sequence<int, kRows...>) {
+  return {tile<T, kRows + 1, kVectors, kMode, kTail>...};
+}
+
+// tile_table<...>[rows - 1]
+template <class T, int kVectors, TileMode kMode, bool kTail, int kLimit = kMaxRows<T>>
+inline constexpr auto tile_table = tiles_by_rows<T, kVectors, kMode, kTail>(std::make_integer_sequence<int, kLimit>());
+
+// Rows per tile when `rows` are to be done in tiles of about equal height.
+template <class T>
+int64_t balanced_rows(int64_t rows) {
+  const int64_t tiles = (rows + kMaxRows<T> - 1) / kMaxRows<T>;
+  return (rows + tiles - 1) / tiles;
+}
+
+}  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

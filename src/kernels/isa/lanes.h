@@ -1,0 +1,148 @@
+#pragma once
+// One vector register as seen by the matrix kernels: Lanes<T> for T = float, double, uint32_t, uint64_t, as wide as the
+// instruction set that this is compiled for. mul_add is fused where the instruction set fuses; integers wrap.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+inline constexpr int kVectorRegisters = 32;
+#elif defined(__AVX2__)
+inline constexpr int kVectorBytes = 32;
+inline constexpr int kVectorRegisters = 16;
+#else
+inline constexpr int kVectorBytes = 16;
+inline constexpr int kVectorRegisters = 16;
+#endif
+
+// Portable form: the compiler's own vectors.
+template <class T>
+struct PortableLanes {
+  using Scalar = T;
+  typedef T V __attribute__((vector_size(kVectorBytes)));
+  using Mask = int;  // how many lanes are there
+  static constexpr int kCount = kVectorBytes / int{sizeof(T)};
+
+  static V zero() { return V{}; }
+  static V load(const T* p) {
+    V v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static void store(T* p, V v) { std::memcpy(p, &v, sizeof v); }
+  static V splat(T x) {
+    V v;
+    for (int i = 0; i < kCount; ++i) v[i] = x;
+    return v;
+  }
+  static V mul_add(V a, V b, V c) {
+#if defined(__ARM_FEATURE_FMA) && defined(__clang__)
+    if constexpr (sizeof(T) >= 4 && T(0.5) != T(0)) return __builtin_elementwise_fma(a, b, c);
+#endif
+    return a * b + c;
+  }
+  static V mul(V a, V b) { return a * b; }
+  static V add(V a, V b) { return a + b; }
+  static Mask mask(int count) { return count; }
+  static V load(const T* p, Mask count) {
+    V v{};
+    for (int i = 0; i < count; ++i) v[i] = p[i];
+    return v;
+  }
+  static void store(T* p, Mask count, V v) {
+    for (int i = 0; i < count; ++i) p[i] = v[i];
+  }
+};
+
+template <class T>
+struct Lanes : PortableLanes<T> {};
+
+#if defined(__AVX512F__)
+
+template <>
+struct Lanes<float> {
+  using Scalar = float;
+  using V = __m512;
+  using Mask = __mmask16;
+  static constexpr int kCount = 16;
+  static V zero() { return _mm512_setzero_ps(); }
+  static V load(const float* p) { return _mm512_loadu_ps(p); }
+  static void store(float* p, V v) { _mm512_storeu_ps(p, v); }
+  static V splat(float x) { return _mm512_set1_ps(x); }
+  static V mul_add(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
+  static V mul(V a, V b) { return _mm512_mul_ps(a, b); }
+  static V add(V a, V b) { return _mm512_add_ps(a, b); }
+  static Mask mask(int count) { return static_cast<Mask>((1u << count) - 1); }
+  static V load(const float* p, Mask m) { return _mm512_maskz_loadu_ps(m, p); }
+  static void store(float* p, Mask m, V v) { _mm512_mask_storeu_ps(p, m, v); }
+};
+
+template <>
+struct Lanes<double> {
+  using Scalar = double;
+  using V = __m512d;
+  using Mask = __mmask8;
+  static constexpr int kCount = 8;
+  static V zero() { return _mm512_setzero_pd(); }
+  static V load(const double* p) { return _mm512_loadu_pd(p); }
+  static void store(double* p, V v) { _mm512_storeu_pd(p, v); }
+  static V splat(double x) { return _mm512_set1_pd(x); }
+  static V mul_add(V a, V b, V c) { return _mm512_fmadd_pd(a, b, c); }
+  static V mul(V a, V b) { return _mm512_mul_pd(a, b); }
+  static V add(V a, V b) { return _mm512_add_pd(a, b); }
+  static Mask mask(int count) { return static_cast<Mask>((1u << count) - 1); }
+  static V load(const double* p, Mask m) { return _mm512_maskz_loadu_pd(m, p); }
+  static void store(double* p, Mask m, V v) { _mm512_mask_storeu_pd(p, m, v); }
+};
+
+#elif defined(__AVX2__)
+
+template <>
+struct Lanes<float> {
+  using Scalar = float;
+  using V = __m256;
+  using Mask = __m256i;
+  static constexpr int kCount = 8;
+  static V zero() { return _mm256_setzero_ps(); }
+  static V load(const float* p) { return _mm256_loadu_ps(p); }
+  static void store(float* p, V v) { _mm256_storeu_ps(p, v); }
+  static V splat(float x) { return _mm256_set1_ps(x); }
+  static V mul_add(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }
+  static V mul(V a, V b) { return _mm256_mul_ps(a, b); }
+  static V add(V a, V b) { return _mm256_add_ps(a, b); }
+  static Mask mask(int count) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  static V load(const float* p, Mask m) { return _mm256_maskload_ps(p, m); }
+  static void store(float* p, Mask m, V v) { _mm256_maskstore_ps(p, m, v); }
+};
+
+template <>
+struct Lanes<double> {
+  using Scalar = double;
+  using V = __m256d;
+  using Mask = __m256i;
+  static constexpr int kCount = 4;
+  static V zero() { return _mm256_setzero_pd(); }
+  static V load(const double* p) { return _mm256_loadu_pd(p); }
+  static void store(double* p, V v) { _mm256_storeu_pd(p, v); }
+  static V splat(double x) { return _mm256_set1_pd(x); }
+  static V mul_add(V a, V b, V c) { return _mm256_fmadd_pd(a, b, c); }
+  static V mul(V a, V b) { return _mm256_mul_pd(a, b); }
+  static V add(V a, V b) { return _mm256_add_pd(a, b); }
+  static Mask mask(int count) { return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3)); }
+  static V load(const double* p, Mask m) { return _mm256_maskload_pd(p, m); }
+  static void store(double* p, Mask m, V v) { _mm256_maskstore_pd(p, m, v); }
+};
+
+#endif
+
+}  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
