@@ -117,6 +117,7 @@ struct Cloner {
   void copy(const Region& from, Region* into) {
     into->attribute = from.attribute;
     into->name = from.name;
+    into->output_types = from.output_types;
     for (const Value* v : from.inputs) into->inputs.push_back(copy(v, into));
     for (const auto& node : from.nodes) copy(*node, into);
     for (const Value* v : from.outputs) into->outputs.push_back(copy(v, into));

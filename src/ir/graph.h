@@ -61,6 +61,9 @@ struct Region {
   std::vector<Value*> inputs;
   std::vector<Value*> outputs;
   std::vector<std::unique_ptr<Node>> nodes;  // topologically sorted
+  // What inference knew of `outputs` from the model alone, before the sizes of a run: a scan output without any trip
+  // takes its sizes from here. Set once, when the model is loaded or the region is built by a lowering.
+  std::vector<Type> output_types;
 
   Region* parent_region() const { return parent_node ? parent_node->parent : nullptr; }
   // Whether `inner` is this region or lies within it.

@@ -40,9 +40,9 @@ void InferContext::set_output(size_t i, Type type) {
   if (i < outputs.size()) outputs[i] = std::move(type);
 }
 
-void InferContext::set_output_symbols(size_t i, Shape symbols) {
+void InferContext::set_output_symbols(size_t i, Shape contents) {
   if (i >= output_symbols.size()) return;
-  output_symbols[i] = std::move(symbols);
+  output_symbols[i] = std::move(contents);
   output_symbols_known[i] = true;
 }
 

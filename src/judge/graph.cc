@@ -1,0 +1,316 @@
+// Walks a graph. Values live in one map; a body's values are overwritten trip by trip.
+#include <cstring>
+#include <unordered_map>
+
+#include "judge/judge.h"
+#include "kernels/dispatch.h"
+#include "op/op_def.h"
+#include "op/scan_attributes.h"
+
+namespace treadle::judge {
+
+namespace {
+
+using Environment = std::unordered_map<const ir::Value*, AnyValue>;
+
+// Sizes of one trip's element of a scan output that had no trip: what inference knows, 0 for the rest.
+Tensor empty_stack(const Type& element) {
+  Dims dims{0};
+  if (element.has_shape) {
+    for (const Dim& d : element.shape) dims.push_back(d.value_or(0));
+  }
+  const ElementType type = element.element == ElementType::kUndefined ? ElementType::kFloat : element.element;
+  return Tensor::allocate(type, dims).value();
+}
+
+// Copies `block` (one trip's element) to position `trip` along `axis` of `whole`, or back.
+struct SliceCopy {
+  int64_t outer = 1, length = 1, inner = 1;
+
+  SliceCopy(const Dims& whole, int64_t axis) {
+    for (int64_t i = 0; i < axis; ++i) outer *= whole[static_cast<size_t>(i)];
+    length = whole[static_cast<size_t>(axis)];
+    for (size_t i = static_cast<size_t>(axis) + 1; i < whole.size(); ++i) inner *= whole[i];
+  }
+  template <class Fn>
+  void each(int64_t trip, Fn&& copy) const {
+    for (int64_t o = 0; o < outer; ++o) copy((o * length + trip) * inner, o * inner, inner);
+  }
+};
+
+void copy_elements(const Tensor& from, int64_t from_index, Tensor& to, int64_t to_index, int64_t count) {
+  if (is_string(from.type())) {
+    std::copy_n(from.data<std::string>() + from_index, count, to.mutable_data<std::string>() + to_index);
+    return;
+  }
+  const auto width = static_cast<int64_t>(byte_width(from.type()));
+  if (count > 0) {
+    std::memcpy(static_cast<char*>(to.mutable_raw()) + to_index * width,
+                static_cast<const char*>(from.raw()) + from_index * width, static_cast<size_t>(count * width));
+  }
+}
+
+Result<Tensor> take_slice(const Tensor& whole, int64_t axis, int64_t trip) {
+  Dims dims = whole.dims();
+  dims.erase(static_cast<size_t>(axis));
+  TREADLE_ASSIGN(Tensor slice, Tensor::allocate(whole.type(), dims));
+  SliceCopy(whole.dims(), axis).each(trip, [&](int64_t whole_index, int64_t slice_index, int64_t count) {
+    copy_elements(whole, whole_index, slice, slice_index, count);
+  });
+  return slice;
+}
+
+// Puts the elements of all trips together along `axis` of the result.
+Result<Tensor> stack(const std::vector<Tensor>& elements, int64_t axis, bool reverse) {
+  Dims dims = elements[0].dims();
+  dims.insert(static_cast<size_t>(axis), static_cast<int64_t>(elements.size()));
+  TREADLE_ASSIGN(Tensor whole, Tensor::allocate(elements[0].type(), dims));
+  const SliceCopy slices(dims, axis);
+  for (size_t t = 0; t < elements.size(); ++t) {
+    const auto position = static_cast<int64_t>(reverse ? elements.size() - 1 - t : t);
+    slices.each(position, [&](int64_t whole_index, int64_t slice_index, int64_t count) {
+      copy_elements(elements[t], slice_index, whole, whole_index, count);
+    });
+  }
+  return whole;
+}
+
+class Walker {
+ public:
+  explicit Walker(Guard* guard) : guard_(guard) {}
+
+  Status run(const ir::Region& region) {
+    for (const auto& node : region.nodes) {
+      if (guard_) TREADLE_TRY(guard_->step());
+      if (Status s = run(*node); !s.ok()) return std::move(s).in(node_place(*node));
+    }
+    return {};
+  }
+
+  void set(const ir::Value* value, AnyValue v) {
+    if (value) values_[value] = std::move(v);
+  }
+
+  const AnyValue& get(const ir::Value* value) {
+    if (!value) return none_;
+    if (value->is_constant()) {
+      auto [it, fresh] = values_.try_emplace(value);
+      if (fresh) it->second = AnyValue(value->constant);
+      return it->second;
+    }
+    return values_[value];
+  }
+
+ private:
+  static std::string node_place(const ir::Node& node) {
+    return fmt::format("{} ({}-{})", node.name, node.op->name, node.version->since);
+  }
+
+  std::vector<AnyValue> gather_inputs(const ir::Node& node) {
+    std::vector<AnyValue> inputs;
+    for (const ir::Value* v : node.inputs) inputs.push_back(get(v));
+    return inputs;
+  }
+
+  Status run(const ir::Node& node) {
+    switch (node.op->control) {
+      case Control::kIf:
+        return run_if(node);
+      case Control::kLoop:
+        return run_loop(node);
+      case Control::kScan:
+        return run_scan(node);
+      case Control::kNone:
+        break;
+    }
+    bool wanted[64];
+    const size_t count = std::min<size_t>(node.outputs.size(), 64);
+    for (size_t i = 0; i < count; ++i) wanted[i] = node.outputs[i] != nullptr;
+    const bool all = node.outputs.size() > 64;
+    TREADLE_ASSIGN(std::vector<AnyValue> results,
+                   run_node(node, gather_inputs(node), all ? std::span<const bool>() : std::span(wanted, count)));
+    for (size_t i = 0; i < node.outputs.size(); ++i) set(node.outputs[i], std::move(results[i]));
+    return {};
+  }
+
+  Result<bool> flag(const ir::Value* value, std::string_view what) {
+    const AnyValue& v = get(value);
+    if (!v.is_tensor() || v.tensor().type() != ElementType::kBool || v.tensor().element_count() != 1) {
+      return error(Code::kRuntime, "{} must be one bool, found {}", what, v.type().to_string());
+    }
+    return *v.tensor().data<bool>();
+  }
+
+  Status run_if(const ir::Node& node) {
+    TREADLE_ASSIGN(const bool condition, flag(node.inputs[0], "cond"));
+    const ir::Region& branch = *node.region(condition ? "then_branch" : "else_branch");
+    TREADLE_TRY(run(branch));
+    for (size_t i = 0; i < node.outputs.size(); ++i) set(node.outputs[i], get(branch.outputs[i]));
+    return {};
+  }
+
+  // Elements of scan outputs, trip by trip, checked to have one shape.
+  struct Stacks {
+    std::vector<std::vector<Tensor>> elements;
+
+    Status push(size_t i, const AnyValue& v) {
+      if (!v.is_tensor()) return error(Code::kRuntime, "scan output {} is not a tensor", i);
+      const Tensor& t = v.tensor();
+      if (!elements[i].empty() && !(elements[i][0].dims() == t.dims() && elements[i][0].type() == t.type())) {
+        return error(Code::kRuntime, "element of scan output {} has shape {}, in trip 0 it had {}", i,
+                     to_string(t.dims()), to_string(elements[i][0].dims()));
+      }
+      elements[i].push_back(t);
+      return {};
+    }
+  };
+
+  Status run_loop(const ir::Node& node) {
+    const ir::Region& body = *node.region("body");
+    const bool has_m = !node.inputs.empty() && node.inputs[0];
+    const bool has_cond = node.inputs.size() > 1 && node.inputs[1];
+    int64_t trips = INT64_MAX;
+    if (has_m) {
+      const AnyValue& m = get(node.inputs[0]);
+      if (!m.is_tensor() || m.tensor().type() != ElementType::kInt64 || m.tensor().element_count() != 1) {
+        return error(Code::kRuntime, "M must be one int64, found {}", m.type().to_string());
+      }
+      trips = *m.tensor().data<int64_t>();
+    }
+    bool go_on = true;
+    if (has_cond) {
+      TREADLE_ASSIGN(go_on, flag(node.inputs[1], "cond"));
+    }
+    const size_t states = body.inputs.size() - 2;
+    std::vector<AnyValue> state;
+    for (size_t i = 0; i < states; ++i) state.push_back(get(node.inputs[2 + i]));
+    Stacks stacks{std::vector<std::vector<Tensor>>(body.outputs.size() - 1 - states)};
+    for (int64_t trip = 0; trip < trips && go_on; ++trip) {
+      Status s = run_loop_trip(body, trip, has_cond, state, stacks, go_on);
+      if (!s.ok()) return std::move(s).in(fmt::format("body, trip {}:", trip));
+    }
+    for (size_t i = 0; i < states && i < node.outputs.size(); ++i) set(node.outputs[i], state[i]);
+    for (size_t i = states; i < node.outputs.size(); ++i) {
+      if (!node.outputs[i]) continue;
+      const auto& elements = stacks.elements[i - states];
+      if (elements.empty()) {
+        set(node.outputs[i], AnyValue(empty_stack(body.output_types[i + 1])));
+      } else {
+        TREADLE_ASSIGN(Tensor whole, stack(elements, 0, false));
+        set(node.outputs[i], AnyValue(std::move(whole)));
+      }
+    }
+    return {};
+  }
+
+  Status run_loop_trip(const ir::Region& body, int64_t trip, bool has_cond, std::vector<AnyValue>& state,
+                       Stacks& stacks, bool& go_on) {
+    if (guard_) TREADLE_TRY(guard_->trip());
+    set(body.inputs[0], AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trip)));
+    set(body.inputs[1], AnyValue(Tensor::scalar<bool>(ElementType::kBool, go_on)));
+    for (size_t i = 0; i < state.size(); ++i) set(body.inputs[2 + i], std::move(state[i]));
+    TREADLE_TRY(run(body));
+    if (has_cond) {
+      TREADLE_ASSIGN(go_on, flag(body.outputs[0], "the body's condition"));
+    }
+    for (size_t i = 0; i < state.size(); ++i) state[i] = get(body.outputs[1 + i]);
+    for (size_t i = 0; i < stacks.elements.size(); ++i) {
+      TREADLE_TRY(stacks.push(i, get(body.outputs[1 + state.size() + i])));
+    }
+    return {};
+  }
+
+  Status run_scan(const ir::Node& node) {
+    const ir::Region& body = *node.region("body");
+    TREADLE_ASSIGN(const ScanAttributes scan, read_scan(node, node.inputs.size(), body.outputs.size()));
+    std::vector<AnyValue> state;
+    for (size_t i = 0; i < scan.states; ++i) state.push_back(get(node.inputs[i]));
+    std::vector<Tensor> sources;
+    std::vector<int64_t> axes;
+    int64_t length = 0;
+    for (size_t i = 0; i < scan.inputs.size(); ++i) {
+      const AnyValue& v = get(node.inputs[scan.states + i]);
+      if (!v.is_tensor()) return error(Code::kRuntime, "scan input {} is not a tensor", i);
+      TREADLE_ASSIGN(const int64_t axis, normalize_axis(scan.inputs[i].axis, v.tensor().rank(), "scan_input_axes"));
+      const int64_t n = v.tensor().dims()[static_cast<size_t>(axis)];
+      if (i > 0 && n != length) {
+        return error(Code::kRuntime, "scan inputs have different lengths: {} and {}", length, n);
+      }
+      length = n;
+      axes.push_back(axis);
+      sources.push_back(v.tensor());
+    }
+    Stacks stacks{std::vector<std::vector<Tensor>>(scan.outputs.size())};
+    for (int64_t trip = 0; trip < length; ++trip) {
+      for (size_t i = 0; i < sources.size(); ++i) {
+        TREADLE_ASSIGN(Tensor slice,
+                       take_slice(sources[i], axes[i], scan.inputs[i].reverse ? length - 1 - trip : trip));
+        set(body.inputs[scan.states + i], AnyValue(std::move(slice)));
+      }
+      Status s = run_scan_trip(body, state, stacks);
+      if (!s.ok()) return std::move(s).in(fmt::format("body, trip {}:", trip));
+    }
+    for (size_t i = 0; i < scan.states && i < node.outputs.size(); ++i) set(node.outputs[i], state[i]);
+    for (size_t i = 0; i < scan.outputs.size() && scan.states + i < node.outputs.size(); ++i) {
+      const ir::Value* output = node.outputs[scan.states + i];
+      if (!output) continue;
+      TREADLE_ASSIGN(Tensor whole,
+                     finish_scan_output(stacks.elements[i], scan.outputs[i], body.output_types[scan.states + i]));
+      set(output, AnyValue(std::move(whole)));
+    }
+    return {};
+  }
+
+  Status run_scan_trip(const ir::Region& body, std::vector<AnyValue>& state, Stacks& stacks) {
+    if (guard_) TREADLE_TRY(guard_->trip());
+    for (size_t i = 0; i < state.size(); ++i) set(body.inputs[i], state[i]);
+    TREADLE_TRY(run(body));
+    for (size_t i = 0; i < state.size(); ++i) {
+      const AnyValue& next = get(body.outputs[i]);
+      if (!next.is_tensor() || !state[i].is_tensor() || !(next.tensor().dims() == state[i].tensor().dims()) ||
+          next.tensor().type() != state[i].tensor().type()) {
+        return error(Code::kRuntime, "state {} changes from {} to {}; a Scan's states keep their type and shape", i,
+                     state[i].type().to_string(), next.type().to_string());
+      }
+      state[i] = next;
+    }
+    for (size_t i = 0; i < stacks.elements.size(); ++i) {
+      TREADLE_TRY(stacks.push(i, get(body.outputs[state.size() + i])));
+    }
+    return {};
+  }
+
+  Result<Tensor> finish_scan_output(const std::vector<Tensor>& elements, const ScanAxis& how, const Type& element) {
+    if (!elements.empty()) {
+      TREADLE_ASSIGN(const int64_t axis, normalize_axis(how.axis, elements[0].rank() + 1, "scan_output_axes"));
+      return stack(elements, axis, how.reverse);
+    }
+    Tensor empty = empty_stack(element);
+    TREADLE_ASSIGN(const int64_t axis, normalize_axis(how.axis, empty.rank(), "scan_output_axes"));
+    Dims dims = empty.dims();
+    dims.erase(0);
+    dims.insert(static_cast<size_t>(axis), 0);
+    return empty.reshaped(dims);
+  }
+
+  Guard* guard_;
+  Environment values_;
+  const AnyValue none_{};
+};
+
+}  // namespace
+
+Result<std::vector<AnyValue>> run_graph(const ir::Graph& graph, std::span<const AnyValue> inputs, Guard* guard) {
+  const kernels::ScopedIsa baseline(Isa::kBaseline);
+  Walker walker(guard);
+  const ir::Region& top = graph.top();
+  for (size_t i = 0; i < top.inputs.size(); ++i) {
+    if (top.inputs[i] && i < inputs.size()) walker.set(top.inputs[i], inputs[i]);
+  }
+  TREADLE_TRY(walker.run(top));
+  std::vector<AnyValue> outputs;
+  for (const ir::Value* v : top.outputs) outputs.push_back(walker.get(v));
+  return outputs;
+}
+
+}  // namespace treadle::judge

@@ -1,0 +1,16 @@
+#pragma once
+// Runs an operator's lowering.
+
+#include <memory>
+
+#include "op/op_def.h"
+
+namespace treadle {
+
+// The graph that `node` stands for: its inputs are the node's inputs (null where one is left out), its outputs the
+// node's outputs (null where left out or unused). `types` and `values` are parallel to the node's inputs; null: left
+// out, contents not known.
+Result<std::unique_ptr<ir::Graph>> lower_node(const ir::NodeInfo& node, std::span<const Type* const> types,
+                                              std::span<const Tensor* const> values);
+
+}  // namespace treadle

@@ -1,0 +1,52 @@
+#include "op/scan_attributes.h"
+
+namespace treadle {
+
+namespace {
+
+Status read_list(const ir::NodeInfo& node, const char* axes_name, const char* directions_name, std::string_view what,
+                 std::vector<ScanAxis>& list) {
+  const auto axes = node.attributes.get_ints(axes_name);
+  const auto directions = node.attributes.get_ints(directions_name);
+  if (node.attributes.has(axes_name) && axes.size() != list.size()) {
+    return error(Code::kInvalidModel, "{} has {} entries, expected one per {}: {}", axes_name, axes.size(), what,
+                 list.size());
+  }
+  if (node.attributes.has(directions_name) && directions.size() != list.size()) {
+    return error(Code::kInvalidModel, "{} has {} entries, expected one per {}: {}", directions_name, directions.size(),
+                 what, list.size());
+  }
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!axes.empty()) list[i].axis = axes[i];
+    if (directions.empty()) continue;
+    if (directions[i] != 0 && directions[i] != 1) {
+      return error(Code::kInvalidModel, "{}[{}] is {}, expected 0 (forward) or 1 (reverse)", directions_name, i,
+                   directions[i]);
+    }
+    list[i].reverse = directions[i] == 1;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ScanAttributes> read_scan(const ir::NodeInfo& node, size_t node_inputs, size_t body_outputs) {
+  const int64_t scan_inputs = node.attributes.get_int("num_scan_inputs", 0);
+  if (scan_inputs < 1 || scan_inputs > static_cast<int64_t>(node_inputs)) {
+    return error(Code::kInvalidModel, "num_scan_inputs is {}, expected 1 to {} (the number of inputs)", scan_inputs,
+                 node_inputs);
+  }
+  ScanAttributes scan;
+  scan.states = node_inputs - static_cast<size_t>(scan_inputs);
+  if (body_outputs < scan.states) {
+    return error(Code::kInvalidModel, "the body has {} outputs, expected at least one per state: {}", body_outputs,
+                 scan.states);
+  }
+  scan.inputs.resize(static_cast<size_t>(scan_inputs));
+  scan.outputs.resize(body_outputs - scan.states);
+  TREADLE_TRY(read_list(node, "scan_input_axes", "scan_input_directions", "scan input", scan.inputs));
+  TREADLE_TRY(read_list(node, "scan_output_axes", "scan_output_directions", "scan output", scan.outputs));
+  return scan;
+}
+
+}  // namespace treadle

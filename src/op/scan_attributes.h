@@ -1,0 +1,25 @@
+#pragma once
+// The axes and directions of a Scan (9 and later), read once from its attributes.
+
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace treadle {
+
+struct ScanAxis {
+  int64_t axis = 0;  // as written: may be negative
+  bool reverse = false;
+};
+
+struct ScanAttributes {
+  size_t states = 0;
+  std::vector<ScanAxis> inputs;   // one per scan input
+  std::vector<ScanAxis> outputs;  // one per scan output; axis counts over the rank of the output (element + 1)
+};
+
+// `node_inputs`: inputs of the node; `body_outputs`: outputs of its body. Errors kInvalidModel when counts, list
+// lengths or directions are not as the specification asks.
+Result<ScanAttributes> read_scan(const ir::NodeInfo& node, size_t node_inputs, size_t body_outputs);
+
+}  // namespace treadle
