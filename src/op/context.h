@@ -57,7 +57,7 @@ class InferContext {
   void set_output(size_t i, ElementType element, Shape shape);
   void set_output(size_t i, Type type);
   bool wants_symbols(size_t i) const { return i < output_symbols.size(); }
-  void set_output_symbols(size_t i, Shape symbols);
+  void set_output_symbols(size_t i, Shape contents);
 };
 
 // ---------------------------------------------------------------------------------------------------------------------
