@@ -102,7 +102,7 @@ namespace {
 // Copies regions into another graph; `map` takes values of the old graph to those of the new one.
 struct Cloner {
   Graph& to;
-  std::unordered_map<const Value*, Value*> map;
+  std::unordered_map<const Value*, Value*>& map;
 
   Value* copy(const Value* v, Region* owner) {
     if (!v) return nullptr;
@@ -147,8 +147,17 @@ std::unique_ptr<Graph> Graph::clone() const {
   copy->metadata = metadata;
   copy->input_defaults = input_defaults;
   copy->file = file;
-  Cloner{*copy, {}}.copy(*top_, &copy->top());
+  std::unordered_map<const Value*, Value*> map;
+  Cloner{*copy, map}.copy(*top_, &copy->top());
   return copy;
+}
+
+std::vector<Value*> inline_region(const Region& from, Region* into, std::unordered_map<const Value*, Value*>& map) {
+  Cloner cloner{*into->graph, map};
+  for (const auto& node : from.nodes) cloner.copy(*node, into);
+  std::vector<Value*> outputs;
+  for (const Value* v : from.outputs) outputs.push_back(cloner.copy(v, into));
+  return outputs;
 }
 
 namespace {

@@ -114,6 +114,11 @@ class Graph {
   std::vector<std::unique_ptr<Value>> values_;
 };
 
+// Appends copies of the nodes of `from` to `into`, which may belong to another graph. `map` takes values of the old
+// graph to those of the new one: it must hold all that `from` uses but does not define, constants aside, and gets what
+// is copied. Returns the copies of `from`'s outputs.
+std::vector<Value*> inline_region(const Region& from, Region* into, std::unordered_map<const Value*, Value*>& map);
+
 // Every use of a key, in every region, becomes a use of what it maps to (followed through chains).
 void replace_uses(Graph& graph, const std::unordered_map<Value*, Value*>& map);
 size_t count_nodes(const Region& region);  // nested ones included

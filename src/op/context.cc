@@ -59,8 +59,13 @@ Result<Tensor*> ComputeContext::allocate(size_t i, ElementType type, Dims dims) 
 }
 
 LowerContext::LowerContext(const ir::NodeInfo& node, std::span<const Type* const> inputs,
-                           std::span<const Tensor* const> values, ir::Graph& graph)
-    : node_(node), types_(inputs.begin(), inputs.end()), values_(values.begin(), values.end()), graph_(graph) {
+                           std::span<const Tensor* const> values, ir::Graph& graph,
+                           std::span<const std::unique_ptr<ir::Region>> bodies)
+    : node_(node),
+      types_(inputs.begin(), inputs.end()),
+      values_(values.begin(), values.end()),
+      graph_(graph),
+      bodies_(bodies) {
   region_ = &graph.top();
   for (size_t i = 0; i < types_.size(); ++i) {
     ir::Value* v = nullptr;
@@ -75,6 +80,30 @@ LowerContext::LowerContext(const ir::NodeInfo& node, std::span<const Type* const
     inputs_.push_back(v);
   }
   region_->outputs.resize(node.output_count, nullptr);
+  for (const auto& body : bodies_) {
+    for (ir::Value* outer : ir::captures(*body)) {
+      auto [it, fresh] = captured_.try_emplace(outer, nullptr);
+      if (!fresh) continue;
+      it->second = graph.new_value(outer->name, outer->type, region_);
+      region_->inputs.push_back(it->second);
+      captures_.push_back(outer);
+    }
+  }
+}
+
+const ir::Region* LowerContext::body(std::string_view attribute) const {
+  for (const auto& body : bodies_) {
+    if (body->attribute == attribute) return body.get();
+  }
+  return nullptr;
+}
+
+std::vector<ir::Value*> LowerContext::inline_body(std::string_view attribute, std::span<ir::Value* const> arguments) {
+  const ir::Region* from = body(attribute);
+  TREADLE_ASSERT(from && from->inputs.size() == arguments.size());
+  std::unordered_map<const ir::Value*, ir::Value*> map = captured_;
+  for (size_t i = 0; i < arguments.size(); ++i) map[from->inputs[i]] = arguments[i];
+  return ir::inline_region(*from, region_, map);
 }
 
 void LowerContext::set_output(size_t i, ir::Value* value) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <unordered_map>
 
 #include "ir/graph.h"
 #include "op/kernel.h"
@@ -124,11 +125,12 @@ class ComputeContext {
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-// A node in, simpler nodes out: builds a graph with the node's inputs and outputs that computes the same.
+// A node in, simpler nodes out: builds a graph with the node's inputs and outputs that computes the same. What the
+// node's bodies capture follows the node's inputs as further inputs of the graph, in the order of captures().
 class LowerContext {
  public:
   LowerContext(const ir::NodeInfo& node, std::span<const Type* const> inputs, std::span<const Tensor* const> values,
-               ir::Graph& graph);
+               ir::Graph& graph, std::span<const std::unique_ptr<ir::Region>> bodies = {});
 
   const ir::NodeInfo& node() const { return node_; }
   const ir::Attributes& attributes() const { return node_.attributes; }
@@ -160,6 +162,13 @@ class LowerContext {
   void end_region();
   ir::Region* region() const { return region_; }
 
+  // The node's body of that name (of the original graph); null when there is none.
+  const ir::Region* body(std::string_view attribute) const;
+  // Appends the body's nodes to `region()`, its inputs standing for `arguments`; returns its outputs.
+  std::vector<ir::Value*> inline_body(std::string_view attribute, std::span<ir::Value* const> arguments);
+  // Values of the original graph that the bodies capture.
+  std::span<ir::Value* const> captures() const { return captures_; }
+
  private:
   const ir::NodeInfo& node_;
   std::vector<const Type*> types_;
@@ -167,6 +176,9 @@ class LowerContext {
   ir::Graph& graph_;
   ir::Region* region_;
   std::vector<ir::Value*> inputs_;
+  std::span<const std::unique_ptr<ir::Region>> bodies_;
+  std::vector<ir::Value*> captures_;
+  std::unordered_map<const ir::Value*, ir::Value*> captured_;  // to the graph's own value
   int counter_ = 0;
 };
 

@@ -2,6 +2,7 @@
 // The operator record: versions, type rules, inference, effects, lowering, kernel. One per operator, defined by a
 // TREADLE_OP block in src/ops/<family>/, found through op/registry.h.
 
+#include <climits>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -85,6 +86,7 @@ struct OpDef {
   ComputeFn compute = nullptr;  // values in, values out
   LowerFn lower = nullptr;      // simpler nodes
   Control control = Control::kNone;
+  int lower_before = INT_MAX;  // versions from this one on are not lowered (Scan: 8 is, later ones run as they are)
 
   Effects effects = Effects::kTotal;
   // Bit i: the contents of input i decide output sizes or the preparation (shapes, axes, pads, ...). The kernel never
@@ -98,6 +100,7 @@ struct OpDef {
 
   // The version in force when a model imports `opset` of the domain; null when the operator came later.
   const OpVersion* version_for(int64_t opset) const;
+  bool lowers(const OpVersion& version) const { return lower && version.since < lower_before; }
   const OpVersion& newest() const { return versions.back(); }
 };
 
@@ -144,6 +147,7 @@ class OpBuilder {
   OpBuilder& prepare(PrepareFn fn) { return def.prepare = fn, *this; }
   OpBuilder& compute(ComputeFn fn) { return def.compute = fn, *this; }
   OpBuilder& lower(LowerFn fn) { return def.lower = fn, *this; }
+  OpBuilder& lower_before(int version, LowerFn fn) { return def.lower_before = version, lower(fn); }
   OpBuilder& control(Control c) { return def.control = c, *this; }
   OpBuilder& can_fail() { return def.effects = Effects::kCanFail, *this; }
   OpBuilder& random() { return def.effects = Effects::kRandom, *this; }
