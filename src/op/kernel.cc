@@ -12,7 +12,7 @@ KernelFailure& kernel_failure() {
 }
 
 Status kernel_status(uint32_t code) {
-  const auto [found, limit] = kernel_failure();
+  const auto [found, limit, position] = kernel_failure();
   switch (static_cast<KernelError>(code)) {
     case KernelError::kNone:
       return {};
@@ -26,6 +26,8 @@ Status kernel_status(uint32_t code) {
       return error(Code::kRuntime, "invalid value {}", found);
     case KernelError::kShapeMismatch:
       return error(Code::kRuntime, "a size that the data decided is {}, expected {}", found, limit);
+    case KernelError::kSequenceLength:
+      return error(Code::kRuntime, "sequence_lens[{}] is {}, expected 0 to {}", position, found, limit);
   }
   return error(Code::kInternal, "kernel error {}", code);
 }

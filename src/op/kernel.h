@@ -13,7 +13,7 @@
 
 namespace treadle {
 
-// Why a kernel failed. Kernels build no strings: they return one of these and leave two numbers (kernel_failure) that
+// Why a kernel failed. Kernels build no strings: they return one of these and leave a few numbers (kernel_failure) that
 // the caller turns into a sentence.
 enum class KernelError : uint32_t {
   kNone = 0,
@@ -22,16 +22,18 @@ enum class KernelError : uint32_t {
   kNegativeExponent,  // detail: exponent
   kInvalidValue,      // detail: value
   kShapeMismatch,     // a shape that data decided differs from what was prepared
+  kSequenceLength,    // detail: length, longest, batch entry
 };
 
 struct KernelFailure {
   int64_t found = 0;
   int64_t limit = 0;
+  int64_t position = 0;
 };
 KernelFailure& kernel_failure();  // of this thread
 
-inline uint32_t fail(KernelError code, int64_t found = 0, int64_t limit = 0) {
-  kernel_failure() = {found, limit};
+inline uint32_t fail(KernelError code, int64_t found = 0, int64_t limit = 0, int64_t position = 0) {
+  kernel_failure() = {found, limit, position};
   return static_cast<uint32_t>(code);
 }
 // The sentence for `code` and the numbers left by the failing kernel.

@@ -1,0 +1,65 @@
+#include "op/op_def.h"
+#include "ops/control/bodies.h"
+
+namespace treadle {
+
+namespace {
+
+Result<std::vector<Type>> infer_branch(InferContext& ctx, const char* attribute) {
+  if (const ir::Region* branch = ctx.bodies->region(attribute)) {
+    TREADLE_TRY(check_body(ctx.node, *branch, 0, ctx.outputs.size()));
+  }
+  return ctx.bodies->infer(attribute, {});
+}
+
+Status infer_if(InferContext& ctx) {
+  TREADLE_TRY(check_one_element(ctx, 0, "cond"));
+  if (!ctx.bodies) return {};
+  // Of a condition that is known, the other branch need not even be valid for these sizes: exporters test a rank or a
+  // size before a Squeeze.
+  if (const Tensor* cond = ctx.value(0); cond && cond->element_count() == 1) {
+    TREADLE_ASSIGN(auto taken, infer_branch(ctx, cond->int64_at(0) ? "then_branch" : "else_branch"));
+    for (size_t i = 0; i < taken.size(); ++i) ctx.set_output(i, std::move(taken[i]));
+    return {};
+  }
+  TREADLE_ASSIGN(auto then_types, infer_branch(ctx, "then_branch"));
+  TREADLE_ASSIGN(auto else_types, infer_branch(ctx, "else_branch"));
+  for (size_t i = 0; i < std::min(then_types.size(), else_types.size()); ++i) {
+    auto both = unite(then_types[i], else_types[i]);
+    if (!both.ok()) {
+      return error(Code::kInvalidModel, "result {} is {} in then_branch and {} in else_branch", i,
+                   then_types[i].to_string(), else_types[i].to_string());
+    }
+    ctx.set_output(i, std::move(both).value());
+  }
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(If, "") {
+  op.since(1)
+      .in("cond", "B")
+      .out("outputs", "V", Arity::kVariadicMixed)
+      .required("else_branch", ir::AttributeKind::kGraph)
+      .required("then_branch", ir::AttributeKind::kGraph)
+      .type("V", types::kAllTensors)
+      .type("B", types::kBools);
+  op.since(11);
+  op.since(13).type("V", types::kAllTensors | sequences_of(types::kAllTensors));
+  op.since(16).type("V", types::kAllTensorsIr4 | sequences_of(types::kAllTensorsIr4) |
+                             optionals_of(types::kAllTensorsIr4) | optional_sequences_of(types::kAllTensorsIr4));
+  op.since(19).type("V", types::kAllTensorsIr9 | sequences_of(types::kAllTensorsIr9) |
+                             optionals_of(types::kAllTensorsIr9) | optional_sequences_of(types::kAllTensorsIr4));
+  op.since(21).type("V", types::kAllTensorsIr10 | sequences_of(types::kAllTensorsIr10) |
+                             optionals_of(types::kAllTensorsIr10) | optional_sequences_of(types::kAllTensorsIr4));
+  op.since(23).type("V", types::kAllTensorsIr11 | sequences_of(types::kAllTensorsIr11) |
+                             optionals_of(types::kAllTensorsIr11) | optional_sequences_of(types::kAllTensorsIr4));
+  op.since(24).type("V", types::kAllTensorsIr12 | sequences_of(types::kAllTensorsIr12) |
+                             optionals_of(types::kAllTensorsIr12) | optional_sequences_of(types::kAllTensorsIr4));
+  op.since(25).type("V", types::kAllTensorsIr13 | sequences_of(types::kAllTensorsIr13) |
+                             optionals_of(types::kAllTensorsIr13) | optional_sequences_of(types::kAllTensorsIr4));
+  op.infer(infer_if).control(Control::kIf);
+}

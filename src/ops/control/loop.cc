@@ -1,0 +1,133 @@
+#include "ops/control/loop.h"
+
+#include "op/op_def.h"
+#include "ops/control/bodies.h"
+
+namespace treadle {
+
+bool condition_stays_true(const ir::Region& body) {
+  if (body.outputs.empty() || body.inputs.size() < 2) return false;
+  const ir::Value* condition = body.outputs[0];
+  while (condition->producer && condition->producer->op->name == "Identity") {
+    condition = condition->producer->inputs[0];
+  }
+  if (condition->is_constant()) {
+    const Tensor& value = condition->constant;
+    return value.type() == ElementType::kBool && value.element_count() == 1 && *value.data<bool>();
+  }
+  return condition == body.inputs[1];
+}
+
+Dims counter_dims(const ir::Region& body) {
+  const bool vector = !body.inputs.empty() && body.inputs[0]->type.rank() == 1;
+  return vector ? Dims{1} : Dims{};
+}
+
+namespace {
+
+// Number of trips, as far as it is known.
+Dim trip_count(const InferContext& ctx, const ir::Region* body) {
+  bool stays_true = true;
+  if (ctx.has_input(1)) {
+    const Tensor* cond = ctx.value(1);
+    if (cond && cond->element_count() == 1 && !cond->int64_at(0)) return 0;
+    stays_true = cond && cond->element_count() == 1 && body && condition_stays_true(*body);
+  }
+  const auto limit = ctx.has_input(0) ? ctx.dims_value(0) : std::nullopt;
+  if (!limit || limit->size() != 1) return {};
+  const Dim& count = (*limit)[0];
+  if (count.is_known() && count.value() <= 0) return 0;
+  if (!stays_true) return {};
+  const auto least = count.lower_bound();
+  return least && *least >= 0 ? count : max(count, 0);
+}
+
+// Types that the first trip sees: counter, condition, states.
+Result<std::vector<Type>> first_trip(const InferContext& ctx, const ir::Region* body) {
+  std::vector<Type> types;
+  types.push_back(Type::tensor(ElementType::kInt64, to_shape(body ? counter_dims(*body) : Dims{})));
+  types.push_back(ctx.has_input(1) ? ctx.input(1) : Type::tensor(ElementType::kBool, Shape{}));
+  for (size_t i = 2; i < ctx.inputs.size(); ++i) {
+    if (!ctx.inputs[i]) return error(Code::kInvalidModel, "state {} has no initial value", i - 2);
+    types.push_back(ctx.input(i));
+  }
+  return types;
+}
+
+Result<Type> state_after(const Type& initial, Type carried, const Dim& trips, size_t i) {
+  if (!initial.is_known() || trips.is_known(0)) return initial;
+  auto both = unite(initial, carried);
+  if (!both.ok()) {
+    return error(Code::kInvalidModel, "state {} enters the body as {} and leaves it as {}", i, initial.to_string(),
+                 carried.to_string());
+  }
+  if (const auto least = trips.lower_bound(); least && *least > 0) return carried;
+  return both;
+}
+
+Result<Type> scan_output(const Type& element, const Dim& trips, size_t i) {
+  if (!element.is_known()) return Type();
+  if (!element.is_tensor()) {
+    return error(Code::kInvalidModel, "scan output {} of the body is {}, expected a tensor", i, element.to_string());
+  }
+  if (!element.has_shape) return Type::tensor(element.element);
+  Shape shape{trips};
+  for (const Dim& d : element.shape) shape.push_back(d);
+  return Type::tensor(element.element, std::move(shape));
+}
+
+Status infer_loop(InferContext& ctx) {
+  TREADLE_TRY(check_one_element(ctx, 0, "M"));
+  TREADLE_TRY(check_one_element(ctx, 1, "cond"));
+  if (!ctx.bodies) return {};
+  const ir::Region* body = ctx.bodies->region("body");
+  const size_t states = ctx.inputs.size() > 2 ? ctx.inputs.size() - 2 : 0;
+  if (ctx.outputs.size() < states) {
+    return error(Code::kInvalidModel, "Loop has {} states but {} outputs", states, ctx.outputs.size());
+  }
+  if (body) TREADLE_TRY(check_body(ctx.node, *body, states + 2, ctx.outputs.size() + 1));
+  TREADLE_ASSIGN(auto arguments, first_trip(ctx, body));
+  // The condition is carried like the states: body input 1 is body output 0 of the trip before.
+  TREADLE_ASSIGN(auto types, ctx.bodies->infer("body", std::move(arguments), 1, 0, states + 1));
+  if (types.size() != ctx.outputs.size() + 1) return {};
+
+  const Dim trips = trip_count(ctx, body);
+  for (size_t i = 0; i < ctx.outputs.size(); ++i) {
+    Type& inner = types[i + 1];
+    TREADLE_ASSIGN(Type outer, i < states ? state_after(ctx.input(i + 2), std::move(inner), trips, i)
+                                          : scan_output(inner, trips, i - states));
+    ctx.set_output(i, std::move(outer));
+  }
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(Loop, "") {
+  op.since(1)
+      .in("M", "I", Arity::kOptional)
+      .in("cond", "B", Arity::kOptional)
+      .in("v_initial", "V", Arity::kVariadicMixed)
+      .out("v_final_and_scan_outputs", "V", Arity::kVariadicMixed)
+      .required("body", ir::AttributeKind::kGraph)
+      .type("V", types::kAllTensors)
+      .type("I", types::kInt64s)
+      .type("B", types::kBools);
+  op.since(11).in("v_initial", "V", Arity::kVariadicMixed, 0);
+  op.since(13).type("V", types::kAllTensors | sequences_of(types::kAllTensors));
+  op.since(16).type("V", types::kAllTensorsIr4 | sequences_of(types::kAllTensorsIr4) |
+                             optionals_of(types::kAllTensorsIr4) | optional_sequences_of(types::kAllTensorsIr4));
+  op.since(19).type("V", types::kAllTensorsIr9 | sequences_of(types::kAllTensorsIr9) |
+                             optionals_of(types::kAllTensorsIr9) | optional_sequences_of(types::kAllTensorsIr4));
+  op.since(21).type("V", types::kAllTensorsIr10 | sequences_of(types::kAllTensorsIr10) |
+                             optionals_of(types::kAllTensorsIr10) | optional_sequences_of(types::kAllTensorsIr4));
+  op.since(23).type("V", types::kAllTensorsIr11 | sequences_of(types::kAllTensorsIr11) |
+                             optionals_of(types::kAllTensorsIr11) | optional_sequences_of(types::kAllTensorsIr4));
+  op.since(24).type("V", types::kAllTensorsIr12 | sequences_of(types::kAllTensorsIr12) |
+                             optionals_of(types::kAllTensorsIr12) | optional_sequences_of(types::kAllTensorsIr4));
+  op.since(25).type("V", types::kAllTensorsIr13 | sequences_of(types::kAllTensorsIr13) |
+                             optionals_of(types::kAllTensorsIr13) | optional_sequences_of(types::kAllTensorsIr4));
+  op.infer(infer_loop).control(Control::kLoop);
+}
