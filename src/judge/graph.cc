@@ -4,6 +4,7 @@
 
 #include "judge/judge.h"
 #include "kernels/dispatch.h"
+#include "op/lower.h"
 #include "op/op_def.h"
 #include "op/scan_attributes.h"
 
@@ -113,6 +114,7 @@ class Walker {
   }
 
   Status run(const ir::Node& node) {
+    if (!node.regions.empty() && node.op->lowers(*node.version)) return run_lowered(node);
     switch (node.op->control) {
       case Control::kIf:
         return run_if(node);
@@ -130,6 +132,23 @@ class Walker {
     TREADLE_ASSIGN(std::vector<AnyValue> results,
                    run_node(node, gather_inputs(node), all ? std::span<const bool>() : std::span(wanted, count)));
     for (size_t i = 0; i < node.outputs.size(); ++i) set(node.outputs[i], std::move(results[i]));
+    return {};
+  }
+
+  // A node whose bodies its lowering inlines.
+  Status run_lowered(const ir::Node& node) {
+    std::vector<AnyValue> inputs = gather_inputs(node);
+    std::vector<Type> types;
+    for (const AnyValue& v : inputs) types.push_back(v.type());
+    std::vector<const Type*> type_pointers;
+    for (size_t i = 0; i < inputs.size(); ++i) type_pointers.push_back(inputs[i].is_none() ? nullptr : &types[i]);
+    std::vector<ir::Value*> captured;
+    TREADLE_ASSIGN(auto graph, lower_node(node, type_pointers, {}, node.regions, &captured));
+    for (const ir::Value* v : captured) inputs.push_back(get(v));
+    Walker walker(guard_);
+    for (size_t i = 0; i < inputs.size(); ++i) walker.set(graph->top().inputs[i], inputs[i]);
+    TREADLE_TRY(walker.run(graph->top()));
+    for (size_t i = 0; i < node.outputs.size(); ++i) set(node.outputs[i], walker.get(graph->top().outputs[i]));
     return {};
   }
 

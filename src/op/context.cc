@@ -156,8 +156,9 @@ ir::Value* LowerContext::region_input(std::string name, Type type) {
   return v;
 }
 
-void LowerContext::region_output(ir::Value* value) {
+void LowerContext::region_output(ir::Value* value, Type type) {
   region_->outputs.push_back(value);
+  region_->output_types.push_back(type.is_known() ? std::move(type) : value->type);
 }
 
 void LowerContext::end_region() {

@@ -158,7 +158,8 @@ class LowerContext {
   // Building goes on inside a new body of `node` until end_region(). Body inputs are made with region_input().
   void begin_region(ir::Node* node, std::string attribute);
   ir::Value* region_input(std::string name, Type type);
-  void region_output(ir::Value* value);
+  // `type`: what is known of the value, for a body that runs no trip.
+  void region_output(ir::Value* value, Type type = {});
   void end_region();
   ir::Region* region() const { return region_; }
 

@@ -9,8 +9,11 @@ namespace treadle {
 
 // The graph that `node` stands for: its inputs are the node's inputs (null where one is left out), its outputs the
 // node's outputs (null where left out or unused). `types` and `values` are parallel to the node's inputs; null: left
-// out, contents not known.
+// out, contents not known. What the node's bodies capture follows as further inputs of the graph; `captured`, if given,
+// gets these values in order.
 Result<std::unique_ptr<ir::Graph>> lower_node(const ir::NodeInfo& node, std::span<const Type* const> types,
-                                              std::span<const Tensor* const> values);
+                                              std::span<const Tensor* const> values,
+                                              std::span<const std::unique_ptr<ir::Region>> bodies = {},
+                                              std::vector<ir::Value*>* captured = nullptr);
 
 }  // namespace treadle

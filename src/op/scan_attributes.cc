@@ -1,5 +1,7 @@
 #include "op/scan_attributes.h"
 
+#include "op/op_def.h"
+
 namespace treadle {
 
 namespace {
@@ -44,7 +46,8 @@ Result<ScanAttributes> read_scan(const ir::NodeInfo& node, size_t node_inputs, s
   }
   scan.inputs.resize(static_cast<size_t>(scan_inputs));
   scan.outputs.resize(body_outputs - scan.states);
-  TREADLE_TRY(read_list(node, "scan_input_axes", "scan_input_directions", "scan input", scan.inputs));
+  const char* directions = node.version->since == 8 ? "directions" : "scan_input_directions";
+  TREADLE_TRY(read_list(node, "scan_input_axes", directions, "scan input", scan.inputs));
   TREADLE_TRY(read_list(node, "scan_output_axes", "scan_output_directions", "scan output", scan.outputs));
   return scan;
 }

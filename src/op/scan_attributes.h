@@ -1,5 +1,5 @@
 #pragma once
-// The axes and directions of a Scan (9 and later), read once from its attributes.
+// The axes and directions of a Scan, read once from its attributes. Of version 8: what it does with one batch entry.
 
 #include <vector>
 
@@ -18,8 +18,8 @@ struct ScanAttributes {
   std::vector<ScanAxis> outputs;  // one per scan output; axis counts over the rank of the output (element + 1)
 };
 
-// `node_inputs`: inputs of the node; `body_outputs`: outputs of its body. Errors kInvalidModel when counts, list
-// lengths or directions are not as the specification asks.
+// `node_inputs`: inputs of the node, without version 8's sequence_lens; `body_outputs`: outputs of its body. Errors
+// kInvalidModel when counts, list lengths or directions are not as the specification asks.
 Result<ScanAttributes> read_scan(const ir::NodeInfo& node, size_t node_inputs, size_t body_outputs);
 
 }  // namespace treadle

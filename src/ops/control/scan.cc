@@ -1,35 +1,11 @@
-#include "ops/control/scan.h"
-
 #include "op/op_def.h"
+#include "op/scan_attributes.h"
 #include "ops/control/bodies.h"
 #include "ops/control/scan8.h"
 
 namespace treadle {
 
 namespace {
-
-// A list attribute with exactly `count` entries; zeros when it is absent.
-Result<ScanForm::List> read_list(const ir::NodeInfo& node, std::string_view name, size_t count,
-                                 std::string_view per_what) {
-  if (!node.attributes.has(name)) return ScanForm::List(count, 0);
-  const auto values = node.attributes.get_ints(name);
-  if (values.size() != count) {
-    return error(Code::kInvalidModel, "{} has {} entries, expected one for each of the {} {}", name, values.size(),
-                 count, per_what);
-  }
-  return ScanForm::List(values);
-}
-
-Result<ScanForm::List> read_directions(const ir::NodeInfo& node, std::string_view name, size_t count,
-                                       std::string_view per_what) {
-  TREADLE_ASSIGN(auto list, read_list(node, name, count, per_what));
-  for (int64_t direction : list) {
-    if (direction != 0 && direction != 1) {
-      return error(Code::kInvalidModel, "{} holds {}, expected 0 (forward) or 1 (reverse)", name, direction);
-    }
-  }
-  return list;
-}
 
 // The axis as a position; versions before 11 know no negative ones.
 Result<int64_t> scan_axis(int64_t axis, int64_t rank, int version, std::string_view name) {
@@ -74,7 +50,7 @@ Status require_tensor(const Type& type, std::string_view what, size_t i) {
 // last.
 class ScanInference {
  public:
-  ScanInference(InferContext& ctx, const ScanForm& form) : ctx_(ctx), form_(form), batched_(ctx.version() == 8) {}
+  ScanInference(InferContext& ctx, const ScanAttributes& form) : ctx_(ctx), form_(form), batched_(ctx.version() == 8) {}
 
   Status run() {
     TREADLE_ASSIGN(auto arguments, arguments_of_body());
@@ -97,7 +73,7 @@ class ScanInference {
 
   Result<std::vector<Type>> arguments_of_body() {
     std::vector<Type> arguments;
-    for (size_t i = 0; i < form_.states + form_.scan_inputs; ++i) {
+    for (size_t i = 0; i < form_.states + form_.inputs.size(); ++i) {
       const size_t input = first() + i;
       if (!ctx_.inputs[input]) return error(Code::kInvalidModel, "input {} is left out", input);
       Type type = ctx_.input(input);
@@ -121,7 +97,7 @@ class ScanInference {
   }
 
   Status take_time(Type& type, size_t scan_input) {
-    TREADLE_ASSIGN(const int64_t axis, scan_axis(form_.input_axes[scan_input], type.rank(), ctx_.version(),
+    TREADLE_ASSIGN(const int64_t axis, scan_axis(form_.inputs[scan_input].axis, type.rank(), ctx_.version(),
                                                  batched_ ? "the sequence axis" : "scan_input_axes"));
     TREADLE_TRY(merge_length(length_, type.shape[static_cast<size_t>(axis)], scan_input));
     type.shape = without_axis(type.shape, static_cast<size_t>(axis));
@@ -144,7 +120,7 @@ class ScanInference {
   Result<Type> scan_output(const Type& element, size_t output) {
     if (!element.has_shape) return element;
     TREADLE_ASSIGN(const int64_t axis,
-                   scan_axis(form_.output_axes[output], element.rank() + 1, ctx_.version(), "scan_output_axes"));
+                   scan_axis(form_.outputs[output].axis, element.rank() + 1, ctx_.version(), "scan_output_axes"));
     return Type::tensor(element.element, with_axis(element.shape, static_cast<size_t>(axis), length_));
   }
 
@@ -154,49 +130,24 @@ class ScanInference {
   }
 
   InferContext& ctx_;
-  const ScanForm& form_;
+  const ScanAttributes& form_;
   const bool batched_;
   Dim length_, batch_;
 };
 
 Status infer_scan(InferContext& ctx) {
   const size_t first = ctx.version() == 8 ? 1 : 0;
-  TREADLE_ASSIGN(const ScanForm form, scan_form(ctx.node, first));
+  const size_t inputs = ctx.inputs.size() - std::min(first, ctx.inputs.size());
+  TREADLE_ASSIGN(const ScanAttributes form, read_scan(ctx.node, inputs, ctx.outputs.size()));
   if (ctx.bodies) {
     if (const ir::Region* body = ctx.bodies->region("body")) {
-      TREADLE_TRY(check_body(ctx.node, *body, ctx.inputs.size() - first, ctx.outputs.size()));
+      TREADLE_TRY(check_body(ctx.node, *body, inputs, ctx.outputs.size()));
     }
   }
   return ScanInference(ctx, form).run();
 }
 
 }  // namespace
-
-Result<ScanForm> scan_form(const ir::NodeInfo& node, size_t first_input) {
-  const int64_t scan_inputs = node.attributes.get_int("num_scan_inputs");
-  if (scan_inputs < 1) {
-    return error(Code::kInvalidModel, "num_scan_inputs is {}, expected at least 1", scan_inputs);
-  }
-  const size_t inputs = node.input_count - std::min<size_t>(node.input_count, first_input);
-  if (static_cast<uint64_t>(scan_inputs) > inputs) {
-    return error(Code::kInvalidModel, "num_scan_inputs is {}, but Scan has {} inputs", scan_inputs, inputs);
-  }
-  ScanForm form;
-  form.scan_inputs = static_cast<size_t>(scan_inputs);
-  form.states = inputs - form.scan_inputs;
-  if (form.states > node.output_count) {
-    return error(Code::kInvalidModel, "Scan has {} states but {} outputs", form.states, node.output_count);
-  }
-  form.scan_outputs = node.output_count - form.states;
-  const bool batched = first_input == 1;
-  TREADLE_ASSIGN(form.input_axes, read_list(node, "scan_input_axes", form.scan_inputs, "scan inputs"));
-  TREADLE_ASSIGN(form.output_axes, read_list(node, "scan_output_axes", form.scan_outputs, "scan outputs"));
-  TREADLE_ASSIGN(form.input_reverse, read_directions(node, batched ? "directions" : "scan_input_directions",
-                                                     form.scan_inputs, "scan inputs"));
-  TREADLE_ASSIGN(form.output_reverse,
-                 read_directions(node, "scan_output_directions", form.scan_outputs, "scan outputs"));
-  return form;
-}
 
 }  // namespace treadle
 

@@ -9,7 +9,7 @@
 // Without sequence_lens, n is T and there is nothing to cut or pad.
 #include "ops/control/scan8.h"
 
-#include "ops/control/scan.h"
+#include "op/scan_attributes.h"
 
 namespace treadle {
 
@@ -20,7 +20,7 @@ using ir::Value;
 
 class Scan8 {
  public:
-  Scan8(LowerContext& ctx, ScanForm form) : ctx_(ctx), form_(std::move(form)), ragged_(ctx.has_input(0)) {}
+  Scan8(LowerContext& ctx, ScanAttributes form) : ctx_(ctx), form_(std::move(form)), ragged_(ctx.has_input(0)) {}
 
   void run() {
     std::vector<Value*> inputs;
@@ -39,8 +39,8 @@ class Scan8 {
   }
 
  private:
-  size_t count() const { return form_.states + form_.scan_inputs; }
-  size_t outputs() const { return form_.states + form_.scan_outputs; }
+  size_t count() const { return form_.states + form_.inputs.size(); }
+  size_t outputs() const { return form_.states + form_.outputs.size(); }
 
   // The outer body: its inputs are the states, the sequences, and n, of one batch entry.
   void batch_entry() {
@@ -57,22 +57,47 @@ class Scan8 {
         arguments[i] = ctx_.call("Slice", {arguments[i], ctx_.constant_int64s({0}), length});
       }
     }
-    ir::Node* inner =
-        ctx_.node("Scan", arguments, outputs(),
-                  {Attribute::of("num_scan_inputs", static_cast<int64_t>(form_.scan_inputs)),
-                   Attribute::of("scan_input_directions",
-                                 std::vector<int64_t>(form_.input_reverse.begin(), form_.input_reverse.end()))});
-    ctx_.begin_region(inner, "body");
+    ir::Node* inner = scan_over_time(arguments);
+    for (size_t i = 0; i < outputs(); ++i) {
+      Value* result = inner->outputs[i];
+      if (i < form_.states) {
+        ctx_.region_output(result, element_type(i));
+      } else {
+        ctx_.region_output(ragged_ ? padded(result, length) : result, sequence_type(i));
+      }
+    }
+  }
+
+  ir::Node* scan_over_time(std::span<Value* const> arguments) {
+    std::vector<int64_t> directions;
+    for (const ScanAxis& axis : form_.inputs) directions.push_back(axis.reverse);
+    ir::Node* scan = ctx_.node("Scan", arguments, outputs(),
+                               {Attribute::of("num_scan_inputs", static_cast<int64_t>(form_.inputs.size())),
+                                Attribute::of("scan_input_directions", std::move(directions))});
+    ctx_.begin_region(scan, "body");
     std::vector<Value*> elements;
     for (size_t i = 0; i < count(); ++i) {
       elements.push_back(ctx_.region_input("element_" + std::to_string(i), Type::tensor(ctx_.type(1 + i).element)));
     }
-    for (Value* v : ctx_.inline_body("body", elements)) ctx_.region_output(v);
+    const std::vector<Value*> results = ctx_.inline_body("body", elements);
+    for (size_t i = 0; i < results.size(); ++i) ctx_.region_output(results[i], element_type(i));
     ctx_.end_region();
-    for (size_t i = 0; i < outputs(); ++i) {
-      Value* result = inner->outputs[i];
-      ctx_.region_output(ragged_ && i >= form_.states ? padded(result, length) : result);
-    }
+    return scan;
+  }
+
+  Type element_type(size_t output) const {
+    const auto& known = ctx_.body("body")->output_types;
+    return output < known.size() ? known[output] : Type();
+  }
+
+  // What a batch entry's output `output` is, all trips together.
+  Type sequence_type(size_t output) const {
+    Type type = element_type(output);
+    if (!type.has_shape) return type;
+    const Type& scanned = ctx_.type(1 + form_.states);
+    Shape shape{scanned.rank() > 1 ? scanned.shape[1] : Dim()};
+    for (const Dim& d : type.shape) shape.push_back(d);
+    return Type::tensor(type.element, std::move(shape));
   }
 
   Value* padded(Value* result, Value* length) {
@@ -82,7 +107,7 @@ class Scan8 {
   }
 
   LowerContext& ctx_;
-  ScanForm form_;
+  ScanAttributes form_;
   bool ragged_;
   Value* steps_ = nullptr;  // T, as one element
 };
@@ -90,7 +115,7 @@ class Scan8 {
 }  // namespace
 
 Status lower_scan8(LowerContext& ctx) {
-  TREADLE_ASSIGN(ScanForm form, scan_form(ctx.node(), 1));
+  TREADLE_ASSIGN(ScanAttributes form, read_scan(ctx.node(), ctx.input_count() - 1, ctx.body("body")->outputs.size()));
   Scan8(ctx, std::move(form)).run();
   return {};
 }
