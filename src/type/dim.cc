@@ -215,6 +215,18 @@ bool same(const Dim& a, const Dim& b) {
   return a.is_symbolic() && b.is_symbolic() && DimAlgebra::text(a) == DimAlgebra::text(b);
 }
 
+bool depends_on(const Dim& d, std::string_view symbol) {
+  if (!d.is_symbolic()) return false;
+  for (const Monomial& m : DimAlgebra::expr(d).terms) {
+    for (const AtomRef& f : m.atoms) {
+      if (f->kind == Atom::Kind::kSymbol ? f->text == symbol : depends_on(f->a, symbol) || depends_on(f->b, symbol)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 bool identical(const Dim& a, const Dim& b) {
   return same(a, b) || (a.is_unknown() && b.is_unknown());
 }

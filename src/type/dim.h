@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace treadle {
 
@@ -58,6 +59,8 @@ class Dim {
   // Smallest value that this can have, given that symbols are sizes (>= 0); nothing is known: nullopt.
   std::optional<int64_t> lower_bound() const;
 
+  friend bool depends_on(const Dim& d, std::string_view symbol);
+
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
@@ -93,5 +96,7 @@ Dim min(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);
 bool same(const Dim& a, const Dim& b);
 bool identical(const Dim& a, const Dim& b);
+// Whether the expression mentions `symbol` anywhere.
+bool depends_on(const Dim& d, std::string_view symbol);
 
 }  // namespace treadle
