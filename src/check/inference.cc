@@ -84,7 +84,7 @@ class Inference::Bodies final : public BodyInference {
     }
     std::vector<Type> outputs;
     for (const ir::Value* v : body->outputs) {
-      outputs.push_back(v->type);
+      outputs.push_back(v ? v->type : Type());
       if (!trip.empty()) forget_symbol(outputs.back(), trip);
     }
     return outputs;
@@ -159,8 +159,9 @@ Status Inference::infer_if_known(ir::Node& node, const Tensor& condition) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     ir::Value* out = node.outputs[i];
     if (!out) continue;
-    out->type = branch.outputs[i]->type;
     forget(out);
+    if (!branch.outputs[i]) continue;
+    out->type = branch.outputs[i]->type;
     if (const Tensor* t = constant(branch.outputs[i])) {
       set_constant(out, *t);
     } else if (const Shape* s = symbols(branch.outputs[i])) {

@@ -160,21 +160,37 @@ std::vector<Value*> inline_region(const Region& from, Region* into, std::unorder
   return outputs;
 }
 
-namespace {
-void replace_in(Region& region, const std::unordered_map<Value*, Value*>& map) {
-  auto replace = [&](Value*& v) {
-    for (auto it = map.find(v); v && it != map.end(); it = map.find(v)) v = it->second;
-  };
-  for (auto& node : region.nodes) {
-    for (Value*& v : node->inputs) replace(v);
-    for (auto& r : node->regions) replace_in(*r, map);
+std::vector<std::unique_ptr<Node>> Graph::absorb(Graph& other, Region* into) {
+  for (auto& v : other.values_) {
+    if (v->owner == other.top_.get()) v->owner = v->is_constant() ? top_.get() : into;
+    values_.push_back(std::move(v));
   }
-  for (Value*& v : region.outputs) replace(v);
+  other.values_.clear();
+  for_each_node(*other.top_, [&](Node& node) {
+    if (node.parent == other.top_.get()) node.parent = into;
+    for (auto& r : node.regions) r->graph = this;
+  });
+  return std::move(other.top_->nodes);
+}
+
+namespace {
+void replace(Value*& v, const std::unordered_map<Value*, Value*>& map) {
+  for (auto it = map.find(v); v && it != map.end(); it = map.find(v)) v = it->second;
 }
 }  // namespace
 
+void replace_uses(Node& node, const std::unordered_map<Value*, Value*>& map) {
+  for (Value*& v : node.inputs) replace(v, map);
+  for (auto& r : node.regions) replace_uses(*r, map);
+}
+
+void replace_uses(Region& region, const std::unordered_map<Value*, Value*>& map) {
+  for (auto& node : region.nodes) replace_uses(*node, map);
+  for (Value*& v : region.outputs) replace(v, map);
+}
+
 void replace_uses(Graph& graph, const std::unordered_map<Value*, Value*>& map) {
-  if (!map.empty()) replace_in(graph.top(), map);
+  if (!map.empty()) replace_uses(graph.top(), map);
 }
 
 size_t count_nodes(const Region& region) {

@@ -59,7 +59,7 @@ struct Region {
   Node* parent_node = nullptr;
   Graph* graph = nullptr;
   std::vector<Value*> inputs;
-  std::vector<Value*> outputs;
+  std::vector<Value*> outputs;               // null where a pass found that nobody wants it
   std::vector<std::unique_ptr<Node>> nodes;  // topologically sorted
   // What inference knew of `outputs` from the model alone, before the sizes of a run: a scan output without any trip
   // takes its sizes from here. Set once, when the model is loaded or the region is built by a lowering.
@@ -106,6 +106,9 @@ class Graph {
   void add_input(Node* node, Value* value);  // null for one left out
   Value* add_output(Node* node, std::string name, Type type = {});
   void add_absent_output(Node* node);
+  // Takes over all values of `other` and returns the nodes of its top region, now belonging to `into`. The caller maps
+  // the inputs and outputs of other's top region to values of its own.
+  std::vector<std::unique_ptr<Node>> absorb(Graph& other, Region* into);
   // A deep copy; constants share their memory.
   std::unique_ptr<Graph> clone() const;
 
@@ -121,7 +124,9 @@ std::vector<Value*> inline_region(const Region& from, Region* into, std::unorder
 
 // Every use of a key, in every region, becomes a use of what it maps to (followed through chains).
 void replace_uses(Graph& graph, const std::unordered_map<Value*, Value*>& map);
-size_t count_nodes(const Region& region);  // nested ones included
+void replace_uses(Region& region, const std::unordered_map<Value*, Value*>& map);  // nested regions included
+void replace_uses(Node& node, const std::unordered_map<Value*, Value*>& map);      // its regions included
+size_t count_nodes(const Region& region);                                          // nested ones included
 
 // Calls `fn(Node&)` for each node of `region` and of the regions nested in it, outer first.
 template <class Fn>

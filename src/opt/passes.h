@@ -1,0 +1,22 @@
+#pragma once
+// Rewrites of a graph. Each is a function from graph to graph; ir::verify holds before and after.
+
+#include "check/inference.h"
+#include "ir/graph.h"
+
+namespace treadle::opt {
+
+// Removes nodes whose outputs nobody uses. Outputs of bodies that nobody uses (scan outputs, results of branches)
+// become null, in the body and in the node.
+void remove_dead_nodes(ir::Graph& graph);
+
+// Removes Identity on anything, and Dropout and the like where they are the identity.
+void remove_identities(ir::Graph& graph);
+
+// One of several nodes that compute the same from the same inputs is enough. Random nodes are left alone.
+void merge_common_nodes(ir::Graph& graph);
+
+// Moves nodes of loop bodies that depend on nothing inside the loop to before the loop. Nodes that can fail stay.
+void hoist_invariants(ir::Graph& graph);
+
+}  // namespace treadle::opt

@@ -1,0 +1,210 @@
+// One walk over the graph, region by region, in order. A node is taken from a queue; what replaces it (the nodes of a
+// chosen branch, of a lowering) goes back to the front of the queue and is looked at again. Bodies of loops are first
+// brought to a fixed point of types by inference, untouched; then they are walked the same way.
+#include "plan/specialize.h"
+
+#include <deque>
+
+#include "kernels/dispatch.h"
+#include "op/lower.h"
+#include "op/registry.h"
+#include "op/scan_attributes.h"
+#include "opt/passes.h"
+
+namespace treadle::plan {
+
+namespace {
+
+class Specializer {
+ public:
+  explicit Specializer(ir::Graph& graph) : graph_(graph) {}
+
+  Status run(std::span<const InputKnowledge> inputs) {
+    ir::Region& top = graph_.top();
+    for (size_t i = 0; i < top.inputs.size(); ++i) {
+      top.inputs[i]->type = inputs[i].type;
+      if (inputs[i].contents.defined()) inference_.set_constant(top.inputs[i], inputs[i].contents);
+    }
+    return walk(top);
+  }
+
+ private:
+  Status walk(ir::Region& region) {
+    std::deque<std::unique_ptr<ir::Node>> queue;
+    refill(queue, std::move(region.nodes));
+    region.nodes.clear();
+    while (!queue.empty()) {
+      std::unique_ptr<ir::Node> node = std::move(queue.front());
+      queue.pop_front();
+      ir::replace_uses(*node, replaced_);
+      TREADLE_TRY(visit(region, queue, std::move(node)));
+    }
+    for (ir::Value*& v : region.outputs) v = resolve(v);
+    for (ir::Value* v : region.outputs) keep_constant(v);
+    return {};
+  }
+
+  Status visit(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue, std::unique_ptr<ir::Node> node) {
+    if (node->op->control == Control::kIf) {
+      if (const Tensor* condition = inference_.constant(node->inputs[0]);
+          condition && condition->element_count() == 1) {
+        return choose_branch(region, queue, *node, *condition->data<bool>());
+      }
+    }
+    TREADLE_TRY(inference_.infer(*node));
+    if (all_known(*node)) return fold_away(*node);
+    if (is_identity(*node)) {
+      replaced_[node->outputs[0]] = node->inputs[0];
+      return {};
+    }
+    if (node->op->lower) return lower(region, queue, *node);
+    if (node->op->control == Control::kScan) {
+      TREADLE_ASSIGN(const bool moved, move_axes(region, queue, node));
+      if (moved) return {};
+    }
+    ir::Node* kept = node.get();
+    for (ir::Value* v : kept->inputs) keep_constant(v);
+    region.nodes.push_back(std::move(node));
+    for (auto& body : kept->regions) {
+      TREADLE_TRY(walk(*body));
+    }
+    return {};
+  }
+
+  // A constant that only inference knows becomes one of the graph.
+  void keep_constant(ir::Value* v) {
+    if (!v || v->is_constant()) return;
+    const Tensor* t = inference_.constant(v);
+    if (!t) return;
+    v->constant = *t;
+    v->type = Type::tensor(t->type(), to_shape(t->dims()));
+  }
+
+  bool all_known(const ir::Node& node) const {
+    if (node.op->effects == Effects::kRandom) return false;
+    for (const ir::Value* v : node.outputs) {
+      if (v && !inference_.constant(v)) return false;
+    }
+    return !node.outputs.empty();
+  }
+
+  Status fold_away(ir::Node& node) {
+    for (ir::Value* v : node.outputs) {
+      keep_constant(v);
+      if (v) v->producer = nullptr;
+    }
+    return {};
+  }
+
+  static bool is_identity(const ir::Node& node) {
+    return node.op->name == "Identity" && node.op->domain.empty() && node.outputs[0] && node.inputs[0];
+  }
+
+  Status choose_branch(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue, ir::Node& node,
+                       bool condition) {
+    ir::Region* branch = node.region(condition ? "then_branch" : "else_branch");
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] && branch->outputs[i]) replaced_[node.outputs[i]] = branch->outputs[i];
+    }
+    for (auto& inner : branch->nodes) {
+      inner->parent = &region;
+      for (ir::Value* v : inner->outputs) {
+        if (v) v->owner = &region;
+      }
+    }
+    refill(queue, std::move(branch->nodes));
+    return {};
+  }
+
+  Status lower(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue, ir::Node& node) {
+    std::vector<const Type*> types;
+    std::vector<const Tensor*> values;
+    for (const ir::Value* v : node.inputs) {
+      types.push_back(v ? &v->type : nullptr);
+      values.push_back(v ? inference_.constant(v) : nullptr);
+    }
+    auto lowered = lower_node(node, types, values);
+    if (!lowered.ok()) return std::move(lowered).status().in(node_place(node));
+    ir::Graph& inner = **lowered;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (inner.top().inputs[i]) {
+        inner.top().inputs[i]->constant = {};
+        replaced_[inner.top().inputs[i]] = node.inputs[i];
+      }
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] && inner.top().outputs[i]) replaced_[node.outputs[i]] = inner.top().outputs[i];
+    }
+    refill(queue, graph_.absorb(inner, &region));
+    return {};
+  }
+
+  static void refill(std::deque<std::unique_ptr<ir::Node>>& queue, std::vector<std::unique_ptr<ir::Node>> nodes) {
+    for (size_t i = nodes.size(); i-- > 0;) queue.push_front(std::move(nodes[i]));
+  }
+
+  ir::Value* resolve(ir::Value* v) const {
+    for (auto it = replaced_.find(v); v && it != replaced_.end(); it = replaced_.find(v)) v = it->second;
+    return v;
+  }
+
+  // Programs slice and stack along axis 0 only; other axes are moved there and back outside the loop.
+  Result<bool> move_axes(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue,
+                         std::unique_ptr<ir::Node>& node) {
+    ir::Region& body = *node->region("body");
+    TREADLE_ASSIGN(const ScanAttributes scan, read_scan(*node, node->inputs.size(), body.outputs.size()));
+    std::vector<std::unique_ptr<ir::Node>> before, after;
+    for (size_t i = 0; i < scan.inputs.size(); ++i) {
+      if (scan.inputs[i].axis == 0) continue;
+      ir::Value*& whole = node->inputs[scan.states + i];
+      before.push_back(move_axis(region, node->name + ":scan_input", scan.inputs[i].axis, 0));
+      graph_.add_input(before.back().get(), whole);
+      whole = graph_.add_output(before.back().get(), node->name + ":scan_input");
+    }
+    for (size_t i = 0; i < scan.outputs.size(); ++i) {
+      if (scan.outputs[i].axis == 0 || !node->outputs[scan.states + i]) continue;
+      ir::Value*& whole = node->outputs[scan.states + i];
+      ir::Value* outside = whole;
+      after.push_back(move_axis(region, node->name + ":scan_output", 0, scan.outputs[i].axis));
+      whole = graph_.new_value(outside->name + ":stacked", {}, &region);
+      whole->producer = node.get();
+      whole->output_index = outside->output_index;
+      graph_.add_input(after.back().get(), whole);
+      ir::Value* result = graph_.add_output(after.back().get(), outside->name);
+      replaced_[outside] = result;
+    }
+    if (before.empty() && after.empty()) return false;
+    node->attributes.erase("scan_input_axes");
+    node->attributes.erase("scan_output_axes");
+    refill(queue, std::move(after));
+    queue.push_front(std::move(node));
+    refill(queue, std::move(before));
+    return true;
+  }
+
+  std::unique_ptr<ir::Node> move_axis(ir::Region& region, std::string name, int64_t from, int64_t to) {
+    const OpDef& op = require_op("MoveAxis", "treadle");
+    ir::Node* made = graph_.new_node(&region, &op, &op.newest(), std::move(name));
+    made->attributes.set(ir::Attribute::of("from", from));
+    made->attributes.set(ir::Attribute::of("to", to));
+    std::unique_ptr<ir::Node> owned = std::move(region.nodes.back());
+    region.nodes.pop_back();
+    return owned;
+  }
+
+  ir::Graph& graph_;
+  Inference inference_{{.fold = true, .trust_containers = false, .keep_declared = false}};
+  std::unordered_map<ir::Value*, ir::Value*> replaced_;
+};
+
+}  // namespace
+
+Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs, bool optimize) {
+  Specialized out{graph.clone()};
+  TREADLE_TRY(Specializer(*out.graph).run(inputs));
+  (void)optimize;
+  opt::remove_dead_nodes(*out.graph);
+  return out;
+}
+
+}  // namespace treadle::plan

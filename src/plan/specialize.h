@@ -1,0 +1,25 @@
+#pragma once
+// A graph for known inputs: types and contents as far as they are known are carried through, known conditions choose
+// their branch, what can be computed is computed, operators are lowered. The result is what planning walks.
+
+#include <memory>
+#include <span>
+
+#include "check/inference.h"
+#include "ir/graph.h"
+
+namespace treadle::plan {
+
+// What is known of the inputs of a run before it. Parallel to the graph's inputs.
+struct InputKnowledge {
+  Type type;        // with known sizes, or symbols where sizes vary
+  Tensor contents;  // defined(): this input's contents are fixed as well
+};
+
+struct Specialized {
+  std::unique_ptr<ir::Graph> graph;  // types and constants as known for these inputs
+};
+
+Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs, bool optimize);
+
+}  // namespace treadle::plan
