@@ -240,7 +240,7 @@ void Inference::fold(ir::Node& node) {
     if (known && tensor_of_symbols(v->type, *known, tensor)) set_constant(v, std::move(tensor));
   }
   const OpDef& op = *node.op;
-  if (op.control != Control::kNone || !node.regions.empty() || op.effects == Effects::kRandom || op.lower) return;
+  if (op.control != Control::kNone || !node.regions.empty() || op.effects == Effects::kRandom) return;
   int64_t elements = 0;
   std::vector<AnyValue> inputs;
   for (const ir::Value* v : node.inputs) {

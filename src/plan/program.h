@@ -1,7 +1,7 @@
 #pragma once
-// The one form in which models run: a graph with all its bodies as one flat list of instructions over slots. A branch is
-// a jump, a loop is a back edge, a scan slice is a pointer that advances. Immutable, shared by all threads; what changes
-// during a run lives in exec::Context.
+// The one form in which models run: a graph with all its bodies as one flat list of instructions over slots. A branch
+// is a jump, a loop is a back edge, a scan slice is a pointer that advances. Immutable, shared by all threads; what
+// changes during a run lives in exec::Context.
 
 #include <memory>
 #include <string>
@@ -52,9 +52,9 @@ struct Slot {
   Storage storage = Storage::kNull;
   uint32_t index = 0;
   size_t offset = 0;
-  size_t bytes = 0;     // kArena, kOutput
-  Type type;            // concrete for what kernels write
-  Tensor constant;      // kConstant
+  size_t bytes = 0;                       // kArena, kOutput
+  Type type;                              // concrete for what kernels write
+  Tensor constant;                        // kConstant
   uint32_t first = UINT32_MAX, last = 0;  // instructions between which arena memory is taken
 };
 
@@ -75,13 +75,13 @@ struct LoopState {
   uint32_t out = 0;      // the body's output: memory of its own, swapped with `in` on the back edge
   uint32_t final = 0;    // slot after the loop; kNoSlot: nobody wants it
   size_t bytes = 0;
-  bool planned = false;       // fixed size, else handles
+  bool planned = false;         // fixed size, else handles
   bool shape_is_fixed = false;  // handles: a change of shape is an error (Scan)
 };
 
 struct ScanInput {
   uint32_t whole = 0;
-  uint32_t element = 0;   // kPointer, or a handle where the element's shape is known only at run time
+  uint32_t element = 0;  // kPointer, or a handle where the element's shape is known only at run time
   bool planned = false;
   bool reverse = false;
   size_t element_bytes = 0;  // planned
@@ -90,7 +90,7 @@ struct ScanInput {
 struct ScanOutput {
   uint32_t element = 0;  // slot that the body writes; kPointer: written in place
   uint32_t whole = 0;
-  bool in_place = false;       // `element` points into the whole
+  bool in_place = false;  // `element` points into the whole
   bool element_planned = false;
   bool whole_planned = false;  // `whole` has its memory before the loop starts
   bool reverse = false;
@@ -106,7 +106,7 @@ struct Loop {
   uint32_t counter = kNoSlot;     // int64, the body's first input; kNoSlot: nobody reads it
   uint32_t go_on = kNoSlot;       // the body's condition; kNoSlot: not asked
   bool go_on_is_handle = false;
-  bool exact_trips = false;       // the number of trips is known when the loop begins
+  bool exact_trips = false;  // the number of trips is known when the loop begins
   std::vector<LoopState> states;
   std::vector<ScanInput> scan_inputs;
   std::vector<ScanOutput> scan_outputs;
@@ -116,8 +116,8 @@ struct Loop {
     int64_t stride;
   };
   std::vector<std::pair<uint32_t, uint32_t>> swaps;
-  bool simple = false;  // no handles, no growing outputs: only swaps, advances and row copies
-  std::string place;    // for messages
+  bool simple = false;           // no handles, no growing outputs: only swaps, advances and row copies
+  std::string place;             // for messages
   uint32_t first = 0, last = 0;  // instructions of the loop, LoopBegin and LoopEnd included
 };
 

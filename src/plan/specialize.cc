@@ -57,7 +57,7 @@ class Specializer {
       replaced_[node->outputs[0]] = node->inputs[0];
       return {};
     }
-    if (node->op->lower) return lower(region, queue, *node);
+    if (node->op->lowers(*node->version)) return lower(region, queue, *node);
     if (node->op->control == Control::kScan) {
       TREADLE_ASSIGN(const bool moved, move_axes(region, queue, node));
       if (moved) return {};
@@ -123,7 +123,8 @@ class Specializer {
       types.push_back(v ? &v->type : nullptr);
       values.push_back(v ? inference_.constant(v) : nullptr);
     }
-    auto lowered = lower_node(node, types, values);
+    std::vector<ir::Value*> captured;
+    auto lowered = lower_node(node, types, values, node.regions, &captured);
     if (!lowered.ok()) return std::move(lowered).status().in(node_place(node));
     ir::Graph& inner = **lowered;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -131,6 +132,9 @@ class Specializer {
         inner.top().inputs[i]->constant = {};
         replaced_[inner.top().inputs[i]] = node.inputs[i];
       }
+    }
+    for (size_t i = 0; i < captured.size(); ++i) {
+      replaced_[inner.top().inputs[node.inputs.size() + i]] = captured[i];
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] && inner.top().outputs[i]) replaced_[node.outputs[i]] = inner.top().outputs[i];
