@@ -9,6 +9,9 @@
 #define TREADLE_DECLARE_MATRIX_KERNELS(isa)                        \
   namespace treadle::kernels::isa {                                \
   GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape); \
+  ConvPlan prepare_conv(ComputeType type, const ConvShape& shape); \
+  QGemmPlan prepare_qgemm(const QGemmShape& shape);                \
+  QConvPlan prepare_qconv(const QConvShape& shape);                \
   }
 
 TREADLE_DECLARE_MATRIX_KERNELS(baseline)

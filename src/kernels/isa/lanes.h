@@ -51,6 +51,12 @@ struct PortableLanes {
   }
   static V mul(V a, V b) { return a * b; }
   static V add(V a, V b) { return a + b; }
+  static V max(V a, V b) { return select(a > b, a, b); }  // b where one of them is NaN
+  static V min(V a, V b) { return select(a < b, a, b); }
+  template <class M>
+  static V select(M mask_bits, V a, V b) {
+    return reinterpret_cast<V>((reinterpret_cast<M>(a) & mask_bits) | (reinterpret_cast<M>(b) & ~mask_bits));
+  }
   static Mask mask(int count) { return count; }
   static V load(const T* p, Mask count) {
     V v{};
@@ -80,6 +86,8 @@ struct Lanes<float> {
   static V mul_add(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
   static V mul(V a, V b) { return _mm512_mul_ps(a, b); }
   static V add(V a, V b) { return _mm512_add_ps(a, b); }
+  static V max(V a, V b) { return _mm512_max_ps(a, b); }  // b where one of them is NaN
+  static V min(V a, V b) { return _mm512_min_ps(a, b); }
   static Mask mask(int count) { return static_cast<Mask>((1u << count) - 1); }
   static V load(const float* p, Mask m) { return _mm512_maskz_loadu_ps(m, p); }
   static void store(float* p, Mask m, V v) { _mm512_mask_storeu_ps(p, m, v); }
@@ -98,6 +106,8 @@ struct Lanes<double> {
   static V mul_add(V a, V b, V c) { return _mm512_fmadd_pd(a, b, c); }
   static V mul(V a, V b) { return _mm512_mul_pd(a, b); }
   static V add(V a, V b) { return _mm512_add_pd(a, b); }
+  static V max(V a, V b) { return _mm512_max_pd(a, b); }  // b where one of them is NaN
+  static V min(V a, V b) { return _mm512_min_pd(a, b); }
   static Mask mask(int count) { return static_cast<Mask>((1u << count) - 1); }
   static V load(const double* p, Mask m) { return _mm512_maskz_loadu_pd(m, p); }
   static void store(double* p, Mask m, V v) { _mm512_mask_storeu_pd(p, m, v); }
@@ -118,6 +128,8 @@ struct Lanes<float> {
   static V mul_add(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }
   static V mul(V a, V b) { return _mm256_mul_ps(a, b); }
   static V add(V a, V b) { return _mm256_add_ps(a, b); }
+  static V max(V a, V b) { return _mm256_max_ps(a, b); }  // b where one of them is NaN
+  static V min(V a, V b) { return _mm256_min_ps(a, b); }
   static Mask mask(int count) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   }
@@ -138,6 +150,8 @@ struct Lanes<double> {
   static V mul_add(V a, V b, V c) { return _mm256_fmadd_pd(a, b, c); }
   static V mul(V a, V b) { return _mm256_mul_pd(a, b); }
   static V add(V a, V b) { return _mm256_add_pd(a, b); }
+  static V max(V a, V b) { return _mm256_max_pd(a, b); }  // b where one of them is NaN
+  static V min(V a, V b) { return _mm256_min_pd(a, b); }
   static Mask mask(int count) { return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3)); }
   static V load(const double* p, Mask m) { return _mm256_maskload_pd(p, m); }
   static void store(double* p, Mask m, V v) { _mm256_maskstore_pd(p, m, v); }

@@ -1,0 +1,214 @@
+// Convolution: which method for which shape, and the two short methods (1x1 kernels, transposed).
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/isa/conv_rows.h"
+#include "kernels/isa/conv_shift.h"
+#include "kernels/isa/entry.h"
+
+namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+namespace {
+
+// 1x1 kernels: the weights times the input as it lies, [out, in] x [in, positions].
+template <class T>
+GemmPlan pointwise_gemm(ComputeType type, const ConvGeometry& g) {
+  GemmShape s;
+  s.m = g.out_per_group;
+  s.n = g.out_channel();
+  s.k = g.in_per_group;
+  s.a_row = g.in_per_group;
+  s.b_row = g.in_channel();
+  s.c_row = g.out_channel();
+  s.bias_row = 1;
+  s.bias_col = 0;
+  return TREADLE_ISA_NAMESPACE::prepare_gemm(type, s);
+}
+
+bool is_pointwise(const ConvShape& s) {
+  for (int i = 0; i < s.axes; ++i) {
+    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad_begin[i] != 0 || s.input[i] != s.output[i]) return false;
+  }
+  return true;
+}
+
+constexpr int64_t kPointwiseColumns = 512;  // columns in a unit of work
+
+template <class T>
+void clamp_range(const Clamp& clamp, T* y, int64_t rows, int64_t row, int64_t count) {
+  if (clamp.low == -__builtin_inff() && clamp.high == __builtin_inff()) return;
+  const T low = static_cast<T>(clamp.low), high = static_cast<T>(clamp.high);
+  for (int64_t r = 0; r < rows; ++r, y += row) {
+    for (int64_t i = 0; i < count; ++i) y[i] = y[i] < low ? low : y[i] > high ? high : y[i];
+  }
+}
+
+template <class T>
+void run_pointwise(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
+  const ConvShape& s = plan.shape;
+  const ConvGeometry g(s);
+  const GemmPlan gemm = pointwise_gemm<T>(plan.type, g);
+  const int64_t parts = (g.out_channel() + kPointwiseColumns - 1) / kPointwiseColumns;
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t column = unit % parts * kPointwiseColumns, group = unit / parts % s.groups;
+    const int64_t image = unit / parts / s.groups;
+    const int64_t columns = std::min(kPointwiseColumns, g.out_channel() - column);
+    const T* bias = static_cast<const T*>(operands.bias);
+    T* y = static_cast<T*>(operands.y) + (image * s.out_channels + group * g.out_per_group) * g.out_channel();
+    run_gemm_range(
+        gemm,
+        {static_cast<const T*>(operands.packed_weights) + group * g.out_per_group * g.k,
+         static_cast<const T*>(operands.x) + (image * s.in_channels + group * g.in_per_group) * g.in_channel(),
+         bias == nullptr ? nullptr : bias + group * g.out_per_group, y, operands.scratch},
+        {0, g.out_per_group, column, column + columns});
+    clamp_range(plan.clamp, y + column, g.out_per_group, g.out_channel(), columns);
+  }
+}
+
+template <class T>
+void copy_weights(const ConvPlan& plan, const void* weights, void* packed) {
+  std::memcpy(packed, weights, plan.packed_weight_bytes);
+}
+
+template <class T>
+void prepare_pointwise(ConvPlan& plan) {
+  const ConvGeometry g(plan.shape);
+  plan.units = plan.shape.batch * plan.shape.groups * ((g.out_channel() + kPointwiseColumns - 1) / kPointwiseColumns);
+  plan.packed_weight_bytes = static_cast<size_t>(plan.shape.out_channels * g.k) * sizeof(T);
+  plan.scratch_bytes = pointwise_gemm<T>(plan.type, g).scratch_bytes;
+  plan.run = run_pointwise<T>;
+  plan.pack = copy_weights<T>;
+}
+
+// Transposed: for each output channel, columns[tap, input position] = weights[in, tap]^T x[in, input position], then
+// each tap's row is added where it belongs, taps in order.
+template <class T>
+GemmPlan transposed_gemm(ComputeType type, const ConvGeometry& g, int64_t taps) {
+  GemmShape s;
+  s.m = taps;
+  s.n = g.in_channel();
+  s.k = g.in_per_group;
+  s.a_row = 1;
+  s.a_col = g.out_per_group * taps;
+  s.b_row = g.in_channel();
+  s.c_row = g.in_channel();
+  return TREADLE_ISA_NAMESPACE::prepare_gemm(type, s);
+}
+
+// Adds the products of inner tap (ky, kx) of one input plane to one output plane.
+template <class T>
+void add_tap(const ConvGeometry& g, int64_t ky, int64_t kx, const T* products, T* y) {
+  const Axis& h = g.height;
+  const Axis& w = g.width;
+  const int64_t first_x = kx * w.dilation - w.pad;
+  const int64_t begin = first_x >= 0 ? 0 : std::min(w.in, (-first_x + w.stride - 1) / w.stride);
+  const int64_t end = first_x >= w.out ? begin : std::clamp((w.out - 1 - first_x) / w.stride + 1, begin, w.in);
+  for (int64_t row = 0; row < h.in; ++row) {
+    const int64_t at_y = h.input_at(row, ky);
+    if (at_y < 0 || at_y >= h.out) continue;
+    T* to = y + at_y * w.out + first_x;
+    const T* from = products + row * w.in;
+    if (w.stride == 1) {
+      for (int64_t i = begin; i < end; ++i) to[i] += from[i];
+    } else {
+      for (int64_t i = begin; i < end; ++i) to[i * w.stride] += from[i];
+    }
+  }
+}
+
+// The same walk over outer axes as ConvGeometry::outer_plane, from input position to output plane.
+int64_t transposed_outer_plane(const ConvShape& s, int outer_axes, int64_t position, int64_t tap) {
+  int64_t plane = 0, scale = 1;
+  for (int i = outer_axes - 1; i >= 0; --i) {
+    const int64_t at = position % s.input[i] * s.stride[i] + tap % s.kernel[i] * s.dilation[i] - s.pad_begin[i];
+    if (at < 0 || at >= s.output[i]) return -1;
+    plane += at * scale;
+    scale *= s.output[i];
+    position /= s.input[i];
+    tap /= s.kernel[i];
+  }
+  return plane;
+}
+
+template <class T>
+void run_transposed(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
+  const ConvShape& s = plan.shape;
+  const ConvGeometry g(s);
+  const GemmPlan gemm = transposed_gemm<T>(plan.type, g, g.taps);
+  T* products = reinterpret_cast<T*>(static_cast<std::byte*>(operands.scratch) + gemm.scratch_bytes);
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t channel = unit % s.out_channels, image = unit / s.out_channels;
+    const int64_t group = channel / g.out_per_group;
+    run_gemm(gemm,
+             static_cast<const T*>(operands.packed_weights) + group * g.in_per_group * g.out_per_group * g.taps +
+                 channel % g.out_per_group * g.taps,
+             static_cast<const T*>(operands.x) + (image * s.in_channels + group * g.in_per_group) * g.in_channel(),
+             nullptr, products, operands.scratch);
+    T* y = static_cast<T*>(operands.y) + unit * g.out_channel();
+    std::fill_n(y, g.out_channel(), operands.bias == nullptr ? T(0) : static_cast<const T*>(operands.bias)[channel]);
+    const T* row = products;
+    for (int64_t outer = 0; outer < g.outer_taps; ++outer) {
+      for (int64_t ky = 0; ky < g.height.kernel; ++ky) {
+        for (int64_t kx = 0; kx < g.width.kernel; ++kx, row += g.in_channel()) {
+          for (int64_t position = 0; position < g.outer_in; ++position) {
+            const int64_t plane = transposed_outer_plane(s, g.outer_axes, position, outer);
+            if (plane >= 0) add_tap(g, ky, kx, row + position * g.in_plane, y + plane * g.out_plane);
+          }
+        }
+      }
+    }
+    clamp_range(plan.clamp, y, 1, 0, g.out_channel());
+  }
+}
+
+template <class T>
+void prepare_transposed(ConvPlan& plan) {
+  const ConvGeometry g(plan.shape);
+  plan.units = plan.shape.batch * plan.shape.out_channels;
+  plan.packed_weight_bytes = static_cast<size_t>(plan.shape.in_channels * g.out_per_group * g.taps) * sizeof(T);
+  plan.scratch_bytes =
+      transposed_gemm<T>(plan.type, g, g.taps).scratch_bytes + static_cast<size_t>(g.taps * g.in_channel()) * sizeof(T);
+  plan.run = run_transposed<T>;
+  plan.pack = copy_weights<T>;
+}
+
+// With few positions lanes hold channels; otherwise lanes hold positions. A long stride over one channel reads so
+// few of a row's neighbours that splitting into phases would cost more than the product.
+template <class T>
+bool prefers_rows(const ConvGeometry& g) {
+  constexpr int64_t kFewPositions = 8, kLongStride = 8;
+  if (g.out_channel() <= kFewPositions) return true;
+  return RowsLayout(g, sizeof(T)).source == RowsLayout::kOneAxis && g.width.stride >= kLongStride &&
+         g.out_per_group >= Lanes<T>::kCount;
+}
+
+template <class T>
+void prepare(ConvPlan& plan) {
+  const ConvGeometry g(plan.shape);
+  if (plan.shape.transposed) {
+    prepare_transposed<T>(plan);
+  } else if (prefers_rows<T>(g)) {
+    prepare_rows<T>(plan);
+  } else if (is_pointwise(plan.shape)) {
+    prepare_pointwise<T>(plan);
+  } else {
+    prepare_shift<T>(plan);
+  }
+}
+
+}  // namespace
+
+ConvPlan prepare_conv(ComputeType type, const ConvShape& shape) {
+  ConvPlan plan;
+  plan.shape = shape;
+  plan.type = type;
+  if (type == ComputeType::kF64) {
+    prepare<double>(plan);
+  } else {
+    prepare<float>(plan);
+  }
+  return plan;
+}
+
+}  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
