@@ -37,6 +37,8 @@ class Tally:
 def test(options) -> int:
     if options.all:
         os.environ["TREADLE_TEST_LONG"] = "1"  # tests that draw at random draw more
+    if shared := shared_folder():
+        os.environ["TREADLE_SHARED"] = str(shared)
     build("dev_test")
     tally = Tally()
     tally += cpp_tests("release", options.match)

@@ -1,0 +1,90 @@
+"""The onnx package's backend cases, those of its older releases, and a collection of small evaluated models.
+
+    backend_cases.py SHARED [--all]
+
+Cases are exported or unpacked once into build/suites/ and run through SHARED/conformance/run_cases.py. A case that
+treadle refuses because it has an operator, version or type that treadle does not claim counts as skipped, unless the
+case is about control flow or recurrence: those have to run whole.
+"""
+
+import collections
+import importlib.metadata
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+
+import onnx
+
+ROOT = pathlib.Path(__file__).parents[2]
+WORK = ROOT / "build" / "suites"
+MUST_RUN = {"If", "Loop", "Scan", "RNN", "LSTM", "GRU", "SequenceMap"}
+
+
+def operators(graph) -> set[str]:
+    """The operator names of a graph and of every body in it."""
+    names = {node.op_type for node in graph.node}
+    for node in graph.node:
+        for attribute in node.attribute:
+            for body in [attribute.g, *attribute.graphs]:
+                names |= operators(body)
+    return names
+
+
+def exported_cases(conformance: pathlib.Path) -> pathlib.Path:
+    folder = WORK / f"onnx-{importlib.metadata.version('onnx')}"
+    if not (folder / ".complete").exists():
+        print(f"exporting to {folder.relative_to(ROOT)}", flush=True)
+        subprocess.run([sys.executable, conformance / "export_cases.py", folder], check=True)
+        (folder / ".complete").touch()
+    return folder
+
+
+def unpacked_cases(archive: pathlib.Path) -> pathlib.Path:
+    folder = WORK / archive.stem
+    if not (folder / ".complete").exists():
+        print(f"unpacking {archive.name}", flush=True)
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter="data")
+        (folder / ".complete").touch()
+    return folder / archive.stem
+
+
+def run_cases(conformance: pathlib.Path, cases: pathlib.Path) -> list[dict]:
+    result = WORK / f"{cases.name}.json"
+    command = [sys.executable, conformance / "run_cases.py", "--cases", cases, "--backend", "session:treadle"]
+    command += ["--jobs", str(len(os.sched_getaffinity(0))), "--out", result, "--verbose"]
+    subprocess.run(command, check=False)
+    return json.loads(result.read_text())
+
+
+def verdict(record: dict) -> str:
+    if record["status"] == "pass":
+        return "passed"
+    if record["status"] == "load_error" and record["msg"].startswith("NotImplemented:"):
+        model = onnx.load(record["case"] + "/model.onnx", load_external_data=False)
+        if not operators(model.graph) & MUST_RUN:
+            return "skipped"
+    return "failed"
+
+
+def main() -> int:
+    conformance = pathlib.Path(sys.argv[1]) / "conformance"
+    WORK.mkdir(parents=True, exist_ok=True)
+    folders = [exported_cases(conformance)]
+    folders += [unpacked_cases(conformance / f"{name}.tgz") for name in ("history", "refeval")]
+    counts = collections.Counter()
+    for folder in folders:
+        for record in run_cases(conformance, folder):
+            outcome = verdict(record)
+            counts[outcome] += 1
+            if outcome == "failed":
+                print(f"{record['status']}: {record['case']}: {record['msg'][:300]}")
+    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

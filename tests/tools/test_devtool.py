@@ -1,0 +1,67 @@
+"""./dev: how results are counted, and that a quiet command does not leave the terminal silent."""
+
+import pathlib
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "devtool"))
+
+import console  # noqa: E402
+import testing  # noqa: E402
+
+
+def test_gtest_results_are_counted():
+    cases = [
+        {"status": "RUN", "result": "COMPLETED"},
+        {"status": "RUN", "result": "COMPLETED", "failures": [{"failure": "no"}]},
+        {"status": "RUN", "result": "SKIPPED"},
+        {"status": "NOTRUN", "result": "SUPPRESSED"},
+    ]
+    tally = testing.gtest_tally({"testsuites": [{"testsuite": cases[:2]}, {"testsuite": cases[2:]}]})
+    assert str(tally) == "1 passed, 1 failed, 1 skipped"
+
+
+def test_pytest_results_are_counted():
+    text = '<testsuites><testsuite tests="10" failures="2" errors="1" skipped="3"/></testsuites>'
+    tally = testing.junit_tally(xml.etree.ElementTree.ElementTree(xml.etree.ElementTree.fromstring(text)))
+    assert str(tally) == "4 passed, 3 failed, 3 skipped"
+
+
+def test_a_suites_last_line_is_its_summary():
+    assert testing.SUMMARY.findall("12 passed, 0 failed\nmore\n3 passed, 1 failed, 2 skipped\n")[-1] == ("3", "1", "2")
+    assert testing.SUMMARY.findall("all 12 passed, 0 failed today\n") == []
+
+
+def test_a_quiet_command_is_spoken_for(capsys, monkeypatch):
+    monkeypatch.setattr(console, "HEARTBEAT", 0.5)
+    console.run("waiting", [sys.executable, "-c", "print('step 1'); import time; time.sleep(1.6)"], log="test-console")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "-- waiting"
+    assert sum("step 1" in line for line in lines) >= 1
+    assert lines[-1].startswith("   waiting: ")
+
+
+def test_a_failure_shows_the_end_of_the_log_and_raises(capsys):
+    command = [sys.executable, "-c", "[print('line', i) for i in range(9)]; raise SystemExit(3)"]
+    with pytest.raises(console.Failure):
+        console.run("failing", command, log="test-console", tail=2)
+    text = capsys.readouterr().out
+    assert "line 8" in text
+    assert "line 6" not in text
+    assert "exit status 3" in text
+
+
+def test_help_answers_at_once_and_an_unknown_command_is_an_error():
+    start = time.monotonic()
+    done = subprocess.run([ROOT / "dev", "--help"], capture_output=True, text=True, check=True)
+    assert time.monotonic() - start < 5
+    for command in ("setup", "run", "build", "test", "bench", "lint", "fmt", "fuzz"):
+        assert f"\n  {command} " in done.stdout
+    done = subprocess.run([ROOT / "dev", "frobnicate"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "frobnicate" in done.stderr
