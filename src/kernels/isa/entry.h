@@ -6,12 +6,16 @@
 #include "kernels/pool.h"
 #include "kernels/qgemm.h"
 
-#define TREADLE_DECLARE_MATRIX_KERNELS(isa)                        \
-  namespace treadle::kernels::isa {                                \
-  GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape); \
-  ConvPlan prepare_conv(ComputeType type, const ConvShape& shape); \
-  QGemmPlan prepare_qgemm(const QGemmShape& shape);                \
-  QConvPlan prepare_qconv(const QConvShape& shape);                \
+#define TREADLE_DECLARE_MATRIX_KERNELS(isa)                                                                          \
+  namespace treadle::kernels::isa {                                                                                  \
+  GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape);                                                   \
+  ConvPlan prepare_conv(ComputeType type, const ConvShape& shape);                                                   \
+  QGemmPlan prepare_qgemm(const QGemmShape& shape);                                                                  \
+  QConvPlan prepare_qconv(const QConvShape& shape);                                                                  \
+  void run_pool(PoolKind kind, ElementType type, const PoolShape& shape, const void* x, void* y, int64_t* indices,   \
+                int64_t begin, int64_t end);                                                                         \
+  void run_global_pool(PoolKind kind, ElementType type, int p, int64_t plane, const void* x, void* y, int64_t begin, \
+                       int64_t end);                                                                                 \
   }
 
 TREADLE_DECLARE_MATRIX_KERNELS(baseline)

@@ -1,0 +1,263 @@
+// Pooling. An output row is built tap by tap: each tap of the window adds one strided input row to it, so that lanes
+// hold neighbouring windows, and every window still takes its elements in order.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/isa/conv_geometry.h"
+#include "kernels/isa/entry.h"
+#include "kernels/isa/lanes.h"
+
+namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+namespace {
+
+template <class T>
+constexpr T lowest() {
+  return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+}
+
+template <class T>
+T take_max(T best, T x) {
+  return x > best || x != x ? x : best;
+}
+
+// Windows as ConvGeometry sees them: one channel in, one out.
+ConvShape window_shape(const PoolShape& p) {
+  ConvShape s;
+  s.axes = p.axes;
+  s.input = p.input;
+  s.output = p.output;
+  s.kernel = p.kernel;
+  s.stride = p.stride;
+  s.dilation = p.dilation;
+  s.pad_begin = p.pad_begin;
+  return s;
+}
+
+// How many taps of the window at `position` lie in [low, high), in input coordinates.
+int64_t taps_inside(const Axis& a, int64_t position, int64_t low, int64_t high) {
+  const int64_t first = position * a.stride - a.pad;
+  const int64_t skipped = first >= low ? 0 : (low - first + a.dilation - 1) / a.dilation;
+  const int64_t until = first >= high ? 0 : (high - 1 - first) / a.dilation + 1;
+  return std::max<int64_t>(0, std::min(until, a.kernel) - skipped);
+}
+
+template <class T>
+class Pool {
+ public:
+  Pool(PoolKind kind, const PoolShape& shape, const ConvGeometry& g) : kind_(kind), shape_(shape), g_(g) {}
+
+  void plane(const T* x, T* y) const {
+    for (int64_t outer = 0; outer < g_.outer_out; ++outer) {
+      for (int64_t row = 0; row < g_.height.out; ++row, y += g_.width.out) {
+        std::fill_n(y, g_.width.out, kind_ == PoolKind::kMax ? lowest<T>() : T(0));
+        for (int64_t tap = 0; tap < g_.outer_taps; ++tap) {
+          const int64_t index = g_.outer_plane(outer, tap);
+          if (index >= 0) rows_of_plane(x + index * g_.in_plane, row, y);
+        }
+        finish_row(outer, row, y);
+      }
+    }
+  }
+
+  // The largest element of each window and where it was found; -1 for a window without elements.
+  void plane_with_indices(const T* x, int64_t base, T* y, int64_t* indices) const {
+    for (int64_t position = 0; position < g_.out_channel(); ++position) {
+      const int64_t outer = position / g_.out_plane, row = position % g_.out_plane / g_.width.out;
+      const int64_t column = position % g_.width.out;
+      T best = lowest<T>();
+      int64_t at = -1;
+      for (int64_t tap = 0; tap < g_.taps; ++tap) {
+        const int64_t kx = tap % g_.width.kernel, ky = tap / g_.width.kernel % g_.height.kernel;
+        const int64_t plane = g_.outer_plane(outer, tap / g_.width.kernel / g_.height.kernel);
+        const int64_t in_y = g_.height.input_at(row, ky), in_x = g_.width.input_at(column, kx);
+        if (plane < 0 || in_y < 0 || in_y >= g_.height.in || in_x < 0 || in_x >= g_.width.in) continue;
+        const int64_t index = plane * g_.in_plane + in_y * g_.width.in + in_x;
+        const bool better = at < 0 || x[index] > best || (x[index] != x[index] && best == best);
+        if (better) best = x[index], at = index;
+      }
+      y[position] = best;
+      indices[position] = at < 0 ? -1 : base + (shape_.column_major_indices ? column_major(at) : at);
+    }
+  }
+
+ private:
+  void rows_of_plane(const T* plane, int64_t row, T* y) const {
+    for (int64_t ky = 0; ky < g_.height.kernel; ++ky) {
+      const int64_t in_y = g_.height.input_at(row, ky);
+      if (in_y < 0 || in_y >= g_.height.in) continue;
+      for (int64_t kx = 0; kx < g_.width.kernel; ++kx) {
+        const Axis& w = g_.width;
+        const int64_t first = w.input_at(0, kx);
+        const int64_t begin = first >= 0 ? 0 : std::min(w.out, (-first + w.stride - 1) / w.stride);
+        const int64_t end = first >= w.in ? begin : std::clamp((w.in - 1 - first) / w.stride + 1, begin, w.out);
+        if (begin < end) add_row(plane + in_y * w.in + first + begin * w.stride, end - begin, y + begin);
+      }
+    }
+  }
+
+  void add_row(const T* from, int64_t count, T* y) const {
+    if (kind_ == PoolKind::kMax) {
+      strided(from, count, [&](int64_t i, T x) { y[i] = take_max(y[i], x); });
+    } else if constexpr (std::is_floating_point_v<T>) {
+      if (kind_ != PoolKind::kLp) {
+        strided(from, count, [&](int64_t i, T x) { y[i] += x; });
+      } else if (shape_.p == 2) {
+        strided(from, count, [&](int64_t i, T x) { y[i] += x * x; });
+      } else if (shape_.p == 1) {
+        strided(from, count, [&](int64_t i, T x) { y[i] += std::abs(x); });
+      } else {
+        strided(from, count, [&](int64_t i, T x) { y[i] += std::pow(std::abs(x), static_cast<T>(shape_.p)); });
+      }
+    }
+  }
+
+  template <class F>
+  void strided(const T* from, int64_t count, F&& f) const {
+    const int64_t stride = g_.width.stride;
+    if (stride == 1) {
+      for (int64_t i = 0; i < count; ++i) f(i, from[i]);
+    } else if (stride == 2) {
+      for (int64_t i = 0; i < count; ++i) f(i, from[2 * i]);
+    } else {
+      for (int64_t i = 0; i < count; ++i) f(i, from[i * stride]);
+    }
+  }
+
+  void finish_row(int64_t outer, int64_t row, T* y) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (kind_ == PoolKind::kLp) {
+        if (shape_.p == 1) return;
+        for (int64_t i = 0; i < g_.width.out; ++i) {
+          y[i] = shape_.p == 2 ? std::sqrt(y[i]) : std::pow(y[i], T(1) / static_cast<T>(shape_.p));
+        }
+      } else if (kind_ != PoolKind::kMax) {
+        divide_row(outer, row, y);
+      }
+    }
+  }
+
+  void divide_row(int64_t outer, int64_t row, T* y) const {
+    const int a = shape_.axes;
+    int64_t others = 1;
+    for (int i = g_.outer_axes - 1; i >= 0; --i) {
+      const Axis axis{shape_.input[i],  shape_.output[i],   shape_.kernel[i],
+                      shape_.stride[i], shape_.dilation[i], shape_.pad_begin[i]};
+      others *= count(axis, outer % axis.out, shape_.pad_end[i]);
+      outer /= axis.out;
+    }
+    if (a >= 2) others *= count(g_.height, row, shape_.pad_end[a - 2]);
+    const int64_t pad_end = a >= 1 ? shape_.pad_end[a - 1] : 0;
+    for (int64_t i = 0; i < g_.width.out; ++i) {
+      const int64_t elements = others * count(g_.width, i, pad_end);
+      y[i] = elements == 0 ? T(0) : y[i] / static_cast<T>(elements);
+    }
+  }
+
+  int64_t count(const Axis& axis, int64_t position, int64_t pad_end) const {
+    const bool pads = kind_ == PoolKind::kAverageWithPads;
+    return taps_inside(axis, position, pads ? -axis.pad : 0, pads ? axis.in + pad_end : axis.in);
+  }
+
+  int64_t column_major(int64_t index) const {
+    int64_t result = 0, total = g_.in_channel();
+    for (int i = shape_.axes - 1; i >= 0; --i) {
+      total /= shape_.input[i];
+      result += index % shape_.input[i] * total;
+      index /= shape_.input[i];
+    }
+    return result;
+  }
+
+  PoolKind kind_;
+  const PoolShape& shape_;
+  const ConvGeometry& g_;
+};
+
+template <class T>
+void pool_planes(PoolKind kind, const PoolShape& shape, const void* x, void* y, int64_t* indices, int64_t begin,
+                 int64_t end) {
+  const ConvShape window = window_shape(shape);
+  const ConvGeometry g(window);
+  const Pool<T> pool(kind, shape, g);
+  for (int64_t plane = begin; plane < end; ++plane) {
+    const T* from = static_cast<const T*>(x) + plane * g.in_channel();
+    T* to = static_cast<T*>(y) + plane * g.out_channel();
+    if (indices != nullptr) {
+      pool.plane_with_indices(from, plane * g.in_channel(), to, indices + plane * g.out_channel());
+    } else {
+      pool.plane(from, to);
+    }
+  }
+}
+
+template <class T>
+T global_pool(PoolKind kind, int p, const T* x, int64_t n) {
+  if (kind == PoolKind::kMax) {
+    T best = lowest<T>();
+    for (int64_t i = 0; i < n; ++i) best = take_max(best, x[i]);
+    return best;
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    constexpr int kWidth = 4 * Lanes<T>::kCount;
+    T sums[kWidth] = {};
+    const auto add = [&](auto&& term) {
+      int64_t i = 0;
+      for (; i + kWidth <= n; i += kWidth) {
+        for (int j = 0; j < kWidth; ++j) sums[j] += term(x[i + j]);
+      }
+      for (int j = 0; i < n; ++i, ++j) sums[j] += term(x[i]);
+      for (int width = kWidth / 2; width > 0; width /= 2) {
+        for (int j = 0; j < width; ++j) sums[j] += sums[j + width];
+      }
+      return sums[0];
+    };
+    if (kind != PoolKind::kLp) return add([](T v) { return v; }) / static_cast<T>(n);
+    if (p == 1) return add([](T v) { return std::abs(v); });
+    if (p == 2) return std::sqrt(add([](T v) { return v * v; }));
+    return std::pow(add([p](T v) { return std::pow(std::abs(v), static_cast<T>(p)); }), T(1) / static_cast<T>(p));
+  }
+  return T(0);
+}
+
+template <class T>
+void global_pool_rows(PoolKind kind, int p, int64_t plane, const void* x, void* y, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    static_cast<T*>(y)[i] = global_pool(kind, p, static_cast<const T*>(x) + i * plane, plane);
+  }
+}
+
+}  // namespace
+
+void run_pool(PoolKind kind, ElementType type, const PoolShape& shape, const void* x, void* y, int64_t* indices,
+              int64_t begin, int64_t end) {
+  switch (type) {
+    case ElementType::kDouble:
+      return pool_planes<double>(kind, shape, x, y, indices, begin, end);
+    case ElementType::kInt8:
+      return pool_planes<int8_t>(kind, shape, x, y, indices, begin, end);
+    case ElementType::kUint8:
+      return pool_planes<uint8_t>(kind, shape, x, y, indices, begin, end);
+    default:
+      return pool_planes<float>(kind, shape, x, y, indices, begin, end);
+  }
+}
+
+void run_global_pool(PoolKind kind, ElementType type, int p, int64_t plane, const void* x, void* y, int64_t begin,
+                     int64_t end) {
+  switch (type) {
+    case ElementType::kDouble:
+      return global_pool_rows<double>(kind, p, plane, x, y, begin, end);
+    case ElementType::kInt8:
+      return global_pool_rows<int8_t>(kind, p, plane, x, y, begin, end);
+    case ElementType::kUint8:
+      return global_pool_rows<uint8_t>(kind, p, plane, x, y, begin, end);
+    default:
+      return global_pool_rows<float>(kind, p, plane, x, y, begin, end);
+  }
+}
+
+}  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
