@@ -1,0 +1,83 @@
+"""THIRD_PARTY.md against what the release build read and linked."""
+
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+RELEASE = ROOT / "build" / "release"
+SHIPPED_OBJECT = re.compile(r"CMakeFiles/(treadle_(core|api|cli|fmt|python|kernels_\w+)|treadle|nanobind-static)\.dir/")
+SHIPPED_LINK = re.compile(r"CXX_\w+_LINKER__treadle(_cli|_python)?_Release")
+COMPILER_AND_LIBC = {"c++", "x86_64-linux-gnu", "aarch64-linux-gnu", "linux", "asm-generic", "python3.11"}
+RUNTIME = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+
+pytestmark = pytest.mark.skipif(not (RELEASE / ".ninja_deps").exists(), reason="needs ./dev build")
+
+
+def listed_headers() -> set[str]:
+    text = (ROOT / "THIRD_PARTY.md").read_text()
+    linked = text.split("## Linked into")[1].split("\n## ")[0]
+    return set(re.findall(r"^\| [^|]+ \| [^|]+ \| `(\w+)/` \|", linked, re.MULTILINE))
+
+
+def headers_read() -> set[str]:
+    """Top folders of the headers outside the project that objects we ship were compiled with."""
+    text = subprocess.run(["ninja", "-C", RELEASE, "-t", "deps"], capture_output=True, text=True, check=True).stdout
+    found = set()
+    for record in text.split("\n\n"):
+        target, _, files = record.partition("\n")
+        if SHIPPED_OBJECT.search(target):
+            found |= set(re.findall(r"/include/([\w+.-]+)/", "\n".join(f for f in files.split() if is_outside(f))))
+    return {name for name in found if name not in COMPILER_AND_LIBC}
+
+
+def is_outside(path: str) -> bool:
+    return path.startswith("/") and "/lib/clang/" not in path and not path.startswith(f"{ROOT}/include/")
+
+
+def linked_files() -> set[str]:
+    """Libraries outside the build on the link lines of what we ship."""
+    found = set()
+    for block in (RELEASE / "build.ninja").read_text().split("\n\n"):
+        if SHIPPED_LINK.search(block):
+            for line in re.findall(r"^  LINK_LIBRARIES = (.*)$", block, re.MULTILINE):
+                found |= {word for word in line.split() if re.search(r"^-l|^/.*\.(a|so)$", word)}
+    return {word for word in found if not word.startswith(str(ROOT))}
+
+
+def test_the_table_is_there():
+    assert {"protozero", "fmt"} <= listed_headers()
+
+
+def test_every_library_whose_headers_were_read_is_listed():
+    read = headers_read()
+    assert "protozero" in read, "no object that is shipped was compiled"
+    assert read <= listed_headers()
+
+
+def test_every_listed_library_is_used():
+    if "nanobind" not in headers_read() or "CLI" not in headers_read():
+        pytest.skip("this build has no Python extension or no tool")
+    assert listed_headers() == headers_read()
+
+
+def test_nothing_else_is_linked():
+    assert linked_files() <= {"-ldl", "-lpthread", "-lm"}
+
+
+def test_at_run_time_only_the_language_runtimes_are_needed():
+    built = [
+        ROOT / "build" / "bin" / "treadle",
+        *RELEASE.glob("libtreadle.so*"),
+        *ROOT.glob("build/python/treadle/_core*.so"),
+    ]
+    built = [path for path in built if path.is_file()]
+    if not built:
+        pytest.skip("nothing that is shipped has been linked")
+    for path in built:
+        text = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True).stdout
+        needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", text))
+        assert needed, path
+        assert needed <= RUNTIME, path
