@@ -49,8 +49,6 @@ struct ConvPlan {
   size_t packed_weight_bytes = 0;
   ConvRun run = nullptr;
   ConvPack pack = nullptr;
-  int32_t method = 0;  // private to the kernels, as is what follows
-  std::array<int64_t, 16> detail{};
 };
 
 ConvPlan prepare_conv(ComputeType type, const ConvShape& shape);
@@ -95,7 +93,6 @@ struct QConvPlan {
   size_t packed_weight_bytes = 0;
   QConvRun run = nullptr;
   QConvPack pack = nullptr;
-  std::array<int64_t, 16> detail{};
 };
 QConvPlan prepare_qconv(const QConvShape& shape);
 inline void pack_qconv_weights(const QConvPlan& plan, const void* weights, void* packed) {

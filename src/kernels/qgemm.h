@@ -20,11 +20,12 @@ struct QGemmShape {
   bool b_zero_per_column = false;  // one for each column of B, else one for all
 };
 
-// How the i32 sums leave. For kRequantized, kScaled: value = float(sum + bias[j]) * (a_scale * b_scale[j]).
+// How the i32 sums leave. Otherwise value = float(sum + bias[j]) * (a_scale * b_scale[j] / c_scale),
+// with c_scale 1 for kScaled.
 enum class QGemmOutput : uint8_t {
   kInt32,   // the sums (+ bias)
   kScaled,  // float: value + float_bias[j]
-  kUint8,   // saturate(round half to even(value / c_scale) + c_zero)
+  kUint8,   // saturate(round half to even(value) + c_zero)
   kInt8,    // likewise
 };
 
