@@ -1,0 +1,96 @@
+#include "ops/rnn/recurrent.h"
+
+namespace treadle::rnn {
+
+namespace {
+
+// Axes of a direction's weights that are known, checked; -1 stands for any size.
+Status check_shape(const InferContext& ctx, size_t i, std::string_view name, std::initializer_list<Dim> expected) {
+  const Shape* shape = ctx.shape(i);
+  if (!shape) return {};
+  bool fits = shape->size() == expected.size();
+  for (size_t axis = 0; fits && axis < expected.size(); ++axis) {
+    const Dim& want = *(expected.begin() + axis);
+    fits = !want.is_known() || !(*shape)[axis].is_known() || want.value() == (*shape)[axis].value();
+  }
+  if (fits) return {};
+  return error(Code::kInvalidArgument, "{} has shape {}, expected {}", name, to_string(*shape),
+               to_string(Shape(expected)));
+}
+
+Result<bool> is_reverse(const ir::NodeInfo& node, std::string_view direction) {
+  if (direction == "forward" || direction == "bidirectional") return false;
+  if (direction == "reverse") return true;
+  // GRU-1's default is misspelt in the specification.
+  if (direction == "foward" && node.op->name == "GRU" && node.version->since < 3) return false;
+  return error(Code::kInvalidModel, "direction is '{}', expected 'forward', 'reverse' or 'bidirectional'", direction);
+}
+
+}  // namespace
+
+Result<Form> read_form(const ir::NodeInfo& node, const Family& family, const Type* r) {
+  Form form;
+  const std::string_view direction = node.attributes.get_string("direction", "forward");
+  TREADLE_ASSIGN(form.reverse[0], is_reverse(node, direction));
+  if (direction == "bidirectional") {
+    form.directions = 2;
+    form.reverse[1] = true;
+  }
+  const int64_t layout = node.attributes.get_int("layout");
+  if (layout != 0 && layout != 1) return error(Code::kInvalidModel, "layout is {}, expected 0 or 1", layout);
+  form.batch_first = layout == 1;
+  if (const ir::Attribute* clip = node.attributes.find("clip"); clip && !(clip->as_float() >= 0)) {
+    return error(Code::kInvalidModel, "clip is {}, expected a threshold of at least 0", clip->as_float());
+  }
+  if (r && r->has_shape && r->rank() == 3) form.hidden = r->shape[family.quantized ? 1 : 2];
+  if (node.attributes.has("hidden_size")) {
+    const int64_t size = node.attributes.get_int("hidden_size");
+    if (size < 0 || (form.hidden.is_known() && form.hidden.value() != size)) {
+      return error(Code::kInvalidModel, "hidden_size is {}, but R has shape {}", size,
+                   r && r->has_shape ? to_string(r->shape) : std::string("?"));
+    }
+    form.hidden = size;
+  }
+  TREADLE_ASSIGN(form.activations, read_activations(node.attributes, form.directions, family.activations));
+  return form;
+}
+
+Result<Form> read_form(const LowerContext& ctx, const Family& family) {
+  TREADLE_ASSIGN(Form form, read_form(ctx.node(), family, &ctx.type(kR)));
+  if (!form.hidden.is_known()) return error(Code::kInvalidModel, "neither hidden_size nor the shape of R is known");
+  return form;
+}
+
+Status infer(InferContext& ctx, const Family& family) {
+  TREADLE_ASSIGN(const Form form, read_form(ctx.node, family, ctx.has_input(kR) ? &ctx.input(kR) : nullptr));
+  const Dim directions(static_cast<int64_t>(form.directions)), gates(family.gates);
+  const Dim& hidden = form.hidden;
+  Dim time, batch, inputs;
+  TREADLE_TRY(check_shape(ctx, kX, "X", {Dim(), Dim(), Dim()}));
+  if (const Shape* x = ctx.shape(kX)) {
+    time = (*x)[form.batch_first ? 1 : 0];
+    batch = (*x)[form.batch_first ? 0 : 1];
+    inputs = (*x)[2];
+  }
+  if (family.quantized) {
+    TREADLE_TRY(check_shape(ctx, kW, "W", {directions, inputs, gates * hidden}));
+    TREADLE_TRY(check_shape(ctx, kR, "R", {directions, hidden, gates * hidden}));
+  } else {
+    TREADLE_TRY(check_shape(ctx, kW, "W", {directions, gates * hidden, inputs}));
+    TREADLE_TRY(check_shape(ctx, kR, "R", {directions, gates * hidden, hidden}));
+  }
+  TREADLE_TRY(check_shape(ctx, kB, "B", {directions, Dim(2) * gates * hidden}));
+  TREADLE_TRY(check_shape(ctx, kSequenceLens, "sequence_lens", {batch}));
+  TREADLE_TRY(check_shape(ctx, kP, "P", {directions, Dim(3) * hidden}));
+  const Shape state = form.batch_first ? Shape{batch, directions, hidden} : Shape{directions, batch, hidden};
+  TREADLE_TRY(check_shape(ctx, kInitialH, "initial_h", {state[0], state[1], state[2]}));
+  TREADLE_TRY(check_shape(ctx, kInitialC, "initial_c", {state[0], state[1], state[2]}));
+
+  const ElementType element = ctx.element(kX);
+  ctx.set_output(0, element,
+                 form.batch_first ? Shape{batch, time, directions, hidden} : Shape{time, directions, batch, hidden});
+  for (size_t i = 0; i < family.states; ++i) ctx.set_output(1 + i, element, state);
+  return {};
+}
+
+}  // namespace treadle::rnn
