@@ -1,0 +1,159 @@
+// DynamicQuantizeGemm (internal): A·B + C for float A and 8-bit B. A is quantised as DynamicQuantizeLinear does, as a
+// whole; the products are summed in integers, exactly; B stays 8-bit in memory.
+//
+//   A float [M, K]; B int8 or uint8 [K, N]; b_scale float, one or [N]; b_zero of B's type, one or [N], absent: 0;
+//   C float [N] or [M, N], absent: 0 -> float [M, N]
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/convert.h"
+#include "kernels/dispatch.h"
+#include "kernels/qgemm.h"
+#include "kernels/reduce.h"
+#include "op/op_def.h"
+
+namespace treadle::rnn {
+
+namespace {
+
+using kernels::ElementwiseOp;
+using kernels::Row;
+
+enum Operands { kA, kB, kScale, kZero, kC };
+
+struct State {
+  size_t m, n, k;
+  kernels::ReducePlan min, max;
+  Row div, round, add, clip;
+  kernels::TileConverter to_uint8;
+  kernels::QGemmPlan plan;
+  const void* packed = nullptr;  // B, if constant
+  bool scale_per_column = false;
+  bool c_per_row = false;
+};
+
+struct Quantization {
+  float scale = 1;
+  uint8_t zero = 0;
+};
+
+Quantization choose(const State& state, const float* a) {
+  if (state.m * state.k == 0) return {};
+  float low = 0, high = 0;
+  state.min(a, &low);
+  state.max(a, &high);
+  low = std::min(low, 0.0f);
+  high = std::max(high, 0.0f);
+  const float scale = (high - low) / 255.0f;
+  if (!(scale > 0)) return {};
+  return {scale, static_cast<uint8_t>(std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f)))};
+}
+
+// saturate(round(a / scale) + zero)
+void quantize(const State& state, const float* a, Quantization q, uint8_t* out) {
+  const float zero = q.zero, bounds[2] = {0, 255};
+  float tile[kernels::kTile];
+  const size_t count = state.m * state.k;
+  for (size_t begin = 0; begin < count; begin += kernels::kTile) {
+    const size_t n = std::min(kernels::kTile, count - begin);
+    state.div(a + begin, &q.scale, tile, n, nullptr);
+    state.round(tile, nullptr, tile, n, nullptr);
+    state.add(tile, &zero, tile, n, nullptr);
+    state.clip(tile, bounds, tile, n, nullptr);
+    kernels::convert(state.to_uint8, tile, out + begin, n);
+  }
+}
+
+uint32_t run(const void* opaque, void* const* slots, const uint32_t* operands) {
+  const State& state = *static_cast<const State*>(opaque);
+  const float* a = static_cast<const float*>(slots[operands[kA]]);
+  const float* c = static_cast<const float*>(slots[operands[kC]]);
+  float* y = static_cast<float*>(slots[operands[kC + 1]]);
+  std::byte* scratch = static_cast<std::byte*>(slots[operands[kC + 2]]);
+  uint8_t* quantized = reinterpret_cast<uint8_t*>(scratch + state.plan.scratch_bytes);
+
+  const Quantization q = choose(state, a);
+  quantize(state, a, q, quantized);
+  for (size_t row = 0; c && row < state.m; ++row) {
+    std::memcpy(y + row * state.n, c + (state.c_per_row ? row * state.n : 0), state.n * sizeof(float));
+  }
+  kernels::QGemmEpilogue epilogue;
+  epilogue.output = kernels::QGemmOutput::kScaled;
+  epilogue.a_scale = &q.scale;
+  epilogue.b_scale = static_cast<const float*>(slots[operands[kScale]]);
+  epilogue.b_scale_per_column = state.scale_per_column;
+  epilogue.accumulate = c != nullptr;
+  const void* b = state.packed ? state.packed : slots[operands[kB]];
+  kernels::run_qgemm(state.plan, {quantized, b, &q.zero, slots[operands[kZero]], y, scratch}, epilogue);
+  return 0;
+}
+
+kernels::QGemmPlan plan_product(const PrepareContext& ctx, const State& state) {
+  kernels::QGemmShape shape;
+  shape.m = static_cast<int64_t>(state.m);
+  shape.n = static_cast<int64_t>(state.n);
+  shape.k = static_cast<int64_t>(state.k);
+  shape.a_row = shape.k;
+  shape.b_row = shape.n;
+  shape.c_row = shape.n;
+  shape.b_signed = ctx.inputs[kB].type == ElementType::kInt8;
+  shape.b_packed = ctx.inputs[kB].constant != nullptr;
+  shape.b_zero_per_column = ctx.has_input(kZero) && ctx.inputs[kZero].element_count() > 1;
+  return kernels::prepare_qgemm(shape);
+}
+
+constexpr uint64_t kPackedLayout = 0x71676d6d;  // of PackCache; one instruction set per process uses it
+
+Status prepare(PrepareContext& ctx) {
+  State* state = ctx.make_state<State>();
+  state->m = static_cast<size_t>(ctx.inputs[kA].dims[0]);
+  state->k = static_cast<size_t>(ctx.inputs[kA].dims[1]);
+  state->n = static_cast<size_t>(ctx.inputs[kB].dims[1]);
+  const int64_t count[] = {static_cast<int64_t>(state->m * state->k)};
+  const bool all[] = {true};
+  TREADLE_TRY(kernels::prepare_reduce(&state->min, kernels::ReduceOp::kMin, ElementType::kFloat, count, all));
+  TREADLE_TRY(kernels::prepare_reduce(&state->max, kernels::ReduceOp::kMax, ElementType::kFloat, count, all));
+  state->div = kernels::elementwise_rows(ElementwiseOp::kDiv, ComputeType::kF32).vs;
+  state->round = kernels::elementwise_rows(ElementwiseOp::kRound, ComputeType::kF32).vv;
+  state->add = kernels::elementwise_rows(ElementwiseOp::kAdd, ComputeType::kF32).vs;
+  state->clip = kernels::elementwise_rows(ElementwiseOp::kClip, ComputeType::kF32).vs;
+  state->to_uint8 = kernels::make_converter(ElementType::kFloat, ElementType::kUint8);
+  state->plan = plan_product(ctx, *state);
+  state->scale_per_column = ctx.inputs[kScale].element_count() > 1;
+  state->c_per_row = ctx.has_input(kC) && ctx.inputs[kC].rank() == 2;
+  if (const void* b = ctx.inputs[kB].constant) {
+    const uint64_t layout = kPackedLayout * 64 + static_cast<uint64_t>(kernels::preferred_isa());
+    state->packed = ctx.packs.get(b, layout, state->plan.packed_b_bytes,
+                                  [&](void* out) { kernels::pack_qgemm_b(state->plan, b, out); });
+  }
+  ctx.scratch_bytes = state->plan.scratch_bytes + state->m * state->k;
+  ctx.set_kernel(run, state);
+  return {};
+}
+
+Status infer(InferContext& ctx) {
+  const Shape *a = ctx.shape(kA), *b = ctx.shape(kB);
+  if (!a || !b || a->size() != 2 || b->size() != 2) {
+    ctx.set_output(0, ElementType::kFloat, Shape{Dim(), Dim()});
+  } else {
+    ctx.set_output(0, ElementType::kFloat, Shape{(*a)[0], (*b)[1]});
+  }
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle::rnn
+
+TREADLE_OP(DynamicQuantizeGemm, "treadle") {
+  op.since(1)
+      .in("A", "tensor(float)")
+      .in("B", "T")
+      .in("b_scale", "tensor(float)")
+      .in("b_zero", "T", Arity::kOptional)
+      .in("C", "tensor(float)", Arity::kOptional)
+      .out("Y", "tensor(float)")
+      .type("T", types::kBytes);
+  op.infer(rnn::infer).prepare(rnn::prepare);
+}

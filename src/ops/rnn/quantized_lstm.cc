@@ -1,0 +1,78 @@
+// LSTM with 8-bit weights: the loop is LSTM's, its products are DynamicQuantizeGemm. W and R are stored transposed,
+// [directions, inputs, 4 * hidden]; scales and zero points are one per direction or one per column.
+#include "ops/rnn/recurrent.h"
+
+namespace treadle::rnn {
+
+namespace {
+
+enum QuantizedInput : size_t { kWScale = 8, kWZero, kRScale, kRZero };
+
+const Family& family() {
+  static const Family instance{4, {"Sigmoid", "Tanh", "Tanh"}, 2, true};
+  return instance;
+}
+
+Status infer_quantized_lstm(InferContext& ctx) {
+  return infer(ctx, family());
+}
+
+Status lower_quantized_lstm(LowerContext& ctx) {
+  TREADLE_ASSIGN(Form form, read_form(ctx, family()));
+  Lowering lowering(ctx, std::move(form));
+  const int64_t gates = 4 * lowering.hidden();
+  auto product = [&](ir::Value* a, size_t d, Input weights, QuantizedInput scale, ir::Value* addend) {
+    Lowering::Values operands{a, lowering.weights(weights, d), lowering.weights(scale, d),
+                              lowering.weights(scale + 1, d)};
+    if (addend) operands.push_back(addend);
+    return ctx.call("DynamicQuantizeGemm", operands, {}, "treadle");
+  };
+  for (size_t d = 0; d < lowering.form().directions; ++d) {
+    ir::Value* bias = lowering.weights(kB, d);
+    if (bias) bias = ctx.call("Add", {lowering.rows(bias, 0, gates), lowering.rows(bias, gates, 2 * gates)});
+    ir::Value* projected = lowering.by_step(product(lowering.x_rows(), d, kW, kWScale, bias), gates);
+    ir::Value* peepholes = lowering.weights(kP, d);
+    lowering.scan(d, {lowering.initial(kInitialH, d), lowering.initial(kInitialC, d)}, {projected}, {gates},
+                  [&](const Lowering::Values& states, const Lowering::Values& step) {
+                    Lowering::Values operands{product(states[0], d, kR, kRScale, step[0]), states[1]};
+                    if (peepholes) operands.push_back(peepholes);
+                    return lowering.cell("LstmCell", operands, d, 2)->outputs;
+                  });
+  }
+  lowering.finish();
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle::rnn
+
+TREADLE_OP(DynamicQuantizeLSTM, "com.microsoft") {
+  op.since(1)
+      .in("X", "T")
+      .in("W", "T2")
+      .in("R", "T2")
+      .in("B", "T", Arity::kOptional)
+      .in("sequence_lens", "T1", Arity::kOptional)
+      .in("initial_h", "T", Arity::kOptional)
+      .in("initial_c", "T", Arity::kOptional)
+      .in("P", "T", Arity::kOptional)
+      .in("W_scale", "T")
+      .in("W_zero_point", "T2")
+      .in("R_scale", "T")
+      .in("R_zero_point", "T2")
+      .out("Y", "T", Arity::kOptional)
+      .out("Y_h", "T", Arity::kOptional)
+      .out("Y_c", "T", Arity::kOptional)
+      .optional("activation_alpha", ir::AttributeKind::kFloats)
+      .optional("activation_beta", ir::AttributeKind::kFloats)
+      .optional("activations", ir::AttributeKind::kStrings)
+      .optional("clip", ir::AttributeKind::kFloat)
+      .attr("direction", "forward")
+      .optional("hidden_size", ir::AttributeKind::kInt)
+      .attr("input_forget", 0)
+      .type("T", types::kFloat32s)
+      .type("T1", types::kInt32s)
+      .type("T2", types::kBytes);
+  op.infer(rnn::infer_quantized_lstm).lower(rnn::lower_quantized_lstm).can_fail();
+}
