@@ -140,7 +140,7 @@ class VersionBuilder {
 
 class OpBuilder {
  public:
-  OpBuilder(OpDef& def) : def(def) {}
+  explicit OpBuilder(OpDef& record) : def(record) {}
   VersionBuilder since(int version);
 
   OpBuilder& infer(InferFn fn) { return def.infer = fn, *this; }
