@@ -148,6 +148,7 @@ Result<std::shared_ptr<MappedFile>> MappedFile::from_descriptor(int descriptor, 
   if (mapping == MAP_FAILED) {
     return error(Code::kInvalidFile, "cannot map \"{}\" ({} bytes): {}", path, size, std::strerror(errno));
   }
+  ::madvise(mapping, size, MADV_RANDOM);
   file->mapping_ = mapping;
   file->bytes_ = {static_cast<const char*>(mapping), size};
   return file;
@@ -166,6 +167,12 @@ std::shared_ptr<MappedFile> MappedFile::borrow(std::string_view bytes) {
   return file;
 }
 
+void MappedFile::expect_data_reads() const {
+  if (!mapping_) return;
+  ::madvise(mapping_, bytes_.size(), MADV_NORMAL);
+  ::madvise(mapping_, bytes_.size(), MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (mapping_) ::munmap(mapping_, bytes_.size());
 }
@@ -178,6 +185,12 @@ std::vector<std::string> MappedFile::data_folders() const {
     if (!folder.empty() && folder != "." && (folders.empty() || folders[0] != folder)) folders.push_back(folder);
   }
   return folders;
+}
+
+std::vector<std::string> canonical_folders(const std::string& folder) {
+  std::string path = canonical(folder);
+  if (path.empty()) return {};
+  return {std::move(path)};
 }
 
 }  // namespace treadle::wire

@@ -30,6 +30,9 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::string_view bytes() const { return bytes_; }
+  // A mapping starts without read-ahead: the structure of a model is a few bytes between large weights. Once it has
+  // been read, this drops what the kernel mapped around it and lets weights be read ahead from now on.
+  void expect_data_reads() const;
   const std::string& path() const { return path_; }  // as given; empty for bytes in memory
   // Where external data of this file may lie: the folder of the path as given and, if the file is a link, the folder
   // of what it leads to (content-addressed caches keep models this way). Empty for bytes in memory.
@@ -44,5 +47,8 @@ class MappedFile {
   std::string_view bytes_;
   void* mapping_ = nullptr;
 };
+
+// `folder` as MappedFile::open_inside() takes it; empty when there is no such folder.
+std::vector<std::string> canonical_folders(const std::string& folder);
 
 }  // namespace treadle::wire

@@ -106,6 +106,10 @@ Result<TensorProto> parse_tensor(std::string_view bytes, Limits limits) {
   return parse<TensorProto>(bytes, limits);
 }
 
+Result<SparseTensorProto> parse_sparse_tensor(std::string_view bytes, Limits limits) {
+  return parse<SparseTensorProto>(bytes, limits);
+}
+
 Result<SequenceProto> parse_sequence(std::string_view bytes, Limits limits) {
   return parse<SequenceProto>(bytes, limits);
 }

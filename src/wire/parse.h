@@ -11,6 +11,7 @@ namespace treadle::wire {
 
 Result<ModelProto> parse_model(std::string_view bytes, Limits limits = {});
 Result<TensorProto> parse_tensor(std::string_view bytes, Limits limits = {});
+Result<SparseTensorProto> parse_sparse_tensor(std::string_view bytes, Limits limits = {});
 Result<SequenceProto> parse_sequence(std::string_view bytes, Limits limits = {});
 Result<OptionalProto> parse_optional(std::string_view bytes, Limits limits = {});
 Result<MapProto> parse_map(std::string_view bytes, Limits limits = {});

@@ -25,6 +25,7 @@ class Runs {
 
   bool empty() const { return runs_.empty(); }
   const std::vector<Run>& runs() const { return runs_; }
+  void add(Run run) { runs_.push_back(run); }
 
   // Takes the current field of `in`, one value or a packed block.
   void read(Cursor& in) {

@@ -16,6 +16,8 @@ TEST(MappedFile, MapsAFile) {
   auto file = MappedFile::open(dir.write("a.bin", "hello"));
   ASSERT_TRUE(file.ok()) << file.error().to_string();
   EXPECT_EQ((*file)->bytes(), "hello");
+  (*file)->expect_data_reads();
+  EXPECT_EQ((*file)->bytes(), "hello");
   auto empty = MappedFile::open(dir.write("empty.bin", ""));
   ASSERT_TRUE(empty.ok());
   EXPECT_EQ((*empty)->bytes(), "");
