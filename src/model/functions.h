@@ -1,0 +1,55 @@
+#pragma once
+// The functions that a model brings along, by domain, name and overload.
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/status.h"
+#include "wire/onnx.h"
+
+namespace treadle::model {
+
+// Calls and bodies within each other, before importing gives up.
+inline constexpr int kMaxImportDepth = 200;
+
+// Domain to imported version; "ai.onnx" stands as "".
+using Opsets = std::unordered_map<std::string_view, int64_t>;
+
+inline std::string_view canonical_domain(std::string_view domain) {
+  return domain == "ai.onnx" ? std::string_view() : domain;
+}
+
+// Errors: kInvalidModel for versions below 1 and for a domain imported in two versions.
+Result<Opsets> read_opsets(const std::vector<wire::OperatorSetId>& imports);
+
+struct Function {
+  const wire::FunctionProto* proto = nullptr;
+  Opsets opsets;  // its own imports, and the model's for the domains that it does not import
+};
+
+class FunctionTable {
+ public:
+  // Errors: kInvalidModel for two functions of one identity, and for functions that call themselves, by whichever way
+  // (the message names it); kLimit for chains of calls longer than kMaxImportDepth.
+  Status build(const wire::ModelProto& model, const Opsets& model_opsets);
+  // Null when the node is no call of a function.
+  const Function* find(const wire::NodeProto& node) const;
+
+ private:
+  enum class Mark : uint8_t { kNew, kOpen, kDone };
+  struct Entry {
+    Function function;
+    Mark mark = Mark::kNew;
+  };
+
+  Status visit(Entry& entry, std::vector<const wire::FunctionProto*>& chain);
+  Status visit_calls(const std::vector<wire::NodeProto>& nodes, std::vector<const wire::FunctionProto*>& chain);
+  Entry* find_entry(const wire::NodeProto& node);
+
+  std::unordered_map<std::string, Entry> entries_;
+};
+
+std::string function_name(const wire::FunctionProto& function);  // "domain.name", with ":overload" if it has one
+
+}  // namespace treadle::model

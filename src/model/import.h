@@ -1,0 +1,43 @@
+#pragma once
+// ModelProto -> ir::Graph: names become pointers, operators and functions are resolved, functions are inlined, defaults
+// of attributes filled in, weights left in the mapped file.
+//
+// What holds of the result, so that nobody after has to look: every node's operator is one that treadle has, in the
+// version that was in force where the node was written; its counts of inputs and outputs, its attributes' names and
+// kinds are those of that version; every name is defined once per graph and before its uses. `Constant` nodes have
+// become constants. Declared types are taken over as they are: they are the exporter's word, not checked here.
+//
+// A name in a body may hide one of an outer graph; a use means the innermost definition that stands before it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "wire/mapped_file.h"
+#include "wire/onnx.h"
+
+namespace treadle::model {
+
+inline constexpr int64_t kOldestIrVersion = 1;
+inline constexpr int64_t kNewestIrVersion = 14;
+
+struct ImportOptions {
+  std::string folder;                            // where external data lies; empty: the file's own folder
+  size_t max_inlined_nodes = 1'000'000;          // nodes and calls inside functions, all calls together
+  std::vector<std::string>* warnings = nullptr;  // gets a sentence for each hidden name
+};
+
+// Errors, each with its place (file, path through the bodies, operator and version):
+// kInvalidFile (bytes), kInvalidModel (rules of the specification), kNotImplemented (an operator, version or type that
+// treadle lacks), kLimit, kNoSuchFile (external data).
+Result<std::unique_ptr<ir::Graph>> import_model(std::shared_ptr<wire::MappedFile> file,
+                                                const ImportOptions& options = {});
+// The same for a message that has been parsed from `file`.
+Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model, std::shared_ptr<wire::MappedFile> file,
+                                                const ImportOptions& options = {});
+
+// Inputs that have defaults become constants: the graph as it runs when the caller overrides none of them.
+void fix_input_defaults(ir::Graph& graph);
+
+}  // namespace treadle::model

@@ -1,0 +1,313 @@
+#include "model/importer.h"
+#include "model/types.h"
+#include "wire/parse.h"
+
+namespace treadle::model {
+
+namespace {
+
+// Operator sets above these did not exist when this was written; what their operators mean is not known.
+constexpr std::pair<std::string_view, int64_t> kNewestOpsets[] = {
+    {"", 28}, {"ai.onnx.ml", 5}, {"ai.onnx.preview.training", 1}};
+
+std::string quoted(std::string_view kind, std::string_view name) {
+  return fmt::format("{} \"{}\"", kind, name);
+}
+
+DeclaredTypes declared_types(const wire::GraphProto& graph) {
+  DeclaredTypes types;
+  types.reserve(graph.value_infos.size() + graph.outputs.size());
+  for (const auto* list : {&graph.outputs, &graph.value_infos}) {
+    for (const wire::ValueInfoProto& info : *list) {
+      if (info.type) types.emplace(info.name, &*info.type);
+    }
+  }
+  return types;
+}
+
+// Names that a graph initialises, dense or sparse.
+std::unordered_map<std::string_view, const wire::TensorProto*> initializer_names(const wire::GraphProto& graph) {
+  std::unordered_map<std::string_view, const wire::TensorProto*> names;
+  for (const wire::TensorProto& tensor : graph.initializers) names.emplace(tensor.name, &tensor);
+  for (const wire::SparseTensorProto& tensor : graph.sparse_initializers) {
+    names.emplace(tensor.values.name, &tensor.values);
+  }
+  return names;
+}
+
+bool defines(const std::vector<wire::NodeProto>& nodes, std::string_view name) {
+  for (const wire::NodeProto& node : nodes) {
+    for (const std::string_view output : node.outputs) {
+      if (output == name) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string NodePaths::make(const wire::NodeProto& node, size_t index) {
+  std::string path = prefix_;
+  if (node.name.empty()) {
+    path += fmt::format("/{}_{}", node.op_type, index);
+  } else {
+    if (node.name[0] != '/') path += '/';
+    path += node.name;
+  }
+  if (used_.insert(path).second) return path;
+  for (int i = 2;; ++i) {
+    std::string candidate = fmt::format("{}#{}", path, i);
+    if (used_.insert(candidate).second) return candidate;
+  }
+}
+
+Importer::Importer(const wire::ModelProto& model, std::shared_ptr<wire::MappedFile> file, const ImportOptions& options)
+    : model_(model),
+      options_(options),
+      file_(file),
+      tensors_(file, options.folder.empty() ? file->data_folders() : wire::canonical_folders(options.folder)),
+      graph_(std::make_unique<ir::Graph>()) {}
+
+Result<std::unique_ptr<ir::Graph>> Importer::run() {
+  graph_->file = file_->path();
+  TREADLE_TRY(check_model());
+  read_metadata();
+  TREADLE_TRY(functions_.build(model_, opsets_));
+  TREADLE_TRY(import_top());
+  return std::move(graph_);
+}
+
+Status Importer::check_model() {
+  if (!model_.graph) return error(Code::kInvalidModel, "expected an ONNX model, found a file without a graph");
+  const int64_t ir = model_.ir_version;
+  if (ir < kOldestIrVersion) {
+    return error(Code::kInvalidModel, "expected an IR version of {} or more, found {}", kOldestIrVersion, ir);
+  }
+  if (ir > kNewestIrVersion) {
+    return error(Code::kNotImplemented, "IR version {} is newer than {}, the newest that treadle reads", ir,
+                 kNewestIrVersion);
+  }
+  TREADLE_ASSIGN(opsets_, read_opsets(model_.opset_imports));
+  if (opsets_.empty()) {
+    // Imports came with IR version 3; before, everything was version 1.
+    if (ir >= 3) return error(Code::kInvalidModel, "the model imports no operator set");
+    opsets_.emplace("", 1);
+  }
+  for (const auto& [domain, newest] : kNewestOpsets) {
+    const auto it = opsets_.find(domain);
+    if (it == opsets_.end() || it->second <= newest) continue;
+    return error(Code::kNotImplemented,
+                 "operator set {} of domain \"{}\" is newer than {}, the newest that treadle has", it->second,
+                 domain.empty() ? "ai.onnx" : domain, newest);
+  }
+  return {};
+}
+
+void Importer::read_metadata() {
+  ir::Metadata& metadata = graph_->metadata;
+  metadata.ir_version = model_.ir_version;
+  metadata.producer_name = model_.producer_name;
+  metadata.producer_version = model_.producer_version;
+  metadata.domain = model_.domain;
+  metadata.description = model_.doc_string;
+  metadata.graph_name = model_.graph->name;
+  metadata.graph_description = model_.graph->doc_string;
+  metadata.model_version = model_.model_version;
+  for (const auto& [key, value] : model_.metadata_props) metadata.properties.emplace_back(key, value);
+  for (const auto& [domain, version] : model_.opset_imports) metadata.opset_imports.emplace_back(domain, version);
+}
+
+Status Importer::import_top() {
+  const wire::GraphProto& proto = *model_.graph;
+  graph_->top().name = proto.name;
+  Scope scope(nullptr);
+  scope.reserve(proto.inputs.size() + proto.initializers.size() + proto.nodes.size());
+  const Environment environment{&opsets_};
+  NodePaths paths("");
+  const DeclaredTypes types = declared_types(proto);
+  Place place{&graph_->top(), scope, environment, paths, types};
+  TREADLE_TRY(import_inputs(proto, place, &graph_->input_defaults));
+  TREADLE_TRY(import_initializers(proto, place));
+  TREADLE_TRY(import_nodes(proto.nodes, place));
+  return import_outputs(proto, place);
+}
+
+Status Importer::import_body(const wire::GraphProto& proto, const std::string& path, ir::Region* region,
+                             const Scope* outer, const Environment& environment) {
+  if (++depth_ > kMaxImportDepth) {
+    return error(Code::kLimit, "bodies and calls are nested more than {} deep", kMaxImportDepth).in(path);
+  }
+  region->name = proto.name;
+  Scope scope(outer);
+  NodePaths paths(path);
+  const DeclaredTypes types = declared_types(proto);
+  Place place{region, scope, environment, paths, types};
+  TREADLE_TRY(import_inputs(proto, place, nullptr));
+  TREADLE_TRY(import_initializers(proto, place));
+  TREADLE_TRY(import_nodes(proto.nodes, place));
+  TREADLE_TRY(import_outputs(proto, place));
+  --depth_;
+  return {};
+}
+
+// Where a graph gives an input an initialiser: at the top it is the input's default (`defaults` is there). In a body
+// the operator decides how many inputs it passes, so such an input, which old exporters wrote, is a constant and no
+// input.
+Status Importer::import_inputs(const wire::GraphProto& proto, Place& place, std::vector<Tensor>* defaults) {
+  const auto initialized = initializer_names(proto);
+  for (const wire::ValueInfoProto& info : proto.inputs) {
+    const auto it = initialized.find(info.name);
+    const bool has_initializer = it != initialized.end();
+    if (has_initializer && !defaults) continue;
+    Type type;
+    if (info.type) {
+      auto declared = read_type(*info.type);
+      if (!declared.ok()) return std::move(declared).status().in(quoted("input", info.name)).in(place.paths.prefix());
+      type = std::move(*declared);
+    }
+    if (defaults) {
+      if (info.name.empty()) return error(Code::kInvalidModel, "a graph input has no name");
+      if (has_initializer && !type.is_known()) {
+        type = Type::tensor(element_type_from_number(it->second->data_type));
+      }
+      if (!type.is_known()) return error(Code::kInvalidModel, "input \"{}\" has no type", info.name);
+      defaults->emplace_back();
+    }
+    ir::Value* value = graph_->new_value(std::string(info.name), std::move(type), place.region);
+    place.region->inputs.push_back(value);
+    if (!info.name.empty()) TREADLE_TRY(define(info.name, value, place));
+  }
+  return {};
+}
+
+Status Importer::import_initializers(const wire::GraphProto& proto, Place& place) {
+  std::unordered_map<std::string_view, size_t> inputs;
+  const bool top = place.region == &graph_->top();
+  for (size_t i = 0; top && i < place.region->inputs.size(); ++i) inputs.emplace(place.region->inputs[i]->name, i);
+
+  const auto add = [&](std::string_view name, Result<Tensor> tensor) -> Status {
+    if (!tensor.ok()) return std::move(tensor).status().in(quoted("initializer", name)).in(place.paths.prefix());
+    if (name.empty()) return error(Code::kInvalidModel, "an initializer has no name").in(place.paths.prefix());
+    if (const auto it = inputs.find(name); it != inputs.end()) {
+      const Type& declared = place.region->inputs[it->second]->type;
+      Tensor& value = graph_->input_defaults[it->second];
+      if (value.defined()) return error(Code::kInvalidModel, "\"{}\" is initialized twice", name);
+      if (!declared.is_tensor() || declared.element != tensor->type()) {
+        return error(Code::kInvalidModel, "input \"{}\" is declared as {}, but its initializer is {}", name,
+                     declared.to_string(), treadle::name(tensor->type()));
+      }
+      value = std::move(*tensor);
+      return {};
+    }
+    return define(name, graph_->new_constant(std::string(name), std::move(*tensor)), place);
+  };
+  for (const wire::TensorProto& tensor : proto.initializers) TREADLE_TRY(add(tensor.name, tensors_.read(tensor)));
+  for (const wire::SparseTensorProto& tensor : proto.sparse_initializers) {
+    TREADLE_TRY(add(tensor.values.name, tensors_.read_dense(tensor)));
+  }
+  return {};
+}
+
+Status Importer::import_outputs(const wire::GraphProto& proto, Place& place) {
+  for (const wire::ValueInfoProto& info : proto.outputs) {
+    ir::Value* const* value = place.scope.find(info.name);
+    if (!value || !*value) {
+      return error(Code::kInvalidModel, "nothing defines the graph's output \"{}\"", info.name)
+          .in(place.paths.prefix());
+    }
+    place.region->outputs.push_back(*value);
+  }
+  return {};
+}
+
+Status Importer::import_nodes(const std::vector<wire::NodeProto>& nodes, Place& place) {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const wire::NodeProto& node = nodes[i];
+    const std::string path = place.paths.make(node, i);
+    Status status = import_node(node, path, place);
+    if (status.ok()) continue;
+    if (!status.place().empty()) return status;  // it happened further in
+    for (const std::string_view input : node.inputs) {
+      if (input.empty() || place.scope.find(input) || !defines(nodes, input)) continue;
+      status = error(Code::kInvalidModel,
+                     "\"{}\" is used before the node that defines it: nodes must be sorted topologically", input);
+      break;
+    }
+    const std::string_view domain = canonical_domain(node.domain);
+    const auto opset = place.environment.opsets->find(domain);
+    const OpDef* op = find_op(domain, node.op_type);
+    const OpVersion* version =
+        op && opset != place.environment.opsets->end() ? op->version_for(opset->second) : nullptr;
+    const std::string full_name =
+        domain.empty() ? std::string(node.op_type) : fmt::format("{}.{}", domain, node.op_type);
+    return std::move(status).in(version ? fmt::format("{}, {}-{}", path, full_name, version->since)
+                                        : fmt::format("{}, {}", path, full_name));
+  }
+  return {};
+}
+
+Result<Type> Importer::declared_type(std::string_view name, const Place& place) {
+  const auto it = place.types.find(name);
+  if (it == place.types.end()) return Type();
+  auto type = read_type(*it->second);
+  if (!type.ok()) return std::move(type).status().in(quoted("value", name)).in(place.paths.prefix());
+  return type;
+}
+
+Status Importer::define(std::string_view name, ir::Value* value, Place& place) {
+  if (options_.warnings && place.scope.outer() && place.scope.outer()->find(name)) {
+    options_.warnings->push_back(
+        fmt::format("{}: \"{}\" hides a value of the same name in an outer graph", place.paths.prefix(), name));
+  }
+  if (place.scope.define(name, value)) return {};
+  return error(Code::kInvalidModel, "\"{}\" is defined twice in one graph", name).in(place.paths.prefix());
+}
+
+Result<ir::Value*> Importer::resolve(std::string_view name, const Place& place) {
+  if (name.empty()) return static_cast<ir::Value*>(nullptr);
+  if (ir::Value* const* value = place.scope.find(name)) return *value;
+  return error(Code::kInvalidModel, "nothing defines the input \"{}\"", name);
+}
+
+namespace {
+
+Status in_file(Status status, const wire::MappedFile& file) {
+  std::string name = file.path().empty() ? "model" : file.path();
+  if (!status.place().empty()) name += ':';
+  return std::move(status).in(name);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model, std::shared_ptr<wire::MappedFile> file,
+                                                const ImportOptions& options) {
+  Importer importer(model, file, options);
+  auto graph = importer.run();
+  if (!graph.ok()) return in_file(std::move(graph).status(), *file);
+  file->expect_data_reads();
+  return graph;
+}
+
+Result<std::unique_ptr<ir::Graph>> import_model(std::shared_ptr<wire::MappedFile> file, const ImportOptions& options) {
+  auto model = wire::parse_model(file->bytes());
+  if (!model.ok()) return in_file(std::move(model).status(), *file);
+  return import_model(*model, std::move(file), options);
+}
+
+void fix_input_defaults(ir::Graph& graph) {
+  std::unordered_map<ir::Value*, ir::Value*> fixed;
+  std::vector<ir::Value*> inputs;
+  for (size_t i = 0; i < graph.top().inputs.size(); ++i) {
+    ir::Value* input = graph.top().inputs[i];
+    if (i < graph.input_defaults.size() && graph.input_defaults[i].defined()) {
+      fixed.emplace(input, graph.new_constant(input->name, graph.input_defaults[i]));
+    } else {
+      inputs.push_back(input);
+    }
+  }
+  ir::replace_uses(graph, fixed);
+  graph.input_defaults.assign(inputs.size(), Tensor());
+  graph.top().inputs = std::move(inputs);
+}
+
+}  // namespace treadle::model

@@ -1,0 +1,371 @@
+#include "model/importer.h"
+
+namespace treadle::model {
+
+using ir::Attribute;
+using ir::AttributeKind;
+
+namespace {
+
+// Attributes whose names begin so are notes of other tools.
+bool is_private(std::string_view name) {
+  return name.starts_with("__");
+}
+
+std::string_view shown_domain(std::string_view domain) {
+  return domain.empty() ? "ai.onnx" : domain;
+}
+
+}  // namespace
+
+Status Importer::import_node(const wire::NodeProto& node, const std::string& path, Place& place) {
+  if (place.environment.function) TREADLE_TRY(count_inlined(*place.environment.function));
+  if (const Function* function = functions_.find(node)) return call_function(node, *function, path, place);
+  if (canonical_domain(node.domain).empty() && node.op_type == "Constant") return import_constant(node, path, place);
+  return import_operator(node, path, place);
+}
+
+Status Importer::count_inlined(const wire::FunctionProto& function) {
+  if (++inlined_ <= options_.max_inlined_nodes) return {};
+  return error(Code::kLimit, "inlining the model's functions makes more than {} nodes (in {})",
+               options_.max_inlined_nodes, function_name(function));
+}
+
+Result<Binding> Importer::resolve_attribute(const wire::AttributeProto& attribute, const Place& place) {
+  if (attribute.ref_attr_name.empty()) return Binding{&attribute, &place.environment, &place.scope};
+  if (!place.environment.parameters) {
+    return error(Code::kInvalidModel, "attribute \"{}\" refers to a parameter (\"{}\"), but is in no function",
+                 attribute.name, attribute.ref_attr_name);
+  }
+  const auto it = place.environment.parameters->find(attribute.ref_attr_name);
+  return it == place.environment.parameters->end() ? Binding() : it->second;
+}
+
+// ---- Operators
+
+Status Importer::resolve_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op,
+                                  const OpVersion*& version) {
+  const std::string_view domain = canonical_domain(node.domain);
+  const auto opset = place.environment.opsets->find(domain);
+  if (opset == place.environment.opsets->end()) {
+    return error(Code::kInvalidModel, "the model imports no operator set of domain \"{}\", which operator {} is of",
+                 shown_domain(domain), node.op_type);
+  }
+  op = find_op(domain, node.op_type);
+  if (!op) {
+    return error(Code::kNotImplemented, "operator {} of domain \"{}\" (operator set {}) is not implemented",
+                 node.op_type, shown_domain(domain), opset->second);
+  }
+  version = op->version_for(opset->second);
+  if (!version) {
+    return error(Code::kInvalidModel, "operator {} came with operator set {} of domain \"{}\", the model imports {}",
+                 node.op_type, op->versions.front().since, shown_domain(domain), opset->second);
+  }
+  if (version->deprecated) {
+    return error(Code::kNotImplemented,
+                 "operator {} of domain \"{}\" is deprecated since operator set {} (imported: {})", node.op_type,
+                 shown_domain(domain), version->since, opset->second);
+  }
+  return {};
+}
+
+namespace {
+
+Status check_counts(const wire::NodeProto& node, const OpVersion& version) {
+  const size_t inputs = node.inputs.size(), outputs = node.outputs.size();
+  if (inputs > 0 && !version.input(inputs - 1)) {
+    return error(Code::kInvalidModel, "expected at most {} inputs, found {}", version.inputs.size(), inputs);
+  }
+  if (outputs > 0 && !version.output(outputs - 1)) {
+    return error(Code::kInvalidModel, "expected at most {} outputs, found {}", version.outputs.size(), outputs);
+  }
+  if (inputs < version.min_inputs()) {
+    return error(Code::kInvalidModel, "expected at least {} inputs, found {}", version.min_inputs(), inputs);
+  }
+  for (size_t i = 0; i < inputs; ++i) {
+    const Formal& formal = *version.input(i);
+    if (node.inputs[i].empty() && formal.arity == Arity::kSingle) {
+      return error(Code::kInvalidModel, "input {} ({}) is required, but left out", i, formal.name);
+    }
+  }
+  for (size_t i = 0; i < version.outputs.size(); ++i) {
+    const Formal& formal = version.outputs[i];
+    if (formal.arity == Arity::kSingle && i >= outputs) {
+      return error(Code::kInvalidModel, "output {} ({}) is required, but left out", i, formal.name);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Importer::import_operator(const wire::NodeProto& node, const std::string& path, Place& place) {
+  const OpDef* op = nullptr;
+  const OpVersion* version = nullptr;
+  TREADLE_TRY(resolve_operator(node, place, op, version));
+  TREADLE_TRY(check_counts(node, *version));
+  ir::Node* made = graph_->new_node(place.region, op, version, path);
+  for (const std::string_view input : node.inputs) {
+    TREADLE_ASSIGN(ir::Value * value, resolve(input, place));
+    graph_->add_input(made, value);
+  }
+  TREADLE_TRY(import_attributes(node, made, place));
+  return define_outputs(node, made, place);
+}
+
+Status Importer::define_outputs(const wire::NodeProto& proto, ir::Node* node, Place& place) {
+  const bool in_function = place.environment.function != nullptr;
+  for (const std::string_view output : proto.outputs) {
+    if (output.empty()) {
+      graph_->add_absent_output(node);
+      continue;
+    }
+    TREADLE_ASSIGN(Type type, declared_type(output, place));
+    std::string name = in_function ? fmt::format("{}/{}", place.paths.prefix(), output) : std::string(output);
+    TREADLE_TRY(define(output, graph_->add_output(node, std::move(name), std::move(type)), place));
+  }
+  return {};
+}
+
+Status Importer::import_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place) {
+  for (size_t i = 0; i < proto.attributes.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (proto.attributes[i].name == proto.attributes[j].name) {
+        return error(Code::kInvalidModel, "attribute \"{}\" is given twice", proto.attributes[i].name);
+      }
+    }
+    TREADLE_TRY(import_attribute(proto.attributes[i], node, place));
+  }
+  TREADLE_TRY(import_regions(proto, node, place));
+  for (const AttributeDef& def : node->version->attributes) {
+    if (node->attributes.has(def.name) || node->region(def.name)) continue;
+    if (def.required) {
+      return error(Code::kInvalidModel, "attribute \"{}\" ({}) is required, but missing", def.name,
+                   ir::kind_name(def.kind));
+    }
+    if (def.has_default()) node->attributes.set(def.default_value);
+  }
+  return {};
+}
+
+Status Importer::import_attribute(const wire::AttributeProto& proto, ir::Node* node, Place& place) {
+  const AttributeDef* def = node->version->attribute(proto.name);
+  if (!def && is_private(proto.name)) return {};
+  if (!def) return error(Code::kInvalidModel, "the operator has no attribute \"{}\"", proto.name);
+  TREADLE_ASSIGN(const Binding binding, resolve_attribute(proto, place));
+  if (!binding.proto) return {};
+  AttributeKind kind = attribute_kind(*binding.proto);
+  // A list without elements and without a type is still a list.
+  const bool untyped = kind == AttributeKind::kUndefined && binding.proto->type == wire::AttributeProto::kUndefined;
+  if (untyped && (def->kind == AttributeKind::kInts || def->kind == AttributeKind::kFloats ||
+                  def->kind == AttributeKind::kStrings)) {
+    return {};
+  }
+  if (kind != def->kind) {
+    return error(Code::kInvalidModel, "expected {} as attribute \"{}\", found {}", ir::kind_name(def->kind), proto.name,
+                 untyped ? "nothing" : ir::kind_name(kind));
+  }
+  if (kind == AttributeKind::kGraph) return {};  // import_regions()
+  if (!place.environment.function) {
+    TREADLE_ASSIGN(Attribute attribute, read_attribute(proto.name, *binding.proto, tensors_));
+    node->attributes.set(std::move(attribute));
+    return {};
+  }
+  auto it = function_attributes_.find(binding.proto);
+  if (it == function_attributes_.end()) {
+    TREADLE_ASSIGN(Attribute attribute, read_attribute(proto.name, *binding.proto, tensors_));
+    it = function_attributes_.emplace(binding.proto, std::move(attribute)).first;
+  }
+  Attribute attribute = it->second;
+  attribute.name = proto.name;
+  node->attributes.set(std::move(attribute));
+  return {};
+}
+
+// In the order in which the operator names its graph attributes, whatever the file's.
+Status Importer::import_regions(const wire::NodeProto& proto, ir::Node* node, Place& place) {
+  for (const AttributeDef& def : node->version->attributes) {
+    if (def.kind != AttributeKind::kGraph) continue;
+    for (const wire::AttributeProto& attribute : proto.attributes) {
+      if (attribute.name != def.name) continue;
+      TREADLE_ASSIGN(const Binding binding, resolve_attribute(attribute, place));
+      if (!binding.proto) continue;
+      if (!binding.proto->g) return error(Code::kInvalidModel, "attribute \"{}\" has no graph in it", def.name);
+      ir::Region* region = graph_->new_region(node, def.name);
+      TREADLE_TRY(import_body(*binding.proto->g, fmt::format("{}:{}", node->name, def.name), region, binding.scope,
+                              *binding.environment));
+    }
+  }
+  return {};
+}
+
+// ---- Constants
+
+namespace {
+
+template <class T>
+Result<Tensor> vector_of(ElementType type, std::span<const T> values) {
+  TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(type, {static_cast<int64_t>(values.size())}));
+  std::copy(values.begin(), values.end(), tensor.mutable_data<T>());
+  return tensor;
+}
+
+Result<Tensor> constant_of(const Attribute& attribute) {
+  const std::string_view name = attribute.name;
+  switch (attribute.kind) {
+    case AttributeKind::kTensor:
+      if (name == "value") return attribute.as_tensor();
+      break;
+    case AttributeKind::kSparseTensor:
+      if (name == "sparse_value") return attribute.as_tensor();
+      break;
+    case AttributeKind::kFloat:
+      if (name == "value_float") return Tensor::scalar(ElementType::kFloat, attribute.as_float());
+      break;
+    case AttributeKind::kInt:
+      if (name == "value_int") return Tensor::scalar(ElementType::kInt64, attribute.as_int());
+      break;
+    case AttributeKind::kString:
+      if (name == "value_string") return Tensor::scalar(ElementType::kString, attribute.as_string());
+      break;
+    case AttributeKind::kFloats:
+      if (name == "value_floats") return vector_of(ElementType::kFloat, attribute.as_floats());
+      break;
+    case AttributeKind::kInts:
+      if (name == "value_ints") return vector_of(ElementType::kInt64, attribute.as_ints());
+      break;
+    case AttributeKind::kStrings:
+      if (name == "value_strings") return vector_of(ElementType::kString, attribute.as_strings());
+      break;
+    default:
+      break;
+  }
+  return error(Code::kInvalidModel, "Constant has no attribute \"{}\" ({})", name, ir::kind_name(attribute.kind));
+}
+
+}  // namespace
+
+Status Importer::import_constant(const wire::NodeProto& node, const std::string& path, Place& place) {
+  if (!node.inputs.empty() || node.outputs.size() != 1 || node.outputs[0].empty()) {
+    return error(Code::kInvalidModel, "expected no inputs and one output of Constant, found {} and {}",
+                 node.inputs.size(), node.outputs.size());
+  }
+  if (!place.environment.opsets->contains("")) {
+    return error(Code::kInvalidModel, "the model imports no operator set of domain \"ai.onnx\", which Constant is of");
+  }
+  Tensor tensor;
+  for (const wire::AttributeProto& proto : node.attributes) {
+    if (is_private(proto.name)) continue;
+    TREADLE_ASSIGN(const Binding binding, resolve_attribute(proto, place));
+    if (!binding.proto) continue;
+    if (tensor.defined()) return error(Code::kInvalidModel, "expected one value of Constant, found several");
+    auto it = function_attributes_.find(binding.proto);
+    if (it == function_attributes_.end() || it->second.name != proto.name) {
+      TREADLE_ASSIGN(Attribute attribute, read_attribute(proto.name, *binding.proto, tensors_));
+      TREADLE_ASSIGN(tensor, constant_of(attribute));
+      if (place.environment.function) function_attributes_.insert_or_assign(binding.proto, std::move(attribute));
+    } else {
+      TREADLE_ASSIGN(tensor, constant_of(it->second));
+    }
+  }
+  if (!tensor.defined()) return error(Code::kInvalidModel, "expected a value of Constant, found none");
+  std::string name = place.environment.function ? path : std::string(node.outputs[0]);
+  return define(node.outputs[0], graph_->new_constant(std::move(name), std::move(tensor)), place);
+}
+
+// ---- Functions
+
+Status Importer::call_function(const wire::NodeProto& call, const Function& function, const std::string& path,
+                               Place& place) {
+  const wire::FunctionProto& proto = *function.proto;
+  if (++depth_ > kMaxImportDepth) {
+    return error(Code::kLimit, "bodies and calls are nested more than {} deep", kMaxImportDepth);
+  }
+  TREADLE_TRY(count_inlined(proto));
+  if (call.inputs.size() > proto.inputs.size() || call.outputs.size() > proto.outputs.size()) {
+    return error(Code::kInvalidModel, "function {} has {} inputs and {} outputs, the call {} and {}",
+                 function_name(proto), proto.inputs.size(), proto.outputs.size(), call.inputs.size(),
+                 call.outputs.size());
+  }
+  Scope scope(nullptr);
+  std::vector<ir::Value*> arguments;
+  for (size_t i = 0; i < proto.inputs.size(); ++i) {
+    TREADLE_ASSIGN(ir::Value * value, resolve(i < call.inputs.size() ? call.inputs[i] : std::string_view(), place));
+    arguments.push_back(value);
+    if (!scope.define(proto.inputs[i], value)) {
+      return error(Code::kInvalidModel, "function {} has two inputs \"{}\"", function_name(proto), proto.inputs[i]);
+    }
+  }
+  Environment environment{&function.opsets, nullptr, &proto};
+  TREADLE_ASSIGN(const Bindings parameters, bind_attributes(call, proto, environment, place));
+  environment.parameters = &parameters;
+  NodePaths paths(path);
+  const DeclaredTypes no_types;  // those of a function speak of every call at once
+  Place inside{place.region, scope, environment, paths, no_types};
+  TREADLE_TRY(import_nodes(proto.nodes, inside));
+  TREADLE_TRY(bind_outputs(call, proto, scope, arguments, path, place));
+  --depth_;
+  return {};
+}
+
+Result<Bindings> Importer::bind_attributes(const wire::NodeProto& call, const wire::FunctionProto& function,
+                                           const Environment& inner, const Place& place) {
+  Bindings bindings;
+  for (const wire::AttributeProto& attribute : call.attributes) {
+    if (is_private(attribute.name)) continue;
+    bool declared = false;
+    for (const std::string_view name : function.attributes) declared |= name == attribute.name;
+    for (const wire::AttributeProto& parameter : function.attribute_protos)
+      declared |= parameter.name == attribute.name;
+    if (!declared) {
+      return error(Code::kInvalidModel, "function {} has no attribute \"{}\"", function_name(function), attribute.name);
+    }
+    TREADLE_ASSIGN(const Binding binding, resolve_attribute(attribute, place));
+    if (binding.proto && !bindings.emplace(attribute.name, binding).second) {
+      return error(Code::kInvalidModel, "attribute \"{}\" is given twice", attribute.name);
+    }
+  }
+  for (const wire::AttributeProto& parameter : function.attribute_protos) {
+    bindings.emplace(parameter.name, Binding{&parameter, &inner, nullptr});
+  }
+  return bindings;
+}
+
+// The function's outputs take the names that the caller gives them. One that is an argument, or stands for two outputs,
+// is passed on by an Identity, since a value has one name.
+Status Importer::bind_outputs(const wire::NodeProto& call, const wire::FunctionProto& function, const Scope& inner,
+                              const std::vector<ir::Value*>& arguments, const std::string& path, Place& place) {
+  std::unordered_set<const ir::Value*> taken(arguments.begin(), arguments.end());
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    if (call.outputs[i].empty()) continue;
+    ir::Value* const* found = inner.find(function.outputs[i]);
+    if (!found) {
+      return error(Code::kInvalidModel, "nothing in function {} defines its output \"{}\"", function_name(function),
+                   function.outputs[i]);
+    }
+    ir::Value* value = *found;
+    if (value && !taken.insert(value).second) {
+      TREADLE_ASSIGN(value, insert_identity(value, fmt::format("{}/{}", path, function.outputs[i]), place));
+    }
+    if (value) {
+      const bool in_function = place.environment.function != nullptr;
+      value->name =
+          in_function ? fmt::format("{}/{}", place.paths.prefix(), call.outputs[i]) : std::string(call.outputs[i]);
+      if (!value->type.is_known()) {
+        TREADLE_ASSIGN(value->type, declared_type(call.outputs[i], place));
+      }
+    }
+    TREADLE_TRY(define(call.outputs[i], value, place));
+  }
+  return {};
+}
+
+Result<ir::Value*> Importer::insert_identity(ir::Value* value, const std::string& path, Place& place) {
+  const OpDef* identity = find_op("", "Identity");
+  if (!identity) return error(Code::kNotImplemented, "operator Identity is not implemented");
+  ir::Node* node = graph_->new_node(place.region, identity, &identity->newest(), path);
+  graph_->add_input(node, value);
+  return graph_->add_output(node, path, value->type);
+}
+
+}  // namespace treadle::model

@@ -1,0 +1,136 @@
+#pragma once
+// The state of one import. import_graph.cc walks graphs and names, import_node.cc makes nodes and inlines calls.
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "model/attributes.h"
+#include "model/functions.h"
+#include "model/import.h"
+#include "model/tensor_reader.h"
+#include "op/registry.h"
+
+namespace treadle::model {
+
+// The names that code may use: those of its own graph, then those of the graphs around it. A name may stand for
+// nothing (null): an argument that the caller of a function left out.
+class Scope {
+ public:
+  explicit Scope(const Scope* outer) : outer_(outer) {}
+
+  // False when this scope has the name already.
+  bool define(std::string_view name, ir::Value* value) { return values_.emplace(name, value).second; }
+  // Null when there is no such name.
+  ir::Value* const* find(std::string_view name) const {
+    for (const Scope* scope = this; scope; scope = scope->outer_) {
+      if (const auto it = scope->values_.find(name); it != scope->values_.end()) return &it->second;
+    }
+    return nullptr;
+  }
+  const Scope* outer() const { return outer_; }
+  void reserve(size_t count) { values_.reserve(count); }
+
+ private:
+  const Scope* outer_;
+  std::unordered_map<std::string_view, ir::Value*> values_;
+};
+
+struct Environment;
+
+// An attribute of a call, with the surroundings in which it was written: a graph that is handed to a function refers to
+// values, functions' parameters and operator versions of its own place.
+struct Binding {
+  const wire::AttributeProto* proto = nullptr;
+  const Environment* environment = nullptr;
+  const Scope* scope = nullptr;
+};
+using Bindings = std::unordered_map<std::string_view, Binding>;
+
+// What code means beyond its values.
+struct Environment {
+  const Opsets* opsets = nullptr;
+  const Bindings* parameters = nullptr;           // null outside functions
+  const wire::FunctionProto* function = nullptr;  // null outside functions
+};
+
+// Hands out unique paths for the nodes of one graph or of one call of a function.
+class NodePaths {
+ public:
+  explicit NodePaths(std::string prefix) : prefix_(std::move(prefix)) {}
+  // prefix + "/" + the node's name or, without one, operator and position.
+  std::string make(const wire::NodeProto& node, size_t index);
+  const std::string& prefix() const { return prefix_; }
+
+ private:
+  std::string prefix_;
+  std::unordered_set<std::string> used_;
+};
+
+// Types that a graph declares for its values.
+using DeclaredTypes = std::unordered_map<std::string_view, const wire::TypeProto*>;
+
+// Where nodes go and what their names mean.
+struct Place {
+  ir::Region* region;
+  Scope& scope;
+  const Environment& environment;
+  NodePaths& paths;
+  const DeclaredTypes& types;
+};
+
+class Importer {
+ public:
+  Importer(const wire::ModelProto& model, std::shared_ptr<wire::MappedFile> file, const ImportOptions& options);
+  Result<std::unique_ptr<ir::Graph>> run();
+
+ private:
+  // import_graph.cc
+  Status check_model();
+  void read_metadata();
+  Status import_top();
+  Status import_inputs(const wire::GraphProto& proto, Place& place, std::vector<Tensor>* defaults);
+  Status import_initializers(const wire::GraphProto& proto, Place& place);
+  Status import_outputs(const wire::GraphProto& proto, Place& place);
+  Status import_body(const wire::GraphProto& proto, const std::string& path, ir::Region* region, const Scope* outer,
+                     const Environment& environment);
+  Status import_nodes(const std::vector<wire::NodeProto>& nodes, Place& place);
+  Result<Type> declared_type(std::string_view name, const Place& place);
+  Status define(std::string_view name, ir::Value* value, Place& place);
+  Result<ir::Value*> resolve(std::string_view name, const Place& place);
+
+  // import_node.cc
+  Status import_node(const wire::NodeProto& node, const std::string& path, Place& place);
+  Status import_constant(const wire::NodeProto& node, const std::string& path, Place& place);
+  Status import_operator(const wire::NodeProto& node, const std::string& path, Place& place);
+  Status import_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place);
+  Status import_attribute(const wire::AttributeProto& proto, ir::Node* node, Place& place);
+  Status import_regions(const wire::NodeProto& proto, ir::Node* node, Place& place);
+  Status define_outputs(const wire::NodeProto& proto, ir::Node* node, Place& place);
+  Status resolve_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op, const OpVersion*& version);
+  Status call_function(const wire::NodeProto& call, const Function& function, const std::string& path, Place& place);
+  Result<Bindings> bind_attributes(const wire::NodeProto& call, const wire::FunctionProto& function,
+                                   const Environment& inner, const Place& place);
+  Status bind_outputs(const wire::NodeProto& call, const wire::FunctionProto& function, const Scope& inner,
+                      const std::vector<ir::Value*>& arguments, const std::string& path, Place& place);
+  Result<ir::Value*> insert_identity(ir::Value* value, const std::string& path, Place& place);
+  // The attribute that is meant: itself, or what a parameter of the enclosing function is bound to (proto null:
+  // nothing).
+  Result<Binding> resolve_attribute(const wire::AttributeProto& attribute, const Place& place);
+  Status count_inlined(const wire::FunctionProto& function);
+
+  const wire::ModelProto& model_;
+  const ImportOptions& options_;
+  std::shared_ptr<wire::MappedFile> file_;
+  TensorReader tensors_;
+  std::unique_ptr<ir::Graph> graph_;
+  Opsets opsets_;
+  FunctionTable functions_;
+  // Constants inside functions, read once however often the function is called.
+  std::unordered_map<const wire::AttributeProto*, ir::Attribute> function_attributes_;
+  size_t inlined_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace treadle::model

@@ -1,0 +1,44 @@
+#pragma once
+// TensorProto -> Tensor. Contents stay in the mapped file where they lie aligned for their type, and are copied
+// otherwise; either way the tensor keeps alive what it needs. Sizes are checked before memory is asked for.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "type/tensor.h"
+#include "wire/mapped_file.h"
+#include "wire/onnx.h"
+
+namespace treadle::model {
+
+inline constexpr size_t kMaxRank = 64;
+inline constexpr size_t kMaxDenseBytes = size_t{4} << 30;  // of a sparse tensor written out
+
+class TensorReader {
+ public:
+  // `folders`: where external data may lie (MappedFile::data_folders()); empty refuses external data.
+  TensorReader(std::shared_ptr<wire::MappedFile> file, std::vector<std::string> folders);
+
+  // Errors: kInvalidFile or kInvalidModel, kNotImplemented (segments), kLimit.
+  Result<Tensor> read(const wire::TensorProto& proto);
+  Result<Tensor> read_dense(const wire::SparseTensorProto& proto);
+
+ private:
+  // Bytes in a file, and the buffer that keeps them.
+  struct Source {
+    BufferRef owner;
+    std::string_view bytes;
+  };
+
+  Result<Source> external_bytes(const wire::TensorProto& proto);
+  Result<BufferRef> external_file(std::string_view location);
+
+  BufferRef file_;
+  std::vector<std::string> folders_;
+  std::map<std::string, BufferRef, std::less<>> external_files_;
+};
+
+}  // namespace treadle::model

@@ -1,0 +1,23 @@
+#pragma once
+// TypeProto <-> Type.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "type/type.h"
+#include "wire/onnx.h"
+
+namespace treadle::model {
+
+// Error for 0 and for what is no element type.
+Result<ElementType> read_element_type(int64_t number);
+
+// Negative sizes, which exporters write for "unknown", are unknown. A message without content is an unknown type.
+// Errors: kInvalidModel; kNotImplemented for opaque types.
+Result<Type> read_type(const wire::TypeProto& proto);
+
+// The result refers to the texts of symbolic sizes, which go to `names`.
+wire::TypeProto write_type(const Type& type, std::vector<std::unique_ptr<std::string>>& names);
+
+}  // namespace treadle::model
