@@ -38,32 +38,6 @@ bool has_other_than_0_and_1(std::string_view bytes) {
   return seen > 1;
 }
 
-Result<Tensor> from_raw(ElementType type, Dims dims, int64_t count, const BufferRef& owner, std::string_view bytes) {
-  if (is_string(type)) return error(Code::kInvalidModel, "strings cannot be stored as raw data");
-  const std::optional<size_t> expected = packed_size(type, count);
-  if (!expected || bytes.size() != *expected) {
-    return error(Code::kInvalidModel, "expected {} bytes for {}{}, found {}",
-                 expected ? std::to_string(*expected) : "more than 2^63", name(type), to_string(dims), bytes.size());
-  }
-  const bool aligned = reinterpret_cast<uintptr_t>(bytes.data()) % alignment_of(type) == 0;
-  const bool as_is = !is_sub_byte(type) && !(type == ElementType::kBool && has_other_than_0_and_1(bytes));
-  if (as_is && aligned && !bytes.empty()) {
-    const size_t offset = static_cast<size_t>(bytes.data() - reinterpret_cast<const char*>(owner->data()));
-    return Tensor::from_buffer(type, std::move(dims), BufferRef::view(owner, offset, bytes.size()));
-  }
-  TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(type, std::move(dims)));
-  auto* out = tensor.mutable_data<uint8_t>();
-  const auto* in = reinterpret_cast<const uint8_t*>(bytes.data());
-  if (is_sub_byte(type)) {
-    unpack(type, in, static_cast<size_t>(count), out);
-  } else if (!as_is) {
-    for (size_t i = 0; i < bytes.size(); ++i) out[i] = in[i] != 0;
-  } else if (!bytes.empty()) {
-    std::memcpy(out, in, bytes.size());
-  }
-  return tensor;
-}
-
 // Copies values of a typed field, narrowed to Out bit by bit.
 template <class Out, class In>
 Result<Tensor> from_field(ElementType type, Dims dims, size_t expected, const wire::Runs<In>& field,
@@ -152,8 +126,11 @@ Result<uint64_t> number_entry(const wire::TensorProto& proto, std::string_view k
 
 }  // namespace
 
+TensorReader::Source::Source(std::shared_ptr<wire::MappedFile> mapped)
+    : file(std::move(mapped)), buffer(keep_alive(file)) {}
+
 TensorReader::TensorReader(std::shared_ptr<wire::MappedFile> file, std::vector<std::string> folders)
-    : file_(keep_alive(std::move(file))), folders_(std::move(folders)) {}
+    : file_(std::move(file)), folders_(std::move(folders)) {}
 
 Result<Tensor> TensorReader::read(const wire::TensorProto& proto) {
   TREADLE_ASSIGN(const ElementType type, read_element_type(proto.data_type));
@@ -161,41 +138,68 @@ Result<Tensor> TensorReader::read(const wire::TensorProto& proto) {
   TREADLE_ASSIGN(const int64_t count, element_count(dims));
   if (proto.segment) return error(Code::kNotImplemented, "tensors stored in segments are not implemented");
   if (proto.data_location == wire::TensorProto::kExternal) {
-    TREADLE_ASSIGN(const Source source, external_bytes(proto));
-    return from_raw(type, std::move(dims), count, source.owner, source.bytes);
+    return read_external(proto, type, std::move(dims), count);
   }
   if (proto.raw_data) return from_raw(type, std::move(dims), count, file_, *proto.raw_data);
   return from_typed_fields(type, std::move(dims), count, proto);
 }
 
-Result<TensorReader::Source> TensorReader::external_bytes(const wire::TensorProto& proto) {
+Result<Tensor> TensorReader::from_raw(ElementType type, Dims dims, int64_t count, const Source& source,
+                                      std::string_view bytes) {
+  if (is_string(type)) return error(Code::kInvalidModel, "strings cannot be stored as raw data");
+  const std::optional<size_t> expected = packed_size(type, count);
+  if (!expected || bytes.size() != *expected) {
+    return error(Code::kInvalidModel, "expected {} bytes for {}{}, found {}",
+                 expected ? std::to_string(*expected) : "more than 2^63", name(type), to_string(dims), bytes.size());
+  }
+  const bool aligned = reinterpret_cast<uintptr_t>(bytes.data()) % alignment_of(type) == 0;
+  const bool as_is = !is_sub_byte(type) && !(type == ElementType::kBool && has_other_than_0_and_1(bytes));
+  if (as_is && aligned && !bytes.empty()) {
+    const size_t offset = static_cast<size_t>(bytes.data() - source.file->bytes().data());
+    return Tensor::from_buffer(type, std::move(dims), BufferRef::view(source.buffer, offset, bytes.size()));
+  }
+  TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(type, std::move(dims)));
+  auto* out = tensor.mutable_data<uint8_t>();
+  const auto* in = reinterpret_cast<const uint8_t*>(bytes.data());
+  if (is_sub_byte(type)) {
+    unpack(type, in, static_cast<size_t>(count), out);
+  } else if (!as_is) {
+    for (size_t i = 0; i < bytes.size(); ++i) out[i] = in[i] != 0;
+  } else {
+    TREADLE_TRY(source.file->copy(bytes, out));
+  }
+  return tensor;
+}
+
+Result<Tensor> TensorReader::read_external(const wire::TensorProto& proto, ElementType type, Dims dims, int64_t count) {
   std::string_view location;
   for (const wire::StringStringEntry& entry : proto.external_data) {
     if (entry.key == "location") location = entry.value;
   }
-  TREADLE_ASSIGN(BufferRef file, external_file(location));
+  TREADLE_ASSIGN(const Source* source, external_file(location));
+  const std::string_view all = source->file->bytes();
   TREADLE_ASSIGN(const uint64_t offset, number_entry(proto, "offset", 0));
-  if (offset > file->size()) {
+  if (offset > all.size()) {
     return error(Code::kInvalidFile, "external data starts at byte {} of \"{}\", which has {}", offset, location,
-                 file->size());
+                 all.size());
   }
-  const uint64_t left = file->size() - offset;
+  const uint64_t left = all.size() - offset;
   TREADLE_ASSIGN(const uint64_t length, number_entry(proto, "length", left));
   if (length > left) {
     return error(Code::kInvalidFile, "external data claims {} bytes from byte {} of \"{}\", which has {}", length,
-                 offset, location, file->size());
+                 offset, location, all.size());
   }
-  const std::string_view bytes(reinterpret_cast<const char*>(file->data()) + offset, length);
-  return Source{std::move(file), bytes};
+  return from_raw(type, std::move(dims), count, *source, all.substr(offset, length));
 }
 
-Result<BufferRef> TensorReader::external_file(std::string_view location) {
-  if (const auto it = external_files_.find(location); it != external_files_.end()) return it->second;
-  TREADLE_ASSIGN(auto file, wire::MappedFile::open_inside(location, folders_));
-  file->expect_data_reads();
-  BufferRef buffer = keep_alive(std::move(file));
-  external_files_.emplace(location, buffer);
-  return buffer;
+Result<const TensorReader::Source*> TensorReader::external_file(std::string_view location) {
+  auto it = external_files_.find(location);
+  if (it == external_files_.end()) {
+    TREADLE_ASSIGN(auto file, wire::MappedFile::open_inside(location, folders_));
+    file->expect_data_reads();
+    it = external_files_.emplace(location, Source(std::move(file))).first;
+  }
+  return &it->second;
 }
 
 namespace {

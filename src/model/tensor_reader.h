@@ -27,18 +27,21 @@ class TensorReader {
   Result<Tensor> read_dense(const wire::SparseTensorProto& proto);
 
  private:
-  // Bytes in a file, and the buffer that keeps them.
+  // A file, and the buffer of all its bytes that keeps it alive.
   struct Source {
-    BufferRef owner;
-    std::string_view bytes;
+    explicit Source(std::shared_ptr<wire::MappedFile> mapped);
+    std::shared_ptr<wire::MappedFile> file;
+    BufferRef buffer;
   };
 
-  Result<Source> external_bytes(const wire::TensorProto& proto);
-  Result<BufferRef> external_file(std::string_view location);
+  static Result<Tensor> from_raw(ElementType type, Dims dims, int64_t count, const Source& source,
+                                 std::string_view bytes);
+  Result<Tensor> read_external(const wire::TensorProto& proto, ElementType type, Dims dims, int64_t count);
+  Result<const Source*> external_file(std::string_view location);
 
-  BufferRef file_;
+  Source file_;
   std::vector<std::string> folders_;
-  std::map<std::string, BufferRef, std::less<>> external_files_;
+  std::map<std::string, Source, std::less<>> external_files_;
 };
 
 }  // namespace treadle::model

@@ -150,6 +150,7 @@ Result<std::shared_ptr<MappedFile>> MappedFile::from_descriptor(int descriptor, 
   }
   ::madvise(mapping, size, MADV_RANDOM);
   file->mapping_ = mapping;
+  file->descriptor_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   file->bytes_ = {static_cast<const char*>(mapping), size};
   return file;
 }
@@ -173,8 +174,32 @@ void MappedFile::expect_data_reads() const {
   ::madvise(mapping_, bytes_.size(), MADV_DONTNEED);
 }
 
+Status MappedFile::copy(std::string_view part, void* to) const {
+  constexpr size_t kFewPages = size_t{16} << 10;
+  if (part.empty()) return {};
+  if (descriptor_ < 0 || part.size() <= kFewPages) {
+    std::memcpy(to, part.data(), part.size());
+    return {};
+  }
+  char* out = static_cast<char*>(to);
+  off_t offset = part.data() - bytes_.data();
+  for (size_t left = part.size(); left > 0;) {
+    const ssize_t count = ::pread(descriptor_, out, left, offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      return error(Code::kInvalidFile, "cannot read \"{}\" at byte {}: {}", path_, offset,
+                   count == 0 ? "it has become shorter" : std::strerror(errno));
+    }
+    out += count;
+    offset += count;
+    left -= static_cast<size_t>(count);
+  }
+  return {};
+}
+
 MappedFile::~MappedFile() {
   if (mapping_) ::munmap(mapping_, bytes_.size());
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 std::vector<std::string> MappedFile::data_folders() const {

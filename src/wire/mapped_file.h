@@ -33,6 +33,9 @@ class MappedFile {
   // A mapping starts without read-ahead: the structure of a model is a few bytes between large weights. Once it has
   // been read, this drops what the kernel mapped around it and lets weights be read ahead from now on.
   void expect_data_reads() const;
+  // Copies a part of `bytes()`; past a few pages by the system's read, which is several times faster than faulting them
+  // in. Error kInvalidFile when the file has become shorter.
+  Status copy(std::string_view part, void* to) const;
   const std::string& path() const { return path_; }  // as given; empty for bytes in memory
   // Where external data of this file may lie: the folder of the path as given and, if the file is a link, the folder
   // of what it leads to (content-addressed caches keep models this way). Empty for bytes in memory.
@@ -46,6 +49,7 @@ class MappedFile {
   std::string owned_;
   std::string_view bytes_;
   void* mapping_ = nullptr;
+  int descriptor_ = -1;  // of a mapped file
 };
 
 // `folder` as MappedFile::open_inside() takes it; empty when there is no such folder.

@@ -23,6 +23,31 @@ TEST(MappedFile, MapsAFile) {
   EXPECT_EQ((*empty)->bytes(), "");
 }
 
+TEST(MappedFile, CopiesPartsOfAnySize) {
+  TempDir dir;
+  std::string bytes(100'000, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7);
+  for (const auto& file : {MappedFile::open(dir.write("a.bin", bytes)).value(), MappedFile::own(bytes)}) {
+    for (const size_t size : {size_t{0}, size_t{1}, size_t{5000}, size_t{90'000}}) {
+      std::string out(size, '?');
+      ASSERT_TRUE(file->copy(file->bytes().substr(77, size), out.data()).ok());
+      EXPECT_EQ(out, bytes.substr(77, size));
+    }
+  }
+}
+
+TEST(MappedFile, NoticesThatAFileHasBecomeShorter) {
+  TempDir dir;
+  const std::string path = dir.write("a.bin", std::string(100'000, 'a'));
+  auto file = MappedFile::open(path);
+  ASSERT_TRUE(file.ok());
+  std::filesystem::resize_file(path, 50'000);
+  std::string out(90'000, '?');
+  const Status status = (*file)->copy((*file)->bytes().substr(0, out.size()), out.data());
+  EXPECT_EQ(status.code(), Code::kInvalidFile);
+  EXPECT_THAT(status.message(), HasSubstr("has become shorter"));
+}
+
 TEST(MappedFile, SaysWhyItCannotOpen) {
   TempDir dir;
   auto missing = MappedFile::open((dir.path() / "nope").string());
