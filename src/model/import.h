@@ -24,7 +24,7 @@ inline constexpr int64_t kNewestIrVersion = 14;
 
 struct ImportOptions {
   std::string folder;                            // where external data lies; empty: the file's own folder
-  size_t max_inlined_nodes = 1'000'000;          // nodes and calls inside functions, all calls together
+  size_t max_inlined_nodes = 1'000'000;          // what calls of functions may grow into
   std::vector<std::string>* warnings = nullptr;  // gets a sentence for each hidden name
 };
 

@@ -46,19 +46,29 @@ bool defines(const std::vector<wire::NodeProto>& nodes, std::string_view name) {
 
 }  // namespace
 
+std::string shortened(std::string text) {
+  constexpr size_t kMaxLength = 1000, kEnd = 480;
+  if (text.size() <= kMaxLength) return text;
+  const std::string_view all = text;
+  return fmt::format("{}...{}#{:x}", all.substr(0, kEnd), all.substr(all.size() - kEnd),
+                     std::hash<std::string_view>()(all));
+}
+
 std::string NodePaths::make(const wire::NodeProto& node, size_t index) {
-  std::string path = prefix_;
-  if (node.name.empty()) {
-    path += fmt::format("/{}_{}", node.op_type, index);
-  } else {
-    if (node.name[0] != '/') path += '/';
-    path += node.name;
+  std::string_view name = node.name;
+  if (name.starts_with('/')) name.remove_prefix(1);
+  if (name.empty()) name = made_up_.emplace_back(fmt::format("{}_{}", node.op_type, index));
+  const auto [first, fresh] = used_.try_emplace(name, 2);
+  int& next = first->second;
+  for (bool taken = !fresh; taken;) {
+    std::string candidate = fmt::format("{}#{}", first->first, next++);
+    taken = used_.contains(candidate);
+    if (!taken) {
+      name = made_up_.emplace_back(std::move(candidate));
+      used_.emplace(name, 2);
+    }
   }
-  if (used_.insert(path).second) return path;
-  for (int i = 2;; ++i) {
-    std::string candidate = fmt::format("{}#{}", path, i);
-    if (used_.insert(candidate).second) return candidate;
-  }
+  return shortened(fmt::format("{}/{}", prefix_, name));
 }
 
 Importer::Importer(const wire::ModelProto& model, std::shared_ptr<wire::MappedFile> file, const ImportOptions& options)
@@ -137,7 +147,7 @@ Status Importer::import_body(const wire::GraphProto& proto, const std::string& p
   if (++depth_ > kMaxImportDepth) {
     return error(Code::kLimit, "bodies and calls are nested more than {} deep", kMaxImportDepth).in(path);
   }
-  region->name = proto.name;
+  region->name = shortened(std::string(proto.name));
   Scope scope(outer);
   NodePaths paths(path);
   const DeclaredTypes types = declared_types(proto);
@@ -173,7 +183,7 @@ Status Importer::import_inputs(const wire::GraphProto& proto, Place& place, std:
       if (!type.is_known()) return error(Code::kInvalidModel, "input \"{}\" has no type", info.name);
       defaults->emplace_back();
     }
-    ir::Value* value = graph_->new_value(std::string(info.name), std::move(type), place.region);
+    ir::Value* value = graph_->new_value(value_name(info.name, place), std::move(type), place.region);
     place.region->inputs.push_back(value);
     if (!info.name.empty()) TREADLE_TRY(define(info.name, value, place));
   }
@@ -199,11 +209,20 @@ Status Importer::import_initializers(const wire::GraphProto& proto, Place& place
       value = std::move(*tensor);
       return {};
     }
-    return define(name, graph_->new_constant(std::string(name), std::move(*tensor)), place);
+    return define(name, graph_->new_constant(value_name(name, place), std::move(*tensor)), place);
   };
-  for (const wire::TensorProto& tensor : proto.initializers) TREADLE_TRY(add(tensor.name, tensors_.read(tensor)));
+  const auto read_once = [&](const auto& tensor, auto read) -> Result<Tensor> {
+    if (top) return read(tensor);
+    if (const auto it = body_tensors_.find(&tensor); it != body_tensors_.end()) return it->second;
+    auto result = read(tensor);
+    if (result.ok()) body_tensors_.emplace(&tensor, *result);
+    return result;
+  };
+  for (const wire::TensorProto& tensor : proto.initializers) {
+    TREADLE_TRY(add(tensor.name, read_once(tensor, [&](const auto& t) { return tensors_.read(t); })));
+  }
   for (const wire::SparseTensorProto& tensor : proto.sparse_initializers) {
-    TREADLE_TRY(add(tensor.values.name, tensors_.read_dense(tensor)));
+    TREADLE_TRY(add(tensor.values.name, read_once(tensor, [&](const auto& t) { return tensors_.read_dense(t); })));
   }
   return {};
 }
@@ -221,6 +240,7 @@ Status Importer::import_outputs(const wire::GraphProto& proto, Place& place) {
 }
 
 Status Importer::import_nodes(const std::vector<wire::NodeProto>& nodes, Place& place) {
+  place.paths.reserve(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
     const wire::NodeProto& node = nodes[i];
     const std::string path = place.paths.make(node, i);
@@ -261,6 +281,12 @@ Status Importer::define(std::string_view name, ir::Value* value, Place& place) {
   }
   if (place.scope.define(name, value)) return {};
   return error(Code::kInvalidModel, "\"{}\" is defined twice in one graph", name).in(place.paths.prefix());
+}
+
+std::string Importer::value_name(std::string_view name, const Place& place) const {
+  if (place.environment.function) return shortened(fmt::format("{}/{}", place.paths.prefix(), name));
+  const bool top = place.region == &graph_->top();
+  return top ? std::string(name) : shortened(std::string(name));
 }
 
 Result<ir::Value*> Importer::resolve(std::string_view name, const Place& place) {

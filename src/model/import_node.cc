@@ -1,3 +1,5 @@
+#include <unordered_set>
+
 #include "model/importer.h"
 
 namespace treadle::model {
@@ -19,16 +21,16 @@ std::string_view shown_domain(std::string_view domain) {
 }  // namespace
 
 Status Importer::import_node(const wire::NodeProto& node, const std::string& path, Place& place) {
-  if (place.environment.function) TREADLE_TRY(count_inlined(*place.environment.function));
+  if (open_calls_ > 0) TREADLE_TRY(count_inlined(1));
   if (const Function* function = functions_.find(node)) return call_function(node, *function, path, place);
-  if (canonical_domain(node.domain).empty() && node.op_type == "Constant") return import_constant(node, path, place);
+  if (canonical_domain(node.domain).empty() && node.op_type == "Constant") return import_constant(node, place);
   return import_operator(node, path, place);
 }
 
-Status Importer::count_inlined(const wire::FunctionProto& function) {
-  if (++inlined_ <= options_.max_inlined_nodes) return {};
-  return error(Code::kLimit, "inlining the model's functions makes more than {} nodes (in {})",
-               options_.max_inlined_nodes, function_name(function));
+Status Importer::count_inlined(size_t cost) {
+  inlined_ += cost;
+  if (inlined_ <= options_.max_inlined_nodes) return {};
+  return error(Code::kLimit, "inlining the model's functions makes more than {} nodes", options_.max_inlined_nodes);
 }
 
 Result<Binding> Importer::resolve_attribute(const wire::AttributeProto& attribute, const Place& place) {
@@ -114,21 +116,20 @@ Status Importer::import_operator(const wire::NodeProto& node, const std::string&
 }
 
 Status Importer::define_outputs(const wire::NodeProto& proto, ir::Node* node, Place& place) {
-  const bool in_function = place.environment.function != nullptr;
   for (const std::string_view output : proto.outputs) {
     if (output.empty()) {
       graph_->add_absent_output(node);
       continue;
     }
     TREADLE_ASSIGN(Type type, declared_type(output, place));
-    std::string name = in_function ? fmt::format("{}/{}", place.paths.prefix(), output) : std::string(output);
-    TREADLE_TRY(define(output, graph_->add_output(node, std::move(name), std::move(type)), place));
+    TREADLE_TRY(define(output, graph_->add_output(node, value_name(output, place), std::move(type)), place));
   }
   return {};
 }
 
 Status Importer::import_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place) {
   for (size_t i = 0; i < proto.attributes.size(); ++i) {
+    if (is_private(proto.attributes[i].name)) continue;
     for (size_t j = 0; j < i; ++j) {
       if (proto.attributes[i].name == proto.attributes[j].name) {
         return error(Code::kInvalidModel, "attribute \"{}\" is given twice", proto.attributes[i].name);
@@ -150,7 +151,6 @@ Status Importer::import_attributes(const wire::NodeProto& proto, ir::Node* node,
 
 Status Importer::import_attribute(const wire::AttributeProto& proto, ir::Node* node, Place& place) {
   const AttributeDef* def = node->version->attribute(proto.name);
-  if (!def && is_private(proto.name)) return {};
   if (!def) return error(Code::kInvalidModel, "the operator has no attribute \"{}\"", proto.name);
   TREADLE_ASSIGN(const Binding binding, resolve_attribute(proto, place));
   if (!binding.proto) return {};
@@ -166,20 +166,40 @@ Status Importer::import_attribute(const wire::AttributeProto& proto, ir::Node* n
                  untyped ? "nothing" : ir::kind_name(kind));
   }
   if (kind == AttributeKind::kGraph) return {};  // import_regions()
-  if (!place.environment.function) {
-    TREADLE_ASSIGN(Attribute attribute, read_attribute(proto.name, *binding.proto, tensors_));
-    node->attributes.set(std::move(attribute));
-    return {};
-  }
-  auto it = function_attributes_.find(binding.proto);
-  if (it == function_attributes_.end()) {
-    TREADLE_ASSIGN(Attribute attribute, read_attribute(proto.name, *binding.proto, tensors_));
-    it = function_attributes_.emplace(binding.proto, std::move(attribute)).first;
-  }
-  Attribute attribute = it->second;
-  attribute.name = proto.name;
+  TREADLE_ASSIGN(Attribute attribute, read_attribute_once(proto.name, *binding.proto));
   node->attributes.set(std::move(attribute));
   return {};
+}
+
+namespace {
+
+// Memory of an attribute that a copy does not share.
+size_t own_bytes(const Attribute& attribute) {
+  size_t bytes = 0;
+  if (const auto* text = std::get_if<std::string>(&attribute.value)) bytes = text->size();
+  if (const auto* floats = std::get_if<std::vector<float>>(&attribute.value)) bytes = floats->size() * sizeof(float);
+  if (const auto* ints = std::get_if<std::vector<int64_t>>(&attribute.value)) bytes = ints->size() * sizeof(int64_t);
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
+    for (const std::string& text : *texts) bytes += sizeof(text) + text.size();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+// While calls are inlined an attribute may come again, so it is kept; tensors are then shared, and the rest is counted.
+Result<Attribute> Importer::read_attribute_once(std::string_view name, const wire::AttributeProto& proto) {
+  constexpr size_t kBytesPerNode = 256;
+  if (open_calls_ == 0) return read_attribute(name, proto, tensors_);
+  auto it = attributes_.find(&proto);
+  if (it == attributes_.end()) {
+    TREADLE_ASSIGN(Attribute attribute, read_attribute(name, proto, tensors_));
+    it = attributes_.emplace(&proto, std::move(attribute)).first;
+  }
+  TREADLE_TRY(count_inlined(own_bytes(it->second) / kBytesPerNode));
+  Attribute attribute = it->second;
+  attribute.name = name;
+  return attribute;
 }
 
 // In the order in which the operator names its graph attributes, whatever the file's.
@@ -245,7 +265,7 @@ Result<Tensor> constant_of(const Attribute& attribute) {
 
 }  // namespace
 
-Status Importer::import_constant(const wire::NodeProto& node, const std::string& path, Place& place) {
+Status Importer::import_constant(const wire::NodeProto& node, Place& place) {
   if (!node.inputs.empty() || node.outputs.size() != 1 || node.outputs[0].empty()) {
     return error(Code::kInvalidModel, "expected no inputs and one output of Constant, found {} and {}",
                  node.inputs.size(), node.outputs.size());
@@ -259,18 +279,12 @@ Status Importer::import_constant(const wire::NodeProto& node, const std::string&
     TREADLE_ASSIGN(const Binding binding, resolve_attribute(proto, place));
     if (!binding.proto) continue;
     if (tensor.defined()) return error(Code::kInvalidModel, "expected one value of Constant, found several");
-    auto it = function_attributes_.find(binding.proto);
-    if (it == function_attributes_.end() || it->second.name != proto.name) {
-      TREADLE_ASSIGN(Attribute attribute, read_attribute(proto.name, *binding.proto, tensors_));
-      TREADLE_ASSIGN(tensor, constant_of(attribute));
-      if (place.environment.function) function_attributes_.insert_or_assign(binding.proto, std::move(attribute));
-    } else {
-      TREADLE_ASSIGN(tensor, constant_of(it->second));
-    }
+    TREADLE_ASSIGN(const Attribute attribute, read_attribute_once(proto.name, *binding.proto));
+    TREADLE_ASSIGN(tensor, constant_of(attribute));
   }
   if (!tensor.defined()) return error(Code::kInvalidModel, "expected a value of Constant, found none");
-  std::string name = place.environment.function ? path : std::string(node.outputs[0]);
-  return define(node.outputs[0], graph_->new_constant(std::move(name), std::move(tensor)), place);
+  ir::Value* value = graph_->new_constant(value_name(node.outputs[0], place), std::move(tensor));
+  return define(node.outputs[0], value, place);
 }
 
 // ---- Functions
@@ -281,7 +295,8 @@ Status Importer::call_function(const wire::NodeProto& call, const Function& func
   if (++depth_ > kMaxImportDepth) {
     return error(Code::kLimit, "bodies and calls are nested more than {} deep", kMaxImportDepth);
   }
-  TREADLE_TRY(count_inlined(proto));
+  TREADLE_TRY(count_inlined(1));
+  ++open_calls_;
   if (call.inputs.size() > proto.inputs.size() || call.outputs.size() > proto.outputs.size()) {
     return error(Code::kInvalidModel, "function {} has {} inputs and {} outputs, the call {} and {}",
                  function_name(proto), proto.inputs.size(), proto.outputs.size(), call.inputs.size(),
@@ -304,6 +319,7 @@ Status Importer::call_function(const wire::NodeProto& call, const Function& func
   Place inside{place.region, scope, environment, paths, no_types};
   TREADLE_TRY(import_nodes(proto.nodes, inside));
   TREADLE_TRY(bind_outputs(call, proto, scope, arguments, path, place));
+  --open_calls_;
   --depth_;
   return {};
 }
@@ -348,9 +364,7 @@ Status Importer::bind_outputs(const wire::NodeProto& call, const wire::FunctionP
       TREADLE_ASSIGN(value, insert_identity(value, fmt::format("{}/{}", path, function.outputs[i]), place));
     }
     if (value) {
-      const bool in_function = place.environment.function != nullptr;
-      value->name =
-          in_function ? fmt::format("{}/{}", place.paths.prefix(), call.outputs[i]) : std::string(call.outputs[i]);
+      value->name = value_name(call.outputs[i], place);
       if (!value->type.is_known()) {
         TREADLE_ASSIGN(value->type, declared_type(call.outputs[i], place));
       }

@@ -1,10 +1,10 @@
 #pragma once
 // The state of one import. import_graph.cc walks graphs and names, import_node.cc makes nodes and inlines calls.
 
+#include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "model/attributes.h"
 #include "model/functions.h"
@@ -55,6 +55,10 @@ struct Environment {
   const wire::FunctionProto* function = nullptr;  // null outside functions
 };
 
+// A long text by its ends and a number made from all of it: names in a file may be of any length, and a function's are
+// repeated for every call.
+std::string shortened(std::string text);
+
 // Hands out unique paths for the nodes of one graph or of one call of a function.
 class NodePaths {
  public:
@@ -62,10 +66,12 @@ class NodePaths {
   // prefix + "/" + the node's name or, without one, operator and position.
   std::string make(const wire::NodeProto& node, size_t index);
   const std::string& prefix() const { return prefix_; }
+  void reserve(size_t count) { used_.reserve(count); }
 
  private:
   std::string prefix_;
-  std::unordered_set<std::string> used_;
+  std::unordered_map<std::string_view, int> used_;  // to the number that the next node of the same name gets
+  std::deque<std::string> made_up_;                 // names that are not in the file
 };
 
 // Types that a graph declares for its values.
@@ -98,11 +104,13 @@ class Importer {
   Status import_nodes(const std::vector<wire::NodeProto>& nodes, Place& place);
   Result<Type> declared_type(std::string_view name, const Place& place);
   Status define(std::string_view name, ir::Value* value, Place& place);
+  // What a value is called in messages: its name, in functions with the path of the call.
+  std::string value_name(std::string_view name, const Place& place) const;
   Result<ir::Value*> resolve(std::string_view name, const Place& place);
 
   // import_node.cc
   Status import_node(const wire::NodeProto& node, const std::string& path, Place& place);
-  Status import_constant(const wire::NodeProto& node, const std::string& path, Place& place);
+  Status import_constant(const wire::NodeProto& node, Place& place);
   Status import_operator(const wire::NodeProto& node, const std::string& path, Place& place);
   Status import_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place);
   Status import_attribute(const wire::AttributeProto& proto, ir::Node* node, Place& place);
@@ -118,7 +126,9 @@ class Importer {
   // The attribute that is meant: itself, or what a parameter of the enclosing function is bound to (proto null:
   // nothing).
   Result<Binding> resolve_attribute(const wire::AttributeProto& attribute, const Place& place);
-  Status count_inlined(const wire::FunctionProto& function);
+  // Limits what functions grow into; `cost` 1 is a node.
+  Status count_inlined(size_t cost);
+  Result<ir::Attribute> read_attribute_once(std::string_view name, const wire::AttributeProto& proto);
 
   const wire::ModelProto& model_;
   const ImportOptions& options_;
@@ -127,10 +137,12 @@ class Importer {
   std::unique_ptr<ir::Graph> graph_;
   Opsets opsets_;
   FunctionTable functions_;
-  // Constants inside functions, read once however often the function is called.
-  std::unordered_map<const wire::AttributeProto*, ir::Attribute> function_attributes_;
+  // What may be met again: attributes while calls are inlined, and initialisers of bodies. Read once, then shared.
+  std::unordered_map<const wire::AttributeProto*, ir::Attribute> attributes_;
+  std::unordered_map<const void*, Tensor> body_tensors_;
   size_t inlined_ = 0;
   int depth_ = 0;
+  int open_calls_ = 0;
 };
 
 }  // namespace treadle::model

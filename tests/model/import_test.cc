@@ -488,6 +488,42 @@ TEST(ImportFunctions, GrowthIsLimited) {
                "more than 10000 nodes", options);
 }
 
+TEST(ImportFunctions, ListsAndBodiesOfArgumentsCountToo) {
+  const ProtoBytes body =
+      graph({.nodes = std::vector<ProtoBytes>(1, node("Relu", {"x"}, {"r"})), .outputs = {value("r")}});
+  const ProtoBytes f = function(
+      {.name = "f",
+       .inputs = {"c"},
+       .outputs = {"r"},
+       .nodes = {node("If", {"c"}, {"r"},
+                      {reference_attribute("then_branch", "g", 5), reference_attribute("else_branch", "g", 5)})},
+       .attributes = {"g"}});
+  const std::string bytes =
+      model_bytes(graph({.nodes = {node("f", {"c"}, {"y"}, {graph_attribute("g", body)}, "", "local")},
+                         .inputs = {value("c", 9, {}), value("x")},
+                         .outputs = {value("y")}}),
+                  {f});
+  ImportOptions options;
+  options.max_inlined_nodes = 4;  // the call, If, and Relu twice
+  EXPECT_NE(import_ok(bytes, options), nullptr);
+  options.max_inlined_nodes = 3;
+  expect_error(bytes, Code::kLimit, "more than 3 nodes", options);
+}
+
+TEST(Import, ManyNodesOfOneLongNameStaySmallAndApart) {
+  const std::string name(100'000, 'n');
+  std::vector<std::string> outputs;
+  for (int i = 0; i < 50; ++i) outputs.push_back(std::to_string(i));
+  std::vector<ProtoBytes> nodes;
+  for (const std::string& output : outputs) nodes.push_back(node("Relu", {"x"}, {output}, {}, name));
+  auto g = import_ok(model_bytes(graph({.nodes = nodes, .inputs = {value("x")}, .outputs = {value("7")}})));
+  ASSERT_NE(g, nullptr);
+  std::vector<std::string> all = paths(g->top());
+  for (const std::string& path : all) EXPECT_LE(path.size(), 1000u);
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(std::unique(all.begin(), all.end()), all.end());
+}
+
 TEST(ImportFunctions, DepthIsLimited) {
   std::vector<std::string> names;
   for (int i = 0; i < 1001; ++i) names.push_back("f" + std::to_string(i));
