@@ -18,11 +18,6 @@ bool condition_stays_true(const ir::Region& body) {
   return condition == body.inputs[1];
 }
 
-Dims counter_dims(const ir::Region& body) {
-  const bool vector = !body.inputs.empty() && body.inputs[0]->type.rank() == 1;
-  return vector ? Dims{1} : Dims{};
-}
-
 namespace {
 
 // Number of trips, as far as it is known.
@@ -42,11 +37,9 @@ Dim trip_count(const InferContext& ctx, const ir::Region* body) {
   return least && *least >= 0 ? count : max(count, 0);
 }
 
-// Types that the first trip sees: counter, condition, states.
-Result<std::vector<Type>> first_trip(const InferContext& ctx, const ir::Region* body) {
-  std::vector<Type> types;
-  types.push_back(Type::tensor(ElementType::kInt64, to_shape(body ? counter_dims(*body) : Dims{})));
-  types.push_back(ctx.has_input(1) ? ctx.input(1) : Type::tensor(ElementType::kBool, Shape{}));
+// Types that the first trip sees: counter, condition, states. The first two are scalars, whatever M and cond are.
+Result<std::vector<Type>> first_trip(const InferContext& ctx) {
+  std::vector<Type> types{Type::tensor(ElementType::kInt64, Shape{}), Type::tensor(ElementType::kBool, Shape{})};
   for (size_t i = 2; i < ctx.inputs.size(); ++i) {
     if (!ctx.inputs[i]) return error(Code::kInvalidModel, "state {} has no initial value", i - 2);
     types.push_back(ctx.input(i));
@@ -86,9 +79,8 @@ Status infer_loop(InferContext& ctx) {
     return error(Code::kInvalidModel, "Loop has {} states but {} outputs", states, ctx.outputs.size());
   }
   if (body) TREADLE_TRY(check_body(ctx.node, *body, states + 2, ctx.outputs.size() + 1));
-  TREADLE_ASSIGN(auto arguments, first_trip(ctx, body));
-  // The condition is carried like the states: body input 1 is body output 0 of the trip before.
-  TREADLE_ASSIGN(auto types, ctx.bodies->infer("body", std::move(arguments), 1, 0, states + 1));
+  TREADLE_ASSIGN(auto arguments, first_trip(ctx));
+  TREADLE_ASSIGN(auto types, ctx.bodies->infer("body", std::move(arguments), 2, 1, states));
   if (types.size() != ctx.outputs.size() + 1) return {};
 
   const Dim trips = trip_count(ctx, body);

@@ -2,15 +2,11 @@
 // What can be told about a Loop before it runs.
 
 #include "ir/graph.h"
-#include "type/type.h"
 
 namespace treadle {
 
 // Whether the body's condition stays true whatever happens, given that it was true when the loop was entered: it is a
 // constant, or the condition that came in. Then the trip count is M.
 bool condition_stays_true(const ir::Region& body);
-
-// Sizes of the trip counter as the body takes it: a scalar, or [1] where the body declares one axis.
-Dims counter_dims(const ir::Region& body);
 
 }  // namespace treadle

@@ -1,0 +1,6 @@
+"""The loops here import each other by their plain names."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
