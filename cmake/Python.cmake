@@ -20,7 +20,7 @@ set_target_properties(treadle_python PROPERTIES OUTPUT_NAME _core LIBRARY_OUTPUT
 target_include_directories(treadle_python PRIVATE "${CMAKE_SOURCE_DIR}/python")
 target_link_libraries(treadle_python PRIVATE treadle_api)
 target_link_options(treadle_python PRIVATE "LINKER:--exclude-libs,ALL")
-install(TARGETS treadle_python LIBRARY DESTINATION treadle)
+install(TARGETS treadle_python LIBRARY DESTINATION treadle COMPONENT python)
 
 file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}/python/treadle"
   "${CMAKE_SOURCE_DIR}/python/treadle/*.py" "${CMAKE_SOURCE_DIR}/python/treadle/*.pyi"
@@ -38,7 +38,7 @@ if(NOT TREADLE_SANITIZE)
     OUTPUT "${python_package}/_core.pyi"
     PYTHON_PATH "${python_package}"
     DEPENDS treadle_python)
-  install(FILES "${python_package}/_core.pyi" DESTINATION treadle)
+  install(FILES "${python_package}/_core.pyi" DESTINATION treadle COMPONENT python)
 endif()
 
 add_custom_target(treadle_python_package DEPENDS treadle_python)
