@@ -260,8 +260,8 @@ Status Importer::import_nodes(const std::vector<wire::NodeProto>& nodes, Place& 
         op && opset != place.environment.opsets->end() ? op->version_for(opset->second) : nullptr;
     const std::string full_name =
         domain.empty() ? std::string(node.op_type) : fmt::format("{}.{}", domain, node.op_type);
-    return std::move(status).in(version ? fmt::format("{}, {}-{}", path, full_name, version->since)
-                                        : fmt::format("{}, {}", path, full_name));
+    return std::move(status).in(version ? fmt::format("{} ({}-{})", path, full_name, version->since)
+                                        : fmt::format("{} ({})", path, full_name));
   }
   return {};
 }

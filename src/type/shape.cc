@@ -8,15 +8,16 @@ constexpr int64_t kMaxElements = int64_t{1} << 62;
 
 Result<int64_t> element_count(const Dims& dims) {
   int64_t count = 1;
-  bool overflow = false;
+  bool overflow = false, empty = false;
   for (int64_t d : dims) {
     if (d < 0) return error(Code::kInvalidArgument, "shape {} has a negative size", to_string(dims));
-    if (d == 0) return int64_t{0};
+    empty |= d == 0;
+    if (d == 0) continue;
     overflow |= __builtin_mul_overflow(count, d, &count) || count > kMaxElements;
     if (overflow) count = 1;
   }
   if (overflow) return error(Code::kLimit, "shape {} has more elements than can be addressed", to_string(dims));
-  return count;
+  return empty ? int64_t{0} : count;
 }
 
 int64_t element_count_unchecked(const Dims& dims) {

@@ -13,7 +13,7 @@ namespace treadle {
 using Dims = InlineVector<int64_t, 6>;
 using Shape = InlineVector<Dim, 6>;
 
-// Product of sizes; error kLimit when it does not fit 62 bits.
+// Product of sizes; error kLimit when it does not fit 62 bits (sizes of 0 left aside, so that strides fit as well).
 Result<int64_t> element_count(const Dims& dims);
 // The same for sizes that are already known to fit (checked when the tensor was made).
 int64_t element_count_unchecked(const Dims& dims);

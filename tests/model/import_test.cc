@@ -217,7 +217,7 @@ TEST(ImportBodies, NamesOfABodyAreNotSeenOutside) {
   expect_error(model_bytes(graph({.nodes = {if_node(branch, branch), node("Relu", {"t"}, {"z"}, {}, "late")},
                                   .inputs = {value("c", 9, {}), value("x")},
                                   .outputs = {value("z")}})),
-               Code::kInvalidModel, "/late, Relu-14: nothing defines the input \"t\"");
+               Code::kInvalidModel, "/late (Relu-14): nothing defines the input \"t\"");
 }
 
 TEST(ImportBodies, InitializersOfOldBodiesAreNoInputs) {
@@ -241,7 +241,7 @@ TEST(ImportErrors, NameOperatorDomainAndVersion) {
     return model_bytes(graph({.nodes = {n}, .inputs = {value("x")}, .outputs = {value("y")}}), {}, opsets);
   };
   expect_error(with(node("Frobnicate", {"x"}, {"y"}, {}, "f")), Code::kNotImplemented,
-               "/f, Frobnicate: operator Frobnicate of domain \"ai.onnx\" (operator set 17) is not implemented");
+               "/f (Frobnicate): operator Frobnicate of domain \"ai.onnx\" (operator set 17) is not implemented");
   expect_error(with(node("Foo", {"x"}, {"y"}, {}, "f", "com.acme"), {opset("", 17), opset("com.acme", 3)}),
                Code::kNotImplemented, "operator Foo of domain \"com.acme\" (operator set 3) is not implemented");
   expect_error(with(node("Foo", {"x"}, {"y"}, {}, "f", "com.acme")), Code::kInvalidModel,
@@ -275,7 +275,7 @@ TEST(ImportErrors, BrokenGraphs) {
     return model_bytes(graph({.nodes = std::move(nodes), .inputs = {value("x")}, .outputs = std::move(outputs)}));
   };
   expect_error(with({node("Relu", {"later"}, {"y"}, {}, "first"), node("Relu", {"x"}, {"later"})}), Code::kInvalidModel,
-               "/first, Relu-14: \"later\" is used before the node that defines it");
+               "/first (Relu-14): \"later\" is used before the node that defines it");
   expect_error(with({node("Relu", {"none"}, {"y"})}), Code::kInvalidModel, "nothing defines the input \"none\"");
   expect_error(with({node("Relu", {"x"}, {"y"}), node("Relu", {"x"}, {"y"}, {}, "again")}), Code::kInvalidModel,
                "\"y\" is defined twice");
@@ -551,7 +551,7 @@ TEST(ImportFunctions, BrokenCalls) {
   const ProtoBytes captures =
       function({.name = "f", .inputs = {"a"}, .outputs = {"r"}, .nodes = {node("Add", {"a", "x"}, {"r"}, {}, "add")}});
   expect_error(model_bytes(call_graph({node("f", {"x"}, {"y"}, {}, "call", "local")}), {captures}), Code::kInvalidModel,
-               "/call/add, Add-14: nothing defines the input \"x\"");
+               "/call/add (Add-14): nothing defines the input \"x\"");
 }
 
 // ---- Bad bytes

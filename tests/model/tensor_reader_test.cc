@@ -115,6 +115,7 @@ TEST(TensorReader, RefusesWhatDoesNotFit) {
       {header(1, {-2}), "sizes of 0 or more"},
       {header(1, {int64_t{1} << 32, int64_t{1} << 32}), ""},
       {header(1, {int64_t{1} << 50}), "found 0"},
+      {header(1, {int64_t{1} << 40, int64_t{1} << 40, 0}), "more elements than can be addressed"},
       {header(1, std::vector<int64_t>(65, 1)), "at most 64 dimensions"},
       {header(0, {1}), "expected an element type, found number 0"},
       {header(29, {1}), "found number 29"},

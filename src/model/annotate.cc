@@ -1,0 +1,88 @@
+#include "model/annotate.h"
+
+#include "model/importer.h"
+#include "model/types.h"
+#include "wire/parse.h"
+#include "wire/serialize.h"
+
+namespace treadle::model {
+
+namespace {
+
+using TypesByName = std::unordered_map<std::string_view, const Type*>;
+
+TypesByName types_of(const ir::Region& region) {
+  TypesByName types;
+  for (const ir::Value* input : region.inputs) types.emplace(input->name, &input->type);
+  for (const auto& node : region.nodes) {
+    for (const ir::Value* output : node->outputs) {
+      if (output) types.emplace(output->name, &output->type);
+    }
+  }
+  // Constants stand in no list; `Constant` nodes of the file are found at their users.
+  const auto add_constant = [&](const ir::Value* value) {
+    if (value && value->is_constant()) types.emplace(value->name, &value->type);
+  };
+  ir::for_each_node(region, [&](const ir::Node& node) {
+    for (const ir::Value* input : node.inputs) add_constant(input);
+  });
+  for (const ir::Value* output : region.outputs) add_constant(output);
+  return types;
+}
+
+class Annotator {
+ public:
+  void annotate(wire::GraphProto& proto, const ir::Region& region, const std::string& path) {
+    const TypesByName types = types_of(region);
+    annotate_bodies(proto, region, path);
+    std::unordered_map<std::string_view, wire::ValueInfoProto*> outputs;
+    for (size_t i = 0; i < proto.outputs.size() && i < region.outputs.size(); ++i) {
+      outputs.emplace(proto.outputs[i].name, &proto.outputs[i]);
+      write(region.outputs[i]->type, proto.outputs[i]);
+    }
+    std::unordered_map<std::string_view, size_t> described;
+    for (size_t i = 0; i < proto.value_infos.size(); ++i) described.emplace(proto.value_infos[i].name, i);
+    for (const wire::NodeProto& node : proto.nodes) {
+      for (const std::string_view name : node.outputs) {
+        const auto type = types.find(name);
+        if (name.empty() || type == types.end() || !type->second->is_known() || outputs.contains(name)) continue;
+        const auto [it, fresh] = described.emplace(name, proto.value_infos.size());
+        if (fresh) proto.value_infos.emplace_back().name = name;
+        write(*type->second, proto.value_infos[it->second]);
+      }
+    }
+  }
+
+ private:
+  void annotate_bodies(wire::GraphProto& proto, const ir::Region& region, const std::string& path) {
+    std::unordered_map<std::string_view, const ir::Node*> by_path;
+    for (const auto& node : region.nodes) by_path.emplace(node->name, node.get());
+    NodePaths paths(path);
+    for (size_t i = 0; i < proto.nodes.size(); ++i) {
+      const std::string node_path = paths.make(proto.nodes[i], i);
+      const auto node = by_path.find(node_path);
+      if (node == by_path.end()) continue;
+      for (wire::AttributeProto& attribute : proto.nodes[i].attributes) {
+        const ir::Region* body = attribute.g ? node->second->region(attribute.name) : nullptr;
+        if (body) annotate(*attribute.g, *body, fmt::format("{}:{}", node_path, attribute.name));
+      }
+    }
+  }
+
+  void write(const Type& type, wire::ValueInfoProto& info) {
+    if (type.is_known()) info.type = write_type(type, names_);
+  }
+
+  std::vector<std::unique_ptr<std::string>> names_;
+};
+
+}  // namespace
+
+Result<std::string> annotate_types(const wire::MappedFile& file, const ir::Graph& graph) {
+  TREADLE_ASSIGN(wire::ModelProto model, wire::parse_model(file.bytes()));
+  Annotator annotator;
+  if (model.graph) annotator.annotate(*model.graph, graph.top(), "");
+  return wire::serialize(model);
+}
+
+}  // namespace treadle::model
