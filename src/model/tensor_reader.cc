@@ -65,7 +65,13 @@ Result<Tensor> from_packed_int32(ElementType type, Dims dims, size_t count, cons
 }
 
 Result<Tensor> from_int32_data(ElementType type, Dims dims, size_t count, const wire::Runs<int32_t>& field) {
-  if (is_sub_byte(type) && info(type).file_bits < 6) return from_packed_int32(type, std::move(dims), count, field);
+  const unsigned bits = info(type).file_bits;
+  if (bits < 6) return from_packed_int32(type, std::move(dims), count, field);
+  if (bits == 6) {
+    TREADLE_ASSIGN(Tensor tensor, from_field<uint8_t>(type, std::move(dims), count, field, "int32_data"));
+    for (size_t i = 0; i < count; ++i) tensor.mutable_data<uint8_t>()[i] &= 0x3f;
+    return tensor;
+  }
   if (type == ElementType::kBool) return from_field<bool>(type, std::move(dims), count, field, "int32_data");
   switch (byte_width(type)) {
     case 1:

@@ -69,7 +69,7 @@ TEST(TensorReader, UnpacksNarrowElements) {
   EXPECT_THAT(values<uint8_t>(read(header(23, {2}).bytes(9, "\x21"))), ElementsAre(1, 2));
   // Six bits: 1, 2, 3, 63 and 5 across bytes.
   EXPECT_THAT(values<uint8_t>(read(header(27, {5}).bytes(9, "\x81\x30\xfc\x05"))), ElementsAre(1, 2, 3, 63, 5));
-  EXPECT_THAT(values<uint8_t>(read(header(28, {2}).varint(5, 1).varint(5, 63))), ElementsAre(1, 63));
+  EXPECT_THAT(values<uint8_t>(read(header(28, {2}).varint(5, 1).varint(5, 64 + 63))), ElementsAre(1, 63));
   EXPECT_FALSE(read(header(22, {3}).bytes(9, "\x8f")).ok());
   EXPECT_FALSE(read(header(22, {3}).varint(5, 0x8f)).ok());
 }
