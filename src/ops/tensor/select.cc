@@ -1,0 +1,329 @@
+// Operators whose output sizes depend on all of their data: NonZero, Compress, Unique.
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "op/op_def.h"
+#include "op/operands.h"
+
+namespace treadle {
+namespace {
+
+// --- NonZero
+
+Status infer_non_zero(InferContext& c) {
+  const Shape* shape = c.shape(0);
+  const Dim rank = shape ? Dim(static_cast<int64_t>(shape->size())) : Dim();
+  c.set_output(0, ElementType::kInt64, {rank, Dim::unknown()});
+  return {};
+}
+
+// Bits that make an element differ from zero: for floats all but the sign.
+template <class Word>
+std::vector<int64_t> non_zero_words(const Tensor& t, Word mask, int64_t words) {
+  std::vector<int64_t> found;
+  const auto* data = t.data<Word>();
+  for (int64_t i = 0; i < t.element_count(); ++i) {
+    bool any = false;
+    for (int64_t w = 0; w < words; ++w) any |= (data[i * words + w] & mask) != 0;
+    if (any) found.push_back(i);
+  }
+  return found;
+}
+
+std::vector<int64_t> non_zero_positions(const Tensor& t) {
+  if (is_string(t.type())) {
+    std::vector<int64_t> found;
+    for (int64_t i = 0; i < t.element_count(); ++i) {
+      if (!t.data<std::string>()[i].empty()) found.push_back(i);
+    }
+    return found;
+  }
+  const bool signed_zero = is_float(t.type()) || info(t.type()).type_class == TypeClass::kComplex;
+  const int64_t words = info(t.type()).type_class == TypeClass::kComplex ? 2 : 1;
+  switch (byte_width(t.type()) / static_cast<size_t>(words)) {
+    case 1:
+      return non_zero_words<uint8_t>(t, 0xff, words);
+    case 2:
+      return non_zero_words<uint16_t>(t, signed_zero ? 0x7fff : 0xffff, words);
+    case 4:
+      return non_zero_words<uint32_t>(t, signed_zero ? ~uint32_t{0} >> 1 : ~uint32_t{0}, words);
+    default:
+      return non_zero_words<uint64_t>(t, signed_zero ? ~uint64_t{0} >> 1 : ~uint64_t{0}, words);
+  }
+}
+
+Status compute_non_zero(ComputeContext& c) {
+  const Tensor& in = c.tensor(0);
+  const std::vector<int64_t> found = non_zero_positions(in);
+  const auto count = static_cast<int64_t>(found.size());
+  TREADLE_ASSIGN(Tensor * out, c.allocate(0, ElementType::kInt64, {in.rank(), count}));
+  const Dims strides = contiguous_strides(in.dims());
+  auto* to = out->mutable_data<int64_t>();
+  for (size_t d = 0; d < strides.size(); ++d) {
+    for (int64_t position : found) *to++ = position / strides[d] % in.dims()[d];
+  }
+  return {};
+}
+
+// A tensor as `count` slices, each of `outer` runs of `inner` elements, along one axis; without an axis every element
+// is a slice.
+struct Slices {
+  int64_t outer = 1, count = 1, inner = 1;
+
+  Slices(const Dims& dims, std::optional<int64_t> axis) {
+    for (int64_t i = 0; i < static_cast<int64_t>(dims.size()); ++i) {
+      const int64_t size = dims[static_cast<size_t>(i)];
+      (!axis || i == *axis ? count : i < *axis ? outer : inner) *= size;
+    }
+  }
+};
+
+Result<std::optional<int64_t>> optional_axis(const ir::Attributes& attributes, int64_t rank) {
+  const ir::Attribute* axis = attributes.find("axis");
+  if (!axis) return std::optional<int64_t>();
+  TREADLE_ASSIGN(const int64_t a, normalize_axis(axis->as_int(), rank));
+  return std::optional<int64_t>(a);
+}
+
+// Output 0: the slices of `in` that `which` names, in that order.
+Status pick_slices(ComputeContext& c, const Tensor& in, std::optional<int64_t> axis, std::span<const int64_t> which) {
+  const auto count = static_cast<int64_t>(which.size());
+  Dims dims{count};
+  if (axis) {
+    dims = in.dims();
+    dims[static_cast<size_t>(*axis)] = count;
+  }
+  TREADLE_ASSIGN(Tensor * out, c.allocate(0, in.type(), std::move(dims)));
+  if (out->element_count() == 0) return {};
+  const Slices s(in.dims(), axis);
+  const size_t width = byte_width(in.type());
+  int64_t to = 0;
+  for (int64_t o = 0; o < s.outer; ++o) {
+    for (int64_t slice : which) {
+      const int64_t from = (o * s.count + slice) * s.inner;
+      if (is_string(in.type())) {
+        std::copy_n(in.data<std::string>() + from, s.inner, out->mutable_data<std::string>() + to);
+      } else {
+        std::memcpy(out->mutable_data<char>() + static_cast<size_t>(to) * width,
+                    in.data<char>() + static_cast<size_t>(from) * width, static_cast<size_t>(s.inner) * width);
+      }
+      to += s.inner;
+    }
+  }
+  return {};
+}
+
+// --- Compress
+
+Status infer_compress(InferContext& c) {
+  const Shape* shape = c.shape(0);
+  if (!c.attributes().has("axis")) return c.set_output(0, c.element(0), {Dim::unknown()}), Status();
+  if (!shape) return c.set_output(0, c.element(0)), Status();
+  TREADLE_ASSIGN(const auto axis, optional_axis(c.attributes(), static_cast<int64_t>(shape->size())));
+  Shape out = *shape;
+  out[static_cast<size_t>(*axis)] = Dim::unknown();
+  c.set_output(0, c.element(0), std::move(out));
+  return {};
+}
+
+Status compute_compress(ComputeContext& c) {
+  const Tensor &in = c.tensor(0), &condition = c.tensor(1);
+  TREADLE_ASSIGN(const auto axis, optional_axis(c.attributes(), in.rank()));
+  const int64_t slices = Slices(in.dims(), axis).count;
+  if (condition.rank() != 1) {
+    return error(Code::kInvalidArgument, "condition has shape {}, expected rank 1", to_string(condition.dims()));
+  }
+  std::vector<int64_t> kept;
+  for (int64_t i = 0; i < condition.element_count(); ++i) {
+    if (!condition.data<bool>()[i]) continue;
+    if (i >= slices) return error(Code::kRuntime, "condition selects {}, but there are only {} slices", i, slices);
+    kept.push_back(i);
+  }
+  return pick_slices(c, in, axis, kept);
+}
+
+// --- Unique
+
+Status infer_unique(InferContext& c) {
+  const Shape* shape = c.shape(0);
+  if (!c.attributes().has("axis")) {
+    c.set_output(0, c.element(0), {Dim::unknown()});
+  } else if (!shape) {
+    c.set_output(0, c.element(0));
+  } else {
+    TREADLE_ASSIGN(const auto axis, optional_axis(c.attributes(), static_cast<int64_t>(shape->size())));
+    Shape out = *shape;
+    out[static_cast<size_t>(*axis)] = Dim::unknown();
+    c.set_output(0, c.element(0), std::move(out));
+  }
+  for (size_t i = 1; i < 4; ++i) c.set_output(i, ElementType::kInt64, {Dim::unknown()});
+  return {};
+}
+
+// -1, 0 or 1; NaNs are alike and after every number.
+template <class T>
+int compare_numbers(T a, T b) {
+  if (a < b) return -1;
+  if (b < a) return 1;
+  return a == b ? 0 : static_cast<int>(a != a) - static_cast<int>(b != b);
+}
+
+using Compare = int (*)(const Tensor& t, int64_t a, int64_t b);
+
+template <class T>
+int compare_elements(const Tensor& t, int64_t a, int64_t b) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    const int order = t.data<T>()[a].compare(t.data<T>()[b]);
+    return order < 0 ? -1 : order > 0;
+  } else {
+    return compare_numbers(t.data<T>()[a], t.data<T>()[b]);
+  }
+}
+
+template <class T>
+int compare_complex(const Tensor& t, int64_t a, int64_t b) {
+  const auto *x = t.data<T>() + 2 * a, *y = t.data<T>() + 2 * b;
+  const int real = compare_numbers(x[0], y[0]);
+  return real ? real : compare_numbers(x[1], y[1]);
+}
+
+int compare_half(const Tensor& t, int64_t a, int64_t b) {
+  return compare_numbers(t.double_at(a), t.double_at(b));
+}
+
+Compare comparison(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat:
+      return compare_elements<float>;
+    case ElementType::kDouble:
+      return compare_elements<double>;
+    case ElementType::kInt8:
+      return compare_elements<int8_t>;
+    case ElementType::kInt16:
+      return compare_elements<int16_t>;
+    case ElementType::kInt32:
+      return compare_elements<int32_t>;
+    case ElementType::kInt64:
+      return compare_elements<int64_t>;
+    case ElementType::kUint8:
+    case ElementType::kBool:
+      return compare_elements<uint8_t>;
+    case ElementType::kUint16:
+      return compare_elements<uint16_t>;
+    case ElementType::kUint32:
+      return compare_elements<uint32_t>;
+    case ElementType::kUint64:
+      return compare_elements<uint64_t>;
+    case ElementType::kString:
+      return compare_elements<std::string>;
+    case ElementType::kComplex64:
+      return compare_complex<float>;
+    case ElementType::kComplex128:
+      return compare_complex<double>;
+    default:
+      return compare_half;
+  }
+}
+
+// Slices that are equal form a group; groups are listed by their first members.
+struct Groups {
+  std::vector<int64_t> first;    // by group
+  std::vector<int64_t> count;    // by group
+  std::vector<int64_t> inverse;  // group by slice
+};
+
+Groups group_slices(const Tensor& t, const Slices& s, bool sorted) {
+  const Compare compare = comparison(t.type());
+  auto compare_slices = [&](int64_t a, int64_t b) {
+    for (int64_t o = 0; o < s.outer; ++o) {
+      for (int64_t i = 0; i < s.inner; ++i) {
+        const int order = compare(t, (o * s.count + a) * s.inner + i, (o * s.count + b) * s.inner + i);
+        if (order) return order;
+      }
+    }
+    return 0;
+  };
+  std::vector<int64_t> order(static_cast<size_t>(s.count));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const int difference = compare_slices(a, b);
+    return difference ? difference < 0 : a < b;
+  });
+  Groups by_value;
+  by_value.inverse.resize(order.size());
+  for (size_t k = 0; k < order.size(); ++k) {
+    if (k == 0 || compare_slices(order[k - 1], order[k]) != 0) {
+      by_value.first.push_back(order[k]);
+      by_value.count.push_back(0);
+    }
+    ++by_value.count.back();
+    by_value.inverse[static_cast<size_t>(order[k])] = static_cast<int64_t>(by_value.first.size()) - 1;
+  }
+  if (sorted) return by_value;
+  // By first occurrence: rank of each group among the first members.
+  std::vector<int64_t> groups(by_value.first.size());
+  std::iota(groups.begin(), groups.end(), int64_t{0});
+  std::sort(groups.begin(), groups.end(), [&](int64_t a, int64_t b) {
+    return by_value.first[static_cast<size_t>(a)] < by_value.first[static_cast<size_t>(b)];
+  });
+  Groups by_occurrence;
+  std::vector<int64_t> place(groups.size());
+  for (size_t k = 0; k < groups.size(); ++k) {
+    const auto g = static_cast<size_t>(groups[k]);
+    place[g] = static_cast<int64_t>(k);
+    by_occurrence.first.push_back(by_value.first[g]);
+    by_occurrence.count.push_back(by_value.count[g]);
+  }
+  for (int64_t g : by_value.inverse) by_occurrence.inverse.push_back(place[static_cast<size_t>(g)]);
+  return by_occurrence;
+}
+
+Status compute_unique(ComputeContext& c) {
+  const Tensor& in = c.tensor(0);
+  TREADLE_ASSIGN(const auto axis, optional_axis(c.attributes(), in.rank()));
+  const Groups groups = group_slices(in, Slices(in.dims(), axis), c.attributes().get_int("sorted", 1) != 0);
+  TREADLE_TRY(pick_slices(c, in, axis, groups.first));
+  const std::vector<int64_t>* lists[] = {&groups.first, &groups.inverse, &groups.count};
+  for (size_t i = 1; i < c.outputs.size(); ++i) c.outputs[i] = AnyValue(Tensor::of_int64(*lists[i - 1]));
+  return {};
+}
+
+}  // namespace
+}  // namespace treadle
+
+TREADLE_OP(NonZero, "") {
+  op.since(9).in("X", "T").out("Y", "tensor(int64)").type("T", types::kAllTensors);
+  op.since(13).type("T", types::kAllTensorsIr4);
+  op.infer(infer_non_zero).compute(compute_non_zero);
+}
+
+TREADLE_OP(Compress, "") {
+  op.since(9)
+      .in("input", "T")
+      .in("condition", "T1")
+      .out("output", "T")
+      .optional("axis", ir::AttributeKind::kInt)
+      .type("T", types::kAllTensors)
+      .type("T1", types::kBools);
+  op.since(11);
+  op.since(28).type("T", types::kAllTensorsIr4);
+  op.infer(infer_compress).compute(compute_compress).can_fail();
+}
+
+TREADLE_OP(Unique, "") {
+  op.since(11)
+      .in("X", "T")
+      .out("Y", "T")
+      .out("indices", "tensor(int64)", Arity::kOptional)
+      .out("inverse_indices", "tensor(int64)", Arity::kOptional)
+      .out("counts", "tensor(int64)", Arity::kOptional)
+      .optional("axis", ir::AttributeKind::kInt)
+      .attr("sorted", 1)
+      .type("T", types::kAllTensors);
+  op.since(28).type("T", types::kAllTensorsIr4);
+  op.infer(infer_unique).compute(compute_unique);
+}
