@@ -17,12 +17,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/float_formats.h"
 #include "kernels/table.h"
 #include "type/element_type.h"
 
 namespace treadle::kernels {
-
-enum class E8m0Rounding : uint8_t { kUp, kDown, kNearest };
 
 struct CastOptions {
   bool saturate = true;  // float8 results only
@@ -33,7 +32,7 @@ struct CastOptions {
 inline constexpr size_t kTile = 512;
 
 // The steps from one type to another: at most storage -> its compute type -> the other's compute type -> storage.
-// No steps: a copy. Complex types convert only to themselves and each other; strings do not convert here.
+// No steps: a copy. Complex types convert to themselves and each other only; strings not at all.
 TileConverter make_converter(ElementType from, ElementType to, const CastOptions& options = {});
 bool can_convert(ElementType from, ElementType to);
 

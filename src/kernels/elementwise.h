@@ -13,7 +13,7 @@
 
 namespace treadle::kernels {
 
-// Dimensions that are left after neighbouring ones that every operand walks alike were merged.
+// Dimensions around the innermost one that are left after neighbours that every operand walks alike were merged.
 inline constexpr int kMaxElementwiseDims = 12;
 
 // How one operand lies in memory. Strides in elements, one per dimension of the result (as many as `dims` of the
@@ -28,18 +28,21 @@ struct ElementwisePlan {
   using Run = uint32_t (*)(const ElementwisePlan& plan, const void* const* inputs, void* output);
 
   Run run = nullptr;
-  Row row = nullptr;
+  Row row = nullptr;  // for the innermost dimension; null for Where
+  WhereRow where = nullptr;
   size_t count = 0;  // elements of the result
+  size_t inner = 0;  // of them in the innermost dimension
   ElementwiseParams params;
-  const ElementwiseRows* rows = nullptr;
   ElementwiseOp op{};
+  ComputeType compute{};
   uint8_t inputs = 0;
-  uint8_t rank = 0;               // after merging; dimension rank-1 is the innermost
-  uint8_t scalar_mask = 0;        // bit i: input i does not move along the innermost dimension
-  uint8_t width[4] = {};          // bytes per element: inputs, then the result at [3]
-  uint8_t compute_width[4] = {};  // the same in the row's types
-  bool direct[4] = {};            // stored in the row's type and dense along the innermost dimension
-  TileConverter convert[4];       // used where !direct
+  uint8_t outer_rank = 0;        // dimensions around the innermost one, after merging
+  uint8_t scalar_mask = 0;       // bit i: input i does not move along the innermost dimension
+  uint8_t tile_mask = 0;         // bit i: input i is gathered or converted by tiles; bit 3: the result is
+  uint8_t width[4] = {};         // bytes per element in memory: inputs, then the result at [3]
+  uint8_t row_width[4] = {};     // bytes per element in the row
+  TileConverter convert[4];      // used for what is in tile_mask
+  int64_t inner_stride[4] = {};  // in bytes
   int64_t dims[kMaxElementwiseDims] = {};
   int64_t strides[4][kMaxElementwiseDims] = {};  // in bytes
 

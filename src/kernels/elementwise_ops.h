@@ -2,7 +2,7 @@
 // The elementwise operations, in one table.
 //
 // X(enumerator, inputs, domain, result, effect)
-//   domain: the compute types that have rows: Float (f32 f64), Number (all but bool), Signed (f32 f64 i32 i64),
+//   domain: the compute types that have rows: Float (f32 f64), Number (all but bool),
 //           Integer (i32 i64 u32 u64), Bool, Any
 //   result: Same as the compute type, or Bool
 //   effect: Total, or CanFail (integer division by zero)
@@ -109,7 +109,7 @@ inline constexpr int kElementwiseOpCount = 0
 #undef X
     ;
 
-enum class OpDomain : uint8_t { kFloat, kNumber, kSigned, kInteger, kBool, kAny };
+enum class OpDomain : uint8_t { kFloat, kNumber, kInteger, kBool, kAny };
 
 struct ElementwiseOpInfo {
   std::string_view name;

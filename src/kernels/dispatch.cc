@@ -1,0 +1,47 @@
+#include "kernels/dispatch.h"
+
+#include "base/status.h"
+#include "kernels/isa/tables.h"
+
+namespace treadle::kernels {
+
+namespace {
+
+constexpr int kNone = -1;
+thread_local int scoped_isa = kNone;
+
+}  // namespace
+
+const KernelTable& kernels_for(Isa isa) {
+  TREADLE_ASSERT(isa <= widest_isa());
+#ifdef TREADLE_HAS_X86_KERNELS
+  if (isa == Isa::kAvx512) return avx512::kernel_table();
+  if (isa == Isa::kAvx2) return avx2::kernel_table();
+#else
+  (void)isa;
+#endif
+  return baseline::kernel_table();
+}
+
+Isa preferred_isa() {
+  return scoped_isa == kNone ? active_isa() : static_cast<Isa>(scoped_isa);
+}
+
+const KernelTable& kernels() {
+  return kernels_for(preferred_isa());
+}
+
+ScopedIsa::ScopedIsa(Isa isa) : before_(scoped_isa) {
+  TREADLE_ASSERT(isa <= widest_isa());
+  scoped_isa = static_cast<int>(isa);
+}
+
+ScopedIsa::~ScopedIsa() {
+  scoped_isa = before_;
+}
+
+const ElementwiseRows& elementwise_rows(ElementwiseOp op, ComputeType type) {
+  return kernels().elementwise[static_cast<int>(op)][static_cast<int>(type)];
+}
+
+}  // namespace treadle::kernels

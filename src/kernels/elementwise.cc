@@ -1,0 +1,416 @@
+#include "kernels/elementwise.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "kernels/convert.h"
+#include "kernels/dispatch.h"
+#include "kernels/isa/tables.h"
+
+// A plan runs in one of these ways, decided while preparing:
+//   flat   everything dense (or one element) and stored as the row wants it: one call of the row
+//   rows   the same along the innermost dimension: a call per innermost line
+//   tiles  some operand is converted or strided: lines are cut into tiles that are staged on the stack
+// Where and Clip enter the same loops with their own way of calling a row.
+
+namespace treadle::kernels {
+
+namespace {
+
+constexpr int kResult = 3;
+constexpr size_t kMaxWidth = 16;
+
+ElementType result_type_of(ElementwiseOp op, ElementType type) {
+  return info(op).bool_result ? ElementType::kBool : type;
+}
+
+// --- running ---
+
+uint32_t call_row(const ElementwisePlan& plan, const void* const* in, void* out, size_t n) {
+  if (plan.where != nullptr) {
+    plan.where(static_cast<const uint8_t*>(in[0]), in[1], in[2], out, n, plan.scalar_mask);
+    return kOk;
+  }
+  return plan.row(in[0], in[1], out, n, &plan.params);
+}
+
+uint32_t run_nothing(const ElementwisePlan&, const void* const*, void*) {
+  return kOk;
+}
+
+uint32_t run_flat_unary(const ElementwisePlan& plan, const void* const* in, void* out) {
+  return plan.row(in[0], nullptr, out, plan.count, &plan.params);
+}
+
+uint32_t run_flat_binary(const ElementwisePlan& plan, const void* const* in, void* out) {
+  return plan.row(in[0], in[1], out, plan.count, &plan.params);
+}
+
+uint32_t run_flat_where(const ElementwisePlan& plan, const void* const* in, void* out) {
+  plan.where(static_cast<const uint8_t*>(in[0]), in[1], in[2], out, plan.count, plan.scalar_mask);
+  return kOk;
+}
+
+uint32_t run_line_direct(const ElementwisePlan& plan, const void* const* in, void* out) {
+  return call_row(plan, in, out, plan.inner);
+}
+
+template <class T>
+void gather_strided(const std::byte* from, int64_t stride, void* to, size_t n) {
+  T* out = static_cast<T*>(to);
+  for (size_t i = 0; i < n; ++i, from += stride) std::memcpy(out + i, from, sizeof(T));
+}
+
+template <class T>
+void scatter_strided(const void* from, std::byte* to, int64_t stride, size_t n) {
+  const T* in = static_cast<const T*>(from);
+  for (size_t i = 0; i < n; ++i, to += stride) std::memcpy(to, in + i, sizeof(T));
+}
+
+struct Bits128 {
+  uint64_t low, high;
+};
+
+void gather_strided(size_t width, const std::byte* from, int64_t stride, void* to, size_t n) {
+  switch (width) {
+    case 1:
+      return gather_strided<uint8_t>(from, stride, to, n);
+    case 2:
+      return gather_strided<uint16_t>(from, stride, to, n);
+    case 4:
+      return gather_strided<uint32_t>(from, stride, to, n);
+    case 8:
+      return gather_strided<uint64_t>(from, stride, to, n);
+    default:
+      return gather_strided<Bits128>(from, stride, to, n);
+  }
+}
+
+void scatter_strided(size_t width, const void* from, std::byte* to, int64_t stride, size_t n) {
+  switch (width) {
+    case 1:
+      return scatter_strided<uint8_t>(from, to, stride, n);
+    case 2:
+      return scatter_strided<uint16_t>(from, to, stride, n);
+    case 4:
+      return scatter_strided<uint32_t>(from, to, stride, n);
+    case 8:
+      return scatter_strided<uint64_t>(from, to, stride, n);
+    default:
+      return scatter_strided<Bits128>(from, to, stride, n);
+  }
+}
+
+struct alignas(64) Tile {
+  std::byte bytes[kTile * kMaxWidth];
+};
+
+// Brings n elements of input i from `from` on into the row's type.
+void stage_input(const ElementwisePlan& plan, int i, const std::byte* from, Tile* tile, Tile* scratch, size_t n) {
+  if (plan.inner_stride[i] == plan.width[i]) return convert(plan.convert[i], from, tile->bytes, n);
+  if (plan.convert[i].step_count == 0) {
+    return gather_strided(plan.width[i], from, plan.inner_stride[i], tile->bytes, n);
+  }
+  gather_strided(plan.width[i], from, plan.inner_stride[i], scratch->bytes, n);
+  convert(plan.convert[i], scratch->bytes, tile->bytes, n);
+}
+
+void unstage_result(const ElementwisePlan& plan, const Tile& tile, std::byte* to, Tile* scratch, size_t n) {
+  const int64_t stride = plan.inner_stride[kResult];
+  if (stride == plan.width[kResult]) return convert(plan.convert[kResult], tile.bytes, to, n);
+  const void* values = tile.bytes;
+  if (plan.convert[kResult].step_count != 0) {
+    convert(plan.convert[kResult], tile.bytes, scratch->bytes, n);
+    values = scratch->bytes;
+  }
+  scatter_strided(plan.width[kResult], values, to, stride, n);
+}
+
+uint32_t run_line_tiled(const ElementwisePlan& plan, const void* const* in, void* out) {
+  Tile tiles[4];
+  Tile scratch;
+  const void* operands[3] = {in[0], in[1], in[2]};
+  for (int i = 0; i < plan.inputs; ++i) {
+    if ((plan.tile_mask & plan.scalar_mask) >> i & 1) {
+      convert(plan.convert[i], in[i], tiles[i].bytes, 1);
+      operands[i] = tiles[i].bytes;
+    }
+  }
+  const bool result_tiled = plan.tile_mask >> kResult & 1;
+  for (size_t start = 0; start < plan.inner; start += kTile) {
+    const size_t n = std::min(kTile, plan.inner - start);
+    for (int i = 0; i < plan.inputs; ++i) {
+      if (plan.scalar_mask >> i & 1) continue;
+      const std::byte* from = static_cast<const std::byte*>(in[i]) + static_cast<int64_t>(start) * plan.inner_stride[i];
+      operands[i] = from;
+      if (plan.tile_mask >> i & 1) {
+        stage_input(plan, i, from, &tiles[i], &scratch, n);
+        operands[i] = tiles[i].bytes;
+      }
+    }
+    std::byte* to = static_cast<std::byte*>(out) + static_cast<int64_t>(start) * plan.inner_stride[kResult];
+    if (uint32_t error = call_row(plan, operands, result_tiled ? tiles[kResult].bytes : to, n)) return error;
+    if (result_tiled) unstage_result(plan, tiles[kResult], to, &scratch, n);
+  }
+  return kOk;
+}
+
+template <ElementwisePlan::Run kLine>
+uint32_t run_lines(const ElementwisePlan& plan, const void* const* in, void* out) {
+  const void* operands[3] = {};
+  for (int i = 0; i < plan.inputs; ++i) operands[i] = in[i];
+  if (plan.outer_rank == 0) return kLine(plan, operands, out);
+  int64_t index[kMaxElementwiseDims] = {};
+  std::byte* to = static_cast<std::byte*>(out);
+  for (;;) {
+    if (uint32_t error = kLine(plan, operands, to)) return error;
+    int d = plan.outer_rank - 1;
+    for (; d >= 0; --d) {
+      const bool wraps = ++index[d] == plan.dims[d];
+      const int64_t steps = wraps ? 1 - plan.dims[d] : 1;  // back to the start of this dimension, or one further
+      for (int i = 0; i < plan.inputs; ++i) {
+        operands[i] = static_cast<const std::byte*>(operands[i]) + steps * plan.strides[i][d];
+      }
+      to += steps * plan.strides[kResult][d];
+      if (!wraps) break;
+      index[d] = 0;
+    }
+    if (d < 0) return kOk;
+  }
+}
+
+// --- Clip: the bounds become a pair in the compute type ---
+
+template <class T>
+void widest_bounds(void* pair) {
+  using Limits = std::numeric_limits<T>;
+  const T bounds[2] = {Limits::has_infinity ? -Limits::infinity() : Limits::min(),
+                       Limits::has_infinity ? Limits::infinity() : Limits::max()};
+  std::memcpy(pair, bounds, sizeof(bounds));
+}
+
+void widest_bounds(ComputeType type, void* pair) {
+  switch (type) {
+    case ComputeType::kF32:
+      return widest_bounds<float>(pair);
+    case ComputeType::kF64:
+      return widest_bounds<double>(pair);
+    case ComputeType::kI32:
+      return widest_bounds<int32_t>(pair);
+    case ComputeType::kI64:
+      return widest_bounds<int64_t>(pair);
+    case ComputeType::kU32:
+      return widest_bounds<uint32_t>(pair);
+    default:
+      return widest_bounds<uint64_t>(pair);
+  }
+}
+
+void clip_bounds(const ElementwisePlan& plan, const void* const* in, std::byte* pair) {
+  widest_bounds(plan.compute, pair);
+  for (int i = 1; i <= 2; ++i) {
+    if (in[i] != nullptr) convert(plan.convert[i], in[i], pair + (i - 1) * plan.row_width[0], 1);
+  }
+}
+
+template <ElementwisePlan::Run kRun>
+uint32_t run_clip(const ElementwisePlan& plan, const void* const* in, void* out) {
+  alignas(16) std::byte pair[16];
+  clip_bounds(plan, in, pair);
+  const void* operands[3] = {in[0], pair, nullptr};
+  return kRun(plan, operands, out);
+}
+
+// --- preparing ---
+
+// Dimensions of the result with the strides (bytes) of every operand, outermost first; sizes of 1 left out, neighbours
+// merged where every operand steps through both as through one.
+struct Loops {
+  int rank = 0;
+  int operands = 0;
+  int64_t dims[kMaxElementwiseDims + 1] = {};
+  int64_t strides[4][kMaxElementwiseDims + 1] = {};
+};
+
+bool merges(const Loops& loops, int64_t size, const int64_t* strides) {
+  if (loops.rank == 0) return false;
+  for (int i = 0; i < 4; ++i) {
+    if (loops.strides[i][loops.rank - 1] != size * strides[i]) return false;
+  }
+  return true;
+}
+
+// False when there are too many.
+bool add_dimension(Loops* loops, int64_t size, const int64_t* strides) {
+  if (size == 1) return true;
+  if (merges(*loops, size, strides)) {
+    loops->dims[loops->rank - 1] *= size;
+  } else {
+    if (loops->rank == kMaxElementwiseDims + 1) return false;
+    loops->dims[loops->rank++] = size;
+  }
+  for (int i = 0; i < 4; ++i) loops->strides[i][loops->rank - 1] = strides[i];
+  return true;
+}
+
+// Takes the innermost dimension off `loops`.
+void set_loops(ElementwisePlan* plan, const Loops& loops) {
+  plan->inner = 1;
+  if (loops.rank > 0) {
+    const int last = loops.rank - 1;
+    plan->inner = static_cast<size_t>(loops.dims[last]);
+    plan->outer_rank = static_cast<uint8_t>(last);
+    for (int i = 0; i < 4; ++i) {
+      plan->inner_stride[i] = loops.strides[i][last];
+      std::copy_n(loops.strides[i], last, plan->strides[i]);
+    }
+    std::copy_n(loops.dims, last, plan->dims);
+  }
+}
+
+// Which operands stand still and which need staging. At least one operand of a row must move.
+void set_masks(ElementwisePlan* plan) {
+  const int moving = plan->op == ElementwiseOp::kClip ? 1 : plan->inputs;
+  for (int i = 0; i < plan->inputs; ++i) {
+    if (plan->inner_stride[i] == 0) plan->scalar_mask |= 1 << i;
+    const bool dense = plan->inner_stride[i] == plan->width[i] || plan->inner_stride[i] == 0;
+    if (!dense || plan->convert[i].step_count != 0) plan->tile_mask |= 1 << i;
+  }
+  if (plan->inner_stride[kResult] != plan->width[kResult] || plan->convert[kResult].step_count != 0) {
+    plan->tile_mask |= 1 << kResult;
+  }
+  if (plan->inner == 1) {  // one element each: dense, whatever the strides say
+    for (int i = 0; i <= kResult; ++i) {
+      plan->inner_stride[i] = plan->width[i];
+      if (plan->convert[i].step_count == 0) plan->tile_mask &= ~(1 << i);
+    }
+    plan->scalar_mask = 0;
+  } else if (plan->where == nullptr && (plan->scalar_mask & ((1 << moving) - 1)) == (1 << moving) - 1) {
+    plan->scalar_mask &= ~1;  // all stand still: spread the first by gathering with stride 0
+    plan->tile_mask |= 1;
+  }
+}
+
+void choose_row(ElementwisePlan* plan) {
+  const ElementwiseRows& rows = elementwise_rows(plan->op, plan->compute);
+  if (plan->op == ElementwiseOp::kClip) {
+    plan->row = rows.vs;
+  } else if (plan->inputs == 2 && (plan->scalar_mask & 3) != 0) {
+    plan->row = plan->scalar_mask & 1 ? rows.sv : rows.vs;
+  } else {
+    plan->row = rows.vv;
+  }
+}
+
+ElementwisePlan::Run choose_run(const ElementwisePlan& plan) {
+  if (plan.count == 0) return run_nothing;
+  const bool flat = plan.outer_rank == 0 && plan.tile_mask == 0;
+  if (plan.where != nullptr) {
+    if (flat) return run_flat_where;
+    return plan.tile_mask == 0 ? run_lines<run_line_direct> : run_lines<run_line_tiled>;
+  }
+  if (plan.op == ElementwiseOp::kClip) {
+    if (flat) return run_clip<run_flat_binary>;
+    return plan.tile_mask == 0 ? run_clip<run_lines<run_line_direct>> : run_clip<run_lines<run_line_tiled>>;
+  }
+  if (flat) return plan.inputs == 1 ? run_flat_unary : run_flat_binary;
+  return plan.tile_mask == 0 ? run_lines<run_line_direct> : run_lines<run_line_tiled>;
+}
+
+// The row's type of every operand, and how to get there.
+void set_types(ElementwisePlan* plan, std::span<const ElementwiseOperand> inputs, ElementType output) {
+  static constexpr ElementType kStored[] = {ElementType::kFloat, ElementType::kDouble, ElementType::kInt32,
+                                            ElementType::kInt64, ElementType::kUint32, ElementType::kUint64,
+                                            ElementType::kBool};
+  const bool where = plan->op == ElementwiseOp::kWhere;
+  const ElementType computed = where ? inputs[1].type : kStored[static_cast<int>(plan->compute)];
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].type == ElementType::kUndefined) continue;
+    const ElementType wanted = where && i == 0 ? ElementType::kBool : computed;
+    plan->convert[i] = make_converter(inputs[i].type, wanted);
+    plan->width[i] = plan->convert[i].from_width;
+    plan->row_width[i] = plan->convert[i].to_width;
+  }
+  plan->convert[kResult] = make_converter(result_type_of(plan->op, computed), output);
+  plan->row_width[kResult] = plan->convert[kResult].from_width;
+  plan->width[kResult] = plan->convert[kResult].to_width;
+}
+
+Status check_types(ElementwiseOp op, std::span<const ElementwiseOperand> inputs, ElementType output) {
+  const bool where = op == ElementwiseOp::kWhere;
+  const ElementType first = inputs[where ? 1 : 0].type;
+  if (!has_rows(op, compute_type(first)) || is_string(first)) {
+    return error(Code::kNotImplemented, "{} is not defined for {}", info(op).name, name(first));
+  }
+  if (where) {
+    TREADLE_ASSERT(inputs[0].type == ElementType::kBool && inputs[2].type == first && output == first);
+    return {};
+  }
+  for (const ElementwiseOperand& input : inputs) {
+    if (input.type != ElementType::kUndefined && !can_convert(input.type, first)) {
+      return error(Code::kNotImplemented, "{} of {} and {}", info(op).name, name(first), name(input.type));
+    }
+  }
+  if (!can_convert(result_type_of(op, first), output)) {
+    return error(Code::kNotImplemented, "{} of {} as {}", info(op).name, name(first), name(output));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status prepare_elementwise(ElementwisePlan* plan, ElementwiseOp op, std::span<const int64_t> dims,
+                           std::span<const ElementwiseOperand> inputs, const ElementwiseOperand& output,
+                           const ElementwiseParams& params) {
+  TREADLE_ASSERT(inputs.size() == info(op).inputs);
+  TREADLE_TRY(check_types(op, inputs, output.type));
+  *plan = ElementwisePlan();
+  plan->op = op;
+  plan->params = params;
+  plan->inputs = static_cast<uint8_t>(inputs.size());
+  plan->compute = compute_type(inputs[op == ElementwiseOp::kWhere ? 1 : 0].type);
+  set_types(plan, inputs, output.type);
+
+  Loops loops;
+  plan->count = 1;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    plan->count *= static_cast<size_t>(dims[d]);
+    int64_t strides[4] = {};
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (d < inputs[i].strides.size()) strides[i] = inputs[i].strides[d] * plan->width[i];
+    }
+    strides[kResult] = output.strides[d] * plan->width[kResult];
+    if (op == ElementwiseOp::kClip) strides[1] = strides[2] = 0;
+    if (!add_dimension(&loops, dims[d], strides)) {
+      return error(Code::kLimit, "{} over more than {} dimensions that cannot be merged", info(op).name,
+                   kMaxElementwiseDims);
+    }
+  }
+  set_loops(plan, loops);
+  if (op == ElementwiseOp::kWhere) plan->where = kernels().where[std::countr_zero(unsigned{plan->row_width[1]})];
+  if (op == ElementwiseOp::kClip) plan->inputs = 1;  // the bounds are not walked
+  set_masks(plan);
+  if (op == ElementwiseOp::kClip) plan->inputs = 2;  // but handed to the row
+  if (op != ElementwiseOp::kWhere) choose_row(plan);
+  plan->run = choose_run(*plan);
+  return {};
+}
+
+Status prepare_elementwise(ElementwisePlan* plan, ElementwiseOp op, ElementType type, size_t count,
+                           unsigned scalar_mask, const ElementwiseParams& params) {
+  const int64_t dims[] = {static_cast<int64_t>(count)};
+  static constexpr int64_t kDense[] = {1};
+  static constexpr int64_t kScalar[] = {0};
+  ElementwiseOperand operands[3];
+  const size_t inputs = info(op).inputs;
+  for (size_t i = 0; i < inputs; ++i) {
+    const bool condition = op == ElementwiseOp::kWhere && i == 0;
+    operands[i].type = condition ? ElementType::kBool : type;
+    operands[i].strides = scalar_mask >> i & 1 ? kScalar : kDense;
+  }
+  return prepare_elementwise(plan, op, dims, std::span(operands, inputs), {result_type_of(op, type), kDense}, params);
+}
+
+}  // namespace treadle::kernels

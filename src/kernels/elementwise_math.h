@@ -1,0 +1,268 @@
+#pragma once
+// The maths of elementwise operations, written once over a value type V. Instantiated for scalars and vectors by the
+// rows (isa/vector.h), and for whatever else evaluates or records them; all get the same operations in the same order.
+//
+// V has
+//   V::Scalar (float or double), V::Bits (unsigned lanes of the same width), explicit V(Scalar)
+//   + - * / unary -; < > <= >= == != giving a mask; masks have & | !
+//   select(mask, V, V), multiply_add(V, V, V), floor, ceil, round_even, sqrt (found by argument-dependent lookup)
+//   to_bits(V), from_bits_of<V>(Bits); Bits has + - & | ^ << >>, explicit Bits(integer)
+//
+// The coefficients are minimax fits by Remez' algorithm; relative errors stay under 2 units in the last place.
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace treadle::kernels::math {
+
+template <class T>
+struct FloatLayout;
+template <>
+struct FloatLayout<float> {
+  using Bits = uint32_t;
+  static constexpr int kMantissaBits = 23;
+  static constexpr Bits kBias = 127;
+  static constexpr float kRoundingMagic = 0x1.8p23f;  // x + magic has the integer nearest to x in its low bits
+};
+template <>
+struct FloatLayout<double> {
+  using Bits = uint64_t;
+  static constexpr int kMantissaBits = 52;
+  static constexpr Bits kBias = 1023;
+  static constexpr double kRoundingMagic = 0x1.8p52;
+};
+
+template <class T>
+struct Coefficients;
+
+template <>
+struct Coefficients<float> {
+  // e^x underflows to 0 at the lower bound and overflows at the upper one.
+  static constexpr float kExpLow = -104.0f, kExpHigh = 89.0f;
+  // ln 2 in two parts, the first short enough for exact multiples.
+  static constexpr float kLn2High = 0x1.63p-1f, kLn2Low = -2.12194440e-4f;
+  // (e^r - 1 - r) / r^2 for |r| <= ln(2)/2
+  static constexpr float kExp[] = {0.5000000046f,   0.1666666682f,   0.04166635418f,
+                                   0.008333272888f, 0.001394106335f, 0.0001991427457f};
+  // ln((1+s)/(1-s)) = 2s + s^3 P(s^2) for |s| <= 3 - 2 sqrt(2)
+  static constexpr float kLog[] = {0.6666666558f, 0.4000035255f, 0.2853607785f, 0.2360748023f};
+  static constexpr float kSubnormalScale = 0x1p25f;
+  static constexpr int kSubnormalShift = 25;
+  // erf(x) = x P(x^2) for |x| <= 1; ln(erfc(x)) = Q(x) for 1 <= x <= 4
+  static constexpr float kErfSmall[] = {1.128379166f,    -0.3761262714f,    0.1128360018f,  -0.02685444468f,
+                                        0.005189535501f, -0.0008020842733f, 7.889124432e-5f};
+  static constexpr float kErfLarge[] = {0.0001880360549f, -1.129578406f,   -0.6332199273f,   -0.1084185426f,
+                                        0.025208236f,     -0.00420455459f, 0.0004413349837f, -2.168673801e-5f};
+  // pi/2 in three parts, the first two short enough for exact multiples up to kTurnLimit
+  static constexpr float kHalfPi[] = {0x1.92p0f, 0x1.fb4p-12f, 7.54978995489188e-8f};
+  static constexpr float kTurnLimit = 8192.0f;
+  // (sin(r)/r - 1)/r^2 and (cos(r) - 1 + r^2/2)/r^4 over r^2, for |r| <= pi/4
+  static constexpr float kSin[] = {-0.1666666664f, 0.008333329382f, -0.0001983933206f, 2.718276016e-6f};
+  static constexpr float kCos[] = {0.041666647f, -0.001388737184f, 2.443875942e-5f};
+};
+
+template <>
+struct Coefficients<double> {
+  static constexpr double kExpLow = -746.0, kExpHigh = 710.0;
+  static constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
+  static constexpr double kExp[] = {0.5,
+                                    0.166666666666666766,
+                                    0.0416666666666667015,
+                                    0.00833333333332156329,
+                                    0.00138888888888667328,
+                                    0.000198412698863284464,
+                                    0.0000248015873607897443,
+                                    2.75572439787975263e-6,
+                                    2.75572425450323616e-7,
+                                    2.51091256274055237e-8,
+                                    2.09245130152161279e-9};
+  static constexpr double kLog[] = {0.666666666666673993, 0.399999999993639249, 0.285714287560157938,
+                                    0.222221969786396291, 0.181836559299464722, 0.153115097486869473,
+                                    0.148231456385636937};
+  static constexpr double kSubnormalScale = 0x1p54;
+  static constexpr int kSubnormalShift = 54;
+};
+
+template <class V>
+using ScalarOf = typename V::Scalar;
+template <class V>
+inline constexpr ScalarOf<V> kInfinity = std::numeric_limits<ScalarOf<V>>::infinity();
+template <class V>
+inline constexpr ScalarOf<V> kNan = std::numeric_limits<ScalarOf<V>>::quiet_NaN();
+
+#define TREADLE_INLINE [[gnu::always_inline]] static inline
+
+template <class V, size_t kCount>
+TREADLE_INLINE V polynomial(V x, const ScalarOf<V> (&coefficients)[kCount]) {
+  V sum(coefficients[kCount - 1]);
+  for (size_t i = kCount - 1; i-- > 0;) sum = multiply_add(sum, x, V(coefficients[i]));
+  return sum;
+}
+
+template <class V>
+TREADLE_INLINE auto sign_bit() {
+  using Bits = typename FloatLayout<ScalarOf<V>>::Bits;
+  return typename V::Bits(Bits{1} << (sizeof(Bits) * 8 - 1));
+}
+
+template <class V>
+TREADLE_INLINE V absolute(V x) {
+  return from_bits_of<V>(to_bits(x) & ~sign_bit<V>());
+}
+template <class V>
+TREADLE_INLINE V copy_sign(V magnitude, V sign) {
+  return from_bits_of<V>((to_bits(magnitude) & ~sign_bit<V>()) | (to_bits(sign) & sign_bit<V>()));
+}
+
+// A NaN in x stays.
+template <class V>
+TREADLE_INLINE V at_least(V x, V low) {
+  return select(x < low, low, x);
+}
+template <class V>
+TREADLE_INLINE V at_most(V x, V high) {
+  return select(x > high, high, x);
+}
+
+// x = n ln 2 + r; n as the bits of a float around the rounding magic.
+template <class V>
+struct Reduced {
+  V r;
+  typename V::Bits n;
+};
+template <class V>
+TREADLE_INLINE Reduced<V> reduce_by_ln2(V x) {
+  using C = Coefficients<ScalarOf<V>>;
+  const V magic(FloatLayout<ScalarOf<V>>::kRoundingMagic);
+  const V shifted = multiply_add(x, V(ScalarOf<V>(1.4426950408889634074)), magic);
+  const V n = shifted - magic;
+  V r = multiply_add(n, V(-C::kLn2High), x);
+  r = multiply_add(n, V(-C::kLn2Low), r);
+  return {r, to_bits(shifted) - to_bits(magic)};
+}
+
+// 2^n for n in the range of normal exponents.
+template <class V>
+TREADLE_INLINE V power_of_two(typename V::Bits n) {
+  using L = FloatLayout<ScalarOf<V>>;
+  return from_bits_of<V>((n + typename V::Bits(L::kBias)) << L::kMantissaBits);
+}
+
+template <class V>
+TREADLE_INLINE V exp_minus_one_reduced(V r) {
+  return multiply_add(polynomial(r, Coefficients<ScalarOf<V>>::kExp), r * r, r);
+}
+
+template <class V>
+TREADLE_INLINE V exp(V x) {
+  using C = Coefficients<ScalarOf<V>>;
+  x = at_most(at_least(x, V(C::kExpLow)), V(C::kExpHigh));
+  const auto [r, n] = reduce_by_ln2(x);
+  const V p = V(1) + exp_minus_one_reduced(r);
+  // In two factors, since n goes beyond the normal exponents; the first product is exact. Half of n, rounded down, of a
+  // two's complement number: shift with an offset that makes it positive.
+  using B = typename V::Bits;
+  const B half = ((n + B(4096)) >> 1) - B(2048);
+  return p * power_of_two<V>(half) * power_of_two<V>(n - half);
+}
+
+// For x where 2^n stays a normal number: what is in range without overflow or underflow.
+template <class V>
+TREADLE_INLINE V exp_in_range(V x) {
+  const auto [r, n] = reduce_by_ln2(x);
+  return (V(1) + exp_minus_one_reduced(r)) * power_of_two<V>(n);
+}
+
+// e^x - 1 for x <= 0.
+template <class V>
+TREADLE_INLINE V expm1_nonpositive(V x) {
+  x = at_least(x, V(ScalarOf<V>(-60)));
+  const auto [r, n] = reduce_by_ln2(x);
+  const V scale = power_of_two<V>(n);
+  return multiply_add(scale, exp_minus_one_reduced(r), scale - V(1));
+}
+
+template <class V>
+TREADLE_INLINE V log(V x) {
+  using T = ScalarOf<V>;
+  using C = Coefficients<T>;
+  using L = FloatLayout<T>;
+  using B = typename V::Bits;
+  using Bits = typename L::Bits;
+  const auto subnormal = x < V(std::numeric_limits<T>::min());
+  const B bits = to_bits(select(subnormal, x * V(C::kSubnormalScale), x));
+  // x = m 2^e with m in [sqrt(1/2), sqrt(2)); e comes biased, and becomes a float through the rounding magic.
+  constexpr Bits kRootHalf = sizeof(T) == 4 ? Bits(0x3f3504f3u) : Bits(0x3fe6a09e667f3bcdull);
+  constexpr Bits kOne = L::kBias << L::kMantissaBits;
+  const B biased = (bits + B(kOne - kRootHalf)) >> L::kMantissaBits;
+  const V m = from_bits_of<V>(bits - (biased << L::kMantissaBits) + B(kOne));
+  const V magic(L::kRoundingMagic);
+  const V offset = select(subnormal, V(T(L::kBias + C::kSubnormalShift)), V(T(L::kBias)));
+  const V e = from_bits_of<V>(to_bits(magic) + biased) - magic - offset;
+
+  const V f = m - V(1);
+  const V s = f / (V(2) + f);
+  const V z = s * s;
+  const V half_square = V(T(0.5)) * f * f;
+  const V tail = s * (half_square + z * polynomial(z, C::kLog));
+  V y = multiply_add(e, V(C::kLn2High), f - (half_square - (tail + e * V(C::kLn2Low))));
+  y = select(x == V(kInfinity<V>), x, y);
+  y = select(x == V(T(0)), V(-kInfinity<V>), y);
+  return select(x >= V(T(0)), y, V(kNan<V>));
+}
+
+// ln(1 + x) for 0 <= x <= 1: the logarithm of the rounded sum, corrected by what the rounding lost.
+template <class V>
+TREADLE_INLINE V log1p_unit(V x) {
+  const V sum = V(1) + x;
+  return log(sum) + (x - (sum - V(1))) / sum;
+}
+
+template <class V>
+TREADLE_INLINE V sigmoid(V x) {
+  const V e = exp(-absolute(x));
+  return select(x < V(0), e, V(1)) / (V(1) + e);
+}
+
+template <class V>
+TREADLE_INLINE V tanh(V x) {
+  const V t = expm1_nonpositive(V(-2) * absolute(x));
+  return copy_sign(-t / (V(2) + t), x);
+}
+
+template <class V>
+TREADLE_INLINE V softplus(V x) {
+  return select(x > V(0), x, V(0)) + log1p_unit(exp(-absolute(x)));
+}
+
+// float only.
+template <class V>
+TREADLE_INLINE V erf_float(V x) {
+  using C = Coefficients<float>;
+  const V a = at_most(absolute(x), V(4));
+  const V small = x * polynomial(x * x, C::kErfSmall);
+  const V large = V(1) - exp_in_range(polynomial(a, C::kErfLarge));
+  return select(absolute(x) < V(1), small, copy_sign(large, x));
+}
+
+// sin(x + quarter_turns pi/2) for |x| <= kTurnLimit, float only.
+template <class V>
+TREADLE_INLINE V sin_float(V x, uint32_t quarter_turns) {
+  using C = Coefficients<float>;
+  using B = typename V::Bits;
+  const V magic(FloatLayout<float>::kRoundingMagic);
+  const V shifted = multiply_add(x, V(0.63661977236758134308f), magic);
+  const V n = shifted - magic;
+  V r = x;
+  for (float part : C::kHalfPi) r = multiply_add(n, V(-part), r);
+  const V z = r * r;
+  const V sine = multiply_add(r * z, polynomial(z, C::kSin), r);
+  const V cosine = multiply_add(z * z, polynomial(z, C::kCos), multiply_add(z, V(-0.5f), V(1)));
+  const B quadrant = to_bits(shifted) + B(quarter_turns);
+  const V y = select((quadrant & B(1)) == B(0), sine, cosine);
+  return from_bits_of<V>(to_bits(y) ^ ((quadrant & B(2)) << 30));
+}
+
+}  // namespace treadle::kernels::math

@@ -1,0 +1,4 @@
+#pragma once
+namespace treadle::kernels {
+struct ReduceTable {};
+}  // namespace treadle::kernels

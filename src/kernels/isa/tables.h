@@ -1,0 +1,50 @@
+#pragma once
+// The table of one instruction set, and the functions by which each source of isa/ fills in its part.
+
+#include "base/cpu.h"
+#include "kernels/isa/reduce_table.h"
+#include "kernels/table.h"
+
+namespace treadle::kernels {
+
+inline constexpr int kWidthCount = 5;  // 1, 2, 4, 8, 16 bytes
+
+struct KernelTable {
+  ElementwiseRows elementwise[kElementwiseOpCount][kComputeTypeCount];
+  WhereRow where[kWidthCount];  // by log2 of the width
+
+  ConvertRow load[kElementTypeCount];   // storage -> its compute type; null where they are the same
+  ConvertRow store[kElementTypeCount];  // compute type -> storage, float8 saturating, float8e8m0 rounding up
+  ConvertRow store_unsaturated[kElementTypeCount];  // float8 only
+  ConvertRow store_e8m0[2][3];                      // [saturate][E8m0Rounding]
+  ConvertRow cast[kComputeTypeCount][kComputeTypeCount];
+  ConvertRow f64_to_f32_odd;  // rounds to odd, so that a second rounding to a narrower float is right
+  ConvertRow complex64_to_128;
+  ConvertRow complex128_to_64;
+
+  ReduceTable reduce;
+};
+
+namespace baseline {
+const KernelTable& kernel_table();
+}
+namespace avx2 {
+const KernelTable& kernel_table();
+}
+namespace avx512 {
+const KernelTable& kernel_table();
+}
+
+#ifdef TREADLE_ISA_NAMESPACE
+namespace TREADLE_ISA_NAMESPACE {
+void add_f32_rows(KernelTable& table);
+void add_f64_rows(KernelTable& table);
+void add_32_bit_rows(KernelTable& table);
+void add_64_bit_rows(KernelTable& table);
+void add_bool_rows(KernelTable& table);
+void add_conversions(KernelTable& table);
+void add_reductions(KernelTable& table);
+}  // namespace TREADLE_ISA_NAMESPACE
+#endif
+
+}  // namespace treadle::kernels
