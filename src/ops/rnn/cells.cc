@@ -8,6 +8,7 @@
 
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
+#include "kernels/recurrent.h"
 #include "op/op_def.h"
 #include "ops/rnn/activation.h"
 
@@ -29,6 +30,7 @@ struct Cell {
   Function functions[3];
   Row mul_row, add_row, rsub_row, clip_row;
   bool clips = false, input_forget = false;
+  const kernels::RecurrentRows* fused = nullptr;  // set where nothing departs from the defaults
   union {
     double f64[3];
     float f32[3];
@@ -141,7 +143,11 @@ uint32_t run_lstm_cell(const void* state, void* const* slots, const uint32_t* op
     row.c = cell.load(slots[operands[1]], b, 1, c);
     row.h_out = cell.target(slots[results[0]], b, h_out);
     row.c_out = cell.target(slots[results[1]], b, c_out);
-    lstm_row(cell, row);
+    if (!kPeepholes && cell.fused) {
+      cell.fused->lstm(row.g, row.c, row.h_out, row.c_out, cell.hidden);
+    } else {
+      lstm_row(cell, row);
+    }
     cell.store(row.h_out, slots[results[0]], b);
     cell.store(row.c_out, slots[results[1]], b);
   }
@@ -159,12 +165,16 @@ uint32_t run_gru_cell(const void* state, void* const* slots, const uint32_t* ope
     const char* u = cell.load(slots[operands[1]], b, 3, u_row);  // h·R^T + its bias
     const char* h = cell.load(slots[operands[2]], b, 1, h_row);
     char* out = cell.target(slots[operands[3]], b, out_row);
-    cell.add(x, u, z, 2);
-    cell.activate(0, cell.clip(z, z, 2), z, 2);
-    cell.mul(r, u + 2 * n, candidate);
-    cell.add(candidate, x + 2 * n, candidate);
-    cell.activate(1, cell.clip(candidate, candidate), candidate);
-    blend(cell, z, candidate, h, spare, out);
+    if (cell.fused) {
+      cell.fused->gru(x, u, h, out, cell.hidden);
+    } else {
+      cell.add(x, u, z, 2);
+      cell.activate(0, cell.clip(z, z, 2), z, 2);
+      cell.mul(r, u + 2 * n, candidate);
+      cell.add(candidate, x + 2 * n, candidate);
+      cell.activate(1, cell.clip(candidate, candidate), candidate);
+      blend(cell, z, candidate, h, spare, out);
+    }
     cell.store(out, slots[operands[3]], b);
   }
   return 0;
@@ -180,10 +190,14 @@ uint32_t run_gru_gates(const void* state, void* const* slots, const uint32_t* op
     const char* h = cell.load(slots[operands[1]], b, 1, h_row);
     char* z = cell.target(slots[operands[2]], b, z_row);
     char* rh = cell.target(slots[operands[3]], b, rh_row);
-    g = cell.clip(g, zr, 2);
-    cell.activate(0, g, z);
-    cell.activate(0, g + n, rh);
-    cell.mul(rh, h, rh);
+    if (cell.fused) {
+      cell.fused->gru_gates(g, h, z, rh, cell.hidden);
+    } else {
+      g = cell.clip(g, zr, 2);
+      cell.activate(0, g, z);
+      cell.activate(0, g + n, rh);
+      cell.mul(rh, h, rh);
+    }
     cell.store(z, slots[operands[2]], b);
     cell.store(rh, slots[operands[3]], b);
   }
@@ -201,9 +215,13 @@ uint32_t run_gru_update(const void* state, void* const* slots, const uint32_t* o
     const char* z = cell.load(slots[operands[1]], b, 1, z_row);
     const char* h = cell.load(slots[operands[2]], b, 1, h_row);
     char* out = cell.target(slots[operands[3]], b, out_row);
-    cell.activate(1, cell.clip(g, candidate), candidate);
-    std::memcpy(gate, z, n);
-    blend(cell, gate, candidate, h, spare, out);
+    if (cell.fused) {
+      cell.fused->gru_update(g, z, h, out, cell.hidden);
+    } else {
+      cell.activate(1, cell.clip(g, candidate), candidate);
+      std::memcpy(gate, z, n);
+      blend(cell, gate, candidate, h, spare, out);
+    }
     cell.store(out, slots[operands[3]], b);
   }
   return 0;
@@ -211,6 +229,14 @@ uint32_t run_gru_update(const void* state, void* const* slots, const uint32_t* o
 
 Row row_of(ElementwiseOp op, ComputeType type) {
   return kernels::elementwise_rows(op, type).vv;
+}
+
+bool has_default_functions(const std::vector<Activation>& activations) {
+  constexpr ElementwiseOp kDefaults[] = {ElementwiseOp::kSigmoid, ElementwiseOp::kTanh, ElementwiseOp::kTanh};
+  for (size_t i = 0; i < activations.size(); ++i) {
+    if (activations[i].op != kDefaults[i]) return false;
+  }
+  return true;
 }
 
 // The state that all cells share. `scratch_blocks`: rows of hidden elements that the kernel works in.
@@ -242,6 +268,9 @@ const Cell* prepare_cell(PrepareContext& ctx, size_t scratch_blocks) {
   for (size_t i = 0; i < activations.size() && i < 3; ++i) {
     const Activation& a = activations[i];
     cell->functions[i] = {row_of(a.op, compute), {a.alpha, a.beta}};
+  }
+  if (!cell->clips && !cell->input_forget && has_default_functions(activations)) {
+    cell->fused = &kernels::recurrent_rows(compute);
   }
   ctx.scratch_bytes = scratch_blocks * cell->bytes();
   return cell;

@@ -17,24 +17,33 @@ Status infer_quantized_lstm(InferContext& ctx) {
   return infer(ctx, family());
 }
 
+struct Weights {
+  ir::Value *quantized, *scale, *zero;
+};
+
+Weights read_weights(Lowering& lowering, size_t d, size_t weights, size_t scale) {
+  return {lowering.weights(weights, d), lowering.weights(scale, d), lowering.weights(scale + 1, d)};
+}
+
+ir::Value* product(LowerContext& ctx, ir::Value* a, const Weights& b, ir::Value* addend) {
+  Lowering::Values operands{a, b.quantized, b.scale, b.zero};
+  if (addend) operands.push_back(addend);
+  return ctx.call("DynamicQuantizeGemm", operands, {}, "treadle");
+}
+
 Status lower_quantized_lstm(LowerContext& ctx) {
   TREADLE_ASSIGN(Form form, read_form(ctx, family()));
   Lowering lowering(ctx, std::move(form));
   const int64_t gates = 4 * lowering.hidden();
-  auto product = [&](ir::Value* a, size_t d, Input weights, QuantizedInput scale, ir::Value* addend) {
-    Lowering::Values operands{a, lowering.weights(weights, d), lowering.weights(scale, d),
-                              lowering.weights(scale + 1, d)};
-    if (addend) operands.push_back(addend);
-    return ctx.call("DynamicQuantizeGemm", operands, {}, "treadle");
-  };
   for (size_t d = 0; d < lowering.form().directions; ++d) {
     ir::Value* bias = lowering.weights(kB, d);
     if (bias) bias = ctx.call("Add", {lowering.rows(bias, 0, gates), lowering.rows(bias, gates, 2 * gates)});
-    ir::Value* projected = lowering.by_step(product(lowering.x_rows(), d, kW, kWScale, bias), gates);
+    const Weights w = read_weights(lowering, d, kW, kWScale), r = read_weights(lowering, d, kR, kRScale);
+    ir::Value* projected = lowering.by_step(product(ctx, lowering.x_rows(), w, bias), gates);
     ir::Value* peepholes = lowering.weights(kP, d);
     lowering.scan(d, {lowering.initial(kInitialH, d), lowering.initial(kInitialC, d)}, {projected}, {gates},
                   [&](const Lowering::Values& states, const Lowering::Values& step) {
-                    Lowering::Values operands{product(states[0], d, kR, kRScale, step[0]), states[1]};
+                    Lowering::Values operands{product(ctx, states[0], r, step[0]), states[1]};
                     if (peepholes) operands.push_back(peepholes);
                     return lowering.cell("LstmCell", operands, d, 2)->outputs;
                   });
