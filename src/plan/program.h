@@ -70,12 +70,12 @@ struct DynamicNode {
 };
 
 struct LoopState {
-  uint32_t initial = 0;  // slot before the loop
-  uint32_t in = 0;       // the body's input
-  uint32_t out = 0;      // the body's output: memory of its own, swapped with `in` on the back edge
-  uint32_t final = 0;    // slot after the loop; kNoSlot: nobody wants it
-  size_t bytes = 0;
-  bool planned = false;         // fixed size, else handles
+  uint32_t initial = 0;         // slot before the loop
+  uint32_t in = 0;              // the body's input
+  uint32_t out = 0;             // the body's output; planned: memory of its own, swapped with `in` on the back edge
+  uint32_t final = 0;           // slot after the loop; kNoSlot: nobody wants it
+  size_t bytes = 0;             // planned
+  bool planned = false;         // fixed size, else a handle
   bool shape_is_fixed = false;  // handles: a change of shape is an error (Scan)
 };
 
@@ -84,18 +84,19 @@ struct ScanInput {
   uint32_t element = 0;  // kPointer, or a handle where the element's shape is known only at run time
   bool planned = false;
   bool reverse = false;
-  size_t element_bytes = 0;  // planned
+  Type element_type;  // planned: concrete
+  size_t element_bytes = 0;
 };
 
 struct ScanOutput {
-  uint32_t element = 0;  // slot that the body writes; kPointer: written in place
+  uint32_t element = 0;  // slot that the body writes
   uint32_t whole = 0;
-  bool in_place = false;  // `element` points into the whole
-  bool element_planned = false;
-  bool whole_planned = false;  // `whole` has its memory before the loop starts
+  bool in_place = false;         // `element` points into the whole
+  bool element_planned = false;  // its size is known, else it is a handle
+  bool whole_planned = false;    // `whole` has its memory before the loop starts
   bool reverse = false;
+  Type element_type;  // element_planned: concrete
   size_t element_bytes = 0;
-  ElementType type = ElementType::kUndefined;
   Type empty;  // element type when no trip ran
 };
 
@@ -104,20 +105,14 @@ struct Loop {
   uint32_t trip_count = kNoSlot;  // M
   uint32_t condition = kNoSlot;   // cond before the first trip
   uint32_t counter = kNoSlot;     // int64, the body's first input; kNoSlot: nobody reads it
-  uint32_t go_on = kNoSlot;       // the body's condition; kNoSlot: not asked
-  bool go_on_is_handle = false;
-  bool exact_trips = false;  // the number of trips is known when the loop begins
+  uint32_t go_on = kNoSlot;       // the body's condition; kNoSlot: it is not asked
+  int64_t known_trips = -1;       // of a scan whose length the plan knows
   std::vector<LoopState> states;
   std::vector<ScanInput> scan_inputs;
   std::vector<ScanOutput> scan_outputs;
-  // What the back edge does when everything is planned: pairs to swap, pointers to advance, rows to copy.
-  struct Advance {
-    uint32_t slot;
-    int64_t stride;
-  };
-  std::vector<std::pair<uint32_t, uint32_t>> swaps;
-  bool simple = false;           // no handles, no growing outputs: only swaps, advances and row copies
-  std::string place;             // for messages
+  bool simple = false;                               // the back edge has only swaps, advances and row copies to do
+  std::vector<std::pair<uint32_t, uint32_t>> swaps;  // planned states
+  const ir::Node* node = nullptr;
   uint32_t first = 0, last = 0;  // instructions of the loop, LoopBegin and LoopEnd included
 };
 

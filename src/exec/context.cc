@@ -1,0 +1,247 @@
+// The interpreter, and what happens before and after it.
+#include "exec/context.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "check/inference.h"
+#include "op/op_def.h"
+
+namespace treadle::exec {
+
+using plan::Instruction;
+using plan::OpCode;
+using plan::Slot;
+using plan::Storage;
+
+namespace {
+
+constexpr int32_t kTripsBetweenPolls = 1024;
+
+}  // namespace
+
+GrowBuffer::GrowBuffer(GrowBuffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), capacity_(std::exchange(other.capacity_, 0)) {}
+
+GrowBuffer::~GrowBuffer() { std::free(data_); }
+
+bool GrowBuffer::reserve(size_t bytes) {
+  if (bytes <= capacity_) return true;
+  // Large blocks are remapped by the allocator, not copied.
+  void* grown = std::realloc(data_, bytes);
+  if (!grown) return false;
+  data_ = static_cast<std::byte*>(grown);
+  capacity_ = bytes;
+  return true;
+}
+
+BufferRef GrowBuffer::take(size_t bytes) {
+  if (!data_) return BufferRef::allocate(bytes);
+  void* memory = std::exchange(data_, nullptr);
+  if (bytes < capacity_ / 2) {
+    if (void* trimmed = std::realloc(memory, bytes ? bytes : 1)) memory = trimmed;
+  }
+  capacity_ = 0;
+  return BufferRef::wrap(memory, bytes, true, std::free, memory);
+}
+
+Context::Context(std::shared_ptr<const plan::Program> program) : program_(std::move(program)) {
+  const plan::Program& p = *program_;
+  arena_ = BufferRef::allocate(p.arena_bytes);
+  slots_.resize(p.slots.size(), nullptr);
+  handles_.resize(p.slots.size());
+  caches_.resize(p.dynamic.size());
+  loops_.resize(p.loops.size());
+  for (size_t i = 0; i < p.loops.size(); ++i) loops_[i].outputs.resize(p.loops[i].scan_outputs.size());
+}
+
+Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> wanted, std::span<AnyValue> results,
+                    const RunOptions& options) {
+  if (!arena_) return error(Code::kLimit, "no memory for an arena of {} bytes", program_->arena_bytes);
+  options_ = &options;
+  trips_left_ = options.trip_limit > 0 ? options.trip_limit : INT64_MAX;
+  until_poll_ = kTripsBetweenPolls;
+  allocations_ = 0;
+  if (options.time_limit_s > 0) {
+    deadline_ = std::chrono::steady_clock::now() +
+                std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                    std::chrono::duration<double>(options.time_limit_s));
+  }
+  if (options.memory_limit > 0 && program_->arena_bytes > options.memory_limit) {
+    return error(Code::kLimit, "the memory limit of {} bytes is below what the plan needs: {} bytes",
+                 options.memory_limit, program_->arena_bytes);
+  }
+  TREADLE_TRY(bind(inputs, wanted, results));
+  for (LoopPosition& at : loops_) at.active = false;
+  Status status = execute();
+  if (status.ok()) status = collect(wanted, results);
+  // What the caller gave must not be kept alive by a pooled context.
+  for (size_t i = 0; i < handles_.size(); ++i) {
+    if (program_->slots[i].storage == Storage::kHandle) handles_[i] = {};
+  }
+  return status;
+}
+
+Status Context::bind(std::span<const AnyValue> inputs, std::span<const bool> wanted, std::span<AnyValue> results) {
+  const plan::Program& p = *program_;
+  for (size_t i = 0; i < p.slots.size(); ++i) {
+    const Slot& slot = p.slots[i];
+    if (slot.storage == Storage::kArena) slots_[i] = arena_->data() + slot.offset;
+    if (slot.storage == Storage::kConstant) slots_[i] = const_cast<void*>(slot.constant.raw());
+  }
+  for (size_t i = 0; i < p.inputs.size(); ++i) {
+    const uint32_t s = p.inputs[i].slot;
+    if (s == plan::kNoSlot) continue;
+    if (p.slots[s].storage == Storage::kInput) {
+      slots_[s] = const_cast<void*>(inputs[i].tensor().raw());
+    } else {
+      TREADLE_TRY(set_handle(s, inputs[i]));
+    }
+  }
+  for (size_t i = 0; i < p.outputs.size(); ++i) {
+    const plan::Output& output = p.outputs[i];
+    if (!output.direct) continue;
+    const Type& type = p.slots[output.slot].type;
+    const Dims dims = known_dims(type.shape);
+    AnyValue& result = results[i];
+    const bool fits = result.is_tensor() && result.tensor().type() == type.element && result.tensor().dims() == dims &&
+                      result.tensor().buffer() && result.tensor().buffer()->writable();
+    (void)wanted;
+    if (!fits) {
+      TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(type.element, dims));
+      result = AnyValue(std::move(tensor));
+    }
+    slots_[output.slot] = result.tensor().mutable_raw();
+  }
+  return {};
+}
+
+Status Context::collect(std::span<const bool> wanted, std::span<AnyValue> results) {
+  for (size_t i = 0; i < program_->outputs.size(); ++i) {
+    const plan::Output& output = program_->outputs[i];
+    if (output.direct || !wanted[i]) continue;
+    TREADLE_ASSIGN(results[i], value_of(output.slot, program_->slots[output.slot].type));
+  }
+  return {};
+}
+
+Status Context::execute() {
+  const Instruction* const code = program_->code.data();
+  void** const slots = slots_.data();
+  const Instruction* in = code;
+  Status status;
+  for (;;) {
+    switch (in->code) {
+      case OpCode::kKernel:
+        if (const uint32_t failed = in->run(in->state, slots, in->operands)) {
+          return place_error(kernel_status(failed), static_cast<uint32_t>(in - code));
+        }
+        ++in;
+        continue;
+      case OpCode::kCopy: {
+        const plan::Copy& copy = program_->copies[in->index];
+        std::memcpy(slots[copy.to], slots[copy.from], copy.bytes);
+        ++in;
+        continue;
+      }
+      case OpCode::kJump: in = code + in->target; continue;
+      case OpCode::kBranchUnless: {
+        bool condition = false;
+        status = read_flag(in->operands[0], "cond", condition);
+        if (!status.ok()) break;
+        in = condition ? in + 1 : code + in->target;
+        continue;
+      }
+      case OpCode::kLoopBegin: {
+        bool runs = false;
+        status = loop_begin(in->index, runs);
+        if (!status.ok()) break;
+        in = runs ? in + 1 : code + in->target;
+        continue;
+      }
+      case OpCode::kLoopNext: {
+        bool again = false;
+        status = loop_next(in->index, again);
+        if (!status.ok()) break;
+        in = again ? code + in->target : in + 1;
+        continue;
+      }
+      case OpCode::kLoopEnd:
+        status = loop_end(in->index);
+        if (!status.ok()) break;
+        ++in;
+        continue;
+      case OpCode::kMove: {
+        const auto [from, to] = program_->moves[in->index];
+        auto value = value_of(from, program_->slots[from].type);
+        status = value.ok() ? set_handle(to, std::move(value).value()) : std::move(value).status();
+        if (!status.ok()) break;
+        ++in;
+        continue;
+      }
+      case OpCode::kGuarded:
+        status = run_guarded(program_->dynamic[in->index], in->index);
+        if (!status.ok()) break;
+        ++in;
+        continue;
+      case OpCode::kCompute:
+        status = run_compute(program_->dynamic[in->index]);
+        if (!status.ok()) break;
+        ++in;
+        continue;
+      case OpCode::kEnd: return {};
+    }
+    return place_error(std::move(status), static_cast<uint32_t>(in - code));
+  }
+}
+
+Status Context::read_flag(uint32_t s, const char* what, bool& value) const {
+  if (program_->slots[s].storage == Storage::kHandle) {
+    const AnyValue& v = handles_[s];
+    if (!v.is_tensor() || v.tensor().type() != ElementType::kBool || v.tensor().element_count() != 1) {
+      return error(Code::kRuntime, "{} must be one bool, found {}", what, v.type().to_string());
+    }
+  }
+  value = *static_cast<const bool*>(slots_[s]);
+  return {};
+}
+
+// "/loop (Loop-16) body, trip 3: /loop:body/add (Add-14)"
+Status Context::place_error(Status status, uint32_t pc) const {
+  std::string place;
+  const ir::Node* node = program_->node_of[pc];
+  for (size_t i = 0; i < program_->loops.size(); ++i) {
+    const plan::Loop& loop = program_->loops[i];
+    const bool inside = pc > loop.first && pc < loop.last;
+    if (inside && loops_[i].active) {
+      place += fmt::format("{} body, trip {}: ", node_place(*loop.node), loops_[i].trip);
+      if (node == loop.node) node = nullptr;
+    }
+  }
+  if (node) {
+    place += node_place(*node);
+  } else if (!place.empty()) {
+    place.resize(place.size() - 2);
+  }
+  return std::move(status).in(place);
+}
+
+Status Context::poll() {
+  until_poll_ = kTripsBetweenPolls;
+  if (options_->cancel && options_->cancel->load(std::memory_order_relaxed)) {
+    return error(Code::kCancelled, "the run was cancelled");
+  }
+  if (options_->interrupted && options_->interrupted(options_->interrupted_context)) {
+    return error(Code::kCancelled, "the run was interrupted");
+  }
+  if (options_->time_limit_s > 0 && std::chrono::steady_clock::now() > deadline_) {
+    return error(Code::kLimit, "the time limit of {} s was reached", options_->time_limit_s);
+  }
+  return {};
+}
+
+Status Context::trip_limit_reached() const {
+  return error(Code::kLimit, "the limit of {} trips was reached", options_->trip_limit);
+}
+
+}  // namespace treadle::exec

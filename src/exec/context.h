@@ -1,0 +1,134 @@
+#pragma once
+// Everything that changes during a run: the arena, the table of slots, handles, inline caches, loop positions, limits.
+// One per run in flight; pooled, so that caches stay warm.
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "exec/session.h"
+#include "plan/program.h"
+
+namespace treadle::exec {
+
+// Memory that grows without moving its contents by hand: rows of a scan output whose number is not known ahead.
+class GrowBuffer {
+ public:
+  GrowBuffer() = default;
+  GrowBuffer(const GrowBuffer&) = delete;
+  GrowBuffer& operator=(const GrowBuffer&) = delete;
+  GrowBuffer(GrowBuffer&& other) noexcept;
+  ~GrowBuffer();
+
+  std::byte* data() { return data_; }
+  size_t capacity() const { return capacity_; }
+  // At least `bytes`, contents kept. False when memory cannot be had.
+  bool reserve(size_t bytes);
+  // Hands the memory over as a buffer of `bytes`, and is empty afterwards.
+  BufferRef take(size_t bytes);
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t capacity_ = 0;
+};
+
+// One preparation of a guarded node, for the shapes (and the contents of shape inputs) it was made for.
+struct Prepared {
+  std::vector<Dims> input_dims;
+  std::vector<Tensor> contents;  // of shape inputs; undefined for the rest
+  std::vector<ElementType> output_types;
+  std::vector<Dims> output_dims;
+  std::vector<Type> output_general;  // for what is not a tensor
+  StateArena states;
+  Kernel kernel;
+  BufferRef scratch;
+};
+
+struct InlineCache {
+  static constexpr size_t kEntries = 4;
+  std::vector<std::unique_ptr<Prepared>> entries;  // most recently used first
+};
+
+struct ScanOutputState {
+  GrowBuffer rows;
+  std::byte* next = nullptr;
+  Dims dims;                  // of the element, from the first trip on
+  ElementType type = ElementType::kUndefined;
+  size_t element_bytes = 0;
+  std::vector<std::string> strings;  // rows of a string tensor
+};
+
+struct LoopPosition {
+  int64_t trip = 0;
+  int64_t trips = 0;
+  bool trips_known = false;
+  bool active = false;
+  std::vector<ScanOutputState> outputs;
+};
+
+class Context {
+ public:
+  explicit Context(std::shared_ptr<const plan::Program> program);
+
+  // Binds inputs and memory of outputs, runs, and collects outputs. `inputs` parallel to the program's inputs; kNone
+  // where not used. `wanted` parallel to the program's outputs; results likewise.
+  Status run(std::span<const AnyValue> inputs, std::span<const bool> wanted, std::span<AnyValue> results,
+             const RunOptions& options);
+  int64_t allocations() const { return allocations_; }
+
+ private:
+  friend class LoopRunner;
+  Status execute();
+  Status bind(std::span<const AnyValue> inputs, std::span<const bool> wanted, std::span<AnyValue> results);
+  Status collect(std::span<const bool> wanted, std::span<AnyValue> results);
+  Status place_error(Status status, uint32_t pc) const;
+
+  // dynamic.cc
+  Status run_guarded(const plan::DynamicNode& node, uint32_t index);
+  Status run_prepared(const plan::DynamicNode& node, Prepared& prepared);
+  Status run_compute(const plan::DynamicNode& node);
+  Prepared* find_prepared(const plan::DynamicNode& node, InlineCache& cache);
+  Result<std::unique_ptr<Prepared>> prepare(const plan::DynamicNode& node);
+  bool all_numeric_tensors(const plan::DynamicNode& node) const;
+  // The value in slot `s`, which stands for `value`: shared where it is reference-counted, copied from planned memory.
+  Result<AnyValue> value_of(uint32_t s, const Type& type);
+  Status set_handle(uint32_t s, AnyValue value);
+  const Dims& dims_of(uint32_t s, const ir::Value& value, Dims& storage) const;
+  Result<Tensor> allocate(ElementType type, const Dims& dims);
+
+  // loops.cc
+  Status loop_begin(uint32_t index, bool& runs);
+  Status loop_next(uint32_t index, bool& again);
+  Status loop_next_general(const plan::Loop& loop, LoopPosition& at);
+  Status loop_end(uint32_t index);
+  void enter_trip(const plan::Loop& loop, LoopPosition& at);
+  Status begin_states(const plan::Loop& loop);
+  Status count_trips(const plan::Loop& loop, LoopPosition& at);
+  Status begin_outputs(const plan::Loop& loop, LoopPosition& at);
+  Status set_elements(const plan::Loop& loop, LoopPosition& at);
+  Status store_row(const plan::ScanOutput& scan, ScanOutputState& state, LoopPosition& at);
+  Status finish_output(const plan::ScanOutput& scan, ScanOutputState& state, LoopPosition& at);
+  Status read_flag(uint32_t s, const char* what, bool& value) const;
+
+  Status poll();  // cancel flag, signals, time
+  Status count_trip() {
+    if (--trips_left_ < 0) return trip_limit_reached();
+    return --until_poll_ == 0 ? poll() : Status();
+  }
+  Status trip_limit_reached() const;
+
+  std::shared_ptr<const plan::Program> program_;
+  BufferRef arena_;
+  std::vector<void*> slots_;
+  std::vector<AnyValue> handles_;  // by slot; used for kHandle only
+  std::vector<InlineCache> caches_;
+  std::vector<LoopPosition> loops_;
+  const RunOptions* options_ = nullptr;
+  std::chrono::steady_clock::time_point deadline_;
+  int64_t trips_left_ = 0;
+  int32_t until_poll_ = 0;
+  int64_t allocations_ = 0;
+  size_t bytes_live_ = 0;
+};
+
+}  // namespace treadle::exec

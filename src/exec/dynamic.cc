@@ -1,0 +1,226 @@
+// Nodes whose shapes are known only at run time. A guarded node looks up the shapes it sees in its inline cache; when
+// they are there, its kernel runs at once, into the memory of its last result where nobody else holds that.
+#include <algorithm>
+#include <cstring>
+
+#include "exec/context.h"
+#include "op/op_def.h"
+
+namespace treadle::exec {
+
+using plan::DynamicNode;
+using plan::Storage;
+
+Result<Tensor> Context::allocate(ElementType type, const Dims& dims) {
+  if (options_->memory_limit > 0) {
+    TREADLE_ASSIGN(const int64_t count, element_count(dims));
+    const size_t bytes = static_cast<size_t>(count) * byte_width(type);
+    if (bytes > options_->memory_limit || program_->arena_bytes + bytes > options_->memory_limit) {
+      return error(Code::kLimit, "the memory limit of {} bytes was reached by a tensor of shape {}",
+                   options_->memory_limit, to_string(dims));
+    }
+  }
+  ++allocations_;
+  return Tensor::allocate(type, dims);
+}
+
+Result<AnyValue> Context::value_of(uint32_t s, const Type& type) {
+  const plan::Slot& slot = program_->slots[s];
+  switch (slot.storage) {
+    case Storage::kNull: return AnyValue();
+    case Storage::kHandle: return handles_[s];
+    case Storage::kConstant: return AnyValue(slot.constant);
+    default: break;
+  }
+  TREADLE_ASSIGN(Tensor copy, allocate(type.element, known_dims(type.shape)));
+  if (copy.byte_size() > 0) std::memcpy(copy.mutable_raw(), slots_[s], copy.byte_size());
+  return AnyValue(std::move(copy));
+}
+
+Status Context::set_handle(uint32_t s, AnyValue value) {
+  if (s == plan::kNoSlot) return {};
+  const Type& expected = program_->slots[s].type;
+  if (value.is_tensor()) {
+    const Tensor& t = value.tensor();
+    // Kernels that were planned with known sizes read this memory.
+    if (expected.is_concrete() && !(known_dims(expected.shape) == t.dims() && expected.element == t.type())) {
+      return error(Code::kInternal, "planned for {}, found {}", expected.to_string(), value.type().to_string());
+    }
+    slots_[s] = const_cast<void*>(t.raw());
+  } else {
+    slots_[s] = nullptr;
+  }
+  handles_[s] = std::move(value);
+  return {};
+}
+
+const Dims& Context::dims_of(uint32_t s, const ir::Value& value, Dims& storage) const {
+  if (program_->slots[s].storage == Storage::kHandle) return handles_[s].tensor().dims();
+  storage = known_dims(value.type.shape);
+  return storage;
+}
+
+bool Context::all_numeric_tensors(const DynamicNode& node) const {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const uint32_t s = node.inputs[i];
+    if (s == plan::kNoSlot) continue;
+    if (program_->slots[s].storage == Storage::kHandle) {
+      if (!handles_[s].is_tensor() || is_string(handles_[s].tensor().type())) return false;
+    } else if (!node.node->inputs[i]->type.is_tensor() || is_string(node.node->inputs[i]->type.element)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Prepared* Context::find_prepared(const DynamicNode& node, InlineCache& cache) {
+  Dims storage;
+  auto matches = [&](const Prepared& p) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const uint32_t s = node.inputs[i];
+      if (s == plan::kNoSlot || program_->slots[s].storage == Storage::kConstant) continue;
+      if (program_->slots[s].storage == Storage::kHandle) {
+        const Tensor& t = handles_[s].tensor();
+        if (!(t.dims() == p.input_dims[i])) return false;
+      }
+      const Tensor& contents = p.contents[i];
+      if (contents.defined() && contents.byte_size() > 0 &&
+          std::memcmp(contents.raw(), slots_[s], contents.byte_size()) != 0) {
+        return false;
+      }
+    }
+    return true;
+  };
+  for (size_t k = 0; k < cache.entries.size(); ++k) {
+    if (!matches(*cache.entries[k])) continue;
+    if (k > 0) std::rotate(cache.entries.begin(), cache.entries.begin() + static_cast<std::ptrdiff_t>(k),
+                           cache.entries.begin() + static_cast<std::ptrdiff_t>(k) + 1);
+    return cache.entries[0].get();
+  }
+  return nullptr;
+}
+
+Result<std::unique_ptr<Prepared>> Context::prepare(const DynamicNode& node) {
+  const ir::Node& info = *node.node;
+  const size_t inputs = node.inputs.size(), outputs = node.outputs.size();
+  auto made = std::make_unique<Prepared>();
+  made->input_dims.resize(inputs);
+  made->contents.resize(inputs);
+  std::vector<Operand> in(inputs), out(outputs);
+  std::vector<Type> types(inputs), out_types(outputs);
+  std::vector<const Type*> type_pointers(inputs);
+  std::vector<const Tensor*> values(inputs);
+  std::vector<Tensor> tensors(inputs);
+  for (size_t i = 0; i < inputs; ++i) {
+    const uint32_t s = node.inputs[i];
+    if (s == plan::kNoSlot) continue;
+    const plan::Slot& slot = program_->slots[s];
+    Dims storage;
+    const Dims& dims = dims_of(s, *info.inputs[i], storage);
+    const ElementType element =
+        slot.storage == Storage::kHandle ? handles_[s].tensor().type() : info.inputs[i]->type.element;
+    made->input_dims[i] = dims;
+    in[i] = {element, dims, contiguous_strides(dims), nullptr};
+    types[i] = Type::tensor(element, to_shape(dims));
+    type_pointers[i] = &types[i];
+    tensors[i] = Tensor::from_buffer(element, dims, {}, slots_[s]);
+    const bool fixed = slot.storage == Storage::kConstant;
+    if (!fixed && i < 64 && (info.op->shape_inputs >> i & 1)) {
+      TREADLE_ASSIGN(made->contents[i], tensors[i].clone());
+      tensors[i] = made->contents[i];
+    }
+    if (fixed || made->contents[i].defined()) in[i].constant = tensors[i].raw();
+    values[i] = &tensors[i];
+  }
+  InferContext infer{info, type_pointers, values, {}, out_types, {}, {}};
+  TREADLE_TRY(info.op->infer(infer));
+  made->output_types.resize(outputs);
+  made->output_dims.resize(outputs);
+  for (size_t i = 0; i < outputs; ++i) {
+    if (node.outputs[i] == plan::kNoSlot) continue;
+    if (!out_types[i].is_concrete()) {
+      return error(Code::kInternal, "output {} has type {} although the inputs are known", i, out_types[i].to_string());
+    }
+    made->output_types[i] = out_types[i].element;
+    made->output_dims[i] = known_dims(out_types[i].shape);
+    TREADLE_TRY(element_count(made->output_dims[i]).ok() ? Status() : element_count(made->output_dims[i]).status());
+    out[i] = {out_types[i].element, made->output_dims[i], contiguous_strides(made->output_dims[i]), nullptr};
+  }
+  PrepareContext context{info, in, out, made->states, *program_->packs, {}, 0};
+  TREADLE_TRY(info.op->prepare(context));
+  made->kernel = context.kernel;
+  made->scratch = BufferRef::allocate(context.scratch_bytes);
+  if (!made->scratch) return error(Code::kLimit, "no memory for {} bytes of scratch", context.scratch_bytes);
+  ++allocations_;
+  return made;
+}
+
+Status Context::run_guarded(const DynamicNode& node, uint32_t index) {
+  if (!all_numeric_tensors(node)) {
+    if (!node.node->op->compute) {
+      return error(Code::kNotImplemented, "operator {}-{} cannot be run on these types", node.node->op->name,
+                   node.node->version->since);
+    }
+    return run_compute(node);
+  }
+  InlineCache& cache = caches_[index];
+  Prepared* prepared = find_prepared(node, cache);
+  if (!prepared) {
+    TREADLE_ASSIGN(auto made, prepare(node));
+    if (cache.entries.size() == InlineCache::kEntries) cache.entries.pop_back();
+    cache.entries.insert(cache.entries.begin(), std::move(made));
+    prepared = cache.entries[0].get();
+  }
+  return run_prepared(node, *prepared);
+}
+
+Status Context::run_prepared(const DynamicNode& node, Prepared& prepared) {
+  const OpDef& op = *node.node->op;
+  if (op.alias_input >= 0) {
+    const uint32_t from = node.inputs[static_cast<size_t>(op.alias_input)];
+    if (program_->slots[from].storage == Storage::kHandle) {
+      return set_handle(node.outputs[0], AnyValue(handles_[from].tensor().reshaped(prepared.output_dims[0])));
+    }
+  }
+  InlineVector<void*, 16> slots;
+  InlineVector<uint32_t, 16> operands;
+  for (uint32_t s : node.inputs) slots.push_back(slots_[s]);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const uint32_t s = node.outputs[i];
+    if (s == plan::kNoSlot) {
+      slots.push_back(nullptr);
+      continue;
+    }
+    AnyValue& old = handles_[s];
+    const bool reusable = old.is_tensor() && old.tensor().type() == prepared.output_types[i] &&
+                          old.tensor().exclusive() && old.tensor().dims() == prepared.output_dims[i];
+    if (!reusable) {
+      TREADLE_ASSIGN(Tensor tensor, allocate(prepared.output_types[i], prepared.output_dims[i]));
+      TREADLE_TRY(set_handle(s, AnyValue(std::move(tensor))));
+    }
+    slots.push_back(slots_[s]);
+  }
+  slots.push_back(prepared.scratch->data());
+  for (uint32_t i = 0; i < slots.size(); ++i) operands.push_back(i);
+  if (const uint32_t failed = prepared.kernel.run(prepared.kernel.state, slots.data(), operands.data())) {
+    return kernel_status(failed);
+  }
+  return {};
+}
+
+Status Context::run_compute(const DynamicNode& node) {
+  const ir::Node& info = *node.node;
+  std::vector<AnyValue> inputs(node.inputs.size()), outputs(node.outputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (node.inputs[i] == plan::kNoSlot) continue;
+    TREADLE_ASSIGN(inputs[i], value_of(node.inputs[i], info.inputs[i]->type));
+  }
+  ComputeContext context{info, inputs, outputs};
+  TREADLE_TRY(info.op->compute(context));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    TREADLE_TRY(set_handle(node.outputs[i], std::move(outputs[i])));
+  }
+  return {};
+}
+
+}  // namespace treadle::exec

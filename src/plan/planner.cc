@@ -1,0 +1,589 @@
+// From a specialised graph to a program, in two steps.
+//
+// Emission walks the graph once and writes instructions. Every value gets a slot. A value whose sizes are known is
+// written by a kernel into planned memory; any other is a handle, and the node that makes it is guarded by an inline
+// cache or computes on values. Aliases (Reshape and its like on planned memory) share their input's slot.
+//
+// Memory: each planned slot is live from the first to the last instruction that names it. What lives into a loop lives
+// until its end. A loop's states are two pieces of memory each, swapped on the back edge; for that, what a body hands
+// out must be memory of its own: a body output that is an input, a captured value, a constant, an alias of one, or
+// listed twice is copied first (the parallel move of the back edge). Slots get offsets in one arena by best fit.
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "check/inference.h"
+#include "op/scan_attributes.h"
+#include "plan/program.h"
+
+namespace treadle::plan {
+
+namespace {
+
+constexpr size_t kArenaAlignment = 64;
+
+bool is_fixed(const Type& type) {
+  return type.is_concrete() && !is_string(type.element);
+}
+
+size_t bytes_of(const Type& type) {
+  return static_cast<size_t>(element_count_unchecked(known_dims(type.shape))) * byte_width(type.element);
+}
+
+bool same_memory(const Type& a, const Type& b) {
+  return is_fixed(a) && is_fixed(b) && a.element == b.element && same(a.shape, b.shape);
+}
+
+Operand operand_of(const ir::Value& value) {
+  Operand operand;
+  operand.type = value.type.element;
+  operand.dims = known_dims(value.type.shape);
+  operand.strides = contiguous_strides(operand.dims);
+  if (value.is_constant()) operand.constant = value.constant.raw();
+  return operand;
+}
+
+class Planner {
+ public:
+  explicit Planner(Program& program) : p_(program) { new_slot(Storage::kNull, {}); }
+
+  Status run() {
+    const ir::Region& top = p_.graph->top();
+    for (size_t i = 0; i < top.inputs.size(); ++i) add_input(i, *top.inputs[i]);
+    TREADLE_TRY(emit(top));
+    for (const ir::Value* v : top.outputs) add_output(v);
+    emit_code(OpCode::kEnd, nullptr);
+    place_in_arena();
+    bind_operands();
+    return {};
+  }
+
+ private:
+  // --- slots
+
+  uint32_t new_slot(Storage storage, const Type& type) {
+    Slot slot;
+    slot.storage = storage;
+    slot.type = type;
+    if (is_fixed(type)) slot.bytes = bytes_of(type);
+    p_.slots.push_back(std::move(slot));
+    fresh_.push_back(storage == Storage::kArena);
+    return static_cast<uint32_t>(p_.slots.size() - 1);
+  }
+
+  uint32_t slot(const ir::Value* v) {
+    if (!v) return kNoSlot;
+    const auto it = slot_of_.find(v);
+    if (it != slot_of_.end()) return it->second;
+    TREADLE_ASSERT(v->is_constant());
+    const uint32_t s = new_slot(Storage::kConstant, v->type);
+    p_.slots[s].constant = v->constant;
+    return slot_of_[v] = s;
+  }
+
+  uint32_t define(const ir::Value* v, Storage storage) {
+    if (!v) return kNoSlot;
+    return slot_of_[v] = new_slot(storage, v->type);
+  }
+
+  // Where a value of its type is kept when nobody else provides memory for it.
+  static Storage own_storage(const Type& type) { return is_fixed(type) ? Storage::kArena : Storage::kHandle; }
+
+  void add_input(size_t i, const ir::Value& v) {
+    Input input;
+    input.type = v.type;
+    if (!v.is_constant()) {
+      input.slot = define(&v, is_fixed(v.type) ? Storage::kInput : Storage::kHandle);
+      p_.slots[input.slot].index = static_cast<uint32_t>(i);
+    }
+    p_.inputs.push_back(std::move(input));
+  }
+
+  void add_output(const ir::Value* v) {
+    uint32_t s = slot(v);
+    const auto index = static_cast<uint32_t>(p_.outputs.size());
+    Output output;
+    if (is_fixed(v->type) && p_.slots[s].storage != Storage::kHandle) {
+      if (!fresh_[s]) s = emit_copy(s, v->type);
+      fresh_[s] = false;
+      p_.slots[s].storage = Storage::kOutput;
+      p_.slots[s].index = index;
+      p_.slots[s].type = v->type;  // an alias of it may have defined the slot
+      output.direct = true;
+    }
+    output.slot = s;
+    p_.outputs.push_back(output);
+  }
+
+  // --- instructions
+
+  uint32_t emit_code(OpCode code, const ir::Node* node, uint32_t index = 0, uint32_t target = 0) {
+    Instruction in;
+    in.code = code;
+    in.index = index;
+    in.target = target;
+    p_.code.push_back(in);
+    operands_.emplace_back();
+    p_.node_of.push_back(node);
+    return static_cast<uint32_t>(p_.code.size() - 1);
+  }
+
+  uint32_t here() const { return static_cast<uint32_t>(p_.code.size()); }
+
+  // The contents of `from` in planned memory of its own.
+  uint32_t emit_copy(uint32_t from, const Type& type) {
+    const uint32_t to = new_slot(Storage::kArena, type);
+    emit_copy_to(from, to, bytes_of(type));
+    return to;
+  }
+
+  void emit_copy_to(uint32_t from, uint32_t to, size_t bytes) {
+    p_.copies.push_back({from, to, bytes});
+    emit_code(OpCode::kCopy, nullptr, static_cast<uint32_t>(p_.copies.size() - 1));
+  }
+
+  void emit_move(uint32_t from, uint32_t to) {
+    p_.moves.emplace_back(from, to);
+    emit_code(OpCode::kMove, nullptr, static_cast<uint32_t>(p_.moves.size() - 1));
+  }
+
+  Status emit(const ir::Region& region) {
+    for (const auto& node : region.nodes) {
+      Status status = emit(*node);
+      if (!status.ok()) return status.place().empty() ? std::move(status).in(node_place(*node)) : std::move(status);
+    }
+    return {};
+  }
+
+  Status emit(const ir::Node& node) {
+    switch (node.op->control) {
+      case Control::kIf:
+        return emit_if(node);
+      case Control::kLoop:
+      case Control::kScan:
+        return emit_loop(node);
+      case Control::kNone:
+        break;
+    }
+    if (is_planned(node)) return is_alias(node) ? emit_alias(node) : emit_kernel(node);
+    return emit_dynamic(node);
+  }
+
+  // All sizes are known, and all contents that preparation depends on.
+  static bool is_planned(const ir::Node& node) {
+    if (!node.op->prepare) return false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ir::Value* v = node.inputs[i];
+      if (!v) continue;
+      if (!is_fixed(v->type)) return false;
+      if (i < 64 && (node.op->shape_inputs >> i & 1) && !v->is_constant()) return false;
+    }
+    return std::all_of(node.outputs.begin(), node.outputs.end(),
+                       [](const ir::Value* v) { return !v || is_fixed(v->type); });
+  }
+
+  bool is_alias(const ir::Node& node) {
+    if (node.op->alias_input < 0 || !node.outputs[0]) return false;
+    const ir::Value* v = node.inputs[static_cast<size_t>(node.op->alias_input)];
+    return v && !v->is_constant() && p_.slots[slot(v)].storage != Storage::kHandle;
+  }
+
+  Status emit_alias(const ir::Node& node) {
+    slot_of_[node.outputs[0]] = slot(node.inputs[static_cast<size_t>(node.op->alias_input)]);
+    return {};
+  }
+
+  Status emit_kernel(const ir::Node& node) {
+    std::vector<Operand> in, out;
+    std::vector<uint32_t> operands;
+    for (const ir::Value* v : node.inputs) {
+      in.push_back(v ? operand_of(*v) : Operand());
+      operands.push_back(slot(v));
+    }
+    for (const ir::Value* v : node.outputs) {
+      out.push_back(v ? operand_of(*v) : Operand());
+      operands.push_back(define(v, Storage::kArena));
+    }
+    PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0};
+    TREADLE_TRY(node.op->prepare(context));
+    if (context.scratch_bytes > 0) {
+      const uint32_t scratch = new_slot(Storage::kArena, {});
+      p_.slots[scratch].bytes = context.scratch_bytes;
+      operands.push_back(scratch);
+    } else {
+      operands.push_back(kNoSlot);
+    }
+    const uint32_t at = emit_code(OpCode::kKernel, &node);
+    p_.code[at].run = context.kernel.run;
+    p_.code[at].state = context.kernel.state;
+    operands_[at] = std::move(operands);
+    return {};
+  }
+
+  Status emit_dynamic(const ir::Node& node) {
+    if (!node.op->prepare && !node.op->compute) {
+      return error(Code::kNotImplemented, "operator {}-{} cannot be run on these types", node.op->name,
+                   node.version->since);
+    }
+    DynamicNode dynamic;
+    dynamic.node = &node;
+    for (const ir::Value* v : node.inputs) dynamic.inputs.push_back(slot(v));
+    for (const ir::Value* v : node.outputs) dynamic.outputs.push_back(define(v, Storage::kHandle));
+    p_.dynamic.push_back(std::move(dynamic));
+    emit_code(node.op->prepare ? OpCode::kGuarded : OpCode::kCompute, &node,
+              static_cast<uint32_t>(p_.dynamic.size() - 1));
+    return {};
+  }
+
+  // --- If
+
+  Status emit_if(const ir::Node& node) {
+    for (const ir::Value* v : node.outputs) define(v, v ? own_storage(v->type) : Storage::kNull);
+    const uint32_t branch = emit_code(OpCode::kBranchUnless, &node);
+    operands_[branch] = {slot(node.inputs[0])};
+    TREADLE_TRY(emit_branch(node, *node.region("then_branch")));
+    const uint32_t jump = emit_code(OpCode::kJump, &node);
+    p_.code[branch].target = here();
+    TREADLE_TRY(emit_branch(node, *node.region("else_branch")));
+    p_.code[jump].target = here();
+    return {};
+  }
+
+  Status emit_branch(const ir::Node& node, const ir::Region& branch) {
+    TREADLE_TRY(emit(branch));
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (!node.outputs[i]) continue;
+      const uint32_t from = slot(branch.outputs[i]), to = slot(node.outputs[i]);
+      if (p_.slots[to].storage == Storage::kHandle) {
+        emit_move(from, to);
+        note_type(branch.outputs[i], from);
+      } else {
+        emit_copy_to(from, to, p_.slots[to].bytes);
+      }
+    }
+    return {};
+  }
+
+  // A planned value that is about to be wrapped as a handle needs its own sizes, which an alias's slot does not have.
+  void note_type(const ir::Value* v, uint32_t from) {
+    if (is_fixed(v->type)) p_.moves.back().first = typed_slot(v, from);
+  }
+
+  uint32_t typed_slot(const ir::Value* v, uint32_t s) {
+    if (!is_fixed(v->type) || same_memory(p_.slots[s].type, v->type)) return s;
+    // Same memory, other sizes: a copy under the right type, made just before the last instruction.
+    const Instruction moved = p_.code.back();
+    p_.code.pop_back();
+    operands_.pop_back();
+    const ir::Node* node = p_.node_of.back();
+    p_.node_of.pop_back();
+    const uint32_t copy = emit_copy(s, v->type);
+    p_.code.push_back(moved);
+    operands_.emplace_back();
+    p_.node_of.push_back(node);
+    return copy;
+  }
+
+  // --- Loop and Scan
+
+  Status emit_loop(const ir::Node& node) {
+    const ir::Region& body = *node.region("body");
+    const auto index = static_cast<uint32_t>(p_.loops.size());
+    p_.loops.emplace_back();
+    Loop loop;
+    loop.node = &node;
+    loop.first = here();
+    size_t first_in = 0, first_out = 0, states = 0;
+    std::vector<ScanAxis> in_axes, out_axes;
+    if (node.op->control == Control::kLoop) {
+      first_in = 2;
+      first_out = 1;
+      states = body.inputs.size() - 2;
+      out_axes.resize(body.outputs.size() - 1 - states);
+      begin_loop(node, body, loop);
+    } else {
+      TREADLE_ASSIGN(ScanAttributes scan, read_scan(node, node.inputs.size(), body.outputs.size()));
+      loop.is_scan = true;
+      states = scan.states;
+      in_axes = scan.inputs;
+      out_axes = scan.outputs;
+    }
+    for (size_t i = 0; i < states; ++i) {
+      begin_state(loop, node.inputs[first_in + i], body.inputs[first_in + i], body.outputs[first_out + i]);
+    }
+    for (size_t i = 0; i < in_axes.size(); ++i) {
+      begin_scan_input(loop, node.inputs[states + i], body.inputs[states + i], in_axes[i].reverse);
+    }
+    const uint32_t begin = emit_code(OpCode::kLoopBegin, &node, index);
+    const uint32_t body_start = here();
+    const auto first_slot = static_cast<uint32_t>(p_.slots.size());
+    TREADLE_TRY(emit(body));
+
+    std::unordered_set<uint32_t> taken;  // slots that one output owns already
+    if (loop.go_on != kNoSlot) loop.go_on = slot(body.outputs[0]);
+    for (size_t i = 0; i < states; ++i) {
+      end_state(loop.states[i], body.outputs[first_out + i], first_slot, taken);
+      const ir::Value* final = i < node.outputs.size() ? node.outputs[i] : nullptr;
+      loop.states[i].final = define(final, final && loop.states[i].planned ? Storage::kArena : Storage::kHandle);
+      if (loop.states[i].planned) loop.swaps.emplace_back(loop.states[i].in, loop.states[i].out);
+    }
+    for (size_t i = 0; i < out_axes.size(); ++i) {
+      const size_t at = first_out + states + i;
+      const ir::Value* whole = states + i < node.outputs.size() ? node.outputs[states + i] : nullptr;
+      if (!whole || !body.outputs[at]) continue;
+      end_scan_output(loop, body, at, whole, out_axes[i].reverse, first_slot, taken);
+    }
+    emit_code(OpCode::kLoopNext, &node, index, body_start);
+    p_.code[begin].target = here();
+    emit_code(OpCode::kLoopEnd, &node, index);
+    loop.last = here() - 1;
+    loop.simple = is_simple(loop);
+    p_.loops[index] = std::move(loop);
+    return {};
+  }
+
+  void begin_loop(const ir::Node& node, const ir::Region& body, Loop& loop) {
+    const ir::Value* m = node.inputs.empty() ? nullptr : node.inputs[0];
+    const ir::Value* condition = node.inputs.size() > 1 ? node.inputs[1] : nullptr;
+    loop.trip_count = slot(m);
+    loop.condition = condition && is_true(condition) ? kNoSlot : slot(condition);
+    loop.counter = define(body.inputs[0], Storage::kArena);
+    p_.slots[loop.counter].bytes = sizeof(int64_t);
+    if (!body.inputs[1]->is_constant()) {
+      // A trip that runs has a true condition.
+      Tensor yes = Tensor::scalar<bool>(ElementType::kBool, true);
+      const uint32_t s = new_slot(Storage::kConstant, Type::tensor(ElementType::kBool, {}));
+      p_.slots[s].constant = std::move(yes);
+      slot_of_[body.inputs[1]] = s;
+    }
+    // With cond left out, the body's condition is not asked.
+    if (condition && !is_true(body.outputs[0])) loop.go_on = kAsked;
+  }
+
+  static bool is_true(const ir::Value* v) {
+    return v->is_constant() && v->constant.type() == ElementType::kBool && v->constant.element_count() == 1 &&
+           *v->constant.data<bool>();
+  }
+
+  void begin_state(Loop& loop, const ir::Value* initial, const ir::Value* in, const ir::Value* out) {
+    LoopState state;
+    state.initial = slot(initial);
+    state.planned = same_memory(in->type, out->type) && same_memory(in->type, initial->type);
+    state.shape_is_fixed = loop.is_scan;
+    if (!state.planned && is_fixed(initial->type)) state.initial = typed_copy(initial, state.initial);
+    state.in = define(in, state.planned ? Storage::kArena : Storage::kHandle);
+    fresh_[state.in] = false;
+    if (state.planned) state.bytes = p_.slots[state.in].bytes;
+    loop.states.push_back(state);
+  }
+
+  // `s`, or a copy where it holds the memory of `v` under other sizes.
+  uint32_t typed_copy(const ir::Value* v, uint32_t s) {
+    return p_.slots[s].storage == Storage::kHandle || same_memory(p_.slots[s].type, v->type) ? s
+                                                                                             : emit_copy(s, v->type);
+  }
+
+  void begin_scan_input(Loop& loop, const ir::Value* whole, const ir::Value* element, bool reverse) {
+    ScanInput scan;
+    scan.whole = slot(whole);
+    scan.planned = is_fixed(element->type);
+    if (!scan.planned && is_fixed(whole->type)) scan.whole = typed_copy(whole, scan.whole);
+    scan.reverse = reverse;
+    scan.element = define(element, scan.planned ? Storage::kPointer : Storage::kHandle);
+    scan.element_type = element->type;
+    if (scan.planned) scan.element_bytes = bytes_of(element->type);
+    if (whole->type.has_shape && !whole->type.shape.empty() && whole->type.shape[0].is_known()) {
+      loop.known_trips = whole->type.shape[0].value();
+    }
+    loop.scan_inputs.push_back(scan);
+  }
+
+  // Memory that the body wrote in this trip, for this value alone.
+  bool is_own(uint32_t s, uint32_t first_slot, const std::unordered_set<uint32_t>& taken) const {
+    return s >= first_slot && fresh_[s] && p_.slots[s].storage == Storage::kArena && !taken.contains(s);
+  }
+
+  void end_state(LoopState& state, const ir::Value* out, uint32_t first_slot, std::unordered_set<uint32_t>& taken) {
+    uint32_t s = slot(out);
+    if (state.planned) {
+      if (!is_own(s, first_slot, taken)) s = emit_copy(s, out->type);
+      taken.insert(s);
+      fresh_[s] = false;
+    } else if (is_fixed(out->type)) {
+      s = typed_copy(out, s);
+    }
+    state.out = s;
+  }
+
+  void end_scan_output(Loop& loop, const ir::Region& body, size_t at, const ir::Value* whole, bool reverse,
+                       uint32_t first_slot, std::unordered_set<uint32_t>& taken) {
+    const ir::Value* element = body.outputs[at];
+    ScanOutput scan;
+    scan.element = slot(element);
+    scan.reverse = reverse;
+    scan.element_type = element->type;
+    scan.element_planned = is_fixed(element->type) && p_.slots[scan.element].storage != Storage::kHandle;
+    if (scan.element_planned) scan.element_bytes = bytes_of(element->type);
+    scan.whole_planned = scan.element_planned && is_fixed(whole->type) && loop.go_on == kNoSlot && loop.condition == kNoSlot;
+    scan.whole = define(whole, scan.whole_planned ? Storage::kArena : Storage::kHandle);
+    if (scan.whole_planned && is_own(scan.element, first_slot, taken)) {
+      scan.in_place = true;
+      taken.insert(scan.element);
+      fresh_[scan.element] = false;
+      p_.slots[scan.element].storage = Storage::kPointer;
+    }
+    if (at < body.output_types.size()) scan.empty = body.output_types[at];
+    loop.scan_outputs.push_back(scan);
+  }
+
+  bool is_simple(const Loop& loop) const {
+    return std::all_of(loop.states.begin(), loop.states.end(), [](const LoopState& s) { return s.planned; }) &&
+           std::all_of(loop.scan_inputs.begin(), loop.scan_inputs.end(),
+                       [](const ScanInput& s) { return s.planned; }) &&
+           std::all_of(loop.scan_outputs.begin(), loop.scan_outputs.end(),
+                       [](const ScanOutput& s) { return s.whole_planned; }) &&
+           (loop.go_on == kNoSlot || p_.slots[loop.go_on].storage != Storage::kHandle);
+  }
+
+  // --- memory
+
+  void live(uint32_t s, uint32_t at) {
+    Slot& slot = p_.slots[s];
+    slot.first = std::min(slot.first, at);
+    slot.last = std::max(slot.last, at);
+  }
+
+  void find_lifetimes() {
+    for (uint32_t at = 0; at < p_.code.size(); ++at) {
+      for (uint32_t s : operands_[at]) live(s, at);
+      const Instruction& in = p_.code[at];
+      if (in.code == OpCode::kCopy) {
+        live(p_.copies[in.index].from, at);
+        live(p_.copies[in.index].to, at);
+      } else if (in.code == OpCode::kMove) {
+        live(p_.moves[in.index].first, at);
+      } else if (in.code == OpCode::kGuarded || in.code == OpCode::kCompute) {
+        for (uint32_t s : p_.dynamic[in.index].inputs) live(s, at);
+      }
+    }
+    for (const Loop& loop : p_.loops) find_lifetimes(loop);
+    // Inner loops come after the loops around them; from the inside out, what was there before a loop outlives it.
+    for (size_t i = p_.loops.size(); i-- > 0;) {
+      for (Slot& s : p_.slots) {
+        if (s.first < p_.loops[i].first && s.last >= p_.loops[i].first && s.last < p_.loops[i].last) {
+          s.last = p_.loops[i].last;
+        }
+      }
+    }
+  }
+
+  void find_lifetimes(const Loop& loop) {
+    auto whole_loop = [&](uint32_t s) {
+      live(s, loop.first);
+      live(s, loop.last);
+    };
+    for (uint32_t s : {loop.trip_count, loop.condition}) live(s, loop.first);
+    whole_loop(loop.counter);
+    live(loop.go_on, loop.last - 1);
+    for (const LoopState& s : loop.states) {
+      live(s.initial, loop.first);
+      live(s.final, loop.last);
+      if (s.planned) {
+        whole_loop(s.in);
+        whole_loop(s.out);
+      } else {
+        live(s.out, loop.last - 1);
+      }
+    }
+    for (const ScanInput& s : loop.scan_inputs) whole_loop(s.whole);
+    for (const ScanOutput& s : loop.scan_outputs) {
+      whole_loop(s.whole);
+      live(s.element, loop.last - 1);
+    }
+  }
+
+  void place_in_arena() {
+    find_lifetimes();
+    std::vector<uint32_t> order;
+    for (uint32_t s = 0; s < p_.slots.size(); ++s) {
+      if (p_.slots[s].storage == Storage::kArena && p_.slots[s].first != UINT32_MAX) order.push_back(s);
+    }
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      return std::pair(p_.slots[a].first, a) < std::pair(p_.slots[b].first, b);
+    });
+    std::map<size_t, size_t> free_blocks;                     // offset -> size
+    std::multimap<uint32_t, std::pair<size_t, size_t>> busy;  // last instruction -> block
+    for (uint32_t s : order) {
+      Slot& slot = p_.slots[s];
+      while (!busy.empty() && busy.begin()->first < slot.first) {
+        release(free_blocks, busy.begin()->second);
+        busy.erase(busy.begin());
+      }
+      const size_t size = std::max((slot.bytes + kArenaAlignment - 1) / kArenaAlignment, size_t{1}) * kArenaAlignment;
+      slot.offset = take(free_blocks, size);
+      busy.emplace(slot.last, std::pair(slot.offset, size));
+    }
+  }
+
+  size_t take(std::map<size_t, size_t>& free_blocks, size_t size) {
+    auto best = free_blocks.end();
+    for (auto it = free_blocks.begin(); it != free_blocks.end(); ++it) {
+      if (it->second >= size && (best == free_blocks.end() || it->second < best->second)) best = it;
+    }
+    if (best == free_blocks.end()) {
+      const size_t offset = p_.arena_bytes;
+      p_.arena_bytes += size;
+      return offset;
+    }
+    const auto [offset, have] = *best;
+    free_blocks.erase(best);
+    if (have > size) free_blocks.emplace(offset + size, have - size);
+    return offset;
+  }
+
+  static void release(std::map<size_t, size_t>& free_blocks, std::pair<size_t, size_t> block) {
+    auto [it, fresh] = free_blocks.insert(block);
+    TREADLE_ASSERT(fresh);
+    if (auto next = std::next(it); next != free_blocks.end() && it->first + it->second == next->first) {
+      it->second += next->second;
+      free_blocks.erase(next);
+    }
+    if (it == free_blocks.begin()) return;
+    if (auto before = std::prev(it); before->first + before->second == it->first) {
+      before->second += it->second;
+      free_blocks.erase(it);
+    }
+  }
+
+  // Operand lists go into one pool, whose address is fixed once it is complete.
+  void bind_operands() {
+    size_t total = 0;
+    for (const auto& list : operands_) total += list.size();
+    p_.operand_pool.reserve(total);
+    for (size_t at = 0; at < p_.code.size(); ++at) {
+      p_.code[at].operands = p_.operand_pool.data() + p_.operand_pool.size();
+      if (p_.code[at].code == OpCode::kKernel) p_.code[at].index = static_cast<uint32_t>(operands_[at].size());
+      p_.operand_pool.insert(p_.operand_pool.end(), operands_[at].begin(), operands_[at].end());
+    }
+  }
+
+  static constexpr uint32_t kAsked = UINT32_MAX;
+
+  Program& p_;
+  std::unordered_map<const ir::Value*, uint32_t> slot_of_;
+  std::vector<std::vector<uint32_t>> operands_;  // per instruction, until bound
+  std::vector<bool>
+      fresh_;  // per slot: planned memory that only its own value uses, so that an output may take it over
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph> graph, PackCache& packs) {
+  auto program = std::make_shared<Program>();
+  program->graph = std::move(graph);
+  program->packs = &packs;
+  TREADLE_TRY(Planner(*program).run());
+  return std::shared_ptr<const Program>(std::move(program));
+}
+
+}  // namespace treadle::plan
