@@ -23,7 +23,9 @@ constexpr int32_t kTripsBetweenPolls = 1024;
 GrowBuffer::GrowBuffer(GrowBuffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), capacity_(std::exchange(other.capacity_, 0)) {}
 
-GrowBuffer::~GrowBuffer() { std::free(data_); }
+GrowBuffer::~GrowBuffer() {
+  std::free(data_);
+}
 
 bool GrowBuffer::reserve(size_t bytes) {
   if (bytes <= capacity_) return true;
@@ -63,9 +65,8 @@ Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> want
   until_poll_ = kTripsBetweenPolls;
   allocations_ = 0;
   if (options.time_limit_s > 0) {
-    deadline_ = std::chrono::steady_clock::now() +
-                std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                    std::chrono::duration<double>(options.time_limit_s));
+    deadline_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                       std::chrono::duration<double>(options.time_limit_s));
   }
   if (options.memory_limit > 0 && program_->arena_bytes > options.memory_limit) {
     return error(Code::kLimit, "the memory limit of {} bytes is below what the plan needs: {} bytes",
@@ -144,7 +145,9 @@ Status Context::execute() {
         ++in;
         continue;
       }
-      case OpCode::kJump: in = code + in->target; continue;
+      case OpCode::kJump:
+        in = code + in->target;
+        continue;
       case OpCode::kBranchUnless: {
         bool condition = false;
         status = read_flag(in->operands[0], "cond", condition);
@@ -189,7 +192,8 @@ Status Context::execute() {
         if (!status.ok()) break;
         ++in;
         continue;
-      case OpCode::kEnd: return {};
+      case OpCode::kEnd:
+        return {};
     }
     return place_error(std::move(status), static_cast<uint32_t>(in - code));
   }

@@ -52,7 +52,7 @@ struct InlineCache {
 struct ScanOutputState {
   GrowBuffer rows;
   std::byte* next = nullptr;
-  Dims dims;                  // of the element, from the first trip on
+  Dims dims;  // of the element, from the first trip on
   ElementType type = ElementType::kUndefined;
   size_t element_bytes = 0;
   std::vector<std::string> strings;  // rows of a string tensor

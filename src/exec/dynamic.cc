@@ -27,10 +27,14 @@ Result<Tensor> Context::allocate(ElementType type, const Dims& dims) {
 Result<AnyValue> Context::value_of(uint32_t s, const Type& type) {
   const plan::Slot& slot = program_->slots[s];
   switch (slot.storage) {
-    case Storage::kNull: return AnyValue();
-    case Storage::kHandle: return handles_[s];
-    case Storage::kConstant: return AnyValue(slot.constant);
-    default: break;
+    case Storage::kNull:
+      return AnyValue();
+    case Storage::kHandle:
+      return handles_[s];
+    case Storage::kConstant:
+      return AnyValue(slot.constant);
+    default:
+      break;
   }
   TREADLE_ASSIGN(Tensor copy, allocate(type.element, known_dims(type.shape)));
   if (copy.byte_size() > 0) std::memcpy(copy.mutable_raw(), slots_[s], copy.byte_size());
@@ -93,8 +97,9 @@ Prepared* Context::find_prepared(const DynamicNode& node, InlineCache& cache) {
   };
   for (size_t k = 0; k < cache.entries.size(); ++k) {
     if (!matches(*cache.entries[k])) continue;
-    if (k > 0) std::rotate(cache.entries.begin(), cache.entries.begin() + static_cast<std::ptrdiff_t>(k),
-                           cache.entries.begin() + static_cast<std::ptrdiff_t>(k) + 1);
+    if (k > 0)
+      std::rotate(cache.entries.begin(), cache.entries.begin() + static_cast<std::ptrdiff_t>(k),
+                  cache.entries.begin() + static_cast<std::ptrdiff_t>(k) + 1);
     return cache.entries[0].get();
   }
   return nullptr;
@@ -198,6 +203,7 @@ Status Context::run_prepared(const DynamicNode& node, Prepared& prepared) {
       TREADLE_ASSIGN(Tensor tensor, allocate(prepared.output_types[i], prepared.output_dims[i]));
       TREADLE_TRY(set_handle(s, AnyValue(std::move(tensor))));
     }
+    slots_[s] = handles_[s].tensor().mutable_raw();
     slots.push_back(slots_[s]);
   }
   slots.push_back(prepared.scratch->data());

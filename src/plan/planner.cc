@@ -292,7 +292,6 @@ class Planner {
     p_.loops.emplace_back();
     Loop loop;
     loop.node = &node;
-    loop.first = here();
     size_t first_in = 0, first_out = 0, states = 0;
     std::vector<ScanAxis> in_axes, out_axes;
     if (node.op->control == Control::kLoop) {
@@ -315,6 +314,7 @@ class Planner {
       begin_scan_input(loop, node.inputs[states + i], body.inputs[states + i], in_axes[i].reverse);
     }
     const uint32_t begin = emit_code(OpCode::kLoopBegin, &node, index);
+    loop.first = begin;
     const uint32_t body_start = here();
     const auto first_slot = static_cast<uint32_t>(p_.slots.size());
     TREADLE_TRY(emit(body));

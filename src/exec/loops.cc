@@ -1,0 +1,319 @@
+// Loops: where a loop begins, its back edge, and its end.
+#include <algorithm>
+#include <cstring>
+
+#include "exec/context.h"
+
+namespace treadle::exec {
+
+using plan::Loop;
+using plan::LoopState;
+using plan::ScanInput;
+using plan::ScanOutput;
+using plan::Storage;
+
+namespace {
+
+// Rows are asked for ahead up to this size; beyond it the buffer grows as trips happen.
+constexpr size_t kMaxReservedBytes = size_t{1} << 26;
+constexpr size_t kFirstRows = 16;
+
+// Sizes of a scan output without trips: what is known of its element, 0 for the rest.
+Dims empty_dims(const Type& element) {
+  Dims dims{0};
+  if (element.has_shape) {
+    for (const Dim& d : element.shape) dims.push_back(d.value_or(0));
+  }
+  return dims;
+}
+
+}  // namespace
+
+Status Context::count_trips(const Loop& loop, LoopPosition& at) {
+  if (loop.is_scan) {
+    at.trips = loop.known_trips;
+    at.trips_known = true;
+    for (size_t i = 0; i < loop.scan_inputs.size(); ++i) {
+      const uint32_t s = loop.scan_inputs[i].whole;
+      if (program_->slots[s].storage != Storage::kHandle) continue;
+      const AnyValue& v = handles_[s];
+      if (!v.is_tensor() || v.tensor().rank() < 1) {
+        return error(Code::kRuntime, "scan input {} must be a tensor of rank 1 or more, found {}", i,
+                     v.type().to_string());
+      }
+      const int64_t length = v.tensor().dims()[0];
+      if (at.trips >= 0 && at.trips != length) {
+        return error(Code::kRuntime, "scan inputs have different lengths: {} and {}", at.trips, length);
+      }
+      at.trips = length;
+    }
+    return {};
+  }
+  at.trips = INT64_MAX;
+  at.trips_known = loop.trip_count != plan::kNoSlot && loop.go_on == plan::kNoSlot;
+  if (loop.trip_count != plan::kNoSlot) {
+    if (program_->slots[loop.trip_count].storage == Storage::kHandle) {
+      const AnyValue& m = handles_[loop.trip_count];
+      if (!m.is_tensor() || m.tensor().type() != ElementType::kInt64 || m.tensor().element_count() != 1) {
+        return error(Code::kRuntime, "M must be one int64, found {}", m.type().to_string());
+      }
+    }
+    at.trips = *static_cast<const int64_t*>(slots_[loop.trip_count]);
+  }
+  if (loop.condition != plan::kNoSlot) {
+    bool condition = false;
+    TREADLE_TRY(read_flag(loop.condition, "cond", condition));
+    if (!condition) at.trips = 0;
+  }
+  at.trips = std::max<int64_t>(at.trips, 0);
+  return {};
+}
+
+Status Context::begin_states(const Loop& loop) {
+  for (const LoopState& state : loop.states) {
+    if (state.planned) {
+      std::memcpy(slots_[state.in], slots_[state.initial], state.bytes);
+    } else {
+      TREADLE_ASSIGN(AnyValue value, value_of(state.initial, program_->slots[state.initial].type));
+      TREADLE_TRY(set_handle(state.in, std::move(value)));
+    }
+  }
+  return {};
+}
+
+Status Context::begin_outputs(const Loop& loop, LoopPosition& at) {
+  for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
+    const ScanOutput& scan = loop.scan_outputs[i];
+    ScanOutputState& state = at.outputs[i];
+    state.dims.clear();
+    state.type = ElementType::kUndefined;
+    state.strings.clear();
+    if (scan.whole_planned) {
+      state.next = static_cast<std::byte*>(slots_[scan.whole]);
+      if (scan.reverse && at.trips > 0) state.next += static_cast<size_t>(at.trips - 1) * scan.element_bytes;
+      state.element_bytes = scan.element_bytes;
+    }
+  }
+  return {};
+}
+
+Status Context::set_elements(const Loop& loop, LoopPosition& at) {
+  for (size_t i = 0; i < loop.scan_inputs.size(); ++i) {
+    const ScanInput& scan = loop.scan_inputs[i];
+    const int64_t row = scan.reverse ? at.trips - 1 - at.trip : at.trip;
+    if (scan.planned) {
+      if (program_->slots[scan.whole].storage == Storage::kHandle) {
+        const Dims& dims = handles_[scan.whole].tensor().dims();
+        const Shape& element = scan.element_type.shape;
+        bool fits = dims.size() == element.size() + 1;
+        for (size_t d = 0; fits && d < element.size(); ++d) fits = dims[d + 1] == element[d].value();
+        if (!fits) {
+          return error(Code::kInternal, "scan input {} was planned for elements of {}, found shape {}", i,
+                       scan.element_type.to_string(), to_string(dims));
+        }
+      }
+      slots_[scan.element] =
+          static_cast<std::byte*>(slots_[scan.whole]) + row * static_cast<int64_t>(scan.element_bytes);
+      continue;
+    }
+    if (program_->slots[scan.whole].storage != Storage::kHandle) {
+      return error(Code::kInternal, "scan input {} has elements of unknown size in planned memory", i);
+    }
+    const Tensor& whole = handles_[scan.whole].tensor();
+    Dims dims = whole.dims();
+    dims.erase(0);
+    const auto stride = element_count_unchecked(dims) * static_cast<int64_t>(byte_width(whole.type()));
+    Tensor element = Tensor::from_buffer(whole.type(), std::move(dims), whole.buffer(),
+                                         static_cast<const std::byte*>(whole.raw()) + row * stride);
+    TREADLE_TRY(set_handle(scan.element, AnyValue(std::move(element))));
+  }
+  return {};
+}
+
+void Context::enter_trip(const Loop& loop, LoopPosition& at) {
+  if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots_[loop.counter]) = at.trip;
+  for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
+    if (loop.scan_outputs[i].in_place) slots_[loop.scan_outputs[i].element] = at.outputs[i].next;
+  }
+}
+
+Status Context::loop_begin(uint32_t index, bool& runs) {
+  const Loop& loop = program_->loops[index];
+  LoopPosition& at = loops_[index];
+  at.trip = 0;
+  TREADLE_TRY(count_trips(loop, at));
+  TREADLE_TRY(begin_states(loop));
+  TREADLE_TRY(begin_outputs(loop, at));
+  runs = at.trips > 0;
+  if (!runs) return {};
+  TREADLE_TRY(count_trip());
+  TREADLE_TRY(set_elements(loop, at));
+  enter_trip(loop, at);
+  at.active = true;
+  return {};
+}
+
+Status Context::loop_next(uint32_t index, bool& again) {
+  const Loop& loop = program_->loops[index];
+  LoopPosition& at = loops_[index];
+  bool go_on = true;
+  if (!loop.simple) {
+    if (loop.go_on != plan::kNoSlot) TREADLE_TRY(read_flag(loop.go_on, "the body's condition", go_on));
+    TREADLE_TRY(loop_next_general(loop, at));
+  } else {
+    if (loop.go_on != plan::kNoSlot) go_on = *static_cast<const bool*>(slots_[loop.go_on]);
+    for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
+      const ScanOutput& scan = loop.scan_outputs[i];
+      std::byte*& next = at.outputs[i].next;
+      if (!scan.in_place) std::memcpy(next, slots_[scan.element], scan.element_bytes);
+      next += scan.reverse ? -static_cast<std::ptrdiff_t>(scan.element_bytes)
+                           : static_cast<std::ptrdiff_t>(scan.element_bytes);
+    }
+    for (const auto& [in, out] : loop.swaps) std::swap(slots_[in], slots_[out]);
+  }
+  ++at.trip;
+  again = go_on && at.trip < at.trips;
+  if (!again) return {};
+  TREADLE_TRY(count_trip());
+  if (loop.simple) {
+    for (const ScanInput& scan : loop.scan_inputs) {
+      const auto stride = static_cast<std::ptrdiff_t>(scan.element_bytes);
+      slots_[scan.element] = static_cast<std::byte*>(slots_[scan.element]) + (scan.reverse ? -stride : stride);
+    }
+  } else {
+    TREADLE_TRY(set_elements(loop, at));
+  }
+  enter_trip(loop, at);
+  return {};
+}
+
+Status Context::store_row(const ScanOutput& scan, ScanOutputState& state, LoopPosition& at) {
+  const Tensor* tensor = nullptr;
+  const void* data = slots_[scan.element];
+  Dims planned;
+  if (!scan.element_planned) {
+    const plan::Slot& slot = program_->slots[scan.element];
+    if (slot.storage == Storage::kHandle && !handles_[scan.element].is_tensor()) {
+      return error(Code::kRuntime, "a scan output's element must be a tensor, found {}",
+                   handles_[scan.element].type().to_string());
+    }
+    tensor = slot.storage == Storage::kHandle ? &handles_[scan.element].tensor() : &slot.constant;
+  }
+  if (at.trip == 0) {
+    state.dims = tensor ? tensor->dims() : known_dims(scan.element_type.shape);
+    state.type = tensor ? tensor->type() : scan.element_type.element;
+    state.element_bytes = tensor ? tensor->byte_size() : scan.element_bytes;
+  } else if (tensor && !(tensor->dims() == state.dims && tensor->type() == state.type)) {
+    return error(Code::kRuntime, "an element of a scan output has shape {}, in trip 0 it had {}",
+                 to_string(tensor->dims()), to_string(state.dims));
+  }
+  if (is_string(state.type)) {
+    const auto values = tensor->span<std::string>();
+    state.strings.insert(scan.reverse ? state.strings.begin() : state.strings.end(), values.begin(), values.end());
+    return {};
+  }
+  const size_t needed = (static_cast<size_t>(at.trip) + 1) * state.element_bytes;
+  if (needed > state.rows.capacity()) {
+    size_t want = std::max(needed, 2 * state.rows.capacity());
+    want = std::max(want, kFirstRows * state.element_bytes);
+    if (at.trips_known) {
+      size_t all = 0;
+      if (!__builtin_mul_overflow(static_cast<size_t>(at.trips), state.element_bytes, &all)) {
+        want = all <= kMaxReservedBytes || scan.reverse ? all : std::min(want, all);
+      }
+    }
+    if (options_->memory_limit > 0 && needed > options_->memory_limit) {
+      return error(Code::kLimit, "the memory limit of {} bytes was reached by a scan output", options_->memory_limit);
+    }
+    ++allocations_;
+    if (!state.rows.reserve(want)) return error(Code::kLimit, "no memory for {} bytes of scan output", want);
+  }
+  const auto row = static_cast<size_t>(scan.reverse ? at.trips - 1 - at.trip : at.trip);
+  if (state.element_bytes > 0)
+    std::memcpy(state.rows.data() + row * state.element_bytes, tensor ? tensor->raw() : data, state.element_bytes);
+  return {};
+}
+
+Status Context::loop_next_general(const Loop& loop, LoopPosition& at) {
+  for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
+    const ScanOutput& scan = loop.scan_outputs[i];
+    if (!scan.whole_planned) {
+      TREADLE_TRY(store_row(scan, at.outputs[i], at));
+      continue;
+    }
+    std::byte*& next = at.outputs[i].next;
+    if (!scan.in_place) std::memcpy(next, slots_[scan.element], scan.element_bytes);
+    const auto stride = static_cast<std::ptrdiff_t>(scan.element_bytes);
+    next += scan.reverse ? -stride : stride;
+  }
+  // One parallel move: every new state is taken before any is put in place.
+  InlineVector<AnyValue, 4> next;
+  for (size_t i = 0; i < loop.states.size(); ++i) {
+    const LoopState& state = loop.states[i];
+    if (state.planned) continue;
+    TREADLE_ASSIGN(AnyValue value, value_of(state.out, program_->slots[state.out].type));
+    if (state.shape_is_fixed) {
+      const AnyValue& old = handles_[state.in];
+      if (!value.is_tensor() || !old.is_tensor() || !(value.tensor().dims() == old.tensor().dims()) ||
+          value.tensor().type() != old.tensor().type()) {
+        return error(Code::kRuntime, "state {} changes from {} to {}; a Scan's states keep their type and shape", i,
+                     old.type().to_string(), value.type().to_string());
+      }
+    }
+    next.push_back(std::move(value));
+  }
+  size_t k = 0;
+  for (const LoopState& state : loop.states) {
+    if (state.planned) continue;
+    // The memory of the old state serves the node that makes the new one, if nobody else holds it.
+    AnyValue old = std::move(handles_[state.in]);
+    TREADLE_TRY(set_handle(state.in, std::move(next[k++])));
+    if (program_->slots[state.out].storage == Storage::kHandle && state.out != state.in && old.is_tensor()) {
+      const bool is_state =
+          std::any_of(loop.states.begin(), loop.states.end(), [&](const LoopState& s) { return s.in == state.out; });
+      if (!is_state && old.tensor().exclusive()) handles_[state.out] = std::move(old);
+    }
+  }
+  for (const auto& [in, out] : loop.swaps) std::swap(slots_[in], slots_[out]);
+  return {};
+}
+
+Status Context::finish_output(const ScanOutput& scan, ScanOutputState& state, LoopPosition& at) {
+  if (at.trip == 0) {
+    ElementType type = scan.empty.element;
+    if (type == ElementType::kUndefined) type = scan.element_type.element;
+    TREADLE_ASSIGN(Tensor empty,
+                   allocate(type == ElementType::kUndefined ? ElementType::kFloat : type, empty_dims(scan.empty)));
+    return set_handle(scan.whole, AnyValue(std::move(empty)));
+  }
+  Dims dims = state.dims;
+  dims.insert(0, at.trip);
+  if (is_string(state.type)) {
+    TREADLE_ASSIGN(Tensor whole, allocate(state.type, dims));
+    std::move(state.strings.begin(), state.strings.end(), whole.mutable_data<std::string>());
+    return set_handle(scan.whole, AnyValue(std::move(whole)));
+  }
+  BufferRef rows = state.rows.take(static_cast<size_t>(at.trip) * state.element_bytes);
+  if (!rows) return error(Code::kLimit, "no memory for a scan output");
+  return set_handle(scan.whole, AnyValue(Tensor::from_buffer(state.type, std::move(dims), std::move(rows))));
+}
+
+Status Context::loop_end(uint32_t index) {
+  const Loop& loop = program_->loops[index];
+  LoopPosition& at = loops_[index];
+  at.active = false;
+  for (const LoopState& state : loop.states) {
+    if (state.final == plan::kNoSlot) continue;
+    if (state.planned) {
+      std::memcpy(slots_[state.final], slots_[state.in], state.bytes);
+    } else {
+      TREADLE_TRY(set_handle(state.final, handles_[state.in]));
+    }
+  }
+  for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
+    if (!loop.scan_outputs[i].whole_planned) TREADLE_TRY(finish_output(loop.scan_outputs[i], at.outputs[i], at));
+  }
+  return {};
+}
+
+}  // namespace treadle::exec
