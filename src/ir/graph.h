@@ -149,8 +149,4 @@ void for_each_node(const Region& region, Fn&& fn) {
 // around the user. kInternal with the place of the first violation.
 Status verify(const Graph& graph);
 
-// A readable dump (--dump=ir).
-std::string print(const Graph& graph);
-std::string print(const Region& region, int indent = 0);
-
 }  // namespace treadle::ir

@@ -424,7 +424,8 @@ class Planner {
     scan.element_type = element->type;
     scan.element_planned = is_fixed(element->type) && p_.slots[scan.element].storage != Storage::kHandle;
     if (scan.element_planned) scan.element_bytes = bytes_of(element->type);
-    scan.whole_planned = scan.element_planned && is_fixed(whole->type) && loop.go_on == kNoSlot && loop.condition == kNoSlot;
+    scan.whole_planned =
+        scan.element_planned && is_fixed(whole->type) && loop.go_on == kNoSlot && loop.condition == kNoSlot;
     scan.whole = define(whole, scan.whole_planned ? Storage::kArena : Storage::kHandle);
     if (scan.whole_planned && is_own(scan.element, first_slot, taken)) {
       scan.in_place = true;

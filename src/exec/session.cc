@@ -1,0 +1,462 @@
+// Sessions: loading, the plans made so far, and the pool of contexts.
+//
+// A plan serves a signature: element types and presence of inputs, sizes, and the contents of small integer inputs that
+// decide something (a branch, a shape). The first run is planned with its exact sizes. When a later one differs in a
+// size, that size becomes a symbol and the plan with symbols serves every size from then on. An input whose contents
+// decide something is planned for its contents until four different ones were seen; then it is data like any other.
+#include "exec/session.h"
+
+#include <cstring>
+#include <mutex>
+#include <unordered_set>
+
+#include "check/inference.h"
+#include "exec/context.h"
+#include "exec/deciding_inputs.h"
+#include "judge/judge.h"
+#include "model/import.h"
+#include "op/print.h"
+#include "opt/passes.h"
+#include "plan/specialize.h"
+
+namespace treadle {
+
+namespace {
+
+constexpr size_t kMaxDecidingElements = 8;
+constexpr size_t kMaxDecidingContents = 4;
+constexpr size_t kMaxIdleContexts = 32;
+
+// What a plan was made for.
+struct Signature {
+  struct Input {
+    AnyValue::Kind kind = AnyValue::Kind::kNone;
+    ElementType element = ElementType::kUndefined;
+    Dims dims;  // -1: any size
+    bool any_rank = false;
+    bool contents_fixed = false;
+    std::vector<std::byte> contents;
+  };
+  std::vector<Input> inputs;
+
+  bool accepts(std::span<const AnyValue> values) const {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Input& in = inputs[i];
+      if (values[i].kind() != in.kind) return false;
+      if (in.kind != AnyValue::Kind::kTensor) continue;
+      const Tensor& t = values[i].tensor();
+      if (t.type() != in.element) return false;
+      if (!in.any_rank) {
+        if (t.dims().size() != in.dims.size()) return false;
+        for (size_t d = 0; d < in.dims.size(); ++d) {
+          if (in.dims[d] >= 0 && in.dims[d] != t.dims()[d]) return false;
+        }
+      }
+      if (in.contents_fixed &&
+          (t.byte_size() != in.contents.size() || std::memcmp(t.raw(), in.contents.data(), in.contents.size()) != 0)) {
+        return false;
+      }
+    }
+    return true;
+  }
+};
+
+struct Plan {
+  Signature signature;
+  std::shared_ptr<const plan::Program> program;
+  mutable std::mutex mutex;  // of `idle`, held for a push or a pop
+  mutable std::vector<std::unique_ptr<exec::Context>> idle;
+
+  std::unique_ptr<exec::Context> take_context() const {
+    std::lock_guard lock(mutex);
+    if (idle.empty()) return nullptr;
+    auto context = std::move(idle.back());
+    idle.pop_back();
+    return context;
+  }
+  void give_back(std::unique_ptr<exec::Context> context) const {
+    std::lock_guard lock(mutex);
+    if (idle.size() < kMaxIdleContexts) idle.push_back(std::move(context));
+  }
+};
+
+using PlanList = std::vector<std::shared_ptr<const Plan>>;
+
+bool dims_fit(const Type& declared, const Tensor& t) {
+  if (!declared.has_shape) return true;
+  if (declared.shape.size() != t.dims().size()) return false;
+  for (size_t i = 0; i < t.dims().size(); ++i) {
+    if (declared.shape[i].is_known() && declared.shape[i].value() != t.dims()[i]) return false;
+  }
+  return true;
+}
+
+// Whether `value` may be given for an input that the model declares as `declared`.
+Status check_feed(const IoInfo& input, const AnyValue& value) {
+  const Type& declared = input.type;
+  auto mismatch = [&] {
+    return error(Code::kInvalidArgument, "input '{}': expected {}, found {}", input.name, declared.to_string(),
+                 value.type().to_string());
+  };
+  switch (declared.kind) {
+    case Type::Kind::kTensor:
+    case Type::Kind::kSparseTensor:
+      if (!value.is_tensor() || value.tensor().type() != declared.element || !dims_fit(declared, value.tensor())) {
+        return mismatch();
+      }
+      return {};
+    case Type::Kind::kSequence:
+      if (value.kind() != AnyValue::Kind::kSequence) return mismatch();
+      for (const AnyValue& element : value.sequence().elements()) {
+        if (!same_structure(element.type(), *declared.child)) return mismatch();
+      }
+      return {};
+    case Type::Kind::kOptional:
+      if (value.kind() != AnyValue::Kind::kOptional) return mismatch();
+      if (value.optional().value && !same_structure(value.optional().value->type(), *declared.child)) return mismatch();
+      return {};
+    case Type::Kind::kMap:
+      return value.kind() == AnyValue::Kind::kMap ? Status() : mismatch();
+    case Type::Kind::kUnknown:
+      return {};
+  }
+  return {};
+}
+
+// Sequences of the caller's may be used by several runs at once; in-place growth needs storage of one's own.
+AnyValue own(const AnyValue& value) {
+  if (value.kind() != AnyValue::Kind::kSequence) return value;
+  const auto elements = value.sequence().elements();
+  return AnyValue(Sequence(value.sequence().element_type(), {elements.begin(), elements.end()}));
+}
+
+Type without_element_shapes(const Type& type) {
+  if (type.kind == Type::Kind::kTensor) return Type::tensor(type.element);
+  if (!type.child) return type;
+  Type out = type;
+  out.child = std::make_shared<const Type>(without_element_shapes(*type.child));
+  return out;
+}
+
+void record_output_types(ir::Region& region) {
+  region.output_types.clear();
+  for (const ir::Value* v : region.outputs) region.output_types.push_back(v ? v->type : Type());
+  for (auto& node : region.nodes) {
+    for (auto& body : node->regions) record_output_types(*body);
+  }
+}
+
+class JudgeGuard final : public judge::Guard {
+ public:
+  explicit JudgeGuard(const RunOptions& options) : options_(options) {
+    if (options.time_limit_s > 0) {
+      deadline_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                         std::chrono::duration<double>(options.time_limit_s));
+    }
+  }
+  Status trip() override {
+    if (options_.trip_limit > 0 && ++trips_ > options_.trip_limit) {
+      return error(Code::kLimit, "the limit of {} trips was reached", options_.trip_limit);
+    }
+    return {};
+  }
+  Status step() override {
+    if (options_.cancel && options_.cancel->load(std::memory_order_relaxed)) {
+      return error(Code::kCancelled, "the run was cancelled");
+    }
+    if (++steps_ % 256 != 0) return {};
+    if (options_.interrupted && options_.interrupted(options_.interrupted_context)) {
+      return error(Code::kCancelled, "the run was interrupted");
+    }
+    if (options_.time_limit_s > 0 && std::chrono::steady_clock::now() > deadline_) {
+      return error(Code::kLimit, "the time limit of {} s was reached", options_.time_limit_s);
+    }
+    return {};
+  }
+
+ private:
+  const RunOptions& options_;
+  std::chrono::steady_clock::time_point deadline_;
+  int64_t trips_ = 0, steps_ = 0;
+};
+
+}  // namespace
+
+struct Session::Impl {
+  SessionOptions options;
+  std::unique_ptr<ir::Graph> graph;  // as imported, types inferred
+  std::vector<IoInfo> inputs, overridable, outputs;
+  std::vector<const IoInfo*> by_position;  // parallel to the graph's inputs
+  std::vector<bool> deciding;              // parallel to the graph's inputs: small contents decide branches or shapes
+  PackCache packs;
+
+  std::mutex mutex;  // planning
+  std::atomic<std::shared_ptr<const PlanList>> plans{std::make_shared<const PlanList>()};
+  std::vector<bool> generalized;                          // per input: contents are data
+  std::vector<std::vector<std::vector<std::byte>>> seen;  // per input: contents planned for
+  std::atomic<int64_t> plan_count{0}, run_count{0}, last_allocations{0};
+
+  Status prepare();
+  Status fill_feeds(std::span<const Feed> feeds, std::vector<AnyValue>& values) const;
+  Result<std::shared_ptr<const Plan>> find_or_make_plan(std::span<const AnyValue> values);
+  std::shared_ptr<const Plan> find_plan(std::span<const AnyValue> values) const;
+  Result<std::shared_ptr<const Plan>> make_plan(std::span<const AnyValue> values);
+  Signature signature_for(std::span<const AnyValue> values);
+  Status run_judge(std::vector<AnyValue> values, std::vector<AnyValue>& all, const RunOptions& run) const;
+};
+
+Status Session::Impl::prepare() {
+  ir::Region& top = graph->top();
+  for (ir::Value* v : top.outputs) outputs.push_back({v->name, v->type, false});
+  for (size_t i = 0; i < top.inputs.size(); ++i) {
+    ir::Value* v = top.inputs[i];
+    for (Dim& d : v->type.shape) {
+      for (const auto& [name, size] : options.dimension_overrides) {
+        if (d.symbol_name() == name) d = size;
+      }
+    }
+    const bool has_default = i < graph->input_defaults.size() && graph->input_defaults[i].defined();
+    (has_default ? overridable : inputs).push_back({v->name, v->type, has_default});
+  }
+  size_t plain = 0, defaults = 0;
+  for (size_t i = 0; i < top.inputs.size(); ++i) {
+    const bool has_default = i < graph->input_defaults.size() && graph->input_defaults[i].defined();
+    by_position.push_back(has_default ? &overridable[defaults++] : &inputs[plain++]);
+  }
+  Inference inference({.fold = false, .trust_containers = true, .keep_declared = true});
+  TREADLE_TRY(inference.infer(top));
+  record_output_types(top);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    auto merged = merge(outputs[i].type, top.outputs[i]->type);
+    if (merged.ok()) outputs[i].type = std::move(merged).value();
+  }
+  deciding = exec::deciding_inputs(*graph);
+  generalized.resize(top.inputs.size());
+  seen.resize(top.inputs.size());
+  return {};
+}
+
+Status Session::Impl::fill_feeds(std::span<const Feed> feeds, std::vector<AnyValue>& values) const {
+  const size_t count = by_position.size();
+  values.resize(count);
+  for (const Feed& feed : feeds) {
+    size_t position = 0;
+    while (position < count && by_position[position]->name != feed.name) ++position;
+    if (position == count) {
+      return error(Code::kInvalidArgument, "the model has no input '{}'", feed.name);
+    }
+    if (feed.value.is_none()) continue;
+    TREADLE_TRY(check_feed(*by_position[position], feed.value));
+    values[position] = own(feed.value);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (!values[i].is_none()) continue;
+    if (by_position[i]->has_default) {
+      values[i] = AnyValue(graph->input_defaults[i]);
+    } else if (by_position[i]->type.kind == Type::Kind::kOptional) {
+      values[i] = AnyValue(Optional{*by_position[i]->type.child, nullptr});
+    } else {
+      return error(Code::kInvalidArgument, "input '{}' is missing: expected {}", by_position[i]->name,
+                   by_position[i]->type.to_string());
+    }
+  }
+  return {};
+}
+
+std::shared_ptr<const Plan> Session::Impl::find_plan(std::span<const AnyValue> values) const {
+  const auto list = plans.load(std::memory_order_acquire);
+  for (const auto& plan : *list) {
+    if (plan->signature.accepts(values)) return plan;
+  }
+  return nullptr;
+}
+
+Result<std::shared_ptr<const Plan>> Session::Impl::find_or_make_plan(std::span<const AnyValue> values) {
+  if (auto plan = find_plan(values)) return plan;
+  std::lock_guard lock(mutex);
+  if (auto plan = find_plan(values)) return plan;
+  return make_plan(values);
+}
+
+// The signature of the next plan: exact, but for sizes in which earlier plans differ.
+Signature Session::Impl::signature_for(std::span<const AnyValue> values) {
+  Signature signature;
+  const auto list = plans.load();
+  for (size_t i = 0; i < values.size(); ++i) {
+    Signature::Input in;
+    in.kind = values[i].kind();
+    if (values[i].is_tensor()) {
+      const Tensor& t = values[i].tensor();
+      in.element = t.type();
+      in.dims = t.dims();
+      for (const auto& plan : *list) {
+        const Signature::Input& before = plan->signature.inputs[i];
+        if (before.kind != in.kind || before.any_rank) continue;
+        if (before.dims.size() != in.dims.size()) continue;
+        for (size_t d = 0; d < in.dims.size(); ++d) {
+          if (before.dims[d] != in.dims[d]) in.dims[d] = -1;
+        }
+      }
+      const bool small = t.element_count() <= static_cast<int64_t>(kMaxDecidingElements);
+      if (deciding[i] && small && !generalized[i]) {
+        const auto* data = static_cast<const std::byte*>(t.raw());
+        std::vector<std::byte> contents(data, data + t.byte_size());
+        if (std::find(seen[i].begin(), seen[i].end(), contents) == seen[i].end()) seen[i].push_back(contents);
+        if (seen[i].size() > kMaxDecidingContents) {
+          generalized[i] = true;
+        } else {
+          in.contents_fixed = true;
+          in.contents = std::move(contents);
+        }
+      }
+    }
+    signature.inputs.push_back(std::move(in));
+  }
+  return signature;
+}
+
+Result<std::shared_ptr<const Plan>> Session::Impl::make_plan(std::span<const AnyValue> values) {
+  auto made = std::make_shared<Plan>();
+  made->signature = signature_for(values);
+  std::vector<plan::InputKnowledge> knowledge(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Signature::Input& in = made->signature.inputs[i];
+    if (in.kind != AnyValue::Kind::kTensor) {
+      knowledge[i].type = without_element_shapes(by_position[i]->type);
+      continue;
+    }
+    Shape shape;
+    const Type& declared = by_position[i]->type;
+    for (size_t d = 0; d < in.dims.size(); ++d) {
+      if (in.dims[d] >= 0) {
+        shape.emplace_back(in.dims[d]);
+      } else {
+        // Sizes that the model gives one name are one symbol only where something checks that they agree: nothing does.
+        shape.push_back(Dim::symbol(by_position[i]->name + "." + std::to_string(d)));
+      }
+    }
+    (void)declared;
+    knowledge[i].type = Type::tensor(in.element, std::move(shape));
+    if (in.contents_fixed || by_position[i]->has_default) {
+      const bool is_default = by_position[i]->has_default && !in.contents_fixed;
+      if (!is_default || values[i].tensor().raw() == graph->input_defaults[i].raw()) {
+        TREADLE_ASSIGN(knowledge[i].contents,
+                       is_default ? Result<Tensor>(values[i].tensor()) : values[i].tensor().clone());
+      }
+    }
+  }
+  TREADLE_ASSIGN(plan::Specialized specialized, plan::specialize(*graph, knowledge, options.optimize));
+  TREADLE_ASSIGN(made->program, plan::make_program(std::move(specialized.graph), packs));
+  auto list = std::make_shared<PlanList>(*plans.load());
+  list->insert(list->begin(), made);
+  plans.store(std::move(list), std::memory_order_release);
+  ++plan_count;
+  return std::shared_ptr<const Plan>(std::move(made));
+}
+
+Status Session::Impl::run_judge(std::vector<AnyValue> values, std::vector<AnyValue>& all, const RunOptions& run) const {
+  JudgeGuard guard(run);
+  TREADLE_ASSIGN(all, judge::run_graph(*graph, values, &guard));
+  return {};
+}
+
+Session::Session() : impl_(std::make_unique<Impl>()) {}
+Session::~Session() = default;
+
+namespace {
+
+Result<std::unique_ptr<ir::Graph>> import_file(std::shared_ptr<wire::MappedFile> file, const std::string& folder) {
+  model::ImportOptions import;
+  import.folder = folder;
+  return model::import_model(std::move(file), import);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::open(const std::string& path, const SessionOptions& options) {
+  TREADLE_ASSIGN(auto file, wire::MappedFile::open(path));
+  std::unique_ptr<Session> session(new Session);
+  session->impl_->options = options;
+  TREADLE_ASSIGN(session->impl_->graph, import_file(std::move(file), {}));
+  Status status = session->impl_->prepare();
+  if (!status.ok()) return std::move(status).in(path + ":");
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::from_bytes(std::span<const std::byte> bytes, const SessionOptions& options,
+                                                     const std::string& folder) {
+  std::unique_ptr<Session> session(new Session);
+  session->impl_->options = options;
+  auto file = wire::MappedFile::own(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  TREADLE_ASSIGN(session->impl_->graph, import_file(std::move(file), folder));
+  TREADLE_TRY(session->impl_->prepare());
+  return session;
+}
+
+std::span<const IoInfo> Session::inputs() const {
+  return impl_->inputs;
+}
+std::span<const IoInfo> Session::overridable() const {
+  return impl_->overridable;
+}
+std::span<const IoInfo> Session::outputs() const {
+  return impl_->outputs;
+}
+const ir::Metadata& Session::metadata() const {
+  return impl_->graph->metadata;
+}
+const SessionOptions& Session::options() const {
+  return impl_->options;
+}
+
+Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs, std::vector<AnyValue>& results,
+                    const RunOptions& options) const {
+  std::vector<AnyValue> values;
+  TREADLE_TRY(impl_->fill_feeds(feeds, values));
+  const size_t count = impl_->outputs.size();
+  std::vector<size_t> order(outputs.begin(), outputs.end());
+  if (order.empty()) {
+    for (size_t i = 0; i < count; ++i) order.push_back(i);
+  }
+  for (size_t o : order) {
+    if (o >= count) return error(Code::kInvalidArgument, "output {} of {} was asked for", o, count);
+  }
+  results.resize(order.size());
+  std::vector<AnyValue> all(count);
+  ++impl_->run_count;
+  if (impl_->options.tier == Tier::kJudge) {
+    TREADLE_TRY(impl_->run_judge(std::move(values), all, options));
+    for (size_t i = 0; i < order.size(); ++i) results[i] = all[order[i]];
+    return {};
+  }
+  const auto wanted = std::make_unique<bool[]>(count + 1);
+  for (size_t i = 0; i < order.size(); ++i) {
+    wanted[order[i]] = true;
+    all[order[i]] = std::move(results[i]);
+  }
+  TREADLE_ASSIGN(const auto plan, impl_->find_or_make_plan(values));
+  auto context = plan->take_context();
+  if (!context) context = std::make_unique<exec::Context>(plan->program);
+  Status status = context->run(values, {wanted.get(), count}, all, options);
+  impl_->last_allocations = context->allocations();
+  plan->give_back(std::move(context));
+  for (size_t i = 0; i < order.size(); ++i) results[i] = all[order[i]];
+  return status;
+}
+
+SessionCounters Session::counters() const {
+  return {impl_->plan_count.load(), impl_->run_count.load(), impl_->last_allocations.load()};
+}
+
+std::string Session::dump_graph() const {
+  return print(*impl_->graph);
+}
+
+Result<std::string> Session::dump_plan(std::span<const Feed> feeds) const {
+  std::vector<AnyValue> values;
+  TREADLE_TRY(impl_->fill_feeds(feeds, values));
+  TREADLE_ASSIGN(const auto plan, impl_->find_or_make_plan(values));
+  return plan::print(*plan->program);
+}
+
+}  // namespace treadle
