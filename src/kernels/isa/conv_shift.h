@@ -85,14 +85,32 @@ void pack_shift(const ConvPlan& plan, const void* weights, void* packed) {
   }
 }
 
+// Short rows are the rule here, so these are spelled with masked vectors instead of calls to memset and memcpy.
+template <class T>
+void fill_zero(T* to, int64_t count) {
+  using L = Lanes<T>;
+  for (int64_t i = 0; i < count; i += L::kCount) {
+    L::store(to + i, L::mask(static_cast<int>(std::min<int64_t>(count - i, L::kCount))), L::zero());
+  }
+}
+
 template <class T>
 void copy_strided(const T* from, int64_t stride, int64_t count, T* to) {
+  using L = Lanes<T>;
+  int64_t i = 0;
   if (stride == 1) {
-    std::copy_n(from, count, to);
+    for (; i + L::kCount <= count; i += L::kCount) L::store(to + i, L::load(from + i));
+    if (i < count) {
+      const auto mask = L::mask(static_cast<int>(count - i));
+      L::store(to + i, mask, L::load(from + i, mask));
+    }
   } else if (stride == 2) {
-    for (int64_t i = 0; i < count; ++i) to[i] = from[2 * i];
+    for (; i < count; i += L::kCount) {
+      const int lanes = static_cast<int>(std::min<int64_t>(count - i, L::kCount));
+      L::store(to + i, L::mask(lanes), load_even<T>(from + 2 * i, lanes));
+    }
   } else {
-    for (int64_t i = 0; i < count; ++i) to[i] = from[stride * i];
+    for (; i < count; ++i) to[i] = from[stride * i];
   }
 }
 
@@ -188,12 +206,12 @@ class ShiftBand {
     for (int64_t r = 0; r < rows_ + h.largest_shift(); ++r, to += pitch) {
       const int64_t y = (row_ + r) * h.stride + residue_y - h.pad;
       if (plane == nullptr || y < 0 || y >= h.in) {
-        std::fill_n(to, pitch, T(0));
+        fill_zero(to, pitch);
         continue;
       }
-      std::fill_n(to, begin, T(0));
+      fill_zero(to, begin);
       copy_strided(plane + y * w.in + first_x + begin * w.stride, w.stride, end - begin, to + begin);
-      std::fill_n(to + end, pitch - end, T(0));
+      fill_zero(to + end, pitch - end);
     }
   }
 
@@ -204,8 +222,8 @@ class ShiftBand {
       segments_[segment_count_++] = {0, static_cast<int>(count), row_ * g_.width.out + at};
       return;
     }
-    for (int64_t i = 0; i < count;) {
-      const int64_t r = (at + i) / layout_.pitch, q = (at + i) % layout_.pitch;
+    int64_t r = at / layout_.pitch, q = at % layout_.pitch;
+    for (int64_t i = 0; i < count; ++r, q = 0) {
       const int64_t run = std::min(layout_.pitch - q, count - i);
       const int64_t kept = std::min(columns_ - q, run);
       if (kept > 0) {

@@ -134,7 +134,24 @@ void tile(const TileArgs<T>& t) {
     for (int64_t p = 0; p < t.k; ++p) step(p);
   }
 
-  if (t.partial || (t.epilogue->bias == nullptr && t.epilogue->alpha == T(1))) {
+  const Epilogue<T>* e = t.epilogue;
+  const bool plain = t.partial || (e->alpha == T(1) &&
+                                   (e->bias == nullptr || (e->beta == T(1) && (e->bias_col == 0 || e->bias_col == 1))));
+  if (plain) {
+    if (!t.partial && e->bias != nullptr) {
+      if (e->bias_col == 1) {
+        unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+          unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
+            acc[r][v] = L::add(acc[r][v], load(e->bias + r * e->bias_row, v));
+          });
+        });
+      } else if (e->bias_col == 0) {
+        unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+          const V addend = L::splat(e->bias[r * e->bias_row]);
+          unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = L::add(acc[r][v], addend); });
+        });
+      }
+    }
     unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
       unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
         T* c = t.c + r * t.c_row + v * L::kCount;

@@ -2,9 +2,11 @@
 // One vector register as seen by the matrix kernels: Lanes<T> for T = float, double, uint32_t, uint64_t, as wide as the
 // instruction set that this is compiled for. mul_add is fused where the instruction set fuses; integers wrap.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -158,5 +160,30 @@ struct Lanes<double> {
 };
 
 #endif
+
+// p[0], p[2], ..., `lanes` of them; reads nothing behind the last one.
+template <class T>
+typename Lanes<T>::V load_even(const T* p, int lanes) {
+  using L = Lanes<T>;
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<T, float>) {
+    const int span = 2 * lanes - 1;
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const auto low = L::load(p, L::mask(std::min(span, 16)));
+    if (span <= 16) return _mm512_permutexvar_ps(even, low);
+    return _mm512_permutex2var_ps(low, even, L::load(p + 16, L::mask(span - 16)));
+  }
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<T, float>) {
+    if (lanes == L::kCount) {  // the last element read is p[14]
+      const auto pairs = _mm256_shuffle_ps(L::load(p), _mm256_maskload_ps(p + 8, L::mask(7)), 0x88);
+      return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xD8));
+    }
+  }
+#endif
+  T gathered[L::kCount] = {};
+  for (int i = 0; i < lanes; ++i) gathered[i] = p[2 * i];
+  return L::load(gathered);
+}
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
