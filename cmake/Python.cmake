@@ -13,11 +13,14 @@ find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
 execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
   OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 find_package(nanobind CONFIG REQUIRED)
+execute_process(COMMAND "${Python_EXECUTABLE}" -c "import numpy; print(numpy.get_include())"
+  OUTPUT_VARIABLE numpy_include OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 
 set(python_package "${TREADLE_PYTHON_DIR}/treadle")
 nanobind_add_module(treadle_python NB_STATIC NOMINSIZE ${python_extension_sources})
 set_target_properties(treadle_python PROPERTIES OUTPUT_NAME _core LIBRARY_OUTPUT_DIRECTORY "${python_package}")
 target_include_directories(treadle_python PRIVATE "${CMAKE_SOURCE_DIR}/python")
+target_include_directories(treadle_python SYSTEM PRIVATE "${numpy_include}")
 target_link_libraries(treadle_python PRIVATE treadle_api)
 target_link_options(treadle_python PRIVATE "LINKER:--exclude-libs,ALL")
 install(TARGETS treadle_python LIBRARY DESTINATION treadle COMPONENT python)

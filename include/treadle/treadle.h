@@ -1,0 +1,287 @@
+/* treadle's C interface.
+ *
+ * Handles are opaque. Whoever creates one frees it with the function of its type; freeing NULL does nothing. A function
+ * that can fail returns a treadle_status*: NULL is success, anything else must be freed and leaves the outputs as they
+ * were. Nothing throws, prints or aborts. Sessions may be used by many threads at once; every other handle by one at a
+ * time, unless a comment says more.
+ *
+ * Texts that are returned as `const char*` belong to the handle they come from; `char*` belong to the caller, who frees
+ * them with treadle_free(). All texts are UTF-8 and end with a zero byte.
+ */
+#ifndef TREADLE_TREADLE_H_
+#define TREADLE_TREADLE_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define TREADLE_API __declspec(dllexport)
+#else
+#define TREADLE_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct treadle_status treadle_status;
+typedef struct treadle_type treadle_type;
+typedef struct treadle_value treadle_value;
+typedef struct treadle_session treadle_session;
+typedef struct treadle_options treadle_options;
+typedef struct treadle_run_options treadle_run_options;
+typedef struct treadle_stream treadle_stream;
+typedef struct treadle_stream_options treadle_stream_options;
+
+/* Characters that need not end with a zero byte. */
+typedef struct treadle_text {
+  const char* data;
+  size_t size;
+} treadle_text;
+
+TREADLE_API const char* treadle_version(void);
+TREADLE_API void treadle_free(void* memory);
+
+/* ---- Status */
+
+typedef enum treadle_code {
+  TREADLE_OK = 0,
+  TREADLE_INVALID_ARGUMENT = 1, /* an input, name or option given by the caller does not fit */
+  TREADLE_INVALID_MODEL = 2,    /* the model breaks a rule of the specification */
+  TREADLE_INVALID_FILE = 3,     /* the bytes are not a model */
+  TREADLE_NO_SUCH_FILE = 4,
+  TREADLE_NOT_IMPLEMENTED = 5, /* an operator, version or type that treadle does not run */
+  TREADLE_RUNTIME = 6,         /* data made an operator fail: index out of range, division by zero */
+  TREADLE_LIMIT = 7,           /* a limit set by the caller, or one of the library's own, was reached */
+  TREADLE_CANCELLED = 8,
+  TREADLE_INTERNAL = 9
+} treadle_code;
+
+TREADLE_API treadle_code treadle_status_code(const treadle_status* status); /* NULL: TREADLE_OK */
+TREADLE_API const char* treadle_status_message(const treadle_status* status);
+/* Where it happened: file, path through the bodies, trip, operator. Empty when there is no place. */
+TREADLE_API const char* treadle_status_place(const treadle_status* status);
+TREADLE_API const char* treadle_status_text(const treadle_status* status); /* "<place>: <message>" */
+TREADLE_API void treadle_status_free(treadle_status* status);
+TREADLE_API const char* treadle_code_name(treadle_code code);
+
+/* ---- Types */
+
+/* Element types are the numbers of ONNX's TensorProto.DataType: 1 is float, 7 is int64, ... In memory, 2-, 4- and 6-bit
+ * elements take one byte each, signed ones with their sign extended. */
+TREADLE_API const char* treadle_element_name(int element); /* "float"; NULL: there is no such type */
+TREADLE_API size_t treadle_element_width(int element);     /* bytes in memory; 0 for strings */
+
+typedef enum treadle_kind {
+  TREADLE_NONE = 0, /* a value: absent; a type: unknown */
+  TREADLE_TENSOR = 1,
+  TREADLE_SEQUENCE = 2,
+  TREADLE_OPTIONAL = 3,
+  TREADLE_MAP = 4,
+  TREADLE_SPARSE_TENSOR = 5 /* of types only */
+} treadle_kind;
+
+TREADLE_API treadle_kind treadle_type_kind(const treadle_type* type);
+TREADLE_API int treadle_type_element(const treadle_type* type);  /* of a tensor; of the keys of a map; else 0 */
+TREADLE_API int64_t treadle_type_rank(const treadle_type* type); /* -1: unknown */
+TREADLE_API int64_t treadle_type_dim(const treadle_type* type, int64_t axis); /* -1: not a known number */
+/* The name or expression of a symbolic size, NULL if the size is a number or unknown. */
+TREADLE_API char* treadle_type_symbol(const treadle_type* type, int64_t axis);
+/* Of a sequence or optional the element, of a map the values; NULL otherwise. */
+TREADLE_API const treadle_type* treadle_type_child(const treadle_type* type);
+TREADLE_API char* treadle_type_name(const treadle_type* type); /* "seq(tensor(float))" */
+TREADLE_API char* treadle_type_text(const treadle_type* type); /* with sizes: "tensor(float)[N,3]" */
+
+/* ---- Values: tensors, sequences, optionals, maps. A handle refers to contents that several handles may share. */
+
+TREADLE_API treadle_kind treadle_value_kind(const treadle_value* value);
+TREADLE_API char* treadle_value_type_text(const treadle_value* value);
+TREADLE_API treadle_status* treadle_value_copy(const treadle_value* value, treadle_value** copy); /* shares contents */
+TREADLE_API treadle_status* treadle_value_clone(const treadle_value* value, treadle_value** clone); /* copies tensors */
+TREADLE_API void treadle_value_free(treadle_value* value);
+
+/* Tensors are contiguous, row-major. Uninitialised memory; empty strings. */
+TREADLE_API treadle_status* treadle_tensor_create(int element, const int64_t* dims, size_t rank, treadle_value** out);
+/* Memory of the caller, at least as aligned as an element. `release(context)` is called when nothing refers to it any
+ * more, from any thread; not when this function fails. It may be NULL. */
+TREADLE_API treadle_status* treadle_tensor_borrow(int element, const int64_t* dims, size_t rank, void* data,
+                                                  size_t bytes, bool writable, void (*release)(void* context),
+                                                  void* context, treadle_value** out);
+TREADLE_API treadle_status* treadle_tensor_from_texts(const int64_t* dims, size_t rank, const treadle_text* texts,
+                                                      size_t count, treadle_value** out);
+
+/* Of a value that is not a tensor these give 0 or NULL. */
+TREADLE_API int treadle_tensor_element(const treadle_value* tensor);
+TREADLE_API size_t treadle_tensor_rank(const treadle_value* tensor);
+TREADLE_API const int64_t* treadle_tensor_dims(const treadle_value* tensor);
+TREADLE_API int64_t treadle_tensor_count(const treadle_value* tensor);
+TREADLE_API size_t treadle_tensor_bytes(const treadle_value* tensor);
+TREADLE_API const void* treadle_tensor_data(const treadle_value* tensor);
+/* NULL as well when the memory must not be written. Writing is seen through every handle that shares it. */
+TREADLE_API void* treadle_tensor_mutable_data(treadle_value* tensor);
+/* No other handle, constant or input shares the memory, and it may be written. */
+TREADLE_API bool treadle_tensor_is_exclusive(const treadle_value* tensor);
+TREADLE_API treadle_text treadle_tensor_text(const treadle_value* tensor, int64_t index);
+
+/* `element`: needed when there are no elements. Handles are shared, not taken. */
+TREADLE_API treadle_status* treadle_sequence_create(const treadle_type* element, const treadle_value* const* values,
+                                                    size_t count, treadle_value** out);
+TREADLE_API size_t treadle_sequence_size(const treadle_value* sequence);
+TREADLE_API treadle_status* treadle_sequence_at(const treadle_value* sequence, size_t index, treadle_value** out);
+
+/* `value` NULL: empty; then `element` is needed. */
+TREADLE_API treadle_status* treadle_optional_create(const treadle_type* element, const treadle_value* value,
+                                                    treadle_value** out);
+TREADLE_API bool treadle_optional_has_value(const treadle_value* optional);
+TREADLE_API treadle_status* treadle_optional_get(const treadle_value* optional, treadle_value** out);
+
+/* Keys (int64 or string) and values are 1-D tensors of equal length. */
+TREADLE_API treadle_status* treadle_map_create(const treadle_value* keys, const treadle_value* values,
+                                               treadle_value** out);
+TREADLE_API treadle_status* treadle_map_keys(const treadle_value* map, treadle_value** out);
+TREADLE_API treadle_status* treadle_map_values(const treadle_value* map, treadle_value** out);
+
+/* Values in protobuf: TensorProto, SequenceProto, OptionalProto or MapProto, as `type` says (NULL: a tensor). */
+TREADLE_API treadle_status* treadle_value_from_pb(const void* bytes, size_t size, const treadle_type* type,
+                                                  treadle_value** out);
+TREADLE_API treadle_status* treadle_value_from_pb_file(const char* path, const treadle_type* type, treadle_value** out);
+TREADLE_API treadle_status* treadle_value_to_pb(const treadle_value* value, const char* name, char** bytes,
+                                                size_t* size);
+
+/* ---- Options of a session */
+
+TREADLE_API treadle_status* treadle_options_create(treadle_options** out);
+TREADLE_API void treadle_options_free(treadle_options* options);
+/* Keys: "tier" (program, judge), "threads" (0: as many as CPUs that the process may use), "optimize" (0, 1). */
+TREADLE_API treadle_status* treadle_options_set(treadle_options* options, const char* key, const char* value);
+/* Fixes a symbolic size of the inputs. */
+TREADLE_API treadle_status* treadle_options_set_dimension(treadle_options* options, const char* name, int64_t size);
+
+/* ---- Sessions */
+
+TREADLE_API treadle_status* treadle_session_open(const char* path, const treadle_options* options,
+                                                 treadle_session** out);
+/* `folder`: where external data is looked up; NULL refuses external data. The bytes are copied. */
+TREADLE_API treadle_status* treadle_session_from_bytes(const void* bytes, size_t size, const char* folder,
+                                                       const treadle_options* options, treadle_session** out);
+TREADLE_API void treadle_session_free(treadle_session* session);
+
+typedef enum treadle_role {
+  TREADLE_INPUT = 0,
+  TREADLE_OUTPUT = 1,
+  TREADLE_OVERRIDABLE = 2 /* initialisers that a caller may replace */
+} treadle_role;
+
+TREADLE_API size_t treadle_session_count(const treadle_session* session, treadle_role role);
+TREADLE_API const char* treadle_session_name(const treadle_session* session, treadle_role role, size_t index);
+TREADLE_API const treadle_type* treadle_session_type(const treadle_session* session, treadle_role role, size_t index);
+
+/* Texts about the model: "producer_name", "producer_version", "domain", "description", "graph_name",
+ * "graph_description", "ir_version", "model_version"; NULL for any other field. */
+TREADLE_API char* treadle_session_metadata(const treadle_session* session, const char* field);
+TREADLE_API size_t treadle_session_property_count(const treadle_session* session);
+TREADLE_API const char* treadle_session_property_key(const treadle_session* session, size_t index);
+TREADLE_API const char* treadle_session_property_value(const treadle_session* session, size_t index);
+TREADLE_API size_t treadle_session_opset_count(const treadle_session* session);
+TREADLE_API const char* treadle_session_opset_domain(const treadle_session* session, size_t index);
+TREADLE_API int64_t treadle_session_opset_version(const treadle_session* session, size_t index);
+
+typedef struct treadle_counters {
+  int64_t plans;
+  int64_t runs;
+  int64_t allocations_last_run; /* by the engine, outputs not included */
+} treadle_counters;
+TREADLE_API treadle_counters treadle_session_counters(const treadle_session* session);
+
+/* For people: the graph after rewriting, and the program that is planned for these inputs. */
+TREADLE_API treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text);
+TREADLE_API treadle_status* treadle_session_dump_plan(const treadle_session* session, const char* const* names,
+                                                      const treadle_value* const* values, size_t count, char** text);
+
+/* ---- Runs */
+
+TREADLE_API treadle_status* treadle_run_options_create(treadle_run_options** out);
+TREADLE_API void treadle_run_options_free(treadle_run_options* options);
+/* Zero or less: no limit. */
+TREADLE_API void treadle_run_options_limit_time(treadle_run_options* options, double seconds);
+TREADLE_API void treadle_run_options_limit_trips(treadle_run_options* options, int64_t trips);
+TREADLE_API void treadle_run_options_limit_memory(treadle_run_options* options, size_t bytes);
+/* True stops the runs that use these options, and refuses later ones, until it is set to false. From any thread. */
+TREADLE_API void treadle_run_options_cancel(treadle_run_options* options, bool cancel);
+TREADLE_API bool treadle_run_options_is_cancelled(const treadle_run_options* options);
+/* Asked about every 10 ms, from the thread that runs; true cancels the run. */
+TREADLE_API void treadle_run_options_set_interrupt(treadle_run_options* options, bool (*interrupted)(void* context),
+                                                   void* context);
+
+/* `names` and `values` are parallel; a value of NULL or TREADLE_NONE stands for an empty optional. `output_names` NULL:
+ * all outputs. `outputs[i]`: NULL gets a new handle. A handle that holds a tensor of the right type and sizes is
+ * written in place; any other content of it is replaced. On failure, handles that were NULL stay NULL. */
+TREADLE_API treadle_status* treadle_session_run(const treadle_session* session, const treadle_run_options* options,
+                                                const char* const* names, const treadle_value* const* values,
+                                                size_t count, const char* const* output_names, size_t output_count,
+                                                treadle_value** outputs);
+
+/* ---- Streams: a session run over a signal that arrives in pieces, with the state that is carried from run to run.
+ * Inputs are states, cut along time, bound, or given with each push. An output is joined along its time axis where it
+ * has one, else stacked along a new first axis; a sequence of one value per run where sizes differ. */
+
+TREADLE_API treadle_status* treadle_stream_options_create(treadle_stream_options** out);
+TREADLE_API void treadle_stream_options_free(treadle_stream_options* options);
+/* The value of `output` becomes that of `input` in the next run. Pairs not given are found by name and type, unless
+ * that is turned off. */
+TREADLE_API treadle_status* treadle_stream_options_pair(treadle_stream_options* options, const char* input,
+                                                        const char* output);
+TREADLE_API void treadle_stream_options_find_pairs(treadle_stream_options* options, bool find);
+/* What a state begins with; zeros otherwise. */
+TREADLE_API treadle_status* treadle_stream_options_initial(treadle_stream_options* options, const char* input,
+                                                           const treadle_value* value);
+/* An input that is the same in every run. */
+TREADLE_API treadle_status* treadle_stream_options_bind(treadle_stream_options* options, const char* input,
+                                                        const treadle_value* value);
+/* Along which axis an input is cut into chunks, an output put together. */
+TREADLE_API treadle_status* treadle_stream_options_time(treadle_stream_options* options, const char* name,
+                                                        int64_t axis);
+/* One run per `hop` samples over [context + hop] samples; a hop of 0: one run per push. */
+TREADLE_API void treadle_stream_options_hop(treadle_stream_options* options, int64_t hop, int64_t context);
+
+TREADLE_API treadle_status* treadle_stream_create(treadle_session* session, const treadle_stream_options* options,
+                                                  treadle_stream** out);
+TREADLE_API void treadle_stream_free(treadle_stream* stream);
+/* Outputs that are not states. */
+TREADLE_API size_t treadle_stream_output_count(const treadle_stream* stream);
+TREADLE_API const char* treadle_stream_output_name(const treadle_stream* stream, size_t index);
+/* `outputs`: one new handle per output of the stream. `hops` (may be NULL): how many runs were made. When a push
+ * fails, the stream is as it was before. */
+TREADLE_API treadle_status* treadle_stream_push(treadle_stream* stream, const treadle_run_options* options,
+                                                const char* const* names, const treadle_value* const* values,
+                                                size_t count, treadle_value** outputs, size_t* hops);
+/* Pads what is left with zeros to a whole hop and runs it; `names`: inputs that are neither cut, bound nor states. */
+TREADLE_API treadle_status* treadle_stream_flush(treadle_stream* stream, const treadle_run_options* options,
+                                                 const char* const* names, const treadle_value* const* values,
+                                                 size_t count, treadle_value** outputs, size_t* hops);
+TREADLE_API size_t treadle_stream_state_count(const treadle_stream* stream);
+TREADLE_API const char* treadle_stream_state_name(const treadle_stream* stream, size_t index);
+TREADLE_API treadle_status* treadle_stream_state_get(const treadle_stream* stream, size_t index, treadle_value** out);
+TREADLE_API treadle_status* treadle_stream_state_set(treadle_stream* stream, const char* input,
+                                                     const treadle_value* value);
+TREADLE_API int64_t treadle_stream_pending(const treadle_stream* stream); /* samples that wait for their hop */
+TREADLE_API treadle_status* treadle_stream_reset(treadle_stream* stream);
+TREADLE_API treadle_status* treadle_stream_fork(const treadle_stream* stream, treadle_stream** out);
+TREADLE_API treadle_status* treadle_stream_save(const treadle_stream* stream, char** bytes, size_t* size);
+TREADLE_API treadle_status* treadle_stream_load(treadle_stream* stream, const void* bytes, size_t size);
+TREADLE_API char* treadle_stream_text(const treadle_stream* stream); /* pairs, axes, sizes; for people */
+
+/* ---- Operators that this build runs */
+
+TREADLE_API size_t treadle_operator_count(void);
+TREADLE_API const char* treadle_operator_name(size_t index);
+TREADLE_API const char* treadle_operator_domain(size_t index); /* "" is ai.onnx */
+TREADLE_API size_t treadle_operator_version_count(size_t index);
+TREADLE_API int treadle_operator_version(size_t index, size_t version);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TREADLE_TREADLE_H_ */

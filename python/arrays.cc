@@ -1,0 +1,430 @@
+// numpy arrays, lists and dictionaries <-> values.
+
+#include <array>
+#include <cstring>
+
+#include "support.h"
+
+namespace treadle_python {
+
+namespace {
+
+struct ElementRow {
+  int element;  // TensorProto.DataType
+  int numpy;    // its type number; -1: a type of ml_dtypes
+  const char* ml_dtype;
+  int bits;
+  bool is_signed;
+};
+
+constexpr int kString = 8;
+constexpr std::array<ElementRow, 27> kElements = {{
+    {1, NPY_FLOAT, nullptr, 32, true},
+    {2, NPY_UINT8, nullptr, 8, false},
+    {3, NPY_INT8, nullptr, 8, true},
+    {4, NPY_UINT16, nullptr, 16, false},
+    {5, NPY_INT16, nullptr, 16, true},
+    {6, NPY_INT32, nullptr, 32, true},
+    {7, NPY_INT64, nullptr, 64, true},
+    {9, NPY_BOOL, nullptr, 8, false},
+    {10, NPY_HALF, nullptr, 16, true},
+    {11, NPY_DOUBLE, nullptr, 64, true},
+    {12, NPY_UINT32, nullptr, 32, false},
+    {13, NPY_UINT64, nullptr, 64, false},
+    {14, NPY_CFLOAT, nullptr, 64, true},
+    {15, NPY_CDOUBLE, nullptr, 128, true},
+    {16, -1, "bfloat16", 16, true},
+    {17, -1, "float8_e4m3fn", 8, true},
+    {18, -1, "float8_e4m3fnuz", 8, true},
+    {19, -1, "float8_e5m2", 8, true},
+    {20, -1, "float8_e5m2fnuz", 8, true},
+    {21, -1, "uint4", 4, false},
+    {22, -1, "int4", 4, true},
+    {23, -1, "float4_e2m1fn", 4, false},
+    {24, -1, "float8_e8m0fnu", 8, false},
+    {25, -1, "uint2", 2, false},
+    {26, -1, "int2", 2, true},
+    {27, -1, "float6_e2m3fn", 6, false},
+    {28, -1, "float6_e3m2fn", 6, false},
+}};
+
+const ElementRow* row_of(int element) {
+  for (const ElementRow& row : kElements) {
+    if (row.element == element) return &row;
+  }
+  return nullptr;
+}
+
+// Types of ml_dtypes get their numbers from numpy when the package is imported, which happens when they are needed.
+struct MlDtypes {
+  std::array<PyObject*, kElements.size()> descr{};  // borrowed for ever; null: this version lacks the type
+
+  static const MlDtypes& get() {
+    static const MlDtypes loaded;
+    return loaded;
+  }
+
+ private:
+  MlDtypes() {
+    nb::module_ package = nb::module_::import_("ml_dtypes");
+    for (size_t i = 0; i < kElements.size(); ++i) {
+      const char* name = kElements[i].ml_dtype;
+      if (!name || !nb::hasattr(package, name)) continue;
+      PyArray_Descr* d = nullptr;
+      nb::object type = package.attr(name);
+      if (PyArray_DescrConverter(type.ptr(), &d) == NPY_SUCCEED) descr[i] = reinterpret_cast<PyObject*>(d);
+    }
+  }
+};
+
+PyArray_Descr* descr_of(int element) {
+  const ElementRow* row = row_of(element);
+  if (row && row->numpy >= 0) return PyArray_DescrFromType(row->numpy);
+  if (row) {
+    PyObject* descr = MlDtypes::get().descr[static_cast<size_t>(row - kElements.data())];
+    if (descr) return reinterpret_cast<PyArray_Descr*>(Py_NewRef(descr));
+  }
+  const char* name = treadle_element_name(element);
+  PyErr_Format(PyExc_TypeError, "numpy and ml_dtypes have no type for %s", name ? name : "this element type");
+  raise_pending();
+}
+
+int element_of(PyArray_Descr* descr) {
+  const int number = descr->type_num;
+  for (const ElementRow& row : kElements) {
+    if (row.numpy == number) return row.element;
+  }
+  switch (number) {
+    case NPY_LONGLONG:
+      return 7;
+    case NPY_ULONGLONG:
+      return 13;
+    case NPY_OBJECT:
+    case NPY_UNICODE:
+    case NPY_STRING:
+    case NPY_VSTRING:
+      return kString;
+    default:
+      break;
+  }
+  if (number < NPY_USERDEF) return 0;
+  const MlDtypes& loaded = MlDtypes::get();
+  for (size_t i = 0; i < kElements.size(); ++i) {
+    if (loaded.descr[i] && reinterpret_cast<PyArray_Descr*>(loaded.descr[i])->type_num == number) {
+      return kElements[i].element;
+    }
+  }
+  return 0;
+}
+
+void release_object(void* object) {
+  if (!Py_IsInitialized()) return;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  Py_DECREF(static_cast<PyObject*>(object));
+  PyGILState_Release(state);
+}
+
+std::string python_type(nb::handle object) {
+  return Py_TYPE(object.ptr())->tp_name;
+}
+
+treadle_text text_of(PyObject* item, std::string& storage, const char* name) {
+  if (PyUnicode_Check(item)) {
+    Py_ssize_t size = 0;
+    if (const char* data = PyUnicode_AsUTF8AndSize(item, &size)) return {data, static_cast<size_t>(size)};
+    PyErr_Clear();  // lone surrogates: bytes that were no UTF-8 when they came in
+    nb::object bytes = nb::steal(PyUnicode_AsEncodedString(item, "utf-8", "surrogateescape"));
+    if (!bytes.is_valid()) raise_pending();
+    storage.assign(PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+    return {storage.data(), storage.size()};
+  }
+  if (PyBytes_Check(item)) {
+    return {PyBytes_AS_STRING(item), static_cast<size_t>(PyBytes_GET_SIZE(item))};
+  }
+  invalid_argument(std::string("input '") + name + "' holds a " + Py_TYPE(item)->tp_name +
+                   " where strings are expected");
+}
+
+Owned<treadle_value> strings_to_value(nb::object array, const char* name) {
+  auto* source = reinterpret_cast<PyArrayObject*>(array.ptr());
+  nb::object objects = nb::steal(PyArray_FromArray(source, PyArray_DescrFromType(NPY_OBJECT), NPY_ARRAY_CARRAY_RO));
+  if (!objects.is_valid()) raise_pending();
+  auto* a = reinterpret_cast<PyArrayObject*>(objects.ptr());
+  const auto count = static_cast<size_t>(PyArray_SIZE(a));
+  auto** items = static_cast<PyObject**>(PyArray_DATA(a));
+  std::vector<std::string> storage(count);
+  std::vector<treadle_text> texts(count);
+  for (size_t i = 0; i < count; ++i) texts[i] = text_of(items[i], storage[i], name);
+  const std::vector<int64_t> dims(PyArray_DIMS(a), PyArray_DIMS(a) + PyArray_NDIM(a));
+  treadle_value* value = nullptr;
+  check(treadle_tensor_from_texts(dims.data(), dims.size(), texts.data(), count, &value));
+  return Owned<treadle_value>(value);
+}
+
+// Elements narrower than a byte: numpy leaves the upper bits open, the engine wants the sign (or zeros) in them.
+Owned<treadle_value> narrow_to_value(PyArrayObject* a, const ElementRow& row) {
+  treadle_value* value = nullptr;
+  check(treadle_tensor_create(row.element, reinterpret_cast<const int64_t*>(PyArray_DIMS(a)),
+                              static_cast<size_t>(PyArray_NDIM(a)), &value));
+  Owned<treadle_value> owned(value);
+  const auto* from = static_cast<const uint8_t*>(PyArray_DATA(a));
+  auto* to = static_cast<uint8_t*>(treadle_tensor_mutable_data(value));
+  const int shift = 8 - row.bits;
+  for (npy_intp i = 0, n = PyArray_SIZE(a); i < n; ++i) {
+    const auto up = static_cast<uint8_t>(from[i] << shift);
+    to[i] = row.is_signed ? static_cast<uint8_t>(static_cast<int8_t>(up) >> shift) : static_cast<uint8_t>(up >> shift);
+  }
+  return owned;
+}
+
+static_assert(sizeof(npy_intp) == sizeof(int64_t), "sizes of arrays are passed on as they are");
+
+Owned<treadle_value> array_to_value(nb::object array, const char* name, bool writable) {
+  auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
+  const int element = element_of(PyArray_DESCR(a));
+  if (element == 0) {
+    nb::object dtype = nb::borrow(reinterpret_cast<PyObject*>(PyArray_DESCR(a)));
+    invalid_argument(std::string("input '") + name + "': there is no element type for dtype " + nb::str(dtype).c_str());
+  }
+  if (element == kString) return strings_to_value(std::move(array), name);
+  if (!PyArray_ISCARRAY_RO(a)) {
+    array = nb::steal(PyArray_CheckFromAny(array.ptr(), nullptr, 0, 0,
+                                           NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED, nullptr));
+    if (!array.is_valid()) raise_pending();
+    a = reinterpret_cast<PyArrayObject*>(array.ptr());
+  }
+  const ElementRow& row = *row_of(element);
+  if (row.bits < 8) return narrow_to_value(a, row);
+  treadle_value* value = nullptr;
+  check(treadle_tensor_borrow(
+      element, reinterpret_cast<const int64_t*>(PyArray_DIMS(a)), static_cast<size_t>(PyArray_NDIM(a)), PyArray_DATA(a),
+      static_cast<size_t>(PyArray_NBYTES(a)), writable && PyArray_ISWRITEABLE(a), release_object, array.ptr(), &value));
+  array.release();
+  return Owned<treadle_value>(value);
+}
+
+bool is_kind(PyArray_Descr* descr, const char* kinds) {
+  return strchr(kinds, descr->kind) != nullptr;
+}
+
+// Lists and numbers of Python have no element type of their own: they take the declared one, unless that would cut off
+// fractions or turn numbers into something else.
+Owned<treadle_value> literal_to_value(nb::handle object, const treadle_type* type, const char* name) {
+  nb::object array = nb::steal(PyArray_FromAny(object.ptr(), nullptr, 0, 0, NPY_ARRAY_CARRAY_RO, nullptr));
+  if (!array.is_valid()) {
+    if (!PyErr_ExceptionMatches(PyExc_ValueError)) raise_pending();
+    PyErr_Clear();
+    invalid_argument(std::string("input '") + name + "': this " + python_type(object) + " has no regular shape");
+  }
+  auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
+  const int declared = treadle_type_element(type);
+  const int found = element_of(PyArray_DESCR(a));
+  if (declared == 0 || declared == found || found == 0 || found == kString || declared == kString) {
+    return array_to_value(std::move(array), name, false);
+  }
+  nb::object wanted = nb::steal(reinterpret_cast<PyObject*>(descr_of(declared)));
+  auto* descr = reinterpret_cast<PyArray_Descr*>(wanted.ptr());
+  const bool whole = is_kind(descr, "biu") || strstr(treadle_element_name(declared), "int");
+  if ((whole && is_kind(PyArray_DESCR(a), "fc") && PyArray_SIZE(a) > 0) ||
+      (!is_kind(descr, "c") && is_kind(PyArray_DESCR(a), "c"))) {
+    return array_to_value(std::move(array), name, false);  // which the engine refuses, with both types
+  }
+  array = nb::steal(PyArray_FromAny(object.ptr(), reinterpret_cast<PyArray_Descr*>(wanted.release().ptr()), 0, 0,
+                                    NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr));
+  if (!array.is_valid()) raise_pending();
+  return array_to_value(std::move(array), name, false);
+}
+
+Owned<treadle_value> tensor_to_value(nb::handle object, const treadle_type* type, const char* name, bool writable) {
+  PyObject* o = object.ptr();
+  if (PyArray_Check(o)) return array_to_value(nb::borrow(object), name, writable);
+  if (PyArray_IsScalar(o, Generic)) return array_to_value(nb::steal(PyArray_FromScalar(o, nullptr)), name, false);
+  const bool plain = PyList_Check(o) || PyTuple_Check(o) || PyFloat_Check(o) || PyLong_Check(o) || PyBool_Check(o) ||
+                     PyUnicode_Check(o) || PyBytes_Check(o) || PyComplex_Check(o);
+  if (!plain && nb::hasattr(object, "__dlpack__")) return from_dlpack(object, name);
+  if (plain || PySequence_Check(o)) return literal_to_value(object, type, name);
+  nb::object array = nb::steal(PyArray_FromAny(o, nullptr, 0, 0, NPY_ARRAY_CARRAY_RO, nullptr));
+  if (!array.is_valid()) raise_pending();
+  auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
+  if (PyArray_TYPE(a) == NPY_OBJECT && PyArray_NDIM(a) == 0) {
+    invalid_argument(std::string("input '") + name + "' cannot be made from a " + python_type(object));
+  }
+  return array_to_value(std::move(array), name, false);
+}
+
+Owned<treadle_value> sequence_to_value(nb::handle object, const treadle_type* type, const char* name) {
+  if (PyUnicode_Check(object.ptr()) || PyDict_Check(object.ptr()) || !PySequence_Check(object.ptr())) {
+    invalid_argument(std::string("input '") + name + "' takes a list, not a " + python_type(object));
+  }
+  nb::object items = nb::steal(PySequence_Fast(object.ptr(), "a sequence is expected"));
+  if (!items.is_valid()) raise_pending();
+  const treadle_type* child = treadle_type_child(type);
+  std::vector<Owned<treadle_value>> elements;
+  std::vector<const treadle_value*> handles;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i) {
+    elements.push_back(to_value(PySequence_Fast_GET_ITEM(items.ptr(), i), child, name));
+    handles.push_back(elements.back().get());
+  }
+  treadle_value* value = nullptr;
+  check(treadle_sequence_create(child, handles.data(), handles.size(), &value));
+  return Owned<treadle_value>(value);
+}
+
+// 1-D, of the given element type.
+Owned<treadle_value> items_to_value(nb::object items, int element, const char* name) {
+  if (element == kString) {
+    nb::object array = nb::steal(PyArray_FromAny(items.ptr(), PyArray_DescrFromType(NPY_OBJECT), 1, 1, 0, nullptr));
+    if (!array.is_valid()) raise_pending();
+    return strings_to_value(std::move(array), name);
+  }
+  nb::object array = nb::steal(
+      PyArray_FromAny(items.ptr(), descr_of(element), 1, 1, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr));
+  if (!array.is_valid()) raise_pending();
+  return array_to_value(std::move(array), name, false);
+}
+
+Owned<treadle_value> map_to_value(nb::handle object, const treadle_type* type, const char* name) {
+  if (!PyDict_Check(object.ptr())) {
+    invalid_argument(std::string("input '") + name + "' takes a dict, not a " + python_type(object));
+  }
+  const int value_element = treadle_type_element(treadle_type_child(type));
+  const auto keys = items_to_value(nb::steal(PyDict_Keys(object.ptr())), treadle_type_element(type), name);
+  const auto values = items_to_value(nb::steal(PyDict_Values(object.ptr())), value_element ? value_element : 1, name);
+  treadle_value* value = nullptr;
+  check(treadle_map_create(keys.get(), values.get(), &value));
+  return Owned<treadle_value>(value);
+}
+
+nb::object strings_to_python(const treadle_value* tensor, std::vector<npy_intp>& dims) {
+  nb::object array = nb::steal(PyArray_SimpleNew(static_cast<int>(dims.size()), dims.data(), NPY_OBJECT));
+  if (!array.is_valid()) raise_pending();
+  auto** items = static_cast<PyObject**>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.ptr())));
+  for (int64_t i = 0, n = treadle_tensor_count(tensor); i < n; ++i) {
+    const treadle_text text = treadle_tensor_text(tensor, i);
+    PyObject* item = PyUnicode_DecodeUTF8(text.data, static_cast<Py_ssize_t>(text.size), "surrogateescape");
+    if (!item) raise_pending();
+    Py_XSETREF(items[i], item);
+  }
+  return array;
+}
+
+void free_capsule(PyObject* capsule) {
+  treadle_value_free(static_cast<treadle_value*>(PyCapsule_GetPointer(capsule, nullptr)));
+}
+
+constexpr size_t kCopiedBytes = 1024;  // below, a copy is cheaper than keeping the engine's memory alive
+
+nb::object tensor_to_python(Owned<treadle_value> value) {
+  const treadle_value* tensor = value.get();
+  const int element = treadle_tensor_element(tensor);
+  const int64_t* sizes = treadle_tensor_dims(tensor);
+  std::vector<npy_intp> dims(sizes, sizes + treadle_tensor_rank(tensor));
+  if (element == kString) return strings_to_python(tensor, dims);
+  const ElementRow& row = *row_of(element);
+  const size_t bytes = treadle_tensor_bytes(tensor);
+  const bool lend = row.bits >= 8 && bytes > kCopiedBytes && treadle_tensor_is_exclusive(tensor);
+  void* data = lend ? const_cast<void*>(treadle_tensor_data(tensor)) : nullptr;
+  nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr_of(element), static_cast<int>(dims.size()),
+                                                    dims.data(), nullptr, data, lend ? NPY_ARRAY_CARRAY : 0, nullptr));
+  if (!array.is_valid()) raise_pending();
+  auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
+  if (lend) {
+    PyObject* capsule = PyCapsule_New(value.release(), nullptr, free_capsule);
+    if (!capsule || PyArray_SetBaseObject(a, capsule) < 0) raise_pending();
+    return array;
+  }
+  const auto* from = static_cast<const uint8_t*>(treadle_tensor_data(tensor));
+  auto* to = static_cast<uint8_t*>(PyArray_DATA(a));
+  if (row.bits < 8) {
+    const auto mask = static_cast<uint8_t>((1 << row.bits) - 1);
+    for (size_t i = 0; i < bytes; ++i) to[i] = from[i] & mask;
+  } else if (bytes > 0) {
+    std::memcpy(to, from, bytes);
+  }
+  return array;
+}
+
+nb::object sequence_to_python(const treadle_value* sequence) {
+  nb::list items;
+  for (size_t i = 0, n = treadle_sequence_size(sequence); i < n; ++i) {
+    treadle_value* element = nullptr;
+    check(treadle_sequence_at(sequence, i, &element));
+    items.append(to_python(Owned<treadle_value>(element)));
+  }
+  return items;
+}
+
+nb::object map_to_python(const treadle_value* map) {
+  treadle_value* keys = nullptr;
+  check(treadle_map_keys(map, &keys));
+  nb::object names = to_python(Owned<treadle_value>(keys)).attr("tolist")();
+  treadle_value* values = nullptr;
+  check(treadle_map_values(map, &values));
+  nb::object numbers = to_python(Owned<treadle_value>(values)).attr("tolist")();
+  nb::dict result;
+  for (size_t i = 0, n = nb::len(names); i < n; ++i) result[names[i]] = numbers[i];
+  return result;
+}
+
+}  // namespace
+
+Owned<treadle_value> to_value(nb::handle object, const treadle_type* type, const char* name, bool writable) {
+  if (object.is_none()) return nullptr;
+  if (nb::isinstance<Value>(object)) {
+    treadle_value* copy = nullptr;
+    check(treadle_value_copy(nb::cast<Value&>(object).handle.get(), &copy));
+    return Owned<treadle_value>(copy);
+  }
+  switch (treadle_type_kind(type)) {
+    case TREADLE_SEQUENCE:
+      return sequence_to_value(object, type, name);
+    case TREADLE_MAP:
+      return map_to_value(object, type, name);
+    case TREADLE_OPTIONAL: {
+      const auto inner = to_value(object, treadle_type_child(type), name);
+      treadle_value* value = nullptr;
+      check(treadle_optional_create(treadle_type_child(type), inner.get(), &value));
+      return Owned<treadle_value>(value);
+    }
+    default:
+      return tensor_to_value(object, type, name, writable);
+  }
+}
+
+Owned<treadle_value> tensor_from_memory(int element, const std::vector<int64_t>& shape, void* data, nb::handle owner) {
+  size_t bytes = treadle_element_width(element);
+  for (const int64_t d : shape) bytes *= static_cast<size_t>(d);
+  treadle_value* value = nullptr;
+  check(treadle_tensor_borrow(element, shape.data(), shape.size(), data, bytes, true,
+                              owner.is_valid() ? release_object : nullptr, owner.ptr(), &value));
+  if (owner.is_valid()) owner.inc_ref();
+  return Owned<treadle_value>(value);
+}
+
+nb::object to_python(Owned<treadle_value> value) {
+  switch (treadle_value_kind(value.get())) {
+    case TREADLE_TENSOR:
+      return tensor_to_python(std::move(value));
+    case TREADLE_SEQUENCE:
+      return sequence_to_python(value.get());
+    case TREADLE_MAP:
+      return map_to_python(value.get());
+    case TREADLE_OPTIONAL: {
+      if (!treadle_optional_has_value(value.get())) return nb::none();
+      treadle_value* inner = nullptr;
+      check(treadle_optional_get(value.get(), &inner));
+      return to_python(Owned<treadle_value>(inner));
+    }
+    default:
+      return nb::none();
+  }
+}
+
+int element_of_dtype(nb::handle dtype) {
+  PyArray_Descr* descr = nullptr;
+  if (PyArray_DescrConverter(dtype.ptr(), &descr) != NPY_SUCCEED) raise_pending();
+  const nb::object owned = nb::steal(reinterpret_cast<PyObject*>(descr));
+  return element_of(descr);
+}
+
+}  // namespace treadle_python

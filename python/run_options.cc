@@ -1,0 +1,41 @@
+#include "support.h"
+
+namespace treadle_python {
+
+namespace {
+
+// Signal handlers run in the thread that called run(); what they raise stays pending there until the GIL is back.
+bool interrupted(void*) {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  const bool raised = PyErr_CheckSignals() != 0;
+  PyGILState_Release(state);
+  return raised;
+}
+
+}  // namespace
+
+RunOptions::RunOptions() {
+  treadle_run_options* options = nullptr;
+  check(treadle_run_options_create(&options));
+  handle.reset(options);
+  treadle_run_options_set_interrupt(options, interrupted, nullptr);
+}
+
+const treadle_run_options* run_options_of(nb::handle options) {
+  static const RunOptions* const defaults = new RunOptions;  // outlives every thread
+  if (options.is_none()) return defaults->handle.get();
+  return nb::cast<const RunOptions&>(options).handle.get();
+}
+
+void define_run_options(nb::module_& m) {
+  nb::class_<RunOptions>(m, "RunOptions", nb::dynamic_attr())
+      .def(nb::init<>())
+      .def_prop_rw(
+          "terminate", [](const RunOptions& o) { return treadle_run_options_is_cancelled(o.handle.get()); },
+          [](RunOptions& o, bool on) { treadle_run_options_cancel(o.handle.get(), on); })
+      .def("_limit_time", [](RunOptions& o, double s) { treadle_run_options_limit_time(o.handle.get(), s); })
+      .def("_limit_trips", [](RunOptions& o, int64_t n) { treadle_run_options_limit_trips(o.handle.get(), n); })
+      .def("_limit_memory", [](RunOptions& o, size_t n) { treadle_run_options_limit_memory(o.handle.get(), n); });
+}
+
+}  // namespace treadle_python

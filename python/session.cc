@@ -1,0 +1,244 @@
+#include "session.h"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <unordered_map>
+
+namespace treadle_python {
+
+namespace {
+
+Owned<treadle_options> make_options(const std::map<std::string, std::string>& options,
+                                    const std::map<std::string, int64_t>& dimensions) {
+  treadle_options* handle = nullptr;
+  check(treadle_options_create(&handle));
+  Owned<treadle_options> owned(handle);
+  for (const auto& [key, value] : options) check(treadle_options_set(handle, key.c_str(), value.c_str()));
+  for (const auto& [name, size] : dimensions) check(treadle_options_set_dimension(handle, name.c_str(), size));
+  return owned;
+}
+
+const char* utf8(nb::handle text) {
+  const char* data = PyUnicode_Check(text.ptr()) ? PyUnicode_AsUTF8(text.ptr()) : nullptr;
+  if (!data) {
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "names are str, not %s", Py_TYPE(text.ptr())->tp_name);
+    raise_pending();
+  }
+  return data;
+}
+
+nb::object shape_of(const treadle_type* type) {
+  nb::list shape;
+  const int64_t rank = treadle_type_rank(type);
+  if (rank < 0) return nb::none();
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t dim = treadle_type_dim(type, i);
+    if (dim >= 0) {
+      shape.append(dim);
+    } else {
+      shape.append(take_text(treadle_type_symbol(type, i)));
+    }
+  }
+  return shape;
+}
+
+}  // namespace
+
+Session::Session(nb::object path, nb::object bytes, nb::object folder,
+                 const std::map<std::string, std::string>& options, const std::map<std::string, int64_t>& dimensions) {
+  const auto made = make_options(options, dimensions);
+  treadle_session* session = nullptr;
+  if (!path.is_none()) {
+    nb::bytes name = nb::steal<nb::bytes>(PyUnicode_EncodeFSDefault(path.ptr()));
+    if (!name.is_valid()) raise_pending();
+    call_engine([&] { return treadle_session_open(name.c_str(), made.get(), &session); });
+  } else {
+    const nb::bytes data = nb::cast<nb::bytes>(bytes);
+    const char* where = folder.is_none() ? nullptr : utf8(folder);
+    call_engine([&] { return treadle_session_from_bytes(data.c_str(), data.size(), where, made.get(), &session); });
+  }
+  handle.reset(session);
+  for (const treadle_role role : {TREADLE_INPUT, TREADLE_OVERRIDABLE}) {
+    for (size_t i = 0; i < treadle_session_count(session, role); ++i) {
+      const treadle_type* type = treadle_session_type(session, role, i);
+      const bool required = role == TREADLE_INPUT && treadle_type_kind(type) != TREADLE_OPTIONAL;
+      inputs_.emplace(treadle_session_name(session, role, i), Input{type, required, inputs_.size()});
+      required_ += required;
+    }
+  }
+}
+
+// What was fed is counted on the way; only when something is missing is it looked for.
+void Session::collect(nb::handle feed, Feeds& feeds, bool allow_missing) const {
+  if (!PyDict_Check(feed.ptr())) {
+    PyErr_Format(PyExc_TypeError, "the feed is a dict from names to values, not %s", Py_TYPE(feed.ptr())->tp_name);
+    raise_pending();
+  }
+  size_t required = 0;
+  Py_ssize_t position = 0;
+  PyObject* key = nullptr;
+  PyObject* object = nullptr;
+  const auto size = static_cast<size_t>(PyDict_GET_SIZE(feed.ptr()));
+  feeds.owned.reserve(size);
+  feeds.names.reserve(size);
+  feeds.values.reserve(size);
+  while (PyDict_Next(feed.ptr(), &position, &key, &object)) {
+    const char* name = utf8(key);
+    const auto input = inputs_.find(name);
+    if (input == inputs_.end()) unknown_input(name);
+    feeds.owned.push_back(to_value(object, input->second.type, name));
+    feeds.names.push_back(name);
+    feeds.values.push_back(feeds.owned.back().get());
+    required += input->second.required;
+  }
+  if (required < required_ && !allow_missing) missing_inputs(feed);
+}
+
+void Session::unknown_input(const char* name) const {
+  std::string known;
+  for (size_t i = 0; i < treadle_session_count(handle.get(), TREADLE_INPUT); ++i) {
+    known += (i ? ", " : "") + std::string(treadle_session_name(handle.get(), TREADLE_INPUT, i));
+  }
+  invalid_argument(std::string("the model has no input '") + name + "' (it has: " + known + ")");
+}
+
+void Session::missing_inputs(nb::handle feed) const {
+  nb::list missing;
+  for (size_t i = 0; i < treadle_session_count(handle.get(), TREADLE_INPUT); ++i) {
+    const char* name = treadle_session_name(handle.get(), TREADLE_INPUT, i);
+    if (inputs_.at(name).required && !nb::cast<nb::dict>(feed).contains(name)) missing.append(name);
+  }
+  nb::object text = nb::steal(PyUnicode_FromFormat("Required inputs (%R) are missing from input feed (%R).",
+                                                   missing.ptr(), nb::steal(PyDict_Keys(feed.ptr())).ptr()));
+  PyErr_SetObject(PyExc_ValueError, text.ptr());
+  raise_pending();
+}
+
+std::vector<const char*> Session::output_names(nb::handle names) const {
+  std::vector<const char*> result;
+  if (names.is_none()) return result;
+  if (PyUnicode_Check(names.ptr())) {
+    PyErr_SetString(PyExc_TypeError, "output names are a list of str, not one str");
+    raise_pending();
+  }
+  for (nb::handle name : nb::iter(names)) result.push_back(utf8(name));
+  return result;
+}
+
+nb::object Session::run(nb::handle names, nb::handle feed, nb::handle options) const {
+  Feeds feeds;
+  collect(feed, feeds, false);
+  const nb::object kept = names.is_none() ? nb::none() : nb::object(nb::steal(PySequence_List(names.ptr())));
+  if (!kept.is_valid()) raise_pending();
+  const std::vector<const char*> wanted = PyUnicode_Check(names.ptr()) ? output_names(names) : output_names(kept);
+  const size_t count = wanted.empty() ? treadle_session_count(handle.get(), TREADLE_OUTPUT) : wanted.size();
+  Outputs outputs(count);
+  const treadle_run_options* run_options = run_options_of(options);
+  call_engine([&] {
+    return treadle_session_run(handle.get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(),
+                               wanted.empty() ? nullptr : wanted.data(), wanted.size(), outputs.data());
+  });
+  nb::object results = nb::steal(PyList_New(static_cast<Py_ssize_t>(count)));
+  for (size_t i = 0; i < count; ++i) {
+    PyList_SET_ITEM(results.ptr(), static_cast<Py_ssize_t>(i), to_python(outputs.take(i)).release().ptr());
+  }
+  return results;
+}
+
+std::vector<Value> Session::run_values(nb::handle names, nb::dict feed, std::vector<Value*> given,
+                                       nb::handle options) const {
+  Feeds feeds;
+  collect(feed, feeds, false);
+  const std::vector<const char*> wanted = output_names(names);
+  const size_t count = wanted.empty() ? treadle_session_count(handle.get(), TREADLE_OUTPUT) : wanted.size();
+  Outputs outputs(count);
+  std::vector<treadle_value*> handles(count, nullptr);
+  for (size_t i = 0; i < count; ++i) handles[i] = i < given.size() && given[i] ? given[i]->handle.get() : nullptr;
+  const treadle_run_options* run_options = run_options_of(options);
+  call_engine([&] {
+    return treadle_session_run(handle.get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(),
+                               wanted.empty() ? nullptr : wanted.data(), wanted.size(), handles.data());
+  });
+  std::vector<Value> results;
+  for (size_t i = 0; i < count; ++i) {
+    const bool ours = i >= given.size() || !given[i];
+    treadle_value* copy = nullptr;
+    if (!ours) check(treadle_value_copy(handles[i], &copy));
+    results.push_back({Owned<treadle_value>(ours ? handles[i] : copy)});
+  }
+  return results;
+}
+
+nb::list Session::infos(int role) const {
+  nb::list result;
+  for (size_t i = 0; i < treadle_session_count(handle.get(), static_cast<treadle_role>(role)); ++i) {
+    const treadle_type* type = treadle_session_type(handle.get(), static_cast<treadle_role>(role), i);
+    result.append(nb::make_tuple(treadle_session_name(handle.get(), static_cast<treadle_role>(role), i),
+                                 take_text(treadle_type_name(type)), shape_of(type)));
+  }
+  return result;
+}
+
+nb::dict Session::metadata() const {
+  nb::dict result;
+  for (const char* field : {"producer_name", "producer_version", "domain", "description", "graph_name",
+                            "graph_description", "ir_version", "model_version"}) {
+    result[field] = take_text(treadle_session_metadata(handle.get(), field));
+  }
+  nb::dict properties;
+  for (size_t i = 0; i < treadle_session_property_count(handle.get()); ++i) {
+    properties[treadle_session_property_key(handle.get(), i)] = treadle_session_property_value(handle.get(), i);
+  }
+  nb::dict opsets;
+  for (size_t i = 0; i < treadle_session_opset_count(handle.get()); ++i) {
+    opsets[treadle_session_opset_domain(handle.get(), i)] = treadle_session_opset_version(handle.get(), i);
+  }
+  result["properties"] = properties;
+  result["opsets"] = opsets;
+  return result;
+}
+
+nb::dict Session::counters() const {
+  const treadle_counters counters = treadle_session_counters(handle.get());
+  nb::dict result;
+  result["plans"] = counters.plans;
+  result["runs"] = counters.runs;
+  result["allocations_last_run"] = counters.allocations_last_run;
+  return result;
+}
+
+nb::object Session::dump_graph() const {
+  char* text = nullptr;
+  check(treadle_session_dump_graph(handle.get(), &text));
+  return take_text(text);
+}
+
+nb::object Session::dump_plan(nb::handle feed) const {
+  Feeds feeds;
+  collect(feed, feeds, false);
+  char* text = nullptr;
+  call_engine([&] {
+    return treadle_session_dump_plan(handle.get(), feeds.names.data(), feeds.values.data(), feeds.names.size(), &text);
+  });
+  return take_text(text);
+}
+
+void define_session(nb::module_& m) {
+  nb::class_<Session>(m, "Session")
+      .def(nb::init<nb::object, nb::object, nb::object, const std::map<std::string, std::string>&,
+                    const std::map<std::string, int64_t>&>(),
+           nb::arg("path").none(), nb::arg("bytes").none(), nb::arg("folder").none(), nb::arg("options"),
+           nb::arg("dimensions"))
+      .def("run", &Session::run, nb::arg("output_names").none(), nb::arg("feed"), nb::arg("options").none())
+      .def("run_values", &Session::run_values, nb::arg("output_names").none(), nb::arg("feed"), nb::arg("outputs"),
+           nb::arg("options").none())
+      .def("infos", &Session::infos)
+      .def("metadata", &Session::metadata)
+      .def("counters", &Session::counters)
+      .def("dump_graph", &Session::dump_graph)
+      .def("dump_plan", &Session::dump_plan);
+}
+
+}  // namespace treadle_python

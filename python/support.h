@@ -1,0 +1,97 @@
+#pragma once
+// What the files of the extension share: numpy's C API, owning pointers to treadle's handles, errors.
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL treadle_numpy_api
+#ifndef TREADLE_IMPORTS_NUMPY
+#define NO_IMPORT_ARRAY
+#endif
+#include <nanobind/nanobind.h>
+#include <numpy/arrayobject.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "treadle/treadle.h"
+
+namespace treadle_python {
+
+namespace nb = nanobind;
+
+struct Free {
+  void operator()(treadle_value* p) const { treadle_value_free(p); }
+  void operator()(treadle_session* p) const { treadle_session_free(p); }
+  void operator()(treadle_options* p) const { treadle_options_free(p); }
+  void operator()(treadle_run_options* p) const { treadle_run_options_free(p); }
+  void operator()(treadle_stream* p) const { treadle_stream_free(p); }
+  void operator()(treadle_stream_options* p) const { treadle_stream_options_free(p); }
+  void operator()(char* p) const { treadle_free(p); }
+};
+template <class T>
+using Owned = std::unique_ptr<T, Free>;
+
+// A value's handle as Python holds it; what OrtValue stands on.
+struct Value {
+  Owned<treadle_value> handle;
+};
+
+// Throws the Python exception that belongs to a status (and frees it).
+void check(treadle_status* status);
+// Throws treadle's InvalidArgument.
+[[noreturn]] void invalid_argument(const std::string& message);
+// Throws what Python has been told already.
+[[noreturn]] inline void raise_pending() {
+  throw nb::python_error();
+}
+
+nb::object take_text(char* text);  // str, or None for NULL; frees it
+
+// ---- arrays.cc
+
+// `type`: the declared type, may be NULL; `name`: for messages. NULL stands for None, an absent value. Arrays are
+// borrowed where their memory can be used as it is; `writable`: the engine may write into it.
+Owned<treadle_value> to_value(nb::handle object, const treadle_type* type, const char* name, bool writable = false);
+Owned<treadle_value> tensor_from_memory(int element, const std::vector<int64_t>& shape, void* data, nb::handle owner);
+nb::object to_python(Owned<treadle_value> value);
+// The number of the ONNX element type of a numpy dtype (or what numpy takes for one); 0: none.
+int element_of_dtype(nb::handle dtype);
+
+// ---- dlpack.cc
+
+Owned<treadle_value> from_dlpack(nb::handle object, const char* name);
+nb::object to_dlpack(const treadle_value* tensor);
+
+void define_session(nb::module_& m);
+void define_stream(nb::module_& m);
+void define_value(nb::module_& m);
+
+// ---- run_options.cc
+
+struct RunOptions {
+  RunOptions();
+  Owned<treadle_run_options> handle;
+};
+void define_run_options(nb::module_& m);
+// Of None, options without limits; Python's signals are looked at either way.
+const treadle_run_options* run_options_of(nb::handle options);
+
+// Calls `fn` (returning a status) without the GIL, then throws what it, or a signal handler, reported.
+template <class Fn>
+void call_engine(Fn&& fn) {
+  treadle_status* status = nullptr;
+  {
+    nb::gil_scoped_release unlocked;
+    status = fn();
+  }
+  if (PyErr_Occurred()) {
+    treadle_status_free(status);
+    raise_pending();
+  }
+  if (status) check(status);
+}
+
+}  // namespace treadle_python

@@ -1,0 +1,131 @@
+"""treadle: an ONNX engine for models that loop.
+
+    import treadle
+    session = treadle.InferenceSession("model.onnx")
+    y, = session.run(None, {"x": x})
+
+The names and behaviours are onnxruntime's; `session.stream()` is treadle's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _core
+from ._alias import as_onnxruntime
+from ._errors import (
+    DeviceReset,
+    EngineError,
+    EPFail,
+    Fail,
+    InvalidArgument,
+    InvalidGraph,
+    InvalidProtobuf,
+    LimitExceeded,
+    ModelLoadCanceled,
+    ModelLoaded,
+    ModelRequiresCompilation,
+    NoModel,
+    NoSuchFile,
+    NotFound,
+    NotImplemented,  # noqa: A004 - onnxruntime's name
+    RuntimeException,
+)
+from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
+from ._session import InferenceSession, ModelMetadata, NodeArg, get_all_providers, get_available_providers
+from ._stream import Stream
+from ._values import IOBinding, OrtDevice, OrtValue
+
+__version__: str = _core.__version__
+
+
+def get_device() -> str:
+    return "CPU"
+
+
+def get_version_string() -> str:
+    return __version__
+
+
+def get_build_info() -> str:
+    return f"treadle {__version__}"
+
+
+def set_default_logger_severity(severity: int) -> None:
+    """Accepted; the library prints nothing."""
+
+
+def set_default_logger_verbosity(verbosity: int) -> None:
+    """Accepted; the library prints nothing."""
+
+
+def disable_telemetry_events() -> None:
+    """There are none."""
+
+
+def enable_telemetry_events() -> None:
+    """There are none."""
+
+
+def set_seed(seed: int) -> None:
+    """Accepted."""
+
+
+def preload_dlls(*args: Any, **kwargs: Any) -> None:
+    """There are none."""
+
+
+def has_collective_ops() -> bool:
+    return False
+
+
+def operators() -> list[tuple[str, str, list[int]]]:
+    """(domain, name, versions) of every operator that runs."""
+    return _core.operators()
+
+
+__all__ = [
+    "DeviceReset",
+    "EPFail",
+    "EngineError",
+    "ExecutionMode",
+    "ExecutionOrder",
+    "Fail",
+    "GraphOptimizationLevel",
+    "IOBinding",
+    "InferenceSession",
+    "InvalidArgument",
+    "InvalidGraph",
+    "InvalidProtobuf",
+    "LimitExceeded",
+    "ModelLoadCanceled",
+    "ModelLoaded",
+    "ModelMetadata",
+    "ModelRequiresCompilation",
+    "NoModel",
+    "NoSuchFile",
+    "NodeArg",
+    "NotFound",
+    "NotImplemented",
+    "OrtDevice",
+    "OrtValue",
+    "RunOptions",
+    "RuntimeException",
+    "SessionOptions",
+    "Stream",
+    "__version__",
+    "as_onnxruntime",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
+    "get_all_providers",
+    "get_available_providers",
+    "get_build_info",
+    "get_device",
+    "get_version_string",
+    "has_collective_ops",
+    "operators",
+    "preload_dlls",
+    "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_seed",
+]

@@ -1,0 +1,311 @@
+"""InferenceSession: a loaded model, by onnxruntime's names."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import _core
+from ._errors import InvalidArgument
+from ._options import RunOptions, SessionOptions
+from ._stream import Stream
+from ._values import IOBinding, OrtValue
+
+_PROVIDERS = ["CPUExecutionProvider"]
+_INPUT, _OUTPUT, _OVERRIDABLE = 0, 1, 2
+
+
+def get_available_providers() -> list[str]:
+    return list(_PROVIDERS)
+
+
+def get_all_providers() -> list[str]:
+    return list(_PROVIDERS)
+
+
+class NodeArg:
+    """Name, type and sizes of an input or output; a size is a number, a name, or None where it is unknown."""
+
+    __slots__ = ("name", "shape", "type")
+
+    def __init__(self, name: str, type: str, shape: list[int | str | None]) -> None:
+        self.name = name
+        self.type = type
+        self.shape = shape
+
+    def __repr__(self) -> str:
+        return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"
+
+
+class ModelMetadata:
+    """What a model says about itself."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self.producer_name: str = fields["producer_name"]
+        self.producer_version: str = fields["producer_version"]
+        self.graph_name: str = fields["graph_name"]
+        self.domain: str = fields["domain"]
+        self.description: str = fields["description"]
+        self.graph_description: str = fields["graph_description"]
+        self.version = int(fields["model_version"])
+        self.ir_version = int(fields["ir_version"])
+        self.opset_imports: dict[str, int] = dict(fields["opsets"])
+        self.custom_metadata_map: dict[str, str] = dict(fields["properties"])
+
+
+class _Profile:
+    """Runs in the trace format that browsers show."""
+
+    def __init__(self, prefix: str) -> None:
+        self.path = f"{prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}.json"
+        self.start_ns = time.time_ns()
+        self._events: list[dict[str, Any]] = []
+        self._lock = threading.Lock()
+
+    def add(self, name: str, begin_ns: int) -> None:
+        now = time.time_ns()
+        event = {
+            "cat": "Session",
+            "pid": os.getpid(),
+            "tid": threading.get_ident(),
+            "ts": (begin_ns - self.start_ns) // 1000,
+            "dur": (now - begin_ns) // 1000,
+            "ph": "X",
+            "name": name,
+            "args": {},
+        }
+        with self._lock:
+            self._events.append(event)
+
+    def write(self) -> str:
+        with open(self.path, "w", encoding="utf-8") as file:
+            json.dump(self._events, file)
+        return self.path
+
+
+def _normalize_providers(
+    providers: Sequence[Any] | None, provider_options: Sequence[Mapping[Any, Any]] | None
+) -> tuple[list[str], dict[str, dict[str, str]]]:
+    """Names in order and options by name. Whatever is asked for, the CPU runs the model."""
+    if providers is None:
+        return list(_PROVIDERS), {_PROVIDERS[0]: {}}
+    if isinstance(providers, str) or not isinstance(providers, Sequence):
+        raise ValueError("'providers' should be a sequence of names or (name, options) tuples.")
+    if provider_options is not None and len(provider_options) != len(providers):
+        raise ValueError("'providers' and 'provider_options' should be the same length if both are given.")
+    found: dict[str, dict[str, str]] = {}
+    for i, provider in enumerate(providers):
+        if isinstance(provider, str):
+            name, options = provider, provider_options[i] if provider_options is not None else {}
+        elif isinstance(provider, (tuple, list)) and len(provider) == 2 and provider_options is None:
+            name, options = provider
+        else:
+            raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
+        if not isinstance(name, str) or not isinstance(options, Mapping):
+            raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
+        if name not in _PROVIDERS:
+            warnings.warn(
+                f"Specified provider '{name}' is not in available provider names. Available providers: "
+                f"'{', '.join(_PROVIDERS)}'",
+                UserWarning,
+                stacklevel=4,
+            )
+        elif name in found:
+            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", UserWarning, stacklevel=4)
+        else:
+            found[name] = {str(k): str(v) for k, v in options.items()}
+    found.setdefault(_PROVIDERS[0], {})
+    return list(found), found
+
+
+class InferenceSession:
+    """A loaded model. May be run by many threads at once.
+
+    `path_or_bytes`: a path, the bytes of a model, or a ModelProto.
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: str | os.PathLike[str] | bytes | Any,
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[Any] | None = None,
+        provider_options: Sequence[Mapping[Any, Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self._model_path: str | None = None
+        self._model_bytes: bytes | None = None
+        if isinstance(path_or_bytes, (str, os.PathLike)):
+            self._model_path = os.fspath(path_or_bytes)
+        elif isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
+            self._model_bytes = bytes(path_or_bytes)
+        elif hasattr(path_or_bytes, "SerializeToString"):
+            self._model_bytes = path_or_bytes.SerializeToString()
+        else:
+            raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
+        self._sess_options = sess_options if sess_options is not None else SessionOptions()
+        self._enable_fallback = True
+        self._providers, self._provider_options = _normalize_providers(providers, provider_options)
+        options = self._sess_options
+        folder = options._entries.get("session.model_external_initializers_file_folder_path")
+        self._sess = _core.Session(
+            self._model_path, self._model_bytes, folder, options._to_core(), dict(options._dimensions)
+        )
+        self._inputs_meta = self._node_args(_INPUT)
+        self._outputs_meta = self._node_args(_OUTPUT)
+        self._overridable_meta = self._node_args(_OVERRIDABLE)
+        self._model_meta = ModelMetadata(self._sess.metadata())
+        self._replaced = self._replaced_initializers()
+        self._profile = _Profile(options.profile_file_prefix) if options.enable_profiling else None
+        # A model that needs nothing of Python around its runs is run by the extension at once.
+        self._plain = self._profile is None and not self._replaced
+        self._run = self._sess.run
+
+    def _node_args(self, role: int) -> list[NodeArg]:
+        return [NodeArg(name, type_name, shape or []) for name, type_name, shape in self._sess.infos(role)]
+
+    def _all_inputs(self) -> list[NodeArg]:
+        return self._inputs_meta + self._overridable_meta
+
+    def _replaced_initializers(self) -> dict[str, Any]:
+        given = self._sess_options._initializers
+        known = {info.name for info in self._overridable_meta}
+        for name in given:
+            if name not in known:
+                raise InvalidArgument(f"initialiser '{name}' cannot be replaced: it is no input of the graph")
+        return {name: value._value if isinstance(value, OrtValue) else value for name, value in given.items()}
+
+    def get_session_options(self) -> SessionOptions:
+        return self._sess_options
+
+    def get_inputs(self) -> list[NodeArg]:
+        return self._inputs_meta
+
+    def get_outputs(self) -> list[NodeArg]:
+        return self._outputs_meta
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        return self._overridable_meta
+
+    def get_modelmeta(self) -> ModelMetadata:
+        return self._model_meta
+
+    def get_providers(self) -> list[str]:
+        return self._providers
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        return self._provider_options
+
+    def set_providers(self, providers: Sequence[Any] | None = None, provider_options: Any = None) -> None:
+        self._providers, self._provider_options = _normalize_providers(providers, provider_options)
+
+    def disable_fallback(self) -> None:
+        self._enable_fallback = False
+
+    def enable_fallback(self) -> None:
+        self._enable_fallback = True
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> list[Any]:
+        """New arrays for the outputs named, or for all (None, or an empty list).
+
+        Feeds may be numpy arrays, lists, numbers, anything with `__dlpack__` (torch, jax), OrtValues; lists of these for
+        sequences, None for optionals, dicts for maps. Raises InvalidArgument for what does not fit, ValueError for missing
+        inputs.
+        """
+        if self._plain:
+            return self._run(output_names, input_feed, run_options)
+        begin = time.time_ns()
+        results = self._run(output_names, {**self._replaced, **input_feed}, run_options)
+        if self._profile:
+            self._profile.add("model_run", begin)
+        return results
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[list[Any], Any, str], None],
+        user_data: Any,
+        run_options: RunOptions | None = None,
+    ) -> None:
+        """Runs in a thread of its own, which calls `callback(results, user_data, error)`."""
+
+        def work() -> None:
+            try:
+                results, error = self.run(output_names, input_feed, run_options), ""
+            except Exception as e:
+                results, error = [], str(e)
+            callback(results, user_data, error)
+
+        threading.Thread(target=work, daemon=True).start()
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: RunOptions | None = None,
+    ) -> list[OrtValue]:
+        feed = {name: value._value for name, value in input_dict_ort_values.items()}
+        values = self._sess.run_values(output_names, {**self._replaced, **feed}, [], run_options)
+        return [OrtValue(value) for value in values]
+
+    def io_binding(self) -> IOBinding:
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
+        iobinding._run(self._sess, run_options)
+
+    def end_profiling(self) -> str:
+        """Writes the profile and returns its path; empty when profiling was not enabled."""
+        if self._profile is None:
+            return ""
+        profile, self._profile = self._profile, None
+        self._plain = not self._replaced
+        return profile.write()
+
+    def get_profiling_start_time_ns(self) -> int:
+        return self._profile.start_ns if self._profile else 0
+
+    def stream(
+        self,
+        state: Mapping[str, str] | None = None,
+        bind: Mapping[str, Any] | None = None,
+        time: Mapping[str, int] | None = None,
+        hop: int = 0,
+        context: int = 0,
+        *,
+        initial: Mapping[str, Any] | None = None,
+        find_state: bool = True,
+    ) -> Stream:
+        """A stream over this model.
+
+        `state`: input -> output pairs that are carried from run to run (those not given are found by names and types,
+        unless `find_state` is off); `initial`: what they begin with, else zeros. `bind`: inputs that stay the same.
+        `time`: the axis along which an input is cut into chunks, or an output put together. `hop`: samples per run, 0: one
+        run per push; `context`: samples of the window before that a run sees again.
+        """
+        core = _core.Stream(
+            self._sess, dict(state or {}), find_state, dict(initial or {}), dict(bind or {}), dict(time or {}), hop, context
+        )
+        return Stream(self, core)
+
+    def counters(self) -> dict[str, int]:
+        """What tests assert: plans made, runs, allocations of the last run."""
+        return self._sess.counters()
+
+    def dump_graph(self) -> str:
+        """The graph after import and rewriting."""
+        return self._sess.dump_graph()
+
+    def dump_plan(self, input_feed: Mapping[str, Any]) -> str:
+        """The program that these inputs are run by."""
+        return self._sess.dump_plan(dict(input_feed))

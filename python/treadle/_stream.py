@@ -1,0 +1,78 @@
+"""A session run over a signal that arrives in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+
+if TYPE_CHECKING:
+    from ._session import InferenceSession
+
+
+class Stream:
+    """State that is carried from run to run; made by `InferenceSession.stream`. `print(stream)` says what is carried.
+
+    `push` takes any number of samples and gives, for each output that is not a state, what the completed hops gave:
+    joined along the output's time axis where it has one, else stacked along a new first axis. A model with one such
+    output gives its array, with several a list in the order of `output_names`.
+    """
+
+    def __init__(self, session: InferenceSession, core: _core.Stream) -> None:
+        self._session = session
+        self._core = core
+
+    @property
+    def output_names(self) -> list[str]:
+        return self._core.output_names()
+
+    @property
+    def pending(self) -> int:
+        """Samples that wait for their hop."""
+        return self._core.pending
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """A copy of what is carried, by the names of inputs."""
+        return self._core.state()
+
+    @state.setter
+    def state(self, values: Mapping[str, Any]) -> None:
+        backup = self._core.save()
+        try:
+            for name, value in values.items():
+                self._core.set_state(name, value)
+        except Exception:
+            self._core.load(backup)
+            raise
+
+    def push(self, feed: Mapping[str, Any] | None = None, /, *, run_options: Any = None, **inputs: Any) -> Any:
+        """Inputs by keyword, or in a dict when their names are no identifiers. A push that fails changes nothing."""
+        return self._unpack(self._core.push({**(feed or {}), **inputs}, run_options))
+
+    def flush(self, feed: Mapping[str, Any] | None = None, /, *, run_options: Any = None, **inputs: Any) -> Any:
+        """Pads the samples that wait with zeros to a whole hop and runs it; empty results when nothing waits."""
+        return self._unpack(self._core.flush({**(feed or {}), **inputs}, run_options))
+
+    def reset(self) -> None:
+        """Back to the first state; samples that wait are dropped."""
+        self._core.reset()
+
+    def fork(self) -> Stream:
+        """A second stream that goes on from here on its own."""
+        return Stream(self._session, self._core.fork())
+
+    def save(self) -> bytes:
+        """State and waiting samples, for `load` on a stream of the same model that was made alike."""
+        return self._core.save()
+
+    def load(self, snapshot: bytes) -> None:
+        self._core.load(bytes(snapshot))
+
+    def __repr__(self) -> str:
+        return self._core.text().rstrip()
+
+    @staticmethod
+    def _unpack(outputs: list[Any]) -> Any:
+        return outputs[0] if len(outputs) == 1 else outputs

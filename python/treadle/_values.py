@@ -1,0 +1,241 @@
+"""OrtValue and IOBinding: values that stay in the engine's hands between runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core
+
+if TYPE_CHECKING:
+    from ._session import InferenceSession
+
+_TENSOR, _SEQUENCE = 1, 2
+
+
+def _element(element_type: Any) -> int:
+    """ONNX's number of an element type, given as such or as a numpy type."""
+    if isinstance(element_type, (int, np.integer)) and not isinstance(element_type, bool):
+        return int(element_type)
+    return int(_core.element_of_dtype(element_type))
+
+
+def _check_device(device_type: str) -> None:
+    if str(device_type).lower() != "cpu":
+        from ._errors import InvalidArgument
+
+        raise InvalidArgument(f"there is no device '{device_type}', only 'cpu'")
+
+
+class OrtDevice:
+    """The CPU."""
+
+    def __init__(self, name: str = "cpu", device_id: int = 0) -> None:
+        self._name = name
+        self._id = device_id
+
+    @staticmethod
+    def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
+        _check_device(ort_device_name)
+        return OrtDevice(ort_device_name, device_id)
+
+    def device_id(self) -> int:
+        return self._id
+
+    def device_type(self) -> int:
+        return 0
+
+    def device_vendor_id(self) -> int:
+        return 0
+
+    def device_mem_type(self) -> int:
+        return 0
+
+
+class OrtValue:
+    """A value of any kind. Tensors may share their memory with a numpy array."""
+
+    def __init__(self, value: _core.Value) -> None:
+        self._value = value
+
+    @classmethod
+    def ortvalue_from_numpy(cls, numpy_obj: np.ndarray, /, device_type: str = "cpu", device_id: int = 0, **_: Any) -> OrtValue:
+        """Shares the array's memory when that is contiguous."""
+        _check_device(device_type)
+        return cls(_core.Value.from_object(numpy_obj, True))
+
+    @classmethod
+    def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray, /, onnx_element_type: int) -> OrtValue:
+        """The array's bytes as elements of another type of equal width."""
+        data = np.ascontiguousarray(data)
+        shared = _core.Value.of_shape(int(onnx_element_type), list(data.shape))
+        if shared.bytes != data.nbytes:
+            raise ValueError(f"an array of {data.dtype} does not hold elements of type {onnx_element_type}")
+        _memory(shared)[...] = data.reshape(-1).view(np.uint8)
+        return cls(shared)
+
+    @classmethod
+    def ortvalue_from_shape_and_type(
+        cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0, **_: Any
+    ) -> OrtValue:
+        _check_device(device_type)
+        return cls(_core.Value.of_shape(_element(element_type), [int(d) for d in shape]))
+
+    @classmethod
+    def from_dlpack(cls, data: Any, /, is_bool_tensor: bool = False) -> OrtValue:
+        """From an object with `__dlpack__`, or a capsule."""
+        value = cls(_core.Value.from_dlpack(data))
+        if is_bool_tensor and value.element_type() == 2:
+            return cls(_core.Value.from_object(value.numpy().astype(bool)))
+        return value
+
+    def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
+        return self._value.dlpack()
+
+    def to_dlpack(self) -> Any:
+        return self._value.dlpack()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = np.asarray(self.numpy())
+        return array if dtype is None else array.astype(dtype)
+
+    def numpy(self) -> Any:
+        """A copy: an array, a list for a sequence, a dict for a map, None for an empty optional."""
+        return self._value.numpy()
+
+    def to_list(self) -> list[Any]:
+        return self._value.numpy()
+
+    def update_inplace(self, np_arr: Any) -> None:
+        self._value.write(np_arr)
+
+    def data_ptr(self) -> int:
+        return self._value.address
+
+    def device_name(self) -> str:
+        return "cpu"
+
+    def shape(self) -> list[int]:
+        return self._value.shape
+
+    def data_type(self) -> str:
+        """As in NodeArg.type: "tensor(float)"."""
+        return self._value.type_text.split("[")[0]
+
+    def element_type(self) -> int:
+        return self._value.element
+
+    def tensor_size_in_bytes(self) -> int:
+        return self._value.bytes
+
+    def has_value(self) -> bool:
+        return self._value.kind != 0 and (self._value.kind != 3 or self._value.numpy() is not None)
+
+    def is_tensor(self) -> bool:
+        return self._value.kind == _TENSOR
+
+    def is_sparse_tensor(self) -> bool:
+        return False
+
+    def is_tensor_sequence(self) -> bool:
+        return self._value.kind == _SEQUENCE
+
+
+def _memory(value: _core.Value) -> np.ndarray:
+    """The bytes of a tensor, to write to while `value` lives."""
+    import ctypes
+
+    return np.frombuffer((ctypes.c_uint8 * value.bytes).from_address(value.address), np.uint8)
+
+
+class IOBinding:
+    """Inputs and outputs fixed in place, so that runs copy nothing."""
+
+    def __init__(self, session: InferenceSession) -> None:
+        self._session = session
+        self._inputs: dict[str, Any] = {}
+        self._outputs: dict[str, _core.Value | None] = {}
+        self._kept: dict[str, Any] = {}
+        self._results: list[OrtValue] = []
+
+    def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
+        self._check("input", name)
+        self._inputs[name] = arr_on_cpu
+
+    def bind_input(
+        self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
+    ) -> None:
+        _check_device(device_type)
+        self._check("input", name)
+        self._inputs[name] = _core.Value.from_memory(_element(element_type), [int(d) for d in shape], buffer_ptr)
+
+    def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
+        self._check("input", name)
+        self._inputs[name] = ortvalue._value
+
+    def bind_output(
+        self,
+        name: str,
+        device_type: str = "cpu",
+        device_id: int = 0,
+        element_type: Any = None,
+        shape: Sequence[int] | None = None,
+        buffer_ptr: int | None = None,
+    ) -> None:
+        """Without a buffer the engine allocates."""
+        _check_device(device_type)
+        self._check("output", name)
+        if buffer_ptr is None:
+            self._outputs[name] = None
+            return
+        if element_type is None or shape is None:
+            raise ValueError("a buffer needs `element_type` and `shape`")
+        self._outputs[name] = _core.Value.from_memory(_element(element_type), [int(d) for d in shape], buffer_ptr)
+
+    def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
+        self._check("output", name)
+        self._outputs[name] = ortvalue._value
+
+    def synchronize_inputs(self) -> None:
+        """Memory of the CPU needs no waiting for."""
+
+    def synchronize_outputs(self) -> None:
+        """Memory of the CPU needs no waiting for."""
+
+    def get_outputs(self) -> list[OrtValue]:
+        """Of the last run, in the order in which outputs were bound."""
+        return list(self._results)
+
+    def copy_outputs_to_cpu(self) -> list[Any]:
+        return [value.numpy() for value in self._results]
+
+    def clear_binding_inputs(self) -> None:
+        self._inputs.clear()
+
+    def clear_binding_outputs(self) -> None:
+        self._outputs.clear()
+        self._results = []
+
+    def _check(self, role: str, name: str) -> None:
+        known = self._session.get_outputs() if role == "output" else self._session._all_inputs()
+        if all(info.name != name for info in known):
+            from ._errors import InvalidArgument
+
+            raise InvalidArgument(f"the model has no {role} '{name}'")
+
+    def _run(self, core: _core.Session, run_options: Any) -> None:
+        names = list(self._outputs)
+        given = list(self._outputs.values())
+        if not names:
+            names = [info.name for info in self._session.get_outputs()]
+            given = [None] * len(names)
+        values = core.run_values(names, self._inputs, given, run_options)
+        for value, buffer in zip(values, given, strict=True):
+            if buffer is not None and buffer.bytes and value.address != buffer.address:
+                buffer.write(value)
+        self._results = [OrtValue(value) for value in values]

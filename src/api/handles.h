@@ -1,0 +1,92 @@
+#pragma once
+// What the opaque handles of treadle.h are, and the fence around every function that can fail.
+
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/status.h"
+#include "exec/session.h"
+#include "exec/stream.h"
+#include "treadle/treadle.h"
+#include "type/any_value.h"
+
+struct treadle_status {
+  treadle::Status status;
+  std::string text;
+};
+
+struct treadle_value {
+  treadle::AnyValue value;
+};
+
+struct treadle_options {
+  treadle::SessionOptions options;
+};
+
+struct treadle_session {
+  std::shared_ptr<const treadle::Session> session;  // streams keep it as well
+  std::unordered_map<std::string_view, size_t> output_index;
+};
+
+struct treadle_run_options {
+  treadle::RunOptions options;
+  std::atomic<bool> cancel{false};
+};
+
+struct treadle_stream_options {
+  treadle::StreamOptions options;
+};
+
+struct treadle_stream {
+  treadle::Stream stream;
+};
+
+namespace treadle::api {
+
+inline const treadle_type* wrap(const Type* type) {
+  return reinterpret_cast<const treadle_type*>(type);
+}
+inline const Type* unwrap(const treadle_type* type) {
+  return reinterpret_cast<const Type*>(type);
+}
+
+inline treadle_value* new_value(AnyValue value) {
+  return new treadle_value{std::move(value)};
+}
+
+// Never fails: when there is no memory for the report, that is what it reports.
+treadle_status* to_c(Status status) noexcept;
+treadle_status* out_of_memory() noexcept;
+treadle_status* unexpected(const char* what) noexcept;
+
+// Runs `body` (returning Status) and keeps every exception in.
+template <class Body>
+treadle_status* guarded(Body&& body) noexcept {
+  try {
+    return to_c(body());
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  } catch (const std::exception& e) {
+    return unexpected(e.what());
+  } catch (...) {
+    return unexpected("unknown exception");
+  }
+}
+
+// A text for the caller to free; null when there is no memory.
+char* copy_text(std::string_view text) noexcept;
+Status give_text(std::string_view text, char** out);
+
+Status require(bool condition, std::string_view what);
+
+// Feeds that share the values' contents. Errors: a null name.
+Result<std::vector<Feed>> make_feeds(const char* const* names, const treadle_value* const* values, size_t count);
+const RunOptions& run_options(const treadle_run_options* options);
+
+}  // namespace treadle::api

@@ -1,0 +1,330 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "api/handles.h"
+
+using namespace treadle;       // NOLINT(google-build-using-namespace)
+using namespace treadle::api;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+Result<int64_t> parse_number(std::string_view key, std::string_view text) {
+  int64_t number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || end != text.data() + text.size()) {
+    return error(Code::kInvalidArgument, "option {} takes a number, not '{}'", key, text);
+  }
+  return number;
+}
+
+Status set_option(SessionOptions& options, std::string_view key, std::string_view value) {
+  if (key == "tier") {
+    if (value != "program" && value != "judge") {
+      return error(Code::kInvalidArgument, "there is no tier '{}' (program, judge)", value);
+    }
+    options.tier = value == "judge" ? Tier::kJudge : Tier::kProgram;
+    return {};
+  }
+  if (key == "threads") {
+    TREADLE_ASSIGN(const int64_t threads, parse_number(key, value));
+    if (threads < 0 || threads > 4096) return error(Code::kInvalidArgument, "{} threads are out of range", threads);
+    options.threads = static_cast<int>(threads);
+    return {};
+  }
+  if (key == "optimize") {
+    TREADLE_ASSIGN(const int64_t on, parse_number(key, value));
+    options.optimize = on != 0;
+    return {};
+  }
+  return error(Code::kInvalidArgument, "there is no option '{}' (tier, threads, optimize)", key);
+}
+
+Status give_session(Result<std::unique_ptr<Session>> opened, treadle_session** out) {
+  TREADLE_ASSIGN(std::unique_ptr<Session> session, std::move(opened));
+  auto handle = std::make_unique<treadle_session>();
+  handle->session = std::move(session);
+  const auto outputs = handle->session->outputs();
+  for (size_t i = 0; i < outputs.size(); ++i) handle->output_index.emplace(outputs[i].name, i);
+  *out = handle.release();
+  return {};
+}
+
+std::span<const IoInfo> infos(const treadle_session* session, treadle_role role) {
+  if (!session) return {};
+  switch (role) {
+    case TREADLE_INPUT:
+      return session->session->inputs();
+    case TREADLE_OUTPUT:
+      return session->session->outputs();
+    case TREADLE_OVERRIDABLE:
+      return session->session->overridable();
+  }
+  return {};
+}
+
+const ir::Metadata& metadata_of(const treadle_session* session) {
+  return session->session->metadata();
+}
+
+Result<std::vector<size_t>> output_indices(const treadle_session& session, const char* const* names, size_t count) {
+  std::vector<size_t> indices;
+  if (!names) return indices;
+  indices.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    TREADLE_TRY(require(names[i], "an output's name is missing"));
+    const auto found = session.output_index.find(names[i]);
+    if (found == session.output_index.end()) {
+      return error(Code::kInvalidArgument, "the model has no output '{}'", names[i]);
+    }
+    indices.push_back(found->second);
+  }
+  return indices;
+}
+
+// The contents of the caller's handles, moved (the engine writes in place what nobody else refers to) into a list of
+// results. Unless the run succeeds they go back.
+class LentValues {
+ public:
+  LentValues(treadle_value** outputs, size_t count) : results(count), outputs_(outputs, count) {
+    for (size_t i = 0; i < count; ++i) {
+      if (outputs_[i]) results[i] = std::move(outputs_[i]->value);
+    }
+  }
+  ~LentValues() {
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (outputs_[i]) outputs_[i]->value = std::move(results[i]);
+    }
+  }
+  LentValues(const LentValues&) = delete;
+  LentValues& operator=(const LentValues&) = delete;
+
+  // Every output gets a handle; they are filled when this goes.
+  Status keep() {
+    std::vector<std::unique_ptr<treadle_value>> fresh(results.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!outputs_[i]) fresh[i] = std::make_unique<treadle_value>();
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (fresh[i]) outputs_[i] = fresh[i].release();
+    }
+    return {};
+  }
+
+  std::vector<AnyValue> results;
+
+ private:
+  std::span<treadle_value*> outputs_;
+};
+
+}  // namespace
+
+namespace treadle::api {
+
+Result<std::vector<Feed>> make_feeds(const char* const* names, const treadle_value* const* values, size_t count) {
+  std::vector<Feed> feeds;
+  feeds.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    TREADLE_TRY(require(names && values && names[i], "an input's name is missing"));
+    feeds.push_back({names[i], values[i] ? values[i]->value : AnyValue()});
+  }
+  return feeds;
+}
+
+const RunOptions& run_options(const treadle_run_options* options) {
+  static const RunOptions defaults;
+  return options ? options->options : defaults;
+}
+
+}  // namespace treadle::api
+
+extern "C" {
+
+treadle_status* treadle_options_create(treadle_options** out) {
+  return guarded([&]() -> Status {
+    *out = new treadle_options;
+    return {};
+  });
+}
+
+void treadle_options_free(treadle_options* options) {
+  delete options;
+}
+
+treadle_status* treadle_options_set(treadle_options* options, const char* key, const char* value) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(options && key && value, "an option is missing"));
+    return set_option(options->options, key, value);
+  });
+}
+
+treadle_status* treadle_options_set_dimension(treadle_options* options, const char* name, int64_t size) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(options && name, "a size's name is missing"));
+    if (size < 0) return error(Code::kInvalidArgument, "size {} of '{}' is negative", size, name);
+    options->options.dimension_overrides.emplace_back(name, size);
+    return {};
+  });
+}
+
+treadle_status* treadle_session_open(const char* path, const treadle_options* options, treadle_session** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(path && out, "a path is missing"));
+    return give_session(Session::open(path, options ? options->options : SessionOptions()), out);
+  });
+}
+
+treadle_status* treadle_session_from_bytes(const void* bytes, size_t size, const char* folder,
+                                           const treadle_options* options, treadle_session** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require((bytes || size == 0) && out, "bytes are missing"));
+    return give_session(Session::from_bytes({static_cast<const std::byte*>(bytes), size},
+                                            options ? options->options : SessionOptions(), folder ? folder : ""),
+                        out);
+  });
+}
+
+void treadle_session_free(treadle_session* session) {
+  delete session;
+}
+
+size_t treadle_session_count(const treadle_session* session, treadle_role role) {
+  return infos(session, role).size();
+}
+
+const char* treadle_session_name(const treadle_session* session, treadle_role role, size_t index) {
+  const auto list = infos(session, role);
+  return index < list.size() ? list[index].name.c_str() : nullptr;
+}
+
+const treadle_type* treadle_session_type(const treadle_session* session, treadle_role role, size_t index) {
+  const auto list = infos(session, role);
+  return index < list.size() ? wrap(&list[index].type) : nullptr;
+}
+
+char* treadle_session_metadata(const treadle_session* session, const char* field) {
+  if (!session || !field) return nullptr;
+  const ir::Metadata& m = metadata_of(session);
+  const std::array<std::pair<std::string_view, const std::string*>, 6> texts = {
+      {{"producer_name", &m.producer_name},
+       {"producer_version", &m.producer_version},
+       {"domain", &m.domain},
+       {"description", &m.description},
+       {"graph_name", &m.graph_name},
+       {"graph_description", &m.graph_description}}};
+  const std::string_view wanted = field;
+  for (const auto& [name, text] : texts) {
+    if (name == wanted) return copy_text(*text);
+  }
+  if (wanted == "ir_version") return copy_text(fmt::to_string(m.ir_version));
+  if (wanted == "model_version") return copy_text(fmt::to_string(m.model_version));
+  return nullptr;
+}
+
+size_t treadle_session_property_count(const treadle_session* session) {
+  return session ? metadata_of(session).properties.size() : 0;
+}
+
+const char* treadle_session_property_key(const treadle_session* session, size_t index) {
+  return index < treadle_session_property_count(session) ? metadata_of(session).properties[index].first.c_str()
+                                                         : nullptr;
+}
+
+const char* treadle_session_property_value(const treadle_session* session, size_t index) {
+  return index < treadle_session_property_count(session) ? metadata_of(session).properties[index].second.c_str()
+                                                         : nullptr;
+}
+
+size_t treadle_session_opset_count(const treadle_session* session) {
+  return session ? metadata_of(session).opset_imports.size() : 0;
+}
+
+const char* treadle_session_opset_domain(const treadle_session* session, size_t index) {
+  return index < treadle_session_opset_count(session) ? metadata_of(session).opset_imports[index].first.c_str()
+                                                      : nullptr;
+}
+
+int64_t treadle_session_opset_version(const treadle_session* session, size_t index) {
+  return index < treadle_session_opset_count(session) ? metadata_of(session).opset_imports[index].second : 0;
+}
+
+treadle_counters treadle_session_counters(const treadle_session* session) {
+  if (!session) return {};
+  const SessionCounters counters = session->session->counters();
+  return {counters.plans, counters.runs, counters.allocations_last_run};
+}
+
+treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(session && text, "a session is missing"));
+    return give_text(session->session->dump_graph(), text);
+  });
+}
+
+treadle_status* treadle_session_dump_plan(const treadle_session* session, const char* const* names,
+                                          const treadle_value* const* values, size_t count, char** text) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(session && text, "a session is missing"));
+    TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
+    TREADLE_ASSIGN(const std::string plan, session->session->dump_plan(feeds));
+    return give_text(plan, text);
+  });
+}
+
+treadle_status* treadle_run_options_create(treadle_run_options** out) {
+  return guarded([&]() -> Status {
+    auto options = std::make_unique<treadle_run_options>();
+    options->options.cancel = &options->cancel;
+    *out = options.release();
+    return {};
+  });
+}
+
+void treadle_run_options_free(treadle_run_options* options) {
+  delete options;
+}
+
+void treadle_run_options_limit_time(treadle_run_options* options, double seconds) {
+  options->options.time_limit_s = std::max(seconds, 0.0);
+}
+
+void treadle_run_options_limit_trips(treadle_run_options* options, int64_t trips) {
+  options->options.trip_limit = std::max<int64_t>(trips, 0);
+}
+
+void treadle_run_options_limit_memory(treadle_run_options* options, size_t bytes) {
+  options->options.memory_limit = bytes;
+}
+
+void treadle_run_options_cancel(treadle_run_options* options, bool cancel) {
+  options->cancel.store(cancel, std::memory_order_relaxed);
+}
+
+bool treadle_run_options_is_cancelled(const treadle_run_options* options) {
+  return options->cancel.load(std::memory_order_relaxed);
+}
+
+void treadle_run_options_set_interrupt(treadle_run_options* options, bool (*interrupted)(void* context),
+                                       void* context) {
+  options->options.interrupted = interrupted;
+  options->options.interrupted_context = context;
+}
+
+treadle_status* treadle_session_run(const treadle_session* session, const treadle_run_options* options,
+                                    const char* const* names, const treadle_value* const* values, size_t count,
+                                    const char* const* output_names, size_t output_count, treadle_value** outputs) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(session && outputs, "a session is missing"));
+    TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
+    TREADLE_ASSIGN(const std::vector<size_t> indices, output_indices(*session, output_names, output_count));
+    if (output_names && output_count == 0) return {};
+    const size_t wanted = output_names ? output_count : session->session->outputs().size();
+    LentValues lent(outputs, wanted);
+    TREADLE_TRY(session->session->run(feeds, indices, lent.results, run_options(options)));
+    return lent.keep();
+  });
+}
+
+}  // extern "C"

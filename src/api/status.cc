@@ -1,0 +1,101 @@
+#include <cstdlib>
+
+#include "api/handles.h"
+
+namespace treadle::api {
+
+namespace {
+
+treadle_status& static_status(const char* message) {
+  static treadle_status status{error(Code::kLimit, "{}", message), message};
+  return status;
+}
+
+// Made while there is memory.
+treadle_status& no_memory_status = static_status("out of memory");
+
+}  // namespace
+
+treadle_status* out_of_memory() noexcept {
+  return &no_memory_status;
+}
+
+treadle_status* to_c(Status status) noexcept {
+  if (status.ok()) return nullptr;
+  try {
+    std::string text = status.to_string();
+    return new treadle_status{std::move(status), std::move(text)};
+  } catch (...) {
+    return out_of_memory();
+  }
+}
+
+treadle_status* unexpected(const char* what) noexcept {
+  try {
+    return to_c(error(Code::kInternal, "unexpected exception: {}", what));
+  } catch (...) {
+    return out_of_memory();
+  }
+}
+
+char* copy_text(std::string_view text) noexcept {
+  char* copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (!copy) return nullptr;
+  if (!text.empty()) std::memcpy(copy, text.data(), text.size());
+  copy[text.size()] = 0;
+  return copy;
+}
+
+Status give_text(std::string_view text, char** out) {
+  char* copy = copy_text(text);
+  if (!copy) return error(Code::kLimit, "no memory for {} bytes of text", text.size());
+  *out = copy;
+  return {};
+}
+
+Status require(bool condition, std::string_view what) {
+  if (condition) return {};
+  return error(Code::kInvalidArgument, "{}", what);
+}
+
+}  // namespace treadle::api
+
+extern "C" {
+
+const char* treadle_version(void) {
+  return TREADLE_VERSION;
+}
+
+void treadle_free(void* memory) {
+  std::free(memory);
+}
+
+treadle_code treadle_status_code(const treadle_status* status) {
+  return status ? static_cast<treadle_code>(status->status.code()) : TREADLE_OK;
+}
+
+const char* treadle_status_message(const treadle_status* status) {
+  return status ? status->status.message().c_str() : "";
+}
+
+const char* treadle_status_place(const treadle_status* status) {
+  return status ? status->status.place().c_str() : "";
+}
+
+const char* treadle_status_text(const treadle_status* status) {
+  return status ? status->text.c_str() : "";
+}
+
+void treadle_status_free(treadle_status* status) {
+  if (status != treadle::api::out_of_memory()) delete status;
+}
+
+const char* treadle_code_name(treadle_code code) {
+  return treadle::code_name(static_cast<treadle::Code>(code)).data();
+}
+
+}  // extern "C"
+
+static_assert(static_cast<int>(treadle::Code::kInvalidArgument) == TREADLE_INVALID_ARGUMENT);
+static_assert(static_cast<int>(treadle::Code::kRuntime) == TREADLE_RUNTIME);
+static_assert(static_cast<int>(treadle::Code::kInternal) == TREADLE_INTERNAL);

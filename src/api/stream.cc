@@ -1,0 +1,196 @@
+#include <algorithm>
+
+#include "api/handles.h"
+
+using namespace treadle;       // NOLINT(google-build-using-namespace)
+using namespace treadle::api;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+Status give_pushed(Stream::Pushed&& pushed, treadle_value** outputs, size_t* hops) {
+  std::vector<std::unique_ptr<treadle_value>> handles;
+  for (AnyValue& value : pushed.outputs) handles.emplace_back(new_value(std::move(value)));
+  for (size_t i = 0; i < handles.size(); ++i) outputs[i] = handles[i].release();
+  if (hops) *hops = pushed.runs;
+  return {};
+}
+
+using PushFn = Result<Stream::Pushed> (Stream::*)(std::span<const Feed>, const RunOptions&);
+
+treadle_status* push_with(PushFn fn, treadle_stream* stream, const treadle_run_options* options,
+                          const char* const* names, const treadle_value* const* values, size_t count,
+                          treadle_value** outputs, size_t* hops) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(stream && outputs, "a stream is missing"));
+    TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
+    // On a copy, so that the stream is as it was when the outputs cannot be handed out.
+    Stream next = stream->stream;
+    TREADLE_ASSIGN(Stream::Pushed pushed, (next.*fn)(feeds, run_options(options)));
+    TREADLE_TRY(give_pushed(std::move(pushed), outputs, hops));
+    stream->stream = std::move(next);
+    return {};
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+treadle_status* treadle_stream_options_create(treadle_stream_options** out) {
+  return guarded([&]() -> Status {
+    *out = new treadle_stream_options;
+    return {};
+  });
+}
+
+void treadle_stream_options_free(treadle_stream_options* options) {
+  delete options;
+}
+
+treadle_status* treadle_stream_options_pair(treadle_stream_options* options, const char* input, const char* output) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(options && input && output, "a name is missing"));
+    options->options.state.emplace_back(input, output);
+    return {};
+  });
+}
+
+void treadle_stream_options_find_pairs(treadle_stream_options* options, bool find) {
+  options->options.find_state = find;
+}
+
+treadle_status* treadle_stream_options_initial(treadle_stream_options* options, const char* input,
+                                               const treadle_value* value) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(options && input && value, "a first value is missing"));
+    options->options.initial.emplace_back(input, value->value);
+    return {};
+  });
+}
+
+treadle_status* treadle_stream_options_bind(treadle_stream_options* options, const char* input,
+                                            const treadle_value* value) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(options && input && value, "a bound value is missing"));
+    options->options.bind.emplace_back(input, value->value);
+    return {};
+  });
+}
+
+treadle_status* treadle_stream_options_time(treadle_stream_options* options, const char* name, int64_t axis) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(options && name, "a name is missing"));
+    options->options.time.emplace_back(name, axis);
+    return {};
+  });
+}
+
+void treadle_stream_options_hop(treadle_stream_options* options, int64_t hop, int64_t context) {
+  options->options.hop = hop;
+  options->options.context = context;
+}
+
+treadle_status* treadle_stream_create(treadle_session* session, const treadle_stream_options* options,
+                                      treadle_stream** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(session && out, "a session is missing"));
+    TREADLE_ASSIGN(Stream stream, Stream::open(session->session, options ? options->options : StreamOptions()));
+    *out = new treadle_stream{std::move(stream)};
+    return {};
+  });
+}
+
+void treadle_stream_free(treadle_stream* stream) {
+  delete stream;
+}
+
+size_t treadle_stream_output_count(const treadle_stream* stream) {
+  return stream ? stream->stream.output_names().size() : 0;
+}
+
+const char* treadle_stream_output_name(const treadle_stream* stream, size_t index) {
+  return index < treadle_stream_output_count(stream) ? stream->stream.output_names()[index].c_str() : nullptr;
+}
+
+treadle_status* treadle_stream_push(treadle_stream* stream, const treadle_run_options* options,
+                                    const char* const* names, const treadle_value* const* values, size_t count,
+                                    treadle_value** outputs, size_t* hops) {
+  return push_with(&Stream::push, stream, options, names, values, count, outputs, hops);
+}
+
+treadle_status* treadle_stream_flush(treadle_stream* stream, const treadle_run_options* options,
+                                     const char* const* names, const treadle_value* const* values, size_t count,
+                                     treadle_value** outputs, size_t* hops) {
+  return push_with(&Stream::flush, stream, options, names, values, count, outputs, hops);
+}
+
+size_t treadle_stream_state_count(const treadle_stream* stream) {
+  return stream ? stream->stream.state_count() : 0;
+}
+
+const char* treadle_stream_state_name(const treadle_stream* stream, size_t index) {
+  return index < treadle_stream_state_count(stream) ? stream->stream.state_name(index).c_str() : nullptr;
+}
+
+treadle_status* treadle_stream_state_get(const treadle_stream* stream, size_t index, treadle_value** out) {
+  return guarded([&]() -> Status {
+    if (index >= treadle_stream_state_count(stream)) {
+      return error(Code::kInvalidArgument, "the stream has no state {}", index);
+    }
+    *out = new_value(stream->stream.state(index));
+    return {};
+  });
+}
+
+treadle_status* treadle_stream_state_set(treadle_stream* stream, const char* input, const treadle_value* value) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(stream && input && value, "a state is missing"));
+    return stream->stream.set_state(input, value->value);
+  });
+}
+
+int64_t treadle_stream_pending(const treadle_stream* stream) {
+  return stream ? stream->stream.pending() : 0;
+}
+
+treadle_status* treadle_stream_reset(treadle_stream* stream) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(stream, "a stream is missing"));
+    return stream->stream.reset();
+  });
+}
+
+treadle_status* treadle_stream_fork(const treadle_stream* stream, treadle_stream** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(stream && out, "a stream is missing"));
+    *out = new treadle_stream{stream->stream};
+    return {};
+  });
+}
+
+treadle_status* treadle_stream_save(const treadle_stream* stream, char** bytes, size_t* size) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(stream && bytes && size, "a stream is missing"));
+    TREADLE_ASSIGN(const std::string snapshot, stream->stream.save());
+    TREADLE_TRY(give_text(snapshot, bytes));
+    *size = snapshot.size();
+    return {};
+  });
+}
+
+treadle_status* treadle_stream_load(treadle_stream* stream, const void* bytes, size_t size) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(stream && (bytes || size == 0), "a snapshot is missing"));
+    return stream->stream.load({static_cast<const char*>(bytes), size});
+  });
+}
+
+char* treadle_stream_text(const treadle_stream* stream) {
+  try {
+    return stream ? copy_text(stream->stream.to_string()) : nullptr;
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,305 @@
+#include <algorithm>
+
+#include "api/handles.h"
+
+using namespace treadle;       // NOLINT(google-build-using-namespace): the whole file speaks of treadle's values
+using namespace treadle::api;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+const Tensor* tensor_of(const treadle_value* value) {
+  return value && value->value.is_tensor() ? &value->value.tensor() : nullptr;
+}
+
+Status require_kind(const treadle_value* value, AnyValue::Kind kind, std::string_view what) {
+  if (value && value->value.kind() == kind) return {};
+  return error(Code::kInvalidArgument, "expected {}", what);
+}
+
+// Checked: element type, sizes that are not negative and whose product fits.
+Result<Dims> checked_dims(int element, const int64_t* dims, size_t rank) {
+  if (element_type_from_number(element) == ElementType::kUndefined) {
+    return error(Code::kInvalidArgument, "there is no element type {}", element);
+  }
+  TREADLE_TRY(require(dims || rank == 0, "sizes are missing"));
+  Dims result(dims, dims + rank);
+  for (const int64_t d : result) {
+    if (d < 0) return error(Code::kInvalidArgument, "a size is negative: {}", to_string(result));
+  }
+  TREADLE_TRY(element_count(result).status());
+  return result;
+}
+
+Result<AnyValue> deep_copy(const AnyValue& value) {
+  switch (value.kind()) {
+    case AnyValue::Kind::kNone:
+      return AnyValue();
+    case AnyValue::Kind::kTensor: {
+      TREADLE_ASSIGN(Tensor copy, value.tensor().clone());
+      return AnyValue(std::move(copy));
+    }
+    case AnyValue::Kind::kSequence: {
+      std::vector<AnyValue> elements;
+      elements.reserve(value.sequence().size());
+      for (const AnyValue& element : value.sequence().elements()) {
+        TREADLE_ASSIGN(AnyValue copy, deep_copy(element));
+        elements.push_back(std::move(copy));
+      }
+      return AnyValue(Sequence(value.sequence().element_type(), std::move(elements)));
+    }
+    case AnyValue::Kind::kOptional: {
+      Optional optional = value.optional();
+      if (optional.value) {
+        TREADLE_ASSIGN(AnyValue copy, deep_copy(*optional.value));
+        optional.value = std::make_shared<const AnyValue>(std::move(copy));
+      }
+      return AnyValue(std::move(optional));
+    }
+    case AnyValue::Kind::kMap: {
+      TREADLE_ASSIGN(Tensor keys, value.map().keys.clone());
+      TREADLE_ASSIGN(Tensor values, value.map().values.clone());
+      return AnyValue(Map{std::move(keys), std::move(values)});
+    }
+  }
+  return AnyValue();
+}
+
+// The type of an element, sizes left open: other elements may differ in them.
+Type element_type_of(const AnyValue& value) {
+  return value.is_tensor() ? Type::tensor(value.tensor().type()) : value.type();
+}
+
+}  // namespace
+
+extern "C" {
+
+treadle_kind treadle_value_kind(const treadle_value* value) {
+  if (!value) return TREADLE_NONE;
+  switch (value->value.kind()) {
+    case AnyValue::Kind::kNone:
+      return TREADLE_NONE;
+    case AnyValue::Kind::kTensor:
+      return TREADLE_TENSOR;
+    case AnyValue::Kind::kSequence:
+      return TREADLE_SEQUENCE;
+    case AnyValue::Kind::kOptional:
+      return TREADLE_OPTIONAL;
+    case AnyValue::Kind::kMap:
+      return TREADLE_MAP;
+  }
+  return TREADLE_NONE;
+}
+
+char* treadle_value_type_text(const treadle_value* value) {
+  return value ? copy_text(value->value.type().to_string()) : nullptr;
+}
+
+treadle_status* treadle_value_copy(const treadle_value* value, treadle_value** copy) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(value && copy, "a value is missing"));
+    *copy = new_value(value->value);
+    return {};
+  });
+}
+
+treadle_status* treadle_value_clone(const treadle_value* value, treadle_value** clone) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(value && clone, "a value is missing"));
+    TREADLE_ASSIGN(AnyValue copy, deep_copy(value->value));
+    *clone = new_value(std::move(copy));
+    return {};
+  });
+}
+
+void treadle_value_free(treadle_value* value) {
+  delete value;
+}
+
+treadle_status* treadle_tensor_create(int element, const int64_t* dims, size_t rank, treadle_value** out) {
+  return guarded([&]() -> Status {
+    TREADLE_ASSIGN(Dims sizes, checked_dims(element, dims, rank));
+    TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(element_type_from_number(element), std::move(sizes)));
+    *out = new_value(std::move(tensor));
+    return {};
+  });
+}
+
+treadle_status* treadle_tensor_borrow(int element, const int64_t* dims, size_t rank, void* data, size_t bytes,
+                                      bool writable, void (*release)(void* context), void* context,
+                                      treadle_value** out) {
+  return guarded([&]() -> Status {
+    TREADLE_ASSIGN(Dims sizes, checked_dims(element, dims, rank));
+    const ElementType type = element_type_from_number(element);
+    TREADLE_TRY(require(!is_string(type), "strings cannot be borrowed"));
+    const int64_t count = element_count_unchecked(sizes);
+    size_t needed = 0;
+    if (__builtin_mul_overflow(static_cast<size_t>(count), byte_width(type), &needed) || needed > bytes) {
+      return error(Code::kInvalidArgument, "a tensor {}{} does not fit into {} bytes", name(type), to_string(sizes),
+                   bytes);
+    }
+    TREADLE_TRY(require(data || needed == 0, "data is missing"));
+    const size_t alignment = std::min<size_t>(byte_width(type), alignof(int64_t));
+    if (reinterpret_cast<uintptr_t>(data) % alignment != 0) {
+      return error(Code::kInvalidArgument, "data of type {} must be aligned to {} bytes", name(type), alignment);
+    }
+    auto value = std::make_unique<treadle_value>();
+    value->value =
+        Tensor::from_buffer(type, std::move(sizes), BufferRef::wrap(data, bytes, writable, release, context));
+    *out = value.release();
+    return {};
+  });
+}
+
+treadle_status* treadle_tensor_from_texts(const int64_t* dims, size_t rank, const treadle_text* texts, size_t count,
+                                          treadle_value** out) {
+  return guarded([&]() -> Status {
+    TREADLE_ASSIGN(Dims sizes, checked_dims(static_cast<int>(ElementType::kString), dims, rank));
+    if (element_count_unchecked(sizes) != static_cast<int64_t>(count)) {
+      return error(Code::kInvalidArgument, "{} strings do not make a tensor {}", count, to_string(sizes));
+    }
+    TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(ElementType::kString, std::move(sizes)));
+    std::string* strings = tensor.mutable_data<std::string>();
+    for (size_t i = 0; i < count; ++i) strings[i].assign(texts[i].data, texts[i].size);
+    *out = new_value(std::move(tensor));
+    return {};
+  });
+}
+
+int treadle_tensor_element(const treadle_value* tensor) {
+  const Tensor* t = tensor_of(tensor);
+  return t ? static_cast<int>(t->type()) : 0;
+}
+
+size_t treadle_tensor_rank(const treadle_value* tensor) {
+  const Tensor* t = tensor_of(tensor);
+  return t ? t->dims().size() : 0;
+}
+
+const int64_t* treadle_tensor_dims(const treadle_value* tensor) {
+  const Tensor* t = tensor_of(tensor);
+  return t ? t->dims().data() : nullptr;
+}
+
+int64_t treadle_tensor_count(const treadle_value* tensor) {
+  const Tensor* t = tensor_of(tensor);
+  return t ? t->element_count() : 0;
+}
+
+size_t treadle_tensor_bytes(const treadle_value* tensor) {
+  const Tensor* t = tensor_of(tensor);
+  return t && !is_string(t->type()) ? t->byte_size() : 0;
+}
+
+const void* treadle_tensor_data(const treadle_value* tensor) {
+  const Tensor* t = tensor_of(tensor);
+  return t && !is_string(t->type()) ? t->raw() : nullptr;
+}
+
+void* treadle_tensor_mutable_data(treadle_value* tensor) {
+  const Tensor* t = tensor_of(tensor);
+  if (!t || is_string(t->type()) || !t->buffer() || !t->buffer()->writable()) return nullptr;
+  return tensor->value.tensor().mutable_raw();
+}
+
+bool treadle_tensor_is_exclusive(const treadle_value* tensor) {
+  const Tensor* t = tensor_of(tensor);
+  return t && t->exclusive();
+}
+
+treadle_text treadle_tensor_text(const treadle_value* tensor, int64_t index) {
+  const Tensor* t = tensor_of(tensor);
+  if (!t || !is_string(t->type()) || index < 0 || index >= t->element_count()) return {nullptr, 0};
+  const std::string& text = t->data<std::string>()[index];
+  return {text.data(), text.size()};
+}
+
+treadle_status* treadle_sequence_create(const treadle_type* element, const treadle_value* const* values, size_t count,
+                                        treadle_value** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(element || count > 0, "the element type of an empty sequence is missing"));
+    std::vector<AnyValue> elements;
+    elements.reserve(count);
+    for (size_t i = 0; i < count; ++i) {
+      TREADLE_TRY(require(values[i], "an element of the sequence is missing"));
+      elements.push_back(values[i]->value);
+    }
+    Type type = element ? *unwrap(element) : element_type_of(elements.front());
+    for (size_t i = 0; i < count; ++i) {
+      if (!same_structure(type, elements[i].type())) {
+        return error(Code::kInvalidArgument, "element {} of a sequence of {} is a {}", i, type.to_string(),
+                     elements[i].type().to_string());
+      }
+    }
+    *out = new_value(Sequence(std::move(type), std::move(elements)));
+    return {};
+  });
+}
+
+size_t treadle_sequence_size(const treadle_value* sequence) {
+  return sequence && sequence->value.kind() == AnyValue::Kind::kSequence ? sequence->value.sequence().size() : 0;
+}
+
+treadle_status* treadle_sequence_at(const treadle_value* sequence, size_t index, treadle_value** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require_kind(sequence, AnyValue::Kind::kSequence, "a sequence"));
+    const size_t size = sequence->value.sequence().size();
+    if (index >= size) return error(Code::kInvalidArgument, "a sequence of {} has no element {}", size, index);
+    *out = new_value(sequence->value.sequence()[index]);
+    return {};
+  });
+}
+
+treadle_status* treadle_optional_create(const treadle_type* element, const treadle_value* value, treadle_value** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(element || value, "the element type of an empty optional is missing"));
+    Optional optional;
+    optional.element_type = element ? *unwrap(element) : element_type_of(value->value);
+    if (value) optional.value = std::make_shared<const AnyValue>(value->value);
+    *out = new_value(std::move(optional));
+    return {};
+  });
+}
+
+bool treadle_optional_has_value(const treadle_value* optional) {
+  return optional && optional->value.kind() == AnyValue::Kind::kOptional && optional->value.optional().value;
+}
+
+treadle_status* treadle_optional_get(const treadle_value* optional, treadle_value** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require_kind(optional, AnyValue::Kind::kOptional, "an optional"));
+    TREADLE_TRY(require(optional->value.optional().value != nullptr, "the optional is empty"));
+    *out = new_value(*optional->value.optional().value);
+    return {};
+  });
+}
+
+treadle_status* treadle_map_create(const treadle_value* keys, const treadle_value* values, treadle_value** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require_kind(keys, AnyValue::Kind::kTensor, "a tensor of keys"));
+    TREADLE_TRY(require_kind(values, AnyValue::Kind::kTensor, "a tensor of values"));
+    const Tensor& k = keys->value.tensor();
+    const Tensor& v = values->value.tensor();
+    TREADLE_TRY(require(k.rank() == 1 && k.dims() == v.dims(), "keys and values must be 1-D and equally long"));
+    TREADLE_TRY(require(is_string(k.type()) || is_integer(k.type()), "keys are integers or strings"));
+    *out = new_value(Map{k, v});
+    return {};
+  });
+}
+
+treadle_status* treadle_map_keys(const treadle_value* map, treadle_value** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require_kind(map, AnyValue::Kind::kMap, "a map"));
+    *out = new_value(map->value.map().keys);
+    return {};
+  });
+}
+
+treadle_status* treadle_map_values(const treadle_value* map, treadle_value** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require_kind(map, AnyValue::Kind::kMap, "a map"));
+    *out = new_value(map->value.map().values);
+    return {};
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,85 @@
+#pragma once
+// A session run again and again over a signal that arrives in pieces, with the state that is carried from run to run.
+//
+// Inputs have one of four roles. A *state* takes what its output gave in the run before. A *timed* input is cut along
+// its time axis: samples wait until a hop is complete, then one run sees a window of [context + hop] samples, of which
+// the first `context` are the last ones of the window before (zeros at the start). A *bound* input is the same in every
+// run. Every other input is given with each push and serves all of its runs.
+//
+// What comes back from a push, for each output that is not a state, put together over the runs it made: along the
+// output's time axis where it has one (without the frames that belong to the context), else stacked along a new first
+// axis; as a sequence with one element per run where sizes differ or the output is not a tensor. Without a hop every
+// push is one run over all that was given, and its outputs come back as they are.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exec/session.h"
+
+namespace treadle {
+
+struct StreamOptions {
+  std::vector<std::pair<std::string, std::string>> state;  // input, output
+  bool find_state = true;                                  // pairs that are not given, by names and types
+  std::vector<std::pair<std::string, AnyValue>> initial;   // state input, what it begins with (else zeros)
+  std::vector<std::pair<std::string, AnyValue>> bind;
+  std::vector<std::pair<std::string, int64_t>> time;  // input or output, axis
+  int64_t hop = 0;
+  int64_t context = 0;
+};
+
+struct StreamLayout;  // the roles of inputs and outputs; shared by a stream and its forks
+
+// Not for use by several threads at once. A copy is a fork: both go on from the same state.
+class Stream {
+ public:
+  struct Pushed {
+    std::vector<AnyValue> outputs;  // parallel to output_names()
+    size_t runs = 0;
+  };
+
+  // Errors: kInvalidArgument for names that the model lacks, roles that clash, a time axis or a first state that
+  // cannot be found.
+  static Result<Stream> open(std::shared_ptr<const Session> session, StreamOptions options);
+
+  // Runs each hop that the new samples complete. On an error the stream is as it was before.
+  Result<Pushed> push(std::span<const Feed> feeds, const RunOptions& options = {});
+  // Pads samples that wait with zeros to a whole hop and runs it; nothing waits, nothing runs.
+  Result<Pushed> flush(std::span<const Feed> feeds, const RunOptions& options = {});
+
+  const std::vector<std::string>& output_names() const;
+  size_t state_count() const;
+  const std::string& state_name(size_t i) const;  // the input's
+  const AnyValue& state(size_t i) const { return states_[i]; }
+  Status set_state(std::string_view input, AnyValue value);
+  int64_t pending() const { return pending_; }
+  Status reset();
+
+  // State, waiting samples and context. A snapshot fits a stream of the same model with the same roles.
+  Result<std::string> save() const;
+  Status load(std::string_view snapshot);
+  std::string to_string() const;
+
+ private:
+  explicit Stream(std::shared_ptr<const StreamLayout> layout) : layout_(std::move(layout)) {}
+  struct Runs;
+  Result<Pushed> advance(std::span<const Feed> feeds, bool pad, const RunOptions& options);
+  Status sort_feeds(std::span<const Feed> feeds, bool pad, Runs& runs) const;
+  Status join_samples(bool pad, Runs& runs) const;
+  Status settle_states(Runs& runs) const;
+  Status run_hop(size_t index, Runs& runs, const RunOptions& options) const;
+  Status keep_tails(Runs& runs);
+  Result<AnyValue> combine(size_t output, const Runs& runs) const;
+  AnyValue no_result(size_t output) const;
+
+  std::shared_ptr<const StreamLayout> layout_;
+  std::vector<AnyValue> states_;
+  std::vector<uint8_t> is_initial_;  // state i is still the zeros that it began with
+  std::vector<Tensor> tails_;        // per timed input: context and waiting samples; undefined before the first push
+  int64_t pending_ = 0;
+  std::vector<Dims> last_dims_;  // per output, of its last run; for the sizes of empty results
+};
+
+}  // namespace treadle
