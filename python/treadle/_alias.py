@@ -66,7 +66,9 @@ def as_onnxruntime() -> ModuleType:
     public["get_version_string"] = lambda: ONNXRUNTIME_VERSION
     core = {name: value for name, value in public.items() if name not in ("InferenceSession", "IOBinding", "OrtValue")}
     modules = {
-        "onnxruntime": _module("onnxruntime", "treadle by onnxruntime's names.", {**public, "_is_treadle": True}, folders),
+        "onnxruntime": _module(
+            "onnxruntime", "treadle by onnxruntime's names.", {**public, "_is_treadle": True}, folders
+        ),
         "onnxruntime.capi": _module("onnxruntime.capi", "", {}, []),
     }
     for name, contents in {

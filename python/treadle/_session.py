@@ -294,7 +294,14 @@ class InferenceSession:
         run per push; `context`: samples of the window before that a run sees again.
         """
         core = _core.Stream(
-            self._sess, dict(state or {}), find_state, dict(initial or {}), dict(bind or {}), dict(time or {}), hop, context
+            self._sess,
+            dict(state or {}),
+            find_state,
+            dict(initial or {}),
+            dict(bind or {}),
+            dict(time or {}),
+            hop,
+            context,
         )
         return Stream(self, core)
 

@@ -61,7 +61,9 @@ class OrtValue:
         self._value = value
 
     @classmethod
-    def ortvalue_from_numpy(cls, numpy_obj: np.ndarray, /, device_type: str = "cpu", device_id: int = 0, **_: Any) -> OrtValue:
+    def ortvalue_from_numpy(
+        cls, numpy_obj: np.ndarray, /, device_type: str = "cpu", device_id: int = 0, **_: Any
+    ) -> OrtValue:
         """Shares the array's memory when that is contiguous."""
         _check_device(device_type)
         return cls(_core.Value.from_object(numpy_obj, True))

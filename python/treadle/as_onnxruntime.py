@@ -1,7 +1,7 @@
 """Runs a program with treadle in place of onnxruntime.
 
-    python -m treadle.as_onnxruntime script.py [arguments]
-    python -m treadle.as_onnxruntime -m module [arguments]
+python -m treadle.as_onnxruntime script.py [arguments]
+python -m treadle.as_onnxruntime -m module [arguments]
 """
 
 from __future__ import annotations
