@@ -89,6 +89,8 @@ struct OpDef {
   int lower_before = INT_MAX;  // versions from this one on are not lowered (Scan: 8 is, later ones run as they are)
 
   Effects effects = Effects::kTotal;
+  // With kCanFail: the element types of input 0 for which data can make it fail (Div: integers). All unless said.
+  ElementTypeSet failing{~uint32_t{0}};
   // Bit i: the contents of input i decide output sizes or the preparation (shapes, axes, pads, ...). The kernel never
   // reads them at run time.
   uint64_t shape_inputs = 0;
@@ -98,6 +100,7 @@ struct OpDef {
   int alias_input = -1;
   BatchRule batch = BatchRule::kNone;
 
+  bool can_fail(ElementType first_input) const { return effects == Effects::kCanFail && failing.contains(first_input); }
   // The version in force when a model imports `opset` of the domain; null when the operator came later.
   const OpVersion* version_for(int64_t opset) const;
   bool lowers(const OpVersion& version) const { return lower && version.since < lower_before; }
@@ -150,6 +153,7 @@ class OpBuilder {
   OpBuilder& lower_before(int version, LowerFn fn) { return def.lower_before = version, lower(fn); }
   OpBuilder& control(Control c) { return def.control = c, *this; }
   OpBuilder& can_fail() { return def.effects = Effects::kCanFail, *this; }
+  OpBuilder& can_fail(ElementTypeSet types) { return def.failing = types, can_fail(); }
   OpBuilder& random() { return def.effects = Effects::kRandom, *this; }
   OpBuilder& shape_inputs(std::initializer_list<int> inputs);
   OpBuilder& strided_inputs(std::initializer_list<int> inputs);

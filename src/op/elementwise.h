@@ -1,0 +1,72 @@
+#pragma once
+// What elementwise operators share: inference over broadcasting, and preparation of kernels/elementwise.h.
+//
+// Before opset 7, binary operators broadcast only on request: attribute `broadcast` 1 aligns B's dimensions with A's
+// from `axis` on (default: the last ones), and the result has A's shape. The functions below follow the attributes
+// wherever a node has them.
+
+#include "kernels/elementwise.h"
+#include "op/context.h"
+
+namespace treadle {
+
+// ---- Inference ----
+
+// Output 0 has the type of input 0.
+Status infer_like_input(InferContext& ctx);
+// Output 0: input 0's shape, bool.
+Status infer_predicate(InferContext& ctx);
+// Output 0: all inputs broadcast, the element type of input 0.
+Status infer_broadcast(InferContext& ctx);
+// Output 0: all inputs broadcast, bool.
+Status infer_comparison(InferContext& ctx);
+// Output 0: all inputs broadcast.
+Status infer_broadcast_as(InferContext& ctx, ElementType element);
+
+// Symbolic contents of an integer result, element by element; unknown elements are fine.
+using DimFn = Dim (*)(const Dim& a, const Dim& b);
+void infer_symbols(InferContext& ctx, DimFn fn);
+// Whether `ctx` may want the symbolic contents of output 0: an integer or bool tensor of at most one dimension.
+bool wants_small_symbols(const InferContext& ctx);
+// The contents of input i as Dims, bool as 0 and 1; nullopt when unknown or longer than shapes get.
+std::optional<Shape> small_dims(const InferContext& ctx, size_t i);
+
+// Inference of a binary operator that shape arithmetic runs through.
+template <DimFn fn>
+Status infer_arithmetic(InferContext& ctx) {
+  TREADLE_TRY(infer_broadcast(ctx));
+  infer_symbols(ctx, fn);
+  return {};
+}
+
+// ---- Preparation ----
+
+// Strides of `operand` seen under the result's dimensions: 0 where it is broadcast. `axis` is the result's dimension
+// that the operand's first one is aligned with; negative: numpy's rule.
+Dims broadcast_strides(const Operand& operand, const Dims& result, int64_t axis = -1);
+// Where the second operand begins under the rules before opset 7; -1 under numpy's.
+int64_t legacy_axis(const PrepareContext& ctx);
+
+// The kernel for `op` over all inputs of the node, whatever their strides. Sets ctx's kernel. `axis`: the result's
+// dimension that the second operand's first one is aligned with; negative: numpy's rule.
+Status prepare_elementwise(PrepareContext& ctx, kernels::ElementwiseOp op, const kernels::ElementwiseParams& params,
+                           int64_t axis);
+// The same by the node's own rule of alignment.
+Status prepare_elementwise(PrepareContext& ctx, kernels::ElementwiseOp op,
+                           const kernels::ElementwiseParams& params = {});
+
+template <kernels::ElementwiseOp op>
+Status prepare_elementwise(PrepareContext& ctx) {
+  return prepare_elementwise(ctx, op);
+}
+// Operations with a parameter that is the float attribute `alpha`.
+template <kernels::ElementwiseOp op>
+Status prepare_with_alpha(PrepareContext& ctx) {
+  return prepare_elementwise(ctx, op, {.alpha = ctx.attributes().get_float("alpha")});
+}
+
+// A kernel that does `op` on two elements (one for Not and Neg) in a few instructions; null where there is none.
+// Loop counters and conditions live on these.
+KernelFn single_element_kernel(kernels::ElementwiseOp op, ElementType type);
+
+}  // namespace treadle

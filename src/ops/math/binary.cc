@@ -1,0 +1,179 @@
+// Arithmetic on two operands.
+
+#include "op/elementwise.h"
+#include "op/op_def.h"
+
+namespace treadle {
+
+namespace {
+
+Dim add(const Dim& a, const Dim& b) {
+  return a + b;
+}
+Dim subtract(const Dim& a, const Dim& b) {
+  return a - b;
+}
+Dim multiply(const Dim& a, const Dim& b) {
+  return a * b;
+}
+
+bool at_least(const Dim& d, int64_t bound) {
+  const std::optional<int64_t> low = d.lower_bound();
+  return low && *low >= bound;
+}
+
+// Div truncates and Dim floors: the same unless the signs differ.
+Dim divide(const Dim& a, const Dim& b) {
+  if (a.is_known() && b.is_known() && b.value() != 0 && b.value() != -1) return a.value() / b.value();
+  return at_least(a, 0) && at_least(b, 1) ? floor_div(a, b) : Dim::unknown();
+}
+
+Dim modulo(const Dim& a, const Dim& b) {
+  return at_least(a, 0) && at_least(b, 1) ? mod(a, b) : Dim::unknown();
+}
+
+Status infer_mod(InferContext& ctx) {
+  const int64_t fmod = ctx.attributes().get_int("fmod");
+  if (fmod != 0 && fmod != 1) return error(Code::kInvalidModel, "attribute fmod is {}, expected 0 or 1", fmod);
+  return infer_arithmetic<modulo>(ctx);
+}
+
+Status prepare_mod(PrepareContext& ctx) {
+  const bool fmod = ctx.attributes().get_int("fmod") != 0;
+  return prepare_elementwise(ctx, fmod ? kernels::ElementwiseOp::kFmod : kernels::ElementwiseOp::kMod);
+}
+
+// The slope broadcasts to x and never the other way round. Before opset 7 a slope of one dimension belongs to x's
+// channels (axis 1).
+int64_t slope_axis(int version, int64_t x_rank, int64_t slope_rank) {
+  return version < 7 && slope_rank == 1 && x_rank >= 2 ? 1 : x_rank - slope_rank;
+}
+
+Status infer_prelu(InferContext& ctx) {
+  TREADLE_TRY(infer_like_input(ctx));
+  const Shape* x = ctx.shape(0);
+  const Shape* slope = ctx.shape(1);
+  if (!x || !slope) return {};
+  const auto x_rank = static_cast<int64_t>(x->size()), slope_rank = static_cast<int64_t>(slope->size());
+  const int64_t axis = slope_axis(ctx.version(), x_rank, slope_rank);
+  bool fits = axis >= 0;
+  for (int64_t i = 0; fits && i < slope_rank; ++i) {
+    const Dim& d = (*x)[static_cast<size_t>(axis + i)];
+    const Dim& s = (*slope)[static_cast<size_t>(i)];
+    fits = !s.is_known() || s.is_known(1) || !d.is_known() || s.value() == d.value();
+  }
+  if (fits) return {};
+  return error(Code::kInvalidArgument, "slope of shape {} does not broadcast to x of shape {}", to_string(*slope),
+               to_string(*x));
+}
+
+Status prepare_prelu(PrepareContext& ctx) {
+  return prepare_elementwise(ctx, kernels::ElementwiseOp::kPRelu, {},
+                             slope_axis(ctx.version(), ctx.inputs[0].rank(), ctx.inputs[1].rank()));
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(Add, "") {
+  op.since(1)
+      .in("A", "T")
+      .in("B", "T")
+      .out("C", "T")
+      .optional("axis", ir::AttributeKind::kInt)
+      .attr("broadcast", 0)
+      .optional("consumed_inputs", ir::AttributeKind::kInts)
+      .type("T", types::kFloats);
+  op.since(6).drop_attr("consumed_inputs").type("T", types::kNumeric32);
+  op.since(7).drop_attr("axis").drop_attr("broadcast");
+  op.since(13).type("T", types::kNumeric32Bf16);
+  op.since(14).type("T", types::kNumericBf16);
+  op.infer(infer_arithmetic<add>)
+      .prepare(prepare_elementwise<kernels::ElementwiseOp::kAdd>)
+      .strided_inputs({0, 1})
+      .batch(BatchRule::kElementwise);
+}
+
+TREADLE_OP(Div, "") {
+  op.since(1)
+      .in("A", "T")
+      .in("B", "T")
+      .out("C", "T")
+      .optional("axis", ir::AttributeKind::kInt)
+      .attr("broadcast", 0)
+      .optional("consumed_inputs", ir::AttributeKind::kInts)
+      .type("T", types::kFloats);
+  op.since(6).drop_attr("consumed_inputs").type("T", types::kNumeric32);
+  op.since(7).drop_attr("axis").drop_attr("broadcast");
+  op.since(13).type("T", types::kNumeric32Bf16);
+  op.since(14).type("T", types::kNumericBf16);
+  op.infer(infer_arithmetic<divide>)
+      .prepare(prepare_elementwise<kernels::ElementwiseOp::kDiv>)
+      .strided_inputs({0, 1})
+      .batch(BatchRule::kElementwise)
+      .can_fail(types::kIntegers);
+}
+
+TREADLE_OP(Mod, "") {
+  op.since(10).in("A", "T").in("B", "T").out("C", "T").attr("fmod", 0).type("T", types::kNumeric);
+  op.since(13).type("T", types::kNumericBf16);
+  op.since(28);
+  op.infer(infer_mod)
+      .prepare(prepare_mod)
+      .strided_inputs({0, 1})
+      .batch(BatchRule::kElementwise)
+      .can_fail(types::kIntegers);
+}
+
+TREADLE_OP(Mul, "") {
+  op.since(1)
+      .in("A", "T")
+      .in("B", "T")
+      .out("C", "T")
+      .optional("axis", ir::AttributeKind::kInt)
+      .attr("broadcast", 0)
+      .optional("consumed_inputs", ir::AttributeKind::kInts)
+      .type("T", types::kFloats);
+  op.since(6).drop_attr("consumed_inputs").type("T", types::kNumeric32);
+  op.since(7).drop_attr("axis").drop_attr("broadcast");
+  op.since(13).type("T", types::kNumeric32Bf16);
+  op.since(14).type("T", types::kNumericBf16);
+  op.infer(infer_arithmetic<multiply>)
+      .prepare(prepare_elementwise<kernels::ElementwiseOp::kMul>)
+      .strided_inputs({0, 1})
+      .batch(BatchRule::kElementwise);
+}
+
+TREADLE_OP(PRelu, "") {
+  op.since(1)
+      .in("X", "T")
+      .in("slope", "T")
+      .out("Y", "T")
+      .optional("consumed_inputs", ir::AttributeKind::kInts)
+      .type("T", types::kFloats);
+  op.since(6).drop_attr("consumed_inputs");
+  op.since(7);
+  op.since(9).type("T", types::kNumeric32);
+  op.since(16).type("T", types::kNumeric32Bf16);
+  op.infer(infer_prelu).prepare(prepare_prelu).strided_inputs({0, 1}).batch(BatchRule::kElementwise);
+}
+
+TREADLE_OP(Sub, "") {
+  op.since(1)
+      .in("A", "T")
+      .in("B", "T")
+      .out("C", "T")
+      .optional("axis", ir::AttributeKind::kInt)
+      .attr("broadcast", 0)
+      .optional("consumed_inputs", ir::AttributeKind::kInts)
+      .type("T", types::kFloats);
+  op.since(6).drop_attr("consumed_inputs").type("T", types::kNumeric32);
+  op.since(7).drop_attr("axis").drop_attr("broadcast");
+  op.since(13).type("T", types::kNumeric32Bf16);
+  op.since(14).type("T", types::kNumericBf16);
+  op.infer(infer_arithmetic<subtract>)
+      .prepare(prepare_elementwise<kernels::ElementwiseOp::kSub>)
+      .strided_inputs({0, 1})
+      .batch(BatchRule::kElementwise);
+}
