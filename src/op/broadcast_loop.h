@@ -1,0 +1,43 @@
+#pragma once
+// Walks a broadcast element by element: for what is too rare or too heavy per element for a row kernel (strings).
+
+#include "type/shape.h"
+
+namespace treadle {
+
+// Calls fn(i, offsets) for each element i of a result of `dims` in row-major order; offsets[k] is where operand k is
+// read, by its strides (0 where it is broadcast).
+template <size_t kOperands, class Fn>
+void for_each_broadcast(const Dims& dims, const Dims (&strides)[kOperands], Fn&& fn) {
+  const int64_t count = element_count_unchecked(dims);
+  Dims index(dims.size(), 0);
+  int64_t offsets[kOperands] = {};
+  for (int64_t i = 0; i < count; ++i) {
+    fn(i, offsets);
+    for (size_t d = dims.size(); d-- > 0;) {
+      for (size_t k = 0; k < kOperands; ++k) offsets[k] += strides[k][d];
+      if (++index[d] < dims[d]) break;
+      for (size_t k = 0; k < kOperands; ++k) offsets[k] -= strides[k][d] * dims[d];
+      index[d] = 0;
+    }
+  }
+}
+
+// Strides of a contiguous operand of sizes `dims` under the sizes it is broadcast to.
+inline Dims broadcast_strides(const Dims& dims, const Dims& result) {
+  const Dims own = contiguous_strides(dims);
+  const size_t skip = result.size() - dims.size();
+  Dims strides(result.size(), 0);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] != 1) strides[skip + i] = own[i];
+  }
+  return strides;
+}
+
+// Sizes of two shapes broadcast against each other.
+inline Result<Dims> broadcast_dims(const Dims& a, const Dims& b) {
+  TREADLE_ASSIGN(const Shape shape, broadcast(to_shape(a), to_shape(b)));
+  return known_dims(shape);
+}
+
+}  // namespace treadle

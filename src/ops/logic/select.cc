@@ -1,0 +1,146 @@
+// Equal and Where, strings included.
+
+#include "op/broadcast_loop.h"
+#include "op/elementwise.h"
+#include "op/op_def.h"
+
+namespace treadle {
+
+namespace {
+
+bool less(const Dim& a, const Dim& b) {
+  const std::optional<int64_t> low = b.lower_bound();
+  return a.is_known() && low && a.value() < *low;
+}
+
+// 1, 0 or unknown. Sizes are never negative, which decides the usual `shape == -1`.
+Dim equal(const Dim& a, const Dim& b) {
+  if (same(a, b)) return int64_t{1};
+  if ((a.is_known() && b.is_known()) || less(a, b) || less(b, a)) return int64_t{0};
+  return Dim::unknown();
+}
+
+Status infer_equal(InferContext& ctx) {
+  TREADLE_TRY(infer_comparison(ctx));
+  infer_symbols(ctx, equal);
+  return {};
+}
+
+// Strings come here; numbers go through prepare.
+Status compute_equal(ComputeContext& ctx) {
+  const Tensor& a = ctx.tensor(0);
+  const Tensor& b = ctx.tensor(1);
+  TREADLE_ASSIGN(const Dims dims, broadcast_dims(a.dims(), b.dims()));
+  TREADLE_ASSIGN(Tensor * out, ctx.allocate(0, ElementType::kBool, dims));
+  bool* equal_at = out->mutable_data<bool>();
+  const Dims strides[] = {broadcast_strides(a.dims(), dims), broadcast_strides(b.dims(), dims)};
+  for_each_broadcast(dims, strides, [&](int64_t i, const int64_t* at) {
+    equal_at[i] = a.data<std::string>()[at[0]] == b.data<std::string>()[at[1]];
+  });
+  return {};
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+Status infer_where(InferContext& ctx) {
+  TREADLE_TRY(infer_broadcast_as(ctx, ctx.element(1) == ElementType::kUndefined ? ctx.element(2) : ctx.element(1)));
+  if (!wants_small_symbols(ctx)) return {};
+  const std::optional<Shape> inputs[] = {small_dims(ctx, 0), small_dims(ctx, 1), small_dims(ctx, 2)};
+  size_t count = 1;
+  for (const auto& dims : inputs) {
+    if (!dims) return {};
+    if (dims->size() != 1) count = dims->size();
+  }
+  Shape out;
+  for (size_t i = 0; i < count; ++i) {
+    auto at = [&](size_t k) -> const Dim& { return (*inputs[k])[inputs[k]->size() == 1 ? 0 : i]; };
+    const Dim& condition = at(0);
+    if (condition.is_known()) {
+      out.push_back(condition.value() != 0 ? at(1) : at(2));
+    } else {
+      out.push_back(same(at(1), at(2)) ? at(1) : Dim::unknown());
+    }
+  }
+  ctx.set_output_symbols(0, std::move(out));
+  return {};
+}
+
+template <class T>
+uint32_t select_one(const void*, void* const* slots, const uint32_t* operands) {
+  const bool condition = *static_cast<const uint8_t*>(slots[operands[0]]) != 0;
+  *static_cast<T*>(slots[operands[3]]) = *static_cast<const T*>(slots[operands[condition ? 1 : 2]]);
+  return 0;
+}
+
+Status prepare_where(PrepareContext& ctx) {
+  if (ctx.outputs[0].element_count() == 1) {
+    switch (byte_width(ctx.outputs[0].type)) {
+      case 1:
+        return ctx.set_kernel(select_one<uint8_t>, nullptr), Status();
+      case 4:
+        return ctx.set_kernel(select_one<uint32_t>, nullptr), Status();
+      case 8:
+        return ctx.set_kernel(select_one<uint64_t>, nullptr), Status();
+      default:
+        break;
+    }
+  }
+  return prepare_elementwise(ctx, kernels::ElementwiseOp::kWhere);
+}
+
+// Strings come here; everything else goes through prepare.
+Status compute_where(ComputeContext& ctx) {
+  const Tensor& condition = ctx.tensor(0);
+  const Tensor& x = ctx.tensor(1);
+  const Tensor& y = ctx.tensor(2);
+  TREADLE_ASSIGN(const Dims values, broadcast_dims(x.dims(), y.dims()));
+  TREADLE_ASSIGN(const Dims dims, broadcast_dims(condition.dims(), values));
+  TREADLE_ASSIGN(Tensor * out, ctx.allocate(0, ElementType::kString, dims));
+  const Dims strides[] = {broadcast_strides(condition.dims(), dims), broadcast_strides(x.dims(), dims),
+                          broadcast_strides(y.dims(), dims)};
+  for_each_broadcast(dims, strides, [&](int64_t i, const int64_t* at) {
+    const bool first = condition.data<uint8_t>()[at[0]] != 0;
+    out->mutable_data<std::string>()[i] = first ? x.data<std::string>()[at[1]] : y.data<std::string>()[at[2]];
+  });
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(Equal, "") {
+  op.since(1)
+      .in("A", "T")
+      .in("B", "T")
+      .out("C", "T1")
+      .optional("axis", ir::AttributeKind::kInt)
+      .attr("broadcast", 0)
+      .type("T", tensors(ElementType::kInt32, ElementType::kInt64, ElementType::kBool))
+      .type("T1", types::kBools);
+  op.since(7).drop_attr("axis").drop_attr("broadcast");
+  op.since(11).type("T", types::kNumericBool);
+  op.since(13).type("T", types::kNumericBoolBf16);
+  op.since(19).type("T", types::kCastableIr4);
+  op.infer(infer_equal)
+      .prepare(prepare_elementwise<kernels::ElementwiseOp::kEqual>)
+      .compute(compute_equal)
+      .strided_inputs({0, 1})
+      .batch(BatchRule::kElementwise);
+}
+
+TREADLE_OP(Where, "") {
+  op.since(9)
+      .in("condition", "B")
+      .in("X", "T")
+      .in("Y", "T")
+      .out("output", "T")
+      .type("B", types::kBools)
+      .type("T", types::kAllTensors);
+  op.since(16).type("T", types::kAllTensorsIr4);
+  op.infer(infer_where)
+      .prepare(prepare_where)
+      .compute(compute_where)
+      .strided_inputs({0, 1, 2})
+      .batch(BatchRule::kElementwise);
+}

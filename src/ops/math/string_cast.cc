@@ -1,0 +1,128 @@
+#include "ops/math/string_cast.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+namespace treadle {
+
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n\f\v";
+  const size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  text = text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+  // from_chars knows no plus sign.
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-' && text[1] != '+') text.remove_prefix(1);
+  return text;
+}
+
+template <class T>
+bool parse(std::string_view text, T& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (stop != end || text.empty()) return false;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (code == std::errc::result_out_of_range) {  // too large or too small: what strtod makes of it
+      value = static_cast<T>(std::strtod(std::string(text).c_str(), nullptr));
+      return true;
+    }
+  }
+  return code == std::errc();
+}
+
+bool equals_ignoring_case(std::string_view a, std::string_view lower) {
+  if (a.size() != lower.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if ((a[i] >= 'A' && a[i] <= 'Z' ? a[i] - 'A' + 'a' : a[i]) != lower[i]) return false;
+  }
+  return true;
+}
+
+// Into `out`, one element of type `to`.
+bool parse_element(std::string_view text, ElementType to, void* out, const kernels::CastOptions& options) {
+  if (to == ElementType::kBool && (equals_ignoring_case(text, "true") || equals_ignoring_case(text, "false"))) {
+    *static_cast<bool*>(out) = text.size() == 4;
+    return true;
+  }
+  if (is_integer(to)) {
+    if (int64_t value; parse(text, value)) {
+      kernels::cast(ElementType::kInt64, to, &value, out, 1, options);
+      return true;
+    }
+    if (uint64_t value; parse(text, value)) {
+      kernels::cast(ElementType::kUint64, to, &value, out, 1, options);
+      return true;
+    }
+  }
+  if (to == ElementType::kFloat) return parse(text, *static_cast<float*>(out));
+  double value;
+  if (!parse(text, value)) return false;
+  kernels::cast(ElementType::kDouble, to, &value, out, 1, options);
+  return true;
+}
+
+template <class T>
+std::string print_float(T value) {
+  if (std::isnan(value)) return "nan";
+  std::string text = fmt::format("{}", value);
+  if (std::isfinite(value) && text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+// The fewest digits that still round to the same element.
+std::string print_narrow_float(ElementType from, const void* element) {
+  float value;
+  kernels::cast(from, ElementType::kFloat, element, &value, 1);
+  if (from == ElementType::kFloat || !std::isfinite(value)) return print_float(value);
+  for (int digits = 1; digits < 9; ++digits) {
+    float shorter = 0;
+    parse(fmt::format("{:.{}g}", value, digits), shorter);
+    uint16_t back = 0;
+    kernels::cast(ElementType::kFloat, from, &shorter, &back, 1);
+    if (std::memcmp(&back, element, byte_width(from)) == 0) return print_float(shorter);
+  }
+  return print_float(value);
+}
+
+std::string print_element(ElementType from, const void* element) {
+  if (from == ElementType::kBool) return *static_cast<const uint8_t*>(element) ? "True" : "False";
+  if (from == ElementType::kDouble) return print_float(*static_cast<const double*>(element));
+  if (from == ElementType::kUint64) return fmt::format("{}", *static_cast<const uint64_t*>(element));
+  if (is_integer(from)) {
+    int64_t value;
+    kernels::cast(from, ElementType::kInt64, element, &value, 1);
+    return fmt::format("{}", value);
+  }
+  return print_narrow_float(from, element);
+}
+
+}  // namespace
+
+Status cast_strings(const Tensor& in, Tensor& out, const kernels::CastOptions& options) {
+  const auto count = static_cast<size_t>(in.element_count());
+  if (is_string(in.type()) && is_string(out.type())) {
+    for (size_t i = 0; i < count; ++i) out.mutable_data<std::string>()[i] = in.data<std::string>()[i];
+    return {};
+  }
+  if (is_string(in.type())) {
+    auto* bytes = static_cast<std::byte*>(out.mutable_raw());
+    for (size_t i = 0; i < count; ++i) {
+      const std::string& text = in.data<std::string>()[i];
+      if (!parse_element(trimmed(text), out.type(), bytes + i * byte_width(out.type()), options)) {
+        return error(Code::kRuntime, "cannot read '{}' (element {}) as {}", text, i, name(out.type()));
+      }
+    }
+    return {};
+  }
+  const auto* bytes = static_cast<const std::byte*>(in.raw());
+  for (size_t i = 0; i < count; ++i) {
+    out.mutable_data<std::string>()[i] = print_element(in.type(), bytes + i * byte_width(in.type()));
+  }
+  return {};
+}
+
+}  // namespace treadle

@@ -1,0 +1,192 @@
+// Max, Min, Sum and Mean of any number of operands.
+
+#include "kernels/convert.h"
+#include "kernels/move.h"
+#include "op/elementwise.h"
+#include "op/op_def.h"
+
+namespace treadle {
+
+namespace {
+
+using kernels::ElementwiseOp;
+using kernels::ElementwiseOperand;
+using kernels::ElementwisePlan;
+
+template <DimFn fn>
+Status infer_extreme(InferContext& ctx) {
+  TREADLE_TRY(infer_broadcast(ctx));
+  if (ctx.inputs.size() == 2) infer_symbols(ctx, fn);
+  if (ctx.inputs.size() == 1 && wants_small_symbols(ctx)) {
+    if (std::optional<Shape> dims = small_dims(ctx, 0)) ctx.set_output_symbols(0, std::move(*dims));
+  }
+  return {};
+}
+
+// acc = x0 op x1; acc = acc op x2; ...; narrow types keep acc wide, in scratch, until the last step.
+struct FoldState {
+  InlineVector<ElementwisePlan, 2> steps;
+  size_t inputs = 0;
+  bool wide = false;
+  ElementwisePlan divide;  // Mean: by the number of inputs
+  bool has_divide = false;
+  alignas(8) std::byte divisor[8];
+};
+
+uint32_t run_fold(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const FoldState*>(state);
+  void* out = slots[operands[s.inputs]];
+  void* acc = s.wide ? slots[operands[s.inputs + 1]] : out;
+  const void* left = slots[operands[0]];
+  for (size_t i = 0; i < s.steps.size(); ++i) {
+    const bool last = i + 1 == s.steps.size() && !s.has_divide;
+    const void* inputs[] = {left, slots[operands[i + 1]]};
+    s.steps[i](inputs, last ? out : acc);
+    left = acc;
+  }
+  if (s.has_divide) {
+    const void* inputs[] = {left, s.divisor};
+    s.divide(inputs, out);
+  }
+  return 0;
+}
+
+ElementType wide_type(ElementType type) {
+  switch (compute_type(type)) {
+    case ComputeType::kF32:
+      return ElementType::kFloat;
+    case ComputeType::kI32:
+      return ElementType::kInt32;
+    case ComputeType::kU32:
+      return ElementType::kUint32;
+    default:
+      return type;
+  }
+}
+
+Status prepare_steps(PrepareContext& ctx, ElementwiseOp op, size_t count, FoldState& state) {
+  const Operand& out = ctx.outputs[0];
+  const ElementType wide = wide_type(out.type);
+  Dims left_strides = broadcast_strides(ctx.inputs[0], out.dims);
+  ElementType left = ctx.inputs[0].type;
+  for (size_t i = 1; i < count; ++i) {
+    const bool last = i + 1 == count && !state.has_divide;
+    const ElementType result = last ? out.type : wide;
+    const Dims right_strides = broadcast_strides(ctx.inputs[i], out.dims);
+    const ElementwiseOperand operands[] = {{left, left_strides}, {ctx.inputs[i].type, right_strides}};
+    TREADLE_TRY(
+        kernels::prepare_elementwise(&state.steps.emplace_back(), op, out.dims, operands, {result, out.strides}));
+    left = result;
+    left_strides = out.strides;
+  }
+  return {};
+}
+
+Status prepare_many(PrepareContext& ctx, ElementwiseOp op, bool mean) {
+  const Operand& out = ctx.outputs[0];
+  const ElementType wide = wide_type(out.type);
+  auto* state = ctx.make_state<FoldState>();
+  state->inputs = ctx.inputs.size();
+  state->has_divide = mean;
+  state->wide = wide != out.type && (mean || state->inputs > 2);
+  if (state->wide) ctx.scratch_bytes = static_cast<size_t>(out.element_count()) * byte_width(wide);
+  TREADLE_TRY(prepare_steps(ctx, op, state->inputs, *state));
+  if (mean) {
+    const auto n = static_cast<int64_t>(state->inputs);
+    kernels::cast(ElementType::kInt64, wide, &n, state->divisor, 1);
+    const Dims scalar(out.dims.size(), 0);
+    const ElementwiseOperand operands[] = {{wide, out.strides}, {wide, scalar}};
+    TREADLE_TRY(
+        kernels::prepare_elementwise(&state->divide, ElementwiseOp::kDiv, out.dims, operands, {out.type, out.strides}));
+  }
+  ctx.set_kernel(run_fold, state);
+  return {};
+}
+
+uint32_t run_copy(const void* state, void* const* slots, const uint32_t* operands) {
+  (*static_cast<const kernels::CopyPlan*>(state))(slots[operands[0]], slots[operands[1]]);
+  return 0;
+}
+
+Status prepare_one(PrepareContext& ctx) {
+  const Operand& out = ctx.outputs[0];
+  auto* plan = ctx.make_state<kernels::CopyPlan>();
+  TREADLE_TRY(kernels::prepare_copy(plan, byte_width(out.type), out.dims, ctx.inputs[0].strides, out.strides));
+  ctx.set_kernel(run_copy, plan);
+  return {};
+}
+
+template <ElementwiseOp op>
+Status prepare_fold(PrepareContext& ctx) {
+  if (ctx.inputs.size() == 1) return prepare_one(ctx);
+  if (ctx.inputs.size() == 2) return prepare_elementwise(ctx, op);
+  return prepare_many(ctx, op, false);
+}
+
+Status prepare_mean(PrepareContext& ctx) {
+  if (ctx.inputs.size() == 1) return prepare_one(ctx);
+  return prepare_many(ctx, ElementwiseOp::kAdd, true);
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(Max, "") {
+  op.since(1)
+      .in("data_0", "T", Arity::kVariadic)
+      .out("max", "T")
+      .optional("consumed_inputs", ir::AttributeKind::kInts)
+      .type("T", types::kFloats);
+  op.since(6).drop_attr("consumed_inputs");
+  op.since(8);
+  op.since(12).type("T", types::kNumeric);
+  op.since(13).type("T", types::kNumericBf16);
+  op.infer(infer_extreme<max>)
+      .prepare(prepare_fold<kernels::ElementwiseOp::kMax>)
+      .strided_inputs({0, 1})
+      .batch(BatchRule::kElementwise);
+}
+
+TREADLE_OP(Mean, "") {
+  op.since(1)
+      .in("data_0", "T", Arity::kVariadic)
+      .out("mean", "T")
+      .optional("consumed_inputs", ir::AttributeKind::kInts)
+      .type("T", types::kFloats);
+  op.since(6).drop_attr("consumed_inputs");
+  op.since(8);
+  op.since(13).type("T", types::kFloatsBf16);
+  op.infer(infer_broadcast).prepare(prepare_mean).batch(BatchRule::kElementwise);
+}
+
+TREADLE_OP(Min, "") {
+  op.since(1)
+      .in("data_0", "T", Arity::kVariadic)
+      .out("min", "T")
+      .optional("consumed_inputs", ir::AttributeKind::kInts)
+      .type("T", types::kFloats);
+  op.since(6).drop_attr("consumed_inputs");
+  op.since(8);
+  op.since(12).type("T", types::kNumeric);
+  op.since(13).type("T", types::kNumericBf16);
+  op.infer(infer_extreme<min>)
+      .prepare(prepare_fold<kernels::ElementwiseOp::kMin>)
+      .strided_inputs({0, 1})
+      .batch(BatchRule::kElementwise);
+}
+
+TREADLE_OP(Sum, "") {
+  op.since(1)
+      .in("data_0", "T", Arity::kVariadic)
+      .out("sum", "T")
+      .optional("consumed_inputs", ir::AttributeKind::kInts)
+      .type("T", types::kFloats);
+  op.since(6).drop_attr("consumed_inputs");
+  op.since(8);
+  op.since(13).type("T", types::kFloatsBf16);
+  op.infer(infer_broadcast)
+      .prepare(prepare_fold<kernels::ElementwiseOp::kAdd>)
+      .strided_inputs({0, 1})
+      .batch(BatchRule::kElementwise);
+}
