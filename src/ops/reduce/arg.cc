@@ -1,0 +1,86 @@
+// ArgMax and ArgMin: where the extreme lies.
+
+#include "kernels/reduce.h"
+#include "op/axis.h"
+#include "op/op_def.h"
+
+namespace treadle {
+
+namespace {
+
+Status infer_arg(InferContext& ctx) {
+  const Shape* shape = ctx.shape(0);
+  if (!shape) {
+    ctx.set_output(0, ElementType::kInt64);
+    return {};
+  }
+  TREADLE_ASSIGN(const int64_t axis, normalize_axis(ctx.attributes().get_int("axis"), ctx.input(0).rank()));
+  const auto at = static_cast<size_t>(axis);
+  if ((*shape)[at].is_known(0)) {
+    return error(Code::kInvalidArgument, "no element is extreme along axis {} of {}: it is empty", axis,
+                 to_string(*shape));
+  }
+  Shape out = *shape;
+  if (ctx.attributes().get_int("keepdims", 1) != 0) {
+    out[at] = int64_t{1};
+  } else {
+    out.erase(at);
+  }
+  ctx.set_output(0, ElementType::kInt64, std::move(out));
+  return {};
+}
+
+struct ArgState {
+  AxisView view;
+  ElementType type;
+  bool select_last;
+};
+
+using ArgFn = decltype(&kernels::arg_max);
+
+template <ArgFn fn>
+uint32_t run_arg(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const ArgState*>(state);
+  fn(s.type, slots[operands[0]], static_cast<int64_t*>(slots[operands[1]]), s.view.outer, s.view.n, s.view.inner,
+     s.select_last);
+  return 0;
+}
+
+template <ArgFn fn>
+Status prepare_arg(PrepareContext& ctx) {
+  const Operand& x = ctx.inputs[0];
+  TREADLE_ASSIGN(const int64_t axis, normalize_axis(ctx.attributes().get_int("axis"), x.rank()));
+  const bool last = ctx.attributes().get_int("select_last_index") != 0;
+  ctx.set_kernel(run_arg<fn>, ctx.make_state<ArgState>(ArgState{view_along(x.dims, axis), x.type, last}));
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(ArgMax, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("reduced", "tensor(int64)")
+      .attr("axis", 0)
+      .attr("keepdims", 1)
+      .type("T", types::kNumeric);
+  op.since(11);
+  op.since(12).attr("select_last_index", 0);
+  op.since(13).type("T", types::kNumericBf16);
+  op.infer(infer_arg).prepare(prepare_arg<kernels::arg_max>);
+}
+
+TREADLE_OP(ArgMin, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("reduced", "tensor(int64)")
+      .attr("axis", 0)
+      .attr("keepdims", 1)
+      .type("T", types::kNumeric);
+  op.since(11);
+  op.since(12).attr("select_last_index", 0);
+  op.since(13).type("T", types::kNumericBf16);
+  op.infer(infer_arg).prepare(prepare_arg<kernels::arg_min>);
+}

@@ -1,0 +1,79 @@
+// CumSum and CumProd.
+
+#include "kernels/reduce.h"
+#include "op/axis.h"
+#include "op/elementwise.h"
+#include "op/op_def.h"
+
+namespace treadle {
+
+namespace {
+
+Status infer_cumulative(InferContext& ctx) {
+  TREADLE_TRY(infer_like_input(ctx));
+  const std::optional<Shape> axis = ctx.dims_value(1);
+  if (!axis || !ctx.shape(0)) return {};
+  if (axis->size() != 1) {
+    return error(Code::kInvalidArgument, "axis has {} elements, expected one", axis->size());
+  }
+  if ((*axis)[0].is_known()) TREADLE_TRY(normalize_axis((*axis)[0].value(), ctx.input(0).rank()).status());
+  return {};
+}
+
+struct CumulativeState {
+  AxisView view;
+  ElementType type;
+  kernels::CumSumOptions options;
+};
+
+using CumulativeFn = decltype(&kernels::cum_sum);
+
+template <CumulativeFn fn>
+uint32_t run_cumulative(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const CumulativeState*>(state);
+  fn(s.type, slots[operands[0]], slots[operands[2]], s.view.outer, s.view.n, s.view.inner, s.options);
+  return 0;
+}
+
+template <CumulativeFn fn>
+Status prepare_cumulative(PrepareContext& ctx) {
+  const Operand& x = ctx.inputs[0];
+  const auto axes = ctx.int64s(1);
+  if (axes.size() != 1) return error(Code::kInvalidArgument, "axis has {} elements, expected one", axes.size());
+  TREADLE_ASSIGN(const int64_t axis, normalize_axis(axes[0], x.rank()));
+  const auto& a = ctx.attributes();
+  const kernels::CumSumOptions options{a.get_int("exclusive") != 0, a.get_int("reverse") != 0};
+  ctx.set_kernel(run_cumulative<fn>,
+                 ctx.make_state<CumulativeState>(CumulativeState{view_along(x.dims, axis), x.type, options}));
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(CumProd, "") {
+  op.since(26)
+      .in("x", "T")
+      .in("axis", "T2")
+      .out("y", "T")
+      .attr("exclusive", 0)
+      .attr("reverse", 0)
+      .type("T", types::kNumeric32Bf16)
+      .type("T2", types::kIndices);
+  op.infer(infer_cumulative).prepare(prepare_cumulative<kernels::cum_prod>).shape_inputs({1});
+}
+
+TREADLE_OP(CumSum, "") {
+  op.since(11)
+      .in("x", "T")
+      .in("axis", "T2")
+      .out("y", "T")
+      .attr("exclusive", 0)
+      .attr("reverse", 0)
+      .type("T", tensors(ElementType::kFloat, ElementType::kInt32, ElementType::kInt64, ElementType::kDouble,
+                         ElementType::kUint32, ElementType::kUint64))
+      .type("T2", types::kIndices);
+  op.since(14).type("T", types::kNumeric32Bf16);
+  op.infer(infer_cumulative).prepare(prepare_cumulative<kernels::cum_sum>).shape_inputs({1});
+}

@@ -1,0 +1,266 @@
+// The reductions. Axes are an attribute in old versions, an optional input in later ones.
+
+#include "kernels/reduce.h"
+
+#include "op/elementwise.h"
+#include "op/op_def.h"
+
+namespace treadle {
+
+namespace {
+
+using Axes = InlineVector<int64_t, 8>;
+using Reduced = InlineVector<bool, 8>;  // by dimension
+
+// Which of `rank` dimensions `axes` names. No axes: all, or none if the node says so.
+Result<Reduced> reduced_dimensions(const ir::Attributes& attributes, std::span<const int64_t> axes, size_t rank) {
+  Reduced reduced(rank, axes.empty() && attributes.get_int("noop_with_empty_axes") == 0);
+  for (int64_t axis : axes) {
+    TREADLE_ASSIGN(const int64_t d, normalize_axis(axis, static_cast<int64_t>(rank)));
+    reduced[static_cast<size_t>(d)] = true;
+  }
+  return reduced;
+}
+
+// The axes of the node; nullopt while they are an input whose contents are unknown.
+std::optional<Axes> known_axes(const InferContext& ctx) {
+  if (!ctx.has_input(1)) {
+    const auto axes = ctx.attributes().get_ints("axes");
+    return Axes(axes.begin(), axes.end());
+  }
+  const std::optional<Shape> dims = ctx.dims_value(1);
+  if (!dims || !is_known(*dims)) return std::nullopt;
+  Axes axes;
+  for (const Dim& d : *dims) axes.push_back(d.value());
+  return axes;
+}
+
+Status infer_reduce(InferContext& ctx) {
+  const ElementType element = ctx.element(0);
+  const Shape* shape = ctx.shape(0);
+  const bool keep = ctx.attributes().get_int("keepdims", 1) != 0;
+  if (!shape) {
+    ctx.set_output(0, element);
+    return {};
+  }
+  const std::optional<Axes> axes = known_axes(ctx);
+  if (!axes) {
+    if (keep) {
+      ctx.set_output(0, element, Shape(shape->size()));
+    } else {
+      ctx.set_output(0, element);
+    }
+    return {};
+  }
+  TREADLE_ASSIGN(const Reduced reduced, reduced_dimensions(ctx.attributes(), *axes, shape->size()));
+  Shape out;
+  for (size_t d = 0; d < shape->size(); ++d) {
+    if (!reduced[d]) {
+      out.push_back((*shape)[d]);
+    } else if (keep) {
+      out.push_back(int64_t{1});
+    }
+  }
+  ctx.set_output(0, element, std::move(out));
+  return {};
+}
+
+Dim add(const Dim& a, const Dim& b) {
+  return a + b;
+}
+Dim multiply(const Dim& a, const Dim& b) {
+  return a * b;
+}
+
+// Also folds the elements of a shape ("number of elements" is ReduceProd of Shape).
+template <DimFn fn>
+Status infer_and_fold(InferContext& ctx) {
+  TREADLE_TRY(infer_reduce(ctx));
+  if (!wants_small_symbols(ctx) || ctx.input(0).rank() != 1 || ctx.outputs[0].rank() > 1) return {};
+  const std::optional<Axes> axes = known_axes(ctx);
+  const std::optional<Shape> dims = small_dims(ctx, 0);
+  if (!axes || !dims || dims->empty() || ctx.element(0) != ElementType::kInt64) return {};
+  if (axes->empty() && ctx.attributes().get_int("noop_with_empty_axes") != 0) return {};
+  Dim folded = (*dims)[0];
+  for (size_t i = 1; i < dims->size(); ++i) folded = fn(folded, (*dims)[i]);
+  ctx.set_output_symbols(0, Shape{folded});
+  return {};
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+struct ReduceState {
+  kernels::ReducePlan plan;
+  size_t output;  // operand of the result
+};
+
+uint32_t run_reduce(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const ReduceState*>(state);
+  s.plan(slots[operands[0]], slots[operands[s.output]]);
+  return 0;
+}
+
+template <kernels::ReduceOp op>
+Status prepare_reduce(PrepareContext& ctx) {
+  const Operand& x = ctx.inputs[0];
+  Axes axes;
+  if (ctx.has_input(1)) {
+    axes = ctx.int64s(1);
+  } else {
+    const auto given = ctx.attributes().get_ints("axes");
+    axes.assign(given.begin(), given.end());
+  }
+  TREADLE_ASSIGN(const Reduced reduced, reduced_dimensions(ctx.attributes(), axes, x.dims.size()));
+  auto* state = ctx.make_state<ReduceState>();
+  state->output = ctx.inputs.size();
+  TREADLE_TRY(kernels::prepare_reduce(&state->plan, op, x.type, x.dims, reduced));
+  ctx.set_kernel(run_reduce, state);
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(ReduceL1, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("reduced", "T")
+      .optional("axes", ir::AttributeKind::kInts)
+      .attr("keepdims", 1)
+      .type("T", types::kNumeric32);
+  op.since(11);
+  op.since(13).type("T", types::kNumeric32Bf16);
+  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
+  op.infer(infer_reduce).prepare(prepare_reduce<kernels::ReduceOp::kL1>).shape_inputs({1});
+}
+
+TREADLE_OP(ReduceL2, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("reduced", "T")
+      .optional("axes", ir::AttributeKind::kInts)
+      .attr("keepdims", 1)
+      .type("T", types::kNumeric32);
+  op.since(11);
+  op.since(13).type("T", types::kNumeric32Bf16);
+  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
+  op.infer(infer_reduce).prepare(prepare_reduce<kernels::ReduceOp::kL2>).shape_inputs({1});
+}
+
+TREADLE_OP(ReduceLogSum, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("reduced", "T")
+      .optional("axes", ir::AttributeKind::kInts)
+      .attr("keepdims", 1)
+      .type("T", types::kNumeric32);
+  op.since(11);
+  op.since(13).type("T", types::kNumeric32Bf16);
+  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
+  op.since(28).type("T", types::kFloatsBf16);
+  op.infer(infer_reduce).prepare(prepare_reduce<kernels::ReduceOp::kLogSum>).shape_inputs({1});
+}
+
+TREADLE_OP(ReduceLogSumExp, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("reduced", "T")
+      .optional("axes", ir::AttributeKind::kInts)
+      .attr("keepdims", 1)
+      .type("T", types::kNumeric32);
+  op.since(11);
+  op.since(13).type("T", types::kNumeric32Bf16);
+  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
+  op.since(28).type("T", types::kFloatsBf16);
+  op.infer(infer_reduce).prepare(prepare_reduce<kernels::ReduceOp::kLogSumExp>).shape_inputs({1});
+}
+
+TREADLE_OP(ReduceMax, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("reduced", "T")
+      .optional("axes", ir::AttributeKind::kInts)
+      .attr("keepdims", 1)
+      .type("T", types::kNumeric32);
+  op.since(11);
+  op.since(12).type("T", types::kReducible8);
+  op.since(13).type("T", types::kReducible8Bf16);
+  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
+  op.since(20).type("T", tensors(ElementType::kFloat, ElementType::kUint8, ElementType::kInt8, ElementType::kInt32,
+                                 ElementType::kInt64, ElementType::kBool, ElementType::kFloat16, ElementType::kDouble,
+                                 ElementType::kUint32, ElementType::kUint64, ElementType::kBfloat16));
+  op.infer(infer_and_fold<max>).prepare(prepare_reduce<kernels::ReduceOp::kMax>).shape_inputs({1});
+}
+
+TREADLE_OP(ReduceMean, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("reduced", "T")
+      .optional("axes", ir::AttributeKind::kInts)
+      .attr("keepdims", 1)
+      .type("T", types::kNumeric32);
+  op.since(11);
+  op.since(13).type("T", types::kNumeric32Bf16);
+  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
+  op.infer(infer_reduce).prepare(prepare_reduce<kernels::ReduceOp::kMean>).shape_inputs({1});
+}
+
+TREADLE_OP(ReduceMin, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("reduced", "T")
+      .optional("axes", ir::AttributeKind::kInts)
+      .attr("keepdims", 1)
+      .type("T", types::kNumeric32);
+  op.since(11);
+  op.since(12).type("T", types::kReducible8);
+  op.since(13).type("T", types::kReducible8Bf16);
+  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
+  op.since(20).type("T", tensors(ElementType::kFloat, ElementType::kUint8, ElementType::kInt8, ElementType::kInt32,
+                                 ElementType::kInt64, ElementType::kBool, ElementType::kFloat16, ElementType::kDouble,
+                                 ElementType::kUint32, ElementType::kUint64, ElementType::kBfloat16));
+  op.infer(infer_and_fold<min>).prepare(prepare_reduce<kernels::ReduceOp::kMin>).shape_inputs({1});
+}
+
+TREADLE_OP(ReduceProd, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("reduced", "T")
+      .optional("axes", ir::AttributeKind::kInts)
+      .attr("keepdims", 1)
+      .type("T", types::kNumeric32);
+  op.since(11);
+  op.since(13).type("T", types::kNumeric32Bf16);
+  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
+  op.infer(infer_and_fold<multiply>).prepare(prepare_reduce<kernels::ReduceOp::kProd>).shape_inputs({1});
+}
+
+TREADLE_OP(ReduceSum, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("reduced", "T")
+      .optional("axes", ir::AttributeKind::kInts)
+      .attr("keepdims", 1)
+      .type("T", types::kNumeric32);
+  op.since(11);
+  op.since(13)
+      .in("axes", "tensor(int64)", Arity::kOptional)
+      .drop_attr("axes")
+      .attr("noop_with_empty_axes", 0)
+      .type("T", types::kNumeric32Bf16);
+  op.infer(infer_and_fold<add>).prepare(prepare_reduce<kernels::ReduceOp::kSum>).shape_inputs({1});
+}
+
+TREADLE_OP(ReduceSumSquare, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("reduced", "T")
+      .optional("axes", ir::AttributeKind::kInts)
+      .attr("keepdims", 1)
+      .type("T", types::kNumeric32);
+  op.since(11);
+  op.since(13).type("T", types::kNumeric32Bf16);
+  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
+  op.infer(infer_reduce).prepare(prepare_reduce<kernels::ReduceOp::kSumSquare>).shape_inputs({1});
+}

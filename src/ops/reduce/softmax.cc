@@ -1,0 +1,114 @@
+// Softmax, LogSoftmax, Hardmax. Before opset 13 the tensor is flattened to two dimensions at `axis` and they run along
+// the second one.
+
+#include <cstring>
+
+#include "kernels/convert.h"
+#include "kernels/normalize.h"
+#include "kernels/reduce.h"
+#include "op/axis.h"
+#include "op/elementwise.h"
+#include "op/op_def.h"
+
+namespace treadle {
+
+namespace {
+
+Result<int64_t> softmax_axis(const ir::Attributes& attributes, int version, int64_t rank) {
+  const int64_t axis = attributes.get_int("axis");
+  if (rank == 0) return int64_t{0};
+  if (version < 13 && axis == rank) return rank;  // [all, 1]
+  return normalize_axis(axis, rank);
+}
+
+Status infer_softmax(InferContext& ctx) {
+  if (ctx.shape(0)) TREADLE_TRY(softmax_axis(ctx.attributes(), ctx.version(), ctx.input(0).rank()).status());
+  return infer_like_input(ctx);
+}
+
+Result<AxisView> softmax_view(const PrepareContext& ctx) {
+  const Operand& x = ctx.inputs[0];
+  TREADLE_ASSIGN(const int64_t axis, softmax_axis(ctx.attributes(), ctx.version(), x.rank()));
+  return view_along(x.dims, axis, ctx.version() < 13 ? x.rank() : axis + 1);
+}
+
+struct SoftmaxState {
+  AxisView view;
+  ElementType type;
+};
+
+template <kernels::SoftmaxKind kind>
+uint32_t run_softmax(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const SoftmaxState*>(state);
+  kernels::softmax(kind, s.type, slots[operands[0]], slots[operands[1]], s.view.outer, s.view.n, s.view.inner);
+  return 0;
+}
+
+template <kernels::SoftmaxKind kind>
+Status prepare_softmax(PrepareContext& ctx) {
+  TREADLE_ASSIGN(const AxisView view, softmax_view(ctx));
+  ctx.set_kernel(run_softmax<kind>, ctx.make_state<SoftmaxState>(SoftmaxState{view, ctx.inputs[0].type}));
+  return {};
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+struct HardmaxState {
+  AxisView view;
+  ElementType type;
+  size_t width;
+  alignas(8) std::byte one[8];
+};
+
+uint32_t run_hardmax(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const HardmaxState*>(state);
+  const auto [outer, n, inner] = s.view;
+  if (outer * n * inner == 0) return 0;
+  auto* out = static_cast<std::byte*>(slots[operands[1]]);
+  auto* position = static_cast<int64_t*>(slots[operands[2]]);
+  kernels::arg_max(s.type, slots[operands[0]], position, outer, n, inner, false);
+  std::memset(out, 0, outer * n * inner * s.width);
+  for (size_t o = 0; o < outer; ++o) {
+    for (size_t i = 0; i < inner; ++i) {
+      const auto k = static_cast<size_t>(position[o * inner + i]);
+      std::memcpy(out + ((o * n + k) * inner + i) * s.width, s.one, s.width);
+    }
+  }
+  return 0;
+}
+
+Status prepare_hardmax(PrepareContext& ctx) {
+  TREADLE_ASSIGN(const AxisView view, softmax_view(ctx));
+  const ElementType type = ctx.inputs[0].type;
+  auto* state = ctx.make_state<HardmaxState>(HardmaxState{view, type, byte_width(type), {}});
+  const float one = 1;
+  kernels::cast(ElementType::kFloat, type, &one, state->one, 1);
+  ctx.scratch_bytes = view.outer * view.inner * sizeof(int64_t);
+  ctx.set_kernel(run_hardmax, state);
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(Hardmax, "") {
+  op.since(1).in("input", "T").out("output", "T").attr("axis", 1).type("T", types::kFloats);
+  op.since(11);
+  op.since(13).attr("axis", -1).type("T", types::kFloatsBf16);
+  op.infer(infer_softmax).prepare(prepare_hardmax);
+}
+
+TREADLE_OP(LogSoftmax, "") {
+  op.since(1).in("input", "T").out("output", "T").attr("axis", 1).type("T", types::kFloats);
+  op.since(11);
+  op.since(13).attr("axis", -1).type("T", types::kFloatsBf16);
+  op.infer(infer_softmax).prepare(prepare_softmax<kernels::SoftmaxKind::kLogSoftmax>);
+}
+
+TREADLE_OP(Softmax, "") {
+  op.since(1).in("input", "T").out("output", "T").attr("axis", 1).type("T", types::kFloats);
+  op.since(11);
+  op.since(13).attr("axis", -1).type("T", types::kFloatsBf16);
+  op.infer(infer_softmax).prepare(prepare_softmax<kernels::SoftmaxKind::kSoftmax>);
+}
