@@ -1,0 +1,68 @@
+#pragma once
+// Matrix products over tensors: stacks of matrices, operands in types that the kernels do not compute in, constant
+// right-hand sides packed once. MatMul, Gemm and Einsum are built on it.
+
+#include "kernels/convert.h"
+#include "kernels/gemm.h"
+#include "kernels/move.h"
+#include "op/context.h"
+
+namespace treadle {
+
+// Parts of one scratch buffer.
+class ScratchLayout {
+ public:
+  // Offset of `bytes` more, 64-byte aligned.
+  size_t add(size_t bytes) {
+    const size_t offset = size_;
+    size_ += (bytes + 63) / 64 * 64;
+    return offset;
+  }
+  size_t size() const { return size_; }
+
+ private:
+  size_t size_ = 0;
+};
+
+// The type in which matrices of `type` are multiplied: float for narrow floats, 32 bits for narrow integers.
+ElementType gemm_type(ElementType type);
+
+// An operand in the type that is computed in. Where that is not its own, it is brought into scratch first.
+struct WideOperand {
+  Dims strides;  // of what get() returns
+  bool gather = false, widen = false;
+  kernels::CopyPlan copy;  // of any strides to row-major
+  kernels::TileConverter converter;
+  size_t count = 0;
+  size_t gathered = 0, widened = 0;  // offsets in scratch
+
+  Status prepare(const Operand& operand, ElementType wide, ScratchLayout& scratch);
+  const void* get(const void* data, std::byte* scratch) const;
+};
+
+// c[i] = a[i] b[i] for all matrices i of a stack.
+struct StackedGemm {
+  // One dimension of the stack; strides in elements.
+  struct Level {
+    int64_t size, a, b, c;
+  };
+  static constexpr size_t kMaxLevels = 12;
+
+  kernels::GemmPlan plan;
+  InlineVector<Level, 2> levels;  // outer first
+  size_t width = 4;               // bytes of an element
+  const std::byte* packed = nullptr;
+  size_t gemm_scratch = 0;  // offset in scratch
+
+  // `shape` without b_packed. Levels that A's rows run through and B does not take part in become rows.
+  Status prepare(ElementType wide, kernels::GemmShape shape, std::span<const Level> stack, ScratchLayout& scratch);
+  // Packs the constant `b` of row-major matrices, now or when it was first seen; run() ignores its b from then on.
+  void pack(const Operand& b, PackCache& packs, ElementType wide);
+
+  void run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch) const;
+
+ private:
+  void run_one(const void* a, const void* b, int64_t b_offset, const void* bias, void* c, std::byte* scratch) const;
+};
+
+}  // namespace treadle

@@ -1,0 +1,145 @@
+// Gemm: alpha A B + beta C, both factors optionally transposed.
+
+#include "op/gemm.h"
+
+#include "op/elementwise.h"
+#include "op/op_def.h"
+
+namespace treadle {
+
+namespace {
+
+struct GemmState {
+  WideOperand a, b, c;
+  StackedGemm gemm;
+  kernels::TileConverter narrow;
+  bool narrows = false, has_bias = false;
+  uint32_t output = 0;     // operand of the result; scratch follows it
+  size_t wide_result = 0;  // offset in scratch
+  size_t count = 0;
+};
+
+uint32_t run_gemm(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const GemmState*>(state);
+  auto* scratch = static_cast<std::byte*>(slots[operands[s.output + 1]]);
+  void* out = slots[operands[s.output]];
+  const void* a = s.a.get(slots[operands[0]], scratch);
+  const void* b = s.gemm.packed ? nullptr : s.b.get(slots[operands[1]], scratch);
+  const void* c = s.has_bias ? s.c.get(slots[operands[2]], scratch) : nullptr;
+  s.gemm.run(a, b, c, s.narrows ? scratch + s.wide_result : out, scratch);
+  if (s.narrows) kernels::convert(s.narrow, scratch + s.wide_result, out, s.count);
+  return 0;
+}
+
+kernels::GemmShape describe(const PrepareContext& ctx, const GemmState& s) {
+  const auto& attributes = ctx.attributes();
+  const bool a_transposed = attributes.get_int("transA") != 0, b_transposed = attributes.get_int("transB") != 0;
+  const Dims& a = ctx.inputs[0].dims;
+  kernels::GemmShape shape;
+  shape.m = ctx.outputs[0].dims[0];
+  shape.n = ctx.outputs[0].dims[1];
+  shape.k = a_transposed ? a[0] : a[1];
+  shape.a_row = s.a.strides[a_transposed ? 1 : 0];
+  shape.a_col = s.a.strides[a_transposed ? 0 : 1];
+  shape.b_row = s.b.strides[b_transposed ? 1 : 0];
+  shape.b_col = s.b.strides[b_transposed ? 0 : 1];
+  shape.alpha = attributes.get_float("alpha");
+  shape.beta = attributes.get_float("beta");
+  if (s.has_bias) {
+    Operand c = ctx.inputs[2];
+    c.strides = s.c.strides;
+    const Dims strides = broadcast_strides(c, ctx.outputs[0].dims);
+    shape.bias_row = strides[0];
+    shape.bias_col = strides[1];
+  }
+  return shape;
+}
+
+Status prepare_gemm(PrepareContext& ctx) {
+  const Operand& out = ctx.outputs[0];
+  const ElementType wide = gemm_type(out.type);
+  auto* state = ctx.make_state<GemmState>();
+  ScratchLayout scratch;
+  state->has_bias = ctx.has_input(2) && ctx.attributes().get_float("beta") != 0;
+  TREADLE_TRY(state->a.prepare(ctx.inputs[0], wide, scratch));
+  TREADLE_TRY(state->b.prepare(ctx.inputs[1], wide, scratch));
+  if (state->has_bias) TREADLE_TRY(state->c.prepare(ctx.inputs[2], wide, scratch));
+  TREADLE_TRY(state->gemm.prepare(wide, describe(ctx, *state), {}, scratch));
+  if (is_contiguous(ctx.inputs[1].dims, ctx.inputs[1].strides)) state->gemm.pack(ctx.inputs[1], ctx.packs, wide);
+  state->count = static_cast<size_t>(out.element_count());
+  state->narrows = wide != out.type;
+  state->output = static_cast<uint32_t>(ctx.inputs.size());
+  if (state->narrows) {
+    state->narrow = kernels::make_converter(wide, out.type);
+    state->wide_result = scratch.add(state->count * byte_width(wide));
+  }
+  ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
+  ctx.set_kernel(run_gemm, state);
+  return {};
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+Status check_bias(const Shape& bias, const Shape& out) {
+  bool fits = bias.size() <= 2;
+  for (size_t i = 0; fits && i < bias.size(); ++i) {
+    const Dim& c = bias[i];
+    const Dim& y = out[i + 2 - bias.size()];
+    fits = !c.is_known() || c.is_known(1) || !y.is_known() || c.value() == y.value();
+  }
+  if (fits) return {};
+  return error(Code::kInvalidArgument, "C of shape {} does not broadcast to the product's shape {}", to_string(bias),
+               to_string(out));
+}
+
+Status infer_gemm(InferContext& ctx) {
+  const Shape* a = ctx.shape(0);
+  const Shape* b = ctx.shape(1);
+  for (const Shape* s : {a, b}) {
+    if (s && s->size() != 2) {
+      return error(Code::kInvalidArgument, "{} has shape {}, expected two dimensions", s == a ? "A" : "B",
+                   to_string(*s));
+    }
+  }
+  const bool a_transposed = ctx.attributes().get_int("transA") != 0;
+  const bool b_transposed = ctx.attributes().get_int("transB") != 0;
+  Shape out(2);
+  if (a) out[0] = (*a)[a_transposed ? 1 : 0];
+  if (b) out[1] = (*b)[b_transposed ? 0 : 1];
+  if (a && b) {
+    const Dim& k = (*a)[a_transposed ? 0 : 1];
+    const Dim& rows = (*b)[b_transposed ? 1 : 0];
+    if (k.is_known() && rows.is_known() && k.value() != rows.value()) {
+      return error(Code::kInvalidArgument, "A of shape {}{} and B of shape {}{} cannot be multiplied: {} against {}",
+                   to_string(*a), a_transposed ? " (transposed)" : "", to_string(*b),
+                   b_transposed ? " (transposed)" : "", k.value(), rows.value());
+    }
+  }
+  if (const Shape* c = ctx.shape(2)) TREADLE_TRY(check_bias(*c, out));
+  ctx.set_output(0, ctx.element(0), std::move(out));
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(Gemm, "") {
+  op.since(1)
+      .in("A", "T")
+      .in("B", "T")
+      .in("C", "T")
+      .out("Y", "T")
+      .attr("alpha", 1.0)
+      .attr("beta", 1.0)
+      .attr("broadcast", 0)
+      .attr("transA", 0)
+      .attr("transB", 0)
+      .type("T", types::kFloats);
+  op.since(6);
+  op.since(7).drop_attr("broadcast");
+  op.since(9).type("T", types::kNumeric32);
+  op.since(11).in("C", "T", Arity::kOptional);
+  op.since(13).type("T", types::kNumeric32Bf16);
+  op.infer(infer_gemm).prepare(prepare_gemm).strided_inputs({0, 1, 2});
+}

@@ -1,0 +1,128 @@
+// MatMul: stacks of matrices, broadcast as numpy does; a vector on the left is a row, on the right a column.
+
+#include "op/gemm.h"
+#include "op/op_def.h"
+
+namespace treadle {
+
+namespace {
+
+struct MatMulState {
+  WideOperand a, b;
+  StackedGemm gemm;
+  kernels::TileConverter narrow;  // of the result; no steps: written in place
+  size_t wide_result = 0;  // offset in scratch
+  size_t count = 0;        // elements of the result
+};
+
+uint32_t run_plain(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const MatMulState*>(state);
+  s.gemm.run(slots[operands[0]], slots[operands[1]], nullptr, slots[operands[2]],
+             static_cast<std::byte*>(slots[operands[3]]));
+  return 0;
+}
+
+uint32_t run_narrow(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const MatMulState*>(state);
+  auto* scratch = static_cast<std::byte*>(slots[operands[3]]);
+  const void* a = s.a.get(slots[operands[0]], scratch);
+  const void* b = s.gemm.packed ? nullptr : s.b.get(slots[operands[1]], scratch);
+  s.gemm.run(a, b, nullptr, scratch + s.wide_result, scratch);
+  kernels::convert(s.narrow, scratch + s.wide_result, slots[operands[2]], s.count);
+  return 0;
+}
+
+// Sizes and strides of both operands as stacks of matrices.
+struct Problem {
+  kernels::GemmShape shape;
+  InlineVector<StackedGemm::Level, 4> stack;
+};
+
+Problem describe(const Operand& a, const Dims& a_strides, const Operand& b, const Dims& b_strides) {
+  Problem p;
+  const size_t a_rank = a.dims.size(), b_rank = b.dims.size();
+  p.shape.k = a.dims[a_rank - 1];
+  p.shape.a_col = a_strides[a_rank - 1];
+  p.shape.m = a_rank > 1 ? a.dims[a_rank - 2] : 1;
+  p.shape.a_row = a_rank > 1 ? a_strides[a_rank - 2] : p.shape.k;
+  p.shape.n = b_rank > 1 ? b.dims[b_rank - 1] : 1;
+  p.shape.b_col = b_rank > 1 ? b_strides[b_rank - 1] : 1;
+  p.shape.b_row = b_rank > 1 ? b_strides[b_rank - 2] : b_strides[0];
+  const size_t a_stack = a_rank > 2 ? a_rank - 2 : 0, b_stack = b_rank > 2 ? b_rank - 2 : 0;
+  const size_t rank = std::max(a_stack, b_stack);
+  int64_t c = p.shape.m * p.shape.n;
+  p.stack.resize(rank);
+  for (size_t i = rank; i-- > 0;) {
+    StackedGemm::Level level{1, 0, 0, c};
+    auto take = [&](const Operand& x, const Dims& strides, size_t stack, int64_t& stride) {
+      if (i + stack < rank || x.dims[i + stack - rank] == 1) return;
+      level.size = x.dims[i + stack - rank];
+      stride = strides[i + stack - rank];
+    };
+    take(a, a_strides, a_stack, level.a);
+    take(b, b_strides, b_stack, level.b);
+    c *= level.size;
+    p.stack[i] = level;
+  }
+  return p;
+}
+
+Status prepare_matmul(PrepareContext& ctx) {
+  const Operand& a = ctx.inputs[0];
+  const Operand& b = ctx.inputs[1];
+  const Operand& out = ctx.outputs[0];
+  const ElementType wide = gemm_type(out.type);
+  auto* state = ctx.make_state<MatMulState>();
+  ScratchLayout scratch;
+  TREADLE_TRY(state->a.prepare(a, wide, scratch));
+  TREADLE_TRY(state->b.prepare(b, wide, scratch));
+  const Problem p = describe(a, state->a.strides, b, state->b.strides);
+  TREADLE_TRY(state->gemm.prepare(wide, p.shape, p.stack, scratch));
+  if (is_contiguous(b.dims, b.strides)) state->gemm.pack(b, ctx.packs, wide);
+  state->count = static_cast<size_t>(out.element_count());
+  if (wide != out.type) {
+    state->narrow = kernels::make_converter(wide, out.type);
+    state->wide_result = scratch.add(state->count * byte_width(wide));
+  }
+  ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
+  ctx.set_kernel(wide != out.type ? run_narrow : run_plain, state);
+  return {};
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+Status infer_matmul(InferContext& ctx) {
+  const Shape* a = ctx.shape(0);
+  const Shape* b = ctx.shape(1);
+  if (!a || !b) {
+    ctx.set_output(0, ctx.element(0));
+    return {};
+  }
+  if (a->empty() || b->empty()) {
+    return error(Code::kInvalidArgument, "shapes {} and {} cannot be multiplied: a scalar is no matrix", to_string(*a),
+                 to_string(*b));
+  }
+  const Dim& k = a->back();
+  const Dim& rows = (*b)[b->size() > 1 ? b->size() - 2 : 0];
+  if (k.is_known() && rows.is_known() && k.value() != rows.value()) {
+    return error(Code::kInvalidArgument, "shapes {} and {} cannot be multiplied: {} columns against {} rows",
+                 to_string(*a), to_string(*b), k.value(), rows.value());
+  }
+  auto stack_of = [](const Shape& s) { return Shape(s.begin(), s.end() - std::min<size_t>(s.size(), 2)); };
+  TREADLE_ASSIGN(Shape out, broadcast(stack_of(*a), stack_of(*b)));
+  if (a->size() > 1) out.push_back((*a)[a->size() - 2]);
+  if (b->size() > 1) out.push_back(b->back());
+  ctx.set_output(0, ctx.element(0), std::move(out));
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(MatMul, "") {
+  op.since(1).in("A", "T").in("B", "T").out("Y", "T").type("T", types::kFloats);
+  op.since(9).type("T", types::kNumeric32);
+  op.since(13).type("T", types::kNumeric32Bf16);
+  op.infer(infer_matmul).prepare(prepare_matmul).strided_inputs({0, 1}).batch(BatchRule::kMatMul);
+}
