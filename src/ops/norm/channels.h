@@ -1,0 +1,67 @@
+#pragma once
+// Tensors [batch, channels, inner] that are scaled and shifted per channel, in float or double.
+
+#include "kernels/convert.h"
+#include "kernels/dispatch.h"
+#include "op/axis.h"
+#include "op/context.h"
+#include "op/gemm.h"
+
+namespace treadle::norm {
+
+// y[n,c,i] = alpha[c] x[n,c,i] + beta[c]; y may be x. W: float or double.
+struct ChannelAffine {
+  AxisView view;
+  kernels::Row affine = nullptr, multiply = nullptr, add = nullptr;
+
+  template <class W>
+  static ChannelAffine make(const AxisView& view) {
+    constexpr ComputeType kType = sizeof(W) == 4 ? ComputeType::kF32 : ComputeType::kF64;
+    return {view, kernels::elementwise_rows(kernels::ElementwiseOp::kAffine, kType).vv,
+            kernels::elementwise_rows(kernels::ElementwiseOp::kMul, kType).vv,
+            kernels::elementwise_rows(kernels::ElementwiseOp::kAdd, kType).vv};
+  }
+
+  template <class W>
+  void operator()(const W* x, const W* alpha, const W* beta, W* y) const {
+    const auto [batch, channels, inner] = view;
+    if (inner == 1) {  // channels lie side by side
+      for (size_t n = 0; n < batch; ++n, x += channels, y += channels) {
+        multiply(x, alpha, y, channels, nullptr);
+        add(y, beta, y, channels, nullptr);
+      }
+      return;
+    }
+    for (size_t n = 0; n < batch; ++n) {
+      for (size_t c = 0; c < channels; ++c, x += inner, y += inner) {
+        const kernels::ElementwiseParams params{static_cast<double>(alpha[c]), static_cast<double>(beta[c])};
+        affine(x, nullptr, y, inner, &params);
+      }
+    }
+  }
+};
+
+inline ElementType wide_float(ElementType type) {
+  return type == ElementType::kDouble ? type : ElementType::kFloat;
+}
+
+// A result that is computed in a wide type: in place where that is its own, else in scratch and then rounded.
+struct WideResult {
+  bool narrows = false;
+  kernels::TileConverter converter;
+  size_t offset = 0, count = 0;
+
+  void prepare(const Operand& result, ElementType wide, ScratchLayout& scratch) {
+    count = static_cast<size_t>(result.element_count());
+    narrows = result.type != wide;
+    if (!narrows) return;
+    converter = kernels::make_converter(wide, result.type);
+    offset = scratch.add(count * byte_width(wide));
+  }
+  void* begin(void* out, std::byte* scratch) const { return narrows ? scratch + offset : out; }
+  void finish(void* out, std::byte* scratch) const {
+    if (narrows) kernels::convert(converter, scratch + offset, out, count);
+  }
+};
+
+}  // namespace treadle::norm

@@ -1,0 +1,102 @@
+// LRN: x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta.
+
+#include <algorithm>
+#include <cstring>
+
+#include "op/elementwise.h"
+#include "op/op_def.h"
+#include "ops/norm/channels.h"
+
+namespace treadle {
+
+namespace {
+
+Status infer_lrn(InferContext& ctx) {
+  const int64_t size = ctx.attributes().get_int("size");
+  if (size < 1) return error(Code::kInvalidModel, "attribute size is {}, expected at least 1", size);
+  const Shape* x = ctx.shape(0);
+  if (x && x->size() < 2) {
+    return error(Code::kInvalidArgument, "X has shape {}, expected [N,C,...]", to_string(*x));
+  }
+  return infer_like_input(ctx);
+}
+
+struct LrnState {
+  AxisView view;
+  size_t before = 0, after = 0;  // channels of the window around its own
+  kernels::ElementwiseParams affine;
+  double exponent = 0;
+  kernels::Row multiply, add, scale, power;
+  WideOperand x;
+  norm::WideResult y;
+  size_t squares = 0;  // [channels, inner] in scratch
+};
+
+template <class W>
+uint32_t run_lrn(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const LrnState*>(state);
+  const auto [batch, channels, inner] = s.view;
+  auto* scratch = static_cast<std::byte*>(slots[operands[2]]);
+  const auto* x = static_cast<const W*>(s.x.get(slots[operands[0]], scratch));
+  void* out = slots[operands[1]];
+  auto* y = static_cast<W*>(s.y.begin(out, scratch));
+  auto* squares = reinterpret_cast<W*>(scratch + s.squares);
+  const W exponent = static_cast<W>(s.exponent);
+  const size_t image = channels * inner;
+  for (size_t n = 0; n < batch; ++n, x += image, y += image) {
+    s.multiply(x, x, squares, image, nullptr);
+    for (size_t c = 0; c < channels; ++c) {
+      W* row = y + c * inner;
+      const size_t first = c - std::min(c, s.before), last = std::min(c + s.after, channels - 1);
+      std::memcpy(row, squares + first * inner, inner * sizeof(W));
+      for (size_t k = first + 1; k <= last; ++k) s.add(row, squares + k * inner, row, inner, nullptr);
+      s.scale(row, nullptr, row, inner, &s.affine);
+      s.power(row, &exponent, row, inner, nullptr);
+      s.multiply(row, x + c * inner, row, inner, nullptr);
+    }
+  }
+  s.y.finish(out, scratch);
+  return 0;
+}
+
+Status prepare_lrn(PrepareContext& ctx) {
+  using kernels::ElementwiseOp;
+  const ElementType wide = norm::wide_float(ctx.inputs[0].type);
+  const ComputeType type = compute_type(wide);
+  const auto& attributes = ctx.attributes();
+  const auto size = static_cast<size_t>(attributes.get_int("size"));
+  auto* state = ctx.make_state<LrnState>();
+  state->view = view_along(ctx.inputs[0].dims, 1);
+  state->before = (size - 1) / 2;
+  state->after = size - 1 - state->before;
+  state->affine = {attributes.get_float("alpha") / static_cast<double>(size), attributes.get_float("bias")};
+  state->exponent = -attributes.get_float("beta");
+  state->multiply = kernels::elementwise_rows(ElementwiseOp::kMul, type).vv;
+  state->add = kernels::elementwise_rows(ElementwiseOp::kAdd, type).vv;
+  state->scale = kernels::elementwise_rows(ElementwiseOp::kAffine, type).vv;
+  state->power = kernels::elementwise_rows(ElementwiseOp::kPow, type).vs;
+  ScratchLayout scratch;
+  TREADLE_TRY(state->x.prepare(ctx.inputs[0], wide, scratch));
+  state->y.prepare(ctx.outputs[0], wide, scratch);
+  state->squares = scratch.add(state->view.n * state->view.inner * byte_width(wide));
+  ctx.scratch_bytes = scratch.size() + 64;
+  ctx.set_kernel(wide == ElementType::kFloat ? run_lrn<float> : run_lrn<double>, state);
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(LRN, "") {
+  op.since(1)
+      .in("X", "T")
+      .out("Y", "T")
+      .attr("alpha", 1e-04)
+      .attr("beta", 0.75)
+      .attr("bias", 1.0)
+      .required("size", ir::AttributeKind::kInt)
+      .type("T", types::kFloats);
+  op.since(13).type("T", types::kFloatsBf16);
+  op.infer(infer_lrn).prepare(prepare_lrn);
+}
