@@ -1,0 +1,77 @@
+// DynamicQuantizeLinear: scale and zero point from the range of the data, 0 included.
+
+#include <algorithm>
+
+#include "kernels/reduce.h"
+#include "op/elementwise.h"
+#include "op/op_def.h"
+#include "ops/quant/rows.h"
+
+namespace treadle {
+
+namespace {
+
+Status infer_dynamic_quantize(InferContext& ctx) {
+  if (const Shape* x = ctx.shape(0)) {
+    ctx.set_output(0, ElementType::kUint8, *x);
+  } else {
+    ctx.set_output(0, ElementType::kUint8);
+  }
+  ctx.set_output(1, ElementType::kFloat, Shape());
+  ctx.set_output(2, ElementType::kUint8, Shape());
+  return {};
+}
+
+struct DynamicState {
+  kernels::ReducePlan low, high;
+  quant::QuantizeRows rows;
+  size_t count = 0;
+};
+
+uint32_t run_dynamic_quantize(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const DynamicState*>(state);
+  const void* x = slots[operands[0]];
+  float low = 0, high = 0;
+  s.low(x, &low);
+  s.high(x, &high);
+  low = std::min(low, 0.0f);
+  high = std::max(high, 0.0f);
+  // A tensor of zeros has no range; any scale represents it.
+  const float scale = high == low ? 1.0f : (high - low) / 255.0f;
+  const float one = 1, start = (0.0f - low) / scale;
+  uint8_t zero = 0;
+  s.rows(&start, {&one, nullptr, 0}, &zero, 1);
+  const int32_t wide_zero = zero;
+  if (void* y = slots[operands[1]]) s.rows(x, {&scale, &wide_zero, 0}, y, s.count);
+  if (void* y_scale = slots[operands[2]]) *static_cast<float*>(y_scale) = scale;
+  if (void* y_zero = slots[operands[3]]) *static_cast<uint8_t*>(y_zero) = zero;
+  return 0;
+}
+
+Status prepare_dynamic_quantize(PrepareContext& ctx) {
+  auto* state = ctx.make_state<DynamicState>();
+  const int64_t count = ctx.inputs[0].element_count();
+  state->count = static_cast<size_t>(count);
+  state->rows = quant::QuantizeRows(ElementType::kFloat, ElementType::kUint8, ElementType::kFloat, true);
+  const int64_t dims[] = {count};
+  const bool reduced[] = {true};
+  TREADLE_TRY(kernels::prepare_reduce(&state->low, kernels::ReduceOp::kMin, ElementType::kFloat, dims, reduced));
+  TREADLE_TRY(kernels::prepare_reduce(&state->high, kernels::ReduceOp::kMax, ElementType::kFloat, dims, reduced));
+  ctx.set_kernel(run_dynamic_quantize, state);
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(DynamicQuantizeLinear, "") {
+  op.since(11)
+      .in("x", "T1")
+      .out("y", "T2")
+      .out("y_scale", "tensor(float)")
+      .out("y_zero_point", "T2")
+      .type("T1", types::kFloat32s)
+      .type("T2", types::kUint8s);
+  op.infer(infer_dynamic_quantize).prepare(prepare_dynamic_quantize);
+}

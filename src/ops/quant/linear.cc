@@ -1,0 +1,280 @@
+// QuantizeLinear and DequantizeLinear: scales per tensor, along an axis, or by blocks of an axis.
+
+#include "op/axis.h"
+#include "op/elementwise.h"
+#include "op/gemm.h"
+#include "op/op_def.h"
+#include "ops/quant/rows.h"
+
+namespace treadle {
+
+namespace {
+
+// Scales that belong to x: [1], [n] or [outer, blocks, inner] for x as [outer, n, inner].
+struct Layout {
+  AxisView view;
+  size_t block = 0;  // elements of the axis that share a scale; 0: no blocks
+  bool per_axis = false;
+};
+
+Status scale_error(std::string_view what, const Shape& scale, const Shape& x) {
+  return error(Code::kInvalidArgument, "the scale's shape {} does not fit {} of shape {}", to_string(scale), what,
+               to_string(x));
+}
+
+bool differ(const Dim& a, const Dim& b) {
+  return a.is_known() && b.is_known() && a.value() != b.value();
+}
+
+// Checks the shapes of scale and zero point against x.
+Status check_scale(const InferContext& ctx) {
+  const Shape* x = ctx.shape(0);
+  const Shape* scale = ctx.shape(1);
+  const Shape* zero = ctx.shape(2);
+  if (scale && zero && scale->size() != zero->size() &&
+      !(element_count(*scale).is_known(1) && element_count(*zero).is_known(1))) {
+    return error(Code::kInvalidArgument, "the zero point's shape {} differs from the scale's, {}", to_string(*zero),
+                 to_string(*scale));
+  }
+  if (!x || !scale || scale->empty() || element_count(*scale).is_known(1)) return {};
+  const int64_t block = ctx.attributes().get_int("block_size");
+  if (block == 0 && scale->size() != 1) return scale_error("per-axis quantisation", *scale, *x);
+  TREADLE_ASSIGN(const int64_t axis,
+                 normalize_axis(ctx.attributes().get_int("axis", 1), static_cast<int64_t>(x->size())));
+  const auto at = static_cast<size_t>(axis);
+  if (block == 0) {
+    return differ((*scale)[0], (*x)[at]) ? scale_error("the axis", *scale, *x) : Status();
+  }
+  if (block < 0) return error(Code::kInvalidModel, "attribute block_size is {}, expected at least 0", block);
+  if (scale->size() != x->size()) return scale_error("blocks", *scale, *x);
+  for (size_t d = 0; d < x->size(); ++d) {
+    const Dim expected = d == at ? ceil_div((*x)[d], Dim(block)) : (*x)[d];
+    if (differ((*scale)[d], expected)) return scale_error("blocks", *scale, *x);
+  }
+  return {};
+}
+
+Status set_type(InferContext& ctx, ElementType element) {
+  TREADLE_TRY(check_scale(ctx));
+  if (const Shape* x = ctx.shape(0)) {
+    ctx.set_output(0, element, *x);
+  } else {
+    ctx.set_output(0, element);
+  }
+  return {};
+}
+
+Result<Layout> layout_of(const PrepareContext& ctx) {
+  const Operand& x = ctx.inputs[0];
+  const Operand& scale = ctx.inputs[1];
+  Layout layout;
+  if (scale.element_count() == 1 && (ctx.attributes().get_int("block_size") == 0 || x.rank() == 0)) {
+    layout.view = {1, 1, static_cast<size_t>(x.element_count())};
+    return layout;
+  }
+  TREADLE_ASSIGN(const int64_t axis, normalize_axis(ctx.attributes().get_int("axis", 1), x.rank()));
+  layout.view = view_along(x.dims, axis);
+  layout.block = static_cast<size_t>(ctx.attributes().get_int("block_size"));
+  layout.per_axis = layout.block == 0;
+  return layout;
+}
+
+// Calls fn(first element, elements, scale index, scale step) for each row.
+template <class Fn>
+void for_each_row(const Layout& layout, Fn&& fn) {
+  const auto [outer, n, inner] = layout.view;
+  if (layout.block != 0) {
+    const size_t blocks = (n + layout.block - 1) / layout.block;
+    for (size_t o = 0; o < outer; ++o) {
+      if (inner == 1) {
+        for (size_t b = 0; b < blocks; ++b) {
+          const size_t k = b * layout.block;
+          fn(o * n + k, std::min(layout.block, n - k), o * blocks + b, 0);
+        }
+      } else {
+        for (size_t k = 0; k < n; ++k) fn((o * n + k) * inner, inner, (o * blocks + k / layout.block) * inner, 1);
+      }
+    }
+  } else if (!layout.per_axis) {
+    fn(0, outer * n * inner, 0, 0);
+  } else if (inner == 1) {
+    for (size_t o = 0; o < outer; ++o) fn(o * n, n, 0, 1);
+  } else {
+    for (size_t o = 0; o < outer; ++o) {
+      for (size_t k = 0; k < n; ++k) fn((o * n + k) * inner, inner, k, 0);
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+template <class Rows>
+struct State {
+  Layout layout;
+  Rows rows;
+  WideOperand scale, zero;  // to float and int32
+  bool has_zero = false;
+  uint32_t output = 0;  // operand of the result; scratch follows it
+};
+
+template <class Rows>
+uint32_t run(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const State<Rows>*>(state);
+  auto* scratch = static_cast<std::byte*>(slots[operands[s.output + 1]]);
+  const auto* scale = static_cast<const float*>(s.scale.get(slots[operands[1]], scratch));
+  const auto* zero = s.has_zero ? static_cast<const int32_t*>(s.zero.get(slots[operands[2]], scratch)) : nullptr;
+  const auto* x = static_cast<const std::byte*>(slots[operands[0]]);
+  auto* out = static_cast<std::byte*>(slots[operands[s.output]]);
+  for_each_row(s.layout, [&](size_t first, size_t count, size_t at, size_t step) {
+    const quant::RowScale row{scale + at, zero ? zero + at : nullptr, step};
+    s.rows(x + first * s.rows.x_width, row, out + first * s.rows.out_width, count);
+  });
+  return 0;
+}
+
+// `quantized` is the type of the zero point; among floats it is always 0.
+template <class Rows>
+Status prepare(PrepareContext& ctx, Rows rows, ElementType quantized) {
+  auto* state = ctx.make_state<State<Rows>>();
+  ScratchLayout scratch;
+  state->rows = rows;
+  TREADLE_ASSIGN(state->layout, layout_of(ctx));
+  TREADLE_TRY(state->scale.prepare(ctx.inputs[1], ElementType::kFloat, scratch));
+  state->has_zero = ctx.has_input(2) && is_integer(quantized);
+  if (state->has_zero) TREADLE_TRY(state->zero.prepare(ctx.inputs[2], ElementType::kInt32, scratch));
+  state->output = static_cast<uint32_t>(ctx.inputs.size());
+  ctx.scratch_bytes = scratch.size() + 64;
+  ctx.set_kernel(run<Rows>, state);
+  return {};
+}
+
+// The type that an attribute names, kUndefined for none.
+ElementType attribute_type(const ir::Attributes& attributes, const char* name) {
+  return element_type_from_number(attributes.get_int(name));
+}
+
+Status infer_quantize(InferContext& ctx) {
+  const ElementType named = attribute_type(ctx.attributes(), "output_dtype");
+  const ElementType zero = ctx.element(2);
+  if (named != ElementType::kUndefined && zero != ElementType::kUndefined && named != zero) {
+    return error(Code::kInvalidModel, "attribute output_dtype is {}, but the zero point is {}", name(named),
+                 name(zero));
+  }
+  if (zero != ElementType::kUndefined) return set_type(ctx, zero);
+  return set_type(ctx, named != ElementType::kUndefined ? named : ElementType::kUint8);
+}
+
+Status prepare_quantize(PrepareContext& ctx) {
+  const auto& attributes = ctx.attributes();
+  ElementType precision = attribute_type(attributes, "precision");
+  if (precision == ElementType::kUndefined) precision = ctx.inputs[1].type;
+  const ElementType to = ctx.outputs[0].type;
+  return prepare(ctx, quant::QuantizeRows(ctx.inputs[0].type, to, precision, attributes.get_int("saturate", 1) != 0),
+                 to);
+}
+
+Status infer_dequantize(InferContext& ctx) {
+  const ElementType named = attribute_type(ctx.attributes(), "output_dtype");
+  if (named != ElementType::kUndefined) return set_type(ctx, named);
+  return set_type(ctx, ctx.version() < 19 ? ElementType::kFloat : ctx.element(1));
+}
+
+Status prepare_dequantize(PrepareContext& ctx) {
+  const ElementType from = ctx.inputs[0].type;
+  return prepare(ctx, quant::DequantizeRows(from, ctx.outputs[0].type), from);
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(DequantizeLinear, "") {
+  op.since(10)
+      .in("x", "T")
+      .in("x_scale", "tensor(float)")
+      .in("x_zero_point", "T", Arity::kOptional)
+      .out("y", "tensor(float)")
+      .type("T", tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kInt32));
+  op.since(13).attr("axis", 1);
+  op.since(19)
+      .in("x", "T1")
+      .in("x_scale", "T2")
+      .in("x_zero_point", "T1", Arity::kOptional)
+      .out("y", "T2")
+      .drop_type("T")
+      .type("T1", tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kInt32, ElementType::kFloat8e4m3fn,
+                          ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz))
+      .type("T2", types::kFloatsTo32);
+  op.since(21)
+      .attr("block_size", 0)
+      .type("T1",
+            tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kUint16, ElementType::kInt16,
+                    ElementType::kInt32, ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz,
+                    ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz, ElementType::kUint4, ElementType::kInt4));
+  op.since(23)
+      .out("y", "T3")
+      .attr("output_dtype", 0)
+      .type("T1", tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kUint16, ElementType::kInt16,
+                          ElementType::kInt32, ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz,
+                          ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz, ElementType::kUint4,
+                          ElementType::kInt4, ElementType::kFloat4e2m1))
+      .type("T3", types::kFloatsTo32);
+  op.since(24).type(
+      "T2", tensors(ElementType::kFloat, ElementType::kFloat16, ElementType::kBfloat16, ElementType::kFloat8e8m0));
+  op.since(25).type(
+      "T1", tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kUint16, ElementType::kInt16,
+                    ElementType::kInt32, ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz,
+                    ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz, ElementType::kUint4, ElementType::kInt4,
+                    ElementType::kFloat4e2m1, ElementType::kUint2, ElementType::kInt2));
+  op.since(28).type("T1", tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kUint16, ElementType::kInt16,
+                                  ElementType::kInt32, ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz,
+                                  ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz, ElementType::kUint4,
+                                  ElementType::kInt4, ElementType::kFloat4e2m1, ElementType::kUint2, ElementType::kInt2,
+                                  ElementType::kFloat6e2m3, ElementType::kFloat6e3m2));
+  op.infer(infer_dequantize).prepare(prepare_dequantize);
+}
+
+TREADLE_OP(QuantizeLinear, "") {
+  op.since(10)
+      .in("x", "T1")
+      .in("y_scale", "tensor(float)")
+      .in("y_zero_point", "T2", Arity::kOptional)
+      .out("y", "T2")
+      .type("T1", tensors(ElementType::kFloat, ElementType::kInt32))
+      .type("T2", types::kBytes);
+  op.since(13).attr("axis", 1);
+  op.since(19)
+      .in("y_scale", "T1")
+      .attr("saturate", 1)
+      .type("T1", tensors(ElementType::kFloat, ElementType::kInt32, ElementType::kFloat16, ElementType::kBfloat16))
+      .type("T2", tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kFloat8e4m3fn,
+                          ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz));
+  op.since(21)
+      .attr("block_size", 0)
+      .attr("output_dtype", 0)
+      .type("T2", tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kUint16, ElementType::kInt16,
+                          ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2,
+                          ElementType::kFloat8e5m2fnuz, ElementType::kUint4, ElementType::kInt4));
+  op.since(23)
+      .in("y_scale", "T2")
+      .in("y_zero_point", "T3", Arity::kOptional)
+      .out("y", "T3")
+      .attr("precision", 0)
+      .type("T2", tensors(ElementType::kFloat, ElementType::kInt32, ElementType::kFloat16, ElementType::kBfloat16))
+      .type("T3",
+            tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kUint16, ElementType::kInt16,
+                    ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2,
+                    ElementType::kFloat8e5m2fnuz, ElementType::kUint4, ElementType::kInt4, ElementType::kFloat4e2m1));
+  op.since(24).type("T2", tensors(ElementType::kFloat, ElementType::kInt32, ElementType::kFloat16,
+                                  ElementType::kBfloat16, ElementType::kFloat8e8m0));
+  op.since(25).type("T3", tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kUint16, ElementType::kInt16,
+                                  ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2,
+                                  ElementType::kFloat8e5m2fnuz, ElementType::kUint4, ElementType::kInt4,
+                                  ElementType::kFloat4e2m1, ElementType::kUint2, ElementType::kInt2));
+  op.since(28).type(
+      "T3", tensors(ElementType::kUint8, ElementType::kInt8, ElementType::kUint16, ElementType::kInt16,
+                    ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2,
+                    ElementType::kFloat8e5m2fnuz, ElementType::kUint4, ElementType::kInt4, ElementType::kFloat4e2m1,
+                    ElementType::kUint2, ElementType::kInt2, ElementType::kFloat6e2m3, ElementType::kFloat6e3m2));
+  op.infer(infer_quantize).prepare(prepare_quantize);
+}

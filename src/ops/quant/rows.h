@@ -1,0 +1,43 @@
+#pragma once
+// Quantisation of rows of elements. Rounding is half to even, integers saturate; a NaN becomes the lowest integer.
+
+#include "kernels/convert.h"
+
+namespace treadle::quant {
+
+// Scales and zero points along a row: one for all of it (step 0), or one per element (step 1).
+struct RowScale {
+  const float* scale;
+  const int32_t* zero;  // null: 0
+  size_t step;
+};
+
+// out = saturate(round(x / scale) + zero).
+struct QuantizeRows {
+  ElementType to = ElementType::kUint8;
+  kernels::TileConverter widen;  // x to float
+  kernels::TileConverter round;  // the quotient to the type that division is done in, and back; no steps: float
+  kernels::TileConverter unround;
+  kernels::TileConverter narrow;  // integers: from int32; floats: from float, saturating as asked
+  bool integers = true, rounds = false;
+  float low = 0, high = 0;
+  size_t x_width = 4, out_width = 1;
+
+  QuantizeRows() = default;
+  QuantizeRows(ElementType x, ElementType to, ElementType precision, bool saturate);
+  void operator()(const void* x, const RowScale& scale, void* out, size_t n) const;
+};
+
+// out = (x - zero) * scale.
+struct DequantizeRows {
+  kernels::TileConverter widen;   // x to int32, or to float
+  kernels::TileConverter narrow;  // from float
+  bool integers = true;
+  size_t x_width = 1, out_width = 4;
+
+  DequantizeRows() = default;
+  DequantizeRows(ElementType x, ElementType to);
+  void operator()(const void* x, const RowScale& scale, void* out, size_t n) const;
+};
+
+}  // namespace treadle::quant
