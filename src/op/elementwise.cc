@@ -172,18 +172,8 @@ uint32_t run_binary_row(const void* state, void* const* slots, const uint32_t* o
 
 // The row that does the whole plan on its own, null where there is none.
 kernels::Row whole_row(const ElementwisePlan& plan) {
-  if (plan.inputs > 2 || !plan.rows || plan.rank > 1 || plan.count == 0 || !plan.direct[3]) return nullptr;
-  for (size_t i = 0; i < plan.inputs; ++i) {
-    const bool single = plan.scalar_mask >> i & 1;
-    if (!plan.direct[i] && !(single && plan.width[i] == plan.compute_width[i] && plan.convert[i].step_count == 0)) {
-      return nullptr;
-    }
-  }
-  if (plan.count == 1) return plan.rows->vv;
-  if (plan.scalar_mask == 0) return plan.rows->vv;
-  if (plan.inputs == 2 && plan.scalar_mask == 1) return plan.rows->sv;
-  if (plan.inputs == 2 && plan.scalar_mask == 2) return plan.rows->vs;
-  return nullptr;
+  const bool flat = plan.inputs <= 2 && plan.count > 0 && plan.outer_rank == 0 && plan.tile_mask == 0;
+  return flat && plan.op != ElementwiseOp::kClip ? plan.row : nullptr;
 }
 
 bool one_element(const PrepareContext& ctx, size_t inputs) {

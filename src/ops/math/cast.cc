@@ -60,8 +60,8 @@ kernels::CastOptions cast_options(const ir::Attributes& attributes) {
   kernels::CastOptions options;
   options.saturate = attributes.get_int("saturate", 1) != 0;
   const std::string_view mode = attributes.get_string("round_mode", "up");
-  if (mode == "down") options.rounding = kernels::E8m0Rounding::kDown;
-  if (mode == "nearest") options.rounding = kernels::E8m0Rounding::kNearest;
+  if (mode == "down") options.rounding = E8m0Rounding::kDown;
+  if (mode == "nearest") options.rounding = E8m0Rounding::kNearest;
   return options;
 }
 
