@@ -1,0 +1,111 @@
+#include <utility>
+#include <vector>
+
+#include "op/op_def.h"
+#include "op/operands.h"
+#include "ops/tensor/copy.h"
+
+namespace treadle {
+namespace {
+
+using tensor_ops::StridedCopy;
+
+// What is known of a size that several inputs share.
+Result<Dim> common_size(const Dim& a, const Dim& b, size_t axis) {
+  if (a.is_known() && b.is_known() && a.value() != b.value()) {
+    return error(Code::kInvalidArgument, "inputs have sizes {} and {} along axis {}, expected equal ones", a.value(),
+                 b.value(), axis);
+  }
+  if (a.is_known() || b.is_unknown()) return a;
+  return b.is_known() || a.is_unknown() ? b : a;
+}
+
+void concat_symbols(InferContext& c) {
+  Shape all;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    if (const auto values = c.dims_value(i)) {
+      for (const Dim& d : *values) all.push_back(d);
+      continue;
+    }
+    const Dim length = length_of(c, i);
+    if (!length.is_known() || length.value() > 64) return;
+    for (int64_t k = 0; k < length.value(); ++k) all.push_back(Dim::unknown());
+  }
+  c.set_output_symbols(0, std::move(all));
+}
+
+Result<int64_t> concat_axis(const ir::NodeInfo& node, int64_t rank) {
+  if (rank == 0) return error(Code::kInvalidArgument, "scalars cannot be concatenated");
+  return normalize_axis(node.attributes.get_int("axis", 1), rank);
+}
+
+Status infer_concat(InferContext& c) {
+  Shape out;
+  bool complete = true, first = true;
+  int64_t axis = 0;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    const Shape* shape = c.shape(i);
+    if (!shape) {
+      complete = false;
+      continue;
+    }
+    if (std::exchange(first, false)) {
+      TREADLE_ASSIGN(axis, concat_axis(c.node, static_cast<int64_t>(shape->size())));
+      out = *shape;
+      continue;
+    }
+    if (shape->size() != out.size()) {
+      return error(Code::kInvalidArgument, "inputs have ranks {} and {}, expected equal ones", out.size(),
+                   shape->size());
+    }
+    for (size_t d = 0; d < out.size(); ++d) {
+      if (d == static_cast<size_t>(axis)) {
+        out[d] = out[d] + (*shape)[d];
+      } else {
+        TREADLE_ASSIGN(out[d], common_size(out[d], (*shape)[d], d));
+      }
+    }
+  }
+  if (first) return c.set_output(0, c.element(0)), Status();
+  if (!complete) out[static_cast<size_t>(axis)] = Dim::unknown();
+  if (complete && out.size() == 1 && c.wants_symbols(0) && is_integer(c.element(0))) concat_symbols(c);
+  c.set_output(0, c.element(0), std::move(out));
+  return {};
+}
+
+Status prepare_concat(PrepareContext& c) {
+  const Operand& out = c.outputs[0];
+  TREADLE_ASSIGN(const int64_t axis, concat_axis(c.node, out.rank()));
+  const auto width = static_cast<int64_t>(byte_width(out.type));
+  const int64_t stride = out.strides[static_cast<size_t>(axis)] * width;
+  std::vector<StridedCopy> copies;
+  int64_t offset = 0;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    const Operand& in = c.inputs[i];
+    if (in.element_count() > 0) {
+      StridedCopy& copy = copies.emplace_back();
+      copy.input = static_cast<uint32_t>(i);
+      copy.output = static_cast<uint32_t>(c.inputs.size());
+      copy.out_offset = offset;
+      TREADLE_TRY(kernels::prepare_copy(&copy.plan, byte_width(out.type), in.dims, in.strides, out.strides));
+    }
+    offset += in.dims[static_cast<size_t>(axis)] * stride;
+  }
+  tensor_ops::set_copies_kernel(c, copies);
+  return {};
+}
+
+}  // namespace
+}  // namespace treadle
+TREADLE_OP(Concat, "") {
+  op.since(1)
+      .in("inputs", "T", Arity::kVariadic)
+      .out("concat_result", "T")
+      .optional("axis", ir::AttributeKind::kInt)
+      .type("T", types::kFloats);
+  op.since(4).required("axis", ir::AttributeKind::kInt).type("T", types::kAllTensors);
+  op.since(11);
+  op.since(13).type("T", types::kAllTensorsIr4);
+  op.infer(infer_concat).prepare(prepare_concat).compute(compute_by_position);
+  op.def.strided_inputs = ~uint64_t{0};  // however many there are
+}

@@ -1,0 +1,123 @@
+// Operators that repeat elements.
+
+#include <algorithm>
+
+#include "op/op_def.h"
+#include "op/operands.h"
+#include "ops/tensor/copy.h"
+
+namespace treadle {
+namespace {
+
+// --- Tile
+
+// Version 1 repeats one axis, both given as floats.
+Result<Shape> repeats_of_tile_1(const Tensor* tiles, const Tensor* axis, int64_t rank) {
+  Shape repeats(static_cast<size_t>(rank), Dim(1));
+  if (!tiles || !axis) return unknown_shape(static_cast<size_t>(rank));
+  TREADLE_ASSIGN(const int64_t a, normalize_axis(axis->int64_at(0), rank));
+  repeats[static_cast<size_t>(a)] = tiles->int64_at(0);
+  return repeats;
+}
+
+Status infer_tile(InferContext& c) {
+  const Shape* shape = c.shape(0);
+  if (!shape) return c.set_output(0, c.element(0)), Status();
+  std::optional<Shape> repeats;
+  if (c.version() < 6) {
+    TREADLE_ASSIGN(repeats, repeats_of_tile_1(c.value(1), c.value(2), static_cast<int64_t>(shape->size())));
+  } else {
+    repeats = c.dims_value(1);
+  }
+  if (!repeats) return c.set_output(0, c.element(0), unknown_shape(shape->size())), Status();
+  if (repeats->size() != shape->size()) {
+    return error(Code::kInvalidArgument, "{} repeats for an input of rank {}", repeats->size(), shape->size());
+  }
+  Shape out;
+  for (size_t i = 0; i < shape->size(); ++i) {
+    const Dim& repeat = (*repeats)[i];
+    if (repeat.is_known() && repeat.value() < 0) {
+      return error(Code::kInvalidArgument, "axis {} is to be repeated {} times", i, repeat.value());
+    }
+    out.push_back((*shape)[i] * repeat);
+  }
+  c.set_output(0, c.element(0), std::move(out));
+  return {};
+}
+
+// Each axis becomes two, the repeats (on which the input stands still) and the axis itself.
+Status prepare_tile(PrepareContext& c) {
+  const Operand &in = c.inputs[0], &out = c.outputs[0];
+  Dims dims, in_strides, out_strides;
+  for (size_t i = 0; i < in.dims.size(); ++i) {
+    const int64_t repeats = in.dims[i] ? out.dims[i] / in.dims[i] : 0;
+    if (repeats != 1) {
+      dims.push_back(repeats);
+      in_strides.push_back(0);
+      out_strides.push_back(out.strides[i] * in.dims[i]);
+    }
+    dims.push_back(in.dims[i]);
+    in_strides.push_back(in.strides[i]);
+    out_strides.push_back(out.strides[i]);
+  }
+  return tensor_ops::set_copy_kernel(c, dims, in_strides, out_strides);
+}
+
+// --- Expand
+
+Status infer_expand(InferContext& c) {
+  const Shape* shape = c.shape(0);
+  const auto target = c.dims_value(1);
+  if (!shape || !target) {
+    const Dim rank = length_of(c, 1);
+    if (!shape || !rank.is_known()) return c.set_output(0, c.element(0)), Status();
+    c.set_output(0, c.element(0), unknown_shape(std::max(shape->size(), static_cast<size_t>(rank.value()))));
+    return {};
+  }
+  for (const Dim& d : *target) {
+    if (d.is_known() && d.value() < 0)
+      return error(Code::kInvalidArgument, "shape holds a negative size {}", d.value());
+  }
+  TREADLE_ASSIGN(Shape out, broadcast(*shape, *target));
+  if (c.wants_symbols(0) && out.size() <= 1) {
+    const int64_t count = out.empty() ? 1 : out[0].value_or(-1);
+    const auto values = c.dims_value(0);
+    if (values && count >= 0 && count <= 64) {
+      c.set_output_symbols(0, values->size() == 1 ? Shape(static_cast<size_t>(count), (*values)[0]) : *values);
+    }
+  }
+  c.set_output(0, c.element(0), std::move(out));
+  return {};
+}
+
+Status prepare_expand(PrepareContext& c) {
+  const Operand &in = c.inputs[0], &out = c.outputs[0];
+  const size_t skip = out.dims.size() - in.dims.size();
+  Dims strides(out.dims.size(), 0);
+  for (size_t i = 0; i < in.dims.size(); ++i) {
+    if (in.dims[i] != 1) strides[skip + i] = in.strides[i];
+  }
+  return tensor_ops::set_copy_kernel(c, out.dims, strides, out.strides);
+}
+
+}  // namespace
+}  // namespace treadle
+
+TREADLE_OP(Tile, "") {
+  op.since(1)
+      .in("input", "T")
+      .in("tiles", "T")
+      .in("axis", "T")
+      .out("output", "T")
+      .type("T", types::kFloats)
+      .type("T1", types::kInt64s);
+  op.since(6).no_inputs().in("input", "T").in("repeats", "T1").type("T", types::kAllTensors);
+  op.since(13).type("T", types::kAllTensorsIr4);
+  op.infer(infer_tile).prepare(prepare_tile).compute(compute_by_position).shape_inputs({1, 2}).strided_inputs({0});
+}
+
+TREADLE_OP(Expand, "") {
+  op.since(8).in("input", "T").in("shape", "tensor(int64)").out("output", "T").type("T", types::kAllTensors);
+  op.since(13).type("T", types::kAllTensorsIr4);
+  op.infer(infer_expand).prepare(prepare_expand).compute(compute_by_position).shape_inputs({1}).strided_inputs({0});
+}

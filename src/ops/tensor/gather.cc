@@ -1,0 +1,282 @@
+#include <cstring>
+
+#include "kernels/move.h"
+#include "op/op_def.h"
+#include "op/operands.h"
+#include "ops/tensor/copy.h"
+#include "ops/tensor/walk.h"
+
+namespace treadle {
+namespace {
+
+using tensor_ops::Bytes;
+using tensor_ops::checked_index;
+using tensor_ops::with_width;
+
+uint32_t out_of_range(int64_t index, int64_t size) {
+  return fail(KernelError::kIndexOutOfRange, index, size);
+}
+
+// --- Gather
+
+// The symbols that indices pick out of a list of sizes.
+void gather_symbols(InferContext& c) {
+  const auto values = c.dims_value(0);
+  const auto indices = c.dims_value(1);
+  if (!values || !indices || c.shape(0)->size() != 1) return;
+  Shape picked;
+  for (const Dim& index : *indices) {
+    const int64_t i = index.is_known() ? checked_index(index.value(), static_cast<int64_t>(values->size())) : -1;
+    picked.push_back(i < 0 ? Dim::unknown() : (*values)[static_cast<size_t>(i)]);
+  }
+  c.set_output_symbols(0, std::move(picked));
+}
+
+Status infer_gather(InferContext& c) {
+  const Shape *data = c.shape(0), *indices = c.shape(1);
+  if (!data) return c.set_output(0, c.element(0)), Status();
+  if (data->empty()) return error(Code::kInvalidArgument, "expected data of rank 1 or more, found a scalar");
+  TREADLE_ASSIGN(const int64_t axis,
+                 normalize_axis(c.attributes().get_int("axis", 0), static_cast<int64_t>(data->size())));
+  if (!indices) return c.set_output(0, c.element(0)), Status();
+  Shape out(data->begin(), data->begin() + axis);
+  for (const Dim& d : *indices) out.push_back(d);
+  for (size_t i = static_cast<size_t>(axis) + 1; i < data->size(); ++i) out.push_back((*data)[i]);
+  if (c.wants_symbols(0) && out.size() <= 1) gather_symbols(c);
+  c.set_output(0, c.element(0), std::move(out));
+  return {};
+}
+
+struct GatherState {
+  size_t outer = 1;
+  int64_t n = 0;
+  size_t bytes = 0;  // of one slice
+  size_t count = 0;  // of indices
+};
+
+// One slice of the leading axis: what loops do with their trip counter. B: its size where that is worth knowing.
+template <class Index, size_t B>
+uint32_t run_gather_one(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const GatherState*>(state);
+  const int64_t index = *static_cast<const Index*>(slots[operands[1]]);
+  const int64_t i = checked_index(index, s.n);
+  if (i < 0) return out_of_range(index, s.n);
+  const size_t bytes = B ? B : s.bytes;
+  std::memcpy(slots[operands[2]], static_cast<const char*>(slots[operands[0]]) + static_cast<size_t>(i) * bytes, bytes);
+  return 0;
+}
+
+template <class Index>
+uint32_t run_gather(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const GatherState*>(state);
+  const auto* indices = static_cast<const Index*>(slots[operands[1]]);
+  size_t position = 0;
+  if (kernels::gather(slots[operands[0]], s.outer, s.n, s.bytes, indices, s.count, slots[operands[2]], &position)) {
+    return out_of_range(indices[position], s.n);
+  }
+  return 0;
+}
+
+template <class Index>
+KernelFn gather_kernel(const GatherState& s) {
+  if (s.outer != 1 || s.count != 1) return run_gather<Index>;
+  if (s.bytes == 4) return run_gather_one<Index, 4>;
+  if (s.bytes == 8) return run_gather_one<Index, 8>;
+  return run_gather_one<Index, 0>;
+}
+
+Status prepare_gather(PrepareContext& c) {
+  const Operand &data = c.inputs[0], &indices = c.inputs[1];
+  TREADLE_ASSIGN(const int64_t axis, normalize_axis(c.attributes().get_int("axis", 0), data.rank()));
+  auto* s = c.make_state<GatherState>();
+  s->bytes = byte_width(data.type);
+  for (int64_t i = 0; i < data.rank(); ++i) {
+    const int64_t size = data.dims[static_cast<size_t>(i)];
+    if (i < axis) s->outer *= static_cast<size_t>(size);
+    if (i == axis) s->n = size;
+    if (i > axis) s->bytes *= static_cast<size_t>(size);
+  }
+  s->count = static_cast<size_t>(indices.element_count());
+  const bool wide = indices.type == ElementType::kInt64;
+  c.set_kernel(wide ? gather_kernel<int64_t>(*s) : gather_kernel<int32_t>(*s), s);
+  return {};
+}
+
+// --- GatherElements
+
+Status infer_gather_elements(InferContext& c) {
+  const Shape *data = c.shape(0), *indices = c.shape(1);
+  if (data && indices && data->size() != indices->size()) {
+    return error(Code::kInvalidArgument, "data has rank {} and indices {}, expected equal ones", data->size(),
+                 indices->size());
+  }
+  if (!indices) {
+    if (data) return c.set_output(0, c.element(0), unknown_shape(data->size())), Status();
+    return c.set_output(0, c.element(0)), Status();
+  }
+  TREADLE_ASSIGN(const int64_t axis,
+                 normalize_axis(c.attributes().get_int("axis", 0), static_cast<int64_t>(indices->size())));
+  for (size_t i = 0; data && i < data->size(); ++i) {
+    if (i == static_cast<size_t>(axis) || !(*data)[i].is_known() || !(*indices)[i].is_known()) continue;
+    if ((*indices)[i].value() > (*data)[i].value()) {
+      return error(Code::kInvalidArgument, "indices have size {} along axis {}, data only {}", (*indices)[i].value(), i,
+                   (*data)[i].value());
+    }
+  }
+  c.set_output(0, c.element(0), *indices);
+  return {};
+}
+
+struct GatherElementsState {
+  Dims dims;     // of the indices, without the last axis
+  Dims strides;  // of the data along them, 0 for the gathered axis
+  int64_t row = 0;
+  int64_t row_stride = 0;   // of the data along the last axis, 0 when that is gathered
+  int64_t axis_stride = 0;  // of the data along the gathered axis
+  int64_t n = 0;
+};
+
+template <size_t W, class Index>
+uint32_t run_gather_elements(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const GatherElementsState*>(state);
+  const auto* data = static_cast<const Bytes<W>*>(slots[operands[0]]);
+  const auto* indices = static_cast<const Index*>(slots[operands[1]]);
+  auto* out = static_cast<Bytes<W>*>(slots[operands[2]]);
+  return tensor_ops::walk(s.dims, s.strides, [&](int64_t base) -> uint32_t {
+    for (int64_t j = 0; j < s.row; ++j) {
+      const int64_t i = checked_index(indices[j], s.n);
+      if (i < 0) return out_of_range(indices[j], s.n);
+      out[j] = data[base + j * s.row_stride + i * s.axis_stride];
+    }
+    indices += s.row;
+    out += s.row;
+    return 0;
+  });
+}
+
+Status prepare_gather_elements(PrepareContext& c) {
+  const Operand &data = c.inputs[0], &indices = c.inputs[1];
+  TREADLE_TRY(tensor_ops::check_walk_rank(data.rank()));
+  TREADLE_ASSIGN(const int64_t signed_axis, normalize_axis(c.attributes().get_int("axis", 0), data.rank()));
+  const auto axis = static_cast<size_t>(signed_axis);
+  auto* s = c.make_state<GatherElementsState>();
+  s->dims = indices.dims;
+  s->strides = data.strides;
+  s->strides[axis] = 0;
+  s->row = s->dims.back();
+  s->row_stride = s->strides.back();
+  s->dims.pop_back();
+  s->strides.pop_back();
+  s->axis_stride = data.strides[axis];
+  s->n = data.dims[axis];
+  with_width(byte_width(data.type), [&](auto w) {
+    const bool wide = indices.type == ElementType::kInt64;
+    c.set_kernel(wide ? run_gather_elements<w.value, int64_t> : run_gather_elements<w.value, int32_t>, s);
+  });
+  return {};
+}
+
+// --- GatherND
+
+Status infer_gather_nd(InferContext& c) {
+  const Shape *data = c.shape(0), *indices = c.shape(1);
+  if (!data || !indices) return c.set_output(0, c.element(0)), Status();
+  const auto batch = static_cast<size_t>(c.attributes().get_int("batch_dims", 0));
+  if (indices->empty() || data->empty() || batch >= indices->size() || batch >= data->size()) {
+    return error(Code::kInvalidArgument, "data and indices have ranks {} and {}, expected both above batch_dims {}",
+                 data->size(), indices->size(), batch);
+  }
+  const Dim& depth = indices->back();
+  if (!depth.is_known()) return c.set_output(0, c.element(0)), Status();
+  if (depth.value() < 1 || static_cast<size_t>(depth.value()) > data->size() - batch) {
+    return error(Code::kInvalidArgument, "indices have {} coordinates, expected 1 to {}", depth.value(),
+                 data->size() - batch);
+  }
+  for (size_t i = 0; i < batch; ++i) {
+    if ((*data)[i].is_known() && (*indices)[i].is_known() && (*data)[i].value() != (*indices)[i].value()) {
+      return error(Code::kInvalidArgument, "batch axis {} has size {} in data and {} in indices", i, (*data)[i].value(),
+                   (*indices)[i].value());
+    }
+  }
+  Shape out(indices->begin(), indices->end() - 1);
+  for (size_t i = batch + static_cast<size_t>(depth.value()); i < data->size(); ++i) out.push_back((*data)[i]);
+  c.set_output(0, c.element(0), std::move(out));
+  return {};
+}
+
+struct GatherNdState {
+  int64_t batches = 1, per_batch = 1;  // index tuples: batches x per_batch
+  size_t batch_bytes = 0, slice_bytes = 0;
+  Ints sizes, strides;  // of the indexed axes; strides in bytes
+};
+
+uint32_t run_gather_nd(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const GatherNdState*>(state);
+  const auto* data = static_cast<const char*>(slots[operands[0]]);
+  const auto* tuple = static_cast<const int64_t*>(slots[operands[1]]);
+  auto* out = static_cast<char*>(slots[operands[2]]);
+  for (int64_t b = 0; b < s.batches; ++b, data += s.batch_bytes) {
+    for (int64_t k = 0; k < s.per_batch; ++k, out += s.slice_bytes) {
+      int64_t offset = 0;
+      for (size_t d = 0; d < s.sizes.size(); ++d, ++tuple) {
+        const int64_t i = checked_index(*tuple, s.sizes[d]);
+        if (i < 0) return out_of_range(*tuple, s.sizes[d]);
+        offset += i * s.strides[d];
+      }
+      std::memcpy(out, data + offset, s.slice_bytes);
+    }
+  }
+  return 0;
+}
+
+Status prepare_gather_nd(PrepareContext& c) {
+  const Operand &data = c.inputs[0], &indices = c.inputs[1];
+  const auto batch = static_cast<size_t>(c.attributes().get_int("batch_dims", 0));
+  const auto depth = static_cast<size_t>(indices.dims.back());
+  const auto width = static_cast<int64_t>(byte_width(data.type));
+  auto* s = c.make_state<GatherNdState>();
+  for (size_t i = 0; i + 1 < indices.dims.size(); ++i) (i < batch ? s->batches : s->per_batch) *= indices.dims[i];
+  for (size_t i = batch; i < batch + depth; ++i) {
+    s->sizes.push_back(data.dims[i]);
+    s->strides.push_back(data.strides[i] * width);
+  }
+  s->slice_bytes = static_cast<size_t>(element_count_unchecked(data.dims.span().subspan(batch + depth)) * width);
+  s->batch_bytes = static_cast<size_t>(element_count_unchecked(data.dims.span().subspan(batch)) * width);
+  c.set_kernel(run_gather_nd, s);
+  return {};
+}
+
+}  // namespace
+}  // namespace treadle
+
+TREADLE_OP(Gather, "") {
+  op.since(1)
+      .in("data", "T")
+      .in("indices", "Tind")
+      .out("output", "T")
+      .attr("axis", 0)
+      .type("T", types::kAllTensors)
+      .type("Tind", types::kIndices);
+  op.since(11);
+  op.since(13).type("T", types::kAllTensorsIr4);
+  op.infer(infer_gather).prepare(prepare_gather).compute(compute_by_position).can_fail();
+}
+
+TREADLE_OP(GatherElements, "") {
+  op.since(11)
+      .in("data", "T")
+      .in("indices", "Tind")
+      .out("output", "T")
+      .attr("axis", 0)
+      .type("T", types::kAllTensors)
+      .type("Tind", types::kIndices);
+  op.since(13).type("T", types::kAllTensorsIr4);
+  op.infer(infer_gather_elements).prepare(prepare_gather_elements).compute(compute_by_position).can_fail();
+}
+
+TREADLE_OP(GatherND, "") {
+  op.since(11).in("data", "T").in("indices", "tensor(int64)").out("output", "T").type("T", types::kAllTensors);
+  op.since(12).attr("batch_dims", 0);
+  op.since(13).type("T", types::kAllTensorsIr4);
+  op.infer(infer_gather_nd).prepare(prepare_gather_nd).compute(compute_by_position).can_fail();
+}

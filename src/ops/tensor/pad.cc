@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/convert.h"
+#include "kernels/move.h"
+#include "op/op_def.h"
+#include "op/operands.h"
+
+namespace treadle {
+namespace {
+
+struct PadState {
+  kernels::PadPlan plan;
+  bool empty = false;  // the result has no elements
+  bool has_value = false;
+  uint32_t output = 0;
+  alignas(16) std::byte value[16] = {};  // where no input gives it
+};
+
+uint32_t run_pad(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const PadState*>(state);
+  if (s.empty) return 0;
+  const void* value = s.has_value ? slots[operands[2]] : s.value;
+  s.plan(slots[operands[0]], value, slots[operands[s.output]]);
+  return 0;
+}
+
+PadState* make_pad_state(PrepareContext& c) {
+  auto* s = c.make_state<PadState>();
+  s->output = static_cast<uint32_t>(c.inputs.size());
+  s->empty = c.outputs[0].element_count() == 0;
+  c.set_kernel(run_pad, s);
+  return s;
+}
+
+// --- Pad
+
+Result<kernels::PadMode> pad_mode(const ir::NodeInfo& node, int version) {
+  const std::string_view mode = node.attributes.get_string("mode", "constant");
+  if (mode == "constant") return kernels::PadMode::kConstant;
+  if (mode == "reflect") return kernels::PadMode::kReflect;
+  if (mode == "edge") return kernels::PadMode::kEdge;
+  if (mode == "wrap" && version >= 19) return kernels::PadMode::kWrap;
+  return error(Code::kInvalidModel, "mode is {}, expected constant, reflect{}", mode,
+               version >= 19 ? ", edge or wrap" : " or edge");
+}
+
+const char* pads_attribute(int version) {
+  return version == 1 ? "paddings" : "pads";
+}
+
+Result<Ints> padded_axes(const IntList& axes, int64_t rank) {
+  if (axes.known()) return normalize_axes(axes.values, rank);
+  Ints all;
+  for (int64_t i = 0; i < rank; ++i) all.push_back(i);
+  return all;
+}
+
+Status check_pad_count(size_t pads, size_t axes) {
+  if (pads == 2 * axes) return {};
+  return error(Code::kInvalidArgument, "{} pads for {} axes, expected {}", pads, axes, 2 * axes);
+}
+
+std::optional<Shape> pads_of(const InferContext& c) {
+  if (c.version() >= 11) return c.dims_value(1);
+  const auto pads = c.attributes().get_ints(pads_attribute(c.version()));
+  return Shape(pads.begin(), pads.end());
+}
+
+Status infer_pad(InferContext& c) {
+  TREADLE_TRY(pad_mode(c.node, c.version()).status());
+  const Shape* shape = c.shape(0);
+  if (!shape) return c.set_output(0, c.element(0)), Status();
+  const std::optional<Shape> pads = pads_of(c);
+  const IntList axes_input = int_list(c, nullptr, 3);
+  if (!pads || axes_input.state == IntList::State::kUnknown) {
+    return c.set_output(0, c.element(0), unknown_shape(shape->size())), Status();
+  }
+  TREADLE_ASSIGN(const Ints axes, padded_axes(axes_input, static_cast<int64_t>(shape->size())));
+  TREADLE_TRY(check_pad_count(pads->size(), axes.size()));
+  Shape out = *shape;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Dim& size = out[static_cast<size_t>(axes[i])];
+    const Dim padded = size + (*pads)[i] + (*pads)[axes.size() + i];
+    if (padded.is_known() && padded.value() < 0) {
+      return error(Code::kInvalidArgument, "axis {} of size {} loses more elements than it has", axes[i],
+                   size.to_string());
+    }
+    size = padded;
+  }
+  c.set_output(0, c.element(0), std::move(out));
+  return {};
+}
+
+Status prepare_pad(PrepareContext& c) {
+  const Operand& in = c.inputs[0];
+  TREADLE_ASSIGN(const kernels::PadMode mode, pad_mode(c.node, c.version()));
+  const IntList pads = int_list(c, c.version() < 11 ? pads_attribute(c.version()) : nullptr, 1);
+  TREADLE_ASSIGN(const Ints axes, padded_axes(int_list(c, nullptr, 3), in.rank()));
+  TREADLE_TRY(check_pad_count(pads.values.size(), axes.size()));
+  Dims before(in.dims.size(), 0), after(in.dims.size(), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    before[static_cast<size_t>(axes[i])] = pads.values[i];
+    after[static_cast<size_t>(axes[i])] = pads.values[axes.size() + i];
+  }
+  PadState* s = make_pad_state(c);
+  s->has_value = c.version() >= 11 && c.has_input(2);
+  if (c.version() < 11) {
+    const float value = c.attributes().get_float("value", 0);
+    kernels::cast(ElementType::kFloat, in.type, &value, s->value, 1);
+  }
+  if (s->empty) return {};
+  return kernels::prepare_pad(&s->plan, mode, byte_width(in.type), in.dims, before, after);
+}
+
+// --- CenterCropPad
+
+Result<Ints> cropped_axes(const ir::Attributes& attributes, int64_t rank) {
+  if (const ir::Attribute* axes = attributes.find("axes")) return normalize_axes(axes->as_ints(), rank);
+  return padded_axes({}, rank);
+}
+
+Status infer_center_crop_pad(InferContext& c) {
+  const Shape* shape = c.shape(0);
+  if (!shape) return c.set_output(0, c.element(0)), Status();
+  TREADLE_ASSIGN(const Ints axes, cropped_axes(c.attributes(), static_cast<int64_t>(shape->size())));
+  const auto target = c.dims_value(1);
+  if (target && target->size() != axes.size()) {
+    return error(Code::kInvalidArgument, "shape has {} sizes for {} axes", target->size(), axes.size());
+  }
+  Shape out = *shape;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    out[static_cast<size_t>(axes[i])] = target ? (*target)[i] : Dim::unknown();
+  }
+  for (const Dim& d : out) {
+    if (d.is_known() && d.value() < 0)
+      return error(Code::kInvalidArgument, "shape holds a negative size {}", d.value());
+  }
+  c.set_output(0, c.element(0), std::move(out));
+  return {};
+}
+
+// Cropping and padding put the odd element behind.
+Status prepare_center_crop_pad(PrepareContext& c) {
+  const Operand &in = c.inputs[0], &out = c.outputs[0];
+  Dims before, after;
+  for (size_t i = 0; i < in.dims.size(); ++i) {
+    const int64_t growth = out.dims[i] - in.dims[i];
+    before.push_back(growth / 2);
+    after.push_back(growth - growth / 2);
+  }
+  PadState* s = make_pad_state(c);
+  if (s->empty) return {};
+  return kernels::prepare_pad(&s->plan, kernels::PadMode::kConstant, byte_width(in.type), in.dims, before, after);
+}
+
+}  // namespace
+}  // namespace treadle
+
+TREADLE_OP(Pad, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("output", "T")
+      .attr("mode", "constant")
+      .required("paddings", ir::AttributeKind::kInts)
+      .attr("value", 0.0)
+      .type("T", types::kFloats);
+  op.since(2).drop_attr("paddings").required("pads", ir::AttributeKind::kInts);
+  op.since(11)
+      .in("pads", "tensor(int64)")
+      .in("constant_value", "T", Arity::kOptional)
+      .drop_attr("pads")
+      .drop_attr("value")
+      .type("T", types::kNumeric);
+  op.since(13).type("T", types::kAllTensorsIr4);
+  op.since(18).in("axes", "Tind", Arity::kOptional).type("Tind", types::kIndices);
+  op.since(19);
+  op.since(21).type("T", types::kAllTensorsIr10);
+  op.since(23).type("T", types::kAllTensorsIr11);
+  op.since(24).type("T", types::kAllTensorsIr12);
+  op.since(25).type("T", types::kAllTensorsIr13);
+  op.infer(infer_pad).prepare(prepare_pad).compute(compute_by_position).shape_inputs({1, 3});
+}
+
+TREADLE_OP(CenterCropPad, "") {
+  op.since(18)
+      .in("input_data", "T")
+      .in("shape", "Tind")
+      .out("output_data", "T")
+      .optional("axes", ir::AttributeKind::kInts)
+      .type("T", types::kAllTensorsIr4)
+      .type("Tind", types::kIndices);
+  op.infer(infer_center_crop_pad).prepare(prepare_center_crop_pad).compute(compute_by_position).shape_inputs({1});
+}

@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <limits>
+
+#include "op/op_def.h"
+#include "op/operands.h"
+#include "ops/tensor/copy.h"
+
+namespace treadle {
+namespace {
+
+// Ends are given beyond any size to mean "to the end", often the largest integer of some type.
+constexpr int64_t kBeyond = std::numeric_limits<int32_t>::max();
+
+// One axis: elements start, start + step, ... `count` of them.
+struct Range {
+  int64_t start = 0;
+  int64_t step = 1;
+  int64_t count = 0;
+};
+
+Range known_range(int64_t size, int64_t start, int64_t end, int64_t step) {
+  if (size == 0) return {0, 1, 0};
+  if (start < 0) start += size;
+  if (end < 0) end += size;
+  if (step > 0) {
+    start = std::clamp<int64_t>(start, 0, size);
+    end = std::clamp<int64_t>(end, 0, size);
+    const int64_t span = end - start;
+    return {start, step, span <= 0 ? 0 : (span - 1) / step + 1};
+  }
+  start = std::clamp<int64_t>(start, 0, size - 1);
+  end = std::clamp<int64_t>(end, -1, size - 1);
+  const int64_t span = start - end;
+  // -step overflows for the smallest integer.
+  const uint64_t stride = 0 - static_cast<uint64_t>(step);
+  return {start, step, span <= 0 ? 0 : static_cast<int64_t>((static_cast<uint64_t>(span) - 1) / stride + 1)};
+}
+
+bool is_never_negative(const Dim& d) {
+  return d.lower_bound().value_or(-1) >= 0;
+}
+
+// A bound between 0 and `size`, negative ones counted from the end; unknown when its sign is.
+Dim bound(const Dim& given, const Dim& size) {
+  if (given.is_known() && given.value() >= kBeyond) return size;
+  if (given.is_known() && given.value() <= -kBeyond) return 0;
+  if (given.is_known() && given.value() < 0) {
+    const Dim from_end = size + given;
+    return is_never_negative(from_end) ? from_end : max(from_end, 0);
+  }
+  if (!is_never_negative(given)) return {};
+  return min(given, size);
+}
+
+Dim symbolic_count(const Dim& size, const Dim& start, const Dim& end, int64_t step) {
+  if (step < 0) {
+    const bool whole = (start.is_known(-1) || (start.is_known() && start.value() >= kBeyond)) && end.is_known() &&
+                       end.value() <= -kBeyond;
+    return whole && step > -kBeyond ? ceil_div(size, -step) : Dim();
+  }
+  const Dim span = bound(end, size) - bound(start, size);
+  return ceil_div(is_never_negative(span) ? span : max(span, 0), step);
+}
+
+// starts, ends, axes and steps of a node; nullopt where nothing is known of one.
+struct Bounds {
+  std::optional<Shape> starts, ends;
+  IntList axes, steps;
+};
+
+template <class Context>
+IntList axes_of(const Context& c) {
+  return int_list(c, "axes", 3);
+}
+
+Status check_lengths(size_t starts, size_t ends, const IntList& axes, const IntList& steps) {
+  if (starts != ends || (axes.known() && axes.values.size() != starts) ||
+      (steps.known() && steps.values.size() != starts)) {
+    return error(Code::kInvalidArgument, "starts, ends, axes and steps have {}, {}, {} and {} elements, expected equal",
+                 starts, ends, axes.known() ? axes.values.size() : starts,
+                 steps.known() ? steps.values.size() : starts);
+  }
+  for (int64_t step : steps.values) {
+    if (step == 0) return error(Code::kInvalidArgument, "a step is 0");
+  }
+  return {};
+}
+
+Bounds bounds_of(const InferContext& c) {
+  Bounds b;
+  if (c.version() < 10) {
+    const auto starts = c.attributes().get_ints("starts"), ends = c.attributes().get_ints("ends");
+    b.starts = Shape(starts.begin(), starts.end());
+    b.ends = Shape(ends.begin(), ends.end());
+  } else {
+    b.starts = c.dims_value(1);
+    b.ends = c.dims_value(2);
+  }
+  b.axes = axes_of(c);
+  b.steps = int_list(c, nullptr, 4);
+  return b;
+}
+
+Result<Ints> axes_or_all(const IntList& axes, size_t count, int64_t rank) {
+  if (axes.known()) return normalize_axes(axes.values, rank);
+  if (static_cast<int64_t>(count) > rank) {
+    return error(Code::kInvalidArgument, "{} starts for an input of rank {}", count, rank);
+  }
+  Ints all;
+  for (size_t i = 0; i < count; ++i) all.push_back(static_cast<int64_t>(i));
+  return all;
+}
+
+void slice_symbols(InferContext& c, const Bounds& b) {
+  const auto values = c.dims_value(0);
+  if (!values || values->size() > 64 || b.starts->size() != 1) return;
+  if (!(*b.starts)[0].is_known() || !(*b.ends)[0].is_known()) return;
+  const Range r = known_range(static_cast<int64_t>(values->size()), (*b.starts)[0].value(), (*b.ends)[0].value(),
+                              b.steps.known() ? b.steps.values[0] : 1);
+  Shape picked;
+  for (int64_t i = 0; i < r.count; ++i) picked.push_back((*values)[static_cast<size_t>(r.start + i * r.step)]);
+  c.set_output_symbols(0, std::move(picked));
+}
+
+Status infer_slice(InferContext& c) {
+  const Shape* shape = c.shape(0);
+  if (!shape) return c.set_output(0, c.element(0)), Status();
+  const auto rank = static_cast<int64_t>(shape->size());
+  const Bounds b = bounds_of(c);
+  if (b.axes.state == IntList::State::kUnknown || (!b.starts && !b.ends && !b.axes.known())) {
+    c.set_output(0, c.element(0), unknown_shape(shape->size()));
+    return {};
+  }
+  const size_t count = b.axes.known() ? b.axes.values.size() : b.starts ? b.starts->size() : b.ends->size();
+  TREADLE_TRY(check_lengths(b.starts ? b.starts->size() : count, b.ends ? b.ends->size() : count, b.axes, b.steps));
+  TREADLE_ASSIGN(const Ints axes, axes_or_all(b.axes, count, rank));
+  Shape out = *shape;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Dim& size = out[static_cast<size_t>(axes[i])];
+    if (!b.starts || !b.ends || b.steps.state == IntList::State::kUnknown) {
+      size = Dim::unknown();
+      continue;
+    }
+    const Dim &start = (*b.starts)[i], &end = (*b.ends)[i];
+    const int64_t step = b.steps.known() ? b.steps.values[i] : 1;
+    size = size.is_known() && start.is_known() && end.is_known()
+               ? Dim(known_range(size.value(), start.value(), end.value(), step).count)
+               : symbolic_count(size, start, end, step);
+  }
+  if (c.wants_symbols(0) && rank == 1 && b.starts && b.ends && b.steps.state != IntList::State::kUnknown) {
+    slice_symbols(c, b);
+  }
+  c.set_output(0, c.element(0), std::move(out));
+  return {};
+}
+
+Status prepare_slice(PrepareContext& c) {
+  const Operand& in = c.inputs[0];
+  const IntList starts = int_list(c, "starts", 1), ends = int_list(c, "ends", 2);
+  const IntList steps = int_list(c, nullptr, 4);
+  TREADLE_ASSIGN(const Ints axes, axes_or_all(axes_of(c), starts.values.size(), in.rank()));
+  Dims strides = in.strides;
+  int64_t offset = 0;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(axes[i]);
+    const Range r = known_range(in.dims[axis], starts.values[i], ends.values[i], steps.known() ? steps.values[i] : 1);
+    offset += r.start * in.strides[axis];
+    strides[axis] = r.count > 1 ? in.strides[axis] * r.step : in.strides[axis];
+  }
+  return tensor_ops::set_copy_kernel(c, c.outputs[0].dims, strides, c.outputs[0].strides, offset);
+}
+
+}  // namespace
+}  // namespace treadle
+
+TREADLE_OP(Slice, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("output", "T")
+      .optional("axes", ir::AttributeKind::kInts)
+      .required("ends", ir::AttributeKind::kInts)
+      .required("starts", ir::AttributeKind::kInts)
+      .type("T", types::kAllTensors);
+  op.since(10)
+      .in("starts", "Tind")
+      .in("ends", "Tind")
+      .in("axes", "Tind", Arity::kOptional)
+      .in("steps", "Tind", Arity::kOptional)
+      .drop_attr("axes")
+      .drop_attr("ends")
+      .drop_attr("starts")
+      .type("Tind", types::kIndices);
+  op.since(11);
+  op.since(13).type("T", types::kAllTensorsIr4);
+  op.infer(infer_slice)
+      .prepare(prepare_slice)
+      .compute(compute_by_position)
+      .shape_inputs({1, 2, 3, 4})
+      .strided_inputs({0});
+}

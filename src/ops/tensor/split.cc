@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <vector>
+
+#include "op/op_def.h"
+#include "op/operands.h"
+#include "ops/tensor/copy.h"
+
+namespace treadle {
+namespace {
+
+using tensor_ops::StridedCopy;
+
+Result<int64_t> check_parts(const Ints& parts, size_t outputs) {
+  if (parts.size() != outputs) {
+    return error(Code::kInvalidArgument, "split has {} sizes for {} outputs", parts.size(), outputs);
+  }
+  int64_t sum = 0;
+  for (int64_t part : parts) {
+    if (part < 0) return error(Code::kInvalidArgument, "split has a negative size {}", part);
+    if (__builtin_add_overflow(sum, part, &sum)) return error(Code::kInvalidArgument, "sizes of split overflow");
+  }
+  return sum;
+}
+
+// Equal parts; from version 18 on the last ones are smaller where the size is no multiple, before that is an error.
+Result<Shape> equal_parts(const Dim& size, int64_t count, int version) {
+  if (version < 18) {
+    if (size.is_known() && size.value() % count != 0) {
+      return error(Code::kInvalidArgument, "size {} does not divide into {} equal parts", size.value(), count);
+    }
+    return Shape(static_cast<size_t>(count), floor_div(size, count));
+  }
+  const Dim chunk = ceil_div(size, count);
+  Shape parts(static_cast<size_t>(count), chunk);
+  if (size.is_known()) {
+    int64_t left = size.value();
+    for (Dim& part : parts) {
+      part = std::min(chunk.value(), left);
+      left -= part.value();
+    }
+  } else {
+    parts.back() = size - chunk * (count - 1);
+    if (parts.back().lower_bound().value_or(-1) < 0) parts.back() = max(parts.back(), 0);
+  }
+  return parts;
+}
+
+Result<Shape> parts_of(InferContext& c, const Dim& size) {
+  const size_t outputs = c.outputs.size();
+  const IntList given = int_list(c, "split", 1);
+  if (given.known()) {
+    TREADLE_ASSIGN(const int64_t sum, check_parts(given.values, outputs));
+    if (size.is_known() && sum != size.value()) {
+      return error(Code::kInvalidArgument, "sizes of split add up to {}, expected {}", sum, size.value());
+    }
+    return Shape(given.values.begin(), given.values.end());
+  }
+  if (!given.absent()) {
+    if (auto dims = c.dims_value(1); dims && dims->size() == outputs) return std::move(*dims);
+    return unknown_shape(outputs);
+  }
+  const int64_t count = c.attributes().get_int("num_outputs", static_cast<int64_t>(outputs));
+  if (count != static_cast<int64_t>(outputs)) {
+    return error(Code::kInvalidModel, "num_outputs is {}, but the node has {} outputs", count, outputs);
+  }
+  return equal_parts(size, count, c.version());
+}
+
+Status infer_split(InferContext& c) {
+  const Shape* shape = c.shape(0);
+  if (!shape) {
+    for (size_t i = 0; i < c.outputs.size(); ++i) c.set_output(i, c.element(0));
+    return {};
+  }
+  TREADLE_ASSIGN(const int64_t axis,
+                 normalize_axis(c.attributes().get_int("axis", 0), static_cast<int64_t>(shape->size())));
+  TREADLE_ASSIGN(const Shape parts, parts_of(c, (*shape)[static_cast<size_t>(axis)]));
+  for (size_t i = 0; i < c.outputs.size(); ++i) {
+    Shape out = *shape;
+    out[static_cast<size_t>(axis)] = parts[i];
+    c.set_output(i, c.element(0), std::move(out));
+  }
+  if (shape->size() != 1 || c.output_symbols.empty() || !is_known(parts)) return {};
+  if (const auto values = c.dims_value(0)) {
+    const Dim* next = values->begin();
+    for (size_t i = 0; i < parts.size(); next += parts[i++].value()) {
+      if (c.wants_symbols(i)) c.set_output_symbols(i, Shape(next, next + parts[i].value()));
+    }
+  }
+  return {};
+}
+
+// Sizes along the axis, read from the outputs where they are there, else from the list that gave them.
+Status prepare_split(PrepareContext& c) {
+  const Operand& in = c.inputs[0];
+  TREADLE_ASSIGN(const int64_t signed_axis, normalize_axis(c.attributes().get_int("axis", 0), in.rank()));
+  const auto axis = static_cast<size_t>(signed_axis);
+  const IntList given = int_list(c, "split", 1);
+  Shape parts(given.values.begin(), given.values.end());
+  if (given.absent()) {
+    TREADLE_ASSIGN(parts, equal_parts(in.dims[axis], static_cast<int64_t>(c.outputs.size()), c.version()));
+  }
+  const auto width = static_cast<int64_t>(byte_width(in.type));
+  std::vector<StridedCopy> copies;
+  int64_t offset = 0;
+  for (size_t i = 0; i < c.outputs.size(); offset += parts[i++].value()) {
+    const Operand& out = c.outputs[i];
+    if (!out.present() || out.element_count() == 0) continue;
+    StridedCopy& copy = copies.emplace_back();
+    copy.output = static_cast<uint32_t>(c.inputs.size() + i);
+    copy.in_offset = offset * in.strides[axis] * width;
+    TREADLE_TRY(kernels::prepare_copy(&copy.plan, byte_width(in.type), out.dims, in.strides, out.strides));
+  }
+  tensor_ops::set_copies_kernel(c, copies);
+  return {};
+}
+
+}  // namespace
+}  // namespace treadle
+
+TREADLE_OP(Split, "") {
+  op.since(1)
+      .in("input", "T")
+      .in("split", "T", Arity::kOptional)
+      .out("outputs...", "T", Arity::kVariadic)
+      .optional("axis", ir::AttributeKind::kInt)
+      .optional("split", ir::AttributeKind::kInts)
+      .type("T", types::kFloats);
+  op.since(2)
+      .drop_in("split")
+      .no_outputs()
+      .out("outputs", "T", Arity::kVariadic)
+      .attr("axis", 0)
+      .type("T", types::kAllTensors);
+  op.since(11);
+  op.since(13).in("split", "tensor(int64)", Arity::kOptional).drop_attr("split").type("T", types::kAllTensorsIr4);
+  op.since(18).optional("num_outputs", ir::AttributeKind::kInt);
+  op.infer(infer_split).prepare(prepare_split).compute(compute_by_position).shape_inputs({1}).strided_inputs({0});
+}

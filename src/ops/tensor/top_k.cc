@@ -1,0 +1,181 @@
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "kernels/convert.h"
+#include "op/op_def.h"
+#include "op/operands.h"
+#include "ops/tensor/copy.h"
+
+namespace treadle {
+namespace {
+
+// k as far as it is known.
+Dim requested_count(const InferContext& c) {
+  if (c.version() < 10) return c.attributes().get_int("k", 0);
+  const auto k = c.dims_value(1);
+  return k && k->size() == 1 ? (*k)[0] : Dim();
+}
+
+Status infer_top_k(InferContext& c) {
+  const Dim k = requested_count(c);
+  if (k.is_known() && k.value() < 0) return error(Code::kInvalidArgument, "k is {}, expected 0 or more", k.value());
+  const Shape* shape = c.shape(0);
+  if (!shape) {
+    c.set_output(0, c.element(0));
+    c.set_output(1, ElementType::kInt64);
+    return {};
+  }
+  TREADLE_ASSIGN(const int64_t axis,
+                 normalize_axis(c.attributes().get_int("axis", -1), static_cast<int64_t>(shape->size())));
+  Shape out = *shape;
+  Dim& size = out[static_cast<size_t>(axis)];
+  if (k.is_known() && size.is_known() && k.value() > size.value()) {
+    return error(Code::kInvalidArgument, "k is {}, but axis {} has only {} elements", k.value(), axis, size.value());
+  }
+  size = k;
+  c.set_output(0, c.element(0), out);
+  c.set_output(1, ElementType::kInt64, std::move(out));
+  return {};
+}
+
+struct TopKState {
+  int64_t outer = 1, n = 0, inner = 1, k = 0;
+  bool largest = true;
+  ElementType type{};
+  size_t width = 0;
+  kernels::TileConverter widen;                   // to the compute type
+  uint32_t values = 0, indices = 0, scratch = 0;  // operands
+};
+
+// Scratch for one row: its elements as stored, the same widened, and positions.
+size_t scratch_bytes(int64_t n) {
+  return static_cast<size_t>(n) * (8 + 8 + 8);
+}
+
+// Whether a comes before b among the largest; a NaN counts as larger than any number.
+template <class T>
+bool larger(T a, T b) {
+  return a > b || (a != a && b == b);
+}
+
+// The positions of the k first elements of `row`, in order; of equal ones the lower position comes first.
+template <class T>
+void select(const T* row, int64_t* positions, const TopKState& s) {
+  auto before = [row, largest = s.largest](int64_t a, int64_t b) {
+    const T x = row[a], y = row[b];
+    if (larger(x, y)) return largest;
+    if (larger(y, x)) return !largest;
+    return a < b;
+  };
+  std::iota(positions, positions + s.n, int64_t{0});
+  if (s.k == 1) {
+    std::swap(positions[0], *std::min_element(positions, positions + s.n, before));
+    return;
+  }
+  if (s.k < s.n) std::nth_element(positions, positions + s.k, positions + s.n, before);
+  std::sort(positions, positions + s.k, before);
+}
+
+template <class T, size_t W>
+uint32_t run_top_k(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const TopKState*>(state);
+  if (s.k == 0) return 0;
+  const auto* in = static_cast<const char*>(slots[operands[0]]);
+  auto* values = static_cast<char*>(slots[operands[s.values]]);
+  auto* indices = static_cast<int64_t*>(slots[operands[s.indices]]);
+  auto* stored = static_cast<char*>(slots[operands[s.scratch]]);
+  auto* row = reinterpret_cast<T*>(stored + s.n * 8);
+  auto* positions = reinterpret_cast<int64_t*>(stored + s.n * 16);
+  for (int64_t o = 0; o < s.outer; ++o) {
+    for (int64_t i = 0; i < s.inner; ++i) {
+      const char* from = in + static_cast<size_t>(o * s.n * s.inner + i) * W;
+      const size_t stride = static_cast<size_t>(s.inner) * W;
+      for (int64_t j = 0; j < s.n; ++j) std::memcpy(stored + j * W, from + static_cast<size_t>(j) * stride, W);
+      kernels::convert(s.widen, stored, row, static_cast<size_t>(s.n));
+      select(row, positions, s);
+      for (int64_t j = 0; j < s.k; ++j) {
+        const auto to = static_cast<size_t>((o * s.k + j) * s.inner + i);
+        if (values) std::memcpy(values + to * W, stored + static_cast<size_t>(positions[j]) * W, W);
+        if (indices) indices[to] = positions[j];
+      }
+    }
+  }
+  return 0;
+}
+
+template <class T>
+KernelFn top_k_kernel(size_t width) {
+  switch (width) {
+    case 1:
+      return run_top_k<T, 1>;
+    case 2:
+      return run_top_k<T, 2>;
+    case 4:
+      return run_top_k<T, 4>;
+    default:
+      return run_top_k<T, 8>;
+  }
+}
+
+// The element type that is stored as a compute type, and the kernel for it.
+std::pair<ElementType, KernelFn> compute_form(ComputeType type, size_t width) {
+  switch (type) {
+    case ComputeType::kF32:
+      return {ElementType::kFloat, top_k_kernel<float>(width)};
+    case ComputeType::kF64:
+      return {ElementType::kDouble, top_k_kernel<double>(width)};
+    case ComputeType::kI32:
+      return {ElementType::kInt32, top_k_kernel<int32_t>(width)};
+    case ComputeType::kI64:
+      return {ElementType::kInt64, top_k_kernel<int64_t>(width)};
+    case ComputeType::kU32:
+      return {ElementType::kUint32, top_k_kernel<uint32_t>(width)};
+    default:
+      return {ElementType::kUint64, top_k_kernel<uint64_t>(width)};
+  }
+}
+
+Status prepare_top_k(PrepareContext& c) {
+  const Operand& in = c.inputs[0];
+  TREADLE_ASSIGN(const int64_t axis, normalize_axis(c.attributes().get_int("axis", -1), in.rank()));
+  auto* s = c.make_state<TopKState>();
+  for (int64_t i = 0; i < in.rank(); ++i) {
+    const int64_t size = in.dims[static_cast<size_t>(i)];
+    if (i < axis) s->outer *= size;
+    if (i == axis) s->n = size;
+    if (i > axis) s->inner *= size;
+  }
+  s->k = c.version() < 10 ? c.attributes().get_int("k", 0) : c.int64s(1)[0];
+  if (s->k < 0 || s->k > s->n) {
+    return error(Code::kInvalidArgument, "k is {}, expected 0 to {}", s->k, s->n);
+  }
+  s->largest = c.attributes().get_int("largest", 1) != 0;
+  s->type = in.type;
+  const auto [wide, run] = compute_form(compute_type(in.type), byte_width(in.type));
+  s->widen = kernels::make_converter(in.type, wide);
+  s->values = static_cast<uint32_t>(c.inputs.size());
+  s->indices = s->values + 1;
+  s->scratch = c.scratch_operand();
+  c.scratch_bytes = scratch_bytes(s->n);
+  c.set_kernel(run, s);
+  return {};
+}
+
+}  // namespace
+}  // namespace treadle
+
+TREADLE_OP(TopK, "") {
+  op.since(1)
+      .in("X", "T")
+      .out("Values", "T")
+      .out("Indices", "I")
+      .attr("axis", -1)
+      .required("k", ir::AttributeKind::kInt)
+      .type("T", types::kFloats)
+      .type("I", types::kInt64s);
+  op.since(10).in("K", "tensor(int64)").drop_attr("k");
+  op.since(11).attr("largest", 1).attr("sorted", 1).type("T", types::kNumeric);
+  op.since(24).type("T", types::kNumericBf16);
+  op.infer(infer_top_k).prepare(prepare_top_k).shape_inputs({1});
+}
