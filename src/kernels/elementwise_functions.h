@@ -121,7 +121,7 @@ struct Sin {
   template <class V>
   TREADLE_INLINE V eval(V x) {
     if constexpr (kIsFloat32<V>) {
-      const V y = math::sin_float(x, 0);
+      const V y = select(x == zero<V>(), x, math::sin_float(x, 0));  // keeps the sign of zero
       const auto far = !(math::absolute(x) <= V(math::Coefficients<float>::kTurnLimit));
       if (!any(far)) [[likely]]
         return select(x == zero<V>(), x, y);

@@ -20,10 +20,10 @@ struct CopyPlan {
   using Run = void (*)(const CopyPlan& plan, const void* input, void* output);
 
   Run run = nullptr;
-  size_t bytes = 0;   // of a run that is contiguous on both sides
-  uint8_t width = 0;  // of an element
-  uint8_t rank = 0;   // loops around the innermost run or transposition
-  int64_t dims[kMaxMoveDims] = {};
+  size_t bytes = 0;                       // of a run that is contiguous on both sides
+  uint8_t width = 0;                      // of an element
+  uint8_t rank = 0;                       // dimensions around the run, line or block that is moved at once
+  int64_t dims[kMaxMoveDims] = {};        // [rank] and [rank + 1]: of the line or block
   int64_t in_strides[kMaxMoveDims] = {};  // in bytes
   int64_t out_strides[kMaxMoveDims] = {};
 
@@ -57,14 +57,15 @@ enum class PadMode : uint8_t { kConstant, kReflect, kEdge, kWrap };
 // Padding of a contiguous tensor. Negative pads crop. Plain data.
 struct PadPlan {
   PadMode mode{};
-  uint8_t width = 0;
-  uint8_t rank = 0;
-  size_t outputs = 0;                  // elements of the result
-  int64_t in_dims[kMaxMoveDims] = {};  // after merging dimensions without pads; the innermost may count bytes
+  uint8_t width = 0;                   // of an element
+  uint8_t rank = 0;                    // dimensions up to the last padded one
+  bool empty = false;                  // the result has no elements
+  size_t unit = 0;                     // bytes of what follows the last padded dimension
+  int64_t offset = 0;                  // in bytes, to the first element that is not cropped
+  int64_t in_dims[kMaxMoveDims] = {};  // without what is cropped
   int64_t out_dims[kMaxMoveDims] = {};
-  int64_t begin[kMaxMoveDims] = {};       // elements before, negative when cropped
+  int64_t before[kMaxMoveDims] = {};
   int64_t in_strides[kMaxMoveDims] = {};  // in bytes
-  int64_t out_strides[kMaxMoveDims] = {};
 
   // value: one element; read by kConstant only.
   void operator()(const void* input, const void* value, void* output) const;

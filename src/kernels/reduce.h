@@ -1,15 +1,17 @@
 #pragma once
 // Reductions over any set of axes, positions of extremes, running sums.
 //
-// Order of a sum: along the reduced elements in row-major order, blocks of kReduceBlock elements (rows, where the
-// innermost dimension is kept) are summed in the compute type, in lanes fixed by the instruction set; block sums are
-// added in order in double (integers: in 64 bits). Nothing depends on threads or on how outputs are split among calls.
+// Order of a sum: row-major along the reduced elements. Blocks of kReduceBlock neighbours (where the innermost
+// dimension is kept: of rows of the innermost reduced one) are summed in the compute type, in lanes fixed by the
+// instruction set; their sums are added in order in double, integers in 64 bits. Products are in double throughout.
+// Nothing depends on threads or on how outputs are split among calls.
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "base/status.h"
+#include "kernels/table.h"
 #include "type/element_type.h"
 
 namespace treadle::kernels {
@@ -39,16 +41,18 @@ struct ReducePlan {
   Run run = nullptr;
   const ReduceTable* table = nullptr;
   ReduceOp op{};
-  ElementType type{};
   ComputeType compute{};
-  uint8_t kept_rank = 0;
+  uint8_t kept_rank = 0;  // dimensions that are walked around the innermost one
   uint8_t reduced_rank = 0;
   bool columns = false;  // the innermost dimension is kept
-  size_t count = 1;      // elements reduced into one
-  size_t outputs = 1;
-  size_t inner = 1;  // the innermost dimension
+  uint8_t width = 0;     // bytes of an element
+  TileConverter load;    // to the compute type
+  TileConverter store;
+  size_t count = 1;    // elements reduced into one
+  size_t outputs = 1;  // results
+  size_t inner = 1;    // size of the innermost dimension
   int64_t kept_dims[kMaxReduceDims] = {};
-  int64_t kept_strides[kMaxReduceDims] = {};  // in bytes of the input
+  int64_t kept_strides[kMaxReduceDims] = {};  // in bytes
   int64_t reduced_dims[kMaxReduceDims] = {};
   int64_t reduced_strides[kMaxReduceDims] = {};
 

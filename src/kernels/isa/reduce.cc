@@ -1,7 +1,246 @@
-#include "kernels/isa/tables.h"
+#include "kernels/reduce.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "kernels/isa/rows.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
-void add_reductions(KernelTable&) {}
+namespace {
+
+template <class T>
+using Wide = std::conditional_t<
+    std::is_floating_point_v<T>, double,
+    std::conditional_t<sizeof(T) == 1, uint8_t, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>>;
+
+constexpr bool takes_shift(Term term) {
+  return term == Term::kExp || term == Term::kCenteredSquare;
+}
+
+// What an element contributes.
+template <Term kTerm, class V>
+TREADLE_ALWAYS_INLINE V term_of(V x, [[maybe_unused]] V shift) {
+  if constexpr (kTerm == Term::kAbs) {
+    return functions::Abs::eval(x);
+  } else if constexpr (kTerm == Term::kSquare) {
+    return x * x;
+  } else if constexpr (kTerm == Term::kExp) {
+    return math::exp(x - shift);
+  } else if constexpr (kTerm == Term::kCenteredSquare) {
+    return (x - shift) * (x - shift);
+  } else {
+    return x;
+  }
+}
+
+template <Term kTerm, class V>
+TREADLE_ALWAYS_INLINE V combine(V a, V b) {
+  if constexpr (kTerm == Term::kMax) {
+    return functions::Max::eval(a, b);
+  } else if constexpr (kTerm == Term::kMin) {
+    return functions::Min::eval(a, b);
+  } else if constexpr (kTerm == Term::kProd) {
+    return a * b;
+  } else {
+    return a + b;
+  }
+}
+
+template <Term kTerm, class T>
+TREADLE_ALWAYS_INLINE void combine_into(Wide<T>& accumulator, T value) {
+  using V = Vec<Wide<T>, 1>;
+  accumulator = combine<kTerm>(V::of(accumulator), V::of(static_cast<Wide<T>>(value))).v;
+}
+
+// Lane i with lane i + N/2, and so on.
+template <Term kTerm, class T, int N>
+TREADLE_ALWAYS_INLINE T fold_lanes(Vec<T, N> v) {
+  if constexpr (N == 1) {
+    return v.v;
+  } else {
+    T lanes[N];
+    v.store(lanes);
+    for (int half = N / 2; half > 0; half /= 2) {
+      for (int i = 0; i < half; ++i) {
+        lanes[i] = combine<kTerm>(Vec<T, 1>::of(lanes[i]), Vec<T, 1>::of(lanes[i + half])).v;
+      }
+    }
+    return lanes[0];
+  }
+}
+
+// 1 <= n <= kReduceBlock floats: four vectors side by side, then single ones, then what is left in order.
+template <Term kTerm, class T>
+T reduce_block(const T* x, size_t n, T shift) {
+  constexpr int N = kFullLanes<T>;
+  using V = Vec<T, N>;
+  using S = Vec<T, 1>;
+  const auto at = [&](size_t i) { return term_of<kTerm>(V::load(x + i), V(shift)); };
+  size_t i = 0;
+  S total;
+  bool started = false;
+  if (n >= N) {
+    V sums[4] = {at(0), {}, {}, {}};
+    i = N;
+    if (n >= 4 * N) {
+      for (int k = 1; k < 4; ++k) sums[k] = at(static_cast<size_t>(k) * N);
+      for (i = 4 * N; i + 4 * N <= n; i += 4 * N) {
+        for (int k = 0; k < 4; ++k) sums[k] = combine<kTerm>(sums[k], at(i + static_cast<size_t>(k) * N));
+      }
+      sums[0] = combine<kTerm>(combine<kTerm>(sums[0], sums[1]), combine<kTerm>(sums[2], sums[3]));
+    }
+    for (; i + N <= n; i += N) sums[0] = combine<kTerm>(sums[0], at(i));
+    total = S::of(fold_lanes<kTerm>(sums[0]));
+    started = true;
+  }
+  TREADLE_SCALAR_LOOP
+  for (; i < n; ++i) {
+    const S value = term_of<kTerm>(S::of(x[i]), S::of(shift));
+    total = started ? combine<kTerm>(total, value) : value;
+    started = true;
+  }
+  return total.v;
+}
+
+template <Term kTerm, class T>
+void reduce_row(const void* in, size_t n, void* out, const void* shift_at) {
+  const T* x = static_cast<const T*>(in);
+  Wide<T>& accumulator = *static_cast<Wide<T>*>(out);
+  if constexpr (std::is_floating_point_v<T> && kTerm != Term::kProd) {
+    const T shift = takes_shift(kTerm) ? *static_cast<const T*>(shift_at) : T(0);
+    for (size_t start = 0; start < n; start += kReduceBlock) {
+      combine_into<kTerm, T>(accumulator, reduce_block<kTerm>(x + start, std::min(n - start, kReduceBlock), shift));
+    }
+  } else {
+    using W = Vec<Wide<T>, 1>;
+    W total = W::of(accumulator);
+    for (size_t i = 0; i < n; ++i) {
+      total = combine<kTerm>(total, term_of<kTerm>(W::of(static_cast<Wide<T>>(x[i])), W()));
+    }
+    accumulator = total.v;
+  }
+}
+
+template <Term kTerm, class T, int N>
+TREADLE_ALWAYS_INLINE void reduce_column_block(const std::byte* from, int64_t stride, size_t rows, Wide<T>* accumulator,
+                                               const T* shift_at) {
+  using V = Vec<T, N>;
+  const V shift = takes_shift(kTerm) ? V::load(shift_at) : V(T(0));
+  const auto at = [&](size_t r) {
+    return term_of<kTerm>(V::load(reinterpret_cast<const T*>(from + static_cast<int64_t>(r) * stride)), shift);
+  };
+  V sum = at(0);
+  for (size_t r = 1; r < rows; ++r) sum = combine<kTerm>(sum, at(r));
+  T lanes[N];
+  sum.store(lanes);
+  for (int i = 0; i < N; ++i) combine_into<kTerm, T>(accumulator[i], lanes[i]);
+}
+
+template <Term kTerm, class T>
+void reduce_columns(const void* in, int64_t stride, size_t rows, size_t columns, void* out, const void* shift_at) {
+  const std::byte* from = static_cast<const std::byte*>(in);
+  Wide<T>* accumulator = static_cast<Wide<T>*>(out);
+  if constexpr (std::is_floating_point_v<T> && kTerm != Term::kProd) {
+    constexpr size_t N = kFullLanes<T>;
+    const T* shift = static_cast<const T*>(shift_at);
+    const auto shift_of = [&](size_t c) { return takes_shift(kTerm) ? shift + c : nullptr; };
+    for (size_t start = 0; start < rows; start += kReduceBlock) {
+      const size_t n = std::min(rows - start, kReduceBlock);
+      const std::byte* block = from + static_cast<int64_t>(start) * stride;
+      size_t c = 0;
+      for (; c + N <= columns; c += N) {
+        reduce_column_block<kTerm, T, N>(block + c * sizeof(T), stride, n, accumulator + c, shift_of(c));
+      }
+      for (; c < columns; ++c) {
+        reduce_column_block<kTerm, T, 1>(block + c * sizeof(T), stride, n, accumulator + c, shift_of(c));
+      }
+    }
+  } else {
+    using W = Vec<Wide<T>, 1>;
+    for (size_t r = 0; r < rows; ++r, from += stride) {
+      const T* x = reinterpret_cast<const T*>(from);
+      for (size_t c = 0; c < columns; ++c) {
+        const W value = term_of<kTerm>(W::of(static_cast<Wide<T>>(x[c])), W());
+        accumulator[c] = combine<kTerm>(W::of(accumulator[c]), value).v;
+      }
+    }
+  }
+}
+
+template <Term kTerm, class T>
+void add_term(ReduceTable& table, ComputeType type) {
+  table.row[static_cast<int>(kTerm)][static_cast<int>(type)] = reduce_row<kTerm, T>;
+  table.columns[static_cast<int>(kTerm)][static_cast<int>(type)] = reduce_columns<kTerm, T>;
+}
+
+template <class T>
+void add_terms(ReduceTable& table, ComputeType type) {
+  add_term<Term::kMax, T>(table, type);
+  add_term<Term::kMin, T>(table, type);
+  if constexpr (sizeof(T) > 1) {
+    add_term<Term::kSum, T>(table, type);
+    add_term<Term::kAbs, T>(table, type);
+    add_term<Term::kSquare, T>(table, type);
+    add_term<Term::kProd, T>(table, type);
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    add_term<Term::kExp, T>(table, type);
+    add_term<Term::kCenteredSquare, T>(table, type);
+  }
+}
+
+template <class T>
+void exp_row(const void* in, const void* shift_at, void* out, size_t n, double* accumulator) {
+  const T* x = static_cast<const T*>(in);
+  T* y = static_cast<T*>(out);
+  const T shift = *static_cast<const T*>(shift_at);
+  for (size_t start = 0; start < n; start += kReduceBlock) {
+    const size_t count = std::min(n - start, kReduceBlock);
+    const T* from = x + start;
+    T* to = y + start;
+    row_loop<T, false>(
+        count, [from](auto lanes, size_t i) { return Vec<T, lanes.value>::load(from + i); },
+        [to, shift](size_t i, auto v) { math::exp(v - decltype(v)(shift)).store(to + i); });
+    *accumulator += static_cast<double>(reduce_block<Term::kSum>(to, count, T(0)));
+  }
+}
+
+template <class T>
+void norm_row(const void* in, const void* mean_at, const void* inv_std_at, const void* scale, const void* bias,
+              void* out, size_t n) {
+  const T* x = static_cast<const T*>(in);
+  const T* w = static_cast<const T*>(scale);
+  const T* b = static_cast<const T*>(bias);
+  T* y = static_cast<T*>(out);
+  const T mean = *static_cast<const T*>(mean_at);
+  const T inv_std = *static_cast<const T*>(inv_std_at);
+  row_loop<T, false>(
+      n, [x](auto lanes, size_t i) { return Vec<T, lanes.value>::load(x + i); },
+      [=](size_t i, auto v) {
+        using V = decltype(v);
+        v = (v - V(mean)) * V(inv_std);
+        if (w != nullptr) v = v * V::load(w + i);
+        if (b != nullptr) v = v + V::load(b + i);
+        v.store(y + i);
+      });
+}
+
+}  // namespace
+
+void add_reductions(KernelTable& table) {
+  ReduceTable& reduce = table.reduce;
+  add_terms<float>(reduce, ComputeType::kF32);
+  add_terms<double>(reduce, ComputeType::kF64);
+  add_terms<int32_t>(reduce, ComputeType::kI32);
+  add_terms<int64_t>(reduce, ComputeType::kI64);
+  add_terms<uint32_t>(reduce, ComputeType::kU32);
+  add_terms<uint64_t>(reduce, ComputeType::kU64);
+  add_terms<uint8_t>(reduce, ComputeType::kBool);
+  reduce.exp_row[0] = exp_row<float>;
+  reduce.exp_row[1] = exp_row<double>;
+  reduce.norm_row[0] = norm_row<float>;
+  reduce.norm_row[1] = norm_row<double>;
+}
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

@@ -1,4 +1,32 @@
 #pragma once
+// Reducing kernels of one instruction set. Accumulators are wide: double for floats, 64 bits for integers, a byte for
+// bool.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "type/element_type.h"
+
 namespace treadle::kernels {
-struct ReduceTable {};
+
+// What is accumulated; Exp and CenteredSquare take a shift (of the compute type): exp(x - shift), (x - shift)^2.
+enum class Term : uint8_t { kSum, kAbs, kSquare, kMax, kMin, kProd, kExp, kCenteredSquare };
+inline constexpr int kTermCount = 8;
+
+struct ReduceTable {
+  // *accumulator takes in n contiguous elements.
+  using Row = void (*)(const void* x, size_t n, void* accumulator, const void* shift);
+  // accumulator[c] takes in column c of [rows, columns]; shift, where used, has one element per column.
+  using Columns = void (*)(const void* x, int64_t row_stride, size_t rows, size_t columns, void* accumulator,
+                           const void* shift);
+  Row row[kTermCount][kComputeTypeCount];
+  Columns columns[kTermCount][kComputeTypeCount];
+
+  // y[i] = exp(x[i] - *shift), whose sum *accumulator takes in. f32 and f64.
+  void (*exp_row[2])(const void* x, const void* shift, void* y, size_t n, double* accumulator);
+  // y[i] = (x[i] - *mean) * *inv_std, times scale[i] plus bias[i] where not null. f32 and f64.
+  void (*norm_row[2])(const void* x, const void* mean, const void* inv_std, const void* scale, const void* bias,
+                      void* y, size_t n);
+};
+
 }  // namespace treadle::kernels

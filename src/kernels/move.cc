@@ -1,0 +1,290 @@
+#include "kernels/move.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace treadle::kernels {
+
+namespace {
+
+struct Bits128 {
+  uint64_t low, high;
+};
+
+// Calls f with a zero of an unsigned type of that width.
+template <class F>
+void with_width(size_t width, F f) {
+  switch (width) {
+    case 1:
+      return f(uint8_t());
+    case 2:
+      return f(uint16_t());
+    case 4:
+      return f(uint32_t());
+    case 8:
+      return f(uint64_t());
+    default:
+      return f(Bits128());
+  }
+}
+
+template <class T>
+T read(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+template <class T>
+void copy_line(const std::byte* in, int64_t in_stride, std::byte* out, int64_t out_stride, int64_t n) {
+  for (int64_t i = 0; i < n; ++i, in += in_stride, out += out_stride) std::memcpy(out, in, sizeof(T));
+}
+
+// in: [columns][rows] with rows dense; out: [rows][columns] with columns dense. By blocks, so that both sides stay in
+// cache.
+template <class T>
+void transpose(const std::byte* in, int64_t in_stride, std::byte* out, int64_t out_stride, int64_t rows,
+               int64_t columns) {
+  constexpr int64_t kBlock = 64 / static_cast<int64_t>(sizeof(T)) >= 16 ? 16 : 8;
+  constexpr auto kWidth = static_cast<int64_t>(sizeof(T));
+  for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
+    const int64_t r1 = std::min(rows, r0 + kBlock);
+    for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
+      const int64_t c1 = std::min(columns, c0 + kBlock);
+      for (int64_t r = r0; r < r1; ++r) {
+        std::byte* to = out + r * out_stride + c0 * kWidth;
+        const std::byte* from = in + c0 * in_stride + r * kWidth;
+        for (int64_t c = c0; c < c1; ++c, from += in_stride, to += kWidth) std::memcpy(to, from, sizeof(T));
+      }
+    }
+  }
+}
+
+// Calls f(in, out) at every index of the outer dimensions.
+template <class F>
+void walk(const CopyPlan& plan, const void* input, void* output, F f) {
+  const std::byte* in = static_cast<const std::byte*>(input);
+  std::byte* out = static_cast<std::byte*>(output);
+  int64_t index[kMaxMoveDims] = {};
+  for (;;) {
+    f(in, out);
+    int d = plan.rank - 1;
+    for (; d >= 0; --d) {
+      const bool wraps = ++index[d] == plan.dims[d];
+      const int64_t steps = wraps ? 1 - plan.dims[d] : 1;
+      in += steps * plan.in_strides[d];
+      out += steps * plan.out_strides[d];
+      if (!wraps) break;
+      index[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+void run_nothing(const CopyPlan&, const void*, void*) {}
+
+void run_contiguous(const CopyPlan& plan, const void* input, void* output) {
+  std::memcpy(output, input, plan.bytes);
+}
+
+void run_lines(const CopyPlan& plan, const void* input, void* output) {
+  walk(plan, input, output, [&](const std::byte* in, std::byte* out) { std::memcpy(out, in, plan.bytes); });
+}
+
+void run_strided(const CopyPlan& plan, const void* input, void* output) {
+  const int line = plan.rank;
+  with_width(plan.width, [&](auto zero) {
+    walk(plan, input, output, [&](const std::byte* in, std::byte* out) {
+      copy_line<decltype(zero)>(in, plan.in_strides[line], out, plan.out_strides[line], plan.dims[line]);
+    });
+  });
+}
+
+// Dimension [rank] is dense in the input, [rank + 1] in the output.
+void run_transpose(const CopyPlan& plan, const void* input, void* output) {
+  const int rows = plan.rank;
+  const int columns = plan.rank + 1;
+  with_width(plan.width, [&](auto zero) {
+    walk(plan, input, output, [&](const std::byte* in, std::byte* out) {
+      transpose<decltype(zero)>(in, plan.in_strides[columns], out, plan.out_strides[rows], plan.dims[rows],
+                                plan.dims[columns]);
+    });
+  });
+}
+
+// Moves dimension `from` to the last place.
+void make_last(CopyPlan* plan, int from, int rank) {
+  for (int64_t* values : {plan->dims, plan->in_strides, plan->out_strides}) {
+    std::rotate(values + from, values + from + 1, values + rank);
+  }
+}
+
+// dims and strides are set, `rank` counts them all.
+void choose_run(CopyPlan* plan) {
+  const int64_t width = plan->width;
+  int rank = plan->rank;
+  for (int d = 0; d < rank; ++d) {  // walk along what is dense in the output
+    if (plan->out_strides[d] == width && d != rank - 1) {
+      make_last(plan, d, rank);
+      break;
+    }
+  }
+  if (rank == 0) {
+    plan->bytes = plan->width;
+    plan->run = run_contiguous;
+    return;
+  }
+  const int last = rank - 1;
+  if (plan->in_strides[last] == width && plan->out_strides[last] == width) {
+    plan->bytes = static_cast<size_t>(plan->dims[last] * width);
+    plan->rank = static_cast<uint8_t>(last);
+    plan->run = last == 0 ? run_contiguous : run_lines;
+    return;
+  }
+  for (int d = 0; d < last; ++d) {
+    if (plan->in_strides[d] != width || plan->out_strides[last] != width) continue;
+    make_last(plan, d, last);
+    plan->rank = static_cast<uint8_t>(last - 1);
+    plan->run = run_transpose;
+    return;
+  }
+  plan->rank = static_cast<uint8_t>(last);
+  plan->run = run_strided;
+}
+
+}  // namespace
+
+Status prepare_copy(CopyPlan* plan, size_t width, std::span<const int64_t> dims, std::span<const int64_t> in_strides,
+                    std::span<const int64_t> out_strides) {
+  *plan = CopyPlan();
+  plan->width = static_cast<uint8_t>(width);
+  int rank = 0;
+  bool empty = false;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    empty |= dims[d] == 0;
+    if (dims[d] == 1) continue;
+    const int64_t in = in_strides[d] * static_cast<int64_t>(width);
+    const int64_t out = out_strides[d] * static_cast<int64_t>(width);
+    const bool merges =
+        rank > 0 && plan->in_strides[rank - 1] == in * dims[d] && plan->out_strides[rank - 1] == out * dims[d];
+    if (merges) {
+      plan->dims[rank - 1] *= dims[d];
+    } else if (rank == kMaxMoveDims) {
+      return error(Code::kLimit, "a copy over more than {} dimensions that cannot be merged", kMaxMoveDims);
+    } else {
+      plan->dims[rank++] = dims[d];
+    }
+    plan->in_strides[rank - 1] = in;
+    plan->out_strides[rank - 1] = out;
+  }
+  plan->rank = static_cast<uint8_t>(rank);
+  choose_run(plan);
+  if (empty) plan->run = run_nothing;
+  return {};
+}
+
+Status prepare_transpose(CopyPlan* plan, size_t width, std::span<const int64_t> dims,
+                         std::span<const int64_t> permutation) {
+  // Merge input dimensions that stay neighbours first, so that the limit counts what is left.
+  constexpr size_t kMax = 64;
+  if (dims.size() > kMax) return error(Code::kLimit, "a transposition of more than {} dimensions", kMax);
+  int64_t strides[kMax];
+  int64_t out_dims[kMax];
+  int64_t in_strides[kMax];
+  int64_t out_strides[kMax];
+  int64_t stride = 1;
+  for (size_t d = dims.size(); d-- > 0;) {
+    strides[d] = stride;
+    stride *= dims[d];
+  }
+  stride = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    const auto d = static_cast<size_t>(permutation[i]);
+    out_dims[i] = dims[d];
+    in_strides[i] = strides[d];
+    out_strides[i] = stride;
+    stride *= dims[d];
+  }
+  const size_t rank = dims.size();
+  return prepare_copy(plan, width, {out_dims, rank}, {in_strides, rank}, {out_strides, rank});
+}
+
+void fill(size_t width, const void* value, void* out, size_t count) {
+  with_width(width, [&](auto zero) {
+    using T = decltype(zero);
+    const T element = read<T>(static_cast<const std::byte*>(value));
+    std::byte* to = static_cast<std::byte*>(out);
+    for (size_t i = 0; i < count; ++i) std::memcpy(to + i * sizeof(T), &element, sizeof(T));
+  });
+}
+
+void copy_blocks(const void* in, int64_t in_stride, void* out, int64_t out_stride, size_t bytes, size_t count) {
+  const std::byte* from = static_cast<const std::byte*>(in);
+  std::byte* to = static_cast<std::byte*>(out);
+  for (size_t i = 0; i < count; ++i, from += in_stride, to += out_stride) std::memcpy(to, from, bytes);
+}
+
+namespace {
+
+template <class Index, class T>
+uint32_t gather_elements(const std::byte* data, int64_t n, const Index* indices, size_t count, std::byte* out,
+                         size_t* position) {
+  for (size_t i = 0; i < count; ++i) {
+    int64_t index = indices[i];
+    if (index < 0) index += n;
+    if (index < 0 || index >= n) [[unlikely]] {
+      if (position != nullptr) *position = i;
+      return kIndexOutOfRange;
+    }
+    std::memcpy(out + i * sizeof(T), data + static_cast<size_t>(index) * sizeof(T), sizeof(T));
+  }
+  return kOk;
+}
+
+template <class Index>
+uint32_t gather_blocks(const std::byte* data, int64_t n, size_t bytes, const Index* indices, size_t count,
+                       std::byte* out, size_t* position) {
+  for (size_t i = 0; i < count; ++i, out += bytes) {
+    int64_t index = indices[i];
+    if (index < 0) index += n;
+    if (index < 0 || index >= n) [[unlikely]] {
+      if (position != nullptr) *position = i;
+      return kIndexOutOfRange;
+    }
+    std::memcpy(out, data + static_cast<size_t>(index) * bytes, bytes);
+  }
+  return kOk;
+}
+
+template <class Index>
+uint32_t gather_outer(const void* data, size_t outer, int64_t n, size_t bytes, const Index* indices, size_t count,
+                      void* out, size_t* position) {
+  const std::byte* from = static_cast<const std::byte*>(data);
+  std::byte* to = static_cast<std::byte*>(out);
+  for (size_t o = 0; o < outer; ++o, from += static_cast<size_t>(n) * bytes, to += count * bytes) {
+    uint32_t error = kOk;
+    if (bytes == 4) {
+      error = gather_elements<Index, uint32_t>(from, n, indices, count, to, position);
+    } else if (bytes == 8) {
+      error = gather_elements<Index, uint64_t>(from, n, indices, count, to, position);
+    } else {
+      error = gather_blocks(from, n, bytes, indices, count, to, position);
+    }
+    if (error != kOk) return error;
+  }
+  return kOk;
+}
+
+}  // namespace
+
+uint32_t gather(const void* data, size_t outer, int64_t n, size_t bytes, const int32_t* indices, size_t count,
+                void* out, size_t* position) {
+  return gather_outer(data, outer, n, bytes, indices, count, out, position);
+}
+
+uint32_t gather(const void* data, size_t outer, int64_t n, size_t bytes, const int64_t* indices, size_t count,
+                void* out, size_t* position) {
+  return gather_outer(data, outer, n, bytes, indices, count, out, position);
+}
+
+}  // namespace treadle::kernels

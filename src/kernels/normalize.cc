@@ -1,0 +1,257 @@
+#include "kernels/normalize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/convert.h"
+#include "kernels/dispatch.h"
+#include "kernels/isa/tables.h"
+#include "kernels/reduce.h"
+
+namespace treadle::kernels {
+
+namespace {
+
+constexpr size_t kBlock = kReduceBlock;
+constexpr size_t kColumns = 128;
+
+// The rows that a float type needs, T being its compute type.
+template <class T>
+struct Rows {
+  static constexpr bool kDouble = sizeof(T) == 8;
+  static constexpr ComputeType kType = kDouble ? ComputeType::kF64 : ComputeType::kF32;
+  static constexpr ElementType kStored = kDouble ? ElementType::kDouble : ElementType::kFloat;
+
+  const KernelTable& table = kernels();
+
+  void reduce(Term term, const T* x, size_t n, double* accumulator, const T* shift = nullptr) const {
+    table.reduce.row[static_cast<int>(term)][static_cast<int>(kType)](x, n, accumulator, shift);
+  }
+  const ElementwiseRows& operator[](ElementwiseOp op) const {
+    return table.elementwise[static_cast<int>(op)][static_cast<int>(kType)];
+  }
+  void exp(const T* x, const T* shift, T* y, size_t n, double* sum) const {
+    table.reduce.exp_row[kDouble ? 1 : 0](x, shift, y, n, sum);
+  }
+};
+
+// A row in memory, seen in blocks of the compute type.
+template <class T>
+struct Blocks {
+  TileConverter load;
+  TileConverter store;
+  T* buffer;
+
+  // f(block, elements, position); the block is the memory itself where that is stored as T.
+  template <class F>
+  void for_each(const void* row, size_t n, F f) const {
+    const std::byte* from = static_cast<const std::byte*>(row);
+    if (load.step_count == 0) return f(reinterpret_cast<const T*>(from), n, size_t{0});
+    for (size_t at = 0; at < n; at += kBlock) {
+      const size_t count = std::min(n - at, kBlock);
+      convert(load, from + at * load.from_width, buffer, count);
+      f(buffer, count, at);
+    }
+  }
+  // The same, and what f wrote to its last argument goes to `out`.
+  template <class F>
+  void map(const void* row, void* out, size_t n, F f) const {
+    std::byte* to = static_cast<std::byte*>(out);
+    for_each(row, n, [&](const T* x, size_t count, size_t at) {
+      if (load.step_count == 0) return f(x, count, reinterpret_cast<T*>(to));
+      f(x, count, buffer);
+      convert(store, buffer, to + at * store.to_width, count);
+    });
+  }
+};
+
+template <class T>
+void softmax_row(SoftmaxKind kind, const Rows<T>& rows, const Blocks<T>& blocks, const void* x, void* y, size_t n) {
+  double largest = -HUGE_VAL;
+  blocks.for_each(x, n, [&](const T* block, size_t count, size_t) { rows.reduce(Term::kMax, block, count, &largest); });
+  const T shift = static_cast<T>(largest);
+  double sum = 0;
+  if (kind == SoftmaxKind::kLogSoftmax) {
+    blocks.for_each(x, n,
+                    [&](const T* block, size_t count, size_t) { rows.reduce(Term::kExp, block, count, &sum, &shift); });
+    const T log_sum = static_cast<T>(std::log(sum));
+    blocks.map(x, y, n, [&](const T* block, size_t count, T* out) {
+      rows[ElementwiseOp::kSub].vs(block, &shift, out, count, nullptr);
+      rows[ElementwiseOp::kSub].vs(out, &log_sum, out, count, nullptr);
+    });
+    return;
+  }
+  const bool direct = blocks.load.step_count == 0;
+  if (direct) {
+    rows.exp(static_cast<const T*>(x), &shift, static_cast<T*>(y), n, &sum);
+    const T factor = static_cast<T>(1 / sum);
+    rows[ElementwiseOp::kMul].vs(y, &factor, y, n, nullptr);
+    return;
+  }
+  blocks.for_each(x, n,
+                  [&](const T* block, size_t count, size_t) { rows.reduce(Term::kExp, block, count, &sum, &shift); });
+  const T factor = static_cast<T>(1 / sum);
+  blocks.map(x, y, n, [&](const T* block, size_t count, T* out) {
+    double unused = 0;
+    rows.exp(block, &shift, out, count, &unused);
+    rows[ElementwiseOp::kMul].vs(out, &factor, out, count, nullptr);
+  });
+}
+
+// `columns` columns of [n, inner], each a softmax of its own.
+template <class T>
+void softmax_columns(SoftmaxKind kind, const Rows<T>& rows, const Blocks<T>& blocks, const std::byte* x, std::byte* y,
+                     size_t n, size_t inner, size_t columns) {
+  T shift[kColumns];
+  T scale[kColumns];
+  double sum[kColumns] = {};
+  const size_t stride = inner * blocks.load.from_width;
+  const auto shifted = [&](const T* row, T* out) { rows[ElementwiseOp::kSub].vv(row, shift, out, columns, nullptr); };
+  std::fill_n(shift, columns, static_cast<T>(-HUGE_VAL));
+  for (size_t i = 0; i < n; ++i) {
+    blocks.for_each(x + i * stride, columns, [&](const T* row, size_t, size_t) {
+      rows[ElementwiseOp::kMax].vv(row, shift, shift, columns, nullptr);
+    });
+  }
+  for (size_t i = 0; i < n; ++i) {
+    blocks.for_each(x + i * stride, columns, [&](const T* row, size_t, size_t) {
+      T exps[kColumns];
+      shifted(row, exps);
+      rows[ElementwiseOp::kExp].vv(exps, nullptr, exps, columns, nullptr);
+      for (size_t c = 0; c < columns; ++c) sum[c] += static_cast<double>(exps[c]);
+    });
+  }
+  const bool log = kind == SoftmaxKind::kLogSoftmax;
+  for (size_t c = 0; c < columns; ++c) scale[c] = static_cast<T>(log ? std::log(sum[c]) : 1 / sum[c]);
+  for (size_t i = 0; i < n; ++i) {
+    blocks.map(x + i * stride, y + i * stride, columns, [&](const T* row, size_t, T* out) {
+      shifted(row, out);
+      if (!log) rows[ElementwiseOp::kExp].vv(out, nullptr, out, columns, nullptr);
+      rows[log ? ElementwiseOp::kSub : ElementwiseOp::kMul].vv(out, scale, out, columns, nullptr);
+    });
+  }
+}
+
+template <class T>
+void softmax_of(SoftmaxKind kind, ElementType type, const void* input, void* out, size_t outer, size_t n,
+                size_t inner) {
+  alignas(64) T buffer[kBlock];
+  const Rows<T> rows;
+  const Blocks<T> blocks{make_converter(type, Rows<T>::kStored), make_converter(Rows<T>::kStored, type), buffer};
+  const size_t width = byte_width(type);
+  const std::byte* x = static_cast<const std::byte*>(input);
+  std::byte* y = static_cast<std::byte*>(out);
+  if (n == 0) return;
+  for (size_t o = 0; o < outer; ++o, x += n * inner * width, y += n * inner * width) {
+    if (inner == 1) {
+      softmax_row(kind, rows, blocks, x, y, n);
+      continue;
+    }
+    for (size_t c = 0; c < inner; c += kColumns) {
+      softmax_columns(kind, rows, blocks, x + c * width, y + c * width, n, inner, std::min(inner - c, kColumns));
+    }
+  }
+}
+
+// --- normalisation of rows ---
+
+template <class T>
+struct Moments {
+  T mean;
+  T inv_std;
+};
+
+template <class T>
+Moments<T> moments(const NormRows& norm, const Rows<T>& rows, const Blocks<T>& blocks, const void* x) {
+  const double count = static_cast<double>(norm.n);
+  T mean = 0;
+  double squares = 0;
+  if (norm.kind == NormKind::kLayer) {
+    double sum = 0;
+    blocks.for_each(x, norm.n, [&](const T* block, size_t n, size_t) { rows.reduce(Term::kSum, block, n, &sum); });
+    mean = static_cast<T>(sum / count);
+  }
+  const Term term = norm.kind == NormKind::kLayer ? Term::kCenteredSquare : Term::kSquare;
+  blocks.for_each(x, norm.n, [&](const T* block, size_t n, size_t) { rows.reduce(term, block, n, &squares, &mean); });
+  return {mean, static_cast<T>(1 / std::sqrt(squares / count + norm.epsilon))};
+}
+
+// A type narrower than T is rounded to after every operation.
+template <class T>
+struct NarrowScaling {
+  const NormRows& norm;
+  const Rows<T>& rows;
+  TileConverter to_scale_type = make_converter(Rows<T>::kStored, norm.scale_type);
+  TileConverter from_scale_type = make_converter(norm.scale_type, Rows<T>::kStored);
+
+  void round(T* values, size_t n, std::byte* rounded) const {
+    convert(to_scale_type, values, rounded, n);
+    convert(from_scale_type, rounded, values, n);
+  }
+
+  // Elements [at, at + n) of a row.
+  void operator()(T* values, size_t at, size_t n, const void* scale, const void* bias, std::byte* y) const {
+    alignas(64) std::byte rounded[kBlock * sizeof(T)];
+    alignas(64) T operand[kBlock];
+    const size_t width = to_scale_type.to_width;
+    round(values, n, rounded);
+    if (scale != nullptr) {
+      convert(from_scale_type, static_cast<const std::byte*>(scale) + at * width, operand, n);
+      rows[ElementwiseOp::kMul].vv(values, operand, values, n, nullptr);
+      round(values, n, rounded);
+    }
+    if (bias != nullptr) {
+      convert(from_scale_type, static_cast<const std::byte*>(bias) + at * width, operand, n);
+      rows[ElementwiseOp::kAdd].vv(values, operand, values, n, nullptr);
+    }
+    convert(to_scale_type, values, y + at * width, n);
+  }
+};
+
+template <class T>
+void normalize_rows(const NormRows& norm, const void* x, const void* scale, const void* bias, void* y, void* mean,
+                    void* inv_std) {
+  alignas(64) T buffer[kBlock];
+  alignas(64) T values[kBlock];
+  const Rows<T> rows;
+  const Blocks<T> blocks{make_converter(norm.type, Rows<T>::kStored), make_converter(Rows<T>::kStored, norm.type),
+                         buffer};
+  const NarrowScaling<T> narrow{norm, rows};
+  const auto normalize = rows.table.reduce.norm_row[Rows<T>::kDouble ? 1 : 0];
+  const bool direct = blocks.load.step_count == 0 && norm.scale_type == norm.type;
+  const std::byte* from = static_cast<const std::byte*>(x);
+  std::byte* to = static_cast<std::byte*>(y);
+  for (size_t r = 0; r < norm.rows; ++r) {
+    const Moments<T> row = moments(norm, rows, blocks, from);
+    if (mean != nullptr) static_cast<T*>(mean)[r] = row.mean;
+    if (inv_std != nullptr) static_cast<T*>(inv_std)[r] = row.inv_std;
+    if (direct) {
+      normalize(from, &row.mean, &row.inv_std, scale, bias, to, norm.n);
+    } else {
+      for (size_t at = 0; at < norm.n; at += kBlock) {
+        const size_t count = std::min(norm.n - at, kBlock);
+        convert(blocks.load, from + at * byte_width(norm.type), buffer, count);
+        normalize(buffer, &row.mean, &row.inv_std, nullptr, nullptr, values, count);
+        narrow(values, at, count, scale, bias, to);
+      }
+    }
+    from += norm.n * byte_width(norm.type);
+    to += norm.n * byte_width(norm.scale_type);
+  }
+}
+
+}  // namespace
+
+void softmax(SoftmaxKind kind, ElementType type, const void* input, void* out, size_t outer, size_t n, size_t inner) {
+  if (compute_type(type) == ComputeType::kF64) return softmax_of<double>(kind, type, input, out, outer, n, inner);
+  softmax_of<float>(kind, type, input, out, outer, n, inner);
+}
+
+void NormRows::operator()(const void* x, const void* scale, const void* bias, void* y, void* mean,
+                          void* inv_std) const {
+  if (compute_type(type) == ComputeType::kF64) return normalize_rows<double>(*this, x, scale, bias, y, mean, inv_std);
+  normalize_rows<float>(*this, x, scale, bias, y, mean, inv_std);
+}
+
+}  // namespace treadle::kernels

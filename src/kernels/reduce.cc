@@ -1,0 +1,302 @@
+#include "kernels/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/convert.h"
+#include "kernels/dispatch.h"
+#include "kernels/isa/tables.h"
+
+namespace treadle::kernels {
+
+namespace {
+
+// Columns that are reduced side by side, and rows of them that are converted at once.
+constexpr size_t kColumns = 128;
+constexpr size_t kConvertedRows = 32;
+
+Term term_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kMax:
+      return Term::kMax;
+    case ReduceOp::kMin:
+      return Term::kMin;
+    case ReduceOp::kProd:
+      return Term::kProd;
+    case ReduceOp::kL1:
+      return Term::kAbs;
+    case ReduceOp::kL2:
+    case ReduceOp::kSumSquare:
+      return Term::kSquare;
+    case ReduceOp::kLogSumExp:
+      return Term::kExp;
+    default:
+      return Term::kSum;
+  }
+}
+
+// One wide accumulator per output that is worked on; shifts in the compute type.
+struct Accumulators {
+  alignas(64) std::byte wide[kColumns * 8];
+  alignas(64) std::byte shift[kColumns * 8];
+};
+
+// Calls f with a zero of the compute type.
+template <class F>
+void with_type(ComputeType type, F f) {
+  switch (type) {
+    case ComputeType::kF32:
+      return f(float());
+    case ComputeType::kF64:
+      return f(double());
+    case ComputeType::kI32:
+      return f(int32_t());
+    case ComputeType::kI64:
+      return f(int64_t());
+    case ComputeType::kU32:
+      return f(uint32_t());
+    case ComputeType::kU64:
+      return f(uint64_t());
+    case ComputeType::kBool:
+      return f(uint8_t());
+    case ComputeType::kNone:
+      return;
+  }
+}
+
+template <class T>
+using Wide = std::conditional_t<
+    std::is_floating_point_v<T>, double,
+    std::conditional_t<sizeof(T) == 1, uint8_t, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>>;
+
+template <class T>
+Wide<T> neutral(Term term) {
+  using L = std::numeric_limits<T>;
+  constexpr bool kBool = sizeof(T) == 1;
+  switch (term) {
+    case Term::kMax:
+      return L::has_infinity ? static_cast<Wide<T>>(-L::infinity()) : static_cast<Wide<T>>(L::lowest());
+    case Term::kMin:
+      return L::has_infinity ? static_cast<Wide<T>>(L::infinity()) : static_cast<Wide<T>>(kBool ? T(1) : L::max());
+    case Term::kProd:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+void start(const ReducePlan& plan, Term term, Accumulators* accumulators, size_t columns) {
+  with_type(plan.compute, [&](auto zero) {
+    using T = decltype(zero);
+    std::fill_n(reinterpret_cast<Wide<T>*>(accumulators->wide), columns, neutral<T>(term));
+  });
+}
+
+template <class T>
+T finished(ReduceOp op, Wide<T> sum, size_t count, T shift) {
+  const double real = static_cast<double>(sum);
+  switch (op) {
+    case ReduceOp::kMean:
+      if constexpr (std::is_floating_point_v<T>) return static_cast<T>(real / static_cast<double>(count));
+      return count == 0 ? T(0) : static_cast<T>(sum / static_cast<Wide<T>>(count));
+    case ReduceOp::kL2:
+      return static_cast<T>(std::sqrt(real));
+    case ReduceOp::kLogSum:
+      return static_cast<T>(std::log(real));
+    case ReduceOp::kLogSumExp:
+      return static_cast<T>(std::log(real) + static_cast<double>(shift));
+    default:
+      return static_cast<T>(sum);
+  }
+}
+
+void finish(const ReducePlan& plan, const Accumulators& accumulators, std::byte* out, size_t columns) {
+  alignas(64) std::byte results[kColumns * 8];
+  with_type(plan.compute, [&](auto zero) {
+    using T = decltype(zero);
+    const Wide<T>* sums = reinterpret_cast<const Wide<T>*>(accumulators.wide);
+    const T* shifts = reinterpret_cast<const T*>(accumulators.shift);
+    T* values = reinterpret_cast<T*>(results);
+    const bool shifted = plan.op == ReduceOp::kLogSumExp;
+    for (size_t c = 0; c < columns; ++c) {
+      values[c] = finished<T>(plan.op, sums[c], plan.count, shifted ? shifts[c] : T(0));
+    }
+  });
+  convert(plan.store, results, out, columns);
+}
+
+// The largest elements become the shifts of LogSumExp; 0 where that is infinite.
+void take_shifts(const ReducePlan& plan, Accumulators* accumulators, size_t columns) {
+  const double* largest = reinterpret_cast<const double*>(accumulators->wide);
+  const auto shift = [&](auto* to) {
+    using T = std::remove_reference_t<decltype(*to)>;
+    for (size_t c = 0; c < columns; ++c) to[c] = std::isinf(largest[c]) ? T(0) : static_cast<T>(largest[c]);
+  };
+  if (plan.compute == ComputeType::kF32) {
+    shift(reinterpret_cast<float*>(accumulators->shift));
+  } else {
+    shift(reinterpret_cast<double*>(accumulators->shift));
+  }
+}
+
+// Steps through `rank` dimensions, the last one fastest; false after the last element.
+struct Walk {
+  int rank;
+  const int64_t* dims;
+  const int64_t* strides;
+  int64_t index[kMaxReduceDims] = {};
+
+  bool next(const std::byte** at) {
+    for (int d = rank - 1; d >= 0; --d) {
+      if (++index[d] < dims[d]) {
+        *at += strides[d];
+        return true;
+      }
+      *at -= strides[d] * (dims[d] - 1);
+      index[d] = 0;
+    }
+    return false;
+  }
+};
+
+void accumulate_row(const ReducePlan& plan, Term term, const std::byte* x, size_t n, Accumulators* accumulators) {
+  const auto row = plan.table->row[static_cast<int>(term)][static_cast<int>(plan.compute)];
+  if (plan.load.step_count == 0) return row(x, n, accumulators->wide, accumulators->shift);
+  alignas(64) std::byte tile[kReduceBlock * 8];
+  for (size_t at = 0; at < n; at += kReduceBlock) {
+    const size_t count = std::min(n - at, kReduceBlock);
+    convert(plan.load, x + at * plan.width, tile, count);
+    row(tile, count, accumulators->wide, accumulators->shift);
+  }
+}
+
+void accumulate_columns(const ReducePlan& plan, Term term, const std::byte* x, int64_t stride, size_t rows,
+                        size_t columns, Accumulators* accumulators) {
+  const auto reduce = plan.table->columns[static_cast<int>(term)][static_cast<int>(plan.compute)];
+  if (plan.load.step_count == 0) {
+    return reduce(x, stride, rows, columns, accumulators->wide, accumulators->shift);
+  }
+  alignas(64) std::byte tile[kConvertedRows * kColumns * 8];
+  const size_t width = plan.load.to_width;
+  for (size_t at = 0; at < rows; at += kConvertedRows) {
+    const size_t count = std::min(rows - at, kConvertedRows);
+    for (size_t r = 0; r < count; ++r, x += stride) convert(plan.load, x, tile + r * columns * width, columns);
+    reduce(tile, static_cast<int64_t>(columns * width), count, columns, accumulators->wide, accumulators->shift);
+  }
+}
+
+void accumulate(const ReducePlan& plan, Term term, const std::byte* x, size_t columns, Accumulators* accumulators) {
+  start(plan, term, accumulators, columns);
+  if (plan.count == 0) return;
+  if (!plan.columns) {
+    Walk walk{plan.reduced_rank, plan.reduced_dims, plan.reduced_strides};
+    do {
+      accumulate_row(plan, term, x, plan.inner, accumulators);
+    } while (walk.next(&x));
+    return;
+  }
+  const int last = plan.reduced_rank - 1;  // the rows
+  const int64_t rows = last < 0 ? 1 : plan.reduced_dims[last];
+  const int64_t stride = last < 0 ? 0 : plan.reduced_strides[last];
+  Walk walk{std::max(last, 0), plan.reduced_dims, plan.reduced_strides};
+  do {
+    accumulate_columns(plan, term, x, stride, static_cast<size_t>(rows), columns, accumulators);
+  } while (walk.next(&x));
+}
+
+void reduce_outputs(const ReducePlan& plan, const std::byte* x, std::byte* out, size_t columns) {
+  Accumulators accumulators;
+  const Term term = term_of(plan.op);
+  if (term == Term::kExp) {
+    accumulate(plan, Term::kMax, x, columns, &accumulators);
+    take_shifts(plan, &accumulators, columns);
+  }
+  accumulate(plan, term, x, columns, &accumulators);
+  finish(plan, accumulators, out, columns);
+}
+
+void run_reduce(const ReducePlan& plan, const void* input, void* output) {
+  if (plan.outputs == 0) return;
+  const std::byte* x = static_cast<const std::byte*>(input);
+  std::byte* out = static_cast<std::byte*>(output);
+  const size_t line = plan.columns ? plan.inner : 1;
+  Walk walk{plan.kept_rank, plan.kept_dims, plan.kept_strides};
+  do {
+    for (size_t c = 0; c < line; c += kColumns) {
+      const size_t columns = std::min(line - c, kColumns);
+      reduce_outputs(plan, x + c * plan.width, out, columns);
+      out += columns * plan.width;
+    }
+  } while (walk.next(&x));
+}
+
+bool needs_floats(ReduceOp op) {
+  return op == ReduceOp::kLogSumExp;
+}
+
+// Dimensions merged with their neighbours of the same kind; sizes of 1 left out.
+struct Group {
+  int64_t size;
+  bool reduced;
+};
+
+}  // namespace
+
+bool has_reduce(ReduceOp op, ElementType type) {
+  const ComputeType compute = compute_type(type);
+  if (compute == ComputeType::kBool) return op == ReduceOp::kMax || op == ReduceOp::kMin;
+  return compute != ComputeType::kNone;
+}
+
+Status prepare_reduce(ReducePlan* plan, ReduceOp op, ElementType type, std::span<const int64_t> dims,
+                      std::span<const bool> reduced) {
+  if (!has_reduce(op, type)) return error(Code::kNotImplemented, "no such reduction of {}", name(type));
+  *plan = ReducePlan();
+  plan->run = run_reduce;
+  plan->table = &kernels().reduce;
+  plan->op = op;
+  plan->width = static_cast<uint8_t>(byte_width(type));
+  plan->compute = compute_type(type);
+  const bool integer = plan->compute != ComputeType::kF32 && plan->compute != ComputeType::kF64;
+  if (needs_floats(op) && integer) plan->compute = ComputeType::kF64;
+  static constexpr ElementType kStored[] = {ElementType::kFloat, ElementType::kDouble, ElementType::kInt32,
+                                            ElementType::kInt64, ElementType::kUint32, ElementType::kUint64,
+                                            ElementType::kBool};
+  const ElementType computed = kStored[static_cast<int>(plan->compute)];
+  plan->load = make_converter(type, computed);
+  plan->store = make_converter(computed, type);
+
+  Group groups[2 * kMaxReduceDims];
+  int rank = 0;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    (reduced[d] ? plan->count : plan->outputs) *= static_cast<size_t>(dims[d]);
+    if (dims[d] == 1) continue;
+    if (rank > 0 && groups[rank - 1].reduced == reduced[d]) {
+      groups[rank - 1].size *= dims[d];
+    } else if (rank == 2 * kMaxReduceDims) {
+      return error(Code::kLimit, "a reduction over more than {} separate axes", kMaxReduceDims);
+    } else {
+      groups[rank++] = {dims[d], reduced[d]};
+    }
+  }
+  if (rank == 0) groups[rank++] = {1, true};
+  plan->columns = !groups[rank - 1].reduced;
+  plan->inner = static_cast<size_t>(groups[rank - 1].size);
+  int64_t strides[2 * kMaxReduceDims];
+  int64_t stride = plan->width;
+  for (int g = rank - 1; g >= 0; --g) {
+    strides[g] = stride;
+    stride *= groups[g].size;
+  }
+  for (int g = 0; g + 1 < rank; ++g) {
+    uint8_t& at = groups[g].reduced ? plan->reduced_rank : plan->kept_rank;
+    (groups[g].reduced ? plan->reduced_dims : plan->kept_dims)[at] = groups[g].size;
+    (groups[g].reduced ? plan->reduced_strides : plan->kept_strides)[at] = strides[g];
+    ++at;
+  }
+  return {};
+}
+
+}  // namespace treadle::kernels
