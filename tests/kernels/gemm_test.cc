@@ -1,0 +1,293 @@
+#include "kernels/gemm.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/kernel_test_util.h"
+
+namespace treadle::kernels {
+namespace {
+
+template <class T>
+constexpr ComputeType kTypeOf = std::is_same_v<T, float>      ? ComputeType::kF32
+                                : std::is_same_v<T, double>   ? ComputeType::kF64
+                                : std::is_same_v<T, int32_t>  ? ComputeType::kI32
+                                : std::is_same_v<T, uint32_t> ? ComputeType::kU32
+                                : std::is_same_v<T, int64_t>  ? ComputeType::kI64
+                                                              : ComputeType::kU64;
+
+enum class Order { kRows, kColumns, kEveryOther, kReversed };
+constexpr Order kOrders[] = {Order::kRows, Order::kColumns, Order::kEveryOther, Order::kReversed};
+
+struct Layout {
+  int64_t row, col, offset, size;
+};
+Layout layout(Order order, int64_t rows, int64_t cols) {
+  switch (order) {
+    case Order::kRows:
+      return {cols + 3, 1, 1, rows * (cols + 3) + 1};
+    case Order::kColumns:
+      return {1, rows + 1, 3, cols * (rows + 1) + 3};
+    case Order::kEveryOther:
+      return {2 * cols + 1, 2, 0, rows * (2 * cols + 1) + 2};
+    default:
+      return {-cols, -1, rows * cols, rows * cols + 1};
+  }
+}
+
+enum class Bias { kNone, kRow, kColumn, kScalar, kMatrix, kStrided, kInPlace };
+constexpr Bias kBiases[] = {Bias::kNone,   Bias::kRow,     Bias::kColumn, Bias::kScalar,
+                            Bias::kMatrix, Bias::kStrided, Bias::kInPlace};
+
+template <class T>
+struct Problem {
+  GemmShape shape;
+  std::vector<T> a, b, bias, c;
+  Layout la{}, lb{};
+  bool in_place = false;
+
+  Problem(std::mt19937& random, int64_t m, int64_t n, int64_t k, Order order_a, Order order_b, Bias bias_kind) {
+    la = layout(order_a, m, k);
+    lb = layout(order_b, k, n);
+    a = random_values<T>(random, static_cast<size_t>(la.size));
+    b = random_values<T>(random, static_cast<size_t>(lb.size));
+    shape.m = m, shape.n = n, shape.k = k;
+    shape.a_row = la.row, shape.a_col = la.col;
+    shape.b_row = lb.row, shape.b_col = lb.col;
+    shape.c_row = n + 5;
+    c = random_values<T>(random, static_cast<size_t>(m * shape.c_row));
+    set_bias(random, bias_kind);
+  }
+
+  void set_bias(std::mt19937& random, Bias kind) {
+    const auto strides = [&](int64_t row, int64_t col) { shape.bias_row = row, shape.bias_col = col; };
+    switch (kind) {
+      case Bias::kNone:
+        return;
+      case Bias::kRow:
+        strides(0, 1);
+        break;
+      case Bias::kColumn:
+        strides(1, 0);
+        break;
+      case Bias::kScalar:
+        strides(0, 0);
+        break;
+      case Bias::kMatrix:
+        strides(shape.n, 1);
+        break;
+      case Bias::kStrided:
+        strides(1, shape.m);
+        break;
+      case Bias::kInPlace:
+        strides(shape.c_row, 1);
+        in_place = true;
+        return;
+    }
+    bias = random_values<T>(random, static_cast<size_t>(shape.m * shape.n + shape.m + shape.n + 1));
+  }
+
+  const T* a_data() const { return a.data() + la.offset; }
+  const T* b_data() const { return b.data() + lb.offset; }
+
+  // C as it was plus the guard columns, with the product computed in double (floats) or modulo 2^w.
+  std::vector<T> expected() const {
+    using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
+    std::vector<T> out = c;
+    for (int64_t i = 0; i < shape.m; ++i) {
+      for (int64_t j = 0; j < shape.n; ++j) {
+        Wide sum = 0;
+        for (int64_t p = 0; p < shape.k; ++p) {
+          sum += static_cast<Wide>(a_data()[i * shape.a_row + p * shape.a_col]) *
+                 static_cast<Wide>(b_data()[p * shape.b_row + j * shape.b_col]);
+        }
+        sum *= static_cast<Wide>(static_cast<T>(shape.alpha));
+        const T* addend = in_place ? c.data() : bias.empty() ? nullptr : bias.data();
+        if (addend != nullptr) {
+          sum += static_cast<Wide>(static_cast<T>(shape.beta)) *
+                 static_cast<Wide>(addend[i * shape.bias_row + j * shape.bias_col]);
+        }
+        out[static_cast<size_t>(i * shape.c_row + j)] = static_cast<T>(sum);
+      }
+    }
+    return out;
+  }
+
+  std::vector<T> run(bool packed) const {
+    GemmShape s = shape;
+    s.b_packed = packed;
+    const GemmPlan plan = prepare_gemm(kTypeOf<T>, s);
+    Scratch scratch(plan.scratch_bytes), panels(packed ? plan.packed_b_bytes : 0);
+    if (packed) pack_b(plan, b_data(), panels.get());
+    std::vector<T> out = c;
+    run_gemm(plan, a_data(), packed ? panels.get() : b_data(),
+             in_place       ? out.data()
+             : bias.empty() ? nullptr
+                            : bias.data(),
+             out.data(), scratch.get());
+    return out;
+  }
+};
+
+template <class T>
+void expect_close(const std::vector<T>& got, const std::vector<T>& want, int64_t k, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    if constexpr (std::is_integral_v<T>) {
+      ASSERT_EQ(got[i], want[i]) << what << " at " << i;
+    } else {
+      const double tolerance = std::numeric_limits<T>::epsilon() * static_cast<double>(k + 8);
+      ASSERT_NEAR(got[i], want[i], tolerance) << what << " at " << i;
+    }
+  }
+}
+
+class GemmTest : public EachIsa {
+ protected:
+  template <class T>
+  void check(int64_t m, int64_t n, int64_t k, Order oa, Order ob, Bias bias, double alpha = 1, double beta = 1) {
+    Problem<T> problem(random_, m, n, k, oa, ob, bias);
+    problem.shape.alpha = alpha;
+    problem.shape.beta = beta;
+    const std::string what = fmt::format("m={} n={} k={} a={} b={} bias={}", m, n, k, static_cast<int>(oa),
+                                         static_cast<int>(ob), static_cast<int>(bias));
+    const auto want = problem.expected();
+    const auto direct = problem.run(false);
+    expect_close(direct, want, k, what + " direct");
+    const auto packed = problem.run(true);
+    EXPECT_EQ(0, std::memcmp(packed.data(), direct.data(), packed.size() * sizeof(T))) << what << ": packed B differs";
+  }
+};
+
+TEST_P(GemmTest, EverySmallSize) {
+  for (int64_t m : {1, 2, 3, 5, 8, 13, 16}) {
+    for (int64_t n = 1; n <= 36; ++n) {
+      for (int64_t k : {1, 2, 7, 8, 33}) check<float>(m, n, k, Order::kRows, Order::kRows, Bias::kNone);
+    }
+  }
+}
+
+TEST_P(GemmTest, StridesAndBiases) {
+  const int64_t sizes[][3] = {{1, 7, 5},  {4, 65, 9},  {27, 40, 31}, {1, 200, 64},
+                              {3, 2, 70}, {2, 1, 257}, {14, 33, 300}};
+  for (const auto& [m, n, k] : sizes) {
+    for (Order oa : kOrders) {
+      for (Order ob : kOrders) {
+        for (Bias bias : kBiases) check<float>(m, n, k, oa, ob, bias, bias == Bias::kScalar ? 0.5 : 1, 1.5);
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, ManyBlocksOfK) {
+  for (Order oa : kOrders) {
+    for (Order ob : kOrders) {
+      for (Bias bias : {Bias::kNone, Bias::kRow, Bias::kInPlace}) check<float>(29, 67, 1300, oa, ob, bias);
+    }
+  }
+}
+
+TEST_P(GemmTest, OtherElementTypes) {
+  const int64_t sizes[][3] = {{1, 5, 3}, {9, 17, 20}, {30, 18, 700}, {5, 1, 40}, {2, 2, 3}};
+  for (const auto& [m, n, k] : sizes) {
+    for (Order oa : kOrders) {
+      for (Order ob : kOrders) {
+        check<double>(m, n, k, oa, ob, Bias::kMatrix, 2, -1);
+        check<int32_t>(m, n, k, oa, ob, Bias::kRow, -3, 2);
+        check<uint32_t>(m, n, k, oa, ob, Bias::kNone);
+        check<int64_t>(m, n, k, oa, ob, Bias::kInPlace);
+        check<uint64_t>(m, n, k, oa, ob, Bias::kColumn);
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, EmptySizes) {
+  check<float>(0, 5, 5, Order::kRows, Order::kRows, Bias::kRow);
+  check<float>(5, 0, 5, Order::kRows, Order::kRows, Bias::kRow);
+  check<float>(5, 6, 0, Order::kRows, Order::kRows, Bias::kRow);
+  check<float>(5, 6, 0, Order::kColumns, Order::kColumns, Bias::kNone);
+  check<float>(5, 1, 0, Order::kRows, Order::kRows, Bias::kColumn);
+}
+
+// A row's result depends neither on how many rows run with it, nor on ranges, nor on strides of A.
+template <class T>
+void expect_rows_independent(std::mt19937& random, int64_t n, int64_t k) {
+  constexpr int64_t kRows = 37;
+  Problem<T> problem(random, kRows, n, k, Order::kRows, Order::kRows, Bias::kRow);
+  const auto whole = problem.run(true);
+  GemmShape s = problem.shape;
+  s.b_packed = true;
+  const GemmPlan plan = prepare_gemm(kTypeOf<T>, s);
+  Scratch scratch(plan.scratch_bytes), panels(plan.packed_b_bytes);
+  pack_b(plan, problem.b_data(), panels.get());
+  const auto equal_rows = [&](const std::vector<T>& got, const char* what) {
+    EXPECT_EQ(0, std::memcmp(got.data(), whole.data(), got.size() * sizeof(T))) << what << " n=" << n << " k=" << k;
+  };
+  for (int64_t step : {1, 2, 3, 4, 5, 8, 16}) {
+    auto got = problem.c;
+    for (int64_t i = 0; i < kRows; i += step) {
+      run_gemm_rows(plan, std::min(step, kRows - i), problem.a_data() + i * s.a_row, panels.get(), problem.bias.data(),
+                    got.data() + i * s.c_row, scratch.get());
+    }
+    equal_rows(got, "rows in parts");
+  }
+  for (int64_t step : {int64_t{plan.column_step}, int64_t{1}, int64_t{7}}) {
+    auto got = problem.c;
+    const GemmOperands operands{problem.a_data(), panels.get(), problem.bias.data(), got.data(), scratch.get()};
+    for (int64_t j = 0; j < n; j += step) {
+      run_gemm_range(plan, operands, {0, kRows / 2, j, std::min(j + step, n)});
+      run_gemm_range(plan, operands, {kRows / 2, kRows, j, std::min(j + step, n)});
+    }
+    equal_rows(got, "columns in parts");
+  }
+}
+
+TEST_P(GemmTest, GemvPerStepEqualsGemm) {
+  for (int64_t n : {1, 2, 3, 8, 15, 31, 32, 33, 64, 100, 128, 256, 300}) {
+    for (int64_t k : {1, 5, 64, 300, 1100}) {
+      expect_rows_independent<float>(random_, n, k);
+      expect_rows_independent<double>(random_, n, k);
+    }
+  }
+}
+
+TEST_P(GemmTest, NotANumberAndInfinityFlow) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (int64_t n : {1, 5, 40}) {
+    Problem<float> problem(random_, 7, n, 50, Order::kRows, Order::kRows, Bias::kNone);
+    problem.a[static_cast<size_t>(problem.la.offset + 2 * problem.shape.a_row + 49)] = NAN;
+    problem.a[static_cast<size_t>(problem.la.offset + 3 * problem.shape.a_row)] = kInfinity;
+    const auto got = problem.run(true);
+    for (int64_t i = 0; i < 7; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        const float value = got[static_cast<size_t>(i * problem.shape.c_row + j)];
+        EXPECT_EQ(i == 2, std::isnan(value)) << i << "," << j;
+        EXPECT_EQ(i == 3, std::isinf(value)) << i << "," << j;
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, UnalignedOperands) {
+  Problem<float> problem(random_, 13, 70, 40, Order::kRows, Order::kRows, Bias::kNone);
+  const auto want = problem.run(false);
+  const GemmPlan plan = prepare_gemm(ComputeType::kF32, problem.shape);
+  Scratch scratch(plan.scratch_bytes);
+  const auto shifted = [](const std::vector<float>& values) {
+    std::vector<std::byte> bytes(values.size() * sizeof(float) + 1);
+    std::memcpy(bytes.data() + 1, values.data(), values.size() * sizeof(float));
+    return bytes;
+  };
+  auto a = shifted(problem.a), b = shifted(problem.b), c = shifted(problem.c);
+  run_gemm(plan, a.data() + 1 + problem.la.offset * 4, b.data() + 1 + problem.lb.offset * 4, nullptr, c.data() + 1,
+           scratch.get());
+  EXPECT_EQ(0, std::memcmp(c.data() + 1, want.data(), want.size() * sizeof(float)));
+}
+
+TREADLE_EACH_ISA(GemmTest);
+
+}  // namespace
+}  // namespace treadle::kernels
