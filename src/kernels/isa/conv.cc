@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
+#include "kernels/isa/conv_depthwise.h"
+#include "kernels/isa/conv_depthwise_masked.h"
 #include "kernels/isa/conv_rows.h"
 #include "kernels/isa/conv_shift.h"
 #include "kernels/isa/entry.h"
@@ -67,18 +68,13 @@ void run_pointwise(const ConvPlan& plan, const ConvOperands& operands, int64_t b
 }
 
 template <class T>
-void copy_weights(const ConvPlan& plan, const void* weights, void* packed) {
-  std::memcpy(packed, weights, plan.packed_weight_bytes);
-}
-
-template <class T>
 void prepare_pointwise(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
   plan.units = plan.shape.batch * plan.shape.groups * ((g.out_channel() + kPointwiseColumns - 1) / kPointwiseColumns);
   plan.packed_weight_bytes = static_cast<size_t>(plan.shape.out_channels * g.k) * sizeof(T);
   plan.scratch_bytes = pointwise_gemm<T>(plan.type, g).scratch_bytes;
   plan.run = run_pointwise<T>;
-  plan.pack = copy_weights<T>;
+  plan.pack = copy_weights;
 }
 
 // Transposed: for each output channel, columns[tap, input position] = weights[in, tap]^T x[in, input position], then
@@ -102,8 +98,7 @@ void add_tap(const ConvGeometry& g, int64_t ky, int64_t kx, const T* products, T
   const Axis& h = g.height;
   const Axis& w = g.width;
   const int64_t first_x = kx * w.dilation - w.pad;
-  const int64_t begin = first_x >= 0 ? 0 : std::min(w.in, (-first_x + w.stride - 1) / w.stride);
-  const int64_t end = first_x >= w.out ? begin : std::clamp((w.out - 1 - first_x) / w.stride + 1, begin, w.in);
+  const auto [begin, end] = inside(first_x, w.stride, w.out, w.in);
   for (int64_t row = 0; row < h.in; ++row) {
     const int64_t at_y = h.input_at(row, ky);
     if (at_y < 0 || at_y >= h.out) continue;
@@ -170,7 +165,7 @@ void prepare_transposed(ConvPlan& plan) {
   plan.scratch_bytes =
       transposed_gemm<T>(plan.type, g, g.taps).scratch_bytes + static_cast<size_t>(g.taps * g.in_channel()) * sizeof(T);
   plan.run = run_transposed<T>;
-  plan.pack = copy_weights<T>;
+  plan.pack = copy_weights;
 }
 
 // With few positions lanes hold channels; otherwise lanes hold positions. A long stride over one channel reads so
@@ -192,6 +187,12 @@ void prepare(ConvPlan& plan) {
     prepare_rows<T>(plan);
   } else if (is_pointwise(plan.shape)) {
     prepare_pointwise<T>(plan);
+#if defined(__AVX512F__)
+  } else if (is_masked_depthwise(g)) {
+    prepare_masked<T>(plan);
+#endif
+  } else if (is_depthwise<T>(g)) {
+    prepare_depthwise<T>(plan);
   } else {
     prepare_shift<T>(plan);
   }

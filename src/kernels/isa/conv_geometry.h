@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 
 #include "kernels/conv.h"
@@ -23,6 +24,21 @@ struct Axis {
   int64_t largest_shift() const { return shift(kernel - 1); }
   int64_t input_at(int64_t position, int64_t tap) const { return position * stride + tap * dilation - pad; }
 };
+
+struct Interval {
+  int64_t begin, end;
+};
+// The i in [0, count) for which first + i * stride lies in [0, size).
+inline Interval inside(int64_t first, int64_t stride, int64_t size, int64_t count) {
+  const int64_t begin = first >= 0 ? 0 : std::min(count, (-first + stride - 1) / stride);
+  const int64_t end = first >= size ? begin : std::clamp((size - 1 - first) / stride + 1, begin, count);
+  return {begin, end};
+}
+
+// Packing for methods that read the weights as they are.
+inline void copy_weights(const ConvPlan& plan, const void* weights, void* packed) {
+  std::memcpy(packed, weights, plan.packed_weight_bytes);
+}
 
 struct ConvGeometry {
   explicit ConvGeometry(const ConvShape& s) : shape(s), outer_axes(std::max(s.axes - 2, 0)) {

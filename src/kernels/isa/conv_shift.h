@@ -94,23 +94,22 @@ void fill_zero(T* to, int64_t count) {
   }
 }
 
+// A last vector that is not full is copied twice in part rather than under a mask, where there is a full one: loads
+// soon after a masked store have to wait for it.
 template <class T>
 void copy_strided(const T* from, int64_t stride, int64_t count, T* to) {
   using L = Lanes<T>;
-  int64_t i = 0;
-  if (stride == 1) {
-    for (; i + L::kCount <= count; i += L::kCount) L::store(to + i, L::load(from + i));
-    if (i < count) {
-      const auto mask = L::mask(static_cast<int>(count - i));
-      L::store(to + i, mask, L::load(from + i, mask));
-    }
-  } else if (stride == 2) {
-    for (; i < count; i += L::kCount) {
-      const int lanes = static_cast<int>(std::min<int64_t>(count - i, L::kCount));
-      L::store(to + i, L::mask(lanes), load_even<T>(from + 2 * i, lanes));
-    }
+  if (stride == 1 && count >= L::kCount) {
+    for (int64_t i = 0; i < count - L::kCount; i += L::kCount) L::store(to + i, L::load(from + i));
+    L::store(to + count - L::kCount, L::load(from + count - L::kCount));
+  } else if (stride == 1) {
+    const auto mask = L::mask(static_cast<int>(count));
+    L::store(to, mask, L::load(from, mask));
+  } else if (stride == 2 && count >= L::kCount) {
+    for (int64_t i = 0; i < count - L::kCount; i += L::kCount) L::store(to + i, load_even<T>(from + 2 * i));
+    L::store(to + count - L::kCount, load_even<T>(from + 2 * (count - L::kCount)));
   } else {
-    for (; i < count; ++i) to[i] = from[stride * i];
+    for (int64_t i = 0; i < count; ++i) to[i] = from[stride * i];
   }
 }
 
@@ -200,9 +199,7 @@ class ShiftBand {
     const Axis& w = g_.width;
     const int64_t pitch = layout_.pitch;
     const int64_t first_x = column_ * w.stride + residue_x - w.pad;
-    // Elements q with 0 <= first_x + q * stride < w.in.
-    const int64_t begin = std::clamp<int64_t>(first_x >= 0 ? 0 : (-first_x + w.stride - 1) / w.stride, 0, pitch);
-    const int64_t end = std::clamp<int64_t>(first_x >= w.in ? 0 : (w.in - 1 - first_x) / w.stride + 1, begin, pitch);
+    const auto [begin, end] = inside(first_x, w.stride, w.in, pitch);
     for (int64_t r = 0; r < rows_ + h.largest_shift(); ++r, to += pitch) {
       const int64_t y = (row_ + r) * h.stride + residue_y - h.pad;
       if (plane == nullptr || y < 0 || y >= h.in) {

@@ -2,7 +2,6 @@
 // One vector register as seen by the matrix kernels: Lanes<T> for T = float, double, uint32_t, uint64_t, as wide as the
 // instruction set that this is compiled for. mul_add is fused where the instruction set fuses; integers wrap.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -68,6 +67,10 @@ struct PortableLanes {
   static void store(T* p, Mask count, V v) {
     for (int i = 0; i < count; ++i) p[i] = v[i];
   }
+  // Lanes [first, first + count) to p[0], ..., p[count - 1].
+  static void store_from(T* p, int first, int count, V v) {
+    for (int i = 0; i < count; ++i) p[i] = v[first + i];
+  }
 };
 
 template <class T>
@@ -93,6 +96,9 @@ struct Lanes<float> {
   static Mask mask(int count) { return static_cast<Mask>((1u << count) - 1); }
   static V load(const float* p, Mask m) { return _mm512_maskz_loadu_ps(m, p); }
   static void store(float* p, Mask m, V v) { _mm512_mask_storeu_ps(p, m, v); }
+  static void store_from(float* p, int first, int count, V v) {
+    _mm512_mask_storeu_ps(p - first, static_cast<Mask>(((1u << count) - 1) << first), v);
+  }
 };
 
 template <>
@@ -113,6 +119,9 @@ struct Lanes<double> {
   static Mask mask(int count) { return static_cast<Mask>((1u << count) - 1); }
   static V load(const double* p, Mask m) { return _mm512_maskz_loadu_pd(m, p); }
   static void store(double* p, Mask m, V v) { _mm512_mask_storeu_pd(p, m, v); }
+  static void store_from(double* p, int first, int count, V v) {
+    _mm512_mask_storeu_pd(p - first, static_cast<Mask>(((1u << count) - 1) << first), v);
+  }
 };
 
 #elif defined(__AVX2__)
@@ -137,6 +146,9 @@ struct Lanes<float> {
   }
   static V load(const float* p, Mask m) { return _mm256_maskload_ps(p, m); }
   static void store(float* p, Mask m, V v) { _mm256_maskstore_ps(p, m, v); }
+  static void store_from(float* p, int first, int count, V v) {
+    _mm256_maskstore_ps(p - first, _mm256_andnot_si256(mask(first), mask(first + count)), v);
+  }
 };
 
 template <>
@@ -157,32 +169,31 @@ struct Lanes<double> {
   static Mask mask(int count) { return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3)); }
   static V load(const double* p, Mask m) { return _mm256_maskload_pd(p, m); }
   static void store(double* p, Mask m, V v) { _mm256_maskstore_pd(p, m, v); }
+  static void store_from(double* p, int first, int count, V v) {
+    _mm256_maskstore_pd(p - first, _mm256_andnot_si256(mask(first), mask(first + count)), v);
+  }
 };
 
 #endif
 
-// p[0], p[2], ..., `lanes` of them; reads nothing behind the last one.
+// p[0], p[2], ..., one for each lane; reads nothing behind the last one.
 template <class T>
-typename Lanes<T>::V load_even(const T* p, int lanes) {
+typename Lanes<T>::V load_even(const T* p) {
   using L = Lanes<T>;
 #if defined(__AVX512F__)
   if constexpr (std::is_same_v<T, float>) {
-    const int span = 2 * lanes - 1;
-    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    const auto low = L::load(p, L::mask(std::min(span, 16)));
-    if (span <= 16) return _mm512_permutexvar_ps(even, low);
-    return _mm512_permutex2var_ps(low, even, L::load(p + 16, L::mask(span - 16)));
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(L::load(p), even, L::load(p + 15));
   }
 #elif defined(__AVX2__)
   if constexpr (std::is_same_v<T, float>) {
-    if (lanes == L::kCount) {  // the last element read is p[14]
-      const auto pairs = _mm256_shuffle_ps(L::load(p), _mm256_maskload_ps(p + 8, L::mask(7)), 0x88);
-      return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xD8));
-    }
+    const auto low = L::load(p), high = L::load(p + 7);  // high holds the even ones at odd places
+    const auto pairs = _mm256_shuffle_ps(low, high, 0xD8);
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xD8));
   }
 #endif
-  T gathered[L::kCount] = {};
-  for (int i = 0; i < lanes; ++i) gathered[i] = p[2 * i];
+  T gathered[L::kCount];
+  for (int i = 0; i < L::kCount; ++i) gathered[i] = p[2 * i];
   return L::load(gathered);
 }
 

@@ -92,8 +92,7 @@ class Pool {
       for (int64_t kx = 0; kx < g_.width.kernel; ++kx) {
         const Axis& w = g_.width;
         const int64_t first = w.input_at(0, kx);
-        const int64_t begin = first >= 0 ? 0 : std::min(w.out, (-first + w.stride - 1) / w.stride);
-        const int64_t end = first >= w.in ? begin : std::clamp((w.in - 1 - first) / w.stride + 1, begin, w.out);
+        const auto [begin, end] = inside(first, w.stride, w.in, w.out);
         if (begin < end) add_row(plane + in_y * w.in + first + begin * w.stride, end - begin, y + begin);
       }
     }

@@ -1,0 +1,140 @@
+#pragma once
+// Depthwise convolution that leaves the size of the plane as it is (strides 1, padding as wide as the kernel reaches),
+// where the instruction set loads under a mask for free: positions of the output and of the input run in step, each tap
+// reads at a constant distance, and lanes whose tap falls off the plane are masked out. Nothing is copied.
+//
+// Packed weights: masks [tap][vector], then the weights.
+
+#if defined(__AVX512F__)
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/isa/conv_shift.h"
+
+namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+
+inline constexpr int64_t kMaskedTaps = 64;  // at most
+inline constexpr int kMaskedSums = 8;       // vectors that share the load of a tap's weight
+
+template <class T>
+struct MaskedLayout {
+  using Mask = typename Lanes<T>::Mask;
+  explicit MaskedLayout(const ConvGeometry& g)
+      : vectors((g.out_plane + Lanes<T>::kCount - 1) / Lanes<T>::kCount),
+        mask_bytes(vectors * g.taps * int64_t{sizeof(Mask)}) {}
+  int64_t vectors, mask_bytes;
+};
+
+inline bool is_masked_depthwise(const ConvGeometry& g) {
+  const auto keeps_size = [](const Axis& a) { return a.stride == 1 && a.in == a.out; };
+  return g.in_per_group == 1 && g.out_per_group == 1 && g.outer_axes == 0 && g.taps <= kMaskedTaps && g.out_plane > 0 &&
+         keeps_size(g.height) && keeps_size(g.width);
+}
+
+template <class T>
+void pack_masked(const ConvPlan& plan, const void* weights, void* packed) {
+  const ConvGeometry g(plan.shape);
+  const MaskedLayout<T> layout(g);
+  typename Lanes<T>::Mask* mask = static_cast<typename Lanes<T>::Mask*>(packed);
+  for (int64_t tap = 0; tap < g.taps; ++tap) {
+    for (int64_t v = 0; v < layout.vectors; ++v) {
+      unsigned bits = 0;
+      for (int lane = 0; lane < Lanes<T>::kCount; ++lane) {
+        const int64_t position = v * Lanes<T>::kCount + lane;
+        const int64_t y = g.height.input_at(position / g.width.out, tap / g.width.kernel);
+        const int64_t x = g.width.input_at(position % g.width.out, tap % g.width.kernel);
+        const bool valid = position < g.out_plane && y >= 0 && y < g.height.in && x >= 0 && x < g.width.in;
+        bits |= static_cast<unsigned>(valid) << lane;
+      }
+      *mask++ = static_cast<typename Lanes<T>::Mask>(bits);
+    }
+  }
+  std::memcpy(aligned_after<T>(packed, layout.mask_bytes), weights,
+              static_cast<size_t>(plan.shape.out_channels * g.taps) * sizeof(T));
+}
+
+template <class T>
+class MaskedChannel {
+  using L = Lanes<T>;
+
+ public:
+  MaskedChannel(const ConvPlan& plan, const ConvGeometry& g, const void* packed)
+      : plan_(plan), g_(g), vectors_(MaskedLayout<T>(g).vectors), masks_(static_cast<const typename L::Mask*>(packed)) {
+    for (int64_t tap = 0; tap < g.taps; ++tap) {
+      distance_[tap] =
+          g.height.input_at(0, tap / g.width.kernel) * g.width.in + g.width.input_at(0, tap % g.width.kernel);
+    }
+  }
+
+  void run(const T* x, const T* weights, T bias, T* y) const {
+    int64_t v = 0;
+    for (; v + kMaskedSums <= vectors_; v += kMaskedSums) stretch<kMaskedSums>(v, x, weights, bias, y);
+    if (vectors_ - v >= kMaskedSums / 2) {
+      stretch<kMaskedSums / 2>(v, x, weights, bias, y);
+      v += kMaskedSums / 2;
+    }
+    for (; v < vectors_; ++v) stretch<1>(v, x, weights, bias, y);
+  }
+
+ private:
+  template <int kVectors>
+  void stretch(int64_t v, const T* x, const T* weights, T bias, T* y) const {
+    typename L::V sums[kVectors];
+    unrolled<kVectors>([&](auto i) __attribute__((always_inline)) { sums[i] = L::zero(); });
+    const typename L::Mask* masks = masks_ + v;
+    const int64_t taps = g_.taps;
+    for (int64_t tap = 0; tap < taps; ++tap, masks += vectors_) {
+      const auto weight = L::splat(weights[tap]);
+      const T* p = x + v * L::kCount + distance_[tap];
+      unrolled<kVectors>([&](auto i) __attribute__((always_inline)) {
+        sums[i] = L::mul_add(weight, L::load(p + i * L::kCount, masks[i]), sums[i]);
+      });
+    }
+    const auto addend = L::splat(bias), low = L::splat(static_cast<T>(plan_.clamp.low)),
+               high = L::splat(static_cast<T>(plan_.clamp.high));
+    unrolled<kVectors>([&](auto i) __attribute__((always_inline)) {
+      const int64_t left = g_.out_plane - (v + i) * L::kCount;
+      const auto value = L::min(high, L::max(low, L::add(sums[i], addend)));
+      if (left >= L::kCount) {
+        L::store(y + (v + i) * L::kCount, value);
+      } else {
+        L::store(y + (v + i) * L::kCount, L::mask(static_cast<int>(left)), value);
+      }
+    });
+  }
+
+  const ConvPlan& plan_;
+  const ConvGeometry& g_;
+  int64_t vectors_;
+  const typename L::Mask* masks_;
+  int64_t distance_[kMaskedTaps];
+};
+
+template <class T>
+void run_masked(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
+  const ConvGeometry g(plan.shape);
+  const MaskedChannel<T> channel(plan, g, operands.packed_weights);
+  const T* weights = aligned_after<const T>(const_cast<void*>(operands.packed_weights), MaskedLayout<T>(g).mask_bytes);
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t c = unit % plan.shape.out_channels;
+    channel.run(static_cast<const T*>(operands.x) + unit * g.in_plane, weights + c * g.taps,
+                operands.bias == nullptr ? T(0) : static_cast<const T*>(operands.bias)[c],
+                static_cast<T*>(operands.y) + unit * g.out_plane);
+  }
+}
+
+template <class T>
+void prepare_masked(ConvPlan& plan) {
+  const ConvGeometry g(plan.shape);
+  plan.units = plan.shape.batch * plan.shape.out_channels;
+  plan.packed_weight_bytes = static_cast<size_t>(MaskedLayout<T>(g).mask_bytes) + kKernelAlignment +
+                             static_cast<size_t>(plan.shape.out_channels * g.taps) * sizeof(T);
+  plan.run = run_masked<T>;
+  plan.pack = pack_masked<T>;
+}
+
+}  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
+
+#endif
