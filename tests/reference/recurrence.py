@@ -42,12 +42,16 @@ def read_activations(names, alphas, betas, defaults, directions, margins=None):
         key = name.lower()
         alpha = (alphas.pop(0) if alphas else ALPHA[key]) if key in ALPHA else None
         beta = (betas.pop(0) if betas else BETA[key]) if key in BETA else None
+        alpha, beta = (None if v is None else float(np.float32(v)) for v in (alpha, beta))  # attributes are floats
         functions.append(activation(name, alpha, beta, margins))
     return [functions[d * count : (d + 1) * count] for d in range(directions)]
 
 
 def clipper(threshold):
-    return (lambda x: x) if threshold is None else (lambda x: np.minimum(np.maximum(x, -threshold), threshold))
+    if threshold is None:
+        return lambda x: x
+    limit = float(np.float32(threshold))
+    return lambda x: np.minimum(np.maximum(x, -limit), limit)
 
 
 def rounder(dtype):

@@ -123,7 +123,9 @@ g (int64%(m)s M, bool%(c)s cond, int64 s0) => (int64 s, int64[?] y) {
 def count(inputs, m=None, cond=None, m_shape="", cond_shape="", opset=16):
     """How many trips; the body's condition says 'less than 3'."""
     text = COUNTER % {"opset": opset, "m": m_shape, "c": cond_shape, "inputs": inputs}
-    feeds = {"M": np.asarray(0 if m is None else m, np.int64), "cond": np.asarray(cond is None or cond, bool)}
+    unused = [0] if m_shape == "[1]" else 0
+    feeds = {"M": np.asarray(unused if m is None else m, np.int64)}
+    feeds["cond"] = np.asarray(unused if cond is None else cond, bool)
     s, y = run(text, {**feeds, "s0": np.array(0, np.int64)})
     assert y.tolist() == list(range(1, int(s) + 1))
     return int(s)
