@@ -1,0 +1,283 @@
+// MatMulInteger, exact on 8-bit operands, and QLinearMatMul, which requantises its sums.
+
+#include "kernels/dispatch.h"
+#include "kernels/qgemm.h"
+#include "op/gemm.h"
+#include "op/op_def.h"
+
+namespace treadle {
+
+namespace {
+
+// Sizes of numpy's product of stacks of matrices; vectors count as a row on the left, a column on the right.
+Result<Shape> product_shape(const Shape& a, const Shape& b) {
+  const bool fits = !a.empty() && !b.empty();
+  const Dim k = fits ? a.back() : Dim();
+  const Dim rows = fits ? b[b.size() > 1 ? b.size() - 2 : 0] : Dim();
+  if (!fits || (k.is_known() && rows.is_known() && k.value() != rows.value())) {
+    return error(Code::kInvalidArgument, "shapes {} and {} cannot be multiplied", to_string(a), to_string(b));
+  }
+  auto stack_of = [](const Shape& s) { return Shape(s.begin(), s.end() - std::min<size_t>(s.size(), 2)); };
+  TREADLE_ASSIGN(Shape out, broadcast(stack_of(a), stack_of(b)));
+  if (a.size() > 1) out.push_back(a[a.size() - 2]);
+  if (b.size() > 1) out.push_back(b.back());
+  return out;
+}
+
+Status infer_product(InferContext& ctx, size_t b_input, ElementType element) {
+  const Shape* a = ctx.shape(0);
+  const Shape* b = ctx.shape(b_input);
+  if (!a || !b) {
+    ctx.set_output(0, element);
+    return {};
+  }
+  TREADLE_ASSIGN(Shape out, product_shape(*a, *b));
+  ctx.set_output(0, element, std::move(out));
+  return {};
+}
+
+Status infer_matmul_integer(InferContext& ctx) {
+  return infer_product(ctx, 1, ElementType::kInt32);
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+// A zero point: one for all, one per row of A or column of B, or those for every matrix of the stack.
+struct ZeroPoint {
+  bool present = false, per_line = false;
+  Dims strides;  // over the stack's dimensions
+};
+
+Result<ZeroPoint> zero_point(const PrepareContext& ctx, size_t i, int64_t lines, size_t stack_rank, bool of_rows) {
+  ZeroPoint zero;
+  zero.strides.resize(stack_rank, 0);
+  zero.present = ctx.has_input(i);
+  if (!zero.present) return zero;
+  const Dims& dims = ctx.inputs[i].dims;
+  const int64_t count = ctx.inputs[i].element_count();
+  zero.per_line = count != 1;
+  if (!zero.per_line) return zero;
+  // [lines], or [stack..., M, 1] of A, [stack..., 1, N] of B.
+  const size_t rank = dims.size();
+  const bool stacked = rank >= 2;
+  const int64_t own = stacked ? dims[rank - (of_rows ? 2 : 1)] : dims[0];
+  const int64_t other = stacked ? dims[rank - (of_rows ? 1 : 2)] : 1;
+  if (own != lines || other != 1 || (stacked && rank - 2 > stack_rank)) {
+    return error(Code::kInvalidArgument, "zero point of shape {} does not fit {} {}", to_string(dims), lines,
+                 of_rows ? "rows" : "columns");
+  }
+  int64_t stride = own;
+  for (size_t d = stacked ? rank - 2 : 0; d-- > 0;) {
+    if (dims[d] != 1) zero.strides[stack_rank - (rank - 2) + d] = stride;
+    stride *= dims[d];
+  }
+  return zero;
+}
+
+struct MatMulIntegerState {
+  struct Level {
+    int64_t size, a, b, c, a_zero, b_zero;
+  };
+  kernels::QGemmPlan plan;
+  InlineVector<Level, 2> levels;
+  const std::byte* packed = nullptr;
+  bool has_a_zero = false, has_b_zero = false;
+  uint32_t output = 0;  // operand of the result; scratch follows it
+};
+
+uint32_t run_matmul_integer(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const MatMulIntegerState*>(state);
+  const auto* a = static_cast<const std::byte*>(slots[operands[0]]);
+  const auto* b = static_cast<const std::byte*>(slots[operands[1]]);
+  const auto* a_zero = s.has_a_zero ? static_cast<const std::byte*>(slots[operands[2]]) : nullptr;
+  const auto* b_zero = s.has_b_zero ? static_cast<const std::byte*>(slots[operands[3]]) : nullptr;
+  auto* c = static_cast<int32_t*>(slots[operands[s.output]]);
+  void* scratch = slots[operands[s.output + 1]];
+  for (const auto& level : s.levels) {
+    if (level.size == 0) return 0;
+  }
+  int64_t index[StackedGemm::kMaxLevels] = {};
+  MatMulIntegerState::Level at{};
+  const int64_t matrix = s.plan.shape.k * s.plan.shape.n;
+  for (;;) {
+    const void* b_matrix =
+        s.packed ? s.packed + (matrix ? at.b / matrix : 0) * static_cast<int64_t>(s.plan.packed_b_bytes) : b + at.b;
+    kernels::run_qgemm(s.plan,
+                       {a + at.a, b_matrix, a_zero ? a_zero + at.a_zero : nullptr,
+                        b_zero ? b_zero + at.b_zero : nullptr, c + at.c, scratch},
+                       {});
+    size_t d = s.levels.size();
+    for (; d > 0; --d) {
+      const auto& l = s.levels[d - 1];
+      const bool wraps = ++index[d - 1] == l.size;
+      const int64_t steps = wraps ? 1 - l.size : 1;
+      at.a += steps * l.a, at.b += steps * l.b, at.c += steps * l.c;
+      at.a_zero += steps * l.a_zero, at.b_zero += steps * l.b_zero;
+      if (!wraps) break;
+      index[d - 1] = 0;
+    }
+    if (d == 0) return 0;
+  }
+}
+
+// One matrix on the right for a whole stack of rows on the left is one product.
+void merge_rows(kernels::QGemmShape& shape, InlineVector<MatMulIntegerState::Level, 2>& levels) {
+  while (!levels.empty()) {
+    const auto& inner = levels.back();
+    const bool rows_follow = inner.a == shape.m * shape.a_row && inner.c == shape.m * shape.n;
+    if (inner.b != 0 || inner.b_zero != 0 || shape.a_zero_per_row || !rows_follow) return;
+    shape.m *= inner.size;
+    levels.pop_back();
+  }
+}
+
+void pack_constant(PrepareContext& ctx, MatMulIntegerState& state) {
+  const Operand& b = ctx.inputs[1];
+  kernels::QGemmShape shape = state.plan.shape;
+  const int64_t matrix = shape.k * shape.n;
+  if (!b.constant || matrix == 0) return;
+  shape.b_packed = true;
+  const kernels::QGemmPlan plan = kernels::prepare_qgemm(shape);
+  const int64_t matrices = b.element_count() / matrix;
+  uint64_t key = 0x7167'656d'6d;
+  for (int64_t part : {shape.k, shape.n, static_cast<int64_t>(shape.a_signed), static_cast<int64_t>(shape.b_signed),
+                       static_cast<int64_t>(kernels::preferred_isa())}) {
+    key = key * 0x9E37'79B9'7F4A'7C15u + static_cast<uint64_t>(part);
+  }
+  const size_t bytes = plan.packed_b_bytes * static_cast<size_t>(matrices);
+  state.packed = static_cast<const std::byte*>(ctx.packs.get(b.constant, key, bytes, [&](void* out) {
+    for (int64_t i = 0; i < matrices; ++i) {
+      kernels::pack_qgemm_b(plan, static_cast<const std::byte*>(b.constant) + i * matrix,
+                            static_cast<std::byte*>(out) + static_cast<size_t>(i) * plan.packed_b_bytes);
+    }
+  }));
+  state.plan = plan;
+}
+
+Status prepare_matmul_integer(PrepareContext& ctx) {
+  const Dims& a = ctx.inputs[0].dims;
+  const Dims& b = ctx.inputs[1].dims;
+  kernels::QGemmShape shape;
+  shape.k = shape.a_row = a.back();
+  shape.m = a.size() > 1 ? a[a.size() - 2] : 1;
+  shape.n = shape.b_row = shape.c_row = b.size() > 1 ? b.back() : 1;
+  shape.a_signed = ctx.inputs[0].type == ElementType::kInt8;
+  shape.b_signed = ctx.inputs[1].type == ElementType::kInt8;
+  const size_t a_stack = a.size() - std::min<size_t>(a.size(), 2), b_stack = b.size() - std::min<size_t>(b.size(), 2);
+  const size_t rank = std::max(a_stack, b_stack);
+  if (rank > StackedGemm::kMaxLevels) {
+    return error(Code::kNotImplemented, "a product of {} stacked dimensions, at most {} are supported", rank,
+                 StackedGemm::kMaxLevels);
+  }
+  TREADLE_ASSIGN(const ZeroPoint a_zero, zero_point(ctx, 2, shape.m, rank, true));
+  TREADLE_ASSIGN(const ZeroPoint b_zero, zero_point(ctx, 3, shape.n, rank, false));
+  shape.a_zero_per_row = a_zero.per_line;
+  shape.b_zero_per_column = b_zero.per_line;
+  auto* state = ctx.make_state<MatMulIntegerState>();
+  state->levels.resize(rank);
+  int64_t a_stride = shape.m * shape.k, b_stride = shape.k * shape.n, c_stride = shape.m * shape.n;
+  for (size_t i = rank; i-- > 0;) {
+    const int64_t of_a = i + a_stack >= rank ? a[i + a_stack - rank] : 1;
+    const int64_t of_b = i + b_stack >= rank ? b[i + b_stack - rank] : 1;
+    const int64_t size = of_a == 1 ? of_b : of_a;
+    state->levels[i] = {size,     of_a == 1 ? 0 : a_stride, of_b == 1 ? 0 : b_stride,
+                        c_stride, a_zero.strides[i],        b_zero.strides[i]};
+    a_stride *= of_a, b_stride *= of_b, c_stride *= size;
+  }
+  merge_rows(shape, state->levels);
+  state->plan = kernels::prepare_qgemm(shape);
+  state->has_a_zero = a_zero.present;
+  state->has_b_zero = b_zero.present;
+  state->output = static_cast<uint32_t>(ctx.inputs.size());
+  pack_constant(ctx, *state);
+  ctx.scratch_bytes = state->plan.scratch_bytes + 64;
+  ctx.set_kernel(run_matmul_integer, state);
+  return {};
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+enum QLinearInput { kA, kAScale, kAZero, kB, kBScale, kBZero, kYScale, kYZero };
+
+Status infer_qlinear_matmul(InferContext& ctx) {
+  return infer_product(ctx, kB, ctx.element(kYZero));
+}
+
+// Scales of A's rows as a column, so that they broadcast over the product.
+ir::Value* as_column(LowerContext& ctx, size_t i, ir::Value* scale) {
+  const Type& type = ctx.type(i);
+  if (type.rank() != 1 || type.shape[0].is_known(1)) return scale;
+  return ctx.call("Unsqueeze", {scale, ctx.constant_int64s({-1})});
+}
+
+ir::Value* as_float(LowerContext& ctx, size_t i) {
+  if (ctx.type(i).element == ElementType::kFloat) return ctx.input(i);
+  return ctx.call("Cast", {ctx.input(i)}, {ir::Attribute::of("to", static_cast<int64_t>(ElementType::kFloat))});
+}
+
+// y = quantise((a - a_zero)(b - b_zero) * (a_scale b_scale)), sums exact for 8-bit integers. Zero points of 8-bit
+// floats are 0.
+Status lower_qlinear_matmul(LowerContext& ctx) {
+  ir::Value* scale = ctx.call("Mul", {as_column(ctx, kAScale, as_float(ctx, kAScale)), as_float(ctx, kBScale)});
+  ir::Value* product;
+  if (is_integer(ctx.type(kA).element) && is_integer(ctx.type(kB).element)) {
+    ir::Value* sums = ctx.call("MatMulInteger", {ctx.input(kA), ctx.input(kB), ctx.input(kAZero), ctx.input(kBZero)});
+    product = ctx.call("Cast", {sums}, {ir::Attribute::of("to", static_cast<int64_t>(ElementType::kFloat))});
+  } else {
+    ir::Value* factors[2];
+    for (size_t k = 0; k < 2; ++k) {
+      factors[k] = as_float(ctx, k == 0 ? kA : kB);
+      if (!is_integer(ctx.type(k == 0 ? kA : kB).element)) continue;
+      factors[k] = ctx.call("Sub", {factors[k], as_float(ctx, k == 0 ? kAZero : kBZero)});
+    }
+    product = ctx.call("MatMul", {factors[0], factors[1]});
+  }
+  ir::Value* y = ctx.call("Mul", {product, scale});
+  const bool per_row = ctx.type(kYScale).rank() == 1 && !ctx.type(kYScale).shape[0].is_known(1);
+  std::vector<ir::Attribute> attributes;
+  if (per_row) attributes.push_back(ir::Attribute::of("axis", int64_t{-2}));
+  ctx.set_output(0, ctx.call("QuantizeLinear", {y, as_float(ctx, kYScale), ctx.input(kYZero)}, std::move(attributes)));
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(MatMulInteger, "") {
+  op.since(10)
+      .in("A", "T1")
+      .in("B", "T2")
+      .in("a_zero_point", "T1", Arity::kOptional)
+      .in("b_zero_point", "T2", Arity::kOptional)
+      .out("Y", "T3")
+      .type("T1", types::kBytes)
+      .type("T2", types::kBytes)
+      .type("T3", types::kInt32s);
+  op.infer(infer_matmul_integer).prepare(prepare_matmul_integer);
+}
+
+TREADLE_OP(QLinearMatMul, "") {
+  op.since(10)
+      .in("a", "T1")
+      .in("a_scale", "tensor(float)")
+      .in("a_zero_point", "T1")
+      .in("b", "T2")
+      .in("b_scale", "tensor(float)")
+      .in("b_zero_point", "T2")
+      .in("y_scale", "tensor(float)")
+      .in("y_zero_point", "T3")
+      .out("y", "T3")
+      .type("T1", types::kBytes)
+      .type("T2", types::kBytes)
+      .type("T3", types::kBytes);
+  op.since(21)
+      .in("a_scale", "TS")
+      .in("b_scale", "TS")
+      .in("y_scale", "TS")
+      .type("TS", types::kFloatsTo32)
+      .type("T1", types::kBytes | types::kFloat8s)
+      .type("T2", types::kBytes | types::kFloat8s)
+      .type("T3", types::kBytes | types::kFloat8s);
+  op.infer(infer_qlinear_matmul).lower(lower_qlinear_matmul);
+}
