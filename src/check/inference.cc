@@ -113,6 +113,8 @@ class Inference::Bodies final : public BodyInference {
       if (first_out + i >= body.outputs.size()) continue;
       const Type& out = body.outputs[first_out + i]->type;
       if (!in.is_known() || !out.is_known()) continue;
+      // An optional that the body fills stays one.
+      if (in.kind == Type::Kind::kOptional && same_structure(*in.child, out)) continue;
       auto both = unite(in, out);
       if (!both.ok()) {
         return error(Code::kInvalidModel, "state {} goes into the body as {} and comes out as {}", i, in.to_string(),
@@ -195,7 +197,8 @@ Status Inference::infer_with_record(ir::Node& node) {
     ir::Value* v = node.outputs[i];
     if (!v) continue;
     Type inferred = std::move(out_types[i]);
-    if (containers && !options_.trust_containers && inferred.is_tensor()) inferred = Type::tensor(inferred.element);
+    const bool from_container = containers && node.op->control == Control::kNone;
+    if (from_container && !options_.trust_containers && inferred.is_tensor()) inferred = Type::tensor(inferred.element);
     if (options_.keep_declared) {
       auto merged = merge(v->type, inferred);
       v->type = merged.ok() ? std::move(merged).value() : std::move(inferred);

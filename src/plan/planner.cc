@@ -325,6 +325,10 @@ class Planner {
       end_state(loop.states[i], body.outputs[first_out + i], first_slot, taken);
       const ir::Value* final = i < node.outputs.size() ? node.outputs[i] : nullptr;
       loop.states[i].final = define(final, final && loop.states[i].planned ? Storage::kArena : Storage::kHandle);
+      if (loop.states[i].planned && final) {
+        p_.slots[loop.states[i].final].type = p_.slots[loop.states[i].in].type;
+        p_.slots[loop.states[i].final].bytes = loop.states[i].bytes;
+      }
       if (loop.states[i].planned) loop.swaps.emplace_back(loop.states[i].in, loop.states[i].out);
     }
     for (size_t i = 0; i < out_axes.size(); ++i) {
