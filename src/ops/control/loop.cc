@@ -49,6 +49,8 @@ Result<std::vector<Type>> first_trip(const InferContext& ctx) {
 
 Result<Type> state_after(const Type& initial, Type carried, const Dim& trips, size_t i) {
   if (!initial.is_known() || trips.is_known(0)) return initial;
+  // An optional that the body fills: what leaves the loop is the contents.
+  if (initial.kind == Type::Kind::kOptional && same_structure(*initial.child, carried)) return carried;
   auto both = unite(initial, carried);
   if (!both.ok()) {
     return error(Code::kInvalidModel, "state {} enters the body as {} and leaves it as {}", i, initial.to_string(),
