@@ -11,8 +11,8 @@ struct MatMulState {
   WideOperand a, b;
   StackedGemm gemm;
   kernels::TileConverter narrow;  // of the result; no steps: written in place
-  size_t wide_result = 0;  // offset in scratch
-  size_t count = 0;        // elements of the result
+  size_t wide_result = 0;         // offset in scratch
+  size_t count = 0;               // elements of the result
 };
 
 uint32_t run_plain(const void* state, void* const* slots, const uint32_t* operands) {
