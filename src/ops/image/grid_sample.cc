@@ -1,0 +1,384 @@
+// GridSample, and AffineGrid, which makes the grids for it.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/convert.h"
+#include "op/op_def.h"
+#include "op/operands.h"
+
+namespace treadle {
+namespace {
+
+// --- GridSample
+
+enum class SampleMode : uint8_t { kNearest, kLinear, kCubic };
+enum class Padding : uint8_t { kZeros, kBorder, kReflection };
+
+constexpr int64_t kMaxSpatialRank = 4;
+
+struct SampleOptions {
+  SampleMode mode{};
+  Padding padding{};
+  bool align_corners = false;
+};
+
+Result<SampleOptions> sample_options(const ir::Attributes& attributes) {
+  SampleOptions o;
+  const std::string_view mode = attributes.get_string("mode", "linear");
+  if (mode == "nearest") {
+    o.mode = SampleMode::kNearest;
+  } else if (mode == "linear" || mode == "bilinear") {
+    o.mode = SampleMode::kLinear;
+  } else if (mode == "cubic" || mode == "bicubic") {
+    o.mode = SampleMode::kCubic;
+  } else {
+    return error(Code::kInvalidModel, "mode is {}, expected nearest, linear or cubic", mode);
+  }
+  const std::string_view padding = attributes.get_string("padding_mode", "zeros");
+  if (padding == "zeros") {
+    o.padding = Padding::kZeros;
+  } else if (padding == "border") {
+    o.padding = Padding::kBorder;
+  } else if (padding == "reflection") {
+    o.padding = Padding::kReflection;
+  } else {
+    return error(Code::kInvalidModel, "padding_mode is {}, expected zeros, border or reflection", padding);
+  }
+  o.align_corners = attributes.get_int("align_corners", 0) != 0;
+  return o;
+}
+
+Status infer_grid_sample(InferContext& c) {
+  TREADLE_TRY(sample_options(c.attributes()).status());
+  const Shape *x = c.shape(0), *grid = c.shape(1);
+  if (!x || !grid) return c.set_output(0, c.element(0)), Status();
+  const Dim expected = static_cast<int64_t>(x->size()) - 2;
+  if (x->size() < 3 || grid->size() != x->size() || (grid->back().is_known() && !same(grid->back(), expected))) {
+    return error(Code::kInvalidArgument, "a grid of shape {} does not fit an input of shape {}", to_string(*grid),
+                 to_string(*x));
+  }
+  Shape out{(*x)[0], (*x)[1]};
+  for (size_t i = 1; i + 1 < grid->size(); ++i) out.push_back((*grid)[i]);
+  c.set_output(0, c.element(0), std::move(out));
+  return {};
+}
+
+// Elements and weights along one axis, by its position.
+struct AxisSample {
+  int64_t index[4] = {};  // -1: zero stands there
+  double weight[4] = {};
+};
+
+// Folds x back at the borders until it lies between them.
+double reflected(double x, double low, double high) {
+  const double range = high - low;
+  if (range <= 0) return low;
+  const double distance = x < low ? low - x : x > high ? x - high : 0;
+  if (distance == 0) return x;
+  const double turns = std::floor(distance / range);
+  const double rest = distance - turns * range;
+  const bool even = std::fmod(turns, 2) == 0;
+  return (x < low) == even ? low + rest : high - rest;
+}
+
+struct SampleAxis {
+  int64_t size = 0;
+  double low = 0, high = 0;  // the borders
+};
+
+int64_t padded_index(Padding padding, const SampleAxis& axis, int64_t i) {
+  if (i >= 0 && i < axis.size) return i;
+  if (padding == Padding::kZeros) return -1;
+  if (padding == Padding::kBorder) return i < 0 ? 0 : axis.size - 1;
+  const auto r = static_cast<int64_t>(reflected(static_cast<double>(i), axis.low, axis.high));
+  return std::clamp<int64_t>(r, 0, axis.size - 1);
+}
+
+void cubic_weights(double t, double* w) {
+  constexpr double a = -0.75;
+  auto inner = [](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
+  auto outer = [](double x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
+  w[0] = outer(t + 1);
+  w[1] = inner(t);
+  w[2] = inner(1 - t);
+  w[3] = outer(2 - t);
+}
+
+// x: position in elements. Returns how many taps there are.
+int sample_axis(const SampleOptions& o, const SampleAxis& axis, double x, AxisSample* s) {
+  const auto size = static_cast<double>(axis.size);
+  if (o.mode == SampleMode::kNearest) x = std::nearbyint(x);
+  if (!std::isfinite(x)) x = -4;
+  if (x < axis.low || x > axis.high) {
+    if (o.padding == Padding::kBorder) x = std::clamp(x, 0.0, size - 1);
+    if (o.padding == Padding::kReflection) x = reflected(x, axis.low, axis.high);
+  }
+  x = std::clamp(x, -4.0, size + 4);
+  const double base = o.mode == SampleMode::kNearest ? std::trunc(x) : std::floor(x);
+  const double t = x - base;
+  int taps = 1, before = 0;
+  if (o.mode == SampleMode::kNearest) {
+    s->weight[0] = 1;
+  } else if (o.mode == SampleMode::kLinear) {
+    taps = 2;
+    s->weight[0] = 1 - t;
+    s->weight[1] = t;
+  } else {
+    taps = 4;
+    before = 1;
+    cubic_weights(t, s->weight);
+  }
+  for (int k = 0; k < taps; ++k) s->index[k] = padded_index(o.padding, axis, static_cast<int64_t>(base) - before + k);
+  return taps;
+}
+
+struct GridState {
+  SampleOptions options;
+  int64_t batches = 0, channels = 0, points = 0, rank = 0;
+  int64_t parts = 1;                      // numbers per element: 2 when complex
+  SampleAxis axes[kMaxSpatialRank];       // in the order of the input's axes
+  int64_t strides[kMaxSpatialRank] = {};  // of the input, in elements
+  int64_t plane = 1;                      // elements of one channel of the input
+  size_t width = 0;                       // bytes of an element, for kNearest
+  ElementType grid_type{};
+  kernels::TileConverter widen, narrow;  // elements, to and from double
+  uint32_t scratch = 0;
+};
+
+// The input elements around a point: offsets within a plane (-1: zero) and weights. Returns how many.
+int combine_axes(const GridState& s, const double* position, int64_t* offsets, double* weights) {
+  int count = 1;
+  offsets[0] = 0;
+  weights[0] = 1;
+  for (int64_t d = 0; d < s.rank; ++d) {
+    AxisSample sample;
+    // The grid names the innermost axis first.
+    const double n = position[s.rank - 1 - d];
+    const auto size = static_cast<double>(s.axes[d].size);
+    const double x = s.options.align_corners ? (n + 1) / 2 * (size - 1) : ((n + 1) * size - 1) / 2;
+    const bool is_double = s.grid_type == ElementType::kDouble;
+    const int taps = sample_axis(s.options, s.axes[d], is_double ? x : static_cast<float>(x), &sample);
+    for (int k = taps; k-- > 0;) {
+      for (int i = 0; i < count; ++i) {
+        const bool zero = offsets[i] < 0 || sample.index[k] < 0;
+        offsets[k * count + i] = zero ? -1 : offsets[i] + sample.index[k] * s.strides[d];
+        weights[k * count + i] = weights[i] * sample.weight[k];
+      }
+    }
+    count *= taps;
+  }
+  return count;
+}
+
+// Calls fn(batch, point, offsets, weights, count) for each point of each grid.
+template <class Fn>
+void for_each_point(const GridState& s, const void* grid, Fn&& fn) {
+  int64_t offsets[256];
+  double weights[256];
+  const size_t width = byte_width(s.grid_type);
+  const auto* from = static_cast<const char*>(grid);
+  for (int64_t b = 0; b < s.batches; ++b) {
+    for (int64_t p = 0; p < s.points; ++p, from += static_cast<size_t>(s.rank) * width) {
+      double position[kMaxSpatialRank];
+      kernels::cast(s.grid_type, ElementType::kDouble, from, position, static_cast<size_t>(s.rank));
+      const int count = combine_axes(s, position, offsets, weights);
+      fn(b, p, offsets, weights, count);
+    }
+  }
+}
+
+uint32_t run_nearest_sample(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const GridState*>(state);
+  const auto* in = static_cast<const char*>(slots[operands[0]]);
+  auto* out = static_cast<char*>(slots[operands[2]]);
+  for_each_point(s, slots[operands[1]], [&](int64_t b, int64_t p, const int64_t* offsets, const double*, int) {
+    for (int64_t c = b * s.channels; c < (b + 1) * s.channels; ++c) {
+      char* to = out + static_cast<size_t>(c * s.points + p) * s.width;
+      if (offsets[0] < 0) {
+        std::memset(to, 0, s.width);
+      } else {
+        std::memcpy(to, in + static_cast<size_t>(c * s.plane + offsets[0]) * s.width, s.width);
+      }
+    }
+  });
+  return 0;
+}
+
+uint32_t run_grid_sample(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const GridState*>(state);
+  auto* in = static_cast<double*>(slots[operands[s.scratch]]);
+  const auto inputs = static_cast<size_t>(s.batches * s.channels * s.plane * s.parts);
+  const auto outputs = static_cast<size_t>(s.batches * s.channels * s.points * s.parts);
+  double* out = in + inputs;
+  kernels::convert(s.widen, slots[operands[0]], in, inputs);
+  for_each_point(s, slots[operands[1]],
+                 [&](int64_t b, int64_t p, const int64_t* offsets, const double* weights, int count) {
+                   for (int64_t c = b * s.channels; c < (b + 1) * s.channels; ++c) {
+                     for (int64_t part = 0; part < s.parts; ++part) {
+                       double sum = 0;
+                       for (int k = 0; k < count; ++k) {
+                         if (offsets[k] < 0) continue;
+                         sum += weights[k] * in[(c * s.plane + offsets[k]) * s.parts + part];
+                       }
+                       out[(c * s.points + p) * s.parts + part] = sum;
+                     }
+                   }
+                 });
+  kernels::convert(s.narrow, out, slots[operands[2]], outputs);
+  return 0;
+}
+
+Status prepare_grid_sample(PrepareContext& c) {
+  const Operand &x = c.inputs[0], &out = c.outputs[0];
+  auto* s = c.make_state<GridState>();
+  TREADLE_ASSIGN(s->options, sample_options(c.attributes()));
+  s->rank = x.rank() - 2;
+  if (s->rank > kMaxSpatialRank) {
+    return error(Code::kLimit, "{} spatial axes are more than the {} of this operator", s->rank, kMaxSpatialRank);
+  }
+  if (c.inputs[1].dims[0] != x.dims[0]) {
+    return error(Code::kInvalidArgument, "a batch of {} grids for {} inputs", c.inputs[1].dims[0], x.dims[0]);
+  }
+  s->batches = x.dims[0];
+  s->channels = x.dims[1];
+  s->points = element_count_unchecked(out.dims.span().subspan(2));
+  for (int64_t d = 0; d < s->rank; ++d) {
+    const int64_t size = x.dims[static_cast<size_t>(d) + 2];
+    if (size == 0 && out.element_count() > 0) return error(Code::kInvalidArgument, "an input without elements");
+    const bool align = s->options.align_corners;
+    s->axes[d] = {size, align ? 0 : -0.5, static_cast<double>(size) - (align ? 1.0 : 0.5)};
+    s->strides[d] = x.strides[static_cast<size_t>(d) + 2];
+    s->plane *= size;
+  }
+  s->grid_type = c.inputs[1].type;
+  s->width = byte_width(x.type);
+  if (s->options.mode == SampleMode::kNearest) return c.set_kernel(run_nearest_sample, s), Status();
+  const bool is_complex = compute_type(x.type) == ComputeType::kNone;
+  s->parts = is_complex ? 2 : 1;
+  const ElementType complex_part = x.type == ElementType::kComplex64 ? ElementType::kFloat : ElementType::kDouble;
+  s->widen = kernels::make_converter(is_complex ? complex_part : x.type, ElementType::kDouble);
+  s->narrow = kernels::make_converter(ElementType::kDouble, is_complex ? complex_part : x.type);
+  s->scratch = c.scratch_operand();
+  c.scratch_bytes = static_cast<size_t>((x.element_count() + out.element_count()) * s->parts) * sizeof(double);
+  c.set_kernel(run_grid_sample, s);
+  return {};
+}
+
+// Strings can be copied, not interpolated.
+Status compute_grid_sample(ComputeContext& c) {
+  TREADLE_ASSIGN(const SampleOptions options, sample_options(c.attributes()));
+  if (options.mode != SampleMode::kNearest) return error(Code::kInvalidArgument, "strings cannot be interpolated");
+  return compute_by_position(c);
+}
+
+// --- AffineGrid
+
+Status infer_affine_grid(InferContext& c) {
+  const auto size = c.dims_value(1);
+  if (!size) {
+    const Dim length = length_of(c, 1);
+    if (length.is_known() && length.value() >= 4) {
+      c.set_output(0, c.element(0), unknown_shape(static_cast<size_t>(length.value())));
+    } else {
+      c.set_output(0, c.element(0));
+    }
+    return {};
+  }
+  if (size->size() != 4 && size->size() != 5) {
+    return error(Code::kInvalidArgument, "size has {} elements, expected 4 or 5", size->size());
+  }
+  const auto rank = static_cast<int64_t>(size->size()) - 2;
+  const Shape* theta = c.shape(0);
+  if (theta && (theta->size() != 3 || ((*theta)[1].is_known() && !(*theta)[1].is_known(rank)) ||
+                ((*theta)[2].is_known() && !(*theta)[2].is_known(rank + 1)))) {
+    return error(Code::kInvalidArgument, "theta has shape {}, expected [N,{},{}]", to_string(*theta), rank, rank + 1);
+  }
+  Shape out{(*size)[0]};
+  for (size_t i = 2; i < size->size(); ++i) out.push_back((*size)[i]);
+  out.emplace_back(rank);
+  c.set_output(0, c.element(0), std::move(out));
+  return {};
+}
+
+struct AffineState {
+  int64_t batches = 0, rank = 0, points = 1;
+  int64_t dims[3] = {};
+  bool align_corners = false;
+  ElementType type{};
+};
+
+uint32_t run_affine_grid(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const AffineState*>(state);
+  const auto* theta = static_cast<const char*>(slots[operands[0]]);
+  auto* out = static_cast<char*>(slots[operands[2]]);
+  const size_t width = byte_width(s.type), terms = static_cast<size_t>(s.rank * (s.rank + 1));
+  for (int64_t b = 0; b < s.batches; ++b, theta += terms * width) {
+    double matrix[12];
+    kernels::cast(s.type, ElementType::kDouble, theta, matrix, terms);
+    for (int64_t p = 0; p < s.points; ++p, out += static_cast<size_t>(s.rank) * width) {
+      // Homogeneous coordinates in [-1, 1], the innermost axis first.
+      double at[4], image[3];
+      int64_t rest = p;
+      for (int64_t d = 0; d < s.rank; ++d) {
+        const int64_t size = s.dims[s.rank - 1 - d];
+        const auto i = static_cast<double>(rest % size);
+        rest /= size;
+        const auto n = static_cast<double>(size);
+        at[d] = !s.align_corners ? (2 * i + 1) / n - 1 : size > 1 ? 2 * i / (n - 1) - 1 : -1.0;
+      }
+      at[s.rank] = 1;
+      for (int64_t r = 0; r < s.rank; ++r) {
+        image[r] = 0;
+        for (int64_t k = 0; k <= s.rank; ++k) image[r] += matrix[r * (s.rank + 1) + k] * at[k];
+      }
+      kernels::cast(ElementType::kDouble, s.type, image, out, static_cast<size_t>(s.rank));
+    }
+  }
+  return 0;
+}
+
+Status prepare_affine_grid(PrepareContext& c) {
+  const Operand& out = c.outputs[0];
+  if (c.inputs[0].dims[0] != out.dims[0]) {
+    return error(Code::kInvalidArgument, "{} matrices for a batch of {}", c.inputs[0].dims[0], out.dims[0]);
+  }
+  auto* s = c.make_state<AffineState>();
+  s->batches = out.dims[0];
+  s->rank = out.rank() - 2;
+  for (int64_t d = 0; d < s->rank; ++d) s->points *= s->dims[d] = out.dims[static_cast<size_t>(d) + 1];
+  s->align_corners = c.attributes().get_int("align_corners", 0) != 0;
+  s->type = out.type;
+  c.set_kernel(run_affine_grid, s);
+  return {};
+}
+
+}  // namespace
+}  // namespace treadle
+
+TREADLE_OP(GridSample, "") {
+  op.since(16)
+      .in("X", "T1")
+      .in("grid", "T2")
+      .out("Y", "T1")
+      .attr("align_corners", 0)
+      .attr("mode", "bilinear")
+      .attr("padding_mode", "zeros")
+      .type("T1", types::kAllTensors)
+      .type("T2", types::kFloats);
+  op.since(20).attr("mode", "linear");
+  op.since(22).type("T1", types::kAllTensorsIr4).type("T2", types::kFloatsBf16);
+  op.infer(infer_grid_sample).prepare(prepare_grid_sample).compute(compute_grid_sample);
+}
+
+TREADLE_OP(AffineGrid, "") {
+  op.since(20)
+      .in("theta", "T1")
+      .in("size", "T2")
+      .out("grid", "T1")
+      .attr("align_corners", 0)
+      .type("T1", types::kFloatsBf16)
+      .type("T2", types::kInt64s);
+  op.infer(infer_affine_grid).prepare(prepare_affine_grid).shape_inputs({1});
+}

@@ -1,0 +1,309 @@
+// Regions of images: RoiAlign and NonMaxSuppression.
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "kernels/convert.h"
+#include "op/op_def.h"
+#include "op/operands.h"
+
+namespace treadle {
+namespace {
+
+// --- RoiAlign
+
+Status infer_roi_align(InferContext& c) {
+  const Shape *x = c.shape(0), *rois = c.shape(1), *batch = c.shape(2);
+  const std::string_view mode = c.attributes().get_string("mode", "avg");
+  if (mode != "avg" && mode != "max") return error(Code::kInvalidModel, "mode is {}, expected avg or max", mode);
+  if ((x && x->size() != 4) || (rois && rois->size() != 2) || (batch && batch->size() != 1)) {
+    return error(Code::kInvalidArgument, "X, rois and batch_indices need ranks 4, 2 and 1");
+  }
+  if (rois && (*rois)[1].is_known() && !(*rois)[1].is_known(4)) {
+    return error(Code::kInvalidArgument, "rois have {} coordinates, expected 4", (*rois)[1].value());
+  }
+  if (rois && batch && (*rois)[0].is_known() && (*batch)[0].is_known() && !same((*rois)[0], (*batch)[0])) {
+    return error(Code::kInvalidArgument, "{} rois, but {} batch indices", (*rois)[0].value(), (*batch)[0].value());
+  }
+  const int64_t height = c.attributes().get_int("output_height", 1), width = c.attributes().get_int("output_width", 1);
+  if (height < 1 || width < 1) return error(Code::kInvalidModel, "an output of {} x {} elements", height, width);
+  const Dim count = rois ? (*rois)[0] : batch ? (*batch)[0] : Dim();
+  c.set_output(0, c.element(0), {count, x ? (*x)[1] : Dim(), Dim(height), Dim(width)});
+  return {};
+}
+
+struct RoiState {
+  int64_t rois = 0, batches = 0, channels = 0, height = 0, width = 0;
+  int64_t out_height = 1, out_width = 1, sampling = 0;
+  double scale = 1;
+  bool half_pixel = false;  // v16: positions are centres of pixels
+  bool max = false;
+  ElementType type{};
+  kernels::TileConverter widen;
+  uint32_t scratch = 0;
+};
+
+// Four neighbours of a sampled point within a plane.
+struct Neighbours {
+  int64_t at[4] = {};
+  double weight[4] = {};
+};
+
+Neighbours neighbours_of(double y, double x, int64_t height, int64_t width) {
+  Neighbours n;
+  if (!(y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width))) return n;
+  auto split = [](double v, int64_t size, int64_t& low, int64_t& high) {
+    v = std::max(v, 0.0);
+    low = static_cast<int64_t>(v);
+    if (low >= size - 1) {
+      low = high = size - 1;
+      return 0.0;
+    }
+    high = low + 1;
+    return v - static_cast<double>(low);
+  };
+  int64_t top, bottom, left, right;
+  const double dy = split(y, height, top, bottom), dx = split(x, width, left, right);
+  n.at[0] = top * width + left;
+  n.at[1] = top * width + right;
+  n.at[2] = bottom * width + left;
+  n.at[3] = bottom * width + right;
+  n.weight[0] = (1 - dy) * (1 - dx);
+  n.weight[1] = (1 - dy) * dx;
+  n.weight[2] = dy * (1 - dx);
+  n.weight[3] = dy * dx;
+  return n;
+}
+
+struct Window {
+  double start_y, start_x, bin_height, bin_width;
+  int64_t samples_y, samples_x;
+};
+
+Window window_of(const RoiState& s, const double* roi) {
+  const double offset = s.half_pixel ? 0.5 : 0;
+  const double x0 = roi[0] * s.scale - offset, y0 = roi[1] * s.scale - offset;
+  double width = roi[2] * s.scale - offset - x0, height = roi[3] * s.scale - offset - y0;
+  if (!s.half_pixel) {
+    width = std::max(width, 1.0);
+    height = std::max(height, 1.0);
+  }
+  Window w{y0, x0, height / static_cast<double>(s.out_height), width / static_cast<double>(s.out_width), 0, 0};
+  // A window larger than any image is sampled no more often than this.
+  auto samples = [&](double bin) { return static_cast<int64_t>(std::clamp(std::ceil(bin), 0.0, 4096.0)); };
+  w.samples_y = s.sampling > 0 ? s.sampling : samples(w.bin_height);
+  w.samples_x = s.sampling > 0 ? s.sampling : samples(w.bin_width);
+  return w;
+}
+
+// One output element. The maximum is taken over weighted neighbours, as the operator has always been computed.
+double pool_bin(const RoiState& s, const Window& w, const double* plane, int64_t bin_y, int64_t bin_x) {
+  double sum = 0;
+  bool first = true;
+  for (int64_t i = 0; i < w.samples_y; ++i) {
+    const double y =
+        w.start_y +
+        (static_cast<double>(bin_y) + (static_cast<double>(i) + 0.5) / static_cast<double>(w.samples_y)) * w.bin_height;
+    for (int64_t j = 0; j < w.samples_x; ++j) {
+      const double x =
+          w.start_x + (static_cast<double>(bin_x) + (static_cast<double>(j) + 0.5) / static_cast<double>(w.samples_x)) *
+                          w.bin_width;
+      const Neighbours n = neighbours_of(y, x, s.height, s.width);
+      for (int k = 0; k < 4; ++k) {
+        const double value = n.weight[k] * plane[n.at[k]];
+        sum = s.max ? (first ? value : std::max(sum, value)) : sum + value;
+        first = false;
+      }
+    }
+  }
+  return s.max ? sum : sum / static_cast<double>(std::max<int64_t>(w.samples_y * w.samples_x, 1));
+}
+
+uint32_t run_roi_align(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const RoiState*>(state);
+  auto* planes = static_cast<double*>(slots[operands[s.scratch]]);
+  const int64_t plane = s.height * s.width;
+  kernels::convert(s.widen, slots[operands[0]], planes, static_cast<size_t>(s.batches * s.channels * plane));
+  const auto* rois = static_cast<const char*>(slots[operands[1]]);
+  const auto* batch = static_cast<const int64_t*>(slots[operands[2]]);
+  auto* out = static_cast<char*>(slots[operands[3]]);
+  const size_t width = byte_width(s.type);
+  for (int64_t r = 0; r < s.rois; ++r) {
+    if (batch[r] < 0 || batch[r] >= s.batches) return fail(KernelError::kIndexOutOfRange, batch[r], s.batches);
+    double roi[4];
+    kernels::cast(s.type, ElementType::kDouble, rois + static_cast<size_t>(r) * 4 * width, roi, 4);
+    const Window w = window_of(s, roi);
+    for (int64_t c = 0; c < s.channels; ++c) {
+      const double* from = planes + (batch[r] * s.channels + c) * plane;
+      for (int64_t i = 0; i < s.out_height * s.out_width; ++i, out += width) {
+        const double value = pool_bin(s, w, from, i / s.out_width, i % s.out_width);
+        kernels::cast(ElementType::kDouble, s.type, &value, out, 1);
+      }
+    }
+  }
+  return 0;
+}
+
+Status prepare_roi_align(PrepareContext& c) {
+  const Operand& x = c.inputs[0];
+  auto* s = c.make_state<RoiState>();
+  s->rois = c.inputs[1].dims[0];
+  s->batches = x.dims[0];
+  s->channels = x.dims[1];
+  s->height = x.dims[2];
+  s->width = x.dims[3];
+  if (s->height * s->width == 0 && c.outputs[0].element_count() > 0) {
+    return error(Code::kInvalidArgument, "an input of shape {} has nothing to sample", to_string(x.dims));
+  }
+  s->out_height = c.outputs[0].dims[2];
+  s->out_width = c.outputs[0].dims[3];
+  s->sampling = c.attributes().get_int("sampling_ratio", 0);
+  s->scale = c.attributes().get_float("spatial_scale", 1);
+  s->half_pixel = c.attributes().get_string("coordinate_transformation_mode", "output_half_pixel") == "half_pixel";
+  s->max = c.attributes().get_string("mode", "avg") == "max";
+  s->type = x.type;
+  s->widen = kernels::make_converter(x.type, ElementType::kDouble);
+  s->scratch = c.scratch_operand();
+  c.scratch_bytes = static_cast<size_t>(x.element_count()) * sizeof(double);
+  c.set_kernel(run_roi_align, s);
+  return {};
+}
+
+// --- NonMaxSuppression
+
+Status infer_non_max_suppression(InferContext& c) {
+  const Shape *boxes = c.shape(0), *scores = c.shape(1);
+  if ((boxes && boxes->size() != 3) || (scores && scores->size() != 3)) {
+    return error(Code::kInvalidArgument, "boxes and scores need rank 3");
+  }
+  c.set_output(0, ElementType::kInt64, {Dim::unknown(), Dim(int64_t{3})});
+  return {};
+}
+
+struct Box {
+  float x0, y0, x1, y1;
+};
+
+// From [y1, x1, y2, x2] of opposite corners in any order, or [x, y, width, height] around the centre.
+Box box_from(const float* b, bool center) {
+  if (center) return {b[0] - b[2] / 2, b[1] - b[3] / 2, b[0] + b[2] / 2, b[1] + b[3] / 2};
+  return {std::min(b[1], b[3]), std::min(b[0], b[2]), std::max(b[1], b[3]), std::max(b[0], b[2])};
+}
+
+bool overlaps(const Box& a, const Box& b, float threshold) {
+  const float width = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
+  const float height = std::min(a.y1, b.y1) - std::max(a.y0, b.y0);
+  if (width <= 0 || height <= 0) return false;
+  const float both = width * height;
+  const float area_a = (a.x1 - a.x0) * (a.y1 - a.y0), area_b = (b.x1 - b.x0) * (b.y1 - b.y0);
+  const float either = area_a + area_b - both;
+  return area_a > 0 && area_b > 0 && either > 0 && both / either > threshold;
+}
+
+struct Suppression {
+  int64_t limit = 0;  // boxes per class
+  float iou_threshold = 0;
+  bool has_score_threshold = false;
+  float score_threshold = 0;
+};
+
+// The boxes that are kept, best score first; of equal scores the lower index.
+std::vector<int64_t> select_boxes(const Suppression& s, const std::vector<Box>& boxes, const float* scores) {
+  std::vector<int64_t> candidates, kept;
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    if (!s.has_score_threshold || scores[i] > s.score_threshold) candidates.push_back(static_cast<int64_t>(i));
+  }
+  std::sort(candidates.begin(), candidates.end(), [scores](int64_t a, int64_t b) {
+    if (scores[a] > scores[b]) return true;
+    if (scores[b] > scores[a]) return false;
+    const bool a_is_nan = scores[a] != scores[a], b_is_nan = scores[b] != scores[b];
+    return a_is_nan != b_is_nan ? b_is_nan : a < b;
+  });
+  for (int64_t i : candidates) {
+    if (static_cast<int64_t>(kept.size()) >= s.limit) break;
+    const bool suppressed = std::any_of(kept.begin(), kept.end(), [&](int64_t k) {
+      return overlaps(boxes[static_cast<size_t>(i)], boxes[static_cast<size_t>(k)], s.iou_threshold);
+    });
+    if (!suppressed) kept.push_back(i);
+  }
+  return kept;
+}
+
+Result<Suppression> suppression_of(const ComputeContext& c) {
+  for (size_t i = 2; i < c.inputs.size(); ++i) {
+    if (c.has_input(i) && c.tensor(i).element_count() != 1) {
+      return error(Code::kInvalidArgument, "input {} has {} elements, expected 1", i, c.tensor(i).element_count());
+    }
+  }
+  Suppression s;
+  if (c.has_input(2)) s.limit = c.tensor(2).int64_at(0);
+  if (c.has_input(3)) s.iou_threshold = c.tensor(3).data<float>()[0];
+  s.has_score_threshold = c.has_input(4);
+  if (s.has_score_threshold) s.score_threshold = c.tensor(4).data<float>()[0];
+  if (!(s.iou_threshold >= 0 && s.iou_threshold <= 1)) {
+    return error(Code::kInvalidArgument, "iou_threshold is {}, expected 0 to 1", s.iou_threshold);
+  }
+  return s;
+}
+
+Status compute_non_max_suppression(ComputeContext& c) {
+  const Dims &boxes = c.tensor(0).dims(), &scores = c.tensor(1).dims();
+  if (boxes.size() != 3 || scores.size() != 3 || boxes[2] != 4 || boxes[0] != scores[0] || boxes[1] != scores[2]) {
+    return error(Code::kInvalidArgument, "boxes and scores have shapes {} and {}, expected [B,N,4] and [B,C,N]",
+                 to_string(boxes), to_string(scores));
+  }
+  TREADLE_ASSIGN(const Suppression s, suppression_of(c));
+  const bool center = c.attributes().get_int("center_point_box", 0) != 0;
+  const int64_t count = boxes[1];
+  std::vector<int64_t> selected;
+  for (int64_t b = 0; b < boxes[0]; ++b) {
+    std::vector<Box> list;
+    for (int64_t i = 0; i < count; ++i) {
+      list.push_back(box_from(c.tensor(0).data<float>() + (b * count + i) * 4, center));
+    }
+    for (int64_t k = 0; k < scores[1]; ++k) {
+      const float* row = c.tensor(1).data<float>() + (b * scores[1] + k) * count;
+      for (int64_t i : select_boxes(s, list, row)) selected.insert(selected.end(), {b, k, i});
+    }
+  }
+  const auto rows = static_cast<int64_t>(selected.size() / 3);
+  TREADLE_ASSIGN(Tensor * out, c.allocate(0, ElementType::kInt64, {rows, 3}));
+  std::copy(selected.begin(), selected.end(), out->mutable_data<int64_t>());
+  return {};
+}
+
+}  // namespace
+}  // namespace treadle
+
+TREADLE_OP(RoiAlign, "") {
+  op.since(10)
+      .in("X", "T1")
+      .in("rois", "T1")
+      .in("batch_indices", "T2")
+      .out("Y", "T1")
+      .attr("mode", "avg")
+      .attr("output_height", 1)
+      .attr("output_width", 1)
+      .attr("sampling_ratio", 0)
+      .attr("spatial_scale", 1.0)
+      .type("T1", types::kFloats)
+      .type("T2", types::kInt64s);
+  op.since(16).attr("coordinate_transformation_mode", "half_pixel");
+  op.since(22).type("T1", types::kFloatsBf16);
+  op.infer(infer_roi_align).prepare(prepare_roi_align).can_fail();
+}
+
+TREADLE_OP(NonMaxSuppression, "") {
+  op.since(10)
+      .in("boxes", "tensor(float)")
+      .in("scores", "tensor(float)")
+      .in("max_output_boxes_per_class", "tensor(int64)", Arity::kOptional)
+      .in("iou_threshold", "tensor(float)", Arity::kOptional)
+      .in("score_threshold", "tensor(float)", Arity::kOptional)
+      .out("selected_indices", "tensor(int64)")
+      .attr("center_point_box", 0);
+  op.since(11);
+  op.infer(infer_non_max_suppression).compute(compute_non_max_suppression);
+}
