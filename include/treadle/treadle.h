@@ -122,6 +122,8 @@ TREADLE_API const void* treadle_tensor_data(const treadle_value* tensor);
 TREADLE_API void* treadle_tensor_mutable_data(treadle_value* tensor);
 /* No other handle, constant or input shares the memory, and it may be written. */
 TREADLE_API bool treadle_tensor_is_exclusive(const treadle_value* tensor);
+/* All elements of a tensor of numbers (not complex), converted; `out` has room for treadle_tensor_count(). */
+TREADLE_API treadle_status* treadle_tensor_to_doubles(const treadle_value* tensor, double* out);
 TREADLE_API treadle_text treadle_tensor_text(const treadle_value* tensor, int64_t index);
 
 /* `element`: needed when there are no elements. Handles are shared, not taken. */
@@ -271,6 +273,14 @@ TREADLE_API treadle_status* treadle_stream_fork(const treadle_stream* stream, tr
 TREADLE_API treadle_status* treadle_stream_save(const treadle_stream* stream, char** bytes, size_t* size);
 TREADLE_API treadle_status* treadle_stream_load(treadle_stream* stream, const void* bytes, size_t size);
 TREADLE_API char* treadle_stream_text(const treadle_stream* stream); /* pairs, axes, sizes; for people */
+
+/* ---- Models without running them: a path, or (path NULL) bytes. */
+
+/* An error says what is wrong and where. `warnings` (may be NULL): a line each, for what runs but is doubtful. */
+TREADLE_API treadle_status* treadle_model_check(const char* path, const void* bytes, size_t size, char** warnings);
+/* The model with the types of its values written into it. */
+TREADLE_API treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t size, char** typed,
+                                                size_t* typed_size);
 
 /* ---- Operators that this build runs */
 

@@ -1,11 +1,24 @@
+#include <vector>
+
 #include "api/handles.h"
 #include "op/registry.h"
 
 namespace {
 
+// Without the operators of domain "treadle", which only lowerings write.
+const std::vector<const treadle::OpDef*>& operators() {
+  static const auto* const list = [] {
+    auto* made = new std::vector<const treadle::OpDef*>;
+    for (const treadle::OpDef* op : treadle::all_ops()) {
+      if (op->domain != "treadle") made->push_back(op);
+    }
+    return made;
+  }();
+  return *list;
+}
+
 const treadle::OpDef* operator_at(size_t index) {
-  const auto ops = treadle::all_ops();
-  return index < ops.size() ? ops[index] : nullptr;
+  return index < operators().size() ? operators()[index] : nullptr;
 }
 
 }  // namespace
@@ -13,7 +26,7 @@ const treadle::OpDef* operator_at(size_t index) {
 extern "C" {
 
 size_t treadle_operator_count(void) {
-  return treadle::all_ops().size();
+  return operators().size();
 }
 
 const char* treadle_operator_name(size_t index) {

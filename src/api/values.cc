@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "api/handles.h"
+#include "kernels/convert.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace): the whole file speaks of treadle's values
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -204,6 +205,18 @@ void* treadle_tensor_mutable_data(treadle_value* tensor) {
 bool treadle_tensor_is_exclusive(const treadle_value* tensor) {
   const Tensor* t = tensor_of(tensor);
   return t && t->exclusive();
+}
+
+treadle_status* treadle_tensor_to_doubles(const treadle_value* tensor, double* out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require_kind(tensor, AnyValue::Kind::kTensor, "a tensor"));
+    const Tensor& t = tensor->value.tensor();
+    if (is_string(t.type()) || info(t.type()).type_class == TypeClass::kComplex) {
+      return error(Code::kInvalidArgument, "elements of type {} are no plain numbers", name(t.type()));
+    }
+    kernels::cast(t.type(), ElementType::kDouble, t.raw(), out, static_cast<size_t>(t.element_count()));
+    return {};
+  });
 }
 
 treadle_text treadle_tensor_text(const treadle_value* tensor, int64_t index) {

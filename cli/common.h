@@ -1,0 +1,71 @@
+#pragma once
+// What the commands share.
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "treadle/treadle.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace cli {
+
+// Exit status: 0 it worked; 1 the model, the input or a case failed; 2 the command line makes no sense.
+inline constexpr int kOk = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+
+// The command line makes no sense.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// A file or value that the tool itself cannot work with.
+struct InputError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Common {
+  bool json = false;
+  std::string tier;  // "": the default
+  int threads = 0;
+  std::vector<std::string> dimensions;  // "batch=1"
+};
+
+void add_json(CLI::App& command, Common& common);
+void add_session(CLI::App& command, Common& common);
+treadle::SessionOptions session_options(const Common& common);
+
+// Colours when standard output is a terminal (and NO_COLOR is not set).
+std::string bold(std::string_view text);
+std::string red(std::string_view text);
+std::string green(std::string_view text);
+std::string dim(std::string_view text);
+
+// A line on standard error that is overwritten; silent unless that is a terminal.
+void progress(std::string_view text);
+void end_progress();
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+std::string read_file(const std::string& path);
+void write_file(const std::string& path, std::string_view bytes);
+
+void add_run(CLI::App& app, int& status);
+void add_test(CLI::App& app, int& status);
+void add_show(CLI::App& app, int& status);
+void add_check(CLI::App& app, int& status);
+void add_infer(CLI::App& app, int& status);
+void add_ops(CLI::App& app, int& status);
+void add_bench(CLI::App& app, int& status);
+
+}  // namespace cli

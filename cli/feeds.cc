@@ -1,0 +1,207 @@
+#include "feeds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "arrays.h"
+#include "common.h"
+
+namespace cli {
+
+namespace {
+
+using treadle::Feeds;
+using treadle::Session;
+using treadle::Type;
+using treadle::Value;
+
+bool ends_with(const std::string& text, const char* end) {
+  const size_t size = std::strlen(end);
+  return text.size() >= size && text.compare(text.size() - size, size, end) == 0;
+}
+
+const treadle_type* type_of_input(const Session& session, const std::string& name) {
+  for (const treadle_role role : {TREADLE_INPUT, TREADLE_OVERRIDABLE}) {
+    for (size_t i = 0; i < session.count(role); ++i) {
+      if (session.name(role, i) == name) return session.type(role, i).get();
+    }
+  }
+  throw UsageError(fmt::format("the model has no input '{}'", name));
+}
+
+bool has_feed(const Feeds& feeds, const std::string& name) {
+  return std::any_of(feeds.begin(), feeds.end(), [&](const auto& feed) { return feed.first == name; });
+}
+
+std::string next_input(const Session& session, const Feeds& feeds) {
+  for (size_t i = 0; i < session.count(TREADLE_INPUT); ++i) {
+    if (!has_feed(feeds, session.name(TREADLE_INPUT, i))) return session.name(TREADLE_INPUT, i);
+  }
+  throw UsageError(fmt::format("more values than the model's {} inputs", session.count(TREADLE_INPUT)));
+}
+
+// A number written into an element of the given type; false for types that have no plain form.
+bool store_number(int element, double number, char* at) {
+  const auto put = [at](auto value) {
+    std::memcpy(at, &value, sizeof value);
+    return true;
+  };
+  switch (element) {
+    case 1:
+      return put(static_cast<float>(number));
+    case 2:
+    case 9:
+      return put(static_cast<uint8_t>(number));
+    case 3:
+      return put(static_cast<int8_t>(number));
+    case 4:
+      return put(static_cast<uint16_t>(number));
+    case 5:
+      return put(static_cast<int16_t>(number));
+    case 6:
+      return put(static_cast<int32_t>(number));
+    case 7:
+      return put(static_cast<int64_t>(number));
+    case 10: {
+      const auto half = static_cast<_Float16>(number);
+      return put(half);
+    }
+    case 11:
+      return put(number);
+    case 12:
+      return put(static_cast<uint32_t>(number));
+    case 13:
+      return put(static_cast<uint64_t>(number));
+    case 16: {
+      const auto single = static_cast<float>(number);
+      uint32_t bits = 0;
+      std::memcpy(&bits, &single, sizeof bits);
+      return put(static_cast<uint16_t>(bits >> 16));
+    }
+    default:
+      return false;
+  }
+}
+
+// "3", "[1, 2.5]" as the declared type; of unknown rank or rank 0 a number is a scalar.
+Value read_literal(const Type& type, const std::string& name, const std::string& text) {
+  if (type.element() == 8) {
+    return Value::texts({text}, std::vector<int64_t>(static_cast<size_t>(std::max<int64_t>(type.rank(), 0)), 1));
+  }
+  std::vector<double> numbers;
+  const bool list = text.size() >= 2 && text.front() == '[' && text.back() == ']';
+  std::string rest = list ? text.substr(1, text.size() - 2) : text;
+  for (const char* at = rest.c_str(); *at;) {
+    char* end = nullptr;
+    numbers.push_back(std::strtod(at, &end));
+    if (end == at) throw UsageError(fmt::format("'{}' for input '{}' is neither a file nor numbers", text, name));
+    at = end + std::strspn(end, ", ");
+  }
+  if (!list && numbers.size() != 1) throw UsageError(fmt::format("'{}' for input '{}' is no number", text, name));
+  std::vector<int64_t> dims(static_cast<size_t>(std::max<int64_t>(type.rank(), list ? 1 : 0)), 1);
+  if (!dims.empty()) dims.back() = static_cast<int64_t>(numbers.size());
+  Value value = Value::tensor(type.element() ? type.element() : 1, dims);
+  const size_t width = treadle_element_width(value.element());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (!store_number(value.element(), numbers[i], value.mutable_data<char>() + i * width)) {
+      throw UsageError(fmt::format("input '{}' ({}) needs a file", name, type.text()));
+    }
+  }
+  return value;
+}
+
+// One channel, with leading axes of size 1 up to the declared rank.
+Value fit_wave(const Type& type, const Value& samples) {
+  std::vector<int64_t> dims = samples.dims();
+  while (static_cast<int64_t>(dims.size()) < type.rank()) dims.insert(dims.begin(), 1);
+  return reshaped(samples, dims);
+}
+
+Value read_value(const Type& type, const std::string& name, const std::string& text) {
+  if (ends_with(text, ".npy")) return read_npy(read_file(text), text);
+  if (ends_with(text, ".pb")) return Value::from_pb_file(text, type.get());
+  if (ends_with(text, ".wav")) return fit_wave(type, read_wav(read_file(text), text).samples);
+  return read_literal(type, name, text);
+}
+
+int64_t open_size(const Type& type, int64_t axis, const std::vector<std::string>& sizes) {
+  const std::string symbol = type.symbol(axis);
+  for (const std::string& item : sizes) {
+    const size_t equals = item.find('=');
+    if (equals != std::string::npos && item.substr(0, equals) == symbol) {
+      return std::max(std::strtoll(item.c_str() + equals + 1, nullptr, 10), 0LL);
+    }
+  }
+  return 1;
+}
+
+}  // namespace
+
+Value reshaped(const Value& value, const std::vector<int64_t>& dims) {
+  Value result = Value::tensor(value.element(), dims);
+  if (result.bytes() != value.bytes()) throw InputError("a value cannot be brought into the shape of its input");
+  if (value.bytes() > 0) std::memcpy(result.mutable_data<char>(), value.data<char>(), value.bytes());
+  return result;
+}
+
+Feeds read_feeds(const Session& session, const std::vector<std::string>& arguments) {
+  Feeds feeds;
+  for (const std::string& argument : arguments) {
+    const size_t equals = argument.find('=');
+    const bool named = equals != std::string::npos;
+    const std::string text = named ? argument.substr(equals + 1) : argument;
+    if (ends_with(text, ".npz")) {
+      for (auto& [name, value] : read_npz(read_file(text), text)) {
+        type_of_input(session, name);
+        feeds.emplace_back(name, std::move(value));
+      }
+      continue;
+    }
+    const std::string name = named ? argument.substr(0, equals) : next_input(session, feeds);
+    if (has_feed(feeds, name)) throw UsageError(fmt::format("input '{}' is given twice", name));
+    const Type type(type_of_input(session, name));
+    feeds.emplace_back(name, read_value(type, name, text));
+  }
+  return feeds;
+}
+
+void add_random_feeds(const Session& session, uint64_t seed, const std::vector<std::string>& sizes, Feeds& feeds) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  for (size_t i = 0; i < session.count(TREADLE_INPUT); ++i) {
+    const std::string name = session.name(TREADLE_INPUT, i);
+    const Type type = session.type(TREADLE_INPUT, i);
+    if (has_feed(feeds, name) || type.kind() == TREADLE_OPTIONAL) continue;
+    if (type.kind() != TREADLE_TENSOR) {
+      throw UsageError(fmt::format("input '{}' ({}) cannot be drawn at random", name, type.text()));
+    }
+    std::vector<int64_t> dims;
+    for (int64_t axis = 0; axis < type.rank(); ++axis) {
+      dims.push_back(type.dim(axis) >= 0 ? type.dim(axis) : open_size(type, axis, sizes));
+    }
+    if (type.element() == 8) {
+      int64_t count = 1;
+      for (const int64_t d : dims) count *= d;
+      feeds.emplace_back(name, Value::texts(std::vector<std::string>(static_cast<size_t>(count), "text"), dims));
+      continue;
+    }
+    Value value = Value::tensor(type.element(), dims);
+    const bool is_float = std::string(treadle_element_name(type.element())).find("int") == std::string::npos;
+    const size_t width = treadle_element_width(type.element());
+    for (int64_t k = 0; k < value.count(); ++k) {
+      const double number = type.element() == 9 ? static_cast<double>(random() % 2)
+                            : is_float          ? normal(random)
+                                                : static_cast<double>(random() % 10);
+      if (!store_number(type.element(), number, value.mutable_data<char>() + static_cast<size_t>(k) * width)) {
+        throw UsageError(fmt::format("input '{}' ({}) cannot be drawn at random", name, type.text()));
+      }
+    }
+    feeds.emplace_back(name, std::move(value));
+  }
+}
+
+}  // namespace cli

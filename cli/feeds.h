@@ -1,0 +1,24 @@
+#pragma once
+// Values for a model's inputs, from files or drawn at random.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "treadle/treadle.hpp"
+
+namespace cli {
+
+// Each argument is [NAME=]FILE (.npy, .npz, .pb, .wav) or NAME=TEXT with a number or numbers in brackets. Without a
+// name the next input that has none takes the value. Errors: UsageError, InputError.
+treadle::Feeds read_feeds(const treadle::Session& session, const std::vector<std::string>& arguments);
+
+// Adds values for the inputs that have none: normal numbers for floats, 0 to 9 for integers; open sizes are 1, or what
+// `sizes` ("NAME=SIZE") say.
+void add_random_feeds(const treadle::Session& session, uint64_t seed, const std::vector<std::string>& sizes,
+                      treadle::Feeds& feeds);
+
+// The value under other sizes of equal count.
+treadle::Value reshaped(const treadle::Value& value, const std::vector<int64_t>& dims);
+
+}  // namespace cli

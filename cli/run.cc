@@ -1,0 +1,178 @@
+// treadle run, treadle bench.
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "arrays.h"
+#include "common.h"
+#include "feeds.h"
+#include "json.h"
+#include "print.h"
+
+namespace cli {
+
+namespace {
+
+using treadle::Feeds;
+using treadle::Session;
+using treadle::Value;
+
+struct Inputs {
+  Common common;
+  std::string model;
+  std::vector<std::string> values;
+  uint64_t seed = 0;
+  CLI::Option* random = nullptr;
+
+  void add(CLI::App& command) {
+    command.add_option("model", model, "The model")->required();
+    command.add_option(
+        "inputs", values,
+        "[NAME=]FILE (.npy, .npz, .pb, .wav), or NAME=NUMBER, NAME=[NUMBER,...]; without a name the next "
+        "input takes it");
+    random = command.add_option("--random", seed, "Draw the inputs that are not given, from this seed");
+    add_session(command, common);
+    add_json(command, common);
+  }
+
+  Feeds feeds(const Session& session) const {
+    Feeds feeds = read_feeds(session, values);
+    if (random->count() > 0) add_random_feeds(session, seed, common.dimensions, feeds);
+    return feeds;
+  }
+};
+
+struct Run : Inputs {
+  std::vector<std::string> outputs;
+  std::vector<std::string> files;
+  std::string plan;
+  double time_limit = 0;
+  bool dump_plan = false;
+
+  int operator()() const {
+    const Session session(model, session_options(common));
+    const Feeds fed = feeds(session);
+    if (dump_plan) {
+      fmt::print("{}", session.dump_plan(fed));
+      return kOk;
+    }
+    treadle::RunOptions options;
+    options.limit_time(time_limit);
+    const Stopwatch watch;
+    const std::vector<Value> results = session.run(fed, outputs, &options);
+    const double seconds = watch.seconds();
+    std::vector<std::string> names = outputs;
+    for (size_t i = 0; outputs.empty() && i < session.count(TREADLE_OUTPUT); ++i) {
+      names.push_back(session.name(TREADLE_OUTPUT, i));
+    }
+    write_files(names, results);
+    std::vector<std::string> items;
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (common.json) {
+        items.push_back(JsonObject().text("name", names[i]).raw("value", to_json(results[i])).str());
+      } else {
+        fmt::print("{}  {}\n", bold(names[i]), summary(results[i]));
+      }
+    }
+    if (common.json) {
+      fmt::print("{}\n", JsonObject().number("seconds", seconds).raw("outputs", json_array(items)).str());
+    } else {
+      fmt::print("{}\n", dim(fmt::format("{:.3f} ms", seconds * 1e3)));
+    }
+    return kOk;
+  }
+
+  // "NAME=FILE", or files for the outputs in order.
+  void write_files(const std::vector<std::string>& names, const std::vector<Value>& results) const {
+    size_t next = 0;
+    for (const std::string& item : files) {
+      const size_t equals = item.find('=');
+      const std::string path = equals == std::string::npos ? item : item.substr(equals + 1);
+      const auto found = equals == std::string::npos ? names.begin() + static_cast<std::ptrdiff_t>(next++)
+                                                     : std::find(names.begin(), names.end(), item.substr(0, equals));
+      if (found >= names.end()) throw UsageError(fmt::format("there is no output for --out {}", item));
+      const Value& value = results[static_cast<size_t>(found - names.begin())];
+      const bool pb = path.size() > 3 && path.compare(path.size() - 3, 3, ".pb") == 0;
+      write_file(path, pb ? value.to_pb(*found) : write_npy(value));
+    }
+  }
+};
+
+double median(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+struct Bench : Inputs {
+  double seconds = 2;
+
+  int operator()() const {
+    const Stopwatch loading;
+    const Session session(model, session_options(common));
+    const double load = loading.seconds();
+    const Feeds fed = feeds(session);
+    std::vector<Value> results(session.count(TREADLE_OUTPUT));
+    const Stopwatch first_run;
+    session.run_into(fed, {}, results);
+    const double first = first_run.seconds();
+    std::vector<double> times;
+    for (const Stopwatch all; times.size() < 3 || (all.seconds() < seconds && times.size() < 100000);) {
+      const Stopwatch one;
+      results = session.run(fed);
+      times.push_back(one.seconds());
+      if (times.size() % 64 == 1) progress(fmt::format("run {}", times.size()));
+    }
+    end_progress();
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const double best = *std::min_element(times.begin(), times.end());
+    if (common.json) {
+      fmt::print("{}\n", JsonObject()
+                             .number("load_s", load)
+                             .number("first_run_s", first)
+                             .number("median_s", median(times))
+                             .number("best_s", best)
+                             .integer("runs", static_cast<long long>(times.size()))
+                             .integer("peak_memory_bytes", usage.ru_maxrss * 1024LL)
+                             .str());
+      return kOk;
+    }
+    fmt::print(
+        "load      {:10.3f} ms\nfirst run {:10.3f} ms\nmedian    {:10.4f} ms  of {} runs\nbest      {:10.4f} ms\n",
+        load * 1e3, first * 1e3, median(times) * 1e3, times.size(), best * 1e3);
+    fmt::print("memory    {:10.1f} MB at its peak\n", static_cast<double>(usage.ru_maxrss) / 1024);
+    return kOk;
+  }
+};
+
+}  // namespace
+
+void add_run(CLI::App& app, int& status) {
+  CLI::App& command = *app.add_subcommand("run", "Run a model");
+  const auto run = std::make_shared<Run>();
+  run->add(command);
+  command.add_option("--output", run->outputs, "Compute this output only; may be repeated")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  command.add_option("--out", run->files, "Write an output to a .npy or .pb file; may be repeated")
+      ->type_name("[NAME=]FILE")
+      ->allow_extra_args(false);
+  command.add_option("--time-limit", run->time_limit, "Stop after this many seconds");
+  command.add_flag("--plan", run->dump_plan, "Print the program that would run");
+  command.callback([run, &status] { status = (*run)(); });
+}
+
+void add_bench(CLI::App& app, int& status) {
+  CLI::App& command = *app.add_subcommand("bench", "Time loading and running a model");
+  const auto bench = std::make_shared<Bench>();
+  bench->add(command);
+  command.add_option("--seconds", bench->seconds, "For how long to repeat")->capture_default_str();
+  command.callback([bench, &status] { status = (*bench)(); });
+}
+
+}  // namespace cli

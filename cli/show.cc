@@ -1,0 +1,205 @@
+// treadle show, check, infer, ops.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "common.h"
+#include "json.h"
+
+namespace cli {
+
+namespace {
+
+using treadle::Session;
+
+constexpr std::pair<treadle_role, const char*> kRoles[] = {
+    {TREADLE_INPUT, "input"}, {TREADLE_OVERRIDABLE, "default"}, {TREADLE_OUTPUT, "output"}};
+
+struct Show {
+  Common common;
+  std::string model;
+  bool graph = false;
+
+  int operator()() const {
+    const Session session(model, session_options(common));
+    if (common.json) return print_json(session);
+    fmt::print("{}\n", bold(model));
+    for (const char* field :
+         {"producer_name", "producer_version", "ir_version", "domain", "model_version", "graph_name", "description"}) {
+      const std::string text = session.metadata(field);
+      if (!text.empty()) fmt::print("  {:<17} {}\n", field, text);
+    }
+    for (size_t i = 0; i < treadle_session_opset_count(session.get()); ++i) {
+      const std::string domain = treadle_session_opset_domain(session.get(), i);
+      fmt::print("  {:<17} {} {}\n", "operator set", domain.empty() ? "ai.onnx" : domain,
+                 treadle_session_opset_version(session.get(), i));
+    }
+    for (size_t i = 0; i < treadle_session_property_count(session.get()); ++i) {
+      fmt::print("  {:<17} {}\n", treadle_session_property_key(session.get(), i),
+                 treadle_session_property_value(session.get(), i));
+    }
+    for (const auto& [role, name] : kRoles) {
+      for (size_t i = 0; i < session.count(role); ++i) {
+        fmt::print("  {:<17} {}  {}\n", name, bold(session.name(role, i)), session.type(role, i).text());
+      }
+    }
+    if (graph) fmt::print("{}", session.dump_graph());
+    return kOk;
+  }
+
+  int print_json(const Session& session) const {
+    JsonObject object;
+    object.text("model", model);
+    for (const char* field :
+         {"producer_name", "producer_version", "domain", "graph_name", "description", "ir_version", "model_version"}) {
+      object.text(field, session.metadata(field));
+    }
+    JsonObject opsets;
+    for (size_t i = 0; i < treadle_session_opset_count(session.get()); ++i) {
+      opsets.integer(treadle_session_opset_domain(session.get(), i), treadle_session_opset_version(session.get(), i));
+    }
+    object.raw("operator_sets", opsets.str());
+    for (const auto& [role, name] : kRoles) {
+      std::vector<std::string> items;
+      for (size_t i = 0; i < session.count(role); ++i) {
+        items.push_back(
+            JsonObject().text("name", session.name(role, i)).text("type", session.type(role, i).text()).str());
+      }
+      object.raw(std::string(name) + "s", json_array(items));
+    }
+    if (graph) object.text("graph", session.dump_graph());
+    fmt::print("{}\n", object.str());
+    return kOk;
+  }
+};
+
+struct Check {
+  Common common;
+  std::vector<std::string> models;
+
+  int operator()() const {
+    bool failed = false;
+    std::vector<std::string> items;
+    for (const std::string& model : models) {
+      if (models.size() > 1) progress(model);
+      std::string problem, warnings;
+      try {
+        char* text = nullptr;
+        treadle::check(treadle_model_check(model.c_str(), nullptr, 0, &text));
+        warnings = treadle::detail::take(text);
+        const Session session(model, session_options(common));  // planning has rules of its own
+      } catch (const treadle::Error& e) {
+        problem = e.what();
+        failed = true;
+      }
+      end_progress();
+      if (common.json) {
+        items.push_back(JsonObject()
+                            .text("model", model)
+                            .boolean("ok", problem.empty())
+                            .text("problem", problem)
+                            .text("warnings", warnings)
+                            .str());
+      } else if (!problem.empty()) {
+        fmt::print("{} {}\n", red("wrong"), problem.find(model) == 0 ? problem : model + ": " + problem);
+      } else {
+        fmt::print("{}    {}\n{}", green("ok"), model, warnings);
+      }
+    }
+    if (common.json) fmt::print("{}\n", json_array(items));
+    return failed ? kFailed : kOk;
+  }
+};
+
+struct Infer {
+  Common common;
+  std::string model, out;
+
+  int operator()() const {
+    char* bytes = nullptr;
+    size_t size = 0;
+    treadle::check(treadle_model_infer(model.c_str(), nullptr, 0, &bytes, &size));
+    const std::unique_ptr<char, void (*)(void*)> owned(bytes, treadle_free);
+    if (!out.empty()) write_file(out, {bytes, size});
+    const Session session(bytes, size, session_options(common));
+    if (common.json) {
+      fmt::print("{}\n", JsonObject().text("model", model).text("graph", session.dump_graph()).str());
+    } else if (out.empty()) {
+      fmt::print("{}", session.dump_graph());
+    }
+    return kOk;
+  }
+};
+
+struct Ops {
+  Common common;
+  std::string name;
+
+  int operator()() const {
+    std::vector<std::string> items;
+    size_t shown = 0;
+    for (size_t i = 0; i < treadle_operator_count(); ++i) {
+      const std::string op = treadle_operator_name(i);
+      if (!name.empty() && op != name) continue;
+      const std::string domain = treadle_operator_domain(i);
+      std::vector<std::string> versions;
+      for (size_t v = 0; v < treadle_operator_version_count(i); ++v) {
+        versions.push_back(std::to_string(treadle_operator_version(i, v)));
+      }
+      ++shown;
+      if (common.json) {
+        items.push_back(
+            JsonObject().text("name", op).text("domain", domain).raw("versions", json_array(versions)).str());
+      } else {
+        fmt::print("{:<28} {:<16} {}\n", op, domain.empty() ? "ai.onnx" : domain, fmt::join(versions, " "));
+      }
+    }
+    if (common.json) fmt::print("{}\n", json_array(items));
+    if (shown == 0 && !name.empty()) {
+      fmt::print(stderr, "treadle: there is no operator '{}'\n", name);
+      return kFailed;
+    }
+    return kOk;
+  }
+};
+
+}  // namespace
+
+void add_show(CLI::App& app, int& status) {
+  CLI::App& command = *app.add_subcommand("show", "What a model is: inputs, outputs, origin, graph");
+  const auto show = std::make_shared<Show>();
+  command.add_option("model", show->model, "The model")->required();
+  command.add_flag("--graph", show->graph, "The graph with its bodies and the types of its values");
+  add_session(command, show->common);
+  add_json(command, show->common);
+  command.callback([show, &status] { status = (*show)(); });
+}
+
+void add_check(CLI::App& app, int& status) {
+  CLI::App& command = *app.add_subcommand("check", "Say whether models are right, and where they are not");
+  const auto check = std::make_shared<Check>();
+  command.add_option("models", check->models, "The models")->required();
+  add_json(command, check->common);
+  command.callback([check, &status] { status = (*check)(); });
+}
+
+void add_infer(CLI::App& app, int& status) {
+  CLI::App& command = *app.add_subcommand("infer", "Infer the types of all values of a model");
+  const auto infer = std::make_shared<Infer>();
+  command.add_option("model", infer->model, "The model")->required();
+  command.add_option("-o,--out", infer->out, "Write the model with its types here");
+  add_json(command, infer->common);
+  command.callback([infer, &status] { status = (*infer)(); });
+}
+
+void add_ops(CLI::App& app, int& status) {
+  CLI::App& command = *app.add_subcommand("ops", "List the operators that run, with their versions");
+  const auto ops = std::make_shared<Ops>();
+  command.add_option("name", ops->name, "Only this one");
+  add_json(command, ops->common);
+  command.callback([ops, &status] { status = (*ops)(); });
+}
+
+}  // namespace cli
