@@ -1,6 +1,7 @@
 // The interpreter, and what happens before and after it.
 #include "exec/context.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -16,7 +17,7 @@ using plan::Storage;
 
 namespace {
 
-constexpr int32_t kTripsBetweenPolls = 1024;
+constexpr int64_t kTripsBetweenPolls = 1024;
 
 }  // namespace
 
@@ -62,7 +63,7 @@ Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> want
   if (!arena_) return error(Code::kLimit, "no memory for an arena of {} bytes", program_->arena_bytes);
   options_ = &options;
   trips_left_ = options.trip_limit > 0 ? options.trip_limit : INT64_MAX;
-  until_poll_ = kTripsBetweenPolls;
+  trips_granted_ = 0;
   allocations_ = 0;
   if (options.time_limit_s > 0) {
     deadline_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -141,7 +142,7 @@ Status Context::execute() {
         continue;
       case OpCode::kCopy: {
         const plan::Copy& copy = program_->copies[in->index];
-        std::memcpy(slots[copy.to], slots[copy.from], copy.bytes);
+        copy_bytes(slots[copy.to], slots[copy.from], copy.bytes);
         ++in;
         continue;
       }
@@ -167,6 +168,23 @@ Status Context::execute() {
         status = loop_next(in->index, again);
         if (!status.ok()) break;
         in = again ? code + in->target : in + 1;
+        continue;
+      }
+      case OpCode::kLoopNextSimple: {
+        const plan::Loop& loop = program_->loops[in->index];
+        LoopPosition& at = loops_[in->index];
+        const bool go_on = loop.go_on == plan::kNoSlot || *static_cast<const bool*>(slots[loop.go_on]);
+        step(loop);
+        if (++at.trip >= at.trips || !go_on) {
+          ++in;
+          continue;
+        }
+        if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots[loop.counter]) = at.trip;
+        if (--trips_granted_ < 0) {
+          status = poll();
+          if (!status.ok()) break;
+        }
+        in = code + in->target;
         continue;
       }
       case OpCode::kLoopEnd:
@@ -231,7 +249,10 @@ Status Context::place_error(Status status, uint32_t pc) const {
 }
 
 Status Context::poll() {
-  until_poll_ = kTripsBetweenPolls;
+  if (trips_left_ <= 0) return error(Code::kLimit, "the limit of {} trips was reached", options_->trip_limit);
+  const int64_t granted = std::min(trips_left_, kTripsBetweenPolls);
+  trips_left_ -= granted;
+  trips_granted_ = granted - 1;
   if (options_->cancel && options_->cancel->load(std::memory_order_relaxed)) {
     return error(Code::kCancelled, "the run was cancelled");
   }
@@ -242,10 +263,6 @@ Status Context::poll() {
     return error(Code::kLimit, "the time limit of {} s was reached", options_->time_limit_s);
   }
   return {};
-}
-
-Status Context::trip_limit_reached() const {
-  return error(Code::kLimit, "the limit of {} trips was reached", options_->trip_limit);
 }
 
 }  // namespace treadle::exec

@@ -3,6 +3,7 @@
 // One per run in flight; pooled, so that caches stay warm.
 
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -10,6 +11,17 @@
 #include "plan/program.h"
 
 namespace treadle::exec {
+
+// Most rows and states of small bodies are one or two elements.
+inline void copy_bytes(void* to, const void* from, size_t bytes) {
+  if (bytes == 4) {
+    std::memcpy(to, from, 4);
+  } else if (bytes == 8) {
+    std::memcpy(to, from, 8);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
+}
 
 // Memory that grows without moving its contents by hand: rows of a scan output whose number is not known ahead.
 class GrowBuffer {
@@ -51,7 +63,6 @@ struct InlineCache {
 
 struct ScanOutputState {
   GrowBuffer rows;
-  std::byte* next = nullptr;
   Dims dims;  // of the element, from the first trip on
   ElementType type = ElementType::kUndefined;
   size_t element_bytes = 0;
@@ -99,9 +110,15 @@ class Context {
   // loops.cc
   Status loop_begin(uint32_t index, bool& runs);
   Status loop_next(uint32_t index, bool& again);
-  Status loop_next_general(const plan::Loop& loop, LoopPosition& at);
+  Status move_handles(const plan::Loop& loop);
   Status loop_end(uint32_t index);
-  void enter_trip(const plan::Loop& loop, LoopPosition& at);
+  // Rows out, states swapped, pointers on.
+  void step(const plan::Loop& loop) {
+    void** const slots = slots_.data();
+    for (const auto& [to, from, bytes] : loop.step.rows) copy_bytes(slots[to], slots[from], bytes);
+    for (const auto& [in, out] : loop.step.swaps) std::swap(slots[in], slots[out]);
+    for (const auto& [slot, stride] : loop.step.advances) slots[slot] = static_cast<std::byte*>(slots[slot]) + stride;
+  }
   Status begin_states(const plan::Loop& loop);
   Status count_trips(const plan::Loop& loop, LoopPosition& at);
   Status begin_outputs(const plan::Loop& loop, LoopPosition& at);
@@ -110,12 +127,9 @@ class Context {
   Status finish_output(const plan::ScanOutput& scan, ScanOutputState& state, LoopPosition& at);
   Status read_flag(uint32_t s, const char* what, bool& value) const;
 
-  Status poll();  // cancel flag, signals, time
-  Status count_trip() {
-    if (--trips_left_ < 0) return trip_limit_reached();
-    return --until_poll_ == 0 ? poll() : Status();
-  }
-  Status trip_limit_reached() const;
+  // Before each trip but those that a poll has granted ahead: limits, the cancel flag, signals, time.
+  Status poll();
+  Status count_trip() { return --trips_granted_ < 0 ? poll() : Status(); }
 
   std::shared_ptr<const plan::Program> program_;
   BufferRef arena_;
@@ -125,8 +139,8 @@ class Context {
   std::vector<LoopPosition> loops_;
   const RunOptions* options_ = nullptr;
   std::chrono::steady_clock::time_point deadline_;
-  int64_t trips_left_ = 0;
-  int32_t until_poll_ = 0;
+  int64_t trips_left_ = 0;     // of the limit, beyond those granted
+  int64_t trips_granted_ = 0;  // until the next poll
   int64_t allocations_ = 0;
   size_t bytes_live_ = 0;
 };

@@ -88,11 +88,10 @@ Status Context::begin_outputs(const Loop& loop, LoopPosition& at) {
     state.dims.clear();
     state.type = ElementType::kUndefined;
     state.strings.clear();
-    if (scan.whole_planned) {
-      state.next = static_cast<std::byte*>(slots_[scan.whole]);
-      if (scan.reverse && at.trips > 0) state.next += static_cast<size_t>(at.trips - 1) * scan.element_bytes;
-      state.element_bytes = scan.element_bytes;
-    }
+    if (!scan.whole_planned) continue;
+    auto* row = static_cast<std::byte*>(slots_[scan.whole]);
+    if (scan.reverse && at.trips > 0) row += static_cast<size_t>(at.trips - 1) * scan.element_bytes;
+    slots_[scan.row] = row;
   }
   return {};
 }
@@ -130,13 +129,6 @@ Status Context::set_elements(const Loop& loop, LoopPosition& at) {
   return {};
 }
 
-void Context::enter_trip(const Loop& loop, LoopPosition& at) {
-  if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots_[loop.counter]) = at.trip;
-  for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
-    if (loop.scan_outputs[i].in_place) slots_[loop.scan_outputs[i].element] = at.outputs[i].next;
-  }
-}
-
 Status Context::loop_begin(uint32_t index, bool& runs) {
   const Loop& loop = program_->loops[index];
   LoopPosition& at = loops_[index];
@@ -148,7 +140,7 @@ Status Context::loop_begin(uint32_t index, bool& runs) {
   if (!runs) return {};
   TREADLE_TRY(count_trip());
   TREADLE_TRY(set_elements(loop, at));
-  enter_trip(loop, at);
+  if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots_[loop.counter]) = 0;
   at.active = true;
   return {};
 }
@@ -157,33 +149,18 @@ Status Context::loop_next(uint32_t index, bool& again) {
   const Loop& loop = program_->loops[index];
   LoopPosition& at = loops_[index];
   bool go_on = true;
-  if (!loop.simple) {
-    if (loop.go_on != plan::kNoSlot) TREADLE_TRY(read_flag(loop.go_on, "the body's condition", go_on));
-    TREADLE_TRY(loop_next_general(loop, at));
-  } else {
-    if (loop.go_on != plan::kNoSlot) go_on = *static_cast<const bool*>(slots_[loop.go_on]);
-    for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
-      const ScanOutput& scan = loop.scan_outputs[i];
-      std::byte*& next = at.outputs[i].next;
-      if (!scan.in_place) std::memcpy(next, slots_[scan.element], scan.element_bytes);
-      next += scan.reverse ? -static_cast<std::ptrdiff_t>(scan.element_bytes)
-                           : static_cast<std::ptrdiff_t>(scan.element_bytes);
-    }
-    for (const auto& [in, out] : loop.swaps) std::swap(slots_[in], slots_[out]);
+  if (loop.go_on != plan::kNoSlot) TREADLE_TRY(read_flag(loop.go_on, "the body's condition", go_on));
+  for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
+    if (!loop.scan_outputs[i].whole_planned) TREADLE_TRY(store_row(loop.scan_outputs[i], at.outputs[i], at));
   }
+  TREADLE_TRY(move_handles(loop));
+  step(loop);
   ++at.trip;
   again = go_on && at.trip < at.trips;
   if (!again) return {};
   TREADLE_TRY(count_trip());
-  if (loop.simple) {
-    for (const ScanInput& scan : loop.scan_inputs) {
-      const auto stride = static_cast<std::ptrdiff_t>(scan.element_bytes);
-      slots_[scan.element] = static_cast<std::byte*>(slots_[scan.element]) + (scan.reverse ? -stride : stride);
-    }
-  } else {
-    TREADLE_TRY(set_elements(loop, at));
-  }
-  enter_trip(loop, at);
+  TREADLE_TRY(set_elements(loop, at));
+  if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots_[loop.counter]) = at.trip;
   return {};
 }
 
@@ -234,18 +211,7 @@ Status Context::store_row(const ScanOutput& scan, ScanOutputState& state, LoopPo
   return {};
 }
 
-Status Context::loop_next_general(const Loop& loop, LoopPosition& at) {
-  for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
-    const ScanOutput& scan = loop.scan_outputs[i];
-    if (!scan.whole_planned) {
-      TREADLE_TRY(store_row(scan, at.outputs[i], at));
-      continue;
-    }
-    std::byte*& next = at.outputs[i].next;
-    if (!scan.in_place) std::memcpy(next, slots_[scan.element], scan.element_bytes);
-    const auto stride = static_cast<std::ptrdiff_t>(scan.element_bytes);
-    next += scan.reverse ? -stride : stride;
-  }
+Status Context::move_handles(const Loop& loop) {
   // One parallel move: every new state is taken before any is put in place.
   InlineVector<AnyValue, 4> next;
   for (size_t i = 0; i < loop.states.size(); ++i) {
@@ -274,7 +240,6 @@ Status Context::loop_next_general(const Loop& loop, LoopPosition& at) {
       if (!is_state && old.tensor().exclusive()) handles_[state.out] = std::move(old);
     }
   }
-  for (const auto& [in, out] : loop.swaps) std::swap(slots_[in], slots_[out]);
   return {};
 }
 

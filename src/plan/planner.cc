@@ -329,7 +329,7 @@ class Planner {
         p_.slots[loop.states[i].final].type = p_.slots[loop.states[i].in].type;
         p_.slots[loop.states[i].final].bytes = loop.states[i].bytes;
       }
-      if (loop.states[i].planned) loop.swaps.emplace_back(loop.states[i].in, loop.states[i].out);
+      if (loop.states[i].planned) loop.step.swaps.emplace_back(loop.states[i].in, loop.states[i].out);
     }
     for (size_t i = 0; i < out_axes.size(); ++i) {
       const size_t at = first_out + states + i;
@@ -337,13 +337,26 @@ class Planner {
       if (!whole || !body.outputs[at]) continue;
       end_scan_output(loop, body, at, whole, out_axes[i].reverse, first_slot, taken);
     }
-    emit_code(OpCode::kLoopNext, &node, index, body_start);
+    loop.simple = is_simple(loop);
+    if (!is_scan(node) && !uses(body, body.inputs[0])) loop.counter = kNoSlot;
+    emit_code(loop.simple ? OpCode::kLoopNextSimple : OpCode::kLoopNext, &node, index, body_start);
     p_.code[begin].target = here();
     emit_code(OpCode::kLoopEnd, &node, index);
     loop.last = here() - 1;
-    loop.simple = is_simple(loop);
     p_.loops[index] = std::move(loop);
     return {};
+  }
+
+  static bool is_scan(const ir::Node& node) { return node.op->control == Control::kScan; }
+
+  static bool uses(const ir::Region& region, const ir::Value* v) {
+    for (const auto& node : region.nodes) {
+      if (std::find(node->inputs.begin(), node->inputs.end(), v) != node->inputs.end()) return true;
+      for (const auto& inner : node->regions) {
+        if (uses(*inner, v)) return true;
+      }
+    }
+    return std::find(region.outputs.begin(), region.outputs.end(), v) != region.outputs.end();
   }
 
   void begin_loop(const ir::Node& node, const ir::Region& body, Loop& loop) {
@@ -396,10 +409,16 @@ class Planner {
     scan.element = define(element, scan.planned ? Storage::kPointer : Storage::kHandle);
     scan.element_type = element->type;
     if (scan.planned) scan.element_bytes = bytes_of(element->type);
+    if (scan.planned) advance(loop, scan.element, scan.element_bytes, reverse);
     if (whole->type.has_shape && !whole->type.shape.empty() && whole->type.shape[0].is_known()) {
       loop.known_trips = whole->type.shape[0].value();
     }
     loop.scan_inputs.push_back(scan);
+  }
+
+  static void advance(Loop& loop, uint32_t s, size_t bytes, bool reverse) {
+    const auto stride = static_cast<int64_t>(bytes);
+    loop.step.advances.push_back({s, reverse ? -stride : stride});
   }
 
   // Memory that the body wrote in this trip, for this value alone.
@@ -432,11 +451,16 @@ class Planner {
         scan.element_planned && is_fixed(whole->type) && loop.go_on == kNoSlot && loop.condition == kNoSlot;
     scan.whole = define(whole, scan.whole_planned ? Storage::kArena : Storage::kHandle);
     if (scan.whole_planned && is_own(scan.element, first_slot, taken)) {
-      scan.in_place = true;
+      scan.row = scan.element;
       taken.insert(scan.element);
       fresh_[scan.element] = false;
       p_.slots[scan.element].storage = Storage::kPointer;
     }
+    if (scan.whole_planned && !scan.row) {
+      scan.row = new_slot(Storage::kPointer, {});
+      loop.step.rows.push_back({scan.row, scan.element, scan.element_bytes});
+    }
+    if (scan.row) advance(loop, scan.row, scan.element_bytes, reverse);
     if (at < body.output_types.size()) scan.empty = body.output_types[at];
     loop.scan_outputs.push_back(scan);
   }

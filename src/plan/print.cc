@@ -28,7 +28,7 @@ std::string loop_text(const Loop& loop) {
     text += fmt::format(" in(s{} of s{}{})", s.element, s.whole, s.planned ? "" : ", handle");
   }
   for (const ScanOutput& s : loop.scan_outputs) {
-    text += fmt::format(" out(s{} to s{}{}{})", s.element, s.whole, s.in_place ? ", in place" : "",
+    text += fmt::format(" out(s{} to s{}{}{})", s.element, s.whole, s.row == s.element ? ", in place" : "",
                         s.whole_planned ? "" : ", grows");
   }
   return text;
@@ -60,6 +60,7 @@ std::string instruction_text(const Program& p, size_t at) {
     case OpCode::kLoopBegin:
       return fmt::format("loop    {} {}{}", in.index, name, loop_text(p.loops[in.index]));
     case OpCode::kLoopNext:
+    case OpCode::kLoopNextSimple:
       return fmt::format("next    {} -> {}", in.index, in.target);
     case OpCode::kLoopEnd:
       return fmt::format("endloop {}", in.index);

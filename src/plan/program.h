@@ -16,16 +16,17 @@ namespace treadle::plan {
 inline constexpr uint32_t kNoSlot = 0;  // slot 0 is null: an operand that was left out
 
 enum class OpCode : uint8_t {
-  kKernel,        // run(state, slots, operands)
-  kGuarded,       // index: guarded[]; prepared per shapes seen
-  kCompute,       // index: guarded[]; values in, values out
-  kCopy,          // bytes: index -> copies[]
-  kMove,          // index: moves[]; a value of run-time size takes another place
-  kJump,          // target
-  kBranchUnless,  // operands[0]: bool slot; target
-  kLoopBegin,     // index: loops[]; target: the LoopEnd, when no trip runs
-  kLoopNext,      // index: loops[]; target: the first instruction of the body
-  kLoopEnd,       // index: loops[]
+  kKernel,          // run(state, slots, operands)
+  kGuarded,         // index: guarded[]; prepared per shapes seen
+  kCompute,         // index: guarded[]; values in, values out
+  kCopy,            // bytes: index -> copies[]
+  kMove,            // index: moves[]; a value of run-time size takes another place
+  kJump,            // target
+  kBranchUnless,    // operands[0]: bool slot; target
+  kLoopBegin,       // index: loops[]; target: the LoopEnd, when no trip runs
+  kLoopNext,        // index: loops[]; target: the first instruction of the body
+  kLoopNextSimple,  // the same where LoopStep is all there is to do
+  kLoopEnd,         // index: loops[]
   kEnd,
 };
 
@@ -91,13 +92,28 @@ struct ScanInput {
 struct ScanOutput {
   uint32_t element = 0;  // slot that the body writes
   uint32_t whole = 0;
-  bool in_place = false;         // `element` points into the whole
+  uint32_t row = 0;  // whole_planned: pointer to the row of this trip; `element` itself, if that is written in place
   bool element_planned = false;  // its size is known, else it is a handle
   bool whole_planned = false;    // `whole` has its memory before the loop starts
   bool reverse = false;
   Type element_type;  // element_planned: concrete
   size_t element_bytes = 0;
   Type empty;  // element type when no trip ran
+};
+
+// What the back edge does with planned memory, in this order.
+struct LoopStep {
+  struct Row {
+    uint32_t to, from;  // slots: a row of a scan output, the body's value
+    size_t bytes;
+  };
+  struct Advance {
+    uint32_t slot;  // kPointer
+    int64_t stride;
+  };
+  std::vector<Row> rows;
+  std::vector<std::pair<uint32_t, uint32_t>> swaps;  // planned states
+  std::vector<Advance> advances;
 };
 
 struct Loop {
@@ -110,8 +126,8 @@ struct Loop {
   std::vector<LoopState> states;
   std::vector<ScanInput> scan_inputs;
   std::vector<ScanOutput> scan_outputs;
-  bool simple = false;                               // the back edge has only swaps, advances and row copies to do
-  std::vector<std::pair<uint32_t, uint32_t>> swaps;  // planned states
+  bool simple = false;  // the back edge has nothing to do but `step`
+  LoopStep step;
   const ir::Node* node = nullptr;
   uint32_t first = 0, last = 0;  // instructions of the loop, LoopBegin and LoopEnd included
 };
