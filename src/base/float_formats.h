@@ -50,6 +50,8 @@ inline constexpr Layout kFloat8e4m3fn{4, 3, 7, Specials::kNanOnly};
 inline constexpr Layout kFloat8e4m3fnuz{4, 3, 8, Specials::kUnsignedZero};
 inline constexpr Layout kFloat8e5m2{5, 2, 15, Specials::kIeee};
 inline constexpr Layout kFloat8e5m2fnuz{5, 2, 16, Specials::kUnsignedZero};
+inline constexpr Layout kFloat6e2m3{2, 3, 1, Specials::kNone};
+inline constexpr Layout kFloat6e3m2{3, 2, 3, Specials::kNone};
 inline constexpr Layout kFloat4e2m1{2, 1, 1, Specials::kNone};
 
 // `saturate`: what is too large, infinities included, becomes the largest finite value; otherwise infinity, or NaN in

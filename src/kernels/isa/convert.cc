@@ -53,7 +53,7 @@ void float_to_half_row(const void* in, void* out, size_t n) {
   for (; i < n; ++i) y[i] = float_to_half(x[i]);
 }
 
-// --- 8 and 4 bit floats: decoded by table ---
+// --- floats of 8 bits and less: decoded by table ---
 
 template <auto kDecode>
 struct Decoded {
@@ -94,6 +94,8 @@ void add_floats(KernelTable& table) {
   add_narrow_float<formats::kFloat8e4m3fnuz>(table, ElementType::kFloat8e4m3fnuz);
   add_narrow_float<formats::kFloat8e5m2>(table, ElementType::kFloat8e5m2);
   add_narrow_float<formats::kFloat8e5m2fnuz>(table, ElementType::kFloat8e5m2fnuz);
+  add_narrow_float<formats::kFloat6e2m3>(table, ElementType::kFloat6e2m3);
+  add_narrow_float<formats::kFloat6e3m2>(table, ElementType::kFloat6e3m2);
   add_narrow_float<formats::kFloat4e2m1>(table, ElementType::kFloat4e2m1);
 
   table.load[at(ElementType::kFloat8e8m0)] = decode_row<[](uint8_t code) { return e8m0_to_float(code); }>;
