@@ -368,7 +368,8 @@ struct ShiftRight {
   template <class T>
   TREADLE_INLINE T integer(T a, T b, uint32_t&) {
     using U = std::make_unsigned_t<T>;
-    return static_cast<U>(b) < sizeof(T) * 8 ? static_cast<T>(a >> b) : T(0);
+    const T fill = a < T(0) ? static_cast<T>(-1) : T(0);
+    return static_cast<U>(b) < sizeof(T) * 8 ? static_cast<T>(a >> b) : fill;
   }
 };
 

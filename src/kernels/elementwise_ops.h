@@ -15,7 +15,8 @@
 //   Shrink: lambd = alpha, bias = beta. Swish: x sigmoid(alpha x). IsInf: alpha != 0 detects -inf, beta != 0 +inf.
 //   Div and Mod of integers by zero fail; Div truncates. Mod has the sign of the divisor (floats: as numpy.mod), Fmod
 //   that of the dividend. Pow of integers wraps; a negative exponent gives the truncated result (0 unless |base| is 1).
-//   Min and Max propagate NaN. Shifts by the width or more give 0.
+//   Min and Max propagate NaN. Shifts by the width or more, or by less than 0, give 0, or -1
+//   for a negative number shifted right.
 //   PRelu: b is the slope. Clip: min(max(x, lo), hi), inputs x, lo, hi, the bounds being scalars or absent.
 //   Where: condition (bool), x, y; any element type.
 #define TREADLE_ELEMENTWISE_OPS(X)               \

@@ -288,7 +288,7 @@ T reference_binary(Op op, T a, T b) {
       case Op::kShiftLeft:
         return ub < sizeof(T) * 8 ? static_cast<T>(ua << ub) : 0;
       case Op::kShiftRight:
-        return ub < sizeof(T) * 8 ? static_cast<T>(a >> ub) : 0;
+        return ub < sizeof(T) * 8 ? static_cast<T>(a >> ub) : static_cast<T>(a < 0 ? -1 : 0);
       default:
         break;
     }
