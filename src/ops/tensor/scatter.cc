@@ -24,9 +24,6 @@ void copy_data(size_t bytes, void* const* slots, const uint32_t* operands) {
 Result<CombineRow> combine_of(const PrepareContext& c) {
   TREADLE_ASSIGN(const Combine how, tensor_ops::combine_from_name(c.attributes().get_string("reduction", "none")));
   if (how == Combine::kReplace) return static_cast<CombineRow>(nullptr);
-  if (c.version() < 18 && (how == Combine::kMin || how == Combine::kMax)) {
-    return error(Code::kInvalidModel, "reductions min and max came with version 18");
-  }
   return tensor_ops::combine_row(how, c.inputs[0].type);
 }
 
