@@ -57,18 +57,15 @@ TileConverter make_converter(ElementType from, ElementType to, const CastOptions
   return converter;
 }
 
-void convert(const TileConverter& converter, const void* in, void* out, size_t n) {
-  if (converter.step_count == 1) return converter.steps[0](in, out, n);
-  if (converter.step_count == 0) {
-    if (in != out) std::memcpy(out, in, n * converter.from_width);
-    return;
-  }
-  alignas(64) std::byte first[kTile * 8];
-  alignas(64) std::byte second[kTile * 8];
-  const std::byte* from = static_cast<const std::byte*>(in);
-  std::byte* to = static_cast<std::byte*>(out);
-  while (n > 0) {
-    const size_t count = std::min(n, kTile);
+namespace {
+
+// Two or three steps, through buffers on the stack.
+template <size_t kElements>
+void convert_by_tiles(const TileConverter& converter, const std::byte* from, std::byte* to, size_t n) {
+  alignas(64) std::byte first[kElements * 8];
+  alignas(64) std::byte second[kElements * 8];
+  for (; n > 0; n -= std::min(n, kElements)) {
+    const size_t count = std::min(n, kElements);
     converter.steps[0](from, first, count);
     if (converter.step_count == 2) {
       converter.steps[1](first, to, count);
@@ -78,8 +75,21 @@ void convert(const TileConverter& converter, const void* in, void* out, size_t n
     }
     from += count * converter.from_width;
     to += count * converter.to_width;
-    n -= count;
   }
+}
+
+}  // namespace
+
+void convert(const TileConverter& converter, const void* in, void* out, size_t n) {
+  if (converter.step_count == 1) return converter.steps[0](in, out, n);
+  if (converter.step_count == 0) {
+    if (in != out) std::memcpy(out, in, n * converter.from_width);
+    return;
+  }
+  const std::byte* from = static_cast<const std::byte*>(in);
+  std::byte* to = static_cast<std::byte*>(out);
+  if (n <= 16) return convert_by_tiles<16>(converter, from, to, n);
+  convert_by_tiles<kTile>(converter, from, to, n);
 }
 
 void cast(ElementType from, ElementType to, const void* in, void* out, size_t n, const CastOptions& options) {

@@ -103,34 +103,39 @@ void scatter_strided(size_t width, const void* from, std::byte* to, int64_t stri
   }
 }
 
+// Short lines get small tiles: less stack to touch.
+constexpr size_t kSmallTile = 32;
+
+template <size_t kElements>
 struct alignas(64) Tile {
-  std::byte bytes[kTile * kMaxWidth];
+  std::byte bytes[kElements * kMaxWidth];
 };
 
 // Brings n elements of input i from `from` on into the row's type.
-void stage_input(const ElementwisePlan& plan, int i, const std::byte* from, Tile* tile, Tile* scratch, size_t n) {
-  if (plan.inner_stride[i] == plan.width[i]) return convert(plan.convert[i], from, tile->bytes, n);
+void stage_input(const ElementwisePlan& plan, int i, const std::byte* from, void* tile, void* scratch, size_t n) {
+  if (plan.inner_stride[i] == plan.width[i]) return convert(plan.convert[i], from, tile, n);
   if (plan.convert[i].step_count == 0) {
-    return gather_strided(plan.width[i], from, plan.inner_stride[i], tile->bytes, n);
+    return gather_strided(plan.width[i], from, plan.inner_stride[i], tile, n);
   }
-  gather_strided(plan.width[i], from, plan.inner_stride[i], scratch->bytes, n);
-  convert(plan.convert[i], scratch->bytes, tile->bytes, n);
+  gather_strided(plan.width[i], from, plan.inner_stride[i], scratch, n);
+  convert(plan.convert[i], scratch, tile, n);
 }
 
-void unstage_result(const ElementwisePlan& plan, const Tile& tile, std::byte* to, Tile* scratch, size_t n) {
+void unstage_result(const ElementwisePlan& plan, const void* tile, std::byte* to, void* scratch, size_t n) {
   const int64_t stride = plan.inner_stride[kResult];
-  if (stride == plan.width[kResult]) return convert(plan.convert[kResult], tile.bytes, to, n);
-  const void* values = tile.bytes;
+  if (stride == plan.width[kResult]) return convert(plan.convert[kResult], tile, to, n);
+  const void* values = tile;
   if (plan.convert[kResult].step_count != 0) {
-    convert(plan.convert[kResult], tile.bytes, scratch->bytes, n);
-    values = scratch->bytes;
+    convert(plan.convert[kResult], tile, scratch, n);
+    values = scratch;
   }
   scatter_strided(plan.width[kResult], values, to, stride, n);
 }
 
+template <size_t kElements>
 uint32_t run_line_tiled(const ElementwisePlan& plan, const void* const* in, void* out) {
-  Tile tiles[4];
-  Tile scratch;
+  Tile<kElements> tiles[4];
+  Tile<kElements> scratch;
   const void* operands[3] = {in[0], in[1], in[2]};
   for (int i = 0; i < plan.inputs; ++i) {
     if ((plan.tile_mask & plan.scalar_mask) >> i & 1) {
@@ -139,20 +144,20 @@ uint32_t run_line_tiled(const ElementwisePlan& plan, const void* const* in, void
     }
   }
   const bool result_tiled = plan.tile_mask >> kResult & 1;
-  for (size_t start = 0; start < plan.inner; start += kTile) {
-    const size_t n = std::min(kTile, plan.inner - start);
+  for (size_t start = 0; start < plan.inner; start += kElements) {
+    const size_t n = std::min(kElements, plan.inner - start);
     for (int i = 0; i < plan.inputs; ++i) {
       if (plan.scalar_mask >> i & 1) continue;
       const std::byte* from = static_cast<const std::byte*>(in[i]) + static_cast<int64_t>(start) * plan.inner_stride[i];
       operands[i] = from;
       if (plan.tile_mask >> i & 1) {
-        stage_input(plan, i, from, &tiles[i], &scratch, n);
+        stage_input(plan, i, from, tiles[i].bytes, scratch.bytes, n);
         operands[i] = tiles[i].bytes;
       }
     }
     std::byte* to = static_cast<std::byte*>(out) + static_cast<int64_t>(start) * plan.inner_stride[kResult];
     if (uint32_t error = call_row(plan, operands, result_tiled ? tiles[kResult].bytes : to, n)) return error;
-    if (result_tiled) unstage_result(plan, tiles[kResult], to, &scratch, n);
+    if (result_tiled) unstage_result(plan, tiles[kResult].bytes, to, scratch.bytes, n);
   }
   return kOk;
 }
@@ -304,19 +309,21 @@ void choose_row(ElementwisePlan* plan) {
   }
 }
 
+template <ElementwisePlan::Run kRun>
+ElementwisePlan::Run clipping_if(bool clip) {
+  return clip ? run_clip<kRun> : kRun;
+}
+
 ElementwisePlan::Run choose_run(const ElementwisePlan& plan) {
   if (plan.count == 0) return run_nothing;
-  const bool flat = plan.outer_rank == 0 && plan.tile_mask == 0;
-  if (plan.where != nullptr) {
-    if (flat) return run_flat_where;
-    return plan.tile_mask == 0 ? run_lines<run_line_direct> : run_lines<run_line_tiled>;
+  const bool clip = plan.op == ElementwiseOp::kClip;
+  if (plan.tile_mask == 0 && plan.outer_rank == 0) {
+    if (plan.where != nullptr) return run_flat_where;
+    return plan.inputs == 1 ? run_flat_unary : clipping_if<run_flat_binary>(clip);
   }
-  if (plan.op == ElementwiseOp::kClip) {
-    if (flat) return run_clip<run_flat_binary>;
-    return plan.tile_mask == 0 ? run_clip<run_lines<run_line_direct>> : run_clip<run_lines<run_line_tiled>>;
-  }
-  if (flat) return plan.inputs == 1 ? run_flat_unary : run_flat_binary;
-  return plan.tile_mask == 0 ? run_lines<run_line_direct> : run_lines<run_line_tiled>;
+  if (plan.tile_mask == 0) return clipping_if<run_lines<run_line_direct>>(clip);
+  if (plan.inner <= kSmallTile) return clipping_if<run_lines<run_line_tiled<kSmallTile>>>(clip);
+  return clipping_if<run_lines<run_line_tiled<kTile>>>(clip);
 }
 
 // The row's type of every operand, and how to get there.
