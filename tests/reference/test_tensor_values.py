@@ -1,0 +1,306 @@
+"""Operators that choose, count, make or combine elements, against numpy, for every version and element type; sequences
+and optionals of every type; resampling against the onnx package's evaluator over random options."""
+
+import os
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+treadle = pytest.importorskip("treadle", reason="the Python package is not built")
+
+NEWEST = onnx.defs.onnx_opset_version()
+DRAWS = 400 if os.environ.get("TREADLE_TEST_LONG") else 60
+
+
+def model_of(op, feeds, outputs, version, attributes=None, output_types=None):
+    feeds = {k: v for k, v in feeds.items() if v is not None}
+    count = max((int(k[1:]) for k in feeds), default=-1) + 1
+    names = [f"i{i}" if f"i{i}" in feeds else "" for i in range(count)]
+    results = [f"o{i}" for i in range(outputs)]
+    node = helper.make_node(op, names, results, **(attributes or {}))
+    inputs = []
+    for name in names:
+        if name:
+            kind = helper.np_dtype_to_tensor_dtype(feeds[name].dtype)
+            inputs.append(helper.make_tensor_value_info(name, kind, feeds[name].shape))
+    kinds = output_types or [None] * outputs
+    infos = [helper.make_tensor_value_info(r, k or 0, None) if k else onnx.ValueInfoProto(name=r)
+             for r, k in zip(results, kinds, strict=True)]
+    graph = helper.make_graph([node], "g", inputs, infos)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
+
+
+def run(op, *inputs, outputs=1, version=NEWEST, output_types=None, **attributes):
+    feeds = {f"i{i}": None if x is None else np.asarray(x) for i, x in enumerate(inputs)}
+    model = model_of(op, feeds, outputs, version, attributes, output_types)
+    feeds = {k: v for k, v in feeds.items() if v is not None}
+    return treadle.InferenceSession(model.SerializeToString()).run(None, feeds)
+
+
+def each(op, constraint):
+    """(version, element type) for every one that the specification lists."""
+    found = []
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.name != op or schema.domain or schema.since_version > NEWEST or schema.deprecated:
+            continue
+        rows = {row.type_param_str: row.allowed_type_strs for row in schema.type_constraints}
+        for text in rows.get(constraint, []):
+            if text.startswith("tensor("):
+                found.append((schema.since_version, getattr(TensorProto, text[7:-1].upper())))
+    return [pytest.param(v, k, id=f"{v}-{TensorProto.DataType.Name(k).lower()}") for v, k in sorted(found)]
+
+
+def of_type(kind, values):
+    if kind == TensorProto.STRING:
+        return np.array([str(v) if v else "" for v in np.ravel(values)], object).reshape(np.shape(values))
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    values = np.asarray(values)
+    if kind in (TensorProto.UINT2, TensorProto.INT2):
+        values = values % 2
+    return values.astype(np.float32).astype(dtype) if "float" in dtype.name else values.astype(dtype)
+
+
+def as_numbers(array):
+    return np.asarray(array).astype(np.float64)
+
+
+@pytest.mark.parametrize(("version", "kind"), each("TopK", "T"))
+def test_top_k(version, kind):
+    x = of_type(kind, [[3, 1, 3, 2], [0, 3, 1, 1]])
+    inputs = [x] if version < 10 else [x, np.array([3])]
+    attributes = {"k": 3} if version < 10 else {}
+    values, indices = run("TopK", *inputs, outputs=2, version=version, **attributes)
+    np.testing.assert_array_equal(indices, [[0, 2, 3], [1, 2, 3]])
+    np.testing.assert_array_equal(as_numbers(values), [[3, 3, 2], [3, 1, 1]])
+    if version >= 11:
+        values, indices = run("TopK", x, np.array([1]), outputs=2, version=version, largest=0, axis=0)
+        np.testing.assert_array_equal(indices, [[1, 0, 1, 1]])
+        np.testing.assert_array_equal(as_numbers(values), [[0, 1, 1, 1]])
+
+
+def test_top_k_takes_nan_for_the_largest():
+    x = np.array([1, np.nan, 3, np.nan], np.float32)
+    np.testing.assert_array_equal(run("TopK", x, np.array([3]), outputs=2)[1], [1, 3, 2])
+    np.testing.assert_array_equal(run("TopK", x, np.array([3]), outputs=2, largest=0)[1], [0, 2, 1])
+
+
+@pytest.mark.parametrize(("version", "kind"), each("Unique", "T"))
+def test_unique(version, kind):
+    limit = 2 if kind == TensorProto.BOOL else 4
+    x = of_type(kind, np.array([1, 0, 3, 1, 0, 2, 3]) % limit)
+    y, first, inverse, counts = run("Unique", x, outputs=4, version=version)
+    expected = np.unique(x, True, True, True)
+    for got, want in zip((y, first, inverse, counts), expected, strict=True):
+        assert got.tolist() == want.tolist()
+    y, first, inverse, _ = run("Unique", x, outputs=4, version=version, sorted=0)
+    assert first.tolist() == sorted(expected[1].tolist())
+    assert y[inverse].tolist() == x.tolist()
+
+
+def test_unique_slices():
+    x = np.array([[[1.0, 1], [0, 1], [2, 1], [0, 1]]] * 2, np.float32)
+    y, first, inverse, counts = run("Unique", x, outputs=4, axis=1)
+    np.testing.assert_array_equal(y, x[:, [1, 0, 2]])
+    assert (first.tolist(), inverse.tolist(), counts.tolist()) == ([1, 0, 2], [1, 0, 2, 0], [2, 1, 1])
+
+
+@pytest.mark.parametrize(("version", "kind"), each("NonZero", "T"))
+def test_non_zero(version, kind):
+    x = of_type(kind, [[1, 0, 1], [0, 0, 1]])
+    np.testing.assert_array_equal(run("NonZero", x, version=version)[0], [[0, 0, 1], [0, 2, 2]])
+
+
+def test_non_zero_counts_minus_zero_as_zero_and_scalars_as_one_column():
+    np.testing.assert_array_equal(run("NonZero", np.array([-0.0, np.nan], np.float32))[0], [[1]])
+    assert run("NonZero", np.array(5))[0].shape == (0, 1)
+
+
+@pytest.mark.parametrize(("version", "kind"), each("Range", "T"))
+def test_range(version, kind):
+    def bounds(*values):
+        return [of_type(kind, v) for v in values]
+
+    np.testing.assert_array_equal(as_numbers(run("Range", *bounds(3, 10, 3), version=version)[0]), [3, 6, 9])
+    np.testing.assert_array_equal(as_numbers(run("Range", *bounds(4, -4, -3), version=version)[0]), [4, 1, -2])
+    assert run("Range", *bounds(4, 4, 1), version=version)[0].shape == (0,)
+    with pytest.raises(Exception, match="delta is 0|no length"):
+        run("Range", *bounds(0, 4, 0), version=version)
+
+
+@pytest.mark.parametrize(("version", "kind"), each("EyeLike", "T2"))
+def test_eye_like(version, kind):
+    (y,) = run("EyeLike", np.zeros((3, 4), np.int32), version=version, dtype=int(kind), k=-1)
+    assert y.dtype == helper.tensor_dtype_to_np_dtype(kind)
+    np.testing.assert_array_equal(as_numbers(y), np.eye(3, 4, -1))
+
+
+@pytest.mark.parametrize(("version", "kind"), each("ConstantOfShape", "T2"))
+def test_constant_of_shape(version, kind):
+    value = of_type(kind, [1])
+    (y,) = run("ConstantOfShape", np.array([2, 0]), version=version, value=onnx.numpy_helper.from_array(value))
+    assert y.shape == (2, 0) and y.dtype == value.dtype
+    (y,) = run("ConstantOfShape", np.array([2, 3]), version=version, value=onnx.numpy_helper.from_array(value))
+    np.testing.assert_array_equal(y.view(np.uint8), np.tile(value, (2, 3)).view(np.uint8))
+
+
+@pytest.mark.parametrize(("version", "kind"), each("Constant", "T"))
+def test_constant(version, kind):
+    value = of_type(kind, [[1, 0], [0, 1]])
+    (y,) = run("Constant", version=version, value=onnx.numpy_helper.from_array(value), output_types=[kind])
+    assert y.dtype == value.dtype or kind == TensorProto.STRING
+    assert repr(y.tolist()) == repr(value.tolist())  # float8e8m0 has no zero, but NaN
+
+
+def test_constant_forms():
+    for name, value in {"value_int": 3, "value_float": 1.5, "value_ints": [1, 2], "value_floats": [0.5]}.items():
+        assert run("Constant", **{name: value})[0].tolist() == value
+    assert run("Constant", value_strings=["a", ""])[0].tolist() == ["a", ""]
+
+
+COMBINED = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+NUMBERS = "float16 float double bfloat16 int8 int16 int32 int64 uint8 uint16 uint32 uint64".upper().split()
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+@pytest.mark.parametrize("reduction", COMBINED)
+def test_scatter_reductions_take_duplicates_in_order(kind, reduction):
+    kind = getattr(TensorProto, kind)
+    data, updates = of_type(kind, [1, 5, 3, 2]), of_type(kind, [2, 7, 4])
+    expected = data.copy()
+    for i, u in zip([1, 1, 3], updates, strict=True):
+        expected[i] = COMBINED[reduction](expected[i], u)
+    (y,) = run("ScatterElements", data, np.array([1, -3, 3]), updates, version=18, reduction=reduction)
+    np.testing.assert_array_equal(y.view(np.uint8), expected.view(np.uint8))
+    (y,) = run("ScatterND", data, np.array([[1], [1], [3]]), updates, version=18, reduction=reduction)
+    np.testing.assert_array_equal(y.view(np.uint8), expected.view(np.uint8))
+
+
+@pytest.mark.parametrize("op", ["Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"])
+@pytest.mark.parametrize("index", [3, -4, 2**62])
+def test_indices_are_checked(op, index):
+    data = np.zeros(3, np.float32)
+    indices = np.array([[index]] if op.endswith("ND") else [index])
+    inputs = [data, indices] + ([np.ones(1, np.float32)] if op.startswith("Scatter") else [])
+    with pytest.raises(Exception, match=f"index {index} is out of range"):
+        run(op, *inputs)
+
+
+def sequence_run(nodes, feeds, outputs, version):
+    inputs = [
+        helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feeds.items()
+    ]
+    graph = helper.make_graph(nodes, "g", inputs, [onnx.ValueInfoProto(name=o) for o in outputs])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
+    return treadle.InferenceSession(model.SerializeToString()).run(None, feeds)
+
+
+@pytest.mark.parametrize(("version", "kind"), each("SequenceConstruct", "T"))
+def test_sequences(version, kind):
+    a, b = of_type(kind, [[1, 0]]), of_type(kind, [[0, 1], [1, 1]])
+    nodes = [
+        helper.make_node("SequenceConstruct", ["a", "b"], ["s0"]),
+        helper.make_node("Constant", [], ["zero"], value_int=0),
+        helper.make_node("Constant", [], ["last"], value_int=-1),
+        helper.make_node("SequenceInsert", ["s0", "b", "zero"], ["s1"]),  # b a b
+        helper.make_node("SequenceErase", ["s1", "last"], ["s2"]),  # b a
+        helper.make_node("SequenceLength", ["s2"], ["n"]),
+        helper.make_node("SequenceAt", ["s2", "last"], ["y"]),
+        helper.make_node("ConcatFromSequence", ["s2"], ["c"], axis=0),
+        helper.make_node("SplitToSequence", ["c"], ["parts"], axis=1, keepdims=0),
+        helper.make_node("SequenceEmpty", [], ["none"], dtype=int(kind)),
+        helper.make_node("SequenceInsert", ["none", "a"], ["one"]),
+    ]
+    found = sequence_run(nodes, {"a": a, "b": b}, ["n", "y", "c", "parts", "one"], 13)
+    joined = np.concatenate([b, a])
+    assert found[0] == 2
+    assert found[1].tolist() == a.tolist()
+    assert found[2].tolist() == joined.tolist()
+    assert [p.tolist() for p in found[3]] == [joined[:, 0].tolist(), joined[:, 1].tolist()]
+    assert [p.tolist() for p in found[4]] == [a.tolist()]
+
+
+@pytest.mark.parametrize(("version", "kind"), each("OptionalGetElement", "V"))
+def test_optionals(version, kind):
+    a = of_type(kind, [1, 0])
+    nodes = [
+        helper.make_node("Optional", ["a"], ["full"]),
+        helper.make_node("OptionalHasElement", ["full"], ["has"]),
+        helper.make_node("OptionalGetElement", ["full"], ["y"]),
+    ]
+    has, y = sequence_run(nodes, {"a": a}, ["has", "y"], version)
+    assert bool(has) and repr(y.tolist()) == repr(a.tolist())
+
+
+def resize_draw(rng):
+    rank = int(rng.integers(1, 4))
+    shape = rng.integers(2, 6, rank)
+    options = {
+        "mode": str(rng.choice(["nearest", "linear", "cubic"])),
+        "coordinate_transformation_mode": str(
+            rng.choice(["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                        "tf_crop_and_resize"])
+        ),
+        "nearest_mode": str(rng.choice(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])),
+        "extrapolation_value": 7.0,
+    }
+    if options["mode"] != "nearest":
+        options["antialias"] = int(rng.integers(0, 2))
+        options["exclude_outside"] = int(rng.integers(0, 2))
+    roi = None
+    if options["coordinate_transformation_mode"] == "tf_crop_and_resize":
+        roi = np.concatenate([rng.uniform(-0.2, 0.4, rank), rng.uniform(0.6, 1.2, rank)]).astype(np.float32)
+    scales = sizes = None
+    if rng.integers(0, 2):
+        scales = rng.choice([0.5, 0.75, 1.0, 1.5, 2.0, 2.25], rank).astype(np.float32)
+    else:
+        sizes = rng.integers(1, 9, rank)
+        options["keep_aspect_ratio_policy"] = str(rng.choice(["stretch", "not_larger", "not_smaller"]))
+    return [rng.uniform(-1, 1, shape).astype(np.float32), roi, scales, sizes], options
+
+
+@pytest.mark.parametrize("seed", range(DRAWS))
+def test_resize_as_the_evaluator(seed):
+    inputs, options = resize_draw(np.random.default_rng(seed))
+    feeds = {f"i{i}": x for i, x in enumerate(inputs)}
+    model = model_of("Resize", feeds, 1, 19, options, [TensorProto.FLOAT])
+    feeds = {k: v for k, v in feeds.items() if v is not None}
+    (want,) = ReferenceEvaluator(model).run(None, feeds)
+    (got,) = treadle.InferenceSession(model.SerializeToString()).run(None, feeds)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5, err_msg=str(options))
+
+
+@pytest.mark.parametrize(("version", "kind"), each("Resize", "T1"))
+def test_resize_interpolates_every_number(version, kind):
+    if kind in (TensorProto.STRING, TensorProto.BOOL):
+        pytest.skip("not numbers")
+    x = of_type(kind, [0, 4, 8])
+    (y,) = run("Resize", x, np.zeros(0, np.float32), np.zeros(0, np.float32), np.array([5]), version=version,
+               mode="linear", coordinate_transformation_mode="align_corners")
+    np.testing.assert_array_equal(y.astype(np.complex128), [0, 2, 4, 6, 8])
+
+
+@pytest.mark.parametrize("seed", range(DRAWS))
+def test_grid_sample_as_the_evaluator(seed):
+    rng = np.random.default_rng(seed)
+    rank = int(rng.integers(1, 4))
+    x = rng.uniform(-1, 1, (2, 2, *rng.integers(1, 5, rank))).astype(np.float32)
+    grid = rng.uniform(-1.6, 1.6, (2, *rng.integers(1, 4, rank), rank)).astype(np.float32)
+    options = {
+        "mode": str(rng.choice(["nearest", "linear", "cubic"])),
+        "padding_mode": str(rng.choice(["zeros", "border", "reflection"])),
+        "align_corners": int(rng.integers(0, 2)) if min(x.shape[2:]) > 1 else 0,
+    }
+    model = model_of("GridSample", {"i0": x, "i1": grid}, 1, 20, options, [TensorProto.FLOAT])
+    (want,) = ReferenceEvaluator(model).run(None, {"i0": x, "i1": grid})
+    (got,) = treadle.InferenceSession(model.SerializeToString()).run(None, {"i0": x, "i1": grid})
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4, err_msg=str(options))
+
+
+@pytest.mark.parametrize("kind", ["FLOAT16", "FLOAT", "DOUBLE", "BFLOAT16"])
+def test_determinants(kind):
+    kind = getattr(TensorProto, kind)
+    x = of_type(kind, [[[0, 2], [3, 1]], [[1, 2], [2, 4]]])
+    np.testing.assert_allclose(as_numbers(run("Det", x)[0]), [-6, 0], atol=1e-6)
