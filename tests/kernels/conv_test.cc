@@ -171,6 +171,29 @@ TEST_P(ConvTest, RandomTransposedShapes) {
   }
 }
 
+TEST_P(ConvTest, Depthwise) {
+  for (int round = 0; round < 200; ++round) {
+    ConvShape s;
+    s.axes = static_cast<int>(pick({1, 2, 2, 2}));
+    s.groups = s.in_channels = s.out_channels = draw(1, 4);
+    for (int i = 0; i < s.axes; ++i) {
+      const auto d = static_cast<size_t>(i);
+      s.input[d] = draw(1, i == s.axes - 1 ? 120 : 20);
+      s.kernel[d] = pick({1, 3, 3, 5, 4});
+      s.stride[d] = pick({1, 1, 2, 3});
+      s.dilation[d] = pick({1, 1, 2});
+      s.pad_begin[d] = (s.kernel[d] - 1) * s.dilation[d] / 2;
+      const bool keeps_size = draw(0, 1) != 0;
+      if (keeps_size) s.stride[d] = 1;
+      const int64_t room = s.input[d] + 2 * s.pad_begin[d] - (s.kernel[d] - 1) * s.dilation[d] - 1;
+      s.output[d] = keeps_size ? s.input[d] : room < 0 ? 0 : room / s.stride[d] + 1;
+    }
+    const Clamp clamp = round % 2 != 0 ? Clamp{0, 0.25f} : Clamp{-INFINITY, INFINITY};
+    check<float>(s, clamp);
+    if (round % 4 == 0) check<double>(s, clamp);
+  }
+}
+
 TEST_P(ConvTest, Double) {
   for (int round = 0; round < 30; ++round) {
     check<double>(random_shape(2, false));

@@ -5,6 +5,7 @@
 
 #include "kernels/isa/conv_depthwise.h"
 #include "kernels/isa/conv_depthwise_masked.h"
+#include "kernels/isa/conv_depthwise_rows.h"
 #include "kernels/isa/conv_rows.h"
 #include "kernels/isa/conv_shift.h"
 #include "kernels/isa/entry.h"
@@ -35,15 +36,6 @@ bool is_pointwise(const ConvShape& s) {
 }
 
 constexpr int64_t kPointwiseColumns = 512;  // columns in a unit of work
-
-template <class T>
-void clamp_range(const Clamp& clamp, T* y, int64_t rows, int64_t row, int64_t count) {
-  if (clamp.low == -__builtin_inff() && clamp.high == __builtin_inff()) return;
-  const T low = static_cast<T>(clamp.low), high = static_cast<T>(clamp.high);
-  for (int64_t r = 0; r < rows; ++r, y += row) {
-    for (int64_t i = 0; i < count; ++i) y[i] = y[i] < low ? low : y[i] > high ? high : y[i];
-  }
-}
 
 template <class T>
 void run_pointwise(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
@@ -188,8 +180,10 @@ void prepare(ConvPlan& plan) {
   } else if (is_pointwise(plan.shape)) {
     prepare_pointwise<T>(plan);
 #if defined(__AVX512F__)
-  } else if (is_masked_depthwise(g)) {
+  } else if (is_masked_depthwise(g) && (g.height.kernel <= 3 || !is_depthwise_by_rows<T>(g))) {
     prepare_masked<T>(plan);
+  } else if (is_depthwise_by_rows<T>(g)) {
+    prepare_depthwise_rows<T>(plan);
 #endif
   } else if (is_depthwise<T>(g)) {
     prepare_depthwise<T>(plan);

@@ -35,6 +35,16 @@ inline Interval inside(int64_t first, int64_t stride, int64_t size, int64_t coun
   return {begin, end};
 }
 
+// Rows of `count` elements, `row` apart.
+template <class T>
+void clamp_range(const Clamp& clamp, T* y, int64_t rows, int64_t row, int64_t count) {
+  if (clamp.low == -__builtin_inff() && clamp.high == __builtin_inff()) return;
+  const T low = static_cast<T>(clamp.low), high = static_cast<T>(clamp.high);
+  for (int64_t r = 0; r < rows; ++r, y += row) {
+    for (int64_t i = 0; i < count; ++i) y[i] = y[i] < low ? low : y[i] > high ? high : y[i];
+  }
+}
+
 // Packing for methods that read the weights as they are.
 inline void copy_weights(const ConvPlan& plan, const void* weights, void* packed) {
   std::memcpy(packed, weights, plan.packed_weight_bytes);

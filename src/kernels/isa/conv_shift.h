@@ -36,6 +36,7 @@ struct ShiftLayout {
     plane = (rows + g.height.largest_shift()) * pitch;
     row_bands = (g.height.out + rows - 1) / rows;
     column_bands = (g.width.out + columns - 1) / columns;
+    walk = quickest_walk(g);
   }
 
   int64_t offset(const ConvGeometry& g, int64_t channel, int64_t outer, int64_t y, int64_t x) const {
@@ -44,15 +45,39 @@ struct ShiftLayout {
         g.width.phase_of(x);
     return index * plane + g.height.shift(y) * pitch + g.width.shift(x);
   }
-  int64_t staging() const { return kMaxRows<T> * kMaxTileVectors * Lanes<T>::kCount; }
+  // A tile of C (kFlat), or a tile's part of B and what its last vector overhangs (kGathered).
+  int64_t staging(const ConvGeometry& g) const {
+    return walk == kFlat       ? kMaxRows<T> * kMaxTileVectors * Lanes<T>::kCount
+           : walk == kGathered ? (g.k * 2 + 2) * Lanes<T>::kCount
+                               : 0;
+  }
   int64_t buffer() const {
     return planes * plane + kMaxTileVectors * Lanes<T>::kCount;
   }  // the last vector may overhang
 
+  enum Walk { kByRow, kFlat, kGathered };
   int64_t planes;
   int64_t rows, columns;  // of output in a band
   int64_t pitch, plane;
   int64_t row_bands, column_bands;
+  Walk walk;
+
+ private:
+  // Cycles, roughly: a vector of a row of C takes k / 2 (more where it has no second one beside it to share loads of
+  // weights with) and something to store; a piece of a row of B takes a load and a store to gather.
+  Walk quickest_walk(const ConvGeometry& g) const {
+    constexpr int64_t kCount = Lanes<T>::kCount;
+    const auto vectors = [](int64_t positions) { return (positions + kCount - 1) / kCount; };
+    const int64_t outs = g.out_per_group;
+    const int64_t alone = vectors(columns) % 2;
+    const int64_t by_row = rows * (vectors(columns) * outs * (g.k / 2 + 3) + alone * outs * g.k / 8);
+    const int64_t flat = vectors((rows - 1) * pitch + columns) * outs * (g.k / 2 + 10);
+    const int64_t pieces = 2 * kCount % columns == 0 ? 2 * kCount / columns : 2 * kCount / columns + 2;
+    const int64_t gathered = vectors(rows * columns) * outs * (g.k / 2 + 3) +
+                             (vectors(rows * columns) + 1) / 2 * g.k * std::max<int64_t>(pieces, 2) * 3 / 2;
+    if (column_bands == 1 && outs > 4 && gathered < std::min(by_row, flat)) return kGathered;
+    return by_row <= flat ? kByRow : kFlat;
+  }
 };
 
 template <class T>
@@ -127,7 +152,7 @@ class ShiftBand {
         weights_(aligned_after<const T>(const_cast<void*>(operands.packed_weights), g.k * int64_t{sizeof(int64_t)})),
         bias_(static_cast<const T*>(operands.bias)),
         staging_(static_cast<T*>(operands.scratch)),
-        buffer_(staging_ + layout.staging()) {}
+        buffer_(staging_ + layout.staging(g)) {}
 
   // x and y: first channel of the group.
   void run(const T* x, T* y, int64_t group, int64_t outer, int64_t row, int64_t column) {
@@ -137,23 +162,23 @@ class ShiftBand {
     columns_ = std::min(layout_.columns, g_.width.out - column);
     fill_buffer(x, outer);
     y += outer * g_.out_plane;
-    const int64_t positions = (rows_ - 1) * layout_.pitch + columns_;
-    const int64_t height = balanced_rows<T>(g_.out_per_group);
-    const int most = tile_vectors(height);
-    for (int64_t at = 0; at < positions;) {
-      const int64_t left = (positions - at + L::kCount - 1) / L::kCount;
-      int vectors = most;
-      while (vectors > 1 && vectors > left) vectors /= 2;
-      plan_segments(at, std::min<int64_t>(vectors * L::kCount, positions - at));
-      tiles_down(group, at, vectors, height, y);
-      at += vectors * L::kCount;
+    const T* weights = weights_ + group * g_.out_per_group * g_.k;
+    const T* bias = bias_ == nullptr ? nullptr : bias_ + group * g_.out_per_group;
+    y += row * g_.width.out + column;
+    switch (layout_.walk) {
+      case ShiftLayout<T>::kByRow:
+        return by_row(weights, bias, y);
+      case ShiftLayout<T>::kFlat:
+        return flat(weights, bias, y);
+      case ShiftLayout<T>::kGathered:
+        return gathered(weights, bias, y);
     }
   }
 
  private:
   struct Segment {
     int from, count;
-    int64_t to;  // within a channel of the output's inner plane
+    int64_t to;  // kFlat: within the output plane of the band; kGathered: where it comes from in the buffer
   };
 
   static int tile_vectors(int64_t height) {
@@ -161,8 +186,8 @@ class ShiftBand {
     return height == 1 ? 8 : height == 2 ? (kLong ? 8 : 4) : height <= 4 && kLong ? 4 : 2;
   }
 
-  static TileFunction<T> tile_for(int64_t height, int vectors) {
-    constexpr auto kMode = TileMode::kIndirectB;
+  template <TileMode kMode>
+  static TileFunction<T> tile_for(int64_t height, int vectors, bool tail) {
     if (vectors == 8) {
       if constexpr (kVectorRegisters == 32) {
         if (height == 2) return tile<T, 2, 8, kMode, false>;
@@ -176,6 +201,7 @@ class ShiftBand {
       }
       return height == 1 ? tile<T, 1, 4, kMode, false> : tile<T, 2, 4, kMode, false>;
     }
+    if (tail) return (vectors == 2 ? tile_table<T, 2, kMode, true> : tile_table<T, 1, kMode, true>)[height - 1];
     return (vectors == 2 ? tile_table<T, 2, kMode, false> : tile_table<T, 1, kMode, false>)[height - 1];
   }
 
@@ -212,26 +238,107 @@ class ShiftBand {
     }
   }
 
+  void by_row(const T* weights, const T* bias, T* y) {
+    const int most = tile_vectors(balanced_rows<T>(g_.out_per_group));
+    for (int64_t r = 0; r < rows_; ++r, y += g_.width.out) {
+      for (int64_t q = 0; q < columns_;) {
+        // Tiles of more than two vectors are whole.
+        int vectors = most;
+        while (vectors > 2 && q + vectors * L::kCount > columns_) vectors /= 2;
+        if (vectors == 2 && q + L::kCount >= columns_) vectors = 1;
+        const int64_t count = std::min<int64_t>(vectors * L::kCount, columns_ - q);
+        TileArgs<T> t;
+        t.b = buffer_ + r * layout_.pitch + q;
+        t.b_offset = offset_;
+        t.b_panel = 2 * L::kCount;
+        in_place<TileMode::kIndirectB>(t, vectors, count, weights, bias, y + q);
+        q += count;
+      }
+    }
+  }
+
+  void gathered(const T* weights, const T* bias, T* y) {
+    const int64_t positions = rows_ * columns_;
+    for (int64_t at = 0; at < positions; at += 2 * L::kCount) {
+      const int64_t count = std::min<int64_t>(2 * L::kCount, positions - at);
+      gather(at, count);
+      TileArgs<T> t;
+      t.b = staging_;
+      t.b_step = 2 * L::kCount;
+      in_place<TileMode::kColumnA>(t, count > L::kCount ? 2 : 1, count, weights, bias, y + at);
+    }
+  }
+
+  // Positions [at, at + count), counted without the gaps between rows, of all rows of B. Whole vectors are moved: what
+  // overhangs a run is overwritten by the run, or the row of B, that comes after it.
+  void gather(int64_t at, int64_t count) {
+    int64_t runs = 0;
+    int64_t r = at / columns_, q = at % columns_;
+    for (int64_t i = 0; i < count; ++r, q = 0) {
+      const int64_t kept = std::min(columns_ - q, count - i);
+      for (int64_t v = 0; v < kept; v += L::kCount) {
+        segments_[runs++] = {static_cast<int>(i + v), L::kCount, r * layout_.pitch + q + v};
+      }
+      i += kept;
+    }
+    T* to = staging_;
+    for (int64_t p = 0; p < g_.k; ++p, to += 2 * L::kCount) {
+      const T* from = buffer_ + offset_[p];
+      for (int64_t s = 0; s < runs; ++s) L::store(to + segments_[s].from, L::load(from + segments_[s].to));
+    }
+  }
+
+  // Tiles over all output channels, stored where they belong.
+  template <TileMode kMode>
+  void in_place(TileArgs<T>& t, int vectors, int64_t count, const T* weights, const T* bias, T* y) {
+    const int64_t height = balanced_rows<T>(g_.out_per_group);
+    Epilogue<T> epilogue;
+    epilogue.bias_row = 1;
+    epilogue.bias_col = 0;
+    t.epilogue = &epilogue;
+    t.k = g_.k;
+    t.c_row = g_.out_channel();
+    t.last_lanes = static_cast<int>(count - (vectors - 1) * L::kCount);
+    for (int64_t row = 0; row < g_.out_per_group; row += height) {
+      const int64_t rows = std::min(height, g_.out_per_group - row);
+      t.a = weights + row * g_.k;
+      t.a_col = rows;
+      t.c = y + row * t.c_row;
+      epilogue.bias = bias == nullptr ? nullptr : bias + row;
+      tile_for<kMode>(rows, vectors, t.last_lanes < L::kCount)(t);
+      clamp_range(plan_.clamp, t.c, rows, t.c_row, count);
+    }
+  }
+
+  void flat(const T* weights, const T* bias, T* y) {
+    const int64_t positions = (rows_ - 1) * layout_.pitch + columns_;
+    const int64_t height = balanced_rows<T>(g_.out_per_group);
+    const int most = tile_vectors(height);
+    for (int64_t at = 0; at < positions;) {
+      const int64_t left = (positions - at + L::kCount - 1) / L::kCount;
+      int vectors = most;
+      while (vectors > 1 && vectors > left) vectors /= 2;
+      plan_segments(at, std::min<int64_t>(vectors * L::kCount, positions - at));
+      flat_tiles(at, vectors, height, weights, bias, y);
+      at += vectors * L::kCount;
+    }
+  }
+
   // Which of positions [at, at + count) are outputs, and where they go.
   void plan_segments(int64_t at, int64_t count) {
     segment_count_ = 0;
-    if (layout_.pitch == g_.width.out) {
-      segments_[segment_count_++] = {0, static_cast<int>(count), row_ * g_.width.out + at};
-      return;
-    }
     int64_t r = at / layout_.pitch, q = at % layout_.pitch;
     for (int64_t i = 0; i < count; ++r, q = 0) {
       const int64_t run = std::min(layout_.pitch - q, count - i);
       const int64_t kept = std::min(columns_ - q, run);
       if (kept > 0) {
-        segments_[segment_count_++] = {static_cast<int>(i), static_cast<int>(kept),
-                                       (row_ + r) * g_.width.out + column_ + q};
+        segments_[segment_count_++] = {static_cast<int>(i), static_cast<int>(kept), r * g_.width.out + q};
       }
       i += run;
     }
   }
 
-  void tiles_down(int64_t group, int64_t at, int vectors, int64_t height, T* y) {
+  void flat_tiles(int64_t at, int vectors, int64_t height, const T* weights, const T* bias, T* y) {
     TileArgs<T> t;
     t.b = buffer_ + at;
     t.b_offset = offset_;
@@ -241,15 +348,13 @@ class ShiftBand {
     t.c_row = vectors * L::kCount;
     t.last_lanes = L::kCount;
     t.partial = true;
-    const T* weights = weights_ + group * g_.out_per_group * g_.k;
     for (int64_t row = 0; row < g_.out_per_group; row += height) {
       const int64_t count = std::min(height, g_.out_per_group - row);
       t.a = weights + row * g_.k;
       t.a_col = count;
-      tile_for(count, vectors)(t);
+      tile_for<TileMode::kIndirectB>(count, vectors, false)(t);
       for (int64_t r = 0; r < count; ++r) {
-        const T bias = bias_ == nullptr ? T(0) : bias_[group * g_.out_per_group + row + r];
-        store_row(staging_ + r * t.c_row, bias, y + (row + r) * g_.out_channel());
+        store_row(staging_ + r * t.c_row, bias == nullptr ? T(0) : bias[row + r], y + (row + r) * g_.out_channel());
       }
     }
   }
@@ -307,7 +412,7 @@ void prepare_shift(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
   const ShiftLayout<T> layout(g);
   plan.units = plan.shape.batch * plan.shape.groups * g.outer_out * layout.row_bands * layout.column_bands;
-  plan.scratch_bytes = static_cast<size_t>(layout.staging() + layout.buffer()) * sizeof(T);
+  plan.scratch_bytes = static_cast<size_t>(layout.staging(g) + layout.buffer()) * sizeof(T);
   plan.packed_weight_bytes = static_cast<size_t>(g.k) * sizeof(int64_t) + kKernelAlignment +
                              static_cast<size_t>(plan.shape.out_channels * g.k) * sizeof(T);
   plan.run = run_shift<T>;
