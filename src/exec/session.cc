@@ -36,6 +36,7 @@ struct Signature {
     bool any_rank = false;
     bool contents_fixed = false;
     std::vector<std::byte> contents;
+    const void* constant = nullptr;  // the default that the plan has taken in; no other value will do
   };
   std::vector<Input> inputs;
 
@@ -52,6 +53,7 @@ struct Signature {
           if (in.dims[d] >= 0 && in.dims[d] != t.dims()[d]) return false;
         }
       }
+      if (in.constant && t.raw() != in.constant) return false;
       if (in.contents_fixed &&
           (t.byte_size() != in.contents.size() || std::memcmp(t.raw(), in.contents.data(), in.contents.size()) != 0)) {
         return false;
@@ -342,6 +344,7 @@ Result<std::shared_ptr<const Plan>> Session::Impl::make_plan(std::span<const Any
       if (!is_default || values[i].tensor().raw() == graph->input_defaults[i].raw()) {
         TREADLE_ASSIGN(knowledge[i].contents,
                        is_default ? Result<Tensor>(values[i].tensor()) : values[i].tensor().clone());
+        if (is_default) made->signature.inputs[i].constant = values[i].tensor().raw();
       }
     }
   }

@@ -74,6 +74,7 @@ struct Stream::Runs {
   int64_t available = 0;       // samples behind the context
   int64_t hop = 0;
   size_t count = 0;
+  Symbols symbols;
   std::vector<AnyValue> states;
   std::vector<std::vector<AnyValue>> results;  // per output, per run
 };
@@ -147,6 +148,7 @@ Result<Stream::Pushed> Stream::advance(std::span<const Feed> feeds, bool pad, co
   if (!(pad && pending_ == 0)) {
     TREADLE_TRY(sort_feeds(feeds, pad, runs));
     TREADLE_TRY(join_samples(pad, runs));
+    bind_symbols(runs);
     if (runs.count > 0) TREADLE_TRY(settle_states(runs));
     for (size_t i = 0; i < runs.count; ++i) {
       Status status = run_hop(i, runs, options);
@@ -243,26 +245,28 @@ Status Stream::join_samples(bool pad, Runs& runs) const {
   return {};
 }
 
-// States that are still their first zeros take their open sizes (the batch) from the inputs that came.
-Status Stream::settle_states(Runs& runs) const {
-  if (std::none_of(is_initial_.begin(), is_initial_.end(), [](uint8_t b) { return b != 0; })) return {};
-  Symbols symbols;
+// Sizes that inputs give to the names in their declared types; the time axes say nothing lasting.
+void Stream::bind_symbols(Runs& runs) const {
   const auto bind = [&](const IoInfo& info, const AnyValue& value, int64_t skip) {
     if (!value.is_tensor() || !info.type.has_shape || info.type.rank() != value.tensor().rank()) return;
     for (size_t i = 0; i < info.type.shape.size(); ++i) {
       if (static_cast<int64_t>(i) == skip || info.type.shape[i].symbol_name().empty()) continue;
-      symbols.emplace_back(info.type.shape[i].symbol_name(), value.tensor().dims()[i]);
+      runs.symbols.emplace_back(info.type.shape[i].symbol_name(), value.tensor().dims()[i]);
     }
   };
-  for (size_t i = 0; i < layout_->timed.size(); ++i) {
+  for (size_t i = 0; i < runs.joined.size(); ++i) {
     bind(*layout_->timed[i].input, AnyValue(runs.joined[i]), layout_->timed[i].axis);
   }
   for (const IoInfo* info : layout_->given) {
     if (const AnyValue* value = find_feed(runs.constant, info->name)) bind(*info, *value, -1);
   }
+}
+
+// States that are still their first zeros take their open sizes (the batch) from the inputs that came.
+Status Stream::settle_states(Runs& runs) const {
   for (size_t i = 0; i < runs.states.size(); ++i) {
     if (!is_initial_[i]) continue;
-    TREADLE_ASSIGN(runs.states[i], first_state(*layout_->states[i].input, symbols));
+    TREADLE_ASSIGN(runs.states[i], first_state(*layout_->states[i].input, runs.symbols));
   }
   return {};
 }
@@ -304,7 +308,7 @@ Status Stream::keep_tails(Runs& runs) {
 Result<AnyValue> Stream::combine(size_t output, const Runs& runs) const {
   const std::vector<AnyValue>& results = runs.results[output];
   const StreamLayout::Output& role = layout_->outputs[output];
-  if (results.empty()) return no_result(output);
+  if (results.empty()) return no_result(output, runs);
   std::vector<Tensor> parts;
   for (const AnyValue& value : results) {
     if (!value.is_tensor()) break;
@@ -342,20 +346,21 @@ Result<AnyValue> Stream::combine(size_t output, const Runs& runs) const {
   return AnyValue(Sequence(std::move(element), results));
 }
 
-AnyValue Stream::no_result(size_t output) const {
+Result<AnyValue> Stream::no_result(size_t output, const Runs& runs) const {
   const StreamLayout::Output& role = layout_->outputs[output];
   const Type& type = layout_->session->outputs()[role.index].type;
-  if (!type.is_tensor()) return Sequence(type);
+  if (!type.is_tensor()) return AnyValue(Sequence(type));
   Dims dims = last_dims_[output];
   if (dims.empty() && type.has_shape) {
-    for (const Dim& dim : type.shape) dims.push_back(dim.value_or(0));
+    for (const Dim& dim : type.shape) dims.push_back(first_size(dim, runs.symbols));
   }
   if (role.time_axis >= 0 && role.time_axis < static_cast<int64_t>(dims.size())) {
     dims[static_cast<size_t>(role.time_axis)] = 0;
   } else {
     dims.insert(0, 0);
   }
-  return Tensor::allocate(type.element, std::move(dims)).value();
+  TREADLE_ASSIGN(Tensor nothing, Tensor::allocate(type.element, std::move(dims)));
+  return AnyValue(std::move(nothing));
 }
 
 }  // namespace treadle

@@ -68,11 +68,12 @@ class Stream {
   Result<Pushed> advance(std::span<const Feed> feeds, bool pad, const RunOptions& options);
   Status sort_feeds(std::span<const Feed> feeds, bool pad, Runs& runs) const;
   Status join_samples(bool pad, Runs& runs) const;
+  void bind_symbols(Runs& runs) const;
   Status settle_states(Runs& runs) const;
   Status run_hop(size_t index, Runs& runs, const RunOptions& options) const;
   Status keep_tails(Runs& runs);
   Result<AnyValue> combine(size_t output, const Runs& runs) const;
-  AnyValue no_result(size_t output) const;
+  Result<AnyValue> no_result(size_t output, const Runs& runs) const;
 
   std::shared_ptr<const StreamLayout> layout_;
   std::vector<AnyValue> states_;

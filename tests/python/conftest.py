@@ -1,0 +1,6 @@
+"""The models here are imported by their plain name."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
