@@ -197,7 +197,10 @@ Value* Lowering::stack(Values parts, int64_t axis) {
 
 void Lowering::finish() {
   Values y;
-  for (const Loop& loop : loops_) y.push_back(loop.y);
+  for (const Loop& loop : loops_) {
+    // A scan without steps cannot tell a batch size that is not known here.
+    y.push_back(batch_.known >= 0 ? loop.y : reshape(loop.y, {time_, batch_, {hidden_, nullptr}}));
+  }
   Value* all = stack(y, 1);  // [T, D, B, H]
   if (form_.batch_first) all = ctx_.call("Transpose", {all}, {Attribute::of("perm", std::vector<int64_t>{2, 0, 1, 3})});
   ctx_.set_output(0, all);
