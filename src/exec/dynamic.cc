@@ -74,6 +74,9 @@ bool Context::all_numeric_tensors(const DynamicNode& node) const {
       return false;
     }
   }
+  for (const ir::Value* v : node.node->outputs) {
+    if (v && is_string(v->type.element)) return false;  // Cast to strings
+  }
   return true;
 }
 

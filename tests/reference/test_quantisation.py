@@ -52,7 +52,9 @@ def test_quantize_linear(version):
     schema = next(s for s in schemas("QuantizeLinear") if s.since_version == version)
     output = "T2" if version < 23 else "T3"
     rng = np.random.default_rng(1)
-    for x_type, to, (kind, axis) in itertools.product(types_of(schema, "T1"), types_of(schema, output), layouts(version)):
+    for x_type, to, (kind, axis) in itertools.product(
+        types_of(schema, "T1"), types_of(schema, output), layouts(version)
+    ):
         if x_type not in FLOATS:
             continue
         x = rng.uniform(-20, 20, (4, 6, 5)).astype(x_type)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from one_node import close, run, schemas, types_of
+from one_node import close, run, schemas
 from test_elementwise import cases, draw, wide
 
 
