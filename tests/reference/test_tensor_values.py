@@ -240,8 +240,9 @@ def resize_draw(rng):
     options = {
         "mode": str(rng.choice(["nearest", "linear", "cubic"])),
         "coordinate_transformation_mode": str(
-            rng.choice(["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-                        "tf_crop_and_resize"])
+            # Not half_pixel_symmetric: its positions often miss an integer by the last bit, where the evaluator takes
+            # weights from one side and elements from the other.
+            rng.choice(["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"])
         ),
         "nearest_mode": str(rng.choice(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])),
         "extrapolation_value": 7.0,
@@ -304,3 +305,90 @@ def test_determinants(kind):
     kind = getattr(TensorProto, kind)
     x = of_type(kind, [[[0, 2], [3, 1]], [[1, 2], [2, 4]]])
     np.testing.assert_allclose(as_numbers(run("Det", x)[0]), [-6, 0], atol=1e-6)
+
+
+def test_first_versions():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    two, one = np.array([2], np.float32), np.array([1], np.float32)
+    np.testing.assert_array_equal(run("Tile", x, two, one, version=1)[0], np.tile(x, (1, 2)))
+    left, right = run("Split", x, outputs=2, version=1, axis=1, split=[1, 2])
+    np.testing.assert_array_equal(left, x[:, :1])
+    np.testing.assert_array_equal(right, x[:, 1:])
+    upper, lower = run("Split", x, outputs=2, version=1)
+    np.testing.assert_array_equal([upper[0], lower[0]], x)
+    np.testing.assert_array_equal(run("Concat", x, x, version=1)[0], np.concatenate([x, x], 1))
+    image = x.reshape(1, 1, 2, 3)
+    (y,) = run("Upsample", image, version=1, height_scale=2.0, width_scale=1.0, mode="nearest")
+    np.testing.assert_array_equal(y, image.repeat(2, 2))
+    (y,) = run("Pad", x, version=2, pads=[0, 1, 0, 0], value=9.0)
+    np.testing.assert_array_equal(y, np.pad(x, [(0, 0), (1, 0)], constant_values=9))
+
+
+def as_evaluated(op, inputs, version, options, tolerance=1e-4, kind=None):
+    feeds = {f"i{i}": x for i, x in enumerate(inputs)}
+    kind = kind or helper.np_dtype_to_tensor_dtype(inputs[0].dtype)
+    model = model_of(op, feeds, 1, version, options, [kind])
+    (want,) = ReferenceEvaluator(model).run(None, feeds)
+    (got,) = treadle.InferenceSession(model.SerializeToString()).run(None, feeds)
+    np.testing.assert_allclose(as_numbers(got), as_numbers(want), rtol=tolerance, atol=tolerance, err_msg=str(options))
+
+
+@pytest.mark.parametrize("seed", range(DRAWS // 3))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_roi_align_as_the_evaluator(dtype, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, (2, 2, 7, 6)).astype(dtype)
+    corner = rng.uniform(-1, 5, (3, 2))
+    rois = np.concatenate([corner, corner + rng.uniform(0.5, 4, (3, 2))], 1).astype(dtype)
+    options = {
+        "mode": str(rng.choice(["avg", "max"])),
+        "coordinate_transformation_mode": str(rng.choice(["half_pixel", "output_half_pixel"])),
+        "output_height": int(rng.integers(1, 4)),
+        "output_width": int(rng.integers(1, 4)),
+        "sampling_ratio": int(rng.integers(1, 3)),
+        "spatial_scale": 0.75,
+    }
+    as_evaluated("RoiAlign", [x, rois, rng.integers(0, 2, 3)], 16, options, 2e-2 if dtype == np.float16 else 1e-4)
+
+
+@pytest.mark.parametrize("seed", range(DRAWS // 3))
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint8, np.complex64])
+def test_col2im_as_the_evaluator(dtype, seed):
+    rng = np.random.default_rng(seed)
+    rank = int(rng.integers(1, 3))
+    image, block = rng.integers(4, 7, rank), rng.integers(1, 3, rank)
+    options = {
+        "dilations": rng.integers(1, 3, rank).tolist(),
+        "pads": rng.integers(0, 2, 2 * rank).tolist(),
+        "strides": rng.integers(1, 3, rank).tolist(),
+    }
+    counts = [
+        (image[d] + options["pads"][d] + options["pads"][rank + d] - options["dilations"][d] * (block[d] - 1) - 1)
+        // options["strides"][d]
+        + 1
+        for d in range(rank)
+    ]
+    x = rng.integers(0, 9, (2, 2 * int(np.prod(block)), int(np.prod(counts)))).astype(dtype)
+    feeds = {"i0": x, "i1": image, "i2": block}
+    model = model_of("Col2Im", feeds, 1, 18, options, [helper.np_dtype_to_tensor_dtype(x.dtype)])
+    (want,) = ReferenceEvaluator(model).run(None, feeds)
+    (got,) = treadle.InferenceSession(model.SerializeToString()).run(None, feeds)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("align", [0, 1])
+@pytest.mark.parametrize("size", [(2, 3, 4, 5), (2, 3, 2, 3, 4)])
+def test_affine_grids_as_the_evaluator(size, align):
+    rank = len(size) - 2
+    theta = np.random.default_rng(0).uniform(-1, 1, (2, rank, rank + 1)).astype(np.float32)
+    as_evaluated("AffineGrid", [theta, np.array(size)], 20, {"align_corners": align})
+
+
+@pytest.mark.parametrize("seed", range(DRAWS // 3))
+def test_non_max_suppression_as_the_evaluator(seed):
+    rng = np.random.default_rng(seed)
+    boxes = rng.uniform(0, 4, (2, 12, 4)).astype(np.float32)
+    scores = rng.choice(np.linspace(0, 1, 9), (2, 3, 12)).astype(np.float32)
+    limits = [np.array([4]), np.array([rng.uniform(0, 0.6)], np.float32), np.array([0.3], np.float32)]
+    options = {"center_point_box": int(rng.integers(0, 2))}
+    as_evaluated("NonMaxSuppression", [boxes, scores, *limits], 11, options, kind=TensorProto.INT64)

@@ -58,6 +58,10 @@ Dim symbolic_count(const Dim& size, const Dim& start, const Dim& end, int64_t st
                        end.value() <= -kBeyond;
     return whole && step > -kBeyond ? ceil_div(size, -step) : Dim();
   }
+  const bool to_end = end.is_known() && end.value() >= kBeyond;
+  if (to_end && start.is_known() && start.value() < 0) {
+    return ceil_div(min(size, -std::max(start.value(), -std::numeric_limits<int64_t>::max())), step);
+  }
   const Dim span = bound(end, size) - bound(start, size);
   return ceil_div(is_never_negative(span) ? span : max(span, 0), step);
 }
