@@ -243,7 +243,9 @@ struct IsNaN {
 struct IsInf {
   template <class V>
   TREADLE_INLINE auto eval(V x, Params<V> p) {
-    return (x == V(-math::kInfinity<V>) & p.alpha != zero<V>()) | (x == V(math::kInfinity<V>) & p.beta != zero<V>());
+    const auto negative = (x == V(-math::kInfinity<V>)) & (p.alpha != zero<V>());
+    const auto positive = (x == V(math::kInfinity<V>)) & (p.beta != zero<V>());
+    return negative | positive;
   }
 };
 struct Not {
