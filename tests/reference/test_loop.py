@@ -396,3 +396,17 @@ def test_sequence_map_with_captured_value_and_two_results():
     sums, shapes = run(text, {"x": x, "y": y, "bias": np.array(0.5, FLOAT)})
     assert [v.tolist() for v in sums] == [[11.5, 22.5], [20.5, 40.5], [11.5, 22.5]]
     assert [v.tolist() for v in shapes] == [[2]] * 3
+
+
+def test_sequence_map_within_a_loop():
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (int64 M, float[2] x) => (seq(float[2]) s) {
+      s0 = SequenceConstruct(x, x)
+      s = Loop <body = l (int64 i, bool k, seq(float[2]) h) => (bool k, seq(float[2]) n) {
+        f = Cast <to: int = 1>(i)
+        n = SequenceMap <body = b (float[2] e) => (float[2] r) { t = Add(e, f) r = Add(t, x) }>(h)
+      }>(M, , s0)
+    }"""
+    x = np.array([1, 2], FLOAT)
+    (s,) = run(text, {"M": np.array(3), "x": x})
+    assert [v.tolist() for v in s] == [[7, 11]] * 2  # x + 3x + (0 + 1 + 2)

@@ -4,6 +4,7 @@ import os
 
 import draws
 import numpy as np
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
@@ -134,6 +135,66 @@ def test_bad_shapes(name, shape, message):
     inputs[name] = ones(*shape)
     with pytest.raises(Exception, match=message):
         single("LSTM", {}, inputs, ["Y"])
+
+
+def test_gru_1_needs_the_last_state():
+    inputs = {"X": ones(3, 2, 1), "W": ones(1, 3, 1), "R": ones(1, 3, 1)}
+    assert single("GRU", {}, inputs, ["Y", "Y_h"], version=1)[1].shape == (1, 2, 1)
+    with pytest.raises(Exception, match="GRU"):
+        single("GRU", {}, inputs, ["Y"], version=1)
+
+
+@pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("layout", [0, 1])
+@pytest.mark.parametrize("with_lengths", [False, True])
+def test_one_session_runs_any_sizes(op, layout, with_lengths):
+    """Sizes that vary become symbols in the plan; lengths and batches of 0 and 1 included."""
+    rng = np.random.default_rng(layout)
+    hidden, width, gates = 6, 4, draws.GATES[op]
+    w = rng.uniform(-0.5, 0.5, (2, gates * hidden, width)).astype(np.float32)
+    r = rng.uniform(-0.5, 0.5, (2, gates * hidden, hidden)).astype(np.float32)
+    names = ["X", "W", "R", "", "lengths"] if with_lengths else ["X", "W", "R"]
+    node = helper.make_node(op, names, ["Y", "Y_h"], hidden_size=hidden, layout=layout, direction="bidirectional")
+    given = [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["b", "t", width] if layout else ["t", "b", width])]
+    if with_lengths:
+        given.append(helper.make_tensor_value_info("lengths", TensorProto.INT32, ["b"]))
+    results = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in ("Y", "Y_h")]
+    constants = [
+        helper.make_tensor(k, TensorProto.FLOAT, v.shape, v.tobytes(), raw=True) for k, v in (("W", w), ("R", r))
+    ]
+    graph = helper.make_graph([node], "sizes", given, results, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+    session = treadle.InferenceSession(model.SerializeToString())
+    for steps, batch in [(5, 2), (7, 2), (3, 3), (0, 3), (1, 1), (4, 0), (0, 0), (6, 4)]:
+        x = rng.uniform(-1, 1, (batch, steps, width) if layout else (steps, batch, width)).astype(np.float32)
+        feeds = {"X": x}
+        if with_lengths:
+            feeds["lengths"] = rng.integers(0, steps + 1, batch).astype(np.int32)
+        expected = draws.LOOPS[op](x, w, r, None, feeds.get("lengths"), direction="bidirectional", layout=layout)
+        for actual, wanted in zip(session.run(None, feeds), expected, strict=False):
+            assert actual.shape == wanted.shape, (steps, batch)
+            np.testing.assert_allclose(actual, wanted, atol=2e-5)
+
+
+def test_weights_captured_by_a_body():
+    """An LSTM in the body of a Loop whose weights are values of the outer graph, one of them computed there."""
+    text = """<ir_version: 8, opset_import: ["": 16]>
+    g (int64 M, float[4, 2, 3] x, float[1, 20, 3] w, float[1, 20, 5] r, float[1, 2, 5] h0) => (float[1, 2, 5] h) {
+      half = Constant <value = float {0.5}>()
+      r_half = Mul(r, half)
+      h = Loop <body = b (int64 i, bool k, float[1, 2, 5] h_in) => (bool k, float[1, 2, 5] h_out) {
+        y, h_out = LSTM <hidden_size: int = 5>(x, w, r_half, , , h_in)
+      }>(M, , h0)
+    }"""
+    rng = np.random.default_rng(2)
+    shapes = {"x": (4, 2, 3), "w": (1, 20, 3), "r": (1, 20, 5), "h0": (1, 2, 5)}
+    feeds = {name: rng.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()}
+    model = onnx.parser.parse_model(text).SerializeToString()
+    (actual,) = treadle.InferenceSession(model).run(None, {"M": np.array(3), **feeds})
+    h = feeds["h0"]
+    for _ in range(3):
+        h = draws.LOOPS["LSTM"](feeds["x"], feeds["w"], feeds["r"] * np.float32(0.5), initial_h=h)[1]
+    np.testing.assert_allclose(actual, h, atol=1e-5)
 
 
 def test_dynamic_quantize_lstm():

@@ -253,3 +253,36 @@ def test_body_outputs_that_are_inputs_constants_or_listed_twice():
     p, q, same, one, old = run(text, {"a": np.array(1, FLOAT), "b": np.array(2, FLOAT), "x": x})
     assert (p, q) == (2, 1)  # swapped three times
     assert same.tolist() == [0, 1, 2] and one.tolist() == [7, 7, 7] and old.tolist() == [2, 1, 2]
+
+
+def test_scan_8_within_a_loop_captures_what_the_loop_carries():
+    text = """<ir_version: 8, opset_import: ["": 8]>
+    g (int64 M, float[B] s0, float[B, T] x, float c) => (float[B] s) {
+      s, last = Loop <body = outer (int64 i, bool k, float[B] h, float f) => (bool k, float[B] h2, float f2) {
+        f2 = Add(f, c)
+        h2 = Scan <num_scan_inputs: int = 1, body = inner (float p, float e) => (float o) {
+          pe = Add(p, e)
+          fc = Mul(f, c)
+          o = Add(pe, fc)
+        }>(, h, x)
+      }>(M, , s0, c)
+    }"""
+    rng = np.random.default_rng(3)
+    s0, x = (rng.uniform(-1, 1, shape).astype(FLOAT) for shape in ((3,), (3, 4)))
+    c = FLOAT(0.25)
+    (s,) = run(text, {"M": np.array(2), "s0": s0, "x": x, "c": c})
+    expected, f = s0.copy(), c
+    for _ in range(2):
+        expected = expected + x.sum(axis=1) + 4 * f * c
+        f = f + c
+    np.testing.assert_allclose(s, expected, rtol=1e-5)
+
+
+def test_only_tensors_are_scanned():
+    text = """<ir_version: 8, opset_import: ["": 16]>
+    g (float[N] x) => (float[?] y) {
+      s = SequenceConstruct(x, x)
+      y = Scan <num_scan_inputs: int = 1, body = b (float[N] e) => (float[N] o) { o = Identity(e) }>(s)
+    }"""
+    with pytest.raises(Exception, match=r"seq\(tensor\(float\)"):
+        run(text, {"x": np.zeros(2, FLOAT)})
