@@ -15,6 +15,37 @@ nb::list operators() {
   return result;
 }
 
+// A path or bytes; the other is None.
+struct Source {
+  Source(nb::handle path, nb::handle bytes) : bytes_(nb::borrow(bytes)) {
+    if (path.is_none()) return;
+    path_ = nb::steal(PyUnicode_EncodeFSDefault(path.ptr()));
+    if (!path_.is_valid()) raise_pending();
+  }
+  const char* path() const { return path_.is_valid() ? PyBytes_AS_STRING(path_.ptr()) : nullptr; }
+  const char* data() const { return path() ? nullptr : PyBytes_AS_STRING(bytes_.ptr()); }
+  size_t size() const { return path() ? 0 : static_cast<size_t>(PyBytes_GET_SIZE(bytes_.ptr())); }
+
+ private:
+  nb::object path_, bytes_;
+};
+
+nb::object check_model(nb::handle path, nb::handle bytes) {
+  const Source source(path, bytes);
+  char* warnings = nullptr;
+  call_engine([&] { return treadle_model_check(source.path(), source.data(), source.size(), &warnings); });
+  return take_text(warnings);
+}
+
+nb::bytes infer_model(nb::handle path, nb::handle bytes) {
+  const Source source(path, bytes);
+  char* typed = nullptr;
+  size_t size = 0;
+  call_engine([&] { return treadle_model_infer(source.path(), source.data(), source.size(), &typed, &size); });
+  const Owned<char> owned(typed);
+  return nb::bytes(typed, size);
+}
+
 bool import_numpy() {
   return PyArray_ImportNumPyAPI() == 0;
 }
@@ -28,6 +59,8 @@ NB_MODULE(_core, m) {
   define_value(m);
   define_session(m);
   define_stream(m);
+  m.def("check_model", check_model, nb::arg("path").none(), nb::arg("bytes").none());
+  m.def("infer_model", infer_model, nb::arg("path").none(), nb::arg("bytes").none());
   m.def("operators", operators, "(domain, name, versions) of every operator that runs");
   m.def("element_of_dtype", element_of_dtype, "Number of the ONNX element type of a numpy dtype, 0 for none");
   m.def("element_name", treadle_element_name, nb::arg("element"));

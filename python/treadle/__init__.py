@@ -4,7 +4,8 @@
     session = treadle.InferenceSession("model.onnx")
     y, = session.run(None, {"x": x})
 
-The names and behaviours are onnxruntime's; `session.stream()` is treadle's own.
+The names and behaviours are onnxruntime's; `session.stream()`, `check()` and `infer_shapes()` are
+treadle's own.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from ._errors import (
     NotImplemented,  # noqa: A004 - onnxruntime's name
     RuntimeException,
 )
+from ._model import check, infer_shapes
 from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from ._session import InferenceSession, ModelMetadata, NodeArg, get_all_providers, get_available_providers
 from ._stream import Stream
@@ -115,6 +117,7 @@ __all__ = [
     "Stream",
     "__version__",
     "as_onnxruntime",
+    "check",
     "disable_telemetry_events",
     "enable_telemetry_events",
     "get_all_providers",
@@ -123,6 +126,7 @@ __all__ = [
     "get_device",
     "get_version_string",
     "has_collective_ops",
+    "infer_shapes",
     "operators",
     "preload_dlls",
     "set_default_logger_severity",

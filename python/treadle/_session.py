@@ -12,6 +12,7 @@ from typing import Any
 
 from . import _core
 from ._errors import InvalidArgument
+from ._model import model_source
 from ._options import RunOptions, SessionOptions
 from ._stream import Stream
 from ._values import IOBinding, OrtValue
@@ -137,16 +138,7 @@ class InferenceSession:
         provider_options: Sequence[Mapping[Any, Any]] | None = None,
         **kwargs: Any,
     ) -> None:
-        self._model_path: str | None = None
-        self._model_bytes: bytes | None = None
-        if isinstance(path_or_bytes, (str, os.PathLike)):
-            self._model_path = os.fspath(path_or_bytes)
-        elif isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
-            self._model_bytes = bytes(path_or_bytes)
-        elif hasattr(path_or_bytes, "SerializeToString"):
-            self._model_bytes = path_or_bytes.SerializeToString()
-        else:
-            raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
+        self._model_path, self._model_bytes = model_source(path_or_bytes)
         self._sess_options = sess_options if sess_options is not None else SessionOptions()
         self._enable_fallback = True
         self._providers, self._provider_options = _normalize_providers(providers, provider_options)

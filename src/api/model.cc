@@ -13,6 +13,12 @@ struct Imported {
   std::unique_ptr<ir::Graph> graph;
 };
 
+// What an operator reports as arguments that do not fit is, before any run, a fault of the model.
+Status as_model_error(const Status& status) {
+  const Code code = status.code() == Code::kInvalidArgument ? Code::kInvalidModel : status.code();
+  return Status(code, status.message()).in(status.place());
+}
+
 // Read, resolved, and with the types of every value inferred.
 Result<Imported> import_and_infer(const char* path, const void* bytes, size_t size,
                                   std::vector<std::string>* warnings) {
@@ -27,7 +33,8 @@ Result<Imported> import_and_infer(const char* path, const void* bytes, size_t si
   options.warnings = warnings;
   TREADLE_ASSIGN(result.graph, model::import_model(result.file, options));
   Inference inference;
-  TREADLE_TRY(inference.infer(result.graph->top()).in(path ? std::string(path) + ":" : "model:"));
+  Status status = inference.infer(result.graph->top());
+  if (!status.ok()) return as_model_error(status).in(path ? std::string(path) + ":" : "model:");
   return result;
 }
 

@@ -1,0 +1,80 @@
+// The C++ header, on a stream.
+
+#include <gtest/gtest.h>
+
+#include "support/model_bytes.h"
+#include "treadle/treadle.hpp"
+
+namespace {
+
+using namespace treadle::onnx_bytes;  // NOLINT(google-build-using-namespace): builders of small models
+
+// level = stateN = state + the sum of x over its axis
+std::string accumulator() {
+  return model_bytes(graph({.nodes = {node("ReduceSum", {"x"}, {"total"}, {int_attribute("keepdims", 0)}),
+                                      node("Add", {"state", "total"}, {"stateN"}), node("Neg", {"stateN"}, {"level"})},
+                            .inputs = {value("x", 1, {"T"}), value("state", 1, {})},
+                            .outputs = {value("level", 1, {}), value("stateN", 1, {})}}));
+}
+
+treadle::Feeds samples(const std::vector<float>& numbers) {
+  return {{"x", treadle::Value::of(numbers.data(), {static_cast<int64_t>(numbers.size())})}};
+}
+
+TEST(CppApi, RunsAndThrows) {
+  const std::string bytes = accumulator();
+  const treadle::Session session(bytes.data(), bytes.size());
+  treadle::Feeds feeds = samples({1, 2, 3});
+  float zero = 0;
+  feeds.emplace_back("state", treadle::Value::borrow(&zero, {}));
+  const auto results = session.run(feeds, {"stateN"});
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].to_doubles(), std::vector<double>{6});
+  EXPECT_EQ(session.type(TREADLE_INPUT, 0).text(), "tensor(float)[T]");
+  try {
+    session.run(samples({1}));
+    FAIL() << "an input is missing";
+  } catch (const treadle::Error& e) {
+    EXPECT_EQ(e.code(), TREADLE_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(e.what()).find("state"), std::string::npos);
+  }
+}
+
+TEST(CppApi, WritesIntoResults) {
+  const std::string bytes = accumulator();
+  const treadle::Session session(bytes.data(), bytes.size());
+  float zero = 0, level = 7;
+  treadle::Feeds feeds = samples({1, 2, 3});
+  feeds.emplace_back("state", treadle::Value::borrow(&zero, {}));
+  std::vector<treadle::Value> results;
+  results.push_back(treadle::Value::borrow(&level, {}));
+  session.run_into(feeds, {"level"}, results);
+  EXPECT_EQ(level, -6);
+}
+
+TEST(CppApi, Streams) {
+  const std::string bytes = accumulator();
+  const treadle::Session session(bytes.data(), bytes.size());
+  treadle::Stream stream(session, treadle::StreamOptions().hop(2));
+  EXPECT_NE(stream.text().find("state <- stateN"), std::string::npos);
+  EXPECT_EQ(stream.push(samples({1, 2, 3}))[0].to_doubles(), std::vector<double>{-3});
+  EXPECT_EQ(stream.pending(), 1);
+  const std::string snapshot = stream.save();
+  treadle::Stream fork = stream;
+  EXPECT_EQ(stream.push(samples({4, 5, 6}))[0].to_doubles(), (std::vector<double>{-10, -21}));
+  EXPECT_EQ(fork.flush()[0].to_doubles(), std::vector<double>{-6});
+  stream.load(snapshot);
+  EXPECT_EQ(stream.push(samples({4}))[0].to_doubles(), std::vector<double>{-10});
+  stream.reset();
+  EXPECT_EQ(stream.push(samples({1, 1}))[0].to_doubles(), std::vector<double>{-2});
+}
+
+TEST(CppApi, StreamsOutliveTheirSession) {
+  const std::string bytes = accumulator();
+  auto session = std::make_unique<treadle::Session>(bytes.data(), bytes.size());
+  treadle::Stream stream(*session, treadle::StreamOptions().hop(1));
+  session.reset();
+  EXPECT_EQ(stream.push(samples({5}))[0].to_doubles(), std::vector<double>{-5});
+}
+
+}  // namespace

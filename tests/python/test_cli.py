@@ -1,0 +1,150 @@
+"""The command-line tool."""
+
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import wave
+
+import models
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOOL = pathlib.Path(os.environ.get("TREADLE_BIN_DIR", ROOT / "build" / "bin")) / "treadle"
+
+pytestmark = pytest.mark.skipif(not TOOL.exists(), reason=f"{TOOL} is not built")
+
+
+def tool(*arguments, status: int = 0, cwd=None) -> str:
+    done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=120, cwd=cwd)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert status == 0 or done.stderr or done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def add(tmp_path):
+    path = tmp_path / "add.onnx"
+    path.write_bytes(models.add())
+    return path
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+Y = np.float32([10, 20, 30])
+
+
+def test_run_from_files_of_every_kind(add, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "x_fortran.npy", np.asfortranarray(X.astype(">f4")))
+    np.savez(tmp_path / "both.npz", x=X, y=Y)
+    (tmp_path / "y.pb").write_bytes(numpy_helper.from_array(Y).SerializeToString())
+    out = tmp_path / "z.npy"
+    for inputs in (
+        ["x.npy", "y.pb"],
+        ["y=y.pb", "x=x_fortran.npy"],
+        ["both.npz"],
+        ["x.npy", "y=[10, 20, 30]"],
+    ):
+        tool("run", add, *inputs, "--out", out, cwd=tmp_path)
+        np.testing.assert_array_equal(np.load(out), X + Y)
+        out.unlink()
+    tool("run", add, "both.npz", "--out", "z=z.pb", cwd=tmp_path)
+    np.testing.assert_array_equal(
+        numpy_helper.to_array(onnx.TensorProto.FromString((tmp_path / "z.pb").read_bytes())), X + Y
+    )
+
+
+def test_run_prints_json(add, tmp_path):
+    np.savez(tmp_path / "both.npz", x=X, y=Y)
+    printed = json.loads(tool("run", add, "both.npz", "--json", cwd=tmp_path))
+    (z,) = printed["outputs"]
+    assert z["name"] == "z" and z["value"]["shape"] == [2, 3]
+    np.testing.assert_array_equal(np.reshape(z["value"]["data"], (2, 3)), X + Y)
+
+
+def test_run_on_a_wave_file(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(models.identity(models.FLOAT, [1, "T"]))
+    with wave.open(str(tmp_path / "tone.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(16000)
+        file.writeframes(struct.pack("<3h", 0, 16384, -32768))
+    printed = json.loads(tool("run", path, tmp_path / "tone.wav", "--json"))
+    value = printed["outputs"][0]["value"]
+    assert value["data"] == [0, 0.5, -1] and value["shape"] == [1, 3]
+
+
+def test_run_on_random_inputs_repeats(add):
+    first = json.loads(tool("run", add, "--random", 3, "--dim", "n=4", "--json"))["outputs"]
+    assert first[0]["value"]["shape"] == [4, 3]
+    assert json.loads(tool("run", add, "--random", 3, "--dim", "n=4", "--json"))["outputs"] == first
+    assert json.loads(tool("run", add, "--random", 4, "--dim", "n=4", "--json"))["outputs"] != first
+    assert json.loads(tool("run", add, "--random", 3, "--dim", "n=4", "--json", "--tier", "judge"))["outputs"] == first
+
+
+def test_exit_status(add, tmp_path):
+    tool("run", tmp_path / "none.onnx", status=1)
+    tool("run", add, "nothing.npy", status=1)
+    tool("run", add, "q=1", status=2)
+    tool("run", add, status=1)
+    tool("run", status=2)
+    tool("unheard", status=2)
+    tool(status=2)
+    tool("--version")
+    (tmp_path / "cut.npy").write_bytes(b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (9,), }")
+    tool("run", add, tmp_path / "cut.npy", status=1)
+
+
+def test_endless_models_are_stopped(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(models.endless())
+    tool("run", path, "go=1", "s0=0", "--time-limit", 0.05, status=1)
+
+
+def test_show_check_infer_ops_bench(add, tmp_path):
+    assert "tensor(float)[n,3]" in tool("show", add, "--graph")
+    assert json.loads(tool("show", add, "--json"))["inputs"][0] == {"name": "x", "type": "tensor(float)[n,3]"}
+    assert "ok" in tool("check", add)
+    (tmp_path / "cut.onnx").write_bytes(models.add()[:-5])
+    results = json.loads(tool("check", add, tmp_path / "cut.onnx", "--json", status=1))
+    assert [r["ok"] for r in results] == [True, False] and "cut.onnx" in results[1]["problem"]
+    tool("infer", add, "-o", tmp_path / "typed.onnx")
+    assert onnx.load(tmp_path / "typed.onnx").graph.output[0].name == "z"
+    assert "1 11 13" in tool("ops", "Loop")
+    assert any(op["name"] == "Scan" for op in json.loads(tool("ops", "--json")))
+    tool("ops", "Unheard", status=1)
+    timing = json.loads(tool("bench", add, "--random", 1, "--seconds", 0.05, "--json"))
+    assert timing["runs"] >= 3 and timing["best_s"] <= timing["median_s"]
+
+
+def write_case(folder, data, inputs, outputs, meta=None):
+    sets = folder / "test_data_set_0"
+    sets.mkdir(parents=True)
+    (folder / "model.onnx").write_bytes(data)
+    for prefix, arrays in (("input", inputs), ("output", outputs)):
+        for i, array in enumerate(arrays):
+            (sets / f"{prefix}_{i}.pb").write_bytes(numpy_helper.from_array(np.asarray(array)).SerializeToString())
+    if meta is not None:
+        (folder / "meta.json").write_text(json.dumps(meta))
+
+
+def test_test(tmp_path):
+    write_case(tmp_path / "right", models.add(), [X, Y], [X + Y])
+    write_case(tmp_path / "close", models.add(), [X, Y], [X + Y + 0.01], {"about": {"x": [1, {}]}, "inputs": ["x", "y"]})
+    write_case(tmp_path / "swapped", models.add(), [Y, X], [X + Y], {"inputs": ["y", "x"], "rtol": 0, "atol": 0})
+    assert tool("test", tmp_path / "right").splitlines()[-1] == "1 passed, 0 failed"
+    assert tool("test", tmp_path, "--tier", "all").splitlines()[-1] == "6 passed, 0 failed"
+    write_case(tmp_path / "strict", models.add(), [X, Y], [X + Y + 0.01], {"rtol": 1e-6, "atol": 0})
+    write_case(tmp_path / "shape", models.add(), [X, Y], [(X + Y)[:1]])
+    write_case(tmp_path / "no_model", b"nothing", [], [])
+    write_case(tmp_path / "integers", models.division(), [np.array([3])], [np.array([34])])
+    result = json.loads(tool("test", tmp_path, "--json", status=1))
+    assert {c["name"] for c in result["cases"] if not c["passed"]} == {"strict", "shape", "no_model", "integers"}
+    assert (result["passed"], result["failed"]) == (3, 4)
+    tool("test", tmp_path / "right" / "test_data_set_0", status=2)
