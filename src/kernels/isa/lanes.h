@@ -40,7 +40,7 @@ struct PortableLanes {
   }
   static void store(T* p, V v) { std::memcpy(p, &v, sizeof v); }
   static V splat(T x) {
-    V v;
+    V v{};
     for (int i = 0; i < kCount; ++i) v[i] = x;
     return v;
   }
@@ -78,6 +78,7 @@ struct Lanes : PortableLanes<T> {};
 
 #if defined(__AVX512F__)
 
+// max and min carry a mask of all lanes: g++ 12 warns about its own header otherwise.
 template <>
 struct Lanes<float> {
   using Scalar = float;
@@ -91,8 +92,8 @@ struct Lanes<float> {
   static V mul_add(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
   static V mul(V a, V b) { return _mm512_mul_ps(a, b); }
   static V add(V a, V b) { return _mm512_add_ps(a, b); }
-  static V max(V a, V b) { return _mm512_max_ps(a, b); }  // b where one of them is NaN
-  static V min(V a, V b) { return _mm512_min_ps(a, b); }
+  static V max(V a, V b) { return _mm512_maskz_max_ps(0xFFFF, a, b); }  // b where one of them is NaN
+  static V min(V a, V b) { return _mm512_maskz_min_ps(0xFFFF, a, b); }
   static Mask mask(int count) { return static_cast<Mask>((1u << count) - 1); }
   static V load(const float* p, Mask m) { return _mm512_maskz_loadu_ps(m, p); }
   static void store(float* p, Mask m, V v) { _mm512_mask_storeu_ps(p, m, v); }
@@ -114,8 +115,8 @@ struct Lanes<double> {
   static V mul_add(V a, V b, V c) { return _mm512_fmadd_pd(a, b, c); }
   static V mul(V a, V b) { return _mm512_mul_pd(a, b); }
   static V add(V a, V b) { return _mm512_add_pd(a, b); }
-  static V max(V a, V b) { return _mm512_max_pd(a, b); }  // b where one of them is NaN
-  static V min(V a, V b) { return _mm512_min_pd(a, b); }
+  static V max(V a, V b) { return _mm512_maskz_max_pd(0xFF, a, b); }  // b where one of them is NaN
+  static V min(V a, V b) { return _mm512_maskz_min_pd(0xFF, a, b); }
   static Mask mask(int count) { return static_cast<Mask>((1u << count) - 1); }
   static V load(const double* p, Mask m) { return _mm512_maskz_loadu_pd(m, p); }
   static void store(double* p, Mask m, V v) { _mm512_mask_storeu_pd(p, m, v); }
