@@ -392,3 +392,69 @@ def test_non_max_suppression_as_the_evaluator(seed):
     limits = [np.array([4]), np.array([rng.uniform(0, 0.6)], np.float32), np.array([0.3], np.float32)]
     options = {"center_point_box": int(rng.integers(0, 2))}
     as_evaluated("NonMaxSuppression", [boxes, scores, *limits], 11, options, kind=TensorProto.INT64)
+
+
+F32 = np.float32
+BIG = 2**62
+EMPTY = [
+    ("Gather", [np.zeros((0, 3), F32), np.zeros(0, np.int64)], {}, (0, 3)),
+    ("Concat", [np.zeros((0, 3), F32), np.ones((2, 3), F32)], {"axis": 0}, (2, 3)),
+    ("ScatterND", [np.zeros((2, 3), F32), np.zeros((1, 0), np.int64), np.ones((1, 2, 3), F32)], {}, (2, 3)),
+    ("TopK", [np.zeros((2, 0), F32), np.array([0])], {}, (2, 0)),
+    ("Unique", [np.zeros((2, 0), F32)], {"axis": 1}, (2, 0)),
+    ("Tile", [np.ones(2, F32), np.array([0])], {}, (0,)),
+    ("Trilu", [np.ones((0, 2), F32)], {}, (0, 2)),
+    ("OneHot", [np.zeros(2, np.int64), np.array(0), np.zeros(2, F32)], {}, (2, 0)),
+    ("Resize", [np.zeros((1, 0), F32), None, np.array([2, 2], F32)], {}, (2, 0)),
+    ("Expand", [np.zeros((1, 3), F32), np.array([0, 3])], {}, (0, 3)),
+    ("Det", [np.zeros((2, 0, 0), F32)], {}, (2,)),
+    ("AffineGrid", [np.zeros((1, 2, 3), F32), np.array([1, 1, 0, 2])], {}, (1, 0, 2, 2)),
+    ("NonMaxSuppression", [np.zeros((1, 0, 4), F32), np.zeros((1, 1, 0), F32)], {}, (0, 3)),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "attributes", "shape"), EMPTY, ids=[row[0] for row in EMPTY])
+def test_nothing_in_or_out(op, inputs, attributes, shape):
+    outputs = 2 if op == "TopK" else 1
+    assert run(op, *inputs, outputs=outputs, **attributes)[0].shape == shape
+
+
+def test_extreme_numbers():
+    assert run("Range", np.array(-(2**63)), np.array(2**63 - 1), np.array(BIG))[0].shape == (4,)
+    np.testing.assert_array_equal(run("Trilu", np.ones((2, 2), F32), np.array(-(2**63)), upper=0)[0], np.zeros((2, 2)))
+    np.testing.assert_array_equal(run("EyeLike", np.ones((2, 2), F32), k=BIG)[0], np.zeros((2, 2)))
+    indices = np.array([np.nan, 1, 1e30], F32)
+    (y,) = run("OneHot", indices, np.array(3), np.array([0, 1], F32))
+    np.testing.assert_array_equal(y, [[0, 0, 0], [0, 1, 0], [0, 0, 0]])
+    for value in (np.nan, 1e38):
+        grid = np.full((1, 1, 1, 2), value, F32)
+        assert run("GridSample", np.ones((1, 1, 3, 3), F32), grid, padding_mode="reflection")[0].shape == (1, 1, 1, 1)
+    assert run("Pad", np.ones(1, F32), np.array([3, 1]), mode="reflect")[0].tolist() == [1] * 5
+
+
+REFUSED = [
+    ("DepthToSpace", [np.zeros((1, 4, 1, 1), F32)], {"blocksize": 2**32}, "blocksize is 4294967296"),
+    ("SpaceToDepth", [np.zeros((1, 4, 1, 1), F32)], {"blocksize": 0}, "blocksize is 0"),
+    ("Transpose", [np.zeros((4, 3), F32)], {"perm": [0, 0]}, "axis 0 twice"),
+    ("Slice", [np.zeros(4, F32), np.array([0, 0]), np.array([1])], {}, "expected equal"),
+    ("ConstantOfShape", [np.array([2**40, 2**40])], {}, "more elements"),
+    ("Compress", [np.zeros(2, F32), np.array([True] * 3)], {}, "only 2 slices"),
+    ("ReverseSequence", [np.zeros((4, 1), F32), np.array([5])], {}, "invalid value 5"),
+    ("Resize", [np.zeros((2, 2), F32), None, np.array([np.nan, 1], F32)], {}, "a scale is nan"),
+    ("Resize", [np.zeros((0, 2), F32), None, None, np.array([2, 2])], {}, "nothing to resize"),
+    ("Resize", [np.zeros((2, 2), F32)], {}, "scales or sizes"),
+    ("RoiAlign", [np.zeros((1, 1, 3, 3), F32), np.zeros((1, 4), F32), np.array([1])], {}, "index 1 is out of range"),
+    ("RoiAlign", [np.zeros((1, 1, 3, 3), F32), np.zeros((1, 4), F32), np.array([0])], {"sampling_ratio": BIG}, "4096"),
+    ("MaxUnpool", [np.zeros((1, 1, 1, 1), F32), np.array([[[[9]]]])], {"kernel_shape": [2, 2]}, "index 9"),
+    ("TensorScatter", [np.zeros((1, 3, 1), F32), np.ones((1, 2, 1), F32), np.array([2])], {"axis": 1}, "index 2"),
+    ("Col2Im", [np.zeros((1, 4, 4), F32), np.array([3, 3]), np.array([0, 2])], {}, "block of 0"),
+    ("TopK", [np.zeros(3, F32), np.array([1, 2])], {}, "k has 2 elements"),
+    ("ScatterElements", [np.zeros(2, F32), np.array([0]), np.ones(2, F32)], {}, "expected equal"),
+    ("GatherElements", [np.zeros((2, 2), F32), np.zeros((3, 1), np.int64)], {"axis": 1}, "data only 2"),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "attributes", "message"), REFUSED, ids=[row[0] for row in REFUSED])
+def test_bad_inputs_are_refused(op, inputs, attributes, message):
+    with pytest.raises(Exception, match=message):
+        run(op, *inputs, outputs=2 if op == "TopK" else 1, **attributes)

@@ -77,6 +77,9 @@ Neighbours neighbours_of(double y, double x, int64_t height, int64_t width) {
   return n;
 }
 
+// Samples per bin and axis; a window that is larger than any image is sampled no more often.
+constexpr double kMostSamples = 4096;
+
 struct Window {
   double start_y, start_x, bin_height, bin_width;
   int64_t samples_y, samples_x;
@@ -91,8 +94,7 @@ Window window_of(const RoiState& s, const double* roi) {
     height = std::max(height, 1.0);
   }
   Window w{y0, x0, height / static_cast<double>(s.out_height), width / static_cast<double>(s.out_width), 0, 0};
-  // A window larger than any image is sampled no more often than this.
-  auto samples = [&](double bin) { return static_cast<int64_t>(std::clamp(std::ceil(bin), 0.0, 4096.0)); };
+  auto samples = [](double bin) { return bin > 0 ? static_cast<int64_t>(std::min(std::ceil(bin), kMostSamples)) : 0; };
   w.samples_y = s.sampling > 0 ? s.sampling : samples(w.bin_height);
   w.samples_x = s.sampling > 0 ? s.sampling : samples(w.bin_width);
   return w;
@@ -160,6 +162,9 @@ Status prepare_roi_align(PrepareContext& c) {
   s->out_height = c.outputs[0].dims[2];
   s->out_width = c.outputs[0].dims[3];
   s->sampling = c.attributes().get_int("sampling_ratio", 0);
+  if (s->sampling > static_cast<int64_t>(kMostSamples)) {
+    return error(Code::kLimit, "sampling_ratio is {}, expected {} at most", s->sampling, kMostSamples);
+  }
   s->scale = c.attributes().get_float("spatial_scale", 1);
   s->half_pixel = c.attributes().get_string("coordinate_transformation_mode", "output_half_pixel") == "half_pixel";
   s->max = c.attributes().get_string("mode", "avg") == "max";

@@ -84,6 +84,15 @@ void weigh(const ResizeOptions& o, double x, int64_t first, double shrink, int64
   for (int64_t k = 0; k < taps; ++k) weights[k] /= sum;
 }
 
+int64_t reach_of(ResizeMode mode) {
+  return mode == ResizeMode::kNearest ? 0 : mode == ResizeMode::kLinear ? 1 : 2;
+}
+
+// How much the kernel is widened: below 1 when shrinking with antialiasing.
+double shrink_of(const ResizeOptions& o, const AxisScale& a) {
+  return o.antialias ? std::min(a.scale, 1.0) : 1.0;
+}
+
 template <class T, size_t N>
 Result<T> choice(const ir::Attributes& attributes, const char* name, const char* otherwise,
                  const std::pair<std::string_view, T> (&choices)[N]) {
@@ -133,12 +142,19 @@ Result<ResizeOptions> resize_options(const ir::NodeInfo& node, bool is_upsample,
   return o;
 }
 
+Status check_taps(const ResizeOptions& o, const AxisScale& a) {
+  constexpr double kMost = 1 << 28;
+  const double taps = (2.0 * static_cast<double>(reach_of(o.mode)) / shrink_of(o, a) + 2) * static_cast<double>(a.out);
+  if (taps <= kMost) return {};
+  return error(Code::kLimit, "resizing {} elements to {} takes {} weights, more than {}", a.in, a.out, taps, kMost);
+}
+
 AxisTaps make_taps(const ResizeOptions& o, const AxisScale& a) {
   AxisTaps taps;
   taps.in = a.in;
   taps.out = a.out;
-  const int64_t reach = o.mode == ResizeMode::kNearest ? 0 : o.mode == ResizeMode::kLinear ? 1 : 2;
-  const double shrink = o.antialias ? std::min(a.scale, 1.0) : 1.0;
+  const int64_t reach = reach_of(o.mode);
+  const double shrink = shrink_of(o, a);
   // Elements floor(x) + begin, ..., floor(x) + 1 - begin may have a weight.
   const auto begin = reach == 0 ? 0 : static_cast<int64_t>(std::floor(-static_cast<double>(reach) / shrink)) + 1;
   taps.taps = reach == 0 ? 1 : 2 - 2 * begin;

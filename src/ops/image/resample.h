@@ -49,6 +49,8 @@ struct AxisTaps {
   std::vector<uint8_t> is_outside;  // by output element: the extrapolation value stands there; empty: none
   bool identity = false;            // output i is input i
 };
+// An error when the taps of an axis would take more memory than any image needs.
+Status check_taps(const ResizeOptions& options, const AxisScale& axis);
 AxisTaps make_taps(const ResizeOptions& options, const AxisScale& axis);
 
 }  // namespace treadle::image_ops

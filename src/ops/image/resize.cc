@@ -125,7 +125,9 @@ Status infer_by_sizes(InferContext& c, const Shape& shape, const Ints& axes, con
     TREADLE_ASSIGN(const double scale, common_scale(c.attributes(), known_dims(sizes), known_dims(shape), axes));
     for (int64_t axis : axes) {
       Dim& size = out[static_cast<size_t>(axis)];
-      size = static_cast<int64_t>(scale * static_cast<double>(size.value()) + 0.5);
+      const double rounded = scale * static_cast<double>(size.value()) + 0.5;
+      if (!(rounded < 1e15)) return error(Code::kLimit, "size {} times {} is too large", size.value(), scale);
+      size = static_cast<int64_t>(rounded);
     }
   } else {
     for (int64_t axis : axes) out[static_cast<size_t>(axis)] = Dim::unknown();
@@ -405,7 +407,10 @@ Status prepare_resize(PrepareContext& c) {
   }
   TREADLE_ASSIGN(const std::vector<AxisScale> scales, axis_scales(c, options));
   std::vector<AxisTaps> axes;
-  for (const AxisScale& axis : scales) axes.push_back(make_taps(options, axis));
+  for (const AxisScale& axis : scales) {
+    TREADLE_TRY(image_ops::check_taps(options, axis));
+    axes.push_back(make_taps(options, axis));
+  }
   if (options.mode == ResizeMode::kNearest) return prepare_nearest(c, options, std::move(axes));
   switch (compute_type(type)) {
     case ComputeType::kNone:

@@ -38,7 +38,7 @@ Result<Shape> unpooled_shape(const ir::Attributes& attributes, const Shape& x) {
   TREADLE_ASSIGN(const Ints pads, per_axis(attributes, "pads", 2 * rank, 0));
   Shape out{x[0], x[1]};
   for (size_t d = 0; d < rank; ++d) {
-    const Dim size = (x[d + 2] - 1) * strides[d] - (pads[d] + pads[rank + d]) + kernel[d];
+    const Dim size = (x[d + 2] - 1) * strides[d] - pads[d] - pads[rank + d] + kernel[d];
     if (size.is_known() && size.value() < 0)
       return error(Code::kInvalidArgument, "axis {} would be {}", d, size.value());
     out.push_back(size);
@@ -224,8 +224,14 @@ Status prepare_col2im(PrepareContext& c) {
   TREADLE_ASSIGN(s->geometry, geometry_of(c.attributes(), s->image.size()));
   const Geometry& g = s->geometry;
   for (size_t d = 0; d < g.rank; ++d) {
-    const int64_t room = s->image[d] + g.pads[d] + g.pads[g.rank + d] - g.dilations[d] * (s->block[d] - 1) - 1;
-    s->counts.push_back(room < 0 ? 0 : room / g.strides[d] + 1);
+    if (s->block[d] < 1) return error(Code::kInvalidArgument, "block_shape holds {}", s->block[d]);
+    const __int128 reach = static_cast<__int128>(g.dilations[d]) * (s->block[d] - 1) + 1;
+    const __int128 room = static_cast<__int128>(s->image[d]) + g.pads[d] + g.pads[g.rank + d] - reach;
+    const __int128 count = room < 0 ? 0 : room / g.strides[d] + 1;
+    if (count > x.dims[2]) {
+      return error(Code::kInvalidArgument, "the input has {} columns, fewer than positions of the block", x.dims[2]);
+    }
+    s->counts.push_back(static_cast<int64_t>(count));
   }
   s->columns = element_count_unchecked(s->counts);
   if (s->columns != x.dims[2]) {

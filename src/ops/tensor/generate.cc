@@ -76,7 +76,9 @@ Status infer_range(InferContext& c) {
   const Tensor *start = c.value(0), *limit = c.value(1), *delta = c.value(2);
   if (!start || !limit || !delta || is_integer(c.element(0))) {
     if (is_integer(c.element(0)) && start && limit && delta) {
-      TREADLE_TRY(integer_count(start->int64_at(0), limit->int64_at(0), delta->int64_at(0)).status());
+      const int64_t first = start->int64_at(0), last = limit->int64_at(0), step = delta->int64_at(0);
+      TREADLE_ASSIGN(const int64_t count, integer_count(first, last, step));
+      if (!c.wants_symbols(0)) return c.set_output(0, c.element(0), {Dim(count)}), Status();
     }
     return infer_symbolic_range(c);
   }

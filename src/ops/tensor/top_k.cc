@@ -18,6 +18,9 @@ Dim requested_count(const InferContext& c) {
 }
 
 Status infer_top_k(InferContext& c) {
+  if (const Dim count = length_of(c, 1); c.version() >= 10 && count.is_known() && count.value() != 1) {
+    return error(Code::kInvalidArgument, "k has {} elements, expected 1", count.value());
+  }
   const Dim k = requested_count(c);
   if (k.is_known() && k.value() < 0) return error(Code::kInvalidArgument, "k is {}, expected 0 or more", k.value());
   const Shape* shape = c.shape(0);

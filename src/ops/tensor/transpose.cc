@@ -58,7 +58,8 @@ Status prepare_transpose(PrepareContext& c) {
 
 Result<int64_t> block_size(const ir::Attributes& attributes) {
   const int64_t b = attributes.get_int("blocksize");
-  if (b < 1) return error(Code::kInvalidArgument, "blocksize is {}, expected 1 or more", b);
+  constexpr int64_t kMost = 1 << 20;  // its square must not overflow
+  if (b < 1 || b > kMost) return error(Code::kInvalidArgument, "blocksize is {}, expected 1 to {}", b, kMost);
   return b;
 }
 
