@@ -8,6 +8,7 @@
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa/tables.h"
+#include "kernels/types.h"
 
 // A plan runs in one of these ways, decided while preparing:
 //   flat   everything dense (or one element) and stored as the row wants it: one call of the row
@@ -69,38 +70,12 @@ void scatter_strided(const void* from, std::byte* to, int64_t stride, size_t n) 
   for (size_t i = 0; i < n; ++i, to += stride) std::memcpy(to, in + i, sizeof(T));
 }
 
-struct Bits128 {
-  uint64_t low, high;
-};
-
 void gather_strided(size_t width, const std::byte* from, int64_t stride, void* to, size_t n) {
-  switch (width) {
-    case 1:
-      return gather_strided<uint8_t>(from, stride, to, n);
-    case 2:
-      return gather_strided<uint16_t>(from, stride, to, n);
-    case 4:
-      return gather_strided<uint32_t>(from, stride, to, n);
-    case 8:
-      return gather_strided<uint64_t>(from, stride, to, n);
-    default:
-      return gather_strided<Bits128>(from, stride, to, n);
-  }
+  with_width(width, [&](auto zero) { gather_strided<decltype(zero)>(from, stride, to, n); });
 }
 
 void scatter_strided(size_t width, const void* from, std::byte* to, int64_t stride, size_t n) {
-  switch (width) {
-    case 1:
-      return scatter_strided<uint8_t>(from, to, stride, n);
-    case 2:
-      return scatter_strided<uint16_t>(from, to, stride, n);
-    case 4:
-      return scatter_strided<uint32_t>(from, to, stride, n);
-    case 8:
-      return scatter_strided<uint64_t>(from, to, stride, n);
-    default:
-      return scatter_strided<Bits128>(from, to, stride, n);
-  }
+  with_width(width, [&](auto zero) { scatter_strided<decltype(zero)>(from, to, stride, n); });
 }
 
 // Short lines get small tiles: less stack to touch.
@@ -196,25 +171,8 @@ void widest_bounds(void* pair) {
   std::memcpy(pair, bounds, sizeof(bounds));
 }
 
-void widest_bounds(ComputeType type, void* pair) {
-  switch (type) {
-    case ComputeType::kF32:
-      return widest_bounds<float>(pair);
-    case ComputeType::kF64:
-      return widest_bounds<double>(pair);
-    case ComputeType::kI32:
-      return widest_bounds<int32_t>(pair);
-    case ComputeType::kI64:
-      return widest_bounds<int64_t>(pair);
-    case ComputeType::kU32:
-      return widest_bounds<uint32_t>(pair);
-    default:
-      return widest_bounds<uint64_t>(pair);
-  }
-}
-
 void clip_bounds(const ElementwisePlan& plan, const void* const* in, std::byte* pair) {
-  widest_bounds(plan.compute, pair);
+  with_compute_type(plan.compute, [&](auto zero) { widest_bounds<decltype(zero)>(pair); });
   for (int i = 1; i <= 2; ++i) {
     if (in[i] != nullptr) convert(plan.convert[i], in[i], pair + (i - 1) * plan.row_width[0], 1);
   }
@@ -328,11 +286,8 @@ ElementwisePlan::Run choose_run(const ElementwisePlan& plan) {
 
 // The row's type of every operand, and how to get there.
 void set_types(ElementwisePlan* plan, std::span<const ElementwiseOperand> inputs, ElementType output) {
-  static constexpr ElementType kStored[] = {ElementType::kFloat, ElementType::kDouble, ElementType::kInt32,
-                                            ElementType::kInt64, ElementType::kUint32, ElementType::kUint64,
-                                            ElementType::kBool};
   const bool where = plan->op == ElementwiseOp::kWhere;
-  const ElementType computed = where ? inputs[1].type : kStored[static_cast<int>(plan->compute)];
+  const ElementType computed = where ? inputs[1].type : element_type_of(plan->compute);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].type == ElementType::kUndefined) continue;
     const ElementType wanted = where && i == 0 ? ElementType::kBool : computed;

@@ -3,30 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/types.h"
+
 namespace treadle::kernels {
 
 namespace {
-
-struct Bits128 {
-  uint64_t low, high;
-};
-
-// Calls f with a zero of an unsigned type of that width.
-template <class F>
-void with_width(size_t width, F f) {
-  switch (width) {
-    case 1:
-      return f(uint8_t());
-    case 2:
-      return f(uint16_t());
-    case 4:
-      return f(uint32_t());
-    case 8:
-      return f(uint64_t());
-    default:
-      return f(Bits128());
-  }
-}
 
 template <class T>
 T read(const std::byte* from) {

@@ -8,6 +8,7 @@
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa/tables.h"
+#include "kernels/types.h"
 
 namespace treadle::kernels {
 
@@ -43,34 +44,6 @@ struct Accumulators {
   alignas(64) std::byte shift[kColumns * 8];
 };
 
-// Calls f with a zero of the compute type.
-template <class F>
-void with_type(ComputeType type, F f) {
-  switch (type) {
-    case ComputeType::kF32:
-      return f(float());
-    case ComputeType::kF64:
-      return f(double());
-    case ComputeType::kI32:
-      return f(int32_t());
-    case ComputeType::kI64:
-      return f(int64_t());
-    case ComputeType::kU32:
-      return f(uint32_t());
-    case ComputeType::kU64:
-      return f(uint64_t());
-    case ComputeType::kBool:
-      return f(uint8_t());
-    case ComputeType::kNone:
-      return;
-  }
-}
-
-template <class T>
-using Wide = std::conditional_t<
-    std::is_floating_point_v<T>, double,
-    std::conditional_t<sizeof(T) == 1, uint8_t, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>>;
-
 template <class T>
 Wide<T> neutral(Term term) {
   using L = std::numeric_limits<T>;
@@ -88,7 +61,7 @@ Wide<T> neutral(Term term) {
 }
 
 void start(const ReducePlan& plan, Term term, Accumulators* accumulators, size_t columns) {
-  with_type(plan.compute, [&](auto zero) {
+  with_compute_type(plan.compute, [&](auto zero) {
     using T = decltype(zero);
     std::fill_n(reinterpret_cast<Wide<T>*>(accumulators->wide), columns, neutral<T>(term));
   });
@@ -114,7 +87,7 @@ T finished(ReduceOp op, Wide<T> sum, size_t count, T shift) {
 
 void finish(const ReducePlan& plan, const Accumulators& accumulators, std::byte* out, size_t columns) {
   alignas(64) std::byte results[kColumns * 8];
-  with_type(plan.compute, [&](auto zero) {
+  with_compute_type(plan.compute, [&](auto zero) {
     using T = decltype(zero);
     const Wide<T>* sums = reinterpret_cast<const Wide<T>*>(accumulators.wide);
     const T* shifts = reinterpret_cast<const T*>(accumulators.shift);
@@ -261,10 +234,7 @@ Status prepare_reduce(ReducePlan* plan, ReduceOp op, ElementType type, std::span
   plan->compute = compute_type(type);
   const bool integer = plan->compute != ComputeType::kF32 && plan->compute != ComputeType::kF64;
   if (needs_floats(op) && integer) plan->compute = ComputeType::kF64;
-  static constexpr ElementType kStored[] = {ElementType::kFloat, ElementType::kDouble, ElementType::kInt32,
-                                            ElementType::kInt64, ElementType::kUint32, ElementType::kUint64,
-                                            ElementType::kBool};
-  const ElementType computed = kStored[static_cast<int>(plan->compute)];
+  const ElementType computed = element_type_of(plan->compute);
   plan->load = make_converter(type, computed);
   plan->store = make_converter(computed, type);
 

@@ -5,6 +5,7 @@
 
 #include "kernels/convert.h"
 #include "kernels/reduce.h"
+#include "kernels/types.h"
 
 namespace treadle::kernels {
 
@@ -28,31 +29,8 @@ struct Axis {
 };
 
 Axis make_axis(ElementType type, size_t outer, size_t n, size_t inner) {
-  static constexpr ElementType kStored[] = {ElementType::kFloat, ElementType::kDouble, ElementType::kInt32,
-                                            ElementType::kInt64, ElementType::kUint32, ElementType::kUint64,
-                                            ElementType::kBool};
-  const ElementType computed = kStored[static_cast<int>(compute_type(type))];
+  const ElementType computed = element_type_of(compute_type(type));
   return {outer, n, inner, make_converter(type, computed), make_converter(computed, type)};
-}
-
-template <class F>
-void with_type(ElementType type, F f) {
-  switch (compute_type(type)) {
-    case ComputeType::kF32:
-      return f(float());
-    case ComputeType::kF64:
-      return f(double());
-    case ComputeType::kI32:
-      return f(int32_t());
-    case ComputeType::kI64:
-      return f(int64_t());
-    case ComputeType::kU32:
-      return f(uint32_t());
-    case ComputeType::kU64:
-      return f(uint64_t());
-    default:
-      return f(uint8_t());
-  }
 }
 
 // Elements [at, at + count) as T: in place, or converted into `buffer`.
@@ -126,28 +104,28 @@ void accumulate(const Axis& axis, const void* input, void* output, const CumSumO
 
 void arg_max(ElementType type, const void* input, int64_t* out, size_t outer, size_t n, size_t inner,
              bool select_last) {
-  with_type(type, [&](auto zero) {
+  with_compute_type(compute_type(type), [&](auto zero) {
     find_extremes<true, decltype(zero)>(make_axis(type, outer, n, inner), input, out, select_last);
   });
 }
 
 void arg_min(ElementType type, const void* input, int64_t* out, size_t outer, size_t n, size_t inner,
              bool select_last) {
-  with_type(type, [&](auto zero) {
+  with_compute_type(compute_type(type), [&](auto zero) {
     find_extremes<false, decltype(zero)>(make_axis(type, outer, n, inner), input, out, select_last);
   });
 }
 
 void cum_sum(ElementType type, const void* input, void* out, size_t outer, size_t n, size_t inner,
              const CumSumOptions& options) {
-  with_type(type, [&](auto zero) {
+  with_compute_type(compute_type(type), [&](auto zero) {
     accumulate<false, decltype(zero)>(make_axis(type, outer, n, inner), input, out, options);
   });
 }
 
 void cum_prod(ElementType type, const void* input, void* out, size_t outer, size_t n, size_t inner,
               const CumSumOptions& options) {
-  with_type(type, [&](auto zero) {
+  with_compute_type(compute_type(type), [&](auto zero) {
     accumulate<true, decltype(zero)>(make_axis(type, outer, n, inner), input, out, options);
   });
 }

@@ -1,12 +1,9 @@
 #include "kernels/isa/rows.h"
+#include "kernels/types.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 namespace {
-
-struct Bits128 {
-  uint64_t low, high;
-};
 
 template <class T>
 void where_row(const uint8_t* condition, const void* yes, const void* no, void* out, size_t n, unsigned scalar_mask) {

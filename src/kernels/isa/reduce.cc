@@ -4,15 +4,11 @@
 #include <type_traits>
 
 #include "kernels/isa/rows.h"
+#include "kernels/types.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 namespace {
-
-template <class T>
-using Wide = std::conditional_t<
-    std::is_floating_point_v<T>, double,
-    std::conditional_t<sizeof(T) == 1, uint8_t, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>>;
 
 constexpr bool takes_shift(Term term) {
   return term == Term::kExp || term == Term::kCenteredSquare;
