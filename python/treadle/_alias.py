@@ -61,7 +61,11 @@ def as_onnxruntime() -> ModuleType:
     if current is not None and getattr(current, "_is_treadle", False):
         return current
     folders = _installed_folders()
-    public = {name: getattr(treadle, name) for name in treadle.__all__ if name not in ("as_onnxruntime", "check", "infer_shapes")}
+    public = {
+        name: getattr(treadle, name)
+        for name in treadle.__all__
+        if name not in ("as_onnxruntime", "check", "infer_shapes")
+    }
     public["__version__"] = ONNXRUNTIME_VERSION
     public["get_version_string"] = lambda: ONNXRUNTIME_VERSION
     core = {name: value for name, value in public.items() if name not in ("InferenceSession", "IOBinding", "OrtValue")}

@@ -97,7 +97,9 @@ def test_exit_status(add, tmp_path):
     tool("unheard", status=2)
     tool(status=2)
     tool("--version")
-    (tmp_path / "cut.npy").write_bytes(b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (9,), }")
+    (tmp_path / "cut.npy").write_bytes(
+        b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (9,), }"
+    )
     tool("run", add, tmp_path / "cut.npy", status=1)
 
 
@@ -136,7 +138,9 @@ def write_case(folder, data, inputs, outputs, meta=None):
 
 def test_test(tmp_path):
     write_case(tmp_path / "right", models.add(), [X, Y], [X + Y])
-    write_case(tmp_path / "close", models.add(), [X, Y], [X + Y + 0.01], {"about": {"x": [1, {}]}, "inputs": ["x", "y"]})
+    write_case(
+        tmp_path / "close", models.add(), [X, Y], [X + Y + 0.01], {"about": {"x": [1, {}]}, "inputs": ["x", "y"]}
+    )
     write_case(tmp_path / "swapped", models.add(), [Y, X], [X + Y], {"inputs": ["y", "x"], "rtol": 0, "atol": 0})
     assert tool("test", tmp_path / "right").splitlines()[-1] == "1 passed, 0 failed"
     assert tool("test", tmp_path, "--tier", "all").splitlines()[-1] == "6 passed, 0 failed"

@@ -360,3 +360,19 @@ def test_ops_and_versions():
     treadle.set_default_logger_severity(3)
     treadle.disable_telemetry_events()
     assert treadle.get_device() == "CPU"
+
+
+def test_a_session_works_after_fork(add):
+    import os
+
+    add.run(None, {"x": X, "y": Y})
+    child = os.fork()
+    if child == 0:
+        try:
+            right = np.array_equal(add.run(None, {"x": X, "y": Y})[0], X + Y)
+            fresh = treadle.InferenceSession(models.division()).run(None, {"x": np.array([4])})[0]
+            os._exit(0 if right and fresh[0] == 25 else 1)
+        except BaseException:
+            os._exit(2)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0

@@ -98,7 +98,9 @@ def test_names_of_one_state(before, after):
 
 def test_input_and_output_are_no_pair():
     data = models.model(
-        [models.node("Neg", ["input"], ["output"])], [models.value("input", shape=[1])], [models.value("output", shape=[1])]
+        [models.node("Neg", ["input"], ["output"])],
+        [models.value("input", shape=[1])],
+        [models.value("output", shape=[1])],
     )
     assert treadle.InferenceSession(data).stream().state == {}
 

@@ -45,7 +45,9 @@ def test_every_element_type_there_and_back(element, count):
         [models.value("y", element, ["n"])],
         opset=opset,
     )
-    x = np.resize(np.array([0, 1, -1 if np.dtype(PLAIN[element]).name[0] not in "ub" else 1, 2]), count).astype(PLAIN[element])
+    x = np.resize(np.array([0, 1, -1 if np.dtype(PLAIN[element]).name[0] not in "ub" else 1, 2]), count).astype(
+        PLAIN[element]
+    )
     (y,) = treadle.InferenceSession(data).run(None, {"x": x})
     assert y.dtype == x.dtype
     assert np.array_equal(y.view(np.uint8), x.view(np.uint8))
