@@ -61,27 +61,46 @@ Status check_pad_count(size_t pads, size_t axes) {
   return error(Code::kInvalidArgument, "{} pads for {} axes, expected {}", pads, axes, 2 * axes);
 }
 
-std::optional<Shape> pads_of(const InferContext& c) {
-  if (c.version() >= 11) return c.dims_value(1);
-  const auto pads = c.attributes().get_ints(pads_attribute(c.version()));
-  return Shape(pads.begin(), pads.end());
-}
+// Pads wherever they come from, without a copy where they are known.
+struct Pads {
+  std::span<const int64_t> attribute;
+  const Tensor* contents = nullptr;
+  std::optional<Shape> symbols;
+  bool known = true;
+
+  explicit Pads(const InferContext& c) {
+    if (c.version() < 11) {
+      attribute = c.attributes().get_ints(pads_attribute(c.version()));
+    } else if ((contents = c.value(1)) == nullptr) {
+      symbols = c.dims_value(1);
+      known = symbols.has_value();
+    }
+  }
+  size_t size() const {
+    if (contents) return static_cast<size_t>(contents->element_count());
+    return symbols ? symbols->size() : attribute.size();
+  }
+  Dim operator[](size_t i) const {
+    if (contents) return contents->int64_at(static_cast<int64_t>(i));
+    return symbols ? (*symbols)[i] : Dim(attribute[i]);
+  }
+};
 
 Status infer_pad(InferContext& c) {
   TREADLE_TRY(pad_mode(c.node, c.version()).status());
   const Shape* shape = c.shape(0);
   if (!shape) return c.set_output(0, c.element(0)), Status();
-  const std::optional<Shape> pads = pads_of(c);
+  const Pads pads(c);
   const IntList axes_input = int_list(c, nullptr, 3);
-  if (!pads || axes_input.state == IntList::State::kUnknown) {
+  if (!pads.known || axes_input.state == IntList::State::kUnknown) {
     return c.set_output(0, c.element(0), unknown_shape(shape->size())), Status();
   }
   TREADLE_ASSIGN(const Ints axes, padded_axes(axes_input, static_cast<int64_t>(shape->size())));
-  TREADLE_TRY(check_pad_count(pads->size(), axes.size()));
+  TREADLE_TRY(check_pad_count(pads.size(), axes.size()));
   Shape out = *shape;
   for (size_t i = 0; i < axes.size(); ++i) {
     Dim& size = out[static_cast<size_t>(axes[i])];
-    const Dim padded = size + (*pads)[i] + (*pads)[axes.size() + i];
+    const Dim padded = size + pads[i] + pads[axes.size() + i];
     if (padded.is_known() && padded.value() < 0) {
       return error(Code::kInvalidArgument, "axis {} of size {} loses more elements than it has", axes[i],
                    size.to_string());

@@ -17,7 +17,12 @@ void forward_symbols(InferContext& c, const Shape& output) {
 // that symbolic ones need no division.
 Result<Dim> deduced_size(const Shape& input, const Shape& target, size_t deduced) {
   Dim rest = 1;
-  Shape left = input;
+  Shape left;
+  if (is_known(input)) {
+    left.push_back(element_count(input));
+  } else {
+    left = input;
+  }
   for (size_t i = 0; i < target.size(); ++i) {
     if (i == deduced) continue;
     auto twin = std::find_if(left.begin(), left.end(), [&](const Dim& d) { return same(d, target[i]); });
