@@ -23,8 +23,8 @@ class Scan8 {
   Scan8(LowerContext& ctx, ScanAttributes form) : ctx_(ctx), form_(std::move(form)), ragged_(ctx.has_input(0)) {}
 
   void run() {
-    std::vector<Value*> inputs;
-    for (size_t i = 0; i < count(); ++i) inputs.push_back(ctx_.input(1 + i));
+    std::vector<Value*> inputs(count());
+    for (size_t i = 0; i < count(); ++i) inputs[i] = ctx_.input(1 + i);
     if (ragged_) {
       Value* longest = inputs[form_.states];
       steps_ = ctx_.call("Shape", {longest}, {Attribute::of("start", 1), Attribute::of("end", 2)});
@@ -69,15 +69,15 @@ class Scan8 {
   }
 
   ir::Node* scan_over_time(std::span<Value* const> arguments) {
-    std::vector<int64_t> directions;
-    for (const ScanAxis& axis : form_.inputs) directions.push_back(axis.reverse);
+    std::vector<int64_t> directions(form_.inputs.size());
+    for (size_t i = 0; i < directions.size(); ++i) directions[i] = form_.inputs[i].reverse;
     ir::Node* scan = ctx_.node("Scan", arguments, outputs(),
                                {Attribute::of("num_scan_inputs", static_cast<int64_t>(form_.inputs.size())),
                                 Attribute::of("scan_input_directions", std::move(directions))});
     ctx_.begin_region(scan, "body");
-    std::vector<Value*> elements;
+    std::vector<Value*> elements(count());
     for (size_t i = 0; i < count(); ++i) {
-      elements.push_back(ctx_.region_input("element_" + std::to_string(i), Type::tensor(ctx_.type(1 + i).element)));
+      elements[i] = ctx_.region_input("element_" + std::to_string(i), Type::tensor(ctx_.type(1 + i).element));
     }
     const std::vector<Value*> results = ctx_.inline_body("body", elements);
     for (size_t i = 0; i < results.size(); ++i) ctx_.region_output(results[i], element_type(i));

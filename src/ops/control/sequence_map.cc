@@ -54,14 +54,14 @@ Status lower_sequence_map(LowerContext& ctx) {
   ctx.begin_region(loop, "body");
   Value* trip = ctx.region_input("trip", Type::tensor(ElementType::kInt64, Shape{}));
   Value* condition = ctx.region_input("condition", Type::tensor(ElementType::kBool, Shape{}));
-  std::vector<Value*> sequences;
+  std::vector<Value*> sequences(states.size());
   for (size_t i = 0; i < states.size(); ++i) {
-    sequences.push_back(ctx.region_input("sequence_" + std::to_string(i), std::move(states[i])));
+    sequences[i] = ctx.region_input("sequence_" + std::to_string(i), std::move(states[i]));
   }
-  std::vector<Value*> elements;
-  for (size_t i = 0; i < ctx.input_count(); ++i) {
+  std::vector<Value*> elements(ctx.input_count());
+  for (size_t i = 0; i < elements.size(); ++i) {
     Value* v = ctx.input(i);
-    elements.push_back(is_sequence(ctx.type(i)) ? ctx.call("SequenceAt", {v, trip}) : v);
+    elements[i] = is_sequence(ctx.type(i)) ? ctx.call("SequenceAt", {v, trip}) : v;
   }
   const std::vector<Value*> results = ctx.inline_body("body", elements);
   ctx.region_output(condition);

@@ -95,10 +95,8 @@ std::vector<ir::Attribute> to_attributes(std::span<const Activation> activations
 std::vector<Activation> from_attributes(const ir::Attributes& attributes) {
   const auto ops = attributes.get_ints("functions");
   const auto alphas = attributes.get_floats("alphas"), betas = attributes.get_floats("betas");
-  std::vector<Activation> list;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    list.push_back({static_cast<ElementwiseOp>(ops[i]), alphas[i], betas[i]});
-  }
+  std::vector<Activation> list(ops.size());
+  for (size_t i = 0; i < ops.size(); ++i) list[i] = {static_cast<ElementwiseOp>(ops[i]), alphas[i], betas[i]};
   return list;
 }
 
