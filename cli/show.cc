@@ -20,7 +20,7 @@ constexpr std::pair<treadle_role, const char*> kRoles[] = {
 struct Show {
   Common common;
   std::string model;
-  bool graph = false;
+  bool summary = false;
 
   int operator()() const {
     const Session session(model, session_options(common));
@@ -45,7 +45,7 @@ struct Show {
         fmt::print("  {:<17} {}  {}\n", name, bold(session.name(role, i)), session.type(role, i).text());
       }
     }
-    if (graph) fmt::print("{}", session.dump_graph());
+    if (!summary) fmt::print("{}", session.dump_graph());
     return kOk;
   }
 
@@ -69,7 +69,7 @@ struct Show {
       }
       object.raw(std::string(name) + "s", json_array(items));
     }
-    if (graph) object.text("graph", session.dump_graph());
+    if (!summary) object.text("graph", session.dump_graph());
     fmt::print("{}\n", object.str());
     return kOk;
   }
@@ -168,10 +168,11 @@ struct Ops {
 }  // namespace
 
 void add_show(CLI::App& app, int& status) {
-  CLI::App& command = *app.add_subcommand("show", "What a model is: inputs, outputs, origin, graph");
+  CLI::App& command =
+      *app.add_subcommand("show", "What a model is: origin, inputs, outputs, the graph with its bodies and types");
   const auto show = std::make_shared<Show>();
   command.add_option("model", show->model, "The model")->required();
-  command.add_flag("--graph", show->graph, "The graph with its bodies and the types of its values");
+  command.add_flag("--summary", show->summary, "Without the graph");
   add_session(command, show->common);
   add_json(command, show->common);
   command.callback([show, &status] { status = (*show)(); });
