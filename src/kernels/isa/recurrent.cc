@@ -9,6 +9,27 @@ namespace {
 using functions::Sigmoid;
 using functions::Tanh;
 
+// What is read of a row before anything is written.
+template <class V>
+struct LstmLanes {
+  V i, o, f, candidate, c;
+};
+
+template <class V>
+struct GruLanes {
+  V z, r, x, u, h;
+};
+
+template <class V>
+struct GateLanes {
+  V z, r, h;
+};
+
+template <class V>
+struct UpdateLanes {
+  V gate, z, h;
+};
+
 // (1 - z)·candidate + z·h
 template <class V>
 TREADLE_ALWAYS_INLINE V blend(V z, V candidate, V h) {
@@ -24,11 +45,8 @@ void lstm(const void* gates, const void* c, void* h_out, void* c_out, size_t hid
       hidden,
       [=](auto lanes, size_t k) {
         using V = Vec<T, lanes.value>;
-        struct Loaded {
-          V i, o, f, candidate, c;
-        };
-        return Loaded{V::load(g + k), V::load(g + hidden + k), V::load(g + 2 * hidden + k), V::load(g + 3 * hidden + k),
-                      V::load(before + k)};
+        return LstmLanes<V>{V::load(g + k), V::load(g + hidden + k), V::load(g + 2 * hidden + k),
+                            V::load(g + 3 * hidden + k), V::load(before + k)};
       },
       [=](size_t k, auto in) {
         const auto cell = Sigmoid::eval(in.f) * in.c + Sigmoid::eval(in.i) * Tanh::eval(in.candidate);
@@ -45,11 +63,8 @@ void gru(const void* x_gates, const void* u_gates, const void* h_in, void* h_out
       hidden,
       [=](auto lanes, size_t k) {
         using V = Vec<T, lanes.value>;
-        struct Loaded {
-          V z, r, x, u, h;
-        };
-        return Loaded{V::load(x + k) + V::load(u + k), V::load(x + hidden + k) + V::load(u + hidden + k),
-                      V::load(x + 2 * hidden + k), V::load(u + 2 * hidden + k), V::load(h + k)};
+        return GruLanes<V>{V::load(x + k) + V::load(u + k), V::load(x + hidden + k) + V::load(u + hidden + k),
+                           V::load(x + 2 * hidden + k), V::load(u + 2 * hidden + k), V::load(h + k)};
       },
       [=](size_t k, auto in) {
         const auto candidate = Tanh::eval(Sigmoid::eval(in.r) * in.u + in.x);
@@ -65,10 +80,7 @@ void gru_gates(const void* gates, const void* h_in, void* z_out, void* rh_out, s
       hidden,
       [=](auto lanes, size_t k) {
         using V = Vec<T, lanes.value>;
-        struct Loaded {
-          V z, r, h;
-        };
-        return Loaded{V::load(g + k), V::load(g + hidden + k), V::load(h + k)};
+        return GateLanes<V>{V::load(g + k), V::load(g + hidden + k), V::load(h + k)};
       },
       [=](size_t k, auto in) {
         Sigmoid::eval(in.z).store(z + k);
@@ -84,10 +96,7 @@ void gru_update(const void* gate_in, const void* z_in, const void* h_in, void* h
       hidden,
       [=](auto lanes, size_t k) {
         using V = Vec<T, lanes.value>;
-        struct Loaded {
-          V gate, z, h;
-        };
-        return Loaded{V::load(gate + k), V::load(z + k), V::load(h + k)};
+        return UpdateLanes<V>{V::load(gate + k), V::load(z + k), V::load(h + k)};
       },
       [=](size_t k, auto in) { blend(in.z, Tanh::eval(in.gate), in.h).store(out + k); });
 }
