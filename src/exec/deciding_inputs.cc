@@ -16,11 +16,11 @@ class Tracer {
   explicit Tracer(const ir::Graph& graph) {
     const auto& inputs = graph.top().inputs;
     for (size_t i = 0; i < inputs.size(); ++i) position_[inputs[i]] = i;
-    found_.resize(inputs.size());
+    found.resize(inputs.size());
     trace(graph.top());
   }
 
-  std::vector<bool> found_;
+  std::vector<bool> found;
 
  private:
   void trace(const ir::Region& region) {
@@ -39,7 +39,7 @@ class Tracer {
       const Type& t = v->type;
       const bool small = t.is_tensor() && (is_integer(t.element) || t.element == ElementType::kBool) && t.has_shape &&
                          t.shape.size() <= 1;
-      if (small) found_[it->second] = true;
+      if (small) found[it->second] = true;
       return;
     }
     const ir::Node* node = v->producer;
@@ -55,7 +55,7 @@ class Tracer {
 }  // namespace
 
 std::vector<bool> deciding_inputs(const ir::Graph& graph) {
-  return Tracer(graph).found_;
+  return Tracer(graph).found;
 }
 
 }  // namespace treadle::exec

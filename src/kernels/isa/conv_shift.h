@@ -201,8 +201,8 @@ class ShiftBand {
       }
       return height == 1 ? tile<T, 1, 4, kMode, false> : tile<T, 2, 4, kMode, false>;
     }
-    if (tail) return (vectors == 2 ? tile_table<T, 2, kMode, true> : tile_table<T, 1, kMode, true>)[height - 1];
-    return (vectors == 2 ? tile_table<T, 2, kMode, false> : tile_table<T, 1, kMode, false>)[height - 1];
+    if (tail) return (vectors == 2 ? kTileTable<T, 2, kMode, true> : kTileTable<T, 1, kMode, true>)[height - 1];
+    return (vectors == 2 ? kTileTable<T, 2, kMode, false> : kTileTable<T, 1, kMode, false>)[height - 1];
   }
 
   void fill_buffer(const T* x, int64_t outer) {

@@ -54,11 +54,11 @@ TileFunction<T> narrow_tile(TileMode mode, int64_t rows, int vectors, bool tail)
     return (vectors == 1 ? (tail ? one_tail : one) : (tail ? two_tail : two))[rows - 1];
   };
   if (mode == TileMode::kRowA) {
-    return pick(tile_table<T, 1, TileMode::kRowA, false>, tile_table<T, 1, TileMode::kRowA, true>,
-                tile_table<T, 2, TileMode::kRowA, false>, tile_table<T, 2, TileMode::kRowA, true>);
+    return pick(kTileTable<T, 1, TileMode::kRowA, false>, kTileTable<T, 1, TileMode::kRowA, true>,
+                kTileTable<T, 2, TileMode::kRowA, false>, kTileTable<T, 2, TileMode::kRowA, true>);
   }
-  return pick(tile_table<T, 1, TileMode::kColumnA, false>, tile_table<T, 1, TileMode::kColumnA, true>,
-              tile_table<T, 2, TileMode::kColumnA, false>, tile_table<T, 2, TileMode::kColumnA, true>);
+  return pick(kTileTable<T, 1, TileMode::kColumnA, false>, kTileTable<T, 1, TileMode::kColumnA, true>,
+              kTileTable<T, 2, TileMode::kColumnA, false>, kTileTable<T, 2, TileMode::kColumnA, true>);
 }
 
 // One run of a plan over one range.

@@ -180,9 +180,9 @@ constexpr std::array<TileFunction<T>, sizeof...(kRows)> tiles_by_rows(std::integ
   return {tile<T, kRows + 1, kVectors, kMode, kTail>...};
 }
 
-// tile_table<...>[rows - 1]
+// kTileTable<...>[rows - 1]
 template <class T, int kVectors, TileMode kMode, bool kTail, int kLimit = kMaxRows<T>>
-inline constexpr auto tile_table = tiles_by_rows<T, kVectors, kMode, kTail>(std::make_integer_sequence<int, kLimit>());
+inline constexpr auto kTileTable = tiles_by_rows<T, kVectors, kMode, kTail>(std::make_integer_sequence<int, kLimit>());
 
 // Rows per tile when `rows` are to be done in tiles of about equal height.
 template <class T>

@@ -95,7 +95,7 @@ class QGemm {
       for (int64_t r = 0; r < count; ++r) convert_row(i + r, r);
       for (int64_t panel = first; panel < end; ++panel) {
         const int8_t* b = reinterpret_cast<const int8_t*>(packed_) + layout_.sums_bytes + panel * layout_.panel_bytes;
-        qtile_table<kScheme>[count - 1](rows_, layout_.a_bytes, b, layout_.steps, sums);
+        kQtileTable<kScheme>[count - 1](rows_, layout_.a_bytes, b, layout_.steps, sums);
         const int64_t j = panel * kIntPanel;
         const int64_t columns = std::min<int64_t>(kIntPanel, range.column_end - j);
         for (int64_t r = 0; r < count; ++r) {

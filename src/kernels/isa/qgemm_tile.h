@@ -148,6 +148,6 @@ constexpr std::array<QTile, sizeof...(kRows)> qtiles_by_rows(std::integer_sequen
   return {qtile<kScheme, kRows + 1>...};
 }
 template <QScheme kScheme>
-inline constexpr auto qtile_table = qtiles_by_rows<kScheme>(std::make_integer_sequence<int, kIntRows>());
+inline constexpr auto kQtileTable = qtiles_by_rows<kScheme>(std::make_integer_sequence<int, kIntRows>());
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
