@@ -34,7 +34,8 @@ struct ImportOptions {
 Result<std::unique_ptr<ir::Graph>> import_model(std::shared_ptr<wire::MappedFile> file,
                                                 const ImportOptions& options = {});
 // The same for a message that has been parsed from `file`.
-Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model, std::shared_ptr<wire::MappedFile> file,
+Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model,
+                                                const std::shared_ptr<wire::MappedFile>& file,
                                                 const ImportOptions& options = {});
 
 // Inputs that have defaults become constants: the graph as it runs when the caller overrides none of them.

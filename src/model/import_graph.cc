@@ -71,7 +71,8 @@ std::string NodePaths::make(const wire::NodeProto& node, size_t index) {
   return shortened(fmt::format("{}/{}", prefix_, name));
 }
 
-Importer::Importer(const wire::ModelProto& model, std::shared_ptr<wire::MappedFile> file, const ImportOptions& options)
+Importer::Importer(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file,
+                   const ImportOptions& options)
     : model_(model),
       options_(options),
       file_(file),
@@ -305,7 +306,8 @@ Status in_file(Status status, const wire::MappedFile& file) {
 
 }  // namespace
 
-Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model, std::shared_ptr<wire::MappedFile> file,
+Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model,
+                                                const std::shared_ptr<wire::MappedFile>& file,
                                                 const ImportOptions& options) {
   Importer importer(model, file, options);
   auto graph = importer.run();
@@ -317,7 +319,7 @@ Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model, s
 Result<std::unique_ptr<ir::Graph>> import_model(std::shared_ptr<wire::MappedFile> file, const ImportOptions& options) {
   auto model = wire::parse_model(file->bytes());
   if (!model.ok()) return in_file(std::move(model).status(), *file);
-  return import_model(*model, std::move(file), options);
+  return import_model(*model, file, options);
 }
 
 void fix_input_defaults(ir::Graph& graph) {

@@ -88,7 +88,7 @@ struct Place {
 
 class Importer {
  public:
-  Importer(const wire::ModelProto& model, std::shared_ptr<wire::MappedFile> file, const ImportOptions& options);
+  Importer(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file, const ImportOptions& options);
   Result<std::unique_ptr<ir::Graph>> run();
 
  private:
