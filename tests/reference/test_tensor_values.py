@@ -27,8 +27,10 @@ def model_of(op, feeds, outputs, version, attributes=None, output_types=None):
             kind = helper.np_dtype_to_tensor_dtype(feeds[name].dtype)
             inputs.append(helper.make_tensor_value_info(name, kind, feeds[name].shape))
     kinds = output_types or [None] * outputs
-    infos = [helper.make_tensor_value_info(r, k or 0, None) if k else onnx.ValueInfoProto(name=r)
-             for r, k in zip(results, kinds, strict=True)]
+    infos = [
+        helper.make_tensor_value_info(r, k or 0, None) if k else onnx.ValueInfoProto(name=r)
+        for r, k in zip(results, kinds, strict=True)
+    ]
     graph = helper.make_graph([node], "g", inputs, infos)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
 
@@ -278,8 +280,16 @@ def test_resize_interpolates_every_number(version, kind):
     if kind in (TensorProto.STRING, TensorProto.BOOL):
         pytest.skip("not numbers")
     x = of_type(kind, [0, 4, 8])
-    (y,) = run("Resize", x, np.zeros(0, np.float32), np.zeros(0, np.float32), np.array([5]), version=version,
-               mode="linear", coordinate_transformation_mode="align_corners")
+    (y,) = run(
+        "Resize",
+        x,
+        np.zeros(0, np.float32),
+        np.zeros(0, np.float32),
+        np.array([5]),
+        version=version,
+        mode="linear",
+        coordinate_transformation_mode="align_corners",
+    )
     np.testing.assert_array_equal(y.astype(np.complex128), [0, 2, 4, 6, 8])
 
 
