@@ -1,0 +1,123 @@
+"""Published packages that call onnxruntime, unmodified, on treadle: they must give what they give on onnxruntime.
+
+Each is installed with what it needs into a folder of its own below the temporary files of the test run; where that is not
+possible (no network), its test is skipped and says so. The programs print one JSON document.
+"""
+
+import importlib.util
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import treadle
+
+# An image with letters, for those that look at images.
+PICTURE = """
+import cv2, numpy as np
+picture = np.full((120, 480, 3), 255, np.uint8)
+cv2.putText(picture, "Hello 2026", (20, 80), cv2.FONT_HERSHEY_SIMPLEX, 2.2, (0, 0, 0), 5)
+"""
+
+PROGRAMS = {
+    "magika==1.0.3": """
+        from magika import Magika
+        m = Magika()
+        texts = [b"import os\\nprint(os.getcwd())\\n" * 20, b"{\\"a\\": [1, 2, 3]}\\n" * 30, bytes(range(256)) * 16]
+        results = [m.identify_bytes(t) for t in texts]
+        show([[str(r.output.label), float(r.score)] for r in results])
+    """,
+    "rapidocr-onnxruntime==1.4.4": PICTURE
+    + """
+        from rapidocr_onnxruntime import RapidOCR
+        found, _ = RapidOCR()(picture)
+        show([[text, float(score)] for _, text, score in found])
+    """,
+    "nudenet==3.4.2": PICTURE
+    + """
+        from nudenet import NudeDetector
+        d = NudeDetector()
+        x = np.random.default_rng(1).random((1, 3, 320, 320), np.float32)
+        (y,) = d.onnx_session.run(None, {d.onnx_session.get_inputs()[0].name: x})
+        show([d.detect(picture), list(y.shape), y[0, :, ::100].ravel().tolist()])
+    """,
+    "arabic-name-romanizer==0.2.0": """
+        import arabic_name_romanizer as r
+        names = ["محمد علي", "فاطمة الزهراء", "عبد الرحمن بن عوف"]
+        show([str(r.transliterate(name)) for name in names])
+    """,
+    "dksplit==1.0.2": """
+        import dksplit
+        show([dksplit.split(word) for word in ("helloworldtest", "machinelearningmodels", "thequickbrownfox")])
+    """,
+    "text2tashkeel==0.1.0": """
+        import text2tashkeel as t
+        show([t.diacritize("السلام عليكم ورحمة الله وبركاته"), t.diacritize("ذهب الولد إلى المدرسة")])
+    """,
+}
+
+PRELUDE = """
+import json, sys
+sys.path += {folders!r}
+if {treadle}:
+    import treadle
+    treadle.as_onnxruntime()
+import onnxruntime
+assert getattr(onnxruntime, "_is_treadle", False) == {treadle}
+def show(result):
+    print("RESULT " + json.dumps(result))
+"""
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("packages")
+
+    def install(requirement: str) -> pathlib.Path:
+        target = folder / requirement.partition("=")[0]
+        command = [sys.executable, "-m", "pip", "install", "-q", "--no-input", "--target", str(target), requirement]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+        if done.returncode != 0:
+            pytest.skip(f"{requirement} cannot be installed: {done.stderr.strip().splitlines()[-1:]}")
+        return target
+
+    return install
+
+
+def run_program(body: str, target: pathlib.Path, on_treadle: bool):
+    folders = [str(pathlib.Path(treadle.__file__).parent.parent), str(target)]
+    code = PRELUDE.format(folders=folders, treadle=on_treadle) + textwrap.dedent(body)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, env=environment)
+    assert done.returncode == 0, done.stderr
+    return json.loads(next(line for line in done.stdout.splitlines() if line.startswith("RESULT "))[len("RESULT ") :])
+
+
+def assert_alike(found, expected, where="result"):
+    if isinstance(expected, float):
+        assert math.isclose(found, expected, rel_tol=2e-3, abs_tol=2e-3), f"{where}: {found}, expected {expected}"
+    elif isinstance(expected, list):
+        assert len(found) == len(expected), where
+        for i, (a, b) in enumerate(zip(found, expected, strict=True)):
+            assert_alike(a, b, f"{where}[{i}]")
+    elif isinstance(expected, dict):
+        assert found.keys() == expected.keys(), where
+        for key in expected:
+            assert_alike(found[key], expected[key], f"{where}[{key!r}]")
+    else:
+        assert found == expected, where
+
+
+@pytest.mark.parametrize("requirement", PROGRAMS)
+def test_gives_what_it_gives_on_onnxruntime(packages, requirement):
+    if importlib.util.find_spec("onnxruntime") is None:
+        pytest.skip("onnxruntime, which treadle is compared with, is not installed")
+    target = packages(requirement)
+    body = PROGRAMS[requirement]
+    lines = textwrap.dedent(body) if not body.startswith(PICTURE) else PICTURE + textwrap.dedent(body[len(PICTURE) :])
+    expected = run_program(lines, target, on_treadle=False)
+    assert_alike(run_program(lines, target, on_treadle=True), expected)
