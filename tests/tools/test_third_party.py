@@ -34,7 +34,9 @@ def headers_read() -> set[str]:
 
 
 def is_outside(path: str) -> bool:
-    return path.startswith("/") and "/lib/clang/" not in path and not path.startswith(f"{ROOT}/include/")
+    """Of another package: a system header, or one of the Python environment's."""
+    in_system = path.startswith("/") and not path.startswith(f"{ROOT}/")
+    return (in_system or "/site-packages/" in path) and "/lib/clang/" not in path
 
 
 def linked_files() -> set[str]:
