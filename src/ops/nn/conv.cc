@@ -1,0 +1,125 @@
+// Conv, and the kernel that it shares with ConvTranspose.
+
+#include "ops/nn/conv.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/dispatch.h"
+#include "op/gemm.h"
+#include "op/op_def.h"
+#include "ops/nn/window.h"
+
+namespace treadle::nn {
+
+namespace {
+
+enum Input : size_t { kX, kW, kB };
+
+struct ConvState {
+  kernels::ConvPlan plan;
+  WideOperand x, w, bias;
+  const void* packed = nullptr;   // constant weights
+  kernels::TileConverter narrow;  // of the result
+  bool narrows = false;
+  size_t count = 0;                                // elements of the result
+  size_t packed_at = 0, wide_at = 0, conv_at = 0;  // in scratch: weights, result, the kernel's own
+  uint32_t output = 0;
+};
+
+uint32_t run_conv(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const ConvState*>(state);
+  auto* scratch = static_cast<std::byte*>(slots[operands[s.output + 1]]);
+  const auto input = [&](size_t i) { return i < s.output ? slots[operands[i]] : nullptr; };
+  const void* weights = s.packed;
+  if (!weights) {
+    kernels::pack_conv_weights(s.plan, s.w.get(input(kW), scratch), scratch + s.packed_at);
+    weights = scratch + s.packed_at;
+  }
+  const void* bias = input(kB) ? s.bias.get(input(kB), scratch) : nullptr;
+  void* y = slots[operands[s.output]];
+  void* wide = s.narrows ? scratch + s.wide_at : y;
+  kernels::run_conv(s.plan, s.x.get(input(kX), scratch), weights, bias, wide, scratch + s.conv_at);
+  if (s.narrows) kernels::convert(s.narrow, wide, y, s.count);
+  return 0;
+}
+
+// One entry per arrangement of the same constant.
+uint64_t packed_layout(const kernels::ConvShape& shape) {
+  constexpr uint64_t kConvWeights = 0x636f6e76;
+  return (kConvWeights << 32) ^ (static_cast<uint64_t>(shape.groups) << 8) ^
+         (static_cast<uint64_t>(kernels::preferred_isa()) << 1) ^ (shape.transposed ? 1 : 0);
+}
+
+const void* pack_constant(PrepareContext& ctx, const ConvState& s, ElementType wide) {
+  const Operand& w = ctx.inputs[kW];
+  return ctx.packs.get(w.constant, packed_layout(s.plan.shape), s.plan.packed_weight_bytes, [&](void* out) {
+    if (w.type == wide) return kernels::pack_conv_weights(s.plan, w.constant, out);
+    const auto count = static_cast<size_t>(w.element_count());
+    std::vector<std::byte> widened(count * byte_width(wide));
+    kernels::cast(w.type, wide, w.constant, widened.data(), count);
+    kernels::pack_conv_weights(s.plan, widened.data(), out);
+  });
+}
+
+}  // namespace
+
+Status prepare_conv(PrepareContext& ctx, const kernels::ConvShape& shape) {
+  auto* s = ctx.make_state<ConvState>();
+  const Operand& y = ctx.outputs[0];
+  const ElementType wide = gemm_type(y.type);
+  s->plan = kernels::prepare_conv(compute_type(wide), shape);
+  s->output = static_cast<uint32_t>(ctx.inputs.size());
+  ScratchLayout scratch;
+  TREADLE_TRY(s->x.prepare(ctx.inputs[kX], wide, scratch));
+  if (ctx.has_input(kB)) TREADLE_TRY(s->bias.prepare(ctx.inputs[kB], wide, scratch));
+  if (ctx.inputs[kW].constant) {
+    s->packed = pack_constant(ctx, *s, wide);
+  } else {
+    TREADLE_TRY(s->w.prepare(ctx.inputs[kW], wide, scratch));
+    s->packed_at = scratch.add(s->plan.packed_weight_bytes);
+  }
+  s->count = static_cast<size_t>(y.element_count());
+  s->narrows = y.type != wide;
+  if (s->narrows) {
+    s->narrow = kernels::make_converter(wide, y.type);
+    s->wide_at = scratch.add(s->count * byte_width(wide));
+  }
+  s->conv_at = scratch.add(s->plan.scratch_bytes);
+  ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
+  ctx.set_kernel(run_conv, s);
+  return {};
+}
+
+namespace {
+
+Status infer_plain_conv(InferContext& ctx) {
+  return infer_conv(ctx, kX, kW, kB, ctx.element(kX));
+}
+
+Status prepare_plain_conv(PrepareContext& ctx) {
+  TREADLE_ASSIGN(const kernels::ConvShape shape, conv_shape(ctx, ctx.inputs[kX], ctx.inputs[kW]));
+  return prepare_conv(ctx, shape);
+}
+
+}  // namespace
+
+}  // namespace treadle::nn
+
+TREADLE_OP(Conv, "") {
+  op.since(1)
+      .in("X", "T")
+      .in("W", "T")
+      .in("B", "T", Arity::kOptional)
+      .out("Y", "T")
+      .attr("auto_pad", "NOTSET")
+      .optional("dilations", ir::AttributeKind::kInts)
+      .attr("group", 1)
+      .optional("kernel_shape", ir::AttributeKind::kInts)
+      .optional("pads", ir::AttributeKind::kInts)
+      .optional("strides", ir::AttributeKind::kInts)
+      .type("T", types::kFloats);
+  op.since(11);
+  op.since(22).type("T", types::kFloatsBf16);
+  op.infer(nn::infer_plain_conv).prepare(nn::prepare_plain_conv);
+}

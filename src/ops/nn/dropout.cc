@@ -1,0 +1,156 @@
+// Dropout: the identity, unless training. Before version 12 training is asked for by is_test = 0 (versions 1 and 6)
+// and cannot be asked for afterwards (7, 10); from 12 on by the input training_mode.
+
+#include <atomic>
+#include <cstring>
+
+#include "kernels/convert.h"
+#include "op/op_def.h"
+
+namespace treadle::nn {
+
+namespace {
+
+enum Input : size_t { kData, kRatio, kTraining };
+
+Status infer_dropout(InferContext& ctx) {
+  ctx.set_output(0, ctx.input(0));
+  if (ctx.outputs.size() < 2) return {};
+  Type mask = ctx.input(0);
+  if (ctx.version() >= 10) mask.element = ElementType::kBool;
+  ctx.set_output(1, std::move(mask));
+  return {};
+}
+
+struct DropoutState {
+  size_t count = 0, width = 4;
+  ElementType type = ElementType::kFloat, ratio_type = ElementType::kFloat;
+  ElementType mask = ElementType::kBool;
+  float ratio = 0.5f;
+  bool ratio_input = false, training_input = false, training = false;
+  bool has_mask = false, seeded = false;
+  uint64_t seed = 0;
+  uint32_t output = 0;
+};
+
+// A well-mixed function of a counter (splitmix64): element i of a run depends on its seed and on i alone.
+uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+uint64_t next_seed() {
+  static std::atomic<uint64_t> runs{1};
+  return mix(runs.fetch_add(1, std::memory_order_relaxed));
+}
+
+void write_mask(const DropoutState& s, void* mask, size_t i, bool kept) {
+  if (s.mask == ElementType::kBool) {
+    static_cast<uint8_t*>(mask)[i] = kept;
+  } else {
+    const float value = kept;
+    kernels::cast(ElementType::kFloat, s.mask, &value, static_cast<std::byte*>(mask) + i * s.width, 1);
+  }
+}
+
+void drop(const DropoutState& s, double ratio, const std::byte* x, std::byte* y, void* mask) {
+  const uint64_t seed = s.seeded ? s.seed : next_seed();
+  const double scale = ratio < 1 ? 1 / (1 - ratio) : 0;
+  for (size_t i = 0; i < s.count; ++i) {
+    const double uniform = static_cast<double>(mix(seed ^ mix(i)) >> 11) * 0x1p-53;
+    const bool kept = uniform >= ratio;
+    double value = 0;
+    if (kept) {
+      kernels::cast(s.type, ElementType::kDouble, x + i * s.width, &value, 1);
+      value *= scale;
+    }
+    kernels::cast(ElementType::kDouble, s.type, &value, y + i * s.width, 1);
+    if (mask) write_mask(s, mask, i, kept);
+  }
+}
+
+uint32_t run_dropout(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const DropoutState*>(state);
+  const auto* x = static_cast<const std::byte*>(slots[operands[kData]]);
+  auto* y = static_cast<std::byte*>(slots[operands[s.output]]);
+  void* mask = s.has_mask ? slots[operands[s.output + 1]] : nullptr;
+  const bool training = s.training_input ? *static_cast<const bool*>(slots[operands[kTraining]]) : s.training;
+  double ratio = static_cast<double>(s.ratio);
+  if (s.ratio_input) kernels::cast(s.ratio_type, ElementType::kDouble, slots[operands[kRatio]], &ratio, 1);
+  if (training && ratio != 0) {
+    if (!(ratio > 0 && ratio < 1)) return fail(KernelError::kInvalidValue, static_cast<int64_t>(ratio));
+    drop(s, ratio, x, y, mask);
+    return 0;
+  }
+  if (s.count && x != y) std::memcpy(y, x, s.count * s.width);
+  for (size_t i = 0; mask && i < s.count; ++i) write_mask(s, mask, i, true);
+  return 0;
+}
+
+Status prepare_dropout(PrepareContext& ctx) {
+  auto* s = ctx.make_state<DropoutState>();
+  const Operand& x = ctx.inputs[kData];
+  s->count = static_cast<size_t>(x.element_count());
+  s->type = x.type;
+  s->width = byte_width(x.type);
+  s->ratio = ctx.attributes().get_float("ratio", 0.5f);
+  s->training = ctx.version() < 7 && ctx.attributes().get_int("is_test", 0) == 0;
+  if (ctx.has_input(kRatio)) {
+    s->ratio_input = true;
+    s->ratio_type = ctx.inputs[kRatio].type;
+    if (ctx.inputs[kRatio].element_count() != 1) {
+      return error(Code::kInvalidArgument, "ratio has shape {}, expected a scalar", to_string(ctx.inputs[kRatio].dims));
+    }
+  }
+  if (ctx.has_input(kTraining)) {
+    s->training_input = true;
+    if (ctx.inputs[kTraining].element_count() != 1) {
+      return error(Code::kInvalidArgument, "training_mode has shape {}, expected a scalar",
+                   to_string(ctx.inputs[kTraining].dims));
+    }
+  }
+  s->has_mask = ctx.has_output(1);
+  if (s->has_mask) s->mask = ctx.outputs[1].type;
+  s->seeded = ctx.attributes().has("seed");
+  s->seed = mix(static_cast<uint64_t>(ctx.attributes().get_int("seed", 0)));
+  s->output = static_cast<uint32_t>(ctx.inputs.size());
+  ctx.set_kernel(run_dropout, s);
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle::nn
+
+TREADLE_OP(Dropout, "") {
+  op.since(1)
+      .in("data", "T")
+      .out("output", "T")
+      .out("mask", "T", Arity::kOptional)
+      .optional("consumed_inputs", ir::AttributeKind::kInts)
+      .attr("is_test", 0)
+      .attr("ratio", 0.5)
+      .type("T", types::kFloats);
+  op.since(6).drop_attr("consumed_inputs");
+  op.since(7).drop_attr("is_test");
+  op.since(10).out("mask", "T1", Arity::kOptional).type("T1", types::kBools);
+  op.since(12)
+      .in("ratio", "T1", Arity::kOptional)
+      .in("training_mode", "T2", Arity::kOptional)
+      .out("mask", "T2", Arity::kOptional)
+      .drop_attr("ratio")
+      .optional("seed", ir::AttributeKind::kInt)
+      .type("T1", types::kFloats)
+      .type("T2", types::kBools);
+  op.since(13).type("T", types::kFloatsBf16);
+  op.since(22)
+      .type("T", tensors(ElementType::kFloat, ElementType::kFloat16, ElementType::kDouble, ElementType::kBfloat16,
+                         ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2,
+                         ElementType::kFloat8e5m2fnuz))
+      .type("T1", tensors(ElementType::kFloat, ElementType::kFloat16, ElementType::kDouble, ElementType::kBfloat16,
+                          ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2,
+                          ElementType::kFloat8e5m2fnuz));
+  op.infer(nn::infer_dropout).prepare(nn::prepare_dropout).random();
+}
