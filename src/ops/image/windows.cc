@@ -242,7 +242,7 @@ Status prepare_col2im(PrepareContext& c) {
   s->plane = element_count_unchecked(s->image);
   s->width = byte_width(x.type);
   s->out_bytes = out.byte_size();
-  TREADLE_ASSIGN(s->add, tensor_ops::combine_row(tensor_ops::Combine::kAdd, x.type));
+  TREADLE_TRY(tensor_ops::find_combine_row(tensor_ops::Combine::kAdd, x.type, &s->add));
   c.set_kernel(run_col2im, s);
   return {};
 }

@@ -96,7 +96,7 @@ CombineRow narrow_row(Combine how) {
   return nullptr;
 }
 
-CombineRow find_row(Combine how, ElementType type) {
+CombineRow row_for(Combine how, ElementType type) {
   switch (type) {
     case ElementType::kFloat:
       return row_of<float>(how);
@@ -145,8 +145,9 @@ Result<Combine> combine_from_name(std::string_view name) {
   return static_cast<Combine>(found - std::begin(kNames));
 }
 
-Result<CombineRow> combine_row(Combine how, ElementType type) {
-  if (CombineRow row = find_row(how, type)) return row;
+Status find_combine_row(Combine how, ElementType type, CombineRow* row) {
+  *row = row_for(how, type);
+  if (*row || how == Combine::kReplace) return {};
   return error(Code::kInvalidArgument, "{} elements cannot be combined by {}", name(type),
                kNames[static_cast<size_t>(how)]);
 }

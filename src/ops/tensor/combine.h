@@ -17,7 +17,7 @@ Result<Combine> combine_from_name(std::string_view name);
 // target[i] = target[i] combined with update[i], for n contiguous elements; integers wrap, a NaN wins min and max.
 using CombineRow = void (*)(void* target, const void* update, size_t n);
 
-// An error when elements of the type cannot be combined so (strings, complex minimum, ...). Not for kReplace.
-Result<CombineRow> combine_row(Combine how, ElementType type);
+// Null for kReplace. An error when elements of the type cannot be combined so (strings, complex minimum, ...).
+Status find_combine_row(Combine how, ElementType type, CombineRow* row);
 
 }  // namespace treadle::tensor_ops

@@ -21,10 +21,9 @@ void copy_data(size_t bytes, void* const* slots, const uint32_t* operands) {
   if (bytes && out != slots[operands[0]]) std::memcpy(out, slots[operands[0]], bytes);
 }
 
-Result<CombineRow> combine_of(const PrepareContext& c) {
+Status find_combine(const PrepareContext& c, CombineRow* row) {
   TREADLE_ASSIGN(const Combine how, tensor_ops::combine_from_name(c.attributes().get_string("reduction", "none")));
-  if (how == Combine::kReplace) return static_cast<CombineRow>(nullptr);
-  return tensor_ops::combine_row(how, c.inputs[0].type);
+  return tensor_ops::find_combine_row(how, c.inputs[0].type, row);
 }
 
 // Strings take the same way, by position; there is nothing to combine.
@@ -100,7 +99,7 @@ Status prepare_scatter_elements(PrepareContext& c) {
     }
   }
   auto* s = c.make_state<ScatterElementsState>();
-  TREADLE_ASSIGN(s->combine, combine_of(c));
+  TREADLE_TRY(find_combine(c, &s->combine));
   s->dims = indices.dims;
   s->strides = data.strides;
   s->strides[axis] = 0;
@@ -175,7 +174,7 @@ Status prepare_scatter_nd(PrepareContext& c) {
   const auto depth = static_cast<size_t>(indices.dims.back());
   const size_t width = byte_width(data.type);
   auto* s = c.make_state<ScatterNdState>();
-  TREADLE_ASSIGN(s->combine, combine_of(c));
+  TREADLE_TRY(find_combine(c, &s->combine));
   s->tuples = element_count_unchecked(indices.dims.span().first(indices.dims.size() - 1));
   for (size_t i = 0; i < depth; ++i) {
     s->sizes.push_back(data.dims[i]);

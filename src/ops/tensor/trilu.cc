@@ -55,7 +55,7 @@ Status prepare_trilu(PrepareContext& c) {
   const size_t rank = in.dims.size();
   s->rows = in.dims[rank - 2];
   s->columns = in.dims[rank - 1];
-  s->matrices = s->rows * s->columns ? element_count_unchecked(in.dims.span().first(rank - 2)) : 0;
+  s->matrices = s->rows * s->columns > 0 ? element_count_unchecked(in.dims.span().first(rank - 2)) : 0;
   s->width = byte_width(in.type);
   s->upper = c.attributes().get_int("upper", 1) != 0;
   s->output = static_cast<uint32_t>(c.inputs.size());
