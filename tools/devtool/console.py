@@ -22,17 +22,18 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def run(what, command, log=None, show=False, env=None, check=True, tail=60, cwd=ROOT):
+def run(what, command, log=None, show=False, env=None, check=True, tail=60, cwd=ROOT, accept=(0,)):
     """Runs one command and returns its exit status.
 
     Quiet by default: the output goes to build/log/<log>.log, and its last lines are shown if the command fails. With
     show=True the output goes to the terminal as well. Either way a line says what is going on when nothing else does.
+    `accept` lists the exit statuses that count as success.
     """
-    [status] = run_together(what, [command], log=log, show=show, env=env, check=check, tail=tail, cwd=cwd)
+    [status] = run_together(what, [command], log, show, env, check, tail, cwd, accept)
     return status
 
 
-def run_together(what, commands, log=None, show=False, env=None, check=True, tail=60, cwd=ROOT):
+def run_together(what, commands, log=None, show=False, env=None, check=True, tail=60, cwd=ROOT, accept=(0,)):
     """Like run(), for several commands at once, each with a log and an exit status of its own.
 
     `env` is what to add to the environment, for all commands or as a list with one entry each.
@@ -61,7 +62,7 @@ def run_together(what, commands, log=None, show=False, env=None, check=True, tai
             process.terminate()
         raise
     statuses = [process.wait() for process in processes]
-    failed = [i for i, status in enumerate(statuses) if status]
+    failed = [i for i, status in enumerate(statuses) if status not in accept]
     if not failed:
         say(f"   {what}: {time.monotonic() - start:.1f} s")
         return statuses
