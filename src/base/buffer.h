@@ -24,6 +24,12 @@ class Buffer {
   size_t size() const { return size_; }
   // False for views of memory that must not change (mapped weights, a caller's read-only array).
   bool writable() const { return writable_; }
+  // Of memory that grows at its end: the bytes in use. Whoever holds the value that ends there may append in place;
+  // values that end earlier stay as they are.
+  size_t used() const { return used_; }
+  void set_used(size_t bytes) { used_ = bytes; }
+  // Nobody appends any more: the buffer leaves the run that made it.
+  void seal() { used_ = SIZE_MAX; }
   bool unique() const { return references_.load(std::memory_order_acquire) == 1; }
 
  private:
@@ -36,6 +42,7 @@ class Buffer {
 
   std::byte* data_;
   size_t size_;
+  size_t used_ = SIZE_MAX;
   bool writable_;
   Release release_;
   void* context_;

@@ -123,6 +123,7 @@ Status Context::collect(std::span<const bool> wanted, std::span<AnyValue> result
     const plan::Output& output = program_->outputs[i];
     if (output.direct || !wanted[i]) continue;
     TREADLE_ASSIGN(results[i], value_of(output.slot, program_->slots[output.slot].type));
+    if (results[i].is_tensor() && results[i].tensor().buffer()) results[i].tensor().buffer()->seal();
   }
   return {};
 }

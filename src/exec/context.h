@@ -50,10 +50,18 @@ struct Prepared {
   std::vector<Tensor> contents;  // of shape inputs; undefined for the rest
   std::vector<ElementType> output_types;
   std::vector<Dims> output_dims;
-  std::vector<Type> output_general;  // for what is not a tensor
   StateArena states;
   Kernel kernel;
   BufferRef scratch;
+};
+
+// What preparation works with; kept so that a miss of an inline cache asks for little memory.
+struct PrepareScratch {
+  std::vector<Operand> in, out;
+  std::vector<Type> types, out_types;
+  std::vector<const Type*> type_pointers;
+  std::vector<const Tensor*> values;
+  std::vector<Tensor> tensors;
 };
 
 struct InlineCache {
@@ -97,9 +105,11 @@ class Context {
   // dynamic.cc
   Status run_guarded(const plan::DynamicNode& node, uint32_t index);
   Status run_prepared(const plan::DynamicNode& node, Prepared& prepared);
+  Result<bool> append(const plan::DynamicNode& node);
   Status run_compute(const plan::DynamicNode& node);
   Prepared* find_prepared(const plan::DynamicNode& node, InlineCache& cache);
-  Result<std::unique_ptr<Prepared>> prepare(const plan::DynamicNode& node);
+  Status prepare(const plan::DynamicNode& node, Prepared& made);
+  Status renew(uint32_t s, ElementType type, const Dims& dims);
   bool all_numeric_tensors(const plan::DynamicNode& node) const;
   // The value in slot `s`, which stands for `value`: shared where it is reference-counted, copied from planned memory.
   Result<AnyValue> value_of(uint32_t s, const Type& type);
@@ -136,6 +146,7 @@ class Context {
   std::vector<void*> slots_;
   std::vector<AnyValue> handles_;  // by slot; used for kHandle only
   std::vector<InlineCache> caches_;
+  PrepareScratch prepare_;
   std::vector<LoopPosition> loops_;
   const RunOptions* options_ = nullptr;
   std::chrono::steady_clock::time_point deadline_;

@@ -108,17 +108,20 @@ Prepared* Context::find_prepared(const DynamicNode& node, InlineCache& cache) {
   return nullptr;
 }
 
-Result<std::unique_ptr<Prepared>> Context::prepare(const DynamicNode& node) {
+Status Context::prepare(const DynamicNode& node, Prepared& made) {
   const ir::Node& info = *node.node;
   const size_t inputs = node.inputs.size(), outputs = node.outputs.size();
-  auto made = std::make_unique<Prepared>();
-  made->input_dims.resize(inputs);
-  made->contents.resize(inputs);
-  std::vector<Operand> in(inputs), out(outputs);
-  std::vector<Type> types(inputs), out_types(outputs);
-  std::vector<const Type*> type_pointers(inputs);
-  std::vector<const Tensor*> values(inputs);
-  std::vector<Tensor> tensors(inputs);
+  PrepareScratch& work = prepare_;
+  made.states.clear();
+  made.input_dims.resize(inputs);
+  made.contents.assign(inputs, Tensor());
+  work.in.assign(inputs, Operand());
+  work.out.assign(outputs, Operand());
+  work.types.resize(inputs);
+  work.out_types.assign(outputs, Type());
+  work.type_pointers.assign(inputs, nullptr);
+  work.values.assign(inputs, nullptr);
+  work.tensors.resize(inputs);
   for (size_t i = 0; i < inputs; ++i) {
     const uint32_t s = node.inputs[i];
     if (s == plan::kNoSlot) continue;
@@ -127,40 +130,99 @@ Result<std::unique_ptr<Prepared>> Context::prepare(const DynamicNode& node) {
     const Dims& dims = dims_of(s, *info.inputs[i], storage);
     const ElementType element =
         slot.storage == Storage::kHandle ? handles_[s].tensor().type() : info.inputs[i]->type.element;
-    made->input_dims[i] = dims;
-    in[i] = {element, dims, contiguous_strides(dims), nullptr};
-    types[i] = Type::tensor(element, to_shape(dims));
-    type_pointers[i] = &types[i];
-    tensors[i] = Tensor::from_buffer(element, dims, {}, slots_[s]);
+    made.input_dims[i] = dims;
+    work.in[i] = {element, dims, contiguous_strides(dims), nullptr};
+    work.types[i] = Type::tensor(element, to_shape(dims));
+    work.type_pointers[i] = &work.types[i];
+    work.tensors[i] = Tensor::from_buffer(element, dims, {}, slots_[s]);
     const bool fixed = slot.storage == Storage::kConstant;
     if (!fixed && i < 64 && (info.op->shape_inputs >> i & 1)) {
-      TREADLE_ASSIGN(made->contents[i], tensors[i].clone());
-      tensors[i] = made->contents[i];
+      TREADLE_ASSIGN(made.contents[i], work.tensors[i].clone());
+      work.tensors[i] = made.contents[i];
     }
-    if (fixed || made->contents[i].defined()) in[i].constant = tensors[i].raw();
-    values[i] = &tensors[i];
+    if (fixed || made.contents[i].defined()) work.in[i].constant = work.tensors[i].raw();
+    work.values[i] = &work.tensors[i];
   }
-  InferContext infer{info, type_pointers, values, {}, out_types, {}, {}};
+  InferContext infer{info, work.type_pointers, work.values, {}, work.out_types, {}, {}};
   TREADLE_TRY(info.op->infer(infer));
-  made->output_types.resize(outputs);
-  made->output_dims.resize(outputs);
+  made.output_types.assign(outputs, ElementType::kUndefined);
+  made.output_dims.resize(outputs);
   for (size_t i = 0; i < outputs; ++i) {
     if (node.outputs[i] == plan::kNoSlot) continue;
-    if (!out_types[i].is_concrete()) {
-      return error(Code::kInternal, "output {} has type {} although the inputs are known", i, out_types[i].to_string());
+    const Type& type = work.out_types[i];
+    if (!type.is_concrete()) {
+      return error(Code::kInternal, "output {} has type {} although the inputs are known", i, type.to_string());
     }
-    made->output_types[i] = out_types[i].element;
-    made->output_dims[i] = known_dims(out_types[i].shape);
-    TREADLE_TRY(element_count(made->output_dims[i]).ok() ? Status() : element_count(made->output_dims[i]).status());
-    out[i] = {out_types[i].element, made->output_dims[i], contiguous_strides(made->output_dims[i]), nullptr};
+    made.output_types[i] = type.element;
+    made.output_dims[i] = known_dims(type.shape);
+    TREADLE_TRY(element_count(made.output_dims[i]).status());
+    work.out[i] = {type.element, made.output_dims[i], contiguous_strides(made.output_dims[i]), nullptr};
   }
-  PrepareContext context{info, in, out, made->states, *program_->packs, {}, 0};
+  PrepareContext context{info, work.in, work.out, made.states, *program_->packs, {}, 0};
   TREADLE_TRY(info.op->prepare(context));
-  made->kernel = context.kernel;
-  made->scratch = BufferRef::allocate(context.scratch_bytes);
-  if (!made->scratch) return error(Code::kLimit, "no memory for {} bytes of scratch", context.scratch_bytes);
-  ++allocations_;
-  return made;
+  made.kernel = context.kernel;
+  if (!made.scratch || made.scratch->size() < context.scratch_bytes) {
+    ++allocations_;
+    made.scratch = BufferRef::allocate(context.scratch_bytes);
+    if (!made.scratch) return error(Code::kLimit, "no memory for {} bytes of scratch", context.scratch_bytes);
+  }
+  return {};
+}
+
+// A value that grows: its memory has room behind it, and the new elements are written there, if nobody has done so
+// before from the same base. Else it moves to twice the room. False where the node is no such case.
+Result<bool> Context::append(const DynamicNode& node) {
+  const uint32_t base_slot = node.inputs[0], out = node.outputs[0];
+  if (base_slot == plan::kNoSlot || program_->slots[base_slot].storage != Storage::kHandle) return false;
+  const Tensor& base = handles_[base_slot].tensor();
+  const int64_t rank = base.rank();
+  int64_t axis = node.node->attributes.get_int("axis", 1);
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) return false;
+  for (int64_t d = 0; d < axis; ++d) {
+    if (base.dims()[static_cast<size_t>(d)] != 1) return false;
+  }
+  Dims dims = base.dims();
+  Dims storage;
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    const Dims& more = dims_of(node.inputs[i], *node.node->inputs[i], storage);
+    if (static_cast<int64_t>(more.size()) != rank) return false;
+    for (int64_t d = 0; d < rank; ++d) {
+      const auto k = static_cast<size_t>(d);
+      if (d != axis && more[k] != dims[k]) return false;
+    }
+    dims[static_cast<size_t>(axis)] += more[static_cast<size_t>(axis)];
+  }
+  TREADLE_ASSIGN(const int64_t count, element_count(dims));
+  const size_t bytes = static_cast<size_t>(count) * byte_width(base.type());
+  const size_t old_bytes = base.byte_size();
+  BufferRef buffer = base.buffer();
+  const auto* end = static_cast<const std::byte*>(base.raw()) + old_bytes;
+  const bool in_place = buffer && buffer->writable() && base.raw() == buffer->data() && bytes <= buffer->size() &&
+                        end == buffer->data() + buffer->used();
+  if (!in_place) {
+    ++allocations_;
+    if (options_->memory_limit > 0 && bytes > options_->memory_limit) {
+      return error(Code::kLimit, "the memory limit of {} bytes was reached by a tensor of shape {}",
+                   options_->memory_limit, to_string(dims));
+    }
+    BufferRef larger = BufferRef::allocate(2 * bytes);
+    if (!larger) return error(Code::kLimit, "no memory for {} bytes", 2 * bytes);
+    if (old_bytes > 0) std::memcpy(larger->data(), base.raw(), old_bytes);
+    buffer = std::move(larger);
+  }
+  std::byte* to = buffer->data() + old_bytes;
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    const Dims& more = dims_of(node.inputs[i], *node.node->inputs[i], storage);
+    const size_t added = static_cast<size_t>(element_count_unchecked(more)) * byte_width(base.type());
+    if (added > 0) std::memcpy(to, slots_[node.inputs[i]], added);
+    to += added;
+  }
+  buffer->set_used(bytes);
+  const ElementType type = base.type();
+  const void* data = buffer->data();
+  TREADLE_TRY(set_handle(out, AnyValue(Tensor::from_buffer(type, std::move(dims), std::move(buffer), data))));
+  return true;
 }
 
 Status Context::run_guarded(const DynamicNode& node, uint32_t index) {
@@ -171,15 +233,46 @@ Status Context::run_guarded(const DynamicNode& node, uint32_t index) {
     }
     return run_compute(node);
   }
+  if (node.node->op->appends) {
+    TREADLE_ASSIGN(const bool done, append(node));
+    if (done) return {};
+  }
   InlineCache& cache = caches_[index];
   Prepared* prepared = find_prepared(node, cache);
   if (!prepared) {
-    TREADLE_ASSIGN(auto made, prepare(node));
-    if (cache.entries.size() == InlineCache::kEntries) cache.entries.pop_back();
-    cache.entries.insert(cache.entries.begin(), std::move(made));
+    std::unique_ptr<Prepared> entry;
+    if (cache.entries.size() == InlineCache::kEntries) {
+      entry = std::move(cache.entries.back());
+      cache.entries.pop_back();
+    } else {
+      entry = std::make_unique<Prepared>();
+    }
+    TREADLE_TRY(prepare(node, *entry));
+    cache.entries.insert(cache.entries.begin(), std::move(entry));
     prepared = cache.entries[0].get();
   }
   return run_prepared(node, *prepared);
+}
+
+// Makes the handle in slot `s` a tensor of these sizes to be written: in the memory of its last value where nobody else
+// holds that and it is large enough.
+Status Context::renew(uint32_t s, ElementType type, const Dims& dims) {
+  AnyValue& old = handles_[s];
+  if (old.is_tensor() && !is_string(type) && old.tensor().exclusive()) {
+    if (old.tensor().type() == type && old.tensor().dims() == dims) {
+      slots_[s] = old.tensor().mutable_raw();
+      return {};
+    }
+    const BufferRef& memory = old.tensor().buffer();
+    const size_t bytes = static_cast<size_t>(element_count_unchecked(dims)) * byte_width(type);
+    const bool whole = old.tensor().raw() == memory->data() && memory->size() >= bytes && memory->size() / 4 <= bytes;
+    if (whole && !is_string(old.tensor().type())) {
+      memory->seal();
+      return set_handle(s, AnyValue(Tensor::from_buffer(type, dims, memory)));
+    }
+  }
+  TREADLE_ASSIGN(Tensor tensor, allocate(type, dims));
+  return set_handle(s, AnyValue(std::move(tensor)));
 }
 
 Status Context::run_prepared(const DynamicNode& node, Prepared& prepared) {
@@ -199,14 +292,7 @@ Status Context::run_prepared(const DynamicNode& node, Prepared& prepared) {
       slots.push_back(nullptr);
       continue;
     }
-    AnyValue& old = handles_[s];
-    const bool reusable = old.is_tensor() && old.tensor().type() == prepared.output_types[i] &&
-                          old.tensor().exclusive() && old.tensor().dims() == prepared.output_dims[i];
-    if (!reusable) {
-      TREADLE_ASSIGN(Tensor tensor, allocate(prepared.output_types[i], prepared.output_dims[i]));
-      TREADLE_TRY(set_handle(s, AnyValue(std::move(tensor))));
-    }
-    slots_[s] = handles_[s].tensor().mutable_raw();
+    TREADLE_TRY(renew(s, prepared.output_types[i], prepared.output_dims[i]));
     slots.push_back(slots_[s]);
   }
   slots.push_back(prepared.scratch->data());

@@ -33,15 +33,15 @@ Status kernel_status(uint32_t code) {
 }
 
 void* StateArena::allocate(size_t bytes, size_t alignment) {
-  constexpr size_t kBlock = 4096;
+  constexpr size_t kBlock = 1024;
   auto aligned = [&] {
     const auto address = reinterpret_cast<uintptr_t>(next_);
     return (alignment - address % alignment) % alignment;
   };
   if (!next_ || aligned() + bytes > left_) {
     const size_t size = std::max(kBlock, bytes + alignment);
-    blocks_.push_back(std::make_unique<std::byte[]>(size));
-    next_ = blocks_.back().get();
+    blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size});
+    next_ = blocks_.back().memory.get();
     left_ = size;
   }
   const size_t padding = aligned();
@@ -54,9 +54,11 @@ void* StateArena::allocate(size_t bytes, size_t alignment) {
 void StateArena::clear() {
   for (size_t i = cleanups_.size(); i-- > 0;) cleanups_[i].destroy(cleanups_[i].object);
   cleanups_.clear();
-  blocks_.clear();
-  next_ = nullptr;
-  left_ = 0;
+  if (blocks_.empty()) return;
+  // One block stays for the next states.
+  blocks_.erase(blocks_.begin() + 1, blocks_.end());
+  next_ = blocks_[0].memory.get();
+  left_ = blocks_[0].size;
 }
 
 std::unique_ptr<void, PackCache::Free> PackCache::make(size_t bytes) {

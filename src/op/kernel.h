@@ -73,7 +73,11 @@ class StateArena {
     void (*destroy)(void*);
     void* object;
   };
-  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  struct Block {
+    std::unique_ptr<std::byte[]> memory;
+    size_t size;
+  };
+  std::vector<Block> blocks_;
   std::vector<Cleanup> cleanups_;
   std::byte* next_ = nullptr;
   size_t left_ = 0;

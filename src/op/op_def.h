@@ -99,6 +99,9 @@ struct OpDef {
   // Output 0 is input `alias_input`'s data, contiguous, under other sizes; the kernel is a plain copy.
   int alias_input = -1;
   BatchRule batch = BatchRule::kNone;
+  // Output 0 is input 0 with the other inputs behind it along attribute `axis`: where input 0 is a value that grows, it
+  // is extended in place.
+  bool appends = false;
 
   bool can_fail(ElementType first_input) const { return effects == Effects::kCanFail && failing.contains(first_input); }
   // The version in force when a model imports `opset` of the domain; null when the operator came later.
@@ -158,6 +161,7 @@ class OpBuilder {
   OpBuilder& shape_inputs(std::initializer_list<int> inputs);
   OpBuilder& strided_inputs(std::initializer_list<int> inputs);
   OpBuilder& alias(int input) { return def.alias_input = input, *this; }
+  OpBuilder& appends() { return def.appends = true, *this; }
   OpBuilder& batch(BatchRule rule) { return def.batch = rule, *this; }
 
   OpDef& def;

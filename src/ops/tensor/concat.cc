@@ -106,6 +106,7 @@ TREADLE_OP(Concat, "") {
   op.since(4).required("axis", ir::AttributeKind::kInt).type("T", types::kAllTensors);
   op.since(11);
   op.since(13).type("T", types::kAllTensorsIr4);
+  op.appends();
   op.infer(infer_concat).prepare(prepare_concat).compute(compute_by_position);
   op.def.strided_inputs = ~uint64_t{0};  // however many there are
 }
