@@ -67,19 +67,31 @@ void start(const ReducePlan& plan, Term term, Accumulators* accumulators, size_t
   });
 }
 
+// As Cast converts it.
 template <class T>
-T finished(ReduceOp op, Wide<T> sum, size_t count, T shift) {
+T from_double([[maybe_unused]] ComputeType type, double value) {
+  T result = 0;
+  if constexpr (std::is_floating_point_v<T>) {
+    result = static_cast<T>(value);
+  } else {
+    cast(ElementType::kDouble, element_type_of(type), &value, &result, 1);
+  }
+  return result;
+}
+
+template <class T>
+T finished(ComputeType type, ReduceOp op, Wide<T> sum, size_t count, T shift) {
   const double real = static_cast<double>(sum);
   switch (op) {
     case ReduceOp::kMean:
       if constexpr (std::is_floating_point_v<T>) return static_cast<T>(real / static_cast<double>(count));
       return count == 0 ? T(0) : static_cast<T>(sum / static_cast<Wide<T>>(count));
     case ReduceOp::kL2:
-      return static_cast<T>(std::sqrt(real));
+      return from_double<T>(type, std::sqrt(real));
     case ReduceOp::kLogSum:
-      return static_cast<T>(std::log(real));
+      return from_double<T>(type, std::log(real));
     case ReduceOp::kLogSumExp:
-      return static_cast<T>(std::log(real) + static_cast<double>(shift));
+      return from_double<T>(type, std::log(real) + static_cast<double>(shift));
     default:
       return static_cast<T>(sum);
   }
@@ -94,7 +106,7 @@ void finish(const ReducePlan& plan, const Accumulators& accumulators, std::byte*
     T* values = reinterpret_cast<T*>(results);
     const bool shifted = plan.op == ReduceOp::kLogSumExp;
     for (size_t c = 0; c < columns; ++c) {
-      values[c] = finished<T>(plan.op, sums[c], plan.count, shifted ? shifts[c] : T(0));
+      values[c] = finished<T>(plan.compute, plan.op, sums[c], plan.count, shifted ? shifts[c] : T(0));
     }
   });
   convert(plan.store, results, out, columns);

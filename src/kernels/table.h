@@ -1,6 +1,7 @@
 #pragma once
-// What one instruction set provides: tables of row functions. Rows work on contiguous elements, any alignment, any n
-// (0 too). Element i of a result depends on element i of the inputs only, never on its place in the row.
+// What one instruction set provides: tables of row functions. Rows work on contiguous elements that are aligned to
+// their own size, any n (0 too). Element i of a result depends on element i of the inputs only, never on its place in
+// the row.
 
 #include <cstddef>
 #include <cstdint>

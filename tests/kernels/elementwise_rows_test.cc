@@ -454,17 +454,18 @@ void check_places(Op op) {
   for (size_t i = 0; i < kMax; ++i) {
     row(&a[i], clip ? static_cast<const void*>(bounds) : &b[i], &single[i * width], 1, &params);
   }
-  std::vector<std::byte> memory_a(kMax * sizeof(T) + 8);
-  std::vector<std::byte> memory_b(kMax * sizeof(T) + 8);
+  std::vector<std::byte> memory_a((kMax + 8) * sizeof(T));
+  std::vector<std::byte> memory_b((kMax + 8) * sizeof(T));
   for (size_t n = 0; n <= kMax; ++n) {
-    const size_t shift = n % 8;  // unaligned
+    const size_t shift = n % 8 * sizeof(T);  // aligned to elements only
+    const size_t out_shift = n % 8 * width;
     std::memcpy(memory_a.data() + shift, a.data(), kMax * sizeof(T));
     std::memcpy(memory_b.data() + shift, b.data(), kMax * sizeof(T));
     const void* second = clip ? static_cast<const void*>(bounds) : memory_b.data() + shift;
-    std::vector<std::byte> out((kMax + 2) * width + 8, std::byte{0x5a});
-    row(memory_a.data() + shift, second, out.data() + shift, n, &params);
-    ASSERT_EQ(std::memcmp(out.data() + shift, single.data(), n * width), 0) << info(op).name << " n " << n;
-    for (size_t i = n * width + shift; i < out.size(); ++i) ASSERT_EQ(out[i], std::byte{0x5a}) << info(op).name;
+    std::vector<std::byte> out((kMax + 10) * width, std::byte{0x5a});
+    row(memory_a.data() + shift, second, out.data() + out_shift, n, &params);
+    ASSERT_EQ(std::memcmp(out.data() + out_shift, single.data(), n * width), 0) << info(op).name << " n " << n;
+    for (size_t i = n * width + out_shift; i < out.size(); ++i) ASSERT_EQ(out[i], std::byte{0x5a}) << info(op).name;
     if (width != sizeof(T)) continue;
     row(memory_a.data() + shift, second, memory_a.data() + shift, n, &params);
     ASSERT_EQ(std::memcmp(memory_a.data() + shift, single.data(), n * width), 0) << info(op).name << " in place " << n;

@@ -126,13 +126,16 @@ TEST_P(ElementwiseTest, RandomShapesStridesAndTypes) {
   const Type types[] = {Type::kFloat, Type::kFloat16, Type::kDouble,   Type::kInt64,  Type::kInt8,
                         Type::kUint8, Type::kInt32,   Type::kBfloat16, Type::kUint64, Type::kBool};
   int ran = 0;
-  for (int round = 0; round < 6000; ++round) {
+  for (int round = 0; round < 3000; ++round) {
     const Op op = static_cast<Op>(random.below(kElementwiseOpCount));
     const Type type = types[random.below(std::size(types))];
     if (!has_rows(op, compute_type(type))) continue;
     std::vector<int64_t> dims(static_cast<size_t>(random.below(5)));
     for (int64_t& d : dims) d = 1 + random.below(6);
-    if (random.below(8) == 0) dims.push_back(600 + random.below(600));
+    if (random.below(8) == 0) {  // several tiles
+      dims.resize(std::min<size_t>(dims.size(), 1));
+      dims.push_back(600 + random.below(600));
+    }
     if (random.below(40) == 0) dims.push_back(0);
     std::vector<Operand> in;
     for (int i = 0; i < info(op).inputs; ++i) {
@@ -160,7 +163,7 @@ TEST_P(ElementwiseTest, RandomShapesStridesAndTypes) {
     ASSERT_EQ(out.memory, expected.memory) << info(op).name << " " << name(type) << " round " << round;
     ++ran;
   }
-  EXPECT_GT(ran, 3000);
+  EXPECT_GT(ran, 1500);
 }
 
 TEST_P(ElementwiseTest, ClipBoundsMayBeAbsent) {

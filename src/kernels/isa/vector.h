@@ -83,6 +83,9 @@ struct Vec {
   using M = Mask<sizeof(T), N>;
   using Bits = Vec<typename SizedInt<sizeof(T)>::Unsigned, N>;
   static constexpr int kLanes = N;
+  // Integers add, subtract and multiply as unsigned ones, so that overflow wraps.
+  using Wrapping = std::conditional_t<std::is_integral_v<T>,
+                                      typename NativeVector<typename SizedInt<sizeof(T)>::Unsigned, N>::type, Native>;
   Native v;
 
   Vec() = default;
@@ -99,9 +102,9 @@ struct Vec {
   }
   TREADLE_ALWAYS_INLINE void store(T* to) const { std::memcpy(to, &v, sizeof(v)); }
 
-  TREADLE_ALWAYS_INLINE friend Vec operator+(Vec a, Vec b) { return of(static_cast<Native>(a.v + b.v)); }
-  TREADLE_ALWAYS_INLINE friend Vec operator-(Vec a, Vec b) { return of(static_cast<Native>(a.v - b.v)); }
-  TREADLE_ALWAYS_INLINE friend Vec operator*(Vec a, Vec b) { return of(static_cast<Native>(a.v * b.v)); }
+  TREADLE_ALWAYS_INLINE friend Vec operator+(Vec a, Vec b) { return of((Native)((Wrapping)a.v + (Wrapping)b.v)); }
+  TREADLE_ALWAYS_INLINE friend Vec operator-(Vec a, Vec b) { return of((Native)((Wrapping)a.v - (Wrapping)b.v)); }
+  TREADLE_ALWAYS_INLINE friend Vec operator*(Vec a, Vec b) { return of((Native)((Wrapping)a.v * (Wrapping)b.v)); }
   TREADLE_ALWAYS_INLINE friend Vec operator/(Vec a, Vec b) { return of(static_cast<Native>(a.v / b.v)); }
   TREADLE_ALWAYS_INLINE friend Vec operator-(Vec a) { return of(static_cast<Native>(-a.v)); }
   TREADLE_ALWAYS_INLINE friend Vec operator&(Vec a, Vec b) { return of(static_cast<Native>(a.v & b.v)); }
