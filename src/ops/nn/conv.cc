@@ -46,9 +46,8 @@ uint32_t run_conv(const void* state, void* const* slots, const uint32_t* operand
 
 // One entry per arrangement of the same constant.
 uint64_t packed_layout(const kernels::ConvShape& shape) {
-  constexpr uint64_t kConvWeights = 0x636f6e76;
-  return (kConvWeights << 32) ^ (static_cast<uint64_t>(shape.groups) << 8) ^
-         (static_cast<uint64_t>(kernels::preferred_isa()) << 1) ^ (shape.transposed ? 1 : 0);
+  constexpr uint64_t kConvWeights = 0x636f'6e76;
+  return nn::layout_key(shape, kConvWeights);
 }
 
 const void* pack_constant(PrepareContext& ctx, const ConvState& s, ElementType wide) {

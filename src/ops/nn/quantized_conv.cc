@@ -56,9 +56,8 @@ uint32_t run_quantized_conv(const void* state, void* const* slots, const uint32_
 }
 
 uint64_t packed_layout(const kernels::QConvShape& shape) {
-  constexpr uint64_t kQConvWeights = 0x71636f6e;
-  return (kQConvWeights << 32) ^ (static_cast<uint64_t>(shape.conv.groups) << 8) ^
-         (static_cast<uint64_t>(kernels::preferred_isa()) << 2) ^ (shape.x_signed ? 2 : 0) ^ (shape.w_signed ? 1 : 0);
+  constexpr uint64_t kQConvWeights = 0x7163'6f6e'7600;
+  return nn::layout_key(shape.conv, kQConvWeights + (shape.x_signed ? 2 : 0) + (shape.w_signed ? 1 : 0));
 }
 
 Status prepare_quantized_conv(PrepareContext& ctx, const Roles& roles) {
