@@ -1,0 +1,304 @@
+// SVMRegressor and SVMClassifier.
+
+#include <cmath>
+
+#include "ops/ml/predict.h"
+
+namespace treadle::ml {
+
+namespace {
+
+enum class SvmKernel : uint8_t { kLinear, kPoly, kRbf, kSigmoid };
+
+struct KernelFunction {
+  SvmKernel kind = SvmKernel::kLinear;
+  double gamma = 0, offset = 0, degree = 0;
+
+  double operator()(const double* x, const float* v, size_t n) const {
+    double sum = 0;
+    if (kind == SvmKernel::kRbf) {
+      for (size_t i = 0; i < n; ++i) {
+        const double d = x[i] - static_cast<double>(v[i]);
+        sum += d * d;
+      }
+      return std::exp(-gamma * sum);
+    }
+    for (size_t i = 0; i < n; ++i) sum += x[i] * static_cast<double>(v[i]);
+    if (kind == SvmKernel::kPoly) return std::pow(gamma * sum + offset, degree);
+    return kind == SvmKernel::kSigmoid ? std::tanh(gamma * sum + offset) : sum;
+  }
+};
+
+Result<KernelFunction> read_kernel(const ir::Attributes& attributes) {
+  KernelFunction k;
+  const std::string_view name = attributes.get_string("kernel_type", "LINEAR");
+  const auto params = attributes.get_floats("kernel_params");
+  if (name == "POLY") {
+    k.kind = SvmKernel::kPoly;
+  } else if (name == "RBF") {
+    k.kind = SvmKernel::kRbf;
+  } else if (name == "SIGMOID") {
+    k.kind = SvmKernel::kSigmoid;
+  } else if (name != "LINEAR") {
+    return error(Code::kInvalidModel, "attribute kernel_type is '{}', expected LINEAR, POLY, RBF or SIGMOID", name);
+  }
+  if (params.empty()) return k;
+  if (params.size() != 3) {
+    return error(Code::kInvalidModel, "attribute kernel_params has {} entries, expected 3", params.size());
+  }
+  k.gamma = static_cast<double>(params[0]);
+  k.offset = static_cast<double>(params[1]);
+  k.degree = static_cast<double>(params[2]);
+  return k;
+}
+
+// What both have: `supports` vectors of `features`; without any, rows of coefficients stand in their place.
+struct SvmBase {
+  std::span<const float> coefficients, vectors, rho;
+  KernelFunction kernel;
+  PostTransform post = PostTransform::kNone;
+  size_t supports = 0, features = 0;
+  size_t raw = 1, columns = 1;
+  int64_t least_features = 0;
+
+  Status read(const ir::Attributes& attributes, int64_t support_count, size_t rows) {
+    coefficients = attributes.get_floats("coefficients");
+    vectors = attributes.get_floats("support_vectors");
+    rho = attributes.get_floats("rho");
+    TREADLE_ASSIGN(kernel, read_kernel(attributes));
+    TREADLE_ASSIGN(post, read_post_transform(attributes));
+    if (rho.empty()) return error(Code::kInvalidModel, "attribute rho is empty");
+    if (support_count < 0 || support_count > INT32_MAX) {
+      return error(Code::kInvalidModel, "there are {} support vectors, expected at least 0", support_count);
+    }
+    supports = static_cast<size_t>(support_count);
+    const size_t divisor = supports ? supports : rows, numbers = supports ? vectors.size() : coefficients.size();
+    if (divisor == 0 || numbers == 0 || numbers % divisor != 0) {
+      return error(Code::kInvalidModel, "{} numbers cannot be {} vectors of equal length", numbers, divisor);
+    }
+    features = numbers / divisor;
+    least_features = static_cast<int64_t>(features);
+    return {};
+  }
+};
+
+struct SvmRegression : SvmBase {
+  bool one_class = false;
+
+  static int64_t column_count(const ir::Attributes&) { return 1; }
+  static Result<SvmRegression> read(const ir::Attributes& attributes) {
+    SvmRegression m;
+    TREADLE_TRY(m.SvmBase::read(attributes, attributes.get_int("n_supports", 0), 1));
+    m.one_class = attributes.get_int("one_class", 0) != 0;
+    if (m.supports && m.coefficients.size() < m.supports) {
+      return error(Code::kInvalidModel, "there are {} coefficients for {} support vectors", m.coefficients.size(),
+                   m.supports);
+    }
+    return m;
+  }
+  void evaluate(const double* x, int64_t, double* scores) const {
+    double sum = static_cast<double>(rho[0]);
+    if (supports == 0) sum += kernel(x, coefficients.data(), features);
+    for (size_t i = 0; i < supports; ++i) {
+      sum += static_cast<double>(coefficients[i]) * kernel(x, vectors.data() + i * features, features);
+    }
+    scores[0] = one_class ? (sum > 0 ? 1 : -1) : sum;
+  }
+  size_t finish(double* scores) const {
+    transform(post, {scores, columns});
+    return 0;
+  }
+};
+
+// One against one: every pair of classes has a decision, computed over the support vectors of both; the class with
+// most decisions in its favour wins, or, with prob_a and prob_b, the likeliest one by pairwise coupling.
+struct SvmClassification : SvmBase {
+  static constexpr const char* kIntegerLabels = "classlabels_ints";
+  std::span<const int64_t> per_class;
+  std::span<const float> prob_a, prob_b;
+  size_t classes = 0;
+  bool positive = true;  // no coefficient is negative
+
+  static size_t class_count(const ir::Attributes& attributes) {
+    return std::max<size_t>(1, read_labels(attributes, kIntegerLabels).size());
+  }
+  static int64_t column_count(const ir::Attributes& attributes) {
+    const auto classes = static_cast<int64_t>(class_count(attributes));
+    const bool pairs = !attributes.get_ints("vectors_per_class").empty() && attributes.get_floats("prob_a").empty();
+    return pairs && classes > 2 ? classes * (classes - 1) / 2 : classes;
+  }
+  static Result<SvmClassification> read(const ir::Attributes& attributes);
+
+  size_t pairs() const { return classes * (classes - 1) / 2; }
+  void evaluate(const double* x, int64_t, double* scores) const;
+  size_t finish(double* scores) const;
+  void couple(double* scores) const;
+};
+
+Result<SvmClassification> SvmClassification::read(const ir::Attributes& attributes) {
+  SvmClassification m;
+  m.classes = class_count(attributes);
+  m.per_class = attributes.get_ints("vectors_per_class");
+  m.prob_a = attributes.get_floats("prob_a");
+  m.prob_b = attributes.get_floats("prob_b");
+  int64_t supports = 0;
+  for (int64_t n : m.per_class) {
+    if (n < 0 || n > INT32_MAX) return error(Code::kInvalidModel, "attribute vectors_per_class holds {}", n);
+    supports += n;
+  }
+  TREADLE_TRY(m.SvmBase::read(attributes, supports, m.classes));
+  for (float c : m.coefficients) m.positive &= c >= 0;
+  m.columns = static_cast<size_t>(column_count(attributes));
+  m.raw = m.supports ? std::max<size_t>(m.pairs() + m.classes, 2) : m.classes;
+  if (m.supports == 0) return m;
+  if (m.per_class.size() != m.classes || m.classes < 2) {
+    return error(Code::kInvalidModel, "attribute vectors_per_class has {} entries for {} classes", m.per_class.size(),
+                 m.classes);
+  }
+  if (m.coefficients.size() != (m.classes - 1) * m.supports || m.rho.size() < m.pairs()) {
+    return error(Code::kInvalidModel, "{} coefficients and {} rho do not fit {} classes and {} support vectors",
+                 m.coefficients.size(), m.rho.size(), m.classes, m.supports);
+  }
+  if (!m.prob_a.empty() && (m.prob_a.size() != m.pairs() || m.prob_b.size() != m.pairs())) {
+    return error(Code::kInvalidModel, "attributes prob_a and prob_b have {} and {} entries, expected {}",
+                 m.prob_a.size(), m.prob_b.size(), m.pairs());
+  }
+  return m;
+}
+
+// Scores: one decision per pair, then one vote count per class; linear: one score per class.
+void SvmClassification::evaluate(const double* x, int64_t, double* scores) const {
+  if (supports == 0) {
+    for (size_t c = 0; c < classes; ++c) {
+      scores[c] = kernel(x, coefficients.data() + c * features, features) + static_cast<double>(rho[0]);
+    }
+    return;
+  }
+  double* votes = scores + pairs();
+  std::fill_n(votes, classes, 0.0);
+  size_t pair = 0, i_begin = 0;
+  for (size_t i = 0; i < classes; ++i) {
+    const size_t i_end = i_begin + static_cast<size_t>(per_class[i]);
+    size_t j_begin = i_end;
+    for (size_t j = i + 1; j < classes; ++j, ++pair) {
+      const size_t j_end = j_begin + static_cast<size_t>(per_class[j]);
+      double sum = static_cast<double>(rho[pair]);
+      const auto add = [&](size_t row, size_t begin, size_t end) {
+        for (size_t v = begin; v < end; ++v) {
+          const auto c = static_cast<double>(coefficients[row * supports + v]);
+          if (c != 0) sum += c * kernel(x, vectors.data() + v * features, features);
+        }
+      };
+      add(j - 1, i_begin, i_end);
+      add(i, j_begin, j_end);
+      scores[pair] = sum;
+      votes[sum > 0 ? i : j] += 1;
+      j_begin = j_end;
+    }
+    i_begin = i_end;
+  }
+}
+
+// Class probabilities from pairwise ones: Wu, Lin and Weng, "Probability estimates for multi-class classification by
+// pairwise coupling" (2004), second method.
+void SvmClassification::couple(double* scores) const {
+  const size_t n = classes;
+  std::vector<double> r(n * n), q(n * n), p(n, 1 / static_cast<double>(n)), qp(n);
+  for (size_t i = 0, pair = 0; i < n; ++i) {
+    for (size_t j = i + 1; j < n; ++j, ++pair) {
+      const double margin = scores[pair] * static_cast<double>(prob_a[pair]) + static_cast<double>(prob_b[pair]);
+      r[i * n + j] = std::clamp(logistic(-margin), 1e-7, 1 - 1e-7);
+      r[j * n + i] = 1 - r[i * n + j];
+    }
+  }
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < n; ++j) {
+      if (i == j) continue;
+      q[i * n + i] += r[j * n + i] * r[j * n + i];
+      q[i * n + j] = -r[j * n + i] * r[i * n + j];
+    }
+  }
+  const size_t trips = std::max<size_t>(100, n);
+  for (size_t trip = 0; trip < trips; ++trip) {
+    double pqp = 0, worst = 0;
+    for (size_t i = 0; i < n; ++i) {
+      qp[i] = 0;
+      for (size_t j = 0; j < n; ++j) qp[i] += q[i * n + j] * p[j];
+      pqp += p[i] * qp[i];
+    }
+    for (size_t i = 0; i < n; ++i) worst = std::max(worst, std::abs(qp[i] - pqp));
+    if (worst < 0.005 / static_cast<double>(n)) break;
+    for (size_t i = 0; i < n; ++i) {
+      const double step = (pqp - qp[i]) / q[i * n + i];
+      p[i] += step;
+      pqp = (pqp + step * (step * q[i * n + i] + 2 * qp[i])) / ((1 + step) * (1 + step));
+      for (size_t j = 0; j < n; ++j) {
+        qp[j] = (qp[j] + step * q[i * n + j]) / (1 + step);
+        p[j] /= 1 + step;
+      }
+    }
+  }
+  std::copy(p.begin(), p.end(), scores);
+}
+
+size_t SvmClassification::finish(double* scores) const {
+  if (supports == 0 || !prob_a.empty()) {
+    if (supports) couple(scores);
+    const size_t label = largest({scores, classes});
+    transform(post, {scores, columns});
+    return label;
+  }
+  const size_t winner = largest({scores + pairs(), classes});
+  if (classes > 2) {
+    transform(post, {scores, columns});
+    return winner;
+  }
+  // The decision of the only pair is in favour of the first class.
+  scores[1] = scores[0];
+  scores[0] = positive ? 1 - scores[1] : -scores[1];
+  transform(post, {scores, columns});
+  return winner;
+}
+
+}  // namespace
+
+}  // namespace treadle::ml
+
+TREADLE_OP(SVMRegressor, "ai.onnx.ml") {
+  op.since(1)
+      .in("X", "T")
+      .out("Y", "tensor(float)")
+      .optional("coefficients", ir::AttributeKind::kFloats)
+      .optional("kernel_params", ir::AttributeKind::kFloats)
+      .attr("kernel_type", "LINEAR")
+      .attr("n_supports", 0)
+      .attr("one_class", 0)
+      .attr("post_transform", "NONE")
+      .optional("rho", ir::AttributeKind::kFloats)
+      .optional("support_vectors", ir::AttributeKind::kFloats)
+      .type("T", types::kMlNumbers);
+  op.infer(ml::infer_regressor<ml::SvmRegression>).prepare(ml::prepare_regressor<ml::SvmRegression>);
+}
+
+TREADLE_OP(SVMClassifier, "ai.onnx.ml") {
+  op.since(1)
+      .in("X", "T1")
+      .out("Y", "T2")
+      .out("Z", "tensor(float)")
+      .optional("classlabels_ints", ir::AttributeKind::kInts)
+      .optional("classlabels_strings", ir::AttributeKind::kStrings)
+      .optional("coefficients", ir::AttributeKind::kFloats)
+      .optional("kernel_params", ir::AttributeKind::kFloats)
+      .attr("kernel_type", "LINEAR")
+      .attr("post_transform", "NONE")
+      .optional("prob_a", ir::AttributeKind::kFloats)
+      .optional("prob_b", ir::AttributeKind::kFloats)
+      .optional("rho", ir::AttributeKind::kFloats)
+      .optional("support_vectors", ir::AttributeKind::kFloats)
+      .optional("vectors_per_class", ir::AttributeKind::kInts)
+      .type("T1", types::kMlNumbers)
+      .type("T2", types::kInt64OrString);
+  op.infer(ml::infer_classifier<ml::SvmClassification>)
+      .prepare(ml::prepare_classifier<ml::SvmClassification>)
+      .compute(ml::compute_classifier<ml::SvmClassification>);
+}
