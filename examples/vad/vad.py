@@ -86,10 +86,12 @@ def write_svg(path: pathlib.Path, audio: np.ndarray, probability: np.ndarray, fo
     )
     line = " ".join(f"{x((i + 0.5) * HOP / RATE):.1f},{290 - 90 * p:.1f}" for i, p in enumerate(probability))
     boxes = "".join(
-        f'<rect x="{x(s.start):.1f}" y="20" width="{x(s.end) - x(s.start):.1f}" height="270" fill="#cfe8cf"/>' for s in found
+        f'<rect x="{x(s.start):.1f}" y="20" width="{x(s.end) - x(s.start):.1f}" height="270" fill="#cfe8cf"/>'
+        for s in found
     )
     ticks = "".join(
-        f'<text x="{x(t):.1f}" y="310" font-size="12" text-anchor="middle">{t} s</text>' for t in range(0, int(length) + 1, 5)
+        f'<text x="{x(t):.1f}" y="310" font-size="12" text-anchor="middle">{t} s</text>'
+        for t in range(0, int(length) + 1, 5)
     )
     path.write_text(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif">'
@@ -111,6 +113,8 @@ def main(picture: pathlib.Path) -> None:
     print(f"\n{RECORDING.name}: {len(audio) / RATE:.1f} s, {len(found)} stretches of speech")
     for s in found:
         print(f"  {s.start:6.2f} s  to {s.end:6.2f} s")
-    print(f"real-time factor {seconds / (len(audio) / RATE):.5f} ({len(audio) / RATE / seconds:.0f} times faster than real time)")
+    print(
+        f"real-time factor {seconds / (len(audio) / RATE):.5f} ({len(audio) / RATE / seconds:.0f} times faster than real time)"
+    )
     write_svg(picture, audio, probability, found)
     print(f"picture: {picture}")
