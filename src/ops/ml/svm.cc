@@ -111,7 +111,7 @@ struct SvmRegression : SvmBase {
 };
 
 // One against one: every pair of classes has a decision, computed over the support vectors of both; the class with
-// most decisions in its favour wins, or, with prob_a and prob_b, the likeliest one by pairwise coupling.
+// most decisions in its favour wins. With prob_a and prob_b, scores are probabilities by pairwise coupling.
 struct SvmClassification : SvmBase {
   static constexpr const char* kIntegerLabels = "classlabels_ints";
   std::span<const int64_t> per_class;
@@ -242,14 +242,9 @@ void SvmClassification::couple(double* scores) const {
 }
 
 size_t SvmClassification::finish(double* scores) const {
-  if (supports == 0 || !prob_a.empty()) {
-    if (supports) couple(scores);
-    const size_t label = largest({scores, classes});
-    transform(post, {scores, columns});
-    return label;
-  }
-  const size_t winner = largest({scores + pairs(), classes});
-  if (classes > 2) {
+  const size_t winner = largest({supports ? scores + pairs() : scores, classes});
+  if (supports && !prob_a.empty()) couple(scores);
+  if (supports == 0 || !prob_a.empty() || classes > 2) {
     transform(post, {scores, columns});
     return winner;
   }
