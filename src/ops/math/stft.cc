@@ -1,0 +1,310 @@
+// DFT and STFT. Complex numbers are pairs along the last axis.
+
+#include <algorithm>
+#include <optional>
+
+#include "kernels/convert.h"
+#include "op/axis.h"
+#include "op/gemm.h"
+#include "op/op_def.h"
+#include "op/operands.h"
+#include "ops/math/fourier.h"
+
+namespace treadle {
+
+namespace {
+
+using Complex = Fourier::Complex;
+
+// One transform per line: how lines are read, transformed and written.
+struct Lines {
+  explicit Lines(size_t length) : fourier(length) {}
+
+  Fourier fourier;
+  kernels::TileConverter widen, narrow;
+  size_t x_count = 0, y_count = 0;  // elements
+  int64_t parts_in = 1, parts_out = 2;
+  bool inverse = false, mirrored = false;  // mirrored: only the first half of the spectrum is given
+  size_t x_at = 0, y_at = 0, line_at = 0, work_at = 0, window_at = 0;  // in scratch
+
+  size_t plan_scratch(size_t window) {
+    ScratchLayout scratch;
+    x_at = scratch.add(x_count * sizeof(double));
+    y_at = scratch.add(y_count * sizeof(double));
+    line_at = scratch.add(fourier.length() * sizeof(Complex));
+    work_at = scratch.add(fourier.work_size() * sizeof(Complex));
+    window_at = scratch.add(window * sizeof(double));
+    return std::max<size_t>(scratch.size(), 64);
+  }
+};
+
+// Every element counts from the line's beginning in steps of complex numbers.
+void read_line(const Lines& s, const double* x, size_t given, size_t step, Complex* line) {
+  const auto parts = static_cast<size_t>(s.parts_in);
+  const size_t n = s.fourier.length();
+  for (size_t k = 0; k < n; ++k) {
+    const double* at = x + k * step * parts;
+    line[k] = k < given ? Complex(at[0], parts == 2 ? at[1] : 0) : Complex();
+  }
+  for (size_t k = n / 2 + 1; s.mirrored && k < n; ++k) line[k] = std::conj(line[n - k]);
+}
+
+void write_line(const Lines& s, const Complex* line, size_t wanted, size_t step, double* y) {
+  const auto parts = static_cast<size_t>(s.parts_out);
+  const double scale = s.inverse ? 1 / static_cast<double>(s.fourier.length()) : 1;
+  for (size_t k = 0; k < wanted; ++k) {
+    y[k * step * parts] = line[k].real() * scale;
+    if (parts == 2) y[k * step * parts + 1] = line[k].imag() * scale;
+  }
+}
+
+// ---- DFT ----
+
+struct DftAttributes {
+  bool inverse, onesided;
+};
+DftAttributes read_dft(const ir::Attributes& a) {
+  return {a.get_int("inverse", 0) != 0, a.get_int("onesided", 0) != 0};
+}
+
+// The axis: an attribute before version 20, an input from there on; nullopt while unknown.
+template <class Context>
+Result<std::optional<size_t>> dft_axis(const Context& ctx, size_t rank) {
+  int64_t axis = ctx.attributes().get_int("axis", ctx.version() < 20 ? 1 : -2);
+  if (ctx.version() >= 20 && ctx.has_input(2)) {
+    const IntList list = int_list(ctx, nullptr, 2);
+    if (!list.known()) return std::optional<size_t>();
+    if (list.values.size() != 1) {
+      return error(Code::kInvalidArgument, "axis has {} elements, expected 1", list.values.size());
+    }
+    axis = list.values[0];
+  }
+  TREADLE_ASSIGN(const int64_t at, normalize_axis(axis, static_cast<int64_t>(rank)));
+  if (static_cast<size_t>(at) + 1 == rank) {
+    return error(Code::kInvalidArgument, "axis is {}, which holds real and imaginary parts", axis);
+  }
+  return std::optional<size_t>(static_cast<size_t>(at));
+}
+
+Status infer_dft(InferContext& ctx) {
+  const Shape* x = ctx.shape(0);
+  if (!x) return ctx.set_output(0, ctx.element(0)), Status();
+  if (x->size() < 2)
+    return error(Code::kInvalidArgument, "the input has shape {}, expected rank 2 or more", to_string(*x));
+  const Dim& parts = x->back();
+  if (parts.is_known() && parts.value() != 1 && parts.value() != 2) {
+    return error(Code::kInvalidArgument, "the last axis has {} elements, expected 1 (real) or 2 (complex)",
+                 parts.value());
+  }
+  const auto [inverse, onesided] = read_dft(ctx.attributes());
+  Shape out = *x;
+  out.back() = Dim(inverse && onesided ? 1 : 2);
+  TREADLE_ASSIGN(const auto axis, dft_axis(ctx, x->size()));
+  if (!axis) {
+    for (size_t i = 0; i + 1 < out.size(); ++i) out[i] = Dim::unknown();
+    return ctx.set_output(0, ctx.element(0), std::move(out)), Status();
+  }
+  Dim length = inverse && onesided ? ((*x)[*axis] - Dim(1)) * Dim(2) : (*x)[*axis];
+  if (ctx.has_input(1)) {
+    const auto given = ctx.dims_value(1);
+    if (given && given->size() != 1)
+      return error(Code::kInvalidArgument, "dft_length has {} elements, expected 1", given->size());
+    length = given ? (*given)[0] : Dim::unknown();
+    if (length.is_known() && length.value() < 1) {
+      return error(Code::kInvalidArgument, "dft_length is {}, expected at least 1", length.value());
+    }
+  }
+  out[*axis] = onesided && !inverse ? floor_div(length, Dim(2)) + Dim(1) : length;
+  ctx.set_output(0, ctx.element(0), std::move(out));
+  return {};
+}
+
+struct DftState {
+  explicit DftState(size_t length) : lines(length) {}
+
+  Lines lines;
+  AxisView x, y;  // without the parts
+  uint32_t output = 0;
+};
+
+uint32_t run_dft(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const DftState*>(state);
+  const Lines& l = s.lines;
+  auto* scratch = static_cast<std::byte*>(slots[operands[s.output + 1]]);
+  auto* x = reinterpret_cast<double*>(scratch + l.x_at);
+  auto* y = reinterpret_cast<double*>(scratch + l.y_at);
+  auto* line = reinterpret_cast<Complex*>(scratch + l.line_at);
+  auto* work = reinterpret_cast<Complex*>(scratch + l.work_at);
+  kernels::convert(l.widen, slots[operands[0]], x, l.x_count);
+  const auto parts_in = static_cast<size_t>(l.parts_in), parts_out = static_cast<size_t>(l.parts_out);
+  for (size_t o = 0; o < s.x.outer; ++o) {
+    for (size_t i = 0; i < s.x.inner; ++i) {
+      read_line(l, x + (o * s.x.n * s.x.inner + i) * parts_in, s.x.n, s.x.inner, line);
+      l.fourier.run(line, l.inverse, work);
+      write_line(l, line, s.y.n, s.y.inner, y + (o * s.y.n * s.y.inner + i) * parts_out);
+    }
+  }
+  kernels::convert(l.narrow, y, slots[operands[s.output]], l.y_count);
+  return 0;
+}
+
+void set_converters(const PrepareContext& ctx, Lines& lines) {
+  const Operand &x = ctx.inputs[0], &y = ctx.outputs[0];
+  lines.widen = kernels::make_converter(x.type, ElementType::kDouble);
+  lines.narrow = kernels::make_converter(ElementType::kDouble, y.type);
+  lines.x_count = static_cast<size_t>(x.element_count());
+  lines.y_count = static_cast<size_t>(y.element_count());
+}
+
+Status prepare_dft(PrepareContext& ctx) {
+  const Operand &x = ctx.inputs[0], &y = ctx.outputs[0];
+  const auto [inverse, onesided] = read_dft(ctx.attributes());
+  TREADLE_ASSIGN(const auto axis, dft_axis(ctx, x.dims.size()));
+  size_t length = static_cast<size_t>(x.dims[*axis]);
+  if (inverse && onesided) length = static_cast<size_t>(y.dims[*axis]);
+  if (ctx.has_input(1)) length = static_cast<size_t>(ctx.int64s(1)[0]);
+  auto* s = ctx.make_state<DftState>(length);
+  const auto at = static_cast<int64_t>(*axis), last = x.rank() - 1;
+  const auto without_parts = [&](const Dims& dims) { return Dims(dims.begin(), dims.begin() + last); };
+  s->x = view_along(without_parts(x.dims), at);
+  s->y = view_along(without_parts(y.dims), at);
+  s->lines.parts_in = x.dims.back();
+  s->lines.parts_out = y.dims.back();
+  s->lines.inverse = inverse;
+  s->lines.mirrored = inverse && onesided;
+  s->output = static_cast<uint32_t>(ctx.inputs.size());
+  set_converters(ctx, s->lines);
+  ctx.scratch_bytes = s->lines.plan_scratch(0);
+  ctx.set_kernel(run_dft, s);
+  return {};
+}
+
+// ---- STFT: frames of the signal, windowed, transformed ----
+
+enum StftInput : size_t { kSignal, kStep, kWindow, kFrame };
+
+// A positive number that input i holds; unknown while that is not known.
+Result<Dim> read_size(const InferContext& ctx, size_t i, std::string_view what) {
+  const auto given = ctx.dims_value(i);
+  if (!given) return Dim::unknown();
+  if (given->size() != 1 || ((*given)[0].is_known() && (*given)[0].value() < 1)) {
+    return error(Code::kInvalidArgument, "{} is {}, expected one number of at least 1", what, to_string(*given));
+  }
+  return (*given)[0];
+}
+
+Status infer_stft(InferContext& ctx) {
+  const Shape *x = ctx.shape(kSignal), *window = ctx.shape(kWindow);
+  if (!ctx.has_input(kWindow) && !ctx.has_input(kFrame)) {
+    return error(Code::kInvalidModel, "expected window or frame_length, found neither");
+  }
+  if (x && (x->size() != 3 || ((*x)[2].is_known() && (*x)[2].value() != 1 && (*x)[2].value() != 2))) {
+    return error(Code::kInvalidArgument, "the signal has shape {}, expected [N,L,1] or [N,L,2]", to_string(*x));
+  }
+  if (window && window->size() != 1) {
+    return error(Code::kInvalidArgument, "the window has shape {}, expected rank 1", to_string(*window));
+  }
+  TREADLE_ASSIGN(const Dim step, read_size(ctx, kStep, "frame_step"));
+  Dim frame = window ? (*window)[0] : Dim::unknown();
+  if (ctx.has_input(kFrame)) {
+    TREADLE_ASSIGN(const Dim given, read_size(ctx, kFrame, "frame_length"));
+    if (given.is_known() && frame.is_known() && given.value() != frame.value()) {
+      return error(Code::kInvalidArgument, "frame_length is {}, the window has {} elements", given.value(),
+                   frame.value());
+    }
+    if (!given.is_unknown()) frame = given;
+  }
+  Dim frames;
+  if (x) frames = floor_div((*x)[1] - frame, step) + Dim(1);
+  if (frames.is_known() && frames.value() < 1) {
+    return error(Code::kInvalidArgument, "frames of {} elements do not fit a signal of {}", frame.to_string(),
+                 (*x)[1].to_string());
+  }
+  const bool onesided = ctx.attributes().get_int("onesided", 1) != 0;
+  const Dim bins = onesided ? floor_div(frame, Dim(2)) + Dim(1) : frame;
+  ctx.set_output(0, ctx.element(kSignal), {x ? (*x)[0] : Dim::unknown(), frames, bins, Dim(2)});
+  return {};
+}
+
+struct StftState {
+  explicit StftState(size_t length) : lines(length) {}
+
+  Lines lines;
+  size_t batch = 1, samples = 0, frames = 0, bins = 0, step = 1;
+  bool has_window = false;
+  uint32_t output = 0;
+};
+
+uint32_t run_stft(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const StftState*>(state);
+  const Lines& l = s.lines;
+  auto* scratch = static_cast<std::byte*>(slots[operands[s.output + 1]]);
+  auto* x = reinterpret_cast<double*>(scratch + l.x_at);
+  auto* y = reinterpret_cast<double*>(scratch + l.y_at);
+  auto* line = reinterpret_cast<Complex*>(scratch + l.line_at);
+  auto* work = reinterpret_cast<Complex*>(scratch + l.work_at);
+  auto* window = reinterpret_cast<double*>(scratch + l.window_at);
+  const size_t length = l.fourier.length(), parts = static_cast<size_t>(l.parts_in);
+  kernels::convert(l.widen, slots[operands[kSignal]], x, l.x_count);
+  if (s.has_window) kernels::convert(l.widen, slots[operands[kWindow]], window, length);
+  for (size_t b = 0; b < s.batch; ++b) {
+    for (size_t f = 0; f < s.frames; ++f) {
+      read_line(l, x + (b * s.samples + f * s.step) * parts, length, 1, line);
+      for (size_t k = 0; s.has_window && k < length; ++k) line[k] *= window[k];
+      l.fourier.run(line, false, work);
+      write_line(l, line, s.bins, 1, y + (b * s.frames + f) * s.bins * 2);
+    }
+  }
+  kernels::convert(l.narrow, y, slots[operands[s.output]], l.y_count);
+  return 0;
+}
+
+Status prepare_stft(PrepareContext& ctx) {
+  const Operand &x = ctx.inputs[kSignal], &y = ctx.outputs[0];
+  const bool has_window = ctx.has_input(kWindow);
+  const int64_t length = has_window ? ctx.inputs[kWindow].element_count() : ctx.int64s(kFrame)[0];
+  auto* s = ctx.make_state<StftState>(static_cast<size_t>(length));
+  s->batch = static_cast<size_t>(x.dims[0]);
+  s->samples = static_cast<size_t>(x.dims[1]);
+  s->frames = static_cast<size_t>(y.dims[1]);
+  s->bins = static_cast<size_t>(y.dims[2]);
+  s->step = static_cast<size_t>(ctx.int64s(kStep)[0]);
+  s->has_window = has_window;
+  s->lines.parts_in = x.dims[2];
+  s->output = static_cast<uint32_t>(ctx.inputs.size());
+  set_converters(ctx, s->lines);
+  ctx.scratch_bytes = s->lines.plan_scratch(has_window ? static_cast<size_t>(length) : 0);
+  ctx.set_kernel(run_stft, s);
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(DFT, "") {
+  op.since(17)
+      .in("input", "T1")
+      .in("dft_length", "T2", Arity::kOptional)
+      .out("output", "T1")
+      .attr("axis", 1)
+      .attr("inverse", 0)
+      .attr("onesided", 0)
+      .type("T1", types::kFloatsBf16)
+      .type("T2", types::kIndices);
+  op.since(20).in("axis", "tensor(int64)", Arity::kOptional).drop_attr("axis");
+  op.infer(infer_dft).prepare(prepare_dft).shape_inputs({1, 2});
+}
+
+TREADLE_OP(STFT, "") {
+  op.since(17)
+      .in("signal", "T1")
+      .in("frame_step", "T2")
+      .in("window", "T1", Arity::kOptional)
+      .in("frame_length", "T2", Arity::kOptional)
+      .out("output", "T1")
+      .attr("onesided", 1)
+      .type("T1", types::kFloatsBf16)
+      .type("T2", types::kIndices);
+  op.infer(infer_stft).prepare(prepare_stft).shape_inputs({1, 3});
+}

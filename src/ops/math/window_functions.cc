@@ -1,0 +1,99 @@
+// HannWindow, HammingWindow and BlackmanWindow: sums of cosines.
+
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "kernels/convert.h"
+#include "op/op_def.h"
+
+namespace treadle {
+
+namespace {
+
+struct Cosines {
+  double constant, first, second;  // constant - first cos(t) + second cos(2t)
+};
+constexpr Cosines kHann{0.5, 0.5, 0};
+constexpr Cosines kHamming{25.0 / 46, 21.0 / 46, 0};
+constexpr Cosines kBlackman{0.42, 0.5, 0.08};
+
+Status infer_window(InferContext& ctx) {
+  const ElementType type = element_type_from_number(ctx.attributes().get_int("output_datatype", 1));
+  if (!types::kNumericBf16.contains(type)) {
+    return error(Code::kInvalidModel, "attribute output_datatype is {}, expected a number of a numeric type",
+                 ctx.attributes().get_int("output_datatype", 1));
+  }
+  const auto size = ctx.dims_value(0);
+  if (size && size->size() != 1) return error(Code::kInvalidArgument, "size has {} elements, expected 1", size->size());
+  if (size && (*size)[0].is_known() && (*size)[0].value() < 0) {
+    return error(Code::kInvalidArgument, "size is {}, expected at least 0", (*size)[0].value());
+  }
+  ctx.set_output(0, type, {size ? (*size)[0] : Dim::unknown()});
+  return {};
+}
+
+struct WindowState {
+  std::vector<double> values;
+  kernels::TileConverter converter;
+};
+
+uint32_t run_window(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const WindowState*>(state);
+  kernels::convert(s.converter, s.values.data(), slots[operands[1]], s.values.size());
+  return 0;
+}
+
+template <const Cosines& cosines>
+Status prepare_window(PrepareContext& ctx) {
+  const Operand& y = ctx.outputs[0];
+  auto* s = ctx.make_state<WindowState>();
+  const int64_t n = y.dims[0];
+  const bool periodic = ctx.attributes().get_int("periodic", 1) != 0;
+  const auto period = static_cast<double>(periodic ? n : n - 1);
+  s->values.resize(static_cast<size_t>(n));
+  for (size_t i = 0; i < s->values.size(); ++i) {
+    const double t = period > 0 ? 2 * std::numbers::pi * static_cast<double>(i) / period : std::numbers::pi;
+    s->values[i] = cosines.constant - cosines.first * std::cos(t) + cosines.second * std::cos(2 * t);
+  }
+  s->converter = kernels::make_converter(ElementType::kDouble, y.type);
+  ctx.set_kernel(run_window, s);
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(HannWindow, "") {
+  op.since(17)
+      .in("size", "T1")
+      .out("output", "T2")
+      .attr("output_datatype", 1)
+      .attr("periodic", 1)
+      .type("T1", types::kIndices)
+      .type("T2", types::kNumericBf16);
+  op.infer(infer_window).prepare(prepare_window<kHann>).shape_inputs({0});
+}
+
+TREADLE_OP(HammingWindow, "") {
+  op.since(17)
+      .in("size", "T1")
+      .out("output", "T2")
+      .attr("output_datatype", 1)
+      .attr("periodic", 1)
+      .type("T1", types::kIndices)
+      .type("T2", types::kNumericBf16);
+  op.infer(infer_window).prepare(prepare_window<kHamming>).shape_inputs({0});
+}
+
+TREADLE_OP(BlackmanWindow, "") {
+  op.since(17)
+      .in("size", "T1")
+      .out("output", "T2")
+      .attr("output_datatype", 1)
+      .attr("periodic", 1)
+      .type("T1", types::kIndices)
+      .type("T2", types::kNumericBf16);
+  op.infer(infer_window).prepare(prepare_window<kBlackman>).shape_inputs({0});
+}

@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <numbers>
+
+#include "judge/judge.h"
+#include "support/one_node.h"
+
+namespace treadle {
+namespace {
+
+using ir::Attribute;
+using testing_support::make_node;
+
+std::vector<float> run(const char* op, int version, std::vector<AnyValue> inputs,
+                       std::vector<Attribute> attributes = {}) {
+  const ir::NodeInfo node = make_node(op, version, inputs.size(), 1, std::move(attributes));
+  const auto out = judge::run_node(node, inputs);
+  if (!out.ok()) {
+    ADD_FAILURE() << out.error().to_string();
+    return {};
+  }
+  const auto span = (*out)[0].tensor().span<float>();
+  return {span.begin(), span.end()};
+}
+
+// The sum that defines the transform, for lengths by halving and others.
+TEST(Dft, IsTheDefiningSumAtAnyLength) {
+  for (int n : {1, 2, 3, 7, 8, 12, 31, 64}) {
+    std::vector<float> x;
+    for (int i = 0; i < 2 * n; ++i) x.push_back(std::sin(static_cast<float>(i * i + n)));
+    const AnyValue input(Tensor::of_float(x).reshaped({1, n, 2}));
+    const auto y = run("DFT", 20, {input});
+    ASSERT_EQ(y.size(), x.size());
+    for (int k = 0; k < n; ++k) {
+      std::complex<double> sum;
+      for (int t = 0; t < n; ++t) {
+        const std::complex<double> v(x[static_cast<size_t>(2 * t)], x[static_cast<size_t>(2 * t + 1)]);
+        sum += v * std::polar(1.0, -2 * std::numbers::pi * k * t / n);
+      }
+      EXPECT_NEAR(y[static_cast<size_t>(2 * k)], sum.real(), 1e-5) << n << " " << k;
+      EXPECT_NEAR(y[static_cast<size_t>(2 * k + 1)], sum.imag(), 1e-5) << n << " " << k;
+    }
+    const AnyValue spectrum(Tensor::of_float(y).reshaped({1, n, 2}));
+    const auto back = run("DFT", 17, {spectrum}, {Attribute::of("inverse", 1)});
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(back[i], x[i], 1e-6) << n;
+  }
+}
+
+TEST(Stft, FramesAreWindowedAndTransformed) {
+  const AnyValue signal(Tensor::of_float(std::vector<float>{1, 2, 3, 4, 5, 6}).reshaped({1, 6, 1}));
+  const AnyValue step(Tensor::scalar(ElementType::kInt64, int64_t{2}));
+  const AnyValue window(Tensor::of_float(std::vector<float>{1, 0, 0, 2}));
+  const auto y = run("STFT", 17, {signal, step, window});
+  // Frames [1,0,0,8] and [3,0,0,12]: bins 0, 1, 2 of each.
+  const std::vector<float> expected = {9, 0, 1, 8, -7, 0, 15, 0, 3, 12, -9, 0};
+  ASSERT_EQ(y.size(), expected.size());
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], expected[i], 1e-5) << i;
+}
+
+TEST(WindowFunctions, PeriodicAndSymmetric) {
+  const AnyValue size(Tensor::scalar(ElementType::kInt64, int64_t{4}));
+  const auto periodic = run("HannWindow", 17, {size});
+  const auto symmetric = run("HannWindow", 17, {size}, {Attribute::of("periodic", 0)});
+  const std::vector<float> p = {0, 0.5f, 1, 0.5f}, s = {0, 0.75f, 0.75f, 0};
+  ASSERT_EQ(periodic.size(), 4u);
+  ASSERT_EQ(symmetric.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(periodic[i], p[i], 1e-6);
+    EXPECT_NEAR(symmetric[i], s[i], 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace treadle
