@@ -80,7 +80,7 @@ class Generator:
             scope.floats.append((out, shape))
         elif choice == 5:
             x, _ = self.pick(scope.floats)
-            nodes.append(helper.make_node("ReduceMax" if self.opset < 18 else "ReduceMax", [x], [out], keepdims=0))
+            nodes.append(helper.make_node("ReduceMax", [x], [out], keepdims=0))
             scope.floats.append((out, ()))
         elif choice == 6:
             x, y = self.pick(scope.ints), self.pick(scope.ints)
@@ -118,7 +118,7 @@ class Generator:
 
     def branch(self, scope: Scope, nodes: list, depth: int) -> None:
         unlike = self.rng.random() < 0.3
-        target = self.pick([v for v in scope.floats])[1]
+        target = self.pick(scope.floats)[1]
         graphs = []
         for attribute in ("then", "else"):
             inner = scope.inner()
@@ -147,7 +147,7 @@ class Generator:
         inner = scope.inner()
         inner.ints.append(i)
         inputs = [self.info(i, INT64, []), self.info(go, BOOL, [])]
-        starts, ends, kinds = [], [], []
+        starts, kinds = [], []
         for start, shape in chosen:
             state = self.name("s")
             inputs.append(self.info(state, FLOAT, shape))
@@ -155,8 +155,13 @@ class Generator:
             starts.append(start)
             kinds.append((state, shape))
         body = self.block(inner, int(self.rng.integers(1, 6)), depth)
-        body.append(helper.make_node(self.pick(["Less", "Equal"]) if self.rng.random() < 0.3 else "Less",
-                                     [i, self.constant(np.array(self.rng.integers(0, 9), np.int64))], [go_next]))
+        body.append(
+            helper.make_node(
+                self.pick(["Less", "Less", "Equal"]),
+                [i, self.constant(np.array(self.rng.integers(0, 9), np.int64))],
+                [go_next],
+            )
+        )
         outputs = [self.info(go_next, BOOL, [])]
         # Any value of the right shape may become a state: swaps, captured values and constants included.
         results = []
@@ -171,7 +176,9 @@ class Generator:
             state, out = self.name("g"), self.name("g")
             row = self.name("r")
             width = 3
-            body.append(helper.make_node("Expand", [self.weights(1, 1), self.constant(np.array([1, width], np.int64))], [row]))
+            body.append(
+                helper.make_node("Expand", [self.weights(1, 1), self.constant(np.array([1, width], np.int64))], [row])
+            )
             body.append(helper.make_node("Concat", [state, row], [out], axis=0))
             inputs.append(self.info(state, FLOAT, [None, width]))
             outputs.append(self.info(out, FLOAT, [None, width]))
@@ -214,7 +221,7 @@ class Generator:
         length = int(self.rng.integers(1, 5))
         count = int(self.rng.integers(1, 3))
         inner = scope.inner()
-        inputs, outputs, starts, ins, axes, directions = [], [], [], [], [], []
+        inputs, starts, ins, axes, directions = [], [], [], [], []
         start, shape = self.pick([v for v in scope.floats if v[1] is not None])
         state = self.name("s")
         inputs.append(self.info(state, FLOAT, shape))
