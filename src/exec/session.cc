@@ -192,7 +192,8 @@ struct Session::Impl {
   std::vector<bool> deciding;              // parallel to the graph's inputs: small contents decide branches or shapes
   PackCache packs;
 
-  std::mutex mutex;  // planning
+  std::mutex mutex;                                   // planning
+  std::vector<std::unique_ptr<ir::Graph>> abandoned;  // graphs that could not be planned
   std::atomic<std::shared_ptr<const PlanList>> plans{std::make_shared<const PlanList>()};
   std::vector<bool> generalized;                          // per input: contents are data
   std::vector<std::vector<std::vector<std::byte>>> seen;  // per input: contents planned for
@@ -349,7 +350,13 @@ Result<std::shared_ptr<const Plan>> Session::Impl::make_plan(std::span<const Any
     }
   }
   TREADLE_ASSIGN(plan::Specialized specialized, plan::specialize(*graph, knowledge, options.optimize));
-  TREADLE_ASSIGN(made->program, plan::make_program(std::move(specialized.graph), packs));
+  auto program = plan::make_program(specialized.graph, packs);
+  if (!program.ok()) {
+    // Its packed constants are known by their addresses, which must not be used again.
+    abandoned.push_back(std::move(specialized.graph));
+    return std::move(program).status();
+  }
+  made->program = std::move(program).value();
   auto list = std::make_shared<PlanList>(*plans.load());
   list->insert(list->begin(), made);
   plans.store(std::move(list), std::memory_order_release);

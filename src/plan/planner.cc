@@ -607,11 +607,15 @@ class Planner {
 
 }  // namespace
 
-Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph> graph, PackCache& packs) {
+Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, PackCache& packs) {
   auto program = std::make_shared<Program>();
   program->graph = std::move(graph);
   program->packs = &packs;
-  TREADLE_TRY(Planner(*program).run());
+  Status status = Planner(*program).run();
+  if (!status.ok()) {
+    graph = std::move(program->graph);
+    return status;
+  }
   return std::shared_ptr<const Program>(std::move(program));
 }
 

@@ -159,8 +159,9 @@ struct Program {
   PackCache* packs = nullptr;
 };
 
-// Plans a specialised graph (see specialize.h). `packs` outlives the program.
-Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph> graph, PackCache& packs);
+// Plans a specialised graph (see specialize.h). `packs` outlives the program. On failure the graph is handed back: what
+// was packed of its constants stays in `packs` under their addresses, so they must live as long as that.
+Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, PackCache& packs);
 
 // A readable listing (--dump=plan).
 std::string print(const Program& program);
