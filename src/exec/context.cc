@@ -185,6 +185,10 @@ Status Context::execute() {
           status = poll();
           if (!status.ok()) break;
         }
+        if (at.trip >= at.row_capacity) {
+          status = grow_rows(loop, at);
+          if (!status.ok()) break;
+        }
         in = code + in->target;
         continue;
       }

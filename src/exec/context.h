@@ -81,6 +81,7 @@ struct LoopPosition {
   int64_t trip = 0;
   int64_t trips = 0;
   bool trips_known = false;
+  int64_t row_capacity = INT64_MAX;  // trips that growing rows have memory for
   bool active = false;
   std::vector<ScanOutputState> outputs;
 };
@@ -132,6 +133,7 @@ class Context {
   Status begin_states(const plan::Loop& loop);
   Status count_trips(const plan::Loop& loop, LoopPosition& at);
   Status begin_outputs(const plan::Loop& loop, LoopPosition& at);
+  Status grow_rows(const plan::Loop& loop, LoopPosition& at);
   Status set_elements(const plan::Loop& loop, LoopPosition& at);
   Status store_row(const plan::ScanOutput& scan, ScanOutputState& state, LoopPosition& at);
   Status finish_output(const plan::ScanOutput& scan, ScanOutputState& state, LoopPosition& at);

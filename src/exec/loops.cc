@@ -82,16 +82,49 @@ Status Context::begin_states(const Loop& loop) {
 }
 
 Status Context::begin_outputs(const Loop& loop, LoopPosition& at) {
+  at.row_capacity = INT64_MAX;
   for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
     const ScanOutput& scan = loop.scan_outputs[i];
     ScanOutputState& state = at.outputs[i];
     state.dims.clear();
     state.type = ElementType::kUndefined;
     state.strings.clear();
+    if (scan.row != plan::kNoSlot && !scan.whole_planned) {
+      state.dims = known_dims(scan.element_type.shape);
+      state.type = scan.element_type.element;
+      state.element_bytes = scan.element_bytes;
+    }
     if (!scan.whole_planned) continue;
     auto* row = static_cast<std::byte*>(slots_[scan.whole]);
     if (scan.reverse && at.trips > 0) row += static_cast<size_t>(at.trips - 1) * scan.element_bytes;
     slots_[scan.row] = row;
+  }
+  return loop.grows && at.trips > 0 ? grow_rows(loop, at) : Status();
+}
+
+// Memory for the row of the coming trip and more, for every output whose rows go to memory that grows.
+Status Context::grow_rows(const Loop& loop, LoopPosition& at) {
+  at.row_capacity = INT64_MAX;
+  for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
+    const ScanOutput& scan = loop.scan_outputs[i];
+    if (scan.whole_planned || scan.row == plan::kNoSlot) continue;
+    GrowBuffer& rows = at.outputs[i].rows;
+    const size_t bytes = std::max<size_t>(scan.element_bytes, 1);
+    const size_t needed = (static_cast<size_t>(at.trip) + 1) * bytes;
+    if (needed > rows.capacity()) {
+      size_t want = std::max(needed, at.trip == 0 ? kFirstRows * bytes : 2 * rows.capacity());
+      size_t all = 0;
+      if (at.trips_known && !__builtin_mul_overflow(static_cast<size_t>(at.trips), bytes, &all)) {
+        want = all <= kMaxReservedBytes ? all : std::min(want, all);
+      }
+      if (options_->memory_limit > 0 && needed > options_->memory_limit) {
+        return error(Code::kLimit, "the memory limit of {} bytes was reached by a scan output", options_->memory_limit);
+      }
+      ++allocations_;
+      if (!rows.reserve(want)) return error(Code::kLimit, "no memory for {} bytes of scan output", want);
+    }
+    slots_[scan.row] = rows.data() + static_cast<size_t>(at.trip) * scan.element_bytes;
+    at.row_capacity = std::min(at.row_capacity, static_cast<int64_t>(rows.capacity() / bytes));
   }
   return {};
 }
@@ -151,7 +184,7 @@ Status Context::loop_next(uint32_t index, bool& again) {
   bool go_on = true;
   if (loop.go_on != plan::kNoSlot) TREADLE_TRY(read_flag(loop.go_on, "the body's condition", go_on));
   for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
-    if (!loop.scan_outputs[i].whole_planned) TREADLE_TRY(store_row(loop.scan_outputs[i], at.outputs[i], at));
+    if (loop.scan_outputs[i].row == plan::kNoSlot) TREADLE_TRY(store_row(loop.scan_outputs[i], at.outputs[i], at));
   }
   TREADLE_TRY(move_handles(loop));
   step(loop);
@@ -159,6 +192,7 @@ Status Context::loop_next(uint32_t index, bool& again) {
   again = go_on && at.trip < at.trips;
   if (!again) return {};
   TREADLE_TRY(count_trip());
+  if (at.trip >= at.row_capacity) TREADLE_TRY(grow_rows(loop, at));
   TREADLE_TRY(set_elements(loop, at));
   if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots_[loop.counter]) = at.trip;
   return {};

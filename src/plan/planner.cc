@@ -450,17 +450,19 @@ class Planner {
     scan.whole_planned =
         scan.element_planned && is_fixed(whole->type) && loop.go_on == kNoSlot && loop.condition == kNoSlot;
     scan.whole = define(whole, scan.whole_planned ? Storage::kArena : Storage::kHandle);
-    if (scan.whole_planned && is_own(scan.element, first_slot, taken)) {
+    // Rows that follow each other in known steps are written in place or copied by the step of the back edge.
+    const bool rows = scan.whole_planned || (scan.element_planned && !scan.reverse);
+    if (rows && is_own(scan.element, first_slot, taken)) {
       scan.row = scan.element;
       taken.insert(scan.element);
       fresh_[scan.element] = false;
       p_.slots[scan.element].storage = Storage::kPointer;
-    }
-    if (scan.whole_planned && !scan.row) {
+    } else if (rows) {
       scan.row = new_slot(Storage::kPointer, {});
       loop.step.rows.push_back({scan.row, scan.element, scan.element_bytes});
     }
-    if (scan.row) advance(loop, scan.row, scan.element_bytes, reverse);
+    if (rows) advance(loop, scan.row, scan.element_bytes, reverse);
+    loop.grows |= rows && !scan.whole_planned;
     if (at < body.output_types.size()) scan.empty = body.output_types[at];
     loop.scan_outputs.push_back(scan);
   }
@@ -470,7 +472,7 @@ class Planner {
            std::all_of(loop.scan_inputs.begin(), loop.scan_inputs.end(),
                        [](const ScanInput& s) { return s.planned; }) &&
            std::all_of(loop.scan_outputs.begin(), loop.scan_outputs.end(),
-                       [](const ScanOutput& s) { return s.whole_planned; }) &&
+                       [](const ScanOutput& s) { return s.row != kNoSlot; }) &&
            (loop.go_on == kNoSlot || p_.slots[loop.go_on].storage != Storage::kHandle);
   }
 

@@ -92,7 +92,8 @@ struct ScanInput {
 struct ScanOutput {
   uint32_t element = 0;  // slot that the body writes
   uint32_t whole = 0;
-  uint32_t row = 0;  // whole_planned: pointer to the row of this trip; `element` itself, if that is written in place
+  uint32_t row = kNoSlot;        // pointer to the row of this trip, if all rows have one size; `element` itself where
+                                 // that is written in place
   bool element_planned = false;  // its size is known, else it is a handle
   bool whole_planned = false;    // `whole` has its memory before the loop starts
   bool reverse = false;
@@ -128,6 +129,7 @@ struct Loop {
   std::vector<ScanOutput> scan_outputs;
   bool simple = false;  // the back edge has nothing to do but `step`
   LoopStep step;
+  bool grows = false;  // some rows go to memory that grows
   const ir::Node* node = nullptr;
   uint32_t first = 0, last = 0;  // instructions of the loop, LoopBegin and LoopEnd included
 };
