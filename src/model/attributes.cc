@@ -8,7 +8,7 @@ using ir::Attribute;
 using ir::AttributeKind;
 
 AttributeKind attribute_kind(const wire::AttributeProto& proto) {
-  if (proto.type >= 1 && proto.type <= 14) return static_cast<AttributeKind>(proto.type);
+  if (proto.type >= 1 && proto.type <= 14) return static_cast<AttributeKind>(proto.type.get());
   if (proto.type != 0) return AttributeKind::kUndefined;
   if (proto.f) return AttributeKind::kFloat;
   if (proto.i) return AttributeKind::kInt;

@@ -124,8 +124,8 @@ void Importer::read_metadata() {
   metadata.graph_name = model_.graph->name;
   metadata.graph_description = model_.graph->doc_string;
   metadata.model_version = model_.model_version;
-  for (const auto& [key, value] : model_.metadata_props) metadata.properties.emplace_back(key, value);
-  for (const auto& [domain, version] : model_.opset_imports) metadata.opset_imports.emplace_back(domain, version);
+  for (const auto& entry : model_.metadata_props) metadata.properties.emplace_back(entry.key, entry.value);
+  for (const auto& import : model_.opset_imports) metadata.opset_imports.emplace_back(import.domain, import.version);
 }
 
 Status Importer::import_top() {

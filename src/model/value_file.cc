@@ -134,7 +134,7 @@ class ValueWriter {
  public:
   wire::TensorProto tensor(const Tensor& tensor, std::string_view name = {}) {
     wire::TensorProto proto;
-    proto.name = name;
+    if (!name.empty()) proto.name = name;
     proto.dims.assign(tensor.dims().begin(), tensor.dims().end());
     proto.data_type = static_cast<int32_t>(tensor.type());
     if (is_string(tensor.type())) {
@@ -149,7 +149,7 @@ class ValueWriter {
 
   wire::SequenceProto sequence(const Sequence& sequence, std::string_view name = {}) {
     wire::SequenceProto proto;
-    proto.name = name;
+    if (!name.empty()) proto.name = name;
     proto.elem_type = kind_of(sequence.element_type());
     for (const AnyValue& value : sequence.elements()) {
       switch (value.kind()) {
@@ -178,7 +178,7 @@ class ValueWriter {
 
   wire::OptionalProto optional(const Optional& optional, std::string_view name = {}) {
     wire::OptionalProto proto;
-    proto.name = name;
+    if (!name.empty()) proto.name = name;
     proto.elem_type = kind_of(optional.element_type);
     if (!optional.value) return proto;
     const AnyValue& value = *optional.value;
@@ -207,7 +207,7 @@ class ValueWriter {
 
   wire::MapProto map(const Map& map, std::string_view name = {}) {
     wire::MapProto proto;
-    proto.name = name;
+    if (!name.empty()) proto.name = name;
     proto.key_type = static_cast<int32_t>(map.keys.type());
     if (is_string(map.keys.type())) {
       for (const std::string& key : map.keys.span<std::string>()) proto.string_keys.push_back(key);

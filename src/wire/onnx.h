@@ -3,8 +3,7 @@
 // and name; reader, writer and the places in errors follow from it. Text and data are views into the file.
 //
 // Messages that treadle hands on but does not look into (training, devices) stay raw bytes.
-// A repeated message grows a vector; an optional one that may contain itself is a unique_ptr; presence matters only
-// where it is a std::optional.
+// A repeated message grows a vector; an optional one that may contain itself is a unique_ptr.
 
 #include <cstdint>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "wire/fields.h"
 #include "wire/runs.h"
 
 namespace treadle::wire {
@@ -23,6 +23,7 @@ struct TypeProto;
 
 struct StringStringEntry {
   std::string_view key, value;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -33,7 +34,8 @@ struct StringStringEntry {
 
 struct OperatorSetId {
   std::string_view domain;
-  int64_t version = 0;
+  Field<int64_t> version;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -48,6 +50,7 @@ struct Dimension {
   std::optional<int64_t> value;
   std::string_view param;  // a size's name; empty with `value` absent: unknown
   std::string_view denotation;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -59,6 +62,7 @@ struct Dimension {
 
 struct ShapeProto {
   std::vector<Dimension> dims;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -67,8 +71,9 @@ struct ShapeProto {
 };
 
 struct TensorTypeProto {
-  int32_t elem_type = 0;
+  Field<int32_t> elem_type;
   std::optional<ShapeProto> shape;  // absent: unknown rank
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -79,6 +84,7 @@ struct TensorTypeProto {
 
 struct ElementTypeProto {  // of a sequence or an optional
   std::unique_ptr<TypeProto> elem_type;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -87,8 +93,9 @@ struct ElementTypeProto {  // of a sequence or an optional
 };
 
 struct MapTypeProto {
-  int32_t key_type = 0;
+  Field<int32_t> key_type;
   std::unique_ptr<TypeProto> value_type;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -99,6 +106,7 @@ struct MapTypeProto {
 
 struct OpaqueTypeProto {
   std::string_view domain, name;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -114,6 +122,7 @@ struct TypeProto {  // one of these, or none: unknown
   std::unique_ptr<OpaqueTypeProto> opaque;
   std::unique_ptr<TensorTypeProto> sparse_tensor;
   std::string_view denotation;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -131,6 +140,7 @@ struct ValueInfoProto {
   std::string_view name, doc_string;
   std::optional<TypeProto> type;
   std::vector<StringStringEntry> metadata_props;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -148,8 +158,8 @@ struct TensorProto {
 
   std::string_view name, doc_string;
   std::vector<int64_t> dims;
-  int32_t data_type = 0;
-  int32_t data_location = kInline;
+  Field<int32_t> data_type;
+  Field<int32_t> data_location;  // a Location
   std::optional<std::string_view> raw_data;
   std::optional<std::string_view> segment;  // raw bytes; no producer writes it
   Runs<float> float_data;
@@ -160,6 +170,7 @@ struct TensorProto {
   Runs<std::string_view> string_data;
   std::vector<StringStringEntry> external_data;
   std::vector<StringStringEntry> metadata_props;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -184,6 +195,7 @@ struct TensorProto {
 struct SparseTensorProto {
   TensorProto values, indices;
   std::vector<int64_t> dims;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -205,12 +217,13 @@ enum ValueKind : int32_t {
 
 struct OptionalProto {
   std::string_view name;
-  int32_t elem_type = kUndefinedValue;
+  Field<int32_t> elem_type;  // a ValueKind
   std::unique_ptr<TensorProto> tensor;
   std::unique_ptr<SparseTensorProto> sparse_tensor;
   std::unique_ptr<SequenceProto> sequence;
   std::unique_ptr<MapProto> map;
   std::unique_ptr<OptionalProto> optional;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -226,12 +239,13 @@ struct OptionalProto {
 
 struct SequenceProto {
   std::string_view name;
-  int32_t elem_type = kUndefinedValue;
+  Field<int32_t> elem_type;  // a ValueKind
   std::vector<TensorProto> tensors;
   std::vector<SparseTensorProto> sparse_tensors;
   std::vector<SequenceProto> sequences;
   std::vector<MapProto> maps;
   std::vector<OptionalProto> optionals;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -247,10 +261,11 @@ struct SequenceProto {
 
 struct MapProto {
   std::string_view name;
-  int32_t key_type = 0;
+  Field<int32_t> key_type;
   std::vector<int64_t> keys;
   std::vector<std::string_view> string_keys;
   SequenceProto values;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -284,7 +299,7 @@ struct AttributeProto {
   };
 
   std::string_view name, ref_attr_name, doc_string;
-  int32_t type = kUndefined;
+  Field<int32_t> type;  // a Type
   std::optional<float> f;
   std::optional<int64_t> i;
   std::optional<std::string_view> s;
@@ -299,6 +314,7 @@ struct AttributeProto {
   std::vector<GraphProto> graphs;
   std::vector<SparseTensorProto> sparse_tensors;
   std::vector<TypeProto> type_protos;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -329,6 +345,7 @@ struct NodeProto {
   std::vector<AttributeProto> attributes;
   std::vector<StringStringEntry> metadata_props;
   std::vector<std::string_view> device_configurations;  // raw
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -348,6 +365,7 @@ struct NodeProto {
 struct TensorAnnotation {
   std::string_view tensor_name;
   std::vector<StringStringEntry> quant_parameter_tensor_names;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -364,6 +382,7 @@ struct GraphProto {
   std::vector<ValueInfoProto> inputs, outputs, value_infos;
   std::vector<TensorAnnotation> quantization_annotations;
   std::vector<StringStringEntry> metadata_props;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -389,6 +408,7 @@ struct FunctionProto {
   std::vector<OperatorSetId> opset_imports;
   std::vector<ValueInfoProto> value_infos;
   std::vector<StringStringEntry> metadata_props;
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {
@@ -408,15 +428,16 @@ struct FunctionProto {
 };
 
 struct ModelProto {
-  int64_t ir_version = 0;
+  Field<int64_t> ir_version;
   std::vector<OperatorSetId> opset_imports;
   std::string_view producer_name, producer_version, domain, doc_string;
-  int64_t model_version = 0;
+  Field<int64_t> model_version;
   std::unique_ptr<GraphProto> graph;
   std::vector<StringStringEntry> metadata_props;
   std::vector<std::string_view> training_infos;  // raw
   std::vector<FunctionProto> functions;
   std::vector<std::string_view> configurations;  // raw
+  UnknownFields unknown;
 
   template <class Self, class F>
   static void fields(Self& m, F& f) {

@@ -27,6 +27,12 @@ class FieldReader {
   void read(std::string_view, int32_t& member) { member = static_cast<int32_t>(in_.varint()); }
   void read(std::string_view, float& member) { member = in_.fixed32(); }
   template <class T>
+  void read(std::string_view name, Field<T>& member) {
+    T value{};
+    read(name, value);
+    member = value;
+  }
+  template <class T>
   void read(std::string_view, Runs<T>& member) {
     member.read(in_);
   }
@@ -81,17 +87,41 @@ void read_message(Cursor& in, Message& message) {
   while (in.next()) {
     FieldReader reader(in);
     Message::fields(message, reader);
-    if (!reader.taken()) in.skip();
+    if (reader.taken()) continue;
+    in.skip();
+    if (!in.document().ok() || !in.document().charge(in, sizeof(std::string_view))) return;
+    message.unknown.add({in.field_begin(), static_cast<size_t>(in.position() - in.field_begin())});
   }
 }
 
+}  // namespace
+
 template <class Message>
-Result<Message> parse(std::string_view bytes, Limits limits) {
+Status merge(std::string_view bytes, Message& message, Limits limits) {
   Document document(bytes, limits);
   Cursor cursor(document);
-  Message message;
   read_message(cursor, message);
-  if (!document.ok()) return document.take_status();
+  return document.ok() ? Status() : document.take_status();
+}
+
+#define TREADLE_MERGE(Message) template Status merge(std::string_view, Message&, Limits);
+TREADLE_MERGE(ModelProto)
+TREADLE_MERGE(GraphProto)
+TREADLE_MERGE(FunctionProto)
+TREADLE_MERGE(NodeProto)
+TREADLE_MERGE(AttributeProto)
+TREADLE_MERGE(ValueInfoProto)
+TREADLE_MERGE(TensorProto)
+TREADLE_MERGE(SparseTensorProto)
+TREADLE_MERGE(TypeProto)
+#undef TREADLE_MERGE
+
+namespace {
+
+template <class Message>
+Result<Message> parse(std::string_view bytes, Limits limits) {
+  Message message;
+  TREADLE_TRY(merge(bytes, message, limits));
   return Result<Message>(std::move(message));
 }
 

@@ -1,5 +1,6 @@
 #include "wire/serialize.h"
 
+#include <algorithm>
 #include <limits>
 #include <protozero/pbf_writer.hpp>
 
@@ -18,17 +19,17 @@ class FieldWriter {
   void operator()(uint32_t number, std::string_view, const T& member) {
     write(number, member);
   }
+  void unknown(const UnknownFields& fields) {
+    fields.for_each([&](std::string_view run) { buffer_.append(run); });
+  }
 
  private:
-  // Singular fields: only what differs from the default.
   void write(uint32_t number, std::string_view member) {
-    if (!member.empty()) put(number, member);
+    if (member.data()) put(number, member);
   }
-  void write(uint32_t number, int64_t member) {
-    if (member != 0) put(number, member);
-  }
-  void write(uint32_t number, int32_t member) {
-    if (member != 0) put(number, member);
+  template <class T>
+  void write(uint32_t number, const Field<T>& member) {
+    if (member.present()) put(number, member.get());
   }
   template <class T>
   void write(uint32_t number, const std::optional<T>& member) {
@@ -68,6 +69,7 @@ class FieldWriter {
       pbf_writer inside(out_, number);
       FieldWriter writer(inside, buffer_);
       Message::fields(message, writer);
+      writer.unknown(message.unknown);
     }
     // protozero drops empty messages, but an empty shape is that of a scalar, while none means an unknown rank.
     if (buffer_.size() == before) out_.add_message(number, "", 0);
@@ -90,8 +92,11 @@ class SizeCounter {
  private:
   void count(std::string_view member) { bytes += member.size(); }
   void count(int64_t) { bytes += 1; }
-  void count(int32_t) { bytes += 1; }
   void count(float) { bytes += 4; }
+  template <class T>
+  void count(const Field<T>& member) {
+    bytes += member.present() ? 1 : 0;
+  }
   template <class T>
   void count(const std::optional<T>& member) {
     if (member) count(*member);
@@ -112,49 +117,61 @@ class SizeCounter {
     requires std::is_class_v<Message>
   void count(const Message& message) {
     Message::fields(message, *this);
+    message.unknown.for_each([&](std::string_view run) { bytes += run.size(); });
   }
 };
 
+// Hands on what stands in none of the fields that are left out.
+template <class Inner>
+class Filter {
+ public:
+  Filter(Inner& inner, std::span<const uint32_t> left_out) : inner_(inner), left_out_(left_out) {}
+
+  template <class T>
+  void operator()(uint32_t number, std::string_view name, const T& member) {
+    if (std::ranges::find(left_out_, number) == left_out_.end()) inner_(number, name, member);
+  }
+
+ private:
+  Inner& inner_;
+  std::span<const uint32_t> left_out_;
+};
+
+}  // namespace
+
 template <class Message>
-Result<std::string> serialize_message(const Message& message) {
+Result<std::string> serialize(const Message& message, std::span<const uint32_t> left_out) {
   constexpr size_t kMaxBytes = std::numeric_limits<int32_t>::max();
   SizeCounter counter;
-  Message::fields(message, counter);
+  Filter counted(counter, left_out);
+  Message::fields(message, counted);
   std::string buffer;
   if (counter.bytes <= kMaxBytes) {
     buffer.reserve(counter.bytes + counter.bytes / 8 + 64);
     pbf_writer out(buffer);
     FieldWriter writer(out, buffer);
-    Message::fields(message, writer);
+    Filter written(writer, left_out);
+    Message::fields(message, written);
+    writer.unknown(message.unknown);
     if (buffer.size() <= kMaxBytes) return buffer;
   }
   return error(Code::kLimit, "the message takes more than {} bytes, which is what protobuf allows", kMaxBytes);
 }
 
-}  // namespace
-
-Result<std::string> serialize(const ModelProto& message) {
-  return serialize_message(message);
-}
-
-Result<std::string> serialize(const TensorProto& message) {
-  return serialize_message(message);
-}
-
-Result<std::string> serialize(const SequenceProto& message) {
-  return serialize_message(message);
-}
-
-Result<std::string> serialize(const OptionalProto& message) {
-  return serialize_message(message);
-}
-
-Result<std::string> serialize(const MapProto& message) {
-  return serialize_message(message);
-}
-
-Result<std::string> serialize(const TypeProto& message) {
-  return serialize_message(message);
-}
+#define TREADLE_SERIALIZE(Message) \
+  template Result<std::string> serialize(const Message&, std::span<const uint32_t> left_out);
+TREADLE_SERIALIZE(ModelProto)
+TREADLE_SERIALIZE(GraphProto)
+TREADLE_SERIALIZE(FunctionProto)
+TREADLE_SERIALIZE(NodeProto)
+TREADLE_SERIALIZE(AttributeProto)
+TREADLE_SERIALIZE(ValueInfoProto)
+TREADLE_SERIALIZE(TensorProto)
+TREADLE_SERIALIZE(SparseTensorProto)
+TREADLE_SERIALIZE(SequenceProto)
+TREADLE_SERIALIZE(OptionalProto)
+TREADLE_SERIALIZE(MapProto)
+TREADLE_SERIALIZE(TypeProto)
+#undef TREADLE_SERIALIZE
 
 }  // namespace treadle::wire

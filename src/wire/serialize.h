@@ -1,18 +1,16 @@
 #pragma once
-// Messages -> bytes, fields in order of their numbers, absent and default ones left out.
+// Messages -> bytes, fields in order of their numbers, then unknown ones; what is absent is left out.
 
+#include <span>
 #include <string>
 
 #include "wire/onnx.h"
 
 namespace treadle::wire {
 
+// Fields whose numbers are in `left_out` are not written; this holds for the message itself, not for those in it.
 // Error: kLimit above 2 GiB - 1, what a protobuf reader accepts at most.
-Result<std::string> serialize(const ModelProto& message);
-Result<std::string> serialize(const TensorProto& message);
-Result<std::string> serialize(const SequenceProto& message);
-Result<std::string> serialize(const OptionalProto& message);
-Result<std::string> serialize(const MapProto& message);
-Result<std::string> serialize(const TypeProto& message);
+template <class Message>
+Result<std::string> serialize(const Message& message, std::span<const uint32_t> left_out = {});
 
 }  // namespace treadle::wire

@@ -46,6 +46,30 @@ TEST(Serialize, DistinguishesAbsentFromDefault) {
   EXPECT_EQ(*written, zero);
 }
 
+TEST(Serialize, KeepsEmptyTextsZerosAndUnknownFields) {
+  const ProtoBytes node = ProtoBytes().bytes(4, "Add").bytes(7, "").varint(99, 5).bytes(1000, "later");
+  const std::string bytes =
+      ProtoBytes().varint(1, 0).bytes(2, "").varint(5, 0).message(7, ProtoBytes().message(1, node)).varint(77, 1).str();
+  auto model = parse_model(bytes);
+  ASSERT_TRUE(model.ok());
+  EXPECT_TRUE(model->ir_version.present());
+  EXPECT_FALSE(model->graph->nodes[0].unknown.empty());
+  auto written = serialize(*model);
+  ASSERT_TRUE(written.ok());
+  EXPECT_EQ(*written, bytes);
+}
+
+TEST(Serialize, LeavesFieldsOutOfTheMessageItself) {
+  const std::string bytes =
+      ProtoBytes().bytes(1, "x").bytes(3, "name").message(5, ProtoBytes().bytes(3, "kept")).varint(99, 1).str();
+  NodeProto node;
+  ASSERT_TRUE(merge(bytes, node).ok());
+  const uint32_t left_out[] = {1, 3};
+  auto written = serialize(node, left_out);
+  ASSERT_TRUE(written.ok());
+  EXPECT_EQ(*written, ProtoBytes().message(5, ProtoBytes().bytes(3, "kept")).varint(99, 1).str());
+}
+
 TEST(Serialize, WritesNegativeNumbersAsTenBytes) {
   TensorProto tensor;
   tensor.dims = {-1};
