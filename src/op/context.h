@@ -11,6 +11,8 @@
 
 namespace treadle {
 
+struct ElementwiseForm;  // op/elementwise.h
+
 // ---------------------------------------------------------------------------------------------------------------------
 
 // Infers a node's bodies. How states meet (onnx's rules, or a fixed point) is decided by who drives the inference.
@@ -88,6 +90,8 @@ class PrepareContext {
   // Results.
   Kernel kernel;
   size_t scratch_bytes = 0;  // 64-byte aligned, uninitialised, at operand index inputs.size() + outputs.size()
+  // Set: an elementwise operator says here what it computes, and may leave `kernel` empty. The others ignore it.
+  ElementwiseForm* form = nullptr;
 
   const ir::Attributes& attributes() const { return node.attributes; }
   int version() const;

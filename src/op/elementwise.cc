@@ -201,6 +201,10 @@ Status prepare_elementwise(PrepareContext& ctx, ElementwiseOp op, const kernels:
 
 Status prepare_elementwise(PrepareContext& ctx, ElementwiseOp op, const kernels::ElementwiseParams& params,
                            int64_t axis) {
+  if (ctx.form) {
+    *ctx.form = {.kind = ElementwiseForm::Kind::kOperation, .op = op, .params = params, .axis = axis, .converter = {}};
+    return {};
+  }
   const size_t inputs = kernels::info(op).inputs;
   if (one_element(ctx, inputs)) {
     if (const KernelFn run = single_element_kernel(op, ctx.inputs[0].type)) {

@@ -5,6 +5,7 @@
 // from `axis` on (default: the last ones), and the result has A's shape. The functions below follow the attributes
 // wherever a node has them.
 
+#include "kernels/convert.h"
 #include "kernels/elementwise.h"
 #include "op/context.h"
 
@@ -64,6 +65,17 @@ template <kernels::ElementwiseOp op>
 Status prepare_with_alpha(PrepareContext& ctx) {
   return prepare_elementwise(ctx, op, {.alpha = ctx.attributes().get_float("alpha")});
 }
+
+// What an elementwise node computes, apart from any kernel: for who runs several nodes as one (plan/fusion.h). Asked
+// for by PrepareContext::form of operators whose batch rule is kElementwise; those that cannot say leave it kNone.
+struct ElementwiseForm {
+  enum class Kind : uint8_t { kNone, kOperation, kConversion };
+  Kind kind = Kind::kNone;
+  kernels::ElementwiseOp op{};
+  kernels::ElementwiseParams params;
+  int64_t axis = -1;                 // as prepare_elementwise takes it
+  kernels::TileConverter converter;  // kConversion: of input 0
+};
 
 // A kernel that does `op` on two elements (one for Not and Neg) in a few instructions; null where there is none.
 // Loop counters and conditions live on these.

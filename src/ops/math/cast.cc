@@ -106,8 +106,13 @@ Status prepare_cast(PrepareContext& ctx) {
   if (!kernels::can_convert(x.type, to)) {
     return error(Code::kNotImplemented, "no conversion from {} to {}", name(x.type), name(to));
   }
-  const auto* state = ctx.make_state<CastState>(CastState{
-      kernels::make_converter(x.type, to, cast_options(ctx.attributes())), static_cast<size_t>(x.element_count())});
+  const kernels::TileConverter converter = kernels::make_converter(x.type, to, cast_options(ctx.attributes()));
+  if (ctx.form) {
+    ctx.form->kind = ElementwiseForm::Kind::kConversion;
+    ctx.form->converter = converter;
+    return {};
+  }
+  const auto* state = ctx.make_state<CastState>(CastState{converter, static_cast<size_t>(x.element_count())});
   ctx.set_kernel(ctx.inputs.size() == 1 ? kernel_for<1>(state->converter) : kernel_for<2>(state->converter), state);
   return {};
 }
