@@ -202,7 +202,10 @@ Status prepare_elementwise(PrepareContext& ctx, ElementwiseOp op, const kernels:
 Status prepare_elementwise(PrepareContext& ctx, ElementwiseOp op, const kernels::ElementwiseParams& params,
                            int64_t axis) {
   if (ctx.form) {
-    *ctx.form = {.kind = ElementwiseForm::Kind::kOperation, .op = op, .params = params, .axis = axis, .converter = {}};
+    ctx.form->kind = ElementwiseForm::Kind::kOperation;
+    ctx.form->op = op;
+    ctx.form->params = params;
+    ctx.form->axis = axis;
     return {};
   }
   const size_t inputs = kernels::info(op).inputs;

@@ -74,6 +74,7 @@ struct ElementwiseForm {
   kernels::ElementwiseOp op{};
   kernels::ElementwiseParams params;
   int64_t axis = -1;                 // as prepare_elementwise takes it
+  uint8_t arguments[3] = {0, 1, 2};  // inputs of the node, in the operation's order
   kernels::TileConverter converter;  // kConversion: of input 0
 };
 

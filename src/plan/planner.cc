@@ -14,6 +14,7 @@
 
 #include "check/inference.h"
 #include "op/scan_attributes.h"
+#include "plan/fusion.h"
 #include "plan/program.h"
 
 namespace treadle::plan {
@@ -45,7 +46,7 @@ Operand operand_of(const ir::Value& value) {
 
 class Planner {
  public:
-  explicit Planner(Program& program) : p_(program) { new_slot(Storage::kNull, {}); }
+  explicit Planner(Program& program) : p_(program), fusion_(*program.graph) { new_slot(Storage::kNull, {}); }
 
   Status run() {
     const ir::Region& top = p_.graph->top();
@@ -69,6 +70,13 @@ class Planner {
     p_.slots.push_back(std::move(slot));
     fresh_.push_back(storage == Storage::kArena);
     return static_cast<uint32_t>(p_.slots.size() - 1);
+  }
+
+  uint32_t new_scratch(size_t bytes) {
+    if (bytes == 0) return kNoSlot;
+    const uint32_t s = new_slot(Storage::kArena, {});
+    p_.slots[s].bytes = bytes;
+    return s;
   }
 
   uint32_t slot(const ir::Value* v) {
@@ -148,11 +156,31 @@ class Planner {
   }
 
   Status emit(const ir::Region& region) {
-    for (const auto& node : region.nodes) {
-      Status status = emit(*node);
-      if (!status.ok()) return status.place().empty() ? std::move(status).in(node_place(*node)) : std::move(status);
+    for (const Unit& unit : fusion_.units(region)) {
+      if (unit.fused) {
+        emit_fused(unit);
+        continue;
+      }
+      for (const ir::Node* node : unit.nodes) {
+        Status status = emit(*node);
+        if (!status.ok()) return status.place().empty() ? std::move(status).in(node_place(*node)) : std::move(status);
+      }
     }
     return {};
+  }
+
+  void emit_fused(const Unit& unit) {
+    FusedGroup group = fusion_.build(unit);
+    std::vector<uint32_t> operands;
+    for (const ir::Value* v : group.inputs) operands.push_back(slot(v));
+    for (const ir::Value* v : group.outputs) operands.push_back(define(v, Storage::kArena));
+    for (const auto& [alias, base] : group.aliases) slot_of_[alias] = slot(base);
+    operands.push_back(new_scratch(group.plan.scratch_bytes()));
+    const uint32_t at = emit_code(OpCode::kKernel, unit.nodes.back());
+    p_.code[at].run = run_fused;
+    p_.code[at].state = p_.states.make<kernels::FusedPlan>(std::move(group.plan));
+    p_.fused[at] = unit.nodes;
+    operands_[at] = std::move(operands);
   }
 
   Status emit(const ir::Node& node) {
@@ -206,13 +234,7 @@ class Planner {
     }
     PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0};
     TREADLE_TRY(node.op->prepare(context));
-    if (context.scratch_bytes > 0) {
-      const uint32_t scratch = new_slot(Storage::kArena, {});
-      p_.slots[scratch].bytes = context.scratch_bytes;
-      operands.push_back(scratch);
-    } else {
-      operands.push_back(kNoSlot);
-    }
+    operands.push_back(new_scratch(context.scratch_bytes));
     const uint32_t at = emit_code(OpCode::kKernel, &node);
     p_.code[at].run = context.kernel.run;
     p_.code[at].state = context.kernel.state;
@@ -601,6 +623,7 @@ class Planner {
   static constexpr uint32_t kAsked = UINT32_MAX;
 
   Program& p_;
+  Fusion fusion_;
   std::unordered_map<const ir::Value*, uint32_t> slot_of_;
   std::vector<std::vector<uint32_t>> operands_;  // per instruction, until bound
   std::vector<bool>

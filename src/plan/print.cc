@@ -41,6 +41,11 @@ std::string instruction_text(const Program& p, size_t at) {
   switch (in.code) {
     case OpCode::kKernel: {
       std::string text = "kernel  " + name + " (";
+      if (const auto fused = p.fused.find(static_cast<uint32_t>(at)); fused != p.fused.end()) {
+        text = "fused  ";
+        for (const ir::Node* member : fused->second) text += fmt::format(" {} {}", member->op->name, member->name);
+        text += " (";
+      }
       for (uint32_t i = 0; i < in.index; ++i) text += (i ? " " : "") + fmt::format("s{}", in.operands[i]);
       return text + ")";
     }

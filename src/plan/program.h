@@ -3,6 +3,7 @@
 // is a jump, a loop is a back edge, a scan slice is a pointer that advances. Immutable, shared by all threads; what
 // changes during a run lives in exec::Context.
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -155,7 +156,8 @@ struct Program {
   std::vector<Loop> loops;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
-  std::vector<const ir::Node*> node_of;  // per instruction, for messages; null for glue
+  std::vector<const ir::Node*> node_of;                    // per instruction, for messages; null for glue
+  std::map<uint32_t, std::vector<const ir::Node*>> fused;  // the nodes of an instruction that stands for several
   size_t arena_bytes = 0;
   StateArena states;
   PackCache* packs = nullptr;

@@ -25,6 +25,12 @@ uint32_t run_square(const void* state, void* const* slots, const uint32_t* opera
 }
 
 Status prepare_square(PrepareContext& ctx) {
+  if (ctx.form) {
+    ctx.form->kind = ElementwiseForm::Kind::kOperation;
+    ctx.form->op = ElementwiseOp::kMul;
+    ctx.form->arguments[1] = 0;
+    return {};
+  }
   const Operand& x = ctx.inputs[0];
   const Operand& out = ctx.outputs[0];
   const Dims strides = broadcast_strides(x, out.dims);

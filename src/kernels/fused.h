@@ -1,0 +1,103 @@
+#pragma once
+// Several elementwise operations over the same elements as one kernel. The elements are walked tile by tile; within a
+// tile the operations run one after the other, each as the row function that it would be alone, so results are the
+// same to the last bit. What only the group needs stays in a few tiles of scratch in first-level cache.
+//
+// Operands lie densely in the order of the elements, or are one element, or are broadcast in some other way; the last
+// kind is spread into a tile first.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/elementwise_ops.h"
+#include "kernels/table.h"
+#include "type/element_type.h"
+
+namespace treadle::kernels {
+
+struct FusedStep {
+  Row row = nullptr;  // or one of the next two
+  WhereRow where = nullptr;
+  ConvertRow convert = nullptr;
+  uint16_t in[3] = {};  // places in the table of addresses
+  uint16_t out = 0;
+  uint8_t scalar_mask = 0;  // of `where`
+  ElementwiseParams params;
+};
+
+// An operand that is neither dense nor one element, and the tile that it is spread into.
+struct FusedSpread {
+  uint16_t from = 0, to = 0;
+  uint8_t width = 0;             // bytes per element
+  std::vector<int64_t> dims;     // outermost first; neighbours that are walked as one are merged
+  std::vector<int64_t> strides;  // in bytes
+  int64_t period = 0;            // elements after which it repeats
+};
+
+// A kernel works on a table of addresses: the inputs, the outputs (both given by the caller), then tiles in scratch.
+struct FusedPlan {
+  static constexpr size_t kMaxPlaces = 256;
+  static constexpr size_t kMaxDims = 12;  // of an operand that is spread
+
+  size_t count = 0;  // elements
+  size_t tile = 0;   // of them at once
+  size_t bound = 0;  // inputs and outputs: the places that the caller fills
+  size_t tiles = 0;
+  size_t tile_bytes = 0;
+  std::vector<uint8_t> advance;   // per bound place: bytes per element that it moves by
+  std::vector<FusedStep> steps;   // in order
+  std::vector<FusedSpread> once;  // the same in every tile
+  std::vector<FusedSpread> each;
+
+  size_t scratch_bytes() const { return tiles * tile_bytes; }
+  // 0 or an Error. `table` has room for kMaxPlaces; its bound places are filled. Outputs overlap no input.
+  uint32_t run(std::byte** table, std::byte* scratch) const;
+};
+
+// Puts a plan together, operation by operation.
+class FusedBuilder {
+ public:
+  using Value = uint32_t;
+
+  explicit FusedBuilder(size_t count) : count_(count) {}
+
+  // Types whose elements are stored as they are computed with; the others are converted at every operation.
+  static bool can_hold(ElementType type);
+
+  // An input, in the order of the caller's list. `dims`: of the result that it is used for; `strides` in elements, 0
+  // where it is broadcast.
+  Value input(ElementType type, std::span<const int64_t> dims, std::span<const int64_t> strides);
+  // Arguments and results are as long as the result and of types that can_hold() allows. Not Clip.
+  Value apply(ElementwiseOp op, std::span<const Value> arguments, const ElementwiseParams& params = {});
+  Value convert(const TileConverter& converter, Value x, ElementType to);  // of one step
+  // A value that apply() or convert() made and that the caller wants, in the order of the caller's list.
+  void output(Value v);
+  FusedPlan finish();
+
+ private:
+  enum class Kind : uint8_t { kDense, kScalar, kSpread, kMade };
+  struct Item {
+    Kind kind;
+    ElementType type;
+    uint16_t place = 0;   // in the table
+    size_t last_use = 0;  // the last step that reads it
+    bool is_output = false;
+  };
+  struct Tiles;
+
+  Value make(ElementType type, FusedStep step, std::span<const Value> arguments);
+  void place_bound();
+  void place_tiles();
+  void choose_tile();
+
+  size_t count_;
+  FusedPlan plan_;
+  std::vector<Item> items_;
+  std::vector<std::vector<Value>> arguments_;  // per step
+  std::vector<Value> made_, inputs_, outputs_;
+  std::vector<std::pair<Value, FusedSpread>> spreads_;
+};
+
+}  // namespace treadle::kernels

@@ -1,0 +1,281 @@
+// Elementwise nodes wait: each is put off until somebody needs it, so that those that belong together have met by then.
+// Other nodes keep their order. When a node (or the end of the region) needs a value that waits, the whole group around
+// it runs: the waiting nodes over as many elements that are connected with it by values. That is always possible:
+// all that waiting nodes need from others has been computed, and a path from one member to another that leaves the
+// group would have to go through a waiting node over another number of elements; broadcasting makes that number grow
+// only, so it cannot come back.
+//
+// Nodes that can fail or are random never wait, so of several errors the first in the model's order is still the one
+// that is met. Reshape and its like wait with what they look at: they are another name for its memory.
+#include "plan/fusion.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "op/op_def.h"
+
+namespace treadle::plan {
+
+namespace {
+
+constexpr size_t kMaxMembers = 24;
+
+bool is_held(const ir::Value* v) {
+  return v && v->type.is_concrete() && kernels::FusedBuilder::can_hold(v->type.element) &&
+         v->type.shape.size() <= kernels::FusedPlan::kMaxDims;
+}
+
+int64_t count_of(const ir::Value& v) {
+  return element_count_unchecked(known_dims(v.type.shape));
+}
+
+bool is_alias(const ir::Node& node) {
+  return node.op->alias_input >= 0;
+}
+
+const ir::Value* aliased(const ir::Node& node) {
+  return node.inputs[static_cast<size_t>(node.op->alias_input)];
+}
+
+Operand operand_of(const ir::Value& v) {
+  const Dims dims = known_dims(v.type.shape);
+  return {v.type.element, dims, contiguous_strides(dims), v.is_constant() ? v.constant.raw() : nullptr};
+}
+
+// What the node computes; kNone where one kernel of a group cannot.
+ElementwiseForm form_of(const ir::Node& node) {
+  std::vector<Operand> in, out{operand_of(*node.outputs[0])};
+  for (const ir::Value* v : node.inputs) in.push_back(operand_of(*v));
+  StateArena states;
+  PackCache packs;
+  ElementwiseForm form;
+  PrepareContext context{node, in, out, states, packs, {}, 0, &form};
+  if (!node.op->prepare(context).ok()) return {};
+  if (form.kind == ElementwiseForm::Kind::kConversion && form.converter.step_count != 1) return {};
+  if (form.kind != ElementwiseForm::Kind::kOperation) return form;
+  const bool where = form.op == kernels::ElementwiseOp::kWhere;
+  for (size_t i = where ? 1 : 0; i < kernels::info(form.op).inputs; ++i) {
+    if (in[form.arguments[i]].type != in[form.arguments[where ? 1 : 0]].type) return {};
+  }
+  return form.op == kernels::ElementwiseOp::kClip ? ElementwiseForm() : form;
+}
+
+}  // namespace
+
+// The nodes of one region that wait.
+class Pending {
+ public:
+  explicit Pending(Fusion& fusion) : fusion_(fusion) {}
+
+  void visit(const ir::Node& node) {
+    if (waits(node)) {
+      join(node);
+      waiting_.push_back(&node);
+      members_.insert(&node);
+      return;
+    }
+    for (const ir::Value* v : node.inputs) need(v);
+    for (const auto& body : node.regions) {
+      for (const ir::Value* v : ir::captures(*body)) need(v);
+    }
+    units_.push_back({{&node}, false});
+  }
+
+  std::vector<Unit> finish() {
+    while (!waiting_.empty()) need(waiting_.front()->outputs[0]);
+    return std::move(units_);
+  }
+
+ private:
+  bool is_waiting(const ir::Value* v) const { return v && v->producer && members_.contains(v->producer); }
+
+  bool waits(const ir::Node& node) {
+    if (is_alias(node)) {
+      return node.outputs[0] && is_held(node.outputs[0]) && is_waiting(aliased(node)) &&
+             std::all_of(node.inputs.begin() + 1, node.inputs.end(),
+                         [](const ir::Value* v) { return !v || v->is_constant(); });
+    }
+    return fusion_.is_elementwise(node);
+  }
+
+  void need(const ir::Value* v) {
+    if (is_waiting(v)) run_group(*v->producer);
+  }
+
+  void run_group(const ir::Node& wanted) {
+    const std::vector<const ir::Node*> group = connected_with(wanted);
+    for (const ir::Node* node : group) members_.erase(node);
+    std::erase_if(waiting_, [&](const ir::Node* node) { return !members_.contains(node); });
+    for (const ir::Node* node : group) {
+      for (const ir::Value* v : node->inputs) need(v);  // of other numbers of elements
+    }
+    emit(group);
+  }
+
+  // In the order of the model.
+  std::vector<const ir::Node*> connected_with(const ir::Node& wanted) {
+    const ir::Node* leader = leader_of(&wanted);
+    std::vector<const ir::Node*> group;
+    for (const ir::Node* node : waiting_) {
+      if (leader_of(node) == leader) group.push_back(node);
+    }
+    return group;
+  }
+
+  const ir::Node* leader_of(const ir::Node* node) {
+    while (leader_.at(node) != node) node = leader_[node] = leader_.at(leader_.at(node));
+    return node;
+  }
+
+  // A node that starts to wait becomes connected with those over as many elements that it takes values from.
+  void join(const ir::Node& node) {
+    leader_[&node] = &node;
+    const int64_t count = count_of(*node.outputs[0]);
+    for (const ir::Value* v : node.inputs) {
+      if (is_waiting(v) && count_of(*v) == count) leader_[leader_of(v->producer)] = &node;
+    }
+  }
+
+  // One unit, or several where the group is too large for one kernel. An alias stays with what it looks at.
+  void emit(const std::vector<const ir::Node*>& group) {
+    size_t at = 0;
+    while (at < group.size()) {
+      Unit unit;
+      size_t operations = 0;
+      for (; at < group.size() && (operations < kMaxMembers || is_alias(*group[at])); ++at) {
+        unit.nodes.push_back(group[at]);
+        if (!is_alias(*group[at])) ++operations;
+      }
+      unit.fused = operations > 1;
+      units_.push_back(std::move(unit));
+    }
+  }
+
+  Fusion& fusion_;
+  std::vector<const ir::Node*> waiting_;
+  std::unordered_set<const ir::Node*> members_;                  // the same, to ask
+  std::unordered_map<const ir::Node*, const ir::Node*> leader_;  // towards one node for each group
+  std::vector<Unit> units_;
+};
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+uint32_t run_fused(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& plan = *static_cast<const kernels::FusedPlan*>(state);
+  std::byte* table[kernels::FusedPlan::kMaxPlaces];
+  for (size_t i = 0; i < plan.bound; ++i) table[i] = static_cast<std::byte*>(slots[operands[i]]);
+  return plan.run(table, static_cast<std::byte*>(slots[operands[plan.bound]]));
+}
+
+Fusion::Fusion(const ir::Graph& graph) {
+  auto count = [&](const ir::Value* v) {
+    if (v) ++uses_[v];
+  };
+  for (const ir::Value* v : graph.top().outputs) count(v);
+  ir::for_each_node(graph.top(), [&](const ir::Node& node) {
+    for (const ir::Value* v : node.inputs) count(v);
+    for (const auto& body : node.regions) {
+      for (const ir::Value* v : body->outputs) count(v);
+    }
+  });
+}
+
+bool Fusion::is_elementwise(const ir::Node& node) {
+  const OpDef& op = *node.op;
+  if (op.batch != BatchRule::kElementwise || !op.prepare || op.effects == Effects::kRandom || is_alias(node)) {
+    return false;
+  }
+  if (node.inputs.empty() || node.outputs.size() != 1 || !is_held(node.outputs[0])) return false;
+  if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_held)) return false;
+  if (op.can_fail(node.inputs[0]->type.element) || count_of(*node.outputs[0]) < 2) return false;
+  const ElementwiseForm form = form_of(node);
+  if (form.kind == ElementwiseForm::Kind::kNone) return false;
+  forms_.emplace(&node, form);
+  return true;
+}
+
+std::vector<Unit> Fusion::units(const ir::Region& region) {
+  Pending pending(*this);
+  for (const auto& node : region.nodes) pending.visit(*node);
+  return pending.finish();
+}
+
+namespace {
+
+// The values of a group while its plan is put together.
+struct Members {
+  struct Input {
+    const ir::Value* value;
+    Dims strides;
+    kernels::FusedBuilder::Value made;
+  };
+
+  kernels::FusedBuilder builder;
+  FusedGroup& group;
+  std::vector<Input> inputs;
+  std::unordered_map<const ir::Value*, kernels::FusedBuilder::Value> made;
+  std::unordered_map<const ir::Value*, const ir::Value*> base;  // of aliases
+  std::unordered_map<const ir::Value*, size_t> used;            // inside
+
+  const ir::Value* resolve(const ir::Value* v) const {
+    const auto it = base.find(v);
+    return it == base.end() ? v : it->second;
+  }
+
+  // `v` as an argument of an operation with a result of `dims`.
+  kernels::FusedBuilder::Value argument(const ir::Value* v, const Dims& dims, int64_t axis) {
+    if (const auto it = made.find(resolve(v)); it != made.end()) return it->second;
+    Dims strides = broadcast_strides(operand_of(*v), dims, axis);
+    for (const Input& input : inputs) {
+      if (input.value == v && input.strides == strides) return input.made;
+    }
+    inputs.push_back({v, strides, builder.input(v->type.element, dims, strides)});
+    group.inputs.push_back(v);
+    return inputs.back().made;
+  }
+};
+
+}  // namespace
+
+FusedGroup Fusion::build(const Unit& unit) const {
+  FusedGroup group;
+  Members members{
+      kernels::FusedBuilder(static_cast<size_t>(count_of(*unit.nodes[0]->outputs[0]))), group, {}, {}, {}, {}};
+  for (const ir::Node* node : unit.nodes) {
+    const ir::Value* result = node->outputs[0];
+    for (const ir::Value* v : node->inputs) ++members.used[v];
+    if (is_alias(*node)) {
+      members.base[result] = members.resolve(aliased(*node));
+      continue;
+    }
+    const ElementwiseForm& form = forms_.at(node);
+    const Dims dims = known_dims(result->type.shape);
+    if (form.kind == ElementwiseForm::Kind::kConversion) {
+      const auto x = members.argument(node->inputs[0], dims, -1);
+      members.made[result] = members.builder.convert(form.converter, x, result->type.element);
+      continue;
+    }
+    kernels::FusedBuilder::Value arguments[3];
+    const size_t count = kernels::info(form.op).inputs;
+    for (size_t i = 0; i < count; ++i) {
+      arguments[i] = members.argument(node->inputs[form.arguments[i]], dims, i == 1 ? form.axis : -1);
+    }
+    members.made[result] = members.builder.apply(form.op, std::span(arguments, count), form.params);
+  }
+  std::unordered_set<const ir::Value*> wanted;
+  for (const ir::Node* node : unit.nodes) {
+    const ir::Value* result = node->outputs[0];
+    const auto uses = uses_.find(result);
+    if (uses == uses_.end() || uses->second == members.used[result]) continue;
+    const ir::Value* base = members.resolve(result);
+    if (wanted.insert(base).second) {
+      members.builder.output(members.made.at(base));
+      group.outputs.push_back(base);
+    }
+    if (base != result) group.aliases.emplace_back(result, base);
+  }
+  group.plan = members.builder.finish();
+  return group;
+}
+
+}  // namespace treadle::plan

@@ -1,0 +1,193 @@
+// Which nodes become one instruction, and that it gives what the nodes give one by one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/test_graph.h"
+
+namespace treadle::testing_support {
+namespace {
+
+using ir::Attribute;
+using testing::ElementsAre;
+
+Attribute to(ElementType type) {
+  return Attribute::of("to", static_cast<int64_t>(type));
+}
+
+TEST(Fusion, ChainIsOneInstruction) {
+  TestGraph t({floats({8, 16}), floats({8, 16})}, 1);
+  auto* m = t->call("Mul", {t.in(0), t.in(1)});
+  auto* a = t->call("Add", {m, t.in(0)});
+  t->set_output(0, t->call("Tanh", {a}));
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("fused Mul Add Tanh"));
+  expect_same_as_judge(t, *planned);
+}
+
+TEST(Fusion, OneOperationStaysAsItIs) {
+  TestGraph t({floats({8})}, 1);
+  t->set_output(0, t->call("Tanh", {t.in(0)}));
+  EXPECT_THAT(plan_of(t)->listing(), ElementsAre("Tanh"));
+}
+
+TEST(Fusion, SingleElementsAreNotFused) {
+  TestGraph t({floats({}), floats({1})}, 1);
+  auto* m = t->call("Mul", {t.in(0), t.in(1)});
+  t->set_output(0, t->call("Add", {m, t.in(0)}));
+  EXPECT_THAT(plan_of(t)->listing(), ElementsAre("Mul", "Add"));
+}
+
+TEST(Fusion, BroadcastOperandsOfAllKinds) {
+  TestGraph t({floats({40, 16}), floats({}), floats({16}), floats({40, 1}), floats({1, 1})}, 1);
+  auto* v = t.in(0);
+  for (size_t i = 1; i < 5; ++i) v = t->call(i % 2 ? "Mul" : "Add", {v, t.in(i)});
+  for (size_t i = 1; i < 5; ++i) v = t->call("Sub", {t.in(i), v});
+  t->set_output(0, v);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("fused Mul Add Mul Add Sub Sub Sub Sub"));
+  expect_same_as_judge(t, *planned);
+}
+
+// Lines that fit no tile, tiles that end within a line, a period of several dimensions.
+TEST(Fusion, SpreadsOperandsOverOddShapes) {
+  for (const Shape& shape : {Shape{3, 1000}, Shape{1000, 3}, Shape{7, 5, 3, 11}, Shape{1, 513}, Shape{2, 1, 700, 2}}) {
+    for (uint32_t mask = 1; mask < 1u << shape.size(); ++mask) {
+      Shape smaller = shape;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        if (mask >> d & 1) smaller[d] = 1;
+      }
+      TestGraph t({floats(shape), floats(smaller)}, 1);
+      auto* m = t->call("Mul", {t.in(0), t.in(1)});
+      t->set_output(0, t->call("Sub", {t.in(1), m}));
+      const auto planned = plan_of(t);
+      expect_same_as_judge(t, *planned);
+    }
+  }
+}
+
+TEST(Fusion, MixesElementTypes) {
+  TestGraph t({floats({700}), floats({700}), int64s({700})}, 3);
+  auto* less = t->call("Less", {t.in(0), t.in(1)});
+  auto* chosen = t->call("Where", {less, t.in(0), t.in(1)});
+  auto* wide = t->call("Cast", {t.in(2)}, {to(ElementType::kFloat)});
+  auto* sum = t->call("Add", {chosen, wide});
+  auto* even = t->call("Equal", {t.in(2), t->constant_int64(2)});
+  auto* both = t->call("And", {less, even});
+  auto* number = t->call("Cast", {both}, {to(ElementType::kInt64)});
+  t->set_output(0, sum);
+  t->set_output(1, t->call("Mul", {number, t.in(2)}));
+  t->set_output(2, t->call("Cast", {t->call("Not", {both})}, {to(ElementType::kDouble)}));
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("fused Less Where Cast Add Equal And Cast Mul Not Cast"));
+  expect_same_as_judge(t, *planned);
+}
+
+TEST(Fusion, IntermediatesThatOthersUseAreWrittenAsWell) {
+  TestGraph t({floats({16, 16})}, 3);
+  auto* a = t->call("Exp", {t.in(0)});
+  auto* b = t->call("Add", {a, a});
+  auto* c = t->call("Neg", {b});
+  t->set_output(0, t->call("MatMul", {a, c}));
+  t->set_output(1, b);
+  t->set_output(2, c);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("fused Exp Add Neg", "MatMul"));
+  expect_same_as_judge(t, *planned);
+}
+
+// `late` would have to run both before and after MatMul were it in one group with `early`.
+TEST(Fusion, PathsOutsideKeepGroupsApart) {
+  TestGraph t({floats({16, 16})}, 1);
+  auto* early = t->call("Exp", {t.in(0)});
+  auto* scaled = t->call("Mul", {early, t.in(0)});
+  auto* product = t->call("MatMul", {scaled, t.in(0)});
+  auto* late = t->call("Add", {product, early});
+  t->set_output(0, t->call("Tanh", {late}));
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("fused Exp Mul", "MatMul", "fused Add Tanh"));
+  expect_same_as_judge(t, *planned);
+}
+
+TEST(Fusion, SmallerGroupsComeBeforeThoseThatBroadcastThem) {
+  TestGraph t({floats({16}), floats({8, 16})}, 1);
+  auto* row = t->call("Sigmoid", {t->call("Neg", {t.in(0)})});
+  auto* all = t->call("Mul", {t.in(1), row});
+  t->set_output(0, t->call("Add", {all, t.in(1)}));
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("fused Neg Sigmoid", "fused Mul Add"));
+  expect_same_as_judge(t, *planned);
+}
+
+TEST(Fusion, OtherShapesOfTheSameElements) {
+  TestGraph t({floats({8, 16}), floats({128})}, 2);
+  auto* a = t->call("Neg", {t.in(0)});
+  auto* flat = t->call("Reshape", {a, t->constant_int64s({128})});
+  t->set_output(0, t->call("Add", {flat, t.in(1)}));
+  t->set_output(1, flat);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("fused Neg Reshape Add"));
+  expect_same_as_judge(t, *planned);
+}
+
+TEST(Fusion, NodesThatCanFailDoNotJoin) {
+  TestGraph t({int64s({40}), int64s({40})}, 1);
+  auto* a = t->call("Mul", {t.in(0), t.in(0)});
+  auto* b = t->call("Add", {a, t.in(1)});
+  auto* q = t->call("Div", {b, t->constant_int64(3)});
+  auto* r = t->call("Sub", {q, a});
+  t->set_output(0, t->call("Neg", {r}));
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("fused Mul Add", "Div", "fused Sub Neg"));
+  expect_same_as_judge(t, *planned);
+}
+
+TEST(Fusion, TypesThatAreConvertedStayAlone) {
+  TestGraph t({floats({40})}, 1);
+  auto* h = t->call("Cast", {t.in(0)}, {to(ElementType::kFloat16)});
+  t->set_output(0, t->call("Mul", {t->call("Add", {h, h}), h}));
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("Cast", "Add", "Mul"));
+  expect_same_as_judge(t, *planned);
+}
+
+TEST(Fusion, LargeGroupsAreCut) {
+  TestGraph t({floats({600})}, 1);
+  auto* v = t.in(0);
+  for (int i = 0; i < 60; ++i) v = t->call(i % 2 ? "Tanh" : "Add", i % 2 ? std::vector{v} : std::vector{v, t.in(0)});
+  t->set_output(0, v);
+  const auto planned = plan_of(t);
+  EXPECT_EQ(planned->listing().size(), 3u);
+  expect_same_as_judge(t, *planned);
+}
+
+TEST(Fusion, InsideLoops) {
+  TestGraph t({int64s({}), floats({64}), floats({64})}, 3);
+  const auto body = t.begin_loop(t.in(0), {t.in(1), t.in(2)}, 1);
+  auto* p = t->call("Mul", {body[2], body[3]});
+  auto* q = t->call("Sin", {t->call("Add", {p, t.in(1)})});
+  const auto after = t.end_loop({q, body[2], p});
+  for (size_t i = 0; i < 3; ++i) t->set_output(i, after[i]);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("Loop", "fused Mul Add Sin", "end"));
+  for (const int64_t trips : {0, 1, 5}) {
+    expect_same_as_judge(t, *planned, {{0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trips))}});
+  }
+}
+
+// A value that waits outside is computed before a body that captures it, not in it.
+TEST(Fusion, CapturedGroupsRunBeforeTheLoop) {
+  TestGraph t({int64s({}), floats({64})}, 2);
+  auto* a = t->call("Exp", {t.in(1)});
+  auto* b = t->call("Neg", {a});
+  auto* other = t->call("Abs", {t->call("Cos", {t.in(1)})});
+  const auto body = t.begin_loop(t.in(0), {t.in(1)});
+  const auto after = t.end_loop({t->call("Tanh", {t->call("Add", {body[2], b})})});
+  t->set_output(0, after[0]);
+  t->set_output(1, other);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("fused Exp Neg", "Loop", "fused Add Tanh", "end", "fused Cos Abs"));
+  expect_same_as_judge(t, *planned, {{0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, 4))}});
+}
+
+}  // namespace
+}  // namespace treadle::testing_support

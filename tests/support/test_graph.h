@@ -1,0 +1,156 @@
+#pragma once
+// A graph written in a test, node by node, with what lowerings are written with; its program, and what the program
+// gives beside the judge.
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "exec/context.h"
+#include "judge/judge.h"
+#include "kernels/convert.h"
+#include "kernels/dispatch.h"
+#include "op/registry.h"
+#include "plan/specialize.h"
+
+namespace treadle::testing_support {
+
+inline Type floats(Shape shape) {
+  return Type::tensor(ElementType::kFloat, std::move(shape));
+}
+inline Type int64s(Shape shape) {
+  return Type::tensor(ElementType::kInt64, std::move(shape));
+}
+inline Type bools(Shape shape) {
+  return Type::tensor(ElementType::kBool, std::move(shape));
+}
+
+class TestGraph {
+ public:
+  TestGraph(std::vector<Type> inputs, size_t outputs)
+      : types_(std::move(inputs)), info_(make_info(outputs)), context_(info_, pointers(), {}, *graph_) {}
+
+  LowerContext* operator->() { return &context_; }
+  ir::Value* in(size_t i) const { return context_.input(i); }
+  ir::Graph& graph() { return *graph_; }
+  const std::vector<Type>& types() const { return types_; }
+
+  // Begins the body of a Loop over `states`; returns iteration number, condition and the states inside.
+  std::vector<ir::Value*> begin_loop(ir::Value* trips, std::vector<ir::Value*> states, size_t scan_outputs = 0) {
+    std::vector<ir::Value*> inputs{trips, context_.constant(Tensor::scalar<bool>(ElementType::kBool, true))};
+    inputs.insert(inputs.end(), states.begin(), states.end());
+    loop_ = context_.node("Loop", inputs, states.size() + scan_outputs);
+    context_.begin_region(loop_, "body");
+    std::vector<ir::Value*> inside{context_.region_input("i", int64s({})), context_.region_input("c", bools({}))};
+    for (size_t k = 0; k < states.size(); ++k) {
+      inside.push_back(context_.region_input("s" + std::to_string(k), states[k]->type));
+    }
+    return inside;
+  }
+  // Ends it; the condition stays true. Returns the loop's outputs.
+  std::vector<ir::Value*> end_loop(std::vector<ir::Value*> results) {
+    context_.region_output(context_.constant(Tensor::scalar<bool>(ElementType::kBool, true)));
+    for (ir::Value* v : results) context_.region_output(v);
+    context_.end_region();
+    return loop_->outputs;
+  }
+
+ private:
+  static ir::NodeInfo make_info(size_t outputs) {
+    ir::NodeInfo info;
+    info.name = "t";
+    info.output_count = static_cast<uint32_t>(outputs);
+    return info;
+  }
+  std::span<const Type* const> pointers() {
+    for (const Type& t : types_) pointers_.push_back(&t);
+    return pointers_;
+  }
+
+  std::vector<Type> types_;
+  std::vector<const Type*> pointers_;
+  std::unique_ptr<ir::Graph> graph_ = std::make_unique<ir::Graph>();
+  ir::NodeInfo info_;
+  LowerContext context_;
+  ir::Node* loop_ = nullptr;
+};
+
+struct Planned {
+  PackCache packs;
+  std::shared_ptr<const plan::Program> program;
+
+  // The nodes that instructions run, in order: "Tanh", "fused Mul Add"; glue is left out, loops end with "end".
+  std::vector<std::string> listing() const {
+    std::vector<std::string> lines;
+    for (uint32_t at = 0; at < program->code.size(); ++at) {
+      const plan::OpCode code = program->code[at].code;
+      const ir::Node* node = program->node_of[at];
+      if (const auto fused = program->fused.find(at); fused != program->fused.end()) {
+        std::string line = "fused";
+        for (const ir::Node* member : fused->second) line += " " + member->op->name;
+        lines.push_back(line);
+      } else if (code == plan::OpCode::kLoopEnd) {
+        lines.push_back("end");
+      } else if (code == plan::OpCode::kKernel || code == plan::OpCode::kGuarded || code == plan::OpCode::kCompute ||
+                 code == plan::OpCode::kLoopBegin) {
+        lines.push_back(node->op->name);
+      }
+    }
+    return lines;
+  }
+};
+
+// With the kernels that the judge uses: vectors of other widths round sums and functions differently.
+inline std::unique_ptr<Planned> plan_of(TestGraph& test, bool optimize = true) {
+  const kernels::ScopedIsa scope(Isa::kBaseline);
+  std::vector<plan::InputKnowledge> knowledge;
+  for (const Type& type : test.types()) knowledge.push_back({type, {}});
+  auto planned = std::make_unique<Planned>();
+  auto specialized = plan::specialize(test.graph(), knowledge, optimize);
+  EXPECT_TRUE(specialized.ok()) << specialized.error().to_string();
+  if (!specialized.ok()) return planned;
+  auto program = plan::make_program(specialized->graph, planned->packs);
+  EXPECT_TRUE(program.ok()) << program.error().to_string();
+  if (program.ok()) planned->program = *program;
+  return planned;
+}
+
+// Small numbers of any type: whole ones in [low, 4], floats with fractions.
+inline AnyValue random_value(const Type& type, std::mt19937& engine, int low = -3) {
+  Tensor t = *Tensor::allocate(type.element, known_dims(type.shape));
+  std::uniform_real_distribution<double> number(low, 4);
+  for (int64_t i = 0; i < t.element_count(); ++i) {
+    const double x = is_integer(type.element) ? std::floor(number(engine)) : number(engine);
+    kernels::cast(ElementType::kDouble, type.element, &x,
+                  static_cast<std::byte*>(t.mutable_raw()) + static_cast<size_t>(i) * byte_width(type.element), 1);
+  }
+  return AnyValue(std::move(t));
+}
+
+// Runs program and judge on random inputs and expects the same to the last bit, in shape and type as well.
+inline void expect_same_as_judge(TestGraph& test, const Planned& planned,
+                                 const std::vector<std::pair<size_t, AnyValue>>& given = {}) {
+  ASSERT_TRUE(planned.program);
+  std::mt19937 engine(7);
+  std::vector<AnyValue> inputs;
+  for (const Type& type : test.types()) inputs.push_back(random_value(type, engine));
+  for (const auto& [i, value] : given) inputs[i] = value;
+  const size_t outputs = test.graph().top().outputs.size();
+  auto expected = judge::run_graph(test.graph(), inputs);
+  ASSERT_TRUE(expected.ok()) << expected.error().to_string();
+  std::vector<AnyValue> results(outputs);
+  const std::unique_ptr<bool[]> wanted(new bool[outputs]);
+  std::fill_n(wanted.get(), outputs, true);
+  exec::Context context(planned.program);
+  const Status status = context.run(inputs, std::span(wanted.get(), outputs), results, {});
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  for (size_t i = 0; i < outputs; ++i) {
+    const Tensor& a = (*expected)[i].tensor();
+    const Tensor& b = results[i].tensor();
+    ASSERT_EQ(a.type(), b.type()) << "output " << i;
+    ASSERT_TRUE(a.dims() == b.dims()) << "output " << i;
+    EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.byte_size()), 0) << "output " << i;
+  }
+}
+
+}  // namespace treadle::testing_support
