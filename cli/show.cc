@@ -133,27 +133,35 @@ struct Infer {
   }
 };
 
+// A text that the library made.
+std::string take(char* text) {
+  const std::unique_ptr<char, void (*)(void*)> owned(text, treadle_free);
+  return owned ? owned.get() : std::string();
+}
+
 struct Ops {
   Common common;
   std::string name;
+
+  void print(size_t i) const {
+    if (!name.empty()) return fmt::print("{}", take(treadle_operator_text(i)));
+    std::vector<int> versions(treadle_operator_version_count(i));
+    for (size_t v = 0; v < versions.size(); ++v) versions[v] = treadle_operator_version(i, v);
+    const std::string domain = treadle_operator_domain(i);
+    fmt::print("{:<28} {:<16} {}\n", treadle_operator_name(i), domain.empty() ? "ai.onnx" : domain,
+               fmt::join(versions, " "));
+  }
 
   int operator()() const {
     std::vector<std::string> items;
     size_t shown = 0;
     for (size_t i = 0; i < treadle_operator_count(); ++i) {
-      const std::string op = treadle_operator_name(i);
-      if (!name.empty() && op != name) continue;
-      const std::string domain = treadle_operator_domain(i);
-      std::vector<std::string> versions;
-      for (size_t v = 0; v < treadle_operator_version_count(i); ++v) {
-        versions.push_back(std::to_string(treadle_operator_version(i, v)));
-      }
+      if (!name.empty() && treadle_operator_name(i) != name) continue;
       ++shown;
       if (common.json) {
-        items.push_back(
-            JsonObject().text("name", op).text("domain", domain).raw("versions", json_array(versions)).str());
+        items.push_back(take(treadle_operator_json(i)));
       } else {
-        fmt::print("{:<28} {:<16} {}\n", op, domain.empty() ? "ai.onnx" : domain, fmt::join(versions, " "));
+        print(i);
       }
     }
     if (common.json) fmt::print("{}\n", json_array(items));
@@ -196,7 +204,9 @@ void add_infer(CLI::App& app, int& status) {
 }
 
 void add_ops(CLI::App& app, int& status) {
-  CLI::App& command = *app.add_subcommand("ops", "List the operators that run, with their versions");
+  CLI::App& command = *app.add_subcommand(
+      "ops",
+      "List the operators, or say all about one: inputs, outputs, attributes, types, and what each version changed");
   const auto ops = std::make_shared<Ops>();
   command.add_option("name", ops->name, "Only this one");
   add_json(command, ops->common);

@@ -7,11 +7,7 @@ namespace {
 
 nb::list operators() {
   nb::list result;
-  for (size_t i = 0; i < treadle_operator_count(); ++i) {
-    nb::list versions;
-    for (size_t v = 0; v < treadle_operator_version_count(i); ++v) versions.append(treadle_operator_version(i, v));
-    result.append(nb::make_tuple(treadle_operator_domain(i), treadle_operator_name(i), versions));
-  }
+  for (size_t i = 0; i < treadle_operator_count(); ++i) result.append(take_text(treadle_operator_json(i)));
   return result;
 }
 
@@ -61,7 +57,7 @@ NB_MODULE(_core, m) {
   define_stream(m);
   m.def("check_model", check_model, nb::arg("path").none(), nb::arg("bytes").none());
   m.def("infer_model", infer_model, nb::arg("path").none(), nb::arg("bytes").none());
-  m.def("operators", operators, "(domain, name, versions) of every operator that runs");
+  m.def("operators", operators, "Every operator as a line of JSON");
   m.def("element_of_dtype", element_of_dtype, "Number of the ONNX element type of a numpy dtype, 0 for none");
   m.def("element_name", treadle_element_name, nb::arg("element"));
 }

@@ -282,13 +282,17 @@ TREADLE_API treadle_status* treadle_model_check(const char* path, const void* by
 TREADLE_API treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t size, char** typed,
                                                 size_t* typed_size);
 
-/* ---- Operators that this build runs */
+/* ---- Operators that this build knows */
 
 TREADLE_API size_t treadle_operator_count(void);
 TREADLE_API const char* treadle_operator_name(size_t index);
 TREADLE_API const char* treadle_operator_domain(size_t index); /* "" is ai.onnx */
 TREADLE_API size_t treadle_operator_version_count(size_t index);
 TREADLE_API int treadle_operator_version(size_t index, size_t version);
+/* Everything about an operator: effects, the tiers that run it, and per version its inputs, outputs, attributes and
+ * types. JSON has every version whole; the text is for people, each version as what it changes. */
+TREADLE_API char* treadle_operator_json(size_t index);
+TREADLE_API char* treadle_operator_text(size_t index);
 
 #ifdef __cplusplus
 }

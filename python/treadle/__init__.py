@@ -10,6 +10,7 @@ treadle's own.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from . import _core
@@ -81,9 +82,10 @@ def has_collective_ops() -> bool:
     return False
 
 
-def operators() -> list[tuple[str, str, list[int]]]:
-    """(domain, name, versions) of every operator that runs."""
-    return _core.operators()
+def operators() -> list[dict[str, Any]]:
+    """Every operator: `domain`, `name`, `effects`, the `tiers` that run it, and its `versions` whole (inputs, outputs,
+    attributes, types)."""
+    return [json.loads(line) for line in _core.operators()]
 
 
 __all__ = [

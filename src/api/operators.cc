@@ -2,6 +2,7 @@
 
 #include "api/handles.h"
 #include "op/registry.h"
+#include "op/schema.h"
 
 namespace {
 
@@ -19,6 +20,15 @@ const std::vector<const treadle::OpDef*>& operators() {
 
 const treadle::OpDef* operator_at(size_t index) {
   return index < operators().size() ? operators()[index] : nullptr;
+}
+
+char* describe(size_t index, std::string (*description)(const treadle::OpDef&)) {
+  try {
+    const treadle::OpDef* op = operator_at(index);
+    return op ? treadle::api::copy_text(description(*op)) : nullptr;
+  } catch (...) {
+    return nullptr;
+  }
 }
 
 }  // namespace
@@ -47,6 +57,14 @@ size_t treadle_operator_version_count(size_t index) {
 int treadle_operator_version(size_t index, size_t version) {
   const treadle::OpDef* op = operator_at(index);
   return op && version < op->versions.size() ? op->versions[version].since : 0;
+}
+
+char* treadle_operator_json(size_t index) {
+  return describe(index, treadle::schema_json);
+}
+
+char* treadle_operator_text(size_t index) {
+  return describe(index, treadle::schema_text);
 }
 
 }  // extern "C"

@@ -63,6 +63,10 @@ Status Importer::resolve_operator(const wire::NodeProto& node, const Place& plac
     return error(Code::kInvalidModel, "operator {} came with operator set {} of domain \"{}\", the model imports {}",
                  node.op_type, op->versions.front().since, shown_domain(domain), opset->second);
   }
+  if (!op->runs()) {
+    return error(Code::kNotImplemented, "operator {} of domain \"{}\" is known, but not run: this build does not {}",
+                 node.op_type, shown_domain(domain), op->missing);
+  }
   if (version->deprecated) {
     return error(Code::kNotImplemented,
                  "operator {} of domain \"{}\" is deprecated since operator set {} (imported: {})", node.op_type,

@@ -28,12 +28,12 @@ const Formal* OpVersion::formal(const std::vector<Formal>& formals, size_t i) {
   return last.arity == Arity::kVariadic || last.arity == Arity::kVariadicMixed ? &last : nullptr;
 }
 
-size_t OpVersion::min_inputs() const {
+size_t OpVersion::fewest(const std::vector<Formal>& formals) {
   size_t count = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].arity == Arity::kSingle) count = i + 1;
-    if (inputs[i].arity == Arity::kVariadic || inputs[i].arity == Arity::kVariadicMixed) {
-      if (inputs[i].min_arity > 0) count = i + static_cast<size_t>(inputs[i].min_arity);
+  for (size_t i = 0; i < formals.size(); ++i) {
+    if (formals[i].arity == Arity::kSingle) count = i + 1;
+    if (formals[i].arity == Arity::kVariadic || formals[i].arity == Arity::kVariadicMixed) {
+      count = i + static_cast<size_t>(formals[i].min_arity);
     }
   }
   return count;

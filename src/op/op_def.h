@@ -48,10 +48,12 @@ struct OpVersion {
   // Formal of the i-th actual argument (the variadic one for all that follow it); null when there are too many.
   const Formal* input(size_t i) const { return formal(inputs, i); }
   const Formal* output(size_t i) const { return formal(outputs, i); }
-  size_t min_inputs() const;
+  size_t min_inputs() const { return fewest(inputs); }
+  size_t min_outputs() const { return fewest(outputs); }
 
  private:
   static const Formal* formal(const std::vector<Formal>& formals, size_t i);
+  static size_t fewest(const std::vector<Formal>& formals);
 };
 
 enum class Effects : uint8_t {
@@ -81,12 +83,13 @@ struct OpDef {
   std::vector<OpVersion> versions;  // ascending
 
   InferFn infer = nullptr;
-  // Exactly one of these, unless `control`:
+  // Exactly one of these, unless `control`; none: the record says what the operator is, but nothing runs it.
   PrepareFn prepare = nullptr;  // kernel for known shapes
   ComputeFn compute = nullptr;  // values in, values out
   LowerFn lower = nullptr;      // simpler nodes
   Control control = Control::kNone;
-  int lower_before = INT_MAX;  // versions from this one on are not lowered (Scan: 8 is, later ones run as they are)
+  const char* missing = nullptr;  // of an operator that nothing runs: what would have to be done, "decode images"
+  int lower_before = INT_MAX;     // versions from this one on are not lowered (Scan: 8 is, later ones run as they are)
 
   Effects effects = Effects::kTotal;
   // With kCanFail: the element types of input 0 for which data can make it fail (Div: integers). All unless said.
@@ -103,6 +106,7 @@ struct OpDef {
   // is extended in place.
   bool appends = false;
 
+  bool runs() const { return prepare || compute || lower || control != Control::kNone; }
   bool can_fail(ElementType first_input) const { return effects == Effects::kCanFail && failing.contains(first_input); }
   // The version in force when a model imports `opset` of the domain; null when the operator came later.
   const OpVersion* version_for(int64_t opset) const;
@@ -155,6 +159,8 @@ class OpBuilder {
   OpBuilder& lower(LowerFn fn) { return def.lower = fn, *this; }
   OpBuilder& lower_before(int version, LowerFn fn) { return def.lower_before = version, lower(fn); }
   OpBuilder& control(Control c) { return def.control = c, *this; }
+  // The record without anything that runs it. `what` completes "this build does not".
+  OpBuilder& not_run(const char* what) { return def.missing = what, *this; }
   OpBuilder& can_fail() { return def.effects = Effects::kCanFail, *this; }
   OpBuilder& can_fail(ElementTypeSet types) { return def.failing = types, can_fail(); }
   OpBuilder& random() { return def.effects = Effects::kRandom, *this; }

@@ -52,6 +52,18 @@ bool TypeSet::contains(const Type& type) const {
   return false;
 }
 
+TypeSet TypeSet::operator-(const TypeSet& o) const {
+  TypeSet s;
+  s.tensor = tensor - o.tensor;
+  s.sparse = sparse - o.sparse;
+  s.sequence = sequence - o.sequence;
+  s.optional = optional - o.optional;
+  s.optional_sequence = optional_sequence - o.optional_sequence;
+  s.maps = static_cast<uint16_t>(maps & ~o.maps);
+  s.sequence_maps = static_cast<uint16_t>(sequence_maps & ~o.sequence_maps);
+  return s;
+}
+
 std::string TypeSet::to_string() const {
   std::string text;
   append(text, tensor, "tensor(", ")");

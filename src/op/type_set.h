@@ -35,6 +35,7 @@ struct TypeSet {
     s.sequence_maps = static_cast<uint16_t>(sequence_maps | o.sequence_maps);
     return s;
   }
+  TypeSet operator-(const TypeSet& o) const;
   friend constexpr TypeSet operator|(ElementTypeSet a, const TypeSet& b) { return TypeSet(a) | b; }
   friend constexpr bool operator==(const TypeSet&, const TypeSet&) = default;
 };

@@ -355,7 +355,7 @@ def test_dumps_and_counters(add):
 
 
 def test_ops_and_versions():
-    assert ("", "Loop") in {(domain, name) for domain, name, _ in treadle.operators()}
+    assert ("", "Loop") in {(op["domain"], op["name"]) for op in treadle.operators()}
     assert [int(part) for part in treadle.__version__.split(".")[:2]] >= [0, 1]
     treadle.set_default_logger_severity(3)
     treadle.disable_telemetry_events()

@@ -99,7 +99,7 @@ def gtest_tally(report) -> Tally:
 
 
 def python_tests(options) -> Tally:
-    names = ["tests/tools", "tests/python", "tests/reference"] + (["tests/dropin"] if options.all else [])
+    names = ["tests/tools", "tests/python", "tests/reference", "tests/onnx"] + (["tests/dropin"] if options.all else [])
     folders = [name for name in names if list((ROOT / name).glob("**/test_*.py"))]
     if not folders:
         return Tally()
