@@ -1,11 +1,11 @@
 // Dropout: the identity, unless training. Before version 12 training is asked for by is_test = 0 (versions 1 and 6)
 // and cannot be asked for afterwards (7, 10); from 12 on by the input training_mode.
 
-#include <atomic>
 #include <cstring>
 
 #include "kernels/convert.h"
 #include "op/op_def.h"
+#include "ops/random/philox.h"
 
 namespace treadle::nn {
 
@@ -28,23 +28,10 @@ struct DropoutState {
   ElementType mask = ElementType::kBool;
   float ratio = 0.5f;
   bool ratio_input = false, training_input = false, training = false;
-  bool has_mask = false, seeded = false;
-  uint64_t seed = 0;
+  bool has_mask = false;
+  random::Source source;
   uint32_t output = 0;
 };
-
-// A well-mixed function of a counter (splitmix64): element i of a run depends on its seed and on i alone.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-uint64_t next_seed() {
-  static std::atomic<uint64_t> runs{1};
-  return mix(runs.fetch_add(1, std::memory_order_relaxed));
-}
 
 void write_mask(const DropoutState& s, void* mask, size_t i, bool kept) {
   if (s.mask == ElementType::kBool) {
@@ -56,11 +43,10 @@ void write_mask(const DropoutState& s, void* mask, size_t i, bool kept) {
 }
 
 void drop(const DropoutState& s, double ratio, const std::byte* x, std::byte* y, void* mask) {
-  const uint64_t seed = s.seeded ? s.seed : next_seed();
+  const random::Philox generator = s.source.generator();
   const double scale = ratio < 1 ? 1 / (1 - ratio) : 0;
   for (size_t i = 0; i < s.count; ++i) {
-    const double uniform = static_cast<double>(mix(seed ^ mix(i)) >> 11) * 0x1p-53;
-    const bool kept = uniform >= ratio;
+    const bool kept = generator.uniform(i) >= ratio;
     double value = 0;
     if (kept) {
       kernels::cast(s.type, ElementType::kDouble, x + i * s.width, &value, 1);
@@ -113,8 +99,7 @@ Status prepare_dropout(PrepareContext& ctx) {
   }
   s->has_mask = ctx.has_output(1);
   if (s->has_mask) s->mask = ctx.outputs[1].type;
-  s->seeded = ctx.attributes().has("seed");
-  s->seed = mix(static_cast<uint64_t>(ctx.attributes().get_int("seed", 0)));
+  s->source = random::Source::of(ctx.attributes());
   s->output = static_cast<uint32_t>(ctx.inputs.size());
   ctx.set_kernel(run_dropout, s);
   return {};
