@@ -1,0 +1,253 @@
+// One step of an optimiser: Adagrad, Adam and Momentum. Each takes the learning rate R and the update count T, then for
+// k tensors the values X_1..X_k, their gradients G_1..G_k and one or two accumulators for each; it gives the new values
+// and accumulators in the same order.
+
+#include <cmath>
+
+#include "kernels/convert.h"
+#include "op/op_def.h"
+
+namespace treadle::training {
+
+namespace {
+
+enum Input : size_t { kRate, kUpdates, kFirst };
+
+// ---- The rules, element by element. Wide: the tensors' own type.
+
+template <class W>
+struct Slot {
+  W x, g;          // value, gradient
+  W a = 0, b = 0;  // accumulators
+};
+
+struct Coefficients {
+  double rate = 0;
+  bool first = false;  // no update so far
+  double norm = 0, norm_post = 0, alpha = 0, beta = 0, epsilon = 0, decay = 0;
+  double updates = 0;
+};
+
+struct AdagradRule {
+  static constexpr size_t kAccumulators = 1;
+  static void adjust(Coefficients& c) { c.rate /= 1 + c.updates * c.decay; }
+  template <class W>
+  static void step(const Coefficients& c, Slot<W>& s) {
+    const W g = static_cast<W>(c.norm) * s.x + s.g;
+    s.a += g * g;
+    s.x -= static_cast<W>(c.rate) * g / (std::sqrt(s.a) + static_cast<W>(c.epsilon));
+  }
+};
+
+struct AdamRule {
+  static constexpr size_t kAccumulators = 2;
+  static void adjust(Coefficients& c) {
+    if (!c.first) c.rate *= std::sqrt(1 - std::pow(c.beta, c.updates)) / (1 - std::pow(c.alpha, c.updates));
+  }
+  template <class W>
+  static void step(const Coefficients& c, Slot<W>& s) {
+    const W g = static_cast<W>(c.norm) * s.x + s.g;
+    s.a = static_cast<W>(c.alpha) * s.a + static_cast<W>(1 - c.alpha) * g;
+    s.b = static_cast<W>(c.beta) * s.b + static_cast<W>(1 - c.beta) * (g * g);
+    s.x -= static_cast<W>(c.rate) * (s.a / (std::sqrt(s.b) + static_cast<W>(c.epsilon)));
+    s.x *= static_cast<W>(1 - c.norm_post);
+  }
+};
+
+template <bool nesterov>
+struct MomentumRule {
+  static constexpr size_t kAccumulators = 1;
+  static void adjust(Coefficients& c) {
+    if (c.first) c.beta = 1;
+  }
+  template <class W>
+  static void step(const Coefficients& c, Slot<W>& s) {
+    const W g = static_cast<W>(c.norm) * s.x + s.g;
+    s.a = static_cast<W>(c.alpha) * s.a + static_cast<W>(c.beta) * g;
+    s.x -= static_cast<W>(c.rate) * (nesterov ? g + static_cast<W>(c.alpha) * s.a : s.a);
+  }
+};
+
+// ---- Around them
+
+struct Group {
+  ElementType type = ElementType::kFloat;
+  size_t count = 0;
+};
+
+struct OptimizerState {
+  Coefficients coefficients;
+  ElementType rate_type = ElementType::kFloat;
+  InlineVector<Group, 4> groups;
+};
+
+template <class Rule, class W>
+void update(const Coefficients& c, size_t count, size_t group, size_t groups, void* const* in, void* const* out) {
+  const auto input = [&](size_t part) { return static_cast<const W*>(in[part * groups + group]); };
+  const auto output = [&](size_t part) { return static_cast<W*>(out[part * groups + group]); };
+  constexpr bool kTwo = Rule::kAccumulators == 2;
+  const W *x = input(0), *g = input(1), *a = input(2), *b = kTwo ? input(3) : nullptr;
+  W *new_x = output(0), *new_a = output(1), *new_b = kTwo ? output(2) : nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    Slot<W> slot{x[i], g[i], a[i], kTwo ? b[i] : W{}};
+    Rule::template step<W>(c, slot);
+    if (new_x) new_x[i] = slot.x;
+    if (new_a) new_a[i] = slot.a;
+    if (kTwo && new_b) new_b[i] = slot.b;
+  }
+}
+
+template <class Rule>
+uint32_t run_optimizer(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const OptimizerState*>(state);
+  Coefficients c = s.coefficients;
+  kernels::cast(s.rate_type, ElementType::kDouble, slots[operands[kRate]], &c.rate, 1);
+  const int64_t updates = *static_cast<const int64_t*>(slots[operands[kUpdates]]);
+  c.updates = static_cast<double>(updates);
+  c.first = updates <= 0;
+  Rule::adjust(c);
+  const size_t groups = s.groups.size(), inputs = kFirst + (2 + Rule::kAccumulators) * groups;
+  InlineVector<void*, 16> in, out;
+  for (size_t i = kFirst; i < inputs; ++i) in.push_back(slots[operands[i]]);
+  for (size_t i = 0; i < (1 + Rule::kAccumulators) * groups; ++i) out.push_back(slots[operands[inputs + i]]);
+  for (size_t i = 0; i < groups; ++i) {
+    if (s.groups[i].type == ElementType::kDouble) {
+      update<Rule, double>(c, s.groups[i].count, i, groups, in.data(), out.data());
+    } else {
+      update<Rule, float>(c, s.groups[i].count, i, groups, in.data(), out.data());
+    }
+  }
+  return 0;
+}
+
+template <class Rule>
+Status prepare_rule(PrepareContext& ctx) {
+  auto* s = ctx.make_state<OptimizerState>();
+  const ir::Attributes& attributes = ctx.attributes();
+  Coefficients& c = s->coefficients;
+  c.norm = attributes.get_float("norm_coefficient", 0);
+  c.norm_post = attributes.get_float("norm_coefficient_post", 0);
+  c.alpha = attributes.get_float("alpha", 0);
+  c.beta = attributes.get_float("beta", 0);
+  c.epsilon = attributes.get_float("epsilon", 0);
+  c.decay = attributes.get_float("decay_factor", 0);
+  s->rate_type = ctx.inputs[kRate].type;
+  const size_t groups = (ctx.inputs.size() - kFirst) / (2 + Rule::kAccumulators);
+  for (size_t i = 0; i < groups; ++i) {
+    const Operand& x = ctx.inputs[kFirst + i];
+    s->groups.push_back({x.type, static_cast<size_t>(x.element_count())});
+  }
+  ctx.set_kernel(run_optimizer<Rule>, s);
+  return {};
+}
+
+Status prepare_momentum(PrepareContext& ctx) {
+  const bool nesterov = ctx.attributes().get_string("mode") == "nesterov";
+  return nesterov ? prepare_rule<MomentumRule<true>>(ctx) : prepare_rule<MomentumRule<false>>(ctx);
+}
+
+// The tensors of a group are of one type and shape; the outputs are values, then accumulators.
+template <size_t accumulators>
+Status infer_optimizer(InferContext& ctx) {
+  for (size_t i = 0; i < kFirst; ++i) {
+    const Shape* shape = ctx.shape(i);
+    const Dim count = shape ? element_count(*shape) : Dim();
+    if (count.is_known() && count.value() != 1) {
+      return error(Code::kInvalidArgument, "{} has shape {}, expected a scalar", i == kRate ? "R" : "T",
+                   to_string(*shape));
+    }
+  }
+  constexpr size_t kParts = 2 + accumulators;
+  if (ctx.inputs.size() < kFirst + kParts || (ctx.inputs.size() - kFirst) % kParts != 0) {
+    return error(Code::kInvalidModel, "expected R, T and {} inputs per tensor, found {} inputs", kParts,
+                 ctx.inputs.size());
+  }
+  const size_t groups = (ctx.inputs.size() - kFirst) / kParts;
+  if (ctx.outputs.size() > groups * (1 + accumulators)) {
+    return error(Code::kInvalidModel, "expected at most {} outputs, found {}", groups * (1 + accumulators),
+                 ctx.outputs.size());
+  }
+  for (size_t group = 0; group < groups; ++group) {
+    Type type;
+    for (size_t part = 0; part < kParts; ++part) {
+      const size_t at = kFirst + part * groups + group;
+      if (!ctx.has_input(at)) continue;
+      if (!type.is_known()) type = ctx.input(at);
+      const Shape* shape = ctx.shape(at);
+      bool fits = ctx.element(at) == type.element && (!shape || !type.has_shape || shape->size() == type.shape.size());
+      for (size_t d = 0; fits && shape && type.has_shape && d < shape->size(); ++d) {
+        const Dim &a = (*shape)[d], &b = type.shape[d];
+        fits = !a.is_known() || !b.is_known() || a.value() == b.value();
+      }
+      if (!fits) {
+        return error(Code::kInvalidArgument, "input {} is {}, expected {} as the tensor that it belongs to", at,
+                     ctx.input(at).to_string(), type.to_string());
+      }
+    }
+    if (!type.is_known()) continue;
+    for (size_t part = 0; part <= accumulators; ++part) {
+      if (part * groups + group < ctx.outputs.size()) ctx.set_output(part * groups + group, type);
+    }
+  }
+  return {};
+}
+
+Status infer_momentum(InferContext& ctx) {
+  const std::string_view mode = ctx.attributes().get_string("mode");
+  if (mode != "standard" && mode != "nesterov") {
+    return error(Code::kInvalidModel, "attribute mode is \"{}\", expected standard or nesterov", mode);
+  }
+  return infer_optimizer<1>(ctx);
+}
+
+}  // namespace
+
+}  // namespace treadle::training
+
+TREADLE_OP(Adagrad, "ai.onnx.preview.training") {
+  op.since(1)
+      .in("R", "T1")
+      .in("T", "T2")
+      .in("inputs", "T3", Arity::kVariadicMixed)
+      .out("outputs", "T3", Arity::kVariadicMixed)
+      .attr("decay_factor", 0.0)
+      .attr("epsilon", 1e-06)
+      .attr("norm_coefficient", 0.0)
+      .type("T1", types::kFloats32)
+      .type("T2", types::kInt64s)
+      .type("T3", types::kFloats32);
+  op.infer(training::infer_optimizer<1>).prepare(training::prepare_rule<training::AdagradRule>);
+}
+
+TREADLE_OP(Adam, "ai.onnx.preview.training") {
+  op.since(1)
+      .in("R", "T1")
+      .in("T", "T2")
+      .in("inputs", "T3", Arity::kVariadicMixed)
+      .out("outputs", "T3", Arity::kVariadicMixed)
+      .attr("alpha", 0.9)
+      .attr("beta", 0.999)
+      .attr("epsilon", 1e-06)
+      .attr("norm_coefficient", 0.0)
+      .attr("norm_coefficient_post", 0.0)
+      .type("T1", types::kFloats32)
+      .type("T2", types::kInt64s)
+      .type("T3", types::kFloats32);
+  op.infer(training::infer_optimizer<2>).prepare(training::prepare_rule<training::AdamRule>);
+}
+
+TREADLE_OP(Momentum, "ai.onnx.preview.training") {
+  op.since(1)
+      .in("R", "T1")
+      .in("T", "T2")
+      .in("inputs", "T3", Arity::kVariadicMixed)
+      .out("outputs", "T3", Arity::kVariadicMixed)
+      .required("alpha", ir::AttributeKind::kFloat)
+      .required("beta", ir::AttributeKind::kFloat)
+      .required("mode", ir::AttributeKind::kString)
+      .required("norm_coefficient", ir::AttributeKind::kFloat)
+      .type("T1", types::kFloats32)
+      .type("T2", types::kInt64s)
+      .type("T3", types::kFloats32);
+  op.infer(training::infer_momentum).prepare(training::prepare_momentum);
+}
