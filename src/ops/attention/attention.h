@@ -1,0 +1,73 @@
+#pragma once
+// Scaled dot-product attention over blocks of query rows. The scores of a block are all that is ever held of the score
+// matrix.
+
+#include "kernels/convert.h"
+#include "kernels/dispatch.h"
+#include "kernels/gemm.h"
+#include "op/op_def.h"
+
+namespace treadle::attention {
+
+enum Input : size_t { kQuery, kKey, kValue, kMask, kPastKey, kPastValue, kValidLength };
+enum Output : size_t { kResult, kPresentKey, kPresentValue, kScores };
+
+// What the output of scores shows.
+enum class Stage : uint8_t { kProduct, kCapped, kBiased, kProbabilities };
+
+// Heads of a tensor [batch, heads, length, size], or packed as [batch, length, heads * size]. Strides in elements.
+struct Heads {
+  ElementType type = ElementType::kFloat;
+  int64_t heads = 0, length = 0, size = 0;
+  int64_t batch_stride = 0, head_stride = 0, row_stride = 0;
+
+  int64_t at(int64_t b, int64_t h) const { return b * batch_stride + h * head_stride; }
+  // Whether the rows of consecutive heads are one run of rows, at `step()`.
+  bool nested() const { return length == 1 || head_stride == length * row_stride; }
+  int64_t step() const { return length == 1 ? head_stride : row_stride; }
+
+  static Heads of(const Operand& operand, int64_t heads_if_packed);
+};
+
+// Keys or values: what came before, then what is new, and where both stand together.
+struct Cache {
+  Heads fresh;
+  int64_t past = 0;       // rows; contiguous as [batch, heads, past, size]
+  uint32_t present = 0;   // operand of the output that holds both; 0: none
+  bool in_place = false;  // the fresh rows are what is computed with
+  bool in_present = false;
+  size_t wide = 0;  // offset in scratch of one head's rows in the wide type
+  kernels::TileConverter widen;
+
+  int64_t total() const { return past + fresh.length; }
+};
+
+struct State {
+  int64_t batch = 0, block = 1;  // rows of queries that are worked on at once
+  Heads query, result;
+  Cache keys, values;
+  ElementType wide = ElementType::kFloat;
+  double scale = 1, softcap = 0;
+  bool causal = false;
+  int64_t left = -1, right = -1;  // bounds of the window; negative: none
+
+  bool has_mask = false;
+  ElementType mask_type = ElementType::kBool;
+  int64_t mask_length = 0;       // keys that the mask knows; the others are masked
+  int64_t mask_strides[3] = {};  // by batch, head and query
+  kernels::TileConverter widen_mask;
+
+  bool has_lengths = false;
+  bool has_scores = false;
+  Stage stage = Stage::kProduct;
+  kernels::TileConverter widen_query, narrow_result, narrow_scores;
+  kernels::GemmPlan score_plan, value_plan;
+  kernels::Row tanh = nullptr;
+
+  size_t query_rows = 0, scores = 0, result_rows = 0, mask_row = 0, gemm = 0;  // offsets in scratch
+  uint32_t outputs = 0, scratch = 0;                                           // operands
+};
+
+uint32_t run_attention(const void* state, void* const* slots, const uint32_t* operands);
+
+}  // namespace treadle::attention
