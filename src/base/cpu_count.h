@@ -1,0 +1,18 @@
+#pragma once
+// How many CPUs the process may use.
+
+#include <string>
+#include <string_view>
+
+namespace treadle {
+
+// The CPUs of the process's affinity mask, or fewer where a cgroup's quota (v1 or v2) allows less, rounded up; at least
+// 1. Asked once.
+int available_cpus();
+
+// The smallest quota on the way from the process's cgroup to the root, in CPUs, rounded up; 0 where there is none.
+// `membership`: contents of /proc/self/cgroup; `mount`: where cgroups are mounted (/sys/fs/cgroup). A container sees
+// its own group as the root, whatever `membership` says, so groups that are not there are looked up at the root.
+int cgroup_cpus(std::string_view membership, const std::string& mount);
+
+}  // namespace treadle

@@ -1,0 +1,285 @@
+// Threads wait in mailboxes. An idle thread has its bit set in a mask; a loop that wants help clears the bits of as
+// many as it can get, puts itself into their mailboxes and goes to work on its own ranges at once. Ranges are taken
+// from a counter, so a helper that comes late finds less to do. When the counter is through, the loop takes itself back
+// out of mailboxes that were not opened yet, and waits only for helpers that did open theirs. Nothing here takes a lock
+// but the start of a thread.
+#include "base/thread_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cfenv>
+#include <chrono>
+#include <mutex>
+#include <new>
+#include <span>
+
+namespace treadle {
+
+namespace {
+
+inline void pause_cpu() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+struct Loop {
+  void (*fn)(void*, int64_t, int64_t, int);
+  void* context;
+  int64_t units;
+  int64_t chunk;
+  StopCheck stop;
+  std::fenv_t floating;  // rounding and denormals as the caller has them
+  std::atomic<int64_t> next{0};
+  std::atomic<bool> stopped{false};
+
+  void work(int worker) {
+    for (;;) {
+      const int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+      if (begin >= units) return;
+      if (begin > 0 && stop.should_stop && stop.should_stop(stop.context)) {
+        next.store(units, std::memory_order_relaxed);
+        stopped.store(true, std::memory_order_relaxed);
+        return;
+      }
+      fn(context, begin, std::min(begin + chunk, units), worker);
+    }
+  }
+};
+
+struct alignas(64) Helper {
+  size_t index = 0;
+  std::atomic<Loop*> mailbox{nullptr};
+  int worker = 0;                     // of the loop in the mailbox
+  std::atomic<uint32_t> posted{0};    // counts what was put into the mailbox; the helper sleeps on it
+  std::atomic<uint32_t> finished{0};  // counts loops done; whoever posted sleeps on it
+};
+
+// A loop's hold on a helper, until it is taken back or finished.
+struct Claim {
+  Helper* helper;
+  uint32_t finished_before;
+};
+
+constexpr size_t kHelpers = kMaxThreads - 1;
+constexpr size_t kMaskWords = (kHelpers + 63) / 64;
+// A helper looks into its mailbox for this long before it sleeps, if runs are in progress.
+constexpr auto kHelperSpin = std::chrono::microseconds(30);
+constexpr int kJoinSpins = 2000;
+
+class Pool {
+ public:
+  Pool() {
+    for (size_t i = 0; i < kHelpers; ++i) helpers_[i].index = i;
+  }
+
+  // Takes up to `wanted` helpers, starting threads while fewer than `wanted` were started at all.
+  size_t claim(Loop& loop, size_t wanted, Claim* claims) {
+    size_t count = 0;
+    for (size_t word = 0; word < kMaskWords && count < wanted; ++word) {
+      // All of a word's helpers at once: one that is quick to finish must not be claimed a second time.
+      for (uint64_t taken = take_idle(word, wanted - count); taken; taken &= taken - 1) {
+        post(loop, helpers_[word * 64 + static_cast<size_t>(std::countr_zero(taken))], claims, count);
+      }
+    }
+    if (count < wanted && started() < wanted) start(loop, wanted, claims, count);
+    return count;
+  }
+
+  void join(Loop& loop, std::span<const Claim> claims);
+
+  // Runs in progress that may use threads.
+  std::atomic<int> scopes{0};
+  std::atomic<int64_t> loops{0};
+  // Of the process: 1, and one more with each fork on the way.
+  std::atomic<uint32_t> generation{1};
+  size_t started() const { return started_.load(std::memory_order_relaxed); }
+
+ private:
+  // The caller has cleared the helper's bit, or is about to start it.
+  static void post(Loop& loop, Helper& helper, Claim* claims, size_t& count) {
+    claims[count] = {&helper, helper.finished.load(std::memory_order_relaxed)};
+    helper.worker = static_cast<int>(++count);
+    helper.mailbox.store(&loop, std::memory_order_release);
+    helper.posted.fetch_add(1, std::memory_order_release);
+    helper.posted.notify_one();
+  }
+
+  // Clears up to `most` bits of a word of the mask; returns them.
+  uint64_t take_idle(size_t word, size_t most) {
+    uint64_t idle = idle_[word].load(std::memory_order_relaxed), rest = 0;
+    do {
+      rest = idle;
+      for (size_t i = 0; i < most && rest; ++i) rest &= rest - 1;
+    } while (idle && !idle_[word].compare_exchange_weak(idle, rest, std::memory_order_acquire));
+    return idle & ~rest;
+  }
+
+  void set_idle(const Helper& helper) {
+    idle_[helper.index / 64].fetch_or(uint64_t{1} << helper.index % 64, std::memory_order_release);
+  }
+
+  void start(Loop& loop, size_t wanted, Claim* claims, size_t& count);
+  [[noreturn]] void serve(Helper& self);
+  bool wait_awake(const Helper& helper) const;
+
+  std::array<std::atomic<uint64_t>, kMaskWords> idle_{};
+  std::atomic<size_t> started_{0};
+  std::mutex starting_;
+  std::array<Helper, kHelpers> helpers_;
+};
+
+// Placed by hand: it is never destroyed (threads may be at work while the process ends), and overwritten in the child
+// of a fork, where none of its threads exists.
+alignas(Pool) std::byte pool_memory[sizeof(Pool)];
+
+Pool& pool() {
+  static Pool* const made = [] {
+    auto* p = new (pool_memory) Pool;
+    pthread_atfork(nullptr, nullptr, [] {
+      auto* old = std::launder(reinterpret_cast<Pool*>(pool_memory));
+      const uint32_t generation = old->generation.load(std::memory_order_relaxed);
+      (new (pool_memory) Pool)->generation.store(generation + 1, std::memory_order_relaxed);
+    });
+    return p;
+  }();
+  return *made;
+}
+
+// The innermost scope of this thread.
+thread_local ThreadScope* current_scope = nullptr;
+
+}  // namespace
+
+void Pool::start(Loop& loop, size_t wanted, Claim* claims, size_t& count) {
+  const std::lock_guard lock(starting_);
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  // Signals are the caller's business: its handlers expect its own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  while (count < wanted && started() < std::min(wanted, kHelpers)) {
+    Helper& helper = helpers_[started()];
+    pthread_t thread;
+    const auto run = [](void* self) -> void* { pool().serve(*static_cast<Helper*>(self)); };
+    if (pthread_create(&thread, &attributes, run, &helper) != 0) break;  // fewer will do
+    started_.fetch_add(1, std::memory_order_relaxed);
+    post(loop, helper, claims, count);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+// True when something was posted while the helper was still awake.
+bool Pool::wait_awake(const Helper& helper) const {
+  const auto begin = std::chrono::steady_clock::now();
+  while (scopes.load(std::memory_order_relaxed) > 0) {
+    for (int i = 0; i < 32; ++i) {
+      if (helper.mailbox.load(std::memory_order_relaxed)) return true;
+      pause_cpu();
+    }
+    if (std::chrono::steady_clock::now() - begin > kHelperSpin) return false;
+  }
+  return false;
+}
+
+void Pool::serve(Helper& self) {
+#ifdef __linux__
+  pthread_setname_np(pthread_self(), "treadle");
+#endif
+  for (;;) {
+    const uint32_t seen = self.posted.load(std::memory_order_acquire);
+    Loop* loop = self.mailbox.exchange(nullptr, std::memory_order_acq_rel);
+    if (!loop) {
+      if (!wait_awake(self)) self.posted.wait(seen, std::memory_order_acquire);
+      continue;
+    }
+    std::fesetenv(&loop->floating);
+    loop->work(self.worker);
+    self.finished.fetch_add(1, std::memory_order_release);
+    self.finished.notify_one();
+    set_idle(self);
+  }
+}
+
+void Pool::join(Loop& loop, std::span<const Claim> claims) {
+  for (const Claim& claim : claims) {
+    Loop* posted = &loop;
+    if (claim.helper->mailbox.compare_exchange_strong(posted, nullptr, std::memory_order_acq_rel)) {
+      set_idle(*claim.helper);
+      continue;
+    }
+    std::atomic<uint32_t>& finished = claim.helper->finished;
+    for (int i = 0; i < kJoinSpins && finished.load(std::memory_order_acquire) == claim.finished_before; ++i) {
+      pause_cpu();
+    }
+    finished.wait(claim.finished_before, std::memory_order_acquire);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+ThreadScope::ThreadScope(int threads, StopCheck stop)
+    : outer_(current_scope), stop_(stop), threads_(std::clamp(threads, 1, kMaxThreads)) {
+  current_scope = this;
+}
+
+ThreadScope::~ThreadScope() {
+  current_scope = outer_;
+  if (generation_ != 0 && generation_ == pool().generation.load(std::memory_order_relaxed)) {
+    pool().scopes.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+int thread_limit() {
+  return current_scope ? current_scope->threads() : 1;
+}
+
+Spread spread(int64_t units, double ns_per_unit, int limit) {
+  const double total = static_cast<double>(units) * ns_per_unit;
+  const double by_work = std::min(total / kMinThreadNs, static_cast<double>(limit));
+  const int threads = static_cast<int>(std::min<int64_t>(std::max(static_cast<int>(by_work), 1), units));
+  // A few ranges per thread even out threads that come late or are slowed down.
+  constexpr double kRangesPerThread = 4;
+  const double shortest = threads == 1 ? kStopCheckNs : kMinThreadNs / 2;
+  const double ranges = threads == 1 ? total / shortest : std::min(threads * kRangesPerThread, total / shortest);
+  const auto count = std::clamp<int64_t>(static_cast<int64_t>(ranges), threads, units);
+  return {threads, (units + count - 1) / count};
+}
+
+void run_ranges(int64_t units, int64_t chunk, int threads, void (*fn)(void*, int64_t, int64_t, int), void* context) {
+  ThreadScope* const scope = current_scope;
+  Loop loop{fn, context, units, chunk, scope ? scope->stop_ : StopCheck(), {}, {}, {}};
+  if (threads <= 1) {
+    loop.work(0);
+  } else {
+    std::fegetenv(&loop.floating);
+    std::array<Claim, kHelpers> claims;
+    Pool& helpers = pool();
+    if (scope && scope->generation_ == 0) {
+      scope->generation_ = helpers.generation.load(std::memory_order_relaxed);
+      helpers.scopes.fetch_add(1, std::memory_order_relaxed);
+    }
+    const size_t count = helpers.claim(loop, static_cast<size_t>(threads - 1), claims.data());
+    helpers.loops.fetch_add(1, std::memory_order_relaxed);
+    current_scope = nullptr;  // what is nested runs inline, here as on the helpers
+    loop.work(0);
+    current_scope = scope;
+    helpers.join(loop, std::span(claims.data(), count));
+  }
+  if (scope && loop.stopped.load(std::memory_order_relaxed)) scope->stopped_.store(true, std::memory_order_relaxed);
+}
+
+ThreadPoolCounters thread_pool_counters() {
+  return {static_cast<int>(pool().started()), pool().loops.load(std::memory_order_relaxed)};
+}
+
+}  // namespace treadle

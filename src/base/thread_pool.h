@@ -1,0 +1,93 @@
+#pragma once
+// The process's one pool of threads, and the loop that spreads work over it.
+//
+//   ThreadScope scope(4);                                    // around a run: this thread's work may take 4 threads
+//   parallel_for(rows, ns_per_row, [&](int64_t begin, int64_t end, int worker) { ... });
+//
+// Without a scope, on a thread of the pool (nested use) and where the work is too small to be worth it, the loop runs
+// on the calling thread. Threads are started when they are first needed, are shared by all sessions, never waited for
+// while they are busy with another's work, sleep when there is nothing to do, and are made anew in the child of a fork.
+// The pool is never destroyed; its threads end with the process.
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+
+namespace treadle {
+
+inline constexpr int kMaxThreads = 256;
+
+// Whether the calling thread's work should stop early (a cancelled run, a deadline). Asked from any thread of the work.
+struct StopCheck {
+  bool (*should_stop)(const void* context) = nullptr;
+  const void* context = nullptr;
+};
+
+// For its lifetime, work of the calling thread may use up to `threads` threads, itself among them.
+class ThreadScope {
+ public:
+  explicit ThreadScope(int threads, StopCheck stop = {});
+  ~ThreadScope();
+  ThreadScope(const ThreadScope&) = delete;
+  ThreadScope& operator=(const ThreadScope&) = delete;
+
+  int threads() const { return threads_; }
+  // Whether some loop left work undone because it was told to stop.
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+
+ private:
+  friend void run_ranges(int64_t, int64_t, int, void (*)(void*, int64_t, int64_t, int), void*);
+  ThreadScope* outer_;
+  StopCheck stop_;
+  int threads_;
+  uint32_t generation_ = 0;  // of the pool that counts this scope; 0: none does
+  std::atomic<bool> stopped_{false};
+};
+
+// Threads that a loop begun here may use.
+int thread_limit();
+
+// Work of less than this on each thread is not worth waking one.
+inline constexpr double kMinThreadNs = 25'000;
+// Between parts of this length a long loop asks whether it should stop.
+inline constexpr double kStopCheckNs = 2'000'000;
+
+// Calls fn(context, begin, end, worker) for ranges of `chunk` units (the last one may be shorter) that cover [0,
+// units), on up to `threads` threads. Ranges are handed out in ascending order; `worker` is below `threads`, and no two
+// calls have the same at a time. Returns when all have returned. fn must not throw.
+void run_ranges(int64_t units, int64_t chunk, int threads, void (*fn)(void* context, int64_t, int64_t, int),
+                void* context);
+
+// How a loop over `units` units of about `ns_per_unit` nanoseconds each is spread over at most `limit` threads.
+struct Spread {
+  int threads;
+  int64_t chunk;
+};
+Spread spread(int64_t units, double ns_per_unit, int limit);
+
+// fn(begin, end, worker) over [0, units). What is computed must not depend on where ranges begin and end. `ns_per_unit`
+// is a rough estimate, better too low than too high.
+template <class Fn>
+void parallel_for(int64_t units, double ns_per_unit, Fn&& fn) {
+  static_assert(std::is_invocable_v<Fn&, int64_t, int64_t, int>);
+  if (static_cast<double>(units) * ns_per_unit >= 2 * kMinThreadNs && units > 1) {
+    const Spread s = spread(units, ns_per_unit, thread_limit());
+    if (s.chunk < units) {
+      using Body = std::remove_reference_t<Fn>;
+      return run_ranges(
+          units, s.chunk, s.threads,
+          [](void* body, int64_t begin, int64_t end, int worker) { (*static_cast<Body*>(body))(begin, end, worker); },
+          const_cast<std::remove_const_t<Body>*>(&fn));
+    }
+  }
+  if (units > 0) fn(int64_t{0}, units, 0);
+}
+
+// What tests look at.
+struct ThreadPoolCounters {
+  int threads;    // started and alive
+  int64_t loops;  // that were given to more than one thread
+};
+ThreadPoolCounters thread_pool_counters();
+
+}  // namespace treadle

@@ -1,0 +1,206 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cfenv>
+#include <chrono>
+#include <numeric>
+#include <set>
+#include <thread>
+#include <vector>
+
+#if defined(__has_feature)
+#define TREADLE_HAS_FEATURE(x) __has_feature(x)
+#else
+#define TREADLE_HAS_FEATURE(x) 0
+#endif
+
+namespace treadle {
+namespace {
+
+constexpr double kMuch = 1e6;  // ns per unit
+
+void spin_for(std::chrono::microseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) {
+  }
+}
+
+// How often each unit was visited.
+std::vector<int> visits(int64_t units, double ns) {
+  std::vector<int> count(static_cast<size_t>(units));
+  parallel_for(units, ns, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) ++count[static_cast<size_t>(i)];
+  });
+  return count;
+}
+
+bool all_once(const std::vector<int>& count) {
+  return std::all_of(count.begin(), count.end(), [](int n) { return n == 1; });
+}
+
+TEST(ThreadPool, VisitsEveryUnitOnce) {
+  const ThreadScope scope(4);
+  for (const int64_t units : {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{7}, int64_t{64}, int64_t{1001}}) {
+    for (const double ns : {0.0, 10.0, 1e4, kMuch}) EXPECT_TRUE(all_once(visits(units, ns))) << units << " " << ns;
+  }
+  EXPECT_TRUE(visits(0, kMuch).empty());
+}
+
+TEST(ThreadPool, RunsOnTheCallerWithoutAScope) {
+  const auto self = std::this_thread::get_id();
+  const int64_t loops = thread_pool_counters().loops;
+  EXPECT_EQ(thread_limit(), 1);
+  parallel_for(8, kMuch, [&](int64_t, int64_t, int worker) {
+    EXPECT_EQ(std::this_thread::get_id(), self);
+    EXPECT_EQ(worker, 0);
+  });
+  EXPECT_EQ(thread_pool_counters().loops, loops);
+}
+
+TEST(ThreadPool, SmallWorkStaysOnTheCaller) {
+  const ThreadScope scope(4);
+  const int64_t loops = thread_pool_counters().loops;
+  visits(1000, 1);
+  visits(1, 1e9);
+  EXPECT_EQ(thread_pool_counters().loops, loops);
+  visits(1000, 1000);
+  EXPECT_EQ(thread_pool_counters().loops, loops + 1);
+}
+
+TEST(ThreadPool, WorkersAreDistinctAndBelowTheLimit) {
+  const ThreadScope scope(3);
+  std::array<std::atomic<bool>, 3> busy{};
+  std::atomic<bool> clash{false};
+  parallel_for(60, kMuch, [&](int64_t begin, int64_t end, int worker) {
+    if (worker < 0 || worker >= 3 || busy[static_cast<size_t>(worker)].exchange(true)) return clash.store(true);
+    spin_for(std::chrono::microseconds(20 * (end - begin)));
+    busy[static_cast<size_t>(worker)] = false;
+  });
+  EXPECT_FALSE(clash);
+}
+
+TEST(ThreadPool, HelpersDoTakePart) {
+  const ThreadScope scope(2);
+  std::set<int> workers;
+  // A loaded machine may be late with the helper, not a hundred times over.
+  for (int attempt = 0; attempt < 100 && workers.size() < 2; ++attempt) {
+    std::atomic<int> seen{0};
+    parallel_for(20, kMuch, [&](int64_t, int64_t, int worker) {
+      seen |= 1 << worker;
+      spin_for(std::chrono::microseconds(500));
+    });
+    for (int w = 0; w < 2; ++w) {
+      if (seen >> w & 1) workers.insert(w);
+    }
+  }
+  EXPECT_EQ(workers.size(), 2u);
+}
+
+TEST(ThreadPool, NestedLoopsRunInline) {
+  const ThreadScope scope(4);
+  std::vector<int> count(64);
+  parallel_for(8, kMuch, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto self = std::this_thread::get_id();
+      EXPECT_EQ(thread_limit(), 1);
+      parallel_for(8, kMuch, [&](int64_t b, int64_t e, int worker) {
+        EXPECT_EQ(worker, 0);
+        EXPECT_EQ(std::this_thread::get_id(), self);
+        for (int64_t k = b; k < e; ++k) ++count[static_cast<size_t>(8 * i + k)];
+      });
+    }
+  });
+  EXPECT_TRUE(all_once(count));
+  EXPECT_EQ(thread_limit(), 4);
+}
+
+TEST(ThreadPool, ManyCallersShareIt) {
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong{0};
+  for (int c = 0; c < 6; ++c) {
+    callers.emplace_back([&wrong, c] {
+      const ThreadScope scope(1 + c % 4);
+      for (int i = 0; i < 300; ++i) wrong += all_once(visits(17 + c, 1e5)) ? 0 : 1;
+    });
+  }
+  for (std::thread& t : callers) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(ThreadPool, StartsNoMoreThreadsThanAskedFor) {
+  const ThreadScope scope(5);
+  visits(100, kMuch);
+  const int started = thread_pool_counters().threads;
+  EXPECT_GE(started, 4);
+  for (int i = 0; i < 50; ++i) visits(100, kMuch);
+  EXPECT_EQ(thread_pool_counters().threads, started);
+}
+
+TEST(ThreadPool, StopsBetweenRanges) {
+  std::atomic<bool> stop{false};
+  const StopCheck check{[](const void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); }, &stop};
+  for (const int threads : {1, 3}) {
+    stop = false;
+    const ThreadScope scope(threads, check);
+    std::atomic<int64_t> done{0};
+    parallel_for(1000, 10 * kStopCheckNs, [&](int64_t begin, int64_t end, int) {
+      done += end - begin;
+      stop = true;
+    });
+    EXPECT_TRUE(scope.stopped());
+    EXPECT_LT(done, 1000);
+  }
+  stop = false;
+  const ThreadScope scope(3, check);
+  EXPECT_TRUE(all_once(visits(1000, kMuch)));
+  EXPECT_FALSE(scope.stopped());
+}
+
+TEST(ThreadPool, HelpersRoundAsTheCallerDoes) {
+  std::fesetround(FE_UPWARD);
+  const ThreadScope scope(4);
+  std::atomic<int> other{0};
+  parallel_for(64, kMuch, [&](int64_t, int64_t, int) {
+    if (std::fegetround() != FE_UPWARD) ++other;
+    spin_for(std::chrono::microseconds(50));
+  });
+  std::fesetround(FE_TONEAREST);
+  EXPECT_EQ(other, 0);
+}
+
+TEST(ThreadPool, IsMadeAnewAfterFork) {
+#if defined(__SANITIZE_THREAD__) || TREADLE_HAS_FEATURE(thread_sanitizer)
+  GTEST_SKIP() << "the thread sanitizer lets no forked process start threads";
+#endif
+  const ThreadScope scope(3);
+  visits(100, kMuch);
+  ASSERT_GE(thread_pool_counters().threads, 2);
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool fresh = thread_pool_counters().threads == 0;
+    const bool works = all_once(visits(100, kMuch));
+    const bool restarted = thread_pool_counters().threads == 2;
+    _exit(fresh && works && restarted ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(all_once(visits(100, kMuch)));
+}
+
+TEST(Spread, GrowsWithTheWork) {
+  EXPECT_EQ(spread(1000, 10, 8).threads, 1);
+  EXPECT_EQ(spread(1000, 60, 8).threads, 2);
+  EXPECT_EQ(spread(1000, 1e6, 8).threads, 8);
+  EXPECT_EQ(spread(3, 1e6, 8).threads, 3);
+  EXPECT_EQ(spread(1000, 1e6, 1).threads, 1);
+  EXPECT_EQ(spread(1000, 1e6, 1).chunk, 2);  // by the length between two stop checks
+}
+
+}  // namespace
+}  // namespace treadle
