@@ -9,6 +9,10 @@
 set(TREADLE_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
 set(TREADLE_ISA_FLAGS_avx512 ${TREADLE_ISA_FLAGS_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl)
 
+# The register tiles unroll into tens of thousands of checked accesses each: with all of the undefined-behaviour checks a
+# file of them takes minutes and gigabytes. Theirs are left to the address sanitizer, which sees every access.
+set(TREADLE_TILED_KERNELS gemm.cc conv.cc)
+
 find_program(BFD_LINKER NAMES ld.bfd)
 find_program(OBJCOPY NAMES objcopy)
 
@@ -21,6 +25,10 @@ function(treadle_add_isa_kernels core)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
     list(APPEND isas avx2 avx512)
     target_compile_definitions(treadle_options INTERFACE TREADLE_HAS_X86_KERNELS=1)
+  endif()
+  if(TREADLE_SANITIZE MATCHES "undefined")
+    list(TRANSFORM TREADLE_TILED_KERNELS PREPEND "${CMAKE_SOURCE_DIR}/src/kernels/isa/" OUTPUT_VARIABLE tiled)
+    set_source_files_properties(${tiled} PROPERTIES COMPILE_OPTIONS -fno-sanitize=undefined)
   endif()
   foreach(isa IN LISTS isas)
     set(kernels treadle_kernels_${isa})

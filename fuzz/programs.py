@@ -1,323 +1,70 @@
-"""Random control-flow programs, run by both tiers of treadle and by onnxruntime where it runs them.
+"""Random control-flow programs, run by every tier of treadle, by plain numpy loops and by onnxruntime where it can.
 
-    programs.py [--count N] [--seed S] [--opset V ...] [--keep DIR]
+    programs.py [--count N] [--seed S] [--opset V ...] [--keep DIR] [--shrink]
 
-A program is a graph of small float tensors, integers and booleans with nested If, Loop and Scan: captured values,
-states that swap, grow or are sequences, conditions of the body's own, scan axes and directions. The tiers must agree
-with each other exactly in type and shape and to 1e-4 in value, and with onnxruntime where that gives an answer.
-Programs that differ are written to DIR. Exit status 1 when any did.
+A program is what random_programs/ grows from a seed and an opset: nested If, Loop, Scan, SequenceMap and recurrent nodes
+over small tensors, sequences and optionals. Every program is run on two sets of inputs, the first of them again at the
+end. The tiers must agree with each other, with the numpy evaluator, and with onnxruntime where that gives an answer:
+exactly in type, shape, integers, booleans and strings, floats up to rounding. Programs that differ are written to DIR,
+with --shrink as small as they get. Programs run in a process of their own, so that a crash is a finding, too. Exit
+status 1 when there was any.
 """
 
 from __future__ import annotations
 
 import argparse
 import pathlib
+import pickle
+import struct
+import subprocess
 import sys
-from dataclasses import dataclass, field
+import time
+from dataclasses import astuple, dataclass
 
 import numpy as np
 import onnx
 import onnxruntime
 import treadle
-from onnx import TensorProto, helper, numpy_helper
+from random_programs.blocks import OPSETS
+from random_programs.evaluator import NoAnswer, evaluate
+from random_programs.generator import make_program
+from random_programs.shrinker import shrink
 
-FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-OPSETS = (16, 17, 18, 19, 21, 22, 23, 24)
+TIERS = ("judge", "program")
+# Relative and absolute: states pass through many roundings, each within the bounds of an operator.
+TOLERANCE = {"float16": (5e-2, 5e-2), "float32": (2e-4, 2e-4), "float64": (1e-8, 1e-8)}
 
 
 @dataclass
-class Scope:
-    """Values that nodes may use, by kind; `shape` None: known only at run time."""
+class Verdict:
+    """`name`: 'same'; 'unjudged' where neither reference answers; 'DIFFERENT'. `peer`: what onnxruntime did."""
 
-    floats: list[tuple[str, tuple[int, ...] | None]] = field(default_factory=list)
-    ints: list[str] = field(default_factory=list)
-    bools: list[str] = field(default_factory=list)
+    name: str
+    detail: str = ""
+    peer: str = ""
 
-    def inner(self) -> Scope:
-        return Scope(list(self.floats), list(self.ints), list(self.bools))
-
-
-class Generator:
-    """Grows one model; everything follows from the seed."""
-
-    def __init__(self, seed: int, opset: int) -> None:
-        self.rng = np.random.default_rng(seed)
-        self.opset = opset
-        self.names = 0
-        self.initializers: list[onnx.TensorProto] = []
-
-    def name(self, stem: str) -> str:
-        self.names += 1
-        return f"{stem}{self.names}"
-
-    def pick(self, options):
-        return options[int(self.rng.integers(len(options)))]
-
-    def constant(self, array: np.ndarray) -> str:
-        name = self.name("k")
-        self.initializers.append(numpy_helper.from_array(array, name))
-        return name
-
-    def weights(self, *shape: int) -> str:
-        return self.constant(self.rng.uniform(-1, 1, shape).astype(np.float32))
-
-    # Nodes of straight-line code ------------------------------------------------------------------------------------
-
-    def simple(self, scope: Scope, nodes: list) -> None:
-        choice = self.rng.integers(9)
-        out = self.name("v")
-        if choice <= 3:
-            x, shape = self.pick(scope.floats)
-            others = [v for v in scope.floats if v[1] == shape or v[1] == ()] if shape is not None else [(x, shape)]
-            y, _ = self.pick(others)
-            nodes.append(helper.make_node(self.pick(["Add", "Sub", "Mul", "Max", "Min"]), [x, y], [out]))
-            bounded = self.name("v")
-            nodes.append(helper.make_node("Tanh", [out], [bounded]))
-            scope.floats.append((bounded, shape))
-        elif choice == 4:
-            x, shape = self.pick(scope.floats)
-            nodes.append(helper.make_node(self.pick(["Neg", "Sigmoid", "Abs", "Identity"]), [x], [out]))
-            scope.floats.append((out, shape))
-        elif choice == 5:
-            x, _ = self.pick(scope.floats)
-            nodes.append(helper.make_node("ReduceMax", [x], [out], keepdims=0))
-            scope.floats.append((out, ()))
-        elif choice == 6:
-            x, y = self.pick(scope.ints), self.pick(scope.ints)
-            total, limited = self.name("i"), self.name("i")
-            nodes.append(helper.make_node(self.pick(["Add", "Sub"]), [x, y], [total]))
-            nodes.append(helper.make_node("Mod", [total, self.constant(np.array(7, np.int64))], [limited]))
-            scope.ints.append(limited)
-        elif choice == 7:
-            x, y = self.pick(scope.ints), self.pick(scope.ints)
-            nodes.append(helper.make_node(self.pick(["Less", "Equal"]), [x, y], [out]))
-            scope.bools.append(out)
-        else:
-            x, y = self.pick(scope.bools), self.pick(scope.bools)
-            nodes.append(helper.make_node(self.pick(["And", "Or", "Xor"]), [x, y], [out]))
-            scope.bools.append(out)
-
-    def block(self, scope: Scope, size: int, depth: int) -> list:
-        nodes: list = []
-        for _ in range(size):
-            kind = self.rng.random()
-            if depth > 0 and kind < 0.15:
-                self.branch(scope, nodes, depth - 1)
-            elif depth > 0 and kind < 0.35:
-                self.loop(scope, nodes, depth - 1)
-            elif depth > 0 and kind < 0.5:
-                self.scan(scope, nodes, depth - 1)
-            else:
-                self.simple(scope, nodes)
-        return nodes
-
-    # Control flow ---------------------------------------------------------------------------------------------------
-
-    def info(self, name: str, kind: int, shape=None) -> onnx.ValueInfoProto:
-        return helper.make_tensor_value_info(name, kind, shape)
-
-    def branch(self, scope: Scope, nodes: list, depth: int) -> None:
-        unlike = self.rng.random() < 0.3
-        target = self.pick(scope.floats)[1]
-        graphs = []
-        for attribute in ("then", "else"):
-            inner = scope.inner()
-            body = self.block(inner, int(self.rng.integers(0, 4)), depth)
-            if unlike:
-                result, _ = self.pick(inner.floats)
-            else:
-                same = [v for v in inner.floats if v[1] == target]
-                result, _ = self.pick(same)
-            out = self.name("o")
-            body.append(helper.make_node("Identity", [result], [out]))
-            graphs.append(helper.make_graph(body, self.name(attribute), [], [self.info(out, FLOAT)]))
-        out = self.name("v")
-        nodes.append(
-            helper.make_node("If", [self.pick(scope.bools)], [out], then_branch=graphs[0], else_branch=graphs[1])
-        )
-        scope.floats.append((out, None if unlike else target))
-
-    def loop(self, scope: Scope, nodes: list, depth: int) -> None:
-        states = [v for v in scope.floats if v[1] is not None]
-        chosen = [self.pick(states) for _ in range(int(self.rng.integers(1, 4)))]
-        growing = self.rng.random() < 0.4
-        sequence = self.rng.random() < 0.25
-        limit = self.constant(np.array(self.rng.integers(-1, 6), np.int64))
-        i, go, go_next = self.name("t"), self.name("c"), self.name("c")
-        inner = scope.inner()
-        inner.ints.append(i)
-        inputs = [self.info(i, INT64, []), self.info(go, BOOL, [])]
-        starts, kinds = [], []
-        for start, shape in chosen:
-            state = self.name("s")
-            inputs.append(self.info(state, FLOAT, shape))
-            inner.floats.append((state, shape))
-            starts.append(start)
-            kinds.append((state, shape))
-        body = self.block(inner, int(self.rng.integers(1, 6)), depth)
-        body.append(
-            helper.make_node(
-                self.pick(["Less", "Less", "Equal"]),
-                [i, self.constant(np.array(self.rng.integers(0, 9), np.int64))],
-                [go_next],
-            )
-        )
-        outputs = [self.info(go_next, BOOL, [])]
-        # Any value of the right shape may become a state: swaps, captured values and constants included.
-        results = []
-        for _, shape in kinds:
-            end, _ = self.pick([v for v in inner.floats if v[1] == shape])
-            out = self.name("o")
-            body.append(helper.make_node("Identity", [end], [out]))
-            outputs.append(self.info(out, FLOAT, shape))
-            results.append((self.name("v"), shape))
-        grown = None
-        if growing:
-            state, out = self.name("g"), self.name("g")
-            row = self.name("r")
-            width = 3
-            body.append(
-                helper.make_node("Expand", [self.weights(1, 1), self.constant(np.array([1, width], np.int64))], [row])
-            )
-            body.append(helper.make_node("Concat", [state, row], [out], axis=0))
-            inputs.append(self.info(state, FLOAT, [None, width]))
-            outputs.append(self.info(out, FLOAT, [None, width]))
-            starts.append(self.weights(int(self.rng.integers(0, 3)), width))
-            grown = self.name("v")
-        collected = None
-        if sequence:
-            state, out = self.name("q"), self.name("q")
-            value, _ = self.pick([v for v in inner.floats if v[1] is not None])
-            lifted = self.name("r")
-            body.append(helper.make_node("Reshape", [value, self.constant(np.array([-1], np.int64))], [lifted]))
-            body.append(helper.make_node("SequenceInsert", [state, lifted], [out]))
-            kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(FLOAT, None))
-            inputs.append(helper.make_value_info(state, kind))
-            outputs.append(helper.make_value_info(out, kind))
-            first, empty = self.name("q"), self.name("q")
-            nodes.append(helper.make_node("SequenceEmpty", [], [empty], dtype=FLOAT))
-            nodes.append(helper.make_node("SequenceInsert", [empty, self.weights(2)], [first]))
-            starts.append(first)
-            collected = self.name("q")
-        stacked = None
-        if self.rng.random() < 0.5:
-            element, shape = self.pick([v for v in inner.floats if v[1] is not None])
-            out = self.name("o")
-            body.append(helper.make_node("Identity", [element], [out]))
-            outputs.append(self.info(out, FLOAT, shape))
-            stacked = self.name("v")
-        outs = [r for r, _ in results] + [n for n in (grown, collected, stacked) if n]
-        condition = self.pick(["", self.pick(scope.bools)]) if self.rng.random() < 0.2 else self.pick(scope.bools)
-        graph = helper.make_graph(body, self.name("body"), inputs, outputs)
-        nodes.append(helper.make_node("Loop", [limit, condition, *starts], outs, body=graph))
-        scope.floats.extend(results)
-        scope.floats.extend((n, None) for n in (grown, stacked) if n)
-        if collected:
-            joined = self.name("v")
-            nodes.append(helper.make_node("ConcatFromSequence", [collected], [joined], axis=0))
-            scope.floats.append((joined, None))
-
-    def scan(self, scope: Scope, nodes: list, depth: int) -> None:
-        length = int(self.rng.integers(1, 5))
-        count = int(self.rng.integers(1, 3))
-        inner = scope.inner()
-        inputs, starts, ins, axes, directions = [], [], [], [], []
-        start, shape = self.pick([v for v in scope.floats if v[1] is not None])
-        state = self.name("s")
-        inputs.append(self.info(state, FLOAT, shape))
-        inner.floats.append((state, shape))
-        starts.append(start)
-        for _ in range(count):
-            axis = int(self.rng.integers(2))
-            whole = self.weights(*((length, 3) if axis == 0 else (3, length)))
-            element = self.name("x")
-            inputs.append(self.info(element, FLOAT, [3]))
-            inner.floats.append((element, (3,)))
-            ins.append(whole)
-            axes.append(axis - 2 if self.rng.random() < 0.3 else axis)
-            directions.append(int(self.rng.integers(2)))
-        body = self.block(inner, int(self.rng.integers(1, 5)), depth)
-        end, _ = self.pick([v for v in inner.floats if v[1] == shape])
-        element, kind = self.pick([v for v in inner.floats if v[1] is not None])
-        out_state, out_row = self.name("o"), self.name("o")
-        body.append(helper.make_node("Identity", [end], [out_state]))
-        body.append(helper.make_node("Identity", [element], [out_row]))
-        outputs = [self.info(out_state, FLOAT, shape), self.info(out_row, FLOAT, kind)]
-        graph = helper.make_graph(body, self.name("body"), inputs, outputs)
-        final, rows = self.name("v"), self.name("v")
-        nodes.append(
-            helper.make_node(
-                "Scan",
-                [*starts, *ins],
-                [final, rows],
-                body=graph,
-                num_scan_inputs=count,
-                scan_input_axes=axes,
-                scan_input_directions=directions,
-                scan_output_axes=[int(self.rng.integers(len(kind) + 1))],
-                scan_output_directions=[int(self.rng.integers(2))],
-            )
-        )
-        scope.floats.extend([(final, shape), (rows, None)])
-
-    def model(self) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-        scope = Scope(floats=[("a", (2, 3)), ("b", (3,)), ("f", ())], ints=["n", "m"], bools=["p", "q"])
-        nodes = self.block(scope, int(self.rng.integers(3, 9)), int(self.rng.integers(1, 4)))
-        outputs = [self.info(name, FLOAT) for name, _ in scope.floats[3:]][-6:]
-        outputs += [self.info(name, INT64) for name in scope.ints[2:]][-2:]
-        if not outputs:
-            nodes.append(helper.make_node("Identity", ["a"], ["out"]))
-            outputs = [self.info("out", FLOAT)]
-        inputs = [
-            self.info("a", FLOAT, [2, 3]),
-            self.info("b", FLOAT, [3]),
-            self.info("f", FLOAT, []),
-            self.info("n", INT64, []),
-            self.info("m", INT64, []),
-            self.info("p", BOOL, []),
-            self.info("q", BOOL, []),
-        ]
-        graph = helper.make_graph(nodes, "program", inputs, outputs, self.initializers)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=9)
-        feeds = {
-            "a": self.rng.uniform(-1, 1, (2, 3)).astype(np.float32),
-            "b": self.rng.uniform(-1, 1, 3).astype(np.float32),
-            "f": np.array(self.rng.uniform(-1, 1), np.float32),
-            "n": np.array(self.rng.integers(-3, 9), np.int64),
-            "m": np.array(self.rng.integers(-3, 9), np.int64),
-            "p": np.array(bool(self.rng.integers(2))),
-            "q": np.array(bool(self.rng.integers(2))),
-        }
-        return model, feeds
+    @property
+    def wrong(self) -> bool:
+        return self.name == "DIFFERENT"
 
 
-def has_absent_condition(graph: onnx.GraphProto) -> bool:
-    """A Loop without `cond`: there the specification ignores the body's condition, onnxruntime obeys it."""
-    for node in graph.node:
-        if node.op_type == "Loop" and not node.input[1]:
-            return True
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH and has_absent_condition(attribute.g):
-                return True
-    return False
-
-
-def run_tier(data: bytes, feeds: dict, tier: str, times: int = 1):
-    options = treadle.SessionOptions()
-    options.add_session_config_entry("treadle.tier", tier)
-    session = treadle.InferenceSession(data, options)
-    for _ in range(times):
-        result = session.run(None, feeds)
-    return result
-
-
-def difference(ours, theirs) -> str:
-    for k, (a, b) in enumerate(zip(ours, theirs, strict=True)):
-        if a.dtype != b.dtype or a.shape != b.shape:
-            return f"output {k}: {a.dtype}{a.shape} against {b.dtype}{b.shape}"
-        if not np.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True):
-            return f"output {k}: largest difference {np.abs(a - b).max()}"
-    return ""
+def difference(ours, theirs, place: str = "output") -> str:
+    if isinstance(theirs, (list, tuple)):
+        if not isinstance(ours, (list, tuple)) or len(ours) != len(theirs):
+            return f"{place}: {type(ours).__name__} against a list of {len(theirs)}"
+        found = (difference(a, b, f"{place}[{i}]") for i, (a, b) in enumerate(zip(ours, theirs, strict=True)))
+        return next((f for f in found if f), "")
+    if theirs is None or ours is None:
+        return "" if ours is None and theirs is None else f"{place}: {ours} against {theirs}"
+    a, b = np.asarray(ours), np.asarray(theirs)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return f"{place}: {a.dtype}{a.shape} against {b.dtype}{b.shape}"
+    if b.dtype.name in TOLERANCE:
+        relative, absolute = TOLERANCE[b.dtype.name]
+        same = np.allclose(a.astype(np.float64), b.astype(np.float64), relative, absolute, equal_nan=True)
+    else:
+        same = np.array_equal(a, b)
+    return "" if same else f"{place}: {str(a.tolist())[:100]} against {str(b.tolist())[:100]}"
 
 
 def attempt(run):
@@ -327,29 +74,148 @@ def attempt(run):
         return None, f"{type(problem).__name__}: {problem}"
 
 
-def check(seed: int, opset: int) -> tuple[str, str, onnx.ModelProto]:
-    """(verdict, detail, model); the verdict is 'same', 'judge only' (onnxruntime gave no answer) or 'DIFFERENT'."""
-    model, feeds = Generator(seed, opset).model()
-    data = model.SerializeToString()
-    judge, judge_problem = attempt(lambda: run_tier(data, feeds, "judge"))
-    program, program_problem = attempt(lambda: run_tier(data, feeds, "program", times=2))
-    if (judge is None) != (program is None):
-        return "DIFFERENT", f"judge: {judge_problem or 'ran'}; program: {program_problem or 'ran'}", model
-    if judge is not None and (found := difference(program, judge)):
-        return "DIFFERENT", f"program and judge: {found}", model
+def run_tier(data: bytes, feeds: list[dict], tier: str) -> list:
+    options = treadle.SessionOptions()
+    options.add_session_config_entry("treadle.tier", tier)
+    session = treadle.InferenceSession(data, options)
+    return [session.run(None, feed) for feed in feeds]
+
+
+def run_onnxruntime(data: bytes, feeds: list[dict]) -> list:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    theirs, problem = attempt(
-        lambda: onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"]).run(None, feeds)
-    )
-    if theirs is None or has_absent_condition(model.graph):
-        return "judge only", problem[:120], model
-    if judge is None:
-        return "DIFFERENT", f"onnxruntime ran; treadle: {judge_problem}", model
-    if found := difference(judge, theirs):
-        return "DIFFERENT", f"judge and onnxruntime: {found}", model
-    return "same", "", model
+    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    return [session.run(None, feed) for feed in feeds]
+
+
+def subgraphs(graph: onnx.GraphProto):
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from subgraphs(attribute.g)
+
+
+def peer_departs(model: onnx.ModelProto) -> bool:
+    """A Loop without `cond`: there the specification ignores the body's condition, onnxruntime obeys it."""
+    nodes = [node for graph in subgraphs(model.graph) for node in graph.node]
+    nodes += [node for function in model.functions for node in function.node]
+    return any(node.op_type == "Loop" and not node.input[1] for node in nodes) or bool(model.functions)
+
+
+def judge(model: onnx.ModelProto, feeds: list[dict]) -> Verdict:
+    """treadle against itself and against the numpy evaluator."""
+    data = model.SerializeToString()
+    ours, problem = attempt(lambda: run_tier(data, feeds, TIERS[0]))
+    for tier in TIERS[1:]:
+        result, trouble = attempt(lambda t=tier: run_tier(data, [*feeds, feeds[0]], t))
+        if (ours is None) != (result is None):
+            return Verdict("DIFFERENT", f"{TIERS[0]}: {problem or 'ran'}; {tier}: {trouble or 'ran'}")
+        if ours is not None and (found := difference(result, [*ours, ours[0]])):
+            return Verdict("DIFFERENT", f"{tier} and {TIERS[0]}: {found}")
+    try:
+        expected = [evaluate(model, feed) for feed in feeds]
+    except NoAnswer:
+        return Verdict("unjudged", problem)
+    except Exception as trouble:
+        if ours is None:
+            return Verdict("unjudged", problem)  # both refuse
+        return Verdict("DIFFERENT", f"treadle ran; numpy: {type(trouble).__name__}: {trouble}")
+    if ours is None:
+        return Verdict("DIFFERENT", f"numpy ran; treadle: {problem}")
+    found = difference(ours, expected)
+    return Verdict("DIFFERENT", f"treadle and numpy: {found}") if found else Verdict("same")
+
+
+def compare_with_peer(model: onnx.ModelProto, feeds: list[dict], verdict: Verdict) -> Verdict:
+    data = model.SerializeToString()
+    theirs, problem = attempt(lambda: run_onnxruntime(data, feeds))
+    if theirs is None or peer_departs(model):
+        return Verdict(verdict.name, verdict.detail, problem or "departs from the specification")
+    ours, problem = attempt(lambda: run_tier(data, feeds, "program"))
+    if ours is None:
+        return Verdict("DIFFERENT", f"onnxruntime ran; treadle: {problem}", "ran")
+    found = difference(ours, theirs)
+    if found and verdict.name != "same":
+        return Verdict("DIFFERENT", f"treadle and onnxruntime: {found}", "ran")
+    # Where treadle agrees with the evaluator, onnxruntime is one of its known exceptions.
+    return Verdict("same", "", f"differs: {found}" if found else "agrees")
+
+
+# A process that programs run in -------------------------------------------------------------------------------------
+
+
+def write_message(stream, message) -> None:
+    data = pickle.dumps(message)
+    stream.write(struct.pack("<q", len(data)) + data)
+    stream.flush()
+
+
+def read_message(stream):
+    head = stream.read(8)
+    return pickle.loads(stream.read(struct.unpack("<q", head)[0])) if len(head) == 8 else None
+
+
+def serve() -> None:
+    """Answers each (model, feeds) by two verdicts: before and after onnxruntime, which may take the process down."""
+    answers, sys.stdout = sys.stdout.buffer, sys.stderr
+    while (request := read_message(sys.stdin.buffer)) is not None:
+        model = onnx.load_model_from_string(request[0])
+        verdict = judge(model, request[1])
+        write_message(answers, astuple(verdict))
+        last = verdict if verdict.wrong else compare_with_peer(model, request[1], verdict)
+        write_message(answers, astuple(last))
+
+
+class Runner:
+    """Runs programs in a process that is started anew when one of them ends it."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen | None = None
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait()
+            self.process.stdout.close()
+
+    def run(self, model: onnx.ModelProto, feeds: list[dict]) -> Verdict:
+        if self.process is None:
+            command = [sys.executable, __file__, "--serve"]
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        write_message(self.process.stdin, (model.SerializeToString(), feeds))
+        verdict = read_message(self.process.stdout)
+        last = read_message(self.process.stdout) if verdict is not None else None
+        if last is not None:
+            return Verdict(*last)
+        status = self.process.wait()
+        self.process.stdout.close()
+        self.process = None
+        if verdict is not None:
+            return Verdict(*verdict[:2], f"onnxruntime ended the process (status {status})")
+        return Verdict("DIFFERENT", f"treadle ended the process (status {status})")
+
+
+def check(runner: Runner, seed: int, opset: int) -> Verdict:
+    return runner.run(*make_program(seed, opset))
+
+
+def keep(runner: Runner, folder: pathlib.Path, name: str, seed: int, opset: int, smaller: bool) -> None:
+    """Writes a program as a folder of the backend tests' layout without expected outputs."""
+    model, feeds = make_program(seed, opset)
+    if smaller:
+        model = shrink(model, feeds, lambda m: runner.run(m, feeds).wrong)
+    place = folder / name / "test_data_set_0"
+    place.mkdir(parents=True, exist_ok=True)
+    onnx.save(model, folder / name / "model.onnx")
+    (folder / name / "model.txt").write_text(onnx.printer.to_text(model))
+    for i, info in enumerate(model.graph.input):
+        tensor = onnx.numpy_helper.from_array(feeds[0][info.name], info.name)
+        (place / f"input_{i}.pb").write_bytes(tensor.SerializeToString())
 
 
 def main() -> int:
@@ -358,19 +224,27 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--opset", type=int, nargs="*", default=list(OPSETS))
     parser.add_argument("--keep", type=pathlib.Path)
+    parser.add_argument("--shrink", action="store_true")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.serve:
+        serve()
+        return 0
     counts: dict[str, int] = {}
-    for k in range(arguments.count):
-        seed, opset = arguments.seed + k, arguments.opset[k % len(arguments.opset)]
-        verdict, detail, model = check(seed, opset)
-        counts[verdict] = counts.get(verdict, 0) + 1
-        if verdict == "DIFFERENT":
-            print(f"seed {seed}, opset {opset}: {detail}", flush=True)
-            if arguments.keep:
-                arguments.keep.mkdir(parents=True, exist_ok=True)
-                onnx.save(model, arguments.keep / f"{seed}.onnx")
+    begin = time.monotonic()
+    with Runner() as runner:
+        for k in range(arguments.count):
+            seed, opset = arguments.seed + k, arguments.opset[k % len(arguments.opset)]
+            verdict = check(runner, seed, opset)
+            for name in (verdict.name, "onnxruntime " + verdict.peer.split(":")[0].split(" (")[0]):
+                counts[name] = counts.get(name, 0) + 1
+            if verdict.wrong:
+                print(f"seed {seed}, opset {opset}: {verdict.detail}", flush=True)
+                if arguments.keep:
+                    keep(runner, arguments.keep, f"{seed}-{opset}", seed, opset, arguments.shrink)
     wrong = counts.get("DIFFERENT", 0)
     print(", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items())))
+    print(f"{arguments.count / (time.monotonic() - begin):.0f} programs per second")
     print(f"{arguments.count - wrong} passed, {wrong} failed")
     return 1 if wrong else 0
 

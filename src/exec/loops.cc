@@ -148,10 +148,11 @@ Status Context::set_elements(const Loop& loop, LoopPosition& at) {
           static_cast<std::byte*>(slots_[scan.whole]) + row * static_cast<int64_t>(scan.element_bytes);
       continue;
     }
-    if (program_->slots[scan.whole].storage != Storage::kHandle) {
+    const plan::Slot& slot = program_->slots[scan.whole];
+    if (slot.storage != Storage::kHandle && slot.storage != Storage::kConstant) {
       return error(Code::kInternal, "scan input {} has elements of unknown size in planned memory", i);
     }
-    const Tensor& whole = handles_[scan.whole].tensor();
+    const Tensor& whole = slot.storage == Storage::kConstant ? slot.constant : handles_[scan.whole].tensor();
     Dims dims = whole.dims();
     dims.erase(0);
     const auto stride = element_count_unchecked(dims) * static_cast<int64_t>(byte_width(whole.type()));

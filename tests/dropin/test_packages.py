@@ -48,7 +48,8 @@ PROGRAMS = {
     "arabic-name-romanizer==0.2.0": """
         import arabic_name_romanizer as r
         names = ["محمد علي", "فاطمة الزهراء", "عبد الرحمن بن عوف"]
-        show([str(r.transliterate(name)) for name in names])
+        by_model = r.Transliterator(index_path="no dictionary")
+        show([str(t.transliterate(name)) for t in (r, by_model) for name in names])
     """,
     "dksplit==1.0.2": """
         import dksplit

@@ -19,7 +19,7 @@ def scan(body, states, inputs, outputs, *, input_axes=None, output_axes=None, in
     collected = [[] for _ in outputs]
     for t in range(length):
         elements = [
-            np.take(x, length - 1 - t if backwards else t, axis=axis)
+            np.asarray(np.take(x, length - 1 - t if backwards else t, axis=axis), x.dtype)
             for x, axis, backwards in zip(inputs, input_axes, input_directions, strict=True)
         ]
         results = body(*states, *elements)

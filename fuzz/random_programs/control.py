@@ -1,0 +1,338 @@
+"""Statements of random programs that hold bodies: If, Loop, Scan of both kinds, SequenceMap.
+
+What a body returns is drawn from all that it sees: its own inputs (swapped, listed twice), captured values, constants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import onnx
+
+from random_programs.blocks import BOOL, FLOAT, INT64, STRING, Block, Reference, Value
+from random_programs.statements import ANY, STRAIGHT, unsqueeze
+
+LARGEST = np.iinfo(np.int64).max
+
+
+def grow(block: Block, count: int) -> None:
+    """Draws `count` statements, as far as the model's budget goes."""
+    draw = block.draw
+    kinds = [s for s in STATEMENTS if s[1] <= block.opset and (block.depth > 0 or not s[3])]
+    weights = np.array([s[2] for s in kinds], float)
+    for _ in range(count):
+        if draw.budget > 0:
+            draw.budget -= 1
+            kinds[int(draw.rng.choice(len(kinds), p=weights / weights.sum()))][0](block)
+
+
+def body_input(block: Block, like: Value, stem: str = "s") -> Value:
+    """A body's input; at times its name hides an outer value's."""
+    outer = [v for v in block.scope if v.name[0] in "vabfdhnmk"]
+    name = block.draw.name(stem)
+    if outer and block.draw.chance(0.06):
+        name = block.draw.pick(outer).name
+    block.scope = [v for v in block.scope if v.name != name]
+    return replace(like, name=name)
+
+
+@dataclass
+class Body:
+    """A body under construction: its inputs, and what its outputs mean to the node around it."""
+
+    block: Block
+    inputs: list[onnx.ValueInfoProto] = field(default_factory=list)
+    outputs: list[onnx.ValueInfoProto] = field(default_factory=list)
+
+    def take(self, like: Value, declared: Value | None = None, visible: bool = True) -> Value:
+        value = body_input(self.block, like)
+        if any(info.name == value.name for info in self.inputs):
+            value = replace(value, name=self.block.draw.name("s"))
+        self.inputs.append(self.block.info(replace(declared or like, name=value.name), honest=False))
+        if visible:
+            self.block.scope.append(value)
+        return value
+
+    def give(self, value: Value, declared: Value | None = None) -> None:
+        """The value itself, or a copy of it: onnxruntime refuses bodies that return captured values as they are."""
+        if self.block.draw.copies or self.block.draw.chance(0.5):
+            value = replace(value, name=self.block.emit("Identity", [value.name])[0])
+        self.outputs.append(self.block.info(replace(declared or value, name=value.name)))
+
+    def graph(self) -> onnx.GraphProto:
+        return self.block.graph("body", self.inputs, self.outputs)
+
+
+def branch(block: Block) -> None:
+    containers = block.opset >= 13
+    target = block.some(lambda v: v.kind == "tensor" or (containers and (v.kind == "sequence" or block.opset >= 16)))
+    count = int(block.draw.rng.integers(1, 3)) if block.draw.chance(0.4) else 1
+    targets = [target] + [block.some(lambda v: v.kind == "tensor") for _ in range(count - 1)]
+    unlike = [block.opset >= 11 and t.kind == "tensor" and block.draw.chance(0.3) for t in targets]
+    graphs, given = [], []
+    for _ in range(2):
+        inner = block.inner()
+        grow(inner, int(block.draw.rng.integers(0, 4)))
+        body = Body(inner)
+        results = []
+        for t, free in zip(targets, unlike, strict=True):
+            result = inner.tensor((t.element,)) if free else inner.like(t)
+            body.give(result, None if free else replace(t, least=0))
+            results.append(result)
+        graphs.append(body.graph())
+        given.append(results)
+    names = block.emit("If", [block.flag()], count, then_branch=graphs[0], else_branch=graphs[1])
+    for name, t, x, y in zip(names, targets, *given, strict=True):
+        least = min(x.least, y.least)
+        block.scope.append(Value(name, t.element, common_shape(x.shape, y.shape), t.kind, least))
+
+
+def common_shape(x, y):
+    if x is None or y is None or len(x) != len(y):
+        return None
+    return tuple(a if a == b else None for a, b in zip(x, y, strict=True))
+
+
+def trip_limit(block: Block) -> tuple[str, int | None]:
+    """M as a name, and how many trips it is where that is known: absent (""), a constant, computed; a scalar or one
+    element."""
+    draw = block.draw
+    kind = draw.rng.integers(8)
+    if kind == 0:
+        return "", LARGEST
+    if kind == 1:
+        return block.number(LARGEST), LARGEST
+    most = 2 + block.depth
+    n = block.tensor((INT64,), lambda v: v.shape == ())
+    if kind <= 3 and n is not None and block.opset >= 10:
+        (limited,) = block.emit("Mod", [n.name, block.number(most)])
+        return limited, None
+    count = int(draw.rng.integers(-1, most + 1))
+    if kind == 4 and "trips" in block.attributes and block.opset >= 12:
+        return block.emit("Constant", [], value_int=Reference("trips", onnx.AttributeProto.INT))[0], None
+    return (block.integers(count) if draw.chance(0.2) else block.number(count)), max(count, 0)
+
+
+def loop(block: Block) -> None:
+    draw = block.draw
+    limit, trips = trip_limit(block)
+    endless = trips == LARGEST
+    condition = block.flag() if endless or draw.chance(0.5) else ""
+    body = Body(block.inner())
+    inner = body.block
+    trip = body.take(Value("", INT64, ()))
+    go = body.take(Value("", BOOL, ()))
+    states = [State(body, block) for _ in range(int(draw.rng.integers(1 if block.opset < 13 else 0, 4)))]
+    if block.opset < 11 and not states:
+        return
+    grow(inner, int(draw.rng.integers(1, 6)))
+    ends = int(draw.rng.integers(0, 4)) if endless else None
+    body.give(next_condition(inner, trip, go, ends))
+    finals = [state.finish(body) for state in states]
+    stacked = []
+    for _ in range(int(draw.rng.integers(0, 3)) if states or draw.chance(0.9) else 0):
+        element = inner.tensor(ANY, lambda v: v.known)
+        if element is not None:
+            body.give(element)
+            exact = trips if not condition else None
+            stacked.append(Value("", element.element, (exact, *element.shape)))
+    results = finals + stacked
+    if not results:
+        return
+    names = block.emit("Loop", [limit, condition, *[s.start for s in states]], len(results), body=body.graph())
+    kept = [not draw.chance(0.05) or i == 0 for i in range(len(results))]
+    for i, (name, value) in enumerate(zip(names, results, strict=True)):
+        if kept[i]:
+            block.scope.append(replace(value, name=name))
+        else:
+            block.nodes[-1].output[i] = ""  # an output that nobody wants
+
+
+def next_condition(inner: Block, trip: Value, go: Value, ends: int | None) -> Value:
+    """What the body says about going on; with `ends` it stops after that many trips at the latest."""
+    kind = inner.draw.rng.integers(6)
+    if ends is None and kind == 0:
+        return go
+    if ends is None and kind == 1:
+        return Value(inner.flag(), BOOL, ())
+    bound = inner.number(int(inner.draw.rng.integers(0, 5)) if ends is None else ends)
+    if inner.opset >= 9:
+        stop = inner.emit("Less", [trip.name, bound])[0]
+    else:
+        same = inner.emit("Equal", [trip.name, bound])[0]
+        stop = inner.emit("Not", [same])[0]
+    return Value(stop, BOOL, ())
+
+
+class State:
+    """A loop state: of fixed sizes, growing, changing its shape from trip to trip, a sequence or an optional."""
+
+    def __init__(self, body: Body, block: Block) -> None:
+        draw, inner = block.draw, body.block
+        self.kind = draw.pick(["fixed", "fixed", "fixed", "grown", "turned", "sequence", "optional"])
+        if self.kind == "sequence" and block.opset < 13 or self.kind == "optional" and block.opset < 16:
+            self.kind = "fixed"
+        start = None
+        if self.kind == "turned":
+            start = block.tensor(ANY, lambda v: v.known and len(v.shape) == 2)
+        elif self.kind in ("sequence", "optional"):
+            start = block.some(lambda v: v.kind == self.kind)
+        elif self.kind == "grown":
+            start = block.fresh(FLOAT, int(draw.rng.integers(0, 3)), 3)
+        if start is None:
+            self.kind = "fixed"
+            start = block.tensor(ANY, lambda v: v.known)
+        self.start = start.name
+        # Exporters declare what the first trip sees, and are wrong from the second on.
+        moving = {"grown": (None, 3), "turned": (None, None)}.get(self.kind, start.shape)
+        self.like = replace(start, shape=moving, least=0 if self.kind == "optional" else start.least)
+        if self.kind == "sequence":
+            self.like = replace(self.like, shape=None)
+        self.declared = start if draw.chance(0.3) else self.like
+        self.value = body.take(self.like, self.declared, visible=self.kind != "turned")
+        self.inner = inner
+
+    def finish(self, body: Body) -> Value:
+        """Draws what the state becomes; returns what the loop gives for it."""
+        inner, draw, value = self.inner, self.inner.draw, self.value
+        if self.kind == "grown":
+            rows = [value.name, inner.fresh(FLOAT, 1, 3).name]
+            inner_row = inner.tensor((FLOAT,), lambda v: v.shape == (3,))
+            if inner_row is not None:
+                rows[1] = unsqueeze(inner, inner_row, 0, Value("", FLOAT, (1, 3))).name
+            end = replace(self.like, name=inner.emit("Concat", rows if draw.chance(0.8) else rows[::-1], axis=0)[0])
+        elif self.kind == "turned":
+            end = replace(self.like, name=inner.emit("Transpose", [value.name])[0])
+        elif self.kind == "optional":
+            end = inner.some(lambda v: v.kind == "optional" and v.element == value.element and v.shape == value.shape)
+        elif self.kind == "sequence":
+            same = inner.some(lambda v: v.kind == "sequence" and v.element == value.element and v.least >= value.least)
+            item = inner.tensor((value.element,))
+            end = same or value
+            if item is not None and draw.chance(0.6):
+                end = replace(value, name=inner.emit("SequenceInsert", [value.name, item.name])[0])
+        else:
+            end = inner.tensor((value.element,), lambda v: v.shape == value.shape)
+        if end is None:  # a shadowed name took the state away
+            end = replace(self.like, name=inner.emit("Identity", [value.name])[0])
+        body.give(end, replace(self.declared, name=""))
+        return self.like
+
+
+def constants_for_scan(block: Block, rank: int, axis: int, length: int) -> Value:
+    draw = block.draw
+    element = draw.pick([FLOAT, FLOAT, INT64, BOOL, STRING] if block.opset >= 13 else [FLOAT, FLOAT, INT64])
+    shape = [3] * rank
+    shape[axis] = length
+    return block.fresh(element, *shape)
+
+
+def scan(block: Block) -> None:
+    draw = block.draw
+    count, length = int(draw.rng.integers(1, 3)), int(draw.rng.integers(0, 5))
+    lowest = block.opset >= 11
+    body = Body(block.inner())
+    starts = [block.tensor(ANY, lambda v: v.known) for _ in range(int(draw.rng.integers(0, 3)))]
+    states = [body.take(start) for start in starts]
+    wholes, axes = [], []
+    for _ in range(count):
+        fitting = block.tensor(ANY, lambda v: v.known and length in v.shape)
+        if fitting is not None and draw.chance(0.4):
+            axis, whole = fitting.shape.index(length), fitting
+        else:
+            axis = int(draw.rng.integers(2))
+            whole = constants_for_scan(block, 2, axis, length)
+        rank = len(whole.shape)
+        wholes.append(whole)
+        axes.append(axis - rank if lowest and draw.chance(0.3) else axis)
+        body.take(Value("", whole.element, (*whole.shape[:axis], *whole.shape[axis + 1 :])))
+    inner = body.block
+    grow(inner, int(draw.rng.integers(1, 5)))
+    for state in states:
+        end = inner.tensor((state.element,), lambda v, s=state: v.shape == s.shape) or state
+        body.give(end)
+    elements = [inner.tensor(ANY, lambda v: v.known) for _ in range(int(draw.rng.integers(0 if states else 1, 3)))]
+    output_axes, results = [], []
+    for element in elements:
+        body.give(element)
+        rank = len(element.shape) + 1
+        axis = int(draw.rng.integers(rank))
+        shape = (*element.shape[:axis], length, *element.shape[axis:])
+        output_axes.append(axis - rank if lowest and draw.chance(0.3) else axis)
+        results.append(Value("", element.element, shape))
+    options = {
+        "scan_input_axes": axes,
+        "scan_input_directions": [int(draw.rng.integers(2)) for _ in range(count)],
+        "scan_output_axes": output_axes,
+        "scan_output_directions": [int(draw.rng.integers(2)) for _ in elements],
+    }
+    options = {name: given for name, given in options.items() if given}
+    if draw.chance(0.2) and all(axis == 0 for axis in axes + output_axes):
+        options = {name: given for name, given in options.items() if "axes" not in name}
+    inputs = [v.name for v in starts + wholes]
+    results = [replace(s, name="") for s in starts] + results
+    names = block.emit("Scan", inputs, len(results), body=body.graph(), num_scan_inputs=count, **options)
+    block.scope.extend(replace(value, name=name) for name, value in zip(names, results, strict=True))
+
+
+def scan8(block: Block) -> None:
+    """Scan of opset 8: states and scan inputs have a batch axis that the body does not see."""
+    draw = block.draw
+    batch, longest, count = 2, int(draw.rng.integers(1, 5)), int(draw.rng.integers(1, 3))
+    body = Body(block.inner())
+    starts = [block.tensor((FLOAT, INT64), lambda v: v.known and v.shape[:1] == (batch,)) or block.fresh(FLOAT, batch, 3)
+              for _ in range(int(draw.rng.integers(0, 3)))]  # fmt: skip
+    states = [body.take(replace(start, shape=start.shape[1:])) for start in starts]
+    wholes = [block.fresh(draw.pick([FLOAT, INT64]), batch, longest, 3) for _ in range(count)]
+    for whole in wholes:
+        body.take(Value("", whole.element, (3,)))
+    inner = body.block
+    grow(inner, int(draw.rng.integers(1, 5)))
+    for state in states:
+        body.give(inner.tensor((state.element,), lambda v, s=state: v.shape == s.shape) or state)
+    numbers = [e for e in ANY if e != STRING]
+    elements = [inner.tensor(numbers, lambda v: v.known) for _ in range(int(draw.rng.integers(0 if states else 1, 3)))]
+    for element in elements:
+        body.give(element)
+    lengths = block.integers(*draw.rng.integers(0, longest + 1, batch)) if draw.chance(0.5) else ""
+    results = [replace(s, name="") for s in starts]
+    results += [Value("", e.element, (batch, longest, *e.shape)) for e in elements]
+    directions = {"directions": [int(draw.rng.integers(2)) for _ in range(count)]} if draw.chance(0.6) else {}
+    inputs = [lengths, *[v.name for v in starts + wholes]]
+    names = block.emit("Scan", inputs, len(results), body=body.graph(), num_scan_inputs=count, **directions)
+    block.scope.extend(replace(value, name=name) for name, value in zip(names, results, strict=True))
+
+
+def some_scan(block: Block) -> None:
+    (scan8 if block.opset == 8 else scan)(block)
+
+
+def sequence_map(block: Block) -> None:
+    q = block.some(lambda v: v.kind == "sequence" and v.shape is not None)
+    if q is None:
+        return
+    body = Body(block.inner())
+    body.take(Value("", q.element, q.shape))
+    inputs = [q.name]
+    if block.draw.chance(0.4):
+        other = block.tensor(ANY, lambda v: v.shape is not None)
+        body.take(replace(other, name=""))
+        inputs.append(other.name)
+    grow(body.block, int(block.draw.rng.integers(1, 4)))
+    results = [body.block.tensor(ANY) for _ in range(int(block.draw.rng.integers(1, 3)))]
+    for result in results:
+        body.give(result)
+    names = block.emit("SequenceMap", inputs, len(results), body=body.graph())
+    for name, result in zip(names, results, strict=True):
+        shape = result.shape if result.known else None
+        block.scope.append(Value(name, result.element, shape, "sequence", q.least))
+
+
+STATEMENTS = [
+    *STRAIGHT,
+    (branch, 7, 3, True),
+    (loop, 7, 4.5, True),
+    (some_scan, 8, 3.5, True),
+    (sequence_map, 17, 1.2, True),
+]

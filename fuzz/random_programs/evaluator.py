@@ -1,0 +1,330 @@
+"""Evaluates a model in plain numpy, node by node, with no code of an engine: the judge of random programs.
+
+Only what `generator.py` emits is known. The loop operators are those of tests/reference, written from the specification.
+Sequences are lists, an empty optional is None. NoAnswer: the specification leaves open what the value is.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tests" / "reference"))
+
+from gru import gru
+from loop import loop
+from lstm import lstm
+from rnn import rnn
+from scan import scan, scan8
+
+
+class NoAnswer(Exception):
+    """Nothing can be said about this program."""
+
+
+class Node:
+    def __init__(self, proto: onnx.NodeProto) -> None:
+        self.op, self.domain = proto.op_type, proto.domain
+        self.inputs, self.outputs = list(proto.input), list(proto.output)
+        self.attributes: dict = {}
+        self.references: dict[str, str] = {}
+        for attribute in proto.attribute:
+            if attribute.ref_attr_name:
+                self.references[attribute.name] = attribute.ref_attr_name
+            elif attribute.type == onnx.AttributeProto.GRAPH:
+                self.attributes[attribute.name] = Graph(attribute.g)
+            else:
+                self.attributes[attribute.name] = helper.get_attribute_value(attribute)
+
+
+class Graph:
+    """A graph or a function's body, read once."""
+
+    def __init__(self, proto: onnx.GraphProto | onnx.FunctionProto) -> None:
+        self.nodes = [Node(node) for node in proto.node]
+        if isinstance(proto, onnx.FunctionProto):
+            self.inputs, self.outputs, self.infos, self.initializers = list(proto.input), list(proto.output), {}, {}
+            self.opset = next(o.version for o in proto.opset_import if o.domain == "")
+            return
+        self.inputs = [info.name for info in proto.input]
+        self.outputs = [info.name for info in proto.output]
+        self.infos = list(proto.output)
+        self.initializers = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.initializer}
+
+
+class Frame:
+    """The values that a body sees; `outer` is the frame around it, None at the top and in functions."""
+
+    def __init__(self, outer: Frame | None, opset: int, functions: dict, attributes: dict) -> None:
+        self.outer, self.opset, self.functions, self.attributes = outer, opset, functions, attributes
+        self.values: dict = {}
+
+    def find(self, name: str):
+        frame: Frame | None = self
+        while frame is not None:
+            if name in frame.values:
+                return frame.values[name]
+            frame = frame.outer
+        raise KeyError(name)
+
+    def body(self, graph: Graph):
+        """A Python function that runs `graph` with this frame around it."""
+
+        def call(*arguments):
+            inner = Frame(self, self.opset, self.functions, self.attributes)
+            inner.values.update(graph.initializers)
+            inner.values.update(zip(graph.inputs, arguments, strict=True))
+            return run_graph(graph, inner)
+
+        return call
+
+
+class Call:
+    """One node about to be evaluated."""
+
+    def __init__(self, node: Node, frame: Frame) -> None:
+        self.node, self.frame = node, frame
+        self.inputs = [frame.find(name) if name else None for name in node.inputs]
+
+    def attribute(self, name: str, default=None):
+        if name in self.node.references:
+            return self.frame.attributes.get(self.node.references[name], default)
+        return self.node.attributes.get(name, default)
+
+    def input(self, i: int):
+        return self.inputs[i] if i < len(self.inputs) else None
+
+
+def run_graph(graph: Graph, frame: Frame) -> list:
+    for node in graph.nodes:
+        call = Call(node, frame)
+        function = frame.functions.get((node.domain, node.op))
+        results = run_function(function, call) if function else OPERATORS[node.op](call)
+        if not isinstance(results, tuple):
+            results = (results,)
+        frame.values.update((name, value) for name, value in zip(node.outputs, results, strict=False) if name)
+    return [frame.find(name) for name in graph.outputs]
+
+
+def run_function(graph: Graph, call: Call) -> tuple:
+    given = {name: call.attribute(name) for name in [*call.node.attributes, *call.node.references]}
+    inner = Frame(None, graph.opset, call.frame.functions, given)
+    inner.values.update(zip(graph.inputs, call.inputs, strict=False))
+    return tuple(run_graph(graph, inner))
+
+
+def evaluate(model: onnx.ModelProto, feeds: dict) -> list:
+    functions = {(f.domain, f.name): Graph(f) for f in model.functions}
+    opset = next(o.version for o in model.opset_import if o.domain == "")
+    frame = Frame(None, opset, functions, {})
+    graph = Graph(model.graph)
+    frame.values.update(graph.initializers)
+    frame.values.update(feeds)
+    with np.errstate(all="ignore"):
+        return run_graph(graph, frame)
+
+
+# Control flow --------------------------------------------------------------------------------------------------------
+
+
+def declared_empty(info: onnx.ValueInfoProto):
+    """What a Loop's scan output is without a trip: the declared element's sizes; None where they are not all known."""
+    tensor = info.type.tensor_type
+    dims = [d.dim_value if d.WhichOneof("value") == "dim_value" else None for d in tensor.shape.dim]
+    if not tensor.HasField("shape") or None in dims:
+        return None
+    return np.zeros((0, *dims), helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+
+
+def run_if(call: Call) -> tuple:
+    taken = call.attribute("then_branch" if bool(np.asarray(call.inputs[0]).reshape(())) else "else_branch")
+    return tuple(call.frame.body(taken)())
+
+
+def run_loop(call: Call) -> tuple:
+    graph = call.attribute("body")
+    states = call.inputs[2:]
+    body = call.frame.body(graph)
+    empty = [declared_empty(info) for info in graph.infos[1 + len(states) :]]
+    results = loop(lambda trip, go, *s: body(np.array(trip, np.int64), np.array(go), *s), call.inputs[0],
+                   call.inputs[1], states, empty)  # fmt: skip
+    if any(result is None for result in results[len(states) :]):
+        raise NoAnswer("an element's sizes are not declared")
+    return tuple(results)
+
+
+def run_scan(call: Call) -> tuple:
+    graph = call.attribute("body")
+    count = call.attribute("num_scan_inputs")
+    inputs = call.inputs[1:] if call.frame.opset < 9 else call.inputs
+    states, whole = inputs[: len(inputs) - count], inputs[len(inputs) - count :]
+    outputs = []
+    for info in graph.infos[len(states) :]:
+        empty = declared_empty(info)
+        if empty is None:
+            raise NoAnswer("an element's sizes are not declared")
+        outputs.append((empty.shape[1:], empty.dtype))
+    body = call.frame.body(graph)
+    if call.frame.opset < 9:
+        lengths = call.inputs[0]
+        results = scan8(body, states, whole, outputs, sequence_lens=lengths, directions=call.attribute("directions"))
+    else:
+        results = scan(body, states, whole, outputs,
+                       **{key: call.attribute(f"scan_{key}") for key in ("input_axes", "output_axes",
+                                                                         "input_directions",
+                                                                         "output_directions")})  # fmt: skip
+    return tuple(results)
+
+
+def run_sequence_map(call: Call) -> tuple:
+    body = call.frame.body(call.attribute("body"))
+    columns = [body(*[x[i] if isinstance(x, list) else x for x in call.inputs]) for i in range(len(call.inputs[0]))]
+    return tuple([row[k] for row in columns] for k in range(len(call.node.outputs)))
+
+
+def run_recurrent(call: Call) -> tuple:
+    options = {"direction": call.attribute("direction", b"forward").decode(), "layout": call.attribute("layout", 0)}
+    function = {"RNN": rnn, "GRU": gru, "LSTM": lstm}[call.node.op]
+    if call.node.op == "GRU":
+        options["linear_before_reset"] = call.attribute("linear_before_reset", 0)
+    return tuple(function(*call.inputs, **options))
+
+
+# Everything else -----------------------------------------------------------------------------------------------------
+
+
+def elementwise(function):
+    def run(call: Call):
+        result = function(*call.inputs)
+        return np.asarray(result, result.dtype if result.dtype == np.bool_ else call.inputs[0].dtype)
+
+    return run
+
+
+def in_float(function):
+    """Computed in float where the element is narrower, then rounded."""
+
+    def run(call: Call):
+        (x,) = call.inputs
+        wide = x.astype(np.float32) if x.dtype == np.float16 else x
+        return np.asarray(function(wide)).astype(x.dtype)
+
+    return run
+
+
+def leaky_relu(call: Call):
+    (x,) = call.inputs
+    alpha = x.dtype.type(call.attribute("alpha", 0.01))
+    return np.asarray(np.where(x >= 0, x, alpha * x)).astype(x.dtype)
+
+
+def axes_of(call: Call):
+    axes = call.attribute("axes")
+    if axes is None and call.input(1) is not None:
+        axes = call.inputs[1].tolist()
+    return None if axes is None else tuple(axes)
+
+
+def reduction(function):
+    def run(call: Call):
+        x = call.inputs[0]
+        keep = bool(call.attribute("keepdims", 1))
+        return np.asarray(function(x, axis=axes_of(call), keepdims=keep)).astype(x.dtype)
+
+    return run
+
+
+def unsqueeze(call: Call):
+    x, axes = call.inputs[0], axes_of(call)
+    rank = x.ndim + len(axes)
+    return np.expand_dims(x, tuple(a % rank for a in axes))
+
+
+def divide(x, y):
+    if x.dtype.kind != "i":
+        return x / y
+    quotient = np.abs(x.astype(object)) // np.abs(y.astype(object)) * np.sign(x).astype(object) * np.sign(y)
+    return np.asarray(quotient).astype(x.dtype)
+
+
+def constant(call: Call):
+    for name, convert in (
+        ("value", lambda v: numpy_helper.to_array(v)),
+        ("value_float", lambda v: np.array(v, np.float32)),
+        ("value_int", lambda v: np.array(v, np.int64)),
+    ):
+        value = call.attribute(name)
+        if value is not None:
+            return convert(value)
+    raise KeyError("Constant")
+
+
+def reshape(call: Call):
+    shape = call.inputs[1].tolist()
+    return call.inputs[0].reshape(shape)
+
+
+def slice_rows(call: Call):
+    x = call.inputs[0]
+    start, end = (call.attribute("starts")[0], call.attribute("ends")[0]) if call.frame.opset < 10 else (
+        int(call.inputs[1][0]), int(call.inputs[2][0]))  # fmt: skip
+    return x[start:end]
+
+
+def sequence_insert(call: Call):
+    items, item = list(call.inputs[0]), call.inputs[1]
+    where = len(items) if call.input(2) is None else int(call.inputs[2])
+    items.insert(where, item)
+    return items
+
+
+def sequence_erase(call: Call):
+    items = list(call.inputs[0])
+    del items[-1 if call.input(1) is None else int(call.inputs[1])]
+    return items
+
+
+def split_to_sequence(call: Call):
+    return [
+        row if call.attribute("keepdims", 1) else row[0] for row in np.split(call.inputs[0], call.inputs[0].shape[0])
+    ]
+
+
+def stack_or_join(call: Call):
+    items = call.inputs[0]
+    return np.stack(items) if call.attribute("new_axis", 0) else np.concatenate(items, axis=call.attribute("axis"))
+
+
+OPERATORS = {
+    "If": run_if, "Loop": run_loop, "Scan": run_scan, "SequenceMap": run_sequence_map,
+    "RNN": run_recurrent, "GRU": run_recurrent, "LSTM": run_recurrent,
+    "Add": elementwise(np.add), "Sub": elementwise(np.subtract), "Mul": elementwise(np.multiply),
+    "Div": elementwise(divide), "Mod": elementwise(np.mod), "Max": elementwise(np.maximum),
+    "Min": elementwise(np.minimum), "Neg": elementwise(np.negative), "Abs": elementwise(np.abs),
+    "And": elementwise(np.logical_and), "Or": elementwise(np.logical_or), "Xor": elementwise(np.logical_xor),
+    "Not": elementwise(np.logical_not), "Less": lambda c: np.asarray(c.inputs[0] < c.inputs[1]),
+    "Greater": lambda c: np.asarray(c.inputs[0] > c.inputs[1]),
+    "Equal": lambda c: np.asarray(c.inputs[0] == c.inputs[1]).astype(np.bool_),
+    "Tanh": in_float(np.tanh), "Sigmoid": in_float(lambda x: x.dtype.type(0.5) * (1 + np.tanh(x.dtype.type(0.5) * x))),
+    "LeakyRelu": leaky_relu, "Identity": lambda c: c.inputs[0], "Constant": constant,
+    "Cast": lambda c: c.inputs[0].astype(helper.tensor_dtype_to_np_dtype(c.attribute("to"))),
+    "Where": lambda c: np.asarray(np.where(*c.inputs), c.inputs[1].dtype),
+    "ReduceMax": reduction(np.max), "ReduceMin": reduction(np.min), "ReduceSum": reduction(np.sum),
+    "MatMul": lambda c: np.asarray(np.matmul(*c.inputs)), "Transpose": lambda c: np.transpose(c.inputs[0]),
+    "Reshape": reshape, "Expand": lambda c: c.inputs[0] * np.ones(c.inputs[1], c.inputs[0].dtype),
+    "Unsqueeze": unsqueeze, "Squeeze": lambda c: np.squeeze(c.inputs[0], axes_of(c)),
+    "Concat": lambda c: np.concatenate(c.inputs, axis=c.attribute("axis")), "Slice": slice_rows,
+    "Gather": lambda c: np.asarray(np.take(c.inputs[0], c.inputs[1], axis=0), c.inputs[0].dtype),
+    "Shape": lambda c: np.array(c.inputs[0].shape, np.int64), "Size": lambda c: np.array(c.inputs[0].size, np.int64),
+    "SequenceEmpty": lambda c: [], "SequenceConstruct": lambda c: list(c.inputs), "SequenceInsert": sequence_insert,
+    "SequenceErase": sequence_erase, "SequenceAt": lambda c: c.inputs[0][int(c.inputs[1])],
+    "SequenceLength": lambda c: np.array(len(c.inputs[0]), np.int64), "SplitToSequence": split_to_sequence,
+    "ConcatFromSequence": stack_or_join,
+    "Optional": lambda c: c.inputs[0] if c.inputs else None,
+    "OptionalHasElement": lambda c: np.array(c.input(0) is not None),
+    "OptionalGetElement": lambda c: c.inputs[0],
+}  # fmt: skip

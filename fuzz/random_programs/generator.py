@@ -1,0 +1,83 @@
+"""Whole random programs: functions, a graph, inputs. Everything follows from the seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from random_programs.blocks import (
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    HALF,
+    INT32,
+    INT64,
+    LOCAL,
+    OPSETS,
+    STRING,
+    Block,
+    Draw,
+    Function,
+    Value,
+    type_of,
+)
+from random_programs.control import grow
+
+
+def make_function(draw: Draw, opset: int, depth: int, functions: list[Function]) -> tuple[Function, onnx.FunctionProto]:
+    """A function of one float tensor and the attributes `alpha` and `trips`, and what it returns."""
+    shape = draw.pick([(2, 3), (3,)])
+    argument = Value("x", FLOAT, shape)
+    block = Block(draw, opset, depth, [argument, Value("w", FLOAT, (3,))], functions)
+    block.initializers = None
+    block.attributes = {"alpha", "trips"}
+    block.nodes.append(helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(
+        draw.array(FLOAT, (3,)))))  # fmt: skip
+    grow(block, int(draw.rng.integers(1, 5)))
+    result = block.tensor((FLOAT,), lambda v: v.known and v.name not in ("x", "w")) or block.add(
+        "Neg", ["x"], argument)  # fmt: skip
+    name = draw.name("F")
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid(LOCAL, 1)]
+    proto = helper.make_function(LOCAL, name, ["x"], [result.name], block.nodes, imports, attributes=["alpha", "trips"])
+    return Function(name, argument, result), proto
+
+
+INPUTS = (
+    Value("a", FLOAT, (2, 3)), Value("b", FLOAT, (3,)), Value("f", FLOAT, ()), Value("d", DOUBLE, (3,)),
+    Value("h", HALF, (3,)), Value("n", INT64, ()), Value("m", INT64, ()), Value("k", INT32, (3,)),
+    Value("p", BOOL, ()), Value("q", BOOL, (1,)), Value("s", STRING, (2,)), Value("r", FLOAT, (None, 3)),
+)  # fmt: skip
+
+
+def make_program(seed: int, opset: int) -> tuple[onnx.ModelProto, list[dict[str, np.ndarray]]]:
+    """The model and two sets of inputs, which differ in the length of `r`, too."""
+    draw = Draw(np.random.default_rng([seed, opset]))
+    draw.copies = draw.chance(0.7)
+    functions: list[Function] = []
+    protos = []
+    for _ in range(int(draw.rng.integers(0, 3)) if draw.chance(0.4) else 0):
+        own = opset if draw.chance(0.5) else draw.pick([v for v in OPSETS if v >= 12])
+        function, proto = make_function(draw, own, 2, functions)
+        functions.append(function)
+        protos.append(proto)
+    # Most programs leave some kinds of values out, so that the others meet more often.
+    kept = [v for v in INPUTS if v.name in "afnp" or draw.chance(0.5)]
+    block = Block(draw, opset, int(draw.rng.integers(1, 4)), list(kept), functions)
+    draw.budget = int(draw.rng.integers(15, 60))
+    grow(block, int(draw.rng.integers(3, 9)))
+    made = [v for v in block.scope if v not in kept]
+    outputs = made[-5:] if made else [block.add("Identity", ["a"], INPUTS[0])]
+    if len(made) > 8:
+        outputs += [draw.pick(made[:-5])]
+    graph = helper.make_graph(
+        block.nodes, "program", [helper.make_value_info(v.name, type_of(v, v.shape)) for v in kept],
+        [helper.make_value_info(v.name, type_of(v, None)) for v in outputs], block.initializers)  # fmt: skip
+    imports = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(LOCAL, 1)] if protos else [])
+    model = helper.make_model(graph, opset_imports=imports, functions=protos, ir_version=10)
+    feeds = []
+    for rows in (2, 3 if draw.chance(0.7) else 0):
+        shapes = {v.name: tuple(rows if size is None else size for size in v.shape) for v in kept}
+        feed = {v.name: draw.array(v.element, shapes[v.name]) for v in kept}
+        feeds.append({**feed, **{name: np.array(draw.rng.integers(-3, 9)) for name in ("n", "m") if name in feed}})
+    return model, feeds

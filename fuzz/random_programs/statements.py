@@ -1,0 +1,304 @@
+"""Straight-line statements of random programs: each draws its operands from a block and adds what it makes."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+from random_programs.blocks import (
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    FLOATS,
+    HALF,
+    INT64,
+    INTS,
+    LOCAL,
+    STRING,
+    Block,
+    Reference,
+    Value,
+    numpy_type,
+)
+
+ANY = (*FLOATS, *INTS, BOOL, STRING)
+
+
+def float_pair(block: Block) -> None:
+    x = block.tensor(FLOATS)
+    if x is None:
+        return
+    y = block.partner(x)
+    kinds = ["Add", "Sub", "Mul"] + (["Max", "Min"] if block.opset >= 8 else [])
+    block.bounded(block.add(block.draw.pick(kinds), block.draw.pick([[x.name, y.name], [x.name, x.name]]), x))
+
+
+def float_single(block: Block) -> None:
+    if x := block.tensor(FLOATS):
+        block.add(block.draw.pick(["Neg", "Sigmoid", "Abs", "Identity", "Tanh"]), [x.name], x)
+
+
+def leaky(block: Block) -> None:
+    """The slope is the block's own, or an attribute of the function around it."""
+    if x := block.tensor(FLOATS):
+        slope = float(np.float32(block.draw.rng.uniform(0, 0.5)))
+        bound = "alpha" in block.attributes and block.draw.chance(0.7)
+        block.add("LeakyRelu", [x.name], x, alpha=Reference("alpha", onnx.AttributeProto.FLOAT) if bound else slope)
+
+
+def int_pair(block: Block) -> None:
+    """Wraps where it overflows."""
+    if x := block.tensor(INTS):
+        y = block.partner(x)
+        kinds = ["Add", "Sub", "Mul"] + (["Max", "Min"] if block.opset >= 12 else [])
+        block.add(block.draw.pick(kinds), [x.name, y.name], x)
+
+
+def int_single(block: Block) -> None:
+    if x := block.tensor(INTS):
+        divisor = block.constant(np.array(block.draw.pick([2, 3, 7, -5, 1000]), numpy_type(x.element)))
+        kinds = ["Neg", "Abs", "Div", "Identity"] + (["Mod", "Mod"] if block.opset >= 10 else [])
+        kind = block.draw.pick(kinds)
+        block.add(kind, [x.name, divisor] if kind in ("Div", "Mod") else [x.name], x)
+
+
+def comparison(block: Block) -> None:
+    if x := block.tensor(INTS):
+        y = block.partner(x)
+        kinds = ["Equal"] + (["Less", "Greater"] if block.opset >= 9 else [])
+        block.add(block.draw.pick(kinds), [x.name, y.name], Value("", BOOL, x.shape))
+
+
+def logic(block: Block) -> None:
+    if x := block.tensor((BOOL,)):
+        y = block.partner(x)
+        if block.draw.chance(0.3):
+            block.add("Not", [x.name], x)
+        else:
+            block.add(block.draw.pick(["And", "Or", "Xor"]), [x.name, y.name], x)
+
+
+def cast(block: Block) -> None:
+    x = block.tensor((*FLOATS, *INTS, BOOL))
+    if x is None:
+        return
+    # A wider float would be held to what a narrower one's rounding decides.
+    targets = {DOUBLE: (FLOAT, HALF), FLOAT: (HALF,), HALF: ()}.get(x.element, (*FLOATS, *INTS))
+    targets = [t for t in targets if t != x.element]
+    if not targets:
+        return
+    to = block.draw.pick(targets)
+    made = Value(block.emit("Cast", [x.name], to=to)[0], to, x.shape)
+    if to in FLOATS:
+        block.bounded(made)
+    else:
+        block.scope.append(made)
+
+
+def total(block: Block) -> None:
+    """A scalar of all elements; the largest and the smallest only where there is one."""
+    if x := block.tensor((*FLOATS, *INTS)):
+        whole = x.known and 0 not in x.shape
+        sums = x.element in INTS or whole
+        kinds = (["ReduceMax", "ReduceMin"] if whole else []) + (["ReduceSum"] if sums else [])
+        if kinds:
+            block.bounded(block.add(block.draw.pick(kinds), [x.name], Value("", x.element, ()), keepdims=0))
+
+
+def size(block: Block) -> None:
+    """Sizes known only at run time become integers."""
+    if x := block.tensor(ANY):
+        if block.draw.chance(0.5) or x.shape is None:
+            block.add("Size", [x.name], Value("", INT64, ()))
+        else:
+            block.add("Shape", [x.name], Value("", INT64, (len(x.shape),)))
+
+
+def rearranged(block: Block) -> None:
+    x = block.tensor(ANY, lambda v: v.shape is not None)
+    if x is None:
+        return
+    kind = block.draw.rng.integers(4)
+    if kind == 0 and len(x.shape) == 2:
+        block.add("Transpose", [x.name], Value("", x.element, x.shape[::-1]))
+    elif kind == 1 and x.known:
+        flat = (int(np.prod(x.shape)),)
+        block.add("Reshape", [x.name, block.integers(-1)], Value("", x.element, flat))
+    elif kind == 2 and len(x.shape) < 3:
+        axis = int(block.draw.rng.integers(len(x.shape) + 1))
+        shape = (*x.shape[:axis], 1, *x.shape[axis:])
+        unsqueeze(block, x, axis, Value("", x.element, shape))
+    elif x.shape and x.shape[0] == 1:
+        like = Value("", x.element, x.shape[1:])
+        if block.opset >= 13:
+            block.add("Squeeze", [x.name, block.integers(0)], like)
+        else:
+            block.add("Squeeze", [x.name], like, axes=[0])
+
+
+def unsqueeze(block: Block, x: Value, axis: int, like: Value) -> Value:
+    if block.opset >= 13:
+        return block.add("Unsqueeze", [x.name, block.integers(axis)], like)
+    return block.add("Unsqueeze", [x.name], like, axes=[axis])
+
+
+def joined(block: Block) -> None:
+    x = block.tensor(ANY, lambda v: v.shape is not None and len(v.shape) > 0)
+    if x is None:
+        return
+    y = block.tensor((x.element,), lambda v: v.shape is not None and len(v.shape) == len(x.shape)
+                     and v.shape[1:] == x.shape[1:] and (None not in x.shape[1:] or v.name == x.name))  # fmt: skip
+    rows = None if x.shape[0] is None or y.shape[0] is None else x.shape[0] + y.shape[0]
+    if rows is None or rows <= 12:
+        block.add("Concat", [x.name, y.name], Value("", x.element, (rows, *x.shape[1:])), axis=0)
+
+
+def part(block: Block) -> None:
+    x = block.tensor(ANY, lambda v: v.shape is not None and len(v.shape) > 0)
+    if x is None or (x.element == STRING and block.opset < 13):
+        return
+    start, stop = block.draw.pick([(0, 2), (1, 9), (-1, 9), (0, 0), (1, 2)])
+    rows = None if x.shape[0] is None else len(range(x.shape[0])[start:stop])
+    like = Value("", x.element, (rows, *x.shape[1:]))
+    if block.opset >= 10:
+        block.add("Slice", [x.name, block.integers(start), block.integers(stop)], like)
+    else:
+        block.add("Slice", [x.name], like, starts=[start], ends=[stop])
+
+
+def gathered(block: Block) -> None:
+    """A row by an index computed from an integer: in range whatever the integer is."""
+    x = block.tensor(ANY, lambda v: v.shape is not None and len(v.shape) > 0 and (v.shape[0] or 0) > 0)
+    i = block.tensor((INT64,), lambda v: v.shape == ())
+    if x and i:
+        (index,) = block.emit("Mod", [i.name, block.number(x.shape[0])])
+        block.add("Gather", [x.name, index], Value("", x.element, x.shape[1:]), axis=0)
+
+
+def chosen(block: Block) -> None:
+    if x := block.tensor((*FLOATS, INT64, STRING), lambda v: v.known):
+        y = block.tensor((x.element,), lambda v: v.shape == x.shape)
+        found = block.tensor((BOOL,), lambda v: v.shape == ())
+        if found:
+            block.add("Where", [found.name, x.name, y.name], x)
+
+
+def product(block: Block) -> None:
+    if x := block.tensor((FLOAT, DOUBLE), lambda v: v.shape is not None and v.shape[-1:] == (3,)):
+        weights = block.fresh(x.element, 3, 3)
+        block.bounded(block.add("MatMul", [x.name, weights.name], x))
+
+
+def text(block: Block) -> None:
+    if x := block.tensor((STRING,)):
+        if block.opset >= 19 and block.draw.chance(0.5):
+            block.add("Equal", [x.name, block.constant(np.array("bc", object))], Value("", BOOL, x.shape))
+        else:
+            block.add("Identity", [x.name], x)
+
+
+def sequence(block: Block) -> None:
+    kind = block.draw.rng.integers(8)
+    q = block.some(lambda v: v.kind == "sequence")
+    if q is None or kind == 0:
+        x = block.tensor(ANY)
+        if block.draw.chance(0.5):
+            block.add("SequenceConstruct", [x.name], Value("", x.element, x.shape, "sequence", 1))
+        else:
+            block.add("SequenceEmpty", [], Value("", x.element, x.shape, "sequence", 0), dtype=x.element)
+    elif kind <= 2:
+        x = block.tensor((q.element,), lambda v: v.shape == q.shape) or block.tensor((q.element,))
+        if x is not None:
+            shape = q.shape if x.shape == q.shape else None
+            where = [block.number(block.draw.pick([0, q.least]))] if block.draw.chance(0.3) else []
+            made = Value("", q.element, shape, "sequence", q.least + 1)
+            block.add("SequenceInsert", [q.name, x.name, *where], made)
+    elif kind == 3:
+        block.add("SequenceLength", [q.name], Value("", INT64, ()))
+    elif kind == 4 and q.least > 0:
+        where = block.number(block.draw.pick([0, -1, q.least - 1, -q.least]))
+        block.add("SequenceAt", [q.name, where], Value("", q.element, q.shape))
+    elif kind == 5 and q.least > 0:
+        where = [block.number(block.draw.pick([0, -1]))] if block.draw.chance(0.6) else []
+        made = Value("", q.element, q.shape, "sequence", q.least - 1)
+        block.add("SequenceErase", [q.name, *where], made)
+    elif kind == 6 and q.least > 0 and q.shape and None not in q.shape[1:] and q.element != STRING:
+        block.add("ConcatFromSequence", [q.name], Value("", q.element, (None, *q.shape[1:])), axis=0)
+    elif kind == 7:
+        x = block.tensor((FLOAT, INT64), lambda v: v.shape is not None and len(v.shape) > 1 and (v.shape[0] or 0) > 0)
+        if x is not None:
+            made = Value("", x.element, (1, *x.shape[1:]), "sequence", x.shape[0])
+            block.add("SplitToSequence", [x.name], made, axis=0)
+
+
+def optional(block: Block) -> None:
+    o = block.some(lambda v: v.kind == "optional")
+    kind = block.draw.rng.integers(4)
+    if o is None or kind == 0:
+        x = block.tensor((FLOAT, INT64))
+        if block.draw.chance(0.6):
+            block.add("Optional", [x.name], Value("", x.element, x.shape, "optional", 1))
+        else:
+            kind = onnx.helper.make_tensor_type_proto(x.element, None)
+            block.add("Optional", [], Value("", x.element, x.shape, "optional", 0), type=kind)
+    elif kind <= 2:
+        block.add("OptionalHasElement", [o.name], Value("", BOOL, ()))
+    elif o.least:
+        block.add("OptionalGetElement", [o.name], Value("", o.element, o.shape))
+
+
+def recurrent(block: Block) -> None:
+    """RNN, LSTM or GRU over the rows of a float matrix."""
+    x = block.tensor((FLOAT,), lambda v: v.shape is not None and len(v.shape) == 2 and v.shape[1] == 3)
+    if x is None:
+        return
+    draw, hidden = block.draw, 2
+    op, gates = draw.pick([("RNN", 1), ("LSTM", 4), ("GRU", 3)])
+    direction = draw.pick(["forward", "reverse", "bidirectional"])
+    ways = 2 if direction == "bidirectional" else 1
+    lifted = unsqueeze(block, x, 1, Value("", FLOAT, (x.shape[0], 1, 3)))
+    inputs = [lifted.name, block.fresh(FLOAT, ways, gates * hidden, 3).name,
+              block.fresh(FLOAT, ways, gates * hidden, hidden).name]  # fmt: skip
+    if draw.chance(0.5):
+        inputs.append(block.fresh(FLOAT, ways, 2 * gates * hidden).name)
+    extra = {"linear_before_reset": 1} if op == "GRU" and draw.chance(0.5) else {}
+    y, h, *_ = block.emit(op, inputs, 3 if op == "LSTM" else 2, hidden_size=hidden, direction=direction, **extra)
+    block.scope.append(Value(y, FLOAT, (x.shape[0], ways, 1, hidden)))
+    block.scope.append(Value(h, FLOAT, (ways, 1, hidden)))
+
+
+def call(block: Block) -> None:
+    if block.functions:
+        function = block.draw.pick(block.functions)
+        x = block.like(function.argument) or block.fresh(FLOAT, *function.argument.shape)
+        given = {
+            "alpha": float(np.float32(block.draw.rng.uniform(0, 0.5))),
+            "trips": int(block.draw.rng.integers(0, 4)),
+        }
+        block.add(function.name, [x.name], function.result, domain=LOCAL, **given)
+
+
+# (statement, first opset, weight, whether it holds bodies)
+STRAIGHT = [
+    (float_pair, 7, 4, False),
+    (float_single, 7, 2, False),
+    (leaky, 7, 1, False),
+    (int_pair, 7, 2, False),
+    (int_single, 7, 2, False),
+    (comparison, 7, 1.5, False),
+    (logic, 7, 1, False),
+    (cast, 7, 1, False),
+    (total, 7, 1, False),
+    (size, 7, 0.7, False),
+    (rearranged, 7, 1.5, False),
+    (joined, 7, 0.7, False),
+    (part, 7, 0.7, False),
+    (gathered, 10, 1, False),
+    (chosen, 9, 0.7, False),
+    (product, 7, 0.7, False),
+    (text, 13, 0.5, False),
+    (sequence, 11, 3, False),
+    (optional, 15, 1.2, False),
+    (recurrent, 7, 0.4, False),
+    (call, 8, 1, False),
+]

@@ -1,0 +1,37 @@
+"""Programs that random ones were shrunk to once they had shown a fault: each runs in both tiers."""
+
+import numpy as np
+import onnx
+import pytest
+import treadle
+
+STRINGS_AS_ELEMENTS = """
+  <ir_version: 10, opset_import: ["" : 21]>
+  agraph (float f) => (string y, float g) <string[2, 2] words = {"a", "b", "c", "d"}> {
+    g, y = Scan <body = b (float s, string[2] e) => (float t, string[2] o) { t = Tanh (s) o = Identity (e) },
+      num_scan_inputs = 1, scan_input_axes = [1], scan_output_directions = [1]> (f, words)
+  }"""
+
+
+@pytest.mark.parametrize("tier", ["judge", "program"])
+@pytest.mark.parametrize(
+    "text, feeds, expected",
+    [
+        (
+            STRINGS_AS_ELEMENTS,
+            {"f": np.float32(0)},
+            [np.array([["b", "d"], ["a", "c"]], object), np.array(0, np.float32)],
+        ),
+    ],
+    ids=["constant strings as scan input"],
+)
+def test_found(tier, text, feeds, expected):
+    options = treadle.SessionOptions()
+    options.add_session_config_entry("treadle.tier", tier)
+    session = treadle.InferenceSession(onnx.parser.parse_model(text).SerializeToString(), options)
+    for _ in range(2):
+        results = session.run(None, feeds)
+        assert len(results) == len(expected)
+        for result, value in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result, value)
+            assert result.dtype == value.dtype
