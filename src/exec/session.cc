@@ -350,7 +350,7 @@ Result<std::shared_ptr<const Plan>> Session::Impl::make_plan(std::span<const Any
     }
   }
   TREADLE_ASSIGN(plan::Specialized specialized, plan::specialize(*graph, knowledge, options.optimize));
-  auto program = plan::make_program(specialized.graph, packs);
+  auto program = plan::make_program(specialized.graph, packs, options.optimize);
   if (!program.ok()) {
     // Its packed constants are known by their addresses, which must not be used again.
     abandoned.push_back(std::move(specialized.graph));

@@ -24,7 +24,9 @@ class Verifier {
       Status status = node(*n, defined);
       if (!status.ok()) return status.place().empty() ? std::move(status).in(n->name) : std::move(status);
     }
-    for (const Value* output : region.outputs) TREADLE_TRY(use(output));
+    for (const Value* output : region.outputs) {
+      if (output || !region.parent_node) TREADLE_TRY(use(output));
+    }
     for (const Value* value : defined) visible_.erase(value);
     return {};
   }

@@ -10,13 +10,15 @@ namespace treadle::opt {
 // become null, in the body and in the node.
 void remove_dead_nodes(ir::Graph& graph);
 
-// Removes Identity on anything, and Dropout and the like where they are the identity.
+// Removes nodes whose output is their input: Identity, and others where sizes and types say so.
 void remove_identities(ir::Graph& graph);
 
-// One of several nodes that compute the same from the same inputs is enough. Random nodes are left alone.
+// One of several nodes that compute the same from the same inputs is enough, whether the first stands in the same
+// region or in one around it. Random nodes are left alone.
 void merge_common_nodes(ir::Graph& graph);
 
-// Moves nodes of loop bodies that depend on nothing inside the loop to before the loop. Nodes that can fail stay.
+// Moves nodes of loop bodies that depend on nothing inside the loop to before the loop. Nodes that can fail stay, and
+// those whose sizes are not known.
 void hoist_invariants(ir::Graph& graph);
 
 }  // namespace treadle::opt

@@ -167,7 +167,7 @@ uint32_t run_fused(const void* state, void* const* slots, const uint32_t* operan
   return plan.run(table, static_cast<std::byte*>(slots[operands[plan.bound]]));
 }
 
-Fusion::Fusion(const ir::Graph& graph) {
+Fusion::Fusion(const ir::Graph& graph, bool enabled) : enabled_(enabled) {
   auto count = [&](const ir::Value* v) {
     if (v) ++uses_[v];
   };
@@ -182,6 +182,7 @@ Fusion::Fusion(const ir::Graph& graph) {
 
 bool Fusion::is_elementwise(const ir::Node& node) {
   const OpDef& op = *node.op;
+  if (!enabled_) return false;
   if (op.batch != BatchRule::kElementwise || !op.prepare || op.effects == Effects::kRandom || is_alias(node)) {
     return false;
   }

@@ -30,7 +30,8 @@ uint32_t run_fused(const void* state, void* const* slots, const uint32_t* operan
 
 class Fusion {
  public:
-  explicit Fusion(const ir::Graph& graph);
+  // Not `enabled`: every node stays alone.
+  Fusion(const ir::Graph& graph, bool enabled);
 
   // The nodes of `region` in the order in which they are to run; nested regions are not looked into.
   std::vector<Unit> units(const ir::Region& region);
@@ -41,6 +42,7 @@ class Fusion {
   // Whether it can be a member of a group: what it computes is then in forms_.
   bool is_elementwise(const ir::Node& node);
 
+  bool enabled_;
   std::unordered_map<const ir::Value*, size_t> uses_;  // in all regions, as outputs of regions too
   std::unordered_map<const ir::Node*, ElementwiseForm> forms_;
 };

@@ -46,7 +46,7 @@ Operand operand_of(const ir::Value& value) {
 
 class Planner {
  public:
-  explicit Planner(Program& program) : p_(program), fusion_(*program.graph) { new_slot(Storage::kNull, {}); }
+  Planner(Program& program, bool fuse) : p_(program), fusion_(*program.graph, fuse) { new_slot(Storage::kNull, {}); }
 
   Status run() {
     const ir::Region& top = p_.graph->top();
@@ -632,11 +632,12 @@ class Planner {
 
 }  // namespace
 
-Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, PackCache& packs) {
+Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, PackCache& packs,
+                                                    bool optimize) {
   auto program = std::make_shared<Program>();
   program->graph = std::move(graph);
   program->packs = &packs;
-  Status status = Planner(*program).run();
+  Status status = Planner(*program, optimize).run();
   if (!status.ok()) {
     graph = std::move(program->graph);
     return status;

@@ -164,8 +164,10 @@ struct Program {
 };
 
 // Plans a specialised graph (see specialize.h). `packs` outlives the program. On failure the graph is handed back: what
-// was packed of its constants stays in `packs` under their addresses, so they must live as long as that.
-Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, PackCache& packs);
+// was packed of its constants stays in `packs` under their addresses, so they must live as long as that. `optimize`:
+// nodes may share an instruction.
+Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, PackCache& packs,
+                                                    bool optimize = true);
 
 // A readable listing (--dump=plan).
 std::string print(const Program& program);

@@ -201,13 +201,20 @@ class Specializer {
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
+void rewrite(ir::Graph& graph) {
+  for (const auto pass : {opt::remove_identities, opt::hoist_invariants, opt::merge_common_nodes}) {
+    pass(graph);
+    TREADLE_ASSERT(ir::verify(graph).ok());
+  }
+}
+
 }  // namespace
 
 Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs, bool optimize) {
   Specialized out{graph.clone()};
   TREADLE_TRY(Specializer(*out.graph).run(inputs));
-  (void)optimize;
   opt::remove_dead_nodes(*out.graph);
+  if (optimize) rewrite(*out.graph);
   return out;
 }
 

@@ -20,6 +20,7 @@ struct Specialized {
   std::unique_ptr<ir::Graph> graph;  // types and constants as known for these inputs
 };
 
+// `optimize`: with the rewrites of opt/passes.h; without, lowered only.
 Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs, bool optimize);
 
 }  // namespace treadle::plan

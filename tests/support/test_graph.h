@@ -47,6 +47,10 @@ class TestGraph {
     }
     return inside;
   }
+  // Loops nest: what the outer one is called by while an inner one is written.
+  using Loop = ir::Node*;
+  Loop loop() const { return loop_; }
+  void resume(Loop outer) { loop_ = outer; }
   // Ends it; the condition stays true. Returns the loop's outputs.
   std::vector<ir::Value*> end_loop(std::vector<ir::Value*> results) {
     context_.region_output(context_.constant(Tensor::scalar<bool>(ElementType::kBool, true)));
@@ -109,7 +113,7 @@ inline std::unique_ptr<Planned> plan_of(TestGraph& test, bool optimize = true) {
   auto specialized = plan::specialize(test.graph(), knowledge, optimize);
   EXPECT_TRUE(specialized.ok()) << specialized.error().to_string();
   if (!specialized.ok()) return planned;
-  auto program = plan::make_program(specialized->graph, planned->packs);
+  auto program = plan::make_program(specialized->graph, planned->packs, optimize);
   EXPECT_TRUE(program.ok()) << program.error().to_string();
   if (program.ok()) planned->program = *program;
   return planned;
@@ -131,6 +135,7 @@ inline AnyValue random_value(const Type& type, std::mt19937& engine, int low = -
 inline void expect_same_as_judge(TestGraph& test, const Planned& planned,
                                  const std::vector<std::pair<size_t, AnyValue>>& given = {}) {
   ASSERT_TRUE(planned.program);
+  const kernels::ScopedIsa scope(Isa::kBaseline);
   std::mt19937 engine(7);
   std::vector<AnyValue> inputs;
   for (const Type& type : test.types()) inputs.push_back(random_value(type, engine));

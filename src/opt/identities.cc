@@ -1,0 +1,63 @@
+// A node is an identity when its only output is its first input under the same type: Identity, a Cast to the type that
+// is there, Reshape and its like to the sizes that are there, a Transpose that moves nothing, Concat, Sum, Max, Min and
+// Mean of one operand. Whether sizes agree is known only where they are, so this runs on specialised graphs.
+#include <unordered_map>
+
+#include "op/op_def.h"
+#include "opt/passes.h"
+
+namespace treadle::opt {
+
+namespace {
+
+bool same_type(const ir::Value* a, const ir::Value* b) {
+  return a->type.is_concrete() && b->type.is_concrete() && a->type.element == b->type.element &&
+         same(a->type.shape, b->type.shape);
+}
+
+bool keeps_order(const ir::Node& node) {
+  const auto perm = node.attributes.get_ints("perm");
+  const auto rank = static_cast<int64_t>(node.inputs[0]->type.shape.size());
+  for (int64_t d = 0; d < rank; ++d) {
+    if ((perm.empty() ? rank - 1 - d : perm[static_cast<size_t>(d)]) != d) return false;
+  }
+  return true;
+}
+
+bool is_identity(const ir::Node& node) {
+  const OpDef& op = *node.op;
+  if (!op.domain.empty() || node.inputs.empty() || !node.inputs[0] || node.outputs.empty() || !node.outputs[0]) {
+    return false;
+  }
+  for (size_t i = 1; i < node.outputs.size(); ++i) {
+    if (node.outputs[i]) return false;
+  }
+  if (op.name == "Identity") return true;
+  if (!same_type(node.inputs[0], node.outputs[0])) return false;
+  if (op.alias_input == 0 || op.name == "Cast" || op.name == "CastLike" || op.name == "Expand") return true;
+  if (op.name == "Transpose") return keeps_order(node);
+  const bool joins =
+      op.name == "Concat" || op.name == "Sum" || op.name == "Max" || op.name == "Min" || op.name == "Mean";
+  return joins && node.inputs.size() == 1;
+}
+
+void collect(ir::Region& region, std::unordered_map<ir::Value*, ir::Value*>& replaced) {
+  std::erase_if(region.nodes, [&](const auto& node) {
+    if (!is_identity(*node)) return false;
+    replaced[node->outputs[0]] = node->inputs[0];
+    return true;
+  });
+  for (auto& node : region.nodes) {
+    for (auto& body : node->regions) collect(*body, replaced);
+  }
+}
+
+}  // namespace
+
+void remove_identities(ir::Graph& graph) {
+  std::unordered_map<ir::Value*, ir::Value*> replaced;
+  collect(graph.top(), replaced);
+  ir::replace_uses(graph, replaced);
+}
+
+}  // namespace treadle::opt
