@@ -1,4 +1,4 @@
-// treadle show, check, infer, ops.
+// treadle show, infer, ops.
 
 #include <fmt/format.h>
 
@@ -75,44 +75,6 @@ struct Show {
   }
 };
 
-struct Check {
-  Common common;
-  std::vector<std::string> models;
-
-  int operator()() const {
-    bool failed = false;
-    std::vector<std::string> items;
-    for (const std::string& model : models) {
-      if (models.size() > 1) progress(model);
-      std::string problem, warnings;
-      try {
-        char* text = nullptr;
-        treadle::check(treadle_model_check(model.c_str(), nullptr, 0, &text));
-        warnings = treadle::detail::take(text);
-        const Session session(model, session_options(common));  // planning has rules of its own
-      } catch (const treadle::Error& e) {
-        problem = e.what();
-        failed = true;
-      }
-      end_progress();
-      if (common.json) {
-        items.push_back(JsonObject()
-                            .text("model", model)
-                            .boolean("ok", problem.empty())
-                            .text("problem", problem)
-                            .text("warnings", warnings)
-                            .str());
-      } else if (!problem.empty()) {
-        fmt::print("{} {}\n", red("wrong"), problem.find(model) == 0 ? problem : model + ": " + problem);
-      } else {
-        fmt::print("{}    {}\n{}", green("ok"), model, warnings);
-      }
-    }
-    if (common.json) fmt::print("{}\n", json_array(items));
-    return failed ? kFailed : kOk;
-  }
-};
-
 struct Infer {
   Common common;
   std::string model, out;
@@ -184,14 +146,6 @@ void add_show(CLI::App& app, int& status) {
   add_session(command, show->common);
   add_json(command, show->common);
   command.callback([show, &status] { status = (*show)(); });
-}
-
-void add_check(CLI::App& app, int& status) {
-  CLI::App& command = *app.add_subcommand("check", "Say whether models are right, and where they are not");
-  const auto check = std::make_shared<Check>();
-  command.add_option("models", check->models, "The models")->required();
-  add_json(command, check->common);
-  command.callback([check, &status] { status = (*check)(); });
 }
 
 void add_infer(CLI::App& app, int& status) {

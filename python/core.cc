@@ -26,11 +26,12 @@ struct Source {
   nb::object path_, bytes_;
 };
 
-nb::object check_model(nb::handle path, nb::handle bytes) {
+nb::object check_model(nb::handle path, nb::handle bytes, int flags) {
   const Source source(path, bytes);
-  char* warnings = nullptr;
-  call_engine([&] { return treadle_model_check(source.path(), source.data(), source.size(), &warnings); });
-  return take_text(warnings);
+  treadle_report* report = nullptr;
+  call_engine([&] { return treadle_model_check(source.path(), source.data(), source.size(), flags, &report); });
+  const std::unique_ptr<treadle_report, void (*)(treadle_report*)> owned(report, treadle_report_free);
+  return take_text(treadle_report_json(report));
 }
 
 nb::bytes infer_model(nb::handle path, nb::handle bytes) {
@@ -55,7 +56,8 @@ NB_MODULE(_core, m) {
   define_value(m);
   define_session(m);
   define_stream(m);
-  m.def("check_model", check_model, nb::arg("path").none(), nb::arg("bytes").none());
+  m.def("check_model", check_model, nb::arg("path").none(), nb::arg("bytes").none(), nb::arg("flags"),
+        "A report as JSON");
   m.def("infer_model", infer_model, nb::arg("path").none(), nb::arg("bytes").none());
   m.def("operators", operators, "Every operator as a line of JSON");
   m.def("element_of_dtype", element_of_dtype, "Number of the ONNX element type of a numpy dtype, 0 for none");

@@ -276,8 +276,27 @@ TREADLE_API char* treadle_stream_text(const treadle_stream* stream); /* pairs, a
 
 /* ---- Models without running them: a path, or (path NULL) bytes. */
 
-/* An error says what is wrong and where. `warnings` (may be NULL): a line each, for what runs but is doubtful. */
-TREADLE_API treadle_status* treadle_model_check(const char* path, const void* bytes, size_t size, char** warnings);
+/* What is wrong or surprising about a model, all of it, in the order of the model. That there are problems is no error:
+ * an error says that the file could not be read. `flags`: of TREADLE_CHECK_*. */
+#define TREADLE_CHECK_FULL 1           /* infer types as well, and hold them against what is declared */
+#define TREADLE_CHECK_CUSTOM_DOMAINS 2 /* an operator of an unknown domain is an error */
+#define TREADLE_CHECK_ANY_OPSET 4      /* functions may import other versions of operators than the model */
+typedef struct treadle_report treadle_report;
+TREADLE_API treadle_status* treadle_model_check(const char* path, const void* bytes, size_t size, int flags,
+                                                treadle_report** out);
+TREADLE_API void treadle_report_free(treadle_report* report);
+TREADLE_API size_t treadle_report_error_count(const treadle_report* report);
+TREADLE_API size_t treadle_report_warning_count(const treadle_report* report);
+/* Problems that are listed; of very many the first. */
+TREADLE_API size_t treadle_report_size(const treadle_report* report);
+TREADLE_API int treadle_report_is_error(const treadle_report* report, size_t index);
+TREADLE_API const char* treadle_report_code(const treadle_report* report, size_t index); /* e.g. "name-unknown" */
+/* Through functions and bodies to the node; "" is the model. */
+TREADLE_API const char* treadle_report_path(const treadle_report* report, size_t index);
+TREADLE_API const char* treadle_report_message(const treadle_report* report, size_t index);
+/* For people, with the lines of a model that is text. */
+TREADLE_API char* treadle_report_text(const treadle_report* report, int colour);
+TREADLE_API char* treadle_report_json(const treadle_report* report);
 /* The model with the types of its values written into it. */
 TREADLE_API treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t size, char** typed,
                                                 size_t* typed_size);

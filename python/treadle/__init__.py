@@ -33,7 +33,7 @@ from ._errors import (
     NotImplemented,  # noqa: A004 - onnxruntime's name
     RuntimeException,
 )
-from ._model import check, infer_shapes
+from ._model import Problem, check, infer_shapes
 from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from ._session import InferenceSession, ModelMetadata, NodeArg, get_all_providers, get_available_providers
 from ._stream import Stream
@@ -113,6 +113,7 @@ __all__ = [
     "NotImplemented",
     "OrtDevice",
     "OrtValue",
+    "Problem",
     "RunOptions",
     "RuntimeException",
     "SessionOptions",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 from typing import Any
 
@@ -19,9 +21,47 @@ def model_source(model: Any) -> tuple[str | None, bytes | None]:
     raise TypeError(f"Unable to load from type '{type(model)}'")
 
 
-def check(model: Any) -> list[str]:
-    """Raises what is wrong with a model (a path, bytes or a ModelProto), with its place; returns what is doubtful."""
-    return _core.check_model(*model_source(model)).splitlines()
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong or surprising about a model."""
+
+    code: str  # a stable name, as in docs/diagnostics.md
+    severity: str  # "error" or "warning"
+    message: str
+    path: str = ""  # through functions and bodies to the node; "" is the model
+    operator: str = ""  # of the node, with its version
+    expected: str = ""
+    found: str = ""
+    origin: str = ""  # where the offending name or type comes from
+    hint: str = ""
+    byte: int | None = None  # of the file
+    line: int | None = None  # of a model that is text
+    column: int | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.path} ({self.operator}): " if self.operator else f"{self.path}: " if self.path else ""
+        text += self.message
+        parts = [f"{what} {value}" for what, value in (("expected", self.expected), ("found", self.found)) if value]
+        if parts:
+            text += ": " + ", ".join(parts)
+        text += f" [{self.code}]"
+        for line in (self.origin, self.hint and f"hint: {self.hint}"):
+            text += f"\n    {line}" if line else ""
+        return text
+
+
+def check(
+    model: Any, full: bool = False, *, custom_domains: bool = False, skip_opset_compatibility: bool = False
+) -> list[Problem]:
+    """Everything that is wrong or surprising about a model (a path, bytes or a ModelProto), in the model's order.
+
+    full: types are inferred as well and held against what is declared. custom_domains: operators of domains that
+    treadle knows nothing of are errors. skip_opset_compatibility: functions may import other versions of operators
+    than their model. Raises only for files that cannot be read.
+    """
+    flags = 1 * full | 2 * custom_domains | 4 * skip_opset_compatibility
+    report = json.loads(_core.check_model(*model_source(model), flags))
+    return [Problem(operator=p.pop("operator", ""), **p) for p in report["problems"]]
 
 
 def infer_shapes(model: Any) -> Any:

@@ -20,8 +20,7 @@ Status as_model_error(const Status& status) {
 }
 
 // Read, resolved, and with the types of every value inferred.
-Result<Imported> import_and_infer(const char* path, const void* bytes, size_t size,
-                                  std::vector<std::string>* warnings) {
+Result<Imported> import_and_infer(const char* path, const void* bytes, size_t size) {
   Imported result;
   if (path) {
     TREADLE_ASSIGN(result.file, wire::MappedFile::open(path));
@@ -29,9 +28,7 @@ Result<Imported> import_and_infer(const char* path, const void* bytes, size_t si
     TREADLE_TRY(require(bytes || size == 0, "a model is missing"));
     result.file = wire::MappedFile::own(std::string(static_cast<const char*>(bytes), size));
   }
-  model::ImportOptions options;
-  options.warnings = warnings;
-  TREADLE_ASSIGN(result.graph, model::import_model(result.file, options));
+  TREADLE_ASSIGN(result.graph, model::import_model(result.file));
   Inference inference;
   Status status = inference.infer(result.graph->top());
   if (!status.ok()) return as_model_error(status).in(path ? std::string(path) + ":" : "model:");
@@ -42,21 +39,11 @@ Result<Imported> import_and_infer(const char* path, const void* bytes, size_t si
 
 extern "C" {
 
-treadle_status* treadle_model_check(const char* path, const void* bytes, size_t size, char** warnings) {
-  return guarded([&]() -> Status {
-    std::vector<std::string> found;
-    TREADLE_TRY(import_and_infer(path, bytes, size, &found).status());
-    std::string text;
-    for (const std::string& warning : found) text += warning + "\n";
-    return warnings ? give_text(text, warnings) : Status();
-  });
-}
-
 treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t size, char** typed,
                                     size_t* typed_size) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require(typed && typed_size, "a place for the model is missing"));
-    TREADLE_ASSIGN(const Imported imported, import_and_infer(path, bytes, size, nullptr));
+    TREADLE_ASSIGN(const Imported imported, import_and_infer(path, bytes, size));
     TREADLE_ASSIGN(const std::string text, model::annotate_types(*imported.file, *imported.graph));
     TREADLE_TRY(give_text(text, typed));
     *typed_size = text.size();

@@ -1,5 +1,8 @@
 #include "wire/parse.h"
 
+#include "wire/devices.h"
+#include "wire/training.h"
+
 namespace treadle::wire {
 
 namespace {
@@ -154,6 +157,18 @@ Result<MapProto> parse_map(std::string_view bytes, Limits limits) {
 
 Result<TypeProto> parse_type(std::string_view bytes, Limits limits) {
   return parse<TypeProto>(bytes, limits);
+}
+
+Result<TrainingInfoProto> parse_training_info(std::string_view bytes, Limits limits) {
+  return parse<TrainingInfoProto>(bytes, limits);
+}
+
+Result<DeviceConfigurationProto> parse_device_configuration(std::string_view bytes, Limits limits) {
+  return parse<DeviceConfigurationProto>(bytes, limits);
+}
+
+Result<NodeDeviceConfiguration> parse_node_device_configuration(std::string_view bytes, Limits limits) {
+  return parse<NodeDeviceConfiguration>(bytes, limits);
 }
 
 }  // namespace treadle::wire

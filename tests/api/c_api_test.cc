@@ -284,16 +284,27 @@ TEST(CApiOptions, RefusesWhatItDoesNotKnow) {
 
 TEST(CApiModel, ChecksAndInfers) {
   const std::string model = add_model();
-  char* warnings = nullptr;
-  ASSERT_STATUS_OK(treadle_model_check(nullptr, model.data(), model.size(), &warnings));
-  EXPECT_STREQ(warnings, "");
-  treadle_free(warnings);
+  treadle_report* report = nullptr;
+  ASSERT_STATUS_OK(treadle_model_check(nullptr, model.data(), model.size(), 0, &report));
+  EXPECT_EQ(treadle_report_error_count(report) + treadle_report_warning_count(report) + treadle_report_size(report),
+            0u);
+  treadle_report_free(report);
   const std::string wrong = model_bytes(graph({.nodes = {node("Add", {"x", "y"}, {"z"}, {}, "sum")},
                                                .inputs = {value("x", 1, {"2"}), value("y", 1, {"3"})},
-                                               .outputs = {value("z")}}));
-  treadle_status* status = treadle_model_check(nullptr, wrong.data(), wrong.size(), nullptr);
-  EXPECT_NE(std::string(treadle_status_place(status)).find("sum"), std::string::npos) << treadle_status_text(status);
-  EXPECT_EQ(take_code(status), TREADLE_INVALID_MODEL);
+                                               .outputs = {value("z", 1, {"2"})}}));
+  ASSERT_STATUS_OK(treadle_model_check(nullptr, wrong.data(), wrong.size(), TREADLE_CHECK_FULL, &report));
+  ASSERT_EQ(treadle_report_size(report), 1u);
+  EXPECT_EQ(treadle_report_error_count(report), 1u);
+  EXPECT_TRUE(treadle_report_is_error(report, 0));
+  EXPECT_STREQ(treadle_report_code(report, 0), "inference");
+  EXPECT_STREQ(treadle_report_path(report, 0), "/sum");
+  EXPECT_STRNE(treadle_report_message(report, 0), "");
+  EXPECT_EQ(treadle_report_code(report, 1), nullptr);
+  char* text = treadle_report_text(report, 0);
+  EXPECT_NE(std::string(text).find("/sum (Add-14)"), std::string::npos) << text;
+  treadle_free(text);
+  treadle_report_free(report);
+  EXPECT_EQ(take_code(treadle_model_check("/no/such/file.onnx", nullptr, 0, 0, &report)), TREADLE_NO_SUCH_FILE);
   char* typed = nullptr;
   size_t size = 0;
   ASSERT_STATUS_OK(treadle_model_infer(nullptr, model.data(), model.size(), &typed, &size));

@@ -116,7 +116,8 @@ def test_show_check_infer_ops_bench(add, tmp_path):
     assert "ok" in tool("check", add)
     (tmp_path / "cut.onnx").write_bytes(models.add()[:-5])
     results = json.loads(tool("check", add, tmp_path / "cut.onnx", "--json", status=1))
-    assert [r["ok"] for r in results] == [True, False] and "cut.onnx" in results[1]["problem"]
+    assert [r["ok"] for r in results] == [True, False] and "cut.onnx" in results[1]["file"]
+    assert [p["code"] for p in results[1]["problems"]] == ["file-invalid"]
     tool("infer", add, "-o", tmp_path / "typed.onnx")
     assert onnx.load(tmp_path / "typed.onnx").graph.output[0].name == "z"
     assert "1 11 13" in tool("ops")

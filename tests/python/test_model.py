@@ -8,22 +8,39 @@ import treadle
 
 def broken() -> bytes:
     return models.model(
-        [models.node("Add", ["x", "y"], ["z"], name="sum")],
+        [models.node("Add", ["x", "y"], ["z"], name="sum"), models.node("Ad", ["z", "zz"], ["w"])],
         [models.value("x", shape=[2]), models.value("y", shape=[3])],
-        [models.value("z")],
+        [models.value("w", shape=[2])],
     )
 
 
-def test_check(tmp_path):
+def test_check_finds_nothing_in_sound_models():
     assert treadle.check(models.add()) == []
-    assert treadle.check(models.parse(models.division())) == []
-    path = tmp_path / "broken.onnx"
-    path.write_bytes(broken())
-    with pytest.raises(treadle.InvalidGraph) as caught:
-        treadle.check(path)
-    assert "broken.onnx" in str(caught.value) and "sum" in caught.value.place
+    assert treadle.check(models.parse(models.division()), full=True) == []
     with pytest.raises(TypeError):
         treadle.check(3)
+
+
+def test_check_reports_every_problem(tmp_path):
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(broken())
+    unknown_name, unknown_operator = treadle.check(path)
+    assert (unknown_name.code, unknown_name.severity, unknown_name.path) == ("name-unknown", "error", "/Ad_1")
+    assert unknown_operator.code == "operator-unknown"
+    assert "did you mean" in unknown_operator.hint
+    assert "/Ad_1 (Ad): " in str(unknown_operator) and "[operator-unknown]" in str(unknown_operator)
+
+
+def test_full_check_infers(tmp_path):
+    model = models.model(
+        [models.node("Add", ["x", "y"], ["z"], name="sum")],
+        [models.value("x", shape=[2]), models.value("y", shape=[3])],
+        [models.value("z", shape=[2])],
+    )
+    assert treadle.check(model) == []
+    (problem,) = treadle.check(model, full=True)
+    assert (problem.code, problem.path, problem.operator) == ("inference", "/sum", "Add-14")
+    assert "[2]" in problem.found and "[3]" in problem.found
 
 
 def test_infer_shapes():

@@ -1,0 +1,87 @@
+// treadle check.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <memory>
+
+#include "common.h"
+#include "json.h"
+
+namespace cli {
+
+namespace {
+
+using Report = std::unique_ptr<treadle_report, void (*)(treadle_report*)>;
+
+struct Check {
+  Common common;
+  std::vector<std::string> models;
+  bool full = false, strict = false, custom_domains = false;
+
+  int operator()() const {
+    bool failed = false;
+    std::vector<std::string> items;
+    for (const std::string& model : models) {
+      if (models.size() > 1) progress(model);
+      failed |= check(model, items);
+    }
+    if (common.json) fmt::print("{}\n", json_array(items));
+    return failed ? kFailed : kOk;
+  }
+
+  // Whether it is wrong.
+  bool check(const std::string& model, std::vector<std::string>& items) const {
+    treadle_report* made = nullptr;
+    const int flags = (full ? TREADLE_CHECK_FULL : 0) | (custom_domains ? TREADLE_CHECK_CUSTOM_DOMAINS : 0);
+    try {
+      treadle::check(treadle_model_check(model.c_str(), nullptr, 0, flags, &made));
+    } catch (const treadle::Error& e) {
+      end_progress();
+      const std::string problem = e.what();
+      if (common.json) {
+        items.push_back(JsonObject().text("file", model).boolean("ok", false).text("error", problem).str());
+      } else {
+        fmt::print("{} {}\n", red("error:"), problem);
+      }
+      return true;
+    }
+    end_progress();
+    const Report report(made, treadle_report_free);
+    const size_t errors = treadle_report_error_count(made), warnings = treadle_report_warning_count(made);
+    if (common.json) {
+      items.push_back(treadle::detail::take(treadle_report_json(made)));
+    } else {
+      const bool colour = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
+      fmt::print("{}", treadle::detail::take(treadle_report_text(made, colour)));
+      print_summary(model, errors, warnings);
+    }
+    return errors > 0 || (strict && warnings > 0);
+  }
+
+  void print_summary(const std::string& model, size_t errors, size_t warnings) const {
+    const auto counted = [](size_t count, const char* noun) {
+      return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+    };
+    if (errors == 0 && warnings == 0) return fmt::print("{}: {}\n", model, green("ok"));
+    const std::string counts = counted(errors, "error") + ", " + counted(warnings, "warning");
+    fmt::print("{}: {} ({})\n", model, errors > 0 ? red("wrong") : green("ok"), counts);
+  }
+};
+
+}  // namespace
+
+void add_check(CLI::App& app, int& status) {
+  CLI::App& command = *app.add_subcommand("check", "Say everything that is wrong or surprising about models");
+  const auto check = std::make_shared<Check>();
+  command.add_option("models", check->models, "The models")->required();
+  command.add_flag("--full", check->full, "Infer types as well, and hold them against what is declared");
+  command.add_flag("--strict", check->strict, "Take warnings for errors");
+  command.add_flag("--custom-domains", check->custom_domains, "An operator of an unknown domain is an error");
+  add_json(command, check->common);
+  command.callback([check, &status] { status = (*check)(); });
+}
+
+}  // namespace cli

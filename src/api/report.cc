@@ -1,0 +1,97 @@
+#include "api/handles.h"
+#include "check/checker.h"
+#include "check/render.h"
+
+struct treadle_report {
+  treadle::Report report;
+  std::string source;  // of a model that is text
+};
+
+using namespace treadle;       // NOLINT(google-build-using-namespace)
+using namespace treadle::api;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+const Diagnostic* diagnostic_at(const treadle_report* report, size_t index) {
+  return report && index < report->report.diagnostics.size() ? &report->report.diagnostics[index] : nullptr;
+}
+
+RenderOptions render_options(const treadle_report& report) {
+  RenderOptions options;
+  options.source = report.source;
+  return options;
+}
+
+}  // namespace
+
+extern "C" {
+
+treadle_status* treadle_model_check(const char* path, const void* bytes, size_t size, int flags, treadle_report** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(out, "a place for the report is missing"));
+    auto result = std::make_unique<treadle_report>();
+    std::shared_ptr<wire::MappedFile> file;
+    if (path) {
+      TREADLE_ASSIGN(file, wire::MappedFile::open(path));
+    } else {
+      TREADLE_TRY(require(bytes || size == 0, "a model is missing"));
+      file = wire::MappedFile::borrow({static_cast<const char*>(bytes), size});
+    }
+    CheckOptions options;
+    options.full = flags & TREADLE_CHECK_FULL;
+    options.custom_domains = flags & TREADLE_CHECK_CUSTOM_DOMAINS;
+    options.skip_opset_compatibility = flags & TREADLE_CHECK_ANY_OPSET;
+    result->report = check_model(file, options);
+    if (looks_like_text(file->bytes())) result->source = file->bytes();
+    *out = result.release();
+    return {};
+  });
+}
+
+void treadle_report_free(treadle_report* report) {
+  delete report;
+}
+
+size_t treadle_report_error_count(const treadle_report* report) {
+  return report->report.errors;
+}
+
+size_t treadle_report_warning_count(const treadle_report* report) {
+  return report->report.warnings;
+}
+
+size_t treadle_report_size(const treadle_report* report) {
+  return report->report.diagnostics.size();
+}
+
+int treadle_report_is_error(const treadle_report* report, size_t index) {
+  const Diagnostic* d = diagnostic_at(report, index);
+  return d && d->severity() == Severity::kError;
+}
+
+const char* treadle_report_code(const treadle_report* report, size_t index) {
+  const Diagnostic* d = diagnostic_at(report, index);
+  return d ? info(d->problem).name.data() : nullptr;
+}
+
+const char* treadle_report_path(const treadle_report* report, size_t index) {
+  const Diagnostic* d = diagnostic_at(report, index);
+  return d ? d->path.c_str() : nullptr;
+}
+
+const char* treadle_report_message(const treadle_report* report, size_t index) {
+  const Diagnostic* d = diagnostic_at(report, index);
+  return d ? d->message.c_str() : nullptr;
+}
+
+char* treadle_report_text(const treadle_report* report, int colour) {
+  RenderOptions options = render_options(*report);
+  options.colour = colour != 0;
+  return copy_text(render_text(report->report, options));
+}
+
+char* treadle_report_json(const treadle_report* report) {
+  return copy_text(render_json(report->report, render_options(*report)));
+}
+
+}  // extern "C"

@@ -1,0 +1,286 @@
+#include "check/types.h"
+#include "check/walk.h"
+#include "model/functions.h"
+#include "model/import.h"
+#include "wire/parse.h"
+
+namespace treadle {
+
+namespace checking {
+
+std::string counted(size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string join_quoted(const std::vector<std::string_view>& names, size_t most) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < most; ++i) {
+    if (i > 0) text += ", ";
+    text += quoted(names[i]);
+  }
+  if (names.size() > most) text += fmt::format(", and {} more", names.size() - most);
+  return text;
+}
+
+Walk::Walk(const wire::ModelProto* model, const wire::MappedFile* file, const CheckOptions& options, Report& report)
+    : model_(model), file_(file), options_(options), report_(report), external_files_(options.folder) {
+  if (model) ir_version_ = model->ir_version;
+}
+
+void Walk::check_model() {
+  check_ir_version();
+  check_imports(model_->opset_imports, main_.imports);
+  check_metadata(model_->metadata_props, "the model's");
+  check_configurations();
+  collect_functions();
+  std::vector<wire::TrainingInfoProto> trainings;
+  trainings.reserve(model_->training_infos.size());
+  if (model_->graph) {
+    frames_.emplace_back();
+    open_graph(*model_->graph, true);
+    for (const std::string_view bytes : model_->training_infos) {
+      auto training = wire::parse_training_info(bytes);
+      if (!training.ok()) {
+        report(Problem::kFileInvalid, bytes, "training information {}: {}", trainings.size(),
+               training.error().to_string());
+        continue;
+      }
+      trainings.push_back(std::move(*training));
+      check_training(trainings.back(), trainings.size() - 1);
+    }
+    close_graph();
+    frames_.pop_back();
+  } else {
+    report(Problem::kGraphMissing, {}, "the model has no graph");
+  }
+  check_functions();
+}
+
+void Walk::check_ir_version() {
+  if (ir_version_ < model::kOldestIrVersion || ir_version_ > model::kNewestIrVersion) {
+    Diagnostic& d = report(Problem::kIrVersion, {}, "the model's IR version");
+    d.expected = fmt::format("{} to {}", model::kOldestIrVersion, model::kNewestIrVersion);
+    d.found = ir_version_ == 0 ? "none" : std::to_string(ir_version_);
+  }
+  if (file_ && file_->bytes().size() > INT32_MAX) {
+    report(Problem::kFileSize, {}, "the file has {} bytes", file_->bytes().size()).hint =
+        "store large tensors as external data";
+  }
+}
+
+namespace {
+
+// What this build knows of.
+constexpr int64_t kNewestOnnxOpset = 28, kNewestMlOpset = 5;
+
+}  // namespace
+
+void Walk::check_imports(const std::vector<wire::OperatorSetId>& imports, Imports& result) {
+  const bool of_model = &imports == &model_->opset_imports;
+  if (of_model && ir_version_ < 3) {
+    result.emplace("", 1);
+    if (!imports.empty() && ir_version_ > 0) {
+      report(Problem::kOpsetInvalid, {},
+             "models before IR version 3 import no operator sets, this one of version {} does", ir_version_);
+    }
+  } else if (of_model && imports.empty()) {
+    report(Problem::kOpsetMissing, {}, "the model imports no operator set").hint =
+        "add an opset_import for domain \"\" (ai.onnx)";
+  }
+  for (const wire::OperatorSetId& import : imports) {
+    check_text(import.domain, "a domain");
+    const std::string_view domain = canonical_domain(import.domain);
+    if (import.version < 1 || import.version > INT32_MAX) {
+      Diagnostic& d = report(Problem::kOpsetInvalid, import.domain, "the imported version of domain {}",
+                             quoted(shown_domain(domain)));
+      d.expected = "1 or more";
+      d.found = std::to_string(import.version);
+    }
+    const auto [it, fresh] = result.emplace(domain, import.version);
+    if (!fresh && it->second != import.version && !(of_model && ir_version_ < 3)) {
+      report(Problem::kOpsetDuplicate, import.domain, "domain {} is imported in versions {} and {}",
+             quoted(shown_domain(domain)), it->second, import.version);
+    }
+    const int64_t newest = domain.empty() ? kNewestOnnxOpset : domain == "ai.onnx.ml" ? kNewestMlOpset : 0;
+    if (newest > 0 && import.version > newest) {
+      Diagnostic& d = report(Problem::kOpsetUnknown, import.domain, "operator set {} of domain {}", import.version,
+                             quoted(shown_domain(domain)));
+      d.expected = fmt::format("at most {}", newest);
+      d.hint = "operators that changed since are checked by their last version known";
+    }
+  }
+}
+
+void Walk::check_metadata(const std::vector<wire::StringStringEntry>& entries, std::string_view whose) {
+  if (entries.size() < 2) return;
+  std::unordered_set<std::string_view> keys;
+  for (const wire::StringStringEntry& entry : entries) {
+    if (!keys.insert(entry.key).second) {
+      report(Problem::kMetadataDuplicate, entry.key, "{} metadata has the key {} twice", whose, quoted(entry.key));
+    }
+  }
+}
+
+// ---- Reports
+
+Diagnostic& Walk::add(Problem problem, std::string_view at) {
+  const bool is_error = info(problem).severity == Severity::kError;
+  ++(is_error ? report_.errors : report_.warnings);
+  if (report_.diagnostics.size() >= options_.max_diagnostics) return beyond_limit_ = {};
+  Diagnostic& d = report_.diagnostics.emplace_back();
+  d.problem = problem;
+  d.path = path();
+  const wire::NodeProto* node = frames_.empty() ? nullptr : frames_.back().node;
+  if (node) d.op = operator_text(*node);
+  if (file_) {
+    if (!is_present(at) && node) at = node->op_type;
+    const std::string_view bytes = file_->bytes();
+    if (is_present(at) && at.data() >= bytes.data() && at.data() + at.size() <= bytes.data() + bytes.size()) {
+      d.offset = static_cast<size_t>(at.data() - bytes.data());
+      d.length = at.size();
+    }
+  }
+  return d;
+}
+
+std::string Walk::path() const {
+  return path_to(frames_.size());
+}
+
+std::string Walk::path_of_graph(size_t depth) const {
+  const std::string text = path_to(depth);
+  return frames_[depth].attribute.empty() ? text : fmt::format("{}:{}", text, frames_[depth].attribute);
+}
+
+std::string Walk::path_to(size_t frames) const {
+  constexpr size_t kMaxLength = 1000;
+  std::string text;
+  if (here_->function) text = "function " + model::function_name(*here_->function);
+  for (size_t i = 0; i < frames; ++i) {
+    const Frame& frame = frames_[i];
+    if (!frame.attribute.empty()) text += fmt::format(":{}", frame.attribute);
+    if (frame.node) text += "/" + node_name(*frame.node, frame);
+  }
+  if (text.size() <= kMaxLength) return text;
+  return text.substr(0, kMaxLength / 2) + "..." + text.substr(text.size() - kMaxLength / 2);
+}
+
+std::string Walk::node_name(const wire::NodeProto& node, const Frame& frame) const {
+  std::string_view name = node.name;
+  if (name.starts_with('/')) name.remove_prefix(1);
+  if (!name.empty()) {
+    std::string text = quoted(name);
+    return text.substr(1, text.size() - 2);
+  }
+  const std::string op = quoted(node.op_type);
+  return fmt::format("{}_{}", op.substr(1, op.size() - 2), &node - frame.nodes->data());
+}
+
+std::string Walk::operator_text(const wire::NodeProto& node) {
+  const std::string op = quoted(node.op_type);
+  std::string text = op.substr(1, op.size() - 2);
+  const std::string_view domain = canonical_domain(node.domain);
+  const Callee* callee = resolve(node);
+  if (!domain.empty()) text = fmt::format("{}.{}", quoted(domain).substr(1, quoted(domain).size() - 2), text);
+  return callee->version ? fmt::format("{}-{}", text, callee->version->since) : text;
+}
+
+std::string Walk::origin_text(std::string_view name, const Definition& definition) {
+  switch (definition.by) {
+    case DefinedBy::kNothing:
+      break;
+    case DefinedBy::kInput:
+      return fmt::format("{} is an input of {}", quoted(name), definition.depth > 0 ? "the body" : "the graph");
+    case DefinedBy::kInitializer:
+      return fmt::format("{} is an initializer", quoted(name));
+    case DefinedBy::kNode: {
+      const auto* node = static_cast<const wire::NodeProto*>(definition.proto);
+      const auto depth = static_cast<size_t>(definition.depth);
+      const std::string before = depth < frames_.size() ? path_of_graph(depth) : std::string();
+      const std::string where = depth < frames_.size() ? node_name(*node, frames_[depth]) : std::string(node->name);
+      return fmt::format("{} is made by {}/{} ({})", quoted(name), before, where, operator_text(*node));
+    }
+  }
+  return {};
+}
+
+void Walk::check_text(std::string_view text, std::string_view what) {
+  if (is_utf8(text)) return;
+  report(Problem::kTextEncoding, text, "{} is not UTF-8: {}", what, quoted(text));
+}
+
+void Walk::note_feature(int64_t since, std::string_view at, std::string_view what) {
+  if (ir_version_ >= since || ir_version_ < 1 || (features_noted_ >> since & 1)) return;
+  features_noted_ |= uint64_t{1} << since;
+  Diagnostic& d = report(Problem::kIrFeature, at, "{} came with IR version {}", what, since);
+  d.found = fmt::format("IR version {}", ir_version_);
+}
+
+}  // namespace checking
+
+namespace {
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+}  // namespace
+
+Report check_model(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file,
+                   const CheckOptions& options) {
+  Report report;
+  CheckOptions complete = options;
+  if (file) report.file = file->path();
+  if (complete.folder.empty() && !report.file.empty()) complete.folder = folder_of(report.file);
+  checking::Walk(&model, file.get(), complete, report).check_model();
+  if (options.full && report.ok() && file) check_types(model, file, complete, report);
+  return report;
+}
+
+Report check_model(const std::shared_ptr<wire::MappedFile>& file, const CheckOptions& options) {
+  auto model = wire::parse_model(file->bytes());
+  if (model.ok()) return check_model(*model, file, options);
+  Report report;
+  report.file = file->path();
+  Diagnostic& d = report.diagnostics.emplace_back();
+  d.problem = model.error().code() == Code::kLimit ? Problem::kFileLimit : Problem::kFileInvalid;
+  d.message = model.error().message();
+  d.origin = model.error().place();
+  report.errors = 1;
+  return report;
+}
+
+namespace {
+
+template <class Check>
+Report check_alone(const CheckOptions& options, Check check) {
+  Report report;
+  checking::Walk walk(nullptr, nullptr, options, report);
+  check(walk);
+  return report;
+}
+
+}  // namespace
+
+Report check_value(const wire::TensorProto& value, const CheckOptions& options) {
+  return check_alone(options, [&](checking::Walk& walk) { walk.check_tensor(value, "the tensor"); });
+}
+
+Report check_value(const wire::SparseTensorProto& value, const CheckOptions& options) {
+  return check_alone(options, [&](checking::Walk& walk) { walk.check_sparse_tensor(value, "the sparse tensor"); });
+}
+
+Report check_value(const wire::SequenceProto& value, const CheckOptions& options) {
+  return check_alone(options, [&](checking::Walk& walk) { walk.check_sequence(value); });
+}
+
+Report check_value(const wire::OptionalProto& value, const CheckOptions& options) {
+  return check_alone(options, [&](checking::Walk& walk) { walk.check_optional(value); });
+}
+
+Report check_value(const wire::MapProto& value, const CheckOptions& options) {
+  return check_alone(options, [&](checking::Walk& walk) { walk.check_map(value); });
+}
+
+}  // namespace treadle

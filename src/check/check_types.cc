@@ -1,0 +1,247 @@
+// Every type against what operators take, and against what the model declares. A node that cannot be inferred does not
+// end the check: what it makes counts as unknown, and nodes that need it are passed by.
+#include <unordered_map>
+#include <unordered_set>
+
+#include "check/inference.h"
+#include "check/types.h"
+#include "model/import.h"
+
+namespace treadle {
+
+namespace {
+
+std::string without_shape(const Type& type) {
+  switch (type.kind) {
+    case Type::Kind::kTensor:
+      return fmt::format("tensor({})", name(type.element));
+    case Type::Kind::kSparseTensor:
+      return fmt::format("sparse_tensor({})", name(type.element));
+    case Type::Kind::kSequence:
+      return fmt::format("seq({})", type.child ? without_shape(*type.child) : "?");
+    case Type::Kind::kOptional:
+      return fmt::format("optional({})", type.child ? without_shape(*type.child) : "?");
+    case Type::Kind::kMap:
+      return fmt::format("map({},{})", name(type.element), type.child ? without_shape(*type.child) : "?");
+    case Type::Kind::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+// Down to the elements, so that it can be held against a set of types.
+bool is_complete(const Type& type) {
+  if (type.kind == Type::Kind::kUnknown) return false;
+  if (type.is_tensor() || type.kind == Type::Kind::kSparseTensor) return type.element != ElementType::kUndefined;
+  return type.child && is_complete(*type.child);
+}
+
+std::string origin_of(const ir::Value& value) {
+  if (value.producer) return fmt::format("{} is made by {}", quoted(value.name), node_place(*value.producer));
+  if (value.is_constant()) return fmt::format("{} is a constant of the model", quoted(value.name));
+  const bool body = value.owner && value.owner->parent_node;
+  if (!body) return fmt::format("{} is an input of the graph", quoted(value.name));
+  return fmt::format("{} is an input of the {} of {}", quoted(value.name), value.owner->attribute,
+                     node_place(*value.owner->parent_node));
+}
+
+class TypeCheck {
+ public:
+  TypeCheck(ir::Graph& graph, const CheckOptions& options, Report& report)
+      : graph_(graph), options_(options), report_(report) {}
+
+  void run() {
+    remember(graph_.top());
+    for (auto& node : graph_.top().nodes) check(*node);
+    for (const ir::Value* output : graph_.top().outputs) compare_with_declared(output, nullptr);
+  }
+
+ private:
+  Diagnostic& add(Problem problem, const ir::Node* node, std::string message) {
+    ++(info(problem).severity == Severity::kError ? report_.errors : report_.warnings);
+    if (report_.diagnostics.size() >= options_.max_diagnostics) return beyond_limit_ = {};
+    Diagnostic& d = report_.diagnostics.emplace_back();
+    d.problem = problem;
+    d.message = std::move(message);
+    if (node) {
+      d.path = node->name;
+      d.op = fmt::format("{}-{}", node->op->name, node->version->since);
+    }
+    return d;
+  }
+
+  void remember(const ir::Region& region) {
+    const auto keep = [&](const ir::Value* value) {
+      if (value && value->type.is_known()) declared_.emplace(value, value->type);
+    };
+    for (const ir::Value* input : region.inputs) keep(input);
+    for (const auto& node : region.nodes) {
+      for (const ir::Value* output : node->outputs) keep(output);
+      for (const auto& body : node->regions) remember(*body);
+    }
+  }
+
+  // One of the top region, with its bodies.
+  void check(ir::Node& node) {
+    bool sound = check_constraints(node, node.inputs, true);
+    for (const ir::Value* input : node.inputs) sound &= !poisoned_.contains(input);
+    if (sound) {
+      Status status = inference_.infer(node);
+      sound = status.ok();
+      if (!sound) report_failure(node, status);
+    }
+    if (!sound) {
+      for (const ir::Value* output : node.outputs) {
+        if (output && !declared_.contains(output)) poisoned_.insert(output);
+      }
+      return;
+    }
+    check_constraints(node, node.outputs, false);
+    for (const ir::Value* output : node.outputs) compare_with_declared(output, &node);
+    for (const auto& body : node.regions) check_inner(*body);
+  }
+
+  void check_inner(const ir::Region& body) {
+    for (const auto& node : body.nodes) {
+      check_constraints(*node, node->inputs, true);
+      check_constraints(*node, node->outputs, false);
+      for (const ir::Value* output : node->outputs) compare_with_declared(output, node.get());
+      for (const auto& inner : node->regions) check_inner(*inner);
+    }
+    compare_states(body);
+  }
+
+  // Each argument's type is one of its formal's, and formals of one type variable agree.
+  bool check_constraints(const ir::Node& node, const std::vector<ir::Value*>& values, bool are_inputs) {
+    bool sound = true;
+    if (are_inputs) bound_.clear();
+    for (size_t i = 0; i < values.size(); ++i) {
+      const ir::Value* value = values[i];
+      const Formal* formal = are_inputs ? node.version->input(i) : node.version->output(i);
+      if (!value || !formal || !is_complete(value->type)) continue;
+      sound &= check_constraint(node, *value, *formal, i, are_inputs);
+    }
+    return sound;
+  }
+
+  bool check_constraint(const ir::Node& node, const ir::Value& value, const Formal& formal, size_t i, bool is_input) {
+    const auto wrong = [&](std::string_view what, std::string expected) {
+      Diagnostic& d = add(
+          Problem::kTypeConstraint, &node,
+          fmt::format("{} {} ({}), {}: {}", is_input ? "input" : "output", i, formal.name, quoted(value.name), what));
+      d.expected = std::move(expected);
+      d.found = value.type.to_string();
+      if (is_input) d.origin = origin_of(value);
+      if (is_input && value.type.is_tensor()) d.hint = "a Cast in front of it changes the type";
+      return false;
+    };
+    const TypeConstraint* constraint = node.version->constraint(formal.type);
+    if (!constraint) {
+      const bool fits = formal.type == without_shape(value.type);
+      return fits || wrong("its type", formal.type);
+    }
+    if (!constraint->types.contains(value.type)) return wrong("its type", constraint->types.to_string());
+    if (formal.arity == Arity::kVariadicMixed) return true;
+    for (const auto& [name, first] : bound_) {
+      if (name != formal.type) continue;
+      return same_structure(first->type, value.type) ||
+             wrong(fmt::format("its type is another than that of {}", quoted(first->name)), without_shape(first->type));
+    }
+    bound_.emplace_back(formal.type, &value);
+    return true;
+  }
+
+  void report_failure(const ir::Node& node, const Status& status) {
+    const Code code = status.code();
+    const bool unable = code == Code::kNotImplemented || code == Code::kLimit;
+    Diagnostic& d = add(unable ? Problem::kNotImplemented : Problem::kInference, &node, status.message());
+    // "path (operator)" of the innermost node that failed.
+    const std::string& place = status.place();
+    const size_t bracket = place.rfind(" (");
+    if (bracket == std::string::npos || place.back() != ')') return;
+    d.path = place.substr(0, bracket);
+    d.op = place.substr(bracket + 2, place.size() - bracket - 3);
+    if (d.path == node.name) describe_inputs(node, d);
+  }
+
+  void describe_inputs(const ir::Node& node, Diagnostic& d) {
+    constexpr size_t kMost = 4;
+    std::string found;
+    for (size_t i = 0; i < node.inputs.size() && i < kMost; ++i) {
+      const ir::Value* value = node.inputs[i];
+      if (!value) continue;
+      if (!found.empty()) found += ", ";
+      found += fmt::format("{} {}", quoted(value->name), value->type.to_string());
+      if (value->producer && d.origin.empty()) d.origin = origin_of(*value);
+    }
+    if (d.found.empty() && !found.empty()) d.found = found;
+  }
+
+  void compare_with_declared(const ir::Value* value, const ir::Node* node) {
+    if (!value || (!node && value->producer)) return;
+    const auto it = declared_.find(value);
+    if (it == declared_.end() || !value->type.is_known()) return;
+    const Type& declared = it->second;
+    auto merged = merge(declared, value->type);
+    if (merged.ok()) return;
+    const bool inner = node && node->parent != &graph_.top();
+    const bool shapes_only = same_structure(declared, value->type);
+    Diagnostic& d = add(inner && shapes_only ? Problem::kShapeContradiction : Problem::kTypeContradiction, node,
+                        fmt::format("{} is declared with another type than it has", quoted(value->name)));
+    d.expected = declared.to_string() + " (declared)";
+    d.found = value->type.to_string() + " (inferred)";
+    if (!node) d.origin = origin_of(*value);
+    declared_.erase(it);
+  }
+
+  // A state that came in with a size which inference had to give up: the body changes it.
+  void compare_states(const ir::Region& body) {
+    for (const ir::Value* input : body.inputs) {
+      const auto it = declared_.find(input);
+      if (it == declared_.end()) continue;
+      const Type &declared = it->second, &inferred = input->type;
+      if (!declared.is_tensor() || !inferred.is_tensor() || !declared.has_shape) continue;
+      bool changes = inferred.has_shape && inferred.shape.size() != declared.shape.size();
+      for (size_t i = 0; !changes && inferred.has_shape && i < declared.shape.size(); ++i) {
+        changes = declared.shape[i].is_known() && inferred.shape[i].is_known() &&
+                  declared.shape[i].value() != inferred.shape[i].value();
+      }
+      if (!changes) continue;
+      Diagnostic& d = add(Problem::kStateShape, body.parent_node,
+                          fmt::format("input {} of the {} is declared with another shape than it has",
+                                      quoted(input->name), body.attribute));
+      d.expected = declared.to_string() + " (declared)";
+      d.found = inferred.to_string() + " (inferred)";
+    }
+  }
+
+  ir::Graph& graph_;
+  const CheckOptions& options_;
+  Report& report_;
+  Inference inference_;
+  std::unordered_map<const ir::Value*, Type> declared_;
+  std::unordered_set<const ir::Value*> poisoned_;                     // unknown because what makes them failed
+  std::vector<std::pair<std::string_view, const ir::Value*>> bound_;  // type variables of the node at hand
+  Diagnostic beyond_limit_;
+};
+
+}  // namespace
+
+void check_types(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file,
+                 const CheckOptions& options, Report& report) {
+  model::ImportOptions import;
+  import.folder = options.folder;
+  auto graph = model::import_model(model, file, import);
+  if (graph.ok()) return TypeCheck(**graph, options, report).run();
+  const Status& status = graph.error();
+  const bool unable = status.code() == Code::kNotImplemented || status.code() == Code::kLimit;
+  Diagnostic& d = report.diagnostics.emplace_back();
+  d.problem = unable ? Problem::kNotImplemented : Problem::kInference;
+  d.message = status.message();
+  std::string place = status.place();
+  if (place.starts_with(file->path() + ": ")) place.erase(0, file->path().size() + 2);
+  d.path = place;
+  ++(unable ? report.warnings : report.errors);
+}
+
+}  // namespace treadle

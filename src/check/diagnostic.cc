@@ -1,0 +1,92 @@
+#include "check/diagnostic.h"
+
+#include <cstring>
+
+namespace treadle {
+
+namespace {
+
+constexpr ProblemInfo kProblems[] = {
+#define X(enumerator, name, severity, meaning) {name, Severity::severity, meaning},
+    TREADLE_PROBLEMS(X)
+#undef X
+};
+
+// Bytes of the UTF-8 character at the front of `text`; 0 when there is none.
+size_t utf8_length(std::string_view text) {
+  const auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = at(0);
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((at(i) & 0xc0) != 0x80) return 0;
+  }
+  const bool overlong = (first == 0xe0 && at(1) < 0xa0) || (first == 0xf0 && at(1) < 0x90);
+  const bool beyond = (first == 0xed && at(1) > 0x9f) || (first == 0xf4 && at(1) > 0x8f);  // surrogates, the end
+  return overlong || beyond ? 0 : length;
+}
+
+}  // namespace
+
+std::span<const ProblemInfo> all_problems() {
+  return kProblems;
+}
+
+const ProblemInfo& info(Problem problem) {
+  return kProblems[static_cast<size_t>(problem)];
+}
+
+std::string Diagnostic::sentence() const {
+  std::string text = message;
+  const char* separator = ": ";
+  if (!expected.empty()) {
+    text += separator;
+    text += "expected " + expected;
+    separator = ", ";
+  }
+  if (!found.empty()) {
+    text += separator;
+    text += "found " + found;
+  }
+  return text;
+}
+
+bool is_utf8(std::string_view text) {
+  constexpr uint64_t kHighBits = 0x8080808080808080;
+  while (!text.empty()) {
+    if (text.size() >= 8) {
+      uint64_t word = 0;
+      std::memcpy(&word, text.data(), 8);
+      if ((word & kHighBits) == 0) {
+        text.remove_prefix(8);
+        continue;
+      }
+    }
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string quoted(std::string_view text) {
+  constexpr size_t kMaxBytes = 160;
+  std::string result = "\"";
+  while (!text.empty()) {
+    if (result.size() > kMaxBytes) return result + "...\"";
+    const size_t length = utf8_length(text);
+    const auto byte = static_cast<unsigned char>(text[0]);
+    if (length == 0 || byte < 0x20 || byte == 0x7f) {
+      result += fmt::format("\\x{:02x}", byte);
+      text.remove_prefix(1);
+      continue;
+    }
+    if (byte == '"' || byte == '\\') result += '\\';
+    result += text.substr(0, length);
+    text.remove_prefix(length);
+  }
+  return result + '"';
+}
+
+}  // namespace treadle

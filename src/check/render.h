@@ -1,0 +1,30 @@
+#pragma once
+// Reports as people and as programs read them.
+
+#include <string>
+#include <string_view>
+
+#include "check/diagnostic.h"
+
+namespace treadle {
+
+struct RenderOptions {
+  bool colour = false;
+  // The model as it was written, when it is text: diagnostics then show their line with a caret under it.
+  std::string_view source;
+  std::string_view file;  // what to call the model; empty: as the report does
+};
+
+// One diagnostic after another, each a line and what belongs to it indented under it.
+std::string render_text(const Report& report, const RenderOptions& options = {});
+// One JSON object: file, ok, errors, warnings, problems.
+std::string render_json(const Report& report, const RenderOptions& options = {});
+
+struct Position {
+  size_t line = 1, column = 1;  // column in characters, not bytes
+};
+Position position_of(std::string_view source, size_t offset);
+// Whether bytes can only be meant as text: no control characters, and UTF-8.
+bool looks_like_text(std::string_view bytes);
+
+}  // namespace treadle

@@ -1,0 +1,209 @@
+#pragma once
+// The state of one check. The walk goes through a model in its order; check_model.cc starts it, check_graph.cc has the
+// names, check_node.cc operators and attributes, check_declared.cc types, check_tensor.cc and check_sparse.cc
+// values, check_function.cc functions, check_extras.cc training and devices, surprises.cc the warnings.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "check/checker.h"
+#include "check/external_files.h"
+#include "check/name_table.h"
+#include "op/op_def.h"
+#include "wire/devices.h"
+#include "wire/training.h"
+
+namespace treadle::checking {
+
+// Domain to imported version; "ai.onnx" stands as "".
+using Imports = std::unordered_map<std::string_view, int64_t>;
+
+// What the name of a node's operator stands for under the imports of its graph or function.
+struct Callee {
+  const wire::FunctionProto* function = nullptr;
+  const OpDef* op = nullptr;
+  const OpVersion* version = nullptr;  // null: the imported set has no such operator
+  int64_t opset = 0;                   // imported version of its domain; 0: not imported
+  bool experimental = false;
+  size_t min_inputs = 0, max_inputs = 0, min_outputs = 0, max_outputs = 0;
+};
+
+// Domain, name and overload of an operator or function, as they are written.
+struct CalleeName {
+  std::string_view domain, name, overload;
+
+  friend bool operator==(const CalleeName&, const CalleeName&) = default;
+};
+struct CalleeNameHash {
+  size_t operator()(const CalleeName& n) const {
+    return hash_name(n.name) ^ (n.domain.empty() ? 0 : hash_name(n.domain) * 3) ^
+           (n.overload.empty() ? 0 : hash_name(n.overload) * 5);
+  }
+};
+
+// What code of one graph or function may refer to.
+struct Surroundings {
+  Imports imports;
+  const wire::FunctionProto* function = nullptr;
+  std::unordered_set<std::string_view> parameters;  // of the function
+  std::unordered_map<CalleeName, Callee, CalleeNameHash> callees;
+  // The last node's, which the next one's often is.
+  CalleeName last_name;
+  const Callee* last = nullptr;
+};
+
+// A graph, or the nodes of a function, that the walk is inside of.
+struct Frame {
+  const std::vector<wire::NodeProto>* nodes = nullptr;
+  const wire::NodeProto* node = nullptr;  // null before and after the nodes
+  std::string_view attribute;             // of the node before, whose body this is; empty: a model's graph
+  // Made when a name is not found: the node that makes it. By then it pays for every further one.
+  std::unordered_map<std::string_view, size_t> makers;
+  bool has_makers = false;
+  std::vector<int> circles;  // by node: nodes with one number depend on each other; made on first need
+};
+
+class Walk {
+ public:
+  Walk(const wire::ModelProto* model, const wire::MappedFile* file, const CheckOptions& options, Report& report);
+
+  void check_model();
+  void check_tensor(const wire::TensorProto& tensor, std::string_view what);
+  void check_sparse_tensor(const wire::SparseTensorProto& tensor, std::string_view what);
+  void check_sequence(const wire::SequenceProto& sequence);
+  void check_optional(const wire::OptionalProto& optional);
+  void check_map(const wire::MapProto& map);
+
+ private:
+  // ---- check_model.cc
+  void check_ir_version();
+  void check_imports(const std::vector<wire::OperatorSetId>& imports, Imports& result);
+  void check_metadata(const std::vector<wire::StringStringEntry>& entries, std::string_view whose);
+
+  // The list's next entry, with path and operator of the node that the walk is at. What is beyond the limit goes to a
+  // place that nobody looks at.
+  Diagnostic& add(Problem problem, std::string_view at = {});
+  template <class... Args>
+  Diagnostic& report(Problem problem, std::string_view at, fmt::format_string<Args...> format, Args&&... args) {
+    Diagnostic& diagnostic = add(problem, at);
+    diagnostic.message = fmt::format(format, std::forward<Args>(args)...);
+    return diagnostic;
+  }
+  std::string path() const;
+  std::string path_to(size_t frames) const;       // of the outermost frames only
+  std::string path_of_graph(size_t depth) const;  // of the graph of a frame, without the node
+  std::string node_name(const wire::NodeProto& node, const Frame& frame) const;
+  std::string operator_text(const wire::NodeProto& node);
+  std::string origin_text(std::string_view name, const Definition& definition);
+  void check_text(std::string_view text, std::string_view what);
+  void note_feature(int64_t since, std::string_view at, std::string_view what);
+
+  // ---- check_graph.cc
+  void open_graph(const wire::GraphProto& graph, bool main);
+  void close_graph();
+  void check_inputs(const wire::GraphProto& graph, bool main);
+  void check_initializers(const wire::GraphProto& graph);
+  void define_initializer(std::string_view name, const wire::TensorProto& tensor,
+                          std::unordered_set<std::string_view>& seen);
+  void check_nodes(const std::vector<wire::NodeProto>& nodes);
+  void check_uses(const wire::NodeProto& node);
+  void define_outputs(const wire::NodeProto& node);
+  void check_graph_outputs(const wire::GraphProto& graph);
+  void define(std::string_view name, DefinedBy by, const void* proto, std::string_view what);
+  void report_unknown(std::string_view name, size_t input);
+  bool report_later(std::string_view name, size_t input, size_t frame);
+  void suggest_name(Diagnostic& diagnostic, std::string_view name);
+  const std::unordered_map<std::string_view, std::string>& names_in_bodies();
+  static void find_makers(Frame& frame);
+  static void find_circles(Frame& frame);
+
+  // ---- check_node.cc
+  void check_node(const wire::NodeProto& node);
+  const Callee* resolve(const wire::NodeProto& node);
+  Callee make_callee(const CalleeName& name) const;
+  void report_unresolved(const wire::NodeProto& node, const Callee& callee);
+  void check_arguments(const wire::NodeProto& node, const Callee& callee);
+  void check_formals(const wire::NodeProto& node, const OpVersion& version);
+  void check_attributes(const wire::NodeProto& node, const Callee& callee);
+  void check_attribute_names(const wire::NodeProto& node);
+  void check_attribute(const wire::AttributeProto& attribute);
+  void check_attribute_contents(const wire::AttributeProto& attribute);
+  void check_against_record(const wire::NodeProto& node, const Callee& callee);
+  void check_against_function(const wire::NodeProto& node, const wire::FunctionProto& function);
+  void report_unknown_attribute(const wire::AttributeProto& attribute, const Callee& callee);
+  void check_bodies(const wire::NodeProto& node, const Callee& callee);
+  void check_signature(const wire::NodeProto& node, const Callee& callee, const wire::AttributeProto& attribute);
+  void check_body(const wire::GraphProto& graph, std::string_view attribute);
+
+  // ---- check_declared.cc, check_tensor.cc, check_sparse.cc
+  void check_value_info(const wire::ValueInfoProto& value, bool main, std::string_view what);
+  void check_type(const wire::TypeProto& type, bool whole, std::string_view at, std::string_view what);
+  void check_element_type(int32_t number, bool required, std::string_view at, std::string_view what);
+  bool check_element_count(const wire::TensorProto& tensor, std::string_view what, int64_t& count);
+  void check_fields(const wire::TensorProto& tensor, std::string_view what, int64_t count);
+  void check_raw(const wire::TensorProto& tensor, std::string_view what, ElementType type, int64_t count);
+  void check_external(const wire::TensorProto& tensor, std::string_view what);
+  void check_sparse_indices(const wire::SparseTensorProto& sparse, std::string_view what, int64_t count);
+
+  // ---- check_function.cc
+  void check_functions();
+  void collect_functions();
+  void check_function(const wire::FunctionProto& function);
+  void check_function_outputs(const wire::FunctionProto& function);
+  void check_calls();
+  void check_function_opsets(const wire::FunctionProto& function, const Surroundings& surroundings);
+
+  // ---- check_extras.cc
+  void check_training(const wire::TrainingInfoProto& training, size_t index);
+  void check_bindings(const std::vector<wire::StringStringEntry>& bindings, const wire::GraphProto* outputs,
+                      const std::unordered_set<std::string_view>& initializers, std::string_view what);
+  void check_configurations();
+  void check_node_devices(const wire::NodeProto& node);
+  void check_sharding(const wire::NodeProto& node, const wire::ShardingSpec& spec,
+                      const wire::DeviceConfigurationProto* configuration);
+
+  // ---- surprises.cc
+  void warn_of_surprises(const wire::NodeProto& node, const Callee& callee);
+  void warn_of_loop(const wire::NodeProto& node);
+  void warn_of_states(const wire::GraphProto& body, size_t first_in, size_t first_out, size_t states);
+
+  const wire::ModelProto* model_;
+  const wire::MappedFile* file_;  // null: the bytes are not at hand
+  const CheckOptions& options_;
+  Report& report_;
+  Diagnostic beyond_limit_;
+  int64_t ir_version_ = 0;
+  ExternalFiles external_files_;
+
+  Surroundings main_;
+  Surroundings* here_ = &main_;
+  NameTable main_names_;
+  NameTable* names_ = &main_names_;
+  std::vector<Frame> frames_;
+  std::unordered_map<CalleeName, const wire::FunctionProto*, CalleeNameHash> functions_;
+  std::unordered_map<std::string_view, wire::DeviceConfigurationProto> configurations_;
+  std::unordered_map<std::string_view, std::string> names_in_bodies_;
+  bool has_names_in_bodies_ = false;
+  uint64_t features_noted_ = 0;  // a bit per IR version
+};
+
+// A field that is there, be it empty: the reader leaves others without an address.
+inline bool is_present(std::string_view field) {
+  return field.data() != nullptr;
+}
+inline std::string_view canonical_domain(std::string_view domain) {
+  return domain == "ai.onnx" ? std::string_view() : domain;
+}
+inline std::string_view shown_domain(std::string_view domain) {
+  return domain.empty() ? "ai.onnx" : domain;
+}
+// "1 input", "2 inputs".
+std::string counted(size_t count, std::string_view noun);
+std::string join_quoted(const std::vector<std::string_view>& names, size_t most = 12);
+const wire::AttributeProto* find_attribute(const wire::NodeProto& node, std::string_view name);
+
+}  // namespace treadle::checking
