@@ -126,6 +126,7 @@ struct Cloner {
   void copy(const Node& from, Region* into) {
     Node* node = to.new_node(into, from.op, from.version, from.name);
     node->attributes = from.attributes;
+    node->parsed = from.parsed;
     for (const Value* v : from.inputs) to.add_input(node, copy(v, into));
     for (const auto& r : from.regions) copy(*r, to.new_region(node, r->attribute));
     for (const Value* v : from.outputs) {

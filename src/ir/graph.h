@@ -39,9 +39,16 @@ struct NodeInfo {
   const OpDef* op = nullptr;
   const OpVersion* version = nullptr;  // resolved from the opset imported where the node was written
   Attributes attributes;
+  // What the operator's own `parse` made of the attributes when the node got them; copies of the node share it.
+  std::shared_ptr<const void> parsed;
   std::string name;  // unique path, e.g. "/encoder/Loop_3:body/Add_7"
   uint32_t input_count = 0;
   uint32_t output_count = 0;
+
+  template <class T>
+  const T& parsed_as() const {
+    return *static_cast<const T*>(parsed.get());
+  }
 };
 
 struct Node : NodeInfo {

@@ -150,7 +150,7 @@ Status Importer::import_attributes(const wire::NodeProto& proto, ir::Node* node,
     }
     if (def.has_default()) node->attributes.set(def.default_value);
   }
-  return {};
+  return parse_attributes(*node);
 }
 
 Status Importer::import_attribute(const wire::AttributeProto& proto, ir::Node* node, Place& place) {

@@ -119,6 +119,7 @@ ir::Node* LowerContext::node(std::string_view op, std::span<ir::Value* const> in
     if (a.has_default()) made->attributes.set(a.default_value);
   }
   for (ir::Attribute& a : attributes) made->attributes.set(std::move(a));
+  TREADLE_ASSERT(!def.parse);  // could fail; no operator lowers to one whose attributes need it
   for (ir::Value* v : inputs) graph_.add_input(made, v);
   for (size_t i = 0; i < outputs; ++i) graph_.add_output(made, name + ":" + std::to_string(i));
   return made;

@@ -152,4 +152,10 @@ OpBuilder& OpBuilder::strided_inputs(std::initializer_list<int> inputs) {
   return def.strided_inputs = bits(inputs), *this;
 }
 
+Status parse_attributes(ir::NodeInfo& node) {
+  if (!node.op->parse) return {};
+  TREADLE_ASSIGN(node.parsed, node.op->parse(node));
+  return {};
+}
+
 }  // namespace treadle

@@ -67,6 +67,7 @@ enum class Control : uint8_t { kNone, kIf, kLoop, kScan };
 using InferFn = Status (*)(InferContext&);
 using PrepareFn = Status (*)(PrepareContext&);
 using ComputeFn = Status (*)(ComputeContext&);
+using ParseFn = Result<std::shared_ptr<const void>> (*)(const ir::NodeInfo&);
 using LowerFn = Status (*)(LowerContext&);
 
 // How a node runs over one more leading axis (time), so that it can leave a loop and run for all trips at once.
@@ -82,6 +83,9 @@ struct OpDef {
   std::string name;
   std::vector<OpVersion> versions;  // ascending
 
+  // Optional: attributes that are costly to read (trees, tables of labels, patterns), in the form that the functions
+  // below want; they find it as node.parsed_as<T>(). Called once for a node, when its attributes are complete.
+  ParseFn parse = nullptr;
   InferFn infer = nullptr;
   // Exactly one of these, unless `control`; none: the record says what the operator is, but nothing runs it.
   PrepareFn prepare = nullptr;  // kernel for known shapes
@@ -153,6 +157,16 @@ class OpBuilder {
   explicit OpBuilder(OpDef& record) : def(record) {}
   VersionBuilder since(int version);
 
+  // `fn`: Result<T>(const ir::NodeInfo&), see OpDef::parse.
+  template <auto fn>
+  OpBuilder& parse() {
+    def.parse = [](const ir::NodeInfo& node) -> Result<std::shared_ptr<const void>> {
+      auto parsed = fn(node);
+      if (!parsed.ok()) return std::move(parsed).status();
+      return std::shared_ptr<const void>(std::make_shared<std::remove_cvref_t<decltype(*parsed)>>(std::move(*parsed)));
+    };
+    return *this;
+  }
   OpBuilder& infer(InferFn fn) { return def.infer = fn, *this; }
   OpBuilder& prepare(PrepareFn fn) { return def.prepare = fn, *this; }
   OpBuilder& compute(ComputeFn fn) { return def.compute = fn, *this; }
@@ -172,6 +186,9 @@ class OpBuilder {
 
   OpDef& def;
 };
+
+// To be called when the attributes of a node are complete.
+Status parse_attributes(ir::NodeInfo& node);
 
 using OpDefineFn = void (*)(OpBuilder&);
 // Written by the build (tools/gen_registry.py) from the TREADLE_OP blocks under src/ops/.

@@ -1,6 +1,8 @@
 #pragma once
 // One node of an operator for tests: its inference with types and symbolic contents, its kernel on raw operands.
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <vector>
 
@@ -20,6 +22,7 @@ inline ir::NodeInfo make_node(const char* op, int version, size_t inputs, size_t
     if (a.has_default()) node.attributes.set(a.default_value);
   }
   for (ir::Attribute& a : attributes) node.attributes.set(std::move(a));
+  EXPECT_TRUE(parse_attributes(node).ok());
   return node;
 }
 

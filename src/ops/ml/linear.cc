@@ -6,71 +6,63 @@ namespace treadle::ml {
 
 namespace {
 
-// scores = coefficients · x + intercepts, coefficients [rows, features].
+// scores = coefficients · x + intercepts, coefficients [raw, features].
 struct Linear {
-  std::span<const float> coefficients, intercepts;
+  std::vector<double> coefficients, intercepts;
   size_t raw = 1, columns = 1;
   int64_t least_features = 0;
   PostTransform post = PostTransform::kNone;
 
-  static Result<Linear> read(const ir::Attributes& attributes, size_t rows) {
-    Linear m;
-    m.coefficients = attributes.get_floats("coefficients");
-    m.intercepts = attributes.get_floats("intercepts");
-    TREADLE_ASSIGN(m.post, read_post_transform(attributes));
-    if (rows == 0 || m.coefficients.empty() || m.coefficients.size() % rows != 0) {
+  Status read(const ir::Attributes& attributes, size_t rows) {
+    const auto weights = attributes.get_floats("coefficients"), offsets = attributes.get_floats("intercepts");
+    TREADLE_ASSIGN(post, read_post_transform(attributes));
+    if (rows == 0 || weights.empty() || weights.size() % rows != 0) {
       return error(Code::kInvalidModel, "attribute coefficients has {} entries, expected a multiple of {}",
-                   m.coefficients.size(), rows);
+                   weights.size(), rows);
     }
-    if (!m.intercepts.empty() && m.intercepts.size() != rows) {
-      return error(Code::kInvalidModel, "attribute intercepts has {} entries, expected {}", m.intercepts.size(), rows);
+    if (!offsets.empty() && offsets.size() != rows) {
+      return error(Code::kInvalidModel, "attribute intercepts has {} entries, expected {}", offsets.size(), rows);
     }
-    m.raw = m.columns = rows;
-    m.least_features = static_cast<int64_t>(m.coefficients.size() / rows);
-    return m;
+    coefficients.assign(weights.begin(), weights.end());
+    intercepts.assign(offsets.begin(), offsets.end());
+    intercepts.resize(rows);
+    raw = columns = rows;
+    least_features = static_cast<int64_t>(weights.size() / rows);
+    return {};
   }
-  void evaluate(const double* x, int64_t, double* scores) const {
-    const auto features = static_cast<size_t>(least_features);
-    for (size_t i = 0; i < raw; ++i) {
-      double sum = 0;
-      for (size_t j = 0; j < features; ++j) sum += x[j] * static_cast<double>(coefficients[i * features + j]);
-      scores[i] = intercepts.empty() ? sum : sum + static_cast<double>(intercepts[i]);
+  template <class T>
+  void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const {
+    const auto terms = static_cast<size_t>(least_features);
+    for (size_t r = 0; r < rows; ++r, x += features, scores += stride) {
+      for (size_t i = 0; i < raw; ++i) {
+        const double* c = coefficients.data() + i * terms;
+        double sum = 0;
+        for (size_t j = 0; j < terms; ++j) sum += static_cast<double>(x[j]) * c[j];
+        scores[i] = sum + intercepts[i];
+      }
     }
   }
 };
 
 struct LinearRegression : Linear {
-  static int64_t column_count(const ir::Attributes& attributes) { return attributes.get_int("targets", 1); }
-  static Result<LinearRegression> read(const ir::Attributes& attributes) {
-    const int64_t targets = column_count(attributes);
-    if (targets < 1) return error(Code::kInvalidModel, "attribute targets is {}, expected at least 1", targets);
-    TREADLE_ASSIGN(Linear m, Linear::read(attributes, static_cast<size_t>(targets)));
-    return LinearRegression{m};
-  }
   size_t finish(double* scores) const {
     transform(post, {scores, columns});
     return 0;
   }
 };
 
+Result<LinearRegression> read_regression(const ir::NodeInfo& node) {
+  const int64_t targets = node.attributes.get_int("targets", 1);
+  if (targets < 1) return error(Code::kInvalidModel, "attribute targets is {}, expected at least 1", targets);
+  LinearRegression m;
+  TREADLE_TRY(m.read(node.attributes, static_cast<size_t>(targets)));
+  return m;
+}
+
 // One row of coefficients tells two classes apart: its score is that of the second, by its sign.
 struct LinearClassification : Linear {
-  static constexpr const char* kIntegerLabels = "classlabels_ints";
+  Labels labels;
 
-  static size_t row_count_of(const ir::Attributes& attributes) {
-    const size_t intercepts = attributes.get_floats("intercepts").size();
-    return intercepts ? intercepts : std::max<size_t>(1, read_labels(attributes, kIntegerLabels).size());
-  }
-  static int64_t column_count(const ir::Attributes& attributes) {
-    const size_t rows = row_count_of(attributes);
-    const bool second = rows == 1 && read_labels(attributes, kIntegerLabels).size() == 2;
-    return static_cast<int64_t>(second ? 2 : rows);
-  }
-  static Result<LinearClassification> read(const ir::Attributes& attributes) {
-    TREADLE_ASSIGN(Linear m, Linear::read(attributes, row_count_of(attributes)));
-    m.columns = static_cast<size_t>(column_count(attributes));
-    return LinearClassification{m};
-  }
   size_t finish(double* scores) const {
     if (raw > 1) {
       const size_t label = largest({scores, raw});
@@ -89,6 +81,16 @@ struct LinearClassification : Linear {
   }
 };
 
+Result<LinearClassification> read_classification(const ir::NodeInfo& node) {
+  LinearClassification m;
+  m.labels = read_labels(node.attributes, "classlabels_ints");
+  const size_t intercepts = node.attributes.get_floats("intercepts").size();
+  const size_t rows = intercepts ? intercepts : std::max<size_t>(1, m.labels.size());
+  TREADLE_TRY(m.read(node.attributes, rows));
+  if (rows == 1 && m.labels.size() == 2) m.columns = 2;
+  return m;
+}
+
 }  // namespace
 
 }  // namespace treadle::ml
@@ -102,7 +104,9 @@ TREADLE_OP(LinearRegressor, "ai.onnx.ml") {
       .attr("post_transform", "NONE")
       .attr("targets", 1)
       .type("T", types::kMlNumbers);
-  op.infer(ml::infer_regressor<ml::LinearRegression>).prepare(ml::prepare_regressor<ml::LinearRegression>);
+  op.parse<ml::read_regression>()
+      .infer(ml::infer_regressor<ml::LinearRegression>)
+      .prepare(ml::prepare_regressor<ml::LinearRegression>);
 }
 
 TREADLE_OP(LinearClassifier, "ai.onnx.ml") {
@@ -118,7 +122,8 @@ TREADLE_OP(LinearClassifier, "ai.onnx.ml") {
       .attr("post_transform", "NONE")
       .type("T1", types::kMlNumbers)
       .type("T2", types::kInt64OrString);
-  op.infer(ml::infer_classifier<ml::LinearClassification>)
+  op.parse<ml::read_classification>()
+      .infer(ml::infer_classifier<ml::LinearClassification>)
       .prepare(ml::prepare_classifier<ml::LinearClassification>)
       .compute(ml::compute_classifier<ml::LinearClassification>);
 }

@@ -70,7 +70,9 @@ size_t largest(std::span<const double> scores) {
 }
 
 Labels read_labels(const ir::Attributes& attributes, const char* integers) {
-  return {attributes.get_strings("classlabels_strings"), attributes.get_ints(integers)};
+  const auto texts = attributes.get_strings("classlabels_strings");
+  const auto numbers = attributes.get_ints(integers);
+  return {{texts.begin(), texts.end()}, {numbers.begin(), numbers.end()}};
 }
 
 Rows rows_of(const Dims& dims) {

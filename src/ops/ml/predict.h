@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/convert.h"
@@ -23,8 +25,8 @@ size_t largest(std::span<const double> scores);
 
 // The class labels of a classifier: strings or integers; without either, 0, 1, ...
 struct Labels {
-  std::span<const std::string> strings;
-  std::span<const int64_t> integers;
+  std::vector<std::string> strings;
+  std::vector<int64_t> integers;
 
   bool are_strings() const { return !strings.empty(); }
   size_t size() const { return are_strings() ? strings.size() : integers.size(); }
@@ -41,62 +43,81 @@ Rows rows_of(const Dims& dims);
 Dim row_count(const Shape& x);
 Status check_rows(const Shape& x);
 
-// A model computes `raw` scores of a row, then finishes them: it writes `columns` scores (at least `raw` have room) and
-// returns the index of the label.
+// A model, parsed from a node's attributes, computes `raw` scores of each row, then finishes them: it writes `columns`
+// scores and returns the index of the label.
 //
 //   struct Model {
-//     static Result<Model> read(const ir::Attributes&);
 //     size_t raw, columns;
 //     int64_t least_features;
-//     void evaluate(const double* x, int64_t features, double* scores) const;
+//     // Of up to kRowBlock rows; `stride` scores of each, at least max(raw, columns).
+//     template <class T>  // float, double
+//     void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const;
 //     size_t finish(double* scores) const;
+//     Labels labels;  // classifiers only
 //   };
+inline constexpr size_t kRowBlock = 64;
+
+// A model over rows of known size. Features are compared and summed up as what they are, or as doubles.
 template <class Model>
 struct Predictor {
-  Model model;
-  Labels labels;
+  const Model* model;
   Rows rows;
-  ElementType type = ElementType::kFloat;
-  bool classifier = false;
+  ElementType type;
+  kernels::TileConverter widen;  // for types that are neither float nor double
 
-  size_t scores_per_row() const { return std::max(model.raw, model.columns); }
-  size_t scratch() const { return (static_cast<size_t>(rows.features) + scores_per_row()) * sizeof(double) + 64; }
+  bool converts() const { return type != ElementType::kFloat && type != ElementType::kDouble; }
+  size_t scores_per_row() const { return std::max(model->raw, model->columns); }
+  size_t block_rows() const { return std::min(kRowBlock, static_cast<size_t>(rows.count)); }
+  size_t scratch_doubles() const {
+    return block_rows() * (scores_per_row() + (converts() ? static_cast<size_t>(rows.features) : 0));
+  }
 
-  // `label(row, index)` takes the labels; z may be null.
-  template <class Label>
-  void run(const void* x, float* z, void* scratch_memory, Label&& label) const {
-    auto* features = static_cast<double*>(scratch_memory);
-    double* scores = features + rows.features;
-    const size_t stride = static_cast<size_t>(rows.features) * byte_width(type);
-    for (int64_t i = 0; i < rows.count; ++i) {
-      kernels::cast(type, ElementType::kDouble, static_cast<const std::byte*>(x) + static_cast<size_t>(i) * stride,
-                    features, static_cast<size_t>(rows.features));
-      model.evaluate(features, rows.features, scores);
-      label(i, model.finish(scores));
-      if (!z) continue;
-      for (size_t j = 0; j < model.columns; ++j) *z++ = static_cast<float>(scores[j]);
+  // `store(row, scores)` takes finished scores, `label(row, index)` the labels.
+  template <class Store, class Label>
+  void run(const void* x, double* scratch, Store&& store, Label&& label) const {
+    const size_t stride = scores_per_row(), features = static_cast<size_t>(rows.features);
+    double* const widened = scratch + block_rows() * stride;
+    for (int64_t first = 0; first < rows.count; first += static_cast<int64_t>(kRowBlock)) {
+      const size_t count = std::min(kRowBlock, static_cast<size_t>(rows.count - first));
+      const auto* block = static_cast<const std::byte*>(x) + static_cast<size_t>(first) * features * byte_width(type);
+      if (type == ElementType::kFloat) {
+        model->evaluate(reinterpret_cast<const float*>(block), count, features, scratch, stride);
+      } else {
+        if (converts()) kernels::convert(widen, block, widened, count * features);
+        model->evaluate(converts() ? widened : reinterpret_cast<const double*>(block), count, features, scratch,
+                        stride);
+      }
+      for (size_t i = 0; i < count; ++i) {
+        const int64_t row = first + static_cast<int64_t>(i);
+        label(row, model->finish(scratch + i * stride));
+        store(row, scratch + i * stride);
+      }
     }
   }
 };
 
 template <class Model>
-Result<Predictor<Model>> make_predictor(const ir::Attributes& attributes, ElementType type, const Dims& dims) {
-  TREADLE_ASSIGN(Model model, Model::read(attributes));
-  Predictor<Model> p{std::move(model), {}, rows_of(dims), type, false};
-  if (p.rows.features < p.model.least_features) {
+Result<Predictor<Model>> make_predictor(const Model& model, ElementType type, const Dims& dims) {
+  Predictor<Model> p{&model, rows_of(dims), type, {}};
+  if (p.rows.features < model.least_features) {
     return error(Code::kInvalidArgument, "X has shape {}, expected rows of at least {} features", to_string(dims),
-                 p.model.least_features);
+                 model.least_features);
   }
+  if (p.converts()) p.widen = kernels::make_converter(type, ElementType::kDouble);
   return p;
 }
 
-// ---- Regressors: X -> Y float [N, columns] ----
+inline void store_floats(const double* scores, size_t count, float* out) {
+  for (size_t j = 0; j < count; ++j) out[j] = static_cast<float>(scores[j]);
+}
+
+// ---- Regressors: X -> Y [N, columns], float unless said otherwise ----
 
 template <class Model>
 Status infer_regressor(InferContext& ctx) {
   const Shape* x = ctx.shape(0);
   if (x) TREADLE_TRY(check_rows(*x));
-  const auto columns = Model::column_count(ctx.attributes());
+  const auto columns = static_cast<int64_t>(ctx.node.parsed_as<Model>().columns);
   ctx.set_output(0, ElementType::kFloat, {x ? row_count(*x) : Dim::unknown(), Dim(columns)});
   return {};
 }
@@ -104,16 +125,21 @@ Status infer_regressor(InferContext& ctx) {
 template <class Model>
 uint32_t run_regressor(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& p = *static_cast<const Predictor<Model>*>(state);
-  p.run(slots[operands[0]], static_cast<float*>(slots[operands[1]]), slots[operands[2]], [](int64_t, size_t) {});
+  auto* y = static_cast<float*>(slots[operands[1]]);
+  const size_t columns = p.model->columns;
+  p.run(
+      slots[operands[0]], static_cast<double*>(slots[operands[2]]),
+      [&](int64_t row, const double* scores) { store_floats(scores, columns, y + static_cast<size_t>(row) * columns); },
+      [](int64_t, size_t) {});
   return 0;
 }
 
 template <class Model>
 Status prepare_regressor(PrepareContext& ctx) {
   const Operand& x = ctx.inputs[0];
-  TREADLE_ASSIGN(auto predictor, make_predictor<Model>(ctx.attributes(), x.type, x.dims));
-  ctx.scratch_bytes = predictor.scratch();
-  ctx.set_kernel(run_regressor<Model>, ctx.make_state<Predictor<Model>>(std::move(predictor)));
+  TREADLE_ASSIGN(auto predictor, make_predictor(ctx.node.parsed_as<Model>(), x.type, x.dims));
+  ctx.scratch_bytes = predictor.scratch_doubles() * sizeof(double);
+  ctx.set_kernel(run_regressor<Model>, ctx.make_state<Predictor<Model>>(predictor));
   return {};
 }
 
@@ -121,32 +147,48 @@ Status prepare_regressor(PrepareContext& ctx) {
 
 template <class Model>
 Status infer_classifier(InferContext& ctx) {
+  const Model& model = ctx.node.parsed_as<Model>();
   const Shape* x = ctx.shape(0);
   if (x) TREADLE_TRY(check_rows(*x));
   const Dim rows = x ? row_count(*x) : Dim::unknown();
-  const bool strings = read_labels(ctx.attributes(), Model::kIntegerLabels).are_strings();
-  ctx.set_output(0, strings ? ElementType::kString : ElementType::kInt64, {rows});
-  ctx.set_output(1, ElementType::kFloat, {rows, Dim(Model::column_count(ctx.attributes()))});
+  ctx.set_output(0, model.labels.are_strings() ? ElementType::kString : ElementType::kInt64, {rows});
+  ctx.set_output(1, ElementType::kFloat, {rows, Dim(static_cast<int64_t>(model.columns))});
   return {};
+}
+
+// y: std::string or int64_t; y and z may be null.
+template <class Model, class Label>
+void classify(const Predictor<Model>& p, const void* x, Label* y, float* z, double* scratch) {
+  const size_t columns = p.model->columns;
+  const Labels& labels = p.model->labels;
+  p.run(
+      x, scratch,
+      [&](int64_t row, const double* scores) {
+        if (z) store_floats(scores, columns, z + static_cast<size_t>(row) * columns);
+      },
+      [&](int64_t row, size_t i) {
+        if (!y) return;
+        if constexpr (std::is_same_v<Label, int64_t>) {
+          y[row] = labels.integer(i);
+        } else if (i < labels.strings.size()) {
+          y[row] = labels.strings[i];
+        }
+      });
 }
 
 template <class Model>
 uint32_t run_classifier(const void* state, void* const* slots, const uint32_t* operands) {
-  const auto& p = *static_cast<const Predictor<Model>*>(state);
-  auto* y = static_cast<int64_t*>(slots[operands[1]]);
-  p.run(slots[operands[0]], static_cast<float*>(slots[operands[2]]), slots[operands[3]], [&](int64_t row, size_t i) {
-    if (y) y[row] = p.labels.integer(i);
-  });
+  classify(*static_cast<const Predictor<Model>*>(state), slots[operands[0]], static_cast<int64_t*>(slots[operands[1]]),
+           static_cast<float*>(slots[operands[2]]), static_cast<double*>(slots[operands[3]]));
   return 0;
 }
 
 template <class Model>
 Status prepare_classifier(PrepareContext& ctx) {
   const Operand& x = ctx.inputs[0];
-  TREADLE_ASSIGN(auto predictor, make_predictor<Model>(ctx.attributes(), x.type, x.dims));
-  predictor.labels = read_labels(ctx.attributes(), Model::kIntegerLabels);
-  ctx.scratch_bytes = predictor.scratch();
-  ctx.set_kernel(run_classifier<Model>, ctx.make_state<Predictor<Model>>(std::move(predictor)));
+  TREADLE_ASSIGN(auto predictor, make_predictor(ctx.node.parsed_as<Model>(), x.type, x.dims));
+  ctx.scratch_bytes = predictor.scratch_doubles() * sizeof(double);
+  ctx.set_kernel(run_classifier<Model>, ctx.make_state<Predictor<Model>>(predictor));
   return {};
 }
 
@@ -155,22 +197,22 @@ template <class Model>
 Status compute_classifier(ComputeContext& ctx) {
   const Tensor& x = ctx.tensor(0);
   TREADLE_TRY(check_rows(to_shape(x.dims())));
-  TREADLE_ASSIGN(auto p, make_predictor<Model>(ctx.attributes(), x.type(), x.dims()));
-  p.labels = read_labels(ctx.attributes(), Model::kIntegerLabels);
-  const bool strings = p.labels.are_strings();
+  const Model& model = ctx.node.parsed_as<Model>();
+  TREADLE_ASSIGN(const auto p, make_predictor(model, x.type(), x.dims()));
+  const bool strings = model.labels.are_strings();
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, strings ? ElementType::kString : ElementType::kInt64, {p.rows.count}));
-  Tensor* z = nullptr;
+  float* z = nullptr;
   if (ctx.outputs.size() > 1) {
-    TREADLE_ASSIGN(z, ctx.allocate(1, ElementType::kFloat, {p.rows.count, static_cast<int64_t>(p.model.columns)}));
+    TREADLE_ASSIGN(Tensor * scores,
+                   ctx.allocate(1, ElementType::kFloat, {p.rows.count, static_cast<int64_t>(model.columns)}));
+    z = scores->mutable_data<float>();
   }
-  std::vector<double> scratch(p.scratch() / sizeof(double));
-  p.run(x.raw(), z ? z->mutable_data<float>() : nullptr, scratch.data(), [&](int64_t row, size_t i) {
-    if (!strings) {
-      y->mutable_data<int64_t>()[row] = p.labels.integer(i);
-    } else if (i < p.labels.strings.size()) {
-      y->mutable_data<std::string>()[row] = p.labels.strings[i];
-    }
-  });
+  std::vector<double> scratch(p.scratch_doubles());
+  if (strings) {
+    classify(p, x.raw(), y->mutable_data<std::string>(), z, scratch.data());
+  } else {
+    classify(p, x.raw(), y->mutable_data<int64_t>(), z, scratch.data());
+  }
   return {};
 }
 

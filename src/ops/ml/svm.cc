@@ -14,16 +14,17 @@ struct KernelFunction {
   SvmKernel kind = SvmKernel::kLinear;
   double gamma = 0, offset = 0, degree = 0;
 
-  double operator()(const double* x, const float* v, size_t n) const {
+  template <class T>
+  double operator()(const T* x, const double* v, size_t n) const {
     double sum = 0;
     if (kind == SvmKernel::kRbf) {
       for (size_t i = 0; i < n; ++i) {
-        const double d = x[i] - static_cast<double>(v[i]);
+        const double d = static_cast<double>(x[i]) - v[i];
         sum += d * d;
       }
       return std::exp(-gamma * sum);
     }
-    for (size_t i = 0; i < n; ++i) sum += x[i] * static_cast<double>(v[i]);
+    for (size_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * v[i];
     if (kind == SvmKernel::kPoly) return std::pow(gamma * sum + offset, degree);
     return kind == SvmKernel::kSigmoid ? std::tanh(gamma * sum + offset) : sum;
   }
@@ -52,9 +53,14 @@ Result<KernelFunction> read_kernel(const ir::Attributes& attributes) {
   return k;
 }
 
+std::vector<double> read_doubles(const ir::Attributes& attributes, const char* name) {
+  const auto floats = attributes.get_floats(name);
+  return {floats.begin(), floats.end()};
+}
+
 // What both have: `supports` vectors of `features`; without any, rows of coefficients stand in their place.
 struct SvmBase {
-  std::span<const float> coefficients, vectors, rho;
+  std::vector<double> coefficients, vectors, rho;
   KernelFunction kernel;
   PostTransform post = PostTransform::kNone;
   size_t supports = 0, features = 0;
@@ -62,9 +68,9 @@ struct SvmBase {
   int64_t least_features = 0;
 
   Status read(const ir::Attributes& attributes, int64_t support_count, size_t rows) {
-    coefficients = attributes.get_floats("coefficients");
-    vectors = attributes.get_floats("support_vectors");
-    rho = attributes.get_floats("rho");
+    coefficients = read_doubles(attributes, "coefficients");
+    vectors = read_doubles(attributes, "support_vectors");
+    rho = read_doubles(attributes, "rho");
     TREADLE_ASSIGN(kernel, read_kernel(attributes));
     TREADLE_ASSIGN(post, read_post_transform(attributes));
     if (rho.empty()) return error(Code::kInvalidModel, "attribute rho is empty");
@@ -85,24 +91,18 @@ struct SvmBase {
 struct SvmRegression : SvmBase {
   bool one_class = false;
 
-  static int64_t column_count(const ir::Attributes&) { return 1; }
-  static Result<SvmRegression> read(const ir::Attributes& attributes) {
-    SvmRegression m;
-    TREADLE_TRY(m.SvmBase::read(attributes, attributes.get_int("n_supports", 0), 1));
-    m.one_class = attributes.get_int("one_class", 0) != 0;
-    if (m.supports && m.coefficients.size() < m.supports) {
-      return error(Code::kInvalidModel, "there are {} coefficients for {} support vectors", m.coefficients.size(),
-                   m.supports);
-    }
-    return m;
-  }
-  void evaluate(const double* x, int64_t, double* scores) const {
-    double sum = static_cast<double>(rho[0]);
+  template <class T>
+  double decide(const T* x) const {
+    double sum = rho[0];
     if (supports == 0) sum += kernel(x, coefficients.data(), features);
     for (size_t i = 0; i < supports; ++i) {
-      sum += static_cast<double>(coefficients[i]) * kernel(x, vectors.data() + i * features, features);
+      sum += coefficients[i] * kernel(x, vectors.data() + i * features, features);
     }
-    scores[0] = one_class ? (sum > 0 ? 1 : -1) : sum;
+    return one_class ? (sum > 0 ? 1 : -1) : sum;
+  }
+  template <class T>
+  void evaluate(const T* x, size_t rows, size_t width, double* scores, size_t stride) const {
+    for (size_t i = 0; i < rows; ++i) scores[i * stride] = decide(x + i * width);
   }
   size_t finish(double* scores) const {
     transform(post, {scores, columns});
@@ -110,71 +110,90 @@ struct SvmRegression : SvmBase {
   }
 };
 
+Result<SvmRegression> read_regression(const ir::NodeInfo& node) {
+  SvmRegression m;
+  TREADLE_TRY(m.read(node.attributes, node.attributes.get_int("n_supports", 0), 1));
+  m.one_class = node.attributes.get_int("one_class", 0) != 0;
+  if (m.supports && m.coefficients.size() < m.supports) {
+    return error(Code::kInvalidModel, "there are {} coefficients for {} support vectors", m.coefficients.size(),
+                 m.supports);
+  }
+  return m;
+}
+
 // One against one: every pair of classes has a decision, computed over the support vectors of both; the class with
 // most decisions in its favour wins. With prob_a and prob_b, scores are probabilities by pairwise coupling.
 struct SvmClassification : SvmBase {
-  static constexpr const char* kIntegerLabels = "classlabels_ints";
-  std::span<const int64_t> per_class;
-  std::span<const float> prob_a, prob_b;
+  Labels labels;
+  std::vector<int64_t> per_class;
+  std::vector<double> prob_a, prob_b;
   size_t classes = 0;
   bool positive = true;  // no coefficient is negative
 
-  static size_t class_count(const ir::Attributes& attributes) {
-    return std::max<size_t>(1, read_labels(attributes, kIntegerLabels).size());
-  }
-  static int64_t column_count(const ir::Attributes& attributes) {
-    const auto classes = static_cast<int64_t>(class_count(attributes));
-    const bool pairs = !attributes.get_ints("vectors_per_class").empty() && attributes.get_floats("prob_a").empty();
-    return pairs && classes > 2 ? classes * (classes - 1) / 2 : classes;
-  }
-  static Result<SvmClassification> read(const ir::Attributes& attributes);
-
   size_t pairs() const { return classes * (classes - 1) / 2; }
-  void evaluate(const double* x, int64_t, double* scores) const;
+  template <class T>
+  void decide(const T* x, double* scores) const;
+  template <class T>
+  void evaluate(const T* x, size_t rows, size_t width, double* scores, size_t stride) const {
+    for (size_t i = 0; i < rows; ++i) decide(x + i * width, scores + i * stride);
+  }
   size_t finish(double* scores) const;
   void couple(double* scores) const;
+  Status check() const;
 };
 
-Result<SvmClassification> SvmClassification::read(const ir::Attributes& attributes) {
+Status SvmClassification::check() const {
+  if (per_class.size() != classes || classes < 2) {
+    return error(Code::kInvalidModel, "attribute vectors_per_class has {} entries for {} classes", per_class.size(),
+                 classes);
+  }
+  if (coefficients.size() != (classes - 1) * supports || rho.size() < pairs()) {
+    return error(Code::kInvalidModel, "{} coefficients and {} rho do not fit {} classes and {} support vectors",
+                 coefficients.size(), rho.size(), classes, supports);
+  }
+  if (!prob_a.empty() && (prob_a.size() != pairs() || prob_b.size() != pairs())) {
+    return error(Code::kInvalidModel, "attributes prob_a and prob_b have {} and {} entries, expected {}", prob_a.size(),
+                 prob_b.size(), pairs());
+  }
+  return {};
+}
+
+Result<SvmClassification> read_classification(const ir::NodeInfo& node) {
+  const ir::Attributes& a = node.attributes;
   SvmClassification m;
-  m.classes = class_count(attributes);
-  m.per_class = attributes.get_ints("vectors_per_class");
-  m.prob_a = attributes.get_floats("prob_a");
-  m.prob_b = attributes.get_floats("prob_b");
+  m.labels = read_labels(a, "classlabels_ints");
+  m.classes = std::max<size_t>(1, m.labels.size());
+  const auto per_class = a.get_ints("vectors_per_class");
+  m.per_class.assign(per_class.begin(), per_class.end());
+  m.prob_a = read_doubles(a, "prob_a");
+  m.prob_b = read_doubles(a, "prob_b");
   int64_t supports = 0;
   for (int64_t n : m.per_class) {
     if (n < 0 || n > INT32_MAX) return error(Code::kInvalidModel, "attribute vectors_per_class holds {}", n);
     supports += n;
   }
-  TREADLE_TRY(m.SvmBase::read(attributes, supports, m.classes));
-  for (float c : m.coefficients) m.positive &= c >= 0;
-  m.columns = static_cast<size_t>(column_count(attributes));
-  m.raw = m.supports ? std::max<size_t>(m.pairs() + m.classes, 2) : m.classes;
-  if (m.supports == 0) return m;
-  if (m.per_class.size() != m.classes || m.classes < 2) {
-    return error(Code::kInvalidModel, "attribute vectors_per_class has {} entries for {} classes", m.per_class.size(),
-                 m.classes);
-  }
-  if (m.coefficients.size() != (m.classes - 1) * m.supports || m.rho.size() < m.pairs()) {
-    return error(Code::kInvalidModel, "{} coefficients and {} rho do not fit {} classes and {} support vectors",
-                 m.coefficients.size(), m.rho.size(), m.classes, m.supports);
-  }
-  if (!m.prob_a.empty() && (m.prob_a.size() != m.pairs() || m.prob_b.size() != m.pairs())) {
-    return error(Code::kInvalidModel, "attributes prob_a and prob_b have {} and {} entries, expected {}",
-                 m.prob_a.size(), m.prob_b.size(), m.pairs());
-  }
+  TREADLE_TRY(m.read(a, supports, m.classes));
+  for (double c : m.coefficients) m.positive &= c >= 0;
+  const bool decisions = !m.per_class.empty() && m.prob_a.empty() && m.classes > 2;
+  m.columns = decisions ? m.pairs() : m.classes;
+  m.raw = m.supports ? m.pairs() + m.classes + m.supports : m.classes;
+  if (m.supports) TREADLE_TRY(m.check());
   return m;
 }
 
 // Scores: one decision per pair, then one vote count per class; linear: one score per class.
-void SvmClassification::evaluate(const double* x, int64_t, double* scores) const {
+template <class T>
+void SvmClassification::decide(const T* x, double* scores) const {
   if (supports == 0) {
     for (size_t c = 0; c < classes; ++c) {
-      scores[c] = kernel(x, coefficients.data() + c * features, features) + static_cast<double>(rho[0]);
+      scores[c] = kernel(x, coefficients.data() + c * features, features) + rho[0];
     }
     return;
   }
+  // Each support vector decides in every pair that its class is in, so the kernels are computed once.
   double* votes = scores + pairs();
+  double* kernels = votes + classes;
+  for (size_t v = 0; v < supports; ++v) kernels[v] = kernel(x, vectors.data() + v * features, features);
   std::fill_n(votes, classes, 0.0);
   size_t pair = 0, i_begin = 0;
   for (size_t i = 0; i < classes; ++i) {
@@ -182,12 +201,9 @@ void SvmClassification::evaluate(const double* x, int64_t, double* scores) const
     size_t j_begin = i_end;
     for (size_t j = i + 1; j < classes; ++j, ++pair) {
       const size_t j_end = j_begin + static_cast<size_t>(per_class[j]);
-      double sum = static_cast<double>(rho[pair]);
+      double sum = rho[pair];
       const auto add = [&](size_t row, size_t begin, size_t end) {
-        for (size_t v = begin; v < end; ++v) {
-          const auto c = static_cast<double>(coefficients[row * supports + v]);
-          if (c != 0) sum += c * kernel(x, vectors.data() + v * features, features);
-        }
+        for (size_t v = begin; v < end; ++v) sum += coefficients[row * supports + v] * kernels[v];
       };
       add(j - 1, i_begin, i_end);
       add(i, j_begin, j_end);
@@ -206,7 +222,7 @@ void SvmClassification::couple(double* scores) const {
   std::vector<double> r(n * n), q(n * n), p(n, 1 / static_cast<double>(n)), qp(n);
   for (size_t i = 0, pair = 0; i < n; ++i) {
     for (size_t j = i + 1; j < n; ++j, ++pair) {
-      const double margin = scores[pair] * static_cast<double>(prob_a[pair]) + static_cast<double>(prob_b[pair]);
+      const double margin = scores[pair] * prob_a[pair] + prob_b[pair];
       r[i * n + j] = std::clamp(logistic(-margin), 1e-7, 1 - 1e-7);
       r[j * n + i] = 1 - r[i * n + j];
     }
@@ -272,7 +288,9 @@ TREADLE_OP(SVMRegressor, "ai.onnx.ml") {
       .optional("rho", ir::AttributeKind::kFloats)
       .optional("support_vectors", ir::AttributeKind::kFloats)
       .type("T", types::kMlNumbers);
-  op.infer(ml::infer_regressor<ml::SvmRegression>).prepare(ml::prepare_regressor<ml::SvmRegression>);
+  op.parse<ml::read_regression>()
+      .infer(ml::infer_regressor<ml::SvmRegression>)
+      .prepare(ml::prepare_regressor<ml::SvmRegression>);
 }
 
 TREADLE_OP(SVMClassifier, "ai.onnx.ml") {
@@ -293,7 +311,8 @@ TREADLE_OP(SVMClassifier, "ai.onnx.ml") {
       .optional("vectors_per_class", ir::AttributeKind::kInts)
       .type("T1", types::kMlNumbers)
       .type("T2", types::kInt64OrString);
-  op.infer(ml::infer_classifier<ml::SvmClassification>)
+  op.parse<ml::read_classification>()
+      .infer(ml::infer_classifier<ml::SvmClassification>)
       .prepare(ml::prepare_classifier<ml::SvmClassification>)
       .compute(ml::compute_classifier<ml::SvmClassification>);
 }

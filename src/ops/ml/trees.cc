@@ -1,41 +1,25 @@
 // TreeEnsembleRegressor and TreeEnsembleClassifier: every tree leads a row to a leaf, the leaf's weights are summed up
 // (averaged, ...) by target or class.
 
-#include <cmath>
-#include <limits>
-#include <unordered_map>
+#include <algorithm>
 
+#include "ops/ml/forest.h"
 #include "ops/ml/predict.h"
 
 namespace treadle::ml {
 
 namespace {
 
-enum class Mode : uint8_t { kLessEqual, kLess, kGreaterEqual, kGreater, kEqual, kNotEqual, kLeaf };
-enum class Aggregate : uint8_t { kSum, kAverage, kMin, kMax };
+constexpr uint8_t kLeafMode = UINT8_MAX;
 
-// Children of an inner node; a leaf's weights [yes, no).
-struct TreeNode {
-  double value = 0;
-  uint32_t feature = 0, yes = 0, no = 0;
-  Mode mode = Mode::kLeaf;
-  bool missing_is_yes = false;
-};
-struct Weight {
-  uint32_t target;
-  double value;
-};
-
-Result<Mode> read_mode(std::string_view name) {
-  constexpr std::pair<std::string_view, Mode> kNames[] = {{"BRANCH_LEQ", Mode::kLessEqual},
-                                                          {"BRANCH_LT", Mode::kLess},
-                                                          {"BRANCH_GTE", Mode::kGreaterEqual},
-                                                          {"BRANCH_GT", Mode::kGreater},
-                                                          {"BRANCH_EQ", Mode::kEqual},
-                                                          {"BRANCH_NEQ", Mode::kNotEqual},
-                                                          {"LEAF", Mode::kLeaf}};
+// A Mode, or kLeafMode.
+Result<uint8_t> read_mode(std::string_view name) {
+  constexpr std::pair<std::string_view, Mode> kNames[] = {
+      {"BRANCH_LEQ", Mode::kLessEqual}, {"BRANCH_LT", Mode::kLess},  {"BRANCH_GTE", Mode::kGreaterEqual},
+      {"BRANCH_GT", Mode::kGreater},    {"BRANCH_EQ", Mode::kEqual}, {"BRANCH_NEQ", Mode::kNotEqual}};
+  if (name == "LEAF") return kLeafMode;
   for (const auto& [known, mode] : kNames) {
-    if (name == known) return mode;
+    if (name == known) return static_cast<uint8_t>(mode);
   }
   return error(Code::kInvalidModel, "attribute nodes_modes holds '{}', expected BRANCH_* or LEAF", name);
 }
@@ -61,34 +45,52 @@ Result<Aggregate> read_aggregate(const ir::Attributes& attributes) {
   return error(Code::kInvalidModel, "attribute aggregate_function is '{}', expected SUM, AVERAGE, MIN or MAX", name);
 }
 
-struct NodeKey {
-  int64_t tree, node;
-  bool operator==(const NodeKey&) const = default;
-};
-struct NodeHash {
-  size_t operator()(const NodeKey& k) const {
-    return static_cast<size_t>(k.tree) * 0x9e3779b97f4a7c15u + static_cast<size_t>(k.node);
+// Finds nodes by the numbers of their tree and of their own. Models list trees one after the other and number a tree's
+// nodes from 0 on, nearly always.
+class NodeIndex {
+ public:
+  Status read(std::span<const int64_t> trees, std::span<const int64_t> ids) {
+    for (size_t i = 0; i < trees.size(); ++i) keys_.push_back({trees[i], ids[i], static_cast<uint32_t>(i)});
+    const auto less = [](const Key& a, const Key& b) { return a.tree != b.tree ? a.tree < b.tree : a.node < b.node; };
+    if (!std::is_sorted(keys_.begin(), keys_.end(), less)) std::sort(keys_.begin(), keys_.end(), less);
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      if (i == 0 || keys_[i].tree != keys_[i - 1].tree) runs_.push_back(i);
+      if (i > 0 && !less(keys_[i - 1], keys_[i])) {
+        return error(Code::kInvalidModel, "tree {} has two nodes {}", keys_[i].tree, keys_[i].node);
+      }
+    }
+    runs_.push_back(keys_.size());
+    return {};
   }
-};
-using NodeIndex = std::unordered_map<NodeKey, uint32_t, NodeHash>;
 
-struct Forest {
-  std::vector<TreeNode> nodes;
-  std::vector<uint32_t> roots;
-  std::vector<Weight> weights;
-  std::vector<double> base;
-  Aggregate aggregate = Aggregate::kSum;
-  PostTransform post = PostTransform::kNone;
-  size_t raw = 1, columns = 1;
-  int64_t least_features = 0;
+  // The position among the attributes nodes_*.
+  Result<uint32_t> find(int64_t tree, int64_t node) {
+    if (keys_.empty() || keys_[runs_[run_]].tree != tree) {
+      const auto first = [&](size_t run) { return keys_[run].tree; };
+      const auto at = std::lower_bound(runs_.begin(), runs_.end() - 1, tree,
+                                       [&](size_t run, int64_t wanted) { return first(run) < wanted; });
+      if (at == runs_.end() - 1 || first(*at) != tree) return missing(tree, node);
+      run_ = static_cast<size_t>(at - runs_.begin());
+    }
+    const auto begin = keys_.begin() + static_cast<std::ptrdiff_t>(runs_[run_]);
+    const auto end = keys_.begin() + static_cast<std::ptrdiff_t>(runs_[run_ + 1]);
+    if (node >= 0 && node < end - begin && begin[node].node == node) return begin[node].position;
+    const auto at = std::lower_bound(begin, end, node, [](const Key& k, int64_t wanted) { return k.node < wanted; });
+    if (at == end || at->node != node) return missing(tree, node);
+    return at->position;
+  }
 
-  Status read_nodes(const ir::Attributes& attributes, NodeIndex& index);
-  Status link(const ir::Attributes& attributes, const NodeIndex& index);
-  // `prefix`: "target" or "class".
-  Status read_weights(const ir::Attributes& attributes, const std::string& prefix, const NodeIndex& index);
-  Status read(const ir::Attributes& attributes, const std::string& prefix, size_t targets);
-  const TreeNode& leaf(uint32_t root, const double* x) const;
-  void evaluate(const double* x, int64_t features, double* scores) const;
+ private:
+  struct Key {
+    int64_t tree, node;
+    uint32_t position;
+  };
+  static Status missing(int64_t tree, int64_t node) {
+    return error(Code::kInvalidModel, "tree {} has no node {}", tree, node);
+  }
+  std::vector<Key> keys_;
+  std::vector<size_t> runs_;  // where each tree begins, and the end
+  size_t run_ = 0;            // of the last tree that was looked for
 };
 
 Status check_length(const char* name, size_t found, size_t expected) {
@@ -96,196 +98,166 @@ Status check_length(const char* name, size_t found, size_t expected) {
   return error(Code::kInvalidModel, "attribute {} has {} entries, expected {}", name, found, expected);
 }
 
-Status Forest::read_nodes(const ir::Attributes& attributes, NodeIndex& index) {
-  const auto trees = attributes.get_ints("nodes_treeids"), ids = attributes.get_ints("nodes_nodeids");
-  const auto features = attributes.get_ints("nodes_featureids");
-  const auto modes = attributes.get_strings("nodes_modes");
-  const auto missing = attributes.get_ints("nodes_missing_value_tracks_true");
-  const std::vector<double> values = read_numbers(attributes, "nodes_values");
-  TREADLE_TRY(check_length("nodes_nodeids", ids.size(), trees.size()));
-  TREADLE_TRY(check_length("nodes_featureids", features.size(), trees.size()));
-  TREADLE_TRY(check_length("nodes_modes", modes.size(), trees.size()));
-  TREADLE_TRY(check_length("nodes_values", values.size(), trees.size()));
-  if (!missing.empty()) {
-    TREADLE_TRY(check_length("nodes_missing_value_tracks_true", missing.size(), trees.size()));
+// Reads the attributes nodes_* and target_* or class_* into a forest.
+class ForestReader {
+ public:
+  // `prefix`: "target" or "class".
+  ForestReader(const ir::Attributes& attributes, std::string prefix) : a_(attributes), prefix_(std::move(prefix)) {}
+
+  Result<Forest> read(size_t targets) {
+    Forest forest;
+    TREADLE_TRY(read_nodes());
+    TREADLE_TRY(link());
+    TREADLE_TRY(read_weights(targets));
+    TREADLE_TRY(forest.build(splits_, roots_, std::move(first_weight_), std::move(weights_), targets));
+    forest.base = read_numbers(a_, "base_values");
+    return forest;
   }
-  nodes.resize(trees.size());
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    TREADLE_ASSIGN(nodes[i].mode, read_mode(modes[i]));
-    nodes[i].value = values[i];
-    nodes[i].missing_is_yes = !missing.empty() && missing[i] != 0;
-    if (nodes[i].mode != Mode::kLeaf) {
+
+ private:
+  Status read_nodes() {
+    trees_ = a_.get_ints("nodes_treeids");
+    const auto ids = a_.get_ints("nodes_nodeids"), features = a_.get_ints("nodes_featureids");
+    const auto modes = a_.get_strings("nodes_modes");
+    const auto missing = a_.get_ints("nodes_missing_value_tracks_true");
+    const std::vector<double> values = read_numbers(a_, "nodes_values");
+    TREADLE_TRY(check_length("nodes_nodeids", ids.size(), trees_.size()));
+    TREADLE_TRY(check_length("nodes_featureids", features.size(), trees_.size()));
+    TREADLE_TRY(check_length("nodes_modes", modes.size(), trees_.size()));
+    TREADLE_TRY(check_length("nodes_values", values.size(), trees_.size()));
+    if (!missing.empty()) {
+      TREADLE_TRY(check_length("nodes_missing_value_tracks_true", missing.size(), trees_.size()));
+    }
+    for (size_t i = 0; i < trees_.size(); ++i) {
+      TREADLE_ASSIGN(const uint8_t mode, read_mode(modes[i]));
+      if (mode == kLeafMode) {
+        branches_.push_back({true, leaves_++});
+        continue;
+      }
       if (features[i] < 0 || features[i] > INT32_MAX) {
         return error(Code::kInvalidModel, "attribute nodes_featureids holds {}", features[i]);
       }
-      nodes[i].feature = static_cast<uint32_t>(features[i]);
-      least_features = std::max(least_features, features[i] + 1);
+      branches_.push_back({false, static_cast<uint32_t>(splits_.size())});
+      const bool missing_is_yes = !missing.empty() && missing[i] != 0;
+      splits_.push_back(
+          {static_cast<Mode>(mode), missing_is_yes, static_cast<uint32_t>(features[i]), values[i], {}, {}, {}});
     }
-    if (!index.emplace(NodeKey{trees[i], ids[i]}, static_cast<uint32_t>(i)).second) {
-      return error(Code::kInvalidModel, "tree {} has two nodes {}", trees[i], ids[i]);
-    }
+    return index_.read(trees_, ids);
   }
-  return {};
-}
 
-// Every node has at most one parent and roots have none, so that no path runs in a circle.
-Status Forest::link(const ir::Attributes& attributes, const NodeIndex& index) {
-  const auto trees = attributes.get_ints("nodes_treeids");
-  const auto yes = attributes.get_ints("nodes_truenodeids"), no = attributes.get_ints("nodes_falsenodeids");
-  TREADLE_TRY(check_length("nodes_truenodeids", yes.size(), trees.size()));
-  TREADLE_TRY(check_length("nodes_falsenodeids", no.size(), trees.size()));
-  std::vector<uint8_t> has_parent(nodes.size());
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].mode == Mode::kLeaf) continue;
-    for (const bool side : {true, false}) {
-      const int64_t id = side ? yes[i] : no[i];
-      const auto child = index.find({trees[i], id});
-      if (child == index.end()) return error(Code::kInvalidModel, "tree {} has no node {}", trees[i], id);
-      if (has_parent[child->second]++) {
-        return error(Code::kInvalidModel, "node {} of tree {} has two parents", id, trees[i]);
-      }
-      (side ? nodes[i].yes : nodes[i].no) = child->second;
-    }
-  }
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (!has_parent[i]) roots.push_back(static_cast<uint32_t>(i));
-  }
-  return {};
-}
-
-Status Forest::read_weights(const ir::Attributes& attributes, const std::string& prefix, const NodeIndex& index) {
-  const auto trees = attributes.get_ints(prefix + "_treeids"), ids = attributes.get_ints(prefix + "_nodeids");
-  const auto targets = attributes.get_ints(prefix + "_ids");
-  const std::vector<double> values = read_numbers(attributes, prefix + "_weights");
-  if (ids.size() != trees.size() || targets.size() != trees.size() || values.size() != trees.size()) {
-    return error(Code::kInvalidModel, "attributes {0}_treeids, {0}_nodeids, {0}_ids and {0}_weights differ in length",
-                 prefix);
-  }
-  std::vector<std::vector<Weight>> by_node(nodes.size());
-  for (size_t i = 0; i < trees.size(); ++i) {
-    const auto node = index.find({trees[i], ids[i]});
-    if (node == index.end()) return error(Code::kInvalidModel, "tree {} has no node {}", trees[i], ids[i]);
-    if (targets[i] < 0 || targets[i] >= static_cast<int64_t>(raw)) {
-      return error(Code::kInvalidModel, "attribute {}_ids holds {}, expected 0 to {}", prefix, targets[i], raw - 1);
-    }
-    by_node[node->second].push_back({static_cast<uint32_t>(targets[i]), values[i]});
-  }
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].mode != Mode::kLeaf) continue;
-    nodes[i].yes = static_cast<uint32_t>(weights.size());
-    weights.insert(weights.end(), by_node[i].begin(), by_node[i].end());
-    nodes[i].no = static_cast<uint32_t>(weights.size());
-  }
-  return {};
-}
-
-Status Forest::read(const ir::Attributes& attributes, const std::string& prefix, size_t targets) {
-  NodeIndex index;
-  raw = columns = targets;
-  TREADLE_ASSIGN(aggregate, read_aggregate(attributes));
-  TREADLE_ASSIGN(post, read_post_transform(attributes));
-  TREADLE_TRY(read_nodes(attributes, index));
-  TREADLE_TRY(link(attributes, index));
-  TREADLE_TRY(read_weights(attributes, prefix, index));
-  base = read_numbers(attributes, "base_values");
-  return {};
-}
-
-const TreeNode& Forest::leaf(uint32_t root, const double* x) const {
-  const TreeNode* node = &nodes[root];
-  while (node->mode != Mode::kLeaf) {
-    const double v = x[node->feature];
-    bool yes = false;
-    switch (node->mode) {
-      case Mode::kLessEqual:
-        yes = v <= node->value;
-        break;
-      case Mode::kLess:
-        yes = v < node->value;
-        break;
-      case Mode::kGreaterEqual:
-        yes = v >= node->value;
-        break;
-      case Mode::kGreater:
-        yes = v > node->value;
-        break;
-      case Mode::kEqual:
-        yes = v == node->value;
-        break;
-      default:
-        yes = v != node->value;
-    }
-    yes |= node->missing_is_yes && std::isnan(v);
-    node = &nodes[yes ? node->yes : node->no];
-  }
-  return *node;
-}
-
-void Forest::evaluate(const double* x, int64_t, double* scores) const {
-  const bool extremes = aggregate == Aggregate::kMin || aggregate == Aggregate::kMax;
-  std::fill_n(scores, raw, extremes ? std::numeric_limits<double>::quiet_NaN() : 0.0);
-  for (uint32_t root : roots) {
-    const TreeNode& end = leaf(root, x);
-    for (uint32_t w = end.yes; w < end.no; ++w) {
-      double& score = scores[weights[w].target];
-      const double value = weights[w].value;
-      if (!extremes) {
-        score += value;
-      } else if (std::isnan(score) || (aggregate == Aggregate::kMin ? value < score : value > score)) {
-        score = value;
+  // Every node has at most one parent and roots have none.
+  Status link() {
+    const auto yes = a_.get_ints("nodes_truenodeids"), no = a_.get_ints("nodes_falsenodeids");
+    TREADLE_TRY(check_length("nodes_truenodeids", yes.size(), trees_.size()));
+    TREADLE_TRY(check_length("nodes_falsenodeids", no.size(), trees_.size()));
+    std::vector<uint8_t> has_parent(trees_.size());
+    for (size_t i = 0; i < trees_.size(); ++i) {
+      if (branches_[i].leaf) continue;
+      for (const bool side : {true, false}) {
+        const int64_t id = side ? yes[i] : no[i];
+        TREADLE_ASSIGN(const uint32_t child, index_.find(trees_[i], id));
+        if (has_parent[child]++) {
+          return error(Code::kInvalidModel, "node {} of tree {} has two parents", id, trees_[i]);
+        }
+        Split& split = splits_[branches_[i].index];
+        (side ? split.yes : split.no) = branches_[child];
       }
     }
-  }
-  for (size_t i = 0; i < raw; ++i) {
-    if (aggregate == Aggregate::kAverage) scores[i] /= static_cast<double>(std::max<size_t>(1, roots.size()));
-    if (extremes && std::isnan(scores[i])) scores[i] = 0;
-    if (base.size() == raw) scores[i] += base[i];
-  }
-}
-
-struct TreeRegression : Forest {
-  static int64_t column_count(const ir::Attributes& attributes) { return attributes.get_int("n_targets", 1); }
-  static Result<TreeRegression> read(const ir::Attributes& attributes) {
-    const int64_t targets = column_count(attributes);
-    if (targets < 1 || targets > INT32_MAX) {
-      return error(Code::kInvalidModel, "attribute n_targets is {}, expected at least 1", targets);
+    for (size_t i = 0; i < trees_.size(); ++i) {
+      if (!has_parent[i]) roots_.push_back(branches_[i]);
     }
-    TreeRegression m;
-    TREADLE_TRY(m.Forest::read(attributes, "target", static_cast<size_t>(targets)));
-    return m;
+    return {};
   }
+
+  // Weights of nodes that are no leaves are never reached.
+  Status read_weights(size_t targets) {
+    const auto trees = a_.get_ints(prefix_ + "_treeids"), ids = a_.get_ints(prefix_ + "_nodeids");
+    const auto numbers = a_.get_ints(prefix_ + "_ids");
+    const std::vector<double> values = read_numbers(a_, prefix_ + "_weights");
+    if (ids.size() != trees.size() || numbers.size() != trees.size() || values.size() != trees.size()) {
+      return error(Code::kInvalidModel, "attributes {0}_treeids, {0}_nodeids, {0}_ids and {0}_weights differ in length",
+                   prefix_);
+    }
+    std::vector<uint32_t> leaf_of(trees.size(), UINT32_MAX);
+    first_weight_.assign(leaves_ + 1, 0);
+    for (size_t i = 0; i < trees.size(); ++i) {
+      TREADLE_ASSIGN(const uint32_t node, index_.find(trees[i], ids[i]));
+      if (numbers[i] < 0 || numbers[i] >= static_cast<int64_t>(targets)) {
+        return error(Code::kInvalidModel, "attribute {}_ids holds {}, expected 0 to {}", prefix_, numbers[i],
+                     targets - 1);
+      }
+      if (!branches_[node].leaf) continue;
+      leaf_of[i] = branches_[node].index;
+      ++first_weight_[leaf_of[i] + 1];
+    }
+    for (size_t leaf = 0; leaf < leaves_; ++leaf) first_weight_[leaf + 1] += first_weight_[leaf];
+    weights_.resize(first_weight_.back());
+    std::vector<uint32_t> next(first_weight_.begin(), first_weight_.end() - 1);
+    for (size_t i = 0; i < trees.size(); ++i) {
+      if (leaf_of[i] == UINT32_MAX) continue;
+      weights_[next[leaf_of[i]]++] = {static_cast<uint32_t>(numbers[i]), values[i]};
+    }
+    return {};
+  }
+
+  const ir::Attributes& a_;
+  const std::string prefix_;
+  std::span<const int64_t> trees_;
+  std::vector<Branch> branches_;  // by position among nodes_*
+  std::vector<Split> splits_;
+  std::vector<Branch> roots_;
+  NodeIndex index_;
+  uint32_t leaves_ = 0;
+  std::vector<uint32_t> first_weight_;
+  std::vector<Weight> weights_;
+};
+
+// What both operators have.
+struct Trees {
+  Forest forest;
+  PostTransform post = PostTransform::kNone;
+  size_t raw = 1, columns = 1;
+  int64_t least_features = 0;
+
+  Status read(const ir::Attributes& attributes, const std::string& prefix, size_t targets) {
+    TREADLE_ASSIGN(const Aggregate aggregate, read_aggregate(attributes));
+    TREADLE_ASSIGN(post, read_post_transform(attributes));
+    TREADLE_ASSIGN(forest, ForestReader(attributes, prefix).read(targets));
+    forest.aggregate = aggregate;
+    raw = columns = targets;
+    least_features = forest.features();
+    return {};
+  }
+  template <class T>
+  void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const {
+    forest.evaluate(x, rows, features, scores, stride);
+  }
+};
+
+struct TreeRegression : Trees {
   size_t finish(double* scores) const {
     transform(post, {scores, columns});
     return 0;
   }
 };
 
+Result<TreeRegression> read_regression(const ir::NodeInfo& node) {
+  const int64_t targets = node.attributes.get_int("n_targets", 1);
+  if (targets < 1 || targets > INT32_MAX) {
+    return error(Code::kInvalidModel, "attribute n_targets is {}, expected at least 1", targets);
+  }
+  TreeRegression m;
+  TREADLE_TRY(m.read(node.attributes, "target", static_cast<size_t>(targets)));
+  return m;
+}
+
 // Two classes whose leaves name only one: its score alone decides. With weights that are never negative it is a
 // probability, otherwise its sign counts.
-struct TreeClassification : Forest {
-  static constexpr const char* kIntegerLabels = "classlabels_int64s";
+struct TreeClassification : Trees {
+  Labels labels;
   bool one_score = false, probability = true;
   size_t scored = 0;
 
-  static int64_t column_count(const ir::Attributes& attributes) {
-    return static_cast<int64_t>(read_labels(attributes, kIntegerLabels).size());
-  }
-  static Result<TreeClassification> read(const ir::Attributes& attributes) {
-    const int64_t classes = column_count(attributes);
-    if (classes < 1) return error(Code::kInvalidModel, "no class labels are given");
-    TreeClassification m;
-    TREADLE_TRY(m.Forest::read(attributes, "class", static_cast<size_t>(classes)));
-    m.one_score = classes == 2 && !m.weights.empty();
-    for (const Weight& w : m.weights) {
-      m.one_score &= w.target == m.weights[0].target;
-      m.probability &= w.value >= 0;
-    }
-    if (m.one_score) {
-      m.scored = m.weights[0].target;
-      if (m.base.size() == 1) m.base = {m.base[0], m.base[0]};
-    }
-    return m;
-  }
   size_t finish(double* scores) const {
     if (!one_score) {
       const size_t label = largest({scores, columns});
@@ -302,6 +274,25 @@ struct TreeClassification : Forest {
     return label;
   }
 };
+
+Result<TreeClassification> read_classification(const ir::NodeInfo& node) {
+  TreeClassification m;
+  m.labels = read_labels(node.attributes, "classlabels_int64s");
+  const size_t classes = m.labels.size();
+  if (classes < 1) return error(Code::kInvalidModel, "no class labels are given");
+  TREADLE_TRY(m.read(node.attributes, "class", classes));
+  const std::span<const Weight> weights = m.forest.weights();
+  m.one_score = classes == 2 && !weights.empty();
+  for (const Weight& w : weights) {
+    m.one_score &= w.target == weights[0].target;
+    m.probability &= w.value >= 0;
+  }
+  if (m.one_score) {
+    m.scored = weights[0].target;
+    if (m.forest.base.size() == 1) m.forest.base = {m.forest.base[0], m.forest.base[0]};
+  }
+  return m;
+}
 
 }  // namespace
 
@@ -335,7 +326,9 @@ TREADLE_OP(TreeEnsembleRegressor, "ai.onnx.ml") {
       .optional("nodes_values_as_tensor", ir::AttributeKind::kTensor)
       .optional("target_weights_as_tensor", ir::AttributeKind::kTensor);
   op.since(5).deprecated();
-  op.infer(ml::infer_regressor<ml::TreeRegression>).prepare(ml::prepare_regressor<ml::TreeRegression>);
+  op.parse<ml::read_regression>()
+      .infer(ml::infer_regressor<ml::TreeRegression>)
+      .prepare(ml::prepare_regressor<ml::TreeRegression>);
 }
 
 TREADLE_OP(TreeEnsembleClassifier, "ai.onnx.ml") {
@@ -368,7 +361,8 @@ TREADLE_OP(TreeEnsembleClassifier, "ai.onnx.ml") {
       .optional("nodes_hitrates_as_tensor", ir::AttributeKind::kTensor)
       .optional("nodes_values_as_tensor", ir::AttributeKind::kTensor);
   op.since(5).deprecated();
-  op.infer(ml::infer_classifier<ml::TreeClassification>)
+  op.parse<ml::read_classification>()
+      .infer(ml::infer_classifier<ml::TreeClassification>)
       .prepare(ml::prepare_classifier<ml::TreeClassification>)
       .compute(ml::compute_classifier<ml::TreeClassification>);
 }

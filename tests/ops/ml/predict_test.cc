@@ -21,6 +21,7 @@ Result<std::vector<AnyValue>> run(const char* op, int version, std::vector<AnyVa
     if (a.has_default()) node.attributes.set(a.default_value);
   }
   for (Attribute& a : attributes) node.attributes.set(std::move(a));
+  if (Status status = parse_attributes(node); !status.ok()) return status;
   return judge::run_node(node, inputs);
 }
 

@@ -1,0 +1,84 @@
+#pragma once
+// Tree ensembles as the operators of every version share them: comparisons as models write them, made into the one kind
+// that the walk knows, and the weights of the leaves summed up (averaged, ...) by target.
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/forest.h"
+
+namespace treadle::ml {
+
+enum class Mode : uint8_t { kLessEqual, kLess, kGreaterEqual, kGreater, kEqual, kNotEqual, kMember };
+enum class Aggregate : uint8_t { kAverage, kSum, kMin, kMax };
+
+// Where a comparison leads to: a leaf, or another comparison.
+struct Branch {
+  bool leaf = false;
+  uint32_t index = 0;
+};
+
+struct Split {
+  Mode mode = Mode::kLessEqual;
+  bool missing_is_yes = false;  // NaN counts as yes
+  uint32_t feature = 0;
+  double threshold = 0;
+  std::vector<double> members;  // kMember: yes for these
+  Branch yes, no;
+};
+
+struct Weight {
+  uint32_t target;
+  double value;
+};
+
+class Forest {
+ public:
+  // Rows that evaluate() takes at most.
+  static constexpr size_t kBlock = 64;
+
+  // Splits [0, splits.size()), each with one parent at most; roots have none. Leaf i has the weights
+  // [first_weight[i], first_weight[i + 1]), whose targets are below `targets`.
+  Status build(std::span<const Split> splits, std::span<const Branch> roots, std::vector<uint32_t> first_weight,
+               std::vector<Weight> weights, size_t targets);
+
+  Aggregate aggregate = Aggregate::kSum;
+  std::vector<double> base;  // added to the scores where there is one for each target
+
+  size_t targets() const { return targets_; }
+  std::span<const Weight> weights() const { return weights_; }
+  // The least number of features that a row must have.
+  int64_t features() const { return features_; }
+
+  // Scores [rows][stride] of rows [rows][features], the first targets() of each.
+  template <class T>
+  void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const;
+
+ private:
+  template <class T>
+  const std::vector<kernels::TreeNode<T>>& nodes() const;
+  void add(const uint32_t* leaves, size_t count, double* scores, size_t stride) const;
+  void add_extremes(const uint32_t* leaves, size_t count, double* scores, size_t stride) const;
+  void store_weights(std::vector<uint32_t> first_weight, std::vector<Weight> weights);
+
+  // Thresholds rounded down, so that a float compares with them as it does with the doubles. Made on first use.
+  struct FloatNodes {
+    std::once_flag once;
+    std::vector<kernels::TreeNode<float>> nodes;
+  };
+
+  size_t targets_ = 0;
+  int64_t features_ = 0;
+  std::vector<kernels::TreeNode<double>> nodes_;
+  std::unique_ptr<FloatNodes> float_nodes_ = std::make_unique<FloatNodes>();
+  std::vector<kernels::Tree> trees_;
+  bool nan_left_ = false;
+  std::vector<uint32_t> first_weight_;
+  std::vector<Weight> weights_;
+  std::vector<double> table_;  // [leaf][target], where every leaf has each target once
+};
+
+}  // namespace treadle::ml
