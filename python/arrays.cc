@@ -17,7 +17,7 @@ struct ElementRow {
   bool is_signed;
 };
 
-constexpr int kString = 8;
+constexpr int kFloat = 1, kInt64 = 7, kString = 8, kDouble = 11;
 constexpr std::array<ElementRow, 27> kElements = {{
     {1, NPY_FLOAT, nullptr, 32, true},
     {2, NPY_UINT8, nullptr, 8, false},
@@ -344,26 +344,90 @@ nb::object tensor_to_python(Owned<treadle_value> value) {
   return array;
 }
 
-nb::object sequence_to_python(const treadle_value* sequence) {
-  nb::list items;
-  for (size_t i = 0, n = treadle_sequence_size(sequence); i < n; ++i) {
-    treadle_value* element = nullptr;
-    check(treadle_sequence_at(sequence, i, &element));
-    items.append(to_python(Owned<treadle_value>(element)));
+// Element i of a tensor as int, float or str; an invalid object for other types.
+nb::object item_to_python(const treadle_value* tensor, int element, size_t i) {
+  switch (element) {
+    case kInt64:
+      return nb::steal(PyLong_FromLongLong(static_cast<const int64_t*>(treadle_tensor_data(tensor))[i]));
+    case kFloat:
+      return nb::steal(
+          PyFloat_FromDouble(static_cast<double>(static_cast<const float*>(treadle_tensor_data(tensor))[i])));
+    case kDouble:
+      return nb::steal(PyFloat_FromDouble(static_cast<const double*>(treadle_tensor_data(tensor))[i]));
+    case kString: {
+      const treadle_text text = treadle_tensor_text(tensor, static_cast<int64_t>(i));
+      return nb::steal(PyUnicode_DecodeUTF8(text.data, static_cast<Py_ssize_t>(text.size), "surrogateescape"));
+    }
+    default:
+      return {};
   }
+}
+
+std::vector<nb::object> items_to_python(Owned<treadle_value> tensor) {
+  const int element = treadle_tensor_element(tensor.get());
+  const auto count = static_cast<size_t>(treadle_tensor_count(tensor.get()));
+  std::vector<nb::object> items;
+  items.reserve(count);
+  if (element == kInt64 || element == kFloat || element == kDouble || element == kString) {
+    for (size_t i = 0; i < count; ++i) {
+      items.push_back(item_to_python(tensor.get(), element, i));
+      if (!items.back().is_valid()) raise_pending();
+    }
+    return items;
+  }
+  const nb::object list = tensor_to_python(std::move(tensor)).attr("tolist")();
+  for (size_t i = 0; i < count; ++i) items.push_back(nb::borrow(PyList_GET_ITEM(list.ptr(), i)));
   return items;
 }
 
-nb::object map_to_python(const treadle_value* map) {
-  treadle_value* keys = nullptr;
-  check(treadle_map_keys(map, &keys));
-  nb::object names = to_python(Owned<treadle_value>(keys)).attr("tolist")();
-  treadle_value* values = nullptr;
-  check(treadle_map_values(map, &values));
-  nb::object numbers = to_python(Owned<treadle_value>(values)).attr("tolist")();
-  nb::dict result;
-  for (size_t i = 0, n = nb::len(names); i < n; ++i) result[names[i]] = numbers[i];
+// Maps of one sequence mostly share their keys, which are then made into objects once.
+struct MapKeys {
+  Owned<treadle_value> tensor;
+  std::vector<nb::object> names;
+
+  static const void* memory(const treadle_value* keys) {
+    const void* data = treadle_tensor_data(keys);
+    return data ? data : treadle_tensor_text(keys, 0).data;
+  }
+  void set(Owned<treadle_value> keys) {
+    const bool same = tensor && treadle_tensor_count(keys.get()) == treadle_tensor_count(tensor.get()) &&
+                      memory(keys.get()) == memory(tensor.get());
+    if (same) return;
+    treadle_value* copy = nullptr;
+    check(treadle_value_copy(keys.get(), &copy));
+    tensor.reset(copy);
+    names = items_to_python(std::move(keys));
+  }
+};
+
+nb::object map_to_python(const treadle_value* map, MapKeys& keys) {
+  treadle_value* part = nullptr;
+  check(treadle_map_keys(map, &part));
+  keys.set(Owned<treadle_value>(part));
+  check(treadle_map_values(map, &part));
+  const std::vector<nb::object> numbers = items_to_python(Owned<treadle_value>(part));
+  nb::object result = nb::steal(PyDict_New());
+  if (!result.is_valid()) raise_pending();
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (PyDict_SetItem(result.ptr(), keys.names[i].ptr(), numbers[i].ptr()) < 0) raise_pending();
+  }
   return result;
+}
+
+nb::object sequence_to_python(const treadle_value* sequence) {
+  nb::list items;
+  MapKeys keys;
+  for (size_t i = 0, n = treadle_sequence_size(sequence); i < n; ++i) {
+    treadle_value* part = nullptr;
+    check(treadle_sequence_at(sequence, i, &part));
+    Owned<treadle_value> element(part);
+    if (treadle_value_kind(part) == TREADLE_MAP) {
+      items.append(map_to_python(part, keys));
+    } else {
+      items.append(to_python(std::move(element)));
+    }
+  }
+  return items;
 }
 
 }  // namespace
@@ -407,8 +471,10 @@ nb::object to_python(Owned<treadle_value> value) {
       return tensor_to_python(std::move(value));
     case TREADLE_SEQUENCE:
       return sequence_to_python(value.get());
-    case TREADLE_MAP:
-      return map_to_python(value.get());
+    case TREADLE_MAP: {
+      MapKeys keys;
+      return map_to_python(value.get(), keys);
+    }
     case TREADLE_OPTIONAL: {
       if (!treadle_optional_has_value(value.get())) return nb::none();
       treadle_value* inner = nullptr;

@@ -3,218 +3,275 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <string>
-#include <unordered_map>
 
 #include "op/op_def.h"
+#include "ops/ml/dictionary.h"
 
 namespace treadle::ml {
 
 namespace {
 
-// A key or value of any of the types that labels come in. Floats are looked up by value; NaN finds NaN.
-struct Label {
-  std::string text;
-  double number = 0;
-  int64_t integer = 0;
+// Element by element from keys to values. What is no key becomes the last value.
+struct Mapping {
+  Dictionary keys;
+  Tensor values;
+
+  void run(const void* x, void* y, int64_t count) const;
 };
 
-struct LabelList {
-  ElementType type = ElementType::kUndefined;
-  std::vector<Label> labels;
-};
-
-Label label_at(const Tensor& t, int64_t i) {
-  if (is_string(t.type())) return {t.data<std::string>()[i], 0, 0};
-  if (is_float(t.type())) return {{}, t.double_at(i), 0};
-  return {{}, 0, t.int64_at(i)};
+void Mapping::run(const void* x, void* y, int64_t count) const {
+  const int64_t otherwise = values.element_count() - 1;
+  const size_t width = is_string(values.type()) ? 0 : byte_width(values.type());
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t at = keys.find(x, i);
+    if (at < 0) at = otherwise;
+    if (width == 0) {
+      static_cast<std::string*>(y)[i] = values.data<std::string>()[at];
+    } else {
+      std::memcpy(static_cast<std::byte*>(y) + static_cast<size_t>(i) * width,
+                  values.data<std::byte>() + static_cast<size_t>(at) * width, width);
+    }
+  }
 }
 
-void set_label(Tensor& t, int64_t i, const Label& label) {
-  switch (t.type()) {
+// The mapping of a node, or both directions of it, of which X's type chooses one.
+struct Mappings {
+  std::vector<Mapping> list;
+
+  const Mapping* find(ElementType x) const {
+    const auto found = std::find_if(list.begin(), list.end(), [&](const Mapping& m) { return m.keys.type() == x; });
+    return found == list.end() ? nullptr : &*found;
+  }
+};
+
+void copy_elements(const Tensor& from, Tensor& to) {
+  if (is_string(from.type())) {
+    std::copy_n(from.data<std::string>(), from.element_count(), to.mutable_data<std::string>());
+  } else if (from.byte_size() > 0) {
+    std::memcpy(to.mutable_raw(), from.raw(), from.byte_size());
+  }
+}
+
+// Sets the last element from the attributes default_*.
+void set_default(const ir::Attributes& attributes, Tensor& values) {
+  const int64_t last = values.element_count() - 1;
+  const ir::Attribute* tensor = attributes.find("default_tensor");
+  const Tensor* given = tensor && tensor->as_tensor().element_count() > 0 ? &tensor->as_tensor() : nullptr;
+  const int64_t integer = given ? 0 : attributes.get_int("default_int64", -1);
+  const float number = given ? 0 : attributes.get_float("default_float", -0.0f);
+  switch (values.type()) {
     case ElementType::kString:
-      t.mutable_data<std::string>()[i] = label.text;
+      values.mutable_data<std::string>()[last] =
+          given ? given->data<std::string>()[0] : std::string(attributes.get_string("default_string", "_Unused"));
       return;
     case ElementType::kFloat:
-      t.mutable_data<float>()[i] = static_cast<float>(label.number);
+      values.mutable_data<float>()[last] = given ? static_cast<float>(given->double_at(0)) : number;
       return;
     case ElementType::kDouble:
-      t.mutable_data<double>()[i] = label.number;
+      values.mutable_data<double>()[last] = given ? given->double_at(0) : static_cast<double>(number);
       return;
-    case ElementType::kInt64:
-      t.mutable_data<int64_t>()[i] = label.integer;
+    case ElementType::kInt16:
+      values.mutable_data<int16_t>()[last] = static_cast<int16_t>(given ? given->int64_at(0) : integer);
       return;
     case ElementType::kInt32:
-      t.mutable_data<int32_t>()[i] = static_cast<int32_t>(label.integer);
+      values.mutable_data<int32_t>()[last] = static_cast<int32_t>(given ? given->int64_at(0) : integer);
       return;
     default:
-      t.mutable_data<int16_t>()[i] = static_cast<int16_t>(label.integer);
+      values.mutable_data<int64_t>()[last] = given ? given->int64_at(0) : integer;
   }
 }
 
-// From a label to its position among the keys; of equal keys the first counts.
-class Dictionary {
- public:
-  explicit Dictionary(const LabelList& keys) : type_(keys.type) {
-    for (size_t i = 0; i < keys.labels.size(); ++i) index_.emplace(encode(keys.labels[i]), i);
+Result<Mapping> make_mapping(const ir::Attributes& attributes, const Tensor& keys, const Tensor& values) {
+  const int64_t count = values.element_count();
+  if (keys.element_count() != count) {
+    return error(Code::kInvalidModel, "there are {} keys and {} values", keys.element_count(), count);
   }
-  // -1: no such key.
-  int64_t find(const Label& label) const {
-    const auto found = index_.find(encode(label));
-    return found == index_.end() ? -1 : static_cast<int64_t>(found->second);
-  }
+  TREADLE_ASSIGN(Tensor with_default, Tensor::allocate(values.type(), {count + 1}));
+  copy_elements(values, with_default);
+  set_default(attributes, with_default);
+  return Mapping{Dictionary(keys), std::move(with_default)};
+}
 
- private:
-  std::string encode(const Label& label) const {
-    if (is_string(type_)) return label.text;
-    char bytes[8];
-    const double number = std::isnan(label.number) ? std::nan("") : label.number + 0.0;  // one NaN, one zero
-    std::memcpy(bytes, is_float(type_) ? static_cast<const void*>(&number) : &label.integer, sizeof bytes);
-    return std::string(bytes, sizeof bytes);
-  }
-  ElementType type_;
-  std::unordered_map<std::string, size_t> index_;
-};
+// Integers to strings and back.
+Result<Mappings> make_both_ways(const ir::Attributes& attributes, const Tensor& integers, const Tensor& strings) {
+  Mappings both;
+  TREADLE_ASSIGN(Mapping forward, make_mapping(attributes, strings, integers));
+  TREADLE_ASSIGN(Mapping backward, make_mapping(attributes, integers, strings));
+  both.list.push_back(std::move(forward));
+  both.list.push_back(std::move(backward));
+  return both;
+}
 
 // `prefix`_tensor, _strings, _int64s or _floats, whichever is there.
-LabelList read_list(const ir::Attributes& attributes, const std::string& prefix) {
-  LabelList list;
-  if (const ir::Attribute* tensor = attributes.find(prefix + "_tensor")) {
-    const Tensor& t = tensor->as_tensor();
-    list.type = t.type();
-    for (int64_t i = 0; i < t.element_count(); ++i) list.labels.push_back(label_at(t, i));
-  } else if (attributes.has(prefix + "_strings")) {
-    list.type = ElementType::kString;
-    for (const std::string& s : attributes.get_strings(prefix + "_strings")) list.labels.push_back({s, 0, 0});
-  } else if (attributes.has(prefix + "_int64s")) {
-    list.type = ElementType::kInt64;
-    for (int64_t i : attributes.get_ints(prefix + "_int64s")) list.labels.push_back({{}, 0, i});
-  } else if (attributes.has(prefix + "_floats")) {
-    list.type = ElementType::kFloat;
-    for (float f : attributes.get_floats(prefix + "_floats")) list.labels.push_back({{}, static_cast<double>(f), 0});
-  }
-  return list;
+Result<Tensor> read_list(const ir::Attributes& attributes, const std::string& prefix) {
+  if (const ir::Attribute* tensor = attributes.find(prefix + "_tensor")) return tensor->as_tensor();
+  if (attributes.has(prefix + "_strings")) return to_tensor(attributes.get_strings(prefix + "_strings"));
+  if (attributes.has(prefix + "_int64s")) return to_tensor(attributes.get_ints(prefix + "_int64s"));
+  if (attributes.has(prefix + "_floats")) return Tensor::of_float(attributes.get_floats(prefix + "_floats"));
+  return error(Code::kInvalidModel, "no attribute {}_* is given", prefix);
 }
 
-Label read_default(const ir::Attributes& attributes) {
-  if (const ir::Attribute* tensor = attributes.find("default_tensor")) {
-    if (tensor->as_tensor().element_count() > 0) return label_at(tensor->as_tensor(), 0);
-  }
-  return {std::string(attributes.get_string("default_string", "_Unused")),
-          static_cast<double>(attributes.get_float("default_float", -0.0f)), attributes.get_int("default_int64", -1)};
+bool is_label_type(ElementType type) {
+  constexpr ElementType kTypes[] = {ElementType::kFloat, ElementType::kDouble, ElementType::kInt16,
+                                    ElementType::kInt32, ElementType::kInt64,  ElementType::kString};
+  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
 }
 
-Status map_labels(ComputeContext& ctx, const LabelList& keys, const LabelList& values) {
-  const Tensor& x = ctx.tensor(0);
-  if (keys.labels.size() != values.labels.size()) {
-    return error(Code::kInvalidModel, "there are {} keys and {} values", keys.labels.size(), values.labels.size());
+Result<Mappings> parse_label_encoder(const ir::NodeInfo& node) {
+  const ir::Attributes& a = node.attributes;
+  if (node.version->since == 1) {
+    const auto classes = a.get_strings("classes_strings");
+    std::vector<int64_t> positions(classes.size());
+    for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int64_t>(i);
+    return make_both_ways(a, to_tensor(positions), to_tensor(classes));
   }
-  if (keys.type != x.type()) {
-    return error(Code::kInvalidModel, "the keys are of type {}, X is of type {}", name(keys.type), name(x.type()));
+  TREADLE_ASSIGN(const Tensor keys, read_list(a, "keys"));
+  TREADLE_ASSIGN(const Tensor values, read_list(a, "values"));
+  if (!is_label_type(keys.type()) || !is_label_type(values.type())) {
+    return error(Code::kInvalidModel, "keys and values are of types {} and {}", name(keys.type()), name(values.type()));
   }
-  TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, values.type, x.dims()));
-  const Dictionary dictionary(keys);
-  const Label otherwise = read_default(ctx.attributes());
-  for (int64_t i = 0; i < x.element_count(); ++i) {
-    const int64_t at = dictionary.find(label_at(x, i));
-    set_label(*y, i, at < 0 ? otherwise : values.labels[static_cast<size_t>(at)]);
+  if (const ir::Attribute* otherwise = a.find("default_tensor")) {
+    const Tensor& t = otherwise->as_tensor();
+    if (t.element_count() > 0 && t.type() != values.type()) {
+      return error(Code::kInvalidModel, "the default is of type {}, the values are of type {}", name(t.type()),
+                   name(values.type()));
+    }
   }
-  return {};
+  TREADLE_ASSIGN(Mapping mapping, make_mapping(a, keys, values));
+  Mappings one;
+  one.list.push_back(std::move(mapping));
+  return one;
 }
 
-Status set_like_x(InferContext& ctx, ElementType element) {
+Result<Mappings> parse_category_mapper(const ir::NodeInfo& node) {
+  const ir::Attributes& a = node.attributes;
+  return make_both_ways(a, to_tensor(a.get_ints("cats_int64s")), to_tensor(a.get_strings("cats_strings")));
+}
+
+Status infer_mapping(InferContext& ctx) {
+  const Mappings& mappings = ctx.node.parsed_as<Mappings>();
+  const Mapping* mapping = mappings.find(ctx.element(0));
+  if (!mapping) {
+    return error(Code::kInvalidModel, "the keys are of type {}, X is of type {}", name(mappings.list[0].keys.type()),
+                 name(ctx.element(0)));
+  }
   if (const Shape* x = ctx.shape(0)) {
-    ctx.set_output(0, element, *x);
+    ctx.set_output(0, mapping->values.type(), *x);
   } else {
-    ctx.set_output(0, element);
+    ctx.set_output(0, mapping->values.type());
   }
   return {};
 }
 
-ElementType other_type(ElementType x) {
-  return is_string(x) ? ElementType::kInt64 : ElementType::kString;
+struct MappingState {
+  const Mapping* mapping;
+  int64_t count;
+};
+
+uint32_t run_mapping(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const MappingState*>(state);
+  s.mapping->run(slots[operands[0]], slots[operands[1]], s.count);
+  return 0;
 }
 
-// Strings to their positions and back, or between two lists: both directions by the type of X.
-Status map_both_ways(ComputeContext& ctx, const LabelList& integers, const LabelList& strings) {
-  const bool forward = is_string(ctx.tensor(0).type());
-  return map_labels(ctx, forward ? strings : integers, forward ? integers : strings);
+Status prepare_mapping(PrepareContext& ctx) {
+  const Operand& x = ctx.inputs[0];
+  const Mapping* mapping = ctx.node.parsed_as<Mappings>().find(x.type);
+  ctx.set_kernel(run_mapping, ctx.make_state<MappingState>(MappingState{mapping, x.element_count()}));
+  return {};
 }
 
-Status infer_label_encoder(InferContext& ctx) {
-  if (ctx.version() == 1) return set_like_x(ctx, other_type(ctx.element(0)));
-  const LabelList values = read_list(ctx.attributes(), "values");
-  if (values.type == ElementType::kUndefined) return error(Code::kInvalidModel, "no attribute values_* is given");
-  return set_like_x(ctx, values.type);
-}
-
-Status compute_label_encoder(ComputeContext& ctx) {
-  const ir::Attributes& a = ctx.attributes();
-  if (ctx.version() > 1) return map_labels(ctx, read_list(a, "keys"), read_list(a, "values"));
-  const LabelList strings = read_list(a, "classes");
-  LabelList positions{ElementType::kInt64, {}};
-  for (size_t i = 0; i < strings.labels.size(); ++i) positions.labels.push_back({{}, 0, static_cast<int64_t>(i)});
-  return map_both_ways(ctx, positions, {ElementType::kString, strings.labels});
-}
-
-Status infer_category_mapper(InferContext& ctx) {
-  return set_like_x(ctx, other_type(ctx.element(0)));
-}
-
-LabelList integers_of(const ir::Attributes& attributes) {
-  LabelList list{ElementType::kInt64, {}};
-  for (int64_t i : attributes.get_ints("cats_int64s")) list.labels.push_back({{}, 0, i});
-  return list;
-}
-LabelList strings_of(const ir::Attributes& attributes) {
-  LabelList list{ElementType::kString, {}};
-  for (const std::string& s : attributes.get_strings("cats_strings")) list.labels.push_back({s, 0, 0});
-  return list;
-}
-
-Status compute_category_mapper(ComputeContext& ctx) {
-  return map_both_ways(ctx, integers_of(ctx.attributes()), strings_of(ctx.attributes()));
+// Where keys or values are strings.
+Status compute_mapping(ComputeContext& ctx) {
+  const Tensor& x = ctx.tensor(0);
+  const Mapping* mapping = ctx.node.parsed_as<Mappings>().find(x.type());
+  if (!mapping) return error(Code::kInvalidArgument, "X is of type {}", name(x.type()));
+  TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, mapping->values.type(), x.dims()));
+  mapping->run(x.raw(), y->mutable_raw(), x.element_count());
+  return {};
 }
 
 // ---- OneHotEncoder ----
 
-LabelList categories(const ir::Attributes& attributes, ElementType x) {
-  return is_string(x) ? strings_of(attributes) : integers_of(attributes);
+struct Categories {
+  Dictionary strings, integers;
+  int64_t string_count = 0, integer_count = 0;
+  bool zeros = true;  // what is no category becomes a row of zeros, else it is an error
+
+  int64_t columns(ElementType x) const { return is_string(x) ? string_count : integer_count; }
+  // 0, or the failure of an element that is no category.
+  template <class Find>
+  uint32_t run(int64_t count, int64_t columns, float* row, Find&& find) const {
+    std::fill_n(row, count * columns, 0.0f);
+    for (int64_t i = 0; i < count; ++i, row += columns) {
+      const int64_t at = find(i);
+      if (at >= 0) {
+        row[at] = 1;
+      } else if (!zeros) {
+        return fail(KernelError::kInvalidValue, i);
+      }
+    }
+    return 0;
+  }
+};
+
+Result<Categories> parse_one_hot_encoder(const ir::NodeInfo& node) {
+  const auto strings = node.attributes.get_strings("cats_strings");
+  const auto integers = node.attributes.get_ints("cats_int64s");
+  return Categories{Dictionary(to_tensor(strings)), Dictionary(to_tensor(integers)),
+                    static_cast<int64_t>(strings.size()), static_cast<int64_t>(integers.size()),
+                    node.attributes.get_int("zeros", 1) != 0};
 }
 
 Status infer_one_hot_encoder(InferContext& ctx) {
-  const LabelList list = categories(ctx.attributes(), ctx.element(0));
-  if (list.labels.empty()) return error(Code::kInvalidModel, "no categories are given for X's type");
+  const int64_t columns = ctx.node.parsed_as<Categories>().columns(ctx.element(0));
+  if (columns == 0) return error(Code::kInvalidModel, "no categories are given for X's type");
   const Shape* x = ctx.shape(0);
   if (!x) return ctx.set_output(0, ElementType::kFloat), Status();
   Shape out = *x;
-  out.push_back(Dim(static_cast<int64_t>(list.labels.size())));
+  out.push_back(Dim(columns));
   ctx.set_output(0, ElementType::kFloat, std::move(out));
   return {};
 }
 
+struct OneHotState {
+  const Categories* categories;
+  int64_t count;
+};
+
+template <class T>
+uint32_t run_one_hot(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const OneHotState*>(state);
+  const auto* x = static_cast<const T*>(slots[operands[0]]);
+  const auto find = [&](int64_t i) -> int64_t {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (!(std::abs(x[i]) < static_cast<T>(INT64_MAX))) return -1;
+    }
+    return s.categories->integers.find(static_cast<int64_t>(x[i]));
+  };
+  return s.categories->run(s.count, s.categories->integer_count, static_cast<float*>(slots[operands[1]]), find);
+}
+
+Status prepare_one_hot_encoder(PrepareContext& ctx) {
+  const Operand& x = ctx.inputs[0];
+  const auto* s = ctx.make_state<OneHotState>(OneHotState{&ctx.node.parsed_as<Categories>(), x.element_count()});
+  ctx.set_kernel(x.type == ElementType::kFloat    ? run_one_hot<float>
+                 : x.type == ElementType::kDouble ? run_one_hot<double>
+                 : x.type == ElementType::kInt32  ? run_one_hot<int32_t>
+                                                  : run_one_hot<int64_t>,
+                 s);
+  return {};
+}
+
+// Where X holds strings.
 Status compute_one_hot_encoder(ComputeContext& ctx) {
   const Tensor& x = ctx.tensor(0);
-  const LabelList list = categories(ctx.attributes(), x.type());
-  const Dictionary dictionary(list);
-  const auto columns = static_cast<int64_t>(list.labels.size());
+  const Categories& categories = ctx.node.parsed_as<Categories>();
   Dims dims = x.dims();
-  dims.push_back(columns);
+  dims.push_back(categories.string_count);
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, ElementType::kFloat, std::move(dims)));
-  auto* row = y->mutable_data<float>();
-  std::fill_n(row, y->element_count(), 0.0f);
-  const bool zeros = ctx.attributes().get_int("zeros", 1) != 0;
-  for (int64_t i = 0; i < x.element_count(); ++i, row += columns) {
-    Label label = label_at(x, i);
-    if (is_float(x.type())) label.integer = static_cast<int64_t>(label.number);
-    const int64_t at = dictionary.find(label);
-    if (at >= 0) {
-      row[at] = 1;
-    } else if (!zeros) {
-      return error(Code::kRuntime, "element {} of X is none of the {} categories", i, columns);
-    }
-  }
-  return {};
+  const auto find = [&](int64_t i) { return categories.strings.find(x.raw(), i); };
+  return kernel_status(categories.run(x.element_count(), categories.string_count, y->mutable_data<float>(), find));
 }
 
 }  // namespace
@@ -249,7 +306,10 @@ TREADLE_OP(LabelEncoder, "ai.onnx.ml") {
                           ElementType::kString, ElementType::kDouble))
       .type("T2", tensors(ElementType::kFloat, ElementType::kInt16, ElementType::kInt32, ElementType::kInt64,
                           ElementType::kString, ElementType::kDouble));
-  op.infer(ml::infer_label_encoder).compute(ml::compute_label_encoder);
+  op.parse<ml::parse_label_encoder>()
+      .infer(ml::infer_mapping)
+      .prepare(ml::prepare_mapping)
+      .compute(ml::compute_mapping);
 }
 
 TREADLE_OP(CategoryMapper, "ai.onnx.ml") {
@@ -262,7 +322,10 @@ TREADLE_OP(CategoryMapper, "ai.onnx.ml") {
       .attr("default_string", "_Unused")
       .type("T1", types::kInt64OrString)
       .type("T2", types::kInt64OrString);
-  op.infer(ml::infer_category_mapper).compute(ml::compute_category_mapper);
+  op.parse<ml::parse_category_mapper>()
+      .infer(ml::infer_mapping)
+      .prepare(ml::prepare_mapping)
+      .compute(ml::compute_mapping);
 }
 
 TREADLE_OP(OneHotEncoder, "ai.onnx.ml") {
@@ -274,5 +337,9 @@ TREADLE_OP(OneHotEncoder, "ai.onnx.ml") {
       .attr("zeros", 1)
       .type("T", tensors(ElementType::kFloat, ElementType::kInt32, ElementType::kInt64, ElementType::kString,
                          ElementType::kDouble));
-  op.infer(ml::infer_one_hot_encoder).compute(ml::compute_one_hot_encoder).can_fail();
+  op.parse<ml::parse_one_hot_encoder>()
+      .infer(ml::infer_one_hot_encoder)
+      .prepare(ml::prepare_one_hot_encoder)
+      .compute(ml::compute_one_hot_encoder)
+      .can_fail();
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/dispatch.h"
 #include "ops/ml/predict.h"
 
 namespace treadle::ml {
@@ -14,21 +15,45 @@ struct KernelFunction {
   SvmKernel kind = SvmKernel::kLinear;
   double gamma = 0, offset = 0, degree = 0;
 
+  // out[v] = k(x, vector v) of `count` vectors [features][count]: all of them side by side, so that the sums run in
+  // registers next to each other.
   template <class T>
-  double operator()(const T* x, const double* v, size_t n) const {
-    double sum = 0;
-    if (kind == SvmKernel::kRbf) {
-      for (size_t i = 0; i < n; ++i) {
-        const double d = static_cast<double>(x[i]) - v[i];
-        sum += d * d;
+  void operator()(const T* x, const double* vectors, size_t features, size_t count, double* out) const {
+    std::fill_n(out, count, 0.0);
+    for (size_t j = 0; j < features; ++j, vectors += count) {
+      const auto xj = static_cast<double>(x[j]);
+      if (kind == SvmKernel::kRbf) {
+        for (size_t v = 0; v < count; ++v) out[v] += (xj - vectors[v]) * (xj - vectors[v]);
+      } else {
+        for (size_t v = 0; v < count; ++v) out[v] += xj * vectors[v];
       }
-      return std::exp(-gamma * sum);
     }
-    for (size_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * v[i];
-    if (kind == SvmKernel::kPoly) return std::pow(gamma * sum + offset, degree);
-    return kind == SvmKernel::kSigmoid ? std::tanh(gamma * sum + offset) : sum;
+    apply(out, count);
   }
+
+ private:
+  void apply(double* out, size_t count) const;
 };
+
+void KernelFunction::apply(double* out, size_t count) const {
+  using kernels::ElementwiseOp;
+  const auto row = [&](ElementwiseOp op) {
+    kernels::elementwise_rows(op, ComputeType::kF64).vv(out, nullptr, out, count, nullptr);
+  };
+  switch (kind) {
+    case SvmKernel::kLinear:
+      return;
+    case SvmKernel::kPoly:
+      for (size_t v = 0; v < count; ++v) out[v] = std::pow(gamma * out[v] + offset, degree);
+      return;
+    case SvmKernel::kRbf:
+      for (size_t v = 0; v < count; ++v) out[v] *= -gamma;
+      return row(ElementwiseOp::kExp);
+    case SvmKernel::kSigmoid:
+      for (size_t v = 0; v < count; ++v) out[v] = gamma * out[v] + offset;
+      return row(ElementwiseOp::kTanh);
+  }
+}
 
 Result<KernelFunction> read_kernel(const ir::Attributes& attributes) {
   KernelFunction k;
@@ -58,18 +83,19 @@ std::vector<double> read_doubles(const ir::Attributes& attributes, const char* n
   return {floats.begin(), floats.end()};
 }
 
-// What both have: `supports` vectors of `features`; without any, rows of coefficients stand in their place.
+// What both have: support vectors; without any, rows of coefficients stand in their place.
 struct SvmBase {
-  std::vector<double> coefficients, vectors, rho;
+  std::vector<double> coefficients, rho;
+  std::vector<double> vectors;  // [features][count]
   KernelFunction kernel;
   PostTransform post = PostTransform::kNone;
   size_t supports = 0, features = 0;
+  size_t count = 0;  // of vectors
   size_t raw = 1, columns = 1;
   int64_t least_features = 0;
 
   Status read(const ir::Attributes& attributes, int64_t support_count, size_t rows) {
     coefficients = read_doubles(attributes, "coefficients");
-    vectors = read_doubles(attributes, "support_vectors");
     rho = read_doubles(attributes, "rho");
     TREADLE_ASSIGN(kernel, read_kernel(attributes));
     TREADLE_ASSIGN(post, read_post_transform(attributes));
@@ -78,12 +104,17 @@ struct SvmBase {
       return error(Code::kInvalidModel, "there are {} support vectors, expected at least 0", support_count);
     }
     supports = static_cast<size_t>(support_count);
-    const size_t divisor = supports ? supports : rows, numbers = supports ? vectors.size() : coefficients.size();
-    if (divisor == 0 || numbers == 0 || numbers % divisor != 0) {
-      return error(Code::kInvalidModel, "{} numbers cannot be {} vectors of equal length", numbers, divisor);
+    const auto numbers = supports ? read_doubles(attributes, "support_vectors") : coefficients;
+    count = supports ? supports : rows;
+    if (count == 0 || numbers.empty() || numbers.size() % count != 0) {
+      return error(Code::kInvalidModel, "{} numbers cannot be {} vectors of equal length", numbers.size(), count);
     }
-    features = numbers / divisor;
+    features = numbers.size() / count;
     least_features = static_cast<int64_t>(features);
+    vectors.resize(numbers.size());
+    for (size_t v = 0; v < count; ++v) {
+      for (size_t j = 0; j < features; ++j) vectors[j * count + v] = numbers[v * features + j];
+    }
     return {};
   }
 };
@@ -92,17 +123,13 @@ struct SvmRegression : SvmBase {
   bool one_class = false;
 
   template <class T>
-  double decide(const T* x) const {
-    double sum = rho[0];
-    if (supports == 0) sum += kernel(x, coefficients.data(), features);
-    for (size_t i = 0; i < supports; ++i) {
-      sum += coefficients[i] * kernel(x, vectors.data() + i * features, features);
-    }
-    return one_class ? (sum > 0 ? 1 : -1) : sum;
-  }
-  template <class T>
   void evaluate(const T* x, size_t rows, size_t width, double* scores, size_t stride) const {
-    for (size_t i = 0; i < rows; ++i) scores[i * stride] = decide(x + i * width);
+    for (size_t i = 0; i < rows; ++i, x += width, scores += stride) {
+      kernel(x, vectors.data(), features, count, scores);
+      double sum = rho[0];
+      for (size_t v = 0; v < count; ++v) sum += supports ? coefficients[v] * scores[v] : scores[v];
+      scores[0] = one_class ? (sum > 0 ? 1 : -1) : sum;
+    }
   }
   size_t finish(double* scores) const {
     transform(post, {scores, columns});
@@ -114,6 +141,7 @@ Result<SvmRegression> read_regression(const ir::NodeInfo& node) {
   SvmRegression m;
   TREADLE_TRY(m.read(node.attributes, node.attributes.get_int("n_supports", 0), 1));
   m.one_class = node.attributes.get_int("one_class", 0) != 0;
+  m.raw = m.count;
   if (m.supports && m.coefficients.size() < m.supports) {
     return error(Code::kInvalidModel, "there are {} coefficients for {} support vectors", m.coefficients.size(),
                  m.supports);
@@ -131,6 +159,8 @@ struct SvmClassification : SvmBase {
   bool positive = true;  // no coefficient is negative
 
   size_t pairs() const { return classes * (classes - 1) / 2; }
+  // Decisions of the pairs, votes for the classes, kernels of the vectors, and what couple() works with.
+  size_t scratch() const { return pairs() + classes + supports + (prob_a.empty() ? 0 : 2 * classes * (classes + 1)); }
   template <class T>
   void decide(const T* x, double* scores) const;
   template <class T>
@@ -176,7 +206,7 @@ Result<SvmClassification> read_classification(const ir::NodeInfo& node) {
   for (double c : m.coefficients) m.positive &= c >= 0;
   const bool decisions = !m.per_class.empty() && m.prob_a.empty() && m.classes > 2;
   m.columns = decisions ? m.pairs() : m.classes;
-  m.raw = m.supports ? m.pairs() + m.classes + m.supports : m.classes;
+  m.raw = m.supports ? m.scratch() : m.classes;
   if (m.supports) TREADLE_TRY(m.check());
   return m;
 }
@@ -185,15 +215,14 @@ Result<SvmClassification> read_classification(const ir::NodeInfo& node) {
 template <class T>
 void SvmClassification::decide(const T* x, double* scores) const {
   if (supports == 0) {
-    for (size_t c = 0; c < classes; ++c) {
-      scores[c] = kernel(x, coefficients.data() + c * features, features) + rho[0];
-    }
+    kernel(x, vectors.data(), features, count, scores);
+    for (size_t c = 0; c < classes; ++c) scores[c] += rho[0];
     return;
   }
   // Each support vector decides in every pair that its class is in, so the kernels are computed once.
   double* votes = scores + pairs();
-  double* kernels = votes + classes;
-  for (size_t v = 0; v < supports; ++v) kernels[v] = kernel(x, vectors.data() + v * features, features);
+  double* responses = votes + classes;
+  kernel(x, vectors.data(), features, count, responses);
   std::fill_n(votes, classes, 0.0);
   size_t pair = 0, i_begin = 0;
   for (size_t i = 0; i < classes; ++i) {
@@ -203,7 +232,7 @@ void SvmClassification::decide(const T* x, double* scores) const {
       const size_t j_end = j_begin + static_cast<size_t>(per_class[j]);
       double sum = rho[pair];
       const auto add = [&](size_t row, size_t begin, size_t end) {
-        for (size_t v = begin; v < end; ++v) sum += coefficients[row * supports + v] * kernels[v];
+        for (size_t v = begin; v < end; ++v) sum += coefficients[row * supports + v] * responses[v];
       };
       add(j - 1, i_begin, i_end);
       add(i, j_begin, j_end);
@@ -219,7 +248,12 @@ void SvmClassification::decide(const T* x, double* scores) const {
 // pairwise coupling" (2004), second method.
 void SvmClassification::couple(double* scores) const {
   const size_t n = classes;
-  std::vector<double> r(n * n), q(n * n), p(n, 1 / static_cast<double>(n)), qp(n);
+  double* const r = scores + pairs() + classes + supports;
+  double* const q = r + n * n;
+  double* const p = q + n * n;
+  double* const qp = p + n;
+  std::fill_n(q, n * n, 0.0);
+  std::fill_n(p, n, 1 / static_cast<double>(n));
   for (size_t i = 0, pair = 0; i < n; ++i) {
     for (size_t j = i + 1; j < n; ++j, ++pair) {
       const double margin = scores[pair] * prob_a[pair] + prob_b[pair];
@@ -254,7 +288,7 @@ void SvmClassification::couple(double* scores) const {
       }
     }
   }
-  std::copy(p.begin(), p.end(), scores);
+  std::copy_n(p, n, scores);
 }
 
 size_t SvmClassification::finish(double* scores) const {

@@ -8,9 +8,10 @@ namespace treadle::ml {
 
 namespace {
 
-Result<Tensor> read_keys(const ir::Attributes& attributes) {
-  const auto strings = attributes.get_strings("classlabels_strings");
-  const auto integers = attributes.get_ints("classlabels_int64s");
+// The keys of every row's map; the maps share them.
+Result<Tensor> read_keys(const ir::NodeInfo& node) {
+  const auto strings = node.attributes.get_strings("classlabels_strings");
+  const auto integers = node.attributes.get_ints("classlabels_int64s");
   if (strings.empty() == integers.empty()) {
     return error(Code::kInvalidModel, "expected one of the attributes classlabels_strings and classlabels_int64s");
   }
@@ -20,30 +21,31 @@ Result<Tensor> read_keys(const ir::Attributes& attributes) {
   return keys;
 }
 
-Type map_type(const ir::Attributes& attributes) {
-  const bool strings = !attributes.get_strings("classlabels_strings").empty();
-  return Type::map(strings ? ElementType::kString : ElementType::kInt64, Type::tensor(ElementType::kFloat, Shape()));
+Type map_type(const Tensor& keys) {
+  return Type::map(keys.type(), Type::tensor(ElementType::kFloat, Shape()));
 }
 
 Status infer_zip_map(InferContext& ctx) {
-  ctx.set_output(0, Type::sequence(map_type(ctx.attributes())));
+  ctx.set_output(0, Type::sequence(map_type(ctx.node.parsed_as<Tensor>())));
   return {};
 }
 
 Status compute_zip_map(ComputeContext& ctx) {
   const Tensor& x = ctx.tensor(0);
-  TREADLE_ASSIGN(const Tensor keys, read_keys(ctx.attributes()));
+  const Tensor& keys = ctx.node.parsed_as<Tensor>();
   const int64_t columns = keys.element_count();
   if ((x.rank() != 1 && x.rank() != 2) || x.dims().back() != columns) {
     return error(Code::kInvalidArgument, "X has shape {}, expected [N,{}]", to_string(x.dims()), columns);
   }
-  std::vector<AnyValue> maps;
+  TREADLE_ASSIGN(const Tensor scores, x.clone());
   const int64_t rows = x.rank() == 2 ? x.dims()[0] : 1;
+  std::vector<AnyValue> maps;
+  maps.reserve(static_cast<size_t>(rows));
   for (int64_t i = 0; i < rows; ++i) {
-    maps.push_back(
-        AnyValue(Map{keys, Tensor::of_float({x.data<float>() + i * columns, static_cast<size_t>(columns)})}));
+    const float* row = scores.data<float>() + i * columns;
+    maps.emplace_back(Map{keys, Tensor::from_buffer(ElementType::kFloat, {columns}, scores.buffer(), row)});
   }
-  ctx.outputs[0] = AnyValue(Sequence(map_type(ctx.attributes()), std::move(maps)));
+  ctx.outputs[0] = AnyValue(Sequence(map_type(keys), std::move(maps)));
   return {};
 }
 
@@ -59,5 +61,5 @@ TREADLE_OP(ZipMap, "ai.onnx.ml") {
       .optional("classlabels_strings", ir::AttributeKind::kStrings)
       .type("T", sequence_maps_of(ElementType::kInt64, ElementType::kFloat) |
                      sequence_maps_of(ElementType::kString, ElementType::kFloat));
-  op.infer(ml::infer_zip_map).compute(ml::compute_zip_map);
+  op.parse<ml::read_keys>().infer(ml::infer_zip_map).compute(ml::compute_zip_map);
 }
