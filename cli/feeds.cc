@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <string_view>
 
 #include "arrays.h"
 #include "common.h"
@@ -87,19 +89,64 @@ bool store_number(int element, double number, char* at) {
   }
 }
 
+enum class Stored { kYes, kNoNumber, kNoPlainForm };
+
+template <class T>
+Stored put_integer(std::string_view text, char* at) {
+  T value = 0;
+  if (text.starts_with('+')) text.remove_prefix(1);
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc() || end != text.data() + text.size()) return Stored::kNoNumber;
+  std::memcpy(at, &value, sizeof value);
+  return Stored::kYes;
+}
+
+// A number as an element of the given type. Integers have to fit; floats are rounded.
+Stored store_text(int element, std::string_view text, char* at) {
+  switch (element) {
+    case 2:
+      return put_integer<uint8_t>(text, at);
+    case 3:
+      return put_integer<int8_t>(text, at);
+    case 4:
+      return put_integer<uint16_t>(text, at);
+    case 5:
+      return put_integer<int16_t>(text, at);
+    case 6:
+      return put_integer<int32_t>(text, at);
+    case 7:
+      return put_integer<int64_t>(text, at);
+    case 9:
+      if (text != "true" && text != "1" && text != "false" && text != "0") return Stored::kNoNumber;
+      *at = text == "true" || text == "1";
+      return Stored::kYes;
+    case 12:
+      return put_integer<uint32_t>(text, at);
+    case 13:
+      return put_integer<uint64_t>(text, at);
+    default:
+      break;
+  }
+  const std::string terminated(text);
+  char* end = nullptr;
+  const double number = std::strtod(terminated.c_str(), &end);
+  if (end == terminated.c_str() || *end != 0) return Stored::kNoNumber;
+  return store_number(element, number, at) ? Stored::kYes : Stored::kNoPlainForm;
+}
+
 // "3", "[1, 2.5]" as the declared type; of unknown rank or rank 0 a number is a scalar.
 Value read_literal(const Type& type, const std::string& name, const std::string& text) {
   if (type.element() == 8) {
     return Value::texts({text}, std::vector<int64_t>(static_cast<size_t>(std::max<int64_t>(type.rank(), 0)), 1));
   }
-  std::vector<double> numbers;
+  std::vector<std::string_view> numbers;
   const bool list = text.size() >= 2 && text.front() == '[' && text.back() == ']';
-  std::string rest = list ? text.substr(1, text.size() - 2) : text;
-  for (const char* at = rest.c_str(); *at;) {
-    char* end = nullptr;
-    numbers.push_back(std::strtod(at, &end));
-    if (end == at) throw UsageError(fmt::format("'{}' for input '{}' is neither a file nor numbers", text, name));
-    at = end + std::strspn(end, ", ");
+  std::string_view rest = text;
+  if (list) rest = rest.substr(1, rest.size() - 2);
+  for (size_t begin = rest.find_first_not_of(", "); begin < rest.size(); begin = rest.find_first_not_of(", ", begin)) {
+    const size_t end = std::min(rest.find_first_of(", ", begin), rest.size());
+    numbers.push_back(rest.substr(begin, end - begin));
+    begin = end;
   }
   if (!list && numbers.size() != 1) throw UsageError(fmt::format("'{}' for input '{}' is no number", text, name));
   std::vector<int64_t> dims(static_cast<size_t>(std::max<int64_t>(type.rank(), list ? 1 : 0)), 1);
@@ -107,8 +154,14 @@ Value read_literal(const Type& type, const std::string& name, const std::string&
   Value value = Value::tensor(type.element() ? type.element() : 1, dims);
   const size_t width = treadle_element_width(value.element());
   for (size_t i = 0; i < numbers.size(); ++i) {
-    if (!store_number(value.element(), numbers[i], value.mutable_data<char>() + i * width)) {
-      throw UsageError(fmt::format("input '{}' ({}) needs a file", name, type.text()));
+    switch (store_text(value.element(), numbers[i], value.mutable_data<char>() + i * width)) {
+      case Stored::kYes:
+        continue;
+      case Stored::kNoNumber:
+        throw UsageError(fmt::format("'{}' for input '{}' ({}) is neither a file nor a number of that type", numbers[i],
+                                     name, type.text()));
+      case Stored::kNoPlainForm:
+        throw UsageError(fmt::format("input '{}' ({}) needs a file", name, type.text()));
     }
   }
   return value;

@@ -186,6 +186,7 @@ class JudgeGuard final : public judge::Guard {
 
 struct Session::Impl {
   SessionOptions options;
+  std::string path;                  // of the file; empty for bytes
   std::unique_ptr<ir::Graph> graph;  // as imported, types inferred
   std::vector<IoInfo> inputs, overridable, outputs;
   std::vector<const IoInfo*> by_position;  // parallel to the graph's inputs
@@ -206,6 +207,9 @@ struct Session::Impl {
   Result<std::shared_ptr<const Plan>> make_plan(std::span<const AnyValue> values);
   Signature signature_for(std::span<const AnyValue> values);
   Status run_judge(std::vector<AnyValue> values, std::vector<AnyValue>& all, const RunOptions& run) const;
+  Status in_file(Status status) const {
+    return path.empty() || status.place().empty() ? std::move(status) : std::move(status).in(path + ":");
+  }
 };
 
 Status Session::Impl::prepare() {
@@ -387,6 +391,7 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& path, const Se
   TREADLE_ASSIGN(auto file, wire::MappedFile::open(path));
   std::unique_ptr<Session> session(new Session);
   session->impl_->options = options;
+  session->impl_->path = path;
   TREADLE_ASSIGN(session->impl_->graph, import_file(std::move(file), {}));
   Status status = session->impl_->prepare();
   if (!status.ok()) return std::move(status).in(path + ":");
@@ -435,7 +440,7 @@ Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs
   std::vector<AnyValue> all(count);
   ++impl_->run_count;
   if (impl_->options.tier == Tier::kJudge) {
-    TREADLE_TRY(impl_->run_judge(std::move(values), all, options));
+    TREADLE_TRY(impl_->in_file(impl_->run_judge(std::move(values), all, options)));
     for (size_t i = 0; i < order.size(); ++i) results[i] = all[order[i]];
     return {};
   }
@@ -444,14 +449,16 @@ Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs
     wanted[order[i]] = true;
     all[order[i]] = std::move(results[i]);
   }
-  TREADLE_ASSIGN(const auto plan, impl_->find_or_make_plan(values));
+  auto found = impl_->find_or_make_plan(values);
+  if (!found.ok()) return impl_->in_file(std::move(found).status());
+  const auto plan = std::move(found).value();
   auto context = plan->take_context();
   if (!context) context = std::make_unique<exec::Context>(plan->program);
   Status status = context->run(values, {wanted.get(), count}, all, options);
   impl_->last_allocations = context->allocations();
   plan->give_back(std::move(context));
   for (size_t i = 0; i < order.size(); ++i) results[i] = all[order[i]];
-  return status;
+  return impl_->in_file(std::move(status));
 }
 
 SessionCounters Session::counters() const {

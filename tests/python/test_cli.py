@@ -3,8 +3,10 @@
 import json
 import os
 import pathlib
+import signal
 import struct
 import subprocess
+import time
 import wave
 
 import models
@@ -96,11 +98,49 @@ def test_exit_status(add, tmp_path):
     tool("run", status=2)
     tool("unheard", status=2)
     tool(status=2)
+    for number in ("2.5", "three", "1e30", "9223372036854775808", "[1, 2.5]"):
+        (tmp_path / "n.onnx").write_bytes(models.identity(models.INT64))
+        tool("run", tmp_path / "n.onnx", f"x={number}", status=2)
     tool("--version")
     (tmp_path / "cut.npy").write_bytes(
         b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (9,), }"
     )
     tool("run", add, tmp_path / "cut.npy", status=1)
+
+
+def test_numbers_are_read_in_their_own_type(tmp_path):
+    for element, text, expected in (
+        (models.INT64, "-9007199254740993", -9007199254740993),
+        (onnx.TensorProto.BOOL, "true", True),
+        (models.FLOAT, "-1.5e3", -1500.0),
+        (onnx.TensorProto.UINT8, "255", 255),
+    ):
+        path = tmp_path / "model.onnx"
+        path.write_bytes(models.identity(element, []))
+        tool("run", path, f"x={text}", "--out", tmp_path / "y.npy")
+        y = np.load(tmp_path / "y.npy")
+        assert y.shape == () and y == expected
+
+
+def test_failures_name_file_path_trip_and_operator(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(models.division())
+    for tier in ("program", "judge"):
+        command = [TOOL, "run", path, "x=[1, 2, 0]", "--tier", tier]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 1 and done.stdout == ""
+        for part in (str(path), "/loop", "trip 2", "/loop:body/divide", "Div-14", "division by zero"):
+            assert part in done.stderr
+
+
+def test_an_interrupt_ends_an_endless_model(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(models.endless())
+    process = subprocess.Popen([TOOL, "run", path, "go=1", "s0=0"], stderr=subprocess.PIPE, text=True)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, problem = process.communicate(timeout=30)
+    assert process.returncode in (1, 130, -signal.SIGINT) and "Traceback" not in problem
 
 
 def test_endless_models_are_stopped(tmp_path):
