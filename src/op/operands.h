@@ -27,6 +27,11 @@ IntList int_list(const PrepareContext& context, const char* attribute, size_t in
 // Each in [-rank, rank) to [0, rank); an error when one is out of range or named twice.
 Result<Ints> normalize_axes(std::span<const int64_t> axes, int64_t rank, std::string_view what = "axes");
 
+// Whether both sizes are known and differ.
+inline bool differ(const Dim& a, const Dim& b) {
+  return a.is_known() && b.is_known() && a.value() != b.value();
+}
+
 // Shape of `rank` unknown sizes.
 Shape unknown_shape(size_t rank);
 // Number of elements of input i, a vector; unknown when its size is.

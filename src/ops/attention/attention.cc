@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "op/gemm.h"
+#include "op/operands.h"
 
 namespace treadle::attention {
 
@@ -38,10 +39,6 @@ namespace {
 struct HeadShape {
   Dim batch, heads, length, size;
 };
-
-bool differ(const Dim& a, const Dim& b) {
-  return a.is_known() && b.is_known() && a.value() != b.value();
-}
 
 Result<HeadShape> head_shape(const InferContext& ctx, size_t i, const char* attribute) {
   static constexpr const char* kNames[] = {"Q", "K", "V"};

@@ -4,6 +4,7 @@
 #include "op/axis.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
+#include "op/operands.h"
 
 namespace treadle::nn {
 
@@ -17,10 +18,6 @@ Status check_reduction(const ir::Attributes& attributes) {
   const std::string_view reduction = attributes.get_string("reduction", "mean");
   if (reduction == "none" || reduction == "sum" || reduction == "mean") return {};
   return error(Code::kInvalidModel, "attribute reduction is \"{}\", expected none, sum or mean", reduction);
-}
-
-bool differ(const Dim& a, const Dim& b) {
-  return a.is_known() && b.is_known() && a.value() != b.value();
 }
 
 // Scores [N,C,d...], labels [N,d...], weights [C].

@@ -2,7 +2,7 @@
 // What convolutions and pools have in common: a window that slides over the spatial axes of [N, C, spatial...].
 
 #include "kernels/conv.h"
-#include "op/context.h"
+#include "op/operands.h"
 
 namespace treadle::nn {
 
@@ -43,10 +43,5 @@ Result<kernels::ConvShape> conv_shape(const PrepareContext& ctx, const Operand& 
 
 // Key of packed weights: the method, and with it the layout, is chosen by all sizes of the convolution.
 uint64_t layout_key(const kernels::ConvShape& shape, uint64_t seed);
-
-// Whether both sizes are known and differ.
-inline bool differ(const Dim& a, const Dim& b) {
-  return a.is_known() && b.is_known() && a.value() != b.value();
-}
 
 }  // namespace treadle::nn

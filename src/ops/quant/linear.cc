@@ -4,6 +4,7 @@
 #include "op/elementwise.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
+#include "op/operands.h"
 #include "ops/quant/rows.h"
 
 namespace treadle {
@@ -20,10 +21,6 @@ struct Layout {
 Status scale_error(std::string_view what, const Shape& scale, const Shape& x) {
   return error(Code::kInvalidArgument, "the scale's shape {} does not fit {} of shape {}", to_string(scale), what,
                to_string(x));
-}
-
-bool differ(const Dim& a, const Dim& b) {
-  return a.is_known() && b.is_known() && a.value() != b.value();
 }
 
 // Checks the shapes of scale and zero point against x.

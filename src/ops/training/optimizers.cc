@@ -6,6 +6,7 @@
 
 #include "kernels/convert.h"
 #include "op/op_def.h"
+#include "op/operands.h"
 
 namespace treadle::training {
 
@@ -176,8 +177,7 @@ Status infer_optimizer(InferContext& ctx) {
       const Shape* shape = ctx.shape(at);
       bool fits = ctx.element(at) == type.element && (!shape || !type.has_shape || shape->size() == type.shape.size());
       for (size_t d = 0; fits && shape && type.has_shape && d < shape->size(); ++d) {
-        const Dim &a = (*shape)[d], &b = type.shape[d];
-        fits = !a.is_known() || !b.is_known() || a.value() == b.value();
+        fits = !differ((*shape)[d], type.shape[d]);
       }
       if (!fits) {
         return error(Code::kInvalidArgument, "input {} is {}, expected {} as the tensor that it belongs to", at,
