@@ -19,7 +19,7 @@ struct CheckOptions {
   bool full = false;                      // infer types as well; contradictions with declared ones are errors
   bool custom_domains = false;            // an operator that nobody has told us of is an error, not a warning
   bool skip_opset_compatibility = false;  // functions may import other versions of operators than the model
-  std::string folder;                     // where external data lies; empty: the file's own folder
+  std::string folder = {};                // where external data lies; empty: the file's own folder
   size_t max_diagnostics = 10000;         // those beyond are counted only
 };
 
