@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not (RELEASE / ".ninja_deps").exists(), reason="
 def listed_headers() -> set[str]:
     text = (ROOT / "THIRD_PARTY.md").read_text()
     linked = text.split("## Linked into")[1].split("\n## ")[0]
-    return set(re.findall(r"^\| [^|]+ \| [^|]+ \| `(\w+)/` \|", linked, re.MULTILINE))
+    return set(re.findall(r"^\| [^|]+ \| [^|]+ \| `([\w.]+)/?` \|", linked, re.MULTILINE))
 
 
 def headers_read() -> set[str]:
@@ -29,14 +29,17 @@ def headers_read() -> set[str]:
     for record in text.split("\n\n"):
         target, _, files = record.partition("\n")
         if SHIPPED_OBJECT.search(target):
-            found |= set(re.findall(r"/include/([\w+.-]+)/", "\n".join(f for f in files.split() if is_outside(f))))
+            outside = "\n".join(f for f in files.split() if is_outside(f))
+            found |= set(re.findall(r"/include/([\w+.-]+)/", outside))
+            found |= set(re.findall(r"/include/(utf8proc\.h)", outside))  # no folder of its own, as libc's have none
     return {name for name in found if name not in COMPILER_AND_LIBC}
 
 
 def is_outside(path: str) -> bool:
     """Of another package: a system header, or one of the Python environment's."""
     in_system = path.startswith("/") and not path.startswith(f"{ROOT}/")
-    return (in_system or "/site-packages/" in path) and "/lib/clang/" not in path
+    fetched = "/third_party/" in path
+    return (in_system or fetched or "/site-packages/" in path) and "/lib/clang/" not in path
 
 
 def linked_files() -> set[str]:
@@ -66,7 +69,7 @@ def test_every_listed_library_is_used():
 
 
 def test_nothing_else_is_linked():
-    assert linked_files() <= {"-ldl", "-lpthread", "-lm"}
+    assert {pathlib.Path(f).name for f in linked_files()} <= {"-ldl", "-lpthread", "-lm", "libutf8proc.a"}
 
 
 def test_at_run_time_only_the_language_runtimes_are_needed():

@@ -1,0 +1,58 @@
+// RegexFullMatch: whether each string as a whole matches a pattern of RE2's syntax.
+
+#include <re2/re2.h>
+
+#include <memory>
+#include <string>
+
+#include "op/op_def.h"
+
+namespace treadle::text {
+
+namespace {
+
+using Pattern = std::unique_ptr<re2::RE2>;
+
+Result<Pattern> parse_pattern(const ir::NodeInfo& node) {
+  const std::string_view text = node.attributes.get_string("pattern");
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  auto pattern = std::make_unique<re2::RE2>(re2::StringPiece(text.data(), text.size()), options);
+  if (!pattern->ok()) {
+    return error(Code::kInvalidModel, "attribute pattern '{}' is no regular expression of RE2: {}", text,
+                 pattern->error());
+  }
+  return pattern;
+}
+
+Status infer_regex_full_match(InferContext& ctx) {
+  if (const Shape* x = ctx.shape(0)) {
+    ctx.set_output(0, ElementType::kBool, *x);
+  } else {
+    ctx.set_output(0, ElementType::kBool);
+  }
+  return {};
+}
+
+Status compute_regex_full_match(ComputeContext& ctx) {
+  const Tensor& x = ctx.tensor(0);
+  const Pattern& pattern = ctx.node.parsed_as<Pattern>();
+  TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, ElementType::kBool, x.dims()));
+  auto* matches = y->mutable_data<bool>();
+  for (const std::string& text : x.span<std::string>()) *matches++ = re2::RE2::FullMatch(text, *pattern);
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle::text
+
+TREADLE_OP(RegexFullMatch, "") {
+  op.since(20)
+      .in("X", "T1")
+      .out("Y", "T2")
+      .optional("pattern", ir::AttributeKind::kString)
+      .type("T1", tensors(ElementType::kString))
+      .type("T2", tensors(ElementType::kBool));
+  op.parse<text::parse_pattern>().infer(text::infer_regex_full_match).compute(text::compute_regex_full_match);
+}

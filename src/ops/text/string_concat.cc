@@ -1,0 +1,45 @@
+// StringConcat: strings put together element by element, with broadcasting.
+
+#include <string>
+
+#include "op/broadcast_loop.h"
+#include "op/op_def.h"
+
+namespace treadle::text {
+
+namespace {
+
+Status infer_string_concat(InferContext& ctx) {
+  const Shape* x = ctx.shape(0);
+  const Shape* y = ctx.shape(1);
+  if (!x || !y) return ctx.set_output(0, ElementType::kString), Status();
+  TREADLE_ASSIGN(Shape z, broadcast(*x, *y));
+  ctx.set_output(0, ElementType::kString, std::move(z));
+  return {};
+}
+
+Status compute_string_concat(ComputeContext& ctx) {
+  const Tensor& x = ctx.tensor(0);
+  const Tensor& y = ctx.tensor(1);
+  TREADLE_ASSIGN(const Dims dims, broadcast_dims(x.dims(), y.dims()));
+  TREADLE_ASSIGN(Tensor * z, ctx.allocate(0, ElementType::kString, dims));
+  const auto* left = x.data<std::string>();
+  const auto* right = y.data<std::string>();
+  auto* out = z->mutable_data<std::string>();
+  const Dims strides[] = {broadcast_strides(x.dims(), dims), broadcast_strides(y.dims(), dims)};
+  for_each_broadcast(dims, strides, [&](int64_t i, const int64_t* at) {
+    out[i].reserve(left[at[0]].size() + right[at[1]].size());
+    out[i] = left[at[0]];
+    out[i] += right[at[1]];
+  });
+  return {};
+}
+
+}  // namespace
+
+}  // namespace treadle::text
+
+TREADLE_OP(StringConcat, "") {
+  op.since(20).in("X", "T").in("Y", "T").out("Z", "T").type("T", tensors(ElementType::kString));
+  op.infer(text::infer_string_concat).compute(text::compute_string_concat);
+}
