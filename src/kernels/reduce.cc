@@ -217,6 +217,34 @@ void run_reduce(const ReducePlan& plan, const void* input, void* output) {
   } while (walk.next(&x));
 }
 
+// Rows of one block each: what is left of a row is its sum, up to what the operation does with sums.
+void run_rows(const ReducePlan& plan, const void* input, void* output) {
+  const Term term = term_of(plan.op);
+  plan.table->rows[static_cast<int>(term)][static_cast<int>(plan.compute)](input, plan.outputs, plan.inner, output);
+  if (term == Term::kMax || term == Term::kMin) return;
+  const auto finish_all = [&](auto* results) {
+    using T = std::remove_reference_t<decltype(*results)>;
+    if (plan.op == ReduceOp::kSum || plan.op == ReduceOp::kL1 || plan.op == ReduceOp::kSumSquare) {
+      for (size_t i = 0; i < plan.outputs; ++i) results[i] += T(0);  // a sum begins with 0: it is never -0
+      return;
+    }
+    for (size_t i = 0; i < plan.outputs; ++i) {
+      results[i] = finished<T>(plan.compute, plan.op, static_cast<double>(results[i]), plan.count, T(0));
+    }
+  };
+  if (plan.compute == ComputeType::kF32) {
+    finish_all(static_cast<float*>(output));
+  } else {
+    finish_all(static_cast<double*>(output));
+  }
+}
+
+bool is_rows(const ReducePlan& plan) {
+  return plan.table->rows[static_cast<int>(term_of(plan.op))][static_cast<int>(plan.compute)] &&
+         plan.load.step_count == 0 && !plan.columns && plan.reduced_rank == 0 && plan.inner >= 1 &&
+         plan.inner <= kReduceBlock;
+}
+
 bool needs_floats(ReduceOp op) {
   return op == ReduceOp::kLogSumExp;
 }
@@ -278,6 +306,7 @@ Status prepare_reduce(ReducePlan* plan, ReduceOp op, ElementType type, std::span
     (groups[g].reduced ? plan->reduced_strides : plan->kept_strides)[at] = strides[g];
     ++at;
   }
+  if (is_rows(*plan)) plan->run = run_rows;
   return {};
 }
 

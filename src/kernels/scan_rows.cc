@@ -4,6 +4,8 @@
 #include <type_traits>
 
 #include "kernels/convert.h"
+#include "kernels/dispatch.h"
+#include "kernels/isa/tables.h"
 #include "kernels/reduce.h"
 #include "kernels/types.h"
 
@@ -102,18 +104,29 @@ void accumulate(const Axis& axis, const void* input, void* output, const CumSumO
 
 }  // namespace
 
+namespace {
+
+template <bool kMax>
+void find_extremes(ElementType type, const void* input, int64_t* out, size_t outer, size_t n, size_t inner,
+                   bool select_last) {
+  const ComputeType compute = compute_type(type);
+  const auto rows = kernels().reduce.extreme_rows[kMax][static_cast<int>(compute)];
+  if (rows && inner == 1 && element_type_of(compute) == type) return rows(input, outer, n, out, select_last);
+  with_compute_type(compute, [&](auto zero) {
+    find_extremes<kMax, decltype(zero)>(make_axis(type, outer, n, inner), input, out, select_last);
+  });
+}
+
+}  // namespace
+
 void arg_max(ElementType type, const void* input, int64_t* out, size_t outer, size_t n, size_t inner,
              bool select_last) {
-  with_compute_type(compute_type(type), [&](auto zero) {
-    find_extremes<true, decltype(zero)>(make_axis(type, outer, n, inner), input, out, select_last);
-  });
+  find_extremes<true>(type, input, out, outer, n, inner, select_last);
 }
 
 void arg_min(ElementType type, const void* input, int64_t* out, size_t outer, size_t n, size_t inner,
              bool select_last) {
-  with_compute_type(compute_type(type), [&](auto zero) {
-    find_extremes<false, decltype(zero)>(make_axis(type, outer, n, inner), input, out, select_last);
-  });
+  find_extremes<false>(type, input, out, outer, n, inner, select_last);
 }
 
 void cum_sum(ElementType type, const void* input, void* out, size_t outer, size_t n, size_t inner,

@@ -234,6 +234,45 @@ TEST_P(ReduceTest, OfNothing) {
   EXPECT_EQ(reduce_all<uint8_t>(ReduceOp::kMax, Type::kBool, {}), 0);
 }
 
+// Rows of one block are reduced side by side, longer ones each by itself; NaN and -0 come out alike.
+template <class T>
+void check_short_rows(Type type) {
+  std::mt19937_64 random(3);
+  for (const size_t n : {1, 2, 3, 8, 16, 17, 40, 512, 513}) {
+    constexpr size_t kRows = 7;
+    std::vector<T> x(kRows * n), out(kRows);
+    for (T& v : x) v = static_cast<T>(random() % 1000) / T(64);
+    std::fill_n(x.begin(), n, T(-0.0));
+    x[2 * n] = static_cast<T>(NAN);
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kL1,
+                              ReduceOp::kL2, ReduceOp::kLogSum, ReduceOp::kSumSquare}) {
+      ReducePlan plan;
+      const int64_t dims[] = {kRows, static_cast<int64_t>(n)};
+      const bool reduced[] = {false, true};
+      ASSERT_TRUE(prepare_reduce(&plan, op, type, dims, reduced).ok());
+      plan(x.data(), out.data());
+      for (size_t r = 0; r < kRows; ++r) {
+        const std::vector<Wide> row(x.begin() + static_cast<std::ptrdiff_t>(r * n),
+                                    x.begin() + static_cast<std::ptrdiff_t>((r + 1) * n));
+        const auto expected = static_cast<double>(reference(op, row));
+        if (r == 2) {
+          EXPECT_TRUE(std::isnan(out[r])) << n;
+        } else if (std::isinf(expected)) {
+          EXPECT_EQ(static_cast<double>(out[r]), expected) << n;
+        } else {
+          EXPECT_NEAR(static_cast<double>(out[r]), expected, 1e-5 * (1 + std::abs(expected))) << n;
+        }
+      }
+      if (op == ReduceOp::kSum) EXPECT_FALSE(std::signbit(out[0]));
+    }
+  }
+}
+
+TEST_P(ReduceTest, ShortRows) {
+  check_short_rows<float>(Type::kFloat);
+  check_short_rows<double>(Type::kDouble);
+}
+
 // A long float sum keeps its accuracy: blocks are added in double.
 TEST_P(ReduceTest, LongSums) {
   const std::vector<float> x(3000000, 0.1f);
@@ -243,7 +282,14 @@ TEST_P(ReduceTest, LongSums) {
 template <class T>
 void check_extremes(Type type) {
   std::mt19937_64 random(8);
-  for (auto [outer, n, inner] : {std::array<size_t, 3>{1, 1, 1}, {3, 9, 1}, {2, 5, 300}, {1, 700, 2}}) {
+  for (auto [outer, n, inner] : {std::array<size_t, 3>{1, 1, 1},
+                                 {3, 9, 1},
+                                 {50, 16, 1},
+                                 {40, 37, 1},
+                                 {20, 2, 1},
+                                 {9, 700, 1},
+                                 {2, 5, 300},
+                                 {1, 700, 2}}) {
     std::vector<T> x(outer * n * inner);
     for (T& v : x) v = static_cast<T>(random() % 5);
     if constexpr (std::is_floating_point_v<T>) {

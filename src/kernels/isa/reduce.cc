@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/isa/rows.h"
 #include "kernels/types.h"
@@ -49,20 +50,22 @@ TREADLE_ALWAYS_INLINE void combine_into(Wide<T>& accumulator, T value) {
   accumulator = combine<kTerm>(V::of(accumulator), V::of(static_cast<Wide<T>>(value))).v;
 }
 
+template <int kFirst, int kCount, class T, int N, size_t... kLane>
+TREADLE_ALWAYS_INLINE Vec<T, kCount> some_lanes(Vec<T, N> v, std::index_sequence<kLane...>) {
+  return Vec<T, kCount>::of(__builtin_shufflevector(v.v, v.v, (kFirst + static_cast<int>(kLane))...));
+}
+
 // Lane i with lane i + N/2, and so on.
 template <Term kTerm, class T, int N>
 TREADLE_ALWAYS_INLINE T fold_lanes(Vec<T, N> v) {
-  if constexpr (N == 1) {
-    return v.v;
+  if constexpr (N == 2) {
+    return combine<kTerm>(Vec<T, 1>::of(v.v[0]), Vec<T, 1>::of(v.v[1])).v;
+  } else if constexpr (N > 2) {
+    constexpr int kHalf = N / 2;
+    const auto lanes = std::make_index_sequence<kHalf>();
+    return fold_lanes<kTerm>(combine<kTerm>(some_lanes<0, kHalf>(v, lanes), some_lanes<kHalf, kHalf>(v, lanes)));
   } else {
-    T lanes[N];
-    v.store(lanes);
-    for (int half = N / 2; half > 0; half /= 2) {
-      for (int i = 0; i < half; ++i) {
-        lanes[i] = combine<kTerm>(Vec<T, 1>::of(lanes[i]), Vec<T, 1>::of(lanes[i + half])).v;
-      }
-    }
-    return lanes[0];
+    return v.v;
   }
 }
 
@@ -118,6 +121,13 @@ void reduce_row(const void* in, size_t n, void* out, const void* shift_at) {
   }
 }
 
+template <Term kTerm, class T>
+void reduce_rows(const void* in, size_t rows, size_t n, void* out) {
+  const T* x = static_cast<const T*>(in);
+  T* results = static_cast<T*>(out);
+  for (size_t r = 0; r < rows; ++r, x += n) results[r] = reduce_block<kTerm>(x, n, T(0));
+}
+
 template <Term kTerm, class T, int N>
 TREADLE_ALWAYS_INLINE void reduce_column_block(const std::byte* from, int64_t stride, size_t rows, Wide<T>* accumulator,
                                                const T* shift_at) {
@@ -164,6 +174,51 @@ void reduce_columns(const void* in, int64_t stride, size_t rows, size_t columns,
   }
 }
 
+// The place of the extreme among n >= N floats: first its value, then where it is. A NaN is its own extreme.
+template <Term kTerm, class T, int N>
+TREADLE_ALWAYS_INLINE size_t extreme_of(const T* x, size_t n, bool select_last) {
+  using V = Vec<T, N>;
+  using Place = typename SizedInt<sizeof(T)>::Signed;
+  using Places = Vec<Place, N>;
+  const size_t last = n - N;  // the last vector may overlap the one before it
+  V extremes = V::load(x + last);
+  for (size_t i = 0; i < last; i += N) extremes = combine<kTerm>(extremes, V::load(x + i));
+  const T extreme = fold_lanes<kTerm>(extremes);
+  const V wanted(extreme);
+  const bool is_nan = extreme != extreme;
+  const auto found = [&](size_t i) {
+    const V v = V::load(x + i);
+    return is_nan ? v != v : v == wanted;
+  };
+  Place lanes[N];
+  for (int k = 0; k < N; ++k) lanes[k] = static_cast<Place>(k);
+  const Places places = Places::load(lanes);
+  if (select_last) {
+    size_t at = last;
+    while (!any(found(at))) at -= std::min<size_t>(at, N);
+    return at + static_cast<size_t>(fold_lanes<Term::kMax>(select(found(at), places, Places(-1))));
+  }
+  size_t at = 0;
+  while (!any(found(at))) at = std::min(at + N, last);
+  return at + static_cast<size_t>(fold_lanes<Term::kMin>(select(found(at), places, Places(N))));
+}
+
+template <Term kTerm, class T>
+void extreme_rows(const void* in, size_t rows, size_t n, int64_t* out, bool select_last) {
+  const T* x = static_cast<const T*>(in);
+  for (size_t r = 0; r < rows; ++r, x += n) {
+    size_t at = 0;
+    if (n >= kFullLanes<T>) {
+      at = extreme_of<kTerm, T, kFullLanes<T>>(x, n, select_last);
+    } else if (n >= kSmallLanes<T>) {
+      at = extreme_of<kTerm, T, kSmallLanes<T>>(x, n, select_last);
+    } else {
+      at = extreme_of<kTerm, T, 1>(x, n, select_last);
+    }
+    out[r] = static_cast<int64_t>(at);
+  }
+}
+
 template <Term kTerm, class T>
 void add_term(ReduceTable& table, ComputeType type) {
   table.row[static_cast<int>(kTerm)][static_cast<int>(type)] = reduce_row<kTerm, T>;
@@ -183,6 +238,13 @@ void add_terms(ReduceTable& table, ComputeType type) {
   if constexpr (std::is_floating_point_v<T>) {
     add_term<Term::kExp, T>(table, type);
     add_term<Term::kCenteredSquare, T>(table, type);
+    table.rows[static_cast<int>(Term::kMax)][static_cast<int>(type)] = reduce_rows<Term::kMax, T>;
+    table.rows[static_cast<int>(Term::kMin)][static_cast<int>(type)] = reduce_rows<Term::kMin, T>;
+    table.rows[static_cast<int>(Term::kSum)][static_cast<int>(type)] = reduce_rows<Term::kSum, T>;
+    table.rows[static_cast<int>(Term::kAbs)][static_cast<int>(type)] = reduce_rows<Term::kAbs, T>;
+    table.rows[static_cast<int>(Term::kSquare)][static_cast<int>(type)] = reduce_rows<Term::kSquare, T>;
+    table.extreme_rows[0][static_cast<int>(type)] = extreme_rows<Term::kMin, T>;
+    table.extreme_rows[1][static_cast<int>(type)] = extreme_rows<Term::kMax, T>;
   }
 }
 
