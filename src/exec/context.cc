@@ -136,7 +136,14 @@ Status Context::execute() {
   for (;;) {
     switch (in->code) {
       case OpCode::kKernel:
-        if (const uint32_t failed = in->run(in->state, slots, in->operands)) {
+        do {
+          if (const uint32_t failed = in->run(in->state, slots, in->operands)) {
+            return place_error(kernel_status(failed), static_cast<uint32_t>(in - code));
+          }
+        } while ((++in)->code == OpCode::kKernel);
+        continue;
+      case OpCode::kRow:
+        if (const uint32_t failed = point_at_row(program_->rows[in->index])) {
           return place_error(kernel_status(failed), static_cast<uint32_t>(in - code));
         }
         ++in;

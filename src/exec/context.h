@@ -118,6 +118,18 @@ class Context {
   const Dims& dims_of(uint32_t s, const ir::Value& value, Dims& storage) const;
   Result<Tensor> allocate(ElementType type, const Dims& dims);
 
+  uint32_t point_at_row(const plan::Row& row) {
+    void** const slots = slots_.data();
+    const int64_t index = row.wide ? *static_cast<const int64_t*>(slots[row.index])
+                                   : int64_t{*static_cast<const int32_t*>(slots[row.index])};
+    const int64_t i = index < 0 ? index + row.count : index;
+    if (i < 0 || i >= row.count) {
+      return fail(KernelError::kIndexOutOfRange, index, row.count);
+    }
+    slots[row.to] = static_cast<std::byte*>(slots[row.from]) + static_cast<size_t>(i) * row.bytes;
+    return 0;
+  }
+
   // loops.cc
   Status loop_begin(uint32_t index, bool& runs);
   Status loop_next(uint32_t index, bool& again);

@@ -4,24 +4,21 @@
 // written by a kernel into planned memory; any other is a handle, and the node that makes it is guarded by an inline
 // cache or computes on values. Aliases (Reshape and its like on planned memory) share their input's slot.
 //
-// Memory: each planned slot is live from the first to the last instruction that names it. What lives into a loop lives
-// until its end. A loop's states are two pieces of memory each, swapped on the back edge; for that, what a body hands
-// out must be memory of its own: a body output that is an input, a captured value, a constant, an alias of one, or
-// listed twice is copied first (the parallel move of the back edge). Slots get offsets in one arena by best fit.
+// A loop's states are two pieces of memory each, swapped on the back edge; for that, what a body hands out must be
+// memory of its own: a body output that is an input, a captured value, a constant, an alias of one, or listed twice is
+// copied first (the parallel move of the back edge).
 #include <algorithm>
-#include <map>
 #include <unordered_set>
 
 #include "check/inference.h"
 #include "op/scan_attributes.h"
 #include "plan/fusion.h"
+#include "plan/memory.h"
 #include "plan/program.h"
 
 namespace treadle::plan {
 
 namespace {
-
-constexpr size_t kArenaAlignment = 64;
 
 bool is_fixed(const Type& type) {
   return type.is_concrete() && !is_string(type.element);
@@ -54,7 +51,7 @@ class Planner {
     TREADLE_TRY(emit(top));
     for (const ir::Value* v : top.outputs) add_output(v);
     emit_code(OpCode::kEnd, nullptr);
-    place_in_arena();
+    place_in_arena(p_, operands_);
     bind_operands();
     return {};
   }
@@ -193,7 +190,10 @@ class Planner {
       case Control::kNone:
         break;
     }
-    if (is_planned(node)) return is_alias(node) ? emit_alias(node) : emit_kernel(node);
+    if (is_planned(node)) {
+      if (is_row(node)) return emit_row(node);
+      return is_alias(node) ? emit_alias(node) : emit_kernel(node);
+    }
     return emit_dynamic(node);
   }
 
@@ -218,6 +218,38 @@ class Planner {
 
   Status emit_alias(const ir::Node& node) {
     slot_of_[node.outputs[0]] = slot(node.inputs[static_cast<size_t>(node.op->alias_input)]);
+    return {};
+  }
+
+  // Gather of one index along the outermost axis, from memory that stays while the program runs.
+  bool is_row(const ir::Node& node) {
+    if (node.op->name != "Gather" || !node.op->domain.empty() || !node.outputs[0]) return false;
+    const Shape& data = node.inputs[0]->type.shape;
+    if (!element_count(node.inputs[1]->type.shape).is_known(1) ||
+        p_.slots[slot(node.inputs[0])].storage == Storage::kHandle) {
+      return false;
+    }
+    const int64_t axis = node.attributes.get_int("axis");
+    const size_t first = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(data.size()) : axis);
+    return std::all_of(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(first),
+                       [](const Dim& d) { return d.is_known(1); });
+  }
+
+  // Its result is a pointer into the data.
+  Status emit_row(const ir::Node& node) {
+    const Type& data = node.inputs[0]->type;
+    Row row;
+    row.from = slot(node.inputs[0]);
+    row.index = slot(node.inputs[1]);
+    row.to = define(node.outputs[0], Storage::kPointer);
+    row.wide = node.inputs[1]->type.element == ElementType::kInt64;
+    row.bytes = bytes_of(node.outputs[0]->type);
+    const int64_t axis = node.attributes.get_int("axis");
+    row.count =
+        data.shape[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(data.shape.size()) : axis)].value();
+    p_.rows.push_back(row);
+    const uint32_t at = emit_code(OpCode::kRow, &node, static_cast<uint32_t>(p_.rows.size() - 1));
+    operands_[at] = {row.from, row.index, row.to};
     return {};
   }
 
@@ -496,116 +528,6 @@ class Planner {
            std::all_of(loop.scan_outputs.begin(), loop.scan_outputs.end(),
                        [](const ScanOutput& s) { return s.row != kNoSlot; }) &&
            (loop.go_on == kNoSlot || p_.slots[loop.go_on].storage != Storage::kHandle);
-  }
-
-  // --- memory
-
-  void live(uint32_t s, uint32_t at) {
-    Slot& slot = p_.slots[s];
-    slot.first = std::min(slot.first, at);
-    slot.last = std::max(slot.last, at);
-  }
-
-  void find_lifetimes() {
-    for (uint32_t at = 0; at < p_.code.size(); ++at) {
-      for (uint32_t s : operands_[at]) live(s, at);
-      const Instruction& in = p_.code[at];
-      if (in.code == OpCode::kCopy) {
-        live(p_.copies[in.index].from, at);
-        live(p_.copies[in.index].to, at);
-      } else if (in.code == OpCode::kMove) {
-        live(p_.moves[in.index].first, at);
-      } else if (in.code == OpCode::kGuarded || in.code == OpCode::kCompute) {
-        for (uint32_t s : p_.dynamic[in.index].inputs) live(s, at);
-      }
-    }
-    for (const Loop& loop : p_.loops) find_lifetimes(loop);
-    // Inner loops come after the loops around them; from the inside out, what was there before a loop outlives it.
-    for (size_t i = p_.loops.size(); i-- > 0;) {
-      for (Slot& s : p_.slots) {
-        if (s.first < p_.loops[i].first && s.last >= p_.loops[i].first && s.last < p_.loops[i].last) {
-          s.last = p_.loops[i].last;
-        }
-      }
-    }
-  }
-
-  void find_lifetimes(const Loop& loop) {
-    auto whole_loop = [&](uint32_t s) {
-      live(s, loop.first);
-      live(s, loop.last);
-    };
-    for (uint32_t s : {loop.trip_count, loop.condition}) live(s, loop.first);
-    whole_loop(loop.counter);
-    live(loop.go_on, loop.last - 1);
-    for (const LoopState& s : loop.states) {
-      live(s.initial, loop.first);
-      live(s.final, loop.last);
-      if (s.planned) {
-        whole_loop(s.in);
-        whole_loop(s.out);
-      } else {
-        live(s.out, loop.last - 1);
-      }
-    }
-    for (const ScanInput& s : loop.scan_inputs) whole_loop(s.whole);
-    for (const ScanOutput& s : loop.scan_outputs) {
-      whole_loop(s.whole);
-      live(s.element, loop.last - 1);
-    }
-  }
-
-  void place_in_arena() {
-    find_lifetimes();
-    std::vector<uint32_t> order;
-    for (uint32_t s = 0; s < p_.slots.size(); ++s) {
-      if (p_.slots[s].storage == Storage::kArena && p_.slots[s].first != UINT32_MAX) order.push_back(s);
-    }
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return std::pair(p_.slots[a].first, a) < std::pair(p_.slots[b].first, b);
-    });
-    std::map<size_t, size_t> free_blocks;                     // offset -> size
-    std::multimap<uint32_t, std::pair<size_t, size_t>> busy;  // last instruction -> block
-    for (uint32_t s : order) {
-      Slot& slot = p_.slots[s];
-      while (!busy.empty() && busy.begin()->first < slot.first) {
-        release(free_blocks, busy.begin()->second);
-        busy.erase(busy.begin());
-      }
-      const size_t size = std::max((slot.bytes + kArenaAlignment - 1) / kArenaAlignment, size_t{1}) * kArenaAlignment;
-      slot.offset = take(free_blocks, size);
-      busy.emplace(slot.last, std::pair(slot.offset, size));
-    }
-  }
-
-  size_t take(std::map<size_t, size_t>& free_blocks, size_t size) {
-    auto best = free_blocks.end();
-    for (auto it = free_blocks.begin(); it != free_blocks.end(); ++it) {
-      if (it->second >= size && (best == free_blocks.end() || it->second < best->second)) best = it;
-    }
-    if (best == free_blocks.end()) {
-      const size_t offset = p_.arena_bytes;
-      p_.arena_bytes += size;
-      return offset;
-    }
-    const auto [offset, have] = *best;
-    free_blocks.erase(best);
-    if (have > size) free_blocks.emplace(offset + size, have - size);
-    return offset;
-  }
-
-  static void release(std::map<size_t, size_t>& free_blocks, std::pair<size_t, size_t> block) {
-    auto [it, fresh] = free_blocks.insert(block);
-    TREADLE_ASSERT(fresh);
-    if (auto next = std::next(it); next != free_blocks.end() && it->first + it->second == next->first) {
-      it->second += next->second;
-      free_blocks.erase(next);
-    }
-    if (it == free_blocks.begin()) return;
-    if (auto before = std::prev(it); before->first + before->second == it->first) {
-      before->second += it->second;
-      free_blocks.erase(it);
-    }
   }
 
   // Operand lists go into one pool, whose address is fixed once it is complete.

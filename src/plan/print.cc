@@ -56,6 +56,9 @@ std::string instruction_text(const Program& p, size_t at) {
     case OpCode::kCopy:
       return fmt::format("copy    s{} -> s{} ({} bytes)", p.copies[in.index].from, p.copies[in.index].to,
                          p.copies[in.index].bytes);
+    case OpCode::kRow:
+      return fmt::format("row     {} s{}[s{}] -> s{}", name, p.rows[in.index].from, p.rows[in.index].index,
+                         p.rows[in.index].to);
     case OpCode::kMove:
       return fmt::format("move    s{} -> s{}", p.moves[in.index].first, p.moves[in.index].second);
     case OpCode::kJump:

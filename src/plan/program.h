@@ -21,6 +21,7 @@ enum class OpCode : uint8_t {
   kGuarded,         // index: guarded[]; prepared per shapes seen
   kCompute,         // index: guarded[]; values in, values out
   kCopy,            // bytes: index -> copies[]
+  kRow,             // index: rows[]; a pointer to one row of a tensor
   kMove,            // index: moves[]; a value of run-time size takes another place
   kJump,            // target
   kBranchUnless,    // operands[0]: bool slot; target
@@ -63,6 +64,14 @@ struct Slot {
 struct Copy {
   uint32_t from = 0, to = 0;
   size_t bytes = 0;
+};
+
+// One row of a tensor's outermost dimension, found by an index that is checked.
+struct Row {
+  uint32_t from = 0, index = 0, to = 0;
+  bool wide = false;  // the index is int64, else int32
+  int64_t count = 0;  // rows
+  size_t bytes = 0;   // per row
 };
 
 // A node that runs through its inline cache (kGuarded) or on values (kCompute).
@@ -151,6 +160,7 @@ struct Program {
   std::vector<uint32_t> operand_pool;
   std::vector<Slot> slots;
   std::vector<Copy> copies;
+  std::vector<Row> rows;
   std::vector<std::pair<uint32_t, uint32_t>> moves;  // from, to
   std::vector<DynamicNode> dynamic;
   std::vector<Loop> loops;

@@ -95,8 +95,8 @@ struct Planned {
         lines.push_back(line);
       } else if (code == plan::OpCode::kLoopEnd) {
         lines.push_back("end");
-      } else if (code == plan::OpCode::kKernel || code == plan::OpCode::kGuarded || code == plan::OpCode::kCompute ||
-                 code == plan::OpCode::kLoopBegin) {
+      } else if (code == plan::OpCode::kKernel || code == plan::OpCode::kRow || code == plan::OpCode::kGuarded ||
+                 code == plan::OpCode::kCompute || code == plan::OpCode::kLoopBegin) {
         lines.push_back(node->op->name);
       }
     }

@@ -1,0 +1,141 @@
+// Best fit, in the order in which slots come to life.
+#include "plan/memory.h"
+
+#include <algorithm>
+#include <map>
+
+namespace treadle::plan {
+
+namespace {
+
+constexpr size_t kArenaAlignment = 64;
+
+class Placement {
+ public:
+  Placement(Program& program, const std::vector<std::vector<uint32_t>>& operands) : p_(program), operands_(operands) {}
+
+  void place() {
+    find_lifetimes();
+    std::vector<uint32_t> order;
+    for (uint32_t s = 0; s < p_.slots.size(); ++s) {
+      if (p_.slots[s].storage == Storage::kArena && p_.slots[s].first != UINT32_MAX) order.push_back(s);
+    }
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      return std::pair(p_.slots[a].first, a) < std::pair(p_.slots[b].first, b);
+    });
+    std::map<size_t, size_t> free_blocks;                     // offset -> size
+    std::multimap<uint32_t, std::pair<size_t, size_t>> busy;  // last instruction -> block
+    for (uint32_t s : order) {
+      Slot& slot = p_.slots[s];
+      while (!busy.empty() && busy.begin()->first < slot.first) {
+        release(free_blocks, busy.begin()->second);
+        busy.erase(busy.begin());
+      }
+      const size_t size = std::max((slot.bytes + kArenaAlignment - 1) / kArenaAlignment, size_t{1}) * kArenaAlignment;
+      slot.offset = take(free_blocks, size);
+      busy.emplace(slot.last, std::pair(slot.offset, size));
+    }
+  }
+
+ private:
+  void live(uint32_t s, uint32_t at) {
+    Slot& slot = p_.slots[s];
+    slot.first = std::min(slot.first, at);
+    slot.last = std::max(slot.last, at);
+  }
+
+  void find_lifetimes() {
+    for (uint32_t at = 0; at < p_.code.size(); ++at) {
+      for (uint32_t s : operands_[at]) live(s, at);
+      const Instruction& in = p_.code[at];
+      if (in.code == OpCode::kCopy) {
+        live(p_.copies[in.index].from, at);
+        live(p_.copies[in.index].to, at);
+      } else if (in.code == OpCode::kMove) {
+        live(p_.moves[in.index].first, at);
+      } else if (in.code == OpCode::kGuarded || in.code == OpCode::kCompute) {
+        for (uint32_t s : p_.dynamic[in.index].inputs) live(s, at);
+      }
+    }
+    for (const Loop& loop : p_.loops) find_lifetimes(loop);
+    // Inner loops come after the loops around them; from the inside out, what was there before a loop outlives it.
+    for (size_t i = p_.loops.size(); i-- > 0;) {
+      for (Slot& s : p_.slots) {
+        if (s.first < p_.loops[i].first && s.last >= p_.loops[i].first && s.last < p_.loops[i].last) {
+          s.last = p_.loops[i].last;
+        }
+      }
+    }
+    // What rows point into stays as long as they are used; rows of rows come after the rows they are taken of.
+    for (size_t i = p_.rows.size(); i-- > 0;) {
+      Slot& from = p_.slots[p_.rows[i].from];
+      from.last = std::max(from.last, p_.slots[p_.rows[i].to].last);
+    }
+  }
+
+  void find_lifetimes(const Loop& loop) {
+    auto whole_loop = [&](uint32_t s) {
+      live(s, loop.first);
+      live(s, loop.last);
+    };
+    for (uint32_t s : {loop.trip_count, loop.condition}) live(s, loop.first);
+    whole_loop(loop.counter);
+    live(loop.go_on, loop.last - 1);
+    for (const LoopState& s : loop.states) {
+      live(s.initial, loop.first);
+      live(s.final, loop.last);
+      if (s.planned) {
+        whole_loop(s.in);
+        whole_loop(s.out);
+      } else {
+        live(s.out, loop.last - 1);
+      }
+    }
+    for (const ScanInput& s : loop.scan_inputs) whole_loop(s.whole);
+    for (const ScanOutput& s : loop.scan_outputs) {
+      whole_loop(s.whole);
+      live(s.element, loop.last - 1);
+    }
+  }
+
+  size_t take(std::map<size_t, size_t>& free_blocks, size_t size) {
+    auto best = free_blocks.end();
+    for (auto it = free_blocks.begin(); it != free_blocks.end(); ++it) {
+      if (it->second >= size && (best == free_blocks.end() || it->second < best->second)) best = it;
+    }
+    if (best == free_blocks.end()) {
+      const size_t offset = p_.arena_bytes;
+      p_.arena_bytes += size;
+      return offset;
+    }
+    const auto [offset, have] = *best;
+    free_blocks.erase(best);
+    if (have > size) free_blocks.emplace(offset + size, have - size);
+    return offset;
+  }
+
+  static void release(std::map<size_t, size_t>& free_blocks, std::pair<size_t, size_t> block) {
+    auto [it, fresh] = free_blocks.insert(block);
+    TREADLE_ASSERT(fresh);
+    if (auto next = std::next(it); next != free_blocks.end() && it->first + it->second == next->first) {
+      it->second += next->second;
+      free_blocks.erase(next);
+    }
+    if (it == free_blocks.begin()) return;
+    if (auto before = std::prev(it); before->first + before->second == it->first) {
+      before->second += it->second;
+      free_blocks.erase(it);
+    }
+  }
+
+  Program& p_;
+  const std::vector<std::vector<uint32_t>>& operands_;
+};
+
+}  // namespace
+
+void place_in_arena(Program& program, const std::vector<std::vector<uint32_t>>& operands) {
+  Placement(program, operands).place();
+}
+
+}  // namespace treadle::plan

@@ -1,0 +1,12 @@
+#pragma once
+// Planned memory: each slot of it is live from the first to the last instruction that names it, and what lives into a
+// loop lives until its end. Slots get offsets in one arena.
+
+#include "plan/program.h"
+
+namespace treadle::plan {
+
+// `operands`: the slots that each instruction names, apart from what it refers to by index.
+void place_in_arena(Program& program, const std::vector<std::vector<uint32_t>>& operands);
+
+}  // namespace treadle::plan
