@@ -280,7 +280,9 @@ Status infer_affine_grid(InferContext& c) {
   if (!size) {
     const Dim length = length_of(c, 1);
     if (length.is_known() && length.value() >= 4) {
-      c.set_output(0, c.element(0), unknown_shape(static_cast<size_t>(length.value())));
+      Shape out = unknown_shape(static_cast<size_t>(length.value()));
+      out.back() = Dim(length.value() - 2);
+      c.set_output(0, c.element(0), std::move(out));
     } else {
       c.set_output(0, c.element(0));
     }

@@ -142,7 +142,9 @@ Status infer_col2im(InferContext& c) {
   if (!image) {
     const Dim rank = length_of(c, 1);
     if (!rank.is_known()) return c.set_output(0, c.element(0)), Status();
-    c.set_output(0, c.element(0), unknown_shape(static_cast<size_t>(rank.value()) + 2));
+    Shape out = unknown_shape(static_cast<size_t>(rank.value()) + 2);
+    if (x) out[0] = (*x)[0];
+    c.set_output(0, c.element(0), std::move(out));
     return {};
   }
   Shape out{x ? (*x)[0] : Dim(), Dim()};

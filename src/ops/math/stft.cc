@@ -101,7 +101,8 @@ Status infer_dft(InferContext& ctx) {
   out.back() = Dim(inverse && onesided ? 1 : 2);
   TREADLE_ASSIGN(const auto axis, dft_axis(ctx, x->size()));
   if (!axis) {
-    for (size_t i = 0; i + 1 < out.size(); ++i) out[i] = Dim::unknown();
+    const bool keeps_sizes = !onesided && !ctx.has_input(1);
+    for (size_t i = 0; !keeps_sizes && i + 1 < out.size(); ++i) out[i] = Dim::unknown();
     return ctx.set_output(0, ctx.element(0), std::move(out)), Status();
   }
   Dim length = inverse && onesided ? ((*x)[*axis] - Dim(1)) * Dim(2) : (*x)[*axis];

@@ -71,7 +71,12 @@ Status infer_expand(InferContext& c) {
   if (!shape || !target) {
     const Dim rank = length_of(c, 1);
     if (!shape || !rank.is_known()) return c.set_output(0, c.element(0)), Status();
-    c.set_output(0, c.element(0), unknown_shape(std::max(shape->size(), static_cast<size_t>(rank.value()))));
+    Shape out = unknown_shape(std::max(shape->size(), static_cast<size_t>(rank.value())));
+    const size_t skip = out.size() - shape->size();
+    for (size_t i = 0; i < shape->size(); ++i) {  // only sizes of 1 grow
+      if ((*shape)[i].is_known() && (*shape)[i].value() != 1) out[skip + i] = (*shape)[i];
+    }
+    c.set_output(0, c.element(0), std::move(out));
     return {};
   }
   for (const Dim& d : *target) {
