@@ -72,9 +72,11 @@ Status infer_expand(InferContext& c) {
     const Dim rank = length_of(c, 1);
     if (!shape || !rank.is_known()) return c.set_output(0, c.element(0)), Status();
     Shape out = unknown_shape(std::max(shape->size(), static_cast<size_t>(rank.value())));
-    const size_t skip = out.size() - shape->size();
-    for (size_t i = 0; i < shape->size(); ++i) {  // only sizes of 1 grow
-      if ((*shape)[i].is_known() && (*shape)[i].value() != 1) out[skip + i] = (*shape)[i];
+    // Only sizes of 1 grow, and only where the target has a size of its own.
+    const size_t skip = out.size() - shape->size(), untouched = out.size() - static_cast<size_t>(rank.value());
+    for (size_t i = 0; i < shape->size(); ++i) {
+      const Dim& d = (*shape)[i];
+      if (skip + i < untouched || (d.is_known() && d.value() != 1)) out[skip + i] = d;
     }
     c.set_output(0, c.element(0), std::move(out));
     return {};
