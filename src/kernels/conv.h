@@ -24,7 +24,7 @@ struct ConvShape {
   bool transposed = false;
 };
 
-// Applied to every output element after the bias, in f32: Relu is (0, inf).
+// Applied to every output element at the very end: Relu is (0, inf). NaN stays NaN.
 struct Clamp {
   float low, high;
 };
@@ -35,7 +35,8 @@ struct ConvOperands {
   const void* packed_weights;
   const void* bias;  // [out_channels] or null
   void* y;
-  void* scratch;  // plan.scratch_bytes, one per thread
+  void* scratch;                 // plan.scratch_bytes, one per thread
+  const void* addend = nullptr;  // like y, added after the bias; null: nothing
 };
 using ConvRun = void (*)(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end);
 using ConvPack = void (*)(const ConvPlan& plan, const void* weights, void* packed);
@@ -57,9 +58,8 @@ ConvPlan prepare_conv(ComputeType type, const ConvShape& shape);
 inline void pack_conv_weights(const ConvPlan& plan, const void* weights, void* packed) {
   plan.pack(plan, weights, packed);
 }
-inline void run_conv(const ConvPlan& plan, const void* x, const void* packed_weights, const void* bias, void* y,
-                     void* scratch) {
-  plan.run(plan, {x, packed_weights, bias, y, scratch}, 0, plan.units);
+inline void run_conv(const ConvPlan& plan, const ConvOperands& operands) {
+  plan.run(plan, operands, 0, plan.units);
 }
 inline void run_conv_range(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   plan.run(plan, operands, begin, end);

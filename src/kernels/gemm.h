@@ -1,5 +1,5 @@
 #pragma once
-// Matrix products on raw pointers: C[m,n] = alpha * A[m,k] B[k,n] + beta * bias.
+// Matrix products on raw pointers: C[m,n] = alpha * A[m,k] B[k,n] + beta * bias + addend, clamped.
 //
 // What depends on sizes is decided once, in prepare_gemm; a run allocates nothing, takes no lock and cannot fail.
 //
@@ -31,6 +31,8 @@ struct GemmShape {
           bias_col = 1;        // bias[i * bias_row + j * bias_col]: row vector (0, 1), column (1, 0), scalar (0, 0)
   double alpha = 1, beta = 1;  // beta scales bias; converted to the element type
   bool b_packed = false;       // run_gemm is given what pack_b wrote, not B itself
+  // At the very end, floats only: Relu is (0, inf). NaN stays NaN.
+  float low = -__builtin_inff(), high = __builtin_inff();
 };
 
 inline constexpr int64_t kGemmDotColumns = 2;
@@ -46,7 +48,8 @@ struct GemmOperands {
   const void* b;     // B, or packed B
   const void* bias;  // may be null: none
   void* c;
-  void* scratch;  // plan.scratch_bytes, one per thread
+  void* scratch;                 // plan.scratch_bytes, one per thread
+  const void* addend = nullptr;  // floats only; lies like c; null: nothing
 };
 using GemmRun = void (*)(const GemmPlan& plan, const GemmOperands& operands, const GemmRange& range);
 using GemmPack = void (*)(const GemmPlan& plan, const void* b, void* packed);

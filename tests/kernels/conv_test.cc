@@ -78,26 +78,29 @@ std::vector<T> reference(const ConvShape& s, const std::vector<T>& x, const std:
 class ConvTest : public EachIsa {
  protected:
   template <class T>
-  void check(const ConvShape& s, Clamp clamp = {-INFINITY, INFINITY}) {
+  void check(const ConvShape& s, Clamp clamp = {-INFINITY, INFINITY}, bool adds = false) {
     const auto x = random_values<T>(random_, static_cast<size_t>(s.batch * s.in_channels * channel_size(s)));
     const auto w = random_values<T>(random_, static_cast<size_t>(weight_size(s)));
     const auto bias = random_values<T>(random_, static_cast<size_t>(s.out_channels));
     for (const T* b : {static_cast<const T*>(nullptr), bias.data()}) {
       auto want = reference(s, x, w, b);
+      const auto addend = random_values<T>(random_, adds ? want.size() : 0);
+      for (size_t i = 0; i < addend.size(); ++i) want[i] += addend[i];
       for (T& value : want) value = std::min(std::max(value, static_cast<T>(clamp.low)), static_cast<T>(clamp.high));
       ConvPlan plan = prepare_conv(std::is_same_v<T, float> ? ComputeType::kF32 : ComputeType::kF64, s);
       plan.clamp = clamp;
       Scratch scratch(plan.scratch_bytes), packed(plan.packed_weight_bytes);
       Scratch y(want.size() * sizeof(T)), y_parts(want.size() * sizeof(T));
       pack_conv_weights(plan, w.data(), packed.get());
-      run_conv(plan, x.data(), packed.get(), b, y.get(), scratch.get());
+      const T* added = adds ? addend.data() : nullptr;
+      run_conv(plan, {x.data(), packed.get(), b, y.get(), scratch.get(), added});
       const std::string what = describe(s);
       const double k = static_cast<double>(s.in_channels / s.groups * product(s.kernel, s.axes));
       for (size_t i = 0; i < want.size(); ++i) {
         ASSERT_NEAR(y.as<T>()[i], want[i], std::numeric_limits<T>::epsilon() * (k + 8)) << what << " at " << i;
       }
       for (int64_t unit = plan.units - 1; unit >= 0; --unit) {
-        run_conv_range(plan, {x.data(), packed.get(), b, y_parts.get(), scratch.get()}, unit, unit + 1);
+        run_conv_range(plan, {x.data(), packed.get(), b, y_parts.get(), scratch.get(), added}, unit, unit + 1);
       }
       ASSERT_EQ(0, std::memcmp(y.get(), y_parts.get(), want.size() * sizeof(T))) << what << " in parts";
     }
@@ -236,6 +239,25 @@ TEST_P(ConvTest, ClampIsAppliedAfterTheBias) {
   check<float>(conv2d(16, 48, 1, 30, 1, 1, 0), {0, 6});
 }
 
+TEST_P(ConvTest, AddsBeforeItClamps) {
+  for (int axes : {1, 2, 3}) {
+    for (int round = 0; round < 25; ++round) {
+      check<float>(random_shape(axes, false), {0, INFINITY}, true);
+      check<double>(random_shape(axes, false), {-0.5f, 0.5f}, true);
+      check<float>(random_shape(axes, true), {-INFINITY, INFINITY}, true);
+    }
+  }
+  check<float>(conv2d(16, 48, 1, 30, 1, 1, 0), {0, INFINITY}, true);
+  check<float>(conv2d(8, 8, 8, 40, 3, 1, 1), {0, INFINITY}, true);
+  check<float>(conv2d(8, 8, 8, 40, 5, 2, 2), {0, INFINITY}, true);
+}
+
+TEST_P(ConvTest, WideImagesInBandsOfColumns) {
+  check<float>(conv2d(64, 13, 1, 150, 3, 1, 1), {0, INFINITY}, true);
+  check<float>(conv2d(48, 5, 1, 131, 5, 1, 2));
+  check<float>(conv2d(64, 12, 1, 140, 3, 2, 1));
+}
+
 TEST_P(ConvTest, NotANumberStaysWhereItIsRead) {
   for (int64_t pad : {0, 1}) {
     const ConvShape s = conv2d(2, 3, 1, 12, 3, 1, pad);
@@ -246,7 +268,7 @@ TEST_P(ConvTest, NotANumberStaysWhereItIsRead) {
     Scratch scratch(plan.scratch_bytes), packed(plan.packed_weight_bytes);
     std::vector<float> y(static_cast<size_t>(3 * s.output[0] * s.output[1]));
     pack_conv_weights(plan, w.data(), packed.get());
-    run_conv(plan, x.data(), packed.get(), nullptr, y.data(), scratch.get());
+    run_conv(plan, {x.data(), packed.get(), nullptr, y.data(), scratch.get()});
     int64_t nans = 0;
     for (float value : y) nans += std::isnan(value);
     EXPECT_EQ(nans, 3 * 9);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/isa/conv_depthwise.h"
 #include "kernels/isa/conv_depthwise_masked.h"
@@ -15,7 +16,7 @@ namespace {
 
 // 1x1 kernels: the weights times the input as it lies, [out, in] x [in, positions].
 template <class T>
-GemmPlan pointwise_gemm(ComputeType type, const ConvGeometry& g) {
+GemmPlan pointwise_gemm(const ConvPlan& plan, const ConvGeometry& g) {
   GemmShape s;
   s.m = g.out_per_group;
   s.n = g.out_channel();
@@ -25,7 +26,9 @@ GemmPlan pointwise_gemm(ComputeType type, const ConvGeometry& g) {
   s.c_row = g.out_channel();
   s.bias_row = 1;
   s.bias_col = 0;
-  return TREADLE_ISA_NAMESPACE::prepare_gemm(type, s);
+  s.low = plan.clamp.low;
+  s.high = plan.clamp.high;
+  return TREADLE_ISA_NAMESPACE::prepare_gemm(plan.type, s);
 }
 
 bool is_pointwise(const ConvShape& s) {
@@ -41,7 +44,7 @@ template <class T>
 void run_pointwise(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvShape& s = plan.shape;
   const ConvGeometry g(s);
-  const GemmPlan gemm = pointwise_gemm<T>(plan.type, g);
+  const GemmPlan gemm = pointwise_gemm<T>(plan, g);
   const int64_t parts = (g.out_channel() + kPointwiseColumns - 1) / kPointwiseColumns;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t column = unit % parts * kPointwiseColumns, group = unit / parts % s.groups;
@@ -53,9 +56,8 @@ void run_pointwise(const ConvPlan& plan, const ConvOperands& operands, int64_t b
         gemm,
         {static_cast<const T*>(operands.packed_weights) + group * g.out_per_group * g.k,
          static_cast<const T*>(operands.x) + (image * s.in_channels + group * g.in_per_group) * g.in_channel(),
-         bias == nullptr ? nullptr : bias + group * g.out_per_group, y, operands.scratch},
+         bias == nullptr ? nullptr : bias + group * g.out_per_group, y, operands.scratch, beside(operands, y)},
         {0, g.out_per_group, column, column + columns});
-    clamp_range(plan.clamp, y + column, g.out_per_group, g.out_channel(), columns);
   }
 }
 
@@ -64,7 +66,7 @@ void prepare_pointwise(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
   plan.units = plan.shape.batch * plan.shape.groups * ((g.out_channel() + kPointwiseColumns - 1) / kPointwiseColumns);
   plan.packed_weight_bytes = static_cast<size_t>(plan.shape.out_channels * g.k) * sizeof(T);
-  plan.scratch_bytes = pointwise_gemm<T>(plan.type, g).scratch_bytes;
+  plan.scratch_bytes = pointwise_gemm<T>(plan, g).scratch_bytes;
   plan.run = run_pointwise<T>;
   plan.pack = copy_weights;
 }
@@ -145,7 +147,7 @@ void run_transposed(const ConvPlan& plan, const ConvOperands& operands, int64_t 
         }
       }
     }
-    clamp_range(plan.clamp, y, 1, 0, g.out_channel());
+    finish_range(plan.clamp, beside(operands, y), y, 1, 0, g.out_channel());
   }
 }
 
@@ -179,11 +181,11 @@ void prepare(ConvPlan& plan) {
     prepare_rows<T>(plan);
   } else if (is_pointwise(plan.shape)) {
     prepare_pointwise<T>(plan);
+  } else if (std::is_same_v<T, float> && is_depthwise_by_rows(g)) {
+    prepare_depthwise_rows(plan);
 #if defined(__AVX512F__)
-  } else if (is_masked_depthwise(g) && (g.height.kernel <= 3 || !is_depthwise_by_rows<T>(g))) {
+  } else if (is_masked_depthwise(g)) {
     prepare_masked<T>(plan);
-  } else if (is_depthwise_by_rows<T>(g)) {
-    prepare_depthwise_rows<T>(plan);
 #endif
   } else if (is_depthwise<T>(g)) {
     prepare_depthwise<T>(plan);

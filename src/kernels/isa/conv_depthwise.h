@@ -31,12 +31,12 @@ class Depthwise {
   using L = Lanes<T>;
 
  public:
-  Depthwise(const ConvPlan& plan, const ConvGeometry& g, T* buffer)
+  Depthwise(const Clamp& clamp, const ConvGeometry& g, T* buffer)
       : g_(g),
         layout_(g),
         buffer_(buffer),
-        low_(L::splat(static_cast<T>(plan.clamp.low))),
-        high_(L::splat(static_cast<T>(plan.clamp.high))) {
+        low_(L::splat(static_cast<T>(clamp.low))),
+        high_(L::splat(static_cast<T>(clamp.high))) {
     fill_zero(buffer_, layout_.buffer<T>());
     int64_t* offset = offset_;
     for (int64_t y = 0; y < g.height.kernel; ++y) {
@@ -136,13 +136,14 @@ class Depthwise {
 template <class T>
 void run_depthwise(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvGeometry g(plan.shape);
-  const Depthwise<T> depthwise(plan, g, static_cast<T*>(operands.scratch));
+  const Depthwise<T> depthwise(early_clamp(plan, operands), g, static_cast<T*>(operands.scratch));
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t channel = unit % plan.shape.out_channels;
+    T* y = static_cast<T*>(operands.y) + unit * g.out_channel();
     depthwise.channel(static_cast<const T*>(operands.x) + unit * g.in_channel(),
                       static_cast<const T*>(operands.packed_weights) + channel * g.taps,
-                      operands.bias == nullptr ? T(0) : static_cast<const T*>(operands.bias)[channel],
-                      static_cast<T*>(operands.y) + unit * g.out_channel());
+                      operands.bias == nullptr ? T(0) : static_cast<const T*>(operands.bias)[channel], y);
+    if (operands.addend != nullptr) finish_range(plan.clamp, beside(operands, y), y, 1, 0, g.out_channel());
   }
 }
 

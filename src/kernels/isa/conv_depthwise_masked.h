@@ -60,8 +60,11 @@ class MaskedChannel {
   using L = Lanes<T>;
 
  public:
-  MaskedChannel(const ConvPlan& plan, const ConvGeometry& g, const void* packed)
-      : plan_(plan), g_(g), vectors_(MaskedLayout<T>(g).vectors), masks_(static_cast<const typename L::Mask*>(packed)) {
+  MaskedChannel(const Clamp& clamp, const ConvGeometry& g, const void* packed)
+      : clamp_(clamp),
+        g_(g),
+        vectors_(MaskedLayout<T>(g).vectors),
+        masks_(static_cast<const typename L::Mask*>(packed)) {
     for (int64_t tap = 0; tap < g.taps; ++tap) {
       distance_[tap] =
           g.height.input_at(0, tap / g.width.kernel) * g.width.in + g.width.input_at(0, tap % g.width.kernel);
@@ -92,8 +95,8 @@ class MaskedChannel {
         sums[i] = L::mul_add(weight, L::load(p + i * L::kCount, masks[i]), sums[i]);
       });
     }
-    const auto addend = L::splat(bias), low = L::splat(static_cast<T>(plan_.clamp.low)),
-               high = L::splat(static_cast<T>(plan_.clamp.high));
+    const auto addend = L::splat(bias), low = L::splat(static_cast<T>(clamp_.low)),
+               high = L::splat(static_cast<T>(clamp_.high));
     unrolled<kVectors>([&](auto i) __attribute__((always_inline)) {
       const int64_t left = g_.out_plane - (v + i) * L::kCount;
       const auto value = L::min(high, L::max(low, L::add(sums[i], addend)));
@@ -105,7 +108,7 @@ class MaskedChannel {
     });
   }
 
-  const ConvPlan& plan_;
+  Clamp clamp_;
   const ConvGeometry& g_;
   int64_t vectors_;
   const typename L::Mask* masks_;
@@ -115,13 +118,14 @@ class MaskedChannel {
 template <class T>
 void run_masked(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvGeometry g(plan.shape);
-  const MaskedChannel<T> channel(plan, g, operands.packed_weights);
+  const MaskedChannel<T> channel(early_clamp(plan, operands), g, operands.packed_weights);
   const T* weights = aligned_after<const T>(const_cast<void*>(operands.packed_weights), MaskedLayout<T>(g).mask_bytes);
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t c = unit % plan.shape.out_channels;
+    T* y = static_cast<T*>(operands.y) + unit * g.out_plane;
     channel.run(static_cast<const T*>(operands.x) + unit * g.in_plane, weights + c * g.taps,
-                operands.bias == nullptr ? T(0) : static_cast<const T*>(operands.bias)[c],
-                static_cast<T*>(operands.y) + unit * g.out_plane);
+                operands.bias == nullptr ? T(0) : static_cast<const T*>(operands.bias)[c], y);
+    if (operands.addend != nullptr) finish_range(plan.clamp, beside(operands, y), y, 1, 0, g.out_plane);
   }
 }
 

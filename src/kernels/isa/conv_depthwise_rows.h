@@ -1,184 +1,223 @@
 #pragma once
-// Depthwise convolution straight from the input, row by row, for horizontal strides 1 and 2, where the instruction set
-// loads under a mask for free: lanes whose tap falls off the row are masked out, taps off the plane are left out.
-// Nothing is copied.
-//
-// Packed weights: masks [tap of a row][vector of a row][stride], then the weights.
-
-#if defined(__AVX512F__)
+// Depthwise convolution of f32 straight from the input, for kernels of 3, 5 or 7 rows and strides 1 and 2. Several
+// output rows are computed at once, so that what is loaded from an input row is used for each of them. Lanes whose tap
+// falls off the row are masked out, rows off the plane are read from a row of zeros. Nothing is copied.
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
-#include <utility>
 
 #include "kernels/isa/conv_shift.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
-// Vectors that share the load of a tap's weight: as many as there are mask registers for.
-template <int kStride>
-inline constexpr int kRowSums = 6 / kStride;
+inline constexpr int kTallRows = kVectorRegisters == 32 ? 8 : 4;  // output rows at once, at most
 
-template <class T>
-struct DepthwiseRowsLayout {
-  using Mask = typename Lanes<T>::Mask;
-  explicit DepthwiseRowsLayout(const ConvGeometry& g)
-      : vectors((g.width.out + Lanes<T>::kCount - 1) / Lanes<T>::kCount),
-        mask_bytes(g.width.kernel * vectors * g.width.stride * int64_t{sizeof(Mask)}) {}
-  int64_t vectors, mask_bytes;
-};
-
-// Where rows are much narrower than their vectors, a method that runs on over row ends is better.
-template <class T>
-bool is_depthwise_by_rows(const ConvGeometry& g) {
-  const int64_t lanes = DepthwiseRowsLayout<T>(g).vectors * Lanes<T>::kCount;
-  return g.in_per_group == 1 && g.out_per_group == 1 && g.outer_axes == 0 && g.out_plane > 0 && g.width.stride <= 2 &&
-         lanes * 2 <= g.width.out * 3 && g.width.out >= Lanes<T>::kCount * 2 &&
-         (g.width.stride == 1 || std::is_same_v<T, float>);
+inline bool is_depthwise_by_rows(const ConvGeometry& g) {
+  const Axis& h = g.height;
+  const bool rows = (h.kernel == 3 || h.kernel == 5 || h.kernel == 7) && h.dilation == 1 && h.stride <= 2;
+  return rows && g.width.stride <= 2 && g.in_per_group == 1 && g.out_per_group == 1 && g.outer_axes == 0 &&
+         g.out_plane > 0 && g.in_plane > 0;
 }
 
-// Vector v of tap kx reads from here on, relative to the first element of its row; with stride 2 a second time from
-// kCount - 1 further on.
-template <class T>
-int64_t first_read(const Axis& w, int64_t v, int64_t kx) {
-  return w.input_at(v * Lanes<T>::kCount, kx);
-}
-
-template <class T>
-void pack_depthwise_rows(const ConvPlan& plan, const void* weights, void* packed) {
-  constexpr int kCount = Lanes<T>::kCount;
-  const ConvGeometry g(plan.shape);
-  const DepthwiseRowsLayout<T> layout(g);
-  typename Lanes<T>::Mask* mask = static_cast<typename Lanes<T>::Mask*>(packed);
-  for (int64_t kx = 0; kx < g.width.kernel; ++kx) {
-    for (int64_t v = 0; v < layout.vectors; ++v) {
-      for (int64_t part = 0; part < g.width.stride; ++part) {
-        unsigned bits = 0;
-        for (int lane = 0; lane < kCount; ++lane) {
-          const int64_t at = first_read<T>(g.width, v, kx) + part * (kCount - 1) + lane;
-          bits |= static_cast<unsigned>(at >= 0 && at < g.width.in) << lane;
-        }
-        *mask++ = static_cast<typename Lanes<T>::Mask>(bits);
-      }
-    }
-  }
-  std::memcpy(aligned_after<T>(packed, layout.mask_bytes), weights,
-              static_cast<size_t>(plan.shape.out_channels * g.taps) * sizeof(T));
-}
-
-template <class T, int kStride>
-class DepthwiseRows {
-  using L = Lanes<T>;
-  using V = typename L::V;
+// The lanes of one vector, kAcross elements apart, that lie in [0, size) when lane 0 is element `first`.
+template <int kAcross>
+class EdgeLanes {
+  using L = Lanes<float>;
 
  public:
-  DepthwiseRows(const ConvPlan& plan, const ConvGeometry& g, const void* packed)
-      : g_(g),
-        vectors_(DepthwiseRowsLayout<T>(g).vectors),
-        masks_(static_cast<const typename L::Mask*>(packed)),
-        low_(L::splat(static_cast<T>(plan.clamp.low))),
-        high_(L::splat(static_cast<T>(plan.clamp.high))) {}
+  EdgeLanes() = default;
+#if defined(__AVX2__)
+  EdgeLanes(int64_t first, int64_t size) {
+    for (int part = 0; part < kAcross; ++part, first += L::kCount - 1) {
+      const auto lane = [](int64_t at) { return static_cast<int>(std::clamp<int64_t>(at, 0, L::kCount)); };
+      mask_[part] = between(lane(-first), lane(size - first));
+    }
+  }
+  [[gnu::always_inline]] L::V load(const float* p) const {
+    if constexpr (kAcross == 1) return L::load(p, mask_[0]);
+    return even_lanes(L::load(p, mask_[0]), L::load(p + L::kCount - 1, mask_[kAcross - 1]));
+  }
 
-  void channel(const T* x, const T* weights, T bias, T* y) const {
-    const Axis& h = g_.height;
-    const auto addend = L::splat(bias);
-    for (int64_t row = 0; row < h.out; ++row, y += g_.width.out) {
-      const auto [begin, end] = inside(h.input_at(row, 0), h.dilation, h.in, h.kernel);
-      const T* from = x + h.input_at(row, begin) * g_.width.in;
-      const T* w = weights + begin * g_.width.kernel;
-      for (int64_t v = 0; v < vectors_;) {
-        const int64_t count = std::min<int64_t>(vectors_ - v, kRowSums<kStride>);
-        kStretches[count - 1](*this, v, from, end - begin, w, addend, y);
-        v += count;
-      }
+ private:
+  static L::Mask between(int begin, int end) {
+#if defined(__AVX512F__)
+    return static_cast<L::Mask>(L::mask(end) & ~L::mask(begin));
+#else
+    return _mm256_andnot_si256(L::mask(begin), L::mask(end));
+#endif
+  }
+  L::Mask mask_[kAcross];
+#else
+  EdgeLanes(int64_t first, int64_t size) : first_(first), size_(size) {}
+  L::V load(const float* p) const {
+    float lanes[L::kCount];
+    for (int i = 0; i < L::kCount; ++i) {
+      const int64_t at = first_ + i * kAcross;
+      lanes[i] = at >= 0 && at < size_ ? p[i * kAcross] : 0.f;
+    }
+    return L::load(lanes);
+  }
+
+ private:
+  int64_t first_ = 0, size_ = 0;
+#endif
+};
+
+// kTall: rows of the kernel. kDown, kAcross: strides.
+template <int kTall, int kDown, int kAcross>
+class DepthwiseRows {
+  using L = Lanes<float>;
+  using V = L::V;
+
+ public:
+  DepthwiseRows(const Clamp& clamp, const ConvGeometry& g, const float* zeros)
+      : g_(g), zeros_(zeros), low_(L::splat(clamp.low)), high_(L::splat(clamp.high)) {}
+
+  void channel(const float* x, const float* weights, float bias, float* y) {
+    weights_ = weights;
+    bias_ = L::splat(bias);
+    const int64_t height = g_.height.out, vectors = (g_.width.out + L::kCount - 1) / L::kCount;
+    for (int64_t row = 0; row < height;) {
+      const int count = rows_at_once(height - row);
+      find_rows(x, row, count);
+      y_ = y + row * g_.width.out;
+      rows_left_ = std::min<int64_t>(count, height - row);
+      int64_t v = 0;
+      for (; v + 2 <= vectors; v += 2) blocks<2>(count, v);
+      if (v < vectors) blocks<1>(count, v);
+      row += rows_left_;
     }
   }
 
  private:
+  // The last ones may be fewer than are computed.
+  static int rows_at_once(int64_t left) {
+    if (left >= kTallRows - 1) return kTallRows;
+    return left >= 3 ? 4 : left >= 2 ? 2 : 1;
+  }
+
+  void find_rows(const float* x, int64_t row, int count) {
+    for (int i = 0; i < (count - 1) * kDown + kTall; ++i) {
+      const int64_t at = g_.height.input_at(row, i);
+      rows_[i] = at >= 0 && at < g_.height.in ? x + at * g_.width.in : zeros_;
+    }
+  }
+
   template <int kVectors>
-  static void stretch(const DepthwiseRows& self, int64_t v, const T* x, int64_t rows, const T* weights, V bias, T* y) {
-    const Axis& w = self.g_.width;
-    const int64_t row = self.g_.height.dilation * w.in;
-    V sums[kVectors];
-    unrolled<kVectors>([&](auto i) __attribute__((always_inline)) { sums[i] = L::zero(); });
-    // Columns of the kernel outside, so that masks stay in registers while its rows pass.
-    const T* column = x + first_read<T>(w, v, 0);
-    const typename L::Mask* from = self.masks_ + v * kStride;
-    for (int64_t kx = 0; kx < w.kernel; ++kx, column += w.dilation, from += self.vectors_ * kStride) {
-      typename L::Mask masks[kVectors * kStride];
-      unrolled<kVectors * kStride>([&](auto i) __attribute__((always_inline)) { masks[i] = from[i]; });
-      const T* p = column;
-      const T* weight = weights + kx;
-      for (int64_t ky = 0; ky < rows; ++ky, p += row, weight += w.kernel) {
-        const V factor = L::splat(*weight);
-        unrolled<kVectors>([&](auto i) __attribute__((always_inline)) {
-          sums[i] = L::mul_add(factor, read(p + i * (L::kCount * kStride), masks + i * kStride), sums[i]);
+  void blocks(int rows, int64_t v) const {
+    switch (rows) {
+      case 8:
+        if constexpr (kTallRows == 8) return block<8, kVectors>(v);
+        break;
+      case 4:
+        return block<4, kVectors>(v);
+      case 2:
+        return block<2, kVectors>(v);
+      default:
+        return block<1, kVectors>(v);
+    }
+  }
+
+  template <int kRows, int kVectors>
+  void block(int64_t v) const {
+    const Axis& w = g_.width;
+    V sums[kRows][kVectors];
+    unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+      unrolled<kVectors>([&](auto i) __attribute__((always_inline)) { sums[r][i] = L::zero(); });
+    });
+    for (int64_t kx = 0; kx < w.kernel; ++kx) {
+      const int64_t first = w.input_at(v * L::kCount, kx);
+      const int64_t last = first + (kVectors * L::kCount - 1) * kAcross;
+      if (first >= 0 && last < w.in) {
+        add_column(sums, kx, first, [](const float* p, auto) __attribute__((always_inline)) {
+          return kAcross == 1 ? L::load(p) : load_even<float>(p);
         });
+      } else {
+        EdgeLanes<kAcross> edges[kVectors];
+        for (int i = 0; i < kVectors; ++i) edges[i] = {first + i * L::kCount * kAcross, w.in};
+        add_column(sums, kx, first,
+                   [&](const float* p, auto i) __attribute__((always_inline)) { return edges[i].load(p); });
       }
     }
-    unrolled<kVectors>([&](auto i) __attribute__((always_inline)) {
-      const int64_t left = w.out - (v + i) * L::kCount;
-      const V value = L::min(self.high_, L::max(self.low_, L::add(sums[i], bias)));
-      if (left >= L::kCount) {
-        L::store(y + (v + i) * L::kCount, value);
-      } else {
-        L::store(y + (v + i) * L::kCount, L::mask(static_cast<int>(left)), value);
-      }
+    store(sums, v);
+  }
+
+  template <int kRows, int kVectors, class Load>
+  [[gnu::always_inline]] void add_column(V (&sums)[kRows][kVectors], int64_t kx, int64_t first, Load&& load) const {
+    V factors[kTall];
+    unrolled<kTall>(
+        [&](auto ky) __attribute__((always_inline)) { factors[ky] = L::splat(weights_[ky * g_.width.kernel + kx]); });
+    unrolled<(kRows - 1) * kDown + kTall>([&](auto i) __attribute__((always_inline)) {
+      const float* p = rows_[i] + first;
+      unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
+        const V x = load(p + v * L::kCount * kAcross, v);
+        unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+          constexpr int kTap = i - r * kDown;
+          if constexpr (kTap >= 0 && kTap < kTall) sums[r][v] = L::mul_add(factors[kTap], x, sums[r][v]);
+        });
+      });
     });
   }
 
-  [[gnu::always_inline]] static V read(const T* p, const typename L::Mask* masks) {
-    if constexpr (kStride == 1) {
-      return L::load(p, masks[0]);
-    } else {
-      const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
-      return _mm512_permutex2var_ps(L::load(p, masks[0]), even, L::load(p + L::kCount - 1, masks[1]));
-    }
+  template <int kRows, int kVectors>
+  [[gnu::always_inline]] void store(const V (&sums)[kRows][kVectors], int64_t v) const {
+    unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+      if (r >= rows_left_) return;
+      unrolled<kVectors>([&](auto i) __attribute__((always_inline)) {
+        const int64_t at = (v + i) * L::kCount, left = g_.width.out - at;
+        const V value = L::min(high_, L::max(low_, L::add(sums[r][i], bias_)));
+        float* to = y_ + r * g_.width.out + at;
+        if (left >= L::kCount) {
+          L::store(to, value);
+        } else {
+          L::store(to, L::mask(static_cast<int>(left)), value);
+        }
+      });
+    });
   }
-
-  using Stretch = void (*)(const DepthwiseRows&, int64_t, const T*, int64_t, const T*, V, T*);
-  template <int... kVectors>
-  static constexpr std::array<Stretch, sizeof...(kVectors)> stretches(std::integer_sequence<int, kVectors...>) {
-    return {stretch<kVectors + 1>...};
-  }
-  static constexpr auto kStretches = stretches(std::make_integer_sequence<int, kRowSums<kStride>>());
 
   const ConvGeometry& g_;
-  int64_t vectors_;
-  const typename L::Mask* masks_;
-  V low_, high_;
+  const float* zeros_;
+  V low_, high_, bias_;
+  const float* weights_ = nullptr;
+  const float* rows_[(kTallRows - 1) * kDown + kTall];
+  float* y_ = nullptr;
+  int64_t rows_left_ = 0;
 };
 
-template <class T, int kStride>
+template <int kTall, int kDown, int kAcross>
 void run_depthwise_rows(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvGeometry g(plan.shape);
-  const DepthwiseRows<T, kStride> rows(plan, g, operands.packed_weights);
-  const T* weights =
-      aligned_after<const T>(const_cast<void*>(operands.packed_weights), DepthwiseRowsLayout<T>(g).mask_bytes);
+  float* zeros = static_cast<float*>(operands.scratch);
+  std::fill_n(zeros, g.width.in, 0.f);
+  DepthwiseRows<kTall, kDown, kAcross> rows(early_clamp(plan, operands), g, zeros);
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t c = unit % plan.shape.out_channels;
-    rows.channel(static_cast<const T*>(operands.x) + unit * g.in_plane, weights + c * g.taps,
-                 operands.bias == nullptr ? T(0) : static_cast<const T*>(operands.bias)[c],
-                 static_cast<T*>(operands.y) + unit * g.out_plane);
+    float* y = static_cast<float*>(operands.y) + unit * g.out_plane;
+    rows.channel(static_cast<const float*>(operands.x) + unit * g.in_plane,
+                 static_cast<const float*>(operands.packed_weights) + c * g.taps,
+                 operands.bias == nullptr ? 0.f : static_cast<const float*>(operands.bias)[c], y);
+    if (operands.addend != nullptr) finish_range(plan.clamp, beside(operands, y), y, 1, 0, g.out_plane);
   }
 }
 
-template <class T>
-void prepare_depthwise_rows(ConvPlan& plan) {
+template <int kTall>
+ConvRun depthwise_rows_for(int64_t down, int64_t across) {
+  if (down == 1) return across == 1 ? run_depthwise_rows<kTall, 1, 1> : run_depthwise_rows<kTall, 1, 2>;
+  return across == 1 ? run_depthwise_rows<kTall, 2, 1> : run_depthwise_rows<kTall, 2, 2>;
+}
+
+inline void prepare_depthwise_rows(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
+  const int64_t down = g.height.stride, across = g.width.stride;
   plan.units = plan.shape.batch * plan.shape.out_channels;
-  plan.packed_weight_bytes = static_cast<size_t>(DepthwiseRowsLayout<T>(g).mask_bytes) + kKernelAlignment +
-                             static_cast<size_t>(plan.shape.out_channels * g.taps) * sizeof(T);
-  plan.run = run_depthwise_rows<T, 1>;
-  if constexpr (std::is_same_v<T, float>) {
-    if (g.width.stride == 2) plan.run = run_depthwise_rows<T, 2>;
-  }
-  plan.pack = pack_depthwise_rows<T>;
+  plan.packed_weight_bytes = static_cast<size_t>(plan.shape.out_channels * g.taps) * sizeof(float);
+  plan.scratch_bytes = static_cast<size_t>(g.width.in) * sizeof(float);
+  plan.run = g.height.kernel == 3   ? depthwise_rows_for<3>(down, across)
+             : g.height.kernel == 5 ? depthwise_rows_for<5>(down, across)
+                                    : depthwise_rows_for<7>(down, across);
+  plan.pack = copy_weights;
 }
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
-
-#endif

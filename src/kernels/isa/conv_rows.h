@@ -103,8 +103,10 @@ void run_rows(const ConvPlan& plan, const ConvOperands& operands, int64_t begin,
       const int64_t row = image * layout.rows + first + r;
       T* y = static_cast<T*>(operands.y) + (row / positions * s.out_channels + group * g.out_per_group) * positions +
              row % positions;
+      const T* addend = beside(operands, y);
       for (int64_t c = 0; c < g.out_per_group; ++c) {
-        const T value = results[r * g.out_per_group + c];
+        T value = results[r * g.out_per_group + c];
+        if (addend != nullptr) value += addend[c * positions];
         y[c * positions] = value < low ? low : value > high ? high : value;
       }
     }

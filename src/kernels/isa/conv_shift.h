@@ -24,14 +24,7 @@ struct ShiftLayout {
   explicit ShiftLayout(const ConvGeometry& g) {
     planes = g.in_per_group * g.outer_taps * g.height.phases() * g.width.phases();
     const int64_t budget = kBandBytes / int64_t{sizeof(T)} / std::max<int64_t>(planes, 1);
-    const int64_t full_pitch = g.width.out + g.width.largest_shift();
-    rows = std::clamp<int64_t>(budget / full_pitch - g.height.largest_shift(), 1, std::max<int64_t>(g.height.out, 1));
-    columns = g.width.out;
-    if (rows == 1) {
-      columns = budget / (1 + g.height.largest_shift()) - g.width.largest_shift();
-      columns = std::clamp<int64_t>(columns, std::min<int64_t>(std::max<int64_t>(g.width.out, 1), 512),
-                                    std::max<int64_t>(g.width.out, 1));
-    }
+    choose_band(g, budget);
     pitch = columns + g.width.largest_shift();
     plane = (rows + g.height.largest_shift()) * pitch;
     row_bands = (g.height.out + rows - 1) / rows;
@@ -55,6 +48,8 @@ struct ShiftLayout {
     return planes * plane + kMaxTileVectors * Lanes<T>::kCount;
   }  // the last vector may overhang
 
+  static constexpr int64_t kBandStep = 2 * Lanes<T>::kCount;  // columns that tiles fill
+
   enum Walk { kByRow, kFlat, kGathered };
   int64_t planes;
   int64_t rows, columns;  // of output in a band
@@ -63,6 +58,28 @@ struct ShiftLayout {
   Walk walk;
 
  private:
+  // Whole rows, unless so few of them fit into `budget` elements that much of the input would be copied for two bands.
+  void choose_band(const ConvGeometry& g, int64_t budget) {
+    constexpr double kWorthwhile = 0.9;
+    const int64_t down = g.height.largest_shift(), right = g.width.largest_shift();
+    const int64_t height = std::max<int64_t>(g.height.out, 1), width = std::max<int64_t>(g.width.out, 1);
+    double least = 0;
+    const auto consider = [&](int64_t c) {
+      const int64_t r = std::clamp<int64_t>(budget / (c + right) - down, 1, height);
+      const auto extent = [](int64_t part, int64_t all, int64_t shift) {
+        return part == all ? 1.0 : static_cast<double>(part + shift) / static_cast<double>(part);
+      };
+      const double spilled = static_cast<double>((r + down) * (c + right)) / static_cast<double>(2 * budget + 1);
+      const double cost = extent(r, height, down) * extent(c, width, right) * std::max(1.0, spilled);
+      if (least != 0 && cost >= least * kWorthwhile) return;
+      least = cost;
+      rows = r;
+      columns = c;
+    };
+    consider(width);
+    for (int64_t c = (width - 1) / kBandStep * kBandStep; c > 0; c -= kBandStep) consider(c);
+  }
+
   // Cycles, roughly: a vector of a row of C takes k / 2 (more where it has no second one beside it to share loads of
   // weights with) and something to store; a piece of a row of B takes a load and a store to gather.
   Walk quickest_walk(const ConvGeometry& g) const {
@@ -148,6 +165,7 @@ class ShiftBand {
       : plan_(plan),
         g_(g),
         layout_(layout),
+        operands_(operands),
         offset_(static_cast<const int64_t*>(operands.packed_weights)),
         weights_(aligned_after<const T>(const_cast<void*>(operands.packed_weights), g.k * int64_t{sizeof(int64_t)})),
         bias_(static_cast<const T*>(operands.bias)),
@@ -295,6 +313,9 @@ class ShiftBand {
     Epilogue<T> epilogue;
     epilogue.bias_row = 1;
     epilogue.bias_col = 0;
+    epilogue.clamps = clamps(plan_.clamp);
+    epilogue.low = static_cast<T>(plan_.clamp.low);
+    epilogue.high = static_cast<T>(plan_.clamp.high);
     t.epilogue = &epilogue;
     t.k = g_.k;
     t.c_row = g_.out_channel();
@@ -305,8 +326,8 @@ class ShiftBand {
       t.a_col = rows;
       t.c = y + row * t.c_row;
       epilogue.bias = bias == nullptr ? nullptr : bias + row;
+      epilogue.addend = beside(operands_, t.c);
       tile_for<kMode>(rows, vectors, t.last_lanes < L::kCount)(t);
-      clamp_range(plan_.clamp, t.c, rows, t.c_row, count);
     }
   }
 
@@ -360,6 +381,7 @@ class ShiftBand {
   }
 
   void store_row(const T* sums, T bias, T* y) {
+    const T* beside_y = beside(operands_, y);
     const auto addend = L::splat(bias), low = L::splat(static_cast<T>(plan_.clamp.low)),
                high = L::splat(static_cast<T>(plan_.clamp.high));
     for (int s = 0; s < segment_count_; ++s) {
@@ -368,6 +390,7 @@ class ShiftBand {
         const int lanes = std::min(segment.count - i, L::kCount);
         auto value = L::load(sums + segment.from + i, L::mask(lanes));
         if (bias_ != nullptr) value = L::add(value, addend);
+        if (beside_y != nullptr) value = L::add(value, L::load(beside_y + segment.to + i, L::mask(lanes)));
         L::store(y + segment.to + i, L::mask(lanes), L::min(high, L::max(low, value)));
       }
     }
@@ -376,6 +399,7 @@ class ShiftBand {
   const ConvPlan& plan_;
   const ConvGeometry& g_;
   const ShiftLayout<T>& layout_;
+  const ConvOperands& operands_;
   const int64_t* offset_;
   const T* weights_;
   const T* bias_;

@@ -201,6 +201,7 @@ class Gemm {
       if (epilogue_.bias != nullptr) {
         tile_epilogue_.bias = epilogue_.bias + i * epilogue_.bias_row + j * epilogue_.bias_col;
       }
+      if (epilogue_.addend != nullptr) tile_epilogue_.addend = epilogue_.addend + i * shape_.c_row + j;
       if (vectors > 2) {
         (mode_ == TileMode::kRowA ? wide_tile<T, TileMode::kRowA>(count, vectors)
                                   : wide_tile<T, TileMode::kColumnA>(count, vectors))(t_);

@@ -27,7 +27,15 @@ T to_element(double value) {
 template <class T>
 Epilogue<T> make_epilogue(const GemmPlan& plan, const GemmOperands& operands) {
   const GemmShape& s = plan.shape;
-  return {to_element<T>(s.alpha), to_element<T>(s.beta), static_cast<const T*>(operands.bias), s.bias_row, s.bias_col};
+  Epilogue<T> e{to_element<T>(s.alpha), to_element<T>(s.beta), static_cast<const T*>(operands.bias), s.bias_row,
+                s.bias_col};
+  if constexpr (!std::is_integral_v<T>) {
+    e.addend = static_cast<const T*>(operands.addend);
+    e.clamps = s.low != -__builtin_inff() || s.high != __builtin_inff();
+    e.low = static_cast<T>(s.low);
+    e.high = static_cast<T>(s.high);
+  }
+  return e;
 }
 
 template <class T>
@@ -65,11 +73,15 @@ void dot(const T* const (&a)[kRows], const T* b, int64_t k, T (&out)[kRows]) {
 }
 
 template <class T>
-T finish_one(T sum, const Epilogue<T>& e, int64_t i, int64_t j) {
+T finish_one(T sum, const Epilogue<T>& e, int64_t c_row, int64_t i, int64_t j) {
   if (e.alpha != T(1)) sum *= e.alpha;
-  if (e.bias == nullptr) return sum;
-  const T addend = e.bias[i * e.bias_row + j * e.bias_col];
-  return sum + (e.beta != T(1) ? e.beta * addend : addend);
+  if (e.bias != nullptr) {
+    const T addend = e.bias[i * e.bias_row + j * e.bias_col];
+    sum += e.beta != T(1) ? e.beta * addend : addend;
+  }
+  if (e.addend != nullptr) sum += e.addend[i * c_row + j];
+  if (e.clamps) sum = sum < e.low ? e.low : sum > e.high ? e.high : sum;
+  return sum;
 }
 
 template <class T>
@@ -98,7 +110,7 @@ void run_dots(const GemmPlan& plan, const GemmOperands& operands, const GemmRang
     for (int64_t j = range.column_begin; j < range.column_end; ++j) {
       dot<T, kRows>(rows, columns[j], s.k, sums);
       for (int r = 0; r < kRows; ++r) {
-        static_cast<T*>(operands.c)[(i + r) * s.c_row + j] = finish_one(sums[r], epilogue, i + r, j);
+        static_cast<T*>(operands.c)[(i + r) * s.c_row + j] = finish_one(sums[r], epilogue, s.c_row, i + r, j);
       }
     }
   };

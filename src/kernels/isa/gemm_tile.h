@@ -16,11 +16,15 @@
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
+// C = min(high, max(low, alpha * sum + beta * bias + addend)), from left to right.
 template <class T>
 struct Epilogue {
   T alpha = 1, beta = 1;
   const T* bias = nullptr;  // of the tile's first element; null: none
   int64_t bias_row = 0, bias_col = 1;
+  const T* addend = nullptr;  // of the tile's first element, lies like C; null: none
+  bool clamps = false;        // not for integers, nor is the addend
+  T low = 0, high = 0;
 };
 
 template <class T>
@@ -49,7 +53,7 @@ inline constexpr int kMaxRows = std::is_integral_v<T>    ? 4
                                 : kVectorBytes == 32     ? 6
                                                          : 4;
 
-// C = alpha * sum + beta * bias for a tile whose sums lie in rows of `columns` elements, `columns` a multiple of lanes.
+// The epilogue for a tile whose sums lie in rows of `columns` elements, `columns` a multiple of lanes.
 template <class T>
 [[gnu::noinline]] void finish(const TileArgs<T>& t, const T* sums, int rows, int columns) {
   using L = Lanes<T>;
@@ -75,6 +79,10 @@ template <class T>
         }
         if (e.beta != T(1)) addend = L::mul(addend, beta);
         value = L::add(value, addend);
+      }
+      if constexpr (!std::is_integral_v<T>) {
+        if (e.addend != nullptr) value = L::add(value, L::load(e.addend + r * t.c_row + v, mask));
+        if (e.clamps) value = L::min(L::splat(e.high), L::max(L::splat(e.low), value));
       }
       L::store(t.c + r * t.c_row + v, mask, value);
     }
@@ -149,6 +157,22 @@ void tile(const TileArgs<T>& t) {
         unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
           const V addend = L::splat(e->bias[r * e->bias_row]);
           unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = L::add(acc[r][v], addend); });
+        });
+      }
+    }
+    if constexpr (!std::is_integral_v<T>) {
+      if (!t.partial && e->addend != nullptr) {
+        unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+          unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
+            acc[r][v] = L::add(acc[r][v], load(e->addend + r * t.c_row, v));
+          });
+        });
+      }
+      if (!t.partial && e->clamps) {
+        const V low = L::splat(e->low), high = L::splat(e->high);
+        unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+          unrolled<kVectors>([&](auto v)
+                                 __attribute__((always_inline)) { acc[r][v] = L::min(high, L::max(low, acc[r][v])); });
         });
       }
     }

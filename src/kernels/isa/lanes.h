@@ -54,6 +54,7 @@ struct PortableLanes {
   static V add(V a, V b) { return a + b; }
   static V max(V a, V b) { return select(a > b, a, b); }  // b where one of them is NaN
   static V min(V a, V b) { return select(a < b, a, b); }
+  static V max_or_nan(V a, V b) { return select(a != a, a, max(a, b)); }  // NaN where one of them is
   template <class M>
   static V select(M mask_bits, V a, V b) {
     return reinterpret_cast<V>((reinterpret_cast<M>(a) & mask_bits) | (reinterpret_cast<M>(b) & ~mask_bits));
@@ -94,6 +95,9 @@ struct Lanes<float> {
   static V add(V a, V b) { return _mm512_add_ps(a, b); }
   static V max(V a, V b) { return _mm512_maskz_max_ps(0xFFFF, a, b); }  // b where one of them is NaN
   static V min(V a, V b) { return _mm512_maskz_min_ps(0xFFFF, a, b); }
+  static V max_or_nan(V a, V b) {  // NaN where one of them is
+    return _mm512_mask_mov_ps(max(a, b), _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), a);
+  }
   static Mask mask(int count) { return static_cast<Mask>((1u << count) - 1); }
   static V load(const float* p, Mask m) { return _mm512_maskz_loadu_ps(m, p); }
   static void store(float* p, Mask m, V v) { _mm512_mask_storeu_ps(p, m, v); }
@@ -117,6 +121,9 @@ struct Lanes<double> {
   static V add(V a, V b) { return _mm512_add_pd(a, b); }
   static V max(V a, V b) { return _mm512_maskz_max_pd(0xFF, a, b); }  // b where one of them is NaN
   static V min(V a, V b) { return _mm512_maskz_min_pd(0xFF, a, b); }
+  static V max_or_nan(V a, V b) {  // NaN where one of them is
+    return _mm512_mask_mov_pd(max(a, b), _mm512_cmp_pd_mask(a, a, _CMP_UNORD_Q), a);
+  }
   static Mask mask(int count) { return static_cast<Mask>((1u << count) - 1); }
   static V load(const double* p, Mask m) { return _mm512_maskz_loadu_pd(m, p); }
   static void store(double* p, Mask m, V v) { _mm512_mask_storeu_pd(p, m, v); }
@@ -142,6 +149,9 @@ struct Lanes<float> {
   static V add(V a, V b) { return _mm256_add_ps(a, b); }
   static V max(V a, V b) { return _mm256_max_ps(a, b); }  // b where one of them is NaN
   static V min(V a, V b) { return _mm256_min_ps(a, b); }
+  static V max_or_nan(V a, V b) {  // NaN where one of them is
+    return _mm256_blendv_ps(max(a, b), a, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+  }
   static Mask mask(int count) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   }
@@ -167,6 +177,9 @@ struct Lanes<double> {
   static V add(V a, V b) { return _mm256_add_pd(a, b); }
   static V max(V a, V b) { return _mm256_max_pd(a, b); }  // b where one of them is NaN
   static V min(V a, V b) { return _mm256_min_pd(a, b); }
+  static V max_or_nan(V a, V b) {  // NaN where one of them is
+    return _mm256_blendv_pd(max(a, b), a, _mm256_cmp_pd(a, a, _CMP_UNORD_Q));
+  }
   static Mask mask(int count) { return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3)); }
   static V load(const double* p, Mask m) { return _mm256_maskload_pd(p, m); }
   static void store(double* p, Mask m, V v) { _mm256_maskstore_pd(p, m, v); }
@@ -177,21 +190,25 @@ struct Lanes<double> {
 
 #endif
 
+#if defined(__AVX2__)
+// Lanes 0, 2, ... of `low`, then 1, 3, ... of `high`, whose first lane is the last one of `low`.
+inline Lanes<float>::V even_lanes(Lanes<float>::V low, Lanes<float>::V high) {
+#if defined(__AVX512F__)
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+  return _mm512_permutex2var_ps(low, even, high);
+#else
+  const auto pairs = _mm256_shuffle_ps(low, high, 0xD8);
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xD8));
+#endif
+}
+#endif
+
 // p[0], p[2], ..., one for each lane; reads nothing behind the last one.
 template <class T>
 typename Lanes<T>::V load_even(const T* p) {
   using L = Lanes<T>;
-#if defined(__AVX512F__)
-  if constexpr (std::is_same_v<T, float>) {
-    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
-    return _mm512_permutex2var_ps(L::load(p), even, L::load(p + 15));
-  }
-#elif defined(__AVX2__)
-  if constexpr (std::is_same_v<T, float>) {
-    const auto low = L::load(p), high = L::load(p + 7);  // high holds the even ones at odd places
-    const auto pairs = _mm256_shuffle_ps(low, high, 0xD8);
-    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xD8));
-  }
+#if defined(__AVX2__)
+  if constexpr (std::is_same_v<T, float>) return even_lanes(L::load(p), L::load(p + L::kCount - 1));
 #endif
   T gathered[L::kCount];
   for (int i = 0; i < L::kCount; ++i) gathered[i] = p[2 * i];

@@ -1,5 +1,6 @@
-// Pooling. An output row is built tap by tap: each tap of the window adds one strided input row to it, so that lanes
-// hold neighbouring windows, and every window still takes its elements in order.
+// Pooling. Maxima and averages of floats go by pool_rows.h. Otherwise an output row is built tap by tap: each tap of
+// the window adds one strided input row to it, so that lanes hold neighbouring windows, and every window still takes
+// its elements in order.
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "kernels/isa/conv_geometry.h"
 #include "kernels/isa/entry.h"
 #include "kernels/isa/lanes.h"
+#include "kernels/isa/pool_rows.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 namespace {
@@ -81,6 +83,20 @@ class Pool {
       }
       y[position] = best;
       indices[position] = at < 0 ? -1 : base + (shape_.column_major_indices ? column_major(at) : at);
+    }
+  }
+
+  // One plane after the other, through the same buffer.
+  template <bool kMax>
+  void by_rows(const T* x, T* y, int64_t planes) const {
+    PoolRows<T, kMax> rows(g_);
+    for (int64_t plane = 0; plane < planes; ++plane, x += g_.in_channel()) {
+      for (int64_t outer = 0; outer < g_.outer_out; ++outer) {
+        for (int64_t row = 0; row < g_.height.out; ++row, y += g_.width.out) {
+          rows.run(x, outer, row, y);
+          if (!kMax) divide_row(outer, row, y);
+        }
+      }
     }
   }
 
@@ -182,6 +198,14 @@ void pool_planes(PoolKind kind, const PoolShape& shape, const void* x, void* y, 
   const ConvShape window = window_shape(shape);
   const ConvGeometry g(window);
   const Pool<T> pool(kind, shape, g);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (indices == nullptr && kind != PoolKind::kLp && PoolRows<T, true>::fits(g)) {
+      const T* from = static_cast<const T*>(x) + begin * g.in_channel();
+      T* to = static_cast<T*>(y) + begin * g.out_channel();
+      return kind == PoolKind::kMax ? pool.template by_rows<true>(from, to, end - begin)
+                                    : pool.template by_rows<false>(from, to, end - begin);
+    }
+  }
   for (int64_t plane = begin; plane < end; ++plane) {
     const T* from = static_cast<const T*>(x) + plane * g.in_channel();
     T* to = static_cast<T*>(y) + plane * g.out_channel();

@@ -1,4 +1,4 @@
-// Conv, and the kernel that it shares with ConvTranspose.
+// Conv, its fused form, and the kernel that they share with ConvTranspose.
 
 #include "ops/nn/conv.h"
 
@@ -14,7 +14,7 @@ namespace treadle::nn {
 
 namespace {
 
-enum Input : size_t { kX, kW, kB };
+enum Input : size_t { kX, kW, kB, kAddend };
 
 struct ConvState {
   kernels::ConvPlan plan;
@@ -39,7 +39,7 @@ uint32_t run_conv(const void* state, void* const* slots, const uint32_t* operand
   const void* bias = input(kB) ? s.bias.get(input(kB), scratch) : nullptr;
   void* y = slots[operands[s.output]];
   void* wide = s.narrows ? scratch + s.wide_at : y;
-  kernels::run_conv(s.plan, s.x.get(input(kX), scratch), weights, bias, wide, scratch + s.conv_at);
+  kernels::run_conv(s.plan, {s.x.get(input(kX), scratch), weights, bias, wide, scratch + s.conv_at, input(kAddend)});
   if (s.narrows) kernels::convert(s.narrow, wide, y, s.count);
   return 0;
 }
@@ -63,11 +63,12 @@ const void* pack_constant(PrepareContext& ctx, const ConvState& s, ElementType w
 
 }  // namespace
 
-Status prepare_conv(PrepareContext& ctx, const kernels::ConvShape& shape) {
+Status prepare_conv(PrepareContext& ctx, const kernels::ConvShape& shape, const ConvEpilogue& epilogue) {
   auto* s = ctx.make_state<ConvState>();
   const Operand& y = ctx.outputs[0];
   const ElementType wide = gemm_type(y.type);
   s->plan = kernels::prepare_conv(compute_type(wide), shape);
+  s->plan.clamp = epilogue.clamp;
   s->output = static_cast<uint32_t>(ctx.inputs.size());
   ScratchLayout scratch;
   TREADLE_TRY(s->x.prepare(ctx.inputs[kX], wide, scratch));
@@ -101,6 +102,14 @@ Status prepare_plain_conv(PrepareContext& ctx) {
   return prepare_conv(ctx, shape);
 }
 
+Status prepare_fused_conv(PrepareContext& ctx) {
+  TREADLE_ASSIGN(const kernels::ConvShape shape, conv_shape(ctx, ctx.inputs[kX], ctx.inputs[kW]));
+  ConvEpilogue epilogue;
+  epilogue.clamp.low = ctx.attributes().get_float("low", epilogue.clamp.low);
+  epilogue.clamp.high = ctx.attributes().get_float("high", epilogue.clamp.high);
+  return prepare_conv(ctx, shape, epilogue);
+}
+
 }  // namespace
 
 }  // namespace treadle::nn
@@ -121,4 +130,24 @@ TREADLE_OP(Conv, "") {
   op.since(11);
   op.since(22).type("T", types::kFloatsBf16);
   op.infer(nn::infer_plain_conv).prepare(nn::prepare_plain_conv);
+}
+
+// Conv, plus `addend` (of y's sizes), cut off at `low` and `high`: what opt::fuse_convolutions makes.
+TREADLE_OP(FusedConv, "treadle") {
+  op.since(1)
+      .in("X", "T")
+      .in("W", "T")
+      .in("B", "T", Arity::kOptional)
+      .in("addend", "T", Arity::kOptional)
+      .out("Y", "T")
+      .attr("auto_pad", "NOTSET")
+      .optional("dilations", ir::AttributeKind::kInts)
+      .attr("group", 1)
+      .optional("high", ir::AttributeKind::kFloat)
+      .optional("kernel_shape", ir::AttributeKind::kInts)
+      .optional("low", ir::AttributeKind::kFloat)
+      .optional("pads", ir::AttributeKind::kInts)
+      .optional("strides", ir::AttributeKind::kInts)
+      .type("T", types::kFloatsBf16);
+  op.infer(nn::infer_plain_conv).prepare(nn::prepare_fused_conv);
 }
