@@ -214,6 +214,7 @@ struct Session::Impl {
 
 Status Session::Impl::prepare() {
   ir::Region& top = graph->top();
+  if (options.optimize && options.tier != Tier::kJudge) opt::fold_batch_normalization(*graph);
   for (ir::Value* v : top.outputs) outputs.push_back({v->name, v->type, false});
   for (size_t i = 0; i < top.inputs.size(); ++i) {
     ir::Value* v = top.inputs[i];

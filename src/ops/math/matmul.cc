@@ -1,7 +1,9 @@
-// MatMul: stacks of matrices, broadcast as numpy does; a vector on the left is a row, on the right a column.
+// MatMul: stacks of matrices, broadcast as numpy does; a vector on the left is a row, on the right a column. In its
+// permuted form it reads the axes of its operands in another order.
 
 #include "op/gemm.h"
 #include "op/op_def.h"
+#include "op/operands.h"
 
 namespace treadle {
 
@@ -67,9 +69,7 @@ Problem describe(const Operand& a, const Dims& a_strides, const Operand& b, cons
   return p;
 }
 
-Status prepare_matmul(PrepareContext& ctx) {
-  const Operand& a = ctx.inputs[0];
-  const Operand& b = ctx.inputs[1];
+Status prepare_product(PrepareContext& ctx, const Operand& a, const Operand& b) {
   const Operand& out = ctx.outputs[0];
   const ElementType wide = gemm_type(out.type);
   auto* state = ctx.make_state<MatMulState>();
@@ -89,11 +89,29 @@ Status prepare_matmul(PrepareContext& ctx) {
   return {};
 }
 
+Status prepare_matmul(PrepareContext& ctx) {
+  return prepare_product(ctx, ctx.inputs[0], ctx.inputs[1]);
+}
+
+constexpr const char* kPermutations[] = {"perm_a", "perm_b"};
+
+Operand permuted(const Operand& x, std::span<const int64_t> axes) {
+  Operand result = x;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    result.dims[i] = x.dims[static_cast<size_t>(axes[i])];
+    result.strides[i] = x.strides[static_cast<size_t>(axes[i])];
+  }
+  return result;
+}
+
+Status prepare_permuted_matmul(PrepareContext& ctx) {
+  return prepare_product(ctx, permuted(ctx.inputs[0], ctx.attributes().get_ints(kPermutations[0])),
+                         permuted(ctx.inputs[1], ctx.attributes().get_ints(kPermutations[1])));
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 
-Status infer_matmul(InferContext& ctx) {
-  const Shape* a = ctx.shape(0);
-  const Shape* b = ctx.shape(1);
+Status infer_product(InferContext& ctx, const Shape* a, const Shape* b) {
   if (!a || !b) {
     ctx.set_output(0, ctx.element(0));
     return {};
@@ -116,6 +134,28 @@ Status infer_matmul(InferContext& ctx) {
   return {};
 }
 
+Status infer_matmul(InferContext& ctx) {
+  return infer_product(ctx, ctx.shape(0), ctx.shape(1));
+}
+
+Status infer_permuted_matmul(InferContext& ctx) {
+  Shape permuted[2];
+  const Shape* shapes[2];
+  for (size_t i = 0; i < 2; ++i) {
+    shapes[i] = ctx.shape(i);
+    const auto axes = ctx.attributes().get_ints(kPermutations[i]);
+    if (!shapes[i] || axes.empty()) continue;
+    if (axes.size() != shapes[i]->size()) {
+      return error(Code::kInvalidArgument, "{} has {} axes, expected {}", kPermutations[i], axes.size(),
+                   shapes[i]->size());
+    }
+    TREADLE_ASSIGN(const auto order, normalize_axes(axes, static_cast<int64_t>(axes.size()), kPermutations[i]));
+    for (int64_t axis : order) permuted[i].push_back((*shapes[i])[static_cast<size_t>(axis)]);
+    shapes[i] = &permuted[i];
+  }
+  return infer_product(ctx, shapes[0], shapes[1]);
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -125,4 +165,16 @@ TREADLE_OP(MatMul, "") {
   op.since(9).type("T", types::kNumeric32);
   op.since(13).type("T", types::kNumeric32Bf16);
   op.infer(infer_matmul).prepare(prepare_matmul).strided_inputs({0, 1}).batch(BatchRule::kMatMul);
+}
+
+// What opt::absorb_transposes makes of a MatMul of transposed operands.
+TREADLE_OP(PermutedMatMul, "treadle") {
+  op.since(1)
+      .in("A", "T")
+      .in("B", "T")
+      .out("Y", "T")
+      .optional("perm_a", ir::AttributeKind::kInts)
+      .optional("perm_b", ir::AttributeKind::kInts)
+      .type("T", types::kNumeric32Bf16);
+  op.infer(infer_permuted_matmul).prepare(prepare_permuted_matmul).strided_inputs({0, 1});
 }

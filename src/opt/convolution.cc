@@ -1,0 +1,220 @@
+// What surrounds a convolution goes into it. Both passes walk each region front to back and look from a node to the
+// convolution that makes its input, so that chains (Conv, Add, Relu) grow together link by link. A node that absorbs
+// its convolution is rewritten in its place, where all that the convolution reads is defined as well; the convolution,
+// now unused, is dead.
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "op/registry.h"
+#include "opt/passes.h"
+
+namespace treadle::opt {
+
+namespace {
+
+enum ConvInput : size_t { kX, kW, kBias, kAddend };
+
+// How often each value is used, results of regions included.
+class Uses {
+ public:
+  explicit Uses(const ir::Region& top) { count(top); }
+  bool once(const ir::Value* v) const { return count_.at(v) == 1; }
+
+ private:
+  void count(const ir::Region& region) {
+    for (const auto& node : region.nodes) {
+      for (const ir::Value* v : node->inputs) ++count_[v];
+      for (const auto& body : node->regions) count(*body);
+    }
+    for (const ir::Value* v : region.outputs) ++count_[v];
+  }
+  std::unordered_map<const ir::Value*, int> count_;
+};
+
+bool is(const ir::Node& node, std::string_view name, std::string_view domain = "") {
+  return node.op->name == name && node.op->domain == domain;
+}
+
+ir::Value* input(const ir::Node& node, size_t i) {
+  return i < node.inputs.size() ? node.inputs[i] : nullptr;
+}
+
+void set_input(ir::Node& node, size_t i, ir::Value* v) {
+  if (node.inputs.size() <= i) node.inputs.resize(i + 1);
+  node.inputs[i] = v;
+  node.input_count = static_cast<uint32_t>(node.inputs.size());
+}
+
+// The convolution that makes `v` for `user` alone.
+ir::Node* sole_convolution(const ir::Node& user, const ir::Value* v, const Uses& uses) {
+  ir::Node* conv = v ? v->producer : nullptr;
+  if (!conv || conv->parent != user.parent || !uses.once(v)) return nullptr;
+  return is(*conv, "Conv") || is(*conv, "FusedConv", "treadle") ? conv : nullptr;
+}
+
+// `node` becomes what `conv` is, as an `op`, its outputs staying its own.
+void absorb(ir::Node& node, const ir::Node& conv, const OpDef& op, const OpVersion& version) {
+  node.op = &op;
+  node.version = &version;
+  node.attributes = conv.attributes;
+  node.name = conv.name;
+  node.inputs = conv.inputs;
+  node.input_count = conv.input_count;
+}
+void absorb(ir::Node& node, const ir::Node& conv) {
+  const OpDef& fused = require_op("FusedConv", "treadle");
+  absorb(node, conv, fused, fused.newest());
+}
+
+bool is_clamped(const ir::Node& conv) {
+  return conv.attributes.has("low") || conv.attributes.has("high");
+}
+
+// A constant of [C, 1, ..., 1] against a result of [N, C, ...], as a bias of [C].
+Tensor as_bias(const ir::Value& addend, const ir::Value& result) {
+  if (!addend.is_constant() || !result.type.has_shape) return {};
+  const Shape& shape = result.type.shape;
+  const Dims& dims = addend.constant.dims();
+  if (shape.size() < 2 || !shape[1].is_known() || dims.size() > shape.size() || dims.size() + 1 < shape.size())
+    return {};
+  const size_t channel = dims.size() + 1 - shape.size();
+  if (dims[channel] != shape[1].value() || addend.constant.element_count() != dims[channel]) return {};
+  return addend.constant.reshaped({dims[channel]});
+}
+
+bool is_wide(const ir::Value& v) {
+  return v.type.element == ElementType::kFloat || v.type.element == ElementType::kDouble;
+}
+
+bool fuse_add(ir::Graph& graph, ir::Node& add, const Uses& uses) {
+  if (!is(add, "Add") || add.attributes.get_int("broadcast") != 0) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    const ir::Node* conv = sole_convolution(add, add.inputs[i], uses);
+    if (!conv || is_clamped(*conv) || input(*conv, kAddend)) continue;
+    const ir::Value& result = *conv->outputs[0];
+    ir::Value* other = add.inputs[1 - i];
+    if (!is_wide(result) || !result.type.has_shape || !other->type.has_shape) continue;
+    if (!same(result.type.shape, add.outputs[0]->type.shape)) continue;
+    const Tensor bias = input(*conv, kBias) ? Tensor() : as_bias(*other, result);
+    if (!bias.defined() && !same(result.type.shape, other->type.shape)) continue;
+    absorb(add, *conv);
+    set_input(add, bias.defined() ? kBias : kAddend, bias.defined() ? graph.new_constant(other->name, bias) : other);
+    return true;
+  }
+  return false;
+}
+
+bool fuse_relu(ir::Node& relu, const Uses& uses) {
+  if (!is(relu, "Relu")) return false;
+  const ir::Node* conv = sole_convolution(relu, relu.inputs[0], uses);
+  if (!conv || is_clamped(*conv)) return false;
+  absorb(relu, *conv);
+  relu.attributes.set(ir::Attribute::of("low", 0.0f));
+  return true;
+}
+
+// A bound of Clip: an attribute, or a constant input; infinite where there is none, NaN where it is not known.
+float bound(const ir::Node& clip, size_t index, const char* attribute, float none) {
+  if (clip.version->since < 11) return clip.attributes.get_float(attribute, none);
+  const ir::Value* v = input(clip, index);
+  if (!v) return none;
+  return v->is_constant() && v->constant.element_count() == 1 ? *v->constant.data<float>() : NAN;
+}
+
+bool fuse_clip(ir::Node& clip, const Uses& uses) {
+  if (!is(clip, "Clip") || clip.outputs[0]->type.element != ElementType::kFloat) return false;
+  const ir::Node* conv = sole_convolution(clip, clip.inputs[0], uses);
+  if (!conv || is_clamped(*conv)) return false;
+  const float low = bound(clip, 1, "min", -INFINITY), high = bound(clip, 2, "max", INFINITY);
+  if (!(low <= high)) return false;
+  absorb(clip, *conv);
+  clip.attributes.set(ir::Attribute::of("low", low));
+  clip.attributes.set(ir::Attribute::of("high", high));
+  return true;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+bool is_constant_of(const ir::Value* v, int64_t count) {
+  return v && v->is_constant() && v->constant.type() == ElementType::kFloat && v->constant.element_count() == count;
+}
+
+bool is_inference(const ir::Node& norm) {
+  return norm.attributes.get_int("training_mode") == 0 && norm.attributes.get_int("spatial", 1) != 0 &&
+         std::none_of(norm.outputs.begin() + 1, norm.outputs.end(), [](const ir::Value* v) { return v != nullptr; });
+}
+
+// The convolution that this normalisation of its channels can go into.
+ir::Node* foldable_convolution(const ir::Node& norm, const Uses& uses) {
+  if (!is(norm, "BatchNormalization") || !is_inference(norm)) return nullptr;
+  ir::Node* conv = sole_convolution(norm, norm.inputs[0], uses);
+  if (!conv || !is(*conv, "Conv")) return nullptr;
+  const ir::Value* w = conv->inputs[kW];
+  if (!w->is_constant() || w->constant.type() != ElementType::kFloat || w->constant.rank() < 1) return nullptr;
+  const int64_t channels = w->constant.dims()[0];
+  const ir::Value* bias = input(*conv, kBias);
+  if (bias && !is_constant_of(bias, channels)) return nullptr;
+  const bool known = std::all_of(norm.inputs.begin() + 1, norm.inputs.end(),
+                                 [&](const ir::Value* v) { return is_constant_of(v, channels); });
+  return known && channels > 0 ? conv : nullptr;
+}
+
+// Whether `norm` is now the convolution of `conv` with its scale and shift in the weights.
+bool fold(ir::Graph& graph, ir::Node& norm, const ir::Node& conv) {
+  const Tensor& w = conv.inputs[kW]->constant;
+  const int64_t channels = w.dims()[0], each = w.element_count() / channels;
+  auto weights = Tensor::allocate(ElementType::kFloat, w.dims());
+  auto bias = Tensor::allocate(ElementType::kFloat, {channels});
+  if (!weights.ok() || !bias.ok()) return false;
+  const auto parameter = [&](size_t i, int64_t c) {
+    return static_cast<double>(norm.inputs[i]->constant.data<float>()[c]);
+  };
+  const ir::Value* old = input(conv, kBias);
+  const double epsilon = static_cast<double>(norm.attributes.get_float("epsilon", 1e-5f));
+  for (int64_t c = 0; c < channels; ++c) {
+    const double scale = parameter(1, c) / std::sqrt(parameter(4, c) + epsilon);
+    const double before = old ? static_cast<double>(old->constant.data<float>()[c]) : 0.0;
+    bias->mutable_data<float>()[c] = static_cast<float>((before - parameter(3, c)) * scale + parameter(2, c));
+    for (int64_t i = c * each; i < (c + 1) * each; ++i) {
+      weights->mutable_data<float>()[i] = static_cast<float>(static_cast<double>(w.data<float>()[i]) * scale);
+    }
+  }
+  ir::Value* shift = norm.inputs[2];
+  absorb(norm, conv, *conv.op, *conv.version);
+  set_input(norm, kW, graph.new_constant(conv.inputs[kW]->name, *weights));
+  set_input(norm, kBias, graph.new_constant(shift->name, *bias));
+  norm.outputs.resize(1);
+  norm.output_count = 1;
+  return true;
+}
+
+void erase(ir::Region& region, const std::unordered_set<const ir::Node*>& nodes) {
+  std::erase_if(region.nodes, [&](const auto& node) { return nodes.contains(node.get()); });
+  for (auto& node : region.nodes) {
+    for (auto& body : node->regions) erase(*body, nodes);
+  }
+}
+
+}  // namespace
+
+void fuse_convolutions(ir::Graph& graph) {
+  const Uses uses(graph.top());
+  ir::for_each_node(graph.top(), [&](ir::Node& node) {
+    if (node.outputs.size() != 1 || !node.outputs[0]) return;
+    if (!fuse_add(graph, node, uses) && !fuse_relu(node, uses)) fuse_clip(node, uses);
+  });
+}
+
+void fold_batch_normalization(ir::Graph& graph) {
+  const Uses uses(graph.top());
+  std::unordered_set<const ir::Node*> folded;
+  ir::for_each_node(graph.top(), [&](ir::Node& norm) {
+    const ir::Node* conv = foldable_convolution(norm, uses);
+    if (conv && fold(graph, norm, *conv)) folded.insert(conv);
+  });
+  if (!folded.empty()) erase(graph.top(), folded);
+}
+
+}  // namespace treadle::opt
