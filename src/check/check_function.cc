@@ -36,7 +36,6 @@ void Walk::check_function(const wire::FunctionProto& function) {
   here_ = &surroundings;
   names_ = &names;
   has_names_in_bodies_ = false;
-  names_in_bodies_.clear();
   names.enter();
   frames_.emplace_back().nodes = &function.nodes;
 

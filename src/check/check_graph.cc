@@ -9,6 +9,7 @@ namespace treadle::checking {
 
 // Afterwards the graph's names are still visible, as they are to the training algorithm of a model.
 void Walk::open_graph(const wire::GraphProto& graph, bool main) {
+  if (main) names_->reserve(graph.nodes.size() + graph.inputs.size() + graph.initializers.size());
   names_->enter();
   frames_.back().nodes = &graph.nodes;
   if (graph.name.empty()) report(Problem::kNameMissing, {}, "the graph has no name");
@@ -152,9 +153,9 @@ void Walk::report_unknown(std::string_view name, size_t input) {
     if (report_later(name, input, frame)) return;
   }
   Diagnostic& d = report(Problem::kNameUnknown, name, "input {} is {}, which nothing defines", input, quoted(name));
-  const auto& inner = names_in_bodies();
-  if (const auto it = inner.find(name); it != inner.end()) {
-    d.origin = fmt::format("there is a {} in {}", quoted(name), it->second);
+  const NamesInBodies& inner = names_in_bodies();
+  if (const auto it = inner.places.find(name); it != inner.places.end()) {
+    d.origin = fmt::format("there is a {} in {}", quoted(name), inner.paths[it->second]);
     d.hint = "a value of a body is visible inside that body only: make it an output of the body";
   } else {
     suggest_name(d, name);
@@ -167,10 +168,11 @@ bool Walk::report_later(std::string_view name, size_t input, size_t frame) {
   const auto it = frames_[frame].makers.find(name);
   if (it == frames_[frame].makers.end()) return false;
   Frame& owner = frames_[frame];
+  if (!owner.node) return false;
   const size_t user = static_cast<size_t>(owner.node - owner.nodes->data());
   const wire::NodeProto& maker = (*owner.nodes)[it->second];
-  const std::string place =
-      fmt::format("{}/{} ({})", path_of_graph(frame), node_name(maker, owner), operator_text(maker));
+  const std::string place = fmt::format("{}/{} ({})", path_of_graph(frame),
+                                        node_name(maker, &maker - owner.nodes->data()), operator_text(maker));
   find_circles(owner);
   if (it->second == user || owner.circles[it->second] == owner.circles[user]) {
     Diagnostic& d = report(Problem::kNodeCycle, name, "input {} is {}, which depends on this node's own output", input,
@@ -255,36 +257,49 @@ void Walk::suggest_name(Diagnostic& diagnostic, std::string_view name) {
 
 namespace {
 
-using NamesInBodies = std::unordered_map<std::string_view, std::string>;
+class BodyNames {
+ public:
+  explicit BodyNames(NamesInBodies& names) : names_(names) {}
 
-void collect_bodies(const std::vector<wire::NodeProto>& nodes, NamesInBodies& names);
-
-void collect_body(const wire::NodeProto& node, std::string_view attribute, const wire::GraphProto& body,
-                  NamesInBodies& names) {
-  const std::string place = fmt::format("{} of {} {}", quoted(attribute), quoted(node.op_type), quoted(node.name));
-  for (const wire::ValueInfoProto& input : body.inputs) names.emplace(input.name, place);
-  for (const wire::NodeProto& inner : body.nodes) {
-    for (const std::string_view output : inner.outputs) names.emplace(output, place);
-  }
-  collect_bodies(body.nodes, names);
-}
-
-void collect_bodies(const std::vector<wire::NodeProto>& nodes, NamesInBodies& names) {
-  for (const wire::NodeProto& node : nodes) {
-    for (const wire::AttributeProto& attribute : node.attributes) {
-      if (attribute.g) collect_body(node, attribute.name, *attribute.g, names);
-      for (const wire::GraphProto& graph : attribute.graphs) collect_body(node, attribute.name, graph, names);
+  void collect(const std::vector<wire::NodeProto>& nodes, const std::string& path) {
+    for (const wire::NodeProto& node : nodes) {
+      for (const wire::AttributeProto& attribute : node.attributes) {
+        if (attribute.g) collect(*attribute.g, body_path(path, node, &node - nodes.data(), attribute.name));
+        for (const wire::GraphProto& graph : attribute.graphs) {
+          collect(graph, body_path(path, node, &node - nodes.data(), attribute.name));
+        }
+      }
     }
   }
-}
+
+ private:
+  void collect(const wire::GraphProto& body, const std::string& path) {
+    names_.paths.push_back(path);
+    const size_t place = names_.paths.size() - 1;
+    for (const wire::ValueInfoProto& input : body.inputs) names_.places.emplace(input.name, place);
+    for (const wire::NodeProto& node : body.nodes) {
+      for (const std::string_view output : node.outputs) names_.places.emplace(output, place);
+    }
+    collect(body.nodes, path);
+  }
+  static std::string body_path(const std::string& path, const wire::NodeProto& node, ptrdiff_t index,
+                               std::string_view attribute) {
+    constexpr size_t kMaxLength = 500;
+    std::string text = fmt::format("{}/{}:{}", path, node_name(node, index), bare(attribute));
+    return text.size() <= kMaxLength ? text : "..." + text.substr(text.size() - kMaxLength);
+  }
+
+  NamesInBodies& names_;
+};
 
 }  // namespace
 
 // Every name that a body of the model's graph or of this function defines, with the body it is in.
-const std::unordered_map<std::string_view, std::string>& Walk::names_in_bodies() {
+const NamesInBodies& Walk::names_in_bodies() {
   if (!has_names_in_bodies_) {
     has_names_in_bodies_ = true;
-    collect_bodies(*frames_[0].nodes, names_in_bodies_);
+    names_in_bodies_ = {};
+    BodyNames(names_in_bodies_).collect(*frames_[0].nodes, "");
   }
   return names_in_bodies_;
 }

@@ -8,6 +8,17 @@ namespace treadle {
 
 namespace checking {
 
+std::string bare(std::string_view text) {
+  const std::string in_quotes = quoted(text);
+  return in_quotes.substr(1, in_quotes.size() - 2);
+}
+
+std::string node_name(const wire::NodeProto& node, ptrdiff_t index) {
+  std::string_view name = node.name;
+  if (name.starts_with('/')) name.remove_prefix(1);
+  return name.empty() ? fmt::format("{}_{}", bare(node.op_type), index) : bare(name);
+}
+
 std::string counted(size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
@@ -149,7 +160,7 @@ std::string Walk::path() const {
 
 std::string Walk::path_of_graph(size_t depth) const {
   const std::string text = path_to(depth);
-  return frames_[depth].attribute.empty() ? text : fmt::format("{}:{}", text, frames_[depth].attribute);
+  return frames_[depth].attribute.empty() ? text : fmt::format("{}:{}", text, bare(frames_[depth].attribute));
 }
 
 std::string Walk::path_to(size_t frames) const {
@@ -158,30 +169,18 @@ std::string Walk::path_to(size_t frames) const {
   if (here_->function) text = "function " + model::function_name(*here_->function);
   for (size_t i = 0; i < frames; ++i) {
     const Frame& frame = frames_[i];
-    if (!frame.attribute.empty()) text += fmt::format(":{}", frame.attribute);
-    if (frame.node) text += "/" + node_name(*frame.node, frame);
+    if (!frame.attribute.empty()) text += fmt::format(":{}", bare(frame.attribute));
+    if (frame.node) text += "/" + node_name(*frame.node, frame.node - frame.nodes->data());
   }
   if (text.size() <= kMaxLength) return text;
   return text.substr(0, kMaxLength / 2) + "..." + text.substr(text.size() - kMaxLength / 2);
 }
 
-std::string Walk::node_name(const wire::NodeProto& node, const Frame& frame) const {
-  std::string_view name = node.name;
-  if (name.starts_with('/')) name.remove_prefix(1);
-  if (!name.empty()) {
-    std::string text = quoted(name);
-    return text.substr(1, text.size() - 2);
-  }
-  const std::string op = quoted(node.op_type);
-  return fmt::format("{}_{}", op.substr(1, op.size() - 2), &node - frame.nodes->data());
-}
-
 std::string Walk::operator_text(const wire::NodeProto& node) {
-  const std::string op = quoted(node.op_type);
-  std::string text = op.substr(1, op.size() - 2);
+  std::string text = bare(node.op_type);
   const std::string_view domain = canonical_domain(node.domain);
   const Callee* callee = resolve(node);
-  if (!domain.empty()) text = fmt::format("{}.{}", quoted(domain).substr(1, quoted(domain).size() - 2), text);
+  if (!domain.empty()) text = fmt::format("{}.{}", bare(domain), text);
   return callee->version ? fmt::format("{}-{}", text, callee->version->since) : text;
 }
 
@@ -197,8 +196,9 @@ std::string Walk::origin_text(std::string_view name, const Definition& definitio
       const auto* node = static_cast<const wire::NodeProto*>(definition.proto);
       const auto depth = static_cast<size_t>(definition.depth);
       const std::string before = depth < frames_.size() ? path_of_graph(depth) : std::string();
-      const std::string where = depth < frames_.size() ? node_name(*node, frames_[depth]) : std::string(node->name);
-      return fmt::format("{} is made by {}/{} ({})", quoted(name), before, where, operator_text(*node));
+      const ptrdiff_t index = depth < frames_.size() ? node - frames_[depth].nodes->data() : 0;
+      return fmt::format("{} is made by {}/{} ({})", quoted(name), before, node_name(*node, index),
+                         operator_text(*node));
     }
   }
   return {};

@@ -103,11 +103,15 @@ void Walk::check_node(const wire::NodeProto& node) {
 
 const Callee* Walk::resolve(const wire::NodeProto& node) {
   const CalleeName name{node.domain, node.op_type, node.overload};
-  if (here_->last && here_->last_name == name) return here_->last;
+  size_t place = name.name.size() * 7;
+  if (!name.name.empty())
+    place += static_cast<uint8_t>(name.name.front()) + 31u * static_cast<uint8_t>(name.name.back());
+  Surroundings::Recent& recent = here_->recent[place % std::size(here_->recent)];
+  if (recent.callee && recent.name == name) return recent.callee;
   auto it = here_->callees.find(name);
   if (it == here_->callees.end()) it = here_->callees.emplace(name, make_callee(name)).first;
-  here_->last_name = name;
-  return here_->last = &it->second;
+  recent = {name, &it->second};
+  return &it->second;
 }
 
 Callee Walk::make_callee(const CalleeName& name) const {

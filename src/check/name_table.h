@@ -7,6 +7,10 @@
 
 namespace treadle {
 
+// Names in files are chosen by whoever wrote the file: tables seed the hash with a number of the process.
+uint64_t hash_name(std::string_view name, uint64_t seed);
+uint64_t process_seed();
+
 enum class DefinedBy : uint8_t { kNothing, kInput, kInitializer, kNode };
 
 struct Definition {
@@ -24,6 +28,8 @@ class NameTable {
  public:
   NameTable();
 
+  // Makes room for that many names at once.
+  void reserve(size_t names);
   void enter();
   // Everything that the innermost scope has defined is forgotten; fn(name, definition) sees each first.
   template <class Fn>
@@ -59,16 +65,14 @@ class NameTable {
   };
 
   uint32_t entry_of(std::string_view name);
-  void grow();
+  void resize(size_t slots);
   void drop(size_t mark);
 
+  uint64_t seed_ = process_seed();
   std::vector<uint32_t> slots_;  // 1 + index of an entry; 0: free. Its size is a power of two
   std::vector<Entry> entries_;
   std::vector<Undo> undo_;
   std::vector<size_t> marks_;
 };
-
-// Names in files are chosen by whoever wrote the file: the hash is seeded per process.
-uint64_t hash_name(std::string_view name);
 
 }  // namespace treadle

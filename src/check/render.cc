@@ -9,10 +9,27 @@ namespace {
 constexpr std::string_view kRed = "\x1b[1;31m", kYellow = "\x1b[1;33m", kGreen = "\x1b[1;32m", kBold = "\x1b[1m",
                            kDim = "\x1b[2m", kPlain = "\x1b[0m";
 
+// Texts of a model may hold what a terminal obeys; a report shows it instead.
+std::string harmless(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      result += fmt::format("\\x{:02x}", byte);
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
 class TextRenderer {
  public:
   TextRenderer(const Report& report, const RenderOptions& options)
-      : report_(report), options_(options), file_(options.file.empty() ? report.file : options.file) {
+      : report_(report),
+        options_(options),
+        lines_(options.source),
+        file_(options.file.empty() ? report.file : options.file) {
     if (file_.empty()) file_ = "model";
   }
 
@@ -35,21 +52,21 @@ class TextRenderer {
     const bool has_line = !options_.source.empty() && d.offset < options_.source.size();
     std::string where(file_);
     if (has_line) {
-      const Position at = position_of(options_.source, d.offset);
+      const Position at = lines_.position_of(d.offset);
       where += fmt::format(":{}:{}", at.line, at.column);
     }
     paint(kBold, where + ": ");
     paint(is_error ? kRed : kYellow, is_error ? "error: " : "warning: ");
-    if (!d.path.empty()) text_ += d.op.empty() ? d.path + ": " : fmt::format("{} ({}): ", d.path, d.op);
-    text_ += d.sentence();
+    if (!d.path.empty()) text_ += harmless(d.op.empty() ? d.path + ": " : fmt::format("{} ({}): ", d.path, d.op));
+    text_ += harmless(d.sentence());
     paint(kDim, fmt::format(" [{}]", info(d.problem).name));
     text_ += '\n';
     if (has_line) add_line(d);
-    if (!d.origin.empty()) text_ += fmt::format("    {}\n", d.origin);
+    if (!d.origin.empty()) text_ += fmt::format("    {}\n", harmless(d.origin));
     if (!d.hint.empty()) {
       text_ += "    ";
       paint(kGreen, "hint: ");
-      text_ += d.hint + "\n";
+      text_ += harmless(d.hint) + "\n";
     }
   }
 
@@ -65,13 +82,17 @@ class TextRenderer {
     for (const char c : source.substr(begin, d.offset - begin)) {
       if ((c & 0xc0) != 0x80) under += c == '\t' ? '\t' : ' ';  // one per character
     }
-    text_ += fmt::format("    {}\n    {}", source.substr(begin, end - begin), under);
+    std::string line(source.substr(begin, end - begin));
+    std::replace_if(
+        line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\t'; }, ' ');
+    text_ += fmt::format("    {}\n    {}", line, under);
     paint(kGreen, "^" + std::string(length - 1, '~'));
     text_ += '\n';
   }
 
   const Report& report_;
   const RenderOptions& options_;
+  Lines lines_;
   std::string_view file_;
   std::string text_;
 };
@@ -99,7 +120,7 @@ std::string json_text(std::string_view text) {
   return result + '"';
 }
 
-std::string json_problem(const Diagnostic& d, const RenderOptions& options) {
+std::string json_problem(const Diagnostic& d, const RenderOptions& options, const Lines& lines) {
   std::string json = fmt::format("{{\"code\":{},\"severity\":\"{}\"", json_text(info(d.problem).name),
                                  d.severity() == Severity::kError ? "error" : "warning");
   const auto add = [&](std::string_view key, std::string_view value) {
@@ -114,7 +135,7 @@ std::string json_problem(const Diagnostic& d, const RenderOptions& options) {
   add("hint", d.hint);
   if (d.offset != kNoOffset) json += fmt::format(",\"byte\":{}", d.offset);
   if (!options.source.empty() && d.offset < options.source.size()) {
-    const Position at = position_of(options.source, d.offset);
+    const Position at = lines.position_of(d.offset);
     json += fmt::format(",\"line\":{},\"column\":{}", at.line, at.column);
   }
   return json + "}";
@@ -130,23 +151,24 @@ std::string render_json(const Report& report, const RenderOptions& options) {
   std::string json = fmt::format("{{\"file\":{},\"ok\":{},\"errors\":{},\"warnings\":{},\"problems\":[",
                                  json_text(options.file.empty() ? std::string_view(report.file) : options.file),
                                  report.ok(), report.errors, report.warnings);
+  const Lines lines(options.source);
   for (size_t i = 0; i < report.diagnostics.size(); ++i) {
     if (i > 0) json += ",";
-    json += json_problem(report.diagnostics[i], options);
+    json += json_problem(report.diagnostics[i], options, lines);
   }
   return json + "]}";
 }
 
-Position position_of(std::string_view source, size_t offset) {
-  Position at;
-  for (const char c : source.substr(0, offset)) {
-    if (c == '\n') {
-      ++at.line;
-      at.column = 1;
-    } else if ((c & 0xc0) != 0x80) {
-      ++at.column;
-    }
+Lines::Lines(std::string_view source) : source_(source), begins_{0} {
+  for (size_t i = 0; i < source.size(); ++i) {
+    if (source[i] == '\n') begins_.push_back(i + 1);
   }
+}
+
+Position Lines::position_of(size_t offset) const {
+  const auto line = std::upper_bound(begins_.begin(), begins_.end(), offset) - 1;
+  Position at{static_cast<size_t>(line - begins_.begin()) + 1, 1};
+  for (const char c : source_.substr(*line, offset - *line)) at.column += (c & 0xc0) != 0x80;
   return at;
 }
 

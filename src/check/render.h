@@ -23,7 +23,16 @@ std::string render_json(const Report& report, const RenderOptions& options = {})
 struct Position {
   size_t line = 1, column = 1;  // column in characters, not bytes
 };
-Position position_of(std::string_view source, size_t offset);
+// Where the lines of a text begin.
+class Lines {
+ public:
+  explicit Lines(std::string_view source);
+  Position position_of(size_t offset) const;
+
+ private:
+  std::string_view source_;
+  std::vector<size_t> begins_;
+};
 // Whether bytes can only be meant as text: no control characters, and UTF-8.
 bool looks_like_text(std::string_view bytes);
 

@@ -58,7 +58,7 @@ std::string shape_text(const wire::ShapeProto& shape) {
   std::string text = "[";
   for (const wire::Dimension& dim : shape.dims) {
     if (text.size() > 1) text += ",";
-    text += dim.value ? std::to_string(*dim.value) : dim.param.empty() ? "?" : std::string(dim.param);
+    text += dim.value ? std::to_string(*dim.value) : dim.param.empty() ? "?" : bare(dim.param);
   }
   return text + "]";
 }
@@ -103,7 +103,7 @@ void Walk::warn_of_loop(const wire::NodeProto& node) {
                            "cond is left out, so the Loop runs all its trips, whatever the body's condition {} says",
                            quoted(result));
     if (const wire::NodeProto* maker = names.maker(source)) {
-      d.origin = fmt::format("{} is made by {}", quoted(source), maker->op_type);
+      d.origin = fmt::format("{} is made by {}", quoted(source), bare(maker->op_type));
     }
     d.hint = "give a true cond if the body is to end the Loop (some engines let it end either way)";
   }

@@ -40,8 +40,8 @@ struct CalleeName {
 };
 struct CalleeNameHash {
   size_t operator()(const CalleeName& n) const {
-    return hash_name(n.name) ^ (n.domain.empty() ? 0 : hash_name(n.domain) * 3) ^
-           (n.overload.empty() ? 0 : hash_name(n.overload) * 5);
+    const uint64_t seed = process_seed();
+    return hash_name(n.name, seed) ^ hash_name(n.domain, seed + 1) * 3 ^ hash_name(n.overload, seed + 2) * 5;
   }
 };
 
@@ -51,9 +51,12 @@ struct Surroundings {
   const wire::FunctionProto* function = nullptr;
   std::unordered_set<std::string_view> parameters;  // of the function
   std::unordered_map<CalleeName, Callee, CalleeNameHash> callees;
-  // The last node's, which the next one's often is.
-  CalleeName last_name;
-  const Callee* last = nullptr;
+  // Those met last, by length and ends of their names: most nodes need no hash.
+  struct Recent {
+    CalleeName name;
+    const Callee* callee = nullptr;
+  };
+  Recent recent[64];
 };
 
 // A graph, or the nodes of a function, that the walk is inside of.
@@ -65,6 +68,12 @@ struct Frame {
   std::unordered_map<std::string_view, size_t> makers;
   bool has_makers = false;
   std::vector<int> circles;  // by node: nodes with one number depend on each other; made on first need
+};
+
+// Names that bodies define, each with the path of (one of) its bodies.
+struct NamesInBodies {
+  std::vector<std::string> paths;
+  std::unordered_map<std::string_view, size_t> places;
 };
 
 class Walk {
@@ -96,7 +105,6 @@ class Walk {
   std::string path() const;
   std::string path_to(size_t frames) const;       // of the outermost frames only
   std::string path_of_graph(size_t depth) const;  // of the graph of a frame, without the node
-  std::string node_name(const wire::NodeProto& node, const Frame& frame) const;
   std::string operator_text(const wire::NodeProto& node);
   std::string origin_text(std::string_view name, const Definition& definition);
   void check_text(std::string_view text, std::string_view what);
@@ -117,7 +125,7 @@ class Walk {
   void report_unknown(std::string_view name, size_t input);
   bool report_later(std::string_view name, size_t input, size_t frame);
   void suggest_name(Diagnostic& diagnostic, std::string_view name);
-  const std::unordered_map<std::string_view, std::string>& names_in_bodies();
+  const NamesInBodies& names_in_bodies();
   static void find_makers(Frame& frame);
   static void find_circles(Frame& frame);
 
@@ -186,7 +194,7 @@ class Walk {
   std::vector<Frame> frames_;
   std::unordered_map<CalleeName, const wire::FunctionProto*, CalleeNameHash> functions_;
   std::unordered_map<std::string_view, wire::DeviceConfigurationProto> configurations_;
-  std::unordered_map<std::string_view, std::string> names_in_bodies_;
+  NamesInBodies names_in_bodies_;
   bool has_names_in_bodies_ = false;
   uint64_t features_noted_ = 0;  // a bit per IR version
 };
@@ -201,6 +209,10 @@ inline std::string_view canonical_domain(std::string_view domain) {
 inline std::string_view shown_domain(std::string_view domain) {
   return domain.empty() ? "ai.onnx" : domain;
 }
+// As quoted(), without the quotes.
+std::string bare(std::string_view text);
+// How paths name a node: by its name or, without one, by operator and position.
+std::string node_name(const wire::NodeProto& node, ptrdiff_t index);
 // "1 input", "2 inputs".
 std::string counted(size_t count, std::string_view noun);
 std::string join_quoted(const std::vector<std::string_view>& names, size_t most = 12);

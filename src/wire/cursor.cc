@@ -20,39 +20,81 @@ std::string_view wire_type_name(WireType type) {
 
 }  // namespace
 
-bool Document::charge(const Cursor& at, size_t bytes) {
-  charged_ += bytes;
-  if (charged_ <= limits_.structure_bytes) return ok();
+void Document::refuse(const Cursor& at) {
+  charged_ = limits_.structure_bytes;
   fail(at, Code::kLimit,
        fmt::format("the model's structure would take more than {} bytes of memory", limits_.structure_bytes));
-  return false;
 }
 
 void Document::fail(const Cursor& at, Code code, std::string_view what) {
   if (status_.ok()) status_ = Status(code, std::string(what)).in(at.place());
 }
 
-bool Cursor::next() {
-  if (!document_.ok() || position_ == end_) return false;
-  field_begin_ = position_;
-  name_ = {};
-  uint64_t tag = 0;
-  if (!read_varint(position_, end_, tag)) {
-    fail(Code::kInvalidFile, "a field's tag is cut off or longer than ten bytes");
-    return false;
-  }
+void Cursor::fail_tag() {
+  fail(Code::kInvalidFile, "a field's tag is cut off or longer than ten bytes");
+}
+
+void Cursor::fail_field(uint64_t tag) {
   if (tag > UINT32_MAX || tag >> 3 == 0) {
-    fail(Code::kInvalidFile, fmt::format("expected a field, found the impossible tag {}", tag));
-    return false;
+    return fail(Code::kInvalidFile, fmt::format("expected a field, found the impossible tag {}", tag));
   }
   field_ = static_cast<uint32_t>(tag >> 3);
-  const unsigned type = tag & 7;
-  if (type == 3 || type == 4 || type > 5) {
-    fail(Code::kInvalidFile, fmt::format("field {} has wire type {}, which ONNX files do not use", field_, type));
-    return false;
+  fail(Code::kInvalidFile, fmt::format("field {} has wire type {}, which ONNX files do not use", field_, tag & 7));
+}
+
+void Cursor::fail_type(WireType type) {
+  if (!document_.ok()) return;
+  fail(Code::kInvalidFile, fmt::format("expected a {} value in field {}, found a {} one", wire_type_name(type), field_,
+                                       wire_type_name(wire_type_)));
+}
+
+void Cursor::fail_length(uint64_t length) {
+  fail(Code::kInvalidFile, fmt::format("field {} claims {} bytes, but only {} are left", field_, length,
+                                       static_cast<size_t>(end_ - position_)));
+}
+
+size_t Cursor::count_rest(bool in_a_row) const {
+  const char* position = field_begin_;
+  size_t count = 0;
+  // Texts in a row, as nodes list their inputs: tag and length take a byte each.
+  while (in_a_row && wire_type_ == WireType::kBytes && end_ - position >= 2 && *position == *field_begin_ &&
+         static_cast<uint8_t>(*field_begin_) < 0x80) {
+    const auto length = static_cast<uint8_t>(position[1]);
+    if (length >= 0x80 || length > end_ - position - 2) break;
+    position += 2 + length;
+    ++count;
   }
-  wire_type_ = static_cast<WireType>(type);
-  return true;
+  for (uint64_t tag = 0, value = 0; position != end_;) {
+    if (!read_varint(position, end_, tag)) break;
+    if (tag >> 3 == field_) {
+      ++count;
+    } else if (in_a_row) {
+      break;
+    }
+    size_t left = static_cast<size_t>(end_ - position), size = 0;
+    switch (static_cast<WireType>(tag & 7)) {
+      case WireType::kVarint:
+        if (!read_varint(position, end_, value)) return count;
+        break;
+      case WireType::kBytes:
+        if (!read_varint(position, end_, value)) return count;
+        left = static_cast<size_t>(end_ - position);
+        if (value > left) return count;
+        size = static_cast<size_t>(value);
+        break;
+      case WireType::kFixed64:
+        size = 8;
+        break;
+      case WireType::kFixed32:
+        size = 4;
+        break;
+      default:
+        return count;
+    }
+    if (size > left) return count;
+    position += size;
+  }
+  return count;
 }
 
 void Cursor::skip() {
@@ -70,39 +112,6 @@ void Cursor::skip() {
       fixed32();
       break;
   }
-}
-
-bool Cursor::expect(WireType type) {
-  if (!document_.ok()) return false;
-  if (wire_type_ == type) return true;
-  fail(Code::kInvalidFile, fmt::format("expected a {} value in field {}, found a {} one", wire_type_name(type), field_,
-                                       wire_type_name(wire_type_)));
-  return false;
-}
-
-uint64_t Cursor::varint() {
-  uint64_t value = 0;
-  if (!expect(WireType::kVarint)) return 0;
-  if (read_varint(position_, end_, value)) return value;
-  fail(Code::kInvalidFile, "an integer is cut off or longer than ten bytes");
-  return 0;
-}
-
-std::string_view Cursor::bytes() {
-  uint64_t length = 0;
-  if (!expect(WireType::kBytes)) return {};
-  if (!read_varint(position_, end_, length)) {
-    fail(Code::kInvalidFile, "a length is cut off or longer than ten bytes");
-    return {};
-  }
-  const size_t left = static_cast<size_t>(end_ - position_);
-  if (length > left) {
-    fail(Code::kInvalidFile, fmt::format("field {} claims {} bytes, but only {} are left", field_, length, left));
-    return {};
-  }
-  const char* begin = position_;
-  position_ += length;
-  return {begin, static_cast<size_t>(length)};
 }
 
 std::string Cursor::place() const {

@@ -45,10 +45,19 @@ class Document {
   bool ok() const { return status_.ok(); }
   Status take_status() { return std::move(status_); }
   // Accounts for memory before it is asked for.
-  bool charge(const Cursor& at, size_t bytes);
+  bool charge(const Cursor& at, size_t bytes) {
+    charged_ += bytes;
+    if (charged_ <= limits_.structure_bytes) return ok();
+    refuse(at);
+    return false;
+  }
+  // Whether that much could be charged.
+  bool affordable(size_t bytes) const { return bytes <= limits_.structure_bytes - charged_; }
   void fail(const Cursor& at, Code code, std::string_view what);
 
  private:
+  void refuse(const Cursor& at);
+
   std::string_view bytes_;
   Limits limits_;
   size_t charged_ = 0;
@@ -72,7 +81,22 @@ class Cursor {
         field_begin_(position_) {}
 
   // Moves to the next field; false at the end and after an error. Exactly one value is read, or skipped, after it.
-  bool next();
+  bool next() {
+    if (position_ == end_ || !document_.ok()) return false;
+    field_begin_ = position_;
+    name_ = {};
+    uint64_t tag = static_cast<uint8_t>(*position_);
+    if (tag < 0x80) {
+      ++position_;
+    } else if (!read_varint(position_, end_, tag)) {
+      return fail_tag(), false;
+    }
+    const unsigned type = tag & 7;
+    if (tag > UINT32_MAX || tag < 8 || type == 3 || type == 4 || type > 5) return fail_field(tag), false;
+    field_ = static_cast<uint32_t>(tag >> 3);
+    wire_type_ = static_cast<WireType>(type);
+    return true;
+  }
   void skip();
 
   uint32_t field() const { return field_; }
@@ -89,8 +113,30 @@ class Cursor {
   }
 
   // The value of the current field. Another wire type than the one asked for is an error.
-  uint64_t varint();
-  std::string_view bytes();
+  uint64_t varint() {
+    uint64_t value = 0;
+    if (!expect(WireType::kVarint)) return 0;
+    if (read_varint(position_, end_, value)) return value;
+    fail(Code::kInvalidFile, "an integer is cut off or longer than ten bytes");
+    return 0;
+  }
+  std::string_view bytes() {
+    if (!expect(WireType::kBytes)) return {};
+    uint64_t length = 0;
+    if (position_ != end_ && static_cast<uint8_t>(*position_) < 0x80) {
+      length = static_cast<uint8_t>(*position_++);
+    } else if (!read_varint(position_, end_, length)) {
+      fail(Code::kInvalidFile, "a length is cut off or longer than ten bytes");
+      return {};
+    }
+    if (length > static_cast<size_t>(end_ - position_)) return fail_length(length), std::string_view();
+    const char* begin = position_;
+    position_ += length;
+    return {begin, static_cast<size_t>(length)};
+  }
+  // How many fields with the current field's number there are from it on: in a row, or in the rest of the message.
+  // Nothing moves, and what is broken ends the count.
+  size_t count_rest(bool in_a_row) const;
   float fixed32() { return fixed<float>(WireType::kFixed32); }
   double fixed64() { return fixed<double>(WireType::kFixed64); }
 
@@ -100,7 +146,15 @@ class Cursor {
   static constexpr size_t kNoIndex = ~size_t{0};
 
  private:
-  bool expect(WireType type);
+  bool expect(WireType type) {
+    if (wire_type_ == type && document_.ok()) return true;
+    fail_type(type);
+    return false;
+  }
+  void fail_type(WireType type);
+  void fail_tag();
+  void fail_field(uint64_t tag);
+  void fail_length(uint64_t length);
   void append_path(std::string& path) const;
   template <class T>
   T fixed(WireType type) {

@@ -1,5 +1,7 @@
 #include "wire/parse.h"
 
+#include <algorithm>
+
 #include "wire/devices.h"
 #include "wire/training.h"
 
@@ -16,15 +18,19 @@ class FieldReader {
   explicit FieldReader(Cursor& in) : in_(in) {}
   bool taken() const { return taken_; }
 
+  // Inline, so that finding a message's field is a row of comparisons.
   template <class T>
-  void operator()(uint32_t number, std::string_view name, T& member) {
-    if (number != in_.field()) return;
+  [[gnu::always_inline]] void operator()(uint32_t number, std::string_view name, T& member) {
+    if (number == in_.field()) take(name, member);
+  }
+
+ private:
+  template <class T>
+  [[gnu::noinline]] void take(std::string_view name, T& member) {
     taken_ = true;
     in_.set_name(name);
     read(name, member);
   }
-
- private:
   void read(std::string_view, std::string_view& member) { member = in_.bytes(); }
   void read(std::string_view, int64_t& member) { member = static_cast<int64_t>(in_.varint()); }
   void read(std::string_view, int32_t& member) { member = static_cast<int32_t>(in_.varint()); }
@@ -59,7 +65,18 @@ class FieldReader {
       if (in_.wire_type() == WireType::kBytes) return read_packed(member);
     }
     if (!in_.document().charge(in_, sizeof(T))) return;
+    if (member.size() == member.capacity()) make_room(member);
     read(name, member.emplace_back());
+  }
+  // For all that follow, so that nothing is moved later: texts and numbers stand in a row, messages anywhere. The first
+  // messages are not worth the look.
+  template <class T>
+  void make_room(std::vector<T>& member) {
+    constexpr bool kIsMessage = std::is_class_v<T> && !std::is_same_v<T, std::string_view>;
+    constexpr size_t kFewMessages = 4;
+    if (kIsMessage && member.size() < kFewMessages) return;
+    const size_t count = std::max(in_.count_rest(!kIsMessage), member.size());
+    if (in_.document().affordable(count * sizeof(T))) member.reserve(member.size() + count);
   }
   template <class T>
   void read_packed(std::vector<T>& member) {

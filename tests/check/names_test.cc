@@ -111,7 +111,7 @@ TEST(CheckNames, SeesOuterNamesFromBodiesButNotTheOtherWay) {
                                           {tensor("trips", 7, {}, raw_bytes<int64_t>({3}))});
   const Report report = check_bytes(inner_used);
   ASSERT_THAT(codes(report), ElementsAre("name-unknown"));
-  EXPECT_THAT(report.diagnostics[0].origin, HasSubstr("\"body\" of \"Loop\" \"loop\""));
+  EXPECT_THAT(report.diagnostics[0].origin, HasSubstr("in /loop:body"));
 }
 
 TEST(CheckNames, TakesShadowingForWhatItIs) {

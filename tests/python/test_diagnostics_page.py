@@ -1,0 +1,236 @@
+"""docs/diagnostics.md says what treadle and the onnx package say of ten mistakes. This writes the page and compares it.
+
+python tests/python/test_diagnostics_page.py    # writes the page
+"""
+
+import pathlib
+import re
+
+import onnx
+import pytest
+import treadle
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "diagnostics.md"
+
+HEADER = '<ir_version: 10, opset_import: ["" : 21]>\n'
+
+# Title, what went wrong, the model, whether types have to be inferred to see it.
+MISTAKES = [
+    (
+        "A value of the body is used behind the loop",
+        "`step` exists once per trip, inside the body. What is wanted outside has to be one of the body's outputs.",
+        """
+        sums (int64 n, bool on, float[2] x) => (float[2] y) {
+          last = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
+            go_out = Identity (go)
+            step = Mul (h, x)
+            h_out = Add (h, step)
+          }>
+          y = Add (last, step)
+        }
+        """,
+        False,
+    ),
+    (
+        "A misspelt state",
+        "Names are looked up in the body, then in the graphs around it; `hiden` is in none of them.",
+        """
+        sums (int64 n, bool on, float[2] x) => (float[2] y) {
+          y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] hidden) => (bool go_out, float[2] hidden_out) {
+            go_out = Identity (go)
+            hidden_out = Add (hiden, x)
+          }>
+        }
+        """,
+        False,
+    ),
+    (
+        "The body gives no condition",
+        "The first output of a Loop's body is the condition of the next trip, also when the trip count alone decides.",
+        """
+        sums (int64 n, bool on, float[2] x) => (float[2] y) {
+          y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (float[2] h_out) {
+            h_out = Add (h, x)
+          }>
+        }
+        """,
+        False,
+    ),
+    (
+        "A body that hands on an outer value",
+        "An output of a body has to be made in the body.",
+        """
+        choice (bool on, float[2] x) => (float[2] y) {
+          y = If (on) <
+            then_branch = yes () => (float[2] twice) { twice = Add (x, x) },
+            else_branch = no () => (float[2] x) { }
+          >
+        }
+        """,
+        False,
+    ),
+    (
+        "A name of the graph around is made again in the body",
+        "A node's output may not have the name of an outer value: readers disagree about which of the two is meant.",
+        """
+        sums (int64 n, bool on, float[2] x) => (float[2] y) {
+          scaled = Mul (x, x)
+          y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
+            go_out = Identity (go)
+            scaled = Mul (h, h)
+            h_out = Add (scaled, x)
+          }>
+        }
+        """,
+        False,
+    ),
+    (
+        "Nodes of the body in the wrong order",
+        "A node stands behind those that make its inputs.",
+        """
+        sums (int64 n, bool on, float[2] x) => (float[2] y) {
+          y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
+            h_out = Add (h, step)
+            step = Mul (h, x)
+            go_out = Identity (go)
+          }>
+        }
+        """,
+        False,
+    ),
+    (
+        "An attribute that has become an input",
+        "Exporters written for old operator sets give `axes` as an attribute.",
+        """
+        sums (int64 n, bool on, float[2] x) => (float[2] y) {
+          y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
+            go_out = Identity (go)
+            total = ReduceSum <axes = [0]> (h)
+            h_out = Add (h, total)
+          }>
+        }
+        """,
+        False,
+    ),
+    (
+        "The trip's number is no float",
+        "The first input of the body is an int64; arithmetic with floats needs a Cast. Seen by a full check.",
+        """
+        sums (int64 n, bool on, float[2] x) => (float[2] y) {
+          y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
+            go_out = Identity (go)
+            h_out = Mul (h, i)
+          }>
+        }
+        """,
+        True,
+    ),
+    (
+        "A loop whose condition nobody asks for",
+        "Without `cond`, the specification runs every trip, whatever the body says. Some engines stop, some do not.",
+        """
+        until (int64 n, float[2] x, float limit) => (float[2] y) {
+          y = Loop (n, , x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
+            h_out = Add (h, x)
+            size = ReduceMax <keepdims = 0> (h_out)
+            go_out = Less (size, limit)
+          }>
+        }
+        """,
+        False,
+    ),
+    (
+        "A state that grows, declared as one that does not",
+        "`all` goes in with two elements and comes out with four; whoever trusts the declaration allocates too little.",
+        """
+        doubling (int64 n, bool on, float[2] x) => (float[k] y) {
+          y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] all) => (bool go_out, float[4] all_out) {
+            go_out = Identity (go)
+            all_out = Concat <axis = 0> (all, x)
+          }>
+        }
+        """,
+        False,
+    ),
+]
+
+
+def dedent(text: str) -> str:
+    lines = text.strip("\n").splitlines()
+    margin = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
+    return "\n".join(line[margin:] for line in lines).rstrip()
+
+
+def what_onnx_says(model: onnx.ModelProto, full: bool) -> str:
+    try:
+        onnx.checker.check_model(model, full_check=full)
+    except Exception as error:
+        return str(error).strip()
+    return "(nothing)"
+
+
+def what_treadle_says(model: onnx.ModelProto, full: bool) -> str:
+    return "\n".join(f"{problem.severity}: {problem}" for problem in treadle.check(model, full)) or "(nothing)"
+
+
+def problems() -> list[tuple[str, str, str]]:
+    """(name, severity, meaning) of the table in the source."""
+    header = (ROOT / "src" / "check" / "diagnostic.h").read_text()
+    rows = re.findall(r'X\(k\w+, "([a-z0-9-]+)", k(Error|Warning),\s*"([^"]+)"\)', header)
+    return [(name, severity.lower(), meaning) for name, severity, meaning in rows]
+
+
+def sections() -> list[str]:
+    result = []
+    for number, (title, explanation, text, full) in enumerate(MISTAKES, 1):
+        source = dedent(text)
+        model = onnx.parser.parse_model(HEADER + source)
+        result.append(
+            f"### {number}. {title}\n\n{explanation}\n\n```\n{source}\n```\n\n"
+            f"treadle:\n\n```\n{what_treadle_says(model, full)}\n```\n\n"
+            f"onnx:\n\n```\n{what_onnx_says(model, full)}\n```\n"
+        )
+    return result
+
+
+def page() -> str:
+    table = "\n".join(f"| `{name}` | {severity} | {meaning} |" for name, severity, meaning in problems())
+    return f"""# Diagnostics
+
+`treadle check model.onnx` says everything that is wrong or surprising about a model, in the model's order and in one
+go; `--full` infers all types besides, once nothing else is wrong. The exit status is 0 when there is no error, 1 when there is, 2
+when the command line makes no sense; `--strict` takes warnings for errors, `--json` prints one document. In Python,
+`treadle.check(model, full=True)` returns the same as a list.
+
+Each problem has a stable name in square brackets, the path through functions and bodies to its node, the node's operator with the
+version that is in force there, and where it is known, the place that the offending name or type comes from and a hint. An error
+breaks a rule of the specification; a warning is about what runs, but not as its author may think, or not everywhere.
+
+## Ten mistakes in models that loop
+
+Beside what treadle says stands what the `onnx` package's checker says of the same model. This page is written by
+`tests/python/test_diagnostics_page.py`, which fails when it is no longer true.
+
+{chr(10).join(sections())}
+## All problems
+
+| name | severity | of a model it says that |
+| --- | --- | --- |
+{table}
+"""
+
+
+def test_the_page_is_true():
+    if not onnx.__version__.startswith("1.23."):
+        pytest.skip(f"the page quotes onnx 1.23, here is {onnx.__version__}")
+    assert PAGE.read_text() == page(), f"run python {pathlib.Path(__file__).name} to write it anew"
+
+
+def test_every_mistake_is_seen():
+    for section in sections():
+        assert "treadle:\n\n```\n(nothing)" not in section
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
