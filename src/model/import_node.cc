@@ -67,7 +67,8 @@ Status Importer::resolve_operator(const wire::NodeProto& node, const Place& plac
     return error(Code::kNotImplemented, "operator {} of domain \"{}\" is known, but not run: this build does not {}",
                  node.op_type, shown_domain(domain), op->missing);
   }
-  if (version->deprecated) {
+  // A version that a later one replaced (GroupNormalization-18) is what its models mean; an operator that ended is not.
+  if (version->deprecated && version == &op->newest()) {
     return error(Code::kNotImplemented,
                  "operator {} of domain \"{}\" is deprecated since operator set {} (imported: {})", node.op_type,
                  shown_domain(domain), version->since, opset->second);
@@ -77,6 +78,17 @@ Status Importer::resolve_operator(const wire::NodeProto& node, const Place& plac
 
 namespace {
 
+// What a node has to list. Less than the schema's least number where optional inputs stand before a variadic one that
+// may be empty: exporters leave them out as they do at the end (Loop without states).
+size_t required_inputs(const OpVersion& version) {
+  const std::vector<Formal>& formals = version.inputs;
+  const bool may_be_empty = !formals.empty() && formals.back().min_arity == 0;
+  if (!may_be_empty) return version.min_inputs();
+  size_t count = formals.size() - 1;
+  while (count > 0 && formals[count - 1].arity == Arity::kOptional) --count;
+  return count;
+}
+
 Status check_counts(const wire::NodeProto& node, const OpVersion& version) {
   const size_t inputs = node.inputs.size(), outputs = node.outputs.size();
   if (inputs > 0 && !version.input(inputs - 1)) {
@@ -85,8 +97,8 @@ Status check_counts(const wire::NodeProto& node, const OpVersion& version) {
   if (outputs > 0 && !version.output(outputs - 1)) {
     return error(Code::kInvalidModel, "expected at most {} outputs, found {}", version.outputs.size(), outputs);
   }
-  if (inputs < version.min_inputs()) {
-    return error(Code::kInvalidModel, "expected at least {} inputs, found {}", version.min_inputs(), inputs);
+  if (const size_t least = required_inputs(version); inputs < least) {
+    return error(Code::kInvalidModel, "expected at least {} inputs, found {}", least, inputs);
   }
   for (size_t i = 0; i < inputs; ++i) {
     const Formal& formal = *version.input(i);

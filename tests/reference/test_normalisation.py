@@ -66,10 +66,13 @@ def test_instance_normalization(op, version, dtype):
 
 
 @pytest.mark.parametrize("dtype", types_of(schemas("GroupNormalization")[-1]), ids=str)
-def test_group_normalization(dtype):
+@pytest.mark.parametrize("version", [18, 21])  # 18 is deprecated, and has a scale per group
+def test_group_normalization(version, dtype):
     rng = np.random.default_rng(5)
-    x, scale, bias = draw(rng, (2, 6, 4, 5), dtype), draw(rng, (6,), dtype), draw(rng, (6,), dtype)
-    (y,) = run("GroupNormalization", 21, [x, scale, bias], [dtype], {"num_groups": 2})
+    n = 2 if version == 18 else 6
+    x, scale, bias = draw(rng, (2, 6, 4, 5), dtype), draw(rng, (n,), dtype), draw(rng, (n,), dtype)
+    (y,) = run("GroupNormalization", version, [x, scale, bias], [dtype], {"num_groups": 2})
+    scale, bias = scale.repeat(6 // n), bias.repeat(6 // n)
     rows = normalised(wide(x).reshape(2, 2, -1), (2,)).reshape(x.shape)
     close(y, rows * per_channel(scale, 4) + per_channel(bias, 4), units=16)
 
