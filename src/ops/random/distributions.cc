@@ -6,6 +6,7 @@
 
 #include "kernels/convert.h"
 #include "op/op_def.h"
+#include "op/operands.h"
 #include "ops/random/philox.h"
 
 namespace treadle::random {
@@ -257,7 +258,10 @@ TREADLE_OP(RandomNormalLike, "") {
       .type("T1", types::kAllTensors)
       .type("T2", types::kFloats);
   op.since(22).type("T1", types::kAllTensorsIr4).type("T2", types::kFloatsBf16);
-  op.infer(random::infer_like).prepare(random::prepare_normal).random();
+  op.infer(random::infer_like)
+      .prepare(random::prepare_normal)
+      .compute(compute_by_position)  // strings, of which only the sizes count
+      .random();
 }
 
 TREADLE_OP(RandomUniform, "") {
@@ -284,7 +288,10 @@ TREADLE_OP(RandomUniformLike, "") {
       .type("T1", types::kAllTensors)
       .type("T2", types::kFloats);
   op.since(22).type("T1", types::kAllTensorsIr4).type("T2", types::kFloatsBf16);
-  op.infer(random::infer_like).prepare(random::prepare_uniform).random();
+  op.infer(random::infer_like)
+      .prepare(random::prepare_uniform)
+      .compute(compute_by_position)  // as above
+      .random();
 }
 
 TREADLE_OP(Bernoulli, "") {
