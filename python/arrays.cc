@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <span>
 
 #include "support.h"
 
@@ -380,52 +381,57 @@ std::vector<nb::object> items_to_python(Owned<treadle_value> tensor) {
   return items;
 }
 
-// Maps of one sequence mostly share their keys, which are then made into objects once.
-struct MapKeys {
-  Owned<treadle_value> tensor;
-  std::vector<nb::object> names;
-
-  static const void* memory(const treadle_value* keys) {
-    const void* data = treadle_tensor_data(keys);
-    return data ? data : treadle_tensor_text(keys, 0).data;
-  }
-  void set(Owned<treadle_value> keys) {
-    const bool same = tensor && treadle_tensor_count(keys.get()) == treadle_tensor_count(tensor.get()) &&
-                      memory(keys.get()) == memory(tensor.get());
-    if (same) return;
-    treadle_value* copy = nullptr;
-    check(treadle_value_copy(keys.get(), &copy));
-    tensor.reset(copy);
-    names = items_to_python(std::move(keys));
-  }
-};
-
-nb::object map_to_python(const treadle_value* map, MapKeys& keys) {
-  treadle_value* part = nullptr;
-  check(treadle_map_keys(map, &part));
-  keys.set(Owned<treadle_value>(part));
-  check(treadle_map_values(map, &part));
-  const std::vector<nb::object> numbers = items_to_python(Owned<treadle_value>(part));
+nb::object dict_of(std::span<const nb::object> names, std::span<const nb::object> items) {
   nb::object result = nb::steal(PyDict_New());
   if (!result.is_valid()) raise_pending();
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    if (PyDict_SetItem(result.ptr(), keys.names[i].ptr(), numbers[i].ptr()) < 0) raise_pending();
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (PyDict_SetItem(result.ptr(), names[i].ptr(), items[i].ptr()) < 0) raise_pending();
   }
   return result;
 }
 
-nb::object sequence_to_python(const treadle_value* sequence) {
-  nb::list items;
-  MapKeys keys;
-  for (size_t i = 0, n = treadle_sequence_size(sequence); i < n; ++i) {
-    treadle_value* part = nullptr;
-    check(treadle_sequence_at(sequence, i, &part));
-    Owned<treadle_value> element(part);
-    if (treadle_value_kind(part) == TREADLE_MAP) {
-      items.append(map_to_python(part, keys));
-    } else {
-      items.append(to_python(std::move(element)));
+nb::object map_to_python(const treadle_value* map) {
+  treadle_value* keys = nullptr;
+  check(treadle_map_keys(map, &keys));
+  const std::vector<nb::object> names = items_to_python(Owned<treadle_value>(keys));
+  treadle_value* values = nullptr;
+  check(treadle_map_values(map, &values));
+  return dict_of(names, items_to_python(Owned<treadle_value>(values)));
+}
+
+// Maps that share their keys, as one table: the keys become objects once, and no map is looked at by itself. An invalid
+// object for any other sequence.
+nb::object table_to_python(const treadle_value* sequence) {
+  treadle_value* keys = nullptr;
+  treadle_value* values = nullptr;
+  check(treadle_sequence_table(sequence, &keys, &values));
+  const Owned<treadle_value> table(values);
+  if (!keys) return {};
+  const std::vector<nb::object> names = items_to_python(Owned<treadle_value>(keys));
+  const int element = treadle_tensor_element(values);
+  if (element != kInt64 && element != kFloat && element != kDouble) return {};
+  const auto rows = static_cast<size_t>(treadle_tensor_dims(values)[0]);
+  nb::object items = nb::steal(PyList_New(static_cast<Py_ssize_t>(rows)));
+  if (!items.is_valid()) raise_pending();
+  std::vector<nb::object> row(names.size());
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t k = 0; k < row.size(); ++k) {
+      row[k] = item_to_python(values, element, i * row.size() + k);
+      if (!row[k].is_valid()) raise_pending();
     }
+    PyList_SET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i), dict_of(names, row).release().ptr());
+  }
+  return items;
+}
+
+nb::object sequence_to_python(const treadle_value* sequence) {
+  nb::object table = table_to_python(sequence);
+  if (table.is_valid()) return table;
+  nb::list items;
+  for (size_t i = 0, n = treadle_sequence_size(sequence); i < n; ++i) {
+    treadle_value* element = nullptr;
+    check(treadle_sequence_at(sequence, i, &element));
+    items.append(to_python(Owned<treadle_value>(element)));
   }
   return items;
 }
@@ -471,10 +477,8 @@ nb::object to_python(Owned<treadle_value> value) {
       return tensor_to_python(std::move(value));
     case TREADLE_SEQUENCE:
       return sequence_to_python(value.get());
-    case TREADLE_MAP: {
-      MapKeys keys;
-      return map_to_python(value.get(), keys);
-    }
+    case TREADLE_MAP:
+      return map_to_python(value.get());
     case TREADLE_OPTIONAL: {
       if (!treadle_optional_has_value(value.get())) return nb::none();
       treadle_value* inner = nullptr;

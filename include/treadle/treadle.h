@@ -143,6 +143,10 @@ TREADLE_API treadle_status* treadle_map_create(const treadle_value* keys, const 
                                                treadle_value** out);
 TREADLE_API treadle_status* treadle_map_keys(const treadle_value* map, treadle_value** out);
 TREADLE_API treadle_status* treadle_map_values(const treadle_value* map, treadle_value** out);
+/* A sequence of maps from the same keys to numbers of one type (what ZipMap makes) as keys [K] and values [N,K]; both
+ * NULL when it is anything else. */
+TREADLE_API treadle_status* treadle_sequence_table(const treadle_value* sequence, treadle_value** keys,
+                                                   treadle_value** values);
 
 /* Values in protobuf: TensorProto, SequenceProto, OptionalProto or MapProto, as `type` says (NULL: a tensor). */
 TREADLE_API treadle_status* treadle_value_from_pb(const void* bytes, size_t size, const treadle_type* type,

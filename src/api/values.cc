@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "api/handles.h"
 #include "kernels/convert.h"
@@ -63,6 +64,40 @@ Result<AnyValue> deep_copy(const AnyValue& value) {
     }
   }
   return AnyValue();
+}
+
+// Whether every element is a map from the very keys of the first to numbers of its type.
+bool is_table(const Sequence& sequence) {
+  if (sequence.size() == 0 || sequence[0].kind() != AnyValue::Kind::kMap) return false;
+  const Map& first = sequence[0].map();
+  if (is_string(first.values.type())) return false;
+  for (const AnyValue& element : sequence.elements()) {
+    if (element.kind() != AnyValue::Kind::kMap) return false;
+    const Map& map = element.map();
+    if (map.keys.raw() != first.keys.raw() || map.keys.element_count() != first.keys.element_count()) return false;
+    if (map.keys.type() != first.keys.type() || map.values.type() != first.values.type()) return false;
+  }
+  return true;
+}
+
+// The values of a table, in place where they lie one after the other.
+Result<Tensor> table_values(const Sequence& sequence) {
+  const Tensor& first = sequence[0].map().values;
+  const auto rows = static_cast<int64_t>(sequence.size());
+  const size_t row_bytes = first.byte_size();
+  const auto* begin = first.data<std::byte>();
+  bool in_place = true;
+  for (size_t i = 0; i < sequence.size() && in_place; ++i) {
+    const Tensor& row = sequence[i].map().values;
+    in_place = row.buffer().get() == first.buffer().get() && row.data<std::byte>() == begin + i * row_bytes;
+  }
+  const Dims dims = {rows, first.element_count()};
+  if (in_place) return Tensor::from_buffer(first.type(), dims, first.buffer(), begin);
+  TREADLE_ASSIGN(Tensor table, Tensor::allocate(first.type(), dims));
+  for (size_t i = 0; i < sequence.size() && row_bytes > 0; ++i) {
+    std::memcpy(table.mutable_data<std::byte>() + i * row_bytes, sequence[i].map().values.raw(), row_bytes);
+  }
+  return table;
 }
 
 // The type of an element, sizes left open: other elements may differ in them.
@@ -311,6 +346,18 @@ treadle_status* treadle_map_values(const treadle_value* map, treadle_value** out
   return guarded([&]() -> Status {
     TREADLE_TRY(require_kind(map, AnyValue::Kind::kMap, "a map"));
     *out = new_value(map->value.map().values);
+    return {};
+  });
+}
+
+treadle_status* treadle_sequence_table(const treadle_value* sequence, treadle_value** keys, treadle_value** values) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require_kind(sequence, AnyValue::Kind::kSequence, "a sequence"));
+    *keys = *values = nullptr;
+    if (!is_table(sequence->value.sequence())) return {};
+    TREADLE_ASSIGN(Tensor table, table_values(sequence->value.sequence()));
+    *keys = new_value(sequence->value.sequence()[0].map().keys);
+    *values = new_value(std::move(table));
     return {};
   });
 }

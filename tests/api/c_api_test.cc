@@ -253,6 +253,36 @@ TEST(CApiValues, SequencesOptionalsMapsAndTexts) {
   for (treadle_value* v : {keys, numbers, map, values, sequence, element, optional}) treadle_value_free(v);
 }
 
+TEST(CApiValues, MapsOverTheSameKeysAreATable) {
+  const treadle_text texts[] = {{"a", 1}, {"b", 1}};
+  const int64_t two = 2;
+  treadle_value *keys = nullptr, *other_keys = nullptr, *names = nullptr, *table = nullptr;
+  ASSERT_STATUS_OK(treadle_tensor_from_texts(&two, 1, texts, 2, &keys));
+  ASSERT_STATUS_OK(treadle_tensor_from_texts(&two, 1, texts, 2, &other_keys));
+  std::vector<treadle_value*> maps(3), rows = {floats({1, 2}), floats({3, 4}), floats({5, 6})};
+  ASSERT_STATUS_OK(treadle_map_create(keys, rows[0], &maps[0]));
+  ASSERT_STATUS_OK(treadle_map_create(keys, rows[1], &maps[1]));
+  ASSERT_STATUS_OK(treadle_map_create(other_keys, rows[2], &maps[2]));
+  treadle_value *alike = nullptr, *unlike = nullptr;
+  ASSERT_STATUS_OK(treadle_sequence_create(nullptr, maps.data(), 2, &alike));
+  ASSERT_STATUS_OK(treadle_sequence_create(nullptr, maps.data(), 3, &unlike));
+  ASSERT_STATUS_OK(treadle_sequence_table(alike, &names, &table));
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(treadle_tensor_text(names, 1).data[0], 'b');
+  ASSERT_EQ(treadle_tensor_rank(table), 2u);
+  EXPECT_EQ(treadle_tensor_dims(table)[0], 2);
+  const auto* numbers = static_cast<const float*>(treadle_tensor_data(table));
+  EXPECT_EQ(std::vector<float>(numbers, numbers + 4), (std::vector<float>{1, 2, 3, 4}));
+  treadle_value *no_names = nullptr, *no_table = nullptr;
+  ASSERT_STATUS_OK(treadle_sequence_table(unlike, &no_names, &no_table));
+  EXPECT_EQ(no_names, nullptr);
+  EXPECT_EQ(no_table, nullptr);
+  EXPECT_EQ(take_code(treadle_sequence_table(maps[0], &no_names, &no_table)), TREADLE_INVALID_ARGUMENT);
+  for (treadle_value* v : {keys, other_keys, names, table, alike, unlike}) treadle_value_free(v);
+  for (treadle_value* v : maps) treadle_value_free(v);
+  for (treadle_value* v : rows) treadle_value_free(v);
+}
+
 TEST(CApiValues, ThereAndBackThroughProtobuf) {
   treadle_value* value = floats({1, -2.5});
   char* bytes = nullptr;

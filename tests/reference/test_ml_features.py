@@ -226,6 +226,28 @@ def test_cast_map(item, to):
         run_on_map("CastMap", value, TensorProto.INT64, kind, out, {"cast_to": to, "map_form": "SPARSE", "max_map": 5})
 
 
+@pytest.mark.parametrize("labels", [["no", "yes", "ö"], [3, -1, 2**40]])
+@pytest.mark.parametrize("shape", [(4, 3), (3,), (0, 3), (1, 3)])
+def test_zip_map(labels, shape):
+    x = np.random.default_rng(5).uniform(0, 1, shape).astype(np.float32)
+    words = isinstance(labels[0], str)
+    node = helper.make_node("ZipMap", ["x"], ["z"], domain=DOMAIN,
+                            **{"classlabels_strings" if words else "classlabels_int64s": labels})  # fmt: skip
+    z = onnx.ValueInfoProto(name="z")
+    kind = z.type.sequence_type.elem_type.map_type
+    kind.key_type = TensorProto.STRING if words else TensorProto.INT64
+    kind.value_type.tensor_type.elem_type = TensorProto.FLOAT
+    graph = helper.make_graph(
+        [node], "one", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [None] * len(shape))], [z]
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(DOMAIN, 1)], ir_version=10)
+    session = treadle.InferenceSession(model.SerializeToString())
+    (maps,) = session.run(None, {"x": x})
+    assert maps == [dict(zip(labels, row, strict=True)) for row in np.atleast_2d(x).tolist()]
+    with pytest.raises(Exception, match=r"\[N,3\]"):
+        session.run(None, {"x": x[..., :2]})
+
+
 def test_every_type_of_the_schemas_is_drawn():
     assert {np.dtype(t) for t in NUMBERS} == set(types_of(schemas("Scaler", DOMAIN)[0]))
     assert set(LABELS) - {np.dtype(object)} == set(types_of(schemas("LabelEncoder", DOMAIN)[-1], "T1"))
