@@ -197,9 +197,8 @@ Result<bool> Context::append(const DynamicNode& node) {
   const size_t bytes = static_cast<size_t>(count) * byte_width(base.type());
   const size_t old_bytes = base.byte_size();
   BufferRef buffer = base.buffer();
-  const auto* end = static_cast<const std::byte*>(base.raw()) + old_bytes;
   const bool in_place = buffer && buffer->writable() && base.raw() == buffer->data() && bytes <= buffer->size() &&
-                        end == buffer->data() + buffer->used();
+                        old_bytes == buffer->used();
   if (!in_place) {
     ++allocations_;
     if (options_->memory_limit > 0 && bytes > options_->memory_limit) {

@@ -83,7 +83,7 @@ void convert_by_tiles(const TileConverter& converter, const std::byte* from, std
 void convert(const TileConverter& converter, const void* in, void* out, size_t n) {
   if (converter.step_count == 1) return converter.steps[0](in, out, n);
   if (converter.step_count == 0) {
-    if (in != out) std::memcpy(out, in, n * converter.from_width);
+    if (in != out && n != 0) std::memcpy(out, in, n * converter.from_width);  // nothing may be at null
     return;
   }
   const std::byte* from = static_cast<const std::byte*>(in);

@@ -4,12 +4,13 @@ With --all in the judge tier too.
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).parents[2]
-TOOL = ROOT / "build" / "bin" / "treadle"
+TOOL = pathlib.Path(os.environ.get("TREADLE_BIN_DIR", ROOT / "build" / "bin")) / "treadle"
 
 # Models that may miss their tolerance, with the reason. They have to run all the same.
 LOOSE = {

@@ -3,11 +3,13 @@
 from console import BUILD, run
 from environment import PYTHON, cpu_count
 
+WITH_PYTHON = ("release", "debug", "asan")
+
 
 def build(target: str, preset: str = "release") -> None:
-    """Builds one target; the release preset carries the Python extension, for the interpreter of build/venv."""
+    """Builds one target; presets whose Python extension is tested carry it, for the interpreter of build/venv."""
     arguments = ["-DPython3_EXECUTABLE=" + str(PYTHON)]
-    if preset == "release":
+    if preset in WITH_PYTHON:
         arguments += ["-DTREADLE_BUILD_PYTHON=ON", "-DPython_EXECUTABLE=" + str(PYTHON)]
     run(f"configuring {preset}", ["cmake", "--preset", preset, *arguments], log=f"configure-{preset}")
     command = ["cmake", "--build", BUILD / preset, "--target", target, "-j", cpu_count()]

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import re
+import subprocess
 import xml.etree.ElementTree
 
 from building import build
@@ -16,6 +17,8 @@ SANITIZER_ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
+SHORT = {"TREADLE_TEST_LONG": ""}  # the long random runs are made once, by the release build
+INSTRUCTION_SETS = ("baseline", "avx2")  # beside the widest, which every other run takes
 
 
 @dataclasses.dataclass
@@ -46,16 +49,22 @@ def test(options) -> int:
     if not options.match:
         tally += suites(options.all)
     if options.all:
+        for isa in INSTRUCTION_SETS:
+            env = {"TREADLE_ISA": isa, **SHORT}
+            tally += cpp_tests("release", options.match, env, isa)
+            tally += python_tests(options, ["tests/python", "tests/reference"], env, isa)
+            if not options.match:
+                tally += suite("models", (), env, what=isa)
         for preset in ("debug", "asan", "tsan"):
-            tally += other_configuration(preset, options.match)
+            tally += other_configuration(preset, options)
         tally += compile_check("gcc")
     say("")
     say(str(tally))
     return 1 if tally.failed or not tally.passed else 0
 
 
-def cpp_tests(preset, match=None) -> Tally:
-    """The GoogleTest binary, split over the processors."""
+def cpp_tests(preset, match=None, env=None, what=None) -> Tally:
+    """The GoogleTest binary of a preset, split over the processors; `what` names the run where `env` makes it another."""
     folder = BUILD if preset == "release" else BUILD / preset
     binary = folder / "bin" / "treadle_tests"
     if not binary.exists():
@@ -63,16 +72,17 @@ def cpp_tests(preset, match=None) -> Tally:
         return Tally()
     RESULTS.mkdir(parents=True, exist_ok=True)
     shards = cpu_count() if not match else 1
-    results = [RESULTS / f"cpp-{preset}.{i}.json" for i in range(shards)]
+    name = what or preset
+    results = [RESULTS / f"cpp-{name}.{i}.json" for i in range(shards)]
     commands, environments = [], []
     for i, result in enumerate(results):
         result.unlink(missing_ok=True)
         filters = [f"--gtest_filter=*{match}*"] if match else []
         commands.append([binary, "--gtest_brief=1", f"--gtest_output=json:{result}", *filters])
         sharding = {"GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(i)}
-        environments.append({**SANITIZER_ENVIRONMENT, **sharding})
-    what = f"C++ tests ({preset})"
-    statuses = run_together(what, commands, log=f"test-{preset}", env=environments, check=False, tail=200)
+        environments.append({**SANITIZER_ENVIRONMENT, **sharding, **(env or {})})
+    what = f"C++ tests ({name})"
+    statuses = run_together(what, commands, log=f"test-{name}", env=environments, check=False, tail=200)
     tally = Tally()
     for result, status in zip(results, statuses, strict=True):
         counted = gtest_tally(json.loads(result.read_text())) if result.exists() else Tally()
@@ -98,23 +108,24 @@ def gtest_tally(report) -> Tally:
     return tally
 
 
-def python_tests(options) -> Tally:
-    names = ["tests/tools", "tests/python", "tests/reference", "tests/onnx"] + (["tests/dropin"] if options.all else [])
-    folders = [name for name in names if list((ROOT / name).glob("**/test_*.py"))]
-    if not folders:
+def python_tests(options, names=None, env=None, what="release", jobs=None) -> Tally:
+    names = names or ["tests/tools", "tests/python", "tests/reference"] + (["tests/dropin"] if options.all else [])
+    found = [name for name in names if name.endswith(".py") or list((ROOT / name).glob("**/test_*.py"))]
+    if not found:
         return Tally()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    report = RESULTS / "python.xml"
+    report = RESULTS / f"python-{what}.xml"
     report.unlink(missing_ok=True)
-    command = [PYTHON, "-m", "pytest", "-q", "--tb=short", "-n", cpu_count(), f"--junitxml={report}", *folders]
+    command = [PYTHON, "-m", "pytest", "-q", "--tb=short", "-n", jobs or cpu_count(), f"--junitxml={report}", *found]
     if options.match:
         command += ["-k", options.match]
     accept = (0, 5) if options.match else (0,)  # 5: nothing matched
-    status = run("Python tests", command, log="test-python", check=False, tail=200, accept=accept)
+    title = "Python tests" if what == "release" else f"Python tests ({what})"
+    status = run(title, command, log=f"test-python-{what}", env=env, check=False, tail=200, accept=accept)
     tally = junit_tally(xml.etree.ElementTree.parse(report)) if report.exists() else Tally()
     if status not in accept and not tally.failed:
         tally.failed += 1
-    say(f"   Python tests: {tally}")
+    say(f"   {title}: {tally}")
     return tally
 
 
@@ -130,30 +141,58 @@ def junit_tally(report) -> Tally:
 def suites(everything) -> Tally:
     """tests/suites/NAME.py SHARED [--all], each a script that ends with a line 'N passed, N failed[, N skipped]'."""
     tally = Tally()
-    shared = shared_folder()
     for script in sorted((ROOT / "tests" / "suites").glob("*.py")):
-        if shared is None:
-            say(f"-- suite {script.stem}: skipped, there is no ../shared beside the repository")
-            tally.skipped += 1
-            continue
-        command = [PYTHON, script, shared] + (["--all"] if everything else [])
-        status = run(f"suite {script.stem}", command, log=f"suite-{script.stem}", check=False)
-        log = (BUILD / "log" / f"suite-{script.stem}.log").read_text(errors="replace")
-        summaries = SUMMARY.findall(log)
-        counted = Tally(*(int(number or 0) for number in summaries[-1])) if summaries else Tally()
-        if (status or not summaries) and not counted.failed:
-            counted.failed += 1
-        say(f"   suite {script.stem}: {counted}")
-        tally += counted
+        tally += suite(script.stem, ["--all"] if everything else [])
     return tally
 
 
-def other_configuration(preset, match) -> Tally:
+def suite(name, arguments=(), env=None, what="release") -> Tally:
+    log = f"suite-{name}-{what}"
+    what = f"suite {name}" if what == "release" else f"suite {name} ({what})"
+    shared = shared_folder()
+    if shared is None:
+        say(f"-- {what}: skipped, there is no ../shared beside the repository")
+        return Tally(skipped=1)
+    status = run(what, [PYTHON, ROOT / f"tests/suites/{name}.py", shared, *arguments], log=log, env=env, check=False)
+    summaries = SUMMARY.findall((BUILD / "log" / f"{log}.log").read_text(errors="replace"))
+    tally = Tally(*(int(number or 0) for number in summaries[-1])) if summaries else Tally()
+    if (status or not summaries) and not tally.failed:
+        tally.failed += 1
+    say(f"   {what}: {tally}")
+    return tally
+
+
+def other_configuration(preset, options) -> Tally:
+    """The same tests on another build: C++, the command-line tool with the models, and the Python package.
+
+    An extension under the address sanitizer is imported by preloading the sanitizer's runtime, which the tool, having one
+    of its own, must not see. The thread sanitizer's runtime cannot be preloaded into Python: there the tool stands for it.
+    """
     try:
         build("dev_test", preset)
     except Failure:
         return Tally(failed=1)
-    return cpp_tests(preset, match)
+    tool = {**SHORT, **SANITIZER_ENVIRONMENT, "TREADLE_BIN_DIR": str(BUILD / preset / "bin")}
+    tally = cpp_tests(preset, options.match)
+    tally += python_tests(options, ["tests/python/test_cli.py"], tool, f"{preset}-tool")
+    if not options.match:
+        tally += suite("models", ["--all"], tool, preset)
+    package = {**SHORT, "PYTHONPATH": str(BUILD / preset / "python")}
+    if preset == "asan":
+        package |= {"LD_PRELOAD": sanitizer_runtime(), "ASAN_OPTIONS": "detect_leaks=0"}
+    if preset != "tsan":
+        files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "python").glob("test_*.py"))
+        files = [file for file in files if not file.endswith("test_cli.py")]
+        tally += python_tests(options, [*files, "tests/reference"], package, preset)
+    return tally
+
+
+def sanitizer_runtime() -> str:
+    """What has to be there before Python starts; libstdc++ as well, whose exceptions the runtime looks for."""
+    machine = os.uname().machine
+    names = (f"libclang_rt.asan-{machine}.so", "libstdc++.so.6")
+    found = [subprocess.check_output(["clang++-19", f"-print-file-name={name}"], text=True).strip() for name in names]
+    return ":".join(found)
 
 
 def compile_check(preset) -> Tally:
