@@ -140,11 +140,12 @@ def test_attention_with_values_of_another_type():
 
 
 @pytest.mark.parametrize("dtype", types_of(schemas("Attention")[-1], "U"), ids=str)
-def test_attention_masks_of_every_type(dtype):
+@pytest.mark.parametrize("version", [23, 24, 25])
+def test_attention_masks_of_every_type(version, dtype):
     rng = np.random.default_rng(0)
     q, k, v = (draw(rng, (1, 2, 3, 4), np.dtype(np.float32)) for _ in range(3))
     mask = draw(rng, (3, 3), dtype) if dtype.kind != "b" else np.tril(np.ones((3, 3), bool))
-    (y,) = run("Attention", 25, [q, k, v, mask], [np.float32])
+    (y,) = run("Attention", version, [q, k, v, mask], [np.float32])
     near(y, attention(*map(wide, (q, k, v)), mask if dtype.kind == "b" else mask.astype(float), *[None] * 3)[0])
 
 

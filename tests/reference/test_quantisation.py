@@ -124,6 +124,60 @@ def test_dynamic_quantize_linear(values):
     np.testing.assert_array_equal(y, np.clip(np.rint(x / scale) + zero, 0, 255))
 
 
+@pytest.mark.parametrize("version", [s.since_version for s in schemas("QuantizeLinear")])
+def test_quantize_integers(version):
+    """Where int32 is quantised, and where it is the scale."""
+    schema = next(s for s in schemas("QuantizeLinear") if s.since_version == version)
+    int32 = np.dtype(np.int32)
+    x = np.array([-7, 0, 9, 1000], int32)
+    scale_types = [int32] if version >= 23 else [np.dtype(np.float32)]
+    assert int32 in types_of(schema, "T1")
+    for scale_type in scale_types:
+        (y,) = run("QuantizeLinear", version, [x, np.array(2, scale_type), np.array(3, np.int8)], [np.int8])
+        assert y.tolist() == [-1, 3, 7, 127]
+
+
+@pytest.mark.parametrize("version", [24, 25, 28])
+def test_scales_that_are_powers_of_two(version):
+    """float8e8m0 as the type of scales."""
+    power = ml_dtypes.float8_e8m0fnu
+    x, scale = np.array([-3.0, 0.25, 5.0], np.float32), np.array(0.5).astype(power)
+    (y,) = run("QuantizeLinear", version, [x, scale, np.array(0, np.int8)], [np.int8])
+    assert y.tolist() == [-6, 0, 10]
+    options = {"output_dtype": PROTO[np.dtype(np.float32)]}
+    (y,) = run("DequantizeLinear", version, [y, scale, np.array(0, np.int8)], [np.float32], options)
+    assert y.tolist() == [-3, 0, 5]
+
+
+QUANTISED = types_of(schemas("QLinearMatMul")[-1], "T1")
+
+
+@pytest.mark.parametrize("scale_type", types_of(schemas("QLinearMatMul")[-1], "TS"), ids=str)
+@pytest.mark.parametrize("kind", QUANTISED, ids=str)
+def test_qlinear_matmul_of_every_type(kind, scale_type):
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(0, 3, shape).astype(np.float32).astype(kind) for shape in ((2, 3), (3, 4)))
+    one, zero = np.array(1, scale_type), np.array(0).astype(np.float32).astype(kind)
+    (y,) = run("QLinearMatMul", 21, [a, one, zero, b, one, zero, one, zero], [kind])
+    np.testing.assert_array_equal(
+        y.astype(np.float32), (a.astype(np.float32) @ b.astype(np.float32)).astype(kind).astype(np.float32)
+    )
+
+
+@pytest.mark.parametrize("x_type, w_type, y_type", list(itertools.product([np.int8, np.uint8], repeat=3)))
+def test_qlinear_conv_of_every_type(x_type, w_type, y_type):
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(0, 20, (1, 1, 4, 4)).astype(x_type), rng.integers(0, 20, (2, 1, 2, 2)).astype(w_type)
+    half, zeros = np.float32(0.5), [np.array(v, t) for v, t in ((3, x_type), (2, w_type), (5, y_type))]
+    bias = np.array([4, -4], np.int32)
+    inputs = [x, half, zeros[0], w, half, zeros[1], np.float32(8), zeros[2], bias]
+    (y,) = run("QLinearConv", 10, [np.asarray(v) for v in inputs], [y_type])
+    windows = np.lib.stride_tricks.sliding_window_view(x[0, 0].astype(int) - 3, (2, 2))
+    sums = np.einsum("ijkl,fkl->fij", windows, w[:, 0].astype(int) - 2) + bias[:, None, None]
+    low, high = bounds(np.dtype(y_type))
+    np.testing.assert_array_equal(y[0], np.clip(np.rint(sums * 0.25 / 8) + 5, low, high))
+
+
 @pytest.mark.parametrize("a_type", [np.int8, np.uint8])
 @pytest.mark.parametrize("b_type", [np.int8, np.uint8])
 @pytest.mark.parametrize("per_line", [False, True])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from one_node import run, schemas, treadle, types_of
-from onnx import helper
+from onnx import TensorProto, helper
 
 MANY = 100_000
 
@@ -71,10 +71,23 @@ def test_a_prefix_does_not_depend_on_the_count():
     np.testing.assert_array_equal(short, long[:5])
 
 
-@pytest.mark.parametrize("version, dtype", cases("RandomNormalLike", "T1"), ids=str)
-def test_like_takes_shapes_of_every_type(version, dtype):
-    (y,) = run("RandomNormalLike", version, [np.zeros((2, 3), dtype)], [np.float64], {"dtype": element(np.float64)})
-    assert y.shape == (2, 3) and y.std() > 0
+@pytest.mark.parametrize("op, version", [(op, v) for op in ("RandomNormalLike", "RandomUniformLike") for v in (1, 22)])
+def test_like_takes_shapes_of_every_type(op, version):
+    schema = next(s for s in schemas(op) if s.since_version == version)
+    types = next(c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == "T1")
+    for text in types:
+        name = text[len("tensor(") : -1]
+        kind = getattr(TensorProto, name.upper())
+        graph = helper.make_graph(
+            [helper.make_node(op, ["x"], ["y"], dtype=TensorProto.DOUBLE)],
+            "like",
+            [helper.make_tensor_value_info("x", kind, [2, 3])],
+            [helper.make_tensor_value_info("y", TensorProto.DOUBLE, [2, 3])],
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
+        x = np.full((2, 3), "", object) if name == "string" else np.zeros((2, 3), helper.tensor_dtype_to_np_dtype(kind))
+        (y,) = treadle.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+        assert y.shape == (2, 3) and y.std() > 0, text
 
 
 def test_two_nodes_without_a_seed_differ():

@@ -63,6 +63,7 @@ def window(op):
 
 X = ("T", numbers(1, 2, 5, 6))
 INT64 = np.dtype(np.int64)
+INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
 CASES = [
     Case("MaxPool", [X], pooling),
     Case("AveragePool", [X], pooling),
@@ -109,12 +110,27 @@ CASES = [
     Case("CumSum", [(np.dtype(np.float32), numbers(2, 3)), ("T2", np.array(1))], result=np.dtype(np.float32)),
     Case("CumProd", [(np.dtype(np.float32), numbers(2, 3)), ("T2", np.array(1))], result=np.dtype(np.float32)),
     Case("Resize", [("T1", numbers(1, 1, 2, 2, low=0, high=1)), None, (np.dtype(np.float32), np.array([1, 1, 2, 2]))], {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}, versions=range(13, 1000), result="T1"),
+    Case("Pow", [(np.dtype(np.float32), numbers(5, low=1)), ("T1", numbers(5, low=0))], versions=range(12, 1000), result=np.dtype(np.float32), name="exponent"),
+    Case("EyeLike", [("T1", numbers(2, 3))], {"k": 1}, result="T1", oracle=lambda x: np.eye(2, 3, 1)),
+    Case("RoiAlign", [("T1", numbers(1, 1, 4, 4)), ("T1", np.array([[0, 0, 3, 3]])), (INT64, np.array([0]))], {"output_height": 1, "output_width": 1, "sampling_ratio": 1}, versions=range(1, 16), result="T1", oracle=lambda x, r, b: x[:, :, 1:3, 1:3].mean((2, 3), keepdims=True)),
+    Case("Resize", [(np.dtype(np.float32), numbers(1, 1, 4, 4)), ("T2", np.array([0, 0, 0, 0, 1, 1, 1, 1])), (np.dtype(np.float32), np.array([1, 1, 0.5, 0.5]))], {"coordinate_transformation_mode": "tf_crop_and_resize"}, versions=range(11, 1000), result=np.dtype(np.float32)),
+    Case("ScatterElements", [(np.dtype(np.float32), numbers(4)), ("Tind", np.array([2, 0])), (np.dtype(np.float32), np.array([7, 8]))], result=np.dtype(np.float32)),
+    Case("Scatter", [(np.dtype(np.float32), np.zeros(3)), ("Tind", np.array([2, 0])), (np.dtype(np.float32), np.array([7, 8]))], versions=range(9, 10), result=np.dtype(np.float32), oracle=lambda *_: np.array([8, 0, 7])),
+    Case("MaxPool", [X], pooling, versions=range(8, 1000), outputs=2, name="indices"),
+    Case("Split", [("T", numbers(4)), ("T", np.array([1, 3]))], {"axis": 0}, versions=range(1, 2), outputs=2, oracle=lambda x, n: (x[:1], x[1:])),
+    Case("Tile", [("T", numbers(2)), ("T", np.array(2)), ("T", np.array(0))], versions=range(1, 6), oracle=lambda x, n, axis: np.tile(x, 2)),
+    Case("Upsample", [("T", numbers(1, 1, 2, 2, low=0, high=1))], {"height_scale": 2.0, "width_scale": 2.0}, versions=range(1, 7), oracle=lambda x: x.repeat(2, 2).repeat(2, 3)),
+    Case("MelWeightMatrix", [("T1", np.array(4)), ("T1", np.array(8)), ("T1", np.array(100)), ("T2", np.array(0)), ("T2", np.array(40))], lambda v: {"output_datatype": TensorProto.FLOAT}, result=np.dtype(np.float32)),
     Case("ConvInteger", [("T1", numbers(1, 1, 3, 3, low=0)), ("T2", numbers(1, 1, 2, 2, low=0)), ("T1", np.array(1)), ("T2", np.array([1]))], result="T3"),
 ]  # fmt: skip
 CASES += [
     Case(op, [("T1", np.array(10))], {"output_datatype": getattr(TensorProto, kind.upper())}, result=np.dtype(NUMBERS[kind]), oracle=lambda n, op=op: window(op), name=kind)
     for op in ("HannWindow", "HammingWindow", "BlackmanWindow")
-    for kind in ("float", "double", "float16", "bfloat16")
+    for kind in ("float", "double", "float16", "bfloat16", *INTEGERS)
+]  # fmt: skip
+CASES += [
+    Case("MelWeightMatrix", [(INT64, np.array(v)) for v in (4, 8, 100)] + [(np.dtype(np.float32), np.array(v)) for v in (0, 40)], {"output_datatype": getattr(TensorProto, kind.upper())}, result=np.dtype(NUMBERS[kind]), name=kind)
+    for kind in ("double", "float16", "bfloat16", *INTEGERS)
 ]  # fmt: skip
 
 
@@ -162,7 +178,8 @@ def wide(array):
 def expected(case, data):
     """`data`: wide, None where an input is left out."""
     if case.oracle:
-        return [case.oracle(*[d.astype(np.float64) for d in data if d is not None])]
+        results = case.oracle(*[d.astype(np.float64) for d in data if d is not None])
+        return results if isinstance(results, tuple) else [results]
     feeds = {f"x{i}": d for i, d in enumerate(data) if d is not None}
     names = [n if (n := f"x{i}") in feeds else "" for i in range(len(data))]
     node = helper.make_node(case.op, names, [f"y{i}" for i in range(case.outputs)], **case.attributes_of(NEWEST))
@@ -180,10 +197,11 @@ def check(case, schema, types):
     data = [g and typed(g[1], types.get(g[0], g[0])) for g in case.inputs]
     result = types[case.result] if isinstance(case.result, str) else case.result
     version = schema.since_version
-    actual = run(case.op, version, data, [result] * case.outputs, case.attributes_of(version))
+    results = [result, np.dtype(np.int64)] if case.name == "indices" else [result] * case.outputs
+    actual = run(case.op, version, data, results, case.attributes_of(version))
     oracle = expected(case, [None if d is None else wide(d) for d in data])
-    for a, e in zip(actual, oracle, strict=True):
-        assert a.dtype == result and a.shape == np.shape(e), (a.dtype, a.shape, np.shape(e))
+    for a, e, kind in zip(actual, oracle, results, strict=True):
+        assert a.dtype == kind and a.shape == np.shape(e), (a.dtype, a.shape, np.shape(e))
         tolerance = TOLERANCE.get(a.dtype.name)
         if tolerance is None:
             np.testing.assert_array_equal(wide(a), wide(np.asarray(e).astype(a.dtype)))
