@@ -97,6 +97,14 @@ class Cursor {
     wire_type_ = static_cast<WireType>(type);
     return true;
   }
+  // As next(), but only onto a field with the tag that was read last: the elements of a list stand in a row. May give
+  // false where they do (tags of several bytes).
+  bool next_alike() {
+    if (position_ == end_ || *position_ != *field_begin_ || static_cast<uint8_t>(*position_) >= 0x80) return false;
+    if (!document_.ok()) return false;
+    field_begin_ = position_++;
+    return true;
+  }
   void skip();
 
   uint32_t field() const { return field_; }

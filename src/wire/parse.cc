@@ -60,13 +60,18 @@ class FieldReader {
   }
   template <class T>
   void read(std::string_view name, std::vector<T>& member) {
-    in_.set_name(name, member.size());
     if constexpr (std::is_arithmetic_v<T>) {
-      if (in_.wire_type() == WireType::kBytes) return read_packed(member);
+      if (in_.wire_type() == WireType::kBytes) {
+        in_.set_name(name, member.size());
+        return read_packed(member);
+      }
     }
-    if (!in_.document().charge(in_, sizeof(T))) return;
-    if (member.size() == member.capacity()) make_room(member);
-    read(name, member.emplace_back());
+    do {
+      in_.set_name(name, member.size());
+      if (!in_.document().charge(in_, sizeof(T))) return;
+      if (member.size() == member.capacity()) make_room(member);
+      read(name, member.emplace_back());
+    } while (in_.next_alike());
   }
   // For all that follow, so that nothing is moved later: texts and numbers stand in a row, messages anywhere. The first
   // messages are not worth the look.
