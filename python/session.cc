@@ -206,6 +206,7 @@ nb::dict Session::counters() const {
   result["plans"] = counters.plans;
   result["runs"] = counters.runs;
   result["allocations_last_run"] = counters.allocations_last_run;
+  result["peak_bytes_last_run"] = counters.peak_bytes_last_run;
   return result;
 }
 

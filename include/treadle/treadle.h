@@ -197,6 +197,7 @@ typedef struct treadle_counters {
   int64_t plans;
   int64_t runs;
   int64_t allocations_last_run; /* by the engine, outputs not included */
+  int64_t peak_bytes_last_run;  /* the arena and what tensors of run-time size took at once */
 } treadle_counters;
 TREADLE_API treadle_counters treadle_session_counters(const treadle_session* session);
 

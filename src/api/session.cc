@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "api/handles.h"
+#include "base/thread_scratch.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -69,9 +70,9 @@ const ir::Metadata& metadata_of(const treadle_session* session) {
   return session->session->metadata();
 }
 
-Result<std::vector<size_t>> output_indices(const treadle_session& session, const char* const* names, size_t count) {
-  std::vector<size_t> indices;
-  if (!names) return indices;
+Status output_indices(const treadle_session& session, const char* const* names, size_t count,
+                      std::vector<size_t>& indices) {
+  if (!names) return {};
   indices.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     TREADLE_TRY(require(names[i], "an output's name is missing"));
@@ -81,14 +82,29 @@ Result<std::vector<size_t>> output_indices(const treadle_session& session, const
     }
     indices.push_back(found->second);
   }
-  return indices;
+  return {};
 }
+
+// What a run needs on its way into the engine and back.
+struct CallScratch {
+  std::vector<Feed> feeds;
+  std::vector<size_t> indices;
+  std::vector<AnyValue> results;
+
+  void clear() {
+    feeds.clear();
+    indices.clear();
+    results.clear();
+  }
+};
 
 // The contents of the caller's handles, moved (the engine writes in place what nobody else refers to) into a list of
 // results. Unless the run succeeds they go back.
 class LentValues {
  public:
-  LentValues(treadle_value** outputs, size_t count) : results(count), outputs_(outputs, count) {
+  LentValues(treadle_value** outputs, size_t count, std::vector<AnyValue>& memory)
+      : results(memory), outputs_(outputs, count) {
+    results.resize(count);
     for (size_t i = 0; i < count; ++i) {
       if (outputs_[i]) results[i] = std::move(outputs_[i]->value);
     }
@@ -103,17 +119,20 @@ class LentValues {
 
   // Every output gets a handle; they are filled when this goes.
   Status keep() {
-    std::vector<std::unique_ptr<treadle_value>> fresh(results.size());
+    InlineVector<size_t, 16> made;
     for (size_t i = 0; i < results.size(); ++i) {
-      if (!outputs_[i]) fresh[i] = std::make_unique<treadle_value>();
-    }
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (fresh[i]) outputs_[i] = fresh[i].release();
+      if (outputs_[i]) continue;
+      outputs_[i] = new (std::nothrow) treadle_value;
+      if (!outputs_[i]) {
+        for (const size_t k : made) delete std::exchange(outputs_[k], nullptr);
+        return error(Code::kLimit, "no memory for {} outputs", results.size());
+      }
+      made.push_back(i);
     }
     return {};
   }
 
-  std::vector<AnyValue> results;
+  std::vector<AnyValue>& results;
 
  private:
   std::span<treadle_value*> outputs_;
@@ -123,13 +142,19 @@ class LentValues {
 
 namespace treadle::api {
 
-Result<std::vector<Feed>> make_feeds(const char* const* names, const treadle_value* const* values, size_t count) {
-  std::vector<Feed> feeds;
+Status fill_feeds(const char* const* names, const treadle_value* const* values, size_t count,
+                  std::vector<Feed>& feeds) {
   feeds.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     TREADLE_TRY(require(names && values && names[i], "an input's name is missing"));
     feeds.push_back({names[i], values[i] ? values[i]->value : AnyValue()});
   }
+  return {};
+}
+
+Result<std::vector<Feed>> make_feeds(const char* const* names, const treadle_value* const* values, size_t count) {
+  std::vector<Feed> feeds;
+  TREADLE_TRY(fill_feeds(names, values, count, feeds));
   return feeds;
 }
 
@@ -253,7 +278,7 @@ int64_t treadle_session_opset_version(const treadle_session* session, size_t ind
 treadle_counters treadle_session_counters(const treadle_session* session) {
   if (!session) return {};
   const SessionCounters counters = session->session->counters();
-  return {counters.plans, counters.runs, counters.allocations_last_run};
+  return {counters.plans, counters.runs, counters.allocations_last_run, counters.peak_bytes_last_run};
 }
 
 treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text) {
@@ -317,12 +342,13 @@ treadle_status* treadle_session_run(const treadle_session* session, const treadl
                                     const char* const* output_names, size_t output_count, treadle_value** outputs) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require(session && outputs, "a session is missing"));
-    TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
-    TREADLE_ASSIGN(const std::vector<size_t> indices, output_indices(*session, output_names, output_count));
+    ThreadScratch<CallScratch> scratch;
+    TREADLE_TRY(fill_feeds(names, values, count, scratch->feeds));
+    TREADLE_TRY(output_indices(*session, output_names, output_count, scratch->indices));
     if (output_names && output_count == 0) return {};
     const size_t wanted = output_names ? output_count : session->session->outputs().size();
-    LentValues lent(outputs, wanted);
-    TREADLE_TRY(session->session->run(feeds, indices, lent.results, run_options(options)));
+    LentValues lent(outputs, wanted, scratch->results);
+    TREADLE_TRY(session->session->run(scratch->feeds, scratch->indices, lent.results, run_options(options)));
     return lent.keep();
   });
 }

@@ -243,20 +243,18 @@ int thread_limit() {
   return current_scope ? current_scope->threads() : 1;
 }
 
-Spread spread(int64_t units, double ns_per_unit, int limit) {
-  const double total = static_cast<double>(units) * ns_per_unit;
-  const double by_work = std::min(total / kMinThreadNs, static_cast<double>(limit));
-  const int threads = static_cast<int>(std::min<int64_t>(std::max(static_cast<int>(by_work), 1), units));
-  // A few ranges per thread even out threads that come late or are slowed down.
+Spread spread(double total_ns, int limit) {
   constexpr double kRangesPerThread = 4;
-  const double shortest = threads == 1 ? kStopCheckNs : kMinThreadNs / 2;
-  const double ranges = threads == 1 ? total / shortest : std::min(threads * kRangesPerThread, total / shortest);
-  const auto count = std::clamp<int64_t>(static_cast<int64_t>(ranges), threads, units);
-  return {threads, (units + count - 1) / count};
+  const int threads = static_cast<int>(std::clamp(total_ns / kMinThreadNs, 1.0, static_cast<double>(limit)));
+  if (threads == 1) return {1, static_cast<int64_t>(std::clamp(total_ns / kStopCheckNs, 1.0, 1e9))};
+  const double most = total_ns / (kMinThreadNs / 2);
+  return {threads, static_cast<int64_t>(std::min(threads * kRangesPerThread, most))};
 }
 
-void run_ranges(int64_t units, int64_t chunk, int threads, void (*fn)(void*, int64_t, int64_t, int), void* context) {
+void run_ranges(int64_t units, Spread how, void (*fn)(void*, int64_t, int64_t, int), void* context) {
   ThreadScope* const scope = current_scope;
+  const int64_t chunk = (units + how.ranges - 1) / how.ranges;
+  const auto threads = static_cast<int>(std::min<int64_t>(how.threads, (units + chunk - 1) / chunk));
   Loop loop{fn, context, units, chunk, scope ? scope->stop_ : StopCheck(), {}, {}, {}};
   if (threads <= 1) {
     loop.work(0);

@@ -23,6 +23,8 @@ struct StopCheck {
   const void* context = nullptr;
 };
 
+struct Spread;
+
 // For its lifetime, work of the calling thread may use up to `threads` threads, itself among them.
 class ThreadScope {
  public:
@@ -36,7 +38,7 @@ class ThreadScope {
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
  private:
-  friend void run_ranges(int64_t, int64_t, int, void (*)(void*, int64_t, int64_t, int), void*);
+  friend void run_ranges(int64_t, Spread, void (*)(void*, int64_t, int64_t, int), void*);
   ThreadScope* outer_;
   StopCheck stop_;
   int threads_;
@@ -48,34 +50,35 @@ class ThreadScope {
 int thread_limit();
 
 // Work of less than this on each thread is not worth waking one.
-inline constexpr double kMinThreadNs = 25'000;
+inline constexpr double kMinThreadNs = 50'000;
 // Between parts of this length a long loop asks whether it should stop.
 inline constexpr double kStopCheckNs = 2'000'000;
 
-// Calls fn(context, begin, end, worker) for ranges of `chunk` units (the last one may be shorter) that cover [0,
-// units), on up to `threads` threads. Ranges are handed out in ascending order; `worker` is below `threads`, and no two
-// calls have the same at a time. Returns when all have returned. fn must not throw.
-void run_ranges(int64_t units, int64_t chunk, int threads, void (*fn)(void* context, int64_t, int64_t, int),
-                void* context);
-
-// How a loop over `units` units of about `ns_per_unit` nanoseconds each is spread over at most `limit` threads.
+// How many threads work of `total_ns` nanoseconds is worth, of at most `limit`, and into how many ranges it is best cut
+// for them: a few for each thread, so that one that comes late or is slowed down holds up nobody.
 struct Spread {
   int threads;
-  int64_t chunk;
+  int64_t ranges;
 };
-Spread spread(int64_t units, double ns_per_unit, int limit);
+Spread spread(double total_ns, int limit);
+
+// Calls fn(context, begin, end, worker) for ranges that cover [0, units), on up to `threads` threads. Ranges are handed
+// out in ascending order; `worker` is below `threads` and below `units`, and no two calls have the same at a time.
+// Returns when all have returned. fn must not throw.
+void run_ranges(int64_t units, Spread how, void (*fn)(void* context, int64_t, int64_t, int), void* context);
 
 // fn(begin, end, worker) over [0, units). What is computed must not depend on where ranges begin and end. `ns_per_unit`
 // is a rough estimate, better too low than too high.
 template <class Fn>
 void parallel_for(int64_t units, double ns_per_unit, Fn&& fn) {
   static_assert(std::is_invocable_v<Fn&, int64_t, int64_t, int>);
-  if (static_cast<double>(units) * ns_per_unit >= 2 * kMinThreadNs && units > 1) {
-    const Spread s = spread(units, ns_per_unit, thread_limit());
-    if (s.chunk < units) {
+  const double total_ns = static_cast<double>(units) * ns_per_unit;
+  if (total_ns >= 2 * kMinThreadNs && units > 1) {
+    const Spread how = spread(total_ns, thread_limit());
+    if (how.ranges > 1) {
       using Body = std::remove_reference_t<Fn>;
       return run_ranges(
-          units, s.chunk, s.threads,
+          units, how,
           [](void* body, int64_t begin, int64_t end, int worker) { (*static_cast<Body*>(body))(begin, end, worker); },
           const_cast<std::remove_const_t<Body>*>(&fn));
     }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/thread_pool.h"
 #include "check/inference.h"
 #include "op/op_def.h"
 
@@ -17,7 +18,9 @@ using plan::Storage;
 
 namespace {
 
-constexpr int64_t kTripsBetweenPolls = 1024;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kBetweenInterrupts = std::chrono::milliseconds(5);
 
 }  // namespace
 
@@ -62,12 +65,16 @@ Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> want
                     const RunOptions& options) {
   if (!arena_) return error(Code::kLimit, "no memory for an arena of {} bytes", program_->arena_bytes);
   options_ = &options;
-  trips_left_ = options.trip_limit > 0 ? options.trip_limit : INT64_MAX;
-  trips_granted_ = 0;
+  trips_ = 0;
+  poll_units_ = 0;
   allocations_ = 0;
+  // Tensors of an earlier run that are still held are no longer this context's business.
+  if (account_.use_count() > 1) account_ = std::make_shared<MemoryAccount>();
+  account_->reset_peak();
+  if (options.interrupted) next_interrupt_ = Clock::now() + kBetweenInterrupts;
   if (options.time_limit_s > 0) {
-    deadline_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                       std::chrono::duration<double>(options.time_limit_s));
+    deadline_ =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.time_limit_s));
   }
   if (options.memory_limit > 0 && program_->arena_bytes > options.memory_limit) {
     return error(Code::kLimit, "the memory limit of {} bytes is below what the plan needs: {} bytes",
@@ -75,11 +82,30 @@ Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> want
   }
   TREADLE_TRY(bind(inputs, wanted, results));
   for (LoopPosition& at : loops_) at.active = false;
-  Status status = execute();
+  Status status;
+  {
+    const bool stops = options.cancel || options.time_limit_s > 0;
+    const StopCheck check{[](const void* context) { return static_cast<const Context*>(context)->should_stop(); },
+                          this};
+    const ThreadScope scope(program_->threads, stops ? check : StopCheck());
+    status = execute();
+    // A kernel that was told to stop has left its results half written.
+    if (status.ok() && scope.stopped()) status = poll();
+    if (status.ok() && scope.stopped()) status = error(Code::kCancelled, "the run was cancelled");
+  }
   if (status.ok()) status = collect(wanted, results);
   // What the caller gave must not be kept alive by a pooled context.
   for (size_t i = 0; i < handles_.size(); ++i) {
     if (program_->slots[i].storage == Storage::kHandle) handles_[i] = {};
+  }
+  spare_.clear();
+  if (!status.ok()) {
+    for (LoopPosition& at : loops_) {
+      const size_t outputs = at.outputs.size();
+      at.outputs.clear();
+      at.outputs.resize(outputs);
+    }
+    account_ = std::make_shared<MemoryAccount>();
   }
   return status;
 }
@@ -188,7 +214,8 @@ Status Context::execute() {
           continue;
         }
         if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots[loop.counter]) = at.trip;
-        if (--trips_granted_ < 0) {
+        ++trips_;
+        if ((poll_units_ -= loop.weight) < 0) {
           status = poll();
           if (!status.ok()) break;
         }
@@ -202,6 +229,7 @@ Status Context::execute() {
       case OpCode::kLoopEnd:
         status = loop_end(in->index);
         if (!status.ok()) break;
+        release(program_->loops[in->index].releases, program_->loops[in->index].in_loop);
         ++in;
         continue;
       case OpCode::kMove: {
@@ -215,10 +243,17 @@ Status Context::execute() {
       case OpCode::kGuarded:
         status = run_guarded(program_->dynamic[in->index], in->index);
         if (!status.ok()) break;
+        release(program_->dynamic[in->index].releases, program_->dynamic[in->index].in_loop);
         ++in;
         continue;
       case OpCode::kCompute:
         status = run_compute(program_->dynamic[in->index]);
+        if (!status.ok()) break;
+        release(program_->dynamic[in->index].releases, program_->dynamic[in->index].in_loop);
+        ++in;
+        continue;
+      case OpCode::kPoll:
+        status = poll();
         if (!status.ok()) break;
         ++in;
         continue;
@@ -261,20 +296,32 @@ Status Context::place_error(Status status, uint32_t pc) const {
 }
 
 Status Context::poll() {
-  if (trips_left_ <= 0) return error(Code::kLimit, "the limit of {} trips was reached", options_->trip_limit);
-  const int64_t granted = std::min(trips_left_, kTripsBetweenPolls);
-  trips_left_ -= granted;
-  trips_granted_ = granted - 1;
+  poll_units_ = plan::kPollUnits;
+  if (options_->trip_limit > 0) {
+    if (trips_ > options_->trip_limit) {
+      return error(Code::kLimit, "the limit of {} trips was reached", options_->trip_limit);
+    }
+    // A trip takes one unit at least.
+    poll_units_ = std::min(poll_units_, options_->trip_limit - trips_);
+  }
   if (options_->cancel && options_->cancel->load(std::memory_order_relaxed)) {
     return error(Code::kCancelled, "the run was cancelled");
   }
-  if (options_->interrupted && options_->interrupted(options_->interrupted_context)) {
-    return error(Code::kCancelled, "the run was interrupted");
-  }
-  if (options_->time_limit_s > 0 && std::chrono::steady_clock::now() > deadline_) {
+  if (!options_->interrupted && options_->time_limit_s <= 0) return {};
+  const auto now = Clock::now();
+  if (options_->time_limit_s > 0 && now > deadline_) {
     return error(Code::kLimit, "the time limit of {} s was reached", options_->time_limit_s);
   }
+  if (options_->interrupted && now > next_interrupt_) {
+    next_interrupt_ = now + kBetweenInterrupts;
+    if (options_->interrupted(options_->interrupted_context)) return error(Code::kCancelled, "the run was interrupted");
+  }
   return {};
+}
+
+bool Context::should_stop() const {
+  if (options_->cancel && options_->cancel->load(std::memory_order_relaxed)) return true;
+  return options_->time_limit_s > 0 && Clock::now() > deadline_;
 }
 
 }  // namespace treadle::exec

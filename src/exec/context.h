@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "exec/memory_account.h"
 #include "exec/session.h"
 #include "plan/program.h"
 
@@ -95,6 +96,8 @@ class Context {
   Status run(std::span<const AnyValue> inputs, std::span<const bool> wanted, std::span<AnyValue> results,
              const RunOptions& options);
   int64_t allocations() const { return allocations_; }
+  // Of the last run: the arena and what tensors of run-time size took at once.
+  size_t peak_bytes() const { return program_->arena_bytes + account_->peak(); }
 
  private:
   friend class LoopRunner;
@@ -117,6 +120,15 @@ class Context {
   Status set_handle(uint32_t s, AnyValue value);
   const Dims& dims_of(uint32_t s, const ir::Value& value, Dims& storage) const;
   Result<Tensor> allocate(ElementType type, const Dims& dims);
+  // Memory of the run's account, recycled or fresh; an error when a limit is hit, which `what` exceeded.
+  Result<BufferRef> allocate_bytes(size_t bytes, const Dims& dims);
+  Status check_memory(size_t more, const Dims& dims);
+  BufferRef recycled(size_t bytes);
+  // Gives up handles after their last use. In a loop, small tensors stay: the next trip writes into their memory.
+  void release(const std::vector<uint32_t>& slots, bool in_loop) {
+    if (!slots.empty()) release_handles(slots, in_loop);
+  }
+  void release_handles(const std::vector<uint32_t>& slots, bool in_loop);
 
   uint32_t point_at_row(const plan::Row& row) {
     void** const slots = slots_.data();
@@ -147,13 +159,20 @@ class Context {
   Status begin_outputs(const plan::Loop& loop, LoopPosition& at);
   Status grow_rows(const plan::Loop& loop, LoopPosition& at);
   Status set_elements(const plan::Loop& loop, LoopPosition& at);
+  // Room for `needed` bytes of rows, better for `want`.
+  Status grow(GrowBuffer& rows, size_t needed, size_t want);
   Status store_row(const plan::ScanOutput& scan, ScanOutputState& state, LoopPosition& at);
   Status finish_output(const plan::ScanOutput& scan, ScanOutputState& state, LoopPosition& at);
   Status read_flag(uint32_t s, const char* what, bool& value) const;
 
   // Before each trip but those that a poll has granted ahead: limits, the cancel flag, signals, time.
   Status poll();
-  Status count_trip() { return --trips_granted_ < 0 ? poll() : Status(); }
+  Status count_trip(const plan::Loop& loop) {
+    ++trips_;
+    return (poll_units_ -= loop.weight) < 0 ? poll() : Status();
+  }
+  // Asked from any thread that works for this run.
+  bool should_stop() const;
 
   std::shared_ptr<const plan::Program> program_;
   BufferRef arena_;
@@ -164,10 +183,12 @@ class Context {
   std::vector<LoopPosition> loops_;
   const RunOptions* options_ = nullptr;
   std::chrono::steady_clock::time_point deadline_;
-  int64_t trips_left_ = 0;     // of the limit, beyond those granted
-  int64_t trips_granted_ = 0;  // until the next poll
+  std::chrono::steady_clock::time_point next_interrupt_;
+  int64_t trips_ = 0;       // of all loops, the ones begun included
+  int64_t poll_units_ = 0;  // until the next poll
   int64_t allocations_ = 0;
-  size_t bytes_live_ = 0;
+  std::shared_ptr<MemoryAccount> account_ = std::make_shared<MemoryAccount>();
+  std::vector<BufferRef> spare_;  // large memory given up in a loop, for what is made next
 };
 
 }  // namespace treadle::exec

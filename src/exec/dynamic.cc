@@ -11,17 +11,74 @@ namespace treadle::exec {
 using plan::DynamicNode;
 using plan::Storage;
 
-Result<Tensor> Context::allocate(ElementType type, const Dims& dims) {
-  if (options_->memory_limit > 0) {
-    TREADLE_ASSIGN(const int64_t count, element_count(dims));
-    const size_t bytes = static_cast<size_t>(count) * byte_width(type);
-    if (bytes > options_->memory_limit || program_->arena_bytes + bytes > options_->memory_limit) {
-      return error(Code::kLimit, "the memory limit of {} bytes was reached by a tensor of shape {}",
-                   options_->memory_limit, to_string(dims));
-    }
+namespace {
+
+// What is smaller is kept by its handle from trip to trip; larger memory goes round among all of a body's values.
+constexpr size_t kLargeBytes = size_t{1} << 16;
+constexpr size_t kMaxSpare = 8;
+
+}  // namespace
+
+Status Context::check_memory(size_t more, const Dims& dims) {
+  const size_t limit = options_->memory_limit;
+  if (limit == 0) return {};
+  auto fits = [&] { return program_->arena_bytes + account_->live() + more <= limit; };
+  if (more <= limit && !fits()) spare_.clear();
+  if (more <= limit && fits()) return {};
+  return error(Code::kLimit, "the memory limit of {} bytes was reached by a tensor of shape {}", limit,
+               to_string(dims));
+}
+
+BufferRef Context::recycled(size_t bytes) {
+  if (bytes < kLargeBytes) return {};
+  for (BufferRef& spare : spare_) {
+    if (spare->size() < bytes || spare->size() / 2 > bytes) continue;
+    BufferRef memory = std::move(spare);
+    spare = std::move(spare_.back());
+    spare_.pop_back();
+    return memory;
   }
+  return {};
+}
+
+Result<BufferRef> Context::allocate_bytes(size_t bytes, const Dims& dims) {
+  if (BufferRef memory = recycled(bytes)) return memory;
+  TREADLE_TRY(check_memory(bytes, dims));
   ++allocations_;
-  return Tensor::allocate(type, dims);
+  BufferRef memory = MemoryAccount::allocate(account_, bytes);
+  if (!memory) return error(Code::kLimit, "no memory for a tensor of shape {} ({} bytes)", to_string(dims), bytes);
+  return memory;
+}
+
+Result<Tensor> Context::allocate(ElementType type, const Dims& dims) {
+  TREADLE_ASSIGN(const int64_t count, element_count(dims));
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(static_cast<size_t>(count), byte_width(type), &bytes) || bytes > (size_t{1} << 62)) {
+    return error(Code::kLimit, "a tensor of shape {} does not fit into memory", to_string(dims));
+  }
+  if (is_string(type)) {
+    TREADLE_TRY(check_memory(bytes, dims));
+    ++allocations_;
+    return Tensor::allocate(type, dims);
+  }
+  TREADLE_ASSIGN(BufferRef memory, allocate_bytes(bytes, dims));
+  return Tensor::from_buffer(type, dims, std::move(memory));
+}
+
+void Context::release_handles(const std::vector<uint32_t>& slots, bool in_loop) {
+  for (const uint32_t s : slots) {
+    AnyValue& value = handles_[s];
+    if (in_loop && value.is_tensor()) {
+      Tensor& tensor = value.tensor();
+      if (tensor.byte_size() < kLargeBytes) continue;
+      const bool whole = tensor.exclusive() && !is_string(tensor.type()) && tensor.raw() == tensor.buffer()->data();
+      if (whole && spare_.size() < kMaxSpare) {
+        tensor.buffer()->seal();
+        spare_.push_back(tensor.buffer());
+      }
+    }
+    value = {};
+  }
 }
 
 Result<AnyValue> Context::value_of(uint32_t s, const Type& type) {
@@ -158,7 +215,7 @@ Status Context::prepare(const DynamicNode& node, Prepared& made) {
     TREADLE_TRY(element_count(made.output_dims[i]).status());
     work.out[i] = {type.element, made.output_dims[i], contiguous_strides(made.output_dims[i]), nullptr};
   }
-  PrepareContext context{info, work.in, work.out, made.states, *program_->packs, {}, 0};
+  PrepareContext context{info, work.in, work.out, made.states, *program_->packs, {}, 0, nullptr, program_->threads};
   TREADLE_TRY(info.op->prepare(context));
   made.kernel = context.kernel;
   if (!made.scratch || made.scratch->size() < context.scratch_bytes) {
@@ -200,13 +257,9 @@ Result<bool> Context::append(const DynamicNode& node) {
   const bool in_place = buffer && buffer->writable() && base.raw() == buffer->data() && bytes <= buffer->size() &&
                         old_bytes == buffer->used();
   if (!in_place) {
-    ++allocations_;
-    if (options_->memory_limit > 0 && bytes > options_->memory_limit) {
-      return error(Code::kLimit, "the memory limit of {} bytes was reached by a tensor of shape {}",
-                   options_->memory_limit, to_string(dims));
-    }
-    BufferRef larger = BufferRef::allocate(2 * bytes);
-    if (!larger) return error(Code::kLimit, "no memory for {} bytes", 2 * bytes);
+    // Room to grow, if there is any.
+    const size_t room = check_memory(2 * bytes, dims).ok() ? 2 * bytes : bytes;
+    TREADLE_ASSIGN(BufferRef larger, allocate_bytes(room, dims));
     if (old_bytes > 0) std::memcpy(larger->data(), base.raw(), old_bytes);
     buffer = std::move(larger);
   }
@@ -311,6 +364,11 @@ Status Context::run_compute(const DynamicNode& node) {
   }
   ComputeContext context{info, inputs, outputs};
   TREADLE_TRY(info.op->compute(context));
+  if (options_->memory_limit > 0) {
+    for (const AnyValue& made : outputs) {
+      if (made.is_tensor()) TREADLE_TRY(check_memory(made.tensor().byte_size(), made.tensor().dims()));
+    }
+  }
   for (size_t i = 0; i < outputs.size(); ++i) {
     TREADLE_TRY(set_handle(node.outputs[i], std::move(outputs[i])));
   }

@@ -102,6 +102,25 @@ Status Context::begin_outputs(const Loop& loop, LoopPosition& at) {
   return loop.grows && at.trips > 0 ? grow_rows(loop, at) : Status();
 }
 
+Status Context::grow(GrowBuffer& rows, size_t needed, size_t want) {
+  const size_t have = rows.capacity();
+  if (options_->memory_limit > 0) {
+    auto fits = [&](size_t bytes) {
+      return bytes <= options_->memory_limit &&
+             program_->arena_bytes + account_->live() + (bytes - have) <= options_->memory_limit;
+    };
+    if (!fits(want)) spare_.clear();
+    if (!fits(want)) want = needed;
+    if (!fits(want)) {
+      return error(Code::kLimit, "the memory limit of {} bytes was reached by a scan output", options_->memory_limit);
+    }
+  }
+  ++allocations_;
+  if (!rows.reserve(want)) return error(Code::kLimit, "no memory for {} bytes of scan output", want);
+  account_->add(rows.capacity() - have);
+  return {};
+}
+
 // Memory for the row of the coming trip and more, for every output whose rows go to memory that grows.
 Status Context::grow_rows(const Loop& loop, LoopPosition& at) {
   at.row_capacity = INT64_MAX;
@@ -117,11 +136,7 @@ Status Context::grow_rows(const Loop& loop, LoopPosition& at) {
       if (at.trips_known && !__builtin_mul_overflow(static_cast<size_t>(at.trips), bytes, &all)) {
         want = all <= kMaxReservedBytes ? all : std::min(want, all);
       }
-      if (options_->memory_limit > 0 && needed > options_->memory_limit) {
-        return error(Code::kLimit, "the memory limit of {} bytes was reached by a scan output", options_->memory_limit);
-      }
-      ++allocations_;
-      if (!rows.reserve(want)) return error(Code::kLimit, "no memory for {} bytes of scan output", want);
+      TREADLE_TRY(grow(rows, needed, want));
     }
     slots_[scan.row] = rows.data() + static_cast<size_t>(at.trip) * scan.element_bytes;
     at.row_capacity = std::min(at.row_capacity, static_cast<int64_t>(rows.capacity() / bytes));
@@ -172,7 +187,7 @@ Status Context::loop_begin(uint32_t index, bool& runs) {
   TREADLE_TRY(begin_outputs(loop, at));
   runs = at.trips > 0;
   if (!runs) return {};
-  TREADLE_TRY(count_trip());
+  TREADLE_TRY(count_trip(loop));
   TREADLE_TRY(set_elements(loop, at));
   if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots_[loop.counter]) = 0;
   at.active = true;
@@ -192,7 +207,7 @@ Status Context::loop_next(uint32_t index, bool& again) {
   ++at.trip;
   again = go_on && at.trip < at.trips;
   if (!again) return {};
-  TREADLE_TRY(count_trip());
+  TREADLE_TRY(count_trip(loop));
   if (at.trip >= at.row_capacity) TREADLE_TRY(grow_rows(loop, at));
   TREADLE_TRY(set_elements(loop, at));
   if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots_[loop.counter]) = at.trip;
@@ -234,11 +249,7 @@ Status Context::store_row(const ScanOutput& scan, ScanOutputState& state, LoopPo
         want = all <= kMaxReservedBytes || scan.reverse ? all : std::min(want, all);
       }
     }
-    if (options_->memory_limit > 0 && needed > options_->memory_limit) {
-      return error(Code::kLimit, "the memory limit of {} bytes was reached by a scan output", options_->memory_limit);
-    }
-    ++allocations_;
-    if (!state.rows.reserve(want)) return error(Code::kLimit, "no memory for {} bytes of scan output", want);
+    TREADLE_TRY(grow(state.rows, needed, want));
   }
   const auto row = static_cast<size_t>(scan.reverse ? at.trips - 1 - at.trip : at.trip);
   if (state.element_bytes > 0)
@@ -293,8 +304,10 @@ Status Context::finish_output(const ScanOutput& scan, ScanOutputState& state, Lo
     std::move(state.strings.begin(), state.strings.end(), whole.mutable_data<std::string>());
     return set_handle(scan.whole, AnyValue(std::move(whole)));
   }
+  const size_t taken = state.rows.capacity();
   BufferRef rows = state.rows.take(static_cast<size_t>(at.trip) * state.element_bytes);
   if (!rows) return error(Code::kLimit, "no memory for a scan output");
+  if (taken > 0) rows = MemoryAccount::adopt(account_, std::move(rows), taken);
   return set_handle(scan.whole, AnyValue(Tensor::from_buffer(state.type, std::move(dims), std::move(rows))));
 }
 

@@ -6,10 +6,14 @@
 // decide something is planned for its contents until four different ones were seen; then it is data like any other.
 #include "exec/session.h"
 
+#include <array>
 #include <cstring>
 #include <mutex>
 #include <unordered_set>
 
+#include "base/cpu_count.h"
+#include "base/thread_pool.h"
+#include "base/thread_scratch.h"
 #include "check/inference.h"
 #include "exec/context.h"
 #include "exec/deciding_inputs.h"
@@ -66,23 +70,61 @@ struct Signature {
 struct Plan {
   Signature signature;
   std::shared_ptr<const plan::Program> program;
-  mutable std::mutex mutex;  // of `idle`, held for a push or a pop
-  mutable std::vector<std::unique_ptr<exec::Context>> idle;
+  // Plans of a session are a list that grows at its head and is never shortened, so that runs walk it without a lock.
+  const Plan* next = nullptr;
+  // Contexts that no run is using: a place is emptied and filled by exchanging its pointer.
+  mutable std::array<std::atomic<exec::Context*>, kMaxIdleContexts> idle{};
+
+  Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+  ~Plan() {
+    for (auto& place : idle) delete place.load(std::memory_order_acquire);
+  }
 
   std::unique_ptr<exec::Context> take_context() const {
-    std::lock_guard lock(mutex);
-    if (idle.empty()) return nullptr;
-    auto context = std::move(idle.back());
-    idle.pop_back();
-    return context;
+    for (auto& place : idle) {
+      if (!place.load(std::memory_order_relaxed)) continue;
+      if (exec::Context* context = place.exchange(nullptr, std::memory_order_acquire)) {
+        return std::unique_ptr<exec::Context>(context);
+      }
+    }
+    return std::make_unique<exec::Context>(program);
   }
   void give_back(std::unique_ptr<exec::Context> context) const {
-    std::lock_guard lock(mutex);
-    if (idle.size() < kMaxIdleContexts) idle.push_back(std::move(context));
+    for (auto& place : idle) {
+      exec::Context* none = nullptr;
+      if (place.load(std::memory_order_relaxed)) continue;
+      if (place.compare_exchange_strong(none, context.get(), std::memory_order_release)) {
+        context.release();
+        return;
+      }
+    }
   }
 };
 
-using PlanList = std::vector<std::shared_ptr<const Plan>>;
+// What a run works in before and after it has a context.
+struct RunScratch {
+  std::vector<AnyValue> values;  // parallel to the graph's inputs
+  std::vector<AnyValue> all;     // parallel to its outputs
+  std::vector<size_t> order;     // outputs asked for
+  std::unique_ptr<bool[]> wanted;
+  size_t outputs = 0;
+
+  void clear() {
+    values.clear();
+    all.clear();
+    order.clear();
+  }
+  void resize(size_t output_count) {
+    all.resize(output_count);
+    if (outputs < output_count || !wanted) {
+      wanted = std::make_unique<bool[]>(output_count + 1);
+      outputs = output_count;
+    }
+    std::fill_n(wanted.get(), output_count, false);
+  }
+};
 
 bool dims_fit(const Type& declared, const Tensor& t) {
   if (!declared.has_shape) return true;
@@ -125,11 +167,20 @@ Status check_feed(const IoInfo& input, const AnyValue& value) {
   return {};
 }
 
-// Sequences of the caller's may be used by several runs at once; in-place growth needs storage of one's own.
+// Sequences of the caller's, however deep, may be used by several runs at once; in-place growth needs storage of one's
+// own.
 AnyValue own(const AnyValue& value) {
-  if (value.kind() != AnyValue::Kind::kSequence) return value;
-  const auto elements = value.sequence().elements();
-  return AnyValue(Sequence(value.sequence().element_type(), {elements.begin(), elements.end()}));
+  if (value.kind() == AnyValue::Kind::kSequence) {
+    std::vector<AnyValue> elements;
+    elements.reserve(value.sequence().size());
+    for (const AnyValue& element : value.sequence().elements()) elements.push_back(own(element));
+    return AnyValue(Sequence(value.sequence().element_type(), std::move(elements)));
+  }
+  if (value.kind() == AnyValue::Kind::kOptional && value.optional().value) {
+    const Optional& optional = value.optional();
+    return AnyValue(Optional{optional.element_type, std::make_shared<const AnyValue>(own(*optional.value))});
+  }
+  return value;
 }
 
 Type without_element_shapes(const Type& type) {
@@ -149,62 +200,76 @@ void record_output_types(ir::Region& region) {
 }
 
 class JudgeGuard final : public judge::Guard {
+  using Clock = std::chrono::steady_clock;
+
  public:
   explicit JudgeGuard(const RunOptions& options) : options_(options) {
     if (options.time_limit_s > 0) {
-      deadline_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                         std::chrono::duration<double>(options.time_limit_s));
+      deadline_ = Clock::now() +
+                  std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.time_limit_s));
     }
   }
   Status trip() override {
     if (options_.trip_limit > 0 && ++trips_ > options_.trip_limit) {
       return error(Code::kLimit, "the limit of {} trips was reached", options_.trip_limit);
     }
-    return {};
+    return step();
   }
   Status step() override {
     if (options_.cancel && options_.cancel->load(std::memory_order_relaxed)) {
       return error(Code::kCancelled, "the run was cancelled");
     }
-    if (++steps_ % 256 != 0) return {};
-    if (options_.interrupted && options_.interrupted(options_.interrupted_context)) {
-      return error(Code::kCancelled, "the run was interrupted");
-    }
-    if (options_.time_limit_s > 0 && std::chrono::steady_clock::now() > deadline_) {
+    if (!options_.interrupted && options_.time_limit_s <= 0) return {};
+    const auto now = Clock::now();
+    if (options_.time_limit_s > 0 && now > deadline_) {
       return error(Code::kLimit, "the time limit of {} s was reached", options_.time_limit_s);
+    }
+    if (options_.interrupted && now > next_interrupt_) {
+      next_interrupt_ = now + std::chrono::milliseconds(5);
+      if (options_.interrupted(options_.interrupted_context)) {
+        return error(Code::kCancelled, "the run was interrupted");
+      }
     }
     return {};
   }
 
  private:
   const RunOptions& options_;
-  std::chrono::steady_clock::time_point deadline_;
-  int64_t trips_ = 0, steps_ = 0;
+  Clock::time_point deadline_, next_interrupt_{};
+  int64_t trips_ = 0;
 };
 
 }  // namespace
 
 struct Session::Impl {
   SessionOptions options;
-  std::string path;                  // of the file; empty for bytes
+  std::string path;  // of the file; empty for bytes
+  int threads = 1;
   std::unique_ptr<ir::Graph> graph;  // as imported, types inferred
   std::vector<IoInfo> inputs, overridable, outputs;
   std::vector<const IoInfo*> by_position;  // parallel to the graph's inputs
   std::vector<bool> deciding;              // parallel to the graph's inputs: small contents decide branches or shapes
   PackCache packs;
 
-  std::mutex mutex;                                   // planning
-  std::vector<std::unique_ptr<ir::Graph>> abandoned;  // graphs that could not be planned
-  std::atomic<std::shared_ptr<const PlanList>> plans{std::make_shared<const PlanList>()};
+  std::mutex mutex;                                       // planning
+  std::vector<std::unique_ptr<ir::Graph>> abandoned;      // graphs that could not be planned
+  std::atomic<const Plan*> plans{nullptr};                // the newest
   std::vector<bool> generalized;                          // per input: contents are data
   std::vector<std::vector<std::vector<std::byte>>> seen;  // per input: contents planned for
-  std::atomic<int64_t> plan_count{0}, run_count{0}, last_allocations{0};
+  std::atomic<int64_t> plan_count{0}, run_count{0}, last_allocations{0}, last_peak{0};
+
+  ~Impl() {
+    for (const Plan* plan = plans.load(); plan;) {
+      const std::unique_ptr<const Plan> last(plan);
+      plan = plan->next;
+    }
+  }
 
   Status prepare();
   Status fill_feeds(std::span<const Feed> feeds, std::vector<AnyValue>& values) const;
-  Result<std::shared_ptr<const Plan>> find_or_make_plan(std::span<const AnyValue> values);
-  std::shared_ptr<const Plan> find_plan(std::span<const AnyValue> values) const;
-  Result<std::shared_ptr<const Plan>> make_plan(std::span<const AnyValue> values);
+  Result<const Plan*> find_or_make_plan(std::span<const AnyValue> values);
+  const Plan* find_plan(std::span<const AnyValue> values) const;
+  Result<const Plan*> make_plan(std::span<const AnyValue> values);
   Signature signature_for(std::span<const AnyValue> values);
   Status run_judge(std::vector<AnyValue> values, std::vector<AnyValue>& all, const RunOptions& run) const;
   Status in_file(Status status) const {
@@ -213,6 +278,7 @@ struct Session::Impl {
 };
 
 Status Session::Impl::prepare() {
+  threads = std::min(options.threads > 0 ? options.threads : available_cpus(), kMaxThreads);
   ir::Region& top = graph->top();
   if (options.optimize && options.tier != Tier::kJudge) opt::fold_batch_normalization(*graph);
   for (ir::Value* v : top.outputs) outputs.push_back({v->name, v->type, false});
@@ -271,25 +337,22 @@ Status Session::Impl::fill_feeds(std::span<const Feed> feeds, std::vector<AnyVal
   return {};
 }
 
-std::shared_ptr<const Plan> Session::Impl::find_plan(std::span<const AnyValue> values) const {
-  const auto list = plans.load(std::memory_order_acquire);
-  for (const auto& plan : *list) {
-    if (plan->signature.accepts(values)) return plan;
-  }
-  return nullptr;
+const Plan* Session::Impl::find_plan(std::span<const AnyValue> values) const {
+  const Plan* plan = plans.load(std::memory_order_acquire);
+  while (plan && !plan->signature.accepts(values)) plan = plan->next;
+  return plan;
 }
 
-Result<std::shared_ptr<const Plan>> Session::Impl::find_or_make_plan(std::span<const AnyValue> values) {
-  if (auto plan = find_plan(values)) return plan;
+Result<const Plan*> Session::Impl::find_or_make_plan(std::span<const AnyValue> values) {
+  if (const Plan* plan = find_plan(values)) return plan;
   std::lock_guard lock(mutex);
-  if (auto plan = find_plan(values)) return plan;
+  if (const Plan* plan = find_plan(values)) return plan;
   return make_plan(values);
 }
 
 // The signature of the next plan: exact, but for sizes in which earlier plans differ.
 Signature Session::Impl::signature_for(std::span<const AnyValue> values) {
   Signature signature;
-  const auto list = plans.load();
   for (size_t i = 0; i < values.size(); ++i) {
     Signature::Input in;
     in.kind = values[i].kind();
@@ -297,7 +360,7 @@ Signature Session::Impl::signature_for(std::span<const AnyValue> values) {
       const Tensor& t = values[i].tensor();
       in.element = t.type();
       in.dims = t.dims();
-      for (const auto& plan : *list) {
+      for (const Plan* plan = plans.load(); plan; plan = plan->next) {
         const Signature::Input& before = plan->signature.inputs[i];
         if (before.kind != in.kind || before.any_rank) continue;
         if (before.dims.size() != in.dims.size()) continue;
@@ -323,8 +386,8 @@ Signature Session::Impl::signature_for(std::span<const AnyValue> values) {
   return signature;
 }
 
-Result<std::shared_ptr<const Plan>> Session::Impl::make_plan(std::span<const AnyValue> values) {
-  auto made = std::make_shared<Plan>();
+Result<const Plan*> Session::Impl::make_plan(std::span<const AnyValue> values) {
+  auto made = std::make_unique<Plan>();
   made->signature = signature_for(values);
   std::vector<plan::InputKnowledge> knowledge(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
@@ -355,18 +418,17 @@ Result<std::shared_ptr<const Plan>> Session::Impl::make_plan(std::span<const Any
     }
   }
   TREADLE_ASSIGN(plan::Specialized specialized, plan::specialize(*graph, knowledge, options.optimize));
-  auto program = plan::make_program(specialized.graph, packs, options.optimize);
+  auto program = plan::make_program(specialized.graph, packs, options.optimize, threads);
   if (!program.ok()) {
     // Its packed constants are known by their addresses, which must not be used again.
     abandoned.push_back(std::move(specialized.graph));
     return std::move(program).status();
   }
   made->program = std::move(program).value();
-  auto list = std::make_shared<PlanList>(*plans.load());
-  list->insert(list->begin(), made);
-  plans.store(std::move(list), std::memory_order_release);
+  made->next = plans.load();
+  plans.store(made.get(), std::memory_order_release);
   ++plan_count;
-  return std::shared_ptr<const Plan>(std::move(made));
+  return made.release();
 }
 
 Status Session::Impl::run_judge(std::vector<AnyValue> values, std::vector<AnyValue>& all, const RunOptions& run) const {
@@ -427,10 +489,12 @@ const SessionOptions& Session::options() const {
 
 Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs, std::vector<AnyValue>& results,
                     const RunOptions& options) const {
-  std::vector<AnyValue> values;
-  TREADLE_TRY(impl_->fill_feeds(feeds, values));
+  ThreadScratch<RunScratch> scratch;
+  TREADLE_TRY(impl_->fill_feeds(feeds, scratch->values));
   const size_t count = impl_->outputs.size();
-  std::vector<size_t> order(outputs.begin(), outputs.end());
+  std::vector<size_t>& order = scratch->order;
+  std::vector<AnyValue>& all = scratch->all;
+  order.assign(outputs.begin(), outputs.end());
   if (order.empty()) {
     for (size_t i = 0; i < count; ++i) order.push_back(i);
   }
@@ -438,32 +502,31 @@ Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs
     if (o >= count) return error(Code::kInvalidArgument, "output {} of {} was asked for", o, count);
   }
   results.resize(order.size());
-  std::vector<AnyValue> all(count);
+  scratch->resize(count);
   ++impl_->run_count;
   if (impl_->options.tier == Tier::kJudge) {
-    TREADLE_TRY(impl_->in_file(impl_->run_judge(std::move(values), all, options)));
+    TREADLE_TRY(impl_->in_file(impl_->run_judge(scratch->values, all, options)));
     for (size_t i = 0; i < order.size(); ++i) results[i] = all[order[i]];
     return {};
   }
-  const auto wanted = std::make_unique<bool[]>(count + 1);
   for (size_t i = 0; i < order.size(); ++i) {
-    wanted[order[i]] = true;
+    scratch->wanted[order[i]] = true;
     all[order[i]] = std::move(results[i]);
   }
-  auto found = impl_->find_or_make_plan(values);
+  auto found = impl_->find_or_make_plan(scratch->values);
   if (!found.ok()) return impl_->in_file(std::move(found).status());
-  const auto plan = std::move(found).value();
+  const Plan* plan = *found;
   auto context = plan->take_context();
-  if (!context) context = std::make_unique<exec::Context>(plan->program);
-  Status status = context->run(values, {wanted.get(), count}, all, options);
+  Status status = context->run(scratch->values, {scratch->wanted.get(), count}, all, options);
   impl_->last_allocations = context->allocations();
+  impl_->last_peak = static_cast<int64_t>(context->peak_bytes());
   plan->give_back(std::move(context));
   for (size_t i = 0; i < order.size(); ++i) results[i] = all[order[i]];
   return impl_->in_file(std::move(status));
 }
 
 SessionCounters Session::counters() const {
-  return {impl_->plan_count.load(), impl_->run_count.load(), impl_->last_allocations.load()};
+  return {impl_->plan_count.load(), impl_->run_count.load(), impl_->last_allocations.load(), impl_->last_peak.load()};
 }
 
 std::string Session::dump_graph() const {
@@ -473,7 +536,7 @@ std::string Session::dump_graph() const {
 Result<std::string> Session::dump_plan(std::span<const Feed> feeds) const {
   std::vector<AnyValue> values;
   TREADLE_TRY(impl_->fill_feeds(feeds, values));
-  TREADLE_ASSIGN(const auto plan, impl_->find_or_make_plan(values));
+  TREADLE_ASSIGN(const Plan* plan, impl_->find_or_make_plan(values));
   return plan::print(*plan->program);
 }
 

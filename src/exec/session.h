@@ -52,6 +52,7 @@ struct SessionCounters {
   int64_t plans = 0;
   int64_t runs = 0;
   int64_t allocations_last_run = 0;  // by the engine, outputs not included
+  int64_t peak_bytes_last_run = 0;   // the arena and what tensors of run-time size took at once
 };
 
 class Session {

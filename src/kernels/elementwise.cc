@@ -323,6 +323,58 @@ Status check_types(ElementwiseOp op, std::span<const ElementwiseOperand> inputs,
 
 }  // namespace
 
+uint32_t ElementwisePlan::run_parts(const void* const* in, void* out, int64_t begin, int64_t end) const {
+  if (begin == 0 && end == parts()) return run(*this, in, out);
+  ElementwisePlan part = *this;
+  int64_t steps[4];
+  for (int i = 0; i < 4; ++i) steps[i] = outer_rank > 0 ? strides[i][0] : inner_stride[i];
+  if (outer_rank > 0) {
+    part.dims[0] = end - begin;
+  } else {
+    part.inner = static_cast<size_t>(end - begin);
+  }
+  part.count = count / static_cast<size_t>(parts()) * static_cast<size_t>(end - begin);
+  const void* operands[3] = {};
+  for (int i = 0; i < info(op).inputs; ++i) {
+    operands[i] = in[i] ? static_cast<const std::byte*>(in[i]) + begin * steps[i] : nullptr;
+  }
+  return run(part, operands, static_cast<std::byte*>(out) + begin * steps[kResult]);
+}
+
+bool is_cheap(ElementwiseOp op) {
+  switch (op) {
+    case ElementwiseOp::kExp:
+    case ElementwiseOp::kLog:
+    case ElementwiseOp::kSin:
+    case ElementwiseOp::kCos:
+    case ElementwiseOp::kTan:
+    case ElementwiseOp::kAsin:
+    case ElementwiseOp::kAcos:
+    case ElementwiseOp::kAtan:
+    case ElementwiseOp::kSinh:
+    case ElementwiseOp::kCosh:
+    case ElementwiseOp::kTanh:
+    case ElementwiseOp::kAsinh:
+    case ElementwiseOp::kAcosh:
+    case ElementwiseOp::kAtanh:
+    case ElementwiseOp::kErf:
+    case ElementwiseOp::kSigmoid:
+    case ElementwiseOp::kElu:
+    case ElementwiseOp::kSelu:
+    case ElementwiseOp::kCelu:
+    case ElementwiseOp::kSoftplus:
+    case ElementwiseOp::kMish:
+    case ElementwiseOp::kGeluErf:
+    case ElementwiseOp::kGeluTanh:
+    case ElementwiseOp::kSwish:
+    case ElementwiseOp::kScaledTanh:
+    case ElementwiseOp::kPow:
+      return false;
+    default:
+      return true;
+  }
+}
+
 Status prepare_elementwise(ElementwisePlan* plan, ElementwiseOp op, std::span<const int64_t> dims,
                            std::span<const ElementwiseOperand> inputs, const ElementwiseOperand& output,
                            const ElementwiseParams& params) {

@@ -49,7 +49,13 @@ struct ElementwisePlan {
   // 0 or an Error. inputs[i] points at the element of index 0 in every dimension (null for an absent bound of Clip).
   // The output may be the same memory as an input of equal type, strides and size; it must not overlap one otherwise.
   uint32_t operator()(const void* const* in, void* out) const { return run(*this, in, out); }
+  // The same in parts(), in any order: positions of the outermost dimension that is walked.
+  int64_t parts() const { return outer_rank > 0 ? dims[0] : static_cast<int64_t>(inner); }
+  uint32_t run_parts(const void* const* in, void* out, int64_t begin, int64_t end) const;
 };
+
+// Whether an element takes about as long as it takes to load and store it.
+bool is_cheap(ElementwiseOp op);
 
 // Arithmetic is done in the compute type of the first input (of x for Where); every operand that is stored differently
 // is converted by Cast's rules, the result too, so mixed types (Pow, fused casts) are allowed. Where copies and needs

@@ -110,17 +110,20 @@ FusedSpread merged(std::span<const int64_t> dims, std::span<const int64_t> strid
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-uint32_t FusedPlan::run(std::byte** table, std::byte* scratch) const {
+uint32_t FusedPlan::run_tiles(std::byte** table, std::byte* scratch, int64_t begin, int64_t end) const {
+  if (begin >= end) return kOk;
+  const size_t first = static_cast<size_t>(begin) * tile, last = std::min(static_cast<size_t>(end) * tile, count);
+  for (size_t i = 0; i < bound; ++i) table[i] += first * advance[i];
   for (size_t i = 0; i < tiles; ++i) table[bound + i] = scratch + i * tile_bytes;
   for (const FusedSpread& s : once) run_spread(s, table, 0, tile);
-  for (size_t start = 0;;) {
-    const size_t n = std::min(tile, count - start);
+  for (size_t start = first;;) {
+    const size_t n = std::min(tile, last - start);
     for (const FusedSpread& s : each) run_spread(s, table, start, n);
     for (const FusedStep& step : steps) {
       if (const uint32_t error = run_step(step, table, n)) return error;
     }
     start += n;
-    if (start >= count) return kOk;
+    if (start >= last) return kOk;
     for (size_t i = 0; i < bound; ++i) table[i] += n * advance[i];
   }
 }

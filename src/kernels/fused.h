@@ -52,8 +52,12 @@ struct FusedPlan {
   std::vector<FusedSpread> each;
 
   size_t scratch_bytes() const { return tiles * tile_bytes; }
+  int64_t tile_count() const { return tile ? static_cast<int64_t>((count + tile - 1) / tile) : 0; }
+  double tile_ns() const { return 0.2 * static_cast<double>(tile * steps.size()); }  // estimated
   // 0 or an Error. `table` has room for kMaxPlaces; its bound places are filled. Outputs overlap no input.
-  uint32_t run(std::byte** table, std::byte* scratch) const;
+  uint32_t run(std::byte** table, std::byte* scratch) const { return run_tiles(table, scratch, 0, tile_count()); }
+  // Tiles [begin, end); each thread has a table and scratch of its own.
+  uint32_t run_tiles(std::byte** table, std::byte* scratch, int64_t begin, int64_t end) const;
 };
 
 // Puts a plan together, operation by operation.

@@ -29,6 +29,15 @@ struct CopyPlan {
 
   // `input` and `output` point at the element of index 0 in every dimension. They must not overlap.
   void operator()(const void* input, void* output) const { run(*this, input, output); }
+  // The same in parts(), in any order: positions of the outermost dimension.
+  int64_t parts() const { return rank > 0 ? dims[0] : 1; }
+  void run_parts(const void* input, void* output, int64_t begin, int64_t end) const {
+    if (rank == 0) return run(*this, input, output);
+    CopyPlan part = *this;
+    part.dims[0] = end - begin;
+    part(static_cast<const std::byte*>(input) + begin * in_strides[0],
+         static_cast<std::byte*>(output) + begin * out_strides[0]);
+  }
 };
 
 // Strides in elements. Fails on more than kMaxMoveDims dimensions that cannot be merged.

@@ -133,6 +133,18 @@ struct Walk {
   const int64_t* strides;
   int64_t index[kMaxReduceDims] = {};
 
+  // Goes to the element of that number; returns how far it lies from the first.
+  int64_t seek(size_t number) {
+    int64_t offset = 0;
+    auto rest = static_cast<int64_t>(number);
+    for (int d = rank - 1; d >= 0; --d) {
+      index[d] = rest % dims[d];
+      rest /= dims[d];
+      offset += index[d] * strides[d];
+    }
+    return offset;
+  }
+
   bool next(const std::byte** at) {
     for (int d = rank - 1; d >= 0; --d) {
       if (++index[d] < dims[d]) {
@@ -202,19 +214,13 @@ void reduce_outputs(const ReducePlan& plan, const std::byte* x, std::byte* out, 
   finish(plan, accumulators, out, columns);
 }
 
+// Lines are what lies at one index of the kept dimensions; a long line of columns is cut into blocks.
+size_t blocks_per_line(const ReducePlan& plan) {
+  return plan.columns ? (plan.inner + kColumns - 1) / kColumns : 1;
+}
+
 void run_reduce(const ReducePlan& plan, const void* input, void* output) {
-  if (plan.outputs == 0) return;
-  const std::byte* x = static_cast<const std::byte*>(input);
-  std::byte* out = static_cast<std::byte*>(output);
-  const size_t line = plan.columns ? plan.inner : 1;
-  Walk walk{plan.kept_rank, plan.kept_dims, plan.kept_strides};
-  do {
-    for (size_t c = 0; c < line; c += kColumns) {
-      const size_t columns = std::min(line - c, kColumns);
-      reduce_outputs(plan, x + c * plan.width, out, columns);
-      out += columns * plan.width;
-    }
-  } while (walk.next(&x));
+  plan.run_parts(input, output, 0, plan.parts());
 }
 
 // Rows of one block each: what is left of a row is its sum, up to what the operation does with sums.
@@ -256,6 +262,26 @@ struct Group {
 };
 
 }  // namespace
+
+size_t ReducePlan::parts() const {
+  return outputs == 0 ? 0 : outputs / (columns ? inner : 1) * blocks_per_line(*this);
+}
+
+void ReducePlan::run_parts(const void* input, void* output, size_t begin, size_t end) const {
+  const size_t blocks = blocks_per_line(*this), line = columns ? inner : 1;
+  Walk walk{kept_rank, kept_dims, kept_strides};
+  const std::byte* x = static_cast<const std::byte*>(input) + walk.seek(begin / blocks);
+  size_t block = begin % blocks;
+  std::byte* out = static_cast<std::byte*>(output) + (begin / blocks * line + block * kColumns) * width;
+  for (; begin < end; ++begin) {
+    const size_t first = block * kColumns, count_here = std::min(line - first, kColumns);
+    reduce_outputs(*this, x + first * width, out, count_here);
+    out += count_here * width;
+    if (++block < blocks) continue;
+    block = 0;
+    walk.next(&x);
+  }
+}
 
 bool has_reduce(ReduceOp op, ElementType type) {
   const ComputeType compute = compute_type(type);

@@ -56,6 +56,9 @@ struct ReducePlan {
   int64_t reduced_dims[kMaxReduceDims] = {};
   int64_t reduced_strides[kMaxReduceDims] = {};
 
+  // The results are computed in this many parts, independent of each other.
+  size_t parts() const;
+  void run_parts(const void* input, void* output, size_t begin, size_t end) const;
   // The input is contiguous; the output contiguous, in the order of the kept axes. Of no elements: Sum 0, Prod 1,
   // Max -inf (or the lowest integer, false), Min the opposite, Mean NaN (integers 0), logarithms -inf.
   void operator()(const void* input, void* output) const { run(*this, input, output); }

@@ -92,6 +92,10 @@ class PrepareContext {
   size_t scratch_bytes = 0;  // 64-byte aligned, uninitialised, at operand index inputs.size() + outputs.size()
   // Set: an elementwise operator says here what it computes, and may leave `kernel` empty. The others ignore it.
   ElementwiseForm* form = nullptr;
+  // Threads that a run may use: the kernel may split its work over them (op/parallel.h).
+  int threads = 1;
+  // Result: about how many nanoseconds a run takes, where that is more than a pass over the operands.
+  double cost_ns = 0;
 
   const ir::Attributes& attributes() const { return node.attributes; }
   int version() const;

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "op/parallel.h"
+
 namespace treadle {
 
 namespace {
@@ -170,6 +172,28 @@ uint32_t run_binary_row(const void* state, void* const* slots, const uint32_t* o
   return s.row(slots[operands[0]], slots[operands[1]], slots[operands[2]], s.count, &s.params);
 }
 
+// Enough work for several threads.
+struct LargePlan {
+  ElementwisePlan plan;
+  double part_ns;
+};
+
+template <size_t kInputs>
+uint32_t run_large_plan(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const LargePlan*>(state);
+  const void* inputs[kInputs];
+  for (size_t i = 0; i < kInputs; ++i) inputs[i] = slots[operands[i]];
+  return parallel_kernel(s.plan.parts(), s.part_ns, [&](int64_t begin, int64_t end, int) {
+    return s.plan.run_parts(inputs, slots[operands[kInputs]], begin, end);
+  });
+}
+
+double estimated_ns(const ElementwisePlan& plan) {
+  double per_element = kernels::is_cheap(plan.op) ? 0.1 : 1;
+  for (const uint8_t width : plan.width) per_element += 0.02 * width;
+  return per_element * static_cast<double>(plan.count);
+}
+
 // The row that does the whole plan on its own, null where there is none.
 kernels::Row whole_row(const ElementwisePlan& plan) {
   const bool flat = plan.inputs <= 2 && plan.count > 0 && plan.outer_rank == 0 && plan.tile_mask == 0;
@@ -185,7 +209,12 @@ bool one_element(const PrepareContext& ctx, size_t inputs) {
 
 void set_plan_kernel(PrepareContext& ctx, const ElementwisePlan* plan) {
   constexpr KernelFn kRun[] = {run_plan<1>, run_plan<2>, run_plan<3>};
-  if (const kernels::Row row = whole_row(*plan)) {
+  constexpr KernelFn kRunLarge[] = {run_large_plan<1>, run_large_plan<2>, run_large_plan<3>};
+  ctx.cost_ns = estimated_ns(*plan);
+  if (ctx.cost_ns >= 2 * kMinThreadNs) {
+    const double part_ns = ctx.cost_ns / static_cast<double>(plan->parts());
+    ctx.set_kernel(kRunLarge[plan->inputs - 1], ctx.make_state<LargePlan>(LargePlan{*plan, part_ns}));
+  } else if (const kernels::Row row = whole_row(*plan)) {
     const auto* state = ctx.make_state<RowState>(RowState{row, plan->count, plan->params});
     ctx.set_kernel(plan->inputs == 1 ? run_unary_row : run_binary_row, state);
   } else {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "kernels/dispatch.h"
+#include "op/parallel.h"
 
 namespace treadle {
 
@@ -42,14 +43,51 @@ const void* WideOperand::get(const void* data, std::byte* scratch) const {
     copy(data, scratch + gathered);
     data = scratch + gathered;
   }
-  kernels::convert(converter, data, scratch + widened, count);
+  parallel_convert(converter, data, scratch + widened, count);
   return scratch + widened;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
 
+namespace {
+
+// Multiply-adds are estimated at what one core does on large matrices.
+double multiply_add_ns(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat:
+      return 0.02;
+    case ElementType::kInt64:
+    case ElementType::kUint64:
+      return 0.2;
+    default:
+      return 0.04;
+  }
+}
+
+constexpr int64_t kRowBlock = 48;  // rows of a block that make up for bringing its columns into cache
+
+}  // namespace
+
+ProductGrid ProductGrid::cut(int64_t m, int64_t n, double ns, int64_t matrices, int64_t column_unit, int threads) {
+  ProductGrid grid{m, n, m, n, 1, 1, ns};
+  const int64_t wanted = spread(ns * static_cast<double>(matrices), threads).ranges / std::max<int64_t>(matrices, 1);
+  if (wanted <= 1 || m == 0 || n == 0) return grid;
+  auto blocks = [](int64_t size, int64_t step) { return (size + step - 1) / step; };
+  grid.row_step = std::min(m, std::max(kRowBlock, blocks(m, wanted)));
+  grid.row_blocks = blocks(m, grid.row_step);
+  grid.column_step = blocks(blocks(n, blocks(wanted, grid.row_blocks)), column_unit) * column_unit;
+  grid.column_blocks = blocks(n, grid.column_step);
+  grid.block_ns = ns / static_cast<double>(grid.blocks());
+  return grid;
+}
+
+kernels::GemmRange ProductGrid::range(int64_t block) const {
+  const int64_t row = block / column_blocks * row_step, column = block % column_blocks * column_step;
+  return {row, std::min(row + row_step, m), column, std::min(column + column_step, n)};
+}
+
 Status StackedGemm::prepare(ElementType wide, kernels::GemmShape shape, std::span<const Level> stack,
-                            ScratchLayout& scratch) {
+                            ScratchLayout& scratch, int threads) {
   width = byte_width(wide);
   for (const Level& level : stack) {
     if (level.size == 1) continue;
@@ -77,7 +115,12 @@ Status StackedGemm::prepare(ElementType wide, kernels::GemmShape shape, std::spa
   }
   shape.c_row = shape.n;
   plan = kernels::prepare_gemm(compute_type(wide), shape);
-  gemm_scratch = scratch.add(plan.scratch_bytes);
+  for (const Level& level : levels) matrices *= level.size;
+  const double ns = multiply_add_ns(wide) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                    static_cast<double>(shape.k);
+  grid = ProductGrid::cut(shape.m, shape.n, ns, matrices, plan.column_step, threads);
+  worker_scratch = (plan.scratch_bytes + 63) / 64 * 64;
+  gemm_scratch = scratch.add(worker_scratch * scratch_parts(matrices * grid.blocks(), grid.block_ns, threads));
   return {};
 }
 
@@ -100,22 +143,22 @@ void StackedGemm::pack(const Operand& b, PackCache& packs, ElementType wide) {
   const int64_t matrix = plan.shape.k * plan.shape.n;
   if (!b.constant || matrix == 0) return;
   // What lies behind each other in B is packed behind each other; the plan's strides are those of one matrix.
-  const int64_t matrices = b.element_count() / matrix;
+  const int64_t count = b.element_count() / matrix;
   kernels::GemmShape shape = plan.shape;
   shape.b_packed = true;
   const kernels::GemmPlan packing = kernels::prepare_gemm(plan.type, shape);
   if (packing.scratch_bytes > plan.scratch_bytes || !packing.pack) return;
-  const size_t bytes = packing.packed_b_bytes * static_cast<size_t>(matrices);
+  const size_t bytes = packing.packed_b_bytes * static_cast<size_t>(count);
   packed = static_cast<const std::byte*>(packs.get(b.constant, layout_key(packing, b.type), bytes, [&](void* out) {
-    const auto count = static_cast<size_t>(b.element_count());
+    const auto elements = static_cast<size_t>(b.element_count());
     std::unique_ptr<std::byte[]> widened;
     const void* source = b.constant;
     if (b.type != wide) {
-      widened = std::make_unique<std::byte[]>(count * width);
-      kernels::cast(b.type, wide, source, widened.get(), count);
+      widened = std::make_unique<std::byte[]>(elements * width);
+      kernels::cast(b.type, wide, source, widened.get(), elements);
       source = widened.get();
     }
-    for (int64_t i = 0; i < matrices; ++i) {
+    for (int64_t i = 0; i < count; ++i) {
       kernels::pack_b(packing, static_cast<const std::byte*>(source) + static_cast<size_t>(i * matrix) * width,
                       static_cast<std::byte*>(out) + static_cast<size_t>(i) * packing.packed_b_bytes);
     }
@@ -123,37 +166,55 @@ void StackedGemm::pack(const Operand& b, PackCache& packs, ElementType wide) {
   plan = packing;
 }
 
-void StackedGemm::run_one(const void* a, const void* b, int64_t b_offset, const void* bias, void* c,
-                          std::byte* scratch) const {
-  if (packed) {
-    const int64_t matrix = b_offset / (plan.shape.k * plan.shape.n);
-    b = packed + static_cast<size_t>(matrix) * plan.packed_b_bytes;
-  } else {
-    b = static_cast<const std::byte*>(b) + b_offset * static_cast<int64_t>(width);
-  }
-  kernels::run_gemm(plan, a, b, bias, c, scratch + gemm_scratch);
+const void* StackedGemm::matrix_b(const void* b, int64_t offset) const {
+  if (!packed) return static_cast<const std::byte*>(b) + offset * static_cast<int64_t>(width);
+  return packed + static_cast<size_t>(offset / (plan.shape.k * plan.shape.n)) * plan.packed_b_bytes;
 }
 
-void StackedGemm::run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch) const {
-  if (levels.empty()) return run_one(a, b, 0, bias, c, scratch);
-  int64_t index[kMaxLevels] = {}, a_at = 0, b_at = 0, c_at = 0;
-  for (const Level& level : levels) {
-    if (level.size == 0) return;
-  }
-  const auto bytes = static_cast<int64_t>(width);
-  for (;;) {
-    run_one(static_cast<const std::byte*>(a) + a_at * bytes, b, b_at, bias, static_cast<std::byte*>(c) + c_at * bytes,
-            scratch);
-    size_t d = levels.size();
-    for (; d > 0; --d) {
-      const Level& level = levels[d - 1];
-      a_at += level.a, b_at += level.b, c_at += level.c;
-      if (++index[d - 1] < level.size) break;
-      a_at -= level.a * level.size, b_at -= level.b * level.size, c_at -= level.c * level.size;
-      index[d - 1] = 0;
+// Steps through the matrices of a stack, in elements of the operands.
+class StackedGemm::Walk {
+ public:
+  Walk(std::span<const Level> levels, int64_t matrix) : levels_(levels) {
+    for (size_t d = levels.size(); d-- > 0;) {
+      index_[d] = matrix % levels[d].size;
+      matrix /= levels[d].size;
+      a += index_[d] * levels[d].a, b += index_[d] * levels[d].b, c += index_[d] * levels[d].c;
     }
-    if (d == 0) return;
   }
+  void next() {
+    for (size_t d = levels_.size(); d-- > 0;) {
+      const Level& level = levels_[d];
+      const bool wraps = ++index_[d] == level.size;
+      const int64_t steps = wraps ? 1 - level.size : 1;
+      a += steps * level.a, b += steps * level.b, c += steps * level.c;
+      if (!wraps) return;
+      index_[d] = 0;
+    }
+  }
+
+  int64_t a = 0, b = 0, c = 0;
+
+ private:
+  std::span<const Level> levels_;
+  int64_t index_[kMaxLevels] = {};
+};
+
+void StackedGemm::run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch) const {
+  const int64_t blocks = grid.blocks();
+  parallel_for(matrices * blocks, grid.block_ns, [&](int64_t begin, int64_t end, int worker) {
+    std::byte* own = scratch + gemm_scratch + static_cast<size_t>(worker) * worker_scratch;
+    const auto bytes = static_cast<int64_t>(width);
+    int64_t block = begin % blocks;
+    for (Walk at(levels, begin / blocks); begin < end; ++begin) {
+      kernels::run_gemm_range(plan,
+                              {static_cast<const std::byte*>(a) + at.a * bytes, matrix_b(b, at.b), bias,
+                               static_cast<std::byte*>(c) + at.c * bytes, own},
+                              grid.range(block));
+      if (++block < blocks) continue;
+      block = 0;
+      at.next();
+    }
+  });
 }
 
 }  // namespace treadle

@@ -40,6 +40,20 @@ struct WideOperand {
   const void* get(const void* data, std::byte* scratch) const;
 };
 
+// A matrix of results cut into blocks for threads to take. Blocks are large enough to be worth it; one block is the
+// whole matrix where the work is small.
+struct ProductGrid {
+  int64_t m = 0, n = 0;
+  int64_t row_step = 0, column_step = 0;
+  int64_t row_blocks = 1, column_blocks = 1;
+  double block_ns = 0;
+
+  // `ns`: what one of `matrices` matrices takes; columns are cut at multiples of `column_unit`.
+  static ProductGrid cut(int64_t m, int64_t n, double ns, int64_t matrices, int64_t column_unit, int threads);
+  int64_t blocks() const { return row_blocks * column_blocks; }
+  kernels::GemmRange range(int64_t block) const;
+};
+
 // c[i] = a[i] b[i] for all matrices i of a stack.
 struct StackedGemm {
   // One dimension of the stack; strides in elements.
@@ -52,17 +66,23 @@ struct StackedGemm {
   InlineVector<Level, 2> levels;  // outer first
   size_t width = 4;               // bytes of an element
   const std::byte* packed = nullptr;
-  size_t gemm_scratch = 0;  // offset in scratch
+  size_t gemm_scratch = 0;    // offset in scratch
+  size_t worker_scratch = 0;  // bytes of it for each thread
+  int64_t matrices = 1;
+  ProductGrid grid;
 
   // `shape` without b_packed. Levels that A's rows run through and B does not take part in become rows.
-  Status prepare(ElementType wide, kernels::GemmShape shape, std::span<const Level> stack, ScratchLayout& scratch);
+  Status prepare(ElementType wide, kernels::GemmShape shape, std::span<const Level> stack, ScratchLayout& scratch,
+                 int threads);
   // Packs the constant `b` of row-major matrices, now or when it was first seen; run() ignores its b from then on.
   void pack(const Operand& b, PackCache& packs, ElementType wide);
 
   void run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch) const;
+  double cost_ns() const { return static_cast<double>(matrices * grid.blocks()) * grid.block_ns; }
 
  private:
-  void run_one(const void* a, const void* b, int64_t b_offset, const void* bias, void* c, std::byte* scratch) const;
+  class Walk;
+  const void* matrix_b(const void* b, int64_t offset) const;
 };
 
 }  // namespace treadle

@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "op/op_def.h"
+#include "op/parallel.h"
 
 namespace treadle::plan {
 
@@ -162,9 +163,12 @@ class Pending {
 
 uint32_t run_fused(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& plan = *static_cast<const kernels::FusedPlan*>(state);
-  std::byte* table[kernels::FusedPlan::kMaxPlaces];
-  for (size_t i = 0; i < plan.bound; ++i) table[i] = static_cast<std::byte*>(slots[operands[i]]);
-  return plan.run(table, static_cast<std::byte*>(slots[operands[plan.bound]]));
+  auto* scratch = static_cast<std::byte*>(slots[operands[plan.bound]]);
+  return parallel_kernel(plan.tile_count(), plan.tile_ns(), [&](int64_t begin, int64_t end, int worker) {
+    std::byte* table[kernels::FusedPlan::kMaxPlaces];
+    for (size_t i = 0; i < plan.bound; ++i) table[i] = static_cast<std::byte*>(slots[operands[i]]);
+    return plan.run_tiles(table, scratch + static_cast<size_t>(worker) * plan.scratch_bytes(), begin, end);
+  });
 }
 
 Fusion::Fusion(const ir::Graph& graph, bool enabled) : enabled_(enabled) {

@@ -53,8 +53,10 @@ class Placement {
         live(p_.copies[in.index].to, at);
       } else if (in.code == OpCode::kMove) {
         live(p_.moves[in.index].first, at);
+        live(p_.moves[in.index].second, at);
       } else if (in.code == OpCode::kGuarded || in.code == OpCode::kCompute) {
         for (uint32_t s : p_.dynamic[in.index].inputs) live(s, at);
+        for (uint32_t s : p_.dynamic[in.index].outputs) live(s, at);
       }
     }
     for (const Loop& loop : p_.loops) find_lifetimes(loop);

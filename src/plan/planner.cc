@@ -11,10 +11,12 @@
 #include <unordered_set>
 
 #include "check/inference.h"
+#include "op/parallel.h"
 #include "op/scan_attributes.h"
 #include "plan/fusion.h"
 #include "plan/memory.h"
 #include "plan/program.h"
+#include "plan/releases.h"
 
 namespace treadle::plan {
 
@@ -52,6 +54,7 @@ class Planner {
     for (const ir::Value* v : top.outputs) add_output(v);
     emit_code(OpCode::kEnd, nullptr);
     place_in_arena(p_, operands_);
+    place_releases(p_);
     bind_operands();
     return {};
   }
@@ -172,12 +175,15 @@ class Planner {
     for (const ir::Value* v : group.inputs) operands.push_back(slot(v));
     for (const ir::Value* v : group.outputs) operands.push_back(define(v, Storage::kArena));
     for (const auto& [alias, base] : group.aliases) slot_of_[alias] = slot(base);
-    operands.push_back(new_scratch(group.plan.scratch_bytes()));
+    operands.push_back(new_scratch(group.plan.scratch_bytes() *
+                                   scratch_parts(group.plan.tile_count(), group.plan.tile_ns(), p_.threads)));
     const uint32_t at = emit_code(OpCode::kKernel, unit.nodes.back());
     p_.code[at].run = run_fused;
     p_.code[at].state = p_.states.make<kernels::FusedPlan>(std::move(group.plan));
     p_.fused[at] = unit.nodes;
     operands_[at] = std::move(operands);
+    const auto* plan = static_cast<const kernels::FusedPlan*>(p_.code[at].state);
+    count_work(plan->tile_ns() * static_cast<double>(plan->tile_count()));
   }
 
   Status emit(const ir::Node& node) {
@@ -264,14 +270,27 @@ class Planner {
       out.push_back(v ? operand_of(*v) : Operand());
       operands.push_back(define(v, Storage::kArena));
     }
-    PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0};
+    PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0, nullptr, p_.threads};
     TREADLE_TRY(node.op->prepare(context));
     operands.push_back(new_scratch(context.scratch_bytes));
     const uint32_t at = emit_code(OpCode::kKernel, &node);
     p_.code[at].run = context.kernel.run;
     p_.code[at].state = context.kernel.state;
     operands_[at] = std::move(operands);
+    size_t bytes = 0;
+    for (const Operand& operand : in) bytes += operand.byte_size();
+    for (const Operand& operand : out) bytes += operand.byte_size();
+    count_work(std::max(context.cost_ns, static_cast<double>(bytes) * kByteNs));
     return {};
+  }
+
+  // After an instruction of about `ns` nanoseconds.
+  void count_work(double ns) {
+    work_ns_ += kInstructionNs + ns;
+    unpolled_ns_ += kInstructionNs + ns;
+    if (unpolled_ns_ < kPollUnitNs * kPollUnits) return;
+    emit_code(OpCode::kPoll, nullptr);
+    unpolled_ns_ = 0;
   }
 
   Status emit_dynamic(const ir::Node& node) {
@@ -286,6 +305,7 @@ class Planner {
     p_.dynamic.push_back(std::move(dynamic));
     emit_code(node.op->prepare ? OpCode::kGuarded : OpCode::kCompute, &node,
               static_cast<uint32_t>(p_.dynamic.size() - 1));
+    count_work(kDynamicNs);
     return {};
   }
 
@@ -369,6 +389,7 @@ class Planner {
     }
     const uint32_t begin = emit_code(OpCode::kLoopBegin, &node, index);
     loop.first = begin;
+    const double work_before = work_ns_;
     const uint32_t body_start = here();
     const auto first_slot = static_cast<uint32_t>(p_.slots.size());
     TREADLE_TRY(emit(body));
@@ -397,6 +418,7 @@ class Planner {
     p_.code[begin].target = here();
     emit_code(OpCode::kLoopEnd, &node, index);
     loop.last = here() - 1;
+    loop.weight = std::clamp(static_cast<int64_t>((work_ns_ - work_before) / kPollUnitNs), int64_t{1}, kPollUnits);
     p_.loops[index] = std::move(loop);
     return {};
   }
@@ -543,8 +565,14 @@ class Planner {
   }
 
   static constexpr uint32_t kAsked = UINT32_MAX;
+  // Estimates of what takes how long.
+  static constexpr double kInstructionNs = 4;
+  static constexpr double kDynamicNs = 200;
+  static constexpr double kByteNs = 0.03;
 
   Program& p_;
+  double work_ns_ = 0;      // of all instructions so far
+  double unpolled_ns_ = 0;  // of those since the last kPoll
   Fusion fusion_;
   std::unordered_map<const ir::Value*, uint32_t> slot_of_;
   std::vector<std::vector<uint32_t>> operands_;  // per instruction, until bound
@@ -554,11 +582,12 @@ class Planner {
 
 }  // namespace
 
-Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, PackCache& packs,
-                                                    bool optimize) {
+Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, PackCache& packs, bool optimize,
+                                                    int threads) {
   auto program = std::make_shared<Program>();
   program->graph = std::move(graph);
   program->packs = &packs;
+  program->threads = threads;
   Status status = Planner(*program, optimize).run();
   if (!status.ok()) {
     graph = std::move(program->graph);

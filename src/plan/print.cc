@@ -72,6 +72,8 @@ std::string instruction_text(const Program& p, size_t at) {
       return fmt::format("next    {} -> {}", in.index, in.target);
     case OpCode::kLoopEnd:
       return fmt::format("endloop {}", in.index);
+    case OpCode::kPoll:
+      return "poll";
     case OpCode::kEnd:
       return "end";
   }

@@ -16,6 +16,11 @@ namespace treadle::plan {
 
 inline constexpr uint32_t kNoSlot = 0;  // slot 0 is null: an operand that was left out
 
+// A run looks at its limits about every kPollUnits * kPollUnitNs nanoseconds, counted by what instructions are
+// estimated to take.
+inline constexpr double kPollUnitNs = 25;
+inline constexpr int64_t kPollUnits = 4096;
+
 enum class OpCode : uint8_t {
   kKernel,          // run(state, slots, operands)
   kGuarded,         // index: guarded[]; prepared per shapes seen
@@ -29,6 +34,7 @@ enum class OpCode : uint8_t {
   kLoopNext,        // index: loops[]; target: the first instruction of the body
   kLoopNextSimple,  // the same where LoopStep is all there is to do
   kLoopEnd,         // index: loops[]
+  kPoll,            // limits and cancellation, after work that takes its time
   kEnd,
 };
 
@@ -78,6 +84,8 @@ struct Row {
 struct DynamicNode {
   const ir::Node* node = nullptr;
   std::vector<uint32_t> inputs, outputs;  // slots
+  std::vector<uint32_t> releases;         // handles that nobody needs once the node has run
+  bool in_loop = false;
 };
 
 struct LoopState {
@@ -140,8 +148,11 @@ struct Loop {
   bool simple = false;  // the back edge has nothing to do but `step`
   LoopStep step;
   bool grows = false;  // some rows go to memory that grows
+  int64_t weight = 1;  // of a trip, in kPollUnitNs
   const ir::Node* node = nullptr;
-  uint32_t first = 0, last = 0;  // instructions of the loop, LoopBegin and LoopEnd included
+  uint32_t first = 0, last = 0;    // instructions of the loop, LoopBegin and LoopEnd included
+  std::vector<uint32_t> releases;  // handles that nobody needs after the loop
+  bool in_loop = false;            // inside another one
 };
 
 struct Input {
@@ -171,13 +182,14 @@ struct Program {
   size_t arena_bytes = 0;
   StateArena states;
   PackCache* packs = nullptr;
+  int threads = 1;  // that a run may use
 };
 
 // Plans a specialised graph (see specialize.h). `packs` outlives the program. On failure the graph is handed back: what
 // was packed of its constants stays in `packs` under their addresses, so they must live as long as that. `optimize`:
-// nodes may share an instruction.
+// nodes may share an instruction. `threads`: that a run may use.
 Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, PackCache& packs,
-                                                    bool optimize = true);
+                                                    bool optimize = true, int threads = 1);
 
 // A readable listing (--dump=plan).
 std::string print(const Program& program);

@@ -67,7 +67,7 @@ TEST(ThreadPool, SmallWorkStaysOnTheCaller) {
   visits(1000, 1);
   visits(1, 1e9);
   EXPECT_EQ(thread_pool_counters().loops, loops);
-  visits(1000, 1000);
+  visits(1000, 2000);
   EXPECT_EQ(thread_pool_counters().loops, loops + 1);
 }
 
@@ -194,12 +194,14 @@ TEST(ThreadPool, IsMadeAnewAfterFork) {
 }
 
 TEST(Spread, GrowsWithTheWork) {
-  EXPECT_EQ(spread(1000, 10, 8).threads, 1);
-  EXPECT_EQ(spread(1000, 60, 8).threads, 2);
-  EXPECT_EQ(spread(1000, 1e6, 8).threads, 8);
-  EXPECT_EQ(spread(3, 1e6, 8).threads, 3);
-  EXPECT_EQ(spread(1000, 1e6, 1).threads, 1);
-  EXPECT_EQ(spread(1000, 1e6, 1).chunk, 2);  // by the length between two stop checks
+  EXPECT_EQ(spread(10'000, 8).threads, 1);
+  EXPECT_EQ(spread(10'000, 8).ranges, 1);
+  EXPECT_EQ(spread(110'000, 8).threads, 2);
+  EXPECT_EQ(spread(110'000, 8).ranges, 4);
+  EXPECT_EQ(spread(1e9, 8).threads, 8);
+  EXPECT_EQ(spread(1e9, 8).ranges, 32);
+  EXPECT_EQ(spread(1e9, 1).threads, 1);
+  EXPECT_EQ(spread(1e9, 1).ranges, 500);  // by the time between two stop checks
 }
 
 }  // namespace

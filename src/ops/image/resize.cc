@@ -9,6 +9,7 @@
 #include "kernels/convert.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/parallel.h"
 #include "ops/image/resample.h"
 
 namespace treadle {
@@ -212,6 +213,9 @@ struct NearestState {
   std::vector<int64_t> out_strides;
   size_t run = 0;                        // bytes
   std::vector<std::byte> extrapolation;  // a run of the extrapolation value
+  size_t first = 0;                      // axis that is resized first
+  int64_t leading = 1;                   // positions of the axes before it; of axis 0 if there are none
+  double leading_ns = 0;
   uint32_t output = 0;
 };
 
@@ -219,28 +223,41 @@ void fill_runs(const NearestState& s, char* out, size_t bytes) {
   for (size_t i = 0; i < bytes; i += s.run) std::memcpy(out + i, s.extrapolation.data(), s.run);
 }
 
-void copy_nearest(const NearestState& s, size_t axis, const char* in, char* out) {
-  if (axis == s.axes.size()) {
-    std::memcpy(out, in, s.run);
-    return;
-  }
+// Elements [begin, end) of an axis of the result.
+void copy_nearest(const NearestState& s, size_t axis, const char* in, char* out, int64_t begin, int64_t end) {
   const AxisTaps& a = s.axes[axis];
   const bool innermost = axis + 1 == s.axes.size();
-  for (int64_t i = 0; i < a.out; ++i, out += s.out_strides[axis]) {
+  out += begin * s.out_strides[axis];
+  for (int64_t i = begin; i < end; ++i, out += s.out_strides[axis]) {
     const char* from = in + a.indices[static_cast<size_t>(i)] * s.in_strides[axis];
     if (!a.is_outside.empty() && a.is_outside[static_cast<size_t>(i)]) {
       fill_runs(s, out, static_cast<size_t>(s.out_strides[axis]));
     } else if (innermost && s.run == 4) {
       std::memcpy(out, from, 4);
+    } else if (innermost) {
+      std::memcpy(out, from, s.run);
     } else {
-      copy_nearest(s, axis + 1, from, out);
+      copy_nearest(s, axis + 1, from, out, 0, s.axes[axis + 1].out);
     }
   }
 }
 
 uint32_t run_nearest(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const NearestState*>(state);
-  copy_nearest(s, 0, static_cast<const char*>(slots[operands[0]]), static_cast<char*>(slots[operands[s.output]]));
+  const auto* in = static_cast<const char*>(slots[operands[0]]);
+  auto* out = static_cast<char*>(slots[operands[s.output]]);
+  if (s.axes.empty()) {
+    std::memcpy(out, in, s.run);
+    return 0;
+  }
+  // The leading axes that stay as they are (batch and channels) are walked as one.
+  parallel_for(s.leading, s.leading_ns, [&](int64_t begin, int64_t end, int) {
+    if (s.first == 0) return copy_nearest(s, 0, in, out, begin, end);
+    for (int64_t i = begin; i < end; ++i) {
+      copy_nearest(s, s.first, in + i * s.in_strides[s.first - 1], out + i * s.out_strides[s.first - 1], 0,
+                   s.axes[s.first].out);
+    }
+  });
   return 0;
 }
 
@@ -271,6 +288,10 @@ Status prepare_nearest(PrepareContext& c, const ResizeOptions& options, std::vec
     in_stride *= s->axes[i].in;
     out_stride *= s->axes[i].out;
   }
+  while (s->first < s->axes.size() && s->axes[s->first].identity) s->leading *= s->axes[s->first++].out;
+  if (s->first == 0 && !s->axes.empty()) s->leading = s->axes[0].out;
+  c.cost_ns = static_cast<double>(c.outputs[0].byte_size()) * (s->run >= 64 ? 0.1 : 0.5);
+  s->leading_ns = c.cost_ns / static_cast<double>(std::max<int64_t>(s->leading, 1));
   c.set_kernel(run_nearest, s);
   return {};
 }
@@ -284,16 +305,20 @@ struct Pass {
   std::vector<T> weights;
 
   void run(const T* from, T* to) const {
-    for (int64_t o = 0; o < outer; ++o, from += in * inner) {
-      for (int64_t i = 0; i < out; ++i, to += inner) {
-        const auto first = static_cast<size_t>(i * taps);
-        for (int64_t j = 0; j < inner; ++j) to[j] = 0;
-        for (size_t k = first; k < first + static_cast<size_t>(taps); ++k) {
-          const T w = weights[k];
-          const T* row = from + indices[k] * inner;
-          for (int64_t j = 0; j < inner; ++j) to[j] += w * row[j];
-        }
-      }
+    constexpr double kTapNs = 0.3;
+    parallel_for(outer * out, kTapNs * static_cast<double>(taps * inner), [&](int64_t begin, int64_t end, int) {
+      for (int64_t line = begin; line < end; ++line)
+        run_line(from + line / out * in * inner, line % out, to + line * inner);
+    });
+  }
+
+  void run_line(const T* from, int64_t i, T* to) const {
+    const auto first = static_cast<size_t>(i * taps);
+    for (int64_t j = 0; j < inner; ++j) to[j] = 0;
+    for (size_t k = first; k < first + static_cast<size_t>(taps); ++k) {
+      const T w = weights[k];
+      const T* row = from + indices[k] * inner;
+      for (int64_t j = 0; j < inner; ++j) to[j] += w * row[j];
     }
   }
 };
@@ -332,7 +357,7 @@ uint32_t run_interpolate(const void* state, void* const* slots, const uint32_t* 
   const auto& s = *static_cast<const InterpolateState<T>*>(state);
   auto* first = static_cast<T*>(slots[operands[s.scratch]]);
   T* second = first + s.buffer;
-  kernels::convert(s.widen, slots[operands[0]], first, s.inputs);
+  parallel_convert(s.widen, slots[operands[0]], first, s.inputs);
   for (const Pass<T>& pass : s.passes) {
     pass.run(first, second);
     std::swap(first, second);
@@ -343,7 +368,7 @@ uint32_t run_interpolate(const void* state, void* const* slots, const uint32_t* 
     const auto low = static_cast<T>(s.low), high = static_cast<T>(s.high);
     std::transform(first, first + s.outputs, first, [=](T x) { return std::clamp(x, low, high); });
   }
-  kernels::convert(s.narrow, first, slots[operands[s.output]], s.outputs);
+  parallel_convert(s.narrow, first, slots[operands[s.output]], s.outputs);
   return 0;
 }
 

@@ -292,7 +292,7 @@ class Builder {
     step.a = a.place;
     step.b = b.place;
     step.to = out.place;
-    return step.gemm.prepare(wide_, shape, stack, scratch_);
+    return step.gemm.prepare(wide_, shape, stack, scratch_, ctx_.threads);
   }
 
   Status finish(const Term& acc) {

@@ -4,6 +4,7 @@
 
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "op/parallel.h"
 
 namespace treadle {
 
@@ -27,7 +28,7 @@ uint32_t run_gemm(const void* state, void* const* slots, const uint32_t* operand
   const void* b = s.gemm.packed ? nullptr : s.b.get(slots[operands[1]], scratch);
   const void* c = s.has_bias ? s.c.get(slots[operands[2]], scratch) : nullptr;
   s.gemm.run(a, b, c, s.narrows ? scratch + s.wide_result : out, scratch);
-  if (s.narrows) kernels::convert(s.narrow, scratch + s.wide_result, out, s.count);
+  if (s.narrows) parallel_convert(s.narrow, scratch + s.wide_result, out, s.count);
   return 0;
 }
 
@@ -64,7 +65,7 @@ Status prepare_gemm(PrepareContext& ctx) {
   TREADLE_TRY(state->a.prepare(ctx.inputs[0], wide, scratch));
   TREADLE_TRY(state->b.prepare(ctx.inputs[1], wide, scratch));
   if (state->has_bias) TREADLE_TRY(state->c.prepare(ctx.inputs[2], wide, scratch));
-  TREADLE_TRY(state->gemm.prepare(wide, describe(ctx, *state), {}, scratch));
+  TREADLE_TRY(state->gemm.prepare(wide, describe(ctx, *state), {}, scratch, ctx.threads));
   if (is_contiguous(ctx.inputs[1].dims, ctx.inputs[1].strides)) state->gemm.pack(ctx.inputs[1], ctx.packs, wide);
   state->count = static_cast<size_t>(out.element_count());
   state->narrows = wide != out.type;
@@ -74,6 +75,7 @@ Status prepare_gemm(PrepareContext& ctx) {
     state->wide_result = scratch.add(state->count * byte_width(wide));
   }
   ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
+  ctx.cost_ns = state->gemm.cost_ns();
   ctx.set_kernel(run_gemm, state);
   return {};
 }

@@ -4,6 +4,7 @@
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/parallel.h"
 
 namespace treadle {
 
@@ -30,7 +31,7 @@ uint32_t run_narrow(const void* state, void* const* slots, const uint32_t* opera
   const void* a = s.a.get(slots[operands[0]], scratch);
   const void* b = s.gemm.packed ? nullptr : s.b.get(slots[operands[1]], scratch);
   s.gemm.run(a, b, nullptr, scratch + s.wide_result, scratch);
-  kernels::convert(s.narrow, scratch + s.wide_result, slots[operands[2]], s.count);
+  parallel_convert(s.narrow, scratch + s.wide_result, slots[operands[2]], s.count);
   return 0;
 }
 
@@ -77,7 +78,7 @@ Status prepare_product(PrepareContext& ctx, const Operand& a, const Operand& b) 
   TREADLE_TRY(state->a.prepare(a, wide, scratch));
   TREADLE_TRY(state->b.prepare(b, wide, scratch));
   const Problem p = describe(a, state->a.strides, b, state->b.strides);
-  TREADLE_TRY(state->gemm.prepare(wide, p.shape, p.stack, scratch));
+  TREADLE_TRY(state->gemm.prepare(wide, p.shape, p.stack, scratch, ctx.threads));
   if (is_contiguous(b.dims, b.strides)) state->gemm.pack(b, ctx.packs, wide);
   state->count = static_cast<size_t>(out.element_count());
   if (wide != out.type) {
@@ -85,6 +86,7 @@ Status prepare_product(PrepareContext& ctx, const Operand& a, const Operand& b) 
     state->wide_result = scratch.add(state->count * byte_width(wide));
   }
   ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
+  ctx.cost_ns = state->gemm.cost_ns();
   ctx.set_kernel(wide != out.type ? run_narrow : run_plain, state);
   return {};
 }

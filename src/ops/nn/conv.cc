@@ -8,6 +8,7 @@
 #include "kernels/dispatch.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
+#include "op/parallel.h"
 #include "ops/nn/window.h"
 
 namespace treadle::nn {
@@ -24,6 +25,8 @@ struct ConvState {
   bool narrows = false;
   size_t count = 0;                                // elements of the result
   size_t packed_at = 0, wide_at = 0, conv_at = 0;  // in scratch: weights, result, the kernel's own
+  size_t conv_bytes = 0;                           // of the kernel's own, for each thread
+  double unit_ns = 0;
   uint32_t output = 0;
 };
 
@@ -39,8 +42,13 @@ uint32_t run_conv(const void* state, void* const* slots, const uint32_t* operand
   const void* bias = input(kB) ? s.bias.get(input(kB), scratch) : nullptr;
   void* y = slots[operands[s.output]];
   void* wide = s.narrows ? scratch + s.wide_at : y;
-  kernels::run_conv(s.plan, {s.x.get(input(kX), scratch), weights, bias, wide, scratch + s.conv_at, input(kAddend)});
-  if (s.narrows) kernels::convert(s.narrow, wide, y, s.count);
+  const void* x = s.x.get(input(kX), scratch);
+  const void* addend = input(kAddend);
+  parallel_for(s.plan.units, s.unit_ns, [&](int64_t begin, int64_t end, int worker) {
+    std::byte* own = scratch + s.conv_at + static_cast<size_t>(worker) * s.conv_bytes;
+    kernels::run_conv_range(s.plan, {x, weights, bias, wide, own, addend}, begin, end);
+  });
+  if (s.narrows) parallel_convert(s.narrow, wide, y, s.count);
   return 0;
 }
 
@@ -85,7 +93,10 @@ Status prepare_conv(PrepareContext& ctx, const kernels::ConvShape& shape, const 
     s->narrow = kernels::make_converter(wide, y.type);
     s->wide_at = scratch.add(s->count * byte_width(wide));
   }
-  s->conv_at = scratch.add(s->plan.scratch_bytes);
+  ctx.cost_ns = multiply_adds(shape) * (wide == ElementType::kDouble ? 0.05 : 0.025);
+  s->unit_ns = ctx.cost_ns / static_cast<double>(std::max<int64_t>(s->plan.units, 1));
+  s->conv_bytes = (s->plan.scratch_bytes + 63) / 64 * 64;
+  s->conv_at = scratch.add(s->conv_bytes * scratch_parts(s->plan.units, s->unit_ns, ctx.threads));
   ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
   ctx.set_kernel(run_conv, s);
   return {};

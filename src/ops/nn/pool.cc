@@ -6,6 +6,7 @@
 
 #include "op/gemm.h"
 #include "op/op_def.h"
+#include "op/parallel.h"
 #include "ops/nn/window.h"
 
 namespace treadle::nn {
@@ -50,7 +51,7 @@ struct Conversion {
   void run(const void* in, void* out, std::byte* scratch, Fn&& pool) const {
     void* wide = narrows ? scratch + wide_at : out;
     pool(x.get(in, scratch), wide);
-    if (narrows) kernels::convert(narrow, wide, out, count);
+    if (narrows) parallel_convert(narrow, wide, out, count);
   }
 };
 
@@ -85,6 +86,7 @@ struct PoolState {
   Conversion conversion;
   bool has_indices = false;
   uint32_t outputs = 1;
+  double plane_ns = 0;
 };
 
 uint32_t run_pool(const void* state, void* const* slots, const uint32_t* operands) {
@@ -92,7 +94,9 @@ uint32_t run_pool(const void* state, void* const* slots, const uint32_t* operand
   auto* indices = s.has_indices ? static_cast<int64_t*>(slots[operands[2]]) : nullptr;
   auto* scratch = static_cast<std::byte*>(slots[operands[1 + s.outputs]]);
   s.conversion.run(slots[operands[0]], slots[operands[1]], scratch, [&](const void* x, void* y) {
-    kernels::run_pool(s.kind, s.type, s.shape, x, y, indices, 0, s.shape.batch * s.shape.channels);
+    parallel_for(s.shape.batch * s.shape.channels, s.plane_ns, [&](int64_t begin, int64_t end, int) {
+      kernels::run_pool(s.kind, s.type, s.shape, x, y, indices, begin, end);
+    });
   });
   return 0;
 }
@@ -118,6 +122,11 @@ Status prepare_pool(PrepareContext& ctx, PoolKind kind) {
   if (kind == PoolKind::kLp) {
     TREADLE_ASSIGN(s->shape.p, read_p(ctx.attributes()));
   }
+  s->plane_ns = 0.2;
+  for (size_t i = 0; i < static_cast<size_t>(window.axes); ++i) {
+    s->plane_ns *= static_cast<double>(s->shape.output[i]) * static_cast<double>(s->shape.kernel[i]);
+  }
+  ctx.cost_ns = s->plane_ns * static_cast<double>(s->shape.batch * s->shape.channels);
   s->has_indices = ctx.has_output(1);
   s->outputs = static_cast<uint32_t>(ctx.outputs.size());
   TREADLE_TRY(s->conversion.prepare(ctx, s->type));
@@ -158,11 +167,15 @@ struct GlobalPoolState {
   Conversion conversion;
 };
 
+constexpr double kElementNs = 0.1;
+
 uint32_t run_global_pool(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const GlobalPoolState*>(state);
   auto* scratch = static_cast<std::byte*>(slots[operands[2]]);
   s.conversion.run(slots[operands[0]], slots[operands[1]], scratch, [&](const void* x, void* y) {
-    kernels::run_global_pool(s.kind, s.type, s.p, s.plane, x, y, 0, s.rows);
+    parallel_for(s.rows, kElementNs * static_cast<double>(s.plane), [&](int64_t begin, int64_t end, int) {
+      kernels::run_global_pool(s.kind, s.type, s.p, s.plane, x, y, begin, end);
+    });
   });
   return 0;
 }

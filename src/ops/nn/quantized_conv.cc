@@ -6,6 +6,7 @@
 #include "kernels/qgemm.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
+#include "op/parallel.h"
 #include "ops/nn/window.h"
 
 namespace treadle::nn {
@@ -25,6 +26,8 @@ struct QuantizedConv {
   kernels::QGemmEpilogue epilogue;
   const void* packed = nullptr;
   size_t packed_at = 0, conv_at = 0;
+  size_t conv_bytes = 0;  // for each thread
+  double unit_ns = 0;
   bool y_signed = false;
   uint32_t output = 0;
 };
@@ -48,10 +51,12 @@ uint32_t run_quantized_conv(const void* state, void* const* slots, const uint32_
   if (const void* zero = input(s.roles.y_zero)) {
     epilogue.c_zero = s.y_signed ? int32_t{*static_cast<const int8_t*>(zero)} : *static_cast<const uint8_t*>(zero);
   }
-  kernels::run_qconv(s.plan,
-                     {input(s.roles.x), weights, input(s.roles.x_zero), input(s.roles.w_zero),
-                      slots[operands[s.output]], scratch + s.conv_at},
-                     epilogue);
+  parallel_for(s.plan.units, s.unit_ns, [&](int64_t begin, int64_t end, int worker) {
+    s.plan.run(s.plan,
+               {input(s.roles.x), weights, input(s.roles.x_zero), input(s.roles.w_zero), slots[operands[s.output]],
+                scratch + s.conv_at + static_cast<size_t>(worker) * s.conv_bytes},
+               epilogue, begin, end);
+  });
   return 0;
 }
 
@@ -86,7 +91,10 @@ Status prepare_quantized_conv(PrepareContext& ctx, const Roles& roles) {
   } else {
     s->packed_at = scratch.add(s->plan.packed_weight_bytes);
   }
-  s->conv_at = scratch.add(s->plan.scratch_bytes);
+  ctx.cost_ns = multiply_adds(shape.conv) * 0.015;
+  s->unit_ns = ctx.cost_ns / static_cast<double>(std::max<int64_t>(s->plan.units, 1));
+  s->conv_bytes = (s->plan.scratch_bytes + 63) / 64 * 64;
+  s->conv_at = scratch.add(s->conv_bytes * scratch_parts(s->plan.units, s->unit_ns, ctx.threads));
   ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
   ctx.set_kernel(run_quantized_conv, s);
   return {};

@@ -175,6 +175,16 @@ Result<kernels::ConvShape> conv_shape(const PrepareContext& ctx, const Operand& 
   return shape;
 }
 
+double multiply_adds(const kernels::ConvShape& shape) {
+  double count = static_cast<double>(shape.batch * shape.out_channels) * static_cast<double>(shape.in_channels) /
+                 static_cast<double>(std::max<int64_t>(shape.groups, 1));
+  const kernels::Spatial& positions = shape.transposed ? shape.input : shape.output;
+  for (size_t i = 0; i < static_cast<size_t>(shape.axes); ++i) {
+    count *= static_cast<double>(positions[i]) * static_cast<double>(shape.kernel[i]);
+  }
+  return count;
+}
+
 uint64_t layout_key(const kernels::ConvShape& shape, uint64_t seed) {
   uint64_t key = seed;
   auto mix = [&](int64_t part) { key = (key ^ static_cast<uint64_t>(part)) * 0x9E37'79B9'7F4A'7C15u; };

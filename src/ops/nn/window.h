@@ -41,6 +41,9 @@ Status infer_conv(InferContext& ctx, size_t x, size_t w, size_t bias, ElementTyp
 // The kernel's sizes of a convolution without transposition.
 Result<kernels::ConvShape> conv_shape(const PrepareContext& ctx, const Operand& x, const Operand& w);
 
+// Of a convolution, transposed or not: what its time is estimated by.
+double multiply_adds(const kernels::ConvShape& shape);
+
 // Key of packed weights: the method, and with it the layout, is chosen by all sizes of the convolution.
 uint64_t layout_key(const kernels::ConvShape& shape, uint64_t seed);
 

@@ -6,6 +6,7 @@
 #include "op/axis.h"
 #include "op/context.h"
 #include "op/gemm.h"
+#include "op/parallel.h"
 
 namespace treadle::norm {
 
@@ -24,7 +25,7 @@ struct ChannelAffine {
 
   template <class W>
   void operator()(const W* x, const W* alpha, const W* beta, W* y) const {
-    const auto [batch, channels, inner] = view;
+    const size_t batch = view.outer, channels = view.n, inner = view.inner;
     if (inner == 1) {  // channels lie side by side
       for (size_t n = 0; n < batch; ++n, x += channels, y += channels) {
         multiply(x, alpha, y, channels, nullptr);
@@ -32,12 +33,16 @@ struct ChannelAffine {
       }
       return;
     }
-    for (size_t n = 0; n < batch; ++n) {
-      for (size_t c = 0; c < channels; ++c, x += inner, y += inner) {
-        const kernels::ElementwiseParams params{static_cast<double>(alpha[c]), static_cast<double>(beta[c])};
-        affine(x, nullptr, y, inner, &params);
-      }
-    }
+    constexpr double kElementNs = 0.15;
+    parallel_for(static_cast<int64_t>(batch * channels), kElementNs * static_cast<double>(inner),
+                 [&](int64_t begin, int64_t end, int) {
+                   for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+                     const size_t c = i % channels;
+                     const kernels::ElementwiseParams params{static_cast<double>(alpha[c]),
+                                                             static_cast<double>(beta[c])};
+                     affine(x + i * inner, nullptr, y + i * inner, inner, &params);
+                   }
+                 });
   }
 };
 

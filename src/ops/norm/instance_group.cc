@@ -3,6 +3,7 @@
 #include "kernels/normalize.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "op/parallel.h"
 #include "ops/norm/channels.h"
 
 namespace treadle {
@@ -25,7 +26,7 @@ uint32_t run_group_norm(const void* state, void* const* slots, const uint32_t* o
   const auto* bias = static_cast<const W*>(s.bias.get(slots[operands[2]], scratch));
   void* out = slots[operands[3]];
   auto* y = static_cast<W*>(s.y.begin(out, scratch));
-  s.rows(x, nullptr, nullptr, y, nullptr, nullptr);
+  parallel_normalize(s.rows, x, nullptr, nullptr, y, nullptr, nullptr);
   s.affine(y, scale, bias, y);
   s.y.finish(out, scratch);
   return 0;

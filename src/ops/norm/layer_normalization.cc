@@ -3,6 +3,7 @@
 #include "kernels/normalize.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "op/parallel.h"
 #include "ops/norm/channels.h"
 
 namespace treadle {
@@ -116,8 +117,8 @@ uint32_t run_layer_norm(const void* state, void* const* slots, const uint32_t* o
   for (size_t k = 0; k < 2; ++k) {
     if (s.wanted[k]) results[k] = s.statistics[k].begin(slots[operands[s.inputs + 1 + k]], scratch);
   }
-  s.rows(slots[operands[0]], s.scale.get(slots, operands, scratch), s.bias.get(slots, operands, scratch),
-         slots[operands[s.inputs]], results[0], results[1]);
+  parallel_normalize(s.rows, slots[operands[0]], s.scale.get(slots, operands, scratch),
+                     s.bias.get(slots, operands, scratch), slots[operands[s.inputs]], results[0], results[1]);
   for (size_t k = 0; k < 2; ++k) {
     if (s.wanted[k]) s.statistics[k].finish(slots[operands[s.inputs + 1 + k]], scratch);
   }

@@ -4,6 +4,7 @@
 #include "kernels/qgemm.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
+#include "op/parallel.h"
 
 namespace treadle {
 
@@ -82,7 +83,38 @@ struct MatMulIntegerState {
   InlineVector<Level, 2> levels;
   const std::byte* packed = nullptr;
   bool has_a_zero = false, has_b_zero = false;
-  uint32_t output = 0;  // operand of the result; scratch follows it
+  int64_t matrices = 1;
+  ProductGrid grid;
+  size_t worker_scratch = 0;  // bytes for each thread
+  uint32_t output = 0;        // operand of the result; scratch follows it
+};
+
+// Steps through the matrices of a stack.
+struct MatrixWalk {
+  std::span<const MatMulIntegerState::Level> levels;
+  MatMulIntegerState::Level at{};
+  int64_t index[StackedGemm::kMaxLevels] = {};
+
+  void step(size_t d, int64_t steps) {
+    const auto& l = levels[d];
+    at.a += steps * l.a, at.b += steps * l.b, at.c += steps * l.c;
+    at.a_zero += steps * l.a_zero, at.b_zero += steps * l.b_zero;
+  }
+  void seek(int64_t matrix) {
+    for (size_t d = levels.size(); d-- > 0;) {
+      index[d] = matrix % levels[d].size;
+      matrix /= levels[d].size;
+      step(d, index[d]);
+    }
+  }
+  void next() {
+    for (size_t d = levels.size(); d-- > 0;) {
+      const bool wraps = ++index[d] == levels[d].size;
+      step(d, wraps ? 1 - levels[d].size : 1);
+      if (!wraps) return;
+      index[d] = 0;
+    }
+  }
 };
 
 uint32_t run_matmul_integer(const void* state, void* const* slots, const uint32_t* operands) {
@@ -92,32 +124,26 @@ uint32_t run_matmul_integer(const void* state, void* const* slots, const uint32_
   const auto* a_zero = s.has_a_zero ? static_cast<const std::byte*>(slots[operands[2]]) : nullptr;
   const auto* b_zero = s.has_b_zero ? static_cast<const std::byte*>(slots[operands[3]]) : nullptr;
   auto* c = static_cast<int32_t*>(slots[operands[s.output]]);
-  void* scratch = slots[operands[s.output + 1]];
-  for (const auto& level : s.levels) {
-    if (level.size == 0) return 0;
-  }
-  int64_t index[StackedGemm::kMaxLevels] = {};
-  MatMulIntegerState::Level at{};
-  const int64_t matrix = s.plan.shape.k * s.plan.shape.n;
-  for (;;) {
-    const void* b_matrix =
-        s.packed ? s.packed + (matrix ? at.b / matrix : 0) * static_cast<int64_t>(s.plan.packed_b_bytes) : b + at.b;
-    kernels::run_qgemm(s.plan,
-                       {a + at.a, b_matrix, a_zero ? a_zero + at.a_zero : nullptr,
-                        b_zero ? b_zero + at.b_zero : nullptr, c + at.c, scratch},
-                       {});
-    size_t d = s.levels.size();
-    for (; d > 0; --d) {
-      const auto& l = s.levels[d - 1];
-      const bool wraps = ++index[d - 1] == l.size;
-      const int64_t steps = wraps ? 1 - l.size : 1;
-      at.a += steps * l.a, at.b += steps * l.b, at.c += steps * l.c;
-      at.a_zero += steps * l.a_zero, at.b_zero += steps * l.b_zero;
-      if (!wraps) break;
-      index[d - 1] = 0;
+  auto* scratch = static_cast<std::byte*>(slots[operands[s.output + 1]]);
+  const int64_t size = s.plan.shape.k * s.plan.shape.n, blocks = s.grid.blocks();
+  parallel_for(s.matrices * blocks, s.grid.block_ns, [&](int64_t begin, int64_t end, int worker) {
+    MatrixWalk walk{s.levels};
+    walk.seek(begin / blocks);
+    std::byte* own = scratch + static_cast<size_t>(worker) * s.worker_scratch;
+    for (int64_t block = begin % blocks; begin < end; ++begin) {
+      const auto& at = walk.at;
+      const void* matrix =
+          s.packed ? s.packed + (size ? at.b / size : 0) * static_cast<int64_t>(s.plan.packed_b_bytes) : b + at.b;
+      s.plan.run(s.plan,
+                 {a + at.a, matrix, a_zero ? a_zero + at.a_zero : nullptr, b_zero ? b_zero + at.b_zero : nullptr,
+                  c + at.c, own},
+                 {}, s.grid.range(block));
+      if (++block < blocks) continue;
+      block = 0;
+      walk.next();
     }
-    if (d == 0) return 0;
-  }
+  });
+  return 0;
 }
 
 // One matrix on the right for a whole stack of rows on the left is one product.
@@ -190,7 +216,15 @@ Status prepare_matmul_integer(PrepareContext& ctx) {
   state->has_b_zero = b_zero.present;
   state->output = static_cast<uint32_t>(ctx.inputs.size());
   pack_constant(ctx, *state);
-  ctx.scratch_bytes = state->plan.scratch_bytes + 64;
+  for (const auto& level : state->levels) state->matrices *= level.size;
+  constexpr double kMultiplyAddNs = 0.01;
+  const double ns =
+      kMultiplyAddNs * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+  state->grid = ProductGrid::cut(shape.m, shape.n, ns, state->matrices, state->plan.column_step, ctx.threads);
+  const int64_t blocks = state->matrices * state->grid.blocks();
+  state->worker_scratch = (state->plan.scratch_bytes + 63) / 64 * 64;
+  ctx.scratch_bytes = state->worker_scratch * scratch_parts(blocks, state->grid.block_ns, ctx.threads) + 64;
+  ctx.cost_ns = ns * static_cast<double>(state->matrices);
   ctx.set_kernel(run_matmul_integer, state);
   return {};
 }

@@ -4,6 +4,7 @@
 
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "op/parallel.h"
 
 namespace treadle {
 
@@ -91,12 +92,16 @@ Status infer_and_fold(InferContext& ctx) {
 
 struct ReduceState {
   kernels::ReducePlan plan;
-  size_t output;  // operand of the result
+  size_t output = 0;  // operand of the result
+  double part_ns = 0;
 };
 
 uint32_t run_reduce(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const ReduceState*>(state);
-  s.plan(slots[operands[0]], slots[operands[s.output]]);
+  parallel_for(static_cast<int64_t>(s.plan.parts()), s.part_ns, [&](int64_t begin, int64_t end, int) {
+    s.plan.run_parts(slots[operands[0]], slots[operands[s.output]], static_cast<size_t>(begin),
+                     static_cast<size_t>(end));
+  });
   return 0;
 }
 
@@ -114,6 +119,8 @@ Status prepare_reduce(PrepareContext& ctx) {
   auto* state = ctx.make_state<ReduceState>();
   state->output = ctx.inputs.size();
   TREADLE_TRY(kernels::prepare_reduce(&state->plan, op, x.type, x.dims, reduced));
+  ctx.cost_ns = 0.2 * static_cast<double>(x.element_count());
+  state->part_ns = ctx.cost_ns / static_cast<double>(std::max<size_t>(state->plan.parts(), 1));
   ctx.set_kernel(run_reduce, state);
   return {};
 }

@@ -9,6 +9,7 @@
 #include "op/axis.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "op/parallel.h"
 
 namespace treadle {
 
@@ -40,13 +41,22 @@ struct SoftmaxState {
 template <kernels::SoftmaxKind kind>
 uint32_t run_softmax(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const SoftmaxState*>(state);
-  kernels::softmax(kind, s.type, slots[operands[0]], slots[operands[1]], s.view.outer, s.view.n, s.view.inner);
+  const auto row = static_cast<int64_t>(s.view.n * s.view.inner);
+  const auto bytes = row * static_cast<int64_t>(byte_width(s.type));
+  constexpr double kElementNs = 1;
+  parallel_for(static_cast<int64_t>(s.view.outer), kElementNs * static_cast<double>(row),
+               [&](int64_t begin, int64_t end, int) {
+                 kernels::softmax(kind, s.type, static_cast<const std::byte*>(slots[operands[0]]) + begin * bytes,
+                                  static_cast<std::byte*>(slots[operands[1]]) + begin * bytes,
+                                  static_cast<size_t>(end - begin), s.view.n, s.view.inner);
+               });
   return 0;
 }
 
 template <kernels::SoftmaxKind kind>
 Status prepare_softmax(PrepareContext& ctx) {
   TREADLE_ASSIGN(const AxisView view, softmax_view(ctx));
+  ctx.cost_ns = static_cast<double>(view.outer * view.n * view.inner);
   ctx.set_kernel(run_softmax<kind>, ctx.make_state<SoftmaxState>(SoftmaxState{view, ctx.inputs[0].type}));
   return {};
 }

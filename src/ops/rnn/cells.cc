@@ -10,6 +10,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/recurrent.h"
 #include "op/op_def.h"
+#include "op/parallel.h"
 #include "ops/rnn/activation.h"
 
 namespace treadle::rnn {
@@ -30,6 +31,8 @@ struct Cell {
   Function functions[3];
   Row mul_row, add_row, rsub_row, clip_row;
   bool clips = false, input_forget = false;
+  size_t scratch_bytes = 0;                       // for each thread
+  double entry_ns = 0;                            // of a batch entry
   const kernels::RecurrentRows* fused = nullptr;  // set where nothing departs from the defaults
   union {
     double f64[3];
@@ -71,6 +74,16 @@ struct Cell {
   }
 };
 
+// fn(begin, end, scratch) over ranges of batch entries.
+template <class Fn>
+uint32_t over_batch(const Cell& cell, void* scratch, Fn&& fn) {
+  parallel_for(static_cast<int64_t>(cell.batch), cell.entry_ns, [&](int64_t begin, int64_t end, int worker) {
+    fn(static_cast<size_t>(begin), static_cast<size_t>(end),
+       static_cast<char*>(scratch) + static_cast<size_t>(worker) * cell.scratch_bytes);
+  });
+  return 0;
+}
+
 // h' = (1 - z)·candidate + z·h; z and candidate are overwritten.
 void blend(const Cell& cell, char* z, char* candidate, const char* h, char* spare, char* out) {
   cell.one_minus(z, spare);
@@ -81,14 +94,14 @@ void blend(const Cell& cell, char* z, char* candidate, const char* h, char* spar
 
 uint32_t run_rnn_cell(const void* state, void* const* slots, const uint32_t* operands) {
   const Cell& cell = *static_cast<const Cell*>(state);
-  char* scratch = static_cast<char*>(slots[operands[2]]);
-  for (size_t b = 0; b < cell.batch; ++b) {
-    const char* g = cell.load(slots[operands[0]], b, 1, scratch);
-    char* h = cell.target(slots[operands[1]], b, scratch);
-    cell.activate(0, cell.clip(g, h), h);
-    cell.store(h, slots[operands[1]], b);
-  }
-  return 0;
+  return over_batch(cell, slots[operands[2]], [&](size_t begin, size_t end, char* scratch) {
+    for (size_t b = begin; b < end; ++b) {
+      const char* g = cell.load(slots[operands[0]], b, 1, scratch);
+      char* h = cell.target(slots[operands[1]], b, scratch);
+      cell.activate(0, cell.clip(g, h), h);
+      cell.store(h, slots[operands[1]], b);
+    }
+  });
 }
 
 struct LstmRow {
@@ -132,99 +145,99 @@ uint32_t run_lstm_cell(const void* state, void* const* slots, const uint32_t* op
   const Cell& cell = *static_cast<const Cell*>(state);
   const uint32_t* results = operands + (kPeepholes ? 3 : 2);
   const size_t n = cell.bytes();
-  char* gates = static_cast<char*>(slots[results[2]]);
-  char *spare = gates + 4 * n, *g = spare + n, *c = g + 4 * n, *h_out = c + n, *c_out = h_out + n, *p = c_out + n;
-  LstmRow row{};
-  row.gates = gates;
-  row.spare = spare;
-  if (kPeepholes) row.p = cell.load(slots[operands[2]], 0, 3, p);
-  for (size_t b = 0; b < cell.batch; ++b) {
-    row.g = cell.load(slots[operands[0]], b, 4, g);
-    row.c = cell.load(slots[operands[1]], b, 1, c);
-    row.h_out = cell.target(slots[results[0]], b, h_out);
-    row.c_out = cell.target(slots[results[1]], b, c_out);
-    if (!kPeepholes && cell.fused) {
-      cell.fused->lstm(row.g, row.c, row.h_out, row.c_out, cell.hidden);
-    } else {
-      lstm_row(cell, row);
+  return over_batch(cell, slots[results[2]], [&](size_t begin, size_t end, char* gates) {
+    char *spare = gates + 4 * n, *g = spare + n, *c = g + 4 * n, *h_out = c + n, *c_out = h_out + n, *p = c_out + n;
+    LstmRow row{};
+    row.gates = gates;
+    row.spare = spare;
+    if (kPeepholes) row.p = cell.load(slots[operands[2]], 0, 3, p);
+    for (size_t b = begin; b < end; ++b) {
+      row.g = cell.load(slots[operands[0]], b, 4, g);
+      row.c = cell.load(slots[operands[1]], b, 1, c);
+      row.h_out = cell.target(slots[results[0]], b, h_out);
+      row.c_out = cell.target(slots[results[1]], b, c_out);
+      if (!kPeepholes && cell.fused) {
+        cell.fused->lstm(row.g, row.c, row.h_out, row.c_out, cell.hidden);
+      } else {
+        lstm_row(cell, row);
+      }
+      cell.store(row.h_out, slots[results[0]], b);
+      cell.store(row.c_out, slots[results[1]], b);
     }
-    cell.store(row.h_out, slots[results[0]], b);
-    cell.store(row.c_out, slots[results[1]], b);
-  }
-  return 0;
+  });
 }
 
 uint32_t run_gru_cell(const void* state, void* const* slots, const uint32_t* operands) {
   const Cell& cell = *static_cast<const Cell*>(state);
   const size_t n = cell.bytes();
-  char* z = static_cast<char*>(slots[operands[4]]);
-  char *r = z + n, *candidate = r + n, *spare = candidate + n, *x_row = spare + n, *u_row = x_row + 3 * n,
-       *h_row = u_row + 3 * n, *out_row = h_row + n;
-  for (size_t b = 0; b < cell.batch; ++b) {
-    const char* x = cell.load(slots[operands[0]], b, 3, x_row);  // X·W^T + its bias
-    const char* u = cell.load(slots[operands[1]], b, 3, u_row);  // h·R^T + its bias
-    const char* h = cell.load(slots[operands[2]], b, 1, h_row);
-    char* out = cell.target(slots[operands[3]], b, out_row);
-    if (cell.fused) {
-      cell.fused->gru(x, u, h, out, cell.hidden);
-    } else {
-      cell.add(x, u, z, 2);
-      cell.activate(0, cell.clip(z, z, 2), z, 2);
-      cell.mul(r, u + 2 * n, candidate);
-      cell.add(candidate, x + 2 * n, candidate);
-      cell.activate(1, cell.clip(candidate, candidate), candidate);
-      blend(cell, z, candidate, h, spare, out);
+  return over_batch(cell, slots[operands[4]], [&](size_t begin, size_t end, char* z) {
+    char *r = z + n, *candidate = r + n, *spare = candidate + n, *x_row = spare + n, *u_row = x_row + 3 * n,
+         *h_row = u_row + 3 * n, *out_row = h_row + n;
+    for (size_t b = begin; b < end; ++b) {
+      const char* x = cell.load(slots[operands[0]], b, 3, x_row);  // X·W^T + its bias
+      const char* u = cell.load(slots[operands[1]], b, 3, u_row);  // h·R^T + its bias
+      const char* h = cell.load(slots[operands[2]], b, 1, h_row);
+      char* out = cell.target(slots[operands[3]], b, out_row);
+      if (cell.fused) {
+        cell.fused->gru(x, u, h, out, cell.hidden);
+      } else {
+        cell.add(x, u, z, 2);
+        cell.activate(0, cell.clip(z, z, 2), z, 2);
+        cell.mul(r, u + 2 * n, candidate);
+        cell.add(candidate, x + 2 * n, candidate);
+        cell.activate(1, cell.clip(candidate, candidate), candidate);
+        blend(cell, z, candidate, h, spare, out);
+      }
+      cell.store(out, slots[operands[3]], b);
     }
-    cell.store(out, slots[operands[3]], b);
-  }
-  return 0;
+  });
 }
 
 uint32_t run_gru_gates(const void* state, void* const* slots, const uint32_t* operands) {
   const Cell& cell = *static_cast<const Cell*>(state);
   const size_t n = cell.bytes();
-  char* zr = static_cast<char*>(slots[operands[4]]);
-  char *g_row = zr + 2 * n, *h_row = g_row + 2 * n, *z_row = h_row + n, *rh_row = z_row + n;
-  for (size_t b = 0; b < cell.batch; ++b) {
-    const char* g = cell.load(slots[operands[0]], b, 2, g_row);
-    const char* h = cell.load(slots[operands[1]], b, 1, h_row);
-    char* z = cell.target(slots[operands[2]], b, z_row);
-    char* rh = cell.target(slots[operands[3]], b, rh_row);
-    if (cell.fused) {
-      cell.fused->gru_gates(g, h, z, rh, cell.hidden);
-    } else {
-      g = cell.clip(g, zr, 2);
-      cell.activate(0, g, z);
-      cell.activate(0, g + n, rh);
-      cell.mul(rh, h, rh);
+  return over_batch(cell, slots[operands[4]], [&](size_t begin, size_t end, char* zr) {
+    char *g_row = zr + 2 * n, *h_row = g_row + 2 * n, *z_row = h_row + n, *rh_row = z_row + n;
+    for (size_t b = begin; b < end; ++b) {
+      const char* g = cell.load(slots[operands[0]], b, 2, g_row);
+      const char* h = cell.load(slots[operands[1]], b, 1, h_row);
+      char* z = cell.target(slots[operands[2]], b, z_row);
+      char* rh = cell.target(slots[operands[3]], b, rh_row);
+      if (cell.fused) {
+        cell.fused->gru_gates(g, h, z, rh, cell.hidden);
+      } else {
+        g = cell.clip(g, zr, 2);
+        cell.activate(0, g, z);
+        cell.activate(0, g + n, rh);
+        cell.mul(rh, h, rh);
+      }
+      cell.store(z, slots[operands[2]], b);
+      cell.store(rh, slots[operands[3]], b);
     }
-    cell.store(z, slots[operands[2]], b);
-    cell.store(rh, slots[operands[3]], b);
-  }
-  return 0;
+  });
 }
 
 uint32_t run_gru_update(const void* state, void* const* slots, const uint32_t* operands) {
   const Cell& cell = *static_cast<const Cell*>(state);
   const size_t n = cell.bytes();
-  char* candidate = static_cast<char*>(slots[operands[4]]);
-  char *gate = candidate + n, *spare = gate + n, *g_row = spare + n, *z_row = g_row + n, *h_row = z_row + n,
-       *out_row = h_row + n;
-  for (size_t b = 0; b < cell.batch; ++b) {
-    const char* g = cell.load(slots[operands[0]], b, 1, g_row);
-    const char* z = cell.load(slots[operands[1]], b, 1, z_row);
-    const char* h = cell.load(slots[operands[2]], b, 1, h_row);
-    char* out = cell.target(slots[operands[3]], b, out_row);
-    if (cell.fused) {
-      cell.fused->gru_update(g, z, h, out, cell.hidden);
-    } else {
-      cell.activate(1, cell.clip(g, candidate), candidate);
-      std::memcpy(gate, z, n);
-      blend(cell, gate, candidate, h, spare, out);
+  return over_batch(cell, slots[operands[4]], [&](size_t begin, size_t end, char* candidate) {
+    char *gate = candidate + n, *spare = gate + n, *g_row = spare + n, *z_row = g_row + n, *h_row = z_row + n,
+         *out_row = h_row + n;
+    for (size_t b = begin; b < end; ++b) {
+      const char* g = cell.load(slots[operands[0]], b, 1, g_row);
+      const char* z = cell.load(slots[operands[1]], b, 1, z_row);
+      const char* h = cell.load(slots[operands[2]], b, 1, h_row);
+      char* out = cell.target(slots[operands[3]], b, out_row);
+      if (cell.fused) {
+        cell.fused->gru_update(g, z, h, out, cell.hidden);
+      } else {
+        cell.activate(1, cell.clip(g, candidate), candidate);
+        std::memcpy(gate, z, n);
+        blend(cell, gate, candidate, h, spare, out);
+      }
+      cell.store(out, slots[operands[3]], b);
     }
-    cell.store(out, slots[operands[3]], b);
-  }
-  return 0;
+  });
 }
 
 Row row_of(ElementwiseOp op, ComputeType type) {
@@ -272,7 +285,12 @@ const Cell* prepare_cell(PrepareContext& ctx, size_t scratch_blocks) {
   if (!cell->clips && !cell->input_forget && has_default_functions(activations)) {
     cell->fused = &kernels::recurrent_rows(compute);
   }
-  ctx.scratch_bytes = scratch_blocks * cell->bytes();
+  cell->scratch_bytes = (scratch_blocks * cell->bytes() + 63) / 64 * 64;
+  constexpr double kLaneNs = 2;  // all gates of one
+  cell->entry_ns = kLaneNs * static_cast<double>(cell->hidden);
+  ctx.cost_ns = cell->entry_ns * static_cast<double>(cell->batch);
+  ctx.scratch_bytes =
+      cell->scratch_bytes * scratch_parts(static_cast<int64_t>(cell->batch), cell->entry_ns, ctx.threads);
   return cell;
 }
 

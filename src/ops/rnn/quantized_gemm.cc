@@ -11,7 +11,9 @@
 #include "kernels/dispatch.h"
 #include "kernels/qgemm.h"
 #include "kernels/reduce.h"
+#include "op/gemm.h"
 #include "op/op_def.h"
+#include "op/parallel.h"
 
 namespace treadle::rnn {
 
@@ -28,6 +30,9 @@ struct State {
   Row div, round, add, clip;
   kernels::TileConverter to_uint8;
   kernels::QGemmPlan plan;
+  ProductGrid grid;
+  size_t worker_scratch = 0;     // bytes for each thread
+  size_t quantized_at = 0;       // in scratch: A
   const void* packed = nullptr;  // B, if constant
   bool scale_per_column = false;
   bool c_per_row = false;
@@ -71,7 +76,7 @@ uint32_t run(const void* opaque, void* const* slots, const uint32_t* operands) {
   const float* c = static_cast<const float*>(slots[operands[kC]]);
   float* y = static_cast<float*>(slots[operands[kC + 1]]);
   std::byte* scratch = static_cast<std::byte*>(slots[operands[kC + 2]]);
-  uint8_t* quantized = reinterpret_cast<uint8_t*>(scratch + state.plan.scratch_bytes);
+  uint8_t* quantized = reinterpret_cast<uint8_t*>(scratch + state.quantized_at);
 
   const Quantization q = choose(state, a);
   quantize(state, a, q, quantized);
@@ -85,7 +90,13 @@ uint32_t run(const void* opaque, void* const* slots, const uint32_t* operands) {
   epilogue.b_scale_per_column = state.scale_per_column;
   epilogue.accumulate = c != nullptr;
   const void* b = state.packed ? state.packed : slots[operands[kB]];
-  kernels::run_qgemm(state.plan, {quantized, b, &q.zero, slots[operands[kZero]], y, scratch}, epilogue);
+  parallel_for(state.grid.blocks(), state.grid.block_ns, [&](int64_t begin, int64_t end, int worker) {
+    std::byte* own = scratch + static_cast<size_t>(worker) * state.worker_scratch;
+    for (int64_t block = begin; block < end; ++block) {
+      state.plan.run(state.plan, {quantized, b, &q.zero, slots[operands[kZero]], y, own}, epilogue,
+                     state.grid.range(block));
+    }
+  });
   return 0;
 }
 
@@ -103,6 +114,7 @@ kernels::QGemmPlan plan_product(const PrepareContext& ctx, const State& state) {
   return kernels::prepare_qgemm(shape);
 }
 
+constexpr double kMultiplyAddNs = 0.01;
 constexpr uint64_t kPackedLayout = 0x71676d6d;  // of PackCache; one instruction set per process uses it
 
 Status prepare(PrepareContext& ctx) {
@@ -127,7 +139,12 @@ Status prepare(PrepareContext& ctx) {
     state->packed = ctx.packs.get(b, layout, state->plan.packed_b_bytes,
                                   [&](void* out) { kernels::pack_qgemm_b(state->plan, b, out); });
   }
-  ctx.scratch_bytes = state->plan.scratch_bytes + state->m * state->k;
+  ctx.cost_ns = kMultiplyAddNs * static_cast<double>(state->m * state->n) * static_cast<double>(state->k);
+  state->grid =
+      ProductGrid::cut(state->plan.shape.m, state->plan.shape.n, ctx.cost_ns, 1, state->plan.column_step, ctx.threads);
+  state->worker_scratch = (state->plan.scratch_bytes + 63) / 64 * 64;
+  state->quantized_at = state->worker_scratch * scratch_parts(state->grid.blocks(), state->grid.block_ns, ctx.threads);
+  ctx.scratch_bytes = state->quantized_at + state->m * state->k;
   ctx.set_kernel(run, state);
   return {};
 }

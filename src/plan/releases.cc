@@ -1,0 +1,87 @@
+#include "plan/releases.h"
+
+#include <algorithm>
+
+namespace treadle::plan {
+
+namespace {
+
+bool is_dynamic(const Instruction& in) {
+  return in.code == OpCode::kGuarded || in.code == OpCode::kCompute;
+}
+
+class Releases {
+ public:
+  explicit Releases(Program& program)
+      : p_(program),
+        end_(static_cast<uint32_t>(p_.code.size() - 1)),
+        last_(p_.slots.size()),
+        is_input_(p_.slots.size()) {
+    for (size_t s = 0; s < p_.slots.size(); ++s) last_[s] = p_.slots[s].last;
+  }
+
+  void place() {
+    extend_lifetimes();
+    for (Loop& loop : p_.loops) loop.in_loop = outermost_loop(loop.first) != nullptr;
+    for (uint32_t at = 0; at < end_; ++at) {
+      if (is_dynamic(p_.code[at])) p_.dynamic[p_.code[at].index].in_loop = outermost_loop(at) != nullptr;
+    }
+    std::vector<std::vector<uint32_t>*> takers(p_.code.size());  // who gives up what dies at an instruction
+    for (uint32_t at = end_; at-- > 0;) {
+      takers[at] = list_of(p_.code[at]);
+      if (!takers[at]) takers[at] = takers[at + 1];
+    }
+    for (uint32_t s = 1; s < p_.slots.size(); ++s) {
+      if (p_.slots[s].storage != Storage::kHandle || p_.slots[s].first == UINT32_MAX || last_[s] >= end_) continue;
+      std::vector<uint32_t>* taker = takers[last_[s]];
+      if (taker) taker->push_back(s);
+      Loop* outermost = is_input_[s] ? nullptr : outermost_loop(p_.slots[s].first);
+      if (outermost && taker != &outermost->releases && last_[s] < outermost->last) outermost->releases.push_back(s);
+    }
+  }
+
+ private:
+  // Beyond what planned memory needs: outputs, inputs (there before the first instruction) and branches.
+  void extend_lifetimes() {
+    for (const Output& output : p_.outputs) last_[output.slot] = end_;
+    for (const Input& input : p_.inputs) {
+      is_input_[input.slot] = true;
+      uint32_t& last = last_[input.slot];
+      if (const Loop* loop = outermost_loop(last)) last = std::max(last, loop->last);
+    }
+    for (uint32_t at = end_; at-- > 0;) {
+      if (p_.code[at].code != OpCode::kBranchUnless) continue;
+      const uint32_t behind = p_.code[p_.code[at].target - 1].target;
+      for (size_t s = 0; s < p_.slots.size(); ++s) {
+        const bool before = is_input_[s] || p_.slots[s].first < at;
+        if (before && last_[s] >= at && last_[s] < behind) last_[s] = behind;
+      }
+    }
+  }
+
+  std::vector<uint32_t>* list_of(const Instruction& in) {
+    if (is_dynamic(in)) return &p_.dynamic[in.index].releases;
+    return in.code == OpCode::kLoopEnd ? &p_.loops[in.index].releases : nullptr;
+  }
+
+  // The outermost loop whose body an instruction is in; null when it is in none.
+  Loop* outermost_loop(uint32_t at) {
+    for (Loop& loop : p_.loops) {  // outer ones come first
+      if (at > loop.first && at < loop.last) return &loop;
+    }
+    return nullptr;
+  }
+
+  Program& p_;
+  const uint32_t end_;
+  std::vector<uint32_t> last_;
+  std::vector<bool> is_input_;
+};
+
+}  // namespace
+
+void place_releases(Program& program) {
+  Releases(program).place();
+}
+
+}  // namespace treadle::plan
