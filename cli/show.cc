@@ -82,7 +82,7 @@ struct Infer {
   int operator()() const {
     char* bytes = nullptr;
     size_t size = 0;
-    treadle::check(treadle_model_infer(model.c_str(), nullptr, 0, &bytes, &size));
+    treadle::check(treadle_model_infer(model.c_str(), nullptr, 0, TREADLE_INFER_TYPES, &bytes, &size));
     const std::unique_ptr<char, void (*)(void*)> owned(bytes, treadle_free);
     if (!out.empty()) write_file(out, {bytes, size});
     const Session session(bytes, size, session_options(common));

@@ -34,11 +34,11 @@ nb::object check_model(nb::handle path, nb::handle bytes, int flags) {
   return take_text(treadle_report_json(report));
 }
 
-nb::bytes infer_model(nb::handle path, nb::handle bytes) {
+nb::bytes infer_model(nb::handle path, nb::handle bytes, unsigned flags) {
   const Source source(path, bytes);
   char* typed = nullptr;
   size_t size = 0;
-  call_engine([&] { return treadle_model_infer(source.path(), source.data(), source.size(), &typed, &size); });
+  call_engine([&] { return treadle_model_infer(source.path(), source.data(), source.size(), flags, &typed, &size); });
   const Owned<char> owned(typed);
   return nb::bytes(typed, size);
 }
@@ -58,7 +58,7 @@ NB_MODULE(_core, m) {
   define_stream(m);
   m.def("check_model", check_model, nb::arg("path").none(), nb::arg("bytes").none(), nb::arg("flags"),
         "A report as JSON");
-  m.def("infer_model", infer_model, nb::arg("path").none(), nb::arg("bytes").none());
+  m.def("infer_model", infer_model, nb::arg("path").none(), nb::arg("bytes").none(), nb::arg("flags"));
   m.def("operators", operators, "Every operator as a line of JSON");
   m.def("element_of_dtype", element_of_dtype, "Number of the ONNX element type of a numpy dtype, 0 for none");
   m.def("element_name", treadle_element_name, nb::arg("element"));

@@ -302,9 +302,17 @@ TREADLE_API const char* treadle_report_message(const treadle_report* report, siz
 /* For people, with the lines of a model that is text. */
 TREADLE_API char* treadle_report_text(const treadle_report* report, int colour);
 TREADLE_API char* treadle_report_json(const treadle_report* report);
-/* The model with the types of its values written into it. */
-TREADLE_API treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t size, char** typed,
-                                                size_t* typed_size);
+enum {
+  TREADLE_INFER_TYPES = 1,       /* argument types must be ones that the operators allow */
+  TREADLE_INFER_LENIENT = 2,     /* a node that breaks a rule is no error: its outputs stay as they are declared */
+  TREADLE_INFER_NO_CONTENTS = 4, /* do not carry contents of small integer tensors from node to node */
+  TREADLE_INFER_AS_ONNX = 8,     /* conclude what the onnx package's inference concludes, not more */
+  TREADLE_INFER_RUNNABLE = 16    /* operators that treadle lacks are errors */
+};
+/* The model with the types of its values written into it; sizes that nobody knows get names. `flags`: TREADLE_INFER_...
+ */
+TREADLE_API treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t size, unsigned flags,
+                                                char** typed, size_t* typed_size);
 
 /* ---- Operators that this build knows */
 

@@ -64,7 +64,30 @@ def check(
     return [Problem(operator=p.pop("operator", ""), **p) for p in report["problems"]]
 
 
-def infer_shapes(model: Any) -> Any:
-    """The model with the types of all its values, in bodies too: a ModelProto for a ModelProto, else bytes."""
-    typed = _core.infer_model(*model_source(model))
+_CHECK_TYPES, _LENIENT, _NO_CONTENTS, _AS_ONNX = 1, 2, 4, 8
+
+
+def infer_shapes(
+    model: Any,
+    check_type: bool = True,
+    strict_mode: bool = True,
+    data_prop: bool = True,
+    *,
+    rules: str = "treadle",
+) -> Any:
+    """The model with the types of all its values, in bodies too: a ModelProto for a ModelProto, else bytes.
+
+    Sizes may be expressions (`2*N+1`); what nobody knows gets a name (`unk__0`), so that equal sizes can be told.
+
+    model:       a path, bytes or a ModelProto
+    check_type:  argument types must be ones that the operators allow
+    strict_mode: a node that breaks a rule, and a declared type that contradicts the inferred one, raise; otherwise the
+                 outputs of such a node stay as they are declared
+    data_prop:   contents of small integer tensors are carried from node to node
+    rules:       "onnx" concludes what `onnx.shape_inference` concludes and not more
+    """
+    if rules not in ("treadle", "onnx"):
+        raise ValueError(f"rules are 'treadle' or 'onnx', found {rules!r}")
+    flags = _CHECK_TYPES * check_type | _LENIENT * (not strict_mode) | _NO_CONTENTS * (not data_prop)
+    typed = _core.infer_model(*model_source(model), flags | _AS_ONNX * (rules == "onnx"))
     return type(model).FromString(typed) if hasattr(model, "SerializeToString") else typed

@@ -20,7 +20,7 @@ Status as_model_error(const Status& status) {
 }
 
 // Read, resolved, and with the types of every value inferred.
-Result<Imported> import_and_infer(const char* path, const void* bytes, size_t size) {
+Result<Imported> import_and_infer(const char* path, const void* bytes, size_t size, unsigned flags) {
   Imported result;
   if (path) {
     TREADLE_ASSIGN(result.file, wire::MappedFile::open(path));
@@ -28,10 +28,28 @@ Result<Imported> import_and_infer(const char* path, const void* bytes, size_t si
     TREADLE_TRY(require(bytes || size == 0, "a model is missing"));
     result.file = wire::MappedFile::own(std::string(static_cast<const char*>(bytes), size));
   }
-  TREADLE_ASSIGN(result.graph, model::import_model(result.file));
-  Inference inference;
+  model::ImportOptions options;
+  std::vector<Status> broken;
+  if (!(flags & TREADLE_INFER_RUNNABLE)) options.broken = &broken;
+  TREADLE_ASSIGN(result.graph, model::import_model(result.file, options));
+  const std::string place = path ? std::string(path) + ":" : "model:";
+  const bool strict = !(flags & TREADLE_INFER_LENIENT);
+  if (strict && !broken.empty()) return as_model_error(broken[0]).in(place);
+  Inference inference({
+      .rules = flags & TREADLE_INFER_AS_ONNX ? Rules::kOnnx : Rules::kTreadle,
+      .propagate = !(flags & TREADLE_INFER_NO_CONTENTS),
+      .check_types = (flags & TREADLE_INFER_TYPES) != 0,
+      .strict = strict,
+      .name_unknowns = true,
+  });
+  // Inputs with defaults are taken for what they are by default.
+  const ir::Region& top = result.graph->top();
+  for (size_t i = 0; i < result.graph->input_defaults.size(); ++i) {
+    if (result.graph->input_defaults[i].defined())
+      inference.set_constant(top.inputs[i], result.graph->input_defaults[i]);
+  }
   Status status = inference.infer(result.graph->top());
-  if (!status.ok()) return as_model_error(status).in(path ? std::string(path) + ":" : "model:");
+  if (!status.ok()) return as_model_error(status).in(place);
   return result;
 }
 
@@ -39,11 +57,11 @@ Result<Imported> import_and_infer(const char* path, const void* bytes, size_t si
 
 extern "C" {
 
-treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t size, char** typed,
+treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t size, unsigned flags, char** typed,
                                     size_t* typed_size) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require(typed && typed_size, "a place for the model is missing"));
-    TREADLE_ASSIGN(const Imported imported, import_and_infer(path, bytes, size));
+    TREADLE_ASSIGN(const Imported imported, import_and_infer(path, bytes, size, flags));
     TREADLE_ASSIGN(const std::string text, model::annotate_types(*imported.file, *imported.graph));
     TREADLE_TRY(give_text(text, typed));
     *typed_size = text.size();

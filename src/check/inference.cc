@@ -1,10 +1,10 @@
-// Loop states: a body is inferred with the types its states come in with; where a state comes out with another type,
-// the two are united (sizes that differ become unknown, unlike ranks drop the shape) and the body is inferred again. A
-// size can only lose knowledge, once, so this ends after at most a trip per size and one for the rank.
 #include "check/inference.h"
 
 #include <algorithm>
 
+#include "check/bodies.h"
+#include "check/onnx_rules.h"
+#include "check/type_rules.h"
 #include "judge/judge.h"
 
 namespace treadle {
@@ -15,14 +15,20 @@ namespace {
 constexpr int64_t kMaxFoldedElements = int64_t{1} << 20;
 constexpr size_t kMaxSymbolElements = 256;
 
-void forget_symbol(Type& type, std::string_view symbol) {
-  for (Dim& d : type.shape) {
-    if (depends_on(d, symbol)) d = Dim::unknown();
-  }
-}
-
 bool is_small_integer(const Type& type) {
   return type.is_tensor() && is_integer(type.element) && type.has_shape && type.shape.size() <= 1;
+}
+
+// Operators that carry contents along in onnx's own inference, from these versions on.
+bool propagates_in_onnx(const ir::NodeInfo& node) {
+  constexpr std::pair<std::string_view, int> kSince[] = {
+      {"Add", 14},  {"Cast", 13},  {"Concat", 13},  {"Gather", 1}, {"Mul", 14},       {"Shape", 1},
+      {"Size", 13}, {"Slice", 13}, {"Squeeze", 13}, {"Sub", 14},   {"Unsqueeze", 13},
+  };
+  for (const auto& [name, since] : kSince) {
+    if (node.op->domain.empty() && node.op->name == name) return node.version->since >= since;
+  }
+  return false;
 }
 
 }  // namespace
@@ -56,82 +62,14 @@ void Inference::set_symbols(const ir::Value* value, Shape contents) {
   fact.symbols = std::move(contents);
 }
 
-class Inference::Bodies final : public BodyInference {
- public:
-  Bodies(Inference& driver, ir::Node& node) : driver_(driver), node_(node) {}
-
-  const ir::Region* region(const char* attribute) const override { return node_.region(attribute); }
-
-  Result<std::vector<Type>> infer(const char* attribute, std::vector<Type> inputs, size_t first_state_in,
-                                  size_t first_state_out, size_t states) override {
-    ir::Region* body = node_.region(attribute);
-    if (!body) return error(Code::kInvalidModel, "attribute {} is missing", attribute);
-    if (inputs.size() != body->inputs.size()) {
-      return error(Code::kInvalidModel, "the graph of attribute {} has {} inputs, expected {}", attribute,
-                   body->inputs.size(), inputs.size());
-    }
-    std::string trip;
-    if (node_.op->control == Control::kLoop) trip = "trip." + std::to_string(driver_.trip_symbols_++);
-    for (;;) {
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        body->inputs[i]->type = inputs[i];
-        driver_.forget(body->inputs[i]);
-      }
-      if (!trip.empty()) know_loop_inputs(*body, trip);
-      TREADLE_TRY(driver_.infer(*body));
-      TREADLE_ASSIGN(const bool settled, unite_states(*body, inputs, first_state_in, first_state_out, states));
-      if (settled) break;
-    }
-    std::vector<Type> outputs;
-    for (const ir::Value* v : body->outputs) {
-      outputs.push_back(v ? v->type : Type());
-      if (!trip.empty()) forget_symbol(outputs.back(), trip);
-    }
-    return outputs;
-  }
-
- private:
-  // The trip counter is a symbol; a trip that runs has a true condition.
-  void know_loop_inputs(const ir::Region& body, const std::string& trip) {
-    if (body.inputs.size() < 2) return;
-    driver_.set_symbols(body.inputs[0], {Dim::symbol(trip)});
-    const Type& condition = body.inputs[1]->type;
-    if (condition.element != ElementType::kBool) return;
-    Tensor yes = Tensor::scalar<bool>(ElementType::kBool, true);
-    if (condition.is_concrete()) {
-      if (element_count_unchecked(known_dims(condition.shape)) != 1) return;
-      yes = yes.reshaped(known_dims(condition.shape));
-      driver_.set_constant(body.inputs[1], std::move(yes));
-    }
-  }
-
-  Result<bool> unite_states(const ir::Region& body, std::vector<Type>& inputs, size_t first_in, size_t first_out,
-                            size_t states) {
-    bool settled = true;
-    for (size_t i = 0; i < states; ++i) {
-      Type& in = inputs[first_in + i];
-      if (first_out + i >= body.outputs.size()) continue;
-      const Type& out = body.outputs[first_out + i]->type;
-      if (!in.is_known() || !out.is_known()) continue;
-      // An optional that the body fills stays one.
-      if (in.kind == Type::Kind::kOptional && same_structure(*in.child, out)) continue;
-      auto both = unite(in, out);
-      if (!both.ok()) {
-        return error(Code::kInvalidModel, "state {} goes into the body as {} and comes out as {}", i, in.to_string(),
-                     out.to_string());
-      }
-      if (identical(*both, in)) continue;
-      in = std::move(both).value();
-      settled = false;
-    }
-    return settled;
-  }
-
-  Inference& driver_;
-  ir::Node& node_;
+struct Inference::Results {
+  std::vector<Type> types;
+  std::vector<Shape> symbols;
+  std::unique_ptr<bool[]> known;
 };
 
 Status Inference::infer(ir::Region& region) {
+  if (options_.name_unknowns && !region.parent_node) find_taken_names(region);
   for (auto& node : region.nodes) {
     TREADLE_TRY(infer(*node));
   }
@@ -139,13 +77,23 @@ Status Inference::infer(ir::Region& region) {
 }
 
 Status Inference::infer(ir::Node& node) {
-  const Tensor* condition = node.op->control == Control::kIf ? constant(node.inputs[0]) : nullptr;
-  Status status = condition ? infer_if_known(node, *condition) : infer_with_record(node);
-  if (!status.ok()) {
-    // The innermost node that failed has put its place already.
-    return status.place().empty() ? std::move(status).in(node_place(node)) : std::move(status);
+  Status status = infer_node(node);
+  if (status.ok()) return {};
+  // The innermost node that failed has put its place already.
+  if (status.place().empty()) status = std::move(status).in(node_place(node));
+  if (options_.strict) return status;
+  for (ir::Value* out : node.outputs) {
+    if (!out) continue;
+    forget(out);
+    out->type = declared(out);
   }
   return {};
+}
+
+Status Inference::infer_node(ir::Node& node) {
+  const bool decided = node.op->control == Control::kIf && !as_onnx();
+  const Tensor* condition = decided ? constant(node.inputs[0]) : nullptr;
+  return condition ? infer_if_known(node, *condition) : infer_with_record(node);
 }
 
 Status Inference::infer_if_known(ir::Node& node, const Tensor& condition) {
@@ -178,39 +126,76 @@ Status Inference::infer_with_record(ir::Node& node) {
   std::vector<const Type*> types(inputs);
   std::vector<const Tensor*> values(inputs);
   std::vector<const Shape*> known_symbols(inputs);
+  // onnx looks at no contents when it looks at bodies.
+  const bool sees_contents = !as_onnx() || node.op->control == Control::kNone;
   bool containers = false;
   for (size_t i = 0; i < inputs; ++i) {
     const ir::Value* v = node.inputs[i];
     if (!v) continue;
     types[i] = &v->type;
+    containers |= v->type.is_known() && !v->type.is_tensor();
+    if (!sees_contents) continue;
     values[i] = constant(v);
     known_symbols[i] = symbols(v);
-    containers |= v->type.is_known() && !v->type.is_tensor();
   }
-  std::vector<Type> out_types(outputs);
-  std::vector<Shape> out_symbols(outputs);
-  const auto known = std::make_unique<bool[]>(outputs + 1);
+  Results results{std::vector<Type>(outputs), std::vector<Shape>(outputs), std::make_unique<bool[]>(outputs + 1)};
   Bodies bodies(*this, node);
-  InferContext context{node, types, values, known_symbols, out_types, out_symbols, {known.get(), outputs}, &bodies};
-  TREADLE_TRY(node.op->infer(context));
+  InferContext context{
+      node, types, values, known_symbols, results.types, results.symbols, {results.known.get(), outputs}, &bodies};
+  if (options_.check_types) TREADLE_TRY(check_type_rules(node, types, {}));
+  TREADLE_TRY(as_onnx() ? infer_as_onnx(context) : node.op->infer(context));
+  const bool from_container = containers && node.op->control == Control::kNone && !options_.trust_containers;
   for (size_t i = 0; i < outputs; ++i) {
     ir::Value* v = node.outputs[i];
     if (!v) continue;
-    Type inferred = std::move(out_types[i]);
-    const bool from_container = containers && node.op->control == Control::kNone;
-    if (from_container && !options_.trust_containers && inferred.is_tensor()) inferred = Type::tensor(inferred.element);
-    if (options_.keep_declared) {
-      auto merged = merge(v->type, inferred);
-      v->type = merged.ok() ? std::move(merged).value() : std::move(inferred);
-    } else {
-      v->type = std::move(inferred);
-    }
-    forget(v);
-    if (!known[i] || !is_small_integer(v->type) || out_symbols[i].size() > kMaxSymbolElements) continue;
-    set_symbols(v, std::move(out_symbols[i]));
+    Type inferred = std::move(results.types[i]);
+    if (from_container && inferred.is_tensor()) inferred = Type::tensor(inferred.element);
+    TREADLE_TRY(take_type(v, std::move(inferred)));
   }
-  if (options_.fold) fold(node);
+  return take_facts(node, results);
+}
+
+Status Inference::take_type(ir::Value* value, Type inferred) {
+  forget(value);
+  if (as_onnx()) forget_expressions(inferred);
+  if (options_.name_unknowns) name_unknowns(value, inferred);
+  if (!options_.keep_declared) {
+    value->type = std::move(inferred);
+    return {};
+  }
+  const Type& before = declared(value);
+  auto merged = merge(before, inferred);
+  if (merged.ok()) {
+    value->type = std::move(merged).value();
+  } else if (options_.strict) {
+    return error(Code::kInvalidModel, "\"{}\" is declared as {}, but inferred as {}", value->name, before.to_string(),
+                 inferred.to_string());
+  } else {
+    value->type = as_onnx() ? before : std::move(inferred);
+  }
   return {};
+}
+
+Status Inference::take_facts(ir::Node& node, Results& results) {
+  if (!options_.propagate || (as_onnx() && !propagates_in_onnx(node))) return {};
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const ir::Value* v = node.outputs[i];
+    if (!v || !results.known[i] || !is_small_integer(v->type) || results.symbols[i].size() > kMaxSymbolElements) {
+      continue;
+    }
+    if (as_onnx()) {
+      for (Dim& d : results.symbols[i]) {
+        if (d.is_symbolic() && d.symbol_name().empty()) d = Dim::unknown();
+      }
+    }
+    set_symbols(v, std::move(results.symbols[i]));
+  }
+  if (options_.fold && !as_onnx()) fold(node);
+  return {};
+}
+
+const Type& Inference::declared(const ir::Value* value) {
+  return declared_.try_emplace(value, value->type).first->second;
 }
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/graph.h"
 #include "op/op_def.h"
@@ -17,14 +18,32 @@ struct Fact {
   Shape symbols;
 };
 
+// How much inference concludes.
+enum class Rules : uint8_t {
+  kTreadle,  // all that can be known
+  // What onnx's own inference concludes (release 1.23): sizes are numbers or names, no expressions; contents are
+  // carried through eleven operators; loop states lose their shape. For comparing with it.
+  kOnnx,
+};
+
 struct InferenceOptions {
+  Rules rules = Rules::kTreadle;
   // Evaluate nodes whose inputs are all known.
   bool fold = true;
+  // Carry contents of small integer tensors from node to node.
+  bool propagate = true;
   // Believe what sequences and optionals say about the shapes of their elements. Planning does not: nothing checks it
   // before the run.
   bool trust_containers = true;
   // Keep a declared type where inference knows less. Planning does not: exporters declare wrong shapes.
   bool keep_declared = true;
+  // Argument types must be ones that the operator allows.
+  bool check_types = false;
+  // With keep_declared: a node that fails, and a declared type that contradicts the inferred one, are errors. Otherwise
+  // such a node's outputs stay as they are declared.
+  bool strict = true;
+  // Sizes that nobody knows get names (`unk__0`), so that equal ones can be told.
+  bool name_unknowns = false;
 };
 
 class Inference {
@@ -32,7 +51,7 @@ class Inference {
   explicit Inference(InferenceOptions options = {}) : options_(options) {}
 
   // Types (written to Value::type) and facts of everything in `region`, whose inputs have their types already.
-  // Errors carry the node's path, operator and version.
+  // Errors carry the node's path, operator and version. What was inferred before one stays.
   Status infer(ir::Region& region);
   Status infer(ir::Node& node);
 
@@ -45,13 +64,31 @@ class Inference {
 
  private:
   class Bodies;
+  struct Results;
+  Status infer_node(ir::Node& node);
   Status infer_if_known(ir::Node& node, const Tensor& condition);
   Status infer_with_record(ir::Node& node);
+  Status take_type(ir::Value* value, Type inferred);
+  Status take_facts(ir::Node& node, Results& results);
   void fold(ir::Node& node);
+
+  bool as_onnx() const { return options_.rules == Rules::kOnnx; }
+  const Type& declared(const ir::Value* value);
+  void forget_expressions(Type& type) const;
+  void name_unknowns(const ir::Value* value, Type& type);
+  void find_taken_names(const ir::Region& top);
 
   InferenceOptions options_;
   std::unordered_map<const ir::Value*, Fact> facts_;
+  std::unordered_map<const ir::Value*, Type> declared_;  // types as they were before inference came by
   int trip_symbols_ = 0;
+
+  // Names of unknown sizes: by value, so that inferring a body again gives the same ones, and by the region that made
+  // them, since outside of a loop they mean nothing.
+  std::unordered_map<const ir::Value*, std::vector<std::string>> names_;
+  std::unordered_map<const ir::Region*, std::vector<std::string>> names_of_region_;
+  std::unordered_set<std::string> taken_names_;
+  int next_name_ = 0;
 };
 
 // "path (Operator-version)", as errors name a node.

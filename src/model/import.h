@@ -26,6 +26,10 @@ struct ImportOptions {
   std::string folder;                            // where external data lies; empty: the file's own folder
   size_t max_inlined_nodes = 1'000'000;          // what calls of functions may grow into
   std::vector<std::string>* warnings = nullptr;  // gets a sentence for each hidden name
+  // Nodes of operators that treadle lacks become opaque_op() and nothing is known of what they make; a node that breaks
+  // the rules of its operator does too, and its error, with its place, is added to `broken`. For looking at models, not
+  // for running them. Errors of the file itself are still errors.
+  std::vector<Status>* broken = nullptr;
 };
 
 // Errors, each with its place (file, path through the bodies, operator and version):

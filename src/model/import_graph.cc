@@ -231,6 +231,11 @@ Status Importer::import_initializers(const wire::GraphProto& proto, Place& place
 Status Importer::import_outputs(const wire::GraphProto& proto, Place& place) {
   for (const wire::ValueInfoProto& info : proto.outputs) {
     ir::Value* const* value = place.scope.find(info.name);
+    if ((!value || !*value) && options_.broken) {
+      TREADLE_ASSIGN(Type type, declared_type(info.name, place));
+      place.region->outputs.push_back(graph_->new_value(value_name(info.name, place), std::move(type), place.region));
+      continue;
+    }
     if (!value || !*value) {
       return error(Code::kInvalidModel, "nothing defines the graph's output \"{}\"", info.name)
           .in(place.paths.prefix());
@@ -245,26 +250,34 @@ Status Importer::import_nodes(const std::vector<wire::NodeProto>& nodes, Place& 
   for (size_t i = 0; i < nodes.size(); ++i) {
     const wire::NodeProto& node = nodes[i];
     const std::string path = place.paths.make(node, i);
+    const int depth = depth_, open_calls = open_calls_;
     Status status = import_node(node, path, place);
     if (status.ok()) continue;
-    if (!status.place().empty()) return status;  // it happened further in
-    for (const std::string_view input : node.inputs) {
-      if (input.empty() || place.scope.find(input) || !defines(nodes, input)) continue;
-      status = error(Code::kInvalidModel,
-                     "\"{}\" is used before the node that defines it: nodes must be sorted topologically", input);
-      break;
-    }
-    const std::string_view domain = canonical_domain(node.domain);
-    const auto opset = place.environment.opsets->find(domain);
-    const OpDef* op = find_op(domain, node.op_type);
-    const OpVersion* version =
-        op && opset != place.environment.opsets->end() ? op->version_for(opset->second) : nullptr;
-    const std::string full_name =
-        domain.empty() ? std::string(node.op_type) : fmt::format("{}.{}", domain, node.op_type);
-    return std::move(status).in(version ? fmt::format("{} ({}-{})", path, full_name, version->since)
-                                        : fmt::format("{} ({})", path, full_name));
+    if (status.place().empty()) status = locate(std::move(status), node, path, nodes, place);
+    if (!options_.broken) return status;
+    depth_ = depth;
+    open_calls_ = open_calls;
+    TREADLE_TRY(import_broken(std::move(status), node, path, place));
   }
   return {};
+}
+
+// The error of a node with its place; where an input is merely defined too late, the error says so.
+Status Importer::locate(Status status, const wire::NodeProto& node, const std::string& path,
+                        const std::vector<wire::NodeProto>& nodes, const Place& place) const {
+  for (const std::string_view input : node.inputs) {
+    if (input.empty() || place.scope.find(input) || !defines(nodes, input)) continue;
+    status = error(Code::kInvalidModel,
+                   "\"{}\" is used before the node that defines it: nodes must be sorted topologically", input);
+    break;
+  }
+  const std::string_view domain = canonical_domain(node.domain);
+  const auto opset = place.environment.opsets->find(domain);
+  const OpDef* op = find_op(domain, node.op_type);
+  const OpVersion* version = op && opset != place.environment.opsets->end() ? op->version_for(opset->second) : nullptr;
+  const std::string full_name = domain.empty() ? std::string(node.op_type) : fmt::format("{}.{}", domain, node.op_type);
+  return std::move(status).in(version ? fmt::format("{} ({}-{})", path, full_name, version->since)
+                                      : fmt::format("{} ({})", path, full_name));
 }
 
 Result<Type> Importer::declared_type(std::string_view name, const Place& place) {

@@ -143,6 +143,23 @@ Status Importer::define_outputs(const wire::NodeProto& proto, ir::Node* node, Pl
   return {};
 }
 
+Status Importer::import_broken(Status status, const wire::NodeProto& node, const std::string& path, Place& place) {
+  if (find_op(canonical_domain(node.domain), node.op_type)) options_.broken->push_back(std::move(status));
+  std::vector<std::unique_ptr<ir::Node>>& nodes = place.region->nodes;
+  ir::Node* made = !nodes.empty() && nodes.back()->name == path ? nodes.back().get() : nullptr;
+  if (!made) made = graph_->new_node(place.region, &opaque_op(), &opaque_op().newest(), path);
+  made->op = &opaque_op();
+  made->version = &opaque_op().newest();
+  made->attributes = {};
+  made->regions.clear();
+  for (const std::string_view output : node.outputs) {
+    if (output.empty() || place.scope.defines(output)) continue;
+    TREADLE_ASSIGN(Type type, declared_type(output, place));
+    TREADLE_TRY(define(output, graph_->add_output(made, value_name(output, place), std::move(type)), place));
+  }
+  return {};
+}
+
 Status Importer::import_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place) {
   for (size_t i = 0; i < proto.attributes.size(); ++i) {
     if (is_private(proto.attributes[i].name)) continue;

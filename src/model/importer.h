@@ -22,6 +22,7 @@ class Scope {
 
   // False when this scope has the name already.
   bool define(std::string_view name, ir::Value* value) { return values_.emplace(name, value).second; }
+  bool defines(std::string_view name) const { return values_.contains(name); }
   // Null when there is no such name.
   ir::Value* const* find(std::string_view name) const {
     for (const Scope* scope = this; scope; scope = scope->outer_) {
@@ -102,6 +103,8 @@ class Importer {
   Status import_body(const wire::GraphProto& proto, const std::string& path, ir::Region* region, const Scope* outer,
                      const Environment& environment);
   Status import_nodes(const std::vector<wire::NodeProto>& nodes, Place& place);
+  Status locate(Status status, const wire::NodeProto& node, const std::string& path,
+                const std::vector<wire::NodeProto>& nodes, const Place& place) const;
   Result<Type> declared_type(std::string_view name, const Place& place);
   Status define(std::string_view name, ir::Value* value, Place& place);
   // What a value is called in messages: its name, in functions with the path of the call.
@@ -112,6 +115,8 @@ class Importer {
   Status import_node(const wire::NodeProto& node, const std::string& path, Place& place);
   Status import_constant(const wire::NodeProto& node, Place& place);
   Status import_operator(const wire::NodeProto& node, const std::string& path, Place& place);
+  // A node that could not be made becomes an opaque one.
+  Status import_broken(Status status, const wire::NodeProto& node, const std::string& path, Place& place);
   Status import_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place);
   Status import_attribute(const wire::AttributeProto& proto, ir::Node* node, Place& place);
   Status import_regions(const wire::NodeProto& proto, ir::Node* node, Place& place);

@@ -52,6 +52,18 @@ const OpDef& require_op(std::string_view name, std::string_view domain) {
   return *op;
 }
 
+const OpDef& opaque_op() {
+  static const OpDef* const op = [] {
+    auto* def = new OpDef;
+    def->name = "(opaque)";
+    def->effects = Effects::kRandom;  // nothing may be concluded
+    def->infer = [](InferContext&) { return Status(); };
+    OpBuilder(*def).since(1);
+    return def;
+  }();
+  return *op;
+}
+
 std::span<const OpDef* const> all_ops() {
   return registry().sorted;
 }

@@ -12,6 +12,8 @@ namespace treadle {
 const OpDef* find_op(std::string_view domain, std::string_view name);
 // Like find_op for operators that treadle itself relies on (lowerings): asserts that it exists.
 const OpDef& require_op(std::string_view name, std::string_view domain = "");
+// Stands for operators that treadle lacks: any inputs and outputs, of which nothing is known.
+const OpDef& opaque_op();
 std::span<const OpDef* const> all_ops();  // sorted by domain, then name
 
 }  // namespace treadle

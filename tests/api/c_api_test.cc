@@ -337,7 +337,7 @@ TEST(CApiModel, ChecksAndInfers) {
   EXPECT_EQ(take_code(treadle_model_check("/no/such/file.onnx", nullptr, 0, 0, &report)), TREADLE_NO_SUCH_FILE);
   char* typed = nullptr;
   size_t size = 0;
-  ASSERT_STATUS_OK(treadle_model_infer(nullptr, model.data(), model.size(), &typed, &size));
+  ASSERT_STATUS_OK(treadle_model_infer(nullptr, model.data(), model.size(), 0, &typed, &size));
   treadle_session* session = nullptr;
   ASSERT_STATUS_OK(treadle_session_from_bytes(typed, size, nullptr, nullptr, &session));
   EXPECT_EQ(treadle_type_rank(treadle_session_type(session, TREADLE_OUTPUT, 0)), 1);

@@ -97,6 +97,10 @@ Status infer_dft(InferContext& ctx) {
                  parts.value());
   }
   const auto [inverse, onesided] = read_dft(ctx.attributes());
+  if (onesided && parts.is_known() && parts.value() != (inverse ? 2 : 1)) {
+    return error(Code::kInvalidArgument, "a onesided {} transform takes {} input, found {} parts",
+                 inverse ? "inverse" : "forward", inverse ? "complex" : "real", parts.value());
+  }
   Shape out = *x;
   out.back() = Dim(inverse && onesided ? 1 : 2);
   TREADLE_ASSIGN(const auto axis, dft_axis(ctx, x->size()));

@@ -157,6 +157,10 @@ Status infer_quantize(InferContext& ctx) {
     return error(Code::kInvalidModel, "attribute output_dtype is {}, but the zero point is {}", name(named),
                  name(zero));
   }
+  const TypeConstraint* allowed = ctx.node.version->constraint(ctx.node.version->outputs[0].type);
+  if (named != ElementType::kUndefined && allowed && !allowed->types.tensor.contains(named)) {
+    return error(Code::kInvalidModel, "attribute output_dtype is {}, which is no quantised type", name(named));
+  }
   if (zero != ElementType::kUndefined) return set_type(ctx, zero);
   return set_type(ctx, named != ElementType::kUndefined ? named : ElementType::kUint8);
 }

@@ -59,6 +59,9 @@ Status infer_split_to_sequence(InferContext& c) {
     element[axis] = 1;
   } else {
     const Tensor* split = c.value(1);
+    if (split && split->rank() == 0 && split->int64_at(0) <= 0) {
+      return error(Code::kInvalidArgument, "split is {}, expected above 0", split->int64_at(0));
+    }
     const bool even = split && split->rank() == 0 && (*shape)[axis].is_known() && split->int64_at(0) > 0 &&
                       (*shape)[axis].value() % split->int64_at(0) == 0;
     element[axis] = even ? Dim(split->int64_at(0)) : Dim::unknown();

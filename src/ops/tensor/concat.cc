@@ -60,7 +60,9 @@ Status infer_concat(InferContext& c) {
     }
     for (size_t d = 0; d < out.size(); ++d) {
       if (d == static_cast<size_t>(axis)) {
+        const bool known = out[d].is_known() && (*shape)[d].is_known();
         out[d] = out[d] + (*shape)[d];
+        if (known && out[d].is_unknown()) return error(Code::kLimit, "the inputs' sizes along axis {} overflow", d);
       } else {
         TREADLE_ASSIGN(out[d], common_size(out[d], (*shape)[d], d));
       }

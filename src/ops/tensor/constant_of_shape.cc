@@ -32,6 +32,9 @@ Status infer_constant_of_shape(InferContext& c) {
     return error(Code::kInvalidModel, "attribute value has {} elements, expected 1",
                  value->as_tensor().element_count());
   }
+  if (c.element(0) != ElementType::kUndefined && c.element(0) != ElementType::kInt64) {
+    return error(Code::kInvalidModel, "the shape is of type {}, expected int64", name(c.element(0)));
+  }
   bool has_shape = false;
   TREADLE_ASSIGN(Shape shape, shape_from_input(c, has_shape));
   if (!has_shape) return c.set_output(0, type), Status();

@@ -40,6 +40,9 @@ Status infer_tile(InferContext& c) {
       return error(Code::kInvalidArgument, "axis {} is to be repeated {} times", i, repeat.value());
     }
     out.push_back((*shape)[i] * repeat);
+    if (out.back().is_unknown() && (*shape)[i].is_known() && repeat.is_known()) {
+      return error(Code::kLimit, "{} repeats of {} elements overflow", repeat.value(), (*shape)[i].value());
+    }
   }
   c.set_output(0, c.element(0), std::move(out));
   return {};

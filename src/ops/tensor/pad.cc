@@ -100,7 +100,11 @@ Status infer_pad(InferContext& c) {
   Shape out = *shape;
   for (size_t i = 0; i < axes.size(); ++i) {
     Dim& size = out[static_cast<size_t>(axes[i])];
-    const Dim padded = size + pads[i] + pads[axes.size() + i];
+    const Dim before = pads[i], after = pads[axes.size() + i], padded = size + (before + after);
+    if (before.is_known() && after.is_known() && padded.is_unknown() && !size.is_unknown()) {
+      return error(Code::kLimit, "size {} with pads {} and {} overflows", size.to_string(), before.value(),
+                   after.value());
+    }
     if (padded.is_known() && padded.value() < 0) {
       return error(Code::kInvalidArgument, "axis {} of size {} loses more elements than it has", axes[i],
                    size.to_string());

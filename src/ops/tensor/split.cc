@@ -63,6 +63,7 @@ Result<Shape> parts_of(InferContext& c, const Dim& size) {
   if (count != static_cast<int64_t>(outputs)) {
     return error(Code::kInvalidModel, "num_outputs is {}, but the node has {} outputs", count, outputs);
   }
+  if (count < 1) return error(Code::kInvalidModel, "Split without an output");
   return equal_parts(size, count, c.version());
 }
 

@@ -1,0 +1,120 @@
+#include "check/bodies.h"
+
+namespace treadle {
+
+namespace {
+
+void forget_symbol(Type& type, std::string_view symbol) {
+  for (Dim& d : type.shape) {
+    if (depends_on(d, symbol)) d = Dim::unknown();
+  }
+}
+
+}  // namespace
+
+Result<std::vector<Type>> Inference::Bodies::infer(const char* attribute, std::vector<Type> inputs,
+                                                   size_t first_state_in, size_t first_state_out, size_t states) {
+  ir::Region* body = node_.region(attribute);
+  if (!body) return error(Code::kInvalidModel, "attribute {} is missing", attribute);
+  if (inputs.size() != body->inputs.size()) {
+    return error(Code::kInvalidModel, "the graph of attribute {} has {} inputs, expected {}", attribute,
+                 body->inputs.size(), inputs.size());
+  }
+  if (driver_.as_onnx()) return infer_as_onnx(*body, std::move(inputs));
+  std::string trip;
+  if (node_.op->control == Control::kLoop) trip = "trip." + std::to_string(driver_.trip_symbols_++);
+  for (;;) {
+    start_trip(*body, inputs);
+    if (!trip.empty()) know_loop_inputs(*body, trip);
+    TREADLE_TRY(driver_.infer(*body));
+    TREADLE_ASSIGN(const bool settled, unite_states(*body, inputs, first_state_in, first_state_out, states));
+    if (settled) break;
+  }
+  return outputs_of(*body, trip);
+}
+
+void Inference::Bodies::start_trip(ir::Region& body, const std::vector<Type>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ir::Value* value = body.inputs[i];
+    driver_.forget(value);
+    value->type = inputs[i];
+    if (driver_.options_.name_unknowns) driver_.name_unknowns(value, value->type);
+  }
+}
+
+// The trip counter is a symbol; a trip that runs has a true condition.
+void Inference::Bodies::know_loop_inputs(const ir::Region& body, const std::string& trip) {
+  if (body.inputs.size() < 2) return;
+  driver_.set_symbols(body.inputs[0], {Dim::symbol(trip)});
+  const Type& condition = body.inputs[1]->type;
+  if (condition.element != ElementType::kBool) return;
+  Tensor yes = Tensor::scalar<bool>(ElementType::kBool, true);
+  if (condition.is_concrete()) {
+    if (element_count_unchecked(known_dims(condition.shape)) != 1) return;
+    yes = yes.reshaped(known_dims(condition.shape));
+    driver_.set_constant(body.inputs[1], std::move(yes));
+  }
+}
+
+Result<bool> Inference::Bodies::unite_states(const ir::Region& body, std::vector<Type>& inputs, size_t first_in,
+                                             size_t first_out, size_t states) {
+  bool settled = true;
+  for (size_t i = 0; i < states; ++i) {
+    Type& in = inputs[first_in + i];
+    if (first_out + i >= body.outputs.size()) continue;
+    const Type& out = body.outputs[first_out + i]->type;
+    if (!in.is_known() || !out.is_known()) continue;
+    // An optional that the body fills stays one.
+    if (in.kind == Type::Kind::kOptional && same_structure(*in.child, out)) continue;
+    auto both = unite(in, out);
+    if (!both.ok()) {
+      return error(Code::kInvalidModel, "state {} goes into the body as {} and comes out as {}", i, in.to_string(),
+                   out.to_string());
+    }
+    if (identical(*both, in)) continue;
+    in = std::move(both).value();
+    settled = false;
+  }
+  return settled;
+}
+
+// Outside of a loop, sizes that a trip had mean nothing.
+std::vector<Type> Inference::Bodies::outputs_of(const ir::Region& body, const std::string& trip) const {
+  std::vector<Type> outputs;
+  const auto names = driver_.names_of_region_.find(&body);
+  for (const ir::Value* v : body.outputs) {
+    Type& type = outputs.emplace_back(v ? v->type : Type());
+    if (!trip.empty()) forget_symbol(type, trip);
+    if (names == driver_.names_of_region_.end()) continue;
+    for (const std::string& name : names->second) forget_symbol(type, name);
+  }
+  return outputs;
+}
+
+Result<std::vector<Type>> Inference::Bodies::infer_as_onnx(ir::Region& body, std::vector<Type> inputs) {
+  const bool loop = node_.op->control == Control::kLoop;
+  if (loop && inputs.size() >= 2) {
+    inputs[0] = Type::tensor(ElementType::kInt64);
+    inputs[1] = node_.inputs[1] ? node_.inputs[1]->type : Type();
+    for (size_t i = 2; i < inputs.size(); ++i) {
+      inputs[i].has_shape = false;
+      inputs[i].shape.clear();
+    }
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Type& declared = driver_.declared(body.inputs[i]);
+    auto merged = merge(declared, inputs[i]);
+    if (!merged.ok()) {
+      return error(Code::kInvalidModel, "input {} of the body is declared as {}, but gets {}", i, declared.to_string(),
+                   inputs[i].to_string());
+    }
+    body.inputs[i]->type = std::move(merged).value();
+    driver_.forget(body.inputs[i]);
+  }
+  TREADLE_TRY(driver_.infer(body));
+  std::vector<Type> outputs;
+  for (const ir::Value* v : body.outputs) outputs.push_back(v->type);
+  return outputs;
+}
+
+}  // namespace treadle
