@@ -31,6 +31,7 @@ Result<Imported> import_and_infer(const char* path, const void* bytes, size_t si
   model::ImportOptions options;
   std::vector<Status> broken;
   if (!(flags & TREADLE_INFER_RUNNABLE)) options.broken = &broken;
+  options.as_onnx = (flags & TREADLE_INFER_AS_ONNX) != 0;
   TREADLE_ASSIGN(result.graph, model::import_model(result.file, options));
   const std::string place = path ? std::string(path) + ":" : "model:";
   const bool strict = !(flags & TREADLE_INFER_LENIENT);

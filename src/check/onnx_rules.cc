@@ -135,8 +135,7 @@ Status infer_stft(InferContext& c) {
   if (!signal || signal->size() < 2 || !step || step->size() != 1 || !frame.is_known()) {
     return element_only(c, c.element(0));
   }
-  const bool onesided = c.node.attributes.get_int("onesided", 0) != 0 && c.node.input_count > 0 &&
-                        !c.node.version->attribute("onesided")->has_default();
+  const bool onesided = c.attributes().get_int("onesided", 0) != 0;
   const Dim frames = floor_div((*signal)[1] - frame, (*step)[0]) + Dim(1);
   c.set_output(0, c.element(0), {(*signal)[0], frames, onesided ? floor_div(frame, 2) + Dim(1) : frame, Dim(2)});
   return {};

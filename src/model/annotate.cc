@@ -30,6 +30,28 @@ TypesByName types_of(const ir::Region& region) {
   return types;
 }
 
+// Of a `Constant`, as its attribute says. Those that somebody uses are found at their users, the others only here.
+Type type_of_constant(const wire::NodeProto& node) {
+  const auto of_dims = [](int32_t type, const std::vector<int64_t>& dims) {
+    return Type::tensor(element_type_from_number(type), Shape(dims.begin(), dims.end()));
+  };
+  const auto list = [](ElementType type, size_t count) { return Type::tensor(type, {static_cast<int64_t>(count)}); };
+  for (const wire::AttributeProto& a : node.attributes) {
+    if (!a.ref_attr_name.empty()) continue;
+    if (a.name == "value" && a.t) return of_dims(a.t->data_type, a.t->dims);
+    if (a.name == "sparse_value" && a.sparse_tensor) {
+      return of_dims(a.sparse_tensor->values.data_type, a.sparse_tensor->dims);
+    }
+    if (a.name == "value_float") return Type::tensor(ElementType::kFloat, Shape{});
+    if (a.name == "value_int") return Type::tensor(ElementType::kInt64, Shape{});
+    if (a.name == "value_string") return Type::tensor(ElementType::kString, Shape{});
+    if (a.name == "value_floats") return list(ElementType::kFloat, a.floats.size());
+    if (a.name == "value_ints") return list(ElementType::kInt64, a.ints.size());
+    if (a.name == "value_strings") return list(ElementType::kString, a.strings.size());
+  }
+  return {};
+}
+
 class Annotator {
  public:
   void annotate(wire::GraphProto& proto, const ir::Region& region, const std::string& path) {
@@ -44,11 +66,13 @@ class Annotator {
     for (size_t i = 0; i < proto.value_infos.size(); ++i) described.emplace(proto.value_infos[i].name, i);
     for (const wire::NodeProto& node : proto.nodes) {
       for (const std::string_view name : node.outputs) {
-        const auto type = types.find(name);
-        if (name.empty() || type == types.end() || !type->second->is_known() || outputs.contains(name)) continue;
+        const auto found = types.find(name);
+        const bool constant = node.op_type == "Constant" && canonical_domain(node.domain).empty();
+        const Type type = found != types.end() ? *found->second : constant ? type_of_constant(node) : Type();
+        if (name.empty() || !type.is_known() || outputs.contains(name)) continue;
         const auto [it, fresh] = described.emplace(name, proto.value_infos.size());
         if (fresh) proto.value_infos.emplace_back().name = name;
-        write(*type->second, proto.value_infos[it->second]);
+        write(type, proto.value_infos[it->second]);
       }
     }
   }

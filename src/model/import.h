@@ -30,6 +30,9 @@ struct ImportOptions {
   // the rules of its operator does too, and its error, with its place, is added to `broken`. For looking at models, not
   // for running them. Errors of the file itself are still errors.
   std::vector<Status>* broken = nullptr;
+  // Read as the onnx package's inference does: a call has to take every output of its function, and STFT's attribute
+  // onesided has no default.
+  bool as_onnx = false;
 };
 
 // Errors, each with its place (file, path through the bodies, operator and version):

@@ -144,7 +144,8 @@ Status Importer::define_outputs(const wire::NodeProto& proto, ir::Node* node, Pl
 }
 
 Status Importer::import_broken(Status status, const wire::NodeProto& node, const std::string& path, Place& place) {
-  if (find_op(canonical_domain(node.domain), node.op_type)) options_.broken->push_back(std::move(status));
+  const bool known = find_op(canonical_domain(node.domain), node.op_type) || functions_.find(node);
+  if (known) options_.broken->push_back(std::move(status));
   std::vector<std::unique_ptr<ir::Node>>& nodes = place.region->nodes;
   ir::Node* made = !nodes.empty() && nodes.back()->name == path ? nodes.back().get() : nullptr;
   if (!made) made = graph_->new_node(place.region, &opaque_op(), &opaque_op().newest(), path);
@@ -177,7 +178,8 @@ Status Importer::import_attributes(const wire::NodeProto& proto, ir::Node* node,
       return error(Code::kInvalidModel, "attribute \"{}\" ({}) is required, but missing", def.name,
                    ir::kind_name(def.kind));
     }
-    if (def.has_default()) node->attributes.set(def.default_value);
+    const bool ignored = options_.as_onnx && node->op->name == "STFT";
+    if (def.has_default() && !ignored) node->attributes.set(def.default_value);
   }
   return parse_attributes(*node);
 }
@@ -334,6 +336,10 @@ Status Importer::call_function(const wire::NodeProto& call, const Function& func
     return error(Code::kInvalidModel, "function {} has {} inputs and {} outputs, the call {} and {}",
                  function_name(proto), proto.inputs.size(), proto.outputs.size(), call.inputs.size(),
                  call.outputs.size());
+  }
+  if (options_.as_onnx && call.outputs.size() < proto.outputs.size()) {
+    return error(Code::kInvalidModel, "function {} has {} outputs, the call takes {}", function_name(proto),
+                 proto.outputs.size(), call.outputs.size());
   }
   Scope scope(nullptr);
   std::vector<ir::Value*> arguments;

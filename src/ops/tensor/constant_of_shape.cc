@@ -32,7 +32,7 @@ Status infer_constant_of_shape(InferContext& c) {
     return error(Code::kInvalidModel, "attribute value has {} elements, expected 1",
                  value->as_tensor().element_count());
   }
-  if (c.element(0) != ElementType::kUndefined && c.element(0) != ElementType::kInt64) {
+  if (c.value(0) && c.element(0) != ElementType::kInt64) {
     return error(Code::kInvalidModel, "the shape is of type {}, expected int64", name(c.element(0)));
   }
   bool has_shape = false;
