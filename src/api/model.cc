@@ -40,6 +40,7 @@ Result<Imported> import_and_infer(const char* path, const void* bytes, size_t si
       .rules = flags & TREADLE_INFER_AS_ONNX ? Rules::kOnnx : Rules::kTreadle,
       .propagate = !(flags & TREADLE_INFER_NO_CONTENTS),
       .check_types = (flags & TREADLE_INFER_TYPES) != 0,
+      .contradictions_fail = true,
       .strict = strict,
       .name_unknowns = true,
   });

@@ -167,11 +167,11 @@ Status Inference::take_type(ir::Value* value, Type inferred) {
   auto merged = merge(before, inferred);
   if (merged.ok()) {
     value->type = std::move(merged).value();
-  } else if (options_.strict) {
+  } else if (options_.contradictions_fail) {
     return error(Code::kInvalidModel, "\"{}\" is declared as {}, but inferred as {}", value->name, before.to_string(),
                  inferred.to_string());
   } else {
-    value->type = as_onnx() ? before : std::move(inferred);
+    value->type = std::move(inferred);
   }
   return {};
 }

@@ -39,8 +39,10 @@ struct InferenceOptions {
   bool keep_declared = true;
   // Argument types must be ones that the operator allows.
   bool check_types = false;
-  // With keep_declared: a node that fails, and a declared type that contradicts the inferred one, are errors. Otherwise
-  // such a node's outputs stay as they are declared.
+  // With keep_declared: a declared type that contradicts the inferred one is an error. Otherwise the inferred one
+  // counts.
+  bool contradictions_fail = false;
+  // A node that fails is an error. Otherwise its outputs stay as they are declared.
   bool strict = true;
   // Sizes that nobody knows get names (`unk__0`), so that equal ones can be told.
   bool name_unknowns = false;
