@@ -19,6 +19,10 @@ class CheckFailed(Exception):
     pass
 
 
+def infer_shapes(data: bytes, check_type: bool, strict_mode: bool, data_prop: bool) -> bytes:
+    return treadle.infer_shapes(data, check_type, strict_mode, data_prop, rules="onnx")
+
+
 def check(kind: str, data: bytes, context: dict | None, flags: list[bool]) -> None:
     """kind: the function of onnx.checker. What is not a whole model is put into one."""
     full, skip_opset_compatibility, custom_domains = [*flags, False, False, False][:3]

@@ -145,6 +145,9 @@ Result<Mappings> parse_label_encoder(const ir::NodeInfo& node) {
 
 Result<Mappings> parse_category_mapper(const ir::NodeInfo& node) {
   const ir::Attributes& a = node.attributes;
+  if (!a.has("cats_int64s") || !a.has("cats_strings")) {
+    return error(Code::kInvalidModel, "expected both cats_int64s and cats_strings");
+  }
   return make_both_ways(a, to_tensor(a.get_ints("cats_int64s")), to_tensor(a.get_strings("cats_strings")));
 }
 
