@@ -269,10 +269,11 @@ CASES = [
         [(1, 1, 2, 2)],
         lambda p: ints([[[3, 0, -1]]]),
         type_name="T1",
-        versions=range(20, 1000),
+        versions=range(16, 1000),
         other={1: np.array([[[[0.5, 0.5], [-0.5, -0.5], [5, 0]]]], np.float32)},
         attributes={"mode": "nearest"},
     ),
+    Case("Where", [(2,), (2,)], lambda a, b: ints(a[0], b[1]), other={0: np.array([True, False])}),
     Case(
         "MaxUnpool",
         [(1, 1, 1, 2)],

@@ -34,6 +34,7 @@ class Case:
     versions: range = range(1, 1000)
     result: object = "T"
     outputs: int = 1
+    more: tuple = ()  # fixed dtypes of further outputs
     oracle: object = None  # a function of the data in double, in place of the evaluator
     name: str = ""
 
@@ -103,6 +104,7 @@ CASES = [
     Case("AffineGrid", [("T1", np.array([[[1, 0, 1], [0, 2, 0]]])), (INT64, np.array([1, 1, 2, 3]))], {"align_corners": 1}, result="T1"),
     Case("GridSample", [("T1", numbers(1, 1, 3, 3, low=0, high=1)), ("T2", np.array([[[[0, 0], [1, -1]]]]))], lambda v: {"mode": "nearest", "align_corners": 1}, result="T1"),
     Case("Dropout", [("T", numbers(4))], lambda v: {"is_test": 1} if v < 7 else {}, versions=range(1, 12)),
+    Case("Dropout", [("T", numbers(4))], versions=range(10, 12), more=(np.dtype(bool),), oracle=lambda x: (x, np.ones(4, bool)), name="mask"),
     Case("Dropout", [("T", numbers(4)), ("T1", np.array(0)), (np.dtype(bool), np.array(True))], versions=range(12, 1000)),
     Case("Where", [(np.dtype(bool), np.array([True, False])), ("T", numbers(2)), ("T", numbers(2, low=0))]),
     Case("CenterCropPad", [(np.dtype(np.float32), numbers(4)), ("Tind", np.array([2]))], result=np.dtype(np.float32)),
@@ -116,7 +118,7 @@ CASES = [
     Case("Resize", [(np.dtype(np.float32), numbers(1, 1, 4, 4)), ("T2", np.array([0, 0, 0, 0, 1, 1, 1, 1])), (np.dtype(np.float32), np.array([1, 1, 0.5, 0.5]))], {"coordinate_transformation_mode": "tf_crop_and_resize"}, versions=range(11, 1000), result=np.dtype(np.float32)),
     Case("ScatterElements", [(np.dtype(np.float32), numbers(4)), ("Tind", np.array([2, 0])), (np.dtype(np.float32), np.array([7, 8]))], result=np.dtype(np.float32)),
     Case("Scatter", [(np.dtype(np.float32), np.zeros(3)), ("Tind", np.array([2, 0])), (np.dtype(np.float32), np.array([7, 8]))], versions=range(9, 10), result=np.dtype(np.float32), oracle=lambda *_: np.array([8, 0, 7])),
-    Case("MaxPool", [X], pooling, versions=range(8, 1000), outputs=2, name="indices"),
+    Case("MaxPool", [X], pooling, versions=range(8, 1000), more=(INT64,), name="indices"),
     Case("Split", [("T", numbers(4)), ("T", np.array([1, 3]))], {"axis": 0}, versions=range(1, 2), outputs=2, oracle=lambda x, n: (x[:1], x[1:])),
     Case("Tile", [("T", numbers(2)), ("T", np.array(2)), ("T", np.array(0))], versions=range(1, 6), oracle=lambda x, n, axis: np.tile(x, 2)),
     Case("Upsample", [("T", numbers(1, 1, 2, 2, low=0, high=1))], {"height_scale": 2.0, "width_scale": 2.0}, versions=range(1, 7), oracle=lambda x: x.repeat(2, 2).repeat(2, 3)),
@@ -182,7 +184,9 @@ def expected(case, data):
         return results if isinstance(results, tuple) else [results]
     feeds = {f"x{i}": d for i, d in enumerate(data) if d is not None}
     names = [n if (n := f"x{i}") in feeds else "" for i in range(len(data))]
-    node = helper.make_node(case.op, names, [f"y{i}" for i in range(case.outputs)], **case.attributes_of(NEWEST))
+    node = helper.make_node(
+        case.op, names, [f"y{i}" for i in range(case.outputs + len(case.more))], **case.attributes_of(NEWEST)
+    )
     graph = helper.make_graph(
         [node],
         "g",
@@ -197,7 +201,7 @@ def check(case, schema, types):
     data = [g and typed(g[1], types.get(g[0], g[0])) for g in case.inputs]
     result = types[case.result] if isinstance(case.result, str) else case.result
     version = schema.since_version
-    results = [result, np.dtype(np.int64)] if case.name == "indices" else [result] * case.outputs
+    results = [result] * case.outputs + list(case.more)
     actual = run(case.op, version, data, results, case.attributes_of(version))
     oracle = expected(case, [None if d is None else wide(d) for d in data])
     for a, e, kind in zip(actual, oracle, results, strict=True):

@@ -109,7 +109,9 @@ def gtest_tally(report) -> Tally:
 
 
 def python_tests(options, names=None, env=None, what="release", jobs=None) -> Tally:
-    names = names or ["tests/tools", "tests/python", "tests/reference"] + (["tests/dropin"] if options.all else [])
+    whole = not names and not options.match
+    own = ["tests/tools", "tests/python", "tests/reference", "tests/onnx"]
+    names = names or own + (["tests/dropin"] if options.all else [])
     found = [name for name in names if name.endswith(".py") or list((ROOT / name).glob("**/test_*.py"))]
     if not found:
         return Tally()
@@ -121,11 +123,17 @@ def python_tests(options, names=None, env=None, what="release", jobs=None) -> Ta
         command += ["-k", options.match]
     accept = (0, 5) if options.match else (0,)  # 5: nothing matched
     title = "Python tests" if what == "release" else f"Python tests ({what})"
+    types = RESULTS / "types.txt"
+    if whole:
+        types.unlink(missing_ok=True)
+        env = {**(env or {}), "TREADLE_TYPE_TABLE": str(types)}
     status = run(title, command, log=f"test-python-{what}", env=env, check=False, tail=200, accept=accept)
     tally = junit_tally(xml.etree.ElementTree.parse(report)) if report.exists() else Tally()
     if status not in accept and not tally.failed:
         tally.failed += 1
     say(f"   {title}: {tally}")
+    if whole and types.exists():
+        say("".join(f"   {line}\n" for line in types.read_text().splitlines()).rstrip())
     return tally
 
 
