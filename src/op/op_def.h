@@ -157,11 +157,11 @@ class OpBuilder {
   explicit OpBuilder(OpDef& record) : def(record) {}
   VersionBuilder since(int version);
 
-  // `fn`: Result<T>(const ir::NodeInfo&), see OpDef::parse.
-  template <auto fn>
+  // `kParse`: Result<T>(const ir::NodeInfo&), see OpDef::parse.
+  template <auto kParse>
   OpBuilder& parse() {
     def.parse = [](const ir::NodeInfo& node) -> Result<std::shared_ptr<const void>> {
-      auto parsed = fn(node);
+      auto parsed = kParse(node);
       if (!parsed.ok()) return std::move(parsed).status();
       return std::shared_ptr<const void>(std::make_shared<std::remove_cvref_t<decltype(*parsed)>>(std::move(*parsed)));
     };
