@@ -39,6 +39,7 @@ if(NOT TREADLE_SANITIZE)
   nanobind_add_stub(treadle_python_stub
     MODULE _core
     OUTPUT "${python_package}/_core.pyi"
+    INCLUDE_PRIVATE
     PYTHON_PATH "${python_package}"
     DEPENDS treadle_python)
   install(FILES "${python_package}/_core.pyi" DESTINATION treadle COMPONENT python)

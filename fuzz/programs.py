@@ -1,6 +1,6 @@
 """Random control-flow programs, run by every tier of treadle, by plain numpy loops and by onnxruntime where it can.
 
-    programs.py [--count N] [--seed S] [--opset V ...] [--keep DIR] [--shrink]
+    programs.py [--count N] [--seed S] [--opset V ...] [--size K] [--keep DIR] [--shrink]
 
 A program is what random_programs/ grows from a seed and an opset: nested If, Loop, Scan, SequenceMap and recurrent nodes
 over small tensors, sequences and optionals. Every program is run on two sets of inputs, the first of them again at the
@@ -200,19 +200,24 @@ class Runner:
         return Verdict("DIFFERENT", f"treadle ended the process (status {status})")
 
 
-def check(runner: Runner, seed: int, opset: int) -> Verdict:
-    return runner.run(*make_program(seed, opset))
+def check(runner: Runner, seed: int, opset: int, size: int = 1) -> Verdict:
+    return runner.run(*make_program(seed, opset, size))
 
 
-def keep(runner: Runner, folder: pathlib.Path, name: str, seed: int, opset: int, smaller: bool) -> None:
+def keep(runner: Runner, folder: pathlib.Path, model: onnx.ModelProto, feeds: list[dict], smaller: bool) -> None:
     """Writes a program as a folder of the backend tests' layout without expected outputs."""
-    model, feeds = make_program(seed, opset)
     if smaller:
-        model = shrink(model, feeds, lambda m: runner.run(m, feeds).wrong)
-    place = folder / name / "test_data_set_0"
+        valid = attempt(lambda: evaluate(model, feeds[0]))[1] == ""
+
+        def wrong(candidate: onnx.ModelProto) -> bool:
+            still_valid = attempt(lambda: evaluate(candidate, feeds[0]))[1] == ""
+            return still_valid == valid and runner.run(candidate, feeds).wrong
+
+        model = shrink(model, feeds, wrong)
+    place = folder / "test_data_set_0"
     place.mkdir(parents=True, exist_ok=True)
-    onnx.save(model, folder / name / "model.onnx")
-    (folder / name / "model.txt").write_text(onnx.printer.to_text(model))
+    onnx.save(model, folder / "model.onnx")
+    (folder / "model.txt").write_text(onnx.printer.to_text(model))
     for i, info in enumerate(model.graph.input):
         tensor = onnx.numpy_helper.from_array(feeds[0][info.name], info.name)
         (place / f"input_{i}.pb").write_bytes(tensor.SerializeToString())
@@ -223,6 +228,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--opset", type=int, nargs="*", default=list(OPSETS))
+    parser.add_argument("--size", type=int, default=1, help="times as many nodes as usual")
     parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
@@ -235,13 +241,14 @@ def main() -> int:
     with Runner() as runner:
         for k in range(arguments.count):
             seed, opset = arguments.seed + k, arguments.opset[k % len(arguments.opset)]
-            verdict = check(runner, seed, opset)
+            verdict = check(runner, seed, opset, arguments.size)
             for name in (verdict.name, "onnxruntime " + verdict.peer.split(":")[0].split(" (")[0]):
                 counts[name] = counts.get(name, 0) + 1
             if verdict.wrong:
                 print(f"seed {seed}, opset {opset}: {verdict.detail}", flush=True)
                 if arguments.keep:
-                    keep(runner, arguments.keep, f"{seed}-{opset}", seed, opset, arguments.shrink)
+                    folder = arguments.keep / f"{seed}-{opset}"
+                    keep(runner, folder, *make_program(seed, opset, arguments.size), arguments.shrink)
     wrong = counts.get("DIFFERENT", 0)
     print(", ".join(f"{verdict} {count}" for verdict, count in sorted(counts.items())))
     print(f"{arguments.count / (time.monotonic() - begin):.0f} programs per second")

@@ -103,6 +103,8 @@ def run_graph(graph: Graph, frame: Frame) -> list:
     for node in graph.nodes:
         call = Call(node, frame)
         function = frame.functions.get((node.domain, node.op))
+        if node.op in TAKES_SEQUENCE and not isinstance(call.inputs[0], list):
+            raise TypeError(f"{node.op} takes a sequence")
         results = run_function(function, call) if function else OPERATORS[node.op](call)
         if not isinstance(results, tuple):
             results = (results,)
@@ -299,6 +301,7 @@ def stack_or_join(call: Call):
     return np.stack(items) if call.attribute("new_axis", 0) else np.concatenate(items, axis=call.attribute("axis"))
 
 
+TAKES_SEQUENCE = {"SequenceInsert", "SequenceErase", "SequenceAt", "SequenceLength", "ConcatFromSequence"}
 OPERATORS = {
     "If": run_if, "Loop": run_loop, "Scan": run_scan, "SequenceMap": run_sequence_map,
     "RNN": run_recurrent, "GRU": run_recurrent, "LSTM": run_recurrent,

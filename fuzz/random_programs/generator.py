@@ -50,8 +50,8 @@ INPUTS = (
 )  # fmt: skip
 
 
-def make_program(seed: int, opset: int) -> tuple[onnx.ModelProto, list[dict[str, np.ndarray]]]:
-    """The model and two sets of inputs, which differ in the length of `r`, too."""
+def make_program(seed: int, opset: int, size: int = 1) -> tuple[onnx.ModelProto, list[dict[str, np.ndarray]]]:
+    """The model and two sets of inputs, which differ in the length of `r`, too. `size`: times as many nodes."""
     draw = Draw(np.random.default_rng([seed, opset]))
     draw.copies = draw.chance(0.7)
     functions: list[Function] = []
@@ -64,8 +64,8 @@ def make_program(seed: int, opset: int) -> tuple[onnx.ModelProto, list[dict[str,
     # Most programs leave some kinds of values out, so that the others meet more often.
     kept = [v for v in INPUTS if v.name in "afnp" or draw.chance(0.5)]
     block = Block(draw, opset, int(draw.rng.integers(1, 4)), list(kept), functions)
-    draw.budget = int(draw.rng.integers(15, 60))
-    grow(block, int(draw.rng.integers(3, 9)))
+    draw.budget = size * int(draw.rng.integers(15, 60))
+    grow(block, size * int(draw.rng.integers(3, 9)))
     made = [v for v in block.scope if v not in kept]
     outputs = made[-5:] if made else [block.add("Identity", ["a"], INPUTS[0])]
     if len(made) > 8:

@@ -280,7 +280,8 @@ Status Context::move_handles(const Loop& loop) {
     // The memory of the old state serves the node that makes the new one, if nobody else holds it.
     AnyValue old = std::move(handles_[state.in]);
     TREADLE_TRY(set_handle(state.in, std::move(next[k++])));
-    if (program_->slots[state.out].storage == Storage::kHandle && state.out != state.in && old.is_tensor()) {
+    if (state.made_by_trip && program_->slots[state.out].storage == Storage::kHandle && state.out != state.in &&
+        old.is_tensor()) {
       const bool is_state =
           std::any_of(loop.states.begin(), loop.states.end(), [&](const LoopState& s) { return s.in == state.out; });
       if (!is_state && old.tensor().exclusive()) handles_[state.out] = std::move(old);

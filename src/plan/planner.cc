@@ -511,6 +511,7 @@ class Planner {
     } else if (is_fixed(out->type)) {
       s = typed_copy(out, s);
     }
+    state.made_by_trip = s >= first_slot;
     state.out = s;
   }
 

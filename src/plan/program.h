@@ -96,6 +96,7 @@ struct LoopState {
   size_t bytes = 0;             // planned
   bool planned = false;         // fixed size, else a handle
   bool shape_is_fixed = false;  // handles: a change of shape is an error (Scan)
+  bool made_by_trip = false;    // handles: every trip writes `out` anew (it is no captured value)
 };
 
 struct ScanInput {

@@ -12,6 +12,14 @@ STRINGS_AS_ELEMENTS = """
       num_scan_inputs = 1, scan_input_axes = [1], scan_output_directions = [1]> (f, words)
   }"""
 
+CAPTURED_AS_STATE = """
+  <ir_version: 10, opset_import: ["" : 22]>
+  agraph (float[3, 2] a, int64 n) => (int64 y) {
+    q = SplitToSequence <axis = 0> (a)
+    length = SequenceLength (q)
+    y = Scan <body = b (int64 s, float[2] e) => (int64 length) {}, num_scan_inputs = 1> (n, a)
+  }"""
+
 
 @pytest.mark.parametrize("tier", ["judge", "program"])
 @pytest.mark.parametrize(
@@ -22,8 +30,9 @@ STRINGS_AS_ELEMENTS = """
             {"f": np.float32(0)},
             [np.array([["b", "d"], ["a", "c"]], object), np.array(0, np.float32)],
         ),
+        (CAPTURED_AS_STATE, {"a": np.zeros((3, 2), np.float32), "n": np.array(8)}, [np.array(3)]),
     ],
-    ids=["constant strings as scan input"],
+    ids=["constant strings as scan input", "a captured value of unknown size as state"],
 )
 def test_found(tier, text, feeds, expected):
     options = treadle.SessionOptions()
