@@ -16,8 +16,8 @@ inline uint32_t step(const TreeNode<T>* nodes, uint32_t at, const T* x) {
   if constexpr (kNanLeft) {
     const T v = x[node.feature & ~TreeNode<T>::kNanLeft];
     const bool nan_right = (node.feature & TreeNode<T>::kNanLeft) == 0;
-    const bool at_most = v <= node.threshold;
-    return node.left + static_cast<uint32_t>(!at_most & ((v == v) | nan_right));
+    const bool right = !(v <= node.threshold);
+    return node.left + static_cast<uint32_t>(right & ((v == v) | nan_right));
   } else {
     return node.left + static_cast<uint32_t>(!(x[node.feature] <= node.threshold));
   }
