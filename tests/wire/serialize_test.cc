@@ -61,13 +61,13 @@ TEST(Serialize, KeepsEmptyTextsZerosAndUnknownFields) {
 
 TEST(Serialize, LeavesFieldsOutOfTheMessageItself) {
   const std::string bytes =
-      ProtoBytes().bytes(1, "x").bytes(3, "name").message(5, ProtoBytes().bytes(3, "kept")).varint(99, 1).str();
+      ProtoBytes().bytes(1, "x").bytes(3, "name").message(5, ProtoBytes().bytes(4, "kept")).varint(99, 1).str();
   NodeProto node;
   ASSERT_TRUE(merge(bytes, node).ok());
   const uint32_t left_out[] = {1, 3};
   auto written = serialize(node, left_out);
   ASSERT_TRUE(written.ok());
-  EXPECT_EQ(*written, ProtoBytes().message(5, ProtoBytes().bytes(3, "kept")).varint(99, 1).str());
+  EXPECT_EQ(*written, ProtoBytes().message(5, ProtoBytes().bytes(4, "kept")).varint(99, 1).str());
 }
 
 TEST(Serialize, WritesNegativeNumbersAsTenBytes) {
