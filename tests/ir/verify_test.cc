@@ -43,6 +43,14 @@ TEST(Verify, AcceptsWhatHolds) {
   EXPECT_EQ(s.message(), "ok");
 }
 
+TEST(Verify, InputsMayBeKnownButNotProduced) {
+  Sample s;
+  s.x->constant = Tensor::of_int64(std::vector<int64_t>{1});
+  EXPECT_EQ(s.message(), "ok");
+  s.graph.top().inputs.push_back(s.a);
+  EXPECT_THAT(s.message(), HasSubstr("has a producer"));
+}
+
 TEST(Verify, FindsUsesBeforeDefinitions) {
   Sample s;
   std::swap(s.graph.top().nodes[0], s.graph.top().nodes[1]);
