@@ -258,6 +258,7 @@ void prepare_products(State& s, ScratchLayout& scratch) {
   scores.b_col = s.query.size;
   scores.c_row = total;
   scores.alpha = s.scale;
+  scores.b_packed = s.packs_keys = rows > s.block;
   s.score_plan = kernels::prepare_gemm(compute, scores);
   kernels::GemmShape values{.m = s.block, .n = s.result.size, .k = total};
   values.a_row = total;
@@ -265,6 +266,7 @@ void prepare_products(State& s, ScratchLayout& scratch) {
   s.value_plan = kernels::prepare_gemm(compute, values);
   const auto bytes = [&](int64_t n) { return static_cast<size_t>(n) * width; };
   s.scores = scratch.add(bytes(s.block * total));
+  if (s.packs_keys) s.packed_keys = scratch.add(s.score_plan.packed_b_bytes);
   if (s.query.type != s.wide) s.query_rows = scratch.add(bytes(s.block * s.query.size));
   if (s.result.type != s.wide) s.result_rows = scratch.add(bytes(s.block * s.result.size));
   s.gemm = scratch.add(std::max(s.score_plan.scratch_bytes, s.value_plan.scratch_bytes));

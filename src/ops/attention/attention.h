@@ -62,10 +62,11 @@ struct State {
   Stage stage = Stage::kProduct;
   kernels::TileConverter widen_query, narrow_result, narrow_scores;
   kernels::GemmPlan score_plan, value_plan;
+  bool packs_keys = false;  // several blocks multiply the same keys
   kernels::Row tanh = nullptr;
 
-  size_t query_rows = 0, scores = 0, result_rows = 0, mask_row = 0, gemm = 0;  // offsets in scratch
-  uint32_t outputs = 0, scratch = 0;                                           // operands
+  size_t query_rows = 0, scores = 0, result_rows = 0, mask_row = 0, packed_keys = 0, gemm = 0;  // offsets in scratch
+  uint32_t outputs = 0, scratch = 0;                                                            // operands
 };
 
 uint32_t run_attention(const void* state, void* const* slots, const uint32_t* operands);

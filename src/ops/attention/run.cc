@@ -28,6 +28,7 @@ class Run {
       for (int64_t h = 0; h < s_.keys.fresh.heads; ++h) {
         gather(s_.keys, kKey, kPastKey, b, h, keys_, key_step_);
         gather(s_.values, kValue, kPastValue, b, h, values_, value_step_);
+        if (s_.packs_keys) pack_keys();
         for (int64_t g = 0; g < (joined ? 1 : group); ++g) {
           heads(b, h * group + g, s_.query.length * (joined ? group : 1));
         }
@@ -70,6 +71,14 @@ class Run {
       }
       rows = to;
     }
+  }
+
+  void pack_keys() {
+    kernels::GemmPlan plan = s_.score_plan;
+    plan.shape.b_col = key_step_;
+    W* packed = at(s_.packed_keys);
+    kernels::pack_b(plan, keys_, packed);
+    keys_ = packed;
   }
 
   // `count` rows of queries from head `first` on.
@@ -117,7 +126,7 @@ class Run {
     const size_t width = byte_width(s_.query.type);
     const std::byte* query = input(kQuery) + static_cast<size_t>(from) * width;
     kernels::GemmPlan plan = s_.score_plan;
-    plan.shape.b_col = key_step_;
+    if (!s_.packs_keys) plan.shape.b_col = key_step_;
     const W* a = reinterpret_cast<const W*>(query);
     if (s_.query.type != s_.wide) {
       W* wide = at(s_.query_rows);
