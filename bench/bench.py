@@ -1,8 +1,10 @@
-"""Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models].
+"""Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
+[check].
 
     loops    small bodies: nanoseconds per trip, as slopes (time at 10 N trips - time at N) / 9 N
     rnn      recurrent operators and cells in a Scan: milliseconds per run
     models   real models of SHARED/models (a folder beside the repository, or $TREADLE_SHARED), where it is there
+    check    checking and inferring models, beside the onnx package
 
 Prints medians, the ratio onnxruntime/treadle, and for whole models the time to load and run once.
 """
@@ -26,6 +28,7 @@ from onnx import numpy_helper
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(pathlib.Path(__file__).parent)]
 
+import bench_check  # noqa: E402
 import bench_models  # noqa: E402
 
 
@@ -137,7 +140,7 @@ def bench_real(seconds: float) -> None:
 
 
 def main() -> None:
-    kinds = {"loops": bench_loops, "rnn": bench_rnn, "models": bench_real}
+    kinds = {"loops": bench_loops, "rnn": bench_rnn, "models": bench_real, "check": bench_check.bench_check}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", nargs="*", choices=[[], *kinds], default=list(kinds))
     parser.add_argument("--seconds", type=float, default=0.5, help="per measurement")
