@@ -409,6 +409,16 @@ void Walk::check_bodies(const wire::NodeProto& node, const Callee& callee) {
   }
 }
 
+// Inputs that the node passes. Before IR version 4 initializers had to be inputs, and in bodies these were none.
+size_t Walk::body_inputs(const wire::GraphProto& body) const {
+  if (ir_version_ > 3 || body.initializers.empty()) return body.inputs.size();
+  std::unordered_set<std::string_view> initialized;
+  for (const wire::TensorProto& tensor : body.initializers) initialized.insert(tensor.name);
+  return static_cast<size_t>(std::count_if(body.inputs.begin(), body.inputs.end(), [&](const wire::ValueInfoProto& i) {
+    return !initialized.contains(i.name);
+  }));
+}
+
 // A body takes what its node hands to it, and gives back states and more.
 void Walk::check_signature(const wire::NodeProto& node, const Callee& callee, const wire::AttributeProto& attribute) {
   const wire::GraphProto& body = *attribute.g;
@@ -429,11 +439,12 @@ void Walk::check_signature(const wire::NodeProto& node, const Callee& callee, co
     }
     least_outputs = std::max(node.outputs.size(), inputs - static_cast<size_t>(*scanned->i));
   }
-  if (body.inputs.size() != inputs) {
+  const size_t taken = body_inputs(body);
+  if (taken != inputs) {
     Diagnostic& d = report(Problem::kBodySignature, attribute.name, "the number of inputs of the graph in {}",
                            quoted(attribute.name));
     d.expected = std::to_string(inputs);
-    d.found = std::to_string(body.inputs.size());
+    d.found = std::to_string(taken);
     if (callee.op->control == Control::kLoop)
       d.hint = "a Loop's body takes the trip's number, the condition, then the states";
   }

@@ -5,11 +5,9 @@
 #include <string_view>
 #include <vector>
 
-namespace treadle {
+#include "base/name_map.h"
 
-// Names in files are chosen by whoever wrote the file: tables seed the hash with a number of the process.
-uint64_t hash_name(std::string_view name, uint64_t seed);
-uint64_t process_seed();
+namespace treadle {
 
 enum class DefinedBy : uint8_t { kNothing, kInput, kInitializer, kNode };
 
@@ -26,8 +24,6 @@ struct Definition {
 // bodies are nested. References that find() returns are good until the next call.
 class NameTable {
  public:
-  NameTable();
-
   // Makes room for that many names at once.
   void reserve(size_t names);
   void enter();
@@ -35,42 +31,33 @@ class NameTable {
   template <class Fn>
   void leave(Fn&& fn) {
     const size_t mark = marks_.back();
-    for (size_t i = mark; i < undo_.size(); ++i) fn(entries_[undo_[i].entry].name, entries_[undo_[i].entry].definition);
+    for (size_t i = mark; i < undo_.size(); ++i) fn(names_.name(undo_[i].name), names_.value(undo_[i].name));
     drop(mark);
   }
   int depth() const { return static_cast<int>(marks_.size()) - 1; }
 
   // What `name` means here; a definition that does not exist() when it means nothing.
-  Definition& find(std::string_view name) { return entries_[entry_of(name)].definition; }
+  Definition& find(std::string_view name) { return names_.value(names_.emplace(name, {}).first); }
   // Makes `name` mean `definition` in the innermost scope; returns what it meant before.
   Definition define(std::string_view name, DefinedBy by, const void* proto);
 
   // fn(name, definition) for everything visible.
   template <class Fn>
   void for_each(Fn&& fn) const {
-    for (const Entry& entry : entries_) {
-      if (entry.definition.exists()) fn(entry.name, entry.definition);
+    for (const auto& entry : names_.entries()) {
+      if (entry.value.exists()) fn(entry.name, entry.value);
     }
   }
 
  private:
-  struct Entry {
-    std::string_view name;
-    uint64_t hash;
-    Definition definition;
-  };
   struct Undo {
-    uint32_t entry;
+    uint32_t name;
     Definition before;
   };
 
-  uint32_t entry_of(std::string_view name);
-  void resize(size_t slots);
   void drop(size_t mark);
 
-  uint64_t seed_ = process_seed();
-  std::vector<uint32_t> slots_;  // 1 + index of an entry; 0: free. Its size is a power of two
-  std::vector<Entry> entries_;
+  NameMap<Definition> names_;
   std::vector<Undo> undo_;
   std::vector<size_t> marks_;
 };

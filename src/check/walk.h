@@ -144,6 +144,7 @@ class Walk {
   void check_against_function(const wire::NodeProto& node, const wire::FunctionProto& function);
   void report_unknown_attribute(const wire::AttributeProto& attribute, const Callee& callee);
   void check_bodies(const wire::NodeProto& node, const Callee& callee);
+  size_t body_inputs(const wire::GraphProto& body) const;
   void check_signature(const wire::NodeProto& node, const Callee& callee, const wire::AttributeProto& attribute);
   void check_body(const wire::GraphProto& graph, std::string_view attribute);
 

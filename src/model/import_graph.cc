@@ -58,17 +58,21 @@ std::string NodePaths::make(const wire::NodeProto& node, size_t index) {
   std::string_view name = node.name;
   if (name.starts_with('/')) name.remove_prefix(1);
   if (name.empty()) name = made_up_.emplace_back(fmt::format("{}_{}", node.op_type, index));
-  const auto [first, fresh] = used_.try_emplace(name, 2);
-  int& next = first->second;
+  const auto [first, fresh] = used_.emplace(name, 2);
   for (bool taken = !fresh; taken;) {
-    std::string candidate = fmt::format("{}#{}", first->first, next++);
-    taken = used_.contains(candidate);
+    std::string candidate = fmt::format("{}#{}", used_.name(first), used_.value(first)++);
+    taken = used_.find(candidate) != nullptr;
     if (!taken) {
       name = made_up_.emplace_back(std::move(candidate));
       used_.emplace(name, 2);
     }
   }
-  return shortened(fmt::format("{}/{}", prefix_, name));
+  std::string path;
+  path.reserve(prefix_.size() + 1 + name.size());
+  path += prefix_;
+  path += '/';
+  path += name;
+  return shortened(std::move(path));
 }
 
 Importer::Importer(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file,
@@ -281,9 +285,9 @@ Status Importer::locate(Status status, const wire::NodeProto& node, const std::s
 }
 
 Result<Type> Importer::declared_type(std::string_view name, const Place& place) {
-  const auto it = place.types.find(name);
-  if (it == place.types.end()) return Type();
-  auto type = read_type(*it->second);
+  const wire::TypeProto* const* declared = place.types.find(name);
+  if (!declared) return Type();
+  auto type = read_type(**declared);
   if (!type.ok()) return std::move(type).status().in(quoted("value", name)).in(place.paths.prefix());
   return type;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/name_map.h"
 #include "model/attributes.h"
 #include "model/functions.h"
 #include "model/import.h"
@@ -26,7 +27,7 @@ class Scope {
   // Null when there is no such name.
   ir::Value* const* find(std::string_view name) const {
     for (const Scope* scope = this; scope; scope = scope->outer_) {
-      if (const auto it = scope->values_.find(name); it != scope->values_.end()) return &it->second;
+      if (ir::Value* const* value = scope->values_.find(name)) return value;
     }
     return nullptr;
   }
@@ -35,7 +36,7 @@ class Scope {
 
  private:
   const Scope* outer_;
-  std::unordered_map<std::string_view, ir::Value*> values_;
+  NameMap<ir::Value*> values_;
 };
 
 struct Environment;
@@ -71,12 +72,12 @@ class NodePaths {
 
  private:
   std::string prefix_;
-  std::unordered_map<std::string_view, int> used_;  // to the number that the next node of the same name gets
-  std::deque<std::string> made_up_;                 // names that are not in the file
+  NameMap<int> used_;                // to the number that the next node of the same name gets
+  std::deque<std::string> made_up_;  // names that are not in the file
 };
 
 // Types that a graph declares for its values.
-using DeclaredTypes = std::unordered_map<std::string_view, const wire::TypeProto*>;
+using DeclaredTypes = NameMap<const wire::TypeProto*>;
 
 // Where nodes go and what their names mean.
 struct Place {

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <unordered_map>
 #include <vector>
+
+#include "base/name_map.h"
 
 namespace treadle {
 
@@ -12,7 +13,7 @@ namespace {
 struct Registry {
   std::vector<std::unique_ptr<OpDef>> owned;
   std::vector<const OpDef*> sorted;
-  std::unordered_map<std::string, const OpDef*> by_name;  // "domain:name"
+  std::vector<std::pair<std::string_view, NameMap<const OpDef*>>> by_domain;
 
   Registry() {
     for (const OpDefineFn define : generated_op_table()) {
@@ -20,13 +21,20 @@ struct Registry {
       OpBuilder builder(*def);
       define(builder);
       TREADLE_ASSERT(!def->versions.empty());
-      by_name.emplace(def->domain + ":" + def->name, def.get());
+      of_domain(def->domain).emplace(def->name, def.get());
       sorted.push_back(def.get());
       owned.push_back(std::move(def));
     }
     std::sort(sorted.begin(), sorted.end(), [](const OpDef* a, const OpDef* b) {
       return a->domain != b->domain ? a->domain < b->domain : a->name < b->name;
     });
+  }
+
+  NameMap<const OpDef*>& of_domain(std::string_view domain) {
+    for (auto& [known, ops] : by_domain) {
+      if (known == domain) return ops;
+    }
+    return by_domain.emplace_back(domain, NameMap<const OpDef*>()).second;
   }
 };
 
@@ -38,12 +46,13 @@ const Registry& registry() {
 }  // namespace
 
 const OpDef* find_op(std::string_view domain, std::string_view name) {
-  std::string key(domain == "ai.onnx" ? std::string_view() : domain);
-  key += ':';
-  key += name;
-  const auto& table = registry().by_name;
-  const auto it = table.find(key);
-  return it == table.end() ? nullptr : it->second;
+  if (domain == "ai.onnx") domain = {};
+  for (const auto& [known, ops] : registry().by_domain) {
+    if (known != domain) continue;
+    const OpDef* const* op = ops.find(name);
+    return op ? *op : nullptr;
+  }
+  return nullptr;
 }
 
 const OpDef& require_op(std::string_view name, std::string_view domain) {

@@ -60,6 +60,8 @@ std::string canonical(const std::string& path) {
   return result;
 }
 
+constexpr size_t kSmallFile = size_t{512} << 10;
+
 std::string parent_folder(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -144,11 +146,13 @@ Result<std::shared_ptr<MappedFile>> MappedFile::from_descriptor(int descriptor, 
   file->path_ = path;
   const size_t size = static_cast<size_t>(information.st_size);
   if (size == 0) return file;
-  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  // A small file is wanted whole: one call maps its pages, which would fault one by one.
+  const int populate = size <= kSmallFile ? MAP_POPULATE : 0;
+  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | populate, descriptor, 0);
   if (mapping == MAP_FAILED) {
     return error(Code::kInvalidFile, "cannot map \"{}\" ({} bytes): {}", path, size, std::strerror(errno));
   }
-  ::madvise(mapping, size, MADV_RANDOM);
+  if (!populate) ::madvise(mapping, size, MADV_RANDOM);
   file->mapping_ = mapping;
   file->descriptor_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   file->bytes_ = {static_cast<const char*>(mapping), size};
@@ -169,7 +173,7 @@ std::shared_ptr<MappedFile> MappedFile::borrow(std::string_view bytes) {
 }
 
 void MappedFile::expect_data_reads() const {
-  if (!mapping_) return;
+  if (!mapping_ || bytes_.size() <= kSmallFile) return;
   ::madvise(mapping_, bytes_.size(), MADV_NORMAL);
   ::madvise(mapping_, bytes_.size(), MADV_DONTNEED);
 }
