@@ -29,7 +29,6 @@ SKIPPED = {
     r"/test_bernoulli(_double|_seed)?(_expanded)?$": "expects what numpy's generator draws",
     r"/node/test_dft_inverse(_opset19)?$": "expects numpy's rounding residue, 1.9e-7, where the exact result is 0",
     r"/node/test_attention_4d_causal_fp16_expanded$": "expects sums rounded to float16 term by term; ours are in float32",
-    r"/refeval/other/00572$": "an invalid model: ScatterElements-16 has no reductions min and max",
 }
 
 
