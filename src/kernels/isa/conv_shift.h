@@ -17,6 +17,7 @@
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 inline constexpr int64_t kBandBytes = 256 << 10;  // a band stays in the second-level cache
+inline constexpr int64_t kStepsBytes = 36 << 10;  // of B in a block of steps
 inline constexpr int kMaxTileVectors = 8;
 
 template <class T>
@@ -306,7 +307,8 @@ class ShiftBand {
     }
   }
 
-  // Tiles over all output channels, stored where they belong.
+  // Tiles over all output channels, stored where they belong, in blocks of steps: what tiles share of B stays in the
+  // first-level cache, sums wait where they will be stored.
   template <TileMode kMode>
   void in_place(TileArgs<T>& t, int vectors, int64_t count, const T* weights, const T* bias, T* y) {
     const int64_t height = balanced_rows<T>(g_.out_per_group);
@@ -317,18 +319,33 @@ class ShiftBand {
     epilogue.low = static_cast<T>(plan_.clamp.low);
     epilogue.high = static_cast<T>(plan_.clamp.high);
     t.epilogue = &epilogue;
-    t.k = g_.k;
-    t.c_row = g_.out_channel();
+    t.c_row = t.sum_row = g_.out_channel();
     t.last_lanes = static_cast<int>(count - (vectors - 1) * L::kCount);
-    for (int64_t row = 0; row < g_.out_per_group; row += height) {
-      const int64_t rows = std::min(height, g_.out_per_group - row);
-      t.a = weights + row * g_.k;
-      t.a_col = rows;
-      t.c = y + row * t.c_row;
-      epilogue.bias = bias == nullptr ? nullptr : bias + row;
-      epilogue.addend = beside(operands_, t.c);
-      tile_for<kMode>(rows, vectors, t.last_lanes < L::kCount)(t);
+    const T* const b = t.b;
+    const int64_t steps = g_.out_per_group > height ? steps_per_block() : g_.k;
+    for (int64_t p = 0; p < g_.k; p += steps) {
+      t.k = std::min(steps, g_.k - p);
+      t.partial = p + t.k < g_.k;
+      t.b_offset = offset_ + p;
+      if (kMode != TileMode::kIndirectB) t.b = b + p * t.b_step;
+      for (int64_t row = 0; row < g_.out_per_group; row += height) {
+        const int64_t rows = std::min(height, g_.out_per_group - row);
+        t.a = weights + row * g_.k + p * rows;
+        t.a_col = rows;
+        t.c = y + row * t.c_row;
+        t.sum = p == 0 ? nullptr : t.c;
+        epilogue.bias = bias == nullptr ? nullptr : bias + row;
+        epilogue.addend = beside(operands_, t.c);
+        tile_for<kMode>(rows, vectors, t.last_lanes < L::kCount)(t);
+      }
     }
+  }
+
+  // About equal blocks whose part of B fills half of the first-level cache.
+  int64_t steps_per_block() const {
+    const int64_t most = kStepsBytes / (2 * L::kCount * int64_t{sizeof(T)});
+    const int64_t blocks = (g_.k + most - 1) / most;
+    return (g_.k + blocks - 1) / blocks;
   }
 
   void flat(const T* weights, const T* bias, T* y) {
