@@ -11,6 +11,7 @@
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "ops/image/resample.h"
+#include "ops/image/resample_pass.h"
 
 namespace treadle {
 namespace {
@@ -212,6 +213,7 @@ struct NearestState {
   std::vector<int64_t> in_strides;  // in bytes, by axis
   std::vector<int64_t> out_strides;
   size_t run = 0;                        // bytes
+  bool doubles = false;                  // the last axis gives every element twice
   std::vector<std::byte> extrapolation;  // a run of the extrapolation value
   size_t first = 0;                      // axis that is resized first
   int64_t leading = 1;                   // positions of the axes before it; of axis 0 if there are none
@@ -223,18 +225,45 @@ void fill_runs(const NearestState& s, char* out, size_t bytes) {
   for (size_t i = 0; i < bytes; i += s.run) std::memcpy(out + i, s.extrapolation.data(), s.run);
 }
 
+template <class T>
+void pick_elements(const AxisTaps& axis, const char* in, char* out) {
+  const auto* from = reinterpret_cast<const T*>(in);
+  auto* to = reinterpret_cast<T*>(out);
+  const int64_t* index = axis.indices.data();
+  for (int64_t i = 0; i < axis.out; ++i) to[i] = from[index[i]];
+}
+
+template <class T>
+void double_elements(const AxisTaps& axis, const char* in, char* out) {
+  const auto* from = reinterpret_cast<const T*>(in);
+  auto* to = reinterpret_cast<T*>(out);
+  for (int64_t i = 0; i < axis.in; ++i) to[2 * i] = to[2 * i + 1] = from[i];
+}
+
+// A row of single elements; false where it has to be copied run by run.
+bool copy_row(const NearestState& s, const AxisTaps& axis, const char* in, char* out) {
+  if (!axis.is_outside.empty() || (s.run != 1 && s.run != 2 && s.run != 4 && s.run != 8)) return false;
+  const auto copy = [&]<class T>(T) {
+    s.doubles ? double_elements<T>(axis, in, out) : pick_elements<T>(axis, in, out);
+  };
+  s.run == 1 ? copy(uint8_t()) : s.run == 2 ? copy(uint16_t()) : s.run == 4 ? copy(uint32_t()) : copy(uint64_t());
+  return true;
+}
+
 // Elements [begin, end) of an axis of the result.
 void copy_nearest(const NearestState& s, size_t axis, const char* in, char* out, int64_t begin, int64_t end) {
   const AxisTaps& a = s.axes[axis];
   const bool innermost = axis + 1 == s.axes.size();
+  if (innermost && end - begin == a.out && copy_row(s, a, in, out)) return;
+  const auto bytes = static_cast<size_t>(s.out_strides[axis]);
   out += begin * s.out_strides[axis];
-  for (int64_t i = begin; i < end; ++i, out += s.out_strides[axis]) {
-    const char* from = in + a.indices[static_cast<size_t>(i)] * s.in_strides[axis];
-    if (!a.is_outside.empty() && a.is_outside[static_cast<size_t>(i)]) {
-      fill_runs(s, out, static_cast<size_t>(s.out_strides[axis]));
-    } else if (innermost && s.run == 4) {
-      std::memcpy(out, from, 4);
-    } else if (innermost) {
+  for (int64_t i = begin; i < end; ++i, out += bytes) {
+    const auto at = static_cast<size_t>(i);
+    if (!a.is_outside.empty() && a.is_outside[at]) {
+      fill_runs(s, out, bytes);
+    } else if (a.is_outside.empty() && i > begin && a.indices[at] == a.indices[at - 1]) {
+      std::memcpy(out, out - bytes, bytes);
+    } else if (const char* from = in + a.indices[at] * s.in_strides[axis]; innermost) {
       std::memcpy(out, from, s.run);
     } else {
       copy_nearest(s, axis + 1, from, out, 0, s.axes[axis + 1].out);
@@ -290,8 +319,13 @@ Status prepare_nearest(PrepareContext& c, const ResizeOptions& options, std::vec
   }
   while (s->first < s->axes.size() && s->axes[s->first].identity) s->leading *= s->axes[s->first++].out;
   if (s->first == 0 && !s->axes.empty()) s->leading = s->axes[0].out;
-  c.cost_ns = static_cast<double>(c.outputs[0].byte_size()) * (s->run >= 64 ? 0.1 : 0.5);
+  c.cost_ns = static_cast<double>(c.outputs[0].byte_size()) * (s->run >= 64 ? 0.1 : 0.3);
   s->leading_ns = c.cost_ns / static_cast<double>(std::max<int64_t>(s->leading, 1));
+  if (!s->axes.empty()) {
+    const AxisTaps& last = s->axes.back();
+    s->doubles = last.out == 2 * last.in;
+    for (int64_t i = 0; i < last.out; ++i) s->doubles &= last.indices[static_cast<size_t>(i)] == i / 2;
+  }
   c.set_kernel(run_nearest, s);
   return {};
 }
@@ -299,41 +333,19 @@ Status prepare_nearest(PrepareContext& c, const ResizeOptions& options, std::vec
 // --- Interpolation
 
 template <class T>
-struct Pass {
-  int64_t outer = 1, in = 0, out = 0, inner = 1, taps = 1;
-  std::vector<int64_t> indices;
-  std::vector<T> weights;
-
-  void run(const T* from, T* to) const {
-    constexpr double kTapNs = 0.3;
-    parallel_for(outer * out, kTapNs * static_cast<double>(taps * inner), [&](int64_t begin, int64_t end, int) {
-      for (int64_t line = begin; line < end; ++line)
-        run_line(from + line / out * in * inner, line % out, to + line * inner);
-    });
-  }
-
-  void run_line(const T* from, int64_t i, T* to) const {
-    const auto first = static_cast<size_t>(i * taps);
-    for (int64_t j = 0; j < inner; ++j) to[j] = 0;
-    for (size_t k = first; k < first + static_cast<size_t>(taps); ++k) {
-      const T w = weights[k];
-      const T* row = from + indices[k] * inner;
-      for (int64_t j = 0; j < inner; ++j) to[j] += w * row[j];
-    }
-  }
-};
-
-template <class T>
 struct InterpolateState {
-  std::vector<Pass<T>> passes;
+  std::vector<image_ops::ResamplePass<T>> passes;  // over one plane
   kernels::TileConverter widen, narrow;
-  size_t inputs = 0, outputs = 0;  // in numbers; a complex element is two
+  bool converts = false;           // numbers are not T, or have to be rounded
+  int64_t planes = 1;              // leading axes that stay as they are
+  size_t inputs = 0, outputs = 0;  // of a plane, in numbers; a complex element is two
   size_t buffer = 0;               // numbers in each of the two buffers
   bool rounds = false;             // integers: to nearest, ties to even
   double low = 0, high = 0;        // what an integer type can hold; low == high: no bounds
   T extrapolation{};
+  size_t in_bytes = 0, out_bytes = 0;  // of a plane
+  double plane_ns = 0;
   std::vector<AxisTaps> axes;  // with elements outside; empty when there are none
-  int64_t parts = 1;           // numbers per element
   uint32_t output = 0, scratch = 0;
 };
 
@@ -352,23 +364,51 @@ void extrapolate(const InterpolateState<T>& s, size_t axis, T* out, int64_t coun
   }
 }
 
+// From `from` through the buffers to `to`, which may be one of them.
+template <class T>
+void run_passes(const InterpolateState<T>& s, const T* from, T* const (&buffers)[2], T* to) {
+  if (s.passes.empty()) std::copy_n(from, s.inputs, to);
+  for (size_t i = 0; i < s.passes.size(); ++i) {
+    T* target = i + 1 == s.passes.size() ? to : buffers[i % 2];
+    s.passes[i].run(from, target);
+    from = target;
+  }
+  if (!s.axes.empty()) extrapolate(s, 0, to, static_cast<int64_t>(s.outputs), false);
+}
+
+template <class T>
+void round_and_bound(const InterpolateState<T>& s, T* numbers) {
+  if (s.rounds) std::transform(numbers, numbers + s.outputs, numbers, [](T x) { return std::nearbyint(x); });
+  if (s.low == s.high) return;
+  const auto low = static_cast<T>(s.low), high = static_cast<T>(s.high);
+  std::transform(numbers, numbers + s.outputs, numbers, [=](T x) { return std::clamp(x, low, high); });
+}
+
+// One plane, by way of `scratch`.
+template <class T>
+void interpolate_plane(const InterpolateState<T>& s, const std::byte* in, T* scratch, std::byte* out) {
+  T* const buffers[2] = {scratch + s.buffer, scratch + 2 * s.buffer};
+  if (!s.converts) return run_passes(s, reinterpret_cast<const T*>(in), buffers, reinterpret_cast<T*>(out));
+  kernels::convert(s.widen, in, scratch, s.inputs);
+  T* result = buffers[(s.passes.size() + 1) % 2];
+  run_passes(s, scratch, buffers, result);
+  round_and_bound(s, result);
+  kernels::convert(s.narrow, result, out, s.outputs);
+}
+
 template <class T>
 uint32_t run_interpolate(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const InterpolateState<T>*>(state);
-  auto* first = static_cast<T*>(slots[operands[s.scratch]]);
-  T* second = first + s.buffer;
-  parallel_convert(s.widen, slots[operands[0]], first, s.inputs);
-  for (const Pass<T>& pass : s.passes) {
-    pass.run(first, second);
-    std::swap(first, second);
-  }
-  if (!s.axes.empty()) extrapolate(s, 0, first, static_cast<int64_t>(s.outputs), false);
-  if (s.rounds) std::transform(first, first + s.outputs, first, [](T x) { return std::nearbyint(x); });
-  if (s.low != s.high) {
-    const auto low = static_cast<T>(s.low), high = static_cast<T>(s.high);
-    std::transform(first, first + s.outputs, first, [=](T x) { return std::clamp(x, low, high); });
-  }
-  parallel_convert(s.narrow, first, slots[operands[s.output]], s.outputs);
+  auto* scratch = static_cast<T*>(slots[operands[s.scratch]]);
+  const auto* in = static_cast<const std::byte*>(slots[operands[0]]);
+  auto* out = static_cast<std::byte*>(slots[operands[s.output]]);
+  parallel_for(s.planes, s.plane_ns, [&](int64_t begin, int64_t end, int worker) {
+    T* own = scratch + static_cast<size_t>(worker) * 3 * s.buffer;
+    for (int64_t plane = begin; plane < end; ++plane) {
+      const auto at = static_cast<size_t>(plane);
+      interpolate_plane(s, in + at * s.in_bytes, own, out + at * s.out_bytes);
+    }
+  });
   return 0;
 }
 
@@ -382,36 +422,58 @@ void set_bounds(State* s, ElementType type) {
   s->high = std::ldexp(1.0, is_signed_integer(type) ? bits - 1 : bits) - 1;
 }
 
+// What shrinks goes first and what grows last, the innermost axis before the others, so that most numbers are made by
+// passes that run along rows of the axes within.
+std::vector<size_t> cheapest_order(const std::vector<AxisTaps>& axes) {
+  std::vector<size_t> order;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (!axes[d].identity && axes[d].out < axes[d].in) order.push_back(d);
+  }
+  for (size_t d = axes.size(); d-- > 0;) {
+    if (!axes[d].identity && axes[d].out >= axes[d].in) order.push_back(d);
+  }
+  return order;
+}
+
 template <class T>
 Status prepare_interpolate(PrepareContext& c, const ResizeOptions& options, std::vector<AxisTaps> axes,
                            ElementType number_type, int64_t parts) {
   constexpr ElementType kWide = std::is_same_v<T, float> ? ElementType::kFloat : ElementType::kDouble;
+  constexpr double kTapNs = 0.3;
   auto* s = c.make_state<InterpolateState<T>>();
-  Dims dims = c.inputs[0].dims;
+  size_t leading = 0;
+  for (; leading < axes.size() && axes[leading].identity; ++leading) s->planes *= axes[leading].out;
+  axes.erase(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(leading));
+  Dims dims;
+  for (const AxisTaps& axis : axes) dims.push_back(axis.in);
   int64_t largest = element_count_unchecked(dims) * parts;
   s->inputs = static_cast<size_t>(largest);
-  s->outputs = static_cast<size_t>(c.outputs[0].element_count() * parts);
-  for (size_t d = 0; d < axes.size(); ++d) {
-    if (axes[d].identity) continue;
-    Pass<T>& pass = s->passes.emplace_back();
+  for (size_t d : cheapest_order(axes)) {
+    auto& pass = s->passes.emplace_back();
     pass.outer = element_count_unchecked(dims.span().first(d));
     pass.inner = element_count_unchecked(dims.span().subspan(d + 1)) * parts;
     pass.in = axes[d].in;
     pass.out = axes[d].out;
     pass.taps = axes[d].taps;
-    pass.indices = axes[d].indices;
+    pass.indices.assign(axes[d].indices.begin(), axes[d].indices.end());
     pass.weights.assign(axes[d].weights.begin(), axes[d].weights.end());
     dims[d] = axes[d].out;
     largest = std::max(largest, element_count_unchecked(dims) * parts);
+    s->plane_ns += kTapNs * static_cast<double>(element_count_unchecked(dims) * parts * pass.taps);
   }
+  s->outputs = static_cast<size_t>(element_count_unchecked(dims) * parts);
+  s->in_bytes = s->inputs * byte_width(number_type);
+  s->out_bytes = s->outputs * byte_width(number_type);
   s->buffer = static_cast<size_t>(largest);
+  s->converts = number_type != kWide;
   s->widen = kernels::make_converter(number_type, kWide);
   s->narrow = kernels::make_converter(kWide, number_type);
   set_bounds(s, number_type);
   s->extrapolation = static_cast<T>(options.extrapolation);
   s->output = static_cast<uint32_t>(c.inputs.size());
   s->scratch = c.scratch_operand();
-  c.scratch_bytes = 2 * s->buffer * sizeof(T);
+  const size_t workers = scratch_parts(s->planes, s->plane_ns, c.threads);
+  c.scratch_bytes = std::max<size_t>(workers * 3 * s->buffer * sizeof(T), 64);
   if (std::any_of(axes.begin(), axes.end(), [](const AxisTaps& a) { return !a.is_outside.empty(); })) {
     s->axes = std::move(axes);
   }
