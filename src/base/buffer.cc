@@ -3,12 +3,34 @@
 #include <cstdlib>
 #include <new>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace treadle {
+
+namespace {
+
+constexpr size_t kLargePage = 2 << 20;
+constexpr size_t kLargeBuffer = 2 * kLargePage;
+
+// Memory in large pages, where the system gives them on request: they are filled with one fault instead of 512, and
+// walks over many planes stay within what the processor remembers of the page table.
+void* allocate_large(size_t bytes) {
+  void* data = std::aligned_alloc(kLargePage, (bytes + kLargePage - 1) / kLargePage * kLargePage);
+#if defined(__linux__)
+  if (data) ::madvise(data, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
+#endif
+  return data;
+}
+
+}  // namespace
 
 BufferRef BufferRef::allocate(size_t bytes) {
   const size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
-  if (rounded < bytes) return {};
-  void* data = std::aligned_alloc(kBufferAlignment, rounded ? rounded : kBufferAlignment);
+  if (rounded < bytes || rounded > SIZE_MAX - kLargePage) return {};
+  void* data = rounded >= kLargeBuffer ? allocate_large(rounded)
+                                       : std::aligned_alloc(kBufferAlignment, rounded ? rounded : kBufferAlignment);
   if (!data) return {};
   return BufferRef(new Buffer(static_cast<std::byte*>(data), bytes, true, std::free, data));
 }

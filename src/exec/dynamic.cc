@@ -220,7 +220,8 @@ Status Context::prepare(const DynamicNode& node, Prepared& made) {
   made.kernel = context.kernel;
   if (!made.scratch || made.scratch->size() < context.scratch_bytes) {
     ++allocations_;
-    made.scratch = BufferRef::allocate(context.scratch_bytes);
+    const size_t room = made.scratch && context.scratch_bytes < kLargeBytes ? context.scratch_bytes : 0;
+    made.scratch = BufferRef::allocate(context.scratch_bytes + room);
     if (!made.scratch) return error(Code::kLimit, "no memory for {} bytes of scratch", context.scratch_bytes);
   }
   return {};
@@ -307,7 +308,7 @@ Status Context::run_guarded(const DynamicNode& node, uint32_t index) {
 }
 
 // Makes the handle in slot `s` a tensor of these sizes to be written: in the memory of its last value where nobody else
-// holds that and it is large enough.
+// holds that and it is large enough. A small value that has grown is given twice the room, for it will grow again.
 Status Context::renew(uint32_t s, ElementType type, const Dims& dims) {
   AnyValue& old = handles_[s];
   if (old.is_tensor() && !is_string(type) && old.tensor().exclusive()) {
@@ -321,6 +322,10 @@ Status Context::renew(uint32_t s, ElementType type, const Dims& dims) {
     if (whole && !is_string(old.tensor().type())) {
       memory->seal();
       return set_handle(s, AnyValue(Tensor::from_buffer(type, dims, memory)));
+    }
+    if (bytes > memory->size() && bytes < kLargeBytes && options_->memory_limit == 0) {
+      TREADLE_ASSIGN(BufferRef larger, allocate_bytes(2 * bytes, dims));
+      return set_handle(s, AnyValue(Tensor::from_buffer(type, dims, std::move(larger))));
     }
   }
   TREADLE_ASSIGN(Tensor tensor, allocate(type, dims));
