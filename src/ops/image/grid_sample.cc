@@ -230,6 +230,46 @@ uint32_t run_grid_sample(const void* state, void* const* slots, const uint32_t* 
   return 0;
 }
 
+// Up to four taps per point, read from and written to tensors of T as they are: some points are located, then each
+// channel is sampled at all of them.
+template <class T>
+uint32_t run_linear_sample(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const GridState*>(state);
+  struct Point {
+    int64_t offsets[4];
+    double weights[4];
+    int count;
+  };
+  constexpr int64_t kTogether = 64;
+  Point points[kTogether];
+  int64_t waiting = 0;
+  const auto sample = [&](int64_t b, int64_t end) {
+    for (int64_t c = b * s.channels; c < (b + 1) * s.channels; ++c) {
+      const T* in = static_cast<const T*>(slots[operands[0]]) + c * s.plane;
+      T* out = static_cast<T*>(slots[operands[2]]) + c * s.points + end - waiting;
+      for (int64_t i = 0; i < waiting; ++i) {
+        const Point& point = points[i];
+        double sum = 0;
+        for (int k = 0; k < point.count; ++k) sum += point.weights[k] * static_cast<double>(in[point.offsets[k]]);
+        out[i] = static_cast<T>(sum);
+      }
+    }
+    waiting = 0;
+  };
+  for_each_point(s, slots[operands[1]],
+                 [&](int64_t b, int64_t p, const int64_t* offsets, const double* weights, int count) {
+                   Point& point = points[waiting++];
+                   point.count = 0;
+                   for (int k = 0; k < count; ++k) {
+                     if (offsets[k] < 0) continue;
+                     point.offsets[point.count] = offsets[k];
+                     point.weights[point.count++] = weights[k];
+                   }
+                   if (waiting == kTogether || p + 1 == s.points) sample(b, p + 1);
+                 });
+  return 0;
+}
+
 Status prepare_grid_sample(PrepareContext& c) {
   const Operand &x = c.inputs[0], &out = c.outputs[0];
   auto* s = c.make_state<GridState>();
@@ -255,6 +295,10 @@ Status prepare_grid_sample(PrepareContext& c) {
   s->grid_type = c.inputs[1].type;
   s->width = byte_width(x.type);
   if (s->options.mode == SampleMode::kNearest) return c.set_kernel(run_nearest_sample, s), Status();
+  if (s->options.mode == SampleMode::kLinear && s->rank <= 2) {
+    if (x.type == ElementType::kFloat) return c.set_kernel(run_linear_sample<float>, s), Status();
+    if (x.type == ElementType::kDouble) return c.set_kernel(run_linear_sample<double>, s), Status();
+  }
   const bool is_complex = compute_type(x.type) == ComputeType::kNone;
   s->parts = is_complex ? 2 : 1;
   const ElementType complex_part = x.type == ElementType::kComplex64 ? ElementType::kFloat : ElementType::kDouble;
