@@ -136,7 +136,10 @@ def test_failures_name_file_path_trip_and_operator(tmp_path):
 def test_an_interrupt_ends_an_endless_model(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(models.endless())
-    process = subprocess.Popen([TOOL, "run", path, "go=1", "s0=0"], stderr=subprocess.PIPE, text=True)
+    # A shell's background jobs ignore interrupts, and so would their children.
+    heeding = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    command = [TOOL, "run", path, "go=1", "s0=0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeding)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, problem = process.communicate(timeout=30)
