@@ -142,7 +142,10 @@ def test_an_interrupt_ends_an_endless_model(tmp_path):
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeding)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    _, problem = process.communicate(timeout=30)
+    try:
+        _, problem = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode in (1, 130, -signal.SIGINT) and "Traceback" not in problem
 
 
