@@ -34,4 +34,7 @@ void fold_batch_normalization(ir::Graph& graph);
 // transposed value.
 void absorb_transposes(ir::Graph& graph);
 
+// Products with weights that depend on the scan inputs of a Scan alone run before it, for all its steps at once.
+void batch_products(ir::Graph& graph);
+
 }  // namespace treadle::opt

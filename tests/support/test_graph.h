@@ -47,6 +47,30 @@ class TestGraph {
     }
     return inside;
   }
+  // Begins the body of a Scan; returns states and elements inside. `reverse`: of all scan inputs.
+  std::vector<ir::Value*> begin_scan(std::vector<ir::Value*> states, std::vector<ir::Value*> wholes,
+                                     size_t scan_outputs = 0, bool reverse = false) {
+    std::vector<ir::Value*> inputs = states;
+    inputs.insert(inputs.end(), wholes.begin(), wholes.end());
+    const auto count = static_cast<int64_t>(wholes.size());
+    loop_ = context_.node("Scan", inputs, states.size() + scan_outputs, {ir::Attribute::of("num_scan_inputs", count)});
+    loop_->attributes.set(
+        ir::Attribute::of("scan_input_directions", std::vector<int64_t>(wholes.size(), reverse ? 1 : 0)));
+    context_.begin_region(loop_, "body");
+    std::vector<ir::Value*> inside;
+    for (const ir::Value* v : states) inside.push_back(context_.region_input("s", v->type));
+    for (const ir::Value* v : wholes) {
+      Type element = v->type;
+      element.shape.erase(0);
+      inside.push_back(context_.region_input("x", element));
+    }
+    return inside;
+  }
+  std::vector<ir::Value*> end_scan(std::vector<ir::Value*> results) {
+    for (ir::Value* v : results) context_.region_output(v);
+    context_.end_region();
+    return loop_->outputs;
+  }
   // Loops nest: what the outer one is called by while an inner one is written.
   using Loop = ir::Node*;
   Loop loop() const { return loop_; }
@@ -138,7 +162,9 @@ inline void expect_same_as_judge(TestGraph& test, const Planned& planned,
   const kernels::ScopedIsa scope(Isa::kBaseline);
   std::mt19937 engine(7);
   std::vector<AnyValue> inputs;
-  for (const Type& type : test.types()) inputs.push_back(random_value(type, engine));
+  for (const Type& type : test.types()) {
+    inputs.push_back(type.is_concrete() ? random_value(type, engine) : AnyValue());
+  }
   for (const auto& [i, value] : given) inputs[i] = value;
   const size_t outputs = test.graph().top().outputs.size();
   auto expected = judge::run_graph(test.graph(), inputs);

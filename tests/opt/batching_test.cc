@@ -1,0 +1,103 @@
+// Products that leave a Scan: what runs before it, what stays, and that nothing changes by it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/test_graph.h"
+
+namespace treadle::testing_support {
+namespace {
+
+using ir::Attribute;
+using testing::ElementsAre;
+
+TEST(Batching, ProductWithItsBiasLeavesTheBody) {
+  for (const bool reverse : {false, true}) {
+    TestGraph t({floats({1, 16}), floats({7, 1, 8}), floats({8, 16}), floats({16, 16}), floats({16})}, 2);
+    const auto body = t.begin_scan({t.in(0)}, {t.in(1)}, 1, reverse);
+    auto* x = t->call("Add", {t->call("MatMul", {body[1], t.in(2)}), t.in(4)});
+    auto* h = t->call("MatMul", {body[0], t.in(3)});
+    auto* next = t->call("Tanh", {t->call("Add", {x, h})});
+    const auto after = t.end_scan({next, next});
+    t->set_output(0, after[0]);
+    t->set_output(1, after[1]);
+    const auto planned = plan_of(t);
+    EXPECT_THAT(planned->listing(), ElementsAre("MatMul", "Add", "Scan", "MatMul", "fused Add Tanh", "end"));
+    expect_same_as_judge(t, *planned);
+  }
+}
+
+TEST(Batching, GemmOfSeveralRows) {
+  TestGraph t({floats({3, 16}), floats({7, 3, 8}), floats({16, 8}), floats({1, 16})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
+  auto* gemm = t->call("Gemm", {body[1], t.in(2), t.in(3)},
+                       {Attribute::of("transB", 1), Attribute::of("alpha", 0.5f), Attribute::of("beta", 2.0f)});
+  t->set_output(0, t.end_scan({t->call("Add", {body[0], gemm})})[0]);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("Gemm", "Scan", "Add", "end"));
+  expect_same_as_judge(t, *planned);
+}
+
+// Operands of unlike ranks are aligned behind the steps; other shapes of a step are other shapes of all.
+TEST(Batching, WhatLeadsToAProductLeavesToo) {
+  TestGraph t({floats({2, 16}), floats({5, 8}), floats({5, 2, 8}), floats({8, 16}), floats({8})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2)});
+  auto* scaled = t->call("Mul", {body[1], t.in(4)});
+  auto* both = t->call("Add", {scaled, body[2]});
+  auto* flat = t->call("Reshape", {both, t->constant_int64s({1, 2, 8})});
+  auto* product = t->call("MatMul", {flat, t.in(3)});
+  auto* back = t->call("Squeeze", {product, t->constant_int64s({0})});
+  t->set_output(0, t.end_scan({t->call("Add", {body[0], back})})[0]);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("Mul", "Add", "MatMul", "Scan", "Add", "end"));
+  expect_same_as_judge(t, *planned);
+}
+
+TEST(Batching, WhatIsNoProductStays) {
+  TestGraph t({floats({16}), floats({7, 16}), floats({16})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
+  auto* scaled = t->call("Mul", {body[1], t.in(2)});
+  t->set_output(0, t.end_scan({t->call("Add", {body[0], scaled})})[0]);
+  EXPECT_THAT(plan_of(t)->listing(), ElementsAre("Scan", "fused Mul Add", "end"));
+}
+
+TEST(Batching, ProductsOfStatesAndOfVaryingWeightsStay) {
+  TestGraph t({floats({1, 8}), floats({7, 1, 8}), floats({7, 8, 8}), floats({8, 8})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2)});
+  auto* varying = t->call("MatMul", {body[1], body[2]});
+  auto* state = t->call("MatMul", {t->call("Add", {body[0], varying}), t.in(3)});
+  t->set_output(0, t.end_scan({state})[0]);
+  EXPECT_THAT(plan_of(t)->listing(), ElementsAre("Scan", "MatMul", "Add", "MatMul", "end"));
+}
+
+TEST(Batching, OtherReadersOfAScanInputKeepIt) {
+  TestGraph t({floats({1, 8}), floats({7, 1, 8}), floats({8, 8})}, 2);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1)}, 1);
+  auto* product = t->call("MatMul", {body[1], t.in(2)});
+  auto* next = t->call("Mul", {t->call("Add", {body[0], product}), body[1]});
+  const auto after = t.end_scan({next, product});
+  t->set_output(0, after[0]);
+  t->set_output(1, after[1]);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("MatMul", "Scan", "fused Add Mul", "end"));
+  expect_same_as_judge(t, *planned);
+}
+
+// The number of steps is a symbol: the product runs through its inline cache, the body is planned all the same.
+TEST(Batching, StepsThatAreNotKnown) {
+  TestGraph t({floats({1, 16}), floats({Dim::symbol("T"), 1, 8}), floats({8, 16})}, 2);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1)}, 1);
+  auto* next = t->call("Tanh", {t->call("Add", {t->call("MatMul", {body[1], t.in(2)}), body[0]})});
+  const auto after = t.end_scan({next, next});
+  t->set_output(0, after[0]);
+  t->set_output(1, after[1]);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("MatMul", "Scan", "fused Add Tanh", "end"));
+  std::mt19937 engine(3);
+  for (const int64_t steps : {0, 1, 6}) {
+    const std::vector<std::pair<size_t, AnyValue>> given{{1, random_value(floats({steps, 1, 8}), engine)}};
+    expect_same_as_judge(t, *planned, given);
+  }
+}
+
+}  // namespace
+}  // namespace treadle::testing_support
