@@ -86,14 +86,17 @@ class Placement {
     for (const LoopState& s : loop.states) {
       live(s.initial, loop.first);
       live(s.final, loop.last);
+      whole_loop(s.in);
       if (s.planned) {
-        whole_loop(s.in);
         whole_loop(s.out);
       } else {
         live(s.out, loop.last - 1);
       }
     }
-    for (const ScanInput& s : loop.scan_inputs) whole_loop(s.whole);
+    for (const ScanInput& s : loop.scan_inputs) {
+      whole_loop(s.whole);
+      whole_loop(s.element);
+    }
     for (const ScanOutput& s : loop.scan_outputs) {
       whole_loop(s.whole);
       live(s.element, loop.last - 1);

@@ -272,6 +272,51 @@ def test_values_outlive_branches_and_loops_that_use_them():
                 assert (several.run(None, feed)[0] == judge.run(None, feed)[0]).all()
 
 
+def test_large_states_outlive_an_inner_loop_that_alone_reads_them():
+    def inner(read: str):
+        return helper.make_graph(
+            [
+                node("ReduceSum", [read], ["p"], keepdims=0),
+                node("Add", ["t_", "p"], ["t_out"]),
+                node("Identity", ["d"], ["d_out"]),
+            ],
+            "inner",
+            [value("j", INT64, []), value("d", BOOL, []), value("t_", shape=[])],
+            [value("d_out", BOOL, []), value("t_out", shape=[])],
+        )
+
+    body = helper.make_graph(
+        [
+            node("Loop", ["three", "", "zero"], ["a"], body=inner("s_")),
+            node("Concat", ["s_", "x"], ["s_out"], axis=0),
+            node("Identity", ["c"], ["c_out"]),
+        ],
+        "body",
+        [value("i", INT64, []), value("c", BOOL, []), value("s_", shape=["k"])],
+        [value("c_out", BOOL, []), value("s_out", shape=["l"]), value("a", shape=[])],
+    )
+    row = helper.make_graph(
+        [node("Loop", ["three", "", "zero"], ["b"], body=inner("e")), node("Identity", ["u_"], ["u_out"])],
+        "row",
+        [value("u_", shape=[]), value("e", shape=["n"])],
+        [value("u_out", shape=[]), value("b", shape=[])],
+    )
+    proto = model(
+        [
+            node("Loop", ["m", "", "x"], ["grown", "sums"], body=body),
+            node("Scan", ["zero", "rows"], ["u", "row_sums"], body=row, num_scan_inputs=1),
+        ],
+        [value("m", INT64, []), value("x", shape=["n"]), value("rows", shape=["r", "n"])],
+        [value("sums"), value("row_sums")],
+        initializers=[helper.make_tensor("three", INT64, [], [3]), helper.make_tensor("zero", FLOAT, [], [0.0])],
+    )
+    several, judge = session(proto), session(proto, tier="judge")
+    for n in (4, 8, 1 << 15):
+        feed = {"m": np.int64(3), "x": np.ones(n, np.float32), "rows": np.ones((4, n), np.float32)}
+        for a, b in zip(several.run(None, feed), judge.run(None, feed), strict=True):
+            assert (a == b).all()
+
+
 def test_sequences_inside_optionals_are_left_as_the_caller_has_them():
     tensor_type = helper.make_tensor_type_proto(FLOAT, None)
     sequence = helper.make_sequence_type_proto(tensor_type)
