@@ -61,6 +61,7 @@ std::string read_file(const std::string& path);
 void write_file(const std::string& path, std::string_view bytes);
 
 void add_run(CLI::App& app, int& status);
+void add_convert(CLI::App& app, int& status);
 void add_test(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);
 void add_check(CLI::App& app, int& status);

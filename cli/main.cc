@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   cli::add_check(app, status);
   cli::add_infer(app, status);
   cli::add_show(app, status);
+  cli::add_convert(app, status);
   cli::add_ops(app, status);
   cli::add_test(app, status);
   cli::add_bench(app, status);

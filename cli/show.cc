@@ -7,6 +7,7 @@
 
 #include "common.h"
 #include "json.h"
+#include "text.h"
 
 namespace cli {
 
@@ -21,8 +22,11 @@ struct Show {
   Common common;
   std::string model;
   bool summary = false;
+  bool as_text = false;
+  int64_t max_elements = 16;
 
   int operator()() const {
+    if (as_text) return print_text();
     const Session session(model, session_options(common));
     if (common.json) return print_json(session);
     fmt::print("{}\n", bold(model));
@@ -46,6 +50,17 @@ struct Show {
       }
     }
     if (!summary) fmt::print("{}", session.dump_graph());
+    return kOk;
+  }
+
+  // The file as it is, whether or not its operators run.
+  int print_text() const {
+    const std::string written = model_text(read_file(model), model, max_elements);
+    if (common.json) {
+      fmt::print("{}\n", JsonObject().text("model", model).text("text", written).str());
+    } else {
+      fmt::print("{}", written);
+    }
     return kOk;
   }
 
@@ -143,6 +158,9 @@ void add_show(CLI::App& app, int& status) {
   const auto show = std::make_shared<Show>();
   command.add_option("model", show->model, "The model")->required();
   command.add_flag("--summary", show->summary, "Without the graph");
+  command.add_flag("--text", show->as_text, "The file as ONNX text");
+  command.add_option("--max-elements", show->max_elements,
+                     "With --text: print the values of tensors up to this size (16; negative: of all)");
   add_session(command, show->common);
   add_json(command, show->common);
   command.callback([show, &status] { status = (*show)(); });

@@ -43,6 +43,31 @@ nb::bytes infer_model(nb::handle path, nb::handle bytes, unsigned flags) {
   return nb::bytes(typed, size);
 }
 
+// A part of a model: the number of a treadle_part.
+nb::bytes parse_text(int part, nb::bytes text) {
+  char* bytes = nullptr;
+  size_t size = 0;
+  call_engine(
+      [&] { return treadle_text_parse(static_cast<treadle_part>(part), text.c_str(), text.size(), &bytes, &size); });
+  const Owned<char> owned(bytes);
+  return nb::bytes(bytes, size);
+}
+
+nb::bytes print_text(int part, nb::bytes message, int64_t max_elements) {
+  char* text = nullptr;
+  size_t size = 0;
+  call_engine([&] {
+    return treadle_text_print(static_cast<treadle_part>(part), message.c_str(), message.size(), max_elements, &text,
+                              &size);
+  });
+  const Owned<char> owned(text);
+  return nb::bytes(text, size);
+}
+
+bool is_text(nb::bytes bytes) {
+  return treadle_is_text(bytes.c_str(), bytes.size());
+}
+
 bool import_numpy() {
   return PyArray_ImportNumPyAPI() == 0;
 }
@@ -59,6 +84,9 @@ NB_MODULE(_core, m) {
   m.def("check_model", check_model, nb::arg("path").none(), nb::arg("bytes").none(), nb::arg("flags"),
         "A report as JSON");
   m.def("infer_model", infer_model, nb::arg("path").none(), nb::arg("bytes").none(), nb::arg("flags"));
+  m.def("parse_text", parse_text, nb::arg("part"), nb::arg("text"));
+  m.def("print_text", print_text, nb::arg("part"), nb::arg("message"), nb::arg("max_elements"));
+  m.def("is_text", is_text, nb::arg("bytes"));
   m.def("operators", operators, "Every operator as a line of JSON");
   m.def("element_of_dtype", element_of_dtype, "Number of the ONNX element type of a numpy dtype, 0 for none");
   m.def("element_name", treadle_element_name, nb::arg("element"));

@@ -314,6 +314,19 @@ enum {
 TREADLE_API treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t size, unsigned flags,
                                                 char** typed, size_t* typed_size);
 
+/* ---- Models as ONNX text. Wherever a model is read, a text is read as well. */
+
+typedef enum treadle_part { TREADLE_MODEL = 0, TREADLE_GRAPH = 1, TREADLE_FUNCTION = 2, TREADLE_NODE = 3 } treadle_part;
+
+TREADLE_API bool treadle_is_text(const void* bytes, size_t size); /* rather than a serialised model */
+/* The part of a model that a text says, serialised. */
+TREADLE_API treadle_status* treadle_text_parse(treadle_part part, const char* text, size_t size, char** bytes,
+                                               size_t* bytes_size);
+/* The text of a serialised part of a model. Tensors of more elements than `max_elements` are written without their
+ * values; negative: no limit. */
+TREADLE_API treadle_status* treadle_text_print(treadle_part part, const void* bytes, size_t size, int64_t max_elements,
+                                               char** text, size_t* text_size);
+
 /* ---- Operators that this build knows */
 
 TREADLE_API size_t treadle_operator_count(void);

@@ -37,6 +37,7 @@ from ._model import Problem, check, infer_shapes
 from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from ._session import InferenceSession, ModelMetadata, NodeArg, get_all_providers, get_available_providers
 from ._stream import Stream
+from ._text import parse_function, parse_graph, parse_model, parse_node, to_text
 from ._values import IOBinding, OrtDevice, OrtValue
 
 __version__: str = _core.__version__
@@ -131,8 +132,13 @@ __all__ = [
     "has_collective_ops",
     "infer_shapes",
     "operators",
+    "parse_function",
+    "parse_graph",
+    "parse_model",
+    "parse_node",
     "preload_dlls",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
     "set_seed",
+    "to_text",
 ]

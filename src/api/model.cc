@@ -2,6 +2,7 @@
 #include "check/inference.h"
 #include "model/annotate.h"
 #include "model/import.h"
+#include "model/text_file.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -28,6 +29,7 @@ Result<Imported> import_and_infer(const char* path, const void* bytes, size_t si
     TREADLE_TRY(require(bytes || size == 0, "a model is missing"));
     result.file = wire::MappedFile::own(std::string(static_cast<const char*>(bytes), size));
   }
+  TREADLE_ASSIGN(result.file, model::binary_model(std::move(result.file)));
   model::ImportOptions options;
   std::vector<Status> broken;
   if (!(flags & TREADLE_INFER_RUNNABLE)) options.broken = &broken;

@@ -1,6 +1,7 @@
 #include "api/handles.h"
 #include "check/checker.h"
 #include "check/render.h"
+#include "ir/text.h"
 
 struct treadle_report {
   treadle::Report report;
@@ -42,7 +43,7 @@ treadle_status* treadle_model_check(const char* path, const void* bytes, size_t 
     options.custom_domains = flags & TREADLE_CHECK_CUSTOM_DOMAINS;
     options.skip_opset_compatibility = flags & TREADLE_CHECK_ANY_OPSET;
     result->report = check_model(file, options);
-    if (looks_like_text(file->bytes())) result->source = file->bytes();
+    if (ir::looks_like_text(file->bytes())) result->source = file->bytes();
     *out = result.release();
     return {};
   });

@@ -2,6 +2,7 @@
 #include "check/walk.h"
 #include "model/functions.h"
 #include "model/import.h"
+#include "model/text_file.h"
 #include "wire/parse.h"
 
 namespace treadle {
@@ -238,17 +239,26 @@ Report check_model(const wire::ModelProto& model, const std::shared_ptr<wire::Ma
   return report;
 }
 
-Report check_model(const std::shared_ptr<wire::MappedFile>& file, const CheckOptions& options) {
-  auto model = wire::parse_model(file->bytes());
-  if (model.ok()) return check_model(*model, file, options);
+namespace {
+
+Report unreadable(const wire::MappedFile& file, const Status& status) {
   Report report;
-  report.file = file->path();
+  report.file = file.path();
   Diagnostic& d = report.diagnostics.emplace_back();
-  d.problem = model.error().code() == Code::kLimit ? Problem::kFileLimit : Problem::kFileInvalid;
-  d.message = model.error().message();
-  d.origin = model.error().place();
+  d.problem = status.code() == Code::kLimit ? Problem::kFileLimit : Problem::kFileInvalid;
+  d.message = status.message();
+  d.origin = status.place();
   report.errors = 1;
   return report;
+}
+
+}  // namespace
+
+Report check_model(const std::shared_ptr<wire::MappedFile>& file, const CheckOptions& options) {
+  auto binary = model::binary_model(file);
+  if (!binary.ok()) return unreadable(*file, binary.error());
+  auto model = wire::parse_model((*binary)->bytes());
+  return model.ok() ? check_model(*model, *binary, options) : unreadable(*file, model.error());
 }
 
 namespace {

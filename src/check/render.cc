@@ -172,11 +172,4 @@ Position Lines::position_of(size_t offset) const {
   return at;
 }
 
-bool looks_like_text(std::string_view bytes) {
-  const std::string_view front = bytes.substr(0, 1024);
-  return !front.empty() && std::none_of(front.begin(), front.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t';
-  });
-}
-
 }  // namespace treadle

@@ -33,7 +33,5 @@ class Lines {
   std::string_view source_;
   std::vector<size_t> begins_;
 };
-// Whether bytes can only be meant as text: no control characters, and UTF-8.
-bool looks_like_text(std::string_view bytes);
 
 }  // namespace treadle

@@ -1,4 +1,5 @@
 #include "model/importer.h"
+#include "model/text_file.h"
 #include "model/types.h"
 #include "wire/parse.h"
 
@@ -334,6 +335,7 @@ Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model,
 }
 
 Result<std::unique_ptr<ir::Graph>> import_model(std::shared_ptr<wire::MappedFile> file, const ImportOptions& options) {
+  TREADLE_ASSIGN(file, binary_model(std::move(file)));
   auto model = wire::parse_model(file->bytes());
   if (!model.ok()) return in_file(std::move(model).status(), *file);
   return import_model(*model, file, options);

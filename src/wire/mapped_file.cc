@@ -138,9 +138,7 @@ Result<std::shared_ptr<MappedFile>> MappedFile::from_descriptor(int descriptor, 
   if (S_ISDIR(information.st_mode)) return error(Code::kInvalidFile, "\"{}\" is a folder, expected a file", path);
   if (!S_ISREG(information.st_mode)) {
     TREADLE_ASSIGN(std::string bytes, read_to_end(descriptor, path));
-    auto file = own(std::move(bytes));
-    file->path_ = path;
-    return file;
+    return own(std::move(bytes), path);
   }
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->path_ = path;
@@ -159,8 +157,9 @@ Result<std::shared_ptr<MappedFile>> MappedFile::from_descriptor(int descriptor, 
   return file;
 }
 
-std::shared_ptr<MappedFile> MappedFile::own(std::string bytes) {
+std::shared_ptr<MappedFile> MappedFile::own(std::string bytes, std::string path) {
   std::shared_ptr<MappedFile> file(new MappedFile);
+  file->path_ = std::move(path);
   file->owned_ = std::move(bytes);
   file->bytes_ = file->owned_;
   return file;

@@ -21,7 +21,8 @@ class MappedFile {
   // data. Absolute paths, `..`, links that lead elsewhere, and what is not a regular file are refused.
   static Result<std::shared_ptr<MappedFile>> open_inside(std::string_view relative,
                                                          const std::vector<std::string>& folders);
-  static std::shared_ptr<MappedFile> own(std::string bytes);
+  // `path`: the file that the bytes stand for, if any.
+  static std::shared_ptr<MappedFile> own(std::string bytes, std::string path = {});
   // The caller keeps `bytes` alive and unchanged.
   static std::shared_ptr<MappedFile> borrow(std::string_view bytes);
 

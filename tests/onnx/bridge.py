@@ -38,6 +38,11 @@ def check(kind: str, data: bytes, context: dict | None, flags: list[bool]) -> No
         raise CheckFailed("\n".join(errors))
 
 
+def parse(kind: str, text: str) -> bytes:
+    """kind: the function of onnx.parser."""
+    return getattr(treadle, kind)(text)
+
+
 def _model_around(context: dict) -> onnx.ModelProto:
     model = onnx.ModelProto(ir_version=context.get("ir_version", onnx.IR_VERSION))
     imports = context.get("opset_imports", {"": onnx.defs.onnx_opset_version()})

@@ -1,0 +1,111 @@
+// treadle convert: binary models and ONNX text, one into the other.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "common.h"
+#include "json.h"
+#include "text.h"
+
+namespace cli {
+
+namespace {
+
+bool ends_with_one_of(const std::string& path, std::initializer_list<std::string_view> endings) {
+  for (const std::string_view ending : endings) {
+    if (path.ends_with(ending)) return true;
+  }
+  return false;
+}
+
+struct Convert {
+  Common common;
+  std::string in, out, to;
+  int64_t max_elements = -1;
+
+  bool wants_text() const {
+    if (!to.empty()) return to == "text";
+    if (ends_with_one_of(out, {".onnxtxt", ".txt"}) || out == "-") return true;
+    if (ends_with_one_of(out, {".onnx", ".pb"})) return false;
+    throw UsageError(
+        fmt::format("what '{}' is to be cannot be told from its name (.onnx, .pb; .onnxtxt, .txt); say --to", out));
+  }
+
+  int operator()() const {
+    const bool to_text = wants_text();
+    const std::string bytes = read_file(in);
+    std::string converted;
+    if (to_text) {
+      converted = model_text(bytes, in, max_elements);
+    } else if (treadle_is_text(bytes.data(), bytes.size())) {
+      converted = text_to_binary(bytes, in);
+    } else {
+      model_text(bytes, in, 0);  // says what is wrong with what is no model
+      converted = bytes;
+    }
+    if (out == "-") {
+      std::fwrite(converted.data(), 1, converted.size(), stdout);
+    } else {
+      write_file(out, converted);
+    }
+    if (common.json) {
+      fmt::print(out == "-" ? stderr : stdout, "{}\n",
+                 JsonObject()
+                     .text("in", in)
+                     .text("out", out)
+                     .text("format", to_text ? "text" : "binary")
+                     .integer("bytes", static_cast<long long>(converted.size()))
+                     .str());
+    }
+    return kOk;
+  }
+};
+
+// The bytes that a function of the library gives; errors name the file.
+template <class Call>
+std::string take_bytes(const std::string& path, Call&& call) {
+  char* bytes = nullptr;
+  size_t size = 0;
+  treadle_status* status = call(&bytes, &size);
+  if (status) {
+    const std::string place = treadle_status_place(status);
+    const std::string message =
+        fmt::format("{}{}{}: {}", path, place.empty() ? "" : ":", place, treadle_status_message(status));
+    treadle_status_free(status);
+    throw InputError(message);
+  }
+  const std::unique_ptr<char, void (*)(void*)> owned(bytes, treadle_free);
+  return {bytes, size};
+}
+
+}  // namespace
+
+std::string text_to_binary(const std::string& text, const std::string& path) {
+  return take_bytes(path, [&](char** bytes, size_t* size) {
+    return treadle_text_parse(TREADLE_MODEL, text.data(), text.size(), bytes, size);
+  });
+}
+
+std::string model_text(const std::string& bytes, const std::string& path, int64_t max_elements) {
+  if (treadle_is_text(bytes.data(), bytes.size())) return model_text(text_to_binary(bytes, path), path, max_elements);
+  return take_bytes(path, [&](char** text, size_t* size) {
+    return treadle_text_print(TREADLE_MODEL, bytes.data(), bytes.size(), max_elements, text, size);
+  });
+}
+
+void add_convert(CLI::App& app, int& status) {
+  CLI::App& command = *app.add_subcommand("convert", "Write a model as ONNX text, or a text as a binary model");
+  const auto convert = std::make_shared<Convert>();
+  command.add_option("in", convert->in, "The model, binary or text")->required();
+  command.add_option("out", convert->out, "Where it goes; - is standard output, as text")->required();
+  command.add_option("--to", convert->to, "text or binary; otherwise by the ending of the name")
+      ->check(CLI::IsMember({"text", "binary"}));
+  command.add_option("--max-elements", convert->max_elements,
+                     "Leave out the values of tensors with more elements than this (in texts; they cannot be run)");
+  add_json(command, convert->common);
+  command.callback([convert, &status] { status = (*convert)(); });
+}
+
+}  // namespace cli

@@ -1,0 +1,145 @@
+#pragma once
+// ONNX text -> messages, by recursive descent. Functions give false after an error, which the lexer holds.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "ir/text_lexer.h"
+#include "type/element_type.h"
+#include "wire/parse.h"
+
+namespace treadle::ir {
+
+class TextParser {
+ public:
+  TextParser(std::string_view text, TextStorage& storage, wire::Limits limits) : lexer_(text, storage, limits) {}
+
+  // The whole text.
+  bool parse(wire::ModelProto& model);
+  bool parse(wire::GraphProto& graph);
+  bool parse(wire::FunctionProto& function);
+  bool parse(wire::NodeProto& node);
+  Status take_status() const { return lexer_.take_status(); }
+
+ private:
+  static constexpr uint32_t kAttributeKeys =
+      TextNotes::kUntyped | TextNotes::kAbsent | TextNotes::kDocString | TextNotes::kFields;
+  static constexpr uint32_t kValueKeys = TextNotes::kDocString | TextNotes::kMetadata | TextNotes::kDenotation |
+                                         TextNotes::kDimensions | TextNotes::kType | TextNotes::kFields;
+  static constexpr uint32_t kTensorKeys = TextNotes::kRaw | TextNotes::kTyped | TextNotes::kUntyped |
+                                          TextNotes::kDocString | TextNotes::kMetadata | TextNotes::kFields;
+
+  // Messages inside messages; a level of text is counted as its messages are in a file.
+  class Level {
+   public:
+    explicit Level(TextParser& parser);
+    ~Level() { --parser_.depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    TextParser& parser_;
+  };
+
+  bool end();
+  // The annotations of the next element; before the first one also those of the whole text.
+  TextNotes take_notes(uint32_t allowed, std::string_view element);
+  bool belongs(const TextNotes& notes, uint32_t allowed, std::string_view element);
+
+  // text_parser.cc: models, functions, graphs, nodes
+  bool model_header(wire::ModelProto& model);
+  bool model_field(std::string_view key, size_t at, wire::ModelProto& model);
+  bool function(wire::FunctionProto& function);
+  bool function_header(wire::FunctionProto& function);
+  bool function_attributes(wire::FunctionProto& function);
+  bool function_names(std::vector<std::string_view>& names, std::vector<wire::ValueInfoProto>& infos);
+  bool opset_imports(std::vector<wire::OperatorSetId>& imports);
+  bool metadata(std::vector<wire::StringStringEntry>& entries);
+  bool graph(wire::GraphProto& graph);
+  bool graph_inputs(wire::GraphProto& graph);
+  bool graph_values(wire::GraphProto& graph);
+  bool value_infos(char open, std::vector<wire::ValueInfoProto>& infos, char close);
+  bool nodes(std::vector<wire::NodeProto>& nodes);
+  bool node(wire::NodeProto& node);
+  bool operator_name(wire::NodeProto& node);
+  bool names(std::vector<std::string_view>& names);
+
+  // text_parser_attributes.cc
+  bool attributes(std::vector<wire::AttributeProto>& attributes);
+  bool attribute(wire::AttributeProto& attribute);
+  bool attribute_rest(const TextNotes& notes, wire::AttributeProto& attribute);
+  bool attribute_type(wire::AttributeProto& attribute);
+  bool attribute_value(wire::AttributeProto& attribute);
+  bool attribute_list(wire::AttributeProto& attribute);
+  bool list_element(int32_t& kind, bool declared, wire::AttributeProto& attribute);
+  bool list_number(int32_t& kind, bool declared, wire::AttributeProto& attribute);
+  bool list_message(int32_t& kind, wire::AttributeProto& attribute);
+  bool single(int32_t declared, wire::AttributeProto& attribute);
+  bool single_number(int32_t declared, wire::AttributeProto& attribute);
+  bool single_typed(wire::AttributeProto& attribute);
+  bool tensor_name(std::string_view& field);
+  bool next_is_number();
+  bool next_is_graph(int32_t declared);
+  bool mismatch(size_t at, int32_t kind, int32_t declared);
+
+  // text_parser_values.cc: names, types, tensors
+  bool quotable(std::string_view& value, std::string_view what);
+  bool part_of_name(std::string_view& value);
+  bool name(std::string_view& field, std::string_view what);
+  void set_name(std::string_view value, std::string_view& field) const;
+  bool next_is_type();
+  bool type(wire::TypeProto& type);
+  bool tensor_type(wire::TensorTypeProto& type);
+  bool element_type(wire::Field<int32_t>& element);
+  bool shape(wire::ShapeProto& shape);
+  bool opaque_type(wire::OpaqueTypeProto& type);
+  bool value_info(wire::ValueInfoProto& info);
+  bool value_info_rest(TextNotes& notes, wire::ValueInfoProto& info);
+  bool denotations(const TextNotes& notes, wire::ValueInfoProto& info);
+  bool tensor(wire::TensorProto& tensor);
+  bool tensor_rest(TextNotes& notes, const wire::TensorTypeProto& type, size_t at, wire::TensorProto& tensor);
+  bool dims(const wire::TensorTypeProto& type, size_t at, std::vector<int64_t>& dims);
+  bool tensor_data(bool raw, wire::TensorProto& tensor);
+  bool tensor_values(bool raw, wire::TensorProto& tensor);
+  template <class Read>
+  bool each_value(Read&& read, std::string_view& data);
+  template <class T>
+  bool real_values(bool raw, wire::Runs<T>& field, wire::TensorProto& tensor);
+  template <class T>
+  bool integer_values(bool raw, wire::Runs<T>& field, wire::TensorProto& tensor);
+  bool element_bits(ElementType type, int64_t& value);
+  bool element_bits(ElementType type, uint64_t& value);
+  bool external_data(wire::TensorProto& tensor);
+  bool sparse_tensor_rest(const TextNotes& notes, const wire::TensorTypeProto& type, size_t at,
+                          wire::SparseTensorProto& tensor);
+
+  // Appends an element for the caller to fill, accounted for; null after an error.
+  template <class T>
+  T* append(std::vector<T>& list) {
+    return lexer_.charge(sizeof(T)) ? &list.emplace_back() : nullptr;
+  }
+  // Merges the fields that an annotation has as bytes.
+  template <class Message>
+  bool add_fields(const TextNotes& notes, Message& message);
+
+  TextLexer lexer_;
+  std::string_view last_domain_;
+  int depth_ = 0;
+  bool first_ = true;          // nothing has been read yet
+  bool exact_ = false;         // names that are empty are absent
+  bool exact_opsets_ = false;  // so are the domains of operator sets
+  bool raw_ = false;           // tensors are raw_data unless they say otherwise
+};
+
+template <class Message>
+bool TextParser::add_fields(const TextNotes& notes, Message& message) {
+  if (!notes.has(TextNotes::kFields)) return lexer_.ok();
+  wire::Limits limits = lexer_.limits();
+  limits.depth -= depth_;
+  const Status status = wire::merge(notes.fields, message, limits);
+  return status.ok() || lexer_.fail_at(notes.position, "the fields of this annotation: " + status.to_string());
+}
+
+}  // namespace treadle::ir
