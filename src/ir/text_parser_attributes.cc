@@ -40,6 +40,7 @@ int32_t element_kind(int32_t kind) {
 }
 
 std::string with_article(std::string_view noun) {
+  if (noun.ends_with('s')) return std::string(noun);
   return fmt::format("{} {}", noun.starts_with("i") ? "an" : "a", noun);
 }
 

@@ -142,6 +142,8 @@ def instruction_sets():
 @pytest.mark.parametrize("isa", instruction_sets())
 def test_every_case_in_instruction_set(isa):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "test_case", __file__]
-    result = subprocess.run(command, env={**os.environ, "TREADLE_ISA": isa}, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        command, env={**os.environ, "TREADLE_ISA": isa}, capture_output=True, text=True, check=False
+    )
     assert result.returncode == 0, result.stdout[-4000:]
     assert f"{len(CASES) * len(TIERS)} passed" in result.stdout, result.stdout[-400:]

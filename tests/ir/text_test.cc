@@ -117,7 +117,7 @@ TEST(Text, KeepsWhatTheSyntaxHasNoWordsFor) {
                               .bytes(4, "Add")
                               .message(5, ProtoBytes().bytes(1, "f").varint(20, 1))
                               .message(5, ProtoBytes().bytes(1, "i").varint(3, 3))
-                              .message(5, ProtoBytes().bytes(1, "a-b").bytes(4, "\xff").varint(3, 3).varint(20, 3))
+                              .message(5, ProtoBytes().bytes(1, "a-b").varint(3, 3).bytes(4, "\xff").varint(20, 3))
                               .message(5, ProtoBytes().bytes(1, "r").varint(20, 7).bytes(21, "outer"))
                               .bytes(6, "two\nlines")
                               .bytes(7, "")
@@ -151,7 +151,7 @@ TEST(Text, TellsWhereItIsWrong) {
   EXPECT_EQ(error_of("<ir_version: \"8\">"),
             "1:14: expected a number, found '\"'\n  1 | <ir_version: \"8\">\n    |              ^");
   EXPECT_NE(error_of("<version: 8>").find("1:2: a model has no field \"version\""), std::string::npos);
-  EXPECT_NE(error_of("g () => () { y = A <a: ints = 1> () }").find("1:31: expected an ints, found an int"),
+  EXPECT_NE(error_of("g () => () { y = A <a: ints = 1> () }").find("1:31: expected ints, found an int"),
             std::string::npos);
   EXPECT_NE(error_of("g () => () { \"y").find("1:14: this string does not end"), std::string::npos);
   EXPECT_NE(error_of("g () => () <int8[1] w = {1, 99999999999}> {}").find("1:29: 99999999999 does not fit int8"),
