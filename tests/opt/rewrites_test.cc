@@ -25,7 +25,7 @@ TEST(Identities, GoWhereTypesSaySo) {
   t->set_output(2, t->call("Expand", {t.in(1), t->constant_int64s({2, 1})}));
   t->set_output(3, t->call("Expand", {t.in(1), t->constant_int64s({2, 2, 3})}));
   const auto planned = plan_of(t);
-  EXPECT_THAT(planned->listing(), ElementsAre("Transpose", "MatMul", "Expand"));
+  EXPECT_THAT(planned->listing(), ElementsAre("PermutedMatMul", "Expand"));
   expect_same_as_judge(t, *planned);
   EXPECT_EQ(plan_of(t, false)->listing().size(), 7u);
 }
