@@ -1,5 +1,8 @@
+#include <charconv>
+
 #include "check/types.h"
 #include "check/walk.h"
+#include "ir/text.h"
 #include "model/functions.h"
 #include "model/import.h"
 #include "model/text_file.h"
@@ -228,18 +231,17 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
-Report check_model(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file,
-                   const CheckOptions& options) {
+namespace {
+
+// All but types.
+Report check_structure(const wire::ModelProto& model, const wire::MappedFile* file, const CheckOptions& options) {
   Report report;
   CheckOptions complete = options;
   if (file) report.file = file->path();
   if (complete.folder.empty() && !report.file.empty()) complete.folder = folder_of(report.file);
-  checking::Walk(&model, file.get(), complete, report).check_model();
-  if (options.full && report.ok() && file) check_types(model, file, complete, report);
+  checking::Walk(&model, file, complete, report).check_model();
   return report;
 }
-
-namespace {
 
 Report unreadable(const wire::MappedFile& file, const Status& status) {
   Report report;
@@ -252,13 +254,63 @@ Report unreadable(const wire::MappedFile& file, const Status& status) {
   return report;
 }
 
-}  // namespace
+// The byte that "line:column" means; kNoOffset when it means none.
+size_t offset_of(std::string_view text, std::string_view place) {
+  size_t line = 0, column = 0;
+  const char* const end = place.data() + place.size();
+  const auto first = std::from_chars(place.data(), end, line);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != ':') return kNoOffset;
+  if (std::from_chars(first.ptr + 1, end, column).ec != std::errc()) return kNoOffset;
+  size_t offset = 0;
+  for (; line > 1 && offset < text.size(); ++offset) line -= text[offset] == '\n';
+  for (; column > 1 && offset < text.size(); --column) {
+    do ++offset;
+    while (offset < text.size() && (text[offset] & 0xc0) == 0x80);
+  }
+  return offset < text.size() ? offset : kNoOffset;
+}
 
-Report check_model(const std::shared_ptr<wire::MappedFile>& file, const CheckOptions& options) {
+// The report shows the line itself, so the reader's own excerpt goes.
+Report unreadable_text(const wire::MappedFile& file, const Status& status) {
+  Report report = unreadable(file, status);
+  Diagnostic& d = report.diagnostics[0];
+  d.offset = offset_of(file.bytes(), d.origin);
+  if (d.offset == kNoOffset) return report;
+  d.length = 1;
+  d.origin.clear();
+  d.message = d.message.substr(0, d.message.find('\n'));
+  return report;
+}
+
+// The names of a model that is text are views into it, which is where problems get their lines from. Types are inferred
+// on what the text says.
+Report check_text(const std::shared_ptr<wire::MappedFile>& file, const CheckOptions& options) {
+  ir::TextStorage storage;
+  auto model = ir::parse_text<wire::ModelProto>(file->bytes(), storage);
+  if (!model.ok()) return unreadable_text(*file, model.error());
+  Report report = check_structure(*model, file.get(), options);
+  if (!options.full || !report.ok()) return report;
   auto binary = model::binary_model(file);
   if (!binary.ok()) return unreadable(*file, binary.error());
-  auto model = wire::parse_model((*binary)->bytes());
-  return model.ok() ? check_model(*model, *binary, options) : unreadable(*file, model.error());
+  auto same = wire::parse_model((*binary)->bytes());
+  if (!same.ok()) return unreadable(*file, same.error());
+  check_types(*same, *binary, options, report);
+  return report;
+}
+
+}  // namespace
+
+Report check_model(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file,
+                   const CheckOptions& options) {
+  Report report = check_structure(model, file.get(), options);
+  if (options.full && report.ok() && file) check_types(model, file, options, report);
+  return report;
+}
+
+Report check_model(const std::shared_ptr<wire::MappedFile>& file, const CheckOptions& options) {
+  if (ir::looks_like_text(file->bytes())) return check_text(file, options);
+  auto model = wire::parse_model(file->bytes());
+  return model.ok() ? check_model(*model, file, options) : unreadable(*file, model.error());
 }
 
 namespace {
