@@ -36,6 +36,8 @@ void count_allocation() {
 
 #if !defined(TREADLE_SANITIZED) && defined(__GLIBC__)
 
+// Seen from the C++ library as well, whose operator new asks for memory there.
+#pragma GCC visibility push(default)
 extern "C" {
 
 void* __libc_malloc(size_t bytes);                      // NOLINT(bugprone-reserved-identifier)
@@ -68,6 +70,7 @@ int pthread_mutex_lock(pthread_mutex_t* mutex) {
 }
 
 }  // extern "C"
+#pragma GCC visibility pop
 
 #endif
 
