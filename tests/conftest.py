@@ -15,6 +15,7 @@ import pytest
 try:
     import onnx
     import treadle
+    from google.protobuf.message import DecodeError
 except ImportError:
     onnx = treadle = None
 
@@ -70,8 +71,12 @@ def record(model, known) -> None:
         model = pathlib.Path(model).read_bytes() if pathlib.Path(model).stat().st_size <= LARGEST else b""
     if not isinstance(model, (bytes, bytearray)) or not 0 < len(model) <= LARGEST:
         return
-    proto = onnx.load_from_string(bytes(model))
-    with contextlib.suppress(onnx.shape_inference.InferenceError):
+    try:
+        proto = onnx.load_from_string(bytes(model))
+    except DecodeError:  # a text
+        proto = onnx.load_from_string(treadle.parse_model(bytes(model).decode()))
+    # Some tests run what onnx's inference stumbles over.
+    with contextlib.suppress(onnx.shape_inference.InferenceError, ValueError):
         proto = onnx.shape_inference.infer_shapes(proto)
     opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in proto.opset_import}
     visit(proto.graph, opsets, {}, known)

@@ -269,6 +269,46 @@ Status infer_with_axes(InferContext& c) {
   return unknown ? element_only(c, c.element(0)) : c.node.op->infer(c);
 }
 
+// The graphs that change scores and probabilities are left as they are declared.
+Status infer_flex_attention(InferContext& c) {
+  InferContext inner{c.node, c.inputs, c.values, c.symbols, c.outputs, c.output_symbols, c.output_symbols_known};
+  return c.node.op->infer(inner);
+}
+
+// Whatever its type, the first input's is the output's.
+Status infer_string_concat(InferContext& c) {
+  TREADLE_TRY(c.node.op->infer(c));
+  c.outputs[0].element = c.element(0);
+  return {};
+}
+
+// Lists have to be of equal lengths; what they make of trees is not looked at.
+Status infer_tree_ensemble(InferContext& c) {
+  const ir::Attributes& a = c.attributes();
+  const size_t nodes = a.get_ints("nodes_featureids").size();
+  for (const char* list : {"nodes_falseleafs", "nodes_falsenodeids", "nodes_trueleafs", "nodes_truenodeids"}) {
+    if (a.get_ints(list).size() != nodes) return refuse("lists of nodes are of unlike lengths");
+  }
+  for (const char* list : {"nodes_modes", "nodes_splits"}) {
+    const ir::Attribute* tensor = a.find(list);
+    if (!tensor || tensor->as_tensor().element_count() != static_cast<int64_t>(nodes)) {
+      return refuse("lists of nodes are of unlike lengths");
+    }
+  }
+  const ir::Attribute* weights = a.find("leaf_weights");
+  if (!weights || weights->as_tensor().element_count() != static_cast<int64_t>(a.get_ints("leaf_targetids").size())) {
+    return refuse("lists of leaves are of unlike lengths");
+  }
+  for (const char* list : {"leaf_weights", "nodes_splits"}) {
+    if (c.has_input(0) && a.find(list)->as_tensor().type() != c.element(0)) {
+      return refuse("weights and splits have another type than the input");
+    }
+  }
+  const Shape* x = c.shape(0);
+  c.set_output(0, c.element(0), {x && !x->empty() ? (*x)[0] : Dim::unknown(), a.get_int("n_targets", 1)});
+  return {};
+}
+
 using Rule = Status (*)(InferContext&);
 
 const std::unordered_map<std::string_view, Rule>& rules() {
@@ -283,6 +323,7 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"ConvTranspose", infer_conv_transpose},
       {"DFT", infer_dft},
       {"Einsum", infer_einsum},
+      {"FlexAttention", infer_flex_attention},
       {"GRU", infer_recurrent},
       {"GatherElements", infer_gather_elements},
       {"Hardmax", require_rank},
@@ -310,8 +351,10 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"Slice", infer_slice},
       {"Softmax", require_rank},
       {"Split", infer_parts},
+      {"StringConcat", infer_string_concat},
       {"Sub", infer_sum},
       {"TopK", infer_top_k},
+      {"TreeEnsemble", infer_tree_ensemble},
       {"Unsqueeze", infer_with_axes<1>},
   };
   return *table;
@@ -321,7 +364,8 @@ const std::unordered_map<std::string_view, Rule>& rules() {
 
 Status infer_as_onnx(InferContext& context) {
   const OpDef& op = *context.node.op;
-  const auto rule = op.domain.empty() ? rules().find(op.name) : rules().end();
+  const bool known = op.domain.empty() || op.domain == "ai.onnx.preview" || op.name == "TreeEnsemble";
+  const auto rule = known ? rules().find(op.name) : rules().end();
   return rule == rules().end() ? op.infer(context) : rule->second(context);
 }
 

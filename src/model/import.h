@@ -30,8 +30,8 @@ struct ImportOptions {
   // the rules of its operator does too, and its error, with its place, is added to `broken`. For looking at models, not
   // for running them. Errors of the file itself are still errors.
   std::vector<Status>* broken = nullptr;
-  // Read as the onnx package's inference does: a call has to take every output of its function, and STFT's attribute
-  // onesided has no default.
+  // Read as the onnx package's inference does: a call has to take every output of its function, STFT's attribute
+  // onesided has no default, and attributes of ai.onnx need not make sense together.
   bool as_onnx = false;
 };
 

@@ -68,7 +68,7 @@ Status Importer::resolve_operator(const wire::NodeProto& node, const Place& plac
                  node.op_type, shown_domain(domain), op->missing);
   }
   // A version that a later one replaced (GroupNormalization-18) is what its models mean; an operator that ended is not.
-  if (version->deprecated && version == &op->newest()) {
+  if (version->deprecated && version == &op->newest() && !options_.broken) {
     return error(Code::kNotImplemented,
                  "operator {} of domain \"{}\" is deprecated since operator set {} (imported: {})", node.op_type,
                  shown_domain(domain), version->since, opset->second);
@@ -181,7 +181,14 @@ Status Importer::import_attributes(const wire::NodeProto& proto, ir::Node* node,
     const bool ignored = options_.as_onnx && node->op->name == "STFT";
     if (def.has_default() && !ignored) node->attributes.set(def.default_value);
   }
-  return parse_attributes(*node);
+  Status status = parse_attributes(*node);
+  if (!status.ok() && options_.as_onnx && node->op->name == "TreeEnsemble") return {};  // a rule of its own looks at it
+  if (!status.ok() && options_.as_onnx && node->op->domain.empty()) {
+    node->op = &opaque_op();
+    node->version = &opaque_op().newest();
+    return {};
+  }
+  return status;
 }
 
 Status Importer::import_attribute(const wire::AttributeProto& proto, ir::Node* node, Place& place) {

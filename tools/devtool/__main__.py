@@ -70,7 +70,11 @@ def parse_arguments():
     command = add("test", testing.test, "run the tests; the last line says 'N passed, N failed, N skipped'")
     command.add_argument("--all", action="store_true", help="also debug, sanitizers, g++ 12, longer random runs")
     command.add_argument("-k", "--match", metavar="TEXT", help="only C++ and Python tests whose name contains TEXT")
-    add("bench", command_bench, "measure beside onnxruntime and onnx: loops, rnn, models, check; arguments go to bench/bench.py")
+    add(
+        "bench",
+        command_bench,
+        "measure beside onnxruntime and onnx: loops, rnn, models, check; arguments go to bench/bench.py",
+    )
     command = add("lint", linting.lint, "check format, includes, clang-tidy on what changed, Python")
     command.add_argument("--all", action="store_true", help="clang-tidy on every file, not only on what changed")
     command.add_argument(

@@ -80,15 +80,18 @@ Status infer_linear_attention(InferContext& ctx) {
   TREADLE_TRY(check_factor(ctx, kBeta, rule.delta, Dim(1), Dim(shared)));
   const Shape* query = ctx.shape(kQuery);
   const Dim batch = query ? (*query)[0] : Dim(), length = query ? (*query)[1] : Dim();
-  const Shape state{batch, Dim(shared), d_k, d_v};
+  Shape state{batch, Dim(shared), d_k, d_v};
   if (const Shape* past = ctx.shape(kPast)) {
     bool fits = past->size() == 4;
     for (size_t i = 0; fits && i < 4; ++i) fits = !differ((*past)[i], state[i]);
     if (!fits) {
       return error(Code::kInvalidArgument, "past_state has shape {}, expected {}", to_string(*past), to_string(state));
     }
+    for (size_t i = 0; i < 4; ++i) {
+      if (!state[i].is_known() && !(*past)[i].is_unknown()) state[i] = (*past)[i];
+    }
   }
-  ctx.set_output(0, ctx.element(kQuery), {batch, length, d_v * Dim(heads)});
+  ctx.set_output(0, ctx.element(kQuery), {state[0], length, state[3] * Dim(heads)});
   if (ctx.outputs.size() > 1) ctx.set_output(1, ctx.element(ctx.has_input(kPast) ? kPast : kQuery), state);
   return {};
 }

@@ -16,7 +16,13 @@ Status infer_swiglu(InferContext& ctx) {
   if (!same) {
     return error(Code::kInvalidArgument, "A has shape {}, but B has {}", to_string(*a), to_string(*b));
   }
-  return infer_like_input(ctx);
+  if (!a || !b) return infer_like_input(ctx);
+  Shape out = *a;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if ((*b)[i].is_known() || out[i].is_unknown()) out[i] = (*b)[i];
+  }
+  ctx.set_output(0, ctx.element(0), std::move(out));
+  return {};
 }
 
 Status lower_swiglu(LowerContext& ctx) {

@@ -110,9 +110,6 @@ class Reader {
       }
       ++at;
     }
-    if (attribute && at < attribute->as_tensor().element_count()) {
-      return error(Code::kInvalidModel, "attribute membership_values has more sets than there are BRANCH_MEMBER");
-    }
     return {};
   }
 
