@@ -8,7 +8,7 @@
 
 #include "treadle/treadle.hpp"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library calls itself so
 class App;
 }
 

@@ -32,6 +32,7 @@ endfunction()
 function(treadle_generate_re2_tables folder)
   file(READ "${folder}/unicode.py" script)
   string(REGEX REPLACE "_UNICODE_DIR = \"[^\"]*\"" "_UNICODE_DIR = \"/usr/share/unicode\"" script "${script}")
+  string(REPLACE "from six.moves import urllib" "import urllib.request" script "${script}") # what Python 3 calls it
   file(WRITE "${folder}/unicode.py" "${script}")
   foreach(table perl_groups unicode_casefold unicode_groups)
     set(generator python3 -B "make_${table}.py")

@@ -6,13 +6,13 @@
 #include "base/thread_pool.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cfenv>
 #include <chrono>
+#include <csignal>
 #include <mutex>
 #include <new>
 #include <span>

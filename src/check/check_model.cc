@@ -258,7 +258,8 @@ Report unreadable(const wire::MappedFile& file, const Status& status) {
 size_t offset_of(std::string_view text, std::string_view place) {
   size_t line = 0, column = 0;
   const char* const end = place.data() + place.size();
-  const auto first = std::from_chars(place.data(), end, line);
+  const auto first =
+      std::from_chars(place.data(), end, line);  // NOLINT(bugprone-suspicious-stringview-data-usage): up to end
   if (first.ec != std::errc() || first.ptr == end || *first.ptr != ':') return kNoOffset;
   if (std::from_chars(first.ptr + 1, end, column).ec != std::errc()) return kNoOffset;
   size_t offset = 0;

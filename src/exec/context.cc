@@ -215,7 +215,8 @@ Status Context::execute() {
         }
         if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots[loop.counter]) = at.trip;
         ++trips_;
-        if ((poll_units_ -= loop.weight) < 0) {
+        poll_units_ -= loop.weight;
+        if (poll_units_ < 0) {
           status = poll();
           if (!status.ok()) break;
         }

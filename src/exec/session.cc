@@ -96,7 +96,7 @@ struct Plan {
       exec::Context* none = nullptr;
       if (place.load(std::memory_order_relaxed)) continue;
       if (place.compare_exchange_strong(none, context.get(), std::memory_order_release)) {
-        context.release();
+        static_cast<void>(context.release());  // the place owns it
         return;
       }
     }

@@ -460,11 +460,13 @@ bool read_real(std::string_view text, T& value) {
   if (text.back() == ')') return read_nan_bits(text, value);
   const char* end = text.data() + text.size();
   value = 0;
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): up to end
   const auto result = std::from_chars(text.data(), end, value);
   if (result.ptr != end) return false;
   if (result.ec == std::errc()) return true;
   // Out of range: rounded where that is towards zero, refused where it is towards infinity.
   long double wide = 0;
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): up to end
   if (std::from_chars(text.data(), end, wide).ec != std::errc() || std::abs(wide) > 1) return false;
   value = text[0] == '-' ? -T{0} : T{0};
   return true;

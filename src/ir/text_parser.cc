@@ -185,11 +185,11 @@ bool TextParser::function_names(std::vector<std::string_view>& list, std::vector
     if (next_is_type()) {
       wire::ValueInfoProto* info = append(infos);
       if (!info || !value_info(*info)) return false;
-      added = info->name.data() ? info->name : std::string_view("", 0);
+      added = info->name.data() ? info->name : kPresent;
     } else if (!quotable(added, "the name of a value")) {
       return false;
     }
-    if (!lexer_.charge(sizeof(added))) return false;
+    if (!lexer_.charge(sizeof(std::string_view))) return false;
     list.push_back(added);
   } while (lexer_.match(','));
   return lexer_.expect(')');
@@ -289,7 +289,7 @@ bool TextParser::node(wire::NodeProto& node) {
   node.metadata_props = std::move(notes.metadata);
   if (lexer_.match('[')) {
     if (lexer_.peek() == ']') {
-      node.name = std::string_view("", 0);
+      node.name = kPresent;
     } else if (!quotable(node.name, "the name of the node")) {
       return false;
     }
@@ -320,7 +320,7 @@ bool TextParser::operator_name(wire::NodeProto& node) {
   }
   set_name(part, node.op_type);
   if (!has_domain) {
-    set_name(std::string_view("", 0), node.domain);
+    set_name(kPresent, node.domain);
   } else {
     // Nodes of one domain mostly follow each other.
     if (!last_domain_.data() || last_domain_ != domain) last_domain_ = lexer_.storage().keep(std::move(domain));
@@ -333,7 +333,7 @@ bool TextParser::operator_name(wire::NodeProto& node) {
 // Names between commas; one may be missing (`A (, x)`), and then is empty.
 bool TextParser::names(std::vector<std::string_view>& list) {
   while (true) {
-    std::string_view value("", 0);
+    std::string_view value = kPresent;
     const char next = lexer_.peek();
     if (lexer_.next_is_string()) {
       if (!lexer_.string(value)) return false;
@@ -342,7 +342,7 @@ bool TextParser::names(std::vector<std::string_view>& list) {
     } else if (next != ',') {
       return lexer_.ok();
     }
-    if (!lexer_.charge(sizeof(value))) return false;
+    if (!lexer_.charge(sizeof(std::string_view))) return false;
     list.push_back(value);
     if (!lexer_.match(',')) return lexer_.ok();
   }

@@ -12,6 +12,9 @@
 
 namespace treadle::ir {
 
+// An empty text that is there, which a file keeps; one without data() is absent.
+inline constexpr std::string_view kPresent = "";
+
 class TextParser {
  public:
   TextParser(std::string_view text, TextStorage& storage, wire::Limits limits) : lexer_(text, storage, limits) {}

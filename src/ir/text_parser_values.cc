@@ -44,7 +44,7 @@ void TextParser::set_name(std::string_view value, std::string_view& field) const
 }
 
 bool TextParser::tensor_name(std::string_view& field) {
-  std::string_view value("", 0);
+  std::string_view value = kPresent;
   if (lexer_.next_is_string()) {
     if (!lexer_.string(value)) return false;
   } else if (const std::string_view word = lexer_.word(); !word.empty()) {

@@ -142,7 +142,7 @@ void TextPrinter::notes(const Notes& notes, bool line_begins) {
   newline();
 }
 
-void TextPrinter::style_notes(Notes own) {
+void TextPrinter::style_notes(const Notes& own) {
   Notes all;
   if (style_.exact) all.flag("exact");
   if (style_.exact_opsets) all.flag("exact_opsets");
@@ -153,7 +153,7 @@ void TextPrinter::style_notes(Notes own) {
 
 void TextPrinter::newline() {
   out_ += '\n';
-  out_.append(static_cast<size_t>(indent_ * kIndent), ' ');
+  out_.append(static_cast<size_t>(indent_) * kIndent, ' ');
 }
 
 // ---- What the text says of a message without annotations

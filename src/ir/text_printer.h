@@ -62,7 +62,7 @@ class TextPrinter {
   };
 
   // text_printer.cc: structure
-  void style_notes(Notes notes);
+  void style_notes(const Notes& own);
   void header(std::vector<std::string> entries);
   void function(const wire::FunctionProto& function);
   void function_attributes(const wire::FunctionProto& function);

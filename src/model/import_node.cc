@@ -222,7 +222,7 @@ size_t own_bytes(const Attribute& attribute) {
   if (const auto* floats = std::get_if<std::vector<float>>(&attribute.value)) bytes = floats->size() * sizeof(float);
   if (const auto* ints = std::get_if<std::vector<int64_t>>(&attribute.value)) bytes = ints->size() * sizeof(int64_t);
   if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
-    for (const std::string& text : *texts) bytes += sizeof(text) + text.size();
+    for (const std::string& text : *texts) bytes += sizeof(std::string) + text.size();
   }
   return bytes;
 }

@@ -263,7 +263,7 @@ class ValueWriter {
 
 }  // namespace
 
-Result<AnyValue> read_value(std::shared_ptr<wire::MappedFile> file, const Type& type) {
+Result<AnyValue> read_value(const std::shared_ptr<wire::MappedFile>& file, const Type& type) {
   const std::string_view bytes = file->bytes();
   TensorReader tensors(file, file->data_folders());
   ValueReader reader(tensors);

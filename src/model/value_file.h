@@ -12,7 +12,7 @@
 namespace treadle::model {
 
 // `type`: the declared type; of an unknown one a tensor is expected. Tensors may be views into `file`, which they keep.
-Result<AnyValue> read_value(std::shared_ptr<wire::MappedFile> file, const Type& type);
+Result<AnyValue> read_value(const std::shared_ptr<wire::MappedFile>& file, const Type& type);
 
 // Error: kInvalidArgument for a value that is absent, kLimit above 2 GiB.
 Result<std::string> write_value(const AnyValue& value, std::string_view name = {});

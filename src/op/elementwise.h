@@ -33,10 +33,10 @@ bool wants_small_symbols(const InferContext& ctx);
 std::optional<Shape> small_dims(const InferContext& ctx, size_t i);
 
 // Inference of a binary operator that shape arithmetic runs through.
-template <DimFn fn>
+template <DimFn kFn>
 Status infer_arithmetic(InferContext& ctx) {
   TREADLE_TRY(infer_broadcast(ctx));
-  infer_symbols(ctx, fn);
+  infer_symbols(ctx, kFn);
   return {};
 }
 
@@ -56,14 +56,14 @@ Status prepare_elementwise(PrepareContext& ctx, kernels::ElementwiseOp op, const
 Status prepare_elementwise(PrepareContext& ctx, kernels::ElementwiseOp op,
                            const kernels::ElementwiseParams& params = {});
 
-template <kernels::ElementwiseOp op>
+template <kernels::ElementwiseOp kOp>
 Status prepare_elementwise(PrepareContext& ctx) {
-  return prepare_elementwise(ctx, op);
+  return prepare_elementwise(ctx, kOp);
 }
 // Operations with a parameter that is the float attribute `alpha`.
-template <kernels::ElementwiseOp op>
+template <kernels::ElementwiseOp kOp>
 Status prepare_with_alpha(PrepareContext& ctx) {
-  return prepare_elementwise(ctx, op, {.alpha = ctx.attributes().get_float("alpha")});
+  return prepare_elementwise(ctx, kOp, {.alpha = ctx.attributes().get_float("alpha")});
 }
 
 // What an elementwise node computes, apart from any kernel: for who runs several nodes as one (plan/fusion.h). Asked

@@ -133,7 +133,7 @@ Status check_mask(const InferContext& ctx, const Shapes& s, const Dim& total) {
   const Shape* mask = ctx.shape(kMask);
   if (!mask) return {};
   const Dim* full[] = {&s.q.batch, &s.q.heads, &s.q.length, &total};
-  bool fits = mask->size() >= 1 && mask->size() <= 4;
+  bool fits = !mask->empty() && mask->size() <= 4;
   for (size_t i = 0; fits && i < mask->size(); ++i) {
     const Dim &size = (*mask)[mask->size() - 1 - i], &wanted = *full[3 - i];
     if (!size.is_known() || !wanted.is_known()) continue;

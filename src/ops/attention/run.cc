@@ -192,7 +192,7 @@ class Run {
     bool attends = false;
     if (s_.mask_type == ElementType::kBool) {
       for (int64_t i = range.begin; i < end; ++i) {
-        const bool kept = static_cast<bool>(mask[i]);
+        const bool kept = std::to_integer<uint8_t>(mask[i]) != 0;
         attends |= kept;
         row[i] = kept ? row[i] : kMinusInfinity;
       }

@@ -36,7 +36,7 @@ Status infer_einsum(InferContext& ctx) {
   for (size_t i = 0; i < ranks.size(); ++i) {
     const Shape& shape = *ctx.shape(i);
     for (size_t d = 0; d < shape.size(); ++d) {
-      const auto l = static_cast<size_t>(equation.inputs[i][d]);
+      const size_t l = static_cast<uint8_t>(equation.inputs[i][d]);
       if (!seen[l] || sizes[l].is_known(1) || (sizes[l].is_unknown() && !shape[d].is_known(1))) {
         sizes[l] = shape[d];
       } else if (shape[d].is_known() && !shape[d].is_known(1)) {
@@ -50,7 +50,7 @@ Status infer_einsum(InferContext& ctx) {
     }
   }
   Shape out;
-  for (Label l : equation.output) out.push_back(sizes[static_cast<size_t>(l)]);
+  for (Label l : equation.output) out.push_back(sizes[static_cast<uint8_t>(l)]);
   ctx.set_output(0, ctx.element(0), std::move(out));
   return {};
 }
