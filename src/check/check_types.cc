@@ -4,37 +4,14 @@
 #include <unordered_set>
 
 #include "check/inference.h"
+#include "check/type_rules.h"
 #include "check/types.h"
 #include "model/import.h"
+#include "op/registry.h"
 
 namespace treadle {
 
 namespace {
-
-std::string without_shape(const Type& type) {
-  switch (type.kind) {
-    case Type::Kind::kTensor:
-      return fmt::format("tensor({})", name(type.element));
-    case Type::Kind::kSparseTensor:
-      return fmt::format("sparse_tensor({})", name(type.element));
-    case Type::Kind::kSequence:
-      return fmt::format("seq({})", type.child ? without_shape(*type.child) : "?");
-    case Type::Kind::kOptional:
-      return fmt::format("optional({})", type.child ? without_shape(*type.child) : "?");
-    case Type::Kind::kMap:
-      return fmt::format("map({},{})", name(type.element), type.child ? without_shape(*type.child) : "?");
-    case Type::Kind::kUnknown:
-      break;
-  }
-  return "unknown";
-}
-
-// Down to the elements, so that it can be held against a set of types.
-bool is_complete(const Type& type) {
-  if (type.kind == Type::Kind::kUnknown) return false;
-  if (type.is_tensor() || type.kind == Type::Kind::kSparseTensor) return type.element != ElementType::kUndefined;
-  return type.child && is_complete(*type.child);
-}
 
 std::string origin_of(const ir::Value& value) {
   if (value.producer) return fmt::format("{} is made by {}", quoted(value.name), node_place(*value.producer));
@@ -111,44 +88,34 @@ class TypeCheck {
     compare_states(body);
   }
 
-  // Each argument's type is one of its formal's, and formals of one type variable agree.
+  // Each argument's type is one of its formal's, and formals of one type variable agree: inputs first, then outputs.
   bool check_constraints(const ir::Node& node, const std::vector<ir::Value*>& values, bool are_inputs) {
     bool sound = true;
-    if (are_inputs) bound_.clear();
+    if (are_inputs) rules_ = TypeRules(*node.version);
     for (size_t i = 0; i < values.size(); ++i) {
       const ir::Value* value = values[i];
       const Formal* formal = are_inputs ? node.version->input(i) : node.version->output(i);
-      if (!value || !formal || !is_complete(value->type)) continue;
-      sound &= check_constraint(node, *value, *formal, i, are_inputs);
+      if (!value || !formal) continue;
+      const auto violation = rules_.check(*formal, value->type, value->name);
+      if (!violation) continue;
+      report_violation(node, *value, *formal, i, are_inputs, *violation);
+      sound = false;
     }
     return sound;
   }
 
-  bool check_constraint(const ir::Node& node, const ir::Value& value, const Formal& formal, size_t i, bool is_input) {
-    const auto wrong = [&](std::string_view what, std::string expected) {
-      Diagnostic& d = add(
-          Problem::kTypeConstraint, &node,
-          fmt::format("{} {} ({}), {}: {}", is_input ? "input" : "output", i, formal.name, quoted(value.name), what));
-      d.expected = std::move(expected);
-      d.found = value.type.to_string();
-      if (is_input) d.origin = origin_of(value);
-      if (is_input && value.type.is_tensor()) d.hint = "a Cast in front of it changes the type";
-      return false;
-    };
-    const TypeConstraint* constraint = node.version->constraint(formal.type);
-    if (!constraint) {
-      const bool fits = formal.type == without_shape(value.type);
-      return fits || wrong("its type", formal.type);
-    }
-    if (!constraint->types.contains(value.type)) return wrong("its type", constraint->types.to_string());
-    if (formal.arity == Arity::kVariadicMixed) return true;
-    for (const auto& [name, first] : bound_) {
-      if (name != formal.type) continue;
-      return same_structure(first->type, value.type) ||
-             wrong(fmt::format("its type is another than that of {}", quoted(first->name)), without_shape(first->type));
-    }
-    bound_.emplace_back(formal.type, &value);
-    return true;
+  void report_violation(const ir::Node& node, const ir::Value& value, const Formal& formal, size_t i, bool is_input,
+                        const TypeViolation& violation) {
+    const std::string what = violation.rival.empty()
+                                 ? "its type"
+                                 : fmt::format("its type is another than that of {}", quoted(violation.rival));
+    Diagnostic& d =
+        add(Problem::kTypeConstraint, &node,
+            fmt::format("{} {} ({}), {}: {}", is_input ? "input" : "output", i, formal.name, quoted(value.name), what));
+    d.expected = violation.expected;
+    d.found = value.type.to_string();
+    if (is_input) d.origin = origin_of(value);
+    if (is_input && value.type.is_tensor()) d.hint = "a Cast in front of it changes the type";
   }
 
   void report_failure(const ir::Node& node, const Status& status) {
@@ -220,8 +187,8 @@ class TypeCheck {
   Report& report_;
   Inference inference_;
   std::unordered_map<const ir::Value*, Type> declared_;
-  std::unordered_set<const ir::Value*> poisoned_;                     // unknown because what makes them failed
-  std::vector<std::pair<std::string_view, const ir::Value*>> bound_;  // type variables of the node at hand
+  std::unordered_set<const ir::Value*> poisoned_;  // unknown because what makes them failed
+  TypeRules rules_{opaque_op().newest()};          // of the node at hand
   Diagnostic beyond_limit_;
 };
 

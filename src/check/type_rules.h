@@ -1,15 +1,45 @@
 #pragma once
-// Element types and kinds against an operator's type constraints.
+// Types of arguments against an operator's type constraints. Sizes do not matter.
 
+#include <optional>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "ir/graph.h"
-#include "type/type.h"
+#include "op/op_def.h"
 
 namespace treadle {
 
-// Whether the types of a node's inputs and outputs (null or unknown: nothing is said) are ones that its version allows,
-// and those that share a type variable agree. Sizes do not matter.
+// "tensor(float)": the type as constraints name it.
+std::string without_shape(const Type& type);
+// Known down to the elements, so that it can be held against a set of types.
+bool is_complete(const Type& type);
+
+struct TypeViolation {
+  std::string expected;
+  std::string_view
+      rival;  // the argument that made the type variable stand for another type; empty: no such type at all
+};
+
+// The rules of one node: constraints of its version, and type variables bound by the arguments seen so far.
+class TypeRules {
+ public:
+  explicit TypeRules(const OpVersion& version) : version_(&version) {}
+
+  // `argument` names it in a later violation; it and `type` have to stay. Incomplete types break no rule.
+  std::optional<TypeViolation> check(const Formal& formal, const Type& type, std::string_view argument);
+
+ private:
+  struct Binding {
+    std::string_view variable, argument;
+    const Type* type;
+  };
+  const OpVersion* version_;
+  std::vector<Binding> bound_;
+};
+
+// Holds a node's arguments (null or unknown: nothing is said) against its rules.
 // Errors: kInvalidModel with the argument, what is expected of it and what was found.
 Status check_type_rules(const ir::NodeInfo& node, std::span<const Type* const> inputs,
                         std::span<const Type* const> outputs);

@@ -180,15 +180,15 @@ uint32_t run_global_pool(const void* state, void* const* slots, const uint32_t* 
   return 0;
 }
 
-template <PoolKind kind>
+template <PoolKind kKind>
 Status prepare_global_pool(PrepareContext& ctx) {
   const Operand& x = ctx.inputs[0];
   auto* s = ctx.make_state<GlobalPoolState>();
-  s->kind = kind;
+  s->kind = kKind;
   s->type = pool_type(x.type);
   s->rows = x.dims[0] * x.dims[1];
   for (size_t i = 2; i < x.dims.size(); ++i) s->plane *= x.dims[i];
-  if (kind == PoolKind::kLp) {
+  if (kKind == PoolKind::kLp) {
     TREADLE_ASSIGN(s->p, read_p(ctx.attributes()));
   }
   TREADLE_TRY(s->conversion.prepare(ctx, s->type));

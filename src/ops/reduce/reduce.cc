@@ -74,7 +74,7 @@ Dim multiply(const Dim& a, const Dim& b) {
 }
 
 // Also folds the elements of a shape ("number of elements" is ReduceProd of Shape).
-template <DimFn fn>
+template <DimFn kFn>
 Status infer_and_fold(InferContext& ctx) {
   TREADLE_TRY(infer_reduce(ctx));
   if (!wants_small_symbols(ctx) || ctx.input(0).rank() != 1 || ctx.outputs[0].rank() > 1) return {};
@@ -83,7 +83,7 @@ Status infer_and_fold(InferContext& ctx) {
   if (!axes || !dims || dims->empty() || ctx.element(0) != ElementType::kInt64) return {};
   if (axes->empty() && ctx.attributes().get_int("noop_with_empty_axes") != 0) return {};
   Dim folded = (*dims)[0];
-  for (size_t i = 1; i < dims->size(); ++i) folded = fn(folded, (*dims)[i]);
+  for (size_t i = 1; i < dims->size(); ++i) folded = kFn(folded, (*dims)[i]);
   ctx.set_output_symbols(0, Shape{folded});
   return {};
 }
@@ -105,7 +105,7 @@ uint32_t run_reduce(const void* state, void* const* slots, const uint32_t* opera
   return 0;
 }
 
-template <kernels::ReduceOp op>
+template <kernels::ReduceOp kOp>
 Status prepare_reduce(PrepareContext& ctx) {
   const Operand& x = ctx.inputs[0];
   Axes axes;
@@ -118,7 +118,7 @@ Status prepare_reduce(PrepareContext& ctx) {
   TREADLE_ASSIGN(const Reduced reduced, reduced_dimensions(ctx.attributes(), axes, x.dims.size()));
   auto* state = ctx.make_state<ReduceState>();
   state->output = ctx.inputs.size();
-  TREADLE_TRY(kernels::prepare_reduce(&state->plan, op, x.type, x.dims, reduced));
+  TREADLE_TRY(kernels::prepare_reduce(&state->plan, kOp, x.type, x.dims, reduced));
   ctx.cost_ns = 0.2 * static_cast<double>(x.element_count());
   state->part_ns = ctx.cost_ns / static_cast<double>(std::max<size_t>(state->plan.parts(), 1));
   ctx.set_kernel(run_reduce, state);

@@ -38,7 +38,7 @@ struct SoftmaxState {
   ElementType type;
 };
 
-template <kernels::SoftmaxKind kind>
+template <kernels::SoftmaxKind kKind>
 uint32_t run_softmax(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const SoftmaxState*>(state);
   const auto row = static_cast<int64_t>(s.view.n * s.view.inner);
@@ -46,18 +46,18 @@ uint32_t run_softmax(const void* state, void* const* slots, const uint32_t* oper
   constexpr double kElementNs = 1;
   parallel_for(static_cast<int64_t>(s.view.outer), kElementNs * static_cast<double>(row),
                [&](int64_t begin, int64_t end, int) {
-                 kernels::softmax(kind, s.type, static_cast<const std::byte*>(slots[operands[0]]) + begin * bytes,
+                 kernels::softmax(kKind, s.type, static_cast<const std::byte*>(slots[operands[0]]) + begin * bytes,
                                   static_cast<std::byte*>(slots[operands[1]]) + begin * bytes,
                                   static_cast<size_t>(end - begin), s.view.n, s.view.inner);
                });
   return 0;
 }
 
-template <kernels::SoftmaxKind kind>
+template <kernels::SoftmaxKind kKind>
 Status prepare_softmax(PrepareContext& ctx) {
   TREADLE_ASSIGN(const AxisView view, softmax_view(ctx));
   ctx.cost_ns = static_cast<double>(view.outer * view.n * view.inner);
-  ctx.set_kernel(run_softmax<kind>, ctx.make_state<SoftmaxState>(SoftmaxState{view, ctx.inputs[0].type}));
+  ctx.set_kernel(run_softmax<kKind>, ctx.make_state<SoftmaxState>(SoftmaxState{view, ctx.inputs[0].type}));
   return {};
 }
 

@@ -71,7 +71,10 @@ struct Pads {
   explicit Pads(const InferContext& c) {
     if (c.version() < 11) {
       attribute = c.attributes().get_ints(pads_attribute(c.version()));
-    } else if ((contents = c.value(1)) == nullptr) {
+      return;
+    }
+    contents = c.value(1);
+    if (!contents) {
       symbols = c.dims_value(1);
       known = symbols.has_value();
     }

@@ -55,7 +55,7 @@ struct AdamRule {
   }
 };
 
-template <bool nesterov>
+template <bool kNesterov>
 struct MomentumRule {
   static constexpr size_t kAccumulators = 1;
   static void adjust(Coefficients& c) {
@@ -65,7 +65,7 @@ struct MomentumRule {
   static void step(const Coefficients& c, Slot<W>& s) {
     const W g = static_cast<W>(c.norm) * s.x + s.g;
     s.a = static_cast<W>(c.alpha) * s.a + static_cast<W>(c.beta) * g;
-    s.x -= static_cast<W>(c.rate) * (nesterov ? g + static_cast<W>(c.alpha) * s.a : s.a);
+    s.x -= static_cast<W>(c.rate) * (kNesterov ? g + static_cast<W>(c.alpha) * s.a : s.a);
   }
 };
 
@@ -148,7 +148,7 @@ Status prepare_momentum(PrepareContext& ctx) {
 }
 
 // The tensors of a group are of one type and shape; the outputs are values, then accumulators.
-template <size_t accumulators>
+template <size_t kAccumulators>
 Status infer_optimizer(InferContext& ctx) {
   for (size_t i = 0; i < kFirst; ++i) {
     const Shape* shape = ctx.shape(i);
@@ -158,14 +158,14 @@ Status infer_optimizer(InferContext& ctx) {
                    to_string(*shape));
     }
   }
-  constexpr size_t kParts = 2 + accumulators;
+  constexpr size_t kParts = 2 + kAccumulators;
   if (ctx.inputs.size() < kFirst + kParts || (ctx.inputs.size() - kFirst) % kParts != 0) {
     return error(Code::kInvalidModel, "expected R, T and {} inputs per tensor, found {} inputs", kParts,
                  ctx.inputs.size());
   }
   const size_t groups = (ctx.inputs.size() - kFirst) / kParts;
-  if (ctx.outputs.size() > groups * (1 + accumulators)) {
-    return error(Code::kInvalidModel, "expected at most {} outputs, found {}", groups * (1 + accumulators),
+  if (ctx.outputs.size() > groups * (1 + kAccumulators)) {
+    return error(Code::kInvalidModel, "expected at most {} outputs, found {}", groups * (1 + kAccumulators),
                  ctx.outputs.size());
   }
   for (size_t group = 0; group < groups; ++group) {
@@ -185,7 +185,7 @@ Status infer_optimizer(InferContext& ctx) {
       }
     }
     if (!type.is_known()) continue;
-    for (size_t part = 0; part <= accumulators; ++part) {
+    for (size_t part = 0; part <= kAccumulators; ++part) {
       if (part * groups + group < ctx.outputs.size()) ctx.set_output(part * groups + group, type);
     }
   }
