@@ -62,7 +62,7 @@ def contradiction(theirs, ours):
         return None
     if our_dims is None or len(our_dims) != len(dims):
         return f"shape {our_dims}, onnx: {dims}"
-    for size, our_size in zip(dims, our_dims):
+    for size, our_size in zip(dims, our_dims, strict=True):
         if isinstance(size, int) and our_size != size:
             return f"shape {our_dims}, onnx: {dims}"
     return None
