@@ -85,10 +85,15 @@ void Walk::check_node(const wire::NodeProto& node) {
   check_attribute_names(node);
   if (callee.function) {
     check_against_function(node, *callee.function);
-  } else if (callee.version && !callee.version->deprecated) {
+  } else if (callee.in_force()) {
     check_arguments(node, callee);
     if (!node.attributes.empty() || !callee.version->attributes.empty()) check_against_record(node, callee);
-    if (callee.op->newest().deprecated) {
+    if (callee.version->deprecated) {
+      const int next = (callee.version + 1)->since;
+      Diagnostic& d = report(Problem::kOperatorReplaced, {}, "{}-{} is deprecated: {}-{} took its place",
+                             callee.op->name, callee.version->since, callee.op->name, next);
+      d.hint = fmt::format("import operator set {} or later; other engines may refuse the model", next);
+    } else if (callee.op->newest().deprecated) {
       report(Problem::kOperatorOutdated, {}, "{} is deprecated from operator set {} on", callee.op->name,
              callee.op->newest().since);
     }
@@ -145,7 +150,7 @@ void Walk::report_unresolved(const wire::NodeProto& node, const Callee& callee) 
     report(Problem::kOperatorExperimental, {}, "{} was an experimental operator and was removed", node.op_type);
     return;
   }
-  if (callee.version) {  // deprecated
+  if (callee.version) {  // the operator ended
     Diagnostic& d = report(Problem::kOperatorDeprecated, {}, "{} is deprecated since operator set {}", node.op_type,
                            callee.version->since);
     d.found = fmt::format("an import of {}", callee.opset);

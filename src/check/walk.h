@@ -30,6 +30,10 @@ struct Callee {
   int64_t opset = 0;                   // imported version of its domain; 0: not imported
   bool experimental = false;
   size_t min_inputs = 0, max_inputs = 0, min_outputs = 0, max_outputs = 0;
+
+  // There is such a version, and the operator has not ended with it. One that a later version replaced is in force: it
+  // is what its models mean.
+  bool in_force() const { return version && !(version->deprecated && version == &op->newest()); }
 };
 
 // Domain, name and overload of an operator or function, as they are written.

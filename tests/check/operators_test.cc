@@ -22,6 +22,17 @@ TEST(CheckOperators, ByTheImportedVersion) {
   EXPECT_EQ(gone.diagnostics[0].hint, "use Resize");
   EXPECT_THAT(codes(check_bytes(with_opset({node("Upsample", {"x", "x"}, {"y"})}, 9))),
               ElementsAre("operator-outdated"));
+  const auto normalised = [](int64_t opset) {
+    return check_bytes(
+        with_opset({node("GroupNormalization", {"x", "x", "x"}, {"y"}, {int_attribute("num_groups", 1)})}, opset));
+  };
+  const Report replaced = normalised(20);
+  ASSERT_THAT(codes(replaced), ElementsAre("operator-replaced"));
+  EXPECT_TRUE(replaced.ok());
+  EXPECT_THAT(replaced.diagnostics[0].hint, HasSubstr("operator set 21"));
+  EXPECT_THAT(codes(normalised(21)), IsEmpty());
+  EXPECT_THAT(codes(check_bytes(with_opset({node("GroupNormalization", {"x"}, {"y"})}, 18))),
+              ElementsAre("input-count", "attribute-missing", "operator-replaced"));
   EXPECT_THAT(codes(check_bytes(with_opset({node("Scale", {"x"}, {"y"})}, 9))), ElementsAre("operator-experimental"));
   EXPECT_THAT(codes(check_bytes(with_opset({node("Neg", {"x"}, {"y"})}, 1000))), ElementsAre("opset-unknown"));
 }
