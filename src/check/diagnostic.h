@@ -47,8 +47,7 @@ enum class Severity : uint8_t {
   X(kOperatorUnknown, "operator-unknown", kError, "there is no such operator")                                      \
   X(kOperatorTooNew, "operator-too-new", kError, "the operator came with a later operator set")                     \
   X(kOperatorDeprecated, "operator-deprecated", kError, "the operator is no longer part of the imported set")       \
-  X(kOperatorReplaced, "operator-replaced", kWarning,                                                               \
-    "this version of the operator is deprecated, a later one is not")                                               \
+  X(kOperatorReplaced, "operator-replaced", kWarning, "a deprecated version of an operator that lives on")          \
   X(kOperatorOutdated, "operator-outdated", kWarning, "the operator was deprecated by a later operator set")        \
   X(kOperatorExperimental, "operator-experimental", kWarning, "an experimental operator that was removed")          \
   X(kOperatorCustom, "operator-custom", kWarning, "an operator of a domain that treadle knows nothing of")          \
