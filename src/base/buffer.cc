@@ -7,30 +7,73 @@
 #include <sys/mman.h>
 #endif
 
+#include "base/block_cache.h"
+
 namespace treadle {
 
 namespace {
 
 constexpr size_t kLargePage = 2 << 20;
-constexpr size_t kLargeBuffer = 2 * kLargePage;
+constexpr size_t kCachedBytes = 256 << 10;  // from here on, the faults of fresh memory are worth avoiding
+constexpr size_t kCacheLimit = 32 << 20;
 
-// Memory in large pages, where the system gives them on request: they are filled with one fault instead of 512, and
-// walks over many planes stay within what the processor remembers of the page table.
-void* allocate_large(size_t bytes) {
-  void* data = std::aligned_alloc(kLargePage, (bytes + kLargePage - 1) / kLargePage * kLargePage);
+#if defined(__SANITIZE_ADDRESS__)
+#define TREADLE_KEEPS_BLOCKS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TREADLE_KEEPS_BLOCKS 0
+#endif
+#endif
+#ifndef TREADLE_KEEPS_BLOCKS
+#define TREADLE_KEEPS_BLOCKS 1
+#endif
+
+size_t round_up(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+// In large pages, where the system gives them on request: they are filled with one fault instead of 512, and walks over
+// many planes stay within what the processor remembers of the page table.
+void* allocate_pages(size_t bytes) {
+  if (bytes < kLargePage) return std::aligned_alloc(Block::kAlignment, bytes);
+  void* data = std::aligned_alloc(kLargePage, round_up(bytes, kLargePage));
 #if defined(__linux__)
   if (data) ::madvise(data, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
 #endif
   return data;
 }
 
+// Never destroyed: buffers may outlive everything else.
+BlockCache& cache() {
+  static auto* instance = new BlockCache(kCacheLimit);
+  return *instance;
+}
+
+Block allocate_block(size_t bytes) {
+  if (const Block kept = cache().take(bytes)) return kept;
+  const size_t rounded = round_up(bytes, Block::kUnit);
+  void* data = allocate_pages(rounded);
+  return data ? Block(data, rounded) : Block();
+}
+
+void release_block(void* context) {
+  const Block block = Block::of(reinterpret_cast<uintptr_t>(context));
+  if (!cache().give(block)) std::free(block.data());
+}
+
 }  // namespace
 
 BufferRef BufferRef::allocate(size_t bytes) {
-  const size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  const size_t rounded = round_up(bytes, kBufferAlignment);
   if (rounded < bytes || rounded > SIZE_MAX - kLargePage) return {};
-  void* data = rounded >= kLargeBuffer ? allocate_large(rounded)
-                                       : std::aligned_alloc(kBufferAlignment, rounded ? rounded : kBufferAlignment);
+  if (TREADLE_KEEPS_BLOCKS && rounded >= kCachedBytes && rounded <= kCacheLimit) {
+    const Block block = allocate_block(rounded);
+    if (!block) return {};
+    return BufferRef(new Buffer(static_cast<std::byte*>(block.data()), bytes, true, release_block,
+                                reinterpret_cast<void*>(block.word())));
+  }
+  void* data = rounded >= kLargePage ? allocate_pages(rounded)
+                                     : std::aligned_alloc(kBufferAlignment, rounded ? rounded : kBufferAlignment);
   if (!data) return {};
   return BufferRef(new Buffer(static_cast<std::byte*>(data), bytes, true, std::free, data));
 }

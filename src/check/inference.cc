@@ -229,30 +229,20 @@ void Inference::fold(ir::Node& node) {
   }
   const OpDef& op = *node.op;
   if (op.control != Control::kNone || !node.regions.empty() || op.effects == Effects::kRandom) return;
-  int64_t elements = 0;
   std::vector<AnyValue> inputs;
   for (const ir::Value* v : node.inputs) {
-    if (!v) {
-      inputs.emplace_back();
-      continue;
-    }
     const Tensor* t = constant(v);
-    if (!t) return;
-    elements += t->element_count();
-    inputs.emplace_back(*t);
+    if (v && !t) return;
+    inputs.push_back(t ? AnyValue(*t) : AnyValue());
   }
+  std::vector<Type> types;
   bool wanted = false;
   for (const ir::Value* v : node.outputs) {
-    if (!v) continue;
-    if (constant(v)) continue;
-    if (!v->type.is_tensor()) return;
-    if (v->type.is_concrete()) {
-      const auto count = element_count(known_dims(v->type.shape));
-      if (!count.ok() || *count > std::max(kMaxFoldedElements, 2 * elements)) return;
-    }
-    wanted = true;
+    const bool open = v && !constant(v);
+    types.push_back(open ? v->type : Type());
+    wanted |= open;
   }
-  if (!wanted) return;
+  if (!wanted || !worth_folding(inputs, types)) return;
   auto results = judge::run_node(node, inputs);
   if (!results.ok()) return;  // the run will say so, if it gets here
   for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -262,6 +252,21 @@ void Inference::fold(ir::Node& node) {
       set_constant(node.outputs[i], t);
     }
   }
+}
+
+bool worth_folding(std::span<const AnyValue> inputs, std::span<const Type> outputs) {
+  int64_t elements = 0;
+  for (const AnyValue& v : inputs) {
+    if (v.is_tensor()) elements += v.tensor().element_count();
+  }
+  for (const Type& type : outputs) {
+    if (!type.is_known()) continue;
+    if (!type.is_tensor()) return false;
+    if (!type.is_concrete()) continue;
+    const auto count = element_count(known_dims(type.shape));
+    if (!count.ok() || *count > std::max(kMaxFoldedElements, 2 * elements)) return false;
+  }
+  return true;
 }
 
 }  // namespace treadle

@@ -2,6 +2,7 @@
 // The inference driver: walks regions in order, asks each operator for the types of its outputs, carries known contents
 // along, and brings loop states to a fixed point.
 
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -92,6 +93,10 @@ class Inference {
   std::unordered_set<std::string> taken_names_;
   int next_name_ = 0;
 };
+
+// Whether a node may be evaluated beforehand: its outputs (kUnknown: none, or not wanted) are tensors, and not much
+// more than is known already.
+bool worth_folding(std::span<const AnyValue> inputs, std::span<const Type> outputs);
 
 // "path (Operator-version)", as errors name a node.
 std::string node_place(const ir::Node& node);

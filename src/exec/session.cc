@@ -280,7 +280,10 @@ struct Session::Impl {
 Status Session::Impl::prepare() {
   threads = std::min(options.threads > 0 ? options.threads : available_cpus(), kMaxThreads);
   ir::Region& top = graph->top();
-  if (options.optimize && options.tier != Tier::kJudge) opt::fold_batch_normalization(*graph);
+  if (options.optimize && options.tier != Tier::kJudge) {
+    opt::fold_constants(*graph);
+    opt::fold_batch_normalization(*graph);
+  }
   for (ir::Value* v : top.outputs) outputs.push_back({v->name, v->type, false});
   for (size_t i = 0; i < top.inputs.size(); ++i) {
     ir::Value* v = top.inputs[i];

@@ -85,6 +85,14 @@ bool all_tensors(std::span<const Type> types) {
   return true;
 }
 
+// The input whose memory the output is, under other sizes.
+const Tensor* aliased(const OpDef& op, const InputViews& views, std::span<const Type> types) {
+  if (op.alias_input < 0 || !types[0].is_concrete()) return nullptr;
+  const Tensor* whole = views.tensors[static_cast<size_t>(op.alias_input)];
+  const auto count = element_count(known_dims(types[0].shape));
+  return whole && count.ok() && *count == whole->element_count() ? whole : nullptr;
+}
+
 }  // namespace
 
 Result<std::vector<Type>> infer_outputs(const ir::NodeInfo& node, std::span<const AnyValue> inputs) {
@@ -101,6 +109,9 @@ Result<std::vector<AnyValue>> run_node(const ir::NodeInfo& node, std::span<const
     ComputeContext context{node, inputs, results};
     TREADLE_TRY(op.compute(context));
     return results;
+  }
+  if (const Tensor* whole = aliased(op, views, types)) {
+    return std::vector<AnyValue>{AnyValue(whole->reshaped(known_dims(types[0].shape)))};
   }
   if (op.prepare) return run_prepared(node, views, types, wanted);
   if (op.lower) return run_lowered(node, views, inputs);

@@ -61,14 +61,23 @@ void StateArena::clear() {
   left_ = blocks_[0].size;
 }
 
-std::unique_ptr<void, PackCache::Free> PackCache::make(size_t bytes) {
-  void* memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64 + (bytes ? 0 : 64));
-  if (!memory) throw std::bad_alloc();
-  return std::unique_ptr<void, Free>(memory);
-}
-
-void PackCache::Free::operator()(void* p) const {
-  std::free(p);
+void* PackCache::make(size_t bytes) {
+  constexpr size_t kMinBlock = 16 << 10, kMaxBlock = 8 << 20;
+  const size_t rounded =
+      std::max((bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment, kBufferAlignment);
+  if (rounded > left_) {
+    const size_t size = std::max(rounded, std::clamp(total_, kMinBlock, kMaxBlock));
+    BufferRef block = BufferRef::allocate(size);
+    if (!block) throw std::bad_alloc();
+    next_ = block->data();
+    left_ = size;
+    total_ += size;
+    blocks_.push_back(std::move(block));
+  }
+  void* memory = next_;
+  next_ += rounded;
+  left_ -= rounded;
+  return memory;
 }
 
 }  // namespace treadle

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/buffer.h"
 #include "base/status.h"
 
 namespace treadle {
@@ -90,12 +91,12 @@ class PackCache {
   template <class Fn>
   const void* get(const void* constant, uint64_t layout, size_t bytes, Fn&& pack) {
     std::lock_guard lock(mutex_);
-    auto& entry = entries_[Key{constant, layout, bytes}];
+    void*& entry = entries_[Key{constant, layout, bytes}];
     if (!entry) {
       entry = make(bytes);
-      pack(entry.get());
+      pack(entry);
     }
-    return entry.get();
+    return entry;
   }
 
  private:
@@ -110,13 +111,15 @@ class PackCache {
       return reinterpret_cast<size_t>(k.constant) * 0x9E3779B97F4A7C15u + k.layout * 31 + k.bytes;
     }
   };
-  struct Free {
-    void operator()(void* p) const;
-  };
-  static std::unique_ptr<void, Free> make(size_t bytes);
+  void* make(size_t bytes);
 
   std::mutex mutex_;
-  std::unordered_map<Key, std::unique_ptr<void, Free>, Hash> entries_;
+  std::unordered_map<Key, void*, Hash> entries_;
+  // Weights lie close together in blocks that grow, so that they take few large pages instead of many small ones.
+  std::vector<BufferRef> blocks_;
+  std::byte* next_ = nullptr;
+  size_t left_ = 0;
+  size_t total_ = 0;
 };
 
 }  // namespace treadle

@@ -26,6 +26,10 @@ void hoist_invariants(ir::Graph& graph);
 // are the same bit for bit, since every step stays as it is.
 void fuse_convolutions(ir::Graph& graph);
 
+// Nodes that depend on constants alone become constants; those that only they used are given back. Needs no types, so
+// that it is done once when a model is loaded.
+void fold_constants(ir::Graph& graph);
+
 // BatchNormalization of a Conv with constant weights, neither used elsewhere, goes into the weights and the bias. This
 // rounds differently. Needs no types, so that it is done once when a model is loaded.
 void fold_batch_normalization(ir::Graph& graph);

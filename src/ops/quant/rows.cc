@@ -8,9 +8,6 @@ namespace {
 
 constexpr size_t kTile = kernels::kTile;
 
-// Adding and subtracting 1.5 * 2^23 rounds floats below 2^22 half to even, without a call per element.
-constexpr float kRound = 12582912.0f;
-
 struct Range {
   float low, high;
 };
@@ -24,48 +21,12 @@ Range range_of(ElementType type) {
   return {0, static_cast<float>((int64_t{1} << bits) - 1)};
 }
 
-void round_row(const float* quotient, const int32_t* zero, size_t zero_step, Range range, int32_t* out, size_t n) {
-  for (size_t i = 0; i < n; ++i) {
-    const int32_t z = zero ? zero[i * zero_step] : 0;
-    const float low = range.low - static_cast<float>(z), high = range.high - static_cast<float>(z);
-    float v = quotient[i];
-    v = v >= low ? v : low;  // NaN goes to the lowest
-    v = v <= high ? v : high;
-    v = (v + kRound) - kRound;
-    out[i] = static_cast<int32_t>(v) + z;
-  }
-}
-
-void divide_row(const float* x, const float* scale, size_t step, float* out, size_t n) {
-  if (step == 0) {
-    const float s = *scale;
-    for (size_t i = 0; i < n; ++i) out[i] = x[i] / s;
-  } else {
-    for (size_t i = 0; i < n; ++i) out[i] = x[i] / scale[i];
-  }
-}
-
-void scale_row(const float* x, const float* scale, size_t step, float* out, size_t n) {
-  if (step == 0) {
-    const float s = *scale;
-    for (size_t i = 0; i < n; ++i) out[i] = x[i] * s;
-  } else {
-    for (size_t i = 0; i < n; ++i) out[i] = x[i] * scale[i];
-  }
-}
-
-void centre_row(const int32_t* x, const int32_t* zero, size_t step, float* out, size_t n) {
-  for (size_t i = 0; i < n; ++i) {
-    const auto z = static_cast<uint32_t>(zero ? zero[i * step] : 0);
-    out[i] = static_cast<float>(static_cast<int32_t>(static_cast<uint32_t>(x[i]) - z));
-  }
-}
-
 }  // namespace
 
 QuantizeRows::QuantizeRows(ElementType x, ElementType to_type, ElementType precision, bool saturate)
     : to(to_type),
       widen(kernels::make_converter(x, ElementType::kFloat)),
+      rows(&kernels::quantize_kernels()),
       integers(is_integer(to_type)),
       rounds(precision == ElementType::kFloat16 || precision == ElementType::kBfloat16),
       x_width(byte_width(x)),
@@ -92,7 +53,7 @@ void QuantizeRows::operator()(const void* x, const RowScale& row, void* out, siz
     const size_t at = begin * row.step;
     void* result = static_cast<std::byte*>(out) + begin * out_width;
     kernels::convert(widen, static_cast<const std::byte*>(x) + begin * x_width, values, count);
-    divide_row(values, row.scale + at, row.step, values, count);
+    rows->divide(values, row.scale + at, row.step, values, count);
     if (rounds) {
       kernels::convert(round, values, rounded, count);
       kernels::convert(unround, rounded, values, count);
@@ -101,7 +62,7 @@ void QuantizeRows::operator()(const void* x, const RowScale& row, void* out, siz
       kernels::convert(narrow, values, result, count);
       continue;
     }
-    round_row(values, row.zero ? row.zero + at : nullptr, row.step, {low, high}, levels, count);
+    rows->round(values, row.zero ? row.zero + at : nullptr, row.step, low, high, levels, count);
     kernels::convert(narrow, levels, result, count);
   }
 }
@@ -109,6 +70,7 @@ void QuantizeRows::operator()(const void* x, const RowScale& row, void* out, siz
 DequantizeRows::DequantizeRows(ElementType x, ElementType to)
     : widen(kernels::make_converter(x, is_integer(x) ? ElementType::kInt32 : ElementType::kFloat)),
       narrow(kernels::make_converter(ElementType::kFloat, to)),
+      rows(&kernels::quantize_kernels()),
       integers(is_integer(x)),
       x_width(byte_width(x)),
       out_width(byte_width(to)) {}
@@ -122,11 +84,11 @@ void DequantizeRows::operator()(const void* x, const RowScale& row, void* out, s
     const void* source = static_cast<const std::byte*>(x) + begin * x_width;
     if (integers) {
       kernels::convert(widen, source, levels, count);
-      centre_row(levels, row.zero ? row.zero + at : nullptr, row.step, values, count);
+      rows->centre(levels, row.zero ? row.zero + at : nullptr, row.step, values, count);
     } else {
       kernels::convert(widen, source, values, count);
     }
-    scale_row(values, row.scale + at, row.step, values, count);
+    rows->multiply(values, row.scale + at, row.step, values, count);
     kernels::convert(narrow, values, static_cast<std::byte*>(out) + begin * out_width, count);
   }
 }

@@ -2,6 +2,7 @@
 // Quantisation of rows of elements. Rounding is half to even, integers saturate; a NaN becomes the lowest integer.
 
 #include "kernels/convert.h"
+#include "kernels/quantize.h"
 
 namespace treadle::quant {
 
@@ -19,6 +20,7 @@ struct QuantizeRows {
   kernels::TileConverter round;  // the quotient to the type that division is done in, and back; no steps: float
   kernels::TileConverter unround;
   kernels::TileConverter narrow;  // integers: from int32; floats: from float, saturating as asked
+  const kernels::QuantizeKernels* rows = nullptr;
   bool integers = true, rounds = false;
   float low = 0, high = 0;
   size_t x_width = 4, out_width = 1;
@@ -32,6 +34,7 @@ struct QuantizeRows {
 struct DequantizeRows {
   kernels::TileConverter widen;   // x to int32, or to float
   kernels::TileConverter narrow;  // from float
+  const kernels::QuantizeKernels* rows = nullptr;
   bool integers = true;
   size_t x_width = 1, out_width = 4;
 

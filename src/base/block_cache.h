@@ -1,0 +1,57 @@
+#pragma once
+// Large blocks of memory that were given back lately. The system hands out zeroed pages, one fault for each: for a
+// buffer that lives for one step of folding or one run, this costs more than what is computed in it.
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace treadle {
+
+// Memory that knows its size, in one word: the address and, in the bits that its alignment leaves free, the size.
+class Block {
+ public:
+  static constexpr size_t kAlignment = 4096;
+  static constexpr size_t kUnit = 64 << 10;  // sizes are multiples of this
+  static constexpr size_t kMaxBytes = (kAlignment - 1) * kUnit;
+
+  Block() = default;
+  Block(void* data, size_t bytes) : word_(reinterpret_cast<uintptr_t>(data) | bytes / kUnit) {}
+  static Block of(uintptr_t word) {
+    Block block;
+    block.word_ = word;
+    return block;
+  }
+
+  explicit operator bool() const { return word_ != 0; }
+  uintptr_t word() const { return word_; }
+  void* data() const { return reinterpret_cast<void*>(word_ & ~(kAlignment - 1)); }
+  size_t size() const { return (word_ & (kAlignment - 1)) * kUnit; }
+
+ private:
+  uintptr_t word_ = 0;
+};
+
+// Takes no lock. Holds at most `limit` bytes.
+class BlockCache {
+ public:
+  explicit constexpr BlockCache(size_t limit) : limit_(limit) {}
+  BlockCache(const BlockCache&) = delete;
+  BlockCache& operator=(const BlockCache&) = delete;
+
+  // A block of at least `bytes`, and at most a quarter more; none when there is none.
+  Block take(size_t bytes);
+  // False when there is no room.
+  bool give(Block block);
+  size_t held() const { return held_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr size_t kPlaces = 32;
+
+  const size_t limit_;
+  std::atomic<size_t> held_{0};
+  std::array<std::atomic<uintptr_t>, kPlaces> places_{};  // 0: empty
+};
+
+}  // namespace treadle

@@ -1,0 +1,83 @@
+// Chains from weight to weight (dequantised, transposed, joined) are the larger part of what is folded. Each link is
+// given back as soon as its last user is folded, so that the next one finds its memory.
+#include <unordered_map>
+
+#include "check/inference.h"
+#include "judge/judge.h"
+#include "op/op_def.h"
+#include "opt/passes.h"
+
+namespace treadle::opt {
+
+namespace {
+
+class Folder {
+ public:
+  explicit Folder(ir::Graph& graph) : graph_(graph) { count_uses(graph.top()); }
+
+  void run(ir::Region& region) {
+    std::erase_if(region.nodes, [&](const auto& node) {
+      for (auto& body : node->regions) run(*body);
+      return fold(*node);
+    });
+  }
+
+ private:
+  void count_uses(const ir::Region& region) {
+    for (const ir::Value* v : region.outputs) ++uses_[v];
+    for (const auto& node : region.nodes) {
+      for (const ir::Value* v : node->inputs) ++uses_[v];
+      for (const auto& body : node->regions) count_uses(*body);
+    }
+  }
+
+  bool fold(ir::Node& node) {
+    const OpDef& op = *node.op;
+    if (op.control != Control::kNone || !node.regions.empty() || op.effects == Effects::kRandom) return false;
+    std::vector<AnyValue> inputs;
+    for (const ir::Value* v : node.inputs) {
+      if (v && !v->is_constant()) return false;
+      inputs.push_back(v ? AnyValue(v->constant) : AnyValue());
+    }
+    std::vector<AnyValue> results;
+    if (!evaluate(node, inputs, results)) return false;
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (node.outputs[i]) make_constant(*node.outputs[i], results[i].tensor());
+    }
+    for (ir::Value* v : node.inputs) {
+      if (v && --uses_[v] == 0) v->constant = {};
+    }
+    return true;
+  }
+
+  // Whether all outputs are known now. What fails is left for the run to report, if it gets there.
+  static bool evaluate(const ir::Node& node, std::span<const AnyValue> inputs, std::vector<AnyValue>& results) {
+    const auto types = judge::infer_outputs(node, inputs);
+    if (!types.ok() || !worth_folding(inputs, *types)) return false;
+    auto computed = judge::run_node(node, inputs);
+    if (!computed.ok()) return false;
+    results = std::move(computed).value();
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] && !results[i].is_tensor()) return false;
+    }
+    return true;
+  }
+
+  void make_constant(ir::Value& value, const Tensor& tensor) {
+    value.constant = tensor;
+    value.type = Type::tensor(tensor.type(), to_shape(tensor.dims()));
+    value.producer = nullptr;
+    value.owner = &graph_.top();
+  }
+
+  ir::Graph& graph_;
+  std::unordered_map<const ir::Value*, size_t> uses_;
+};
+
+}  // namespace
+
+void fold_constants(ir::Graph& graph) {
+  Folder(graph).run(graph.top());
+}
+
+}  // namespace treadle::opt
