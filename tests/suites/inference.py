@@ -2,7 +2,8 @@
 
 SHARED/conformance holds the calls and a script that replays them against the module tests/onnx/bridge.py. There
 treadle follows onnx's rules. By its own rules it may know more, but must not contradict: every type that onnx infers has
-to be refined by the type that treadle infers.
+to be refined by the type that treadle infers, numbers and names that the model declares included. What is known more is
+counted by its kind and by the operators that make the values.
 """
 
 import collections
@@ -35,7 +36,8 @@ def tensor_types(value_type, path=""):
     kind = value_type.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
         tensor = getattr(value_type, kind)
-        dims = [d.dim_value if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
+        # Negative numbers are how some exporters write sizes that are not known.
+        dims = [d.dim_value if d.dim_value >= 0 and d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
         yield path, tensor.elem_type, dims if tensor.HasField("shape") else None
     elif kind in ("sequence_type", "optional_type"):
         yield from tensor_types(getattr(value_type, kind).elem_type, f"{path}/{kind}")
@@ -53,40 +55,100 @@ def graph_types(graph, prefix=""):
                 yield from graph_types(attribute.g, f"{prefix}{i}.{attribute.name}/")
 
 
-def contradiction(theirs, ours):
-    """What `ours` has otherwise than `theirs`; None if it says the same or more."""
-    (element, dims), (our_element, our_dims) = theirs, ours
-    if element not in (0, our_element):
-        return f"element type {our_element}, onnx: {element}"
-    if dims is None:
-        return None
-    if our_dims is None or len(our_dims) != len(dims):
-        return f"shape {our_dims}, onnx: {dims}"
-    for size, our_size in zip(dims, our_dims, strict=True):
-        if isinstance(size, int) and our_size != size:
-            return f"shape {our_dims}, onnx: {dims}"
-    return None
+def dim_params(graph):
+    """Names of sizes that a model declares."""
+    for value in [*graph.input, *graph.output, *graph.value_info]:
+        for _, _, dims in tensor_types(value.type):
+            yield from (d for d in dims or [] if isinstance(d, str) and d)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from dim_params(attribute.g)
 
 
-def refines(model, recorded, flags) -> tuple[list[str], int]:
-    """Contradictions, and how many values treadle knows more of."""
-    found = dict(graph_types(onnx.ModelProto.FromString(treadle.infer_shapes(model, flags[0], False, flags[1])).graph))
-    wrong, more = [], 0
-    for name, theirs in graph_types(onnx.ModelProto.FromString(recorded).graph):
-        if name not in found:
-            wrong.append(f"{name}: unknown, onnx: {theirs}")
-            continue
-        problem = contradiction(theirs, found[name])
-        if problem:
-            wrong.append(f"{name}: {problem}")
-        known = [isinstance(d, int) for d in theirs[1] or []]
-        ours = [isinstance(d, int) for d in found[name][1] or []]
-        more += not problem and (len(ours) > len(known) or sum(ours) > sum(known))
-    return wrong, more
+def producers(graph, prefix=""):
+    """Names as in graph_types, each with the operator that makes the value."""
+    for i, node in enumerate(graph.node):
+        yield from ((prefix + output, node.op_type) for output in node.output)
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from producers(attribute.g, f"{prefix}{i}.{attribute.name}/")
+
+
+class Comparison:
+    """Types that onnx infers for one model against those that treadle infers."""
+
+    def __init__(self, model: onnx.ModelProto):
+        self.declared = set(dim_params(model.graph))
+        self.made_by = dict(producers(model.graph))
+        self.wrong: list[str] = []
+        self.more: list[tuple[str, str]] = []  # kind, operator
+        self.meanings: dict[str, list[str | int]] = {}  # sizes that stand where onnx has a name that it made up
+
+    def compare(self, theirs: dict, ours: dict):
+        for name, (element, dims) in theirs.items():
+            if name not in ours:
+                self.wrong.append(f"{name}: unknown, onnx: {element} {dims}")
+                continue
+            our_element, our_dims = ours[name]
+            if element not in (0, our_element):
+                self.wrong.append(f"{name}: element type {our_element}, onnx: {element}")
+            elif dims is not None and (our_dims is None or len(our_dims) != len(dims)):
+                self.wrong.append(f"{name}: shape {our_dims}, onnx: {dims}")
+            elif dims is None and our_dims is not None:
+                self.note(name, "a rank")
+                self.note_sizes(name, [""] * len(our_dims), our_dims)
+            elif dims is not None:
+                self.compare_sizes(name, dims, our_dims)
+                self.note_sizes(name, dims, our_dims)
+            if element == 0 and our_element != 0:
+                self.note(name, "an element type")
+        for name in ours.keys() - theirs.keys():
+            self.note(name, "a type")
+        for name, sizes in self.meanings.items():
+            if len(sizes) > 1 and (len(set(sizes)) > 1 or sizes[0] == ""):
+                self.wrong.append(f"{name} stands for {sorted(set(map(str, sizes)))}")
+
+    def compare_sizes(self, name: str, dims: list, our_dims: list):
+        """A number stays, and so does a name that the model gives."""
+        for size, our_size in zip(dims, our_dims, strict=True):
+            if isinstance(size, int):
+                agrees = our_size == size
+            elif size in self.declared:
+                agrees = our_size == size or isinstance(our_size, int)
+            else:
+                agrees = True
+                if size:
+                    self.meanings.setdefault(size, []).append(our_size)
+            if not agrees:
+                self.wrong.append(f"{name}: shape {our_dims}, onnx: {dims}")
+                return
+
+    def note_sizes(self, name: str, dims: list, our_dims: list):
+        for size, our_size in zip(dims, our_dims, strict=True):
+            if isinstance(size, int) or our_size == size:
+                continue
+            if isinstance(our_size, int):
+                self.note(name, "a number for a size that the model names" if size in self.declared else "a number")
+            elif our_size in self.declared:
+                self.note(name, "a name that the model gives")
+            elif our_size and not our_size.startswith("unk__"):
+                self.note(name, "an expression")
+
+    def note(self, name: str, kind: str):
+        self.more.append((kind, self.made_by.get(name.removesuffix("/sequence_type").removesuffix("/optional_type"), "?")))
+
+
+def compare(model: bytes, recorded: bytes, flags: tuple[bool, bool]) -> Comparison:
+    comparison = Comparison(onnx.ModelProto.FromString(model))
+    ours = onnx.ModelProto.FromString(treadle.infer_shapes(model, flags[0], False, flags[1]))
+    theirs = onnx.ModelProto.FromString(recorded)
+    comparison.compare(dict(graph_types(theirs.graph)), dict(graph_types(ours.graph)))
+    return comparison
 
 
 def check_refinement(folder: pathlib.Path) -> collections.Counter:
-    counts = collections.Counter()
+    counts, more = collections.Counter(), collections.Counter()
     for description in sorted((folder / "corpus_shape").glob("*.json")):
         call = json.loads(description.read_text())
         if call["api"] != "infer_shapes" or not call["ok"]:
@@ -94,12 +156,20 @@ def check_refinement(folder: pathlib.Path) -> collections.Counter:
         model = description.with_suffix(".in.onnx").read_bytes()
         recorded = description.with_suffix(".out.onnx").read_bytes()
         name = call["test"].split("::")[-1]
-        wrong, more = refines(model, recorded, (call["check_type"], call["data_prop"]))
+        comparison = compare(model, recorded, (call["check_type"], call["data_prop"]))
         reason = DIFFERENT.get(name.split("[")[0])
-        counts["passed" if not wrong else "skipped" if reason else "failed"] += 1
-        counts["values known better"] += more
-        if wrong:
-            print(f"{description.stem} {name}: {reason or '; '.join(wrong)}")
+        counts["passed" if not comparison.wrong else "skipped" if reason else "failed"] += 1
+        if comparison.wrong:
+            print(f"{description.stem} {name}: {reason or '; '.join(comparison.wrong)}")
+        elif reason:
+            counts["failed"] += 1
+            print(f"{description.stem} {name}: agrees, though it is said to differ")
+        more.update(comparison.more)
+    print(f"by treadle's rules, {more.total()} things are known that onnx does not know:")
+    for kind in sorted({kind for kind, _ in more}):
+        operators = collections.Counter({operator: n for (k, operator), n in more.items() if k == kind})
+        listed = ", ".join(f"{operator} {n}" for operator, n in sorted(operators.items()))
+        print(f"  {kind}: {operators.total()} ({listed})")
     return counts
 
 
@@ -122,7 +192,6 @@ def main() -> int:
         )
         print(replay.stdout + replay.stderr)
         counts = check_refinement(folder)
-    print(f"by treadle's rules: {counts['values known better']} values known better than by onnx")
     last = re.search(r"(\d+) passed, (\d+) failed\s*$", replay.stdout)
     passed, failed = (int(last[1]), int(last[2])) if last else (0, 1)
     passed, failed = passed + counts["passed"], failed + counts["failed"]
