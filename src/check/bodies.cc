@@ -1,5 +1,7 @@
 #include "check/bodies.h"
 
+#include <algorithm>
+
 namespace treadle {
 
 namespace {
@@ -23,6 +25,8 @@ Result<std::vector<Type>> Inference::Bodies::infer(const char* attribute, std::v
   if (driver_.as_onnx()) return infer_as_onnx(*body, std::move(inputs));
   std::string trip;
   if (node_.op->control == Control::kLoop) trip = "trip." + std::to_string(driver_.trip_symbols_++);
+  hints_.clear();
+  for (size_t i = 0; i < states; ++i) hints_.push_back(driver_.declared(body->inputs[first_state_in + i]));
   for (;;) {
     start_trip(*body, inputs);
     if (!trip.empty()) know_loop_inputs(*body, trip);
@@ -71,11 +75,43 @@ Result<bool> Inference::Bodies::unite_states(const ir::Region& body, std::vector
       return error(Code::kInvalidModel, "state {} goes into the body as {} and comes out as {}", i, in.to_string(),
                    out.to_string());
     }
+    if (driver_.options_.keep_declared) take_hint(body, hints_[i], in, out, *both);
     if (identical(*both, in)) continue;
     in = std::move(both).value();
     settled = false;
   }
   return settled;
+}
+
+bool Inference::Bodies::is_nameless(const ir::Region& body, const Dim& size) const {
+  if (size.is_unknown()) return true;
+  const auto names = driver_.names_of_region_.find(&body);
+  return size.is_symbolic() && names != driver_.names_of_region_.end() &&
+         std::ranges::any_of(names->second, [&](const std::string& name) { return depends_on(size, name); });
+}
+
+void Inference::Bodies::take_hint(const ir::Region& body, Type& hint, const Type& in, const Type& out,
+                                  Type& both) const {
+  if (!both.is_tensor() || !hint.is_tensor() || !hint.has_shape) return;
+  const auto fits = [&](const Type& type) { return !type.has_shape || type.shape.size() == hint.shape.size(); };
+  if (!fits(in) || !fits(out)) {
+    hint.has_shape = false;
+    return;
+  }
+  if (!both.has_shape) {
+    both.has_shape = true;
+    both.shape.resize(hint.shape.size());
+  }
+  for (size_t i = 0; i < hint.shape.size(); ++i) {
+    Dim& size = hint.shape[i];
+    if (!both.shape[i].is_unknown()) continue;
+    const bool enters = !in.has_shape || !in.shape[i].is_known() || !size.is_known() || same(in.shape[i], size);
+    // Names that exporters give to inputs and outputs of a body often stand for the same size.
+    const bool named = !size.is_known() && out.has_shape && !out.shape[i].symbol_name().empty();
+    const bool leaves = named || !out.has_shape || is_nameless(body, out.shape[i]) || same(out.shape[i], size);
+    if (!enters || !leaves) size = Dim::unknown();
+    both.shape[i] = size;
+  }
 }
 
 // Outside of a loop, sizes that a trip had mean nothing.

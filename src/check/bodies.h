@@ -25,10 +25,16 @@ class Inference::Bodies final : public BodyInference {
   void know_loop_inputs(const ir::Region& body, const std::string& trip);
   Result<bool> unite_states(const ir::Region& body, std::vector<Type>& inputs, size_t first_in, size_t first_out,
                             size_t states);
+  // What the body's input is declared as fills in what a union of types gave up. A hint that turns out to be wrong is
+  // forgotten, so the fixed point is reached.
+  void take_hint(const ir::Region& body, Type& hint, const Type& in, const Type& out, Type& both) const;
+  // Unknown, or named only because names are given to what is unknown.
+  bool is_nameless(const ir::Region& body, const Dim& size) const;
   std::vector<Type> outputs_of(const ir::Region& body, const std::string& trip) const;
 
   Inference& driver_;
   ir::Node& node_;
+  std::vector<Type> hints_;  // by state
 };
 
 }  // namespace treadle

@@ -1,6 +1,7 @@
 #include "check/inference.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "check/bodies.h"
 #include "check/onnx_rules.h"
@@ -69,7 +70,14 @@ struct Inference::Results {
 };
 
 Status Inference::infer(ir::Region& region) {
-  if (options_.name_unknowns && !region.parent_node) find_taken_names(region);
+  if (options_.name_unknowns && !region.parent_node) {
+    find_taken_names(region);
+    if (!as_onnx()) {
+      for (ir::Value* input : region.inputs) {
+        if (input) name_unknowns(input, input->type);
+      }
+    }
+  }
   for (auto& node : region.nodes) {
     TREADLE_TRY(infer(*node));
   }
@@ -106,12 +114,13 @@ Status Inference::infer_if_known(ir::Node& node, const Tensor& condition) {
                  node.outputs.size());
   }
   TREADLE_TRY(infer(branch));
+  if (options_.keep_declared)
+    infer_leniently(*node.region(&branch == node.region("then_branch") ? "else_branch" : "then_branch"));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     ir::Value* out = node.outputs[i];
     if (!out) continue;
-    forget(out);
+    TREADLE_TRY(take_type(out, branch.outputs[i] ? branch.outputs[i]->type : Type()));
     if (!branch.outputs[i]) continue;
-    out->type = branch.outputs[i]->type;
     if (const Tensor* t = constant(branch.outputs[i])) {
       set_constant(out, *t);
     } else if (const Shape* s = symbols(branch.outputs[i])) {
@@ -119,6 +128,12 @@ Status Inference::infer_if_known(ir::Node& node, const Tensor& condition) {
     }
   }
   return {};
+}
+
+void Inference::infer_leniently(ir::Region& region) {
+  const bool strict = std::exchange(options_.strict, false);
+  (void)infer(region);
+  options_.strict = strict;
 }
 
 Status Inference::infer_with_record(ir::Node& node) {

@@ -70,6 +70,8 @@ class Inference {
   struct Results;
   Status infer_node(ir::Node& node);
   Status infer_if_known(ir::Node& node, const Tensor& condition);
+  // A branch that is not taken: its types are of use to readers, but nothing in it has to fit the sizes at hand.
+  void infer_leniently(ir::Region& region);
   Status infer_with_record(ir::Node& node);
   Status take_type(ir::Value* value, Type inferred);
   Status take_facts(ir::Node& node, Results& results);

@@ -60,7 +60,7 @@ class Annotator {
     std::unordered_map<std::string_view, wire::ValueInfoProto*> outputs;
     for (size_t i = 0; i < proto.outputs.size() && i < region.outputs.size(); ++i) {
       outputs.emplace(proto.outputs[i].name, &proto.outputs[i]);
-      write(region.outputs[i]->type, proto.outputs[i]);
+      write_output(region.outputs[i]->type, proto.outputs[i]);
     }
     std::unordered_map<std::string_view, size_t> described;
     for (size_t i = 0; i < proto.value_infos.size(); ++i) described.emplace(proto.value_infos[i].name, i);
@@ -91,6 +91,13 @@ class Annotator {
         if (body) annotate(*attribute.g, *body, fmt::format("{}:{}", node_path, attribute.name));
       }
     }
+  }
+
+  // What leaves a body may be a value with a declaration of its own elsewhere; here this one's names stay.
+  void write_output(const Type& type, wire::ValueInfoProto& info) {
+    auto declared = info.type ? read_type(*info.type) : Result<Type>(Type());
+    auto merged = declared.ok() ? merge(*declared, type) : Result<Type>(type);
+    write(merged.ok() ? *merged : type, info);
   }
 
   void write(const Type& type, wire::ValueInfoProto& info) {

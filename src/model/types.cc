@@ -12,7 +12,8 @@ namespace {
 
 Dim read_dimension(const wire::Dimension& proto) {
   if (proto.value) return *proto.value >= 0 ? Dim(*proto.value) : Dim::unknown();
-  return proto.param.empty() ? Dim::unknown() : Dim::symbol(proto.param);
+  // Several exporters write "?" for every size that they do not know.
+  return proto.param.empty() || proto.param == "?" ? Dim::unknown() : Dim::symbol(proto.param);
 }
 
 Result<Type> read_tensor_type(const wire::TensorTypeProto& proto) {

@@ -81,8 +81,13 @@ Result<Dim> scaled(const Dim& size, double scale) {
     const bool whole = scale == std::floor(scale) && scale < 1e9;
     return whole ? size * Dim(static_cast<int64_t>(scale)) : Dim();
   }
-  const float product = std::floor(static_cast<float>(size.value()) * static_cast<float>(scale));
-  if (product > 1e15f) return error(Code::kLimit, "size {} times {} is too large", size.value(), scale);
+  // In single precision the scale's own rounding disappears (0.7f times 10 is 7), as long as a float holds the size.
+  constexpr int64_t kExactInFloat = int64_t{1} << 24;
+  const double product =
+      size.value() <= kExactInFloat
+          ? static_cast<double>(std::floor(static_cast<float>(size.value()) * static_cast<float>(scale)))
+          : std::floor(static_cast<double>(size.value()) * scale);
+  if (product > 1e15) return error(Code::kLimit, "size {} times {} is too large", size.value(), scale);
   return Dim(static_cast<int64_t>(product));
 }
 
