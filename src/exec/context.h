@@ -81,6 +81,7 @@ struct ScanOutputState {
 struct LoopPosition {
   int64_t trip = 0;
   int64_t trips = 0;
+  int64_t rows = 0;  // of scan outputs; those behind the last trip are zeros
   bool trips_known = false;
   int64_t row_capacity = INT64_MAX;  // trips that growing rows have memory for
   bool active = false;
@@ -156,13 +157,14 @@ class Context {
   }
   Status begin_states(const plan::Loop& loop);
   Status count_trips(const plan::Loop& loop, LoopPosition& at);
+  int64_t count_masked_trips(const plan::ScanInput& mask, int64_t length) const;
   Status begin_outputs(const plan::Loop& loop, LoopPosition& at);
   Status grow_rows(const plan::Loop& loop, LoopPosition& at);
   Status set_elements(const plan::Loop& loop, LoopPosition& at);
   // Room for `needed` bytes of rows, better for `want`.
   Status grow(GrowBuffer& rows, size_t needed, size_t want);
   Status store_row(const plan::ScanOutput& scan, ScanOutputState& state, LoopPosition& at);
-  Status finish_output(const plan::ScanOutput& scan, ScanOutputState& state, LoopPosition& at);
+  Status finish_output(const plan::ScanOutput& scan, ScanOutputState& state, LoopPosition& at, bool masked);
   Status read_flag(uint32_t s, const char* what, bool& value) const;
 
   // Before each trip but those that a poll has granted ahead: limits, the cancel flag, signals, time.

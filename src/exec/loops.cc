@@ -27,6 +27,12 @@ Dims empty_dims(const Type& element) {
   return dims;
 }
 
+// Rows of trips that are left out.
+void clear_rows(std::byte* whole, const LoopPosition& at, size_t row_bytes) {
+  const auto ran = static_cast<size_t>(at.trips), all = static_cast<size_t>(at.rows);
+  if (ran < all && row_bytes > 0) std::memset(whole + ran * row_bytes, 0, (all - ran) * row_bytes);
+}
+
 }  // namespace
 
 Status Context::count_trips(const Loop& loop, LoopPosition& at) {
@@ -47,6 +53,8 @@ Status Context::count_trips(const Loop& loop, LoopPosition& at) {
       }
       at.trips = length;
     }
+    at.rows = at.trips;
+    if (loop.masked && at.trips > 1) at.trips = count_masked_trips(loop.scan_inputs[0], at.trips);
     return {};
   }
   at.trips = INT64_MAX;
@@ -65,8 +73,19 @@ Status Context::count_trips(const Loop& loop, LoopPosition& at) {
     TREADLE_TRY(read_flag(loop.condition, "cond", condition));
     if (!condition) at.trips = 0;
   }
-  at.trips = std::max<int64_t>(at.trips, 0);
+  at.trips = at.rows = std::max<int64_t>(at.trips, 0);
   return {};
+}
+
+// The trips up to the last one whose mask is not all false in time; one at least, which tells what rows look like.
+int64_t Context::count_masked_trips(const ScanInput& mask, int64_t length) const {
+  const plan::Slot& slot = program_->slots[mask.whole];
+  const bool* within = static_cast<const bool*>(slots_[mask.whole]);
+  const int64_t count = slot.storage == Storage::kHandle ? handles_[mask.whole].tensor().element_count()
+                                                         : element_count_unchecked(known_dims(slot.type.shape));
+  int64_t last = count - 1;
+  while (last > 0 && !within[last]) --last;
+  return count > 0 ? last / (count / length) + 1 : 1;
 }
 
 Status Context::begin_states(const Loop& loop) {
@@ -96,6 +115,7 @@ Status Context::begin_outputs(const Loop& loop, LoopPosition& at) {
     }
     if (!scan.whole_planned) continue;
     auto* row = static_cast<std::byte*>(slots_[scan.whole]);
+    if (loop.masked) clear_rows(row, at, scan.element_bytes);
     if (scan.reverse && at.trips > 0) row += static_cast<size_t>(at.trips - 1) * scan.element_bytes;
     slots_[scan.row] = row;
   }
@@ -133,7 +153,7 @@ Status Context::grow_rows(const Loop& loop, LoopPosition& at) {
     if (needed > rows.capacity()) {
       size_t want = std::max(needed, at.trip == 0 ? kFirstRows * bytes : 2 * rows.capacity());
       size_t all = 0;
-      if (at.trips_known && !__builtin_mul_overflow(static_cast<size_t>(at.trips), bytes, &all)) {
+      if (at.trips_known && !__builtin_mul_overflow(static_cast<size_t>(at.rows), bytes, &all)) {
         want = all <= kMaxReservedBytes ? all : std::min(want, all);
       }
       TREADLE_TRY(grow(rows, needed, want));
@@ -245,7 +265,7 @@ Status Context::store_row(const ScanOutput& scan, ScanOutputState& state, LoopPo
     want = std::max(want, kFirstRows * state.element_bytes);
     if (at.trips_known) {
       size_t all = 0;
-      if (!__builtin_mul_overflow(static_cast<size_t>(at.trips), state.element_bytes, &all)) {
+      if (!__builtin_mul_overflow(static_cast<size_t>(at.rows), state.element_bytes, &all)) {
         want = all <= kMaxReservedBytes || scan.reverse ? all : std::min(want, all);
       }
     }
@@ -290,7 +310,7 @@ Status Context::move_handles(const Loop& loop) {
   return {};
 }
 
-Status Context::finish_output(const ScanOutput& scan, ScanOutputState& state, LoopPosition& at) {
+Status Context::finish_output(const ScanOutput& scan, ScanOutputState& state, LoopPosition& at, bool masked) {
   if (at.trip == 0) {
     ElementType type = scan.empty.element;
     if (type == ElementType::kUndefined) type = scan.element_type.element;
@@ -299,14 +319,20 @@ Status Context::finish_output(const ScanOutput& scan, ScanOutputState& state, Lo
     return set_handle(scan.whole, AnyValue(std::move(empty)));
   }
   Dims dims = state.dims;
-  dims.insert(0, at.trip);
+  const int64_t count = masked ? at.rows : at.trip;
+  dims.insert(0, count);
   if (is_string(state.type)) {
     TREADLE_ASSIGN(Tensor whole, allocate(state.type, dims));
     std::move(state.strings.begin(), state.strings.end(), whole.mutable_data<std::string>());
     return set_handle(scan.whole, AnyValue(std::move(whole)));
   }
+  const size_t bytes = static_cast<size_t>(count) * state.element_bytes;
+  if (masked) {
+    if (bytes > state.rows.capacity()) TREADLE_TRY(grow(state.rows, bytes, bytes));
+    clear_rows(state.rows.data(), at, state.element_bytes);
+  }
   const size_t taken = state.rows.capacity();
-  BufferRef rows = state.rows.take(static_cast<size_t>(at.trip) * state.element_bytes);
+  BufferRef rows = state.rows.take(bytes);
   if (!rows) return error(Code::kLimit, "no memory for a scan output");
   if (taken > 0) rows = MemoryAccount::adopt(account_, std::move(rows), taken);
   return set_handle(scan.whole, AnyValue(Tensor::from_buffer(state.type, std::move(dims), std::move(rows))));
@@ -325,7 +351,8 @@ Status Context::loop_end(uint32_t index) {
     }
   }
   for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
-    if (!loop.scan_outputs[i].whole_planned) TREADLE_TRY(finish_output(loop.scan_outputs[i], at.outputs[i], at));
+    if (!loop.scan_outputs[i].whole_planned)
+      TREADLE_TRY(finish_output(loop.scan_outputs[i], at.outputs[i], at, loop.masked));
   }
   return {};
 }

@@ -217,4 +217,17 @@ void StackedGemm::run(const void* a, const void* b, const void* bias, void* c, s
   });
 }
 
+void StackedGemm::run_rows(int64_t rows, const void* a, const void* b, const void* bias, void* c,
+                           std::byte* scratch) const {
+  const int64_t row_blocks = grid.row_step == 0 ? 0 : (rows + grid.row_step - 1) / grid.row_step;
+  parallel_for(row_blocks * grid.column_blocks, grid.block_ns, [&](int64_t begin, int64_t end, int worker) {
+    std::byte* own = scratch + gemm_scratch + static_cast<size_t>(worker) * worker_scratch;
+    for (; begin < end; ++begin) {
+      kernels::GemmRange range = grid.range(begin);
+      range.row_end = std::min(range.row_end, rows);
+      kernels::run_gemm_range(plan, {a, matrix_b(b, 0), bias, c, own}, range);
+    }
+  });
+}
+
 }  // namespace treadle

@@ -78,6 +78,8 @@ struct StackedGemm {
   void pack(const Operand& b, PackCache& packs, ElementType wide);
 
   void run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch) const;
+  // The first `rows` rows of a single matrix.
+  void run_rows(int64_t rows, const void* a, const void* b, const void* bias, void* c, std::byte* scratch) const;
   double cost_ns() const { return static_cast<double>(matrices * grid.blocks()) * grid.block_ns; }
 
  private:

@@ -44,6 +44,7 @@ Result<ScanAttributes> read_scan(const ir::NodeInfo& node, size_t node_inputs, s
     return error(Code::kInvalidModel, "the body has {} outputs, expected at least one per state: {}", body_outputs,
                  scan.states);
   }
+  scan.masked = node.attributes.get_int("masked") != 0;
   scan.inputs.resize(static_cast<size_t>(scan_inputs));
   scan.outputs.resize(body_outputs - scan.states);
   const char* directions = node.version->since == 8 ? "directions" : "scan_input_directions";

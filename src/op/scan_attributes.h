@@ -16,6 +16,9 @@ struct ScanAttributes {
   size_t states = 0;
   std::vector<ScanAxis> inputs;   // one per scan input
   std::vector<ScanAxis> outputs;  // one per scan output; axis counts over the rank of the output (element + 1)
+  // Of lowerings: scan input 0 is a mask, bool. A trip whose mask is all false keeps the states and has rows of zeros,
+  // so trips that lie behind the last other one in time need not run.
+  bool masked = false;
 };
 
 // `node_inputs`: inputs of the node, without version 8's sequence_lens; `body_outputs`: outputs of its body. Errors

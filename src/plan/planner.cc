@@ -377,6 +377,7 @@ class Planner {
     } else {
       TREADLE_ASSIGN(ScanAttributes scan, read_scan(node, node.inputs.size(), body.outputs.size()));
       loop.is_scan = true;
+      loop.masked = scan.masked;
       states = scan.states;
       in_axes = scan.inputs;
       out_axes = scan.outputs;

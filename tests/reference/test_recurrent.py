@@ -176,6 +176,45 @@ def test_one_session_runs_any_sizes(op, layout, with_lengths):
             np.testing.assert_allclose(actual, wanted, atol=2e-5)
 
 
+@pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("layout", [0, 1])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_steps_past_all_lengths_do_not_run(op, layout, direction):
+    """Known sizes first, then a plan for any number of steps. The limit on trips counts what runs."""
+    rng = np.random.default_rng(layout)
+    hidden, width, gates = 5, 3, draws.GATES[op]
+    directions = 2 if direction == "bidirectional" else 1
+    w = rng.uniform(-0.5, 0.5, (directions, gates * hidden, width)).astype(np.float32)
+    r = rng.uniform(-0.5, 0.5, (directions, gates * hidden, hidden)).astype(np.float32)
+    b = rng.uniform(-0.5, 0.5, (directions, 2 * gates * hidden)).astype(np.float32)
+    outputs = draws.OUTPUTS[op]
+    node = helper.make_node(op, ["X", "W", "R", "B", "lengths", "h"], outputs, hidden_size=hidden, layout=layout,
+                            direction=direction)  # fmt: skip
+    given = [
+        helper.make_tensor_value_info("X", TensorProto.FLOAT, None),
+        helper.make_tensor_value_info("lengths", TensorProto.INT32, None),
+        helper.make_tensor_value_info("h", TensorProto.FLOAT, None),
+    ]
+    results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+    constants = [helper.make_tensor(k, TensorProto.FLOAT, v.shape, v.tobytes(), raw=True)
+                 for k, v in (("W", w), ("R", r), ("B", b))]  # fmt: skip
+    graph = helper.make_graph([node], "short", given, results, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8).SerializeToString()
+    session = treadle.InferenceSession(model)
+    for steps, lengths in [(40, [2, 3, 0]), (40, [40, 1, 7]), (9, [1, 0, 4]), (25, [0, 0, 0]), (1, [0, 1, 1])]:
+        batch = len(lengths)
+        x = rng.uniform(-1, 1, (batch, steps, width) if layout else (steps, batch, width)).astype(np.float32)
+        h = rng.uniform(-1, 1, (batch, directions, hidden) if layout else (directions, batch, hidden))
+        feeds = {"X": x, "lengths": np.array(lengths, np.int32), "h": h.astype(np.float32)}
+        options = treadle.RunOptions()
+        options.trip_limit = directions * max(*lengths, 1)
+        expected = draws.LOOPS[op](x, w, r, b, feeds["lengths"], feeds["h"], direction=direction, layout=layout)
+        for actual, wanted in zip(session.run(None, feeds, options), expected, strict=True):
+            np.testing.assert_allclose(actual, wanted, atol=2e-5)
+            assert not actual[wanted == 0].any()
+    assert session.counters()["plans"] == 2
+
+
 def test_weights_captured_by_a_body():
     """An LSTM in the body of a Loop whose weights are values of the outer graph, one of them computed there."""
     text = """<ir_version: 8, opset_import: ["": 16]>

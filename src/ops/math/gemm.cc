@@ -1,6 +1,10 @@
-// Gemm: alpha A B + beta C, both factors optionally transposed.
+// Gemm: alpha A B + beta C, both factors optionally transposed. RaggedGemm (internal) does so for the rows that lengths
+// leave.
 
 #include "op/gemm.h"
+
+#include <algorithm>
+#include <cstring>
 
 #include "op/elementwise.h"
 #include "op/op_def.h"
@@ -18,8 +22,17 @@ struct GemmState {
   uint32_t output = 0;     // operand of the result; scratch follows it
   size_t wide_result = 0;  // offset in scratch
   size_t count = 0;
+  int64_t entries = 0;  // of a batch (RaggedGemm)
 };
 
+// Rows are steps of a batch: those behind the longest entry are zeros.
+int64_t used_rows(const GemmState& s, const void* lengths) {
+  const auto* values = static_cast<const int64_t*>(lengths);
+  const int64_t longest = s.entries == 0 ? 0 : *std::max_element(values, values + s.entries);
+  return std::min(longest * s.entries, s.gemm.grid.m);
+}
+
+template <bool kRagged>
 uint32_t run_gemm(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const GemmState*>(state);
   auto* scratch = static_cast<std::byte*>(slots[operands[s.output + 1]]);
@@ -27,8 +40,18 @@ uint32_t run_gemm(const void* state, void* const* slots, const uint32_t* operand
   const void* a = s.a.get(slots[operands[0]], scratch);
   const void* b = s.gemm.packed ? nullptr : s.b.get(slots[operands[1]], scratch);
   const void* c = s.has_bias ? s.c.get(slots[operands[2]], scratch) : nullptr;
-  s.gemm.run(a, b, c, s.narrows ? scratch + s.wide_result : out, scratch);
-  if (s.narrows) parallel_convert(s.narrow, scratch + s.wide_result, out, s.count);
+  void* result = s.narrows ? scratch + s.wide_result : out;
+  size_t count = s.count;
+  if constexpr (kRagged) {
+    const int64_t rows = used_rows(s, slots[operands[3]]);
+    s.gemm.run_rows(rows, a, b, c, result, scratch);
+    count = static_cast<size_t>(rows * s.gemm.grid.n);
+    const size_t width = s.narrows ? s.narrow.to_width : s.gemm.width;
+    if (count < s.count) std::memset(static_cast<std::byte*>(out) + count * width, 0, (s.count - count) * width);
+  } else {
+    s.gemm.run(a, b, c, result, scratch);
+  }
+  if (s.narrows) parallel_convert(s.narrow, result, out, count);
   return 0;
 }
 
@@ -56,6 +79,7 @@ kernels::GemmShape describe(const PrepareContext& ctx, const GemmState& s) {
   return shape;
 }
 
+template <bool kRagged>
 Status prepare_gemm(PrepareContext& ctx) {
   const Operand& out = ctx.outputs[0];
   const ElementType wide = gemm_type(out.type);
@@ -76,7 +100,8 @@ Status prepare_gemm(PrepareContext& ctx) {
   }
   ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
   ctx.cost_ns = state->gemm.cost_ns();
-  ctx.set_kernel(run_gemm, state);
+  if (kRagged) state->entries = ctx.inputs[3].element_count();
+  ctx.set_kernel(run_gemm<kRagged>, state);
   return {};
 }
 
@@ -143,5 +168,21 @@ TREADLE_OP(Gemm, "") {
   op.since(9).type("T", types::kNumeric32);
   op.since(11).in("C", "T", Arity::kOptional);
   op.since(13).type("T", types::kNumeric32Bf16);
-  op.infer(infer_gemm).prepare(prepare_gemm).strided_inputs({0, 1, 2});
+  op.infer(infer_gemm).prepare(prepare_gemm<false>).strided_inputs({0, 1, 2});
+}
+
+// A [steps * entries, k], lengths [entries]: rows of steps beyond all lengths are zeros.
+TREADLE_OP(RaggedGemm, "treadle") {
+  op.since(1)
+      .in("A", "T")
+      .in("B", "T")
+      .in("C", "T", Arity::kOptional)
+      .in("lengths", "tensor(int64)")
+      .out("Y", "T")
+      .attr("alpha", 1.0)
+      .attr("beta", 1.0)
+      .attr("transA", 0)
+      .attr("transB", 0)
+      .type("T", types::kFloatsBf16);
+  op.infer(infer_gemm).prepare(prepare_gemm<true>);
 }

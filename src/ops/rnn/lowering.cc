@@ -67,7 +67,9 @@ Value* Lowering::by_step(Value* rows, int64_t columns) {
 }
 
 Value* Lowering::project(Value* weights, Value* bias, int64_t columns) {
-  return by_step(gemm(x_rows(), weights, bias), columns);
+  if (!mask()) return by_step(gemm(x_rows(), weights, bias), columns);
+  Values inputs{x_rows(), weights, bias, lengths_};
+  return by_step(ctx_.call("RaggedGemm", inputs, {Attribute::of("transB", 1)}, "treadle"), columns);
 }
 
 namespace {
@@ -137,10 +139,10 @@ Value* Lowering::initial(size_t i, size_t d) {
 Value* Lowering::mask() {
   if (mask_ || !ctx_.has_input(kSequenceLens)) return mask_;
   Value* steps = shape_of({time_});
-  Value* lengths = ctx_.call("SequenceLengths", {ctx_.input(kSequenceLens), steps}, {}, "treadle");
+  lengths_ = ctx_.call("SequenceLengths", {ctx_.input(kSequenceLens), steps}, {}, "treadle");
   Value* times = ctx_.call("Range", {ctx_.constant_int64(0), ctx_.call("Squeeze", {steps}), ctx_.constant_int64(1)});
   mask_ = ctx_.call("Less", {ctx_.call("Unsqueeze", {times, ctx_.constant_int64s({1, 2})}),
-                             ctx_.call("Unsqueeze", {lengths, ctx_.constant_int64s({1})})});
+                             ctx_.call("Unsqueeze", {lengths_, ctx_.constant_int64s({1})})});
   return mask_;
 }
 
@@ -159,24 +161,25 @@ ir::Node* Lowering::cell(std::string_view op, const Values& operands, size_t d, 
 void Lowering::scan(size_t d, const Values& initial_states, const Values& projections,
                     const std::vector<int64_t>& widths, const Step& step) {
   Values inputs = initial_states;
-  inputs.insert(inputs.end(), projections.begin(), projections.end());
   if (Value* m = mask()) inputs.push_back(m);
+  inputs.insert(inputs.end(), projections.begin(), projections.end());
   const size_t states = initial_states.size(), scanned = inputs.size() - states;
   const int64_t reverse = form_.reverse[d];
   ir::Node* loop = ctx_.node("Scan", inputs, states + 1,
                              {Attribute::of("num_scan_inputs", static_cast<int64_t>(scanned)),
                               Attribute::of("scan_input_directions", std::vector<int64_t>(scanned, reverse)),
                               Attribute::of("scan_output_directions", std::vector<int64_t>{reverse})});
+  if (mask()) loop->attributes.set(Attribute::of("masked", int64_t{1}));
   Value* nothing = mask() ? zero() : nullptr;
   ctx_.begin_region(loop, "body");
   const std::string prefix = d ? "reverse_" : "";
   const Type state_type = step_type(element_, hidden_);
   Values before, projected;
   for (size_t i = 0; i < states; ++i) before.push_back(ctx_.region_input(prefix + (i ? "c" : "h"), state_type));
+  Value* within = mask() ? ctx_.region_input(prefix + "within", step_type(ElementType::kBool, 1)) : nullptr;
   for (size_t i = 0; i < projections.size(); ++i) {
     projected.push_back(ctx_.region_input(prefix + "x" + std::to_string(i), step_type(element_, widths[i])));
   }
-  Value* within = mask() ? ctx_.region_input(prefix + "within", step_type(ElementType::kBool, 1)) : nullptr;
   Values after = step(before, projected);
   Value* y = after[0];
   if (within) {

@@ -9,7 +9,8 @@
 //     h' = cell(g, ...)                  one fused kernel (cells.cc)
 //
 // With sequence_lens, a mask [T, B, 1] is scanned along: a step past the end of an entry keeps the entry's state and
-// leaves zero in Y. So a reverse scan waits at the initial state until it reaches the entry's last step.
+// leaves zero in Y. So a reverse scan waits at the initial state until it reaches the entry's last step. Steps past the
+// end of all entries are neither projected (RaggedGemm) nor run (ScanAttributes::masked).
 
 #include <functional>
 
@@ -112,6 +113,7 @@ class Lowering {
   ir::Value* x_ = nullptr;
   ir::Value* x_rows_ = nullptr;
   ir::Value* mask_ = nullptr;
+  ir::Value* lengths_ = nullptr;  // with mask_
   ir::Value* zeros_ = nullptr;
   std::vector<Loop> loops_;
 };
