@@ -43,17 +43,18 @@ def large_cases():
         return rng.normal(size=shape).astype(np.float32)
 
     def one(op, inputs, outputs=1, opset=21, **attributes):
-        names = [f"i{k}" for k in range(len(inputs))]
-        elements = [helper.np_dtype_to_tensor_dtype(x.dtype) for x in inputs]
+        names = ["" if x is None else f"i{k}" for k, x in enumerate(inputs)]
+        given = [(n, x) for n, x in zip(names, inputs, strict=True) if x is not None]
+        elements = [helper.np_dtype_to_tensor_dtype(x.dtype) for _, x in given]
         results = [f"o{k}" for k in range(outputs)]
         kinds = {"MatMulInteger": TensorProto.INT32, "Equal": BOOL}
         proto = model(
             [node(op, names, results, **attributes)],
-            [value(n, e, list(x.shape)) for n, e, x in zip(names, elements, inputs, strict=True)],
+            [value(n, e, list(x.shape)) for (n, x), e in zip(given, elements, strict=True)],
             [value(r, kinds.get(op, elements[0])) for r in results],
             opset=opset,
         )
-        return proto, dict(zip(names, inputs, strict=True))
+        return proto, dict(given)
 
     x = floats(64, 96, 128)
     yield "matmul", *one("MatMul", [floats(300, 257), floats(257, 190)])
@@ -93,6 +94,27 @@ def large_cases():
     )
     yield "nearest", *one("Resize", [floats(2, 8, 90, 90), np.zeros(0, np.float32), np.array([1, 1, 3, 3], np.float32)])
     yield "transpose", *one("Transpose", [x], perm=[2, 0, 1])
+    yield "lrn", *one("LRN", [floats(2, 40, 50, 51)], size=5)
+    image, grid = floats(2, 8, 40, 40), rng.uniform(-1.2, 1.2, (2, 70, 81, 2)).astype(np.float32)
+    for mode in ("linear", "nearest", "cubic"):
+        yield f"sampled {mode}", *one("GridSample", [image, grid], mode=mode)
+    heads = [floats(2, 6, n, 32) for n in (150, 90, 90)]
+    past = [None, *(floats(2, 6, 70, 32) for _ in range(2))]
+    yield "attention", *one("Attention", heads, opset=23)
+    yield (
+        "attention of packed heads",
+        *one(
+            "Attention",
+            [h.transpose(0, 2, 1, 3).reshape(2, -1, 192) for h in heads],
+            opset=23,
+            q_num_heads=6,
+            kv_num_heads=6,
+            is_causal=1,
+        ),
+    )
+    halves = [h.astype(np.float16) for h in heads]
+    yield "attention in half precision", *one("Attention", halves, opset=23)
+    yield "attention with a past", *one("Attention", [*heads, *past], outputs=3, opset=23)
     yield "lstm", *one("LSTM", [floats(3, 64, 40), floats(1, 800, 40), floats(1, 800, 200)], outputs=3, hidden_size=200)
     body = [node("Add", ["x", "y"], ["a"]), node("Tanh", ["a"], ["b"]), node("Mul", ["b", "x"], ["z"])]
     ends = [value(n, FLOAT, [64, 96, 128]) for n in "xyz"]

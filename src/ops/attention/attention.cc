@@ -7,6 +7,7 @@
 
 #include "op/gemm.h"
 #include "op/operands.h"
+#include "op/parallel.h"
 
 namespace treadle::attention {
 
@@ -272,6 +273,15 @@ void prepare_products(State& s, ScratchLayout& scratch) {
   s.gemm = scratch.add(std::max(s.score_plan.scratch_bytes, s.value_plan.scratch_bytes));
 }
 
+// An estimate of what the heads that share keys take.
+double unit_ns(const State& s) {
+  constexpr double kMultiplyAddNs = 0.02, kScoreNs = 0.6;
+  const auto rows = static_cast<double>(s.query.length * (s.query.heads / std::max<int64_t>(1, s.keys.fresh.heads)));
+  const double scores = rows * static_cast<double>(s.keys.total()) * (s.causal ? 0.5 : 1);
+  const double precision = s.wide == ElementType::kDouble ? 2 : 1;
+  return scores * precision * (kScoreNs + kMultiplyAddNs * static_cast<double>(s.query.size + s.result.size));
+}
+
 Status prepare_attention(PrepareContext& ctx) {
   auto* s = ctx.make_state<State>();
   s->outputs = static_cast<uint32_t>(ctx.inputs.size());
@@ -293,7 +303,10 @@ Status prepare_attention(PrepareContext& ctx) {
   s->narrow_scores = kernels::make_converter(s->wide, s->query.type);
   s->tanh = kernels::elementwise_rows(kernels::ElementwiseOp::kTanh, compute_type(s->wide)).vv;
   prepare_products(*s, scratch);
-  ctx.scratch_bytes = scratch.size();
+  s->worker_scratch = scratch.size();
+  s->unit_ns = unit_ns(*s);
+  ctx.cost_ns = s->unit_ns * static_cast<double>(s->units());
+  ctx.scratch_bytes = s->worker_scratch * scratch_parts(s->units(), s->unit_ns, ctx.threads);
   ctx.set_kernel(run_attention, s);
   return {};
 }

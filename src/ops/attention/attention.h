@@ -66,7 +66,12 @@ struct State {
   kernels::Row tanh = nullptr;
 
   size_t query_rows = 0, scores = 0, result_rows = 0, mask_row = 0, packed_keys = 0, gemm = 0;  // offsets in scratch
-  uint32_t outputs = 0, scratch = 0;                                                            // operands
+  size_t worker_scratch = 0;                                                                    // of each thread
+  double unit_ns = 0;
+  uint32_t outputs = 0, scratch = 0;  // operands
+
+  // Heads of keys in the batch: parts of the work that do not depend on each other.
+  int64_t units() const { return batch * keys.fresh.heads; }
 };
 
 uint32_t run_attention(const void* state, void* const* slots, const uint32_t* operands);

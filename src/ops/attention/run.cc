@@ -2,6 +2,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/thread_pool.h"
 #include "kernels/normalize.h"
 #include "ops/attention/attention.h"
 
@@ -17,21 +18,25 @@ struct Range {
 template <class W>
 class Run {
  public:
-  Run(const State& s, void* const* slots, const uint32_t* operands)
-      : s_(s), slots_(slots), operands_(operands), scratch_(static_cast<std::byte*>(slots[operands[s.scratch]])) {}
+  Run(const State& s, void* const* slots, const uint32_t* operands, int worker)
+      : s_(s),
+        slots_(slots),
+        operands_(operands),
+        scratch_(static_cast<std::byte*>(slots[operands[s.scratch]]) + static_cast<size_t>(worker) * s.worker_scratch) {
+  }
 
-  void all() {
-    const int64_t group = s_.query.heads / s_.keys.fresh.heads;
+  // Heads of keys, counted through the batch, each with the heads of queries that share it.
+  void units(int64_t begin, int64_t end) {
+    const int64_t shared = s_.keys.fresh.heads, group = s_.query.heads / shared;
     // Queries of heads that share keys stand side by side where their rows do.
     const bool joined = s_.query.nested() && s_.result.nested();
-    for (int64_t b = 0; b < s_.batch; ++b) {
-      for (int64_t h = 0; h < s_.keys.fresh.heads; ++h) {
-        gather(s_.keys, kKey, kPastKey, b, h, keys_, key_step_);
-        gather(s_.values, kValue, kPastValue, b, h, values_, value_step_);
-        if (s_.packs_keys) pack_keys();
-        for (int64_t g = 0; g < (joined ? 1 : group); ++g) {
-          heads(b, h * group + g, s_.query.length * (joined ? group : 1));
-        }
+    for (; begin < end; ++begin) {
+      const int64_t b = begin / shared, h = begin % shared;
+      gather(s_.keys, kKey, kPastKey, b, h, keys_, key_step_);
+      gather(s_.values, kValue, kPastValue, b, h, values_, value_step_);
+      if (s_.packs_keys) pack_keys();
+      for (int64_t g = 0; g < (joined ? 1 : group); ++g) {
+        heads(b, h * group + g, s_.query.length * (joined ? group : 1));
       }
     }
   }
@@ -247,11 +252,13 @@ class Run {
 
 uint32_t run_attention(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const State*>(state);
-  if (s.wide == ElementType::kDouble) {
-    Run<double>(s, slots, operands).all();
-  } else {
-    Run<float>(s, slots, operands).all();
-  }
+  parallel_for(s.units(), s.unit_ns, [&](int64_t begin, int64_t end, int worker) {
+    if (s.wide == ElementType::kDouble) {
+      Run<double>(s, slots, operands, worker).units(begin, end);
+    } else {
+      Run<float>(s, slots, operands, worker).units(begin, end);
+    }
+  });
   return 0;
 }
 

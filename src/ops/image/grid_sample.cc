@@ -7,6 +7,7 @@
 #include "kernels/convert.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/parallel.h"
 
 namespace treadle {
 namespace {
@@ -144,8 +145,17 @@ struct GridState {
   size_t width = 0;                       // bytes of an element, for kNearest
   ElementType grid_type{};
   kernels::TileConverter widen, narrow;  // elements, to and from double
+  kernels::TileConverter widen_grid;     // to double
+  double block_ns = 0;
   uint32_t scratch = 0;
 };
+
+// What a grid's number between -1 and 1 means along axis d.
+double element_position(const GridState& s, int64_t d, double n) {
+  const auto size = static_cast<double>(s.axes[d].size);
+  const double x = s.options.align_corners ? (n + 1) / 2 * (size - 1) : ((n + 1) * size - 1) / 2;
+  return s.grid_type == ElementType::kDouble ? x : static_cast<double>(static_cast<float>(x));
+}
 
 // The input elements around a point: offsets within a plane (-1: zero) and weights. Returns how many.
 int combine_axes(const GridState& s, const double* position, int64_t* offsets, double* weights) {
@@ -155,11 +165,8 @@ int combine_axes(const GridState& s, const double* position, int64_t* offsets, d
   for (int64_t d = 0; d < s.rank; ++d) {
     AxisSample sample;
     // The grid names the innermost axis first.
-    const double n = position[s.rank - 1 - d];
-    const auto size = static_cast<double>(s.axes[d].size);
-    const double x = s.options.align_corners ? (n + 1) / 2 * (size - 1) : ((n + 1) * size - 1) / 2;
-    const bool is_double = s.grid_type == ElementType::kDouble;
-    const int taps = sample_axis(s.options, s.axes[d], is_double ? x : static_cast<float>(x), &sample);
+    const double x = element_position(s, d, position[s.rank - 1 - d]);
+    const int taps = sample_axis(s.options, s.axes[d], x, &sample);
     for (int k = taps; k-- > 0;) {
       for (int i = 0; i < count; ++i) {
         const bool zero = offsets[i] < 0 || sample.index[k] < 0;
@@ -172,21 +179,43 @@ int combine_axes(const GridState& s, const double* position, int64_t* offsets, d
   return count;
 }
 
+constexpr int64_t kTogether = 64;  // points that are worked on at once
+
+// Blocks of points of one grid each: the parts of the work that do not depend on each other.
+struct PointBlocks {
+  int64_t per_grid, count;
+  explicit PointBlocks(const GridState& s)
+      : per_grid((s.points + kTogether - 1) / kTogether), count(s.batches * per_grid) {}
+};
+
+// Calls fn(batch, first point, positions of the points, points) for blocks, on several threads.
+template <class Fn>
+void for_each_block(const GridState& s, const void* grid, Fn&& fn) {
+  const PointBlocks blocks(s);
+  const size_t width = byte_width(s.grid_type);
+  parallel_for(blocks.count, s.block_ns, [&](int64_t begin, int64_t end, int) {
+    double positions[kTogether * kMaxSpatialRank];
+    for (; begin < end; ++begin) {
+      const int64_t b = begin / blocks.per_grid, first = begin % blocks.per_grid * kTogether;
+      const int64_t count = std::min(kTogether, s.points - first);
+      const auto* from = static_cast<const char*>(grid) + static_cast<size_t>((b * s.points + first) * s.rank) * width;
+      kernels::convert(s.widen_grid, from, positions, static_cast<size_t>(count * s.rank));
+      fn(b, first, positions, count);
+    }
+  });
+}
+
 // Calls fn(batch, point, offsets, weights, count) for each point of each grid.
 template <class Fn>
 void for_each_point(const GridState& s, const void* grid, Fn&& fn) {
-  int64_t offsets[256];
-  double weights[256];
-  const size_t width = byte_width(s.grid_type);
-  const auto* from = static_cast<const char*>(grid);
-  for (int64_t b = 0; b < s.batches; ++b) {
-    for (int64_t p = 0; p < s.points; ++p, from += static_cast<size_t>(s.rank) * width) {
-      double position[kMaxSpatialRank];
-      kernels::cast(s.grid_type, ElementType::kDouble, from, position, static_cast<size_t>(s.rank));
-      const int count = combine_axes(s, position, offsets, weights);
-      fn(b, p, offsets, weights, count);
+  for_each_block(s, grid, [&](int64_t b, int64_t first, const double* positions, int64_t points) {
+    int64_t offsets[256];
+    double weights[256];
+    for (int64_t i = 0; i < points; ++i) {
+      const int count = combine_axes(s, positions + i * s.rank, offsets, weights);
+      fn(b, first + i, offsets, weights, count);
     }
-  }
+  });
 }
 
 uint32_t run_nearest_sample(const void* state, void* const* slots, const uint32_t* operands) {
@@ -212,7 +241,7 @@ uint32_t run_grid_sample(const void* state, void* const* slots, const uint32_t* 
   const auto inputs = static_cast<size_t>(s.batches * s.channels * s.plane * s.parts);
   const auto outputs = static_cast<size_t>(s.batches * s.channels * s.points * s.parts);
   double* out = in + inputs;
-  kernels::convert(s.widen, slots[operands[0]], in, inputs);
+  parallel_convert(s.widen, slots[operands[0]], in, inputs);
   for_each_point(s, slots[operands[1]],
                  [&](int64_t b, int64_t p, const int64_t* offsets, const double* weights, int count) {
                    for (int64_t c = b * s.channels; c < (b + 1) * s.channels; ++c) {
@@ -226,48 +255,82 @@ uint32_t run_grid_sample(const void* state, void* const* slots, const uint32_t* 
                      }
                    }
                  });
-  kernels::convert(s.narrow, out, slots[operands[2]], outputs);
+  parallel_convert(s.narrow, out, slots[operands[2]], outputs);
   return 0;
 }
 
-// Up to four taps per point, read from and written to tensors of T as they are: some points are located, then each
-// channel is sampled at all of them.
+// The two elements around a position along one axis. What lies outside counts as nothing where zeros stand there.
+struct LinearAxis {
+  int64_t index[2];
+  double weight[2];
+};
+
+LinearAxis linear_axis(const GridState& s, int64_t d, double position) {
+  const SampleAxis& axis = s.axes[d];
+  const double x = element_position(s, d, position);
+  if (x >= 0 && x < static_cast<double>(axis.size - 1)) {
+    const auto base = static_cast<int64_t>(x);
+    const double t = x - static_cast<double>(base);
+    return {{base, base + 1}, {1 - t, t}};
+  }
+  AxisSample sample;
+  sample_axis(s.options, axis, x, &sample);
+  return {{sample.index[0], sample.index[1]}, {sample.weight[0], sample.weight[1]}};
+}
+
+// The elements of a plane around a point; fewer where it lies outside.
+struct LinearPoint {
+  int64_t offsets[4];
+  double weights[4];
+  int count = 0;
+
+  LinearPoint() = default;
+  LinearPoint(const GridState& s, const double* position) {
+    const LinearAxis x = linear_axis(s, s.rank - 1, position[0]);
+    LinearAxis y{{0, -1}, {1, 0}};
+    if (s.rank == 2) y = linear_axis(s, 0, position[1]);
+    for (int i = 0; i < 2; ++i) {
+      if (y.index[i] < 0) continue;
+      for (int k = 0; k < 2; ++k) {
+        if (x.index[k] < 0) continue;
+        offsets[count] = y.index[i] * s.strides[0] * (s.rank - 1) + x.index[k];
+        weights[count++] = y.weight[i] * x.weight[k];
+      }
+    }
+  }
+
+  template <class T>
+  T sample(const T* in) const {
+    const auto term = [&](int k) { return weights[k] * static_cast<double>(in[offsets[k]]); };
+    if (count == 4) return static_cast<T>(term(0) + term(1) + term(2) + term(3));
+    double sum = 0;
+    for (int k = 0; k < count; ++k) sum += term(k);
+    return static_cast<T>(sum);
+  }
+};
+
+// One or two axes, read from and written to tensors of T as they are: some points are located, then each channel is
+// sampled at all of them.
 template <class T>
 uint32_t run_linear_sample(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const GridState*>(state);
-  struct Point {
-    int64_t offsets[4];
-    double weights[4];
-    int count;
-  };
-  constexpr int64_t kTogether = 64;
-  Point points[kTogether];
-  int64_t waiting = 0;
-  const auto sample = [&](int64_t b, int64_t end) {
+  for_each_block(s, slots[operands[1]], [&](int64_t b, int64_t first, const double* positions, int64_t count) {
+    LinearPoint points[kTogether];
+    for (int64_t i = 0; i < count; ++i) points[i] = LinearPoint(s, positions + i * s.rank);
     for (int64_t c = b * s.channels; c < (b + 1) * s.channels; ++c) {
       const T* in = static_cast<const T*>(slots[operands[0]]) + c * s.plane;
-      T* out = static_cast<T*>(slots[operands[2]]) + c * s.points + end - waiting;
-      for (int64_t i = 0; i < waiting; ++i) {
-        const Point& point = points[i];
-        double sum = 0;
-        for (int k = 0; k < point.count; ++k) sum += point.weights[k] * static_cast<double>(in[point.offsets[k]]);
-        out[i] = static_cast<T>(sum);
-      }
+      T* out = static_cast<T*>(slots[operands[2]]) + c * s.points + first;
+      for (int64_t i = 0; i < count; ++i) out[i] = points[i].sample(in);
     }
-    waiting = 0;
-  };
-  for_each_point(s, slots[operands[1]],
-                 [&](int64_t b, int64_t p, const int64_t* offsets, const double* weights, int count) {
-                   Point& point = points[waiting++];
-                   point.count = 0;
-                   for (int k = 0; k < count; ++k) {
-                     if (offsets[k] < 0) continue;
-                     point.offsets[point.count] = offsets[k];
-                     point.weights[point.count++] = weights[k];
-                   }
-                   if (waiting == kTogether || p + 1 == s.points) sample(b, p + 1);
-                 });
+  });
   return 0;
+}
+
+double block_ns(const GridState& s) {
+  constexpr double kLocateNs = 8, kTapNs = 0.3;
+  const double per_axis = s.options.mode == SampleMode::kCubic ? 4 : s.options.mode == SampleMode::kLinear ? 2 : 1;
+  const double taps = std::pow(per_axis, static_cast<double>(s.rank));
+  return static_cast<double>(kTogether) * (kLocateNs + kTapNs * taps * static_cast<double>(s.channels));
 }
 
 Status prepare_grid_sample(PrepareContext& c) {
@@ -293,6 +356,9 @@ Status prepare_grid_sample(PrepareContext& c) {
     s->plane *= size;
   }
   s->grid_type = c.inputs[1].type;
+  s->widen_grid = kernels::make_converter(s->grid_type, ElementType::kDouble);
+  s->block_ns = block_ns(*s);
+  c.cost_ns = s->block_ns * static_cast<double>(PointBlocks(*s).count);
   s->width = byte_width(x.type);
   if (s->options.mode == SampleMode::kNearest) return c.set_kernel(run_nearest_sample, s), Status();
   if (s->options.mode == SampleMode::kLinear && s->rank <= 2) {

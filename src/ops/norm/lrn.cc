@@ -5,6 +5,7 @@
 
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "op/parallel.h"
 #include "ops/norm/channels.h"
 
 namespace treadle {
@@ -26,11 +27,26 @@ struct LrnState {
   size_t before = 0, after = 0;  // channels of the window around its own
   kernels::ElementwiseParams affine;
   double exponent = 0;
+  double channel_ns = 0;
   kernels::Row multiply, add, scale, power;
   WideOperand x;
   norm::WideResult y;
   size_t squares = 0;  // [channels, inner] in scratch
 };
+
+// One channel of an image.
+template <class W>
+void normalize_channel(const LrnState& s, const W* x, const W* squares, size_t c, W* y) {
+  const size_t channels = s.view.n, inner = s.view.inner;
+  const W exponent = static_cast<W>(s.exponent);
+  const size_t first = c - std::min(c, s.before), last = std::min(c + s.after, channels - 1);
+  W* row = y + c * inner;
+  std::memcpy(row, squares + first * inner, inner * sizeof(W));
+  for (size_t k = first + 1; k <= last; ++k) s.add(row, squares + k * inner, row, inner, nullptr);
+  s.scale(row, nullptr, row, inner, &s.affine);
+  s.power(row, &exponent, row, inner, nullptr);
+  s.multiply(row, x + c * inner, row, inner, nullptr);
+}
 
 template <class W>
 uint32_t run_lrn(const void* state, void* const* slots, const uint32_t* operands) {
@@ -41,19 +57,15 @@ uint32_t run_lrn(const void* state, void* const* slots, const uint32_t* operands
   void* out = slots[operands[1]];
   auto* y = static_cast<W*>(s.y.begin(out, scratch));
   auto* squares = reinterpret_cast<W*>(scratch + s.squares);
-  const W exponent = static_cast<W>(s.exponent);
   const size_t image = channels * inner;
+  constexpr double kSquareNs = 0.15;
   for (size_t n = 0; n < batch; ++n, x += image, y += image) {
-    s.multiply(x, x, squares, image, nullptr);
-    for (size_t c = 0; c < channels; ++c) {
-      W* row = y + c * inner;
-      const size_t first = c - std::min(c, s.before), last = std::min(c + s.after, channels - 1);
-      std::memcpy(row, squares + first * inner, inner * sizeof(W));
-      for (size_t k = first + 1; k <= last; ++k) s.add(row, squares + k * inner, row, inner, nullptr);
-      s.scale(row, nullptr, row, inner, &s.affine);
-      s.power(row, &exponent, row, inner, nullptr);
-      s.multiply(row, x + c * inner, row, inner, nullptr);
-    }
+    parallel_for(static_cast<int64_t>(image), kSquareNs, [&](int64_t begin, int64_t end, int) {
+      s.multiply(x + begin, x + begin, squares + begin, static_cast<size_t>(end - begin), nullptr);
+    });
+    parallel_for(static_cast<int64_t>(channels), s.channel_ns, [&](int64_t begin, int64_t end, int) {
+      for (; begin < end; ++begin) normalize_channel(s, x, squares, static_cast<size_t>(begin), y);
+    });
   }
   s.y.finish(out, scratch);
   return 0;
@@ -75,6 +87,10 @@ Status prepare_lrn(PrepareContext& ctx) {
   state->add = kernels::elementwise_rows(ElementwiseOp::kAdd, type).vv;
   state->scale = kernels::elementwise_rows(ElementwiseOp::kAffine, type).vv;
   state->power = kernels::elementwise_rows(ElementwiseOp::kPow, type).vs;
+  constexpr double kPowerNs = 2, kAddNs = 0.15;
+  state->channel_ns =
+      static_cast<double>(state->view.inner) * (kPowerNs + kAddNs * static_cast<double>(std::min(size, state->view.n)));
+  ctx.cost_ns = state->channel_ns * static_cast<double>(state->view.outer * state->view.n);
   ScratchLayout scratch;
   TREADLE_TRY(state->x.prepare(ctx.inputs[0], wide, scratch));
   state->y.prepare(ctx.outputs[0], wide, scratch);
