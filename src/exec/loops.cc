@@ -92,6 +92,11 @@ Status Context::begin_states(const Loop& loop) {
   for (const LoopState& state : loop.states) {
     if (state.planned) {
       std::memcpy(slots_[state.in], slots_[state.initial], state.bytes);
+      // Kernels may compute along what is behind it (see Planner::find_padded).
+      const size_t behind = program_->slots[state.in].bytes - state.bytes;
+      for (const uint32_t s : {state.in, state.out}) {
+        if (behind > 0) std::memset(static_cast<std::byte*>(slots_[s]) + state.bytes, 0, behind);
+      }
     } else {
       TREADLE_ASSIGN(AnyValue value, value_of(state.initial, program_->slots[state.initial].type));
       TREADLE_TRY(set_handle(state.in, std::move(value)));

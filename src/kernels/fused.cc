@@ -65,21 +65,12 @@ void spread(const FusedSpread& s, const std::byte* from, T* to, size_t start, si
 }
 
 void run_spread(const FusedSpread& s, std::byte* const* table, size_t start, size_t n) {
-  with_width(s.width, [&](auto zero) {
-    using T = decltype(zero);
-    spread(s, table[s.from], reinterpret_cast<T*>(table[s.to]), start, n);
-  });
+  spread_elements(s, table[s.from], table[s.to], start, n);
 }
 
 uint32_t run_step(const FusedStep& step, std::byte* const* table, size_t n) {
-  if (step.row) return step.row(table[step.in[0]], table[step.in[1]], table[step.out], n, &step.params);
-  if (step.convert) {
-    step.convert(table[step.in[0]], table[step.out], n);
-  } else {
-    step.where(reinterpret_cast<const uint8_t*>(table[step.in[0]]), table[step.in[1]], table[step.in[2]],
-               table[step.out], n, step.scalar_mask);
-  }
-  return kOk;
+  const std::byte* const in[] = {table[step.in[0]], table[step.in[1]], table[step.in[2]]};
+  return run_operation(step, in, table[step.out], n);
 }
 
 // --- building ---
@@ -110,6 +101,23 @@ FusedSpread merged(std::span<const int64_t> dims, std::span<const int64_t> strid
 
 // ---------------------------------------------------------------------------------------------------------------------
 
+void spread_elements(const FusedSpread& s, const std::byte* from, std::byte* to, size_t start, size_t n) {
+  with_width(s.width, [&](auto zero) {
+    using T = decltype(zero);
+    spread(s, from, reinterpret_cast<T*>(to), start, n);
+  });
+}
+
+uint32_t run_operation(const FusedStep& step, const std::byte* const* in, std::byte* out, size_t n) {
+  if (step.row) return step.row(in[0], in[1], out, n, &step.params);
+  if (step.convert) {
+    step.convert(in[0], out, n);
+  } else {
+    step.where(reinterpret_cast<const uint8_t*>(in[0]), in[1], in[2], out, n, step.scalar_mask);
+  }
+  return kOk;
+}
+
 uint32_t FusedPlan::run_tiles(std::byte** table, std::byte* scratch, int64_t begin, int64_t end) const {
   if (begin >= end) return kOk;
   const size_t first = static_cast<size_t>(begin) * tile, last = std::min(static_cast<size_t>(end) * tile, count);
@@ -137,7 +145,7 @@ FusedBuilder::Value FusedBuilder::input(ElementType type, std::span<const int64_
   FusedSpread s = merged(dims, strides, byte_width(type));
   Kind kind = Kind::kSpread;
   if (s.period == 1) kind = Kind::kScalar;
-  if (s.dims.size() == 1 && s.strides[0] == s.width) kind = Kind::kDense;
+  if ((s.dims.size() == 1 && s.strides[0] == s.width) || count_ == 1) kind = Kind::kDense;
   const auto v = static_cast<Value>(items_.size());
   items_.push_back({kind, type});
   inputs_.push_back(v);
@@ -145,11 +153,13 @@ FusedBuilder::Value FusedBuilder::input(ElementType type, std::span<const int64_
   return v;
 }
 
-FusedBuilder::Value FusedBuilder::make(ElementType type, FusedStep step, std::span<const Value> arguments) {
+FusedBuilder::Value FusedBuilder::make(ElementType type, FusedStep step, std::span<const Value> arguments,
+                                       std::optional<ElementwiseOp> op) {
   const size_t at = plan_.steps.size();
   for (const Value v : arguments) items_[v].last_use = at;
   plan_.steps.push_back(step);
   arguments_.emplace_back(arguments.begin(), arguments.end());
+  ops_.push_back(op);
   const auto made = static_cast<Value>(items_.size());
   items_.push_back({Kind::kMade, type});
   items_[made].last_use = at;
@@ -175,14 +185,14 @@ FusedBuilder::Value FusedBuilder::apply(ElementwiseOp op, std::span<const Value>
     step.row = arguments.size() == 1 || scalars == 0 ? rows.vv : scalars & 1 ? rows.sv : rows.vs;
     TREADLE_ASSERT(step.row && scalars != (1u << arguments.size()) - 1);
   }
-  return make(info(op).bool_result ? ElementType::kBool : type, step, arguments);
+  return make(info(op).bool_result ? ElementType::kBool : type, step, arguments, op);
 }
 
 FusedBuilder::Value FusedBuilder::convert(const TileConverter& converter, Value x, ElementType to) {
   TREADLE_ASSERT(converter.step_count == 1);
   FusedStep step;
   step.convert = converter.steps[0];
-  return make(to, step, std::span(&x, 1));
+  return make(to, step, std::span(&x, 1), std::nullopt);
 }
 
 void FusedBuilder::output(Value v) {

@@ -5,12 +5,17 @@
 //
 // Operands lie densely in the order of the elements, or are one element, or are broadcast in some other way; the last
 // kind is spread into a tile first.
+//
+// Over few elements, where calling a function takes longer than what it does, the same is a chain (kernels/chain.h).
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "kernels/chain.h"
 #include "kernels/elementwise_ops.h"
 #include "kernels/table.h"
 #include "type/element_type.h"
@@ -36,10 +41,16 @@ struct FusedSpread {
   int64_t period = 0;            // elements after which it repeats
 };
 
+// Elements [start, start + n) of the operand at `from`, densely.
+void spread_elements(const FusedSpread& spread, const std::byte* from, std::byte* to, size_t start, size_t n);
+// One step on n elements, wherever they are.
+uint32_t run_operation(const FusedStep& step, const std::byte* const* in, std::byte* out, size_t n);
+
 // A kernel works on a table of addresses: the inputs, the outputs (both given by the caller), then tiles in scratch.
 struct FusedPlan {
   static constexpr size_t kMaxPlaces = 256;
   static constexpr size_t kMaxDims = 12;  // of an operand that is spread
+  static constexpr double kElementNs = 0.2;
 
   size_t count = 0;  // elements
   size_t tile = 0;   // of them at once
@@ -53,11 +64,28 @@ struct FusedPlan {
 
   size_t scratch_bytes() const { return tiles * tile_bytes; }
   int64_t tile_count() const { return tile ? static_cast<int64_t>((count + tile - 1) / tile) : 0; }
-  double tile_ns() const { return 0.2 * static_cast<double>(tile * steps.size()); }  // estimated
+  double tile_ns() const { return kElementNs * static_cast<double>(tile * steps.size()); }  // estimated
   // 0 or an Error. `table` has room for kMaxPlaces; its bound places are filled. Outputs overlap no input.
   uint32_t run(std::byte** table, std::byte* scratch) const { return run_tiles(table, scratch, 0, tile_count()); }
   // Tiles [begin, end); each thread has a table and scratch of its own.
   uint32_t run_tiles(std::byte** table, std::byte* scratch, int64_t begin, int64_t end) const;
+};
+
+// A FusedPlan over few elements. Steps find their operands by number: the bound places of the plan in their order, then
+// `extras`. Whoever lays out memory replaces these numbers by positions in the table that run() is given.
+struct FusedChain {
+  struct Extra {
+    std::vector<std::byte> contents;  // of a constant; else empty: memory for `bytes` in the chain's hands
+    size_t bytes = 0;
+  };
+
+  uint32_t (*run)(const void* steps, void* const* table, const uint32_t*) = nullptr;
+  std::vector<ChainStep> steps;
+  std::vector<Extra> extras;
+  size_t padded_bytes(ElementType type) const { return shape.elements() * byte_width(type); }
+
+  ChainShape shape;
+  std::vector<std::shared_ptr<const void>> details;  // what steps refer to
 };
 
 // Puts a plan together, operation by operation.
@@ -79,8 +107,21 @@ class FusedBuilder {
   // A value that apply() or convert() made and that the caller wants, in the order of the caller's list.
   void output(Value v);
   FusedPlan finish();
+  double estimated_ns() const { return FusedPlan::kElementNs * static_cast<double>(count_ * made_.size()); }
+
+  // How a chain lays out the values; none where there are too many elements.
+  std::optional<ChainShape> chain_shape() const;
+  // What is known of an input or output, in the order of the plan's bound places.
+  struct Bound {
+    const void* constant = nullptr;  // contents
+    bool padded = false;             // there is memory for all elements of the shape
+    bool late = false;               // changes last: what depends on it is done as late as possible
+  };
+  // The same operations as a chain, if the instruction set has all of them.
+  std::optional<FusedChain> chain(std::span<const Bound> bound) const;
 
  private:
+  friend class ChainBuilder;
   enum class Kind : uint8_t { kDense, kScalar, kSpread, kMade };
   struct Item {
     Kind kind;
@@ -91,7 +132,7 @@ class FusedBuilder {
   };
   struct Tiles;
 
-  Value make(ElementType type, FusedStep step, std::span<const Value> arguments);
+  Value make(ElementType type, FusedStep step, std::span<const Value> arguments, std::optional<ElementwiseOp> op);
   void place_bound();
   void place_tiles();
   void choose_tile();
@@ -99,7 +140,8 @@ class FusedBuilder {
   size_t count_;
   FusedPlan plan_;
   std::vector<Item> items_;
-  std::vector<std::vector<Value>> arguments_;  // per step
+  std::vector<std::vector<Value>> arguments_;      // per step
+  std::vector<std::optional<ElementwiseOp>> ops_;  // per step; none: a conversion
   std::vector<Value> made_, inputs_, outputs_;
   std::vector<std::pair<Value, FusedSpread>> spreads_;
 };

@@ -192,7 +192,7 @@ bool Fusion::is_elementwise(const ir::Node& node) {
   }
   if (node.inputs.empty() || node.outputs.size() != 1 || !is_held(node.outputs[0])) return false;
   if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_held)) return false;
-  if (op.can_fail(node.inputs[0]->type.element) || count_of(*node.outputs[0]) < 2) return false;
+  if (op.can_fail(node.inputs[0]->type.element) || count_of(*node.outputs[0]) < 1) return false;
   const ElementwiseForm form = form_of(node);
   if (form.kind == ElementwiseForm::Kind::kNone) return false;
   forms_.emplace(&node, form);
@@ -215,7 +215,6 @@ struct Members {
     kernels::FusedBuilder::Value made;
   };
 
-  kernels::FusedBuilder builder;
   FusedGroup& group;
   std::vector<Input> inputs;
   std::unordered_map<const ir::Value*, kernels::FusedBuilder::Value> made;
@@ -234,7 +233,7 @@ struct Members {
     for (const Input& input : inputs) {
       if (input.value == v && input.strides == strides) return input.made;
     }
-    inputs.push_back({v, strides, builder.input(v->type.element, dims, strides)});
+    inputs.push_back({v, strides, group.builder.input(v->type.element, dims, strides)});
     group.inputs.push_back(v);
     return inputs.back().made;
   }
@@ -243,9 +242,8 @@ struct Members {
 }  // namespace
 
 FusedGroup Fusion::build(const Unit& unit) const {
-  FusedGroup group;
-  Members members{
-      kernels::FusedBuilder(static_cast<size_t>(count_of(*unit.nodes[0]->outputs[0]))), group, {}, {}, {}, {}};
+  FusedGroup group{kernels::FusedBuilder(static_cast<size_t>(count_of(*unit.nodes[0]->outputs[0]))), {}, {}, {}};
+  Members members{group, {}, {}, {}, {}};
   for (const ir::Node* node : unit.nodes) {
     const ir::Value* result = node->outputs[0];
     for (const ir::Value* v : node->inputs) ++members.used[v];
@@ -257,7 +255,7 @@ FusedGroup Fusion::build(const Unit& unit) const {
     const Dims dims = known_dims(result->type.shape);
     if (form.kind == ElementwiseForm::Kind::kConversion) {
       const auto x = members.argument(node->inputs[0], dims, -1);
-      members.made[result] = members.builder.convert(form.converter, x, result->type.element);
+      members.made[result] = group.builder.convert(form.converter, x, result->type.element);
       continue;
     }
     kernels::FusedBuilder::Value arguments[3];
@@ -265,7 +263,7 @@ FusedGroup Fusion::build(const Unit& unit) const {
     for (size_t i = 0; i < count; ++i) {
       arguments[i] = members.argument(node->inputs[form.arguments[i]], dims, i == 1 ? form.axis : -1);
     }
-    members.made[result] = members.builder.apply(form.op, std::span(arguments, count), form.params);
+    members.made[result] = group.builder.apply(form.op, std::span(arguments, count), form.params);
   }
   std::unordered_set<const ir::Value*> wanted;
   for (const ir::Node* node : unit.nodes) {
@@ -274,12 +272,11 @@ FusedGroup Fusion::build(const Unit& unit) const {
     if (uses == uses_.end() || uses->second == members.used[result]) continue;
     const ir::Value* base = members.resolve(result);
     if (wanted.insert(base).second) {
-      members.builder.output(members.made.at(base));
+      group.builder.output(members.made.at(base));
       group.outputs.push_back(base);
     }
     if (base != result) group.aliases.emplace_back(result, base);
   }
-  group.plan = members.builder.finish();
   return group;
 }
 

@@ -19,7 +19,7 @@ struct Unit {
 };
 
 struct FusedGroup {
-  kernels::FusedPlan plan;
+  kernels::FusedBuilder builder;                  // complete
   std::vector<const ir::Value*> inputs, outputs;  // in the order of the plan's bound places
   // Values that are another one's memory under other sizes: (alias, one of `outputs`).
   std::vector<std::pair<const ir::Value*, const ir::Value*>> aliases;

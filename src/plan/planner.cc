@@ -8,6 +8,7 @@
 // memory of its own: a body output that is an input, a captured value, a constant, an alias of one, or listed twice is
 // copied first (the parallel move of the back edge).
 #include <algorithm>
+#include <cstring>
 #include <unordered_set>
 
 #include "check/inference.h"
@@ -53,6 +54,7 @@ class Planner {
     TREADLE_TRY(emit(top));
     for (const ir::Value* v : top.outputs) add_output(v);
     emit_code(OpCode::kEnd, nullptr);
+    finish_groups();
     place_in_arena(p_, operands_);
     place_releases(p_);
     bind_operands();
@@ -175,15 +177,11 @@ class Planner {
     for (const ir::Value* v : group.inputs) operands.push_back(slot(v));
     for (const ir::Value* v : group.outputs) operands.push_back(define(v, Storage::kArena));
     for (const auto& [alias, base] : group.aliases) slot_of_[alias] = slot(base);
-    operands.push_back(new_scratch(group.plan.scratch_bytes() *
-                                   scratch_parts(group.plan.tile_count(), group.plan.tile_ns(), p_.threads)));
     const uint32_t at = emit_code(OpCode::kKernel, unit.nodes.back());
-    p_.code[at].run = run_fused;
-    p_.code[at].state = p_.states.make<kernels::FusedPlan>(std::move(group.plan));
     p_.fused[at] = unit.nodes;
     operands_[at] = std::move(operands);
-    const auto* plan = static_cast<const kernels::FusedPlan*>(p_.code[at].state);
-    count_work(plan->tile_ns() * static_cast<double>(plan->tile_count()));
+    count_work(group.builder.estimated_ns());
+    groups_.emplace_back(at, std::move(group));
   }
 
   Status emit(const ir::Node& node) {
@@ -545,6 +543,84 @@ class Planner {
     loop.scan_outputs.push_back(scan);
   }
 
+  // --- Fused groups, once it is known where their operands are
+
+  void finish_groups() {
+    find_padded();
+    for (auto& [at, group] : groups_) {
+      if (!finish_chain(at, group)) finish_tiles(at, group);
+    }
+    // The two pieces of memory of a state take turns.
+    for (const Loop& loop : p_.loops) {
+      for (const LoopState& state : loop.states) {
+        if (!state.planned) continue;
+        size_t& in = p_.slots[state.in].bytes;
+        size_t& out = p_.slots[state.out].bytes;
+        in = out = std::max(in, out);
+      }
+    }
+  }
+
+  // Planned memory that may be made longer, so that chains write and read whole vectors there: what they make, and loop
+  // states, whose memory is cleared behind the state. Elsewhere, what is not an element could be anything.
+  void find_padded() {
+    padded_.resize(p_.slots.size());
+    auto pad = [&](uint32_t s) { padded_[s] = p_.slots[s].storage == Storage::kArena; };
+    for (const Loop& loop : p_.loops) {
+      for (const LoopState& state : loop.states) {
+        if (!state.planned) continue;
+        late_.insert(state.in);
+        pad(state.in);
+      }
+    }
+    for (const auto& [at, group] : groups_) {
+      if (!group.builder.chain_shape()) continue;
+      for (size_t i = 0; i < group.outputs.size(); ++i) pad(operands_[at][group.inputs.size() + i]);
+    }
+  }
+
+  bool finish_chain(uint32_t at, const FusedGroup& group) {
+    std::vector<kernels::FusedBuilder::Bound> bound;
+    std::vector<const ir::Value*> values = group.inputs;
+    values.insert(values.end(), group.outputs.begin(), group.outputs.end());
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint32_t s = operands_[at][i];
+      bound.push_back({values[i]->is_constant() ? values[i]->constant.raw() : nullptr, padded_[s], late_.contains(s)});
+    }
+    std::optional<kernels::FusedChain> made = group.builder.chain(bound);
+    if (!made) return false;
+    for (size_t i = 0; i < values.size(); ++i) {
+      size_t& bytes = p_.slots[operands_[at][i]].bytes;
+      if (bound[i].padded) bytes = std::max(bytes, made->padded_bytes(values[i]->type.element));
+    }
+    for (const auto& extra : made->extras) operands_[at].push_back(new_extra(extra));
+    for (kernels::ChainStep& step : made->steps) {
+      for (uint32_t& place : step.in) place = operands_[at][place];
+      step.out = operands_[at][step.out];
+    }
+    const auto* chain = p_.states.make<kernels::FusedChain>(std::move(*made));
+    p_.code[at].run = chain->run;
+    p_.code[at].state = chain->steps.data();
+    return true;
+  }
+
+  uint32_t new_extra(const kernels::FusedChain::Extra& extra) {
+    if (extra.contents.empty()) return new_scratch(extra.bytes);
+    const uint32_t s = new_slot(Storage::kConstant, {});
+    Tensor contents = *Tensor::allocate(ElementType::kUint8, {static_cast<int64_t>(extra.contents.size())});
+    std::memcpy(contents.mutable_raw(), extra.contents.data(), extra.contents.size());
+    p_.slots[s].constant = std::move(contents);
+    return s;
+  }
+
+  void finish_tiles(uint32_t at, FusedGroup& group) {
+    const auto* plan = p_.states.make<kernels::FusedPlan>(group.builder.finish());
+    operands_[at].push_back(
+        new_scratch(plan->scratch_bytes() * scratch_parts(plan->tile_count(), plan->tile_ns(), p_.threads)));
+    p_.code[at].run = run_fused;
+    p_.code[at].state = plan;
+  }
+
   bool is_simple(const Loop& loop) const {
     return std::all_of(loop.states.begin(), loop.states.end(), [](const LoopState& s) { return s.planned; }) &&
            std::all_of(loop.scan_inputs.begin(), loop.scan_inputs.end(),
@@ -577,7 +653,10 @@ class Planner {
   double unpolled_ns_ = 0;  // of those since the last kPoll
   Fusion fusion_;
   std::unordered_map<const ir::Value*, uint32_t> slot_of_;
-  std::vector<std::vector<uint32_t>> operands_;  // per instruction, until bound
+  std::vector<std::vector<uint32_t>> operands_;          // per instruction, until bound
+  std::vector<std::pair<uint32_t, FusedGroup>> groups_;  // by instruction
+  std::vector<bool> padded_;                             // per slot
+  std::unordered_set<uint32_t> late_;                    // slots of what the trip before made
   std::vector<bool>
       fresh_;  // per slot: planned memory that only its own value uses, so that an output may take it over
 };

@@ -129,8 +129,8 @@ struct Planned {
 };
 
 // With the kernels that the judge uses: vectors of other widths round sums and functions differently.
-inline std::unique_ptr<Planned> plan_of(TestGraph& test, bool optimize = true) {
-  const kernels::ScopedIsa scope(Isa::kBaseline);
+inline std::unique_ptr<Planned> plan_of(TestGraph& test, bool optimize = true, Isa isa = Isa::kBaseline) {
+  const kernels::ScopedIsa scope(isa);
   std::vector<plan::InputKnowledge> knowledge;
   for (const Type& type : test.types()) knowledge.push_back({type, {}});
   auto planned = std::make_unique<Planned>();

@@ -13,6 +13,7 @@ KernelTable make_table() {
   add_bool_rows(table);
   add_conversions(table);
   add_reductions(table);
+  table.chain = &chain_table();
   return table;
 }
 

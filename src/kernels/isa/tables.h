@@ -2,6 +2,7 @@
 // The table of one instruction set, and the functions by which each source of isa/ fills in its part.
 
 #include "base/cpu.h"
+#include "kernels/chain.h"
 #include "kernels/isa/reduce_table.h"
 #include "kernels/table.h"
 
@@ -23,6 +24,7 @@ struct KernelTable {
   ConvertRow complex128_to_64;
 
   ReduceTable reduce;
+  const ChainTable* chain;
 };
 
 namespace baseline {
@@ -44,6 +46,7 @@ void add_64_bit_rows(KernelTable& table);
 void add_bool_rows(KernelTable& table);
 void add_conversions(KernelTable& table);
 void add_reductions(KernelTable& table);
+const ChainTable& chain_table();
 }  // namespace TREADLE_ISA_NAMESPACE
 #endif
 
