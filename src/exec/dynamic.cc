@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/no_fork.h"
 #include "exec/context.h"
 #include "op/op_def.h"
 
@@ -216,7 +217,10 @@ Status Context::prepare(const DynamicNode& node, Prepared& made) {
     work.out[i] = {type.element, made.output_dims[i], contiguous_strides(made.output_dims[i]), nullptr};
   }
   PrepareContext context{info, work.in, work.out, made.states, *program_->packs, {}, 0, nullptr, program_->threads};
-  TREADLE_TRY(info.op->prepare(context));
+  {
+    const NoFork whole;  // packed weights are shared with the threads of other runs
+    TREADLE_TRY(info.op->prepare(context));
+  }
   made.kernel = context.kernel;
   if (!made.scratch || made.scratch->size() < context.scratch_bytes) {
     ++allocations_;

@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "base/cpu_count.h"
+#include "base/no_fork.h"
 #include "base/thread_pool.h"
 #include "base/thread_scratch.h"
 #include "check/inference.h"
@@ -348,6 +349,7 @@ const Plan* Session::Impl::find_plan(std::span<const AnyValue> values) const {
 
 Result<const Plan*> Session::Impl::find_or_make_plan(std::span<const AnyValue> values) {
   if (const Plan* plan = find_plan(values)) return plan;
+  const NoFork whole;
   std::lock_guard lock(mutex);
   if (const Plan* plan = find_plan(values)) return plan;
   return make_plan(values);

@@ -1,6 +1,8 @@
 // Many threads, several sessions, one pool: what a run of the thread sanitizer is for.
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -27,12 +29,11 @@ std::string model() {
                             .outputs = {value("y", 1, {"n", "n"})}}));
 }
 
-treadle_session* open(const char* threads) {
+treadle_session* open(const char* threads, const std::string& bytes = model()) {
   treadle_options* options = nullptr;
   treadle_session* session = nullptr;
   EXPECT_EQ(treadle_options_create(&options), nullptr);
   EXPECT_EQ(treadle_options_set(options, "threads", threads), nullptr);
-  const std::string bytes = model();
   EXPECT_EQ(treadle_session_from_bytes(bytes.data(), bytes.size(), nullptr, options, &session), nullptr);
   treadle_options_free(options);
   return session;
@@ -117,6 +118,50 @@ TEST(Concurrency, CancellingOneRunLeavesTheOthersAlone) {
   EXPECT_EQ(wrong, 0);
   treadle_run_options_free(options);
   treadle_session_free(session);
+}
+
+// x = 1: y = 1, by a way that takes long to plan.
+std::string long_model() {
+  std::vector<treadle::ProtoBytes> nodes;
+  std::string before = "x";
+  for (int i = 0; i < 3000; ++i) {
+    std::string after = "v" + std::to_string(i);
+    nodes.push_back(node(i % 2 ? "Sqrt" : "Abs", {before}, {after}));
+    before = std::move(after);
+  }
+  nodes.push_back(node("Relu", {before}, {"y"}));
+  return model_bytes(graph({.nodes = nodes, .inputs = {value("x", 1, {"n"})}, .outputs = {value("y", 1, {"n"})}}));
+}
+
+bool run_long(const treadle_session* session, int64_t n) {
+  treadle_value *x = nullptr, *y = nullptr;
+  treadle_tensor_create(1, &n, 1, &x);
+  std::fill_n(static_cast<float*>(treadle_tensor_mutable_data(x)), n, 1.0F);
+  constexpr const char* kName = "x";
+  treadle_status* failed = treadle_session_run(session, nullptr, &kName, &x, 1, nullptr, 0, &y);
+  const bool right = failed == nullptr && *static_cast<const float*>(treadle_tensor_data(y)) == 1;
+  treadle_status_free(failed);
+  treadle_value_free(x);
+  treadle_value_free(y);
+  return right;
+}
+
+TEST(Concurrency, AChildCanPlanWhateverItsParentWasPlanning) {
+  for (int delay_ms : {1, 4, 16}) {
+    treadle_session* session = open("1", long_model());
+    std::thread planning([&] { run_long(session, 5); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);  // a child that waits for ever fails
+      _exit(run_long(session, 7) ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    planning.join();
+    treadle_session_free(session);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,64 @@
+#include "base/no_fork.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace treadle {
+namespace {
+
+// The exit status of a child that runs `fn`.
+template <class Fn>
+int in_child(Fn&& fn) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // a child that waits for ever fails
+    _exit(fn());
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(NoFork, AForkWaitsForWorkInAnotherThread) {
+  std::atomic<bool> begun{false}, done{false};
+  std::thread worker([&] {
+    const NoFork whole;
+    const NoFork nested;
+    begun = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    done = true;
+  });
+  while (!begun) std::this_thread::yield();
+  EXPECT_EQ(in_child([&] { return done ? 0 : 1; }), 0);
+  worker.join();
+}
+
+TEST(NoFork, ParentAndChildGoOnAfterAFork) {
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(in_child([] {
+                const NoFork whole;
+                return 0;
+              }),
+              0);
+    const NoFork whole;
+  }
+}
+
+TEST(NoFork, AThreadThatHoldsItMayFork) {
+  const NoFork whole;
+  EXPECT_EQ(in_child([] {
+              {
+                const NoFork nested;
+              }
+              return in_child([] { return 0; });
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace treadle
