@@ -5,8 +5,8 @@ namespace treadle_python {
 
 namespace {
 
-nb::list operators() {
-  nb::list result;
+nb::typed<nb::list, nb::str> operators() {
+  nb::typed<nb::list, nb::str> result;
   for (size_t i = 0; i < treadle_operator_count(); ++i) result.append(take_text(treadle_operator_json(i)));
   return result;
 }
@@ -26,7 +26,7 @@ struct Source {
   nb::object path_, bytes_;
 };
 
-nb::object check_model(nb::handle path, nb::handle bytes, int flags) {
+nb::str check_model(nb::handle path, nb::handle bytes, int flags) {
   const Source source(path, bytes);
   treadle_report* report = nullptr;
   call_engine([&] { return treadle_model_check(source.path(), source.data(), source.size(), flags, &report); });
@@ -76,11 +76,11 @@ bool import_numpy() {
 
 NB_MODULE(_core, m) {
   if (!import_numpy()) raise_pending();
-  m.attr("__version__") = treadle_version();
   define_run_options(m);
   define_value(m);
   define_session(m);
   define_stream(m);
+  m.def("version", treadle_version);
   m.def("check_model", check_model, nb::arg("path").none(), nb::arg("bytes").none(), nb::arg("flags"),
         "A report as JSON");
   m.def("infer_model", infer_model, nb::arg("path").none(), nb::arg("bytes").none(), nb::arg("flags"));

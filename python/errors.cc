@@ -1,3 +1,5 @@
+#include <new>
+
 #include "support.h"
 
 namespace treadle_python {
@@ -50,10 +52,10 @@ void invalid_argument(const std::string& message) {
   raise("InvalidArgument", message, treadle_code_name(TREADLE_INVALID_ARGUMENT), "");
 }
 
-nb::object take_text(char* text) {
+nb::str take_text(char* text) {
   const Owned<char> owned(text);
-  if (!text) return nb::none();
-  return nb::steal(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "surrogateescape"));
+  if (!text) throw std::bad_alloc();
+  return nb::steal<nb::str>(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "surrogateescape"));
 }
 
 }  // namespace treadle_python

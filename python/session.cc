@@ -38,7 +38,8 @@ nb::object shape_of(const treadle_type* type) {
     if (dim >= 0) {
       shape.append(dim);
     } else {
-      shape.append(take_text(treadle_type_symbol(type, i)));
+      char* symbol = treadle_type_symbol(type, i);
+      shape.append(symbol ? take_text(symbol) : nb::object(nb::none()));
     }
   }
   return shape;
@@ -127,7 +128,7 @@ std::vector<const char*> Session::output_names(nb::handle names) const {
   return result;
 }
 
-nb::object Session::run(nb::handle names, nb::handle feed, nb::handle options) const {
+AnyList Session::run(nb::handle names, nb::handle feed, nb::handle options) const {
   Feeds feeds;
   collect(feed, feeds, false);
   const nb::object kept = names.is_none() ? nb::none() : nb::object(nb::steal(PySequence_List(names.ptr())));
@@ -140,14 +141,14 @@ nb::object Session::run(nb::handle names, nb::handle feed, nb::handle options) c
     return treadle_session_run(handle.get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(),
                                wanted.empty() ? nullptr : wanted.data(), wanted.size(), outputs.data());
   });
-  nb::object results = nb::steal(PyList_New(static_cast<Py_ssize_t>(count)));
+  AnyList results = nb::steal<AnyList>(PyList_New(static_cast<Py_ssize_t>(count)));
   for (size_t i = 0; i < count; ++i) {
     PyList_SET_ITEM(results.ptr(), static_cast<Py_ssize_t>(i), to_python(outputs.take(i)).release().ptr());
   }
   return results;
 }
 
-std::vector<Value> Session::run_values(nb::handle names, nb::dict feed, std::vector<Value*> given,
+std::vector<Value> Session::run_values(nb::handle names, AnyDict feed, std::vector<Value*> given,
                                        nb::handle options) const {
   Feeds feeds;
   collect(feed, feeds, false);
@@ -171,8 +172,8 @@ std::vector<Value> Session::run_values(nb::handle names, nb::dict feed, std::vec
   return results;
 }
 
-nb::list Session::infos(int role) const {
-  nb::list result;
+Session::Infos Session::infos(int role) const {
+  Infos result;
   for (size_t i = 0; i < treadle_session_count(handle.get(), static_cast<treadle_role>(role)); ++i) {
     const treadle_type* type = treadle_session_type(handle.get(), static_cast<treadle_role>(role), i);
     result.append(nb::make_tuple(treadle_session_name(handle.get(), static_cast<treadle_role>(role), i),
@@ -181,8 +182,8 @@ nb::list Session::infos(int role) const {
   return result;
 }
 
-nb::dict Session::metadata() const {
-  nb::dict result;
+AnyDict Session::metadata() const {
+  AnyDict result;
   for (const char* field : {"producer_name", "producer_version", "domain", "description", "graph_name",
                             "graph_description", "ir_version", "model_version"}) {
     result[field] = take_text(treadle_session_metadata(handle.get(), field));
@@ -200,9 +201,9 @@ nb::dict Session::metadata() const {
   return result;
 }
 
-nb::dict Session::counters() const {
+Session::Counters Session::counters() const {
   const treadle_counters counters = treadle_session_counters(handle.get());
-  nb::dict result;
+  Counters result;
   result["plans"] = counters.plans;
   result["runs"] = counters.runs;
   result["allocations_last_run"] = counters.allocations_last_run;
@@ -210,13 +211,13 @@ nb::dict Session::counters() const {
   return result;
 }
 
-nb::object Session::dump_graph() const {
+nb::str Session::dump_graph() const {
   char* text = nullptr;
   check(treadle_session_dump_graph(handle.get(), &text));
   return take_text(text);
 }
 
-nb::object Session::dump_plan(nb::handle feed) const {
+nb::str Session::dump_plan(nb::handle feed) const {
   Feeds feeds;
   collect(feed, feeds, false);
   char* text = nullptr;
@@ -234,7 +235,9 @@ void define_session(nb::module_& m) {
            nb::arg("dimensions"))
       .def("run", &Session::run, nb::arg("output_names").none(), nb::arg("feed"), nb::arg("options").none())
       .def("run_values", &Session::run_values, nb::arg("output_names").none(), nb::arg("feed"), nb::arg("outputs"),
-           nb::arg("options").none())
+           nb::arg("options").none(),
+           nb::sig("def run_values(self, output_names: object | None, feed: dict[str, typing.Any], "
+                   "outputs: collections.abc.Sequence[Value | None], options: object | None) -> list[Value]"))
       .def("infos", &Session::infos)
       .def("metadata", &Session::metadata)
       .def("counters", &Session::counters)

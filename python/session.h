@@ -42,14 +42,17 @@ class Session {
   Session(nb::object path, nb::object bytes, nb::object folder, const std::map<std::string, std::string>& options,
           const std::map<std::string, int64_t>& dimensions);
 
-  nb::object run(nb::handle names, nb::handle feed, nb::handle options) const;
+  AnyList run(nb::handle names, nb::handle feed, nb::handle options) const;
   // `given`: values to write into, or None; parallel to the names.
-  std::vector<Value> run_values(nb::handle names, nb::dict feed, std::vector<Value*> given, nb::handle options) const;
-  nb::list infos(int role) const;  // (name, type, shape)
-  nb::dict metadata() const;
-  nb::dict counters() const;
-  nb::object dump_graph() const;
-  nb::object dump_plan(nb::handle feed) const;
+  std::vector<Value> run_values(nb::handle names, AnyDict feed, std::vector<Value*> given, nb::handle options) const;
+  // (name, type, shape); the shape is a list, or None
+  using Infos = nb::typed<nb::list, nb::typed<nb::tuple, nb::str, nb::str, nb::any>>;
+  Infos infos(int role) const;
+  AnyDict metadata() const;
+  using Counters = nb::typed<nb::dict, nb::str, int64_t>;
+  Counters counters() const;
+  nb::str dump_graph() const;
+  nb::str dump_plan(nb::handle feed) const;
 
   // Throws InvalidArgument for an unknown name, ValueError for missing inputs.
   void collect(nb::handle feed, Feeds& feeds, bool allow_missing) const;

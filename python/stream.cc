@@ -11,8 +11,8 @@ namespace {
 // inputs.
 class Stream {
  public:
-  Stream(const Session& session, const std::map<std::string, std::string>& state, bool find, nb::dict initial,
-         nb::dict bind, const std::map<std::string, int64_t>& time, int64_t hop, int64_t context)
+  Stream(const Session& session, const std::map<std::string, std::string>& state, bool find, AnyDict initial,
+         AnyDict bind, const std::map<std::string, int64_t>& time, int64_t hop, int64_t context)
       : session_(&session) {
     treadle_stream_options* options = nullptr;
     check(treadle_stream_options_create(&options));
@@ -36,19 +36,19 @@ class Stream {
 
   Stream(const Session* session, Owned<treadle_stream> handle) : session_(session), handle_(std::move(handle)) {}
 
-  nb::object push(nb::handle feed, nb::handle options) { return advance(treadle_stream_push, feed, options); }
-  nb::object flush(nb::handle feed, nb::handle options) { return advance(treadle_stream_flush, feed, options); }
+  AnyList push(nb::handle feed, nb::handle options) { return advance(treadle_stream_push, feed, options); }
+  AnyList flush(nb::handle feed, nb::handle options) { return advance(treadle_stream_flush, feed, options); }
 
-  nb::list output_names() const {
-    nb::list names;
+  nb::typed<nb::list, nb::str> output_names() const {
+    nb::typed<nb::list, nb::str> names;
     for (size_t i = 0; i < treadle_stream_output_count(handle_.get()); ++i) {
       names.append(treadle_stream_output_name(handle_.get(), i));
     }
     return names;
   }
 
-  nb::dict state() const {
-    nb::dict result;
+  AnyDict state() const {
+    AnyDict result;
     for (size_t i = 0; i < treadle_stream_state_count(handle_.get()); ++i) {
       treadle_value* value = nullptr;
       check(treadle_stream_state_get(handle_.get(), i, &value));
@@ -79,7 +79,7 @@ class Stream {
   }
 
   void load(nb::bytes snapshot) { check(treadle_stream_load(handle_.get(), snapshot.c_str(), snapshot.size())); }
-  nb::object text() const { return take_text(treadle_stream_text(handle_.get())); }
+  nb::str text() const { return take_text(treadle_stream_text(handle_.get())); }
 
  private:
   // What the stream keeps must not change when the caller writes into the array that it came from.
@@ -92,7 +92,7 @@ class Stream {
   }
 
   template <class Fn>
-  nb::object advance(Fn fn, nb::handle feed, nb::handle options) {
+  AnyList advance(Fn fn, nb::handle feed, nb::handle options) {
     Feeds feeds;
     session_->collect(feed, feeds, true);
     Outputs outputs(treadle_stream_output_count(handle_.get()));
@@ -101,7 +101,7 @@ class Stream {
       return fn(handle_.get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(), outputs.data(),
                 nullptr);
     });
-    nb::list results;
+    AnyList results;
     for (size_t i = 0; i < outputs.size(); ++i) results.append(to_python(outputs.take(i)));
     return results;
   }
@@ -120,7 +120,7 @@ Owned<treadle_value> Session::input_value(const char* name, nb::handle object) c
 
 void define_stream(nb::module_& m) {
   nb::class_<Stream>(m, "Stream")
-      .def(nb::init<const Session&, const std::map<std::string, std::string>&, bool, nb::dict, nb::dict,
+      .def(nb::init<const Session&, const std::map<std::string, std::string>&, bool, AnyDict, AnyDict,
                     const std::map<std::string, int64_t>&, int64_t, int64_t>(),
            nb::keep_alive<1, 2>())
       .def("push", &Stream::push, nb::arg("feed"), nb::arg("options").none())

@@ -48,7 +48,11 @@ void check(treadle_status* status);
   throw nb::python_error();
 }
 
-nb::object take_text(char* text);  // str, or None for NULL; frees it
+nb::str take_text(char* text);  // frees it
+
+// What the extension's stub says about values of any type.
+using AnyList = nb::typed<nb::list, nb::any>;
+using AnyDict = nb::typed<nb::dict, nb::str, nb::any>;
 
 // ---- arrays.cc
 

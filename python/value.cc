@@ -30,7 +30,7 @@ Value empty_value() {
   return {nullptr};
 }
 
-nb::object numpy(const Value& value) {
+nb::typed<nb::object, nb::any> numpy(const Value& value) {
   if (!value.handle) return nb::none();
   treadle_value* copy = nullptr;
   check(treadle_value_copy(value.handle.get(), &copy));
@@ -87,7 +87,9 @@ void define_value(nb::module_& m) {
       .def_prop_ro("shape", shape)
       .def_prop_ro("element", [](const Value& v) { return treadle_tensor_element(v.handle.get()); })
       .def_prop_ro("bytes", [](const Value& v) { return treadle_tensor_bytes(v.handle.get()); })
-      .def_prop_ro("type_text", [](const Value& v) { return take_text(treadle_value_type_text(v.handle.get())); })
+      .def_prop_ro(
+          "type_text",
+          [](const Value& v) { return v.handle ? take_text(treadle_value_type_text(v.handle.get())) : nb::str(""); })
       .def_prop_ro("address",
                    [](const Value& v) { return reinterpret_cast<size_t>(treadle_tensor_data(v.handle.get())); });
 }

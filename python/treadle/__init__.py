@@ -40,7 +40,7 @@ from ._stream import Stream
 from ._text import parse_function, parse_graph, parse_model, parse_node, to_text
 from ._values import IOBinding, OrtDevice, OrtValue
 
-__version__: str = _core.__version__
+__version__: str = _core.version()
 
 
 def get_device() -> str:

@@ -111,7 +111,8 @@ class OrtValue:
         return self._value.numpy()
 
     def to_list(self) -> list[Any]:
-        return self._value.numpy()
+        values: list[Any] = self._value.numpy()
+        return values
 
     def update_inplace(self, np_arr: Any) -> None:
         self._value.write(np_arr)
@@ -152,7 +153,7 @@ def _memory(value: _core.Value) -> np.ndarray:
     """The bytes of a tensor, to write to while `value` lives."""
     import ctypes
 
-    return np.frombuffer((ctypes.c_uint8 * value.bytes).from_address(value.address), np.uint8)
+    return np.frombuffer(memoryview((ctypes.c_uint8 * value.bytes).from_address(value.address)), np.uint8)
 
 
 class IOBinding:
