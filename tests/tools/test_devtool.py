@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 import time
+import types
 import xml.etree.ElementTree
 
 import pytest
@@ -65,3 +66,34 @@ def test_help_answers_at_once_and_an_unknown_command_is_an_error():
     done = subprocess.run([ROOT / "dev", "frobnicate"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "frobnicate" in done.stderr
+
+
+def test_all_runs_every_configuration_and_sums_them_up(capsys, monkeypatch):
+    seen = []
+
+    def cpp_tests(preset, match=None, env=None, what=None):
+        seen.append((preset, (env or {}).get("TREADLE_ISA")))
+        return testing.Tally(passed=2)
+
+    def python_tests(options, names=None, env=None, what="release", jobs=None):
+        return testing.Tally(passed=1, failed=what == "asan")
+
+    monkeypatch.setattr(testing, "build", lambda target, preset="release": None)
+    monkeypatch.setattr(testing, "cpp_tests", cpp_tests)
+    monkeypatch.setattr(testing, "python_tests", python_tests)
+    monkeypatch.setattr(testing, "shared_folder", lambda: None)
+    monkeypatch.setenv("TREADLE_TEST_LONG", "")  # it sets this
+    options = types.SimpleNamespace(all=True, match=None)
+    assert testing.test(options) == 1
+    assert seen == [
+        ("release", None),
+        ("release", "baseline"),
+        ("release", "avx2"),
+        ("debug", None),
+        ("asan", None),
+        ("tsan", None),
+    ]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[-8:-1]] == ["release", "baseline", "avx2", "debug", "asan", "tsan", "gcc"]
+    assert lines[-4].startswith("asan      4 passed, 1 failed, 1 skipped, ")
+    assert lines[-1].startswith("20 passed, 1 failed, ")

@@ -54,6 +54,11 @@ def command_fuzz(options) -> int:
     return run(f"{options.name}_fuzzer", command, log="fuzz", show=True, check=False)
 
 
+ALL = """also longer random runs and published packages that call onnxruntime; every instruction set; debug (C++ tests,
+tool); the address and undefined-behaviour sanitizers (C++ tests, tool, Python package); the thread sanitizer (C++ tests,
+tool); g++ 12 as a compile check. Some 75 minutes on two cores"""
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="./dev")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -68,7 +73,7 @@ def parse_arguments():
     command = add("build", command_build, "build the library, the tool and the Python package")
     command.add_argument("--preset", default="release", help="a preset of CMakePresets.json (release)")
     command = add("test", testing.test, "run the tests; the last line says 'N passed, N failed, N skipped'")
-    command.add_argument("--all", action="store_true", help="also debug, sanitizers, g++ 12, longer random runs")
+    command.add_argument("--all", action="store_true", help=ALL)
     command.add_argument("-k", "--match", metavar="TEXT", help="only C++ and Python tests whose name contains TEXT")
     add(
         "bench",

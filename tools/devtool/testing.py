@@ -1,10 +1,12 @@
 """./dev test: the C++ tests, the Python tests and the suites, summed up in one line."""
 
 import dataclasses
+import functools
 import json
 import os
 import re
 import subprocess
+import time
 import xml.etree.ElementTree
 
 from building import build
@@ -19,6 +21,7 @@ SANITIZER_ENVIRONMENT = {
 }
 SHORT = {"TREADLE_TEST_LONG": ""}  # the long random runs are made once, by the release build
 INSTRUCTION_SETS = ("baseline", "avx2")  # beside the widest, which every other run takes
+OTHER_PRESETS = ("debug", "asan", "tsan")
 
 
 @dataclasses.dataclass
@@ -42,25 +45,39 @@ def test(options) -> int:
         os.environ["TREADLE_TEST_LONG"] = "1"  # tests that draw at random draw more
     if shared := shared_folder():
         os.environ["TREADLE_SHARED"] = str(shared)
+    configurations = {"release": release}
+    if options.all:
+        configurations |= {isa: functools.partial(instruction_set, isa) for isa in INSTRUCTION_SETS}
+        configurations |= {preset: functools.partial(other_configuration, preset) for preset in OTHER_PRESETS}
+        configurations |= {"gcc": functools.partial(compile_check, "gcc")}
+    tally, lines = Tally(), [""]
+    for name, run_tests in configurations.items():
+        start = time.monotonic()
+        found = run_tests(options)
+        lines.append(f"{name:10}{found}, {time.monotonic() - start:.0f} s")
+        tally += found
+    say("\n".join(lines) if options.all else "")
+    say(str(tally))
+    return 1 if tally.failed or not tally.passed else 0
+
+
+def release(options) -> Tally:
     build("dev_test")
-    tally = Tally()
-    tally += cpp_tests("release", options.match)
+    tally = cpp_tests("release", options.match)
     tally += python_tests(options)
     if not options.match:
         tally += suites(options.all)
-    if options.all:
-        for isa in INSTRUCTION_SETS:
-            env = {"TREADLE_ISA": isa, **SHORT}
-            tally += cpp_tests("release", options.match, env, isa)
-            tally += python_tests(options, ["tests/python", "tests/reference"], env, isa)
-            if not options.match:
-                tally += suite("models", (), env, what=isa)
-        for preset in ("debug", "asan", "tsan"):
-            tally += other_configuration(preset, options)
-        tally += compile_check("gcc")
-    say("")
-    say(str(tally))
-    return 1 if tally.failed or not tally.passed else 0
+    return tally
+
+
+def instruction_set(isa, options) -> Tally:
+    """The release build with narrower vectors than the machine has."""
+    env = {"TREADLE_ISA": isa, **SHORT}
+    tally = cpp_tests("release", options.match, env, isa)
+    tally += python_tests(options, ["tests/python", "tests/reference"], env, isa)
+    if not options.match:
+        tally += suite("models", (), env, what=isa)
+    return tally
 
 
 def cpp_tests(preset, match=None, env=None, what=None) -> Tally:
@@ -171,10 +188,12 @@ def suite(name, arguments=(), env=None, what="release") -> Tally:
 
 
 def other_configuration(preset, options) -> Tally:
-    """The same tests on another build: C++, the command-line tool with the models, and the Python package.
+    """The same tests on another build: C++, the command-line tool with the models, and for asan the Python package.
 
     An extension under the address sanitizer is imported by preloading the sanitizer's runtime, which the tool, having one
     of its own, must not see. The thread sanitizer's runtime cannot be preloaded into Python: there the tool stands for it.
+    What the debug build asserts, the asan build asserts as well, so the package is tested on the latter alone. Only the
+    asan build has the kernels of every instruction set: races and assertions do not depend on how wide a vector is.
     """
     try:
         build("dev_test", preset)
@@ -184,11 +203,10 @@ def other_configuration(preset, options) -> Tally:
     tally = cpp_tests(preset, options.match)
     tally += python_tests(options, ["tests/python/test_cli.py"], tool, f"{preset}-tool")
     if not options.match:
-        tally += suite("models", ["--all"], tool, preset)
-    package = {**SHORT, "PYTHONPATH": str(BUILD / preset / "python")}
+        tally += suite("models", ["--all"] if preset == "asan" else [], tool, preset)
     if preset == "asan":
-        package |= {"LD_PRELOAD": sanitizer_runtime(), "ASAN_OPTIONS": "detect_leaks=0"}
-    if preset != "tsan":
+        package = {**SHORT, **SANITIZER_ENVIRONMENT, "PYTHONPATH": str(BUILD / preset / "python")}
+        package |= {"LD_PRELOAD": sanitizer_runtime(), "ASAN_OPTIONS": "detect_leaks=0"}  # Python itself leaks
         files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "python").glob("test_*.py"))
         files = [file for file in files if not file.endswith("test_cli.py")]
         tally += python_tests(options, [*files, "tests/reference"], package, preset)
@@ -203,7 +221,7 @@ def sanitizer_runtime() -> str:
     return ":".join(found)
 
 
-def compile_check(preset) -> Tally:
+def compile_check(preset, options) -> Tally:
     try:
         build("dev_test", preset)
     except Failure:
