@@ -46,9 +46,14 @@ void Inference::Bodies::start_trip(ir::Region& body, const std::vector<Type>& in
   }
 }
 
-// The trip counter is a symbol; a trip that runs has a true condition.
+// The trip counter is a symbol; a trip that runs has a true condition; a state that no trip changes is what it was.
 void Inference::Bodies::know_loop_inputs(const ir::Region& body, const std::string& trip) {
   if (body.inputs.size() < 2) return;
+  for (size_t i = 2; i < body.inputs.size() && i < node_.inputs.size(); ++i) {
+    if (driver_.options_.propagate && stays_constant(body, i - 1, i)) {
+      driver_.share_facts(node_.inputs[i], body.inputs[i]);
+    }
+  }
   driver_.set_symbols(body.inputs[0], {Dim::symbol(trip)});
   const Type& condition = body.inputs[1]->type;
   if (condition.element != ElementType::kBool) return;

@@ -16,8 +16,9 @@ namespace {
 constexpr int64_t kMaxFoldedElements = int64_t{1} << 20;
 constexpr size_t kMaxSymbolElements = 256;
 
-bool is_small_integer(const Type& type) {
-  return type.is_tensor() && is_integer(type.element) && type.has_shape && type.shape.size() <= 1;
+bool may_have_symbols(const Type& type) {
+  const bool countable = is_integer(type.element) || type.element == ElementType::kBool;
+  return type.is_tensor() && countable && type.has_shape && type.shape.size() <= 1;
 }
 
 // Operators that carry contents along in onnx's own inference, from these versions on.
@@ -33,6 +34,15 @@ bool propagates_in_onnx(const ir::NodeInfo& node) {
 }
 
 }  // namespace
+
+bool stays_constant(const ir::Region& body, size_t output, size_t input) {
+  if (output >= body.outputs.size() || input >= body.inputs.size()) return false;
+  const ir::Value* value = body.outputs[output];
+  while (value && value->producer && value->producer->op->name == "Identity" && value->producer->op->domain.empty()) {
+    value = value->producer->inputs[0];
+  }
+  return value && value == body.inputs[input];
+}
 
 std::string node_place(const ir::Node& node) {
   return fmt::format("{} ({}-{})", node.name, node.op->name, node.version->since);
@@ -121,11 +131,7 @@ Status Inference::infer_if_known(ir::Node& node, const Tensor& condition) {
     if (!out) continue;
     TREADLE_TRY(take_type(out, branch.outputs[i] ? branch.outputs[i]->type : Type()));
     if (!branch.outputs[i]) continue;
-    if (const Tensor* t = constant(branch.outputs[i])) {
-      set_constant(out, *t);
-    } else if (const Shape* s = symbols(branch.outputs[i])) {
-      set_symbols(out, *s);
-    }
+    share_facts(branch.outputs[i], out);
   }
   return {};
 }
@@ -187,15 +193,18 @@ Status Inference::take_type(ir::Value* value, Type inferred) {
                  inferred.to_string());
   } else {
     value->type = std::move(inferred);
+    declared_[value] = {};  // wrong once (for a first trip, say), it is not believed again
   }
   return {};
 }
 
 Status Inference::take_facts(ir::Node& node, Results& results) {
   if (!options_.propagate || (as_onnx() && !propagates_in_onnx(node))) return {};
+  if (node.op->control == Control::kIf) unite_facts(node);
+  if (node.op->control == Control::kLoop) keep_facts(node);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const ir::Value* v = node.outputs[i];
-    if (!v || !results.known[i] || !is_small_integer(v->type) || results.symbols[i].size() > kMaxSymbolElements) {
+    if (!v || !results.known[i] || !may_have_symbols(v->type) || results.symbols[i].size() > kMaxSymbolElements) {
       continue;
     }
     if (as_onnx()) {
@@ -209,6 +218,46 @@ Status Inference::take_facts(ir::Node& node, Results& results) {
   return {};
 }
 
+std::optional<Shape> Inference::contents(const ir::Value* value) const {
+  if (const Shape* known = symbols(value)) return *known;
+  const Tensor* tensor = constant(value);
+  if (!tensor || !may_have_symbols(value->type) || tensor->rank() > 1) return std::nullopt;
+  if (tensor->element_count() > static_cast<int64_t>(kMaxSymbolElements)) return std::nullopt;
+  Shape dims;
+  for (int64_t i = 0; i < tensor->element_count(); ++i) dims.emplace_back(tensor->int64_at(i));
+  return dims;
+}
+
+void Inference::unite_facts(const ir::Node& node) {
+  const ir::Region *yes = node.region("then_branch"), *no = node.region("else_branch");
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (!node.outputs[i] || !may_have_symbols(node.outputs[i]->type)) continue;
+    std::optional<Shape> a = contents(yes->outputs[i]);
+    const std::optional<Shape> b = contents(no->outputs[i]);
+    if (!a || !b || a->size() != b->size()) continue;
+    for (size_t k = 0; k < a->size(); ++k) {
+      if (!same((*a)[k], (*b)[k])) (*a)[k] = Dim::unknown();
+    }
+    set_symbols(node.outputs[i], std::move(*a));
+  }
+}
+
+void Inference::keep_facts(const ir::Node& node) {
+  const ir::Region* body = node.region("body");
+  for (size_t i = 2; i < node.inputs.size() && i - 2 < node.outputs.size(); ++i) {
+    const ir::Value* out = node.outputs[i - 2];
+    if (out && stays_constant(*body, i - 1, i)) share_facts(node.inputs[i], out);
+  }
+}
+
+void Inference::share_facts(const ir::Value* from, const ir::Value* to) {
+  if (const Tensor* tensor = constant(from)) {
+    set_constant(to, *tensor);
+  } else if (const Shape* known = symbols(from)) {
+    set_symbols(to, *known);
+  }
+}
+
 const Type& Inference::declared(const ir::Value* value) {
   return declared_.try_emplace(value, value->type).first->second;
 }
@@ -220,18 +269,21 @@ bool tensor_of_symbols(const Type& type, const Shape& symbols, Tensor& tensor) {
   if (!type.is_concrete() || !is_known(symbols)) return false;
   const Dims dims = known_dims(type.shape);
   if (element_count_unchecked(dims) != static_cast<int64_t>(symbols.size())) return false;
-  if (type.element == ElementType::kInt64) {
+  const auto fill = [&]<class T>(T) {
     tensor = Tensor::allocate(type.element, dims).value();
-    for (size_t i = 0; i < symbols.size(); ++i) tensor.mutable_data<int64_t>()[i] = symbols[i].value();
+    for (size_t i = 0; i < symbols.size(); ++i) tensor.mutable_data<T>()[i] = static_cast<T>(symbols[i].value());
     return true;
+  };
+  switch (type.element) {
+    case ElementType::kInt64:
+      return fill(int64_t{});
+    case ElementType::kInt32:
+      return fill(int32_t{});
+    case ElementType::kBool:
+      return fill(bool{});
+    default:
+      return false;
   }
-  if (type.element == ElementType::kInt32) {
-    tensor = Tensor::allocate(type.element, dims).value();
-    for (size_t i = 0; i < symbols.size(); ++i)
-      tensor.mutable_data<int32_t>()[i] = static_cast<int32_t>(symbols[i].value());
-    return true;
-  }
-  return false;
 }
 
 }  // namespace

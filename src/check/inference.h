@@ -2,6 +2,7 @@
 // The inference driver: walks regions in order, asks each operator for the types of its outputs, carries known contents
 // along, and brings loop states to a fixed point.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -76,6 +77,12 @@ class Inference {
   Status take_type(ir::Value* value, Type inferred);
   Status take_facts(ir::Node& node, Results& results);
   void fold(ir::Node& node);
+  // Contents of a small integer or bool value, element by element.
+  std::optional<Shape> contents(const ir::Value* value) const;
+  // Of an If: what both branches say. Of a Loop: states that no trip changes.
+  void unite_facts(const ir::Node& node);
+  void keep_facts(const ir::Node& node);
+  void share_facts(const ir::Value* from, const ir::Value* to);
 
   bool as_onnx() const { return options_.rules == Rules::kOnnx; }
   const Type& declared(const ir::Value* value);
@@ -99,6 +106,9 @@ class Inference {
 // Whether a node may be evaluated beforehand: its outputs (kUnknown: none, or not wanted) are tensors, and not much
 // more than is known already.
 bool worth_folding(std::span<const AnyValue> inputs, std::span<const Type> outputs);
+
+// Whether a trip hands its input on as it is.
+bool stays_constant(const ir::Region& body, size_t output, size_t input);
 
 // "path (Operator-version)", as errors name a node.
 std::string node_place(const ir::Node& node);

@@ -135,7 +135,11 @@ struct DimAlgebra {
     return make(std::move(product));
   }
 
-  static std::string factor_text(const Atom& atom) { return atom.text; }
+  // Names come from files. One that reads like an expression must not mix with what stands around it.
+  static std::string factor_text(const Atom& atom) {
+    const bool composite = atom.kind == Atom::Kind::kSymbol && atom.text.find_first_of("+-*") != std::string::npos;
+    return composite ? "(" + atom.text + ")" : atom.text;
+  }
 
   // The quotient, when `divisor` divides every coefficient of `a`.
   static std::optional<Dim> exact_quotient(const Dim& a, int64_t divisor) {
@@ -171,7 +175,53 @@ struct DimAlgebra {
     return std::nullopt;
   }
 
-  static std::optional<int64_t> lower_bound(const DimExpr& expr) {
+  // At most this many atoms are replaced by what bounds them.
+  static constexpr int kMaxBoundSteps = 4;
+
+  static std::optional<int64_t> lower_bound(const Dim& d, int steps) {
+    if (d.is_known()) return d.value();
+    if (!d.is_symbolic()) return std::nullopt;
+    auto best = lower_bound_by_terms(*d.expr_);
+    if (steps == 0 || (best && *best >= 0) || d.expr_->terms.size() > 8) return best;
+    for (const Monomial& m : d.expr_->terms) {
+      if (m.atoms.size() != 1 || m.atoms[0]->kind == Atom::Kind::kSymbol) continue;
+      const auto found = lower_bound_without(d, m, steps - 1);
+      if (found && (!best || *found > *best)) best = found;
+    }
+    return best;
+  }
+
+  // Lower bound of `d`, whose term `m` = k * atom is replaced by something that is not greater and has no such atom.
+  static std::optional<int64_t> lower_bound_without(const Dim& d, const Monomial& m, int steps) {
+    const Atom& atom = *m.atoms[0];
+    const int64_t k = m.coefficient;
+    const Dim rest = d - make({m});
+    const auto with = [&](const Dim& bound) { return lower_bound(rest + Dim(k) * bound, steps); };
+    const auto greater = [](std::optional<int64_t> x, std::optional<int64_t> y) {
+      return !x || (y && *y > *x) ? y : x;
+    };
+    switch (atom.kind) {
+      case Atom::Kind::kSymbol:
+        return std::nullopt;
+      case Atom::Kind::kMin:  // at most either
+        return k < 0 ? greater(with(atom.a), with(atom.b)) : std::nullopt;
+      case Atom::Kind::kMax:  // at least either
+        return k > 0 ? greater(with(atom.a), with(atom.b)) : std::nullopt;
+      case Atom::Kind::kMod:
+        return k < 0 && atom.b.is_known() && atom.b.value() > 0 ? with(atom.b - Dim(1)) : std::nullopt;
+      case Atom::Kind::kFloorDiv: {
+        // (a - c + 1) / c <= floor(a / c) <= a / c, so c times the whole is bounded without a division.
+        if (!atom.b.is_known() || atom.b.value() <= 0) return std::nullopt;
+        const Dim numerator = k < 0 ? atom.a : atom.a - atom.b + Dim(1);
+        const auto scaled = lower_bound(rest * atom.b + Dim(k) * numerator, steps);
+        if (!scaled) return std::nullopt;
+        return ceil_div(Dim(*scaled), atom.b).value();
+      }
+    }
+    return std::nullopt;
+  }
+
+  static std::optional<int64_t> lower_bound_by_terms(const DimExpr& expr) {
     int64_t sum = 0;
     for (const Monomial& m : expr.terms) {
       int64_t low = m.coefficient;
@@ -207,7 +257,7 @@ std::string Dim::to_string() const {
 
 std::optional<int64_t> Dim::lower_bound() const {
   if (is_known()) return value_;
-  return is_symbolic() ? DimAlgebra::lower_bound(*expr_) : std::nullopt;
+  return DimAlgebra::lower_bound(*this, DimAlgebra::kMaxBoundSteps);
 }
 
 bool same(const Dim& a, const Dim& b) {

@@ -78,8 +78,10 @@ Result<Dim> scaled(const Dim& size, double scale) {
     return error(Code::kInvalidArgument, "a scale is {}, expected above 0", scale);
   }
   if (!size.is_known()) {
-    const bool whole = scale == std::floor(scale) && scale < 1e9;
-    return whole ? size * Dim(static_cast<int64_t>(scale)) : Dim();
+    if (scale == std::floor(scale) && scale < 1e9) return size * Dim(static_cast<int64_t>(scale));
+    const double part = 1 / scale;  // halves, quarters, ... are exact in every precision
+    const bool halves = part == std::floor(part) && part < 1e9 && std::ldexp(0.5, std::ilogb(part) + 1) == part;
+    return halves ? floor_div(size, Dim(static_cast<int64_t>(part))) : Dim();
   }
   // In single precision the scale's own rounding disappears (0.7f times 10 is 7), as long as a float holds the size.
   constexpr int64_t kExactInFloat = int64_t{1} << 24;

@@ -7,6 +7,29 @@ namespace treadle {
 
 namespace {
 
+// Contents of comparisons of sizes: 1 and 0, or unknown.
+Dim is_less(const Dim& a, const Dim& b) {
+  if ((b - a).lower_bound().value_or(0) > 0) return int64_t{1};
+  return (a - b).lower_bound().value_or(-1) >= 0 ? Dim(int64_t{0}) : Dim();
+}
+Dim is_less_or_equal(const Dim& a, const Dim& b) {
+  if ((b - a).lower_bound().value_or(-1) >= 0) return int64_t{1};
+  return (a - b).lower_bound().value_or(0) > 0 ? Dim(int64_t{0}) : Dim();
+}
+Dim is_greater(const Dim& a, const Dim& b) {
+  return is_less(b, a);
+}
+Dim is_greater_or_equal(const Dim& a, const Dim& b) {
+  return is_less_or_equal(b, a);
+}
+
+template <DimFn kFn>
+Status infer_order(InferContext& ctx) {
+  TREADLE_TRY(infer_comparison(ctx));
+  infer_symbols(ctx, kFn);
+  return {};
+}
+
 Status prepare_is_inf(PrepareContext& ctx) {
   const auto& a = ctx.attributes();
   return prepare_elementwise(
@@ -30,7 +53,7 @@ TREADLE_OP(Greater, "") {
   op.since(7).drop_attr("axis").drop_attr("broadcast");
   op.since(9).type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_comparison)
+  op.infer(infer_order<is_greater>)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kGreater>)
       .strided_inputs({0, 1})
       .batch(BatchRule::kElementwise);
@@ -39,7 +62,7 @@ TREADLE_OP(Greater, "") {
 TREADLE_OP(GreaterOrEqual, "") {
   op.since(12).in("A", "T").in("B", "T").out("C", "T1").type("T", types::kNumeric).type("T1", types::kBools);
   op.since(16).type("T", types::kNumericBf16);
-  op.infer(infer_comparison)
+  op.infer(infer_order<is_greater_or_equal>)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kGreaterOrEqual>)
       .strided_inputs({0, 1})
       .batch(BatchRule::kElementwise);
@@ -83,7 +106,7 @@ TREADLE_OP(Less, "") {
   op.since(7).drop_attr("axis").drop_attr("broadcast");
   op.since(9).type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_comparison)
+  op.infer(infer_order<is_less>)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kLess>)
       .strided_inputs({0, 1})
       .batch(BatchRule::kElementwise);
@@ -92,7 +115,7 @@ TREADLE_OP(Less, "") {
 TREADLE_OP(LessOrEqual, "") {
   op.since(12).in("A", "T").in("B", "T").out("C", "T1").type("T", types::kNumeric).type("T1", types::kBools);
   op.since(16).type("T", types::kNumericBf16);
-  op.infer(infer_comparison)
+  op.infer(infer_order<is_less_or_equal>)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kLessOrEqual>)
       .strided_inputs({0, 1})
       .batch(BatchRule::kElementwise);

@@ -17,6 +17,16 @@ Status infer_neg(InferContext& ctx) {
   return {};
 }
 
+Status infer_abs(InferContext& ctx) {
+  TREADLE_TRY(infer_like_input(ctx));
+  if (!wants_small_symbols(ctx)) return {};
+  if (std::optional<Shape> dims = small_dims(ctx, 0)) {
+    for (Dim& d : *dims) d = max(d, Dim(int64_t{0}) - d);
+    ctx.set_output_symbols(0, std::move(*dims));
+  }
+  return {};
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -29,7 +39,7 @@ TREADLE_OP(Abs, "") {
       .type("T", types::kFloats);
   op.since(6).drop_attr("consumed_inputs").type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_like_input)
+  op.infer(infer_abs)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kAbs>)
       .strided_inputs({0})
       .batch(BatchRule::kElementwise);

@@ -44,6 +44,12 @@ Status infer_tile(InferContext& c) {
       return error(Code::kLimit, "{} repeats of {} elements overflow", repeat.value(), (*shape)[i].value());
     }
   }
+  const auto values = c.wants_symbols(0) && out.size() == 1 ? c.dims_value(0) : std::nullopt;
+  if (values && !values->empty() && out[0].is_known() && out[0].value() <= 64) {
+    Shape all;
+    for (size_t i = 0; i < static_cast<size_t>(out[0].value()); ++i) all.push_back((*values)[i % values->size()]);
+    c.set_output_symbols(0, std::move(all));
+  }
   c.set_output(0, c.element(0), std::move(out));
   return {};
 }

@@ -1,0 +1,50 @@
+// The algebra of sizes: equal expressions are recognised, and orders that follow from sizes not being negative.
+#include "type/dim.h"
+
+#include <gtest/gtest.h>
+
+namespace treadle {
+namespace {
+
+const Dim n = Dim::symbol("n"), t = Dim::symbol("t");
+
+TEST(Dims, EqualExpressionsAreTheSame) {
+  EXPECT_TRUE(same((n + 1) * 2, n * 2 + 2));
+  EXPECT_TRUE(same(n * t - t * n, 0));
+  EXPECT_TRUE(same(floor_div(n * 6 + 3, 3), n * 2 + 1));
+  EXPECT_TRUE(same(min(n, t), min(t, n)));
+  EXPECT_TRUE(same(ceil_div(n, 2), floor_div(n + 1, 2)));
+  EXPECT_FALSE(same(n, t));
+  EXPECT_FALSE(same(Dim(), Dim()));
+  EXPECT_EQ((n * 2 + 1).to_string(), "2*n+1");
+}
+
+TEST(Dims, OrdersThatAlwaysHold) {
+  EXPECT_TRUE(same(min(n, n + 1), n));
+  EXPECT_TRUE(same(max(n, 0), n));
+  EXPECT_TRUE(same(min(n, floor_div(n, 2)), floor_div(n, 2)));
+  EXPECT_TRUE(same(max(n - floor_div(n + 1, 2), 0), n - floor_div(n + 1, 2)));
+  EXPECT_TRUE(same(max(n - min(n, t), 0), n - min(n, t)));
+  EXPECT_TRUE(same(max(max(n, t) - n, 0), max(n, t) - n));
+  EXPECT_TRUE(same(min(mod(n, 4), 3), mod(n, 4)));
+  EXPECT_EQ((n * 2 - floor_div(n, 3)).lower_bound(), 0);
+  EXPECT_EQ((floor_div(n, 2) + 3).lower_bound(), 3);
+}
+
+TEST(Dims, OrdersThatNeedNotHoldAreNotAssumed) {
+  EXPECT_EQ((n - t).lower_bound(), std::nullopt);
+  EXPECT_EQ((floor_div(n, 2) * 2 - n).lower_bound(), -1);
+  EXPECT_EQ((floor_div(n, 2) * 3 - n * 2).lower_bound(), std::nullopt);
+  EXPECT_EQ(min(n, t).to_string(), "min(n,t)");
+  EXPECT_EQ((n - mod(t, 4)).lower_bound(), -3);
+}
+
+TEST(Dims, NamesThatReadLikeExpressionsStayApart) {
+  const Dim odd = Dim::symbol("n+t");
+  EXPECT_FALSE(same(odd * 2, n * 2 + t));
+  EXPECT_EQ((odd * 2).to_string(), "2*(n+t)");
+  EXPECT_EQ(odd.symbol_name(), "n+t");
+}
+
+}  // namespace
+}  // namespace treadle
