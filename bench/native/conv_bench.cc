@@ -34,10 +34,11 @@ void BM_Conv(benchmark::State& state) {
   const int64_t outputs = s.out_channels * s.output[0] * s.output[1];
   std::vector<float> x(size(s.in_channels * s.input[0] * s.input[1]), 0.5f), w(size(weight_count), 0.25f),
       bias(size(s.out_channels)), y(size(outputs));
-  AlignedBytes scratch(plan.scratch_bytes), packed(plan.packed_weight_bytes);
+  AlignedBytes scratch(plan.scratch_bytes), packed(plan.packed_weight_bytes), table(plan.table_bytes);
   pack_conv_weights(plan, w.data(), packed.data);
+  make_conv_table(plan, table.data);
   for (auto _ : state) {
-    run_conv(plan, x.data(), packed.data, bias.data(), y.data(), scratch.data);
+    run_conv(plan, {x.data(), packed.data, bias.data(), y.data(), scratch.data, nullptr, table.data});
     benchmark::DoNotOptimize(y.data());
     benchmark::ClobberMemory();
   }

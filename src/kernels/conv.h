@@ -1,6 +1,6 @@
 #pragma once
 // Convolution over 1 to kMaxSpatialAxes spatial axes, NC<spatial> in and out, all sizes known at prepare.
-// Weights are packed once where they are constant; a run allocates nothing.
+// Weights are packed once where they are constant, for inputs of any size; a run allocates nothing.
 
 #include <array>
 #include <cstddef>
@@ -37,9 +37,12 @@ struct ConvOperands {
   void* y;
   void* scratch;                 // plan.scratch_bytes, one per thread
   const void* addend = nullptr;  // like y, added after the bias; null: nothing
+  const void* table = nullptr;   // what make_conv_table wrote
 };
 using ConvRun = void (*)(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end);
+// Which packing it is: plans with the same one, channels, groups and kernel sizes pack alike.
 using ConvPack = void (*)(const ConvPlan& plan, const void* weights, void* packed);
+using ConvTable = void (*)(const ConvPlan& plan, void* table);
 
 struct ConvPlan {
   ConvShape shape;
@@ -48,8 +51,10 @@ struct ConvPlan {
   int64_t units = 0;  // independent parts of the work, for run_conv_range; results do not depend on the split
   size_t scratch_bytes = 0;
   size_t packed_weight_bytes = 0;
+  size_t table_bytes = 0;  // of what follows from sizes alone; may be 0
   ConvRun run = nullptr;
   ConvPack pack = nullptr;
+  ConvTable make_table = nullptr;
 };
 
 ConvPlan prepare_conv(ComputeType type, const ConvShape& shape);
@@ -57,6 +62,10 @@ ConvPlan prepare_conv(ComputeType type, const ConvShape& shape);
 // Weights that are no constant are packed by the caller in every run, into scratch of its own.
 inline void pack_conv_weights(const ConvPlan& plan, const void* weights, void* packed) {
   plan.pack(plan, weights, packed);
+}
+// Once per plan, 64-byte aligned.
+inline void make_conv_table(const ConvPlan& plan, void* table) {
+  if (plan.make_table != nullptr) plan.make_table(plan, table);
 }
 inline void run_conv(const ConvPlan& plan, const ConvOperands& operands) {
   plan.run(plan, operands, 0, plan.units);

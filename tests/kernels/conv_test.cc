@@ -89,18 +89,20 @@ class ConvTest : public EachIsa {
       for (T& value : want) value = std::min(std::max(value, static_cast<T>(clamp.low)), static_cast<T>(clamp.high));
       ConvPlan plan = prepare_conv(std::is_same_v<T, float> ? ComputeType::kF32 : ComputeType::kF64, s);
       plan.clamp = clamp;
-      Scratch scratch(plan.scratch_bytes), packed(plan.packed_weight_bytes);
+      Scratch scratch(plan.scratch_bytes), packed(plan.packed_weight_bytes), table(plan.table_bytes);
       Scratch y(want.size() * sizeof(T)), y_parts(want.size() * sizeof(T));
       pack_conv_weights(plan, w.data(), packed.get());
+      make_conv_table(plan, table.get());
       const T* added = adds ? addend.data() : nullptr;
-      run_conv(plan, {x.data(), packed.get(), b, y.get(), scratch.get(), added});
+      run_conv(plan, {x.data(), packed.get(), b, y.get(), scratch.get(), added, table.get()});
       const std::string what = describe(s);
       const double k = static_cast<double>(s.in_channels / s.groups * product(s.kernel, s.axes));
       for (size_t i = 0; i < want.size(); ++i) {
         ASSERT_NEAR(y.as<T>()[i], want[i], std::numeric_limits<T>::epsilon() * (k + 8)) << what << " at " << i;
       }
       for (int64_t unit = plan.units - 1; unit >= 0; --unit) {
-        run_conv_range(plan, {x.data(), packed.get(), b, y_parts.get(), scratch.get(), added}, unit, unit + 1);
+        run_conv_range(plan, {x.data(), packed.get(), b, y_parts.get(), scratch.get(), added, table.get()}, unit,
+                       unit + 1);
       }
       ASSERT_EQ(0, std::memcmp(y.get(), y_parts.get(), want.size() * sizeof(T))) << what << " in parts";
     }
@@ -265,14 +267,44 @@ TEST_P(ConvTest, NotANumberStaysWhereItIsRead) {
     x[5 * 12 + 5] = NAN;
     ConvPlan plan = prepare_conv(ComputeType::kF32, s);
     plan.clamp = {0, INFINITY};
-    Scratch scratch(plan.scratch_bytes), packed(plan.packed_weight_bytes);
+    Scratch scratch(plan.scratch_bytes), packed(plan.packed_weight_bytes), table(plan.table_bytes);
     std::vector<float> y(static_cast<size_t>(3 * s.output[0] * s.output[1]));
     pack_conv_weights(plan, w.data(), packed.get());
-    run_conv(plan, {x.data(), packed.get(), nullptr, y.data(), scratch.get()});
+    make_conv_table(plan, table.get());
+    run_conv(plan, {x.data(), packed.get(), nullptr, y.data(), scratch.get(), nullptr, table.get()});
     int64_t nans = 0;
     for (float value : y) nans += std::isnan(value);
     EXPECT_EQ(nans, 3 * 9);
   }
+}
+
+// Weights are packed once for inputs of any size.
+TEST_P(ConvTest, PackingDependsOnTheMethodAlone) {
+  const auto packed_for = [&](const ConvShape& s, const std::vector<float>& w, ConvPack* method) {
+    const ConvPlan plan = prepare_conv(ComputeType::kF32, s);
+    *method = plan.pack;
+    Scratch packed(plan.packed_weight_bytes);
+    pack_conv_weights(plan, w.data(), packed.get());
+    return std::vector<char>(packed.as<char>(), packed.as<char>() + plan.packed_weight_bytes);
+  };
+  int same = 0;
+  for (const auto& [in, out, groups, kernel] :
+       {std::array<int64_t, 4>{6, 20, 1, 3}, {32, 32, 32, 3}, {32, 32, 32, 5}, {8, 33, 1, 1}, {12, 9, 3, 3}}) {
+    ConvPack first = nullptr;
+    const ConvShape small = conv2d(in, out, groups, 9, kernel, 1, kernel / 2);
+    const auto w = random_values<float>(random_, static_cast<size_t>(weight_size(small)));
+    const auto expected = packed_for(small, w, &first);
+    for (const int64_t size : {1, 4, 7, 13, 30, 70}) {
+      for (const int64_t stride : {1, 2}) {
+        ConvPack method = nullptr;
+        const auto found = packed_for(conv2d(in, out, groups, size, kernel, stride, kernel / 2), w, &method);
+        if (method != first) continue;
+        EXPECT_EQ(found, expected) << "channels " << in << "->" << out << " kernel " << kernel << " size " << size;
+        ++same;
+      }
+    }
+  }
+  EXPECT_GT(same, 20);
 }
 
 TREADLE_EACH_ISA(ConvTest);

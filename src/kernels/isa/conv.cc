@@ -181,6 +181,10 @@ void prepare(ConvPlan& plan) {
     prepare_rows<T>(plan);
   } else if (is_pointwise(plan.shape)) {
     prepare_pointwise<T>(plan);
+#if defined(__AVX512F__)
+  } else if (is_masked_depthwise(g) && is_narrow(g)) {
+    prepare_masked<T>(plan);
+#endif
   } else if (std::is_same_v<T, float> && is_depthwise_by_rows(g)) {
     prepare_depthwise_rows(plan);
 #if defined(__AVX512F__)

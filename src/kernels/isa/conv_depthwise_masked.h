@@ -3,13 +3,12 @@
 // where the instruction set loads under a mask for free: positions of the output and of the input run in step, each tap
 // reads at a constant distance, and lanes whose tap falls off the plane are masked out. Nothing is copied.
 //
-// Packed weights: masks [tap][vector], then the weights.
+// Table: masks [tap][vector].
 
 #if defined(__AVX512F__)
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include "kernels/isa/conv_shift.h"
 
@@ -33,11 +32,19 @@ inline bool is_masked_depthwise(const ConvGeometry& g) {
          keeps_size(g.height) && keeps_size(g.width);
 }
 
+// Whether so narrow a plane fills vectors better as one row of positions than row by row, although that takes masks.
+inline bool is_narrow(const ConvGeometry& g) {
+  constexpr int64_t kCount = Lanes<float>::kCount;
+  const int64_t by_rows = g.height.out * ((g.width.out + kCount - 1) / kCount);
+  const int64_t masked = (g.out_plane + kCount - 1) / kCount;
+  return 3 * masked < 2 * by_rows;
+}
+
 template <class T>
-void pack_masked(const ConvPlan& plan, const void* weights, void* packed) {
+void make_masked_table(const ConvPlan& plan, void* table) {
   const ConvGeometry g(plan.shape);
   const MaskedLayout<T> layout(g);
-  typename Lanes<T>::Mask* mask = static_cast<typename Lanes<T>::Mask*>(packed);
+  typename Lanes<T>::Mask* mask = static_cast<typename Lanes<T>::Mask*>(table);
   for (int64_t tap = 0; tap < g.taps; ++tap) {
     for (int64_t v = 0; v < layout.vectors; ++v) {
       unsigned bits = 0;
@@ -51,8 +58,6 @@ void pack_masked(const ConvPlan& plan, const void* weights, void* packed) {
       *mask++ = static_cast<typename Lanes<T>::Mask>(bits);
     }
   }
-  std::memcpy(aligned_after<T>(packed, layout.mask_bytes), weights,
-              static_cast<size_t>(plan.shape.out_channels * g.taps) * sizeof(T));
 }
 
 template <class T>
@@ -60,11 +65,11 @@ class MaskedChannel {
   using L = Lanes<T>;
 
  public:
-  MaskedChannel(const Clamp& clamp, const ConvGeometry& g, const void* packed)
+  MaskedChannel(const Clamp& clamp, const ConvGeometry& g, const void* table)
       : clamp_(clamp),
         g_(g),
         vectors_(MaskedLayout<T>(g).vectors),
-        masks_(static_cast<const typename L::Mask*>(packed)) {
+        masks_(static_cast<const typename L::Mask*>(table)) {
     for (int64_t tap = 0; tap < g.taps; ++tap) {
       distance_[tap] =
           g.height.input_at(0, tap / g.width.kernel) * g.width.in + g.width.input_at(0, tap % g.width.kernel);
@@ -118,8 +123,8 @@ class MaskedChannel {
 template <class T>
 void run_masked(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvGeometry g(plan.shape);
-  const MaskedChannel<T> channel(early_clamp(plan, operands), g, operands.packed_weights);
-  const T* weights = aligned_after<const T>(const_cast<void*>(operands.packed_weights), MaskedLayout<T>(g).mask_bytes);
+  const MaskedChannel<T> channel(early_clamp(plan, operands), g, operands.table);
+  const T* weights = static_cast<const T*>(operands.packed_weights);
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t c = unit % plan.shape.out_channels;
     T* y = static_cast<T*>(operands.y) + unit * g.out_plane;
@@ -133,10 +138,11 @@ template <class T>
 void prepare_masked(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
   plan.units = plan.shape.batch * plan.shape.out_channels;
-  plan.packed_weight_bytes = static_cast<size_t>(MaskedLayout<T>(g).mask_bytes) + kKernelAlignment +
-                             static_cast<size_t>(plan.shape.out_channels * g.taps) * sizeof(T);
+  plan.packed_weight_bytes = static_cast<size_t>(plan.shape.out_channels * g.taps) * sizeof(T);
+  plan.table_bytes = static_cast<size_t>(MaskedLayout<T>(g).mask_bytes);
   plan.run = run_masked<T>;
-  plan.pack = pack_masked<T>;
+  plan.pack = copy_weights;
+  plan.make_table = make_masked_table<T>;
 }
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

@@ -4,7 +4,7 @@
 // q) of the band is position r * pitch + q, and every tap reads the same positions shifted by a constant: row p of B is
 // the band's buffer from offset[p] on. Positions between output.width and pitch are computed and dropped.
 //
-// Packed weights: offset[k], then per group tiles of rows, each tile [k][rows].
+// Table: offset[k]. Packed weights: per group tiles of rows, each tile [k][rows].
 
 #include <algorithm>
 #include <cstdint>
@@ -99,16 +99,10 @@ struct ShiftLayout {
 };
 
 template <class T>
-T* aligned_after(void* base, int64_t bytes) {
-  const int64_t rounded = (bytes + int64_t{kKernelAlignment} - 1) & -int64_t{kKernelAlignment};
-  return reinterpret_cast<T*>(static_cast<std::byte*>(base) + rounded);
-}
-
-template <class T>
-void pack_shift(const ConvPlan& plan, const void* weights, void* packed) {
+void make_shift_table(const ConvPlan& plan, void* table) {
   const ConvGeometry g(plan.shape);
   const ShiftLayout<T> layout(g);
-  int64_t* offset = static_cast<int64_t*>(packed);
+  int64_t* offset = static_cast<int64_t*>(table);
   for (int64_t c = 0; c < g.in_per_group; ++c) {
     for (int64_t outer = 0; outer < g.outer_taps; ++outer) {
       for (int64_t y = 0; y < g.height.kernel; ++y) {
@@ -116,8 +110,13 @@ void pack_shift(const ConvPlan& plan, const void* weights, void* packed) {
       }
     }
   }
+}
+
+template <class T>
+void pack_shift(const ConvPlan& plan, const void* weights, void* packed) {
+  const ConvGeometry g(plan.shape);
   const T* from = static_cast<const T*>(weights);
-  T* to = aligned_after<T>(packed, g.k * int64_t{sizeof(int64_t)});
+  T* to = static_cast<T*>(packed);
   const int64_t height = balanced_rows<T>(g.out_per_group);
   for (int64_t group = 0; group < plan.shape.groups; ++group) {
     for (int64_t row = 0; row < g.out_per_group; row += height) {
@@ -167,8 +166,8 @@ class ShiftBand {
         g_(g),
         layout_(layout),
         operands_(operands),
-        offset_(static_cast<const int64_t*>(operands.packed_weights)),
-        weights_(aligned_after<const T>(const_cast<void*>(operands.packed_weights), g.k * int64_t{sizeof(int64_t)})),
+        offset_(static_cast<const int64_t*>(operands.table)),
+        weights_(static_cast<const T*>(operands.packed_weights)),
         bias_(static_cast<const T*>(operands.bias)),
         staging_(static_cast<T*>(operands.scratch)),
         buffer_(staging_ + layout.staging(g)) {}
@@ -454,10 +453,11 @@ void prepare_shift(ConvPlan& plan) {
   const ShiftLayout<T> layout(g);
   plan.units = plan.shape.batch * plan.shape.groups * g.outer_out * layout.row_bands * layout.column_bands;
   plan.scratch_bytes = static_cast<size_t>(layout.staging(g) + layout.buffer()) * sizeof(T);
-  plan.packed_weight_bytes = static_cast<size_t>(g.k) * sizeof(int64_t) + kKernelAlignment +
-                             static_cast<size_t>(plan.shape.out_channels * g.k) * sizeof(T);
+  plan.packed_weight_bytes = static_cast<size_t>(plan.shape.out_channels * g.k) * sizeof(T);
+  plan.table_bytes = static_cast<size_t>(g.k) * sizeof(int64_t);
   plan.run = run_shift<T>;
   plan.pack = pack_shift<T>;
+  plan.make_table = make_shift_table<T>;
 }
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

@@ -20,7 +20,8 @@ enum Input : size_t { kX, kW, kB, kAddend };
 struct ConvState {
   kernels::ConvPlan plan;
   WideOperand x, w, bias;
-  const void* packed = nullptr;   // constant weights
+  const void* packed = nullptr;  // constant weights
+  void* table = nullptr;
   kernels::TileConverter narrow;  // of the result
   bool narrows = false;
   size_t count = 0;                                // elements of the result
@@ -46,21 +47,20 @@ uint32_t run_conv(const void* state, void* const* slots, const uint32_t* operand
   const void* addend = input(kAddend);
   parallel_for(s.plan.units, s.unit_ns, [&](int64_t begin, int64_t end, int worker) {
     std::byte* own = scratch + s.conv_at + static_cast<size_t>(worker) * s.conv_bytes;
-    kernels::run_conv_range(s.plan, {x, weights, bias, wide, own, addend}, begin, end);
+    kernels::run_conv_range(s.plan, {x, weights, bias, wide, own, addend, s.table}, begin, end);
   });
   if (s.narrows) parallel_convert(s.narrow, wide, y, s.count);
   return 0;
 }
 
-// One entry per arrangement of the same constant.
-uint64_t packed_layout(const kernels::ConvShape& shape) {
-  constexpr uint64_t kConvWeights = 0x636f'6e76;
-  return nn::layout_key(shape, kConvWeights);
+// One entry per arrangement of the same constant, whatever the size of the input.
+uint64_t packed_layout(const kernels::ConvPlan& plan) {
+  return layout_key(plan.shape, reinterpret_cast<uintptr_t>(plan.pack));
 }
 
 const void* pack_constant(PrepareContext& ctx, const ConvState& s, ElementType wide) {
   const Operand& w = ctx.inputs[kW];
-  return ctx.packs.get(w.constant, packed_layout(s.plan.shape), s.plan.packed_weight_bytes, [&](void* out) {
+  return ctx.packs.get(w.constant, packed_layout(s.plan), s.plan.packed_weight_bytes, [&](void* out) {
     if (w.type == wide) return kernels::pack_conv_weights(s.plan, w.constant, out);
     const auto count = static_cast<size_t>(w.element_count());
     std::vector<std::byte> widened(count * byte_width(wide));
@@ -77,6 +77,8 @@ Status prepare_conv(PrepareContext& ctx, const kernels::ConvShape& shape, const 
   const ElementType wide = gemm_type(y.type);
   s->plan = kernels::prepare_conv(compute_type(wide), shape);
   s->plan.clamp = epilogue.clamp;
+  s->table = ctx.arena.allocate(s->plan.table_bytes);
+  kernels::make_conv_table(s->plan, s->table);
   s->output = static_cast<uint32_t>(ctx.inputs.size());
   ScratchLayout scratch;
   TREADLE_TRY(s->x.prepare(ctx.inputs[kX], wide, scratch));

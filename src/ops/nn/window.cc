@@ -189,19 +189,13 @@ uint64_t layout_key(const kernels::ConvShape& shape, uint64_t seed) {
   uint64_t key = seed;
   auto mix = [&](int64_t part) { key = (key ^ static_cast<uint64_t>(part)) * 0x9E37'79B9'7F4A'7C15u; };
   mix(shape.axes);
-  mix(shape.batch);
   mix(shape.in_channels);
   mix(shape.out_channels);
   mix(shape.groups);
   mix(shape.transposed);
   mix(static_cast<int64_t>(kernels::preferred_isa()));
   for (size_t i = 0; i < static_cast<size_t>(shape.axes); ++i) {
-    mix(shape.input[i]);
-    mix(shape.output[i]);
     mix(shape.kernel[i]);
-    mix(shape.stride[i]);
-    mix(shape.dilation[i]);
-    mix(shape.pad_begin[i]);
   }
   return key;
 }

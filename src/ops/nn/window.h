@@ -44,7 +44,7 @@ Result<kernels::ConvShape> conv_shape(const PrepareContext& ctx, const Operand& 
 // Of a convolution, transposed or not: what its time is estimated by.
 double multiply_adds(const kernels::ConvShape& shape);
 
-// Key of packed weights: the method, and with it the layout, is chosen by all sizes of the convolution.
+// Key of packed weights, of what they depend on beside the method (`seed`): channels, groups and kernel.
 uint64_t layout_key(const kernels::ConvShape& shape, uint64_t seed);
 
 }  // namespace treadle::nn
