@@ -227,6 +227,11 @@ Status Context::execute() {
         in = code + in->target;
         continue;
       }
+      case OpCode::kLoopChain:
+        status = run_trips(*in);
+        if (!status.ok()) break;
+        in = code + in->target;
+        continue;
       case OpCode::kLoopEnd:
         status = loop_end(in->index);
         if (!status.ok()) break;

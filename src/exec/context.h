@@ -147,6 +147,7 @@ class Context {
   Status loop_begin(uint32_t index, bool& runs);
   Status loop_next(uint32_t index, bool& again);
   Status move_handles(const plan::Loop& loop);
+  Status run_trips(const plan::Instruction& in);
   Status loop_end(uint32_t index);
   // Rows out, states swapped, pointers on.
   void step(const plan::Loop& loop) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "exec/context.h"
+#include "plan/chain_loops.h"
 
 namespace treadle::exec {
 
@@ -237,6 +238,24 @@ Status Context::loop_next(uint32_t index, bool& again) {
   TREADLE_TRY(set_elements(loop, at));
   if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots_[loop.counter]) = at.trip;
   return {};
+}
+
+// All trips of a loop that is a chain. As many at once as limits and rows allow.
+Status Context::run_trips(const plan::Instruction& in) {
+  const Loop& loop = program_->loops[in.index];
+  LoopPosition& at = loops_[in.index];
+  const auto& chain = *static_cast<const plan::ChainLoop*>(in.state);
+  for (;;) {
+    const int64_t granted = poll_units_ / loop.weight + 1;
+    const int64_t trips = std::min({at.trips, at.row_capacity, at.trip + granted}) - at.trip;
+    const kernels::ChainTrips ran = chain.run(chain.steps.data(), slots_.data(), trips);
+    at.trip += ran.count;
+    trips_ += ran.count - 1;
+    poll_units_ -= (ran.count - 1) * loop.weight;
+    if (!ran.go_on || at.trip == at.trips) return {};
+    TREADLE_TRY(count_trip(loop));
+    if (at.trip >= at.row_capacity) TREADLE_TRY(grow_rows(loop, at));
+  }
 }
 
 Status Context::store_row(const ScanOutput& scan, ScanOutputState& state, LoopPosition& at) {

@@ -45,6 +45,11 @@ struct ChainForms {
   ChainFn second = nullptr;  // argument 1 is
 };
 
+struct ChainTrips {
+  int64_t count = 0;
+  bool go_on = true;  // what the body's condition said last
+};
+
 // What one instruction set provides. Memory that steps read and write is as long as the shape's elements, but for
 // `load`, `store` and `splat`.
 struct ChainTable {
@@ -60,8 +65,8 @@ struct ChainTable {
   ChainFn end = nullptr;
 
   // A loop whose body is chains and whose back edge is steps as well. Runs up to `trips` trips, one at least, from the
-  // first step of the body on, and returns how many; the step `again` is the last one.
-  int64_t (*run_trips)(const ChainStep* first, void** table, int64_t trips) = nullptr;
+  // first step of the body on; the step `again` is the last one.
+  ChainTrips (*run_trips)(const ChainStep* first, void** table, int64_t trips) = nullptr;
   ChainFn (*copy)(size_t bytes) = nullptr;  // `detail` is the number as well
   ChainFn swap = nullptr;                   // of the places in[0] and out
   ChainFn advance = nullptr;                // the place out, by `detail` bytes

@@ -36,6 +36,8 @@ class Fusion {
   // The nodes of `region` in the order in which they are to run; nested regions are not looked into.
   std::vector<Unit> units(const ir::Region& region);
   FusedGroup build(const Unit& unit) const;
+  // Whether a unit that is not fused could be the only member of a group.
+  bool can_be_group(const Unit& unit) const { return unit.nodes.size() == 1 && forms_.contains(unit.nodes[0]); }
 
  private:
   friend class Pending;

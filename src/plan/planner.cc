@@ -14,6 +14,7 @@
 #include "check/inference.h"
 #include "op/parallel.h"
 #include "op/scan_attributes.h"
+#include "plan/chain_loops.h"
 #include "plan/fusion.h"
 #include "plan/memory.h"
 #include "plan/program.h"
@@ -55,6 +56,7 @@ class Planner {
     for (const ir::Value* v : top.outputs) add_output(v);
     emit_code(OpCode::kEnd, nullptr);
     finish_groups();
+    chain_loops(p_, operands_);
     place_in_arena(p_, operands_);
     place_releases(p_);
     bind_operands();
@@ -157,11 +159,20 @@ class Planner {
     emit_code(OpCode::kMove, nullptr, static_cast<uint32_t>(p_.moves.size() - 1));
   }
 
-  Status emit(const ir::Region& region) {
-    for (const Unit& unit : fusion_.units(region)) {
-      if (unit.fused) {
-        emit_fused(unit);
-        continue;
+  // `is_body`: of a loop. Where nothing else is in it, a lone operation is a group too, so that the whole loop can be a
+  // chain.
+  Status emit(const ir::Region& region, bool is_body = false) {
+    const std::vector<Unit> units = fusion_.units(region);
+    const bool groups_only = is_body && std::all_of(units.begin(), units.end(), [&](const Unit& unit) {
+                               return unit.fused || fusion_.can_be_group(unit);
+                             });
+    for (const Unit& unit : units) {
+      if (unit.fused || groups_only) {
+        FusedGroup group = fusion_.build(unit);
+        if (unit.fused || group.builder.chain_shape()) {
+          emit_fused(unit, std::move(group));
+          continue;
+        }
       }
       for (const ir::Node* node : unit.nodes) {
         Status status = emit(*node);
@@ -171,8 +182,7 @@ class Planner {
     return {};
   }
 
-  void emit_fused(const Unit& unit) {
-    FusedGroup group = fusion_.build(unit);
+  void emit_fused(const Unit& unit, FusedGroup group) {
     std::vector<uint32_t> operands;
     for (const ir::Value* v : group.inputs) operands.push_back(slot(v));
     for (const ir::Value* v : group.outputs) operands.push_back(define(v, Storage::kArena));
@@ -391,7 +401,7 @@ class Planner {
     const double work_before = work_ns_;
     const uint32_t body_start = here();
     const auto first_slot = static_cast<uint32_t>(p_.slots.size());
-    TREADLE_TRY(emit(body));
+    TREADLE_TRY(emit(body, true));
 
     std::unordered_set<uint32_t> taken;  // slots that one output owns already
     if (loop.go_on != kNoSlot) loop.go_on = slot(body.outputs[0]);

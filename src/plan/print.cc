@@ -34,6 +34,15 @@ std::string loop_text(const Loop& loop) {
   return text;
 }
 
+// The nodes that an instruction stands for.
+std::string members_text(const Program& p, size_t at) {
+  std::string text;
+  for (const ir::Node* member : p.fused.at(static_cast<uint32_t>(at))) {
+    text += fmt::format(" {} {}", member->op->name, member->name);
+  }
+  return text;
+}
+
 std::string instruction_text(const Program& p, size_t at) {
   const Instruction& in = p.code[at];
   const ir::Node* node = p.node_of[at];
@@ -41,11 +50,7 @@ std::string instruction_text(const Program& p, size_t at) {
   switch (in.code) {
     case OpCode::kKernel: {
       std::string text = "kernel  " + name + " (";
-      if (const auto fused = p.fused.find(static_cast<uint32_t>(at)); fused != p.fused.end()) {
-        text = "fused  ";
-        for (const ir::Node* member : fused->second) text += fmt::format(" {} {}", member->op->name, member->name);
-        text += " (";
-      }
+      if (p.fused.contains(static_cast<uint32_t>(at))) text = "fused  " + members_text(p, at) + " (";
       for (uint32_t i = 0; i < in.index; ++i) text += (i ? " " : "") + fmt::format("s{}", in.operands[i]);
       return text + ")";
     }
@@ -70,6 +75,8 @@ std::string instruction_text(const Program& p, size_t at) {
     case OpCode::kLoopNext:
     case OpCode::kLoopNextSimple:
       return fmt::format("next    {} -> {}", in.index, in.target);
+    case OpCode::kLoopChain:
+      return fmt::format("trips   {}{}", in.index, members_text(p, at));
     case OpCode::kLoopEnd:
       return fmt::format("endloop {}", in.index);
     case OpCode::kPoll:

@@ -33,6 +33,7 @@ enum class OpCode : uint8_t {
   kLoopBegin,       // index: loops[]; target: the LoopEnd, when no trip runs
   kLoopNext,        // index: loops[]; target: the first instruction of the body
   kLoopNextSimple,  // the same where LoopStep is all there is to do
+  kLoopChain,       // index: loops[]; `state` is a ChainLoop, body and back edge; target: the LoopEnd
   kLoopEnd,         // index: loops[]
   kPoll,            // limits and cancellation, after work that takes its time
   kEnd,

@@ -197,5 +197,40 @@ TEST(Chain, RandomLoops) {
   }
 }
 
+// More trips than run between two looks at limits, rows in memory that grows, and the iteration number.
+TEST(Chain, WholeLoopIsOneInstruction) {
+  TestGraph t({int64s({}), int64s({3})}, 3);
+  const auto inside = t.begin_loop(t.in(0), {t.in(1), t.in(1)}, 1);
+  auto* sum = t->call("Add", {inside[2], inside[0]});
+  const auto results = t.end_loop({inside[3], sum, t->call("Sub", {sum, inside[3]})});
+  for (size_t i = 0; i < 3; ++i) t->set_output(i, results[i]);
+  const auto planned = plan_of(t);
+  const auto& code = planned->program->code;
+  EXPECT_EQ(std::count_if(code.begin(), code.end(),
+                          [](const plan::Instruction& in) { return in.code == plan::OpCode::kLoopChain; }),
+            1);
+  for (const int64_t trips : {1, 2, 17, 4096, 4097, 4098, 20000}) {
+    SCOPED_TRACE(trips);
+    expect_same_as_judge(t, *planned, {{0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trips))}});
+  }
+}
+
+TEST(Chain, LimitOfTripsIsKept) {
+  TestGraph t({int64s({}), floats({})}, 1);
+  const auto inside = t.begin_loop(t.in(0), {t.in(1)});
+  t->set_output(0, t.end_loop({t->call("Add", {inside[2], inside[2]})})[0]);
+  const auto planned = plan_of(t);
+  const std::vector<AnyValue> inputs{AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, 5000)),
+                                     AnyValue(Tensor::scalar<float>(ElementType::kFloat, 1))};
+  exec::Context context(planned->program);
+  const bool wanted[] = {true};
+  for (const auto& [limit, fits] : {std::pair(4999, false), std::pair(5000, true)}) {
+    std::vector<AnyValue> results(1);
+    RunOptions options;
+    options.trip_limit = limit;
+    EXPECT_EQ(context.run(inputs, wanted, results, options).ok(), fits) << limit;
+  }
+}
+
 }  // namespace
 }  // namespace treadle::testing_support

@@ -9,10 +9,10 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 namespace {
 
-int64_t run_trips(const ChainStep* first, void** table, int64_t trips) {
+ChainTrips run_trips(const ChainStep* first, void** table, int64_t trips) {
   const Register none{};
   const int64_t left = reinterpret_cast<StepFn>(first->run)(first, table, trips, 0, none, none, none, none);
-  return trips - left;
+  return left < 0 ? ChainTrips{trips - ~left, false} : ChainTrips{trips - left, true};
 }
 
 uint32_t run(const void* steps, void* const* table, const uint32_t*) {
@@ -63,7 +63,7 @@ int64_t again(TREADLE_STEP_ARGUMENTS) {
 }
 
 int64_t again_if(TREADLE_STEP_ARGUMENTS) {
-  if (*static_cast<const uint8_t*>(table[step->in[0]]) == 0) return trips - 1;
+  if (*static_cast<const uint8_t*>(table[step->in[0]]) == 0) return ~(trips - 1);
   TREADLE_TAIL_CALL again(step, table, trips, made, a, b, c, d);
 }
 

@@ -4,7 +4,7 @@
 // Every step is a function of one type and ends by calling the next one with the same arguments in the same registers,
 // which compiles to a jump: clang is made to, g++ does so when it optimises. Integers and bools of chains over single
 // elements are handed on in a general register, everything else in vector registers. `trips` of a loop are left, this
-// one included.
+// one included; a chain returns how many are left after it, as ~n if the body's condition ended it.
 
 #include <array>
 
