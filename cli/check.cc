@@ -42,7 +42,8 @@ struct Check {
       end_progress();
       const std::string problem = e.what();
       if (common.json) {
-        items.push_back(JsonObject().text("file", model).boolean("ok", false).text("error", problem).str());
+        items.push_back(
+            JsonObject().text("file", model).boolean("ok", false).raw("error", to_json(failure_of(e))).str());
       } else {
         fmt::print("{} {}\n", red("error:"), problem);
       }

@@ -46,6 +46,17 @@ JsonObject& JsonObject::number(std::string_view key, double value) {
   return raw(key, std::isfinite(value) ? fmt::format("{}", value) : "null");
 }
 
+Failure failure_of(const treadle::Error& error) {
+  return {treadle_code_name(error.code()), error.message(), error.place()};
+}
+
+std::string to_json(const Failure& failure) {
+  JsonObject object;
+  object.text("code", failure.code).text("message", failure.message);
+  if (!failure.path.empty()) object.text("path", failure.path);
+  return object.str();
+}
+
 std::string json_array(const std::vector<std::string>& items) {
   return fmt::format("[{}]", fmt::join(items, ","));
 }

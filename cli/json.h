@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "treadle/treadle.hpp"
+
 namespace cli {
 
 std::string json_quote(std::string_view text);
@@ -26,6 +28,15 @@ class JsonObject {
 };
 
 std::string json_array(const std::vector<std::string>& items);  // of JSON texts
+
+// What the tool could not do, and where.
+struct Failure {
+  std::string code;  // "usage", "input", or the library's name for it
+  std::string message;
+  std::string path = {};  // file, way through the bodies, operator; may be empty
+};
+Failure failure_of(const treadle::Error& error);
+std::string to_json(const Failure& failure);
 
 // What is needed of a meta.json: numbers and lists of texts at the top level.
 struct JsonTop {

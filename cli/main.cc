@@ -3,10 +3,31 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string_view>
 
 #include "common.h"
+#include "json.h"
+
+namespace {
+
+// Says what went wrong: for people on standard error, as JSON on standard output.
+int fail(bool json, const cli::Failure& failure, int status) {
+  cli::end_progress();
+  if (json) {
+    fmt::print("{}\n", cli::JsonObject().raw("error", cli::to_json(failure)).str());
+  } else {
+    fmt::print(stderr, "treadle: {}\n", failure.path.empty() ? failure.message : failure.path + ": " + failure.message);
+  }
+  return status;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
+  // Looked for here, since an error may come before the options are read.
+  const bool json =
+      std::any_of(argv + 1, argv + argc, [](const char* arg) { return std::string_view(arg) == "--json"; });
   CLI::App app("treadle: an ONNX engine for models that loop", "treadle");
   app.set_version_flag("--version", std::string("treadle ") + treadle_version());
   app.require_subcommand(1);
@@ -22,15 +43,17 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
+    const bool asked = e.get_exit_code() == 0;  // --help, --version
+    if (json && !asked) return fail(json, {.code = "usage", .message = e.what()}, cli::kUsage);
     return app.exit(e) == 0 ? cli::kOk : cli::kUsage;
   } catch (const cli::UsageError& e) {
-    cli::end_progress();
-    fmt::print(stderr, "treadle: {}\n", e.what());
-    return cli::kUsage;
+    return fail(json, {.code = "usage", .message = e.what()}, cli::kUsage);
+  } catch (const cli::InputError& e) {
+    return fail(json, {.code = "input", .message = e.what()}, cli::kFailed);
+  } catch (const treadle::Error& e) {
+    return fail(json, cli::failure_of(e), cli::kFailed);
   } catch (const std::exception& e) {
-    cli::end_progress();
-    fmt::print(stderr, "treadle: {}\n", e.what());
-    return cli::kFailed;
+    return fail(json, {.code = "internal", .message = e.what()}, cli::kFailed);
   }
   return status;
 }

@@ -18,15 +18,30 @@ using treadle::Session;
 constexpr std::pair<treadle_role, const char*> kRoles[] = {
     {TREADLE_INPUT, "input"}, {TREADLE_OVERRIDABLE, "default"}, {TREADLE_OUTPUT, "output"}};
 
+// A text that the library made.
+std::string take(char* text) {
+  const std::unique_ptr<char, void (*)(void*)> owned(text, treadle_free);
+  return owned ? owned.get() : std::string();
+}
+
+// The graph with its bodies and the types of all values.
+std::string typed_tree(const std::string& model, unsigned flags) {
+  char* text = nullptr;
+  treadle::check(treadle_model_tree(model.c_str(), nullptr, 0, flags, &text));
+  return take(text);
+}
+
 struct Show {
   Common common;
   std::string model;
   bool summary = false;
   bool as_text = false;
+  bool as_tree = false;
   int64_t max_elements = 16;
 
   int operator()() const {
     if (as_text) return print_text();
+    if (as_tree) return print_tree();
     const Session session(model, session_options(common));
     if (common.json) return print_json(session);
     fmt::print("{}\n", bold(model));
@@ -50,6 +65,17 @@ struct Show {
       }
     }
     if (!summary) fmt::print("{}", session.dump_graph());
+    return kOk;
+  }
+
+  // What is known of its types, whether or not its operators run and its nodes keep the rules.
+  int print_tree() const {
+    const std::string tree = typed_tree(model, TREADLE_INFER_LENIENT);
+    if (common.json) {
+      fmt::print("{}\n", JsonObject().text("model", model).text("tree", tree).str());
+    } else {
+      fmt::print("{}", tree);
+    }
     return kOk;
   }
 
@@ -95,26 +121,20 @@ struct Infer {
   std::string model, out;
 
   int operator()() const {
-    char* bytes = nullptr;
-    size_t size = 0;
-    treadle::check(treadle_model_infer(model.c_str(), nullptr, 0, TREADLE_INFER_TYPES, &bytes, &size));
-    const std::unique_ptr<char, void (*)(void*)> owned(bytes, treadle_free);
-    if (!out.empty()) write_file(out, {bytes, size});
-    const Session session(bytes, size, session_options(common));
-    if (common.json) {
-      fmt::print("{}\n", JsonObject().text("model", model).text("graph", session.dump_graph()).str());
-    } else if (out.empty()) {
-      fmt::print("{}", session.dump_graph());
+    if (!out.empty()) {
+      char* bytes = nullptr;
+      size_t size = 0;
+      treadle::check(treadle_model_infer(model.c_str(), nullptr, 0, TREADLE_INFER_TYPES, &bytes, &size));
+      const std::unique_ptr<char, void (*)(void*)> owned(bytes, treadle_free);
+      write_file(out, {bytes, size});
+    }
+    if (common.json || out.empty()) {
+      const std::string tree = typed_tree(model, TREADLE_INFER_TYPES);
+      fmt::print("{}", common.json ? JsonObject().text("model", model).text("graph", tree).str() + "\n" : tree);
     }
     return kOk;
   }
 };
-
-// A text that the library made.
-std::string take(char* text) {
-  const std::unique_ptr<char, void (*)(void*)> owned(text, treadle_free);
-  return owned ? owned.get() : std::string();
-}
 
 struct Ops {
   Common common;
@@ -141,11 +161,8 @@ struct Ops {
         print(i);
       }
     }
+    if (shown == 0 && !name.empty()) throw InputError(fmt::format("there is no operator '{}'", name));
     if (common.json) fmt::print("{}\n", json_array(items));
-    if (shown == 0 && !name.empty()) {
-      fmt::print(stderr, "treadle: there is no operator '{}'\n", name);
-      return kFailed;
-    }
     return kOk;
   }
 };
@@ -159,6 +176,9 @@ void add_show(CLI::App& app, int& status) {
   command.add_option("model", show->model, "The model")->required();
   command.add_flag("--summary", show->summary, "Without the graph");
   command.add_flag("--text", show->as_text, "The file as ONNX text");
+  command
+      .add_flag("--tree", show->as_tree, "The graph as a tree of bodies with all types, also of models that do not run")
+      ->excludes("--text");
   command.add_option("--max-elements", show->max_elements,
                      "With --text: print the values of tensors up to this size (16; negative: of all)");
   add_session(command, show->common);

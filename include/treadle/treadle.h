@@ -313,6 +313,9 @@ enum {
  */
 TREADLE_API treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t size, unsigned flags,
                                                 char** typed, size_t* typed_size);
+/* The graph as a tree of bodies with the types of all values, for people. Nothing has to be able to run. */
+TREADLE_API treadle_status* treadle_model_tree(const char* path, const void* bytes, size_t size, unsigned flags,
+                                               char** text);
 
 /* ---- Models as ONNX text. Wherever a model is read, a text is read as well. */
 

@@ -3,6 +3,7 @@
 #include "model/annotate.h"
 #include "model/import.h"
 #include "model/text_file.h"
+#include "op/print.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -70,6 +71,14 @@ treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t 
     TREADLE_TRY(give_text(text, typed));
     *typed_size = text.size();
     return {};
+  });
+}
+
+treadle_status* treadle_model_tree(const char* path, const void* bytes, size_t size, unsigned flags, char** text) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(text, "a place for the text is missing"));
+    TREADLE_ASSIGN(const Imported imported, import_and_infer(path, bytes, size, flags));
+    return give_text(print(*imported.graph), text);
   });
 }
 

@@ -1,9 +1,9 @@
 #include "model/annotate.h"
 
 #include "model/importer.h"
+#include "model/splice.h"
 #include "model/types.h"
 #include "wire/parse.h"
-#include "wire/serialize.h"
 
 namespace treadle::model {
 
@@ -113,7 +113,7 @@ Result<std::string> annotate_types(const wire::MappedFile& file, const ir::Graph
   TREADLE_ASSIGN(wire::ModelProto model, wire::parse_model(file.bytes()));
   Annotator annotator;
   if (model.graph) annotator.annotate(*model.graph, graph.top(), "");
-  return wire::serialize(model);
+  return splice_types(file.bytes(), model);
 }
 
 }  // namespace treadle::model

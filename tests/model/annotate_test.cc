@@ -48,5 +48,35 @@ TEST(AnnotateTypes, WritesTypesOfValuesOutputsAndBodies) {
   EXPECT_EQ(top.nodes[1]->inputs[0]->constant.data<int64_t>()[1], 2);
 }
 
+TEST(AnnotateTypes, LeavesAllOtherBytes) {
+  // Fields in an odd order, and some that nobody knows.
+  ProtoBytes g;
+  g.message(12, value("y", 1, {"?"})).bytes(500, "unheard").message(11, value("x", 1, {"N"}));
+  g.message(1, node("Neg", {"x"}, {"h"})).message(1, node("Neg", {"h"}, {"y"})).bytes(2, "g");
+  const std::string graph_bytes = g.str();
+  ProtoBytes m;
+  m.bytes(600, "before").message(7, g).varint(1, 8).message(8, opset("", 17)).bytes(601, "behind");
+  const std::string bytes = m.str();
+  auto file = wire::MappedFile::own(bytes);
+  auto imported = import_model(file);
+  ASSERT_TRUE(imported.ok()) << imported.error().to_string();
+
+  ir::Region& top = (*imported)->top();
+  auto untouched = annotate_types(*file, **imported);
+  ASSERT_TRUE(untouched.ok());
+  EXPECT_EQ(*untouched, bytes) << "nothing is known that is not in the file";
+
+  for (const auto& n : top.nodes) n->outputs[0]->type = top.inputs[0]->type;
+  auto written = annotate_types(*file, **imported);
+  ASSERT_TRUE(written.ok()) << written.error().to_string();
+  EXPECT_TRUE(written->starts_with(bytes.substr(0, bytes.find("before") + 6)));
+  EXPECT_TRUE(written->ends_with(bytes.substr(bytes.find("behind") - 10)));
+  const size_t kept = graph_bytes.find("unheard");
+  EXPECT_NE(written->find(graph_bytes.substr(kept)), std::string::npos) << "what stands behind the output's type";
+  auto again = import_model(wire::MappedFile::own(*written));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ((*again)->top().nodes[0]->outputs[0]->type.to_string(), "tensor(float)[N]");
+}
+
 }  // namespace
 }  // namespace treadle::model

@@ -201,3 +201,41 @@ def test_test(tmp_path):
     assert {c["name"] for c in result["cases"] if not c["passed"]} == {"strict", "shape", "no_model", "integers"}
     assert (result["passed"], result["failed"]) == (3, 4)
     tool("test", tmp_path / "right" / "test_data_set_0", status=2)
+
+
+def test_errors_are_json_where_it_is_asked_for(add, tmp_path):
+    def error(*arguments, status=1):
+        return json.loads(tool(*arguments, "--json", status=status))["error"]
+
+    assert error("show", tmp_path / "none.onnx")["code"] == "no such file"
+    assert error("run", add)["code"] in ("input", "usage", "invalid argument")
+    assert error("ops", "Unheard")["message"] == "there is no operator 'Unheard'"
+    assert error("show", status=2)["code"] == "usage"
+    (tmp_path / "wrong.txt").write_text(WRONG)
+    wrong = error("infer", tmp_path / "wrong.txt")
+    assert wrong["code"] == "invalid model" and "/Add_0 (Add-14)" in wrong["path"] and wrong["message"]
+    assert error("convert", add, tmp_path / "unclear", status=2)["code"] == "usage"
+
+
+WRONG = """<ir_version: 10, opset_import: ["" : 21]>
+f (float[2] x, float[3] k) => (float[2] y) {
+  y = Add (x, k)
+}
+"""
+
+FOREIGN = """<ir_version: 10, opset_import: ["" : 21, "else" : 1]>
+f (float[N,2] x, bool c) => (float[?,?] y) {
+  t = Transpose (x)
+  u = else.Unheard (t)
+  y = If (c) <then_branch = a () => (float[?,?] p) { p = Relu (t) }, else_branch = b () => (float[?,?] q) { q = Neg (t) }>
+}
+"""
+
+
+def test_a_tree_needs_no_session(tmp_path):
+    (tmp_path / "foreign.txt").write_text(FOREIGN)
+    tool("show", tmp_path / "foreign.txt", status=1)
+    tree = tool("show", "--tree", tmp_path / "foreign.txt")
+    assert "then_branch:" in tree and "tensor(float)[2,N] = Relu" in tree and "%u: unknown" in tree
+    (tmp_path / "wrong.txt").write_text(WRONG)
+    assert "Add" in tool("show", "--tree", tmp_path / "wrong.txt")
