@@ -2,55 +2,61 @@
 
 #include <pthread.h>
 
-#include <cstddef>
-#include <new>
-#include <shared_mutex>
+#include <atomic>
 
 namespace treadle {
 
 namespace {
 
-// Shared by those who want no fork, exclusive around a fork. Placed by hand: made anew in the child, where unlocking it
-// would not do, since its holders have other thread numbers there or do not exist.
-alignas(std::shared_mutex) std::byte gate_memory[sizeof(std::shared_mutex)];
+constexpr int kForking = -1;
+
+// How many threads want no fork, or kForking. A plain number, where a lock would have its holders' thread numbers
+// inside, which mean nothing in the child.
+constinit std::atomic<int> threads{0};
 
 // How many NoFork this thread holds. A thread that forks while it holds one waits for nobody.
 thread_local int held = 0;
 
-std::shared_mutex& existing_gate() {
-  return *std::launder(reinterpret_cast<std::shared_mutex*>(gate_memory));
+void before_fork() {
+  if (held > 0) return;
+  for (int none = 0; !threads.compare_exchange_weak(none, kForking, std::memory_order_acquire); none = 0) {
+    if (none != 0) threads.wait(none, std::memory_order_relaxed);
+  }
 }
 
-void before_fork() {
-  if (held == 0) existing_gate().lock();
+void after_fork(int count) {
+  threads.store(count, std::memory_order_release);
+  threads.notify_all();
 }
 
 void after_fork_in_parent() {
-  if (held == 0) existing_gate().unlock();
+  if (held == 0) after_fork(0);
 }
 
 void after_fork_in_child() {
-  auto* gate = new (gate_memory) std::shared_mutex;
-  if (held > 0) gate->lock_shared();
-}
-
-std::shared_mutex& gate() {
-  static std::shared_mutex* const made = [] {
-    auto* gate = new (gate_memory) std::shared_mutex;
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    return gate;
-  }();
-  return *made;
+  after_fork(held > 0 ? 1 : 0);  // the other threads are not here
 }
 
 }  // namespace
 
 NoFork::NoFork() {
-  if (held++ == 0) gate().lock_shared();
+  [[maybe_unused]] static const int registered = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  if (held++ > 0) return;
+  int count = threads.load(std::memory_order_relaxed);
+  for (;;) {
+    if (count == kForking) {
+      threads.wait(count, std::memory_order_relaxed);
+      count = threads.load(std::memory_order_relaxed);
+    } else if (threads.compare_exchange_weak(count, count + 1, std::memory_order_acquire)) {
+      return;
+    }
+  }
 }
 
 NoFork::~NoFork() {
-  if (--held == 0) gate().unlock_shared();
+  if (--held > 0) return;
+  threads.fetch_sub(1, std::memory_order_release);
+  threads.notify_all();
 }
 
 }  // namespace treadle

@@ -33,12 +33,21 @@ Dim element_count(const Shape& shape) {
   return count;
 }
 
+namespace {
+
+// Wraps. That happens to no tensor that has an element: sizes that multiply to more are refused.
+int64_t wrapping_product(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
+}  // namespace
+
 Dims contiguous_strides(const Dims& dims) {
   Dims strides(dims.size());
   int64_t stride = 1;
   for (size_t i = dims.size(); i-- > 0;) {
     strides[i] = stride;
-    stride *= dims[i];
+    stride = wrapping_product(stride, dims[i]);
   }
   return strides;
 }
@@ -48,7 +57,7 @@ bool is_contiguous(const Dims& dims, const Dims& strides) {
   for (size_t i = dims.size(); i-- > 0;) {
     if (dims[i] == 0) return true;
     if (dims[i] != 1 && strides[i] != stride) return false;
-    stride *= dims[i];
+    stride = wrapping_product(stride, dims[i]);
   }
   return true;
 }

@@ -435,6 +435,20 @@ TEST_P(RowsTest, Clip) {
 
 // --- the place in a row makes no difference; nothing outside is written; in place works ---
 
+// To the bit, but for NaN: which operand's sign and payload it has is up to the compiler. `width` 1: results are bools.
+template <class T>
+bool same_row(const std::byte* found, const std::byte* expected, size_t n, size_t width) {
+  for (size_t i = 0; i < n * width; i += width) {
+    if (std::memcmp(found + i, expected + i, width) == 0) continue;
+    if (width != sizeof(T)) return false;
+    T a, b;
+    std::memcpy(&a, found + i, width);
+    std::memcpy(&b, expected + i, width);
+    if (a == a || b == b) return false;
+  }
+  return true;
+}
+
 template <class T>
 void check_places(Op op) {
   const size_t kMax = 70;
@@ -464,15 +478,15 @@ void check_places(Op op) {
     const void* second = clip ? static_cast<const void*>(bounds) : memory_b.data() + shift;
     std::vector<std::byte> out((kMax + 10) * width, std::byte{0x5a});
     row(memory_a.data() + shift, second, out.data() + out_shift, n, &params);
-    ASSERT_EQ(std::memcmp(out.data() + out_shift, single.data(), n * width), 0) << info(op).name << " n " << n;
+    ASSERT_TRUE(same_row<T>(out.data() + out_shift, single.data(), n, width)) << info(op).name << " n " << n;
     for (size_t i = n * width + out_shift; i < out.size(); ++i) ASSERT_EQ(out[i], std::byte{0x5a}) << info(op).name;
     if (width != sizeof(T)) continue;
     row(memory_a.data() + shift, second, memory_a.data() + shift, n, &params);
-    ASSERT_EQ(std::memcmp(memory_a.data() + shift, single.data(), n * width), 0) << info(op).name << " in place " << n;
+    ASSERT_TRUE(same_row<T>(memory_a.data() + shift, single.data(), n, width)) << info(op).name << " in place " << n;
     if (unary || clip) continue;
     std::memcpy(memory_a.data() + shift, a.data(), kMax * sizeof(T));
     row(memory_a.data() + shift, memory_b.data() + shift, memory_b.data() + shift, n, &params);
-    ASSERT_EQ(std::memcmp(memory_b.data() + shift, single.data(), n * width), 0) << info(op).name << " in place " << n;
+    ASSERT_TRUE(same_row<T>(memory_b.data() + shift, single.data(), n, width)) << info(op).name << " in place " << n;
   }
 }
 

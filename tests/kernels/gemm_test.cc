@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "kernels/kernel_test_util.h"
 
@@ -157,7 +159,8 @@ class GemmTest : public EachIsa {
     const auto direct = problem.run(false);
     expect_close(direct, want, k, what + " direct");
     const auto packed = problem.run(true);
-    EXPECT_EQ(0, std::memcmp(packed.data(), direct.data(), packed.size() * sizeof(T))) << what << ": packed B differs";
+    EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(packed)), std::as_bytes(std::span(direct))))
+        << what << ": packed B differs";
   }
 };
 
