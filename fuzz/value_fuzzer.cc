@@ -1,8 +1,6 @@
 // Bytes as a stand-alone value of a type that the first byte chooses; what is read can be written and read again.
 
-#include <cstdint>
-#include <cstdlib>
-
+#include "fuzz/support/found.h"
 #include "model/value_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -17,8 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto value = model::read_value(wire::MappedFile::borrow(bytes), type);
   if (!value.ok()) return 0;
   auto written = model::write_value(*value);
-  if (!written.ok()) std::abort();
+  if (!written.ok()) fuzz::found("a value that cannot be written: " + written.error().to_string());
   auto again = model::read_value(wire::MappedFile::own(std::move(*written)), type);
-  if (!again.ok() || !identical(*value, *again)) std::abort();
+  if (!again.ok()) fuzz::found("a value of ours that does not read back: " + again.error().to_string());
+  fuzz::expect(identical(*value, *again), "a value that changed on its way");
   return 0;
 }

@@ -136,7 +136,7 @@ Result<std::vector<Type>> Inference::Bodies::infer_as_onnx(ir::Region& body, std
   const bool loop = node_.op->control == Control::kLoop;
   if (loop && inputs.size() >= 2) {
     inputs[0] = Type::tensor(ElementType::kInt64);
-    inputs[1] = node_.inputs[1] ? node_.inputs[1]->type : Type();
+    inputs[1] = node_.inputs.size() > 1 && node_.inputs[1] ? node_.inputs[1]->type : Type();
     for (size_t i = 2; i < inputs.size(); ++i) {
       inputs[i].has_shape = false;
       inputs[i].shape.clear();

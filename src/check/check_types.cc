@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "check/inference.h"
-#include "check/type_rules.h"
+#include "op/type_rules.h"
 #include "check/types.h"
 #include "model/import.h"
 #include "op/registry.h"

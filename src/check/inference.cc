@@ -5,7 +5,7 @@
 
 #include "check/bodies.h"
 #include "check/onnx_rules.h"
-#include "check/type_rules.h"
+#include "op/type_rules.h"
 #include "judge/judge.h"
 
 namespace treadle {

@@ -126,6 +126,7 @@ Status Context::bind(std::span<const AnyValue> inputs, std::span<const bool> wan
       TREADLE_TRY(set_handle(s, inputs[i]));
     }
   }
+  size_t new_bytes = 0;  // of outputs that the run writes in place
   for (size_t i = 0; i < p.outputs.size(); ++i) {
     const plan::Output& output = p.outputs[i];
     if (!output.direct) continue;
@@ -136,6 +137,9 @@ Status Context::bind(std::span<const AnyValue> inputs, std::span<const bool> wan
                       result.tensor().buffer() && result.tensor().buffer()->writable();
     (void)wanted;
     if (!fits) {
+      TREADLE_ASSIGN(const int64_t count, element_count(dims));
+      new_bytes += static_cast<size_t>(count) * byte_width(type.element);
+      TREADLE_TRY(check_memory(new_bytes, dims));
       TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(type.element, dims));
       result = AnyValue(std::move(tensor));
     }

@@ -6,6 +6,7 @@
 #include "base/no_fork.h"
 #include "exec/context.h"
 #include "op/op_def.h"
+#include "op/type_rules.h"
 
 namespace treadle::exec {
 
@@ -201,6 +202,7 @@ Status Context::prepare(const DynamicNode& node, Prepared& made) {
     if (fixed || made.contents[i].defined()) work.in[i].constant = work.tensors[i].raw();
     work.values[i] = &work.tensors[i];
   }
+  TREADLE_TRY(check_type_rules(info, work.type_pointers, {}));
   InferContext infer{info, work.type_pointers, work.values, {}, work.out_types, {}, {}};
   TREADLE_TRY(info.op->infer(infer));
   made.output_types.assign(outputs, ElementType::kUndefined);
@@ -209,7 +211,7 @@ Status Context::prepare(const DynamicNode& node, Prepared& made) {
     if (node.outputs[i] == plan::kNoSlot) continue;
     const Type& type = work.out_types[i];
     if (!type.is_concrete()) {
-      return error(Code::kInternal, "output {} has type {} although the inputs are known", i, type.to_string());
+      return error(Code::kInvalidModel, "output {} is {} for these inputs, which says no sizes", i, type.to_string());
     }
     made.output_types[i] = type.element;
     made.output_dims[i] = known_dims(type.shape);

@@ -301,7 +301,7 @@ Status Session::Impl::prepare() {
     const bool has_default = i < graph->input_defaults.size() && graph->input_defaults[i].defined();
     by_position.push_back(has_default ? &overridable[defaults++] : &inputs[plain++]);
   }
-  Inference inference({.fold = false, .trust_containers = true, .keep_declared = true});
+  Inference inference({.fold = false, .trust_containers = true, .keep_declared = true, .check_types = true});
   TREADLE_TRY(inference.infer(top));
   record_output_types(top);
   for (size_t i = 0; i < outputs.size(); ++i) {

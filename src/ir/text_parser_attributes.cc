@@ -64,6 +64,7 @@ bool TextParser::attribute(Attribute& attribute) {
   const Level level(*this);
   const TextNotes notes = take_notes(kAttributeKeys, "an attribute");
   if (!part_of_name(attribute.name)) return lexer_.expected("the name of an attribute");
+  if (attribute.name.empty()) attribute.name = {};  // one that is there says so in `fields`
   return attribute_rest(notes, attribute);
 }
 

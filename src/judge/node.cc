@@ -1,5 +1,6 @@
 #include "judge/judge.h"
 #include "op/lower.h"
+#include "op/type_rules.h"
 
 namespace treadle::judge {
 
@@ -49,7 +50,8 @@ Result<std::vector<AnyValue>> run_prepared(const ir::NodeInfo& node, const Input
       continue;
     }
     if (!types[i].is_concrete()) {
-      return error(Code::kInternal, "output {} has type {} although the inputs are known", i, types[i].to_string());
+      return error(Code::kInvalidModel, "output {} is {} for these inputs, which says no sizes", i,
+                   types[i].to_string());
     }
     TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(types[i].element, known_dims(types[i].shape)));
     out[i] = operand_of(tensor);
@@ -103,6 +105,7 @@ Result<std::vector<AnyValue>> run_node(const ir::NodeInfo& node, std::span<const
                                        std::span<const bool> wanted) {
   const InputViews views(inputs);
   const OpDef& op = *node.op;
+  TREADLE_TRY(check_type_rules(node, views.type_pointers, {}));
   TREADLE_ASSIGN(const std::vector<Type> types, infer(node, views));
   if (op.compute && (!op.prepare || !views.plain || !all_tensors(types))) {
     std::vector<AnyValue> results(node.output_count);

@@ -102,7 +102,7 @@ Status check_counts(const wire::NodeProto& node, const OpVersion& version) {
   }
   for (size_t i = 0; i < inputs; ++i) {
     const Formal& formal = *version.input(i);
-    if (node.inputs[i].empty() && formal.arity == Arity::kSingle) {
+    if (node.inputs[i].empty() && formal.arity != Arity::kOptional) {
       return error(Code::kInvalidModel, "input {} ({}) is required, but left out", i, formal.name);
     }
   }

@@ -242,9 +242,10 @@ Result<Tensor> TensorReader::read_dense(const wire::SparseTensorProto& proto) {
     return error(Code::kInvalidModel, "expected n sparse values with int64 indices [n] or [n,{}], found {}{} and {}{}",
                  rank, name(values.type()), to_string(values.dims()), name(indices.type()), to_string(indices.dims()));
   }
-  if (static_cast<size_t>(count) > kMaxDenseBytes / byte_width(values.type())) {
-    return error(Code::kLimit, "a sparse tensor of shape {} would take more than {} bytes written out", to_string(dims),
-                 kMaxDenseBytes);
+  const size_t most = std::max(kSmallDenseBytes, kDensePerStored * (values.byte_size() + indices.byte_size()));
+  if (static_cast<size_t>(count) > most / byte_width(values.type())) {
+    return error(Code::kLimit, "a sparse tensor of shape {} with {} values would take more than {} bytes written out",
+                 to_string(dims), stored, most);
   }
   TREADLE_ASSIGN(Tensor dense, Tensor::allocate(values.type(), dims));
   const size_t width = byte_width(values.type());

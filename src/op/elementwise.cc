@@ -137,7 +137,7 @@ Dims broadcast_strides(const Operand& operand, const Dims& result, int64_t axis)
 }
 
 int64_t legacy_axis(const PrepareContext& ctx) {
-  if (!has_legacy_broadcast(ctx.attributes())) return -1;
+  if (ctx.attributes().get_int("broadcast") == 0) return -1;  // `axis` means nothing then
   const int64_t a_rank = ctx.inputs[0].rank();
   const int64_t axis = ctx.attributes().get_int("axis", a_rank - ctx.inputs[1].rank());
   return axis < 0 ? axis + a_rank : axis;

@@ -404,7 +404,10 @@ class Planner {
     TREADLE_TRY(emit(body, true));
 
     std::unordered_set<uint32_t> taken;  // slots that one output owns already
-    if (loop.go_on != kNoSlot) loop.go_on = slot(body.outputs[0]);
+    if (loop.go_on != kNoSlot) {
+      TREADLE_TRY(check_condition(body.outputs[0]->type));
+      loop.go_on = slot(body.outputs[0]);
+    }
     for (size_t i = 0; i < states; ++i) {
       end_state(loop.states[i], body.outputs[first_out + i], first_slot, taken);
       const ir::Value* final = i < node.outputs.size() ? node.outputs[i] : nullptr;
@@ -430,6 +433,14 @@ class Planner {
     loop.weight = std::clamp(static_cast<int64_t>((work_ns_ - work_before) / kPollUnitNs), int64_t{1}, kPollUnits);
     p_.loops[index] = std::move(loop);
     return {};
+  }
+
+  // Planned memory is read as what it is declared; handles are looked at in the run.
+  static Status check_condition(const Type& type) {
+    const Dim count = type.has_shape ? element_count(type.shape) : Dim();
+    const bool fits = type.is_tensor() && type.element == ElementType::kBool;
+    if (!type.is_known() || (fits && (!count.is_known() || count.value() == 1))) return {};
+    return error(Code::kInvalidModel, "the body's condition is {}, expected one bool", type.to_string());
   }
 
   static bool is_scan(const ir::Node& node) { return node.op->control == Control::kScan; }

@@ -47,7 +47,7 @@ class Specializer {
   Status visit(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue, std::unique_ptr<ir::Node> node) {
     if (node->op->control == Control::kIf) {
       if (const Tensor* condition = inference_.constant(node->inputs[0]);
-          condition && condition->element_count() == 1) {
+          condition && condition->element_count() == 1 && condition->type() == ElementType::kBool) {
         return choose_branch(region, queue, *node, *condition->data<bool>());
       }
     }
@@ -197,7 +197,7 @@ class Specializer {
   }
 
   ir::Graph& graph_;
-  Inference inference_{{.fold = true, .trust_containers = false, .keep_declared = false}};
+  Inference inference_{{.fold = true, .trust_containers = false, .keep_declared = false, .check_types = true}};
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 

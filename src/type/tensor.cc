@@ -1,7 +1,9 @@
 #include "type/tensor.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace treadle {
 
@@ -61,6 +63,17 @@ Result<Tensor> Tensor::clone() const {
   return copy;
 }
 
+namespace {
+
+int64_t saturated(double value) {
+  constexpr double kEnd = 9223372036854775808.0;  // 2^63
+  if (std::isnan(value)) return 0;
+  if (value >= kEnd) return std::numeric_limits<int64_t>::max();
+  return value < -kEnd ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(value);
+}
+
+}  // namespace
+
 int64_t Tensor::int64_at(int64_t i) const {
   switch (type_) {
     case ElementType::kInt64:
@@ -85,7 +98,7 @@ int64_t Tensor::int64_at(int64_t i) const {
     case ElementType::kBool:
       return data<uint8_t>()[i];
     default:
-      return static_cast<int64_t>(double_at(i));
+      return is_float(type_) ? saturated(double_at(i)) : 0;
   }
 }
 
@@ -100,7 +113,7 @@ double Tensor::double_at(int64_t i) const {
     case ElementType::kBfloat16:
       return std::bit_cast<float>(uint32_t{data<uint16_t>()[i]} << 16);
     default:
-      return is_float(type_) ? 0.0 : static_cast<double>(int64_at(i));
+      return is_integer(type_) || type_ == ElementType::kBool ? static_cast<double>(int64_at(i)) : 0.0;
   }
 }
 

@@ -119,6 +119,8 @@ TEST(Text, KeepsWhatTheSyntaxHasNoWordsFor) {
                               .message(5, ProtoBytes().bytes(1, "i").varint(3, 3))
                               .message(5, ProtoBytes().bytes(1, "a-b").varint(3, 3).bytes(4, "\xff").varint(20, 3))
                               .message(5, ProtoBytes().bytes(1, "r").varint(20, 7).bytes(21, "outer"))
+                              .message(5, ProtoBytes().varint(3, 1).varint(20, 2))
+                              .message(5, ProtoBytes().bytes(1, "").varint(3, 1).varint(20, 2))
                               .bytes(6, "two\nlines")
                               .bytes(7, "")
                               .message(9, ProtoBytes().bytes(1, "k").bytes(2, "v"))

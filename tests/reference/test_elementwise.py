@@ -2,6 +2,7 @@
 
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 from one_node import close, run, schemas, types_of
@@ -153,6 +154,8 @@ def test_binary(op, version, dtype, shapes):
     result = np.dtype(np.bool_) if op in PREDICATES else dtype
     if op == "Pow" and version >= 12 and dtype.kind in "fV" and shapes[1] == (3, 1):
         b = right = np.array([[2], [1], [3]], np.int64)  # types may differ
+    if op == "Pow" and version == 13 and dtype == ml_dtypes.bfloat16 and b.dtype == dtype:
+        b = right = b.astype(np.float32)  # this version allows it for the base only
     (y,) = run(op, version, [a, b], [result], attributes)
     expected = BINARY[op](wide(a), wide(right))
     if result.kind in "iu":

@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "devtool"))
 
 import console  # noqa: E402
+import fuzzing  # noqa: E402
 import testing  # noqa: E402
 
 
@@ -36,6 +37,27 @@ def test_pytest_results_are_counted():
 def test_a_suites_last_line_is_its_summary():
     assert testing.SUMMARY.findall("12 passed, 0 failed\nmore\n3 passed, 1 failed, 2 skipped\n")[-1] == ("3", "1", "2")
     assert testing.SUMMARY.findall("all 12 passed, 0 failed today\n") == []
+
+
+def test_a_fuzzers_last_words_are_its_totals():
+    log = """#61\tINITED cov: 9974 ft: 24300 corp: 52/23Kb exec/s: 0 rss: 74Mb
+#20000\tREDUCE cov: 10130 ft: 24720 corp: 55/24Kb lim: 8192 exec/s: 0 rss: 75Mb L: 338/1386 MS: 1 Custom-
+"""
+    stopped = fuzzing.read_totals(fuzzing.Totals("model", 1.5), log)
+    assert (stopped.executions, stopped.covered, stopped.features, stopped.corpus) == (20000, 10130, 24720, 55)
+    ended = fuzzing.read_totals(stopped, log + "stat::number_of_executed_units: 20467\nstat::peak_rss_mb:  90\n")
+    assert (ended.executions, ended.memory) == (20467, 90)
+    assert "FOUND" not in str(ended)
+    ended.finding = True
+    assert str(ended).endswith("FOUND SOMETHING")
+
+
+def test_every_case_gives_the_fuzzers_a_model():
+    kept, cases = fuzzing.seeds("model")
+    assert len(list(cases.iterdir())) == len(list((ROOT / "tests" / "cases").glob("*/*.txt")))
+    assert all(path.read_text().lstrip().startswith(("<", "#")) for path in [*kept.iterdir(), *cases.iterdir()])
+    assert set(fuzzing.targets()) > {"model", "text", "infer", "run"}
+    assert "programs" in fuzzing.generators()
 
 
 def test_a_quiet_command_is_spoken_for(capsys, monkeypatch):

@@ -3,10 +3,11 @@
 import argparse
 import sys
 
+import fuzzing
 import linting
 import testing
 from building import build
-from console import BUILD, ROOT, Failure, run, say
+from console import ROOT, Failure, run, say
 from environment import PYTHON, ensure_venv
 
 
@@ -33,25 +34,6 @@ def command_bench(options) -> int:
     build("dev_build")
     command = [PYTHON, ROOT / "bench" / "bench.py", *options.arguments]
     return run("bench/bench.py", command, log="bench", show=True, check=False)
-
-
-def command_fuzz(options) -> int:
-    """fuzz/NAME.py drives the Python package; fuzz/NAME_fuzzer.cc is a libFuzzer target over build/fuzz-corpus/NAME."""
-    script = ROOT / "fuzz" / f"{options.name}.py"
-    if script.exists():
-        build("dev_build")
-        return run(f"fuzz/{options.name}.py", [PYTHON, script, *options.arguments], log="fuzz", show=True, check=False)
-    if not (ROOT / "fuzz" / f"{options.name}_fuzzer.cc").exists():
-        sources = [*(ROOT / "fuzz").glob("*.py"), *(ROOT / "fuzz").glob("*_fuzzer.cc")]
-        names = sorted(path.stem.removesuffix("_fuzzer") for path in sources)
-        say(f"./dev fuzz: no target '{options.name}'; there are: {' '.join(names) or 'none'}")
-        return 2
-    build(f"{options.name}_fuzzer", "fuzz")
-    corpus = BUILD / "fuzz-corpus" / options.name
-    corpus.mkdir(parents=True, exist_ok=True)
-    binary = BUILD / "fuzz" / "bin" / f"{options.name}_fuzzer"
-    command = [binary, f"-max_total_time={options.seconds}", corpus, *options.arguments]
-    return run(f"{options.name}_fuzzer", command, log="fuzz", show=True, check=False)
 
 
 ALL = """also longer random runs and published packages that call onnxruntime; every instruction set; debug (C++ tests,
@@ -86,9 +68,12 @@ def parse_arguments():
         "--tidy-seconds", type=int, default=300, metavar="N", help="start no clang-tidy after N seconds (300)"
     )
     add("fmt", lambda options: linting.fmt(), "format C++ and Python")
-    command = add("fuzz", command_fuzz, "run a target of fuzz/ by its name; further arguments go to it")
-    command.add_argument("name")
-    command.add_argument("--seconds", type=int, default=60, help="how long a libFuzzer target runs (60)")
+    command = add(
+        "fuzz",
+        fuzzing.fuzz,
+        "run libFuzzer targets of fuzz/: all, sharing SECONDS, or one; or a generator, arguments go to it",
+    )
+    command.add_argument("words", nargs="*", metavar="TARGET | SECONDS")
     options, rest = parser.parse_known_args()
     options.arguments = rest
     if options.arguments and options.command not in ("run", "bench", "fuzz"):

@@ -1,4 +1,4 @@
-#include "check/type_rules.h"
+#include "op/type_rules.h"
 
 namespace treadle {
 

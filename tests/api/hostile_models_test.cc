@@ -1,0 +1,164 @@
+// Models that were made to hurt, or that fuzzing found: in both tiers they are refused, and take no memory that neither
+// the file nor the caller justifies.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include "exec/session.h"
+#include "ir/text.h"
+#include "support/model_bytes.h"
+#include "treadle/treadle.h"
+#include "wire/serialize.h"
+
+namespace treadle {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::string_view kHeader = "<ir_version: 8, opset_import: [\"\" : 17]>\n";
+
+std::string bytes_of(std::string_view nodes, std::string_view header = kHeader) {
+  ir::TextStorage storage;
+  const std::string text = std::string(header) + "main (float[2] x) => (y) {" + std::string(nodes) + "}";
+  auto model = ir::parse_text<wire::ModelProto>(text, storage);
+  EXPECT_TRUE(model.ok()) << model.error().to_string();
+  return *wire::serialize(*model);
+}
+
+// What comes of loading and running with x = {1, 2}, at most 10,000 trips and 16 MB.
+std::string outcome(const std::string& bytes, std::initializer_list<Tier> tiers = {Tier::kJudge, Tier::kProgram}) {
+  std::string said;
+  for (const Tier tier : tiers) {
+    SessionOptions options;
+    options.tier = tier;
+    options.threads = 1;
+    auto session = Session::from_bytes(std::as_bytes(std::span(bytes)), options);
+    Status status = session.ok() ? Status() : std::move(session).status();
+    if (status.ok()) {
+      const float x[] = {1, 2};
+      const std::vector<Feed> feeds = {{"x", Tensor::of_float(x)}};
+      RunOptions limits;
+      limits.trip_limit = 10'000;
+      limits.memory_limit = size_t{16} << 20;
+      std::vector<AnyValue> results;
+      status = (*session)->run(feeds, {}, results, limits);
+    }
+    EXPECT_NE(status.code(), Code::kInternal) << status.to_string();
+    said += status.ok() ? "ran\n" : status.to_string() + "\n";
+  }
+  return said;
+}
+
+int64_t peak_memory() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return int64_t{used.ru_maxrss} * 1024;
+}
+
+TEST(HostileModels, AConditionThatIsNoBool) {
+  EXPECT_THAT(outcome(bytes_of("c = Constant <value = int64 {3}> ()\n"
+                               "y = If (c) <then_branch = t () => (u) { u = Neg (x) },"
+                               "            else_branch = e () => (v) { v = Abs (x) }>")),
+              HasSubstr("one bool"));
+}
+
+TEST(HostileModels, ABodysConditionThatIsNoBool) {
+  constexpr std::string_view kLoop = "n = Constant <value_int = 3> ()\n c = Constant <value = bool {1}> ()\n";
+  EXPECT_THAT(outcome(bytes_of(std::string(kLoop) +
+                               "y = Loop (n, c, n) <body = b (int64 i, bool g, int64 s) => (int64 t, int64 u) {"
+                               "  t = Add (s, i)\n u = Identity (t) }>")),
+              ::testing::Not(HasSubstr("ran")));
+  EXPECT_THAT(outcome(bytes_of(std::string(kLoop) + "z = Constant <value_ints: ints = []> ()\n"
+                                                    "y = Loop (n, c, n) <body = b (int64 i, bool g, int64 s) =>"
+                                                    "  (bool[0] t, int64 u) { t = Greater (z, i)\n u = Add (s, i) }>")),
+              ::testing::Not(HasSubstr("ran")));
+}
+
+TEST(HostileModels, AnAxisOfABroadcastThatIsNone) {
+  EXPECT_EQ(outcome(bytes_of("y = Add <axis = 5> (x, x)", "<ir_version: 8, opset_import: [\"\" : 6]>\n")),
+            "ran\nran\n");
+}
+
+TEST(HostileModels, AShapeThatIsAMatrix) {
+  EXPECT_THAT(outcome(bytes_of("n = Constant <value = int64[1,2] {2, 2}> ()\n y = Expand (x, n)")),
+              ::testing::Not(HasSubstr("ran")));
+}
+
+TEST(HostileModels, ConstantsOfUnlikeTypes) {
+  EXPECT_THAT(outcome(bytes_of("c = Constant <value = bool {1}> ()\n d = Constant <value = double {1}> ()\n"
+                               "e = Constant <value = float {1}> ()\n y = Where (c, d, e)")),
+              HasSubstr("expected tensor(double)"));
+}
+
+TEST(HostileModels, ASequenceWhereATensorBelongs) {
+  EXPECT_THAT(outcome(bytes_of("s = SequenceConstruct (x, x)\n y = Asin (s)")), HasSubstr("expected tensor(float)"));
+}
+
+TEST(HostileModels, AnArgumentOfAListLeftOut) {
+  EXPECT_THAT(outcome(bytes_of("s = SequenceConstruct (x, , x)\n y = SequenceLength (s)")),
+              HasSubstr("input 1 (inputs) is required, but left out"));
+}
+
+TEST(HostileModels, ALoopWithoutAPlaceForItsCondition) {
+  const std::string bytes = bytes_of(
+      "n = Constant <value_int = 3> ()\n"
+      "y = Loop (n) <body = b (int64 i, bool c) => (bool c, int64 r) { r = Add (i, i) }>");
+  EXPECT_THAT(outcome(bytes), HasSubstr("ran"));
+  for (const unsigned flags : {0u, unsigned{TREADLE_INFER_AS_ONNX}}) {
+    char* typed = nullptr;
+    size_t size = 0;
+    EXPECT_EQ(treadle_model_infer(nullptr, bytes.data(), bytes.size(), flags, &typed, &size), nullptr);
+    treadle_free(typed);
+  }
+}
+
+TEST(HostileModels, CountsThatAreNoIntegers) {
+  const std::string_view tile = "n = Constant <value = float {1e38}> ()\n a = Constant <value = float {nan}> ()\n";
+  const std::string said =
+      outcome(bytes_of(std::string(tile) + "y = Tile (x, n, a)", "<ir_version: 8, opset_import: [\"\" : 1]>\n"));
+  EXPECT_THAT(said, ::testing::Not(HasSubstr("ran")));
+}
+
+// The judge has no limit of memory.
+TEST(HostileModels, ABillionElements) {
+  const int64_t before = peak_memory();
+  for (const std::string_view nodes : {"n = Constant <value_ints = [1000, 1000, 1000]> ()\n y = ConstantOfShape (n)",
+                                       "n = Constant <value_int = 1000000000> ()\n o = Constant <value_int = 1> ()\n"
+                                       "z = Constant <value_int = 0> ()\n y = Range (z, n, o)",
+                                       "n = Constant <value_ints = [1000000000, 2]> ()\n y = Expand (x, n)"}) {
+    EXPECT_THAT(outcome(bytes_of(nodes), {Tier::kProgram}), HasSubstr("the memory limit of 16777216 bytes"));
+  }
+  EXPECT_LT(peak_memory() - before, int64_t{64} << 20);
+}
+
+TEST(HostileModels, ABillionElementsThatAreNotThere) {
+  using namespace onnx_bytes;  // NOLINT(google-build-using-namespace)
+  const auto with = [](const ProtoBytes& graph_bytes) { return model_bytes(graph_bytes); };
+  const int64_t before = peak_memory();
+  const GraphParts rest = {.nodes = {node("Add", {"x", "w"}, {"y"})}, .inputs = {value("x")}, .outputs = {value("y")}};
+  GraphParts dense = rest, sparse = rest;
+  dense.initializers = {tensor("w", 1, {1000, 1000, 1000}, "1234")};
+  EXPECT_THAT(outcome(with(graph(dense))), HasSubstr("expected 4000000000 bytes"));
+  sparse.sparse_initializers = {ProtoBytes()
+                                    .message(1, tensor("w", 1, {1}, "1234"))
+                                    .message(2, tensor("", 7, {1}, raw_bytes<int64_t>({5})))
+                                    .varint(3, 1000)
+                                    .varint(3, 1000)
+                                    .varint(3, 1000)};
+  EXPECT_THAT(outcome(with(graph(sparse))), HasSubstr("would take more than"));
+  EXPECT_LT(peak_memory() - before, int64_t{64} << 20);
+}
+
+TEST(HostileModels, SizesWhoseProductOverflows) {
+  EXPECT_THAT(outcome(bytes_of("n = Constant <value_ints = [4611686018427387904, 4611686018427387904]> ()\n"
+                               "y = ConstantOfShape (n)")),
+              ::testing::Not(HasSubstr("ran")));
+  EXPECT_THAT(outcome(bytes_of("n = Constant <value_ints = [9223372036854775807]> ()\n y = Tile (x, n)")),
+              ::testing::Not(HasSubstr("ran")));
+  EXPECT_THAT(outcome(bytes_of("p = Constant <value_ints = [9223372036854775807, 9223372036854775807]> ()\n"
+                               "y = Pad (x, p)")),
+              ::testing::Not(HasSubstr("ran")));
+}
+
+}  // namespace
+}  // namespace treadle
