@@ -24,8 +24,13 @@ namespace treadle::plan {
 
 namespace {
 
+// Whether values of this type have a fixed place. Sizes that no memory holds have none: they are left to the run, which
+// refuses them where it reaches their node.
 bool is_fixed(const Type& type) {
-  return type.is_concrete() && !is_string(type.element);
+  if (!type.is_concrete() || is_string(type.element)) return false;
+  constexpr int64_t kMost = int64_t{1} << 56;
+  const auto count = element_count(known_dims(type.shape));
+  return count.ok() && count.value() <= kMost;
 }
 
 size_t bytes_of(const Type& type) {
