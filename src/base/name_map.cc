@@ -41,11 +41,19 @@ uint64_t process_seed() {
 
 uint64_t hash_name(std::string_view name, uint64_t seed) {
   constexpr uint64_t kMultiplier = 0xa0761d6478bd642f;
+  constexpr uint64_t kOther = 0xe7037ed1a0b428db;
   const char* p = name.data();
   size_t left = name.size();
-  uint64_t hash = seed ^ name.size();
-  for (; left > 8; left -= 8, p += 8) hash = mix(hash ^ load(p, 8), kMultiplier);
-  return mix(hash ^ load(p, left), kMultiplier ^ seed);
+  const uint64_t secret = kMultiplier ^ seed;  // or a word of a name could make a factor zero
+  uint64_t hash = seed ^ left;
+  if (left <= 8) return mix(hash ^ load(p, left), secret);
+  // Two words a step; the last step takes the last sixteen bytes, or what there is, whatever was taken before.
+  for (; left > 16; left -= 16, p += 16) hash = mix(load(p, 8) ^ kOther ^ hash, load(p + 8, 8) ^ secret);
+  const size_t total = name.size();
+  const char* end = name.data() + total;
+  const char* low = total >= 16 ? end - 16 : name.data();
+  hash = mix(load(low, 8) ^ kOther ^ hash, load(end - 8, 8) ^ secret);
+  return mix(hash, secret);
 }
 
 }  // namespace treadle

@@ -1,17 +1,37 @@
 // Declared types.
+#include <algorithm>
+
 #include "check/walk.h"
 
 namespace treadle::checking {
+
+namespace {
+
+// A tensor of which nothing is missing or wrong, as most types are.
+bool is_sound_tensor(const wire::TypeProto& type) {
+  if (!type.tensor || !type.tensor->shape) return false;
+  if (element_type_from_number(type.tensor->elem_type) == ElementType::kUndefined) return false;
+  return std::ranges::all_of(type.tensor->shape->dims,
+                             [](const wire::Dimension& dim) { return !dim.value || *dim.value >= 0; });
+}
+
+}  // namespace
 
 void Walk::check_value_info(const wire::ValueInfoProto& value, bool main, std::string_view what) {
   if (value.name.empty()) report(Problem::kNameMissing, {}, "an {} of the graph has no name", what);
   check_text(value.name, "a name");
   const auto typed = [&] { return fmt::format("the type of {} {}", what, quoted(value.name)); };
+  if (value.type && is_sound_tensor(*value.type)) return;
   if (value.type) {
     check_type(*value.type, main, value.name, main ? typed() : "a type");
   } else if (main) {
     report(Problem::kTypeMissing, value.name, "{} {} of the model has no type", what, quoted(value.name));
   }
+}
+
+void Walk::check_value_type(const wire::ValueInfoProto& value) {
+  if (!value.type || is_sound_tensor(*value.type)) return;
+  check_type(*value.type, false, value.name, "the type of " + quoted(value.name));
 }
 
 // `whole`: nothing of the type may be left out.

@@ -18,7 +18,7 @@ void Walk::open_graph(const wire::GraphProto& graph, bool main) {
   check_inputs(graph, main);
   for (const wire::ValueInfoProto& output : graph.outputs) check_value_info(output, main, "output");
   for (const wire::ValueInfoProto& value : graph.value_infos) {
-    if (value.type) check_type(*value.type, false, value.name, "the type of " + quoted(value.name));
+    check_value_type(value);
   }
   check_initializers(graph);
   check_nodes(graph.nodes);

@@ -154,6 +154,7 @@ class Walk {
 
   // ---- check_declared.cc, check_tensor.cc, check_sparse.cc
   void check_value_info(const wire::ValueInfoProto& value, bool main, std::string_view what);
+  void check_value_type(const wire::ValueInfoProto& value);
   void check_type(const wire::TypeProto& type, bool whole, std::string_view at, std::string_view what);
   void check_element_type(int32_t number, bool required, std::string_view at, std::string_view what);
   bool check_element_count(const wire::TensorProto& tensor, std::string_view what, int64_t& count);
