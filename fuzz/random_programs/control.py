@@ -56,7 +56,8 @@ class Body:
 
     def give(self, value: Value, declared: Value | None = None) -> None:
         """The value itself, or a copy of it: onnxruntime refuses bodies that return captured values as they are."""
-        if self.block.draw.copies or self.block.draw.chance(0.5):
+        copied = self.block.draw.copies or self.block.draw.chance(0.5)
+        if copied and (value.kind != "sequence" or self.block.opset >= 14):  # Identity takes sequences from 14 on
             value = replace(value, name=self.block.emit("Identity", [value.name])[0])
         self.outputs.append(self.block.info(replace(declared or value, name=value.name)))
 

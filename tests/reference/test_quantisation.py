@@ -130,7 +130,7 @@ def test_quantize_integers(version):
     schema = next(s for s in schemas("QuantizeLinear") if s.since_version == version)
     int32 = np.dtype(np.int32)
     x = np.array([-7, 0, 9, 1000], int32)
-    scale_types = [int32] if version >= 23 else [np.dtype(np.float32)]
+    scale_types = [int32] if version >= 19 else [np.dtype(np.float32)]  # from 19 on of the type of x
     assert int32 in types_of(schema, "T1")
     for scale_type in scale_types:
         (y,) = run("QuantizeLinear", version, [x, np.array(2, scale_type), np.array(3, np.int8)], [np.int8])
