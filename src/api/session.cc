@@ -40,7 +40,14 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
     options.optimize = on != 0;
     return {};
   }
-  return error(Code::kInvalidArgument, "there is no option '{}' (tier, threads, optimize)", key);
+  if (key == "jit") {
+    if (value != "off" && value != "auto" && value != "always") {
+      return error(Code::kInvalidArgument, "jit is off, auto or always, not '{}'", value);
+    }
+    options.jit = value == "off" ? Jit::kOff : value == "auto" ? Jit::kAuto : Jit::kAlways;
+    return {};
+  }
+  return error(Code::kInvalidArgument, "there is no option '{}' (tier, threads, optimize, jit)", key);
 }
 
 Status give_session(Result<std::unique_ptr<Session>> opened, treadle_session** out) {

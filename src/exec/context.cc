@@ -51,7 +51,8 @@ BufferRef GrowBuffer::take(size_t bytes) {
   return BufferRef::wrap(memory, bytes, true, std::free, memory);
 }
 
-Context::Context(std::shared_ptr<const plan::Program> program) : program_(std::move(program)) {
+Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<NativeLoops> native, int64_t native_trip)
+    : program_(std::move(program)), native_(std::move(native)), native_trip_(native_trip) {
   const plan::Program& p = *program_;
   arena_ = BufferRef::allocate(p.arena_bytes);
   slots_.resize(p.slots.size(), nullptr);
@@ -198,7 +199,19 @@ Status Context::execute() {
         bool runs = false;
         status = loop_begin(in->index, runs);
         if (!status.ok()) break;
-        in = runs ? in + 1 : code + in->target;
+        if (!runs) {
+          in = code + in->target;
+          continue;
+        }
+        bool done = false;
+        uint32_t failed_at = 0;
+        status = run_trips(*in, done, failed_at);
+        if (!status.ok()) return place_error(std::move(status), failed_at);
+        if (done) {
+          in = code + in->target;
+          continue;
+        }
+        ++in;
         continue;
       }
       case OpCode::kLoopNext: {
@@ -223,43 +236,38 @@ Status Context::execute() {
         if (poll_units_ < 0) {
           status = poll();
           if (!status.ok()) break;
+          if (native_) native_->worked(in->index, plan::kPollUnits);
         }
         if (at.trip >= at.row_capacity) {
           status = grow_rows(loop, at);
           if (!status.ok()) break;
         }
+        if (native_ && (poll_units_ == plan::kPollUnits || at.trip == native_trip_)) {
+          if (const NativeCode* native = native_code(in->index)) {
+            uint32_t failed_at = 0;
+            status = run_native(*native, failed_at);
+            if (!status.ok()) return place_error(std::move(status), failed_at);
+            ++in;
+            continue;
+          }
+        }
         in = code + in->target;
         continue;
       }
-      case OpCode::kLoopChain:
-        status = run_trips(*in);
-        if (!status.ok()) break;
-        in = code + in->target;
-        continue;
       case OpCode::kLoopEnd:
+        if (native_ && !program_->loops[in->index].in_loop) {
+          native_->worked(in->index, loops_[in->index].trip * program_->loops[in->index].weight);
+        }
         status = loop_end(in->index);
         if (!status.ok()) break;
         release(program_->loops[in->index].releases, program_->loops[in->index].in_loop);
         ++in;
         continue;
-      case OpCode::kMove: {
-        const auto [from, to] = program_->moves[in->index];
-        auto value = value_of(from, program_->slots[from].type);
-        status = value.ok() ? set_handle(to, std::move(value).value()) : std::move(value).status();
-        if (!status.ok()) break;
-        ++in;
-        continue;
-      }
+      case OpCode::kMove:
       case OpCode::kGuarded:
-        status = run_guarded(program_->dynamic[in->index], in->index);
-        if (!status.ok()) break;
-        release(program_->dynamic[in->index].releases, program_->dynamic[in->index].in_loop);
-        ++in;
-        continue;
       case OpCode::kCompute:
-        status = run_compute(program_->dynamic[in->index]);
+        status = run_dynamic(*in);
         if (!status.ok()) break;
-        release(program_->dynamic[in->index].releases, program_->dynamic[in->index].in_loop);
         ++in;
         continue;
       case OpCode::kPoll:
@@ -272,6 +280,18 @@ Status Context::execute() {
     }
     return place_error(std::move(status), static_cast<uint32_t>(in - code));
   }
+}
+
+Status Context::run_dynamic(const Instruction& in) {
+  if (in.code == OpCode::kMove) {
+    const auto [from, to] = program_->moves[in.index];
+    TREADLE_ASSIGN(AnyValue value, value_of(from, program_->slots[from].type));
+    return set_handle(to, std::move(value));
+  }
+  const plan::DynamicNode& node = program_->dynamic[in.index];
+  TREADLE_TRY(in.code == OpCode::kGuarded ? run_guarded(node, in.index) : run_compute(node));
+  release(node.releases, node.in_loop);
+  return {};
 }
 
 Status Context::read_flag(uint32_t s, const char* what, bool& value) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "exec/memory_account.h"
+#include "exec/native.h"
 #include "exec/session.h"
 #include "plan/program.h"
 
@@ -78,19 +79,14 @@ struct ScanOutputState {
   std::vector<std::string> strings;  // rows of a string tensor
 };
 
-struct LoopPosition {
-  int64_t trip = 0;
-  int64_t trips = 0;
+struct LoopPosition : plan::LoopCounters {
   int64_t rows = 0;  // of scan outputs; those behind the last trip are zeros
-  bool trips_known = false;
-  int64_t row_capacity = INT64_MAX;  // trips that growing rows have memory for
-  bool active = false;
   std::vector<ScanOutputState> outputs;
 };
 
 class Context {
  public:
-  explicit Context(std::shared_ptr<const plan::Program> program);
+  Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<NativeLoops> native, int64_t native_trip = 0);
 
   // Binds inputs and memory of outputs, runs, and collects outputs. `inputs` parallel to the program's inputs; kNone
   // where not used. `wanted` parallel to the program's outputs; results likewise.
@@ -101,13 +97,21 @@ class Context {
   size_t peak_bytes() const { return program_->arena_bytes + account_->peak(); }
 
  private:
-  friend class LoopRunner;
   Status execute();
   Status bind(std::span<const AnyValue> inputs, std::span<const bool> wanted, std::span<AnyValue> results);
   Status collect(std::span<const bool> wanted, std::span<AnyValue> results);
   Status place_error(Status status, uint32_t pc) const;
 
+  // native.cc: runs the trips that are left of a loop, whose next one has been counted; `failed_at`: where it failed.
+  friend struct NativeHostFunctions;
+  Status run_native(const NativeCode& code, uint32_t& failed_at);
+  // The code that takes over at this trip.
+  const NativeCode* native_code(uint32_t loop) const {
+    return native_ && loops_[loop].trip >= native_trip_ ? native_->code(loop) : nullptr;
+  }
+
   // dynamic.cc
+  Status run_dynamic(const plan::Instruction& in);  // kGuarded, kCompute, kMove, with what they release
   Status run_guarded(const plan::DynamicNode& node, uint32_t index);
   Status run_prepared(const plan::DynamicNode& node, Prepared& prepared);
   Result<bool> append(const plan::DynamicNode& node);
@@ -147,7 +151,8 @@ class Context {
   Status loop_begin(uint32_t index, bool& runs);
   Status loop_next(uint32_t index, bool& again);
   Status move_handles(const plan::Loop& loop);
-  Status run_trips(const plan::Instruction& in);
+  // The trips of a loop that is native code or a chain: `done`. `failed_at`: the instruction that an error belongs to.
+  Status run_trips(const plan::Instruction& begin, bool& done, uint32_t& failed_at);
   Status loop_end(uint32_t index);
   // Rows out, states swapped, pointers on.
   void step(const plan::Loop& loop) {
@@ -178,6 +183,9 @@ class Context {
   bool should_stop() const;
 
   std::shared_ptr<const plan::Program> program_;
+  std::shared_ptr<NativeLoops> native_;  // null: no native code
+  int64_t native_trip_ = 0;
+  Status native_status_;
   BufferRef arena_;
   std::vector<void*> slots_;
   std::vector<AnyValue> handles_;  // by slot; used for kHandle only

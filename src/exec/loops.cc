@@ -240,21 +240,33 @@ Status Context::loop_next(uint32_t index, bool& again) {
   return {};
 }
 
-// All trips of a loop that is a chain. As many at once as limits and rows allow.
-Status Context::run_trips(const plan::Instruction& in) {
-  const Loop& loop = program_->loops[in.index];
-  LoopPosition& at = loops_[in.index];
-  const auto& chain = *static_cast<const plan::ChainLoop*>(in.state);
+Status Context::run_trips(const plan::Instruction& begin, bool& done, uint32_t& failed_at) {
+  const Loop& loop = program_->loops[begin.index];
+  LoopPosition& at = loops_[begin.index];
+  done = true;
+  failed_at = loop.last - 1;
+  if (native_ && loop.simple && native_->mode() == Jit::kAlways) native_->before_loop(begin.index);
+  if (const NativeCode* code = native_code(begin.index)) return run_native(*code, failed_at);
+  const auto* chain = static_cast<const plan::ChainLoop*>(begin.state);
+  if (!chain) {
+    done = false;
+    return {};
+  }
+  // As many trips at once as limits and rows allow.
   for (;;) {
     const int64_t granted = poll_units_ / loop.weight + 1;
-    const int64_t trips = std::min({at.trips, at.row_capacity, at.trip + granted}) - at.trip;
-    const kernels::ChainTrips ran = chain.run(chain.steps.data(), slots_.data(), trips);
+    int64_t trips = std::min({at.trips, at.row_capacity, at.trip + granted}) - at.trip;
+    if (native_ && at.trip < native_trip_) trips = std::min(trips, native_trip_ - at.trip);
+    const kernels::ChainTrips ran = chain->run(chain->steps.data(), slots_.data(), trips);
     at.trip += ran.count;
     trips_ += ran.count - 1;
     poll_units_ -= (ran.count - 1) * loop.weight;
     if (!ran.go_on || at.trip == at.trips) return {};
+    const int64_t units = poll_units_;
     TREADLE_TRY(count_trip(loop));
+    if (native_ && poll_units_ > units) native_->worked(begin.index, plan::kPollUnits);
     if (at.trip >= at.row_capacity) TREADLE_TRY(grow_rows(loop, at));
+    if (const NativeCode* code = native_code(begin.index)) return run_native(*code, failed_at);
   }
 }
 

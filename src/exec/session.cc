@@ -7,6 +7,7 @@
 #include "exec/session.h"
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <unordered_set>
@@ -71,6 +72,8 @@ struct Signature {
 struct Plan {
   Signature signature;
   std::shared_ptr<const plan::Program> program;
+  std::shared_ptr<exec::NativeLoops> native;  // null: no native code
+  int64_t native_trip = 0;
   // Plans of a session are a list that grows at its head and is never shortened, so that runs walk it without a lock.
   const Plan* next = nullptr;
   // Contexts that no run is using: a place is emptied and filled by exchanging its pointer.
@@ -90,7 +93,7 @@ struct Plan {
         return std::unique_ptr<exec::Context>(context);
       }
     }
-    return std::make_unique<exec::Context>(program);
+    return std::make_unique<exec::Context>(program, native, native_trip);
   }
   void give_back(std::unique_ptr<exec::Context> context) const {
     for (auto& place : idle) {
@@ -278,7 +281,19 @@ struct Session::Impl {
   }
 };
 
+// TREADLE_JIT=off|auto|always[,TRIP] takes the place of the option where that was left alone.
+void read_environment(SessionOptions& options) {
+  const char* text = std::getenv("TREADLE_JIT");
+  if (!text || options.jit != Jit::kAuto) return;
+  const std::string_view wanted(text);
+  const std::string_view mode = wanted.substr(0, wanted.find(','));
+  if (mode == "off") options.jit = Jit::kOff;
+  if (mode == "always") options.jit = Jit::kAlways;
+  if (mode.size() < wanted.size()) options.jit_trip = std::strtoll(text + mode.size() + 1, nullptr, 10);
+}
+
 Status Session::Impl::prepare() {
+  read_environment(options);
   threads = std::min(options.threads > 0 ? options.threads : available_cpus(), kMaxThreads);
   ir::Region& top = graph->top();
   if (options.optimize && options.tier != Tier::kJudge) {
@@ -430,6 +445,10 @@ Result<const Plan*> Session::Impl::make_plan(std::span<const AnyValue> values) {
     return std::move(program).status();
   }
   made->program = std::move(program).value();
+  made->native_trip = options.jit_trip;
+  if (options.jit != Jit::kOff && !made->program->loops.empty()) {
+    made->native = std::make_shared<exec::NativeLoops>(made->program, options.jit);
+  }
   made->next = plans.load();
   plans.store(made.get(), std::memory_order_release);
   ++plan_count;

@@ -18,10 +18,19 @@ enum class Tier : uint8_t {
   kJudge,    // node by node with baseline kernels, no rewriting: the slow obvious reference
 };
 
+// When loops become native code; results are the same to the last bit.
+enum class Jit : uint8_t {
+  kOff,
+  kAuto,    // loops that have taken long enough are compiled in the background
+  kAlways,  // before a loop first runs
+};
+
 struct SessionOptions {
   Tier tier = Tier::kProgram;
   int threads = 0;       // 0: as many as CPUs that the process may use; 1 starts none
   bool optimize = true;  // rewrites of the graph before planning
+  Jit jit = Jit::kAuto;
+  int64_t jit_trip = 0;  // no native code before so many trips of a loop (for tests)
   // Sizes for symbolic dimensions of inputs, by name ("batch" -> 1).
   std::vector<std::pair<std::string, int64_t>> dimension_overrides;
 };

@@ -6,14 +6,13 @@
 
 namespace treadle::plan {
 
-// The state of a kLoopChain.
+// The state of a kLoopBegin: body and back edge. The instructions of the body stay, for who makes something else of them.
 struct ChainLoop {
   decltype(kernels::ChainTable::run_trips) run = nullptr;
   std::vector<kernels::ChainStep> steps;
 };
 
-// Where a simple loop's body is chains and copies only, they and the back edge become the steps of one kLoopChain.
-// `operands`: per instruction; instructions that are left over are taken out of both.
-void chain_loops(Program& program, std::vector<std::vector<uint32_t>>& operands);
+// Where a simple loop's body is chains and copies only, they and the back edge become the steps of one ChainLoop.
+void chain_loops(Program& program);
 
 }  // namespace treadle::plan

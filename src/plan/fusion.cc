@@ -43,10 +43,11 @@ Operand operand_of(const ir::Value& v) {
   return {v.type.element, dims, contiguous_strides(dims), v.is_constant() ? v.constant.raw() : nullptr};
 }
 
-// What the node computes; kNone where one kernel of a group cannot.
-ElementwiseForm form_of(const ir::Node& node) {
+}  // namespace
+
+ElementwiseForm elementwise_form(const ir::Node& node) {
   std::vector<Operand> in, out{operand_of(*node.outputs[0])};
-  for (const ir::Value* v : node.inputs) in.push_back(operand_of(*v));
+  for (const ir::Value* v : node.inputs) in.push_back(v ? operand_of(*v) : Operand());
   StateArena states;
   PackCache packs;
   ElementwiseForm form;
@@ -58,10 +59,8 @@ ElementwiseForm form_of(const ir::Node& node) {
   for (size_t i = where ? 1 : 0; i < kernels::info(form.op).inputs; ++i) {
     if (in[form.arguments[i]].type != in[form.arguments[where ? 1 : 0]].type) return {};
   }
-  return form.op == kernels::ElementwiseOp::kClip ? ElementwiseForm() : form;
+  return form;
 }
-
-}  // namespace
 
 // The nodes of one region that wait.
 class Pending {
@@ -193,8 +192,8 @@ bool Fusion::is_elementwise(const ir::Node& node) {
   if (node.inputs.empty() || node.outputs.size() != 1 || !is_held(node.outputs[0])) return false;
   if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_held)) return false;
   if (op.can_fail(node.inputs[0]->type.element) || count_of(*node.outputs[0]) < 1) return false;
-  const ElementwiseForm form = form_of(node);
-  if (form.kind == ElementwiseForm::Kind::kNone) return false;
+  const ElementwiseForm form = elementwise_form(node);
+  if (form.kind == ElementwiseForm::Kind::kNone || form.op == kernels::ElementwiseOp::kClip) return false;
   forms_.emplace(&node, form);
   return true;
 }

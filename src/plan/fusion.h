@@ -25,6 +25,10 @@ struct FusedGroup {
   std::vector<std::pair<const ir::Value*, const ir::Value*>> aliases;
 };
 
+// What a node of known sizes computes; kNone where elements are not stored as they are computed with, or where it takes
+// more than an operation of one type.
+ElementwiseForm elementwise_form(const ir::Node& node);
+
 // The kernel of a FusedPlan: operands are its bound places, then scratch.
 uint32_t run_fused(const void* state, void* const* slots, const uint32_t* operands);
 

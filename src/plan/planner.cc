@@ -61,7 +61,7 @@ class Planner {
     for (const ir::Value* v : top.outputs) add_output(v);
     emit_code(OpCode::kEnd, nullptr);
     finish_groups();
-    chain_loops(p_, operands_);
+    chain_loops(p_);
     place_in_arena(p_, operands_);
     place_releases(p_);
     bind_operands();
@@ -193,7 +193,7 @@ class Planner {
     for (const ir::Value* v : group.outputs) operands.push_back(define(v, Storage::kArena));
     for (const auto& [alias, base] : group.aliases) slot_of_[alias] = slot(base);
     const uint32_t at = emit_code(OpCode::kKernel, unit.nodes.back());
-    p_.fused[at] = unit.nodes;
+    p_.fused[at] = {unit.nodes, group.inputs, group.outputs};
     operands_[at] = std::move(operands);
     count_work(group.builder.estimated_ns());
     groups_.emplace_back(at, std::move(group));

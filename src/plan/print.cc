@@ -37,7 +37,7 @@ std::string loop_text(const Loop& loop) {
 // The nodes that an instruction stands for.
 std::string members_text(const Program& p, size_t at) {
   std::string text;
-  for (const ir::Node* member : p.fused.at(static_cast<uint32_t>(at))) {
+  for (const ir::Node* member : p.fused.at(static_cast<uint32_t>(at)).nodes) {
     text += fmt::format(" {} {}", member->op->name, member->name);
   }
   return text;
@@ -75,8 +75,6 @@ std::string instruction_text(const Program& p, size_t at) {
     case OpCode::kLoopNext:
     case OpCode::kLoopNextSimple:
       return fmt::format("next    {} -> {}", in.index, in.target);
-    case OpCode::kLoopChain:
-      return fmt::format("trips   {}{}", in.index, members_text(p, at));
     case OpCode::kLoopEnd:
       return fmt::format("endloop {}", in.index);
     case OpCode::kPoll:

@@ -30,10 +30,9 @@ enum class OpCode : uint8_t {
   kMove,            // index: moves[]; a value of run-time size takes another place
   kJump,            // target
   kBranchUnless,    // operands[0]: bool slot; target
-  kLoopBegin,       // index: loops[]; target: the LoopEnd, when no trip runs
+  kLoopBegin,       // index: loops[]; target: the LoopEnd, when no trip runs; `state`: a ChainLoop that runs all trips, or null
   kLoopNext,        // index: loops[]; target: the first instruction of the body
   kLoopNextSimple,  // the same where LoopStep is all there is to do
-  kLoopChain,       // index: loops[]; `state` is a ChainLoop, body and back edge; target: the LoopEnd
   kLoopEnd,         // index: loops[]
   kPoll,            // limits and cancellation, after work that takes its time
   kEnd,
@@ -168,6 +167,12 @@ struct Output {
   bool direct = false;  // the program writes into the memory that is handed out
 };
 
+// The nodes of an instruction that stands for several, and its operands as values: inputs, then outputs.
+struct FusedNodes {
+  std::vector<const ir::Node*> nodes;
+  std::vector<const ir::Value*> inputs, outputs;
+};
+
 struct Program {
   std::unique_ptr<ir::Graph> graph;  // owns nodes and attributes that the rest refers to
   std::vector<Instruction> code;
@@ -180,8 +185,8 @@ struct Program {
   std::vector<Loop> loops;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
-  std::vector<const ir::Node*> node_of;                    // per instruction, for messages; null for glue
-  std::map<uint32_t, std::vector<const ir::Node*>> fused;  // the nodes of an instruction that stands for several
+  std::vector<const ir::Node*> node_of;  // per instruction, for messages; null for glue
+  std::map<uint32_t, FusedNodes> fused;  // by instruction
   size_t arena_bytes = 0;
   StateArena states;
   PackCache* packs = nullptr;

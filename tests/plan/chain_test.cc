@@ -207,7 +207,7 @@ TEST(Chain, WholeLoopIsOneInstruction) {
   const auto planned = plan_of(t);
   const auto& code = planned->program->code;
   EXPECT_EQ(std::count_if(code.begin(), code.end(),
-                          [](const plan::Instruction& in) { return in.code == plan::OpCode::kLoopChain; }),
+                          [](const plan::Instruction& in) { return in.code == plan::OpCode::kLoopBegin && in.state; }),
             1);
   for (const int64_t trips : {1, 2, 17, 4096, 4097, 4098, 20000}) {
     SCOPED_TRACE(trips);

@@ -114,9 +114,9 @@ struct Planned {
       const plan::OpCode code = program->code[at].code;
       const ir::Node* node = program->node_of[at];
       if (const auto fused = program->fused.find(at); fused != program->fused.end()) {
-        std::string line = fused->second.size() > 1 ? "fused" : fused->second[0]->op->name;
-        for (const ir::Node* member : fused->second) {
-          if (fused->second.size() > 1) line += " " + member->op->name;
+        std::string line = fused->second.nodes.size() > 1 ? "fused" : fused->second.nodes[0]->op->name;
+        for (const ir::Node* member : fused->second.nodes) {
+          if (fused->second.nodes.size() > 1) line += " " + member->op->name;
         }
         lines.push_back(line);
       } else if (code == plan::OpCode::kLoopEnd) {

@@ -1,0 +1,26 @@
+# src/jit: loops to native code. LLVM is linked statically into a shared object of its own, whose only symbol is its
+# entry; the engine loads it when the first loop is to be compiled, and works without it.
+
+find_program(LLVM_CONFIG NAMES llvm-config-19)
+if(NOT LLVM_CONFIG)
+  message(FATAL_ERROR "llvm-config-19 was not found: install llvm-19-dev, or configure with -DTREADLE_BUILD_JIT=OFF")
+endif()
+execute_process(COMMAND "${LLVM_CONFIG}" --includedir OUTPUT_VARIABLE LLVM_INCLUDE_DIR OUTPUT_STRIP_TRAILING_WHITESPACE
+  COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND "${LLVM_CONFIG}" --link-static --libfiles x86codegen passes object
+  OUTPUT_VARIABLE llvm_libraries OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+separate_arguments(llvm_libraries)
+
+find_library(ZLIB_LIBRARY NAMES libz.a REQUIRED)
+find_library(ZSTD_LIBRARY NAMES libzstd.a REQUIRED)
+
+file(GLOB jit_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/jit/*.cc")
+list(APPEND jit_sources "${CMAKE_SOURCE_DIR}/src/type/element_type.cc") # the one table of the engine that it reads
+add_library(treadle_jit MODULE ${jit_sources})
+target_include_directories(treadle_jit PRIVATE "${CMAKE_SOURCE_DIR}/src")
+target_include_directories(treadle_jit SYSTEM PRIVATE "${LLVM_INCLUDE_DIR}")
+target_compile_options(treadle_jit PRIVATE -fno-rtti)
+target_link_libraries(treadle_jit PRIVATE treadle_options treadle_fmt ${llvm_libraries} "${ZLIB_LIBRARY}" "${ZSTD_LIBRARY}" ${CMAKE_DL_LIBS})
+target_link_options(treadle_jit PRIVATE "LINKER:--version-script,${CMAKE_SOURCE_DIR}/cmake/jit_exports.map"
+  "LINKER:--exclude-libs,ALL" "LINKER:-z,nodelete" "LINKER:-z,defs")
+set_target_properties(treadle_jit PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${TREADLE_LIB_DIR}")

@@ -1,0 +1,377 @@
+#include "exec/native.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <thread>
+
+#include "exec/context.h"
+#include "kernels/dispatch.h"
+#include "kernels/isa/tables.h"
+
+namespace treadle::exec {
+
+using plan::NativeBlob;
+using plan::NativeCompiler;
+using plan::NativeHost;
+using plan::NativeRef;
+
+namespace {
+
+constexpr char kLibrary[] = "libtreadle_jit.so";
+// A loop is worth compiling once it has taken about as long as that will take.
+constexpr int64_t kUnitsBeforeCompiling = static_cast<int64_t>(10e6 / plan::kPollUnitNs);
+
+// --- the compiler's shared object
+
+struct Compiler {
+  const NativeCompiler* compiler = nullptr;
+  std::string why;
+};
+
+// The folder of the file that this code is in.
+std::string own_folder() {
+  Dl_info info{};
+  static const char anchor = 0;
+  if (!dladdr(&anchor, &info) || !info.dli_fname) return {};
+  std::string path = info.dli_fname;
+  if (path.find('/') == std::string::npos) {
+    char self[4096];
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
+    path.assign(self, n > 0 ? static_cast<size_t>(n) : 0);
+  }
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+Compiler open_compiler() {
+  std::vector<std::string> places;
+  if (const char* forced = std::getenv("TREADLE_JIT_LIBRARY")) {
+    places.emplace_back(forced);
+  } else {
+    const std::string folder = own_folder();
+    places = {folder + "/" + kLibrary, folder + "/../lib/" + kLibrary};
+  }
+  Compiler found;
+  for (const std::string& path : places) {
+    if (access(path.c_str(), R_OK) != 0) continue;
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+      found.why = dlerror();
+      continue;
+    }
+    auto* entry = reinterpret_cast<const NativeCompiler* (*)()>(dlsym(library, plan::kNativeEntry));
+    const NativeCompiler* compiler = entry ? entry() : nullptr;
+    if (!compiler || compiler->version != plan::kNativeVersion) {
+      found.why = path + " belongs to another version of treadle";
+      continue;
+    }
+    found.compiler = compiler;
+    return found;
+  }
+  if (found.why.empty()) found.why = std::string(kLibrary) + " is not installed";
+  return found;
+}
+
+const Compiler& compiler() {
+  static const Compiler opened = open_compiler();
+  return opened;
+}
+
+// --- what code asks for
+
+const void* row_function(kernels::ElementwiseOp op, ElementType type, int form) {
+  const kernels::ElementwiseRows& rows = kernels::elementwise_rows(op, compute_type(type));
+  return reinterpret_cast<const void*>(form == 0 ? rows.vv : form == 1 ? rows.vs : rows.sv);
+}
+
+uint32_t fail_kernel(uint32_t code, int64_t found, int64_t limit) {
+  return fail(static_cast<KernelError>(code), found, limit);
+}
+
+// Functions of the C library that LLVM makes calls of.
+void* import(const std::string& name) {
+  struct Named {
+    const char* name;
+    void* address;
+  };
+#define TREADLE_IMPORT(function, type) {#function, reinterpret_cast<void*>(static_cast<type>(function))}
+  using Float = float (*)(float);
+  using Double = double (*)(double);
+  static const Named known[] = {
+      TREADLE_IMPORT(floorf, Float),
+      TREADLE_IMPORT(floor, Double),
+      TREADLE_IMPORT(ceilf, Float),
+      TREADLE_IMPORT(ceil, Double),
+      TREADLE_IMPORT(rintf, Float),
+      TREADLE_IMPORT(rint, Double),
+      TREADLE_IMPORT(memcpy, void* (*)(void*, const void*, size_t)),
+      TREADLE_IMPORT(memset, void* (*)(void*, int, size_t)),
+      TREADLE_IMPORT(memmove, void* (*)(void*, const void*, size_t)),
+  };
+#undef TREADLE_IMPORT
+  for (const Named& one : known) {
+    if (name == one.name) return one.address;
+  }
+  return nullptr;
+}
+
+const void* resolve(const NativeRef& ref, const plan::Program& program) {
+  switch (ref.kind) {
+    case NativeRef::Kind::kHost: {
+      const void* address = nullptr;
+      std::memcpy(&address, reinterpret_cast<const std::byte*>(&native_host()) + ref.index, sizeof address);
+      return address;
+    }
+    case NativeRef::Kind::kRun:
+      return reinterpret_cast<const void*>(program.code[ref.index].run);
+    case NativeRef::Kind::kState:
+      return program.code[ref.index].state;
+    case NativeRef::Kind::kOperands:
+      return program.code[ref.index].operands;
+    case NativeRef::Kind::kRow:
+      return row_function(static_cast<kernels::ElementwiseOp>(ref.index), ref.type, 0);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+// --- code ------------------------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<NativeCode>> NativeCode::load(const NativeBlob& blob, const plan::Program& program) {
+  std::unique_ptr<NativeCode> code(new NativeCode);
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  code->size_ = (blob.bytes.size() + page - 1) / page * page;
+  void* memory = mmap(nullptr, code->size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return error(Code::kLimit, "no memory for {} bytes of code", code->size_);
+  code->memory_ = memory;
+  std::memcpy(memory, blob.bytes.data(), blob.bytes.size());
+  for (const NativeBlob::Import& wanted : blob.imports) {
+    void* address = import(wanted.name);
+    if (!address) return error(Code::kNotImplemented, "the code calls '{}'", wanted.name);
+    std::memcpy(static_cast<std::byte*>(memory) + wanted.offset, &address, sizeof address);
+  }
+  if (mprotect(memory, code->size_, PROT_READ | PROT_EXEC) != 0) {
+    return error(Code::kRuntime, "memory cannot be made executable: {}", std::strerror(errno));
+  }
+  for (const NativeRef& ref : blob.refs) code->table_.push_back(resolve(ref, program));
+  code->function_ = reinterpret_cast<Function>(static_cast<std::byte*>(memory) + blob.entry);
+  return code;
+}
+
+NativeCode::~NativeCode() {
+  if (memory_) munmap(memory_, size_);
+}
+
+// --- compiling in the background -------------------------------------------------------------------------------------
+
+// One thread for the process, there while there is work.
+class CompileQueue {
+ public:
+  static CompileQueue& get() {
+    static CompileQueue* queue = [] {
+      auto* made = new CompileQueue;  // outlives every thread
+      std::atexit([] { get().drain(); });
+      pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); }, [] { get().start_over(); });
+      return made;
+    }();
+    return *queue;
+  }
+
+  void add(std::shared_ptr<NativeLoops> loops, uint32_t loop) {
+    std::lock_guard lock(mutex_);
+    if (closed_) return;
+    work_.emplace_back(std::move(loops), loop);
+    if (running_) return;
+    running_ = true;
+    std::thread([this] { run(); }).detach();
+  }
+
+  void wait() {
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [this] { return !running_; });
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!work_.empty()) {
+      auto [loops, loop] = std::move(work_.front());
+      work_.pop_front();
+      lock.unlock();
+      loops->compile(loop);
+      loops.reset();
+      lock.lock();
+    }
+    running_ = false;
+    idle_.notify_all();
+  }
+  // At exit: what is being compiled is finished, what waits is dropped.
+  void drain() {
+    std::unique_lock lock(mutex_);
+    closed_ = true;
+    work_.clear();
+    idle_.wait(lock, [this] { return !running_; });
+  }
+  // In the child of a fork, where the thread is not.
+  void start_over() {
+    running_ = false;
+    new (&idle_) std::condition_variable;
+    mutex_.unlock();
+    for (auto& [loops, loop] : work_) loops->loops_[loop].asked = false;
+    work_.clear();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  std::deque<std::pair<std::shared_ptr<NativeLoops>, uint32_t>> work_;
+  bool running_ = false, closed_ = false;
+};
+
+// --- what native code calls, and calling it --------------------------------------------------------------------------
+
+struct NativeHostFunctions {
+  static uint32_t stopped(Context& context, Status status) {
+    if (status.ok()) return 0;
+    context.native_status_ = std::move(status);
+    return plan::kNativeStopped;
+  }
+  static Context& of(void* context) { return *static_cast<Context*>(context); }
+
+  static uint32_t poll(void* context) { return stopped(of(context), of(context).poll()); }
+  static uint32_t grow_rows(void* context, uint32_t loop) {
+    Context& c = of(context);
+    return stopped(c, c.grow_rows(c.program_->loops[loop], c.loops_[loop]));
+  }
+  static uint32_t dynamic(void* context, uint32_t pc) {
+    Context& c = of(context);
+    return stopped(c, c.run_dynamic(c.program_->code[pc]));
+  }
+  static uint32_t loop_begin(void* context, uint32_t loop, uint8_t* runs) {
+    bool any = false;
+    const uint32_t result = stopped(of(context), of(context).loop_begin(loop, any));
+    *runs = any;
+    return result;
+  }
+  static uint32_t loop_next(void* context, uint32_t loop, uint8_t* again) {
+    bool more = false;
+    const uint32_t result = stopped(of(context), of(context).loop_next(loop, more));
+    *again = more;
+    return result;
+  }
+  static uint32_t loop_end(void* context, uint32_t loop) {
+    Context& c = of(context);
+    Status status = c.loop_end(loop);
+    if (status.ok()) c.release(c.program_->loops[loop].releases, c.program_->loops[loop].in_loop);
+    return stopped(c, std::move(status));
+  }
+  static uint32_t read_flag(void* context, uint32_t slot, uint8_t* value) {
+    bool flag = false;
+    const uint32_t result = stopped(of(context), of(context).read_flag(slot, "cond", flag));
+    *value = flag;
+    return result;
+  }
+};
+
+const NativeHost& native_host() {
+  using F = NativeHostFunctions;
+  static constexpr NativeHost host{F::poll,      F::grow_rows, fail_kernel,  F::dynamic,  F::loop_begin,
+                                   F::loop_next, F::loop_end,  F::read_flag, row_function};
+  return host;
+}
+
+Status Context::run_native(const NativeCode& code, uint32_t& failed_at) {
+  plan::NativeFrame frame;
+  frame.slots = slots_.data();
+  frame.counters = reinterpret_cast<std::byte*>(static_cast<plan::LoopCounters*>(loops_.data()));
+  frame.context = this;
+  frame.poll_units = &poll_units_;
+  frame.trips = &trips_;
+  const uint32_t result = code.run(frame);
+  failed_at = frame.failed_at;
+  if (result == 0) return {};
+  return result == plan::kNativeStopped ? std::exchange(native_status_, Status()) : kernel_status(result);
+}
+
+// --- loops -----------------------------------------------------------------------------------------------------------
+
+NativeLoops::NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode)
+    : program_(std::move(program)), mode_(mode), loops_(program_->loops.size()), states_(program_->loops.size()) {
+  const auto& loops = program_->loops;
+  for (uint32_t i = 0; i < loops.size(); ++i) {
+    uint32_t outermost = i;
+    for (uint32_t k = 0; k < i && outermost == i; ++k) {
+      if (loops[k].simple && loops[k].first < loops[i].first && loops[i].last < loops[k].last) outermost = k;
+    }
+    outermost_.push_back(outermost);
+  }
+}
+
+NativeLoops::~NativeLoops() = default;
+
+const NativeCode* NativeLoops::before_loop(uint32_t loop) {
+  if (const NativeCode* ready = code(loop)) return ready;
+  if (mode_ != Jit::kAlways || loops_[loop].asked.exchange(true)) return code(loop);
+  compile(loop);
+  return code(loop);
+}
+
+void NativeLoops::worked(uint32_t loop, int64_t units) {
+  loop = outermost_[loop];
+  Entry& entry = loops_[loop];
+  if (mode_ != Jit::kAuto || entry.asked.load(std::memory_order_relaxed)) return;
+  if (entry.units.fetch_add(units, std::memory_order_relaxed) + units < kUnitsBeforeCompiling) return;
+  if (!entry.asked.exchange(true)) CompileQueue::get().add(shared_from_this(), loop);
+}
+
+void NativeLoops::wait() const {
+  CompileQueue::get().wait();
+}
+
+NativeLoops::State NativeLoops::state(uint32_t loop) const {
+  std::lock_guard lock(mutex_);
+  return states_[loop];
+}
+
+void NativeLoops::compile(uint32_t loop) {
+  const auto begin = std::chrono::steady_clock::now();
+  State made;
+  std::unique_ptr<NativeCode> code;
+  auto request = plan::describe_loop(*program_, loop, made.why);
+  if (request) {
+    request->isa = kernels::preferred_isa();
+    request->counter_stride = sizeof(LoopPosition);
+    NativeBlob blob;
+    if (!compiler().compiler) {
+      made.why = compiler().why;
+    } else if (compiler().compiler->compile(*request, blob, made.why)) {
+      auto loaded = NativeCode::load(blob, *program_);
+      if (loaded.ok()) {
+        code = std::move(loaded).value();
+      } else {
+        made.why = std::move(loaded).status().message();
+      }
+    }
+  }
+  made.compiled = code != nullptr;
+  made.bytes = code ? code->bytes() : 0;
+  made.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  const NativeCode* ready = code.get();
+  {
+    std::lock_guard lock(mutex_);
+    states_[loop] = std::move(made);
+    if (code) owned_.push_back(std::move(code));
+  }
+  loops_[loop].code.store(ready, std::memory_order_release);
+}
+
+}  // namespace treadle::exec

@@ -1,0 +1,87 @@
+#pragma once
+// The native tier of a plan: which of its loops are, or will be, native code.
+//
+// The compiler is a shared object that is loaded on first use (plan/native.h). Without it, or where it refuses a loop,
+// the interpreter runs as ever and `why` says so.
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "exec/session.h"
+#include "plan/native.h"
+
+namespace treadle::exec {
+
+// Code in memory that can be executed, never while it can be written.
+class NativeCode {
+ public:
+  using Function = uint32_t (*)(plan::NativeFrame*);
+
+  static Result<std::unique_ptr<NativeCode>> load(const plan::NativeBlob& blob, const plan::Program& program);
+  ~NativeCode();
+  NativeCode(const NativeCode&) = delete;
+  NativeCode& operator=(const NativeCode&) = delete;
+
+  uint32_t run(plan::NativeFrame& frame) const {
+    frame.table = table_.data();
+    return function_(&frame);
+  }
+  size_t bytes() const { return size_; }
+
+ private:
+  NativeCode() = default;
+  void* memory_ = nullptr;
+  size_t size_ = 0;
+  Function function_ = nullptr;
+  std::vector<const void*> table_;
+};
+
+// The functions that native code calls; their `context` is an exec::Context.
+const plan::NativeHost& native_host();
+
+class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
+ public:
+  NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode);
+  ~NativeLoops();
+
+  Jit mode() const { return mode_; }
+  // The code of a loop, if there is any now.
+  const NativeCode* code(uint32_t loop) const { return loops_[loop].code.load(std::memory_order_acquire); }
+  // A loop is about to run: kAlways compiles it now.
+  const NativeCode* before_loop(uint32_t loop);
+  // A loop has worked so long since this was last called, in plan::kPollUnitNs. What counts is the outermost loop
+  // around it that can be native code.
+  void worked(uint32_t loop, int64_t units);
+  // Until nothing is being compiled, or waits for it.
+  void wait() const;
+
+  struct State {
+    bool compiled = false;
+    std::string why;  // not compiled
+    double compile_ms = 0;
+    size_t bytes = 0;
+  };
+  State state(uint32_t loop) const;
+
+ private:
+  struct Entry {
+    std::atomic<const NativeCode*> code{nullptr};
+    std::atomic<int64_t> units{0};
+    std::atomic<bool> asked{false};
+  };
+  friend class CompileQueue;
+  void compile(uint32_t loop);
+
+  std::shared_ptr<const plan::Program> program_;
+  Jit mode_;
+  std::vector<Entry> loops_;
+  std::vector<uint32_t> outermost_;  // by loop
+  mutable std::mutex mutex_;
+  std::vector<State> states_;
+  std::vector<std::unique_ptr<NativeCode>> owned_;
+};
+
+}  // namespace treadle::exec

@@ -1,0 +1,637 @@
+#include "jit/loop_writer.h"
+
+#include <llvm/IR/MDBuilder.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "op/kernel.h"
+
+namespace treadle::jit {
+
+using plan::ElementwiseCode;
+using plan::Instruction;
+using plan::kNoSlot;
+using plan::Loop;
+using plan::LoopCounters;
+using plan::NativeFrame;
+using plan::NativeHost;
+using plan::NativeRef;
+using plan::OpCode;
+using plan::Storage;
+
+LoopWriter::LoopWriter(const plan::NativeRequest& request, llvm::Module& module)
+    : request_(request),
+      p_(*request.program),
+      loop_(p_.loops[request.loop]),
+      chunks_(request.isa),
+      layout_(lay_out(request, chunks_)),
+      fused_multiply_add_(request.isa != Isa::kBaseline),
+      module_(module),
+      b_(module.getContext()) {}
+
+llvm::Function* LoopWriter::write() {
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false);
+  function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "loop", module_);
+  function_->addFnAttr(llvm::Attribute::NoUnwind);
+  frame_ = function_->getArg(0);
+  Block* entry = Block::Create(b_.getContext(), "entry", function_);
+  exit_ = Block::Create(b_.getContext(), "exit", function_);
+  b_.SetInsertPoint(entry);
+  slots_ = field(offsetof(NativeFrame, slots), b_.getPtrTy());
+  counters_ = field(offsetof(NativeFrame, counters), b_.getPtrTy());
+  context_ = field(offsetof(NativeFrame, context), b_.getPtrTy());
+  table_ = field(offsetof(NativeFrame, table), b_.getPtrTy());
+  units_ = variable(b_.getInt64Ty(), "units");
+  total_trips_ = variable(b_.getInt64Ty(), "total_trips");
+  refresh();
+  open_places();
+  trip_[request_.loop] = variable(b_.getInt64Ty(), "trip");
+  trips_[request_.loop] = variable(b_.getInt64Ty(), "trips");
+  set(trip_[request_.loop],
+      b_.CreateLoad(b_.getInt64Ty(), counter_address(request_.loop, offsetof(LoopCounters, trip))));
+  set(trips_[request_.loop],
+      b_.CreateLoad(b_.getInt64Ty(), counter_address(request_.loop, offsetof(LoopCounters, trips))));
+  write_body();
+
+  b_.SetInsertPoint(exit_);
+  b_.CreateStore(get(trip_[request_.loop]), counter_address(request_.loop, offsetof(LoopCounters, trip)));
+  close_places();
+  publish();
+  b_.CreateRet(b_.getInt32(0));
+  return function_;
+}
+
+// --- the frame -------------------------------------------------------------------------------------------------------
+
+LoopWriter::Value* LoopWriter::field(size_t at, llvm::Type* type) {
+  return b_.CreateLoad(type, offset(frame_, static_cast<int64_t>(at)));
+}
+
+LoopWriter::Value* LoopWriter::slot_address(uint32_t s) {
+  return offset(slots_, static_cast<int64_t>(s * sizeof(void*)));
+}
+
+LoopWriter::Value* LoopWriter::counter_address(uint32_t loop, size_t at) {
+  return offset(counters_, static_cast<int64_t>(loop * request_.counter_stride + at));
+}
+
+LoopWriter::Value* LoopWriter::reference(NativeRef ref) {
+  size_t at = 0;
+  while (at < refs_.size() && !(refs_[at] == ref)) ++at;
+  if (at == refs_.size()) refs_.push_back(ref);
+  auto* load = b_.CreateLoad(b_.getPtrTy(), offset(table_, static_cast<int64_t>(at * sizeof(void*))));
+  load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b_.getContext(), {}));
+  return load;
+}
+
+LoopWriter::Value* LoopWriter::host(size_t at) {
+  return reference({NativeRef::Kind::kHost, static_cast<uint32_t>(at), {}});
+}
+
+llvm::AllocaInst* LoopWriter::variable(llvm::Type* type, const char* name) {
+  Block& entry = function_->getEntryBlock();
+  llvm::IRBuilder<> at(&entry, entry.begin());
+  return at.CreateAlloca(type, nullptr, name);
+}
+
+LoopWriter::Value* LoopWriter::get(llvm::AllocaInst* variable) {
+  return b_.CreateLoad(variable->getAllocatedType(), variable);
+}
+
+LoopWriter::Value* LoopWriter::stack(size_t bytes) {
+  auto* memory = variable(llvm::ArrayType::get(b_.getInt8Ty(), bytes), "stack");
+  memory->setAlignment(llvm::Align(64));
+  return memory;
+}
+
+// --- places ----------------------------------------------------------------------------------------------------------
+
+void LoopWriter::open_places() {
+  for (uint32_t s = 1; s < layout_.places.size(); ++s) {
+    const Place& place = layout_.places[s];
+    if (place.kind == PlaceKind::kPointer) {
+      pointers_[s] = variable(b_.getPtrTy(), "at");
+      set(pointers_[s], b_.CreateLoad(b_.getPtrTy(), slot_address(s)));
+    } else if (place.kind == PlaceKind::kRegister) {
+      if (p_.slots[s].storage == Storage::kConstant && place.count == 1) continue;  // a literal
+      Value* memory = b_.CreateLoad(b_.getPtrTy(), slot_address(s));
+      llvm::Type* scalar = element_ir_type(b_.getContext(), place.type);
+      const auto width = static_cast<int64_t>(byte_width(compute_type(place.type)));
+      for (size_t c = 0; c < chunks_.size(place.count); ++c) {
+        const unsigned lanes = chunks_.lanes(place.count, c);
+        registers_[s].push_back(variable(lanes_of(scalar, lanes), "value"));
+        set(registers_[s].back(),
+            load_at(offset(memory, static_cast<int64_t>(c) * chunks_.full * width), place.type, lanes));
+      }
+    }
+  }
+}
+
+// States and pointers go back to where the interpreter looks for them.
+void LoopWriter::close_places() {
+  for (const auto& [s, variable] : pointers_) {
+    if (layout_.places[s].moves) b_.CreateStore(get(variable), slot_address(s));
+  }
+  for (const plan::LoopState& state : loop_.states) {
+    const Place& place = layout_.places[state.in];
+    if (place.kind != PlaceKind::kRegister) continue;
+    Value* memory = b_.CreateLoad(b_.getPtrTy(), slot_address(state.in));
+    const auto width = static_cast<int64_t>(byte_width(compute_type(place.type)));
+    for (size_t c = 0; c < registers_.at(state.in).size(); ++c) {
+      store_at(offset(memory, static_cast<int64_t>(c) * chunks_.full * width), place.type,
+               get(registers_.at(state.in)[c]));
+    }
+  }
+}
+
+LoopWriter::Value* LoopWriter::pointer(uint32_t s) {
+  const auto it = pointers_.find(s);
+  return it != pointers_.end() ? get(it->second) : b_.CreateLoad(b_.getPtrTy(), slot_address(s));
+}
+
+void LoopWriter::set_pointer(uint32_t s, Value* to) {
+  const auto it = pointers_.find(s);
+  if (it != pointers_.end()) {
+    set(it->second, to);
+  } else {
+    b_.CreateStore(to, slot_address(s));
+  }
+}
+
+LoopWriter::Value* LoopWriter::load_at(Value* at, ElementType type, unsigned lanes) {
+  return b_.CreateAlignedLoad(lanes_of(element_ir_type(b_.getContext(), type), lanes), at,
+                              llvm::Align(byte_width(compute_type(type))));
+}
+
+void LoopWriter::store_at(Value* at, ElementType type, Value* value) {
+  b_.CreateAlignedStore(value, at, llvm::Align(byte_width(compute_type(type))));
+}
+
+LoopWriter::Value* LoopWriter::literal(uint32_t s, int64_t index) {
+  const Tensor& constant = p_.slots[s].constant;
+  const auto* bytes = static_cast<const std::byte*>(constant.raw());
+  const ElementType type = layout_.places[s].type;
+  llvm::Type* ir_type = element_ir_type(b_.getContext(), type);
+  const size_t width = byte_width(compute_type(type));
+  uint64_t bits = 0;
+  std::memcpy(&bits, bytes + static_cast<size_t>(index) * width, width);
+  llvm::Constant* whole = llvm::ConstantInt::get(b_.getIntNTy(static_cast<unsigned>(8 * width)), bits);
+  return ir_type->isIntegerTy() ? whole : llvm::ConstantExpr::getBitCast(whole, ir_type);
+}
+
+LoopWriter::Value* LoopWriter::load_chunk(uint32_t s, ElementType type, int64_t count, size_t chunk) {
+  if (layout_.places[s].kind == PlaceKind::kRegister) {
+    const auto it = registers_.find(s);
+    return it == registers_.end() ? literal(s, 0) : get(it->second[chunk]);
+  }
+  const auto width = static_cast<int64_t>(byte_width(compute_type(type)));
+  return load_at(offset(pointer(s), static_cast<int64_t>(chunk) * chunks_.full * width), type,
+                 chunks_.lanes(count, chunk));
+}
+
+void LoopWriter::store_chunk(uint32_t s, ElementType type, int64_t count, size_t chunk, Value* value) {
+  static_cast<void>(count);
+  if (layout_.places[s].kind == PlaceKind::kRegister) return set(registers_.at(s)[chunk], value);
+  const auto width = static_cast<int64_t>(byte_width(compute_type(type)));
+  store_at(offset(pointer(s), static_cast<int64_t>(chunk) * chunks_.full * width), type, value);
+}
+
+LoopWriter::Value* LoopWriter::element(uint32_t s, ElementType type, int64_t index) {
+  const Place& place = layout_.places[s];
+  if (place.kind != PlaceKind::kRegister) {
+    const auto width = static_cast<int64_t>(byte_width(compute_type(type)));
+    return load_at(offset(pointer(s), index * width), type, 1);
+  }
+  const auto chunk = static_cast<size_t>(index / chunks_.full);
+  Value* vector = load_chunk(s, type, place.count, chunk);
+  if (!vector->getType()->isVectorTy()) return vector;
+  return b_.CreateExtractElement(vector, static_cast<uint64_t>(index % chunks_.full));
+}
+
+LoopWriter::Value* LoopWriter::flag(uint32_t s) {
+  if (p_.slots[s].storage == Storage::kHandle) {
+    Value* byte = stack(1);
+    auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getPtrTy()}, false);
+    leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, read_flag)), {context_, b_.getInt32(s), byte}));
+    return b_.CreateICmpNE(b_.CreateLoad(b_.getInt8Ty(), byte), b_.getInt8(0));
+  }
+  return b_.CreateICmpNE(element(s, ElementType::kBool, 0), b_.getInt8(0));
+}
+
+void LoopWriter::copy(uint32_t from, uint32_t to, size_t bytes) {
+  if (from == to || bytes == 0) return;
+  const Place* place = nullptr;
+  for (uint32_t s : {to, from}) {
+    if (layout_.places[s].kind == PlaceKind::kRegister) place = &layout_.places[s];
+  }
+  if (!place) {
+    b_.CreateMemCpy(pointer(to), llvm::Align(1), pointer(from), llvm::Align(1), bytes);
+    return;
+  }
+  for (size_t c = 0; c < chunks_.size(place->count); ++c) {
+    store_chunk(to, place->type, place->count, c, load_chunk(from, place->type, place->count, c));
+  }
+}
+
+// --- leaving ---------------------------------------------------------------------------------------------------------
+
+// The engine's counts of work and trips, before it is called and after.
+void LoopWriter::publish() {
+  b_.CreateStore(get(units_), field(offsetof(NativeFrame, poll_units), b_.getPtrTy()));
+  b_.CreateStore(get(total_trips_), field(offsetof(NativeFrame, trips), b_.getPtrTy()));
+}
+
+void LoopWriter::refresh() {
+  set(units_, b_.CreateLoad(b_.getInt64Ty(), field(offsetof(NativeFrame, poll_units), b_.getPtrTy())));
+  set(total_trips_, b_.CreateLoad(b_.getInt64Ty(), field(offsetof(NativeFrame, trips), b_.getPtrTy())));
+}
+
+void LoopWriter::leave_unless_zero(Value* code) {
+  leave_if(b_.CreateICmpNE(code, b_.getInt32(0)), code);
+}
+
+void LoopWriter::leave_if(Value* condition, Value* code) {
+  Block* leave = Block::Create(b_.getContext(), "leave", function_);
+  Block* stay = Block::Create(b_.getContext(), "stay", function_, exit_);
+  auto* branch = b_.CreateCondBr(condition, leave, stay);
+  branch->setMetadata(llvm::LLVMContext::MD_prof, llvm::MDBuilder(b_.getContext()).createBranchWeights(1, 1 << 20));
+  b_.SetInsertPoint(leave);
+  b_.CreateStore(b_.getInt32(pc_), offset(frame_, offsetof(NativeFrame, failed_at)));
+  for (const auto& [index, trip] : trip_) {
+    const Loop& loop = p_.loops[index];
+    if (!layout_.inline_loop[index] || pc_ < loop.first || pc_ > loop.last) continue;
+    b_.CreateStore(get(trip), counter_address(index, offsetof(LoopCounters, trip)));
+    b_.CreateStore(b_.getInt8(pc_ > loop.first), counter_address(index, offsetof(LoopCounters, active)));
+  }
+  b_.CreateRet(code);
+  b_.SetInsertPoint(stay);
+}
+
+void LoopWriter::fail_if(Value* condition, uint32_t code) {
+  leave_if(condition, b_.getInt32(code));
+}
+
+LoopWriter::Value* LoopWriter::row_function(kernels::ElementwiseOp op, ElementType type) {
+  return reference({NativeRef::Kind::kRow, static_cast<uint32_t>(op), type});
+}
+
+// --- instructions ----------------------------------------------------------------------------------------------------
+
+LoopWriter::Block* LoopWriter::block_of(uint32_t pc) {
+  Block*& block = blocks_[pc];
+  if (!block) block = Block::Create(b_.getContext(), "at", function_, exit_);
+  return block;
+}
+
+void LoopWriter::go_to(Block* block) {
+  if (!b_.GetInsertBlock()->getTerminator()) b_.CreateBr(block);
+}
+
+void LoopWriter::write_body() {
+  const uint32_t first = loop_.first + 1;
+  for (uint32_t pc = first; pc < loop_.last; ++pc) {
+    const Instruction& in = p_.code[pc];
+    const bool jumps = in.code == OpCode::kJump || in.code == OpCode::kBranchUnless || in.code == OpCode::kLoopBegin ||
+                       in.code == OpCode::kLoopNext || in.code == OpCode::kLoopNextSimple;
+    if (jumps) block_of(in.target);
+  }
+  block_of(first);
+  for (uint32_t pc = first; pc < loop_.last; ++pc) {
+    if (const auto it = blocks_.find(pc); it != blocks_.end()) {
+      go_to(it->second);
+      b_.SetInsertPoint(it->second);
+    }
+    pc_ = pc;
+    write(pc);
+  }
+}
+
+void LoopWriter::write(uint32_t pc) {
+  const Instruction& in = p_.code[pc];
+  switch (in.code) {
+    case OpCode::kKernel: {
+      if (layout_.written[pc - loop_.first] == Written::kCall) return write_call(pc);
+      const ElementwiseCode& code = request_.elementwise.at(pc);
+      return chunks_.is_short(code.count) ? write_short(code) : write_long(code);
+    }
+    case OpCode::kGuarded:
+    case OpCode::kCompute:
+    case OpCode::kMove: {
+      publish();
+      auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty()}, false);
+      Value* code = b_.CreateCall(type, host(offsetof(NativeHost, dynamic)), {context_, b_.getInt32(pc)});
+      leave_unless_zero(code);
+      return refresh();
+    }
+    case OpCode::kCopy: {
+      const plan::Copy& c = p_.copies[in.index];
+      return copy(c.from, c.to, c.bytes);
+    }
+    case OpCode::kRow:
+      return write_row(pc);
+    case OpCode::kJump:
+      b_.CreateBr(block_of(in.target));
+      b_.SetInsertPoint(Block::Create(b_.getContext(), "after", function_, exit_));
+      return;
+    case OpCode::kBranchUnless: {
+      Block* next = Block::Create(b_.getContext(), "then", function_, exit_);
+      b_.CreateCondBr(flag(in.operands[0]), next, block_of(in.target));
+      b_.SetInsertPoint(next);
+      return;
+    }
+    case OpCode::kLoopBegin:
+      return write_begin(pc);
+    case OpCode::kLoopNext:
+    case OpCode::kLoopNextSimple:
+      return write_next(pc);
+    case OpCode::kLoopEnd:
+      return write_end(pc);
+    case OpCode::kPoll: {
+      publish();
+      auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false);
+      leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, poll)), {context_}));
+      return refresh();
+    }
+    case OpCode::kEnd:
+      return;
+  }
+}
+
+void LoopWriter::write_call(uint32_t pc) {
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy()}, false);
+  Value* run = reference({NativeRef::Kind::kRun, pc, {}});
+  Value* state = reference({NativeRef::Kind::kState, pc, {}});
+  Value* operands = reference({NativeRef::Kind::kOperands, pc, {}});
+  leave_unless_zero(b_.CreateCall(type, run, {state, slots_, operands}));
+}
+
+void LoopWriter::write_row(uint32_t pc) {
+  const plan::Row& row = p_.rows[p_.code[pc].index];
+  Value* index = element(row.index, row.wide ? ElementType::kInt64 : ElementType::kInt32, 0);
+  index = b_.CreateSExt(index, b_.getInt64Ty());
+  Value* count = b_.getInt64(static_cast<uint64_t>(row.count));
+  Value* negative = b_.CreateICmpSLT(index, b_.getInt64(0));
+  Value* at = b_.CreateSelect(negative, b_.CreateAdd(index, count), index);
+  Block* wrong = Block::Create(b_.getContext(), "wrong", function_);
+  Block* right = Block::Create(b_.getContext(), "right", function_, exit_);
+  b_.CreateCondBr(b_.CreateICmpULT(at, count), right, wrong);
+  b_.SetInsertPoint(wrong);
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getInt32Ty(), b_.getInt64Ty(), b_.getInt64Ty()}, false);
+  Value* code = b_.CreateCall(type, host(offsetof(NativeHost, fail)),
+                              {b_.getInt32(static_cast<uint32_t>(KernelError::kIndexOutOfRange)), index, count});
+  leave_unless_zero(code);
+  b_.CreateUnreachable();
+  b_.SetInsertPoint(right);
+  Value* bytes = b_.CreateMul(at, b_.getInt64(row.bytes));
+  set_pointer(row.to, b_.CreateGEP(b_.getInt8Ty(), pointer(row.from), bytes));
+}
+
+std::vector<LoopWriter::Value*> LoopWriter::run_steps(const ElementwiseCode& code, std::vector<Value*> values,
+                                                      unsigned lanes) {
+  const IrScope scope(b_, lanes, fused_multiply_add_);
+  for (const ElementwiseCode::Step& step : code.steps) {
+    std::vector<Value*> arguments;
+    for (size_t i = 0; i < step.argument_count; ++i) arguments.push_back(values[step.arguments[i]]);
+    values.push_back(write_step(step, arguments, *this));
+  }
+  return values;
+}
+
+LoopWriter::Value* LoopWriter::gather(const ElementwiseCode::Input& in, int64_t first, unsigned lanes) {
+  Value* vector = llvm::PoisonValue::get(lanes_of(element_ir_type(b_.getContext(), in.type), lanes));
+  for (unsigned lane = 0; lane < lanes; ++lane) {
+    int64_t rest = first + lane, index = 0;
+    for (size_t d = in.dims.size(); d-- > 0;) {
+      index += rest % in.dims[d] * in.strides[d];
+      rest /= in.dims[d];
+    }
+    Value* one = element(in.slot, in.type, index);
+    if (lanes == 1) return one;
+    vector = b_.CreateInsertElement(vector, one, lane);
+  }
+  return vector;
+}
+
+// Everything is read before anything is written: an output may be the place of an input.
+void LoopWriter::write_short(const ElementwiseCode& code) {
+  const size_t chunks = chunks_.size(code.count);
+  std::vector<std::vector<Value*>> values(chunks);
+  for (size_t c = 0; c < chunks; ++c) {
+    const unsigned lanes = chunks_.lanes(code.count, c);
+    for (const ElementwiseCode::Input& in : code.inputs) {
+      if (in.spread == ElementwiseCode::Spread::kDense) {
+        values[c].push_back(load_chunk(in.slot, in.type, code.count, c));
+      } else if (in.spread == ElementwiseCode::Spread::kScalar) {
+        Value* one = element(in.slot, in.type, 0);
+        values[c].push_back(lanes == 1 ? one : b_.CreateVectorSplat(lanes, one));
+      } else {
+        values[c].push_back(gather(in, static_cast<int64_t>(c) * chunks_.full, lanes));
+      }
+    }
+  }
+  for (size_t c = 0; c < chunks; ++c) {
+    values[c] = run_steps(code, std::move(values[c]), chunks_.lanes(code.count, c));
+  }
+  for (size_t c = 0; c < chunks; ++c) {
+    for (const ElementwiseCode::Output& out : code.outputs) {
+      store_chunk(out.slot, code.steps[out.step].to, code.count, c, values[c][code.inputs.size() + out.step]);
+    }
+  }
+}
+
+void LoopWriter::write_tile(const ElementwiseCode& code, Value* index, unsigned lanes, llvm::ArrayRef<Value*> scalars) {
+  auto address = [&](uint32_t s, ElementType type) {
+    Value* bytes = b_.CreateMul(index, b_.getInt64(byte_width(compute_type(type))));
+    return b_.CreateGEP(b_.getInt8Ty(), pointer(s), bytes);
+  };
+  std::vector<Value*> values;
+  for (size_t i = 0; i < code.inputs.size(); ++i) {
+    const ElementwiseCode::Input& in = code.inputs[i];
+    if (in.spread == ElementwiseCode::Spread::kDense) {
+      values.push_back(load_at(address(in.slot, in.type), in.type, lanes));
+    } else {
+      values.push_back(lanes == 1 ? scalars[i] : b_.CreateVectorSplat(lanes, scalars[i]));
+    }
+  }
+  values = run_steps(code, std::move(values), lanes);
+  for (const ElementwiseCode::Output& out : code.outputs) {
+    const ElementType type = code.steps[out.step].to;
+    store_at(address(out.slot, type), type, values[code.inputs.size() + out.step]);
+  }
+}
+
+// Whole vectors in a loop, two at a time, and what is left.
+void LoopWriter::write_long(const ElementwiseCode& code) {
+  std::vector<Value*> scalars;
+  for (const ElementwiseCode::Input& in : code.inputs) {
+    scalars.push_back(in.spread == ElementwiseCode::Spread::kScalar ? element(in.slot, in.type, 0) : nullptr);
+  }
+  const int64_t whole = code.count / chunks_.full * chunks_.full;
+  auto* index = variable(b_.getInt64Ty(), "i");
+  set(index, b_.getInt64(0));
+  Block* head = Block::Create(b_.getContext(), "tiles", function_, exit_);
+  Block* after = Block::Create(b_.getContext(), "rest", function_, exit_);
+  b_.CreateBr(head);
+  b_.SetInsertPoint(head);
+  write_tile(code, get(index), chunks_.full, scalars);
+  set(index, b_.CreateAdd(get(index), b_.getInt64(chunks_.full)));
+  b_.CreateCondBr(b_.CreateICmpSLT(get(index), b_.getInt64(static_cast<uint64_t>(whole))), head, after);
+  b_.SetInsertPoint(after);
+  if (whole < code.count) {
+    write_tile(code, b_.getInt64(static_cast<uint64_t>(whole)), static_cast<unsigned>(code.count - whole), scalars);
+  }
+}
+
+// --- loops -----------------------------------------------------------------------------------------------------------
+
+void LoopWriter::count_trip(const Loop& loop) {
+  set(total_trips_, b_.CreateAdd(get(total_trips_), b_.getInt64(1)));
+  set(units_, b_.CreateSub(get(units_), b_.getInt64(static_cast<uint64_t>(loop.weight))));
+  Block* poll = Block::Create(b_.getContext(), "poll", function_);
+  Block* next = Block::Create(b_.getContext(), "granted", function_, exit_);
+  auto* branch = b_.CreateCondBr(b_.CreateICmpSLT(get(units_), b_.getInt64(0)), poll, next);
+  branch->setMetadata(llvm::LLVMContext::MD_prof, llvm::MDBuilder(b_.getContext()).createBranchWeights(1, 1 << 12));
+  b_.SetInsertPoint(poll);
+  publish();
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false);
+  leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, poll)), {context_}));
+  refresh();
+  b_.CreateBr(next);
+  b_.SetInsertPoint(next);
+}
+
+void LoopWriter::write_begin(uint32_t pc) {
+  const uint32_t index = p_.code[pc].index;
+  const Loop& loop = p_.loops[index];
+  if (layout_.inline_loop[index]) return begin_inline(pc, loop, index);
+  publish();
+  Value* runs = stack(1);
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getPtrTy()}, false);
+  leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, loop_begin)), {context_, b_.getInt32(index), runs}));
+  refresh();
+  Block* body = Block::Create(b_.getContext(), "body", function_, exit_);
+  b_.CreateCondBr(b_.CreateICmpNE(b_.CreateLoad(b_.getInt8Ty(), runs), b_.getInt8(0)), body,
+                  block_of(p_.code[pc].target));
+  b_.SetInsertPoint(body);
+}
+
+// Kernels may compute along what is behind a state in memory.
+void LoopWriter::clear_behind(uint32_t s, size_t bytes) {
+  const size_t behind = p_.slots[s].bytes - bytes;
+  if (layout_.places[s].kind == PlaceKind::kRegister || behind == 0) return;
+  b_.CreateMemSet(offset(pointer(s), static_cast<int64_t>(bytes)), b_.getInt8(0), behind, llvm::Align(1));
+}
+
+void LoopWriter::begin_inline(uint32_t pc, const Loop& loop, uint32_t index) {
+  auto* trip = trip_[index] = variable(b_.getInt64Ty(), "trip");
+  auto* trips = trips_[index] = variable(b_.getInt64Ty(), "trips");
+  set(trip, b_.getInt64(0));
+  Value* count = b_.getInt64(static_cast<uint64_t>(loop.is_scan ? loop.known_trips : INT64_MAX));
+  if (!loop.is_scan && loop.trip_count != kNoSlot) count = element(loop.trip_count, ElementType::kInt64, 0);
+  if (loop.condition != kNoSlot) count = b_.CreateSelect(flag(loop.condition), count, b_.getInt64(0));
+  set(trips, count);
+  for (const plan::LoopState& state : loop.states) {
+    copy(state.initial, state.in, state.bytes);
+    clear_behind(state.in, state.bytes);
+    clear_behind(state.out, state.bytes);
+  }
+  Value* last = b_.CreateSub(count, b_.getInt64(1));
+  for (const plan::ScanOutput& scan : loop.scan_outputs) {
+    Value* bytes = b_.CreateMul(last, b_.getInt64(scan.element_bytes));
+    set_pointer(scan.row,
+                scan.reverse ? b_.CreateGEP(b_.getInt8Ty(), pointer(scan.whole), bytes) : pointer(scan.whole));
+  }
+  Block* body = Block::Create(b_.getContext(), "body", function_, exit_);
+  b_.CreateCondBr(b_.CreateICmpSGT(count, b_.getInt64(0)), body, block_of(p_.code[pc].target));
+  b_.SetInsertPoint(body);
+  count_trip(loop);
+  for (const plan::ScanInput& scan : loop.scan_inputs) {
+    Value* bytes = b_.CreateMul(last, b_.getInt64(scan.element_bytes));
+    set_pointer(scan.element,
+                scan.reverse ? b_.CreateGEP(b_.getInt8Ty(), pointer(scan.whole), bytes) : pointer(scan.whole));
+  }
+  if (loop.counter != kNoSlot) store_chunk(loop.counter, ElementType::kInt64, 1, 0, b_.getInt64(0));
+}
+
+// Rows out, states handed on, pointers moved.
+void LoopWriter::step(const Loop& loop) {
+  for (const auto& [to, from, bytes] : loop.step.rows) copy(from, to, bytes);
+  for (const plan::LoopState& state : loop.states) {
+    const bool in_moves = layout_.places[state.in].kind == PlaceKind::kTable || layout_.places[state.in].moves;
+    const bool out_moves = layout_.places[state.out].kind == PlaceKind::kTable || layout_.places[state.out].moves;
+    if (!in_moves || !out_moves) {
+      copy(state.out, state.in, state.bytes);
+      continue;
+    }
+    Value* in = pointer(state.in);
+    Value* out = pointer(state.out);
+    set_pointer(state.in, out);
+    set_pointer(state.out, in);
+  }
+  for (const auto& [slot, stride] : loop.step.advances) set_pointer(slot, offset(pointer(slot), stride));
+}
+
+void LoopWriter::grow_rows(const Loop& loop, uint32_t index) {
+  Block* grow = Block::Create(b_.getContext(), "grow", function_);
+  Block* next = Block::Create(b_.getContext(), "fits", function_, exit_);
+  Value* capacity = b_.CreateLoad(b_.getInt64Ty(), counter_address(index, offsetof(LoopCounters, row_capacity)));
+  b_.CreateCondBr(b_.CreateICmpSGE(get(trip_[index]), capacity), grow, next);
+  b_.SetInsertPoint(grow);
+  b_.CreateStore(get(trip_[index]), counter_address(index, offsetof(LoopCounters, trip)));
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty()}, false);
+  leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, grow_rows)), {context_, b_.getInt32(index)}));
+  for (const plan::ScanOutput& scan : loop.scan_outputs) {
+    if (scan.row == kNoSlot || scan.whole_planned || !pointers_.contains(scan.row)) continue;
+    set(pointers_[scan.row], b_.CreateLoad(b_.getPtrTy(), slot_address(scan.row)));
+  }
+  b_.CreateBr(next);
+  b_.SetInsertPoint(next);
+}
+
+void LoopWriter::write_next(uint32_t pc) {
+  const uint32_t index = p_.code[pc].index;
+  const Loop& loop = p_.loops[index];
+  const bool outer = index == request_.loop;
+  Block* done = outer ? exit_ : Block::Create(b_.getContext(), "done", function_, exit_);
+  Block* more = Block::Create(b_.getContext(), "more", function_, exit_);
+  if (!layout_.inline_loop[index]) {
+    publish();
+    Value* again = stack(1);
+    auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getPtrTy()}, false);
+    leave_unless_zero(
+        b_.CreateCall(type, host(offsetof(NativeHost, loop_next)), {context_, b_.getInt32(index), again}));
+    refresh();
+    b_.CreateCondBr(b_.CreateICmpNE(b_.CreateLoad(b_.getInt8Ty(), again), b_.getInt8(0)), more, done);
+    b_.SetInsertPoint(more);
+  } else {
+    Value* go_on = loop.go_on != kNoSlot ? flag(loop.go_on) : b_.getTrue();
+    step(loop);
+    Value* trip = b_.CreateAdd(get(trip_[index]), b_.getInt64(1));
+    set(trip_[index], trip);
+    b_.CreateCondBr(b_.CreateAnd(b_.CreateICmpSLT(trip, get(trips_[index])), go_on), more, done);
+    b_.SetInsertPoint(more);
+    count_trip(loop);
+    if (loop.grows) grow_rows(loop, index);
+    if (loop.counter != kNoSlot) store_chunk(loop.counter, ElementType::kInt64, 1, 0, get(trip_[index]));
+  }
+  b_.CreateBr(block_of(p_.code[pc].target));
+  if (!outer) b_.SetInsertPoint(done);
+}
+
+void LoopWriter::write_end(uint32_t pc) {
+  const uint32_t index = p_.code[pc].index;
+  const Loop& loop = p_.loops[index];
+  if (layout_.inline_loop[index]) {
+    for (const plan::LoopState& state : loop.states) {
+      if (state.final != kNoSlot) copy(state.in, state.final, state.bytes);
+    }
+    return;
+  }
+  publish();
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty()}, false);
+  leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, loop_end)), {context_, b_.getInt32(index)}));
+  refresh();
+}
+
+}  // namespace treadle::jit

@@ -1,0 +1,247 @@
+#include "jit/places.h"
+
+#include <algorithm>
+
+namespace treadle::jit {
+
+namespace {
+
+using plan::ElementwiseCode;
+using plan::Instruction;
+using plan::kNoSlot;
+using plan::Loop;
+using plan::OpCode;
+using plan::Program;
+using plan::Slot;
+using plan::Storage;
+
+// What happens to a slot anywhere in the loop.
+struct Use {
+  bool read = false;     // element by element, by code that is written out
+  bool written = false;  // by whomever
+  bool shared = false;   // kernels or the engine look at it
+  bool address = false;  // somebody points into it
+  bool moves = false;
+};
+
+int64_t count_of(const Type& type) {
+  int64_t count = 1;
+  for (const Dim& d : type.shape) count *= d.value();
+  return count;
+}
+
+class Survey {
+ public:
+  Survey(const plan::NativeRequest& request, const Chunks& chunks)
+      : request_(request),
+        p_(*request.program),
+        loop_(p_.loops[request.loop]),
+        chunks_(chunks),
+        uses_(p_.slots.size()) {
+    layout_.places.resize(p_.slots.size());
+    layout_.written.assign(loop_.last - loop_.first + 1, Written::kCall);
+    layout_.inline_loop.assign(p_.loops.size(), false);
+  }
+
+  Layout run() {
+    visit_loop(request_.loop);
+    for (uint32_t pc = loop_.first + 1; pc < loop_.last; ++pc) visit(pc);
+    choose();
+    return std::move(layout_);
+  }
+
+ private:
+  void read(uint32_t s) { uses_[s].read = true; }
+  void write(uint32_t s) { uses_[s].written = true; }
+  void share(uint32_t s) { uses_[s].shared = true; }
+
+  void visit(uint32_t pc) {
+    const Instruction& in = p_.code[pc];
+    switch (in.code) {
+      case OpCode::kKernel:
+        if (is_inline(pc)) {
+          layout_.written[pc - loop_.first] = Written::kInline;
+          visit_inline(request_.elementwise.at(pc));
+        } else {
+          visit_call(pc);
+        }
+        break;
+      case OpCode::kGuarded:
+      case OpCode::kCompute:
+        for (uint32_t s : p_.dynamic[in.index].inputs) share(s);
+        for (uint32_t s : p_.dynamic[in.index].outputs) share(s), write(s);
+        break;
+      case OpCode::kMove:
+        share(p_.moves[in.index].first);
+        share(p_.moves[in.index].second), write(p_.moves[in.index].second);
+        break;
+      case OpCode::kCopy:
+        read(p_.copies[in.index].from);
+        write(p_.copies[in.index].to);
+        break;
+      case OpCode::kRow:
+        uses_[p_.rows[in.index].from].address = true;
+        read(p_.rows[in.index].index);
+        uses_[p_.rows[in.index].to].moves = true;
+        break;
+      case OpCode::kBranchUnless:
+        read(in.operands[0]);
+        break;
+      case OpCode::kLoopBegin:
+        visit_loop(in.index);
+        break;
+      default:
+        break;
+    }
+  }
+
+  // Broadcasting that is neither dense nor of one element is written out for few elements only.
+  bool is_inline(uint32_t pc) const {
+    const auto it = request_.elementwise.find(pc);
+    if (it == request_.elementwise.end() || it->second.count < 1) return false;
+    const ElementwiseCode& code = it->second;
+    const bool is_short = chunks_.is_short(code.count);
+    // Long ones may be cut over threads by their kernel.
+    if (!is_short && p_.threads > 1 && code.count > kLongestOnOneThread) return false;
+    return std::all_of(code.steps.begin(), code.steps.end(), knows_step) &&
+           std::all_of(code.inputs.begin(), code.inputs.end(), [&](const ElementwiseCode::Input& in) {
+             return is_short || in.spread != ElementwiseCode::Spread::kOther;
+           });
+  }
+
+  void visit_inline(const ElementwiseCode& code) {
+    for (const ElementwiseCode::Input& in : code.inputs) read(in.slot);
+    for (const ElementwiseCode::Output& out : code.outputs) write(out.slot);
+  }
+
+  void visit_call(uint32_t pc) {
+    const Instruction& in = p_.code[pc];
+    const auto fused = p_.fused.find(pc);
+    const size_t inputs = fused != p_.fused.end() ? fused->second.inputs.size() : p_.node_of[pc]->inputs.size();
+    for (size_t i = 0; i < in.index; ++i) {  // kKernel: index is the number of operands
+      share(in.operands[i]);
+      if (i >= inputs) write(in.operands[i]);
+    }
+  }
+
+  // Loops whose begin and end are a few copies; what else there is to do is left to the engine.
+  bool begins_inline(const Loop& loop) const {
+    if (!loop.simple || loop.grows || loop.masked) return false;
+    auto planned = [&](uint32_t s) { return p_.slots[s].storage != Storage::kHandle; };
+    return planned(loop.trip_count) && planned(loop.condition) && (!loop.is_scan || loop.known_trips >= 0) &&
+           std::all_of(loop.states.begin(), loop.states.end(), [&](const auto& s) { return planned(s.initial); }) &&
+           std::all_of(loop.scan_inputs.begin(), loop.scan_inputs.end(),
+                       [&](const auto& s) { return planned(s.whole); }) &&
+           std::all_of(loop.scan_outputs.begin(), loop.scan_outputs.end(),
+                       [](const auto& s) { return s.whole_planned; });
+  }
+
+  void visit_loop(uint32_t index) {
+    const Loop& loop = p_.loops[index];
+    const bool outer = index == request_.loop;
+    const bool written_out = outer || begins_inline(loop);
+    layout_.inline_loop[index] = written_out;
+    auto reads = [&](uint32_t s) { written_out ? read(s) : share(s); };
+    auto writes = [&](uint32_t s) {
+      write(s);
+      if (!written_out) share(s);
+    };
+    if (!outer) {
+      reads(loop.trip_count);
+      reads(loop.condition);
+    }
+    reads(loop.go_on);
+    writes(loop.counter);
+    for (const plan::LoopState& s : loop.states) {
+      if (!outer) reads(s.initial), writes(s.final);
+      writes(s.in);
+      reads(s.out);
+      if (!written_out) uses_[s.in].moves = uses_[s.out].moves = true;
+    }
+    for (const plan::ScanInput& s : loop.scan_inputs) {
+      if (!outer) uses_[s.whole].address = true;
+      uses_[s.element].moves = true;
+      if (!written_out) share(s.element), share(s.whole);
+    }
+    for (const plan::ScanOutput& s : loop.scan_outputs) {
+      if (!outer) uses_[s.whole].address = true;
+      reads(s.element);
+      if (s.row != kNoSlot) uses_[s.row].moves = true;
+      if (!written_out) share(s.whole), share(s.element), share(s.row);
+    }
+  }
+
+  bool fits_registers(uint32_t s, const Use& use) const {
+    const Slot& slot = p_.slots[s];
+    const bool readable =
+        slot.storage == Storage::kArena || slot.storage == Storage::kInput || slot.storage == Storage::kConstant;
+    if (s == kNoSlot || !readable || use.address || use.moves || (use.shared && use.written)) return false;
+    if (!(use.read || use.written) || slot.type.kind != Type::Kind::kTensor || !slot.type.has_shape) return false;
+    for (const Dim& d : slot.type.shape) {
+      if (!d.is_known()) return false;
+    }
+    if (!is_computed(slot.type.element)) return false;
+    const int64_t count = count_of(slot.type);
+    return count > 0 && chunks_.is_short(count);
+  }
+
+  static bool is_computed(ElementType type) {
+    switch (type) {
+      case ElementType::kFloat:
+      case ElementType::kDouble:
+      case ElementType::kInt32:
+      case ElementType::kInt64:
+      case ElementType::kUint32:
+      case ElementType::kUint64:
+      case ElementType::kBool:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void choose() {
+    for (uint32_t s = 1; s < uses_.size(); ++s) {
+      const Use& use = uses_[s];
+      Place& place = layout_.places[s];
+      if (!use.read && !use.written && !use.shared && !use.address && !use.moves) continue;
+      if (fits_registers(s, use)) {
+        place = {PlaceKind::kRegister, p_.slots[s].type.element, count_of(p_.slots[s].type), false};
+      } else {
+        place.kind = PlaceKind::kPointer;
+      }
+    }
+    // States in memory change places on the back edge.
+    for (size_t i = 0; i < p_.loops.size(); ++i) {
+      if (!layout_.inline_loop[i]) continue;
+      for (const auto& [in, out] : p_.loops[i].step.swaps) {
+        if (layout_.places[in].kind != PlaceKind::kPointer || layout_.places[out].kind != PlaceKind::kPointer) continue;
+        uses_[in].moves = uses_[out].moves = true;
+      }
+    }
+    for (uint32_t s = 1; s < uses_.size(); ++s) {
+      Place& place = layout_.places[s];
+      if (place.kind != PlaceKind::kPointer) continue;
+      place.moves = uses_[s].moves;
+      const bool handle = p_.slots[s].storage == Storage::kHandle;
+      if (handle || (place.moves && uses_[s].shared)) place.kind = PlaceKind::kTable;
+    }
+  }
+
+  static constexpr int64_t kLongestOnOneThread = 8192;
+
+  const plan::NativeRequest& request_;
+  const Program& p_;
+  const Loop& loop_;
+  const Chunks& chunks_;
+  std::vector<Use> uses_;
+  Layout layout_;
+};
+
+}  // namespace
+
+Layout lay_out(const plan::NativeRequest& request, const Chunks& chunks) {
+  return Survey(request, chunks).run();
+}
+
+}  // namespace treadle::jit

@@ -1,0 +1,346 @@
+#include "jit/steps.h"
+
+#include <optional>
+
+#include "kernels/elementwise_functions.h"
+#include "kernels/error.h"
+
+namespace treadle::jit {
+
+namespace {
+
+using kernels::ElementwiseOp;
+using Step = plan::ElementwiseCode::Step;
+using llvm::Value;
+
+thread_local IrScope* current_scope = nullptr;
+
+template <class F>
+bool with_type(ElementType type, F f) {
+  switch (type) {
+    case ElementType::kFloat:
+      return f(float());
+    case ElementType::kDouble:
+      return f(double());
+    case ElementType::kInt32:
+      return f(int32_t());
+    case ElementType::kInt64:
+      return f(int64_t());
+    case ElementType::kUint32:
+      return f(uint32_t());
+    case ElementType::kUint64:
+      return f(uint64_t());
+    case ElementType::kBool:
+      return f(uint8_t());
+    default:
+      return false;
+  }
+}
+
+template <class Op>
+concept ByLane = requires { Op::kByLane; };
+
+// Operations that call the C library, lane by lane or for some lanes.
+template <class Op, class T>
+constexpr bool uses_library() {
+  using namespace kernels::functions;
+  if constexpr (ByLane<Op> || std::is_same_v<Op, Sin> || std::is_same_v<Op, Cos>) return true;
+  if constexpr (std::is_same_v<Op, Erf> || std::is_same_v<Op, GeluErf>) return !std::is_same_v<T, float>;
+  return false;
+}
+
+template <class Op, class T>
+constexpr bool checks_integers() {
+  if constexpr (std::is_integral_v<T>) return requires(T t, uint32_t& e) { Op::template integer<T>(t, t, e); };
+  return false;
+}
+
+template <class T, kernels::OpDomain kDomain>
+constexpr bool in_domain() {
+  constexpr bool kIsBool = std::is_same_v<T, uint8_t>;
+  switch (kDomain) {
+    case kernels::OpDomain::kFloat:
+      return std::is_floating_point_v<T>;
+    case kernels::OpDomain::kNumber:
+      return !kIsBool;
+    case kernels::OpDomain::kInteger:
+      return std::is_integral_v<T> && !kIsBool;
+    case kernels::OpDomain::kBool:
+      return kIsBool;
+    case kernels::OpDomain::kAny:
+      return true;
+  }
+  return false;
+}
+
+Value* bytes_of(IrMask mask) {
+  return ir().CreateZExt(mask.v, lanes_type<uint8_t>());
+}
+template <class T>
+Value* bytes_of(IrLanes<T> lanes) {
+  return lanes.v;
+}
+
+// The operation by its definition; null where that calls the C library or checks integers.
+template <class Op, class T, int kInputs>
+Value* by_definition(const Step& step, llvm::ArrayRef<Value*> a) {
+  using V = IrLanes<T>;
+  if constexpr (uses_library<Op, T>() || checks_integers<Op, T>() || std::is_same_v<Op, kernels::functions::Where>) {
+    return nullptr;
+  } else if constexpr (kInputs == 1) {
+    if constexpr (requires(V v) { Op::eval(v); }) {
+      return bytes_of(Op::eval(V::of(a[0])));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      const kernels::functions::Params<V> params{V(static_cast<T>(step.params.alpha)),
+                                                 V(static_cast<T>(step.params.beta))};
+      return bytes_of(Op::eval(V::of(a[0]), params));
+    } else {
+      return nullptr;
+    }
+  } else if constexpr (kInputs == 2) {
+    return bytes_of(Op::eval(V::of(a[0]), V::of(a[1])));
+  } else {
+    return bytes_of(Op::eval(V::of(a[0]), V::of(a[1]), V::of(a[2])));
+  }
+}
+
+Value* by_definition(const Step& step, llvm::ArrayRef<Value*> a) {
+  Value* result = nullptr;
+  with_type(step.from, [&](auto zero) {
+    using T = decltype(zero);
+    switch (step.op) {
+#define X(name, inputs, domain, ...)                                        \
+  case ElementwiseOp::k##name:                                              \
+    if constexpr (in_domain<T, kernels::OpDomain::k##domain>()) {           \
+      result = by_definition<kernels::functions::name, T, inputs>(step, a); \
+    }                                                                       \
+    break;
+      TREADLE_ELEMENTWISE_OPS(X)
+#undef X
+    }
+    return true;
+  });
+  return result;
+}
+
+// --- integers ---
+
+bool is_checked_integer(ElementType type) {
+  return type == ElementType::kInt32 || type == ElementType::kInt64 || type == ElementType::kUint32 ||
+         type == ElementType::kUint64;
+}
+bool is_signed(ElementType type) {
+  return type == ElementType::kInt32 || type == ElementType::kInt64;
+}
+
+Value* any_lane(Value* mask) {
+  return mask->getType()->isVectorTy() ? ir().CreateOrReduce(mask) : mask;
+}
+
+// Division and remainders: the divisor is checked, and -1 is taken apart since the lowest number cannot be divided by
+// it.
+Value* divide(const Step& step, Value* a, Value* b, StepHost& host) {
+  llvm::Type* type = a->getType();
+  Value* zero = llvm::ConstantInt::get(type, 0);
+  Value* one = llvm::ConstantInt::get(type, 1);
+  host.fail_if(any_lane(ir().CreateICmpEQ(b, zero)), kernels::kDivisionByZero);
+  if (!is_signed(step.from)) {
+    return step.op == ElementwiseOp::kDiv ? ir().CreateUDiv(a, b) : ir().CreateURem(a, b);
+  }
+  Value* minus_one = ir().CreateICmpEQ(b, llvm::ConstantInt::getAllOnesValue(type));
+  Value* divisor = ir().CreateSelect(minus_one, one, b);
+  if (step.op == ElementwiseOp::kDiv) {
+    return ir().CreateSelect(minus_one, ir().CreateNeg(a), ir().CreateSDiv(a, divisor));
+  }
+  Value* rest = ir().CreateSRem(a, divisor);
+  if (step.op == ElementwiseOp::kFmod) return rest;
+  Value* unlike = ir().CreateICmpSLT(ir().CreateXor(rest, b), zero);
+  Value* wraps = ir().CreateAnd(ir().CreateICmpNE(rest, zero), unlike);
+  return ir().CreateSelect(wraps, ir().CreateAdd(rest, b), rest);
+}
+
+Value* shift(const Step& step, Value* a, Value* b) {
+  llvm::Type* type = a->getType();
+  const unsigned width = type->getScalarSizeInBits();
+  Value* in_range = ir().CreateICmpULT(b, llvm::ConstantInt::get(type, width));
+  Value* zero = llvm::ConstantInt::get(type, 0);
+  if (step.op == ElementwiseOp::kShiftRight && is_signed(step.from)) {
+    return ir().CreateAShr(a, ir().CreateSelect(in_range, b, llvm::ConstantInt::get(type, width - 1)));
+  }
+  Value* count = ir().CreateSelect(in_range, b, zero);
+  Value* shifted = step.op == ElementwiseOp::kShiftLeft ? ir().CreateShl(a, count) : ir().CreateLShr(a, count);
+  return ir().CreateSelect(in_range, shifted, zero);
+}
+
+// --- calls of row functions ---
+
+// Through memory: the row function of the kernels, over the lanes.
+Value* by_row(const Step& step, llvm::ArrayRef<Value*> a, StepHost& host) {
+  auto& b = ir();
+  llvm::LLVMContext& context = b.getContext();
+  const unsigned lanes = IrScope::current().lanes;
+  auto spill = [&](Value* value) {
+    Value* memory = host.stack(size_t{64} * 8);
+    b.CreateAlignedStore(value, memory, llvm::Align(1));
+    return memory;
+  };
+  Value* first = spill(a[0]);
+  Value* second = a.size() > 1 ? spill(a[1]) : first;
+  Value* out = host.stack(size_t{64} * 8);
+  Value* params = host.stack(sizeof(kernels::ElementwiseParams));
+  b.CreateStore(llvm::ConstantFP::get(b.getDoubleTy(), step.params.alpha), params);
+  b.CreateStore(llvm::ConstantFP::get(b.getDoubleTy(), step.params.beta),
+                b.CreateConstGEP1_64(b.getInt8Ty(), params, offsetof(kernels::ElementwiseParams, beta)));
+  auto* type = llvm::FunctionType::get(b.getInt32Ty(),
+                                       {b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt64Ty(), b.getPtrTy()}, false);
+  b.CreateCall(type, host.row_function(step.op, step.from), {first, second, out, b.getInt64(lanes), params});
+  llvm::Type* result = lanes_of(element_ir_type(context, step.to), lanes);
+  return b.CreateAlignedLoad(result, out, llvm::Align(1));
+}
+
+// sin and cos of moderate arguments are a few instructions; what lies beyond goes through the row function.
+Value* turn(const Step& step, Value* a, StepHost& host) {
+  using V = IrLanes<float>;
+  auto& b = ir();
+  const V x = V::of(a);
+  const V zero(0.0f);
+  V y = kernels::math::sin_float(x, step.op == ElementwiseOp::kCos ? 1 : 0);
+  if (step.op == ElementwiseOp::kSin) y = select(x == zero, x, y);
+  const IrMask far = !(kernels::math::absolute(x) <= V(kernels::math::Coefficients<float>::kTurnLimit));
+  llvm::Function* function = b.GetInsertBlock()->getParent();
+  auto* here = b.GetInsertBlock();
+  auto* slow = llvm::BasicBlock::Create(b.getContext(), "far", function);
+  auto* next = llvm::BasicBlock::Create(b.getContext(), "turned", function);
+  b.CreateCondBr(any_lane(far.v), slow, next);
+  b.SetInsertPoint(slow);
+  Value* called = by_row(step, {a}, host);
+  slow = b.GetInsertBlock();
+  b.CreateBr(next);
+  b.SetInsertPoint(next);
+  auto* result = b.CreatePHI(a->getType(), 2);
+  result->addIncoming(y.v, here);
+  result->addIncoming(called, slow);
+  return result;
+}
+
+// --- conversions, as in kernels/convert.h ---
+
+Value* truncate(Value* x, unsigned bits) {
+  auto& b = ir();
+  llvm::Type* to = lanes_of(b.getIntNTy(bits), IrScope::current().lanes);
+  const double high = bits == 32 ? 0x1p31 : 0x1p63;
+  Value* fits = b.CreateAnd(b.CreateFCmpOGE(x, llvm::ConstantFP::get(x->getType(), -high)),
+                            b.CreateFCmpOLT(x, llvm::ConstantFP::get(x->getType(), high)));
+  Value* safe = b.CreateSelect(fits, x, llvm::ConstantFP::get(x->getType(), 0));
+  return b.CreateSelect(fits, b.CreateFPToSI(safe, to),
+                        llvm::ConstantInt::get(to, llvm::APInt::getSignedMinValue(bits)));
+}
+
+Value* float_to_uint64(Value* x) {
+  auto& b = ir();
+  auto constant = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
+  Value* upper = b.CreateFCmpOGE(x, constant(0x1p63));
+  Value* low = truncate(b.CreateSelect(upper, b.CreateFSub(x, constant(0x1p63)), x), 64);
+  Value* flips = b.CreateAnd(upper, b.CreateFCmpOLT(x, constant(0x1p64)));
+  Value* top = llvm::ConstantInt::get(low->getType(), uint64_t{1} << 63);
+  return b.CreateXor(low, b.CreateSelect(flips, top, llvm::ConstantInt::get(low->getType(), 0)));
+}
+
+Value* convert(const Step& step, Value* x) {
+  auto& b = ir();
+  llvm::Type* to = lanes_of(element_ir_type(b.getContext(), step.to), IrScope::current().lanes);
+  const bool from_float = x->getType()->isFPOrFPVectorTy();
+  if (step.from == ElementType::kBool) {
+    x = b.CreateICmpNE(x, llvm::ConstantInt::get(x->getType(), 0));
+    if (step.to == ElementType::kBool) return b.CreateZExt(x, to);
+    return to->isFPOrFPVectorTy() ? b.CreateUIToFP(x, to) : b.CreateZExt(x, to);
+  }
+  if (step.to == ElementType::kBool) {
+    Value* zero = llvm::Constant::getNullValue(x->getType());
+    return b.CreateZExt(from_float ? b.CreateFCmpUNE(x, zero) : b.CreateICmpNE(x, zero), to);
+  }
+  if (from_float) {
+    switch (step.to) {
+      case ElementType::kInt32:
+        return truncate(x, 32);
+      case ElementType::kInt64:
+        return truncate(x, 64);
+      case ElementType::kUint32:
+        return b.CreateTrunc(truncate(x, 64), to);
+      case ElementType::kUint64:
+        return float_to_uint64(x);
+      default:
+        return b.CreateFPCast(x, to);
+    }
+  }
+  if (to->isFPOrFPVectorTy()) return is_signed(step.from) ? b.CreateSIToFP(x, to) : b.CreateUIToFP(x, to);
+  return b.CreateIntCast(x, to, is_signed(step.from));
+}
+
+Value* where(llvm::ArrayRef<Value*> a) {
+  auto& b = ir();
+  return b.CreateSelect(b.CreateICmpNE(a[0], llvm::ConstantInt::get(a[0]->getType(), 0)), a[1], a[2]);
+}
+
+}  // namespace
+
+IrScope::IrScope(llvm::IRBuilder<>& b, unsigned n, bool fused)
+    : builder(b), lanes(n), fused_multiply_add(fused), outer(current_scope) {
+  current_scope = this;
+}
+IrScope::~IrScope() {
+  current_scope = outer;
+}
+IrScope& IrScope::current() {
+  return *current_scope;
+}
+
+llvm::Type* element_ir_type(llvm::LLVMContext& context, ElementType type) {
+  switch (type) {
+    case ElementType::kFloat:
+      return llvm::Type::getFloatTy(context);
+    case ElementType::kDouble:
+      return llvm::Type::getDoubleTy(context);
+    case ElementType::kInt32:
+    case ElementType::kUint32:
+      return llvm::Type::getInt32Ty(context);
+    case ElementType::kInt64:
+    case ElementType::kUint64:
+      return llvm::Type::getInt64Ty(context);
+    case ElementType::kBool:
+      return llvm::Type::getInt8Ty(context);
+    default:
+      return nullptr;
+  }
+}
+
+bool knows_step(const Step& step) {
+  auto held = [](ElementType type) { return with_type(type, [](auto) { return true; }); };
+  return held(step.from) && held(step.to);
+}
+
+Value* write_step(const Step& step, llvm::ArrayRef<Value*> a, StepHost& host) {
+  if (step.converts) return convert(step, a[0]);
+  switch (step.op) {
+    case ElementwiseOp::kWhere:
+      return where(a);
+    case ElementwiseOp::kSin:
+    case ElementwiseOp::kCos:
+      if (step.from == ElementType::kFloat) return turn(step, a[0], host);
+      break;
+    case ElementwiseOp::kDiv:
+    case ElementwiseOp::kMod:
+    case ElementwiseOp::kFmod:
+      if (is_checked_integer(step.from)) return divide(step, a[0], a[1], host);
+      break;
+    case ElementwiseOp::kShiftLeft:
+    case ElementwiseOp::kShiftRight:
+      return shift(step, a[0], a[1]);
+    default:
+      break;
+  }
+  if (Value* result = by_definition(step, a)) return result;
+  return by_row(step, a, host);
+}
+
+}  // namespace treadle::jit

@@ -1,0 +1,140 @@
+#pragma once
+// Loops as native code: what a loop is described by, and what that code and the engine know of each other.
+//
+// src/jit turns a loop of a program into a function; it is a shared object of its own that exec loads on first use.
+// Everything that goes between the two is data or a pointer in a table, so neither is linked to the other.
+//
+// A native loop is entered before a trip: where the loop stands is in its LoopCounters, its states and pointers are in
+// the table of slots. It leaves them there the same way after the last trip. So the interpreter begins and ends every
+// loop, and may hand over at any trip in between.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/cpu.h"
+#include "kernels/elementwise_ops.h"
+#include "plan/program.h"
+
+namespace treadle::plan {
+
+// ---- What an elementwise instruction computes, apart from any kernel ----
+
+struct ElementwiseCode {
+  enum class Spread : uint8_t {
+    kDense,   // element i of the result takes element i
+    kScalar,  // one element
+    kOther,   // `strides` over `dims`
+  };
+  struct Input {
+    uint32_t slot = kNoSlot;
+    ElementType type = ElementType::kUndefined;
+    Spread spread = Spread::kDense;
+    Dims dims, strides;  // kOther: of the result; strides in elements, 0 where it is broadcast
+  };
+  struct Step {
+    bool converts = false;  // else `op`
+    kernels::ElementwiseOp op{};
+    kernels::ElementwiseParams params;
+    ElementType from = ElementType::kUndefined;  // of the arguments (of Where: of the last two)
+    ElementType to = ElementType::kUndefined;
+    uint8_t argument_count = 0;
+    // Below inputs.size(): an input; from there on: the result of an earlier step.
+    uint16_t arguments[3] = {};
+  };
+  struct Output {
+    uint16_t step = 0;
+    uint32_t slot = kNoSlot;
+  };
+  int64_t count = 0;  // elements of every step's result
+  std::vector<Input> inputs;
+  std::vector<Step> steps;
+  std::vector<Output> outputs;
+};
+
+// nullopt: the instruction is something else, or its elements are not stored as they are computed with.
+std::optional<ElementwiseCode> describe_elementwise(const Program& program, uint32_t pc);
+
+// ---- Between native code and the engine ----
+
+// A position in a loop.
+struct LoopCounters {
+  int64_t trip = 0;
+  int64_t trips = 0;
+  int64_t row_capacity = INT64_MAX;  // trips that growing rows have memory for
+  bool trips_known = false;
+  bool active = false;
+};
+
+// What native code returns: 0, a KernelError of instruction `failed_at`, or kNativeStopped.
+inline constexpr uint32_t kNativeStopped = UINT32_MAX;
+
+struct NativeFrame {
+  void** slots = nullptr;
+  std::byte* counters = nullptr;  // LoopCounters of loop i at i times NativeRequest::counter_stride
+  void* context = nullptr;        // for the host functions
+  int64_t* poll_units = nullptr;
+  int64_t* trips = nullptr;            // of all loops, the ones begun included
+  const void* const* table = nullptr;  // what NativeBlob::refs ask for
+  uint32_t failed_at = 0;
+};
+
+// Functions of the engine that native code calls. Those that return uint32_t return 0 or what the code is to return.
+struct NativeHost {
+  uint32_t (*poll)(void* context);
+  uint32_t (*grow_rows)(void* context, uint32_t loop);
+  uint32_t (*fail)(uint32_t code, int64_t found, int64_t limit);
+  uint32_t (*dynamic)(void* context, uint32_t pc);                            // kGuarded, kCompute, kMove
+  uint32_t (*loop_begin)(void* context, uint32_t loop, uint8_t* runs);        // of a loop inside
+  uint32_t (*loop_next)(void* context, uint32_t loop, uint8_t* again);        // likewise
+  uint32_t (*loop_end)(void* context, uint32_t loop);                         // likewise
+  uint32_t (*read_flag)(void* context, uint32_t slot, uint8_t* value);        // of a handle
+  const void* (*row)(kernels::ElementwiseOp op, ElementType type, int form);  // 0: vv, 1: vs, 2: sv
+};
+
+// An address that the code takes from NativeFrame::table.
+struct NativeRef {
+  enum class Kind : uint8_t { kHost, kRun, kState, kOperands, kRow };
+  Kind kind{};
+  uint32_t index = 0;  // kHost: byte offset in NativeHost; kRow: op; else the instruction
+  ElementType type{};  // kRow
+  bool operator==(const NativeRef&) const = default;
+};
+
+// Position-independent code. Nothing in it depends on where it or anything else lies.
+struct NativeBlob {
+  std::vector<std::byte> bytes;  // code and read-only data
+  size_t entry = 0;              // of the function, from the first byte
+  struct Import {
+    std::string name;   // of a function of the C library
+    size_t offset = 0;  // of the eight bytes that hold its address
+  };
+  std::vector<Import> imports;
+  std::vector<NativeRef> refs;
+};
+
+struct NativeRequest {
+  const Program* program = nullptr;
+  uint32_t loop = 0;
+  std::unordered_map<uint32_t, ElementwiseCode> elementwise;  // by instruction
+  Isa isa = Isa::kBaseline;
+  size_t counter_stride = 0;
+};
+
+// What the shared object offers.
+struct NativeCompiler {
+  uint32_t version = 0;  // kNativeVersion
+  // False: `why` says what stands in the way.
+  bool (*compile)(const NativeRequest& request, NativeBlob& blob, std::string& why) = nullptr;
+};
+inline constexpr uint32_t kNativeVersion = 1;
+inline constexpr char kNativeEntry[] = "treadle_native_compiler";  // const NativeCompiler* (*)()
+
+// The request for loop `loop`; `why` when it cannot be native code.
+std::optional<NativeRequest> describe_loop(const Program& program, uint32_t loop, std::string& why);
+
+}  // namespace treadle::plan
