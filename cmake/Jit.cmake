@@ -1,9 +1,11 @@
 # src/jit: loops to native code. LLVM is linked statically into a shared object of its own, whose only symbol is its
 # entry; the engine loads it when the first loop is to be compiled, and works without it.
 
+include(GNUInstallDirs)
 find_program(LLVM_CONFIG NAMES llvm-config-19)
 if(NOT LLVM_CONFIG)
-  message(FATAL_ERROR "llvm-config-19 was not found: install llvm-19-dev, or configure with -DTREADLE_BUILD_JIT=OFF")
+  message(STATUS "llvm-config-19 was not found: the native tier is left out (llvm-19-dev would bring it)")
+  return()
 endif()
 execute_process(COMMAND "${LLVM_CONFIG}" --includedir OUTPUT_VARIABLE LLVM_INCLUDE_DIR OUTPUT_STRIP_TRAILING_WHITESPACE
   COMMAND_ERROR_IS_FATAL ANY)
@@ -22,5 +24,9 @@ target_include_directories(treadle_jit SYSTEM PRIVATE "${LLVM_INCLUDE_DIR}")
 target_compile_options(treadle_jit PRIVATE -fno-rtti)
 target_link_libraries(treadle_jit PRIVATE treadle_options treadle_fmt ${llvm_libraries} "${ZLIB_LIBRARY}" "${ZSTD_LIBRARY}" ${CMAKE_DL_LIBS})
 target_link_options(treadle_jit PRIVATE "LINKER:--version-script,${CMAKE_SOURCE_DIR}/cmake/jit_exports.map"
-  "LINKER:--exclude-libs,ALL" "LINKER:-z,nodelete" "LINKER:-z,defs")
+  "LINKER:--exclude-libs,ALL" "LINKER:-z,nodelete")
+if(NOT TREADLE_SANITIZE)
+  target_link_options(treadle_jit PRIVATE "LINKER:-z,defs")
+endif()
+install(TARGETS treadle_jit LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library)
 set_target_properties(treadle_jit PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${TREADLE_LIB_DIR}")

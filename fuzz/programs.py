@@ -30,7 +30,12 @@ from random_programs.evaluator import NoAnswer, evaluate
 from random_programs.generator import make_program
 from random_programs.shrinker import shrink
 
-TIERS = ("judge", "program")
+TIERS = {
+    "judge": {"tier": "judge"},
+    "program": {"jit": "off"},
+    "native": {"jit": "always"},
+    "native from trip 1": {"jit": "always", "jit_trip": "1"},
+}
 # Relative and absolute: states pass through many roundings, each within the bounds of an operator.
 TOLERANCE = {"float16": (5e-2, 5e-2), "float32": (2e-4, 2e-4), "float64": (1e-8, 1e-8)}
 
@@ -48,18 +53,21 @@ class Verdict:
         return self.name == "DIFFERENT"
 
 
-def difference(ours, theirs, place: str = "output") -> str:
+def difference(ours, theirs, place: str = "output", exactly: bool = False) -> str:
+    """Empty where both are the same; `exactly`: to the last bit, but for which NaN it is."""
     if isinstance(theirs, (list, tuple)):
         if not isinstance(ours, (list, tuple)) or len(ours) != len(theirs):
             return f"{place}: {type(ours).__name__} against a list of {len(theirs)}"
-        found = (difference(a, b, f"{place}[{i}]") for i, (a, b) in enumerate(zip(ours, theirs, strict=True)))
+        found = (difference(a, b, f"{place}[{i}]", exactly) for i, (a, b) in enumerate(zip(ours, theirs, strict=True)))
         return next((f for f in found if f), "")
     if theirs is None or ours is None:
         return "" if ours is None and theirs is None else f"{place}: {ours} against {theirs}"
     a, b = np.asarray(ours), np.asarray(theirs)
     if a.dtype != b.dtype or a.shape != b.shape:
         return f"{place}: {a.dtype}{a.shape} against {b.dtype}{b.shape}"
-    if b.dtype.name in TOLERANCE:
+    if exactly and b.dtype.name in TOLERANCE:
+        same = np.array_equal(a, b, equal_nan=True) and not np.any((np.signbit(a) != np.signbit(b)) & ~np.isnan(b))
+    elif b.dtype.name in TOLERANCE:
         relative, absolute = TOLERANCE[b.dtype.name]
         same = np.allclose(a.astype(np.float64), b.astype(np.float64), relative, absolute, equal_nan=True)
     else:
@@ -76,7 +84,8 @@ def attempt(run):
 
 def run_tier(data: bytes, feeds: list[dict], tier: str) -> list:
     options = treadle.SessionOptions()
-    options.add_session_config_entry("treadle.tier", tier)
+    for key, value in TIERS[tier].items():
+        options.add_session_config_entry(f"treadle.{key}", value)
     session = treadle.InferenceSession(data, options)
     return [session.run(None, feed) for feed in feeds]
 
@@ -107,13 +116,17 @@ def peer_departs(model: onnx.ModelProto) -> bool:
 def judge(model: onnx.ModelProto, feeds: list[dict]) -> Verdict:
     """treadle against itself and against the numpy evaluator."""
     data = model.SerializeToString()
-    ours, problem = attempt(lambda: run_tier(data, feeds, TIERS[0]))
-    for tier in TIERS[1:]:
+    ours, problem = attempt(lambda: run_tier(data, feeds, "judge"))
+    planned = None
+    for tier in [tier for tier in TIERS if tier != "judge"]:
         result, trouble = attempt(lambda t=tier: run_tier(data, [*feeds, feeds[0]], t))
         if (ours is None) != (result is None):
-            return Verdict("DIFFERENT", f"{TIERS[0]}: {problem or 'ran'}; {tier}: {trouble or 'ran'}")
+            return Verdict("DIFFERENT", f"judge: {problem or 'ran'}; {tier}: {trouble or 'ran'}")
         if ours is not None and (found := difference(result, [*ours, ours[0]])):
-            return Verdict("DIFFERENT", f"{tier} and {TIERS[0]}: {found}")
+            return Verdict("DIFFERENT", f"{tier} and judge: {found}")
+        planned = result if tier == "program" else planned
+        if tier != "program" and (found := difference(result, planned, exactly=True)):
+            return Verdict("DIFFERENT", f"{tier} and program: {found}")
     try:
         expected = [evaluate(model, feed) for feed in feeds]
     except NoAnswer:

@@ -208,7 +208,13 @@ Session::Counters Session::counters() const {
   result["runs"] = counters.runs;
   result["allocations_last_run"] = counters.allocations_last_run;
   result["peak_bytes_last_run"] = counters.peak_bytes_last_run;
+  result["compilations"] = counters.compilations;
   return result;
+}
+
+void Session::wait_compiled() const {
+  const nb::gil_scoped_release release;
+  treadle_session_wait_compiled(handle.get());
 }
 
 nb::str Session::dump_graph() const {
@@ -241,6 +247,7 @@ void define_session(nb::module_& m) {
       .def("infos", &Session::infos)
       .def("metadata", &Session::metadata)
       .def("counters", &Session::counters)
+      .def("wait_compiled", &Session::wait_compiled)
       .def("dump_graph", &Session::dump_graph)
       .def("dump_plan", &Session::dump_plan);
 }

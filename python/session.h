@@ -51,6 +51,7 @@ class Session {
   AnyDict metadata() const;
   using Counters = nb::typed<nb::dict, nb::str, int64_t>;
   Counters counters() const;
+  void wait_compiled() const;
   nb::str dump_graph() const;
   nb::str dump_plan(nb::handle feed) const;
 

@@ -198,8 +198,11 @@ typedef struct treadle_counters {
   int64_t runs;
   int64_t allocations_last_run; /* by the engine, outputs not included */
   int64_t peak_bytes_last_run;  /* the arena and what tensors of run-time size took at once */
+  int64_t compilations;         /* loops that have become native code */
 } treadle_counters;
 TREADLE_API treadle_counters treadle_session_counters(const treadle_session* session);
+/* Returns once nothing is being compiled in the background, nor waits for it. */
+TREADLE_API void treadle_session_wait_compiled(const treadle_session* session);
 
 /* For people: the graph after rewriting, and the program that is planned for these inputs. */
 TREADLE_API treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text);

@@ -33,7 +33,8 @@ class SessionOptions:
 
     Of use here: `intra_op_num_threads` (0: the CPUs that the process may use), `graph_optimization_level`,
     `add_free_dimension_override_by_name`, `add_initializer`, `enable_profiling`, and configuration entries that begin with
-    "treadle." ("treadle.tier": "program" or "judge").
+    "treadle.": "treadle.tier" is "program" or "judge"; "treadle.jit" says when loops become native code: "off", "auto"
+    (in the background, once they have taken long enough) or "always" (before they first run). Results are the same.
     """
 
     def __init__(self) -> None:

@@ -298,8 +298,12 @@ class InferenceSession:
         return Stream(self, core)
 
     def counters(self) -> dict[str, int]:
-        """What tests assert: plans made, runs, allocations of the last run."""
+        """What tests assert: plans made, runs, allocations of the last run, loops that have become native code."""
         return self._sess.counters()
+
+    def wait_compiled(self) -> None:
+        """Returns once no loop is being compiled in the background, nor waits for it; for tests and measurements."""
+        self._sess.wait_compiled()
 
     def dump_graph(self) -> str:
         """The graph after import and rewriting."""

@@ -47,7 +47,11 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
     options.jit = value == "off" ? Jit::kOff : value == "auto" ? Jit::kAuto : Jit::kAlways;
     return {};
   }
-  return error(Code::kInvalidArgument, "there is no option '{}' (tier, threads, optimize, jit)", key);
+  if (key == "jit_trip") {
+    TREADLE_ASSIGN(options.jit_trip, parse_number(key, value));
+    return {};
+  }
+  return error(Code::kInvalidArgument, "there is no option '{}' (tier, threads, optimize, jit, jit_trip)", key);
 }
 
 Status give_session(Result<std::unique_ptr<Session>> opened, treadle_session** out) {
@@ -285,7 +289,12 @@ int64_t treadle_session_opset_version(const treadle_session* session, size_t ind
 treadle_counters treadle_session_counters(const treadle_session* session) {
   if (!session) return {};
   const SessionCounters counters = session->session->counters();
-  return {counters.plans, counters.runs, counters.allocations_last_run, counters.peak_bytes_last_run};
+  return {counters.plans, counters.runs, counters.allocations_last_run, counters.peak_bytes_last_run,
+          counters.compilations};
+}
+
+void treadle_session_wait_compiled(const treadle_session* session) {
+  if (session) session->session->wait_compiled();
 }
 
 treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text) {

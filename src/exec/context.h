@@ -86,7 +86,8 @@ struct LoopPosition : plan::LoopCounters {
 
 class Context {
  public:
-  Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<NativeLoops> native, int64_t native_trip = 0);
+  explicit Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<NativeLoops> native = nullptr,
+                   int64_t native_trip = 0);
 
   // Binds inputs and memory of outputs, runs, and collects outputs. `inputs` parallel to the program's inputs; kNone
   // where not used. `wanted` parallel to the program's outputs; results likewise.

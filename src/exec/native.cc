@@ -342,6 +342,11 @@ NativeLoops::State NativeLoops::state(uint32_t loop) const {
   return states_[loop];
 }
 
+int64_t NativeLoops::compilations() const {
+  std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(owned_.size());
+}
+
 void NativeLoops::compile(uint32_t loop) {
   const auto begin = std::chrono::steady_clock::now();
   State made;

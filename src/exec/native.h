@@ -65,6 +65,7 @@ class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
     size_t bytes = 0;
   };
   State state(uint32_t loop) const;
+  int64_t compilations() const;
 
  private:
   struct Entry {

@@ -550,7 +550,18 @@ Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs
 }
 
 SessionCounters Session::counters() const {
-  return {impl_->plan_count.load(), impl_->run_count.load(), impl_->last_allocations.load(), impl_->last_peak.load()};
+  int64_t compilations = 0;
+  for (const Plan* plan = impl_->plans.load(std::memory_order_acquire); plan; plan = plan->next) {
+    if (plan->native) compilations += plan->native->compilations();
+  }
+  return {impl_->plan_count.load(), impl_->run_count.load(), impl_->last_allocations.load(), impl_->last_peak.load(),
+          compilations};
+}
+
+void Session::wait_compiled() const {
+  for (const Plan* plan = impl_->plans.load(std::memory_order_acquire); plan; plan = plan->next) {
+    if (plan->native) return plan->native->wait();
+  }
 }
 
 std::string Session::dump_graph() const {

@@ -62,6 +62,7 @@ struct SessionCounters {
   int64_t runs = 0;
   int64_t allocations_last_run = 0;  // by the engine, outputs not included
   int64_t peak_bytes_last_run = 0;   // the arena and what tensors of run-time size took at once
+  int64_t compilations = 0;          // loops that have become native code
 };
 
 class Session {
@@ -86,6 +87,8 @@ class Session {
              const RunOptions& options = {}) const;
 
   SessionCounters counters() const;
+  // Returns once nothing is being compiled in the background, nor waits for it.
+  void wait_compiled() const;
   // The graph after import and rewriting, and the program planned for the given feeds; for people and tests.
   std::string dump_graph() const;
   Result<std::string> dump_plan(std::span<const Feed> feeds) const;

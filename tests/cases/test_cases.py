@@ -13,7 +13,8 @@
     in x = float[0] {}
     error trip 3                     what the message has to contain
 
-Each case is run in both tiers, here and in every instruction set that the machine has.
+Each case is run in both tiers, with its loops as native code from their first trip on and from a later one, here and in
+every instruction set that the machine has.
 """
 
 import os
@@ -29,7 +30,12 @@ treadle = pytest.importorskip("treadle", reason="the Python package is not built
 
 FOLDER = pathlib.Path(__file__).parent
 CASES = sorted(FOLDER.glob("**/*.txt"))
-TIERS = ("program", "judge")
+TIERS = {
+    "program": {"jit": "off"},
+    "judge": {"tier": "judge"},
+    "native": {"jit": "always"},
+    "native from trip 2": {"jit": "always", "jit_trip": "2"},
+}
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 TOLERANCES = {"exact": 0.0, "float": 1e-5, "half": 1e-2}
 DTYPES = {
@@ -107,7 +113,8 @@ def compare(expected, found, tolerance, name):
 
 def open_session(case, tier):
     options = treadle.SessionOptions()
-    options.add_session_config_entry("treadle.tier", tier)
+    for key, value in TIERS[tier].items():
+        options.add_session_config_entry(f"treadle.{key}", value)
     return treadle.InferenceSession(case.model.encode(), options)
 
 
@@ -124,7 +131,7 @@ def test_case(path, tier):
         results = session.run(list(run.results), run.feeds)
         for (name, expected), found in zip(run.results.items(), results, strict=True):
             compare(expected, found, case.tolerance, name)
-    if tier == "program":
+    if tier != "judge":
         counters = session.counters()
         for expectation in case.expectations:
             name, relation, number = re.fullmatch(r"(.+?) (<=|==) (\d+)", expectation).groups()
