@@ -15,7 +15,6 @@
 
 #include "exec/context.h"
 #include "kernels/dispatch.h"
-#include "kernels/isa/tables.h"
 
 namespace treadle::exec {
 
