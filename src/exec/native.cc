@@ -283,9 +283,9 @@ struct NativeHostFunctions {
 
 const NativeHost& native_host() {
   using F = NativeHostFunctions;
-  static constexpr NativeHost host{F::poll,      F::grow_rows, fail_kernel,  F::dynamic,  F::loop_begin,
-                                   F::loop_next, F::loop_end,  F::read_flag, row_function};
-  return host;
+  static constexpr NativeHost kHost{F::poll,      F::grow_rows, fail_kernel,  F::dynamic,  F::loop_begin,
+                                    F::loop_next, F::loop_end,  F::read_flag, row_function};
+  return kHost;
 }
 
 Status Context::run_native(const NativeCode& code, uint32_t& failed_at) {

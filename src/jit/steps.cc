@@ -43,9 +43,9 @@ concept ByLane = requires { Op::kByLane; };
 // Operations that call the C library, lane by lane or for some lanes.
 template <class Op, class T>
 constexpr bool uses_library() {
-  using namespace kernels::functions;
-  if constexpr (ByLane<Op> || std::is_same_v<Op, Sin> || std::is_same_v<Op, Cos>) return true;
-  if constexpr (std::is_same_v<Op, Erf> || std::is_same_v<Op, GeluErf>) return !std::is_same_v<T, float>;
+  namespace f = kernels::functions;
+  if constexpr (ByLane<Op> || std::is_same_v<Op, f::Sin> || std::is_same_v<Op, f::Cos>) return true;
+  if constexpr (std::is_same_v<Op, f::Erf> || std::is_same_v<Op, f::GeluErf>) return !std::is_same_v<T, float>;
   return false;
 }
 

@@ -22,16 +22,17 @@ inline constexpr double kPollUnitNs = 25;
 inline constexpr int64_t kPollUnits = 4096;
 
 enum class OpCode : uint8_t {
-  kKernel,          // run(state, slots, operands)
-  kGuarded,         // index: guarded[]; prepared per shapes seen
-  kCompute,         // index: guarded[]; values in, values out
-  kCopy,            // bytes: index -> copies[]
-  kRow,             // index: rows[]; a pointer to one row of a tensor
-  kMove,            // index: moves[]; a value of run-time size takes another place
-  kJump,            // target
-  kBranchUnless,    // operands[0]: bool slot; target
-  kLoopBegin,       // index: loops[]; target: the LoopEnd, when no trip runs; `state`: a ChainLoop that runs all trips, or null
-  kLoopNext,        // index: loops[]; target: the first instruction of the body
+  kKernel,        // run(state, slots, operands)
+  kGuarded,       // index: guarded[]; prepared per shapes seen
+  kCompute,       // index: guarded[]; values in, values out
+  kCopy,          // bytes: index -> copies[]
+  kRow,           // index: rows[]; a pointer to one row of a tensor
+  kMove,          // index: moves[]; a value of run-time size takes another place
+  kJump,          // target
+  kBranchUnless,  // operands[0]: bool slot; target
+  kLoopBegin,  // index: loops[]; target: the LoopEnd, when no trip runs; `state`: a ChainLoop that runs all trips, or
+               // null
+  kLoopNext,   // index: loops[]; target: the first instruction of the body
   kLoopNextSimple,  // the same where LoopStep is all there is to do
   kLoopEnd,         // index: loops[]
   kPoll,            // limits and cancellation, after work that takes its time

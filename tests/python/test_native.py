@@ -1,6 +1,7 @@
 """Loops as native code: what they give is what the program tier gives, to the last bit."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import textwrap
@@ -121,7 +122,11 @@ def test_binary(op, count):
         if op in ("Div", "Mod") and dtype in INTEGERS:
             b = np.where(b == 0, 7, b).astype(b.dtype)
         call = f"{op} <fmod = 1> (a, b)" if op == "Mod" and dtype in FLOATS else f"{op}(a, b)"
-        out = "bool" if op in BINARY_BOOL or op in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual") else dtype
+        out = (
+            "bool"
+            if op in BINARY_BOOL or op in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual")
+            else dtype
+        )
         text = scan(f"y = {call}", [("a", dtype), ("b", dtype)], out, 5, count)
         run_all(text, {"start": np.zeros(1, np.float32), "as": a, "bs": b})
 
@@ -138,7 +143,7 @@ def test_shifts(direction):
 @pytest.mark.parametrize("source", tuple(DTYPES))
 @pytest.mark.parametrize("target", tuple(DTYPES))
 def test_casts(source, target):
-    numbers = {name: at for name, at in zip(DTYPES, (1, 11, 9, 6, 7, 12, 13), strict=True)}
+    numbers = dict(zip(DTYPES, (1, 11, 9, 6, 7, 12, 13), strict=True))
     for count in (1, 21, 200):
         x = interesting(DTYPES[source], (4, count), 6)
         if source in FLOATS:
@@ -275,7 +280,7 @@ def test_without_the_compiler_the_program_runs():
 
 @pytest.mark.parametrize("isa", ("baseline", "avx2"))
 def test_every_instruction_set(isa):
-    flags = open("/proc/cpuinfo").read() if os.path.exists("/proc/cpuinfo") else ""
+    flags = pathlib.Path("/proc/cpuinfo").read_text() if pathlib.Path("/proc/cpuinfo").exists() else ""
     if isa == "avx2" and "avx2" not in flags:
         pytest.skip("this machine has no AVX2")
     off, always = (run_script(SCRIPT, TREADLE_JIT=mode, TREADLE_ISA=isa).split() for mode in ("off", "always"))
@@ -284,8 +289,11 @@ def test_every_instruction_set(isa):
 
 
 def test_a_fork_compiles_again():
-    code = SCRIPT + """
+    code = (
+        SCRIPT
+        + """
 import os
+import pathlib
 child = os.fork()
 if child == 0:
     other = treadle.InferenceSession(LOOP.encode())
@@ -296,4 +304,5 @@ if child == 0:
     os._exit(0 if same else 1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 """
+    )
     run_script(f"LOOP = {LOOP!r}\n" + code, TREADLE_JIT="auto")

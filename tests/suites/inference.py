@@ -29,7 +29,9 @@ DIFFERENT = {
     "test_stft_reals": "the attribute onesided has the default 1, which onnx's inference overlooks",
     "test_tree_ensemble": "a node that is its own child makes no tree",
 }
-_FIRST_TRIP = "a body declares its state with the size of the first trip, which onnx believes though the body changes it"
+_FIRST_TRIP = (
+    "a body declares its state with the size of the first trip, which onnx believes though the body changes it"
+)
 DIFFERENT_MODELS = {"ts_beam_lstm": _FIRST_TRIP, "ts_ctc_collapse": _FIRST_TRIP, "ts_nms_loop": _FIRST_TRIP}
 
 
@@ -138,7 +140,9 @@ class Comparison:
                 self.note(name, "an expression")
 
     def note(self, name: str, kind: str):
-        self.more.append((kind, self.made_by.get(name.removesuffix("/sequence_type").removesuffix("/optional_type"), "?")))
+        self.more.append(
+            (kind, self.made_by.get(name.removesuffix("/sequence_type").removesuffix("/optional_type"), "?"))
+        )
 
 
 def compare(model: bytes, recorded: bytes, flags: tuple[bool, bool]) -> Comparison:
@@ -246,7 +250,9 @@ def compare_models(folder: pathlib.Path, refinement: Refinement):
         if not keeps_bytes(model, treadle.infer_shapes(model, False, False, True)):
             refinement.counts["failed"] += 1
             print(f"{path.parent.name}: more than types is written otherwise")
-        refinement.add(path.parent.name, compare(model, recorded, (False, True)), DIFFERENT_MODELS.get(path.parent.name))
+        refinement.add(
+            path.parent.name, compare(model, recorded, (False, True)), DIFFERENT_MODELS.get(path.parent.name)
+        )
 
 
 def main() -> int:

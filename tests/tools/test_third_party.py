@@ -8,7 +8,9 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 RELEASE = ROOT / "build" / "release"
-SHIPPED_OBJECT = re.compile(r"CMakeFiles/(treadle_(core|api|cli|fmt|python|jit|kernels_\w+)|treadle|nanobind-static)\.dir/")
+SHIPPED_OBJECT = re.compile(
+    r"CMakeFiles/(treadle_(core|api|cli|fmt|python|jit|kernels_\w+)|treadle|nanobind-static)\.dir/"
+)
 SHIPPED_LINK = re.compile(r"CXX_\w+_LINKER__treadle(_cli|_python|_jit)?_Release")
 COMPILER_AND_LIBC = {"c++", "x86_64-linux-gnu", "aarch64-linux-gnu", "linux", "asm-generic", "python3.11"}
 RUNTIME = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
