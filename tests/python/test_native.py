@@ -105,7 +105,7 @@ def test_unary_of_floats(op, count):
 @pytest.mark.parametrize("op", UNARY_INTEGER)
 def test_unary_of_integers(op):
     for dtype in INTEGERS:
-        if op == "Neg" and dtype.startswith("u"):
+        if op in ("Neg", "Relu") and dtype.startswith("u"):
             continue
         for count in (1, 21, 200):
             x = interesting(DTYPES[dtype], (4, count), 2)
@@ -116,7 +116,7 @@ def test_unary_of_integers(op):
 @pytest.mark.parametrize("op", BINARY_NUMBER + BINARY_INTEGER + BINARY_BOOL)
 def test_binary(op, count):
     for dtype in (("bool",) if op in BINARY_BOOL else ()) + (() if op in ("And", "Or", "Xor") else FLOATS + INTEGERS):
-        if op in BINARY_INTEGER and dtype not in INTEGERS:
+        if (op in BINARY_INTEGER and dtype not in INTEGERS) or (op == "Pow" and dtype.startswith("u")):
             continue
         a, b = (interesting(DTYPES[dtype], (5, count), seed) for seed in (3, 4))
         if op in ("Div", "Mod") and dtype in INTEGERS:
