@@ -4,10 +4,10 @@
 #include <unordered_set>
 
 #include "check/inference.h"
-#include "op/type_rules.h"
 #include "check/types.h"
 #include "model/import.h"
 #include "op/registry.h"
+#include "op/type_rules.h"
 
 namespace treadle {
 

@@ -5,8 +5,8 @@
 
 #include "check/bodies.h"
 #include "check/onnx_rules.h"
-#include "op/type_rules.h"
 #include "judge/judge.h"
+#include "op/type_rules.h"
 
 namespace treadle {
 

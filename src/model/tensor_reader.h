@@ -15,7 +15,8 @@
 namespace treadle::model {
 
 inline constexpr size_t kMaxRank = 64;
-// Of a sparse tensor written out: its sizes alone justify no memory, what is stored of it justifies so many times as much.
+// Of a sparse tensor written out: its sizes alone justify no memory, what is stored of it justifies so many times as
+// much.
 inline constexpr size_t kDensePerStored = 4096;
 inline constexpr size_t kSmallDenseBytes = size_t{16} << 20;  // nobody minds
 
