@@ -387,15 +387,11 @@ void LoopWriter::write_row(uint32_t pc) {
   set_pointer(row.to, b_.CreateGEP(b_.getInt8Ty(), pointer(row.from), bytes));
 }
 
-std::vector<LoopWriter::Value*> LoopWriter::run_steps(const ElementwiseCode& code, std::vector<Value*> values,
-                                                      unsigned lanes) {
+void LoopWriter::run_step(const ElementwiseCode::Step& step, std::vector<Value*>& values, unsigned lanes) {
   const IrScope scope(b_, lanes, fused_multiply_add_);
-  for (const ElementwiseCode::Step& step : code.steps) {
-    std::vector<Value*> arguments;
-    for (size_t i = 0; i < step.argument_count; ++i) arguments.push_back(values[step.arguments[i]]);
-    values.push_back(write_step(step, arguments, *this));
-  }
-  return values;
+  std::vector<Value*> arguments;
+  for (size_t i = 0; i < step.argument_count; ++i) arguments.push_back(values[step.arguments[i]]);
+  values.push_back(write_step(step, arguments, *this));
 }
 
 LoopWriter::Value* LoopWriter::gather(const ElementwiseCode::Input& in, int64_t first, unsigned lanes) {
@@ -430,8 +426,9 @@ void LoopWriter::write_short(const ElementwiseCode& code) {
       }
     }
   }
-  for (size_t c = 0; c < chunks; ++c) {
-    values[c] = run_steps(code, std::move(values[c]), chunks_.lanes(code.count, c));
+  // Step by step over all vectors, whose operations do not wait for each other.
+  for (const ElementwiseCode::Step& step : code.steps) {
+    for (size_t c = 0; c < chunks; ++c) run_step(step, values[c], chunks_.lanes(code.count, c));
   }
   for (size_t c = 0; c < chunks; ++c) {
     for (const ElementwiseCode::Output& out : code.outputs) {
@@ -440,47 +437,58 @@ void LoopWriter::write_short(const ElementwiseCode& code) {
   }
 }
 
-void LoopWriter::write_tile(const ElementwiseCode& code, Value* index, unsigned lanes, llvm::ArrayRef<Value*> scalars) {
-  auto address = [&](uint32_t s, ElementType type) {
-    Value* bytes = b_.CreateMul(index, b_.getInt64(byte_width(compute_type(type))));
-    return b_.CreateGEP(b_.getInt8Ty(), pointer(s), bytes);
+// `vectors` of `lanes` elements each, from element `index` on.
+void LoopWriter::write_tile(const ElementwiseCode& code, Value* index, size_t vectors, unsigned lanes,
+                            llvm::ArrayRef<Value*> scalars) {
+  auto address = [&](uint32_t s, ElementType type, size_t vector) {
+    const auto width = static_cast<int64_t>(byte_width(compute_type(type)));
+    Value* bytes = b_.CreateMul(index, b_.getInt64(static_cast<uint64_t>(width)));
+    return offset(b_.CreateGEP(b_.getInt8Ty(), pointer(s), bytes), static_cast<int64_t>(vector * lanes) * width);
   };
-  std::vector<Value*> values;
+  std::vector<std::vector<Value*>> values(vectors);
   for (size_t i = 0; i < code.inputs.size(); ++i) {
     const ElementwiseCode::Input& in = code.inputs[i];
-    if (in.spread == ElementwiseCode::Spread::kDense) {
-      values.push_back(load_at(address(in.slot, in.type), in.type, lanes));
-    } else {
-      values.push_back(lanes == 1 ? scalars[i] : b_.CreateVectorSplat(lanes, scalars[i]));
+    const bool dense = in.spread == ElementwiseCode::Spread::kDense;
+    Value* splat = dense || lanes == 1 ? scalars[i] : b_.CreateVectorSplat(lanes, scalars[i]);
+    for (size_t v = 0; v < vectors; ++v) {
+      values[v].push_back(dense ? load_at(address(in.slot, in.type, v), in.type, lanes) : splat);
     }
   }
-  values = run_steps(code, std::move(values), lanes);
+  for (const ElementwiseCode::Step& step : code.steps) {
+    for (std::vector<Value*>& of_vector : values) run_step(step, of_vector, lanes);
+  }
   for (const ElementwiseCode::Output& out : code.outputs) {
     const ElementType type = code.steps[out.step].to;
-    store_at(address(out.slot, type), type, values[code.inputs.size() + out.step]);
+    for (size_t v = 0; v < vectors; ++v) {
+      store_at(address(out.slot, type, v), type, values[v][code.inputs.size() + out.step]);
+    }
   }
 }
 
-// Whole vectors in a loop, two at a time, and what is left.
+// Several vectors a turn of a loop, then the vectors that are left, then the elements.
 void LoopWriter::write_long(const ElementwiseCode& code) {
+  constexpr size_t kVectors = 4;
   std::vector<Value*> scalars;
   for (const ElementwiseCode::Input& in : code.inputs) {
     scalars.push_back(in.spread == ElementwiseCode::Spread::kScalar ? element(in.slot, in.type, 0) : nullptr);
   }
-  const int64_t whole = code.count / chunks_.full * chunks_.full;
+  const int64_t tile = static_cast<int64_t>(kVectors) * chunks_.full;
+  const int64_t tiled = code.count / tile * tile;
+  auto number = [&](int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); };
   auto* index = variable(b_.getInt64Ty(), "i");
-  set(index, b_.getInt64(0));
+  set(index, number(0));
   Block* head = Block::Create(b_.getContext(), "tiles", function_, exit_);
   Block* after = Block::Create(b_.getContext(), "rest", function_, exit_);
   b_.CreateBr(head);
   b_.SetInsertPoint(head);
-  write_tile(code, get(index), chunks_.full, scalars);
-  set(index, b_.CreateAdd(get(index), b_.getInt64(chunks_.full)));
-  b_.CreateCondBr(b_.CreateICmpSLT(get(index), b_.getInt64(static_cast<uint64_t>(whole))), head, after);
+  write_tile(code, get(index), kVectors, chunks_.full, scalars);
+  set(index, b_.CreateAdd(get(index), number(tile)));
+  b_.CreateCondBr(b_.CreateICmpSLT(get(index), number(tiled)), head, after);
   b_.SetInsertPoint(after);
-  if (whole < code.count) {
-    write_tile(code, b_.getInt64(static_cast<uint64_t>(whole)), static_cast<unsigned>(code.count - whole), scalars);
-  }
+  const int64_t whole = (code.count - tiled) / chunks_.full;
+  if (whole > 0) write_tile(code, number(tiled), static_cast<size_t>(whole), chunks_.full, scalars);
+  const int64_t done = tiled + whole * chunks_.full;
+  if (done < code.count) write_tile(code, number(done), 1, static_cast<unsigned>(code.count - done), scalars);
 }
 
 // --- loops -----------------------------------------------------------------------------------------------------------

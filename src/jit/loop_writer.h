@@ -55,9 +55,10 @@ class LoopWriter final : private StepHost {
   void write_row(uint32_t pc);
   void write_short(const plan::ElementwiseCode& code);
   void write_long(const plan::ElementwiseCode& code);
-  void write_tile(const plan::ElementwiseCode& code, Value* index, unsigned lanes, llvm::ArrayRef<Value*> scalars);
+  void write_tile(const plan::ElementwiseCode& code, Value* index, size_t vectors, unsigned lanes,
+                  llvm::ArrayRef<Value*> scalars);
   Value* gather(const plan::ElementwiseCode::Input& in, int64_t first, unsigned lanes);
-  std::vector<Value*> run_steps(const plan::ElementwiseCode& code, std::vector<Value*> values, unsigned lanes);
+  void run_step(const plan::ElementwiseCode::Step& step, std::vector<Value*>& values, unsigned lanes);
 
   // --- loops
   void write_begin(uint32_t pc);
