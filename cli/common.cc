@@ -28,7 +28,7 @@ void add_json(CLI::App& command, Common& common) {
 }
 
 void add_session(CLI::App& command, Common& common) {
-  command.add_option("--tier", common.tier, "How to run: program or judge")->type_name("TIER");
+  command.add_option("--tier", common.tier, "How to run: program, native (loops compiled before they run) or judge")->type_name("TIER");
   command.add_option("--threads", common.threads, "Threads to use; 0: the CPUs that the process may use")
       ->check(CLI::Range(0, 4096));
   command.add_option("--dim", common.dimensions, "Fix a symbolic size, as in --dim batch=1")->type_name("NAME=SIZE");
@@ -36,7 +36,10 @@ void add_session(CLI::App& command, Common& common) {
 
 treadle::SessionOptions session_options(const Common& common) {
   treadle::SessionOptions options;
-  if (!common.tier.empty()) options.set("tier", common.tier);
+  // Left out, loops become native code once that pays.
+  if (common.tier == "program") options.set("jit", "off");
+  if (common.tier == "native") options.set("jit", "always");
+  if (!common.tier.empty() && common.tier != "native") options.set("tier", common.tier);
   options.threads(common.threads);
   for (const std::string& item : common.dimensions) {
     const size_t equals = item.find('=');

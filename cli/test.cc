@@ -143,7 +143,7 @@ struct Test {
     const std::vector<fs::path> cases = find_cases(folders);
     if (cases.empty()) throw UsageError("no folder with a model.onnx was found");
     std::vector<std::string> tiers = {common.tier.empty() ? "program" : common.tier};
-    if (common.tier == "all") tiers = {"program", "judge"};
+    if (common.tier == "all") tiers = {"program", "native", "judge"};
     size_t width = 0;
     std::vector<std::string> names;
     for (const fs::path& folder : cases) {
@@ -204,7 +204,7 @@ void add_test(CLI::App& app, int& status) {
   const auto test = std::make_shared<Test>();
   command.add_option("folders", test->folders, "Cases, or folders with cases at any depth")->required();
   add_session(command, test->common);
-  command.get_option("--tier")->description("How to run: program, judge, or all");
+  command.get_option("--tier")->description("How to run: program, native, judge, or all");
   add_json(command, test->common);
   command.callback([test, &status] { status = (*test)(); });
 }

@@ -81,8 +81,9 @@ Compiler open_compiler() {
 }
 
 const Compiler& compiler() {
-  static const Compiler opened = open_compiler();
-  return opened;
+  // Never destroyed: a thread may still be compiling while the process ends.
+  static const auto* opened = new Compiler(open_compiler());
+  return *opened;
 }
 
 // --- what code asks for

@@ -125,7 +125,7 @@ def test_numbers_are_read_in_their_own_type(tmp_path):
 def test_failures_name_file_path_trip_and_operator(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(models.division())
-    for tier in ("program", "judge"):
+    for tier in ("program", "native", "judge"):
         command = [TOOL, "run", path, "x=[1, 2, 0]", "--tier", tier]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.returncode == 1 and done.stdout == ""
@@ -192,7 +192,7 @@ def test_test(tmp_path):
     )
     write_case(tmp_path / "swapped", models.add(), [Y, X], [X + Y], {"inputs": ["y", "x"], "rtol": 0, "atol": 0})
     assert tool("test", tmp_path / "right").splitlines()[-1] == "1 passed, 0 failed"
-    assert tool("test", tmp_path, "--tier", "all").splitlines()[-1] == "6 passed, 0 failed"
+    assert tool("test", tmp_path, "--tier", "all").splitlines()[-1] == "9 passed, 0 failed"
     write_case(tmp_path / "strict", models.add(), [X, Y], [X + Y + 0.01], {"rtol": 1e-6, "atol": 0})
     write_case(tmp_path / "shape", models.add(), [X, Y], [(X + Y)[:1]])
     write_case(tmp_path / "no_model", b"nothing", [], [])

@@ -306,3 +306,9 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 """
     )
     run_script(f"LOOP = {LOOP!r}\n" + code, TREADLE_JIT="auto")
+
+
+def test_a_process_may_end_while_it_compiles():
+    code = SCRIPT + "\nfor _ in range(600):\n    session.run(None, feeds)\n"
+    for _ in range(8):
+        run_script(code.replace("np.int64(9)", "np.int64(2000)"), TREADLE_JIT="auto")

@@ -1,6 +1,6 @@
 """Every real model of SHARED/models through the command-line tool: models.py SHARED [--all].
 
-With --all in the judge tier too.
+With --all as native code and in the judge tier too.
 """
 
 import json

@@ -1,0 +1,9 @@
+// LLVM's variables are never destroyed: a thread may still be compiling while the process ends.
+//
+// Static objects register their destructors with __cxa_atexit. This definition takes the place of the C library's
+// within this shared object, and within it only.
+extern "C" [[gnu::visibility("hidden")]] int __cxa_atexit(void (*)(void*), void*, void*);
+
+extern "C" int __cxa_atexit(void (* /*destroy*/)(void*), void* /*object*/, void* /*library*/) {
+  return 0;
+}
