@@ -2,8 +2,10 @@
 //
 // Static objects register their destructors with __cxa_atexit. This definition takes the place of the C library's
 // within this shared object, and within it only.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the name is given
 extern "C" [[gnu::visibility("hidden")]] int __cxa_atexit(void (*)(void*), void*, void*);
 
 extern "C" int __cxa_atexit(void (* /*destroy*/)(void*), void* /*object*/, void* /*library*/) {
   return 0;
 }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
