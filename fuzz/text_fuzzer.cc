@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     read_text<wire::NodeProto>(bytes);
   } else {
     auto model = wire::parse_model(bytes);
-    if (model.ok()) print_and_read(*model);
+    if (model.ok()) print_and_read(**model);
   }
   return 0;
 }

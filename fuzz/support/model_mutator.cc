@@ -1,5 +1,6 @@
 #include "fuzz/support/model_mutator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 
@@ -72,11 +73,11 @@ class Pool {
     if (value) add(*value);
   }
   template <class T>
-  void add(const std::unique_ptr<T>& value) {
+  void add(T* const& value) {
     if (value) add(*value);
   }
   template <class T>
-  void add(const std::vector<T>& values) {
+  void add(const wire::List<T>& values) {
     for (const T& value : values) add(value);
   }
 
@@ -145,24 +146,26 @@ class Offers {
     }
   }
   template <class T>
-  void visit(std::unique_ptr<T>& member) {
+  void visit(T*& member) {
     if (member) {
-      choice_.offer(1, [&member] { member.reset(); });
+      choice_.offer(1, [&member] { member = nullptr; });
       visit(*member);
     } else {
-      choice_.offer(1, [this, &member] { member = std::make_unique<T>(fresh<T>()); });
+      choice_.offer(1, [this, &member] { member = storage_.arena().make<T>(fresh<T>()); });
     }
   }
   template <class T>
-  void visit(std::vector<T>& list) {
+  void visit(wire::List<T>& list) {
     choice_.offer(1, [this, &list] {
-      T added = fresh<T>();
-      list.insert(list.begin() + static_cast<std::ptrdiff_t>(random_.below(list.size() + 1)), std::move(added));
+      const size_t at = random_.below(list.size() + 1);
+      list.add(storage_.arena(), fresh<T>());
+      std::rotate(list.begin() + at, list.end() - 1, list.end());
     });
     if (list.empty()) return;
     choice_.offer(2, [this, &list] {
-      const auto at = list.begin() + static_cast<std::ptrdiff_t>(random_.below(list.size()));
-      list.erase(at, random_.one_in(6) ? list.end() : at + 1);
+      const size_t at = random_.below(list.size());
+      std::rotate(list.begin() + at, list.begin() + at + 1, list.end());
+      list.truncate(random_.one_in(6) ? at : list.size() - 1);
     });
     if (list.size() > 1) {
       choice_.offer(1,
@@ -197,7 +200,7 @@ class Offers {
     choice_.offer(
         3, [this, &node, scope] { node.inputs[random_.below(node.inputs.size())] = random_.pick(scope.values).name; });
   }
-  void offer_nodes(std::vector<NodeProto>& nodes) {
+  void offer_nodes(wire::List<NodeProto>& nodes) {
     const Scope scope = scope_;
     choice_.offer(12, [this, &nodes, scope] {
       Scope inner = scope;
@@ -205,23 +208,24 @@ class Offers {
       for (size_t i = 0; i < at; ++i) {
         for (const std::string_view output : nodes[i].outputs) inner.values.push_back({output, {}});
       }
-      std::vector<NodeProto> made = maker_.make(inner);
-      nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(at), std::make_move_iterator(made.begin()),
-                   std::make_move_iterator(made.end()));
+      const std::vector<NodeProto> made = maker_.make(inner);
+      const size_t before = nodes.size();
+      nodes.append(storage_.arena(), made.begin(), made.end());
+      std::rotate(nodes.begin() + at, nodes.begin() + before, nodes.end());
     });
   }
   void offer_initializer(GraphProto& graph) {
     choice_.offer(2, [this, &graph] {
       TensorProto tensor = maker_.tensor(random_.one_in(3) ? ElementType::kFloat : ElementType::kInt64);
       tensor.name = graph.inputs.empty() || random_.one_in(3) ? maker_.new_name() : random_.pick(graph.inputs).name;
-      graph.initializers.push_back(std::move(tensor));
+      graph.initializers.add(storage_.arena(), tensor);
     });
   }
   void offer_output(GraphProto& graph) {
     if (graph.nodes.empty()) return;
     choice_.offer(3, [this, &graph] {
       const NodeProto& node = random_.one_in(2) ? graph.nodes.back() : random_.pick(graph.nodes);
-      if (!node.outputs.empty()) graph.outputs.emplace_back().name = random_.pick(node.outputs);
+      if (!node.outputs.empty()) graph.outputs.add(storage_.arena()).name = random_.pick(node.outputs);
     });
   }
 
@@ -245,7 +249,7 @@ class Offers {
     }
     if constexpr (detail::HasFields<T>) {
       const T* other = pool_.pick<T>(random_);
-      return other && !random_.one_in(10) ? clone(*other) : T();
+      return other && !random_.one_in(10) ? clone(*other, storage_.arena()) : T();
     }
   }
   template <class T>
@@ -300,7 +304,7 @@ class Offers {
       }
     }
     Runs<T> values;
-    if (!bytes.empty()) values.add({storage_.keep(std::move(bytes)), !Runs<T>::kIsBytes});
+    if (!bytes.empty()) values.add(storage_.arena(), {storage_.keep(bytes), !Runs<T>::kIsBytes});
     return values;
   }
 
@@ -315,10 +319,17 @@ class Offers {
 
 struct Read {
   ir::TextStorage text_storage;
-  Result<ModelProto> model;
+  ModelProto model;
+  Status status;
 
-  explicit Read(std::string_view bytes)
-      : model(ir::looks_like_text(bytes) ? ir::parse_text<ModelProto>(bytes, text_storage) : wire::parse_model(bytes)) {
+  explicit Read(std::string_view bytes) {
+    if (ir::looks_like_text(bytes)) {
+      auto parsed = ir::parse_text<ModelProto>(bytes, text_storage);
+      if (parsed.ok()) model = *parsed;
+      status = std::move(parsed).status();
+    } else {
+      status = wire::merge(bytes, model, text_storage.arena());
+    }
   }
 };
 
@@ -349,12 +360,12 @@ size_t mutate_model(uint8_t* data, size_t size, size_t max_size, unsigned seed, 
   if (random.one_in(12)) return LLVMFuzzerMutate(data, size, max_size);
   const std::string bytes(reinterpret_cast<const char*>(data), size);  // `data` is written while the model looks at it
   Read read(bytes);
-  if (!read.model.ok()) return LLVMFuzzerMutate(data, size, max_size);
+  if (!read.status.ok()) return LLVMFuzzerMutate(data, size, max_size);
   Storage storage;
   do {
-    change(*read.model, *read.model, random, storage);
+    change(read.model, read.model, random, storage);
   } while (!random.one_in(3));
-  const size_t written = write(*read.model, data, max_size, as_text);
+  const size_t written = write(read.model, data, max_size, as_text);
   return written ? written : LLVMFuzzerMutate(data, size, max_size);
 }
 
@@ -363,13 +374,13 @@ size_t cross_models(const uint8_t* data1, size_t size1, const uint8_t* data2, si
   const std::string_view bytes1(reinterpret_cast<const char*>(data1), size1);
   const std::string_view bytes2(reinterpret_cast<const char*>(data2), size2);
   Read read1(bytes1), read2(bytes2);
-  if (!read1.model.ok() || !read2.model.ok()) return 0;
+  if (!read1.status.ok() || !read2.status.ok()) return 0;
   Random random(seed);
   Storage storage;
   do {
-    change(*read1.model, *read2.model, random, storage);
+    change(read1.model, read2.model, random, storage);
   } while (!random.one_in(3));
-  return write(*read1.model, out, max_size, as_text);
+  return write(read1.model, out, max_size, as_text);
 }
 
 }  // namespace treadle::fuzz

@@ -54,20 +54,20 @@ std::string_view NodeMaker::random_bytes(size_t size) {
   for (char& byte : bytes) {
     if (!random_.one_in(3)) byte = static_cast<char>(random_.one_in(4) ? random_.next() : random_.below(4));
   }
-  return storage_.keep(std::move(bytes));
+  return storage_.keep(bytes);
 }
 
 wire::TensorProto NodeMaker::small_ints() {
   size_t count = random_.one_in(6) ? 1 : random_.below(5);
   wire::TensorProto tensor;
   tensor.data_type = static_cast<int32_t>(ElementType::kInt64);
-  if (count != 1 || random_.one_in(2)) tensor.dims = {static_cast<int64_t>(count)};
+  if (count != 1 || random_.one_in(2)) tensor.dims.add(storage_.arena(), static_cast<int64_t>(count));
   std::string raw;
   for (; count > 0; --count) {
     const int64_t value = random_.number();
     raw.append(reinterpret_cast<const char*>(&value), sizeof(value));
   }
-  tensor.raw_data = storage_.keep(std::move(raw));
+  tensor.raw_data = storage_.keep(raw);
   return tensor;
 }
 
@@ -77,7 +77,7 @@ wire::TensorProto NodeMaker::tensor(ElementType element) {
   tensor.data_type = static_cast<int32_t>(element);
   size_t count = 1;
   for (size_t rank = random_.below(4); rank > 0; --rank) {
-    tensor.dims.push_back(static_cast<int64_t>(random_.below(12) == 0 ? 0 : 1 + random_.below(3)));
+    tensor.dims.add(storage_.arena(), static_cast<int64_t>(random_.below(12) == 0 ? 0 : 1 + random_.below(3)));
     count *= static_cast<size_t>(tensor.dims.back());
   }
   if (element == ElementType::kString) {
@@ -88,7 +88,7 @@ wire::TensorProto NodeMaker::tensor(ElementType element) {
       fields += static_cast<char>(text.size() & 0x7f);
       fields += text;
     }
-    tensor.string_data.add({storage_.keep(std::move(fields)), false});
+    tensor.string_data.add(storage_.arena(), {storage_.keep(fields), false});
   } else if (element != ElementType::kUndefined) {
     tensor.raw_data = random_bytes(model::packed_bytes(element, count));
   }
@@ -99,8 +99,8 @@ wire::TypeProto NodeMaker::type() {
   wire::TypeProto type;
   if (random_.one_in(6)) {
     auto& wrapper = random_.one_in(2) ? type.sequence : type.optional;
-    wrapper = std::make_unique<wire::ElementTypeProto>();
-    wrapper->elem_type = std::make_unique<wire::TypeProto>(this->type());
+    wrapper = storage_.arena().make<wire::ElementTypeProto>();
+    wrapper->elem_type = storage_.arena().make<wire::TypeProto>(this->type());
     return type;
   }
   type.tensor.emplace();
@@ -110,7 +110,7 @@ wire::TypeProto NodeMaker::type() {
   if (random_.one_in(8)) return type;
   type.tensor->shape.emplace();
   for (size_t rank = random_.below(5); rank > 0; --rank) {
-    wire::Dimension& dim = type.tensor->shape->dims.emplace_back();
+    wire::Dimension& dim = type.tensor->shape->dims.add(storage_.arena());
     if (random_.one_in(3)) {
       dim.param = symbol(random_);
     } else if (!random_.one_in(10)) {
@@ -139,15 +139,15 @@ std::vector<wire::NodeProto> NodeMaker::make(const Scope& scope) {
     if (variadic) count = static_cast<size_t>(formal.min_arity) + random_.below(3);
     if (formal.arity == Arity::kOptional && random_.one_in(2)) count = 0;
     for (size_t i = 0; i < count; ++i) {
-      node.inputs.push_back(argument(formal, *version, scope, bound, nodes));
+      node.inputs.add(storage_.arena(), argument(formal, *version, scope, bound, nodes));
     }
-    if (count == 0 && !variadic) node.inputs.emplace_back("");
+    if (count == 0 && !variadic) node.inputs.add(storage_.arena(), "");
   }
-  while (!node.inputs.empty() && node.inputs.back().empty()) node.inputs.pop_back();
+  while (!node.inputs.empty() && node.inputs.back().empty()) node.inputs.truncate(node.inputs.size() - 1);
   for (const Formal& formal : version->outputs) {
     if (formal.arity == Arity::kOptional && random_.one_in(3)) break;
     const bool variadic = formal.arity == Arity::kVariadic || formal.arity == Arity::kVariadicMixed;
-    for (size_t i = variadic ? 1 + random_.below(3) : 1; i > 0; --i) node.outputs.push_back(new_name());
+    for (size_t i = variadic ? 1 + random_.below(3) : 1; i > 0; --i) node.outputs.add(storage_.arena(), new_name());
   }
   set_attributes(node, *version, scope);
   nodes.push_back(std::move(node));
@@ -178,11 +178,11 @@ std::string_view NodeMaker::argument(const Formal& formal, const OpVersion& vers
   bound.emplace(formal.type, element);
   wire::NodeProto constant;
   constant.op_type = "Constant";
-  constant.outputs.push_back(new_name());
-  wire::AttributeProto& value = constant.attributes.emplace_back();
+  constant.outputs.add(storage_.arena(), new_name());
+  wire::AttributeProto& value = constant.attributes.add(storage_.arena());
   value.name = "value";
   value.type = wire::AttributeProto::kTensor;
-  value.t = std::make_unique<wire::TensorProto>(tensor(element));
+  value.t = storage_.arena().make<wire::TensorProto>(tensor(element));
   constants.push_back(std::move(constant));
   return constants.back().outputs[0];
 }
@@ -190,7 +190,7 @@ std::string_view NodeMaker::argument(const Formal& formal, const OpVersion& vers
 void NodeMaker::set_attributes(wire::NodeProto& node, const OpVersion& version, const Scope& scope) {
   node.attributes.clear();
   for (const AttributeDef& def : version.attributes) {
-    if (def.required || random_.one_in(3)) node.attributes.push_back(attribute(def, scope));
+    if (def.required || random_.one_in(3)) node.attributes.add(storage_.arena(), attribute(def, scope));
   }
 }
 
@@ -211,22 +211,22 @@ wire::AttributeProto NodeMaker::attribute(const AttributeDef& def, const Scope& 
       made.s = text();
       break;
     case AttributeKind::kInts:
-      for (size_t i = 0; i < count; ++i) made.ints.push_back(random_.number());
+      for (size_t i = 0; i < count; ++i) made.ints.add(storage_.arena(), random_.number());
       break;
     case AttributeKind::kFloats:
-      for (size_t i = 0; i < count; ++i) made.floats.push_back(static_cast<float>(random_.real()));
+      for (size_t i = 0; i < count; ++i) made.floats.add(storage_.arena(), static_cast<float>(random_.real()));
       break;
     case AttributeKind::kStrings:
-      for (size_t i = 0; i < count; ++i) made.strings.push_back(text());
+      for (size_t i = 0; i < count; ++i) made.strings.add(storage_.arena(), text());
       break;
     case AttributeKind::kTensor:
-      made.t = std::make_unique<wire::TensorProto>(tensor(static_cast<ElementType>(1 + random_.below(28))));
+      made.t = storage_.arena().make<wire::TensorProto>(tensor(static_cast<ElementType>(1 + random_.below(28))));
       break;
     case AttributeKind::kGraph:
-      made.g = std::make_unique<wire::GraphProto>(body(scope));
+      made.g = storage_.arena().make<wire::GraphProto>(body(scope));
       break;
     case AttributeKind::kTypeProto:
-      made.tp = std::make_unique<wire::TypeProto>(type());
+      made.tp = storage_.arena().make<wire::TypeProto>(type());
       break;
     default:
       break;
@@ -235,22 +235,22 @@ wire::AttributeProto NodeMaker::attribute(const AttributeDef& def, const Scope& 
 }
 
 wire::GraphProto NodeMaker::body(const Scope& scope) {
-  if (!scope.graphs.empty() && random_.one_in(2)) return clone(*random_.pick(scope.graphs));
+  if (!scope.graphs.empty() && random_.one_in(2)) return clone(*random_.pick(scope.graphs), storage_.arena());
   wire::GraphProto graph;
   graph.name = "b";
   for (size_t i = random_.below(4); i > 0; --i) {
-    wire::ValueInfoProto& input = graph.inputs.emplace_back();
+    wire::ValueInfoProto& input = graph.inputs.add(storage_.arena());
     input.name = new_name();
     input.type = type();
   }
   for (size_t i = 1 + random_.below(3); i > 0; --i) {
-    wire::NodeProto& node = graph.nodes.emplace_back();
+    wire::NodeProto& node = graph.nodes.add(storage_.arena());
     node.op_type = "Identity";
     const bool own = !graph.inputs.empty() && (scope.values.empty() || !random_.one_in(3));
     if (!own && scope.values.empty()) break;
-    node.inputs.push_back(own ? random_.pick(graph.inputs).name : random_.pick(scope.values).name);
-    node.outputs.push_back(new_name());
-    graph.outputs.emplace_back().name = node.outputs[0];
+    node.inputs.add(storage_.arena(), own ? random_.pick(graph.inputs).name : random_.pick(scope.values).name);
+    node.outputs.add(storage_.arena(), new_name());
+    graph.outputs.add(storage_.arena()).name = node.outputs[0];
   }
   return graph;
 }

@@ -1,23 +1,24 @@
 #pragma once
 // Words that models are made of, and the storage of those that a mutator makes up.
 
-#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/arena.h"
 #include "fuzz/support/random.h"
 
 namespace treadle::fuzz {
 
-// What keeps made-up texts and packed numbers while a model refers to them.
+// What keeps made-up texts, packed numbers and messages while a model refers to them.
 class Storage {
  public:
-  std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
+  std::string_view keep(std::string_view text) { return arena_.copy(text); }
+  Arena& arena() { return arena_; }
 
  private:
-  std::deque<std::string> texts_;
+  Arena arena_;
 };
 
 // Names of operators, of attributes, and what attributes that are texts may say; from the operators' records.

@@ -56,7 +56,8 @@ treadle_status* treadle_text_print(treadle_part part, const void* bytes, size_t 
   return guarded([&]() -> Status {
     TREADLE_TRY(require((bytes || size == 0) && text && text_size, "bytes, or a place for the text, are missing"));
     return with_part(part, [&]<class Message>(Message message) -> Status {
-      TREADLE_TRY(wire::merge({static_cast<const char*>(bytes), size}, message));
+      Arena arena;
+      TREADLE_TRY(wire::merge({static_cast<const char*>(bytes), size}, message, arena));
       return give(ir::print_text(message, {.max_elements = max_elements}), text, text_size);
     });
   });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <span>
@@ -61,7 +62,14 @@ class InlineVector {
   template <class It>
   void assign(It first, It last) {
     clear();
-    for (; first != last; ++first) push_back(*first);
+    if constexpr (std::forward_iterator<It>) {
+      const size_t count = static_cast<size_t>(std::distance(first, last));
+      reserve(count);
+      std::uninitialized_copy(first, last, data_);
+      size_ = count;
+    } else {
+      for (; first != last; ++first) push_back(*first);
+    }
   }
   void clear() {
     std::destroy_n(data_, size_);

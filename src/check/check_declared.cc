@@ -52,7 +52,7 @@ void Walk::check_type(const wire::TypeProto& type, bool whole, std::string_view 
     check_dense(*type.tensor);
   } else if (type.sparse_tensor) {
     check_dense(*type.sparse_tensor);
-  } else if (const wire::ElementTypeProto* element = type.sequence ? type.sequence.get() : type.optional.get()) {
+  } else if (const wire::ElementTypeProto* element = type.sequence ? type.sequence : type.optional) {
     if (!element->elem_type) return missing("the element type");
     check_type(*element->elem_type, false, at, what);
   } else if (type.map) {

@@ -24,12 +24,11 @@ void Walk::check_training(const wire::TrainingInfoProto& training, size_t index)
     for (const wire::TensorProto& tensor : training.algorithm->initializers) initializers.insert(tensor.name);
     check_body(*training.algorithm, fmt::format("training_info[{}].algorithm", index));
   }
-  check_bindings(training.initialization_bindings, training.initialization.get(), initializers,
-                 "initialization_binding");
-  check_bindings(training.update_bindings, training.algorithm.get(), initializers, "update_binding");
+  check_bindings(training.initialization_bindings, training.initialization, initializers, "initialization_binding");
+  check_bindings(training.update_bindings, training.algorithm, initializers, "update_binding");
 }
 
-void Walk::check_bindings(const std::vector<wire::StringStringEntry>& bindings, const wire::GraphProto* graph,
+void Walk::check_bindings(const wire::List<wire::StringStringEntry>& bindings, const wire::GraphProto* graph,
                           const std::unordered_set<std::string_view>& initializers, std::string_view what) {
   std::unordered_set<std::string_view> outputs, bound;
   if (graph) {
@@ -59,7 +58,7 @@ void Walk::check_configurations() {
       report(Problem::kFileInvalid, bytes, "a device configuration: {}", parsed.error().to_string());
       continue;
     }
-    wire::DeviceConfigurationProto& configuration = *parsed;
+    const wire::DeviceConfigurationProto& configuration = **parsed;
     if (configuration.name.empty()) report(Problem::kNameMissing, bytes, "a device configuration has no name");
     check_text(configuration.name, "a device configuration's name");
     if (configuration.num_devices < 1) {
@@ -75,7 +74,7 @@ void Walk::check_configurations() {
       d.found = std::to_string(configuration.devices.size());
     }
     const std::string_view name = configuration.name;
-    if (!configurations_.emplace(name, std::move(configuration)).second) {
+    if (!configurations_.emplace(name, std::move(*parsed)).second) {
       report(Problem::kDeviceInvalid, name, "two device configurations are called {}", quoted(name));
     }
   }
@@ -103,17 +102,17 @@ void Walk::check_node_devices(const wire::NodeProto& node) {
       report(Problem::kFileInvalid, bytes, "a device configuration: {}", parsed.error().to_string());
       continue;
     }
-    const auto configuration = configurations_.find(parsed->configuration_id);
+    const auto configuration = configurations_.find((*parsed)->configuration_id);
     if (configuration == configurations_.end()) {
-      report(Problem::kDeviceInvalid, parsed->configuration_id, "the model has no device configuration {}",
-             quoted(parsed->configuration_id));
+      report(Problem::kDeviceInvalid, (*parsed)->configuration_id, "the model has no device configuration {}",
+             quoted((*parsed)->configuration_id));
     }
-    if (parsed->pipeline_stage && *parsed->pipeline_stage < 0) {
-      report(Problem::kDeviceInvalid, parsed->configuration_id, "pipeline stage {} is negative",
-             *parsed->pipeline_stage);
+    if ((*parsed)->pipeline_stage && *(*parsed)->pipeline_stage < 0) {
+      report(Problem::kDeviceInvalid, (*parsed)->configuration_id, "pipeline stage {} is negative",
+             *(*parsed)->pipeline_stage);
     }
-    for (const wire::ShardingSpec& spec : parsed->sharding_specs) {
-      check_sharding(node, spec, configuration == configurations_.end() ? nullptr : &configuration->second);
+    for (const wire::ShardingSpec& spec : (*parsed)->sharding_specs) {
+      check_sharding(node, spec, configuration == configurations_.end() ? nullptr : &*configuration->second);
     }
   }
 }

@@ -104,7 +104,7 @@ namespace {
 using Calls = std::vector<std::vector<size_t>>;
 using Places = std::unordered_map<CalleeName, size_t, CalleeNameHash>;
 
-void collect_calls(const std::vector<wire::NodeProto>& nodes, const Places& places, std::vector<size_t>& calls) {
+void collect_calls(const wire::List<wire::NodeProto>& nodes, const Places& places, std::vector<size_t>& calls) {
   for (const wire::NodeProto& node : nodes) {
     const auto callee = places.find({canonical_domain(node.domain), node.op_type, node.overload});
     if (callee != places.end()) calls.push_back(callee->second);
@@ -115,7 +115,7 @@ void collect_calls(const std::vector<wire::NodeProto>& nodes, const Places& plac
   }
 }
 
-std::string circle_text(const std::vector<wire::FunctionProto>& functions, const std::vector<size_t>& path,
+std::string circle_text(const wire::List<wire::FunctionProto>& functions, const std::vector<size_t>& path,
                         size_t again) {
   constexpr size_t kMostNames = 12;
   std::string text;

@@ -12,6 +12,12 @@ void Walk::open_graph(const wire::GraphProto& graph, bool main) {
   if (main) names_->reserve(graph.nodes.size() + graph.inputs.size() + graph.initializers.size());
   names_->enter();
   frames_.back().nodes = &graph.nodes;
+  if (uses_) {
+    auto [numbers, fresh] = uses_->by_graph.emplace(&graph);
+    if (fresh) *numbers = std::make_unique<model::NameUses::Numbers>();
+    frames_.back().numbers = numbers->get();
+    frames_.back().numbers->reserve(4 * graph.nodes.size());
+  }
   if (graph.name.empty()) report(Problem::kNameMissing, {}, "the graph has no name");
   check_text(graph.name, "the graph's name");
   check_metadata(graph.metadata_props, "the graph's");
@@ -65,7 +71,10 @@ void Walk::define_initializer(std::string_view name, const wire::TensorProto& te
   }
   const Definition& known = names_->find(name);
   const bool is_input = known.by == DefinedBy::kInput && known.depth == names_->depth();
-  if (is_input) return;  // its default
+  if (is_input) {  // its default; in a body, the importer makes a constant of it
+    if (uses_ && frames_.size() > 1) uses_->complete = false;
+    return;
+  }
   if (ir_version_ >= 1 && ir_version_ <= 3) {
     report(Problem::kInitializerNotInput, name, "initializer {} is no input of the graph", quoted(name)).hint =
         "list it among the inputs, or state IR version 4 or later";
@@ -88,9 +97,10 @@ void Walk::define(std::string_view name, DefinedBy by, const void* proto, std::s
     d.hint = "rename one of them";
   }
   names_->define(name, by, proto);
+  note_number(names_->definitions() - 1);
 }
 
-void Walk::check_nodes(const std::vector<wire::NodeProto>& nodes) {
+void Walk::check_nodes(const wire::List<wire::NodeProto>& nodes) {
   const size_t depth = frames_.size() - 1;
   frames_[depth].nodes = &nodes;
   for (const wire::NodeProto& node : nodes) {
@@ -109,6 +119,7 @@ void Walk::check_uses(const wire::NodeProto& node) {
     Definition& definition = names_->find(name);
     if (definition.exists()) {
       definition.used = true;
+      note_number(definition.number);
     } else {
       report_unknown(name, i);
     }
@@ -120,6 +131,7 @@ void Walk::define_outputs(const wire::NodeProto& node) {
     if (name.empty()) continue;
     check_text(name, "an output's name");
     const Definition known = names_->define(name, DefinedBy::kNode, &node);
+    note_number(names_->definitions() - 1);
     if (!known.exists()) continue;
     Diagnostic& d = report(Problem::kNameDuplicate, name, "output {} is defined already{}", quoted(name),
                            known.depth < names_->depth() ? ", outside of this body" : "");
@@ -135,7 +147,10 @@ void Walk::check_graph_outputs(const wire::GraphProto& graph) {
     Definition& definition = names_->find(name);
     const bool exists = definition.exists(), here = exists && definition.depth == names_->depth();
     definition.used = true;
-    if (here) continue;
+    if (here) {
+      note_number(definition.number);
+      continue;
+    }
     Diagnostic& d = report(Problem::kOutputUnknown, name, "nothing in the graph makes its output {}", quoted(name));
     if (exists) {
       d.origin = origin_text(name, names_->find(name));
@@ -261,7 +276,7 @@ class BodyNames {
  public:
   explicit BodyNames(NamesInBodies& names) : names_(names) {}
 
-  void collect(const std::vector<wire::NodeProto>& nodes, const std::string& path) {
+  void collect(const wire::List<wire::NodeProto>& nodes, const std::string& path) {
     for (const wire::NodeProto& node : nodes) {
       for (const wire::AttributeProto& attribute : node.attributes) {
         if (attribute.g) collect(*attribute.g, body_path(path, node, &node - nodes.data(), attribute.name));

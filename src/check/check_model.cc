@@ -42,13 +42,14 @@ Walk::Walk(const wire::ModelProto* model, const wire::MappedFile* file, const Ch
   if (model) ir_version_ = model->ir_version;
 }
 
-void Walk::check_model() {
+void Walk::check_model(model::NameUses* uses) {
+  uses_ = model_->functions.empty() ? uses : nullptr;
   check_ir_version();
   check_imports(model_->opset_imports, main_.imports);
   check_metadata(model_->metadata_props, "the model's");
   check_configurations();
   collect_functions();
-  std::vector<wire::TrainingInfoProto> trainings;
+  std::vector<wire::Parsed<wire::TrainingInfoProto>> trainings;
   trainings.reserve(model_->training_infos.size());
   if (model_->graph) {
     frames_.emplace_back();
@@ -61,7 +62,7 @@ void Walk::check_model() {
         continue;
       }
       trainings.push_back(std::move(*training));
-      check_training(trainings.back(), trainings.size() - 1);
+      check_training(*trainings.back(), trainings.size() - 1);
     }
     close_graph();
     frames_.pop_back();
@@ -69,6 +70,9 @@ void Walk::check_model() {
     report(Problem::kGraphMissing, {}, "the model has no graph");
   }
   check_functions();
+  if (!uses) return;
+  uses->definitions = main_names_.definitions();
+  uses->complete &= uses_ != nullptr;
 }
 
 void Walk::check_ir_version() {
@@ -90,7 +94,7 @@ constexpr int64_t kNewestOnnxOpset = 28, kNewestMlOpset = 5;
 
 }  // namespace
 
-void Walk::check_imports(const std::vector<wire::OperatorSetId>& imports, Imports& result) {
+void Walk::check_imports(const wire::List<wire::OperatorSetId>& imports, Imports& result) {
   const bool of_model = &imports == &model_->opset_imports;
   if (of_model && ir_version_ < 3) {
     result.emplace("", 1);
@@ -126,7 +130,7 @@ void Walk::check_imports(const std::vector<wire::OperatorSetId>& imports, Import
   }
 }
 
-void Walk::check_metadata(const std::vector<wire::StringStringEntry>& entries, std::string_view whose) {
+void Walk::check_metadata(const wire::List<wire::StringStringEntry>& entries, std::string_view whose) {
   if (entries.size() < 2) return;
   std::unordered_set<std::string_view> keys;
   for (const wire::StringStringEntry& entry : entries) {
@@ -234,12 +238,13 @@ std::string folder_of(const std::string& path) {
 namespace {
 
 // All but types.
-Report check_structure(const wire::ModelProto& model, const wire::MappedFile* file, const CheckOptions& options) {
+Report check_structure(const wire::ModelProto& model, const wire::MappedFile* file, const CheckOptions& options,
+                       model::NameUses* uses = nullptr) {
   Report report;
   CheckOptions complete = options;
   if (file) report.file = file->path();
   if (complete.folder.empty() && !report.file.empty()) complete.folder = folder_of(report.file);
-  checking::Walk(&model, file, complete, report).check_model();
+  checking::Walk(&model, file, complete, report).check_model(uses);
   return report;
 }
 
@@ -295,7 +300,7 @@ Report check_text(const std::shared_ptr<wire::MappedFile>& file, const CheckOpti
   if (!binary.ok()) return unreadable(*file, binary.error());
   auto same = wire::parse_model((*binary)->bytes());
   if (!same.ok()) return unreadable(*file, same.error());
-  check_types(*same, *binary, options, report);
+  check_types(**same, *binary, options, nullptr, report);
   return report;
 }
 
@@ -303,15 +308,16 @@ Report check_text(const std::shared_ptr<wire::MappedFile>& file, const CheckOpti
 
 Report check_model(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file,
                    const CheckOptions& options) {
-  Report report = check_structure(model, file.get(), options);
-  if (options.full && report.ok() && file) check_types(model, file, options, report);
+  model::NameUses uses;
+  Report report = check_structure(model, file.get(), options, options.full ? &uses : nullptr);
+  if (options.full && report.ok() && file) check_types(model, file, options, &uses, report);
   return report;
 }
 
 Report check_model(const std::shared_ptr<wire::MappedFile>& file, const CheckOptions& options) {
   if (ir::looks_like_text(file->bytes())) return check_text(file, options);
   auto model = wire::parse_model(file->bytes());
-  return model.ok() ? check_model(*model, file, options) : unreadable(*file, model.error());
+  return model.ok() ? check_model(**model, file, options) : unreadable(*file, model.error());
 }
 
 namespace {

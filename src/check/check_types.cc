@@ -1,6 +1,7 @@
 // Every type against what operators take, and against what the model declares. A node that cannot be inferred does not
 // end the check: what it makes counts as unknown, and nodes that need it are passed by.
-#include <unordered_map>
+#include <algorithm>
+#include <deque>
 #include <unordered_set>
 
 #include "check/inference.h"
@@ -15,9 +16,11 @@ namespace {
 
 std::string origin_of(const ir::Value& value) {
   if (value.producer) return fmt::format("{} is made by {}", quoted(value.name), node_place(*value.producer));
-  if (value.is_constant()) return fmt::format("{} is a constant of the model", quoted(value.name));
-  const bool body = value.owner && value.owner->parent_node;
-  if (!body) return fmt::format("{} is an input of the graph", quoted(value.name));
+  const auto* region = value.owner;
+  if (!region || std::ranges::find(region->inputs, &value) == region->inputs.end()) {
+    return fmt::format("{} is a constant of the model", quoted(value.name));
+  }
+  if (!region->parent_node) return fmt::format("{} is an input of the graph", quoted(value.name));
   return fmt::format("{} is an input of the {} of {}", quoted(value.name), value.owner->attribute,
                      node_place(*value.owner->parent_node));
 }
@@ -49,7 +52,8 @@ class TypeCheck {
 
   void remember(const ir::Region& region) {
     const auto keep = [&](const ir::Value* value) {
-      if (value && value->type.is_known()) declared_.emplace(value, value->type);
+      if (!value || !value->type.is_known() || !declared_.emplace(value, declared_types_.size()).second) return;
+      declared_types_.push_back(value->type);
     };
     for (const ir::Value* input : region.inputs) keep(input);
     for (const auto& node : region.nodes) {
@@ -61,7 +65,7 @@ class TypeCheck {
   // One of the top region, with its bodies.
   void check(ir::Node& node) {
     bool sound = check_constraints(node, node.inputs, true);
-    for (const ir::Value* input : node.inputs) sound &= !poisoned_.contains(input);
+    for (const ir::Value* input : node.inputs) sound &= poisoned_.empty() || !poisoned_.contains(input);
     if (sound) {
       Status status = inference_.infer(node);
       sound = status.ok();
@@ -89,9 +93,9 @@ class TypeCheck {
   }
 
   // Each argument's type is one of its formal's, and formals of one type variable agree: inputs first, then outputs.
-  bool check_constraints(const ir::Node& node, const std::vector<ir::Value*>& values, bool are_inputs) {
+  bool check_constraints(const ir::Node& node, std::span<ir::Value* const> values, bool are_inputs) {
     bool sound = true;
-    if (are_inputs) rules_ = TypeRules(*node.version);
+    if (are_inputs) rules_.begin(*node.version);
     for (size_t i = 0; i < values.size(); ++i) {
       const ir::Value* value = values[i];
       const Formal* formal = are_inputs ? node.version->input(i) : node.version->output(i);
@@ -146,9 +150,10 @@ class TypeCheck {
 
   void compare_with_declared(const ir::Value* value, const ir::Node* node) {
     if (!value || (!node && value->producer)) return;
-    const auto it = declared_.find(value);
-    if (it == declared_.end() || !value->type.is_known()) return;
-    const Type& declared = it->second;
+    if (!value->type.is_known()) return;
+    const size_t* index = declared_.find(value);
+    if (!index) return;
+    const Type& declared = declared_types_[*index];
     auto merged = merge(declared, value->type);
     if (merged.ok()) return;
     const bool inner = node && node->parent != &graph_.top();
@@ -158,15 +163,15 @@ class TypeCheck {
     d.expected = declared.to_string() + " (declared)";
     d.found = value->type.to_string() + " (inferred)";
     if (!node) d.origin = origin_of(*value);
-    declared_.erase(it);
+    declared_.erase(value);
   }
 
   // A state that came in with a size which inference had to give up: the body changes it.
   void compare_states(const ir::Region& body) {
     for (const ir::Value* input : body.inputs) {
-      const auto it = declared_.find(input);
-      if (it == declared_.end()) continue;
-      const Type &declared = it->second, &inferred = input->type;
+      const size_t* index = declared_.find(input);
+      if (!index) continue;
+      const Type &declared = declared_types_[*index], &inferred = input->type;
       if (!declared.is_tensor() || !inferred.is_tensor() || !declared.has_shape) continue;
       bool changes = inferred.has_shape && inferred.shape.size() != declared.shape.size();
       for (size_t i = 0; !changes && inferred.has_shape && i < declared.shape.size(); ++i) {
@@ -186,7 +191,8 @@ class TypeCheck {
   const CheckOptions& options_;
   Report& report_;
   Inference inference_;
-  std::unordered_map<const ir::Value*, Type> declared_;
+  PointerMap<ir::Value, size_t> declared_;  // index of the type
+  std::deque<Type> declared_types_;
   std::unordered_set<const ir::Value*> poisoned_;  // unknown because what makes them failed
   TypeRules rules_{opaque_op().newest()};          // of the node at hand
   Diagnostic beyond_limit_;
@@ -195,9 +201,11 @@ class TypeCheck {
 }  // namespace
 
 void check_types(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file,
-                 const CheckOptions& options, Report& report) {
+                 const CheckOptions& options, const model::NameUses* uses, Report& report) {
   model::ImportOptions import;
   import.folder = options.folder;
+  import.for_types = true;
+  import.name_uses = uses;
   auto graph = model::import_model(model, file, import);
   if (graph.ok()) return TypeCheck(**graph, options, report).run();
   const Status& status = graph.error();

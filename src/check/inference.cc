@@ -51,32 +51,38 @@ std::string node_place(const ir::Node& node) {
 const Tensor* Inference::constant(const ir::Value* value) const {
   if (!value) return nullptr;
   if (value->is_constant()) return &value->constant;
-  const auto it = facts_.find(value);
-  return it != facts_.end() && it->second.constant.defined() ? &it->second.constant : nullptr;
+  const auto* found = facts_.find(value);
+  return found && (*found)->constant.defined() ? &(*found)->constant : nullptr;
 }
 
 const Shape* Inference::symbols(const ir::Value* value) const {
-  const auto it = facts_.find(value);
-  return it != facts_.end() && it->second.has_symbols ? &it->second.symbols : nullptr;
+  const auto* found = facts_.find(value);
+  return found && (*found)->has_symbols ? &(*found)->symbols : nullptr;
+}
+
+Fact& Inference::fact(const ir::Value* value) {
+  auto [place, fresh] = facts_.emplace(value);
+  if (fresh) *place = std::make_unique<Fact>();
+  return **place;
 }
 
 void Inference::set_constant(const ir::Value* value, Tensor contents) {
-  Fact& fact = facts_[value];
-  fact.constant = std::move(contents);
-  fact.has_symbols = false;
+  Fact& known = fact(value);
+  known.constant = std::move(contents);
+  known.has_symbols = false;
 }
 
 void Inference::set_symbols(const ir::Value* value, Shape contents) {
-  Fact& fact = facts_[value];
-  fact.constant = {};
-  fact.has_symbols = true;
-  fact.symbols = std::move(contents);
+  Fact& known = fact(value);
+  known.constant = {};
+  known.has_symbols = true;
+  known.symbols = std::move(contents);
 }
 
 struct Inference::Results {
-  std::vector<Type> types;
-  std::vector<Shape> symbols;
-  std::unique_ptr<bool[]> known;
+  InlineVector<Type, 2> types;
+  InlineVector<Shape, 2> symbols;
+  InlineVector<bool, 16> known;
 };
 
 Status Inference::infer(ir::Region& region) {
@@ -144,9 +150,10 @@ void Inference::infer_leniently(ir::Region& region) {
 
 Status Inference::infer_with_record(ir::Node& node) {
   const size_t inputs = node.inputs.size(), outputs = node.outputs.size();
-  std::vector<const Type*> types(inputs);
-  std::vector<const Tensor*> values(inputs);
-  std::vector<const Shape*> known_symbols(inputs);
+  constexpr size_t kUsual = 6;
+  InlineVector<const Type*, kUsual> types(inputs);
+  InlineVector<const Tensor*, kUsual> values(inputs);
+  InlineVector<const Shape*, kUsual> known_symbols(inputs);
   // onnx looks at no contents when it looks at bodies.
   const bool sees_contents = !as_onnx() || node.op->control == Control::kNone;
   bool containers = false;
@@ -159,10 +166,19 @@ Status Inference::infer_with_record(ir::Node& node) {
     values[i] = constant(v);
     known_symbols[i] = symbols(v);
   }
-  Results results{std::vector<Type>(outputs), std::vector<Shape>(outputs), std::make_unique<bool[]>(outputs + 1)};
+  Results results;
+  for (size_t i = 0; i < outputs; ++i) results.types.emplace_back();
+  for (size_t i = 0; i < outputs; ++i) results.symbols.emplace_back();
+  results.known.resize(outputs);
   Bodies bodies(*this, node);
-  InferContext context{
-      node, types, values, known_symbols, results.types, results.symbols, {results.known.get(), outputs}, &bodies};
+  InferContext context{node,
+                       types,
+                       values,
+                       known_symbols,
+                       {results.types.data(), outputs},
+                       {results.symbols.data(), outputs},
+                       {results.known.data(), outputs},
+                       &bodies};
   if (options_.check_types) TREADLE_TRY(check_type_rules(node, types, {}));
   TREADLE_TRY(as_onnx() ? infer_as_onnx(context) : node.op->infer(context));
   const bool from_container = containers && node.op->control == Control::kNone && !options_.trust_containers;
@@ -185,6 +201,10 @@ Status Inference::take_type(ir::Value* value, Type inferred) {
     return {};
   }
   const Type& before = declared(value);
+  if (!before.is_known()) {
+    value->type = std::move(inferred);
+    return {};
+  }
   auto merged = merge(before, inferred);
   if (merged.ok()) {
     value->type = std::move(merged).value();
@@ -193,7 +213,7 @@ Status Inference::take_type(ir::Value* value, Type inferred) {
                  inferred.to_string());
   } else {
     value->type = std::move(inferred);
-    declared_[value] = {};  // wrong once (for a first trip, say), it is not believed again
+    *declared_.find(value) = 0;  // wrong once (for a first trip, say), it is not believed again
   }
   return {};
 }
@@ -258,8 +278,17 @@ void Inference::share_facts(const ir::Value* from, const ir::Value* to) {
   }
 }
 
+namespace {
+const Type kNoType{};
+}
+
 const Type& Inference::declared(const ir::Value* value) {
-  return declared_.try_emplace(value, value->type).first->second;
+  auto [index, fresh] = declared_.emplace(value, 0);
+  if (fresh && value->type.is_known()) {
+    declared_types_.push_back(value->type);
+    *index = declared_types_.size();
+  }
+  return *index > 0 ? declared_types_[*index - 1] : kNoType;
 }
 
 namespace {
@@ -296,10 +325,12 @@ void Inference::fold(ir::Node& node) {
   }
   const OpDef& op = *node.op;
   if (op.control != Control::kNone || !node.regions.empty() || op.effects == Effects::kRandom) return;
+  for (const ir::Value* v : node.inputs) {
+    if (v && !constant(v)) return;
+  }
   std::vector<AnyValue> inputs;
   for (const ir::Value* v : node.inputs) {
     const Tensor* t = constant(v);
-    if (v && !t) return;
     inputs.push_back(t ? AnyValue(*t) : AnyValue());
   }
   std::vector<Type> types;

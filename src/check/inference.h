@@ -2,12 +2,15 @@
 // The inference driver: walks regions in order, asks each operator for the types of its outputs, carries known contents
 // along, and brings loop states to a fixed point.
 
+#include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/pointer_map.h"
 #include "ir/graph.h"
 #include "op/op_def.h"
 
@@ -84,15 +87,18 @@ class Inference {
   void keep_facts(const ir::Node& node);
   void share_facts(const ir::Value* from, const ir::Value* to);
 
-  bool as_onnx() const { return options_.rules == Rules::kOnnx; }
+  // The type that the value had when this was first asked: before inference came by.
   const Type& declared(const ir::Value* value);
+  bool as_onnx() const { return options_.rules == Rules::kOnnx; }
   void forget_expressions(Type& type) const;
   void name_unknowns(const ir::Value* value, Type& type);
   void find_taken_names(const ir::Region& top);
 
   InferenceOptions options_;
-  std::unordered_map<const ir::Value*, Fact> facts_;
-  std::unordered_map<const ir::Value*, Type> declared_;  // types as they were before inference came by
+  Fact& fact(const ir::Value* value);
+  PointerMap<ir::Value, std::unique_ptr<Fact>> facts_;
+  PointerMap<ir::Value, size_t> declared_;  // 1 + index in declared_types_; 0: with no type
+  std::deque<Type> declared_types_;
   int trip_symbols_ = 0;
 
   // Names of unknown sizes: by value, so that inferring a body again gives the same ones, and by the region that made

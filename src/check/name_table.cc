@@ -24,7 +24,7 @@ Definition NameTable::define(std::string_view name, DefinedBy by, const void* pr
   Definition& definition = names_.value(index);
   const Definition before = definition;
   undo_.push_back({index, before});
-  definition = {by, false, depth(), proto};
+  definition = {by, false, depth(), definitions_++, proto};
   return before;
 }
 

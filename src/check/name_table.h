@@ -15,6 +15,7 @@ struct Definition {
   DefinedBy by = DefinedBy::kNothing;
   bool used = false;
   int depth = -1;               // of the scope that it belongs to
+  uint32_t number = 0;          // in the order of definition
   const void* proto = nullptr;  // ValueInfoProto, TensorProto or NodeProto, as `by` says; null for a function's inputs
 
   bool exists() const { return by != DefinedBy::kNothing; }
@@ -38,8 +39,10 @@ class NameTable {
 
   // What `name` means here; a definition that does not exist() when it means nothing.
   Definition& find(std::string_view name) { return names_.value(names_.emplace(name, {}).first); }
-  // Makes `name` mean `definition` in the innermost scope; returns what it meant before.
+  // Gives `name` a new meaning in the innermost scope; returns what it meant before.
   Definition define(std::string_view name, DefinedBy by, const void* proto);
+
+  uint32_t definitions() const { return definitions_; }  // so far; their numbers are below
 
   // fn(name, definition) for everything visible.
   template <class Fn>
@@ -60,6 +63,7 @@ class NameTable {
   NameMap<Definition> names_;
   std::vector<Undo> undo_;
   std::vector<size_t> marks_;
+  uint32_t definitions_ = 0;
 };
 
 }  // namespace treadle

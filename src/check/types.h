@@ -4,10 +4,12 @@
 #include <memory>
 
 #include "check/checker.h"
+#include "model/name_uses.h"
 
 namespace treadle {
 
+// `uses`: what the walk over the same message has found; null if there was none.
 void check_types(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file,
-                 const CheckOptions& options, Report& report);
+                 const CheckOptions& options, const model::NameUses* uses, Report& report);
 
 }  // namespace treadle

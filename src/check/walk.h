@@ -13,6 +13,7 @@
 #include "check/checker.h"
 #include "check/external_files.h"
 #include "check/name_table.h"
+#include "model/name_uses.h"
 #include "op/op_def.h"
 #include "wire/devices.h"
 #include "wire/training.h"
@@ -65,11 +66,12 @@ struct Surroundings {
 
 // A graph, or the nodes of a function, that the walk is inside of.
 struct Frame {
-  const std::vector<wire::NodeProto>* nodes = nullptr;
+  const wire::List<wire::NodeProto>* nodes = nullptr;
   const wire::NodeProto* node = nullptr;  // null before and after the nodes
   std::string_view attribute;             // of the node before, whose body this is; empty: a model's graph
   // Made when a name is not found: the node that makes it. By then it pays for every further one.
   std::unordered_map<std::string_view, size_t> makers;
+  model::NameUses::Numbers* numbers = nullptr;  // of a graph's names, if they are wanted
   bool has_makers = false;
   std::vector<int> circles;  // by node: nodes with one number depend on each other; made on first need
 };
@@ -84,7 +86,8 @@ class Walk {
  public:
   Walk(const wire::ModelProto* model, const wire::MappedFile* file, const CheckOptions& options, Report& report);
 
-  void check_model();
+  // `uses` gets what names stand for.
+  void check_model(model::NameUses* uses = nullptr);
   void check_tensor(const wire::TensorProto& tensor, std::string_view what);
   void check_sparse_tensor(const wire::SparseTensorProto& tensor, std::string_view what);
   void check_sequence(const wire::SequenceProto& sequence);
@@ -94,8 +97,8 @@ class Walk {
  private:
   // ---- check_model.cc
   void check_ir_version();
-  void check_imports(const std::vector<wire::OperatorSetId>& imports, Imports& result);
-  void check_metadata(const std::vector<wire::StringStringEntry>& entries, std::string_view whose);
+  void check_imports(const wire::List<wire::OperatorSetId>& imports, Imports& result);
+  void check_metadata(const wire::List<wire::StringStringEntry>& entries, std::string_view whose);
 
   // The list's next entry, with path and operator of the node that the walk is at. What is beyond the limit goes to a
   // place that nobody looks at.
@@ -121,11 +124,14 @@ class Walk {
   void check_initializers(const wire::GraphProto& graph);
   void define_initializer(std::string_view name, const wire::TensorProto& tensor,
                           std::unordered_set<std::string_view>& seen);
-  void check_nodes(const std::vector<wire::NodeProto>& nodes);
+  void check_nodes(const wire::List<wire::NodeProto>& nodes);
   void check_uses(const wire::NodeProto& node);
   void define_outputs(const wire::NodeProto& node);
   void check_graph_outputs(const wire::GraphProto& graph);
   void define(std::string_view name, DefinedBy by, const void* proto, std::string_view what);
+  void note_number(uint32_t number) {
+    if (auto* numbers = frames_.back().numbers) numbers->push_back(number);
+  }
   void report_unknown(std::string_view name, size_t input);
   bool report_later(std::string_view name, size_t input, size_t frame);
   void suggest_name(Diagnostic& diagnostic, std::string_view name);
@@ -173,7 +179,7 @@ class Walk {
 
   // ---- check_extras.cc
   void check_training(const wire::TrainingInfoProto& training, size_t index);
-  void check_bindings(const std::vector<wire::StringStringEntry>& bindings, const wire::GraphProto* outputs,
+  void check_bindings(const wire::List<wire::StringStringEntry>& bindings, const wire::GraphProto* outputs,
                       const std::unordered_set<std::string_view>& initializers, std::string_view what);
   void check_configurations();
   void check_node_devices(const wire::NodeProto& node);
@@ -197,9 +203,10 @@ class Walk {
   Surroundings* here_ = &main_;
   NameTable main_names_;
   NameTable* names_ = &main_names_;
+  model::NameUses* uses_ = nullptr;  // null: nobody wants them
   std::vector<Frame> frames_;
   std::unordered_map<CalleeName, const wire::FunctionProto*, CalleeNameHash> functions_;
-  std::unordered_map<std::string_view, wire::DeviceConfigurationProto> configurations_;
+  std::unordered_map<std::string_view, wire::Parsed<wire::DeviceConfigurationProto>> configurations_;
   NamesInBodies names_in_bodies_;
   bool has_names_in_bodies_ = false;
   uint64_t features_noted_ = 0;  // a bit per IR version

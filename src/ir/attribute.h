@@ -1,6 +1,7 @@
 #pragma once
 // Attributes of a node, apart from graphs (those are Regions of the node).
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -32,19 +33,30 @@ enum class AttributeKind : uint8_t {
 
 std::string_view kind_name(AttributeKind kind);  // "int", "floats", ...
 
+// A value held elsewhere, so that attributes are small; copies share it.
+template <class T>
+class Held {
+ public:
+  Held(T value) : value_(std::make_shared<const T>(std::move(value))) {}  // NOLINT(google-explicit-constructor)
+  const T& operator*() const { return *value_; }
+
+ private:
+  std::shared_ptr<const T> value_;
+};
+
 struct Attribute {
   std::string name;
   AttributeKind kind = AttributeKind::kUndefined;
   // Sparse tensors are held dense.
-  std::variant<std::monostate, float, int64_t, std::string, Tensor, Type, std::vector<float>, std::vector<int64_t>,
-               std::vector<std::string>, std::vector<Tensor>, std::vector<Type>>
+  std::variant<std::monostate, float, int64_t, std::string, Held<Tensor>, Held<Type>, std::vector<float>,
+               std::vector<int64_t>, std::vector<std::string>, std::vector<Tensor>, std::vector<Type>>
       value;
 
   float as_float() const { return std::get<float>(value); }
   int64_t as_int() const { return std::get<int64_t>(value); }
   const std::string& as_string() const { return std::get<std::string>(value); }
-  const Tensor& as_tensor() const { return std::get<Tensor>(value); }
-  const Type& as_type() const { return std::get<Type>(value); }
+  const Tensor& as_tensor() const { return *std::get<Held<Tensor>>(value); }
+  const Type& as_type() const { return *std::get<Held<Type>>(value); }
   std::span<const float> as_floats() const { return std::get<std::vector<float>>(value); }
   std::span<const int64_t> as_ints() const { return std::get<std::vector<int64_t>>(value); }
   std::span<const std::string> as_strings() const { return std::get<std::vector<std::string>>(value); }

@@ -38,27 +38,32 @@ std::vector<Value*> captures(const Region& region) {
   return found;
 }
 
-Graph::Graph() : top_(std::make_unique<Region>()) {
+Graph::Graph() : top_(new(arena_) Region) {
   top_->graph = this;
 }
 
-Value* Graph::new_value(std::string name, Type type, Region* owner) {
-  auto value = std::make_unique<Value>();
-  value->name = std::move(name);
-  value->type = std::move(type);
-  value->owner = owner;
-  values_.push_back(std::move(value));
-  return values_.back().get();
+Graph::~Graph() {
+  top_.reset();
+  for (Value* value : values_) value->~Value();
 }
 
-Value* Graph::new_constant(std::string name, Tensor tensor) {
-  Value* v = new_value(std::move(name), Type::tensor(tensor.type(), to_shape(tensor.dims())), top_.get());
+Value* Graph::new_value(std::string_view name, Type type, Region* owner) {
+  Value* value = arena_.make<Value>();
+  value->name = Name::borrow(arena_.copy(name));
+  value->type = std::move(type);
+  value->owner = owner;
+  values_.push_back(value);
+  return value;
+}
+
+Value* Graph::new_constant(std::string_view name, Tensor tensor) {
+  Value* v = new_value(name, Type::tensor(tensor.type(), to_shape(tensor.dims())), top_.get());
   v->constant = std::move(tensor);
   return v;
 }
 
 Region* Graph::new_region(Node* node, std::string attribute) {
-  auto region = std::make_unique<Region>();
+  std::unique_ptr<Region> region(new (arena_) Region);
   region->attribute = std::move(attribute);
   region->parent_node = node;
   region->graph = this;
@@ -66,11 +71,11 @@ Region* Graph::new_region(Node* node, std::string attribute) {
   return node->regions.back().get();
 }
 
-Node* Graph::new_node(Region* region, const OpDef* op, const OpVersion* version, std::string name, size_t index) {
-  auto node = std::make_unique<Node>();
+Node* Graph::new_node(Region* region, const OpDef* op, const OpVersion* version, std::string_view name, size_t index) {
+  std::unique_ptr<Node> node(new (arena_) Node);
   node->op = op;
   node->version = version;
-  node->name = std::move(name);
+  node->name = Name::borrow(arena_.copy(name));
   node->parent = region;
   Node* made = node.get();
   const size_t position = std::min(index, region->nodes.size());
@@ -83,8 +88,8 @@ void Graph::add_input(Node* node, Value* value) {
   node->input_count = static_cast<uint32_t>(node->inputs.size());
 }
 
-Value* Graph::add_output(Node* node, std::string name, Type type) {
-  Value* v = new_value(std::move(name), std::move(type), node->parent);
+Value* Graph::add_output(Node* node, std::string_view name, Type type) {
+  Value* v = new_value(name, std::move(type), node->parent);
   v->producer = node;
   v->output_index = static_cast<uint32_t>(node->outputs.size());
   node->outputs.push_back(v);
@@ -162,16 +167,18 @@ std::vector<Value*> inline_region(const Region& from, Region* into, std::unorder
 }
 
 std::vector<std::unique_ptr<Node>> Graph::absorb(Graph& other, Region* into) {
-  for (auto& v : other.values_) {
+  for (Value* v : other.values_) {
     if (v->owner == other.top_.get()) v->owner = v->is_constant() ? top_.get() : into;
-    values_.push_back(std::move(v));
   }
+  values_.insert(values_.end(), other.values_.begin(), other.values_.end());
   other.values_.clear();
   for_each_node(*other.top_, [&](Node& node) {
     if (node.parent == other.top_.get()) node.parent = into;
     for (auto& r : node.regions) r->graph = this;
   });
-  return std::move(other.top_->nodes);
+  std::vector<std::unique_ptr<Node>> nodes = std::move(other.top_->nodes);
+  arena_.adopt(std::move(other.arena_));
+  return nodes;
 }
 
 namespace {

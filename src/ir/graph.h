@@ -8,7 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/arena.h"
 #include "ir/attribute.h"
+#include "ir/name.h"
 #include "type/any_value.h"
 
 namespace treadle {
@@ -22,9 +24,17 @@ class Graph;
 struct Node;
 struct Region;
 
+// Values, nodes and regions lie in their graph's memory, and so do the names that it gives them: making one is moving a
+// pointer. A unique_ptr to a node or region ends its life, the memory goes with the graph.
+struct InGraphMemory {
+  static void* operator new(size_t bytes, Arena& arena) { return arena.allocate(bytes, alignof(std::max_align_t)); }
+  static void operator delete(void*, Arena&) {}
+  static void operator delete(void*) {}
+};
+
 // Defined once: by a node's output, as a region's input, or as a constant.
 struct Value {
-  std::string name;
+  Name name;
   Type type;                 // declared, then refined by inference
   Node* producer = nullptr;  // null for region inputs and constants
   uint32_t output_index = 0;
@@ -41,7 +51,7 @@ struct NodeInfo {
   Attributes attributes;
   // What the operator's own `parse` made of the attributes when the node got them; copies of the node share it.
   std::shared_ptr<const void> parsed;
-  std::string name;  // unique path, e.g. "/encoder/Loop_3:body/Add_7"
+  Name name;  // unique path, e.g. "/encoder/Loop_3:body/Add_7"
   uint32_t input_count = 0;
   uint32_t output_count = 0;
 
@@ -51,16 +61,16 @@ struct NodeInfo {
   }
 };
 
-struct Node : NodeInfo {
-  std::vector<Value*> inputs;                    // null: optional input left out
-  std::vector<Value*> outputs;                   // null: optional output left out
+struct Node : NodeInfo, InGraphMemory {
+  InlineVector<Value*, 4> inputs;                // null: optional input left out
+  InlineVector<Value*, 2> outputs;               // null: optional output left out
   std::vector<std::unique_ptr<Region>> regions;  // bodies, in the order of the operator's graph attributes
   Region* parent = nullptr;
 
   Region* region(std::string_view attribute) const;
 };
 
-struct Region {
+struct Region : InGraphMemory {
   std::string attribute;  // "body", "then_branch", ...; empty for the top region
   std::string name;       // the graph's own name
   Node* parent_node = nullptr;
@@ -93,6 +103,7 @@ struct Metadata {
 class Graph {
  public:
   Graph();
+  ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
@@ -104,24 +115,27 @@ class Graph {
   std::vector<Tensor> input_defaults;
   std::string file;  // for messages
 
-  Value* new_value(std::string name, Type type, Region* owner);
-  Value* new_constant(std::string name, Tensor tensor);
+  Value* new_value(std::string_view name, Type type, Region* owner);
+  Value* new_constant(std::string_view name, Tensor tensor);
   // An empty region of `node`, already linked.
   Region* new_region(Node* node, std::string attribute);
   // A node without inputs and outputs at position `index` (default: the end) of `region`.
-  Node* new_node(Region* region, const OpDef* op, const OpVersion* version, std::string name, size_t index = SIZE_MAX);
+  Node* new_node(Region* region, const OpDef* op, const OpVersion* version, std::string_view name,
+                 size_t index = SIZE_MAX);
   void add_input(Node* node, Value* value);  // null for one left out
-  Value* add_output(Node* node, std::string name, Type type = {});
+  Value* add_output(Node* node, std::string_view name, Type type = {});
   void add_absent_output(Node* node);
   // Takes over all values of `other` and returns the nodes of its top region, now belonging to `into`. The caller maps
   // the inputs and outputs of other's top region to values of its own.
   std::vector<std::unique_ptr<Node>> absorb(Graph& other, Region* into);
   // A deep copy; constants share their memory.
   std::unique_ptr<Graph> clone() const;
+  void reserve_values(size_t count) { values_.reserve(values_.size() + count); }
 
  private:
+  Arena arena_;
   std::unique_ptr<Region> top_;
-  std::vector<std::unique_ptr<Value>> values_;
+  std::vector<Value*> values_;  // made in the arena, destroyed with the graph
 };
 
 // Appends copies of the nodes of `from` to `into`, which may belong to another graph. `map` takes values of the old

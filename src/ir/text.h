@@ -14,10 +14,11 @@ namespace treadle::ir {
 // Holds what a message that was read from a text points to, besides the text itself: unescaped strings, packed numbers.
 class TextStorage {
  public:
-  std::string_view keep(std::string text) { return strings_.emplace_back(std::move(text)); }
+  std::string_view keep(std::string_view text) { return arena_.copy(text); }
+  Arena& arena() { return arena_; }  // of the messages
 
  private:
-  std::deque<std::string> strings_;
+  Arena arena_;
 };
 
 // Text and `storage` must outlive the message. Errors: kInvalidFile with `line:column` as place and the line itself,

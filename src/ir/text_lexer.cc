@@ -213,7 +213,7 @@ bool TextLexer::read_note(std::string_view read) {
     case TextNotes::kMetadata:
       return pairs(notes_.metadata);
     case TextNotes::kQuantization: {
-      wire::TensorAnnotation& annotation = notes_.quantization.emplace_back();
+      wire::TensorAnnotation& annotation = notes_.quantization.add(storage_.arena());
       return string(annotation.tensor_name) && pairs(annotation.quant_parameter_tensor_names);
     }
     default:
@@ -222,16 +222,16 @@ bool TextLexer::read_note(std::string_view read) {
   if (!expect('[')) return false;
   if (match(']')) return true;
   do {
-    if (!string(notes_.dimensions.emplace_back())) return false;
+    if (!string(notes_.dimensions.add(storage_.arena()))) return false;
   } while (match(','));
   return expect(']');
 }
 
-bool TextLexer::pairs(std::vector<wire::StringStringEntry>& entries) {
+bool TextLexer::pairs(wire::List<wire::StringStringEntry>& entries) {
   if (!expect('[')) return false;
   if (match(']')) return true;
   do {
-    wire::StringStringEntry& entry = entries.emplace_back();
+    wire::StringStringEntry& entry = entries.add(storage_.arena());
     if (!string(entry.key) || !expect(':') || !string(entry.value)) return false;
   } while (match(','));
   return expect(']');
@@ -353,7 +353,7 @@ bool TextLexer::quoted(std::string_view& value) {
   if (end >= text_.size() || text_[end] != '"') return fail_at(position_, "this string does not end");
   unescaped.append(text_, from, end - from);
   position_ = end + 1;
-  value = storage_.keep(std::move(unescaped));
+  value = storage_.keep(unescaped);
   return true;
 }
 
@@ -378,7 +378,7 @@ bool TextLexer::hex_string(std::string_view& value) {
   }
   if (high >= 0) return fail_at(end, "expected an even number of hexadecimal digits");
   position_ = end + 1;
-  value = storage_.keep(std::move(bytes));
+  value = storage_.keep(bytes);
   return true;
 }
 

@@ -31,12 +31,12 @@ struct TextNotes {
   uint32_t keys = 0;
   size_t position = 0;
   std::string_view doc_string, denotation, type, fields;
-  std::vector<wire::StringStringEntry> metadata;
-  std::vector<std::string_view> dimensions;
-  std::vector<wire::TensorAnnotation> quantization;
+  wire::List<wire::StringStringEntry> metadata;
+  wire::List<std::string_view> dimensions;
+  wire::List<wire::TensorAnnotation> quantization;
 
   bool has(Key key) const { return keys & key; }
-  std::vector<wire::StringStringEntry> take_metadata() { return std::move(metadata); }
+  wire::List<wire::StringStringEntry> take_metadata() { return metadata; }
 };
 std::string_view attribute_kind_name(int32_t kind);  // "floats"; empty for what is none
 std::string_view note_name(uint32_t key);
@@ -113,7 +113,7 @@ class TextLexer {
   bool read_note(std::string_view word);
   bool quoted(std::string_view& value);
   bool hex_string(std::string_view& value);
-  bool pairs(std::vector<wire::StringStringEntry>& entries);
+  bool pairs(wire::List<wire::StringStringEntry>& entries);
   std::string found() const;
   std::string excerpt(size_t position) const;
 

@@ -55,7 +55,7 @@ bool TextParser::parse(wire::ModelProto& model) {
   if (!model_header(model)) return false;
   if (!lexer_.match_ellipsis()) {
     if (!lexer_.charge(sizeof(wire::GraphProto))) return false;
-    model.graph = std::make_unique<wire::GraphProto>();
+    model.graph = make<wire::GraphProto>();
     if (!graph(*model.graph)) return false;
   }
   while (lexer_.ok() && !lexer_.at_end()) {
@@ -95,7 +95,7 @@ bool TextParser::model_field(std::string_view key, size_t at, wire::ModelProto& 
                                         key));
 }
 
-bool TextParser::opset_imports(std::vector<wire::OperatorSetId>& imports) {
+bool TextParser::opset_imports(wire::List<wire::OperatorSetId>& imports) {
   if (!lexer_.expect('[')) return false;
   if (lexer_.match(']')) return true;
   do {
@@ -109,7 +109,7 @@ bool TextParser::opset_imports(std::vector<wire::OperatorSetId>& imports) {
   return lexer_.expect(']');
 }
 
-bool TextParser::metadata(std::vector<wire::StringStringEntry>& entries) {
+bool TextParser::metadata(wire::List<wire::StringStringEntry>& entries) {
   if (!lexer_.expect('[')) return false;
   if (lexer_.match(']')) return true;
   do {
@@ -122,7 +122,7 @@ bool TextParser::metadata(std::vector<wire::StringStringEntry>& entries) {
 bool TextParser::function(wire::FunctionProto& function) {
   const Level level(*this);
   TextNotes notes = take_notes(kFunctionKeys, "a function");
-  function.metadata_props = std::move(notes.metadata);
+  function.metadata_props = notes.metadata;
   return function_header(function) && name(function.name, "a function or the end of the text") &&
          function_attributes(function) && function_names(function.inputs, function.value_infos) && lexer_.arrow() &&
          function_names(function.outputs, function.value_infos) &&
@@ -164,7 +164,7 @@ bool TextParser::function_attributes(wire::FunctionProto& function) {
     std::string_view word;
     if (!part_of_name(word)) return lexer_.expected("the name of an attribute");
     if (lexer_.peek() != ':' && lexer_.peek() != '=') {
-      function.attributes.push_back(word);
+      function.attributes.add(arena(), word);
       continue;
     }
     const Level level(*this);
@@ -177,7 +177,7 @@ bool TextParser::function_attributes(wire::FunctionProto& function) {
 }
 
 // Names, some with a type, which is then that of a value.
-bool TextParser::function_names(std::vector<std::string_view>& list, std::vector<wire::ValueInfoProto>& infos) {
+bool TextParser::function_names(wire::List<std::string_view>& list, wire::List<wire::ValueInfoProto>& infos) {
   if (!lexer_.expect('(')) return false;
   if (lexer_.match(')')) return true;
   do {
@@ -190,7 +190,7 @@ bool TextParser::function_names(std::vector<std::string_view>& list, std::vector
       return false;
     }
     if (!lexer_.charge(sizeof(std::string_view))) return false;
-    list.push_back(added);
+    list.add(arena(), added);
   } while (lexer_.match(','));
   return lexer_.expect(')');
 }
@@ -201,8 +201,8 @@ bool TextParser::graph(wire::GraphProto& graph) {
   const Level level(*this);
   TextNotes notes = take_notes(kGraphKeys, "a graph");
   graph.doc_string = notes.doc_string;
-  graph.metadata_props = std::move(notes.metadata);
-  graph.quantization_annotations = std::move(notes.quantization);
+  graph.metadata_props = notes.metadata;
+  graph.quantization_annotations = notes.quantization;
   return name(graph.name, "the name of a graph") && graph_inputs(graph) && lexer_.arrow() &&
          value_infos('(', graph.outputs, ')') && graph_values(graph) && nodes(graph.nodes) && add_fields(notes, graph);
 }
@@ -241,7 +241,7 @@ bool TextParser::graph_values(wire::GraphProto& graph) {
     if (!lexer_.match('=')) {
       wire::ValueInfoProto* info = append(graph.value_infos);
       if (!info || !belongs(notes, kValueKeys, "a value")) return false;
-      *info = std::move(value);
+      *info = value;
       if (!value_info_rest(notes, *info)) return false;
     } else if (value.type && value.type->tensor) {
       wire::TensorProto* tensor = append(graph.initializers);
@@ -261,7 +261,7 @@ bool TextParser::graph_values(wire::GraphProto& graph) {
   return lexer_.expect('>');
 }
 
-bool TextParser::value_infos(char open, std::vector<wire::ValueInfoProto>& infos, char close) {
+bool TextParser::value_infos(char open, wire::List<wire::ValueInfoProto>& infos, char close) {
   if (!lexer_.expect(open)) return false;
   if (lexer_.match(close)) return true;
   do {
@@ -273,7 +273,7 @@ bool TextParser::value_infos(char open, std::vector<wire::ValueInfoProto>& infos
 
 // ---- Nodes
 
-bool TextParser::nodes(std::vector<wire::NodeProto>& list) {
+bool TextParser::nodes(wire::List<wire::NodeProto>& list) {
   if (!lexer_.expect('{')) return false;
   while (!lexer_.match('}')) {
     wire::NodeProto* added = append(list);
@@ -286,7 +286,7 @@ bool TextParser::node(wire::NodeProto& node) {
   const Level level(*this);
   TextNotes notes = take_notes(kNodeKeys, "a node");
   node.doc_string = notes.doc_string;
-  node.metadata_props = std::move(notes.metadata);
+  node.metadata_props = notes.metadata;
   if (lexer_.match('[')) {
     if (lexer_.peek() == ']') {
       node.name = kPresent;
@@ -323,7 +323,7 @@ bool TextParser::operator_name(wire::NodeProto& node) {
     set_name(kPresent, node.domain);
   } else {
     // Nodes of one domain mostly follow each other.
-    if (!last_domain_.data() || last_domain_ != domain) last_domain_ = lexer_.storage().keep(std::move(domain));
+    if (!last_domain_.data() || last_domain_ != domain) last_domain_ = lexer_.storage().keep(domain);
     node.domain = last_domain_;
   }
   if (!lexer_.match(':')) return lexer_.ok();
@@ -331,7 +331,7 @@ bool TextParser::operator_name(wire::NodeProto& node) {
 }
 
 // Names between commas; one may be missing (`A (, x)`), and then is empty.
-bool TextParser::names(std::vector<std::string_view>& list) {
+bool TextParser::names(wire::List<std::string_view>& list) {
   while (true) {
     std::string_view value = kPresent;
     const char next = lexer_.peek();
@@ -343,7 +343,7 @@ bool TextParser::names(std::vector<std::string_view>& list) {
       return lexer_.ok();
     }
     if (!lexer_.charge(sizeof(std::string_view))) return false;
-    list.push_back(value);
+    list.add(arena(), value);
     if (!lexer_.match(',')) return lexer_.ok();
   }
 }

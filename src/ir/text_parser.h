@@ -57,20 +57,20 @@ class TextParser {
   bool function(wire::FunctionProto& function);
   bool function_header(wire::FunctionProto& function);
   bool function_attributes(wire::FunctionProto& function);
-  bool function_names(std::vector<std::string_view>& names, std::vector<wire::ValueInfoProto>& infos);
-  bool opset_imports(std::vector<wire::OperatorSetId>& imports);
-  bool metadata(std::vector<wire::StringStringEntry>& entries);
+  bool function_names(wire::List<std::string_view>& names, wire::List<wire::ValueInfoProto>& infos);
+  bool opset_imports(wire::List<wire::OperatorSetId>& imports);
+  bool metadata(wire::List<wire::StringStringEntry>& entries);
   bool graph(wire::GraphProto& graph);
   bool graph_inputs(wire::GraphProto& graph);
   bool graph_values(wire::GraphProto& graph);
-  bool value_infos(char open, std::vector<wire::ValueInfoProto>& infos, char close);
-  bool nodes(std::vector<wire::NodeProto>& nodes);
+  bool value_infos(char open, wire::List<wire::ValueInfoProto>& infos, char close);
+  bool nodes(wire::List<wire::NodeProto>& nodes);
   bool node(wire::NodeProto& node);
   bool operator_name(wire::NodeProto& node);
-  bool names(std::vector<std::string_view>& names);
+  bool names(wire::List<std::string_view>& names);
 
   // text_parser_attributes.cc
-  bool attributes(std::vector<wire::AttributeProto>& attributes);
+  bool attributes(wire::List<wire::AttributeProto>& attributes);
   bool attribute(wire::AttributeProto& attribute);
   bool attribute_rest(const TextNotes& notes, wire::AttributeProto& attribute);
   bool attribute_type(wire::AttributeProto& attribute);
@@ -103,7 +103,7 @@ class TextParser {
   bool denotations(const TextNotes& notes, wire::ValueInfoProto& info);
   bool tensor(wire::TensorProto& tensor);
   bool tensor_rest(TextNotes& notes, const wire::TensorTypeProto& type, size_t at, wire::TensorProto& tensor);
-  bool dims(const wire::TensorTypeProto& type, size_t at, std::vector<int64_t>& dims);
+  bool dims(const wire::TensorTypeProto& type, size_t at, wire::List<int64_t>& dims);
   bool tensor_data(bool raw, wire::TensorProto& tensor);
   bool tensor_values(bool raw, wire::TensorProto& tensor);
   template <class Read>
@@ -120,9 +120,15 @@ class TextParser {
 
   // Appends an element for the caller to fill, accounted for; null after an error.
   template <class T>
-  T* append(std::vector<T>& list) {
-    return lexer_.charge(sizeof(T)) ? &list.emplace_back() : nullptr;
+  T* append(wire::List<T>& list) {
+    return lexer_.charge(sizeof(T)) ? &list.add(arena()) : nullptr;
   }
+  // A message of its own in the arena.
+  template <class T>
+  T* make(const T& message = {}) {
+    return arena().template make<T>(message);
+  }
+  Arena& arena() { return lexer_.storage().arena(); }
   // Merges the fields that an annotation has as bytes.
   template <class Message>
   bool add_fields(const TextNotes& notes, Message& message);
@@ -141,7 +147,7 @@ bool TextParser::add_fields(const TextNotes& notes, Message& message) {
   if (!notes.has(TextNotes::kFields)) return lexer_.ok();
   wire::Limits limits = lexer_.limits();
   limits.depth -= depth_;
-  const Status status = wire::merge(notes.fields, message, limits);
+  const Status status = wire::merge(notes.fields, message, arena(), limits);
   return status.ok() || lexer_.fail_at(notes.position, "the fields of this annotation: " + status.to_string());
 }
 

@@ -50,7 +50,7 @@ std::string_view attribute_kind_name(int32_t kind) {
   return kind > 0 && kind < kKindCount ? kKinds[kind].name : "";
 }
 
-bool TextParser::attributes(std::vector<Attribute>& list) {
+bool TextParser::attributes(wire::List<Attribute>& list) {
   if (!lexer_.match('<')) return lexer_.ok();
   if (lexer_.match('>')) return true;
   do {
@@ -141,7 +141,7 @@ bool TextParser::single(int32_t declared, Attribute& attribute) {
   if (!lexer_.next_is_string() && lexer_.peek_word().empty()) return lexer_.expected("the value of the attribute");
   if (!lexer_.charge(sizeof(wire::GraphProto))) return false;
   attribute.type = Attribute::kGraph;
-  attribute.g = std::make_unique<wire::GraphProto>();
+  attribute.g = make<wire::GraphProto>();
   return graph(*attribute.g);
 }
 
@@ -167,17 +167,17 @@ bool TextParser::single_typed(Attribute& attribute) {
   const bool is_named = lexer_.next_is_string() || !lexer_.peek_word().empty();
   if (read.tensor && (is_named || next == '=' || next == '{' || next == '[' || next == '.')) {
     attribute.type = Attribute::kTensor;
-    attribute.t = std::make_unique<wire::TensorProto>();
+    attribute.t = make<wire::TensorProto>();
     return tensor_name(attribute.t->name) && tensor_rest(notes, *read.tensor, at, *attribute.t);
   }
   if (read.sparse_tensor && (next == '=' || next == '(')) {
     attribute.type = Attribute::kSparseTensor;
-    attribute.sparse_tensor = std::make_unique<wire::SparseTensorProto>();
+    attribute.sparse_tensor = make<wire::SparseTensorProto>();
     return belongs(notes, TextNotes::kFields, "a sparse tensor") && (lexer_.match('=') || lexer_.ok()) &&
            sparse_tensor_rest(notes, *read.sparse_tensor, at, *attribute.sparse_tensor);
   }
   attribute.type = Attribute::kTypeProto;
-  attribute.tp = std::make_unique<wire::TypeProto>(std::move(read));
+  attribute.tp = make(read);
   return belongs(notes, 0, "a type");
 }
 
@@ -218,13 +218,13 @@ bool TextParser::list_number(int32_t& kind, bool declared, Attribute& attribute)
   const int32_t found = number.real ? Attribute::kFloat : Attribute::kInt;
   if (kind == 0) kind = found;
   if (kind == Attribute::kInt && number.real && !declared) {
-    attribute.floats.assign(attribute.ints.begin(), attribute.ints.end());
+    attribute.floats.append(arena(), attribute.ints.begin(), attribute.ints.end());
     attribute.ints.clear();
     kind = Attribute::kFloat;
   }
-  if (kind == Attribute::kFloat) return lexer_.real(number, at, attribute.floats.emplace_back());
+  if (kind == Attribute::kFloat) return lexer_.real(number, at, attribute.floats.add(arena()));
   if (kind != found) return mismatch(at, found, kind);
-  return lexer_.integer(number, at, attribute.ints.emplace_back());
+  return lexer_.integer(number, at, attribute.ints.add(arena()));
 }
 
 bool TextParser::list_message(int32_t& kind, Attribute& attribute) {
@@ -233,10 +233,10 @@ bool TextParser::list_message(int32_t& kind, Attribute& attribute) {
   if (!single(kind, one)) return false;
   if (kind == 0) kind = one.type;
   if (kind != one.type) return mismatch(at, one.type, kind);
-  if (one.t) attribute.tensors.push_back(std::move(*one.t));
-  if (one.g) attribute.graphs.push_back(std::move(*one.g));
-  if (one.sparse_tensor) attribute.sparse_tensors.push_back(std::move(*one.sparse_tensor));
-  if (one.tp) attribute.type_protos.push_back(std::move(*one.tp));
+  if (one.t) attribute.tensors.add(arena(), *one.t);
+  if (one.g) attribute.graphs.add(arena(), *one.g);
+  if (one.sparse_tensor) attribute.sparse_tensors.add(arena(), *one.sparse_tensor);
+  if (one.tp) attribute.type_protos.add(arena(), *one.tp);
   return true;
 }
 

@@ -72,30 +72,30 @@ bool TextParser::next_is_type() {
 bool TextParser::type(wire::TypeProto& type) {
   const Level level(*this);
   const std::string_view word = lexer_.peek_word();
-  const auto child = [&](std::unique_ptr<wire::TypeProto>& element) {
+  const auto child = [&](wire::TypeProto*& element) {
     if (!lexer_.charge(sizeof(wire::TypeProto))) return false;
-    element = std::make_unique<wire::TypeProto>();
+    element = make<wire::TypeProto>();
     return this->type(*element);
   };
   if (word == "seq" || word == "optional") {
     auto& container = word == "seq" ? type.sequence : type.optional;
-    container = std::make_unique<wire::ElementTypeProto>();
+    container = make<wire::ElementTypeProto>();
     lexer_.word();
     return lexer_.expect('(') && child(container->elem_type) && lexer_.expect(')');
   }
   if (word == "map") {
-    type.map = std::make_unique<wire::MapTypeProto>();
+    type.map = make<wire::MapTypeProto>();
     lexer_.word();
     return lexer_.expect('(') && element_type(type.map->key_type) && lexer_.expect(',') &&
            child(type.map->value_type) && lexer_.expect(')');
   }
   if (word == "sparse_tensor") {
-    type.sparse_tensor = std::make_unique<wire::TensorTypeProto>();
+    type.sparse_tensor = make<wire::TensorTypeProto>();
     lexer_.word();
     return lexer_.expect('(') && tensor_type(*type.sparse_tensor) && lexer_.expect(')');
   }
   if (word == "opaque") {
-    type.opaque = std::make_unique<wire::OpaqueTypeProto>();
+    type.opaque = make<wire::OpaqueTypeProto>();
     lexer_.word();
     return opaque_type(*type.opaque);
   }
@@ -146,7 +146,7 @@ bool TextParser::opaque_type(wire::OpaqueTypeProto& type) {
     if (!joined.empty()) joined += '.';
     joined += part;
   } while (lexer_.match('.'));
-  const std::string_view first = lexer_.storage().keep(std::move(joined));
+  const std::string_view first = lexer_.storage().keep(joined);
   if (!lexer_.match(',')) {
     type.name = first;
   } else {
@@ -171,9 +171,9 @@ bool TextParser::value_info_rest(TextNotes& notes, wire::ValueInfoProto& info) {
     wire::TypeProto read;
     wire::Limits limits = lexer_.limits();
     limits.depth -= depth_;
-    const Status status = wire::merge(notes.type, read, limits);
+    const Status status = wire::merge(notes.type, read, arena(), limits);
     if (!status.ok()) return lexer_.fail_at(notes.position, "the type of this annotation: " + status.to_string());
-    info.type = std::move(read);
+    info.type = read;
   }
   return denotations(notes, info) && add_fields(notes, info);
 }
@@ -220,13 +220,13 @@ bool TextParser::tensor_rest(TextNotes& notes, const wire::TensorTypeProto& type
   return add_fields(notes, tensor);
 }
 
-bool TextParser::dims(const wire::TensorTypeProto& type, size_t at, std::vector<int64_t>& dims) {
+bool TextParser::dims(const wire::TensorTypeProto& type, size_t at, wire::List<int64_t>& dims) {
   if (!type.shape)
     return lexer_.fail_at(at, "the sizes of a tensor with values have to be known: `float` or `float[2]`");
   if (!lexer_.charge(type.shape->dims.size() * sizeof(int64_t))) return false;
   for (const wire::Dimension& dim : type.shape->dims) {
     if (!dim.value) return lexer_.fail_at(at, "the sizes of a tensor with values have to be numbers");
-    dims.push_back(*dim.value);
+    dims.add(arena(), *dim.value);
   }
   return true;
 }
@@ -269,7 +269,7 @@ bool TextParser::each_value(Read&& read, std::string_view& data) {
     } while (lexer_.match(','));
     if (!lexer_.expect('}')) return false;
   }
-  data = lexer_.storage().keep(std::move(bytes));
+  data = lexer_.storage().keep(bytes);
   return true;
 }
 
@@ -286,7 +286,7 @@ bool TextParser::real_values(bool raw, wire::Runs<T>& field, wire::TensorProto& 
   if (raw) {
     tensor.raw_data = data;
   } else if (!data.empty()) {
-    field.add({data, true});
+    field.add(arena(), {data, true});
   }
   return true;
 }
@@ -318,7 +318,7 @@ bool TextParser::integer_values(bool raw, wire::Runs<T>& field, wire::TensorProt
   if (raw) {
     tensor.raw_data = data;
   } else if (!data.empty()) {
-    field.add({data, true});
+    field.add(arena(), {data, true});
   }
   return true;
 }
@@ -367,7 +367,7 @@ bool TextParser::tensor_values(bool raw, wire::TensorProto& tensor) {
         return true;
       };
       if (!each_value(read, data)) return false;
-      if (!data.empty()) tensor.string_data.add({data, false});
+      if (!data.empty()) tensor.string_data.add(arena(), {data, false});
       return true;
     }
     case ElementType::kFloat:

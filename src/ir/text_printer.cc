@@ -47,7 +47,7 @@ class StyleFinder {
 
  private:
   template <class T>
-  void visit(const std::vector<T>& list) {
+  void visit(const wire::List<T>& list) {
     for (const T& message : list) visit(message);
   }
   void visit(const wire::OperatorSetId& import) { absent_domains_ |= !import.domain.data(); }
@@ -122,7 +122,7 @@ void TextPrinter::Notes::bytes(std::string_view key, std::string_view value) {
   put_hex(begin(key) += ": ", value);
 }
 
-void TextPrinter::Notes::metadata(std::string_view key, const std::vector<wire::StringStringEntry>& entries) {
+void TextPrinter::Notes::metadata(std::string_view key, const wire::List<wire::StringStringEntry>& entries) {
   if (!entries.empty()) put_pairs(begin(key) += ": ", entries, true);
 }
 
@@ -162,21 +162,21 @@ bool TextPrinter::is_plain_name(std::string_view name) const {
   return !name.empty() || (name.data() == nullptr) == style_.exact;
 }
 
-bool TextPrinter::is_plain(const std::vector<wire::OperatorSetId>& imports) const {
+bool TextPrinter::is_plain(const wire::List<wire::OperatorSetId>& imports) const {
   return std::ranges::all_of(imports, [&](const auto& import) {
     const bool has_domain = !import.domain.empty() || (import.domain.data() == nullptr) == style_.exact_opsets;
     return has_domain && import.version.present() && import.unknown.empty();
   });
 }
 
-bool TextPrinter::is_plain(const std::vector<wire::StringStringEntry>& entries) const {
+bool TextPrinter::is_plain(const wire::List<wire::StringStringEntry>& entries) const {
   return std::ranges::all_of(
       entries, [](const auto& entry) { return entry.key.data() && entry.value.data() && entry.unknown.empty(); });
 }
 
 // ---- Models and functions
 
-std::string TextPrinter::opset_imports(const std::vector<wire::OperatorSetId>& imports) const {
+std::string TextPrinter::opset_imports(const wire::List<wire::OperatorSetId>& imports) const {
   std::string text = "opset_import: ";
   const char* separator = "[";
   for (const auto& import : imports) {
@@ -369,7 +369,7 @@ void TextPrinter::graph_values(const wire::GraphProto& graph) {
 }
 
 // On one line if they fit there.
-void TextPrinter::value_infos(char open, const std::vector<wire::ValueInfoProto>& infos, char close) {
+void TextPrinter::value_infos(char open, const wire::List<wire::ValueInfoProto>& infos, char close) {
   const size_t begin = out_.size();
   const char* separator = "";
   out_ += open;
@@ -394,7 +394,7 @@ void TextPrinter::value_infos(char open, const std::vector<wire::ValueInfoProto>
   out_ += close;
 }
 
-void TextPrinter::nodes(const std::vector<wire::NodeProto>& list) {
+void TextPrinter::nodes(const wire::List<wire::NodeProto>& list) {
   out_ += '{';
   indent_ += 1;
   for (const auto& message : list) {
@@ -463,7 +463,7 @@ void TextPrinter::operator_name(const wire::NodeProto& node) {
   if (!node.overload.empty()) put_word(out_ += ':', node.overload);
 }
 
-void TextPrinter::names(const std::vector<std::string_view>& list) {
+void TextPrinter::names(const wire::List<std::string_view>& list) {
   out_ += '(';
   for (size_t i = 0; i < list.size(); ++i) {
     put_name(out_ += i == 0 ? "" : ", ", list[i]);

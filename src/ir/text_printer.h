@@ -40,7 +40,7 @@ class TextPrinter {
     void flag(std::string_view key);
     void text(std::string_view key, std::string_view value);  // if there is one
     void bytes(std::string_view key, std::string_view value);
-    void metadata(std::string_view key, const std::vector<wire::StringStringEntry>& entries);
+    void metadata(std::string_view key, const wire::List<wire::StringStringEntry>& entries);
     void quantization(const wire::TensorAnnotation& annotation);
     std::string& begin(std::string_view key);
     const std::string& str() const { return text_; }
@@ -68,14 +68,14 @@ class TextPrinter {
   void function_attributes(const wire::FunctionProto& function);
   void graph(const wire::GraphProto& graph);
   void graph_values(const wire::GraphProto& graph);
-  void nodes(const std::vector<wire::NodeProto>& nodes);
+  void nodes(const wire::List<wire::NodeProto>& nodes);
   void node(const wire::NodeProto& node);
   void operator_name(const wire::NodeProto& node);
-  void value_infos(char open, const std::vector<wire::ValueInfoProto>& infos, char close);
-  void names(const std::vector<std::string_view>& names);
-  std::string opset_imports(const std::vector<wire::OperatorSetId>& imports) const;
-  bool is_plain(const std::vector<wire::OperatorSetId>& imports) const;
-  bool is_plain(const std::vector<wire::StringStringEntry>& entries) const;
+  void value_infos(char open, const wire::List<wire::ValueInfoProto>& infos, char close);
+  void names(const wire::List<std::string_view>& names);
+  std::string opset_imports(const wire::List<wire::OperatorSetId>& imports) const;
+  bool is_plain(const wire::List<wire::OperatorSetId>& imports) const;
+  bool is_plain(const wire::List<wire::StringStringEntry>& entries) const;
   bool is_plain_name(std::string_view name) const;  // the text says whether it is there
   void newline();
   void notes(const Notes& notes, bool line_begins);
@@ -89,7 +89,7 @@ class TextPrinter {
   void type(const wire::TypeProto& type);
   void tensor_type(const wire::TensorTypeProto& type);
   void opaque_type(const wire::OpaqueTypeProto& type);
-  void dims(const std::vector<int64_t>& dims);
+  void dims(std::span<const int64_t> dims);
   void value_info(const wire::ValueInfoProto& info, bool line_begins);
   void tensor(const wire::TensorProto& tensor, bool is_initializer, bool line_begins);
   uint32_t data_field(const wire::TensorProto& tensor) const;

@@ -308,7 +308,7 @@ bool TextPrinter::type_notes(const wire::TypeProto& type, Notes& own) const {
 
 // ---- Tensors
 
-void TextPrinter::dims(const std::vector<int64_t>& dims) {
+void TextPrinter::dims(std::span<const int64_t> dims) {
   if (dims.empty()) return;
   for (size_t i = 0; i < dims.size(); ++i) put_number(out_ += i == 0 ? '[' : ',', dims[i]);
   out_ += ']';

@@ -107,7 +107,7 @@ void put_string(std::string& out, std::string_view text, bool in_notes) {
   out += '"';
 }
 
-void put_pairs(std::string& out, const std::vector<wire::StringStringEntry>& entries, bool in_notes) {
+void put_pairs(std::string& out, const wire::List<wire::StringStringEntry>& entries, bool in_notes) {
   const char* separator = "[";
   for (const auto& entry : entries) {
     out += separator;

@@ -32,7 +32,7 @@ TypesByName types_of(const ir::Region& region) {
 
 // Of a `Constant`, as its attribute says. Those that somebody uses are found at their users, the others only here.
 Type type_of_constant(const wire::NodeProto& node) {
-  const auto of_dims = [](int32_t type, const std::vector<int64_t>& dims) {
+  const auto of_dims = [](int32_t type, const wire::List<int64_t>& dims) {
     return Type::tensor(element_type_from_number(type), Shape(dims.begin(), dims.end()));
   };
   const auto list = [](ElementType type, size_t count) { return Type::tensor(type, {static_cast<int64_t>(count)}); };
@@ -54,6 +54,8 @@ Type type_of_constant(const wire::NodeProto& node) {
 
 class Annotator {
  public:
+  explicit Annotator(Arena& arena) : arena_(arena) {}
+
   void annotate(wire::GraphProto& proto, const ir::Region& region, const std::string& path) {
     const TypesByName types = types_of(region);
     annotate_bodies(proto, region, path);
@@ -71,7 +73,7 @@ class Annotator {
         const Type type = found != types.end() ? *found->second : constant ? type_of_constant(node) : Type();
         if (name.empty() || !type.is_known() || outputs.contains(name)) continue;
         const auto [it, fresh] = described.emplace(name, proto.value_infos.size());
-        if (fresh) proto.value_infos.emplace_back().name = name;
+        if (fresh) proto.value_infos.add(arena_).name = name;
         write(type, proto.value_infos[it->second]);
       }
     }
@@ -101,19 +103,18 @@ class Annotator {
   }
 
   void write(const Type& type, wire::ValueInfoProto& info) {
-    if (type.is_known()) info.type = write_type(type, names_);
+    if (type.is_known()) info.type = write_type(type, arena_);
   }
 
-  std::vector<std::unique_ptr<std::string>> names_;
+  Arena& arena_;
 };
 
 }  // namespace
 
 Result<std::string> annotate_types(const wire::MappedFile& file, const ir::Graph& graph) {
-  TREADLE_ASSIGN(wire::ModelProto model, wire::parse_model(file.bytes()));
-  Annotator annotator;
-  if (model.graph) annotator.annotate(*model.graph, graph.top(), "");
-  return splice_types(file.bytes(), model);
+  TREADLE_ASSIGN(wire::Parsed<wire::ModelProto> model, wire::parse_model(file.bytes()));
+  if (model->graph) Annotator(model.arena()).annotate(*model->graph, graph.top(), "");
+  return splice_types(file.bytes(), *model);
 }
 
 }  // namespace treadle::model

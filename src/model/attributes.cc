@@ -66,10 +66,10 @@ Result<Attribute> read_attribute(std::string_view name, const wire::AttributePro
       attribute.value = std::string(proto.s.value_or(""));
       return attribute;
     case AttributeKind::kFloats:
-      attribute.value = proto.floats;
+      attribute.value = std::vector<float>(proto.floats.begin(), proto.floats.end());
       return attribute;
     case AttributeKind::kInts:
-      attribute.value = proto.ints;
+      attribute.value = std::vector<int64_t>(proto.ints.begin(), proto.ints.end());
       return attribute;
     case AttributeKind::kStrings:
       attribute.value = std::vector<std::string>(proto.strings.begin(), proto.strings.end());

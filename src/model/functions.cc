@@ -15,7 +15,7 @@ std::string key(std::string_view domain, std::string_view name, std::string_view
 
 }  // namespace
 
-Result<Opsets> read_opsets(const std::vector<wire::OperatorSetId>& imports) {
+Result<Opsets> read_opsets(const wire::List<wire::OperatorSetId>& imports) {
   Opsets opsets;
   for (const wire::OperatorSetId& import : imports) {
     const std::string_view domain = canonical_domain(import.domain);
@@ -90,7 +90,7 @@ Status FunctionTable::visit(Entry& entry, std::vector<const wire::FunctionProto*
   return {};
 }
 
-Status FunctionTable::visit_calls(const std::vector<wire::NodeProto>& nodes,
+Status FunctionTable::visit_calls(const wire::List<wire::NodeProto>& nodes,
                                   std::vector<const wire::FunctionProto*>& chain) {
   for (const wire::NodeProto& node : nodes) {
     if (Entry* callee = find_entry(node)) TREADLE_TRY(visit(*callee, chain));

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "base/status.h"
 #include "wire/onnx.h"
@@ -21,7 +22,7 @@ inline std::string_view canonical_domain(std::string_view domain) {
 }
 
 // Errors: kInvalidModel for versions below 1 and for a domain imported in two versions.
-Result<Opsets> read_opsets(const std::vector<wire::OperatorSetId>& imports);
+Result<Opsets> read_opsets(const wire::List<wire::OperatorSetId>& imports);
 
 struct Function {
   const wire::FunctionProto* proto = nullptr;
@@ -44,7 +45,7 @@ class FunctionTable {
   };
 
   Status visit(Entry& entry, std::vector<const wire::FunctionProto*>& chain);
-  Status visit_calls(const std::vector<wire::NodeProto>& nodes, std::vector<const wire::FunctionProto*>& chain);
+  Status visit_calls(const wire::List<wire::NodeProto>& nodes, std::vector<const wire::FunctionProto*>& chain);
   Entry* find_entry(const wire::NodeProto& node);
 
   std::unordered_map<std::string, Entry> entries_;

@@ -19,6 +19,8 @@
 
 namespace treadle::model {
 
+struct NameUses;  // model/name_uses.h
+
 inline constexpr int64_t kOldestIrVersion = 1;
 inline constexpr int64_t kNewestIrVersion = 14;
 
@@ -33,6 +35,11 @@ struct ImportOptions {
   // Read as the onnx package's inference does: a call has to take every output of its function, STFT's attribute
   // onesided has no default, and attributes of ai.onnx need not make sense together.
   bool as_onnx = false;
+  // For a graph whose types are inferred and that goes before the file does: names stay in the file, paths of nodes
+  // need not be unique, and large weights become values without contents.
+  bool for_types = false;
+  // Where it is complete, names are not looked up. For models without errors in their names.
+  const NameUses* name_uses = nullptr;
 };
 
 // Errors, each with its place (file, path through the bodies, operator and version):

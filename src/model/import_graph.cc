@@ -17,6 +17,7 @@ std::string quoted(std::string_view kind, std::string_view name) {
 
 DeclaredTypes declared_types(const wire::GraphProto& graph) {
   DeclaredTypes types;
+  if (graph.value_infos.empty() && graph.outputs.empty()) return types;
   types.reserve(graph.value_infos.size() + graph.outputs.size());
   for (const auto* list : {&graph.outputs, &graph.value_infos}) {
     for (const wire::ValueInfoProto& info : *list) {
@@ -36,7 +37,7 @@ std::unordered_map<std::string_view, const wire::TensorProto*> initializer_names
   return names;
 }
 
-bool defines(const std::vector<wire::NodeProto>& nodes, std::string_view name) {
+bool defines(const wire::List<wire::NodeProto>& nodes, std::string_view name) {
   for (const wire::NodeProto& node : nodes) {
     for (const std::string_view output : node.outputs) {
       if (output == name) return true;
@@ -48,8 +49,8 @@ bool defines(const std::vector<wire::NodeProto>& nodes, std::string_view name) {
 }  // namespace
 
 std::string shortened(std::string text) {
-  constexpr size_t kMaxLength = 1000, kEnd = 480;
-  if (text.size() <= kMaxLength) return text;
+  constexpr size_t kEnd = 480;
+  if (text.size() <= kLongName) return text;
   const std::string_view all = text;
   return fmt::format("{}...{}#{:x}", all.substr(0, kEnd), all.substr(all.size() - kEnd),
                      std::hash<std::string_view>()(all));
@@ -74,6 +75,15 @@ std::string NodePaths::make(const wire::NodeProto& node, size_t index) {
   path += '/';
   path += name;
   return shortened(std::move(path));
+}
+
+std::string_view NodePaths::make_any(const wire::NodeProto& node, size_t index, std::string& text) const {
+  if (prefix_.empty() && node.name.size() > 1 && node.name.size() < kLongName && node.name[0] == '/') return node.name;
+  std::string_view name = node.name;
+  if (name.starts_with('/')) name.remove_prefix(1);
+  text = name.empty() ? fmt::format("{}/{}_{}", prefix_, node.op_type, index) : fmt::format("{}/{}", prefix_, name);
+  if (text.size() > kLongName) text = shortened(std::move(text));
+  return text;
 }
 
 Importer::Importer(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file,
@@ -133,22 +143,30 @@ void Importer::read_metadata() {
   for (const auto& import : model_.opset_imports) metadata.opset_imports.emplace_back(import.domain, import.version);
 }
 
+const NameUses::Numbers* Importer::numbers_of(const wire::GraphProto& graph) const {
+  if (!options_.name_uses || !options_.name_uses->complete) return nullptr;
+  const auto* numbers = options_.name_uses->by_graph.find(&graph);
+  return numbers ? numbers->get() : nullptr;
+}
+
 Status Importer::import_top() {
   const wire::GraphProto& proto = *model_.graph;
   graph_->top().name = proto.name;
+  if (options_.name_uses && options_.name_uses->complete) values_.resize(options_.name_uses->definitions);
   Scope scope(nullptr);
-  scope.reserve(proto.inputs.size() + proto.initializers.size() + proto.nodes.size());
+  const NameUses::Numbers* numbers = numbers_of(proto);
+  if (!numbers) scope.reserve(proto.inputs.size() + proto.initializers.size() + proto.nodes.size());
   const Environment environment{&opsets_};
   NodePaths paths("");
   const DeclaredTypes types = declared_types(proto);
-  Place place{&graph_->top(), scope, environment, paths, types};
+  Place place{&graph_->top(), scope, environment, paths, types, numbers};
   TREADLE_TRY(import_inputs(proto, place, &graph_->input_defaults));
   TREADLE_TRY(import_initializers(proto, place));
   TREADLE_TRY(import_nodes(proto.nodes, place));
   return import_outputs(proto, place);
 }
 
-Status Importer::import_body(const wire::GraphProto& proto, const std::string& path, ir::Region* region,
+Status Importer::import_body(const wire::GraphProto& proto, std::string_view path, ir::Region* region,
                              const Scope* outer, const Environment& environment) {
   if (++depth_ > kMaxImportDepth) {
     return error(Code::kLimit, "bodies and calls are nested more than {} deep", kMaxImportDepth).in(path);
@@ -157,7 +175,7 @@ Status Importer::import_body(const wire::GraphProto& proto, const std::string& p
   Scope scope(outer);
   NodePaths paths(path);
   const DeclaredTypes types = declared_types(proto);
-  Place place{region, scope, environment, paths, types};
+  Place place{region, scope, environment, paths, types, numbers_of(proto)};
   TREADLE_TRY(import_inputs(proto, place, nullptr));
   TREADLE_TRY(import_initializers(proto, place));
   TREADLE_TRY(import_nodes(proto.nodes, place));
@@ -196,11 +214,34 @@ Status Importer::import_inputs(const wire::GraphProto& proto, Place& place, std:
   return {};
 }
 
+// Sizes are computed from integers and a few numbers; more floats than that are weights.
+bool Importer::leaves_contents(const wire::TensorProto& proto) const {
+  constexpr int64_t kFewElements = 64;
+  if (!options_.for_types || !is_float(element_type_from_number(proto.data_type))) return false;
+  int64_t count = 1;
+  for (const int64_t size : proto.dims) {
+    if (size < 0 || __builtin_mul_overflow(count, size, &count)) return false;
+  }
+  return count > kFewElements;
+}
+
 Status Importer::import_initializers(const wire::GraphProto& proto, Place& place) {
   std::unordered_map<std::string_view, size_t> inputs;
   const bool top = place.region == &graph_->top();
   for (size_t i = 0; top && i < place.region->inputs.size(); ++i) inputs.emplace(place.region->inputs[i]->name, i);
 
+  const auto add_type = [&](const wire::TensorProto& weights) -> Status {
+    TREADLE_ASSIGN(Type type, TensorReader::type_of(weights));
+    const auto it = inputs.find(weights.name);
+    if (it == inputs.end()) {
+      return define(weights.name, graph_->new_value(value_name(weights.name, place), std::move(type), &graph_->top()),
+                    place);
+    }
+    const Type& declared = place.region->inputs[it->second]->type;
+    if (declared.is_tensor() && declared.element == type.element) return {};
+    return error(Code::kInvalidModel, "input \"{}\" is declared as {}, but its initializer is {}", weights.name,
+                 declared.to_string(), treadle::name(type.element));
+  };
   const auto add = [&](std::string_view name, Result<Tensor> tensor) -> Status {
     if (!tensor.ok()) return std::move(tensor).status().in(quoted("initializer", name)).in(place.paths.prefix());
     if (name.empty()) return error(Code::kInvalidModel, "an initializer has no name").in(place.paths.prefix());
@@ -225,6 +266,10 @@ Status Importer::import_initializers(const wire::GraphProto& proto, Place& place
     return result;
   };
   for (const wire::TensorProto& tensor : proto.initializers) {
+    if (leaves_contents(tensor)) {
+      TREADLE_TRY(add_type(tensor));
+      continue;
+    }
     TREADLE_TRY(add(tensor.name, read_once(tensor, [&](const auto& t) { return tensors_.read(t); })));
   }
   for (const wire::SparseTensorProto& tensor : proto.sparse_initializers) {
@@ -235,7 +280,7 @@ Status Importer::import_initializers(const wire::GraphProto& proto, Place& place
 
 Status Importer::import_outputs(const wire::GraphProto& proto, Place& place) {
   for (const wire::ValueInfoProto& info : proto.outputs) {
-    ir::Value* const* value = place.scope.find(info.name);
+    ir::Value* const* value = info.name.empty() ? nullptr : find(info.name, place);
     if ((!value || !*value) && options_.broken) {
       TREADLE_ASSIGN(Type type, declared_type(info.name, place));
       place.region->outputs.push_back(graph_->new_value(value_name(info.name, place), std::move(type), place.region));
@@ -250,11 +295,21 @@ Status Importer::import_outputs(const wire::GraphProto& proto, Place& place) {
   return {};
 }
 
-Status Importer::import_nodes(const std::vector<wire::NodeProto>& nodes, Place& place) {
-  place.paths.reserve(nodes.size());
+Status Importer::import_nodes(const wire::List<wire::NodeProto>& nodes, Place& place) {
+  if (!options_.for_types) place.paths.reserve(nodes.size());
+  if (place.region->nodes.empty()) {
+    place.region->nodes.reserve(nodes.size());
+    if (place.region == &graph_->top()) graph_->reserve_values(nodes.size());
+  }
+  std::string text;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const wire::NodeProto& node = nodes[i];
-    const std::string path = place.paths.make(node, i);
+    std::string_view path;
+    if (options_.for_types) {
+      path = place.paths.make_any(node, i, text);
+    } else {
+      path = text = place.paths.make(node, i);
+    }
     const int depth = depth_, open_calls = open_calls_;
     Status status = import_node(node, path, place);
     if (status.ok()) continue;
@@ -268,10 +323,10 @@ Status Importer::import_nodes(const std::vector<wire::NodeProto>& nodes, Place& 
 }
 
 // The error of a node with its place; where an input is merely defined too late, the error says so.
-Status Importer::locate(Status status, const wire::NodeProto& node, const std::string& path,
-                        const std::vector<wire::NodeProto>& nodes, const Place& place) const {
+Status Importer::locate(Status status, const wire::NodeProto& node, std::string_view path,
+                        const wire::List<wire::NodeProto>& nodes, const Place& place) const {
   for (const std::string_view input : node.inputs) {
-    if (input.empty() || place.scope.find(input) || !defines(nodes, input)) continue;
+    if (input.empty() || place.numbers || place.scope.find(input) || !defines(nodes, input)) continue;
     status = error(Code::kInvalidModel,
                    "\"{}\" is used before the node that defines it: nodes must be sorted topologically", input);
     break;
@@ -298,19 +353,23 @@ Status Importer::define(std::string_view name, ir::Value* value, Place& place) {
     options_.warnings->push_back(
         fmt::format("{}: \"{}\" hides a value of the same name in an outer graph", place.paths.prefix(), name));
   }
+  if (place.numbers) {
+    if (const uint32_t* number = place.take_number()) values_[*number] = value;
+    return {};
+  }
   if (place.scope.define(name, value)) return {};
   return error(Code::kInvalidModel, "\"{}\" is defined twice in one graph", name).in(place.paths.prefix());
 }
 
-std::string Importer::value_name(std::string_view name, const Place& place) const {
-  if (place.environment.function) return shortened(fmt::format("{}/{}", place.paths.prefix(), name));
+std::string_view Importer::value_name(std::string_view name, const Place& place, std::string& text) const {
+  if (place.environment.function) return text = shortened(fmt::format("{}/{}", place.paths.prefix(), name));
   const bool top = place.region == &graph_->top();
-  return top ? std::string(name) : shortened(std::string(name));
+  return top || name.size() <= kLongName ? name : text = shortened(std::string(name));
 }
 
-Result<ir::Value*> Importer::resolve(std::string_view name, const Place& place) {
+Result<ir::Value*> Importer::resolve(std::string_view name, Place& place) {
   if (name.empty()) return static_cast<ir::Value*>(nullptr);
-  if (ir::Value* const* value = place.scope.find(name)) return *value;
+  if (ir::Value* const* value = find(name, place)) return *value;
   return error(Code::kInvalidModel, "nothing defines the input \"{}\"", name);
 }
 
@@ -338,7 +397,7 @@ Result<std::unique_ptr<ir::Graph>> import_model(std::shared_ptr<wire::MappedFile
   TREADLE_ASSIGN(file, binary_model(std::move(file)));
   auto model = wire::parse_model(file->bytes());
   if (!model.ok()) return in_file(std::move(model).status(), *file);
-  return import_model(*model, file, options);
+  return import_model(**model, file, options);
 }
 
 void fix_input_defaults(ir::Graph& graph) {

@@ -20,7 +20,7 @@ std::string_view shown_domain(std::string_view domain) {
 
 }  // namespace
 
-Status Importer::import_node(const wire::NodeProto& node, const std::string& path, Place& place) {
+Status Importer::import_node(const wire::NodeProto& node, std::string_view path, Place& place) {
   if (open_calls_ > 0) TREADLE_TRY(count_inlined(1));
   if (const Function* function = functions_.find(node)) return call_function(node, *function, path, place);
   if (canonical_domain(node.domain).empty() && node.op_type == "Constant") return import_constant(node, place);
@@ -47,6 +47,23 @@ Result<Binding> Importer::resolve_attribute(const wire::AttributeProto& attribut
 
 Status Importer::resolve_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op,
                                   const OpVersion*& version) {
+  const std::string_view name = node.op_type;
+  size_t at = name.size() * 7;
+  if (!name.empty()) at += static_cast<uint8_t>(name.front()) + 31u * static_cast<uint8_t>(name.back());
+  Resolved& resolved = resolved_[at % std::size(resolved_)];
+  const bool known = resolved.op && resolved.opsets == place.environment.opsets && resolved.name == name &&
+                     resolved.domain == node.domain;
+  if (!known) {
+    TREADLE_TRY(find_operator(node, place, op, version));
+    resolved = {place.environment.opsets, node.domain, name, op, version};
+  }
+  op = resolved.op;
+  version = resolved.version;
+  return {};
+}
+
+Status Importer::find_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op,
+                               const OpVersion*& version) const {
   const std::string_view domain = canonical_domain(node.domain);
   const auto opset = place.environment.opsets->find(domain);
   if (opset == place.environment.opsets->end()) {
@@ -117,7 +134,7 @@ Status check_counts(const wire::NodeProto& node, const OpVersion& version) {
 
 }  // namespace
 
-Status Importer::import_operator(const wire::NodeProto& node, const std::string& path, Place& place) {
+Status Importer::import_operator(const wire::NodeProto& node, std::string_view path, Place& place) {
   const OpDef* op = nullptr;
   const OpVersion* version = nullptr;
   TREADLE_TRY(resolve_operator(node, place, op, version));
@@ -132,18 +149,19 @@ Status Importer::import_operator(const wire::NodeProto& node, const std::string&
 }
 
 Status Importer::define_outputs(const wire::NodeProto& proto, ir::Node* node, Place& place) {
+  std::string text;
   for (const std::string_view output : proto.outputs) {
     if (output.empty()) {
       graph_->add_absent_output(node);
       continue;
     }
     TREADLE_ASSIGN(Type type, declared_type(output, place));
-    TREADLE_TRY(define(output, graph_->add_output(node, value_name(output, place), std::move(type)), place));
+    TREADLE_TRY(define(output, graph_->add_output(node, value_name(output, place, text), std::move(type)), place));
   }
   return {};
 }
 
-Status Importer::import_broken(Status status, const wire::NodeProto& node, const std::string& path, Place& place) {
+Status Importer::import_broken(Status status, const wire::NodeProto& node, std::string_view path, Place& place) {
   const bool known = find_op(canonical_domain(node.domain), node.op_type) || functions_.find(node);
   if (known) options_.broken->push_back(std::move(status));
   std::vector<std::unique_ptr<ir::Node>>& nodes = place.region->nodes;
@@ -320,6 +338,12 @@ Status Importer::import_constant(const wire::NodeProto& node, Place& place) {
     if (is_private(proto.name)) continue;
     TREADLE_ASSIGN(const Binding binding, resolve_attribute(proto, place));
     if (!binding.proto) continue;
+    if (proto.name == "value" && node.attributes.size() == 1 && binding.proto->t &&
+        leaves_contents(*binding.proto->t)) {
+      TREADLE_ASSIGN(Type type, TensorReader::type_of(*binding.proto->t));
+      ir::Value* value = graph_->new_value(value_name(node.outputs[0], place), std::move(type), &graph_->top());
+      return define(node.outputs[0], value, place);
+    }
     if (tensor.defined()) return error(Code::kInvalidModel, "expected one value of Constant, found several");
     TREADLE_ASSIGN(const Attribute attribute, read_attribute_once(proto.name, *binding.proto));
     TREADLE_ASSIGN(tensor, constant_of(attribute));
@@ -331,7 +355,7 @@ Status Importer::import_constant(const wire::NodeProto& node, Place& place) {
 
 // ---- Functions
 
-Status Importer::call_function(const wire::NodeProto& call, const Function& function, const std::string& path,
+Status Importer::call_function(const wire::NodeProto& call, const Function& function, std::string_view path,
                                Place& place) {
   const wire::FunctionProto& proto = *function.proto;
   if (++depth_ > kMaxImportDepth) {
@@ -396,7 +420,7 @@ Result<Bindings> Importer::bind_attributes(const wire::NodeProto& call, const wi
 // The function's outputs take the names that the caller gives them. One that is an argument, or stands for two outputs,
 // is passed on by an Identity, since a value has one name.
 Status Importer::bind_outputs(const wire::NodeProto& call, const wire::FunctionProto& function, const Scope& inner,
-                              const std::vector<ir::Value*>& arguments, const std::string& path, Place& place) {
+                              const std::vector<ir::Value*>& arguments, std::string_view path, Place& place) {
   std::unordered_set<const ir::Value*> taken(arguments.begin(), arguments.end());
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (call.outputs[i].empty()) continue;
@@ -420,7 +444,7 @@ Status Importer::bind_outputs(const wire::NodeProto& call, const wire::FunctionP
   return {};
 }
 
-Result<ir::Value*> Importer::insert_identity(ir::Value* value, const std::string& path, Place& place) {
+Result<ir::Value*> Importer::insert_identity(ir::Value* value, std::string_view path, Place& place) {
   const OpDef* identity = find_op("", "Identity");
   if (!identity) return error(Code::kNotImplemented, "operator Identity is not implemented");
   ir::Node* node = graph_->new_node(place.region, identity, &identity->newest(), path);

@@ -10,6 +10,7 @@
 #include "model/attributes.h"
 #include "model/functions.h"
 #include "model/import.h"
+#include "model/name_uses.h"
 #include "model/tensor_reader.h"
 #include "op/registry.h"
 
@@ -60,13 +61,16 @@ struct Environment {
 // A long text by its ends and a number made from all of it: names in a file may be of any length, and a function's are
 // repeated for every call.
 std::string shortened(std::string text);
+inline constexpr size_t kLongName = 1000;  // bytes; what is longer is shortened
 
 // Hands out unique paths for the nodes of one graph or of one call of a function.
 class NodePaths {
  public:
-  explicit NodePaths(std::string prefix) : prefix_(std::move(prefix)) {}
+  explicit NodePaths(std::string_view prefix) : prefix_(prefix) {}
   // prefix + "/" + the node's name or, without one, operator and position.
   std::string make(const wire::NodeProto& node, size_t index);
+  // The same without a look at those before; `text` may get it.
+  std::string_view make_any(const wire::NodeProto& node, size_t index, std::string& text) const;
   const std::string& prefix() const { return prefix_; }
   void reserve(size_t count) { used_.reserve(count); }
 
@@ -86,6 +90,12 @@ struct Place {
   const Environment& environment;
   NodePaths& paths;
   const DeclaredTypes& types;
+  // Where NameUses has them: the numbers of the names to come. `scope` then stays empty.
+  const NameUses::Numbers* numbers = nullptr;
+  size_t next_number = 0;
+
+  // The next name's number; null when there is none.
+  const uint32_t* take_number() { return next_number < numbers->size() ? &(*numbers)[next_number++] : nullptr; }
 };
 
 class Importer {
@@ -101,34 +111,49 @@ class Importer {
   Status import_inputs(const wire::GraphProto& proto, Place& place, std::vector<Tensor>* defaults);
   Status import_initializers(const wire::GraphProto& proto, Place& place);
   Status import_outputs(const wire::GraphProto& proto, Place& place);
-  Status import_body(const wire::GraphProto& proto, const std::string& path, ir::Region* region, const Scope* outer,
+  Status import_body(const wire::GraphProto& proto, std::string_view path, ir::Region* region, const Scope* outer,
                      const Environment& environment);
-  Status import_nodes(const std::vector<wire::NodeProto>& nodes, Place& place);
-  Status locate(Status status, const wire::NodeProto& node, const std::string& path,
-                const std::vector<wire::NodeProto>& nodes, const Place& place) const;
+  Status import_nodes(const wire::List<wire::NodeProto>& nodes, Place& place);
+  Status locate(Status status, const wire::NodeProto& node, std::string_view path,
+                const wire::List<wire::NodeProto>& nodes, const Place& place) const;
   Result<Type> declared_type(std::string_view name, const Place& place);
   Status define(std::string_view name, ir::Value* value, Place& place);
-  // What a value is called in messages: its name, in functions with the path of the call.
-  std::string value_name(std::string_view name, const Place& place) const;
-  Result<ir::Value*> resolve(std::string_view name, const Place& place);
+  // What a value is called in messages: its name, in functions with the path of the call. `text` may get it.
+  std::string_view value_name(std::string_view name, const Place& place, std::string& text) const;
+  std::string value_name(std::string_view name, const Place& place) const {
+    std::string text;
+    return std::string(value_name(name, place, text));
+  }
+  // Whether only the tensor's type is wanted.
+  bool leaves_contents(const wire::TensorProto& proto) const;
+  Result<ir::Value*> resolve(std::string_view name, Place& place);
+  // What the name, which is not empty, stands for; null when it stands for nothing.
+  ir::Value* const* find(std::string_view name, Place& place) const {
+    if (!place.numbers) return place.scope.find(name);
+    const uint32_t* number = place.take_number();
+    return number && values_[*number] ? &values_[*number] : nullptr;
+  }
+  const NameUses::Numbers* numbers_of(const wire::GraphProto& graph) const;
 
   // import_node.cc
-  Status import_node(const wire::NodeProto& node, const std::string& path, Place& place);
+  Status import_node(const wire::NodeProto& node, std::string_view path, Place& place);
   Status import_constant(const wire::NodeProto& node, Place& place);
-  Status import_operator(const wire::NodeProto& node, const std::string& path, Place& place);
+  Status import_operator(const wire::NodeProto& node, std::string_view path, Place& place);
   // A node that could not be made becomes an opaque one.
-  Status import_broken(Status status, const wire::NodeProto& node, const std::string& path, Place& place);
+  Status import_broken(Status status, const wire::NodeProto& node, std::string_view path, Place& place);
   Status import_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place);
   Status import_attribute(const wire::AttributeProto& proto, ir::Node* node, Place& place);
   Status import_regions(const wire::NodeProto& proto, ir::Node* node, Place& place);
   Status define_outputs(const wire::NodeProto& proto, ir::Node* node, Place& place);
+  Status find_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op,
+                       const OpVersion*& version) const;
   Status resolve_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op, const OpVersion*& version);
-  Status call_function(const wire::NodeProto& call, const Function& function, const std::string& path, Place& place);
+  Status call_function(const wire::NodeProto& call, const Function& function, std::string_view path, Place& place);
   Result<Bindings> bind_attributes(const wire::NodeProto& call, const wire::FunctionProto& function,
                                    const Environment& inner, const Place& place);
   Status bind_outputs(const wire::NodeProto& call, const wire::FunctionProto& function, const Scope& inner,
-                      const std::vector<ir::Value*>& arguments, const std::string& path, Place& place);
-  Result<ir::Value*> insert_identity(ir::Value* value, const std::string& path, Place& place);
+                      const std::vector<ir::Value*>& arguments, std::string_view path, Place& place);
+  Result<ir::Value*> insert_identity(ir::Value* value, std::string_view path, Place& place);
   // The attribute that is meant: itself, or what a parameter of the enclosing function is bound to (proto null:
   // nothing).
   Result<Binding> resolve_attribute(const wire::AttributeProto& attribute, const Place& place);
@@ -146,6 +171,15 @@ class Importer {
   // What may be met again: attributes while calls are inlined, and initialisers of bodies. Read once, then shared.
   std::unordered_map<const wire::AttributeProto*, ir::Attribute> attributes_;
   std::unordered_map<const void*, Tensor> body_tensors_;
+  std::vector<ir::Value*> values_;  // by the number of their definition
+  // Operators met last, by length and ends of their names.
+  struct Resolved {
+    const Opsets* opsets = nullptr;
+    std::string_view domain, name;
+    const OpDef* op = nullptr;
+    const OpVersion* version = nullptr;
+  };
+  Resolved resolved_[64];
   size_t inlined_ = 0;
   int depth_ = 0;
   int open_calls_ = 0;

@@ -21,7 +21,8 @@ void append_field(std::string& out, uint32_t number, std::string_view bytes) {
 }
 
 size_t count_fields(std::string_view message, uint32_t number) {
-  wire::Document document(message);
+  Arena none;  // nothing is read into it
+  wire::Document document(message, none);
   wire::Cursor in(document);
   size_t count = 0;
   while (in.next()) {
@@ -35,7 +36,8 @@ size_t count_fields(std::string_view message, uint32_t number) {
 // themselves.
 template <class Change>
 Result<std::string> rewrite(std::string_view message, Change&& change) {
-  wire::Document document(message);
+  Arena none;  // nothing is read into it
+  wire::Document document(message, none);
   wire::Cursor in(document);
   std::string out;
   const char* copied = message.data();
@@ -76,13 +78,13 @@ Result<std::string> splice_info(std::string_view bytes, const wire::ValueInfoPro
   const size_t types = count_fields(bytes, kValueInfoType);
   if (types > 1) return wire::serialize(info);  // parts of one type
   TREADLE_ASSIGN(const std::string fresh, wire::serialize(*info.type));
-  TREADLE_ASSIGN(wire::TypeProto type, wire::parse_type(fresh));
+  TREADLE_ASSIGN(wire::Parsed<wire::TypeProto> type, wire::parse_type(fresh));
   TREADLE_ASSIGN(std::string out, rewrite(bytes, [&](uint32_t number, std::string_view field) -> Changed {
                    if (number != kValueInfoType) return kAsItIs;
-                   TREADLE_ASSIGN(const wire::TypeProto before, wire::parse_type(field));
-                   const Result<Type> old_type = read_type(before), new_type = read_type(type);
+                   TREADLE_ASSIGN(const wire::Parsed<wire::TypeProto> before, wire::parse_type(field));
+                   const Result<Type> old_type = read_type(*before), new_type = read_type(*type);
                    if (old_type.ok() && new_type.ok() && identical(*old_type, *new_type)) return kAsItIs;
-                   keep_denotations(before, type);
+                   keep_denotations(*before, *type);
                    TREADLE_ASSIGN(std::string written, wire::serialize(type));
                    return std::optional(std::move(written));
                  }));

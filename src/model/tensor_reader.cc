@@ -107,7 +107,7 @@ Result<Tensor> from_typed_fields(ElementType type, Dims dims, int64_t elements, 
   }
 }
 
-Result<Dims> checked_dims(const std::vector<int64_t>& dims) {
+Result<Dims> checked_dims(const wire::List<int64_t>& dims) {
   if (dims.size() > kMaxRank) {
     return error(Code::kLimit, "expected at most {} dimensions, found {}", kMaxRank, dims.size());
   }
@@ -148,6 +148,13 @@ Result<Tensor> TensorReader::read(const wire::TensorProto& proto) {
   }
   if (proto.raw_data) return from_raw(type, std::move(dims), count, file_, *proto.raw_data);
   return from_typed_fields(type, std::move(dims), count, proto);
+}
+
+Result<Type> TensorReader::type_of(const wire::TensorProto& proto) {
+  TREADLE_ASSIGN(const ElementType type, read_element_type(proto.data_type));
+  TREADLE_ASSIGN(const Dims dims, checked_dims(proto.dims));
+  TREADLE_TRY(std::move(element_count(dims)).status());
+  return Type::tensor(type, to_shape(dims));
 }
 
 Result<Tensor> TensorReader::from_raw(ElementType type, Dims dims, int64_t count, const Source& source,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "type/tensor.h"
+#include "type/type.h"
 #include "wire/mapped_file.h"
 #include "wire/onnx.h"
 
@@ -27,6 +28,8 @@ class TensorReader {
 
   // Errors: kInvalidFile or kInvalidModel, kNotImplemented (segments), kLimit.
   Result<Tensor> read(const wire::TensorProto& proto);
+  // Its type, from the element type and sizes that it states.
+  static Result<Type> type_of(const wire::TensorProto& proto);
   Result<Tensor> read_dense(const wire::SparseTensorProto& proto);
 
  private:

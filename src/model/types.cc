@@ -26,7 +26,7 @@ Result<Type> read_tensor_type(const wire::TensorTypeProto& proto) {
   return Type::tensor(element, std::move(shape));
 }
 
-Result<Type> read_child(const std::unique_ptr<wire::TypeProto>& proto) {
+Result<Type> read_child(const wire::TypeProto* proto) {
   return proto ? read_type(*proto) : Result<Type>(Type());
 }
 
@@ -61,18 +61,17 @@ Result<Type> read_type(const wire::TypeProto& proto) {
 
 namespace {
 
-wire::TensorTypeProto write_tensor_type(const Type& type, std::vector<std::unique_ptr<std::string>>& names) {
+wire::TensorTypeProto write_tensor_type(const Type& type, Arena& arena) {
   wire::TensorTypeProto proto;
   proto.elem_type = static_cast<int32_t>(type.element);
   if (!type.has_shape) return proto;
   proto.shape.emplace();
   for (const Dim& dim : type.shape) {
-    wire::Dimension& written = proto.shape->dims.emplace_back();
+    wire::Dimension& written = proto.shape->dims.add(arena);
     if (dim.is_known()) {
       written.value = dim.value();
     } else if (dim.is_symbolic()) {
-      names.push_back(std::make_unique<std::string>(dim.to_string()));
-      written.param = *names.back();
+      written.param = arena.copy(dim.to_string());
     }
   }
   return proto;
@@ -80,28 +79,28 @@ wire::TensorTypeProto write_tensor_type(const Type& type, std::vector<std::uniqu
 
 }  // namespace
 
-wire::TypeProto write_type(const Type& type, std::vector<std::unique_ptr<std::string>>& names) {
+wire::TypeProto write_type(const Type& type, Arena& arena) {
   wire::TypeProto proto;
-  const auto child = [&] { return std::make_unique<wire::TypeProto>(write_type(*type.child, names)); };
+  const auto child = [&] { return arena.make<wire::TypeProto>(write_type(*type.child, arena)); };
   switch (type.kind) {
     case Type::Kind::kUnknown:
       break;
     case Type::Kind::kTensor:
-      proto.tensor = write_tensor_type(type, names);
+      proto.tensor = write_tensor_type(type, arena);
       break;
     case Type::Kind::kSparseTensor:
-      proto.sparse_tensor = std::make_unique<wire::TensorTypeProto>(write_tensor_type(type, names));
+      proto.sparse_tensor = arena.make<wire::TensorTypeProto>(write_tensor_type(type, arena));
       break;
     case Type::Kind::kSequence:
-      proto.sequence = std::make_unique<wire::ElementTypeProto>();
+      proto.sequence = arena.make<wire::ElementTypeProto>();
       proto.sequence->elem_type = child();
       break;
     case Type::Kind::kOptional:
-      proto.optional = std::make_unique<wire::ElementTypeProto>();
+      proto.optional = arena.make<wire::ElementTypeProto>();
       proto.optional->elem_type = child();
       break;
     case Type::Kind::kMap:
-      proto.map = std::make_unique<wire::MapTypeProto>();
+      proto.map = arena.make<wire::MapTypeProto>();
       proto.map->key_type = static_cast<int32_t>(type.element);
       proto.map->value_type = child();
       break;

@@ -1,10 +1,7 @@
 #pragma once
 // TypeProto <-> Type.
 
-#include <memory>
-#include <string>
-#include <vector>
-
+#include "base/arena.h"
 #include "type/type.h"
 #include "wire/onnx.h"
 
@@ -17,7 +14,7 @@ Result<ElementType> read_element_type(int64_t number);
 // Errors: kInvalidModel; kNotImplemented for opaque types.
 Result<Type> read_type(const wire::TypeProto& proto);
 
-// The result refers to the texts of symbolic sizes, which go to `names`.
-wire::TypeProto write_type(const Type& type, std::vector<std::unique_ptr<std::string>>& names);
+// `arena` gets what the message refers to, with the texts of symbolic sizes.
+wire::TypeProto write_type(const Type& type, Arena& arena);
 
 }  // namespace treadle::model

@@ -73,7 +73,7 @@ class ValueReader {
 
   Result<AnyValue> read(const wire::MapProto& proto) {
     TREADLE_ASSIGN(Tensor keys, read_keys(proto));
-    const std::vector<wire::TensorProto>& entries = proto.values.tensors;
+    const wire::List<wire::TensorProto>& entries = proto.values.tensors;
     if (entries.size() != static_cast<size_t>(keys.element_count())) {
       return error(Code::kInvalidModel, "expected a value for each of {} keys of a map, found {}", keys.element_count(),
                    entries.size());
@@ -99,7 +99,7 @@ class ValueReader {
 
  private:
   template <class Proto, class... Declared>
-  Status append(const std::vector<Proto>& protos, std::vector<AnyValue>& elements, const Declared&... declared) {
+  Status append(const wire::List<Proto>& protos, std::vector<AnyValue>& elements, const Declared&... declared) {
     for (const Proto& proto : protos) {
       TREADLE_ASSIGN(AnyValue value, read(proto, declared...));
       elements.push_back(std::move(value));
@@ -135,10 +135,10 @@ class ValueWriter {
   wire::TensorProto tensor(const Tensor& tensor, std::string_view name = {}) {
     wire::TensorProto proto;
     if (!name.empty()) proto.name = name;
-    proto.dims.assign(tensor.dims().begin(), tensor.dims().end());
+    proto.dims.append(arena_, tensor.dims().begin(), tensor.dims().end());
     proto.data_type = static_cast<int32_t>(tensor.type());
     if (is_string(tensor.type())) {
-      proto.string_data.add({encoded_strings(tensor.span<std::string>()), false});
+      proto.string_data.add(arena_, {encoded_strings(tensor.span<std::string>()), false});
     } else if (is_sub_byte(tensor.type())) {
       proto.raw_data = packed(tensor);
     } else {
@@ -157,19 +157,19 @@ class ValueWriter {
           break;
         case AnyValue::Kind::kTensor:
           proto.elem_type = wire::kTensorValue;
-          proto.tensors.push_back(tensor(value.tensor()));
+          proto.tensors.add(arena_, tensor(value.tensor()));
           break;
         case AnyValue::Kind::kSequence:
           proto.elem_type = wire::kSequenceValue;
-          proto.sequences.push_back(this->sequence(value.sequence()));
+          proto.sequences.add(arena_, this->sequence(value.sequence()));
           break;
         case AnyValue::Kind::kOptional:
           proto.elem_type = wire::kOptionalValue;
-          proto.optionals.push_back(optional(value.optional()));
+          proto.optionals.add(arena_, optional(value.optional()));
           break;
         case AnyValue::Kind::kMap:
           proto.elem_type = wire::kMapValue;
-          proto.maps.push_back(map(value.map()));
+          proto.maps.add(arena_, map(value.map()));
           break;
       }
     }
@@ -187,19 +187,19 @@ class ValueWriter {
         break;
       case AnyValue::Kind::kTensor:
         proto.elem_type = wire::kTensorValue;
-        proto.tensor = std::make_unique<wire::TensorProto>(tensor(value.tensor()));
+        proto.tensor = arena_.make<wire::TensorProto>(tensor(value.tensor()));
         break;
       case AnyValue::Kind::kSequence:
         proto.elem_type = wire::kSequenceValue;
-        proto.sequence = std::make_unique<wire::SequenceProto>(sequence(value.sequence()));
+        proto.sequence = arena_.make<wire::SequenceProto>(sequence(value.sequence()));
         break;
       case AnyValue::Kind::kOptional:
         proto.elem_type = wire::kOptionalValue;
-        proto.optional = std::make_unique<wire::OptionalProto>(this->optional(value.optional()));
+        proto.optional = arena_.make<wire::OptionalProto>(this->optional(value.optional()));
         break;
       case AnyValue::Kind::kMap:
         proto.elem_type = wire::kMapValue;
-        proto.map = std::make_unique<wire::MapProto>(map(value.map()));
+        proto.map = arena_.make<wire::MapProto>(map(value.map()));
         break;
     }
     return proto;
@@ -210,15 +210,16 @@ class ValueWriter {
     if (!name.empty()) proto.name = name;
     proto.key_type = static_cast<int32_t>(map.keys.type());
     if (is_string(map.keys.type())) {
-      for (const std::string& key : map.keys.span<std::string>()) proto.string_keys.push_back(key);
+      for (const std::string& key : map.keys.span<std::string>()) proto.string_keys.add(arena_, key);
     } else {
       const auto keys = map.keys.to_int64s();
-      proto.keys.assign(keys.begin(), keys.end());
+      proto.keys.append(arena_, keys.begin(), keys.end());
     }
     proto.values.elem_type = wire::kTensorValue;
     for (int64_t i = 0; i < map.values.element_count(); ++i) {
       const std::byte* element = map.values.data<std::byte>() + static_cast<size_t>(i) * byte_width(map.values.type());
-      proto.values.tensors.push_back(tensor(Tensor::from_buffer(map.values.type(), {}, map.values.buffer(), element)));
+      proto.values.tensors.add(arena_,
+                               tensor(Tensor::from_buffer(map.values.type(), {}, map.values.buffer(), element)));
     }
     return proto;
   }
@@ -245,20 +246,22 @@ class ValueWriter {
   // As protobuf has them: tag, length, text, one after the other.
   std::string_view encoded_strings(std::span<const std::string> strings) {
     constexpr uint32_t kStringData = 6;
-    std::string& bytes = kept_.emplace_back();
+    std::string bytes;
     protozero::pbf_writer out(bytes);
     for (const std::string& text : strings) out.add_bytes(kStringData, text);
-    return bytes;
+    return arena_.copy(bytes);
   }
 
   std::string_view packed(const Tensor& tensor) {
     const size_t count = static_cast<size_t>(tensor.element_count());
-    std::string& bytes = kept_.emplace_back(packed_bytes(tensor.type(), count), '\0');
-    pack(tensor.type(), tensor.data<uint8_t>(), count, reinterpret_cast<uint8_t*>(bytes.data()));
-    return bytes;
+    const size_t size = packed_bytes(tensor.type(), count);
+    uint8_t* bytes = arena_.room<uint8_t>(size);
+    std::memset(bytes, 0, size);
+    pack(tensor.type(), tensor.data<uint8_t>(), count, bytes);
+    return {reinterpret_cast<const char*>(bytes), size};
   }
 
-  std::deque<std::string> kept_;
+  Arena arena_;
 };
 
 }  // namespace
@@ -271,23 +274,23 @@ Result<AnyValue> read_value(const std::shared_ptr<wire::MappedFile>& file, const
     case Type::Kind::kUnknown:
     case Type::Kind::kTensor: {
       TREADLE_ASSIGN(const auto proto, wire::parse_tensor(bytes));
-      return reader.read(proto);
+      return reader.read(*proto);
     }
     case Type::Kind::kSparseTensor: {
       TREADLE_ASSIGN(const auto proto, wire::parse_sparse_tensor(bytes));
-      return reader.read(proto);
+      return reader.read(*proto);
     }
     case Type::Kind::kSequence: {
       TREADLE_ASSIGN(const auto proto, wire::parse_sequence(bytes));
-      return reader.read(proto, type);
+      return reader.read(*proto, type);
     }
     case Type::Kind::kOptional: {
       TREADLE_ASSIGN(const auto proto, wire::parse_optional(bytes));
-      return reader.read(proto, type);
+      return reader.read(*proto, type);
     }
     case Type::Kind::kMap: {
       TREADLE_ASSIGN(const auto proto, wire::parse_map(bytes));
-      return reader.read(proto);
+      return reader.read(*proto);
     }
   }
   return error(Code::kInternal, "a type of no kind");

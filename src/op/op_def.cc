@@ -21,6 +21,15 @@ const TypeConstraint* OpVersion::constraint(std::string_view wanted) const {
   return nullptr;
 }
 
+void OpVersion::link() {
+  for (std::vector<Formal>* formals : {&inputs, &outputs}) {
+    for (Formal& formal : *formals) {
+      const TypeConstraint* found = constraint(formal.type);
+      formal.constraint = found ? static_cast<int>(found - types.data()) : Formal::kNoConstraint;
+    }
+  }
+}
+
 const Formal* OpVersion::formal(const std::vector<Formal>& formals, size_t i) {
   if (i < formals.size()) return &formals[i];
   if (formals.empty()) return nullptr;
@@ -67,10 +76,10 @@ void drop(std::vector<T>& list, std::string_view name) {
 }  // namespace
 
 VersionBuilder& VersionBuilder::in(const char* name, const char* type, Arity arity, int min_arity) {
-  return replace_or_append(v_.inputs, Formal{name, type, arity, min_arity}), *this;
+  return replace_or_append(v_.inputs, Formal{name, type, arity, min_arity, Formal::kNoConstraint}), *this;
 }
 VersionBuilder& VersionBuilder::out(const char* name, const char* type, Arity arity, int min_arity) {
-  return replace_or_append(v_.outputs, Formal{name, type, arity, min_arity}), *this;
+  return replace_or_append(v_.outputs, Formal{name, type, arity, min_arity, Formal::kNoConstraint}), *this;
 }
 VersionBuilder& VersionBuilder::no_inputs() {
   return v_.inputs.clear(), *this;

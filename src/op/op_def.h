@@ -20,6 +20,10 @@ struct Formal {
   std::string type;  // a constraint's name ("T") or a type ("tensor(int64)")
   Arity arity = Arity::kSingle;
   int min_arity = 1;  // of a variadic
+  // Index of the constraint among OpVersion::types, kNoConstraint where `type` is a type. Set by the registry.
+  int constraint = kNoConstraint;
+
+  static constexpr int kNoConstraint = -1;
 };
 
 struct AttributeDef {
@@ -45,6 +49,11 @@ struct OpVersion {
 
   const AttributeDef* attribute(std::string_view name) const;
   const TypeConstraint* constraint(std::string_view name) const;
+  const TypeConstraint* constraint(const Formal& formal) const {
+    return formal.constraint == Formal::kNoConstraint ? nullptr : &types[static_cast<size_t>(formal.constraint)];
+  }
+  // Finds the formals' constraints, once the version is whole.
+  void link();
   // Formal of the i-th actual argument (the variadic one for all that follow it); null when there are too many.
   const Formal* input(size_t i) const { return formal(inputs, i); }
   const Formal* output(size_t i) const { return formal(outputs, i); }

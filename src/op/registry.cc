@@ -21,6 +21,7 @@ struct Registry {
       OpBuilder builder(*def);
       define(builder);
       TREADLE_ASSERT(!def->versions.empty());
+      for (OpVersion& version : def->versions) version.link();
       of_domain(def->domain).emplace(def->name, def.get());
       sorted.push_back(def.get());
       owned.push_back(std::move(def));

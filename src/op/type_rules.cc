@@ -27,21 +27,34 @@ bool is_complete(const Type& type) {
   return type.child && is_complete(*type.child);
 }
 
+namespace {
+
+// Whether `wanted`, "tensor(int64)" say, is the type's name.
+bool is_named(std::string_view wanted, const Type& type) {
+  constexpr std::string_view kTensor = "tensor(";
+  if (!type.is_tensor()) return wanted == without_shape(type);
+  const std::string_view element = name(type.element);
+  return wanted.size() == kTensor.size() + element.size() + 1 && wanted.starts_with(kTensor) &&
+         wanted.substr(kTensor.size(), element.size()) == element && wanted.back() == ')';
+}
+
+}  // namespace
+
 std::optional<TypeViolation> TypeRules::check(const Formal& formal, const Type& type, std::string_view argument) {
   if (!is_complete(type)) return std::nullopt;
-  const TypeConstraint* constraint = version_->constraint(formal.type);
+  const TypeConstraint* constraint = version_->constraint(formal);
   if (!constraint) {
-    if (formal.type == without_shape(type)) return std::nullopt;
+    if (is_named(formal.type, type)) return std::nullopt;
     return TypeViolation{formal.type, {}};
   }
   if (!constraint->types.contains(type)) return TypeViolation{constraint->types.to_string(), {}};
   if (formal.arity == Arity::kVariadicMixed) return std::nullopt;
   for (const Binding& first : bound_) {
-    if (first.variable != formal.type) continue;
+    if (first.constraint != formal.constraint) continue;
     if (same_structure(*first.type, type)) return std::nullopt;
     return TypeViolation{without_shape(*first.type), first.argument};
   }
-  bound_.push_back({formal.type, argument, &type});
+  bound_.push_back({formal.constraint, argument, &type});
   return std::nullopt;
 }
 

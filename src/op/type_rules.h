@@ -26,17 +26,23 @@ struct TypeViolation {
 class TypeRules {
  public:
   explicit TypeRules(const OpVersion& version) : version_(&version) {}
+  // Starts again with another node.
+  void begin(const OpVersion& version) {
+    version_ = &version;
+    bound_.clear();
+  }
 
   // `argument` names it in a later violation; it and `type` have to stay. Incomplete types break no rule.
   std::optional<TypeViolation> check(const Formal& formal, const Type& type, std::string_view argument);
 
  private:
   struct Binding {
-    std::string_view variable, argument;
+    int constraint;
+    std::string_view argument;
     const Type* type;
   };
   const OpVersion* version_;
-  std::vector<Binding> bound_;
+  InlineVector<Binding, 4> bound_;
 };
 
 // Holds a node's arguments (null or unknown: nothing is said) against its rules.

@@ -275,7 +275,7 @@ class Batcher {
       const size_t at = attributes_.states + i;
       if (read.contains(body_.inputs[at])) continue;
       body_.inputs.erase(body_.inputs.begin() + static_cast<std::ptrdiff_t>(at));
-      scan_.inputs.erase(scan_.inputs.begin() + static_cast<std::ptrdiff_t>(at));
+      scan_.inputs.erase(at);
       directions.erase(directions.begin() + static_cast<std::ptrdiff_t>(i));
     }
     scan_.input_count = static_cast<uint32_t>(scan_.inputs.size());

@@ -53,46 +53,15 @@ void Cursor::fail_length(uint64_t length) {
                                        static_cast<size_t>(end_ - position_)));
 }
 
-size_t Cursor::count_rest(bool in_a_row) const {
+size_t Cursor::count_row(size_t most) const {
   const char* position = field_begin_;
   size_t count = 0;
-  // Texts in a row, as nodes list their inputs: tag and length take a byte each.
-  while (in_a_row && wire_type_ == WireType::kBytes && end_ - position >= 2 && *position == *field_begin_ &&
-         static_cast<uint8_t>(*field_begin_) < 0x80) {
+  if (wire_type_ != WireType::kBytes || static_cast<uint8_t>(*field_begin_) >= 0x80) return 1;
+  while (count < most && end_ - position >= 2 && *position == *field_begin_) {
     const auto length = static_cast<uint8_t>(position[1]);
     if (length >= 0x80 || length > end_ - position - 2) break;
     position += 2 + length;
     ++count;
-  }
-  for (uint64_t tag = 0, value = 0; position != end_;) {
-    if (!read_varint(position, end_, tag)) break;
-    if (tag >> 3 == field_) {
-      ++count;
-    } else if (in_a_row) {
-      break;
-    }
-    size_t left = static_cast<size_t>(end_ - position), size = 0;
-    switch (static_cast<WireType>(tag & 7)) {
-      case WireType::kVarint:
-        if (!read_varint(position, end_, value)) return count;
-        break;
-      case WireType::kBytes:
-        if (!read_varint(position, end_, value)) return count;
-        left = static_cast<size_t>(end_ - position);
-        if (value > left) return count;
-        size = static_cast<size_t>(value);
-        break;
-      case WireType::kFixed64:
-        size = 8;
-        break;
-      case WireType::kFixed32:
-        size = 4;
-        break;
-      default:
-        return count;
-    }
-    if (size > left) return count;
-    position += size;
   }
   return count;
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/arena.h"
 #include "base/status.h"
 
 namespace treadle::wire {
@@ -38,9 +39,10 @@ class Cursor;
 // What all cursors into one file share.
 class Document {
  public:
-  explicit Document(std::string_view bytes, Limits limits = {}) : bytes_(bytes), limits_(limits) {}
+  Document(std::string_view bytes, Arena& arena, Limits limits = {}) : bytes_(bytes), arena_(arena), limits_(limits) {}
 
   std::string_view bytes() const { return bytes_; }
+  Arena& arena() { return arena_; }  // of what is read
   const Limits& limits() const { return limits_; }
   bool ok() const { return status_.ok(); }
   Status take_status() { return std::move(status_); }
@@ -51,14 +53,13 @@ class Document {
     refuse(at);
     return false;
   }
-  // Whether that much could be charged.
-  bool affordable(size_t bytes) const { return bytes <= limits_.structure_bytes - charged_; }
   void fail(const Cursor& at, Code code, std::string_view what);
 
  private:
   void refuse(const Cursor& at);
 
   std::string_view bytes_;
+  Arena& arena_;
   Limits limits_;
   size_t charged_ = 0;
   Status status_;
@@ -142,9 +143,9 @@ class Cursor {
     position_ += length;
     return {begin, static_cast<size_t>(length)};
   }
-  // How many fields with the current field's number there are from it on: in a row, or in the rest of the message.
-  // Nothing moves, and what is broken ends the count.
-  size_t count_rest(bool in_a_row) const;
+  // How many fields with the current field's tag stand in a row from it on, counted up to `most`. Nothing moves, and
+  // what is broken or takes a length of several bytes ends the count.
+  size_t count_row(size_t most) const;
   float fixed32() { return fixed<float>(WireType::kFixed32); }
   double fixed64() { return fixed<double>(WireType::kFixed64); }
 

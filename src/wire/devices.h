@@ -1,14 +1,14 @@
 #pragma once
 // What ModelProto.configuration and NodeProto.device_configurations hold: how a model is spread over devices.
 
-#include "wire/onnx.h"
+#include "wire/parse.h"
 
 namespace treadle::wire {
 
 struct DeviceConfigurationProto {
   std::string_view name;
   int32_t num_devices = 0;
-  std::vector<std::string_view> devices;
+  List<std::string_view> devices;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -35,7 +35,7 @@ struct SimpleShardedDim {
 
 struct ShardedDim {
   std::optional<int64_t> axis;
-  std::vector<SimpleShardedDim> simple_shardings;
+  List<SimpleShardedDim> simple_shardings;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -47,7 +47,7 @@ struct ShardedDim {
 
 struct DeviceGroup {
   int64_t key = 0;
-  std::vector<int64_t> devices;
+  List<int64_t> devices;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -59,9 +59,9 @@ struct DeviceGroup {
 
 struct ShardingSpec {
   std::string_view tensor_name;
-  std::vector<int64_t> devices;  // indices, or keys of `groups`
-  std::vector<DeviceGroup> groups;
-  std::vector<ShardedDim> sharded_dims;
+  List<int64_t> devices;  // indices, or keys of `groups`
+  List<DeviceGroup> groups;
+  List<ShardedDim> sharded_dims;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -75,7 +75,7 @@ struct ShardingSpec {
 
 struct NodeDeviceConfiguration {
   std::string_view configuration_id;
-  std::vector<ShardingSpec> sharding_specs;
+  List<ShardingSpec> sharding_specs;
   std::optional<int32_t> pipeline_stage;
   UnknownFields unknown;
 
@@ -87,7 +87,7 @@ struct NodeDeviceConfiguration {
   }
 };
 
-Result<DeviceConfigurationProto> parse_device_configuration(std::string_view bytes, Limits limits = {});
-Result<NodeDeviceConfiguration> parse_node_device_configuration(std::string_view bytes, Limits limits = {});
+Result<Parsed<DeviceConfigurationProto>> parse_device_configuration(std::string_view bytes, Limits limits = {});
+Result<Parsed<NodeDeviceConfiguration>> parse_node_device_configuration(std::string_view bytes, Limits limits = {});
 
 }  // namespace treadle::wire

@@ -4,9 +4,9 @@
 //
 // A text needs no such wrapper: a std::string_view without data() is absent, one of size 0 with data() is there.
 
-#include <memory>
 #include <string_view>
-#include <vector>
+
+#include "wire/list.h"
 
 namespace treadle::wire {
 
@@ -28,24 +28,22 @@ class Field {
 // Fields with tag and value, in the order of the file.
 class UnknownFields {
  public:
-  bool empty() const { return runs_ == nullptr; }
+  bool empty() const { return runs_.empty(); }
   // `field` points into the file; one that follows the last is joined with it.
-  void add(std::string_view field) {
-    if (!runs_) runs_ = std::make_unique<std::vector<std::string_view>>();
-    if (!runs_->empty() && runs_->back().end() == field.begin()) {
-      runs_->back() = {runs_->back().data(), runs_->back().size() + field.size()};
+  void add(Arena& arena, std::string_view field) {
+    if (!runs_.empty() && runs_.back().end() == field.begin()) {
+      runs_.back() = {runs_.back().data(), runs_.back().size() + field.size()};
     } else {
-      runs_->push_back(field);
+      runs_.add(arena, field);
     }
   }
   template <class Fn>
   void for_each(Fn&& fn) const {
-    if (!runs_) return;
-    for (const std::string_view run : *runs_) fn(run);
+    for (const std::string_view run : runs_) fn(run);
   }
 
  private:
-  std::unique_ptr<std::vector<std::string_view>> runs_;  // few messages have any
+  List<std::string_view> runs_;
 };
 
 }  // namespace treadle::wire

@@ -3,15 +3,15 @@
 // and name; reader, writer and the places in errors follow from it. Text and data are views into the file.
 //
 // Messages that treadle hands on but does not look into (training, devices) stay raw bytes.
-// A repeated message grows a vector; an optional one that may contain itself is a unique_ptr.
+// All of it is plain data: lists and optional messages lie in an arena, that of the reader or of whoever builds a
+// message.
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "wire/fields.h"
+#include "wire/list.h"
 #include "wire/runs.h"
 
 namespace treadle::wire {
@@ -61,7 +61,7 @@ struct Dimension {
 };
 
 struct ShapeProto {
-  std::vector<Dimension> dims;
+  List<Dimension> dims;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -83,7 +83,7 @@ struct TensorTypeProto {
 };
 
 struct ElementTypeProto {  // of a sequence or an optional
-  std::unique_ptr<TypeProto> elem_type;
+  TypeProto* elem_type = nullptr;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -94,7 +94,7 @@ struct ElementTypeProto {  // of a sequence or an optional
 
 struct MapTypeProto {
   Field<int32_t> key_type;
-  std::unique_ptr<TypeProto> value_type;
+  TypeProto* value_type = nullptr;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -117,10 +117,10 @@ struct OpaqueTypeProto {
 
 struct TypeProto {  // one of these, or none: unknown
   std::optional<TensorTypeProto> tensor;
-  std::unique_ptr<ElementTypeProto> sequence, optional;
-  std::unique_ptr<MapTypeProto> map;
-  std::unique_ptr<OpaqueTypeProto> opaque;
-  std::unique_ptr<TensorTypeProto> sparse_tensor;
+  ElementTypeProto *sequence = nullptr, *optional = nullptr;
+  MapTypeProto* map = nullptr;
+  OpaqueTypeProto* opaque = nullptr;
+  TensorTypeProto* sparse_tensor = nullptr;
   std::string_view denotation;
   UnknownFields unknown;
 
@@ -139,7 +139,7 @@ struct TypeProto {  // one of these, or none: unknown
 struct ValueInfoProto {
   std::string_view name, doc_string;
   std::optional<TypeProto> type;
-  std::vector<StringStringEntry> metadata_props;
+  List<StringStringEntry> metadata_props;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -157,7 +157,7 @@ struct TensorProto {
   enum Location : int32_t { kInline = 0, kExternal = 1 };
 
   std::string_view name, doc_string;
-  std::vector<int64_t> dims;
+  List<int64_t> dims;
   Field<int32_t> data_type;
   Field<int32_t> data_location;  // a Location
   std::optional<std::string_view> raw_data;
@@ -168,8 +168,8 @@ struct TensorProto {
   Runs<int64_t> int64_data;
   Runs<uint64_t> uint64_data;
   Runs<std::string_view> string_data;
-  std::vector<StringStringEntry> external_data;
-  std::vector<StringStringEntry> metadata_props;
+  List<StringStringEntry> external_data;
+  List<StringStringEntry> metadata_props;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -194,7 +194,7 @@ struct TensorProto {
 
 struct SparseTensorProto {
   TensorProto values, indices;
-  std::vector<int64_t> dims;
+  List<int64_t> dims;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -218,11 +218,11 @@ enum ValueKind : int32_t {
 struct OptionalProto {
   std::string_view name;
   Field<int32_t> elem_type;  // a ValueKind
-  std::unique_ptr<TensorProto> tensor;
-  std::unique_ptr<SparseTensorProto> sparse_tensor;
-  std::unique_ptr<SequenceProto> sequence;
-  std::unique_ptr<MapProto> map;
-  std::unique_ptr<OptionalProto> optional;
+  TensorProto* tensor = nullptr;
+  SparseTensorProto* sparse_tensor = nullptr;
+  SequenceProto* sequence = nullptr;
+  MapProto* map = nullptr;
+  OptionalProto* optional = nullptr;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -240,11 +240,11 @@ struct OptionalProto {
 struct SequenceProto {
   std::string_view name;
   Field<int32_t> elem_type;  // a ValueKind
-  std::vector<TensorProto> tensors;
-  std::vector<SparseTensorProto> sparse_tensors;
-  std::vector<SequenceProto> sequences;
-  std::vector<MapProto> maps;
-  std::vector<OptionalProto> optionals;
+  List<TensorProto> tensors;
+  List<SparseTensorProto> sparse_tensors;
+  List<SequenceProto> sequences;
+  List<MapProto> maps;
+  List<OptionalProto> optionals;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -262,8 +262,8 @@ struct SequenceProto {
 struct MapProto {
   std::string_view name;
   Field<int32_t> key_type;
-  std::vector<int64_t> keys;
-  std::vector<std::string_view> string_keys;
+  List<int64_t> keys;
+  List<std::string_view> string_keys;
   SequenceProto values;
   UnknownFields unknown;
 
@@ -303,17 +303,17 @@ struct AttributeProto {
   std::optional<float> f;
   std::optional<int64_t> i;
   std::optional<std::string_view> s;
-  std::unique_ptr<TensorProto> t;
-  std::unique_ptr<GraphProto> g;
-  std::unique_ptr<SparseTensorProto> sparse_tensor;
-  std::unique_ptr<TypeProto> tp;
-  std::vector<float> floats;
-  std::vector<int64_t> ints;
-  std::vector<std::string_view> strings;
-  std::vector<TensorProto> tensors;
-  std::vector<GraphProto> graphs;
-  std::vector<SparseTensorProto> sparse_tensors;
-  std::vector<TypeProto> type_protos;
+  TensorProto* t = nullptr;
+  GraphProto* g = nullptr;
+  SparseTensorProto* sparse_tensor = nullptr;
+  TypeProto* tp = nullptr;
+  List<float> floats;
+  List<int64_t> ints;
+  List<std::string_view> strings;
+  List<TensorProto> tensors;
+  List<GraphProto> graphs;
+  List<SparseTensorProto> sparse_tensors;
+  List<TypeProto> type_protos;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -340,11 +340,11 @@ struct AttributeProto {
 };
 
 struct NodeProto {
-  std::vector<std::string_view> inputs, outputs;
+  List<std::string_view> inputs, outputs;
   std::string_view name, op_type, domain, overload, doc_string;
-  std::vector<AttributeProto> attributes;
-  std::vector<StringStringEntry> metadata_props;
-  std::vector<std::string_view> device_configurations;  // raw
+  List<AttributeProto> attributes;
+  List<StringStringEntry> metadata_props;
+  List<std::string_view> device_configurations;  // raw
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -364,7 +364,7 @@ struct NodeProto {
 
 struct TensorAnnotation {
   std::string_view tensor_name;
-  std::vector<StringStringEntry> quant_parameter_tensor_names;
+  List<StringStringEntry> quant_parameter_tensor_names;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -375,13 +375,13 @@ struct TensorAnnotation {
 };
 
 struct GraphProto {
-  std::vector<NodeProto> nodes;
+  List<NodeProto> nodes;
   std::string_view name, doc_string;
-  std::vector<TensorProto> initializers;
-  std::vector<SparseTensorProto> sparse_initializers;
-  std::vector<ValueInfoProto> inputs, outputs, value_infos;
-  std::vector<TensorAnnotation> quantization_annotations;
-  std::vector<StringStringEntry> metadata_props;
+  List<TensorProto> initializers;
+  List<SparseTensorProto> sparse_initializers;
+  List<ValueInfoProto> inputs, outputs, value_infos;
+  List<TensorAnnotation> quantization_annotations;
+  List<StringStringEntry> metadata_props;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -401,13 +401,13 @@ struct GraphProto {
 
 struct FunctionProto {
   std::string_view name, domain, overload, doc_string;
-  std::vector<std::string_view> inputs, outputs;
-  std::vector<std::string_view> attributes;      // names of those without a default
-  std::vector<AttributeProto> attribute_protos;  // those with one
-  std::vector<NodeProto> nodes;
-  std::vector<OperatorSetId> opset_imports;
-  std::vector<ValueInfoProto> value_infos;
-  std::vector<StringStringEntry> metadata_props;
+  List<std::string_view> inputs, outputs;
+  List<std::string_view> attributes;      // names of those without a default
+  List<AttributeProto> attribute_protos;  // those with one
+  List<NodeProto> nodes;
+  List<OperatorSetId> opset_imports;
+  List<ValueInfoProto> value_infos;
+  List<StringStringEntry> metadata_props;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -429,14 +429,14 @@ struct FunctionProto {
 
 struct ModelProto {
   Field<int64_t> ir_version;
-  std::vector<OperatorSetId> opset_imports;
+  List<OperatorSetId> opset_imports;
   std::string_view producer_name, producer_version, domain, doc_string;
   Field<int64_t> model_version;
-  std::unique_ptr<GraphProto> graph;
-  std::vector<StringStringEntry> metadata_props;
-  std::vector<std::string_view> training_infos;  // raw
-  std::vector<FunctionProto> functions;
-  std::vector<std::string_view> configurations;  // raw
+  GraphProto* graph = nullptr;
+  List<StringStringEntry> metadata_props;
+  List<std::string_view> training_infos;  // raw
+  List<FunctionProto> functions;
+  List<std::string_view> configurations;  // raw
   UnknownFields unknown;
 
   template <class Self, class F>

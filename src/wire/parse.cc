@@ -1,7 +1,5 @@
 #include "wire/parse.h"
 
-#include <algorithm>
-
 #include "wire/devices.h"
 #include "wire/training.h"
 
@@ -15,92 +13,93 @@ void read_message(Cursor& in, Message& message);
 // Offered every field of a message in turn; takes the one whose number is the current field's.
 class FieldReader {
  public:
-  explicit FieldReader(Cursor& in) : in_(in) {}
+  explicit FieldReader(Cursor& in) : in_(in), number_(in.field()) {}
   bool taken() const { return taken_; }
 
   // Inline, so that finding a message's field is a row of comparisons.
   template <class T>
   [[gnu::always_inline]] void operator()(uint32_t number, std::string_view name, T& member) {
-    if (number == in_.field()) take(name, member);
+    if (number != number_) return;
+    taken_ = true;
+    take(in_, name, member);
   }
 
  private:
   template <class T>
-  [[gnu::noinline]] void take(std::string_view name, T& member) {
-    taken_ = true;
-    in_.set_name(name);
-    read(name, member);
+  [[gnu::noinline]] static void take(Cursor& in, std::string_view name, T& member) {
+    in.set_name(name);
+    read(in, name, member);
   }
-  void read(std::string_view, std::string_view& member) { member = in_.bytes(); }
-  void read(std::string_view, int64_t& member) { member = static_cast<int64_t>(in_.varint()); }
-  void read(std::string_view, int32_t& member) { member = static_cast<int32_t>(in_.varint()); }
-  void read(std::string_view, float& member) { member = in_.fixed32(); }
+  static void read(Cursor& in, std::string_view, std::string_view& member) { member = in.bytes(); }
+  static void read(Cursor& in, std::string_view, int64_t& member) { member = static_cast<int64_t>(in.varint()); }
+  static void read(Cursor& in, std::string_view, int32_t& member) { member = static_cast<int32_t>(in.varint()); }
+  static void read(Cursor& in, std::string_view, float& member) { member = in.fixed32(); }
   template <class T>
-  void read(std::string_view name, Field<T>& member) {
+  static void read(Cursor& in, std::string_view name, Field<T>& member) {
     T value{};
-    read(name, value);
+    read(in, name, value);
     member = value;
   }
   template <class T>
-  void read(std::string_view, Runs<T>& member) {
-    member.read(in_);
+  static void read(Cursor& in, std::string_view, Runs<T>& member) {
+    member.read(in);
   }
   template <class T>
-  void read(std::string_view name, std::optional<T>& member) {
+  static void read(Cursor& in, std::string_view name, std::optional<T>& member) {
     if (!member) member.emplace();
-    read(name, *member);
+    read(in, name, *member);
   }
   template <class T>
-  void read(std::string_view name, std::unique_ptr<T>& member) {
+  static void read(Cursor& in, std::string_view name, T*& member) {
     if (!member) {
-      if (!in_.document().charge(in_, sizeof(T))) return;
-      member = std::make_unique<T>();
+      if (!in.document().charge(in, sizeof(T))) return;
+      member = in.document().arena().make<T>();
     }
-    read(name, *member);
+    read(in, name, *member);
   }
   template <class T>
-  void read(std::string_view name, std::vector<T>& member) {
+  static void read(Cursor& in, std::string_view name, List<T>& member) {
     if constexpr (std::is_arithmetic_v<T>) {
-      if (in_.wire_type() == WireType::kBytes) {
-        in_.set_name(name, member.size());
-        return read_packed(member);
+      if (in.wire_type() == WireType::kBytes) {
+        in.set_name(name, member.size());
+        return read_packed(in, member);
       }
     }
     do {
-      in_.set_name(name, member.size());
-      if (!in_.document().charge(in_, sizeof(T))) return;
-      if (member.size() == member.capacity()) make_room(member);
-      read(name, member.emplace_back());
-    } while (in_.next_alike());
+      in.set_name(name, member.size());
+      if (member.size() == member.capacity() && !make_room(in, member)) return;
+      read(in, name, member.add(in.document().arena()));
+    } while (in.next_alike());
   }
-  // For all that follow, so that nothing is moved later: texts and numbers stand in a row, messages anywhere. The first
-  // messages are not worth the look.
+  // For those in a row, if they are few; lists of many grow by a factor. What growing leaves behind is a third.
   template <class T>
-  void make_room(std::vector<T>& member) {
-    constexpr bool kIsMessage = std::is_class_v<T> && !std::is_same_v<T, std::string_view>;
-    constexpr size_t kFewMessages = 4;
-    if (kIsMessage && member.size() < kFewMessages) return;
-    const size_t count = std::max(in_.count_rest(!kIsMessage), member.size());
-    if (in_.document().affordable(count * sizeof(T))) member.reserve(member.size() + count);
+  static bool make_room(Cursor& in, List<T>& member) {
+    constexpr size_t kFew = 16, kManyBytes = size_t{1} << 20;
+    const size_t before = member.capacity();
+    const size_t factor = before * sizeof(T) < kManyBytes ? 4 : 2;
+    const size_t count = before < kFew ? before + in.count_row(kFew) : before * factor;
+    if (!in.document().charge(in, (count - before) * sizeof(T))) return false;
+    member.reserve(in.document().arena(), count);
+    return true;
   }
   template <class T>
-  void read_packed(std::vector<T>& member) {
+  static void read_packed(Cursor& in, List<T>& member) {
     Runs<T> block;
-    block.read(in_);
+    block.read(in);
     size_t count = 0;
-    if (!block.count(count))
-      return in_.fail(Code::kInvalidFile, "a packed integer is cut off or longer than ten bytes");
-    if (!in_.document().charge(in_, count * sizeof(T))) return;
-    member.reserve(member.size() + count);
-    block.for_each([&](T value) { member.push_back(value); });
+    if (!block.count(count)) return in.fail(Code::kInvalidFile, "a packed integer is cut off or longer than ten bytes");
+    if (!in.document().charge(in, count * sizeof(T))) return;
+    member.reserve(in.document().arena(), member.size() + count);
+    block.for_each([&](T value) { member.add(in.document().arena(), value); });
   }
   template <class Message>
-  void read(std::string_view, Message& member) {
-    Cursor inside(in_, in_.bytes());
+  static void read(Cursor& in, std::string_view, Message& member) {
+    Cursor inside(in, in.bytes());
     read_message(inside, member);
   }
 
   Cursor& in_;
+  const uint32_t number_;
   bool taken_ = false;
 };
 
@@ -115,21 +114,22 @@ void read_message(Cursor& in, Message& message) {
     if (reader.taken()) continue;
     in.skip();
     if (!in.document().ok() || !in.document().charge(in, sizeof(std::string_view))) return;
-    message.unknown.add({in.field_begin(), static_cast<size_t>(in.position() - in.field_begin())});
+    message.unknown.add(in.document().arena(),
+                        {in.field_begin(), static_cast<size_t>(in.position() - in.field_begin())});
   }
 }
 
 }  // namespace
 
 template <class Message>
-Status merge(std::string_view bytes, Message& message, Limits limits) {
-  Document document(bytes, limits);
+Status merge(std::string_view bytes, Message& message, Arena& arena, Limits limits) {
+  Document document(bytes, arena, limits);
   Cursor cursor(document);
   read_message(cursor, message);
   return document.ok() ? Status() : document.take_status();
 }
 
-#define TREADLE_MERGE(Message) template Status merge(std::string_view, Message&, Limits);
+#define TREADLE_MERGE(Message) template Status merge(std::string_view, Message&, Arena&, Limits);
 TREADLE_MERGE(ModelProto)
 TREADLE_MERGE(GraphProto)
 TREADLE_MERGE(FunctionProto)
@@ -144,52 +144,52 @@ TREADLE_MERGE(TypeProto)
 namespace {
 
 template <class Message>
-Result<Message> parse(std::string_view bytes, Limits limits) {
-  Message message;
-  TREADLE_TRY(merge(bytes, message, limits));
-  return Result<Message>(std::move(message));
+Result<Parsed<Message>> parse(std::string_view bytes, Limits limits) {
+  Parsed<Message> parsed;
+  TREADLE_TRY(merge(bytes, *parsed, parsed.arena(), limits));
+  return Result<Parsed<Message>>(std::move(parsed));
 }
 
 }  // namespace
 
-Result<ModelProto> parse_model(std::string_view bytes, Limits limits) {
+Result<Parsed<ModelProto>> parse_model(std::string_view bytes, Limits limits) {
   if (bytes.empty()) return error(Code::kInvalidFile, "expected an ONNX model, found an empty file");
   return parse<ModelProto>(bytes, limits);
 }
 
-Result<TensorProto> parse_tensor(std::string_view bytes, Limits limits) {
+Result<Parsed<TensorProto>> parse_tensor(std::string_view bytes, Limits limits) {
   return parse<TensorProto>(bytes, limits);
 }
 
-Result<SparseTensorProto> parse_sparse_tensor(std::string_view bytes, Limits limits) {
+Result<Parsed<SparseTensorProto>> parse_sparse_tensor(std::string_view bytes, Limits limits) {
   return parse<SparseTensorProto>(bytes, limits);
 }
 
-Result<SequenceProto> parse_sequence(std::string_view bytes, Limits limits) {
+Result<Parsed<SequenceProto>> parse_sequence(std::string_view bytes, Limits limits) {
   return parse<SequenceProto>(bytes, limits);
 }
 
-Result<OptionalProto> parse_optional(std::string_view bytes, Limits limits) {
+Result<Parsed<OptionalProto>> parse_optional(std::string_view bytes, Limits limits) {
   return parse<OptionalProto>(bytes, limits);
 }
 
-Result<MapProto> parse_map(std::string_view bytes, Limits limits) {
+Result<Parsed<MapProto>> parse_map(std::string_view bytes, Limits limits) {
   return parse<MapProto>(bytes, limits);
 }
 
-Result<TypeProto> parse_type(std::string_view bytes, Limits limits) {
+Result<Parsed<TypeProto>> parse_type(std::string_view bytes, Limits limits) {
   return parse<TypeProto>(bytes, limits);
 }
 
-Result<TrainingInfoProto> parse_training_info(std::string_view bytes, Limits limits) {
+Result<Parsed<TrainingInfoProto>> parse_training_info(std::string_view bytes, Limits limits) {
   return parse<TrainingInfoProto>(bytes, limits);
 }
 
-Result<DeviceConfigurationProto> parse_device_configuration(std::string_view bytes, Limits limits) {
+Result<Parsed<DeviceConfigurationProto>> parse_device_configuration(std::string_view bytes, Limits limits) {
   return parse<DeviceConfigurationProto>(bytes, limits);
 }
 
-Result<NodeDeviceConfiguration> parse_node_device_configuration(std::string_view bytes, Limits limits) {
+Result<Parsed<NodeDeviceConfiguration>> parse_node_device_configuration(std::string_view bytes, Limits limits) {
   return parse<NodeDeviceConfiguration>(bytes, limits);
 }
 

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 #include "wire/cursor.h"
+#include "wire/list.h"
 
 namespace treadle::wire {
 
@@ -24,8 +24,8 @@ class Runs {
   static constexpr bool kIsFixed = std::is_floating_point_v<T>;
 
   bool empty() const { return runs_.empty(); }
-  const std::vector<Run>& runs() const { return runs_; }
-  void add(Run run) { runs_.push_back(run); }
+  const List<Run>& runs() const { return runs_; }
+  void add(Arena& arena, Run run) { runs_.add(arena, run); }
 
   // Takes the current field of `in`, one value or a packed block.
   void read(Cursor& in) {
@@ -37,7 +37,7 @@ class Runs {
         return in.fail(Code::kInvalidFile, fmt::format("expected packed values of {} bytes, found a block of {} bytes",
                                                        sizeof(T), block.size()));
       }
-      if (in.document().charge(in, sizeof(Run))) runs_.push_back({block, true});
+      if (in.document().charge(in, sizeof(Run))) add(in.document().arena(), {block, true});
       return;
     }
     skip_value(in);
@@ -46,7 +46,7 @@ class Runs {
     if (!runs_.empty() && !runs_.back().packed && runs_.back().bytes.end() == begin) {
       runs_.back().bytes = {runs_.back().bytes.data(), runs_.back().bytes.size() + size};
     } else if (in.document().charge(in, sizeof(Run))) {
-      runs_.push_back({{begin, size}, false});
+      add(in.document().arena(), {{begin, size}, false});
     }
   }
 
@@ -108,7 +108,7 @@ class Runs {
     return true;
   }
 
-  std::vector<Run> runs_;
+  List<Run> runs_;
 };
 
 }  // namespace treadle::wire

@@ -36,11 +36,11 @@ class FieldWriter {
     if (member) put(number, *member);
   }
   template <class T>
-  void write(uint32_t number, const std::unique_ptr<T>& member) {
+  void write(uint32_t number, T* const& member) {
     if (member) put(number, *member);
   }
   template <class T>
-  void write(uint32_t number, const std::vector<T>& member) {
+  void write(uint32_t number, const List<T>& member) {
     for (const T& value : member) put(number, value);
   }
   template <class T>
@@ -102,11 +102,11 @@ class SizeCounter {
     if (member) count(*member);
   }
   template <class T>
-  void count(const std::unique_ptr<T>& member) {
+  void count(T* const& member) {
     if (member) count(*member);
   }
   template <class T>
-  void count(const std::vector<T>& member) {
+  void count(const List<T>& member) {
     for (const T& value : member) count(value);
   }
   template <class T>

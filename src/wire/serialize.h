@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "wire/onnx.h"
+#include "wire/parse.h"
 
 namespace treadle::wire {
 
@@ -12,5 +12,10 @@ namespace treadle::wire {
 // Error: kLimit above 2 GiB - 1, what a protobuf reader accepts at most.
 template <class Message>
 Result<std::string> serialize(const Message& message, std::span<const uint32_t> left_out = {});
+
+template <class Message>
+Result<std::string> serialize(const Parsed<Message>& message, std::span<const uint32_t> left_out = {}) {
+  return serialize(*message, left_out);
+}
 
 }  // namespace treadle::wire

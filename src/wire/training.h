@@ -1,13 +1,13 @@
 #pragma once
 // What ModelProto.training_info holds.
 
-#include "wire/onnx.h"
+#include "wire/parse.h"
 
 namespace treadle::wire {
 
 struct TrainingInfoProto {
-  std::unique_ptr<GraphProto> initialization, algorithm;
-  std::vector<StringStringEntry> initialization_bindings, update_bindings;
+  GraphProto *initialization = nullptr, *algorithm = nullptr;
+  List<StringStringEntry> initialization_bindings, update_bindings;
   UnknownFields unknown;
 
   template <class Self, class F>
@@ -19,6 +19,6 @@ struct TrainingInfoProto {
   }
 };
 
-Result<TrainingInfoProto> parse_training_info(std::string_view bytes, Limits limits = {});
+Result<Parsed<TrainingInfoProto>> parse_training_info(std::string_view bytes, Limits limits = {});
 
 }  // namespace treadle::wire

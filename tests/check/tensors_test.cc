@@ -25,7 +25,7 @@ std::vector<std::string> codes_of(const ProtoBytes& proto) {
   const std::string bytes = proto.str();
   auto tensor = wire::parse_tensor(bytes);
   EXPECT_TRUE(tensor.ok());
-  return codes(check_value(*tensor));
+  return codes(check_value(**tensor));
 }
 
 TEST(CheckTensors, DataStandInTheFieldOfTheirType) {
@@ -158,7 +158,7 @@ std::vector<std::string> sparse_codes(const ProtoBytes& values, const ProtoBytes
   const std::string text = bytes.str();
   auto sparse = wire::parse_sparse_tensor(text);
   EXPECT_TRUE(sparse.ok());
-  return codes(check_value(*sparse));
+  return codes(check_value(**sparse));
 }
 
 ProtoBytes floats(int64_t count) {
@@ -199,7 +199,7 @@ TEST(CheckValues, MapsSequencesOptionals) {
   const auto map_codes = [](const ProtoBytes& proto) {
     const std::string bytes = proto.str();
     auto map = wire::parse_map(bytes);
-    return codes(check_value(*map));
+    return codes(check_value(**map));
   };
   const ProtoBytes one = ProtoBytes().varint(2, 1).message(3, floats(1));
   EXPECT_THAT(map_codes(ProtoBytes().varint(2, kString).bytes(4, "k").message(5, one)), IsEmpty());
@@ -209,8 +209,8 @@ TEST(CheckValues, MapsSequencesOptionals) {
   EXPECT_THAT(map_codes(ProtoBytes().varint(2, kInt64).varint(3, 1).bytes(4, "k").message(5, one)),
               ElementsAre("value-invalid", "value-invalid"));
   const std::string sequence = ProtoBytes().varint(2, 9).str(), optional = ProtoBytes().varint(2, 0).str();
-  EXPECT_THAT(codes(check_value(*wire::parse_sequence(sequence))), ElementsAre("value-invalid"));
-  EXPECT_THAT(codes(check_value(*wire::parse_optional(optional))), IsEmpty());
+  EXPECT_THAT(codes(check_value(**wire::parse_sequence(sequence))), ElementsAre("value-invalid"));
+  EXPECT_THAT(codes(check_value(**wire::parse_optional(optional))), IsEmpty());
 }
 
 // ---- Declared types

@@ -21,7 +21,8 @@ std::string binary(std::string_view text) {
 template <class Message>
 std::string again(const std::string& bytes) {
   Message message;
-  EXPECT_TRUE(wire::merge(bytes, message).ok());
+  Arena arena;
+  EXPECT_TRUE(wire::merge(bytes, message, arena).ok());
   return binary<Message>(print_text(message));
 }
 

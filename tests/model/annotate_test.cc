@@ -44,7 +44,7 @@ TEST(AnnotateTypes, WritesTypesOfValuesOutputsAndBodies) {
   EXPECT_EQ(top.nodes[0]->op->name, "Relu") << "the function is still there to be inlined";
   EXPECT_EQ(top.nodes[0]->outputs[0]->type.to_string(), "tensor(float)[N,3]");
   const ir::Region& body = *top.nodes[2]->region("then_branch");
-  for (const auto& n : body.nodes) EXPECT_EQ(n->outputs[0]->type.to_string(), "tensor(float)[N,3]") << n->name;
+  for (const auto& n : body.nodes) EXPECT_EQ(n->outputs[0]->type.to_string(), "tensor(float)[N,3]") << n->name.view();
   EXPECT_EQ(top.nodes[1]->inputs[0]->constant.data<int64_t>()[1], 2);
 }
 

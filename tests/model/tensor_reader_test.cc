@@ -17,7 +17,7 @@ Result<Tensor> read(const ProtoBytes& bytes, std::vector<std::string> folders = 
   auto file = wire::MappedFile::own(bytes.str());
   auto proto = wire::parse_tensor(file->bytes());
   EXPECT_TRUE(proto.ok());
-  return TensorReader(file, std::move(folders)).read(*proto);
+  return TensorReader(file, std::move(folders)).read(**proto);
 }
 
 ProtoBytes header(uint64_t type, const std::vector<int64_t>& dims) {
@@ -82,11 +82,11 @@ TEST(TensorReader, LeavesAlignedDataInTheFileAndCopiesTheRest) {
     auto file = wire::MappedFile::own(bytes.str());
     auto proto = wire::parse_tensor(file->bytes());
     ASSERT_TRUE(proto.ok());
-    auto tensor = TensorReader(file, {}).read(*proto);
+    auto tensor = TensorReader(file, {}).read(**proto);
     EXPECT_THAT(values<float>(tensor), ElementsAre(1, 2));
-    const bool view = tensor->raw() == proto->raw_data->data();
+    const bool view = tensor->raw() == (*proto)->raw_data->data();
     views += view;
-    EXPECT_EQ(view, reinterpret_cast<uintptr_t>(proto->raw_data->data()) % 4 == 0);
+    EXPECT_EQ(view, reinterpret_cast<uintptr_t>((*proto)->raw_data->data()) % 4 == 0);
     EXPECT_EQ(tensor->buffer()->writable(), !view);
   }
   EXPECT_EQ(views, 1);
@@ -172,7 +172,7 @@ Result<Tensor> read_sparse(const ProtoBytes& tensor, const ProtoBytes& indices, 
   auto file = wire::MappedFile::own(bytes.str());
   auto proto = wire::parse_sparse_tensor(file->bytes());
   EXPECT_TRUE(proto.ok());
-  return TensorReader(file, {}).read_dense(*proto);
+  return TensorReader(file, {}).read_dense(**proto);
 }
 
 TEST(SparseTensors, AreWrittenOut) {

@@ -43,7 +43,7 @@ TEST_F(TransposesTest, ProductReadsItsOperandsInAnotherOrder) {
   graph_.top().outputs = {
       node("MatMul", {node("Transpose", {q}, {0, 2, 1, 3}), node("Transpose", {k}, {0, 2, 3, -3})})};
   EXPECT_EQ(after(), "PermutedMatMul");
-  EXPECT_EQ(graph_.top().nodes[0]->inputs, (std::vector<ir::Value*>{q, k}));
+  EXPECT_EQ(graph_.top().nodes[0]->inputs, (InlineVector<ir::Value*, 4>{q, k}));
   EXPECT_EQ(attribute("perm_a"), (std::vector<int64_t>{0, 2, 1, 3}));
   EXPECT_EQ(attribute("perm_b"), (std::vector<int64_t>{0, 2, 3, 1}));
 }

@@ -69,7 +69,7 @@ class TestGraph {
   std::vector<ir::Value*> end_scan(std::vector<ir::Value*> results) {
     for (ir::Value* v : results) context_.region_output(v);
     context_.end_region();
-    return loop_->outputs;
+    return {loop_->outputs.begin(), loop_->outputs.end()};
   }
   // Loops nest: what the outer one is called by while an inner one is written.
   using Loop = ir::Node*;
@@ -80,7 +80,7 @@ class TestGraph {
     context_.region_output(context_.constant(Tensor::scalar<bool>(ElementType::kBool, true)));
     for (ir::Value* v : results) context_.region_output(v);
     context_.end_region();
-    return loop_->outputs;
+    return {loop_->outputs.begin(), loop_->outputs.end()};
   }
 
  private:

@@ -60,13 +60,13 @@ TEST(ParseModel, ReadsEveryLevel) {
   const std::string bytes = sample_model();
   auto model = parse_model(bytes);
   ASSERT_TRUE(model.ok()) << model.error().to_string();
-  EXPECT_EQ(model->ir_version, 8);
-  EXPECT_EQ(model->producer_name, "hand");
-  ASSERT_EQ(model->opset_imports.size(), 1u);
-  EXPECT_EQ(model->opset_imports[0].version, 17);
-  EXPECT_EQ(model->metadata_props[0].value, "v");
-  ASSERT_NE(model->graph, nullptr);
-  const GraphProto& graph = *model->graph;
+  EXPECT_EQ((*model)->ir_version, 8);
+  EXPECT_EQ((*model)->producer_name, "hand");
+  ASSERT_EQ((*model)->opset_imports.size(), 1u);
+  EXPECT_EQ((*model)->opset_imports[0].version, 17);
+  EXPECT_EQ((*model)->metadata_props[0].value, "v");
+  ASSERT_NE((*model)->graph, nullptr);
+  const GraphProto& graph = *(*model)->graph;
   ASSERT_EQ(graph.nodes.size(), 1u);
   EXPECT_THAT(graph.nodes[0].inputs, ElementsAre("cond"));
   const AttributeProto& then_branch = graph.nodes[0].attributes[0];
@@ -83,8 +83,8 @@ TEST(ParseModel, ViewsPointIntoTheBytes) {
   const std::string bytes = sample_model();
   auto model = parse_model(bytes);
   ASSERT_TRUE(model.ok());
-  for (std::string_view view : {model->producer_name, *model->graph->initializers[0].raw_data,
-                                model->graph->nodes[0].attributes[0].g->nodes[0].op_type}) {
+  for (std::string_view view : {(*model)->producer_name, *(*model)->graph->initializers[0].raw_data,
+                                (*model)->graph->nodes[0].attributes[0].g->nodes[0].op_type}) {
     EXPECT_GE(view.data(), bytes.data());
     EXPECT_LE(view.data() + view.size(), bytes.data() + bytes.size());
   }
@@ -95,7 +95,7 @@ TEST(ParseModel, SkipsUnknownFieldsOfEveryWireType) {
   model.varint(99, 1).bytes(100, "abc").fixed32(101, 1).fixed64(102, 1).varint(1, 3).varint(1 << 28, 5);
   auto parsed = parse_model(model.str());
   ASSERT_TRUE(parsed.ok()) << parsed.error().to_string();
-  EXPECT_EQ(parsed->ir_version, 3);
+  EXPECT_EQ((*parsed)->ir_version, 3);
 }
 
 TEST(ParseModel, MergesFieldsGivenTwice) {
@@ -105,30 +105,35 @@ TEST(ParseModel, MergesFieldsGivenTwice) {
   const std::string bytes = first.str() + second.str();
   auto model = parse_model(bytes);
   ASSERT_TRUE(model.ok());
-  EXPECT_EQ(model->graph->name, "two");
-  ASSERT_EQ(model->graph->nodes.size(), 2u);
-  EXPECT_EQ(model->graph->nodes[1].op_type, "B");
+  EXPECT_EQ((*model)->graph->name, "two");
+  ASSERT_EQ((*model)->graph->nodes.size(), 2u);
+  EXPECT_EQ((*model)->graph->nodes[1].op_type, "B");
 }
 
-AttributeProto parse_attribute(const ProtoBytes& attribute, std::string& storage) {
-  storage = ProtoBytes().message(7, ProtoBytes().message(1, ProtoBytes().message(5, attribute))).str();
-  auto model = parse_model(storage);
-  EXPECT_TRUE(model.ok()) << model.error().to_string();
-  return std::move(model->graph->nodes[0].attributes[0]);
-}
+// A model of one node with one attribute.
+struct ParsedAttribute {
+  explicit ParsedAttribute(const ProtoBytes& attribute)
+      : bytes(ProtoBytes().message(7, ProtoBytes().message(1, ProtoBytes().message(5, attribute))).str()),
+        model(parse_model(bytes)) {
+    EXPECT_TRUE(model.ok()) << model.error().to_string();
+  }
+  const AttributeProto* operator->() const { return &(*model)->graph->nodes[0].attributes[0]; }
+
+  const std::string bytes;
+  const Result<Parsed<ModelProto>> model;
+};
 
 TEST(ParseModel, ListsMayBePackedOrNot) {
-  std::string storage;
   ProtoBytes packed;
   packed.bytes(8, ProtoBytes().raw(7).raw(~uint64_t{0}).raw(300).str()).bytes(7, raw_bytes<float>({1, 2.5f}));
-  const AttributeProto a = parse_attribute(packed, storage);
-  EXPECT_THAT(a.ints, ElementsAre(7, -1, 300));
-  EXPECT_THAT(a.floats, ElementsAre(1, 2.5f));
+  const ParsedAttribute a(packed);
+  EXPECT_THAT(a->ints, ElementsAre(7, -1, 300));
+  EXPECT_THAT(a->floats, ElementsAre(1, 2.5f));
   ProtoBytes unpacked;
   unpacked.varint(8, 7).fixed32(7, 1).varint(8, ~uint64_t{0}).fixed32(7, 2.5f).varint(8, 300);
-  const AttributeProto b = parse_attribute(unpacked, storage);
-  EXPECT_EQ(b.ints, a.ints);
-  EXPECT_EQ(b.floats, a.floats);
+  const ParsedAttribute b(unpacked);
+  EXPECT_EQ(b->ints, a->ints);
+  EXPECT_EQ(b->floats, a->floats);
 }
 
 TEST(ParseTensor, TypedDataMayBePackedOrNotOrMixed) {
@@ -138,14 +143,14 @@ TEST(ParseTensor, TypedDataMayBePackedOrNotOrMixed) {
   auto tensor = parse_tensor(bytes.str());
   ASSERT_TRUE(tensor.ok()) << tensor.error().to_string();
   std::vector<int32_t> ints;
-  EXPECT_TRUE(tensor->int32_data.for_each([&](int32_t v) { ints.push_back(v); }));
+  EXPECT_TRUE((*tensor)->int32_data.for_each([&](int32_t v) { ints.push_back(v); }));
   EXPECT_THAT(ints, ElementsAre(1, -1, 3, 400, 5));
-  EXPECT_EQ(tensor->int32_data.runs().size(), 3u) << "values side by side make one run";
+  EXPECT_EQ((*tensor)->int32_data.runs().size(), 3u) << "values side by side make one run";
   std::vector<std::string_view> strings;
-  EXPECT_TRUE(tensor->string_data.for_each([&](std::string_view v) { strings.push_back(v); }));
+  EXPECT_TRUE((*tensor)->string_data.for_each([&](std::string_view v) { strings.push_back(v); }));
   EXPECT_THAT(strings, ElementsAre("ab", ""));
   size_t count = 0;
-  EXPECT_TRUE(tensor->double_data.count(count));
+  EXPECT_TRUE((*tensor)->double_data.count(count));
   EXPECT_EQ(count, 3u);
 }
 
@@ -154,7 +159,7 @@ TEST(ParseTensor, PackedVarintsAreCheckedWhenRead) {
   auto tensor = parse_tensor(bytes);
   ASSERT_TRUE(tensor.ok());
   size_t count = 0;
-  EXPECT_FALSE(tensor->int64_data.count(count));
+  EXPECT_FALSE((*tensor)->int64_data.count(count));
 }
 
 TEST(ParseErrors, SayByteAndField) {
@@ -272,8 +277,8 @@ TEST(RealModels, AreWrittenAsTheyWereRead) {
     ASSERT_TRUE(once.ok());
     auto again = parse_model(*once);
     ASSERT_TRUE(again.ok()) << path << again.error().to_string();
-    EXPECT_EQ(again->graph->nodes.size(), model->graph->nodes.size());
-    EXPECT_EQ(again->graph->initializers.size(), model->graph->initializers.size());
+    EXPECT_EQ((*again)->graph->nodes.size(), (*model)->graph->nodes.size());
+    EXPECT_EQ((*again)->graph->initializers.size(), (*model)->graph->initializers.size());
     auto twice = serialize(*again);
     ASSERT_TRUE(twice.ok());
     EXPECT_EQ(*twice, *once) << path;

@@ -52,8 +52,8 @@ TEST(Serialize, KeepsEmptyTextsZerosAndUnknownFields) {
       ProtoBytes().varint(1, 0).bytes(2, "").varint(5, 0).message(7, ProtoBytes().message(1, node)).varint(77, 1).str();
   auto model = parse_model(bytes);
   ASSERT_TRUE(model.ok());
-  EXPECT_TRUE(model->ir_version.present());
-  EXPECT_FALSE(model->graph->nodes[0].unknown.empty());
+  EXPECT_TRUE((*model)->ir_version.present());
+  EXPECT_FALSE((*model)->graph->nodes[0].unknown.empty());
   auto written = serialize(*model);
   ASSERT_TRUE(written.ok());
   EXPECT_EQ(*written, bytes);
@@ -63,7 +63,8 @@ TEST(Serialize, LeavesFieldsOutOfTheMessageItself) {
   const std::string bytes =
       ProtoBytes().bytes(1, "x").bytes(3, "name").message(5, ProtoBytes().bytes(4, "kept")).varint(99, 1).str();
   NodeProto node;
-  ASSERT_TRUE(merge(bytes, node).ok());
+  Arena arena;
+  ASSERT_TRUE(merge(bytes, node, arena).ok());
   const uint32_t left_out[] = {1, 3};
   auto written = serialize(node, left_out);
   ASSERT_TRUE(written.ok());
@@ -72,17 +73,18 @@ TEST(Serialize, LeavesFieldsOutOfTheMessageItself) {
 
 TEST(Serialize, WritesNegativeNumbersAsTenBytes) {
   TensorProto tensor;
-  tensor.dims = {-1};
+  Arena arena;
+  tensor.dims.add(arena, -1);
   auto written = serialize(tensor);
   ASSERT_TRUE(written.ok());
   EXPECT_EQ(*written, ProtoBytes().varint(1, ~uint64_t{0}).str());
 }
 
 TEST(Serialize, RefusesWhatProtobufCannotHold) {
-  TensorProto tensor;
   const std::string block(64 << 20, 'x');
   SequenceProto sequence;
-  for (int i = 0; i < 32; ++i) sequence.tensors.emplace_back().raw_data = block;
+  Arena arena;
+  for (int i = 0; i < 32; ++i) sequence.tensors.add(arena).raw_data = block;
   auto written = serialize(sequence);
   ASSERT_FALSE(written.ok());
   EXPECT_EQ(written.error().code(), Code::kLimit);

@@ -55,7 +55,7 @@ void lower_reset_before_linear(Lowering& lowering, size_t d) {
   lowering.scan(d, {lowering.initial(kInitialH, d)}, {gates, candidate}, {2 * h, h},
                 [&](const Values& states, const Values& step) -> Values {
                   ir::Value* g = lowering.gemm(states[0], r_gates, step[0]);
-                  const Values zr = lowering.cell("GruGates", {g, states[0]}, d, 2)->outputs;
+                  const auto& zr = lowering.cell("GruGates", {g, states[0]}, d, 2)->outputs;
                   ir::Value* c = lowering.gemm(zr[1], r_candidate, step[1]);
                   return {lowering.cell("GruUpdate", {c, zr[0], states[0]}, d)->outputs[0]};
                 });

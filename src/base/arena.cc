@@ -1,0 +1,66 @@
+#include "base/arena.h"
+
+#include <algorithm>
+
+#include "base/block_cache.h"
+
+namespace treadle {
+
+namespace {
+
+// Blocks of the largest size wait for the next arena: given back to the system, their pages would come back one fault
+// at a time, which costs more than reading a model into them.
+BlockCache& spare_blocks() {
+  constexpr size_t kMost = size_t{4} << 20;
+  static BlockCache* const blocks = new BlockCache(kMost);  // never destroyed: arenas may outlive static destructors
+  return *blocks;
+}
+
+void* new_block(size_t bytes, bool may_wait) {
+  if (!may_wait) return ::operator new(bytes);
+  if (const Block block = spare_blocks().take(bytes)) return block.data();
+  return ::operator new(bytes, std::align_val_t(Block::kAlignment));
+}
+
+void delete_block(void* data, size_t bytes, bool may_wait) {
+  if (!may_wait) return ::operator delete(data);
+  if (!spare_blocks().give(Block(data, bytes))) ::operator delete(data, std::align_val_t(Block::kAlignment));
+}
+
+}  // namespace
+
+Arena::~Arena() {
+  while (newest_) {
+    Head* head = std::exchange(newest_, newest_->before);
+    delete_block(head, head->bytes, head->bytes == kLargestBlock);
+  }
+}
+
+void* Arena::allocate_block(size_t bytes) {
+  constexpr size_t kHead = (sizeof(Head) + alignof(std::max_align_t) - 1) & ~(alignof(std::max_align_t) - 1);
+  // A large piece gets a block of its own, and what is left of the newest one stays in use.
+  const bool large = bytes > block_bytes_ / 4;
+  const size_t size = large ? kHead + bytes : block_bytes_;
+  Head* head = new (new_block(size, size == kLargestBlock)) Head{nullptr, size};
+  const uintptr_t start = reinterpret_cast<uintptr_t>(head) + kHead;  // aligned for anything
+  if (large && newest_) {
+    head->before = std::exchange(newest_->before, head);
+    return reinterpret_cast<void*>(start);
+  }
+  head->before = std::exchange(newest_, head);
+  next_ = start + bytes;
+  end_ = start + size - kHead;
+  if (!large) block_bytes_ = std::min(block_bytes_ * 4, kLargestBlock);
+  return reinterpret_cast<void*>(start);
+}
+
+void Arena::adopt(Arena&& other) {
+  if (!other.newest_) return;
+  if (!newest_) return swap(other);
+  Head* oldest = other.newest_;
+  while (oldest->before) oldest = oldest->before;
+  oldest->before = std::exchange(newest_->before, std::exchange(other.newest_, nullptr));
+  other.next_ = other.end_ = 0;
+}
+
+}  // namespace treadle

@@ -1,0 +1,86 @@
+#pragma once
+// The name of a value or node: characters of its own, or borrowed from memory that outlives it (the graph's arena).
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace treadle::ir {
+
+// Copies have characters of their own, so they may outlive the graph; moving hands over what there is.
+class Name {
+ public:
+  Name() = default;
+  Name(std::string_view text) { own(text); }                       // NOLINT(google-explicit-constructor)
+  Name(const std::string& text) : Name(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
+  Name(const char* text) : Name(std::string_view(text)) {}         // NOLINT(google-explicit-constructor)
+  static Name borrow(std::string_view text) {
+    Name name;
+    name.data_ = text.data();
+    name.size_ = text.size();
+    return name;
+  }
+  Name(const Name& other) { own(other); }
+  Name(Name&& other) noexcept { swap(other); }
+  Name& operator=(Name other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Name() {
+    if (owned_) delete[] data_;
+  }
+
+  operator std::string_view() const { return {data_, size_}; }        // NOLINT(google-explicit-constructor)
+  operator std::string() const { return std::string(data_, size_); }  // NOLINT(google-explicit-constructor)
+  std::string_view view() const { return {data_, size_}; }
+  const char* data() const { return data_; }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const char* begin() const { return data_; }
+  const char* end() const { return data_ + size_; }
+
+  friend bool operator==(const Name& a, const Name& b) { return a.view() == b.view(); }
+  friend bool operator==(const Name& a, std::string_view b) { return a.view() == b; }
+  friend bool operator==(const Name& a, const std::string& b) { return a.view() == b; }
+  friend bool operator==(const Name& a, const char* b) { return a.view() == b; }
+  friend bool operator<(const Name& a, const Name& b) { return a.view() < b.view(); }
+  friend std::string operator+(const Name& a, std::string_view b) { return std::string(a).append(b); }
+  friend std::string operator+(std::string_view a, const Name& b) { return std::string(a).append(b.view()); }
+
+ private:
+  void own(std::string_view text) {
+    if (text.empty()) return;
+    char* copy = new char[text.size()];
+    std::memcpy(copy, text.data(), text.size());
+    data_ = copy;
+    size_ = text.size();
+    owned_ = true;
+  }
+  void swap(Name& other) noexcept {
+    std::swap(data_, other.data_);
+    const size_t size = size_;
+    const bool owned = owned_;
+    size_ = other.size_;
+    owned_ = other.owned_;
+    other.size_ = size;
+    other.owned_ = owned;
+  }
+
+  const char* data_ = "";
+  size_t size_ : 63 = 0;
+  size_t owned_ : 1 = 0;
+};
+
+}  // namespace treadle::ir
+
+template <>
+struct fmt::formatter<treadle::ir::Name> : fmt::formatter<fmt::string_view> {
+  template <class Context>
+  auto format(const treadle::ir::Name& name, Context& context) const {
+    return fmt::formatter<fmt::string_view>::format({name.data(), name.size()}, context);
+  }
+};
