@@ -28,7 +28,8 @@ void add_json(CLI::App& command, Common& common) {
 }
 
 void add_session(CLI::App& command, Common& common) {
-  command.add_option("--tier", common.tier, "How to run: program, native (loops compiled before they run) or judge")->type_name("TIER");
+  command.add_option("--tier", common.tier, "How to run: program, native (loops compiled before they run) or judge")
+      ->type_name("TIER");
   command.add_option("--threads", common.threads, "Threads to use; 0: the CPUs that the process may use")
       ->check(CLI::Range(0, 4096));
   command.add_option("--dim", common.dimensions, "Fix a symbolic size, as in --dim batch=1")->type_name("NAME=SIZE");
