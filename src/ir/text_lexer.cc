@@ -174,7 +174,7 @@ void TextLexer::read_notes(size_t line_end) {
   TextLexer line(text_.substr(0, line_end), storage_, limits_);
   line.in_notes_ = true;
   line.position_ = position_ + 2;
-  line.notes_ = std::move(notes_);
+  line.notes_ = notes_;
   notes_read_ = line_end;
   if (note_key(line.peek_word()) != 0) {
     if (line.notes_.keys == 0) line.notes_.position = position_;
@@ -186,7 +186,7 @@ void TextLexer::read_notes(size_t line_end) {
     } while (line.ok() && line.read_note(text_.substr(0, line.position_)) && line.match(','));
     if (line.ok() && !line.at_end()) line.expected("a comma or the end of the line");
   }
-  notes_ = std::move(line.notes_);
+  notes_ = line.notes_;
   if (!line.ok()) fail_at(line.error_position_, std::move(line.message_), line.code_);
 }
 

@@ -122,8 +122,8 @@ Result<uint64_t> number_entry(const wire::TensorProto& proto, std::string_view k
   for (const wire::StringStringEntry& entry : proto.external_data) {
     if (entry.key != key) continue;
     uint64_t number = 0;
-    const char* end = entry.value.data() + entry.value.size();
-    const auto [stop, failure] = std::from_chars(entry.value.data(), end, number);
+    const char* end = entry.value.end();
+    const auto [stop, failure] = std::from_chars(entry.value.begin(), end, number);
     if (failure == std::errc() && stop == end && !entry.value.empty()) return number;
     return error(Code::kInvalidModel, "expected a number as {} of external data, found \"{}\"", key, entry.value);
   }
