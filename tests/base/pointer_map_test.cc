@@ -28,7 +28,9 @@ TEST(PointerMap, DoesWhatAStandardMapDoes) {
         const auto it = expected.find(key);
         const int* found = map.find(key);
         ASSERT_EQ(found != nullptr, it != expected.end());
-        if (found) EXPECT_EQ(*found, it->second);
+        if (found) {
+          EXPECT_EQ(*found, it->second);
+        }
       }
     }
     ASSERT_EQ(map.size(), expected.size());

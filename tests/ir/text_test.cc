@@ -79,10 +79,10 @@ TEST(Text, ReadsANode) {
 }
 
 TEST(Text, ReadsNumbers) {
-  const auto value = [](const ProtoBytes& value, int type) {
+  const auto value = [](const ProtoBytes& field, int type) {
     return ProtoBytes()
         .bytes(4, "A")
-        .message(5, ProtoBytes().bytes(1, "v").append(value.str()).varint(20, static_cast<uint64_t>(type)))
+        .message(5, ProtoBytes().bytes(1, "v").append(field.str()).varint(20, static_cast<uint64_t>(type)))
         .bytes(7, "")
         .str();
   };

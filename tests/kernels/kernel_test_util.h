@@ -32,7 +32,7 @@ class EachIsa : public testing::TestWithParam<Isa> {
 };
 #define TREADLE_EACH_ISA(suite)                                                                 \
   INSTANTIATE_TEST_SUITE_P(Isas, suite, testing::ValuesIn(::treadle::kernels::runnable_isas()), \
-                           [](const auto& info) { return std::string(::treadle::name(info.param)); })
+                           [](const auto& chosen) { return std::string(::treadle::name(chosen.param)); })
 
 // Bytes aligned as kernels ask for, with a guard behind them that the destructor checks.
 class Scratch {
