@@ -112,7 +112,9 @@ def as_old(trees, prefix, tensors=None):
         first = len(nodes["treeids"])
         write(i, tree)
     attributes = {f"nodes_{k}": v for k, v in nodes.items()} | {f"{prefix}_{k}": v for k, v in weights.items()}
-    if tensors:
+    if not tensors:
+        attributes = {k: v for k, v in attributes.items() if v}  # no leaf has a weight: an empty list has no type
+    else:
         for name in ("nodes_values", f"{prefix}_weights"):
             attributes[f"{name}_as_tensor"] = tensors(attributes.pop(name))
     return attributes
