@@ -31,6 +31,8 @@ sys.path[:0] = [str(pathlib.Path(__file__).parent)]
 import bench_check  # noqa: E402
 import bench_models  # noqa: E402
 
+IDENTITY = '<ir_version: 8, opset_import: ["" : 17]> g (float x) => (float y) { y = Identity(x) }'
+
 
 def open_ours(data: bytes, jit: str = "off"):
     """The program tier; with `jit` "always" the native tier."""
@@ -91,6 +93,12 @@ def bench_loops(seconds: float) -> None:
             f"| {name} | {per_trip[0]:.0f} | {per_trip[1]:.1f} | {per_trip[2]:.1f} | {ratios[-1]:.0f} | {native[-1]:.0f} |",
             flush=True,
         )
+    identity = onnx.parser.parse_model(IDENTITY).SerializeToString()
+    call = [bind(engine(identity), {"x": np.array(1, np.float32)}) for engine in (open_theirs, open_ours, open_native)]
+    times = [t * 1e9 for t in alternate(call, seconds)]
+    print(
+        f"| a call of Identity, ns | {times[0]:.0f} | {times[1]:.0f} | {times[2]:.0f} | {times[0] / times[1]:.1f} | |"
+    )
     for tier, found in (("program", ratios), ("native", native)):
         print(f"\n{tier}: geometric mean {geometric_mean(found):.0f}, least {min(found):.1f}")
     print()
@@ -129,7 +137,8 @@ def bench_real(seconds: float) -> None:
         print(f"models: no folder {shared}\n")
         return
     print(
-        "| model | onnxruntime ms | treadle ms | ratio | load and first run: ratio |\n| --- | --- | --- | --- | --- |"
+        "| model | onnxruntime ms | treadle ms | ratio | load and first run: ratio | treadle's peak of a run, MiB |\n"
+        "| --- | --- | --- | --- | --- | --- |"
     )
     ratios = []
     for path in sorted(shared.glob("*/model.onnx")):
@@ -141,12 +150,13 @@ def bench_real(seconds: float) -> None:
             theirs, ours = open_theirs(data), open_ours(data)
             a, b = alternate([bind(theirs, feeds), bind(ours, feeds)], seconds)
         except Exception as problem:  # either engine may refuse a model
-            print(f"| {path.parent.name} | | | {type(problem).__name__} | |")
+            print(f"| {path.parent.name} | | | {type(problem).__name__} | | |")
             continue
         load = [statistics.median(first_run(e, data, feeds) for _ in range(3)) for e in (open_theirs, open_ours)]
         ratios.append(a / b)
         print(
-            f"| {path.parent.name} | {a * 1e3:.3f} | {b * 1e3:.3f} | {a / b:.2f} | {load[0] / load[1]:.2f} |",
+            f"| {path.parent.name} | {a * 1e3:.3f} | {b * 1e3:.3f} | {a / b:.2f} | {load[0] / load[1]:.2f} | "
+            f"{ours.counters()['peak_bytes_last_run'] / 2**20:.2f} |",
             flush=True,
         )
     print(f"\ngeometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f}\n")
