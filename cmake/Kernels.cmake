@@ -41,7 +41,9 @@ function(treadle_add_isa_kernels core)
       target_sources(${core} PRIVATE $<TARGET_OBJECTS:${kernels}>)
       continue()
     endif()
-    target_compile_options(${kernels} PRIVATE $<$<CXX_COMPILER_ID:Clang>:-fno-addrsig>)
+    # Neither clang's table of address-significant symbols nor g++'s unique symbols survive the joining.
+    target_compile_options(${kernels} PRIVATE $<$<CXX_COMPILER_ID:Clang>:-fno-addrsig>
+                                              $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
     string(LENGTH ${isa} length)
     set(joined "${CMAKE_BINARY_DIR}/${kernels}.o")
     add_custom_command(OUTPUT "${joined}"

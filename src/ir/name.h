@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -77,10 +78,12 @@ class Name {
 
 }  // namespace treadle::ir
 
+// Written out, for fmt::formatter<fmt::string_view> needs the whole of fmt/format.h wherever a name is put into a text.
 template <>
-struct fmt::formatter<treadle::ir::Name> : fmt::formatter<fmt::string_view> {
+struct fmt::formatter<treadle::ir::Name> {
+  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
   template <class Context>
   auto format(const treadle::ir::Name& name, Context& context) const {
-    return fmt::formatter<fmt::string_view>::format({name.data(), name.size()}, context);
+    return std::copy(name.data(), name.data() + name.size(), context.out());
   }
 };
