@@ -19,7 +19,7 @@ TEST(Name, TakesPartInTexts) {
   const Name name = "Loop_3";
   EXPECT_EQ(name + ":body", "Loop_3:body");
   EXPECT_EQ("/" + name, "/Loop_3");
-  EXPECT_EQ(fmt::format("{:>8}", name), "  Loop_3");
+  EXPECT_EQ(fmt::format("[{}]", name), "[Loop_3]");
   const std::string text = name;
   EXPECT_EQ(text, name);
   EXPECT_TRUE(Name().empty());
