@@ -157,7 +157,8 @@ def open_large(path: pathlib.Path, run: Callable[[str], object]) -> tuple[float,
     return statistics.median(times), grown
 
 
-def bench_check(seconds: float) -> None:
+def bench_check(options) -> None:
+    seconds = options.seconds or 0.5
     shared = pathlib.Path(os.environ.get("TREADLE_SHARED", pathlib.Path(__file__).resolve().parents[2] / "shared"))
     print(f"{'milliseconds of a core':<24} {'check':>9} {'onnx':>9} {'':>7} {'full':>9} {'onnx':>9}")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,130 @@
+"""What loops must not cost: memory for scan outputs, time that grows faster than a sequence, plans per length, time to
+compile."""
+
+from __future__ import annotations
+
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+import engines
+import measure
+import numpy as np
+from models.registry import YES, Built, constants
+
+SEQUENCE = """
+    g (int64 m, float[1,16] x) => (float[k,16] y) {
+      s0 = SequenceEmpty <dtype = 1> ()
+      s, v = Loop <body = b (int64 i, bool c, seq(float[1,16]) q, float[1,16] u)
+          => (bool c2, seq(float[1,16]) q2, float[1,16] u2) {
+        c2 = Identity(c)
+        u2 = Mul(u, keep)
+        q2 = SequenceInsert(q, u2) }> (m, yes, s0, x)
+      y = ConcatFromSequence <axis = 0> (s) }"""
+WIDE_OUTPUT = """
+    g (int64 m, float[65536] x) => (float[65536] last, float[n,65536] all) {
+      last, all = Loop <body = b (int64 i, bool c, float[65536] s) => (bool c2, float[65536] s2, float[65536] e) {
+        c2 = Identity(c)
+        s2 = Mul(s, keep)
+        e = Identity(s2) }> (m, yes, x) }"""
+ANY_LENGTH = """
+    g (float[4] h0, float[t,4] x) => (float[4] h, float[t,4] y) {
+      h, y = Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] e) => (float[4] s2, float[4] o) {
+        p = Mul(s, keep)
+        s2 = Add(p, e)
+        o = Tanh(s2) }> (h0, x) }"""
+KEEP = constants(np.float32, keep=0.99)
+
+
+def row(*cells) -> None:
+    print(f"| {' | '.join(str(c) for c in cells)} |", flush=True)
+
+
+def sequences() -> None:
+    """The exponent of time over length: 1 is linear."""
+    data = Built(SEQUENCE, YES | KEEP, {}, 0).model()
+    lengths, times = (1_000, 4_000, 16_000, 64_000), {}
+    session = engines.open_native(data)
+    for n in lengths:
+        feeds = {"m": np.array(n), "x": np.ones((1, 16), np.float32)}
+        session.run(None, feeds)
+        times[n] = measure.best_of(engines.bind(session, feeds), 0.2)
+    exponent = math.log(times[64_000] / times[4_000]) / math.log(16)
+    figures = ", ".join(f"{times[n] / n * 1e9:.0f}" for n in lengths)
+    row(f"SequenceInsert, 1,000 to 64,000 elements: {figures} ns each", "linear", f"exponent {exponent:.2f}")
+
+
+def lengths() -> None:
+    session = engines.open_native(Built(ANY_LENGTH, KEEP, {}, 0).model())
+    for n in range(1, 1001):
+        session.run(None, {"h0": np.zeros(4, np.float32), "x": np.zeros((n, 4), np.float32)})
+    found = session.counters()
+    row("1,000 sequence lengths", "at most 2 plans, 2 compilations", f"{found['plans']}, {found['compilations']}")
+
+
+def peak_of_wide_output(trips: int) -> None:
+    """In a process of its own: prints how many times its size a scan output takes."""
+
+    def resident(name: str) -> int:
+        [line] = [t for t in pathlib.Path("/proc/self/status").read_text().splitlines() if t.startswith(name)]
+        return int(line.split()[1]) * 1024
+
+    session = engines.open_native(Built(WIDE_OUTPUT, YES | KEEP, {}, 0).model())
+    x = np.ones(65536, np.float32)
+    session.run(None, {"m": np.array(4), "x": x})
+    before = resident("VmRSS")
+    output = session.run(["all"], {"m": np.array(trips), "x": x})[0]
+    print((resident("VmHWM") - before) / output.nbytes)
+
+
+def wide_output() -> None:
+    done = subprocess.run(
+        [sys.executable, __file__, "2000"], capture_output=True, text=True, env=os.environ, check=False
+    )
+    row("peak memory of a 500 MB scan output", "1.05 times the output", done.stdout.strip()[:5] or done.stderr[-200:])
+
+
+def chain_of(operations: int) -> bytes:
+    lines = "\n".join(f"v{k + 1} = {'Mul' if k % 2 else 'Add'}(v{k}, w{k % 7})" for k in range(operations))
+    text = f"""
+    g (int64 m, float[16] x) => (float[16] y) {{
+      y = Loop <body = b (int64 i, bool c, float[16] v0) => (bool c2, float[16] v{operations}) {{
+        c2 = Identity(c)
+        {lines} }}> (m, yes, x) }}"""
+    weights = YES | {f"w{k}": np.full(16, 0.9 + k / 50, np.float32) for k in range(7)}
+    return Built(text, weights, {}, 0).model()
+
+
+def first_run(open_one, data: bytes) -> float:
+    session = open_one(data)
+    feeds = {"m": np.array(3), "x": np.ones(16, np.float32)}
+    start = time.perf_counter()
+    session.run(None, feeds)
+    return time.perf_counter() - start
+
+
+def compile_times() -> None:
+    """A first run with compilation less one without."""
+    for operations in (10, 200, 1000):
+        data = chain_of(operations)
+        native, program = (
+            statistics.median(first_run(e, data) for _ in range(5)) for e in (engines.open_native, engines.open_ours)
+        )
+        target = 12 + 0.06 * max(0, operations - 200)
+        row(f"compile time of a loop of {operations} operations, ms", f"{target:g}", f"{(native - program) * 1e3:.1f}")
+
+
+def bench_limits() -> None:
+    print("\n| limit | target | found |\n| --- | --- | --- |")
+    compile_times()
+    sequences()
+    lengths()
+    wide_output()
+
+
+if __name__ == "__main__":
+    peak_of_wide_output(int(sys.argv[1]))

@@ -1,0 +1,69 @@
+"""Real models beside onnxruntime: milliseconds a run, and the time to load and run once."""
+
+from __future__ import annotations
+
+import math
+import os
+import pathlib
+import statistics
+import time
+
+import numpy as np
+import onnx
+from engines import bind, open_ours, open_theirs
+from measure import alternate
+from onnx import numpy_helper
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def geometric_mean(ratios: list[float]) -> float:
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def first_run(engine, data: bytes, feeds: dict) -> float:
+    start = time.perf_counter()
+    engine(data).run(None, feeds)
+    return time.perf_counter() - start
+
+
+def real_feeds(folder: pathlib.Path, graph: onnx.GraphProto) -> dict[str, np.ndarray] | None:
+    feeds = {}
+    for path in sorted((folder / "test_data_set_0").glob("input_*.pb")):
+        value = graph.input[int(path.stem.split("_")[1])]
+        if not value.type.HasField("tensor_type"):
+            return None
+        tensor = onnx.TensorProto.FromString(path.read_bytes())
+        feeds[value.name] = numpy_helper.to_array(tensor)
+    return feeds
+
+
+def bench_real(options) -> None:
+    shared = pathlib.Path(os.environ.get("TREADLE_SHARED", ROOT.parent / "shared")) / "models"
+    if not shared.is_dir():
+        print(f"models: no folder {shared}\n")
+        return
+    print(
+        "| model | onnxruntime ms | treadle ms | ratio | load and first run: ratio | treadle's peak of a run, MiB |\n"
+        "| --- | --- | --- | --- | --- | --- |"
+    )
+    ratios = []
+    for path in sorted(shared.glob("*/model.onnx")):
+        data = path.read_bytes()
+        feeds = real_feeds(path.parent, onnx.load(path).graph)
+        if feeds is None:
+            continue
+        try:
+            theirs, ours = open_theirs(data), open_ours(data)
+            a, b = alternate([bind(theirs, feeds), bind(ours, feeds)], options.seconds or 0.5)
+        except Exception as problem:  # either engine may refuse a model
+            print(f"| {path.parent.name} | | | {type(problem).__name__} | | |")
+            continue
+        load = [statistics.median(first_run(e, data, feeds) for _ in range(3)) for e in (open_theirs, open_ours)]
+        ratios.append(a / b)
+        print(
+            f"| {path.parent.name} | {a * 1e3:.3f} | {b * 1e3:.3f} | {a / b:.2f} | {load[0] / load[1]:.2f} | "
+            f"{ours.counters()['peak_bytes_last_run'] / 2**20:.2f} |",
+            flush=True,
+        )
+    print(f"\ngeometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f}\n")
