@@ -243,11 +243,19 @@ int thread_limit() {
   return current_scope ? current_scope->threads() : 1;
 }
 
-Spread spread(double total_ns, int limit) {
+void set_team(bool on) {
+  if (current_scope) current_scope->team_ = on;
+}
+
+double least_thread_ns() {
+  return current_scope && current_scope->team_ ? kMinTeamNs : kMinThreadNs;
+}
+
+Spread spread(double total_ns, int limit, double least_ns) {
   constexpr double kRangesPerThread = 4;
-  const int threads = static_cast<int>(std::clamp(total_ns / kMinThreadNs, 1.0, static_cast<double>(limit)));
+  const int threads = static_cast<int>(std::clamp(total_ns / least_ns, 1.0, static_cast<double>(limit)));
   if (threads == 1) return {1, static_cast<int64_t>(std::clamp(total_ns / kStopCheckNs, 1.0, 1e9))};
-  const double most = total_ns / (kMinThreadNs / 2);
+  const double most = total_ns / (least_ns / 2);
   return {threads, static_cast<int64_t>(std::min(threads * kRangesPerThread, most))};
 }
 

@@ -39,9 +39,12 @@ class ThreadScope {
 
  private:
   friend void run_ranges(int64_t, Spread, void (*)(void*, int64_t, int64_t, int), void*);
+  friend void set_team(bool);
+  friend double least_thread_ns();
   ThreadScope* outer_;
   StopCheck stop_;
   int threads_;
+  bool team_ = false;
   uint32_t generation_ = 0;  // of the pool that counts this scope; 0: none does
   std::atomic<bool> stopped_{false};
 };
@@ -51,8 +54,16 @@ int thread_limit();
 
 // Work of less than this on each thread is not worth waking one.
 inline constexpr double kMinThreadNs = 50'000;
+// The same for threads that are awake: those of a team.
+inline constexpr double kMinTeamNs = 3'000;
 // Between parts of this length a long loop asks whether it should stop.
 inline constexpr double kStopCheckNs = 2'000'000;
+
+// For the steps of a recurrence: within the calling thread's scope, loops that follow one another within microseconds
+// are shared among threads that stay awake in between, and so are worth it from kMinTeamNs on. Ends with the scope.
+void set_team(bool on);
+// What work on one thread of a loop begun here must take at least.
+double least_thread_ns();
 
 // How many threads work of `total_ns` nanoseconds is worth, of at most `limit`, and into how many ranges it is best cut
 // for them: a few for each thread, so that one that comes late or is slowed down holds up nobody.
@@ -60,7 +71,11 @@ struct Spread {
   int threads;
   int64_t ranges;
 };
-Spread spread(double total_ns, int limit);
+Spread spread(double total_ns, int limit, double least_ns);
+// As fine as any loop will be cut, in a team or not; for what is laid out ahead.
+inline Spread finest_spread(double total_ns, int limit) {
+  return spread(total_ns, limit, kMinTeamNs);
+}
 
 // Calls fn(context, begin, end, worker) for ranges that cover [0, units), on up to `threads` threads. Ranges are handed
 // out in ascending order; `worker` is below `threads` and below `units`, and no two calls have the same at a time.
@@ -73,8 +88,8 @@ template <class Fn>
 void parallel_for(int64_t units, double ns_per_unit, Fn&& fn) {
   static_assert(std::is_invocable_v<Fn&, int64_t, int64_t, int>);
   const double total_ns = static_cast<double>(units) * ns_per_unit;
-  if (total_ns >= 2 * kMinThreadNs && units > 1) {
-    const Spread how = spread(total_ns, thread_limit());
+  if (total_ns >= 2 * kMinTeamNs && units > 1) {
+    const Spread how = spread(total_ns, thread_limit(), least_thread_ns());
     if (how.ranges > 1) {
       using Body = std::remove_reference_t<Fn>;
       return run_ranges(

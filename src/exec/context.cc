@@ -60,6 +60,7 @@ Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<N
   caches_.resize(p.dynamic.size());
   loops_.resize(p.loops.size());
   for (size_t i = 0; i < p.loops.size(); ++i) loops_[i].outputs.resize(p.loops[i].scan_outputs.size());
+  trials_.resize(p.loops.size());
 }
 
 Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> wanted, std::span<AnyValue> results,
@@ -69,6 +70,7 @@ Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> want
   trips_ = 0;
   poll_units_ = 0;
   allocations_ = 0;
+  team_loop_ = UINT32_MAX;
   // Tensors of an earlier run that are still held are no longer this context's business.
   if (account_.use_count() > 1) account_ = std::make_shared<MemoryAccount>();
   account_->reset_peak();
@@ -334,6 +336,7 @@ Status Context::poll() {
     // A trip takes one unit at least.
     poll_units_ = std::min(poll_units_, options_->trip_limit - trips_);
   }
+  if (team_loop_ != UINT32_MAX) measure_team();
   if (options_->cancel && options_->cancel->load(std::memory_order_relaxed)) {
     return error(Code::kCancelled, "the run was cancelled");
   }
@@ -347,6 +350,29 @@ Status Context::poll() {
     if (options_->interrupted(options_->interrupted_context)) return error(Code::kCancelled, "the run was interrupted");
   }
   return {};
+}
+
+void Context::begin_team(uint32_t loop) {
+  if (!program_->loops[loop].may_team) return;
+  team_loop_ = loop;
+  team_units_ = 0;
+  set_team(trials_[loop].team());
+}
+
+void Context::end_team(uint32_t loop) {
+  if (team_loop_ != loop) return;
+  team_loop_ = UINT32_MAX;
+  set_team(false);
+}
+
+void Context::measure_team() {
+  const auto now = Clock::now();
+  if (team_units_ > 0) {
+    const double ns = std::chrono::duration<double, std::nano>(now - team_since_).count();
+    set_team(trials_[team_loop_].took(ns / static_cast<double>(team_units_)));
+  }
+  team_since_ = now;
+  team_units_ = poll_units_;
 }
 
 bool Context::should_stop() const {

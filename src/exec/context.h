@@ -10,6 +10,7 @@
 #include "exec/memory_account.h"
 #include "exec/native.h"
 #include "exec/session.h"
+#include "exec/team.h"
 #include "plan/program.h"
 
 namespace treadle::exec {
@@ -176,6 +177,10 @@ class Context {
 
   // Before each trip but those that a poll has granted ahead: limits, the cancel flag, signals, time.
   Status poll();
+  // A loop whose steps may be shared among threads; between the two, each poll measures what it takes.
+  void begin_team(uint32_t loop);
+  void end_team(uint32_t loop);
+  void measure_team();
   Status count_trip(const plan::Loop& loop) {
     ++trips_;
     return (poll_units_ -= loop.weight) < 0 ? poll() : Status();
@@ -196,8 +201,12 @@ class Context {
   const RunOptions* options_ = nullptr;
   std::chrono::steady_clock::time_point deadline_;
   std::chrono::steady_clock::time_point next_interrupt_;
-  int64_t trips_ = 0;       // of all loops, the ones begun included
-  int64_t poll_units_ = 0;  // until the next poll
+  int64_t trips_ = 0;              // of all loops, the ones begun included
+  int64_t poll_units_ = 0;         // until the next poll
+  std::vector<TeamTrial> trials_;  // by loop
+  uint32_t team_loop_ = UINT32_MAX;
+  int64_t team_units_ = 0;  // of the stretch that began at team_since_; 0: none did
+  std::chrono::steady_clock::time_point team_since_;
   int64_t allocations_ = 0;
   std::shared_ptr<MemoryAccount> account_ = std::make_shared<MemoryAccount>();
   std::vector<BufferRef> spare_;  // large memory given up in a loop, for what is made next

@@ -217,6 +217,7 @@ Status Context::loop_begin(uint32_t index, bool& runs) {
   TREADLE_TRY(set_elements(loop, at));
   if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots_[loop.counter]) = 0;
   at.active = true;
+  begin_team(index);
   return {};
 }
 
@@ -378,6 +379,7 @@ Status Context::loop_end(uint32_t index) {
   const Loop& loop = program_->loops[index];
   LoopPosition& at = loops_[index];
   at.active = false;
+  end_team(index);
   for (const LoopState& state : loop.states) {
     if (state.final == plan::kNoSlot) continue;
     if (state.planned) {

@@ -211,7 +211,7 @@ void set_plan_kernel(PrepareContext& ctx, const ElementwisePlan* plan) {
   constexpr KernelFn kRun[] = {run_plan<1>, run_plan<2>, run_plan<3>};
   constexpr KernelFn kRunLarge[] = {run_large_plan<1>, run_large_plan<2>, run_large_plan<3>};
   ctx.cost_ns = estimated_ns(*plan);
-  if (ctx.cost_ns >= 2 * kMinThreadNs) {
+  if (ctx.cost_ns >= 2 * kMinTeamNs) {
     const double part_ns = ctx.cost_ns / static_cast<double>(plan->parts());
     ctx.set_kernel(kRunLarge[plan->inputs - 1], ctx.make_state<LargePlan>(LargePlan{*plan, part_ns}));
   } else if (const kernels::Row row = whole_row(*plan)) {

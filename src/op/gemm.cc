@@ -51,11 +51,11 @@ const void* WideOperand::get(const void* data, std::byte* scratch) const {
 
 namespace {
 
-// Multiply-adds are estimated at what one core does on large matrices.
-double multiply_add_ns(ElementType type) {
+// Multiply-adds are estimated at what one core does on large matrices, and for a few rows at what B takes to arrive.
+double multiply_add_ns(ElementType type, int64_t m) {
   switch (type) {
     case ElementType::kFloat:
-      return 0.02;
+      return std::max(0.02, 0.05 / static_cast<double>(std::max<int64_t>(m, 1)));
     case ElementType::kInt64:
     case ElementType::kUint64:
       return 0.2;
@@ -70,7 +70,8 @@ constexpr int64_t kRowBlock = 48;  // rows of a block that make up for bringing 
 
 ProductGrid ProductGrid::cut(int64_t m, int64_t n, double ns, int64_t matrices, int64_t column_unit, int threads) {
   ProductGrid grid{m, n, m, n, 1, 1, ns};
-  const int64_t wanted = spread(ns * static_cast<double>(matrices), threads).ranges / std::max<int64_t>(matrices, 1);
+  const int64_t wanted =
+      finest_spread(ns * static_cast<double>(matrices), threads).ranges / std::max<int64_t>(matrices, 1);
   if (wanted <= 1 || m == 0 || n == 0) return grid;
   auto blocks = [](int64_t size, int64_t step) { return (size + step - 1) / step; };
   grid.row_step = std::min(m, std::max(kRowBlock, blocks(m, wanted)));
@@ -116,7 +117,7 @@ Status StackedGemm::prepare(ElementType wide, kernels::GemmShape shape, std::spa
   shape.c_row = shape.n;
   plan = kernels::prepare_gemm(compute_type(wide), shape);
   for (const Level& level : levels) matrices *= level.size;
-  const double ns = multiply_add_ns(wide) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+  const double ns = multiply_add_ns(wide, shape.m) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                     static_cast<double>(shape.k);
   grid = ProductGrid::cut(shape.m, shape.n, ns, matrices, plan.column_step, threads);
   worker_scratch = (plan.scratch_bytes + 63) / 64 * 64;

@@ -14,7 +14,7 @@ namespace treadle {
 
 // Scratch that each thread of a loop needs for itself: as many parts as the loop may have workers.
 inline size_t scratch_parts(int64_t units, double ns_per_unit, int threads) {
-  const Spread how = spread(static_cast<double>(units) * ns_per_unit, threads);
+  const Spread how = finest_spread(static_cast<double>(units) * ns_per_unit, threads);
   return static_cast<size_t>(std::clamp<int64_t>(units, 1, how.threads));
 }
 

@@ -436,6 +436,8 @@ class Planner {
     emit_code(OpCode::kLoopEnd, &node, index);
     loop.last = here() - 1;
     loop.weight = std::clamp(static_cast<int64_t>((work_ns_ - work_before) / kPollUnitNs), int64_t{1}, kPollUnits);
+    // Of nested loops the innermost, whose work is counted in full.
+    loop.may_team = p_.threads > 1 && p_.loops.size() == index + 1 && work_ns_ - work_before >= 2 * kMinTeamNs;
     p_.loops[index] = std::move(loop);
     return {};
   }

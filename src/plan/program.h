@@ -150,8 +150,9 @@ struct Loop {
   std::vector<ScanOutput> scan_outputs;
   bool simple = false;  // the back edge has nothing to do but `step`
   LoopStep step;
-  bool grows = false;  // some rows go to memory that grows
-  int64_t weight = 1;  // of a trip, in kPollUnitNs
+  bool grows = false;     // some rows go to memory that grows
+  int64_t weight = 1;     // of a trip, in kPollUnitNs
+  bool may_team = false;  // its trips are long enough to be shared among threads (base/thread_pool.h, set_team)
   const ir::Node* node = nullptr;
   uint32_t first = 0, last = 0;    // instructions of the loop, LoopBegin and LoopEnd included
   std::vector<uint32_t> releases;  // handles that nobody needs after the loop

@@ -193,15 +193,32 @@ TEST(ThreadPool, IsMadeAnewAfterFork) {
   EXPECT_TRUE(all_once(visits(100, kMuch)));
 }
 
+TEST(ParallelFor, SharesShortWorkInATeam) {
+  const ThreadScope scope(2);
+  const auto shared_loops = [] {
+    const int64_t before = thread_pool_counters().loops;
+    EXPECT_TRUE(all_once(visits(100, kMinTeamNs * 4 / 100)));
+    return thread_pool_counters().loops - before;
+  };
+  EXPECT_EQ(shared_loops(), 0);
+  set_team(true);
+  EXPECT_EQ(shared_loops(), 1);
+  set_team(false);
+  EXPECT_EQ(shared_loops(), 0);
+}
+
 TEST(Spread, GrowsWithTheWork) {
-  EXPECT_EQ(spread(10'000, 8).threads, 1);
-  EXPECT_EQ(spread(10'000, 8).ranges, 1);
-  EXPECT_EQ(spread(110'000, 8).threads, 2);
-  EXPECT_EQ(spread(110'000, 8).ranges, 4);
-  EXPECT_EQ(spread(1e9, 8).threads, 8);
-  EXPECT_EQ(spread(1e9, 8).ranges, 32);
-  EXPECT_EQ(spread(1e9, 1).threads, 1);
-  EXPECT_EQ(spread(1e9, 1).ranges, 500);  // by the time between two stop checks
+  const auto cold = [](double ns, int limit) { return spread(ns, limit, kMinThreadNs); };
+  EXPECT_EQ(cold(10'000, 8).threads, 1);
+  EXPECT_EQ(cold(10'000, 8).ranges, 1);
+  EXPECT_EQ(finest_spread(10'000, 8).threads, 3);
+  EXPECT_EQ(finest_spread(10'000, 8).ranges, 6);
+  EXPECT_EQ(cold(110'000, 8).threads, 2);
+  EXPECT_EQ(cold(110'000, 8).ranges, 4);
+  EXPECT_EQ(cold(1e9, 8).threads, 8);
+  EXPECT_EQ(cold(1e9, 8).ranges, 32);
+  EXPECT_EQ(cold(1e9, 1).threads, 1);
+  EXPECT_EQ(cold(1e9, 1).ranges, 500);  // by the time between two stop checks
 }
 
 }  // namespace

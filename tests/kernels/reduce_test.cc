@@ -263,7 +263,9 @@ void check_short_rows(Type type) {
           EXPECT_NEAR(static_cast<double>(out[r]), expected, 1e-5 * (1 + std::abs(expected))) << n;
         }
       }
-      if (op == ReduceOp::kSum) EXPECT_FALSE(std::signbit(out[0]));
+      if (op == ReduceOp::kSum) {
+        EXPECT_FALSE(std::signbit(out[0]));
+      }
     }
   }
 }
