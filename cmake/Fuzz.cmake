@@ -18,3 +18,9 @@ foreach(source IN LISTS fuzz_sources)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   add_dependencies(dev_fuzz ${name})
 endforeach()
+
+# This one runs native code. The compiler is instrumented, too, and finds the sanitizers' callbacks in the executable.
+if(TARGET treadle_jit)
+  set_target_properties(run_fuzzer PROPERTIES ENABLE_EXPORTS ON)
+  add_dependencies(run_fuzzer treadle_jit)
+endif()

@@ -1,7 +1,11 @@
 // Bytes as a model that is loaded and run in both tiers, within limits of time, trips and memory. It ends, with results
-// of the declared kind or a Status; and where both tiers give results, these have the same types.
+// of the declared kind or a Status; and where both tiers give results, these have the same types. Loops of some models
+// are run as native code as well, to the same end.
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "exec/session.h"
 #include "fuzz/support/found.h"
@@ -50,11 +54,19 @@ std::vector<Feed> make_feeds(const Session& session, uint64_t draw) {
   return feeds;
 }
 
-// No results: it was refused.
-std::vector<AnyValue> run(std::string_view bytes, Tier tier) {
+// What became of one run.
+struct Outcome {
+  Status status;
+  std::vector<AnyValue> results;  // none where it failed
+};
+
+// Of two runs, the second of which makes some sizes symbols; none where the model was refused.
+std::vector<Outcome> run(std::string_view bytes, Tier tier, Jit jit = Jit::kOff, int64_t jit_trip = 0) {
   SessionOptions options;
   options.tier = tier;
   options.threads = 1;
+  options.jit = jit;
+  options.jit_trip = jit_trip;
   auto session = Session::from_bytes(std::as_bytes(std::span(bytes)), options);
   if (!session.ok()) {
     fuzz::expect_sound(session.error());
@@ -64,16 +76,68 @@ std::vector<AnyValue> run(std::string_view bytes, Tier tier) {
   limits.time_limit_s = 1;
   limits.trip_limit = 300;
   limits.memory_limit = kMemory;
-  std::vector<AnyValue> results;
-  for (uint64_t draw : {1, 2}) {  // the second run makes some sizes symbols
+  std::vector<Outcome> outcomes;
+  for (const uint64_t draw : {1, 2}) {
     const std::vector<Feed> feeds = make_feeds(**session, draw);
-    results.clear();
-    const Status status = (*session)->run(feeds, {}, results, limits);
-    if (status.ok()) continue;
-    fuzz::expect_sound(status);
-    results.clear();
+    Outcome& outcome = outcomes.emplace_back();
+    outcome.status = (*session)->run(feeds, {}, outcome.results, limits);
+    fuzz::expect_sound(outcome.status);
+    if (!outcome.status.ok()) outcome.results.clear();
   }
-  return results;
+  return outcomes;
+}
+
+// Where both tiers give results, these are of the same kinds and types.
+void compare_types(const Outcome& judged, const Outcome& planned) {
+  if (judged.results.empty() || planned.results.empty()) return;
+  fuzz::expect(judged.results.size() == planned.results.size(), "unlike numbers of results");
+  for (size_t i = 0; i < judged.results.size(); ++i) {
+    const AnyValue &a = judged.results[i], &b = planned.results[i];
+    fuzz::expect(a.kind() == b.kind(), "results of unlike kinds");
+    if (a.is_tensor()) fuzz::expect(a.tensor().type() == b.tensor().type(), "results of unlike types");
+  }
+}
+
+// To the last bit, but for which NaN it is.
+bool same(const Tensor& a, const Tensor& b) {
+  if (identical(a, b)) return true;
+  if (a.type() != b.type() || !(a.dims() == b.dims()) || !is_float(a.type())) return false;
+  for (int64_t i = 0; i < a.element_count(); ++i) {
+    const double x = a.double_at(i), y = b.double_at(i);
+    if (std::isnan(x) ? !std::isnan(y) : x != y || std::signbit(x) != std::signbit(y)) return false;
+  }
+  return true;
+}
+
+bool same(const AnyValue& a, const AnyValue& b) {
+  return a.is_tensor() && b.is_tensor() ? same(a.tensor(), b.tensor()) : identical(a, b);
+}
+
+// Native code and the interpreter give the same results and the same errors, except that time runs out when it does.
+bool same(const Outcome& a, const Outcome& b) {
+  if (a.status.code() == Code::kLimit || b.status.code() == Code::kLimit) return true;
+  return a.status.to_string() == b.status.to_string() &&
+         std::ranges::equal(a.results, b.results, [](const AnyValue& x, const AnyValue& y) { return same(x, y); });
+}
+
+bool same(const std::vector<Outcome>& a, const std::vector<Outcome>& b) {
+  return std::ranges::equal(a, b, [](const Outcome& x, const Outcome& y) { return same(x, y); });
+}
+
+// Compiling a loop takes as long as running some ten models, so only one in so many is.
+constexpr size_t kInterpretedPerNative = 8;
+
+void compare_native(std::string_view bytes, const std::vector<Outcome>& interpreted) {
+  const size_t chosen = std::hash<std::string_view>()(bytes);
+  if (chosen % kInterpretedPerNative != 0) return;
+  const auto from_trip = static_cast<int64_t>(chosen / kInterpretedPerNative % 2);
+  const std::vector<Outcome> native = run(bytes, Tier::kProgram, Jit::kAlways, from_trip);
+  if (same(native, interpreted)) return;
+  if (!same(run(bytes, Tier::kProgram), interpreted)) return;  // it draws random numbers
+  for (size_t i = 0; i < native.size(); ++i) {
+    fmt::print(stderr, "run {}: {} | {}\n", i, native[i].status.to_string(), interpreted[i].status.to_string());
+  }
+  fuzz::found("native code that differs");
 }
 
 }  // namespace
@@ -81,16 +145,9 @@ std::vector<AnyValue> run(std::string_view bytes, Tier tier) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto file = model::binary_model(wire::MappedFile::borrow({reinterpret_cast<const char*>(data), size}));
   if (!file.ok()) return 0;
-  const std::vector<AnyValue> judged = run((*file)->bytes(), Tier::kJudge);
-  const std::vector<AnyValue> planned = run((*file)->bytes(), Tier::kProgram);
-  if (judged.size() != planned.size()) {
-    fuzz::expect(judged.empty() || planned.empty(), "unlike numbers of results");
-    return 0;
-  }
-  for (size_t i = 0; i < judged.size(); ++i) {
-    fuzz::expect(judged[i].kind() == planned[i].kind(), "results of unlike kinds");
-    if (!judged[i].is_tensor()) continue;
-    fuzz::expect(judged[i].tensor().type() == planned[i].tensor().type(), "results of unlike types");
-  }
+  const std::vector<Outcome> judged = run((*file)->bytes(), Tier::kJudge);
+  const std::vector<Outcome> planned = run((*file)->bytes(), Tier::kProgram);
+  for (size_t i = 0; i < std::min(judged.size(), planned.size()); ++i) compare_types(judged[i], planned[i]);
+  compare_native((*file)->bytes(), planned);
   return 0;
 }

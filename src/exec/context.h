@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "exec/memory_account.h"
+#include "base/memory_account.h"
 #include "exec/native.h"
 #include "exec/session.h"
 #include "exec/team.h"

@@ -374,11 +374,12 @@ Status Context::run_compute(const DynamicNode& node) {
     TREADLE_ASSIGN(inputs[i], value_of(node.inputs[i], info.inputs[i]->type));
   }
   ComputeContext context{info, inputs, outputs};
-  TREADLE_TRY(info.op->compute(context));
   if (options_->memory_limit > 0) {
-    for (const AnyValue& made : outputs) {
-      if (made.is_tensor()) TREADLE_TRY(check_memory(made.tensor().byte_size(), made.tensor().dims()));
-    }
+    spare_.clear();
+    const MemoryScope counted(account_, options_->memory_limit, program_->arena_bytes);
+    TREADLE_TRY(info.op->compute(context));
+  } else {
+    TREADLE_TRY(info.op->compute(context));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     TREADLE_TRY(set_handle(node.outputs[i], std::move(outputs[i])));

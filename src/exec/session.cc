@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <unordered_set>
 
 #include "base/cpu_count.h"
+#include "base/memory_account.h"
 #include "base/no_fork.h"
 #include "base/thread_pool.h"
 #include "base/thread_scratch.h"
@@ -207,7 +209,7 @@ class JudgeGuard final : public judge::Guard {
   using Clock = std::chrono::steady_clock;
 
  public:
-  explicit JudgeGuard(const RunOptions& options) : options_(options) {
+  JudgeGuard(const RunOptions& options, const MemoryAccount& account) : options_(options), account_(account) {
     if (options.time_limit_s > 0) {
       deadline_ = Clock::now() +
                   std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.time_limit_s));
@@ -222,6 +224,9 @@ class JudgeGuard final : public judge::Guard {
   Status step() override {
     if (options_.cancel && options_.cancel->load(std::memory_order_relaxed)) {
       return error(Code::kCancelled, "the run was cancelled");
+    }
+    if (options_.memory_limit > 0 && account_.live() > options_.memory_limit) {
+      return error(Code::kLimit, "the memory limit of {} bytes was reached", options_.memory_limit);
     }
     if (!options_.interrupted && options_.time_limit_s <= 0) return {};
     const auto now = Clock::now();
@@ -239,6 +244,7 @@ class JudgeGuard final : public judge::Guard {
 
  private:
   const RunOptions& options_;
+  const MemoryAccount& account_;
   Clock::time_point deadline_, next_interrupt_{};
   int64_t trips_ = 0;
 };
@@ -456,7 +462,10 @@ Result<const Plan*> Session::Impl::make_plan(std::span<const AnyValue> values) {
 }
 
 Status Session::Impl::run_judge(std::vector<AnyValue> values, std::vector<AnyValue>& all, const RunOptions& run) const {
-  JudgeGuard guard(run);
+  const auto account = std::make_shared<MemoryAccount>();
+  std::optional<MemoryScope> counted;
+  if (run.memory_limit > 0) counted.emplace(account, run.memory_limit);
+  JudgeGuard guard(run, *account);
   TREADLE_ASSIGN(all, judge::run_graph(*graph, values, &guard));
   return {};
 }

@@ -129,8 +129,9 @@ class Walker {
     const size_t count = std::min<size_t>(node.outputs.size(), 64);
     for (size_t i = 0; i < count; ++i) wanted[i] = node.outputs[i] != nullptr;
     const bool all = node.outputs.size() > 64;
-    TREADLE_ASSIGN(std::vector<AnyValue> results,
-                   run_node(node, gather_inputs(node), all ? std::span<const bool>() : std::span(wanted, count)));
+    TREADLE_ASSIGN(
+        std::vector<AnyValue> results,
+        run_node(node, gather_inputs(node), all ? std::span<const bool>() : std::span(wanted, count), guard_));
     for (size_t i = 0; i < node.outputs.size(); ++i) set(node.outputs[i], std::move(results[i]));
     return {};
   }

@@ -15,11 +15,6 @@ namespace treadle::judge {
 // Types of the outputs of a node without bodies, given its inputs (kNone: left out).
 Result<std::vector<Type>> infer_outputs(const ir::NodeInfo& node, std::span<const AnyValue> inputs);
 
-// Evaluates a node without bodies. One value per output; kNone for outputs left out by `wanted` (parallel to outputs,
-// empty: all wanted). Uses the kernels of kernels::preferred_isa().
-Result<std::vector<AnyValue>> run_node(const ir::NodeInfo& node, std::span<const AnyValue> inputs,
-                                       std::span<const bool> wanted = {});
-
 // Asked between nodes and trips whether to go on.
 class Guard {
  public:
@@ -29,6 +24,11 @@ class Guard {
  protected:
   ~Guard() = default;
 };
+
+// Evaluates a node without bodies. One value per output; kNone for outputs left out by `wanted` (parallel to outputs,
+// empty: all wanted). Uses the kernels of kernels::preferred_isa().
+Result<std::vector<AnyValue>> run_node(const ir::NodeInfo& node, std::span<const AnyValue> inputs,
+                                       std::span<const bool> wanted = {}, Guard* guard = nullptr);
 
 // Evaluates a whole graph, bodies included, with baseline kernels. `inputs` is parallel to the top region's inputs.
 Result<std::vector<AnyValue>> run_graph(const ir::Graph& graph, std::span<const AnyValue> inputs,

@@ -63,9 +63,8 @@ Result<std::vector<AnyValue>> run_prepared(const ir::NodeInfo& node, const Input
   PackCache packs;
   PrepareContext context{node, in, out, arena, packs, {}, 0};
   TREADLE_TRY(node.op->prepare(context));
-  const BufferRef scratch = BufferRef::allocate(context.scratch_bytes);
-  if (!scratch) return error(Code::kLimit, "no memory for {} bytes of scratch", context.scratch_bytes);
-  slots.push_back(scratch->data());
+  TREADLE_ASSIGN(Tensor scratch, Tensor::allocate(ElementType::kUint8, {static_cast<int64_t>(context.scratch_bytes)}));
+  slots.push_back(scratch.mutable_raw());
   std::vector<uint32_t> operands(slots.size());
   for (size_t i = 0; i < operands.size(); ++i) operands[i] = static_cast<uint32_t>(i);
   if (const uint32_t code = context.kernel.run(context.kernel.state, slots.data(), operands.data())) {
@@ -75,9 +74,9 @@ Result<std::vector<AnyValue>> run_prepared(const ir::NodeInfo& node, const Input
 }
 
 Result<std::vector<AnyValue>> run_lowered(const ir::NodeInfo& node, const InputViews& views,
-                                          std::span<const AnyValue> inputs) {
+                                          std::span<const AnyValue> inputs, Guard* guard) {
   TREADLE_ASSIGN(auto graph, lower_node(node, views.type_pointers, views.tensors));
-  return run_graph(*graph, inputs);
+  return run_graph(*graph, inputs, guard);
 }
 
 bool all_tensors(std::span<const Type> types) {
@@ -102,7 +101,7 @@ Result<std::vector<Type>> infer_outputs(const ir::NodeInfo& node, std::span<cons
 }
 
 Result<std::vector<AnyValue>> run_node(const ir::NodeInfo& node, std::span<const AnyValue> inputs,
-                                       std::span<const bool> wanted) {
+                                       std::span<const bool> wanted, Guard* guard) {
   const InputViews views(inputs);
   const OpDef& op = *node.op;
   TREADLE_TRY(check_type_rules(node, views.type_pointers, {}));
@@ -117,7 +116,7 @@ Result<std::vector<AnyValue>> run_node(const ir::NodeInfo& node, std::span<const
     return std::vector<AnyValue>{AnyValue(whole->reshaped(known_dims(types[0].shape)))};
   }
   if (op.prepare) return run_prepared(node, views, types, wanted);
-  if (op.lower) return run_lowered(node, views, inputs);
+  if (op.lower) return run_lowered(node, views, inputs, guard);
   return error(Code::kNotImplemented, "{} has no kernel for these inputs", op.name);
 }
 

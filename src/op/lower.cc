@@ -1,11 +1,18 @@
 #include "op/lower.h"
 
+#include <optional>
+
+#include "base/memory_account.h"
+
 namespace treadle {
 
 Result<std::unique_ptr<ir::Graph>> lower_node(const ir::NodeInfo& node, std::span<const Type* const> types,
                                               std::span<const Tensor* const> values,
                                               std::span<const std::unique_ptr<ir::Region>> bodies,
                                               std::vector<ir::Value*>* captured) {
+  // Lowerings cannot fail for want of memory, so their constants are counted only: the next tensor is refused.
+  std::optional<MemoryScope> counted;
+  if (const MemoryScope* scope = MemoryScope::current()) counted.emplace(scope->account(), SIZE_MAX);
   auto graph = std::make_unique<ir::Graph>();
   LowerContext context(node, types, values, *graph, bodies);
   TREADLE_TRY(node.op->lower(context));

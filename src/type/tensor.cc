@@ -5,7 +5,23 @@
 #include <cstring>
 #include <limits>
 
+#include "base/memory_account.h"
+
 namespace treadle {
+
+namespace {
+
+// Counted where somebody counts. Null when it cannot be had.
+BufferRef allocate_buffer(ElementType type, size_t count, size_t bytes) {
+  const MemoryScope* scope = MemoryScope::current();
+  if (!is_string(type)) return scope ? MemoryAccount::allocate(scope->account(), bytes) : BufferRef::allocate(bytes);
+  BufferRef strings = BufferRef::allocate_strings(count);
+  if (!strings || !scope) return strings;
+  scope->account()->add(bytes);
+  return MemoryAccount::adopt(scope->account(), std::move(strings), bytes);
+}
+
+}  // namespace
 
 Result<Tensor> Tensor::allocate(ElementType type, Dims dims) {
   TREADLE_ASSIGN(const int64_t count, treadle::element_count(dims));
@@ -13,8 +29,11 @@ Result<Tensor> Tensor::allocate(ElementType type, Dims dims) {
   if (__builtin_mul_overflow(static_cast<size_t>(count), byte_width(type), &bytes) || bytes > (size_t{1} << 62)) {
     return error(Code::kLimit, "a tensor of shape {} does not fit into memory", to_string(dims));
   }
-  BufferRef buffer =
-      is_string(type) ? BufferRef::allocate_strings(static_cast<size_t>(count)) : BufferRef::allocate(bytes);
+  if (const MemoryScope* scope = MemoryScope::current(); scope && !scope->fits(bytes)) {
+    return error(Code::kLimit, "the memory limit of {} bytes was reached by a tensor of shape {}", scope->limit(),
+                 to_string(dims));
+  }
+  BufferRef buffer = allocate_buffer(type, static_cast<size_t>(count), bytes);
   if (!buffer) return error(Code::kLimit, "no memory for a tensor of shape {} ({} bytes)", to_string(dims), bytes);
   return from_buffer(type, std::move(dims), std::move(buffer));
 }

@@ -119,16 +119,62 @@ TEST(HostileModels, CountsThatAreNoIntegers) {
   EXPECT_THAT(said, ::testing::Not(HasSubstr("ran")));
 }
 
-// The judge has no limit of memory.
 TEST(HostileModels, ABillionElements) {
   const int64_t before = peak_memory();
   for (const std::string_view nodes : {"n = Constant <value_ints = [1000, 1000, 1000]> ()\n y = ConstantOfShape (n)",
                                        "n = Constant <value_int = 1000000000> ()\n o = Constant <value_int = 1> ()\n"
                                        "z = Constant <value_int = 0> ()\n y = Range (z, n, o)",
                                        "n = Constant <value_ints = [1000000000, 2]> ()\n y = Expand (x, n)"}) {
-    EXPECT_THAT(outcome(bytes_of(nodes), {Tier::kProgram}), HasSubstr("the memory limit of 16777216 bytes"));
+    for (const Tier tier : {Tier::kJudge, Tier::kProgram}) {
+      EXPECT_THAT(outcome(bytes_of(nodes), {tier}), HasSubstr("the memory limit of 16777216 bytes"));
+    }
   }
   EXPECT_LT(peak_memory() - before, int64_t{64} << 20);
+}
+
+// None of the tensors is large, all together are; and an operator that computes, in whatever types, is counted as well.
+TEST(HostileModels, ManyTensorsThatAreLargeTogether) {
+  const std::string rows =
+      "m = Constant <value_int = 10000> ()\n t = Constant <value = bool {1}> ()\n"
+      "n = Constant <value_ints = [1000]> ()\n r = ConstantOfShape (n)\n"
+      "y = Loop (m, t) <body = b (int64 i, bool g) => (bool h, float[1000] s) {"
+      "  h = Identity (g)\n f = Cast <to = 1> (i)\n s = Add (r, f) }>";
+  const std::string sequence =
+      "m = Constant <value_int = 10000> ()\n t = Constant <value = bool {1}> ()\n"
+      "n = Constant <value_ints = [1000]> ()\n e = SequenceEmpty ()\n"
+      "q = Loop (m, t, e) <body = b (int64 i, bool g, seq(float[1000]) s) => (bool h, seq(float[1000]) u) {"
+      "  h = Identity (g)\n f = Cast <to = 1> (i)\n r = ConstantOfShape (n)\n v = Add (r, f)\n"
+      "  u = SequenceInsert (s, v) }>\n"
+      "y = ConcatFromSequence <axis = 0> (q)";
+  const std::string strings =
+      "n = Constant <value_ints = [1000, 1000]> ()\n s = Constant <value_strings = [\"a\"]> ()\n z = Expand (s, n)\n"
+      "y = Shape (z)";
+  for (const std::string& nodes : {rows, sequence, strings}) {
+    for (const Tier tier : {Tier::kJudge, Tier::kProgram}) {
+      EXPECT_THAT(outcome(bytes_of(nodes), {tier}), HasSubstr("the memory limit of 16777216 bytes")) << nodes;
+    }
+  }
+}
+
+// What runs within the planned tier's limits runs within the judge's: memory is given up with the values that held it.
+TEST(HostileModels, ALoopThatTakesItsMemoryAgain) {
+  const std::string state =
+      "m = Constant <value_int = 10000> ()\n t = Constant <value = bool {1}> ()\n"
+      "n = Constant <value_ints = [1000]> ()\n r = ConstantOfShape (n)\n"
+      "y = Loop (m, t, r) <body = b (int64 i, bool g, float[1000] s) => (bool h, float[1000] u) {"
+      "  h = Identity (g)\n u = Add (s, s) }>";
+  EXPECT_EQ(outcome(bytes_of(state)), "ran\nran\n");
+}
+
+// The loop that an LSTM is lowered to counts its trips as any other.
+TEST(HostileModels, ALimitOfTripsInALowering) {
+  const std::string nodes =
+      "n = Constant <value_ints = [20000, 1, 1]> ()\n s = ConstantOfShape (n)\n"
+      "w = Constant <value = float[1,4,1] {1, 1, 1, 1}> ()\n"
+      "y = LSTM <hidden_size = 1> (s, w, w)";
+  for (const Tier tier : {Tier::kJudge, Tier::kProgram}) {
+    EXPECT_THAT(outcome(bytes_of(nodes), {tier}), HasSubstr("the limit of 10000 trips was reached"));
+  }
 }
 
 TEST(HostileModels, ABillionElementsThatAreNotThere) {

@@ -7,7 +7,7 @@
 
 #include "base/buffer.h"
 
-namespace treadle::exec {
+namespace treadle {
 
 class MemoryAccount {
  public:
@@ -29,4 +29,27 @@ class MemoryAccount {
   std::atomic<size_t> live_{0}, peak_{0};
 };
 
-}  // namespace treadle::exec
+// While it lives, `Tensor::allocate` on its thread counts on an account, and fails where that and what is held
+// `elsewhere` would be more than `limit` bytes. Small tensors are counted but never refused, for code that makes a
+// scalar has no way to fail: who opens a scope looks at the account from time to time.
+class MemoryScope {
+ public:
+  MemoryScope(std::shared_ptr<MemoryAccount> account, size_t limit, size_t elsewhere = 0);
+  ~MemoryScope();
+  MemoryScope(const MemoryScope&) = delete;
+  MemoryScope& operator=(const MemoryScope&) = delete;
+
+  // The innermost one of this thread; null outside of all.
+  static const MemoryScope* current();
+
+  bool fits(size_t bytes) const;
+  size_t limit() const { return limit_; }
+  const std::shared_ptr<MemoryAccount>& account() const { return account_; }
+
+ private:
+  const std::shared_ptr<MemoryAccount> account_;
+  const size_t limit_, elsewhere_;
+  const MemoryScope* const outer_;
+};
+
+}  // namespace treadle

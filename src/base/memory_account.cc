@@ -1,10 +1,10 @@
-#include "exec/memory_account.h"
+#include "base/memory_account.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <new>
 
-namespace treadle::exec {
+namespace treadle {
 
 namespace {
 
@@ -54,4 +54,30 @@ void MemoryAccount::add(size_t bytes) {
   if (now > peak_.load(std::memory_order_relaxed)) peak_.store(now, std::memory_order_relaxed);
 }
 
-}  // namespace treadle::exec
+namespace {
+
+constexpr size_t kNeverRefused = 4096;
+
+thread_local const MemoryScope* current_scope = nullptr;
+
+}  // namespace
+
+MemoryScope::MemoryScope(std::shared_ptr<MemoryAccount> account, size_t limit, size_t elsewhere)
+    : account_(std::move(account)), limit_(limit), elsewhere_(elsewhere), outer_(current_scope) {
+  current_scope = this;
+}
+
+MemoryScope::~MemoryScope() {
+  current_scope = outer_;
+}
+
+const MemoryScope* MemoryScope::current() {
+  return current_scope;
+}
+
+bool MemoryScope::fits(size_t bytes) const {
+  const size_t live = account_->live() + elsewhere_;
+  return bytes <= kNeverRefused || (live <= limit_ && bytes <= limit_ - live);
+}
+
+}  // namespace treadle
