@@ -146,14 +146,19 @@ TEST(HostileModels, ManyTensorsThatAreLargeTogether) {
       "  h = Identity (g)\n f = Cast <to = 1> (i)\n r = ConstantOfShape (n)\n v = Add (r, f)\n"
       "  u = SequenceInsert (s, v) }>\n"
       "y = ConcatFromSequence <axis = 0> (q)";
-  const std::string strings =
-      "n = Constant <value_ints = [1000, 1000]> ()\n s = Constant <value_strings = [\"a\"]> ()\n z = Expand (s, n)\n"
-      "y = Shape (z)";
-  for (const std::string& nodes : {rows, sequence, strings}) {
+  for (const std::string& nodes : {rows, sequence}) {
     for (const Tier tier : {Tier::kJudge, Tier::kProgram}) {
       EXPECT_THAT(outcome(bytes_of(nodes), {tier}), HasSubstr("the memory limit of 16777216 bytes")) << nodes;
     }
   }
+}
+
+// The planned tier needs their number only.
+TEST(HostileModels, AMillionStrings) {
+  const std::string nodes =
+      "n = Constant <value_ints = [1000, 1000]> ()\n s = Constant <value_strings = [\"a\"]> ()\n z = Expand (s, n)\n"
+      "y = Shape (z)";
+  EXPECT_THAT(outcome(bytes_of(nodes), {Tier::kJudge}), HasSubstr("the memory limit of 16777216 bytes"));
 }
 
 // What runs within the planned tier's limits runs within the judge's: memory is given up with the values that held it.
@@ -169,7 +174,8 @@ TEST(HostileModels, ALoopThatTakesItsMemoryAgain) {
 // The loop that an LSTM is lowered to counts its trips as any other.
 TEST(HostileModels, ALimitOfTripsInALowering) {
   const std::string nodes =
-      "n = Constant <value_ints = [20000, 1, 1]> ()\n s = ConstantOfShape (n)\n"
+      "n = Constant <value_ints = [10001, 1, 1]> ()\n o = Constant <value_ints = [2, 1, 1]> ()\n"
+      "r = Reshape (x, o)\n s = Tile (r, n)\n"
       "w = Constant <value = float[1,4,1] {1, 1, 1, 1}> ()\n"
       "y = LSTM <hidden_size = 1> (s, w, w)";
   for (const Tier tier : {Tier::kJudge, Tier::kProgram}) {
