@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "op/effects.h"
 #include "op/op_def.h"
 #include "op/registry.h"
 #include "op/scan_attributes.h"
@@ -77,9 +78,7 @@ class Batcher {
 
   bool can_leave(const ir::Node& node) const {
     if (node.outputs.size() != 1 || !node.outputs[0] || !node.regions.empty() || node.inputs.empty()) return false;
-    if (!node.inputs[0] || node.op->effects == Effects::kRandom || node.op->can_fail(node.inputs[0]->type.element)) {
-      return false;
-    }
+    if (!node.inputs[0] || node.op->effects == Effects::kRandom || can_fail(node)) return false;
     bool any = false, reverse = false;
     for (const ir::Value* v : node.inputs) {
       if (!v) continue;

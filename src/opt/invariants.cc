@@ -2,26 +2,13 @@
 // they are, for they may not run at all. A node leaves only if nothing can go wrong with it when no trip runs or when
 // an earlier node of the first trip fails: it is total, and its sizes are known, so that its inference cannot fail
 // either.
+#include "op/effects.h"
 #include "op/op_def.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
 
 namespace {
-
-bool is_safe(const ir::Node& node) {
-  if (!node.regions.empty() || node.op->control != Control::kNone || node.inputs.empty()) return false;
-  const ElementType first = node.inputs[0] ? node.inputs[0]->type.element : ElementType::kUndefined;
-  if (node.op->effects == Effects::kRandom || node.op->can_fail(first)) return false;
-  auto is_known = [](const ir::Value* v) { return !v || v->type.is_concrete(); };
-  for (const ir::Value* v : node.inputs) {
-    if (!is_known(v)) return false;
-  }
-  for (const ir::Value* v : node.outputs) {
-    if (!is_known(v)) return false;
-  }
-  return true;
-}
 
 bool is_invariant(const ir::Node& node, const ir::Region& body) {
   for (const ir::Value* v : node.inputs) {
@@ -35,7 +22,7 @@ size_t hoist(ir::Region& body, ir::Region& region, size_t at) {
   size_t moved = 0;
   std::vector<std::unique_ptr<ir::Node>> staying;
   for (auto& node : body.nodes) {
-    if (!is_safe(*node) || !is_invariant(*node, body)) {
+    if (!is_total(*node) || !is_invariant(*node, body)) {
       staying.push_back(std::move(node));
       continue;
     }

@@ -21,6 +21,9 @@ void merge_common_nodes(ir::Graph& graph);
 // those whose sizes are not known.
 void hoist_invariants(ir::Graph& graph);
 
+// If whose branches are a few elementwise operations that cannot fail runs both, and Where picks the results.
+void select_branches(ir::Graph& graph);
+
 // Conv takes in what follows it where nobody else uses what lies between: a constant added per channel becomes its
 // bias, a tensor of the result's sizes its addend, Relu and Clip with constant bounds its limits. Wants types; results
 // are the same bit for bit, since every step stays as it is.

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "op/effects.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
 
@@ -191,7 +192,7 @@ bool Fusion::is_elementwise(const ir::Node& node) {
   }
   if (node.inputs.empty() || node.outputs.size() != 1 || !is_held(node.outputs[0])) return false;
   if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_held)) return false;
-  if (op.can_fail(node.inputs[0]->type.element) || count_of(*node.outputs[0]) < 1) return false;
+  if (can_fail(node) || count_of(*node.outputs[0]) < 1) return false;
   const ElementwiseForm form = elementwise_form(node);
   if (form.kind == ElementwiseForm::Kind::kNone || form.op == kernels::ElementwiseOp::kClip) return false;
   forms_.emplace(&node, form);

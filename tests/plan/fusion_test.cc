@@ -132,15 +132,31 @@ TEST(Fusion, OtherShapesOfTheSameElements) {
 }
 
 TEST(Fusion, NodesThatCanFailDoNotJoin) {
-  TestGraph t({int64s({40}), int64s({40})}, 1);
+  TestGraph t({int64s({40}), int64s({40}), int64s({})}, 1);
   auto* a = t->call("Mul", {t.in(0), t.in(0)});
   auto* b = t->call("Add", {a, t.in(1)});
-  auto* q = t->call("Div", {b, t->constant_int64(3)});
+  auto* q = t->call("Div", {b, t.in(2)});
   auto* r = t->call("Sub", {q, a});
   t->set_output(0, t->call("Neg", {r}));
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("fused Mul Add", "Div", "fused Sub Neg"));
-  expect_same_as_judge(t, *planned);
+  expect_same_as_judge(t, *planned, {{2, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, 3))}});
+}
+
+TEST(Fusion, DivisionByConstantsJoinsUnlessOneIsZero) {
+  for (const int64_t last : {-1, 0}) {
+    TestGraph t({int64s({2})}, 1);
+    auto* a = t->call("Mul", {t.in(0), t.in(0)});
+    auto* q = t->call("Mod", {a, t->constant_int64s({3, last})});
+    t->set_output(0, t->call("Neg", {q}));
+    const auto planned = plan_of(t);
+    if (last == 0) {
+      EXPECT_THAT(planned->listing(), ElementsAre("Mul", "Mod", "Neg"));
+    } else {
+      EXPECT_THAT(planned->listing(), ElementsAre("fused Mul Mod Neg"));
+      expect_same_as_judge(t, *planned);
+    }
+  }
 }
 
 TEST(Fusion, TypesThatAreConvertedStayAlone) {

@@ -73,7 +73,7 @@ uint32_t select_one(const void*, void* const* slots, const uint32_t* operands) {
 }
 
 Status prepare_where(PrepareContext& ctx) {
-  if (ctx.outputs[0].element_count() == 1) {
+  if (!ctx.form && ctx.outputs[0].element_count() == 1) {
     switch (byte_width(ctx.outputs[0].type)) {
       case 1:
         return ctx.set_kernel(select_one<uint8_t>, nullptr), Status();

@@ -1,0 +1,137 @@
+// If, where both branches are a few elementwise operations on a few elements: they run one after the other, and Where
+// picks the results. That costs less than a jump that is guessed wrong, and what was two bodies becomes part of the
+// elementwise groups around it; in a loop, that may make the whole body one.
+//
+//   If(c; then: p = 3 v; q = p + 1 | else: r = v / 2)   becomes   p = 3 v; q = p + 1; r = v / 2; Where(c, q, r)
+//
+// Only nodes that cannot fail whatever comes, so that the branch that is not taken does no harm. Branches inside
+// branches first: what they become is looked at like any other node.
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <unordered_map>
+
+#include "op/effects.h"
+#include "op/op_def.h"
+#include "op/registry.h"
+#include "opt/passes.h"
+
+namespace treadle::opt {
+
+namespace {
+
+constexpr size_t kMaxNodes = 8;       // of both branches together
+constexpr int64_t kMaxElements = 16;  // of each result
+
+// A vector instruction or a few. What calls a library or evaluates polynomials takes longer than a wrong guess.
+constexpr std::array<std::string_view, 33> kCheap = {
+    "Abs",        "Add",      "And",       "BitShift",    "BitwiseAnd",    "BitwiseNot", "BitwiseOr",
+    "BitwiseXor", "Cast",     "Ceil",      "Clip",        "Div",           "Equal",      "Floor",
+    "Greater",    "Identity", "LeakyRelu", "Less",        "Max",           "Min",        "Mul",
+    "Neg",        "Not",      "Or",        "Relu",        "Round",         "Sign",       "Sqrt",
+    "Sub",        "Where",    "Xor",       "LessOrEqual", "GreaterOrEqual"};
+
+int64_t count_of(const ir::Value& v) {
+  return element_count_unchecked(known_dims(v.type.shape));
+}
+
+bool is_integer_division(const ir::Node& node) {
+  return node.op->name == "Mod" && node.op->domain.empty() && !is_float(node.inputs[0]->type.element);
+}
+
+bool is_cheap(const ir::Node& node) {
+  if (!is_total(node) || node.outputs.size() != 1 || !node.outputs[0]) return false;
+  if (count_of(*node.outputs[0]) > kMaxElements) return false;
+  if (node.op->batch == BatchRule::kShapeOnly) return true;
+  if (node.op->batch != BatchRule::kElementwise || !node.op->domain.empty()) return false;
+  return is_integer_division(node) || std::find(kCheap.begin(), kCheap.end(), node.op->name) != kCheap.end();
+}
+
+bool is_single_bool(const ir::Value& v) {
+  return v.type.is_concrete() && v.type.element == ElementType::kBool && count_of(v) == 1;
+}
+
+// Results that Where can pick from: of one type, and with room for the dimensions of the condition.
+bool can_pick(const ir::Value& condition, const ir::Value* a, const ir::Value* b) {
+  if (!a || !b || !a->type.is_concrete() || !b->type.is_concrete()) return false;
+  return a->type.element == b->type.element && a->type.element != ElementType::kString &&
+         same(a->type.shape, b->type.shape) && a->type.shape.size() >= condition.type.shape.size() &&
+         count_of(*a) <= kMaxElements;
+}
+
+bool can_select(const ir::Node& node) {
+  if (!is_single_bool(*node.inputs[0])) return false;
+  const ir::Region &yes = *node.region("then_branch"), &no = *node.region("else_branch");
+  if (yes.nodes.size() + no.nodes.size() > kMaxNodes) return false;
+  for (const ir::Region* branch : {&yes, &no}) {
+    if (!std::all_of(branch->nodes.begin(), branch->nodes.end(), [](const auto& n) { return is_cheap(*n); })) {
+      return false;
+    }
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] && !can_pick(*node.inputs[0], yes.outputs[i], no.outputs[i])) return false;
+  }
+  return true;
+}
+
+class Selector {
+ public:
+  explicit Selector(ir::Graph& graph) : graph_(graph) {}
+
+  void walk(ir::Region& region) {
+    for (size_t at = 0; at < region.nodes.size(); ++at) {
+      for (auto& body : region.nodes[at]->regions) walk(*body);
+      if (region.nodes[at]->op->control == Control::kIf && can_select(*region.nodes[at])) {
+        at = replace(region, at);
+      }
+    }
+  }
+
+  std::unordered_map<ir::Value*, ir::Value*> replaced;
+
+ private:
+  // Returns the position of the last node that took the If's place.
+  size_t replace(ir::Region& region, size_t at) {
+    const std::unique_ptr<ir::Node> node = std::move(region.nodes[at]);
+    region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(at));
+    for (auto& branch : node->regions) at = move(*branch, region, at);
+    const ir::Region &yes = *node->region("then_branch"), &no = *node->region("else_branch");
+    for (size_t i = 0; i < node->outputs.size(); ++i) {
+      if (!node->outputs[i]) continue;
+      replaced[node->outputs[i]] = pick(region, at, *node, yes.outputs[i], no.outputs[i]);
+    }
+    return at - 1;
+  }
+
+  static size_t move(ir::Region& branch, ir::Region& region, size_t at) {
+    for (auto& inner : branch.nodes) {
+      inner->parent = &region;
+      for (ir::Value* v : inner->outputs) {
+        if (v) v->owner = &region;
+      }
+      region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(at++), std::move(inner));
+    }
+    branch.nodes.clear();
+    return at;
+  }
+
+  ir::Value* pick(ir::Region& region, size_t& at, const ir::Node& choice, ir::Value* yes, ir::Value* no) {
+    if (yes == no) return yes;
+    const OpDef& op = require_op("Where");
+    ir::Node* where = graph_.new_node(&region, &op, &op.newest(), std::string(choice.name) + ":select", at++);
+    for (ir::Value* v : {choice.inputs[0], yes, no}) graph_.add_input(where, v);
+    return graph_.add_output(where, std::string(choice.name) + ":selected", yes->type);
+  }
+
+  ir::Graph& graph_;
+};
+
+}  // namespace
+
+void select_branches(ir::Graph& graph) {
+  Selector selector(graph);
+  selector.walk(graph.top());
+  if (!selector.replaced.empty()) ir::replace_uses(graph, selector.replaced);
+}
+
+}  // namespace treadle::opt
