@@ -253,7 +253,8 @@ bool TextParser::graph_values(wire::GraphProto& graph) {
       wire::SparseTensorProto* tensor = append(graph.sparse_initializers);
       if (!tensor || !belongs(notes, TextNotes::kFields, "a sparse tensor")) return false;
       if (!sparse_tensor_rest(notes, *value.type->sparse_tensor, at, *tensor)) return false;
-      tensor->values.name = value.name;
+      // Whether an empty one is there is said with the values.
+      if (!value.name.empty()) tensor->values.name = value.name;
     } else {
       return lexer_.expected("a comma: only tensors can have a value here");
     }

@@ -148,6 +148,18 @@ TEST(Text, KeepsWhatTheSyntaxHasNoWordsFor) {
   EXPECT_EQ(again<wire::ModelProto>(model), model);
 }
 
+TEST(Text, KeepsEmptyNamesOfSparseTensors) {
+  const ProtoBytes absent = ProtoBytes().varint(2, 1), present = ProtoBytes().varint(2, 1).bytes(8, "");
+  for (const ProtoBytes& values : {absent, present}) {
+    for (const ProtoBytes& other : {absent, present}) {
+      const ProtoBytes sparse = ProtoBytes().message(1, values).message(2, other);
+      const std::string model =
+          ProtoBytes().varint(1, 8).message(7, ProtoBytes().bytes(2, "g").message(15, sparse)).str();
+      EXPECT_EQ(again<wire::ModelProto>(model), model);
+    }
+  }
+}
+
 TEST(Text, TellsWhereItIsWrong) {
   EXPECT_EQ(error_of("<ir_version: 8>\ng (float[N] x) => () {\n   T = MatMul[X, W]\n}"),
             "3:14: expected '(', found '['\n  3 |    T = MatMul[X, W]\n    |              ^");
