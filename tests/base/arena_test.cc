@@ -14,7 +14,7 @@ TEST(Arena, GivesAlignedPiecesThatDoNotOverlap) {
   Arena arena;
   std::vector<std::pair<char*, size_t>> pieces;
   for (size_t i = 0; i < 2000; ++i) {
-    const size_t alignment = size_t{1} << (i % 5), size = i * 7 % 500;
+    const size_t alignment = size_t{1} << (i % 5), size = 1 + i * 7 % 500;
     char* piece = static_cast<char*>(arena.allocate(size, alignment));
     EXPECT_EQ(reinterpret_cast<uintptr_t>(piece) % alignment, 0u);
     std::memset(piece, static_cast<int>(i % 251), size);
