@@ -246,7 +246,9 @@ Status Context::run_trips(const plan::Instruction& begin, bool& done, uint32_t& 
   LoopPosition& at = loops_[begin.index];
   done = true;
   failed_at = loop.last - 1;
-  if (native_ && loop.simple && native_->mode() == Jit::kAlways) native_->before_loop(begin.index);
+  if (native_ && loop.simple) {
+    native_->before_loop(begin.index, loop.go_on == plan::kNoSlot && at.trips_known ? at.trips - at.trip : 0);
+  }
   if (const NativeCode* code = native_code(begin.index)) return run_native(*code, failed_at);
   const auto* chain = static_cast<const plan::ChainLoop*>(begin.state);
   if (!chain) {

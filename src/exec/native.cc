@@ -26,8 +26,6 @@ using plan::NativeRef;
 namespace {
 
 constexpr char kLibrary[] = "libtreadle_jit.so";
-// A loop is worth compiling once it has taken about as long as that will take.
-constexpr int64_t kUnitsBeforeCompiling = static_cast<int64_t>(10e6 / plan::kPollUnitNs);
 
 // --- the compiler's shared object
 
@@ -181,7 +179,8 @@ class CompileQueue {
     static CompileQueue* queue = [] {
       auto* made = new CompileQueue;  // outlives every thread
       std::atexit([] { get().drain(); });
-      pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); }, [] { get().start_over(); });
+      pthread_atfork([] { get().mutex_.lock(), get().results_.lock(); },
+                     [] { get().results_.unlock(), get().mutex_.unlock(); }, [] { get().start_over(); });
       return made;
     }();
     return *queue;
@@ -201,15 +200,23 @@ class CompileQueue {
     idle_.wait(lock, [this] { return !running_; });
   }
 
+  // What has been compiled, in every session.
+  std::mutex& results() { return results_; }
+
  private:
+  using Work = std::pair<std::shared_ptr<NativeLoops>, uint32_t>;
+
   void run() {
     std::unique_lock lock(mutex_);
     while (!work_.empty()) {
-      auto [loops, loop] = std::move(work_.front());
+      current_ = std::move(work_.front());
       work_.pop_front();
       lock.unlock();
-      loops->compile(loop);
-      loops.reset();
+      current_.first->compile(current_.second);
+      lock.lock();
+      Work done = std::exchange(current_, {});
+      lock.unlock();
+      done.first.reset();
       lock.lock();
     }
     running_ = false;
@@ -226,14 +233,17 @@ class CompileQueue {
   void start_over() {
     running_ = false;
     new (&idle_) std::condition_variable;
+    results_.unlock();
     mutex_.unlock();
+    if (current_.first) work_.push_back(std::exchange(current_, {}));
     for (auto& [loops, loop] : work_) loops->loops_[loop].asked = false;
     work_.clear();
   }
 
-  std::mutex mutex_;
+  std::mutex mutex_, results_;
   std::condition_variable idle_;
-  std::deque<std::pair<std::shared_ptr<NativeLoops>, uint32_t>> work_;
+  std::deque<Work> work_;
+  Work current_;
   bool running_ = false, closed_ = false;
 };
 
@@ -304,6 +314,9 @@ Status Context::run_native(const NativeCode& code, uint32_t& failed_at) {
 
 // --- loops -----------------------------------------------------------------------------------------------------------
 
+// How many times over the trips ahead have to pay for compiling: the estimates are rough.
+constexpr double kCertainty = 3;
+
 NativeLoops::NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode)
     : program_(std::move(program)), mode_(mode), loops_(program_->loops.size()), states_(program_->loops.size()) {
   const auto& loops = program_->loops;
@@ -313,24 +326,33 @@ NativeLoops::NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode)
       if (loops[k].simple && loops[k].first < loops[i].first && loops[i].last < loops[k].last) outermost = k;
     }
     outermost_.push_back(outermost);
+    const plan::NativeGain gain = plan::expected_gain(*program_, i);
+    loops_[i].units_to_pay = static_cast<int64_t>(gain.compile_ns * gain.trip_ns / gain.saved_ns / plan::kPollUnitNs);
+    loops_[i].trips_to_pay = static_cast<int64_t>(kCertainty * gain.compile_ns / gain.saved_ns);
   }
 }
 
 NativeLoops::~NativeLoops() = default;
 
-const NativeCode* NativeLoops::before_loop(uint32_t loop) {
-  if (const NativeCode* ready = code(loop)) return ready;
-  if (mode_ != Jit::kAlways || loops_[loop].asked.exchange(true)) return code(loop);
-  compile(loop);
-  return code(loop);
+void NativeLoops::before_loop(uint32_t loop, int64_t trips) {
+  Entry& entry = loops_[loop];
+  if (entry.asked.load(std::memory_order_relaxed)) return;
+  if (mode_ == Jit::kAlways) {
+    if (!entry.asked.exchange(true)) compile(loop);
+  } else if (mode_ == Jit::kAuto && outermost_[loop] == loop && trips >= entry.trips_to_pay) {
+    ask(loop);
+  }
 }
 
 void NativeLoops::worked(uint32_t loop, int64_t units) {
   loop = outermost_[loop];
   Entry& entry = loops_[loop];
   if (mode_ != Jit::kAuto || entry.asked.load(std::memory_order_relaxed)) return;
-  if (entry.units.fetch_add(units, std::memory_order_relaxed) + units < kUnitsBeforeCompiling) return;
-  if (!entry.asked.exchange(true)) CompileQueue::get().add(shared_from_this(), loop);
+  if (entry.units.fetch_add(units, std::memory_order_relaxed) + units >= entry.units_to_pay) ask(loop);
+}
+
+void NativeLoops::ask(uint32_t loop) {
+  if (!loops_[loop].asked.exchange(true)) CompileQueue::get().add(shared_from_this(), loop);
 }
 
 void NativeLoops::wait() const {
@@ -338,12 +360,12 @@ void NativeLoops::wait() const {
 }
 
 NativeLoops::State NativeLoops::state(uint32_t loop) const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(CompileQueue::get().results());
   return states_[loop];
 }
 
 int64_t NativeLoops::compilations() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(CompileQueue::get().results());
   return static_cast<int64_t>(owned_.size());
 }
 
@@ -372,7 +394,7 @@ void NativeLoops::compile(uint32_t loop) {
   made.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   const NativeCode* ready = code.get();
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(CompileQueue::get().results());
     states_[loop] = std::move(made);
     if (code) owned_.push_back(std::move(code));
   }

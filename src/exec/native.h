@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -55,10 +54,11 @@ class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
   Jit mode() const { return mode_; }
   // The code of a loop, if there is any now.
   const NativeCode* code(uint32_t loop) const { return loops_[loop].code.load(std::memory_order_acquire); }
-  // A loop is about to run: kAlways compiles it now.
-  const NativeCode* before_loop(uint32_t loop);
+  // A loop is about to run, so many trips if that is known, else 0. kAlways compiles it now; kAuto in the background,
+  // if these trips alone are worth it.
+  void before_loop(uint32_t loop, int64_t trips);
   // A loop has worked so long since this was last called, in plan::kPollUnitNs. What counts is the outermost loop
-  // around it that can be native code.
+  // around it that can be native code: it is compiled once that would have saved about as much as it costs.
   void worked(uint32_t loop, int64_t units);
   // Until nothing is being compiled, or waits for it.
   void wait() const;
@@ -77,15 +77,17 @@ class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
     std::atomic<const NativeCode*> code{nullptr};
     std::atomic<int64_t> units{0};
     std::atomic<bool> asked{false};
+    int64_t units_to_pay = 0, trips_to_pay = 0;  // from when on compiling is worth it
   };
   friend class CompileQueue;
+  void ask(uint32_t loop);
   void compile(uint32_t loop);
 
   std::shared_ptr<const plan::Program> program_;
   Jit mode_;
   std::vector<Entry> loops_;
   std::vector<uint32_t> outermost_;  // by loop
-  mutable std::mutex mutex_;
+  // Written where the queue's lock of results is held, so that no child of a fork finds them locked.
   std::vector<State> states_;
   std::vector<std::unique_ptr<NativeCode>> owned_;
 };

@@ -28,7 +28,8 @@ LoopWriter::LoopWriter(const plan::NativeRequest& request, llvm::Module& module)
       layout_(lay_out(request, chunks_)),
       fused_multiply_add_(request.isa != Isa::kBaseline),
       module_(module),
-      b_(module.getContext()) {}
+      b_(module.getContext()),
+      flats_(b_, chunks_) {}
 
 llvm::Function* LoopWriter::write() {
   auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false);
@@ -312,8 +313,11 @@ void LoopWriter::write(uint32_t pc) {
   switch (in.code) {
     case OpCode::kKernel: {
       if (layout_.written[pc - loop_.first] == Written::kCall) return write_call(pc);
+      if (const auto other = request_.others.find(pc); other != request_.others.end()) {
+        return std::visit([&](const auto& code) { write_other(code); }, other->second);
+      }
       const ElementwiseCode& code = request_.elementwise.at(pc);
-      return chunks_.is_short(code.count) ? write_short(code) : write_long(code);
+      return chunks_.is_short(code.count) ? write_short(code) : write_nest(code);
     }
     case OpCode::kGuarded:
     case OpCode::kCompute:
@@ -385,110 +389,6 @@ void LoopWriter::write_row(uint32_t pc) {
   b_.SetInsertPoint(right);
   Value* bytes = b_.CreateMul(at, b_.getInt64(row.bytes));
   set_pointer(row.to, b_.CreateGEP(b_.getInt8Ty(), pointer(row.from), bytes));
-}
-
-void LoopWriter::run_step(const ElementwiseCode::Step& step, std::vector<Value*>& values, unsigned lanes) {
-  const IrScope scope(b_, lanes, fused_multiply_add_);
-  std::vector<Value*> arguments;
-  for (size_t i = 0; i < step.argument_count; ++i) arguments.push_back(values[step.arguments[i]]);
-  values.push_back(write_step(step, arguments, *this));
-}
-
-LoopWriter::Value* LoopWriter::gather(const ElementwiseCode::Input& in, int64_t first, unsigned lanes) {
-  Value* vector = llvm::PoisonValue::get(lanes_of(element_ir_type(b_.getContext(), in.type), lanes));
-  for (unsigned lane = 0; lane < lanes; ++lane) {
-    int64_t rest = first + lane, index = 0;
-    for (size_t d = in.dims.size(); d-- > 0;) {
-      index += rest % in.dims[d] * in.strides[d];
-      rest /= in.dims[d];
-    }
-    Value* one = element(in.slot, in.type, index);
-    if (lanes == 1) return one;
-    vector = b_.CreateInsertElement(vector, one, lane);
-  }
-  return vector;
-}
-
-// Everything is read before anything is written: an output may be the place of an input.
-void LoopWriter::write_short(const ElementwiseCode& code) {
-  const size_t chunks = chunks_.size(code.count);
-  std::vector<std::vector<Value*>> values(chunks);
-  for (size_t c = 0; c < chunks; ++c) {
-    const unsigned lanes = chunks_.lanes(code.count, c);
-    for (const ElementwiseCode::Input& in : code.inputs) {
-      if (in.spread == ElementwiseCode::Spread::kDense) {
-        values[c].push_back(load_chunk(in.slot, in.type, code.count, c));
-      } else if (in.spread == ElementwiseCode::Spread::kScalar) {
-        Value* one = element(in.slot, in.type, 0);
-        values[c].push_back(lanes == 1 ? one : b_.CreateVectorSplat(lanes, one));
-      } else {
-        values[c].push_back(gather(in, static_cast<int64_t>(c) * chunks_.full, lanes));
-      }
-    }
-  }
-  // Step by step over all vectors, whose operations do not wait for each other.
-  for (const ElementwiseCode::Step& step : code.steps) {
-    for (size_t c = 0; c < chunks; ++c) run_step(step, values[c], chunks_.lanes(code.count, c));
-  }
-  for (size_t c = 0; c < chunks; ++c) {
-    for (const ElementwiseCode::Output& out : code.outputs) {
-      store_chunk(out.slot, code.steps[out.step].to, code.count, c, values[c][code.inputs.size() + out.step]);
-    }
-  }
-}
-
-// `vectors` of `lanes` elements each, from element `index` on.
-void LoopWriter::write_tile(const ElementwiseCode& code, Value* index, size_t vectors, unsigned lanes,
-                            llvm::ArrayRef<Value*> scalars) {
-  auto address = [&](uint32_t s, ElementType type, size_t vector) {
-    const auto width = static_cast<int64_t>(byte_width(compute_type(type)));
-    Value* bytes = b_.CreateMul(index, b_.getInt64(static_cast<uint64_t>(width)));
-    return offset(b_.CreateGEP(b_.getInt8Ty(), pointer(s), bytes), static_cast<int64_t>(vector * lanes) * width);
-  };
-  std::vector<std::vector<Value*>> values(vectors);
-  for (size_t i = 0; i < code.inputs.size(); ++i) {
-    const ElementwiseCode::Input& in = code.inputs[i];
-    const bool dense = in.spread == ElementwiseCode::Spread::kDense;
-    Value* splat = dense || lanes == 1 ? scalars[i] : b_.CreateVectorSplat(lanes, scalars[i]);
-    for (size_t v = 0; v < vectors; ++v) {
-      values[v].push_back(dense ? load_at(address(in.slot, in.type, v), in.type, lanes) : splat);
-    }
-  }
-  for (const ElementwiseCode::Step& step : code.steps) {
-    for (std::vector<Value*>& of_vector : values) run_step(step, of_vector, lanes);
-  }
-  for (const ElementwiseCode::Output& out : code.outputs) {
-    const ElementType type = code.steps[out.step].to;
-    for (size_t v = 0; v < vectors; ++v) {
-      store_at(address(out.slot, type, v), type, values[v][code.inputs.size() + out.step]);
-    }
-  }
-}
-
-// Several vectors a turn of a loop, then the vectors that are left, then the elements.
-void LoopWriter::write_long(const ElementwiseCode& code) {
-  constexpr size_t kVectors = 4;
-  std::vector<Value*> scalars;
-  for (const ElementwiseCode::Input& in : code.inputs) {
-    scalars.push_back(in.spread == ElementwiseCode::Spread::kScalar ? element(in.slot, in.type, 0) : nullptr);
-  }
-  const int64_t tile = static_cast<int64_t>(kVectors) * chunks_.full;
-  const int64_t tiled = code.count / tile * tile;
-  auto number = [&](int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); };
-  auto* index = variable(b_.getInt64Ty(), "i");
-  set(index, number(0));
-  Block* head = Block::Create(b_.getContext(), "tiles", function_, exit_);
-  Block* after = Block::Create(b_.getContext(), "rest", function_, exit_);
-  b_.CreateBr(head);
-  b_.SetInsertPoint(head);
-  write_tile(code, get(index), kVectors, chunks_.full, scalars);
-  set(index, b_.CreateAdd(get(index), number(tile)));
-  b_.CreateCondBr(b_.CreateICmpSLT(get(index), number(tiled)), head, after);
-  b_.SetInsertPoint(after);
-  const int64_t whole = (code.count - tiled) / chunks_.full;
-  if (whole > 0) write_tile(code, number(tiled), static_cast<size_t>(whole), chunks_.full, scalars);
-  const int64_t done = tiled + whole * chunks_.full;
-  if (done < code.count) write_tile(code, number(done), 1, static_cast<unsigned>(code.count - done), scalars);
 }
 
 // --- loops -----------------------------------------------------------------------------------------------------------

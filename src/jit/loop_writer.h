@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "jit/places.h"
+#include "jit/nest.h"
 
 namespace treadle::jit {
 
@@ -53,12 +53,28 @@ class LoopWriter final : private StepHost {
   void go_to(Block* block);
   void write_call(uint32_t pc);
   void write_row(uint32_t pc);
+
+  // --- instructions that compute
+  Flat read_flat(uint32_t s, ElementType type, int64_t count);
+  void write_flat(uint32_t s, ElementType type, const Flat& flat);
+  Flat read_numbers(uint32_t s, ElementType type, int64_t available, std::span<const int64_t> numbers);
+  Flat load_numbers(Value* from, ElementType type, std::span<const int64_t> numbers);
+  void store_flat(Value* to, ElementType type, const Flat& flat);
+  void count_to(int64_t count, const std::function<void(Value*)>& fn);
+  std::vector<Flat> run_steps(const plan::ElementwiseCode& code, std::vector<Flat> values);
   void write_short(const plan::ElementwiseCode& code);
-  void write_long(const plan::ElementwiseCode& code);
-  void write_tile(const plan::ElementwiseCode& code, Value* index, size_t vectors, unsigned lanes,
-                  llvm::ArrayRef<Value*> scalars);
-  Value* gather(const plan::ElementwiseCode::Input& in, int64_t first, unsigned lanes);
-  void run_step(const plan::ElementwiseCode::Step& step, std::vector<Value*>& values, unsigned lanes);
+  void write_nest(const plan::ElementwiseCode& code);
+  void write_rows(int64_t rows, int64_t n, uint32_t from, uint32_t to, ElementType type, ElementType to_type,
+                  const std::function<Flat(int64_t rows, const Flat&)>& reduce);
+  void write_columns(int64_t outer, int64_t n, int64_t inner, uint32_t from, uint32_t to, ElementType type,
+                     ElementType to_type,
+                     const std::function<Flat(int64_t columns, int64_t stride, const Flat&)>& reduce);
+  void write_other(const plan::ReductionCode& code);
+  void write_other(const plan::ExtremeCode& code);
+  void write_other(const plan::ProductCode& code);
+  void write_other(const plan::MoveCode& code);
+  Flat constants(const plan::MoveCode& code);
+  class NestWriter;
 
   // --- loops
   void write_begin(uint32_t pc);
@@ -87,6 +103,7 @@ class LoopWriter final : private StepHost {
   const bool fused_multiply_add_;
   llvm::Module& module_;
   llvm::IRBuilder<> b_;
+  FlatBuilder flats_;
   llvm::Function* function_ = nullptr;
   Value* frame_ = nullptr;
   Value* slots_ = nullptr;

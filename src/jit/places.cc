@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "jit/flat_maths.h"
+#include "jit/nest.h"
+
 namespace treadle::jit {
 
 namespace {
@@ -61,7 +64,7 @@ class Survey {
       case OpCode::kKernel:
         if (is_inline(pc)) {
           layout_.written[pc - loop_.first] = Written::kInline;
-          visit_inline(request_.elementwise.at(pc));
+          visit_inline(pc);
         } else {
           visit_call(pc);
         }
@@ -95,23 +98,80 @@ class Survey {
     }
   }
 
-  // Broadcasting that is neither dense nor of one element is written out for few elements only.
   bool is_inline(uint32_t pc) const {
+    if (const auto other = request_.others.find(pc); other != request_.others.end()) {
+      return std::visit([&](const auto& code) { return writes(code); }, other->second);
+    }
     const auto it = request_.elementwise.find(pc);
     if (it == request_.elementwise.end() || it->second.count < 1) return false;
     const ElementwiseCode& code = it->second;
-    const bool is_short = chunks_.is_short(code.count);
-    // Long ones may be cut over threads by their kernel.
-    if (!is_short && p_.threads > 1 && code.count > kLongestOnOneThread) return false;
-    return std::all_of(code.steps.begin(), code.steps.end(), knows_step) &&
-           std::all_of(code.inputs.begin(), code.inputs.end(), [&](const ElementwiseCode::Input& in) {
-             return is_short || in.spread != ElementwiseCode::Spread::kOther;
-           });
+    if (!std::all_of(code.steps.begin(), code.steps.end(), knows_step)) return false;
+    return chunks_.is_short(code.count) || (one_thread(code.count) && common_nest(code));
   }
 
-  void visit_inline(const ElementwiseCode& code) {
-    for (const ElementwiseCode::Input& in : code.inputs) read(in.slot);
+  // Long ones may be cut over threads by their kernel.
+  bool one_thread(int64_t count) const { return p_.threads == 1 || count <= kLongestOnOneThread; }
+
+  // Everything in registers, or a walk along rows that lie one behind the other, or down columns.
+  bool writes_lines(int64_t outer, int64_t n, int64_t inner) const {
+    if (chunks_.is_short(outer * n * inner)) return true;
+    return one_thread(outer * n * inner) && (inner == 1 ? chunks_.is_short(n) : n <= FlatMaths::kLongestChain);
+  }
+  static int64_t product_of(const Dims& dims) {
+    return element_count_unchecked(std::span<const int64_t>(dims.data(), dims.size()));
+  }
+  bool writes(const plan::ReductionCode& code) const {
+    if (!FlatMaths::knows(code)) return false;
+    const int64_t outputs = product_of(code.kept), n = product_of(code.reduced);
+    if (chunks_.is_short(outputs * n)) return true;
+    const int64_t inner = code.columns ? code.kept.back() : 1;
+    return code.reduced.size() == 1 && code.kept.size() <= (code.columns ? 2 : 1) &&
+           writes_lines(outputs / inner, n, inner);
+  }
+  bool writes(const plan::ExtremeCode& code) const {
+    return FlatMaths::knows(code) && writes_lines(code.outer, code.n, code.inner);
+  }
+  bool writes(const plan::ProductCode& code) const {
+    return FlatMaths::knows(code) && chunks_.is_short(code.a_count) && chunks_.is_short(code.b_count) &&
+           chunks_.is_short(code.c_count) && chunks_.is_short(code.bias_count);
+  }
+  bool writes(const plan::MoveCode& code) const {
+    return std::all_of(code.inputs.begin(), code.inputs.end(),
+                       [&](const auto& in) { return chunks_.is_short(in.count); }) &&
+           std::all_of(code.outputs.begin(), code.outputs.end(),
+                       [&](const auto& out) { return chunks_.is_short(static_cast<int64_t>(out.from.size())); });
+  }
+
+  void visit_inline(uint32_t pc) {
+    if (const auto other = request_.others.find(pc); other != request_.others.end()) {
+      return std::visit([&](const auto& code) { visit_other(code); }, other->second);
+    }
+    const ElementwiseCode& code = request_.elementwise.at(pc);
+    const bool is_short = chunks_.is_short(code.count);
+    for (const ElementwiseCode::Input& in : code.inputs) {
+      read(in.slot);
+      // A loop walks over it.
+      if (!is_short && in.spread != ElementwiseCode::Spread::kScalar) uses_[in.slot].address = true;
+    }
     for (const ElementwiseCode::Output& out : code.outputs) write(out.slot);
+  }
+
+  void visit_rows(uint32_t from, uint32_t to, int64_t count) {
+    read(from);
+    write(to);
+    if (!chunks_.is_short(count)) uses_[from].address = uses_[to].address = true;
+  }
+  void visit_other(const plan::ReductionCode& code) {
+    visit_rows(code.from, code.to, product_of(code.kept) * product_of(code.reduced));
+  }
+  void visit_other(const plan::ExtremeCode& code) { visit_rows(code.from, code.to, code.outer * code.n * code.inner); }
+  void visit_other(const plan::ProductCode& code) {
+    for (const uint32_t s : {code.a, code.b, code.bias}) read(s);
+    write(code.c);
+  }
+  void visit_other(const plan::MoveCode& code) {
+    for (const auto& in : code.inputs) read(in.slot);
+    for (const auto& out : code.outputs) write(out.slot);
   }
 
   void visit_call(uint32_t pc) {

@@ -9,6 +9,10 @@
 #include "kernels/elementwise.h"
 #include "op/context.h"
 
+namespace treadle::kernels {
+struct ReducePlan;
+}  // namespace treadle::kernels
+
 namespace treadle {
 
 // ---- Inference ----
@@ -66,16 +70,29 @@ Status prepare_with_alpha(PrepareContext& ctx) {
   return prepare_elementwise(ctx, kOp, {.alpha = ctx.attributes().get_float("alpha")});
 }
 
-// What an elementwise node computes, apart from any kernel: for who runs several nodes as one (plan/fusion.h). Asked
-// for by PrepareContext::form of operators whose batch rule is kElementwise; those that cannot say leave it kNone.
+struct StackedGemm;
+
+// What a node computes, apart from any kernel: for who runs several elementwise nodes as one (plan/fusion.h) and for
+// who writes code of its own (plan/native.h). Asked for by PrepareContext::form; operators that cannot say leave it
+// kNone. What is pointed to lies in the arena of the PrepareContext.
 struct ElementwiseForm {
-  enum class Kind : uint8_t { kNone, kOperation, kConversion };
+  enum class Kind : uint8_t { kNone, kOperation, kConversion, kReduction, kExtreme, kProduct };
   Kind kind = Kind::kNone;
   kernels::ElementwiseOp op{};
   kernels::ElementwiseParams params;
   int64_t axis = -1;                 // as prepare_elementwise takes it
   uint8_t arguments[3] = {0, 1, 2};  // inputs of the node, in the operation's order
   kernels::TileConverter converter;  // kConversion: of input 0
+  // kReduction: of input 0.
+  const kernels::ReducePlan* reduction = nullptr;
+  // kExtreme: positions along the middle axis of input 0 as [outer, n, inner].
+  struct Extreme {
+    int64_t outer = 0, n = 0, inner = 0;
+    bool greatest = false, last = false;
+  };
+  Extreme extreme;
+  // kProduct: of inputs 0 and 1 in the type that they are stored in, input 2 being the bias.
+  const StackedGemm* product = nullptr;
 };
 
 // A kernel that does `op` on two elements (one for Not and Neg) in a few instructions; null where there is none.

@@ -46,19 +46,29 @@ Operand operand_of(const ir::Value& v) {
 
 }  // namespace
 
-ElementwiseForm elementwise_form(const ir::Node& node) {
+ElementwiseForm node_form(const ir::Node& node, StateArena& states) {
   std::vector<Operand> in, out{operand_of(*node.outputs[0])};
   for (const ir::Value* v : node.inputs) in.push_back(v ? operand_of(*v) : Operand());
-  StateArena states;
   PackCache packs;
   ElementwiseForm form;
   PrepareContext context{node, in, out, states, packs, {}, 0, &form};
-  if (!node.op->prepare(context).ok()) return {};
-  if (form.kind == ElementwiseForm::Kind::kConversion && form.converter.step_count != 1) return {};
-  if (form.kind != ElementwiseForm::Kind::kOperation) return form;
-  const bool where = form.op == kernels::ElementwiseOp::kWhere;
-  for (size_t i = where ? 1 : 0; i < kernels::info(form.op).inputs; ++i) {
-    if (in[form.arguments[i]].type != in[form.arguments[where ? 1 : 0]].type) return {};
+  return node.op->prepare(context).ok() ? form : ElementwiseForm();
+}
+
+ElementwiseForm elementwise_form(const ir::Node& node) {
+  StateArena states;
+  const ElementwiseForm form = node_form(node, states);
+  if (form.kind == ElementwiseForm::Kind::kConversion) {
+    return form.converter.step_count == 1 ? form : ElementwiseForm();
+  }
+  if (form.kind != ElementwiseForm::Kind::kOperation) return {};
+  const auto type = [&](size_t i) {
+    const ir::Value* v = node.inputs[form.arguments[i]];
+    return v ? v->type.element : ElementType::kUndefined;
+  };
+  const size_t first = form.op == kernels::ElementwiseOp::kWhere ? 1 : 0;
+  for (size_t i = first; i < kernels::info(form.op).inputs; ++i) {
+    if (type(i) != type(first)) return {};
   }
   return form;
 }

@@ -169,6 +169,29 @@ std::optional<ElementwiseCode> describe_elementwise(const Program& program, uint
   return code;
 }
 
+NativeGain expected_gain(const Program& program, uint32_t index) {
+  // Of LLVM at each operation, of the interpreter at each instruction, and of a pass over an element.
+  constexpr double kCompileNs = 3e6, kCompileOperationNs = 60e3, kInstructionNs = 2, kElementwiseNs = 4;
+  constexpr double kElementNs = 0.02, kMostSaved = 0.8;
+  const Loop& loop = program.loops[index];
+  NativeGain gain{kCompileNs, static_cast<double>(loop.weight) * kPollUnitNs, 0};
+  for (uint32_t pc = loop.first; pc <= loop.last; ++pc) {
+    size_t operations = 1;
+    gain.saved_ns += kInstructionNs;
+    const ir::Node* node = program.node_of[pc];
+    const bool computes = program.code[pc].code == OpCode::kKernel && node && !node->outputs.empty();
+    if (computes && node->outputs[0] && node->op->batch == BatchRule::kElementwise) {
+      const auto fused = program.fused.find(pc);
+      if (fused != program.fused.end()) operations = fused->second.nodes.size();
+      const auto count = static_cast<double>(element_count_unchecked(known_dims(node->outputs[0]->type.shape)));
+      gain.saved_ns += kElementwiseNs + kElementNs * count * static_cast<double>(operations);
+    }
+    gain.compile_ns += kCompileOperationNs * static_cast<double>(operations);
+  }
+  gain.saved_ns = std::min(gain.saved_ns, kMostSaved * gain.trip_ns);
+  return gain;
+}
+
 std::optional<NativeRequest> describe_loop(const Program& program, uint32_t index, std::string& why) {
   const Loop& loop = program.loops[index];
   if (!loop.simple) {
@@ -179,7 +202,11 @@ std::optional<NativeRequest> describe_loop(const Program& program, uint32_t inde
   request.program = &program;
   request.loop = index;
   for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
-    if (auto code = describe_elementwise(program, pc)) request.elementwise.emplace(pc, std::move(*code));
+    if (auto code = describe_elementwise(program, pc)) {
+      request.elementwise.emplace(pc, std::move(*code));
+    } else if (auto other = describe_instruction(program, pc)) {
+      request.others.emplace(pc, std::move(*other));
+    }
   }
   return request;
 }

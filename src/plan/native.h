@@ -18,6 +18,7 @@
 
 #include "base/cpu.h"
 #include "kernels/elementwise_ops.h"
+#include "plan/instruction_codes.h"
 #include "plan/program.h"
 
 namespace treadle::plan {
@@ -120,7 +121,9 @@ struct NativeBlob {
 struct NativeRequest {
   const Program* program = nullptr;
   uint32_t loop = 0;
-  std::unordered_map<uint32_t, ElementwiseCode> elementwise;  // by instruction
+  // By instruction.
+  std::unordered_map<uint32_t, ElementwiseCode> elementwise;
+  std::unordered_map<uint32_t, InstructionCode> others;
   Isa isa = Isa::kBaseline;
   size_t counter_stride = 0;
 };
@@ -131,8 +134,16 @@ struct NativeCompiler {
   // False: `why` says what stands in the way.
   bool (*compile)(const NativeRequest& request, NativeBlob& blob, std::string& why) = nullptr;
 };
-inline constexpr uint32_t kNativeVersion = 1;
+inline constexpr uint32_t kNativeVersion = 2;
 inline constexpr char kNativeEntry[] = "treadle_native_compiler";  // const NativeCompiler* (*)()
+
+// What compiling a loop is expected to cost, and what it is expected to save in a trip.
+struct NativeGain {
+  double compile_ns = 0;
+  double trip_ns = 0;   // as the interpreter runs it; loops inside counted with one trip
+  double saved_ns = 0;  // of that
+};
+NativeGain expected_gain(const Program& program, uint32_t loop);
 
 // The request for loop `loop`; `why` when it cannot be native code.
 std::optional<NativeRequest> describe_loop(const Program& program, uint32_t loop, std::string& why);

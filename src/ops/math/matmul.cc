@@ -1,6 +1,7 @@
 // MatMul: stacks of matrices, broadcast as numpy does; a vector on the left is a row, on the right a column. In its
 // permuted form it reads the axes of its operands in another order.
 
+#include "op/elementwise.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/operands.h"
@@ -79,6 +80,13 @@ Status prepare_product(PrepareContext& ctx, const Operand& a, const Operand& b) 
   TREADLE_TRY(state->b.prepare(b, wide, scratch));
   const Problem p = describe(a, state->a.strides, b, state->b.strides);
   TREADLE_TRY(state->gemm.prepare(wide, p.shape, p.stack, scratch, ctx.threads));
+  if (ctx.form) {
+    if (wide == out.type) {
+      ctx.form->kind = ElementwiseForm::Kind::kProduct;
+      ctx.form->product = &state->gemm;
+    }
+    return {};
+  }
   if (is_contiguous(b.dims, b.strides)) state->gemm.pack(b, ctx.packs, wide);
   state->count = static_cast<size_t>(out.element_count());
   if (wide != out.type) {

@@ -2,6 +2,7 @@
 
 #include "kernels/reduce.h"
 #include "op/axis.h"
+#include "op/elementwise.h"
 #include "op/op_def.h"
 
 namespace treadle {
@@ -51,6 +52,13 @@ Status prepare_arg(PrepareContext& ctx) {
   const Operand& x = ctx.inputs[0];
   TREADLE_ASSIGN(const int64_t axis, normalize_axis(ctx.attributes().get_int("axis"), x.rank()));
   const bool last = ctx.attributes().get_int("select_last_index") != 0;
+  if (ctx.form) {
+    const AxisView view = view_along(x.dims, axis);
+    ctx.form->kind = ElementwiseForm::Kind::kExtreme;
+    ctx.form->extreme = {static_cast<int64_t>(view.outer), static_cast<int64_t>(view.n),
+                         static_cast<int64_t>(view.inner), fn == kernels::arg_max, last};
+    return {};
+  }
   ctx.set_kernel(run_arg<fn>, ctx.make_state<ArgState>(ArgState{view_along(x.dims, axis), x.type, last}));
   return {};
 }

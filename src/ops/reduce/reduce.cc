@@ -119,6 +119,11 @@ Status prepare_reduce(PrepareContext& ctx) {
   auto* state = ctx.make_state<ReduceState>();
   state->output = ctx.inputs.size();
   TREADLE_TRY(kernels::prepare_reduce(&state->plan, kOp, x.type, x.dims, reduced));
+  if (ctx.form) {
+    ctx.form->kind = ElementwiseForm::Kind::kReduction;
+    ctx.form->reduction = &state->plan;
+    return {};
+  }
   ctx.cost_ns = 0.2 * static_cast<double>(x.element_count());
   state->part_ns = ctx.cost_ns / static_cast<double>(std::max<size_t>(state->plan.parts(), 1));
   ctx.set_kernel(run_reduce, state);

@@ -1,0 +1,383 @@
+// What LoopWriter writes for instructions that compute: a few elements in registers, more of them tile by tile.
+
+#include <llvm/IR/MDBuilder.h>
+
+#include "jit/flat_maths.h"
+#include "jit/loop_writer.h"
+
+namespace treadle::jit {
+
+using plan::ElementwiseCode;
+using Spread = ElementwiseCode::Spread;
+
+namespace {
+
+int64_t width_of(ElementType type) {
+  return static_cast<int64_t>(byte_width(compute_type(type)));
+}
+
+// Whether `numbers` are one element, or neighbours.
+bool is_splat(std::span<const int64_t> numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [&](int64_t n) { return n == numbers[0]; });
+}
+bool is_run(std::span<const int64_t> numbers) {
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] != numbers[0] + static_cast<int64_t>(i)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// --- elements of slots and of memory ---------------------------------------------------------------------------------
+
+Flat LoopWriter::read_flat(uint32_t s, ElementType type, int64_t count) {
+  Flat flat{element_ir_type(b_.getContext(), type), count, {}};
+  for (size_t c = 0; c < chunks_.size(count); ++c) flat.vectors.push_back(load_chunk(s, type, count, c));
+  return flat;
+}
+
+void LoopWriter::write_flat(uint32_t s, ElementType type, const Flat& flat) {
+  for (size_t c = 0; c < flat.vectors.size(); ++c) store_chunk(s, type, flat.count, c, flat.vectors[c]);
+}
+
+// Elements by their numbers from `from` on. What is needed of a short stretch is read once and permuted.
+Flat LoopWriter::load_numbers(Value* from, ElementType type, std::span<const int64_t> numbers) {
+  const auto count = static_cast<int64_t>(numbers.size());
+  Flat flat{element_ir_type(b_.getContext(), type), count, {}};
+  auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
+  const int64_t first = *low, stretch = *high - first + 1;
+  Flat read{flat.scalar, stretch, {}};
+  auto load = [&](int64_t number, unsigned lanes) {
+    return load_at(offset(from, number * width_of(type)), type, lanes);
+  };
+  for (size_t c = 0; c < chunks_.size(count); ++c) {
+    const auto here = numbers.subspan(c * chunks_.full, chunks_.lanes(count, c));
+    const auto lanes = static_cast<unsigned>(here.size());
+    if (is_run(here)) {
+      flat.vectors.push_back(load(here[0], lanes));
+    } else if (is_splat(here)) {
+      flat.vectors.push_back(b_.CreateVectorSplat(lanes, load(here[0], 1)));
+    } else if (chunks_.is_short(stretch)) {
+      if (read.vectors.empty()) {
+        for (size_t r = 0; r < chunks_.size(stretch); ++r) {
+          read.vectors.push_back(load(first + static_cast<int64_t>(r) * chunks_.full, chunks_.lanes(stretch, r)));
+        }
+      }
+      Numbers relative(here.begin(), here.end());
+      for (int64_t& number : relative) number -= first;
+      flat.vectors.push_back(flats_.pick(read, relative).vectors[0]);
+    } else {
+      Value* vector = llvm::PoisonValue::get(lanes_of(flat.scalar, lanes));
+      for (unsigned lane = 0; lane < lanes; ++lane) {
+        vector = b_.CreateInsertElement(vector, load(here[lane], 1), lane);
+      }
+      flat.vectors.push_back(vector);
+    }
+  }
+  return flat;
+}
+
+Flat LoopWriter::read_numbers(uint32_t s, ElementType type, int64_t available, std::span<const int64_t> numbers) {
+  if (layout_.places[s].kind != PlaceKind::kRegister) return load_numbers(pointer(s), type, numbers);
+  return flats_.pick(read_flat(s, type, available), numbers);
+}
+
+void LoopWriter::store_flat(Value* to, ElementType type, const Flat& flat) {
+  for (size_t c = 0; c < flat.vectors.size(); ++c) {
+    store_at(offset(to, static_cast<int64_t>(c) * chunks_.full * width_of(type)), type, flat.vectors[c]);
+  }
+}
+
+// fn(i) for i = 0, ..., count - 1 as a loop of the function; none for a single turn.
+void LoopWriter::count_to(int64_t count, const std::function<void(Value*)>& fn) {
+  if (count <= 0) return;
+  if (count == 1) return fn(b_.getInt64(0));
+  auto* index = variable(b_.getInt64Ty(), "i");
+  set(index, b_.getInt64(0));
+  Block* head = Block::Create(b_.getContext(), "turn", function_, exit_);
+  Block* after = Block::Create(b_.getContext(), "turned", function_, exit_);
+  b_.CreateBr(head);
+  b_.SetInsertPoint(head);
+  fn(get(index));
+  set(index, b_.CreateAdd(get(index), b_.getInt64(1)));
+  b_.CreateCondBr(b_.CreateICmpULT(get(index), b_.getInt64(static_cast<uint64_t>(count))), head, after);
+  b_.SetInsertPoint(after);
+}
+
+// --- elementwise -----------------------------------------------------------------------------------------------------
+
+// The results of all steps; step by step over all vectors, whose operations do not wait for each other.
+std::vector<Flat> LoopWriter::run_steps(const ElementwiseCode& code, std::vector<Flat> values) {
+  const int64_t count = values.empty() ? code.count : values[0].count;
+  for (const ElementwiseCode::Step& step : code.steps) {
+    Flat result{element_ir_type(b_.getContext(), step.to), count, {}};
+    for (size_t c = 0; c < chunks_.size(count); ++c) {
+      const IrScope scope(b_, chunks_.lanes(count, c), fused_multiply_add_);
+      llvm::SmallVector<Value*, 3> arguments;
+      for (size_t i = 0; i < step.argument_count; ++i) arguments.push_back(values[step.arguments[i]].vectors[c]);
+      result.vectors.push_back(write_step(step, arguments, *this));
+    }
+    values.push_back(std::move(result));
+  }
+  return values;
+}
+
+// Everything is read before anything is written: an output may be the place of an input.
+void LoopWriter::write_short(const ElementwiseCode& code) {
+  std::vector<Flat> values;
+  for (const ElementwiseCode::Input& in : code.inputs) {
+    switch (in.spread) {
+      case Spread::kDense:
+        values.push_back(read_flat(in.slot, in.type, code.count));
+        break;
+      case Spread::kScalar:
+        values.push_back(flats_.splat(element(in.slot, in.type, 0), code.count));
+        break;
+      case Spread::kOther: {
+        const Numbers numbers = input_numbers(in, code.count);
+        const int64_t available = 1 + *std::max_element(numbers.begin(), numbers.end());
+        const Place& place = layout_.places[in.slot];
+        values.push_back(
+            read_numbers(in.slot, in.type, place.kind == PlaceKind::kRegister ? place.count : available, numbers));
+        break;
+      }
+    }
+  }
+  values = run_steps(code, std::move(values));
+  for (const ElementwiseCode::Output& out : code.outputs) {
+    write_flat(out.slot, code.steps[out.step].to, values[code.inputs.size() + out.step]);
+  }
+}
+
+// One walk over a nest.
+class LoopWriter::NestWriter {
+ public:
+  NestWriter(LoopWriter& writer, const ElementwiseCode& code, Nest nest)
+      : w_(writer), code_(code), nest_(std::move(nest)), fixed_(code.inputs.size()) {}
+
+  void write() {
+    // What no loop changes is read before them.
+    for (size_t i = 0; i < code_.inputs.size(); ++i) {
+      if (code_.inputs[i].spread == Spread::kScalar) {
+        fixed_[i].scalar = w_.element(code_.inputs[i].slot, code_.inputs[i].type, 0);
+      } else if (stays(i)) {
+        fixed_[i].tile = load(i, nest_.step, w_.b_.getInt64(0));
+      }
+    }
+    std::vector<Value*> at(code_.inputs.size() + 1, w_.b_.getInt64(0));
+    walk(0, at);
+  }
+
+ private:
+  struct Fixed {
+    Value* scalar = nullptr;
+    std::optional<Flat> tile;
+  };
+
+  bool stays(size_t input) const {
+    const Numbers& strides = nest_.strides[input];
+    return nest_.split > 0 && std::all_of(strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(nest_.split),
+                                          [](int64_t stride) { return stride == 0; });
+  }
+
+  Flat load(size_t input, int64_t rows, Value* first) {
+    const ElementwiseCode::Input& in = code_.inputs[input];
+    Value* from = w_.b_.CreateGEP(element_ir_type(w_.b_.getContext(), in.type), w_.pointer(in.slot), first);
+    return w_.load_numbers(from, in.type, nest_.tile_numbers(nest_.strides[input], rows));
+  }
+
+  // Positions after `turns` turns of `step` along dimension d.
+  std::vector<Value*> moved(const std::vector<Value*>& at, size_t d, int64_t step, Value* turns) {
+    std::vector<Value*> to = at;
+    auto move = [&](Value*& position, int64_t stride) {
+      if (stride == 0) return;
+      Value* distance = w_.b_.CreateMul(turns, w_.b_.getInt64(static_cast<uint64_t>(stride * step)));
+      position = w_.b_.CreateAdd(position, distance);
+    };
+    for (size_t i = 0; i < code_.inputs.size(); ++i) move(to[i], nest_.strides[i][d]);
+    move(to.back(), nest_.result_strides()[d]);
+    return to;
+  }
+
+  // `at`: where the inputs are, in elements, then the result.
+  void walk(size_t d, const std::vector<Value*>& at) {
+    if (nest_.split == 0) return tile(1, at);
+    if (d + 1 < nest_.split) {
+      w_.count_to(nest_.sizes[d], [&](Value* i) { walk(d + 1, moved(at, d, 1, i)); });
+      return;
+    }
+    const int64_t turns = nest_.sizes[d] / nest_.step, rest = nest_.sizes[d] % nest_.step;
+    w_.count_to(turns, [&](Value* i) { tile(nest_.step, moved(at, d, nest_.step, i)); });
+    if (rest > 0) tile(rest, moved(at, d, nest_.step, w_.b_.getInt64(static_cast<uint64_t>(turns))));
+  }
+
+  void tile(int64_t rows, const std::vector<Value*>& at) {
+    const int64_t count = nest_.tile_count(rows);
+    std::vector<Flat> values;
+    for (size_t i = 0; i < code_.inputs.size(); ++i) {
+      if (fixed_[i].scalar) {
+        values.push_back(w_.flats_.splat(fixed_[i].scalar, count));
+      } else if (fixed_[i].tile && fixed_[i].tile->count == count) {
+        values.push_back(*fixed_[i].tile);
+      } else {
+        values.push_back(load(i, rows, at[i]));
+      }
+    }
+    values = w_.run_steps(code_, std::move(values));
+    for (const ElementwiseCode::Output& out : code_.outputs) {
+      const ElementType type = code_.steps[out.step].to;
+      Value* to = w_.b_.CreateGEP(element_ir_type(w_.b_.getContext(), type), w_.pointer(out.slot), at.back());
+      w_.store_flat(to, type, values[code_.inputs.size() + out.step]);
+    }
+  }
+
+  LoopWriter& w_;
+  const ElementwiseCode& code_;
+  const Nest nest_;
+  std::vector<Fixed> fixed_;
+};
+
+void LoopWriter::write_nest(const ElementwiseCode& code) {
+  constexpr int64_t kVectors = 4;  // of a tile
+  Nest nest = *common_nest(code);
+  cut(nest, kVectors * chunks_.full);
+  NestWriter(*this, code, std::move(nest)).write();
+}
+
+// --- others ----------------------------------------------------------------------------------------------------------
+
+void LoopWriter::write_other(const plan::ReductionCode& code) {
+  const FlatMaths maths(flats_, *this, request_.isa);
+  const int64_t n = code.reduced.empty() ? 1 : code.reduced.back();
+  int64_t count = 1;
+  for (const Dims* dims : {&code.kept, &code.reduced}) {
+    for (const int64_t size : *dims) count *= size;
+  }
+  if (chunks_.is_short(count)) {
+    return write_flat(code.to, code.type, maths.reduce(code, read_flat(code.from, code.type, count)));
+  }
+  plan::ReductionCode part = code;
+  if (!code.columns) {
+    return write_rows(count / n, n, code.from, code.to, code.type, code.type, [&](int64_t some, const Flat& from) {
+      part.kept = {some};
+      part.kept_strides = {n};
+      return maths.reduce(part, from);
+    });
+  }
+  const int64_t inner = code.kept.back();
+  write_columns(count / n / inner, n, inner, code.from, code.to, code.type, code.type,
+                [&](int64_t some, int64_t stride, const Flat& from) {
+                  part.kept = {some};
+                  part.kept_strides = {1};
+                  part.reduced_strides = {stride};
+                  return maths.reduce(part, from);
+                });
+}
+
+void LoopWriter::write_other(const plan::ExtremeCode& code) {
+  const FlatMaths maths(flats_, *this, request_.isa);
+  const int64_t n = code.n, inner = code.inner, count = code.outer * n * inner;
+  const ElementType to_type = ElementType::kInt64;
+  if (chunks_.is_short(count)) {
+    Numbers bases;
+    for (int64_t i = 0; i < code.outer * inner; ++i) bases.push_back(i / inner * n * inner + i % inner);
+    return write_flat(code.to, to_type, maths.extreme(code, read_flat(code.from, code.type, count), bases, inner));
+  }
+  if (inner == 1) {
+    return write_rows(code.outer, n, code.from, code.to, code.type, to_type,
+                      [&](int64_t some, const Flat& from) { return maths.extreme(code, from, range(some, 0, n), 1); });
+  }
+  write_columns(
+      code.outer, n, inner, code.from, code.to, code.type, to_type,
+      [&](int64_t some, int64_t stride, const Flat& from) { return maths.extreme(code, from, range(some), stride); });
+}
+
+// Some rows at a time of [rows, n].
+void LoopWriter::write_rows(int64_t rows, int64_t n, uint32_t from, uint32_t to, ElementType type, ElementType to_type,
+                            const std::function<Flat(int64_t rows, const Flat&)>& reduce) {
+  const int64_t some = std::clamp<int64_t>(4 * chunks_.full / n, 1, std::min<int64_t>(rows, chunks_.full));
+  auto part = [&](int64_t count, Value* first) {
+    Value* start = b_.CreateMul(first, b_.getInt64(static_cast<uint64_t>(n)));
+    Value* source = b_.CreateGEP(element_ir_type(b_.getContext(), type), pointer(from), start);
+    const Flat result = reduce(count, load_numbers(source, type, range(count * n)));
+    store_flat(b_.CreateGEP(element_ir_type(b_.getContext(), to_type), pointer(to), first), to_type, result);
+  };
+  const int64_t turns = rows / some, rest = rows % some;
+  count_to(turns, [&](Value* i) { part(some, b_.CreateMul(i, b_.getInt64(static_cast<uint64_t>(some)))); });
+  if (rest > 0) part(rest, b_.getInt64(static_cast<uint64_t>(turns * some)));
+}
+
+// Some columns at a time of [outer, n, inner]; each row begins with a vector of its own, `stride` elements on.
+void LoopWriter::write_columns(int64_t outer, int64_t n, int64_t inner, uint32_t from, uint32_t to, ElementType type,
+                               ElementType to_type,
+                               const std::function<Flat(int64_t columns, int64_t stride, const Flat&)>& reduce) {
+  const int64_t vectors = std::clamp<int64_t>(FlatMaths::kLongestChain / n, 1, 4);
+  const int64_t some = std::min<int64_t>(inner, vectors * chunks_.full);
+  auto number = [&](int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); };
+  auto part = [&](int64_t count, Value* line, Value* column) {
+    Value* first = b_.CreateAdd(b_.CreateMul(line, number(n * inner)), column);
+    Value* source = b_.CreateGEP(element_ir_type(b_.getContext(), type), pointer(from), first);
+    Flat rows{element_ir_type(b_.getContext(), type), 0, {}};
+    for (int64_t r = 0; r < n; ++r) {
+      const Flat row = load_numbers(source, type, range(count, r * inner));
+      rows.vectors.insert(rows.vectors.end(), row.vectors.begin(), row.vectors.end());
+    }
+    const Flat result = reduce(count, static_cast<int64_t>(chunks_.size(count)) * chunks_.full, rows);
+    Value* place = b_.CreateAdd(b_.CreateMul(line, number(inner)), column);
+    store_flat(b_.CreateGEP(element_ir_type(b_.getContext(), to_type), pointer(to), place), to_type, result);
+  };
+  const int64_t turns = inner / some, rest = inner % some;
+  count_to(outer, [&](Value* line) {
+    count_to(turns, [&](Value* i) { part(some, line, b_.CreateMul(i, number(some))); });
+    if (rest > 0) part(rest, line, number(turns * some));
+  });
+}
+
+void LoopWriter::write_other(const plan::ProductCode& code) {
+  const FlatMaths maths(flats_, *this, request_.isa);
+  const Flat a = read_flat(code.a, code.type, code.a_count), b = read_flat(code.b, code.type, code.b_count);
+  std::optional<Flat> bias;
+  if (code.bias != plan::kNoSlot) bias = read_flat(code.bias, code.type, code.bias_count);
+  write_flat(code.c, code.type, maths.product(code, a, b, bias ? &*bias : nullptr));
+}
+
+void LoopWriter::write_other(const plan::MoveCode& code) {
+  // Operands, then constants, each from a whole vector on.
+  Flat all{element_ir_type(b_.getContext(), code.type), 0, {}};
+  Numbers places;
+  auto append = [&](const Flat& flat) {
+    const auto first = static_cast<int64_t>(all.vectors.size()) * chunks_.full;
+    for (int64_t i = 0; i < flat.count; ++i) places.push_back(first + i);
+    all.vectors.insert(all.vectors.end(), flat.vectors.begin(), flat.vectors.end());
+  };
+  for (const auto& input : code.inputs) append(read_flat(input.slot, code.type, input.count));
+  const auto moved = static_cast<int64_t>(places.size());
+  if (!code.constants.empty()) append(constants(code));
+  std::vector<Flat> results;
+  for (const auto& output : code.outputs) {
+    Numbers numbers;
+    for (const int64_t from : output.from) {
+      numbers.push_back(places[static_cast<size_t>(from >= 0 ? from : moved - 1 - from)]);
+    }
+    results.push_back(flats_.pick(all, numbers));
+  }
+  for (size_t i = 0; i < results.size(); ++i) write_flat(code.outputs[i].slot, code.type, results[i]);
+}
+
+Flat LoopWriter::constants(const plan::MoveCode& code) {
+  llvm::Type* scalar = element_ir_type(b_.getContext(), code.type);
+  const auto count = static_cast<int64_t>(code.constants.size());
+  Flat flat{scalar, count, {}};
+  for (size_t c = 0; c < chunks_.size(count); ++c) {
+    llvm::SmallVector<llvm::Constant*, 16> lanes;
+    for (size_t i = 0; i < chunks_.lanes(count, c); ++i) {
+      auto* bits = b_.getIntN(scalar->getScalarSizeInBits(), code.constants[c * chunks_.full + i]);
+      lanes.push_back(scalar->isIntegerTy() ? bits : llvm::ConstantExpr::getBitCast(bits, scalar));
+    }
+    flat.vectors.push_back(lanes.size() == 1 ? lanes[0] : llvm::ConstantVector::get(lanes));
+  }
+  return flat;
+}
+
+}  // namespace treadle::jit
