@@ -106,7 +106,16 @@ def test_a_reduction_of_a_product():
 @pytest.mark.parametrize("op", ("ArgMax", "ArgMin"))
 @pytest.mark.parametrize("last", (0, 1))
 def test_places_of_extremes(op, last):
-    for shape, axis in (((9,), 0), ((5, 8), 1), ((5, 8), 0), ((64, 8), 1), ((40, 30), 1), ((2, 7, 3), 1), ((16, 16), 0), ((3, 20, 70), 1)):
+    for shape, axis in (
+        ((9,), 0),
+        ((5, 8), 1),
+        ((5, 8), 0),
+        ((64, 8), 1),
+        ((40, 30), 1),
+        ((2, 7, 3), 1),
+        ((16, 16), 0),
+        ((3, 20, 70), 1),
+    ):
         kept = shape[:axis] + shape[axis + 1 :]
         body = f"y = {op} <axis = {axis}, keepdims = 0, select_last_index = {last}> (x)"
         for dtype in NUMBERS:
@@ -139,7 +148,9 @@ def test_gemm():
         for alpha, beta in ((1, 1), (0.5, 2), (1, 0)):
             for ta, tb in ((0, 0), (1, 0), (0, 1), (1, 1)):
                 a, b = (3, 4) if ta else (4, 3), (5, 3) if tb else (3, 5)
-                body = f"y = Gemm <alpha = {float(alpha)}, beta = {float(beta)}, transA = {ta}, transB = {tb}> (a, b, c)"
+                body = (
+                    f"y = Gemm <alpha = {float(alpha)}, beta = {float(beta)}, transA = {ta}, transB = {tb}> (a, b, c)"
+                )
                 inputs = [("a", "float", a), ("b", "float", b), ("c", "float", bias)]
                 check(body, inputs, [("y", "float", (4, 5))], True)
 
@@ -207,4 +218,3 @@ def test_a_state_that_products_and_moves_work_on():
     }"""
     rng = np.random.default_rng(0)
     run_all(text, {"P0": np.eye(4, dtype=np.float32), "zs": rng.standard_normal((20, 4, 1)).astype(np.float32)})
-
