@@ -68,5 +68,7 @@ void add_check(CLI::App& app, int& status);
 void add_infer(CLI::App& app, int& status);
 void add_ops(CLI::App& app, int& status);
 void add_bench(CLI::App& app, int& status);
+void add_explain(CLI::App& app, int& status);
+void add_profile(CLI::App& app, int& status);
 
 }  // namespace cli

@@ -40,6 +40,8 @@ int main(int argc, char** argv) {
   cli::add_ops(app, status);
   cli::add_test(app, status);
   cli::add_bench(app, status);
+  cli::add_explain(app, status);
+  cli::add_profile(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -10,7 +10,7 @@
 
 #include "arrays.h"
 #include "common.h"
-#include "feeds.h"
+#include "inputs.h"
 #include "json.h"
 #include "print.h"
 
@@ -21,31 +21,6 @@ namespace {
 using treadle::Feeds;
 using treadle::Session;
 using treadle::Value;
-
-struct Inputs {
-  Common common;
-  std::string model;
-  std::vector<std::string> values;
-  uint64_t seed = 0;
-  CLI::Option* random = nullptr;
-
-  void add(CLI::App& command) {
-    command.add_option("model", model, "The model")->required();
-    command.add_option(
-        "inputs", values,
-        "[NAME=]FILE (.npy, .npz, .pb, .wav), or NAME=NUMBER, NAME=[NUMBER,...]; without a name the next "
-        "input takes it");
-    random = command.add_option("--random", seed, "Draw the inputs that are not given, from this seed");
-    add_session(command, common);
-    add_json(command, common);
-  }
-
-  Feeds feeds(const Session& session) const {
-    Feeds feeds = read_feeds(session, values);
-    if (random->count() > 0) add_random_feeds(session, seed, common.dimensions, feeds);
-    return feeds;
-  }
-};
 
 struct Run : Inputs {
   std::vector<std::string> outputs;

@@ -2,7 +2,6 @@
 # entry; the engine loads it when the first loop is to be compiled, and works without it.
 
 include(GNUInstallDirs)
-find_program(LLVM_CONFIG NAMES llvm-config-19)
 if(NOT LLVM_CONFIG)
   message(STATUS "llvm-config-19 was not found: the native tier is left out (llvm-19-dev would bring it)")
   return()
@@ -19,6 +18,7 @@ find_library(ZSTD_LIBRARY NAMES libzstd.a REQUIRED)
 file(GLOB jit_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/jit/*.cc")
 list(APPEND jit_sources "${CMAKE_SOURCE_DIR}/src/type/element_type.cc") # the one table of the engine that it reads
 add_library(treadle_jit MODULE ${jit_sources})
+treadle_add_native_version(treadle_jit)
 target_include_directories(treadle_jit PRIVATE "${CMAKE_SOURCE_DIR}/src")
 target_include_directories(treadle_jit SYSTEM PRIVATE "${LLVM_INCLUDE_DIR}")
 target_compile_options(treadle_jit PRIVATE -fno-rtti)

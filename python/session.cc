@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <unordered_map>
 
 namespace treadle_python {
@@ -209,12 +210,44 @@ Session::Counters Session::counters() const {
   result["allocations_last_run"] = counters.allocations_last_run;
   result["peak_bytes_last_run"] = counters.peak_bytes_last_run;
   result["compilations"] = counters.compilations;
+  result["cache_loads"] = counters.cache_loads;
   return result;
 }
 
 void Session::wait_compiled() const {
   const nb::gil_scoped_release release;
   treadle_session_wait_compiled(handle.get());
+}
+
+void Session::compile() const {
+  const nb::gil_scoped_release release;
+  treadle_session_compile(handle.get());
+}
+
+nb::str Session::explain(nb::handle feed, bool json) const {
+  Feeds feeds;
+  if (!feed.is_none()) collect(feed, feeds, false);
+  char* text = nullptr;
+  call_engine([&] {
+    return treadle_session_explain(handle.get(), feeds.names.data(), feeds.values.data(), feeds.names.size(), json,
+                                   &text);
+  });
+  return take_text(text);
+}
+
+nb::typed<nb::tuple, nb::str, nb::str, nb::str> Session::profile(nb::handle feed, size_t runs,
+                                                                 nb::handle options) const {
+  Feeds feeds;
+  collect(feed, feeds, false);
+  const treadle_run_options* run_options = run_options_of(options);
+  treadle_profile* made = nullptr;
+  call_engine([&] {
+    return treadle_session_profile(handle.get(), run_options, feeds.names.data(), feeds.values.data(),
+                                   feeds.names.size(), runs, &made);
+  });
+  const std::unique_ptr<treadle_profile, void (*)(treadle_profile*)> profile(made, treadle_profile_free);
+  return nb::make_tuple(take_text(treadle_profile_text(made)), take_text(treadle_profile_json(made)),
+                        take_text(treadle_profile_trace(made)));
 }
 
 nb::str Session::dump_graph() const {
@@ -248,6 +281,9 @@ void define_session(nb::module_& m) {
       .def("metadata", &Session::metadata)
       .def("counters", &Session::counters)
       .def("wait_compiled", &Session::wait_compiled)
+      .def("compile", &Session::compile)
+      .def("explain", &Session::explain, nb::arg("feed").none(), nb::arg("json"))
+      .def("profile", &Session::profile, nb::arg("feed"), nb::arg("runs"), nb::arg("options").none())
       .def("dump_graph", &Session::dump_graph)
       .def("dump_plan", &Session::dump_plan);
 }

@@ -52,6 +52,11 @@ class Session {
   using Counters = nb::typed<nb::dict, nb::str, int64_t>;
   Counters counters() const;
   void wait_compiled() const;
+  void compile() const;
+  // `feed` may be None. Text, or JSON.
+  nb::str explain(nb::handle feed, bool json) const;
+  // Text, JSON and trace.
+  nb::typed<nb::tuple, nb::str, nb::str, nb::str> profile(nb::handle feed, size_t runs, nb::handle options) const;
   nb::str dump_graph() const;
   nb::str dump_plan(nb::handle feed) const;
 

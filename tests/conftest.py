@@ -12,6 +12,9 @@ import pathlib
 
 import pytest
 
+# Tests neither read nor write the folder of compiled loops that belongs to whoever runs them.
+os.environ.setdefault("TREADLE_JIT_CACHE", "off")
+
 try:
     import onnx
     import treadle

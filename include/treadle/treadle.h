@@ -159,7 +159,10 @@ TREADLE_API treadle_status* treadle_value_to_pb(const treadle_value* value, cons
 
 TREADLE_API treadle_status* treadle_options_create(treadle_options** out);
 TREADLE_API void treadle_options_free(treadle_options* options);
-/* Keys: "tier" (program, judge), "threads" (0: as many as CPUs that the process may use), "optimize" (0, 1). */
+/* Keys: "tier" (program, judge), "threads" (0: as many as CPUs that the process may use), "optimize" (0, 1), "jit"
+ * (off, auto, always: when loops become native code), "jit_trip" (no native code before this trip), "jit_cache" (a
+ * folder in which native code is kept for later processes; off; empty: TREADLE_JIT_CACHE, else the user's folder for
+ * such files), "jit_cache_bytes" (of all that is kept there; what was not used for longest goes). */
 TREADLE_API treadle_status* treadle_options_set(treadle_options* options, const char* key, const char* value);
 /* Fixes a symbolic size of the inputs. */
 TREADLE_API treadle_status* treadle_options_set_dimension(treadle_options* options, const char* name, int64_t size);
@@ -199,10 +202,23 @@ typedef struct treadle_counters {
   int64_t allocations_last_run; /* by the engine, outputs not included */
   int64_t peak_bytes_last_run;  /* the arena and what tensors of run-time size took at once */
   int64_t compilations;         /* loops that have become native code */
+  int64_t cache_loads;          /* those of them whose code an earlier process had left */
 } treadle_counters;
 TREADLE_API treadle_counters treadle_session_counters(const treadle_session* session);
 /* Returns once nothing is being compiled in the background, nor waits for it. */
 TREADLE_API void treadle_session_wait_compiled(const treadle_session* session);
+
+/* Makes native code of all loops that are planned so far, now rather than when it would pay. Nothing where "jit" is
+ * off.
+ */
+TREADLE_API void treadle_session_compile(const treadle_session* session);
+
+/* What has become of the loops: how each was rewritten, how it runs, what stands in the way of more, and what a trip
+ * takes. Of the plan for these inputs; without inputs of the newest plan, or, before the first run, of a plan for what
+ * the model says of its inputs. For people, or as JSON. */
+TREADLE_API treadle_status* treadle_session_explain(const treadle_session* session, const char* const* names,
+                                                    const treadle_value* const* values, size_t count, bool json,
+                                                    char** text);
 
 /* For people: the graph after rewriting, and the program that is planned for these inputs. */
 TREADLE_API treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text);
@@ -231,6 +247,18 @@ TREADLE_API treadle_status* treadle_session_run(const treadle_session* session, 
                                                 const char* const* names, const treadle_value* const* values,
                                                 size_t count, const char* const* output_names, size_t output_count,
                                                 treadle_value** outputs);
+
+/* ---- Where the time goes. The model is run once to warm up, then `runs` times instruction by instruction: the same
+ * results, slower, and no run but these pays for it. */
+
+typedef struct treadle_profile treadle_profile;
+TREADLE_API treadle_status* treadle_session_profile(const treadle_session* session, const treadle_run_options* options,
+                                                    const char* const* names, const treadle_value* const* values,
+                                                    size_t count, size_t runs, treadle_profile** out);
+TREADLE_API void treadle_profile_free(treadle_profile* profile);
+TREADLE_API char* treadle_profile_text(const treadle_profile* profile);  /* a table by node */
+TREADLE_API char* treadle_profile_json(const treadle_profile* profile);  /* the same */
+TREADLE_API char* treadle_profile_trace(const treadle_profile* profile); /* every node of every trip: Chrome's format */
 
 /* ---- Streams: a session run over a signal that arrives in pieces, with the state that is carried from run to run.
  * Inputs are states, cut along time, bound, or given with each push. An output is joined along its time axis where it

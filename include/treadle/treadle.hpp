@@ -283,6 +283,19 @@ struct FeedArrays {
 };
 }  // namespace detail
 
+// Where the time of runs went; made by Session::profile.
+class Profile {
+ public:
+  explicit Profile(treadle_profile* handle) : handle_(handle) {}
+  std::string text() const { return detail::take(treadle_profile_text(get())); }
+  std::string json() const { return detail::take(treadle_profile_json(get())); }
+  std::string trace() const { return detail::take(treadle_profile_trace(get())); }
+  treadle_profile* get() const { return handle_.get(); }
+
+ private:
+  detail::Handle<treadle_profile, treadle_profile_free> handle_;
+};
+
 class Session {
  public:
   explicit Session(const std::string& path, const SessionOptions& options = {}) {
@@ -326,9 +339,24 @@ class Session {
     }
   }
 
+  Profile profile(const Feeds& feeds, size_t runs = 1, const RunOptions* options = nullptr) const {
+    const detail::FeedArrays arrays(feeds);
+    treadle_profile* profile = nullptr;
+    check(treadle_session_profile(get(), options ? options->get() : nullptr, arrays.names.data(), arrays.values.data(),
+                                  arrays.names.size(), runs, &profile));
+    return Profile(profile);
+  }
+
   std::string dump_graph() const {
     char* text = nullptr;
     check(treadle_session_dump_graph(get(), &text));
+    return detail::take(text);
+  }
+  void compile() const { treadle_session_compile(get()); }
+  std::string explain(const Feeds& feeds = {}, bool json = false) const {
+    const detail::FeedArrays arrays(feeds);
+    char* text = nullptr;
+    check(treadle_session_explain(get(), arrays.names.data(), arrays.values.data(), arrays.names.size(), json, &text));
     return detail::take(text);
   }
   std::string dump_plan(const Feeds& feeds) const {

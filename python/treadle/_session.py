@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import json as _json
 import os
 import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from . import _core
 from ._errors import InvalidArgument
@@ -85,7 +85,7 @@ class _Profile:
 
     def write(self) -> str:
         with open(self.path, "w", encoding="utf-8") as file:
-            json.dump(self._events, file)
+            _json.dump(self._events, file)
         return self.path
 
 
@@ -122,6 +122,39 @@ def _normalize_providers(
             found[name] = {str(k): str(v) for k, v in options.items()}
     found.setdefault(_PROVIDERS[0], {})
     return list(found), found
+
+
+class Profile:
+    """Where the time of runs went; made by `InferenceSession.profile`. `print(profile)` shows a table by node."""
+
+    def __init__(self, text: str, table: str, trace: str) -> None:
+        self._text = text
+        self._table: dict[str, Any] = _json.loads(table)
+        self._trace = trace
+
+    @property
+    def nodes(self) -> list[dict[str, Any]]:
+        """For each node: its name ("node"), operator ("op"), loop, how often it ran ("count") and its time together ("ns").
+
+        Those that took longest come first. What lies around nodes (copies, back edges of loops) "is_glue".
+        """
+        return self._table["nodes"]
+
+    @property
+    def total_ns(self) -> float:
+        return self._table["total_ns"]
+
+    def trace(self) -> dict[str, Any]:
+        """Chrome's trace events: loops hold trips, trips hold nodes."""
+        return _json.loads(self._trace)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the trace, for Perfetto (ui.perfetto.dev) and browsers."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self._trace)
+
+    def __str__(self) -> str:
+        return self._text
 
 
 class InferenceSession:
@@ -304,6 +337,41 @@ class InferenceSession:
     def wait_compiled(self) -> None:
         """Returns once no loop is being compiled in the background, nor waits for it; for tests and measurements."""
         self._sess.wait_compiled()
+
+    def compile(self) -> None:
+        """Makes native code of all loops that are planned so far, now; nothing where "treadle.jit" is "off"."""
+        self._sess.compile()
+
+    @overload
+    def explain(self, input_feed: Mapping[str, Any] | None = None, *, json: Literal[False] = False) -> str: ...
+    @overload
+    def explain(self, input_feed: Mapping[str, Any] | None = None, *, json: Literal[True]) -> dict[str, Any]: ...
+    def explain(self, input_feed: Mapping[str, Any] | None = None, *, json: bool = False) -> str | dict[str, Any]:
+        """What has become of the loops: how each was rewritten and runs, what stands in the way of more, what a trip takes.
+
+        Of the plan for `input_feed`; without one, of the newest plan, or before the first run of what the model says of its
+        inputs. A text, or with `json` a dict.
+        """
+        text = self._sess.explain(None if input_feed is None else dict(input_feed), json)
+        return _json.loads(text) if json else text
+
+    def profile(
+        self,
+        input_feed: Mapping[str, Any],
+        path: str | os.PathLike[str] | None = None,
+        *,
+        runs: int = 1,
+        run_options: RunOptions | None = None,
+    ) -> Profile:
+        """Times every node of `runs` runs, in loops every trip; `path`: where to write the trace. `print` shows a table.
+
+        The runs go instruction by instruction, so they are slower than others and their results the same; one more, to warm
+        up, comes first.
+        """
+        profile = Profile(*self._sess.profile({**self._replaced, **input_feed}, runs, run_options))
+        if path is not None:
+            profile.save(path)
+        return profile
 
     def dump_graph(self) -> str:
         """The graph after import and rewriting."""

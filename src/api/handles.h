@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/status.h"
+#include "exec/profile.h"
 #include "exec/session.h"
 #include "exec/stream.h"
 #include "treadle/treadle.h"
@@ -37,6 +38,10 @@ struct treadle_session {
 struct treadle_run_options {
   treadle::RunOptions options;
   std::atomic<bool> cancel{false};
+};
+
+struct treadle_profile {
+  treadle::exec::Profile profile;
 };
 
 struct treadle_stream_options {

@@ -6,6 +6,7 @@
 
 #include "api/handles.h"
 #include "base/thread_scratch.h"
+#include "exec/explain.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -51,7 +52,18 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
     TREADLE_ASSIGN(options.jit_trip, parse_number(key, value));
     return {};
   }
-  return error(Code::kInvalidArgument, "there is no option '{}' (tier, threads, optimize, jit, jit_trip)", key);
+  if (key == "jit_cache") {
+    options.jit_cache = value;
+    return {};
+  }
+  if (key == "jit_cache_bytes") {
+    TREADLE_ASSIGN(const int64_t bytes, parse_number(key, value));
+    if (bytes < 0) return error(Code::kInvalidArgument, "{} bytes are out of range", bytes);
+    options.jit_cache_bytes = static_cast<size_t>(bytes);
+    return {};
+  }
+  return error(Code::kInvalidArgument,
+               "there is no option '{}' (tier, threads, optimize, jit, jit_trip, jit_cache, jit_cache_bytes)", key);
 }
 
 Status give_session(Result<std::unique_ptr<Session>> opened, treadle_session** out) {
@@ -289,12 +301,65 @@ int64_t treadle_session_opset_version(const treadle_session* session, size_t ind
 treadle_counters treadle_session_counters(const treadle_session* session) {
   if (!session) return {};
   const SessionCounters counters = session->session->counters();
-  return {counters.plans, counters.runs, counters.allocations_last_run, counters.peak_bytes_last_run,
-          counters.compilations};
+  return {counters.plans,        counters.runs,       counters.allocations_last_run, counters.peak_bytes_last_run,
+          counters.compilations, counters.cache_loads};
 }
 
 void treadle_session_wait_compiled(const treadle_session* session) {
   if (session) session->session->wait_compiled();
+}
+
+void treadle_session_compile(const treadle_session* session) {
+  if (session) session->session->compile();
+}
+
+treadle_status* treadle_session_explain(const treadle_session* session, const char* const* names,
+                                        const treadle_value* const* values, size_t count, bool json, char** text) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(session && text, "a session is missing"));
+    TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
+    TREADLE_ASSIGN(const exec::Explanation explanation, session->session->explain(feeds));
+    return give_text(json ? exec::to_json(explanation) : exec::to_text(explanation), text);
+  });
+}
+
+treadle_status* treadle_session_profile(const treadle_session* session, const treadle_run_options* options,
+                                        const char* const* names, const treadle_value* const* values, size_t count,
+                                        size_t runs, treadle_profile** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(session && out, "a session is missing"));
+    if (session->session->options().tier == Tier::kJudge) {
+      return error(Code::kInvalidArgument, "the judge has no profile");
+    }
+    TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
+    auto made = std::make_unique<treadle_profile>();
+    RunOptions run = run_options(options);
+    std::vector<AnyValue> results;
+    TREADLE_TRY(session->session->run(feeds, {}, results, run));  // plans and fills caches
+    run.profile = &made->profile;
+    for (size_t i = 0; i < runs; ++i) {
+      results.clear();
+      TREADLE_TRY(session->session->run(feeds, {}, results, run));
+    }
+    *out = made.release();
+    return {};
+  });
+}
+
+void treadle_profile_free(treadle_profile* profile) {
+  delete profile;
+}
+
+char* treadle_profile_text(const treadle_profile* profile) {
+  return copy_text(profile->profile.to_text());
+}
+
+char* treadle_profile_json(const treadle_profile* profile) {
+  return copy_text(profile->profile.to_json());
+}
+
+char* treadle_profile_trace(const treadle_profile* profile) {
+  return copy_text(profile->profile.to_trace());
 }
 
 treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text) {

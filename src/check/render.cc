@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "check/json.h"
+
 namespace treadle {
 
 namespace {
@@ -96,29 +98,6 @@ class TextRenderer {
   std::string_view file_;
   std::string text_;
 };
-
-// A JSON string; what is not UTF-8 becomes U+FFFD.
-std::string json_text(std::string_view text) {
-  std::string result = "\"";
-  while (!text.empty()) {
-    size_t length = 1;
-    while (length < 4 && length < text.size() && !is_utf8(text.substr(0, length))) ++length;
-    const auto byte = static_cast<unsigned char>(text[0]);
-    if (!is_utf8(text.substr(0, length))) {
-      result += "\\ufffd";
-      length = 1;
-    } else if (byte == '"' || byte == '\\') {
-      result += '\\';
-      result += text[0];
-    } else if (byte < 0x20) {
-      result += fmt::format("\\u{:04x}", byte);
-    } else {
-      result += text.substr(0, length);
-    }
-    text.remove_prefix(length);
-  }
-  return result + '"';
-}
 
 std::string json_problem(const Diagnostic& d, const RenderOptions& options, const Lines& lines) {
   std::string json = fmt::format("{{\"code\":{},\"severity\":\"{}\"", json_text(info(d.problem).name),

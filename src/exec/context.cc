@@ -7,6 +7,7 @@
 
 #include "base/thread_pool.h"
 #include "check/inference.h"
+#include "exec/profile.h"
 #include "op/op_def.h"
 
 namespace treadle::exec {
@@ -91,7 +92,13 @@ Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> want
     const StopCheck check{[](const void* context) { return static_cast<const Context*>(context)->should_stop(); },
                           this};
     const ThreadScope scope(program_->threads, stops ? check : StopCheck());
-    status = execute();
+    if (options.profile) {
+      options.profile->begin(program_);
+      status = execute<true>();
+      options.profile->end();
+    } else {
+      status = execute<false>();
+    }
     // A kernel that was told to stop has left its results half written.
     if (status.ok() && scope.stopped()) status = poll();
     if (status.ok() && scope.stopped()) status = error(Code::kCancelled, "the run was cancelled");
@@ -161,19 +168,24 @@ Status Context::collect(std::span<const bool> wanted, std::span<AnyValue> result
   return {};
 }
 
+// With a profile, everything runs instruction by instruction, and each is told to it.
+template <bool kProfiled>
 Status Context::execute() {
   const Instruction* const code = program_->code.data();
   void** const slots = slots_.data();
   const Instruction* in = code;
   Status status;
   for (;;) {
+    if constexpr (kProfiled) {
+      options_->profile->at(static_cast<uint32_t>(in - code), [this](uint32_t loop) { return loops_[loop].trip; });
+    }
     switch (in->code) {
       case OpCode::kKernel:
         do {
           if (const uint32_t failed = in->run(in->state, slots, in->operands)) {
             return place_error(kernel_status(failed), static_cast<uint32_t>(in - code));
           }
-        } while ((++in)->code == OpCode::kKernel);
+        } while ((++in)->code == OpCode::kKernel && !kProfiled);
         continue;
       case OpCode::kRow:
         if (const uint32_t failed = point_at_row(program_->rows[in->index])) {
@@ -207,7 +219,7 @@ Status Context::execute() {
         }
         bool done = false;
         uint32_t failed_at = 0;
-        status = run_trips(*in, done, failed_at);
+        if constexpr (!kProfiled) status = run_trips(*in, done, failed_at);
         if (!status.ok()) return place_error(std::move(status), failed_at);
         if (done) {
           in = code + in->target;
@@ -244,7 +256,7 @@ Status Context::execute() {
           status = grow_rows(loop, at);
           if (!status.ok()) break;
         }
-        if (native_ && (poll_units_ == plan::kPollUnits || at.trip == native_trip_)) {
+        if (!kProfiled && native_ && (poll_units_ == plan::kPollUnits || at.trip == native_trip_)) {
           if (const NativeCode* native = native_code(in->index)) {
             uint32_t failed_at = 0;
             status = run_native(*native, failed_at);

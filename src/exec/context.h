@@ -99,6 +99,7 @@ class Context {
   size_t peak_bytes() const { return program_->arena_bytes + account_->peak(); }
 
  private:
+  template <bool kProfiled>
   Status execute();
   Status bind(std::span<const AnyValue> inputs, std::span<const bool> wanted, std::span<AnyValue> results);
   Status collect(std::span<const bool> wanted, std::span<AnyValue> results);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
@@ -15,6 +16,7 @@
 
 #include "exec/context.h"
 #include "kernels/dispatch.h"
+#include "plan/native_key.h"
 
 namespace treadle::exec {
 
@@ -26,6 +28,8 @@ using plan::NativeRef;
 namespace {
 
 constexpr char kLibrary[] = "libtreadle_jit.so";
+// A loop is worth a look for code in the cache once it has taken about as long as that will take.
+constexpr int64_t kUnitsBeforeLooking = static_cast<int64_t>(0.2e6 / plan::kPollUnitNs);
 
 // --- the compiler's shared object
 
@@ -67,7 +71,7 @@ Compiler open_compiler() {
     }
     auto* entry = reinterpret_cast<const NativeCompiler* (*)()>(dlsym(library, plan::kNativeEntry));
     const NativeCompiler* compiler = entry ? entry() : nullptr;
-    if (!compiler || compiler->version != plan::kNativeVersion) {
+    if (!compiler || compiler->version != plan::native_version()) {
       found.why = path + " belongs to another version of treadle";
       continue;
     }
@@ -145,7 +149,29 @@ const void* resolve(const NativeRef& ref, const plan::Program& program) {
 
 // --- code ------------------------------------------------------------------------------------------------------------
 
+namespace {
+
+// Blobs come from files as well, so nothing in them is taken for granted.
+bool fits(const NativeBlob& blob, const plan::Program& program) {
+  if (blob.bytes.empty() || blob.entry >= blob.bytes.size()) return false;
+  const bool imports = std::all_of(blob.imports.begin(), blob.imports.end(), [&](const NativeBlob::Import& import) {
+    return import.offset <= blob.bytes.size() && blob.bytes.size() - import.offset >= sizeof(void*);
+  });
+  return imports && std::all_of(blob.refs.begin(), blob.refs.end(), [&](const NativeRef& ref) {
+           if (ref.kind == NativeRef::Kind::kHost) {
+             return ref.index % sizeof(void*) == 0 && ref.index < sizeof(NativeHost);
+           }
+           if (ref.kind == NativeRef::Kind::kRow) {
+             return ref.index < kernels::kElementwiseOpCount && static_cast<int>(ref.type) < kElementTypeCount;
+           }
+           return ref.index < program.code.size();
+         });
+}
+
+}  // namespace
+
 Result<std::unique_ptr<NativeCode>> NativeCode::load(const NativeBlob& blob, const plan::Program& program) {
+  if (!fits(blob, program)) return error(Code::kInternal, "the code is for another program");
   std::unique_ptr<NativeCode> code(new NativeCode);
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   code->size_ = (blob.bytes.size() + page - 1) / page * page;
@@ -186,13 +212,17 @@ class CompileQueue {
     return *queue;
   }
 
-  void add(std::shared_ptr<NativeLoops> loops, uint32_t loop) {
+  void add(std::shared_ptr<NativeLoops> loops, uint32_t loop, NativeLoops::Asked whom) {
     std::lock_guard lock(mutex_);
     if (closed_) return;
-    work_.emplace_back(std::move(loops), loop);
-    if (running_) return;
-    running_ = true;
-    std::thread([this] { run(); }).detach();
+    try {
+      work_.push_back({std::move(loops), loop, whom});
+      if (running_) return;
+      std::thread([this] { run(); }).detach();
+      running_ = true;
+    } catch (const std::exception&) {
+      work_.clear();  // no thread or no memory: the interpreter goes on
+    }
   }
 
   void wait() {
@@ -204,7 +234,11 @@ class CompileQueue {
   std::mutex& results() { return results_; }
 
  private:
-  using Work = std::pair<std::shared_ptr<NativeLoops>, uint32_t>;
+  struct Work {
+    std::shared_ptr<NativeLoops> loops;
+    uint32_t loop = 0;
+    NativeLoops::Asked whom{};
+  };
 
   void run() {
     std::unique_lock lock(mutex_);
@@ -212,11 +246,11 @@ class CompileQueue {
       current_ = std::move(work_.front());
       work_.pop_front();
       lock.unlock();
-      current_.first->compile(current_.second);
+      current_.loops->make(current_.loop, current_.whom);
       lock.lock();
       Work done = std::exchange(current_, {});
       lock.unlock();
-      done.first.reset();
+      done.loops.reset();
       lock.lock();
     }
     running_ = false;
@@ -235,8 +269,8 @@ class CompileQueue {
     new (&idle_) std::condition_variable;
     results_.unlock();
     mutex_.unlock();
-    if (current_.first) work_.push_back(std::exchange(current_, {}));
-    for (auto& [loops, loop] : work_) loops->loops_[loop].asked = false;
+    if (current_.loops) work_.push_back(std::exchange(current_, {}));
+    for (Work& lost : work_) lost.loops->loops_[lost.loop].asked = NativeLoops::Asked::kNothing;
     work_.clear();
   }
 
@@ -317,8 +351,13 @@ Status Context::run_native(const NativeCode& code, uint32_t& failed_at) {
 // How many times over the trips ahead have to pay for compiling: the estimates are rough.
 constexpr double kCertainty = 3;
 
-NativeLoops::NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode)
-    : program_(std::move(program)), mode_(mode), loops_(program_->loops.size()), states_(program_->loops.size()) {
+NativeLoops::NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode,
+                         std::shared_ptr<const NativeCache> cache)
+    : program_(std::move(program)),
+      mode_(mode),
+      cache_(std::move(cache)),
+      loops_(program_->loops.size()),
+      states_(program_->loops.size()) {
   const auto& loops = program_->loops;
   for (uint32_t i = 0; i < loops.size(); ++i) {
     uint32_t outermost = i;
@@ -334,25 +373,45 @@ NativeLoops::NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode)
 
 NativeLoops::~NativeLoops() = default;
 
+bool NativeLoops::Entry::ask(Asked next) {
+  Asked before = asked.load(std::memory_order_relaxed);
+  while (before < next) {
+    if (asked.compare_exchange_weak(before, next)) return true;
+  }
+  return false;
+}
+
 void NativeLoops::before_loop(uint32_t loop, int64_t trips) {
   Entry& entry = loops_[loop];
-  if (entry.asked.load(std::memory_order_relaxed)) return;
+  if (entry.asked.load(std::memory_order_relaxed) == Asked::kCompiler) return;
   if (mode_ == Jit::kAlways) {
-    if (!entry.asked.exchange(true)) compile(loop);
+    if (entry.ask(Asked::kCompiler)) make(loop, Asked::kCompiler);
   } else if (mode_ == Jit::kAuto && outermost_[loop] == loop && trips >= entry.trips_to_pay) {
-    ask(loop);
+    make_in_background(loop, Asked::kCompiler);
   }
 }
 
 void NativeLoops::worked(uint32_t loop, int64_t units) {
   loop = outermost_[loop];
   Entry& entry = loops_[loop];
-  if (mode_ != Jit::kAuto || entry.asked.load(std::memory_order_relaxed)) return;
-  if (entry.units.fetch_add(units, std::memory_order_relaxed) + units >= entry.units_to_pay) ask(loop);
+  if (mode_ != Jit::kAuto || entry.asked.load(std::memory_order_relaxed) == Asked::kCompiler) return;
+  const int64_t all = entry.units.fetch_add(units, std::memory_order_relaxed) + units;
+  if (all >= entry.units_to_pay) {
+    make_in_background(loop, Asked::kCompiler);
+  } else if (all >= kUnitsBeforeLooking && cache_->is_on()) {
+    make_in_background(loop, Asked::kCache);
+  }
 }
 
-void NativeLoops::ask(uint32_t loop) {
-  if (!loops_[loop].asked.exchange(true)) CompileQueue::get().add(shared_from_this(), loop);
+void NativeLoops::make_in_background(uint32_t loop, Asked whom) {
+  if (!code(loop) && loops_[loop].ask(whom)) CompileQueue::get().add(shared_from_this(), loop, whom);
+}
+
+void NativeLoops::make_all() {
+  for (uint32_t loop = 0; loop < loops_.size(); ++loop) {
+    if (outermost_[loop] == loop && loops_[loop].ask(Asked::kCompiler)) make(loop, Asked::kCompiler);
+  }
+  wait();
 }
 
 void NativeLoops::wait() const {
@@ -369,27 +428,59 @@ int64_t NativeLoops::compilations() const {
   return static_cast<int64_t>(owned_.size());
 }
 
-void NativeLoops::compile(uint32_t loop) {
+int64_t NativeLoops::cache_loads() const {
+  std::lock_guard lock(CompileQueue::get().results());
+  return std::count_if(states_.begin(), states_.end(), [](const State& state) { return state.from_cache; });
+}
+
+std::unique_ptr<NativeCode> NativeLoops::make_code(uint32_t loop, Asked whom, State& state) const {
+  auto request = plan::describe_loop(*program_, loop, state.why);
+  if (!request) return nullptr;
+  request->isa = kernels::preferred_isa();
+  request->counter_stride = sizeof(LoopPosition);
+  Digest key{};
+  std::optional<NativeBlob> blob;
+  if (cache_->is_on()) {
+    key = plan::native_key(*request);
+    blob = cache_->load(key, state.cache_why);
+    state.from_cache = blob.has_value();
+  }
+  if (!blob) {
+    if (whom == Asked::kCache) return nullptr;
+    if (!compiler().compiler) {
+      state.why = compiler().why;
+      return nullptr;
+    }
+    blob.emplace();
+    if (!compiler().compiler->compile(*request, *blob, state.why)) return nullptr;
+    std::string unkept;
+    if (cache_->is_on() && !cache_->store(key, *blob, unkept)) state.cache_why = unkept;
+  }
+  auto loaded = NativeCode::load(*blob, *program_);
+  if (!loaded.ok()) {
+    state.why = std::move(loaded).status().message();
+    return nullptr;
+  }
+  for (const NativeRef& ref : blob->refs) {
+    if (ref.kind == NativeRef::Kind::kRun) state.calls.push_back(ref.index);
+  }
+  return std::move(loaded).value();
+}
+
+void NativeLoops::make(uint32_t loop, Asked whom) {
+  if (this->code(loop)) return;
   const auto begin = std::chrono::steady_clock::now();
   State made;
   std::unique_ptr<NativeCode> code;
-  auto request = plan::describe_loop(*program_, loop, made.why);
-  if (request) {
-    request->isa = kernels::preferred_isa();
-    request->counter_stride = sizeof(LoopPosition);
-    NativeBlob blob;
-    if (!compiler().compiler) {
-      made.why = compiler().why;
-    } else if (compiler().compiler->compile(*request, blob, made.why)) {
-      auto loaded = NativeCode::load(blob, *program_);
-      if (loaded.ok()) {
-        code = std::move(loaded).value();
-      } else {
-        made.why = std::move(loaded).status().message();
-      }
-    }
+  try {
+    code = make_code(loop, whom, made);
+  } catch (const std::bad_alloc&) {
+    made.why = "there is no memory to compile it";
   }
+  if (!code && whom == Asked::kCache) return;
+  made.tried = true;
   made.compiled = code != nullptr;
+  made.from_cache &= made.compiled;
   made.bytes = code ? code->bytes() : 0;
   made.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   const NativeCode* ready = code.get();

@@ -21,6 +21,7 @@
 #include "check/inference.h"
 #include "exec/context.h"
 #include "exec/deciding_inputs.h"
+#include "exec/explain.h"
 #include "judge/judge.h"
 #include "model/import.h"
 #include "op/print.h"
@@ -74,6 +75,7 @@ struct Signature {
 struct Plan {
   Signature signature;
   std::shared_ptr<const plan::Program> program;
+  opt::Journal journal;                       // of what was done to its loops
   std::shared_ptr<exec::NativeLoops> native;  // null: no native code
   int64_t native_trip = 0;
   // Plans of a session are a list that grows at its head and is never shortened, so that runs walk it without a lock.
@@ -260,6 +262,8 @@ struct Session::Impl {
   std::vector<const IoInfo*> by_position;  // parallel to the graph's inputs
   std::vector<bool> deciding;              // parallel to the graph's inputs: small contents decide branches or shapes
   PackCache packs;
+  opt::Journal journal;  // of what was done to loops when the model was loaded
+  std::shared_ptr<const exec::NativeCache> native_cache;
 
   std::mutex mutex;                                       // planning
   std::vector<std::unique_ptr<ir::Graph>> abandoned;      // graphs that could not be planned
@@ -281,6 +285,7 @@ struct Session::Impl {
   const Plan* find_plan(std::span<const AnyValue> values) const;
   Result<const Plan*> make_plan(std::span<const AnyValue> values);
   Signature signature_for(std::span<const AnyValue> values);
+  Result<exec::Explanation> explain_model() const;
   Status run_judge(std::vector<AnyValue> values, std::vector<AnyValue>& all, const RunOptions& run) const;
   Status in_file(Status status) const {
     return path.empty() || status.place().empty() ? std::move(status) : std::move(status).in(path + ":");
@@ -300,11 +305,13 @@ void read_environment(SessionOptions& options) {
 
 Status Session::Impl::prepare() {
   read_environment(options);
+  native_cache =
+      std::make_shared<exec::NativeCache>(exec::NativeCacheOptions{options.jit_cache, options.jit_cache_bytes});
   threads = std::min(options.threads > 0 ? options.threads : available_cpus(), kMaxThreads);
   ir::Region& top = graph->top();
   if (options.optimize && options.tier != Tier::kJudge) {
-    opt::fold_constants(*graph);
-    opt::fold_batch_normalization(*graph);
+    opt::fold_constants(*graph, &journal);
+    opt::fold_batch_normalization(*graph, &journal);
   }
   for (ir::Value* v : top.outputs) outputs.push_back({v->name, v->type, false});
   for (size_t i = 0; i < top.inputs.size(); ++i) {
@@ -451,9 +458,10 @@ Result<const Plan*> Session::Impl::make_plan(std::span<const AnyValue> values) {
     return std::move(program).status();
   }
   made->program = std::move(program).value();
+  made->journal = std::move(specialized.journal);
   made->native_trip = options.jit_trip;
   if (options.jit != Jit::kOff && !made->program->loops.empty()) {
-    made->native = std::make_shared<exec::NativeLoops>(made->program, options.jit);
+    made->native = std::make_shared<exec::NativeLoops>(made->program, options.jit, native_cache);
   }
   made->next = plans.load();
   plans.store(made.get(), std::memory_order_release);
@@ -559,17 +567,63 @@ Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs
 }
 
 SessionCounters Session::counters() const {
-  int64_t compilations = 0;
+  int64_t compilations = 0, cache_loads = 0;
   for (const Plan* plan = impl_->plans.load(std::memory_order_acquire); plan; plan = plan->next) {
-    if (plan->native) compilations += plan->native->compilations();
+    if (!plan->native) continue;
+    compilations += plan->native->compilations();
+    cache_loads += plan->native->cache_loads();
   }
-  return {impl_->plan_count.load(), impl_->run_count.load(), impl_->last_allocations.load(), impl_->last_peak.load(),
-          compilations};
+  return {impl_->plan_count.load(),
+          impl_->run_count.load(),
+          impl_->last_allocations.load(),
+          impl_->last_peak.load(),
+          compilations,
+          cache_loads};
 }
 
 void Session::wait_compiled() const {
   for (const Plan* plan = impl_->plans.load(std::memory_order_acquire); plan; plan = plan->next) {
     if (plan->native) return plan->native->wait();
+  }
+}
+
+// A plan of its own, with packed weights of its own, which go with it.
+Result<exec::Explanation> Session::Impl::explain_model() const {
+  std::vector<plan::InputKnowledge> knowledge;
+  for (const IoInfo* input : by_position) {
+    const bool is_tensor = input->type.kind == Type::Kind::kTensor;
+    knowledge.push_back({is_tensor ? input->type : without_element_shapes(input->type), {}});
+  }
+  TREADLE_ASSIGN(plan::Specialized specialized, plan::specialize(*graph, knowledge, options.optimize));
+  PackCache own_packs;
+  TREADLE_ASSIGN(const std::shared_ptr<const plan::Program> program,
+                 plan::make_program(specialized.graph, own_packs, options.optimize, threads));
+  std::shared_ptr<exec::NativeLoops> native;
+  if (options.jit != Jit::kOff && !program->loops.empty()) {
+    native = std::make_shared<exec::NativeLoops>(program, options.jit, native_cache);
+    native->make_all();
+  }
+  exec::Explanation made = exec::explain(
+      *program, native.get(), std::array{&journal, &std::as_const(specialized.journal)}, exec::machine_roof());
+  made.is_specific = false;
+  return made;
+}
+
+Result<exec::Explanation> Session::explain(std::span<const Feed> feeds) const {
+  const Plan* plan = impl_->plans.load(std::memory_order_acquire);
+  if (!feeds.empty() || (!plan && impl_->by_position.empty())) {
+    std::vector<AnyValue> values;
+    TREADLE_TRY(impl_->fill_feeds(feeds, values));
+    TREADLE_ASSIGN(plan, impl_->find_or_make_plan(values));
+  }
+  if (!plan) return impl_->explain_model();
+  return exec::explain(*plan->program, plan->native.get(), std::array{&std::as_const(impl_->journal), &plan->journal},
+                       exec::machine_roof());
+}
+
+void Session::compile() const {
+  for (const Plan* plan = impl_->plans.load(std::memory_order_acquire); plan; plan = plan->next) {
+    if (plan->native) plan->native->make_all();
   }
 }
 

@@ -11,6 +11,11 @@
 #include "ir/graph.h"
 #include "type/any_value.h"
 
+namespace treadle::exec {
+struct Explanation;
+class Profile;
+}  // namespace treadle::exec
+
 namespace treadle {
 
 enum class Tier : uint8_t {
@@ -31,6 +36,10 @@ struct SessionOptions {
   bool optimize = true;  // rewrites of the graph before planning
   Jit jit = Jit::kAuto;
   int64_t jit_trip = 0;  // no native code before so many trips of a loop (for tests)
+  // Where native code is kept for later processes, and how much of it (see exec/native_cache.h for what is meant by
+  // leaving them alone).
+  std::string jit_cache;
+  size_t jit_cache_bytes = 0;
   // Sizes for symbolic dimensions of inputs, by name ("batch" -> 1).
   std::vector<std::pair<std::string, int64_t>> dimension_overrides;
 };
@@ -40,9 +49,10 @@ struct RunOptions {
   const std::atomic<bool>* cancel = nullptr;  // polled between trips of loops and between instructions
   bool (*interrupted)(void*) = nullptr;       // polled about every 10 ms from the calling thread (signal checks)
   void* interrupted_context = nullptr;
-  double time_limit_s = 0;  // 0: none
-  int64_t trip_limit = 0;   // trips of all loops together; 0: none
-  size_t memory_limit = 0;  // bytes; 0: none
+  double time_limit_s = 0;           // 0: none
+  int64_t trip_limit = 0;            // trips of all loops together; 0: none
+  size_t memory_limit = 0;           // bytes; 0: none
+  exec::Profile* profile = nullptr;  // records the run, which is interpreted for it; not in the judge
 };
 
 struct IoInfo {
@@ -63,6 +73,7 @@ struct SessionCounters {
   int64_t allocations_last_run = 0;  // by the engine, outputs not included
   int64_t peak_bytes_last_run = 0;   // the arena and what tensors of run-time size took at once
   int64_t compilations = 0;          // loops that have become native code
+  int64_t cache_loads = 0;           // those of them whose code an earlier process had left
 };
 
 class Session {
@@ -89,6 +100,12 @@ class Session {
   SessionCounters counters() const;
   // Returns once nothing is being compiled in the background, nor waits for it.
   void wait_compiled() const;
+  // Makes native code of all loops that are planned so far, now; nothing where `jit` is off.
+  void compile() const;
+  // What became of the loops (exec/explain.h): of the plan for these feeds, without feeds of the newest plan. Before
+  // the first run, and without feeds, of a plan for what the model says of its inputs, whose loops are compiled for
+  // this.
+  Result<exec::Explanation> explain(std::span<const Feed> feeds = {}) const;
   // The graph after import and rewriting, and the program planned for the given feeds; for people and tests.
   std::string dump_graph() const;
   Result<std::string> dump_plan(std::span<const Feed> feeds) const;

@@ -7,6 +7,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -19,6 +20,8 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include <cstdlib>
+#include <new>
+#include <stdexcept>
 
 #include "jit/loop_writer.h"
 #include "jit/object.h"
@@ -93,43 +96,76 @@ void set_attributes(llvm::Function& function, const llvm::TargetMachine& target)
   function.addFnAttr("min-legal-vector-width", "512");
 }
 
-bool compile(const plan::NativeRequest& request, plan::NativeBlob& blob, std::string& why) {
-  auto target = make_target(request.isa, why);
-  if (!target) return false;
+// Where LLVM has no memory, or meets what it cannot go on from, it would end the process. It was compiled without
+// exceptions and cleans nothing up when one passes: what it was working on is left where it is, never to be used again.
+[[noreturn]] void out_of_memory(void* /*data*/, const char* /*reason*/, bool /*generate_diagnostics*/) {
+  throw std::bad_alloc();
+}
+[[noreturn]] void cannot_go_on(void* /*data*/, const char* reason, bool /*generate_diagnostics*/) {
+  throw std::runtime_error(reason);
+}
+
+// Everything that LLVM makes for one loop.
+struct Work {
+  std::unique_ptr<llvm::TargetMachine> target;
   llvm::LLVMContext context;
-  llvm::Module module("treadle", context);
-  module.setTargetTriple(target->getTargetTriple().str());
-  module.setDataLayout(target->createDataLayout());
-  LoopWriter writer(request, module);
+  llvm::Module module{"treadle", context};
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream out{object};
+  llvm::legacy::PassManager codegen;
+};
+
+bool compile(const plan::NativeRequest& request, plan::NativeBlob& blob, std::string& why, Work& work) {
+  work.target = make_target(request.isa, why);
+  if (!work.target) return false;
+  llvm::TargetMachine& target = *work.target;
+  work.module.setTargetTriple(target.getTargetTriple().str());
+  work.module.setDataLayout(target.createDataLayout());
+  LoopWriter writer(request, work.module);
   llvm::Function* function = writer.write();
-  set_attributes(*function, *target);
+  set_attributes(*function, target);
   const char* dump = std::getenv("TREADLE_JIT_DUMP");
   if (dump && *dump == '1') function->print(llvm::errs());
 #ifndef NDEBUG
   llvm::raw_string_ostream problems(why);
   if (llvm::verifyFunction(*function, &problems)) return false;
 #endif
-  simplify(*function, *target);
+  simplify(*function, target);
   if (dump && *dump == '2') function->print(llvm::errs());
-  llvm::SmallVector<char, 0> object;
-  llvm::raw_svector_ostream out(object);
-  llvm::legacy::PassManager codegen;
-  if (target->addPassesToEmitFile(codegen, out, nullptr, llvm::CodeGenFileType::ObjectFile)) {
+  if (target.addPassesToEmitFile(work.codegen, work.out, nullptr, llvm::CodeGenFileType::ObjectFile)) {
     why = "no object files for this target";
     return false;
   }
-  codegen.run(module);
-  if (!link_object(llvm::StringRef(object.data(), object.size()), "loop", blob, why)) return false;
+  work.codegen.run(work.module);
+  if (!link_object(llvm::StringRef(work.object.data(), work.object.size()), "loop", blob, why)) return false;
   blob.refs = writer.take_refs();
   return true;
 }
 
-constexpr plan::NativeCompiler kCompiler{plan::kNativeVersion, compile};
+bool compile(const plan::NativeRequest& request, plan::NativeBlob& blob, std::string& why) {
+  static const bool guarded = [] {
+    llvm::install_bad_alloc_error_handler(out_of_memory);
+    llvm::install_fatal_error_handler(cannot_go_on);
+    return true;
+  }();
+  static_cast<void>(guarded);
+  auto work = std::make_unique<Work>();
+  try {
+    return compile(request, blob, why, *work);
+  } catch (const std::bad_alloc&) {
+    why = "there is no memory to compile it";
+  } catch (const std::runtime_error& e) {
+    why = e.what();
+  }
+  static_cast<void>(work.release());
+  return false;
+}
 
 }  // namespace
 
 }  // namespace treadle::jit
 
 extern "C" [[gnu::visibility("default")]] const treadle::plan::NativeCompiler* treadle_native_compiler() {
-  return &treadle::jit::kCompiler;
+  static const treadle::plan::NativeCompiler compiler{treadle::plan::native_version(), treadle::jit::compile};
+  return &compiler;
 }

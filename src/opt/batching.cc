@@ -39,8 +39,13 @@ Shape with_steps(const Dim& steps, const Shape& element) {
 
 class Batcher {
  public:
-  Batcher(ir::Graph& graph, ir::Region& region, size_t at)
-      : graph_(graph), region_(region), at_(at), scan_(*region.nodes[at]), body_(*scan_.region("body")) {}
+  Batcher(ir::Graph& graph, ir::Region& region, size_t at, Journal* journal)
+      : graph_(graph),
+        region_(region),
+        at_(at),
+        scan_(*region.nodes[at]),
+        body_(*scan_.region("body")),
+        journal_(journal) {}
 
   // Returns how many nodes were put before the Scan.
   size_t run() {
@@ -170,6 +175,7 @@ class Batcher {
   }
 
   void move(std::unique_ptr<ir::Node> node) {
+    note(journal_, Change::kBatched, body_, *node);
     ir::Value* element = node->outputs[0];
     element->producer = nullptr;
     Batched& result = batched_.at(element);
@@ -285,6 +291,7 @@ class Batcher {
   const size_t at_;
   ir::Node& scan_;
   ir::Region& body_;
+  Journal* journal_;
   ScanAttributes attributes_;
   Dim steps_ = Dim::unknown();
   std::unordered_map<const ir::Value*, Batched> batched_;
@@ -292,17 +299,17 @@ class Batcher {
   size_t added_ = 0;
 };
 
-void walk(ir::Graph& graph, ir::Region& region) {
+void walk(ir::Graph& graph, ir::Region& region, Journal* journal) {
   for (size_t at = 0; at < region.nodes.size(); ++at) {
-    for (auto& body : region.nodes[at]->regions) walk(graph, *body);
-    if (region.nodes[at]->op->control == Control::kScan) at += Batcher(graph, region, at).run();
+    for (auto& body : region.nodes[at]->regions) walk(graph, *body, journal);
+    if (region.nodes[at]->op->control == Control::kScan) at += Batcher(graph, region, at, journal).run();
   }
 }
 
 }  // namespace
 
-void batch_products(ir::Graph& graph) {
-  walk(graph, graph.top());
+void batch_products(ir::Graph& graph, Journal* journal) {
+  walk(graph, graph.top(), journal);
 }
 
 }  // namespace treadle::opt

@@ -76,12 +76,13 @@ bool can_select(const ir::Node& node) {
 
 class Selector {
  public:
-  explicit Selector(ir::Graph& graph) : graph_(graph) {}
+  Selector(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
 
   void walk(ir::Region& region) {
     for (size_t at = 0; at < region.nodes.size(); ++at) {
       for (auto& body : region.nodes[at]->regions) walk(*body);
       if (region.nodes[at]->op->control == Control::kIf && can_select(*region.nodes[at])) {
+        note(journal_, Change::kSelected, region, *region.nodes[at]);
         at = replace(region, at);
       }
     }
@@ -124,12 +125,13 @@ class Selector {
   }
 
   ir::Graph& graph_;
+  Journal* journal_;
 };
 
 }  // namespace
 
-void select_branches(ir::Graph& graph) {
-  Selector selector(graph);
+void select_branches(ir::Graph& graph, Journal* journal) {
+  Selector selector(graph, journal);
   selector.walk(graph.top());
   if (!selector.replaced.empty()) ir::replace_uses(graph, selector.replaced);
 }

@@ -13,7 +13,7 @@ namespace {
 
 class Folder {
  public:
-  explicit Folder(ir::Graph& graph) : graph_(graph) { count_uses(graph.top()); }
+  Folder(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) { count_uses(graph.top()); }
 
   void run(ir::Region& region) {
     std::erase_if(region.nodes, [&](const auto& node) {
@@ -47,6 +47,7 @@ class Folder {
     for (ir::Value* v : node.inputs) {
       if (v && --uses_[v] == 0) v->constant = {};
     }
+    note(journal_, Change::kFolded, *node.parent, node);
     return true;
   }
 
@@ -71,13 +72,14 @@ class Folder {
   }
 
   ir::Graph& graph_;
+  Journal* journal_;
   std::unordered_map<const ir::Value*, size_t> uses_;
 };
 
 }  // namespace
 
-void fold_constants(ir::Graph& graph) {
-  Folder(graph).run(graph.top());
+void fold_constants(ir::Graph& graph, Journal* journal) {
+  Folder(graph, journal).run(graph.top());
 }
 
 }  // namespace treadle::opt

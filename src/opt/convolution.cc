@@ -199,20 +199,33 @@ void erase(ir::Region& region, const std::unordered_set<const ir::Node*>& nodes)
 
 }  // namespace
 
-void fuse_convolutions(ir::Graph& graph) {
+void fuse_convolutions(ir::Graph& graph, Journal* journal) {
   const Uses uses(graph.top());
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
     if (node.outputs.size() != 1 || !node.outputs[0]) return;
-    if (!fuse_add(graph, node, uses) && !fuse_relu(node, uses)) fuse_clip(node, uses);
+    const ir::Node* loop = journal ? loop_around(*node.parent) : nullptr;
+    JournalEntry entry{Change::kAbsorbed, {}, {}, node.op->name};
+    if (loop) entry.node = node.name;
+    if (!fuse_add(graph, node, uses) && !fuse_relu(node, uses) && !fuse_clip(node, uses)) return;
+    if (!loop) return;
+    entry.loop = loop->name;
+    entry.into = node.name;
+    journal->add(std::move(entry));
   });
 }
 
-void fold_batch_normalization(ir::Graph& graph) {
+void fold_batch_normalization(ir::Graph& graph, Journal* journal) {
   const Uses uses(graph.top());
   std::unordered_set<const ir::Node*> folded;
   ir::for_each_node(graph.top(), [&](ir::Node& norm) {
     const ir::Node* conv = foldable_convolution(norm, uses);
-    if (conv && fold(graph, norm, *conv)) folded.insert(conv);
+    if (!conv) return;
+    const std::string name = norm.name;
+    const OpDef& op = *norm.op;
+    if (!fold(graph, norm, *conv)) return;
+    folded.insert(conv);
+    const ir::Node* loop = journal ? loop_around(*norm.parent) : nullptr;
+    if (loop) journal->add({Change::kAbsorbed, loop->name, name, op.name, norm.name});
   });
   if (!folded.empty()) erase(graph.top(), folded);
 }

@@ -64,10 +64,14 @@ class Marker {
   }
 };
 
-void sweep(ir::Region& region, const Marker& marker) {
-  std::erase_if(region.nodes, [&](const auto& node) { return !marker.is_live(*node); });
+void sweep(ir::Region& region, const Marker& marker, Journal* journal) {
+  std::erase_if(region.nodes, [&](const auto& node) {
+    if (marker.is_live(*node)) return false;
+    note(journal, Change::kDropped, region, *node);
+    return true;
+  });
   for (auto& node : region.nodes) {
-    for (auto& r : node->regions) sweep(*r, marker);
+    for (auto& r : node->regions) sweep(*r, marker, journal);
   }
 }
 
@@ -95,11 +99,11 @@ void drop_unused_outputs(ir::Region& region, const Marker& marker) {
 
 }  // namespace
 
-void remove_dead_nodes(ir::Graph& graph) {
+void remove_dead_nodes(ir::Graph& graph, Journal* journal) {
   Marker marker;
   for (const ir::Value* v : graph.top().outputs) marker.use(v);
   marker.mark(graph.top());
-  sweep(graph.top(), marker);
+  sweep(graph.top(), marker, journal);
   drop_unused_outputs(graph.top(), marker);
 }
 

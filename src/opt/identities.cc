@@ -41,22 +41,23 @@ bool is_identity(const ir::Node& node) {
   return joins && node.inputs.size() == 1;
 }
 
-void collect(ir::Region& region, std::unordered_map<ir::Value*, ir::Value*>& replaced) {
+void collect(ir::Region& region, std::unordered_map<ir::Value*, ir::Value*>& replaced, Journal* journal) {
   std::erase_if(region.nodes, [&](const auto& node) {
     if (!is_identity(*node)) return false;
+    note(journal, Change::kElided, region, *node);
     replaced[node->outputs[0]] = node->inputs[0];
     return true;
   });
   for (auto& node : region.nodes) {
-    for (auto& body : node->regions) collect(*body, replaced);
+    for (auto& body : node->regions) collect(*body, replaced, journal);
   }
 }
 
 }  // namespace
 
-void remove_identities(ir::Graph& graph) {
+void remove_identities(ir::Graph& graph, Journal* journal) {
   std::unordered_map<ir::Value*, ir::Value*> replaced;
-  collect(graph.top(), replaced);
+  collect(graph.top(), replaced, journal);
   ir::replace_uses(graph, replaced);
 }
 

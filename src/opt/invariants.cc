@@ -18,7 +18,7 @@ bool is_invariant(const ir::Node& node, const ir::Region& body) {
 }
 
 // Moves what it can of `body` to position `at` of `region`; returns how many nodes.
-size_t hoist(ir::Region& body, ir::Region& region, size_t at) {
+size_t hoist(ir::Region& body, ir::Region& region, size_t at, Journal* journal) {
   size_t moved = 0;
   std::vector<std::unique_ptr<ir::Node>> staying;
   for (auto& node : body.nodes) {
@@ -26,6 +26,7 @@ size_t hoist(ir::Region& body, ir::Region& region, size_t at) {
       staying.push_back(std::move(node));
       continue;
     }
+    note(journal, Change::kHoisted, body, *node);
     node->parent = &region;
     for (ir::Value* v : node->outputs) {
       if (v) v->owner = &region;
@@ -37,20 +38,20 @@ size_t hoist(ir::Region& body, ir::Region& region, size_t at) {
   return moved;
 }
 
-void walk(ir::Region& region) {
+void walk(ir::Region& region, Journal* journal) {
   for (size_t at = 0; at < region.nodes.size(); ++at) {
     ir::Node& node = *region.nodes[at];
-    for (auto& body : node.regions) walk(*body);
+    for (auto& body : node.regions) walk(*body, journal);
     if (node.op->control == Control::kLoop || node.op->control == Control::kScan) {
-      at += hoist(*node.regions[0], region, at);
+      at += hoist(*node.regions[0], region, at, journal);
     }
   }
 }
 
 }  // namespace
 
-void hoist_invariants(ir::Graph& graph) {
-  walk(graph.top());
+void hoist_invariants(ir::Graph& graph, Journal* journal) {
+  walk(graph.top(), journal);
 }
 
 }  // namespace treadle::opt

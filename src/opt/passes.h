@@ -1,47 +1,49 @@
 #pragma once
-// Rewrites of a graph. Each is a function from graph to graph; ir::verify holds before and after.
+// Rewrites of a graph. Each is a function from graph to graph; ir::verify holds before and after. What they do to loops
+// is written into the journal, if there is one.
 
 #include "check/inference.h"
 #include "ir/graph.h"
+#include "opt/journal.h"
 
 namespace treadle::opt {
 
 // Removes nodes whose outputs nobody uses. Outputs of bodies that nobody uses (scan outputs, results of branches)
 // become null, in the body and in the node.
-void remove_dead_nodes(ir::Graph& graph);
+void remove_dead_nodes(ir::Graph& graph, Journal* journal = nullptr);
 
 // Removes nodes whose output is their input: Identity, and others where sizes and types say so.
-void remove_identities(ir::Graph& graph);
+void remove_identities(ir::Graph& graph, Journal* journal = nullptr);
 
 // One of several nodes that compute the same from the same inputs is enough, whether the first stands in the same
 // region or in one around it. Random nodes are left alone.
-void merge_common_nodes(ir::Graph& graph);
+void merge_common_nodes(ir::Graph& graph, Journal* journal = nullptr);
 
 // Moves nodes of loop bodies that depend on nothing inside the loop to before the loop. Nodes that can fail stay, and
 // those whose sizes are not known.
-void hoist_invariants(ir::Graph& graph);
+void hoist_invariants(ir::Graph& graph, Journal* journal = nullptr);
 
 // If whose branches are a few elementwise operations that cannot fail runs both, and Where picks the results.
-void select_branches(ir::Graph& graph);
+void select_branches(ir::Graph& graph, Journal* journal = nullptr);
 
 // Conv takes in what follows it where nobody else uses what lies between: a constant added per channel becomes its
 // bias, a tensor of the result's sizes its addend, Relu and Clip with constant bounds its limits. Wants types; results
 // are the same bit for bit, since every step stays as it is.
-void fuse_convolutions(ir::Graph& graph);
+void fuse_convolutions(ir::Graph& graph, Journal* journal = nullptr);
 
 // Nodes that depend on constants alone become constants; those that only they used are given back. Needs no types, so
 // that it is done once when a model is loaded.
-void fold_constants(ir::Graph& graph);
+void fold_constants(ir::Graph& graph, Journal* journal = nullptr);
 
 // BatchNormalization of a Conv with constant weights, neither used elsewhere, goes into the weights and the bias. This
 // rounds differently. Needs no types, so that it is done once when a model is loaded.
-void fold_batch_normalization(ir::Graph& graph);
+void fold_batch_normalization(ir::Graph& graph, Journal* journal = nullptr);
 
 // Transpose of an operand of MatMul becomes the order in which the product reads it, where nothing else reads the
 // transposed value.
-void absorb_transposes(ir::Graph& graph);
+void absorb_transposes(ir::Graph& graph, Journal* journal = nullptr);
 
 // Products with weights that depend on the scan inputs of a Scan alone run before it, for all its steps at once.
-void batch_products(ir::Graph& graph);
+void batch_products(ir::Graph& graph, Journal* journal = nullptr);
 
 }  // namespace treadle::opt

@@ -44,13 +44,14 @@ Values operands_of_products(ir::Region& top) {
 
 }  // namespace
 
-void absorb_transposes(ir::Graph& graph) {
+void absorb_transposes(ir::Graph& graph, Journal* journal) {
   const Values candidates = operands_of_products(graph.top());
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
     if (!is(node, "MatMul")) return;
     for (size_t i = 0; i < 2; ++i) {
       if (!candidates.contains(node.inputs[i])) continue;
       const ir::Node& transpose = *node.inputs[i]->producer;
+      note(journal, Change::kAbsorbed, *node.parent, transpose, node.name);
       node.op = &require_op("PermutedMatMul", "treadle");
       node.version = &node.op->newest();
       node.attributes.set(ir::Attribute::of(i == 0 ? "perm_a" : "perm_b", permutation(transpose)));

@@ -118,6 +118,10 @@ struct NativeBlob {
   std::vector<NativeRef> refs;
 };
 
+// Constants up to this size may become part of the code; larger ones it reads where they lie.
+inline constexpr size_t kMaxLiteralBytes = 512;
+
+// What a compiler is told. Whatever of it code depends on is in its key (plan/native_key.h).
 struct NativeRequest {
   const Program* program = nullptr;
   uint32_t loop = 0;
@@ -130,11 +134,13 @@ struct NativeRequest {
 
 // What the shared object offers.
 struct NativeCompiler {
-  uint32_t version = 0;  // kNativeVersion
+  uint64_t version = 0;  // native_version()
   // False: `why` says what stands in the way.
   bool (*compile)(const NativeRequest& request, NativeBlob& blob, std::string& why) = nullptr;
 };
-inline constexpr uint32_t kNativeVersion = 2;
+// A digest of the sources of compiler and engine that decide what code looks like and what it finds. Written by the
+// build into both of them, so that neither takes what another version of the other has made.
+uint64_t native_version();
 inline constexpr char kNativeEntry[] = "treadle_native_compiler";  // const NativeCompiler* (*)()
 
 // What compiling a loop is expected to cost, and what it is expected to save in a trip.

@@ -17,7 +17,7 @@ namespace {
 
 class Specializer {
  public:
-  explicit Specializer(ir::Graph& graph) : graph_(graph) {}
+  Specializer(ir::Graph& graph, opt::Journal& journal) : graph_(graph), journal_(journal) {}
 
   Status run(std::span<const InputKnowledge> inputs) {
     ir::Region& top = graph_.top();
@@ -52,9 +52,10 @@ class Specializer {
       }
     }
     TREADLE_TRY(inference_.infer(*node));
-    if (all_known(*node)) return fold_away(*node);
+    if (all_known(*node)) return fold_away(region, *node);
     if (is_identity(*node)) {
       replaced_[node->outputs[0]] = node->inputs[0];
+      opt::note(&journal_, opt::Change::kElided, region, *node);
       return {};
     }
     if (node->op->lowers(*node->version)) return lower(region, queue, *node);
@@ -88,7 +89,8 @@ class Specializer {
     return !node.outputs.empty();
   }
 
-  Status fold_away(ir::Node& node) {
+  Status fold_away(const ir::Region& region, ir::Node& node) {
+    opt::note(&journal_, opt::Change::kFolded, region, node);
     for (ir::Value* v : node.outputs) {
       keep_constant(v);
       if (v) v->producer = nullptr;
@@ -102,7 +104,9 @@ class Specializer {
 
   Status choose_branch(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue, ir::Node& node,
                        bool condition) {
-    ir::Region* branch = node.region(condition ? "then_branch" : "else_branch");
+    const char* taken = condition ? "then_branch" : "else_branch";
+    opt::note(&journal_, opt::Change::kDecided, region, node, taken);
+    ir::Region* branch = node.region(taken);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] && branch->outputs[i]) replaced_[node.outputs[i]] = branch->outputs[i];
     }
@@ -139,7 +143,13 @@ class Specializer {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] && inner.top().outputs[i]) replaced_[node.outputs[i]] = inner.top().outputs[i];
     }
-    refill(queue, graph_.absorb(inner, &region));
+    std::vector<std::unique_ptr<ir::Node>> made = graph_.absorb(inner, &region);
+    for (const auto& loop : made) {
+      if (loop->op->control == Control::kScan || loop->op->control == Control::kLoop) {
+        opt::note_of_loop(&journal_, opt::Change::kLowered, *loop, node);
+      }
+    }
+    refill(queue, std::move(made));
     return {};
   }
 
@@ -197,15 +207,16 @@ class Specializer {
   }
 
   ir::Graph& graph_;
+  opt::Journal& journal_;
   Inference inference_{{.fold = true, .trust_containers = false, .keep_declared = false, .check_types = true}};
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
-void rewrite(ir::Graph& graph) {
+void rewrite(ir::Graph& graph, opt::Journal& journal) {
   for (const auto pass :
        {opt::remove_identities, opt::select_branches, opt::hoist_invariants, opt::merge_common_nodes,
         opt::batch_products, opt::fuse_convolutions, opt::absorb_transposes, opt::remove_dead_nodes}) {
-    pass(graph);
+    pass(graph, &journal);
     TREADLE_ASSERT(ir::verify(graph).ok());
   }
 }
@@ -214,9 +225,9 @@ void rewrite(ir::Graph& graph) {
 
 Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs, bool optimize) {
   Specialized out{graph.clone()};
-  TREADLE_TRY(Specializer(*out.graph).run(inputs));
-  opt::remove_dead_nodes(*out.graph);
-  if (optimize) rewrite(*out.graph);
+  TREADLE_TRY(Specializer(*out.graph, out.journal).run(inputs));
+  opt::remove_dead_nodes(*out.graph, &out.journal);
+  if (optimize) rewrite(*out.graph, out.journal);
   return out;
 }
 

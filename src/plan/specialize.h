@@ -7,6 +7,7 @@
 
 #include "check/inference.h"
 #include "ir/graph.h"
+#include "opt/journal.h"
 
 namespace treadle::plan {
 
@@ -18,6 +19,7 @@ struct InputKnowledge {
 
 struct Specialized {
   std::unique_ptr<ir::Graph> graph;  // types and constants as known for these inputs
+  opt::Journal journal = {};         // of what was done to loops
 };
 
 // `optimize`: with the rewrites of opt/passes.h; without, lowered only.

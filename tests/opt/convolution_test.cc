@@ -46,9 +46,9 @@ class ConvolutionTest : public ::testing::Test {
   void results(std::vector<ir::Value*> values) { graph_.top().outputs = std::move(values); }
 
   // The names of the operators left after `pass`.
-  std::string after(void (*pass)(ir::Graph&)) {
+  std::string after(void (*pass)(ir::Graph&, Journal*)) {
     EXPECT_TRUE(ir::verify(graph_).ok());
-    pass(graph_);
+    pass(graph_, nullptr);
     remove_dead_nodes(graph_);
     EXPECT_TRUE(ir::verify(graph_).ok());
     std::string names;

@@ -1,0 +1,68 @@
+// treadle explain, treadle profile.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "inputs.h"
+#include "json.h"
+
+namespace cli {
+
+namespace {
+
+using treadle::Feeds;
+using treadle::Session;
+
+struct Explain : Inputs {
+  int operator()() const {
+    const Session session(model, session_options(common));
+    Feeds fed;
+    if (!values.empty() || random->count() > 0) {
+      fed = feeds(session);
+      session.run(fed);
+      session.compile();
+    }
+    const std::string text = session.explain(fed, common.json);
+    fmt::print("{}{}", text, common.json ? "\n" : "");
+    return kOk;
+  }
+};
+
+struct Profile : Inputs {
+  std::string trace;
+  size_t runs = 1;
+
+  int operator()() const {
+    const Session session(model, session_options(common));
+    const treadle::Profile profile = session.profile(feeds(session), runs);
+    if (!trace.empty()) write_file(trace, profile.trace());
+    fmt::print("{}{}", common.json ? profile.json() : profile.text(), common.json ? "\n" : "");
+    return kOk;
+  }
+};
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& status) {
+  CLI::App& command = *app.add_subcommand(
+      "explain", "What became of a model's loops: rewrites, tier, what stands in the way of more, what a trip takes");
+  const auto explain = std::make_shared<Explain>();
+  explain->add(command);
+  command.footer("Without inputs, what the model says of them is planned for. With inputs it is run once.");
+  command.callback([explain, &status] { status = (*explain)(); });
+}
+
+void add_profile(CLI::App& app, int& status) {
+  CLI::App& command = *app.add_subcommand("profile", "Time every node, in loops every trip");
+  const auto profile = std::make_shared<Profile>();
+  profile->add(command);
+  command.add_option("--out", profile->trace, "Write a trace here that Perfetto (ui.perfetto.dev) and browsers show");
+  command.add_option("--runs", profile->runs, "Runs to record, after one to warm up")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
+  command.callback([profile, &status] { status = (*profile)(); });
+}
+
+}  // namespace cli

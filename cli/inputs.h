@@ -1,0 +1,36 @@
+#pragma once
+// A model and values for its inputs, as commands that run it take them.
+
+#include <CLI/CLI.hpp>
+
+#include "common.h"
+#include "feeds.h"
+
+namespace cli {
+
+struct Inputs {
+  Common common;
+  std::string model;
+  std::vector<std::string> values;
+  uint64_t seed = 0;
+  CLI::Option* random = nullptr;
+
+  void add(CLI::App& command) {
+    command.add_option("model", model, "The model")->required();
+    command.add_option(
+        "inputs", values,
+        "[NAME=]FILE (.npy, .npz, .pb, .wav), or NAME=NUMBER, NAME=[NUMBER,...]; without a name the next "
+        "input takes it");
+    random = command.add_option("--random", seed, "Draw the inputs that are not given, from this seed");
+    add_session(command, common);
+    add_json(command, common);
+  }
+
+  treadle::Feeds feeds(const treadle::Session& session) const {
+    treadle::Feeds feeds = read_feeds(session, values);
+    if (random->count() > 0) add_random_feeds(session, seed, common.dimensions, feeds);
+    return feeds;
+  }
+};
+
+}  // namespace cli

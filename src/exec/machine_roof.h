@@ -1,0 +1,25 @@
+#pragma once
+// How fast this machine is on one core, measured with our own kernels: what the time of a loop is held against.
+
+#include <cstddef>
+#include <vector>
+
+namespace treadle::exec {
+
+struct MachineRoof {
+  struct Level {
+    size_t bytes = 0;         // a working set of this size and
+    double bytes_per_ns = 0;  // how fast it is read and written
+  };
+  double flops_per_ns = 0;    // of a product whose operands are in the nearest cache
+  std::vector<Level> levels;  // ascending; the last is that of main memory
+
+  // A trip that computes so much, and whose memory is touched once.
+  double trip_ns(double flops, double bytes) const;
+  double bytes_per_ns(double working_set) const;
+};
+
+// Measured on the first call, which takes about 30 ms.
+const MachineRoof& machine_roof();
+
+}  // namespace treadle::exec

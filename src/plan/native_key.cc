@@ -1,0 +1,259 @@
+// Every structure is taken apart by a structured binding that names all of its members, so that a member that is added
+// to one of them has to be placed here before anything compiles. Those that code does not depend on (addresses, memory
+// that is found through the table of slots, names) are named and left alone.
+#include "plan/native_key.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+namespace treadle::plan {
+
+namespace {
+
+class KeyWriter {
+ public:
+  explicit KeyWriter(const NativeRequest& request) : request_(request), p_(*request.program) {}
+
+  Digest write(const std::string& processor) {
+    const auto& [program, loop, elementwise, others, isa, counter_stride] = request_;
+    d_.number(native_version()).add(processor);
+    d_.number(loop).number(isa).number(counter_stride).number(program->threads);
+    const Loop& whole = program->loops[loop];
+    for (uint32_t pc = whole.first; pc <= whole.last; ++pc) {
+      add(pc, program->code[pc]);
+      const auto code = elementwise.find(pc);
+      d_.number(code != elementwise.end());
+      if (code != elementwise.end()) add(code->second);
+      const auto other = others.find(pc);
+      d_.number(other != others.end());
+      if (other != others.end()) add(other->second);
+    }
+    for (const uint32_t s : slots_) add(s, program->slots[s]);
+    return d_.finish();
+  }
+
+ private:
+  void slot(uint32_t s) {
+    d_.number(s);
+    slots_.insert(s);
+  }
+  void slots(const std::vector<uint32_t>& list) {
+    d_.number(list.size());
+    for (const uint32_t s : list) slot(s);
+  }
+  void dims(const Dims& dims) {
+    d_.number(dims.size());
+    for (const int64_t dim : dims) d_.number(dim);
+  }
+  void real(double value) { d_.add(std::as_bytes(std::span(&value, 1))); }
+  void type(const Type& type) {
+    const bool concrete = type.is_concrete();
+    d_.number(type.kind).number(type.element).number(concrete);
+    if (concrete) dims(known_dims(type.shape));
+  }
+
+  void add(uint32_t pc, const Instruction& in) {
+    const auto& [code, index, target, operands, run, state] = in;
+    d_.number(code).number(target);
+    switch (code) {
+      case OpCode::kKernel: {
+        const auto fused = p_.fused.find(pc);
+        d_.number(fused != p_.fused.end() ? fused->second.inputs.size() : p_.node_of[pc]->inputs.size());
+        d_.number(index);
+        for (uint32_t i = 0; i < index; ++i) slot(operands[i]);
+        break;
+      }
+      case OpCode::kGuarded:
+      case OpCode::kCompute:
+        d_.number(index);
+        add(p_.dynamic[index]);
+        break;
+      case OpCode::kCopy:
+        add(p_.copies[index]);
+        break;
+      case OpCode::kRow:
+        add(p_.rows[index]);
+        break;
+      case OpCode::kMove:
+        d_.number(index);
+        slot(p_.moves[index].first);
+        slot(p_.moves[index].second);
+        break;
+      case OpCode::kBranchUnless:
+        slot(operands[0]);
+        break;
+      case OpCode::kLoopBegin:
+        d_.number(index);
+        add(p_.loops[index]);
+        break;
+      case OpCode::kLoopNext:
+      case OpCode::kLoopNextSimple:
+      case OpCode::kLoopEnd:
+        d_.number(index);
+        break;
+      case OpCode::kJump:
+      case OpCode::kPoll:
+      case OpCode::kEnd:
+        break;
+    }
+  }
+
+  void add(const DynamicNode& dynamic) {
+    const auto& [node, inputs, outputs, releases, in_loop] = dynamic;
+    slots(inputs);
+    slots(outputs);
+  }
+  void add(const Copy& copy) {
+    const auto& [from, to, bytes] = copy;
+    slot(from);
+    slot(to);
+    d_.number(bytes);
+  }
+  void add(const Row& row) {
+    const auto& [from, index, to, wide, count, bytes] = row;
+    slot(from);
+    slot(index);
+    slot(to);
+    d_.number(wide).number(count).number(bytes);
+  }
+
+  void add(const Loop& loop) {
+    const auto& [is_scan, trip_count, condition, counter, go_on, known_trips, masked, states, scan_inputs, scan_outputs,
+                 simple, step, grows, weight, may_team, node, first, last, releases, in_loop] = loop;
+    d_.number(is_scan).number(known_trips).number(masked).number(simple).number(grows).number(weight);
+    d_.number(first).number(last);
+    for (const uint32_t s : {trip_count, condition, counter, go_on}) slot(s);
+    d_.number(states.size()).number(scan_inputs.size()).number(scan_outputs.size());
+    for (const LoopState& state : states) add(state);
+    for (const ScanInput& scan : scan_inputs) add(scan);
+    for (const ScanOutput& scan : scan_outputs) add(scan);
+    add(step);
+  }
+  void add(const LoopState& state) {
+    const auto& [initial, in, out, final, bytes, planned, shape_is_fixed, made_by_trip] = state;
+    for (const uint32_t s : {initial, in, out, final}) slot(s);
+    d_.number(bytes).number(planned);
+  }
+  void add(const ScanInput& scan) {
+    const auto& [whole, element, planned, reverse, element_type, element_bytes] = scan;
+    slot(whole);
+    slot(element);
+    type(element_type);
+    d_.number(planned).number(reverse).number(element_bytes);
+  }
+  void add(const ScanOutput& scan) {
+    const auto& [element, whole, row, element_planned, whole_planned, reverse, element_type, element_bytes, empty] =
+        scan;
+    for (const uint32_t s : {element, whole, row}) slot(s);
+    type(element_type);
+    d_.number(element_planned).number(whole_planned).number(reverse).number(element_bytes);
+  }
+  void add(const LoopStep& step) {
+    const auto& [rows, swaps, advances] = step;
+    d_.number(rows.size()).number(swaps.size()).number(advances.size());
+    for (const auto& [to, from, bytes] : rows) {
+      slot(to);
+      slot(from);
+      d_.number(bytes);
+    }
+    for (const auto& [in, out] : swaps) {
+      slot(in);
+      slot(out);
+    }
+    for (const auto& [s, stride] : advances) {
+      slot(s);
+      d_.number(stride);
+    }
+  }
+
+  void add(const ElementwiseCode& code) {
+    const auto& [count, inputs, steps, outputs] = code;
+    d_.number(count).number(inputs.size()).number(steps.size()).number(outputs.size());
+    for (const auto& [in, element, spread, in_dims, strides] : inputs) {
+      slot(in);
+      d_.number(element).number(spread);
+      dims(in_dims);
+      dims(strides);
+    }
+    for (const auto& [converts, op, params, from, to, argument_count, arguments] : steps) {
+      d_.number(converts).number(op).number(from).number(to).number(argument_count);
+      const auto& [alpha, beta] = params;
+      real(alpha);
+      real(beta);
+      for (size_t i = 0; i < argument_count; ++i) d_.number(arguments[i]);
+    }
+    for (const auto& [step, out] : outputs) {
+      d_.number(step);
+      slot(out);
+    }
+  }
+
+  void add(const InstructionCode& code) {
+    d_.number(code.index());
+    std::visit([this](const auto& one) { add(one); }, code);
+  }
+  void add(const ReductionCode& code) {
+    const auto& [op, from, to, element, columns, kept, kept_strides, reduced, reduced_strides] = code;
+    slot(from);
+    slot(to);
+    d_.number(op).number(element).number(columns);
+    for (const Dims* list : {&kept, &kept_strides, &reduced, &reduced_strides}) dims(*list);
+  }
+  void add(const ExtremeCode& code) {
+    const auto& [from, to, element, outer, n, inner, greatest, last] = code;
+    slot(from);
+    slot(to);
+    d_.number(element).number(outer).number(n).number(inner).number(greatest).number(last);
+  }
+  void add(const ProductCode& code) {
+    const auto& [a, b, bias, c, element, shape, a_count, b_count, bias_count, c_count, stack] = code;
+    for (const uint32_t s : {a, b, bias, c}) slot(s);
+    d_.number(element);
+    const auto& [m, n, k, a_row, a_col, b_row, b_col, c_row, bias_row, bias_col, alpha, beta, b_packed, low, high] =
+        shape;
+    for (const int64_t number : {m, n, k, a_row, a_col, b_row, b_col, c_row, bias_row, bias_col}) d_.number(number);
+    for (const double number : {alpha, beta, static_cast<double>(low), static_cast<double>(high)}) real(number);
+    d_.number(b_packed);
+    for (const int64_t count : {a_count, b_count, bias_count, c_count}) d_.number(count);
+    d_.number(stack.size());
+    for (const auto& [size, of_a, of_b, of_c] : stack) d_.number(size).number(of_a).number(of_b).number(of_c);
+  }
+  void add(const MoveCode& code) {
+    const auto& [element, inputs, outputs, constants] = code;
+    d_.number(element).number(inputs.size()).number(outputs.size()).number(constants.size());
+    for (const auto& [in, count] : inputs) {
+      slot(in);
+      d_.number(count);
+    }
+    for (const auto& [out, from] : outputs) {
+      slot(out);
+      d_.number(from.size());
+      d_.add(std::as_bytes(std::span(from)));
+    }
+    d_.add(std::as_bytes(std::span(constants)));
+  }
+
+  void add(uint32_t s, const Slot& slot) {
+    const auto& [storage, index, offset, bytes, slot_type, constant, first, last] = slot;
+    d_.number(s).number(storage).number(bytes);
+    type(slot_type);
+    if (storage != Storage::kConstant) return;
+    const size_t size = is_string(constant.type()) ? 0 : constant.byte_size();
+    d_.number(size);
+    if (size <= kMaxLiteralBytes) d_.add(std::span(static_cast<const std::byte*>(constant.raw()), size));
+  }
+
+  const NativeRequest& request_;
+  const Program& p_;
+  Digester d_;
+  std::set<uint32_t> slots_;
+};
+
+}  // namespace
+
+Digest native_key(const NativeRequest& request, const std::string& processor) {
+  return KeyWriter(request).write(processor);
+}
+
+}  // namespace treadle::plan

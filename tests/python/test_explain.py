@@ -1,0 +1,332 @@
+"""What `explain` says of loops: before and after each rewrite, and why they run as they do."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+treadle = pytest.importorskip("treadle", reason="the Python package is not built")
+
+
+def session(text, **entries):
+    options = treadle.SessionOptions()
+    options.intra_op_num_threads = 1
+    for key, value in {"jit_cache": "off", **entries}.items():
+        options.add_session_config_entry(f"treadle.{key}", str(value))
+    return treadle.InferenceSession(text.encode(), options)
+
+
+def model(body, signature="(float[8] x) => (float[8] y)", before="", call="(trips, yes, x)", opset=22):
+    """A Loop of 9 trips over the state s."""
+    return f"""<ir_version: 10, opset_import: ["" : {opset}]>
+    g {signature} {{
+      yes = Constant <value = bool {{1}}> ()
+      trips = Constant <value = int64 {{9}}> ()
+      {before}
+      y = Loop <body = b (int64 i, bool go, float[8] s) => (bool go_on, float[8] t) {{
+        go_on = Identity(go)
+        {body}
+      }}> {call}
+    }}"""
+
+
+def explained(text, **entries):
+    (loop,) = session(text, **entries).explain(json=True)["loops"]
+    return loop
+
+
+def changes(loop):
+    return {(r["change"], r["op"]) for r in loop["rewrites"]}
+
+
+def test_a_plain_loop_has_been_left_alone():
+    loop = explained(model("t = Tanh(s)"), jit="off")
+    assert changes(loop) == {("folded", "Identity")}
+    assert (loop["op"], loop["trips"], loop["states"], loop["state_bytes"]) == ("Loop", 9, 1, 32)
+    assert loop["tier"] == "chain"
+    assert loop["why_not_native"] == "jit is off"
+    assert loop["obstacles"] == []
+
+
+def test_invariants_are_hoisted():
+    loop = explained(model("e = Exp(x)\n t = Add(s, e)"))
+    assert ("hoisted", "Exp") in changes(loop)
+    (entry,) = [r for r in loop["rewrites"] if r["op"] == "Exp"]
+    assert entry["node"]
+    assert ("hoisted", "Exp") not in changes(explained(model("e = Exp(s)\n t = Add(s, e)")))
+
+
+def test_constants_are_folded_and_equal_nodes_merged():
+    body = """one = Constant <value = float {1}> ()
+        two = Add(one, one)
+        a = Tanh(s)
+        b = Tanh(s)
+        c = Add(a, b)
+        t = Mul(c, two)"""
+    found = changes(explained(model(body)))
+    assert ("folded", "Add") in found
+    assert ("merged", "Tanh") in found
+
+
+def test_nothing_is_rewritten_without_optimisation():
+    found = changes(explained(model("e = Exp(x)\n t = Add(s, e)"), optimize=0))
+    assert ("hoisted", "Exp") not in found
+
+
+def test_what_nobody_needs_is_dropped():
+    assert ("dropped", "Exp") in changes(explained(model("e = Exp(s)\n t = Tanh(s)")))
+
+
+def test_a_known_branch_is_taken():
+    body = """no = Constant <value = bool {0}> ()
+        t = If(no) < then_branch = p () => (float[8] v) { v = Neg(s) }, else_branch = n () => (float[8] w) { w = Tanh(s) }>"""
+    loop = explained(model(body))
+    assert ("decided", "If") in changes(loop)
+    assert [r.get("into") for r in loop["rewrites"] if r["op"] == "If"] == ["else_branch"]
+
+
+def test_cheap_branches_are_selected():
+    body = """two = Constant <value = int64 {2}> ()
+        rest = Mod(i, two)
+        odd = Equal(rest, two)
+        t = If(odd) < then_branch = p () => (float[8] v) { v = Neg(s) }, else_branch = n () => (float[8] w) { w = Abs(s) }>"""
+    assert ("selected", "If") in changes(explained(model(body)))
+
+
+SCAN = """<ir_version: 10, opset_import: ["" : 22]>
+g (float[5,16] xs, float[8] h) => (float[8] last, float[5,8] ys) {
+  last, ys = Scan <num_scan_inputs = 1, body = b (float[8] s, float[16] x) => (float[8] t, float[8] y) {
+    p = MatMul(x, w)
+    q = Add(s, p)
+    t = Tanh(q)
+    y = Identity(t)
+  }> (h, xs)
+}"""
+
+
+def scan_with_weights():
+    return SCAN.replace("(float[5,16] xs, float[8] h)", "(float[5,16] xs, float[8] h, float[16,8] w)")
+
+
+def test_products_of_scan_inputs_are_batched():
+    loop = explained(scan_with_weights())
+    assert ("batched", "MatMul") in changes(loop)
+    assert not loop["calls"]
+    kept = explained(scan_with_weights(), optimize=0)
+    assert ("batched", "MatMul") not in changes(kept)
+    assert [call["op"] for call in kept["calls"]] == ["MatMul"]
+
+
+def test_recurrent_operators_are_loops():
+    text = """<ir_version: 10, opset_import: ["" : 22]>
+    g (float[7,1,16] x, float[1,32,16] w, float[1,32,8] r) => (float[7,1,1,8] y) {
+      y = LSTM <hidden_size = 8> (x, w, r)
+    }"""
+    loop = explained(text)
+    assert ("lowered", "LSTM") in changes(loop)
+    assert (loop["op"], loop["trips"]) == ("Scan", 7)
+
+
+def test_the_tier_and_what_is_called():
+    loop = explained(scan_with_weights(), optimize=0, jit="always")
+    assert (loop["tier"], loop["compiled"], loop["from_cache"]) == ("native", True, False)
+    assert loop["compile_ms"] > 0
+    assert loop["code_bytes"] > 0
+    assert loop["why_not_native"] == ""
+    (call,) = loop["calls"]
+    assert call["op"] == "MatMul"
+    assert call["why"]
+    assert loop["operations"] >= 2
+
+
+def test_a_loop_that_has_not_run_for_long_is_no_native_code():
+    s = session(model("t = Tanh(s)"), jit="auto")
+    feeds = {"x": np.zeros(8, np.float32)}
+    s.run(None, feeds)
+    (loop,) = s.explain(json=True)["loops"]
+    assert loop["tier"] == "chain"
+    assert "long enough" in loop["why_not_native"]
+    s.compile()
+    (loop,) = s.explain(json=True)["loops"]
+    assert loop["tier"] == "native"
+
+
+def test_loops_inside_are_part_of_the_code_around_them():
+    inner = """inner_trips = Constant <value = int64 {3}> ()
+        again = Constant <value = bool {1}> ()
+        t = Loop <body = c (int64 j, bool go2, float[8] u) => (bool go3, float[8] v) {
+          go3 = Identity(go2)
+          v = Tanh(u)
+        }> (inner_trips, again, s)"""
+    outer, inside = session(model(inner), jit="always").explain(json=True)["loops"]
+    assert (outer["parent"], inside["parent"]) == (None, 0)
+    assert (outer["tier"], inside["tier"]) == ("native", "inside")
+    assert (outer["trips"], inside["trips"]) == (9, 3)
+    assert outer["flops_per_trip"] >= 3 * inside["flops_per_trip"] > 0
+
+
+def test_sizes_that_only_the_run_knows_are_named():
+    text = """<ir_version: 10, opset_import: ["" : 22]>
+    g (int64 m, float[1,8] x) => (float[N,8] y) {
+      yes = Constant <value = bool {1}> ()
+      y = Loop <body = b (int64 i, bool go, float[N,8] cache) => (bool go_on, float[M,8] longer) {
+        go_on = Identity(go)
+        row = Tanh(x)
+        longer = Concat <axis = 0> (cache, row)
+      }> (m, yes, x)
+    }"""
+    s = session(text, jit="always")
+    feeds = {"m": np.int64(3), "x": np.ones((1, 8), np.float32)}
+    s.run(None, feeds)
+    (loop,) = s.explain(feeds, json=True)["loops"]
+    assert loop["tier"] == "program"
+    assert loop["why_not_native"]
+    assert not loop["is_complete"]
+    reasons = {(o["op"], o["why"]) for o in loop["obstacles"]}
+    assert ("Loop", "the size of state 'cache' is known only at run time") in reasons
+    assert any(op == "Concat" and "'cache' is known only at run time" in why for op, why in reasons)
+
+
+def test_estimates_grow_with_the_work():
+    small, large = (
+        explained(
+            f"""<ir_version: 10, opset_import: ["" : 22]>
+            g (float[{n}] x, float[{n},{n}] w) => (float[{n}] y) {{
+              yes = Constant <value = bool {{1}}> ()
+              trips = Constant <value = int64 {{9}}> ()
+              y = Loop <body = b (int64 i, bool go, float[{n}] s) => (bool go_on, float[{n}] t) {{
+                go_on = Identity(go)
+                p = MatMul(s, w)
+                t = Tanh(p)
+              }}> (trips, yes, x)
+            }}"""
+        )
+        for n in (16, 256)
+    )
+    assert small["bytes_per_trip"] == 16 * 16 * 4 + 3 * 16 * 4
+    assert large["bytes_per_trip"] == 256 * 256 * 4 + 3 * 256 * 4
+    assert large["flops_per_trip"] > 2 * 256 * 256 > small["flops_per_trip"] > 2 * 16 * 16
+    for loop in (small, large):
+        assert loop["estimated_ns_per_trip"] >= loop["roof_ns_per_trip"] > 0
+    assert large["roof_ns_per_trip"] > small["roof_ns_per_trip"]
+
+
+def test_the_text_says_the_same():
+    s = session(scan_with_weights(), optimize=0, jit="always")
+    text = s.explain()
+    assert "(Scan), 5 trips" in text
+    assert "native code, " in text
+    assert "(MatMul): " in text
+    assert "the machine's roof is" in text
+    assert (
+        "No loops"
+        in session('<ir_version: 10, opset_import: ["" : 22]> g (float[2] x) => (float[2] y) { y = Tanh(x) }').explain()
+    )
+
+
+@pytest.fixture
+def tool():
+    path = (
+        pathlib.Path(os.environ.get("TREADLE_BIN_DIR", pathlib.Path(__file__).parents[2] / "build" / "bin")) / "treadle"
+    )
+    if not path.exists():
+        pytest.skip("the command-line tool is not built")
+    return str(path)
+
+
+def test_the_tool_explains(tmp_path, tool):
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(scan_with_weights())
+    run = [tool, "explain", str(path)]
+    assert "(Scan), 5 trips" in subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    done = subprocess.run([*run, "--random", "1", "--json"], capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout)
+    assert report["is_specific"]
+    assert report["loops"][0]["tier"] == "native"
+    assert report["machine"]["flops_per_ns"] > 0
+
+
+def test_the_tool_profiles(tmp_path, tool):
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(scan_with_weights())
+    trace = tmp_path / "trace.json"
+    run = [tool, "profile", str(path), "--random", "1", "--runs", "3", "--out", str(trace)]
+    assert "share" in subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert json.loads(trace.read_text())["traceEvents"]
+
+
+# --- profile
+
+
+def profiled(text, feeds, runs=1, **entries):
+    s = session(text, **entries)
+    return s, s.profile(feeds, runs=runs)
+
+
+def test_every_node_of_every_trip():
+    feeds = {"x": np.ones(8, np.float32), "w": np.full((8, 8), 0.1, np.float32)}
+    text = model("p = MatMul(s, w)\n t = Softmax(p)", "(float[8] x, float[8,8] w) => (float[8] y)")
+    _, profile = profiled(text, feeds, runs=2)
+    counts = {node["op"]: node["count"] for node in profile.nodes if not node["is_glue"]}
+    assert counts == {"MatMul": 18, "Softmax": 18}
+    assert {node["loop"] for node in profile.nodes if node["op"] == "MatMul"} != {""}
+    assert profile.total_ns > 0
+    assert sum(node["ns"] for node in profile.nodes) == pytest.approx(profile.total_ns)
+    assert [n["ns"] for n in profile.nodes] == sorted((n["ns"] for n in profile.nodes), reverse=True)
+    assert "MatMul" in str(profile)
+
+
+def test_slices_of_the_trace_lie_in_each_other(tmp_path):
+    feeds = {"x": np.ones(8, np.float32), "w": np.full((8, 8), 0.1, np.float32)}
+    text = model("p = MatMul(s, w)\n t = Softmax(p)", "(float[8] x, float[8,8] w) => (float[8] y)")
+    s = session(text)
+    profile = s.profile(feeds, tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    assert trace == profile.trace()
+    open_slices, trips, nodes, last = [], 0, 0, 0.0
+    for event in trace["traceEvents"]:
+        if event["ph"] == "M":
+            continue
+        assert event["ts"] >= last
+        last = event["ts"]
+        if event["ph"] == "B":
+            open_slices.append(event["cat"])
+            trips += event["cat"] == "trip"
+        elif event["ph"] == "E":
+            open_slices.pop()
+        else:
+            assert event["ph"] == "X"
+            nodes += 1
+            if event["name"] in ("MatMul", "Softmax"):
+                assert open_slices == ["loop", "trip"]
+                assert event["args"]["trip"] == trips - 1
+    assert open_slices == []
+    assert trips == 9
+    assert nodes >= 18
+
+
+def test_a_profile_changes_no_result():
+    feeds = {"x": np.linspace(-1, 1, 8, dtype=np.float32)}
+    s, _ = profiled(model("t = Tanh(s)"), feeds, jit="always")
+    before = s.counters()
+    np.testing.assert_array_equal(s.run(None, feeds)[0], session(model("t = Tanh(s)"), jit="off").run(None, feeds)[0])
+    assert s.counters()["compilations"] == before["compilations"] == 1
+
+
+def test_errors_in_a_profiled_run_are_those_of_runs():
+    text = """<ir_version: 10, opset_import: ["" : 22]>
+    g (int64[3] a, int64[3] b) => (int64[3] y) { y = Div(a, b) }"""
+    with pytest.raises(Exception, match="zero"):
+        session(text).profile({"a": np.ones(3, np.int64), "b": np.zeros(3, np.int64)})
+    with pytest.raises(treadle.InvalidArgument, match="judge"):
+        session(text, tier="judge").profile({"a": np.ones(3, np.int64), "b": np.ones(3, np.int64)})
+
+
+def test_a_loop_without_trips():
+    text = model("t = Tanh(s)").replace("int64 {9}", "int64 {0}")
+    _, profile = profiled(text, {"x": np.ones(8, np.float32)}, optimize=0)
+    phases = [event["ph"] for event in profile.trace()["traceEvents"]]
+    assert phases.count("B") == phases.count("E")
