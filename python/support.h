@@ -28,6 +28,7 @@ struct Free {
   void operator()(treadle_options* p) const { treadle_options_free(p); }
   void operator()(treadle_run_options* p) const { treadle_run_options_free(p); }
   void operator()(treadle_stream* p) const { treadle_stream_free(p); }
+  void operator()(treadle_pool* p) const { treadle_pool_free(p); }
   void operator()(treadle_stream_options* p) const { treadle_stream_options_free(p); }
   void operator()(char* p) const { treadle_free(p); }
 };

@@ -33,6 +33,7 @@ typedef struct treadle_options treadle_options;
 typedef struct treadle_run_options treadle_run_options;
 typedef struct treadle_stream treadle_stream;
 typedef struct treadle_stream_options treadle_stream_options;
+typedef struct treadle_pool treadle_pool;
 
 /* Characters that need not end with a zero byte. */
 typedef struct treadle_text {
@@ -280,7 +281,9 @@ TREADLE_API treadle_status* treadle_stream_options_bind(treadle_stream_options* 
 /* Along which axis an input is cut into chunks, an output put together. */
 TREADLE_API treadle_status* treadle_stream_options_time(treadle_stream_options* options, const char* name,
                                                         int64_t axis);
-/* One run per `hop` samples over [context + hop] samples; a hop of 0: one run per push. */
+/* One run per `hop` samples over [context + hop] samples. A hop of 0: one run per push; with timed inputs, what the
+ * model itself carries along time is found and carried as well, so that all pushes and a flush at the end give what one
+ * run over the whole signal gives. */
 TREADLE_API void treadle_stream_options_hop(treadle_stream_options* options, int64_t hop, int64_t context);
 
 TREADLE_API treadle_status* treadle_stream_create(treadle_session* session, const treadle_stream_options* options,
@@ -294,7 +297,8 @@ TREADLE_API const char* treadle_stream_output_name(const treadle_stream* stream,
 TREADLE_API treadle_status* treadle_stream_push(treadle_stream* stream, const treadle_run_options* options,
                                                 const char* const* names, const treadle_value* const* values,
                                                 size_t count, treadle_value** outputs, size_t* hops);
-/* Pads what is left with zeros to a whole hop and runs it; `names`: inputs that are neither cut, bound nor states. */
+/* Pads what is left with zeros to a whole hop and runs it; without a hop, gives the frames that the end of the signal
+ * brings, after which only reset goes on. `names`: inputs that are neither cut, bound nor states. */
 TREADLE_API treadle_status* treadle_stream_flush(treadle_stream* stream, const treadle_run_options* options,
                                                  const char* const* names, const treadle_value* const* values,
                                                  size_t count, treadle_value** outputs, size_t* hops);
@@ -304,11 +308,38 @@ TREADLE_API treadle_status* treadle_stream_state_get(const treadle_stream* strea
 TREADLE_API treadle_status* treadle_stream_state_set(treadle_stream* stream, const char* input,
                                                      const treadle_value* value);
 TREADLE_API int64_t treadle_stream_pending(const treadle_stream* stream); /* samples that wait for their hop */
+/* Of a stream over time (timed inputs, no hop): samples by which it lags behind a run over all that has come. */
+TREADLE_API int64_t treadle_stream_delay(const treadle_stream* stream);
+/* Whether a loop of the model has ended by its condition, so that no more frames come. */
+TREADLE_API bool treadle_stream_done(const treadle_stream* stream);
 TREADLE_API treadle_status* treadle_stream_reset(treadle_stream* stream);
 TREADLE_API treadle_status* treadle_stream_fork(const treadle_stream* stream, treadle_stream** out);
 TREADLE_API treadle_status* treadle_stream_save(const treadle_stream* stream, char** bytes, size_t* size);
 TREADLE_API treadle_status* treadle_stream_load(treadle_stream* stream, const void* bytes, size_t size);
 TREADLE_API char* treadle_stream_text(const treadle_stream* stream); /* pairs, axes, sizes; for people */
+
+/* ---- Many streams of one model, whose blocks run together as the entries of a batch. Each has a batch of one. */
+
+/* `options` as for a stream; room for `capacity` streams. Not for use by several threads at once. */
+TREADLE_API treadle_status* treadle_pool_create(treadle_session* session, const treadle_stream_options* options,
+                                                size_t capacity, treadle_pool** out);
+TREADLE_API void treadle_pool_free(treadle_pool* pool);
+TREADLE_API size_t treadle_pool_output_count(const treadle_pool* pool);
+TREADLE_API const char* treadle_pool_output_name(const treadle_pool* pool, size_t index);
+/* Chunks of `streams` streams, which join with their first one; `values`: for each stream in turn, one per name.
+ * `outputs`: for each stream in turn, one new handle per output. When a push fails, all streams are as they were. */
+TREADLE_API treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_run_options* options,
+                                              const int64_t* ids, size_t streams, const char* const* names,
+                                              size_t name_count, const treadle_value* const* values,
+                                              treadle_value** outputs);
+/* What the end of a stream's signal brings; the stream leaves. */
+TREADLE_API treadle_status* treadle_pool_flush(treadle_pool* pool, const treadle_run_options* options, int64_t id,
+                                               treadle_value** outputs);
+TREADLE_API treadle_status* treadle_pool_leave(treadle_pool* pool, int64_t id);
+TREADLE_API size_t treadle_pool_size(const treadle_pool* pool); /* streams that are in it */
+TREADLE_API int64_t treadle_pool_runs(const treadle_pool* pool); /* runs made so far, each for one or more streams */
+/* What makes every stream run on its own; empty when they run together. */
+TREADLE_API const char* treadle_pool_why_single(const treadle_pool* pool);
 
 /* ---- Models without running them: a path, or (path NULL) bytes. */
 

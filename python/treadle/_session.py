@@ -14,6 +14,7 @@ from . import _core
 from ._errors import InvalidArgument
 from ._model import model_source
 from ._options import RunOptions, SessionOptions
+from ._pool import StreamPool
 from ._stream import Stream
 from ._values import IOBinding, OrtValue
 
@@ -315,8 +316,11 @@ class InferenceSession:
 
         `state`: input -> output pairs that are carried from run to run (those not given are found by names and types,
         unless `find_state` is off); `initial`: what they begin with, else zeros. `bind`: inputs that stay the same.
-        `time`: the axis along which an input is cut into chunks, or an output put together. `hop`: samples per run, 0: one
-        run per push; `context`: samples of the window before that a run sees again.
+        `time`: the axis along which an input is cut into chunks, or an output put together. `hop`: samples per run;
+        `context`: samples of the window before that a run sees again. Without a hop every push is one run; with `time`,
+        what the model itself carries along time is found (recurrent state, what convolutions look back at), and the
+        pushes with a `flush` at the end give what one run over the whole signal gives. A model that needs all of the
+        signal at once is refused with the node that does.
         """
         core = _core.Stream(
             self._sess,
@@ -329,6 +333,33 @@ class InferenceSession:
             context,
         )
         return Stream(self, core)
+
+    def streams(
+        self,
+        capacity: int,
+        state: Mapping[str, str] | None = None,
+        bind: Mapping[str, Any] | None = None,
+        time: Mapping[str, int] | None = None,
+        hop: int = 0,
+        context: int = 0,
+        *,
+        initial: Mapping[str, Any] | None = None,
+        find_state: bool = True,
+    ) -> StreamPool:
+        """Room for many streams over this model, whose chunks run together. Arguments as for `stream`."""
+        core = _core.StreamPool(
+            self._sess,
+            capacity,
+            dict(state or {}),
+            find_state,
+            dict(initial or {}),
+            dict(bind or {}),
+            dict(time or {}),
+            hop,
+            context,
+        )
+        inputs = {i.name for i in self.get_inputs()}
+        return StreamPool(self, capacity, [name for name in time or {} if name in inputs], core)
 
     def counters(self) -> dict[str, int]:
         """What tests assert: plans made, runs, allocations of the last run, loops that have become native code."""

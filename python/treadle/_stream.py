@@ -33,6 +33,16 @@ class Stream:
         return self._core.pending
 
     @property
+    def delay(self) -> int:
+        """Samples by which a stream over time lags behind a run over all that has come."""
+        return self._core.delay
+
+    @property
+    def done(self) -> bool:
+        """Whether a loop of the model has ended by its condition, so that no more frames come."""
+        return self._core.done
+
+    @property
     def state(self) -> dict[str, Any]:
         """A copy of what is carried, by the names of inputs."""
         return self._core.state()
@@ -52,7 +62,10 @@ class Stream:
         return self._unpack(self._core.push({**(feed or {}), **inputs}, run_options))
 
     def flush(self, feed: Mapping[str, Any] | None = None, /, *, run_options: Any = None, **inputs: Any) -> Any:
-        """Pads the samples that wait with zeros to a whole hop and runs it; empty results when nothing waits."""
+        """Pads the samples that wait with zeros to a whole hop and runs it; empty results when nothing waits.
+
+        Without a hop: the frames that the end of the signal brings. The stream has ended then, until `reset`.
+        """
         return self._unpack(self._core.flush({**(feed or {}), **inputs}, run_options))
 
     def reset(self) -> None:

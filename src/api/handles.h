@@ -14,6 +14,7 @@
 #include "exec/profile.h"
 #include "exec/session.h"
 #include "exec/stream.h"
+#include "exec/stream_pool.h"
 #include "treadle/treadle.h"
 #include "type/any_value.h"
 
@@ -50,6 +51,10 @@ struct treadle_stream_options {
 
 struct treadle_stream {
   treadle::Stream stream;
+};
+
+struct treadle_pool {
+  treadle::StreamPool pool;
 };
 
 namespace treadle::api {

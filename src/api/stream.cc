@@ -153,6 +153,14 @@ int64_t treadle_stream_pending(const treadle_stream* stream) {
   return stream ? stream->stream.pending() : 0;
 }
 
+int64_t treadle_stream_delay(const treadle_stream* stream) {
+  return stream ? stream->stream.delay() : 0;
+}
+
+bool treadle_stream_done(const treadle_stream* stream) {
+  return stream && stream->stream.done();
+}
+
 treadle_status* treadle_stream_reset(treadle_stream* stream) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require(stream, "a stream is missing"));

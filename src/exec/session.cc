@@ -512,6 +512,14 @@ Result<std::unique_ptr<Session>> Session::from_bytes(std::span<const std::byte> 
   return session;
 }
 
+Result<std::unique_ptr<Session>> Session::from_graph(std::unique_ptr<ir::Graph> graph, const SessionOptions& options) {
+  std::unique_ptr<Session> session(new Session);
+  session->impl_->options = options;
+  session->impl_->graph = std::move(graph);
+  TREADLE_TRY(session->impl_->prepare());
+  return session;
+}
+
 std::span<const IoInfo> Session::inputs() const {
   return impl_->inputs;
 }
@@ -523,6 +531,9 @@ std::span<const IoInfo> Session::outputs() const {
 }
 const ir::Metadata& Session::metadata() const {
   return impl_->graph->metadata;
+}
+const ir::Graph& Session::graph() const {
+  return *impl_->graph;
 }
 const SessionOptions& Session::options() const {
   return impl_->options;

@@ -83,6 +83,9 @@ class Session {
   static Result<std::unique_ptr<Session>> from_bytes(std::span<const std::byte> bytes,
                                                      const SessionOptions& options = {},
                                                      const std::string& folder = {});
+  // A graph that has been read already; names in it and its constants are kept.
+  static Result<std::unique_ptr<Session>> from_graph(std::unique_ptr<ir::Graph> graph,
+                                                     const SessionOptions& options = {});
   ~Session();
 
   std::span<const IoInfo> inputs() const;  // those that a caller gives; initialisers that may be overridden follow
@@ -90,6 +93,7 @@ class Session {
   std::span<const IoInfo> outputs() const;
   const ir::Metadata& metadata() const;
   const SessionOptions& options() const;
+  const ir::Graph& graph() const;  // as imported, types inferred
 
   // Runs the model. `outputs`: indices into outputs(); empty means all. `results` gets one value per output asked for;
   // an element that holds a tensor of the right type and sizes already is written in place, else replaced.

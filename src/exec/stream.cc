@@ -6,13 +6,14 @@
 #include <array>
 
 #include "exec/stream_layout.h"
+#include "exec/stream_runs.h"
 #include "exec/tensor_slices.h"
 
 namespace treadle {
 
 namespace {
 
-using Symbols = std::vector<std::pair<std::string_view, int64_t>>;
+using Symbols = Stream::Runs::Symbols;
 
 // Sizes of caches begin at nothing; every other open size is a batch of one.
 int64_t first_size(const Dim& dim, const Symbols& symbols) {
@@ -66,19 +67,6 @@ const AnyValue* find_feed(std::span<const Feed> feeds, std::string_view name) {
 
 }  // namespace
 
-// What one push works with; nothing of the stream changes until all of its runs have succeeded.
-struct Stream::Runs {
-  std::vector<Feed> constant;  // bound and given with the push
-  std::vector<Tensor> chunks;  // per timed input
-  std::vector<Tensor> joined;  // context, waiting samples, chunk
-  int64_t available = 0;       // samples behind the context
-  int64_t hop = 0;
-  size_t count = 0;
-  Symbols symbols;
-  std::vector<AnyValue> states;
-  std::vector<std::vector<AnyValue>> results;  // per output, per run
-};
-
 Result<Stream> Stream::open(std::shared_ptr<const Session> session, StreamOptions options) {
   TREADLE_ASSIGN(auto layout, StreamLayout::make(std::move(session), std::move(options)));
   Stream stream(std::move(layout));
@@ -102,6 +90,9 @@ Status Stream::reset() {
   is_initial_ = std::move(is_initial);
   tails_.assign(layout_->timed.size(), {});
   last_dims_.assign(layout_->outputs.size(), {});
+  last_values_.assign(layout_->outputs.size(), {});
+  found_.clear();
+  begun_ = ended_ = false;
   pending_ = 0;
   return {};
 }
@@ -142,14 +133,12 @@ Result<Stream::Pushed> Stream::flush(std::span<const Feed> feeds, const RunOptio
 }
 
 Result<Stream::Pushed> Stream::advance(std::span<const Feed> feeds, bool pad, const RunOptions& options) {
+  if (layout_->over_time) return advance_over_time(feeds, pad, options);
   Runs runs;
   runs.results.resize(layout_->outputs.size());
   runs.states = states_;
   if (!(pad && pending_ == 0)) {
-    TREADLE_TRY(sort_feeds(feeds, pad, runs));
-    TREADLE_TRY(join_samples(pad, runs));
-    bind_symbols(runs);
-    if (runs.count > 0) TREADLE_TRY(settle_states(runs));
+    TREADLE_TRY(begin_windows(feeds, pad, runs));
     for (size_t i = 0; i < runs.count; ++i) {
       Status status = run_hop(i, runs, options);
       if (!status.ok()) {
@@ -158,6 +147,17 @@ Result<Stream::Pushed> Stream::advance(std::span<const Feed> feeds, bool pad, co
       }
     }
   }
+  return finish_windows(runs);
+}
+
+Status Stream::begin_windows(std::span<const Feed> feeds, bool pad, Runs& runs) const {
+  TREADLE_TRY(sort_feeds(feeds, pad, runs));
+  TREADLE_TRY(join_samples(pad, runs));
+  bind_symbols(runs);
+  return runs.count > 0 ? settle_states(runs) : Status();
+}
+
+Result<Stream::Pushed> Stream::finish_windows(Runs& runs) {
   Pushed pushed;
   pushed.runs = runs.count;
   for (size_t i = 0; i < layout_->outputs.size(); ++i) {

@@ -10,6 +10,10 @@
 // output's time axis where it has one (without the frames that belong to the context), else stacked along a new first
 // axis; as a sequence with one element per run where sizes differ or the output is not a tensor. Without a hop every
 // push is one run over all that was given, and its outputs come back as they are.
+//
+// A stream over time has timed inputs and no hop: what is carried from block to block is found in the model itself
+// (opt/streaming.h), and the outputs of all pushes, with that of flush() at the end, are what one run over the whole
+// signal gives.
 
 #include <memory>
 #include <string>
@@ -44,9 +48,11 @@ class Stream {
   // cannot be found.
   static Result<Stream> open(std::shared_ptr<const Session> session, StreamOptions options);
 
-  // Runs each hop that the new samples complete. On an error the stream is as it was before.
+  // Runs each hop that the new samples complete. On an error the stream is as it was before. Of a stream over time,
+  // outputs without frames (final states) are those of the samples so far, kNone before there are any.
   Result<Pushed> push(std::span<const Feed> feeds, const RunOptions& options = {});
-  // Pads samples that wait with zeros to a whole hop and runs it; nothing waits, nothing runs.
+  // Pads samples that wait with zeros to a whole hop and runs it; nothing waits, nothing runs. Of a stream over time:
+  // the frames that the end of the signal brings; the stream has ended then, until reset().
   Result<Pushed> flush(std::span<const Feed> feeds, const RunOptions& options = {});
 
   const std::vector<std::string>& output_names() const;
@@ -55,6 +61,8 @@ class Stream {
   const AnyValue& state(size_t i) const { return states_[i]; }
   Status set_state(std::string_view input, AnyValue value);
   int64_t pending() const { return pending_; }
+  int64_t delay() const;  // samples by which a stream over time lags behind a run over all that has come
+  bool done() const;      // a Loop has ended by its condition: no more frames come
   Status reset();
 
   // State, waiting samples and context. A snapshot fits a stream of the same model with the same roles.
@@ -62,10 +70,15 @@ class Stream {
   Status load(std::string_view snapshot);
   std::string to_string() const;
 
- private:
-  explicit Stream(std::shared_ptr<const StreamLayout> layout) : layout_(std::move(layout)) {}
   struct Runs;
+
+ private:
+  friend class StreamPool;
+  friend class PooledPush;
+  explicit Stream(std::shared_ptr<const StreamLayout> layout) : layout_(std::move(layout)) {}
   Result<Pushed> advance(std::span<const Feed> feeds, bool pad, const RunOptions& options);
+  Status begin_windows(std::span<const Feed> feeds, bool pad, Runs& runs) const;
+  Result<Pushed> finish_windows(Runs& runs);
   Status sort_feeds(std::span<const Feed> feeds, bool pad, Runs& runs) const;
   Status join_samples(bool pad, Runs& runs) const;
   void bind_symbols(Runs& runs) const;
@@ -75,12 +88,29 @@ class Stream {
   Result<AnyValue> combine(size_t output, const Runs& runs) const;
   Result<AnyValue> no_result(size_t output, const Runs& runs) const;
 
+  // stream_over_time.cc
+  struct Block;
+  Result<Pushed> advance_over_time(std::span<const Feed> feeds, bool last, const RunOptions& options);
+  Status join_block(std::span<const Feed> feeds, bool last, Runs& runs) const;
+  Block choose_block(bool last, const Runs& runs) const;
+  Status run_block(const Block& block, Runs& runs, const RunOptions& options) const;
+  void take_states(std::span<const AnyValue> states);  // declared ones, then those found
+  Result<Pushed> finish_block(const Block& block, bool last, Runs& runs);
+  Result<AnyValue> give_output(size_t output, const Runs& runs) const;
+  template <class Source>
+  Status load_found(Source& reader);  // stream_snapshot.cc
+
   std::shared_ptr<const StreamLayout> layout_;
   std::vector<AnyValue> states_;
   std::vector<uint8_t> is_initial_;  // state i is still the zeros that it began with
   std::vector<Tensor> tails_;        // per timed input: context and waiting samples; undefined before the first push
   int64_t pending_ = 0;
   std::vector<Dims> last_dims_;  // per output, of its last run; for the sizes of empty results
+  // Of a stream over time.
+  std::vector<AnyValue> found_;        // states that were found in the model; empty before the first block
+  std::vector<AnyValue> last_values_;  // per output without frames, of its last run
+  bool begun_ = false;                 // the first block has run
+  bool ended_ = false;
 };
 
 }  // namespace treadle

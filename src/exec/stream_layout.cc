@@ -83,6 +83,7 @@ class LayoutBuilder {
       if (is_free(info)) layout_->given.push_back(&info);
     }
     TREADLE_TRY(sort_outputs());
+    if (!layout_->timed.empty() && options_.hop == 0 && options_.context == 0) TREADLE_TRY(find_over_time());
     return std::shared_ptr<const StreamLayout>(std::move(layout_));
   }
 
@@ -283,6 +284,24 @@ class LayoutBuilder {
     return {};
   }
 
+  Status find_over_time() {
+    std::vector<opt::TimedInput> timed;
+    for (const StreamLayout::Timed& t : layout_->timed) {
+      if (!t.input->type.has_shape) {
+        return error(Code::kInvalidArgument, "cannot be streamed because the rank of '{}' is not known", t.input->name);
+      }
+      timed.push_back({t.input->name, t.axis});
+    }
+    std::vector<std::string_view> carried;
+    for (const StreamLayout::State& s : layout_->states) carried.push_back(s.input->name);
+    TREADLE_ASSIGN(layout_->over_time, OverTime::make(session(), timed, carried, layout_->bound));
+    for (StreamLayout::Output& o : layout_->outputs) {
+      const opt::Streamed::Output& found = layout_->over_time->outputs[o.index];
+      o.time_axis = found.timed ? found.axis : -1;
+    }
+    return {};
+  }
+
   StreamOptions options_;
   std::shared_ptr<StreamLayout> layout_;
   std::vector<const IoInfo*> taken_;
@@ -312,11 +331,16 @@ Result<std::shared_ptr<const StreamLayout>> StreamLayout::make(std::shared_ptr<c
 
 std::string StreamLayout::to_string() const {
   const auto outs = session->outputs();
-  std::string text = hop > 0 ? fmt::format("stream: a run per {} samples, {} of context\n", hop, context)
+  std::string text = over_time ? fmt::format("stream over time: blocks of {} samples, {} in the first, delay {}\n",
+                                             over_time->hop, over_time->first, over_time->delay)
+                     : hop > 0 ? fmt::format("stream: a run per {} samples, {} of context\n", hop, context)
                              : fmt::format("stream: a run per push, {} samples of context\n", context);
   for (const State& s : states) {
     text += fmt::format("  state  {} <- {}  {}{}\n", s.input->name, outs[s.output].name, s.input->type.to_string(),
                         s.found ? "  (found by name)" : "");
+  }
+  if (over_time) {
+    for (const std::string& name : over_time->states) text += fmt::format("  state  {}  (found)\n", name);
   }
   for (const Timed& t : timed) {
     text += fmt::format("  time   {} along axis {}  {}{}\n", t.input->name, t.axis, t.input->type.to_string(),
@@ -328,9 +352,11 @@ std::string StreamLayout::to_string() const {
   }
   for (const Output& o : outputs) {
     text += fmt::format("  output {}  {}, {}\n", outs[o.index].name, outs[o.index].type.to_string(),
-                        hop == 0           ? std::string("as it is")
-                        : o.time_axis >= 0 ? fmt::format("joined along axis {}", o.time_axis)
-                                           : std::string("stacked"));
+                        over_time && o.time_axis >= 0 ? fmt::format("frames along axis {}", o.time_axis)
+                        : over_time                   ? std::string("so far")
+                        : hop == 0                    ? std::string("as it is")
+                        : o.time_axis >= 0            ? fmt::format("joined along axis {}", o.time_axis)
+                                                      : std::string("stacked"));
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/over_time.h"
 #include "exec/stream.h"
 
 namespace treadle {
@@ -37,6 +38,7 @@ struct StreamLayout {
   std::vector<Output> outputs;
   std::vector<std::string> output_names;  // parallel to outputs
   std::vector<size_t> run_outputs;        // outputs, then states: what a run is asked for
+  std::shared_ptr<const OverTime> over_time;  // null: windows, or a run per push
 
   static Result<std::shared_ptr<const StreamLayout>> make(std::shared_ptr<const Session> session,
                                                           StreamOptions options);

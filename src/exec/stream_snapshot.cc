@@ -1,6 +1,7 @@
 // Snapshots of streams: a line that says what this is, the layout it belongs to (a snapshot fits no other), then
 // numbers and values, each value as its protobuf message behind its length.
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -13,7 +14,7 @@ namespace treadle {
 
 namespace {
 
-constexpr std::string_view kMagic = "treadle stream 1\n";
+constexpr std::string_view kMagic = "treadle stream 2\n";
 static_assert(std::endian::native == std::endian::little, "snapshots are little-endian");
 
 class Writer {
@@ -109,7 +110,34 @@ Result<std::string> Stream::save() const {
     TREADLE_TRY(writer.value(states_[i]).in(state_name(i)));
   }
   for (const Tensor& tail : tails_) TREADLE_TRY(writer.value(AnyValue(tail)));
+  writer.number(begun_);
+  writer.number(ended_);
+  writer.number(static_cast<int64_t>(found_.size()));
+  for (size_t i = 0; i < found_.size(); ++i) {
+    TREADLE_TRY(writer.value(found_[i]).in(layout_->over_time->states[i]));
+  }
   return writer.take();
+}
+
+// The states that a stream over time has found in its model.
+template <class Source>
+Status Stream::load_found(Source& reader) {
+  TREADLE_ASSIGN(const int64_t count, reader.number());
+  const OverTime* over_time = layout_->over_time.get();
+  const size_t expected = over_time && begun_ ? over_time->states.size() : 0;
+  if (count < 0 || static_cast<size_t>(count) > (over_time ? over_time->states.size() : 0) ||
+      (!ended_ && static_cast<size_t>(count) != expected)) {
+    return error(Code::kInvalidFile, "the snapshot holds {} found states, expected {}", count, expected);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string& name = over_time->states[static_cast<size_t>(i)];
+    const auto inputs = over_time->steady->inputs();
+    const auto input = std::find_if(inputs.begin(), inputs.end(), [&](const IoInfo& info) { return info.name == name; });
+    TREADLE_ASSIGN(AnyValue value, reader.value(input->type));
+    if (value.is_none()) return error(Code::kInvalidFile, "the snapshot lacks state '{}'", name);
+    found_.push_back(std::move(value));
+  }
+  return {};
 }
 
 Status Stream::load(std::string_view snapshot) {
@@ -135,6 +163,11 @@ Status Stream::load(std::string_view snapshot) {
     TREADLE_TRY(check_tail(*layout_, i, tail.tensor(), loaded.pending_));
     loaded.tails_[i] = tail.tensor();
   }
+  TREADLE_ASSIGN(const int64_t begun, reader.number());
+  TREADLE_ASSIGN(const int64_t ended, reader.number());
+  loaded.begun_ = begun != 0;
+  loaded.ended_ = ended != 0;
+  TREADLE_TRY(loaded.load_found(reader));
   TREADLE_TRY(reader.end());
   *this = std::move(loaded);
   return {};

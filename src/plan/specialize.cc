@@ -17,7 +17,9 @@ namespace {
 
 class Specializer {
  public:
-  Specializer(ir::Graph& graph, opt::Journal& journal) : graph_(graph), journal_(journal) {}
+  // `lowers`: operators become what they are run as.
+  Specializer(ir::Graph& graph, opt::Journal& journal, bool lowers)
+      : graph_(graph), journal_(journal), lowers_(lowers) {}
 
   Status run(std::span<const InputKnowledge> inputs) {
     ir::Region& top = graph_.top();
@@ -58,8 +60,8 @@ class Specializer {
       opt::note(&journal_, opt::Change::kElided, region, *node);
       return {};
     }
-    if (node->op->lowers(*node->version)) return lower(region, queue, *node);
-    if (node->op->control == Control::kScan) {
+    if (lowers_ && node->op->lowers(*node->version)) return lower(region, queue, *node);
+    if (lowers_ && node->op->control == Control::kScan) {
       TREADLE_ASSIGN(const bool moved, move_axes(region, queue, node));
       if (moved) return {};
     }
@@ -208,6 +210,7 @@ class Specializer {
 
   ir::Graph& graph_;
   opt::Journal& journal_;
+  const bool lowers_;
   Inference inference_{{.fold = true, .trust_containers = false, .keep_declared = false, .check_types = true}};
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
@@ -223,9 +226,17 @@ void rewrite(ir::Graph& graph, opt::Journal& journal) {
 
 }  // namespace
 
+Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<const InputKnowledge> inputs) {
+  std::unique_ptr<ir::Graph> out = graph.clone();
+  opt::Journal unread;
+  TREADLE_TRY(Specializer(*out, unread, false).run(inputs));
+  opt::remove_dead_nodes(*out, &unread);
+  return out;
+}
+
 Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs, bool optimize) {
   Specialized out{graph.clone()};
-  TREADLE_TRY(Specializer(*out.graph, out.journal).run(inputs));
+  TREADLE_TRY(Specializer(*out.graph, out.journal, true).run(inputs));
   opt::remove_dead_nodes(*out.graph, &out.journal);
   if (optimize) rewrite(*out.graph, out.journal);
   return out;

@@ -22,6 +22,9 @@ struct Specialized {
   opt::Journal journal = {};         // of what was done to loops
 };
 
+// Types, contents and chosen branches only: every operator that stays is as the model has it.
+Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<const InputKnowledge> inputs);
+
 // `optimize`: with the rewrites of opt/passes.h; without, lowered only.
 Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs, bool optimize);
 

@@ -1,0 +1,92 @@
+#include "api/handles.h"
+
+using namespace treadle;       // NOLINT(google-build-using-namespace)
+using namespace treadle::api;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+void give_outputs(std::vector<Stream::Pushed>& pushed, treadle_value** outputs) {
+  std::vector<std::unique_ptr<treadle_value>> handles;
+  for (Stream::Pushed& one : pushed) {
+    for (AnyValue& value : one.outputs) handles.emplace_back(new_value(std::move(value)));
+  }
+  for (size_t i = 0; i < handles.size(); ++i) outputs[i] = handles[i].release();
+}
+
+}  // namespace
+
+extern "C" {
+
+treadle_status* treadle_pool_create(treadle_session* session, const treadle_stream_options* options, size_t capacity,
+                                    treadle_pool** out) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(session && out, "a session is missing"));
+    TREADLE_ASSIGN(StreamPool pool,
+                   StreamPool::open(session->session, options ? options->options : StreamOptions(), capacity));
+    *out = new treadle_pool{std::move(pool)};
+    return {};
+  });
+}
+
+void treadle_pool_free(treadle_pool* pool) {
+  delete pool;
+}
+
+size_t treadle_pool_output_count(const treadle_pool* pool) {
+  return pool ? pool->pool.output_names().size() : 0;
+}
+
+const char* treadle_pool_output_name(const treadle_pool* pool, size_t index) {
+  return index < treadle_pool_output_count(pool) ? pool->pool.output_names()[index].c_str() : nullptr;
+}
+
+treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_run_options* options, const int64_t* ids,
+                                  size_t streams, const char* const* names, size_t name_count,
+                                  const treadle_value* const* values, treadle_value** outputs) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(pool && (streams == 0 || (ids && outputs)), "a pool is missing"));
+    std::vector<std::vector<Feed>> feeds;
+    std::vector<StreamPool::Chunk> chunks;
+    feeds.reserve(streams);
+    for (size_t i = 0; i < streams; ++i) {
+      TREADLE_ASSIGN(auto of_stream, make_feeds(names, values + i * name_count, name_count));
+      feeds.push_back(std::move(of_stream));
+      chunks.push_back({ids[i], feeds.back()});
+    }
+    TREADLE_ASSIGN(std::vector<Stream::Pushed> pushed, pool->pool.push(chunks, run_options(options)));
+    give_outputs(pushed, outputs);
+    return {};
+  });
+}
+
+treadle_status* treadle_pool_flush(treadle_pool* pool, const treadle_run_options* options, int64_t id,
+                                   treadle_value** outputs) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(pool && outputs, "a pool is missing"));
+    std::vector<Stream::Pushed> pushed(1);
+    TREADLE_ASSIGN(pushed[0], pool->pool.flush(id, run_options(options)));
+    give_outputs(pushed, outputs);
+    return {};
+  });
+}
+
+treadle_status* treadle_pool_leave(treadle_pool* pool, int64_t id) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(pool, "a pool is missing"));
+    return pool->pool.leave(id);
+  });
+}
+
+size_t treadle_pool_size(const treadle_pool* pool) {
+  return pool ? pool->pool.size() : 0;
+}
+
+int64_t treadle_pool_runs(const treadle_pool* pool) {
+  return pool ? pool->pool.runs() : 0;
+}
+
+const char* treadle_pool_why_single(const treadle_pool* pool) {
+  return pool ? pool->pool.why_single().c_str() : "";
+}
+
+}  // extern "C"

@@ -1,0 +1,50 @@
+#pragma once
+// A model made into sessions that take a signal block by block (opt/streaming.h), for streams over time.
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "exec/session.h"
+#include "opt/batch_axis.h"
+#include "opt/streaming.h"
+
+namespace treadle {
+
+struct OverTime {
+  std::unique_ptr<const Session> start, steady, last;
+  int64_t hop = 1;
+  int64_t first = 1;
+  int64_t delay = 0;
+  std::vector<opt::Streamed::Output> outputs;  // parallel to the model's
+  std::vector<std::string> states;
+  std::vector<size_t> running;
+
+  // Set by make_batched(): axes of the batch in the inputs of `steady`, by name, and in its outputs.
+  opt::BatchAxes batch;
+
+  // `bound`: inputs that stay the same, by name. Errors: kInvalidArgument says why the model cannot be streamed.
+  static Result<std::shared_ptr<const OverTime>> make(const Session& session,
+                                                      const std::vector<opt::TimedInput>& timed,
+                                                      const std::vector<std::string_view>& carried,
+                                                      const std::vector<std::pair<std::string, AnyValue>>& bound);
+  // The same with a batch of any size, whose entries do not mix; only `steady` is made. Errors say which node mixes them.
+  static Result<std::shared_ptr<const OverTime>> make_batched(
+      const Session& session, const std::vector<opt::TimedInput>& timed, const std::vector<std::string_view>& carried,
+      const std::vector<std::pair<std::string, AnyValue>>& bound);
+};
+
+// A model that takes the windows of several signals at once, as entries of a batch.
+struct BatchedModel {
+  std::unique_ptr<const Session> session;
+  opt::BatchAxes batch;
+
+  // `window`: samples of each timed input.
+  static Result<std::shared_ptr<const BatchedModel>> make(const Session& session,
+                                                          const std::vector<opt::TimedInput>& timed,
+                                                          const std::vector<std::string_view>& carried,
+                                                          const std::vector<std::pair<std::string, AnyValue>>& bound,
+                                                          int64_t window);
+};
+
+}  // namespace treadle

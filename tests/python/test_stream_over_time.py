@@ -1,0 +1,494 @@
+"""Streams over time: what the pushes and the flush give is what one run over the whole signal gives."""
+
+import models
+import numpy as np
+import pytest
+import treadle
+from models import node, value
+from onnx import TensorProto, helper, numpy_helper
+
+RNG = np.random.default_rng(7)
+
+
+def floats(*shape):
+    return (RNG.standard_normal(shape) * 0.3).astype(np.float32)
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+def scalar(number):
+    return np.array(number, np.int64)
+
+
+class Case:
+    """A model over x, whose `axis` is time, with outputs that have their frames along `joined` (None: final states)."""
+
+    def __init__(self, nodes, shape, axis, joined, weights=None, *, lengths=(300,), exact=True, outputs=("y",)):
+        self.shape, self.axis, self.joined, self.lengths, self.exact = shape, axis, joined, lengths, exact
+        self.model = models.model(
+            nodes,
+            [value("x", shape=["T" if i == axis else size for i, size in enumerate(shape)])],
+            [value(name, shape=None) for name in outputs],
+            initializers=[numpy_helper.from_array(w, name) for name, w in (weights or {}).items()],
+        )
+
+    def signal(self, length):
+        return floats(*(length if i == self.axis else size for i, size in enumerate(self.shape)))
+
+    def part(self, x, begin, end):
+        return x[tuple(slice(begin, end) if i == self.axis else slice(None) for i in range(x.ndim))]
+
+
+def push_all(stream, case, x, sizes):
+    """The outputs of all pushes of blocks of these sizes, in turn, and of the flush."""
+    names, at, turn = stream.output_names, 0, 0
+    pushed = []
+    while at < x.shape[case.axis]:
+        size = sizes[turn % len(sizes)]
+        pushed.append(stream.push(x=case.part(x, at, at + size)))
+        at += size
+        turn += 1
+    pushed.append(stream.flush())
+    if len(names) == 1:
+        pushed = [[p] for p in pushed]
+    return [
+        pushed[-1][i] if axis is None else np.concatenate([p[i] for p in pushed], axis=axis)
+        for i, axis in enumerate(case.joined)
+    ]
+
+
+def expect_same(case, blocks):
+    session = treadle.InferenceSession(case.model)
+    for length in case.lengths:
+        x = case.signal(length)
+        want = session.run(None, {"x": x})
+        for sizes in blocks:
+            got = push_all(session.stream(time={"x": case.axis}), case, x, sizes)
+            for g, w in zip(got, want, strict=True):
+                if case.exact:
+                    np.testing.assert_array_equal(g, w)
+                else:
+                    np.testing.assert_allclose(g, w, atol=1e-6)
+
+
+def lstm(inputs, hidden, name):
+    return {
+        f"W{name}": floats(1, 4 * hidden, inputs),
+        f"R{name}": floats(1, 4 * hidden, hidden),
+        f"B{name}": floats(1, 8 * hidden),
+    }
+
+
+def convolution_and_gru():
+    weights = {"w": floats(8, 4, 5), "b": floats(8), "W": floats(1, 48, 8), "R": floats(1, 48, 16), "B": floats(1, 96)}
+    nodes = [
+        node("Conv", ["x", "w", "b"], ["c"], pads=[4, 0]),
+        node("Relu", ["c"], ["r"]),
+        node("Transpose", ["r"], ["t"], perm=[2, 0, 1]),
+        node("GRU", ["t", "W", "R", "B"], ["y", "h"], hidden_size=16),
+    ]
+    return Case(nodes, (1, 4, 0), 2, (0, None), weights, lengths=(4000,), outputs=("y", "h"))
+
+
+def stack_of_lstms():
+    weights, nodes, at = {"one": ints(1)}, [], "x"
+    for layer in "012":
+        weights |= lstm(4 if layer == "0" else 16, 16, layer)
+        names = [at, f"W{layer}", f"R{layer}", f"B{layer}"]
+        nodes.append(node("LSTM", names, [f"whole{layer}"], hidden_size=16))
+        at = "y" if layer == "2" else f"y{layer}"
+        nodes.append(node("Squeeze", [f"whole{layer}", "one"], [at]))
+    return Case(nodes, (0, 2, 4), 0, (0,), weights, lengths=(4000,))
+
+
+@pytest.mark.parametrize("size", [1, 160, 480, 512, 4000])
+@pytest.mark.parametrize("make", [convolution_and_gru, stack_of_lstms])
+def test_blocks_of_one_size(make, size):
+    expect_same(make(), [[size]])
+
+
+def conv(x, y, w="w", **attributes):
+    return node("Conv", [x, w], [y], **attributes)
+
+
+W = {"w": floats(4, 4, 5)}
+AXIS2 = {"zero": ints(0), "one": ints(1), "minus1": ints(-1), "minus4": ints(-4), "all": ints(2**62), "axis": ints(2)}
+
+CASES = {
+    "strides and an operand that waits": Case(
+        [
+            conv("x", "a", "w3", pads=[1, 1], strides=[2]),
+            conv("a", "b", pads=[2, 2]),
+            node("Add", ["a", "b"], ["c"]),
+            conv("c", "y", "w4", strides=[3], pads=[1, 0]),
+            node("MaxPool", ["c"], ["p"], kernel_shape=[3], pads=[1, 1], strides=[2]),
+        ],
+        (1, 4, 0),
+        2,
+        (2, 2),
+        W | {"w3": floats(4, 4, 3), "w4": floats(4, 4, 4)},
+        lengths=(8, 13, 14, 100),
+        outputs=("y", "p"),
+    ),
+    "shorter than the first block": Case(
+        [conv("x", "a", "w3", pads=[1, 1], strides=[2]), conv("a", "b", pads=[2, 2]), node("Add", ["a", "b"], ["y"])],
+        (1, 4, 0),
+        2,
+        (2,),
+        W | {"w3": floats(4, 4, 3)},
+        lengths=(1, 2, 3, 5, 6, 7, 9),
+    ),
+    "end cut off": Case(
+        [conv("x", "a", pads=[4, 4]), node("Slice", ["a", "zero", "minus4", "axis"], ["y"])],
+        (1, 4, 0),
+        2,
+        (2,),
+        W | AXIS2,
+    ),
+    "pads of its own": Case(
+        [node("Pad", ["x", "p"], ["a"]), conv("a", "y")], (1, 4, 0), 2, (2,), W | {"p": ints(0, 0, 4, 0, 0, 0)}
+    ),
+    "reflected": Case(
+        [node("Pad", ["x", "p"], ["a"], mode="reflect"), conv("a", "y")],
+        (1, 4, 0),
+        2,
+        (2,),
+        W | {"p": ints(0, 0, 2, 0, 0, 2)},
+    ),
+    "edges": Case(
+        [node("Pad", ["x", "p"], ["a"], mode="edge"), conv("a", "y")],
+        (1, 4, 0),
+        2,
+        (2,),
+        W | {"p": ints(0, 0, 3, 0, 0, 1)},
+    ),
+    "cropped": Case([node("Pad", ["x", "p"], ["y"])], (1, 4, 0), 2, (2,), {"p": ints(0, 0, -3, 0, 0, -2)}),
+    "delayed": Case(
+        [
+            node("Slice", ["x", "zero", "minus1", "axis"], ["s"]),
+            node("Concat", ["frame", "s"], ["d"], axis=2),
+            node("Sub", ["x", "d"], ["y"]),
+        ],
+        (1, 4, 0),
+        2,
+        (2,),
+        AXIS2 | {"frame": floats(1, 4, 1)},
+    ),
+    "differences": Case(
+        [
+            node("Slice", ["x", "one", "all", "axis"], ["a"]),
+            node("Slice", ["x", "zero", "minus1", "axis"], ["b"]),
+            node("Sub", ["a", "b"], ["y"]),
+        ],
+        (1, 4, 0),
+        2,
+        (2,),
+        AXIS2,
+    ),
+    "sums": Case(
+        [node("CumSum", ["x", "axis"], ["y"]), node("CumSum", ["x", "axis"], ["e"], exclusive=1)],
+        (2, 0),
+        1,
+        (1, 1),
+        {"axis": scalar(1)},
+        outputs=("y", "e"),
+    ),
+    "transposed convolution": Case(
+        [
+            conv("x", "a", "w3", strides=[2], pads=[1, 1]),
+            node("ConvTranspose", ["a", "u"], ["y"], strides=[2], pads=[1, 1], output_padding=[1]),
+        ],
+        (1, 4, 0),
+        2,
+        (2,),
+        {"w3": floats(4, 4, 3), "u": floats(4, 3, 3)},
+        exact=False,
+    ),
+    "pools": Case(
+        [
+            node("MaxPool", ["x"], ["a"], kernel_shape=[5], strides=[1], pads=[2, 2]),
+            node("AveragePool", ["a"], ["y"], kernel_shape=[4], strides=[2], pads=[1, 1]),
+        ],
+        (1, 4, 0),
+        2,
+        (2,),
+        lengths=(99, 100),
+    ),
+    "frames left out": Case(
+        [node("MaxPool", ["x"], ["y"], kernel_shape=[1], strides=[3])], (1, 4, 0), 2, (2,), lengths=(98, 99, 100)
+    ),
+    "same size": Case([conv("x", "y", auto_pad="SAME_LOWER")], (1, 4, 0), 2, (2,), {"w": floats(4, 4, 4)}),
+    "a picture of frames": Case(
+        [
+            conv("x", "a", pads=[2, 1, 0, 1]),
+            node("Transpose", ["a"], ["t"], perm=[0, 2, 1, 3]),
+            node("Shape", ["t"], ["s"]),
+            node("Gather", ["s", "zero"], ["b"]),
+            node("Gather", ["s", "one"], ["n"]),
+            node("Concat", ["b", "n", "minus1"], ["sizes"], axis=0),
+            node("Reshape", ["t", "sizes"], ["y"]),
+        ],
+        (1, 1, 0, 8),
+        2,
+        (1,),
+        AXIS2 | {"w": floats(3, 1, 3, 3)},
+    ),
+    "samples put into frames": Case(
+        [node("Reshape", ["x", "sizes"], ["r"]), node("MatMul", ["r", "w"], ["y"])],
+        (1, 0),
+        1,
+        (1,),
+        {"sizes": ints(1, -1, 10), "w": floats(10, 3)},
+    ),
+    "time and batch in one axis": Case(
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Reshape", ["x", "rows"], ["r"]),
+            node("Gemm", ["r", "w"], ["g"]),
+            node("Slice", ["s", "zero", "two"], ["bt"]),
+            node("Concat", ["bt", "three"], ["sizes"], axis=0),
+            node("Reshape", ["g", "sizes"], ["y"]),
+        ],
+        (1, 0, 6),
+        1,
+        (1,),
+        {"rows": ints(-1, 6), "w": floats(6, 3), "zero": ints(0), "two": ints(2), "three": ints(3)},
+    ),
+    "positions": Case(
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Gather", ["s", "one"], ["t"]),
+            node("Range", ["zero", "t", "one"], ["r"]),
+            node("Cast", ["r"], ["rf"], to=TensorProto.FLOAT),
+            node("Add", ["x", "rf"], ["y"]),
+        ],
+        (2, 0),
+        1,
+        (1,),
+        {"zero": scalar(0), "one": scalar(1)},
+    ),
+    "as many as there are frames": Case(
+        [
+            node("Shape", ["x"], ["s"]),
+            node("ConstantOfShape", ["s"], ["k"]),
+            node("Expand", ["v", "s"], ["e"]),
+            node("Add", ["k", "e"], ["y"]),
+        ],
+        (2, 0),
+        1,
+        (1,),
+        {"v": floats(2, 1)},
+    ),
+    "the last frame": Case(
+        [
+            node("LSTM", ["x", "W", "R"], ["h"], hidden_size=5, layout=1),
+            node("Squeeze", ["h", "two"], ["q"]),
+            node("Gather", ["q", "minus1"], ["y"], axis=1),
+        ],
+        (2, 0, 4),
+        1,
+        (None,),
+        {"W": floats(1, 20, 4), "R": floats(1, 20, 5), "two": ints(2), "minus1": scalar(-1)},
+    ),
+    "every frame on its own": Case(
+        [
+            node("ReduceMean", ["x", "minus1"], ["m"], keepdims=1),
+            node("Softmax", ["x"], ["p"], axis=-1),
+            node("Mul", ["m", "p"], ["y"]),
+        ],
+        (2, 0, 4),
+        1,
+        (1,),
+        {"minus1": ints(-1)},
+    ),
+    "scan": Case(
+        [
+            node(
+                "Scan",
+                ["s0", "x"],
+                ["f", "y"],
+                num_scan_inputs=1,
+                scan_input_axes=[1],
+                scan_output_axes=[1],
+                body=helper.make_graph(
+                    [node("Add", ["s", "xi"], ["a"]), node("Tanh", ["a"], ["t"]), node("Mul", ["t", "t"], ["o"])],
+                    "body",
+                    [value("s", shape=[3]), value("xi", shape=[3])],
+                    [value("t", shape=[3]), value("o", shape=[3])],
+                ),
+            )
+        ],
+        (3, 0),
+        1,
+        (None, 1),
+        {"s0": floats(3)},
+        outputs=("f", "y"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_any_blocks(name):
+    expect_same(CASES[name], [[1], [2, 0, 7], [40], [1000]])
+
+
+def loop_case(condition):
+    """Reads x by its trip counter, which it also computes with."""
+    nodes = [
+        node("Gather", ["x", "i"], ["xi"], axis=1),
+        node("Cast", ["i"], ["fi"], to=TensorProto.FLOAT),
+        node("Mul", ["fi", "k"], ["ki"]),
+        node("Add", ["s", "xi"], ["a"]),
+        node("Add", ["a", "ki"], ["b"]),
+        node("Tanh", ["b"], ["t"]),
+        condition,
+    ]
+    body = helper.make_graph(
+        nodes,
+        "body",
+        [value("i", models.INT64, []), value("c", TensorProto.BOOL, []), value("s", shape=[3])],
+        [value("c2", TensorProto.BOOL, []), value("t", shape=[3]), value("t", shape=[3])],
+    )
+    weights = {
+        "s0": floats(3),
+        "k": np.array(0.01, np.float32),
+        "one": scalar(1),
+        "limit": scalar(133),
+        "true": np.array(True),
+    }
+    outside = [
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "one"], ["n"]),
+        node("Loop", ["n", "true", "s0"], ["f", "y"], body=body),
+    ]
+    return Case(outside, (3, 0), 1, (None, 0), weights, outputs=("f", "y"))
+
+
+def test_a_loop_counts_on():
+    expect_same(loop_case(node("Identity", ["c"], ["c2"])), [[1], [7], [40], [1000]])
+
+
+@pytest.mark.parametrize("size", [1, 7, 40, 133, 134, 1000])
+def test_a_loop_that_stops_is_done(size):
+    case = loop_case(node("Less", ["i", "limit"], ["c2"]))
+    expect_same(case, [[size]])
+    stream = treadle.InferenceSession(case.model).stream(time={"x": 1})
+    x, at = case.signal(300), 0
+    while at < 300:
+        stream.push(x=x[:, at : at + size])
+        at += size
+        assert stream.done == (at >= 134)  # the trip with number 133 is the last one
+
+
+REFUSED = {
+    "Softmax '/sm' needs all of time axis 1 of 'r'.*'x' -> Relu '/relu'": (
+        [node("Relu", ["x"], ["r"], name="relu"), node("Softmax", ["r"], ["y"], name="sm", axis=1)],
+        {},
+    ),
+    "MatMul .*pairs all positions with all|MatMul .*sums along it": (
+        [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("MatMul", ["x", "t"], ["y"])],
+        {},
+    ),
+    "LSTM .*direction is bidirectional": (
+        [
+            node("Transpose", ["x"], ["t"], perm=[1, 0, 2]),
+            node("LSTM", ["t", "W", "R"], ["y"], hidden_size=5, direction="bidirectional"),
+        ],
+        {"W": floats(2, 20, 3), "R": floats(2, 20, 5)},
+    ),
+    "ReduceMean .*reduces axis 1": ([node("ReduceMean", ["x", "one"], ["y"])], {"one": ints(1)}),
+    "Div .*computes with the length": (
+        [
+            node("Shape", ["x"], ["s"], start=1, end=2),
+            node("Cast", ["s"], ["sf"], to=TensorProto.FLOAT),
+            node("Div", ["x", "sf"], ["y"]),
+        ],
+        {},
+    ),
+    "output 'y' follows from the length": (
+        [node("Shape", ["x"], ["s"]), node("Cast", ["s"], ["y"], to=TensorProto.FLOAT)],
+        {},
+    ),
+    "Slice .*ends at a fixed frame": (
+        [node("Slice", ["x", "zero", "five", "one"], ["y"])],
+        {"zero": ints(0), "five": ints(5), "one": ints(1)},
+    ),
+}
+
+
+@pytest.mark.parametrize("message", list(REFUSED))
+def test_what_cannot_be_streamed_says_why(message):
+    nodes, weights = REFUSED[message]
+    session = treadle.InferenceSession(Case(nodes, (1, 0, 3), 1, (1,), weights).model)
+    with pytest.raises(treadle.InvalidArgument, match="(?s)cannot be streamed because .*(" + message + ")"):
+        session.stream(time={"x": 1})
+
+
+def test_delay_and_waiting_samples():
+    case = CASES["strides and an operand that waits"]
+    stream = treadle.InferenceSession(case.model).stream(time={"x": 2})
+    y, p = stream.push(x=case.signal(3))
+    assert y.shape == (1, 4, 0) and p.shape == (1, 4, 0) and stream.pending == 3
+    assert stream.delay == 8 and "delay 8" in repr(stream)
+    assert treadle.InferenceSession(CASES["end cut off"].model).stream(time={"x": 2}).delay == 0
+    assert treadle.InferenceSession(CASES["same size"].model).stream(time={"x": 2}).delay == 1
+
+
+def test_save_fork_and_reset():
+    case = convolution_and_gru()
+    session = treadle.InferenceSession(case.model)
+    x = case.signal(60)
+    want, _ = session.run(None, {"x": x})
+    stream = session.stream(time={"x": 2})
+    empty = stream.save()
+    stream.push(x=x[:, :, :33])
+    fork, snapshot = stream.fork(), stream.save()
+    loaded = session.stream(time={"x": 2})
+    loaded.load(snapshot)
+    for other in (stream, fork, loaded):
+        np.testing.assert_array_equal(other.push(x=x[:, :, 33:])[0], want[33:])
+    stream.flush()
+    with pytest.raises(treadle.InvalidArgument, match="reset"):
+        stream.push(x=x)
+    stream.reset()
+    np.testing.assert_array_equal(stream.push(x=x)[0], want)
+    loaded.load(empty)
+    np.testing.assert_array_equal(loaded.push(x=x)[0], want)
+    with pytest.raises(treadle.InvalidArgument):
+        session.stream(find_state=False).load(snapshot)
+    for cut in range(0, len(snapshot), 97):
+        with pytest.raises((treadle.InvalidArgument, treadle.InvalidProtobuf, treadle.Fail)):
+            loaded.load(snapshot[:cut])
+
+
+def test_a_pair_that_the_caller_carries():
+    weights = {"W": floats(1, 20, 4), "R": floats(1, 20, 5)}
+    model = models.model(
+        [node("LSTM", ["x", "W", "R", "", "", "h0", "c0"], ["y", "hn", "cn"], hidden_size=5)],
+        [value("x", shape=["T", 1, 4]), value("h0", shape=[1, 1, 5]), value("c0", shape=[1, 1, 5])],
+        [value(name, shape=None) for name in ("y", "hn", "cn")],
+        initializers=[numpy_helper.from_array(w, name) for name, w in weights.items()],
+    )
+    session = treadle.InferenceSession(model)
+    x, h0, c0 = floats(30, 1, 4), floats(1, 1, 5), floats(1, 1, 5)
+    want, hn, cn = session.run(None, {"x": x, "h0": h0, "c0": c0})
+    stream = session.stream(time={"x": 0}, initial={"h0": h0, "c0": c0})
+    assert stream.output_names == ["y"]
+    np.testing.assert_array_equal(np.concatenate([stream.push(x=x[i : i + 7]) for i in range(0, 30, 7)]), want)
+    np.testing.assert_array_equal(stream.state["h0"], hn)
+    stream.state = {"h0": h0, "c0": c0}
+    np.testing.assert_array_equal(stream.push(x=x), want)
+
+
+def test_final_states_are_those_so_far():
+    case = convolution_and_gru()
+    session = treadle.InferenceSession(case.model)
+    x = case.signal(20)
+    stream = session.stream(time={"x": 2})
+    assert stream.push(x=x[:, :, :0])[1] is None
+    stream.push(x=x[:, :, :5])
+    got = stream.push(x=x[:, :, 5:12])[1]
+    np.testing.assert_array_equal(got, session.run(["h"], {"x": x[:, :, :12]})[0])
+    np.testing.assert_array_equal(stream.push(x=x[:, :, :0])[1], got)
