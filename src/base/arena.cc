@@ -8,22 +8,31 @@ namespace treadle {
 
 namespace {
 
-// Blocks of the largest size wait for the next arena: given back to the system, their pages would come back one fault
+// Blocks that are not small wait for the next arena: given back to the system, their pages would come back one fault
 // at a time, which costs more than reading a model into them.
 BlockCache& spare_blocks() {
-  constexpr size_t kMost = size_t{4} << 20;
+  constexpr size_t kMost = size_t{16} << 20;
   static BlockCache* const blocks = new BlockCache(kMost);  // never destroyed: arenas may outlive static destructors
   return *blocks;
 }
 
-void* new_block(size_t bytes, bool may_wait) {
-  if (!may_wait) return ::operator new(bytes);
-  if (const Block block = spare_blocks().take(bytes)) return block.data();
+bool may_wait(size_t bytes) {
+  return bytes >= Block::kUnit && bytes <= Block::kMaxBytes;
+}
+
+// At least so many bytes; says how many.
+void* new_block(size_t& bytes) {
+  if (!may_wait(bytes)) return ::operator new(bytes);
+  bytes = (bytes + Block::kUnit - 1) / Block::kUnit * Block::kUnit;
+  if (const Block block = spare_blocks().take(bytes)) {
+    bytes = block.size();
+    return block.data();
+  }
   return ::operator new(bytes, std::align_val_t(Block::kAlignment));
 }
 
-void delete_block(void* data, size_t bytes, bool may_wait) {
-  if (!may_wait) return ::operator delete(data);
+void delete_block(void* data, size_t bytes) {
+  if (!may_wait(bytes)) return ::operator delete(data);
   if (!spare_blocks().give(Block(data, bytes))) ::operator delete(data, std::align_val_t(Block::kAlignment));
 }
 
@@ -32,7 +41,7 @@ void delete_block(void* data, size_t bytes, bool may_wait) {
 Arena::~Arena() {
   while (newest_) {
     Head* head = std::exchange(newest_, newest_->before);
-    delete_block(head, head->bytes, head->bytes == kLargestBlock);
+    delete_block(head, head->bytes);
   }
 }
 
@@ -40,8 +49,9 @@ void* Arena::allocate_block(size_t bytes) {
   constexpr size_t kHead = (sizeof(Head) + alignof(std::max_align_t) - 1) & ~(alignof(std::max_align_t) - 1);
   // A large piece gets a block of its own, and what is left of the newest one stays in use.
   const bool large = bytes > block_bytes_ / 4;
-  const size_t size = large ? kHead + bytes : block_bytes_;
-  Head* head = new (new_block(size, size == kLargestBlock)) Head{nullptr, size};
+  size_t size = large ? kHead + bytes : block_bytes_;
+  void* block = new_block(size);
+  Head* head = new (block) Head{nullptr, size};
   const uintptr_t start = reinterpret_cast<uintptr_t>(head) + kHead;  // aligned for anything
   if (large && newest_) {
     head->before = std::exchange(newest_->before, head);

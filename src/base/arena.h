@@ -52,7 +52,7 @@ class Arena {
     size_t bytes;  // with this head
   };
   static constexpr size_t kFirstBlock = size_t{4} << 10;
-  static constexpr size_t kLargestBlock = size_t{256} << 10;
+  static constexpr size_t kLargestBlock = size_t{1} << 20;
 
   void* allocate_block(size_t bytes);
   void swap(Arena& other) noexcept {

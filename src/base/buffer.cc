@@ -63,6 +63,12 @@ void release_block(void* context) {
 
 }  // namespace
 
+void Buffer::destroy() {
+  if (!in_place_) return delete this;
+  this->~Buffer();
+  std::free(this);
+}
+
 BufferRef BufferRef::allocate(size_t bytes) {
   const size_t rounded = round_up(bytes, kBufferAlignment);
   if (rounded < bytes || rounded > SIZE_MAX - kLargePage) return {};
@@ -72,10 +78,16 @@ BufferRef BufferRef::allocate(size_t bytes) {
     return BufferRef(new Buffer(static_cast<std::byte*>(block.data()), bytes, true, release_block,
                                 reinterpret_cast<void*>(block.word())));
   }
-  void* data = rounded >= kLargePage ? allocate_pages(rounded)
-                                     : std::aligned_alloc(kBufferAlignment, rounded ? rounded : kBufferAlignment);
-  if (!data) return {};
-  return BufferRef(new Buffer(static_cast<std::byte*>(data), bytes, true, std::free, data));
+  if (rounded >= kLargePage) {
+    void* data = allocate_pages(rounded);
+    return data ? BufferRef(new Buffer(static_cast<std::byte*>(data), bytes, true, std::free, data)) : BufferRef();
+  }
+  static_assert(sizeof(Buffer) <= kBufferAlignment);
+  void* memory = std::aligned_alloc(kBufferAlignment, kBufferAlignment + rounded);
+  if (!memory) return {};
+  auto* buffer = new (memory) Buffer(static_cast<std::byte*>(memory) + kBufferAlignment, bytes, true, nullptr, nullptr);
+  buffer->in_place_ = true;
+  return BufferRef(buffer);
 }
 
 BufferRef BufferRef::allocate_strings(size_t count) {
@@ -93,9 +105,9 @@ BufferRef BufferRef::wrap(void* data, size_t bytes, bool writable, Buffer::Relea
 BufferRef BufferRef::view(BufferRef owner, size_t offset, size_t bytes) {
   std::byte* data = owner->data() + offset;
   const bool writable = owner->writable();
-  auto* kept = new BufferRef(std::move(owner));
+  Buffer* kept = std::exchange(owner.buffer_, nullptr);
   return BufferRef(
-      new Buffer(data, bytes, writable, [](void* context) { delete static_cast<BufferRef*>(context); }, kept));
+      new Buffer(data, bytes, writable, [](void* context) { BufferRef drop(static_cast<Buffer*>(context)); }, kept));
 }
 
 }  // namespace treadle

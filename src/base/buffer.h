@@ -39,11 +39,13 @@ class Buffer {
   ~Buffer() {
     if (release_) release_(context_);
   }
+  void destroy();
 
   std::byte* data_;
   size_t size_;
   size_t used_ = SIZE_MAX;
   bool writable_;
+  bool in_place_ = false;  // the bytes lie in one piece of memory with this object, behind it
   Release release_;
   void* context_;
   std::atomic<uint32_t> references_{1};
@@ -79,7 +81,7 @@ class BufferRef {
     if (buffer_) buffer_->references_.fetch_add(1, std::memory_order_relaxed);
   }
   void release() {
-    if (buffer_ && buffer_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete buffer_;
+    if (buffer_ && buffer_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) buffer_->destroy();
   }
   Buffer* buffer_ = nullptr;
 };

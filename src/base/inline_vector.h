@@ -3,14 +3,21 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <new>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 namespace treadle {
+
+// Whether an object moves by its bytes, the original being forgotten. To be said of types that this is true of without
+// being plain data.
+template <class T>
+inline constexpr bool kMovesByBytes = std::is_trivially_copyable_v<T>;
 
 template <class T, size_t N>
 class InlineVector {
@@ -20,7 +27,8 @@ class InlineVector {
   using const_iterator = const T*;
 
   InlineVector() = default;
-  explicit InlineVector(size_t count, const T& value = T()) { resize(count, value); }
+  explicit InlineVector(size_t count) { resize(count); }
+  InlineVector(size_t count, const T& value) { resize(count, value); }
   InlineVector(std::initializer_list<T> values) { assign(values.begin(), values.end()); }
   template <class It>
   InlineVector(It first, It last) {
@@ -90,10 +98,23 @@ class InlineVector {
     return *new (data_ + size_++) T(std::forward<Args>(args)...);
   }
   void pop_back() { data_[--size_].~T(); }
-  void resize(size_t count, const T& value = T()) {
+  void resize(size_t count) {
     reserve(count);
-    while (size_ > count) pop_back();
-    while (size_ < count) new (data_ + size_++) T(value);
+    if (count < size_) {
+      truncate(count);
+    } else {
+      std::uninitialized_value_construct(data_ + size_, data_ + count);
+      size_ = count;
+    }
+  }
+  void resize(size_t count, const T& value) {
+    reserve(count);
+    if (count < size_) {
+      truncate(count);
+    } else {
+      std::uninitialized_fill(data_ + size_, data_ + count, value);
+      size_ = count;
+    }
   }
   void insert(size_t position, const T& value) {
     push_back(value);
@@ -109,6 +130,10 @@ class InlineVector {
   }
 
  private:
+  void truncate(size_t count) {
+    std::destroy(data_ + count, data_ + size_);
+    size_ = count;
+  }
   T* inline_data() { return std::launder(reinterpret_cast<T*>(storage_)); }
   bool is_inline() const { return static_cast<const void*>(data_) == static_cast<const void*>(storage_); }
   void grow(size_t capacity) {
@@ -128,11 +153,26 @@ class InlineVector {
     data_ = inline_data();
     capacity_ = N;
   }
+  static constexpr size_t kFewBytes = 128;
+// All bytes, whether in use or not: a fixed number of them takes a few instructions.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+  void copy_storage(const InlineVector& other) { std::memcpy(storage_, other.storage_, sizeof(storage_)); }
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
   void take(InlineVector&& other) {
     if (other.is_inline()) {
-      std::uninitialized_move_n(other.data_, other.size_, data_);
-      size_ = other.size_;
-      other.clear();
+      if constexpr (kMovesByBytes<T> && sizeof(storage_) <= kFewBytes) {
+        copy_storage(other);
+        size_ = std::exchange(other.size_, 0);
+      } else {
+        std::uninitialized_move_n(other.data_, other.size_, data_);
+        size_ = other.size_;
+        other.clear();
+      }
     } else {
       data_ = std::exchange(other.data_, other.inline_data());
       size_ = std::exchange(other.size_, 0);

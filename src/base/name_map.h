@@ -39,7 +39,7 @@ class NameMap {
 
   // Null when there is no such name.
   const V* find(std::string_view name) const {
-    if (slots_.empty()) return nullptr;
+    if (!(seen_ & trait_of(name))) return nullptr;
     const uint32_t slot = slots_[slot_of(name, hash_name(name, seed_))];
     return slot == 0 ? nullptr : &entries_[slot - 1].value;
   }
@@ -52,6 +52,7 @@ class NameMap {
     const uint64_t hash = hash_name(name, seed_);
     uint32_t& slot = slots_[slot_of(name, hash)];
     if (slot != 0) return {slot - 1, false};
+    seen_ |= trait_of(name);
     entries_.push_back({name, hash, std::move(value)});
     slot = static_cast<uint32_t>(entries_.size());
     return {slot - 1, true};
@@ -60,6 +61,11 @@ class NameMap {
  private:
   static constexpr size_t kFewest = 16;
 
+  // One bit, by length and last character: in a map of few names most others can be told without a hash.
+  static uint64_t trait_of(std::string_view name) {
+    const size_t last = name.empty() ? 0 : static_cast<uint8_t>(name.back());
+    return uint64_t{1} << ((name.size() * 11 + last) & 63);
+  }
   // Where the name is, or would be.
   size_t slot_of(std::string_view name, uint64_t hash) const {
     const size_t mask = slots_.size() - 1;
@@ -81,6 +87,7 @@ class NameMap {
   }
 
   uint64_t seed_ = process_seed();
+  uint64_t seen_ = 0;            // traits of the names
   std::vector<uint32_t> slots_;  // 1 + index of an entry; 0: free. Their number is a power of two
   std::vector<Entry> entries_;
 };

@@ -212,8 +212,7 @@ std::string Walk::origin_text(std::string_view name, const Definition& definitio
   return {};
 }
 
-void Walk::check_text(std::string_view text, std::string_view what) {
-  if (is_utf8(text)) return;
+void Walk::report_encoding(std::string_view text, std::string_view what) {
   report(Problem::kTextEncoding, text, "{} is not UTF-8: {}", what, quoted(text));
 }
 

@@ -349,13 +349,13 @@ void Walk::check_attribute(const wire::AttributeProto& attribute) {
 }
 
 void Walk::check_attribute_contents(const wire::AttributeProto& attribute) {
-  const auto what = [&] { return "attribute " + quoted(attribute.name); };
-  if (attribute.t) check_tensor(*attribute.t, what());
-  if (attribute.sparse_tensor) check_sparse_tensor(*attribute.sparse_tensor, what());
-  if (attribute.tp) check_type(*attribute.tp, true, attribute.name, what());
-  for (const wire::TensorProto& tensor : attribute.tensors) check_tensor(tensor, what());
-  for (const wire::SparseTensorProto& sparse : attribute.sparse_tensors) check_sparse_tensor(sparse, what());
-  for (const wire::TypeProto& type : attribute.type_protos) check_type(type, true, attribute.name, what());
+  const What what("attribute", attribute.name);
+  if (attribute.t) check_tensor(*attribute.t, what);
+  if (attribute.sparse_tensor) check_sparse_tensor(*attribute.sparse_tensor, what);
+  if (attribute.tp) check_type(*attribute.tp, true, attribute.name, what.text());
+  for (const wire::TensorProto& tensor : attribute.tensors) check_tensor(tensor, what);
+  for (const wire::SparseTensorProto& sparse : attribute.sparse_tensors) check_sparse_tensor(sparse, what);
+  for (const wire::TypeProto& type : attribute.type_protos) check_type(type, true, attribute.name, what.text());
 }
 
 void Walk::check_against_record(const wire::NodeProto& node, const Callee& callee) {

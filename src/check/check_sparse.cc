@@ -23,11 +23,11 @@ void for_each_int64(const wire::TensorProto& tensor, Fn&& fn) {
 
 }  // namespace
 
-void Walk::check_sparse_tensor(const wire::SparseTensorProto& sparse, std::string_view what) {
+void Walk::check_sparse_tensor(const wire::SparseTensorProto& sparse, What what) {
   const wire::TensorProto &values = sparse.values, &indices = sparse.indices;
   const size_t errors = report_.errors;
   const auto wrong = [&](std::string_view message) -> Diagnostic& {
-    return report(Problem::kSparseTensor, values.name, "{} {}: {}", what, quoted(values.name), message);
+    return report(Problem::kSparseTensor, values.name, "{} {}: {}", what.text(), quoted(values.name), message);
   };
   check_tensor(values, "the values of a sparse tensor");
   if (values.dims.size() != 1) {
@@ -72,14 +72,14 @@ void Walk::check_sparse_tensor(const wire::SparseTensorProto& sparse, std::strin
 }
 
 // Inside the tensor, and rising. An index is one number per axis, or one for the whole.
-void Walk::check_sparse_indices(const wire::SparseTensorProto& sparse, std::string_view what, int64_t count) {
+void Walk::check_sparse_indices(const wire::SparseTensorProto& sparse, What what, int64_t count) {
   const size_t per_index = sparse.indices.dims.size() == 2 ? sparse.dims.size() : 1;
   int64_t size = 1;
   bool fits = true;
   for (const int64_t dim : sparse.dims) fits = fits && !__builtin_mul_overflow(size, dim, &size);
   if (!fits) {
-    report(Problem::kTensorDims, sparse.values.name, "{} {}: the product of its sizes does not fit 63 bits", what,
-           quoted(sparse.values.name));
+    report(Problem::kTensorDims, sparse.values.name, "{} {}: the product of its sizes does not fit 63 bits",
+           what.text(), quoted(sparse.values.name));
     return;
   }
   int64_t before = -1, linear = 0, position = 0;
@@ -101,8 +101,8 @@ void Walk::check_sparse_indices(const wire::SparseTensorProto& sparse, std::stri
     ++position;
   });
   if (!outside && !falling) return;
-  report(Problem::kSparseTensor, sparse.values.name, "{} {}: index {} {}", what, quoted(sparse.values.name), position,
-         outside ? "lies outside of the tensor" : "is not behind the one before");
+  report(Problem::kSparseTensor, sparse.values.name, "{} {}: index {} {}", what.text(), quoted(sparse.values.name),
+         position, outside ? "lies outside of the tensor" : "is not behind the one before");
 }
 
 // ---- Values that stand alone. They may hold each other; how deep, the reader has limited.

@@ -14,8 +14,8 @@ bool read_number(std::string_view text, uint64_t& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-std::string called(const wire::TensorProto& tensor, std::string_view what) {
-  return tensor.name.empty() ? std::string(what) : fmt::format("{} {}", what, quoted(tensor.name));
+std::string called(const wire::TensorProto& tensor, What what) {
+  return tensor.name.empty() ? what.text() : fmt::format("{} {}", what.text(), quoted(tensor.name));
 }
 
 // Since which IR version files may hold the type.
@@ -131,7 +131,11 @@ bool is_float6(ElementType type) {
 
 }  // namespace
 
-void Walk::check_tensor(const wire::TensorProto& tensor, std::string_view what) {
+std::string What::text() const {
+  return name.data() ? fmt::format("{} {}", kind, quoted(name)) : std::string(kind);
+}
+
+void Walk::check_tensor(const wire::TensorProto& tensor, What what) {
   const ElementType type = element_type_from_number(tensor.data_type);
   if (type == ElementType::kUndefined) {
     Diagnostic& d = report(Problem::kTensorType, tensor.name, "{}: the element type", called(tensor, what));
@@ -148,7 +152,7 @@ void Walk::check_tensor(const wire::TensorProto& tensor, std::string_view what) 
   check_fields(tensor, what, count);
 }
 
-bool Walk::check_element_count(const wire::TensorProto& tensor, std::string_view what, int64_t& count) {
+bool Walk::check_element_count(const wire::TensorProto& tensor, What what, int64_t& count) {
   count = 1;
   bool fits = true, empty = false;
   for (const int64_t dim : tensor.dims) {
@@ -167,7 +171,7 @@ bool Walk::check_element_count(const wire::TensorProto& tensor, std::string_view
   return false;
 }
 
-void Walk::check_fields(const wire::TensorProto& tensor, std::string_view what, int64_t count) {
+void Walk::check_fields(const wire::TensorProto& tensor, What what, int64_t count) {
   const ElementType type = static_cast<ElementType>(tensor.data_type.get());
   const Fields fields(tensor);
   const Field own = field_of(type);
@@ -212,7 +216,7 @@ void Walk::check_fields(const wire::TensorProto& tensor, std::string_view what, 
   d.found = std::to_string(found);
 }
 
-void Walk::check_raw(const wire::TensorProto& tensor, std::string_view what, ElementType type, int64_t count) {
+void Walk::check_raw(const wire::TensorProto& tensor, What what, ElementType type, int64_t count) {
   const std::string_view raw = *tensor.raw_data;
   int64_t bytes = 0;
   const bool fits = raw_size(type, count, bytes);
@@ -231,7 +235,7 @@ void Walk::check_raw(const wire::TensorProto& tensor, std::string_view what, Ele
   }
 }
 
-void Walk::check_external(const wire::TensorProto& tensor, std::string_view what) {
+void Walk::check_external(const wire::TensorProto& tensor, What what) {
   const auto wrong = [&](Problem problem, std::string_view message) -> Diagnostic& {
     return report(problem, tensor.name, "{}: {}", called(tensor, what), message);
   };

@@ -52,17 +52,30 @@ std::string Diagnostic::sentence() const {
   return text;
 }
 
-bool is_utf8(std::string_view text) {
+namespace {
+
+bool is_ascii(std::string_view text) {
   constexpr uint64_t kHighBits = 0x8080808080808080;
+  const auto word_at = [&](size_t i) {
+    uint64_t word = 0;
+    std::memcpy(&word, text.data() + i, 8);
+    return word;
+  };
+  uint64_t seen = 0;
+  if (text.size() >= 8) {
+    for (size_t i = 0; i + 8 < text.size(); i += 8) seen |= word_at(i);
+    seen |= word_at(text.size() - 8);
+  } else {
+    for (const char c : text) seen |= static_cast<unsigned char>(c);
+  }
+  return (seen & kHighBits) == 0;
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) {
+  if (is_ascii(text)) return true;
   while (!text.empty()) {
-    if (text.size() >= 8) {
-      uint64_t word = 0;
-      std::memcpy(&word, text.data(), 8);
-      if ((word & kHighBits) == 0) {
-        text.remove_prefix(8);
-        continue;
-      }
-    }
     const size_t length = utf8_length(text);
     if (length == 0) return false;
     text.remove_prefix(length);

@@ -48,41 +48,88 @@ std::string node_place(const ir::Node& node) {
   return fmt::format("{} ({}-{})", node.name, node.op->name, node.version->since);
 }
 
+Inference::Inference(InferenceOptions options) : options_(options), walk_(ir::new_walk()) {}
+
+Inference::~Inference() {
+  for (Fact* fact : facts_) fact->~Fact();
+}
+
 const Tensor* Inference::constant(const ir::Value* value) const {
   if (!value) return nullptr;
   if (value->is_constant()) return &value->constant;
-  const auto* found = facts_.find(value);
-  return found && (*found)->constant.defined() ? &(*found)->constant : nullptr;
+  const Known* found = known(value);
+  return found && found->fact && found->fact->constant.defined() ? &found->fact->constant : nullptr;
 }
 
 const Shape* Inference::symbols(const ir::Value* value) const {
-  const auto* found = facts_.find(value);
-  return found && (*found)->has_symbols ? &(*found)->symbols : nullptr;
+  const Known* found = known(value);
+  return found && found->fact && found->fact->has_symbols ? &found->fact->symbols : nullptr;
+}
+
+namespace {
+const Type kNoType{};
+}
+
+Inference::Known& Inference::know(const ir::Value* value) {
+  ir::Value::Note& note = value->note;
+  const bool undeclared = note.walk == walk_ && note.number == kUndeclared;
+  if (note.walk != walk_ || note.number < kFirstKnown) {
+    note = {walk_, static_cast<uint32_t>(kFirstKnown + known_.size())};
+    known_.push_back({nullptr, undeclared ? &kNoType : nullptr});
+  }
+  return known_[note.number - kFirstKnown];
 }
 
 Fact& Inference::fact(const ir::Value* value) {
-  auto [place, fresh] = facts_.emplace(value);
-  if (fresh) *place = std::make_unique<Fact>();
-  return **place;
+  Known& entry = know(value);
+  if (entry.fact) return *entry.fact;
+  if (unused_facts_.empty()) {
+    entry.fact = facts_.emplace_back(arena_.make<Fact>());
+  } else {
+    entry.fact = unused_facts_.back();
+    unused_facts_.pop_back();
+  }
+  return *entry.fact;
+}
+
+void Inference::forget_fact(const ir::Value* value) {
+  Known& entry = know(value);
+  if (!entry.fact) return;
+  *entry.fact = {};
+  unused_facts_.push_back(std::exchange(entry.fact, nullptr));
+}
+
+const Type& Inference::declared(const ir::Value* value) {
+  ir::Value::Note& note = value->note;
+  const bool unseen = note.walk != walk_ || note.number == kUnseen;
+  if (unseen && !value->type.is_known()) note = {walk_, kUndeclared};
+  if (note.number == kUndeclared) return kNoType;
+  Known& entry = know(value);
+  if (!entry.declared) entry.declared = value->type.is_known() ? &declared_types_.emplace_back(value->type) : &kNoType;
+  return *entry.declared;
+}
+
+void Inference::disbelieve(const ir::Value* value) {
+  know(value).declared = &kNoType;
 }
 
 void Inference::set_constant(const ir::Value* value, Tensor contents) {
-  Fact& known = fact(value);
-  known.constant = std::move(contents);
-  known.has_symbols = false;
+  Fact& entry = fact(value);
+  entry.constant = std::move(contents);
+  entry.has_symbols = false;
 }
 
 void Inference::set_symbols(const ir::Value* value, Shape contents) {
-  Fact& known = fact(value);
-  known.constant = {};
-  known.has_symbols = true;
-  known.symbols = std::move(contents);
+  Fact& entry = fact(value);
+  entry.constant = {};
+  entry.has_symbols = true;
+  entry.symbols = std::move(contents);
 }
 
 struct Inference::Results {
   InlineVector<Type, 2> types;
   InlineVector<Shape, 2> symbols;
-  InlineVector<bool, 16> known;
+  InlineVector<bool, 8> known;
 };
 
 Status Inference::infer(ir::Region& region) {
@@ -167,8 +214,8 @@ Status Inference::infer_with_record(ir::Node& node) {
     known_symbols[i] = symbols(v);
   }
   Results results;
-  for (size_t i = 0; i < outputs; ++i) results.types.emplace_back();
-  for (size_t i = 0; i < outputs; ++i) results.symbols.emplace_back();
+  results.types.resize(outputs);
+  results.symbols.resize(outputs);
   results.known.resize(outputs);
   Bodies bodies(*this, node);
   InferContext context{node,
@@ -185,14 +232,14 @@ Status Inference::infer_with_record(ir::Node& node) {
   for (size_t i = 0; i < outputs; ++i) {
     ir::Value* v = node.outputs[i];
     if (!v) continue;
-    Type inferred = std::move(results.types[i]);
+    Type& inferred = results.types[i];
     if (from_container && inferred.is_tensor()) inferred = Type::tensor(inferred.element);
     TREADLE_TRY(take_type(v, std::move(inferred)));
   }
   return take_facts(node, results);
 }
 
-Status Inference::take_type(ir::Value* value, Type inferred) {
+Status Inference::take_type(ir::Value* value, Type&& inferred) {
   forget(value);
   if (as_onnx()) forget_expressions(inferred);
   if (options_.name_unknowns) name_unknowns(value, inferred);
@@ -213,7 +260,7 @@ Status Inference::take_type(ir::Value* value, Type inferred) {
                  inferred.to_string());
   } else {
     value->type = std::move(inferred);
-    *declared_.find(value) = 0;  // wrong once (for a first trip, say), it is not believed again
+    disbelieve(value);  // wrong once (for a first trip, say), it is not believed again
   }
   return {};
 }
@@ -276,19 +323,6 @@ void Inference::share_facts(const ir::Value* from, const ir::Value* to) {
   } else if (const Shape* known = symbols(from)) {
     set_symbols(to, *known);
   }
-}
-
-namespace {
-const Type kNoType{};
-}
-
-const Type& Inference::declared(const ir::Value* value) {
-  auto [index, fresh] = declared_.emplace(value, 0);
-  if (fresh && value->type.is_known()) {
-    declared_types_.push_back(value->type);
-    *index = declared_types_.size();
-  }
-  return *index > 0 ? declared_types_[*index - 1] : kNoType;
 }
 
 namespace {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/pointer_map.h"
+#include "base/arena.h"
 #include "ir/graph.h"
 #include "op/op_def.h"
 
@@ -53,9 +53,14 @@ struct InferenceOptions {
   bool name_unknowns = false;
 };
 
+// What it knows of values it keeps under numbers that it puts into their notes: of several that go over one graph, only
+// the last to begin knows anything.
 class Inference {
  public:
-  explicit Inference(InferenceOptions options = {}) : options_(options) {}
+  explicit Inference(InferenceOptions options = {});
+  Inference(const Inference&) = delete;
+  Inference& operator=(const Inference&) = delete;
+  ~Inference();
 
   // Types (written to Value::type) and facts of everything in `region`, whose inputs have their types already.
   // Errors carry the node's path, operator and version. What was inferred before one stays.
@@ -67,7 +72,9 @@ class Inference {
   const Shape* symbols(const ir::Value* value) const;
   void set_constant(const ir::Value* value, Tensor contents);
   void set_symbols(const ir::Value* value, Shape contents);
-  void forget(const ir::Value* value) { facts_.erase(value); }
+  void forget(const ir::Value* value) {
+    if (value->note.walk == walk_ && value->note.number >= kFirstKnown) forget_fact(value);
+  }
 
  private:
   class Bodies;
@@ -77,7 +84,7 @@ class Inference {
   // A branch that is not taken: its types are of use to readers, but nothing in it has to fit the sizes at hand.
   void infer_leniently(ir::Region& region);
   Status infer_with_record(ir::Node& node);
-  Status take_type(ir::Value* value, Type inferred);
+  Status take_type(ir::Value* value, Type&& inferred);
   Status take_facts(ir::Node& node, Results& results);
   void fold(ir::Node& node);
   // Contents of a small integer or bool value, element by element.
@@ -94,10 +101,27 @@ class Inference {
   void name_unknowns(const ir::Value* value, Type& type);
   void find_taken_names(const ir::Region& top);
 
-  InferenceOptions options_;
+  struct Known {
+    Fact* fact = nullptr;
+    const Type* declared = nullptr;  // null: not asked yet
+  };
+  // Numbers of values: never asked for; asked for, and declared without a type; kFirstKnown + index in known_.
+  enum : uint32_t { kUnseen, kUndeclared, kFirstKnown };
+
+  const Known* known(const ir::Value* value) const {
+    const ir::Value::Note& note = value->note;
+    return note.walk == walk_ && note.number >= kFirstKnown ? &known_[note.number - kFirstKnown] : nullptr;
+  }
+  Known& know(const ir::Value* value);
   Fact& fact(const ir::Value* value);
-  PointerMap<ir::Value, std::unique_ptr<Fact>> facts_;
-  PointerMap<ir::Value, size_t> declared_;  // 1 + index in declared_types_; 0: with no type
+  void forget_fact(const ir::Value* value);
+  void disbelieve(const ir::Value* value);
+
+  InferenceOptions options_;
+  const uint32_t walk_;
+  std::vector<Known> known_;
+  Arena arena_;  // of the facts
+  std::vector<Fact*> facts_, unused_facts_;
   std::deque<Type> declared_types_;
   int trip_symbols_ = 0;
 

@@ -31,8 +31,8 @@ class NameTable {
   // Everything that the innermost scope has defined is forgotten; fn(name, definition) sees each first.
   template <class Fn>
   void leave(Fn&& fn) {
-    const size_t mark = marks_.back();
-    for (size_t i = mark; i < undo_.size(); ++i) fn(names_.name(undo_[i].name), names_.value(undo_[i].name));
+    const Mark mark = marks_.back();
+    for (size_t i = mark.defined; i < defined_.size(); ++i) fn(names_.name(defined_[i]), names_.value(defined_[i]));
     drop(mark);
   }
   int depth() const { return static_cast<int>(marks_.size()) - 1; }
@@ -53,16 +53,20 @@ class NameTable {
   }
 
  private:
-  struct Undo {
+  struct Hidden {
     uint32_t name;
     Definition before;
   };
+  struct Mark {
+    size_t defined, hidden;
+  };
 
-  void drop(size_t mark);
+  void drop(Mark mark);
 
   NameMap<Definition> names_;
-  std::vector<Undo> undo_;
-  std::vector<size_t> marks_;
+  std::vector<uint32_t> defined_;  // names, scope by scope
+  std::vector<Hidden> hidden_;     // what those meant before, if they meant something
+  std::vector<Mark> marks_;        // where scopes begin
   uint32_t definitions_ = 0;
 };
 

@@ -82,14 +82,23 @@ struct NamesInBodies {
   std::unordered_map<std::string_view, size_t> places;
 };
 
+// What a tensor is to its model, "initializer" or "attribute" with a name: a text only when something is wrong.
+struct What {
+  What(std::string_view of_kind, std::string_view of_name = {}) : kind(of_kind), name(of_name) {}  // NOLINT
+  What(const char* of_kind) : kind(of_kind) {}                                                     // NOLINT
+  std::string text() const;
+
+  std::string_view kind, name;
+};
+
 class Walk {
  public:
   Walk(const wire::ModelProto* model, const wire::MappedFile* file, const CheckOptions& options, Report& report);
 
   // `uses` gets what names stand for.
   void check_model(model::NameUses* uses = nullptr);
-  void check_tensor(const wire::TensorProto& tensor, std::string_view what);
-  void check_sparse_tensor(const wire::SparseTensorProto& tensor, std::string_view what);
+  void check_tensor(const wire::TensorProto& tensor, What what);
+  void check_sparse_tensor(const wire::SparseTensorProto& tensor, What what);
   void check_sequence(const wire::SequenceProto& sequence);
   void check_optional(const wire::OptionalProto& optional);
   void check_map(const wire::MapProto& map);
@@ -114,7 +123,10 @@ class Walk {
   std::string path_of_graph(size_t depth) const;  // of the graph of a frame, without the node
   std::string operator_text(const wire::NodeProto& node);
   std::string origin_text(std::string_view name, const Definition& definition);
-  void check_text(std::string_view text, std::string_view what);
+  void check_text(std::string_view text, std::string_view what) {
+    if (!is_utf8(text)) report_encoding(text, what);
+  }
+  void report_encoding(std::string_view text, std::string_view what);
   void note_feature(int64_t since, std::string_view at, std::string_view what);
 
   // ---- check_graph.cc
@@ -163,11 +175,11 @@ class Walk {
   void check_value_type(const wire::ValueInfoProto& value);
   void check_type(const wire::TypeProto& type, bool whole, std::string_view at, std::string_view what);
   void check_element_type(int32_t number, bool required, std::string_view at, std::string_view what);
-  bool check_element_count(const wire::TensorProto& tensor, std::string_view what, int64_t& count);
-  void check_fields(const wire::TensorProto& tensor, std::string_view what, int64_t count);
-  void check_raw(const wire::TensorProto& tensor, std::string_view what, ElementType type, int64_t count);
-  void check_external(const wire::TensorProto& tensor, std::string_view what);
-  void check_sparse_indices(const wire::SparseTensorProto& sparse, std::string_view what, int64_t count);
+  bool check_element_count(const wire::TensorProto& tensor, What what, int64_t& count);
+  void check_fields(const wire::TensorProto& tensor, What what, int64_t count);
+  void check_raw(const wire::TensorProto& tensor, What what, ElementType type, int64_t count);
+  void check_external(const wire::TensorProto& tensor, What what);
+  void check_sparse_indices(const wire::SparseTensorProto& sparse, What what, int64_t count);
 
   // ---- check_function.cc
   void check_functions();

@@ -13,18 +13,28 @@ std::string_view kind_name(AttributeKind kind) {
   return i < std::size(kNames) ? kNames[i] : "undefined";
 }
 
+std::vector<Attribute>& Attributes::own() {
+  if (!list_) {
+    list_ = std::make_shared<std::vector<Attribute>>();
+  } else if (list_.use_count() > 1) {
+    list_ = std::make_shared<std::vector<Attribute>>(*list_);
+  }
+  return *list_;
+}
+
 void Attributes::set(Attribute attribute) {
-  for (Attribute& a : list_) {
+  std::vector<Attribute>& list = own();
+  for (Attribute& a : list) {
     if (a.name == attribute.name) {
       a = std::move(attribute);
       return;
     }
   }
-  list_.push_back(std::move(attribute));
+  list.push_back(std::move(attribute));
 }
 
 void Attributes::erase(std::string_view name) {
-  std::erase_if(list_, [&](const Attribute& a) { return a.name == name; });
+  if (has(name)) std::erase_if(own(), [&](const Attribute& a) { return a.name == name; });
 }
 
 }  // namespace treadle::ir

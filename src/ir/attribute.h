@@ -82,11 +82,12 @@ struct Attribute {
 };
 
 // The attributes of one node. Defaults of the operator's version are filled in when a node is made, so a lookup that
-// finds nothing means: absent and without default.
+// finds nothing means: absent and without default. Copies share what they hold until one of them is changed.
 class Attributes {
  public:
   const Attribute* find(std::string_view name) const {
-    for (const Attribute& a : list_) {
+    if (!list_) return nullptr;
+    for (const Attribute& a : *list_) {
       if (a.name == name) return &a;
     }
     return nullptr;
@@ -94,7 +95,10 @@ class Attributes {
   bool has(std::string_view name) const { return find(name) != nullptr; }
   void set(Attribute attribute);
   void erase(std::string_view name);
-  const std::vector<Attribute>& all() const { return list_; }
+  void reserve(size_t count) { own().reserve(count); }
+  std::span<const Attribute> all() const {
+    return list_ ? std::span<const Attribute>(*list_) : std::span<const Attribute>();
+  }
 
   int64_t get_int(std::string_view name, int64_t otherwise = 0) const {
     const Attribute* a = find(name);
@@ -122,7 +126,9 @@ class Attributes {
   }
 
  private:
-  std::vector<Attribute> list_;
+  std::vector<Attribute>& own();
+
+  std::shared_ptr<std::vector<Attribute>> list_;  // null: none
 };
 
 }  // namespace treadle::ir

@@ -1,6 +1,7 @@
 #include "ir/graph.h"
 
 #include <algorithm>
+#include <atomic>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -47,12 +48,17 @@ Graph::~Graph() {
   for (Value* value : values_) value->~Value();
 }
 
-Value* Graph::new_value(std::string_view name, Type type, Region* owner) {
+Value* Graph::make_value(std::string_view name, Region* owner) {
   Value* value = arena_.make<Value>();
   value->name = Name::borrow(arena_.copy(name));
-  value->type = std::move(type);
   value->owner = owner;
   values_.push_back(value);
+  return value;
+}
+
+Value* Graph::new_value(std::string_view name, Type type, Region* owner) {
+  Value* value = make_value(name, owner);
+  value->type = std::move(type);
   return value;
 }
 
@@ -78,18 +84,16 @@ Node* Graph::new_node(Region* region, const OpDef* op, const OpVersion* version,
   node->name = Name::borrow(arena_.copy(name));
   node->parent = region;
   Node* made = node.get();
-  const size_t position = std::min(index, region->nodes.size());
-  region->nodes.insert(region->nodes.begin() + static_cast<std::ptrdiff_t>(position), std::move(node));
+  if (index >= region->nodes.size()) {
+    region->nodes.push_back(std::move(node));
+  } else {
+    region->nodes.insert(region->nodes.begin() + static_cast<std::ptrdiff_t>(index), std::move(node));
+  }
   return made;
 }
 
-void Graph::add_input(Node* node, Value* value) {
-  node->inputs.push_back(value);
-  node->input_count = static_cast<uint32_t>(node->inputs.size());
-}
-
-Value* Graph::add_output(Node* node, std::string_view name, Type type) {
-  Value* v = new_value(name, std::move(type), node->parent);
+Value* Graph::add_output(Node* node, std::string_view name) {
+  Value* v = make_value(name, node->parent);
   v->producer = node;
   v->output_index = static_cast<uint32_t>(node->outputs.size());
   node->outputs.push_back(v);
@@ -199,6 +203,12 @@ void replace_uses(Region& region, const std::unordered_map<Value*, Value*>& map)
 
 void replace_uses(Graph& graph, const std::unordered_map<Value*, Value*>& map) {
   if (!map.empty()) replace_uses(graph.top(), map);
+}
+
+uint32_t new_walk() {
+  static std::atomic<uint32_t> last{0};
+  const uint32_t walk = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return walk != 0 ? walk : new_walk();  // 0 is that of values that nobody has noted anything of
 }
 
 size_t count_nodes(const Region& region) {

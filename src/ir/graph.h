@@ -39,7 +39,12 @@ struct Value {
   Node* producer = nullptr;  // null for region inputs and constants
   uint32_t output_index = 0;
   Region* owner = nullptr;  // the region whose input or node defines it; the top region for constants
-  Tensor constant;          // defined() for initialisers and folded values
+  // For one walk at a time over the graph: a number of its own, which means nothing when `walk` is another's.
+  struct Note {
+    uint32_t walk = 0, number = 0;
+  };
+  mutable Note note;
+  Tensor constant;  // defined() for initialisers and folded values
 
   bool is_constant() const { return constant.defined(); }
 };
@@ -122,8 +127,16 @@ class Graph {
   // A node without inputs and outputs at position `index` (default: the end) of `region`.
   Node* new_node(Region* region, const OpDef* op, const OpVersion* version, std::string_view name,
                  size_t index = SIZE_MAX);
-  void add_input(Node* node, Value* value);  // null for one left out
-  Value* add_output(Node* node, std::string_view name, Type type = {});
+  void add_input(Node* node, Value* value) {  // null for one left out
+    node->inputs.push_back(value);
+    node->input_count = static_cast<uint32_t>(node->inputs.size());
+  }
+  Value* add_output(Node* node, std::string_view name);
+  Value* add_output(Node* node, std::string_view name, Type type) {
+    Value* value = add_output(node, name);
+    value->type = std::move(type);
+    return value;
+  }
   void add_absent_output(Node* node);
   // Takes over all values of `other` and returns the nodes of its top region, now belonging to `into`. The caller maps
   // the inputs and outputs of other's top region to values of its own.
@@ -133,6 +146,8 @@ class Graph {
   void reserve_values(size_t count) { values_.reserve(values_.size() + count); }
 
  private:
+  Value* make_value(std::string_view name, Region* owner);
+
   Arena arena_;
   std::unique_ptr<Region> top_;
   std::vector<Value*> values_;  // made in the arena, destroyed with the graph
@@ -165,6 +180,9 @@ void for_each_node(const Region& region, Fn&& fn) {
     for (const auto& r : node->regions) for_each_node(static_cast<const Region&>(*r), fn);
   }
 }
+
+// For Value::Note::walk: a number that no walk has had, until there have been four billion.
+uint32_t new_walk();
 
 // Checks what every pass must keep: definitions before uses, links both ways, no use of a value of a region that is not
 // around the user. kInternal with the place of the first violation.

@@ -28,8 +28,9 @@ DeclaredTypes declared_types(const wire::GraphProto& graph) {
 }
 
 // Names that a graph initialises, dense or sparse.
-std::unordered_map<std::string_view, const wire::TensorProto*> initializer_names(const wire::GraphProto& graph) {
-  std::unordered_map<std::string_view, const wire::TensorProto*> names;
+using InitializerNames = std::unordered_map<std::string_view, const wire::TensorProto*>;
+InitializerNames initializer_names(const wire::GraphProto& graph) {
+  InitializerNames names;
   for (const wire::TensorProto& tensor : graph.initializers) names.emplace(tensor.name, &tensor);
   for (const wire::SparseTensorProto& tensor : graph.sparse_initializers) {
     names.emplace(tensor.values.name, &tensor.values);
@@ -81,7 +82,8 @@ std::string_view NodePaths::make_any(const wire::NodeProto& node, size_t index, 
   if (prefix_.empty() && node.name.size() > 1 && node.name.size() < kLongName && node.name[0] == '/') return node.name;
   std::string_view name = node.name;
   if (name.starts_with('/')) name.remove_prefix(1);
-  text = name.empty() ? fmt::format("{}/{}_{}", prefix_, node.op_type, index) : fmt::format("{}/{}", prefix_, name);
+  text.assign(prefix_).append(1, '/').append(name.empty() ? node.op_type : name);
+  if (name.empty()) text.append(1, '_').append(std::to_string(index));
   if (text.size() > kLongName) text = shortened(std::move(text));
   return text;
 }
@@ -91,13 +93,13 @@ Importer::Importer(const wire::ModelProto& model, const std::shared_ptr<wire::Ma
     : model_(model),
       options_(options),
       file_(file),
-      tensors_(file, options.folder.empty() ? file->data_folders() : wire::canonical_folders(options.folder)),
+      tensors_(file, TensorReader::Folder(options.folder)),
       graph_(std::make_unique<ir::Graph>()) {}
 
 Result<std::unique_ptr<ir::Graph>> Importer::run() {
   graph_->file = file_->path();
   TREADLE_TRY(check_model());
-  read_metadata();
+  if (!options_.for_types) read_metadata();
   TREADLE_TRY(functions_.build(model_, opsets_));
   TREADLE_TRY(import_top());
   return std::move(graph_);
@@ -188,7 +190,7 @@ Status Importer::import_body(const wire::GraphProto& proto, std::string_view pat
 // the operator decides how many inputs it passes, so such an input, which old exporters wrote, is a constant and no
 // input.
 Status Importer::import_inputs(const wire::GraphProto& proto, Place& place, std::vector<Tensor>* defaults) {
-  const auto initialized = initializer_names(proto);
+  const auto initialized = proto.inputs.empty() ? InitializerNames() : initializer_names(proto);
   for (const wire::ValueInfoProto& info : proto.inputs) {
     const auto it = initialized.find(info.name);
     const bool has_initializer = it != initialized.end();
@@ -340,8 +342,8 @@ Status Importer::locate(Status status, const wire::NodeProto& node, std::string_
                                       : fmt::format("{} ({})", path, full_name));
 }
 
-Result<Type> Importer::declared_type(std::string_view name, const Place& place) {
-  const wire::TypeProto* const* declared = place.types.find(name);
+Result<Type> Importer::declared_type(std::string_view name, const wire::TypeProto* const* declared,
+                                     const Place& place) {
   if (!declared) return Type();
   auto type = read_type(**declared);
   if (!type.ok()) return std::move(type).status().in(quoted("value", name)).in(place.paths.prefix());
@@ -389,7 +391,7 @@ Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model,
   Importer importer(model, file, options);
   auto graph = importer.run();
   if (!graph.ok()) return in_file(std::move(graph).status(), *file);
-  file->expect_data_reads();
+  if (!options.for_types) file->expect_data_reads();
   return graph;
 }
 

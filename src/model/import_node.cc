@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <bit>
 #include <unordered_set>
 
 #include "model/importer.h"
@@ -45,23 +47,6 @@ Result<Binding> Importer::resolve_attribute(const wire::AttributeProto& attribut
 
 // ---- Operators
 
-Status Importer::resolve_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op,
-                                  const OpVersion*& version) {
-  const std::string_view name = node.op_type;
-  size_t at = name.size() * 7;
-  if (!name.empty()) at += static_cast<uint8_t>(name.front()) + 31u * static_cast<uint8_t>(name.back());
-  Resolved& resolved = resolved_[at % std::size(resolved_)];
-  const bool known = resolved.op && resolved.opsets == place.environment.opsets && resolved.name == name &&
-                     resolved.domain == node.domain;
-  if (!known) {
-    TREADLE_TRY(find_operator(node, place, op, version));
-    resolved = {place.environment.opsets, node.domain, name, op, version};
-  }
-  op = resolved.op;
-  version = resolved.version;
-  return {};
-}
-
 Status Importer::find_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op,
                                const OpVersion*& version) const {
   const std::string_view domain = canonical_domain(node.domain);
@@ -106,7 +91,7 @@ size_t required_inputs(const OpVersion& version) {
   return count;
 }
 
-Status check_counts(const wire::NodeProto& node, const OpVersion& version) {
+Status check_counts(const wire::NodeProto& node, const OpVersion& version, size_t least) {
   const size_t inputs = node.inputs.size(), outputs = node.outputs.size();
   if (inputs > 0 && !version.input(inputs - 1)) {
     return error(Code::kInvalidModel, "expected at most {} inputs, found {}", version.inputs.size(), inputs);
@@ -114,18 +99,18 @@ Status check_counts(const wire::NodeProto& node, const OpVersion& version) {
   if (outputs > 0 && !version.output(outputs - 1)) {
     return error(Code::kInvalidModel, "expected at most {} outputs, found {}", version.outputs.size(), outputs);
   }
-  if (const size_t least = required_inputs(version); inputs < least) {
+  if (inputs < least) {
     return error(Code::kInvalidModel, "expected at least {} inputs, found {}", least, inputs);
   }
   for (size_t i = 0; i < inputs; ++i) {
+    if (!node.inputs[i].empty()) continue;
     const Formal& formal = *version.input(i);
-    if (node.inputs[i].empty() && formal.arity != Arity::kOptional) {
-      return error(Code::kInvalidModel, "input {} ({}) is required, but left out", i, formal.name);
-    }
+    if (formal.arity == Arity::kOptional) continue;
+    return error(Code::kInvalidModel, "input {} ({}) is required, but left out", i, formal.name);
   }
-  for (size_t i = 0; i < version.outputs.size(); ++i) {
+  for (size_t i = outputs; i < version.outputs.size(); ++i) {
     const Formal& formal = version.outputs[i];
-    if (formal.arity == Arity::kSingle && i >= outputs) {
+    if (formal.arity == Arity::kSingle) {
       return error(Code::kInvalidModel, "output {} ({}) is required, but left out", i, formal.name);
     }
   }
@@ -134,15 +119,34 @@ Status check_counts(const wire::NodeProto& node, const OpVersion& version) {
 
 }  // namespace
 
+Result<const Importer::Resolved*> Importer::resolve_operator(const wire::NodeProto& node, const Place& place) {
+  const std::string_view name = node.op_type;
+  size_t at = name.size() * 7;
+  if (!name.empty()) at += static_cast<uint8_t>(name.front()) + 31u * static_cast<uint8_t>(name.back());
+  Resolved& resolved = resolved_[at % std::size(resolved_)];
+  const bool known = resolved.op && resolved.opsets == place.environment.opsets && resolved.name == name &&
+                     resolved.domain == node.domain;
+  if (!known) {
+    const OpDef* op = nullptr;
+    const OpVersion* version = nullptr;
+    TREADLE_TRY(find_operator(node, place, op, version));
+    resolved = {place.environment.opsets, node.domain, name, op, version, required_inputs(*version)};
+  }
+  return &resolved;
+}
+
+namespace {
+ir::Value* const kNoValue = nullptr;
+}
+
 Status Importer::import_operator(const wire::NodeProto& node, std::string_view path, Place& place) {
-  const OpDef* op = nullptr;
-  const OpVersion* version = nullptr;
-  TREADLE_TRY(resolve_operator(node, place, op, version));
-  TREADLE_TRY(check_counts(node, *version));
-  ir::Node* made = graph_->new_node(place.region, op, version, path);
+  TREADLE_ASSIGN(const Resolved* resolved, resolve_operator(node, place));
+  TREADLE_TRY(check_counts(node, *resolved->version, resolved->required_inputs));
+  ir::Node* made = graph_->new_node(place.region, resolved->op, resolved->version, path);
   for (const std::string_view input : node.inputs) {
-    TREADLE_ASSIGN(ir::Value * value, resolve(input, place));
-    graph_->add_input(made, value);
+    ir::Value* const* value = input.empty() ? &kNoValue : find(input, place);
+    if (!value) return error(Code::kInvalidModel, "nothing defines the input \"{}\"", input);
+    graph_->add_input(made, *value);
   }
   TREADLE_TRY(import_attributes(node, made, place));
   return define_outputs(node, made, place);
@@ -155,8 +159,11 @@ Status Importer::define_outputs(const wire::NodeProto& proto, ir::Node* node, Pl
       graph_->add_absent_output(node);
       continue;
     }
-    TREADLE_ASSIGN(Type type, declared_type(output, place));
-    TREADLE_TRY(define(output, graph_->add_output(node, value_name(output, place, text), std::move(type)), place));
+    ir::Value* value = graph_->add_output(node, value_name(output, place, text));
+    if (const wire::TypeProto* const* declared = place.types.find(output)) {
+      TREADLE_ASSIGN(value->type, declared_type(output, declared, place));
+    }
+    TREADLE_TRY(define(output, value, place));
   }
   return {};
 }
@@ -179,7 +186,57 @@ Status Importer::import_broken(Status status, const wire::NodeProto& node, std::
   return {};
 }
 
+namespace {
+
+uint64_t bits_of(const std::optional<float>& number) {
+  return number ? uint64_t{1} << 32 | std::bit_cast<uint32_t>(*number) : 0;
+}
+
+// Small enough to be compared, and without anything that depends on the place.
+bool is_plain(const wire::AttributeProto& a) {
+  constexpr size_t kMost = 16;
+  return !a.t && !a.g && !a.sparse_tensor && !a.tp && a.ref_attr_name.empty() && a.tensors.empty() &&
+         a.graphs.empty() && a.sparse_tensors.empty() && a.type_protos.empty() && a.floats.empty() &&
+         a.strings.empty() && a.ints.size() <= kMost;
+}
+
+// Of plain ones.
+bool say_the_same(const wire::AttributeProto& a, const wire::AttributeProto& b) {
+  return a.type == b.type && a.i == b.i && bits_of(a.f) == bits_of(b.f) && a.name == b.name && a.s == b.s &&
+         a.ints == b.ints;
+}
+
+}  // namespace
+
+// Where the attributes of such a node are kept; null when they are not.
+Importer::ReadAttributes* Importer::read_before(const wire::NodeProto& proto, const OpVersion* version) {
+  if (open_calls_ > 0 || options_.as_onnx) return nullptr;
+  uint64_t hash = reinterpret_cast<uintptr_t>(version);
+  for (const wire::AttributeProto& attribute : proto.attributes) {
+    if (!is_plain(attribute)) return nullptr;
+    hash = hash * 31 + static_cast<uint64_t>(attribute.i.value_or(0)) + attribute.name.size();
+    for (const int64_t number : attribute.ints) hash = hash * 31 + static_cast<uint64_t>(number);
+  }
+  return &read_attributes_[(hash * 0x9e3779b97f4a7c15) >> 58];
+}
+
 Status Importer::import_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place) {
+  ReadAttributes* before = read_before(proto, node->version);
+  if (before && before->version == node->version &&
+      std::equal(proto.attributes.begin(), proto.attributes.end(), before->proto->attributes.begin(),
+                 before->proto->attributes.end(), say_the_same)) {
+    node->attributes = before->attributes;
+    node->parsed = before->parsed;
+    return {};
+  }
+  TREADLE_TRY(read_attributes(proto, node, place));
+  if (before) *before = {node->version, &proto, node->attributes, node->parsed};
+  return {};
+}
+
+Status Importer::read_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place) {
+  const size_t most = node->version->attributes.size();
+  if (most > 0) node->attributes.reserve(most);
   for (size_t i = 0; i < proto.attributes.size(); ++i) {
     if (is_private(proto.attributes[i].name)) continue;
     for (size_t j = 0; j < i; ++j) {
@@ -272,8 +329,10 @@ Status Importer::import_regions(const wire::NodeProto& proto, ir::Node* node, Pl
       if (!binding.proto) continue;
       if (!binding.proto->g) return error(Code::kInvalidModel, "attribute \"{}\" has no graph in it", def.name);
       ir::Region* region = graph_->new_region(node, def.name);
-      TREADLE_TRY(import_body(*binding.proto->g, fmt::format("{}:{}", node->name, def.name), region, binding.scope,
-                              *binding.environment));
+      std::string path;
+      path.reserve(node->name.size() + 1 + def.name.size());
+      path.append(node->name.view()).append(1, ':').append(def.name);
+      TREADLE_TRY(import_body(*binding.proto->g, path, region, binding.scope, *binding.environment));
     }
   }
   return {};
@@ -341,15 +400,22 @@ Status Importer::import_constant(const wire::NodeProto& node, Place& place) {
     if (proto.name == "value" && node.attributes.size() == 1 && binding.proto->t &&
         leaves_contents(*binding.proto->t)) {
       TREADLE_ASSIGN(Type type, TensorReader::type_of(*binding.proto->t));
-      ir::Value* value = graph_->new_value(value_name(node.outputs[0], place), std::move(type), &graph_->top());
+      std::string text;
+      ir::Value* value = graph_->new_value(value_name(node.outputs[0], place, text), std::move(type), &graph_->top());
       return define(node.outputs[0], value, place);
     }
     if (tensor.defined()) return error(Code::kInvalidModel, "expected one value of Constant, found several");
+    if (proto.name == "value" && open_calls_ == 0 && attribute_kind(*binding.proto) == AttributeKind::kTensor &&
+        binding.proto->t) {
+      TREADLE_ASSIGN(tensor, tensors_.read(*binding.proto->t));
+      continue;
+    }
     TREADLE_ASSIGN(const Attribute attribute, read_attribute_once(proto.name, *binding.proto));
     TREADLE_ASSIGN(tensor, constant_of(attribute));
   }
   if (!tensor.defined()) return error(Code::kInvalidModel, "expected a value of Constant, found none");
-  ir::Value* value = graph_->new_constant(value_name(node.outputs[0], place), std::move(tensor));
+  std::string text;
+  ir::Value* value = graph_->new_constant(value_name(node.outputs[0], place, text), std::move(tensor));
   return define(node.outputs[0], value, place);
 }
 

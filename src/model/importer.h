@@ -116,7 +116,11 @@ class Importer {
   Status import_nodes(const wire::List<wire::NodeProto>& nodes, Place& place);
   Status locate(Status status, const wire::NodeProto& node, std::string_view path,
                 const wire::List<wire::NodeProto>& nodes, const Place& place) const;
-  Result<Type> declared_type(std::string_view name, const Place& place);
+  Result<Type> declared_type(std::string_view name, const Place& place) {
+    return declared_type(name, place.types.find(name), place);
+  }
+  // `declared`: what the graph's declarations have of it, or null.
+  Result<Type> declared_type(std::string_view name, const wire::TypeProto* const* declared, const Place& place);
   Status define(std::string_view name, ir::Value* value, Place& place);
   // What a value is called in messages: its name, in functions with the path of the call. `text` may get it.
   std::string_view value_name(std::string_view name, const Place& place, std::string& text) const;
@@ -142,12 +146,14 @@ class Importer {
   // A node that could not be made becomes an opaque one.
   Status import_broken(Status status, const wire::NodeProto& node, std::string_view path, Place& place);
   Status import_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place);
+  Status read_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place);
   Status import_attribute(const wire::AttributeProto& proto, ir::Node* node, Place& place);
   Status import_regions(const wire::NodeProto& proto, ir::Node* node, Place& place);
   Status define_outputs(const wire::NodeProto& proto, ir::Node* node, Place& place);
   Status find_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op,
                        const OpVersion*& version) const;
-  Status resolve_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op, const OpVersion*& version);
+  struct Resolved;
+  Result<const Resolved*> resolve_operator(const wire::NodeProto& node, const Place& place);
   Status call_function(const wire::NodeProto& call, const Function& function, std::string_view path, Place& place);
   Result<Bindings> bind_attributes(const wire::NodeProto& call, const wire::FunctionProto& function,
                                    const Environment& inner, const Place& place);
@@ -178,8 +184,18 @@ class Importer {
     std::string_view domain, name;
     const OpDef* op = nullptr;
     const OpVersion* version = nullptr;
+    size_t required_inputs = 0;
   };
   Resolved resolved_[64];
+  // Attributes of nodes met last: what says the same is read once.
+  struct ReadAttributes {
+    const OpVersion* version = nullptr;
+    const wire::NodeProto* proto = nullptr;
+    ir::Attributes attributes;
+    std::shared_ptr<const void> parsed;
+  };
+  ReadAttributes* read_before(const wire::NodeProto& proto, const OpVersion* version);
+  ReadAttributes read_attributes_[64];
   size_t inlined_ = 0;
   int depth_ = 0;
   int open_calls_ = 0;

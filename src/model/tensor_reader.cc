@@ -32,6 +32,9 @@ std::optional<size_t> packed_size(ElementType type, int64_t count) {
   return bytes;
 }
 
+// Contents up to this size share memory, lest models of many constants ask for memory as many times.
+constexpr size_t kSmallTensor = 256;
+
 bool has_other_than_0_and_1(std::string_view bytes) {
   unsigned seen = 0;
   for (const char c : bytes) seen |= static_cast<uint8_t>(c);
@@ -138,6 +141,9 @@ TensorReader::Source::Source(std::shared_ptr<wire::MappedFile> mapped)
 TensorReader::TensorReader(std::shared_ptr<wire::MappedFile> file, std::vector<std::string> folders)
     : file_(std::move(file)), folders_(std::move(folders)) {}
 
+TensorReader::TensorReader(std::shared_ptr<wire::MappedFile> file, Folder folder)
+    : file_(std::move(file)), folder_(std::move(folder.path)) {}
+
 Result<Tensor> TensorReader::read(const wire::TensorProto& proto) {
   TREADLE_ASSIGN(const ElementType type, read_element_type(proto.data_type));
   TREADLE_ASSIGN(Dims dims, checked_dims(proto.dims));
@@ -168,8 +174,12 @@ Result<Tensor> TensorReader::from_raw(ElementType type, Dims dims, int64_t count
   const bool aligned = reinterpret_cast<uintptr_t>(bytes.data()) % alignment_of(type) == 0;
   const bool as_is = !is_sub_byte(type) && !(type == ElementType::kBool && has_other_than_0_and_1(bytes));
   if (as_is && aligned && !bytes.empty()) {
-    const size_t offset = static_cast<size_t>(bytes.data() - source.file->bytes().data());
-    return Tensor::from_buffer(type, std::move(dims), BufferRef::view(source.buffer, offset, bytes.size()));
+    return Tensor::from_buffer(type, std::move(dims), source.buffer, bytes.data());
+  }
+  if (as_is && !bytes.empty() && bytes.size() <= kSmallTensor) {
+    std::byte* room = small_room(bytes.size());
+    std::memcpy(room, bytes.data(), bytes.size());
+    return Tensor::from_buffer(type, std::move(dims), small_, room);
   }
   TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(type, std::move(dims)));
   auto* out = tensor.mutable_data<uint8_t>();
@@ -182,6 +192,18 @@ Result<Tensor> TensorReader::from_raw(ElementType type, Dims dims, int64_t count
     TREADLE_TRY(source.file->copy(bytes, out));
   }
   return tensor;
+}
+
+std::byte* TensorReader::small_room(size_t bytes) {
+  constexpr size_t kPiece = 16 * kSmallTensor;
+  if (!small_ || small_used_ + bytes > kPiece) {
+    void* piece = ::operator new(kPiece);
+    small_ = BufferRef::wrap(piece, kPiece, false, [](void* p) { ::operator delete(p); }, piece);
+    small_used_ = 0;
+  }
+  std::byte* room = small_->data() + small_used_;
+  small_used_ += (bytes + alignof(std::max_align_t) - 1) / alignof(std::max_align_t) * alignof(std::max_align_t);
+  return room;
 }
 
 Result<Tensor> TensorReader::read_external(const wire::TensorProto& proto, ElementType type, Dims dims, int64_t count) {
@@ -208,7 +230,8 @@ Result<Tensor> TensorReader::read_external(const wire::TensorProto& proto, Eleme
 Result<const TensorReader::Source*> TensorReader::external_file(std::string_view location) {
   auto it = external_files_.find(location);
   if (it == external_files_.end()) {
-    TREADLE_ASSIGN(auto file, wire::MappedFile::open_inside(location, folders_));
+    if (!folders_) folders_ = folder_.empty() ? file_.file->data_folders() : wire::canonical_folders(folder_);
+    TREADLE_ASSIGN(auto file, wire::MappedFile::open_inside(location, *folders_));
     file->expect_data_reads();
     it = external_files_.emplace(location, Source(std::move(file))).first;
   }

@@ -4,8 +4,10 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "type/tensor.h"
@@ -25,6 +27,12 @@ class TensorReader {
  public:
   // `folders`: where external data may lie (MappedFile::data_folders()); empty refuses external data.
   TensorReader(std::shared_ptr<wire::MappedFile> file, std::vector<std::string> folders);
+  // External data lies in this folder or, if the path is empty, where the file says. Nobody looks before it is needed.
+  struct Folder {
+    explicit Folder(std::string folder) : path(std::move(folder)) {}
+    std::string path;
+  };
+  TensorReader(std::shared_ptr<wire::MappedFile> file, Folder folder);
 
   // Errors: kInvalidFile or kInvalidModel, kNotImplemented (segments), kLimit.
   Result<Tensor> read(const wire::TensorProto& proto);
@@ -40,13 +48,17 @@ class TensorReader {
     BufferRef buffer;
   };
 
-  static Result<Tensor> from_raw(ElementType type, Dims dims, int64_t count, const Source& source,
-                                 std::string_view bytes);
+  Result<Tensor> from_raw(ElementType type, Dims dims, int64_t count, const Source& source, std::string_view bytes);
+  // Room for the contents of a small tensor that many share.
+  std::byte* small_room(size_t bytes);
   Result<Tensor> read_external(const wire::TensorProto& proto, ElementType type, Dims dims, int64_t count);
   Result<const Source*> external_file(std::string_view location);
 
   Source file_;
-  std::vector<std::string> folders_;
+  BufferRef small_;  // the last piece of such room
+  size_t small_used_ = 0;
+  std::optional<std::vector<std::string>> folders_;
+  std::string folder_;  // where folders_ come from
   std::map<std::string, Source, std::less<>> external_files_;
 };
 

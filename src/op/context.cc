@@ -29,11 +29,23 @@ std::optional<Shape> InferContext::dims_value(size_t i) const {
 }
 
 void InferContext::set_output(size_t i, ElementType element) {
-  if (i < outputs.size()) outputs[i] = Type::tensor(element);
+  if (i >= outputs.size()) return;
+  Type& out = outputs[i];
+  out.kind = Type::Kind::kTensor;
+  out.element = element;
+  out.has_shape = false;
+  out.shape.clear();
+  out.child.reset();
 }
 
 void InferContext::set_output(size_t i, ElementType element, Shape shape) {
-  if (i < outputs.size()) outputs[i] = Type::tensor(element, std::move(shape));
+  if (i >= outputs.size()) return;
+  Type& out = outputs[i];
+  out.kind = Type::Kind::kTensor;
+  out.element = element;
+  out.has_shape = true;
+  out.shape = std::move(shape);
+  out.child.reset();
 }
 
 void InferContext::set_output(size_t i, Type type) {

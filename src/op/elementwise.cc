@@ -74,7 +74,11 @@ Status infer_broadcast_as(InferContext& ctx, ElementType element) {
       ctx.set_output(0, element);
       return {};
     }
-    TREADLE_ASSIGN(out, legacy ? legacy_broadcast(ctx.attributes(), out, *other) : broadcast(out, *other));
+    if (legacy) {
+      TREADLE_ASSIGN(out, legacy_broadcast(ctx.attributes(), out, *other));
+    } else {
+      TREADLE_TRY(broadcast_into(out, *other));
+    }
   }
   ctx.set_output(0, element, std::move(out));
   return {};

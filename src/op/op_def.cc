@@ -30,8 +30,7 @@ void OpVersion::link() {
   }
 }
 
-const Formal* OpVersion::formal(const std::vector<Formal>& formals, size_t i) {
-  if (i < formals.size()) return &formals[i];
+const Formal* OpVersion::variadic(const std::vector<Formal>& formals) {
   if (formals.empty()) return nullptr;
   const Formal& last = formals.back();
   return last.arity == Arity::kVariadic || last.arity == Arity::kVariadicMixed ? &last : nullptr;

@@ -61,7 +61,11 @@ struct OpVersion {
   size_t min_outputs() const { return fewest(outputs); }
 
  private:
-  static const Formal* formal(const std::vector<Formal>& formals, size_t i);
+  static const Formal* formal(const std::vector<Formal>& formals, size_t i) {
+    return i < formals.size() ? &formals[i] : variadic(formals);
+  }
+  // The last one, if it takes any number of arguments.
+  static const Formal* variadic(const std::vector<Formal>& formals);
   static size_t fewest(const std::vector<Formal>& formals);
 };
 

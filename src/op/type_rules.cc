@@ -40,7 +40,7 @@ bool is_named(std::string_view wanted, const Type& type) {
 
 }  // namespace
 
-std::optional<TypeViolation> TypeRules::check(const Formal& formal, const Type& type, std::string_view argument) {
+std::optional<TypeViolation> TypeRules::check_any(const Formal& formal, const Type& type, std::string_view argument) {
   if (!is_complete(type)) return std::nullopt;
   const TypeConstraint* constraint = version_->constraint(formal);
   if (!constraint) {

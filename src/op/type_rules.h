@@ -33,9 +33,25 @@ class TypeRules {
   }
 
   // `argument` names it in a later violation; it and `type` have to stay. Incomplete types break no rule.
-  std::optional<TypeViolation> check(const Formal& formal, const Type& type, std::string_view argument);
+  std::optional<TypeViolation> check(const Formal& formal, const Type& type, std::string_view argument) {
+    if (allows(formal, type, argument)) return std::nullopt;
+    return check_any(formal, type, argument);
+  }
 
  private:
+  // Whether it is a tensor that breaks no rule, as most arguments are. Otherwise check_any() knows more.
+  bool allows(const Formal& formal, const Type& type, std::string_view argument) {
+    if (!type.is_tensor() || formal.constraint == Formal::kNoConstraint) return false;
+    if (!version_->types[static_cast<size_t>(formal.constraint)].types.tensor.contains(type.element)) return false;
+    if (formal.arity == Arity::kVariadicMixed) return true;
+    for (const Binding& first : bound_) {
+      if (first.constraint == formal.constraint) return first.type->is_tensor() && first.type->element == type.element;
+    }
+    bound_.push_back({formal.constraint, argument, &type});
+    return true;
+  }
+  std::optional<TypeViolation> check_any(const Formal& formal, const Type& type, std::string_view argument);
+
   struct Binding {
     int constraint;
     std::string_view argument;

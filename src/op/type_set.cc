@@ -29,7 +29,7 @@ void append_maps(std::string& text, uint16_t maps, const char* before, const cha
 
 }  // namespace
 
-bool TypeSet::contains(const Type& type) const {
+bool TypeSet::contains_other(const Type& type) const {
   switch (type.kind) {
     case Type::Kind::kUnknown:
       return true;

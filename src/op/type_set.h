@@ -21,7 +21,9 @@ struct TypeSet {
   constexpr TypeSet() = default;
   constexpr TypeSet(ElementTypeSet tensors) : tensor(tensors) {}
 
-  bool contains(const Type& type) const;
+  bool contains(const Type& type) const {
+    return type.is_tensor() ? tensor.contains(type.element) : contains_other(type);
+  }
   std::string to_string() const;
 
   constexpr TypeSet operator|(const TypeSet& o) const {
@@ -38,6 +40,9 @@ struct TypeSet {
   TypeSet operator-(const TypeSet& o) const;
   friend constexpr TypeSet operator|(ElementTypeSet a, const TypeSet& b) { return TypeSet(a) | b; }
   friend constexpr bool operator==(const TypeSet&, const TypeSet&) = default;
+
+ private:
+  bool contains_other(const Type& type) const;
 };
 
 // Bit of map(key, value) in TypeSet::maps; 0 when the specification has no such map.

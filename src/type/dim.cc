@@ -10,6 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/name_map.h"
+
 namespace treadle {
 
 namespace detail {
@@ -29,16 +31,19 @@ struct Monomial {
 };
 
 struct DimExpr {
+  // 0: lives for ever, and nobody counts.
   mutable std::atomic<uint32_t> references{1};
   std::vector<Monomial> terms;  // sorted by text; the constant (text "") first
   std::string text;
 };
 
 void retain(const DimExpr* expr) {
+  if (expr->references.load(std::memory_order_relaxed) == 0) return;
   expr->references.fetch_add(1, std::memory_order_relaxed);
 }
 
 void release(const DimExpr* expr) {
+  if (expr->references.load(std::memory_order_relaxed) == 0) return;
   if (expr->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete expr;
 }
 
@@ -96,6 +101,13 @@ struct DimAlgebra {
       }
     }
     return text;
+  }
+
+  // With one reference, which is the caller's.
+  static const DimExpr* new_symbol(std::string_view name) {
+    Dim symbol = atom(Atom::Kind::kSymbol, std::string(name));
+    symbol.kind_ = Dim::Kind::kUnknown;
+    return symbol.expr_;
   }
 
   static Dim atom(Atom::Kind kind, std::string text, Dim a = {}, Dim b = {}) {
@@ -235,12 +247,49 @@ struct DimAlgebra {
     return sum;
   }
 
+  static bool same_text(const Dim& a, const Dim& b) { return a.expr_ == b.expr_ || a.expr_->text == b.expr_->text; }
   static const std::string& text(const Dim& d) { return d.expr_->text; }
   static const DimExpr& expr(const Dim& d) { return *d.expr_; }
 };
 
+// The first symbols that a process meets, which are those that its models repeat: made once, and never counted. There
+// is an end to them, since files may name sizes as they like. Takes no lock.
+class UsualSymbols {
+ public:
+  // Null when it is not one of them, nor can become one.
+  const DimExpr* find(std::string_view name) {
+    constexpr size_t kLongest = 64, kProbes = 8;
+    if (name.size() > kLongest) return nullptr;
+    const uint64_t hash = hash_name(name, process_seed());
+    for (size_t i = 0; i < kProbes; ++i) {
+      std::atomic<const DimExpr*>& place = places_[(hash + i) % kPlaces];
+      const DimExpr* found = place.load(std::memory_order_acquire);
+      if (!found) found = settle(place, name);
+      if (found->text == name) return found;
+    }
+    return nullptr;
+  }
+
+ private:
+  static constexpr size_t kPlaces = 2048;
+
+  // What is in the place afterwards.
+  static const DimExpr* settle(std::atomic<const DimExpr*>& place, std::string_view name) {
+    const DimExpr* made = DimAlgebra::new_symbol(name);
+    made->references.store(0, std::memory_order_relaxed);
+    const DimExpr* other = nullptr;
+    if (place.compare_exchange_strong(other, made, std::memory_order_acq_rel)) return made;
+    delete made;
+    return other;
+  }
+
+  std::atomic<const DimExpr*> places_[kPlaces] = {};
+};
+
 Dim Dim::symbol(std::string_view name) {
-  return DimAlgebra::atom(Atom::Kind::kSymbol, std::string(name));
+  static auto* const usual = new UsualSymbols;  // never destroyed: sizes may outlive static destructors
+  const DimExpr* known = usual->find(name);
+  return Dim(known ? known : DimAlgebra::new_symbol(name));
 }
 
 std::string_view Dim::symbol_name() const {
@@ -262,7 +311,7 @@ std::optional<int64_t> Dim::lower_bound() const {
 
 bool same(const Dim& a, const Dim& b) {
   if (a.is_known() || b.is_known()) return a.is_known() && b.is_known() && a.value() == b.value();
-  return a.is_symbolic() && b.is_symbolic() && DimAlgebra::text(a) == DimAlgebra::text(b);
+  return a.is_symbolic() && b.is_symbolic() && DimAlgebra::same_text(a, b);
 }
 
 bool depends_on(const Dim& d, std::string_view symbol) {

@@ -111,26 +111,54 @@ std::string to_string(const Shape& shape) {
   return text + "]";
 }
 
-Result<Shape> broadcast(const Shape& a, const Shape& b) {
-  const Shape& longer = a.size() >= b.size() ? a : b;
-  const Shape& shorter = a.size() >= b.size() ? b : a;
-  Shape out = longer;
+namespace {
+
+// The axis of `longer` at which known sizes rule each other out; its rank when there is none.
+size_t find_mismatch(const Shape& longer, const Shape& shorter) {
   const size_t skip = longer.size() - shorter.size();
   for (size_t i = 0; i < shorter.size(); ++i) {
-    const Dim& x = longer[skip + i];
+    const Dim &x = longer[skip + i], &y = shorter[i];
+    if (x.is_known() && y.is_known() && x.value() != y.value() && x.value() != 1 && y.value() != 1) return skip + i;
+  }
+  return longer.size();
+}
+
+void take_sizes(Shape& longer, const Shape& shorter) {
+  const size_t skip = longer.size() - shorter.size();
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    Dim& x = longer[skip + i];
     const Dim& y = shorter[i];
     if (y.is_known(1) || same(x, y)) continue;
-    if (x.is_known(1)) {
-      out[skip + i] = y;
-    } else if (x.is_known() && y.is_known()) {
-      return error(Code::kInvalidArgument, "shapes {} and {} do not broadcast: {} against {} at axis {}", to_string(a),
-                   to_string(b), x.value(), y.value(), skip + i);
-    } else if (y.is_known()) {
-      out[skip + i] = y;  // x is symbolic, so it is 1 or this
+    if (x.is_known(1) || y.is_known()) {
+      x = y;  // a symbolic x is 1 or this
     } else if (!x.is_known()) {
-      out[skip + i] = Dim::unknown();
+      x = Dim::unknown();
     }
   }
+}
+
+}  // namespace
+
+Status broadcast_into(Shape& a, const Shape& b) {
+  const bool grows = a.size() < b.size();
+  const Shape &longer = grows ? b : a, &shorter = grows ? a : b;
+  if (const size_t axis = find_mismatch(longer, shorter); axis < longer.size()) {
+    return error(Code::kInvalidArgument, "shapes {} and {} do not broadcast: {} against {} at axis {}", to_string(a),
+                 to_string(b), longer[axis].value(), shorter[axis - (longer.size() - shorter.size())].value(), axis);
+  }
+  if (grows) {
+    Shape result = b;
+    take_sizes(result, a);
+    a = std::move(result);
+  } else {
+    take_sizes(a, b);
+  }
+  return {};
+}
+
+Result<Shape> broadcast(const Shape& a, const Shape& b) {
+  Shape out = a;
+  TREADLE_TRY(broadcast_into(out, b));
   return out;
 }
 

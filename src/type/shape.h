@@ -10,6 +10,9 @@
 
 namespace treadle {
 
+template <>
+inline constexpr bool kMovesByBytes<Dim> = true;
+
 using Dims = InlineVector<int64_t, 6>;
 using Shape = InlineVector<Dim, 6>;
 
@@ -39,6 +42,8 @@ std::string to_string(const Shape& shape);  // "[N,3,?]"
 
 // Numpy broadcasting of two shapes. An unknown size against 1 or unknown stays unknown; against k > 1 it becomes k.
 Result<Shape> broadcast(const Shape& a, const Shape& b);
+// The same, into `a`, which stays as it is on failure.
+Status broadcast_into(Shape& a, const Shape& b);
 // axis in [-rank, rank) to [0, rank); error names `what` otherwise.
 Result<int64_t> normalize_axis(int64_t axis, int64_t rank, std::string_view what = "axis");
 

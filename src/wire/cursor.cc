@@ -27,47 +27,82 @@ void Document::refuse(const Cursor& at) {
 }
 
 void Document::fail(const Cursor& at, Code code, std::string_view what) {
-  if (status_.ok()) status_ = Status(code, std::string(what)).in(at.place());
+  if (!status_.ok()) return;
+  status_ = Status(code, std::string(what));
+  failed_at_ = static_cast<size_t>(at.field_begin() - bytes_.data());
 }
 
-void Cursor::fail_tag() {
-  fail(Code::kInvalidFile, "a field's tag is cut off or longer than ten bytes");
+void Document::failed_in(std::string_view field, size_t index) {
+  std::string path(field);
+  if (index != kNoIndex) path += fmt::format("[{}]", index);
+  if (!path_.empty()) path += '.';
+  path_.insert(0, path);
+}
+
+Status Document::take_status() {
+  if (status_.ok()) return {};
+  const std::string place = fmt::format("byte {}", failed_at_);
+  return std::move(status_).in(path_.empty() ? place : fmt::format("{}, {}", place, path_));
+}
+
+bool Cursor::read_long_tag() {
+  uint64_t tag = 0;
+  position_ = field_begin_;
+  if (!read_varint(position_, end_, tag)) {
+    fail(Code::kInvalidFile, "a field's tag is cut off or longer than ten bytes");
+    return false;
+  }
+  tag_ = static_cast<uint32_t>(tag);
+  if (tag <= UINT32_MAX) return true;
+  fail_field(tag);
+  return false;
+}
+
+bool Cursor::read_length(uint64_t& length) {
+  if (read_varint(position_, end_, length)) return true;
+  fail(Code::kInvalidFile, "a length is cut off or longer than ten bytes");
+  return false;
 }
 
 void Cursor::fail_field(uint64_t tag) {
   if (tag > UINT32_MAX || tag >> 3 == 0) {
     return fail(Code::kInvalidFile, fmt::format("expected a field, found the impossible tag {}", tag));
   }
-  field_ = static_cast<uint32_t>(tag >> 3);
-  fail(Code::kInvalidFile, fmt::format("field {} has wire type {}, which ONNX files do not use", field_, tag & 7));
+  fail(Code::kInvalidFile, fmt::format("field {} has wire type {}, which ONNX files do not use", tag >> 3, tag & 7));
 }
 
 void Cursor::fail_type(WireType type) {
   if (!document_.ok()) return;
-  fail(Code::kInvalidFile, fmt::format("expected a {} value in field {}, found a {} one", wire_type_name(type), field_,
-                                       wire_type_name(wire_type_)));
+  fail(Code::kInvalidFile, fmt::format("expected a {} value in field {}, found a {} one", wire_type_name(type), field(),
+                                       wire_type_name(wire_type())));
 }
 
 void Cursor::fail_length(uint64_t length) {
-  fail(Code::kInvalidFile, fmt::format("field {} claims {} bytes, but only {} are left", field_, length,
+  fail(Code::kInvalidFile, fmt::format("field {} claims {} bytes, but only {} are left", field(), length,
                                        static_cast<size_t>(end_ - position_)));
 }
 
 size_t Cursor::count_row(size_t most) const {
   const char* position = field_begin_;
+  const char tag = *position;
   size_t count = 0;
-  if (wire_type_ != WireType::kBytes || static_cast<uint8_t>(*field_begin_) >= 0x80) return 1;
-  while (count < most && end_ - position >= 2 && *position == *field_begin_) {
-    const auto length = static_cast<uint8_t>(position[1]);
-    if (length >= 0x80 || length > end_ - position - 2) break;
-    position += 2 + length;
+  if (wire_type() != WireType::kBytes || static_cast<uint8_t>(tag) >= 0x80) return 1;
+  while (count < most && end_ - position >= 2 && *position == tag) {
+    uint64_t length = static_cast<uint8_t>(*++position);
+    if (length < 0x80) {
+      ++position;
+    } else if (!read_varint(position, end_, length)) {
+      break;
+    }
+    if (length > static_cast<size_t>(end_ - position)) break;
+    position += length;
     ++count;
   }
   return count;
 }
 
 void Cursor::skip() {
-  switch (wire_type_) {
+  switch (wire_type()) {
     case WireType::kVarint:
       varint();
       break;
@@ -81,21 +116,6 @@ void Cursor::skip() {
       fixed32();
       break;
   }
-}
-
-std::string Cursor::place() const {
-  std::string path;
-  append_path(path);
-  const size_t offset = static_cast<size_t>(field_begin_ - document_.bytes().data());
-  return path.empty() ? fmt::format("byte {}", offset) : fmt::format("byte {}, {}", offset, path);
-}
-
-void Cursor::append_path(std::string& path) const {
-  if (parent_) parent_->append_path(path);
-  if (name_.empty()) return;
-  if (!path.empty()) path += '.';
-  path += name_;
-  if (index_ != kNoIndex) path += fmt::format("[{}]", index_);
 }
 
 }  // namespace treadle::wire

@@ -45,7 +45,7 @@ class Document {
   Arena& arena() { return arena_; }  // of what is read
   const Limits& limits() const { return limits_; }
   bool ok() const { return status_.ok(); }
-  Status take_status() { return std::move(status_); }
+  Status take_status();
   // Accounts for memory before it is asked for.
   bool charge(const Cursor& at, size_t bytes) {
     charged_ += bytes;
@@ -54,6 +54,10 @@ class Document {
     return false;
   }
   void fail(const Cursor& at, Code code, std::string_view what);
+  // Called from the innermost field that the error is in to the outermost one: what reads well knows nothing of paths.
+  void failed_in(std::string_view field, size_t index = kNoIndex);
+
+  static constexpr size_t kNoIndex = ~size_t{0};
 
  private:
   void refuse(const Cursor& at);
@@ -63,6 +67,8 @@ class Document {
   Limits limits_;
   size_t charged_ = 0;
   Status status_;
+  size_t failed_at_ = 0;
+  std::string path_;  // of fields to the error
 };
 
 class Cursor {
@@ -75,67 +81,59 @@ class Cursor {
   // The message in the parent's current field.
   Cursor(const Cursor& parent, std::string_view bytes)
       : document_(parent.document_),
-        parent_(&parent),
         depth_(parent.depth_ + 1),
         position_(bytes.data()),
         end_(bytes.data() + bytes.size()),
         field_begin_(position_) {}
 
   // Moves to the next field; false at the end and after an error. Exactly one value is read, or skipped, after it.
-  bool next() {
+  [[gnu::always_inline]] bool next() {
     if (position_ == end_ || !document_.ok()) return false;
     field_begin_ = position_;
-    name_ = {};
-    uint64_t tag = static_cast<uint8_t>(*position_);
-    if (tag < 0x80) {
-      ++position_;
-    } else if (!read_varint(position_, end_, tag)) {
-      return fail_tag(), false;
+    const auto first = static_cast<uint8_t>(*position_++);
+    tag_ = first;
+    if (first >= 0x80) {
+      // Two bytes, or else by the general rule.
+      if (position_ != end_ && static_cast<uint8_t>(*position_) - 1u < 0x7f) {
+        tag_ = (first & 0x7f) | static_cast<uint32_t>(*position_++) << 7;
+      } else if (!read_long_tag()) {
+        return false;
+      }
     }
-    const unsigned type = tag & 7;
-    if (tag > UINT32_MAX || tag < 8 || type == 3 || type == 4 || type > 5) return fail_field(tag), false;
-    field_ = static_cast<uint32_t>(tag >> 3);
-    wire_type_ = static_cast<WireType>(type);
+    if (tag_ < 8 || !(kWireTypes >> (tag_ & 7) & 1)) return fail_field(tag_), false;
     return true;
   }
   // As next(), but only onto a field with the tag that was read last: the elements of a list stand in a row. May give
   // false where they do (tags of several bytes).
   bool next_alike() {
     if (position_ == end_ || *position_ != *field_begin_ || static_cast<uint8_t>(*position_) >= 0x80) return false;
-    if (!document_.ok()) return false;
     field_begin_ = position_++;
-    return true;
+    return document_.ok();
   }
   void skip();
 
-  uint32_t field() const { return field_; }
-  WireType wire_type() const { return wire_type_; }
+  uint32_t field() const { return tag_ >> 3; }
+  WireType wire_type() const { return static_cast<WireType>(tag_ & 7); }
   const char* field_begin() const { return field_begin_; }  // its tag
   const char* position() const { return position_; }
   Document& document() const { return document_; }
   bool too_deep() const { return depth_ > document_.limits().depth; }
 
-  // Name and index of the current field, for the place in errors; `name` must outlive the cursor.
-  void set_name(std::string_view name, size_t index = kNoIndex) {
-    name_ = name;
-    index_ = index;
-  }
-
   // The value of the current field. Another wire type than the one asked for is an error.
   uint64_t varint() {
     uint64_t value = 0;
     if (!expect(WireType::kVarint)) return 0;
+    if (position_ != end_ && static_cast<uint8_t>(*position_) < 0x80) return static_cast<uint8_t>(*position_++);
     if (read_varint(position_, end_, value)) return value;
     fail(Code::kInvalidFile, "an integer is cut off or longer than ten bytes");
     return 0;
   }
-  std::string_view bytes() {
+  [[gnu::always_inline]] std::string_view bytes() {
     if (!expect(WireType::kBytes)) return {};
     uint64_t length = 0;
     if (position_ != end_ && static_cast<uint8_t>(*position_) < 0x80) {
       length = static_cast<uint8_t>(*position_++);
-    } else if (!read_varint(position_, end_, length)) {
-      fail(Code::kInvalidFile, "a length is cut off or longer than ten bytes");
+    } else if (!read_length(length)) {
       return {};
     }
     if (length > static_cast<size_t>(end_ - position_)) return fail_length(length), std::string_view();
@@ -144,27 +142,26 @@ class Cursor {
     return {begin, static_cast<size_t>(length)};
   }
   // How many fields with the current field's tag stand in a row from it on, counted up to `most`. Nothing moves, and
-  // what is broken or takes a length of several bytes ends the count.
+  // what is broken ends the count.
   size_t count_row(size_t most) const;
   float fixed32() { return fixed<float>(WireType::kFixed32); }
   double fixed64() { return fixed<double>(WireType::kFixed64); }
 
   void fail(Code code, std::string_view what) { document_.fail(*this, code, what); }
-  std::string place() const;  // byte and field
-
-  static constexpr size_t kNoIndex = ~size_t{0};
 
  private:
+  static constexpr unsigned kWireTypes = 1u << 0 | 1u << 1 | 1u << 2 | 1u << 5;
+
   bool expect(WireType type) {
-    if (wire_type_ == type && document_.ok()) return true;
+    if (wire_type() == type && document_.ok()) return true;
     fail_type(type);
     return false;
   }
+  bool read_long_tag();
+  bool read_length(uint64_t& length);
   void fail_type(WireType type);
-  void fail_tag();
   void fail_field(uint64_t tag);
   void fail_length(uint64_t length);
-  void append_path(std::string& path) const;
   template <class T>
   T fixed(WireType type) {
     T value{};
@@ -179,15 +176,11 @@ class Cursor {
   }
 
   Document& document_;
-  const Cursor* parent_ = nullptr;
   int depth_ = 0;
+  uint32_t tag_ = 0;  // of the current field
   const char* position_;
   const char* end_;
   const char* field_begin_;
-  uint32_t field_ = 0;
-  WireType wire_type_ = WireType::kVarint;
-  std::string_view name_;
-  size_t index_ = kNoIndex;
 };
 
 }  // namespace treadle::wire

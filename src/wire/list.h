@@ -58,6 +58,8 @@ class List {
     }
     return *new (elements() + head_->size++) T(element);
   }
+  // A new last element where there is room for it.
+  T& add_default() { return *new (elements() + head_->size++) T(); }
   // Down to the first `count`.
   void truncate(size_t count) {
     if (count < size()) head_->size = static_cast<uint32_t>(count);

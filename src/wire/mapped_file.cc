@@ -25,6 +25,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return value_; }
+  int release() { return std::exchange(value_, -1); }
 
  private:
   int value_;
@@ -144,13 +145,12 @@ Result<std::shared_ptr<MappedFile>> MappedFile::from_descriptor(int descriptor, 
   file->path_ = path;
   const size_t size = static_cast<size_t>(information.st_size);
   if (size == 0) return file;
-  // A small file is wanted whole: one call maps its pages, which would fault one by one.
-  const int populate = size <= kSmallFile ? MAP_POPULATE : 0;
-  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | populate, descriptor, 0);
+  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   if (mapping == MAP_FAILED) {
     return error(Code::kInvalidFile, "cannot map \"{}\" ({} bytes): {}", path, size, std::strerror(errno));
   }
-  if (!populate) ::madvise(mapping, size, MADV_RANDOM);
+  // A small file is wanted whole. A fault maps what is in memory around it; asked to map all, the system takes longer.
+  if (size > kSmallFile) ::madvise(mapping, size, MADV_RANDOM);
   file->mapping_ = mapping;
   file->descriptor_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   file->bytes_ = {static_cast<const char*>(mapping), size};

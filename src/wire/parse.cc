@@ -1,5 +1,7 @@
 #include "wire/parse.h"
 
+#include <algorithm>
+
 #include "wire/devices.h"
 #include "wire/training.h"
 
@@ -16,68 +18,73 @@ class FieldReader {
   explicit FieldReader(Cursor& in) : in_(in), number_(in.field()) {}
   bool taken() const { return taken_; }
 
-  // Inline, so that finding a message's field is a row of comparisons.
+  // Inline, so that finding a message's field is a row of comparisons, and so are texts, which most fields are.
   template <class T>
   [[gnu::always_inline]] void operator()(uint32_t number, std::string_view name, T& member) {
     if (number != number_) return;
     taken_ = true;
-    take(in_, name, member);
+    if constexpr (std::is_same_v<T, std::string_view>) {
+      member = in_.bytes();
+      if (!in_.document().ok()) in_.document().failed_in(name);
+    } else {
+      take(in_, name.data(), member);
+    }
   }
 
  private:
+  // `name` is the field's, for errors.
   template <class T>
-  [[gnu::noinline]] static void take(Cursor& in, std::string_view name, T& member) {
-    in.set_name(name);
-    read(in, name, member);
-  }
-  static void read(Cursor& in, std::string_view, std::string_view& member) { member = in.bytes(); }
-  static void read(Cursor& in, std::string_view, int64_t& member) { member = static_cast<int64_t>(in.varint()); }
-  static void read(Cursor& in, std::string_view, int32_t& member) { member = static_cast<int32_t>(in.varint()); }
-  static void read(Cursor& in, std::string_view, float& member) { member = in.fixed32(); }
-  template <class T>
-  static void read(Cursor& in, std::string_view name, Field<T>& member) {
-    T value{};
-    read(in, name, value);
-    member = value;
+  [[gnu::noinline]] static void take(Cursor& in, const char* name, T& member) {
+    read(in, member);
+    if (!in.document().ok()) in.document().failed_in(name);
   }
   template <class T>
-  static void read(Cursor& in, std::string_view, Runs<T>& member) {
-    member.read(in);
-  }
-  template <class T>
-  static void read(Cursor& in, std::string_view name, std::optional<T>& member) {
-    if (!member) member.emplace();
-    read(in, name, *member);
-  }
-  template <class T>
-  static void read(Cursor& in, std::string_view name, T*& member) {
-    if (!member) {
-      if (!in.document().charge(in, sizeof(T))) return;
-      member = in.document().arena().make<T>();
-    }
-    read(in, name, *member);
-  }
-  template <class T>
-  static void read(Cursor& in, std::string_view name, List<T>& member) {
+  [[gnu::noinline]] static void take(Cursor& in, const char* name, List<T>& member) {
     if constexpr (std::is_arithmetic_v<T>) {
       if (in.wire_type() == WireType::kBytes) {
-        in.set_name(name, member.size());
-        return read_packed(in, member);
+        read_packed(in, member);
+        if (!in.document().ok()) in.document().failed_in(name, member.size());
+        return;
       }
     }
+    if constexpr (std::is_same_v<T, std::string_view>) return take_texts(in, name, member);
     do {
-      in.set_name(name, member.size());
-      if (member.size() == member.capacity() && !make_room(in, member)) return;
-      read(in, name, member.add(in.document().arena()));
+      const size_t index = member.size();
+      if (index < member.capacity() || make_room(in, member)) read(in, member.add_default());
+      if (!in.document().ok()) return in.document().failed_in(name, index);
     } while (in.next_alike());
   }
-  // For those in a row, if they are few; lists of many grow by a factor. What growing leaves behind is a third.
+  // Most are one or few, which are counted by reading them.
+  static void take_texts(Cursor& in, const char* name, List<std::string_view>& member) {
+    constexpr size_t kFew = 8;
+    std::string_view texts[kFew];
+    bool more = true;
+    while (more) {
+      size_t count = 0;
+      do {
+        texts[count] = in.bytes();
+        if (!in.document().ok()) return in.document().failed_in(name, member.size() + count);
+        ++count;
+        more = in.next_alike();
+      } while (more && count < kFew);
+      const size_t before = member.capacity(), wanted = member.size() + count;
+      if (wanted > before) {
+        const size_t room = before == 0 && !more ? wanted : std::max(wanted, 2 * before);
+        if (!in.document().charge(in, (room - before) * sizeof(std::string_view))) {
+          return in.document().failed_in(name, member.size());
+        }
+        member.reserve(in.document().arena(), room);
+      }
+      for (size_t i = 0; i < count; ++i) member.add_default() = texts[i];
+    }
+  }
+  // For those in a row, or else by a factor.
   template <class T>
   static bool make_room(Cursor& in, List<T>& member) {
-    constexpr size_t kFew = 16, kManyBytes = size_t{1} << 20;
+    constexpr size_t kMostInRow = size_t{1} << 16;
+    constexpr size_t kLeast = std::is_arithmetic_v<T> ? 4 : 1;
     const size_t before = member.capacity();
-    const size_t factor = before * sizeof(T) < kManyBytes ? 4 : 2;
-    const size_t count = before < kFew ? before + in.count_row(kFew) : before * factor;
+    const size_t count = std::max({before + in.count_row(kMostInRow), 2 * before, kLeast});
     if (!in.document().charge(in, (count - before) * sizeof(T))) return false;
     member.reserve(in.document().arena(), count);
     return true;
@@ -92,8 +99,36 @@ class FieldReader {
     member.reserve(in.document().arena(), member.size() + count);
     block.for_each([&](T value) { member.add(in.document().arena(), value); });
   }
+
+  static void read(Cursor& in, std::string_view& member) { member = in.bytes(); }
+  static void read(Cursor& in, int64_t& member) { member = static_cast<int64_t>(in.varint()); }
+  static void read(Cursor& in, int32_t& member) { member = static_cast<int32_t>(in.varint()); }
+  static void read(Cursor& in, float& member) { member = in.fixed32(); }
+  template <class T>
+  static void read(Cursor& in, Field<T>& member) {
+    T value{};
+    read(in, value);
+    member = value;
+  }
+  template <class T>
+  static void read(Cursor& in, Runs<T>& member) {
+    member.read(in);
+  }
+  template <class T>
+  static void read(Cursor& in, std::optional<T>& member) {
+    if (!member) member.emplace();
+    read(in, *member);
+  }
+  template <class T>
+  static void read(Cursor& in, T*& member) {
+    if (!member) {
+      if (!in.document().charge(in, sizeof(T))) return;
+      member = in.document().arena().make<T>();
+    }
+    read(in, *member);
+  }
   template <class Message>
-  static void read(Cursor& in, std::string_view, Message& member) {
+  static void read(Cursor& in, Message& member) {
     Cursor inside(in, in.bytes());
     read_message(inside, member);
   }
