@@ -37,16 +37,22 @@ class Problem:
     byte: int | None = None  # of the file
     line: int | None = None  # of a model that is text
     column: int | None = None
+    excerpt: str = ""  # that line, and under it a mark
+    origin_byte: int | None = None
+    origin_line: int | None = None
+    origin_column: int | None = None
 
     def __str__(self) -> str:
-        text = f"{self.path} ({self.operator}): " if self.operator else f"{self.path}: " if self.path else ""
+        text = f"line {self.line}, column {self.column}: " if self.line else ""
+        text += f"{self.path} ({self.operator}): " if self.operator else f"{self.path}: " if self.path else ""
         text += self.message
         parts = [f"{what} {value}" for what, value in (("expected", self.expected), ("found", self.found)) if value]
         if parts:
             text += ": " + ", ".join(parts)
         text += f" [{self.code}]"
-        for line in (self.origin, self.hint and f"hint: {self.hint}"):
-            text += f"\n    {line}" if line else ""
+        origin = self.origin + (f" (line {self.origin_line}, column {self.origin_column})" if self.origin_line else "")
+        for lines in (self.excerpt, origin, self.hint and f"hint: {self.hint}"):
+            text += "".join(f"\n    {line}" for line in lines.splitlines())
         return text
 
 

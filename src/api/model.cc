@@ -11,7 +11,7 @@ using namespace treadle::api;  // NOLINT(google-build-using-namespace)
 namespace {
 
 struct Imported {
-  std::shared_ptr<wire::MappedFile> file;
+  std::shared_ptr<wire::MappedFile> file;  // binary
   std::unique_ptr<ir::Graph> graph;
 };
 
@@ -23,22 +23,24 @@ Status as_model_error(const Status& status) {
 
 // Read, resolved, and with the types of every value inferred.
 Result<Imported> import_and_infer(const char* path, const void* bytes, size_t size, unsigned flags) {
-  Imported result;
+  std::shared_ptr<wire::MappedFile> written;
   if (path) {
-    TREADLE_ASSIGN(result.file, wire::MappedFile::open(path));
+    TREADLE_ASSIGN(written, wire::MappedFile::open(path));
   } else {
     TREADLE_TRY(require(bytes || size == 0, "a model is missing"));
-    result.file = wire::MappedFile::own(std::string(static_cast<const char*>(bytes), size));
+    written = wire::MappedFile::own(std::string(static_cast<const char*>(bytes), size));
   }
-  TREADLE_ASSIGN(result.file, model::binary_model(std::move(result.file)));
+  Imported result;
+  TREADLE_ASSIGN(result.file, model::binary_model(written));
   model::ImportOptions options;
   std::vector<Status> broken;
   if (!(flags & TREADLE_INFER_RUNNABLE)) options.broken = &broken;
   options.as_onnx = (flags & TREADLE_INFER_AS_ONNX) != 0;
-  TREADLE_ASSIGN(result.graph, model::import_model(result.file, options));
-  const std::string place = path ? std::string(path) + ":" : "model:";
+  auto graph = model::import_model(result.file, options);
+  if (!graph.ok()) return model::in_file(std::move(graph).status(), *written);
+  result.graph = std::move(*graph);
   const bool strict = !(flags & TREADLE_INFER_LENIENT);
-  if (strict && !broken.empty()) return as_model_error(broken[0]).in(place);
+  if (strict && !broken.empty()) return model::in_file(as_model_error(broken[0]), *written);
   Inference inference({
       .rules = flags & TREADLE_INFER_AS_ONNX ? Rules::kOnnx : Rules::kTreadle,
       .propagate = !(flags & TREADLE_INFER_NO_CONTENTS),
@@ -54,7 +56,7 @@ Result<Imported> import_and_infer(const char* path, const void* bytes, size_t si
       inference.set_constant(top.inputs[i], result.graph->input_defaults[i]);
   }
   Status status = inference.infer(result.graph->top());
-  if (!status.ok()) return as_model_error(status).in(place);
+  if (!status.ok()) return model::in_file(as_model_error(status), *written);
   return result;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "op/type_rules.h"
+
 namespace treadle {
 
 namespace {
@@ -22,6 +24,7 @@ Result<std::vector<Type>> Inference::Bodies::infer(const char* attribute, std::v
     return error(Code::kInvalidModel, "the graph of attribute {} has {} inputs, expected {}", attribute,
                  body->inputs.size(), inputs.size());
   }
+  if (driver_.options_.monitor) driver_.reached_.insert(body);
   if (driver_.as_onnx()) return infer_as_onnx(*body, std::move(inputs));
   std::string trip;
   if (node_.op->control == Control::kLoop) trip = "trip." + std::to_string(driver_.trip_symbols_++);
@@ -30,6 +33,7 @@ Result<std::vector<Type>> Inference::Bodies::infer(const char* attribute, std::v
   for (;;) {
     start_trip(*body, inputs);
     if (!trip.empty()) know_loop_inputs(*body, trip);
+    if (node_.op->control == Control::kScan) know_scan_states(*body, states);
     TREADLE_TRY(driver_.infer(*body));
     TREADLE_ASSIGN(const bool settled, unite_states(*body, inputs, first_state_in, first_state_out, states));
     if (settled) break;
@@ -65,6 +69,14 @@ void Inference::Bodies::know_loop_inputs(const ir::Region& body, const std::stri
   }
 }
 
+void Inference::Bodies::know_scan_states(const ir::Region& body, size_t states) {
+  const bool has_batch = node_.version->since < 9;
+  if (has_batch || !driver_.options_.propagate) return;
+  for (size_t i = 0; i < states && i < node_.inputs.size(); ++i) {
+    if (node_.inputs[i] && stays_constant(body, i, i)) driver_.share_facts(node_.inputs[i], body.inputs[i]);
+  }
+}
+
 Result<bool> Inference::Bodies::unite_states(const ir::Region& body, std::vector<Type>& inputs, size_t first_in,
                                              size_t first_out, size_t states) {
   bool settled = true;
@@ -72,7 +84,7 @@ Result<bool> Inference::Bodies::unite_states(const ir::Region& body, std::vector
     Type& in = inputs[first_in + i];
     if (first_out + i >= body.outputs.size()) continue;
     const Type& out = body.outputs[first_out + i]->type;
-    if (!in.is_known() || !out.is_known()) continue;
+    if (!is_complete(in) || !is_complete(out)) continue;
     // An optional that the body fills stays one.
     if (in.kind == Type::Kind::kOptional && same_structure(*in.child, out)) continue;
     auto both = unite(in, out);

@@ -23,6 +23,7 @@ class Inference::Bodies final : public BodyInference {
   Result<std::vector<Type>> infer_as_onnx(ir::Region& body, std::vector<Type> inputs);
   void start_trip(ir::Region& body, const std::vector<Type>& inputs);
   void know_loop_inputs(const ir::Region& body, const std::string& trip);
+  void know_scan_states(const ir::Region& body, size_t states);
   Result<bool> unite_states(const ir::Region& body, std::vector<Type>& inputs, size_t first_in, size_t first_out,
                             size_t states);
   // What the body's input is declared as fills in what a union of types gave up. A hint that turns out to be wrong is

@@ -86,14 +86,13 @@ void Walk::define_initializer(std::string_view name, const wire::TensorProto& te
 void Walk::define(std::string_view name, DefinedBy by, const void* proto, std::string_view what) {
   const Definition known = names_->find(name);
   if (known.exists() && known.depth == names_->depth()) {
-    report(Problem::kNameDuplicate, name, "{} {} is defined twice", what, quoted(name)).origin =
-        origin_text(name, known);
+    set_origin(report(Problem::kNameDuplicate, name, "{} {} is defined twice", what, quoted(name)), name, known);
     return;
   }
   if (known.exists()) {
     Diagnostic& d = report(Problem::kNameShadowed, name, "{} {} of the body hides a value of the same name outside",
                            what, quoted(name));
-    d.origin = origin_text(name, known);
+    set_origin(d, name, known);
     d.hint = "rename one of them";
   }
   names_->define(name, by, proto);
@@ -135,7 +134,7 @@ void Walk::define_outputs(const wire::NodeProto& node) {
     if (!known.exists()) continue;
     Diagnostic& d = report(Problem::kNameDuplicate, name, "output {} is defined already{}", quoted(name),
                            known.depth < names_->depth() ? ", outside of this body" : "");
-    d.origin = origin_text(name, known);
+    set_origin(d, name, known);
     d.hint = "every value of a graph and its bodies needs a name of its own";
   }
 }
@@ -153,7 +152,7 @@ void Walk::check_graph_outputs(const wire::GraphProto& graph) {
     }
     Diagnostic& d = report(Problem::kOutputUnknown, name, "nothing in the graph makes its output {}", quoted(name));
     if (exists) {
-      d.origin = origin_text(name, names_->find(name));
+      set_origin(d, name, definition);
       d.hint = "pass it on by an Identity in the body";
     } else {
       suggest_name(d, name);
@@ -170,7 +169,7 @@ void Walk::report_unknown(std::string_view name, size_t input) {
   Diagnostic& d = report(Problem::kNameUnknown, name, "input {} is {}, which nothing defines", input, quoted(name));
   const NamesInBodies& inner = names_in_bodies();
   if (const auto it = inner.places.find(name); it != inner.places.end()) {
-    d.origin = fmt::format("there is a {} in {}", quoted(name), inner.paths[it->second]);
+    set_origin(d, fmt::format("there is a {} in {}", quoted(name), inner.paths[it->second]), it->first);
     d.hint = "a value of a body is visible inside that body only: make it an output of the body";
   } else {
     suggest_name(d, name);
@@ -192,11 +191,11 @@ bool Walk::report_later(std::string_view name, size_t input, size_t frame) {
   if (it->second == user || owner.circles[it->second] == owner.circles[user]) {
     Diagnostic& d = report(Problem::kNodeCycle, name, "input {} is {}, which depends on this node's own output", input,
                            quoted(name));
-    d.origin = fmt::format("{} is made by {}", quoted(name), place);
+    set_origin(d, fmt::format("{} is made by {}", quoted(name), place), it->first);
     d.hint = "what goes around in circles has to be a state of a Loop or Scan";
   } else {
     Diagnostic& d = report(Problem::kNodeOrder, name, "input {} is {}, which a later node makes", input, quoted(name));
-    d.origin = fmt::format("{} is made by {}", quoted(name), place);
+    set_origin(d, fmt::format("{} is made by {}", quoted(name), place), it->first);
     d.hint = "sort the nodes so that each stands behind those it needs";
   }
   return true;

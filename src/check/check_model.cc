@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 
 #include "check/types.h"
@@ -153,11 +154,8 @@ Diagnostic& Walk::add(Problem problem, std::string_view at) {
   if (node) d.op = operator_text(*node);
   if (file_) {
     if (!is_present(at) && node) at = node->op_type;
-    const std::string_view bytes = file_->bytes();
-    if (is_present(at) && at.data() >= bytes.data() && at.data() + at.size() <= bytes.data() + bytes.size()) {
-      d.offset = static_cast<size_t>(at.data() - bytes.data());
-      d.length = at.size();
-    }
+    d.offset = offset_in(file_->bytes(), at);
+    d.length = at.size();
   }
   return d;
 }
@@ -192,24 +190,37 @@ std::string Walk::operator_text(const wire::NodeProto& node) {
   return callee->version ? fmt::format("{}-{}", text, callee->version->since) : text;
 }
 
-std::string Walk::origin_text(std::string_view name, const Definition& definition) {
+void Walk::set_origin(Diagnostic& diagnostic, std::string text, std::string_view at) {
+  diagnostic.origin = std::move(text);
+  diagnostic.origin_offset = file_ ? offset_in(file_->bytes(), at) : kNoOffset;
+  diagnostic.origin_length = at.size();
+}
+
+void Walk::set_origin(Diagnostic& diagnostic, std::string_view name, const Definition& definition) {
   switch (definition.by) {
     case DefinedBy::kNothing:
-      break;
-    case DefinedBy::kInput:
-      return fmt::format("{} is an input of {}", quoted(name), definition.depth > 0 ? "the body" : "the graph");
+      return;
+    case DefinedBy::kInput: {
+      const auto* input = static_cast<const wire::ValueInfoProto*>(definition.proto);
+      return set_origin(
+          diagnostic,
+          fmt::format("{} is an input of {}", quoted(name), definition.depth > 0 ? "the body" : "the graph"),
+          input ? input->name : std::string_view());
+    }
     case DefinedBy::kInitializer:
-      return fmt::format("{} is an initializer", quoted(name));
+      return set_origin(diagnostic, fmt::format("{} is an initializer", quoted(name)),
+                        static_cast<const wire::TensorProto*>(definition.proto)->name);
     case DefinedBy::kNode: {
       const auto* node = static_cast<const wire::NodeProto*>(definition.proto);
       const auto depth = static_cast<size_t>(definition.depth);
       const std::string before = depth < frames_.size() ? path_of_graph(depth) : std::string();
       const ptrdiff_t index = depth < frames_.size() ? node - frames_[depth].nodes->data() : 0;
-      return fmt::format("{} is made by {}/{} ({})", quoted(name), before, node_name(*node, index),
-                         operator_text(*node));
+      return set_origin(
+          diagnostic,
+          fmt::format("{} is made by {}/{} ({})", quoted(name), before, node_name(*node, index), operator_text(*node)),
+          *std::ranges::find(node->outputs, name));
     }
   }
-  return {};
 }
 
 void Walk::report_encoding(std::string_view text, std::string_view what) {
@@ -294,12 +305,13 @@ Report check_text(const std::shared_ptr<wire::MappedFile>& file, const CheckOpti
   auto model = ir::parse_text<wire::ModelProto>(file->bytes(), storage);
   if (!model.ok()) return unreadable_text(*file, model.error());
   Report report = check_structure(*model, file.get(), options);
-  if (!options.full || !report.ok()) return report;
+  if (!options.full) return report;
   auto binary = model::binary_model(file);
   if (!binary.ok()) return unreadable(*file, binary.error());
   auto same = wire::parse_model((*binary)->bytes());
   if (!same.ok()) return unreadable(*file, same.error());
-  check_types(**same, *binary, options, nullptr, report);
+  const WrittenModel written{*model, file->bytes()};
+  check_types(**same, *binary, options, nullptr, &written, report);
   return report;
 }
 
@@ -309,7 +321,7 @@ Report check_model(const wire::ModelProto& model, const std::shared_ptr<wire::Ma
                    const CheckOptions& options) {
   model::NameUses uses;
   Report report = check_structure(model, file.get(), options, options.full ? &uses : nullptr);
-  if (options.full && report.ok() && file) check_types(model, file, options, &uses, report);
+  if (options.full && file) check_types(model, file, options, &uses, nullptr, report);
   return report;
 }
 

@@ -4,7 +4,7 @@
 //
 // Checked are IR versions 1 to 14: names and their order, operators and attributes by the imported versions, types,
 // tensors with their external data, sparse tensors, functions, training information, device configurations. A full
-// check infers all types besides, if nothing else was wrong.
+// check infers all types besides, of a model that is wrong as far as that goes.
 
 #include <memory>
 #include <string>

@@ -1,6 +1,7 @@
 #include "check/diagnostic.h"
 
 #include <cstring>
+#include <functional>
 
 namespace treadle {
 
@@ -50,6 +51,13 @@ std::string Diagnostic::sentence() const {
     text += "found " + found;
   }
   return text;
+}
+
+size_t offset_in(std::string_view file, std::string_view part) {
+  const std::less_equal<> not_after;
+  const bool inside = part.data() && not_after(file.data(), part.data()) &&
+                      not_after(part.data() + part.size(), file.data() + file.size());
+  return inside ? static_cast<size_t>(part.data() - file.data()) : kNoOffset;
 }
 
 namespace {

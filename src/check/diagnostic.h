@@ -106,15 +106,16 @@ inline constexpr size_t kNoOffset = ~size_t{0};
 
 struct Diagnostic {
   Problem problem = Problem::kFileInvalid;
-  std::string path;           // through functions and bodies to the node: "/decoder:body/Add_7"; empty: the model
-  std::string op;             // the node's operator, with its version where it is known: "Add-14"
-  std::string message;        // what is wrong, without a full stop
-  std::string expected;       // may be empty
-  std::string found;          // may be empty
-  std::string origin;         // where the offending name or type comes from; may be empty
-  std::string hint;           // what to do about it; may be empty
-  size_t offset = kNoOffset;  // byte of the file at which the offending name or node stands
-  size_t length = 0;          // bytes that it takes there
+  std::string path;      // through functions and bodies to the node: "/decoder:body/Add_7"; empty: the model
+  std::string op;        // the node's operator, with its version where it is known: "Add-14"
+  std::string message;   // what is wrong, without a full stop
+  std::string expected;  // may be empty
+  std::string found;     // may be empty
+  std::string origin;    // where the offending name or type comes from; may be empty
+  size_t origin_offset = kNoOffset, origin_length = 0;  // of the name there
+  std::string hint;                                     // what to do about it; may be empty
+  size_t offset = kNoOffset;                            // byte of the file at which the offending name or node stands
+  size_t length = 0;                                    // bytes that it takes there
 
   Severity severity() const { return info(problem).severity; }
   std::string sentence() const;  // message, expected and found in one
@@ -131,5 +132,7 @@ struct Report {
 // A text of a file for messages: control characters and what is not UTF-8 escaped, long ones cut, in double quotes.
 std::string quoted(std::string_view text);
 bool is_utf8(std::string_view text);
+// Where `part` begins in `file`; kNoOffset for a view into something else.
+size_t offset_in(std::string_view file, std::string_view part);
 
 }  // namespace treadle

@@ -16,8 +16,10 @@ namespace {
 constexpr int64_t kMaxFoldedElements = int64_t{1} << 20;
 constexpr size_t kMaxSymbolElements = 256;
 
-bool may_have_symbols(const Type& type) {
-  const bool countable = is_integer(type.element) || type.element == ElementType::kBool;
+// Integers, and floats that sizes may be computed from.
+bool may_have_symbols(const Type& type, bool as_onnx = false) {
+  const bool real = type.element == ElementType::kFloat || type.element == ElementType::kDouble;
+  const bool countable = is_integer(type.element) || type.element == ElementType::kBool || (real && !as_onnx);
   return type.is_tensor() && countable && type.has_shape && type.shape.size() <= 1;
 }
 
@@ -148,17 +150,33 @@ Status Inference::infer(ir::Region& region) {
 }
 
 Status Inference::infer(ir::Node& node) {
-  Status status = infer_node(node);
-  if (status.ok()) return {};
-  // The innermost node that failed has put its place already.
-  if (status.place().empty()) status = std::move(status).in(node_place(node));
-  if (options_.strict) return status;
+  InferenceMonitor* monitor = options_.strict ? options_.monitor : nullptr;
+  const bool allowed = !monitor || monitor->allows(node);
+  Status status = allowed ? infer_node(node) : Status();
+  if (allowed && status.ok()) return {};
+  if (allowed) {
+    // The innermost node that failed has put its place already.
+    if (status.place().empty()) status = std::move(status).in(node_place(node));
+    if (monitor) {
+      monitor->failed(node, std::move(status));
+    } else if (options_.strict) {
+      return status;
+    }
+  }
   for (ir::Value* out : node.outputs) {
     if (!out) continue;
     forget(out);
     out->type = declared(out);
   }
+  if (monitor) infer_unreached(node);
   return {};
+}
+
+// Bodies of a node that failed before it came to them: by what their inputs are declared as.
+void Inference::infer_unreached(ir::Node& node) {
+  for (auto& body : node.regions) {
+    if (reached_.insert(body.get()).second) static_cast<void>(infer(*body).ok());
+  }
 }
 
 Status Inference::infer_node(ir::Node& node) {
@@ -172,6 +190,7 @@ Status Inference::infer_if_known(ir::Node& node, const Tensor& condition) {
     return error(Code::kInvalidModel, "cond must be one bool");
   }
   ir::Region& branch = *node.region(*condition.data<bool>() ? "then_branch" : "else_branch");
+  if (options_.monitor) reached_.insert(&branch);
   if (branch.outputs.size() != node.outputs.size()) {
     return error(Code::kInvalidModel, "{} has {} outputs, the node {}", branch.attribute, branch.outputs.size(),
                  node.outputs.size());
@@ -241,7 +260,13 @@ Status Inference::infer_with_record(ir::Node& node) {
 
 Status Inference::take_type(ir::Value* value, Type&& inferred) {
   forget(value);
-  if (as_onnx()) forget_expressions(inferred);
+  if (as_onnx()) {
+    forget_expressions(inferred);
+  } else if (inferred.is_tensor() && inferred.element == ElementType::kUndefined) {
+    // What is made of unknown things; a declared type says more.
+    if (options_.keep_declared && declared(value).is_tensor()) inferred.element = declared(value).element;
+    if (inferred.element == ElementType::kUndefined && !inferred.has_shape) inferred = Type();
+  }
   if (options_.name_unknowns) name_unknowns(value, inferred);
   if (!options_.keep_declared) {
     value->type = std::move(inferred);
@@ -268,10 +293,12 @@ Status Inference::take_type(ir::Value* value, Type&& inferred) {
 Status Inference::take_facts(ir::Node& node, Results& results) {
   if (!options_.propagate || (as_onnx() && !propagates_in_onnx(node))) return {};
   if (node.op->control == Control::kIf) unite_facts(node);
-  if (node.op->control == Control::kLoop) keep_facts(node);
+  const bool has_batch = node.op->control == Control::kScan && node.version->since < 9;
+  if (node.op->control == Control::kLoop || (node.op->control == Control::kScan && !has_batch)) keep_facts(node);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const ir::Value* v = node.outputs[i];
-    if (!v || !results.known[i] || !may_have_symbols(v->type) || results.symbols[i].size() > kMaxSymbolElements) {
+    if (!v || !results.known[i] || !may_have_symbols(v->type, as_onnx()) ||
+        results.symbols[i].size() > kMaxSymbolElements) {
       continue;
     }
     if (as_onnx()) {
@@ -288,7 +315,9 @@ Status Inference::take_facts(ir::Node& node, Results& results) {
 std::optional<Shape> Inference::contents(const ir::Value* value) const {
   if (const Shape* known = symbols(value)) return *known;
   const Tensor* tensor = constant(value);
-  if (!tensor || !may_have_symbols(value->type) || tensor->rank() > 1) return std::nullopt;
+  if (!tensor || is_float(value->type.element) || !may_have_symbols(value->type) || tensor->rank() > 1) {
+    return std::nullopt;
+  }
   if (tensor->element_count() > static_cast<int64_t>(kMaxSymbolElements)) return std::nullopt;
   Shape dims;
   for (int64_t i = 0; i < tensor->element_count(); ++i) dims.emplace_back(tensor->int64_at(i));
@@ -311,9 +340,12 @@ void Inference::unite_facts(const ir::Node& node) {
 
 void Inference::keep_facts(const ir::Node& node) {
   const ir::Region* body = node.region("body");
-  for (size_t i = 2; i < node.inputs.size() && i - 2 < node.outputs.size(); ++i) {
-    const ir::Value* out = node.outputs[i - 2];
-    if (out && stays_constant(*body, i - 1, i)) share_facts(node.inputs[i], out);
+  const bool is_loop = node.op->control == Control::kLoop;
+  const size_t before = is_loop ? 2 : 0;  // inputs in front of the states: trip count and condition
+  const size_t behind = is_loop ? 0 : static_cast<size_t>(node.attributes.get_int("num_scan_inputs"));
+  for (size_t i = before; i + behind < node.inputs.size() && i - before < node.outputs.size(); ++i) {
+    const ir::Value* out = node.outputs[i - before];
+    if (node.inputs[i] && out && stays_constant(*body, is_loop ? i - 1 : i, i)) share_facts(node.inputs[i], out);
   }
 }
 

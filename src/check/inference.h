@@ -31,6 +31,18 @@ enum class Rules : uint8_t {
   kOnnx,
 };
 
+// For who wants to know of every node that fails: inference then goes on behind it, and nothing is known of what it
+// makes beyond what is declared.
+class InferenceMonitor {
+ public:
+  // Asked before a node is inferred, in each round of a loop; false: its arguments are wrong and it is not.
+  virtual bool allows(const ir::Node& node) = 0;
+  virtual void failed(const ir::Node& node, Status status) = 0;
+
+ protected:
+  ~InferenceMonitor() = default;
+};
+
 struct InferenceOptions {
   Rules rules = Rules::kTreadle;
   // Evaluate nodes whose inputs are all known.
@@ -49,6 +61,7 @@ struct InferenceOptions {
   bool contradictions_fail = false;
   // A node that fails is an error. Otherwise its outputs stay as they are declared.
   bool strict = true;
+  InferenceMonitor* monitor = nullptr;
   // Sizes that nobody knows get names (`unk__0`), so that equal ones can be told.
   bool name_unknowns = false;
 };
@@ -80,6 +93,7 @@ class Inference {
   class Bodies;
   struct Results;
   Status infer_node(ir::Node& node);
+  void infer_unreached(ir::Node& node);
   Status infer_if_known(ir::Node& node, const Tensor& condition);
   // A branch that is not taken: its types are of use to readers, but nothing in it has to fit the sizes at hand.
   void infer_leniently(ir::Region& region);
@@ -89,7 +103,7 @@ class Inference {
   void fold(ir::Node& node);
   // Contents of a small integer or bool value, element by element.
   std::optional<Shape> contents(const ir::Value* value) const;
-  // Of an If: what both branches say. Of a Loop: states that no trip changes.
+  // Of an If: what both branches say. Of a Loop or Scan: states that no trip changes.
   void unite_facts(const ir::Node& node);
   void keep_facts(const ir::Node& node);
   void share_facts(const ir::Value* from, const ir::Value* to);
@@ -124,6 +138,7 @@ class Inference {
   std::vector<Fact*> facts_, unused_facts_;
   std::deque<Type> declared_types_;
   int trip_symbols_ = 0;
+  std::unordered_set<const ir::Region*> reached_;  // bodies, where there is a monitor
 
   // Names of unknown sizes: by value, so that inferring a body again gives the same ones, and by the region that made
   // them, since outside of a loop they mean nothing.

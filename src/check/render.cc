@@ -25,6 +25,27 @@ std::string harmless(std::string_view text) {
   return result;
 }
 
+// A line and what is put under it.
+struct Excerpt {
+  std::string line, space, mark;
+};
+
+// Tabs stay tabs in both lines; a long line is cut around the place.
+Excerpt excerpt_of(std::string_view source, size_t offset, size_t marked) {
+  constexpr size_t kBefore = 80, kAfter = 40;
+  size_t begin = offset, end = offset;
+  while (begin > 0 && source[begin - 1] != '\n' && offset - begin < kBefore) --begin;
+  while (end < source.size() && source[end] != '\n' && end - offset < kAfter + marked) ++end;
+  const size_t length = std::max<size_t>(1, std::min(marked, end - offset));
+  Excerpt excerpt{std::string(source.substr(begin, end - begin)), {}, "^" + std::string(length - 1, '~')};
+  for (const char c : source.substr(begin, offset - begin)) {
+    if ((c & 0xc0) != 0x80) excerpt.space += c == '\t' ? '\t' : ' ';  // one per character
+  }
+  const auto obeyed = [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; };
+  std::ranges::replace_if(excerpt.line, obeyed, ' ');
+  return excerpt;
+}
+
 class TextRenderer {
  public:
   TextRenderer(const Report& report, const RenderOptions& options)
@@ -51,20 +72,15 @@ class TextRenderer {
 
   void add(const Diagnostic& d) {
     const bool is_error = d.severity() == Severity::kError;
-    const bool has_line = !options_.source.empty() && d.offset < options_.source.size();
-    std::string where(file_);
-    if (has_line) {
-      const Position at = lines_.position_of(d.offset);
-      where += fmt::format(":{}:{}", at.line, at.column);
-    }
-    paint(kBold, where + ": ");
+    const bool has_line = d.offset < options_.source.size();
+    paint(kBold, (has_line ? place(d.offset) : std::string(file_)) + ": ");
     paint(is_error ? kRed : kYellow, is_error ? "error: " : "warning: ");
     if (!d.path.empty()) text_ += harmless(d.op.empty() ? d.path + ": " : fmt::format("{} ({}): ", d.path, d.op));
     text_ += harmless(d.sentence());
     paint(kDim, fmt::format(" [{}]", info(d.problem).name));
     text_ += '\n';
-    if (has_line) add_line(d);
-    if (!d.origin.empty()) text_ += fmt::format("    {}\n", harmless(d.origin));
+    if (has_line) add_line(d.offset, d.length);
+    if (!d.origin.empty()) add_origin(d);
     if (!d.hint.empty()) {
       text_ += "    ";
       paint(kGreen, "hint: ");
@@ -72,23 +88,22 @@ class TextRenderer {
     }
   }
 
-  // The line with a caret under the place. Tabs stay tabs in both lines; a long line is cut around the place.
-  void add_line(const Diagnostic& d) {
-    constexpr size_t kBefore = 80, kAfter = 40;
-    const std::string_view source = options_.source;
-    size_t begin = d.offset, end = d.offset;
-    while (begin > 0 && source[begin - 1] != '\n' && d.offset - begin < kBefore) --begin;
-    while (end < source.size() && source[end] != '\n' && end - d.offset < kAfter + d.length) ++end;
-    const size_t length = std::max<size_t>(1, std::min(d.length, end - d.offset));
-    std::string under;
-    for (const char c : source.substr(begin, d.offset - begin)) {
-      if ((c & 0xc0) != 0x80) under += c == '\t' ? '\t' : ' ';  // one per character
-    }
-    std::string line(source.substr(begin, end - begin));
-    std::replace_if(
-        line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\t'; }, ' ');
-    text_ += fmt::format("    {}\n    {}", line, under);
-    paint(kGreen, "^" + std::string(length - 1, '~'));
+  void add_origin(const Diagnostic& d) {
+    text_ += "    ";
+    if (d.origin_offset < options_.source.size()) paint(kBold, place(d.origin_offset) + ": ");
+    text_ += harmless(d.origin) + "\n";
+    if (d.origin_offset < options_.source.size()) add_line(d.origin_offset, d.origin_length);
+  }
+
+  std::string place(size_t offset) const {
+    const Position at = lines_.position_of(offset);
+    return fmt::format("{}:{}:{}", file_, at.line, at.column);
+  }
+
+  void add_line(size_t offset, size_t length) {
+    const Excerpt excerpt = excerpt_of(options_.source, offset, length);
+    text_ += fmt::format("    {}\n    {}", excerpt.line, excerpt.space);
+    paint(kGreen, excerpt.mark);
     text_ += '\n';
   }
 
@@ -112,11 +127,18 @@ std::string json_problem(const Diagnostic& d, const RenderOptions& options, cons
   add("found", d.found);
   add("origin", d.origin);
   add("hint", d.hint);
-  if (d.offset != kNoOffset) json += fmt::format(",\"byte\":{}", d.offset);
-  if (!options.source.empty() && d.offset < options.source.size()) {
-    const Position at = lines.position_of(d.offset);
-    json += fmt::format(",\"line\":{},\"column\":{}", at.line, at.column);
+  const auto add_place = [&](std::string_view prefix, size_t offset) {
+    if (offset != kNoOffset) json += fmt::format(",\"{}byte\":{}", prefix, offset);
+    if (offset >= options.source.size()) return;
+    const Position at = lines.position_of(offset);
+    json += fmt::format(",\"{0}line\":{1},\"{0}column\":{2}", prefix, at.line, at.column);
+  };
+  add_place("", d.offset);
+  if (d.offset < options.source.size()) {
+    const Excerpt excerpt = excerpt_of(options.source, d.offset, d.length);
+    add("excerpt", excerpt.line + "\n" + excerpt.space + excerpt.mark);
   }
+  add_place("origin_", d.origin_offset);
   return json + "}";
 }
 

@@ -103,7 +103,9 @@ void Walk::warn_of_loop(const wire::NodeProto& node) {
                            "cond is left out, so the Loop runs all its trips, whatever the body's condition {} says",
                            quoted(result));
     if (const wire::NodeProto* maker = names.maker(source)) {
-      d.origin = fmt::format("{} is made by {}", quoted(source), bare(maker->op_type));
+      const std::string place =
+          fmt::format("{}:body/{} ({})", path(), node_name(*maker, maker - body.nodes.data()), operator_text(*maker));
+      set_origin(d, fmt::format("{} is made by {}", quoted(source), place), *std::ranges::find(maker->outputs, source));
     }
     d.hint = "give a true cond if the body is to end the Loop (some engines let it end either way)";
   }

@@ -122,7 +122,9 @@ class Walk {
   std::string path_to(size_t frames) const;       // of the outermost frames only
   std::string path_of_graph(size_t depth) const;  // of the graph of a frame, without the node
   std::string operator_text(const wire::NodeProto& node);
-  std::string origin_text(std::string_view name, const Definition& definition);
+  // Where `name` is defined.
+  void set_origin(Diagnostic& diagnostic, std::string_view name, const Definition& definition);
+  void set_origin(Diagnostic& diagnostic, std::string text, std::string_view at);
   void check_text(std::string_view text, std::string_view what) {
     if (!is_utf8(text)) report_encoding(text, what);
   }

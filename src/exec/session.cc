@@ -22,8 +22,10 @@
 #include "exec/context.h"
 #include "exec/deciding_inputs.h"
 #include "exec/explain.h"
+#include "ir/text.h"
 #include "judge/judge.h"
 #include "model/import.h"
+#include "model/text_file.h"
 #include "op/print.h"
 #include "opt/passes.h"
 #include "plan/specialize.h"
@@ -255,7 +257,8 @@ class JudgeGuard final : public judge::Guard {
 
 struct Session::Impl {
   SessionOptions options;
-  std::string path;  // of the file; empty for bytes
+  std::shared_ptr<wire::MappedFile> file;  // of a model that is text, for errors
+  std::string path;                        // of the file; empty for bytes
   int threads = 1;
   std::unique_ptr<ir::Graph> graph;  // as imported, types inferred
   std::vector<IoInfo> inputs, overridable, outputs;
@@ -288,6 +291,7 @@ struct Session::Impl {
   Result<exec::Explanation> explain_model() const;
   Status run_judge(std::vector<AnyValue> values, std::vector<AnyValue>& all, const RunOptions& run) const;
   Status in_file(Status status) const {
+    if (file && !status.place().empty()) return model::in_file(std::move(status), *file);
     return path.empty() || status.place().empty() ? std::move(status) : std::move(status).in(path + ":");
   }
 };
@@ -496,9 +500,10 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& path, const Se
   std::unique_ptr<Session> session(new Session);
   session->impl_->options = options;
   session->impl_->path = path;
+  if (ir::looks_like_text(file->bytes())) session->impl_->file = file;
   TREADLE_ASSIGN(session->impl_->graph, import_file(std::move(file), {}));
   Status status = session->impl_->prepare();
-  if (!status.ok()) return std::move(status).in(path + ":");
+  if (!status.ok()) return session->impl_->in_file(std::move(status));
   return session;
 }
 
@@ -507,8 +512,10 @@ Result<std::unique_ptr<Session>> Session::from_bytes(std::span<const std::byte> 
   std::unique_ptr<Session> session(new Session);
   session->impl_->options = options;
   auto file = wire::MappedFile::own(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  if (ir::looks_like_text(file->bytes())) session->impl_->file = file;
   TREADLE_ASSIGN(session->impl_->graph, import_file(std::move(file), folder));
-  TREADLE_TRY(session->impl_->prepare());
+  Status status = session->impl_->prepare();
+  if (!status.ok()) return session->impl_->in_file(std::move(status));
   return session;
 }
 

@@ -34,6 +34,11 @@ struct TextOptions {
 template <class Message>
 std::string print_text(const Message& message, const TextOptions& options = {});
 
+// Where in a text an error is, as "line:column", the column in characters; and that line with a mark under `length`
+// bytes of it, to be put behind a message. Of long lines the part around it.
+std::string text_position(std::string_view text, size_t position);
+std::string text_excerpt(std::string_view text, size_t position, size_t length = 1);
+
 // A text or a serialised message? Messages have control characters among their first bytes, texts have none.
 bool looks_like_text(std::string_view bytes);
 

@@ -57,14 +57,6 @@ uint32_t note_key(std::string_view word) {
   return 0;
 }
 
-// Where the n characters before or after `position` begin or end, within [begin, end) and between characters.
-size_t excerpt_edge(std::string_view text, size_t position, size_t limit) {
-  while (position != limit && (static_cast<uint8_t>(text[position]) & 0xc0) == 0x80) {
-    position < limit ? ++position : --position;
-  }
-  return position;
-}
-
 }  // namespace
 
 std::string_view note_name(uint32_t key) {
@@ -115,34 +107,9 @@ std::string TextLexer::found() const {
   return fmt::format("'{}'", text_.substr(position_, end - position_));
 }
 
-// The line of `position` and a mark under it; of long lines the part around it.
-std::string TextLexer::excerpt(size_t position) const {
-  constexpr size_t kContext = 80;
-  size_t begin = text_.rfind('\n', position == 0 ? 0 : position - 1);
-  begin = begin == std::string_view::npos || begin >= position ? 0 : begin + 1;
-  size_t end = std::min(text_.find_first_of("\r\n", position), text_.size());
-  const size_t line_begin = begin;
-  if (position - begin > kContext) begin = excerpt_edge(text_, position - kContext, position);
-  if (end - position > kContext) end = excerpt_edge(text_, position + kContext, position);
-  const std::string number =
-      fmt::format("{}", 1 + std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(position), '\n'));
-  const bool cut = begin != line_begin;
-  std::string mark(cut ? 3 : 0, ' ');
-  for (const char c : text_.substr(begin, position - begin)) {
-    if ((static_cast<uint8_t>(c) & 0xc0) != 0x80) mark += c == '\t' ? '\t' : ' ';
-  }
-  return fmt::format("\n  {} | {}{}\n  {} | {}^", number, cut ? "..." : "", text_.substr(begin, end - begin),
-                     std::string(number.size(), ' '), mark);
-}
-
 Status TextLexer::take_status() const {
   if (!failed_) return {};
-  const auto begin = text_.begin();
-  const auto at = begin + static_cast<ptrdiff_t>(error_position_);
-  const auto line_begin = std::find(std::make_reverse_iterator(at), std::make_reverse_iterator(begin), '\n').base();
-  const auto column = std::count_if(line_begin, at, [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; });
-  return Status(code_, message_ + excerpt(error_position_))
-      .in(fmt::format("{}:{}", 1 + std::count(begin, at, '\n'), column + 1));
+  return Status(code_, message_ + text_excerpt(text_, error_position_)).in(text_position(text_, error_position_));
 }
 
 bool TextLexer::charge(size_t bytes) {

@@ -115,7 +115,6 @@ class TextLexer {
   bool hex_string(std::string_view& value);
   bool pairs(wire::List<wire::StringStringEntry>& entries);
   std::string found() const;
-  std::string excerpt(size_t position) const;
 
   std::string_view text_;
   TextStorage& storage_;

@@ -38,6 +38,7 @@ struct ImportOptions {
   // For a graph whose types are inferred and that goes before the file does: names stay in the file, paths of nodes
   // need not be unique, and large weights become values without contents.
   bool for_types = false;
+  bool unique_paths = false;  // also for types
   // Where it is complete, names are not looked up. For models without errors in their names.
   const NameUses* name_uses = nullptr;
 };

@@ -298,7 +298,7 @@ Status Importer::import_outputs(const wire::GraphProto& proto, Place& place) {
 }
 
 Status Importer::import_nodes(const wire::List<wire::NodeProto>& nodes, Place& place) {
-  if (!options_.for_types) place.paths.reserve(nodes.size());
+  if (!options_.for_types || options_.unique_paths) place.paths.reserve(nodes.size());
   if (place.region->nodes.empty()) {
     place.region->nodes.reserve(nodes.size());
     if (place.region == &graph_->top()) graph_->reserve_values(nodes.size());
@@ -307,7 +307,7 @@ Status Importer::import_nodes(const wire::List<wire::NodeProto>& nodes, Place& p
   for (size_t i = 0; i < nodes.size(); ++i) {
     const wire::NodeProto& node = nodes[i];
     std::string_view path;
-    if (options_.for_types) {
+    if (options_.for_types && !options_.unique_paths) {
       path = place.paths.make_any(node, i, text);
     } else {
       path = text = place.paths.make(node, i);
@@ -375,16 +375,6 @@ Result<ir::Value*> Importer::resolve(std::string_view name, Place& place) {
   return error(Code::kInvalidModel, "nothing defines the input \"{}\"", name);
 }
 
-namespace {
-
-Status in_file(Status status, const wire::MappedFile& file) {
-  std::string name = file.path().empty() ? "model" : file.path();
-  if (!status.place().empty()) name += ':';
-  return std::move(status).in(name);
-}
-
-}  // namespace
-
 Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model,
                                                 const std::shared_ptr<wire::MappedFile>& file,
                                                 const ImportOptions& options) {
@@ -396,10 +386,12 @@ Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model,
 }
 
 Result<std::unique_ptr<ir::Graph>> import_model(std::shared_ptr<wire::MappedFile> file, const ImportOptions& options) {
-  TREADLE_ASSIGN(file, binary_model(std::move(file)));
-  auto model = wire::parse_model(file->bytes());
-  if (!model.ok()) return in_file(std::move(model).status(), *file);
-  return import_model(**model, file, options);
+  TREADLE_ASSIGN(const auto binary, binary_model(file));
+  auto model = wire::parse_model(binary->bytes());
+  if (!model.ok()) return in_file(std::move(model).status(), *binary);
+  auto graph = import_model(**model, binary, options);
+  if (!graph.ok()) return in_file(std::move(graph).status(), *file);
+  return graph;
 }
 
 void fix_input_defaults(ir::Graph& graph) {

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "model/importer.h"
+#include "op/written_operator.h"
 
 namespace treadle::model {
 
@@ -168,16 +169,44 @@ Status Importer::define_outputs(const wire::NodeProto& proto, ir::Node* node, Pl
   return {};
 }
 
+// Of a node that is only looked at: numbers and texts, and of what is larger only what it is.
+ir::Attribute Importer::shown_attribute(const wire::AttributeProto& proto) {
+  const AttributeKind kind = attribute_kind(proto);
+  switch (kind) {
+    case AttributeKind::kFloat:
+    case AttributeKind::kInt:
+    case AttributeKind::kString:
+    case AttributeKind::kFloats:
+    case AttributeKind::kInts:
+    case AttributeKind::kStrings:
+      if (auto attribute = read_attribute(proto.name, proto, tensors_); attribute.ok()) return std::move(*attribute);
+      return {std::string(proto.name), AttributeKind::kUndefined, {}};
+    default:
+      return {std::string(proto.name), kind, {}};
+  }
+}
+
 Status Importer::import_broken(Status status, const wire::NodeProto& node, std::string_view path, Place& place) {
-  const bool known = find_op(canonical_domain(node.domain), node.op_type) || functions_.find(node);
+  const std::string_view domain = canonical_domain(node.domain);
+  const bool known = find_op(domain, node.op_type) || functions_.find(node);
+  std::string name = domain.empty() ? std::string(node.op_type) : fmt::format("{}.{}", domain, node.op_type);
+  auto written = std::make_shared<WrittenOperator>(WrittenOperator{shortened(std::move(name)), status.message()});
   if (known) options_.broken->push_back(std::move(status));
   std::vector<std::unique_ptr<ir::Node>>& nodes = place.region->nodes;
   ir::Node* made = !nodes.empty() && nodes.back()->name == path ? nodes.back().get() : nullptr;
   if (!made) made = graph_->new_node(place.region, &opaque_op(), &opaque_op().newest(), path);
   made->op = &opaque_op();
   made->version = &opaque_op().newest();
+  made->parsed = std::move(written);
   made->attributes = {};
   made->regions.clear();
+  if (made->inputs.empty()) {
+    for (const std::string_view input : node.inputs) {
+      auto value = resolve(input, place);
+      graph_->add_input(made, value.ok() ? *value : nullptr);
+    }
+  }
+  for (const wire::AttributeProto& attribute : node.attributes) made->attributes.set(shown_attribute(attribute));
   for (const std::string_view output : node.outputs) {
     if (output.empty() || place.scope.defines(output)) continue;
     TREADLE_ASSIGN(Type type, declared_type(output, place));

@@ -144,6 +144,7 @@ class Importer {
   Status import_constant(const wire::NodeProto& node, Place& place);
   Status import_operator(const wire::NodeProto& node, std::string_view path, Place& place);
   // A node that could not be made becomes an opaque one.
+  ir::Attribute shown_attribute(const wire::AttributeProto& proto);
   Status import_broken(Status status, const wire::NodeProto& node, std::string_view path, Place& place);
   Status import_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place);
   Status read_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place);

@@ -24,7 +24,7 @@ std::optional<Shape> InferContext::dims_value(size_t i) const {
     for (int64_t k = 0; k < t->element_count(); ++k) dims.emplace_back(t->int64_at(k));
     return dims;
   }
-  if (i < symbols.size() && symbols[i]) return *symbols[i];
+  if (i < symbols.size() && symbols[i] && !is_float(element(i))) return *symbols[i];
   return std::nullopt;
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "op/op_def.h"
+#include "op/small_contents.h"
 
 namespace treadle {
 
@@ -75,7 +76,7 @@ Result<std::vector<Type>> infer_outputs(const ComputeContext& c) {
 Status infer_same_as_first(InferContext& c) {
   c.set_output(0, c.input(0));
   if (c.wants_symbols(0)) {
-    if (auto values = c.dims_value(0)) c.set_output_symbols(0, std::move(*values));
+    if (auto values = small_contents(c, 0)) c.set_output_symbols(0, std::move(*values));
   }
   return {};
 }

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "op/op_def.h"
+#include <algorithm>
+
+#include "op/registry.h"
+#include "op/written_operator.h"
 
 namespace treadle {
 
@@ -33,6 +36,22 @@ std::string attribute_text(const ir::Attribute& a) {
   }
 }
 
+// Null for a node whose operator is known.
+const WrittenOperator* written_operator(const ir::Node& node) {
+  return node.op == &opaque_op() && node.parsed ? &node.parsed_as<WrittenOperator>() : nullptr;
+}
+
+std::string operator_text(const ir::Node& node) {
+  if (const WrittenOperator* written = written_operator(node)) return written->name;
+  return fmt::format("{}{}-{}", node.op->domain.empty() ? "" : node.op->domain + ".", node.op->name,
+                     node.version->since);
+}
+
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
 void print_node(const ir::Node& node, int indent, std::string& text) {
   const std::string margin(static_cast<size_t>(indent), ' ');
   text += margin;
@@ -40,11 +59,11 @@ void print_node(const ir::Node& node, int indent, std::string& text) {
     const ir::Value* v = node.outputs[i];
     text += (i ? ", " : "") + (v ? fmt::format("%{}: {}", v->name, v->type.to_string()) : std::string("-"));
   }
-  text += fmt::format(" = {}{}-{}(", node.op->domain.empty() ? "" : node.op->domain + ".", node.op->name,
-                      node.version->since);
+  text += " = " + operator_text(node) + "(";
   for (size_t i = 0; i < node.inputs.size(); ++i) text += (i ? ", " : "") + value_text(node.inputs[i]);
   text += ")";
   for (const ir::Attribute& a : node.attributes.all()) text += " " + attribute_text(a);
+  if (const WrittenOperator* written = written_operator(node)) text += "  # " + one_line(written->reason);
   text += "\n";
   for (const auto& region : node.regions) {
     text += margin + "  " + region->attribute + ":\n" + print(*region, indent + 4);

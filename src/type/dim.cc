@@ -1,26 +1,29 @@
 // Expressions are polynomials with integer coefficients over atoms. An atom is a symbol or an irreducible operation
-// (floor division, modulo, minimum, maximum) on expressions. Monomials are kept sorted by their text, so two equal
-// polynomials have equal text and equality is a string comparison. ceil_div(a, b) is floor_div(a + b - 1, b) and thus
-// needs no atom of its own.
+// (floor division, modulo, minimum, maximum, one over something) on expressions. Monomials are kept sorted by their
+// text, so two equal polynomials have equal text and equality is a string comparison. ceil_div(a, b) is floor_div(a + b
+// - 1, b) and thus needs no atom of its own.
 #include "type/dim.h"
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "base/name_map.h"
+#include "type/dim_fractions.h"
 
 namespace treadle {
 
 namespace detail {
 
 struct Atom {
-  enum class Kind : uint8_t { kSymbol, kFloorDiv, kMod, kMin, kMax };
+  enum class Kind : uint8_t { kSymbol, kFloorDiv, kMod, kMin, kMax, kFraction };
   Kind kind;
   std::string text;
-  Dim a, b;  // operands of what is not a symbol
+  Dim a, b;  // operands of what is not a symbol; a fraction is 1 / b
 };
 using AtomRef = std::shared_ptr<const Atom>;
 
@@ -139,12 +142,96 @@ struct DimAlgebra {
         m.atoms = p.atoms;
         m.atoms.insert(m.atoms.end(), q.atoms.begin(), q.atoms.end());
         if (m.atoms.size() > 8) return {};
+        if (has_fraction(m) && !cancel(m)) return {};
         std::sort(m.atoms.begin(), m.atoms.end(), [](const AtomRef& s, const AtomRef& t) { return s->text < t->text; });
-        for (const AtomRef& f : m.atoms) m.text += (m.text.empty() ? "" : "*") + factor_text(*f);
+        m.text = product_text(m.atoms);
         product.push_back(std::move(m));
       }
     }
     return make(std::move(product));
+  }
+
+  // Fractions against what they divide, and those that are numbers into one. False where that leaves the range.
+  static bool cancel(Monomial& m) {
+    for (size_t i = 0; i < m.atoms.size(); ++i) {
+      const Atom& f = *m.atoms[i];
+      const size_t other = f.kind == Atom::Kind::kFraction ? place_of(f.b, m) : kNone;
+      if (other == kNone) continue;
+      m.atoms.erase(m.atoms.begin() + static_cast<ptrdiff_t>(std::max(i, other)));
+      m.atoms.erase(m.atoms.begin() + static_cast<ptrdiff_t>(std::min(i, other)));
+      i = kNone;  // from the start again
+    }
+    int64_t number = 1;
+    for (const AtomRef& f : m.atoms) {
+      if (!is_number(*f)) continue;
+      if (__builtin_mul_overflow(number, f->b.value(), &number) || number > kMaxDenominator) return false;
+    }
+    std::erase_if(m.atoms, [](const AtomRef& f) { return is_number(*f); });
+    if (m.coefficient == std::numeric_limits<int64_t>::min()) return false;
+    const int64_t common = std::gcd(m.coefficient, number);
+    m.coefficient /= common;
+    if (number / common > 1) m.atoms.push_back(fraction(Dim(number / common)));
+    return true;
+  }
+
+  static bool is_number(const Atom& atom) { return atom.kind == Atom::Kind::kFraction && atom.b.is_known(); }
+  static AtomRef fraction(const Dim& divisor) {
+    return std::make_shared<const Atom>(Atom{Atom::Kind::kFraction, "1/(" + divisor.to_string() + ")", {}, divisor});
+  }
+
+  // Where the product has `d` as an atom.
+  static constexpr size_t kNone = ~size_t{0};
+  static size_t place_of(const Dim& d, const Monomial& product) {
+    if (!d.is_symbolic() || d.expr_->terms.size() != 1) return kNone;
+    const Monomial& term = d.expr_->terms[0];
+    if (term.coefficient != 1 || term.atoms.size() != 1) return kNone;
+    for (size_t i = 0; i < product.atoms.size(); ++i) {
+      if (product.atoms[i]->text == term.atoms[0]->text) return i;
+    }
+    return kNone;
+  }
+
+  static bool has_fraction(const Monomial& m) {
+    return std::ranges::any_of(m.atoms, [](const AtomRef& f) { return f->kind == Atom::Kind::kFraction; });
+  }
+
+  // A quotient of integers: the least number that all fractions divide, and at most one size that all terms are divided by.
+  static std::optional<std::pair<Dim, Dim>> as_quotient(const Dim& d) {
+    Terms numerator = terms(d);
+    int64_t number = 1;
+    for (const Monomial& m : numerator) {
+      for (const AtomRef& f : m.atoms) {
+        if (!is_number(*f)) continue;
+        number = std::lcm(number, f->b.value());
+        if (number > kMaxDenominator) return std::nullopt;
+      }
+    }
+    Dim size;
+    for (size_t i = 0; i < numerator.size(); ++i) {
+      Monomial& m = numerator[i];
+      if (__builtin_mul_overflow(m.coefficient, number, &m.coefficient)) return std::nullopt;
+      Dim divisor = 1;
+      for (const AtomRef& f : std::exchange(m.atoms, {})) {
+        if (f->kind != Atom::Kind::kFraction) {
+          m.atoms.push_back(f);
+        } else if (is_number(*f)) {
+          m.coefficient /= f->b.value();
+        } else {
+          divisor = divisor * f->b;
+        }
+      }
+      if (i == 0) size = divisor;
+      if (!same(size, divisor)) return std::nullopt;
+      m.text = product_text(m.atoms);
+    }
+    return std::pair(make(std::move(numerator)), size * Dim(number));
+  }
+  static constexpr int64_t kMaxDenominator = int64_t{1} << 20;
+
+  static std::string product_text(const std::vector<AtomRef>& atoms) {
+    std::string text;
+    for (const AtomRef& f : atoms) text += (text.empty() ? "" : "*") + factor_text(*f);
+    return text;
   }
 
   // Names come from files. One that reads like an expression must not mix with what stands around it.
@@ -183,6 +270,8 @@ struct DimAlgebra {
         if (x && y) return std::max(*x, *y);
         return x ? x : y;
       }
+      case Atom::Kind::kFraction:
+        return atom.b.lower_bound().value_or(-1) >= 0 ? std::optional<int64_t>(0) : std::nullopt;
     }
     return std::nullopt;
   }
@@ -214,6 +303,7 @@ struct DimAlgebra {
     };
     switch (atom.kind) {
       case Atom::Kind::kSymbol:
+      case Atom::Kind::kFraction:
         return std::nullopt;
       case Atom::Kind::kMin:  // at most either
         return k < 0 ? greater(with(atom.a), with(atom.b)) : std::nullopt;
@@ -414,6 +504,48 @@ Dim max(const Dim& a, const Dim& b) {
   if (const int order = provable_order(a, b)) return order < 0 ? b : a;
   const bool in_order = a.to_string() <= b.to_string();
   return DimAlgebra::call(Atom::Kind::kMax, "max", in_order ? a : b, in_order ? b : a);
+}
+
+// ---- Fractions
+
+bool has_fraction(const Dim& d) {
+  return d.is_symbolic() && std::ranges::any_of(DimAlgebra::expr(d).terms, DimAlgebra::has_fraction);
+}
+
+Dim dim_of_real(double number) {
+  constexpr double kMost = 1LL << 40;
+  constexpr int64_t kParts = 1 << 10;
+  const double parts = number * kParts;
+  if (!(std::abs(number) < kMost) || parts != std::floor(parts)) return {};
+  return real_quotient(Dim(static_cast<int64_t>(parts)), Dim(kParts));
+}
+
+Dim real_quotient(const Dim& a, const Dim& b) {
+  if (a.is_unknown() || b.is_unknown() || b.is_known(0) || has_fraction(b)) return {};
+  if (b.is_known(std::numeric_limits<int64_t>::min())) return {};
+  if (b.is_known() && b.value() < 0) return real_quotient(Dim(int64_t{0}) - a, Dim(-b.value()));
+  if (b.is_known(1)) return a;
+  if (same(a, b)) return 1;
+  return a.is_known(0)
+             ? a
+             : DimAlgebra::multiply(a, DimAlgebra::make({{1, {DimAlgebra::fraction(b)}, "1/(" + b.to_string() + ")"}}));
+}
+
+Dim rounded_down(const Dim& d) {
+  if (!has_fraction(d)) return d;
+  const auto quotient = DimAlgebra::as_quotient(d);
+  return quotient ? floor_div(quotient->first, quotient->second) : Dim();
+}
+
+Dim rounded_up(const Dim& d) {
+  if (!has_fraction(d)) return d;
+  const auto quotient = DimAlgebra::as_quotient(d);
+  return quotient ? ceil_div(quotient->first, quotient->second) : Dim();
+}
+
+Dim rounded_to_zero(const Dim& d) {
+  if (!has_fraction(d)) return d;
+  return d.lower_bound().value_or(-1) >= 0 ? rounded_down(d) : Dim();
 }
 
 }  // namespace treadle

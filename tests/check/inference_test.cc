@@ -17,7 +17,8 @@ using Types = std::map<std::string, std::string>;
 Types types_of(const std::string& signature, const std::string& body) {
   const std::string text = "<ir_version: 10, opset_import: [\"\" : 21]>\nmodel " + signature + " {\n" +
                            "  zero = Constant <value = int64[1] {0}> ()\n  one = Constant <value = int64[1] {1}> ()\n"
-                           "  two = Constant <value = int64[1] {2}> ()\n  yes = Constant <value = bool {1}> ()\n" +
+                           "  two = Constant <value = int64[1] {2}> ()\n  three = Constant <value = int64[1] {3}> ()\n "
+                           " yes = Constant <value = bool {1}> ()\n" +
                            body + "\n}\n";
   auto file = model::binary_model(wire::MappedFile::own(text));
   if (!file.ok()) return {{"error", file.error().to_string()}};
@@ -61,6 +62,32 @@ TEST(InferContents, RunThroughMovement) {
   EXPECT_EQ(size_of("a = Expand (n0, two) d = ReduceProd <keepdims = 1> (a)"), "[N*N]");
 }
 
+TEST(InferContents, RunThroughFloats) {
+  const std::string cast = "f = Cast <to = 1> (n0) half = Constant <value = float[1] {0.5}> () ";
+  EXPECT_EQ(size_of(cast + "m = Mul (f, half) r = Floor (m) d = Cast <to = 7> (r)"), "[floordiv(N,2)]");
+  EXPECT_EQ(size_of(cast + "m = Mul (f, half) r = Ceil (m) d = Cast <to = 7> (r)"), "[floordiv(N+1,2)]");
+  EXPECT_EQ(size_of(cast + "m = Div (f, half) d = Cast <to = 7> (m)"), "[?]") << "no division by a fraction";
+  EXPECT_EQ(size_of(cast + "e = Cast <to = 1> (two) q = Div (f, e) m = Add (q, half) d = Cast <to = 7> (m)"),
+            "[floordiv(N+1,2)]");
+  EXPECT_EQ(size_of(cast + "g = Unsqueeze (f, zero) h = Squeeze (g, zero) c2 = Concat <axis = 0> (h, half) "
+                           "i = Gather (c2, zero) d = Cast <to = 7> (i)"),
+            "[N]");
+  EXPECT_EQ(size_of(cast + "tenth = Constant <value = float[1] {0.1}> () m = Mul (f, tenth) d = Cast <to = 7> (m)"),
+            "[?]");
+}
+
+TEST(InferContents, RunThroughIndices) {
+  const std::string lists = "l = Concat <axis = 0> (n0, two, t0) ";
+  EXPECT_EQ(size_of(lists + "i = Constant <value = int64[1] {-1}> () d = GatherElements (l, i)"), "[T]");
+  EXPECT_EQ(size_of(lists + "i = Constant <value = int64[1,1] {2}> () d = GatherND (l, i)"), "[T]");
+  EXPECT_EQ(size_of(lists + "s = ScatterElements (l, zero, one) d = ReduceProd (s)"), "[2*T]");
+  EXPECT_EQ(size_of(lists + "i = Constant <value = int64[1,1] {0}> () s = ScatterND (l, i, one) d = ReduceProd (s)"),
+            "[2*T]");
+  EXPECT_EQ(size_of(lists + "a = Squeeze (zero) s = CumSum (l, a) d = Slice (s, two, three)"), "[N+T+2]");
+  EXPECT_EQ(size_of(lists + "a = Squeeze (zero) s = CumSum <exclusive = 1> (l, a) d = Slice (s, two, three)"), "[N+2]");
+  EXPECT_EQ(size_of("d = Pow (n0, two)"), "[N*N]");
+}
+
 TEST(InferContents, SizesAreNeverNegative) {
   EXPECT_EQ(size_of("m = Constant <value = int64[1] {-1}> () e = Equal (n0, m) d = Where (e, two, n0)"), "[N]");
   EXPECT_EQ(size_of("a = Add (n0, one) g = Greater (a, n0) d = Where (g, n0, two)"), "[N]");
@@ -85,6 +112,10 @@ TEST(InferContents, GoIntoBodiesAndComeOut) {
                     "go_out = Identity (go) k_out = Identity (l) l_out = Identity (k) }> d = Identity (p)"),
             "[?]")
       << "the states change places";
+  EXPECT_EQ(
+      size_of("d, z = Scan <num_scan_inputs = 1, body = b (int64[1] k, float e) => (int64[1] k_out, float e_out) {"
+              "k_out = Identity (k) e_out = Add (e, e) }> (n0, s)"),
+      "[N]");
 }
 
 TEST(InferSizes, PartsOfAnAxisMakeTheWhole) {
@@ -100,6 +131,16 @@ TEST(InferSizes, ScalesOfAHalf) {
   Types types = types_of("(float[1,3,H,W] x) => (float[?,?,?,?] y)",
                          "s = Constant <value = float[4] {1, 1, 0.5, 2}> () y = Resize (x, , s)");
   EXPECT_EQ(types["y"], "[1,3,floordiv(H,2),2*W]");
+}
+
+TEST(InferSizes, ScalesThatAreQuotients) {
+  // As exporters of interpolation to twice the size write it.
+  Types types = types_of(
+      "(float[1,3,H,W] x) => (float[?,?,?,?] y)",
+      "sh = Shape (x) four = Constant <value = int64[1] {4}> () hw = Slice (sh, two, four) f = Cast <to = 1> (hw) "
+      "k = Constant <value = float[2] {2, 1.5}> () m = Mul (f, k) r = Floor (m) q = Div (r, f) "
+      "ones = Constant <value = float[2] {1, 1}> () s = Concat <axis = 0> (ones, q) y = Resize (x, , s)");
+  EXPECT_EQ(types["y"], "[1,3,2*H,floordiv(3*W,2)]");
 }
 
 std::string loop_of(const std::string& state, const std::string& element) {

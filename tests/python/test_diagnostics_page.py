@@ -170,8 +170,8 @@ def what_onnx_says(model: onnx.ModelProto, full: bool) -> str:
     return "(nothing)"
 
 
-def what_treadle_says(model: onnx.ModelProto, full: bool) -> str:
-    return "\n".join(f"{problem.severity}: {problem}" for problem in treadle.check(model, full)) or "(nothing)"
+def what_treadle_says(text: str, full: bool) -> str:
+    return "\n".join(f"{problem.severity}: {problem}" for problem in treadle.check(text.encode(), full)) or "(nothing)"
 
 
 def problems() -> list[tuple[str, str, str]]:
@@ -184,12 +184,11 @@ def problems() -> list[tuple[str, str, str]]:
 def sections() -> list[str]:
     result = []
     for number, (title, explanation, text, full) in enumerate(MISTAKES, 1):
-        source = dedent(text)
-        model = onnx.parser.parse_model(HEADER + source)
+        source = HEADER + dedent(text)
         result.append(
             f"### {number}. {title}\n\n{explanation}\n\n```\n{source}\n```\n\n"
-            f"treadle:\n\n```\n{what_treadle_says(model, full)}\n```\n\n"
-            f"onnx:\n\n```\n{what_onnx_says(model, full)}\n```\n"
+            f"treadle:\n\n```\n{what_treadle_says(source, full)}\n```\n\n"
+            f"onnx:\n\n```\n{what_onnx_says(onnx.parser.parse_model(source), full)}\n```\n"
         )
     return result
 
@@ -199,13 +198,15 @@ def page() -> str:
     return f"""# Diagnostics
 
 `treadle check model.onnx` says everything that is wrong or surprising about a model, in the model's order and in one
-go; `--full` infers all types besides, once nothing else is wrong. The exit status is 0 when there is no error, 1 when there is, 2
+go; `--full` infers all types besides, behind nodes that fail too: what merely stems from another error is not reported. The exit status is 0 when there is no error, 1 when there is, 2
 when the command line makes no sense; `--strict` takes warnings for errors, `--json` prints one document. In Python,
 `treadle.check(model, full=True)` returns the same as a list.
 
 Each problem has a stable name in square brackets, the path through functions and bodies to its node, the node's operator with the
 version that is in force there, and where it is known, the place that the offending name or type comes from and a hint. An error
-breaks a rule of the specification; a warning is about what runs, but not as its author may think, or not everywhere.
+breaks a rule of the specification; a warning is about what runs, but not as its author may think, or not everywhere. Of a model
+that is text, line and column are given, of the place and of where it comes from, and the line is shown; so they are in every
+other error about a node of such a model: when it is loaded, inferred, planned or run.
 
 ## Ten mistakes in models that loop
 

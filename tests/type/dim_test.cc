@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "type/dim_fractions.h"
+
 namespace treadle {
 namespace {
 
@@ -29,6 +31,35 @@ TEST(Dims, OrdersThatAlwaysHold) {
   EXPECT_TRUE(same(min(mod(n, 4), 3), mod(n, 4)));
   EXPECT_EQ((n * 2 - floor_div(n, 3)).lower_bound(), 0);
   EXPECT_EQ((floor_div(n, 2) + 3).lower_bound(), 3);
+}
+
+TEST(DimFractions, RoundAsIntegersDivide) {
+  const Dim half = dim_of_real(0.5);
+  EXPECT_TRUE(has_fraction(half) && !has_fraction(dim_of_real(-3.0)));
+  EXPECT_TRUE(same(rounded_down(n * half), floor_div(n, 2)));
+  EXPECT_TRUE(same(rounded_up(n * half), ceil_div(n, 2)));
+  EXPECT_TRUE(same(rounded_down((n - 1) * dim_of_real(0.75) + 1), floor_div(n * 3 + 1, 4)));
+  EXPECT_TRUE(same(rounded_down(n * half * half), floor_div(n, 4)));
+  EXPECT_TRUE(same(n * 2 * half, n)) << "no rounding is needed";
+  EXPECT_TRUE(same(rounded_down(dim_of_real(2.5)), 2));
+  EXPECT_TRUE(same(rounded_up(dim_of_real(-2.5)), -2));
+  EXPECT_TRUE(same(rounded_down(real_quotient(n * 2 + 1, -2)), floor_div(Dim(-1) - n * 2, 2)));
+}
+
+TEST(DimFractions, CancelSizes) {
+  const Dim scale = real_quotient(n * 2 + 1, t);
+  EXPECT_TRUE(same(scale * t, n * 2 + 1));
+  EXPECT_TRUE(same(rounded_down(scale * n), floor_div((n * 2 + 1) * n, t)));
+  EXPECT_TRUE(same(real_quotient(n, n), 1));
+}
+
+TEST(DimFractions, SayNothingOfWhatTheyCannot) {
+  EXPECT_TRUE(dim_of_real(0.1).is_unknown()) << "no float is a tenth";
+  EXPECT_TRUE(dim_of_real(1e30).is_unknown());
+  EXPECT_TRUE(rounded_down(real_quotient(n, t) + 1 + real_quotient(t, n)).is_unknown());
+  EXPECT_TRUE(rounded_to_zero(n * dim_of_real(0.5) - 1).is_unknown()) << "it may be below zero";
+  EXPECT_TRUE(same(rounded_to_zero(n * dim_of_real(0.5)), floor_div(n, 2)));
+  EXPECT_TRUE(real_quotient(n, 0).is_unknown());
 }
 
 TEST(Dims, OrdersThatNeedNotHoldAreNotAssumed) {

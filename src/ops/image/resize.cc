@@ -10,8 +10,10 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
+#include "op/small_contents.h"
 #include "ops/image/resample.h"
 #include "ops/image/resample_pass.h"
+#include "type/dim_fractions.h"
 
 namespace treadle {
 namespace {
@@ -148,6 +150,18 @@ Status infer_by_sizes(InferContext& c, const Shape& shape, const Ints& axes, con
   return {};
 }
 
+// Scales of which not every one is a number: sizes over sizes, mostly.
+Status infer_by_symbolic_scales(InferContext& c, const Shape& shape, const Ints& axes, const Shape& scales) {
+  TREADLE_TRY(check_list("scales", scales.size(), axes.size()));
+  Shape out = shape;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Dim& size = out[static_cast<size_t>(axes[i])];
+    size = rounded_down(size * scales[i]);
+  }
+  c.set_output(0, c.element(0), std::move(out));
+  return {};
+}
+
 bool is_given(const InferContext& c, size_t place) {
   return place != 0 && c.has_input(place) && !length_of(c, place).is_known(0);
 }
@@ -166,6 +180,7 @@ Status infer_resize(InferContext& c) {
     if (auto sizes = c.dims_value(places.sizes)) return infer_by_sizes(c, *shape, axes, *sizes);
   } else if (by_scales) {
     if (const Tensor* scales = c.value(places.scales)) return infer_by_scales(c, *shape, axes, numbers_of(*scales));
+    if (auto scales = small_reals(c, places.scales)) return infer_by_symbolic_scales(c, *shape, axes, *scales);
   } else {
     return error(Code::kInvalidArgument, "expected scales or sizes, found neither");
   }

@@ -1,7 +1,7 @@
 // Arithmetic on two operands.
 
-#include "op/elementwise.h"
-#include "op/op_def.h"
+#include "op/small_contents.h"
+#include "type/dim_fractions.h"
 
 namespace treadle {
 
@@ -89,7 +89,7 @@ TREADLE_OP(Add, "") {
   op.since(7).drop_attr("axis").drop_attr("broadcast");
   op.since(13).type("T", types::kNumeric32Bf16);
   op.since(14).type("T", types::kNumericBf16);
-  op.infer(infer_arithmetic<add>)
+  op.infer((infer_size_arithmetic<add, add>))
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kAdd>)
       .strided_inputs({0, 1})
       .batch(BatchRule::kElementwise);
@@ -108,7 +108,7 @@ TREADLE_OP(Div, "") {
   op.since(7).drop_attr("axis").drop_attr("broadcast");
   op.since(13).type("T", types::kNumeric32Bf16);
   op.since(14).type("T", types::kNumericBf16);
-  op.infer(infer_arithmetic<divide>)
+  op.infer((infer_size_arithmetic<divide, real_quotient>))
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kDiv>)
       .strided_inputs({0, 1})
       .batch(BatchRule::kElementwise)
@@ -139,7 +139,7 @@ TREADLE_OP(Mul, "") {
   op.since(7).drop_attr("axis").drop_attr("broadcast");
   op.since(13).type("T", types::kNumeric32Bf16);
   op.since(14).type("T", types::kNumericBf16);
-  op.infer(infer_arithmetic<multiply>)
+  op.infer((infer_size_arithmetic<multiply, multiply>))
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kMul>)
       .strided_inputs({0, 1})
       .batch(BatchRule::kElementwise);
@@ -172,7 +172,7 @@ TREADLE_OP(Sub, "") {
   op.since(7).drop_attr("axis").drop_attr("broadcast");
   op.since(13).type("T", types::kNumeric32Bf16);
   op.since(14).type("T", types::kNumericBf16);
-  op.infer(infer_arithmetic<subtract>)
+  op.infer((infer_size_arithmetic<subtract, subtract>))
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kSub>)
       .strided_inputs({0, 1})
       .batch(BatchRule::kElementwise);

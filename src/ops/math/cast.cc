@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "kernels/convert.h"
-#include "op/elementwise.h"
-#include "op/op_def.h"
+#include "op/small_contents.h"
 #include "ops/math/string_cast.h"
+#include "type/dim_fractions.h"
 
 namespace treadle {
 
@@ -26,6 +26,11 @@ bool fits(const Dim& d, ElementType to) {
   return to == ElementType::kInt64 || d.value() == static_cast<int32_t>(d.value());
 }
 
+bool is_exact_in_float(const Dim& d) {
+  constexpr int64_t kMost = int64_t{1} << 24;
+  return !d.is_known() || (d.value() <= kMost && d.value() >= -kMost);
+}
+
 Status infer_to(InferContext& ctx, ElementType to) {
   if (!ctx.has_input(0)) return {};
   if (const Shape* shape = ctx.shape(0)) {
@@ -33,9 +38,22 @@ Status infer_to(InferContext& ctx, ElementType to) {
   } else {
     ctx.set_output(0, to);
   }
-  // Sizes pass through conversions between integers.
+  // Sizes pass through conversions.
+  if (wants_small_reals(ctx)) {
+    std::optional<Shape> known = small_reals(ctx, 0);
+    if (!known) known = small_dims(ctx, 0);
+    if (!known) return {};
+    for (Dim& d : *known) {
+      if (!is_exact_in_float(d)) d = Dim::unknown();
+    }
+    ctx.set_output_symbols(0, std::move(*known));
+    return {};
+  }
   if (!wants_small_symbols(ctx) || to == ElementType::kBool) return {};
-  if (std::optional<Shape> dims = small_dims(ctx, 0)) {
+  std::optional<Shape> dims = small_dims(ctx, 0);
+  if (!dims) dims = small_reals(ctx, 0);
+  if (dims) {
+    for (Dim& d : *dims) d = rounded_to_zero(d);
     for (Dim& d : *dims) {
       if (!fits(d, to)) d = Dim::unknown();
     }

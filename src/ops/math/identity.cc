@@ -2,8 +2,7 @@
 
 #include <cstring>
 
-#include "op/elementwise.h"
-#include "op/op_def.h"
+#include "op/small_contents.h"
 
 namespace treadle {
 
@@ -27,6 +26,9 @@ Status prepare_identity(PrepareContext& ctx) {
 
 Status infer_identity(InferContext& ctx) {
   TREADLE_TRY(infer_like_input(ctx));
+  if (wants_small_reals(ctx)) {
+    if (std::optional<Shape> reals = small_reals(ctx, 0)) ctx.set_output_symbols(0, std::move(*reals));
+  }
   if (!wants_small_symbols(ctx)) return {};
   if (std::optional<Shape> dims = small_dims(ctx, 0)) ctx.set_output_symbols(0, std::move(*dims));
   return {};

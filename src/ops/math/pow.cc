@@ -11,6 +11,14 @@ namespace {
 using kernels::ElementwiseOp;
 using kernels::ElementwisePlan;
 
+Dim power(const Dim& base, const Dim& exponent) {
+  constexpr int64_t kMost = 8;
+  if (!exponent.is_known() || exponent.value() < 0 || exponent.value() > kMost) return {};
+  Dim product = 1;
+  for (int64_t i = 0; i < exponent.value(); ++i) product = product * base;
+  return product;
+}
+
 // Squares are the bulk of all powers in models.
 bool is_constant_two(const Operand& exponent) {
   if (!exponent.constant || exponent.element_count() != 1) return false;
@@ -99,5 +107,5 @@ TREADLE_OP(Pow, "") {
   op.since(13).type("T", tensors(ElementType::kFloat, ElementType::kInt32, ElementType::kInt64, ElementType::kFloat16,
                                  ElementType::kDouble, ElementType::kBfloat16));
   op.since(15).type("T1", types::kNumericBf16);
-  op.infer(infer_broadcast).prepare(prepare_pow).strided_inputs({1}).batch(BatchRule::kElementwise);
+  op.infer(infer_arithmetic<power>).prepare(prepare_pow).strided_inputs({1}).batch(BatchRule::kElementwise);
 }

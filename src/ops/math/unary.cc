@@ -1,7 +1,7 @@
 // Functions of one number: rounding, roots, exponentials, sign.
 
-#include "op/elementwise.h"
-#include "op/op_def.h"
+#include "op/small_contents.h"
+#include "type/dim_fractions.h"
 
 namespace treadle {
 
@@ -23,6 +23,17 @@ Status infer_abs(InferContext& ctx) {
   if (std::optional<Shape> dims = small_dims(ctx, 0)) {
     for (Dim& d : *dims) d = max(d, Dim(int64_t{0}) - d);
     ctx.set_output_symbols(0, std::move(*dims));
+  }
+  return {};
+}
+
+template <Dim (*kRounded)(const Dim&)>
+Status infer_rounding(InferContext& ctx) {
+  TREADLE_TRY(infer_like_input(ctx));
+  if (!wants_small_reals(ctx) || ctx.value(0)) return {};
+  if (std::optional<Shape> reals = small_reals(ctx, 0)) {
+    for (Dim& d : *reals) d = kRounded(d);
+    ctx.set_output_symbols(0, std::move(*reals));
   }
   return {};
 }
@@ -53,7 +64,7 @@ TREADLE_OP(Ceil, "") {
       .type("T", types::kFloats);
   op.since(6).drop_attr("consumed_inputs");
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
+  op.infer(infer_rounding<rounded_up>)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kCeil>)
       .strided_inputs({0})
       .batch(BatchRule::kElementwise);
@@ -81,7 +92,7 @@ TREADLE_OP(Floor, "") {
       .type("T", types::kFloats);
   op.since(6).drop_attr("consumed_inputs");
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
+  op.infer(infer_rounding<rounded_down>)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kFloor>)
       .strided_inputs({0})
       .batch(BatchRule::kElementwise);

@@ -2,8 +2,7 @@
 
 #include "kernels/convert.h"
 #include "kernels/move.h"
-#include "op/elementwise.h"
-#include "op/op_def.h"
+#include "op/small_contents.h"
 
 namespace treadle {
 
@@ -16,7 +15,10 @@ using kernels::ElementwisePlan;
 template <DimFn fn>
 Status infer_extreme(InferContext& ctx) {
   TREADLE_TRY(infer_broadcast(ctx));
-  if (ctx.inputs.size() == 2) infer_symbols(ctx, fn);
+  if (ctx.inputs.size() == 2) {
+    infer_symbols(ctx, fn);
+    infer_real_symbols(ctx, fn);
+  }
   if (ctx.inputs.size() == 1 && wants_small_symbols(ctx)) {
     if (std::optional<Shape> dims = small_dims(ctx, 0)) ctx.set_output_symbols(0, std::move(*dims));
   }

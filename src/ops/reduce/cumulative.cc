@@ -9,6 +9,23 @@ namespace treadle {
 
 namespace {
 
+// Offsets from lengths.
+void sum_symbols(InferContext& ctx) {
+  if (!wants_small_symbols(ctx) || ctx.element(0) != ElementType::kInt64) return;
+  std::optional<Shape> dims = small_dims(ctx, 0);
+  if (!dims) return;
+  const bool exclusive = ctx.attributes().get_int("exclusive") != 0;
+  const bool reverse = ctx.attributes().get_int("reverse") != 0;
+  Dim sum(int64_t{0});
+  for (size_t i = 0; i < dims->size(); ++i) {
+    Dim& d = (*dims)[reverse ? dims->size() - 1 - i : i];
+    const Dim through = sum + d;
+    d = exclusive ? sum : through;
+    sum = through;
+  }
+  ctx.set_output_symbols(0, std::move(*dims));
+}
+
 Status infer_cumulative(InferContext& ctx) {
   TREADLE_TRY(infer_like_input(ctx));
   const std::optional<Shape> axis = ctx.dims_value(1);
@@ -17,6 +34,7 @@ Status infer_cumulative(InferContext& ctx) {
     return error(Code::kInvalidArgument, "axis has {} elements, expected one", axis->size());
   }
   if ((*axis)[0].is_known()) TREADLE_TRY(normalize_axis((*axis)[0].value(), ctx.input(0).rank()).status());
+  if (ctx.node.op->name == "CumSum" && ctx.input(0).rank() == 1) sum_symbols(ctx);
   return {};
 }
 

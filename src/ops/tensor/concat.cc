@@ -3,6 +3,7 @@
 
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/small_contents.h"
 #include "ops/tensor/copy.h"
 
 namespace treadle {
@@ -20,10 +21,15 @@ Result<Dim> common_size(const Dim& a, const Dim& b, size_t axis) {
   return b.is_known() || a.is_unknown() ? b : a;
 }
 
+// Whether something is known of floats that sizes come from.
+bool has_reals(const InferContext& c) {
+  return std::ranges::any_of(c.symbols, [](const Shape* known) { return known != nullptr; });
+}
+
 void concat_symbols(InferContext& c) {
   Shape all;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
-    if (const auto values = c.dims_value(i)) {
+    if (const auto values = small_contents(c, i)) {
       for (const Dim& d : *values) all.push_back(d);
       continue;
     }
@@ -70,7 +76,9 @@ Status infer_concat(InferContext& c) {
   }
   if (first) return c.set_output(0, c.element(0)), Status();
   if (!complete) out[static_cast<size_t>(axis)] = Dim::unknown();
-  if (complete && out.size() == 1 && c.wants_symbols(0) && is_integer(c.element(0))) concat_symbols(c);
+  if (complete && out.size() == 1 && c.wants_symbols(0) && (is_integer(c.element(0)) || has_reals(c))) {
+    concat_symbols(c);
+  }
   c.set_output(0, c.element(0), std::move(out));
   return {};
 }

@@ -3,6 +3,7 @@
 #include "kernels/move.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/small_contents.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/walk.h"
 
@@ -20,10 +21,10 @@ uint32_t out_of_range(int64_t index, int64_t size) {
 // --- Gather
 
 // The symbols that indices pick out of a list of sizes.
-void gather_symbols(InferContext& c) {
-  const auto values = c.dims_value(0);
-  const auto indices = c.dims_value(1);
-  if (!values || !indices || c.shape(0)->size() != 1) return;
+void gather_symbols(InferContext& c, const std::optional<Shape>& indices) {
+  if (!indices) return;
+  const auto values = small_contents(c, 0);
+  if (!values || c.shape(0)->size() != 1) return;
   Shape picked;
   for (const Dim& index : *indices) {
     const int64_t i = index.is_known() ? checked_index(index.value(), static_cast<int64_t>(values->size())) : -1;
@@ -42,7 +43,7 @@ Status infer_gather(InferContext& c) {
   Shape out(data->begin(), data->begin() + axis);
   for (const Dim& d : *indices) out.push_back(d);
   for (size_t i = static_cast<size_t>(axis) + 1; i < data->size(); ++i) out.push_back((*data)[i]);
-  if (c.wants_symbols(0) && out.size() <= 1) gather_symbols(c);
+  if (c.wants_symbols(0) && out.size() <= 1) gather_symbols(c, c.dims_value(1));
   c.set_output(0, c.element(0), std::move(out));
   return {};
 }
@@ -123,6 +124,7 @@ Status infer_gather_elements(InferContext& c) {
                    (*data)[i].value());
     }
   }
+  if (c.wants_symbols(0) && indices->size() == 1) gather_symbols(c, c.dims_value(1));
   c.set_output(0, c.element(0), *indices);
   return {};
 }
@@ -200,6 +202,8 @@ Status infer_gather_nd(InferContext& c) {
   }
   Shape out(indices->begin(), indices->end() - 1);
   for (size_t i = batch + static_cast<size_t>(depth.value()); i < data->size(); ++i) out.push_back((*data)[i]);
+  if (c.wants_symbols(0) && data->size() == 1 && out.size() <= 1)
+    gather_symbols(c, tensor_ops::known_coordinates(c, 1));
   c.set_output(0, c.element(0), std::move(out));
   return {};
 }

@@ -4,13 +4,14 @@
 
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/small_contents.h"
 
 namespace treadle {
 namespace {
 
 void forward_symbols(InferContext& c, const Shape& output) {
   if (!c.wants_symbols(0) || output.size() > 1) return;
-  if (auto values = c.dims_value(0)) c.set_output_symbols(0, std::move(*values));
+  if (auto values = small_contents(c, 0)) c.set_output_symbols(0, std::move(*values));
 }
 
 // The size that -1 stands for: the input's elements over those of the other sizes. Equal sizes on both sides cancel, so

@@ -36,6 +36,23 @@ Status compute_scatter(ComputeContext& c) {
 
 // --- ScatterElements, and Scatter before version 11
 
+// What is written into a list of sizes, by known indices.
+void scatter_symbols(InferContext& c, const std::optional<Shape>& indices) {
+  const bool replaces = c.attributes().get_string("reduction", "none") == "none";
+  if (!indices || !replaces || !c.wants_symbols(0) || c.shape(0)->size() != 1) return;
+  auto values = c.dims_value(0);
+  const auto updates = c.dims_value(2);
+  if (!values || !updates || updates->size() != indices->size()) return;
+  for (size_t i = 0; i < indices->size(); ++i) {
+    const Dim& index = (*indices)[i];
+    const auto count = static_cast<int64_t>(values->size());
+    const int64_t at = index.is_known() ? checked_index(index.value(), count) : -1;
+    if (at < 0) return;
+    (*values)[static_cast<size_t>(at)] = (*updates)[i];
+  }
+  c.set_output_symbols(0, std::move(*values));
+}
+
 Status infer_scatter_elements(InferContext& c) {
   const Shape *data = c.shape(0), *indices = c.shape(1), *updates = c.shape(2);
   c.set_output(0, c.input(0));
@@ -49,6 +66,7 @@ Status infer_scatter_elements(InferContext& c) {
     return error(Code::kInvalidArgument, "indices have shape {} and updates {}, expected equal ones",
                  to_string(*indices), to_string(*updates));
   }
+  scatter_symbols(c, c.dims_value(1));
   return {};
 }
 
@@ -135,6 +153,7 @@ Status infer_scatter_nd(InferContext& c) {
     return error(Code::kInvalidArgument, "updates have shape {}, expected {}", to_string(*updates),
                  to_string(expected));
   }
+  scatter_symbols(c, tensor_ops::known_coordinates(c, 1));
   return {};
 }
 

@@ -3,6 +3,7 @@
 
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/small_contents.h"
 #include "ops/tensor/copy.h"
 
 namespace treadle {
@@ -116,7 +117,7 @@ Result<Ints> axes_or_all(const IntList& axes, size_t count, int64_t rank) {
 }
 
 void slice_symbols(InferContext& c, const Bounds& b) {
-  const auto values = c.dims_value(0);
+  const auto values = small_contents(c, 0);
   if (!values || values->size() > 64 || b.starts->size() != 1) return;
   if (!(*b.starts)[0].is_known() || !(*b.ends)[0].is_known()) return;
   const Range r = known_range(static_cast<int64_t>(values->size()), (*b.starts)[0].value(), (*b.ends)[0].value(),

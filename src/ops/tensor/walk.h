@@ -42,6 +42,16 @@ struct Bytes {
   std::byte bytes[W];
 };
 
+// Known indices into a vector, as GatherND and ScatterND have them: one coordinate each.
+inline std::optional<Shape> known_coordinates(const InferContext& c, size_t i) {
+  const Tensor* t = c.value(i);
+  const bool single = t && t->rank() > 0 && t->rank() <= 2 && t->dims().back() == 1;
+  if (!single || t->element_count() > 64) return std::nullopt;
+  Shape indices;
+  for (const int64_t index : t->to_int64s()) indices.emplace_back(index);
+  return indices;
+}
+
 // An index that may count from the end, as a position in [0, size); -1 when it is out of range.
 inline int64_t checked_index(int64_t index, int64_t size) {
   const int64_t i = index < 0 ? index + size : index;
