@@ -138,7 +138,7 @@ class StreamPool {
   }
 
   // `chunks`: a dict of inputs for each id, all with the same names. A list of outputs for each id.
-  AnyList push(const std::vector<int64_t>& ids, nb::list chunks, nb::handle options) {
+  AnyList push(const std::vector<int64_t>& ids, AnyList chunks, nb::handle options) {
     Feeds feeds;
     size_t names = 0;
     for (nb::handle chunk : chunks) {

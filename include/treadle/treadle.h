@@ -336,7 +336,7 @@ TREADLE_API treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_
 TREADLE_API treadle_status* treadle_pool_flush(treadle_pool* pool, const treadle_run_options* options, int64_t id,
                                                treadle_value** outputs);
 TREADLE_API treadle_status* treadle_pool_leave(treadle_pool* pool, int64_t id);
-TREADLE_API size_t treadle_pool_size(const treadle_pool* pool); /* streams that are in it */
+TREADLE_API size_t treadle_pool_size(const treadle_pool* pool);  /* streams that are in it */
 TREADLE_API int64_t treadle_pool_runs(const treadle_pool* pool); /* runs made so far, each for one or more streams */
 /* What makes every stream run on its own; empty when they run together. */
 TREADLE_API const char* treadle_pool_why_single(const treadle_pool* pool);

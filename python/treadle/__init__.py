@@ -35,8 +35,8 @@ from ._errors import (
 )
 from ._model import Problem, check, infer_shapes
 from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
-from ._session import InferenceSession, ModelMetadata, NodeArg, get_all_providers, get_available_providers
 from ._pool import StreamPool
+from ._session import InferenceSession, ModelMetadata, NodeArg, get_all_providers, get_available_providers
 from ._stream import Stream
 from ._text import parse_function, parse_graph, parse_model, parse_node, to_text
 from ._values import IOBinding, OrtDevice, OrtValue

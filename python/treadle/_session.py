@@ -139,15 +139,17 @@ class Profile:
 
         Those that took longest come first. What lies around nodes (copies, back edges of loops) "is_glue".
         """
-        return self._table["nodes"]
+        nodes: list[dict[str, Any]] = self._table["nodes"]
+        return nodes
 
     @property
     def total_ns(self) -> float:
-        return self._table["total_ns"]
+        return float(self._table["total_ns"])
 
     def trace(self) -> dict[str, Any]:
         """Chrome's trace events: loops hold trips, trips hold nodes."""
-        return _json.loads(self._trace)
+        events: dict[str, Any] = _json.loads(self._trace)
+        return events
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the trace, for Perfetto (ui.perfetto.dev) and browsers."""

@@ -24,11 +24,11 @@ struct OverTime {
   opt::BatchAxes batch;
 
   // `bound`: inputs that stay the same, by name. Errors: kInvalidArgument says why the model cannot be streamed.
-  static Result<std::shared_ptr<const OverTime>> make(const Session& session,
-                                                      const std::vector<opt::TimedInput>& timed,
+  static Result<std::shared_ptr<const OverTime>> make(const Session& session, const std::vector<opt::TimedInput>& timed,
                                                       const std::vector<std::string_view>& carried,
                                                       const std::vector<std::pair<std::string, AnyValue>>& bound);
-  // The same with a batch of any size, whose entries do not mix; only `steady` is made. Errors say which node mixes them.
+  // The same with a batch of any size, whose entries do not mix; only `steady` is made. Errors say which node mixes
+  // them.
   static Result<std::shared_ptr<const OverTime>> make_batched(
       const Session& session, const std::vector<opt::TimedInput>& timed, const std::vector<std::string_view>& carried,
       const std::vector<std::pair<std::string, AnyValue>>& bound);

@@ -334,7 +334,7 @@ std::string StreamLayout::to_string() const {
   std::string text = over_time ? fmt::format("stream over time: blocks of {} samples, {} in the first, delay {}\n",
                                              over_time->hop, over_time->first, over_time->delay)
                      : hop > 0 ? fmt::format("stream: a run per {} samples, {} of context\n", hop, context)
-                             : fmt::format("stream: a run per push, {} samples of context\n", context);
+                               : fmt::format("stream: a run per push, {} samples of context\n", context);
   for (const State& s : states) {
     text += fmt::format("  state  {} <- {}  {}{}\n", s.input->name, outs[s.output].name, s.input->type.to_string(),
                         s.found ? "  (found by name)" : "");

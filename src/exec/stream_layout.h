@@ -36,8 +36,8 @@ struct StreamLayout {
   std::vector<std::pair<std::string, AnyValue>> bound;
   std::vector<const IoInfo*> given;  // with each push
   std::vector<Output> outputs;
-  std::vector<std::string> output_names;  // parallel to outputs
-  std::vector<size_t> run_outputs;        // outputs, then states: what a run is asked for
+  std::vector<std::string> output_names;      // parallel to outputs
+  std::vector<size_t> run_outputs;            // outputs, then states: what a run is asked for
   std::shared_ptr<const OverTime> over_time;  // null: windows, or a run per push
 
   static Result<std::shared_ptr<const StreamLayout>> make(std::shared_ptr<const Session> session,

@@ -10,7 +10,7 @@
 namespace treadle {
 
 struct PooledModel {
-  std::shared_ptr<const OverTime> over_time;     // one of these two, or none: every stream on its own
+  std::shared_ptr<const OverTime> over_time;  // one of these two, or none: every stream on its own
   std::shared_ptr<const BatchedModel> windows;
   const Session* session = nullptr;
   std::string why_single;
@@ -67,8 +67,8 @@ Status find_batch(const StreamLayout& layout, PooledModel& model) {
   }
   if (!layout.over_time) {
     if (layout.hop == 0) return error(Code::kInvalidArgument, "there is no hop");
-    TREADLE_ASSIGN(model.windows, BatchedModel::make(*layout.session, timed, carried, layout.bound,
-                                                       layout.context + layout.hop));
+    TREADLE_ASSIGN(model.windows,
+                   BatchedModel::make(*layout.session, timed, carried, layout.bound, layout.context + layout.hop));
     model.session = model.windows->session.get();
     return take_axes(layout, model.windows->batch, model);
   }
@@ -225,8 +225,8 @@ class PooledPush {
       std::vector<Tensor> parts;
       for (const size_t i : present) {
         const Work& work = works_[i];
-        TREADLE_ASSIGN(Tensor part, slice_axis(work.runs.joined[t], layout_.timed[t].axis, work.at,
-                                               layout_.context + samples));
+        TREADLE_ASSIGN(Tensor part,
+                       slice_axis(work.runs.joined[t], layout_.timed[t].axis, work.at, layout_.context + samples));
         parts.push_back(std::move(part));
       }
       TREADLE_ASSIGN(Tensor together, concat_axis(parts, model_.timed[t]));

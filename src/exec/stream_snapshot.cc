@@ -132,7 +132,8 @@ Status Stream::load_found(Source& reader) {
   for (int64_t i = 0; i < count; ++i) {
     const std::string& name = over_time->states[static_cast<size_t>(i)];
     const auto inputs = over_time->steady->inputs();
-    const auto input = std::find_if(inputs.begin(), inputs.end(), [&](const IoInfo& info) { return info.name == name; });
+    const auto input =
+        std::find_if(inputs.begin(), inputs.end(), [&](const IoInfo& info) { return info.name == name; });
     TREADLE_ASSIGN(AnyValue value, reader.value(input->type));
     if (value.is_none()) return error(Code::kInvalidFile, "the snapshot lacks state '{}'", name);
     found_.push_back(std::move(value));

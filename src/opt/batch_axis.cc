@@ -95,8 +95,8 @@ class BatchWalk {
   bool is_free(const ir::Value& v) const {
     if (inference_.constant(&v)) return true;
     const Shape* symbols = inference_.symbols(&v);
-    return symbols && std::none_of(symbols->begin(), symbols->end(),
-                                   [](const Dim& d) { return d.is_unknown() || is_batch(d); });
+    return symbols &&
+           std::none_of(symbols->begin(), symbols->end(), [](const Dim& d) { return d.is_unknown() || is_batch(d); });
   }
 
   // Sizes may say what shape a result has, but take no part in computing it.

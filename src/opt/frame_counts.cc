@@ -92,9 +92,8 @@ Result<Lattice> FrameCounts::settle() const {
   const auto enough = [&](int64_t samples) {
     const std::vector<int64_t> frames = count(samples, false);
     return std::all_of(frames.begin(), frames.end(), [](int64_t n) { return n >= 1; }) &&
-           std::all_of(needs_.begin(), needs_.end(), [&](const auto& need) {
-             return frames[index(need.first)] >= need.second;
-           });
+           std::all_of(needs_.begin(), needs_.end(),
+                       [&](const auto& need) { return frames[index(need.first)] >= need.second; });
   };
   int64_t high = 1;
   while (!enough(high)) {

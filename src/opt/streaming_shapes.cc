@@ -112,8 +112,8 @@ Status TimeWalk::generate(ir::Node& node, ir::Value* shape, size_t input) {
   const Shape& out = y->type.shape;
   const auto along = std::count_if(out.begin(), out.end(), [&](const Dim& d) { return is_samples(d); });
   if (along == 0) return set_role(y, {}), Status();
-  const auto b = static_cast<size_t>(
-      std::find_if(out.begin(), out.end(), [&](const Dim& d) { return is_samples(d); }) - out.begin());
+  const auto b = static_cast<size_t>(std::find_if(out.begin(), out.end(), [&](const Dim& d) { return is_samples(d); }) -
+                                     out.begin());
   ir::Value* like = with_length(out[b]);
   if (along != 1 || !like) return refuse(node, "it makes " + to_string(out));
   const size_t at = b - (out.size() - given->size());

@@ -106,7 +106,8 @@ Status TimeWalk::window(ir::Node& node) {
   const bool windows_run_along = x.timed() && x.axis >= 2;
   if (!windows_run_along) return pass_on(node, all);
   for (size_t i = 1; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] && role(node.inputs[i]).kind != Role::Kind::kFree) return refuse(node, "its weights are no constants");
+    if (node.inputs[i] && role(node.inputs[i]).kind != Role::Kind::kFree)
+      return refuse(node, "its weights are no constants");
   }
   if (node.outputs.size() > 1 && node.outputs[1]) return refuse(node, "it counts positions from the beginning");
   auto read = read_time_window(node, x);

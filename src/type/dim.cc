@@ -195,7 +195,8 @@ struct DimAlgebra {
     return std::ranges::any_of(m.atoms, [](const AtomRef& f) { return f->kind == Atom::Kind::kFraction; });
   }
 
-  // A quotient of integers: the least number that all fractions divide, and at most one size that all terms are divided by.
+  // A quotient of integers: the least number that all fractions divide, and at most one size that all terms are divided
+  // by.
   static std::optional<std::pair<Dim, Dim>> as_quotient(const Dim& d) {
     Terms numerator = terms(d);
     int64_t number = 1;
