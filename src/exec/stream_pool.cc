@@ -323,7 +323,8 @@ class PooledPush {
         TREADLE_ASSIGN(Tensor joined, concat_axis(parts, layout_.outputs[o].time_axis));
         whole = AnyValue(std::move(joined));
       }
-      results.assign(1, std::move(whole));
+      results.resize(1);
+      results[0] = std::move(whole);
     }
     TREADLE_ASSIGN(Stream::Pushed pushed, work.stream.finish_block(work.block, false, work.runs));
     pushed.runs = static_cast<size_t>(work.rows);

@@ -97,7 +97,8 @@ Result<Lattice> FrameCounts::settle() const {
   };
   int64_t high = 1;
   while (!enough(high)) {
-    if ((high *= 2) > kMaxFirst) return error(Code::kLimit, "no first block is long enough");
+    high *= 2;
+    if (high > kMaxFirst) return error(Code::kLimit, "no first block is long enough");
   }
   int64_t low = high / 2;  // not enough
   while (high - low > 1) {
