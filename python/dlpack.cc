@@ -158,7 +158,7 @@ nb::object to_dlpack(const treadle_value* tensor) {
   exported->managed.deleter = free_exported;
   nb::object capsule = nb::steal(PyCapsule_New(&exported->managed, "dltensor", free_capsule));
   if (!capsule.is_valid()) raise_pending();
-  static_cast<void>(exported.release());  // the capsule owns it now
+  [[maybe_unused]] auto* kept_by_capsule = exported.release();
   return capsule;
 }
 

@@ -140,7 +140,7 @@ Status Context::bind(std::span<const AnyValue> inputs, std::span<const bool> wan
   for (size_t i = 0; i < p.outputs.size(); ++i) {
     const plan::Output& output = p.outputs[i];
     if (!output.direct) continue;
-    const Type& type = p.slots[output.slot].type;
+    const Type& type = output.type;
     const Dims dims = known_dims(type.shape);
     AnyValue& result = results[i];
     const bool fits = result.is_tensor() && result.tensor().type() == type.element && result.tensor().dims() == dims &&
@@ -162,7 +162,7 @@ Status Context::collect(std::span<const bool> wanted, std::span<AnyValue> result
   for (size_t i = 0; i < program_->outputs.size(); ++i) {
     const plan::Output& output = program_->outputs[i];
     if (output.direct || !wanted[i]) continue;
-    TREADLE_ASSIGN(results[i], value_of(output.slot, program_->slots[output.slot].type));
+    TREADLE_ASSIGN(results[i], value_of(output.slot, output.type));
     if (results[i].is_tensor() && results[i].tensor().buffer()) results[i].tensor().buffer()->seal();
   }
   return {};

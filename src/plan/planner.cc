@@ -120,12 +120,12 @@ class Planner {
     uint32_t s = slot(v);
     const auto index = static_cast<uint32_t>(p_.outputs.size());
     Output output;
+    output.type = v->type;
     if (is_fixed(v->type) && p_.slots[s].storage != Storage::kHandle) {
       if (!fresh_[s]) s = emit_copy(s, v->type);
       fresh_[s] = false;
       p_.slots[s].storage = Storage::kOutput;
       p_.slots[s].index = index;
-      p_.slots[s].type = v->type;  // an alias of it may have defined the slot
       output.direct = true;
     }
     output.slot = s;

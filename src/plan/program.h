@@ -166,6 +166,7 @@ struct Input {
 
 struct Output {
   uint32_t slot = kNoSlot;
+  Type type;            // of the slot's memory other values may have made another one, with as many elements
   bool direct = false;  // the program writes into the memory that is handed out
 };
 

@@ -20,6 +20,17 @@ CAPTURED_AS_STATE = """
     y = Scan <body = b (int64 s, float[2] e) => (int64 length) {}, num_scan_inputs = 1> (n, a)
   }"""
 
+STATE_UNDER_TWO_SHAPES = """
+  <ir_version: 10, opset_import: ["" : 8]>
+  agraph (float[2, 3] a, int64 n, bool p) => (float[2, 1, 3] wide, float[r, c] y) {
+    v = Neg (a)
+    y = Loop <body = b (int64 i, bool go, float[k, l] s) => (bool go_on, float[l, k] t) {
+      go_on = Identity (go)
+      t = Transpose (s)
+    }> (n, p, v)
+    wide = Unsqueeze <axes = [1]> (v)
+  }"""
+
 
 @pytest.mark.parametrize("tier", ["judge", "program"])
 @pytest.mark.parametrize(
@@ -31,8 +42,17 @@ CAPTURED_AS_STATE = """
             [np.array([["b", "d"], ["a", "c"]], object), np.array(0, np.float32)],
         ),
         (CAPTURED_AS_STATE, {"a": np.zeros((3, 2), np.float32), "n": np.array(8)}, [np.array(3)]),
+        (
+            STATE_UNDER_TWO_SHAPES,
+            {"a": np.ones((2, 3), np.float32), "n": np.array(1), "p": np.array(True)},
+            [-np.ones((2, 1, 3), np.float32), -np.ones((3, 2), np.float32)],
+        ),
     ],
-    ids=["constant strings as scan input", "a captured value of unknown size as state"],
+    ids=[
+        "constant strings as scan input",
+        "a captured value of unknown size as state",
+        "a state that is also an output",
+    ],
 )
 def test_found(tier, text, feeds, expected):
     options = treadle.SessionOptions()
