@@ -20,7 +20,10 @@ std::string infer(const std::shared_ptr<wire::MappedFile>& file, const Inference
   options.max_inlined_nodes = 1000;
   options.broken = &broken;
   options.as_onnx = inference_options.rules == Rules::kOnnx;
-  auto graph = model::import_model(file, options);
+  options.for_types = options.unique_paths = inference_options.keep_declared;  // not for planning
+  auto parsed = wire::parse_model(file->bytes());
+  if (!parsed.ok()) return {};
+  auto graph = model::import_model(**parsed, file, options);
   if (!graph.ok()) return {};
   Inference inference(inference_options);
   const Status status = inference.infer((*graph)->top());
@@ -32,9 +35,9 @@ std::string infer(const std::shared_ptr<wire::MappedFile>& file, const Inference
       return {};
     }
   }
-  auto typed = model::annotate_types(*file, **graph);
+  auto typed = model::annotate_types(*parsed, file->bytes(), **graph);
   if (!typed.ok()) fuzz::found("types that cannot be written: " + typed.error().to_string());
-  return std::move(*typed);
+  return typed->to_string();
 }
 
 }  // namespace

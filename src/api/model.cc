@@ -1,3 +1,5 @@
+#include <cstdlib>
+
 #include "api/handles.h"
 #include "check/inference.h"
 #include "model/annotate.h"
@@ -12,6 +14,7 @@ namespace {
 
 struct Imported {
   std::shared_ptr<wire::MappedFile> file;  // binary
+  wire::Parsed<wire::ModelProto> model;
   std::unique_ptr<ir::Graph> graph;
 };
 
@@ -21,14 +24,14 @@ Status as_model_error(const Status& status) {
   return Status(code, status.message()).in(status.place());
 }
 
-// Read, resolved, and with the types of every value inferred.
-Result<Imported> import_and_infer(const char* path, const void* bytes, size_t size, unsigned flags) {
+// Read, resolved, and with the types of every value inferred. `for_types`: contents of large weights are not asked for.
+Result<Imported> import_and_infer(const char* path, const void* bytes, size_t size, unsigned flags, bool for_types) {
   std::shared_ptr<wire::MappedFile> written;
   if (path) {
     TREADLE_ASSIGN(written, wire::MappedFile::open(path));
   } else {
     TREADLE_TRY(require(bytes || size == 0, "a model is missing"));
-    written = wire::MappedFile::own(std::string(static_cast<const char*>(bytes), size));
+    written = wire::MappedFile::borrow({static_cast<const char*>(bytes), size});
   }
   Imported result;
   TREADLE_ASSIGN(result.file, model::binary_model(written));
@@ -36,7 +39,11 @@ Result<Imported> import_and_infer(const char* path, const void* bytes, size_t si
   std::vector<Status> broken;
   if (!(flags & TREADLE_INFER_RUNNABLE)) options.broken = &broken;
   options.as_onnx = (flags & TREADLE_INFER_AS_ONNX) != 0;
-  auto graph = model::import_model(result.file, options);
+  options.for_types = options.unique_paths = for_types;
+  auto parsed = wire::parse_model(result.file->bytes());
+  if (!parsed.ok()) return model::in_file(std::move(parsed).status(), *written);
+  result.model = std::move(*parsed);
+  auto graph = model::import_model(*result.model, result.file, options);
   if (!graph.ok()) return model::in_file(std::move(graph).status(), *written);
   result.graph = std::move(*graph);
   const bool strict = !(flags & TREADLE_INFER_LENIENT);
@@ -68,10 +75,15 @@ treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t 
                                     size_t* typed_size) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require(typed && typed_size, "a place for the model is missing"));
-    TREADLE_ASSIGN(const Imported imported, import_and_infer(path, bytes, size, flags));
-    TREADLE_ASSIGN(const std::string text, model::annotate_types(*imported.file, *imported.graph));
-    TREADLE_TRY(give_text(text, typed));
-    *typed_size = text.size();
+    TREADLE_ASSIGN(Imported imported, import_and_infer(path, bytes, size, flags, true));
+    TREADLE_ASSIGN(const wire::Pieces pieces,
+                   model::annotate_types(imported.model, imported.file->bytes(), *imported.graph));
+    char* const text = static_cast<char*>(std::malloc(pieces.size() + 1));
+    if (!text) return error(Code::kLimit, "no memory for {} bytes of a model", pieces.size());
+    pieces.copy_to(text);
+    text[pieces.size()] = 0;
+    *typed = text;
+    *typed_size = pieces.size();
     return {};
   });
 }
@@ -79,7 +91,7 @@ treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t 
 treadle_status* treadle_model_tree(const char* path, const void* bytes, size_t size, unsigned flags, char** text) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require(text, "a place for the text is missing"));
-    TREADLE_ASSIGN(const Imported imported, import_and_infer(path, bytes, size, flags));
+    TREADLE_ASSIGN(const Imported imported, import_and_infer(path, bytes, size, flags, false));
     return give_text(print(*imported.graph), text);
   });
 }

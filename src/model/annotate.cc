@@ -1,5 +1,6 @@
 #include "model/annotate.h"
 
+#include "base/name_map.h"
 #include "model/importer.h"
 #include "model/splice.h"
 #include "model/types.h"
@@ -9,28 +10,21 @@ namespace treadle::model {
 
 namespace {
 
-using TypesByName = std::unordered_map<std::string_view, const Type*>;
+using TypesByName = NameMap<const Type*>;
 
 TypesByName types_of(const ir::Region& region) {
   TypesByName types;
+  types.reserve(region.inputs.size() + region.nodes.size());
   for (const ir::Value* input : region.inputs) types.emplace(input->name, &input->type);
   for (const auto& node : region.nodes) {
     for (const ir::Value* output : node->outputs) {
       if (output) types.emplace(output->name, &output->type);
     }
   }
-  // Constants stand in no list; `Constant` nodes of the file are found at their users.
-  const auto add_constant = [&](const ir::Value* value) {
-    if (value && value->is_constant()) types.emplace(value->name, &value->type);
-  };
-  ir::for_each_node(region, [&](const ir::Node& node) {
-    for (const ir::Value* input : node.inputs) add_constant(input);
-  });
-  for (const ir::Value* output : region.outputs) add_constant(output);
   return types;
 }
 
-// Of a `Constant`, as its attribute says. Those that somebody uses are found at their users, the others only here.
+// Of a `Constant`, as its attribute says: it is no node of the graph.
 Type type_of_constant(const wire::NodeProto& node) {
   const auto of_dims = [](int32_t type, const wire::List<int64_t>& dims) {
     return Type::tensor(element_type_from_number(type), Shape(dims.begin(), dims.end()));
@@ -59,37 +53,44 @@ class Annotator {
   void annotate(wire::GraphProto& proto, const ir::Region& region, const std::string& path) {
     const TypesByName types = types_of(region);
     annotate_bodies(proto, region, path);
-    std::unordered_map<std::string_view, wire::ValueInfoProto*> outputs;
+    NameMap<bool> outputs;
     for (size_t i = 0; i < proto.outputs.size() && i < region.outputs.size(); ++i) {
-      outputs.emplace(proto.outputs[i].name, &proto.outputs[i]);
+      outputs.emplace(proto.outputs[i].name, true);
       write_output(region.outputs[i]->type, proto.outputs[i]);
     }
-    std::unordered_map<std::string_view, size_t> described;
+    NameMap<size_t> described;
+    described.reserve(proto.value_infos.size() + types.size());
+    proto.value_infos.reserve(arena_, proto.value_infos.size() + types.size());
     for (size_t i = 0; i < proto.value_infos.size(); ++i) described.emplace(proto.value_infos[i].name, i);
     for (const wire::NodeProto& node : proto.nodes) {
       for (const std::string_view name : node.outputs) {
-        const auto found = types.find(name);
-        const bool constant = node.op_type == "Constant" && canonical_domain(node.domain).empty();
-        const Type type = found != types.end() ? *found->second : constant ? type_of_constant(node) : Type();
-        if (name.empty() || !type.is_known() || outputs.contains(name)) continue;
-        const auto [it, fresh] = described.emplace(name, proto.value_infos.size());
+        if (name.empty() || outputs.contains(name)) continue;
+        const Type* const* found = types.find(name);
+        const bool constant = !found && node.op_type == "Constant" && canonical_domain(node.domain).empty();
+        const Type of_constant = constant ? type_of_constant(node) : Type();
+        const Type& type = found ? **found : of_constant;
+        if (!type.is_known()) continue;
+        const auto [index, fresh] = described.emplace(name, proto.value_infos.size());
         if (fresh) proto.value_infos.add(arena_).name = name;
-        write(type, proto.value_infos[it->second]);
+        write(type, proto.value_infos[described.value(index)]);
       }
     }
   }
 
  private:
   void annotate_bodies(wire::GraphProto& proto, const ir::Region& region, const std::string& path) {
-    std::unordered_map<std::string_view, const ir::Node*> by_path;
-    for (const auto& node : region.nodes) by_path.emplace(node->name, node.get());
+    NameMap<const ir::Node*> by_path;
+    for (const auto& node : region.nodes) {
+      if (!node->regions.empty()) by_path.emplace(node->name, node.get());
+    }
+    if (by_path.size() == 0) return;
     NodePaths paths(path);
     for (size_t i = 0; i < proto.nodes.size(); ++i) {
       const std::string node_path = paths.make(proto.nodes[i], i);
-      const auto node = by_path.find(node_path);
-      if (node == by_path.end()) continue;
+      const ir::Node* const* node = by_path.find(node_path);
+      if (!node) continue;
       for (wire::AttributeProto& attribute : proto.nodes[i].attributes) {
-        const ir::Region* body = attribute.g ? node->second->region(attribute.name) : nullptr;
+        const ir::Region* body = attribute.g ? (*node)->region(attribute.name) : nullptr;
         if (body) annotate(*attribute.g, *body, fmt::format("{}:{}", node_path, attribute.name));
       }
     }
@@ -111,10 +112,10 @@ class Annotator {
 
 }  // namespace
 
-Result<std::string> annotate_types(const wire::MappedFile& file, const ir::Graph& graph) {
-  TREADLE_ASSIGN(wire::Parsed<wire::ModelProto> model, wire::parse_model(file.bytes()));
+Result<wire::Pieces> annotate_types(wire::Parsed<wire::ModelProto>& model, std::string_view bytes,
+                                    const ir::Graph& graph) {
   if (model->graph) Annotator(model.arena()).annotate(*model->graph, graph.top(), "");
-  return splice_types(file.bytes(), *model);
+  return splice_types(bytes, *model);
 }
 
 }  // namespace treadle::model

@@ -12,6 +12,12 @@ namespace {
 
 using namespace onnx_bytes;
 
+Result<std::string> annotated(const wire::MappedFile& file, const ir::Graph& graph) {
+  TREADLE_ASSIGN(wire::Parsed<wire::ModelProto> model, wire::parse_model(file.bytes()));
+  TREADLE_ASSIGN(const wire::Pieces pieces, annotate_types(model, file.bytes(), graph));
+  return pieces.to_string();
+}
+
 TEST(AnnotateTypes, WritesTypesOfValuesOutputsAndBodies) {
   const ProtoBytes branch = graph(
       {.nodes = {node("Relu", {"h"}, {"r"}), node("Relu", {"r"}, {"t"})}, .outputs = {ProtoBytes().bytes(1, "t")}});
@@ -35,7 +41,7 @@ TEST(AnnotateTypes, WritesTypesOfValuesOutputsAndBodies) {
     for (ir::Value* output : n.outputs) output->type = type;
   });
 
-  auto written = annotate_types(*file, **imported);
+  auto written = annotated(*file, **imported);
   ASSERT_TRUE(written.ok()) << written.error().to_string();
   auto again = import_model(wire::MappedFile::own(std::move(*written)));
   ASSERT_TRUE(again.ok()) << again.error().to_string();
@@ -62,12 +68,12 @@ TEST(AnnotateTypes, LeavesAllOtherBytes) {
   ASSERT_TRUE(imported.ok()) << imported.error().to_string();
 
   ir::Region& top = (*imported)->top();
-  auto untouched = annotate_types(*file, **imported);
+  auto untouched = annotated(*file, **imported);
   ASSERT_TRUE(untouched.ok());
   EXPECT_EQ(*untouched, bytes) << "nothing is known that is not in the file";
 
   for (const auto& n : top.nodes) n->outputs[0]->type = top.inputs[0]->type;
-  auto written = annotate_types(*file, **imported);
+  auto written = annotated(*file, **imported);
   ASSERT_TRUE(written.ok()) << written.error().to_string();
   EXPECT_TRUE(written->starts_with(bytes.substr(0, bytes.find("before") + 6)));
   EXPECT_TRUE(written->ends_with(bytes.substr(bytes.find("behind") - 10)));
