@@ -64,11 +64,11 @@ bool TextParser::attribute(Attribute& attribute) {
   const Level level(*this);
   const TextNotes notes = take_notes(kAttributeKeys, "an attribute");
   if (!part_of_name(attribute.name)) return lexer_.expected("the name of an attribute");
-  if (attribute.name.empty()) attribute.name = {};  // one that is there says so in `fields`
   return attribute_rest(notes, attribute);
 }
 
 bool TextParser::attribute_rest(const TextNotes& notes, Attribute& attribute) {
+  if (attribute.name.empty()) attribute.name = {};  // one that is there says so in `fields`
   if (!attribute_type(attribute) || !lexer_.expect('=') || !attribute_value(attribute)) return false;
   attribute.doc_string = notes.doc_string;
   if (notes.has(TextNotes::kUntyped)) attribute.type = {};

@@ -160,6 +160,15 @@ TEST(Text, KeepsEmptyNamesOfSparseTensors) {
   }
 }
 
+TEST(Text, KeepsEmptyNamesOfFunctionAttributes) {
+  for (const ProtoBytes& attribute : {ProtoBytes(), ProtoBytes().bytes(1, "")}) {
+    const ProtoBytes node = ProtoBytes().bytes(4, "Relu").message(5, attribute);
+    const ProtoBytes function = ProtoBytes().bytes(1, "f").message(7, node).message(11, attribute);
+    const std::string model = ProtoBytes().varint(1, 8).message(25, function).str();
+    EXPECT_EQ(again<wire::ModelProto>(model), model);
+  }
+}
+
 TEST(Text, TellsWhereItIsWrong) {
   EXPECT_EQ(error_of("<ir_version: 8>\ng (float[N] x) => () {\n   T = MatMul[X, W]\n}"),
             "3:14: expected '(', found '['\n  3 |    T = MatMul[X, W]\n    |              ^");
