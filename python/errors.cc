@@ -22,6 +22,8 @@ const char* exception_name(treadle_code code) {
       return "RuntimeException";
     case TREADLE_LIMIT:
       return "LimitExceeded";
+    case TREADLE_BUSY:
+      return "Busy";
     default:
       return "Fail";
   }

@@ -58,6 +58,9 @@ class Stream {
 
   Stream(const Session* session, Owned<treadle_stream> handle) : session_(session), handle_(std::move(handle)) {}
 
+  void warm(const std::vector<int64_t>& sizes) {
+    call_engine([&] { return treadle_stream_warm(handle_.get(), sizes.data(), sizes.size()); });
+  }
   AnyList push(nb::handle feed, nb::handle options) { return advance(treadle_stream_push, feed, options); }
   AnyList flush(nb::handle feed, nb::handle options) { return advance(treadle_stream_flush, feed, options); }
 
@@ -215,6 +218,7 @@ void define_stream(nb::module_& m) {
   nb::class_<Stream>(m, "Stream")
       .def(nb::init<const Session&, const Pairs&, bool, AnyDict, AnyDict, const Axes&, int64_t, int64_t>(),
            nb::keep_alive<1, 2>())
+      .def("warm", &Stream::warm, nb::arg("sizes"))
       .def("push", &Stream::push, nb::arg("feed"), nb::arg("options").none())
       .def("flush", &Stream::flush, nb::arg("feed"), nb::arg("options").none())
       .def("output_names", &Stream::output_names)

@@ -56,7 +56,8 @@ typedef enum treadle_code {
   TREADLE_RUNTIME = 6,         /* data made an operator fail: index out of range, division by zero */
   TREADLE_LIMIT = 7,           /* a limit set by the caller, or one of the library's own, was reached */
   TREADLE_CANCELLED = 8,
-  TREADLE_INTERNAL = 9
+  TREADLE_INTERNAL = 9,
+  TREADLE_BUSY = 10 /* a stream that another thread is using */
 } treadle_code;
 
 TREADLE_API treadle_code treadle_status_code(const treadle_status* status); /* NULL: TREADLE_OK */
@@ -292,8 +293,17 @@ TREADLE_API void treadle_stream_free(treadle_stream* stream);
 /* Outputs that are not states. */
 TREADLE_API size_t treadle_stream_output_count(const treadle_stream* stream);
 TREADLE_API const char* treadle_stream_output_name(const treadle_stream* stream, size_t index);
-/* `outputs`: one new handle per output of the stream. `hops` (may be NULL): how many runs were made. When a push
- * fails, the stream is as it was before. */
+/* Plans pushes of these numbers of samples (none: of one hop) and makes native code of their loops, so that no push has
+ * to. The stream stays as it is. Inputs that come with each push are taken to be zeros. */
+TREADLE_API treadle_status* treadle_stream_warm(treadle_stream* stream, const int64_t* sizes, size_t count);
+/* `outputs`: one per output of the stream, as for treadle_session_run: NULL gets a new handle, a tensor of the right
+ * type and sizes is written in place. `hops` (may be NULL): how many runs were made. When a push fails, the stream is
+ * as it was before.
+ *
+ * Once the stream is warm and has begun, a push of whole hops in one run that is like the one before (as many samples,
+ * the same outputs handed in) allocates nothing, takes no lock and makes no system call, if the session has one thread
+ * and the model's values have sizes that do not depend on data. A call while another thread is in one of these
+ * functions with the same stream gives TREADLE_BUSY and changes nothing. */
 TREADLE_API treadle_status* treadle_stream_push(treadle_stream* stream, const treadle_run_options* options,
                                                 const char* const* names, const treadle_value* const* values,
                                                 size_t count, treadle_value** outputs, size_t* hops);

@@ -428,8 +428,21 @@ class Stream {
   std::vector<Value> flush(const Feeds& feeds = {}, const RunOptions* options = nullptr) {
     return advance(treadle_stream_flush, feeds, options);
   }
+  // Into `results`: tensors of the right type and sizes are written in place.
+  void push_into(const Feeds& feeds, std::vector<Value>& results, const RunOptions* options = nullptr) {
+    const detail::FeedArrays arrays(feeds);
+    std::vector<treadle_value*> handles(treadle_stream_output_count(get()), nullptr);
+    for (size_t i = 0; i < handles.size() && i < results.size(); ++i) handles[i] = results[i].get();
+    check(treadle_stream_push(get(), options ? options->get() : nullptr, arrays.names.data(), arrays.values.data(),
+                              arrays.names.size(), handles.data(), nullptr));
+    for (size_t i = results.size(); i < handles.size(); ++i) results.emplace_back(handles[i]);
+  }
+  // Plans and compiles for pushes of these numbers of samples (none: of one hop), so that no push has to.
+  void warm(const std::vector<int64_t>& sizes = {}) { check(treadle_stream_warm(get(), sizes.data(), sizes.size())); }
   void reset() { check(treadle_stream_reset(get())); }
   int64_t pending() const { return treadle_stream_pending(get()); }
+  int64_t delay() const { return treadle_stream_delay(get()); }
+  bool done() const { return treadle_stream_done(get()); }
   std::string save() const {
     char* bytes = nullptr;
     size_t size = 0;

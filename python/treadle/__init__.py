@@ -16,6 +16,7 @@ from typing import Any
 from . import _core
 from ._alias import as_onnxruntime
 from ._errors import (
+    Busy,
     DeviceReset,
     EngineError,
     EPFail,
@@ -104,6 +105,7 @@ __all__ = [
     "InvalidGraph",
     "InvalidProtobuf",
     "LimitExceeded",
+    "Busy",
     "ModelLoadCanceled",
     "ModelLoaded",
     "ModelMetadata",

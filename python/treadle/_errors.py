@@ -12,6 +12,7 @@ __all__ = [
     "InvalidGraph",
     "InvalidProtobuf",
     "LimitExceeded",
+    "Busy",
     "ModelLoadCanceled",
     "ModelLoaded",
     "ModelRequiresCompilation",
@@ -74,6 +75,13 @@ class RuntimeException(Exception):
 
 class LimitExceeded(Exception):
     """A limit of the run, or one of the library's own, was reached."""
+
+    code: str = ""
+    place: str = ""
+
+
+class Busy(Exception):
+    """Another thread is using the stream."""
 
     code: str = ""
     place: str = ""

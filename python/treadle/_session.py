@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, overload
 
 from . import _core
@@ -313,6 +313,7 @@ class InferenceSession:
         *,
         initial: Mapping[str, Any] | None = None,
         find_state: bool = True,
+        warm: bool | int | Iterable[int] = False,
     ) -> Stream:
         """A stream over this model.
 
@@ -322,7 +323,8 @@ class InferenceSession:
         `context`: samples of the window before that a run sees again. Without a hop every push is one run; with `time`,
         what the model itself carries along time is found (recurrent state, what convolutions look back at), and the
         pushes with a `flush` at the end give what one run over the whole signal gives. A model that needs all of the
-        signal at once is refused with the node that does.
+        signal at once is refused with the node that does. `warm`: plan and compile now for pushes of one hop, or of
+        these numbers of samples, so that no push has to.
         """
         core = _core.Stream(
             self._sess,
@@ -334,6 +336,8 @@ class InferenceSession:
             hop,
             context,
         )
+        if warm is not False:
+            core.warm([] if warm is True else [warm] if isinstance(warm, int) else list(warm))
         return Stream(self, core)
 
     def streams(

@@ -50,7 +50,9 @@ struct treadle_stream_options {
 };
 
 struct treadle_stream {
+  explicit treadle_stream(treadle::Stream opened) : stream(std::move(opened)) {}
   treadle::Stream stream;
+  std::atomic<bool> busy{false};  // a call is changing it
 };
 
 struct treadle_pool {
@@ -74,6 +76,7 @@ inline treadle_value* new_value(AnyValue value) {
 treadle_status* to_c(Status status) noexcept;
 treadle_status* out_of_memory() noexcept;
 treadle_status* unexpected(const char* what) noexcept;
+treadle_status* busy() noexcept;
 
 // Runs `body` (returning Status) and keeps every exception in.
 template <class Body>

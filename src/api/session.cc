@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "api/handles.h"
+#include "api/lent_values.h"
 #include "base/thread_scratch.h"
 #include "exec/explain.h"
 
@@ -107,59 +108,6 @@ Status output_indices(const treadle_session& session, const char* const* names, 
   }
   return {};
 }
-
-// What a run needs on its way into the engine and back.
-struct CallScratch {
-  std::vector<Feed> feeds;
-  std::vector<size_t> indices;
-  std::vector<AnyValue> results;
-
-  void clear() {
-    feeds.clear();
-    indices.clear();
-    results.clear();
-  }
-};
-
-// The contents of the caller's handles, moved (the engine writes in place what nobody else refers to) into a list of
-// results. Unless the run succeeds they go back.
-class LentValues {
- public:
-  LentValues(treadle_value** outputs, size_t count, std::vector<AnyValue>& memory)
-      : results(memory), outputs_(outputs, count) {
-    results.resize(count);
-    for (size_t i = 0; i < count; ++i) {
-      if (outputs_[i]) results[i] = std::move(outputs_[i]->value);
-    }
-  }
-  ~LentValues() {
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (outputs_[i]) outputs_[i]->value = std::move(results[i]);
-    }
-  }
-  LentValues(const LentValues&) = delete;
-  LentValues& operator=(const LentValues&) = delete;
-
-  // Every output gets a handle; they are filled when this goes.
-  Status keep() {
-    InlineVector<size_t, 16> made;
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (outputs_[i]) continue;
-      outputs_[i] = new (std::nothrow) treadle_value;
-      if (!outputs_[i]) {
-        for (const size_t k : made) delete std::exchange(outputs_[k], nullptr);
-        return error(Code::kLimit, "no memory for {} outputs", results.size());
-      }
-      made.push_back(i);
-    }
-    return {};
-  }
-
-  std::vector<AnyValue>& results;
-
- private:
-  std::span<treadle_value*> outputs_;
-};
 
 }  // namespace
 
@@ -429,8 +377,10 @@ treadle_status* treadle_session_run(const treadle_session* session, const treadl
     if (output_names && output_count == 0) return {};
     const size_t wanted = output_names ? output_count : session->session->outputs().size();
     LentValues lent(outputs, wanted, scratch->results);
+    TREADLE_TRY(lent.make_handles());
     TREADLE_TRY(session->session->run(scratch->feeds, scratch->indices, lent.results, run_options(options)));
-    return lent.keep();
+    lent.keep();
+    return {};
   });
 }
 

@@ -6,18 +6,22 @@ namespace treadle::api {
 
 namespace {
 
-treadle_status& static_status(const char* message) {
-  static treadle_status status{error(Code::kLimit, "{}", message), message};
-  return status;
+treadle_status make_status(Code code, const char* message) {
+  return {Status(code, message), message};
 }
 
-// Made while there is memory.
-treadle_status& no_memory_status = static_status("out of memory");
+// Made while there is memory, and never freed.
+treadle_status no_memory_status = make_status(Code::kLimit, "out of memory");
+treadle_status busy_status = make_status(Code::kInvalidArgument, "another thread is using the stream");
 
 }  // namespace
 
 treadle_status* out_of_memory() noexcept {
   return &no_memory_status;
+}
+
+treadle_status* busy() noexcept {
+  return &busy_status;
 }
 
 treadle_status* to_c(Status status) noexcept {
@@ -71,6 +75,7 @@ void treadle_free(void* memory) {
 }
 
 treadle_code treadle_status_code(const treadle_status* status) {
+  if (status == treadle::api::busy()) return TREADLE_BUSY;
   return status ? static_cast<treadle_code>(status->status.code()) : TREADLE_OK;
 }
 
@@ -87,10 +92,11 @@ const char* treadle_status_text(const treadle_status* status) {
 }
 
 void treadle_status_free(treadle_status* status) {
-  if (status != treadle::api::out_of_memory()) delete status;
+  if (status != treadle::api::out_of_memory() && status != treadle::api::busy()) delete status;
 }
 
 const char* treadle_code_name(treadle_code code) {
+  if (code == TREADLE_BUSY) return "busy";
   return treadle::code_name(static_cast<treadle::Code>(code)).data();
 }
 

@@ -1,33 +1,66 @@
 #include <algorithm>
 
 #include "api/handles.h"
+#include "api/lent_values.h"
+#include "base/thread_scratch.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-Status give_pushed(Stream::Pushed&& pushed, treadle_value** outputs, size_t* hops) {
-  std::vector<std::unique_ptr<treadle_value>> handles;
-  for (AnyValue& value : pushed.outputs) handles.emplace_back(new_value(std::move(value)));
-  for (size_t i = 0; i < handles.size(); ++i) outputs[i] = handles[i].release();
-  if (hops) *hops = pushed.runs;
-  return {};
+// A stream for one thread at a time; others are sent away.
+class Turn {
+ public:
+  explicit Turn(treadle_stream* stream) : stream_(stream) {
+    taken_ = stream_ && !stream_->busy.exchange(true, std::memory_order_acquire);
+  }
+  ~Turn() {
+    if (taken_) stream_->busy.store(false, std::memory_order_release);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  bool is_refused() const { return stream_ && !taken_; }
+
+ private:
+  treadle_stream* stream_;
+  bool taken_ = false;
+};
+
+// `body` changes the stream.
+template <class Body>
+treadle_status* changing(treadle_stream* stream, Body&& body) {
+  const Turn turn(stream);
+  if (turn.is_refused()) return busy();
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(stream, "a stream is missing"));
+    return body(stream->stream);
+  });
 }
 
-using PushFn = Result<Stream::Pushed> (Stream::*)(std::span<const Feed>, const RunOptions&);
+struct PushScratch {
+  CallScratch call;
+  Stream::Pushed pushed;
+  void clear() {
+    call.clear();
+    pushed.outputs.clear();
+  }
+};
+
+using PushFn = Status (Stream::*)(std::span<const Feed>, Stream::Pushed&, const RunOptions&);
 
 treadle_status* push_with(PushFn fn, treadle_stream* stream, const treadle_run_options* options,
                           const char* const* names, const treadle_value* const* values, size_t count,
                           treadle_value** outputs, size_t* hops) {
-  return guarded([&]() -> Status {
-    TREADLE_TRY(require(stream && outputs, "a stream is missing"));
-    TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
-    // On a copy, so that the stream is as it was when the outputs cannot be handed out.
-    Stream next = stream->stream;
-    TREADLE_ASSIGN(Stream::Pushed pushed, (next.*fn)(feeds, run_options(options)));
-    TREADLE_TRY(give_pushed(std::move(pushed), outputs, hops));
-    stream->stream = std::move(next);
+  return changing(stream, [&](Stream& pushed_to) -> Status {
+    TREADLE_TRY(require(outputs, "room for outputs is missing"));
+    ThreadScratch<PushScratch> scratch;
+    TREADLE_TRY(fill_feeds(names, values, count, scratch->call.feeds));
+    LentValues lent(outputs, pushed_to.output_names().size(), scratch->pushed.outputs);
+    TREADLE_TRY(lent.make_handles());
+    TREADLE_TRY((pushed_to.*fn)(scratch->call.feeds, scratch->pushed, run_options(options)));
+    lent.keep();
+    if (hops) *hops = scratch->pushed.runs;
     return {};
   });
 }
@@ -95,7 +128,7 @@ treadle_status* treadle_stream_create(treadle_session* session, const treadle_st
   return guarded([&]() -> Status {
     TREADLE_TRY(require(session && out, "a session is missing"));
     TREADLE_ASSIGN(Stream stream, Stream::open(session->session, options ? options->options : StreamOptions()));
-    *out = new treadle_stream{std::move(stream)};
+    *out = new treadle_stream(std::move(stream));
     return {};
   });
 }
@@ -112,16 +145,23 @@ const char* treadle_stream_output_name(const treadle_stream* stream, size_t inde
   return index < treadle_stream_output_count(stream) ? stream->stream.output_names()[index].c_str() : nullptr;
 }
 
+treadle_status* treadle_stream_warm(treadle_stream* stream, const int64_t* sizes, size_t count) {
+  return changing(stream, [&](Stream& warmed) -> Status {
+    TREADLE_TRY(require(sizes || count == 0, "sizes are missing"));
+    return warmed.warm({sizes, count});
+  });
+}
+
 treadle_status* treadle_stream_push(treadle_stream* stream, const treadle_run_options* options,
                                     const char* const* names, const treadle_value* const* values, size_t count,
                                     treadle_value** outputs, size_t* hops) {
-  return push_with(&Stream::push, stream, options, names, values, count, outputs, hops);
+  return push_with(&Stream::push_into, stream, options, names, values, count, outputs, hops);
 }
 
 treadle_status* treadle_stream_flush(treadle_stream* stream, const treadle_run_options* options,
                                      const char* const* names, const treadle_value* const* values, size_t count,
                                      treadle_value** outputs, size_t* hops) {
-  return push_with(&Stream::flush, stream, options, names, values, count, outputs, hops);
+  return push_with(&Stream::flush_into, stream, options, names, values, count, outputs, hops);
 }
 
 size_t treadle_stream_state_count(const treadle_stream* stream) {
@@ -143,9 +183,9 @@ treadle_status* treadle_stream_state_get(const treadle_stream* stream, size_t in
 }
 
 treadle_status* treadle_stream_state_set(treadle_stream* stream, const char* input, const treadle_value* value) {
-  return guarded([&]() -> Status {
-    TREADLE_TRY(require(stream && input && value, "a state is missing"));
-    return stream->stream.set_state(input, value->value);
+  return changing(stream, [&](Stream& changed) -> Status {
+    TREADLE_TRY(require(input && value, "a state is missing"));
+    return changed.set_state(input, value->value);
   });
 }
 
@@ -162,16 +202,13 @@ bool treadle_stream_done(const treadle_stream* stream) {
 }
 
 treadle_status* treadle_stream_reset(treadle_stream* stream) {
-  return guarded([&]() -> Status {
-    TREADLE_TRY(require(stream, "a stream is missing"));
-    return stream->stream.reset();
-  });
+  return changing(stream, [](Stream& changed) { return changed.reset(); });
 }
 
 treadle_status* treadle_stream_fork(const treadle_stream* stream, treadle_stream** out) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require(stream && out, "a stream is missing"));
-    *out = new treadle_stream{stream->stream};
+    *out = new treadle_stream(Stream(stream->stream));
     return {};
   });
 }
@@ -187,9 +224,9 @@ treadle_status* treadle_stream_save(const treadle_stream* stream, char** bytes, 
 }
 
 treadle_status* treadle_stream_load(treadle_stream* stream, const void* bytes, size_t size) {
-  return guarded([&]() -> Status {
-    TREADLE_TRY(require(stream && (bytes || size == 0), "a snapshot is missing"));
-    return stream->stream.load({static_cast<const char*>(bytes), size});
+  return changing(stream, [&](Stream& changed) -> Status {
+    TREADLE_TRY(require(bytes || size == 0, "a snapshot is missing"));
+    return changed.load({static_cast<const char*>(bytes), size});
   });
 }
 

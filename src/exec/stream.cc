@@ -30,6 +30,8 @@ int64_t first_size(const Dim& dim, const Symbols& symbols) {
   return 1;
 }
 
+}  // namespace
+
 Result<AnyValue> first_state(const IoInfo& info, const Symbols& symbols) {
   switch (info.type.kind) {
     case Type::Kind::kSequence:
@@ -50,6 +52,8 @@ Result<AnyValue> first_state(const IoInfo& info, const Symbols& symbols) {
   return AnyValue(std::move(tensor));
 }
 
+namespace {
+
 Status check_chunk(const IoInfo& info, int64_t axis, const AnyValue& value) {
   const bool fits = value.is_tensor() && value.tensor().type() == info.type.element && value.tensor().rank() > axis &&
                     (!info.type.has_shape || value.tensor().rank() == info.type.rank());
@@ -58,14 +62,14 @@ Status check_chunk(const IoInfo& info, int64_t axis, const AnyValue& value) {
                value.type().to_string());
 }
 
+}  // namespace
+
 const AnyValue* find_feed(std::span<const Feed> feeds, std::string_view name) {
   for (const Feed& feed : feeds) {
     if (feed.name == name) return &feed.value;
   }
   return nullptr;
 }
-
-}  // namespace
 
 Result<Stream> Stream::open(std::shared_ptr<const Session> session, StreamOptions options) {
   TREADLE_ASSIGN(auto layout, StreamLayout::make(std::move(session), std::move(options)));

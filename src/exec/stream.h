@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "exec/session.h"
+#include "exec/stream_step.h"
 
 namespace treadle {
 
@@ -55,6 +56,15 @@ class Stream {
   // the frames that the end of the signal brings; the stream has ended then, until reset().
   Result<Pushed> flush(std::span<const Feed> feeds, const RunOptions& options = {});
 
+  // The same, into `pushed`: tensors of the right type and sizes that nobody else refers to are written in place. A
+  // push of as many samples as the one before, all in whole hops, takes no memory then, and no lock. On an error
+  // `pushed` is as it was as well, but for what was written in place.
+  Status push_into(std::span<const Feed> feeds, Pushed& pushed, const RunOptions& options = {});
+  Status flush_into(std::span<const Feed> feeds, Pushed& pushed, const RunOptions& options = {});
+  // Plans pushes of these numbers of samples (none given: of one hop) and makes native code of their loops, so that no
+  // push has to. Inputs that come with each push are taken to be zeros.
+  Status warm(std::span<const int64_t> sizes = {}) const;
+
   const std::vector<std::string>& output_names() const;
   size_t state_count() const;
   const std::string& state_name(size_t i) const;  // the input's
@@ -88,6 +98,16 @@ class Stream {
   Result<AnyValue> combine(size_t output, const Runs& runs) const;
   Result<AnyValue> no_result(size_t output, const Runs& runs) const;
 
+  // stream_step.cc
+  const Session* step_session(std::span<const Feed> feeds) const;
+  Status fill_step(std::span<const Feed> feeds);
+  Status step(const Session& session, std::span<const Feed> feeds, Pushed& pushed, const RunOptions& options);
+  void keep_step(std::span<const AnyValue> outputs);
+
+  // stream_warm.cc
+  Result<std::vector<AnyValue>> silence(int64_t samples) const;
+  Status rehearse(int64_t samples) const;
+
   // stream_over_time.cc
   struct Block;
   Result<Pushed> advance_over_time(std::span<const Feed> feeds, bool last, const RunOptions& options);
@@ -111,6 +131,7 @@ class Stream {
   std::vector<AnyValue> last_values_;  // per output without frames, of its last run
   bool begun_ = false;                 // the first block has run
   bool ended_ = false;
+  StreamScratch scratch_;
 };
 
 }  // namespace treadle

@@ -84,6 +84,12 @@ class LayoutBuilder {
     }
     TREADLE_TRY(sort_outputs());
     if (!layout_->timed.empty() && options_.hop == 0 && options_.context == 0) TREADLE_TRY(find_over_time());
+    layout_->block_outputs = layout_->run_outputs;
+    if (layout_->over_time) {
+      const size_t of_model = session().outputs().size();
+      for (size_t i = 0; i < layout_->over_time->states.size(); ++i) layout_->block_outputs.push_back(of_model + i);
+    }
+    layout_->can_step = can_step();
     return std::shared_ptr<const StreamLayout>(std::move(layout_));
   }
 
@@ -300,6 +306,14 @@ class LayoutBuilder {
       o.time_axis = found.timed ? found.axis : -1;
     }
     return {};
+  }
+
+  // All values are tensors, and results are handed out as runs give them.
+  bool can_step() const {
+    const auto is_tensor = [&](size_t output) { return session().outputs()[output].type.is_tensor(); };
+    const auto shows_context = [&](const StreamLayout::Output& o) { return layout_->context > 0 && o.time_axis >= 0; };
+    return std::all_of(layout_->run_outputs.begin(), layout_->run_outputs.end(), is_tensor) &&
+           std::none_of(layout_->outputs.begin(), layout_->outputs.end(), shows_context);
   }
 
   StreamOptions options_;

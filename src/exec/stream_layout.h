@@ -38,6 +38,8 @@ struct StreamLayout {
   std::vector<Output> outputs;
   std::vector<std::string> output_names;      // parallel to outputs
   std::vector<size_t> run_outputs;            // outputs, then states: what a run is asked for
+  std::vector<size_t> block_outputs;          // over time: the same, then the states that were found
+  bool can_step = false;                      // pushes of one run may go the short way (stream_step.cc)
   std::shared_ptr<const OverTime> over_time;  // null: windows, or a run per push
 
   static Result<std::shared_ptr<const StreamLayout>> make(std::shared_ptr<const Session> session,

@@ -112,11 +112,7 @@ Status Stream::run_block(const Block& block, Runs& runs, const RunOptions& optio
   if (block.takes_found) {
     for (size_t i = 0; i < names.size(); ++i) feeds.push_back({names[i], found_[i]});
   }
-  std::vector<size_t> wanted = layout_->run_outputs;
-  if (block.gives_found) {
-    const size_t of_model = layout_->session->outputs().size();
-    for (size_t i = 0; i < names.size(); ++i) wanted.push_back(of_model + i);
-  }
+  const std::vector<size_t>& wanted = block.gives_found ? layout_->block_outputs : layout_->run_outputs;
   std::vector<AnyValue> results(wanted.size());
   TREADLE_TRY(block.session->run(feeds, wanted, results, options));
   const size_t outputs = layout_->outputs.size();

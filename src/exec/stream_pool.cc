@@ -233,10 +233,7 @@ class PooledPush {
       feeds.push_back({layout_.timed[t].input->name, std::move(together)});
     }
     for (size_t s = 0; s < states_.size(); ++s) feeds.push_back({state_name(s), states_[s]});
-    std::vector<size_t> wanted = layout_.run_outputs;
-    for (size_t s = layout_.states.size(); s < states_.size(); ++s) {
-      wanted.push_back(layout_.session->outputs().size() + s - layout_.states.size());
-    }
+    const std::vector<size_t>& wanted = layout_.block_outputs;
     std::vector<AnyValue> results(wanted.size());
     TREADLE_TRY(model_.session->run(feeds, wanted, results, options_));
     const size_t outputs = layout_.outputs.size();

@@ -23,6 +23,10 @@ struct Stream::Runs {
   std::vector<std::vector<AnyValue>> results;  // per output, per run
 };
 
+const AnyValue* find_feed(std::span<const Feed> feeds, std::string_view name);  // null: not among them
+// Zeros, or what is empty; open sizes as in `symbols`, else 1, or 0 of what grows.
+Result<AnyValue> first_state(const IoInfo& info, const Stream::Runs::Symbols& symbols);
+
 // Of a stream over time: what a push runs.
 struct Stream::Block {
   const Session* session = nullptr;  // null: nothing runs yet

@@ -77,6 +77,14 @@ Result<Tensor> concat_axis(std::span<const Tensor> parts, int64_t axis) {
   return joined;
 }
 
+void copy_along(const Tensor& from, int64_t begin, int64_t length, Tensor& to, int64_t at, int64_t axis) {
+  const Rows rows = rows_of(from.dims(), axis);
+  const int64_t size = from.dims()[static_cast<size_t>(axis)], room = to.dims()[static_cast<size_t>(axis)];
+  for (int64_t i = 0; i < rows.outer; ++i) {
+    copy_elements(from, (i * size + begin) * rows.inner, to, (i * room + at) * rows.inner, length * rows.inner);
+  }
+}
+
 Result<Tensor> stack(std::span<const Tensor> parts) {
   Dims dims = {static_cast<int64_t>(parts.size())};
   for (const int64_t d : parts.front().dims()) dims.push_back(d);

@@ -69,6 +69,24 @@ TEST(CppApi, Streams) {
   EXPECT_EQ(stream.push(samples({1, 1}))[0].to_doubles(), std::vector<double>{-2});
 }
 
+TEST(CppApi, StreamsWriteIntoResults) {
+  const std::string bytes = accumulator();
+  const treadle::Session session(bytes.data(), bytes.size());
+  treadle::Stream stream(session, treadle::StreamOptions().hop(2));
+  stream.warm();
+  std::vector<treadle::Value> results;
+  stream.push_into(samples({1, 2}), results);
+  ASSERT_EQ(results.size(), 1u);
+  const void* data = treadle_tensor_data(results[0].get());
+  stream.push_into(samples({3, 4}), results);
+  EXPECT_EQ(results[0].to_doubles(), std::vector<double>{-10});
+  EXPECT_EQ(treadle_tensor_data(results[0].get()), data);
+  stream.push_into(samples({5, 6, 7, 8}), results);  // two runs: another size
+  EXPECT_EQ(results[0].to_doubles(), (std::vector<double>{-21, -36}));
+  EXPECT_EQ(stream.delay(), 0);
+  EXPECT_FALSE(stream.done());
+}
+
 TEST(CppApi, StreamsOutliveTheirSession) {
   const std::string bytes = accumulator();
   auto session = std::make_unique<treadle::Session>(bytes.data(), bytes.size());

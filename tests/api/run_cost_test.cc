@@ -1,96 +1,22 @@
 // What a planned run costs besides computing: no memory beyond the outputs it hands out (none with outputs given to
-// it), no lock. Counted by standing in front of the allocator and of pthread_mutex_lock for this process.
+// it), no lock.
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 
-#include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <utility>
 
+#include "support/call_cost.h"
 #include "support/model_bytes.h"
 #include "treadle/treadle.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TREADLE_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TREADLE_SANITIZED 1
-#endif
-#endif
-
 namespace {
 
-// Only the thread that counts is counted.
-thread_local bool counting = false;
-std::atomic<int64_t> allocations{0}, locks{0};
-
-// Sanitizers stand in front of the allocator themselves.
-[[maybe_unused]] void count_allocation() {
-  if (counting) allocations.fetch_add(1, std::memory_order_relaxed);
-}
-
-}  // namespace
-
-#if !defined(TREADLE_SANITIZED) && defined(__GLIBC__)
-
-// Seen from the C++ library as well, whose operator new asks for memory there.
-#pragma GCC visibility push(default)
-extern "C" {
-
-void* __libc_malloc(size_t bytes);                      // NOLINT(bugprone-reserved-identifier)
-void* __libc_calloc(size_t count, size_t bytes);        // NOLINT(bugprone-reserved-identifier)
-void* __libc_realloc(void* memory, size_t bytes);       // NOLINT(bugprone-reserved-identifier)
-void* __libc_memalign(size_t alignment, size_t bytes);  // NOLINT(bugprone-reserved-identifier)
-
-// operator new comes through here as well.
-void* malloc(size_t bytes) {
-  count_allocation();
-  return __libc_malloc(bytes);
-}
-void* calloc(size_t count, size_t bytes) {
-  count_allocation();
-  return __libc_calloc(count, bytes);
-}
-void* realloc(void* memory, size_t bytes) {
-  count_allocation();
-  return __libc_realloc(memory, bytes);
-}
-void* aligned_alloc(size_t alignment, size_t bytes) {
-  count_allocation();
-  return __libc_memalign(alignment, bytes);
-}
-
-int pthread_mutex_lock(pthread_mutex_t* mutex) {
-  static const auto real = reinterpret_cast<int (*)(pthread_mutex_t*)>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
-  if (counting) locks.fetch_add(1, std::memory_order_relaxed);
-  return real(mutex);
-}
-
-}  // extern "C"
-#pragma GCC visibility pop
-
-#endif
-
-namespace {
-
+using treadle::test::CallCost;
+using treadle::test::cost_of;
 using namespace treadle::onnx_bytes;  // NOLINT(google-build-using-namespace): builders of small models
-
-struct Cost {
-  int64_t allocations, locks;
-};
-
-template <class Fn>
-Cost cost_of(Fn&& fn) {
-  allocations = locks = 0;
-  counting = true;
-  fn();
-  counting = false;
-  return {allocations.load(), locks.load()};
-}
 
 // y = relu(x w), and a loop that adds y to itself m times.
 std::string planned_model() {
@@ -134,12 +60,12 @@ class RunCost : public ::testing::Test {
 };
 
 TEST_F(RunCost, TheCountersCount) {
-#if defined(TREADLE_SANITIZED) || !defined(__GLIBC__)
+#if !TREADLE_COUNTS_CALLS
   GTEST_SKIP() << "the sanitizer's allocator cannot be stood in front of";
 #endif
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   void* volatile kept = nullptr;  // or the compiler leaves out what it sees no use of
-  const Cost cost = cost_of([&] {
+  const CallCost cost = cost_of([&] {
     kept = new int;
     delete static_cast<int*>(kept);
     kept = std::malloc(8);
@@ -158,7 +84,7 @@ TEST_F(RunCost, APlannedRunIntoAGivenOutputTakesNoMemoryAndNoLock) {
   for (int i = 0; i < 3; ++i) run(&output);  // plans, makes a context, and the output
   ASSERT_NE(output, nullptr);
   const void* data = treadle_tensor_data(output);
-  const Cost cost = cost_of([&] {
+  const CallCost cost = cost_of([&] {
     for (int i = 0; i < 100; ++i) run(&output);
   });
   EXPECT_EQ(cost.allocations, 0);
@@ -173,13 +99,13 @@ TEST_F(RunCost, APlannedRunTakesMemoryForItsOutputsOnly) {
     run(&output);
     treadle_value_free(std::exchange(output, nullptr));
   }
-  const Cost cost = cost_of([&] {
+  const CallCost cost = cost_of([&] {
     for (int i = 0; i < 100; ++i) {
       run(&output);
       treadle_value_free(std::exchange(output, nullptr));
     }
   });
-#if !defined(TREADLE_SANITIZED) && defined(__GLIBC__)
+#if TREADLE_COUNTS_CALLS
   // The handle, and the tensor's elements together with what counts the references to them.
   EXPECT_EQ(cost.allocations, 200);
 #endif
