@@ -43,6 +43,9 @@ void fold_batch_normalization(ir::Graph& graph, Journal* journal = nullptr);
 // transposed value.
 void absorb_transposes(ir::Graph& graph, Journal* journal = nullptr);
 
+// Loops that run a known number of trips and pick inputs by the trip counter, inside of their sizes, become Scans.
+void scan_counted_loops(ir::Graph& graph, Journal* journal = nullptr);
+
 // Products with weights that depend on the scan inputs of a Scan alone run before it, for all its steps at once.
 void batch_products(ir::Graph& graph, Journal* journal = nullptr);
 

@@ -1,0 +1,306 @@
+// Results are those of the trips one by one to the last bit, where kernels treat rows alike: elementwise operations,
+// products with weights (no row depends on the others), and what works along axes of its own.
+#include "opt/all_trips.h"
+
+#include <algorithm>
+
+#include "op/effects.h"
+#include "op/op_def.h"
+#include "op/registry.h"
+#include "opt/axis_rules.h"
+
+namespace treadle::opt {
+
+namespace {
+
+constexpr int64_t kLeastDepth = 8;                       // of a product that pays
+constexpr int64_t kMaxWholeElements = int64_t{1} << 24;  // of one value over all trips, where their number is known
+
+size_t rank(const ir::Value* v) {
+  return v->type.shape.size();
+}
+
+bool is(const ir::Node& node, std::string_view op) {
+  return node.op->domain.empty() && node.op->name == op;
+}
+
+bool is_reduction(const ir::Node& node) {
+  return node.op->domain.empty() && node.op->name.starts_with("Reduce");
+}
+
+bool only_first_varies(const ir::Node& node, const Varies& varies) {
+  return varies(node.inputs[0]) && std::none_of(node.inputs.begin() + 1, node.inputs.end(), varies);
+}
+
+// An axis counted from the front is one further behind; from the back, it is where it was.
+int64_t behind_trips(int64_t axis) {
+  return axis < 0 ? axis : axis + 1;
+}
+
+std::vector<int64_t> behind_trips(std::vector<int64_t> axes) {
+  for (int64_t& axis : axes) axis = behind_trips(axis);
+  return axes;
+}
+
+// --- how operators get one more axis: a condition, and the change to a node whose operands have it
+
+using Condition = bool (*)(const ir::Node&, const Varies&);
+using Widen = void (*)(ir::Graph&, ir::Node&);
+
+bool spreads(const ir::Node& node, const Varies&) {
+  return !node.attributes.has("broadcast") && node.op->name != "PRelu";
+}
+
+bool multiplies(const ir::Node& node, const Varies& varies) {
+  const ir::Value *a = node.inputs[0], *b = node.inputs[1];
+  return (rank(a) >= 2 && rank(b) >= 2) || (rank(a) == 1 && rank(b) == 2 && !varies(b));
+}
+
+bool gemm_of_rows(const ir::Node& node, const Varies& varies) {
+  if (!only_first_varies(node, varies) || node.attributes.get_int("transA") != 0) return false;
+  const ir::Value* bias = node.inputs.size() > 2 ? node.inputs[2] : nullptr;
+  return !bias || rank(bias) < 2 || bias->type.shape[0].is_known(1);
+}
+
+bool all_vary(const ir::Node& node, const Varies& varies) {
+  return std::all_of(node.inputs.begin(), node.inputs.end(), varies);
+}
+
+bool has_constant_axes(const ir::Node& node, const Varies& varies) {
+  return only_first_varies(node, varies) && constant_axes(node, 1).has_value();
+}
+
+bool has_constant_axis(const ir::Node& node, const Varies& varies) {
+  const auto axis = constant_ints(node, 1);
+  return only_first_varies(node, varies) && axis && axis->size() == 1;
+}
+
+bool slices(const ir::Node& node, const Varies& varies) {
+  if (node.inputs.size() < 3 || !only_first_varies(node, varies)) return false;
+  return constant_ints(node, 1) && constant_axes(node, 3).has_value();
+}
+
+void no_change(ir::Graph&, ir::Node&) {}
+
+void shift_axis(ir::Graph&, ir::Node& node) {
+  const AttributeDef* def = node.version->attribute("axis");
+  const int64_t otherwise = def && def->has_default() ? def->default_value.as_int() : 0;
+  node.attributes.set(ir::Attribute::of("axis", behind_trips(node.attributes.get_int("axis", otherwise))));
+}
+
+void shift_axis_input(ir::Graph& graph, ir::Node& node) {
+  const ir::Value* old = node.inputs[1];
+  Tensor axis = *Tensor::allocate(ElementType::kInt64, old->constant.dims());
+  *axis.mutable_data<int64_t>() = behind_trips((*constant_ints(node, 1))[0]);
+  node.inputs[1] = graph.new_constant(std::string(node.name) + ":axis", std::move(axis));
+}
+
+// None given: all of them, unless it says that there is nothing to reduce then.
+void shift_axes(ir::Graph& graph, ir::Node& node) {
+  std::vector<int64_t> axes = *constant_axes(node, 1);
+  if (axes.empty()) {
+    if (node.attributes.get_int("noop_with_empty_axes") != 0) return;
+    for (size_t i = 1; i < rank(node.inputs[0]); ++i) axes.push_back(static_cast<int64_t>(i));
+  } else {
+    axes = behind_trips(std::move(axes));
+  }
+  if (node.version->inputs.size() < 2) {
+    node.attributes.set(ir::Attribute::of("axes", std::move(axes)));
+    return;
+  }
+  if (node.inputs.size() < 2) graph.add_input(&node, nullptr);
+  node.inputs[1] = graph.new_constant(std::string(node.name) + ":axes", Tensor::of_int64(axes));
+}
+
+void shift_slice(ir::Graph& graph, ir::Node& node) {
+  std::vector<int64_t> axes = *constant_axes(node, 3);
+  if (axes.empty()) {
+    for (size_t i = 0; i < constant_ints(node, 1)->size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  }
+  while (node.inputs.size() < 4) graph.add_input(&node, nullptr);
+  Tensor shifted = Tensor::of_int64(behind_trips(std::move(axes)));
+  // Starts and axes are of one type.
+  if (node.inputs[1]->type.element == ElementType::kInt32) {
+    Tensor narrow = *Tensor::allocate(ElementType::kInt32, shifted.dims());
+    std::copy_n(shifted.data<int64_t>(), shifted.element_count(), narrow.mutable_data<int32_t>());
+    shifted = std::move(narrow);
+  }
+  node.inputs[3] = graph.new_constant(std::string(node.name) + ":axes", std::move(shifted));
+}
+
+void shift_permutation(ir::Graph&, ir::Node& node) {
+  const auto given = node.attributes.get_ints("perm");
+  std::vector<int64_t> perm{0};
+  const auto own = static_cast<int64_t>(rank(node.inputs[0])) - 1;
+  for (int64_t i = 0; i < own; ++i) perm.push_back(given.empty() ? own - i : given[static_cast<size_t>(i)] + 1);
+  node.attributes.set(ir::Attribute::of("perm", std::move(perm)));
+}
+
+struct Rule {
+  std::string_view op;
+  Condition holds;
+  Widen widen;
+};
+
+constexpr Rule kRules[] = {
+    {"ArgMax", only_first_varies, shift_axis},
+    {"ArgMin", only_first_varies, shift_axis},
+    {"Clip", only_first_varies, no_change},
+    {"Concat", all_vary, shift_axis},
+    {"CumSum", has_constant_axis, shift_axis_input},
+    {"Gemm", gemm_of_rows, no_change},
+    {"Hardmax", only_first_varies, shift_axis},
+    {"LayerNormalization", only_first_varies, shift_axis},
+    {"LogSoftmax", only_first_varies, shift_axis},
+    {"MatMul", multiplies, no_change},
+    {"RMSNormalization", only_first_varies, shift_axis},
+    {"Slice", slices, shift_slice},
+    {"Softmax", only_first_varies, shift_axis},
+    {"Split", only_first_varies, shift_axis},
+    {"Transpose", only_first_varies, shift_permutation},
+};
+
+const Rule* rule_of(const ir::Node& node) {
+  static constexpr Rule kSpread{"", spreads, no_change};
+  static constexpr Rule kReshape{"", only_first_varies, no_change};
+  static constexpr Rule kReduce{"", has_constant_axes, shift_axes};
+  if (node.op->batch == BatchRule::kElementwise) return &kSpread;
+  if (node.op->batch == BatchRule::kShapeOnly) return &kReshape;
+  if (is_reduction(node)) return &kReduce;
+  if (!node.op->domain.empty()) return nullptr;
+  const auto* rule =
+      std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule& r) { return r.op == node.op->name; });
+  return rule == std::end(kRules) ? nullptr : rule;
+}
+
+bool fits(const ir::Value& v, const Dim& trips) {
+  const int64_t count = count_of(v);
+  return count > 0 && (!trips.is_known() || trips.value() <= kMaxWholeElements / count);
+}
+
+}  // namespace
+
+int64_t count_of(const ir::Value& v) {
+  return element_count_unchecked(known_dims(v.type.shape));
+}
+
+bool is_invariant(const ir::Value* v, const ir::Region& body) {
+  return !v || v->is_constant() || v->owner != &body;
+}
+
+bool runs_for_all_trips(const ir::Node& node, const Varies& varies, const Dim& trips) {
+  if (!is_total(node) || !node.inputs[0] || std::none_of(node.inputs.begin(), node.inputs.end(), varies)) return false;
+  const Rule* rule = rule_of(node);
+  return rule && rule->holds(node, varies) &&
+         std::all_of(node.outputs.begin(), node.outputs.end(), [&](auto* v) { return !v || fits(*v, trips); });
+}
+
+bool is_product_with_weights(const ir::Node& node, const Varies& varies) {
+  if (!is(node, "MatMul") && !is(node, "Gemm")) return false;
+  const ir::Value *rows = node.inputs[0], *weights = node.inputs[1];
+  if (!varies(rows) || varies(weights) || rank(weights) != 2 || rank(rows) == 0) return false;
+  return rows->type.shape[rank(rows) - 1].value() >= kLeastDepth;
+}
+
+Shape AllTrips::with_trips(const Shape& element) const {
+  Shape whole{trips_};
+  for (const Dim& d : element) whole.push_back(d);
+  return whole;
+}
+
+void AllTrips::add(std::unique_ptr<ir::Node> node) {
+  for (ir::Value* v : node->outputs) {
+    if (v) v->producer = nullptr;
+  }
+  if (is(*node, "Gemm")) return add_gemm(std::move(node));
+  if (node->op->batch == BatchRule::kShapeOnly) {
+    const ir::Value* element = node->outputs[0];
+    set(element, reshaped(whole(node->inputs[0]), 0, known_dims(element->type.shape), node->name));
+    return;
+  }
+  const Rule& rule = *rule_of(*node);
+  align(*node);
+  rule.widen(graph_, *node);
+  for (ir::Value*& v : node->outputs) {
+    if (!v) continue;
+    const ir::Value* element = v;
+    v = graph_.new_value(std::string(element->name) + ":steps", {}, &region_);
+    v->producer = node.get();
+    v->output_index = element->output_index;
+    v->type = Type::tensor(element->type.element, with_trips(element->type.shape));
+    set(element, v);
+  }
+  insert(std::move(node));
+}
+
+// Operands of fewer axes than the result get axes of 1 behind the trips.
+void AllTrips::align(ir::Node& node) {
+  const bool broadcasts = node.op->batch == BatchRule::kElementwise || node.op->batch == BatchRule::kMatMul;
+  const size_t target = node.outputs[0] ? rank(node.outputs[0]) : 0;
+  for (ir::Value*& v : node.inputs) {
+    if (!v || !has(v)) continue;
+    const Dims dims = known_dims(v->type.shape);
+    ir::Value* all = whole(v);
+    const bool is_row = node.op->batch == BatchRule::kMatMul && dims.size() < 2;
+    if (broadcasts && !is_row && dims.size() < target) {
+      Dims spread(target - dims.size(), 1);
+      for (const int64_t d : dims) spread.push_back(d);
+      all = reshaped(all, 0, spread, node.name);
+    }
+    v = all;
+  }
+}
+
+// Of the rows of all trips.
+void AllTrips::add_gemm(std::unique_ptr<ir::Node> node) {
+  const ir::Value* element = node->outputs[0];
+  const Dims dims = known_dims(element->type.shape);
+  const std::string name(node->name);
+  node->inputs[0] = reshaped(whole(node->inputs[0]), -1, {known_dims(node->inputs[0]->type.shape)[1]}, name);
+  ir::Value* product = graph_.new_value(std::string(element->name) + ":steps", {}, &region_);
+  product->producer = node.get();
+  product->type = Type::tensor(element->type.element, Shape{trips_ * Dim(dims[0]), Dim(dims[1])});
+  node->outputs[0] = product;
+  insert(std::move(node));
+  set(element, reshaped(product, -1, dims, name));
+}
+
+void AllTrips::insert(std::unique_ptr<ir::Node> node) {
+  node->parent = &region_;
+  region_.nodes.insert(region_.nodes.begin() + static_cast<std::ptrdiff_t>(at_ + added_), std::move(node));
+  ++added_;
+}
+
+ir::Node* AllTrips::new_node(std::string_view op_name, const std::string& name) {
+  const OpDef& op = require_op(op_name);
+  ir::Node* node = graph_.new_node(&region_, &op, &op.newest(), name, at_ + added_++);
+  for (const AttributeDef& a : op.newest().attributes) {
+    if (a.has_default()) node->attributes.set(a.default_value);
+  }
+  return node;
+}
+
+// `v` as [trips or what is left of it (`first` 0 or -1), dims...].
+ir::Value* AllTrips::reshaped(ir::Value* v, int64_t first, const Dims& dims, const std::string& name) {
+  ir::Node* node = new_node("Reshape", name + ":steps");
+  std::vector<int64_t> sizes{first};
+  sizes.insert(sizes.end(), dims.begin(), dims.end());
+  graph_.add_input(node, v);
+  graph_.add_input(node, graph_.new_constant(name + ":sizes", Tensor::of_int64(sizes)));
+  const bool is_flat = first < 0 && dims.size() == 1;
+  Shape shape{is_flat ? v->type.shape[0] * v->type.shape[1] : trips_};
+  for (const int64_t d : dims) shape.emplace_back(d);
+  return graph_.add_output(node, std::string(v->name) + ":reshaped", Type::tensor(v->type.element, std::move(shape)));
+}
+
+ir::Value* AllTrips::repeated(ir::Value* v, const std::string& name) {
+  ir::Node* node = new_node("Expand", name + ":steps");
+  std::vector<int64_t> sizes{trips_.value()};
+  for (const int64_t d : known_dims(v->type.shape)) sizes.push_back(d);
+  graph_.add_input(node, v);
+  graph_.add_input(node, graph_.new_constant(name + ":sizes", Tensor::of_int64(sizes)));
+  return graph_.add_output(node, std::string(v->name) + ":steps",
+                           Type::tensor(v->type.element, with_trips(v->type.shape)));
+}
+
+}  // namespace treadle::opt

@@ -1,0 +1,65 @@
+#pragma once
+// A node of a loop body as it runs for all trips at once: on values with one more leading axis, the trips. Shared by
+// the rewrites that take nodes out of loops (batching.cc, sinking.cc, maps.cc).
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+
+#include "ir/graph.h"
+
+namespace treadle::opt {
+
+// Whether a value differs from trip to trip; others are constants or come from outside the loop.
+using Varies = std::function<bool(const ir::Value*)>;
+
+bool is_invariant(const ir::Value* v, const ir::Region& body);
+
+// Whether `node`, some inputs of which vary, gives for all trips at once what it gives trip by trip. It cannot fail and
+// all of its sizes are known, so it may run when there are no trips; no value over `trips` gets out of hand.
+bool runs_for_all_trips(const ir::Node& node, const Varies& varies, const Dim& trips);
+
+// MatMul or Gemm of rows that vary and a matrix that does not: for all trips at once, the matrix is read once. Of those
+// that are deep enough for that to pay.
+bool is_product_with_weights(const ir::Node& node, const Varies& varies);
+
+// Elements of a value of known sizes.
+int64_t count_of(const ir::Value& v);
+
+// Puts nodes that run for all trips to one place of a region, one behind the other.
+class AllTrips {
+ public:
+  AllTrips(ir::Graph& graph, ir::Region& region, size_t at, Dim trips)
+      : graph_(graph), region_(region), at_(at), trips_(std::move(trips)) {}
+
+  // `whole`: [trips, sizes of `element`...].
+  void set(const ir::Value* element, ir::Value* whole) { wholes_[element] = whole; }
+  bool has(const ir::Value* element) const { return wholes_.contains(element); }
+  ir::Value* whole(const ir::Value* element) const { return wholes_.at(element); }
+  const Dim& trips() const { return trips_; }
+  size_t added() const { return added_; }
+
+  // `node` has left its body; runs_for_all_trips() held of it, with what has a whole as what varies. Its outputs get
+  // wholes.
+  void add(std::unique_ptr<ir::Node> node);
+  // A value that is the same in each trip, once per trip. Wants their number to be known.
+  ir::Value* repeated(ir::Value* v, const std::string& name);
+
+ private:
+  void add_gemm(std::unique_ptr<ir::Node> node);
+  void align(ir::Node& node);
+  void insert(std::unique_ptr<ir::Node> node);
+  ir::Node* new_node(std::string_view op, const std::string& name);
+  ir::Value* reshaped(ir::Value* v, int64_t first, const Dims& dims, const std::string& name);
+  Shape with_trips(const Shape& element) const;
+
+  ir::Graph& graph_;
+  ir::Region& region_;
+  const size_t at_;
+  const Dim trips_;
+  std::unordered_map<const ir::Value*, ir::Value*> wholes_;
+  size_t added_ = 0;
+};
+
+}  // namespace treadle::opt

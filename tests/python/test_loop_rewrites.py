@@ -1,0 +1,116 @@
+"""Loops that are rewritten give what the judge gives, in every tier, and explain says what was done to them."""
+
+import numpy as np
+import pytest
+
+treadle = pytest.importorskip("treadle", reason="the Python package is not built")
+
+TIERS = ({"jit": "off"}, {"jit": "always"}, {"jit": "off", "threads": 2})
+
+
+def session(text, threads=1, **entries):
+    options = treadle.SessionOptions()
+    options.intra_op_num_threads = threads
+    for key, value in {"jit_cache": "off", **entries}.items():
+        options.add_session_config_entry(f"treadle.{key}", str(value))
+    return treadle.InferenceSession(text.encode(), options)
+
+
+def model(signature, nodes):
+    return f'<ir_version: 10, opset_import: ["" : 22]> g {signature} {{ {nodes} }}'
+
+
+def changes(text, **entries):
+    """(what was done, to which operator) in all loops."""
+    loops = session(text, jit="off", **entries).explain(json=True)["loops"]
+    return {(entry["change"], entry["op"]) for loop in loops for entry in loop["rewrites"]}
+
+
+def check(text, inputs, rtol=1e-5):
+    """Tiers agree to the last bit, and with the judge up to rounding."""
+    expected = session(text, tier="judge").run(None, inputs)
+    results = [session(text, **entries).run(None, inputs) for entries in TIERS]
+    for found in results:
+        for a, b, first in zip(found, expected, results[0], strict=True):
+            assert a.dtype == b.dtype and a.shape == b.shape
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+            np.testing.assert_array_equal(a, first)
+    return results[0]
+
+
+def floats(*shape, seed=1):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+# --- loops that pick by the trip counter
+
+BY_COUNTER = """
+  size = Shape <start = {axis}, end = {end}> (x)
+  zero = Constant <value = int64[1] {{0}}> ()
+  one = Constant <value = int64[1] {{1}}> ()
+  yes = Constant <value = bool {{1}}> ()
+  trips = Squeeze(size, zero)
+  h, y = Loop <body = b (int64 i, bool go, float[2,8] s) => (bool go_on, float[2,8] t, float[2,8] o) {{
+    go_on = Identity(go)
+    {pick}
+    p = MatMul(e, w)
+    q = Add(p, s)
+    t = Tanh(q)
+    o = Identity(t)
+  }}> (trips, yes, h0)
+"""
+PICKS = {
+    "scalar": "e = Gather <axis = {axis}> (x, i)",
+    "one element": "j = Unsqueeze(i, zero)\n e0 = Gather <axis = {axis}> (x, j)\n a = Constant <value = int64[1] {{{axis}}}> ()"
+    "\n e = Squeeze(e0, a)",
+    "slice": "j = Unsqueeze(i, zero)\n k = Add(j, one)\n a = Constant <value = int64[1] {{{axis}}}> ()"
+    "\n e0 = Slice(x, j, k, a)\n e = Squeeze(e0, a)",
+    "backwards": "last = Sub(size, one)\n j = Sub(last, i)\n l = Squeeze(j, zero)\n e = Gather <axis = {axis}> (x, l)",
+}
+
+
+@pytest.mark.parametrize("pick", PICKS)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_picking_by_the_counter_is_scanning(pick, axis):
+    shape = "T,2,12" if axis == 0 else "2,T,12"
+    signature = f"(float[2,8] h0, float[{shape}] x, float[12,8] w) => (float[2,8] h, float[N,2,8] y)"
+    nodes = BY_COUNTER.format(axis=axis, end=axis + 1, pick=PICKS[pick].format(axis=axis))
+    text = model(signature, nodes)
+    tiers = [session(text, **entries) for entries in (*TIERS, {"tier": "judge"})]
+    for steps in (9, 4, 1, 0):
+        x = floats(steps, 2, 12) if axis == 0 else floats(2, steps, 12)
+        inputs = {"h0": floats(2, 8, seed=2), "x": x, "w": floats(12, 8, seed=3)}
+        *results, expected = [s.run(None, inputs) for s in tiers]
+        for found in results:
+            for a, b, first in zip(found, expected, results[0], strict=True):
+                assert a.shape == b.shape
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+                np.testing.assert_array_equal(a, first)
+    done = {(e["change"], e["op"]) for loop in tiers[0].explain(json=True)["loops"] for e in loop["rewrites"]}
+    assert {("scanned", "Gather"), ("batched", "MatMul")} <= done
+
+
+@pytest.mark.parametrize("trips", [5, 6])
+def test_an_index_beyond_the_end_fails_in_its_trip(trips):
+    text = model(
+        "(float[8] h0, float[5,8] x) => (float[8] h)",
+        f"""trips = Constant <value = int64 {{{trips}}}> ()
+        yes = Constant <value = bool {{1}}> ()
+        h = Loop <body = b (int64 i, bool go, float[8] s) => (bool go_on, float[8] t) {{
+          go_on = Identity(go)
+          e = Gather(x, i)
+          t = Add(s, e)
+        }}> (trips, yes, h0)""",
+    )
+    inputs = {"h0": floats(8), "x": floats(5, 8)}
+    if trips == 5:
+        check(text, inputs)
+        assert ("scanned", "Gather") in changes(text)
+        return
+    assert changes(text) == set() or ("scanned", "Gather") not in changes(text)
+    messages = []
+    for entries in ({"tier": "judge"}, *TIERS):
+        with pytest.raises(Exception, match="trip 5") as caught:
+            session(text, **entries).run(None, inputs)
+        messages.append(str(caught.value))
+    assert len(set(messages)) == 1
