@@ -106,6 +106,7 @@ class Stream {
   }
 
   void load(nb::bytes snapshot) { check(treadle_stream_load(handle_.get(), snapshot.c_str(), snapshot.size())); }
+  const treadle_stream* handle() const { return handle_.get(); }
   nb::str text() const { return take_text(treadle_stream_text(handle_.get())); }
 
  private:
@@ -172,6 +173,13 @@ class StreamPool {
   }
 
   void leave(int64_t id) { check(treadle_pool_leave(handle_.get(), id)); }
+  Stream* fork(int64_t id) {
+    treadle_stream* copy = nullptr;
+    check(treadle_pool_fork(handle_.get(), id, &copy));
+    return new Stream(session_, Owned<treadle_stream>(copy));
+  }
+  void join(int64_t id, const Stream& stream) { check(treadle_pool_join(handle_.get(), id, stream.handle())); }
+  bool done(int64_t id) const { return treadle_pool_done(handle_.get(), id); }
   int64_t runs() const { return treadle_pool_runs(handle_.get()); }
   nb::str why_single() const { return nb::str(treadle_pool_why_single(handle_.get())); }
 
@@ -238,6 +246,9 @@ void define_stream(nb::module_& m) {
       .def("push", &StreamPool::push, nb::arg("ids"), nb::arg("chunks"), nb::arg("options").none())
       .def("flush", &StreamPool::flush, nb::arg("id"), nb::arg("options").none())
       .def("leave", &StreamPool::leave)
+      .def("fork", &StreamPool::fork, nb::keep_alive<0, 1>())
+      .def("join", &StreamPool::join)
+      .def("done", &StreamPool::done)
       .def("output_names", &StreamPool::output_names)
       .def_prop_ro("runs", &StreamPool::runs)
       .def_prop_ro("why_single", &StreamPool::why_single);

@@ -330,22 +330,33 @@ TREADLE_API char* treadle_stream_text(const treadle_stream* stream); /* pairs, a
 
 /* ---- Many streams of one model, whose blocks run together as the entries of a batch. Each has a batch of one. */
 
-/* `options` as for a stream; room for `capacity` streams. Not for use by several threads at once. */
+/* `options` as for a stream; room for `capacity` streams. One thread at a time: others get TREADLE_BUSY. */
 TREADLE_API treadle_status* treadle_pool_create(treadle_session* session, const treadle_stream_options* options,
                                                 size_t capacity, treadle_pool** out);
 TREADLE_API void treadle_pool_free(treadle_pool* pool);
 TREADLE_API size_t treadle_pool_output_count(const treadle_pool* pool);
 TREADLE_API const char* treadle_pool_output_name(const treadle_pool* pool, size_t index);
 /* Chunks of `streams` streams, which join with their first one; `values`: for each stream in turn, one per name.
- * `outputs`: for each stream in turn, one new handle per output. When a push fails, all streams are as they were. */
+ * `outputs`: for each stream in turn, one new handle per output. When a push fails, all streams are as they were.
+ * Errors: TREADLE_LIMIT when there is no room for those that are new, TREADLE_INVALID_ARGUMENT for an id that comes
+ * twice and a chunk that does not fit, named by its id. */
 TREADLE_API treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_run_options* options,
                                               const int64_t* ids, size_t streams, const char* const* names,
                                               size_t name_count, const treadle_value* const* values,
                                               treadle_value** outputs);
-/* What the end of a stream's signal brings; the stream leaves. */
+/* What the end of a stream's signal brings; the stream leaves. Errors of this and all below: TREADLE_INVALID_ARGUMENT
+ * for an id that is not in the pool. */
 TREADLE_API treadle_status* treadle_pool_flush(treadle_pool* pool, const treadle_run_options* options, int64_t id,
                                                treadle_value** outputs);
 TREADLE_API treadle_status* treadle_pool_leave(treadle_pool* pool, int64_t id);
+/* A stream of its own that goes on from where this one is, to look at it or to save it. */
+TREADLE_API treadle_status* treadle_pool_fork(treadle_pool* pool, int64_t id, treadle_stream** out);
+/* A stream that goes on in the pool from where `stream` is, which was made alike. Errors: TREADLE_LIMIT when there is no
+ * room, TREADLE_INVALID_ARGUMENT for an id that is there already and a stream that does not fit. */
+TREADLE_API treadle_status* treadle_pool_join(treadle_pool* pool, int64_t id, const treadle_stream* stream);
+TREADLE_API bool treadle_pool_contains(const treadle_pool* pool, int64_t id);
+/* Whether a loop of the model has ended by its condition for this stream. */
+TREADLE_API bool treadle_pool_done(const treadle_pool* pool, int64_t id);
 TREADLE_API size_t treadle_pool_size(const treadle_pool* pool);  /* streams that are in it */
 TREADLE_API int64_t treadle_pool_runs(const treadle_pool* pool); /* runs made so far, each for one or more streams */
 /* What makes every stream run on its own; empty when they run together. */

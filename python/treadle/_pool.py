@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._errors import InvalidArgument
+from ._stream import Stream
 
 if TYPE_CHECKING:
     from ._session import InferenceSession
@@ -76,6 +77,22 @@ class StreamPool:
     def leave(self, stream: Hashable) -> None:
         self._core.leave(self._number(stream))
         del self._numbers[stream]
+
+    def fork(self, stream: Hashable) -> Stream:
+        """A stream of its own that goes on from where this one is: to look at its state, or to save it."""
+        return Stream(self._session, self._core.fork(self._number(stream)))
+
+    def join(self, name: Hashable, stream: Stream) -> None:
+        """A stream of the pool that goes on from where `stream` is, which was made with the same arguments."""
+        if name in self._numbers:
+            raise InvalidArgument(f"the pool has a stream {name!r} already")
+        self._core.join(self._next, stream._core)
+        self._numbers[name] = self._next
+        self._next += 1
+
+    def done(self, stream: Hashable) -> bool:
+        """Whether a loop of the model has ended by its condition, so that no more frames of the stream come."""
+        return self._core.done(self._number(stream))
 
     def _number(self, stream: Hashable) -> int:
         if stream not in self._numbers:

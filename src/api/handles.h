@@ -56,7 +56,9 @@ struct treadle_stream {
 };
 
 struct treadle_pool {
+  explicit treadle_pool(treadle::StreamPool opened) : pool(std::move(opened)) {}
   treadle::StreamPool pool;
+  std::atomic<bool> busy{false};
 };
 
 namespace treadle::api {

@@ -12,7 +12,7 @@ treadle_status make_status(Code code, const char* message) {
 
 // Made while there is memory, and never freed.
 treadle_status no_memory_status = make_status(Code::kLimit, "out of memory");
-treadle_status busy_status = make_status(Code::kInvalidArgument, "another thread is using the stream");
+treadle_status busy_status = make_status(Code::kInvalidArgument, "another thread is using it");
 
 }  // namespace
 

@@ -2,41 +2,13 @@
 
 #include "api/handles.h"
 #include "api/lent_values.h"
+#include "api/turn.h"
 #include "base/thread_scratch.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
 
 namespace {
-
-// A stream for one thread at a time; others are sent away.
-class Turn {
- public:
-  explicit Turn(treadle_stream* stream) : stream_(stream) {
-    taken_ = stream_ && !stream_->busy.exchange(true, std::memory_order_acquire);
-  }
-  ~Turn() {
-    if (taken_) stream_->busy.store(false, std::memory_order_release);
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  bool is_refused() const { return stream_ && !taken_; }
-
- private:
-  treadle_stream* stream_;
-  bool taken_ = false;
-};
-
-// `body` changes the stream.
-template <class Body>
-treadle_status* changing(treadle_stream* stream, Body&& body) {
-  const Turn turn(stream);
-  if (turn.is_refused()) return busy();
-  return guarded([&]() -> Status {
-    TREADLE_TRY(require(stream, "a stream is missing"));
-    return body(stream->stream);
-  });
-}
 
 struct PushScratch {
   CallScratch call;
@@ -52,7 +24,7 @@ using PushFn = Status (Stream::*)(std::span<const Feed>, Stream::Pushed&, const 
 treadle_status* push_with(PushFn fn, treadle_stream* stream, const treadle_run_options* options,
                           const char* const* names, const treadle_value* const* values, size_t count,
                           treadle_value** outputs, size_t* hops) {
-  return changing(stream, [&](Stream& pushed_to) -> Status {
+  return changing(stream, &treadle_stream::stream, [&](Stream& pushed_to) -> Status {
     TREADLE_TRY(require(outputs, "room for outputs is missing"));
     ThreadScratch<PushScratch> scratch;
     TREADLE_TRY(fill_feeds(names, values, count, scratch->call.feeds));
@@ -146,7 +118,7 @@ const char* treadle_stream_output_name(const treadle_stream* stream, size_t inde
 }
 
 treadle_status* treadle_stream_warm(treadle_stream* stream, const int64_t* sizes, size_t count) {
-  return changing(stream, [&](Stream& warmed) -> Status {
+  return changing(stream, &treadle_stream::stream, [&](Stream& warmed) -> Status {
     TREADLE_TRY(require(sizes || count == 0, "sizes are missing"));
     return warmed.warm({sizes, count});
   });
@@ -183,7 +155,7 @@ treadle_status* treadle_stream_state_get(const treadle_stream* stream, size_t in
 }
 
 treadle_status* treadle_stream_state_set(treadle_stream* stream, const char* input, const treadle_value* value) {
-  return changing(stream, [&](Stream& changed) -> Status {
+  return changing(stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
     TREADLE_TRY(require(input && value, "a state is missing"));
     return changed.set_state(input, value->value);
   });
@@ -202,7 +174,7 @@ bool treadle_stream_done(const treadle_stream* stream) {
 }
 
 treadle_status* treadle_stream_reset(treadle_stream* stream) {
-  return changing(stream, [](Stream& changed) { return changed.reset(); });
+  return changing(stream, &treadle_stream::stream, [](Stream& changed) { return changed.reset(); });
 }
 
 treadle_status* treadle_stream_fork(const treadle_stream* stream, treadle_stream** out) {
@@ -224,7 +196,7 @@ treadle_status* treadle_stream_save(const treadle_stream* stream, char** bytes, 
 }
 
 treadle_status* treadle_stream_load(treadle_stream* stream, const void* bytes, size_t size) {
-  return changing(stream, [&](Stream& changed) -> Status {
+  return changing(stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
     TREADLE_TRY(require(bytes || size == 0, "a snapshot is missing"));
     return changed.load({static_cast<const char*>(bytes), size});
   });

@@ -1,4 +1,5 @@
 #include "api/handles.h"
+#include "api/turn.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -23,7 +24,7 @@ treadle_status* treadle_pool_create(treadle_session* session, const treadle_stre
     TREADLE_TRY(require(session && out, "a session is missing"));
     TREADLE_ASSIGN(StreamPool pool,
                    StreamPool::open(session->session, options ? options->options : StreamOptions(), capacity));
-    *out = new treadle_pool{std::move(pool)};
+    *out = new treadle_pool(std::move(pool));
     return {};
   });
 }
@@ -43,8 +44,8 @@ const char* treadle_pool_output_name(const treadle_pool* pool, size_t index) {
 treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_run_options* options, const int64_t* ids,
                                   size_t streams, const char* const* names, size_t name_count,
                                   const treadle_value* const* values, treadle_value** outputs) {
-  return guarded([&]() -> Status {
-    TREADLE_TRY(require(pool && (streams == 0 || (ids && outputs)), "a pool is missing"));
+  return changing(pool, &treadle_pool::pool, [&](StreamPool& pushed_to) -> Status {
+    TREADLE_TRY(require(streams == 0 || (ids && outputs), "ids or room for outputs are missing"));
     std::vector<std::vector<Feed>> feeds;
     std::vector<StreamPool::Chunk> chunks;
     feeds.reserve(streams);
@@ -53,7 +54,7 @@ treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_run_options*
       feeds.push_back(std::move(of_stream));
       chunks.push_back({ids[i], feeds.back()});
     }
-    TREADLE_ASSIGN(std::vector<Stream::Pushed> pushed, pool->pool.push(chunks, run_options(options)));
+    TREADLE_ASSIGN(std::vector<Stream::Pushed> pushed, pushed_to.push(chunks, run_options(options)));
     give_outputs(pushed, outputs);
     return {};
   });
@@ -61,20 +62,41 @@ treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_run_options*
 
 treadle_status* treadle_pool_flush(treadle_pool* pool, const treadle_run_options* options, int64_t id,
                                    treadle_value** outputs) {
-  return guarded([&]() -> Status {
-    TREADLE_TRY(require(pool && outputs, "a pool is missing"));
+  return changing(pool, &treadle_pool::pool, [&](StreamPool& flushed) -> Status {
+    TREADLE_TRY(require(outputs, "room for outputs is missing"));
     std::vector<Stream::Pushed> pushed(1);
-    TREADLE_ASSIGN(pushed[0], pool->pool.flush(id, run_options(options)));
+    TREADLE_ASSIGN(pushed[0], flushed.flush(id, run_options(options)));
     give_outputs(pushed, outputs);
     return {};
   });
 }
 
 treadle_status* treadle_pool_leave(treadle_pool* pool, int64_t id) {
-  return guarded([&]() -> Status {
-    TREADLE_TRY(require(pool, "a pool is missing"));
-    return pool->pool.leave(id);
+  return changing(pool, &treadle_pool::pool, [&](StreamPool& left) { return left.leave(id); });
+}
+
+treadle_status* treadle_pool_fork(treadle_pool* pool, int64_t id, treadle_stream** out) {
+  return changing(pool, &treadle_pool::pool, [&](StreamPool& forked) -> Status {
+    TREADLE_TRY(require(out, "room for a stream is missing"));
+    TREADLE_ASSIGN(Stream stream, forked.fork(id));
+    *out = new treadle_stream(std::move(stream));
+    return {};
   });
+}
+
+treadle_status* treadle_pool_join(treadle_pool* pool, int64_t id, const treadle_stream* stream) {
+  return changing(pool, &treadle_pool::pool, [&](StreamPool& joined) -> Status {
+    TREADLE_TRY(require(stream, "a stream is missing"));
+    return joined.join(id, stream->stream);
+  });
+}
+
+bool treadle_pool_contains(const treadle_pool* pool, int64_t id) {
+  return pool && pool->pool.contains(id);
+}
+
+bool treadle_pool_done(const treadle_pool* pool, int64_t id) {
+  return pool && pool->pool.done(id);
 }
 
 size_t treadle_pool_size(const treadle_pool* pool) {

@@ -383,6 +383,47 @@ Status StreamPool::leave(int64_t id) {
   return {};
 }
 
+Result<Stream> StreamPool::fork(int64_t id) {
+  if (!contains(id)) return error(Code::kInvalidArgument, "the pool has no stream {}", id);
+  TREADLE_TRY(part());
+  return Stream(streams_.at(id));
+}
+
+// States and samples of a pool's streams have one entry of the batch.
+Status StreamPool::check_entries(const Stream& stream) const {
+  if (!model_->session) return {};
+  const auto is_one = [](const Tensor& t, int64_t axis) {
+    return !t.defined() || (t.rank() > axis && t.dims()[static_cast<size_t>(axis)] == 1);
+  };
+  bool fits = true;
+  for (size_t i = 0; i < stream.tails_.size(); ++i) fits &= is_one(stream.tails_[i], model_->timed[i]);
+  for (size_t i = 0; i < stream.states_.size(); ++i) {
+    fits &= stream.states_[i].is_tensor() && is_one(stream.states_[i].tensor(), model_->states[i]);
+  }
+  if (fits) return {};
+  return error(Code::kInvalidArgument, "a stream of a pool has one entry of the batch");
+}
+
+Status StreamPool::join(int64_t id, const Stream& stream) {
+  if (contains(id)) return error(Code::kInvalidArgument, "the pool has a stream {} already", id);
+  if (size() == capacity_) return error(Code::kLimit, "the pool has room for {} streams, not for another", capacity_);
+  const StreamLayout &ours = *first_.layout_, &theirs = *stream.layout_;
+  if (ours.session != theirs.session || ours.to_string() != theirs.to_string()) {
+    return error(Code::kInvalidArgument, "the stream is of another kind:\n{}the pool's are\n{}", theirs.to_string(),
+                 ours.to_string());
+  }
+  TREADLE_TRY(check_entries(stream));
+  Stream joined = stream;
+  joined.layout_ = first_.layout_;
+  streams_.emplace(id, std::move(joined));
+  return {};
+}
+
+bool StreamPool::done(int64_t id) const {
+  const auto it = streams_.find(id);
+  return it != streams_.end() && it->second.done();
+}
+
 Status StreamPool::part() {
   std::vector<std::vector<AnyValue>> own(together_.ids.size());
   for (size_t k = 0; k < own.size(); ++k) {

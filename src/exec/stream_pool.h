@@ -34,6 +34,12 @@ class StreamPool {
   // What the end of the stream's signal brings; the stream leaves.
   Result<Stream::Pushed> flush(int64_t id, const RunOptions& options = {});
   Status leave(int64_t id);
+  // A stream of its own that goes on from where this one is.
+  Result<Stream> fork(int64_t id);
+  // A stream that goes on in the pool from where `stream` is, which was opened alike. Errors: kLimit when there is no
+  // room, kInvalidArgument for an id that is there and a stream that does not fit.
+  Status join(int64_t id, const Stream& stream);
+  bool done(int64_t id) const;
 
   bool contains(int64_t id) const { return streams_.contains(id); }
   size_t size() const { return streams_.size(); }
@@ -51,6 +57,7 @@ class StreamPool {
   };
 
   StreamPool(Stream first, size_t capacity) : first_(std::move(first)), capacity_(capacity) {}
+  Status check_entries(const Stream& stream) const;
   Status part();  // gives the states that are side by side back to their streams
 
   Stream first_;  // what a stream begins as

@@ -123,11 +123,18 @@ struct Cloner {
     return it->second;
   }
 
+  // What is defined in a region is owned by it, even where its contents are known.
+  Value* define(const Value* v, Region* owner) {
+    Value* made = copy(v, owner);
+    if (made) made->owner = owner;
+    return made;
+  }
+
   void copy(const Region& from, Region* into) {
     into->attribute = from.attribute;
     into->name = from.name;
     into->output_types = from.output_types;
-    for (const Value* v : from.inputs) into->inputs.push_back(copy(v, into));
+    for (const Value* v : from.inputs) into->inputs.push_back(define(v, into));
     for (const auto& node : from.nodes) copy(*node, into);
     for (const Value* v : from.outputs) into->outputs.push_back(copy(v, into));
   }
@@ -139,7 +146,7 @@ struct Cloner {
     for (const Value* v : from.inputs) to.add_input(node, copy(v, into));
     for (const auto& r : from.regions) copy(*r, to.new_region(node, r->attribute));
     for (const Value* v : from.outputs) {
-      Value* made = copy(v, into);
+      Value* made = define(v, into);
       if (made) {
         made->producer = node;
         made->output_index = static_cast<uint32_t>(node->outputs.size());

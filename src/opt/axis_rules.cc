@@ -120,10 +120,24 @@ Status same_axis_of_all(Flow& f) {
   return f.give_all(f.in(0));
 }
 
+// Of the other operand only the type counts.
+Status cast_like(Flow& f) {
+  if (!f.runs_along(0)) return only_first(f);
+  return f.give(0, f.in(0));
+}
+
+// Old versions take a vector of slopes for the channels.
+Status prelu(Flow& f) {
+  const bool by_channel = f.version() < 7 && f.rank(1) == 1 && !f.type(1).shape[0].is_known(1);
+  if (by_channel && f.in(0) == 1) return looks_along("its slopes run along it");
+  return by_channel ? same_axis_of_all(f) : broadcast(f);
+}
+
 Status quantize(Flow& f) {
   TREADLE_TRY(only_first(f));
   const bool per_tensor = f.rank(1) == 0 || (f.rank(1) == 1 && f.type(1).shape[0].is_known(1));
-  if (!per_tensor && f.axis(f.rank(0), 1) == f.in(0)) return looks_along("its scales run along it");
+  const bool in_blocks = f.rank(1) > 1 && !f.type(1).shape[static_cast<size_t>(f.in(0))].is_known(1);
+  if (!per_tensor && (in_blocks || f.axis(f.rank(0), 1) == f.in(0))) return looks_along("its scales run along it");
   return f.give(0, f.in(0));
 }
 
@@ -480,7 +494,7 @@ constexpr Row kRules[] = {
     {"AveragePool", pool},
     {"BatchNormalization", batch_normalization},
     {"Cast", same_axis_of_all},
-    {"CastLike", same_axis_of_all},
+    {"CastLike", cast_like},
     {"Clip", same_axis_of_all},
     {"Concat", concat},
     {"Conv", entries},
@@ -518,6 +532,7 @@ constexpr Row kRules[] = {
     {"MeanVarianceNormalization", mean_variance},
     {"MoveAxis", move_axis},
     {"OneHot", one_hot},
+    {"PRelu", prelu},
     {"Pad", pad},
     {"QLinearConv", entries},
     {"QLinearMatMul", nullptr},
@@ -551,7 +566,7 @@ constexpr Row kRules[] = {
 Rule rule_of(const OpDef& op) {
   const bool ours = op.domain.empty() || (op.domain == "treadle" && op.name == "MoveAxis");
   if (!ours) return nullptr;
-  if (op.batch == BatchRule::kElementwise && op.name != "Clip") return broadcast;
+  if (op.batch == BatchRule::kElementwise && op.name != "Clip" && op.name != "PRelu") return broadcast;
   const auto* row = std::find_if(std::begin(kRules), std::end(kRules), [&](const Row& r) { return r.op == op.name; });
   return row == std::end(kRules) ? nullptr : row->rule;
 }

@@ -255,3 +255,37 @@ def test_streams_whose_loops_stop():
     alone = session.stream(time={"x": 1})
     for a in range(0, 200, 50):
         np.testing.assert_array_equal(pool.push({0: x[:, a : a + 50]})[0][1], alone.push(x=x[:, a : a + 50])[1])
+        assert pool.done(0) == alone.done == (a >= 100)
+
+
+def test_streams_move_in_and_out():
+    session = treadle.InferenceSession(gru_model())
+    pool, other = session.streams(2, time={"x": 2}), session.streams(2, time={"x": 2})
+    x = normal(1, 4, 64)
+    pool.push({"a": x[:, :, :16], "b": x[:, :, 16:32]})
+    pool.push({"a": x[:, :, 16:32], "b": x[:, :, 32:48]})  # states are together now
+    fork = pool.fork("a")
+    snapshot = fork.save()
+    want = fork.push(x=x[:, :, 32:])
+    other.push({"first": x})
+    loaded = session.stream(time={"x": 2})
+    loaded.load(snapshot)
+    other.join("moved", loaded)
+    got = other.push({"first": x[:, :, :32], "moved": x[:, :, 32:]})["moved"]
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, atol=1e-6)
+    np.testing.assert_allclose(pool.push({"a": x[:, :, 32:]})["a"][0], want[0], atol=1e-6)
+    with pytest.raises(treadle.LimitExceeded, match="room for 2"):
+        other.join("third", loaded)
+    with pytest.raises(treadle.InvalidArgument, match="already"):
+        pool.join("a", loaded)
+    other.leave("first")
+    with pytest.raises(treadle.InvalidArgument, match="another kind"):
+        other.join("third", treadle.InferenceSession(gru_model()).stream(time={"x": 2}))
+    wide = session.stream(time={"x": 2})
+    wide.push(x=normal(3, 4, 16))
+    with pytest.raises(treadle.InvalidArgument, match="one entry"):
+        other.join("third", wide)
+    for call in (pool.fork, pool.done, pool.leave, pool.flush):
+        with pytest.raises(treadle.InvalidArgument, match="no stream 'nobody'"):
+            call("nobody")

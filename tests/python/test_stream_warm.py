@@ -73,7 +73,7 @@ def test_a_second_thread_is_sent_away():
             try:
                 stream.push(x=x)
             except treadle.Busy as error:
-                assert "another thread" in str(error)
+                assert "another thread is using it" in str(error)
                 refused.set()
 
     threads = [threading.Thread(target=push) for _ in range(2)]

@@ -21,6 +21,7 @@ SANITIZER_ENVIRONMENT = {
 }
 SHORT = {"TREADLE_TEST_LONG": ""}  # the long random runs are made once, by the release build
 INSTRUCTION_SETS = ("baseline", "avx2")  # beside the widest, which every other run takes
+CONFIGURATIONS = ("streamed",)  # suites that are one of their own
 OTHER_PRESETS = ("debug", "asan", "tsan")
 
 
@@ -47,6 +48,7 @@ def test(options) -> int:
         os.environ["TREADLE_SHARED"] = str(shared)
     configurations = {"release": release}
     if options.all:
+        configurations |= {"streamed": streamed}
         configurations |= {isa: functools.partial(instruction_set, isa) for isa in INSTRUCTION_SETS}
         configurations |= {preset: functools.partial(other_configuration, preset) for preset in OTHER_PRESETS}
         configurations |= {"gcc": functools.partial(compile_check, "gcc")}
@@ -78,6 +80,11 @@ def instruction_set(isa, options) -> Tally:
     if not options.match:
         tally += suite("models", (), env, what=isa)
     return tally
+
+
+def streamed(options) -> Tally:
+    """Every case that can be, pushed in blocks; those that cannot are counted as skipped, with their reasons in the log."""
+    return suite("streamed", ["--all"]) if not options.match else Tally()
 
 
 def cpp_tests(preset, match=None, env=None, what=None) -> Tally:
@@ -167,6 +174,8 @@ def suites(everything) -> Tally:
     """tests/suites/NAME.py SHARED [--all], each a script that ends with a line 'N passed, N failed[, N skipped]'."""
     tally = Tally()
     for script in sorted((ROOT / "tests" / "suites").glob("*.py")):
+        if script.stem in CONFIGURATIONS:
+            continue
         tally += suite(script.stem, ["--all"] if everything else [])
     return tally
 

@@ -1,0 +1,38 @@
+#pragma once
+// Handles that one thread at a time may change; others are sent away with TREADLE_BUSY.
+
+#include "api/handles.h"
+
+namespace treadle::api {
+
+// Takes the turn of a handle with a flag `busy`, if nobody has it.
+template <class Handle>
+class Turn {
+ public:
+  explicit Turn(Handle* handle) : handle_(handle) {
+    taken_ = handle_ && !handle_->busy.exchange(true, std::memory_order_acquire);
+  }
+  ~Turn() {
+    if (taken_) handle_->busy.store(false, std::memory_order_release);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  bool is_refused() const { return handle_ && !taken_; }
+
+ private:
+  Handle* handle_;
+  bool taken_ = false;
+};
+
+// `body` gets what the handle holds, and changes it.
+template <class Handle, class Held, class Body>
+treadle_status* changing(Handle* handle, Held Handle::* held, Body&& body) {
+  const Turn turn(handle);
+  if (turn.is_refused()) return busy();
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(handle, "a handle is missing"));
+    return body(handle->*held);
+  });
+}
+
+}  // namespace treadle::api
