@@ -118,18 +118,23 @@ struct Show {
 
 struct Infer {
   Common common;
-  std::string model, out;
+  std::string model, out, rules = "treadle";
+  bool lenient = false, no_contents = false;
 
   int operator()() const {
+    unsigned flags = TREADLE_INFER_TYPES;
+    if (lenient) flags |= TREADLE_INFER_LENIENT;
+    if (no_contents) flags |= TREADLE_INFER_NO_CONTENTS;
+    if (rules == "onnx") flags |= TREADLE_INFER_AS_ONNX;
     if (!out.empty()) {
       char* bytes = nullptr;
       size_t size = 0;
-      treadle::check(treadle_model_infer(model.c_str(), nullptr, 0, TREADLE_INFER_TYPES, &bytes, &size));
+      treadle::check(treadle_model_infer(model.c_str(), nullptr, 0, flags, &bytes, &size));
       const std::unique_ptr<char, void (*)(void*)> owned(bytes, treadle_free);
       write_file(out, {bytes, size});
     }
     if (common.json || out.empty()) {
-      const std::string tree = typed_tree(model, TREADLE_INFER_TYPES);
+      const std::string tree = typed_tree(model, flags);
       fmt::print("{}", common.json ? JsonObject().text("model", model).text("graph", tree).str() + "\n" : tree);
     }
     return kOk;
@@ -161,7 +166,11 @@ struct Ops {
         print(i);
       }
     }
-    if (shown == 0 && !name.empty()) throw InputError(fmt::format("there is no operator '{}'", name));
+    if (shown == 0 && !name.empty()) {
+      const char* like = treadle_operator_like(name.c_str());
+      const std::string hint = like ? fmt::format(": did you mean {}?", like) : "";
+      throw InputError(fmt::format("there is no operator '{}'{}", name, hint));
+    }
     if (common.json) fmt::print("{}\n", json_array(items));
     return kOk;
   }
@@ -191,6 +200,10 @@ void add_infer(CLI::App& app, int& status) {
   const auto infer = std::make_shared<Infer>();
   command.add_option("model", infer->model, "The model")->required();
   command.add_option("-o,--out", infer->out, "Write the model with its types here");
+  command.add_flag("--lenient", infer->lenient, "A node that breaks a rule is no error: its outputs stay as declared");
+  command.add_flag("--no-contents", infer->no_contents, "Do not carry contents of small integer tensors along");
+  command.add_option("--rules", infer->rules, "treadle, or onnx: conclude what the onnx package does and not more")
+      ->check(CLI::IsMember({"treadle", "onnx"}));
   add_json(command, infer->common);
   command.callback([infer, &status] { status = (*infer)(); });
 }

@@ -420,6 +420,8 @@ TREADLE_API const char* treadle_operator_name(size_t index);
 TREADLE_API const char* treadle_operator_domain(size_t index); /* "" is ai.onnx */
 TREADLE_API size_t treadle_operator_version_count(size_t index);
 TREADLE_API int treadle_operator_version(size_t index, size_t version);
+/* The operator that a misspelt name is likely to mean; NULL when none is near. */
+TREADLE_API const char* treadle_operator_like(const char* name);
 /* Everything about an operator: effects, the tiers that run it, and per version its inputs, outputs, attributes and
  * types. JSON has every version whole; the text is for people, each version as what it changes. */
 TREADLE_API char* treadle_operator_json(size_t index);

@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "api/handles.h"
+#include "check/spelling.h"
 #include "op/registry.h"
 #include "op/schema.h"
 
@@ -57,6 +58,14 @@ size_t treadle_operator_version_count(size_t index) {
 int treadle_operator_version(size_t index, size_t version) {
   const treadle::OpDef* op = operator_at(index);
   return op && version < op->versions.size() ? op->versions[version].since : 0;
+}
+
+const char* treadle_operator_like(const char* name) {
+  if (!name) return nullptr;
+  treadle::Speller speller(name);
+  for (const treadle::OpDef* op : operators()) speller.offer(op->name);
+  // Names are whole strings of the registry, which end with a zero byte.
+  return speller.best().empty() ? nullptr : speller.best().data();
 }
 
 char* treadle_operator_json(size_t index) {

@@ -166,12 +166,22 @@ def test_show_check_infer_ops_bench(add, tmp_path):
     assert [p["code"] for p in results[1]["problems"]] == ["file-invalid"]
     tool("infer", add, "-o", tmp_path / "typed.onnx")
     assert onnx.load(tmp_path / "typed.onnx").graph.output[0].name == "z"
+    assert "2*n" in tool("infer", doubling(tmp_path)) and "2*n" not in tool(
+        "infer", doubling(tmp_path), "--rules", "onnx"
+    )
     assert "1 11 13" in tool("ops")
     assert "since 11" in tool("ops", "Loop")
     assert any(op["name"] == "Scan" for op in json.loads(tool("ops", "--json")))
     tool("ops", "Unheard", status=1)
     timing = json.loads(tool("bench", add, "--random", 1, "--seconds", 0.05, "--json"))
     assert timing["runs"] >= 3 and timing["best_s"] <= timing["median_s"]
+
+
+def doubling(tmp_path):
+    (tmp_path / "doubling.txt").write_text("""<ir_version: 10, opset_import: ["" : 21]>
+f (float[n] x) => (float[?] y) { y = Concat <axis = 0> (x, x) }
+""")
+    return tmp_path / "doubling.txt"
 
 
 def write_case(folder, data, inputs, outputs, meta=None):
@@ -210,10 +220,12 @@ def test_errors_are_json_where_it_is_asked_for(add, tmp_path):
     assert error("show", tmp_path / "none.onnx")["code"] == "no such file"
     assert error("run", add)["code"] in ("input", "usage", "invalid argument")
     assert error("ops", "Unheard")["message"] == "there is no operator 'Unheard'"
+    assert error("ops", "gathernd")["message"].endswith("did you mean GatherND?")
     assert error("show", status=2)["code"] == "usage"
     (tmp_path / "wrong.txt").write_text(WRONG)
     wrong = error("infer", tmp_path / "wrong.txt")
     assert wrong["code"] == "invalid model" and "/Add_0 (Add-14)" in wrong["path"] and wrong["message"]
+    tool("infer", tmp_path / "wrong.txt", "--lenient")
     assert error("convert", add, tmp_path / "unclear", status=2)["code"] == "usage"
 
 

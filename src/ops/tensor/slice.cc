@@ -43,6 +43,7 @@ bool is_never_negative(const Dim& d) {
 
 // A bound between 0 and `size`, negative ones counted from the end; unknown when its sign is.
 Dim bound(const Dim& given, const Dim& size) {
+  if (given.is_known(0)) return 0;  // whatever is known of the size: none is negative
   if (given.is_known() && given.value() >= kBeyond) return size;
   if (given.is_known() && given.value() <= -kBeyond) return 0;
   if (given.is_known() && given.value() < 0) {
@@ -63,7 +64,9 @@ Dim symbolic_count(const Dim& size, const Dim& start, const Dim& end, int64_t st
   if (to_end && start.is_known() && start.value() < 0) {
     return ceil_div(min(size, -std::max(start.value(), -std::numeric_limits<int64_t>::max())), step);
   }
-  const Dim span = bound(end, size) - bound(start, size);
+  const Dim first = bound(start, size), last = bound(end, size);
+  if (first.is_known(0)) return ceil_div(last, step);
+  const Dim span = last - first;
   return ceil_div(is_never_negative(span) ? span : max(span, 0), step);
 }
 

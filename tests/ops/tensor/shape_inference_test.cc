@@ -134,6 +134,9 @@ TEST(SliceInference, SymbolicSizesAndBounds) {
   EXPECT_EQ(sliced(kN + kM, dims({kN}), dims({kN + kM})), "[M,7]");
   EXPECT_EQ(sliced(kN + 1, dims({kN}), dims({kN + 1})), "[1,7]");
   EXPECT_EQ(sliced(kN, ints({0}), unknown_ints({1})), "[?,7]");
+  // A size is never negative, also where its expression does not tell.
+  EXPECT_EQ(sliced(kN - 3, ints({0}), ints({INT64_MAX})), "[N-3,7]");
+  EXPECT_EQ(sliced(kN - 3, dims({0}), ints({4})), "[min(4,N-3),7]");
 }
 
 TEST(SliceInference, PicksContents) {
