@@ -7,6 +7,7 @@
 // Table: offset[k]. Packed weights: per group tiles of rows, each tile [k][rows].
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -42,8 +43,15 @@ struct ShiftLayout {
   // A tile of C (kFlat), or a tile's part of B and what its last vector overhangs (kGathered).
   int64_t staging(const ConvGeometry& g) const {
     return walk == kFlat       ? kMaxRows<T> * kMaxTileVectors * Lanes<T>::kCount
-           : walk == kGathered ? (g.k * 2 + 2) * Lanes<T>::kCount
+           : walk == kGathered ? (block_of_steps(g) * 2 + 2) * Lanes<T>::kCount
                                : 0;
+  }
+  // About equal blocks whose part of B fills most of the first-level cache; one where no second tile comes back to it.
+  static int64_t block_of_steps(const ConvGeometry& g) {
+    if (g.out_per_group <= balanced_rows<T>(g.out_per_group)) return g.k;
+    constexpr int64_t kMost = kStepsBytes / (2 * Lanes<T>::kCount * int64_t{sizeof(T)});
+    const int64_t blocks = (g.k + kMost - 1) / kMost;
+    return (g.k + blocks - 1) / blocks;
   }
   int64_t buffer() const {
     return planes * plane + kMaxTileVectors * Lanes<T>::kCount;
@@ -150,6 +158,8 @@ void copy_strided(const T* from, int64_t stride, int64_t count, T* to) {
   } else if (stride == 2 && count >= L::kCount) {
     for (int64_t i = 0; i < count - L::kCount; i += L::kCount) L::store(to + i, load_even<T>(from + 2 * i));
     L::store(to + count - L::kCount, load_even<T>(from + 2 * (count - L::kCount)));
+  } else if (stride == 2 && count > 0) {
+    L::store(to, L::mask(static_cast<int>(count)), load_even<T>(from, static_cast<int>(count)));
   } else {
     for (int64_t i = 0; i < count; ++i) to[i] = from[stride * i];
   }
@@ -279,30 +289,60 @@ class ShiftBand {
     const int64_t positions = rows_ * columns_;
     for (int64_t at = 0; at < positions; at += 2 * L::kCount) {
       const int64_t count = std::min<int64_t>(2 * L::kCount, positions - at);
-      gather(at, count);
+      plan_runs(at, count);
       TileArgs<T> t;
-      t.b = staging_;
       t.b_step = 2 * L::kCount;
       in_place<TileMode::kColumnA>(t, count > L::kCount ? 2 : 1, count, weights, bias, y + at);
     }
   }
 
-  // Positions [at, at + count), counted without the gaps between rows, of all rows of B. Whole vectors are moved: what
-  // overhangs a run is overwritten by the run, or the row of B, that comes after it.
-  void gather(int64_t at, int64_t count) {
-    int64_t runs = 0;
+  // Positions [at, at + count), counted without the gaps between rows, as runs of the buffer. Whole vectors are moved:
+  // what overhangs a run is overwritten by the run, or the row of B, that comes after it.
+  void plan_runs(int64_t at, int64_t count) {
+    segment_count_ = 0;
     int64_t r = at / columns_, q = at % columns_;
     for (int64_t i = 0; i < count; ++r, q = 0) {
       const int64_t kept = std::min(columns_ - q, count - i);
       for (int64_t v = 0; v < kept; v += L::kCount) {
-        segments_[runs++] = {static_cast<int>(i + v), L::kCount, r * layout_.pitch + q + v};
+        segments_[segment_count_++] = {static_cast<int>(i + v), L::kCount, r * layout_.pitch + q + v};
       }
       i += kept;
     }
-    T* to = staging_;
-    for (int64_t p = 0; p < g_.k; ++p, to += 2 * L::kCount) {
-      const T* from = buffer_ + offset_[p];
-      for (int64_t s = 0; s < runs; ++s) L::store(to + segments_[s].from, L::load(from + segments_[s].to));
+  }
+
+  // Of these positions the rows [begin, begin + count) of B.
+  void gather(int64_t begin, int64_t count) {
+    const int64_t* const offset = offset_ + begin;
+    switch (segment_count_) {
+      case 2:
+        return gather_runs<2>(offset, count);
+      case 3:
+        return gather_runs<3>(offset, count);
+      case 4:
+        return gather_runs<4>(offset, count);
+      default:
+        break;
+    }
+    T* row = staging_;
+    for (int64_t p = 0; p < count; ++p, row += 2 * L::kCount) {
+      const T* const source = buffer_ + offset[p];
+      for (int s = 0; s < segment_count_; ++s) L::store(row + segments_[s].from, L::load(source + segments_[s].to));
+    }
+  }
+
+  // With the places of the runs in registers.
+  template <int kRuns>
+  void gather_runs(const int64_t* offset, int64_t count) {
+    std::array<int64_t, kRuns> from, to;
+    for (int s = 0; s < kRuns; ++s) {
+      from[s] = segments_[s].to;
+      to[s] = segments_[s].from;
+    }
+    T* row = staging_;
+    const T* const buffer = buffer_;
+    for (int64_t p = 0; p < count; ++p, row += 2 * L::kCount) {
+      const T* const source = buffer + offset[p];
+      for (int s = 0; s < kRuns; ++s) L::store(row + to[s], L::load(source + from[s]));
     }
   }
 
@@ -320,13 +360,15 @@ class ShiftBand {
     t.epilogue = &epilogue;
     t.c_row = t.sum_row = g_.out_channel();
     t.last_lanes = static_cast<int>(count - (vectors - 1) * L::kCount);
-    const T* const b = t.b;
-    const int64_t steps = g_.out_per_group > height ? steps_per_block() : g_.k;
+    const int64_t steps = layout_.block_of_steps(g_);
     for (int64_t p = 0; p < g_.k; p += steps) {
       t.k = std::min(steps, g_.k - p);
       t.partial = p + t.k < g_.k;
       t.b_offset = offset_ + p;
-      if (kMode != TileMode::kIndirectB) t.b = b + p * t.b_step;
+      if (kMode != TileMode::kIndirectB) {
+        gather(p, t.k);
+        t.b = staging_;
+      }
       for (int64_t row = 0; row < g_.out_per_group; row += height) {
         const int64_t rows = std::min(height, g_.out_per_group - row);
         t.a = weights + row * g_.k + p * rows;
@@ -338,13 +380,6 @@ class ShiftBand {
         tile_for<kMode>(rows, vectors, t.last_lanes < L::kCount)(t);
       }
     }
-  }
-
-  // About equal blocks whose part of B fills half of the first-level cache.
-  int64_t steps_per_block() const {
-    const int64_t most = kStepsBytes / (2 * L::kCount * int64_t{sizeof(T)});
-    const int64_t blocks = (g_.k + most - 1) / most;
-    return (g_.k + blocks - 1) / blocks;
   }
 
   void flat(const T* weights, const T* bias, T* y) {

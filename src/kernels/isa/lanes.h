@@ -215,4 +215,21 @@ typename Lanes<T>::V load_even(const T* p) {
   return L::load(gathered);
 }
 
+// The same for `count` lanes, the others zero.
+template <class T>
+typename Lanes<T>::V load_even(const T* p, int count) {
+  using L = Lanes<T>;
+#if defined(__AVX2__)
+  if constexpr (std::is_same_v<T, float>) {
+    const int elements = 2 * count - 1;
+    const auto low = L::load(p, L::mask(elements < L::kCount ? elements : L::kCount));
+    const int rest = elements - (L::kCount - 1);
+    return even_lanes(low, rest > 0 ? L::load(p + L::kCount - 1, L::mask(rest)) : L::zero());
+  }
+#endif
+  T gathered[L::kCount] = {};
+  for (int i = 0; i < count; ++i) gathered[i] = p[2 * i];
+  return L::load(gathered);
+}
+
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
