@@ -4,7 +4,8 @@
 // q) of the band is position r * pitch + q, and every tap reads the same positions shifted by a constant: row p of B is
 // the band's buffer from offset[p] on. Positions between output.width and pitch are computed and dropped.
 //
-// Table: offset[k]. Packed weights: per group tiles of rows, each tile [k][rows].
+// Table: offset[k]. Packed weights: per group and block of steps tiles of rows, each tile [steps][rows], so that they
+// are read from first to last.
 
 #include <algorithm>
 #include <array>
@@ -32,6 +33,7 @@ struct ShiftLayout {
     row_bands = (g.height.out + rows - 1) / rows;
     column_bands = (g.width.out + columns - 1) / columns;
     walk = quickest_walk(g);
+    steps = walk == kFlat ? g.k : block_of_steps(g);
   }
 
   int64_t offset(const ConvGeometry& g, int64_t channel, int64_t outer, int64_t y, int64_t x) const {
@@ -41,17 +43,10 @@ struct ShiftLayout {
     return index * plane + g.height.shift(y) * pitch + g.width.shift(x);
   }
   // A tile of C (kFlat), or a tile's part of B and what its last vector overhangs (kGathered).
-  int64_t staging(const ConvGeometry& g) const {
+  int64_t staging() const {
     return walk == kFlat       ? kMaxRows<T> * kMaxTileVectors * Lanes<T>::kCount
-           : walk == kGathered ? (block_of_steps(g) * 2 + 2) * Lanes<T>::kCount
+           : walk == kGathered ? (steps * 2 + 2) * Lanes<T>::kCount
                                : 0;
-  }
-  // About equal blocks whose part of B fills most of the first-level cache; one where no second tile comes back to it.
-  static int64_t block_of_steps(const ConvGeometry& g) {
-    if (g.out_per_group <= balanced_rows<T>(g.out_per_group)) return g.k;
-    constexpr int64_t kMost = kStepsBytes / (2 * Lanes<T>::kCount * int64_t{sizeof(T)});
-    const int64_t blocks = (g.k + kMost - 1) / kMost;
-    return (g.k + blocks - 1) / blocks;
   }
   int64_t buffer() const {
     return planes * plane + kMaxTileVectors * Lanes<T>::kCount;
@@ -65,8 +60,17 @@ struct ShiftLayout {
   int64_t pitch, plane;
   int64_t row_bands, column_bands;
   Walk walk;
+  int64_t steps;  // of k that all tiles take before the next ones
 
  private:
+  // About equal blocks whose part of B fills most of the first-level cache; one where no second tile comes back to it.
+  static int64_t block_of_steps(const ConvGeometry& g) {
+    if (g.out_per_group <= balanced_rows<T>(g.out_per_group)) return g.k;
+    constexpr int64_t kMost = kStepsBytes / (2 * Lanes<T>::kCount * int64_t{sizeof(T)});
+    const int64_t blocks = (g.k + kMost - 1) / kMost;
+    return (g.k + blocks - 1) / blocks;
+  }
+
   // Whole rows, unless so few of them fit into `budget` elements that much of the input would be copied for two bands.
   void choose_band(const ConvGeometry& g, int64_t budget) {
     constexpr double kWorthwhile = 0.9;
@@ -126,11 +130,15 @@ void pack_shift(const ConvPlan& plan, const void* weights, void* packed) {
   const T* from = static_cast<const T*>(weights);
   T* to = static_cast<T*>(packed);
   const int64_t height = balanced_rows<T>(g.out_per_group);
+  const int64_t steps = ShiftLayout<T>(g).steps;
   for (int64_t group = 0; group < plan.shape.groups; ++group) {
-    for (int64_t row = 0; row < g.out_per_group; row += height) {
-      const int64_t count = std::min(height, g.out_per_group - row);
-      pack_panel(from + (group * g.out_per_group + row) * g.k, 1, g.k, g.k, count, count, to);
-      to += g.k * count;
+    for (int64_t p = 0; p < g.k; p += steps) {
+      const int64_t deep = std::min(steps, g.k - p);
+      for (int64_t row = 0; row < g.out_per_group; row += height) {
+        const int64_t count = std::min(height, g.out_per_group - row);
+        pack_panel(from + (group * g.out_per_group + row) * g.k + p, 1, g.k, deep, count, count, to);
+        to += deep * count;
+      }
     }
   }
 }
@@ -180,7 +188,7 @@ class ShiftBand {
         weights_(static_cast<const T*>(operands.packed_weights)),
         bias_(static_cast<const T*>(operands.bias)),
         staging_(static_cast<T*>(operands.scratch)),
-        buffer_(staging_ + layout.staging(g)) {}
+        buffer_(staging_ + layout.staging()) {}
 
   // x and y: first channel of the group.
   void run(const T* x, T* y, int64_t group, int64_t outer, int64_t row, int64_t column) {
@@ -360,7 +368,7 @@ class ShiftBand {
     t.epilogue = &epilogue;
     t.c_row = t.sum_row = g_.out_channel();
     t.last_lanes = static_cast<int>(count - (vectors - 1) * L::kCount);
-    const int64_t steps = layout_.block_of_steps(g_);
+    const int64_t steps = layout_.steps;
     for (int64_t p = 0; p < g_.k; p += steps) {
       t.k = std::min(steps, g_.k - p);
       t.partial = p + t.k < g_.k;
@@ -371,7 +379,7 @@ class ShiftBand {
       }
       for (int64_t row = 0; row < g_.out_per_group; row += height) {
         const int64_t rows = std::min(height, g_.out_per_group - row);
-        t.a = weights + row * g_.k + p * rows;
+        t.a = weights + p * g_.out_per_group + row * t.k;
         t.a_col = rows;
         t.c = y + row * t.c_row;
         t.sum = p == 0 ? nullptr : t.c;
@@ -487,7 +495,7 @@ void prepare_shift(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
   const ShiftLayout<T> layout(g);
   plan.units = plan.shape.batch * plan.shape.groups * g.outer_out * layout.row_bands * layout.column_bands;
-  plan.scratch_bytes = static_cast<size_t>(layout.staging(g) + layout.buffer()) * sizeof(T);
+  plan.scratch_bytes = static_cast<size_t>(layout.staging() + layout.buffer()) * sizeof(T);
   plan.packed_weight_bytes = static_cast<size_t>(plan.shape.out_channels * g.k) * sizeof(T);
   plan.table_bytes = static_cast<size_t>(g.k) * sizeof(int64_t);
   plan.run = run_shift<T>;
