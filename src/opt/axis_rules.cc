@@ -375,6 +375,18 @@ Status trilu(Flow& f) {
   return f.give(0, f.in(0));
 }
 
+// Of a batch: queries, keys, values and what is kept of them. Masks are the same for all entries, or run along it too.
+Status attention(Flow& f) {
+  constexpr size_t kMask = 3;
+  for (size_t i = 0; i < f.inputs(); ++i) {
+    if (f.in(i) > 0) return looks_along("it relates its positions to all others");
+    if (!f.present(i) || f.in(i) == 0) continue;
+    const bool alike = i == kMask && (f.rank(i) < 4 || f.type(i).shape[0].is_known(1));
+    if (!alike) return looks_along("not all of its inputs run along it");
+  }
+  return f.give_all(0);
+}
+
 // The batch of a recurrence.
 Status recurrence(Flow& f) {
   const bool batch_first = f.attributes().get_int("layout") != 0;
@@ -491,6 +503,7 @@ struct Row {
 constexpr Row kRules[] = {
     {"ArgMax", arg_reduce},
     {"ArgMin", arg_reduce},
+    {"Attention", attention},
     {"AveragePool", pool},
     {"BatchNormalization", batch_normalization},
     {"Cast", same_axis_of_all},

@@ -382,6 +382,37 @@ def test_a_loop_that_stops_is_done(size):
         assert stream.done == (at >= 134)  # the trip with number 133 is the last one
 
 
+def recurrence(op, gates, **attributes):
+    weights = {"W": floats(1, gates * 5, 4), "R": floats(1, gates * 5, 5), "B": floats(1, 2 * gates * 5)}
+    nodes = [node(op, ["x", "W", "R", "B"], ["y", "h"], hidden_size=5, **attributes)]
+    layout = attributes.get("layout", 0)
+    return Case(nodes, (2, 0, 4) if layout else (0, 2, 4), layout, (layout, None), weights, outputs=("y", "h"))
+
+
+@pytest.mark.parametrize("layout", [0, 1])
+@pytest.mark.parametrize(
+    ("op", "gates", "options"),
+    [
+        ("RNN", 1, {}),
+        ("RNN", 1, {"activations": ["Relu"], "clip": 0.5}),
+        ("GRU", 3, {"linear_before_reset": 1}),
+        ("LSTM", 4, {"input_forget": 1}),
+    ],
+)
+def test_recurrent_operators(op, gates, options, layout):
+    expect_same(recurrence(op, gates, layout=layout, **options), [[1], [3, 7], [160], [1000]])
+
+
+def test_strides_whose_blocks_do_not_fit():
+    """Six samples a frame: blocks that never hold a whole number of them."""
+    nodes = [
+        conv("x", "a", "w3", strides=[2], pads=[1, 1], dilations=[2]),
+        node("AveragePool", ["a"], ["y"], kernel_shape=[4], strides=[3], pads=[2, 1], count_include_pad=1),
+    ]
+    case = Case(nodes, (1, 4, 0), 2, (2,), {"w3": floats(4, 4, 3)}, lengths=(5, 6, 7, 11, 12, 13, 97))
+    expect_same(case, [[1], [4], [5, 1], [7], [25]])
+
+
 REFUSED = {
     "Softmax '/sm' needs all of time axis 1 of 'r'.*'x' -> Relu '/relu'": (
         [node("Relu", ["x"], ["r"], name="relu"), node("Softmax", ["r"], ["y"], name="sm", axis=1)],
@@ -397,6 +428,44 @@ REFUSED = {
             node("LSTM", ["t", "W", "R"], ["y"], hidden_size=5, direction="bidirectional"),
         ],
         {"W": floats(2, 20, 3), "R": floats(2, 20, 5)},
+    ),
+    "LSTM .*direction is reverse": (
+        [
+            node("Transpose", ["x"], ["t"], perm=[1, 0, 2]),
+            node("LSTM", ["t", "W", "R"], ["y"], hidden_size=5, direction="reverse"),
+        ],
+        {"W": floats(1, 20, 3), "R": floats(1, 20, 5)},
+    ),
+    "Scan .*runs backwards": (
+        [
+            node(
+                "Scan",
+                ["x"],
+                ["y"],
+                num_scan_inputs=1,
+                scan_input_axes=[1],
+                scan_input_directions=[1],
+                body=helper.make_graph(
+                    [node("Neg", ["a"], ["b"])], "body", [value("a", shape=[1, 3])], [value("b", shape=[1, 3])]
+                ),
+            )
+        ],
+        {},
+    ),
+    "LayerNormalization .*normalises over axis 1": (
+        [node("LayerNormalization", ["x", "scale"], ["y"], axis=1)],
+        {"scale": floats(1)},
+    ),
+    "InstanceNormalization .*runs over axis 1|InstanceNormalization .*axis": (
+        [
+            node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
+            node("InstanceNormalization", ["t", "scale", "scale"], ["y"]),
+        ],
+        {"scale": floats(3)},
+    ),
+    "GlobalAveragePool .*windows run along axis 2": (
+        [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("GlobalAveragePool", ["t"], ["y"])],
+        {},
     ),
     "ReduceMean .*reduces axis 1": ([node("ReduceMean", ["x", "one"], ["y"])], {"one": ints(1)}),
     "Div .*computes with the length": (
@@ -424,6 +493,32 @@ def test_what_cannot_be_streamed_says_why(message):
     session = treadle.InferenceSession(Case(nodes, (1, 0, 3), 1, (1,), weights).model)
     with pytest.raises(treadle.InvalidArgument, match="(?s)cannot be streamed because .*(" + message + ")"):
         session.stream(time={"x": 1})
+
+
+def test_attention_over_all_of_time():
+    model = models.model(
+        [node("Attention", ["x", "x", "x"], ["y"], name="att", q_num_heads=1, kv_num_heads=1)],
+        [value("x", shape=["B", "T", 4])],
+        [value("y", shape=None)],
+        opset=23,
+    )
+    session = treadle.InferenceSession(model)
+    with pytest.raises(treadle.InvalidArgument, match="Attention '/att' needs .* relates its positions to all others"):
+        session.stream(time={"x": 1})
+    assert "has no" not in repr(session.stream(time={"x": 0}))  # along the batch it can
+
+
+def test_unknown_axes():
+    model = models.model([node("Relu", ["x"], ["y"])], [value("x", shape=None)], [value("y", shape=None)])
+    with pytest.raises(treadle.InvalidArgument, match="rank of 'x' is not known"):
+        treadle.InferenceSession(model).stream(time={"x": 1})
+    model = models.model([node("Relu", ["x"], ["y"])], [value("x", shape=["A", "B"])], [value("y", shape=None)])
+    session = treadle.InferenceSession(model)
+    for axis in (2, -3):
+        with pytest.raises(treadle.InvalidArgument, match="time axis of 'x'"):
+            session.stream(time={"x": axis})
+    with pytest.raises(treadle.InvalidArgument, match="no input 'z'"):
+        session.stream(time={"z": 0})
 
 
 def test_delay_and_waiting_samples():
