@@ -49,4 +49,7 @@ void scan_counted_loops(ir::Graph& graph, Journal* journal = nullptr);
 // Products with weights that depend on the scan inputs of a Scan alone run before it, for all its steps at once.
 void batch_products(ir::Graph& graph, Journal* journal = nullptr);
 
+// Products, reductions and functions of loop bodies that only scan outputs need run behind the loop, for all trips.
+void sink_outputs(ir::Graph& graph, Journal* journal = nullptr);
+
 }  // namespace treadle::opt

@@ -114,3 +114,63 @@ def test_an_index_beyond_the_end_fails_in_its_trip(trips):
             session(text, **entries).run(None, inputs)
         messages.append(str(caught.value))
     assert len(set(messages)) == 1
+
+
+# --- what only scan outputs need
+
+PROJECTION = """
+  h, y = Scan <num_scan_inputs = 1, scan_input_directions = [{back}], scan_output_directions = [{back}],
+      body = b (float[{rows},24] s, float[{rows},24] e) => (float[{rows},24] t, float[{rows},{out}] o) {{
+    r = MatMul(s, R)
+    q = Add(e, r)
+    t = Tanh(q)
+    {row}
+  }}> (h0, x)
+"""
+ROWS = {
+    "projection": ("p = MatMul(t, W)\n o = Add(p, b)", {"MatMul", "Add"}, 40),
+    "classes": ("p = MatMul(t, W)\n l = Add(p, b)\n o = Softmax <axis = 1> (l)", {"MatMul", "Softmax"}, 40),
+    "gated": ("g = Sigmoid(e)\n m = Mul(g, t)\n p = MatMul(m, W)\n o = Relu(p)", {"MatMul", "Relu"}, 40),
+    "row": ("o = LogSoftmax <axis = -1> (t)", {"LogSoftmax"}, 24),
+    "two of one": (
+        "p = MatMul(t, W)\n c, d = Split <axis = 1, num_outputs = 2> (p)\n z = Exp(c)\n o = Concat <axis = 1> (z, d)",
+        {"Split", "Exp"},
+        40,
+    ),
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("back", [0, 1])
+def test_what_only_outputs_need_runs_behind_the_loop(row, rows, back):
+    body, ops, out = ROWS[row]
+    nodes = PROJECTION.format(rows=rows, out=out, row=body, back=back)
+    signature = (
+        f"(float[{rows},24] h0, float[T,{rows},24] x, float[24,24] R, float[24,40] W, float[40] b)"
+        f" => (float[{rows},24] h, float[T,{rows},{out}] y)"
+    )
+    weights = {"R": floats(24, 24) / 5, "W": floats(24, 40, seed=2), "b": floats(40, seed=3)}
+    text = model(signature, nodes)
+    for steps in (11, 4, 0):
+        check(text, {"h0": floats(rows, 24, seed=4), "x": floats(steps, rows, 24, seed=5), **weights})
+    fixed = text.replace("[T,", "[11,")
+    assert {("sunk", op) for op in ops} <= changes(fixed)
+
+
+def test_a_loop_that_ends_early_has_rows_for_its_trips():
+    text = model(
+        "(float[1,16] h0, float[16,16] R, float[16,20] W, int64 stop) => (float[1,16] h, float[N,1,20] y)",
+        """yes = Constant <value = bool {1}> ()
+        trips = Constant <value = int64 {50}> ()
+        h, y = Loop <body = b (int64 i, bool go, float[1,16] s) => (bool go_on, float[1,16] t, float[1,20] o) {
+          go_on = Less(i, stop)
+          r = MatMul(s, R)
+          t = Tanh(r)
+          o = MatMul(t, W)
+        }> (trips, yes, h0)""",
+    )
+    for stop in (0, 7, 100):
+        inputs = {"h0": floats(1, 16), "R": floats(16, 16) / 4, "W": floats(16, 20), "stop": np.array(stop, np.int64)}
+        assert check(text, inputs)[1].shape == (min(stop + 1, 50), 1, 20)
+    assert ("sunk", "MatMul") in changes(text)

@@ -1,0 +1,319 @@
+// Nodes of a loop body that only scan outputs need, moved behind the loop, where they run for all trips at once:
+//
+//   Loop(h: h' = f(h); y = softmax(h' W))   becomes   H = Loop(h: h' = f(h); h'); Y = softmax(H W)
+//
+// It pays for products with weights, which are then read once; for reductions and the like, whose kernels are called
+// once instead of once a trip; and for functions (exp, tanh, ...) of a few elements, which then fill whole vectors.
+// What reads such nodes goes with them. So does what leads to them, where that makes what the loop has to hand out no
+// larger.
+//
+// Trips that do not happen have no rows, so nothing runs for them, however the loop ends; and only nodes that cannot
+// fail are moved, so that errors stay those of their trip.
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "op/op_def.h"
+#include "op/scan_attributes.h"
+#include "opt/all_trips.h"
+#include "opt/passes.h"
+
+namespace treadle::opt {
+
+namespace {
+
+constexpr int64_t kFewElements = 32;      // of a function that does not fill its vectors in the loop
+constexpr int64_t kWeightOfProducts = 8;  // elements that may be handed out for each element of a product
+constexpr int64_t kLeastTrips = 4;        // that make it worth while
+
+constexpr std::array<std::string_view, 24> kFunctions = {
+    "Acos", "Acosh",     "Asin", "Asinh", "Atan", "Atanh", "Celu",    "Cos", "Cosh", "Elu",      "Erf", "Exp",
+    "Gelu", "HardSwish", "Log",  "Mish",  "Pow",  "Selu",  "Sigmoid", "Sin", "Sinh", "Softplus", "Tan", "Tanh"};
+
+bool is_function(const ir::Node& node) {
+  return node.op->domain.empty() && std::find(kFunctions.begin(), kFunctions.end(), node.op->name) != kFunctions.end();
+}
+
+// Kernels of their own that look at whole rows.
+bool is_of_rows(const ir::Node& node) {
+  const BatchRule rule = node.op->batch;
+  return rule == BatchRule::kNone && node.op->name != "Split" && node.op->name != "Slice" &&
+         node.op->name != "Concat" && node.op->name != "Transpose" && node.op->name != "Clip" &&
+         node.op->name != "Gemm";
+}
+
+class Sinker {
+ public:
+  Sinker(ir::Graph& graph, ir::Region& region, size_t at, Journal* journal,
+         std::unordered_map<ir::Value*, ir::Value*>& replaced)
+      : graph_(graph),
+        region_(region),
+        at_(at),
+        loop_(*region.nodes[at]),
+        body_(*loop_.region("body")),
+        journal_(journal),
+        replaced_(replaced) {}
+
+  // Returns how many nodes were put behind the loop.
+  size_t run() {
+    if (!read_loop()) return 0;
+    find_users();
+    choose();
+    if (sunk_.empty()) return 0;
+    AllTrips behind(graph_, region_, at_ + 1, trips_);
+    for (const auto& [element, whole] : scanned_) behind.set(element, whole);
+    hand_out(behind);
+    move(behind);
+    return behind.added();
+  }
+
+ private:
+  // Where its outputs are, and that all of them are stacked the same way.
+  bool read_loop() {
+    size_t states = 0;
+    if (loop_.op->control == Control::kLoop) {
+      states = body_.inputs.size() - 2;
+      first_row_ = 1 + states;
+    } else {
+      const auto scan = read_scan(loop_, loop_.inputs.size(), body_.outputs.size());
+      if (!scan.ok() || scan->masked) return false;
+      first_row_ = states = scan->states;
+      bool any = false;
+      for (size_t i = 0; i < scan->outputs.size(); ++i) {
+        if (!body_.outputs[first_row_ + i]) continue;
+        if (scan->outputs[i].axis != 0 || (any && scan->outputs[i].reverse != reverse_)) return false;
+        reverse_ = scan->outputs[i].reverse;
+        any = true;
+      }
+      for (size_t i = 0; i < scan->inputs.size(); ++i) {
+        ir::Value* whole = loop_.inputs[states + i];
+        const bool fits = scan->inputs[i].axis == 0 && scan->inputs[i].reverse == reverse_;
+        if (fits) scanned_[body_.inputs[states + i]] = whole;
+      }
+    }
+    first_whole_ = states;
+    for (size_t i = first_row_; i < body_.outputs.size(); ++i) {
+      const ir::Value* whole = whole_of_row(i);
+      if (!whole || !body_.outputs[i]) continue;
+      if (!whole->type.has_shape || whole->type.shape.empty()) return false;
+      trips_ = whole->type.shape[0];
+      if (!trips_.is_known() && !keeps_sizes_without_trips(i)) return false;
+      rows_.insert(body_.outputs[i]);
+    }
+    return !rows_.empty() && !(trips_.is_known() && trips_.value() < kLeastTrips);
+  }
+
+  // Without any trip, rows have the sizes that the model says: those of the plan would not do.
+  bool keeps_sizes_without_trips(size_t output) const {
+    const Type& type = body_.outputs[output]->type;
+    return body_.output_types.size() == body_.outputs.size() && type.is_concrete() &&
+           body_.output_types[output].is_concrete() && same(body_.output_types[output].shape, type.shape);
+  }
+
+  ir::Value*& whole_of_row(size_t output) { return loop_.outputs[output - first_row_ + first_whole_]; }
+
+  Varies varies() const {
+    return [this](const ir::Value* v) { return !is_invariant(v, body_); };
+  }
+
+  // --- which nodes go
+
+  // Who reads what: null stands for the loop itself.
+  void find_users() {
+    for (const auto& node : body_.nodes) {
+      for (const ir::Value* v : node->inputs) users_[v].push_back(node.get());
+      for (const auto& inner : node->regions) {
+        for (const ir::Value* v : ir::captures(*inner)) users_[v].push_back(node.get());
+      }
+    }
+    for (size_t i = 0; i < first_row_; ++i) users_[body_.outputs[i]].push_back(nullptr);
+  }
+
+  // Back to front: of a node that goes, all that read it have gone before.
+  void choose() {
+    std::unordered_set<const ir::Node*> movable;
+    for (size_t i = body_.nodes.size(); i-- > 0;) {
+      const ir::Node& node = *body_.nodes[i];
+      if (only_read_by(node, movable) && runs_for_all_trips(node, varies(), trips_)) movable.insert(&node);
+    }
+    for (const auto& node : body_.nodes) {
+      if (movable.contains(node.get()) && pays(*node)) take_with_readers(*node);
+    }
+    for (size_t i = body_.nodes.size(); i-- > 0;) {
+      const ir::Node& node = *body_.nodes[i];
+      if (movable.contains(&node) && !sunk_.contains(&node) && is_cheaper_behind(node)) sunk_.insert(&node);
+    }
+  }
+
+  bool only_read_by(const ir::Node& node, const std::unordered_set<const ir::Node*>& nodes) const {
+    bool any = false;
+    for (const ir::Value* v : node.outputs) {
+      if (!v) continue;
+      any |= rows_.contains(v);
+      const auto it = users_.find(v);
+      if (it == users_.end()) continue;
+      for (const ir::Node* user : it->second) {
+        if (!nodes.contains(user)) return false;
+        any = true;
+      }
+    }
+    return any;
+  }
+
+  bool pays(const ir::Node& node) const {
+    const Traffic traffic = traffic_of(node);
+    if (is_product_with_weights(node, varies())) return traffic.more <= kWeightOfProducts * traffic.less;
+    if (trips_.is_unknown() || traffic.more > traffic.less) return false;
+    return is_of_rows(node) || (is_function(node) && count_of(*node.outputs[0]) <= kFewElements);
+  }
+
+  void take_with_readers(const ir::Node& node) {
+    if (!sunk_.insert(&node).second) return;
+    for (const ir::Value* v : node.outputs) {
+      const auto it = users_.find(v);
+      if (!v || it == users_.end()) continue;
+      for (const ir::Node* user : it->second) take_with_readers(*user);
+    }
+  }
+
+  // Everything that reads it has gone, and what it reads itself is no more to hand out than what it makes.
+  bool is_cheaper_behind(const ir::Node& node) const {
+    const auto read_behind = [&](const ir::Value* v) { return v && is_read_behind(v); };
+    if (!only_read_by(node, sunk_) || std::none_of(node.outputs.begin(), node.outputs.end(), read_behind)) return false;
+    const Traffic traffic = traffic_of(node);
+    return traffic.more <= traffic.less;
+  }
+
+  // Elements that a trip hands out for `node` to run behind the loop, and those that it does not hand out then.
+  struct Traffic {
+    int64_t more = 0, less = 0;
+  };
+
+  Traffic traffic_of(const ir::Node& node) const {
+    Traffic traffic;
+    for (const ir::Value* v : node.inputs) {
+      if (!is_invariant(v, body_) && !is_handed_out(v)) traffic.more += count_of(*v);
+    }
+    for (const ir::Value* v : node.outputs) {
+      if (v) traffic.less += count_of(*v);
+    }
+    return traffic;
+  }
+
+  bool is_handed_out(const ir::Value* v) const {
+    return scanned_.contains(v) || rows_.contains(v) || is_read_behind(v);
+  }
+
+  bool is_read_behind(const ir::Value* v) const {
+    const auto it = users_.find(v);
+    return it != users_.end() && std::any_of(it->second.begin(), it->second.end(),
+                                             [&](const ir::Node* user) { return user && sunk_.contains(user); });
+  }
+
+  // --- moving
+
+  // What the nodes behind the loop read of each trip: scan inputs as they are, the rest as scan outputs.
+  void hand_out(AllTrips& behind) {
+    for (size_t i = first_row_; i < body_.outputs.size(); ++i) {
+      const ir::Value* row = body_.outputs[i];
+      if (row && whole_of_row(i) && !(row->producer && sunk_.contains(row->producer)) && !behind.has(row)) {
+        behind.set(row, whole_of_row(i));
+      }
+    }
+    std::unordered_set<const ir::Value*> made;
+    for (const auto& node : body_.nodes) {
+      if (!sunk_.contains(node.get())) continue;
+      for (ir::Value* v : node->inputs) {
+        if (!is_invariant(v, body_) && !made.contains(v) && !behind.has(v)) behind.set(v, add_row(*v));
+      }
+      made.insert(node->outputs.begin(), node->outputs.end());
+    }
+  }
+
+  ir::Value* add_row(ir::Value& element) {
+    const bool has_types = body_.output_types.size() == body_.outputs.size();
+    body_.outputs.push_back(&element);
+    if (has_types) body_.output_types.push_back(element.type);
+    Shape shape{trips_};
+    for (const Dim& d : element.type.shape) shape.push_back(d);
+    if (loop_.op->control == Control::kScan && loop_.attributes.has("scan_output_directions")) {
+      const auto old = loop_.attributes.get_ints("scan_output_directions");
+      std::vector<int64_t> directions(old.begin(), old.end());
+      directions.push_back(reverse_ ? 1 : 0);
+      loop_.attributes.set(ir::Attribute::of("scan_output_directions", std::move(directions)));
+    }
+    if (loop_.op->control == Control::kScan && loop_.attributes.has("scan_output_axes")) {
+      loop_.attributes.erase("scan_output_axes");
+    }
+    return graph_.add_output(&loop_, std::string(element.name) + ":rows",
+                             Type::tensor(element.type.element, std::move(shape)));
+  }
+
+  void move(AllTrips& behind) {
+    std::vector<std::unique_ptr<ir::Node>> staying;
+    for (auto& node : body_.nodes) {
+      if (sunk_.contains(node.get())) {
+        note(journal_, Change::kSunk, body_, *node);
+        gone_.insert(node->outputs.begin(), node->outputs.end());
+        behind.add(std::move(node));
+      } else {
+        staying.push_back(std::move(node));
+      }
+    }
+    body_.nodes = std::move(staying);
+    for (size_t i = first_row_; i < body_.outputs.size(); ++i) {
+      ir::Value*& row = body_.outputs[i];
+      if (!row || !gone_.contains(row)) continue;
+      if (ir::Value*& whole = whole_of_row(i)) {
+        replaced_[whole] = behind.whole(row);
+        whole->producer = nullptr;
+        whole = nullptr;
+      }
+      row = nullptr;
+    }
+  }
+
+  ir::Graph& graph_;
+  ir::Region& region_;
+  const size_t at_;
+  ir::Node& loop_;
+  ir::Region& body_;
+  Journal* journal_;
+  std::unordered_map<ir::Value*, ir::Value*>& replaced_;
+  size_t first_row_ = 0, first_whole_ = 0;  // of scan outputs, in the body and of the loop
+  bool reverse_ = false;
+  Dim trips_;
+  std::unordered_set<const ir::Value*> rows_, gone_;
+  std::unordered_map<const ir::Value*, ir::Value*> scanned_;
+  std::unordered_map<const ir::Value*, std::vector<const ir::Node*>> users_;
+  std::unordered_set<const ir::Node*> sunk_;
+};
+
+class Walk {
+ public:
+  Walk(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
+
+  void run(ir::Region& region) {
+    for (size_t at = 0; at < region.nodes.size(); ++at) {
+      ir::Node& node = *region.nodes[at];
+      for (auto& body : node.regions) run(*body);
+      if (node.op->control != Control::kLoop && node.op->control != Control::kScan) continue;
+      std::unordered_map<ir::Value*, ir::Value*> replaced;
+      const size_t added = Sinker(graph_, region, at, journal_, replaced).run();
+      ir::replace_uses(graph_, replaced);
+      at += added;
+    }
+  }
+
+ private:
+  ir::Graph& graph_;
+  Journal* journal_;
+};
+
+}  // namespace
+
+void sink_outputs(ir::Graph& graph, Journal* journal) {
+  Walk(graph, journal).run(graph.top());
+}
+
+}  // namespace treadle::opt
