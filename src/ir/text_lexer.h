@@ -102,6 +102,8 @@ class TextLexer {
 
   // The annotations before the next token; those that are not in `allowed` are an error.
   TextNotes take_notes(uint32_t allowed, std::string_view element);
+  // Whether the token that was looked at last has annotations before it.
+  bool has_notes() const { return notes_.keys != 0; }
 
   TextStorage& storage() { return storage_; }
   const wire::Limits& limits() const { return limits_; }

@@ -123,6 +123,7 @@ bool TextParser::next_is_number() {
 // Whether a string that is next names a graph.
 bool TextParser::next_is_graph(int32_t declared) {
   if (declared != 0) return declared == Attribute::kGraph;
+  if (lexer_.has_notes()) return true;  // plain strings have none
   const size_t begin = lexer_.position();
   std::string_view ignored;
   const bool result = lexer_.string(ignored) && (lexer_.peek() == '(' || lexer_.peek() == '=');

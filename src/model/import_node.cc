@@ -137,8 +137,18 @@ Result<const Importer::Resolved*> Importer::resolve_operator(const wire::NodePro
 }
 
 namespace {
+
 ir::Value* const kNoValue = nullptr;
+
+// An input that is an argument of the function which the call leaves out.
+Status allow_left_out(const OpVersion& version, size_t i, std::string_view argument) {
+  const Formal* formal = version.input(i);
+  if (!formal || formal->arity == Arity::kOptional) return {};
+  return error(Code::kInvalidModel, "input {} ({}) is required, but the function's call leaves out \"{}\"", i,
+               formal->name, argument);
 }
+
+}  // namespace
 
 Status Importer::import_operator(const wire::NodeProto& node, std::string_view path, Place& place) {
   TREADLE_ASSIGN(const Resolved* resolved, resolve_operator(node, place));
@@ -147,6 +157,7 @@ Status Importer::import_operator(const wire::NodeProto& node, std::string_view p
   for (const std::string_view input : node.inputs) {
     ir::Value* const* value = input.empty() ? &kNoValue : find(input, place);
     if (!value) return error(Code::kInvalidModel, "nothing defines the input \"{}\"", input);
+    if (!*value && !input.empty()) TREADLE_TRY(allow_left_out(*resolved->version, made->inputs.size(), input));
     graph_->add_input(made, *value);
   }
   TREADLE_TRY(import_attributes(node, made, place));

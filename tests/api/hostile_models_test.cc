@@ -99,6 +99,20 @@ TEST(HostileModels, AnArgumentOfAListLeftOut) {
               HasSubstr("input 1 (inputs) is required, but left out"));
 }
 
+TEST(HostileModels, AnArgumentThatAFunctionNeedsLeftOut) {
+  const std::string bytes = bytes_of(
+      "y = local.f (x) }\n<domain: \"local\", opset_import: [\"\" : 21]>\n"
+      "f (a, b) => (c) { k = Constant <value = float[2] {1, 2}> ()\n d = Add (a, k)\n c = LpNormalization (b)",
+      "<ir_version: 10, opset_import: [\"\" : 21, \"local\" : 1]>\n");
+  EXPECT_THAT(outcome(bytes), HasSubstr("input 0 (input) is required, but the function's call leaves out \"b\""));
+}
+
+TEST(HostileModels, AStringToFillATensorWith) {
+  EXPECT_THAT(outcome(bytes_of("n = Constant <value_ints = [4, 2]> ()\n"
+                               "y = ConstantOfShape <value = string[1] {\"CRD\"}> (n)")),
+              HasSubstr("attribute value is of type string"));
+}
+
 TEST(HostileModels, ALoopWithoutAPlaceForItsCondition) {
   const std::string bytes = bytes_of(
       "n = Constant <value_int = 3> ()\n"

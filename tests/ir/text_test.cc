@@ -169,6 +169,14 @@ TEST(Text, KeepsEmptyNamesOfFunctionAttributes) {
   }
 }
 
+TEST(Text, KeepsListsOfGraphsWithoutATypeOrAName) {
+  const ProtoBytes g = ProtoBytes().bytes(2, "");
+  const ProtoBytes attribute = ProtoBytes().bytes(1, "a").message(11, g).message(11, ProtoBytes());
+  const ProtoBytes node = ProtoBytes().bytes(4, "Relu").message(5, attribute);
+  const std::string model = ProtoBytes().varint(1, 8).message(7, ProtoBytes().message(1, node).bytes(2, "m")).str();
+  EXPECT_EQ(again<wire::ModelProto>(model), model);
+}
+
 TEST(Text, TellsWhereItIsWrong) {
   EXPECT_EQ(error_of("<ir_version: 8>\ng (float[N] x) => () {\n   T = MatMul[X, W]\n}"),
             "3:14: expected '(', found '['\n  3 |    T = MatMul[X, W]\n    |              ^");

@@ -32,6 +32,9 @@ Status infer_constant_of_shape(InferContext& c) {
     return error(Code::kInvalidModel, "attribute value has {} elements, expected 1",
                  value->as_tensor().element_count());
   }
+  if (type == ElementType::kString) {
+    return error(Code::kInvalidModel, "attribute value is of type string, expected a numeric type or bool");
+  }
   if (c.value(0) && c.element(0) != ElementType::kInt64) {
     return error(Code::kInvalidModel, "the shape is of type {}, expected int64", name(c.element(0)));
   }
