@@ -131,6 +131,13 @@ IrLanes<T> select(IrMask condition, IrLanes<T> yes, IrLanes<T> no) {
   return IrLanes<T>::of(ir().CreateSelect(condition.v, yes.v, no.v));
 }
 
+// What it selects is a minimum or a maximum; merged with the selection around it, it would be two comparisons.
+template <class T>
+IrLanes<T> picked(IrLanes<T> x) {
+  if constexpr (!IrLanes<T>::kFloat) return x;
+  return IrLanes<T>::of(ir().CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {x.v->getType()}, {x.v}));
+}
+
 template <class T>
 auto to_bits(IrLanes<T> x) {
   using Bits = typename IrLanes<T>::Bits;

@@ -62,7 +62,8 @@ class LoopWriter final : private StepHost {
   void store_flat(Value* to, ElementType type, const Flat& flat);
   void count_to(int64_t count, const std::function<void(Value*)>& fn);
   std::vector<Flat> run_steps(const plan::ElementwiseCode& code, std::vector<Flat> values);
-  void write_short(const plan::ElementwiseCode& code);
+  std::vector<bool> late_inputs(const plan::ElementwiseCode& code) const;
+  void write_short(const plan::ElementwiseCode& whole);
   void write_nest(const plan::ElementwiseCode& code);
   void write_rows(int64_t rows, int64_t n, uint32_t from, uint32_t to, ElementType type, ElementType to_type,
                   const std::function<Flat(int64_t rows, const Flat&)>& reduce);

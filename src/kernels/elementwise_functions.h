@@ -258,6 +258,13 @@ TREADLE_UNARY(BitwiseNot, ~x)
 
 // --- two inputs ---
 
+// A choice that is one instruction of its own; value types that would see it merged into the choice around it say how
+// to keep it apart.
+template <class V>
+TREADLE_INLINE V picked(V v) {
+  return v;
+}
+
 #define TREADLE_BINARY(name, expression) \
   struct name {                          \
     template <class V>                   \
@@ -269,8 +276,10 @@ TREADLE_UNARY(BitwiseNot, ~x)
 TREADLE_BINARY(Add, a + b)
 TREADLE_BINARY(Sub, a - b)
 TREADLE_BINARY(Mul, a* b)
-TREADLE_BINARY(Min, select((a < b) | (a != a), a, b))
-TREADLE_BINARY(Max, select((a > b) | (a != a), a, b))
+// Of equals the first. In a chain of these the first operand is the one that is waited for, so what is asked about NaN
+// is asked of the second.
+TREADLE_BINARY(Min, select(b != b, b, picked(select(b < a, b, a))))
+TREADLE_BINARY(Max, select(b != b, b, picked(select(b > a, b, a))))
 TREADLE_BINARY(PRelu, select(a < zero<V>(), b* a, a))
 TREADLE_BINARY(Equal, a == b)
 TREADLE_BINARY(Less, a < b)

@@ -15,6 +15,9 @@ void remove_dead_nodes(ir::Graph& graph, Journal* journal = nullptr);
 // Removes nodes whose output is their input: Identity, and others where sizes and types say so.
 void remove_identities(ir::Graph& graph, Journal* journal = nullptr);
 
+// Max, Min, Sum and Mean of more than two operands become chains of nodes with two. Results are the same bit for bit.
+void split_variadic(ir::Graph& graph, Journal* journal = nullptr);
+
 // One of several nodes that compute the same from the same inputs is enough, whether the first stands in the same
 // region or in one around it. Random nodes are left alone.
 void merge_common_nodes(ir::Graph& graph, Journal* journal = nullptr);

@@ -1,0 +1,166 @@
+// What LoopWriter writes for loops: begin, the step from trip to trip, end. Trips are counted, and limits looked at, as
+// the interpreter does it.
+#include <llvm/IR/MDBuilder.h>
+
+#include <cstddef>
+
+#include "jit/loop_writer.h"
+
+namespace treadle::jit {
+
+using plan::kNoSlot;
+using plan::Loop;
+using plan::LoopCounters;
+using plan::NativeHost;
+using plan::OpCode;
+
+void LoopWriter::count_trip(const Loop& loop) {
+  set(total_trips_, b_.CreateAdd(get(total_trips_), b_.getInt64(1)));
+  set(units_, b_.CreateSub(get(units_), b_.getInt64(static_cast<uint64_t>(loop.weight))));
+  Block* poll = Block::Create(b_.getContext(), "poll", function_);
+  Block* next = Block::Create(b_.getContext(), "granted", function_, exit_);
+  auto* branch = b_.CreateCondBr(b_.CreateICmpSLT(get(units_), b_.getInt64(0)), poll, next);
+  branch->setMetadata(llvm::LLVMContext::MD_prof, llvm::MDBuilder(b_.getContext()).createBranchWeights(1, 1 << 12));
+  b_.SetInsertPoint(poll);
+  publish();
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false);
+  leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, poll)), {context_}));
+  refresh();
+  b_.CreateBr(next);
+  b_.SetInsertPoint(next);
+}
+
+void LoopWriter::write_begin(uint32_t pc) {
+  const uint32_t index = p_.code[pc].index;
+  const Loop& loop = p_.loops[index];
+  if (layout_.inline_loop[index]) return begin_inline(pc, loop, index);
+  publish();
+  Value* runs = stack(1);
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getPtrTy()}, false);
+  leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, loop_begin)), {context_, b_.getInt32(index), runs}));
+  refresh();
+  Block* body = Block::Create(b_.getContext(), "body", function_, exit_);
+  b_.CreateCondBr(b_.CreateICmpNE(b_.CreateLoad(b_.getInt8Ty(), runs), b_.getInt8(0)), body,
+                  block_of(p_.code[pc].target));
+  b_.SetInsertPoint(body);
+}
+
+// Kernels may compute along what is behind a state in memory.
+void LoopWriter::clear_behind(uint32_t s, size_t bytes) {
+  const size_t behind = p_.slots[s].bytes - bytes;
+  if (layout_.places[s].kind == PlaceKind::kRegister || behind == 0) return;
+  b_.CreateMemSet(offset(pointer(s), static_cast<int64_t>(bytes)), b_.getInt8(0), behind, llvm::Align(1));
+}
+
+void LoopWriter::begin_inline(uint32_t pc, const Loop& loop, uint32_t index) {
+  auto* trip = trip_[index] = variable(b_.getInt64Ty(), "trip");
+  auto* trips = trips_[index] = variable(b_.getInt64Ty(), "trips");
+  set(trip, b_.getInt64(0));
+  Value* count = b_.getInt64(static_cast<uint64_t>(loop.is_scan ? loop.known_trips : INT64_MAX));
+  if (!loop.is_scan && loop.trip_count != kNoSlot) count = element(loop.trip_count, ElementType::kInt64, 0);
+  if (loop.condition != kNoSlot) count = b_.CreateSelect(flag(loop.condition), count, b_.getInt64(0));
+  set(trips, count);
+  for (const plan::LoopState& state : loop.states) {
+    copy(state.initial, state.in, state.bytes);
+    clear_behind(state.in, state.bytes);
+    clear_behind(state.out, state.bytes);
+  }
+  Value* last = b_.CreateSub(count, b_.getInt64(1));
+  for (const plan::ScanOutput& scan : loop.scan_outputs) {
+    Value* bytes = b_.CreateMul(last, b_.getInt64(scan.element_bytes));
+    set_pointer(scan.row,
+                scan.reverse ? b_.CreateGEP(b_.getInt8Ty(), pointer(scan.whole), bytes) : pointer(scan.whole));
+  }
+  Block* body = Block::Create(b_.getContext(), "body", function_, exit_);
+  b_.CreateCondBr(b_.CreateICmpSGT(count, b_.getInt64(0)), body, block_of(p_.code[pc].target));
+  b_.SetInsertPoint(body);
+  count_trip(loop);
+  for (const plan::ScanInput& scan : loop.scan_inputs) {
+    Value* bytes = b_.CreateMul(last, b_.getInt64(scan.element_bytes));
+    set_pointer(scan.element,
+                scan.reverse ? b_.CreateGEP(b_.getInt8Ty(), pointer(scan.whole), bytes) : pointer(scan.whole));
+  }
+  if (loop.counter != kNoSlot) store_chunk(loop.counter, ElementType::kInt64, 1, 0, b_.getInt64(0));
+}
+
+// Rows out, states handed on, pointers moved.
+void LoopWriter::step(const Loop& loop) {
+  for (const auto& [to, from, bytes] : loop.step.rows) copy(from, to, bytes);
+  for (const plan::LoopState& state : loop.states) {
+    const bool in_moves = layout_.places[state.in].kind == PlaceKind::kTable || layout_.places[state.in].moves;
+    const bool out_moves = layout_.places[state.out].kind == PlaceKind::kTable || layout_.places[state.out].moves;
+    if (!in_moves || !out_moves) {
+      copy(state.out, state.in, state.bytes);
+      continue;
+    }
+    Value* in = pointer(state.in);
+    Value* out = pointer(state.out);
+    set_pointer(state.in, out);
+    set_pointer(state.out, in);
+  }
+  for (const auto& [slot, stride] : loop.step.advances) set_pointer(slot, offset(pointer(slot), stride));
+}
+
+void LoopWriter::grow_rows(const Loop& loop, uint32_t index) {
+  Block* grow = Block::Create(b_.getContext(), "grow", function_);
+  Block* next = Block::Create(b_.getContext(), "fits", function_, exit_);
+  Value* capacity = b_.CreateLoad(b_.getInt64Ty(), counter_address(index, offsetof(LoopCounters, row_capacity)));
+  b_.CreateCondBr(b_.CreateICmpSGE(get(trip_[index]), capacity), grow, next);
+  b_.SetInsertPoint(grow);
+  b_.CreateStore(get(trip_[index]), counter_address(index, offsetof(LoopCounters, trip)));
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty()}, false);
+  leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, grow_rows)), {context_, b_.getInt32(index)}));
+  for (const plan::ScanOutput& scan : loop.scan_outputs) {
+    if (scan.row == kNoSlot || scan.whole_planned || !pointers_.contains(scan.row)) continue;
+    set(pointers_[scan.row], b_.CreateLoad(b_.getPtrTy(), slot_address(scan.row)));
+  }
+  b_.CreateBr(next);
+  b_.SetInsertPoint(next);
+}
+
+void LoopWriter::write_next(uint32_t pc) {
+  const uint32_t index = p_.code[pc].index;
+  const Loop& loop = p_.loops[index];
+  const bool outer = index == request_.loop;
+  Block* done = outer ? exit_ : Block::Create(b_.getContext(), "done", function_, exit_);
+  Block* more = Block::Create(b_.getContext(), "more", function_, exit_);
+  if (!layout_.inline_loop[index]) {
+    publish();
+    Value* again = stack(1);
+    auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getPtrTy()}, false);
+    leave_unless_zero(
+        b_.CreateCall(type, host(offsetof(NativeHost, loop_next)), {context_, b_.getInt32(index), again}));
+    refresh();
+    b_.CreateCondBr(b_.CreateICmpNE(b_.CreateLoad(b_.getInt8Ty(), again), b_.getInt8(0)), more, done);
+    b_.SetInsertPoint(more);
+  } else {
+    Value* go_on = loop.go_on != kNoSlot ? flag(loop.go_on) : b_.getTrue();
+    step(loop);
+    Value* trip = b_.CreateAdd(get(trip_[index]), b_.getInt64(1));
+    set(trip_[index], trip);
+    b_.CreateCondBr(b_.CreateAnd(b_.CreateICmpSLT(trip, get(trips_[index])), go_on), more, done);
+    b_.SetInsertPoint(more);
+    count_trip(loop);
+    if (loop.grows) grow_rows(loop, index);
+    if (loop.counter != kNoSlot) store_chunk(loop.counter, ElementType::kInt64, 1, 0, get(trip_[index]));
+  }
+  b_.CreateBr(block_of(p_.code[pc].target));
+  if (!outer) b_.SetInsertPoint(done);
+}
+
+void LoopWriter::write_end(uint32_t pc) {
+  const uint32_t index = p_.code[pc].index;
+  const Loop& loop = p_.loops[index];
+  if (layout_.inline_loop[index]) {
+    for (const plan::LoopState& state : loop.states) {
+      if (state.final != kNoSlot) copy(state.in, state.final, state.bytes);
+    }
+    return;
+  }
+  publish();
+  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty()}, false);
+  leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, loop_end)), {context_, b_.getInt32(index)}));
+  refresh();
+}
+
+}  // namespace treadle::jit
