@@ -52,7 +52,12 @@ llvm::Function* LoopWriter::write() {
       b_.CreateLoad(b_.getInt64Ty(), counter_address(request_.loop, offsetof(LoopCounters, trip))));
   set(trips_[request_.loop],
       b_.CreateLoad(b_.getInt64Ty(), counter_address(request_.loop, offsetof(LoopCounters, trips))));
-  write_body();
+  if (runs_in_blocks(request_.loop)) {
+    write_blocks(request_.loop);
+    b_.CreateBr(exit_);
+  } else {
+    write_body();
+  }
 
   b_.SetInsertPoint(exit_);
   b_.CreateStore(get(trip_[request_.loop]), counter_address(request_.loop, offsetof(LoopCounters, trip)));
@@ -288,16 +293,22 @@ void LoopWriter::go_to(Block* block) {
   if (!b_.GetInsertBlock()->getTerminator()) b_.CreateBr(block);
 }
 
+// The instruction after which it goes on behind `pc`: what a loop in blocks consists of is written with its begin.
+uint32_t LoopWriter::last_written_with(uint32_t pc) const {
+  const Instruction& in = p_.code[pc];
+  return in.code == OpCode::kLoopBegin && runs_in_blocks(in.index) ? p_.loops[in.index].last - 1 : pc;
+}
+
 void LoopWriter::write_body() {
   const uint32_t first = loop_.first + 1;
-  for (uint32_t pc = first; pc < loop_.last; ++pc) {
+  for (uint32_t pc = first; pc < loop_.last; pc = last_written_with(pc) + 1) {
     const Instruction& in = p_.code[pc];
     const bool jumps = in.code == OpCode::kJump || in.code == OpCode::kBranchUnless || in.code == OpCode::kLoopBegin ||
                        in.code == OpCode::kLoopNext || in.code == OpCode::kLoopNextSimple;
     if (jumps) block_of(in.target);
   }
   block_of(first);
-  for (uint32_t pc = first; pc < loop_.last; ++pc) {
+  for (uint32_t pc = first; pc < loop_.last; pc = last_written_with(pc) + 1) {
     if (const auto it = blocks_.find(pc); it != blocks_.end()) {
       go_to(it->second);
       b_.SetInsertPoint(it->second);

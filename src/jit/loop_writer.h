@@ -48,6 +48,7 @@ class LoopWriter final : private StepHost {
 
   // --- instructions
   void write_body();
+  uint32_t last_written_with(uint32_t pc) const;
   void write(uint32_t pc);
   Block* block_of(uint32_t pc);
   void go_to(Block* block);
@@ -85,6 +86,10 @@ class LoopWriter final : private StepHost {
   void clear_behind(uint32_t s, size_t bytes);
   void step(const plan::Loop& loop);
   void count_trip(const plan::Loop& loop);
+  bool runs_in_blocks(uint32_t index) const;
+  void write_blocks(uint32_t index);
+  void write_block(const plan::Loop& loop, Value* at, int64_t count, Value* first, Value* trips);
+  void write_in_block(const plan::ElementwiseCode& code, Value* at, int64_t count, std::map<uint32_t, Flat>& values);
   void grow_rows(const plan::Loop& loop, uint32_t index);
 
   // --- leaving

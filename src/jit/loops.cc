@@ -80,6 +80,7 @@ void LoopWriter::begin_inline(uint32_t pc, const Loop& loop, uint32_t index) {
     set_pointer(scan.element,
                 scan.reverse ? b_.CreateGEP(b_.getInt8Ty(), pointer(scan.whole), bytes) : pointer(scan.whole));
   }
+  if (runs_in_blocks(index)) return write_blocks(index);
   if (loop.counter != kNoSlot) store_chunk(loop.counter, ElementType::kInt64, 1, 0, b_.getInt64(0));
 }
 

@@ -15,7 +15,7 @@ TEST(Variadic, ChainsJoinTheGroupsAroundThem) {
   auto* sum = t->call("Sum", {least, t.in(1), t.in(2)});
   t->set_output(0, t->call("Mean", {t->call("Abs", {sum}), least, t.in(3)}));
   const auto planned = plan_of(t);
-  EXPECT_THAT(planned->listing(), ElementsAre("fused Min Min Min Sum Sum Abs Sum Sum Div", "end"));
+  EXPECT_THAT(planned->listing(), ElementsAre("fused Min Min Min Sum Sum Abs Sum Sum Div"));
   expect_same_as_judge(t, *planned);
 }
 
@@ -23,7 +23,7 @@ TEST(Variadic, PartsMayBeSmallerThanTheResult) {
   TestGraph t({floats({1, 4}), floats({4}), floats({3, 1})}, 1);
   t->set_output(0, t->call("Max", {t.in(0), t.in(1), t.in(2)}));
   const auto planned = plan_of(t);
-  EXPECT_THAT(planned->listing(), ElementsAre("Max", "Max", "end"));
+  EXPECT_THAT(planned->listing(), ElementsAre("Max", "Max"));
   expect_same_as_judge(t, *planned);
 }
 
@@ -32,7 +32,7 @@ TEST(Variadic, NarrowTypesAreFoldedWideByTheKernel) {
   TestGraph t({halves, halves, halves}, 1);
   t->set_output(0, t->call("Sum", {t.in(0), t.in(1), t.in(2)}));
   const auto planned = plan_of(t);
-  EXPECT_THAT(planned->listing(), ElementsAre("Sum", "end"));
+  EXPECT_THAT(planned->listing(), ElementsAre("Sum"));
   expect_same_as_judge(t, *planned);
 }
 
