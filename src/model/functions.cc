@@ -1,5 +1,7 @@
 #include "model/functions.h"
 
+#include <algorithm>
+
 namespace treadle::model {
 
 namespace {
@@ -47,7 +49,7 @@ Status FunctionTable::build(const wire::ModelProto& model, const Opsets& model_o
     opsets->insert(model_opsets.begin(), model_opsets.end());
     const auto [it, fresh] = entries_.try_emplace(key(proto.domain, proto.name, proto.overload));
     if (!fresh) return error(Code::kInvalidModel, "function {} is defined twice", function_name(proto));
-    it->second.function = {&proto, std::move(*opsets)};
+    it->second.function = {&proto, std::move(*opsets), 0};
   }
   std::vector<const wire::FunctionProto*> chain;
   for (const wire::FunctionProto& proto : model.functions) {
@@ -84,19 +86,25 @@ Status FunctionTable::visit(Entry& entry, std::vector<const wire::FunctionProto*
   }
   entry.mark = Mark::kOpen;
   chain.push_back(&proto);
-  TREADLE_TRY(visit_calls(proto.nodes, chain));
+  TREADLE_TRY(visit_calls(proto.nodes, chain, entry.function.nodes));
   chain.pop_back();
   entry.mark = Mark::kDone;
   return {};
 }
 
 Status FunctionTable::visit_calls(const wire::List<wire::NodeProto>& nodes,
-                                  std::vector<const wire::FunctionProto*>& chain) {
+                                  std::vector<const wire::FunctionProto*>& chain, size_t& count) {
+  const auto add = [&](size_t more) { count += std::min(more, SIZE_MAX - count); };
+  add(nodes.size());
   for (const wire::NodeProto& node : nodes) {
-    if (Entry* callee = find_entry(node)) TREADLE_TRY(visit(*callee, chain));
+    if (Entry* callee = find_entry(node)) {
+      TREADLE_TRY(visit(*callee, chain));
+      add(callee->function.nodes);
+    }
     for (const wire::AttributeProto& attribute : node.attributes) {
-      if (attribute.g) TREADLE_TRY(visit_calls(attribute.g->nodes, chain));
-      for (const wire::GraphProto& graph : attribute.graphs) TREADLE_TRY(visit_calls(graph.nodes, chain));
+      if (attribute.g) TREADLE_TRY(visit_calls(attribute.g->nodes, chain, count));
+      size_t elsewhere = 0;  // no body of a node
+      for (const wire::GraphProto& graph : attribute.graphs) TREADLE_TRY(visit_calls(graph.nodes, chain, elsewhere));
     }
   }
   return {};

@@ -26,7 +26,8 @@ Result<Opsets> read_opsets(const wire::List<wire::OperatorSetId>& imports);
 
 struct Function {
   const wire::FunctionProto* proto = nullptr;
-  Opsets opsets;  // its own imports, and the model's for the domains that it does not import
+  Opsets opsets;     // its own imports, and the model's for the domains that it does not import
+  size_t nodes = 0;  // at least as many a call becomes, those of its own calls included; at most SIZE_MAX
 };
 
 class FunctionTable {
@@ -45,7 +46,9 @@ class FunctionTable {
   };
 
   Status visit(Entry& entry, std::vector<const wire::FunctionProto*>& chain);
-  Status visit_calls(const wire::List<wire::NodeProto>& nodes, std::vector<const wire::FunctionProto*>& chain);
+  // Adds to `count` what the nodes become.
+  Status visit_calls(const wire::List<wire::NodeProto>& nodes, std::vector<const wire::FunctionProto*>& chain,
+                     size_t& count);
   Entry* find_entry(const wire::NodeProto& node);
 
   std::unordered_map<std::string, Entry> entries_;

@@ -31,7 +31,7 @@ Status Importer::import_node(const wire::NodeProto& node, std::string_view path,
 }
 
 Status Importer::count_inlined(size_t cost) {
-  inlined_ += cost;
+  inlined_ += std::min(cost, SIZE_MAX - inlined_);
   if (inlined_ <= options_.max_inlined_nodes) return {};
   return error(Code::kLimit, "inlining the model's functions makes more than {} nodes", options_.max_inlined_nodes);
 }
@@ -464,6 +464,8 @@ Status Importer::import_constant(const wire::NodeProto& node, Place& place) {
 Status Importer::call_function(const wire::NodeProto& call, const Function& function, std::string_view path,
                                Place& place) {
   const wire::FunctionProto& proto = *function.proto;
+  // What cannot end well does not begin.
+  if (function.nodes > options_.max_inlined_nodes) return count_inlined(function.nodes);
   if (++depth_ > kMaxImportDepth) {
     return error(Code::kLimit, "bodies and calls are nested more than {} deep", kMaxImportDepth);
   }

@@ -486,6 +486,9 @@ TEST(ImportFunctions, GrowthIsLimited) {
   options.max_inlined_nodes = 10'000;
   expect_error(model_bytes(call_graph({node("f0", {"x"}, {"y"}, {}, "", "local")}), functions), Code::kLimit,
                "more than 10000 nodes", options);
+  // The limit is seen before anything is inlined, and so is where.
+  expect_error(model_bytes(call_graph({node("f0", {"x"}, {"y"}, {}, "", "local")}), functions), Code::kLimit,
+               "/f0_0 (local.f0): inlining", options);
 }
 
 TEST(ImportFunctions, ListsAndBodiesOfArgumentsCountToo) {
