@@ -89,6 +89,21 @@ def test_top_k_takes_nan_for_the_largest():
     np.testing.assert_array_equal(run("TopK", x, np.array([3]), outputs=2, largest=0)[1], [0, 2, 1])
 
 
+@pytest.mark.parametrize("largest", (0, 1))
+@pytest.mark.parametrize(("shape", "axis"), (((3, 200), 1), ((300, 2), 0), ((1, 64), 1), ((2, 65), 1), ((5, 17), 1)))
+def test_top_k_of_long_rows(shape, axis, largest):
+    rng = np.random.default_rng(shape[axis])
+    x = np.where(rng.random(shape) < 0.02, np.nan, rng.integers(0, 60, shape)).astype(np.float32)
+    for kind in (x, np.sort(x, axis), np.nan_to_num(x).astype(np.int64), x.astype(np.float64)):
+        key = np.nan_to_num(kind.astype(np.float64), nan=np.inf)
+        order = np.argsort(-key if largest else key, axis, kind="stable")
+        for k in (1, 2, 4, 16, 17):
+            values, indices = run("TopK", kind, np.array([k]), outputs=2, axis=axis, largest=largest)
+            expected = np.take(order, np.arange(k), axis)
+            np.testing.assert_array_equal(indices, expected)
+            np.testing.assert_array_equal(values, np.take_along_axis(kind, expected, axis))
+
+
 @pytest.mark.parametrize(("version", "kind"), each("Unique", "T"))
 def test_unique(version, kind):
     limit = 2 if kind == TensorProto.BOOL else 4

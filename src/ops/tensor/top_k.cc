@@ -59,12 +59,49 @@ size_t scratch_bytes(int64_t n) {
 // Whether a comes before b among the largest; a NaN counts as larger than any number.
 template <class T>
 bool larger(T a, T b) {
-  return a > b || (a != a && b == b);
+  return (a > b) | ((a != a) & (b == b));
+}
+
+// Whether x comes before y wherever they stand.
+template <bool kLargest, class T>
+bool beats(T x, T y) {
+  return kLargest ? larger(x, y) : larger(y, x);
+}
+
+// Few of many: the best ones so far are kept in order, and what does not beat the last of them is passed over by
+// blocks.
+template <bool kLargest, class T>
+void select_few(const T* row, int64_t n, int64_t* positions, int64_t k) {
+  constexpr int64_t kBlock = 64;
+  int64_t held = 0;
+  auto offer = [&](int64_t i) {
+    if (held == k) {
+      if (!beats<kLargest>(row[i], row[positions[k - 1]])) return;
+    } else {
+      ++held;
+    }
+    int64_t at = held - 1;
+    for (; at > 0 && beats<kLargest>(row[i], row[positions[at - 1]]); --at) positions[at] = positions[at - 1];
+    positions[at] = i;
+  };
+  int64_t i = 0;
+  for (; i < k; ++i) offer(i);
+  for (; i + kBlock <= n; i += kBlock) {
+    const T last = row[positions[k - 1]];
+    bool any = false;
+    for (int64_t j = i; j < i + kBlock; ++j) any |= beats<kLargest>(row[j], last);
+    for (int64_t j = i; any && j < i + kBlock; ++j) offer(j);
+  }
+  for (; i < n; ++i) offer(i);
 }
 
 // The positions of the k first elements of `row`, in order; of equal ones the lower position comes first.
 template <class T>
 void select(const T* row, int64_t* positions, const TopKState& s) {
+  constexpr int64_t kFew = 16;
+  if (s.k <= kFew) {
+    return s.largest ? select_few<true>(row, s.n, positions, s.k) : select_few<false>(row, s.n, positions, s.k);
+  }
   auto before = [row, largest = s.largest](int64_t a, int64_t b) {
     const T x = row[a], y = row[b];
     if (larger(x, y)) return largest;
@@ -72,10 +109,6 @@ void select(const T* row, int64_t* positions, const TopKState& s) {
     return a < b;
   };
   std::iota(positions, positions + s.n, int64_t{0});
-  if (s.k == 1) {
-    std::swap(positions[0], *std::min_element(positions, positions + s.n, before));
-    return;
-  }
   if (s.k < s.n) std::nth_element(positions, positions + s.k, positions + s.n, before);
   std::sort(positions, positions + s.k, before);
 }
@@ -94,12 +127,17 @@ uint32_t run_top_k(const void* state, void* const* slots, const uint32_t* operan
     for (int64_t i = 0; i < s.inner; ++i) {
       const char* from = in + static_cast<size_t>(o * s.n * s.inner + i) * W;
       const size_t stride = static_cast<size_t>(s.inner) * W;
-      for (int64_t j = 0; j < s.n; ++j) std::memcpy(stored + j * W, from + static_cast<size_t>(j) * stride, W);
-      kernels::convert(s.widen, stored, row, static_cast<size_t>(s.n));
-      select(row, positions, s);
+      const char* elements = from;
+      if (s.inner > 1) {
+        for (int64_t j = 0; j < s.n; ++j) std::memcpy(stored + j * W, from + static_cast<size_t>(j) * stride, W);
+        elements = stored;
+      }
+      const bool as_computed = s.widen.step_count == 0;
+      if (!as_computed) kernels::convert(s.widen, elements, row, static_cast<size_t>(s.n));
+      select(as_computed ? reinterpret_cast<const T*>(elements) : row, positions, s);
       for (int64_t j = 0; j < s.k; ++j) {
         const auto to = static_cast<size_t>((o * s.k + j) * s.inner + i);
-        if (values) std::memcpy(values + to * W, stored + static_cast<size_t>(positions[j]) * W, W);
+        if (values) std::memcpy(values + to * W, elements + static_cast<size_t>(positions[j]) * W, W);
         if (indices) indices[to] = positions[j];
       }
     }
