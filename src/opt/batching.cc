@@ -101,9 +101,12 @@ class Batcher {
     }
   }
 
-  // Elementwise behind nodes that leave, and no larger than what it reads.
+  // Elementwise, or a normalization, behind nodes that leave, and no larger than what it reads.
   bool follows(const ir::Node& node) const {
-    if (node.op->batch != BatchRule::kElementwise && node.op->batch != BatchRule::kShapeOnly) return false;
+    const bool normalizes = node.op->name == "LayerNormalization" || node.op->name == "RMSNormalization";
+    if (node.op->batch != BatchRule::kElementwise && node.op->batch != BatchRule::kShapeOnly && !normalizes) {
+      return false;
+    }
     int64_t largest = 0;
     bool behind = false;
     for (const ir::Value* v : node.inputs) {

@@ -8,7 +8,8 @@
 // then both may be a symbol.
 //
 // Indices are the counter, the counter plus a number, or a number minus the counter (that is a reverse scan), in
-// whatever Cast, Unsqueeze, Squeeze and Reshape make of it. Slice of one position is a Gather first. Where the counter
+// whatever Cast, Unsqueeze, Squeeze and Reshape make of it. Slice of one position is a Gather first, and lists that the
+// loop appends to are scan outputs (opt/loop_lists.h). Where the counter
 // has other uses, it becomes a scan input as well.
 #include <algorithm>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "ops/control/loop.h"
 #include "opt/all_trips.h"
 #include "opt/axis_rules.h"
+#include "opt/loop_lists.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
@@ -393,12 +395,13 @@ void scan_counted_loops(ir::Graph& graph, Journal* journal) {
   constexpr InferenceOptions kOptions{.fold = false, .trust_containers = false, .keep_declared = false};
   auto known = std::make_unique<Inference>(kOptions);
   if (!known->infer(graph.top()).ok()) return;
-  bool sliced = false;
+  bool changed = false;
   for_each_loop(graph.top(), *known, [&](ir::Region& region, size_t at, const CountedLoop& counted) {
-    sliced |= slices_to_gathers(graph, *region.nodes[at]->region("body"), counted);
+    changed |= slices_to_gathers(graph, *region.nodes[at]->region("body"), counted);
+    changed |= lists_to_rows(graph, region, at, counted.trips(), journal);
     return size_t{0};
   });
-  if (sliced) {
+  if (changed) {
     known = std::make_unique<Inference>(kOptions);
     if (!known->infer(graph.top()).ok()) return;
   }

@@ -174,3 +174,46 @@ def test_a_loop_that_ends_early_has_rows_for_its_trips():
         inputs = {"h0": floats(1, 16), "R": floats(16, 16) / 4, "W": floats(16, 20), "stop": np.array(stop, np.int64)}
         assert check(text, inputs)[1].shape == (min(stop + 1, 50), 1, 20)
     assert ("sunk", "MatMul") in changes(text)
+
+
+# --- lists
+
+LIST = """
+  zero = Constant <value = int64[1] {{0}}> ()
+  size = Shape <start = 0, end = 1> (x)
+  trips = Squeeze(size, zero)
+  empty = SequenceEmpty <dtype = 1> ()
+  h, list = Loop <body = b (int64 i, bool go, float[2,6] s, seq(float[2,6]) l) =>
+      (bool go_on, float[2,6] t, seq(float[2,6]) longer) {{
+    go_on = Identity(go)
+    e = Gather(x, i)
+    q = Add(e, s)
+    t = Tanh(q)
+    longer = SequenceInsert(l, t)
+  }}> (trips, , h0, empty)
+  y = ConcatFromSequence <axis = {axis}, new_axis = {new_axis}> (list)
+  last = SequenceAt(list, zero0)
+"""
+
+
+@pytest.mark.parametrize(("axis", "new_axis"), [(0, 1), (1, 1), (-1, 1), (0, 0), (-1, 0)])
+def test_lists_that_a_loop_appends_to_are_scan_outputs(axis, new_axis):
+    signature = "(float[2,6] h0, float[T,2,6] x, int64 zero0) => (float[2,6] h, float[N,M,K] y, float[2,6] last)"
+    signature = signature if new_axis else signature.replace("N,M,K", "N,M")
+    text = model(signature, LIST.format(axis=axis, new_axis=new_axis))
+    fixed = text.replace("[T,", "[7,")
+    zero = np.array(0, np.int64)
+    check(fixed, {"h0": floats(2, 6), "x": floats(7, 2, 6), "zero0": zero})
+    assert {("absorbed", "SequenceInsert"), ("scanned", "Gather")} <= changes(fixed)
+    sessions = [session(text, **entries) for entries in ({"tier": "judge"}, *TIERS)]
+    for steps in (3, 1, 5, 0):
+        inputs = {"h0": floats(2, 6), "x": floats(steps, 2, 6), "zero0": zero}
+        if steps == 0:
+            for s in sessions:
+                with pytest.raises(Exception, match="ConcatFromSequence"):
+                    s.run(None, inputs)
+            continue
+        expected, *results = [s.run(None, inputs) for s in sessions]
+        for found in results:
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)

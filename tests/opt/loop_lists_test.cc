@@ -1,0 +1,65 @@
+// Lists that a loop appends to: which become scan outputs, and what is made of them behind the loop.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/test_graph.h"
+
+namespace treadle::testing_support {
+namespace {
+
+using ir::Attribute;
+using testing::ElementsAre;
+
+// Picks rows [2, 3] of [trips, 2, 3], appends twice each to a list, and joins it.
+void write_list(TestGraph& t, ir::Value* trips, int64_t axis, int64_t new_axis, bool at_front = false) {
+  auto* empty = t->call("SequenceEmpty", {}, {Attribute::of("dtype", 1)});
+  empty->type = Type::sequence(Type::tensor(ElementType::kFloat));
+  const auto body = t.begin_loop(trips, {empty});
+  auto* x = t->call("Gather", {t.in(0), body[0]});
+  auto* twice = t->call("Add", {x, x});
+  auto* longer = at_front ? t->call("SequenceInsert", {body[2], twice, t->constant_int64(0)})
+                          : t->call("SequenceInsert", {body[2], twice});
+  auto* list = t.end_loop({longer})[0];
+  const std::vector<Attribute> how{Attribute::of("axis", axis), Attribute::of("new_axis", new_axis)};
+  t->set_output(0, t->call("ConcatFromSequence", {list}, how));
+}
+
+TEST(LoopLists, JoinedAtOnceTheyAreTheRows) {
+  for (const auto& [axis, new_axis] :
+       std::vector<std::pair<int64_t, int64_t>>{{0, 1}, {1, 1}, {-1, 1}, {2, 1}, {0, 0}, {1, 0}, {-1, 0}, {-2, 0}}) {
+    TestGraph t({floats({5, 2, 3})}, 1);
+    write_list(t, t->constant_int64(5), axis, new_axis);
+    const auto planned = plan_of(t);
+    const auto listing = planned->listing();
+    EXPECT_EQ(listing.front(), "Scan") << axis << " " << new_axis;
+    EXPECT_THAT(listing, testing::Not(testing::Contains("ConcatFromSequence")));
+    expect_same_as_judge(t, *planned);
+  }
+}
+
+// Perhaps empty: that is an error of ConcatFromSequence still.
+TEST(LoopLists, OfTripsThatAreASymbolTheyAreCut) {
+  TestGraph t({floats({Dim::symbol("T"), 2, 3})}, 1);
+  auto* size = t->call("Shape", {t.in(0)}, {Attribute::of("start", 0), Attribute::of("end", 1)});
+  write_list(t, t->call("Squeeze", {size}), 0, 1);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), testing::IsSupersetOf({"Scan", "SplitToSequence", "ConcatFromSequence"}));
+  std::mt19937 engine(3);
+  for (const int64_t trips : {1, 4}) {
+    expect_same_as_judge(t, *planned, {{0, random_value(floats({trips, 2, 3}), engine)}});
+  }
+}
+
+TEST(LoopLists, OthersStay) {
+  TestGraph front({floats({5, 2, 3})}, 1);
+  write_list(front, front->constant_int64(5), 0, 1, true);
+  EXPECT_THAT(plan_of(front)->listing(), testing::Contains("SequenceInsert"));
+  expect_same_as_judge(front, *plan_of(front));
+
+  TestGraph counted({floats({5, 2, 3}), int64s({})}, 1);
+  write_list(counted, counted.in(1), 0, 1);
+  EXPECT_THAT(plan_of(counted)->listing(), testing::Contains("SequenceInsert"));
+}
+
+}  // namespace
+}  // namespace treadle::testing_support
