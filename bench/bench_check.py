@@ -1,6 +1,7 @@
 """Checking and inferring beside the onnx package, from files, and the opening of a model with 512 MB of weights.
 
-`check` is onnx.checker.check_model and treadle.check; `full` infers all types as well (full_check=True, full=True).
+`check` is onnx.checker.check_model and treadle.check; `full` infers all types as well (full_check=True, full=True);
+`infer` is infer_shapes of both, from bytes to a model with its types.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import onnx
 import treadle
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, shape_inference
 
 WIDTH = 64
 
@@ -138,7 +139,9 @@ def compare(label: str, path: pathlib.Path, seconds: float) -> None:
     full = alternate(
         lambda: treadle.check(name, full=True), lambda: onnx.checker.check_model(name, full_check=True), seconds
     )
-    cells = [f"{ours:9.2f} {theirs:9.2f} {theirs / ours:6.1f}x" for ours, theirs in (check, full)]
+    data = path.read_bytes()
+    infer = alternate(lambda: treadle.infer_shapes(data), lambda: shape_inference.infer_shapes(data), seconds)
+    cells = [f"{ours:9.2f} {theirs:9.2f} {theirs / ours:6.1f}x" for ours, theirs in (check, full, infer)]
     print(f"{label:<24} {' '.join(cells)}", flush=True)
 
 
@@ -160,7 +163,8 @@ def open_large(path: pathlib.Path, run: Callable[[str], object]) -> tuple[float,
 def bench_check(options) -> None:
     seconds = options.seconds or 0.5
     shared = pathlib.Path(os.environ.get("TREADLE_SHARED", pathlib.Path(__file__).resolve().parents[2] / "shared"))
-    print(f"{'milliseconds of a core':<24} {'check':>9} {'onnx':>9} {'':>7} {'full':>9} {'onnx':>9}")
+    titles = " ".join(f"{name:>9} {'onnx':>9} {'':>7}" for name in ("check", "full", "infer"))
+    print(f"{'milliseconds of a core':<24} {titles}")
     with tempfile.TemporaryDirectory() as folder:
         for nodes in (2_000, 20_000, 100_000):
             path = pathlib.Path(folder) / f"network-{nodes}.onnx"
