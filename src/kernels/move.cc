@@ -21,6 +21,44 @@ void copy_line(const std::byte* in, int64_t in_stride, std::byte* out, int64_t o
   for (int64_t i = 0; i < n; ++i, in += in_stride, out += out_stride) std::memcpy(out, in, sizeof(T));
 }
 
+using Four = uint32_t __attribute__((vector_size(16)));
+
+// Four elements of four columns become four of four rows.
+void transpose_square(const std::byte* in, int64_t in_stride, std::byte* out, int64_t out_stride) {
+  Four column[4];
+  for (int64_t i = 0; i < 4; ++i) std::memcpy(&column[i], in + i * in_stride, sizeof(Four));
+  const Four low01 = __builtin_shufflevector(column[0], column[1], 0, 4, 1, 5);
+  const Four low23 = __builtin_shufflevector(column[2], column[3], 0, 4, 1, 5);
+  const Four high01 = __builtin_shufflevector(column[0], column[1], 2, 6, 3, 7);
+  const Four high23 = __builtin_shufflevector(column[2], column[3], 2, 6, 3, 7);
+  const Four row[4] = {
+      __builtin_shufflevector(low01, low23, 0, 1, 4, 5), __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+      __builtin_shufflevector(high01, high23, 0, 1, 4, 5), __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
+  for (int64_t i = 0; i < 4; ++i) std::memcpy(out + i * out_stride, &row[i], sizeof(Four));
+}
+
+// As transpose(), of what fits first-level cache.
+template <class T>
+void transpose_block(const std::byte* in, int64_t in_stride, std::byte* out, int64_t out_stride, int64_t rows,
+                     int64_t columns) {
+  constexpr auto kWidth = static_cast<int64_t>(sizeof(T));
+  int64_t square_rows = 0, square_columns = 0;
+  if constexpr (sizeof(T) == 4) {
+    square_rows = rows / 4 * 4;
+    square_columns = columns / 4 * 4;
+    for (int64_t r = 0; r < square_rows; r += 4) {
+      for (int64_t c = 0; c < square_columns; c += 4) {
+        transpose_square(in + c * in_stride + r * kWidth, in_stride, out + r * out_stride + c * kWidth, out_stride);
+      }
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t first = r < square_rows ? square_columns : 0;
+    copy_line<T>(in + first * in_stride + r * kWidth, in_stride, out + r * out_stride + first * kWidth, kWidth,
+                 columns - first);
+  }
+}
+
 // in: [columns][rows] with rows dense; out: [rows][columns] with columns dense. By blocks, so that both sides stay in
 // cache.
 template <class T>
@@ -28,15 +66,10 @@ void transpose(const std::byte* in, int64_t in_stride, std::byte* out, int64_t o
                int64_t columns) {
   constexpr int64_t kBlock = 64 / static_cast<int64_t>(sizeof(T)) >= 16 ? 16 : 8;
   constexpr auto kWidth = static_cast<int64_t>(sizeof(T));
-  for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
-    const int64_t r1 = std::min(rows, r0 + kBlock);
-    for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
-      const int64_t c1 = std::min(columns, c0 + kBlock);
-      for (int64_t r = r0; r < r1; ++r) {
-        std::byte* to = out + r * out_stride + c0 * kWidth;
-        const std::byte* from = in + c0 * in_stride + r * kWidth;
-        for (int64_t c = c0; c < c1; ++c, from += in_stride, to += kWidth) std::memcpy(to, from, sizeof(T));
-      }
+  for (int64_t r = 0; r < rows; r += kBlock) {
+    for (int64_t c = 0; c < columns; c += kBlock) {
+      transpose_block<T>(in + c * in_stride + r * kWidth, in_stride, out + r * out_stride + c * kWidth, out_stride,
+                         std::min(kBlock, rows - r), std::min(kBlock, columns - c));
     }
   }
 }
@@ -68,8 +101,26 @@ void run_contiguous(const CopyPlan& plan, const void* input, void* output) {
   std::memcpy(output, input, plan.bytes);
 }
 
+// kBytes: of a line, where that is a few instructions; 0: any number.
+template <size_t kBytes>
 void run_lines(const CopyPlan& plan, const void* input, void* output) {
-  walk(plan, input, output, [&](const std::byte* in, std::byte* out) { std::memcpy(out, in, plan.bytes); });
+  walk(plan, input, output,
+       [&](const std::byte* in, std::byte* out) { std::memcpy(out, in, kBytes ? kBytes : plan.bytes); });
+}
+
+CopyPlan::Run lines_of(size_t bytes) {
+  switch (bytes) {
+    case 8:
+      return run_lines<8>;
+    case 16:
+      return run_lines<16>;
+    case 32:
+      return run_lines<32>;
+    case 64:
+      return run_lines<64>;
+    default:
+      return run_lines<0>;
+  }
 }
 
 void run_strided(const CopyPlan& plan, const void* input, void* output) {
@@ -119,7 +170,7 @@ void choose_run(CopyPlan* plan) {
   if (plan->in_strides[last] == width && plan->out_strides[last] == width) {
     plan->bytes = static_cast<size_t>(plan->dims[last] * width);
     plan->rank = static_cast<uint8_t>(last);
-    plan->run = last == 0 ? run_contiguous : run_lines;
+    plan->run = last == 0 ? run_contiguous : lines_of(plan->bytes);
     return;
   }
   for (int d = 0; d < last; ++d) {
