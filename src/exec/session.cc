@@ -584,6 +584,28 @@ Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs
   return impl_->in_file(std::move(status));
 }
 
+Status Session::run(RepeatedRun& run, const RunOptions& options) const {
+  ++impl_->run_count;
+  const auto* plan = static_cast<const Plan*>(run.plan);
+  // What a plan accepts has sizes and types that were checked when it was made.
+  if (!plan || !plan->signature.accepts(run.inputs)) {
+    for (size_t i = 0; i < run.inputs.size(); ++i) {
+      const IoInfo& input = *impl_->by_position[i];
+      if (run.inputs[i].is_none() && input.has_default) run.inputs[i] = AnyValue(impl_->graph->input_defaults[i]);
+      TREADLE_TRY(check_feed(input, run.inputs[i]));
+    }
+    auto found = impl_->find_or_make_plan(run.inputs);
+    if (!found.ok()) return impl_->in_file(std::move(found).status());
+    run.plan = plan = *found;
+  }
+  auto context = plan->take_context();
+  Status status = context->run(run.inputs, {run.wanted.get(), impl_->outputs.size()}, run.outputs, options);
+  impl_->last_allocations = context->allocations();
+  impl_->last_peak = static_cast<int64_t>(context->peak_bytes());
+  plan->give_back(std::move(context));
+  return impl_->in_file(std::move(status));
+}
+
 SessionCounters Session::counters() const {
   int64_t compilations = 0, cache_loads = 0;
   for (const Plan* plan = impl_->plans.load(std::memory_order_acquire); plan; plan = plan->next) {

@@ -66,6 +66,14 @@ struct Feed {
   AnyValue value;  // kNone: an empty optional, or an input left to its default
 };
 
+// Runs that one caller makes one after the other: names have been looked up, memory stays. Not in the judge.
+struct RepeatedRun {
+  std::vector<AnyValue> inputs;    // parallel to the graph's; tensors only. None: its default
+  std::vector<AnyValue> outputs;   // parallel to Session::outputs(); written in place as by Session::run
+  std::unique_ptr<bool[]> wanted;  // parallel to them
+  const void* plan = nullptr;      // of the run before, which is looked at first
+};
+
 // What tests assert and profilers show; counts since the session was opened.
 struct SessionCounters {
   int64_t plans = 0;
@@ -100,6 +108,8 @@ class Session {
   // Errors: kInvalidArgument names the input, what was expected and what was found.
   Status run(std::span<const Feed> feeds, std::span<const size_t> outputs, std::vector<AnyValue>& results,
              const RunOptions& options = {}) const;
+
+  Status run(RepeatedRun& run, const RunOptions& options) const;
 
   SessionCounters counters() const;
   // Returns once nothing is being compiled in the background, nor waits for it.

@@ -99,10 +99,11 @@ class Stream {
   Result<AnyValue> no_result(size_t output, const Runs& runs) const;
 
   // stream_step.cc
-  const Session* step_session(std::span<const Feed> feeds) const;
-  Status fill_step(std::span<const Feed> feeds);
-  Status step(const Session& session, std::span<const Feed> feeds, Pushed& pushed, const RunOptions& options);
-  void keep_step(std::span<const AnyValue> outputs);
+  const Session* step_session(std::span<const Feed> feeds);
+  void ready_step(const Session& session);
+  Status join_step();
+  Status step(const Session& session, Pushed& pushed, const RunOptions& options);
+  void keep_output(size_t output, const AnyValue& value);
 
   // stream_warm.cc
   Result<std::vector<AnyValue>> silence(int64_t samples) const;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <optional>
+#include <set>
 
 namespace treadle {
 
@@ -312,7 +313,9 @@ class LayoutBuilder {
   bool can_step() const {
     const auto is_tensor = [&](size_t output) { return session().outputs()[output].type.is_tensor(); };
     const auto shows_context = [&](const StreamLayout::Output& o) { return layout_->context > 0 && o.time_axis >= 0; };
-    return std::all_of(layout_->run_outputs.begin(), layout_->run_outputs.end(), is_tensor) &&
+    const std::set<size_t> different(layout_->run_outputs.begin(), layout_->run_outputs.end());
+    return session().options().tier != Tier::kJudge && different.size() == layout_->run_outputs.size() &&
+           std::all_of(layout_->run_outputs.begin(), layout_->run_outputs.end(), is_tensor) &&
            std::none_of(layout_->outputs.begin(), layout_->outputs.end(), shows_context);
   }
 

@@ -59,7 +59,7 @@ void hand_over(Stream::Pushed& from, Stream::Pushed& to) {
 }  // namespace
 
 Status Stream::push_into(std::span<const Feed> feeds, Pushed& pushed, const RunOptions& options) {
-  if (const Session* session = step_session(feeds)) return step(*session, feeds, pushed, options);
+  if (const Session* session = step_session(feeds)) return step(*session, pushed, options);
   TREADLE_ASSIGN(Pushed made, advance(feeds, false, options));
   hand_over(made, pushed);
   return {};
@@ -73,16 +73,15 @@ Status Stream::flush_into(std::span<const Feed> feeds, Pushed& pushed, const Run
 
 // What a push of these feeds runs; null when it has to go the long way: the first one, samples that wait before or
 // after it, feeds that are wrong.
-const Session* Stream::step_session(std::span<const Feed> feeds) const {
+const Session* Stream::step_session(std::span<const Feed> feeds) {
   const StreamLayout& layout = *layout_;
   if (!layout.can_step || ended_ || pending_ != 0 || (layout.over_time && !begun_)) return nullptr;
   if (feeds.size() != layout.timed.size() + layout.given.size()) return nullptr;
   for (size_t i = 0; i < states_.size(); ++i) {
-    if (is_initial_[i] || states_[i].is_none()) return nullptr;
+    if (is_initial_[i] || !states_[i].is_tensor()) return nullptr;
   }
-  for (const IoInfo* info : layout.given) {
-    if (!find_feed(feeds, info->name)) return nullptr;
-  }
+  std::vector<const AnyValue*>& fed = scratch_.fed;
+  fed.clear();
   int64_t samples = -1;
   for (size_t i = 0; i < layout.timed.size(); ++i) {
     const AnyValue* chunk = find_feed(feeds, layout.timed[i].input->name);
@@ -93,23 +92,49 @@ const Session* Stream::step_session(std::span<const Feed> feeds) const {
     const int64_t here = chunk->tensor().dims()[static_cast<size_t>(axis)];
     if (here == 0 || (i > 0 && here != samples)) return nullptr;
     samples = here;
+    fed.push_back(chunk);
+  }
+  for (const IoInfo* info : layout.given) {
+    fed.push_back(find_feed(feeds, info->name));
+    if (!fed.back() || !fed.back()->is_tensor()) return nullptr;
   }
   if (layout.over_time) return samples % layout.over_time->hop == 0 ? layout.over_time->steady.get() : nullptr;
   const bool one_run = layout.timed.empty() || layout.hop == 0 || samples == layout.hop;
   return one_run ? layout.session.get() : nullptr;
 }
 
-Status Stream::fill_step(std::span<const Feed> feeds) {
+void Stream::ready_step(const Session& session) {
+  if (scratch_.session == &session) return;
   const StreamLayout& layout = *layout_;
-  scratch_.feeds.clear();
-  for (const auto& [name, value] : layout.bound) scratch_.feeds.push_back({name, value});
-  scratch_.feeds.insert(scratch_.feeds.end(), feeds.begin(), feeds.end());
+  scratch_.session = &session;
+  const std::vector<ir::Value*>& inputs = session.graph().top().inputs;
+  const auto position = [&](std::string_view name) {
+    const auto it = std::find_if(inputs.begin(), inputs.end(), [&](const ir::Value* v) { return v->name == name; });
+    return static_cast<size_t>(it - inputs.begin());
+  };
+  scratch_.run = {};
+  scratch_.run.inputs.resize(inputs.size());
+  scratch_.fed_at.clear();
+  scratch_.states_at.clear();
+  for (const StreamLayout::Timed& timed : layout.timed) scratch_.fed_at.push_back(position(timed.input->name));
+  for (const IoInfo* info : layout.given) scratch_.fed_at.push_back(position(info->name));
+  for (const StreamLayout::State& state : layout.states) scratch_.states_at.push_back(position(state.input->name));
+  for (size_t i = 0; i < found_.size(); ++i) scratch_.states_at.push_back(position(layout.over_time->states[i]));
+  for (const auto& [name, value] : layout.bound) scratch_.run.inputs[position(name)] = value;
+  const size_t outputs = session.outputs().size();
+  scratch_.run.outputs.resize(outputs);
+  scratch_.run.wanted = std::make_unique<bool[]>(outputs + 1);
+  for (const size_t output : layout.block_outputs) scratch_.run.wanted[output] = true;
+  scratch_.spare.resize(scratch_.states_at.size());
   scratch_.windows.resize(layout.context > 0 ? layout.timed.size() : 0);
+}
+
+// Context and chunk, joined.
+Status Stream::join_step() {
+  const StreamLayout& layout = *layout_;
   for (size_t i = 0; i < scratch_.windows.size(); ++i) {
     const int64_t axis = layout.timed[i].axis;
-    const auto feed = std::find_if(scratch_.feeds.begin(), scratch_.feeds.end(),
-                                   [&](const Feed& f) { return f.name == layout.timed[i].input->name; });
-    const Tensor& chunk = feed->value.tensor();
+    const Tensor& chunk = scratch_.fed[i]->tensor();
     Tensor& window = scratch_.windows[i];
     if (!tails_[i].exclusive()) {
       TREADLE_ASSIGN(tails_[i], tails_[i].clone());
@@ -122,62 +147,60 @@ Status Stream::fill_step(std::span<const Feed> feeds) {
     }
     copy_along(tails_[i], 0, layout.context, window, 0, axis);
     copy_along(chunk, 0, samples, window, layout.context, axis);
-    feed->value = window;
   }
-  for (size_t i = 0; i < states_.size(); ++i) scratch_.feeds.push_back({state_name(i), states_[i]});
-  for (size_t i = 0; i < found_.size(); ++i) scratch_.feeds.push_back({layout.over_time->states[i], found_[i]});
   return {};
 }
 
-Status Stream::step(const Session& session, std::span<const Feed> feeds, Pushed& pushed, const RunOptions& options) {
+Status Stream::step(const Session& session, Pushed& pushed, const RunOptions& options) {
   const StreamLayout& layout = *layout_;
-  const std::vector<size_t>& wanted = layout.block_outputs;
-  const size_t outputs = layout.outputs.size(), declared = states_.size();
+  ready_step(session);
+  TREADLE_TRY(join_step());
+  const size_t outputs = layout.outputs.size(), declared = states_.size(), states = scratch_.states_at.size();
+  RepeatedRun& run = scratch_.run;
+  for (size_t i = 0; i < scratch_.fed_at.size(); ++i) {
+    const bool joined = i < scratch_.windows.size();
+    run.inputs[scratch_.fed_at[i]] = joined ? AnyValue(scratch_.windows[i]) : *scratch_.fed[i];
+  }
+  const auto state = [&](size_t i) -> AnyValue& { return i < declared ? states_[i] : found_[i - declared]; };
+  for (size_t i = 0; i < states; ++i) {
+    run.inputs[scratch_.states_at[i]] = state(i);
+    run.outputs[layout.block_outputs[outputs + i]] = std::move(scratch_.spare[i]);
+  }
   const auto stacks = [&](size_t i) { return layout.hop > 0 && layout.outputs[i].time_axis < 0; };
-  TREADLE_TRY(fill_step(feeds));
-  std::vector<AnyValue>& results = scratch_.results;
-  results.resize(wanted.size());
-  scratch_.spare.resize(wanted.size() - outputs);
   pushed.outputs.resize(outputs);
   for (size_t i = 0; i < outputs; ++i) {
-    results[i] = stacks(i) ? unstacked(std::move(pushed.outputs[i])) : std::move(pushed.outputs[i]);
+    AnyValue& into = pushed.outputs[i];
+    run.outputs[layout.block_outputs[i]] = stacks(i) ? unstacked(std::move(into)) : std::move(into);
   }
-  for (size_t i = outputs; i < wanted.size(); ++i) results[i] = std::move(scratch_.spare[i - outputs]);
-  Status status = session.run(scratch_.feeds, wanted, results, options);
-  scratch_.feeds.clear();
-  if (status.ok()) {
-    for (size_t i = 0; i < scratch_.spare.size(); ++i) {
-      AnyValue& state = i < declared ? states_[i] : found_[i - declared];
-      scratch_.spare[i] = std::exchange(state, std::move(results[outputs + i]));
-    }
-    keep_step({results.data(), outputs});
-    pushed.runs = 1;
-  } else {
-    for (size_t i = 0; i < scratch_.spare.size(); ++i) scratch_.spare[i] = std::move(results[outputs + i]);
+  Status status = session.run(run, options);
+  for (const size_t at : scratch_.fed_at) run.inputs[at] = {};
+  for (size_t i = 0; i < states; ++i) {
+    run.inputs[scratch_.states_at[i]] = {};
+    scratch_.spare[i] = std::move(run.outputs[layout.block_outputs[outputs + i]]);
+    if (status.ok()) std::swap(scratch_.spare[i], state(i));
   }
   for (size_t i = 0; i < outputs; ++i) {
-    const bool stack = stacks(i) && results[i].is_tensor();
-    pushed.outputs[i] = stack ? stacked(std::move(results[i])) : std::move(results[i]);
+    AnyValue& made = run.outputs[layout.block_outputs[i]];
+    if (status.ok()) keep_output(i, made);
+    pushed.outputs[i] = stacks(i) && made.is_tensor() ? stacked(std::move(made)) : std::move(made);
   }
-  return status;
-}
-
-// What later pushes look back at.
-void Stream::keep_step(std::span<const AnyValue> outputs) {
-  const StreamLayout& layout = *layout_;
+  if (!status.ok()) return status;
   for (size_t i = 0; i < scratch_.windows.size(); ++i) {
     const int64_t axis = layout.timed[i].axis;
     const int64_t samples = scratch_.windows[i].dims()[static_cast<size_t>(axis)] - layout.context;
     copy_along(scratch_.windows[i], samples, layout.context, tails_[i], 0, axis);
   }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (layout.over_time && layout.outputs[i].time_axis < 0) {
-      if (copied(outputs[i], last_values_[i])) continue;
-      auto own = outputs[i].tensor().clone();  // the caller may have the next push write into this one
-      last_values_[i] = own.ok() ? AnyValue(std::move(*own)) : outputs[i];
-    } else {
-      last_dims_[i] = outputs[i].tensor().dims();
-    }
+  pushed.runs = 1;
+  return {};
+}
+
+// What later pushes look back at.
+void Stream::keep_output(size_t output, const AnyValue& value) {
+  if (!layout_->over_time || layout_->outputs[output].time_axis >= 0) {
+    last_dims_[output] = value.tensor().dims();
+  } else if (!copied(value, last_values_[output])) {
+    auto own = value.tensor().clone();  // the caller may have the next push write into this one
+    last_values_[output] = own.ok() ? AnyValue(std::move(*own)) : value;
   }
 }
 

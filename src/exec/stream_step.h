@@ -11,16 +11,18 @@ namespace treadle {
 struct StreamScratch {
   StreamScratch() = default;
   StreamScratch(const StreamScratch&) {}
-  StreamScratch& operator=(const StreamScratch&) { return *this; }
+  StreamScratch& operator=(const StreamScratch&) { return *this = StreamScratch(); }
   StreamScratch(StreamScratch&&) noexcept = default;
   StreamScratch& operator=(StreamScratch&&) noexcept = default;
   ~StreamScratch() = default;
 
-  std::vector<Feed> feeds;
-  std::vector<size_t> wanted;
-  std::vector<AnyValue> results;  // of a run: outputs, then states
-  std::vector<AnyValue> spare;    // memory for the next states: declared ones, then those found
-  std::vector<Tensor> windows;    // per timed input: context and chunk
+  const Session* session = nullptr;  // for which the rest was made
+  RepeatedRun run;
+  // Among the inputs of the run: those that are cut, those given with each push, states (declared, then found).
+  std::vector<size_t> fed_at, states_at;
+  std::vector<const AnyValue*> fed;  // by the push at hand; parallel to fed_at
+  std::vector<AnyValue> spare;       // memory for the next states
+  std::vector<Tensor> windows;       // per timed input: context and chunk
 };
 
 }  // namespace treadle
