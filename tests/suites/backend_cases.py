@@ -2,8 +2,8 @@
 
     backend_cases.py SHARED [--all]
 
-Cases are exported or unpacked once into build/suites/ and run through SHARED/conformance/run_cases.py. A case with an
-operator that treadle knows but does not run counts as skipped.
+Cases are exported or unpacked once into build/suites/ and run through SHARED/conformance/run_cases.py, with --all in
+every configuration of the engine. A case with an operator that treadle knows but does not run counts as skipped.
 """
 
 import collections
@@ -20,7 +20,17 @@ import onnx
 
 ROOT = pathlib.Path(__file__).parents[2]
 WORK = ROOT / "build" / "suites"
+ENGINES = pathlib.Path(__file__).parent / "engines"
 NOT_RUN = {"ImageDecoder", "Gradient"}
+
+# Session options; the first as users have them who ask for nothing.
+CONFIGURATIONS = {
+    "as it comes": "",
+    "judge": "tier=judge",
+    "program": "jit=off threads=1",
+    "native": "jit=always threads=1",
+    "two threads": "jit=always threads=2",
+}
 
 # Cases that no engine has to pass, with the reason.
 SKIPPED = {
@@ -61,11 +71,14 @@ def unpacked_cases(archive: pathlib.Path) -> pathlib.Path:
     return folder / archive.stem
 
 
-def run_cases(conformance: pathlib.Path, cases: pathlib.Path) -> list[dict]:
+def run_cases(conformance: pathlib.Path, cases: pathlib.Path, options: str) -> list[dict]:
     result = WORK / f"{cases.name}.json"
-    command = [sys.executable, conformance / "run_cases.py", "--cases", cases, "--backend", "session:treadle"]
+    command = [sys.executable, conformance / "run_cases.py", "--cases", cases, "--backend", "session:treadle_as_asked"]
     command += ["--jobs", str(len(os.sched_getaffinity(0))), "--out", result, "--verbose"]
-    subprocess.run(command, check=False)
+    path = os.pathsep.join(filter(None, [str(ENGINES), os.environ.get("PYTHONPATH", "")]))
+    environment = {**os.environ, "PYTHONPATH": path, "TREADLE_SUITE_OPTIONS": options}
+    result.unlink(missing_ok=True)
+    subprocess.run(command, env=environment, check=False)
     return json.loads(result.read_text())
 
 
@@ -87,12 +100,13 @@ def main() -> int:
     folders = [exported_cases(conformance)]
     folders += [unpacked_cases(conformance / f"{name}.tgz") for name in ("history", "refeval")]
     counts = collections.Counter()
-    for folder in folders:
-        for record in run_cases(conformance, folder):
-            outcome = verdict(record)
-            counts[outcome] += 1
-            if outcome == "failed":
-                print(f"{record['status']}: {record['case']}: {record['msg'][:300]}")
+    for name, options in CONFIGURATIONS.items() if "--all" in sys.argv else [*CONFIGURATIONS.items()][:1]:
+        for folder in folders:
+            for record in run_cases(conformance, folder, options):
+                outcome = verdict(record)
+                counts[outcome] += 1
+                if outcome == "failed":
+                    print(f"{name}: {record['status']}: {record['case']}: {record['msg'][:300]}")
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     return 1 if counts["failed"] else 0
 
