@@ -223,12 +223,22 @@ class Walker {
     return {};
   }
 
+  // A body may carry on, as an optional, what it has made as the thing itself.
+  static AnyValue as_optional(AnyValue value) {
+    if (value.kind() == AnyValue::Kind::kOptional) return value;
+    Type type = value.type();
+    return AnyValue(Optional{std::move(type), std::make_shared<const AnyValue>(std::move(value))});
+  }
+
   Status run_loop_trip(const ir::Region& body, int64_t trip, bool has_cond, std::vector<AnyValue>& state,
                        Stacks& stacks, bool& go_on) {
     if (guard_) TREADLE_TRY(guard_->trip());
     set(body.inputs[0], AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trip)));
     set(body.inputs[1], AnyValue(Tensor::scalar<bool>(ElementType::kBool, go_on)));
-    for (size_t i = 0; i < state.size(); ++i) set(body.inputs[2 + i], std::move(state[i]));
+    for (size_t i = 0; i < state.size(); ++i) {
+      ir::Value* in = body.inputs[2 + i];
+      set(in, in->type.kind == Type::Kind::kOptional ? as_optional(std::move(state[i])) : std::move(state[i]));
+    }
     TREADLE_TRY(run(body));
     if (has_cond) {
       TREADLE_ASSIGN(go_on, flag(body.outputs[0], "the body's condition"));
