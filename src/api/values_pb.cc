@@ -7,8 +7,8 @@ using namespace treadle::api;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-Status read_into(std::shared_ptr<wire::MappedFile> file, const treadle_type* type, treadle_value** out) {
-  TREADLE_ASSIGN(AnyValue value, model::read_value(std::move(file), type ? *unwrap(type) : Type()));
+Status read_into(const std::shared_ptr<wire::MappedFile>& file, const treadle_type* type, treadle_value** out) {
+  TREADLE_ASSIGN(AnyValue value, model::read_value(file, type ? *unwrap(type) : Type()));
   *out = new_value(std::move(value));
   return {};
 }
@@ -28,7 +28,7 @@ treadle_status* treadle_value_from_pb_file(const char* path, const treadle_type*
   return guarded([&]() -> Status {
     TREADLE_TRY(require(path, "a path is missing"));
     TREADLE_ASSIGN(auto file, wire::MappedFile::open(path));
-    return read_into(std::move(file), type, out).in(path);
+    return read_into(file, type, out).in(path);
   });
 }
 
