@@ -113,6 +113,10 @@ class Explainer {
     // Inner loops have larger numbers; what they take is part of what is around them.
     for (size_t i = p_.loops.size(); i-- > 0;) e.loops[i] = describe(static_cast<uint32_t>(i), e.loops);
     for (size_t i = 0; i < p_.loops.size(); ++i) place(static_cast<uint32_t>(i), e.loops);
+    for (const opt::Journal* journal : journals_) {
+      std::copy_if(journal->entries().begin(), journal->entries().end(), std::back_inserter(e.maps),
+                   [](const opt::JournalEntry& entry) { return entry.change == opt::Change::kMapped; });
+    }
     return e;
   }
 

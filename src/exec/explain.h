@@ -55,7 +55,8 @@ struct Explanation {
   size_t instructions = 0;  // of the whole program
   size_t guarded = 0;       // of these, prepared in the run
   size_t arena_bytes = 0;
-  std::vector<LoopReport> loops;  // outer ones before those inside
+  std::vector<LoopReport> loops;        // outer ones before those inside
+  std::vector<opt::JournalEntry> maps;  // loops that are none any more
 };
 
 // `native` may be null: no native code. `journals`: what was done when the model was loaded, and while planning.

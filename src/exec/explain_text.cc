@@ -75,6 +75,9 @@ class TextWriter {
       text_ += "\nFor any sizes that the model allows; sizes of real inputs may let more be planned.\n";
     if (e_.loops.empty()) text_ += "\nNo loops.\n";
     for (const LoopReport& loop : e_.loops) write(loop);
+    for (const opt::JournalEntry& map : e_.maps) {
+      text_ += fmt::format("\n{} ({}) is no loop any more: {}\n", map.loop, map.op, opt::sentence(map.change));
+    }
     return std::move(text_);
   }
 
@@ -158,21 +161,25 @@ std::string json_of(const std::vector<NodeRemark>& remarks, std::string_view key
   return json_array(items);
 }
 
-std::string json_of(const LoopReport& loop) {
-  std::vector<std::string> rewrites;
-  for (const opt::JournalEntry& entry : loop.rewrites) {
+std::string json_of(const std::vector<opt::JournalEntry>& entries) {
+  std::vector<std::string> items;
+  for (const opt::JournalEntry& entry : entries) {
     JsonObject item;
     item.text("change", opt::name(entry.change)).text("node", entry.node).text("op", entry.op);
     if (!entry.into.empty()) item.text("into", entry.into);
-    rewrites.push_back(item.str());
+    items.push_back(item.str());
   }
+  return json_array(items);
+}
+
+std::string json_of(const LoopReport& loop) {
   JsonObject json;
   json.text("node", loop.node).text("op", loop.op);
   json.raw("parent", loop.parent < 0 ? "null" : std::to_string(loop.parent));
   json.raw("trips", loop.trips < 0 ? "null" : std::to_string(loop.trips));
   json.integer("states", loop.states).integer("scan_inputs", loop.scan_inputs);
   json.integer("scan_outputs", loop.scan_outputs).integer("state_bytes", loop.state_bytes);
-  json.raw("rewrites", json_array(rewrites));
+  json.raw("rewrites", json_of(loop.rewrites));
   json.text("tier", name(loop.tier));
   json.boolean("compiled", loop.native.compiled).boolean("from_cache", loop.native.from_cache);
   json.number("compile_ms", loop.native.compile_ms).integer("code_bytes", loop.native.bytes);
@@ -204,7 +211,7 @@ std::string to_json(const Explanation& explanation) {
   json.text("jit", name(explanation.mode)).text("cache", explanation.cache);
   json.boolean("is_specific", explanation.is_specific).integer("instructions", explanation.instructions);
   json.integer("guarded", explanation.guarded).integer("arena_bytes", explanation.arena_bytes);
-  json.raw("machine", machine).raw("loops", json_array(loops));
+  json.raw("machine", machine).raw("loops", json_array(loops)).raw("maps", json_of(explanation.maps));
   return json.str();
 }
 

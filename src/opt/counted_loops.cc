@@ -9,7 +9,8 @@
 //
 // Indices are the counter, the counter plus a number, or a number minus the counter (that is a reverse scan), in
 // whatever Cast, Unsqueeze, Squeeze and Reshape make of it. Slice of one position is a Gather first, and lists that the
-// loop appends to are scan outputs (opt/loop_lists.h). Where the counter
+// loop appends to are scan outputs (opt/loop_lists.h). A Loop that carries nothing from trip to trip is a Scan of the
+// counter. Where the counter
 // has other uses, it becomes a scan input as well.
 #include <algorithm>
 #include <optional>
@@ -165,9 +166,9 @@ class Converter {
   size_t run() {
     if (counted_.trips().is_unknown() || !can_be_scan()) return 0;
     take_gathers(body_);
-    if (elements_.empty()) return 0;
+    if (elements_.empty() && !carries_nothing()) return 0;
     drop_unread(body_);
-    if (is_read(body_, body_.inputs[0])) add_counter();
+    if (elements_.empty() || is_read(body_, body_.inputs[0])) add_counter();
     become_scan();
     return added_;
   }
@@ -175,7 +176,7 @@ class Converter {
  private:
   // States and rows are tensors that keep their types.
   bool can_be_scan() const {
-    const size_t states = loop_.inputs.size() - 2;
+    const size_t states = body_.inputs.size() - 2;
     for (size_t i = 0; i < states; ++i) {
       const Type &before = loop_.inputs[2 + i]->type, &in = body_.inputs[2 + i]->type,
                  &out = body_.outputs[1 + i]->type;
@@ -183,6 +184,13 @@ class Converter {
     }
     return std::all_of(body_.outputs.begin() + 1 + static_cast<std::ptrdiff_t>(states), body_.outputs.end(),
                        [](const ir::Value* v) { return !v || is_fixed(v->type); });
+  }
+
+  // A map over the counter.
+  bool carries_nothing() const {
+    const size_t states = body_.inputs.size() - 2;
+    return std::equal(body_.inputs.begin() + 2, body_.inputs.end(), body_.outputs.begin() + 1) &&
+           body_.outputs.size() > 1 + states && is_read(body_, body_.inputs[0]);
   }
 
   static bool is_fixed(const Type& type) { return type.is_concrete() && !is_string(type.element); }
@@ -295,8 +303,7 @@ class Converter {
     loop_.op = &op;
     loop_.version = &op.newest();
     loop_.attributes = {};
-    loop_.inputs.erase(1);
-    loop_.inputs.erase(0);
+    for (size_t i = std::min<size_t>(loop_.inputs.size(), 2); i-- > 0;) loop_.inputs.erase(i);
     const ir::Value* condition = body_.inputs[1];
     body_.inputs.erase(body_.inputs.begin(), body_.inputs.begin() + 2);
     body_.outputs.erase(body_.outputs.begin());

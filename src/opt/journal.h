@@ -22,8 +22,9 @@ enum class Change : uint8_t {
   kSunk,      // only fed a scan output: runs behind the loop, for all trips at once
   kAbsorbed,  // has become part of another node (`into`)
   kSelected,  // an If with cheap branches: both run, and one result is taken
+  kMapped,    // a loop that carries nothing: its body runs for all trips at once
 };
-inline constexpr int kChangeCount = 12;
+inline constexpr int kChangeCount = 13;
 
 std::string_view name(Change change);      // "hoisted"
 std::string_view sentence(Change change);  // "runs once, before the loop"

@@ -49,6 +49,9 @@ void absorb_transposes(ir::Graph& graph, Journal* journal = nullptr);
 // Loops that run a known number of trips and pick inputs by the trip counter, inside of their sizes, become Scans.
 void scan_counted_loops(ir::Graph& graph, Journal* journal = nullptr);
 
+// Scans that carry nothing from trip to trip become nodes that run for all trips at once.
+void run_maps_at_once(ir::Graph& graph, Journal* journal = nullptr);
+
 // Products with weights that depend on the scan inputs of a Scan alone run before it, for all its steps at once.
 void batch_products(ir::Graph& graph, Journal* journal = nullptr);
 

@@ -30,9 +30,8 @@ TEST(LoopLists, JoinedAtOnceTheyAreTheRows) {
     TestGraph t({floats({5, 2, 3})}, 1);
     write_list(t, t->constant_int64(5), axis, new_axis);
     const auto planned = plan_of(t);
-    const auto listing = planned->listing();
-    EXPECT_EQ(listing.front(), "Scan") << axis << " " << new_axis;
-    EXPECT_THAT(listing, testing::Not(testing::Contains("ConcatFromSequence")));
+    EXPECT_THAT(planned->listing(), testing::Not(testing::Contains("SequenceInsert"))) << axis << " " << new_axis;
+    EXPECT_THAT(planned->listing(), testing::Not(testing::Contains("ConcatFromSequence"))) << axis << " " << new_axis;
     expect_same_as_judge(t, *planned);
   }
 }
@@ -43,7 +42,7 @@ TEST(LoopLists, OfTripsThatAreASymbolTheyAreCut) {
   auto* size = t->call("Shape", {t.in(0)}, {Attribute::of("start", 0), Attribute::of("end", 1)});
   write_list(t, t->call("Squeeze", {size}), 0, 1);
   const auto planned = plan_of(t);
-  EXPECT_THAT(planned->listing(), testing::IsSupersetOf({"Scan", "SplitToSequence", "ConcatFromSequence"}));
+  EXPECT_THAT(planned->listing(), ElementsAre("Add", "SplitToSequence", "ConcatFromSequence"));
   std::mt19937 engine(3);
   for (const int64_t trips : {1, 4}) {
     expect_same_as_judge(t, *planned, {{0, random_value(floats({trips, 2, 3}), engine)}});

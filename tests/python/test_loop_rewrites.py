@@ -217,3 +217,43 @@ def test_lists_that_a_loop_appends_to_are_scan_outputs(axis, new_axis):
         for found in results:
             for a, b in zip(found, expected, strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+# --- maps
+
+
+@pytest.mark.parametrize("steps", [12, 5, 1, 0])
+def test_a_loop_that_carries_nothing_runs_for_all_trips_at_once(steps):
+    text = model(
+        f"(float[{steps},3,10] x, float[10,7] w, float[7] b) => (float[{steps},3,7] y, float[{steps},3,1] m)",
+        """y, m = Scan <num_scan_inputs = 1, body = f (float[3,10] e) => (float[3,7] o, float[3,1] top) {
+          p = MatMul(e, w)
+          q = Add(p, b)
+          o = Softmax <axis = -1> (q)
+          axis = Constant <value = int64[1] {1}> ()
+          top = ReduceMax <keepdims = 1> (o, axis)
+        }> (x)""",
+    )
+    check(text, {"x": floats(steps, 3, 10), "w": floats(10, 7, seed=2), "b": floats(7, seed=3)})
+    explained = session(text, jit="off").explain(json=True)
+    if steps >= 4:
+        assert not explained["loops"]
+        assert [entry["op"] for entry in explained["maps"]] == ["Scan"]
+        assert "no loop any more" in session(text, jit="off").explain()
+    else:
+        assert len(explained["loops"]) == 1
+
+
+def test_a_map_over_the_counter():
+    text = model(
+        "(float[6] x) => (float[20,6] y)",
+        """trips = Constant <value = int64 {20}> ()
+        y = Loop <body = b (int64 i, bool go) => (bool go_on, float[6] o) {
+          go_on = Identity(go)
+          t = Cast <to = 1> (i)
+          p = Mul(x, t)
+          o = Sin(p)
+        }> (trips, )""",
+    )
+    check(text, {"x": floats(6)}, rtol=1e-4)
+    assert not session(text, jit="off").explain(json=True)["loops"]

@@ -1,0 +1,150 @@
+// A Scan that carries nothing from trip to trip is a map: its body runs for all trips at once, as nodes outside of it.
+// Kernels then see long rows instead of short ones, groups of elementwise nodes run tile by tile over all of it, and
+// what kernels split over threads is split over the trips. Loops that are counted are Scans by now
+// (opt/counted_loops.cc). States that every trip hands on as they are carry nothing.
+//
+// All nodes of the body must be able to run for all trips (opt/all_trips.h). Where some are not elementwise, what lies
+// between them is written to memory for all trips; it has to stay in proportion.
+#include <algorithm>
+#include <unordered_set>
+
+#include "op/op_def.h"
+#include "op/scan_attributes.h"
+#include "opt/all_trips.h"
+#include "opt/passes.h"
+
+namespace treadle::opt {
+
+namespace {
+
+constexpr int64_t kLeastTrips = 4;                   // that make it worth while
+constexpr int64_t kMaxBetween = int64_t{1} << 20;    // elements of one value over all trips, beside elementwise nodes
+constexpr int64_t kMaxOfUnknown = int64_t{1} << 11;  // elements of one value in one trip, where trips are not known
+
+class Mapper {
+ public:
+  Mapper(ir::Graph& graph, ir::Region& region, size_t at, Journal* journal)
+      : graph_(graph),
+        region_(region),
+        at_(at),
+        scan_(*region.nodes[at]),
+        body_(*scan_.region("body")),
+        journal_(journal) {}
+
+  // Whether nodes took the place of the Scan, and how many.
+  bool run() {
+    if (!read_scan_node() || !is_map()) return false;
+    for (size_t i = 0; i < states_; ++i) replaced_[body_.inputs[i]] = scan_.inputs[i];
+    ir::replace_uses(body_, replaced_);
+    dissolve();
+    return true;
+  }
+
+  size_t added() const { return added_; }
+
+ private:
+  bool read_scan_node() {
+    const auto scan = read_scan(scan_, scan_.inputs.size(), body_.outputs.size());
+    if (!scan.ok() || scan->masked) return false;
+    states_ = scan->states;
+    std::vector<ScanAxis> axes = scan->inputs;
+    for (size_t i = 0; i < scan->outputs.size(); ++i) {
+      if (body_.outputs[states_ + i] && scan_.outputs[states_ + i]) axes.push_back(scan->outputs[i]);
+    }
+    for (size_t i = 0; i < scan->inputs.size(); ++i) {
+      const Type& whole = scan_.inputs[states_ + i]->type;
+      if (!whole.has_shape || whole.shape.empty()) return false;
+      if (i == 0) trips_ = whole.shape[0];
+      if (!same(trips_, whole.shape[0])) return false;
+    }
+    return std::all_of(axes.begin(), axes.end(),
+                       [&](const ScanAxis& a) { return a.axis == 0 && a.reverse == axes[0].reverse; });
+  }
+
+  bool is_map() {
+    if (trips_.is_unknown() || (trips_.is_known() && trips_.value() < kLeastTrips)) return false;
+    for (size_t i = 0; i < states_; ++i) {
+      if (body_.outputs[i] != body_.inputs[i]) return false;
+    }
+    for (size_t i = states_; i < body_.inputs.size(); ++i) varying_.insert(body_.inputs[i]);
+    const Varies varies = [this](const ir::Value* v) { return varying_.contains(v); };
+    for (const auto& node : body_.nodes) {
+      if (!runs_for_all_trips(*node, varies, trips_)) return false;
+      varying_.insert(node->outputs.begin(), node->outputs.end());
+    }
+    varying_.erase(nullptr);
+    return stays_in_proportion() && std::all_of(body_.outputs.begin() + static_cast<std::ptrdiff_t>(states_),
+                                                body_.outputs.end(), [&](auto* v) { return can_be_whole(v); });
+  }
+
+  bool stays_in_proportion() const {
+    const bool is_elementwise = std::all_of(body_.nodes.begin(), body_.nodes.end(), [](const auto& node) {
+      return node->op->batch == BatchRule::kElementwise || node->op->batch == BatchRule::kShapeOnly;
+    });
+    const int64_t most = trips_.is_known() ? kMaxBetween / std::max<int64_t>(trips_.value(), 1) : kMaxOfUnknown;
+    return is_elementwise || std::all_of(varying_.begin(), varying_.end(), [&](const ir::Value* v) {
+             return v->type.is_concrete() && count_of(*v) <= most;
+           });
+  }
+
+  // Rows that are the same in all trips are written as often as there are trips; without trips, rows have the sizes
+  // that the model says.
+  bool can_be_whole(const ir::Value* row) const {
+    if (!row) return true;
+    if (trips_.is_known()) return varying_.contains(row) || row->type.is_concrete();
+    const auto at =
+        static_cast<size_t>(std::find(body_.outputs.begin(), body_.outputs.end(), row) - body_.outputs.begin());
+    const bool has_types = body_.output_types.size() == body_.outputs.size();
+    return varying_.contains(row) && has_types && body_.output_types[at].is_concrete() && row->type.is_concrete() &&
+           same(body_.output_types[at].shape, row->type.shape);
+  }
+
+  void dissolve() {
+    note_of_loop(journal_, Change::kMapped, scan_, scan_);
+    AllTrips outside(graph_, region_, at_, trips_);
+    for (size_t i = states_; i < body_.inputs.size(); ++i) outside.set(body_.inputs[i], scan_.inputs[i]);
+    for (auto& node : body_.nodes) outside.add(std::move(node));
+    body_.nodes.clear();
+    replaced_.clear();
+    for (size_t i = 0; i < scan_.outputs.size(); ++i) {
+      ir::Value* result = scan_.outputs[i];
+      if (!result) continue;
+      result->producer = nullptr;
+      ir::Value* row = body_.outputs[i];
+      replaced_[result] = i < states_        ? scan_.inputs[i]
+                          : outside.has(row) ? outside.whole(row)
+                                             : outside.repeated(row, std::string(result->name));
+    }
+    added_ = outside.added();
+    region_.nodes.erase(region_.nodes.begin() + static_cast<std::ptrdiff_t>(at_ + added_));
+    ir::replace_uses(graph_, replaced_);
+  }
+
+  ir::Graph& graph_;
+  ir::Region& region_;
+  const size_t at_;
+  ir::Node& scan_;
+  ir::Region& body_;
+  Journal* journal_;
+  size_t states_ = 0, added_ = 0;
+  Dim trips_;
+  std::unordered_set<const ir::Value*> varying_;
+  std::unordered_map<ir::Value*, ir::Value*> replaced_;
+};
+
+void walk(ir::Graph& graph, ir::Region& region, Journal* journal) {
+  for (size_t at = 0; at < region.nodes.size(); ++at) {
+    for (auto& body : region.nodes[at]->regions) walk(graph, *body, journal);
+    if (region.nodes[at]->op->control != Control::kScan) continue;
+    Mapper mapper(graph, region, at, journal);
+    if (mapper.run()) at = at + mapper.added() - 1;
+  }
+}
+
+}  // namespace
+
+void run_maps_at_once(ir::Graph& graph, Journal* journal) {
+  walk(graph, graph.top(), journal);
+}
+
+}  // namespace treadle::opt
