@@ -59,7 +59,8 @@ class Stream:
 
     def push(self, feed: Mapping[str, Any] | None = None, /, *, run_options: Any = None, **inputs: Any) -> Any:
         """Inputs by keyword, or in a dict when their names are no identifiers. A push that fails changes nothing."""
-        return self._unpack(self._core.push({**(feed or {}), **inputs}, run_options))
+        outputs = self._core.push(inputs if feed is None else {**feed, **inputs}, run_options)
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def flush(self, feed: Mapping[str, Any] | None = None, /, *, run_options: Any = None, **inputs: Any) -> Any:
         """Pads the samples that wait with zeros to a whole hop and runs it; empty results when nothing waits.
