@@ -109,9 +109,9 @@ Status check_counts(const wire::NodeProto& node, const OpVersion& version, size_
     if (formal.arity == Arity::kOptional) continue;
     return error(Code::kInvalidModel, "input {} ({}) is required, but left out", i, formal.name);
   }
-  for (size_t i = outputs; i < version.outputs.size(); ++i) {
+  for (size_t i = 0; i < version.outputs.size(); ++i) {
     const Formal& formal = version.outputs[i];
-    if (formal.arity == Arity::kSingle) {
+    if (formal.arity == Arity::kSingle && (i >= outputs || node.outputs[i].empty())) {
       return error(Code::kInvalidModel, "output {} ({}) is required, but left out", i, formal.name);
     }
   }

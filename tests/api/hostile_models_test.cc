@@ -107,6 +107,13 @@ TEST(HostileModels, AnArgumentThatAFunctionNeedsLeftOut) {
   EXPECT_THAT(outcome(bytes), HasSubstr("input 0 (input) is required, but the function's call leaves out \"b\""));
 }
 
+TEST(HostileModels, ARequiredOutputWithoutAName) {
+  for (const std::string_view node : {"\"\" = Bernoulli (x)", "\"\", i = TopK (x, k)"}) {
+    EXPECT_THAT(outcome(bytes_of("k = Constant <value_ints = [1]> ()\n y = Neg (x)\n " + std::string(node))),
+                HasSubstr("is required, but left out"));
+  }
+}
+
 TEST(HostileModels, AStringToFillATensorWith) {
   EXPECT_THAT(outcome(bytes_of("n = Constant <value_ints = [4, 2]> ()\n"
                                "y = ConstantOfShape <value = string[1] {\"CRD\"}> (n)")),
