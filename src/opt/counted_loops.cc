@@ -82,8 +82,8 @@ class CountedLoop {
 
  private:
   Dim find_trips() const {
-    if (loop_.inputs.size() < 2) return {};  // exporters leave out the condition's place
-    const ir::Value *m = loop_.inputs[0], *cond = loop_.inputs[1];
+    const ir::Value* m = loop_.inputs.empty() ? nullptr : loop_.inputs[0];
+    const ir::Value* cond = loop_.inputs.size() > 1 ? loop_.inputs[1] : nullptr;
     if (!m || (cond && !(is_true(*cond) && condition_stays_true(body_)))) return {};
     const Dim count = number(m);
     return is_at_least(count, 0) ? count : Dim();
