@@ -360,8 +360,9 @@ Flat FlatMaths::dots(const plan::ProductCode& code, const Flat& a, const Flat& b
     const Flat x = flats_.pick(a, a_numbers), y = flats_.pick(b, b_numbers);
     Flat next = multiply_add(code.type, x, y, sum);
     if (partial) {
-      // Lanes behind the end keep what they have.
-      Flat both = sum;
+      // Lanes behind the end get 0 added.
+      const Flat none = number(code.type, 0, sum.count);
+      Flat both = apply(ElementwiseOp::kAdd, code.type, {&sum, &none});
       both.count = 0;
       const auto other = static_cast<int64_t>(sum.vectors.size()) * flats_.chunks().full;
       both.vectors.insert(both.vectors.end(), next.vectors.begin(), next.vectors.end());

@@ -31,8 +31,9 @@ struct Chunks {
   unsigned lanes(int64_t count, size_t chunk) const {
     return static_cast<unsigned>(std::min<int64_t>(full, count - static_cast<int64_t>(chunk) * full));
   }
-  // Instructions over so many elements are written out, longer ones are loops.
-  bool is_short(int64_t count) const { return count <= 8 * static_cast<int64_t>(full); }
+  // Instructions over so many elements are written out, longer ones are loops: eight vectors and what stands around
+  // them.
+  bool is_short(int64_t count) const { return count <= 10 * static_cast<int64_t>(full); }
 };
 
 // What is done with an instruction.

@@ -17,7 +17,16 @@ DTYPES = {
     "float": np.float32, "double": np.float64, "bool": np.bool_,
     "int32": np.int32, "int64": np.int64, "uint32": np.uint32, "uint64": np.uint64,
 }  # fmt: skip
-COUNTS = (1, 3, 16, 21, 128, 200, 1000)  # elements: less than a vector, whole ones and rest, written out and in a loop
+COUNTS = (
+    1,
+    3,
+    16,
+    21,
+    128,
+    155,
+    200,
+    1000,
+)  # elements: less than a vector, whole ones and rest, written out and in a loop
 UNARY_FLOAT = (
     "Abs Neg Sign Ceil Floor Round Sqrt Reciprocal Exp Log Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Erf "
     "Sigmoid Relu LeakyRelu Elu Selu Celu Softplus Softsign HardSigmoid HardSwish ThresholdedRelu Shrink Mish Gelu IsNaN IsInf"
