@@ -46,6 +46,9 @@ void fold_batch_normalization(ir::Graph& graph, Journal* journal = nullptr);
 // transposed value.
 void absorb_transposes(ir::Graph& graph, Journal* journal = nullptr);
 
+// If in a small loop on a condition from outside of it is decided once: the loop stands in both branches of the If.
+void unswitch_loops(ir::Graph& graph, Journal* journal = nullptr);
+
 // Loops that run a known number of trips and pick inputs by the trip counter, inside of their sizes, become Scans.
 void scan_counted_loops(ir::Graph& graph, Journal* journal = nullptr);
 

@@ -1,0 +1,160 @@
+// If in a loop, on a condition that is the same in every trip: the condition is asked once, around the loop.
+//
+//   Loop(...; If(c; then: A | else: B); ...)   becomes   If(c; then: Loop(...; A; ...) | else: Loop(...; B; ...))
+//
+// The same nodes run as before, in the same trips, so whether they can fail does not matter. Each branch's loop can
+// then be rewritten and fused as if it had been written without the other. What it costs: the loop twice, and a copy of
+// its results; so loops are small, and so are their rows. Inner loops first: the If that is then around an inner loop
+// may go around the outer one as well. Every If of the loop on the same condition is decided.
+#include <algorithm>
+#include <unordered_map>
+
+#include "op/op_def.h"
+#include "op/registry.h"
+#include "opt/all_trips.h"
+#include "opt/passes.h"
+
+namespace treadle::opt {
+
+namespace {
+
+constexpr size_t kMaxNodes = 96;       // of a loop
+constexpr int64_t kMaxRowBytes = 512;  // of all scan outputs of one trip
+
+bool is_loop(const ir::Node& node) {
+  return node.op->control == Control::kLoop || node.op->control == Control::kScan;
+}
+
+bool is_single_bool(const ir::Value& v) {
+  return v.type.is_concrete() && v.type.element == ElementType::kBool && count_of(v) == 1;
+}
+
+// A condition that comes from outside of `body`, of an If right in it; null: none.
+ir::Value* fixed_condition(const ir::Region& body) {
+  for (const auto& node : body.nodes) {
+    if (node->op->control != Control::kIf) continue;
+    ir::Value* condition = node->inputs[0];
+    if (is_invariant(condition, body) && !condition->is_constant() && is_single_bool(*condition)) return condition;
+  }
+  return nullptr;
+}
+
+bool is_small(const ir::Node& loop) {
+  const ir::Region& body = *loop.regions[0];
+  if (ir::count_nodes(body) > kMaxNodes) return false;
+  const size_t states = loop.op->control == Control::kLoop
+                            ? body.inputs.size() - 2
+                            : loop.inputs.size() - static_cast<size_t>(loop.attributes.get_int("num_scan_inputs"));
+  const size_t first = loop.op->control == Control::kLoop ? 1 : 0;
+  int64_t bytes = 0;
+  for (size_t i = first + states; i < body.outputs.size(); ++i) {
+    const ir::Value* row = body.outputs[i];
+    if (!row) continue;
+    if (!row->type.is_concrete() || is_string(row->type.element)) return false;
+    bytes += count_of(*row) * static_cast<int64_t>(byte_width(row->type.element));
+  }
+  return bytes <= kMaxRowBytes;
+}
+
+class Unswitcher {
+ public:
+  Unswitcher(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
+
+  void walk(ir::Region& region) {
+    for (size_t at = 0; at < region.nodes.size(); ++at) {
+      for (auto& inner : region.nodes[at]->regions) walk(*inner);
+      if (!is_loop(*region.nodes[at]) || !is_small(*region.nodes[at])) continue;
+      ir::Value* condition = fixed_condition(*region.nodes[at]->regions[0]);
+      if (!condition) continue;
+      ir::Node& choice = put_if_around(region, at, condition);
+      // Other conditions of the two loops.
+      for (auto& branch : choice.regions) walk(*branch);
+    }
+  }
+
+ private:
+  ir::Node& put_if_around(ir::Region& region, size_t at, ir::Value* condition) {
+    std::unique_ptr<ir::Node> loop = std::move(region.nodes[at]);
+    region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(at));
+    note_decisions(*loop->regions[0], *loop, condition);
+
+    const OpDef& op = require_op("If");
+    ir::Node* choice = graph_.new_node(&region, &op, &op.newest(), std::string(loop->name) + ":choice", at);
+    graph_.add_input(choice, condition);
+    std::unordered_map<ir::Value*, ir::Value*> replaced;
+    for (ir::Value* result : loop->outputs) {
+      if (!result) {
+        graph_.add_absent_output(choice);
+        continue;
+      }
+      replaced[result] = graph_.add_output(choice, std::string(result->name) + ":chosen", result->type);
+    }
+    ir::replace_uses(graph_, replaced);
+
+    ir::Region* yes = graph_.new_region(choice, "then_branch");
+    ir::Region* no = graph_.new_region(choice, "else_branch");
+    std::vector<ir::Value*> results(loop->outputs.begin(), loop->outputs.end());
+    loop->parent = yes;
+    for (ir::Value* result : results) {
+      if (result) result->owner = yes;
+    }
+    yes->nodes.push_back(std::move(loop));
+    yes->outputs = results;
+    copy(*yes, *no);
+    decide(*yes->nodes[0]->regions[0], condition, "then_branch");
+    decide(*no->nodes[0]->regions[0], condition, "else_branch");
+    return *choice;
+  }
+
+  static void copy(const ir::Region& from, ir::Region& into) {
+    std::unordered_map<const ir::Value*, ir::Value*> map;
+    for (ir::Value* v : ir::captures(from)) map[v] = v;
+    into.outputs = ir::inline_region(from, &into, map);
+  }
+
+  void note_decisions(const ir::Region& body, const ir::Node& loop, const ir::Value* condition) {
+    ir::for_each_node(body, [&](const ir::Node& node) {
+      const bool decided = node.op->control == Control::kIf && node.inputs[0] == condition;
+      if (decided) note_of_loop(journal_, Change::kDecided, loop, node, "once, around the loop");
+    });
+  }
+
+  // The nodes of the branch that is taken stand where each If on `condition` stood.
+  static void decide(ir::Region& region, const ir::Value* condition, std::string_view taken) {
+    std::unordered_map<ir::Value*, ir::Value*> replaced;
+    for (size_t at = 0; at < region.nodes.size(); ++at) {
+      if (region.nodes[at]->op->control == Control::kIf && region.nodes[at]->inputs[0] == condition) {
+        const std::unique_ptr<ir::Node> node = std::move(region.nodes[at]);
+        region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(at));
+        ir::Region& branch = *node->region(taken);
+        for (size_t i = 0; i < node->outputs.size(); ++i) {
+          if (node->outputs[i]) replaced[node->outputs[i]] = branch.outputs[i];
+        }
+        for (size_t i = 0; i < branch.nodes.size(); ++i) adopt(region, at + i, std::move(branch.nodes[i]));
+        --at;  // what has taken its place may be such an If itself
+      } else {
+        for (auto& inner : region.nodes[at]->regions) decide(*inner, condition, taken);
+      }
+    }
+    if (!replaced.empty()) ir::replace_uses(region, replaced);
+  }
+
+  static void adopt(ir::Region& region, size_t at, std::unique_ptr<ir::Node> node) {
+    node->parent = &region;
+    for (ir::Value* v : node->outputs) {
+      if (v) v->owner = &region;
+    }
+    region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(at), std::move(node));
+  }
+
+  ir::Graph& graph_;
+  Journal* journal_;
+};
+
+}  // namespace
+
+void unswitch_loops(ir::Graph& graph, Journal* journal) {
+  Unswitcher(graph, journal).walk(graph.top());
+}
+
+}  // namespace treadle::opt
