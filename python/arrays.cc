@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 
+#include "gil_held.h"
 #include "support.h"
 
 namespace treadle_python {
@@ -119,6 +120,7 @@ int element_of(PyArray_Descr* descr) {
 }
 
 void release_object(void* object) {
+  if (GilHeld::here()) return Py_DECREF(static_cast<PyObject*>(object));
   if (!Py_IsInitialized()) return;
   const PyGILState_STATE state = PyGILState_Ensure();
   Py_DECREF(static_cast<PyObject*>(object));

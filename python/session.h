@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gil_held.h"
 #include "support.h"
 
 namespace treadle_python {
@@ -17,6 +18,14 @@ struct Feeds {
   std::vector<Owned<treadle_value>> owned;
   std::vector<const char*> names;
   std::vector<const treadle_value*> values;
+
+  Feeds() = default;
+  ~Feeds() {
+    const GilHeld held;
+    owned.clear();
+  }
+  Feeds(const Feeds&) = delete;
+  Feeds& operator=(const Feeds&) = delete;
 };
 
 // Handles that the engine fills; freed unless taken.

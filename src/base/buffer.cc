@@ -65,8 +65,9 @@ void release_block(void* context) {
 
 void Buffer::destroy() {
   if (!in_place_) return delete this;
+  void* memory = context_;
   this->~Buffer();
-  std::free(this);
+  std::free(memory);
 }
 
 BufferRef BufferRef::allocate(size_t bytes) {
@@ -83,9 +84,14 @@ BufferRef BufferRef::allocate(size_t bytes) {
     return data ? BufferRef(new Buffer(static_cast<std::byte*>(data), bytes, true, std::free, data)) : BufferRef();
   }
   static_assert(sizeof(Buffer) <= kBufferAlignment);
-  void* memory = std::aligned_alloc(kBufferAlignment, kBufferAlignment + rounded);
+  // Small pieces are aligned here: allocators keep those of malloc at hand, aligned ones they look for every time.
+  constexpr size_t kSmall = 4 << 10;
+  const size_t whole = kBufferAlignment + rounded;
+  void* memory =
+      whole <= kSmall ? std::malloc(whole + kBufferAlignment - 1) : std::aligned_alloc(kBufferAlignment, whole);
   if (!memory) return {};
-  auto* buffer = new (memory) Buffer(static_cast<std::byte*>(memory) + kBufferAlignment, bytes, true, nullptr, nullptr);
+  auto* aligned = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<size_t>(memory), kBufferAlignment));
+  auto* buffer = new (aligned) Buffer(aligned + kBufferAlignment, bytes, true, nullptr, memory);
   buffer->in_place_ = true;
   return BufferRef(buffer);
 }

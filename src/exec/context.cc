@@ -57,7 +57,14 @@ Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<N
   const plan::Program& p = *program_;
   arena_ = BufferRef::allocate(p.arena_bytes);
   slots_.resize(p.slots.size(), nullptr);
+  first_slots_ = slots_;
   handles_.resize(p.slots.size());
+  for (uint32_t s = 0; s < p.slots.size(); ++s) {
+    const Slot& slot = p.slots[s];
+    if (slot.storage == Storage::kArena && arena_) first_slots_[s] = arena_->data() + slot.offset;
+    if (slot.storage == Storage::kConstant) first_slots_[s] = const_cast<void*>(slot.constant.raw());
+    if (slot.storage == Storage::kHandle) handle_slots_.push_back(s);
+  }
   caches_.resize(p.dynamic.size());
   loops_.resize(p.loops.size());
   for (size_t i = 0; i < p.loops.size(); ++i) loops_[i].outputs.resize(p.loops[i].scan_outputs.size());
@@ -75,7 +82,7 @@ Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> want
   // Tensors of an earlier run that are still held are no longer this context's business.
   if (account_.use_count() > 1) account_ = std::make_shared<MemoryAccount>();
   account_->reset_peak();
-  if (options.interrupted) next_interrupt_ = Clock::now() + kBetweenInterrupts;
+  next_interrupt_ = {};
   if (options.time_limit_s > 0) {
     deadline_ =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.time_limit_s));
@@ -84,7 +91,7 @@ Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> want
     return error(Code::kLimit, "the memory limit of {} bytes is below what the plan needs: {} bytes",
                  options.memory_limit, program_->arena_bytes);
   }
-  TREADLE_TRY(bind(inputs, wanted, results));
+  TREADLE_TRY(bind(inputs, results));
   for (LoopPosition& at : loops_) at.active = false;
   Status status;
   {
@@ -105,9 +112,7 @@ Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> want
   }
   if (status.ok()) status = collect(wanted, results);
   // What the caller gave must not be kept alive by a pooled context.
-  for (size_t i = 0; i < handles_.size(); ++i) {
-    if (program_->slots[i].storage == Storage::kHandle) handles_[i] = {};
-  }
+  for (const uint32_t s : handle_slots_) handles_[s] = {};
   spare_.clear();
   if (!status.ok()) {
     for (LoopPosition& at : loops_) {
@@ -120,13 +125,9 @@ Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> want
   return status;
 }
 
-Status Context::bind(std::span<const AnyValue> inputs, std::span<const bool> wanted, std::span<AnyValue> results) {
+Status Context::bind(std::span<const AnyValue> inputs, std::span<AnyValue> results) {
   const plan::Program& p = *program_;
-  for (size_t i = 0; i < p.slots.size(); ++i) {
-    const Slot& slot = p.slots[i];
-    if (slot.storage == Storage::kArena) slots_[i] = arena_->data() + slot.offset;
-    if (slot.storage == Storage::kConstant) slots_[i] = const_cast<void*>(slot.constant.raw());
-  }
+  std::copy(first_slots_.begin(), first_slots_.end(), slots_.begin());
   for (size_t i = 0; i < p.inputs.size(); ++i) {
     const uint32_t s = p.inputs[i].slot;
     if (s == plan::kNoSlot) continue;
@@ -145,7 +146,6 @@ Status Context::bind(std::span<const AnyValue> inputs, std::span<const bool> wan
     AnyValue& result = results[i];
     const bool fits = result.is_tensor() && result.tensor().type() == type.element && result.tensor().dims() == dims &&
                       result.tensor().buffer() && result.tensor().buffer()->writable();
-    (void)wanted;
     if (!fits) {
       TREADLE_ASSIGN(const int64_t count, element_count(dims));
       new_bytes += static_cast<size_t>(count) * byte_width(type.element);
@@ -357,6 +357,7 @@ Status Context::poll() {
   if (options_->time_limit_s > 0 && now > deadline_) {
     return error(Code::kLimit, "the time limit of {} s was reached", options_->time_limit_s);
   }
+  if (next_interrupt_ == Clock::time_point()) next_interrupt_ = now + kBetweenInterrupts;
   if (options_->interrupted && now > next_interrupt_) {
     next_interrupt_ = now + kBetweenInterrupts;
     if (options_->interrupted(options_->interrupted_context)) return error(Code::kCancelled, "the run was interrupted");

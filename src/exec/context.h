@@ -101,7 +101,7 @@ class Context {
  private:
   template <bool kProfiled>
   Status execute();
-  Status bind(std::span<const AnyValue> inputs, std::span<const bool> wanted, std::span<AnyValue> results);
+  Status bind(std::span<const AnyValue> inputs, std::span<AnyValue> results);
   Status collect(std::span<const bool> wanted, std::span<AnyValue> results);
   Status place_error(Status status, uint32_t pc) const;
 
@@ -195,7 +195,9 @@ class Context {
   Status native_status_;
   BufferRef arena_;
   std::vector<void*> slots_;
-  std::vector<AnyValue> handles_;  // by slot; used for kHandle only
+  std::vector<void*> first_slots_;      // what a run begins with: addresses in the arena and of constants
+  std::vector<AnyValue> handles_;       // by slot; used for kHandle only
+  std::vector<uint32_t> handle_slots_;  // those
   std::vector<InlineCache> caches_;
   PrepareScratch prepare_;
   std::vector<LoopPosition> loops_;

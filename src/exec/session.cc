@@ -580,7 +580,12 @@ Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs
   impl_->last_allocations = context->allocations();
   impl_->last_peak = static_cast<int64_t>(context->peak_bytes());
   plan->give_back(std::move(context));
-  for (size_t i = 0; i < order.size(); ++i) results[i] = all[order[i]];
+  for (size_t i = 0; i < order.size(); ++i) {
+    bool& left = scratch->wanted[order[i]];
+    results[i] = left ? std::move(all[order[i]])
+                      : results[static_cast<size_t>(std::find(order.begin(), order.end(), order[i]) - order.begin())];
+    left = false;
+  }
   return impl_->in_file(std::move(status));
 }
 
