@@ -351,8 +351,8 @@ TREADLE_API treadle_status* treadle_pool_flush(treadle_pool* pool, const treadle
 TREADLE_API treadle_status* treadle_pool_leave(treadle_pool* pool, int64_t id);
 /* A stream of its own that goes on from where this one is, to look at it or to save it. */
 TREADLE_API treadle_status* treadle_pool_fork(treadle_pool* pool, int64_t id, treadle_stream** out);
-/* A stream that goes on in the pool from where `stream` is, which was made alike. Errors: TREADLE_LIMIT when there is no
- * room, TREADLE_INVALID_ARGUMENT for an id that is there already and a stream that does not fit. */
+/* A stream that goes on in the pool from where `stream` is, which was made alike. Errors: TREADLE_LIMIT when there is
+ * no room, TREADLE_INVALID_ARGUMENT for an id that is there already and a stream that does not fit. */
 TREADLE_API treadle_status* treadle_pool_join(treadle_pool* pool, int64_t id, const treadle_stream* stream);
 TREADLE_API bool treadle_pool_contains(const treadle_pool* pool, int64_t id);
 /* Whether a loop of the model has ended by its condition for this stream. */
