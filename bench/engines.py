@@ -15,11 +15,12 @@ from models import Built, Loop
 Run = Callable[[], list[np.ndarray]]
 
 
-def open_ours(data: bytes, jit: str = "off", threads: int = 1) -> treadle.InferenceSession:
-    """The program tier; with `jit` "always" the native tier."""
+def open_ours(data: bytes, jit: str = "off", threads: int = 1, cache: str = "off") -> treadle.InferenceSession:
+    """The program tier; with `jit` "always" the native tier. `cache`: a folder for native code, or "off"."""
     options = treadle.SessionOptions()
     options.intra_op_num_threads = threads
     options.add_session_config_entry("treadle.jit", jit)
+    options.add_session_config_entry("treadle.jit_cache", cache)
     return treadle.InferenceSession(data, options)
 
 

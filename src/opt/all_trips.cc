@@ -181,7 +181,9 @@ bool fits(const ir::Value& v, const Dim& trips) {
 }  // namespace
 
 int64_t count_of(const ir::Value& v) {
-  return element_count_unchecked(known_dims(v.type.shape));
+  constexpr int64_t kMost = int64_t{1} << 48;
+  const Result<int64_t> count = element_count(known_dims(v.type.shape));
+  return count.ok() ? std::min(*count, kMost) : kMost;
 }
 
 bool is_invariant(const ir::Value* v, const ir::Region& body) {

@@ -24,7 +24,8 @@ bool runs_for_all_trips(const ir::Node& node, const Varies& varies, const Dim& t
 // that are deep enough for that to pay.
 bool is_product_with_weights(const ir::Node& node, const Varies& varies);
 
-// Elements of a value of known sizes.
+// Elements of a value of known sizes; of more than 2^48, which no memory holds, as many, so that sums of counts and
+// bytes do not overflow.
 int64_t count_of(const ir::Value& v);
 
 // Puts nodes that run for all trips to one place of a region, one behind the other.

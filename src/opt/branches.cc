@@ -14,6 +14,7 @@
 #include "op/effects.h"
 #include "op/op_def.h"
 #include "op/registry.h"
+#include "opt/all_trips.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
@@ -30,10 +31,6 @@ constexpr std::array<std::string_view, 33> kCheap = {
     "Greater",    "Identity", "LeakyRelu", "Less",        "Max",           "Min",        "Mul",
     "Neg",        "Not",      "Or",        "Relu",        "Round",         "Sign",       "Sqrt",
     "Sub",        "Where",    "Xor",       "LessOrEqual", "GreaterOrEqual"};
-
-int64_t count_of(const ir::Value& v) {
-  return element_count_unchecked(known_dims(v.type.shape));
-}
 
 bool is_integer_division(const ir::Node& node) {
   return node.op->name == "Mod" && node.op->domain.empty() && !is_float(node.inputs[0]->type.element);

@@ -133,6 +133,14 @@ TEST(HostileModels, ALoopWithoutAPlaceForItsCondition) {
   }
 }
 
+TEST(HostileModels, RowsOfMoreElementsThanBytesCanBeCounted) {
+  EXPECT_THAT(outcome(bytes_of("m = Constant <value_int = 3> ()\n c = Constant <value = bool {1}> ()\n"
+                               "y = Loop (m, c) <body = b (int64 i, bool g) => (bool h, float[k] row) {"
+                               "  n = Constant <value_ints = [3000000000000000000]> ()\n"
+                               "  h = Identity (g)\n row = ConstantOfShape (n) }>")),
+              ::testing::Not(HasSubstr("ran")));
+}
+
 TEST(HostileModels, CountsThatAreNoIntegers) {
   const std::string_view tile = "n = Constant <value = float {1e38}> ()\n a = Constant <value = float {nan}> ()\n";
   const std::string said =
