@@ -7,6 +7,11 @@ namespace treadle::model {
 
 namespace {
 
+// Down to the tensors that it holds.
+bool is_whole(const Type& type) {
+  return type.is_tensor() || (type.child && is_whole(*type.child));
+}
+
 // Operator sets above these did not exist when this was written; what their operators mean is not known.
 constexpr std::pair<std::string_view, int64_t> kNewestOpsets[] = {
     {"", 28}, {"ai.onnx.ml", 5}, {"ai.onnx.preview.training", 1}};
@@ -207,6 +212,10 @@ Status Importer::import_inputs(const wire::GraphProto& proto, Place& place, std:
         type = Type::tensor(element_type_from_number(it->second->data_type));
       }
       if (!type.is_known()) return error(Code::kInvalidModel, "input \"{}\" has no type", info.name);
+      if (!is_whole(type)) {
+        return error(Code::kInvalidModel, "input \"{}\" has the type {}, which leaves open what it holds", info.name,
+                     type.to_string());
+      }
       defaults->emplace_back();
     }
     ir::Value* value = graph_->new_value(value_name(info.name, place), std::move(type), place.region);

@@ -114,6 +114,18 @@ TEST(HostileModels, ARequiredOutputWithoutAName) {
   }
 }
 
+TEST(HostileModels, AnInputThatIsAnOptionalOfNothing) {
+  ir::TextStorage storage;
+  const std::string text = std::string(kHeader) + "main (float[2] x) => (y) { y = Neg (x) }";
+  auto model = ir::parse_text<wire::ModelProto>(text, storage);
+  ASSERT_TRUE(model.ok());
+  wire::ElementTypeProto nothing;
+  wire::TypeProto& type = *model->graph->inputs[0].type;
+  type.tensor.reset();
+  type.optional = &nothing;
+  EXPECT_THAT(outcome(*wire::serialize(*model)), HasSubstr("leaves open what it holds"));
+}
+
 TEST(HostileModels, AStringToFillATensorWith) {
   EXPECT_THAT(outcome(bytes_of("n = Constant <value_ints = [4, 2]> ()\n"
                                "y = ConstantOfShape <value = string[1] {\"CRD\"}> (n)")),
