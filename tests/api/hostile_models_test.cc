@@ -126,6 +126,23 @@ TEST(HostileModels, AnInputThatIsAnOptionalOfNothing) {
   EXPECT_THAT(outcome(*wire::serialize(*model)), HasSubstr("leaves open what it holds"));
 }
 
+TEST(HostileModels, SequencesWithoutTime) {
+  // Nothing says at first how many dimensions `rows` has.
+  const std::string bytes = bytes_of(
+      "n = Shape (x)\n rows = Reshape (x, n)\n lens = Constant <value = int64[2] {1, 1}> ()\n"
+      "s, y = Scan (lens, x, rows) <num_scan_inputs = 1, body = b (float p, float e) => (float q, float o) {"
+      "  q = Add (p, e)\n o = Identity (q) }>",
+      "<ir_version: 3, opset_import: [\"\" : 8]>\n");
+  EXPECT_THAT(outcome(bytes), ::testing::Not(HasSubstr("ran\n")));
+}
+
+TEST(HostileModels, AShapeOfABillionSizes) {
+  const std::string bytes = bytes_of(
+      "n = Constant <value_ints = [1000000000]> ()\n sizes = ConstantOfShape <value = int64[1] {1}> (n)\n"
+      "y = ConstantOfShape (sizes)");
+  EXPECT_THAT(outcome(bytes), ::testing::Not(HasSubstr("ran\n")));
+}
+
 TEST(HostileModels, AStringToFillATensorWith) {
   EXPECT_THAT(outcome(bytes_of("n = Constant <value_ints = [4, 2]> ()\n"
                                "y = ConstantOfShape <value = string[1] {\"CRD\"}> (n)")),

@@ -12,6 +12,10 @@ Status infer_sequence_lengths(InferContext& ctx) {
     return error(Code::kInvalidArgument, "sequence_lens has shape {}, expected one length per batch entry",
                  to_string(*shape));
   }
+  const Shape* longest = ctx.shape(1);
+  if (longest && element_count(*longest).is_known() && !element_count(*longest).is_known(1)) {
+    return error(Code::kInvalidArgument, "expected sequences with an axis of time, found none");
+  }
   ctx.set_output(0, ElementType::kInt64, shape ? *shape : Shape{Dim()});
   return {};
 }

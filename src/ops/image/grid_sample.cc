@@ -8,6 +8,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
+#include "op/rank.h"
 
 namespace treadle {
 namespace {
@@ -388,7 +389,7 @@ Status compute_grid_sample(ComputeContext& c) {
 Status infer_affine_grid(InferContext& c) {
   const auto size = c.dims_value(1);
   if (!size) {
-    const Dim length = length_of(c, 1);
+    const Dim length = dimensions_listed(c, 1);
     if (length.is_known() && length.value() >= 4) {
       Shape out = unknown_shape(static_cast<size_t>(length.value()));
       out.back() = Dim(length.value() - 2);

@@ -5,6 +5,7 @@
 
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/rank.h"
 #include "ops/tensor/combine.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/walk.h"
@@ -140,7 +141,7 @@ Status infer_col2im(InferContext& c) {
     return error(Code::kInvalidArgument, "expected an input of rank 3, found shape {}", to_string(*x));
   }
   if (!image) {
-    const Dim rank = length_of(c, 1);
+    const Dim rank = dimensions_listed(c, 1);
     if (!rank.is_known()) return c.set_output(0, c.element(0)), Status();
     Shape out = unknown_shape(static_cast<size_t>(rank.value()) + 2);
     if (x) out[0] = (*x)[0];

@@ -3,6 +3,7 @@
 #include "kernels/move.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/rank.h"
 
 namespace treadle {
 namespace {
@@ -19,7 +20,7 @@ Result<Shape> shape_from_input(InferContext& c, bool& has_shape) {
     }
     return std::move(*dims);
   }
-  const Dim length = length_of(c, 0);
+  const Dim length = dimensions_listed(c, 0);
   if (length.is_known()) return unknown_shape(static_cast<size_t>(length.value()));
   has_shape = false;
   return Shape();

@@ -4,6 +4,7 @@
 
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/rank.h"
 #include "ops/tensor/copy.h"
 
 namespace treadle {
@@ -78,7 +79,7 @@ Status infer_expand(InferContext& c) {
   const Shape* shape = c.shape(0);
   const auto target = c.dims_value(1);
   if (!shape || !target) {
-    const Dim rank = length_of(c, 1);
+    const Dim rank = dimensions_listed(c, 1);
     if (!shape || !rank.is_known()) return c.set_output(0, c.element(0)), Status();
     Shape out = unknown_shape(std::max(shape->size(), static_cast<size_t>(rank.value())));
     // Only sizes of 1 grow, and only where the target has a size of its own.

@@ -4,6 +4,7 @@
 
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/rank.h"
 #include "op/small_contents.h"
 
 namespace treadle {
@@ -101,7 +102,7 @@ Status infer_reshape(InferContext& c) {
   } else {
     target = c.dims_value(1);
     if (!target) {
-      const Dim length = length_of(c, 1);
+      const Dim length = dimensions_listed(c, 1);
       if (!length.is_known()) return c.set_output(0, c.element(0)), Status();
       target = unknown_shape(static_cast<size_t>(length.value()));
     }
@@ -150,7 +151,7 @@ Status infer_squeeze(InferContext& c) {
   IntList axes = int_list(c, "axes", 1);
   if (!shape) return c.set_output(0, c.element(0)), Status();
   if (axes.state == IntList::State::kUnknown) {
-    const Dim count = length_of(c, 1);
+    const Dim count = dimensions_listed(c, 1);
     if (!count.is_known() || count.value() > static_cast<int64_t>(shape->size())) {
       return c.set_output(0, c.element(0)), Status();
     }
@@ -175,7 +176,7 @@ Status infer_unsqueeze(InferContext& c) {
   const IntList axes = int_list(c, "axes", 1);
   if (!shape) return c.set_output(0, c.element(0)), Status();
   if (!axes.known()) {
-    const Dim count = length_of(c, 1);
+    const Dim count = dimensions_listed(c, 1);
     if (!count.is_known()) return c.set_output(0, c.element(0)), Status();
     c.set_output(0, c.element(0), unknown_shape(shape->size() + static_cast<size_t>(count.value())));
     return {};
