@@ -92,6 +92,18 @@ TEST(TensorReader, LeavesAlignedDataInTheFileAndCopiesTheRest) {
   EXPECT_EQ(views, 1);
 }
 
+TEST(TensorReader, LeavesComplexNumbersInTheFileWhereWordsAreAligned) {
+  for (size_t shift = 0; shift < 8; ++shift) {
+    auto file = wire::MappedFile::own(
+        header(14, {1}).bytes(8, std::string(shift, 'n')).bytes(9, raw_bytes<float>({1, 2})).str());
+    auto proto = wire::parse_tensor(file->bytes());
+    ASSERT_TRUE(proto.ok());
+    auto tensor = TensorReader(file, {}).read(**proto);
+    ASSERT_TRUE(tensor.ok());
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor->raw()) % 8, 0u);
+  }
+}
+
 TEST(TensorReader, MakesBoolsOfRawBytes) {
   EXPECT_THAT(values<uint8_t>(read(header(9, {3}).bytes(9, std::string("\0\x02\x01", 3)))), ElementsAre(0, 1, 1));
 }
