@@ -1,0 +1,238 @@
+// Loop and Scan.
+
+#include <algorithm>
+
+#include "op/parallel.h"
+#include "op/scan_attributes.h"
+#include "plan/planner.h"
+
+namespace treadle::plan {
+
+// What the inputs and outputs of a loop and of its body are: states from `first_in` and `first_out` on, then what is
+// scanned.
+struct Planner::LoopParts {
+  size_t first_in = 0, first_out = 0, states = 0;
+  bool masked = false;
+  std::vector<ScanAxis> in_axes, out_axes;
+
+  static Result<LoopParts> of(const ir::Node& node) {
+    const ir::Region& body = *node.region("body");
+    LoopParts parts;
+    if (node.op->control == Control::kLoop) {
+      parts.first_in = 2;
+      parts.first_out = 1;
+      parts.states = body.inputs.size() - 2;
+      parts.out_axes.resize(body.outputs.size() - 1 - parts.states);
+      return parts;
+    }
+    TREADLE_ASSIGN(ScanAttributes scan, read_scan(node, node.inputs.size(), body.outputs.size()));
+    parts.masked = scan.masked;
+    parts.states = scan.states;
+    parts.in_axes = scan.inputs;
+    parts.out_axes = scan.outputs;
+    return parts;
+  }
+};
+
+Status Planner::emit_loop(const ir::Node& node) {
+  const ir::Region& body = *node.region("body");
+  const auto index = static_cast<uint32_t>(p_.loops.size());
+  p_.loops.emplace_back();
+  TREADLE_ASSIGN(const LoopParts parts, LoopParts::of(node));
+  Loop loop;
+  loop.node = &node;
+  loop.is_scan = is_scan(node);
+  loop.masked = parts.masked;
+  if (!loop.is_scan) begin_loop(node, body, loop);
+  for (size_t i = 0; i < parts.states; ++i) {
+    const size_t in = parts.first_in + i;
+    begin_state(loop, node.inputs[in], body.inputs[in], body.outputs[parts.first_out + i]);
+  }
+  for (size_t i = 0; i < parts.in_axes.size(); ++i) {
+    const size_t in = parts.states + i;
+    begin_scan_input(loop, node.inputs[in], body.inputs[in], parts.in_axes[i].reverse);
+  }
+  const uint32_t begin = emit_code(OpCode::kLoopBegin, &node, index);
+  loop.first = begin;
+  const double work_before = work_ns_;
+  const uint32_t body_start = here();
+  const auto first_slot = static_cast<uint32_t>(p_.slots.size());
+  TREADLE_TRY(emit(body, true));
+  TREADLE_TRY(end_parts(loop, parts, first_slot));
+
+  loop.simple = is_simple(loop);
+  if (!loop.is_scan && !uses(body, body.inputs[0])) loop.counter = kNoSlot;
+  emit_code(loop.simple ? OpCode::kLoopNextSimple : OpCode::kLoopNext, &node, index, body_start);
+  p_.code[begin].target = here();
+  emit_code(OpCode::kLoopEnd, &node, index);
+  loop.last = here() - 1;
+  const double work = work_ns_ - work_before;
+  loop.weight = std::clamp(static_cast<int64_t>(work / kPollUnitNs), int64_t{1}, kPollUnits);
+  // Of nested loops the innermost, whose work is counted in full.
+  loop.may_team = p_.threads > 1 && p_.loops.size() == index + 1 && work >= 2 * kMinTeamNs;
+  p_.loops[index] = std::move(loop);
+  return {};
+}
+
+Status Planner::end_parts(Loop& loop, const LoopParts& parts, uint32_t first_slot) {
+  const ir::Node& node = *loop.node;
+  const ir::Region& body = *node.region("body");
+  std::unordered_set<uint32_t> taken;  // slots that one output owns already
+  if (loop.go_on != kNoSlot) {
+    TREADLE_TRY(check_condition(body.outputs[0]->type));
+    loop.go_on = slot(body.outputs[0]);
+  }
+  for (size_t i = 0; i < parts.states; ++i) {
+    LoopState& state = loop.states[i];
+    end_state(state, body.outputs[parts.first_out + i], first_slot, taken);
+    const ir::Value* final = i < node.outputs.size() ? node.outputs[i] : nullptr;
+    state.final = define(final, final && state.planned ? Storage::kArena : Storage::kHandle);
+    if (state.planned && final) {
+      p_.slots[state.final].type = p_.slots[state.in].type;
+      p_.slots[state.final].bytes = state.bytes;
+    }
+    if (state.planned) loop.step.swaps.emplace_back(state.in, state.out);
+  }
+  for (size_t i = 0; i < parts.out_axes.size(); ++i) {
+    const size_t at = parts.first_out + parts.states + i;
+    const size_t out = parts.states + i;
+    const ir::Value* whole = out < node.outputs.size() ? node.outputs[out] : nullptr;
+    if (!whole || !body.outputs[at]) continue;
+    end_scan_output(loop, body, at, whole, parts.out_axes[i].reverse, first_slot, taken);
+  }
+  return {};
+}
+
+Status Planner::check_condition(const Type& type) {
+  const Dim count = type.has_shape ? element_count(type.shape) : Dim();
+  const bool fits = type.is_tensor() && type.element == ElementType::kBool;
+  if (!type.is_known() || (fits && (!count.is_known() || count.value() == 1))) return {};
+  return error(Code::kInvalidModel, "the body's condition is {}, expected one bool", type.to_string());
+}
+
+bool Planner::uses(const ir::Region& region, const ir::Value* v) {
+  for (const auto& node : region.nodes) {
+    if (std::find(node->inputs.begin(), node->inputs.end(), v) != node->inputs.end()) return true;
+    for (const auto& inner : node->regions) {
+      if (uses(*inner, v)) return true;
+    }
+  }
+  return std::find(region.outputs.begin(), region.outputs.end(), v) != region.outputs.end();
+}
+
+void Planner::begin_loop(const ir::Node& node, const ir::Region& body, Loop& loop) {
+  const ir::Value* m = node.inputs.empty() ? nullptr : node.inputs[0];
+  const ir::Value* condition = node.inputs.size() > 1 ? node.inputs[1] : nullptr;
+  loop.trip_count = slot(m);
+  loop.condition = condition && is_true(condition) ? kNoSlot : slot(condition);
+  loop.counter = define(body.inputs[0], Storage::kArena);
+  p_.slots[loop.counter].bytes = sizeof(int64_t);
+  if (!body.inputs[1]->is_constant()) {
+    // A trip that runs has a true condition.
+    Tensor yes = Tensor::scalar<bool>(ElementType::kBool, true);
+    const uint32_t s = new_slot(Storage::kConstant, Type::tensor(ElementType::kBool, {}));
+    p_.slots[s].constant = std::move(yes);
+    slot_of_[body.inputs[1]] = s;
+  }
+  // With cond left out, the body's condition is not asked.
+  if (condition && !is_true(body.outputs[0])) loop.go_on = kAsked;
+}
+
+bool Planner::is_true(const ir::Value* v) {
+  return v->is_constant() && v->constant.type() == ElementType::kBool && v->constant.element_count() == 1 &&
+         *v->constant.data<bool>();
+}
+
+void Planner::begin_state(Loop& loop, const ir::Value* initial, const ir::Value* in, const ir::Value* out) {
+  LoopState state;
+  state.initial = slot(initial);
+  state.planned = same_memory(in->type, out->type) && same_memory(in->type, initial->type);
+  state.shape_is_fixed = loop.is_scan;
+  if (!state.planned && is_fixed(initial->type)) state.initial = typed_copy(initial, state.initial);
+  state.in = define(in, state.planned ? Storage::kArena : Storage::kHandle);
+  fresh_[state.in] = false;
+  if (state.planned) state.bytes = p_.slots[state.in].bytes;
+  loop.states.push_back(state);
+}
+
+uint32_t Planner::typed_copy(const ir::Value* v, uint32_t s) {
+  return p_.slots[s].storage == Storage::kHandle || same_memory(p_.slots[s].type, v->type) ? s : emit_copy(s, v->type);
+}
+
+void Planner::begin_scan_input(Loop& loop, const ir::Value* whole, const ir::Value* element, bool reverse) {
+  ScanInput scan;
+  scan.whole = slot(whole);
+  scan.planned = is_fixed(element->type);
+  if (!scan.planned && is_fixed(whole->type)) scan.whole = typed_copy(whole, scan.whole);
+  scan.reverse = reverse;
+  scan.element = define(element, scan.planned ? Storage::kPointer : Storage::kHandle);
+  scan.element_type = element->type;
+  if (scan.planned) scan.element_bytes = bytes_of(element->type);
+  if (scan.planned) advance(loop, scan.element, scan.element_bytes, reverse);
+  if (whole->type.has_shape && !whole->type.shape.empty() && whole->type.shape[0].is_known()) {
+    loop.known_trips = whole->type.shape[0].value();
+  }
+  loop.scan_inputs.push_back(scan);
+}
+
+void Planner::advance(Loop& loop, uint32_t s, size_t bytes, bool reverse) {
+  const auto stride = static_cast<int64_t>(bytes);
+  loop.step.advances.push_back({s, reverse ? -stride : stride});
+}
+
+bool Planner::is_own(uint32_t s, uint32_t first_slot, const std::unordered_set<uint32_t>& taken) const {
+  return s >= first_slot && fresh_[s] && p_.slots[s].storage == Storage::kArena && !taken.contains(s);
+}
+
+void Planner::end_state(LoopState& state, const ir::Value* out, uint32_t first_slot,
+                        std::unordered_set<uint32_t>& taken) {
+  uint32_t s = slot(out);
+  if (state.planned) {
+    if (!is_own(s, first_slot, taken)) s = emit_copy(s, out->type);
+    taken.insert(s);
+    fresh_[s] = false;
+  } else if (is_fixed(out->type)) {
+    s = typed_copy(out, s);
+  }
+  state.made_by_trip = s >= first_slot;
+  state.out = s;
+}
+
+void Planner::end_scan_output(Loop& loop, const ir::Region& body, size_t at, const ir::Value* whole, bool reverse,
+                              uint32_t first_slot, std::unordered_set<uint32_t>& taken) {
+  const ir::Value* element = body.outputs[at];
+  ScanOutput scan;
+  scan.element = slot(element);
+  scan.reverse = reverse;
+  scan.element_type = element->type;
+  scan.element_planned = is_fixed(element->type) && p_.slots[scan.element].storage != Storage::kHandle;
+  if (scan.element_planned) scan.element_bytes = bytes_of(element->type);
+  scan.whole_planned =
+      scan.element_planned && is_fixed(whole->type) && loop.go_on == kNoSlot && loop.condition == kNoSlot;
+  scan.whole = define(whole, scan.whole_planned ? Storage::kArena : Storage::kHandle);
+  // Rows that follow each other in known steps are written in place or copied by the step of the back edge.
+  const bool rows = scan.whole_planned || (scan.element_planned && !scan.reverse);
+  if (rows && is_own(scan.element, first_slot, taken)) {
+    scan.row = scan.element;
+    taken.insert(scan.element);
+    fresh_[scan.element] = false;
+    p_.slots[scan.element].storage = Storage::kPointer;
+  } else if (rows) {
+    scan.row = new_slot(Storage::kPointer, {});
+    loop.step.rows.push_back({scan.row, scan.element, scan.element_bytes});
+  }
+  if (rows) advance(loop, scan.row, scan.element_bytes, reverse);
+  loop.grows |= rows && !scan.whole_planned;
+  if (at < body.output_types.size()) scan.empty = body.output_types[at];
+  loop.scan_outputs.push_back(scan);
+}
+
+bool Planner::is_simple(const Loop& loop) const {
+  return std::all_of(loop.states.begin(), loop.states.end(), [](const LoopState& s) { return s.planned; }) &&
+         std::all_of(loop.scan_inputs.begin(), loop.scan_inputs.end(), [](const ScanInput& s) { return s.planned; }) &&
+         std::all_of(loop.scan_outputs.begin(), loop.scan_outputs.end(),
+                     [](const ScanOutput& s) { return s.row != kNoSlot; }) &&
+         (loop.go_on == kNoSlot || p_.slots[loop.go_on].storage != Storage::kHandle);
+}
+
+}  // namespace treadle::plan

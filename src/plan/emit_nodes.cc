@@ -1,0 +1,220 @@
+// Nodes without bodies, and If.
+
+#include <algorithm>
+
+#include "check/inference.h"
+#include "plan/planner.h"
+
+namespace treadle::plan {
+
+namespace {
+
+Operand operand_of(const ir::Value& value) {
+  Operand operand;
+  operand.type = value.type.element;
+  operand.dims = known_dims(value.type.shape);
+  operand.strides = contiguous_strides(operand.dims);
+  if (value.is_constant()) operand.constant = value.constant.raw();
+  return operand;
+}
+
+}  // namespace
+
+Status Planner::emit(const ir::Region& region, bool is_body) {
+  const std::vector<Unit> units = fusion_.units(region);
+  const bool groups_only = is_body && std::all_of(units.begin(), units.end(), [&](const Unit& unit) {
+                             return unit.fused || fusion_.can_be_group(unit);
+                           });
+  for (const Unit& unit : units) {
+    if (unit.fused || groups_only) {
+      FusedGroup group = fusion_.build(unit);
+      if (unit.fused || group.builder.chain_shape()) {
+        emit_fused(unit, std::move(group));
+        continue;
+      }
+    }
+    for (const ir::Node* node : unit.nodes) {
+      Status status = emit(*node);
+      if (!status.ok()) return status.place().empty() ? std::move(status).in(node_place(*node)) : std::move(status);
+    }
+  }
+  return {};
+}
+
+void Planner::emit_fused(const Unit& unit, FusedGroup group) {
+  std::vector<uint32_t> operands;
+  for (const ir::Value* v : group.inputs) operands.push_back(slot(v));
+  for (const ir::Value* v : group.outputs) operands.push_back(define(v, Storage::kArena));
+  for (const auto& [alias, base] : group.aliases) slot_of_[alias] = slot(base);
+  const uint32_t at = emit_code(OpCode::kKernel, unit.nodes.back());
+  p_.fused[at] = {unit.nodes, group.inputs, group.outputs};
+  operands_[at] = std::move(operands);
+  count_work(group.builder.estimated_ns());
+  groups_.emplace_back(at, std::move(group));
+}
+
+Status Planner::emit(const ir::Node& node) {
+  switch (node.op->control) {
+    case Control::kIf:
+      return emit_if(node);
+    case Control::kLoop:
+    case Control::kScan:
+      return emit_loop(node);
+    case Control::kNone:
+      break;
+  }
+  if (is_planned(node)) {
+    if (is_row(node)) return emit_row(node);
+    return is_alias(node) ? emit_alias(node) : emit_kernel(node);
+  }
+  return emit_dynamic(node);
+}
+
+bool Planner::is_planned(const ir::Node& node) {
+  if (!node.op->prepare) return false;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ir::Value* v = node.inputs[i];
+    if (!v) continue;
+    if (!is_fixed(v->type)) return false;
+    if (i < 64 && (node.op->shape_inputs >> i & 1) && !v->is_constant()) return false;
+  }
+  return std::all_of(node.outputs.begin(), node.outputs.end(),
+                     [](const ir::Value* v) { return !v || is_fixed(v->type); });
+}
+
+bool Planner::is_alias(const ir::Node& node) {
+  if (node.op->alias_input < 0 || !node.outputs[0]) return false;
+  const ir::Value* v = node.inputs[static_cast<size_t>(node.op->alias_input)];
+  return v && !v->is_constant() && p_.slots[slot(v)].storage != Storage::kHandle;
+}
+
+Status Planner::emit_alias(const ir::Node& node) {
+  slot_of_[node.outputs[0]] = slot(node.inputs[static_cast<size_t>(node.op->alias_input)]);
+  return {};
+}
+
+bool Planner::is_row(const ir::Node& node) {
+  if (node.op->name != "Gather" || !node.op->domain.empty() || !node.outputs[0]) return false;
+  const Shape& data = node.inputs[0]->type.shape;
+  if (!element_count(node.inputs[1]->type.shape).is_known(1) ||
+      p_.slots[slot(node.inputs[0])].storage == Storage::kHandle) {
+    return false;
+  }
+  const int64_t axis = node.attributes.get_int("axis");
+  const size_t first = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(data.size()) : axis);
+  return std::all_of(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(first),
+                     [](const Dim& d) { return d.is_known(1); });
+}
+
+Status Planner::emit_row(const ir::Node& node) {
+  const Type& data = node.inputs[0]->type;
+  Row row;
+  row.from = slot(node.inputs[0]);
+  row.index = slot(node.inputs[1]);
+  row.to = define(node.outputs[0], Storage::kPointer);
+  row.wide = node.inputs[1]->type.element == ElementType::kInt64;
+  row.bytes = bytes_of(node.outputs[0]->type);
+  const int64_t axis = node.attributes.get_int("axis");
+  row.count = data.shape[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(data.shape.size()) : axis)].value();
+  p_.rows.push_back(row);
+  const uint32_t at = emit_code(OpCode::kRow, &node, static_cast<uint32_t>(p_.rows.size() - 1));
+  operands_[at] = {row.from, row.index, row.to};
+  return {};
+}
+
+Status Planner::emit_kernel(const ir::Node& node) {
+  std::vector<Operand> in, out;
+  std::vector<uint32_t> operands;
+  for (const ir::Value* v : node.inputs) {
+    in.push_back(v ? operand_of(*v) : Operand());
+    operands.push_back(slot(v));
+  }
+  for (const ir::Value* v : node.outputs) {
+    out.push_back(v ? operand_of(*v) : Operand());
+    operands.push_back(define(v, Storage::kArena));
+  }
+  PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0, nullptr, p_.threads};
+  TREADLE_TRY(node.op->prepare(context));
+  operands.push_back(new_scratch(context.scratch_bytes));
+  const uint32_t at = emit_code(OpCode::kKernel, &node);
+  p_.code[at].run = context.kernel.run;
+  p_.code[at].state = context.kernel.state;
+  operands_[at] = std::move(operands);
+  size_t bytes = 0;
+  for (const Operand& operand : in) bytes += operand.byte_size();
+  for (const Operand& operand : out) bytes += operand.byte_size();
+  count_work(std::max(context.cost_ns, static_cast<double>(bytes) * kByteNs));
+  return {};
+}
+
+void Planner::count_work(double ns) {
+  work_ns_ += kInstructionNs + ns;
+  unpolled_ns_ += kInstructionNs + ns;
+  if (unpolled_ns_ < kPollUnitNs * kPollUnits) return;
+  emit_code(OpCode::kPoll, nullptr);
+  unpolled_ns_ = 0;
+}
+
+Status Planner::emit_dynamic(const ir::Node& node) {
+  if (!node.op->prepare && !node.op->compute) {
+    return error(Code::kNotImplemented, "operator {}-{} cannot be run on these types", node.op->name,
+                 node.version->since);
+  }
+  DynamicNode dynamic;
+  dynamic.node = &node;
+  for (const ir::Value* v : node.inputs) dynamic.inputs.push_back(slot(v));
+  for (const ir::Value* v : node.outputs) dynamic.outputs.push_back(define(v, Storage::kHandle));
+  p_.dynamic.push_back(std::move(dynamic));
+  emit_code(node.op->prepare ? OpCode::kGuarded : OpCode::kCompute, &node,
+            static_cast<uint32_t>(p_.dynamic.size() - 1));
+  count_work(kDynamicNs);
+  return {};
+}
+
+Status Planner::emit_if(const ir::Node& node) {
+  for (const ir::Value* v : node.outputs) define(v, v ? own_storage(v->type) : Storage::kNull);
+  const uint32_t branch = emit_code(OpCode::kBranchUnless, &node);
+  operands_[branch] = {slot(node.inputs[0])};
+  TREADLE_TRY(emit_branch(node, *node.region("then_branch")));
+  const uint32_t jump = emit_code(OpCode::kJump, &node);
+  p_.code[branch].target = here();
+  TREADLE_TRY(emit_branch(node, *node.region("else_branch")));
+  p_.code[jump].target = here();
+  return {};
+}
+
+Status Planner::emit_branch(const ir::Node& node, const ir::Region& branch) {
+  TREADLE_TRY(emit(branch));
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (!node.outputs[i]) continue;
+    const uint32_t from = slot(branch.outputs[i]), to = slot(node.outputs[i]);
+    if (p_.slots[to].storage == Storage::kHandle) {
+      emit_move(from, to);
+      note_type(branch.outputs[i], from);
+    } else {
+      emit_copy_to(from, to, p_.slots[to].bytes);
+    }
+  }
+  return {};
+}
+
+void Planner::note_type(const ir::Value* v, uint32_t from) {
+  if (is_fixed(v->type)) p_.moves.back().first = typed_slot(v, from);
+}
+
+uint32_t Planner::typed_slot(const ir::Value* v, uint32_t s) {
+  if (!is_fixed(v->type) || same_memory(p_.slots[s].type, v->type)) return s;
+  // Same memory, other sizes: a copy under the right type, made just before the last instruction.
+  const Instruction moved = p_.code.back();
+  p_.code.pop_back();
+  operands_.pop_back();
+  const ir::Node* node = p_.node_of.back();
+  p_.node_of.pop_back();
+  const uint32_t copy = emit_copy(s, v->type);
+  p_.code.push_back(moved);
+  operands_.emplace_back();
+  p_.node_of.push_back(node);
+  return copy;
+}
+
+}  // namespace treadle::plan

@@ -1,0 +1,85 @@
+// Fused groups, once it is known where their operands are.
+
+#include <algorithm>
+#include <cstring>
+
+#include "op/parallel.h"
+#include "plan/planner.h"
+
+namespace treadle::plan {
+
+void Planner::finish_groups() {
+  find_padded();
+  for (auto& [at, group] : groups_) {
+    if (!finish_chain(at, group)) finish_tiles(at, group);
+  }
+  // The two pieces of memory of a state take turns.
+  for (const Loop& loop : p_.loops) {
+    for (const LoopState& state : loop.states) {
+      if (!state.planned) continue;
+      size_t& in = p_.slots[state.in].bytes;
+      size_t& out = p_.slots[state.out].bytes;
+      in = out = std::max(in, out);
+    }
+  }
+}
+
+void Planner::find_padded() {
+  padded_.resize(p_.slots.size());
+  auto pad = [&](uint32_t s) { padded_[s] = p_.slots[s].storage == Storage::kArena; };
+  for (const Loop& loop : p_.loops) {
+    for (const LoopState& state : loop.states) {
+      if (!state.planned) continue;
+      late_.insert(state.in);
+      pad(state.in);
+    }
+  }
+  for (const auto& [at, group] : groups_) {
+    if (!group.builder.chain_shape()) continue;
+    for (size_t i = 0; i < group.outputs.size(); ++i) pad(operands_[at][group.inputs.size() + i]);
+  }
+}
+
+bool Planner::finish_chain(uint32_t at, const FusedGroup& group) {
+  std::vector<kernels::FusedBuilder::Bound> bound;
+  std::vector<const ir::Value*> values = group.inputs;
+  values.insert(values.end(), group.outputs.begin(), group.outputs.end());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint32_t s = operands_[at][i];
+    bound.push_back({values[i]->is_constant() ? values[i]->constant.raw() : nullptr, padded_[s], late_.contains(s)});
+  }
+  std::optional<kernels::FusedChain> made = group.builder.chain(bound);
+  if (!made) return false;
+  for (size_t i = 0; i < values.size(); ++i) {
+    size_t& bytes = p_.slots[operands_[at][i]].bytes;
+    if (bound[i].padded) bytes = std::max(bytes, made->padded_bytes(values[i]->type.element));
+  }
+  for (const auto& extra : made->extras) operands_[at].push_back(new_extra(extra));
+  for (kernels::ChainStep& step : made->steps) {
+    for (uint32_t& place : step.in) place = operands_[at][place];
+    step.out = operands_[at][step.out];
+  }
+  const auto* chain = p_.states.make<kernels::FusedChain>(std::move(*made));
+  p_.code[at].run = chain->run;
+  p_.code[at].state = chain->steps.data();
+  return true;
+}
+
+uint32_t Planner::new_extra(const kernels::FusedChain::Extra& extra) {
+  if (extra.contents.empty()) return new_scratch(extra.bytes);
+  const uint32_t s = new_slot(Storage::kConstant, {});
+  Tensor contents = *Tensor::allocate(ElementType::kUint8, {static_cast<int64_t>(extra.contents.size())});
+  std::memcpy(contents.mutable_raw(), extra.contents.data(), extra.contents.size());
+  p_.slots[s].constant = std::move(contents);
+  return s;
+}
+
+void Planner::finish_tiles(uint32_t at, FusedGroup& group) {
+  const auto* plan = p_.states.make<kernels::FusedPlan>(group.builder.finish());
+  operands_[at].push_back(
+      new_scratch(plan->scratch_bytes() * scratch_parts(plan->tile_count(), plan->tile_ns(), p_.threads)));
+  p_.code[at].run = run_fused;
+  p_.code[at].state = plan;
+}
+
+}  // namespace treadle::plan
