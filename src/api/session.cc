@@ -370,12 +370,13 @@ treadle_status* treadle_session_run(const treadle_session* session, const treadl
                                     const char* const* names, const treadle_value* const* values, size_t count,
                                     const char* const* output_names, size_t output_count, treadle_value** outputs) {
   return guarded([&]() -> Status {
-    TREADLE_TRY(require(session && outputs, "a session is missing"));
+    TREADLE_TRY(require(session, "a session is missing"));
     ThreadScratch<CallScratch> scratch;
     TREADLE_TRY(fill_feeds(names, values, count, scratch->feeds));
     TREADLE_TRY(output_indices(*session, output_names, output_count, scratch->indices));
     if (output_names && output_count == 0) return {};
     const size_t wanted = output_names ? output_count : session->session->outputs().size();
+    TREADLE_TRY(require(outputs || wanted == 0, "a place for the results is missing"));
     LentValues lent(outputs, wanted, scratch->results);
     TREADLE_TRY(lent.make_handles());
     TREADLE_TRY(session->session->run(scratch->feeds, scratch->indices, lent.results, run_options(options)));

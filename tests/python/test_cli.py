@@ -90,6 +90,13 @@ def test_run_on_random_inputs_repeats(add):
     assert json.loads(tool("run", add, "--random", 3, "--dim", "n=4", "--json", "--tier", "judge"))["outputs"] == first
 
 
+def test_run_on_a_model_without_outputs(tmp_path):
+    path = tmp_path / "none.onnx"
+    path.write_bytes(models.model([models.node("Neg", ["x"], ["y"])], [models.value("x", shape=[2])], []))
+    for tier in ("program", "native", "judge"):
+        assert json.loads(tool("run", path, "--random", 1, "--json", "--tier", tier))["outputs"] == []
+
+
 def test_exit_status(add, tmp_path):
     tool("run", tmp_path / "none.onnx", status=1)
     tool("run", add, "nothing.npy", status=1)
