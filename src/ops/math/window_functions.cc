@@ -1,6 +1,9 @@
 // HannWindow, HammingWindow and BlackmanWindow: sums of cosines.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <numbers>
 #include <vector>
 
@@ -33,14 +36,41 @@ Status infer_window(InferContext& ctx) {
   return {};
 }
 
+struct Window {
+  Cosines cosines;
+  double period = 1;
+
+  double at(int64_t i) const {
+    const double t = period > 0 ? 2 * std::numbers::pi * static_cast<double>(i) / period : std::numbers::pi;
+    return cosines.constant - cosines.first * std::cos(t) + cosines.second * std::cos(2 * t);
+  }
+};
+
+// Longer windows are computed anew in every run: a table would take memory that no limit of a run counts.
+constexpr int64_t kLongestTable = int64_t{1} << 16;
+constexpr int64_t kBlock = 512;
+
 struct WindowState {
-  std::vector<double> values;
+  Window window;
+  int64_t size = 0;
+  std::vector<double> table;  // empty where the window is long
   kernels::TileConverter converter;
+  size_t width = 0;  // bytes of an element of the result
 };
 
 uint32_t run_window(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const WindowState*>(state);
-  kernels::convert(s.converter, s.values.data(), slots[operands[1]], s.values.size());
+  auto* to = static_cast<std::byte*>(slots[operands[1]]);
+  if (!s.table.empty()) {
+    kernels::convert(s.converter, s.table.data(), to, s.table.size());
+    return 0;
+  }
+  std::array<double, kBlock> block;
+  for (int64_t start = 0; start < s.size; start += kBlock) {
+    const int64_t count = std::min(kBlock, s.size - start);
+    for (int64_t i = 0; i < count; ++i) block[static_cast<size_t>(i)] = s.window.at(start + i);
+    kernels::convert(s.converter, block.data(), to + static_cast<size_t>(start) * s.width, static_cast<size_t>(count));
+  }
   return 0;
 }
 
@@ -48,15 +78,14 @@ template <const Cosines& cosines>
 Status prepare_window(PrepareContext& ctx) {
   const Operand& y = ctx.outputs[0];
   auto* s = ctx.make_state<WindowState>();
-  const int64_t n = y.dims[0];
+  s->size = y.dims[0];
   const bool periodic = ctx.attributes().get_int("periodic", 1) != 0;
-  const auto period = static_cast<double>(periodic ? n : n - 1);
-  s->values.resize(static_cast<size_t>(n));
-  for (size_t i = 0; i < s->values.size(); ++i) {
-    const double t = period > 0 ? 2 * std::numbers::pi * static_cast<double>(i) / period : std::numbers::pi;
-    s->values[i] = cosines.constant - cosines.first * std::cos(t) + cosines.second * std::cos(2 * t);
+  s->window = {cosines, static_cast<double>(periodic ? s->size : s->size - 1)};
+  if (s->size <= kLongestTable) {
+    for (int64_t i = 0; i < s->size; ++i) s->table.push_back(s->window.at(i));
   }
   s->converter = kernels::make_converter(ElementType::kDouble, y.type);
+  s->width = byte_width(y.type);
   ctx.set_kernel(run_window, s);
   return {};
 }
