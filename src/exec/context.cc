@@ -55,13 +55,11 @@ BufferRef GrowBuffer::take(size_t bytes) {
 Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<NativeLoops> native, int64_t native_trip)
     : program_(std::move(program)), native_(std::move(native)), native_trip_(native_trip) {
   const plan::Program& p = *program_;
-  arena_ = BufferRef::allocate(p.arena_bytes);
   slots_.resize(p.slots.size(), nullptr);
   first_slots_ = slots_;
   handles_.resize(p.slots.size());
   for (uint32_t s = 0; s < p.slots.size(); ++s) {
     const Slot& slot = p.slots[s];
-    if (slot.storage == Storage::kArena && arena_) first_slots_[s] = arena_->data() + slot.offset;
     if (slot.storage == Storage::kConstant) first_slots_[s] = const_cast<void*>(slot.constant.raw());
     if (slot.storage == Storage::kHandle) handle_slots_.push_back(s);
   }
@@ -71,9 +69,23 @@ Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<N
   trials_.resize(p.loops.size());
 }
 
+Status Context::allocate_arena() {
+  arena_ = BufferRef::allocate(program_->arena_bytes);
+  if (!arena_) return error(Code::kLimit, "no memory for an arena of {} bytes", program_->arena_bytes);
+  for (uint32_t s = 0; s < program_->slots.size(); ++s) {
+    const Slot& slot = program_->slots[s];
+    if (slot.storage == Storage::kArena) first_slots_[s] = arena_->data() + slot.offset;
+  }
+  return {};
+}
+
 Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> wanted, std::span<AnyValue> results,
                     const RunOptions& options) {
-  if (!arena_) return error(Code::kLimit, "no memory for an arena of {} bytes", program_->arena_bytes);
+  if (options.memory_limit > 0 && program_->arena_bytes > options.memory_limit) {
+    return error(Code::kLimit, "the memory limit of {} bytes is below what the plan needs: {} bytes",
+                 options.memory_limit, program_->arena_bytes);
+  }
+  if (!arena_) TREADLE_TRY(allocate_arena());
   options_ = &options;
   trips_ = 0;
   poll_units_ = 0;
@@ -86,10 +98,6 @@ Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> want
   if (options.time_limit_s > 0) {
     deadline_ =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.time_limit_s));
-  }
-  if (options.memory_limit > 0 && program_->arena_bytes > options.memory_limit) {
-    return error(Code::kLimit, "the memory limit of {} bytes is below what the plan needs: {} bytes",
-                 options.memory_limit, program_->arena_bytes);
   }
   TREADLE_TRY(bind(inputs, results));
   for (LoopPosition& at : loops_) at.active = false;

@@ -101,6 +101,8 @@ class Context {
  private:
   template <bool kProfiled>
   Status execute();
+  // In the first run, once its memory limit allows it.
+  Status allocate_arena();
   Status bind(std::span<const AnyValue> inputs, std::span<AnyValue> results);
   Status collect(std::span<const bool> wanted, std::span<AnyValue> results);
   Status place_error(Status status, uint32_t pc) const;
@@ -193,7 +195,7 @@ class Context {
   std::shared_ptr<NativeLoops> native_;  // null: no native code
   int64_t native_trip_ = 0;
   Status native_status_;
-  BufferRef arena_;
+  BufferRef arena_;  // none before the first run
   std::vector<void*> slots_;
   std::vector<void*> first_slots_;      // what a run begins with: addresses in the arena and of constants
   std::vector<AnyValue> handles_;       // by slot; used for kHandle only

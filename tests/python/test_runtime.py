@@ -549,3 +549,19 @@ def test_a_session_is_usable_after_the_memory_limit():
     with pytest.raises(treadle.LimitExceeded):
         several.run(None, {"go": np.array(True), "s0": np.float32(0)}, run_options(memory_limit=1))
     assert several.run(None, {"go": np.array(False), "s0": np.float32(3)})[0] == 3
+
+
+def test_the_memory_limit_comes_before_the_memory_of_a_plan():
+    """More than any machine has: whoever asks for it first is told that there is none."""
+    text = """
+      <ir_version: 8, opset_import: ["" : 17]>
+      huge (float[1, 1] x) => (float y) <int64[2] sizes = {1073741824, 4194304}> {
+        wide = Expand (x, sizes)
+        steep = Exp (wide)
+        y = ReduceSum <keepdims = 0> (steep)
+      }"""
+    session = treadle.InferenceSession(onnx.parser.parse_model(text).SerializeToString())
+    with pytest.raises(treadle.LimitExceeded, match="the memory limit of 1048576 bytes is below what the plan needs"):
+        session.run(None, {"x": np.ones((1, 1), np.float32)}, run_options(memory_limit=1 << 20))
+    with pytest.raises(treadle.LimitExceeded, match="no memory for an arena"):
+        session.run(None, {"x": np.ones((1, 1), np.float32)})
