@@ -139,6 +139,8 @@ const void* resolve(const NativeRef& ref, const plan::Program& program) {
       return program.code[ref.index].state;
     case NativeRef::Kind::kOperands:
       return program.code[ref.index].operands;
+    case NativeRef::Kind::kPacked:
+      return plan::packed_constant(program, ref.index);
     case NativeRef::Kind::kRow:
       return row_function(static_cast<kernels::ElementwiseOp>(ref.index), ref.type, 0);
   }
@@ -187,7 +189,11 @@ Result<std::unique_ptr<NativeCode>> NativeCode::load(const NativeBlob& blob, con
   if (mprotect(memory, code->size_, PROT_READ | PROT_EXEC) != 0) {
     return error(Code::kRuntime, "memory cannot be made executable: {}", std::strerror(errno));
   }
-  for (const NativeRef& ref : blob.refs) code->table_.push_back(resolve(ref, program));
+  for (const NativeRef& ref : blob.refs) {
+    code->table_.push_back(resolve(ref, program));
+    const bool missing = ref.kind == NativeRef::Kind::kPacked && !code->table_.back();
+    if (missing) return error(Code::kInternal, "the code is for another program");
+  }
   code->function_ = reinterpret_cast<Function>(static_cast<std::byte*>(memory) + blob.entry);
   return code;
 }

@@ -312,15 +312,21 @@ Flat FlatMaths::product(const plan::ProductCode& code, const Flat& a, const Flat
   }
   Flat sum = s.n <= kernels::kGemmDotColumns ? dots(code, a, b, a_rows, b_columns)
                                              : sum_products(code, a, b, a_rows, b_columns);
+  if (!bias) return with_bias(code, sum, nullptr);
+  const Flat addend = flats_.pick(*bias, biases);
+  return with_bias(code, sum, &addend);
+}
+
+Flat FlatMaths::with_bias(const plan::ProductCode& code, Flat sum, const Flat* bias) const {
   auto scaled = [&](const Flat& x, double by) {
+    if (by == 1) return x;
     const Flat factor =
         number(code.type, is_float(code.type) ? by : static_cast<double>(static_cast<int64_t>(by)), x.count);
     return apply(ElementwiseOp::kMul, code.type, {&x, &factor});
   };
-  if (s.alpha != 1) sum = scaled(sum, s.alpha);
+  sum = scaled(sum, code.shape.alpha);
   if (!bias) return sum;
-  Flat addend = flats_.pick(*bias, biases);
-  if (s.beta != 1) addend = scaled(addend, s.beta);
+  const Flat addend = scaled(*bias, code.shape.beta);
   return apply(ElementwiseOp::kAdd, code.type, {&sum, &addend});
 }
 

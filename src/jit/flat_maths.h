@@ -26,6 +26,11 @@ class FlatMaths {
 
   Flat apply(kernels::ElementwiseOp op, ElementType type, std::initializer_list<const Flat*> arguments) const;
   Flat convert(const Flat& from, ElementType type, ElementType to) const;
+  // a * b + c, fused where kernels do so.
+  Flat multiply_add(ElementType type, const Flat& a, const Flat& b, const Flat& c) const;
+  Flat number(ElementType type, double value, int64_t count) const;
+  // A product's sums as the kernel ends them: alpha * sum + beta * bias. `bias`: an element for each, or null.
+  Flat with_bias(const plan::ProductCode& code, Flat sum, const Flat* bias) const;
 
   static bool knows(const plan::ReductionCode& code);
   static bool knows(const plan::ExtremeCode& code);
@@ -34,9 +39,6 @@ class FlatMaths {
   static constexpr int64_t kLongestChain = 64;  // that is written out
 
  private:
-  // a * b + c, fused where kernels do so.
-  Flat multiply_add(ElementType type, const Flat& a, const Flat& b, const Flat& c) const;
-  Flat number(ElementType type, double value, int64_t count) const;
   int64_t lanes_of_kernel(ElementType type) const {
     return vector_bytes_ / static_cast<int64_t>(byte_width(compute_type(type)));
   }

@@ -74,6 +74,8 @@ class LoopWriter final : private StepHost {
   void write_other(const plan::ReductionCode& code);
   void write_other(const plan::ExtremeCode& code);
   void write_other(const plan::ProductCode& code);
+  void write_row_product(const plan::ProductCode& code);
+  Flat sum_rows(const plan::ProductCode& code, Value* row, Value* matrix, int64_t column, int64_t count);
   void write_other(const plan::MoveCode& code);
   Flat constants(const plan::MoveCode& code);
   class NestWriter;

@@ -4,6 +4,7 @@
 
 #include "jit/flat_maths.h"
 #include "jit/nest.h"
+#include "jit/row_product.h"
 
 namespace treadle::jit {
 
@@ -132,6 +133,9 @@ class Survey {
     return FlatMaths::knows(code) && writes_lines(code.outer, code.n, code.inner);
   }
   bool writes(const plan::ProductCode& code) const {
+    return multiplies_rows(code, chunks_) || fits_vectors(code);
+  }
+  bool fits_vectors(const plan::ProductCode& code) const {
     return FlatMaths::knows(code) && chunks_.is_short(code.a_count) && chunks_.is_short(code.b_count) &&
            chunks_.is_short(code.c_count) && chunks_.is_short(code.bias_count);
   }
@@ -166,7 +170,11 @@ class Survey {
   }
   void visit_other(const plan::ExtremeCode& code) { visit_rows(code.from, code.to, code.outer * code.n * code.inner); }
   void visit_other(const plan::ProductCode& code) {
-    for (const uint32_t s : {code.a, code.b, code.bias}) read(s);
+    const bool by_rows = multiplies_rows(code, chunks_);
+    for (const uint32_t s : {code.a, code.bias}) read(s);
+    // Packed, the constant is found elsewhere.
+    if (!by_rows || code.panel == 0) read(code.b);
+    if (by_rows && code.panel == 0) uses_[code.b].address = true;
     write(code.c);
   }
   void visit_other(const plan::MoveCode& code) {

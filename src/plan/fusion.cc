@@ -46,12 +46,12 @@ Operand operand_of(const ir::Value& v) {
 
 }  // namespace
 
-ElementwiseForm node_form(const ir::Node& node, StateArena& states) {
+ElementwiseForm node_form(const ir::Node& node, StateArena& states, PackCache* packs) {
   std::vector<Operand> in, out{operand_of(*node.outputs[0])};
   for (const ir::Value* v : node.inputs) in.push_back(v ? operand_of(*v) : Operand());
-  PackCache packs;
+  PackCache own;
   ElementwiseForm form;
-  PrepareContext context{node, in, out, states, packs, {}, 0, &form};
+  PrepareContext context{node, in, out, states, packs ? *packs : own, {}, 0, &form};
   return node.op->prepare(context).ok() ? form : ElementwiseForm();
 }
 

@@ -29,7 +29,7 @@ struct FusedGroup {
 // more than an operation of one type.
 ElementwiseForm elementwise_form(const ir::Node& node);
 // What a node of known sizes computes, whatever that is; `states` holds what the form points to.
-ElementwiseForm node_form(const ir::Node& node, StateArena& states);
+ElementwiseForm node_form(const ir::Node& node, StateArena& states, PackCache* packs = nullptr);
 
 // The kernel of a FusedPlan: operands are its bound places, then scratch.
 uint32_t run_fused(const void* state, void* const* slots, const uint32_t* operands);

@@ -35,9 +35,9 @@ int64_t count_of(const ir::Value* v) {
   return element_count_unchecked(known_dims(v->type.shape));
 }
 
-// Preparation may pack constants, which is not worth it for the large ones.
+// Preparation may look at every element of a constant.
 bool is_small(const ir::Node& node) {
-  constexpr int64_t kLargest = 4096;
+  constexpr int64_t kLargest = 1 << 16;
   return std::all_of(node.inputs.begin(), node.inputs.end(),
                      [](const ir::Value* v) { return !v || !v->is_constant() || count_of(v) <= kLargest; });
 }
@@ -69,7 +69,18 @@ ExtremeCode extreme_of(const ElementwiseForm& form, const ir::Node& node, const 
       in.operands[0], in.operands[node.inputs.size()], node.inputs[0]->type.element, outer, n, inner, greatest, last};
 }
 
-ProductCode product_of(const ElementwiseForm& form, const ir::Node& node, const Instruction& in) {
+// One matrix that is constant, as kernels find it packed.
+StackedGemm with_packed(const StackedGemm& product, const ir::Value& b, PackCache& packs) {
+  StackedGemm gemm = product;
+  const Dims dims = known_dims(b.type.shape);
+  if (gemm.levels.empty() && b.is_constant()) {
+    gemm.pack({b.type.element, dims, contiguous_strides(dims), b.constant.raw()}, packs, b.type.element);
+  }
+  return gemm;
+}
+
+ProductCode product_of(const Program& program, const ElementwiseForm& form, const ir::Node& node,
+                       const Instruction& in) {
   ProductCode code;
   code.type = node.outputs[0]->type.element;
   code.shape = form.product->plan.shape;
@@ -84,6 +95,10 @@ ProductCode product_of(const ElementwiseForm& form, const ir::Node& node, const 
     code.bias_count = count_of(node.inputs[2]);
   }
   for (const auto& level : form.product->levels) code.stack.push_back({level.size, level.a, level.b, level.c});
+  if (program.packs) {
+    const StackedGemm gemm = with_packed(*form.product, *node.inputs[1], *program.packs);
+    if (gemm.packed && code.shape.n > kernels::kGemmDotColumns) code.panel = gemm.plan.column_step;
+  }
   return code;
 }
 
@@ -240,17 +255,25 @@ std::optional<InstructionCode> describe_instruction(const Program& program, uint
   if (count_of(node->inputs[0]) < 1 || count_of(node->outputs[0]) < 1) return std::nullopt;
   const Instruction& in = program.code[pc];
   StateArena states;
-  const ElementwiseForm form = node_form(*node, states);
+  const ElementwiseForm form = node_form(*node, states, program.packs);
   switch (form.kind) {
     case Kind::kReduction:
       return reduction_of(form, *node, in);
     case Kind::kExtreme:
       return extreme_of(form, *node, in);
     case Kind::kProduct:
-      return product_of(form, *node, in);
+      return product_of(program, form, *node, in);
     default:
       return std::nullopt;
   }
+}
+
+const void* packed_constant(const Program& program, uint32_t pc) {
+  const ir::Node* node = single_node(program, pc);
+  if (!node || !program.packs) return nullptr;
+  StateArena states;
+  const ElementwiseForm form = node_form(*node, states, program.packs);
+  return form.kind == Kind::kProduct ? with_packed(*form.product, *node->inputs[1], *program.packs).packed : nullptr;
 }
 
 }  // namespace treadle::plan

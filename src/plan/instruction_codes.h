@@ -42,6 +42,7 @@ struct ProductCode {
   kernels::GemmShape shape;
   int64_t a_count = 0, b_count = 0, bias_count = 0, c_count = 0;  // elements
   std::vector<Level> stack;                                       // outer first
+  int64_t panel = 0;  // b is a constant, packed in panels of so many columns (kernels/gemm.h); 0: it is not
 };
 
 // Elements of the results are elements of the operands, or bits that never change.
@@ -66,5 +67,8 @@ using InstructionCode = std::variant<MoveCode, ReductionCode, ExtremeCode, Produ
 // nullopt: the instruction is something else, or its elements are not stored as they are computed with, or it works on
 // large constants.
 std::optional<InstructionCode> describe_instruction(const Program& program, uint32_t pc);
+
+// The packed constant of a product whose code says that there is one.
+const void* packed_constant(const Program& program, uint32_t pc);
 
 }  // namespace treadle::plan

@@ -99,9 +99,9 @@ struct NativeHost {
 
 // An address that the code takes from NativeFrame::table.
 struct NativeRef {
-  enum class Kind : uint8_t { kHost, kRun, kState, kOperands, kRow };
+  enum class Kind : uint8_t { kHost, kRun, kState, kOperands, kPacked, kRow };
   Kind kind{};
-  uint32_t index = 0;  // kHost: byte offset in NativeHost; kRow: op; else the instruction
+  uint32_t index = 0;  // kHost: byte offset in NativeHost; kRow: op; else the instruction (kPacked: packed_constant)
   ElementType type{};  // kRow
   bool operator==(const NativeRef&) const = default;
 };

@@ -1,0 +1,97 @@
+#include "jit/row_product.h"
+
+#include "jit/flat_maths.h"
+#include "jit/loop_writer.h"
+
+namespace treadle::jit {
+
+namespace {
+
+int64_t width_of(ElementType type) {
+  return static_cast<int64_t>(byte_width(compute_type(type)));
+}
+
+// Vectors of sums that are added to at a time: enough for each addition to have ended before the next, few enough to
+// leave registers for what is added.
+int64_t vectors_at_once(const Chunks& chunks, ElementType type) {
+  const int64_t registers = chunks.full == 16 ? 16 : 8;
+  return registers * 4 / width_of(type);
+}
+
+}  // namespace
+
+bool multiplies_rows(const plan::ProductCode& code, const Chunks& chunks) {
+  // Larger matrices do not stay in the nearest cache, and a kernel reads them as fast as they come.
+  constexpr int64_t kMostElements = 1 << 14, kLeastSteps = 8;
+  const kernels::GemmShape& s = code.shape;
+  const bool clamps = s.low != -__builtin_inff() || s.high != __builtin_inff();
+  const bool rows = code.panel > 0 ? code.panel % chunks.full == 0 : s.b_col == 1;
+  return code.type != ElementType::kBool && !clamps && rows && code.stack.empty() && s.m == 1 && s.a_col == 1 &&
+         s.n > kernels::kGemmDotColumns && s.k >= kLeastSteps && s.n * s.k <= kMostElements &&
+         (code.bias_count == 0 || s.bias_col == 0 || s.bias_col == 1);
+}
+
+// Columns [column, column + count) of the product of a row and a matrix; each is one chain over k.
+Flat LoopWriter::sum_rows(const plan::ProductCode& code, Value* row, Value* matrix, int64_t column, int64_t count) {
+  constexpr int64_t kAtOnce = 8;  // rows of the matrix between two branches
+  const FlatMaths maths(flats_, *this, request_.isa);
+  const kernels::GemmShape& s = code.shape;
+  llvm::Type* scalar = element_ir_type(b_.getContext(), code.type);
+  std::vector<llvm::AllocaInst*> sums;
+  for (Value* zero : maths.number(code.type, 0, count).vectors) {
+    sums.push_back(variable(zero->getType(), "sum"));
+    set(sums.back(), zero);
+  }
+  auto add_row = [&](Value* p) {
+    const Flat x = flats_.splat(load_at(b_.CreateGEP(scalar, row, p), code.type, 1), count);
+    Value* line = b_.CreateGEP(
+        scalar, matrix,
+        b_.CreateMul(p, b_.getInt64(static_cast<uint64_t>(code.panel > 0 ? code.panel : code.shape.b_row))));
+    for (size_t c = 0; c < sums.size(); ++c) {
+      const int64_t j = column + static_cast<int64_t>(c) * chunks_.full;
+      const int64_t at = code.panel > 0 ? j / code.panel * code.panel * s.k + j % code.panel : j;
+      const unsigned lanes = chunks_.lanes(count, c);
+      const Flat y{scalar, lanes, {load_at(offset(line, at * width_of(code.type)), code.type, lanes)}};
+      const Flat factor{scalar, lanes, {x.vectors[c]}}, sum{scalar, lanes, {get(sums[c])}};
+      set(sums[c], maths.multiply_add(code.type, factor, y, sum).vectors[0]);
+    }
+  };
+  auto number = [&](int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); };
+  const int64_t turns = s.k / kAtOnce;
+  count_to(turns, [&](Value* turn) {
+    Value* first = b_.CreateMul(turn, number(kAtOnce));
+    for (int64_t p = 0; p < kAtOnce; ++p) add_row(b_.CreateAdd(first, number(p)));
+  });
+  for (int64_t p = turns * kAtOnce; p < s.k; ++p) add_row(number(p));
+  Flat result{scalar, count, {}};
+  for (llvm::AllocaInst* sum : sums) result.vectors.push_back(get(sum));
+  return result;
+}
+
+void LoopWriter::write_row_product(const plan::ProductCode& code) {
+  const FlatMaths maths(flats_, *this, request_.isa);
+  const kernels::GemmShape& s = code.shape;
+  // The row is read element by element, so it has to be in memory.
+  Value* row = nullptr;
+  if (layout_.places[code.a].kind == PlaceKind::kRegister) {
+    row = stack(static_cast<size_t>(code.a_count * width_of(code.type)));
+    store_flat(row, code.type, read_flat(code.a, code.type, code.a_count));
+  } else {
+    row = pointer(code.a);
+  }
+  Value* matrix = code.panel > 0 ? reference({plan::NativeRef::Kind::kPacked, pc_, {}}) : pointer(code.b);
+  const int64_t most = vectors_at_once(chunks_, code.type) * chunks_.full;
+  const int64_t groups = (s.n + most - 1) / most, all = static_cast<int64_t>(chunks_.size(s.n));
+  const int64_t columns = (all + groups - 1) / groups * chunks_.full;
+  Flat result{element_ir_type(b_.getContext(), code.type), s.n, {}};
+  for (int64_t j = 0; j < s.n; j += columns) {
+    const Flat sums = sum_rows(code, row, matrix, j, std::min(columns, s.n - j));
+    result.vectors.insert(result.vectors.end(), sums.vectors.begin(), sums.vectors.end());
+  }
+  if (code.bias == plan::kNoSlot) return write_flat(code.c, code.type, maths.with_bias(code, result, nullptr));
+  const Numbers numbers = range(s.n, 0, s.bias_col);
+  const Flat bias = read_numbers(code.bias, code.type, code.bias_count, numbers);
+  write_flat(code.c, code.type, maths.with_bias(code, result, &bias));
+}
+
+}  // namespace treadle::jit

@@ -1,0 +1,12 @@
+#pragma once
+// A row times a matrix, c = a B: what recurrences do in every step. Sums stay in registers while the rows of B pass by;
+// the result stays there for what follows.
+
+#include "jit/places.h"
+
+namespace treadle::jit {
+
+// Whether LoopWriter writes the product out this way.
+bool multiplies_rows(const plan::ProductCode& code, const Chunks& chunks);
+
+}  // namespace treadle::jit
