@@ -20,14 +20,15 @@ int64_t vectors_at_once(const Chunks& chunks, ElementType type) {
 
 }  // namespace
 
-bool multiplies_rows(const plan::ProductCode& code, const Chunks& chunks) {
-  // Larger matrices do not stay in the nearest cache, and a kernel reads them as fast as they come.
-  constexpr int64_t kMostElements = 1 << 14, kLeastSteps = 8;
+bool multiplies_rows(const plan::ProductCode& code, const Chunks& chunks, int threads) {
+  // A kernel reads larger matrices as fast as they come, and may share them among threads.
+  constexpr int64_t kMostElements = 1 << 16, kMostOnOneOfMany = 1 << 14, kLeastSteps = 8;
   const kernels::GemmShape& s = code.shape;
   const bool clamps = s.low != -__builtin_inff() || s.high != __builtin_inff();
   const bool rows = code.panel > 0 ? code.panel % chunks.full == 0 : s.b_col == 1;
   return code.type != ElementType::kBool && !clamps && rows && code.stack.empty() && s.m == 1 && s.a_col == 1 &&
-         s.n > kernels::kGemmDotColumns && s.k >= kLeastSteps && s.n * s.k <= kMostElements &&
+         s.n > kernels::kGemmDotColumns && s.k >= kLeastSteps &&
+         s.n * s.k <= (threads == 1 ? kMostElements : kMostOnOneOfMany) &&
          (code.bias_count == 0 || s.bias_col == 0 || s.bias_col == 1);
 }
 

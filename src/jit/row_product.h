@@ -6,7 +6,7 @@
 
 namespace treadle::jit {
 
-// Whether LoopWriter writes the product out this way.
-bool multiplies_rows(const plan::ProductCode& code, const Chunks& chunks);
+// Whether LoopWriter writes the product out this way. `threads`: that a run may use.
+bool multiplies_rows(const plan::ProductCode& code, const Chunks& chunks, int threads);
 
 }  // namespace treadle::jit

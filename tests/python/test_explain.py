@@ -97,8 +97,8 @@ def test_cheap_branches_are_selected():
 
 
 SCAN = """<ir_version: 10, opset_import: ["" : 22]>
-g (float[5,200] xs, float[64] h) => (float[64] last, float[5,64] ys) {
-  last, ys = Scan <num_scan_inputs = 1, body = b (float[64] s, float[200] x) => (float[64] t, float[64] y) {
+g (float[5,2000] xs, float[64] h) => (float[64] last, float[5,64] ys) {
+  last, ys = Scan <num_scan_inputs = 1, body = b (float[64] s, float[2000] x) => (float[64] t, float[64] y) {
     p = MatMul(x, w)
     q = Add(s, p)
     t = Tanh(q)
@@ -108,7 +108,7 @@ g (float[5,200] xs, float[64] h) => (float[64] last, float[5,64] ys) {
 
 
 def scan_with_weights():
-    return SCAN.replace("(float[5,200] xs, float[64] h)", "(float[5,200] xs, float[64] h, float[200,64] w)")
+    return SCAN.replace("(float[5,2000] xs, float[64] h)", "(float[5,2000] xs, float[64] h, float[2000,64] w)")
 
 
 def test_products_of_scan_inputs_are_batched():
