@@ -80,6 +80,23 @@ bool slices(const ir::Node& node, const Varies& varies) {
   return constant_ints(node, 1) && constant_axes(node, 3).has_value();
 }
 
+// Along axis 0, whose entries have nothing to do with each other.
+bool of_entries(const ir::Node& node, const Varies& varies) {
+  return only_first_varies(node, varies) && rank(node.inputs[0]) >= 2 && node.outputs.size() == 1;
+}
+
+bool normalizes_entries(const ir::Node& node, const Varies& varies) {
+  return of_entries(node, varies) && node.version->since >= 7 && node.attributes.get_int("training_mode") == 0;
+}
+
+bool pads_by_constants(const ir::Node& node, const Varies& varies) {
+  if (!only_first_varies(node, varies) || node.attributes.has("paddings") || !constant_axes(node, 1, "pads")) {
+    return false;
+  }
+  const bool has_axes = node.inputs.size() > 3 && node.inputs[3];
+  return !has_axes || constant_axes(node, 3).has_value();
+}
+
 void no_change(ir::Graph&, ir::Node&) {}
 
 void shift_axis(ir::Graph&, ir::Node& node) {
@@ -112,20 +129,40 @@ void shift_axes(ir::Graph& graph, ir::Node& node) {
   node.inputs[1] = graph.new_constant(std::string(node.name) + ":axes", Tensor::of_int64(axes));
 }
 
+// As a constant of the type of input `like`: lists that belong together are of one type.
+ir::Value* shifted_axes(ir::Graph& graph, const ir::Node& node, size_t like, std::vector<int64_t> axes) {
+  Tensor shifted = Tensor::of_int64(behind_trips(std::move(axes)));
+  if (node.inputs[like]->type.element == ElementType::kInt32) {
+    Tensor narrow = *Tensor::allocate(ElementType::kInt32, shifted.dims());
+    std::copy_n(shifted.data<int64_t>(), shifted.element_count(), narrow.mutable_data<int32_t>());
+    shifted = std::move(narrow);
+  }
+  return graph.new_constant(std::string(node.name) + ":axes", std::move(shifted));
+}
+
 void shift_slice(ir::Graph& graph, ir::Node& node) {
   std::vector<int64_t> axes = *constant_axes(node, 3);
   if (axes.empty()) {
     for (size_t i = 0; i < constant_ints(node, 1)->size(); ++i) axes.push_back(static_cast<int64_t>(i));
   }
   while (node.inputs.size() < 4) graph.add_input(&node, nullptr);
-  Tensor shifted = Tensor::of_int64(behind_trips(std::move(axes)));
-  // Starts and axes are of one type.
-  if (node.inputs[1]->type.element == ElementType::kInt32) {
-    Tensor narrow = *Tensor::allocate(ElementType::kInt32, shifted.dims());
-    std::copy_n(shifted.data<int64_t>(), shifted.element_count(), narrow.mutable_data<int32_t>());
-    shifted = std::move(narrow);
+  node.inputs[3] = shifted_axes(graph, node, 1, std::move(axes));
+}
+
+// Attributes before version 11, then an input with as many, and from 18 on perhaps of some axes only.
+void shift_pads(ir::Graph& graph, ir::Node& node) {
+  if (node.inputs.size() > 3 && node.inputs[3]) {
+    node.inputs[3] = shifted_axes(graph, node, 3, *constant_axes(node, 3));
+    return;
   }
-  node.inputs[3] = graph.new_constant(std::string(node.name) + ":axes", std::move(shifted));
+  std::vector<int64_t> pads = *constant_axes(node, 1, "pads");
+  pads.insert(pads.begin() + static_cast<std::ptrdiff_t>(pads.size() / 2), 0);
+  pads.insert(pads.begin(), 0);
+  if (node.attributes.has("pads")) {
+    node.attributes.set(ir::Attribute::of("pads", std::move(pads)));
+  } else {
+    node.inputs[1] = graph.new_constant(std::string(node.name) + ":pads", Tensor::of_int64(pads));
+  }
 }
 
 void shift_permutation(ir::Graph&, ir::Node& node) {
@@ -136,6 +173,9 @@ void shift_permutation(ir::Graph&, ir::Node& node) {
   node.attributes.set(ir::Attribute::of("perm", std::move(perm)));
 }
 
+// Without a change to the node, trips and entries become one axis.
+constexpr Widen kMerge = nullptr;
+
 struct Rule {
   std::string_view op;
   Condition holds;
@@ -145,17 +185,34 @@ struct Rule {
 constexpr Rule kRules[] = {
     {"ArgMax", only_first_varies, shift_axis},
     {"ArgMin", only_first_varies, shift_axis},
+    {"AveragePool", of_entries, kMerge},
+    {"BatchNormalization", normalizes_entries, kMerge},
     {"Clip", only_first_varies, no_change},
     {"Concat", all_vary, shift_axis},
+    {"Conv", of_entries, kMerge},
+    {"ConvInteger", of_entries, kMerge},
+    {"ConvTranspose", of_entries, kMerge},
     {"CumSum", has_constant_axis, shift_axis_input},
-    {"Gemm", gemm_of_rows, no_change},
+    {"DepthToSpace", of_entries, kMerge},
+    {"Gemm", gemm_of_rows, kMerge},
+    {"GlobalAveragePool", of_entries, kMerge},
+    {"GlobalLpPool", of_entries, kMerge},
+    {"GlobalMaxPool", of_entries, kMerge},
+    {"GroupNormalization", of_entries, kMerge},
     {"Hardmax", only_first_varies, shift_axis},
+    {"InstanceNormalization", of_entries, kMerge},
     {"LayerNormalization", only_first_varies, shift_axis},
     {"LogSoftmax", only_first_varies, shift_axis},
+    {"LpPool", of_entries, kMerge},
+    {"LRN", of_entries, kMerge},
     {"MatMul", multiplies, no_change},
+    {"MaxPool", of_entries, kMerge},
+    {"Pad", pads_by_constants, shift_pads},
+    {"QLinearConv", of_entries, kMerge},
     {"RMSNormalization", only_first_varies, shift_axis},
     {"Slice", slices, shift_slice},
     {"Softmax", only_first_varies, shift_axis},
+    {"SpaceToDepth", of_entries, kMerge},
     {"Split", only_first_varies, shift_axis},
     {"Transpose", only_first_varies, shift_permutation},
 };
@@ -198,10 +255,12 @@ bool runs_for_all_trips(const ir::Node& node, const Varies& varies, const Dim& t
 }
 
 bool is_product_with_weights(const ir::Node& node, const Varies& varies) {
-  if (!is(node, "MatMul") && !is(node, "Gemm")) return false;
+  const bool convolves = is(node, "Conv");
+  if (!convolves && !is(node, "MatMul") && !is(node, "Gemm")) return false;
   const ir::Value *rows = node.inputs[0], *weights = node.inputs[1];
-  if (!varies(rows) || varies(weights) || rank(weights) != 2 || rank(rows) == 0) return false;
-  return rows->type.shape[rank(rows) - 1].value() >= kLeastDepth;
+  if (!varies(rows) || varies(weights)) return false;
+  if (convolves) return count_of(*weights) / std::max<int64_t>(weights->type.shape[0].value(), 1) >= kLeastDepth;
+  return rank(weights) == 2 && rank(rows) > 0 && rows->type.shape[rank(rows) - 1].value() >= kLeastDepth;
 }
 
 Shape AllTrips::with_trips(const Shape& element) const {
@@ -214,13 +273,13 @@ void AllTrips::add(std::unique_ptr<ir::Node> node) {
   for (ir::Value* v : node->outputs) {
     if (v) v->producer = nullptr;
   }
-  if (is(*node, "Gemm")) return add_gemm(std::move(node));
   if (node->op->batch == BatchRule::kShapeOnly) {
     const ir::Value* element = node->outputs[0];
-    set(element, reshaped(whole(node->inputs[0]), 0, known_dims(element->type.shape), node->name));
+    set(element, reshaped(whole(node->inputs[0]), trips_, known_dims(element->type.shape), node->name));
     return;
   }
   const Rule& rule = *rule_of(*node);
+  if (rule.widen == kMerge) return add_merged(std::move(node));
   align(*node);
   rule.widen(graph_, *node);
   for (ir::Value*& v : node->outputs) {
@@ -247,24 +306,26 @@ void AllTrips::align(ir::Node& node) {
     if (broadcasts && !is_row && dims.size() < target) {
       Dims spread(target - dims.size(), 1);
       for (const int64_t d : dims) spread.push_back(d);
-      all = reshaped(all, 0, spread, node.name);
+      all = reshaped(all, trips_, spread, node.name);
     }
     v = all;
   }
 }
 
-// Of the rows of all trips.
-void AllTrips::add_gemm(std::unique_ptr<ir::Node> node) {
+// The entries of all trips are one long row of entries.
+void AllTrips::add_merged(std::unique_ptr<ir::Node> node) {
   const ir::Value* element = node->outputs[0];
-  const Dims dims = known_dims(element->type.shape);
+  const Dims from = known_dims(node->inputs[0]->type.shape), to = known_dims(element->type.shape);
   const std::string name(node->name);
-  node->inputs[0] = reshaped(whole(node->inputs[0]), -1, {known_dims(node->inputs[0]->type.shape)[1]}, name);
-  ir::Value* product = graph_.new_value(std::string(element->name) + ":steps", {}, &region_);
-  product->producer = node.get();
-  product->type = Type::tensor(element->type.element, Shape{trips_ * Dim(dims[0]), Dim(dims[1])});
-  node->outputs[0] = product;
+  node->inputs[0] = reshaped(whole(node->inputs[0]), trips_ * Dim(from[0]), {from.begin() + 1, from.end()}, name);
+  ir::Value* made = graph_.new_value(std::string(element->name) + ":steps", {}, &region_);
+  made->producer = node.get();
+  Shape shape{trips_ * Dim(to[0])};
+  for (size_t i = 1; i < to.size(); ++i) shape.emplace_back(to[i]);
+  made->type = Type::tensor(element->type.element, std::move(shape));
+  node->outputs[0] = made;
   insert(std::move(node));
-  set(element, reshaped(product, -1, dims, name));
+  set(element, reshaped(made, trips_, to, name));
 }
 
 void AllTrips::insert(std::unique_ptr<ir::Node> node) {
@@ -282,16 +343,15 @@ ir::Node* AllTrips::new_node(std::string_view op_name, const std::string& name) 
   return node;
 }
 
-// `v` as [trips or what is left of it (`first` 0 or -1), dims...].
-ir::Value* AllTrips::reshaped(ir::Value* v, int64_t first, const Dims& dims, const std::string& name) {
+// `v` as [first, rest...]; `first` is the first size of `v`, or what is left of its elements.
+ir::Value* AllTrips::reshaped(ir::Value* v, const Dim& first, const Dims& rest, const std::string& name) {
   ir::Node* node = new_node("Reshape", name + ":steps");
-  std::vector<int64_t> sizes{first};
-  sizes.insert(sizes.end(), dims.begin(), dims.end());
+  std::vector<int64_t> sizes{same(first, v->type.shape[0]) ? 0 : -1};
+  sizes.insert(sizes.end(), rest.begin(), rest.end());
   graph_.add_input(node, v);
   graph_.add_input(node, graph_.new_constant(name + ":sizes", Tensor::of_int64(sizes)));
-  const bool is_flat = first < 0 && dims.size() == 1;
-  Shape shape{is_flat ? v->type.shape[0] * v->type.shape[1] : trips_};
-  for (const int64_t d : dims) shape.emplace_back(d);
+  Shape shape{first};
+  for (const int64_t d : rest) shape.emplace_back(d);
   return graph_.add_output(node, std::string(v->name) + ":reshaped", Type::tensor(v->type.element, std::move(shape)));
 }
 

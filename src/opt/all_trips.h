@@ -20,7 +20,7 @@ bool is_invariant(const ir::Value* v, const ir::Region& body);
 // all of its sizes are known, so it may run when there are no trips; no value over `trips` gets out of hand.
 bool runs_for_all_trips(const ir::Node& node, const Varies& varies, const Dim& trips);
 
-// MatMul or Gemm of rows that vary and a matrix that does not: for all trips at once, the matrix is read once. Of those
+// MatMul, Gemm or Conv of what varies with weights that do not: for all trips at once, these are read once. Of those
 // that are deep enough for that to pay.
 bool is_product_with_weights(const ir::Node& node, const Varies& varies);
 
@@ -48,11 +48,11 @@ class AllTrips {
   ir::Value* repeated(ir::Value* v, const std::string& name);
 
  private:
-  void add_gemm(std::unique_ptr<ir::Node> node);
+  void add_merged(std::unique_ptr<ir::Node> node);
   void align(ir::Node& node);
   void insert(std::unique_ptr<ir::Node> node);
   ir::Node* new_node(std::string_view op, const std::string& name);
-  ir::Value* reshaped(ir::Value* v, int64_t first, const Dims& dims, const std::string& name);
+  ir::Value* reshaped(ir::Value* v, const Dim& first, const Dims& rest, const std::string& name);
   Shape with_trips(const Shape& element) const;
 
   ir::Graph& graph_;

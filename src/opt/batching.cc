@@ -1,12 +1,14 @@
-// Of the body of a Scan, the products with weights that depend on the time step's inputs alone: x_t W for every t is
-// one product of [T, K] and W. They leave the body, with the nodes in front of them that lead there from scan inputs,
-// and those behind them that are elementwise (a bias); what the rest of the body reads of them becomes a scan input.
+// Of the body of a Scan, the products with weights (convolutions are such) that depend on the time step's inputs alone:
+// x_t W for every t is one product of [T, K] and W. They leave the body, with the nodes in front of them that lead
+// there from scan inputs, and those behind them that are elementwise (a bias); what the rest of the body reads of them
+// becomes a scan input.
 //
 //   Scan(h0, X; h, x: g = x W + b; h' = tanh(g + h R))   becomes   G = X W + b; Scan(h0, G; h, g: h' = tanh(g + h R))
 //
-// It pays for products only: their weights are read once, not once a step. Everything else would trade a pass over
-// registers for one over memory. Only nodes that cannot fail leave, so nothing is lost when there are no steps.
-// #include <algorithm>
+// It pays for products and convolutions only: their weights are read once, not once a step. Everything else would trade
+// a pass over registers for one over memory. Only nodes that cannot fail leave, so nothing is lost when there are no
+// steps.
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 

@@ -55,7 +55,8 @@ void scan_counted_loops(ir::Graph& graph, Journal* journal = nullptr);
 // Scans that carry nothing from trip to trip become nodes that run for all trips at once.
 void run_maps_at_once(ir::Graph& graph, Journal* journal = nullptr);
 
-// Products with weights that depend on the scan inputs of a Scan alone run before it, for all its steps at once.
+// Products with weights and convolutions that depend on the scan inputs of a Scan alone run before it, for all its
+// steps at once.
 void batch_products(ir::Graph& graph, Journal* journal = nullptr);
 
 // Products, reductions and functions of loop bodies that only scan outputs need run behind the loop, for all trips.

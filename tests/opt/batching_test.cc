@@ -99,5 +99,59 @@ TEST(Batching, StepsThatAreNotKnown) {
   }
 }
 
+// Trips and entries become one axis for whatever treats entries one by one.
+TEST(Batching, ConvolutionsOfFramesAreOneOfAllFrames) {
+  for (const int64_t entries : {1, 2}) {
+    TestGraph t({floats({entries, 16}), floats({5, entries, 3, 6}), floats({16, 3, 3}), floats({16, 16}), floats({16})},
+                1);
+    const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
+    auto* padded = t->call("Pad", {body[1], t->constant_int64s({0, 0, 2, 0, 0, 0})});
+    auto* frame = t->call("Conv", {padded, t.in(2), t.in(4)}, {Attribute::of("strides", std::vector<int64_t>{2})});
+    auto* shrunk =
+        t->call("MaxPool", {t->call("Relu", {frame})}, {Attribute::of("kernel_shape", std::vector<int64_t>{2})});
+    auto* mean = t->call("GlobalAveragePool", {shrunk});
+    auto* row = t->call("Squeeze", {mean, t->constant_int64s({2})});
+    auto* x = t->call("MatMul", {row, t.in(3)});
+    t->set_output(0, t.end_scan({t->call("Tanh", {t->call("Add", {body[0], x})})})[0]);
+    const auto planned = plan_of(t);
+    EXPECT_THAT(planned->listing(), ElementsAre("Pad", "Conv", "Relu", "MaxPool", "GlobalAveragePool", "MatMul", "Scan",
+                                                "fused Add Tanh", "end"));
+    expect_same_as_judge(t, *planned);
+  }
+}
+
+TEST(Batching, PadsOfSomeAxes) {
+  TestGraph t({floats({1, 4, 6}), floats({5, 1, 4, 4}), floats({4, 4, 3})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
+  auto* padded = t->call("Pad", {body[1], t->constant_int64s({3, 1}), nullptr, t->constant_int64s({-1})},
+                         {Attribute::of("mode", "reflect")});
+  t->set_output(0, t.end_scan({t->call("Add", {body[0], t->call("Conv", {padded, t.in(2)})})})[0]);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("Pad", "Conv", "Scan", "Add", "end"));
+  expect_same_as_judge(t, *planned);
+}
+
+TEST(Batching, ConvolutionsWithWeightsOfTheTripStay) {
+  TestGraph t({floats({1, 4, 4}), floats({5, 1, 4, 6}), floats({5, 4, 4, 3})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2)});
+  t->set_output(0, t.end_scan({t->call("Add", {body[0], t->call("Conv", {body[1], body[2]})})})[0]);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("Scan", "FusedConv", "end"));
+  expect_same_as_judge(t, *planned);
+}
+
+TEST(Batching, FramesOfAnyNumber) {
+  TestGraph t({floats({2, 4, 4}), floats({Dim::symbol("T"), 2, 4, 6}), floats({4, 4, 3})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
+  t->set_output(0, t.end_scan({t->call("Add", {body[0], t->call("Conv", {body[1], t.in(2)})})})[0]);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("Reshape", "Conv", "Reshape", "Scan", "Add", "end"));
+  std::mt19937 engine(3);
+  for (const int64_t steps : {0, 1, 6}) {
+    const std::vector<std::pair<size_t, AnyValue>> given{{1, random_value(floats({steps, 2, 4, 6}), engine)}};
+    expect_same_as_judge(t, *planned, given);
+  }
+}
+
 }  // namespace
 }  // namespace treadle::testing_support

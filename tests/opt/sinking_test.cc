@@ -46,6 +46,20 @@ TEST(Sinking, ProducersGoAlong) {
   expect_same_as_judge(t, *planned);
 }
 
+TEST(Sinking, ConvolutionAndPool) {
+  TestGraph t({floats({2, 4, 8}), floats({7, 2, 4, 8}), floats({6, 4, 3})}, 2);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1)}, 1);
+  auto* next = t->call("Tanh", {t->call("Add", {body[0], body[1]})});
+  auto* windows = t->call("AveragePool", {t->call("Conv", {next, t.in(2)})},
+                          {Attribute::of("kernel_shape", std::vector<int64_t>{2})});
+  const auto after = t.end_scan({next, windows});
+  t->set_output(0, after[0]);
+  t->set_output(1, after[1]);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("Scan", "fused Add Tanh", "end", "Conv", "AveragePool"));
+  expect_same_as_judge(t, *planned);
+}
+
 TEST(Sinking, GemmOfSeveralRowsReductionAndSplit) {
   TestGraph t({floats({3, 16}), floats({7, 3, 16}), floats({16, 16}), floats({24, 16}), floats({1, 24})}, 2);
   write_recurrence(t, false, [&](auto* h, auto*) {
