@@ -3,6 +3,7 @@
 #include "opt/all_trips.h"
 
 #include <algorithm>
+#include <array>
 
 #include "op/effects.h"
 #include "op/op_def.h"
@@ -346,13 +347,39 @@ ir::Node* AllTrips::new_node(std::string_view op_name, const std::string& name) 
 // `v` as [first, rest...]; `first` is the first size of `v`, or what is left of its elements.
 ir::Value* AllTrips::reshaped(ir::Value* v, const Dim& first, const Dims& rest, const std::string& name) {
   ir::Node* node = new_node("Reshape", name + ":steps");
-  std::vector<int64_t> sizes{same(first, v->type.shape[0]) ? 0 : -1};
+  const bool is_kept = !v->type.shape.empty() && same(first, v->type.shape[0]);
+  std::vector<int64_t> sizes{first.is_known() ? first.value() : is_kept ? 0 : -1};
   sizes.insert(sizes.end(), rest.begin(), rest.end());
   graph_.add_input(node, v);
   graph_.add_input(node, graph_.new_constant(name + ":sizes", Tensor::of_int64(sizes)));
   Shape shape{first};
   for (const int64_t d : rest) shape.emplace_back(d);
   return graph_.add_output(node, std::string(v->name) + ":reshaped", Type::tensor(v->type.element, std::move(shape)));
+}
+
+AllTrips::Delayed AllTrips::delayed(ir::Value* first, const ir::Value* element, bool reverse, const std::string& name) {
+  const Dims dims = known_dims(element->type.shape);
+  const ElementType type = element->type.element;
+  ir::Value* row = reshaped(first, 1, dims, name);
+  ir::Node* concat = new_node("Concat", name + ":line");
+  concat->attributes.set(ir::Attribute::of("axis", 0));
+  graph_.add_input(concat, reverse ? whole(element) : row);
+  graph_.add_input(concat, reverse ? row : whole(element));
+  Shape longer = with_trips(element->type.shape);
+  longer[0] = trips_ + Dim(1);
+  ir::Value* line = graph_.add_output(concat, name + ":line", Type::tensor(type, std::move(longer)));
+
+  ir::Node* slice = new_node("Slice", name + ":before");
+  graph_.add_input(slice, line);
+  for (const int64_t bound : reverse ? std::array<int64_t, 3>{1, INT64_MAX, 0} : std::array<int64_t, 3>{0, -1, 0}) {
+    graph_.add_input(slice, graph_.new_constant(name + ":bound", Tensor::of_int64(std::array{bound})));
+  }
+  ir::Node* gather = new_node("Gather", name + ":last");
+  graph_.add_input(gather, line);
+  graph_.add_input(
+      gather, graph_.new_constant(name + ":index", Tensor::scalar<int64_t>(ElementType::kInt64, reverse ? 0 : -1)));
+  return {graph_.add_output(slice, name + ":before", Type::tensor(type, with_trips(element->type.shape))),
+          graph_.add_output(gather, name + ":last", element->type)};
 }
 
 ir::Value* AllTrips::repeated(ir::Value* v, const std::string& name) {

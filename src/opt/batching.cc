@@ -1,7 +1,7 @@
 // Of the body of a Scan, the products with weights (convolutions are such) that depend on the time step's inputs alone:
 // x_t W for every t is one product of [T, K] and W. They leave the body, with the nodes in front of them that lead
-// there from scan inputs, and those behind them that are elementwise (a bias); what the rest of the body reads of them
-// becomes a scan input.
+// there from scan inputs, and those behind them that make no more than they read (a bias, a pool); what the rest of the
+// body reads of them becomes a scan input.
 //
 //   Scan(h0, X; h, x: g = x W + b; h' = tanh(g + h R))   becomes   G = X W + b; Scan(h0, G; h, g: h' = tanh(g + h R))
 //
@@ -103,13 +103,10 @@ class Batcher {
     }
   }
 
-  // Elementwise, or a normalization, behind nodes that leave, and no larger than what it reads.
+  // Behind nodes that leave, and no larger than what it reads: its operands are in memory for all trips, and so are its
+  // results then instead of them.
   bool follows(const ir::Node& node) const {
-    const bool normalizes = node.op->name == "LayerNormalization" || node.op->name == "RMSNormalization";
-    if (node.op->batch != BatchRule::kElementwise && node.op->batch != BatchRule::kShapeOnly && !normalizes) {
-      return false;
-    }
-    int64_t largest = 0;
+    int64_t largest = 0, made = 0;
     bool behind = false;
     for (const ir::Value* v : node.inputs) {
       if (!is_batched(v)) continue;
@@ -118,7 +115,8 @@ class Batcher {
       behind |= leaves;
       largest = std::max(largest, count_of(*v));
     }
-    return behind && count_of(*node.outputs[0]) <= largest;
+    for (const ir::Value* v : node.outputs) made += v ? count_of(*v) : 0;
+    return behind && made <= largest;
   }
 
   // --- moving

@@ -7,7 +7,7 @@ namespace treadle::opt {
 std::string_view name(Change change) {
   constexpr std::string_view kNames[kChangeCount] = {"lowered",  "folded",   "decided", "elided",  "merged",
                                                      "dropped",  "hoisted",  "batched", "scanned", "sunk",
-                                                     "absorbed", "selected", "mapped"};
+                                                     "absorbed", "selected", "delayed", "mapped"};
   return kNames[static_cast<size_t>(change)];
 }
 
@@ -25,6 +25,7 @@ std::string_view sentence(Change change) {
       "runs behind the loop, for all trips at once",
       "part of another node",
       "cheap branches: both run, one result is taken",
+      "a state made of scan inputs alone: they are read one trip late",
       "nothing is carried from trip to trip, so its body runs for all trips at once",
   };
   return kSentences[static_cast<size_t>(change)];

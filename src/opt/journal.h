@@ -22,9 +22,10 @@ enum class Change : uint8_t {
   kSunk,      // only fed a scan output: runs behind the loop, for all trips at once
   kAbsorbed,  // has become part of another node (`into`)
   kSelected,  // an If with cheap branches: both run, and one result is taken
+  kDelayed,   // a state made of scan inputs alone (`into`): reads them one trip late
   kMapped,    // a loop that carries nothing: its body runs for all trips at once
 };
-inline constexpr int kChangeCount = 13;
+inline constexpr int kChangeCount = 14;
 
 std::string_view name(Change change);      // "hoisted"
 std::string_view sentence(Change change);  // "runs once, before the loop"

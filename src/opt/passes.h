@@ -52,6 +52,10 @@ void unswitch_loops(ir::Graph& graph, Journal* journal = nullptr);
 // Loops that run a known number of trips and pick inputs by the trip counter, inside of their sizes, become Scans.
 void scan_counted_loops(ir::Graph& graph, Journal* journal = nullptr);
 
+// States that are made of the scan inputs of their trip alone become scan inputs one trip late, where products read
+// them or nothing else is carried.
+void delay_states(ir::Graph& graph, Journal* journal = nullptr);
+
 // Scans that carry nothing from trip to trip become nodes that run for all trips at once.
 void run_maps_at_once(ir::Graph& graph, Journal* journal = nullptr);
 
