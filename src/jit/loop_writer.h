@@ -77,6 +77,7 @@ class LoopWriter final : private StepHost {
   void write_row_product(const plan::ProductCode& code);
   Flat sum_rows(const plan::ProductCode& code, Value* row, Value* matrix, int64_t column, int64_t count);
   void write_other(const plan::MoveCode& code);
+  void write_vectors(const plan::MoveCode& code);
   Flat constants(const plan::MoveCode& code);
   class NestWriter;
 

@@ -362,42 +362,4 @@ void LoopWriter::write_other(const plan::ProductCode& code) {
   write_flat(code.c, code.type, maths.product(code, a, b, bias ? &*bias : nullptr));
 }
 
-void LoopWriter::write_other(const plan::MoveCode& code) {
-  // Operands, then constants, each from a whole vector on.
-  Flat all{element_ir_type(b_.getContext(), code.type), 0, {}};
-  Numbers places;
-  auto append = [&](const Flat& flat) {
-    const auto first = static_cast<int64_t>(all.vectors.size()) * chunks_.full;
-    for (int64_t i = 0; i < flat.count; ++i) places.push_back(first + i);
-    all.vectors.insert(all.vectors.end(), flat.vectors.begin(), flat.vectors.end());
-  };
-  for (const auto& input : code.inputs) append(read_flat(input.slot, code.type, input.count));
-  const auto moved = static_cast<int64_t>(places.size());
-  if (!code.constants.empty()) append(constants(code));
-  std::vector<Flat> results;
-  for (const auto& output : code.outputs) {
-    Numbers numbers;
-    for (const int64_t from : output.from) {
-      numbers.push_back(places[static_cast<size_t>(from >= 0 ? from : moved - 1 - from)]);
-    }
-    results.push_back(flats_.pick(all, numbers));
-  }
-  for (size_t i = 0; i < results.size(); ++i) write_flat(code.outputs[i].slot, code.type, results[i]);
-}
-
-Flat LoopWriter::constants(const plan::MoveCode& code) {
-  llvm::Type* scalar = element_ir_type(b_.getContext(), code.type);
-  const auto count = static_cast<int64_t>(code.constants.size());
-  Flat flat{scalar, count, {}};
-  for (size_t c = 0; c < chunks_.size(count); ++c) {
-    llvm::SmallVector<llvm::Constant*, 16> lanes;
-    for (size_t i = 0; i < chunks_.lanes(count, c); ++i) {
-      auto* bits = b_.getIntN(scalar->getScalarSizeInBits(), code.constants[c * chunks_.full + i]);
-      lanes.push_back(scalar->isIntegerTy() ? bits : llvm::ConstantExpr::getBitCast(bits, scalar));
-    }
-    flat.vectors.push_back(lanes.size() == 1 ? lanes[0] : llvm::ConstantVector::get(lanes));
-  }
-  return flat;
-}
-
 }  // namespace treadle::jit

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "jit/flat_maths.h"
+#include "jit/moves.h"
 #include "jit/nest.h"
 #include "jit/row_product.h"
 
@@ -139,7 +140,8 @@ class Survey {
     return FlatMaths::knows(code) && chunks_.is_short(code.a_count) && chunks_.is_short(code.b_count) &&
            chunks_.is_short(code.c_count) && chunks_.is_short(code.bias_count);
   }
-  bool writes(const plan::MoveCode& code) const {
+  bool writes(const plan::MoveCode& code) const { return fits_vectors(code) || moves_vectors(code, chunks_); }
+  bool fits_vectors(const plan::MoveCode& code) const {
     return std::all_of(code.inputs.begin(), code.inputs.end(),
                        [&](const auto& in) { return chunks_.is_short(in.count); }) &&
            std::all_of(code.outputs.begin(), code.outputs.end(),

@@ -108,7 +108,7 @@ ProductCode product_of(const Program& program, const ElementwiseForm& form, cons
 
 namespace {
 
-constexpr int64_t kMostMoved = 256;  // elements of an operand or a result
+constexpr int64_t kMostMoved = 1024;  // elements of an operand or a result
 
 // Runs an instruction with memory of its own: constants as they are, the other operands as given.
 class Rehearsal {

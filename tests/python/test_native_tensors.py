@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_native import DTYPES, FLOATS, INTEGERS, interesting, run_all
+from test_native import DTYPES, FLOATS, INTEGERS, interesting, run_all, session
 
 NUMBERS = FLOATS + INTEGERS
 
@@ -189,6 +189,39 @@ def test_moves(case):
 def test_split():
     body = "a, b, c = Split <axis = 1, num_outputs = 3> (x)\n y = Add(a, b)"
     check(body, [("x", "float", (4, 6))], [("y", "float", (4, 2)), ("c", "float", (4, 2))])
+
+
+LONG_MOVES = (
+    ("a, b, c, d = Split <axis = 1, num_outputs = 4> (s)\n e = Mul(a, d)\n y = Add(e, c)", (1, 256), (1, 64)),
+    ("a, b, c = Split <axis = 0, num_outputs = 3> (s)\n y = Sub(c, a)", (3, 300), (1, 300)),
+    ("a = Slice(s, from, to, axis)\n y = Neg(a)", (1, 700), (1, 333)),
+    ("y = Concat <axis = 0> (s, s)", (200,), (400,)),
+    ("y = Concat <axis = 0> (s, x, s)", (37,), (111,)),
+    ("a, b = Split <axis = 1, num_outputs = 2> (s)\n y = Concat <axis = 1> (b, a)", (1, 500), (1, 500)),
+    ("a, b = Split <axis = 1, num_outputs = 2> (s)\n y = Add(a, b)", (9, 34), (9, 17)),
+    ("y = Transpose <perm = [1, 0]> (s)", (20, 40), (40, 20)),
+)
+
+
+@pytest.mark.parametrize("case", range(len(LONG_MOVES)))
+def test_long_moves(case):
+    body, shape, out = LONG_MOVES[case]
+    values = {"from": "int64[1] {9}", "to": "int64[1] {342}", "axis": "int64[1] {1}"}
+    constants = "\n".join(f"{name} = Constant <value = {value}> ()" for name, value in values.items() if name in body)
+    for dtype in NUMBERS:
+        if "Neg" in body and dtype.startswith("uint"):
+            continue
+        check(f"s = Add(x, x)\n{body}", [("x", dtype, shape)], [("y", dtype, out)], constants=constants)
+
+
+def test_pieces_of_rows_are_no_calls():
+    body, shape, out = LONG_MOVES[0]
+    inputs = [("x", "float", shape)]
+    native = session(scan(f"s = Add(x, x)\n{body}", inputs, [("y", "float", out)]), jit="always")
+    native.run(None, feeds(inputs))
+    (loop,) = native.explain(feeds(inputs), json=True)["loops"]
+    assert loop["tier"] == "native"
+    assert loop["calls"] == []
 
 
 def test_clip():

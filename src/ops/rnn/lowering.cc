@@ -158,6 +158,21 @@ ir::Node* Lowering::cell(std::string_view op, const Values& operands, size_t d, 
   return ctx_.node(op, operands, outputs, std::move(attributes), "treadle");
 }
 
+const char* Lowering::plain_activation(size_t d) const {
+  const bool as_computed = element_ == ElementType::kFloat || element_ == ElementType::kDouble;
+  if (!as_computed || ctx_.attributes().find("clip")) return nullptr;
+  switch (form_.of_direction(d)[0].op) {
+    case kernels::ElementwiseOp::kTanh:
+      return "Tanh";
+    case kernels::ElementwiseOp::kSigmoid:
+      return "Sigmoid";
+    case kernels::ElementwiseOp::kRelu:
+      return "Relu";
+    default:
+      return nullptr;
+  }
+}
+
 void Lowering::scan(size_t d, const Values& initial_states, const Values& projections,
                     const std::vector<int64_t>& widths, const Step& step) {
   Values inputs = initial_states;

@@ -69,6 +69,8 @@ class Lowering {
   ir::Value* gemm(ir::Value* a, ir::Value* b, ir::Value* addend);
   // A cell operator (cells.cc) with the activations of direction d and the node's clip and input_forget.
   ir::Node* cell(std::string_view op, const Values& operands, size_t d, size_t outputs = 1);
+  // The operator that the only activation of direction d is, without parameters and without clipping; else null.
+  const char* plain_activation(size_t d) const;
   // X as [T, B, I], and as [T*B, I]; what has as many rows as the latter, as [T, B, n].
   ir::Value* x();
   ir::Value* x_rows();

@@ -24,7 +24,10 @@ Status lower_rnn(LowerContext& ctx) {
     ir::Value* r = lowering.weights(kR, d);
     lowering.scan(d, {lowering.initial(kInitialH, d)}, {projected}, {h},
                   [&](const Lowering::Values& states, const Lowering::Values& step) -> Lowering::Values {
-                    return {lowering.cell("RnnCell", {lowering.gemm(states[0], r, step[0])}, d)->outputs[0]};
+                    ir::Value* gate = lowering.gemm(states[0], r, step[0]);
+                    // What is an operator of its own is fused with its neighbours like any other.
+                    if (const char* op = lowering.plain_activation(d)) return {ctx.call(op, {gate})};
+                    return {lowering.cell("RnnCell", {gate}, d)->outputs[0]};
                   });
   }
   lowering.finish();
