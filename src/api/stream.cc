@@ -25,10 +25,11 @@ treadle_status* push_with(PushFn fn, treadle_stream* stream, const treadle_run_o
                           const char* const* names, const treadle_value* const* values, size_t count,
                           treadle_value** outputs, size_t* hops) {
   return changing(stream, &treadle_stream::stream, [&](Stream& pushed_to) -> Status {
-    TREADLE_TRY(require(outputs, "room for outputs is missing"));
+    const size_t results = pushed_to.output_names().size();
+    TREADLE_TRY(require(outputs || results == 0, "room for outputs is missing"));
     ThreadScratch<PushScratch> scratch;
     TREADLE_TRY(fill_feeds(names, values, count, scratch->call.feeds));
-    LentValues lent(outputs, pushed_to.output_names().size(), scratch->pushed.outputs);
+    LentValues lent(outputs, results, scratch->pushed.outputs);
     TREADLE_TRY(lent.make_handles());
     TREADLE_TRY((pushed_to.*fn)(scratch->call.feeds, scratch->pushed, run_options(options)));
     lent.keep();

@@ -35,6 +35,11 @@ AnyValue unstacked(AnyValue value) {
   return value.tensor().reshaped(std::move(rest));
 }
 
+// A run writes into what is in the place of a result; not where others see it, as forks and snapshots do.
+AnyValue unless_shared(AnyValue place) {
+  return place.is_tensor() && place.tensor().exclusive() ? std::move(place) : AnyValue();
+}
+
 bool can_take(const Tensor& into, ElementType type, const Dims& dims) {
   return into.defined() && into.exclusive() && into.type() == type && into.dims() == dims && !is_string(type);
 }
@@ -164,7 +169,7 @@ Status Stream::step(const Session& session, Pushed& pushed, const RunOptions& op
   const auto state = [&](size_t i) -> AnyValue& { return i < declared ? states_[i] : found_[i - declared]; };
   for (size_t i = 0; i < states; ++i) {
     run.inputs[scratch_.states_at[i]] = state(i);
-    run.outputs[layout.block_outputs[outputs + i]] = std::move(scratch_.spare[i]);
+    run.outputs[layout.block_outputs[outputs + i]] = unless_shared(std::move(scratch_.spare[i]));
   }
   const auto stacks = [&](size_t i) { return layout.hop > 0 && layout.outputs[i].time_axis < 0; };
   pushed.outputs.resize(outputs);

@@ -162,6 +162,31 @@ def test_save_load_fork_reset(session):
     assert stream.pending == 0
 
 
+def test_forks_do_not_share_what_they_carry():
+    session = treadle.InferenceSession(models.accumulator())
+    streams = [session.stream(bind={"gain": GAIN}, hop=2)]
+    streams[0].push(x=X[:, :2])
+    streams.append(streams[0].fork())
+    sums = [3, 3]
+    for step, turn in enumerate([0, 0, 0, 1, 1, 0, 1]):
+        chunk = np.full((1, 2), step, np.float32)
+        sums[turn] += 2 * step
+        assert streams[turn].push(x=chunk)[0] == sums[turn]
+        assert [stream.state["state"] for stream in streams] == sums
+
+
+def test_states_may_be_all_that_a_model_gives():
+    data = models.model(
+        [models.node("Add", ["h", "x"], ["hN"])],
+        [models.value("x", shape=[3]), models.value("h", shape=[3])],
+        [models.value("hN", shape=[3])],
+    )
+    stream = treadle.InferenceSession(data).stream(state={"h": "hN"})
+    for _ in range(3):
+        assert stream.push(x=np.ones(3, np.float32)) == []
+    assert stream.state["h"].tolist() == [3, 3, 3]
+
+
 def test_a_push_that_fails_leaves_the_stream_as_it_was():
     data = models.model(
         [
