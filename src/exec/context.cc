@@ -63,7 +63,7 @@ Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<N
     if (slot.storage == Storage::kConstant) first_slots_[s] = const_cast<void*>(slot.constant.raw());
     if (slot.storage == Storage::kHandle) handle_slots_.push_back(s);
   }
-  caches_.resize(p.dynamic.size());
+  caches_ = std::vector<InlineCache>(p.dynamic.size());
   loops_.resize(p.loops.size());
   for (size_t i = 0; i < p.loops.size(); ++i) loops_[i].outputs.resize(p.loops[i].scan_outputs.size());
   trials_.resize(p.loops.size());

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "base/memory_account.h"
@@ -55,7 +57,6 @@ struct Prepared {
   std::vector<Dims> output_dims;
   StateArena states;
   Kernel kernel;
-  BufferRef scratch;
 };
 
 // What preparation works with; kept so that a miss of an inline cache asks for little memory.
@@ -67,10 +68,15 @@ struct PrepareScratch {
   std::vector<Tensor> tensors;
 };
 
+// What a guarded node has been prepared for, by a digest of the sizes. A loop whose values grow sees as many as it has
+// trips, and sees them again in the next run.
 struct InlineCache {
-  static constexpr size_t kEntries = 4;
-  std::vector<std::unique_ptr<Prepared>> entries;  // most recently used first
+  static constexpr size_t kLeast = 4;  // entries that every node may have; all nodes together: kMostPrepared more
+  std::unordered_map<uint64_t, std::unique_ptr<Prepared>> entries;
+  std::deque<uint64_t> order;  // the oldest entry first
+  Prepared* last = nullptr;    // the one used last
 };
+inline constexpr size_t kMostPrepared = 2048;
 
 struct ScanOutputState {
   GrowBuffer rows;
@@ -121,7 +127,11 @@ class Context {
   Status run_prepared(const plan::DynamicNode& node, Prepared& prepared);
   Result<bool> append(const plan::DynamicNode& node);
   Status run_compute(const plan::DynamicNode& node);
-  Prepared* find_prepared(const plan::DynamicNode& node, InlineCache& cache);
+  // The preparation for the sizes at hand; made, where there is none.
+  Result<Prepared*> prepared_for(const plan::DynamicNode& node, InlineCache& cache);
+  uint64_t digest_of_sizes(const plan::DynamicNode& node) const;
+  bool matches(const plan::DynamicNode& node, const Prepared& prepared) const;
+  std::unique_ptr<Prepared> room_in(InlineCache& cache);
   Status prepare(const plan::DynamicNode& node, Prepared& made);
   Status renew(uint32_t s, ElementType type, const Dims& dims);
   bool all_numeric_tensors(const plan::DynamicNode& node) const;
@@ -201,6 +211,8 @@ class Context {
   std::vector<AnyValue> handles_;       // by slot; used for kHandle only
   std::vector<uint32_t> handle_slots_;  // those
   std::vector<InlineCache> caches_;
+  size_t prepared_ = 0;  // entries of all caches
+  BufferRef scratch_;    // of guarded nodes, which run one after the other
   PrepareScratch prepare_;
   std::vector<LoopPosition> loops_;
   const RunOptions* options_ = nullptr;

@@ -139,32 +139,75 @@ bool Context::all_numeric_tensors(const DynamicNode& node) const {
   return true;
 }
 
-Prepared* Context::find_prepared(const DynamicNode& node, InlineCache& cache) {
-  Dims storage;
-  auto matches = [&](const Prepared& p) {
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const uint32_t s = node.inputs[i];
-      if (s == plan::kNoSlot || program_->slots[s].storage == Storage::kConstant) continue;
-      if (program_->slots[s].storage == Storage::kHandle) {
-        const Tensor& t = handles_[s].tensor();
-        if (!(t.dims() == p.input_dims[i])) return false;
-      }
-      const Tensor& contents = p.contents[i];
-      if (contents.defined() && contents.byte_size() > 0 &&
-          std::memcmp(contents.raw(), slots_[s], contents.byte_size()) != 0) {
-        return false;
-      }
-    }
-    return true;
+uint64_t Context::digest_of_sizes(const DynamicNode& node) const {
+  uint64_t digest = 0;
+  auto add = [&](uint64_t word) {
+    digest = (digest ^ word) * 0x9E37'79B9'7F4A'7C15u;
+    digest ^= digest >> 32;
   };
-  for (size_t k = 0; k < cache.entries.size(); ++k) {
-    if (!matches(*cache.entries[k])) continue;
-    if (k > 0)
-      std::rotate(cache.entries.begin(), cache.entries.begin() + static_cast<std::ptrdiff_t>(k),
-                  cache.entries.begin() + static_cast<std::ptrdiff_t>(k) + 1);
-    return cache.entries[0].get();
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const uint32_t s = node.inputs[i];
+    if (s == plan::kNoSlot || program_->slots[s].storage == Storage::kConstant) continue;
+    const bool handle = program_->slots[s].storage == Storage::kHandle;
+    if (handle) {
+      const Dims& dims = handles_[s].tensor().dims();
+      add(dims.size());
+      for (const int64_t size : dims) add(static_cast<uint64_t>(size));
+    }
+    if (i >= 64 || !(node.node->op->shape_inputs >> i & 1)) continue;
+    const Type& planned = node.node->inputs[i]->type;
+    const size_t bytes =
+        handle ? handles_[s].tensor().byte_size()
+               : static_cast<size_t>(element_count_unchecked(known_dims(planned.shape))) * byte_width(planned.element);
+    const auto* contents = static_cast<const std::byte*>(slots_[s]);
+    for (size_t at = 0; at < bytes; at += sizeof digest) {
+      uint64_t word = 0;
+      std::memcpy(&word, contents + at, std::min(bytes - at, sizeof word));
+      add(word);
+    }
   }
-  return nullptr;
+  return digest;
+}
+
+bool Context::matches(const DynamicNode& node, const Prepared& prepared) const {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const uint32_t s = node.inputs[i];
+    if (s == plan::kNoSlot || program_->slots[s].storage == Storage::kConstant) continue;
+    if (program_->slots[s].storage == Storage::kHandle) {
+      if (!(handles_[s].tensor().dims() == prepared.input_dims[i])) return false;
+    }
+    const Tensor& contents = prepared.contents[i];
+    if (contents.defined() && contents.byte_size() > 0 &&
+        std::memcmp(contents.raw(), slots_[s], contents.byte_size()) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// An entry to be filled: a new one, or the oldest.
+std::unique_ptr<Prepared> Context::room_in(InlineCache& cache) {
+  cache.last = nullptr;
+  if (cache.order.size() < InlineCache::kLeast || prepared_ < kMostPrepared) return std::make_unique<Prepared>();
+  auto oldest = cache.entries.extract(cache.order.front());
+  cache.order.pop_front();
+  --prepared_;
+  return std::move(oldest.mapped());
+}
+
+Result<Prepared*> Context::prepared_for(const DynamicNode& node, InlineCache& cache) {
+  if (cache.last && matches(node, *cache.last)) return cache.last;
+  uint64_t digest = digest_of_sizes(node);
+  auto found = cache.entries.find(digest);
+  while (found != cache.entries.end() && !matches(node, *found->second)) found = cache.entries.find(++digest);
+  if (found == cache.entries.end()) {
+    std::unique_ptr<Prepared> entry = room_in(cache);
+    TREADLE_TRY(prepare(node, *entry));
+    ++prepared_;
+    found = cache.entries.emplace(digest, std::move(entry)).first;
+    cache.order.push_back(digest);
+  }
+  return cache.last = found->second.get();
 }
 
 Status Context::prepare(const DynamicNode& node, Prepared& made) {
@@ -224,11 +267,11 @@ Status Context::prepare(const DynamicNode& node, Prepared& made) {
     TREADLE_TRY(info.op->prepare(context));
   }
   made.kernel = context.kernel;
-  if (!made.scratch || made.scratch->size() < context.scratch_bytes) {
+  if (!scratch_ || scratch_->size() < context.scratch_bytes) {
     ++allocations_;
-    const size_t room = made.scratch && context.scratch_bytes < kLargeBytes ? context.scratch_bytes : 0;
-    made.scratch = BufferRef::allocate(context.scratch_bytes + room);
-    if (!made.scratch) return error(Code::kLimit, "no memory for {} bytes of scratch", context.scratch_bytes);
+    const size_t room = scratch_ && context.scratch_bytes < kLargeBytes ? context.scratch_bytes : 0;
+    scratch_ = BufferRef::allocate(context.scratch_bytes + room);
+    if (!scratch_) return error(Code::kLimit, "no memory for {} bytes of scratch", context.scratch_bytes);
   }
   return {};
 }
@@ -296,20 +339,7 @@ Status Context::run_guarded(const DynamicNode& node, uint32_t index) {
     TREADLE_ASSIGN(const bool done, append(node));
     if (done) return {};
   }
-  InlineCache& cache = caches_[index];
-  Prepared* prepared = find_prepared(node, cache);
-  if (!prepared) {
-    std::unique_ptr<Prepared> entry;
-    if (cache.entries.size() == InlineCache::kEntries) {
-      entry = std::move(cache.entries.back());
-      cache.entries.pop_back();
-    } else {
-      entry = std::make_unique<Prepared>();
-    }
-    TREADLE_TRY(prepare(node, *entry));
-    cache.entries.insert(cache.entries.begin(), std::move(entry));
-    prepared = cache.entries[0].get();
-  }
+  TREADLE_ASSIGN(Prepared* const prepared, prepared_for(node, caches_[index]));
   return run_prepared(node, *prepared);
 }
 
@@ -358,7 +388,7 @@ Status Context::run_prepared(const DynamicNode& node, Prepared& prepared) {
     TREADLE_TRY(renew(s, prepared.output_types[i], prepared.output_dims[i]));
     slots.push_back(slots_[s]);
   }
-  slots.push_back(prepared.scratch->data());
+  slots.push_back(scratch_->data());
   for (uint32_t i = 0; i < slots.size(); ++i) operands.push_back(i);
   if (const uint32_t failed = prepared.kernel.run(prepared.kernel.state, slots.data(), operands.data())) {
     return kernel_status(failed);
