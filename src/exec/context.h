@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -73,8 +72,8 @@ struct PrepareScratch {
 struct InlineCache {
   static constexpr size_t kLeast = 4;  // entries that every node may have; all nodes together: kMostPrepared more
   std::unordered_map<uint64_t, std::unique_ptr<Prepared>> entries;
-  std::deque<uint64_t> order;  // the oldest entry first
-  Prepared* last = nullptr;    // the one used last
+  std::vector<uint64_t> order;  // the oldest entry first
+  Prepared* last = nullptr;     // the one used last
 };
 inline constexpr size_t kMostPrepared = 2048;
 

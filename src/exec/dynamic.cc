@@ -185,14 +185,19 @@ bool Context::matches(const DynamicNode& node, const Prepared& prepared) const {
   return true;
 }
 
-// An entry to be filled: a new one, or the oldest.
+// An entry to be filled: a new one, or the oldest of the newest few. What was there before them stays: sizes that come
+// again come in the same order, so the oldest would be gone just before it is needed.
 std::unique_ptr<Prepared> Context::room_in(InlineCache& cache) {
   cache.last = nullptr;
-  if (cache.order.size() < InlineCache::kLeast || prepared_ < kMostPrepared) return std::make_unique<Prepared>();
-  auto oldest = cache.entries.extract(cache.order.front());
-  cache.order.pop_front();
+  if (cache.order.size() < InlineCache::kLeast || prepared_ < kMostPrepared) {
+    ++allocations_;
+    return std::make_unique<Prepared>();
+  }
+  const auto given_up = cache.order.end() - InlineCache::kLeast;
+  auto entry = cache.entries.extract(*given_up);
+  cache.order.erase(given_up);
   --prepared_;
-  return std::move(oldest.mapped());
+  return std::move(entry.mapped());
 }
 
 Result<Prepared*> Context::prepared_for(const DynamicNode& node, InlineCache& cache) {

@@ -565,3 +565,31 @@ def test_the_memory_limit_comes_before_the_memory_of_a_plan():
         session.run(None, {"x": np.ones((1, 1), np.float32)}, run_options(memory_limit=1 << 20))
     with pytest.raises(treadle.LimitExceeded, match="no memory for an arena"):
         session.run(None, {"x": np.ones((1, 1), np.float32)})
+
+
+def test_sizes_of_an_earlier_run_are_not_prepared_again():
+    text = b"""<ir_version: 10, opset_import: ["" : 22]>
+    g (int64 m, float[2,1,4] x, float[2,0,4] none) => (float[2,n,4] cache, float[k,2,1,4] ys)
+    <bool yes = {1}> {
+      cache, ys = Loop <body = b (int64 i, bool go, float[2,p,4] s) => (bool again, float[2,q,4] t, float[2,1,4] y) {
+        again = Identity(go)
+        t = Concat <axis = 1> (s, x)
+        keys = Transpose <perm = [0, 2, 1]> (t)
+        scores = MatMul(x, keys)
+        weights = Softmax(scores)
+        mixed = MatMul(weights, t)
+        y = Add(mixed, x) }> (m, yes, none)
+    }"""
+    several, judge = session(text), session(text, tier="judge")
+    feed = {"x": np.random.default_rng(1).standard_normal((2, 1, 4)).astype(np.float32)}
+    feed["none"] = np.zeros((2, 0, 4), np.float32)
+    allocations = []
+    for m in (40, 40, 25, 40, 60):
+        given = feed | {"m": np.int64(m)}
+        for a, b in zip(several.run(None, given), judge.run(None, given), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+        allocations.append(several.counters()["allocations_last_run"])
+    first, again, shorter, once_more, longer = allocations
+    assert first > 3 * 40
+    assert max(again, shorter, once_more) < 40
+    assert longer < first
