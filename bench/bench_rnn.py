@@ -4,8 +4,10 @@ per call."""
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 
+import c_stream
 import engines
 import measure
 import models
@@ -95,45 +97,65 @@ def bench_threads(options) -> None:
 # --- one step per call
 
 
-def step_model(width: int) -> tuple[bytes, dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """An LSTM over one step; weights as a hand-written step wants them are given as well."""
+STATES = {"h": "h2", "c": "c2"}
+
+
+def step_model(width: int, *more: str) -> tuple[bytes, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """An LSTM over one step, with outputs beside the states; weights as a hand-written step wants them are given too."""
     rng = numbers("step per call")
     plain = gated_weights(rng, 4, width)
     weights = {"W": plain["W"].T[None].copy(), "R": plain["R"].T[None].copy()}
     weights["B"] = np.concatenate([plain["bias"], np.zeros(4 * width, np.float32)])[None]
-    node = helper.make_node("LSTM", ["X", "W", "R", "B", "", "h", "c"], ["", "h2", "c2"], hidden_size=width)
+    outputs = ["y" if "y" in more else "", "h2", "c2"]
+    node = helper.make_node("LSTM", ["X", "W", "R", "B", "", "h", "c"], outputs, hidden_size=width)
     value, float32 = helper.make_tensor_value_info, TensorProto.FLOAT
     state = [1, 1, width]
     inputs = [value(name, float32, state) for name in ("X", "h", "c")]
-    outputs = [value(name, float32, state) for name in ("h2", "c2")]
-    graph = helper.make_graph([node], "g", inputs, outputs, [numpy_helper.from_array(w, n) for n, w in weights.items()])
+    results = [value(name, float32, [1, *state] if name == "y" else state) for name in outputs if name]
+    graph = helper.make_graph([node], "g", inputs, results, [numpy_helper.from_array(w, n) for n, w in weights.items()])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     return model.SerializeToString(), {name: uniform(rng, *state) for name in ("X", "h", "c")}, plain
 
 
+STEPS = 100  # in a call of what is written in C++, or in C
+
+
+def step_runs(width: int) -> dict[str, engines.Run]:
+    """One step each, but for those from C and in C++."""
+    data, feeds, plain = step_model(width)
+    runs = {"onnxruntime": engines.bind(engines.open_theirs(data), feeds)}
+    runs["run"] = engines.bind(engines.open_ours(data), feeds)
+    if not all(np.allclose(a, b, rtol=1e-3, atol=1e-4) for a, b in zip(*(run() for run in runs.values()), strict=True)):
+        print(f"NOT THE SAME RESULTS: a step per call, H={width}")
+    streamed, chunk = step_model(width, "y")[0], {"X": feeds["X"]}
+    stream = engines.open_ours(streamed).stream(state=STATES)
+    runs["push"] = lambda: stream.push(X=feeds["X"])
+    if c_stream.LIBRARY.exists():
+        from_c = c_stream.CStream(streamed, STATES, chunk)
+        runs["push from C"] = lambda: from_c.push(STEPS)
+    arrays = [feeds["X"], plain["W"], plain["R"], plain["bias"]]
+    runs["C++"] = yardsticks.bind("lstm_step_per_call", (STEPS, width), arrays, [feeds["h"].copy(), feeds["c"].copy()])
+    return runs
+
+
 def bench_steps(options) -> None:
+    """Against onnxruntime, whose states go through Python each time; and what is above the hand-written step."""
     print(
-        "\n| LSTM, a step per call from Python | onnxruntime us | treadle us | C++ us | onnxruntime / treadle | treadle - C++, us |"
+        "\n| LSTM, a step per call | onnxruntime us | treadle us | C++ us | onnxruntime / treadle | target | "
+        "treadle - C++, us | treadle / C++ |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
     )
-    print("| --- | --- | --- | --- | --- | --- |")
-    calls = 1000
     for width in (64, 256):
-        data, feeds, plain = step_model(width)
-        runs = [engines.bind(open_one(data), feeds) for open_one in (engines.open_theirs, engines.open_ours)]
-        expected = runs[0]()
-        if not all(np.allclose(a, b, rtol=1e-3, atol=1e-4) for a, b in zip(runs[1](), expected, strict=True)):
-            print(f"NOT THE SAME RESULTS: a step per call, H={width}")
-        arrays = [feeds["X"], plain["W"], plain["R"], plain["bias"]]
-        runs.append(
-            yardsticks.bind("lstm_step_per_call", (calls, width), arrays, [feeds["h"].copy(), feeds["c"].copy()])
-        )
-        times = measure.in_turns(runs, PAIRS, options.seconds or SECONDS)
-        theirs, ours, hand = (statistics.median(t) * 1e6 for t in times)
-        hand /= calls
-        print(
-            f"| H={width} | {theirs:.2f} | {ours:.2f} | {hand:.2f} | {theirs / ours:.1f} | {ours - hand:.2f} |",
-            flush=True,
-        )
+        runs = step_runs(width)
+        found = dict(zip(runs, measure.in_turns(list(runs.values()), PAIRS, options.seconds or SECONDS), strict=True))
+        us = {name: statistics.median(times) * 1e6 for name, times in found.items()}
+        for name in ("push from C", "C++"):
+            us[name] = us.get(name, math.nan) / STEPS
+        theirs, hand = us["onnxruntime"], us["C++"]
+        for name, target in (("run", 6), ("push", 6), ("push from C", 8)):
+            ours = us[name]
+            cells = [f"H={width}, {name}", f"{theirs:.2f}", f"{ours:.2f}", f"{hand:.2f}", f"{theirs / ours:.1f}"]
+            cells += [f"{target if width == 64 else ''}", f"{ours - hand:.2f}", f"{ours / hand:.2f}"]
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def bench_rnn(options) -> None:

@@ -298,8 +298,8 @@ Owned<treadle_value> map_to_value(nb::handle object, const treadle_type* type, c
   return Owned<treadle_value>(value);
 }
 
-nb::object strings_to_python(const treadle_value* tensor, std::vector<npy_intp>& dims) {
-  nb::object array = nb::steal(PyArray_SimpleNew(static_cast<int>(dims.size()), dims.data(), NPY_OBJECT));
+nb::object strings_to_python(const treadle_value* tensor, int rank, npy_intp* dims) {
+  nb::object array = nb::steal(PyArray_SimpleNew(rank, dims, NPY_OBJECT));
   if (!array.is_valid()) raise_pending();
   auto** items = static_cast<PyObject**>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.ptr())));
   for (int64_t i = 0, n = treadle_tensor_count(tensor); i < n; ++i) {
@@ -317,18 +317,22 @@ void free_capsule(PyObject* capsule) {
 
 constexpr size_t kCopiedBytes = 1024;  // below, a copy is cheaper than keeping the engine's memory alive
 
-nb::object tensor_to_python(Owned<treadle_value> value) {
+nb::object tensor_to_python(Owned<treadle_value>& value) {
   const treadle_value* tensor = value.get();
   const int element = treadle_tensor_element(tensor);
-  const int64_t* sizes = treadle_tensor_dims(tensor);
-  std::vector<npy_intp> dims(sizes, sizes + treadle_tensor_rank(tensor));
-  if (element == kString) return strings_to_python(tensor, dims);
+  auto* dims = const_cast<npy_intp*>(reinterpret_cast<const npy_intp*>(treadle_tensor_dims(tensor)));
+  const auto rank = static_cast<int>(treadle_tensor_rank(tensor));
+  if (element == kString) {
+    const Owned<treadle_value> taken = std::move(value);
+    return strings_to_python(tensor, rank, dims);
+  }
   const ElementRow& row = *row_of(element);
   const size_t bytes = treadle_tensor_bytes(tensor);
-  const bool lend = row.bits >= 8 && bytes > kCopiedBytes && treadle_tensor_is_exclusive(tensor);
+  const bool exclusive = treadle_tensor_is_exclusive(tensor);
+  const bool lend = row.bits >= 8 && bytes > kCopiedBytes && exclusive;
   void* data = lend ? const_cast<void*>(treadle_tensor_data(tensor)) : nullptr;
-  nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr_of(element), static_cast<int>(dims.size()),
-                                                    dims.data(), nullptr, data, lend ? NPY_ARRAY_CARRAY : 0, nullptr));
+  nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr_of(element), rank, dims, nullptr, data,
+                                                    lend ? NPY_ARRAY_CARRAY : 0, nullptr));
   if (!array.is_valid()) raise_pending();
   auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
   if (lend) {
@@ -344,6 +348,7 @@ nb::object tensor_to_python(Owned<treadle_value> value) {
   } else if (bytes > 0) {
     std::memcpy(to, from, bytes);
   }
+  if (!exclusive || bytes > kCopiedBytes) value.reset();
   return array;
 }
 
@@ -378,7 +383,7 @@ std::vector<nb::object> items_to_python(Owned<treadle_value> tensor) {
     }
     return items;
   }
-  const nb::object list = tensor_to_python(std::move(tensor)).attr("tolist")();
+  const nb::object list = tensor_to_python(tensor).attr("tolist")();
   for (size_t i = 0; i < count; ++i) items.push_back(nb::borrow(PyList_GET_ITEM(list.ptr(), i)));
   return items;
 }
@@ -473,18 +478,18 @@ Owned<treadle_value> tensor_from_memory(int element, const std::vector<int64_t>&
   return Owned<treadle_value>(value);
 }
 
-nb::object to_python(Owned<treadle_value> value) {
-  switch (treadle_value_kind(value.get())) {
-    case TREADLE_TENSOR:
-      return tensor_to_python(std::move(value));
+nb::object to_python(Owned<treadle_value>& value) {
+  if (treadle_value_kind(value.get()) == TREADLE_TENSOR) return tensor_to_python(value);
+  const Owned<treadle_value> taken = std::move(value);
+  switch (treadle_value_kind(taken.get())) {
     case TREADLE_SEQUENCE:
-      return sequence_to_python(value.get());
+      return sequence_to_python(taken.get());
     case TREADLE_MAP:
-      return map_to_python(value.get());
+      return map_to_python(taken.get());
     case TREADLE_OPTIONAL: {
-      if (!treadle_optional_has_value(value.get())) return nb::none();
+      if (!treadle_optional_has_value(taken.get())) return nb::none();
       treadle_value* inner = nullptr;
-      check(treadle_optional_get(value.get(), &inner));
+      check(treadle_optional_get(taken.get(), &inner));
       return to_python(Owned<treadle_value>(inner));
     }
     default:

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <unordered_map>
 
@@ -66,7 +67,11 @@ Session::Session(nb::object path, nb::object bytes, nb::object folder,
     for (size_t i = 0; i < treadle_session_count(session, role); ++i) {
       const treadle_type* type = treadle_session_type(session, role, i);
       const bool required = role == TREADLE_INPUT && treadle_type_kind(type) != TREADLE_OPTIONAL;
-      inputs_.emplace(treadle_session_name(session, role, i), Input{type, required, inputs_.size()});
+      const char* name = treadle_session_name(session, role, i);
+      nb::object key = nb::steal(PyUnicode_InternFromString(name));
+      if (!key.is_valid()) PyErr_Clear();  // no UTF-8: such a name cannot be fed
+      input_index_.emplace(name, inputs_.size());
+      inputs_.push_back({std::move(key), name, type, required});
       required_ += required;
     }
   }
@@ -83,19 +88,27 @@ void Session::collect(nb::handle feed, Feeds& feeds, bool allow_missing) const {
   PyObject* key = nullptr;
   PyObject* object = nullptr;
   const auto size = static_cast<size_t>(PyDict_GET_SIZE(feed.ptr()));
-  feeds.owned.reserve(size);
-  feeds.names.reserve(size);
-  feeds.values.reserve(size);
+  feeds.reserve(size);
   while (PyDict_Next(feed.ptr(), &position, &key, &object)) {
-    const char* name = utf8(key);
-    const auto input = inputs_.find(name);
-    if (input == inputs_.end()) unknown_input(name);
-    feeds.owned.push_back(to_value(object, input->second.type, name));
-    feeds.names.push_back(name);
-    feeds.values.push_back(feeds.owned.back().get());
-    required += input->second.required;
+    const Input& input = find_input(key);
+    feeds.add(input.name, to_value(object, input.type, input.name));
+    required += input.required;
   }
   if (required < required_ && !allow_missing) missing_inputs(feed);
+}
+
+const Session::Input& Session::find_input(nb::handle key) const {
+  constexpr size_t kFew = 16;
+  for (size_t i = 0; i < std::min(inputs_.size(), kFew); ++i) {
+    if (inputs_[i].key.ptr() == key.ptr()) return inputs_[i];
+  }
+  return find_input(utf8(key));
+}
+
+const Session::Input& Session::find_input(const char* name) const {
+  const auto found = input_index_.find(name);
+  if (found == input_index_.end()) unknown_input(name);
+  return inputs_[found->second];
 }
 
 void Session::unknown_input(const char* name) const {
@@ -110,7 +123,7 @@ void Session::missing_inputs(nb::handle feed) const {
   nb::list missing;
   for (size_t i = 0; i < treadle_session_count(handle.get(), TREADLE_INPUT); ++i) {
     const char* name = treadle_session_name(handle.get(), TREADLE_INPUT, i);
-    if (inputs_.at(name).required && !nb::cast<nb::dict>(feed).contains(name)) missing.append(name);
+    if (find_input(name).required && !nb::cast<nb::dict>(feed).contains(name)) missing.append(name);
   }
   nb::object text = nb::steal(PyUnicode_FromFormat("Required inputs (%R) are missing from input feed (%R).",
                                                    missing.ptr(), nb::steal(PyDict_Keys(feed.ptr())).ptr()));
@@ -136,7 +149,7 @@ AnyList Session::run(nb::handle names, nb::handle feed, nb::handle options) cons
   if (!kept.is_valid()) raise_pending();
   const std::vector<const char*> wanted = PyUnicode_Check(names.ptr()) ? output_names(names) : output_names(kept);
   const size_t count = wanted.empty() ? treadle_session_count(handle.get(), TREADLE_OUTPUT) : wanted.size();
-  Outputs outputs(count);
+  Outputs outputs(count, wanted.empty() ? &results_ : nullptr);
   const treadle_run_options* run_options = run_options_of(options);
   call_engine([&] {
     return treadle_session_run(handle.get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(),
@@ -144,7 +157,7 @@ AnyList Session::run(nb::handle names, nb::handle feed, nb::handle options) cons
   });
   AnyList results = nb::steal<AnyList>(PyList_New(static_cast<Py_ssize_t>(count)));
   for (size_t i = 0; i < count; ++i) {
-    PyList_SET_ITEM(results.ptr(), static_cast<Py_ssize_t>(i), to_python(outputs.take(i)).release().ptr());
+    PyList_SET_ITEM(results.ptr(), static_cast<Py_ssize_t>(i), outputs.to_python(i).release().ptr());
   }
   return results;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "gil_held.h"
@@ -13,36 +14,107 @@
 
 namespace treadle_python {
 
-// Names (which the fed dict keeps alive) and values, parallel.
-struct Feeds {
+// Names (of the session, or what the fed dict keeps alive) and values, parallel. Their memory stays with the thread.
+class Feeds {
+ public:
+  Feeds() {
+    std::swap(owned, kept().owned);
+    std::swap(names, kept().names);
+    std::swap(values, kept().values);
+  }
+  ~Feeds() {
+    const GilHeld held;
+    owned.clear();
+    names.clear();
+    values.clear();
+    std::swap(owned, kept().owned);
+    std::swap(names, kept().names);
+    std::swap(values, kept().values);
+  }
+  Feeds(const Feeds&) = delete;
+  Feeds& operator=(const Feeds&) = delete;
+
+  void reserve(size_t count) {
+    owned.reserve(count);
+    names.reserve(count);
+    values.reserve(count);
+  }
+  void add(const char* name, Owned<treadle_value> value) {
+    names.push_back(name);
+    values.push_back(value.get());
+    owned.push_back(std::move(value));
+  }
+
   std::vector<Owned<treadle_value>> owned;
   std::vector<const char*> names;
   std::vector<const treadle_value*> values;
 
-  Feeds() = default;
-  ~Feeds() {
-    const GilHeld held;
-    owned.clear();
+ private:
+  struct Lists {
+    std::vector<Owned<treadle_value>> owned;
+    std::vector<const char*> names;
+    std::vector<const treadle_value*> values;
+  };
+  static Lists& kept() {
+    thread_local Lists lists;
+    return lists;
   }
-  Feeds(const Feeds&) = delete;
-  Feeds& operator=(const Feeds&) = delete;
 };
 
-// Handles that the engine fills; freed unless taken.
+using Handles = std::vector<treadle_value*>;
+
+// Handles of results between calls that give the same ones: those of small tensors, of which Python gets a copy, are
+// written in place by the next call. Looked at with the GIL.
+class KeptHandles {
+ public:
+  KeptHandles() = default;
+  ~KeptHandles() { free(handles_); }
+  KeptHandles(const KeptHandles&) = delete;
+  KeptHandles& operator=(const KeptHandles&) = delete;
+
+  Handles take() { return std::exchange(handles_, {}); }
+  void give(Handles handles) {
+    std::swap(handles, handles_);
+    free(handles);  // of a call that was made meanwhile
+  }
+  static void free(const Handles& handles) {
+    for (treadle_value* handle : handles) treadle_value_free(handle);
+  }
+
+ private:
+  Handles handles_;
+};
+
+// Handles that the engine fills; freed unless taken or kept.
 class Outputs {
  public:
-  explicit Outputs(size_t count) : handles_(count, nullptr) {}
+  explicit Outputs(size_t count, KeptHandles* kept = nullptr) : kept_(kept) {
+    if (kept_) handles_ = kept_->take();
+    handles_.resize(count, nullptr);
+  }
   ~Outputs() {
-    for (treadle_value* handle : handles_) treadle_value_free(handle);
+    if (kept_) {
+      kept_->give(std::move(handles_));
+    } else {
+      KeptHandles::free(handles_);
+    }
   }
   Outputs(const Outputs&) = delete;
   Outputs& operator=(const Outputs&) = delete;
   treadle_value** data() { return handles_.data(); }
   size_t size() const { return handles_.size(); }
   Owned<treadle_value> take(size_t i) { return Owned<treadle_value>(std::exchange(handles_[i], nullptr)); }
+  // What Python gets for result i; its handle stays where that is a copy, else it is taken.
+  nb::object to_python(size_t i) {
+    Owned<treadle_value> value = take(i);
+    nb::object result = treadle_python::to_python(value);
+    handles_[i] = value.release();
+    return result;
+  }
 
  private:
-  std::vector<treadle_value*> handles_;
+  KeptHandles* kept_;
+  Handles handles_;
 };
 
 class Session {
@@ -77,16 +149,22 @@ class Session {
 
  private:
   struct Input {
+    nb::object key;  // as Python interns it: the names in most dicts are this very object
+    const char* name;
     const treadle_type* type;
     bool required;
-    size_t index;
   };
+  // Throw InvalidArgument for an unknown name.
+  const Input& find_input(nb::handle key) const;
+  const Input& find_input(const char* name) const;
   std::vector<const char*> output_names(nb::handle names) const;
   [[noreturn]] void unknown_input(const char* name) const;
   [[noreturn]] void missing_inputs(nb::handle feed) const;
 
-  std::unordered_map<std::string_view, Input> inputs_;  // names belong to the session
+  std::vector<Input> inputs_;
+  std::unordered_map<std::string_view, size_t> input_index_;  // names belong to the session
   size_t required_ = 0;
+  mutable KeptHandles results_;  // of runs that give all outputs
 };
 
 }  // namespace treadle_python

@@ -61,8 +61,9 @@ class Stream {
   void warm(const std::vector<int64_t>& sizes) {
     call_engine([&] { return treadle_stream_warm(handle_.get(), sizes.data(), sizes.size()); });
   }
-  AnyList push(nb::handle feed, nb::handle options) { return advance(treadle_stream_push, feed, options); }
-  AnyList flush(nb::handle feed, nb::handle options) { return advance(treadle_stream_flush, feed, options); }
+  // What the only output got, or a list of what each one got.
+  nb::object push(nb::handle feed, nb::handle options) { return advance(treadle_stream_push, feed, options); }
+  nb::object flush(nb::handle feed, nb::handle options) { return advance(treadle_stream_flush, feed, options); }
 
   nb::typed<nb::list, nb::str> output_names() const {
     nb::typed<nb::list, nb::str> names;
@@ -111,22 +112,24 @@ class Stream {
 
  private:
   template <class Fn>
-  AnyList advance(Fn fn, nb::handle feed, nb::handle options) {
+  nb::object advance(Fn fn, nb::handle feed, nb::handle options) {
     Feeds feeds;
     session_->collect(feed, feeds, true);
-    Outputs outputs(treadle_stream_output_count(handle_.get()));
+    Outputs outputs(treadle_stream_output_count(handle_.get()), &results_);
     const treadle_run_options* run_options = run_options_of(options);
     call_engine([&] {
       return fn(handle_.get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(), outputs.data(),
                 nullptr);
     });
-    AnyList results;
-    for (size_t i = 0; i < outputs.size(); ++i) results.append(to_python(outputs.take(i)));
+    if (outputs.size() == 1) return outputs.to_python(0);
+    nb::list results;
+    for (size_t i = 0; i < outputs.size(); ++i) results.append(outputs.to_python(i));
     return results;
   }
 
   const Session* session_;
   Owned<treadle_stream> handle_;
+  KeptHandles results_;
 };
 
 // Chunks come by number; treadle/_pool.py has the caller's names for them.
@@ -217,9 +220,7 @@ class StreamPool {
 }  // namespace
 
 Owned<treadle_value> Session::input_value(const char* name, nb::handle object) const {
-  const auto input = inputs_.find(name);
-  if (input == inputs_.end()) unknown_input(name);
-  return to_value(object, input->second.type, name);
+  return to_value(object, find_input(name).type, name);
 }
 
 void define_stream(nb::module_& m) {

@@ -61,7 +61,11 @@ using AnyDict = nb::typed<nb::dict, nb::str, nb::any>;
 // borrowed where their memory can be used as it is; `writable`: the engine may write into it.
 Owned<treadle_value> to_value(nb::handle object, const treadle_type* type, const char* name, bool writable = false);
 Owned<treadle_value> tensor_from_memory(int element, const std::vector<int64_t>& shape, void* data, nb::handle owner);
-nb::object to_python(Owned<treadle_value> value);
+// Takes the value, unless it is a tensor of its own that Python has got a copy of.
+nb::object to_python(Owned<treadle_value>& value);
+inline nb::object to_python(Owned<treadle_value>&& value) {
+  return to_python(value);
+}
 // The number of the ONNX element type of a numpy dtype (or what numpy takes for one); 0: none.
 int element_of_dtype(nb::handle dtype);
 

@@ -22,6 +22,7 @@ class Stream:
     def __init__(self, session: InferenceSession, core: _core.Stream) -> None:
         self._session = session
         self._core = core
+        self._push = core.push
 
     @property
     def output_names(self) -> list[str]:
@@ -59,15 +60,14 @@ class Stream:
 
     def push(self, feed: Mapping[str, Any] | None = None, /, *, run_options: Any = None, **inputs: Any) -> Any:
         """Inputs by keyword, or in a dict when their names are no identifiers. A push that fails changes nothing."""
-        outputs = self._core.push(inputs if feed is None else {**feed, **inputs}, run_options)
-        return outputs[0] if len(outputs) == 1 else outputs
+        return self._push(inputs if feed is None else {**feed, **inputs}, run_options)
 
     def flush(self, feed: Mapping[str, Any] | None = None, /, *, run_options: Any = None, **inputs: Any) -> Any:
         """Pads the samples that wait with zeros to a whole hop and runs it; empty results when nothing waits.
 
         Without a hop: the frames that the end of the signal brings. The stream has ended then, until `reset`.
         """
-        return self._unpack(self._core.flush({**(feed or {}), **inputs}, run_options))
+        return self._core.flush({**(feed or {}), **inputs}, run_options)
 
     def reset(self) -> None:
         """Back to the first state; samples that wait are dropped."""
@@ -86,7 +86,3 @@ class Stream:
 
     def __repr__(self) -> str:
         return self._core.text().rstrip()
-
-    @staticmethod
-    def _unpack(outputs: list[Any]) -> Any:
-        return outputs[0] if len(outputs) == 1 else outputs

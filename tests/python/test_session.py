@@ -32,6 +32,13 @@ def test_run_takes_run_options_third(add):
     np.testing.assert_array_equal(z, X + Y)
 
 
+@pytest.mark.parametrize("rows", [1, 1000])
+def test_later_runs_leave_results_alone(add, rows):
+    y = np.zeros(3, np.float32)
+    results = [add.run(None, {"x": np.full((rows, 3), i, np.float32), "y": y})[0] for i in range(5)]
+    assert [set(z.ravel().tolist()) for z in results] == [{i} for i in range(5)]
+
+
 def test_opens_paths_bytes_and_protos(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(models.add())

@@ -1,0 +1,75 @@
+"""A stream as a program in C holds it: pushes through the C API of build/lib, many in one call from Python."""
+
+from __future__ import annotations
+
+import ctypes
+import pathlib
+
+import numpy as np
+import yardsticks
+
+LIBRARY = pathlib.Path(__file__).resolve().parent.parent / "build" / "lib" / "libtreadle.so"
+FLOAT = 1  # TensorProto.FLOAT
+
+
+class CStream:
+    """Pushes `chunks` (the same ones again and again), on one thread."""
+
+    def __init__(self, model: bytes, pairs: dict[str, str], chunks: dict[str, np.ndarray]) -> None:
+        self._api = ctypes.CDLL(str(LIBRARY))
+        self._held = list(chunks.values())
+        session, stream = self._new_session(model), ctypes.c_void_p()
+        options = ctypes.c_void_p()
+        self._call("stream_options_create", ctypes.byref(options))
+        for before, after in pairs.items():
+            self._call("stream_options_pair", options, before.encode(), after.encode())
+        self._call("stream_create", session, options, ctypes.byref(stream))
+        self._stream = stream
+        self._names = (ctypes.c_char_p * len(chunks))(*(name.encode() for name in chunks))
+        self._values = (ctypes.c_void_p * len(chunks))(*(self._borrowed(a).value for a in self._held))
+        self._api.treadle_stream_output_count.restype = ctypes.c_size_t
+        self._outputs = (ctypes.c_void_p * self._api.treadle_stream_output_count(stream))()
+
+    def push(self, calls: int) -> None:
+        repeat = yardsticks.library().push_repeatedly
+        repeat.restype = ctypes.c_void_p
+        count = ctypes.c_int64(len(self._held))
+        status = repeat(
+            ctypes.c_int64(calls),
+            self._api.treadle_stream_push,
+            self._stream,
+            self._names,
+            self._values,
+            count,
+            self._outputs,
+        )
+        self._check(status)
+
+    def _new_session(self, model: bytes) -> ctypes.c_void_p:
+        options, session = ctypes.c_void_p(), ctypes.c_void_p()
+        self._call("options_create", ctypes.byref(options))
+        for key, value in (("threads", "1"), ("jit", "off")):
+            self._call("options_set", options, key.encode(), value.encode())
+        size = ctypes.c_size_t(len(model))
+        self._call("session_from_bytes", model, size, None, options, ctypes.byref(session))
+        return session
+
+    def _borrowed(self, array: np.ndarray) -> ctypes.c_void_p:
+        value = ctypes.c_void_p()
+        sizes = (ctypes.c_int64 * array.ndim)(*array.shape)
+        data, size = ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes)
+        rank, writable = ctypes.c_size_t(array.ndim), ctypes.c_bool(False)
+        self._call("tensor_borrow", FLOAT, sizes, rank, data, size, writable, None, None, ctypes.byref(value))
+        return value
+
+    def _call(self, name: str, *arguments) -> None:
+        function = getattr(self._api, f"treadle_{name}")
+        function.restype = ctypes.c_void_p
+        self._check(function(*arguments))
+
+    def _check(self, status: int | None) -> None:
+        if not status:
+            return
+        text = self._api.treadle_status_message
+        text.restype = ctypes.c_char_p
+        raise RuntimeError(text(ctypes.c_void_p(status)).decode())
