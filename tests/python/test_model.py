@@ -57,3 +57,15 @@ def test_infer_shapes():
     assert shape.dim[0].dim_value == 3 and shape.dim[1].dim_param == "n"
     assert [v.name for v in typed.graph.value_info] == ["t"]
     assert isinstance(treadle.infer_shapes(proto.SerializeToString()), bytes)
+
+
+@pytest.mark.parametrize("stash_type", [0, 7, 17, 99])
+def test_statistics_that_are_no_floats_are_refused(stash_type):
+    text = f"""
+      <ir_version: 8, opset_import: ["" : 17]>
+      normal (float[2, 2] x) => (y) {{
+        v, mean = LayerNormalization <stash_type = {stash_type}> (x, x)
+        y = LogSoftmax (mean)
+      }}"""
+    with pytest.raises(treadle.InvalidGraph, match=f"stash_type is {stash_type}, expected a float type"):
+        treadle.InferenceSession(onnx.parser.parse_model(text).SerializeToString())
