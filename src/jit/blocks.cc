@@ -88,7 +88,7 @@ void LoopWriter::write_blocks(uint32_t index) {
   set(trip_[index], next);
   b_.CreateCondBr(b_.CreateICmpSLT(next, get(trips_[index])), more, done);
   b_.SetInsertPoint(more);
-  count_trip(loop);
+  count_trips(loop, 1);
   b_.CreateBr(pass);
   b_.SetInsertPoint(done);
 }

@@ -88,7 +88,8 @@ class LoopWriter final : private StepHost {
   void begin_inline(uint32_t pc, const plan::Loop& loop, uint32_t index);
   void clear_behind(uint32_t s, size_t bytes);
   void step(const plan::Loop& loop);
-  void count_trip(const plan::Loop& loop);
+  bool counts_at_once(uint32_t index) const;
+  void count_trips(const plan::Loop& loop, int64_t trips);
   bool runs_in_blocks(uint32_t index) const;
   void write_blocks(uint32_t index);
   void write_block(const plan::Loop& loop, Value* at, int64_t count, Value* first, Value* trips);

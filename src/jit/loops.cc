@@ -14,9 +14,17 @@ using plan::LoopCounters;
 using plan::NativeHost;
 using plan::OpCode;
 
-void LoopWriter::count_trip(const Loop& loop) {
-  set(total_trips_, b_.CreateAdd(get(total_trips_), b_.getInt64(1)));
-  set(units_, b_.CreateSub(get(units_), b_.getInt64(static_cast<uint64_t>(loop.weight))));
+// Loops inside that run all of their trips, and are done long before limits are looked at, are counted as they begin.
+bool LoopWriter::counts_at_once(uint32_t index) const {
+  constexpr int64_t kMostUnits = plan::kPollUnits / 8;
+  const Loop& loop = p_.loops[index];
+  return index != request_.loop && layout_.inline_loop[index] && !runs_in_blocks(index) && loop.is_scan &&
+         loop.go_on == kNoSlot && loop.known_trips > 0 && loop.known_trips <= kMostUnits / loop.weight;
+}
+
+void LoopWriter::count_trips(const Loop& loop, int64_t trips) {
+  set(total_trips_, b_.CreateAdd(get(total_trips_), b_.getInt64(static_cast<uint64_t>(trips))));
+  set(units_, b_.CreateSub(get(units_), b_.getInt64(static_cast<uint64_t>(trips * loop.weight))));
   Block* poll = Block::Create(b_.getContext(), "poll", function_);
   Block* next = Block::Create(b_.getContext(), "granted", function_, exit_);
   auto* branch = b_.CreateCondBr(b_.CreateICmpSLT(get(units_), b_.getInt64(0)), poll, next);
@@ -74,7 +82,7 @@ void LoopWriter::begin_inline(uint32_t pc, const Loop& loop, uint32_t index) {
   Block* body = Block::Create(b_.getContext(), "body", function_, exit_);
   b_.CreateCondBr(b_.CreateICmpSGT(count, b_.getInt64(0)), body, block_of(p_.code[pc].target));
   b_.SetInsertPoint(body);
-  count_trip(loop);
+  count_trips(loop, counts_at_once(index) ? loop.known_trips : 1);
   for (const plan::ScanInput& scan : loop.scan_inputs) {
     Value* bytes = b_.CreateMul(last, b_.getInt64(scan.element_bytes));
     set_pointer(scan.element,
@@ -141,7 +149,7 @@ void LoopWriter::write_next(uint32_t pc) {
     set(trip_[index], trip);
     b_.CreateCondBr(b_.CreateAnd(b_.CreateICmpSLT(trip, get(trips_[index])), go_on), more, done);
     b_.SetInsertPoint(more);
-    count_trip(loop);
+    if (!counts_at_once(index)) count_trips(loop, 1);
     if (loop.grows) grow_rows(loop, index);
     if (loop.counter != kNoSlot) store_chunk(loop.counter, ElementType::kInt64, 1, 0, get(trip_[index]));
   }
