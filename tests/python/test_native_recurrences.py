@@ -100,3 +100,24 @@ def test_chains_of_minima(op, dtype):
                     values = [(state, *row)[i] for i in order]
                     state = dtype(plain.reduce(values) + row[0])
                     np.testing.assert_array_equal(expected[1][k], state)
+
+
+def test_short_loops_inside_are_counted_whole():
+    text = f"""{HEAD}
+    g (int64 m, float s0, float[8] xs) => (float s) {{
+      s = Loop <body = outer (int64 i, bool c0, float v) => (bool c1, float v1) {{
+        c1 = Identity(c0)
+        v1 = Scan <num_scan_inputs = 1, body = inner (float a, float x) => (float b) {{
+          p = Mul(a, x)
+          b = Sub(x, p) }}> (v, xs) }}> (m, , s0)
+    }}"""
+    feeds = {"m": np.array(50), "s0": np.float32(0.5), "xs": np.linspace(0.1, 0.9, 8, dtype=np.float32)}
+    run_all(text, feeds, compilations=None)
+    for jit in ("off", "always"):
+        several = session(text, jit=jit)
+        options = treadle.RunOptions()
+        options.trip_limit = 50 * (1 + 8)
+        several.run(None, feeds, options)
+        options.trip_limit -= 1
+        with pytest.raises(Exception, match="limit of 449 trips"):
+            several.run(None, feeds, options)
