@@ -35,6 +35,8 @@ class SessionOptions:
     `add_free_dimension_override_by_name`, `add_initializer`, `enable_profiling`, and configuration entries that begin with
     "treadle.": "treadle.tier" is "program" or "judge"; "treadle.jit" says when loops become native code: "off", "auto"
     (in the background, once they have taken long enough) or "always" (before they first run). Results are the same.
+    "treadle.associative_math" at "1" lets sums of floats over time be put together in another order: linear recurrences
+    (moving averages, running sums) then run in blocks of steps, and round differently.
     "treadle.jit_cache" is the folder in which native code is kept for later processes, or "off" (otherwise the environment
     variable TREADLE_JIT_CACHE says it, else it is the user's folder for such files); "treadle.jit_cache_bytes" limits it.
     """

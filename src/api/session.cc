@@ -42,6 +42,11 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
     options.optimize = on != 0;
     return {};
   }
+  if (key == "associative_math") {
+    TREADLE_ASSIGN(const int64_t on, parse_number(key, value));
+    options.associative_math = on != 0;
+    return {};
+  }
   if (key == "jit") {
     if (value != "off" && value != "auto" && value != "always") {
       return error(Code::kInvalidArgument, "jit is off, auto or always, not '{}'", value);
@@ -63,8 +68,10 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
     options.jit_cache_bytes = static_cast<size_t>(bytes);
     return {};
   }
-  return error(Code::kInvalidArgument,
-               "there is no option '{}' (tier, threads, optimize, jit, jit_trip, jit_cache, jit_cache_bytes)", key);
+  return error(
+      Code::kInvalidArgument,
+      "there is no option '{}' (tier, threads, optimize, associative_math, jit, jit_trip, jit_cache, jit_cache_bytes)",
+      key);
 }
 
 Status give_session(Result<std::unique_ptr<Session>> opened, treadle_session** out) {

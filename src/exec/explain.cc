@@ -115,7 +115,9 @@ class Explainer {
     for (size_t i = 0; i < p_.loops.size(); ++i) place(static_cast<uint32_t>(i), e.loops);
     for (const opt::Journal* journal : journals_) {
       std::copy_if(journal->entries().begin(), journal->entries().end(), std::back_inserter(e.maps),
-                   [](const opt::JournalEntry& entry) { return entry.change == opt::Change::kMapped; });
+                   [](const opt::JournalEntry& entry) {
+                     return entry.change == opt::Change::kMapped || entry.change == opt::Change::kReassociated;
+                   });
     }
     return e;
   }

@@ -454,7 +454,8 @@ Result<const Plan*> Session::Impl::make_plan(std::span<const AnyValue> values) {
       }
     }
   }
-  TREADLE_ASSIGN(plan::Specialized specialized, plan::specialize(*graph, knowledge, options.optimize));
+  TREADLE_ASSIGN(plan::Specialized specialized,
+                 plan::specialize(*graph, knowledge, options.optimize, options.associative_math));
   auto program = plan::make_program(specialized.graph, packs, options.optimize, threads);
   if (!program.ok()) {
     // Its packed constants are known by their addresses, which must not be used again.
@@ -639,7 +640,8 @@ Result<exec::Explanation> Session::Impl::explain_model() const {
     const bool is_tensor = input->type.kind == Type::Kind::kTensor;
     knowledge.push_back({is_tensor ? input->type : without_element_shapes(input->type), {}});
   }
-  TREADLE_ASSIGN(plan::Specialized specialized, plan::specialize(*graph, knowledge, options.optimize));
+  TREADLE_ASSIGN(plan::Specialized specialized,
+                 plan::specialize(*graph, knowledge, options.optimize, options.associative_math));
   PackCache own_packs;
   TREADLE_ASSIGN(const std::shared_ptr<const plan::Program> program,
                  plan::make_program(specialized.graph, own_packs, options.optimize, threads));

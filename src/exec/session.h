@@ -34,6 +34,8 @@ struct SessionOptions {
   Tier tier = Tier::kProgram;
   int threads = 0;       // 0: as many as CPUs that the process may use; 1 starts none
   bool optimize = true;  // rewrites of the graph before planning
+  // Sums of floats over time may be put together in another order, which rounds differently.
+  bool associative_math = false;
   Jit jit = Jit::kAuto;
   int64_t jit_trip = 0;  // no native code before so many trips of a loop (for tests)
   // Where native code is kept for later processes, and how much of it (see exec/native_cache.h for what is meant by

@@ -2,16 +2,16 @@
 //
 //   Loop(M, true, h0; i, c, h: x = Gather(X, i); ...)   becomes   Scan(h0, X; h, x: ...)
 //
-// where M is the number of trips, the condition is never false, states keep their types, and every index is known to be
-// inside of X. The last one decides whether the rewrite is done: an index beyond the end is an error of its trip, so
-// such a Loop stays what it is. Numbers are compared as they are known when a plan is made: M is often the size of X,
-// then both may be a symbol.
+// where states keep their types, and every index is inside of X: an index beyond the end is an error of its trip, so a
+// Loop in which there may be one stays what it is. What is known of trips and indices, and what has to be, is in
+// opt/trip_positions.h. Where it does not follow from sizes and constants, it is looked at when the loop is reached:
 //
-// Indices are the counter, the counter plus a number, or a number minus the counter (that is a reverse scan), in
-// whatever Cast, Unsqueeze, Squeeze and Reshape make of it. Slice of one position is a Gather first, and lists that the
-// loop appends to are scan outputs (opt/loop_lists.h). A Loop that carries nothing from trip to trip is a Scan of the
-// counter. Where the counter
-// has other uses, it becomes a scan input as well.
+//   Loop(M, cond, h0; ...)   becomes   If(cond && 1 <= M && M <= size of X) Scan(h0, X[0:M]; ...) else Loop(M, cond,
+//   ...)
+//
+// Slice of one position is a Gather first, and lists that the loop appends to are scan outputs (opt/loop_lists.h). A
+// Loop that carries nothing from trip to trip is a Scan of the counter. Where the counter has other uses, it becomes a
+// scan input as well.
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
@@ -19,156 +19,60 @@
 #include "check/inference.h"
 #include "op/op_def.h"
 #include "op/registry.h"
-#include "ops/control/loop.h"
 #include "opt/all_trips.h"
-#include "opt/axis_rules.h"
+#include "opt/loop_edits.h"
 #include "opt/loop_lists.h"
 #include "opt/passes.h"
+#include "opt/trip_guards.h"
+#include "opt/trip_positions.h"
 
 namespace treadle::opt {
 
 namespace {
 
-// An index in trip i: offset + i, or offset - i.
-struct Index {
-  Dim offset = 0;
-  bool falls = false;
-};
-
-// Positions [low, high) of an axis, one per trip.
-struct Picked {
-  ir::Value* whole = nullptr;
-  int64_t axis = 0;
-  Dim low, high;
-  bool reverse = false;
-};
-
 bool is(const ir::Node* node, std::initializer_list<std::string_view> ops) {
   return node && node->op->domain.empty() && std::find(ops.begin(), ops.end(), node->op->name) != ops.end();
 }
 
-bool is_at_least(const Dim& d, int64_t least) {
-  const auto bound = d.lower_bound();
-  return bound && *bound >= least;
-}
-
-bool is_one_element(const ir::Value* v) {
-  return v->type.is_concrete() && count_of(*v) == 1;
-}
-
-// One Loop, as it is known before its trips.
-class CountedLoop {
- public:
-  CountedLoop(const ir::Node& loop, const Inference& known)
-      : loop_(loop), body_(*loop.region("body")), known_(known), trips_(find_trips()) {}
-
-  // Unknown: its trips are not counted.
-  const Dim& trips() const { return trips_; }
-
-  // What a Gather or a Slice picks by the counter, if that is inside of the data in all trips.
-  std::optional<Picked> picked_by(const ir::Node& node) const {
-    if (is(&node, {"Gather"})) {
-      return picked(node.inputs[0], node.attributes.get_int("axis"), index_of(node.inputs[1]));
-    }
-    if (!is(&node, {"Slice"}) || node.inputs.size() < 4) return std::nullopt;
-    const auto axes = constant_ints(node, 3), steps = node.inputs.size() > 4 ? constant_ints(node, 4) : std::nullopt;
-    if (!axes || axes->size() != 1 || (node.inputs.size() > 4 && node.inputs[4] && (!steps || (*steps)[0] != 1))) {
-      return std::nullopt;
-    }
-    const auto first = index_of(node.inputs[1]), last = index_of(node.inputs[2]);
-    if (!first || !last || first->falls != last->falls || !same(last->offset, first->offset + 1)) return std::nullopt;
-    return picked(node.inputs[0], (*axes)[0], first);
-  }
-
- private:
-  Dim find_trips() const {
-    const ir::Value* m = loop_.inputs.empty() ? nullptr : loop_.inputs[0];
-    const ir::Value* cond = loop_.inputs.size() > 1 ? loop_.inputs[1] : nullptr;
-    if (!m || (cond && !(is_true(*cond) && condition_stays_true(body_)))) return {};
-    const Dim count = number(m);
-    return is_at_least(count, 0) ? count : Dim();
-  }
-
-  static bool is_true(const ir::Value& v) {
-    return v.is_constant() && v.constant.type() == ElementType::kBool && v.constant.element_count() == 1 &&
-           *v.constant.data<bool>();
-  }
-
-  Dim number(const ir::Value* v) const {
-    const Tensor* t = v->is_constant() ? &v->constant : known_.constant(v);
-    if (t) return is_integer(t->type()) && t->element_count() == 1 ? Dim(t->int64_at(0)) : Dim();
-    const Shape* symbols = known_.symbols(v);
-    return symbols && symbols->size() == 1 ? (*symbols)[0] : Dim();
-  }
-
-  std::optional<Index> index_of(const ir::Value* v) const {
-    if (!v || !is_one_element(v)) return std::nullopt;
-    if (v == body_.inputs[0]) return Index{};
-    const ir::Node* node = v->producer;
-    if (is(node, {"Unsqueeze", "Squeeze", "Reshape", "Identity"})) return index_of(node->inputs[0]);
-    if (is(node, {"Cast"}) && (v->type.element == ElementType::kInt64 || v->type.element == ElementType::kInt32)) {
-      return index_of(node->inputs[0]);
-    }
-    if (is(node, {"Add", "Sub"})) return sum(*node);
-    return std::nullopt;
-  }
-
-  std::optional<Index> sum(const ir::Node& node) const {
-    const bool subtracts = node.op->name == "Sub";
-    if (auto left = index_of(node.inputs[0])) {
-      const Dim by = number(node.inputs[1]);
-      if (by.is_unknown()) return std::nullopt;
-      left->offset = subtracts ? left->offset - by : left->offset + by;
-      return left;
-    }
-    auto right = index_of(node.inputs[1]);
-    const Dim from = number(node.inputs[0]);
-    if (!right || from.is_unknown()) return std::nullopt;
-    right->offset = subtracts ? from - right->offset : from + right->offset;
-    right->falls ^= subtracts;
-    return right;
-  }
-
-  std::optional<Picked> picked(ir::Value* whole, int64_t axis, const std::optional<Index>& index) const {
-    if (!index || !whole || (!whole->is_constant() && body_.contains(whole->owner))) return std::nullopt;
-    if (!whole->type.is_tensor() || !whole->type.has_shape || is_string(whole->type.element)) return std::nullopt;
-    const auto rank = static_cast<int64_t>(whole->type.shape.size());
-    Picked p{whole, axis < 0 ? axis + rank : axis, {}, {}, index->falls};
-    p.low = p.reverse ? index->offset - trips_ + 1 : index->offset;
-    p.high = p.low + trips_;
-    const Dim& size = whole->type.shape[static_cast<size_t>(p.axis)];
-    const bool is_all = p.low.is_known(0) && same(p.high, size);
-    const bool is_part = p.low.is_known() && p.high.is_known() && p.low.value() >= 0 && size.is_known() &&
-                         p.high.value() <= size.value();
-    if (!is_all && !is_part) return std::nullopt;
-    return p;
-  }
-
-  const ir::Node& loop_;
-  const ir::Region& body_;
-  const Inference& known_;
-  const Dim trips_;
-};
-
 // Makes a Scan of it.
 class Converter {
  public:
-  Converter(ir::Graph& graph, ir::Region& region, size_t at, const CountedLoop& counted, Journal* journal)
+  // `guards`: what it was trusted for is looked at before it, and it is reached only if that holds.
+  Converter(ir::Graph& graph, ir::Region& region, size_t at, const CountedLoop& counted, Journal* journal,
+            TripGuards* guards = nullptr)
       : graph_(graph),
         region_(region),
         at_(at),
         loop_(*region.nodes[at]),
         body_(*loop_.region("body")),
         counted_(counted),
-        journal_(journal) {}
+        journal_(journal),
+        guards_(guards) {}
+
+  // What its trips pick; nullopt: it cannot become a Scan, or would be none the better for it.
+  std::optional<std::vector<Picked>> picks() const {
+    if (counted_.trips().is_unknown() || !can_be_scan()) return std::nullopt;
+    std::vector<Picked> found;
+    ir::for_each_node(body_, [&](const ir::Node& node) {
+      if (!node.outputs[0]) return;
+      auto p = counted_.picked_by(node);
+      const auto is_it = [&](const Picked& other) {
+        return other.whole == p->whole && other.axis == p->axis && same(other.low, p->low);
+      };
+      if (p && std::none_of(found.begin(), found.end(), is_it)) found.push_back(std::move(*p));
+    });
+    return found.empty() && !(carries_nothing() && has_counter()) ? std::nullopt : std::optional(std::move(found));
+  }
 
   // Returns how many nodes were put before it.
   size_t run() {
-    if (counted_.trips().is_unknown() || !can_be_scan()) return 0;
+    if (!picks()) return 0;
     take_gathers(body_);
-    if (elements_.empty() && !carries_nothing()) return 0;
+    if (counted_.asks()) body_.outputs[0] = body_.inputs[1];
     drop_unread(body_);
+    drop_counters();
     if (elements_.empty() || is_read(body_, body_.inputs[0])) add_counter();
+    if (guards_) fix_sizes();
     become_scan();
     return added_;
   }
@@ -265,21 +169,59 @@ class Converter {
 
   ir::Value* part_of(const Picked& p, const std::string& name) {
     const auto axis = static_cast<size_t>(p.axis);
-    if (p.low.is_known(0) && same(p.high, p.whole->type.shape[axis])) return p.whole;
+    const Sum high = p.low + counted_.count();
+    if (!guards_ && p.low.number.is_known(0) && same(high.number, p.whole->type.shape[axis])) return p.whole;
     ir::Node* node = before("Slice", name + ":part");
     graph_.add_input(node, p.whole);
-    for (const int64_t n : {p.low.value(), p.high.value(), p.axis}) {
-      graph_.add_input(node, graph_.new_constant(name + ":part", Tensor::of_int64(std::vector<int64_t>{n})));
+    for (const Sum& sum : {p.low, high, Sum{p.axis}}) {
+      graph_.add_input(node, guards_ ? guards_->value(sum)
+                                     : graph_.new_constant(name + ":part",
+                                                           Tensor::of_int64(std::vector<int64_t>{sum.number.value()})));
     }
     Type type = p.whole->type;
     type.shape[axis] = counted_.trips();
     return graph_.add_output(node, name + ":part", std::move(type));
   }
 
+  // States that only count, for indices that are gone.
+  void drop_counters() {
+    for (size_t state = body_.inputs.size() - 2; state-- > 0;) {
+      const ir::Value *in = body_.inputs[2 + state], *out = body_.outputs[1 + state];
+      if (loop_.outputs[state] || !counted_.is_counter(state) || out == in) continue;
+      if (count_uses(body_, in) != 1 || count_uses(body_, out) != 1 || out->owner != &body_) continue;
+      std::erase_if(body_.nodes, [&](const auto& node) { return node.get() == out->producer; });
+      remove_loop_state(loop_, state);
+    }
+  }
+
+  // There is at least one trip, so rows have the sizes that they have.
+  void fix_sizes() {
+    const size_t states = body_.inputs.size() - 2;
+    body_.output_types.clear();
+    for (const ir::Value* v : body_.outputs) body_.output_types.push_back(v ? v->type : Type());
+    for (size_t i = states; i < loop_.outputs.size(); ++i) {
+      if (loop_.outputs[i]) loop_.outputs[i]->type.shape[0] = counted_.trips();
+    }
+  }
+
+  bool has_counter() const { return guards_ || counted_.trips().is_known() || (!counted_.asks() && loop_.inputs[0]); }
+
+  // int64, one element.
+  ir::Value* trip_number() {
+    if (guards_) return guards_->value(counted_.count());
+    if (counted_.trips().is_known()) return constant(std::string(loop_.name) + ":trips", counted_.trips().value());
+    if (!counted_.asks()) return loop_.inputs[0];
+    ir::Node* size = before("Shape", std::string(loop_.name) + ":trips");
+    size->attributes.set(ir::Attribute::of("start", 0));
+    size->attributes.set(ir::Attribute::of("end", 1));
+    graph_.add_input(size, wholes_[0]);
+    return graph_.add_output(size, std::string(loop_.name) + ":trips", Type::tensor(ElementType::kInt64, Shape{1}));
+  }
+
   // The counter as a scan input: 0, 1, 2, ...
   void add_counter() {
     const std::string name = std::string(loop_.name) + ":trips";
-    ir::Value* count = loop_.inputs[0];
+    ir::Value* count = trip_number();
     if (!count->type.shape.empty()) {
       ir::Node* scalar = before("Squeeze", name);
       graph_.add_input(scalar, count);
@@ -336,8 +278,9 @@ class Converter {
       const ir::Node& node = *region.nodes[i];
       for (auto& inner : region.nodes[i]->regions) drop_unread(*inner);
       const bool is_gone = node.outputs.size() == 1 && node.outputs[0] && replaced_.contains(node.outputs[0]);
-      const bool is_index =
-          is(&node, {"Add", "Sub", "Cast", "Unsqueeze", "Squeeze", "Reshape"}) && !is_read(region, node.outputs[0]);
+      const bool is_index = is(&node, {"Add", "And", "Cast", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
+                                       "Reshape", "Squeeze", "Sub", "Unsqueeze"}) &&
+                            !is_read(region, node.outputs[0]);
       if (is_gone || is_index) region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
@@ -351,6 +294,7 @@ class Converter {
   Journal* journal_;
   std::vector<std::pair<Picked, ir::Value*>> elements_;
   std::vector<ir::Value*> wholes_;  // of elements_
+  TripGuards* guards_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
   size_t added_ = 0;
 };
@@ -389,6 +333,72 @@ void for_each_loop(ir::Region& region, const Inference& known, const Fn& fn) {
   }
 }
 
+// Where proofs do not go far enough: the loop stands in both branches of an If, which asks what would have to be
+// proved, and becomes a Scan in one of them. Inside of other loops that is not worth while: the Scan would read data
+// whose size changes in each of their trips.
+class Guarder {
+ public:
+  Guarder(ir::Graph& graph, const Inference& known, Journal* journal)
+      : graph_(graph), known_(known), journal_(journal) {}
+
+  void walk(ir::Region& region) {
+    for (size_t at = 0; at < region.nodes.size(); ++at) {
+      if (is_loop(*region.nodes[at])) {
+        at += guard(region, at);
+      } else if (region.nodes[at]->op->control == Control::kIf) {
+        for (auto& branch : region.nodes[at]->regions) walk(*branch);
+      }
+    }
+  }
+
+ private:
+  // Returns how many nodes were put before what is now at the loop's place.
+  size_t guard(ir::Region& region, size_t at) {
+    ir::Node& loop = *region.nodes[at];
+    const CountedLoop counted(loop, known_, CountedLoop::Trust::kGuards);
+    if (counted.trips().is_unknown() || ir::count_nodes(*loop.region("body")) > kMaxNodes) return 0;
+    const std::string name = std::string(loop.name) + ":check";
+    TripGuards guards(graph_, region, at, counted, name);
+    const auto picks = Converter(graph_, region, at, counted, nullptr, &guards).picks();
+    if (!picks || !pays(*loop.region("body"), *picks)) return 0;
+    ir::Value* condition = guards.conditions(*picks);
+    if (!condition) return guards.added();
+    note_of_loop(journal_, Change::kGuarded, loop, loop);
+    // Of all that is asked, before it is.
+    for (const Picked& p : *picks) {
+      guards.value(p.low);
+      guards.value(p.low + counted.count());
+    }
+    const size_t added = guards.added();
+    ir::Node& choice = put_into_branches(graph_, region, at + added, condition, name);
+    ir::Region& yes = *choice.region("then_branch");
+    slices_to_gathers(graph_, *yes.nodes[0]->region("body"), counted);
+    Converter(graph_, yes, 0, counted, journal_, &guards).run();
+    TREADLE_ASSERT(guards.added() == added);
+    return added;
+  }
+
+  // A row of planned memory is a pointer in a Loop as well, and native code writes small products out: then nothing is
+  // won but by maps, and by weights that are read once.
+  static bool pays(const ir::Region& body, const std::vector<Picked>& picks) {
+    const auto is_of_any_size = [](const Picked& p) { return !p.whole->type.is_concrete(); };
+    if (picks.empty() || std::any_of(picks.begin(), picks.end(), is_of_any_size)) return true;
+    const Varies varies = [&](const ir::Value* v) { return !is_invariant(v, body); };
+    return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const auto& node) {
+      const bool multiplies = node->op->name == "MatMul" || node->op->name == "Gemm";
+      return multiplies && runs_for_all_trips(*node, varies, Dim()) && is_product_with_weights(*node, varies) &&
+             count_of(*node->inputs[1]) >= kLeastWeights;
+    });
+  }
+
+  static constexpr size_t kMaxNodes = 256;        // of a body that is there twice
+  static constexpr int64_t kLeastWeights = 2048;  // elements, of a product that is worth it
+
+  ir::Graph& graph_;
+  const Inference& known_;
+  Journal* journal_;
+};
+
 bool has_loop(const ir::Graph& graph) {
   bool any = false;
   ir::for_each_node(graph.top(), [&](const ir::Node& node) { any |= is_loop(node); });
@@ -415,6 +425,7 @@ void scan_counted_loops(ir::Graph& graph, Journal* journal) {
   for_each_loop(graph.top(), *known, [&](ir::Region& region, size_t at, const CountedLoop& counted) {
     return Converter(graph, region, at, counted, journal).run();
   });
+  Guarder(graph, *known, journal).walk(graph.top());
 }
 
 }  // namespace treadle::opt

@@ -5,9 +5,9 @@
 namespace treadle::opt {
 
 std::string_view name(Change change) {
-  constexpr std::string_view kNames[kChangeCount] = {"lowered",  "folded",   "decided", "elided",  "merged",
-                                                     "dropped",  "hoisted",  "batched", "scanned", "sunk",
-                                                     "absorbed", "selected", "delayed", "mapped"};
+  constexpr std::string_view kNames[kChangeCount] = {
+      "lowered", "folded", "decided",  "elided",   "merged",  "dropped", "hoisted", "batched",
+      "scanned", "sunk",   "absorbed", "selected", "delayed", "mapped",  "guarded", "reassociated"};
   return kNames[static_cast<size_t>(change)];
 }
 
@@ -27,6 +27,8 @@ std::string_view sentence(Change change) {
       "cheap branches: both run, one result is taken",
       "a state made of scan inputs alone: they are read one trip late",
       "nothing is carried from trip to trip, so its body runs for all trips at once",
+      "its indices are looked at before it: a Scan where all are inside, else this loop",
+      "a linear recurrence: a scan over time in blocks, and the rest for all trips at once",
   };
   return kSentences[static_cast<size_t>(change)];
 }

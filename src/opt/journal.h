@@ -10,22 +10,24 @@
 namespace treadle::opt {
 
 enum class Change : uint8_t {
-  kLowered,   // the loop is what an operator stands for (`op`: LSTM)
-  kFolded,    // a node that depended on constants alone has become one
-  kDecided,   // an If whose condition is known: the nodes of that branch took its place
-  kElided,    // its result was its operand
-  kMerged,    // another node computes the same
-  kDropped,   // nobody needs what it gives
-  kHoisted,   // the same in every trip: runs once, before the loop
-  kBatched,   // depends on scan inputs alone: runs before the loop, for all trips at once
-  kScanned,   // picked a row by the trip counter: reads a scan input instead
-  kSunk,      // only fed a scan output: runs behind the loop, for all trips at once
-  kAbsorbed,  // has become part of another node (`into`)
-  kSelected,  // an If with cheap branches: both run, and one result is taken
-  kDelayed,   // a state made of scan inputs alone (`into`): reads them one trip late
-  kMapped,    // a loop that carries nothing: its body runs for all trips at once
+  kLowered,       // the loop is what an operator stands for (`op`: LSTM)
+  kFolded,        // a node that depended on constants alone has become one
+  kDecided,       // an If whose condition is known: the nodes of that branch took its place
+  kElided,        // its result was its operand
+  kMerged,        // another node computes the same
+  kDropped,       // nobody needs what it gives
+  kHoisted,       // the same in every trip: runs once, before the loop
+  kBatched,       // depends on scan inputs alone: runs before the loop, for all trips at once
+  kScanned,       // picked a row by the trip counter: reads a scan input instead
+  kSunk,          // only fed a scan output: runs behind the loop, for all trips at once
+  kAbsorbed,      // has become part of another node (`into`)
+  kSelected,      // an If with cheap branches: both run, and one result is taken
+  kDelayed,       // a state made of scan inputs alone (`into`): reads them one trip late
+  kMapped,        // a loop that carries nothing: its body runs for all trips at once
+  kGuarded,       // a loop whose trips and indices are looked at before it: a Scan if they are counted and inside
+  kReassociated,  // a linear recurrence: all trips at once, as a scan over time in blocks
 };
-inline constexpr int kChangeCount = 14;
+inline constexpr int kChangeCount = 16;
 
 std::string_view name(Change change);      // "hoisted"
 std::string_view sentence(Change change);  // "runs once, before the loop"

@@ -10,6 +10,7 @@
 
 #include "op/op_def.h"
 #include "op/registry.h"
+#include "opt/loop_edits.h"
 
 namespace treadle::opt {
 
@@ -52,16 +53,8 @@ class Lists {
     const Type& type = insert.inputs[1]->type;
     const Type& list = initial->type;
     const bool fits = list.kind == Type::Kind::kSequence && list.child->element == type.element;
-    return fits && type.is_concrete() && !is_string(type.element) && uses(body_, in) == 1 && uses(body_, out) == 1;
-  }
-
-  static size_t uses(const ir::Region& region, const ir::Value* v) {
-    auto count = static_cast<size_t>(std::count(region.outputs.begin(), region.outputs.end(), v));
-    for (const auto& node : region.nodes) {
-      count += static_cast<size_t>(std::count(node->inputs.begin(), node->inputs.end(), v));
-      for (const auto& inner : node->regions) count += uses(*inner, v);
-    }
-    return count;
+    return fits && type.is_concrete() && !is_string(type.element) && count_uses(body_, in) == 1 &&
+           count_uses(body_, out) == 1;
   }
 
   void to_rows(size_t state) {
@@ -70,7 +63,7 @@ class Lists {
     ir::Value* list = loop_.outputs[state];
     note_of_loop(journal_, Change::kAbsorbed, loop_, *insert, "a scan output");
     std::erase_if(body_.nodes, [&](const auto& node) { return node.get() == insert; });
-    remove_state(state);
+    remove_loop_state(loop_, state);
 
     const bool has_types = body_.output_types.size() == body_.outputs.size();
     body_.outputs.push_back(row);
@@ -82,22 +75,7 @@ class Lists {
     list->producer = nullptr;
     ir::Value* rows = graph_.add_output(&loop_, std::string(row->name) + ":rows", with_axis(row->type, 0, trips_));
     if (trips_.is_known() && trips_.value() > 0) replace_joins(list, rows);
-    if (uses(graph_.top(), list) > 0) cut(list, rows);
-  }
-
-  void remove_state(size_t state) {
-    const auto at = static_cast<std::ptrdiff_t>(state);
-    const bool has_types = body_.output_types.size() == body_.outputs.size();
-    if (has_types) body_.output_types.erase(body_.output_types.begin() + 1 + at);
-    body_.inputs.erase(body_.inputs.begin() + 2 + at);
-    body_.outputs.erase(body_.outputs.begin() + 1 + at);
-    loop_.inputs.erase(2 + state);
-    loop_.outputs.erase(state);
-    loop_.input_count = static_cast<uint32_t>(loop_.inputs.size());
-    loop_.output_count = static_cast<uint32_t>(loop_.outputs.size());
-    for (size_t i = 0; i < loop_.outputs.size(); ++i) {
-      if (loop_.outputs[i]) loop_.outputs[i]->output_index = static_cast<uint32_t>(i);
-    }
+    if (count_uses(graph_.top(), list) > 0) cut(list, rows);
   }
 
   static Type with_axis(const Type& element, size_t axis, const Dim& size) {

@@ -63,6 +63,10 @@ void run_maps_at_once(ir::Graph& graph, Journal* journal = nullptr);
 // steps at once.
 void batch_products(ir::Graph& graph, Journal* journal = nullptr);
 
+// Scans over narrow states that are linear and elementwise become scans over time in blocks, with all else for all
+// trips at once. Floats round differently.
+void solve_recurrences(ir::Graph& graph, Journal* journal = nullptr);
+
 // Products, reductions and functions of loop bodies that only scan outputs need run behind the loop, for all trips.
 void sink_outputs(ir::Graph& graph, Journal* journal = nullptr);
 

@@ -10,8 +10,8 @@
 #include <unordered_map>
 
 #include "op/op_def.h"
-#include "op/registry.h"
 #include "opt/all_trips.h"
+#include "opt/loop_edits.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
@@ -74,42 +74,13 @@ class Unswitcher {
 
  private:
   ir::Node& put_if_around(ir::Region& region, size_t at, ir::Value* condition) {
-    std::unique_ptr<ir::Node> loop = std::move(region.nodes[at]);
-    region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(at));
-    note_decisions(*loop->regions[0], *loop, condition);
-
-    const OpDef& op = require_op("If");
-    ir::Node* choice = graph_.new_node(&region, &op, &op.newest(), std::string(loop->name) + ":choice", at);
-    graph_.add_input(choice, condition);
-    std::unordered_map<ir::Value*, ir::Value*> replaced;
-    for (ir::Value* result : loop->outputs) {
-      if (!result) {
-        graph_.add_absent_output(choice);
-        continue;
-      }
-      replaced[result] = graph_.add_output(choice, std::string(result->name) + ":chosen", result->type);
+    const ir::Node& loop = *region.nodes[at];
+    note_decisions(*loop.regions[0], loop, condition);
+    ir::Node& choice = put_into_branches(graph_, region, at, condition, std::string(loop.name) + ":choice");
+    for (const char* taken : {"then_branch", "else_branch"}) {
+      decide(*choice.region(taken)->nodes[0]->regions[0], condition, taken);
     }
-    ir::replace_uses(graph_, replaced);
-
-    ir::Region* yes = graph_.new_region(choice, "then_branch");
-    ir::Region* no = graph_.new_region(choice, "else_branch");
-    std::vector<ir::Value*> results(loop->outputs.begin(), loop->outputs.end());
-    loop->parent = yes;
-    for (ir::Value* result : results) {
-      if (result) result->owner = yes;
-    }
-    yes->nodes.push_back(std::move(loop));
-    yes->outputs = results;
-    copy(*yes, *no);
-    decide(*yes->nodes[0]->regions[0], condition, "then_branch");
-    decide(*no->nodes[0]->regions[0], condition, "else_branch");
-    return *choice;
-  }
-
-  static void copy(const ir::Region& from, ir::Region& into) {
-    std::unordered_map<const ir::Value*, ir::Value*> map;
-    for (ir::Value* v : ir::captures(from)) map[v] = v;
-    into.outputs = ir::inline_region(from, &into, map);
+    return choice;
   }
 
   void note_decisions(const ir::Region& body, const ir::Node& loop, const ir::Value* condition) {

@@ -216,11 +216,12 @@ class Specializer {
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
-void rewrite(ir::Graph& graph, opt::Journal& journal) {
+void rewrite(ir::Graph& graph, bool associative, opt::Journal& journal) {
   for (const auto pass : {opt::remove_identities, opt::split_variadic, opt::select_branches, opt::hoist_invariants,
                           opt::merge_common_nodes, opt::unswitch_loops, opt::scan_counted_loops,
                           opt::unroll_single_trips, opt::delay_states, opt::run_maps_at_once, opt::batch_products,
                           opt::sink_outputs, opt::fuse_convolutions, opt::absorb_transposes, opt::remove_dead_nodes}) {
+    if (pass == opt::sink_outputs && associative) opt::solve_recurrences(graph, &journal);
     pass(graph, &journal);
     TREADLE_ASSERT(ir::verify(graph).ok());
   }
@@ -236,11 +237,12 @@ Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<cons
   return out;
 }
 
-Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs, bool optimize) {
+Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs, bool optimize,
+                               bool associative) {
   Specialized out{graph.clone()};
   TREADLE_TRY(Specializer(*out.graph, out.journal, true).run(inputs));
   opt::remove_dead_nodes(*out.graph, &out.journal);
-  if (optimize) rewrite(*out.graph, out.journal);
+  if (optimize) rewrite(*out.graph, associative, out.journal);
   return out;
 }
 

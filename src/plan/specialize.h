@@ -25,7 +25,9 @@ struct Specialized {
 // Types, contents and chosen branches only: every operator that stays is as the model has it.
 Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<const InputKnowledge> inputs);
 
-// `optimize`: with the rewrites of opt/passes.h; without, lowered only.
-Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs, bool optimize);
+// `optimize`: with the rewrites of opt/passes.h; without, lowered only. `associative`: sums of floats may be put
+// together in another order.
+Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs, bool optimize,
+                               bool associative = false);
 
 }  // namespace treadle::plan

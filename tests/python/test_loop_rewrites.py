@@ -116,6 +116,106 @@ def test_an_index_beyond_the_end_fails_in_its_trip(trips):
     assert len(set(messages)) == 1
 
 
+# --- trips and indices that only a run knows
+
+GUARDED = """
+  zero = Constant <value = int64 {{0}}> ()
+  one = Constant <value = int64 {{1}}> ()
+  size = Shape <start = 0, end = 1> (x)
+  n = Squeeze(size)
+  {before}
+  h, {counted} y = Loop <body = b (int64 i, bool go, float[2,8] s {state}) =>
+      (bool go_on, float[2,8] t {next} , float[2,8] o) {{
+    {pick}
+    p = MatMul(e, w)
+    q = Add(p, s)
+    t = Tanh(q)
+    o = Identity(t)
+  }}> ({m}, {cond}, h0 {initial})
+"""
+COUNTER = {"state": ", int64 k", "next": ", int64 more", "initial": ", from", "counted": "k_last,"}
+GUARDED_LOOPS = {
+    "trips": {"m": "m", "pick": "go_on = Identity(go)\n e = Gather(x, i)"},
+    "offset": {"m": "m", "pick": "go_on = Identity(go)\n j = Add(from, i)\n e = Gather(x, j)"},
+    "condition": {"m": "m", "cond": "c", "pick": "go_on = Identity(go)\n e = Gather(x, i)"},
+    "state": {"m": "m", "pick": "go_on = Identity(go)\n e = Gather(x, k)\n more = Add(k, one)", **COUNTER},
+    "down": {"m": "m", "pick": "go_on = Identity(go)\n e = Gather(x, k)\n more = Sub(k, one)", **COUNTER},
+    "while": {"cond": "c", "pick": "e = Gather(x, k)\n more = Add(k, one)\n go_on = Less(more, n)", **COUNTER},
+    "while not below": {
+        "cond": "c",
+        "pick": "e = Gather(x, k)\n more = Sub(k, one)\n go_on = GreaterOrEqual(more, zero)",
+        **COUNTER,
+    },
+    "while and at most": {
+        "m": "m",
+        "cond": "c",
+        "pick": "e = Gather(x, k)\n more = Add(k, one)\n less = Greater(n, more)\n go_on = And(go, less)",
+        **COUNTER,
+    },
+}
+
+
+def guarded(name):
+    parts = {"m": "", "cond": "", "before": "", "state": "", "next": "", "initial": "", "counted": ""}
+    return model(
+        "(float[2,8] h0, float[T,2,12] x, float[12,8] w, int64 m, int64 from, bool c)"
+        " => (float[2,8] h, float[N,2,8] y)",
+        GUARDED.format(**{**parts, **GUARDED_LOOPS[name]}),
+    )
+
+
+@pytest.mark.parametrize("name", GUARDED_LOOPS)
+def test_what_a_run_decides_is_looked_at_before_the_loop(name):
+    text = guarded(name)
+    tiers = [session(text, **entries) for entries in ({"tier": "judge"}, *TIERS)]
+    done = 0
+    for steps, trips, first, condition in (
+        (9, 9, 0, True),
+        (9, 5, 3, True),
+        (9, 6, 8, True),
+        (6, 6, 1, True),
+        (6, 0, 2, True),
+        (6, 4, 5, False),
+        (6, -1, -2, True),
+        (1, 1, 0, True),
+        (6, 2**62, 2**62, True),
+    ):
+        inputs = {"h0": floats(2, 8), "x": floats(steps, 2, 12, seed=2), "w": floats(12, 8, seed=3)}
+        inputs |= {"m": np.array(trips, np.int64), "from": np.array(first, np.int64), "c": np.array(condition)}
+        outcomes = []
+        for s in tiers:
+            try:
+                outcomes.append(s.run(None, inputs))
+            except Exception as failure:
+                outcomes.append(str(failure))
+        expected, *results = outcomes
+        for found in results:
+            if isinstance(expected, str):
+                assert found == expected and "Gather" in found and "trip" in found
+                continue
+            done += 1
+            for a, b, same in zip(found, expected, results[0], strict=True):
+                assert a.shape == b.shape
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+                np.testing.assert_array_equal(a, same)
+    assert done > 3
+    kinds = {
+        (entry["change"], entry["op"]) for loop in tiers[1].explain(json=True)["loops"] for entry in loop["rewrites"]
+    }
+    assert {("guarded", "Loop"), ("batched", "MatMul")} <= kinds
+
+
+def test_a_while_loop_with_known_numbers_needs_no_guard():
+    text = guarded("while").replace("(float[2,8] h0, float[T,", "(float[2,8] h0, float[9,")
+    text = text.replace(", int64 from, bool c)", ")").replace(
+        "n = Squeeze(size)", "n = Squeeze(size)\n from = Identity(zero)\n c = Less(from, n)"
+    )
+    inputs = {"h0": floats(2, 8), "x": floats(9, 2, 12), "w": floats(12, 8), "m": np.array(0, np.int64)}
+    check(text, inputs)
+    loops = session(text, jit="off").explain(json=True)["loops"]
+    assert [loop["op"] for loop in loops] == ["Scan"] and loops[0]["states"] == 1
+
+
 # --- what only scan outputs need
 
 PROJECTION = """
@@ -280,3 +380,85 @@ def test_a_condition_from_outside_is_asked_once(sign):
     )
     check(text, {"h0": floats(1, 16), "x": sign * np.abs(floats(9, 1, 16)), "R": floats(16, 16) / 4})
     assert ("decided", "If") in changes(text)
+
+
+# --- linear recurrences
+
+EMA = "k = Constant <value = float {0.1}> ()\n one = Constant <value = float {1}> ()\n keep = Sub(one, k)\n"
+LINEAR = {
+    "decay": ("t", EMA + "a = Mul(keep, s)\n b = Mul(k, e)\n t = Add(a, b)"),
+    "towards": ("t", EMA + "d = Sub(e, s)\n f = Mul(k, d)\n t = Add(s, f)"),
+    "gated": ("t", "g = Sigmoid(e)\n a = Mul(g, s)\n t = Sub(a, e)"),
+    "sum": ("t", "t = Add(s, e)"),
+    "product": ("t", "g = Sigmoid(e)\n t = Mul(g, s)"),
+    "before": ("o", EMA + "a = Mul(keep, s)\n t = Add(a, e)\n o = Mul(s, e)"),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("lanes", [0, 1, 5, 16])
+@pytest.mark.parametrize("back", [0, 1])
+def test_linear_recurrences_run_in_blocks_where_that_is_allowed(name, lanes, back):
+    row, body = LINEAR[name]
+    lane = f"[{lanes}]" if lanes else ""
+    tail = f",{lanes}" if lanes else ""
+    copy = "" if row == "o" else f"o = Identity({row})"
+    text = model(
+        f"(float{lane} h0, float[T{tail}] x) => (float{lane} h, float[T{tail}] y)",
+        f"""h, y = Scan <num_scan_inputs = 1, scan_input_directions = [{back}], scan_output_directions = [{back}],
+            body = b (float{lane} s, float{lane} e) => (float{lane} t, float{lane} o) {{ {body} {copy} }}> (h0, x)""",
+    )
+    shape = (lanes,) if lanes else ()
+    entries = {"associative_math": 1, "jit": "off"}
+    sessions = [session(text, threads=threads, **entries) for threads in (1, 2)]
+    plain = session(text, jit="off")
+    for steps in (1031, 512, 300, 5, 1, 0):
+        inputs = {"h0": floats(*shape), "x": floats(steps, *shape, seed=2) / 8}
+        expected = plain.run(None, inputs)
+        for found in (s.run(None, inputs) for s in sessions):
+            for a, b in zip(found, expected, strict=True):
+                assert a.shape == b.shape
+                np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+    assert not sessions[0].explain(json=True)["loops"]
+    assert [entry["change"] for entry in sessions[0].explain(json=True)["maps"]] == ["reassociated"]
+    assert plain.explain(json=True)["loops"]
+
+
+def test_threads_do_not_change_a_long_recurrence():
+    text = model(
+        "(float[2] h0, float[T,2] x) => (float[2] h, float[T,2] y)",
+        """h, y = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] e) => (float[2] t, float[2] o) {
+          g = Sigmoid(e)  a = Mul(g, s)  t = Add(a, e)  o = Identity(t) }> (h0, x)""",
+    )
+    inputs = {"h0": floats(2), "x": floats(500_000, 2)}
+    one, two = (session(text, threads=n, associative_math=1).run(None, inputs) for n in (1, 2))
+    for a, b, plain in zip(one, two, session(text).run(None, inputs), strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(a, plain, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_integers_run_in_blocks_and_wrap(kind):
+    text = model(
+        f"({kind}[3] h0, {kind}[2000,3] x) => ({kind}[3] h, {kind}[2000,3] y)",
+        f"""h, y = Scan <num_scan_inputs = 1, body = b ({kind}[3] s, {kind}[3] e) => ({kind}[3] t, {kind}[3] o) {{
+          a = Mul(e, s)  t = Add(a, e)  o = Sub(s, t) }}> (h0, x)""",
+    )
+    inputs = {"h0": np.array([1, -2, 3], kind), "x": np.random.default_rng(1).integers(-99, 99, (2000, 3)).astype(kind)}
+    expected = session(text, tier="judge").run(None, inputs)
+    for entries in TIERS:
+        blocks = session(text, associative_math=1, **entries)
+        for a, b in zip(blocks.run(None, inputs), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert not blocks.explain(json=True)["loops"]
+
+
+def test_other_recurrences_stay_loops():
+    for body in ("t = Mul(s, s)", "r = Tanh(s)\n t = Add(r, e)", "t = Max(s, e)"):
+        text = model(
+            "(float[2] h0, float[900,2] x) => (float[2] h)",
+            "h = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] e) => (float[2] t) { "
+            + body
+            + " }> (h0, x)",
+        )
+        assert session(text, associative_math=1).explain(json=True)["loops"]

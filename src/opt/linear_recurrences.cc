@@ -1,0 +1,385 @@
+// Loops whose states are all linear and elementwise, h' = a h + b: the values of a state in all trips are a scan over
+// time in blocks (kernels/linear_recurrence.h), in which steps do not wait for each other. Everything else then runs
+// for all trips at once, and the loop is gone.
+//
+//   Scan(h0, X; h, x: h' = k x + (1 - k) h; y = f(h'))   becomes   H = LinearRecurrence(h0, 1 - k, k X); Y = f(H)
+//
+// a and b are put together from what an update is written as (h + k (x - h) is one too): they are nodes like others,
+// for all trips or, where the loop does not change them, one. Integers wrap, so their results are the same; floats
+// round differently, and are left alone unless the user allows it.
+//
+// For states of a few elements only: wide ones fill vectors as they are, and are better left in registers.
+#include <algorithm>
+#include <unordered_set>
+
+#include "kernels/linear_recurrence.h"
+#include "op/op_def.h"
+#include "op/registry.h"
+#include "op/scan_attributes.h"
+#include "opt/all_trips.h"
+#include "opt/loop_edits.h"
+#include "opt/passes.h"
+
+namespace treadle::opt {
+
+namespace {
+
+constexpr int64_t kMaxLanes = 16;
+constexpr int64_t kLeastTrips = 256;
+constexpr int64_t kMaxElements = 64;  // of any value of the body
+
+bool is(const ir::Node& node, std::string_view op) {
+  return node.op->domain.empty() && node.op->name == op;
+}
+
+// A number that is 0, 1, -1, or a value.
+struct Factor {
+  int sign = 0;
+  ir::Value* value = nullptr;  // null: `sign` is all
+
+  static Factor of(ir::Value* v) { return {1, v}; }
+  bool is_zero() const { return sign == 0 && !value; }
+};
+
+// a h + b
+struct Update {
+  Factor a, b;
+};
+
+class Solver {
+ public:
+  Solver(ir::Graph& graph, ir::Region& region, size_t at, Journal* journal)
+      : graph_(graph),
+        region_(region),
+        at_(at),
+        scan_(*region.nodes[at]),
+        body_(*scan_.region("body")),
+        journal_(journal) {}
+
+  // Whether nodes took the place of the Scan.
+  bool run() {
+    if (!read() || !all_run_at_once() || !rows_keep_sizes()) return false;
+    order_states();
+    if (order_.empty()) return false;
+    dissolve();
+    return true;
+  }
+
+  size_t added() const { return added_; }
+
+ private:
+  bool read() {
+    auto scan = read_scan(scan_, scan_.inputs.size(), body_.outputs.size());
+    if (!scan.ok() || scan->masked || scan->states == 0) return false;
+    axes_ = std::move(scan).value();
+    for (size_t i = 0; i < axes_.inputs.size(); ++i) {
+      const Type& whole = scan_.inputs[axes_.states + i]->type;
+      if (!whole.has_shape || whole.shape.empty() || axes_.inputs[i].axis != 0) return false;
+      if (axes_.inputs[i].reverse != axes_.inputs[0].reverse) return false;
+      if (i == 0) trips_ = whole.shape[0];
+      if (!same(trips_, whole.shape[0])) return false;
+    }
+    for (const ScanAxis& row : axes_.outputs) {
+      if (row.axis != 0 || row.reverse != axes_.inputs[0].reverse) return false;
+    }
+    return !trips_.is_unknown() && !(trips_.is_known() && trips_.value() < kLeastTrips);
+  }
+
+  // Once the states are known.
+  bool all_run_at_once() const {
+    const Varies varies = [this](const ir::Value* v) { return !is_invariant(v, body_); };
+    return std::all_of(body_.nodes.begin(), body_.nodes.end(), [&](const auto& node) {
+      const bool fits = node->op->batch == BatchRule::kElementwise || node->op->batch == BatchRule::kShapeOnly;
+      return fits && node->outputs[0] && runs_for_all_trips(*node, varies, trips_) &&
+             count_of(*node->outputs[0]) <= kMaxElements;
+    });
+  }
+
+  // Without trips, rows have the sizes that the model says; and all of them differ from trip to trip.
+  bool rows_keep_sizes() const {
+    const bool has_types = body_.output_types.size() == body_.outputs.size();
+    for (size_t i = axes_.states; i < body_.outputs.size(); ++i) {
+      const ir::Value* row = body_.outputs[i];
+      if (!row || !scan_.outputs[i]) continue;
+      const bool fits = trips_.is_known() || (has_types && body_.output_types[i].is_concrete() &&
+                                              same(body_.output_types[i].shape, row->type.shape));
+      if (!fits || is_invariant(row, body_) || !row->type.is_concrete()) return false;
+    }
+    return true;
+  }
+
+  // --- whether all states are linear, in an order in which each needs only those before it
+
+  void order_states() {
+    open_.insert(body_.inputs.begin(), body_.inputs.begin() + static_cast<std::ptrdiff_t>(axes_.states));
+    while (order_.size() < axes_.states) {
+      find_dependent();
+      const size_t before = order_.size();
+      for (size_t i = 0; i < axes_.states; ++i) {
+        if (!open_.contains(body_.inputs[i]) || !can_solve(i)) continue;
+        order_.push_back(i);
+        open_.erase(body_.inputs[i]);
+        break;
+      }
+      if (order_.size() == before) return order_.clear();
+    }
+  }
+
+  // What depends on states that are not solved.
+  void find_dependent() {
+    dependent_ = open_;
+    for (const auto& node : body_.nodes) {
+      const bool depends =
+          std::any_of(node->inputs.begin(), node->inputs.end(), [&](auto* v) { return dependent_.contains(v); });
+      if (depends) dependent_.insert(node->outputs.begin(), node->outputs.end());
+    }
+    dependent_.erase(nullptr);
+  }
+
+  bool can_solve(size_t state) const {
+    const ir::Value *in = body_.inputs[state], *out = body_.outputs[state];
+    const auto same_type = [&](const ir::Value* v) {
+      return v->type.is_concrete() && v->type.element == in->type.element && same(v->type.shape, in->type.shape);
+    };
+    if (!same_type(in) || !same_type(out) || !same_type(scan_.inputs[state])) return false;
+    if (!dependent_.contains(out) || !out->producer) return false;
+    const int64_t lanes = count_of(*in);
+    if (!kernels::LinearRecurrence::supports(in->type.element) || lanes < 1 || lanes > kMaxLanes) return false;
+    return is_linear(out, in);
+  }
+
+  bool is_linear(const ir::Value* v, const ir::Value* state) const {
+    if (v == state || !dependent_.contains(v)) return true;
+    const ir::Node* node = v->producer;
+    if (!node) return false;  // another state
+    if (is(*node, "Identity") || is(*node, "Neg")) return is_linear(node->inputs[0], state);
+    if (is(*node, "Add") || is(*node, "Sub")) {
+      return is_linear(node->inputs[0], state) && is_linear(node->inputs[1], state);
+    }
+    if (!is(*node, "Mul")) return false;
+    const bool left = dependent_.contains(node->inputs[0]), right = dependent_.contains(node->inputs[1]);
+    return left != right && is_linear(node->inputs[left ? 0 : 1], state);
+  }
+
+  // --- one state
+
+  void dissolve() {
+    note_of_loop(journal_, Change::kReassociated, scan_, scan_);
+    for (size_t i = axes_.states; i < body_.inputs.size(); ++i) wholes_[body_.inputs[i]] = scan_.inputs[i];
+    for (const size_t state : order_) open_.insert(body_.inputs[state]);
+    take_ready();
+    for (const size_t state : order_) {
+      solve(state);
+      take_ready();
+    }
+    std::unordered_map<ir::Value*, ir::Value*> replaced;
+    for (size_t i = 0; i < scan_.outputs.size(); ++i) {
+      ir::Value* result = scan_.outputs[i];
+      if (!result) continue;
+      result->producer = nullptr;
+      ir::Value* made = i < axes_.states ? body_.outputs[i] : wholes_.at(body_.outputs[i]);
+      replaced[result] = made;
+    }
+    region_.nodes.erase(region_.nodes.begin() + static_cast<std::ptrdiff_t>(at_ + added_));
+    ir::replace_uses(graph_, replaced);
+  }
+
+  // Nodes that need no state that is not solved, for all trips.
+  void take_ready() {
+    std::vector<std::unique_ptr<ir::Node>> staying;
+    for (auto& node : body_.nodes) {
+      const bool is_ready = std::all_of(node->inputs.begin(), node->inputs.end(),
+                                        [&](auto* v) { return is_invariant(v, body_) || wholes_.contains(v); });
+      if (is_ready) {
+        run_for_all(std::move(node));
+      } else {
+        staying.push_back(std::move(node));
+      }
+    }
+    body_.nodes = std::move(staying);
+  }
+
+  void run_for_all(std::unique_ptr<ir::Node> node) {
+    AllTrips outside(graph_, region_, at_ + added_, trips_);
+    for (const ir::Value* v : node->inputs) {
+      if (const auto it = wholes_.find(v); it != wholes_.end()) outside.set(v, it->second);
+    }
+    const ir::Value* result = node->outputs[0];
+    outside.add(std::move(node));
+    wholes_[result] = outside.whole(result);
+    added_ += outside.added();
+  }
+
+  void solve(size_t state) {
+    ir::Value *in = body_.inputs[state], *out = body_.outputs[state];
+    find_dependent();
+    type_ = in->type.element;
+    const Update update = update_of(out, in);
+    const bool keeps = !update.a.value && update.a.sign == 1;  // a is 1
+    ir::Value* a = keeps ? nullptr : along_trips(spread(update.a, *in));
+    ir::Value* b = update.b.is_zero() && a ? nullptr : along_trips(spread(update.b, *in));
+
+    const OpDef& op = require_op("LinearRecurrence", "treadle");
+    ir::Node* node = graph_.new_node(&region_, &op, &op.newest(), scan_.name, at_ + added_++);
+    node->attributes.set(ir::Attribute::of("reverse", axes_.inputs[0].reverse ? 1 : 0));
+    for (ir::Value* v : {scan_.inputs[state], a, b}) graph_.add_input(node, v);
+    Shape shape{trips_};
+    for (const Dim& d : in->type.shape) shape.push_back(d);
+    const Type type = Type::tensor(type_, std::move(shape));
+    wholes_[out] = graph_.add_output(node, std::string(out->name) + ":steps", type);
+    open_.erase(in);
+    body_.outputs[state] = nullptr;
+    drop(*out->producer);
+    // With what the state was at the beginning of each trip, for those who ask.
+    ir::Value* last = graph_.add_output(node, std::string(out->name) + ":last", in->type);
+    if (count_uses(body_, in) > 0) {
+      wholes_[in] = graph_.add_output(node, std::string(in->name) + ":before", type);
+    } else {
+      graph_.add_absent_output(node);
+    }
+    body_.outputs[state] = last;
+  }
+
+  // The node that made a state, and what only it needed.
+  void drop(const ir::Node& made) {
+    for (size_t i = body_.nodes.size(); i-- > 0;) {
+      const ir::Node& node = *body_.nodes[i];
+      if (&node != &made && count_uses(body_, node.outputs[0]) > 0) continue;
+      body_.nodes.erase(body_.nodes.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
+  ir::Value* along_trips(ir::Value* v) { return is_invariant(v, body_) ? v : wholes_.at(v); }
+
+  // --- a and b
+
+  Update update_of(ir::Value* v, const ir::Value* state) {
+    if (v == state) return {{1}, {}};
+    if (!dependent_.contains(v)) return {{}, Factor::of(v)};
+    const ir::Node& node = *v->producer;
+    const Update x = update_of(node.inputs[0], state);
+    if (is(node, "Identity")) return x;
+    if (is(node, "Neg")) return {negated(x.a), negated(x.b)};
+    const Update y = update_of(node.inputs[1], state);
+    if (is(node, "Add")) return {sum(x.a, y.a), sum(x.b, y.b)};
+    if (is(node, "Sub")) return {sum(x.a, negated(y.a)), sum(x.b, negated(y.b))};
+    const bool left = dependent_.contains(node.inputs[0]);
+    const Update &inner = left ? x : y, &factor = left ? y : x;
+    return {product(inner.a, factor.b), product(inner.b, factor.b)};
+  }
+
+  Factor negated(const Factor& f) {
+    if (!f.value) return {-f.sign};
+    return Factor::of(make("Neg", {f.value}));
+  }
+
+  Factor sum(const Factor& x, const Factor& y) {
+    if (x.is_zero()) return y;
+    if (y.is_zero()) return x;
+    if (!x.value && !y.value && x.sign + y.sign == 0) return {};
+    return Factor::of(make("Add", {valued(x, y), valued(y, x)}));
+  }
+
+  Factor product(const Factor& x, const Factor& y) {
+    if (x.is_zero() || y.is_zero()) return {};
+    if (!x.value) return x.sign > 0 ? y : negated(y);
+    if (!y.value) return y.sign > 0 ? x : negated(x);
+    return Factor::of(make("Mul", {x.value, y.value}));
+  }
+
+  // As a value, of the type that `other` has if it is a number.
+  ir::Value* valued(const Factor& f, const Factor& other) {
+    return f.value ? f.value : number(f.sign, other.value ? other.value->type.element : type_, {});
+  }
+
+  // With all sizes of the state.
+  ir::Value* spread(const Factor& f, const ir::Value& state) {
+    const Dims dims = known_dims(state.type.shape);
+    if (!f.value) return number(f.sign, state.type.element, dims);
+    if (same(f.value->type.shape, state.type.shape)) return f.value;
+    return make("Mul", {f.value, number(1, state.type.element, dims)});
+  }
+
+  ir::Value* number(int n, ElementType type, const Dims& dims) {
+    Tensor t = *Tensor::allocate(type, dims);
+    const auto fill = [&]<class T>(T value) { std::fill_n(t.mutable_data<T>(), t.element_count(), value); };
+    switch (type) {
+      case ElementType::kFloat:
+        fill(static_cast<float>(n));
+        break;
+      case ElementType::kDouble:
+        fill(static_cast<double>(n));
+        break;
+      case ElementType::kInt32:
+      case ElementType::kUint32:
+        fill(static_cast<int32_t>(n));
+        break;
+      default:
+        fill(static_cast<int64_t>(n));
+    }
+    return graph_.new_constant(scan_.name, std::move(t));
+  }
+
+  // For all trips; once, where the loop does not change the operands.
+  ir::Value* make(std::string_view op_name, std::initializer_list<ir::Value*> inputs) {
+    const OpDef& op = require_op(op_name);
+    const bool once = std::all_of(inputs.begin(), inputs.end(), [&](auto* v) { return is_invariant(v, body_); });
+    ir::Node* made = once ? graph_.new_node(&region_, &op, &op.newest(), scan_.name, at_ + added_++)
+                          : graph_.new_node(&body_, &op, &op.newest(), scan_.name);
+    Shape shape;
+    for (ir::Value* v : inputs) {
+      graph_.add_input(made, v);
+      shape = shape.empty() ? v->type.shape : joined(shape, v->type.shape);
+    }
+    const ElementType type = (*inputs.begin())->type.element;
+    ir::Value* result = graph_.add_output(made, scan_.name, Type::tensor(type, std::move(shape)));
+    if (!once) {
+      std::unique_ptr<ir::Node> owned = std::move(body_.nodes.back());
+      body_.nodes.pop_back();
+      run_for_all(std::move(owned));
+    }
+    return result;
+  }
+
+  static Shape joined(const Shape& a, const Shape& b) {
+    Shape out = a.size() >= b.size() ? a : b;
+    const Shape& other = a.size() >= b.size() ? b : a;
+    for (size_t i = 0; i < other.size(); ++i) {
+      Dim& d = out[out.size() - other.size() + i];
+      if (d.is_known(1)) d = other[i];
+    }
+    return out;
+  }
+
+  ir::Graph& graph_;
+  ir::Region& region_;
+  const size_t at_;
+  ir::Node& scan_;
+  ir::Region& body_;
+  Journal* journal_;
+  ScanAttributes axes_;
+  Dim trips_;
+  std::vector<size_t> order_;                                // of states
+  std::unordered_set<const ir::Value*> open_;                // states that are not solved
+  std::unordered_set<const ir::Value*> dependent_;           // what depends on them
+  std::unordered_map<const ir::Value*, ir::Value*> wholes_;  // of values of the body, for all trips
+  ElementType type_ = ElementType::kUndefined;               // of the state at hand
+  size_t added_ = 0;
+};
+
+void walk(ir::Graph& graph, ir::Region& region, Journal* journal) {
+  for (size_t at = 0; at < region.nodes.size(); ++at) {
+    for (auto& body : region.nodes[at]->regions) walk(graph, *body, journal);
+    if (region.nodes[at]->op->control != Control::kScan) continue;
+    Solver solver(graph, region, at, journal);
+    if (solver.run()) at = at + solver.added() - 1;
+  }
+}
+
+}  // namespace
+
+void solve_recurrences(ir::Graph& graph, Journal* journal) {
+  walk(graph, graph.top(), journal);
+}
+
+}  // namespace treadle::opt

@@ -1,0 +1,68 @@
+#include "opt/loop_edits.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "op/op_def.h"
+#include "op/registry.h"
+
+namespace treadle::opt {
+
+ir::Node& put_into_branches(ir::Graph& graph, ir::Region& region, size_t at, ir::Value* condition,
+                            std::string_view name) {
+  std::unique_ptr<ir::Node> node = std::move(region.nodes[at]);
+  region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(at));
+  const OpDef& op = require_op("If");
+  ir::Node* choice = graph.new_node(&region, &op, &op.newest(), name, at);
+  graph.add_input(choice, condition);
+  std::unordered_map<ir::Value*, ir::Value*> replaced;
+  for (ir::Value* result : node->outputs) {
+    if (!result) {
+      graph.add_absent_output(choice);
+      continue;
+    }
+    replaced[result] = graph.add_output(choice, std::string(result->name) + ":chosen", result->type);
+  }
+  ir::replace_uses(graph, replaced);
+
+  ir::Region* yes = graph.new_region(choice, "then_branch");
+  ir::Region* no = graph.new_region(choice, "else_branch");
+  std::vector<ir::Value*> results(node->outputs.begin(), node->outputs.end());
+  node->parent = yes;
+  for (ir::Value* result : results) {
+    if (result) result->owner = yes;
+  }
+  yes->nodes.push_back(std::move(node));
+  yes->outputs = results;
+  std::unordered_map<const ir::Value*, ir::Value*> map;
+  for (ir::Value* v : ir::captures(*yes)) map[v] = v;
+  no->outputs = ir::inline_region(*yes, no, map);
+  return *choice;
+}
+
+void remove_loop_state(ir::Node& loop, size_t state) {
+  ir::Region& body = *loop.region("body");
+  const auto at = static_cast<std::ptrdiff_t>(state);
+  const bool has_types = body.output_types.size() == body.outputs.size();
+  if (has_types) body.output_types.erase(body.output_types.begin() + 1 + at);
+  body.inputs.erase(body.inputs.begin() + 2 + at);
+  body.outputs.erase(body.outputs.begin() + 1 + at);
+  loop.inputs.erase(2 + state);
+  loop.outputs.erase(state);
+  loop.input_count = static_cast<uint32_t>(loop.inputs.size());
+  loop.output_count = static_cast<uint32_t>(loop.outputs.size());
+  for (size_t i = 0; i < loop.outputs.size(); ++i) {
+    if (loop.outputs[i]) loop.outputs[i]->output_index = static_cast<uint32_t>(i);
+  }
+}
+
+size_t count_uses(const ir::Region& region, const ir::Value* v) {
+  auto count = static_cast<size_t>(std::count(region.outputs.begin(), region.outputs.end(), v));
+  for (const auto& node : region.nodes) {
+    count += static_cast<size_t>(std::count(node->inputs.begin(), node->inputs.end(), v));
+    for (const auto& inner : node->regions) count += count_uses(*inner, v);
+  }
+  return count;
+}
+
+}  // namespace treadle::opt

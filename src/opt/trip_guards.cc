@@ -1,0 +1,129 @@
+#include "opt/trip_guards.h"
+
+#include <algorithm>
+
+#include "op/op_def.h"
+#include "op/registry.h"
+
+namespace treadle::opt {
+
+namespace {
+
+// Sums of a few terms below this do not overflow.
+constexpr int64_t kMost = int64_t{1} << 60;
+
+bool is_number(const Sum& sum) {
+  return sum.terms.empty() && sum.number.is_known();
+}
+
+}  // namespace
+
+ir::Value* TripGuards::conditions(std::span<const Picked> picks) {
+  if (loop_.condition()) require(single(loop_.condition()));
+  const Sum& count = loop_.count();
+  require_small(count);
+  if (!require_order(Sum{1}, count)) return nullptr;
+  if (loop_.limit() && !require_order(count, *loop_.limit())) return nullptr;
+  for (const Picked& p : picks) {
+    require_small(p.low);
+    if (!require_order(Sum{0}, p.low)) return nullptr;
+    const Dim& size = p.whole->type.shape[static_cast<size_t>(p.axis)];
+    const Sum high = p.low + count;
+    if (is_number(p.low) && size.is_known() && p.low.number.value() >= size.value()) return nullptr;
+    if (size.is_known()) {
+      if (!require_order(high, Sum{size})) return nullptr;
+    } else {
+      require(call("LessOrEqual", {value(high), size_of(p)}, ElementType::kBool));
+    }
+  }
+  if (!all_) require(graph_.new_constant(name_, Tensor::scalar<bool>(ElementType::kBool, true)));
+  ir::Value* condition = call("Squeeze", {all_}, ElementType::kBool);
+  condition->type = Type::tensor(ElementType::kBool, Shape{});
+  return condition;
+}
+
+ir::Value* TripGuards::value(const Sum& sum) {
+  if (is_number(sum)) return constant(sum.number.value());
+  for (const auto& [known, value] : values_) {
+    if (same(known, sum)) return value;
+  }
+  ir::Value* total = nullptr;
+  for (const bool minus : {false, true}) {
+    for (const Term& term : sum.terms) {
+      if (term.minus != minus) continue;
+      if (!total && minus) total = constant(0);
+      ir::Value* v = as_int64(term.value);
+      total = total ? call(minus ? "Sub" : "Add", {total, v}, ElementType::kInt64) : v;
+    }
+  }
+  if (!sum.number.is_known(0)) total = call("Add", {total, constant(sum.number.value())}, ElementType::kInt64);
+  values_.emplace_back(sum, total);
+  return total;
+}
+
+ir::Node* TripGuards::node(std::string_view op_name) {
+  const OpDef& op = require_op(op_name);
+  ir::Node* made = graph_.new_node(&region_, &op, &op.newest(), name_, at_ + added_++);
+  for (const AttributeDef& a : op.newest().attributes) {
+    if (a.has_default()) made->attributes.set(a.default_value);
+  }
+  return made;
+}
+
+ir::Value* TripGuards::call(std::string_view op, std::initializer_list<ir::Value*> inputs, ElementType result) {
+  ir::Node* made = node(op);
+  for (ir::Value* v : inputs) graph_.add_input(made, v);
+  return graph_.add_output(made, name_, Type::tensor(result, Shape{1}));
+}
+
+ir::Value* TripGuards::constant(int64_t n) {
+  return graph_.new_constant(name_, Tensor::of_int64(std::vector<int64_t>{n}));
+}
+
+ir::Value* TripGuards::single(ir::Value* v) {
+  if (v->type.shape.size() == 1) return v;
+  return call("Reshape", {v, constant(1)}, v->type.element);
+}
+
+ir::Value* TripGuards::as_int64(ir::Value* v) {
+  for (const auto& [known, made] : values_) {
+    if (known.number.is_known(0) && known.terms.size() == 1 && known.terms[0].value == v && !known.terms[0].minus) {
+      return made;
+    }
+  }
+  ir::Value* made = single(v);
+  if (v->type.element != ElementType::kInt64) {
+    made = call("Cast", {made}, ElementType::kInt64);
+    made->producer->attributes.set(ir::Attribute::of("to", static_cast<int64_t>(ElementType::kInt64)));
+  }
+  values_.emplace_back(Sum{0, {{v}}}, made);
+  return made;
+}
+
+ir::Value* TripGuards::size_of(const Picked& picked) {
+  ir::Value* size = call("Shape", {picked.whole}, ElementType::kInt64);
+  size->producer->attributes.set(ir::Attribute::of("start", picked.axis));
+  size->producer->attributes.set(ir::Attribute::of("end", picked.axis + 1));
+  return size;
+}
+
+bool TripGuards::require_order(const Sum& a, const Sum& b) {
+  if (is_number(a) && is_number(b)) return a.number.value() <= b.number.value();
+  require(call("LessOrEqual", {value(a), value(b)}, ElementType::kBool));
+  return true;
+}
+
+void TripGuards::require_small(const Sum& sum) {
+  for (const Term& term : sum.terms) {
+    if (std::find(small_.begin(), small_.end(), term.value) != small_.end()) continue;
+    small_.push_back(term.value);
+    require_order(Sum{-kMost}, Sum{0, {{term.value}}});
+    require_order(Sum{0, {{term.value}}}, Sum{kMost});
+  }
+}
+
+void TripGuards::require(ir::Value* condition) {
+  all_ = all_ ? call("And", {all_, condition}, ElementType::kBool) : condition;
+}
+
+}  // namespace treadle::opt

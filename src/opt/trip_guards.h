@@ -1,0 +1,53 @@
+#pragma once
+// Nodes in front of a loop that look, when it is reached, whether it is as CountedLoop::Trust::kGuards takes it to be.
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+#include "opt/trip_positions.h"
+
+namespace treadle::opt {
+
+class TripGuards {
+ public:
+  // The loop stands at `at` of `region`.
+  TripGuards(ir::Graph& graph, ir::Region& region, size_t at, const CountedLoop& loop, std::string name)
+      : graph_(graph), region_(region), at_(at), loop_(loop), name_(std::move(name)) {}
+
+  // One bool: the loop makes loop.trips() trips, and each of `picks` is inside of its data in all of them. Null: some
+  // never is.
+  ir::Value* conditions(std::span<const Picked> picks);
+
+  // What conditions() has made, int64 [1].
+  ir::Value* value(const Sum& sum);
+
+  // How many nodes were put before the loop.
+  size_t added() const { return added_; }
+
+ private:
+  ir::Node* node(std::string_view op);
+  ir::Value* call(std::string_view op, std::initializer_list<ir::Value*> inputs, ElementType result);
+  ir::Value* constant(int64_t n);
+  ir::Value* as_int64(ir::Value* v);
+  ir::Value* single(ir::Value* v);
+  ir::Value* size_of(const Picked& picked);
+  // a <= b; false: never.
+  bool require_order(const Sum& a, const Sum& b);
+  void require_small(const Sum& sum);
+  void require(ir::Value* condition);
+
+  ir::Graph& graph_;
+  ir::Region& region_;
+  const size_t at_;
+  const CountedLoop& loop_;
+  const std::string name_;
+  std::vector<std::pair<Sum, ir::Value*>> values_;
+  std::vector<const ir::Value*> small_;  // terms that are looked at
+  ir::Value* all_ = nullptr;
+  size_t added_ = 0;
+};
+
+}  // namespace treadle::opt
