@@ -16,6 +16,7 @@
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/LoopUnrollPass.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
@@ -68,7 +69,8 @@ std::unique_ptr<llvm::TargetMachine> make_target(Isa isa, std::string& why) {
       triple, cpu, features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
 }
 
-void simplify(llvm::Function& function, llvm::TargetMachine& target) {
+// `unrolls`: some loops are marked to be unrolled.
+void simplify(llvm::Function& function, llvm::TargetMachine& target, bool unrolls) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -86,6 +88,7 @@ void simplify(llvm::Function& function, llvm::TargetMachine& target) {
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
   passes.addPass(llvm::EarlyCSEPass());
+  if (unrolls) passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(2, /*OnlyWhenForced=*/true)));
   passes.run(function, functions);
 }
 
@@ -130,7 +133,7 @@ bool compile(const plan::NativeRequest& request, plan::NativeBlob& blob, std::st
   llvm::raw_string_ostream problems(why);
   if (llvm::verifyFunction(*function, &problems)) return false;
 #endif
-  simplify(*function, target);
+  simplify(*function, target, writer.unrolls());
   if (dump && *dump == '2') function->print(llvm::errs());
   if (target.addPassesToEmitFile(work.codegen, work.out, nullptr, llvm::CodeGenFileType::ObjectFile)) {
     why = "no object files for this target";

@@ -16,6 +16,8 @@ class LoopWriter final : private StepHost {
   llvm::Function* write();
   // What the function expects in NativeFrame::table, in order.
   std::vector<plan::NativeRef> take_refs() { return std::move(refs_); }
+  // Whether loops of the function are marked to be unrolled.
+  bool unrolls() const { return unrolls_; }
 
  private:
   using Value = llvm::Value;
@@ -89,6 +91,8 @@ class LoopWriter final : private StepHost {
   void clear_behind(uint32_t s, size_t bytes);
   void step(const plan::Loop& loop);
   bool counts_at_once(uint32_t index) const;
+  bool is_tiny(const plan::Loop& loop) const;
+  void unroll(llvm::BranchInst* back);
   void count_trips(const plan::Loop& loop, int64_t trips);
   bool runs_in_blocks(uint32_t index) const;
   void write_blocks(uint32_t index);
@@ -129,6 +133,7 @@ class LoopWriter final : private StepHost {
   std::map<uint32_t, llvm::AllocaInst*> trip_, trips_;            // by loop
   std::map<uint32_t, Block*> blocks_;                             // by instruction that is jumped to
   std::vector<plan::NativeRef> refs_;
+  bool unrolls_ = false;
 };
 
 }  // namespace treadle::jit

@@ -38,6 +38,32 @@ void LoopWriter::count_trips(const Loop& loop, int64_t trips) {
   b_.SetInsertPoint(next);
 }
 
+// A few operations on a vector at most, so that what goes on around them takes as long as they do.
+bool LoopWriter::is_tiny(const Loop& loop) const {
+  constexpr size_t kMostSteps = 16;
+  size_t steps = 0;
+  for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
+    const OpCode code = p_.code[pc].code;
+    if (code == OpCode::kCopy || code == OpCode::kLoopNext || code == OpCode::kLoopNextSimple) continue;
+    const auto work = request_.elementwise.find(pc);
+    const bool written = layout_.written[pc - loop_.first] == Written::kInline && work != request_.elementwise.end();
+    if (code != OpCode::kKernel || !written || work->second.count > chunks_.full) return false;
+    steps += work->second.steps.size();
+  }
+  return steps <= kMostSteps;
+}
+
+// Asks for four trips between two branches.
+void LoopWriter::unroll(llvm::BranchInst* back) {
+  llvm::LLVMContext& context = b_.getContext();
+  auto* four = llvm::ConstantAsMetadata::get(b_.getInt32(4));
+  auto* count = llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.unroll.count"), four});
+  auto* properties = llvm::MDNode::getDistinct(context, {nullptr, count});
+  properties->replaceOperandWith(0, properties);
+  back->setMetadata(llvm::LLVMContext::MD_loop, properties);
+  unrolls_ = true;
+}
+
 void LoopWriter::write_begin(uint32_t pc) {
   const uint32_t index = p_.code[pc].index;
   const Loop& loop = p_.loops[index];
@@ -153,7 +179,8 @@ void LoopWriter::write_next(uint32_t pc) {
     if (loop.grows) grow_rows(loop, index);
     if (loop.counter != kNoSlot) store_chunk(loop.counter, ElementType::kInt64, 1, 0, get(trip_[index]));
   }
-  b_.CreateBr(block_of(p_.code[pc].target));
+  auto* back = b_.CreateBr(block_of(p_.code[pc].target));
+  if (counts_at_once(index) && is_tiny(loop)) unroll(back);
   if (!outer) b_.SetInsertPoint(done);
 }
 

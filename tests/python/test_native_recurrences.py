@@ -121,3 +121,33 @@ def test_short_loops_inside_are_counted_whole():
         options.trip_limit -= 1
         with pytest.raises(Exception, match="limit of 449 trips"):
             several.run(None, feeds, options)
+
+
+@pytest.mark.parametrize("trips", (1, 3, 4, 6, 64, 301))
+def test_short_scans_inside_of_any_length(trips):
+    text = f"""{HEAD}
+    g (int64[5] a, int64[{trips}] b, int64[{trips}] row0) => (int64 k, int64[{trips}] row, int64[5,{trips}] table)
+    <int64 one = {{1}}> {{
+      zero = Sub(one, one)
+      k, row, table = Scan <num_scan_inputs = 1, body = outer (int64 n, int64[{trips}] above, int64 x)
+          => (int64 n1, int64[{trips}] above1, int64[{trips}] e) {{
+        n1 = Add(n, one)
+        last, above1 = Scan <num_scan_inputs = 2, body = inner (int64 left, int64 up, int64 y)
+            => (int64 left1, int64 o) {{
+          quotient = Div(x, y)
+          more = Add(left, one)
+          lower = Add(up, quotient)
+          left1 = Min(lower, more)
+          o = Identity(left1) }}> (n1, above, b)
+        e = Identity(above1) }}> (zero, row0, a)
+    }}"""
+    rng = np.random.default_rng(trips)
+    feeds = {"a": rng.integers(-9, 9, 5), "b": rng.integers(1, 5, trips), "row0": rng.integers(0, 50, trips)}
+    run_all(text, feeds, compilations=None)
+    feeds["b"][-1 if trips < 7 else 6] = 0
+    places = []
+    for jit in ("off", "always"):
+        with pytest.raises(Exception, match="zero") as failed:
+            session(text, jit=jit).run(None, feeds)
+        places.append(str(failed.value))
+    assert places[0] == places[1]
