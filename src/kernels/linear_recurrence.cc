@@ -8,10 +8,13 @@ namespace treadle::kernels {
 
 namespace {
 
-constexpr int64_t kChunks = 8;  // side by side: a step waits for the one before for about as many operations
-constexpr int64_t kSteps = 64;  // of a chunk: a block of the narrow states that this is for stays in first-level cache
-constexpr int64_t kBlock = kChunks * kSteps;
-constexpr double kStepNs = 1;  // per lane, both passes
+constexpr int64_t kBlock = 512;  // steps: stays in first-level cache for the narrow states that this is for
+constexpr double kStepNs = 0.5;  // per lane, both passes
+
+// Side by side: as many as keep the processor busy while each waits for its last sum, and fit its registers.
+constexpr int64_t chunks_for(int lanes) {
+  return lanes <= 2 ? 8 : 4;
+}
 
 // What a stretch of steps makes of a state: h becomes factor * h + sum.
 template <class T>
@@ -22,11 +25,15 @@ struct Stretch {
 // A few neighbouring lanes. kA, kB: whether there are such operands.
 template <class T, bool kA, bool kB, int kLanes>
 struct Lanes {
+  static constexpr int64_t kChunks = chunks_for(kLanes);
+  static constexpr int64_t kSteps = kBlock / kChunks;  // of a chunk
+
   const T *a, *b;
   T* rows;
   int64_t a_step, b_step, row_step;  // towards the next step, negative in reverse
 
   void advance(T* h, int64_t t) const {
+#pragma GCC unroll 8
     for (int l = 0; l < kLanes; ++l) {
       T next = h[l];
       if constexpr (kA) next = a[t * a_step + l] * next;
@@ -40,11 +47,15 @@ struct Lanes {
     T factor[kChunks][kLanes], sum[kChunks][kLanes];
     std::fill_n(&factor[0][0], kChunks * kLanes, T{1});
     std::fill_n(&sum[0][0], kChunks * kLanes, T{0});
-    for (int64_t k = 0; k < kSteps; ++k) {
+    for (int64_t k = 0; kB && k < kSteps; ++k) {
+#pragma GCC unroll 8
+      for (int64_t c = 0; c < kChunks; ++c) advance(sum[c], begin + c * kSteps + k);
+    }
+    for (int64_t k = 0; kA && k < kSteps; ++k) {
+#pragma GCC unroll 8
       for (int64_t c = 0; c < kChunks; ++c) {
-        const int64_t t = begin + c * kSteps + k;
-        if constexpr (kB) advance(sum[c], t);
-        for (int l = 0; kA && l < kLanes; ++l) factor[c][l] *= a[t * a_step + l];
+#pragma GCC unroll 8
+        for (int l = 0; l < kLanes; ++l) factor[c][l] *= a[(begin + c * kSteps + k) * a_step + l];
       }
     }
     for (int64_t i = 0; i < kChunks * kLanes; ++i) stretches[i] = {(&factor[0][0])[i], (&sum[0][0])[i]};
@@ -52,7 +63,9 @@ struct Lanes {
 
   // The states that chunks begin with take the place of their sums; `h` is behind them then.
   static void follow(Stretch<T>* stretches, T* h) {
+#pragma GCC unroll 8
     for (int64_t c = 0; c < kChunks; ++c) {
+#pragma GCC unroll 8
       for (int l = 0; l < kLanes; ++l) {
         Stretch<T>& s = stretches[c * kLanes + l];
         T next = h[l];
@@ -68,12 +81,14 @@ struct Lanes {
     T h[kChunks][kLanes];
     for (int64_t i = 0; i < kChunks * kLanes; ++i) (&h[0][0])[i] = stretches[i].sum;
     for (int64_t k = 0; k < kSteps; ++k) {
+#pragma GCC unroll 8
       for (int64_t c = 0; c < kChunks; ++c) write_step(h[c], begin + c * kSteps + k);
     }
   }
 
   void write_step(T* h, int64_t t) const {
     advance(h, t);
+#pragma GCC unroll 8
     for (int l = 0; l < kLanes; ++l) rows[t * row_step + l] = h[l];
   }
 
@@ -162,7 +177,7 @@ bool LinearRecurrence::supports(ElementType type) {
 
 size_t LinearRecurrence::scratch_bytes() const {
   const auto width = static_cast<int64_t>(2 * byte_width(type));
-  return static_cast<size_t>(steps / kBlock * kChunks * std::min<int64_t>(lanes, 8) * width);
+  return static_cast<size_t>(steps / kBlock * chunks_for(1) * std::min<int64_t>(lanes, 8) * width);
 }
 
 void LinearRecurrence::operator()(const void* a, const void* b, const void* initial, void* rows, void* last,

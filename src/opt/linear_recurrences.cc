@@ -8,7 +8,7 @@
 // for all trips or, where the loop does not change them, one. Integers wrap, so their results are the same; floats
 // round differently, and are left alone unless the user allows it.
 //
-// For states of a few elements only: wide ones fill vectors as they are, and are better left in registers.
+// For states of a few elements only: others take about as long for the memory that rows are read and written in.
 #include <algorithm>
 #include <unordered_set>
 
@@ -24,7 +24,7 @@ namespace treadle::opt {
 
 namespace {
 
-constexpr int64_t kMaxLanes = 16;
+constexpr int64_t kMaxLanes = 4;
 constexpr int64_t kLeastTrips = 256;
 constexpr int64_t kMaxElements = 64;  // of any value of the body
 
