@@ -17,17 +17,11 @@
 #include <new>
 #include <span>
 
+#include "base/pause.h"
+
 namespace treadle {
 
 namespace {
-
-inline void pause_cpu() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 struct Loop {
   void (*fn)(void*, int64_t, int64_t, int);

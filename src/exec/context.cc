@@ -67,6 +67,7 @@ Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<N
   loops_.resize(p.loops.size());
   for (size_t i = 0; i < p.loops.size(); ++i) loops_[i].outputs.resize(p.loops[i].scan_outputs.size());
   trials_.resize(p.loops.size());
+  for (const plan::Wave& wave : p.waves) waves_.push_back(std::make_unique<WavePosition>(wave));
 }
 
 Status Context::allocate_arena() {
@@ -295,6 +296,17 @@ Status Context::execute() {
       case OpCode::kPoll:
         status = poll();
         if (!status.ok()) break;
+        ++in;
+        continue;
+      case OpCode::kWave: {
+        bool done = false;
+        if constexpr (!kProfiled) status = run_wave(in->index, done);
+        if (!status.ok()) break;
+        in = done ? code + in->target : in + 1;
+        continue;
+      }
+      case OpCode::kWaveEnd:
+        if constexpr (!kProfiled) end_wave(in->index);
         ++in;
         continue;
       case OpCode::kEnd:

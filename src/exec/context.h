@@ -12,6 +12,7 @@
 #include "exec/native.h"
 #include "exec/session.h"
 #include "exec/team.h"
+#include "exec/waves.h"
 #include "plan/program.h"
 
 namespace treadle::exec {
@@ -115,6 +116,7 @@ class Context {
   // native.cc: runs the trips that are left of a loop, whose next one has been counted; `failed_at`: where it failed.
   friend struct NativeHostFunctions;
   Status run_native(const NativeCode& code, uint32_t& failed_at);
+  plan::NativeFrame native_frame();  // without counters of work
   // The code that takes over at this trip.
   const NativeCode* native_code(uint32_t loop) const {
     return native_ && loops_[loop].trip >= native_trip_ ? native_->code(loop) : nullptr;
@@ -187,6 +189,15 @@ class Context {
   Status finish_output(const plan::ScanOutput& scan, ScanOutputState& state, LoopPosition& at, bool masked);
   Status read_flag(uint32_t s, const char* what, bool& value) const;
 
+  // waves.cc: all of a wave, `done`, unless it is better left to its instructions, which find what was wrong.
+  Status run_wave(uint32_t index, bool& done);
+  void end_wave(uint32_t index);
+  void work_on_wave(uint32_t index, int worker);
+  bool run_aside(const std::vector<uint32_t>& instructions);
+  bool run_block(const plan::Wave& wave, size_t stage, int64_t block);
+  bool run_trips_until(uint32_t loop, int64_t end);
+  bool run_trip(const plan::Loop& loop);
+
   // Before each trip but those that a poll has granted ahead: limits, the cancel flag, signals, time.
   Status poll();
   // A loop whose steps may be shared among threads; between the two, each poll measures what it takes.
@@ -220,6 +231,7 @@ class Context {
   int64_t trips_ = 0;              // of all loops, the ones begun included
   int64_t poll_units_ = 0;         // until the next poll
   std::vector<TeamTrial> trials_;  // by loop
+  std::vector<std::unique_ptr<WavePosition>> waves_;
   uint32_t team_loop_ = UINT32_MAX;
   int64_t team_units_ = 0;  // of the stretch that began at team_since_; 0: none did
   std::chrono::steady_clock::time_point team_since_;

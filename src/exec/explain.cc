@@ -135,11 +135,25 @@ class Explainer {
     report.scan_outputs = loop.scan_outputs.size();
     for (const plan::LoopState& state : loop.states) report.state_bytes += state.bytes;
     collect_rewrites(report);
+    find_wave(index, report);
     std::string why;
     find_obstacles(loop, report);
     if (!plan::describe_loop(p_, index, why)) report.why_not_native = why;
     count(index, forms_of(loop), others, report);
     return report;
+  }
+
+  void find_wave(uint32_t index, LoopReport& report) const {
+    for (const plan::Wave& wave : p_.waves) {
+      const auto is_this = [&](const plan::WaveStage& stage) { return stage.loop == index; };
+      if (std::none_of(wave.stages.begin(), wave.stages.end(), is_this)) continue;
+      report.beside_trips = wave.block;
+      for (const plan::WaveStage& stage : wave.stages) {
+        if (stage.loop != index && stage.loop != plan::WaveStage::kNoLoop) {
+          report.beside.emplace_back(p_.loops[stage.loop].node->name);
+        }
+      }
+    }
   }
 
   bool is_always_true(uint32_t s) const {

@@ -22,7 +22,9 @@ struct LoopReport {
   int parent = -1;       // the loop around it, by its place in the list
   int64_t trips = -1;    // -1: known only in the run
   size_t states = 0, scan_inputs = 0, scan_outputs = 0;
-  size_t state_bytes = 0;  // of those whose size is planned
+  size_t state_bytes = 0;           // of those whose size is planned
+  std::vector<std::string> beside;  // loops that can run at the same time (plan/waves.h)
+  int64_t beside_trips = 0;         // in blocks of so many trips
 
   std::vector<opt::JournalEntry> rewrites;  // in the order in which they were made
 

@@ -104,6 +104,10 @@ class TextWriter {
          fmt::format("{} ({}), {}, {}", count_text(loop.states, "state"),
                      bytes_text(static_cast<double>(loop.state_bytes)), count_text(loop.scan_inputs, "scan input"),
                      count_text(loop.scan_outputs, "scan output")));
+    if (!loop.beside.empty()) {
+      line("beside", fmt::format("{}, in blocks of {} trips, where that is measured to be faster",
+                                 fmt::join(loop.beside, ", "), loop.beside_trips));
+    }
     write_trip(loop);
     write_rewrites(loop);
     write_remarks("calls", loop.calls);
@@ -179,6 +183,9 @@ std::string json_of(const LoopReport& loop) {
   json.raw("trips", loop.trips < 0 ? "null" : std::to_string(loop.trips));
   json.integer("states", loop.states).integer("scan_inputs", loop.scan_inputs);
   json.integer("scan_outputs", loop.scan_outputs).integer("state_bytes", loop.state_bytes);
+  std::vector<std::string> beside;
+  for (const std::string& other : loop.beside) beside.push_back(JsonObject().text("node", other).str());
+  json.raw("beside", json_array(beside)).integer("beside_trips", loop.beside_trips);
   json.raw("rewrites", json_of(loop.rewrites));
   json.text("tier", name(loop.tier));
   json.boolean("compiled", loop.native.compiled).boolean("from_cache", loop.native.from_cache);

@@ -339,11 +339,16 @@ const NativeHost& native_host() {
   return kHost;
 }
 
-Status Context::run_native(const NativeCode& code, uint32_t& failed_at) {
+plan::NativeFrame Context::native_frame() {
   plan::NativeFrame frame;
   frame.slots = slots_.data();
   frame.counters = reinterpret_cast<std::byte*>(static_cast<plan::LoopCounters*>(loops_.data()));
   frame.context = this;
+  return frame;
+}
+
+Status Context::run_native(const NativeCode& code, uint32_t& failed_at) {
+  plan::NativeFrame frame = native_frame();
   frame.poll_units = &poll_units_;
   frame.trips = &trips_;
   const uint32_t result = code.run(frame);

@@ -10,6 +10,9 @@ namespace treadle::exec {
 
 class TeamTrial {
  public:
+  // What it begins with.
+  explicit TeamTrial(bool team = false) : team_(team) {}
+
   bool team() const { return team_; }
   // A stretch of about 100 us took so long per unit of work. Returns how to go on.
   bool took(double ns_per_unit);
@@ -22,7 +25,7 @@ class TeamTrial {
     wakes_ = true;
   }
 
-  bool team_ = false;
+  bool team_;
   bool trying_ = false;  // the way that was not taken before
   bool wakes_ = true;    // the first stretch after a change tells nothing
   int left_ = kTrial;

@@ -367,6 +367,8 @@ void LoopWriter::write(uint32_t pc) {
       leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, poll)), {context_}));
       return refresh();
     }
+    case OpCode::kWave:  // not in loops
+    case OpCode::kWaveEnd:
     case OpCode::kEnd:
       return;
   }

@@ -68,6 +68,7 @@ class Placement {
         }
       }
     }
+    for (const Wave& wave : p_.waves) find_lifetimes(wave);
     // What rows point into stays as long as they are used; rows of rows come after the rows they are taken of.
     for (size_t i = p_.rows.size(); i-- > 0;) {
       Slot& from = p_.slots[p_.rows[i].from];
@@ -100,6 +101,18 @@ class Placement {
     for (const ScanOutput& s : loop.scan_outputs) {
       whole_loop(s.whole);
       live(s.element, loop.last - 1);
+    }
+  }
+
+  // Its instructions run in any order, so what is alive somewhere in it is so all the time.
+  void find_lifetimes(const Wave& wave) {
+    for (const WaveStage& stage : wave.stages) {
+      for (const RowKernel& kernel : stage.kernels) live(kernel.operands[kernel.operand_count - 1].slot, wave.first);
+    }
+    for (Slot& s : p_.slots) {
+      if (s.first == UINT32_MAX || s.first > wave.last || s.last < wave.first) continue;
+      s.first = std::min(s.first, wave.first);
+      s.last = std::max(s.last, wave.last);
     }
   }
 

@@ -94,6 +94,8 @@ class KeyWriter {
         break;
       case OpCode::kJump:
       case OpCode::kPoll:
+      case OpCode::kWave:
+      case OpCode::kWaveEnd:
       case OpCode::kEnd:
         break;
     }

@@ -29,6 +29,7 @@ Status Planner::run() {
   TREADLE_TRY(emit(top));
   for (const ir::Value* v : top.outputs) add_output(v);
   emit_code(OpCode::kEnd, nullptr);
+  if (p_.threads > 1) add_waves();
   finish_groups();
   chain_loops(p_);
   place_in_arena(p_, operands_);

@@ -34,6 +34,20 @@ std::string loop_text(const Loop& loop) {
   return text;
 }
 
+std::string wave_text(const Wave& wave) {
+  std::string text = fmt::format(" {} trips by {}", wave.trips, wave.block);
+  for (size_t i = 0; i < wave.stages.size(); ++i) {
+    const WaveStage& stage = wave.stages[i];
+    text += fmt::format(" {}(", i);
+    for (const RowKernel& kernel : stage.kernels) text += fmt::format("rows of {} ", kernel.at);
+    text += stage.loop == WaveStage::kNoLoop ? "" : fmt::format("loop {}", stage.loop);
+    for (const WaveStage::Need& need : stage.needs)
+      text += fmt::format(" after {}{}", need.all ? "all of " : "", need.stage);
+    text += ")";
+  }
+  return text;
+}
+
 // The nodes that an instruction stands for.
 std::string members_text(const Program& p, size_t at) {
   std::string text;
@@ -79,6 +93,10 @@ std::string instruction_text(const Program& p, size_t at) {
       return fmt::format("endloop {}", in.index);
     case OpCode::kPoll:
       return "poll";
+    case OpCode::kWave:
+      return fmt::format("wave    {}{}", in.index, wave_text(p.waves[in.index]));
+    case OpCode::kWaveEnd:
+      return fmt::format("endwave {}", in.index);
     case OpCode::kEnd:
       return "end";
   }

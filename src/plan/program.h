@@ -36,6 +36,8 @@ enum class OpCode : uint8_t {
   kLoopNextSimple,  // the same where LoopStep is all there is to do
   kLoopEnd,         // index: loops[]
   kPoll,            // limits and cancellation, after work that takes its time
+  kWave,            // index: waves[]; runs on several threads what follows, up to target, or leaves it to what follows
+  kWaveEnd,         // index: waves[]
   kEnd,
 };
 
@@ -159,6 +161,41 @@ struct Loop {
   bool in_loop = false;            // inside another one
 };
 
+// A kernel that lies outside of loops, over the rows that belong to some trips.
+struct RowKernel {
+  static constexpr size_t kMostOperands = 8;
+  struct Operand {
+    uint32_t slot = kNoSlot;
+    size_t row_bytes = 0;  // for each trip; 0: every trip sees all of it
+  };
+  uint32_t at = 0;     // the instruction whose rows these are
+  Kernel whole, rest;  // of a whole block of trips, and of the last one
+  uint8_t operand_count = 0;
+  Operand operands[kMostOperands];
+};
+
+// What one thread does at a time, block of trips by block of trips: the kernels, then the trips of the loop.
+struct WaveStage {
+  static constexpr uint32_t kNoLoop = UINT32_MAX;
+  struct Need {
+    uint32_t stage = 0;
+    bool all = false;  // every block, else the blocks up to the same one
+  };
+  std::vector<RowKernel> kernels;
+  uint32_t loop = kNoLoop;
+  std::vector<Need> needs;
+};
+
+// Loops of as many trips that can run at the same time, and what stands between them (plan/waves.h).
+struct Wave {
+  uint32_t first = 0, last = 0;         // instructions: kWave and kWaveEnd
+  int64_t trips = 0, block = 0;         // of each loop; trips of a block
+  std::vector<uint32_t> before, after;  // instructions that run before all stages, and behind them
+  std::vector<WaveStage> stages;        // in the order of the program
+
+  int64_t blocks() const { return (trips + block - 1) / block; }
+};
+
 struct Input {
   uint32_t slot = kNoSlot;  // kNoSlot: not used
   Type type;
@@ -186,6 +223,7 @@ struct Program {
   std::vector<std::pair<uint32_t, uint32_t>> moves;  // from, to
   std::vector<DynamicNode> dynamic;
   std::vector<Loop> loops;
+  std::vector<Wave> waves;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::vector<const ir::Node*> node_of;  // per instruction, for messages; null for glue

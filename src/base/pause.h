@@ -1,0 +1,14 @@
+#pragma once
+
+namespace treadle {
+
+// Between two looks at what another thread is about to write.
+inline void pause_cpu() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace treadle
