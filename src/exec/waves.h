@@ -35,7 +35,7 @@ class WavePosition {
   TeamTrial trial{true};  // whether the wave pays
   std::chrono::steady_clock::time_point since;
   bool tells = false;  // what the run takes says something about the way it was run
-  Status status;  // of the calling thread, where the run is to end
+  Status status;       // of the calling thread, where the run is to end
 
  private:
   struct alignas(64) Stage {

@@ -42,6 +42,9 @@ void fold_constants(ir::Graph& graph, Journal* journal = nullptr);
 // rounds differently. Needs no types, so that it is done once when a model is loaded.
 void fold_batch_normalization(ir::Graph& graph, Journal* journal = nullptr);
 
+// Transpose that only moves axes of one element becomes Reshape.
+void reshape_transposes(ir::Graph& graph, Journal* journal = nullptr);
+
 // Transpose of an operand of MatMul becomes the order in which the product reads it, where nothing else reads the
 // transposed value.
 void absorb_transposes(ir::Graph& graph, Journal* journal = nullptr);

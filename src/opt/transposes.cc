@@ -1,5 +1,5 @@
-// A product reads its operands by strides, so a transposed operand needs no copy: the permutation becomes the
-// product's.
+// A Transpose that only moves axes of one element is a Reshape, which needs no copy. Nor does a transposed operand of a
+// product, which reads by strides: the permutation becomes the product's.
 #include <unordered_set>
 
 #include "op/registry.h"
@@ -42,7 +42,46 @@ Values operands_of_products(ir::Region& top) {
   return transposed;
 }
 
+bool keeps_elements_in_order(const ir::Node& transpose) {
+  const Shape& shape = transpose.inputs[0]->type.shape;
+  int64_t last = -1;
+  for (const int64_t axis : permutation(transpose)) {
+    if (shape[static_cast<size_t>(axis)].is_known(1)) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+// What a Reshape to `shape` is told; none where that takes more than one size that is not known.
+std::vector<int64_t> sizes_of(const Shape& shape) {
+  std::vector<int64_t> sizes;
+  bool any_unknown = false;
+  for (const Dim& d : shape) {
+    if ((d.is_known() && d.value() == 0) || (!d.is_known() && any_unknown)) return {};
+    any_unknown |= !d.is_known();
+    sizes.push_back(d.is_known() ? d.value() : -1);
+  }
+  return sizes;
+}
+
 }  // namespace
+
+void reshape_transposes(ir::Graph& graph, Journal* journal) {
+  ir::for_each_node(graph.top(), [&](ir::Node& node) {
+    if (!is(node, "Transpose") || !node.inputs[0]->type.has_shape || !node.outputs[0]->type.has_shape) return;
+    if (!keeps_elements_in_order(node)) return;
+    const std::vector<int64_t> sizes = sizes_of(node.outputs[0]->type.shape);
+    if (sizes.empty()) return;
+    note(journal, Change::kElided, *node.parent, node);
+    node.op = &require_op("Reshape");
+    node.version = &node.op->newest();
+    node.parsed = nullptr;
+    node.attributes.erase("perm");
+    node.attributes.set(ir::Attribute::of("allowzero", 0));
+    graph.add_input(&node, graph.new_constant(std::string(node.name) + ":sizes", Tensor::of_int64(sizes)));
+  });
+}
 
 void absorb_transposes(ir::Graph& graph, Journal* journal) {
   const Values candidates = operands_of_products(graph.top());

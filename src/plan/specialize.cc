@@ -217,8 +217,8 @@ class Specializer {
 };
 
 void rewrite(ir::Graph& graph, bool associative, opt::Journal& journal) {
-  for (const auto pass : {opt::remove_identities, opt::split_variadic, opt::select_branches, opt::hoist_invariants,
-                          opt::merge_common_nodes, opt::unswitch_loops, opt::scan_counted_loops,
+  for (const auto pass : {opt::remove_identities, opt::reshape_transposes, opt::split_variadic, opt::select_branches,
+                          opt::hoist_invariants, opt::merge_common_nodes, opt::unswitch_loops, opt::scan_counted_loops,
                           opt::unroll_single_trips, opt::delay_states, opt::run_maps_at_once, opt::batch_products,
                           opt::sink_outputs, opt::fuse_convolutions, opt::absorb_transposes, opt::remove_dead_nodes}) {
     if (pass == opt::sink_outputs && associative) opt::solve_recurrences(graph, &journal);

@@ -177,6 +177,11 @@ class WaveFinder {
       split = {true, false};
       return leads(node.inputs[0]) || node.inputs[1]->type.shape.size() == 1;
     }
+    if (name == "Transpose") {
+      const auto perm = node.attributes.get_ints("perm");
+      split = {true};
+      return !perm.empty() && perm[0] == 0;
+    }
     if (node.op->batch != BatchRule::kElementwise) return false;
     for (const ir::Value* v : node.inputs) split.push_back(leads(v));
     return true;

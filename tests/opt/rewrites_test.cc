@@ -142,5 +142,21 @@ TEST(Rewrites, NoneWithoutOptimization) {
   expect_same_as_judge(t, *planned, {{0, count(3)}});
 }
 
+TEST(Transposes, ThatOnlyMoveAxesOfOneElementCopyNothing) {
+  for (const bool known : {true, false}) {
+    const Dim steps = known ? Dim(3) : Dim::symbol("T");
+    TestGraph t({floats({steps, 1, 2, 5})}, 2);
+    auto* moved = t->call("Transpose", {t.in(0)}, {ir::Attribute::of("perm", std::vector<int64_t>{0, 2, 1, 3})});
+    auto* turned = t->call("Transpose", {t.in(0)}, {ir::Attribute::of("perm", std::vector<int64_t>{2, 1, 0, 3})});
+    t->set_output(0, t->call("Exp", {moved}));
+    t->set_output(1, t->call("Exp", {turned}));
+    const auto planned = plan_of(t);
+    const auto listing = planned->listing();
+    EXPECT_EQ(std::count(listing.begin(), listing.end(), "Transpose"), 1);
+    std::mt19937 engine(3);
+    expect_same_as_judge(t, *planned, {{0, random_value(floats({3, 1, 2, 5}), engine)}});
+  }
+}
+
 }  // namespace
 }  // namespace treadle::testing_support

@@ -12,7 +12,7 @@ from test_native import assert_same_bits
 treadle = pytest.importorskip("treadle", reason="the Python package is not built")
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
-STEPS, BATCH, WIDTH = 50, 2, 48
+STEPS, BATCH, WIDTH = 150, 2, 48
 
 
 def session(proto, threads, **entries):
@@ -46,7 +46,7 @@ def stacked(op, layers=3, *, direction="forward", lengths=False, states=False, b
             helper.make_node(
                 op,
                 [x, f"W{k}", f"R{k}", f"B{k}", "lengths" if lengths else "", f"h0_{k}" if states else ""],
-                [f"y{k}", f"h{k}"],
+                [f"y{k}", f"end{k}"],
                 hidden_size=WIDTH,
                 direction=direction,
             )
@@ -58,7 +58,7 @@ def stacked(op, layers=3, *, direction="forward", lengths=False, states=False, b
             nodes.append(helper.make_node(middle, [x], [f"m{k}_{i}"]))
             x = f"m{k}_{i}"
     weights.append(numpy_helper.from_array(np.array([STEPS, BATCH, directions * WIDTH], np.int64), "rows"))
-    outputs = [value(x, TensorProto.FLOAT, None)] + [value(f"h{k}", TensorProto.FLOAT, None) for k in range(layers)]
+    outputs = [value(x, TensorProto.FLOAT, None)] + [value(f"end{k}", TensorProto.FLOAT, None) for k in range(layers)]
     graph = helper.make_graph(nodes, "g", inputs, outputs, weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
     feeds = {"x": rng.uniform(-1, 1, (STEPS, BATCH, WIDTH)).astype(np.float32)}
