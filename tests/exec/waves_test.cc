@@ -1,13 +1,27 @@
 #include "exec/waves.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "exec/session.h"
+
 namespace treadle::exec {
 namespace {
+
+std::string numbers(int64_t count, float scale) {
+  std::string list;
+  for (int64_t i = 0; i < count; ++i) {
+    list += fmt::format("{}{:.4f}", i == 0 ? "" : ", ", scale * static_cast<float>(i * 7 % 13 - 6));
+  }
+  return list;
+}
 
 // A stage for each list of needs; blocks of one trip.
 plan::Wave wave_of(int64_t trips, std::vector<std::vector<plan::WaveStage::Need>> needs) {
@@ -96,6 +110,56 @@ TEST(WavePosition, WakesWhoWaitsWhenItIsStopped) {
   at.stop();
   waits.join();
   EXPECT_TRUE(at.stopped());
+}
+
+// Two layers of h' = tanh(x W + h R), the upper one over what the lower one made.
+std::string stacked_layers(int64_t steps, int64_t width) {
+  const auto layer = [&](std::string_view from, std::string_view to) {
+    return fmt::format(R"(
+      wide_{1} = MatMul ({0}, w)
+      last_{1}, {1} = Scan <body = step_{1} (float[1,{2}] h, float[1,{2}] x) => (float[1,{2}] h2, float[1,{2}] y) {{
+        product = MatMul (h, r)
+        sum = Add (x, product)
+        h2 = Tanh (sum)
+        y = Identity (h2)
+      }}, num_scan_inputs = 1> (h0, wide_{1})
+    )",
+                       from, to, width);
+  };
+  return fmt::format(R"(<ir_version: 8, opset_import: ["" : 17]>
+    layers (float[{0},1,{1}] x0, float[1,{1}] h0) => (float[{0},1,{1}] x2)
+      <float[{1},{1}] w = {{{2}}}, float[{1},{1}] r = {{{3}}}> {{ {4} {5} }})",
+                     steps, width, numbers(width * width, 0.1f), numbers(width * width, -0.07f), layer("x0", "x1"),
+                     layer("x1", "x2"));
+}
+
+// Under the thread sanitizer, also that nobody reads what is still being written.
+TEST(Waves, AllNumbersOfThreadsGiveTheSameBits) {
+  constexpr int64_t kSteps = 200, kWidth = 48;
+  const std::string text = stacked_layers(kSteps, kWidth);
+  Tensor x = *Tensor::allocate(ElementType::kFloat, {kSteps, 1, kWidth});
+  for (int64_t i = 0; i < x.element_count(); ++i) x.mutable_data<float>()[i] = static_cast<float>(i % 17) / 8 - 1;
+  Tensor h = *Tensor::allocate(ElementType::kFloat, {1, kWidth});
+  std::memset(h.mutable_raw(), 0, h.byte_size());
+  std::optional<Tensor> expected;
+  for (const int threads : {1, 2, 3}) {
+    SessionOptions options;
+    options.threads = threads;
+    options.jit = Jit::kOff;
+    auto session = Session::from_bytes(std::as_bytes(std::span(text)), options);
+    ASSERT_TRUE(session.ok()) << session.error().to_string();
+    const std::vector<Feed> feeds{{"x0", AnyValue(x)}, {"h0", AnyValue(h)}};
+    const auto plan = (*session)->dump_plan(feeds);
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(plan->find(" wave ") != std::string::npos, threads > 1);
+    for (int run = 0; run < 8; ++run) {
+      std::vector<AnyValue> results;
+      const Status status = (*session)->run(feeds, {}, results, {});
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      if (!expected) expected = results[0].tensor();
+      EXPECT_TRUE(identical(results[0].tensor(), *expected)) << threads << " threads, run " << run;
+    }
+  }
 }
 
 }  // namespace
