@@ -1,9 +1,10 @@
-"""RNN, LSTM and GRU as operators: milliseconds a run beside onnxruntime and the roof, in alternating pairs; and one step
-per call."""
+"""RNN, LSTM and GRU as operators: milliseconds a run beside onnxruntime and the roof, in alternating pairs; two
+threads; weights in float16; and one step per call."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import statistics
 
@@ -94,6 +95,34 @@ def bench_threads(options) -> None:
         print(f"| {' | '.join([*cells, measure.at_least(found, target)])} |", flush=True)
 
 
+# --- weights in float16
+
+
+def step_seconds(short: list[float], long: list[float], steps: int) -> list[float]:
+    return [(b - a) / steps for a, b in zip(short, long, strict=True)]
+
+
+def bench_half_weights(options) -> None:
+    """A step's slope over the length, on inputs of a few columns: the recurrent part alone."""
+    print(
+        "\n| f16 weights, a step | f32 us | f16 us | ratio | target | | outputs off by at most |"
+        "\n| --- | --- | --- | --- | --- | --- | --- |"
+    )
+    target, lengths = 1.7, (20, 100)
+    for op, width in itertools.product(("LSTM", "GRU"), (512, 1024)):
+        runs = []
+        for weights, steps in itertools.product(("f32", "f16"), lengths):
+            data, feeds = models.Operator(op, steps, 1, width, models.HALF, inputs=8).build()
+            runs.append(engines.bind(engines.open_ours(data, "always", weights=weights), feeds))
+        off = np.abs(runs[1]()[0] - runs[3]()[0]).max()
+        times = measure.in_turns(runs, PAIRS, options.seconds or SECONDS)
+        whole, half = (step_seconds(*times[i : i + 2], lengths[1] - lengths[0]) for i in (0, 2))
+        found = measure.ratio(whole, half)
+        cells = [f"{op} H={width}", *(f"{statistics.median(t) * 1e6:.1f}" for t in (whole, half)), str(found)]
+        cells += [f"{target}", measure.at_least(found, target), f"{off:.1e}"]
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
 # --- one step per call
 
 
@@ -161,5 +190,6 @@ def bench_steps(options) -> None:
 def bench_rnn(options) -> None:
     bench_operators(options)
     bench_threads(options)
+    bench_half_weights(options)
     bench_steps(options)
     print()

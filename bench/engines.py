@@ -15,13 +15,15 @@ from models import Built, Loop
 Run = Callable[[], list[np.ndarray]]
 
 
-def open_ours(data: bytes, jit: str = "off", threads: int = 1, cache: str = "off") -> treadle.InferenceSession:
+def open_ours(
+    data: bytes, jit: str = "off", threads: int = 1, cache: str = "off", weights: str = "f32"
+) -> treadle.InferenceSession:
     """The program tier; with `jit` "always" the native tier. `cache`: a folder for native code, or "off"."""
     options = treadle.SessionOptions()
     options.intra_op_num_threads = threads
     options.add_session_config_entry("treadle.jit", jit)
     options.add_session_config_entry("treadle.jit_cache", cache)
-    return treadle.InferenceSession(data, options)
+    return treadle.InferenceSession(data, options, weights=weights)
 
 
 def open_native(data: bytes, threads: int = 1) -> treadle.InferenceSession:

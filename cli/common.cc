@@ -30,6 +30,9 @@ void add_json(CLI::App& command, Common& common) {
 void add_session(CLI::App& command, Common& common) {
   command.add_option("--tier", common.tier, "How to run: program, native (loops compiled before they run) or judge")
       ->type_name("TIER");
+  command
+      .add_option("--weights", common.weights, "Weights of recurrences: f32, or f16 (rounded, half the memory traffic)")
+      ->type_name("TYPE");
   command.add_option("--threads", common.threads, "Threads to use; 0: the CPUs that the process may use")
       ->check(CLI::Range(0, 4096));
   command.add_option("--dim", common.dimensions, "Fix a symbolic size, as in --dim batch=1")->type_name("NAME=SIZE");
@@ -41,6 +44,7 @@ treadle::SessionOptions session_options(const Common& common) {
   if (common.tier == "program") options.set("jit", "off");
   if (common.tier == "native") options.set("jit", "always");
   if (!common.tier.empty() && common.tier != "native") options.set("tier", common.tier);
+  if (!common.weights.empty()) options.set("weights", common.weights);
   options.threads(common.threads);
   for (const std::string& item : common.dimensions) {
     const size_t equals = item.find('=');

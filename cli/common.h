@@ -31,6 +31,7 @@ struct InputError : std::runtime_error {
 struct Common {
   bool json = false;
   std::string tier;  // "": the default
+  std::string weights;
   int threads = 0;
   std::vector<std::string> dimensions;  // "batch=1"
 };

@@ -17,6 +17,7 @@ LARGE = Class("RNN, LSTM, GRU operators, batch 1: H=256", 1.1, 1.15)
 BATCH = Class("RNN, LSTM, GRU operators, batch 8 to 16", 1.0, 1.25)
 OTHER = Class("RNN, LSTM, GRU operators, other sizes")
 THREADS = Class("two threads")
+HALF = Class("f16 weights, H=512 and above")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Operator:
     width: int
     group: Class
     layers: int = 1
+    inputs: int = 0  # columns of X; 0: as many as units
 
     @property
     def name(self) -> str:
@@ -37,7 +39,8 @@ class Operator:
         rng, gates = numbers(self.name), GATES[self.op] * self.width
         weights, nodes, x = [], [], "X"
         for k in range(self.layers):
-            shapes = {f"W{k}": (1, gates, self.width), f"R{k}": (1, gates, self.width), f"B{k}": (1, 2 * gates)}
+            columns = self.inputs if k == 0 and self.inputs else self.width
+            shapes = {f"W{k}": (1, gates, columns), f"R{k}": (1, gates, self.width), f"B{k}": (1, 2 * gates)}
             scale = self.width**-0.5
             weights += [numpy_helper.from_array(uniform(rng, *s, scale=scale), name) for name, s in shapes.items()]
             nodes.append(helper.make_node(self.op, [x, *shapes], [f"Y{k}"], hidden_size=self.width))
@@ -45,8 +48,9 @@ class Operator:
             x = f"y{k}"
         weights.append(numpy_helper.from_array(np.array([1], np.int64), "axis"))
         value, float32 = helper.make_tensor_value_info, TensorProto.FLOAT
-        sizes = [self.steps, self.batch, self.width]
-        graph = helper.make_graph(nodes, "g", [value("X", float32, sizes)], [value(x, float32, sizes)], weights)
+        sizes = [self.steps, self.batch, self.inputs or self.width]
+        made = [self.steps, self.batch, self.width]
+        graph = helper.make_graph(nodes, "g", [value("X", float32, sizes)], [value(x, float32, made)], weights)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
         return model.SerializeToString(), {"X": uniform(rng, *sizes)}
 

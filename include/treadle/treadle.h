@@ -163,9 +163,10 @@ TREADLE_API treadle_status* treadle_options_create(treadle_options** out);
 TREADLE_API void treadle_options_free(treadle_options* options);
 /* Keys: "tier" (program, judge), "threads" (0: as many as CPUs that the process may use), "optimize" (0, 1),
  * "associative_math" (0, 1: sums of floats over time may be put together in another order, so linear recurrences run in
- * blocks of steps), "jit" (off, auto, always: when loops become native code), "jit_trip" (no native code before this
- * trip), "jit_cache" (a folder in which native code is kept for later processes; off; empty: TREADLE_JIT_CACHE, else the
- * user's folder for such files), "jit_cache_bytes" (of all that is kept there; what was not used for longest goes). */
+ * blocks of steps), "weights" (f32, f16: those of RNN, LSTM, GRU and of products in loops are rounded to float16),
+ * "jit" (off, auto, always: when loops become native code), "jit_trip" (no native code before this trip), "jit_cache"
+ * (a folder in which native code is kept for later processes; off; empty: TREADLE_JIT_CACHE, else the user's folder for
+ * such files), "jit_cache_bytes" (of all that is kept there; what was not used for longest goes). */
 TREADLE_API treadle_status* treadle_options_set(treadle_options* options, const char* key, const char* value);
 /* Fixes a symbolic size of the inputs. */
 TREADLE_API treadle_status* treadle_options_set_dimension(treadle_options* options, const char* name, int64_t size);

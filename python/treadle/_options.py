@@ -37,8 +37,10 @@ class SessionOptions:
     (in the background, once they have taken long enough) or "always" (before they first run). Results are the same.
     "treadle.associative_math" at "1" lets sums of floats over time be put together in another order: linear recurrences
     (moving averages, running sums) then run in blocks of steps, and round differently.
-    "treadle.jit_cache" is the folder in which native code is kept for later processes, or "off" (otherwise the environment
-    variable TREADLE_JIT_CACHE says it, else it is the user's folder for such files); "treadle.jit_cache_bytes" limits it.
+    "treadle.weights" is "f32" or "f16": the weights of RNN, LSTM, GRU and of products in loops rounded to float16, which
+    halves what a step reads; sums stay float32. "treadle.jit_cache" is the folder in which native code is kept for later
+    processes, or "off" (otherwise the environment variable TREADLE_JIT_CACHE says it, else it is the user's folder for such
+    files); "treadle.jit_cache_bytes" limits it.
     """
 
     def __init__(self) -> None:

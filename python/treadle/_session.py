@@ -163,7 +163,8 @@ class Profile:
 class InferenceSession:
     """A loaded model. May be run by many threads at once.
 
-    `path_or_bytes`: a path, the bytes of a model, or a ModelProto.
+    `path_or_bytes`: a path, the bytes of a model, or a ModelProto. `weights="f16"` keeps the weights of recurrences in
+    float16, as the configuration entry "treadle.weights" does; `explain()` says how far off they are.
     """
 
     def __init__(
@@ -172,6 +173,8 @@ class InferenceSession:
         sess_options: SessionOptions | None = None,
         providers: Sequence[Any] | None = None,
         provider_options: Sequence[Mapping[Any, Any]] | None = None,
+        *,
+        weights: Literal["f32", "f16"] | None = None,
         **kwargs: Any,
     ) -> None:
         self._model_path, self._model_bytes = model_source(path_or_bytes)
@@ -180,9 +183,10 @@ class InferenceSession:
         self._providers, self._provider_options = _normalize_providers(providers, provider_options)
         options = self._sess_options
         folder = options._entries.get("session.model_external_initializers_file_folder_path")
-        self._sess = _core.Session(
-            self._model_path, self._model_bytes, folder, options._to_core(), dict(options._dimensions)
-        )
+        core_options = options._to_core()
+        if weights is not None:
+            core_options["weights"] = weights
+        self._sess = _core.Session(self._model_path, self._model_bytes, folder, core_options, dict(options._dimensions))
         self._inputs_meta = self._node_args(_INPUT)
         self._outputs_meta = self._node_args(_OUTPUT)
         self._overridable_meta = self._node_args(_OVERRIDABLE)

@@ -54,6 +54,12 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
     options.jit = value == "off" ? Jit::kOff : value == "auto" ? Jit::kAuto : Jit::kAlways;
     return {};
   }
+  if (key == "weights") {
+    if (value != "f32" && value != "f16")
+      return error(Code::kInvalidArgument, "weights are f32 or f16, not '{}'", value);
+    options.weights = value == "f16" ? Weights::kF16 : Weights::kF32;
+    return {};
+  }
   if (key == "jit_trip") {
     TREADLE_ASSIGN(options.jit_trip, parse_number(key, value));
     return {};
@@ -68,10 +74,10 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
     options.jit_cache_bytes = static_cast<size_t>(bytes);
     return {};
   }
-  return error(
-      Code::kInvalidArgument,
-      "there is no option '{}' (tier, threads, optimize, associative_math, jit, jit_trip, jit_cache, jit_cache_bytes)",
-      key);
+  return error(Code::kInvalidArgument,
+               "there is no option '{}' (tier, threads, optimize, associative_math, weights, jit, jit_trip, jit_cache, "
+               "jit_cache_bytes)",
+               key);
 }
 
 Status give_session(Result<std::unique_ptr<Session>> opened, treadle_session** out) {

@@ -10,6 +10,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "op/gemm.h"
 #include "op/op_def.h"
 #include "plan/chain_loops.h"
 
@@ -96,7 +97,12 @@ class Explainer {
  public:
   Explainer(const Program& program, const NativeLoops* native, std::span<const opt::Journal* const> journals,
             const MachineRoof& roof)
-      : p_(program), native_(native), journals_(journals), roof_(roof) {}
+      : p_(program), native_(native), journals_(journals), roof_(roof) {
+    for (uint32_t pc = 0; pc < p_.code.size(); ++pc) {
+      const ir::Node* node = p_.code[pc].code == OpCode::kKernel ? p_.node_of[pc] : nullptr;
+      if (node && node->attributes.has(kHalfWeights)) half_weights_.insert(p_.code[pc].operands[1]);
+    }
+  }
 
   Explanation run() {
     Explanation e;
@@ -270,7 +276,9 @@ class Explainer {
   double bytes_of(uint32_t s) const {
     const plan::Slot& slot = p_.slots[s];
     if (slot.storage == Storage::kNull || slot.storage == Storage::kHandle) return 0;
-    if (slot.storage == Storage::kConstant) return static_cast<double>(slot.constant.byte_size());
+    if (slot.storage == Storage::kConstant) {
+      return static_cast<double>(slot.constant.byte_size()) / (half_weights_.contains(s) ? 2 : 1);
+    }
     return slot.type.is_concrete() ? static_cast<double>(element_count_unchecked(known_dims(slot.type.shape))) *
                                          static_cast<double>(byte_width(slot.type.element))
                                    : static_cast<double>(slot.bytes);
@@ -420,6 +428,7 @@ class Explainer {
   const NativeLoops* native_;
   std::span<const opt::Journal* const> journals_;
   const MachineRoof& roof_;
+  std::set<uint32_t> half_weights_;  // slots of constants that products have packed in float16
 };
 
 }  // namespace

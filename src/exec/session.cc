@@ -288,6 +288,9 @@ struct Session::Impl {
   const Plan* find_plan(std::span<const AnyValue> values) const;
   Result<const Plan*> make_plan(std::span<const AnyValue> values);
   Signature signature_for(std::span<const AnyValue> values);
+  plan::SpecializeOptions specialize_options() const {
+    return {options.optimize, options.associative_math, options.weights == Weights::kF16};
+  }
   Result<exec::Explanation> explain_model() const;
   Status run_judge(std::vector<AnyValue> values, std::vector<AnyValue>& all, const RunOptions& run) const;
   Status in_file(Status status) const {
@@ -454,8 +457,7 @@ Result<const Plan*> Session::Impl::make_plan(std::span<const AnyValue> values) {
       }
     }
   }
-  TREADLE_ASSIGN(plan::Specialized specialized,
-                 plan::specialize(*graph, knowledge, options.optimize, options.associative_math));
+  TREADLE_ASSIGN(plan::Specialized specialized, plan::specialize(*graph, knowledge, specialize_options()));
   auto program = plan::make_program(specialized.graph, packs, options.optimize, threads);
   if (!program.ok()) {
     // Its packed constants are known by their addresses, which must not be used again.
@@ -640,8 +642,7 @@ Result<exec::Explanation> Session::Impl::explain_model() const {
     const bool is_tensor = input->type.kind == Type::Kind::kTensor;
     knowledge.push_back({is_tensor ? input->type : without_element_shapes(input->type), {}});
   }
-  TREADLE_ASSIGN(plan::Specialized specialized,
-                 plan::specialize(*graph, knowledge, options.optimize, options.associative_math));
+  TREADLE_ASSIGN(plan::Specialized specialized, plan::specialize(*graph, knowledge, specialize_options()));
   PackCache own_packs;
   TREADLE_ASSIGN(const std::shared_ptr<const plan::Program> program,
                  plan::make_program(specialized.graph, own_packs, options.optimize, threads));

@@ -30,6 +30,12 @@ enum class Jit : uint8_t {
   kAlways,  // before a loop first runs
 };
 
+// How weights of recurrences are kept: those of RNN, LSTM and GRU, and constant right-hand sides of products in loops.
+enum class Weights : uint8_t {
+  kF32,  // as the model has them
+  kF16,  // float weights rounded to float16, sums in f32; not in the judge
+};
+
 struct SessionOptions {
   Tier tier = Tier::kProgram;
   int threads = 0;       // 0: as many as CPUs that the process may use; 1 starts none
@@ -37,6 +43,7 @@ struct SessionOptions {
   // Sums of floats over time may be put together in another order, which rounds differently.
   bool associative_math = false;
   Jit jit = Jit::kAuto;
+  Weights weights = Weights::kF32;
   int64_t jit_trip = 0;  // no native code before so many trips of a loop (for tests)
   // Where native code is kept for later processes, and how much of it (see exec/native_cache.h for what is meant by
   // leaving them alone).

@@ -31,6 +31,9 @@ struct GemmShape {
           bias_col = 1;        // bias[i * bias_row + j * bias_col]: row vector (0, 1), column (1, 0), scalar (0, 0)
   double alpha = 1, beta = 1;  // beta scales bias; converted to the element type
   bool b_packed = false;       // run_gemm is given what pack_b wrote, not B itself
+  // Panels hold B rounded to float16, which every step widens again; sums stay f32. Only for b_packed, f32 and
+  // n > kGemmDotColumns (ignored otherwise), and for a B whose elements are at most 65504 in magnitude.
+  bool b_half = false;
   // At the very end, floats only: Relu is (0, inf). NaN stays NaN.
   float low = -__builtin_inff(), high = __builtin_inff();
 };

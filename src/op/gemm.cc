@@ -131,7 +131,7 @@ namespace {
 uint64_t layout_key(const kernels::GemmPlan& plan, ElementType stored) {
   uint64_t key = 0x6765'6d6d;
   for (int64_t part : {plan.shape.k, plan.shape.n, plan.shape.b_row, plan.shape.b_col, static_cast<int64_t>(stored),
-                       static_cast<int64_t>(kernels::preferred_isa())}) {
+                       int64_t{plan.shape.b_half}, static_cast<int64_t>(kernels::preferred_isa())}) {
     key = (key ^ static_cast<uint64_t>(part)) * 0x9E37'79B9'7F4A'7C15u;
     key ^= key >> 29;
   }

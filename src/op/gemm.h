@@ -24,6 +24,9 @@ class ScratchLayout {
   size_t size_ = 0;
 };
 
+// An attribute that rewriting gives to products (opt::narrow_weights): a constant right-hand side is packed in float16.
+inline constexpr const char* kHalfWeights = "half_weights";
+
 // The type in which matrices of `type` are multiplied: float for narrow floats, 32 bits for narrow integers.
 ElementType gemm_type(ElementType type);
 

@@ -26,8 +26,9 @@ enum class Change : uint8_t {
   kMapped,        // a loop that carries nothing: its body runs for all trips at once
   kGuarded,       // a loop whose trips and indices are looked at before it: a Scan if they are counted and inside
   kReassociated,  // a linear recurrence: all trips at once, as a scan over time in blocks
+  kNarrowed,      // its weights are kept in float16 (`into`: how far off they are)
 };
-inline constexpr int kChangeCount = 16;
+inline constexpr int kChangeCount = 17;
 
 std::string_view name(Change change);      // "hoisted"
 std::string_view sentence(Change change);  // "runs once, before the loop"

@@ -73,4 +73,10 @@ void solve_recurrences(ir::Graph& graph, Journal* journal = nullptr);
 // Products, reductions and functions of loop bodies that only scan outputs need run behind the loop, for all trips.
 void sink_outputs(ir::Graph& graph, Journal* journal = nullptr);
 
+// Products in loops with constant float weights, and those that recurrent operators make, keep these weights in float16
+// (kHalfWeights) where none of them is too large for it. `mark_recurrent` comes before operators are lowered,
+// `narrow_weights` behind it and before anything leaves a loop.
+void mark_recurrent(ir::Graph& graph);
+void narrow_weights(ir::Graph& graph, Journal* journal = nullptr);
+
 }  // namespace treadle::opt

@@ -237,12 +237,14 @@ Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<cons
   return out;
 }
 
-Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs, bool optimize,
-                               bool associative) {
+Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs,
+                               const SpecializeOptions& options) {
   Specialized out{graph.clone()};
+  if (options.half_weights) opt::mark_recurrent(*out.graph);
   TREADLE_TRY(Specializer(*out.graph, out.journal, true).run(inputs));
   opt::remove_dead_nodes(*out.graph, &out.journal);
-  if (optimize) rewrite(*out.graph, associative, out.journal);
+  if (options.half_weights) opt::narrow_weights(*out.graph, &out.journal);
+  if (options.optimize) rewrite(*out.graph, options.associative, out.journal);
   return out;
 }
 

@@ -25,9 +25,12 @@ struct Specialized {
 // Types, contents and chosen branches only: every operator that stays is as the model has it.
 Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<const InputKnowledge> inputs);
 
-// `optimize`: with the rewrites of opt/passes.h; without, lowered only. `associative`: sums of floats may be put
-// together in another order.
-Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs, bool optimize,
-                               bool associative = false);
+struct SpecializeOptions {
+  bool optimize = true;       // with the rewrites of opt/passes.h; without, lowered only
+  bool associative = false;   // sums of floats may be put together in another order
+  bool half_weights = false;  // weights of recurrences in float16 (opt::narrow_weights)
+};
+Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs,
+                               const SpecializeOptions& options);
 
 }  // namespace treadle::plan

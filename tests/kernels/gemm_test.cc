@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "base/float_formats.h"
 #include "kernels/kernel_test_util.h"
 
 namespace treadle::kernels {
@@ -205,6 +206,36 @@ TEST_P(GemmTest, OtherElementTypes) {
       }
     }
   }
+}
+
+// Panels in float16: the same bits as f32 panels of the rounded B, whatever rows, strides and biases, and with weights
+// that are subnormal or the largest there are.
+TEST_P(GemmTest, HalfPanelsAreRoundedWeights) {
+  const int64_t sizes[][3] = {{1, 3, 5},   {1, 64, 64}, {1, 257, 70}, {2, 130, 33}, {3, 70, 9},
+                              {4, 100, 8}, {5, 7, 21},  {13, 40, 31}, {16, 96, 64}, {29, 67, 1300}};
+  for (const auto& [m, n, k] : sizes) {
+    for (Order oa : kOrders) {
+      for (Bias bias : kBiases) {
+        Problem<float> problem(random_, m, n, k, oa, Order::kColumns, bias);
+        problem.b[3] = 65504, problem.b[4] = -6e-8f, problem.b[5] = 3e-6f, problem.b[6] = -0.0f, problem.b[7] = 1e-9f;
+        problem.shape.b_half = true;
+        const auto half = problem.run(true);
+        for (float& weight : problem.b) weight = half_to_float(float_to_half(weight));
+        problem.shape.b_half = false;
+        const auto rounded = problem.run(true);
+        EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(half)), std::as_bytes(std::span(rounded))))
+            << fmt::format("m={} n={} k={} a={} bias={}", m, n, k, static_cast<int>(oa), static_cast<int>(bias));
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, HalfPanelsTakeHalfTheMemory) {
+  GemmShape shape{.m = 1, .n = 512, .k = 128, .b_row = 1, .b_col = 128, .c_row = 512, .b_packed = true};
+  const size_t whole = prepare_gemm(ComputeType::kF32, shape).packed_b_bytes;
+  shape.b_half = true;
+  EXPECT_EQ(prepare_gemm(ComputeType::kF32, shape).packed_b_bytes * 2, whole);
+  EXPECT_EQ(prepare_gemm(ComputeType::kF64, shape).packed_b_bytes, whole * 2);
 }
 
 TEST_P(GemmTest, EmptySizes) {

@@ -136,7 +136,7 @@ inline std::unique_ptr<Planned> plan_of(TestGraph& test, bool optimize = true, I
   std::vector<plan::InputKnowledge> knowledge;
   for (const Type& type : test.types()) knowledge.push_back({type, {}});
   auto planned = std::make_unique<Planned>();
-  auto specialized = plan::specialize(test.graph(), knowledge, optimize);
+  auto specialized = plan::specialize(test.graph(), knowledge, {.optimize = optimize});
   EXPECT_TRUE(specialized.ok()) << specialized.error().to_string();
   if (!specialized.ok()) return planned;
   auto program = plan::make_program(specialized->graph, planned->packs, optimize);

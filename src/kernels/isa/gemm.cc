@@ -31,19 +31,19 @@ constexpr int wide_vectors(int64_t rows) {
   return 2;
 }
 
-template <class T, TileMode kMode>
+template <class T, TileMode kMode, class B = T>
 TileFunction<T> wide_tile(int64_t rows, int vectors) {
   constexpr bool kLong = kVectorRegisters == 32;
-  if (rows == 1) return vectors == 8 ? tile<T, 1, 8, kMode, false> : tile<T, 1, 4, kMode, false>;
+  if (rows == 1) return vectors == 8 ? tile<T, 1, 8, kMode, false, B> : tile<T, 1, 4, kMode, false, B>;
   if (rows == 2) {
     if constexpr (kLong) {
-      if (vectors == 8) return tile<T, 2, 8, kMode, false>;
+      if (vectors == 8) return tile<T, 2, 8, kMode, false, B>;
     }
-    return tile<T, 2, 4, kMode, false>;
+    return tile<T, 2, 4, kMode, false, B>;
   }
   if constexpr (kLong) {
-    if (rows == 3) return tile<T, 3, 4, kMode, false>;
-    if (rows == 4) return tile<T, 4, 4, kMode, false>;
+    if (rows == 3) return tile<T, 3, 4, kMode, false, B>;
+    if (rows == 4) return tile<T, 4, 4, kMode, false, B>;
   }
   return nullptr;
 }
@@ -61,14 +61,24 @@ TileFunction<T> narrow_tile(TileMode mode, int64_t rows, int vectors, bool tail)
               kTileTable<T, 2, TileMode::kColumnA, false>, kTileTable<T, 2, TileMode::kColumnA, true>);
 }
 
-// One run of a plan over one range.
-template <class T>
+// Tiles on panels of Half, for rows that lie in order and are too few to make up for widening a panel first.
+constexpr int kHalfRows = 4;
+
+TileFunction<float> half_tile(int64_t rows, int vectors) {
+  constexpr auto kRowA = TileMode::kRowA;
+  if (vectors > 2) return wide_tile<float, kRowA, Half>(rows, vectors);
+  return (vectors == 1 ? kTileTable<float, 1, kRowA, true, kHalfRows, Half>
+                       : kTileTable<float, 2, kRowA, true, kHalfRows, Half>)[rows - 1];
+}
+
+// One run of a plan over one range. Elements of B are Half where the plan's panels are.
+template <class T, class B = T>
 class Gemm {
  public:
   Gemm(const GemmPlan& plan, const GemmOperands& operands)
       : shape_(plan.shape),
         a_(static_cast<const T*>(operands.a)),
-        b_(static_cast<const T*>(operands.b)),
+        b_(static_cast<const B*>(operands.b)),
         c_(static_cast<T*>(operands.c)),
         panel_scratch_(static_cast<T*>(operands.scratch)),
         rows_scratch_(panel_scratch_ + kStepsPerBlock<T> * kPanelWidth<T>),
@@ -79,7 +89,8 @@ class Gemm {
     const int64_t rows = range.row_end - range.row_begin;
     if (rows <= 0 || range.column_end <= range.column_begin) return;
     strided_a_ = shape_.a_col != 1 && shape_.a_row != 1 && rows > 1;
-    copy_panels_ = !shape_.b_packed && (shape_.b_col != 1 || rows >= kPackRows);
+    copy_panels_ =
+        kHalf ? rows > kHalfRows || shape_.a_col != 1 : !shape_.b_packed && (shape_.b_col != 1 || rows >= kPackRows);
     const bool blocked = copy_panels_ || strided_a_ || rows > kMaxRows<T>;
     if (!blocked || shape_.k <= kStepsPerBlock<T>) {
       block(range, 0, shape_.k, {c_, shape_.c_row}, {});
@@ -91,6 +102,8 @@ class Gemm {
   }
 
  private:
+  static constexpr bool kHalf = !std::is_same_v<B, T>;
+
   // A place for elements of C, from element (row, column) of C on.
   struct Place {
     T* at = nullptr;
@@ -171,20 +184,32 @@ class Gemm {
   void set_panel(int64_t p, int64_t j, int64_t count) {
     constexpr int64_t kWidth = kPanelWidth<T>;
     if (shape_.b_packed) {
-      t_.b = b_ + (j / kWidth) * kWidth * shape_.k + p * kWidth + j % kWidth;
+      const B* panel = b_ + (j / kWidth) * kWidth * shape_.k + p * kWidth;
+      t_.b = panel + j % kWidth;
       t_.b_step = kWidth;
       t_.b_panel = kWidth * shape_.k;
-    } else if (copy_panels_) {
-      pack_panel(b_ + p * shape_.b_row + j * shape_.b_col, shape_.b_row, shape_.b_col, t_.k, count, kWidth,
-                 panel_scratch_);
-      t_.b = panel_scratch_;
-      t_.b_step = kWidth;
-      t_.b_panel = 0;
-    } else {
-      t_.b = b_ + p * shape_.b_row + j;
-      t_.b_step = shape_.b_row;
-      t_.b_panel = kWidth;
+      if (copy_panels_) t_.b = widened(panel) + j % kWidth;
+    } else if constexpr (!kHalf) {
+      if (copy_panels_) {
+        pack_panel(b_ + p * shape_.b_row + j * shape_.b_col, shape_.b_row, shape_.b_col, t_.k, count, kWidth,
+                   panel_scratch_);
+        t_.b = panel_scratch_;
+        t_.b_step = kWidth;
+        t_.b_panel = 0;
+      } else {
+        t_.b = b_ + p * shape_.b_row + j;
+        t_.b_step = shape_.b_row;
+        t_.b_panel = kWidth;
+      }
     }
+  }
+
+  // The block of a panel of Half that a tile is pointed at.
+  const T* widened(const B* panel) {
+    for (int64_t i = 0; i < t_.k * kPanelWidth<T>; i += Lanes<T>::kCount) {
+      Lanes<T>::store(panel_scratch_ + i, Lanes<T>::load(panel + i));
+    }
+    return panel_scratch_;
   }
 
   void tiles_down(const GemmRange& range, const T* a, int64_t j, int64_t width, const Place& to, const Place& from) {
@@ -202,18 +227,22 @@ class Gemm {
         tile_epilogue_.bias = epilogue_.bias + i * epilogue_.bias_row + j * epilogue_.bias_col;
       }
       if (epilogue_.addend != nullptr) tile_epilogue_.addend = epilogue_.addend + i * shape_.c_row + j;
-      if (vectors > 2) {
-        (mode_ == TileMode::kRowA ? wide_tile<T, TileMode::kRowA>(count, vectors)
-                                  : wide_tile<T, TileMode::kColumnA>(count, vectors))(t_);
-      } else {
-        narrow_tile<T>(mode_, count, vectors, t_.last_lanes < kCount)(t_);
-      }
+      pick_tile(count, vectors, t_.last_lanes < kCount)(t_);
     }
+  }
+
+  TileFunction<T> pick_tile(int64_t rows, int vectors, bool tail) const {
+    if constexpr (kHalf) {
+      if (!copy_panels_) return half_tile(rows, vectors);
+    }
+    if (vectors <= 2) return narrow_tile<T>(mode_, rows, vectors, tail);
+    return mode_ == TileMode::kRowA ? wide_tile<T, TileMode::kRowA>(rows, vectors)
+                                    : wide_tile<T, TileMode::kColumnA>(rows, vectors);
   }
 
   const GemmShape& shape_;
   const T* a_;
-  const T* b_;
+  const B* b_;
   T* c_;
   T* panel_scratch_;  // one block of one panel
   T* rows_scratch_;   // one block of kMaxRows rows of A
@@ -224,9 +253,9 @@ class Gemm {
   bool strided_a_ = false, copy_panels_ = false;
 };
 
-template <class T>
+template <class T, class B = T>
 void run_panels(const GemmPlan& plan, const GemmOperands& operands, const GemmRange& range) {
-  Gemm<T>(plan, operands).run(range);
+  Gemm<T, B>(plan, operands).run(range);
 }
 
 template <class T>
@@ -236,6 +265,24 @@ void pack_panels(const GemmPlan& plan, const void* b, void* packed) {
   for (int64_t j = 0; j < s.n; j += kWidth) {
     pack_panel(static_cast<const T*>(b) + j * s.b_col, s.b_row, s.b_col, s.k, std::min(kWidth, s.n - j), kWidth,
                static_cast<T*>(packed) + j * s.k);
+  }
+}
+
+// As pack_panels, a block of steps at a time.
+void pack_half_panels(const GemmPlan& plan, const void* b, void* packed) {
+  constexpr int64_t kWidth = kPanelWidth<float>, kSteps = 16;
+  const GemmShape& s = plan.shape;
+  float block[kSteps * kWidth];
+  for (int64_t j = 0; j < s.n; j += kWidth) {
+    Half* panel = static_cast<Half*>(packed) + j * s.k;
+    for (int64_t p = 0; p < s.k; p += kSteps) {
+      const int64_t steps = std::min(kSteps, s.k - p);
+      pack_panel(static_cast<const float*>(b) + p * s.b_row + j * s.b_col, s.b_row, s.b_col, steps,
+                 std::min(kWidth, s.n - j), kWidth, block);
+      for (int64_t i = 0; i < steps * kWidth; i += Lanes<float>::kCount) {
+        Lanes<float>::store(panel + p * kWidth + i, Lanes<float>::load(block + i));
+      }
+    }
   }
 }
 
@@ -257,6 +304,13 @@ GemmPlan prepare(ComputeType type, const GemmShape& shape) {
   plan.scratch_bytes = static_cast<size_t>(kStepsPerBlock<T> * (kWidth + kMaxRows<T>)+kMaxRows<T> * kWidth) * sizeof(T);
   plan.run = run_panels<T>;
   plan.pack = pack_panels<T>;
+  if constexpr (std::is_same_v<T, float>) {
+    if (shape.b_packed && shape.b_half) {
+      plan.packed_b_bytes = plan.packed_b_bytes / sizeof(T) * sizeof(Half);
+      plan.run = run_panels<T, Half>;
+      plan.pack = pack_half_panels;
+    }
+  }
   return plan;
 }
 

@@ -31,7 +31,7 @@ template <class T>
 struct TileArgs {
   const T* a = nullptr;
   int64_t a_row = 0, a_col = 1;
-  const T* b = nullptr;
+  const void* b = nullptr;  // of T, or of Half
   int64_t b_step = 0, b_panel = 0;
   const int64_t* b_offset = nullptr;  // kIndirectB: where step p begins, instead of p * b_step
   int64_t k = 0;
@@ -97,7 +97,7 @@ template <int kCount, class F>
   }(std::make_integer_sequence<int, kCount>());
 }
 
-template <class T, int kRows, int kVectors, TileMode kMode, bool kTail>
+template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B = T>
 void tile(const TileArgs<T>& t) {
   using L = Lanes<T>;
   using V = typename L::V;
@@ -121,12 +121,21 @@ void tile(const TileArgs<T>& t) {
   const int64_t a_row = kMode == TileMode::kRowA ? t.a_row : 1;
   const int64_t a_col = kMode == TileMode::kRowA ? 1 : t.a_col;
   unrolled<kGroups>([&](auto g) __attribute__((always_inline)) { a[g] = t.a + 3 * g * a_row; });
-  const T* b = t.b;
+  // Panels of Half are padded: their last vector is whole.
+  const auto load_b = [&](const B* p, int v) __attribute__((always_inline)) {
+    if constexpr (std::is_same_v<B, T>) {
+      return load(p, v);
+    } else {
+      return L::load(p + v * L::kCount);
+    }
+  };
+  const B* b = static_cast<const B*>(t.b);
   const auto step = [&](int64_t p) __attribute__((always_inline)) {
-    const T* from = kMode == TileMode::kIndirectB ? b + t.b_offset[p] : b;
+    const B* from = kMode == TileMode::kIndirectB ? b + t.b_offset[p] : b;
     V bv[kVectors];
-    unrolled<kVectors>(
-        [&](auto v) __attribute__((always_inline)) { bv[v] = load(from + (v / 2) * (t.b_panel - 2 * L::kCount), v); });
+    unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
+      bv[v] = load_b(from + (v / 2) * (t.b_panel - 2 * L::kCount), v);
+    });
     unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
       const V x = L::splat(a[r / 3][(r % 3) * a_row]);
       unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = L::mul_add(x, bv[v], acc[r][v]); });
@@ -199,14 +208,15 @@ void tile(const TileArgs<T>& t) {
 template <class T>
 using TileFunction = void (*)(const TileArgs<T>&);
 
-template <class T, int kVectors, TileMode kMode, bool kTail, int... kRows>
+template <class T, int kVectors, TileMode kMode, bool kTail, class B, int... kRows>
 constexpr std::array<TileFunction<T>, sizeof...(kRows)> tiles_by_rows(std::integer_sequence<int, kRows...>) {
-  return {tile<T, kRows + 1, kVectors, kMode, kTail>...};
+  return {tile<T, kRows + 1, kVectors, kMode, kTail, B>...};
 }
 
 // kTileTable<...>[rows - 1]
-template <class T, int kVectors, TileMode kMode, bool kTail, int kLimit = kMaxRows<T>>
-inline constexpr auto kTileTable = tiles_by_rows<T, kVectors, kMode, kTail>(std::make_integer_sequence<int, kLimit>());
+template <class T, int kVectors, TileMode kMode, bool kTail, int kLimit = kMaxRows<T>, class B = T>
+inline constexpr auto kTileTable =
+    tiles_by_rows<T, kVectors, kMode, kTail, B>(std::make_integer_sequence<int, kLimit>());
 
 // Rows per tile when `rows` are to be done in tiles of about equal height.
 template <class T>

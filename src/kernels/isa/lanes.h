@@ -11,6 +11,8 @@
 #include <immintrin.h>
 #endif
 
+#include "base/float_formats.h"
+
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 #if defined(__AVX512F__)
@@ -23,6 +25,11 @@ inline constexpr int kVectorRegisters = 16;
 inline constexpr int kVectorBytes = 16;
 inline constexpr int kVectorRegisters = 16;
 #endif
+
+// A finite float16, as panels of weights hold it.
+struct Half {
+  uint16_t bits;
+};
 
 // Portable form: the compiler's own vectors.
 template <class T>
@@ -49,6 +56,24 @@ struct PortableLanes {
     if constexpr (sizeof(T) >= 4 && T(0.5) != T(0)) return __builtin_elementwise_fma(a, b, c);
 #endif
     return a * b + c;
+  }
+  // Exponents of finite halves differ from those of floats by a factor alone, subnormal ones included.
+  static V load(const Half* p)
+    requires std::is_same_v<T, float>
+  {
+    typedef uint16_t Bits __attribute__((vector_size(kVectorBytes / 2)));
+    typedef uint32_t Words __attribute__((vector_size(kVectorBytes)));
+    Bits bits;
+    std::memcpy(&bits, p, sizeof bits);
+    const Words words = __builtin_convertvector(bits, Words);
+    const V magnitude = reinterpret_cast<V>((words & 0x7FFF) << 13) * 0x1p112f;
+    return reinterpret_cast<V>(reinterpret_cast<Words>(magnitude) | (words & 0x8000) << 16);
+  }
+  // Rounded, ties to even.
+  static void store(Half* p, V v)
+    requires std::is_same_v<T, float>
+  {
+    for (int i = 0; i < kCount; ++i) p[i].bits = float_to_half(v[i]);
   }
   static V mul(V a, V b) { return a * b; }
   static V add(V a, V b) { return a + b; }
@@ -88,7 +113,11 @@ struct Lanes<float> {
   static constexpr int kCount = 16;
   static V zero() { return _mm512_setzero_ps(); }
   static V load(const float* p) { return _mm512_loadu_ps(p); }
+  static V load(const Half* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
   static void store(float* p, V v) { _mm512_storeu_ps(p, v); }
+  static void store(Half* p, V v) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+  }
   static V splat(float x) { return _mm512_set1_ps(x); }
   static V mul_add(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
   static V mul(V a, V b) { return _mm512_mul_ps(a, b); }
@@ -142,7 +171,11 @@ struct Lanes<float> {
   static constexpr int kCount = 8;
   static V zero() { return _mm256_setzero_ps(); }
   static V load(const float* p) { return _mm256_loadu_ps(p); }
+  static V load(const Half* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
   static void store(float* p, V v) { _mm256_storeu_ps(p, v); }
+  static void store(Half* p, V v) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+  }
   static V splat(float x) { return _mm256_set1_ps(x); }
   static V mul_add(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }
   static V mul(V a, V b) { return _mm256_mul_ps(a, b); }

@@ -69,6 +69,7 @@ kernels::GemmShape describe(const PrepareContext& ctx, const GemmState& s) {
   shape.b_col = s.b.strides[b_transposed ? 0 : 1];
   shape.alpha = attributes.get_float("alpha");
   shape.beta = attributes.get_float("beta");
+  shape.b_half = attributes.has(kHalfWeights);
   if (s.has_bias) {
     Operand c = ctx.inputs[2];
     c.strides = s.c.strides;
@@ -91,7 +92,7 @@ Status prepare_gemm(PrepareContext& ctx) {
   if (state->has_bias) TREADLE_TRY(state->c.prepare(ctx.inputs[2], wide, scratch));
   TREADLE_TRY(state->gemm.prepare(wide, describe(ctx, *state), {}, scratch, ctx.threads));
   if (ctx.form) {
-    if (!kRagged && wide == out.type) {
+    if (!kRagged && wide == out.type && !state->gemm.plan.shape.b_half) {
       ctx.form->kind = ElementwiseForm::Kind::kProduct;
       ctx.form->product = &state->gemm;
     }

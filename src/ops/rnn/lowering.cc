@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "op/gemm.h"
 #include "ops/rnn/recurrent.h"
 
 namespace treadle::rnn {
@@ -69,7 +70,7 @@ Value* Lowering::by_step(Value* rows, int64_t columns) {
 Value* Lowering::project(Value* weights, Value* bias, int64_t columns) {
   if (!mask()) return by_step(gemm(x_rows(), weights, bias), columns);
   Values inputs{x_rows(), weights, bias, lengths_};
-  return by_step(ctx_.call("RaggedGemm", inputs, {Attribute::of("transB", 1)}, "treadle"), columns);
+  return by_step(ctx_.call("RaggedGemm", inputs, product_attributes(), "treadle"), columns);
 }
 
 namespace {
@@ -104,7 +105,13 @@ Value* Lowering::rows(Value* value, int64_t begin, int64_t end) {
 Value* Lowering::gemm(Value* a, Value* b, Value* addend) {
   Values inputs{a, b};
   if (addend) inputs.push_back(addend);
-  return ctx_.call("Gemm", inputs, {Attribute::of("transB", 1)});
+  return ctx_.call("Gemm", inputs, product_attributes());
+}
+
+std::vector<Attribute> Lowering::product_attributes() const {
+  std::vector<Attribute> attributes{Attribute::of("transB", 1)};
+  if (const Attribute* half = ctx_.attributes().find(kHalfWeights)) attributes.push_back(*half);
+  return attributes;
 }
 
 namespace {

@@ -98,6 +98,7 @@ class Lowering {
     Values states;           // [B, H]
   };
 
+  std::vector<ir::Attribute> product_attributes() const;
   Extent extent(size_t axis_of_x);
   Extent product(const Extent& a, const Extent& b);
   ir::Value* shape_of(std::initializer_list<Extent> extents);

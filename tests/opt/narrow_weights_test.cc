@@ -1,0 +1,57 @@
+// Which products keep their weights in float16.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "op/gemm.h"
+#include "opt/passes.h"
+#include "support/test_graph.h"
+
+namespace treadle::testing_support {
+namespace {
+
+ir::Value* weights(TestGraph& t, int64_t rows, int64_t columns, float first = 0.1f) {
+  Tensor w = *Tensor::allocate(ElementType::kFloat, {rows, columns});
+  std::fill_n(w.mutable_data<float>(), w.element_count(), 0.25f);
+  *w.mutable_data<float>() = first;
+  return t->constant(std::move(w));
+}
+
+// Names of the products that do, in order.
+std::vector<std::string> narrowed(TestGraph& t, opt::Journal* journal = nullptr) {
+  opt::narrow_weights(t.graph(), journal);
+  std::vector<std::string> found;
+  ir::for_each_node(t.graph().top(), [&](const ir::Node& node) {
+    if (node.attributes.has(kHalfWeights)) found.push_back(node.outputs[0]->name);
+  });
+  return found;
+}
+
+TEST(NarrowWeights, ProductsWithConstantsInLoops) {
+  TestGraph t({floats({1, 16}), floats({7, 1, 16}), floats({16, 16})}, 1);
+  auto* before = t->call("MatMul", {t.in(0), weights(t, 16, 16)});
+  const auto body = t.begin_scan({before}, {t.in(1)});
+  auto* by_constant = t->call("MatMul", {body[0], weights(t, 16, 16)});
+  auto* by_input = t->call("MatMul", {by_constant, t.in(2)});
+  auto* gemm = t->call("Gemm", {by_input, weights(t, 16, 16)});
+  t->set_output(0, t.end_scan({t->call("Add", {gemm, body[1]})})[0]);
+  opt::Journal journal;
+  EXPECT_THAT(narrowed(t, &journal), testing::ElementsAre(by_constant->name, gemm->name));
+  ASSERT_EQ(journal.entries().size(), 2u);
+  EXPECT_EQ(journal.entries()[0].change, opt::Change::kNarrowed);
+  EXPECT_EQ(journal.entries()[0].into, "off by at most 2.4e-05, weights up to 0.25");
+}
+
+TEST(NarrowWeights, NotWhatFloat16DoesNotHoldNorDots) {
+  TestGraph t({floats({1, 16}), floats({7, 1, 16})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
+  auto* large = t->call("MatMul", {body[0], weights(t, 16, 16, 7e4f)});
+  auto* infinite = t->call("MatMul", {large, weights(t, 16, 16, INFINITY)});
+  auto* none = t->call("MatMul", {infinite, weights(t, 16, 16, NAN)});
+  auto* dots = t->call("MatMul", {none, weights(t, 16, 2)});
+  auto* back = t->call("MatMul", {dots, weights(t, 2, 16)});
+  t->set_output(0, t.end_scan({t->call("Add", {back, body[1]})})[0]);
+  EXPECT_THAT(narrowed(t), testing::ElementsAre(back->name));
+}
+
+}  // namespace
+}  // namespace treadle::testing_support
