@@ -462,3 +462,54 @@ def test_other_recurrences_stay_loops():
             + " }> (h0, x)",
         )
         assert session(text, associative_math=1).explain(json=True)["loops"]
+
+
+# --- branches that become selects
+
+BRANCHES = {
+    # both branches, what is carried and picked from, whether both may run
+    "two results": ("p = Add(s, e) q = Mul(s, e)", "p = Sub(s, e) q = Neg(e)", True),
+    "a constant divisor": ("p = Div(s, three) q = Mod(e, three)", "p = Sub(s, e) q = Neg(e)", True),
+    "a divisor that may be zero": ("p = Div(s, e) q = Add(s, e)", "p = Sub(s, e) q = Neg(e)", False),
+    "an index that may be outside": ("r = Gather(e, i) p = Add(s, r) q = Add(s, r)", "p = Sub(s, e) q = Neg(e)", False),
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+@pytest.mark.parametrize("nested", [False, True])
+def test_only_branches_that_cannot_fail_become_selects(name, nested):
+    yes, no, selects = BRANCHES[name]
+    choice = f"""c = Equal(k, three)
+        t, o = If(c) <then_branch = a () => (int64[4] p, int64[4] q) {{ {yes} }},
+                     else_branch = b () => (int64[4] p, int64[4] q) {{ {no} }}>"""
+    scan = f"""Scan <num_scan_inputs = 2, body = f (int64[4] s, int64[4] e, int64 k) => (int64[4] t, int64[4] o) {{
+        i = Mul(k, four)  {choice} }}>"""
+    if nested:
+        nodes = f"""h, y = Scan <num_scan_inputs = 2, body = g (int64[4] hs, int64[6,4] xs, int64[6] ks) =>
+            (int64[4] ht, int64[6,4] ys) {{ ht, ys = {scan} (hs, xs, ks) }}> (h0, x, n)"""
+        lead, kept = "[2,6,4]", "[2,6]"
+    else:
+        nodes, lead, kept = f"h, y = {scan} (h0, x, n)", "[6,4]", "[6]"
+    text = model(
+        f"(int64[4] h0, int64{lead} x, int64{kept} n) => (int64[4] h, int64{lead} y)",
+        "three = Constant <value = int64 {3}> () four = Constant <value = int64 {4}> ()" + nodes,
+    )
+    shape = [int(n) for n in lead[1:-1].split(",")]
+    x = np.random.default_rng(5).integers(1, 9, shape)
+    x[..., 2, :] = 0
+    n = np.zeros(shape[:-1], np.int64)
+    n[..., 3:5] = 3 if selects or "divisor" in name else 0  # what could fail does not run, or does not fail
+    inputs = {"h0": np.arange(4), "x": x, "n": n}
+    check(text, inputs)
+    assert (("selected", "If") in changes(text)) == selects
+    if selects:
+        return
+    n[..., 2] = 3  # it fails now: divides by zero, or picks row 12 of 4
+    messages = []
+    for entries in ({"tier": "judge"}, *TIERS):
+        with pytest.raises(Exception, match="trip 2") as caught:
+            session(text, **entries).run(None, inputs)
+        messages.append(str(caught.value))
+    op = "Div" if "divisor" in name else "Gather"
+    assert all(f":then_branch/{op}_0 ({op}-" in message for message in messages)
+    assert len(set(messages[1:])) == 1
