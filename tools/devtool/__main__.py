@@ -6,6 +6,7 @@ import sys
 import fuzzing
 import linting
 import testing
+import training
 from building import build
 from console import ROOT, Failure, run, say
 from environment import PYTHON, ensure_venv
@@ -67,6 +68,7 @@ def parse_arguments():
     command.add_argument(
         "--tidy-seconds", type=int, default=300, metavar="N", help="start no clang-tidy after N seconds (300)"
     )
+    add("train", training.train, "count branches anew for cmake/Profile.cmake, after changes to reading or checking")
     add("fmt", lambda options: linting.fmt(), "format C++ and Python")
     command = add(
         "fuzz",
