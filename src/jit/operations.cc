@@ -354,7 +354,7 @@ void LoopWriter::write_columns(int64_t outer, int64_t n, int64_t inner, uint32_t
 }
 
 void LoopWriter::write_other(const plan::ProductCode& code) {
-  if (multiplies_rows(code, chunks_, p_.threads)) return write_row_product(code);
+  if (multiplies_rows(code, request_, chunks_, p_.threads)) return write_row_product(code);
   const FlatMaths maths(flats_, *this, request_.isa);
   const Flat a = read_flat(code.a, code.type, code.a_count), b = read_flat(code.b, code.type, code.b_count);
   std::optional<Flat> bias;

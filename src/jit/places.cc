@@ -134,7 +134,7 @@ class Survey {
     return FlatMaths::knows(code) && writes_lines(code.outer, code.n, code.inner);
   }
   bool writes(const plan::ProductCode& code) const {
-    return multiplies_rows(code, chunks_, p_.threads) || fits_vectors(code);
+    return multiplies_rows(code, request_, chunks_, p_.threads) || fits_vectors(code);
   }
   bool fits_vectors(const plan::ProductCode& code) const {
     return FlatMaths::knows(code) && chunks_.is_short(code.a_count) && chunks_.is_short(code.b_count) &&
@@ -172,7 +172,7 @@ class Survey {
   }
   void visit_other(const plan::ExtremeCode& code) { visit_rows(code.from, code.to, code.outer * code.n * code.inner); }
   void visit_other(const plan::ProductCode& code) {
-    const bool by_rows = multiplies_rows(code, chunks_, p_.threads);
+    const bool by_rows = multiplies_rows(code, request_, chunks_, p_.threads);
     for (const uint32_t s : {code.a, code.bias}) read(s);
     // Packed, the constant is found elsewhere.
     if (!by_rows || code.panel == 0) read(code.b);

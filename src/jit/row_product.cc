@@ -18,17 +18,28 @@ int64_t vectors_at_once(const Chunks& chunks, ElementType type) {
   return registers * 4 / width_of(type);
 }
 
+// Elements of all matrices that the loop multiplies by.
+int64_t weights_of(const plan::NativeRequest& request) {
+  int64_t sum = 0;
+  for (const auto& [pc, other] : request.others) {
+    if (const auto* code = std::get_if<plan::ProductCode>(&other)) sum += code->shape.n * code->shape.k;
+  }
+  return sum;
+}
+
 }  // namespace
 
-bool multiplies_rows(const plan::ProductCode& code, const Chunks& chunks, int threads) {
-  // A kernel reads larger matrices as fast as they come, and may share them among threads.
-  constexpr int64_t kMostElements = 1 << 16, kMostOnOneOfMany = 1 << 14, kLeastSteps = 8;
+bool multiplies_rows(const plan::ProductCode& code, const plan::NativeRequest& request, const Chunks& chunks,
+                     int threads) {
+  // A kernel reads larger matrices as fast as they come, and may share them among threads. So it does where others push
+  // this one out of the cache between two trips.
+  constexpr int64_t kMostElements = 1 << 16, kFewElements = 1 << 14, kLeastSteps = 8;
   const kernels::GemmShape& s = code.shape;
   const bool clamps = s.low != -__builtin_inff() || s.high != __builtin_inff();
   const bool rows = code.panel > 0 ? code.panel % chunks.full == 0 : s.b_col == 1;
   return code.type != ElementType::kBool && !clamps && rows && code.stack.empty() && s.m == 1 && s.a_col == 1 &&
          s.n > kernels::kGemmDotColumns && s.k >= kLeastSteps &&
-         s.n * s.k <= (threads == 1 ? kMostElements : kMostOnOneOfMany) &&
+         s.n * s.k <= (threads == 1 && weights_of(request) <= kMostElements ? kMostElements : kFewElements) &&
          (code.bias_count == 0 || s.bias_col == 0 || s.bias_col == 1);
 }
 

@@ -6,7 +6,8 @@
 
 namespace treadle::jit {
 
-// Whether LoopWriter writes the product out this way. `threads`: that a run may use.
-bool multiplies_rows(const plan::ProductCode& code, const Chunks& chunks, int threads);
+// Whether LoopWriter writes the product, one of the request's, out this way. `threads`: that a run may use.
+bool multiplies_rows(const plan::ProductCode& code, const plan::NativeRequest& request, const Chunks& chunks,
+                     int threads);
 
 }  // namespace treadle::jit

@@ -76,17 +76,31 @@ def test_special_numbers():
         run_all(loop("float", k, n, product, (k, n), True), given)
 
 
-def test_no_kernel_is_called():
-    k = 64
-    text = loop("float", k, k, "p = MatMul(mixed, w)\n y = Tanh(p)", (k, k), True)
-    text = text.replace("next = Gather <axis = 1> (y, picked)", "next = Identity(y)").replace(", int64[64] picked", "")
-    native = session(text, jit="always")
+def calls(k, product, more=""):
+    """Kernels that the native code of a loop calls; `more`: constants beside w."""
+    text = loop("float", k, k, product, (k, k), True)
+    text = text.replace("next = Gather <axis = 1> (y, picked)", "next = Identity(y)").replace(
+        f", int64[{k}] picked", ""
+    )
+    native = session(text.replace(f"<float[{k},{k}] w", f"<{more}float[{k},{k}] w"), jit="always")
     given = feeds("float", k, k, True)
     del given["picked"]
     native.run(None, given)
     (made,) = native.explain(given, json=True)["loops"]
     assert made["tier"] == "native"
-    assert made["calls"] == []
+    return made["calls"]
+
+
+def test_no_kernel_is_called():
+    assert calls(64, "p = MatMul(mixed, w)\n y = Tanh(p)") == []
+
+
+def test_matrices_that_leave_the_cache_between_trips_are_left_to_kernels():
+    k = 208
+    assert calls(k, "p = MatMul(mixed, w)\n y = Tanh(p)") == []
+    second = f"float[{k},{k}] v = {{{weights('float', (k, k))}}}, "
+    found = calls(k, "p = MatMul(mixed, w)\n t = Tanh(p)\n q = MatMul(t, v)\n y = Tanh(q)", second)
+    assert len(found) == 2
 
 
 @pytest.mark.parametrize("op", ("RNN", "GRU", "LSTM"))
