@@ -98,8 +98,8 @@ Status Context::run_wave(uint32_t index, bool& done) {
   run_ranges(
       threads, {threads, threads},
       [](void* context, int64_t, int64_t, int worker) {
-        const Call& call = *static_cast<Call*>(context);
-        call.context->work_on_wave(call.index, worker);
+        const Call& work = *static_cast<Call*>(context);
+        work.context->work_on_wave(work.index, worker);
       },
       &call);
   if (!at.status.ok()) return std::move(at.status);
