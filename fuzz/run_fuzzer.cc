@@ -20,22 +20,33 @@ using namespace treadle;  // NOLINT(google-build-using-namespace)
 constexpr size_t kMemory = size_t{16} << 20;
 constexpr int64_t kElements = 4096;  // of an input
 
+struct Fed {
+  std::vector<std::string_view> names;
+  std::vector<AnyValue> values;
+
+  std::vector<Feed> feeds() const {
+    std::vector<Feed> all;
+    for (size_t i = 0; i < names.size(); ++i) all.push_back({names[i], &values[i]});
+    return all;
+  }
+};
+
 // Small numbers for every input that is a tensor; `draw` decides sizes that are not known. What is left out, is.
-std::vector<Feed> make_feeds(const Session& session, uint64_t draw) {
+Fed make_feeds(const Session& session, uint64_t draw) {
   fuzz::Random random(draw);
-  std::vector<Feed> feeds;
+  Fed fed;
   for (const IoInfo& input : session.inputs()) {
     if (!input.type.is_tensor() || (input.has_default && random.one_in(2))) continue;
     Dims dims;
     int64_t count = 1;
     for (const Dim& dim : input.type.shape) {
       const int64_t size = dim.is_known() ? dim.value() : static_cast<int64_t>(random.below(4));
-      if (size < 0 || (size != 0 && count > kElements / size)) return feeds;
+      if (size < 0 || (size != 0 && count > kElements / size)) return fed;
       dims.push_back(size);
       count *= size;
     }
     auto tensor = Tensor::allocate(input.type.element, dims);
-    if (!tensor.ok()) return feeds;
+    if (!tensor.ok()) return fed;
     if (is_string(input.type.element)) {
       for (int64_t i = 0; i < count; ++i)
         tensor->mutable_data<std::string>()[i] = random.pick(fuzz::vocabulary().settings);
@@ -50,9 +61,10 @@ std::vector<Feed> make_feeds(const Session& session, uint64_t draw) {
         for (size_t i = 0; i < tensor->byte_size(); ++i) bytes[i] &= 1;
       }
     }
-    feeds.push_back({input.name, std::move(*tensor)});
+    fed.names.push_back(input.name);
+    fed.values.emplace_back(std::move(*tensor));
   }
-  return feeds;
+  return fed;
 }
 
 // What became of one run.
@@ -79,9 +91,9 @@ std::vector<Outcome> run(std::string_view bytes, Tier tier, Jit jit = Jit::kOff,
   limits.memory_limit = kMemory;
   std::vector<Outcome> outcomes;
   for (const uint64_t draw : {1, 2}) {
-    const std::vector<Feed> feeds = make_feeds(**session, draw);
+    const Fed fed = make_feeds(**session, draw);
     Outcome& outcome = outcomes.emplace_back();
-    outcome.status = (*session)->run(feeds, {}, outcome.results, limits);
+    outcome.status = (*session)->run(fed.feeds(), {}, outcome.results, limits);
     fuzz::expect_sound(outcome.status);
     if (!outcome.status.ok()) outcome.results.clear();
   }

@@ -100,7 +100,7 @@ Status give_text(std::string_view text, char** out);
 
 Status require(bool condition, std::string_view what);
 
-// Feeds that share the values' contents. Errors: a null name.
+// Feeds of the values themselves. Errors: a null name.
 Status fill_feeds(const char* const* names, const treadle_value* const* values, size_t count, std::vector<Feed>& feeds);
 Result<std::vector<Feed>> make_feeds(const char* const* names, const treadle_value* const* values, size_t count);
 const RunOptions& run_options(const treadle_run_options* options);

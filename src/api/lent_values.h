@@ -14,54 +14,78 @@ namespace treadle::api {
 // What a run needs on its way into the engine and back.
 struct CallScratch {
   std::vector<Feed> feeds;
-  std::vector<size_t> indices;
-  std::vector<AnyValue> results;
+  std::vector<size_t> indices;    // of the outputs asked for
+  std::vector<AnyValue*> places;  // of results: in the handles
+  std::vector<AnyValue> fed;      // contents of handles that are fed and lent at once
 
   void clear() {
     feeds.clear();
     indices.clear();
-    results.clear();
+    places.clear();
+    fed.clear();
   }
 };
 
-// The contents of the caller's handles, moved (the engine writes in place what nobody else refers to) into a list of
-// results. They go back in any case, and with them what the run has made once keep() was called.
-class LentValues {
+// Handles of results: the caller's, whose contents the engine may write in place, and those that are made because the
+// caller has none.
+class LentHandles {
  public:
-  LentValues(treadle_value** outputs, size_t count, std::vector<AnyValue>& memory)
-      : results(memory), outputs_(outputs, count) {
-    results.resize(count);
-    for (size_t i = 0; i < count; ++i) {
-      if (outputs_[i]) results[i] = std::move(outputs_[i]->value);
-    }
-  }
-  ~LentValues() {
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (outputs_[i] && i < results.size()) outputs_[i]->value = std::move(results[i]);
-    }
+  LentHandles(treadle_value** outputs, size_t count, CallScratch& scratch)
+      : outputs_(outputs, count), scratch_(scratch) {}
+  ~LentHandles() {
     if (kept_) return;
+    for (size_t i = 0; i < taken_.size(); ++i) taken_[i]->value = std::move(scratch_.fed[i]);
     for (const size_t i : made_) delete std::exchange(outputs_[i], nullptr);
   }
-  LentValues(const LentValues&) = delete;
-  LentValues& operator=(const LentValues&) = delete;
+  LentHandles(const LentHandles&) = delete;
+  LentHandles& operator=(const LentHandles&) = delete;
 
-  // Every output gets a handle; those that were made go again unless keep() is called.
-  Status make_handles() {
+  // Fills the list of places.
+  Status lend() {
+    TREADLE_TRY(take_fed());
+    scratch_.places.reserve(outputs_.size());
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (outputs_[i]) continue;
-      outputs_[i] = new (std::nothrow) treadle_value;
-      if (!outputs_[i]) return error(Code::kLimit, "no memory for {} outputs", outputs_.size());
-      made_.push_back(i);
+      if (!outputs_[i]) {
+        outputs_[i] = new (std::nothrow) treadle_value;
+        if (!outputs_[i]) return error(Code::kLimit, "no memory for {} outputs", outputs_.size());
+        made_.push_back(i);
+      }
+      scratch_.places.push_back(&outputs_[i]->value);
     }
     return {};
   }
+  // The run has succeeded. Otherwise handles that were made go again, and what was fed goes back.
   void keep() { kept_ = true; }
 
-  std::vector<AnyValue>& results;
-
  private:
+  // A result must not take the place of what the run reads, nor of another result.
+  Status take_fed() {
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      treadle_value* const handle = outputs_[i];
+      if (!handle) continue;
+      for (size_t k = 0; k < i; ++k) {
+        if (outputs_[k] == handle) return error(Code::kInvalidArgument, "outputs {} and {} get one value", k, i);
+      }
+      for (const Feed& feed : scratch_.feeds) {
+        if (feed.value != &handle->value) continue;
+        taken_.push_back(handle);
+        break;
+      }
+    }
+    scratch_.fed.reserve(taken_.size());
+    for (treadle_value* handle : taken_) {
+      const AnyValue* value = &scratch_.fed.emplace_back(std::exchange(handle->value, {}));
+      for (Feed& feed : scratch_.feeds) {
+        if (feed.value == &handle->value) feed.value = value;
+      }
+    }
+    return {};
+  }
+
   std::span<treadle_value*> outputs_;
+  CallScratch& scratch_;
   InlineVector<size_t, 16> made_;
+  InlineVector<treadle_value*, 4> taken_;
   bool kept_ = false;
 };
 

@@ -128,10 +128,11 @@ namespace treadle::api {
 
 Status fill_feeds(const char* const* names, const treadle_value* const* values, size_t count,
                   std::vector<Feed>& feeds) {
+  static const AnyValue none{};
   feeds.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     TREADLE_TRY(require(names && values && names[i], "an input's name is missing"));
-    feeds.push_back({names[i], values[i] ? values[i]->value : AnyValue()});
+    feeds.push_back({names[i], values[i] ? &values[i]->value : &none});
   }
   return {};
 }
@@ -390,9 +391,9 @@ treadle_status* treadle_session_run(const treadle_session* session, const treadl
     if (output_names && output_count == 0) return {};
     const size_t wanted = output_names ? output_count : session->session->outputs().size();
     TREADLE_TRY(require(outputs || wanted == 0, "a place for the results is missing"));
-    LentValues lent(outputs, wanted, scratch->results);
-    TREADLE_TRY(lent.make_handles());
-    TREADLE_TRY(session->session->run(scratch->feeds, scratch->indices, lent.results, run_options(options)));
+    LentHandles lent(outputs, wanted, *scratch);
+    TREADLE_TRY(lent.lend());
+    TREADLE_TRY(session->session->run(scratch->feeds, scratch->indices, scratch->places, run_options(options)));
     lent.keep();
     return {};
   });

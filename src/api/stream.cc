@@ -10,16 +10,7 @@ using namespace treadle::api;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-struct PushScratch {
-  CallScratch call;
-  Stream::Pushed pushed;
-  void clear() {
-    call.clear();
-    pushed.outputs.clear();
-  }
-};
-
-using PushFn = Status (Stream::*)(std::span<const Feed>, Stream::Pushed&, const RunOptions&);
+using PushFn = Result<size_t> (Stream::*)(std::span<const Feed>, std::span<AnyValue* const>, const RunOptions&);
 
 treadle_status* push_with(PushFn fn, treadle_stream* stream, const treadle_run_options* options,
                           const char* const* names, const treadle_value* const* values, size_t count,
@@ -27,13 +18,13 @@ treadle_status* push_with(PushFn fn, treadle_stream* stream, const treadle_run_o
   return changing(stream, &treadle_stream::stream, [&](Stream& pushed_to) -> Status {
     const size_t results = pushed_to.output_names().size();
     TREADLE_TRY(require(outputs || results == 0, "room for outputs is missing"));
-    ThreadScratch<PushScratch> scratch;
-    TREADLE_TRY(fill_feeds(names, values, count, scratch->call.feeds));
-    LentValues lent(outputs, results, scratch->pushed.outputs);
-    TREADLE_TRY(lent.make_handles());
-    TREADLE_TRY((pushed_to.*fn)(scratch->call.feeds, scratch->pushed, run_options(options)));
+    ThreadScratch<CallScratch> scratch;
+    TREADLE_TRY(fill_feeds(names, values, count, scratch->feeds));
+    LentHandles lent(outputs, results, *scratch);
+    TREADLE_TRY(lent.lend());
+    TREADLE_ASSIGN(const size_t runs, (pushed_to.*fn)(scratch->feeds, scratch->places, run_options(options)));
     lent.keep();
-    if (hops) *hops = scratch->pushed.runs;
+    if (hops) *hops = runs;
     return {};
   });
 }

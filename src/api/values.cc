@@ -178,10 +178,8 @@ treadle_status* treadle_tensor_borrow(int element, const int64_t* dims, size_t r
     if (reinterpret_cast<uintptr_t>(data) % alignment != 0) {
       return error(Code::kInvalidArgument, "data of type {} must be aligned to {} bytes", name(type), alignment);
     }
-    auto value = std::make_unique<treadle_value>();
-    value->value =
-        Tensor::from_buffer(type, std::move(sizes), BufferRef::wrap(data, bytes, writable, release, context));
-    *out = value.release();
+    *out = new_value(
+        Tensor::from_buffer(type, std::move(sizes), BufferRef::wrap(data, bytes, writable, release, context)));
     return {};
   });
 }

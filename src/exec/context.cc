@@ -22,6 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kBetweenInterrupts = std::chrono::milliseconds(5);
+constexpr size_t kKeptBytes = 64 << 10;  // of an output that nobody wants, for the next run
 
 }  // namespace
 
@@ -63,6 +64,7 @@ Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<N
     if (slot.storage == Storage::kConstant) first_slots_[s] = const_cast<void*>(slot.constant.raw());
     if (slot.storage == Storage::kHandle) handle_slots_.push_back(s);
   }
+  unwanted_.resize(p.outputs.size());
   caches_ = std::vector<InlineCache>(p.dynamic.size());
   loops_.resize(p.loops.size());
   for (size_t i = 0; i < p.loops.size(); ++i) loops_[i].outputs.resize(p.loops[i].scan_outputs.size());
@@ -80,7 +82,7 @@ Status Context::allocate_arena() {
   return {};
 }
 
-Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> wanted, std::span<AnyValue> results,
+Status Context::run(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs,
                     const RunOptions& options) {
   if (options.memory_limit > 0 && program_->arena_bytes > options.memory_limit) {
     return error(Code::kLimit, "the memory limit of {} bytes is below what the plan needs: {} bytes",
@@ -100,7 +102,7 @@ Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> want
     deadline_ =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.time_limit_s));
   }
-  TREADLE_TRY(bind(inputs, results));
+  TREADLE_TRY(bind(inputs, outputs));
   for (LoopPosition& at : loops_) at.active = false;
   Status status;
   {
@@ -119,47 +121,63 @@ Status Context::run(std::span<const AnyValue> inputs, std::span<const bool> want
     if (status.ok() && scope.stopped()) status = poll();
     if (status.ok() && scope.stopped()) status = error(Code::kCancelled, "the run was cancelled");
   }
-  if (status.ok()) status = collect(wanted, results);
-  // What the caller gave must not be kept alive by a pooled context.
+  if (status.ok()) status = collect(outputs);
+  // What the caller gave must not be kept alive by a pooled context, nor much that nobody wants.
   for (const uint32_t s : handle_slots_) handles_[s] = {};
+  for (AnyValue& value : unwanted_) {
+    if (value.is_tensor() && value.tensor().byte_size() > kKeptBytes) value = {};
+  }
   spare_.clear();
   if (!status.ok()) {
     for (LoopPosition& at : loops_) {
-      const size_t outputs = at.outputs.size();
+      const size_t count = at.outputs.size();
       at.outputs.clear();
-      at.outputs.resize(outputs);
+      at.outputs.resize(count);
     }
     account_ = std::make_shared<MemoryAccount>();
   }
   return status;
 }
 
-Status Context::bind(std::span<const AnyValue> inputs, std::span<AnyValue> results) {
+Status Context::bind_inputs(std::span<const AnyValue* const> inputs) {
   const plan::Program& p = *program_;
-  std::copy(first_slots_.begin(), first_slots_.end(), slots_.begin());
   for (size_t i = 0; i < p.inputs.size(); ++i) {
     const uint32_t s = p.inputs[i].slot;
     if (s == plan::kNoSlot) continue;
     if (p.slots[s].storage == Storage::kInput) {
-      slots_[s] = const_cast<void*>(inputs[i].tensor().raw());
+      slots_[s] = const_cast<void*>(inputs[i]->tensor().raw());
     } else {
-      TREADLE_TRY(set_handle(s, inputs[i]));
+      TREADLE_TRY(set_handle(s, *inputs[i]));
     }
   }
+  return {};
+}
+
+namespace {
+
+// Whether a run may write its output there.
+bool takes(const AnyValue& value, const plan::Output& output) {
+  if (!value.is_tensor()) return false;
+  const Tensor& tensor = value.tensor();
+  return tensor.type() == output.type.element && tensor.dims() == output.dims && tensor.buffer() &&
+         tensor.buffer()->writable();
+}
+
+}  // namespace
+
+Status Context::bind(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs) {
+  const plan::Program& p = *program_;
+  std::copy(first_slots_.begin(), first_slots_.end(), slots_.begin());
+  TREADLE_TRY(bind_inputs(inputs));
   size_t new_bytes = 0;  // of outputs that the run writes in place
   for (size_t i = 0; i < p.outputs.size(); ++i) {
     const plan::Output& output = p.outputs[i];
     if (!output.direct) continue;
-    const Type& type = output.type;
-    const Dims dims = known_dims(type.shape);
-    AnyValue& result = results[i];
-    const bool fits = result.is_tensor() && result.tensor().type() == type.element && result.tensor().dims() == dims &&
-                      result.tensor().buffer() && result.tensor().buffer()->writable();
-    if (!fits) {
-      TREADLE_ASSIGN(const int64_t count, element_count(dims));
-      new_bytes += static_cast<size_t>(count) * byte_width(type.element);
-      TREADLE_TRY(check_memory(new_bytes, dims));
-      TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(type.element, dims));
+    AnyValue& result = outputs[i] ? *outputs[i] : unwanted_[i];
+    if (!takes(result, output)) {
+      new_bytes += output.bytes;
+      TREADLE_TRY(check_memory(new_bytes, output.dims));
+      TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(output.type.element, output.dims));
       result = AnyValue(std::move(tensor));
     }
     slots_[output.slot] = result.tensor().mutable_raw();
@@ -167,12 +185,13 @@ Status Context::bind(std::span<const AnyValue> inputs, std::span<AnyValue> resul
   return {};
 }
 
-Status Context::collect(std::span<const bool> wanted, std::span<AnyValue> results) {
+Status Context::collect(std::span<AnyValue* const> outputs) {
   for (size_t i = 0; i < program_->outputs.size(); ++i) {
     const plan::Output& output = program_->outputs[i];
-    if (output.direct || !wanted[i]) continue;
-    TREADLE_ASSIGN(results[i], value_of(output.slot, output.type));
-    if (results[i].is_tensor() && results[i].tensor().buffer()) results[i].tensor().buffer()->seal();
+    if (output.direct || !outputs[i]) continue;
+    AnyValue& result = *outputs[i];
+    TREADLE_ASSIGN(result, value_of(output.slot, output.type));
+    if (result.is_tensor() && result.tensor().buffer()) result.tensor().buffer()->seal();
   }
   return {};
 }

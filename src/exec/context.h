@@ -96,10 +96,9 @@ class Context {
   explicit Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<NativeLoops> native = nullptr,
                    int64_t native_trip = 0);
 
-  // Binds inputs and memory of outputs, runs, and collects outputs. `inputs` parallel to the program's inputs; kNone
-  // where not used. `wanted` parallel to the program's outputs; results likewise.
-  Status run(std::span<const AnyValue> inputs, std::span<const bool> wanted, std::span<AnyValue> results,
-             const RunOptions& options);
+  // Binds inputs and memory of outputs, runs, and collects outputs. `inputs` parallel to the program's; `outputs`, the
+  // places of results, likewise, null where nobody wants one.
+  Status run(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs, const RunOptions& options);
   int64_t allocations() const { return allocations_; }
   // Of the last run: the arena and what tensors of run-time size took at once.
   size_t peak_bytes() const { return program_->arena_bytes + account_->peak(); }
@@ -109,8 +108,9 @@ class Context {
   Status execute();
   // In the first run, once its memory limit allows it.
   Status allocate_arena();
-  Status bind(std::span<const AnyValue> inputs, std::span<AnyValue> results);
-  Status collect(std::span<const bool> wanted, std::span<AnyValue> results);
+  Status bind(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs);
+  Status bind_inputs(std::span<const AnyValue* const> inputs);
+  Status collect(std::span<AnyValue* const> outputs);
   Status place_error(Status status, uint32_t pc) const;
 
   // native.cc: runs the trips that are left of a loop, whose next one has been counted; `failed_at`: where it failed.
@@ -220,6 +220,7 @@ class Context {
   std::vector<void*> first_slots_;      // what a run begins with: addresses in the arena and of constants
   std::vector<AnyValue> handles_;       // by slot; used for kHandle only
   std::vector<uint32_t> handle_slots_;  // those
+  std::vector<AnyValue> unwanted_;      // by output: memory of those that a run writes though nobody asked for them
   std::vector<InlineCache> caches_;
   size_t prepared_ = 0;  // entries of all caches
   BufferRef scratch_;    // of guarded nodes, which run one after the other

@@ -38,6 +38,9 @@ constexpr size_t kMaxDecidingElements = 8;
 constexpr size_t kMaxDecidingContents = 4;
 constexpr size_t kMaxIdleContexts = 32;
 
+// Parallel to the graph's inputs; none is null.
+using Values = std::span<const AnyValue* const>;
+
 // What a plan was made for.
 struct Signature {
   struct Input {
@@ -51,12 +54,12 @@ struct Signature {
   };
   std::vector<Input> inputs;
 
-  bool accepts(std::span<const AnyValue> values) const {
+  bool accepts(Values values) const {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Input& in = inputs[i];
-      if (values[i].kind() != in.kind) return false;
+      if (values[i]->kind() != in.kind) return false;
       if (in.kind != AnyValue::Kind::kTensor) continue;
-      const Tensor& t = values[i].tensor();
+      const Tensor& t = values[i]->tensor();
       if (t.type() != in.element) return false;
       if (!in.any_rank) {
         if (t.dims().size() != in.dims.size()) return false;
@@ -113,26 +116,30 @@ struct Plan {
   }
 };
 
-// What a run works in before and after it has a context.
-struct RunScratch {
-  std::vector<AnyValue> values;  // parallel to the graph's inputs
-  std::vector<AnyValue> all;     // parallel to its outputs
-  std::vector<size_t> order;     // outputs asked for
-  std::unique_ptr<bool[]> wanted;
-  size_t outputs = 0;
+// What a run is given, by position.
+struct Given {
+  std::vector<const AnyValue*> values;  // parallel to the graph's inputs
+  std::vector<AnyValue> own;            // those that are not the caller's
 
   void clear() {
     values.clear();
-    all.clear();
-    order.clear();
+    own.clear();
   }
-  void resize(size_t output_count) {
-    all.resize(output_count);
-    if (outputs < output_count || !wanted) {
-      wanted = std::make_unique<bool[]>(output_count + 1);
-      outputs = output_count;
-    }
-    std::fill_n(wanted.get(), output_count, false);
+  void reserve(size_t feeds, size_t inputs) {
+    values.assign(inputs, nullptr);
+    own.reserve(feeds + inputs);  // `values` may point there
+  }
+  const AnyValue* keep(AnyValue value) { return &own.emplace_back(std::move(value)); }
+};
+
+// What a run works in before it has a context.
+struct RunScratch {
+  Given given;
+  std::vector<AnyValue*> outputs;  // parallel to the graph's; null: not asked for
+
+  void clear() {
+    given.clear();
+    outputs.clear();
   }
 };
 
@@ -179,6 +186,10 @@ Status check_feed(const IoInfo& input, const AnyValue& value) {
 
 // Sequences of the caller's, however deep, may be used by several runs at once; in-place growth needs storage of one's
 // own.
+bool needs_own(const AnyValue& value) {
+  return value.kind() == AnyValue::Kind::kSequence || value.kind() == AnyValue::Kind::kOptional;
+}
+
 AnyValue own(const AnyValue& value) {
   if (value.kind() == AnyValue::Kind::kSequence) {
     std::vector<AnyValue> elements;
@@ -263,6 +274,7 @@ struct Session::Impl {
   std::unique_ptr<ir::Graph> graph;  // as imported, types inferred
   std::vector<IoInfo> inputs, overridable, outputs;
   std::vector<const IoInfo*> by_position;  // parallel to the graph's inputs
+  std::vector<AnyValue> defaults;          // parallel to the graph's inputs; kNone: it has none
   std::vector<bool> deciding;              // parallel to the graph's inputs: small contents decide branches or shapes
   PackCache packs;
   opt::Journal journal;  // of what was done to loops when the model was loaded
@@ -283,16 +295,17 @@ struct Session::Impl {
   }
 
   Status prepare();
-  Status fill_feeds(std::span<const Feed> feeds, std::vector<AnyValue>& values) const;
-  Result<const Plan*> find_or_make_plan(std::span<const AnyValue> values);
-  const Plan* find_plan(std::span<const AnyValue> values) const;
-  Result<const Plan*> make_plan(std::span<const AnyValue> values);
-  Signature signature_for(std::span<const AnyValue> values);
+  Status fill_feeds(std::span<const Feed> feeds, Given& given) const;
+  Result<const Plan*> find_or_make_plan(Values values);
+  const Plan* find_plan(Values values) const;
+  Result<const Plan*> make_plan(Values values);
+  Signature signature_for(Values values);
   plan::SpecializeOptions specialize_options() const {
     return {options.optimize, options.associative_math, options.weights == Weights::kF16};
   }
   Result<exec::Explanation> explain_model() const;
-  Status run_judge(std::vector<AnyValue> values, std::vector<AnyValue>& all, const RunOptions& run) const;
+  Status run_plan(const Plan& plan, Values values, std::span<AnyValue* const> places, const RunOptions& run);
+  Status run_judge(Values values, std::span<AnyValue* const> places, const RunOptions& run) const;
   Status in_file(Status status) const {
     if (file && !status.place().empty()) return model::in_file(std::move(status), *file);
     return path.empty() || status.place().empty() ? std::move(status) : std::move(status).in(path + ":");
@@ -331,10 +344,11 @@ Status Session::Impl::prepare() {
     const bool has_default = i < graph->input_defaults.size() && graph->input_defaults[i].defined();
     (has_default ? overridable : inputs).push_back({v->name, v->type, has_default});
   }
-  size_t plain = 0, defaults = 0;
+  size_t plain = 0, with_default = 0;
   for (size_t i = 0; i < top.inputs.size(); ++i) {
     const bool has_default = i < graph->input_defaults.size() && graph->input_defaults[i].defined();
-    by_position.push_back(has_default ? &overridable[defaults++] : &inputs[plain++]);
+    by_position.push_back(has_default ? &overridable[with_default++] : &inputs[plain++]);
+    defaults.push_back(has_default ? AnyValue(graph->input_defaults[i]) : AnyValue());
   }
   Inference inference({.fold = false, .trust_containers = true, .keep_declared = true, .check_types = true});
   TREADLE_TRY(inference.infer(top));
@@ -349,25 +363,30 @@ Status Session::Impl::prepare() {
   return {};
 }
 
-Status Session::Impl::fill_feeds(std::span<const Feed> feeds, std::vector<AnyValue>& values) const {
+Status Session::Impl::fill_feeds(std::span<const Feed> feeds, Given& given) const {
   const size_t count = by_position.size();
-  values.resize(count);
+  given.reserve(feeds.size(), count);
+  size_t position = 0;  // feeds tend to come in order
   for (const Feed& feed : feeds) {
-    size_t position = 0;
-    while (position < count && by_position[position]->name != feed.name) ++position;
-    if (position == count) {
+    size_t looked_at = 0;
+    for (; looked_at < count; ++looked_at, ++position) {
+      if (position >= count) position = 0;
+      if (by_position[position]->name == feed.name) break;
+    }
+    if (looked_at == count) {
       return error(Code::kInvalidArgument, "the model has no input '{}'", feed.name);
     }
-    if (feed.value.is_none()) continue;
-    TREADLE_TRY(check_feed(*by_position[position], feed.value));
-    values[position] = own(feed.value);
+    const size_t i = position++;
+    if (feed.value->is_none()) continue;
+    TREADLE_TRY(check_feed(*by_position[i], *feed.value));
+    given.values[i] = needs_own(*feed.value) ? given.keep(own(*feed.value)) : feed.value;
   }
   for (size_t i = 0; i < count; ++i) {
-    if (!values[i].is_none()) continue;
+    if (given.values[i]) continue;
     if (by_position[i]->has_default) {
-      values[i] = AnyValue(graph->input_defaults[i]);
+      given.values[i] = &defaults[i];
     } else if (by_position[i]->type.kind == Type::Kind::kOptional) {
-      values[i] = AnyValue(Optional{*by_position[i]->type.child, nullptr});
+      given.values[i] = given.keep(Optional{*by_position[i]->type.child, nullptr});
     } else {
       return error(Code::kInvalidArgument, "input '{}' is missing: expected {}", by_position[i]->name,
                    by_position[i]->type.to_string());
@@ -376,13 +395,13 @@ Status Session::Impl::fill_feeds(std::span<const Feed> feeds, std::vector<AnyVal
   return {};
 }
 
-const Plan* Session::Impl::find_plan(std::span<const AnyValue> values) const {
+const Plan* Session::Impl::find_plan(Values values) const {
   const Plan* plan = plans.load(std::memory_order_acquire);
   while (plan && !plan->signature.accepts(values)) plan = plan->next;
   return plan;
 }
 
-Result<const Plan*> Session::Impl::find_or_make_plan(std::span<const AnyValue> values) {
+Result<const Plan*> Session::Impl::find_or_make_plan(Values values) {
   if (const Plan* plan = find_plan(values)) return plan;
   const NoFork whole;
   std::lock_guard lock(mutex);
@@ -391,13 +410,13 @@ Result<const Plan*> Session::Impl::find_or_make_plan(std::span<const AnyValue> v
 }
 
 // The signature of the next plan: exact, but for sizes in which earlier plans differ.
-Signature Session::Impl::signature_for(std::span<const AnyValue> values) {
+Signature Session::Impl::signature_for(Values values) {
   Signature signature;
   for (size_t i = 0; i < values.size(); ++i) {
     Signature::Input in;
-    in.kind = values[i].kind();
-    if (values[i].is_tensor()) {
-      const Tensor& t = values[i].tensor();
+    in.kind = values[i]->kind();
+    if (values[i]->is_tensor()) {
+      const Tensor& t = values[i]->tensor();
       in.element = t.type();
       in.dims = t.dims();
       for (const Plan* plan = plans.load(); plan; plan = plan->next) {
@@ -426,7 +445,7 @@ Signature Session::Impl::signature_for(std::span<const AnyValue> values) {
   return signature;
 }
 
-Result<const Plan*> Session::Impl::make_plan(std::span<const AnyValue> values) {
+Result<const Plan*> Session::Impl::make_plan(Values values) {
   auto made = std::make_unique<Plan>();
   made->signature = signature_for(values);
   std::vector<plan::InputKnowledge> knowledge(values.size());
@@ -450,10 +469,10 @@ Result<const Plan*> Session::Impl::make_plan(std::span<const AnyValue> values) {
     knowledge[i].type = Type::tensor(in.element, std::move(shape));
     if (in.contents_fixed || by_position[i]->has_default) {
       const bool is_default = by_position[i]->has_default && !in.contents_fixed;
-      if (!is_default || values[i].tensor().raw() == graph->input_defaults[i].raw()) {
-        TREADLE_ASSIGN(knowledge[i].contents,
-                       is_default ? Result<Tensor>(values[i].tensor()) : values[i].tensor().clone());
-        if (is_default) made->signature.inputs[i].constant = values[i].tensor().raw();
+      const Tensor& tensor = values[i]->tensor();
+      if (!is_default || tensor.raw() == graph->input_defaults[i].raw()) {
+        TREADLE_ASSIGN(knowledge[i].contents, is_default ? Result<Tensor>(tensor) : tensor.clone());
+        if (is_default) made->signature.inputs[i].constant = tensor.raw();
       }
     }
   }
@@ -476,12 +495,28 @@ Result<const Plan*> Session::Impl::make_plan(std::span<const AnyValue> values) {
   return made.release();
 }
 
-Status Session::Impl::run_judge(std::vector<AnyValue> values, std::vector<AnyValue>& all, const RunOptions& run) const {
+Status Session::Impl::run_plan(const Plan& plan, Values values, std::span<AnyValue* const> places,
+                               const RunOptions& run) {
+  auto context = plan.take_context();
+  Status status = context->run(values, places, run);
+  last_allocations.store(context->allocations(), std::memory_order_relaxed);
+  last_peak.store(static_cast<int64_t>(context->peak_bytes()), std::memory_order_relaxed);
+  plan.give_back(std::move(context));
+  return in_file(std::move(status));
+}
+
+Status Session::Impl::run_judge(Values values, std::span<AnyValue* const> places, const RunOptions& run) const {
   const auto account = std::make_shared<MemoryAccount>();
   std::optional<MemoryScope> counted;
   if (run.memory_limit > 0) counted.emplace(account, run.memory_limit);
   JudgeGuard guard(run, *account);
-  TREADLE_ASSIGN(all, judge::run_graph(*graph, values, &guard));
+  std::vector<AnyValue> fed;
+  for (const AnyValue* value : values) fed.push_back(*value);
+  auto made = judge::run_graph(*graph, fed, &guard);
+  if (!made.ok()) return in_file(std::move(made).status());
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (places[i]) *places[i] = std::move((*made)[i]);
+  }
   return {};
 }
 
@@ -549,69 +584,57 @@ const SessionOptions& Session::options() const {
   return impl_->options;
 }
 
-Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs, std::vector<AnyValue>& results,
+Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs, std::span<AnyValue* const> results,
                     const RunOptions& options) const {
   ThreadScratch<RunScratch> scratch;
-  TREADLE_TRY(impl_->fill_feeds(feeds, scratch->values));
+  TREADLE_TRY(impl_->fill_feeds(feeds, scratch->given));
+  const Values values = scratch->given.values;
   const size_t count = impl_->outputs.size();
-  std::vector<size_t>& order = scratch->order;
-  std::vector<AnyValue>& all = scratch->all;
-  order.assign(outputs.begin(), outputs.end());
-  if (order.empty()) {
-    for (size_t i = 0; i < count; ++i) order.push_back(i);
+  const auto output = [&](size_t i) { return outputs.empty() ? i : outputs[i]; };
+  std::vector<AnyValue*>& places = scratch->outputs;
+  places.assign(count, nullptr);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (output(i) >= count) return error(Code::kInvalidArgument, "output {} of {} was asked for", output(i), count);
+    if (!places[output(i)]) places[output(i)] = results[i];
   }
-  for (size_t o : order) {
-    if (o >= count) return error(Code::kInvalidArgument, "output {} of {} was asked for", o, count);
-  }
-  results.resize(order.size());
-  scratch->resize(count);
-  ++impl_->run_count;
+  impl_->run_count.fetch_add(1, std::memory_order_relaxed);
   if (impl_->options.tier == Tier::kJudge) {
-    TREADLE_TRY(impl_->in_file(impl_->run_judge(scratch->values, all, options)));
-    for (size_t i = 0; i < order.size(); ++i) results[i] = all[order[i]];
-    return {};
+    TREADLE_TRY(impl_->run_judge(values, places, options));
+  } else {
+    auto plan = impl_->find_or_make_plan(values);
+    if (!plan.ok()) return impl_->in_file(std::move(plan).status());
+    TREADLE_TRY(impl_->run_plan(**plan, values, places, options));
   }
-  for (size_t i = 0; i < order.size(); ++i) {
-    scratch->wanted[order[i]] = true;
-    all[order[i]] = std::move(results[i]);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i] != places[output(i)]) *results[i] = *places[output(i)];  // asked for twice
   }
-  auto found = impl_->find_or_make_plan(scratch->values);
-  if (!found.ok()) return impl_->in_file(std::move(found).status());
-  const Plan* plan = *found;
-  auto context = plan->take_context();
-  Status status = context->run(scratch->values, {scratch->wanted.get(), count}, all, options);
-  impl_->last_allocations = context->allocations();
-  impl_->last_peak = static_cast<int64_t>(context->peak_bytes());
-  plan->give_back(std::move(context));
-  for (size_t i = 0; i < order.size(); ++i) {
-    bool& left = scratch->wanted[order[i]];
-    results[i] = left ? std::move(all[order[i]])
-                      : results[static_cast<size_t>(std::find(order.begin(), order.end(), order[i]) - order.begin())];
-    left = false;
-  }
-  return impl_->in_file(std::move(status));
+  return {};
+}
+
+Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs, std::vector<AnyValue>& results,
+                    const RunOptions& options) const {
+  results.resize(outputs.empty() ? impl_->outputs.size() : outputs.size());
+  std::vector<AnyValue*> places;
+  for (AnyValue& result : results) places.push_back(&result);
+  return run(feeds, outputs, places, options);
 }
 
 Status Session::run(RepeatedRun& run, const RunOptions& options) const {
-  ++impl_->run_count;
+  impl_->run_count.fetch_add(1, std::memory_order_relaxed);
+  for (size_t i = 0; i < run.inputs.size(); ++i) {
+    if (!run.inputs[i]) run.inputs[i] = &impl_->defaults[i];
+  }
   const auto* plan = static_cast<const Plan*>(run.plan);
   // What a plan accepts has sizes and types that were checked when it was made.
   if (!plan || !plan->signature.accepts(run.inputs)) {
     for (size_t i = 0; i < run.inputs.size(); ++i) {
-      const IoInfo& input = *impl_->by_position[i];
-      if (run.inputs[i].is_none() && input.has_default) run.inputs[i] = AnyValue(impl_->graph->input_defaults[i]);
-      TREADLE_TRY(check_feed(input, run.inputs[i]));
+      TREADLE_TRY(check_feed(*impl_->by_position[i], *run.inputs[i]));
     }
     auto found = impl_->find_or_make_plan(run.inputs);
     if (!found.ok()) return impl_->in_file(std::move(found).status());
     run.plan = plan = *found;
   }
-  auto context = plan->take_context();
-  Status status = context->run(run.inputs, {run.wanted.get(), impl_->outputs.size()}, run.outputs, options);
-  impl_->last_allocations = context->allocations();
-  impl_->last_peak = static_cast<int64_t>(context->peak_bytes());
-  plan->give_back(std::move(context));
-  return impl_->in_file(std::move(status));
+  return impl_->run_plan(*plan, run.inputs, run.outputs, options);
 }
 
 SessionCounters Session::counters() const {
@@ -660,9 +683,9 @@ Result<exec::Explanation> Session::Impl::explain_model() const {
 Result<exec::Explanation> Session::explain(std::span<const Feed> feeds) const {
   const Plan* plan = impl_->plans.load(std::memory_order_acquire);
   if (!feeds.empty() || (!plan && impl_->by_position.empty())) {
-    std::vector<AnyValue> values;
-    TREADLE_TRY(impl_->fill_feeds(feeds, values));
-    TREADLE_ASSIGN(plan, impl_->find_or_make_plan(values));
+    Given given;
+    TREADLE_TRY(impl_->fill_feeds(feeds, given));
+    TREADLE_ASSIGN(plan, impl_->find_or_make_plan(given.values));
   }
   if (!plan) return impl_->explain_model();
   return exec::explain(*plan->program, plan->native.get(), std::array{&std::as_const(impl_->journal), &plan->journal},
@@ -680,9 +703,9 @@ std::string Session::dump_graph() const {
 }
 
 Result<std::string> Session::dump_plan(std::span<const Feed> feeds) const {
-  std::vector<AnyValue> values;
-  TREADLE_TRY(impl_->fill_feeds(feeds, values));
-  TREADLE_ASSIGN(const Plan* plan, impl_->find_or_make_plan(values));
+  Given given;
+  TREADLE_TRY(impl_->fill_feeds(feeds, given));
+  TREADLE_ASSIGN(const Plan* plan, impl_->find_or_make_plan(given.values));
   return plan::print(*plan->program);
 }
 

@@ -70,17 +70,17 @@ struct IoInfo {
   bool has_default = false;  // an initialiser stands in when the caller gives no value
 };
 
+// A value of the caller's, who keeps it until the call returns.
 struct Feed {
   std::string_view name;
-  AnyValue value;  // kNone: an empty optional, or an input left to its default
+  const AnyValue* value;  // not null. kNone: an empty optional, or an input left to its default
 };
 
-// Runs that one caller makes one after the other: names have been looked up, memory stays. Not in the judge.
+// Runs that one caller makes one after the other: names have been looked up. Not in the judge.
 struct RepeatedRun {
-  std::vector<AnyValue> inputs;    // parallel to the graph's; tensors only. None: its default
-  std::vector<AnyValue> outputs;   // parallel to Session::outputs(); written in place as by Session::run
-  std::unique_ptr<bool[]> wanted;  // parallel to them
-  const void* plan = nullptr;      // of the run before, which is looked at first
+  std::vector<const AnyValue*> inputs;  // parallel to the graph's; tensors only. Null: its default
+  std::vector<AnyValue*> outputs;       // parallel to Session::outputs(); written as by Session::run. Null: not wanted
+  const void* plan = nullptr;           // of the run before, which is looked at first
 };
 
 // What tests assert and profilers show; counts since the session was opened.
@@ -112,9 +112,12 @@ class Session {
   const SessionOptions& options() const;
   const ir::Graph& graph() const;  // as imported, types inferred
 
-  // Runs the model. `outputs`: indices into outputs(); empty means all. `results` gets one value per output asked for;
-  // an element that holds a tensor of the right type and sizes already is written in place, else replaced.
+  // Runs the model. `outputs`: indices into outputs(); empty means all. `results` are the places of their values, none
+  // of which is fed: a tensor of the right type and sizes that is there already is written in place, else replaced.
   // Errors: kInvalidArgument names the input, what was expected and what was found.
+  Status run(std::span<const Feed> feeds, std::span<const size_t> outputs, std::span<AnyValue* const> results,
+             const RunOptions& options = {}) const;
+  // The same, with one result per output asked for.
   Status run(std::span<const Feed> feeds, std::span<const size_t> outputs, std::vector<AnyValue>& results,
              const RunOptions& options = {}) const;
 

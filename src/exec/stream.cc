@@ -66,7 +66,7 @@ Status check_chunk(const IoInfo& info, int64_t axis, const AnyValue& value) {
 
 const AnyValue* find_feed(std::span<const Feed> feeds, std::string_view name) {
   for (const Feed& feed : feeds) {
-    if (feed.name == name) return &feed.value;
+    if (feed.name == name) return feed.value;
   }
   return nullptr;
 }
@@ -181,7 +181,7 @@ Result<Stream::Pushed> Stream::finish_windows(Runs& runs) {
 }
 
 Status Stream::sort_feeds(std::span<const Feed> feeds, bool pad, Runs& runs) const {
-  for (const auto& [name, value] : layout_->bound) runs.constant.push_back({name, value});
+  for (const auto& [name, value] : layout_->bound) runs.constant.push_back({name, &value});
   for (const Feed& feed : feeds) {
     const bool timed = std::any_of(layout_->timed.begin(), layout_->timed.end(),
                                    [&](const auto& t) { return t.input->name == feed.name; });
@@ -277,15 +277,16 @@ Status Stream::settle_states(Runs& runs) const {
 
 Status Stream::run_hop(size_t index, Runs& runs, const RunOptions& options) const {
   std::vector<Feed> feeds = runs.constant;
+  std::vector<AnyValue> windows(layout_->timed.size());
   for (size_t i = 0; i < layout_->timed.size(); ++i) {
-    TREADLE_ASSIGN(Tensor window, slice_axis(runs.joined[i], layout_->timed[i].axis,
-                                             static_cast<int64_t>(index) * runs.hop, layout_->context + runs.hop));
-    feeds.push_back({layout_->timed[i].input->name, std::move(window)});
+    TREADLE_ASSIGN(windows[i], slice_axis(runs.joined[i], layout_->timed[i].axis,
+                                          static_cast<int64_t>(index) * runs.hop, layout_->context + runs.hop));
+    feeds.push_back({layout_->timed[i].input->name, &windows[i]});
   }
   for (size_t i = 0; i < layout_->states.size(); ++i) {
     const IoInfo& info = *layout_->states[i].input;
     if (runs.states[i].is_none() && info.has_default) continue;
-    feeds.push_back({info.name, runs.states[i]});
+    feeds.push_back({info.name, &runs.states[i]});
   }
   std::vector<AnyValue> results(layout_->run_outputs.size());
   TREADLE_TRY(layout_->session->run(feeds, layout_->run_outputs, results, options));

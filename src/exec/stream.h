@@ -56,11 +56,14 @@ class Stream {
   // the frames that the end of the signal brings; the stream has ended then, until reset().
   Result<Pushed> flush(std::span<const Feed> feeds, const RunOptions& options = {});
 
-  // The same, into `pushed`: tensors of the right type and sizes that nobody else refers to are written in place. A
-  // push of as many samples as the one before, all in whole hops, takes no memory then, and no lock. On an error
-  // `pushed` is as it was as well, but for what was written in place.
-  Status push_into(std::span<const Feed> feeds, Pushed& pushed, const RunOptions& options = {});
-  Status flush_into(std::span<const Feed> feeds, Pushed& pushed, const RunOptions& options = {});
+  // The same, into the places of outputs, none of which is fed: tensors of the right type and sizes that nobody else
+  // refers to are written in place. A push of as many samples as the one before, all in whole hops, takes no memory
+  // then, and no lock. Gives the number of runs. On an error the places are as they were as well, but for what was
+  // written.
+  Result<size_t> push_into(std::span<const Feed> feeds, std::span<AnyValue* const> outputs,
+                           const RunOptions& options = {});
+  Result<size_t> flush_into(std::span<const Feed> feeds, std::span<AnyValue* const> outputs,
+                            const RunOptions& options = {});
   // Plans pushes of these numbers of samples (none given: of one hop) and makes native code of their loops, so that no
   // push has to. Inputs that come with each push are taken to be zeros.
   Status warm(std::span<const int64_t> sizes = {}) const;
@@ -102,7 +105,7 @@ class Stream {
   const Session* step_session(std::span<const Feed> feeds);
   void ready_step(const Session& session);
   Status join_step();
-  Status step(const Session& session, Pushed& pushed, const RunOptions& options);
+  Status step(const Session& session, std::span<AnyValue* const> outputs, const RunOptions& options);
   void keep_output(size_t output, const AnyValue& value);
 
   // stream_warm.cc

@@ -99,18 +99,19 @@ Stream::Block Stream::choose_block(bool last, const Runs& runs) const {
 
 Status Stream::run_block(const Block& block, Runs& runs, const RunOptions& options) const {
   std::vector<Feed> feeds = runs.constant;
+  std::vector<AnyValue> samples(layout_->timed.size());
   for (size_t i = 0; i < layout_->timed.size(); ++i) {
-    TREADLE_ASSIGN(Tensor samples, slice_axis(runs.joined[i], layout_->timed[i].axis, 0, block.samples));
-    feeds.push_back({layout_->timed[i].input->name, std::move(samples)});
+    TREADLE_ASSIGN(samples[i], slice_axis(runs.joined[i], layout_->timed[i].axis, 0, block.samples));
+    feeds.push_back({layout_->timed[i].input->name, &samples[i]});
   }
   for (size_t i = 0; i < layout_->states.size(); ++i) {
     const IoInfo& info = *layout_->states[i].input;
     if (runs.states[i].is_none() && info.has_default) continue;
-    feeds.push_back({info.name, runs.states[i]});
+    feeds.push_back({info.name, &runs.states[i]});
   }
   const std::vector<std::string>& names = layout_->over_time->states;
   if (block.takes_found) {
-    for (size_t i = 0; i < names.size(); ++i) feeds.push_back({names[i], found_[i]});
+    for (size_t i = 0; i < names.size(); ++i) feeds.push_back({names[i], &found_[i]});
   }
   const std::vector<size_t>& wanted = block.gives_found ? layout_->block_outputs : layout_->run_outputs;
   std::vector<AnyValue> results(wanted.size());

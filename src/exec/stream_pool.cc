@@ -191,8 +191,8 @@ class PooledPush {
     for (size_t t = 0; t < layout_.timed.size() && model_.session; ++t) {
       for (const Feed& feed : chunk.feeds) {
         const auto axis = static_cast<size_t>(model_.timed[t]);
-        if (feed.name != layout_.timed[t].input->name || !feed.value.is_tensor()) continue;
-        const Dims& dims = feed.value.tensor().dims();
+        if (feed.name != layout_.timed[t].input->name || !feed.value->is_tensor()) continue;
+        const Dims& dims = feed.value->tensor().dims();
         if (axis >= dims.size() || dims[axis] == 1) continue;
         return error(Code::kInvalidArgument, "input '{}' has {} entries along axis {}; a stream of a pool has one",
                      feed.name, dims[axis], axis);
@@ -220,7 +220,8 @@ class PooledPush {
   Status run_batch(const std::vector<size_t>& present, int64_t samples) {
     if (present != members_) TREADLE_TRY(gather(present));
     std::vector<Feed> feeds;
-    for (const auto& [name, value] : layout_.bound) feeds.push_back({name, value});
+    for (const auto& [name, value] : layout_.bound) feeds.push_back({name, &value});
+    std::vector<AnyValue> samples_of_all(layout_.timed.size());
     for (size_t t = 0; t < layout_.timed.size(); ++t) {
       std::vector<Tensor> parts;
       for (const size_t i : present) {
@@ -229,10 +230,10 @@ class PooledPush {
                        slice_axis(work.runs.joined[t], layout_.timed[t].axis, work.at, layout_.context + samples));
         parts.push_back(std::move(part));
       }
-      TREADLE_ASSIGN(Tensor together, concat_axis(parts, model_.timed[t]));
-      feeds.push_back({layout_.timed[t].input->name, std::move(together)});
+      TREADLE_ASSIGN(samples_of_all[t], concat_axis(parts, model_.timed[t]));
+      feeds.push_back({layout_.timed[t].input->name, &samples_of_all[t]});
     }
-    for (size_t s = 0; s < states_.size(); ++s) feeds.push_back({state_name(s), states_[s]});
+    for (size_t s = 0; s < states_.size(); ++s) feeds.push_back({state_name(s), &states_[s]});
     const std::vector<size_t>& wanted = layout_.block_outputs;
     std::vector<AnyValue> results(wanted.size());
     TREADLE_TRY(model_.session->run(feeds, wanted, results, options_));

@@ -35,9 +35,9 @@ AnyValue unstacked(AnyValue value) {
   return value.tensor().reshaped(std::move(rest));
 }
 
-// A run writes into what is in the place of a result; not where others see it, as forks and snapshots do.
-AnyValue unless_shared(AnyValue place) {
-  return place.is_tensor() && place.tensor().exclusive() ? std::move(place) : AnyValue();
+// Whether a run, which writes into what is in the place of a result, may do so there: nobody else sees it.
+bool is_free(const AnyValue& place) {
+  return place.is_none() || (place.is_tensor() && place.tensor().exclusive());
 }
 
 bool can_take(const Tensor& into, ElementType type, const Dims& dims) {
@@ -53,27 +53,29 @@ bool copied(const AnyValue& from, AnyValue& to) {
   return true;
 }
 
-void hand_over(Stream::Pushed& from, Stream::Pushed& to) {
-  to.runs = from.runs;
-  to.outputs.resize(from.outputs.size());
+size_t hand_over(Stream::Pushed& from, std::span<AnyValue* const> to) {
   for (size_t i = 0; i < from.outputs.size(); ++i) {
-    if (!copied(from.outputs[i], to.outputs[i])) to.outputs[i] = std::move(from.outputs[i]);
+    if (!copied(from.outputs[i], *to[i])) *to[i] = std::move(from.outputs[i]);
   }
+  return from.runs;
 }
 
 }  // namespace
 
-Status Stream::push_into(std::span<const Feed> feeds, Pushed& pushed, const RunOptions& options) {
-  if (const Session* session = step_session(feeds)) return step(*session, pushed, options);
+Result<size_t> Stream::push_into(std::span<const Feed> feeds, std::span<AnyValue* const> outputs,
+                                 const RunOptions& options) {
+  if (const Session* session = step_session(feeds)) {
+    TREADLE_TRY(step(*session, outputs, options));
+    return size_t{1};
+  }
   TREADLE_ASSIGN(Pushed made, advance(feeds, false, options));
-  hand_over(made, pushed);
-  return {};
+  return hand_over(made, outputs);
 }
 
-Status Stream::flush_into(std::span<const Feed> feeds, Pushed& pushed, const RunOptions& options) {
+Result<size_t> Stream::flush_into(std::span<const Feed> feeds, std::span<AnyValue* const> outputs,
+                                  const RunOptions& options) {
   TREADLE_ASSIGN(Pushed made, advance(feeds, true, options));
-  hand_over(made, pushed);
-  return {};
+  return hand_over(made, outputs);
 }
 
 // What a push of these feeds runs; null when it has to go the long way: the first one, samples that wait before or
@@ -125,11 +127,9 @@ void Stream::ready_step(const Session& session) {
   for (const IoInfo* info : layout.given) scratch_.fed_at.push_back(position(info->name));
   for (const StreamLayout::State& state : layout.states) scratch_.states_at.push_back(position(state.input->name));
   for (size_t i = 0; i < found_.size(); ++i) scratch_.states_at.push_back(position(layout.over_time->states[i]));
-  for (const auto& [name, value] : layout.bound) scratch_.run.inputs[position(name)] = value;
-  const size_t outputs = session.outputs().size();
-  scratch_.run.outputs.resize(outputs);
-  scratch_.run.wanted = std::make_unique<bool[]>(outputs + 1);
-  for (const size_t output : layout.block_outputs) scratch_.run.wanted[output] = true;
+  for (const auto& [name, value] : layout.bound) scratch_.run.inputs[position(name)] = &value;
+  scratch_.run.outputs.resize(session.outputs().size());
+  scratch_.rows.resize(layout.outputs.size());
   scratch_.spare.resize(scratch_.states_at.size());
   scratch_.windows.resize(layout.context > 0 ? layout.timed.size() : 0);
 }
@@ -140,7 +140,7 @@ Status Stream::join_step() {
   for (size_t i = 0; i < scratch_.windows.size(); ++i) {
     const int64_t axis = layout.timed[i].axis;
     const Tensor& chunk = scratch_.fed[i]->tensor();
-    Tensor& window = scratch_.windows[i];
+    Tensor& window = scratch_.windows[i].tensor();
     if (!tails_[i].exclusive()) {
       TREADLE_ASSIGN(tails_[i], tails_[i].clone());
     }
@@ -148,7 +148,7 @@ Status Stream::join_step() {
     const int64_t samples = dims[static_cast<size_t>(axis)];
     dims[static_cast<size_t>(axis)] += layout.context;
     if (!can_take(window, chunk.type(), dims)) {
-      TREADLE_ASSIGN(window, Tensor::allocate(chunk.type(), std::move(dims)));
+      TREADLE_ASSIGN(scratch_.windows[i], Tensor::allocate(chunk.type(), std::move(dims)));
     }
     copy_along(tails_[i], 0, layout.context, window, 0, axis);
     copy_along(chunk, 0, samples, window, layout.context, axis);
@@ -156,46 +156,47 @@ Status Stream::join_step() {
   return {};
 }
 
-Status Stream::step(const Session& session, Pushed& pushed, const RunOptions& options) {
+// Nothing that is carried changes before the run has succeeded.
+Status Stream::step(const Session& session, std::span<AnyValue* const> outputs, const RunOptions& options) {
   const StreamLayout& layout = *layout_;
   ready_step(session);
   TREADLE_TRY(join_step());
-  const size_t outputs = layout.outputs.size(), declared = states_.size(), states = scratch_.states_at.size();
+  const size_t declared = states_.size(), states = scratch_.states_at.size();
   RepeatedRun& run = scratch_.run;
   for (size_t i = 0; i < scratch_.fed_at.size(); ++i) {
-    const bool joined = i < scratch_.windows.size();
-    run.inputs[scratch_.fed_at[i]] = joined ? AnyValue(scratch_.windows[i]) : *scratch_.fed[i];
+    run.inputs[scratch_.fed_at[i]] = i < scratch_.windows.size() ? &scratch_.windows[i] : scratch_.fed[i];
   }
   const auto state = [&](size_t i) -> AnyValue& { return i < declared ? states_[i] : found_[i - declared]; };
   for (size_t i = 0; i < states; ++i) {
-    run.inputs[scratch_.states_at[i]] = state(i);
-    run.outputs[layout.block_outputs[outputs + i]] = unless_shared(std::move(scratch_.spare[i]));
+    if (!is_free(scratch_.spare[i])) scratch_.spare[i] = {};
+    run.inputs[scratch_.states_at[i]] = &state(i);
+    run.outputs[layout.block_outputs[outputs.size() + i]] = &scratch_.spare[i];
   }
   const auto stacks = [&](size_t i) { return layout.hop > 0 && layout.outputs[i].time_axis < 0; };
-  pushed.outputs.resize(outputs);
-  for (size_t i = 0; i < outputs; ++i) {
-    AnyValue& into = pushed.outputs[i];
-    run.outputs[layout.block_outputs[i]] = stacks(i) ? unstacked(std::move(into)) : std::move(into);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    AnyValue& into = *outputs[i];
+    const bool in_place = is_free(into);
+    if (in_place && stacks(i)) scratch_.rows[i] = unstacked(std::exchange(into, {}));
+    run.outputs[layout.block_outputs[i]] = in_place && !stacks(i) ? &into : &scratch_.rows[i];
   }
   Status status = session.run(run, options);
-  for (const size_t at : scratch_.fed_at) run.inputs[at] = {};
-  for (size_t i = 0; i < states; ++i) {
-    run.inputs[scratch_.states_at[i]] = {};
-    scratch_.spare[i] = std::move(run.outputs[layout.block_outputs[outputs + i]]);
-    if (status.ok()) std::swap(scratch_.spare[i], state(i));
-  }
-  for (size_t i = 0; i < outputs; ++i) {
-    AnyValue& made = run.outputs[layout.block_outputs[i]];
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    AnyValue& made = *run.outputs[layout.block_outputs[i]];
+    AnyValue& into = *outputs[i];
     if (status.ok()) keep_output(i, made);
-    pushed.outputs[i] = stacks(i) && made.is_tensor() ? stacked(std::move(made)) : std::move(made);
+    if (&made == &into) continue;
+    AnyValue row = std::exchange(made, {});
+    if (!status.ok() && !into.is_none()) continue;
+    into = stacks(i) && row.is_tensor() ? stacked(std::move(row)) : std::move(row);
   }
   if (!status.ok()) return status;
+  for (size_t i = 0; i < states; ++i) std::swap(scratch_.spare[i], state(i));
   for (size_t i = 0; i < scratch_.windows.size(); ++i) {
     const int64_t axis = layout.timed[i].axis;
-    const int64_t samples = scratch_.windows[i].dims()[static_cast<size_t>(axis)] - layout.context;
-    copy_along(scratch_.windows[i], samples, layout.context, tails_[i], 0, axis);
+    const Tensor& window = scratch_.windows[i].tensor();
+    const int64_t samples = window.dims()[static_cast<size_t>(axis)] - layout.context;
+    copy_along(window, samples, layout.context, tails_[i], 0, axis);
   }
-  pushed.runs = 1;
   return {};
 }
 

@@ -22,7 +22,8 @@ struct StreamScratch {
   std::vector<size_t> fed_at, states_at;
   std::vector<const AnyValue*> fed;  // by the push at hand; parallel to fed_at
   std::vector<AnyValue> spare;       // memory for the next states
-  std::vector<Tensor> windows;       // per timed input: context and chunk
+  std::vector<AnyValue> windows;     // per timed input: context and chunk
+  std::vector<AnyValue> rows;        // per output of the stream: the row of one that is stacked
 };
 
 }  // namespace treadle

@@ -52,7 +52,7 @@ Status Stream::rehearse(int64_t samples) const {
   for (size_t i = 0; i < values.size(); ++i) {
     const bool timed = i < layout_->timed.size();
     const IoInfo& info = timed ? *layout_->timed[i].input : *layout_->given[i - layout_->timed.size()];
-    feeds.push_back({info.name, values[i]});
+    feeds.push_back({info.name, &values[i]});
   }
   const OverTime* over_time = layout_->over_time.get();
   const int64_t hop = over_time ? over_time->hop : std::max<int64_t>(layout_->hop, 1);

@@ -91,9 +91,11 @@ void Planner::add_output(const ir::Value* v) {
     p_.slots[s].storage = Storage::kOutput;
     p_.slots[s].index = index;
     output.direct = true;
+    output.dims = known_dims(v->type.shape);
+    output.bytes = bytes_of(v->type);
   }
   output.slot = s;
-  p_.outputs.push_back(output);
+  p_.outputs.push_back(std::move(output));
 }
 
 uint32_t Planner::emit_code(OpCode code, const ir::Node* node, uint32_t index, uint32_t target) {

@@ -205,6 +205,9 @@ struct Output {
   uint32_t slot = kNoSlot;
   Type type;            // of the slot's memory other values may have made another one, with as many elements
   bool direct = false;  // the program writes into the memory that is handed out
+  // Of a direct one.
+  Dims dims;
+  size_t bytes = 0;
 };
 
 // The nodes of an instruction that stands for several, and its operands as values: inputs, then outputs.

@@ -91,6 +91,35 @@ TEST_F(CApi, RunsIntoNewAndGivenHandles) {
   for (const treadle_value* value : values) treadle_value_free(const_cast<treadle_value*>(value));
 }
 
+// A handle that is fed may take a result, whatever its size was; two results have two handles.
+TEST_F(CApi, AResultMayGoWhereAnInputCameFrom) {
+  open(add_model());
+  const std::array<const char*, 2> names = {"x", "y"};
+  for (const std::vector<float>& second : {std::vector<float>{20, 20}, std::vector<float>{20}}) {
+    treadle_value *x = floats({1, 2}), *y = floats(second);
+    const std::array<const treadle_value*, 2> values = {x, y};
+    treadle_value* output = y;
+    ASSERT_STATUS_OK(treadle_session_run(session_, nullptr, names.data(), values.data(), 2, nullptr, 0, &output));
+    ASSERT_EQ(output, y);
+    ASSERT_EQ(treadle_tensor_count(y), 2);
+    EXPECT_EQ(static_cast<const float*>(treadle_tensor_data(y))[1], 22);
+    treadle_value_free(x);
+    treadle_value_free(y);
+  }
+  treadle_value *x = floats({1}), *y = floats({2}), *z = floats({0});
+  const std::array<const treadle_value*, 2> values = {x, y};
+  const std::array<const char*, 2> twice = {"z", "z"};
+  std::array<treadle_value*, 2> outputs = {z, z};
+  EXPECT_EQ(take_code(treadle_session_run(session_, nullptr, names.data(), values.data(), 2, twice.data(), 2,
+                                          outputs.data())),
+            TREADLE_INVALID_ARGUMENT);
+  outputs[1] = nullptr;
+  ASSERT_STATUS_OK(
+      treadle_session_run(session_, nullptr, names.data(), values.data(), 2, twice.data(), 2, outputs.data()));
+  for (treadle_value* output : outputs) EXPECT_EQ(*static_cast<const float*>(treadle_tensor_data(output)), 3);
+  for (treadle_value* value : {x, y, outputs[0], outputs[1]}) treadle_value_free(value);
+}
+
 TEST_F(CApi, FailuresLeaveOutputsAlone) {
   open(add_model());
   const std::array<const char*, 2> names = {"x", "nothing"};

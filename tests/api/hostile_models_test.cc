@@ -36,7 +36,8 @@ std::string outcome(const std::string& bytes, std::initializer_list<Tier> tiers 
     Status status = session.ok() ? Status() : std::move(session).status();
     if (status.ok()) {
       const float x[] = {1, 2};
-      const std::vector<Feed> feeds = {{"x", Tensor::of_float(x)}};
+      const AnyValue fed = Tensor::of_float(x);
+      const std::vector<Feed> feeds = {{"x", &fed}};
       RunOptions limits;
       limits.trip_limit = 10'000;
       limits.memory_limit = size_t{16} << 20;

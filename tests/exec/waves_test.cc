@@ -148,7 +148,8 @@ TEST(Waves, AllNumbersOfThreadsGiveTheSameBits) {
     options.jit = Jit::kOff;
     auto session = Session::from_bytes(std::as_bytes(std::span(text)), options);
     ASSERT_TRUE(session.ok()) << session.error().to_string();
-    const std::vector<Feed> feeds{{"x0", AnyValue(x)}, {"h0", AnyValue(h)}};
+    const AnyValue fed_x(x), fed_h(h);
+    const std::vector<Feed> feeds{{"x0", &fed_x}, {"h0", &fed_h}};
     const auto plan = (*session)->dump_plan(feeds);
     ASSERT_TRUE(plan.ok());
     EXPECT_EQ(plan->find(" wave ") != std::string::npos, threads > 1);

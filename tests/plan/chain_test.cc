@@ -16,10 +16,8 @@ std::vector<Isa> isas() {
 
 std::vector<AnyValue> run(const Planned& planned, const std::vector<AnyValue>& inputs, size_t outputs) {
   std::vector<AnyValue> results(outputs);
-  const std::unique_ptr<bool[]> wanted(new bool[outputs]);
-  std::fill_n(wanted.get(), outputs, true);
   exec::Context context(planned.program);
-  const Status status = context.run(inputs, std::span(wanted.get(), outputs), results, {});
+  const Status status = context.run(places_of(inputs), places_of(results), {});
   EXPECT_TRUE(status.ok()) << status.to_string();
   return results;
 }
@@ -223,12 +221,11 @@ TEST(Chain, LimitOfTripsIsKept) {
   const std::vector<AnyValue> inputs{AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, 5000)),
                                      AnyValue(Tensor::scalar<float>(ElementType::kFloat, 1))};
   exec::Context context(planned->program);
-  const bool wanted[] = {true};
   for (const auto& [limit, fits] : {std::pair(4999, false), std::pair(5000, true)}) {
     std::vector<AnyValue> results(1);
     RunOptions options;
     options.trip_limit = limit;
-    EXPECT_EQ(context.run(inputs, wanted, results, options).ok(), fits) << limit;
+    EXPECT_EQ(context.run(places_of(inputs), places_of(results), options).ok(), fits) << limit;
   }
 }
 

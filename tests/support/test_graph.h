@@ -157,6 +157,18 @@ inline AnyValue random_value(const Type& type, std::mt19937& engine, int low = -
   return AnyValue(std::move(t));
 }
 
+// What a context takes: where its inputs are, and where its results go.
+inline std::vector<const AnyValue*> places_of(const std::vector<AnyValue>& values) {
+  std::vector<const AnyValue*> places;
+  for (const AnyValue& value : values) places.push_back(&value);
+  return places;
+}
+inline std::vector<AnyValue*> places_of(std::vector<AnyValue>& values) {
+  std::vector<AnyValue*> places;
+  for (AnyValue& value : values) places.push_back(&value);
+  return places;
+}
+
 // Runs program and judge on random inputs and expects the same to the last bit, in shape and type as well.
 inline void expect_same_as_judge(TestGraph& test, const Planned& planned,
                                  const std::vector<std::pair<size_t, AnyValue>>& given = {}) {
@@ -172,10 +184,8 @@ inline void expect_same_as_judge(TestGraph& test, const Planned& planned,
   auto expected = judge::run_graph(test.graph(), inputs);
   ASSERT_TRUE(expected.ok()) << expected.error().to_string();
   std::vector<AnyValue> results(outputs);
-  const std::unique_ptr<bool[]> wanted(new bool[outputs]);
-  std::fill_n(wanted.get(), outputs, true);
   exec::Context context(planned.program);
-  const Status status = context.run(inputs, std::span(wanted.get(), outputs), results, {});
+  const Status status = context.run(places_of(std::as_const(inputs)), places_of(results), {});
   ASSERT_TRUE(status.ok()) << status.to_string();
   for (size_t i = 0; i < outputs; ++i) {
     const Tensor& a = (*expected)[i].tensor();
