@@ -229,17 +229,25 @@ std::optional<Picked> CountedLoop::picked(ir::Value* whole, int64_t axis, const 
   if (!index || !whole || (!whole->is_constant() && body_.contains(whole->owner))) return std::nullopt;
   if (!whole->type.is_tensor() || !whole->type.has_shape || is_string(whole->type.element)) return std::nullopt;
   const auto rank = static_cast<int64_t>(whole->type.shape.size());
-  Picked p{whole, axis < 0 ? axis + rank : axis, index->offset, index->falls};
-  if (p.reverse) p.low = p.low - count_ + Sum{1};
-  const bool fits = trust_ == Trust::kProofs ? is_inside(p) : p.low.terms.size() <= kMaxTerms;
+  const Picked p{whole, axis < 0 ? axis + rank : axis, lowest(*index), index->falls};
+  const Dim& size = p.whole->type.shape[static_cast<size_t>(p.axis)];
+  const bool fits = trust_ == Trust::kProofs ? is_inside(p.low, size) : p.low.terms.size() <= kMaxTerms;
   return fits ? std::optional(p) : std::nullopt;
 }
 
-bool CountedLoop::is_inside(const Picked& p) const {
-  if (!p.low.terms.empty()) return false;
-  const Dim& low = p.low.number;
+bool CountedLoop::stays_inside(const ir::Value* v, const Dim& size) const {
+  const auto index = trips_.is_unknown() ? std::nullopt : index_of(v);
+  return index && is_inside(lowest(*index), size);
+}
+
+Sum CountedLoop::lowest(const Index& index) const {
+  return index.falls ? index.offset - count_ + Sum{1} : index.offset;
+}
+
+bool CountedLoop::is_inside(const Sum& sum, const Dim& size) const {
+  if (!sum.terms.empty()) return false;
+  const Dim& low = sum.number;
   const Dim high = low + trips_;
-  const Dim& size = p.whole->type.shape[static_cast<size_t>(p.axis)];
   if (low.is_known(0) && same(high, size)) return true;
   return low.is_known() && high.is_known() && low.value() >= 0 && size.is_known() && high.value() <= size.value();
 }

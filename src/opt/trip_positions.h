@@ -58,6 +58,9 @@ class CountedLoop {
   // What a Gather or a Slice picks by the counter. With kProofs, it is inside of the data in all trips.
   std::optional<Picked> picked_by(const ir::Node& node) const;
 
+  // Whether `index` is a position of an axis of `size` in all trips. Wants kProofs.
+  bool stays_inside(const ir::Value* index, const Dim& size) const;
+
   // Whether a state is one more, or one less, in each trip.
   bool is_counter(size_t state) const;
 
@@ -76,7 +79,8 @@ class CountedLoop {
   std::optional<Index> index_of_state(const ir::Value* v) const;
   std::optional<Index> sum(const ir::Node& node) const;
   std::optional<Picked> picked(ir::Value* whole, int64_t axis, const std::optional<Index>& index) const;
-  bool is_inside(const Picked& picked) const;
+  Sum lowest(const Index& index) const;
+  bool is_inside(const Sum& low, const Dim& size) const;
 
   const ir::Node& loop_;
   const ir::Region& body_;

@@ -9,6 +9,7 @@
 #include "op/lower.h"
 #include "op/registry.h"
 #include "op/scan_attributes.h"
+#include "opt/list_elements.h"
 #include "opt/passes.h"
 #include "opt/single_trips.h"
 
@@ -216,6 +217,9 @@ class Specializer {
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
+// Of what follows from types that lists have had before: one loop over lists waits for the one that makes them.
+constexpr int kMostRounds = 16;
+
 void rewrite(ir::Graph& graph, bool associative, opt::Journal& journal) {
   for (const auto pass : {opt::remove_identities, opt::reshape_transposes, opt::split_variadic, opt::select_branches,
                           opt::hoist_invariants, opt::merge_common_nodes, opt::unswitch_loops, opt::scan_counted_loops,
@@ -242,6 +246,12 @@ Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnow
   Specialized out{graph.clone()};
   if (options.half_weights) opt::mark_recurrent(*out.graph);
   TREADLE_TRY(Specializer(*out.graph, out.journal, true).run(inputs));
+  for (int round = 0; options.optimize && round < kMostRounds; ++round) {
+    if (!opt::read_lists_as_tensors(*out.graph, &out.journal)) break;
+    opt::remove_dead_nodes(*out.graph, &out.journal);
+    TREADLE_ASSERT(ir::verify(*out.graph).ok());
+    TREADLE_TRY(Specializer(*out.graph, out.journal, true).run(inputs));
+  }
   opt::remove_dead_nodes(*out.graph, &out.journal);
   if (options.half_weights) opt::narrow_weights(*out.graph, &out.journal);
   if (options.optimize) rewrite(*out.graph, options.associative, out.journal);

@@ -513,3 +513,57 @@ def test_only_branches_that_cannot_fail_become_selects(name, nested):
     op = "Div" if "divisor" in name else "Gather"
     assert all(f":then_branch/{op}_0 ({op}-" in message for message in messages)
     assert len(set(messages[1:])) == 1
+
+
+# --- loops over lists
+
+LISTS = {
+    "rows": "s = SplitToSequence <axis = 0, keepdims = 0> (x)",
+    "columns": "s = SplitToSequence <axis = 1, keepdims = 0> (x)",
+    "kept": "s = SplitToSequence <axis = 0> (x)",
+    "pairs": "two = Constant <value = int64 {2}> () s = SplitToSequence <axis = 0> (x, two)",
+    "written out": "a = Neg(x) s0 = SequenceConstruct(x, a, a) b = Exp(x) s = SequenceInsert(s0, b)",
+}
+OVER_LISTS = """
+  {list}
+  t, n = SequenceMap <body = b (float[N] e, float[N] f, float o) => (float[N] r, float[N] q) {{
+    p = Mul(e, f)
+    r = Add(p, o)
+    q = ReduceSum <keepdims = 0> (p)
+  }}> (s, s, offset)
+  u = SequenceMap <body = c (float[N] e, float m) => (float[N] r) {{ h = Tanh(e) r = Sub(h, m) }}> (t, n)
+  y = ConcatFromSequence <axis = 0, new_axis = 1> (u)
+  z = ConcatFromSequence <axis = 0, new_axis = 1> (n)
+"""
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_maps_over_lists_run_for_all_elements_at_once(name):
+    text = model("(float[T,I] x, float offset) => (float[A] y, float[B] z)", OVER_LISTS.format(list=LISTS[name]))
+    inputs = {"x": floats(6, 8), "offset": np.float32(0.5)}
+    check(text, inputs)
+    tiers = [session(text, **entries) for entries in (*TIERS, {"tier": "judge"})]
+    for shape in ((6, 8), (4, 8), (2, 3), (8, 1)):  # planned for one size, then for any
+        inputs["x"] = floats(*shape, seed=shape[0])
+        *results, expected = [s.run(None, inputs) for s in tiers]
+        for found in results:
+            for a, b, first in zip(found, expected, results[0], strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+                np.testing.assert_array_equal(a, first)
+    s = session(text, jit="off")
+    s.run(None, inputs | {"x": floats(8, 8)})
+    assert [entry["change"] for entry in s.explain(json=True)["maps"]] == ["mapped", "mapped"]
+
+
+def test_what_a_list_cannot_give_fails_in_its_trip():
+    nodes = """s = SplitToSequence <axis = 0, keepdims = 0> (x)
+      none = SequenceEmpty <dtype = 1> ()
+      t = Loop <body = b (int64 i, bool go, seq(float[4]) l) => (bool go_on, seq(float[4]) m) {
+        go_on = Identity(go) e = SequenceAt(s, i) r = Neg(e) m = SequenceInsert(l, r)
+      }> (n, , none)
+      y = ConcatFromSequence <axis = 0, new_axis = 1> (t)"""
+    text = model("(float[T,4] x, int64 n) => (float[A,4] y)", nodes)
+    check(text, {"x": floats(5, 4), "n": np.array(5)})
+    for entries in (*TIERS, {"tier": "judge"}):
+        with pytest.raises(Exception, match="trip 5.*SequenceAt|SequenceAt.*trip 5"):
+            session(text, **entries).run(None, {"x": floats(5, 4), "n": np.array(7)})

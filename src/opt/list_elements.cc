@@ -1,0 +1,293 @@
+// A loop over a list, as SequenceMap is lowered and as exporters write it,
+//
+//   s = SplitToSequence(x);  t = Loop(SequenceLength(s), t = SequenceEmpty(); i: t' = SequenceInsert(t, f(SequenceAt(s,
+//   i))))
+//
+// becomes  y = Loop(size of x; i: y = f(Gather(x, i)));  t = SplitToSequence(y)
+//
+// whose sizes are known, and which the rewrites of loops know how to go on with. What a list is made of is looked for
+// behind the value that holds it; a list that a loop, an If or the model's caller gives is not known.
+#include "opt/list_elements.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "op/op_def.h"
+#include "op/registry.h"
+#include "opt/all_trips.h"
+#include "opt/loop_lists.h"
+#include "opt/trip_positions.h"
+
+namespace treadle::opt {
+
+namespace {
+
+constexpr InferenceOptions kTypes{.fold = false, .trust_containers = false, .keep_declared = false};
+constexpr int64_t kMostStacked = int64_t{1} << 22;  // elements of tensors that are copied together
+
+bool is(const ir::Node* node, std::string_view op) {
+  return node && node->op->domain.empty() && node->op->name == op;
+}
+
+std::optional<int64_t> single_constant(const ir::Value* v) {
+  const bool fits = v && v->is_constant() && is_integer(v->constant.type()) && v->constant.element_count() == 1;
+  return fits ? std::optional(v->constant.int64_at(0)) : std::nullopt;
+}
+
+// The tensor that SplitToSequence cuts: element i is [i * length, (i + 1) * length) of `axis`, or without that axis.
+struct Cut {
+  ir::Value* tensor = nullptr;
+  int64_t axis = 0;
+  int64_t length = 1;
+  bool keeps_axis = false;
+  Dim count = {};
+};
+
+std::optional<Cut> cut_of(const ir::Value* list) {
+  const ir::Node* node = list->producer;
+  if (!is(node, "SplitToSequence") || !node->inputs[0]->type.has_shape) return std::nullopt;
+  ir::Value* tensor = node->inputs[0];
+  const Shape& shape = tensor->type.shape;
+  const auto rank = static_cast<int64_t>(shape.size());
+  Cut cut{tensor, node->attributes.get_int("axis", 0)};
+  if (cut.axis < 0) cut.axis += rank;
+  if (cut.axis < 0 || cut.axis >= rank || is_string(tensor->type.element)) return std::nullopt;
+  cut.count = shape[static_cast<size_t>(cut.axis)];
+  cut.keeps_axis = node->attributes.get_int("keepdims", 1) != 0;
+  if (node->inputs.size() < 2 || !node->inputs[1]) return cut;
+  const auto length = single_constant(node->inputs[1]);
+  if (!length || node->inputs[1]->constant.rank() != 0 || *length < 1) return std::nullopt;
+  cut.keeps_axis = true;
+  cut.length = *length;
+  if (cut.length == 1) return cut;
+  if (!cut.count.is_known() || cut.count.value() % cut.length != 0) return std::nullopt;
+  cut.count = cut.count.value() / cut.length;
+  return cut;
+}
+
+// The tensors of a list that was written out one by one.
+std::optional<std::vector<ir::Value*>> parts_of(const ir::Value* list) {
+  const ir::Node* node = list->producer;
+  if (is(node, "SequenceConstruct")) return std::vector<ir::Value*>(node->inputs.begin(), node->inputs.end());
+  if (is(node, "SequenceEmpty")) return std::vector<ir::Value*>();
+  if (!is(node, "SequenceInsert") || (node->inputs.size() > 2 && node->inputs[2])) return std::nullopt;
+  auto parts = parts_of(node->inputs[0]);
+  if (parts) parts->push_back(node->inputs[1]);
+  return parts;
+}
+
+bool can_be_stacked(const std::vector<ir::Value*>& parts) {
+  if (parts.empty()) return false;
+  const Type& first = parts[0]->type;
+  if (!first.is_concrete() || is_string(first.element)) return false;
+  const auto is_like_first = [&](const ir::Value* v) {
+    return v->type.is_concrete() && v->type.element == first.element && same(v->type.shape, first.shape);
+  };
+  return std::all_of(parts.begin(), parts.end(), is_like_first) &&
+         count_of(*parts[0]) <= kMostStacked / static_cast<int64_t>(parts.size());
+}
+
+class Lists {
+ public:
+  Lists(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
+
+  bool run() {
+    Inference known(kTypes);
+    if (!known.infer(graph_.top()).ok()) return false;
+    read(graph_.top(), known);
+    ir::replace_uses(graph_, replaced_);
+    return changed_ || make_rows(graph_.top(), known);
+  }
+
+ private:
+  // Where the elements of a list lie: element i is [i] of `axis` of `whole`.
+  struct Elements {
+    ir::Value* whole;
+    int64_t axis;
+  };
+
+  // --- what reads lists
+
+  void read(ir::Region& region, const Inference& known) {
+    for (size_t at = 0; at < region.nodes.size(); ++at) {
+      ir::Node& node = *region.nodes[at];
+      if (is(&node, "SequenceLength")) measure(node);
+      if (is(&node, "SequenceAt")) pick_one(node);
+      if (node.op->control == Control::kLoop) {
+        const CountedLoop counted(node, known);
+        read_by_counter(*node.region("body"), node, counted);
+      }
+      for (auto& inner : node.regions) read(*inner, known);
+      while (region.nodes[at].get() != &node) ++at;  // what was put before it
+    }
+  }
+
+  void measure(ir::Node& length) {
+    ir::Value* list = length.inputs[0];
+    if (const auto parts = parts_of(list)) return become(length, number(static_cast<int64_t>(parts->size())));
+    const auto cut = cut_of(list);
+    if (!cut) return;
+    if (cut->count.is_known()) return become(length, number(cut->count.value()));
+    ir::Node* size = node_behind(list, "Shape");
+    size->attributes.set(ir::Attribute::of("start", cut->axis));
+    size->attributes.set(ir::Attribute::of("end", cut->axis + 1));
+    graph_.add_input(size, cut->tensor);
+    ir::Value* sizes = graph_.add_output(size, length.name, Type::tensor(ElementType::kInt64, Shape{1}));
+    ir::Node* scalar = node_behind(sizes, "Squeeze");
+    graph_.add_input(scalar, sizes);
+    become(length, graph_.add_output(scalar, length.name, Type::tensor(ElementType::kInt64, Shape{})));
+  }
+
+  // At a constant position.
+  void pick_one(ir::Node& at) {
+    const auto parts = parts_of(at.inputs[0]);
+    const auto given = single_constant(at.inputs[1]);
+    if (!parts || !given) return;
+    const auto count = static_cast<int64_t>(parts->size());
+    const int64_t position = *given < 0 ? *given + count : *given;
+    if (position >= 0 && position < count) become(at, (*parts)[static_cast<size_t>(position)]);
+  }
+
+  void read_by_counter(ir::Region& body, ir::Node& loop, const CountedLoop& counted) {
+    ir::for_each_node(body, [&](ir::Node& node) {
+      if (!is(&node, "SequenceAt") || node.inputs[0]->owner == nullptr) return;
+      const ir::Value* list = node.inputs[0];
+      if (loop.region("body")->contains(list->owner) || !is_inside(node, loop, counted)) return;
+      const auto elements = elements_of(list);
+      if (!elements) return;
+      note_of_loop(journal_, Change::kAbsorbed, loop, node, "Gather");
+      become_gather(node, *elements);
+    });
+  }
+
+  // Whether the position is one of the list in all trips: by numbers, or because the loop goes over all of the list.
+  bool is_inside(const ir::Node& at, const ir::Node& loop, const CountedLoop& counted) const {
+    const auto parts = parts_of(at.inputs[0]);
+    const auto cut = parts ? std::nullopt : cut_of(at.inputs[0]);
+    if (!parts && !cut) return false;
+    const Dim count = parts ? Dim(static_cast<int64_t>(parts->size())) : cut->count;
+    if (counted.stays_inside(at.inputs[1], count)) return true;
+    if (loop.inputs.empty() || !loop.inputs[0] || at.inputs[1] != loop.region("body")->inputs[0]) return false;
+    const auto length = lengths_.find(loop.inputs[0]);
+    return length != lengths_.end() && length->second == at.inputs[0];
+  }
+
+  void become_gather(ir::Node& node, const Elements& elements) {
+    const OpDef& op = require_op("Gather");
+    node.op = &op;
+    node.version = &op.newest();
+    node.attributes = {};
+    node.attributes.set(ir::Attribute::of("axis", elements.axis));
+    node.inputs[0] = elements.whole;
+    changed_ = true;
+  }
+
+  void become(ir::Node& node, ir::Value* result) {
+    if (is(&node, "SequenceLength")) lengths_[result] = lengths_[node.outputs[0]] = node.inputs[0];
+    replaced_[node.outputs[0]] = result;
+    changed_ = true;
+  }
+
+  // --- where elements lie
+
+  std::optional<Elements> elements_of(const ir::Value* list) {
+    if (const auto found = elements_.find(list); found != elements_.end()) return found->second;
+    std::optional<Elements> elements;
+    if (const auto parts = parts_of(list)) {
+      if (can_be_stacked(*parts)) elements = Elements{stacked(list, *parts), 0};
+    } else if (const auto cut = cut_of(list)) {
+      elements = Elements{cut->keeps_axis ? with_length(list, *cut) : cut->tensor, cut->axis};
+    }
+    elements_[list] = elements;
+    return elements;
+  }
+
+  // The cut axis as two: how many elements there are, and how long they are.
+  ir::Value* with_length(const ir::Value* list, const Cut& cut) {
+    Type type = cut.tensor->type;
+    const auto axis = static_cast<size_t>(cut.axis);
+    type.shape[axis] = cut.count;
+    type.shape.insert(axis + 1, Dim(cut.length));
+    if (type.is_concrete()) return reshaped(list, cut.tensor, std::move(type));
+    ir::Node* node = node_behind(list, "Unsqueeze");
+    graph_.add_input(node, cut.tensor);
+    graph_.add_input(node, graph_.new_constant(list->name, Tensor::of_int64(std::vector<int64_t>{cut.axis + 1})));
+    return graph_.add_output(node, std::string(list->name) + ":elements", std::move(type));
+  }
+
+  ir::Value* stacked(const ir::Value* list, const std::vector<ir::Value*>& parts) {
+    Type type = parts[0]->type;
+    Type row = type;
+    row.shape.insert(0, Dim(1));
+    type.shape.insert(0, Dim(static_cast<int64_t>(parts.size())));
+    std::vector<ir::Value*> rows;
+    for (ir::Value* part : parts) rows.push_back(reshaped(list, part, row));
+    ir::Node* node = node_behind(list, "Concat");
+    node->attributes.set(ir::Attribute::of("axis", 0));
+    for (ir::Value* v : rows) graph_.add_input(node, v);
+    return graph_.add_output(node, std::string(list->name) + ":elements", std::move(type));
+  }
+
+  ir::Value* reshaped(const ir::Value* list, ir::Value* v, Type type) {
+    ir::Node* node = node_behind(list, "Reshape");
+    node->attributes.set(ir::Attribute::of("allowzero", 1));
+    const Dims dims = known_dims(type.shape);
+    const std::vector<int64_t> sizes(dims.begin(), dims.end());
+    graph_.add_input(node, v);
+    graph_.add_input(node, graph_.new_constant(list->name, Tensor::of_int64(sizes)));
+    return graph_.add_output(node, std::string(list->name) + ":elements", std::move(type));
+  }
+
+  // Behind all that was put behind the node that makes `value`.
+  ir::Node* node_behind(const ir::Value* value, std::string_view op_name) {
+    ir::Node*& last = last_behind_[value->producer];
+    if (!last) last = value->producer;
+    ir::Region& region = *last->parent;
+    const auto at = std::find_if(region.nodes.begin(), region.nodes.end(), [&](auto& n) { return n.get() == last; });
+    const OpDef& op = require_op(op_name);
+    last = graph_.new_node(&region, &op, &op.newest(), value->name, static_cast<size_t>(at - region.nodes.begin()) + 1);
+    return last;
+  }
+
+  ir::Value* number(int64_t n) {
+    return graph_.new_constant("length", Tensor::scalar<int64_t>(ElementType::kInt64, n));
+  }
+
+  // --- what writes lists
+
+  bool make_rows(ir::Region& region, const Inference& known) {
+    bool any = false;
+    for (size_t at = 0; at < region.nodes.size(); ++at) {
+      for (auto& body : region.nodes[at]->regions) any |= make_rows(*body, known);
+      if (region.nodes[at]->op->control != Control::kLoop) continue;
+      const CountedLoop counted(*region.nodes[at], known);
+      if (!counted.trips().is_unknown()) any |= lists_to_rows(graph_, region, at, counted.trips(), journal_);
+    }
+    return any;
+  }
+
+  ir::Graph& graph_;
+  Journal* journal_;
+  std::unordered_map<const ir::Value*, std::optional<Elements>> elements_;
+  std::unordered_map<const ir::Value*, const ir::Value*> lengths_;  // of which list
+  std::unordered_map<ir::Value*, ir::Value*> replaced_;
+  std::unordered_map<const ir::Node*, ir::Node*> last_behind_;
+  bool changed_ = false;
+};
+
+bool has_lists(const ir::Graph& graph) {
+  bool any = false;
+  ir::for_each_node(graph.top(), [&](const ir::Node& node) {
+    any |= is(&node, "SequenceAt") || is(&node, "SequenceInsert") || is(&node, "SequenceLength");
+  });
+  return any;
+}
+
+}  // namespace
+
+bool read_lists_as_tensors(ir::Graph& graph, Journal* journal) {
+  return has_lists(graph) && Lists(graph, journal).run();
+}
+
+}  // namespace treadle::opt
