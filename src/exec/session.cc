@@ -22,6 +22,7 @@
 #include "exec/context.h"
 #include "exec/deciding_inputs.h"
 #include "exec/explain.h"
+#include "exec/list_signature.h"
 #include "ir/text.h"
 #include "judge/judge.h"
 #include "model/import.h"
@@ -51,6 +52,7 @@ struct Signature {
     bool contents_fixed = false;
     std::vector<std::byte> contents;
     const void* constant = nullptr;  // the default that the plan has taken in; no other value will do
+    exec::ListSignature list;
   };
   std::vector<Input> inputs;
 
@@ -58,6 +60,7 @@ struct Signature {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Input& in = inputs[i];
       if (values[i]->kind() != in.kind) return false;
+      if (in.kind == AnyValue::Kind::kSequence && !in.list.accepts(values[i]->sequence())) return false;
       if (in.kind != AnyValue::Kind::kTensor) continue;
       const Tensor& t = values[i]->tensor();
       if (t.type() != in.element) return false;
@@ -276,6 +279,7 @@ struct Session::Impl {
   std::vector<const IoInfo*> by_position;  // parallel to the graph's inputs
   std::vector<AnyValue> defaults;          // parallel to the graph's inputs; kNone: it has none
   std::vector<bool> deciding;              // parallel to the graph's inputs: small contents decide branches or shapes
+  std::vector<bool> listed;                // parallel to the graph's inputs: lists that loops read
   PackCache packs;
   opt::Journal journal;  // of what was done to loops when the model was loaded
   std::shared_ptr<const exec::NativeCache> native_cache;
@@ -358,6 +362,7 @@ Status Session::Impl::prepare() {
     if (merged.ok()) outputs[i].type = std::move(merged).value();
   }
   deciding = exec::deciding_inputs(*graph);
+  listed = exec::lists_in_loops(*graph);
   generalized.resize(top.inputs.size());
   seen.resize(top.inputs.size());
   return {};
@@ -415,6 +420,10 @@ Signature Session::Impl::signature_for(Values values) {
   for (size_t i = 0; i < values.size(); ++i) {
     Signature::Input in;
     in.kind = values[i]->kind();
+    if (listed[i] && in.kind == AnyValue::Kind::kSequence) {
+      in.list = exec::ListSignature::of(values[i]->sequence());
+      for (const Plan* plan = plans.load(); plan; plan = plan->next) in.list.widen(plan->signature.inputs[i].list);
+    }
     if (values[i]->is_tensor()) {
       const Tensor& t = values[i]->tensor();
       in.element = t.type();
@@ -453,6 +462,10 @@ Result<const Plan*> Session::Impl::make_plan(Values values) {
     const Signature::Input& in = made->signature.inputs[i];
     if (in.kind != AnyValue::Kind::kTensor) {
       knowledge[i].type = without_element_shapes(by_position[i]->type);
+      if (in.list.kind == exec::ListSignature::Kind::kAlike) {
+        knowledge[i].type = Type::sequence(Type::tensor(by_position[i]->type.child->element, to_shape(in.list.dims)));
+        knowledge[i].length = in.list.length >= 0 ? Dim(in.list.length) : Dim::symbol(by_position[i]->name + ".length");
+      }
       continue;
     }
     Shape shape;

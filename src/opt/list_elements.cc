@@ -6,7 +6,8 @@
 // becomes  y = Loop(size of x; i: y = f(Gather(x, i)));  t = SplitToSequence(y)
 //
 // whose sizes are known, and which the rewrites of loops know how to go on with. What a list is made of is looked for
-// behind the value that holds it; a list that a loop, an If or the model's caller gives is not known.
+// behind the value that holds it. A list that the caller gives is known where the plan is for lists of elements of one
+// shape; what other loops, and Ifs, give is not.
 #include "opt/list_elements.h"
 
 #include <algorithm>
@@ -90,7 +91,8 @@ bool can_be_stacked(const std::vector<ir::Value*>& parts) {
 
 class Lists {
  public:
-  Lists(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
+  Lists(ir::Graph& graph, const ListLengths& given, Journal* journal)
+      : graph_(graph), given_(given), journal_(journal) {}
 
   bool run() {
     Inference known(kTypes);
@@ -126,17 +128,11 @@ class Lists {
   void measure(ir::Node& length) {
     ir::Value* list = length.inputs[0];
     if (const auto parts = parts_of(list)) return become(length, number(static_cast<int64_t>(parts->size())));
+    if (given_.contains(list)) return become(length, size_of(elements_of(list)->whole, 0, length));
     const auto cut = cut_of(list);
     if (!cut) return;
     if (cut->count.is_known()) return become(length, number(cut->count.value()));
-    ir::Node* size = node_behind(list, "Shape");
-    size->attributes.set(ir::Attribute::of("start", cut->axis));
-    size->attributes.set(ir::Attribute::of("end", cut->axis + 1));
-    graph_.add_input(size, cut->tensor);
-    ir::Value* sizes = graph_.add_output(size, length.name, Type::tensor(ElementType::kInt64, Shape{1}));
-    ir::Node* scalar = node_behind(sizes, "Squeeze");
-    graph_.add_input(scalar, sizes);
-    become(length, graph_.add_output(scalar, length.name, Type::tensor(ElementType::kInt64, Shape{})));
+    become(length, size_of(cut->tensor, cut->axis, length));
   }
 
   // At a constant position.
@@ -163,14 +159,17 @@ class Lists {
 
   // Whether the position is one of the list in all trips: by numbers, or because the loop goes over all of the list.
   bool is_inside(const ir::Node& at, const ir::Node& loop, const CountedLoop& counted) const {
-    const auto parts = parts_of(at.inputs[0]);
-    const auto cut = parts ? std::nullopt : cut_of(at.inputs[0]);
-    if (!parts && !cut) return false;
-    const Dim count = parts ? Dim(static_cast<int64_t>(parts->size())) : cut->count;
-    if (counted.stays_inside(at.inputs[1], count)) return true;
+    if (counted.stays_inside(at.inputs[1], length_of(at.inputs[0]))) return true;
     if (loop.inputs.empty() || !loop.inputs[0] || at.inputs[1] != loop.region("body")->inputs[0]) return false;
     const auto length = lengths_.find(loop.inputs[0]);
     return length != lengths_.end() && length->second == at.inputs[0];
+  }
+
+  Dim length_of(const ir::Value* list) const {
+    if (const auto found = given_.find(list); found != given_.end()) return found->second;
+    if (const auto parts = parts_of(list)) return static_cast<int64_t>(parts->size());
+    const auto cut = cut_of(list);
+    return cut ? cut->count : Dim();
   }
 
   void become_gather(ir::Node& node, const Elements& elements) {
@@ -191,10 +190,24 @@ class Lists {
 
   // --- where elements lie
 
+  // As a number of no axes, in front of `user`.
+  ir::Value* size_of(ir::Value* whole, int64_t axis, const ir::Node& user) {
+    ir::Node* size = node_before(user, "Shape");
+    size->attributes.set(ir::Attribute::of("start", axis));
+    size->attributes.set(ir::Attribute::of("end", axis + 1));
+    graph_.add_input(size, whole);
+    ir::Value* sizes = graph_.add_output(size, user.name, Type::tensor(ElementType::kInt64, Shape{1}));
+    ir::Node* scalar = node_before(user, "Squeeze");
+    graph_.add_input(scalar, sizes);
+    return graph_.add_output(scalar, user.name, Type::tensor(ElementType::kInt64, Shape{}));
+  }
+
   std::optional<Elements> elements_of(const ir::Value* list) {
     if (const auto found = elements_.find(list); found != elements_.end()) return found->second;
     std::optional<Elements> elements;
-    if (const auto parts = parts_of(list)) {
+    if (const auto found = given_.find(list); found != given_.end()) {
+      elements = Elements{given_as_one(list, found->second), 0};
+    } else if (const auto parts = parts_of(list)) {
       if (can_be_stacked(*parts)) elements = Elements{stacked(list, *parts), 0};
     } else if (const auto cut = cut_of(list)) {
       elements = Elements{cut->keeps_axis ? with_length(list, *cut) : cut->tensor, cut->axis};
@@ -213,6 +226,24 @@ class Lists {
     ir::Node* node = node_behind(list, "Unsqueeze");
     graph_.add_input(node, cut.tensor);
     graph_.add_input(node, graph_.new_constant(list->name, Tensor::of_int64(std::vector<int64_t>{cut.axis + 1})));
+    return graph_.add_output(node, std::string(list->name) + ":elements", std::move(type));
+  }
+
+  // There is at least one element, and all are alike: joining them does not fail.
+  ir::Value* given_as_one(const ir::Value* list, const Dim& length) {
+    Type type = *list->type.child;
+    std::vector<int64_t> dims{length.value_or(-1)};
+    for (const int64_t d : known_dims(type.shape)) dims.push_back(d);
+    type.shape.insert(0, length);
+    ir::Node* join = node_behind(list, "ConcatFromSequence");
+    join->attributes.set(ir::Attribute::of("axis", 0));
+    join->attributes.set(ir::Attribute::of("new_axis", 1));
+    graph_.add_input(join, const_cast<ir::Value*>(list));
+    ir::Value* joined = graph_.add_output(join, std::string(list->name) + ":joined", Type::tensor(type.element));
+    ir::Node* node = node_behind(list, "Sized", "treadle");
+    node->attributes.set(ir::Attribute::of("dims", std::move(dims)));
+    node->attributes.set(ir::Attribute::of("symbol", std::string(length.symbol_name())));
+    graph_.add_input(node, joined);
     return graph_.add_output(node, std::string(list->name) + ":elements", std::move(type));
   }
 
@@ -239,15 +270,28 @@ class Lists {
     return graph_.add_output(node, std::string(list->name) + ":elements", std::move(type));
   }
 
-  // Behind all that was put behind the node that makes `value`.
-  ir::Node* node_behind(const ir::Value* value, std::string_view op_name) {
-    ir::Node*& last = last_behind_[value->producer];
-    if (!last) last = value->producer;
-    ir::Region& region = *last->parent;
-    const auto at = std::find_if(region.nodes.begin(), region.nodes.end(), [&](auto& n) { return n.get() == last; });
-    const OpDef& op = require_op(op_name);
-    last = graph_.new_node(&region, &op, &op.newest(), value->name, static_cast<size_t>(at - region.nodes.begin()) + 1);
-    return last;
+  // Behind what makes `list`, and all that was put there before.
+  ir::Node* node_behind(const ir::Value* list, std::string_view op, std::string_view domain = "") {
+    ir::Node*& last = last_behind_[list->producer];
+    if (!last) last = list->producer;
+    ir::Region& region = last ? *last->parent : *list->owner;
+    return last = new_node(region, last ? position(*last) + 1 : 0, list->name, op, domain);
+  }
+
+  ir::Node* node_before(const ir::Node& user, std::string_view op) {
+    return new_node(*user.parent, position(user), user.name, op);
+  }
+
+  ir::Node* new_node(ir::Region& region, size_t at, std::string_view name, std::string_view op_name,
+                     std::string_view domain = "") {
+    const OpDef& op = require_op(op_name, domain);
+    return graph_.new_node(&region, &op, &op.newest(), name, at);
+  }
+
+  static size_t position(const ir::Node& node) {
+    const auto& nodes = node.parent->nodes;
+    const auto at = std::find_if(nodes.begin(), nodes.end(), [&](auto& n) { return n.get() == &node; });
+    return static_cast<size_t>(at - nodes.begin());
   }
 
   ir::Value* number(int64_t n) {
@@ -268,6 +312,7 @@ class Lists {
   }
 
   ir::Graph& graph_;
+  const ListLengths& given_;
   Journal* journal_;
   std::unordered_map<const ir::Value*, std::optional<Elements>> elements_;
   std::unordered_map<const ir::Value*, const ir::Value*> lengths_;  // of which list
@@ -286,8 +331,8 @@ bool has_lists(const ir::Graph& graph) {
 
 }  // namespace
 
-bool read_lists_as_tensors(ir::Graph& graph, Journal* journal) {
-  return has_lists(graph) && Lists(graph, journal).run();
+bool read_lists_as_tensors(ir::Graph& graph, const ListLengths& given, Journal* journal) {
+  return has_lists(graph) && Lists(graph, given, journal).run();
 }
 
 }  // namespace treadle::opt

@@ -217,6 +217,14 @@ class Specializer {
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
+opt::ListLengths lengths_of_lists(const ir::Graph& graph, std::span<const InputKnowledge> inputs) {
+  opt::ListLengths lengths;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].length.is_unknown()) lengths.emplace(graph.top().inputs[i], inputs[i].length);
+  }
+  return lengths;
+}
+
 // Of what follows from types that lists have had before: one loop over lists waits for the one that makes them.
 constexpr int kMostRounds = 16;
 
@@ -247,7 +255,7 @@ Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnow
   if (options.half_weights) opt::mark_recurrent(*out.graph);
   TREADLE_TRY(Specializer(*out.graph, out.journal, true).run(inputs));
   for (int round = 0; options.optimize && round < kMostRounds; ++round) {
-    if (!opt::read_lists_as_tensors(*out.graph, &out.journal)) break;
+    if (!opt::read_lists_as_tensors(*out.graph, lengths_of_lists(*out.graph, inputs), &out.journal)) break;
     opt::remove_dead_nodes(*out.graph, &out.journal);
     TREADLE_ASSERT(ir::verify(*out.graph).ok());
     TREADLE_TRY(Specializer(*out.graph, out.journal, true).run(inputs));

@@ -15,6 +15,7 @@ namespace treadle::plan {
 struct InputKnowledge {
   Type type;        // with known sizes, or symbols where sizes vary
   Tensor contents;  // defined(): this input's contents are fixed as well
+  Dim length = {};  // of a list: known, or a symbol, where all its elements have the shape that `type` says
 };
 
 struct Specialized {

@@ -567,3 +567,51 @@ def test_what_a_list_cannot_give_fails_in_its_trip():
     for entries in (*TIERS, {"tier": "judge"}):
         with pytest.raises(Exception, match="trip 5.*SequenceAt|SequenceAt.*trip 5"):
             session(text, **entries).run(None, {"x": floats(5, 4), "n": np.array(7)})
+
+
+GIVEN = """
+  t, n = SequenceMap <body = b (float[N] e, float o) => (float[N] r, float[N] q) {
+    r = Mul(e, o)  q = ReduceSum <keepdims = 0> (e)
+  }> (s, offset)
+  u = SequenceMap <body = c (float[N] e, float[N] f, float m) => (float[N] r) {
+    h = Tanh(e) g = Add(h, f) r = Sub(g, m)
+  }> (t, s, n)
+  count = SequenceLength(u)
+"""
+
+
+def test_lists_that_are_given_are_planned_by_the_shape_of_their_elements():
+    text = model("(seq(float[A]) s, float offset) => (seq(float[B]) u, seq(float[B]) n, int64 count)", GIVEN)
+    tiers = [session(text, **entries) for entries in (*TIERS, {"tier": "judge"})]
+
+    def check_list(*shapes):
+        inputs = {"s": [floats(*shape, seed=i) for i, shape in enumerate(shapes)], "offset": np.float32(2)}
+        *results, expected = [s.run(None, inputs) for s in tiers]
+        for found in results:
+            assert found[2] == expected[2] == len(shapes)
+            for a, b, first in zip(found[:2], expected[:2], results[0][:2], strict=True):
+                assert len(a) == len(b) == len(first)
+                for x, y, z in zip(a, b, first, strict=True):
+                    assert x.dtype == y.dtype and x.shape == y.shape
+                    np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5)
+                    np.testing.assert_array_equal(x, z)
+
+    for count in (7, 5, 1, 12, 33):
+        check_list(*[(4, 3)] * count)
+    assert all(s.counters()["plans"] == 2 for s in tiers[:-1])  # for this length, for any
+    check_list()
+    check_list((4, 3), (2, 3))
+    check_list((1, 2), (5,), ())
+    assert all(s.counters()["plans"] == 3 for s in tiers[:-1])
+    check_list(*[(4, 3)] * 6)
+    assert all(s.counters()["plans"] == 3 for s in tiers[:-1])
+    for shape in ((2, 8), (), (0, 3), (9,)):
+        check_list(*[shape] * 5)
+        check_list(*[(4, 3)] * 6)
+    assert all(s.counters()["plans"] == 4 for s in tiers[:-1])
+    check_list((4, 3), (2, 3))
+    assert all(s.counters()["plans"] == 4 for s in tiers[:-1])
+
+    s = session(text, jit="off")
+    s.run(None, {"s": [floats(4, 3)] * 5, "offset": np.float32(2)})
+    assert [entry["change"] for entry in s.explain(json=True)["maps"]] == ["mapped", "mapped"]
