@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array<ElementTypeInfo, kElementTypeCount> make_table() {
   std::array<ElementTypeInfo, kElementTypeCount> table{};
-  table[0] = {"undefined", 0, 0, TypeClass::kFloat, ComputeType::kNone};
+  table[0] = {"undefined", 0, 0, TypeClass::kNone, ComputeType::kNone};
 #define X(enumerator, number, text, bits, bytes, type_class, compute) \
   table[number] = {text, bits, bytes, TypeClass::type_class, ComputeType::compute};
   TREADLE_ELEMENT_TYPES(X)

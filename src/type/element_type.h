@@ -7,7 +7,7 @@
 
 namespace treadle {
 
-enum class TypeClass : uint8_t { kFloat, kSigned, kUnsigned, kBool, kComplex, kString };
+enum class TypeClass : uint8_t { kNone, kFloat, kSigned, kUnsigned, kBool, kComplex, kString };
 
 // What arithmetic is done in. Narrow types are converted by tiles on the way in and out (kernels/convert.h).
 enum class ComputeType : uint8_t { kF32, kF64, kI32, kI64, kU32, kU64, kBool, kNone };
@@ -72,6 +72,7 @@ inline size_t byte_width(ElementType type) {
 inline ComputeType compute_type(ElementType type) {
   return info(type).compute;
 }
+// Of kUndefined, none of these holds.
 inline bool is_float(ElementType type) {
   return info(type).type_class == TypeClass::kFloat;
 }
