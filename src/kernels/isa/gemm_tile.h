@@ -89,6 +89,23 @@ template <class T>
   }
 }
 
+// Asks for what the epilogue will read, so that it is there after the sums: rows of a recurrence's input come from
+// afar, once per step. A row that all rows share is near already.
+template <class T, int kRows, int kVectors>
+[[gnu::always_inline]] inline void prefetch_addends(const TileArgs<T>& t) {
+  constexpr int kLine = 64;
+  const auto fetch = [](const T* from, int64_t row) __attribute__((always_inline)) {
+    for (int r = 0; r < kRows; ++r, from += row) {
+      for (int b = 0; b < kVectors * kVectorBytes; b += kLine) {
+        __builtin_prefetch(reinterpret_cast<const char*>(from) + b);
+      }
+    }
+  };
+  const Epilogue<T>& e = *t.epilogue;
+  if (e.bias != nullptr && e.bias_col == 1 && (kRows == 1 || e.bias_row != 0)) fetch(e.bias, e.bias_row);
+  if (e.addend != nullptr) fetch(e.addend, t.c_row);
+}
+
 // f(0), ..., f(kCount - 1) with constant arguments, so that arrays indexed by them become registers.
 template <int kCount, class F>
 [[gnu::always_inline]] inline void unrolled(F&& f) {
@@ -107,6 +124,7 @@ void tile(const TileArgs<T>& t) {
   const auto load = [&](const T* p, int v) __attribute__((always_inline)) {
     return kTail && v == kVectors - 1 ? L::load(p + v * L::kCount, tail) : L::load(p + v * L::kCount);
   };
+  if (!t.partial) prefetch_addends<T, kRows, kVectors>(t);
   V acc[kRows][kVectors];
   unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
     unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = L::zero(); });
