@@ -211,8 +211,8 @@ TEST_P(GemmTest, OtherElementTypes) {
 // Panels in float16: the same bits as f32 panels of the rounded B, whatever rows, strides and biases, and with weights
 // that are subnormal or the largest there are.
 TEST_P(GemmTest, HalfPanelsAreRoundedWeights) {
-  const int64_t sizes[][3] = {{1, 3, 5},   {1, 64, 64}, {1, 257, 70}, {2, 130, 33}, {3, 70, 9},
-                              {4, 100, 8}, {5, 7, 21},  {13, 40, 31}, {16, 96, 64}, {29, 67, 1300}};
+  const int64_t sizes[][3] = {{1, 3, 5},  {1, 64, 64},  {1, 257, 70}, {2, 130, 33},   {3, 70, 9},    {4, 100, 8},
+                              {5, 7, 21}, {13, 40, 31}, {16, 96, 64}, {29, 67, 1300}, {8, 200, 300}, {37, 140, 300}};
   for (const auto& [m, n, k] : sizes) {
     for (Order oa : kOrders) {
       for (Bias bias : kBiases) {
@@ -248,9 +248,10 @@ TEST_P(GemmTest, EmptySizes) {
 
 // A row's result depends neither on how many rows run with it, nor on ranges, nor on strides of A.
 template <class T>
-void expect_rows_independent(std::mt19937& random, int64_t n, int64_t k) {
+void expect_rows_independent(std::mt19937& random, int64_t n, int64_t k, bool half = false) {
   constexpr int64_t kRows = 37;
   Problem<T> problem(random, kRows, n, k, Order::kRows, Order::kRows, Bias::kRow);
+  problem.shape.b_half = half;
   const auto whole = problem.run(true);
   GemmShape s = problem.shape;
   s.b_packed = true;
@@ -283,6 +284,7 @@ TEST_P(GemmTest, GemvPerStepEqualsGemm) {
   for (int64_t n : {1, 2, 3, 8, 15, 31, 32, 33, 64, 100, 128, 256, 300}) {
     for (int64_t k : {1, 5, 64, 300, 1100}) {
       expect_rows_independent<float>(random_, n, k);
+      expect_rows_independent<float>(random_, n, k, true);
       expect_rows_independent<double>(random_, n, k);
     }
   }

@@ -61,14 +61,23 @@ TileFunction<T> narrow_tile(TileMode mode, int64_t rows, int vectors, bool tail)
               kTileTable<T, 2, TileMode::kColumnA, false>, kTileTable<T, 2, TileMode::kColumnA, true>);
 }
 
-// Tiles on panels of Half, for rows that lie in order and are too few to make up for widening a panel first.
-constexpr int kHalfRows = 4;
+// Tiles on panels of Half, for rows that lie in order and are too few to make up for widening a panel first: a tile
+// widens what it reads, which takes one instruction where there is one for it.
+constexpr int64_t kHalfRows = (kVectorBytes > 16 ? 3 : 1) * kMaxRows<float>;
 
 TileFunction<float> half_tile(int64_t rows, int vectors) {
   constexpr auto kRowA = TileMode::kRowA;
   if (vectors > 2) return wide_tile<float, kRowA, Half>(rows, vectors);
-  return (vectors == 1 ? kTileTable<float, 1, kRowA, true, kHalfRows, Half>
-                       : kTileTable<float, 2, kRowA, true, kHalfRows, Half>)[rows - 1];
+  return (vectors == 1 ? kTileTable<float, 1, kRowA, true, Half> : kTileTable<float, 2, kRowA, true, Half>)[rows - 1];
+}
+
+// Panels of Half are as wide as the widest tile, so that a row times a matrix is one stream: such matrices come from
+// far away. The last one is as wide as what is left, in whole panels of float.
+constexpr int64_t kHalfWidth = 8 * Lanes<float>::kCount;
+
+int64_t half_panel_width(const GemmShape& shape, int64_t first) {
+  constexpr int64_t kWidth = kPanelWidth<float>;
+  return std::min(kHalfWidth, (shape.n - first + kWidth - 1) / kWidth * kWidth);
 }
 
 // One run of a plan over one range. Elements of B are Half where the plan's panels are.
@@ -167,8 +176,9 @@ class Gemm {
       const int64_t in_panel = shape_.b_packed ? kWidth - j % kWidth : kWidth;
       int64_t width = std::min(left, in_panel);
       if (!copy_panels_ && in_panel == kWidth) {
+        const int64_t most = kHalf ? std::min(left, kHalfWidth - j % kHalfWidth) : left;
         for (int64_t wide = wide_vectors<T>(rows) * Lanes<T>::kCount; wide > kWidth; wide /= 2) {
-          if (wide <= left) {
+          if (wide <= most) {
             width = wide;
             break;
           }
@@ -183,33 +193,40 @@ class Gemm {
   // Points the tile at `count` columns from j on of B, steps from p on.
   void set_panel(int64_t p, int64_t j, int64_t count) {
     constexpr int64_t kWidth = kPanelWidth<T>;
-    if (shape_.b_packed) {
-      const B* panel = b_ + (j / kWidth) * kWidth * shape_.k + p * kWidth;
-      t_.b = panel + j % kWidth;
+    if constexpr (kHalf) {
+      const int64_t first = j / kHalfWidth * kHalfWidth, in_panel = j - first;
+      t_.b_step = half_panel_width(shape_, first);
+      t_.b_panel = kWidth;
+      t_.b = b_ + first * shape_.k + p * t_.b_step + in_panel;
+      if (copy_panels_) widen(in_panel % kWidth);
+    } else if (shape_.b_packed) {
+      t_.b = b_ + (j / kWidth) * kWidth * shape_.k + p * kWidth + j % kWidth;
       t_.b_step = kWidth;
       t_.b_panel = kWidth * shape_.k;
-      if (copy_panels_) t_.b = widened(panel) + j % kWidth;
-    } else if constexpr (!kHalf) {
-      if (copy_panels_) {
-        pack_panel(b_ + p * shape_.b_row + j * shape_.b_col, shape_.b_row, shape_.b_col, t_.k, count, kWidth,
-                   panel_scratch_);
-        t_.b = panel_scratch_;
-        t_.b_step = kWidth;
-        t_.b_panel = 0;
-      } else {
-        t_.b = b_ + p * shape_.b_row + j;
-        t_.b_step = shape_.b_row;
-        t_.b_panel = kWidth;
-      }
+    } else if (copy_panels_) {
+      pack_panel(b_ + p * shape_.b_row + j * shape_.b_col, shape_.b_row, shape_.b_col, t_.k, count, kWidth,
+                 panel_scratch_);
+      t_.b = panel_scratch_;
+      t_.b_step = kWidth;
+      t_.b_panel = 0;
+    } else {
+      t_.b = b_ + p * shape_.b_row + j;
+      t_.b_step = shape_.b_row;
+      t_.b_panel = kWidth;
     }
   }
 
-  // The block of a panel of Half that a tile is pointed at.
-  const T* widened(const B* panel) {
-    for (int64_t i = 0; i < t_.k * kPanelWidth<T>; i += Lanes<T>::kCount) {
-      Lanes<T>::store(panel_scratch_ + i, Lanes<T>::load(panel + i));
+  // Points the tile at a copy in T of the columns of Half around those it is pointed at, `skipped` of them before.
+  void widen(int64_t skipped) {
+    constexpr int64_t kWidth = kPanelWidth<T>;
+    const B* from = static_cast<const B*>(t_.b) - skipped;
+    for (int64_t p = 0; p < t_.k; ++p) {
+      for (int64_t i = 0; i < kWidth; i += Lanes<T>::kCount) {
+        Lanes<T>::store(panel_scratch_ + p * kWidth + i, Lanes<T>::load(from + p * t_.b_step + i));
+      }
     }
-    return panel_scratch_;
+    t_.b = panel_scratch_ + skipped;
+    t_.b_step = kWidth;
   }
 
   void tiles_down(const GemmRange& range, const T* a, int64_t j, int64_t width, const Place& to, const Place& from) {
@@ -270,17 +287,18 @@ void pack_panels(const GemmPlan& plan, const void* b, void* packed) {
 
 // As pack_panels, a block of steps at a time.
 void pack_half_panels(const GemmPlan& plan, const void* b, void* packed) {
-  constexpr int64_t kWidth = kPanelWidth<float>, kSteps = 16;
+  constexpr int64_t kSteps = 16;
   const GemmShape& s = plan.shape;
-  float block[kSteps * kWidth];
-  for (int64_t j = 0; j < s.n; j += kWidth) {
+  float block[kSteps * kHalfWidth];
+  for (int64_t j = 0; j < s.n; j += kHalfWidth) {
     Half* panel = static_cast<Half*>(packed) + j * s.k;
+    const int64_t width = half_panel_width(s, j);
     for (int64_t p = 0; p < s.k; p += kSteps) {
       const int64_t steps = std::min(kSteps, s.k - p);
       pack_panel(static_cast<const float*>(b) + p * s.b_row + j * s.b_col, s.b_row, s.b_col, steps,
-                 std::min(kWidth, s.n - j), kWidth, block);
-      for (int64_t i = 0; i < steps * kWidth; i += Lanes<float>::kCount) {
-        Lanes<float>::store(panel + p * kWidth + i, Lanes<float>::load(block + i));
+                 std::min(width, s.n - j), width, block);
+      for (int64_t i = 0; i < steps * width; i += Lanes<float>::kCount) {
+        Lanes<float>::store(panel + p * width + i, Lanes<float>::load(block + i));
       }
     }
   }

@@ -232,9 +232,9 @@ constexpr std::array<TileFunction<T>, sizeof...(kRows)> tiles_by_rows(std::integ
 }
 
 // kTileTable<...>[rows - 1]
-template <class T, int kVectors, TileMode kMode, bool kTail, int kLimit = kMaxRows<T>, class B = T>
+template <class T, int kVectors, TileMode kMode, bool kTail, class B = T>
 inline constexpr auto kTileTable =
-    tiles_by_rows<T, kVectors, kMode, kTail, B>(std::make_integer_sequence<int, kLimit>());
+    tiles_by_rows<T, kVectors, kMode, kTail, B>(std::make_integer_sequence<int, kMaxRows<T>>());
 
 // Rows per tile when `rows` are to be done in tiles of about equal height.
 template <class T>
