@@ -1,6 +1,8 @@
 #include "kernels/linear_recurrence.h"
 
 #include <algorithm>
+#include <cmath>
+#include <type_traits>
 
 #include "base/thread_pool.h"
 
@@ -62,19 +64,32 @@ struct Lanes {
   }
 
   // The states that chunks begin with take the place of their sums; `h` is behind them then.
-  static void follow(Stretch<T>* stretches, T* h) {
+  void follow(int64_t begin, Stretch<T>* stretches, T* h) const {
 #pragma GCC unroll 8
     for (int64_t c = 0; c < kChunks; ++c) {
+      T next[kLanes];
 #pragma GCC unroll 8
       for (int l = 0; l < kLanes; ++l) {
         Stretch<T>& s = stretches[c * kLanes + l];
-        T next = h[l];
-        if constexpr (kA) next = s.factor * next;
-        if constexpr (kB) next = next + s.sum;
+        next[l] = h[l];
+        if constexpr (kA) next[l] = s.factor * next[l];
+        if constexpr (kB) next[l] = next[l] + s.sum;
         s.sum = h[l];
-        h[l] = next;
       }
+      if (!are_finite(next)) walk(begin + c * kSteps, h, next);
+      std::copy_n(next, kLanes, h);
     }
+  }
+
+  // A factor or a sum may overflow where no state does, and 0 times infinity is no state either: the steps tell.
+  static bool are_finite(const T* h) {
+    if constexpr (std::is_floating_point_v<T>) return std::all_of(h, h + kLanes, [](T x) { return std::isfinite(x); });
+    return true;
+  }
+
+  void walk(int64_t begin, const T* from, T* h) const {
+    std::copy_n(from, kLanes, h);
+    for (int64_t k = 0; k < kSteps; ++k) advance(h, begin + k);
   }
 
   void write(int64_t begin, const Stretch<T>* stretches) const {
@@ -101,7 +116,7 @@ struct Lanes {
       parallel_for(blocks, kHalfBlockNs, [&](int64_t begin, int64_t end, int) {
         for (int64_t i = begin; i < end; ++i) measure(i * kBlock, shared + i * kStretches);
       });
-      for (int64_t i = 0; i < blocks; ++i) follow(shared + i * kStretches, h);
+      for (int64_t i = 0; i < blocks; ++i) follow(i * kBlock, shared + i * kStretches, h);
       parallel_for(blocks, kHalfBlockNs, [&](int64_t begin, int64_t end, int) {
         for (int64_t i = begin; i < end; ++i) write(i * kBlock, shared + i * kStretches);
       });
@@ -109,7 +124,7 @@ struct Lanes {
       Stretch<T> own[kStretches];
       for (int64_t i = 0; i < blocks; ++i) {
         measure(i * kBlock, own);
-        follow(own, h);
+        follow(i * kBlock, own, h);
         write(i * kBlock, own);
       }
     }

@@ -1,7 +1,8 @@
 #pragma once
 // h_t = a_t h_(t-1) + b_t for independent lanes, as a scan over time in blocks: chunks of a block run side by side,
 // each from zero, which gives what it makes of any state; the states between them follow, then the rows. The order of
-// sums differs from that of the loop, and depends on nothing but the number of steps.
+// sums differs from that of the loop, and depends on nothing but the number of steps. Where a chunk's product or sum
+// overflows, its steps go one by one: infinities and NaN are those of the loop.
 
 #include <cstddef>
 #include <cstdint>
