@@ -83,7 +83,7 @@ class Walker {
   Status run(const ir::Region& region) {
     for (const auto& node : region.nodes) {
       if (guard_) TREADLE_TRY(guard_->step());
-      if (Status s = run(*node); !s.ok()) return std::move(s).in(node_place(*node));
+      if (Status s = run(*node); !s.ok()) return in_node(std::move(s), *node);
     }
     return {};
   }
@@ -105,6 +105,17 @@ class Walker {
  private:
   static std::string node_place(const ir::Node& node) {
     return fmt::format("{} ({}-{})", node.name, node.op->name, node.version->since);
+  }
+
+  // The path of a node in a branch names the If already.
+  static Status in_node(Status s, const ir::Node& node) {
+    if (node.op->control == Control::kIf && !s.place().empty()) return s;
+    return std::move(s).in(node_place(node));
+  }
+
+  static Status in_trip(Status s, int64_t trip) {
+    const char* colon = s.place().empty() ? "" : ":";
+    return std::move(s).in(fmt::format("body, trip {}{}", trip, colon));
   }
 
   std::vector<AnyValue> gather_inputs(const ir::Node& node) {
@@ -177,7 +188,7 @@ class Walker {
       if (!v.is_tensor()) return error(Code::kRuntime, "scan output {} is not a tensor", i);
       const Tensor& t = v.tensor();
       if (!elements[i].empty() && !(elements[i][0].dims() == t.dims() && elements[i][0].type() == t.type())) {
-        return error(Code::kRuntime, "element of scan output {} has shape {}, in trip 0 it had {}", i,
+        return error(Code::kRuntime, "an element of a scan output has shape {}, in trip 0 it had {}",
                      to_string(t.dims()), to_string(elements[i][0].dims()));
       }
       elements[i].push_back(t);
@@ -207,7 +218,7 @@ class Walker {
     Stacks stacks{std::vector<std::vector<Tensor>>(body.outputs.size() - 1 - states)};
     for (int64_t trip = 0; trip < trips && go_on; ++trip) {
       Status s = run_loop_trip(body, trip, has_cond, state, stacks, go_on);
-      if (!s.ok()) return std::move(s).in(fmt::format("body, trip {}:", trip));
+      if (!s.ok()) return in_trip(std::move(s), trip);
     }
     for (size_t i = 0; i < states && i < node.outputs.size(); ++i) set(node.outputs[i], state[i]);
     for (size_t i = states; i < node.outputs.size(); ++i) {
@@ -278,7 +289,7 @@ class Walker {
         set(body.inputs[scan.states + i], AnyValue(std::move(slice)));
       }
       Status s = run_scan_trip(body, state, stacks);
-      if (!s.ok()) return std::move(s).in(fmt::format("body, trip {}:", trip));
+      if (!s.ok()) return in_trip(std::move(s), trip);
     }
     for (size_t i = 0; i < scan.states && i < node.outputs.size(); ++i) set(node.outputs[i], state[i]);
     for (size_t i = 0; i < scan.outputs.size() && scan.states + i < node.outputs.size(); ++i) {

@@ -225,6 +225,41 @@ def test_errors_name_the_same_place():
     assert len(messages) == 1 and "trip 1" in messages.pop()
 
 
+FAILING = {
+    # the body, what its error says behind the trip
+    "in a branch": (
+        """late = Greater(i, two)
+        y = If (late) <then_branch = t () => (float p) { p = Gather(x, i) }, else_branch = e () => (float q) { q = Identity(s) }>
+        r = Identity(y)""",
+        "body, trip 5: /Loop_1:body/If_2:then_branch/Gather_0 (Gather-13): index 5 is out of range, expected -5 to 4",
+    ),
+    "rows that change": (
+        """half = Div(i, two)  one = Constant <value = int64[1] {1}> ()  zero = Constant <value = int64[1] {0}> ()
+        end = Add(half, one)  y = Slice(x, zero, end)  r = ReduceSum(y)""",
+        "body, trip 2: an element of a scan output has shape [2], in trip 0 it had [1]",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_errors_of_bodies_are_the_same_in_every_tier(name):
+    body, expected = FAILING[name]
+    text = f"""<ir_version: 10, opset_import: ["" : 22]> g (float[n] x, int64 m, float s0) => (float last, float[k,j] rows) {{
+      two = Constant <value = int64 {{2}}> ()
+      last, rows = Loop <body = b (int64 i, bool c, float s) => (bool d, float t, float[j] y) {{
+        d = Identity(c)
+        {body}
+        t = Squeeze(r) }}> (m, , s0) }}"""
+    feeds = {"x": np.arange(5, dtype=np.float32), "m": np.array(9), "s0": np.float32(1)}
+    messages = set()
+    for entries in ({"tier": "judge"}, {"jit": "off"}, {"jit": "off", "optimize": 0}, {"jit": "always"}):
+        with pytest.raises(Exception) as caught:
+            session(text, **entries).run(None, feeds)
+        messages.add(str(caught.value))
+    assert len(messages) == 1, messages
+    assert expected in messages.pop()
+
+
 def test_limits_stop_native_code():
     options = treadle.RunOptions()
     options.trip_limit = 1000
