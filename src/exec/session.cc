@@ -280,7 +280,7 @@ struct Session::Impl {
   std::vector<AnyValue> defaults;          // parallel to the graph's inputs; kNone: it has none
   std::vector<bool> deciding;              // parallel to the graph's inputs: small contents decide branches or shapes
   std::vector<bool> listed;                // parallel to the graph's inputs: lists that loops read
-  PackCache packs;
+  const std::shared_ptr<PackCache> packs = std::make_shared<PackCache>();
   opt::Journal journal;  // of what was done to loops when the model was loaded
   std::shared_ptr<const exec::NativeCache> native_cache;
 
@@ -679,9 +679,8 @@ Result<exec::Explanation> Session::Impl::explain_model() const {
     knowledge.push_back({is_tensor ? input->type : without_element_shapes(input->type), {}});
   }
   TREADLE_ASSIGN(plan::Specialized specialized, plan::specialize(*graph, knowledge, specialize_options()));
-  PackCache own_packs;
   TREADLE_ASSIGN(const std::shared_ptr<const plan::Program> program,
-                 plan::make_program(specialized.graph, own_packs, options.optimize, threads));
+                 plan::make_program(specialized.graph, std::make_shared<PackCache>(), options.optimize, threads));
   std::shared_ptr<exec::NativeLoops> native;
   if (options.jit != Jit::kOff && !program->loops.empty()) {
     native = std::make_shared<exec::NativeLoops>(program, options.jit, native_cache);

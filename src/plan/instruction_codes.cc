@@ -255,7 +255,7 @@ std::optional<InstructionCode> describe_instruction(const Program& program, uint
   if (count_of(node->inputs[0]) < 1 || count_of(node->outputs[0]) < 1) return std::nullopt;
   const Instruction& in = program.code[pc];
   StateArena states;
-  const ElementwiseForm form = node_form(*node, states, program.packs);
+  const ElementwiseForm form = node_form(*node, states, program.packs.get());
   switch (form.kind) {
     case Kind::kReduction:
       return reduction_of(form, *node, in);
@@ -272,7 +272,7 @@ const void* packed_constant(const Program& program, uint32_t pc) {
   const ir::Node* node = single_node(program, pc);
   if (!node || !program.packs) return nullptr;
   StateArena states;
-  const ElementwiseForm form = node_form(*node, states, program.packs);
+  const ElementwiseForm form = node_form(*node, states, program.packs.get());
   return form.kind == Kind::kProduct ? with_packed(*form.product, *node->inputs[1], *program.packs).packed : nullptr;
 }
 

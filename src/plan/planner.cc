@@ -136,11 +136,11 @@ void Planner::bind_operands() {
   }
 }
 
-Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, PackCache& packs, bool optimize,
-                                                    int threads) {
+Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, std::shared_ptr<PackCache> packs,
+                                                    bool optimize, int threads) {
   auto program = std::make_shared<Program>();
   program->graph = std::move(graph);
-  program->packs = &packs;
+  program->packs = std::move(packs);
   program->threads = threads;
   Status status = Planner(*program, optimize).run();
   if (!status.ok()) {

@@ -233,14 +233,14 @@ struct Program {
   std::map<uint32_t, FusedNodes> fused;  // by instruction
   size_t arena_bytes = 0;
   StateArena states;
-  PackCache* packs = nullptr;
-  int threads = 1;  // that a run may use
+  std::shared_ptr<PackCache> packs;  // kept as long: loops may be compiled when the session is gone
+  int threads = 1;                   // that a run may use
 };
 
-// Plans a specialised graph (see specialize.h). `packs` outlives the program. On failure the graph is handed back: what
-// was packed of its constants stays in `packs` under their addresses, so they must live as long as that. `optimize`:
-// nodes may share an instruction. `threads`: that a run may use.
-Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, PackCache& packs,
+// Plans a specialised graph (see specialize.h). On failure the graph is handed back: what was packed of its constants
+// stays in `packs` under their addresses, so they must live as long as that. `optimize`: nodes may share an
+// instruction. `threads`: that a run may use.
+Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, std::shared_ptr<PackCache> packs,
                                                     bool optimize = true, int threads = 1);
 
 // A readable listing (--dump=plan).

@@ -356,3 +356,30 @@ def test_a_process_may_end_while_it_compiles():
     code = SCRIPT + "\nfor _ in range(600):\n    session.run(None, feeds)\n"
     for _ in range(8):
         run_script(code.replace("np.int64(9)", "np.int64(2000)"), TREADLE_JIT="auto")
+
+
+def test_a_session_may_end_while_it_is_compiled():
+    code = """
+    import numpy as np, treadle
+    from onnx import TensorProto, helper, numpy_helper
+
+    draw = np.random.default_rng(0).standard_normal
+
+    def model(width):
+        shapes = {"W": [1, 4 * width, 4], "R": [1, 4 * width, width], "B": [1, 8 * width]}
+        weights = [numpy_helper.from_array(draw(shape).astype(np.float32), name) for name, shape in shapes.items()]
+        node = helper.make_node("LSTM", ["x", "W", "R", "B"], ["", "h"], hidden_size=width)
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [300, 1, 4])
+        h = helper.make_tensor_value_info("h", TensorProto.FLOAT, [1, 1, width])
+        opsets = [helper.make_opsetid("", 17)]
+        return helper.make_model(helper.make_graph([node], "g", [x], [h], weights), opset_imports=opsets, ir_version=8)
+
+    one_thread = treadle.SessionOptions()
+    one_thread.intra_op_num_threads = 1
+    x = np.zeros((300, 1, 4), np.float32)
+    for turn in range(150):
+        session = treadle.InferenceSession(model((64, 96, 128)[turn % 3]).SerializeToString(), one_thread)
+        for _ in range((1, 30, 3, 30, 10)[turn % 5]):
+            session.run(None, {"x": x})
+    """
+    run_script(code, TREADLE_JIT="auto")

@@ -104,7 +104,7 @@ class TestGraph {
 };
 
 struct Planned {
-  PackCache packs;
+  std::shared_ptr<PackCache> packs = std::make_shared<PackCache>();
   std::shared_ptr<const plan::Program> program;
 
   // The nodes that instructions run, in order: "Tanh", "fused Mul Add"; glue is left out, loops end with "end".
