@@ -203,8 +203,9 @@ Status Context::execute() {
   void** const slots = slots_.data();
   const Instruction* in = code;
   Status status;
+  bool has_block_ahead = false;  // of the loop that begins: it goes on with its next block of trips
   for (;;) {
-    if constexpr (kProfiled) {
+    if (kProfiled && in->code != OpCode::kInBlocks) {
       options_->profile->at(static_cast<uint32_t>(in - code), [this](uint32_t loop) { return loops_[loop].trip; });
     }
     switch (in->code) {
@@ -238,8 +239,9 @@ Status Context::execute() {
         continue;
       }
       case OpCode::kLoopBegin: {
-        bool runs = false;
-        status = loop_begin(in->index, runs);
+        bool runs = has_block_ahead;
+        status = has_block_ahead ? next_block(in->index) : loop_begin(in->index, runs);
+        has_block_ahead = false;
         if (!status.ok()) break;
         if (!runs) {
           in = code + in->target;
@@ -297,6 +299,11 @@ Status Context::execute() {
         continue;
       }
       case OpCode::kLoopEnd:
+        if (has_block(in->index)) {
+          has_block_ahead = true;
+          in = code + program_->loops[in->index].first;
+          continue;
+        }
         if (native_ && !program_->loops[in->index].in_loop) {
           native_->worked(in->index, loops_[in->index].trip * program_->loops[in->index].weight);
         }
@@ -310,6 +317,9 @@ Status Context::execute() {
       case OpCode::kCompute:
         status = run_dynamic(*in);
         if (!status.ok()) break;
+        ++in;
+        continue;
+      case OpCode::kInBlocks:
         ++in;
         continue;
       case OpCode::kPoll:

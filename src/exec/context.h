@@ -87,7 +87,8 @@ struct ScanOutputState {
 };
 
 struct LoopPosition : plan::LoopCounters {
-  int64_t rows = 0;  // of scan outputs; those behind the last trip are zeros
+  int64_t rows = 0;       // of scan outputs; those behind the last trip are zeros
+  int64_t all_trips = 0;  // `trips` of all blocks of time
   std::vector<ScanOutputState> outputs;
 };
 
@@ -170,6 +171,12 @@ class Context {
   // The trips of a loop that is native code or a chain: `done`. `failed_at`: the instruction that an error belongs to.
   Status run_trips(const plan::Instruction& begin, bool& done, uint32_t& failed_at);
   Status loop_end(uint32_t index);
+  // time_blocks.cc: the rows for the coming block of trips; the loop then ends behind it.
+  void make_block(const plan::Loop& loop, LoopPosition& at);
+  Status next_block(uint32_t index);
+  bool has_block(uint32_t index) const {
+    return program_->loops[index].blocks.trips > 0 && loops_[index].trip < loops_[index].all_trips;
+  }
   // Rows out, states swapped, pointers on.
   void step(const plan::Loop& loop) {
     void** const slots = slots_.data();

@@ -142,6 +142,11 @@ class Explainer {
     for (const plan::LoopState& state : loop.states) report.state_bytes += state.bytes;
     collect_rewrites(report);
     find_wave(index, report);
+    report.block_trips = loop.blocks.trips;
+    for (const plan::RowKernel& kernel : loop.blocks.kernels) {
+      const ir::Node& node = *p_.node_of[kernel.at];
+      report.blocked.push_back({std::string(node.name), node.op->name, {}});
+    }
     std::string why;
     find_obstacles(loop, report);
     if (!plan::describe_loop(p_, index, why)) report.why_not_native = why;

@@ -25,6 +25,8 @@ struct LoopReport {
   size_t state_bytes = 0;           // of those whose size is planned
   std::vector<std::string> beside;  // loops that can run at the same time (plan/waves.h)
   int64_t beside_trips = 0;         // in blocks of so many trips
+  std::vector<NodeRemark> blocked;  // what runs in front of the loop, for a block of its trips (plan/time_blocks.h)
+  int64_t block_trips = 0;          // 0: nothing does
 
   std::vector<opt::JournalEntry> rewrites;  // in the order in which they were made
 

@@ -108,6 +108,10 @@ class TextWriter {
       line("beside", fmt::format("{}, in blocks of {} trips, where that is measured to be faster",
                                  fmt::join(loop.beside, ", "), loop.beside_trips));
     }
+    for (const NodeRemark& node : loop.blocked) {
+      line(&node == loop.blocked.data() ? "in blocks" : "",
+           fmt::format("{} ({}): runs for {} trips at a time", node.node, node.op, loop.block_trips));
+    }
     write_trip(loop);
     write_rewrites(loop);
     write_remarks("calls", loop.calls);
@@ -186,6 +190,7 @@ std::string json_of(const LoopReport& loop) {
   std::vector<std::string> beside;
   for (const std::string& other : loop.beside) beside.push_back(JsonObject().text("node", other).str());
   json.raw("beside", json_array(beside)).integer("beside_trips", loop.beside_trips);
+  json.raw("in_blocks", json_of(loop.blocked, "remark")).integer("block_trips", loop.block_trips);
   json.raw("rewrites", json_of(loop.rewrites));
   json.text("tier", name(loop.tier));
   json.boolean("compiled", loop.native.compiled).boolean("from_cache", loop.native.from_cache);

@@ -211,10 +211,12 @@ Status Context::loop_begin(uint32_t index, bool& runs) {
   TREADLE_TRY(count_trips(loop, at));
   TREADLE_TRY(begin_states(loop));
   TREADLE_TRY(begin_outputs(loop, at));
+  at.all_trips = at.trips;
   runs = at.trips > 0;
   if (!runs) return {};
   TREADLE_TRY(count_trip(loop));
   TREADLE_TRY(set_elements(loop, at));
+  if (loop.blocks.trips > 0) make_block(loop, at);
   if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots_[loop.counter]) = 0;
   at.active = true;
   begin_team(index);
@@ -247,7 +249,7 @@ Status Context::run_trips(const plan::Instruction& begin, bool& done, uint32_t& 
   done = true;
   failed_at = loop.last - 1;
   if (native_ && loop.simple) {
-    native_->before_loop(begin.index, loop.go_on == plan::kNoSlot && at.trips_known ? at.trips - at.trip : 0);
+    native_->before_loop(begin.index, loop.go_on == plan::kNoSlot && at.trips_known ? at.all_trips - at.trip : 0);
   }
   if (const NativeCode* code = native_code(begin.index)) return run_native(*code, failed_at);
   const auto* chain = static_cast<const plan::ChainLoop*>(begin.state);

@@ -27,7 +27,8 @@ std::vector<int> innermost_loops(const Program& program) {
 }
 
 bool is_glue(OpCode code) {
-  return code != OpCode::kKernel && code != OpCode::kGuarded && code != OpCode::kCompute && code != OpCode::kRow;
+  return code != OpCode::kKernel && code != OpCode::kInBlocks && code != OpCode::kGuarded && code != OpCode::kCompute &&
+         code != OpCode::kRow;
 }
 
 std::string op_names(const Program& program, uint32_t pc) {
@@ -212,6 +213,7 @@ std::string Profile::to_trace() const {
     const uint32_t plan = events_[at].plan;
     const Program& p = *plans_[plan].program;
     TraceWriter trace(p, first_ns_);
+    std::vector<int64_t> trips(p.loops.size());  // of loops in blocks of time: where the next one begins
     for (; at < events_.size() && events_[at].plan == plan; ++at) {
       const Event& e = events_[at];
       const plan::Instruction& in = p.code[e.pc];
@@ -221,11 +223,14 @@ std::string Profile::to_trace() const {
         case OpCode::kLoopBegin:
           trace.begin(p.loops[in.index].node->name, "loop", e.start_ns);
           // Without trips, the end is next.
-          if (!goes_on || events_[at + 1].pc != p.loops[in.index].last) trace.begin("trip 0", "trip", end);
+          if (!goes_on || events_[at + 1].pc != p.loops[in.index].last) {
+            trace.begin(fmt::format("trip {}", trips[in.index]), "trip", end);
+          }
           break;
         case OpCode::kLoopNext:
         case OpCode::kLoopNextSimple:
           trace.end(end);
+          trips[in.index] = p.loops[in.index].blocks.trips > 0 ? (e.trip + 1) % p.loops[in.index].known_trips : 0;
           if (!goes_on) trace.begin(fmt::format("trip {}", e.trip + 1), "trip", end);
           break;
         case OpCode::kLoopEnd:

@@ -369,6 +369,7 @@ void LoopWriter::write(uint32_t pc) {
     }
     case OpCode::kWave:  // not in loops
     case OpCode::kWaveEnd:
+    case OpCode::kInBlocks:
     case OpCode::kEnd:
       return;
   }

@@ -102,6 +102,9 @@ class Placement {
       whole_loop(s.whole);
       live(s.element, loop.last - 1);
     }
+    for (const RowKernel& kernel : loop.blocks.kernels) {
+      for (size_t i = 0; i < kernel.operand_count; ++i) whole_loop(kernel.operands[i].slot);
+    }
   }
 
   // Its instructions run in any order, so what is alive somewhere in it is so all the time.

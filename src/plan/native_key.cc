@@ -96,6 +96,7 @@ class KeyWriter {
       case OpCode::kPoll:
       case OpCode::kWave:
       case OpCode::kWaveEnd:
+      case OpCode::kInBlocks:
       case OpCode::kEnd:
         break;
     }
@@ -122,7 +123,7 @@ class KeyWriter {
 
   void add(const Loop& loop) {
     const auto& [is_scan, trip_count, condition, counter, go_on, known_trips, masked, states, scan_inputs, scan_outputs,
-                 simple, step, grows, weight, may_team, node, first, last, releases, in_loop] = loop;
+                 simple, step, grows, weight, may_team, node, first, last, releases, in_loop, blocks] = loop;
     d_.number(is_scan).number(known_trips).number(masked).number(simple).number(grows).number(weight);
     d_.number(first).number(last);
     for (const uint32_t s : {trip_count, condition, counter, go_on}) slot(s);

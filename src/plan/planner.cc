@@ -5,6 +5,7 @@
 #include "plan/chain_loops.h"
 #include "plan/memory.h"
 #include "plan/releases.h"
+#include "plan/time_blocks.h"
 
 namespace treadle::plan {
 
@@ -30,6 +31,8 @@ Status Planner::run() {
   for (const ir::Value* v : top.outputs) add_output(v);
   emit_code(OpCode::kEnd, nullptr);
   if (p_.threads > 1) add_waves();
+  block_time(p_, operands_);
+  fresh_.resize(p_.slots.size());
   finish_groups();
   chain_loops(p_);
   place_in_arena(p_, operands_);

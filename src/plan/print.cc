@@ -97,6 +97,8 @@ std::string instruction_text(const Program& p, size_t at) {
       return fmt::format("wave    {}{}", in.index, wave_text(p.waves[in.index]));
     case OpCode::kWaveEnd:
       return fmt::format("endwave {}", in.index);
+    case OpCode::kInBlocks:
+      return fmt::format("blocks  of loop {} {}", in.index, name);
     case OpCode::kEnd:
       return "end";
   }

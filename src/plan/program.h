@@ -38,6 +38,7 @@ enum class OpCode : uint8_t {
   kPoll,            // limits and cancellation, after work that takes its time
   kWave,            // index: waves[]; runs on several threads what follows, up to target, or leaves it to what follows
   kWaveEnd,         // index: waves[]
+  kInBlocks,        // index: the loop in whose blocks of trips the node runs
   kEnd,
 };
 
@@ -139,6 +140,26 @@ struct LoopStep {
   std::vector<Advance> advances;
 };
 
+// A kernel that lies outside of loops, over the rows that belong to some trips.
+struct RowKernel {
+  static constexpr size_t kMostOperands = 8;
+  struct Operand {
+    uint32_t slot = kNoSlot;
+    size_t row_bytes = 0;  // for each trip; 0: every trip sees all of it
+  };
+  uint32_t at = 0;     // the instruction whose rows these are
+  Kernel whole, rest;  // of a whole block of trips, and of the last one
+  uint8_t operand_count = 0;
+  Operand operands[kMostOperands];
+};
+
+// Kernels in front of a loop that run for a block of its trips at a time (plan/time_blocks.h).
+struct TimeBlocks {
+  int64_t trips = 0;  // of a block; 0: there are none
+  std::vector<RowKernel> kernels;
+  std::vector<uint32_t> inputs;  // scan inputs that they make, a block in the same place each time
+};
+
 struct Loop {
   bool is_scan = false;
   uint32_t trip_count = kNoSlot;  // M
@@ -159,19 +180,7 @@ struct Loop {
   uint32_t first = 0, last = 0;    // instructions of the loop, LoopBegin and LoopEnd included
   std::vector<uint32_t> releases;  // handles that nobody needs after the loop
   bool in_loop = false;            // inside another one
-};
-
-// A kernel that lies outside of loops, over the rows that belong to some trips.
-struct RowKernel {
-  static constexpr size_t kMostOperands = 8;
-  struct Operand {
-    uint32_t slot = kNoSlot;
-    size_t row_bytes = 0;  // for each trip; 0: every trip sees all of it
-  };
-  uint32_t at = 0;     // the instruction whose rows these are
-  Kernel whole, rest;  // of a whole block of trips, and of the last one
-  uint8_t operand_count = 0;
-  Operand operands[kMostOperands];
+  TimeBlocks blocks;
 };
 
 // What one thread does at a time, block of trips by block of trips: the kernels, then the trips of the loop.

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "base/thread_pool.h"
-#include "op/context.h"
+#include "plan/row_kernels.h"
 
 namespace treadle::plan {
 
@@ -142,6 +142,21 @@ class WaveFinder {
 
   bool is_random(uint32_t at) const { return p_.node_of[at] && p_.node_of[at]->op->effects == Effects::kRandom; }
 
+  // Whether an item's kernel can be had by blocks of trips; then it is known by its rows.
+  bool find_rows(Item& item) const {
+    auto rows = rows_of_trips(p_, operands_, item.first, trips_);
+    if (!rows) return false;
+    item.rows = *rows;
+    item.reads.clear();
+    const size_t inputs = item.rows.operand_count - 1u;
+    for (size_t i = 0; i < inputs; ++i) {
+      const RowKernel::Operand& in = item.rows.operands[i];
+      if (in.slot != kNoSlot) item.reads.push_back({in.slot, in.row_bytes > 0});
+    }
+    item.writes = {{item.rows.operands[inputs].slot, true}};
+    return true;
+  }
+
   Item kernel_item(uint32_t at) {
     Item item = item_of(at);
     const auto fused = p_.fused.find(at);
@@ -151,99 +166,6 @@ class WaveFinder {
       if (operands_[at][i] != kNoSlot) (i < inputs ? item.reads : item.writes).push_back({operands_[at][i]});
     }
     return item;
-  }
-
-  // --- kernels by rows
-
-  // Per operand, whether a block of its leading axis gives that block of the result's; false: it does not.
-  static bool split_operands(const ir::Node& node, std::vector<bool>& split) {
-    const std::string& name = node.op->name;
-    if (node.outputs.size() != 1 || !node.outputs[0]) return false;
-    const Shape& out = node.outputs[0]->type.shape;
-    if (out.empty()) return false;
-    const auto leads = [&](const ir::Value* v) {
-      return v && v->type.shape.size() == out.size() && v->type.shape[0].is_known(out[0].value());
-    };
-    split.clear();
-    if (name == "Gemm" || name == "RaggedGemm") {
-      if (node.attributes.get_int("transA") != 0) return false;
-      for (size_t i = 0; i < node.inputs.size(); ++i) split.push_back(i == 0 || (i == 2 && leads(node.inputs[i])));
-      return true;
-    }
-    if (node.op->batch == BatchRule::kMatMul) {
-      if (node.inputs.size() != 2 || node.inputs[0]->type.shape.size() < 2 || node.inputs[1]->type.shape.size() > 2) {
-        return false;
-      }
-      split = {true, false};
-      return leads(node.inputs[0]) || node.inputs[1]->type.shape.size() == 1;
-    }
-    if (name == "Transpose") {
-      const auto perm = node.attributes.get_ints("perm");
-      split = {true};
-      return !perm.empty() && perm[0] == 0;
-    }
-    if (node.op->batch != BatchRule::kElementwise) return false;
-    for (const ir::Value* v : node.inputs) split.push_back(leads(v));
-    return true;
-  }
-
-  // What the rows of an item's kernel are, if they can be had by blocks of trips.
-  bool find_rows(Item& item) const {
-    if (p_.code[item.first].code != OpCode::kKernel || p_.fused.contains(item.first) || is_random(item.first)) {
-      return false;
-    }
-    const ir::Node& node = *p_.node_of[item.first];
-    std::vector<bool> split;
-    if (!split_operands(node, split)) return false;
-    const int64_t rows = node.outputs[0]->type.shape[0].value();
-    if (rows % trips_ != 0 || node.inputs.size() + 2 > RowKernel::kMostOperands) return false;
-    const std::vector<uint32_t>& slots = operands_[item.first];
-    item.reads.clear();
-    item.writes.clear();
-    RowKernel& kernel = item.rows;
-    kernel.at = item.first;
-    kernel.operand_count = static_cast<uint8_t>(node.inputs.size() + 1);
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!node.inputs[i]) continue;
-      if (p_.slots[slots[i]].storage == Storage::kHandle) return false;
-      kernel.operands[i] = {slots[i], split[i] ? row_bytes(*node.inputs[i]) : 0};
-      item.reads.push_back({slots[i], split[i]});
-    }
-    kernel.operands[node.inputs.size()] = {slots[node.inputs.size()], row_bytes(*node.outputs[0])};
-    item.writes.push_back({slots[node.inputs.size()], true});
-    return true;
-  }
-
-  size_t row_bytes(const ir::Value& v) const {
-    const auto count = element_count_unchecked(known_dims(v.type.shape));
-    return static_cast<size_t>(count / trips_) * byte_width(v.type.element);
-  }
-
-  Operand operand_of(const ir::Value* v, const RowKernel::Operand& place, int64_t trips) const {
-    if (!v) return {};
-    Operand operand;
-    operand.type = v->type.element;
-    operand.dims = known_dims(v->type.shape);
-    if (place.row_bytes > 0) {
-      operand.dims[0] = operand.dims[0] / trips_ * trips;
-    } else if (v->is_constant()) {
-      operand.constant = v->constant.raw();
-    }
-    operand.strides = contiguous_strides(operand.dims);
-    return operand;
-  }
-
-  // The kernel of `trips` trips; its scratch goes to the operand behind the result.
-  bool prepare(RowKernel& rows, int64_t trips, Kernel& kernel, size_t& scratch) const {
-    const ir::Node& node = *p_.node_of[rows.at];
-    std::vector<Operand> in, out;
-    for (size_t i = 0; i < node.inputs.size(); ++i) in.push_back(operand_of(node.inputs[i], rows.operands[i], trips));
-    out.push_back(operand_of(node.outputs[0], rows.operands[node.inputs.size()], trips));
-    PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0, nullptr, 1};
-    if (!node.op->prepare(context).ok()) return false;
-    kernel = context.kernel;
-    scratch = std::max(scratch, context.scratch_bytes);
-    return true;
   }
 
   // --- a stretch
@@ -451,15 +373,7 @@ class WaveFinder {
     const int64_t rest = trips_ - (wave.blocks() - 1) * wave.block;
     for (WaveStage& stage : wave.stages) {
       for (RowKernel& rows : stage.kernels) {
-        size_t scratch = 0;
-        if (!prepare(rows, wave.block, rows.whole, scratch) || !prepare(rows, rest, rows.rest, scratch)) return false;
-        RowKernel::Operand& place = rows.operands[rows.operand_count++];
-        if (scratch == 0) continue;
-        Slot slot;
-        slot.storage = Storage::kArena;
-        slot.bytes = scratch;
-        p_.slots.push_back(std::move(slot));
-        place.slot = static_cast<uint32_t>(p_.slots.size() - 1);
+        if (!prepare_rows(p_, rows, trips_, wave.block, rest, 1)) return false;
       }
     }
     return true;

@@ -1,0 +1,20 @@
+#pragma once
+// Kernels that stand in front of a loop, over the rows that some of its trips need.
+
+#include <optional>
+
+#include "plan/program.h"
+
+namespace treadle::plan {
+
+// The kernel of instruction `at`, if a block of its result's rows needs that block of some operands, and all of the
+// others: products with weights and elementwise operations. The rows are those of `trips` trips, as many for each. Its
+// operands are those of the node and the result. `operands`: the slots that each instruction names.
+std::optional<RowKernel> rows_of_trips(const Program& program, const std::vector<std::vector<uint32_t>>& operands,
+                                       uint32_t at, int64_t trips);
+
+// Prepares it for blocks of `block` trips, and for the last block of `rest` trips, on as many threads. Its scratch
+// becomes one more operand. False: it cannot be had.
+bool prepare_rows(Program& program, RowKernel& rows, int64_t trips, int64_t block, int64_t rest, int threads);
+
+}  // namespace treadle::plan

@@ -1,0 +1,172 @@
+// From each loop backwards, over code that runs whenever the loop does: a kernel joins if all that reads its result is
+// the loop's scan inputs and kernels that have joined, row by row.
+#include "plan/time_blocks.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "op/effects.h"
+#include "op/op_def.h"
+#include "plan/row_kernels.h"
+
+namespace treadle::plan {
+
+namespace {
+
+constexpr size_t kLeastBytes = size_t{1} << 20;    // of what they make for all trips: more than a cache gladly holds
+constexpr size_t kBlockBytes = size_t{256} << 10;  // of a block
+constexpr int64_t kLeastRows = 64;                 // of a product: below, its weights are read too often
+constexpr int64_t kLeastBlocks = 2;
+
+class Blocker {
+ public:
+  Blocker(Program& program, std::vector<std::vector<uint32_t>>& operands) : p_(program), operands_(operands) {
+    for (const Instruction& in : p_.code) {
+      if (in.code == OpCode::kJump || in.code == OpCode::kBranchUnless) targets_.insert(in.target);
+    }
+    for (const Wave& wave : p_.waves) {
+      for (const WaveStage& stage : wave.stages) in_wave_.insert(stage.loop);
+    }
+    for (uint32_t i = 0; i < p_.loops.size(); ++i) loop_ends_[p_.loops[i].last] = i;
+    count_uses();
+  }
+
+  void run() {
+    for (uint32_t i = 0; i < p_.loops.size(); ++i) {
+      if (fits(p_.loops[i]) && !in_wave_.contains(i)) block(i);
+    }
+  }
+
+ private:
+  bool fits(const Loop& loop) const {
+    if (!loop.is_scan || !loop.simple || loop.in_loop || loop.grows || loop.go_on != kNoSlot) return false;
+    const bool reverse = !loop.scan_inputs.empty() && loop.scan_inputs[0].reverse;
+    const bool is_one_way = std::all_of(loop.scan_inputs.begin(), loop.scan_inputs.end(),
+                                        [&](const ScanInput& s) { return s.reverse == reverse; });
+    return loop.known_trips > 1 && is_one_way && !(reverse && loop.masked);
+  }
+
+  void count_uses() {
+    uses_.resize(p_.slots.size());
+    const auto use = [this](uint32_t s) {
+      if (s < uses_.size()) ++uses_[s];
+    };
+    for (const auto& list : operands_) std::for_each(list.begin(), list.end(), use);
+    for (const Copy& copy : p_.copies) use(copy.from), use(copy.to);
+    for (const Row& row : p_.rows) use(row.from), use(row.index), use(row.to);
+    for (const auto& [from, to] : p_.moves) use(from), use(to);
+    for (const DynamicNode& node : p_.dynamic) {
+      std::for_each(node.inputs.begin(), node.inputs.end(), use);
+      std::for_each(node.outputs.begin(), node.outputs.end(), use);
+    }
+    for (const Loop& loop : p_.loops) {
+      use(loop.trip_count), use(loop.condition);
+      for (const LoopState& s : loop.states) use(s.initial), use(s.in), use(s.out), use(s.final);
+      for (const ScanInput& s : loop.scan_inputs) use(s.whole);
+      for (const ScanOutput& s : loop.scan_outputs) use(s.whole), use(s.element);
+    }
+    for (const Output& output : p_.outputs) use(output.slot);
+  }
+
+  void block(uint32_t index) {
+    Loop& loop = p_.loops[index];
+    std::unordered_map<uint32_t, size_t> known;  // slot -> its uses row by row, and being written
+    for (size_t i = loop.masked ? 1 : 0; i < loop.scan_inputs.size(); ++i) ++known[loop.scan_inputs[i].whole];
+    std::vector<RowKernel> kernels;
+    for (uint32_t at = loop.first; at > 0 && !targets_.contains(at);) {
+      --at;
+      if (const auto other = loop_ends_.find(at); other != loop_ends_.end()) {
+        at = p_.loops[other->second].first;
+      } else if (!passes(p_.code[at].code)) {
+        break;
+      } else if (auto rows = joining(at, loop.known_trips, known)) {
+        kernels.push_back(*rows);
+      }
+    }
+    std::reverse(kernels.begin(), kernels.end());
+    if (!kernels.empty()) put(index, std::move(kernels));
+  }
+
+  static bool passes(OpCode code) {
+    return code == OpCode::kKernel || code == OpCode::kCopy || code == OpCode::kRow || code == OpCode::kPoll ||
+           code == OpCode::kGuarded || code == OpCode::kCompute || code == OpCode::kInBlocks;
+  }
+
+  std::optional<RowKernel> joining(uint32_t at, int64_t trips, std::unordered_map<uint32_t, size_t>& known) const {
+    if (p_.code[at].code != OpCode::kKernel || !p_.node_of[at] || can_fail(*p_.node_of[at])) return {};
+    auto rows = rows_of_trips(p_, operands_, at, trips);
+    if (!rows) return {};
+    const size_t inputs = rows->operand_count - 1u;
+    const uint32_t result = rows->operands[inputs].slot;
+    const auto read = known.find(result);
+    if (read == known.end() || p_.slots[result].storage != Storage::kArena || read->second + 1 != uses_[result]) {
+      return {};
+    }
+    for (size_t i = 0; i < inputs; ++i) {
+      if (rows->operands[i].row_bytes > 0) ++known[rows->operands[i].slot];
+    }
+    return rows;
+  }
+
+  void put(uint32_t index, std::vector<RowKernel> kernels) {
+    Loop& loop = p_.loops[index];
+    size_t row_bytes = 0;  // of all that is made for one trip
+    int64_t rows = INT64_MAX;
+    for (const RowKernel& kernel : kernels) {
+      row_bytes += kernel.operands[kernel.operand_count - 1].row_bytes;
+      rows = std::min(rows, p_.node_of[kernel.at]->outputs[0]->type.shape[0].value() / loop.known_trips);
+    }
+    const int64_t least = (kLeastRows + rows - 1) / rows;
+    const int64_t trips = std::max(static_cast<int64_t>(kBlockBytes / std::max<size_t>(row_bytes, 1)), least);
+    const bool is_large = row_bytes > 0 && static_cast<size_t>(loop.known_trips) >= kLeastBytes / row_bytes;
+    if (!is_large || loop.known_trips < kLeastBlocks * trips) return;
+    const int64_t rest = (loop.known_trips - 1) % trips + 1;
+    for (RowKernel& kernel : kernels) {
+      if (!prepare_rows(p_, kernel, loop.known_trips, trips, rest, p_.threads)) return;
+    }
+    for (const RowKernel& kernel : kernels) take(kernel, index, trips);
+    shrink(kernels);
+    loop.blocks = {trips, std::move(kernels), {}};
+    for (uint32_t i = 0; i < loop.scan_inputs.size(); ++i) {
+      if (shrunk_.contains(loop.scan_inputs[i].whole)) loop.blocks.inputs.push_back(i);
+    }
+  }
+
+  // The instruction; and the memory of what it makes, which is that of a block now.
+  void take(const RowKernel& kernel, uint32_t index, int64_t trips) {
+    Instruction& in = p_.code[kernel.at];
+    in.code = OpCode::kInBlocks;
+    in.index = index;
+    operands_[kernel.at].clear();
+    const auto& [s, row_bytes] = kernel.operands[p_.node_of[kernel.at]->inputs.size()];
+    Slot& slot = p_.slots[s];
+    slot.bytes = static_cast<size_t>(trips) * row_bytes;
+    slot.type.shape[0] = slot.type.shape[0].value() / p_.loops[index].known_trips * trips;
+    shrunk_.insert(s);
+  }
+
+  void shrink(std::vector<RowKernel>& kernels) const {
+    for (RowKernel& kernel : kernels) {
+      for (RowKernel::Operand& operand : kernel.operands) {
+        if (shrunk_.contains(operand.slot)) operand.row_bytes = 0;
+      }
+    }
+  }
+
+  Program& p_;
+  std::vector<std::vector<uint32_t>>& operands_;
+  std::unordered_set<uint32_t> targets_;  // instructions that are jumped to
+  std::unordered_set<uint32_t> in_wave_;  // loops
+  std::unordered_map<uint32_t, uint32_t> loop_ends_;
+  std::vector<size_t> uses_;             // by slot, being written included
+  std::unordered_set<uint32_t> shrunk_;  // slots of a block
+};
+
+}  // namespace
+
+void block_time(Program& program, std::vector<std::vector<uint32_t>>& operands) {
+  if (!program.loops.empty()) Blocker(program, operands).run();
+}
+
+}  // namespace treadle::plan
