@@ -71,6 +71,7 @@ struct Run : Inputs {
       const auto found = equals == std::string::npos ? names.begin() + static_cast<std::ptrdiff_t>(next++)
                                                      : std::find(names.begin(), names.end(), item.substr(0, equals));
       if (found >= names.end()) throw UsageError(fmt::format("there is no output for --out {}", item));
+      if (path.ends_with(".npz")) throw UsageError(fmt::format("--out {}: outputs are written as .npy or .pb", item));
       const Value& value = results[static_cast<size_t>(found - names.begin())];
       const bool pb = path.size() > 3 && path.compare(path.size() - 3, 3, ".pb") == 0;
       write_file(path, pb ? value.to_pb(*found) : write_npy(value));

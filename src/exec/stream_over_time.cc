@@ -130,8 +130,15 @@ void Stream::take_states(std::span<const AnyValue> states) {
 }
 
 Result<AnyValue> Stream::give_output(size_t output, const Runs& runs) const {
-  if (!runs.results[output].empty()) return runs.results[output].front();
-  return layout_->outputs[output].time_axis >= 0 ? no_result(output, runs) : Result<AnyValue>(last_values_[output]);
+  const int64_t axis = layout_->outputs[output].time_axis;
+  if (runs.results[output].empty()) return axis >= 0 ? no_result(output, runs) : Result<AnyValue>(last_values_[output]);
+  const AnyValue& value = runs.results[output].front();
+  // Without frames, a loop may not know how large they would be; those before say it.
+  const bool is_empty = axis >= 0 && value.is_tensor() && value.tensor().element_count() == 0;
+  if (!is_empty || last_dims_[output].empty()) return value;
+  const Dims& dims = value.tensor().dims();
+  const bool lacks_frames = dims.size() <= static_cast<size_t>(axis) || dims[static_cast<size_t>(axis)] == 0;
+  return lacks_frames ? no_result(output, runs) : Result<AnyValue>(value);
 }
 
 }  // namespace treadle

@@ -55,6 +55,7 @@ def test_run_from_files_of_every_kind(add, tmp_path):
         tool("run", add, *inputs, "--out", out, cwd=tmp_path)
         np.testing.assert_array_equal(np.load(out), X + Y)
         out.unlink()
+    tool("run", add, "both.npz", "--out", "z.npz", cwd=tmp_path, status=2)
     tool("run", add, "both.npz", "--out", "z=z.pb", cwd=tmp_path)
     np.testing.assert_array_equal(
         numpy_helper.to_array(onnx.TensorProto.FromString((tmp_path / "z.pb").read_bytes())), X + Y

@@ -587,3 +587,30 @@ def test_final_states_are_those_so_far():
     got = stream.push(x=x[:, :, 5:12])[1]
     np.testing.assert_array_equal(got, session.run(["h"], {"x": x[:, :, :12]})[0])
     np.testing.assert_array_equal(stream.push(x=x[:, :, :0])[1], got)
+
+
+# The mean of the last frames, which wait in a list: how long a row is, only a trip tells.
+WINDOW = """<ir_version: 10, opset_import: ["" : 21]> g (float[n,2] x) => (float[n,k] y) {
+  shape = Shape <start = 0, end = 1> (x)  trips = Squeeze(shape)  empty = SequenceEmpty()
+  queue, y = Loop <body = b (int64 i, bool c, seq(float) q) => (bool d, seq(float) r, float[k] o) {
+    d = Identity(c)
+    frame = Gather(x, i)
+    longer = SequenceInsert(q, frame)
+    length = SequenceLength(longer)
+    four = Constant <value = int64 {4}> ()
+    full = Greater(length, four)
+    r = If (full) <then_branch = t () => (seq(float) a) { first = Constant <value = int64 {0}> ()  a = SequenceErase(longer, first) },
+                   else_branch = e () => (seq(float) z) { z = Identity(longer) }>
+    frames = ConcatFromSequence <axis = 0, new_axis = 1> (r)
+    axes = Constant <value = int64[1] {0}> ()
+    o = ReduceMean <keepdims = 0> (frames, axes) }> (trips, , empty)
+}"""
+
+
+def test_a_flush_without_frames_has_the_sizes_of_those_before():
+    session = treadle.InferenceSession(WINDOW.encode())
+    x = floats(9, 2)
+    stream = session.stream(time={"x": 0})
+    pushed = [stream.push(x=x[:4]), stream.push(x=x[4:]), stream.flush()]
+    assert pushed[-1].shape == (0, 2)
+    np.testing.assert_array_equal(np.concatenate(pushed), session.run(None, {"x": x})[0])
