@@ -1,7 +1,9 @@
 //   s = Loop(ss = SequenceEmpty(); ss' = SequenceInsert(ss, y)); Y = ConcatFromSequence<axis = 0, new_axis = 1>(s)
 //
 // becomes  Y = Loop(; y).  It is how exporters write what a program keeps in a list. A list that may be empty is cut
-// from the rows all the same, so that what fails for an empty one still does.
+// from the rows all the same, so that what fails for an empty one still does. So is a tensor that grows from nothing:
+//
+//   Y = Loop(ys = zeros(B, 0, N); ys' = Concat<axis = 1>(ys, y))   becomes   Y = Reshape(MoveAxis(Loop(; y)))
 #include "opt/loop_lists.h"
 
 #include <algorithm>
@@ -34,8 +36,9 @@ class Lists {
   bool run() {
     bool any = false;
     for (size_t state = body_.inputs.size() - 2; state-- > 0;) {
-      if (!is_list(state)) continue;
-      to_rows(state);
+      const Appended appended = what_is_appended(state);
+      if (!appended.node) continue;
+      to_rows(state, appended);
       any = true;
     }
     ir::replace_uses(graph_, replaced_);
@@ -43,39 +46,72 @@ class Lists {
   }
 
  private:
-  bool is_list(size_t state) const {
-    const ir::Value *initial = loop_.inputs[2 + state], *in = body_.inputs[2 + state], *out = body_.outputs[1 + state];
-    if (!is(initial->producer, "SequenceEmpty") || !is(out->producer, "SequenceInsert") || out->owner != &body_) {
-      return false;
-    }
-    const ir::Node& insert = *out->producer;
-    if (insert.inputs[0] != in || (insert.inputs.size() > 2 && insert.inputs[2])) return false;
-    const Type& type = insert.inputs[1]->type;
-    const Type& list = initial->type;
-    const bool fits = list.kind == Type::Kind::kSequence && list.child->element == type.element;
-    return fits && type.is_concrete() && !is_string(type.element) && count_uses(body_, in) == 1 &&
-           count_uses(body_, out) == 1;
+  struct Appended {
+    ir::Node* node = nullptr;  // that appends; null: the state is something else
+    ir::Value* piece = nullptr;
+    int64_t axis = 0;
+  };
+
+  // To a state that nothing else reads or writes.
+  Appended what_is_appended(size_t state) const {
+    const ir::Value *in = body_.inputs[2 + state], *out = body_.outputs[1 + state];
+    if (!out->producer || out->owner != &body_ || count_uses(body_, in) != 1 || count_uses(body_, out) != 1) return {};
+    ir::Node& node = *out->producer;
+    if (node.inputs[0] != in || node.inputs.size() < 2) return {};
+    const Appended appended{&node, node.inputs[1], node.attributes.get_int("axis", 1)};
+    if (!appended.piece->type.is_concrete() || is_string(appended.piece->type.element)) return {};
+    return is_list(*loop_.inputs[2 + state], node) || grows(*loop_.inputs[2 + state], appended) ? appended : Appended{};
   }
 
-  void to_rows(size_t state) {
-    ir::Node* insert = body_.outputs[1 + state]->producer;
-    ir::Value* row = insert->inputs[1];
-    ir::Value* list = loop_.outputs[state];
-    note_of_loop(journal_, Change::kAbsorbed, loop_, *insert, "a scan output");
-    std::erase_if(body_.nodes, [&](const auto& node) { return node.get() == insert; });
+  static bool is_list(const ir::Value& initial, const ir::Node& insert) {
+    if (!is(initial.producer, "SequenceEmpty") || !is(&insert, "SequenceInsert")) return false;
+    if (insert.inputs.size() > 2 && insert.inputs[2]) return false;
+    const Type& list = initial.type;
+    return list.kind == Type::Kind::kSequence && list.child->element == insert.inputs[1]->type.element;
+  }
+
+  static bool grows(const ir::Value& initial, const Appended& appended) {
+    if (!is(appended.node, "Concat") || appended.node->inputs.size() != 2) return false;
+    const Type &from = initial.type, &piece = appended.piece->type;
+    if (!from.is_tensor() || !from.has_shape || from.element != piece.element || from.rank() != piece.rank())
+      return false;
+    const size_t axis = grown_axis(appended);
+    for (size_t i = 0; i < piece.shape.size(); ++i) {
+      if (piece.shape[i].value() == 0) return false;
+      if (i == axis ? !from.shape[i].is_known(0) : !same(from.shape[i], piece.shape[i])) return false;
+    }
+    return true;
+  }
+
+  static size_t grown_axis(const Appended& appended) {
+    const auto rank = static_cast<int64_t>(appended.piece->type.shape.size());
+    return static_cast<size_t>(appended.axis < 0 ? appended.axis + rank : appended.axis);
+  }
+
+  void to_rows(size_t state, const Appended& appended) {
+    ir::Value* row = appended.piece;
+    ir::Value* result = loop_.outputs[state];
+    const bool grows = is(appended.node, "Concat");
+    const size_t axis = grows ? grown_axis(appended) : 0;
+    note_of_loop(journal_, Change::kAbsorbed, loop_, *appended.node, "a scan output");
+    std::erase_if(body_.nodes, [&](const auto& node) { return node.get() == appended.node; });
     remove_loop_state(loop_, state);
 
     const bool has_types = body_.output_types.size() == body_.outputs.size();
     body_.outputs.push_back(row);
     if (has_types) body_.output_types.push_back(row->type);
-    if (!list) {
+    if (!result) {
       graph_.add_absent_output(&loop_);
       return;
     }
-    list->producer = nullptr;
+    result->producer = nullptr;
     ir::Value* rows = graph_.add_output(&loop_, std::string(row->name) + ":rows", with_axis(row->type, 0, trips_));
-    if (trips_.is_known() && trips_.value() > 0) replace_joins(list, rows);
-    if (count_uses(graph_.top(), list) > 0) cut(list, rows);
+    if (grows) {
+      replaced_[result] = side_by_side(rows, axis, std::string(result->name), place_);
+      return;
+    }
+    if (trips_.is_known() && trips_.value() > 0) replace_joins(result, rows);
+    if (count_uses(graph_.top(), result) > 0) cut(result, rows);
   }
 
   static Type with_axis(const Type& element, size_t axis, const Dim& size) {
@@ -104,8 +140,14 @@ class Lists {
     const int64_t given = join.attributes.get_int("axis");
     const int64_t axis = given < 0 ? given + rank : given;
     const std::string name(join.name);
-    ir::Value* moved = axis == 0 ? rows : moved_axis(rows, axis, name, at);
-    return stacks ? moved : merged(moved, static_cast<size_t>(axis), name, axis == 0 ? at : at + 1);
+    if (!stacks) return side_by_side(rows, static_cast<size_t>(axis), name, at);
+    return axis == 0 ? rows : moved_axis(rows, axis, name, at);
+  }
+
+  // Rows one behind the other along an axis that they have.
+  ir::Value* side_by_side(ir::Value* rows, size_t axis, const std::string& name, size_t at) {
+    ir::Value* moved = axis == 0 ? rows : moved_axis(rows, static_cast<int64_t>(axis), name, at);
+    return merged(moved, axis, name, axis == 0 ? at : at + 1);
   }
 
   ir::Value* moved_axis(ir::Value* rows, int64_t axis, const std::string& name, size_t at) {
@@ -121,16 +163,17 @@ class Lists {
 
   // Axes `axis` and the one behind it as one.
   ir::Value* merged(ir::Value* v, size_t axis, const std::string& name, size_t at) {
-    Dims dims = known_dims(v->type.shape);
-    dims[axis + 1] *= dims[axis];
-    dims.erase(axis);
+    Shape shape = v->type.shape;
+    shape[axis + 1] = shape[axis + 1] * shape[axis];
+    shape.erase(axis);
+    std::vector<int64_t> sizes;
+    for (const Dim& d : shape) sizes.push_back(d.is_known() ? d.value() : -1);
     const OpDef& op = require_op("Reshape");
     ir::Node* node = graph_.new_node(&region_, &op, &op.newest(), name + ":merge", at);
     node->attributes.set(ir::Attribute::of("allowzero", 1));
     graph_.add_input(node, v);
-    const std::vector<int64_t> sizes(dims.begin(), dims.end());
     graph_.add_input(node, graph_.new_constant(name + ":sizes", Tensor::of_int64(sizes)));
-    return graph_.add_output(node, name + ":joined", Type::tensor(v->type.element, to_shape(dims)));
+    return graph_.add_output(node, name + ":joined", Type::tensor(v->type.element, std::move(shape)));
   }
 
   void cut(ir::Value* list, ir::Value* rows) {

@@ -1,5 +1,5 @@
 #pragma once
-// Lists that a Loop only appends to are scan outputs that do not say so.
+// Lists and tensors that a Loop only appends to are scan outputs that do not say so.
 
 #include "opt/journal.h"
 
@@ -7,7 +7,8 @@ namespace treadle::opt {
 
 // Of the Loop at `at` of `region`, which runs `trips` trips. Sequences that begin empty and get one tensor of known
 // sizes behind the others in each trip become scan outputs; behind the loop they are cut into sequences again, or,
-// where they are joined at once, are the result as they are. Wants types, and leaves those of what follows as they
+// where they are joined at once, are the result as they are. So do tensors that begin without elements and get one
+// piece of known sizes behind the others (Concat). Wants types, and leaves those of what follows as they
 // were. Returns whether there were any.
 bool lists_to_rows(ir::Graph& graph, ir::Region& region, size_t at, const Dim& trips, Journal* journal);
 

@@ -49,6 +49,58 @@ TEST(LoopLists, OfTripsThatAreASymbolTheyAreCut) {
   }
 }
 
+// Picks rows [2, 3] of [trips, 2, 3], and puts twice each behind what there is, along an axis.
+void write_growing(TestGraph& t, ir::Value* trips, int64_t axis, int64_t begin = 0, bool at_front = false) {
+  Dims dims{2, 3};
+  dims[static_cast<size_t>(axis < 0 ? axis + 2 : axis)] = begin;
+  Tensor empty = *Tensor::allocate(ElementType::kFloat, dims);
+  std::fill_n(empty.mutable_data<float>(), empty.element_count(), 7.0f);
+  const auto body = t.begin_loop(trips, {t->constant(std::move(empty))});
+  body[2]->type = Type::tensor(ElementType::kFloat);
+  auto* x = t->call("Gather", {t.in(0), body[0]});
+  auto* twice = t->call("Add", {x, x});
+  const std::vector<ir::Value*> parts = at_front ? std::vector{twice, body[2]} : std::vector{body[2], twice};
+  auto* longer = t->call("Concat", parts, {Attribute::of("axis", axis)});
+  t->set_output(0, t.end_loop({longer})[0]);
+}
+
+TEST(LoopLists, TensorsThatGrowFromNothingAreRowsSideBySide) {
+  for (const int64_t axis : {0, 1, -1, -2}) {
+    TestGraph t({floats({5, 2, 3})}, 1);
+    write_growing(t, t->constant_int64(5), axis);
+    const auto planned = plan_of(t);
+    EXPECT_THAT(planned->listing(), testing::Not(testing::Contains("Concat"))) << axis;
+    EXPECT_THAT(planned->listing(), testing::Not(testing::Contains("Loop"))) << axis;
+    expect_same_as_judge(t, *planned);
+  }
+}
+
+TEST(LoopLists, TensorsGrowOverAnyNumberOfTrips) {
+  for (const int64_t axis : {0, 1}) {
+    TestGraph t({floats({Dim::symbol("T"), 2, 3})}, 1);
+    auto* size = t->call("Shape", {t.in(0)}, {Attribute::of("start", 0), Attribute::of("end", 1)});
+    write_growing(t, t->call("Squeeze", {size}), axis);
+    const auto planned = plan_of(t);
+    EXPECT_THAT(planned->listing(), testing::Not(testing::Contains("Concat"))) << axis;
+    std::mt19937 engine(3);
+    for (const int64_t trips : {0, 1, 4}) {
+      expect_same_as_judge(t, *planned, {{0, random_value(floats({trips, 2, 3}), engine)}});
+    }
+  }
+}
+
+TEST(LoopLists, OtherTensorsStay) {
+  TestGraph front({floats({5, 2, 3})}, 1);
+  write_growing(front, front->constant_int64(5), 1, 0, true);
+  TestGraph begun({floats({5, 2, 3})}, 1);
+  write_growing(begun, begun->constant_int64(5), 1, 2);
+  for (TestGraph* t : {&front, &begun}) {
+    const auto planned = plan_of(*t);
+    EXPECT_THAT(planned->listing(), testing::Contains("Concat"));
+    expect_same_as_judge(*t, *planned);
+  }
+}
+
 TEST(LoopLists, OthersStay) {
   TestGraph front({floats({5, 2, 3})}, 1);
   write_list(front, front->constant_int64(5), 0, 1, true);
