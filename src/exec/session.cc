@@ -305,7 +305,7 @@ struct Session::Impl {
   Result<const Plan*> make_plan(Values values);
   Signature signature_for(Values values);
   plan::SpecializeOptions specialize_options() const {
-    return {options.optimize, options.associative_math, options.weights == Weights::kF16};
+    return {options.optimize, options.associative_math, options.weights == Weights::kF16, options.jit == Jit::kAlways};
   }
   Result<exec::Explanation> explain_model() const;
   Status run_plan(const Plan& plan, Values values, std::span<AnyValue* const> places, const RunOptions& run);

@@ -6,12 +6,14 @@
 //   Scan(h0, X; h, x: g = x W + b; h' = tanh(g + h R))   becomes   G = X W + b; Scan(h0, G; h, g: h' = tanh(g + h R))
 //
 // It pays for products and convolutions only: their weights are read once, not once a step. Everything else would trade
-// a pass over registers for one over memory. Only nodes that cannot fail leave, so nothing is lost when there are no
-// steps.
+// a pass over registers for one over memory. So would products of a row with few weights where the loop is native code:
+// it writes them out, and computes them while it waits for the states. Only nodes that cannot fail leave, so nothing is
+// lost when there are no steps.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/scan_attributes.h"
 #include "opt/all_trips.h"
@@ -21,14 +23,19 @@ namespace treadle::opt {
 
 namespace {
 
+// Of a product of one row that native code writes out. Measured where both ways take as long.
+constexpr int64_t kFewWeights = 2048;
+
 class Batcher {
  public:
-  Batcher(ir::Graph& graph, ir::Region& region, size_t at, Journal* journal)
+  // `native`: the loop is native code.
+  Batcher(ir::Graph& graph, ir::Region& region, size_t at, bool native, Journal* journal)
       : graph_(graph),
         region_(region),
         at_(at),
         scan_(*region.nodes[at]),
         body_(*scan_.region("body")),
+        native_(native),
         journal_(journal) {}
 
   // Returns how many nodes were put before the Scan.
@@ -88,12 +95,20 @@ class Batcher {
   void choose() {
     for (const auto& node : body_.nodes) {
       if (!candidates_.contains(node.get())) continue;
-      if (is_product_with_weights(*node, batched())) {
+      if (is_product_with_weights(*node, batched()) && !is_written_out(*node)) {
         leave_with_producers(*node);
       } else if (follows(*node)) {
         leaving_.insert(node.get());
       }
     }
+  }
+
+  bool is_written_out(const ir::Node& node) const {
+    if (!native_ || node.op->name == "Conv" || node.attributes.has(kHalfWeights)) return false;
+    const ir::Value *row = node.inputs[0], *weights = node.inputs[1];
+    const ElementType type = weights->type.element;
+    return (type == ElementType::kFloat || type == ElementType::kDouble) && count_of(*weights) < kFewWeights &&
+           count_of(*row) == row->type.shape[row->type.shape.size() - 1].value();
   }
 
   void leave_with_producers(const ir::Node& node) {
@@ -179,6 +194,7 @@ class Batcher {
   const size_t at_;
   ir::Node& scan_;
   ir::Region& body_;
+  const bool native_;
   Journal* journal_;
   ScanAttributes attributes_;
   Dim steps_ = Dim::unknown();
@@ -187,17 +203,21 @@ class Batcher {
   std::vector<ir::Value*> moved_;  // results of nodes that left, in the order of the body
 };
 
-void walk(ir::Graph& graph, ir::Region& region, Journal* journal) {
+void walk(ir::Graph& graph, ir::Region& region, bool native, Journal* journal) {
   for (size_t at = 0; at < region.nodes.size(); ++at) {
-    for (auto& body : region.nodes[at]->regions) walk(graph, *body, journal);
-    if (region.nodes[at]->op->control == Control::kScan) at += Batcher(graph, region, at, journal).run();
+    for (auto& body : region.nodes[at]->regions) walk(graph, *body, native, journal);
+    if (region.nodes[at]->op->control == Control::kScan) at += Batcher(graph, region, at, native, journal).run();
   }
 }
 
 }  // namespace
 
 void batch_products(ir::Graph& graph, Journal* journal) {
-  walk(graph, graph.top(), journal);
+  walk(graph, graph.top(), false, journal);
+}
+
+void batch_large_products(ir::Graph& graph, Journal* journal) {
+  walk(graph, graph.top(), true, journal);
 }
 
 }  // namespace treadle::opt

@@ -65,6 +65,8 @@ void run_maps_at_once(ir::Graph& graph, Journal* journal = nullptr);
 // Products with weights and convolutions that depend on the scan inputs of a Scan alone run before it, for all its
 // steps at once.
 void batch_products(ir::Graph& graph, Journal* journal = nullptr);
+// For loops that will be native code: products that it writes out stay in them.
+void batch_large_products(ir::Graph& graph, Journal* journal = nullptr);
 
 // Scans over narrow states that are linear and elementwise become scans over time in blocks, with all else for all
 // trips at once. Floats round differently.

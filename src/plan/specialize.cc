@@ -228,12 +228,13 @@ opt::ListLengths lengths_of_lists(const ir::Graph& graph, std::span<const InputK
 // Of what follows from types that lists have had before: one loop over lists waits for the one that makes them.
 constexpr int kMostRounds = 16;
 
-void rewrite(ir::Graph& graph, bool associative, opt::Journal& journal) {
+void rewrite(ir::Graph& graph, const SpecializeOptions& options, opt::Journal& journal) {
+  const auto batch = options.native ? opt::batch_large_products : opt::batch_products;
   for (const auto pass : {opt::remove_identities, opt::reshape_transposes, opt::split_variadic, opt::select_branches,
                           opt::hoist_invariants, opt::merge_common_nodes, opt::unswitch_loops, opt::scan_counted_loops,
-                          opt::unroll_single_trips, opt::delay_states, opt::run_maps_at_once, opt::batch_products,
-                          opt::sink_outputs, opt::fuse_convolutions, opt::absorb_transposes, opt::remove_dead_nodes}) {
-    if (pass == opt::sink_outputs && associative) opt::solve_recurrences(graph, &journal);
+                          opt::unroll_single_trips, opt::delay_states, opt::run_maps_at_once, batch, opt::sink_outputs,
+                          opt::fuse_convolutions, opt::absorb_transposes, opt::remove_dead_nodes}) {
+    if (pass == opt::sink_outputs && options.associative) opt::solve_recurrences(graph, &journal);
     pass(graph, &journal);
     TREADLE_ASSERT(ir::verify(graph).ok());
   }
@@ -262,7 +263,7 @@ Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnow
   }
   opt::remove_dead_nodes(*out.graph, &out.journal);
   if (options.half_weights) opt::narrow_weights(*out.graph, &out.journal);
-  if (options.optimize) rewrite(*out.graph, options.associative, out.journal);
+  if (options.optimize) rewrite(*out.graph, options, out.journal);
   return out;
 }
 

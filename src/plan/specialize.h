@@ -30,6 +30,7 @@ struct SpecializeOptions {
   bool optimize = true;       // with the rewrites of opt/passes.h; without, lowered only
   bool associative = false;   // sums of floats may be put together in another order
   bool half_weights = false;  // weights of recurrences in float16 (opt::narrow_weights)
+  bool native = false;        // loops will be native code, before they run: what suits that best, with the same results
 };
 Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs,
                                const SpecializeOptions& options);

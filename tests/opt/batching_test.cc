@@ -37,6 +37,30 @@ TEST(Batching, GemmOfSeveralRows) {
   expect_same_as_judge(t, *planned);
 }
 
+// How many products a Scan keeps when it is to be native code: [rows, depth] by [depth, width] of each step's input.
+size_t products_inside(int64_t rows, int64_t depth, int64_t width, bool native) {
+  TestGraph t({floats({rows, width}), floats({7, rows, depth}), floats({depth, width})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
+  t->set_output(0, t.end_scan({t->call("Add", {body[0], t->call("MatMul", {body[1], t.in(2)})})})[0]);
+  std::vector<plan::InputKnowledge> knowledge;
+  for (const Type& type : t.types()) knowledge.push_back({type, {}});
+  const auto specialized = plan::specialize(t.graph(), knowledge, {.native = native});
+  EXPECT_TRUE(specialized.ok());
+  size_t count = 0;
+  ir::for_each_node(std::as_const(*specialized->graph).top(), [&](const ir::Node& node) {
+    count += node.op->name == "MatMul" && node.parent->parent_node != nullptr;
+  });
+  return count;
+}
+
+TEST(Batching, NativeLoopsKeepProductsOfARowWithFewWeights) {
+  EXPECT_EQ(products_inside(1, 12, 8, true), 1);
+  EXPECT_EQ(products_inside(1, 32, 32, true), 1);
+  EXPECT_EQ(products_inside(1, 12, 8, false), 0);
+  EXPECT_EQ(products_inside(2, 12, 8, true), 0);
+  EXPECT_EQ(products_inside(1, 64, 32, true), 0);
+}
+
 // Operands of unlike ranks are aligned behind the steps; other shapes of a step are other shapes of all.
 TEST(Batching, WhatLeadsToAProductLeavesToo) {
   TestGraph t({floats({2, 16}), floats({5, 8}), floats({5, 2, 8}), floats({8, 16}), floats({8})}, 1);

@@ -615,3 +615,33 @@ def test_lists_that_are_given_are_planned_by_the_shape_of_their_elements():
     s = session(text, jit="off")
     s.run(None, {"s": [floats(4, 3)] * 5, "offset": np.float32(2)})
     assert [entry["change"] for entry in s.explain(json=True)["maps"]] == ["mapped", "mapped"]
+
+
+# --- products with few weights
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("depth, width", [(12, 8), (9, 33), (32, 32), (40, 64)])
+def test_small_products_give_the_same_inside_and_outside(rows, depth, width):
+    nodes = """h, y = Scan <num_scan_inputs = 1, body = b (float[R,N] s, float[R,K] e) => (float[R,N] t, float[R,N] o) {
+        p = MatMul(e, w) q = MatMul(s, r) u = Add(p, q) t = Tanh(u) v = MatMul(e, w) o = Sub(v, t)
+      }> (h0, x)"""
+    sizes = {"R": rows, "K": depth, "N": width}
+    for name, size in sizes.items():
+        nodes = nodes.replace(f"[{name},", f"[{size},").replace(f",{name}]", f",{size}]")
+    text = model(
+        f"(float[{rows},{width}] h0, float[T,{rows},{depth}] x, float[{depth},{width}] w, float[{width},{width}] r)"
+        f" => (float[{rows},{width}] h, float[T,{rows},{width}] y)",
+        nodes,
+    )
+    inputs = {
+        "h0": floats(rows, width),
+        "x": floats(23, rows, depth),
+        "w": floats(depth, width, seed=2) / 4,
+        "r": floats(width, width, seed=3) / 9,
+    }
+    check(text, inputs)
+    loops = session(text, jit="always")
+    loops.run(None, inputs)
+    rewrites = [entry["change"] for loop in loops.explain(json=True)["loops"] for entry in loop["rewrites"]]
+    assert ("batched" in rewrites) == (rows > 1 or depth * width >= 2048)
