@@ -290,6 +290,15 @@ TEST_P(GemmTest, GemvPerStepEqualsGemm) {
   }
 }
 
+// Beyond the second-level cache, where tiles ask for what is ahead.
+TEST_P(GemmTest, LargeMatrices) {
+  for (int64_t m : {1, 2, 4, 5}) {
+    check<float>(m, 700, 400, Order::kRows, Order::kRows, Bias::kMatrix);
+    check<double>(m, 360, 400, Order::kRows, Order::kColumns, Bias::kRow);
+  }
+  expect_rows_independent<float>(random_, 1050, 512, true);
+}
+
 TEST_P(GemmTest, NotANumberAndInfinityFlow) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (int64_t n : {1, 5, 40}) {

@@ -32,19 +32,19 @@ constexpr int wide_vectors(int64_t rows) {
   return 2;
 }
 
-template <class T, TileMode kMode, class B = T>
+template <class T, TileMode kMode, class B = T, int kAhead = 0>
 TileFunction<T> wide_tile(int64_t rows, int vectors) {
   constexpr bool kLong = kVectorRegisters == 32;
-  if (rows == 1) return vectors == 8 ? tile<T, 1, 8, kMode, false, B> : tile<T, 1, 4, kMode, false, B>;
+  if (rows == 1) return vectors == 8 ? tile<T, 1, 8, kMode, false, B, kAhead> : tile<T, 1, 4, kMode, false, B, kAhead>;
   if (rows == 2) {
     if constexpr (kLong) {
-      if (vectors == 8) return tile<T, 2, 8, kMode, false, B>;
+      if (vectors == 8) return tile<T, 2, 8, kMode, false, B, kAhead>;
     }
-    return tile<T, 2, 4, kMode, false, B>;
+    return tile<T, 2, 4, kMode, false, B, kAhead>;
   }
   if constexpr (kLong) {
-    if (rows == 3) return tile<T, 3, 4, kMode, false, B>;
-    if (rows == 4) return tile<T, 4, 4, kMode, false, B>;
+    if (rows == 3) return tile<T, 3, 4, kMode, false, B, kAhead>;
+    if (rows == 4) return tile<T, 4, 4, kMode, false, B, kAhead>;
   }
   return nullptr;
 }
@@ -62,13 +62,19 @@ TileFunction<T> narrow_tile(TileMode mode, int64_t rows, int vectors, bool tail)
               kTileTable<T, 2, TileMode::kColumnA, false>, kTileTable<T, 2, TileMode::kColumnA, true>);
 }
 
+// Few rows times a matrix that does not fit the second-level cache: so many bytes ahead of a tile it is asked for.
+// Elements of Half take twice the instructions for a byte, too many to have enough answers under way at a time, and
+// asking costs them nothing where they are near.
+constexpr int64_t kOuterBytes = 1 << 20;
+constexpr int kFarAhead = 1024, kHalfAhead = 2048;
+
 // Tiles on panels of Half, for rows that lie in order and are too few to make up for widening a panel first: a tile
 // widens what it reads, which takes one instruction where there is one for it.
 constexpr int64_t kHalfRows = (kVectorBytes > 16 ? 3 : 1) * kMaxRows<float>;
 
 TileFunction<float> half_tile(int64_t rows, int vectors) {
   constexpr auto kRowA = TileMode::kRowA;
-  if (vectors > 2) return wide_tile<float, kRowA, Half>(rows, vectors);
+  if (vectors > 2) return wide_tile<float, kRowA, Half, kHalfAhead>(rows, vectors);
   return (vectors == 1 ? kTileTable<float, 1, kRowA, true, Half> : kTileTable<float, 2, kRowA, true, Half>)[rows - 1];
 }
 
@@ -275,11 +281,15 @@ class Gemm {
       if (!copy_panels_) return half_tile(rows, vectors);
     }
     if (vectors <= 2) return narrow_tile<T>(mode_, rows, vectors, tail);
+    if constexpr (std::is_same_v<T, float>) {
+      if (far_ && mode_ == TileMode::kRowA) return wide_tile<T, TileMode::kRowA, T, kFarAhead>(rows, vectors);
+    }
     return mode_ == TileMode::kRowA ? wide_tile<T, TileMode::kRowA>(rows, vectors)
                                     : wide_tile<T, TileMode::kColumnA>(rows, vectors);
   }
 
   const GemmShape& shape_;
+  const bool far_ = shape_.b_packed && shape_.n * shape_.k * int64_t{sizeof(B)} > kOuterBytes;
   const T* a_;
   const B* b_;
   T* c_;

@@ -89,11 +89,12 @@ template <class T>
   }
 }
 
+inline constexpr int kLine = 64;  // bytes
+
 // Asks for what the epilogue will read, so that it is there after the sums: rows of a recurrence's input come from
 // afar, once per step. A row that all rows share is near already.
 template <class T, int kRows, int kVectors>
 [[gnu::always_inline]] inline void prefetch_addends(const TileArgs<T>& t) {
-  constexpr int kLine = 64;
   const auto fetch = [](const T* from, int64_t row) __attribute__((always_inline)) {
     for (int r = 0; r < kRows; ++r, from += row) {
       for (int b = 0; b < kVectors * kVectorBytes; b += kLine) {
@@ -114,7 +115,8 @@ template <int kCount, class F>
   }(std::make_integer_sequence<int, kCount>());
 }
 
-template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B = T>
+// kAhead: of B, bytes from what is read to what is asked for; 0: nothing is.
+template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B = T, int kAhead = 0>
 void tile(const TileArgs<T>& t) {
   using L = Lanes<T>;
   using V = typename L::V;
@@ -151,6 +153,14 @@ void tile(const TileArgs<T>& t) {
   const auto step = [&](int64_t p) __attribute__((always_inline)) {
     const B* from = kMode == TileMode::kIndirectB ? b + t.b_offset[p] : b;
     V bv[kVectors];
+    if constexpr (kAhead > 0) {
+      constexpr int kPerLine = kLine / (L::kCount * int{sizeof(B)});  // vectors
+      unrolled<kVectors / kPerLine>([&](auto line) __attribute__((always_inline)) {
+        constexpr int v = line * kPerLine;
+        const B* at = from + (v / 2) * t.b_panel + v % 2 * L::kCount;
+        __builtin_prefetch(reinterpret_cast<const char*>(at) + kAhead);
+      });
+    }
     unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
       bv[v] = load_b(from + (v / 2) * (t.b_panel - 2 * L::kCount), v);
     });
