@@ -25,21 +25,26 @@ bool reads_elements(const ir::Node& node) {
 
 }  // namespace
 
-ListSignature ListSignature::of(const Sequence& list) {
-  if (!are_alike(list)) return {Kind::kUnlike, {}};
-  return {Kind::kAlike, list.elements()[0].tensor().dims(), static_cast<int64_t>(list.size())};
+ListSignature ListSignature::of(const Sequence& list, ElementType element) {
+  if (!are_alike(list)) return {Kind::kUnlike, element, {}};
+  return {Kind::kAlike, element, list.elements()[0].tensor().dims(), static_cast<int64_t>(list.size())};
 }
 
 bool ListSignature::accepts(const Sequence& list) const {
-  if (kind == Kind::kAny) return true;
-  if (kind == Kind::kUnlike || !are_alike(list)) return kind == Kind::kUnlike && !are_alike(list);
-  return list.elements()[0].tensor().dims() == dims && (length < 0 || length == static_cast<int64_t>(list.size()));
+  if (element == ElementType::kUndefined) return true;
+  const auto elements = list.elements();
+  const bool fits = std::all_of(elements.begin(), elements.end(),
+                                [&](const AnyValue& v) { return v.is_tensor() && v.tensor().type() == element; });
+  if (!fits || kind == Kind::kAny) return fits;
+  if (!are_alike(list)) return kind == Kind::kUnlike;
+  return kind == Kind::kAlike && elements[0].tensor().dims() == dims &&
+         (length < 0 || length == static_cast<int64_t>(list.size()));
 }
 
 void ListSignature::widen(const ListSignature& before) {
   if (kind != Kind::kAlike || before.kind == Kind::kUnlike) return;
   if (before.kind == Kind::kAny || before.dims != dims) {
-    *this = {};
+    *this = {Kind::kAny, element, {}};
   } else if (before.length != length) {
     length = -1;
   }
@@ -52,7 +57,8 @@ std::vector<bool> lists_in_loops(const ir::Graph& graph) {
     if (!reads_elements(node)) return;
     for (const ir::Value* v : node.inputs) {
       const auto at = std::find(inputs.begin(), inputs.end(), v);
-      if (v && at != inputs.end() && v->type.kind == Type::Kind::kSequence) {
+      if (at == inputs.end() || !v || v->type.kind != Type::Kind::kSequence) continue;
+      if (v->type.child && v->type.child->is_tensor()) {
         found[static_cast<size_t>(at - inputs.begin())] = true;
       }
     }

@@ -1,6 +1,8 @@
 #pragma once
 // What a plan knows of a list that the caller gives: the one shape of its elements, where it has one.
 
+#include <vector>
+
 #include "ir/graph.h"
 #include "type/any_value.h"
 
@@ -13,11 +15,12 @@ struct ListSignature {
     kAlike,   // at least one element, all tensors of `dims`
   };
   Kind kind = Kind::kAny;
+  ElementType element = ElementType::kUndefined;  // of all tensors in it; kUndefined: not asked
   Dims dims;
   int64_t length = -1;  // of kAlike; -1: any
 
-  // kUnlike, or kAlike with its length.
-  static ListSignature of(const Sequence& list);
+  // kUnlike, or kAlike with its length. `element`: what the model says.
+  static ListSignature of(const Sequence& list, ElementType element);
   bool accepts(const Sequence& list) const;
   // What accepts lists of both: of other lengths, or any list where their elements have other shapes.
   void widen(const ListSignature& before);

@@ -421,7 +421,7 @@ Signature Session::Impl::signature_for(Values values) {
     Signature::Input in;
     in.kind = values[i]->kind();
     if (listed[i] && in.kind == AnyValue::Kind::kSequence) {
-      in.list = exec::ListSignature::of(values[i]->sequence());
+      in.list = exec::ListSignature::of(values[i]->sequence(), by_position[i]->type.child->element);
       for (const Plan* plan = plans.load(); plan; plan = plan->next) in.list.widen(plan->signature.inputs[i].list);
     }
     if (values[i]->is_tensor()) {

@@ -328,8 +328,7 @@ void for_each_loop(ir::Region& region, const Inference& known, const Fn& fn) {
   for (size_t at = 0; at < region.nodes.size(); ++at) {
     for (auto& body : region.nodes[at]->regions) for_each_loop(*body, known, fn);
     if (!is_loop(*region.nodes[at])) continue;
-    const CountedLoop counted(*region.nodes[at], known);
-    if (!counted.trips().is_unknown()) at += fn(region, at, counted);
+    at += fn(region, at, CountedLoop(*region.nodes[at], known));
   }
 }
 
@@ -414,7 +413,9 @@ void scan_counted_loops(ir::Graph& graph, Journal* journal) {
   if (!known->infer(graph.top()).ok()) return;
   bool changed = false;
   for_each_loop(graph.top(), *known, [&](ir::Region& region, size_t at, const CountedLoop& counted) {
-    changed |= slices_to_gathers(graph, *region.nodes[at]->region("body"), counted);
+    if (!counted.trips().is_unknown()) {
+      changed |= slices_to_gathers(graph, *region.nodes[at]->region("body"), counted);
+    }
     changed |= lists_to_rows(graph, region, at, counted.trips(), journal);
     return size_t{0};
   });
@@ -423,7 +424,7 @@ void scan_counted_loops(ir::Graph& graph, Journal* journal) {
     if (!known->infer(graph.top()).ok()) return;
   }
   for_each_loop(graph.top(), *known, [&](ir::Region& region, size_t at, const CountedLoop& counted) {
-    return Converter(graph, region, at, counted, journal).run();
+    return counted.trips().is_unknown() ? 0 : Converter(graph, region, at, counted, journal).run();
   });
   Guarder(graph, *known, journal).walk(graph.top());
 }

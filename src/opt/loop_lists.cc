@@ -60,7 +60,9 @@ class Lists {
     if (node.inputs[0] != in || node.inputs.size() < 2) return {};
     const Appended appended{&node, node.inputs[1], node.attributes.get_int("axis", 1)};
     if (!appended.piece->type.is_concrete() || is_string(appended.piece->type.element)) return {};
-    return is_list(*loop_.inputs[2 + state], node) || grows(*loop_.inputs[2 + state], appended) ? appended : Appended{};
+    const ir::Value& initial = *loop_.inputs[2 + state];
+    const bool is_row = grows(initial, appended) || (!trips_.is_unknown() && is_list(initial, node));
+    return is_row ? appended : Appended{};
   }
 
   static bool is_list(const ir::Value& initial, const ir::Node& insert) {

@@ -89,6 +89,19 @@ TEST(LoopLists, TensorsGrowOverAnyNumberOfTrips) {
   }
 }
 
+// A loop that may end at any trip stays a loop, and its body has known sizes.
+TEST(LoopLists, TensorsGrowWhereTripsAreNotKnown) {
+  for (const int64_t axis : {0, 1}) {
+    TestGraph t({floats({5, 2, 3}), int64s({})}, 1);
+    write_growing(t, t.in(1), axis);
+    const auto planned = plan_of(t);
+    EXPECT_THAT(planned->listing(), testing::Not(testing::Contains("Concat"))) << axis;
+    for (const int64_t trips : {0, 1, 5}) {
+      expect_same_as_judge(t, *planned, {{1, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trips))}});
+    }
+  }
+}
+
 TEST(LoopLists, OtherTensorsStay) {
   TestGraph front({floats({5, 2, 3})}, 1);
   write_growing(front, front->constant_int64(5), 1, 0, true);

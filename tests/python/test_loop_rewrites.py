@@ -614,6 +614,8 @@ def test_lists_that_are_given_are_planned_by_the_shape_of_their_elements():
 
     s = session(text, jit="off")
     s.run(None, {"s": [floats(4, 3)] * 5, "offset": np.float32(2)})
+    with pytest.raises(Exception, match="double"):
+        s.run(None, {"s": [floats(4, 3).astype(np.float64)] * 5, "offset": np.float32(2)})
     assert [entry["change"] for entry in s.explain(json=True)["maps"]] == ["mapped", "mapped"]
 
 

@@ -106,8 +106,8 @@ def test_lengths_end_in_the_middle_of_a_block(op):
 
 def test_memory_does_not_grow_with_the_sequence():
     found = session(recurrent("LSTM"), jit="off")
-    found.run(["h"], feed(50_000))
-    assert found.counters()["peak_bytes_last_run"] - 50_000 * WIDTH * 4 < 1 << 20  # beside y
+    found.run(None, feed(50_000))
+    assert found.counters()["peak_bytes_last_run"] < 1 << 20  # beside inputs and outputs
 
 
 def test_explain_and_profile_name_what_runs_in_blocks(tmp_path):
