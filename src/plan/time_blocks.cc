@@ -18,6 +18,10 @@ constexpr size_t kLeastBytes = size_t{1} << 20;    // of what they make for all 
 constexpr size_t kBlockBytes = size_t{256} << 10;  // of a block
 constexpr int64_t kLeastRows = 64;                 // of a product: below, its weights are read too often
 constexpr int64_t kLeastBlocks = 2;
+// Products that threads share have to be long beside what it takes to wake them.
+constexpr double kSharedNs = 4'000'000;
+constexpr size_t kMostSharedBytes = size_t{2} << 20;
+constexpr double kFlopsPerNs = 100;
 
 class Blocker {
  public:
@@ -118,7 +122,8 @@ class Blocker {
       rows = std::min(rows, p_.node_of[kernel.at]->outputs[0]->type.shape[0].value() / loop.known_trips);
     }
     const int64_t least = (kLeastRows + rows - 1) / rows;
-    const int64_t trips = std::max(static_cast<int64_t>(kBlockBytes / std::max<size_t>(row_bytes, 1)), least);
+    int64_t trips = std::max(static_cast<int64_t>(kBlockBytes / std::max<size_t>(row_bytes, 1)), least);
+    if (p_.threads > 1) trips = std::max(trips, shared_trips(kernels, loop.known_trips, row_bytes));
     const bool is_large = row_bytes > 0 && static_cast<size_t>(loop.known_trips) >= kLeastBytes / row_bytes;
     if (!is_large || loop.known_trips < kLeastBlocks * trips) return;
     const int64_t rest = (loop.known_trips - 1) % trips + 1;
@@ -131,6 +136,21 @@ class Blocker {
     for (uint32_t i = 0; i < loop.scan_inputs.size(); ++i) {
       if (shrunk_.contains(loop.scan_inputs[i].whole)) loop.blocks.inputs.push_back(i);
     }
+  }
+
+  // Trips of a block that gives all threads enough to do; 0: it would be too large for the cache.
+  int64_t shared_trips(const std::vector<RowKernel>& kernels, int64_t all_trips, size_t row_bytes) const {
+    double flops = 0;  // of a trip's products
+    for (const RowKernel& kernel : kernels) {
+      const ir::Node& node = *p_.node_of[kernel.at];
+      if (node.op->batch == BatchRule::kElementwise) continue;
+      const auto made = element_count_unchecked(known_dims(node.outputs[0]->type.shape));
+      const Shape& rows = node.inputs[0]->type.shape;
+      flops += 2.0 * static_cast<double>(made / all_trips) * static_cast<double>(rows[rows.size() - 1].value());
+    }
+    const double trips = kSharedNs * kFlopsPerNs / std::max(flops, 1.0);
+    return trips * static_cast<double>(row_bytes) <= static_cast<double>(kMostSharedBytes) ? static_cast<int64_t>(trips)
+                                                                                           : 0;
   }
 
   // The instruction; and the memory of what it makes, which is that of a block now.

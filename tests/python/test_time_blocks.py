@@ -29,16 +29,16 @@ def session(proto, threads=1, **entries):
     return treadle.InferenceSession(proto, options)
 
 
-def recurrent(op, direction="forward", lengths=False):
+def recurrent(op, direction="forward", lengths=False, depth=DEPTH):
     rng = np.random.default_rng(4)
     directions = 2 if direction == "bidirectional" else 1
     value = helper.make_tensor_value_info
-    inputs = [value("x", TensorProto.FLOAT, ["T", "B", DEPTH])]
+    inputs = [value("x", TensorProto.FLOAT, ["T", "B", depth])]
     if lengths:
         inputs.append(value("lengths", TensorProto.INT32, ["B"]))
     weights = []
     for name, shape in (
-        ("W", (GATES[op] * WIDTH, DEPTH)),
+        ("W", (GATES[op] * WIDTH, depth)),
         ("R", (GATES[op] * WIDTH, WIDTH)),
         ("B", (2 * GATES[op] * WIDTH,)),
     ):
@@ -51,9 +51,9 @@ def recurrent(op, direction="forward", lengths=False):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10).SerializeToString()
 
 
-def feed(steps, batch=1, lengths=False):
+def feed(steps, batch=1, lengths=False, depth=DEPTH):
     rng = np.random.default_rng(steps)
-    inputs = {"x": rng.standard_normal((steps, batch, DEPTH)).astype(np.float32)}
+    inputs = {"x": rng.standard_normal((steps, batch, depth)).astype(np.float32)}
     if lengths:
         inputs["lengths"] = rng.integers(1, steps * 3 // 4, batch).astype(np.int32)
     return inputs
@@ -83,6 +83,14 @@ def test_results_are_those_of_all_trips_at_once(op, direction):
                 np.testing.assert_array_equal(a, c)
         if direction != "bidirectional" or "threads" not in entries:
             assert all(loop["block_trips"] > 0 for loop in loops_of(found))
+
+
+def test_blocks_are_longer_where_threads_share_their_products():
+    proto, inputs = recurrent("LSTM", depth=1500), feed(4000, depth=1500)
+    alone, together = (session(proto, threads, jit="off") for threads in (1, 2))
+    for a, b in zip(alone.run(None, inputs), together.run(None, inputs), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert 0 < loops_of(alone)[0]["block_trips"] < loops_of(together)[0]["block_trips"]
 
 
 @pytest.mark.parametrize("trip", [1500, 2048])
