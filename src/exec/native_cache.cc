@@ -201,8 +201,10 @@ size_t limit_of(size_t wanted) {
   return bytes > 0 ? static_cast<size_t>(bytes) : NativeCacheOptions::kDefaultBytes;
 }
 
-std::string problem(std::string_view doing, const std::string& path) {
-  return fmt::format("{} {}: {}", doing, path, std::strerror(errno));
+constexpr std::string_view kFolder = "the folder of compiled loops";
+
+std::string problem(std::string_view what, const std::string& path, std::string_view fails) {
+  return fmt::format("{} {} {}: {}", what, path, fails, std::strerror(errno));
 }
 
 void make_folders(const std::string& path) {
@@ -220,12 +222,12 @@ File open_folder(const std::string& path, bool make, std::string& why) {
     if (!make) return folder;
     make_folders(path);
     const File made(open(path.c_str(), flags));
-    if (!made) why = problem("the folder of compiled loops cannot be made", path);
+    if (!made) why = problem(kFolder, path, "cannot be made");
     return made ? File(dup(made.fd())) : File(-1);
   }
   struct stat info{};
   if (!folder || fstat(folder.fd(), &info) != 0) {
-    why = problem("the folder of compiled loops cannot be opened", path);
+    why = problem(kFolder, path, "cannot be opened");
     return File(-1);
   }
   if (info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
@@ -311,7 +313,7 @@ std::optional<NativeBlob> NativeCache::load(const Digest& key, std::string& why)
   const std::string name = file_name(key);
   const File file(openat(folder.fd(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!file) {
-    if (errno != ENOENT) why = problem("a compiled loop cannot be opened:", folder_ + "/" + name);
+    if (errno != ENOENT) why = problem("the compiled loop", folder_ + "/" + name, "cannot be opened");
     return std::nullopt;
   }
   auto damaged = [&](std::string_view what) {
@@ -326,7 +328,8 @@ std::optional<NativeBlob> NativeCache::load(const Digest& key, std::string& why)
   if (size < sizeof header || !file.read_all(&header, sizeof header)) return damaged("is cut short");
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) return damaged("is no compiled loop");
   if (header.key != key) return damaged("holds another loop");
-  if (size > kMaxFileBytes || header.payload_bytes != size - sizeof header) return damaged("is cut short");
+  if (size > kMaxFileBytes || header.payload_bytes < size - sizeof header) return damaged("is too long");
+  if (header.payload_bytes > size - sizeof header) return damaged("is cut short");
   std::string payload(size - sizeof header, '\0');
   if (!file.read_all(payload.data(), payload.size())) return damaged("is cut short");
   if (Digester().add(std::as_bytes(std::span(payload))).finish() != header.contents) return damaged("is damaged");
@@ -360,7 +363,7 @@ bool NativeCache::store(const Digest& key, const NativeBlob& blob, std::string& 
     written = file && file.write_all(&header, sizeof header) && file.write_all(payload.data(), payload.size());
   }
   if (!written || renameat(folder.fd(), unfinished.c_str(), folder.fd(), name.c_str()) != 0) {
-    why = problem("a compiled loop cannot be written to", folder_);
+    why = problem(kFolder, folder_, "cannot be written to");
     unlinkat(folder.fd(), unfinished.c_str(), 0);
     return false;
   }
