@@ -16,6 +16,7 @@
 // signal gives.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,9 +58,8 @@ class Stream {
   Result<Pushed> flush(std::span<const Feed> feeds, const RunOptions& options = {});
 
   // The same, into the places of outputs, none of which is fed: tensors of the right type and sizes that nobody else
-  // refers to are written in place. A push of as many samples as the one before, all in whole hops, takes no memory
-  // then, and no lock. Gives the number of runs. On an error the places are as they were as well, but for what was
-  // written.
+  // refers to are written in place. A push of as many samples as those before takes no memory then, and no lock. Gives
+  // the number of runs. On an error the places are as they were as well, but for what was written.
   Result<size_t> push_into(std::span<const Feed> feeds, std::span<AnyValue* const> outputs,
                            const RunOptions& options = {});
   Result<size_t> flush_into(std::span<const Feed> feeds, std::span<AnyValue* const> outputs,
@@ -102,10 +102,22 @@ class Stream {
   Result<AnyValue> no_result(size_t output, const Runs& runs) const;
 
   // stream_step.cc
-  const Session* step_session(std::span<const Feed> feeds);
+  std::optional<StepRuns> short_way(std::span<const Feed> feeds);
+  std::optional<StepRuns> divide(int64_t available) const;
+  int64_t most_waiting() const;
   void ready_step(const Session& session);
-  Status join_step();
-  Status step(const Session& session, std::span<AnyValue* const> outputs, const RunOptions& options);
+  Status join_step(const StepRuns& runs);
+  Status next_tails(const StepRuns& runs);
+  Result<const AnyValue*> window_of(const StepRuns& runs, size_t index, size_t i);
+  void turn_places(bool odd, std::span<AnyValue* const> outputs);
+  AnyValue& carried(size_t i);
+  void lend_states(size_t index);
+  Status feed_step(const StepRuns& runs, size_t index);
+  Result<bool> step(const StepRuns& runs, std::span<AnyValue* const> outputs, const RunOptions& options);
+  Result<bool> give_nothing(std::span<AnyValue* const> outputs);
+  Result<bool> run_once(const StepRuns& runs, std::span<AnyValue* const> outputs, const RunOptions& options);
+  Result<bool> run_often(const StepRuns& runs, std::span<AnyValue* const> outputs, const RunOptions& options);
+  Result<bool> put_row(size_t output, size_t index, size_t count, AnyValue& place);
   void keep_output(size_t output, const AnyValue& value);
 
   // stream_warm.cc

@@ -121,6 +121,7 @@ class Blocker {
       row_bytes += kernel.operands[kernel.operand_count - 1].row_bytes;
       rows = std::min(rows, p_.node_of[kernel.at]->outputs[0]->type.shape[0].value() / loop.known_trips);
     }
+    if (rows == 0) return;  // an empty batch
     const int64_t least = (kLeastRows + rows - 1) / rows;
     int64_t trips = std::max(static_cast<int64_t>(kBlockBytes / std::max<size_t>(row_bytes, 1)), least);
     if (p_.threads > 1) trips = std::max(trips, shared_trips(kernels, loop.known_trips, row_bytes));

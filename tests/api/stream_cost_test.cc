@@ -13,6 +13,7 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,6 +52,18 @@ signal (float[1, 4, T] x) => (float[T, 1, 1, 8] y, float[1, 1, 8] last)
   w = ConstantOfShape <value: tensor = float {0.2}> (ws)
   r = ConstantOfShape <value: tensor = float {0.05}> (rs)
   c = Conv <pads = [2, 0]> (x, k)
+  t = Transpose <perm = [2, 0, 1]> (c)
+  y, last = GRU <hidden_size = 8> (t, w, r)
+})";
+
+// Over time, two samples for each frame.
+constexpr const char* kStrided = R"(
+signal (float[1, 4, T] x) => (float[F, 1, 1, 8] y, float[1, 1, 8] last)
+<int64[3] kernel = {4, 4, 3}, int64[3] ws = {1, 24, 4}, int64[3] rs = {1, 24, 8}> {
+  k = ConstantOfShape <value: tensor = float {0.1}> (kernel)
+  w = ConstantOfShape <value: tensor = float {0.2}> (ws)
+  r = ConstantOfShape <value: tensor = float {0.05}> (rs)
+  c = Conv <pads = [2, 0], strides = [2]> (x, k)
   t = Transpose <perm = [2, 0, 1]> (c)
   y, last = GRU <hidden_size = 8> (t, w, r)
 })";
@@ -152,6 +165,13 @@ class Pushing {
 const std::vector<Pushing::Setting>& settings() {
   static const std::vector<Pushing::Setting> all = {{kCell, {1, 16}, -1, 0, 0, "w", {16, 16}},
                                                     {kWindows, {1, 4}, 1, 4, 2},
+                                                    {kWindows, {1, 1}, 1, 4, 2},
+                                                    {kWindows, {1, 3}, 1, 4, 2},
+                                                    {kWindows, {1, 8}, 1, 4, 2},
+                                                    {kWindows, {1, 9}, 1, 4, 2},
+                                                    {kStrided, {1, 4, 1}, 2},
+                                                    {kStrided, {1, 4, 3}, 2},
+                                                    {kStrided, {1, 4, 8}, 2},
                                                     {kOverTime, {1, 4, 1}, 2},
                                                     {kOverTime, {1, 4, 160}, 2},
                                                     {kScan, {5, 3}, 0, 0, 0, "s0", {3}}};
@@ -163,8 +183,11 @@ class StreamCost : public ::testing::TestWithParam<size_t> {};
 TEST_P(StreamCost, APushTakesNoMemoryAndNoLock) {
   for (const char* jit : {"off", "auto", "always"}) {
     Pushing pushing(settings()[GetParam()], jit);
-    for (int i = 0; i < 3; ++i) expect_ok(pushing.push());  // begins, and makes the outputs
-    const float* data = pushing.output();
+    std::set<const float*> places;
+    for (int i = 0; i < 12; ++i) {  // begins, and makes outputs of the sizes that there are
+      expect_ok(pushing.push());
+      places.insert(pushing.output());
+    }
     treadle_status* failure = nullptr;
     const CallCost cost = cost_of([&] {
       for (int i = 0; i < 200 && !failure; ++i) failure = pushing.push();
@@ -172,7 +195,7 @@ TEST_P(StreamCost, APushTakesNoMemoryAndNoLock) {
     expect_ok(failure);
     EXPECT_EQ(cost.allocations, 0) << jit;
     EXPECT_EQ(cost.locks, 0) << jit;
-    EXPECT_EQ(pushing.output(), data);
+    EXPECT_EQ(places.count(pushing.output()), 1U);
   }
 }
 
@@ -232,7 +255,7 @@ TEST_P(StreamCost, APushMakesNoSystemCall) {
     return;
   }
   Pushing pushing(settings()[GetParam()], "always");
-  for (int i = 0; i < 3; ++i) expect_ok(pushing.push());
+  for (int i = 0; i < 12; ++i) expect_ok(pushing.push());
   close_the_system();
   for (int i = 0; i < 200; ++i) {
     if (pushing.push()) syscall(SYS_exit, 1);

@@ -63,8 +63,15 @@ TEST(TimeBlocks, HoldSeveralRowsOfATrip) {
   expect_same_as_judge(t, *planned);
 }
 
-// What fits the cache anyway, what others read, what nobody knows the length of.
+// What fits the cache anyway, what others read, what nobody knows the length of, an empty batch.
 TEST(TimeBlocks, OthersRunForAllTrips) {
+  {
+    TestGraph t(inputs(5000, 0), 2);
+    write_cell(t, t.in(2), 0);
+    const auto planned = plan_of(t);
+    EXPECT_EQ(blocks_of(*planned), std::vector<int64_t>{0});
+    expect_same_as_judge(t, *planned);
+  }
   {
     TestGraph t(inputs(1000, 1), 2);
     write_cell(t, t.in(2), 0);
