@@ -1,6 +1,7 @@
 #include "plan/native.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/fused.h"
 #include "op/op_def.h"
@@ -173,20 +174,24 @@ NativeGain expected_gain(const Program& program, uint32_t index) {
   // Of LLVM at each operation, of the interpreter at each instruction, and of a pass over an element.
   constexpr double kCompileNs = 3e6, kCompileOperationNs = 60e3, kInstructionNs = 2, kElementwiseNs = 4;
   constexpr double kElementNs = 0.02, kMostSaved = 0.8;
+  constexpr double kVectorBytes = 64, kMostVectors = 10, kTileVectors = 4;  // written out; of longer ones, in a loop
   const Loop& loop = program.loops[index];
   NativeGain gain{kCompileNs, static_cast<double>(loop.weight) * kPollUnitNs, 0};
   for (uint32_t pc = loop.first; pc <= loop.last; ++pc) {
-    size_t operations = 1;
+    double operations = 1, vectors = 1;
     gain.saved_ns += kInstructionNs;
     const ir::Node* node = program.node_of[pc];
     const bool computes = program.code[pc].code == OpCode::kKernel && node && !node->outputs.empty();
     if (computes && node->outputs[0] && node->op->batch == BatchRule::kElementwise) {
       const auto fused = program.fused.find(pc);
-      if (fused != program.fused.end()) operations = fused->second.nodes.size();
+      if (fused != program.fused.end()) operations = static_cast<double>(fused->second.nodes.size());
       const auto count = static_cast<double>(element_count_unchecked(known_dims(node->outputs[0]->type.shape)));
-      gain.saved_ns += kElementwiseNs + kElementNs * count * static_cast<double>(operations);
+      gain.saved_ns += kElementwiseNs + kElementNs * count * operations;
+      const auto width = static_cast<double>(byte_width(node->outputs[0]->type.element));
+      vectors = std::max(1.0, std::ceil(count * width / kVectorBytes));
+      if (vectors > kMostVectors) vectors = kTileVectors;
     }
-    gain.compile_ns += kCompileOperationNs * static_cast<double>(operations);
+    gain.compile_ns += kCompileOperationNs * operations * vectors;
   }
   gain.saved_ns = std::min(gain.saved_ns, kMostSaved * gain.trip_ns);
   return gain;
