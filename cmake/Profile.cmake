@@ -1,5 +1,5 @@
-# What reads, checks and infers models is compiled by counts of how often each of its branches is taken: a quarter less
-# time. The counts are in profile/models.proftext, written by `./dev train`; functions that have changed since are
+# What reads, checks and infers models, and what is around a run of few operations, is compiled by counts of how often
+# each of its branches is taken: a quarter less time for the former. The counts are in profile/models.proftext, written by `./dev train`; functions that have changed since are
 # compiled as if there were none. They change what is inlined and where code lies, never results.
 
 option(TREADLE_PROFILE "Compile by the counts in profile/models.proftext, if this is a release build by clang" ON)
@@ -12,7 +12,9 @@ set(trained_data "generated/models.profdata")
 set(trained_options -mllvm -static-func-full-module-prefix=0)
 
 file(GLOB_RECURSE trained_sources
-  "${CMAKE_SOURCE_DIR}/src/api/model.cc" "${CMAKE_SOURCE_DIR}/src/base/*.cc" "${CMAKE_SOURCE_DIR}/src/check/*.cc"
+  "${CMAKE_SOURCE_DIR}/python/*.cc"
+  "${CMAKE_SOURCE_DIR}/src/api/*.cc" "${CMAKE_SOURCE_DIR}/src/base/*.cc" "${CMAKE_SOURCE_DIR}/src/check/*.cc"
+  "${CMAKE_SOURCE_DIR}/src/exec/*.cc"
   "${CMAKE_SOURCE_DIR}/src/ir/*.cc" "${CMAKE_SOURCE_DIR}/src/model/*.cc" "${CMAKE_SOURCE_DIR}/src/op/*.cc"
   "${CMAKE_SOURCE_DIR}/src/type/*.cc" "${CMAKE_SOURCE_DIR}/src/wire/*.cc")
 
@@ -30,7 +32,8 @@ function(treadle_use_profile)
     return()
   endif()
   set_property(SOURCE ${trained_sources} APPEND PROPERTY COMPILE_OPTIONS
-    "-fprofile-use=${trained_data}" -Wno-profile-instr-out-of-date -Wno-profile-instr-unprofiled ${trained_options})
+    "-fprofile-use=${trained_data}" -Wno-profile-instr-out-of-date -Wno-profile-instr-unprofiled
+    -Wno-backend-plugin ${trained_options})
   set_property(SOURCE ${trained_sources} APPEND PROPERTY OBJECT_DEPENDS "${CMAKE_BINARY_DIR}/${trained_data}")
 endfunction()
 

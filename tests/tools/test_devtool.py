@@ -83,7 +83,7 @@ def test_help_answers_at_once_and_an_unknown_command_is_an_error():
     start = time.monotonic()
     done = subprocess.run([ROOT / "dev", "--help"], capture_output=True, text=True, check=True)
     assert time.monotonic() - start < 5
-    for command in ("setup", "run", "build", "test", "bench", "lint", "fmt", "fuzz"):
+    for command in ("setup", "run", "build", "test", "bench", "lint", "fmt", "fuzz", "train"):
         assert f"\n  {command} " in done.stdout
     done = subprocess.run([ROOT / "dev", "frobnicate"], capture_output=True, text=True, check=False)
     assert done.returncode == 2

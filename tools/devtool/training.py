@@ -1,4 +1,4 @@
-"""./dev train: counts branches while models are read, checked and inferred, for cmake/Profile.cmake."""
+"""./dev train: counts branches while models are read, checked, inferred and run, for cmake/Profile.cmake."""
 
 import re
 
@@ -9,7 +9,7 @@ from environment import PYTHON, shared_folder
 LEAST = 1000  # of a function's largest count; others run too rarely to matter
 RAW = BUILD / "train" / "raw"
 KEPT = ROOT / "profile" / "models.proftext"
-HEAD = """# How often branches are taken while models are read, checked and inferred, as `./dev train` counted.
+HEAD = """# How often branches are taken while models are read, checked, inferred and run, as `./dev train` counted.
 # cmake/Profile.cmake says what it is for.
 :ir
 """
