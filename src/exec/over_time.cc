@@ -118,9 +118,13 @@ Dim whole_signal() {
   return Dim::symbol(opt::kSamplesSymbol);
 }
 
+// Pushes come in a few sizes, and those of one size make blocks of two where it is no whole number of hops.
+constexpr int kExactPlans = 4;
+
 SessionOptions options_of(const Session& session) {
   SessionOptions options = session.options();
   options.dimension_overrides.clear();
+  options.exact_plans = kExactPlans;
   return options;
 }
 

@@ -414,21 +414,24 @@ Result<const Plan*> Session::Impl::find_or_make_plan(Values values) {
   return make_plan(values);
 }
 
-// The signature of the next plan: exact, but for sizes in which earlier plans differ.
+// The signature of the next plan: exact, but for sizes in which earlier plans differ once there are enough of them.
 Signature Session::Impl::signature_for(Values values) {
   Signature signature;
+  int made = 0;
+  for (const Plan* plan = plans.load(); plan; plan = plan->next) ++made;
+  const Plan* const others = made < options.exact_plans ? nullptr : plans.load();
   for (size_t i = 0; i < values.size(); ++i) {
     Signature::Input in;
     in.kind = values[i]->kind();
     if (listed[i] && in.kind == AnyValue::Kind::kSequence) {
       in.list = exec::ListSignature::of(values[i]->sequence(), by_position[i]->type.child->element);
-      for (const Plan* plan = plans.load(); plan; plan = plan->next) in.list.widen(plan->signature.inputs[i].list);
+      for (const Plan* plan = others; plan; plan = plan->next) in.list.widen(plan->signature.inputs[i].list);
     }
     if (values[i]->is_tensor()) {
       const Tensor& t = values[i]->tensor();
       in.element = t.type();
       in.dims = t.dims();
-      for (const Plan* plan = plans.load(); plan; plan = plan->next) {
+      for (const Plan* plan = others; plan; plan = plan->next) {
         const Signature::Input& before = plan->signature.inputs[i];
         if (before.kind != in.kind || before.any_rank) continue;
         if (before.dims.size() != in.dims.size()) continue;
@@ -469,7 +472,6 @@ Result<const Plan*> Session::Impl::make_plan(Values values) {
       continue;
     }
     Shape shape;
-    const Type& declared = by_position[i]->type;
     for (size_t d = 0; d < in.dims.size(); ++d) {
       if (in.dims[d] >= 0) {
         shape.emplace_back(in.dims[d]);
@@ -478,7 +480,6 @@ Result<const Plan*> Session::Impl::make_plan(Values values) {
         shape.push_back(Dim::symbol(by_position[i]->name + "." + std::to_string(d)));
       }
     }
-    (void)declared;
     knowledge[i].type = Type::tensor(in.element, std::move(shape));
     if (in.contents_fixed || by_position[i]->has_default) {
       const bool is_default = by_position[i]->has_default && !in.contents_fixed;

@@ -49,6 +49,7 @@ struct SessionOptions {
   // leaving them alone).
   std::string jit_cache;
   size_t jit_cache_bytes = 0;
+  int exact_plans = 1;  // so many are for the very sizes that they were made for, before one is for any
   // Sizes for symbolic dimensions of inputs, by name ("batch" -> 1).
   std::vector<std::pair<std::string, int64_t>> dimension_overrides;
 };
