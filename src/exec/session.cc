@@ -111,10 +111,9 @@ struct Plan {
     for (auto& place : idle) {
       exec::Context* none = nullptr;
       if (place.load(std::memory_order_relaxed)) continue;
-      if (place.compare_exchange_strong(none, context.get(), std::memory_order_release)) {
-        static_cast<void>(context.release());  // the place owns it
-        return;
-      }
+      if (!place.compare_exchange_strong(none, context.get(), std::memory_order_release)) continue;
+      [[maybe_unused]] const exec::Context* const kept = context.release();  // by the place
+      return;
     }
   }
 };

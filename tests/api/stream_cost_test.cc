@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "support/call_cost.h"
+#include "support/own_process.h"
 #include "treadle/treadle.h"
 
 namespace {
@@ -231,12 +232,10 @@ void close_the_system() {
 
 // How a process of its own, without threads of other tests, ends that runs one test.
 int status_of_test(const std::string& name) {
-  const std::string filter = "--gtest_filter=" + name;
   const pid_t child = fork();
   if (child == 0) {
     setenv(kClosed, "1", 1);
-    execl("/proc/self/exe", "treadle_tests", filter.c_str(), nullptr);
-    _exit(99);
+    treadle::test::become_test(name);
   }
   int status = 0;
   waitpid(child, &status, 0);

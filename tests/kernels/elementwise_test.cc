@@ -2,13 +2,12 @@
 
 #include "kernels/elementwise.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
+#include "support/own_process.h"
 #include "tests/kernels/rows.h"
 
 namespace treadle::kernels::testing {
@@ -230,8 +229,7 @@ TEST(Dispatch, EnvironmentVariableForcesTheInstructionSet) {
     EXPECT_EXIT(
         {
           setenv("TREADLE_ISA", std::string(name(isa)).c_str(), 1);
-          execl("/proc/self/exe", "treadle_tests", "--gtest_filter=Dispatch.ChildReportsItsInstructionSet", nullptr);
-          _exit(99);
+          treadle::test::become_test("Dispatch.ChildReportsItsInstructionSet");
         },
         ::testing::ExitedWithCode(0), "")
         << name(isa);
