@@ -135,6 +135,10 @@ struct Lanes {
 template <class T, bool kA, bool kB, int kLanes>
 void run_lanes(const LinearRecurrence& r, int64_t lane, const T* a, const T* b, const T* initial, T* rows, T* last,
                void* scratch) {
+  if (r.steps == 0) {
+    std::copy_n(initial + lane, kLanes, last + lane);
+    return;
+  }
   const int64_t end = r.reverse ? r.steps - 1 : 0, sign = r.reverse ? -1 : 1;
   Lanes<T, kA, kB, kLanes> lanes{nullptr, nullptr, rows + end * r.lanes + lane, 0, 0, sign * r.lanes};
   if constexpr (kA) {
@@ -147,7 +151,7 @@ void run_lanes(const LinearRecurrence& r, int64_t lane, const T* a, const T* b, 
   }
   T h[kLanes];
   std::copy_n(initial + lane, kLanes, h);
-  if (r.steps > 0) lanes.run(r.steps, h, static_cast<Stretch<T>*>(scratch));
+  lanes.run(r.steps, h, static_cast<Stretch<T>*>(scratch));
   std::copy_n(h, kLanes, last + lane);
 }
 

@@ -16,7 +16,7 @@ from environment import PYTHON, cpu_count, shared_folder
 RESULTS = BUILD / "test"
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.MULTILINE)
 SANITIZER_ENVIRONMENT = {
-    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
 SHORT = {"TREADLE_TEST_LONG": ""}  # the long random runs are made once, by the release build
@@ -216,7 +216,8 @@ def other_configuration(preset, options) -> Tally:
     if preset == "asan":
         package = {**SHORT, **SANITIZER_ENVIRONMENT, "PYTHONPATH": str(BUILD / preset / "python")}
         package |= {"TREADLE_TEST_SLOWNESS": "100"}  # tests of time allow for a build that takes so much longer
-        package |= {"LD_PRELOAD": sanitizer_runtime(), "ASAN_OPTIONS": "detect_leaks=0"}  # Python itself leaks
+        # Python itself leaks.
+        package |= {"LD_PRELOAD": sanitizer_runtime(), "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}
         files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "python").glob("test_*.py"))
         files = [file for file in files if not file.endswith("test_cli.py")]
         tally += python_tests(options, [*files, "tests/reference"], package, preset)
