@@ -1,6 +1,7 @@
 // Threads wait in mailboxes. An idle thread has its bit set in a mask; a loop that wants help clears the bits of as
 // many as it can get, puts itself into their mailboxes and goes to work on its own ranges at once. Ranges are taken
-// from a counter, so a helper that comes late finds less to do. When the counter is through, the loop takes itself back
+// from a counter, so a helper that comes late finds less to do; in a team each thread begins with its own. When all are
+// taken, the loop takes itself back
 // out of mailboxes that were not opened yet, and waits only for helpers that did open theirs. Nothing here takes a lock
 // but the start of a thread.
 #include "base/thread_pool.h"
@@ -30,20 +31,39 @@ struct Loop {
   int64_t chunk;
   StopCheck stop;
   std::fenv_t floating;  // rounding and denormals as the caller has them
-  std::atomic<int64_t> next{0};
+  bool in_team;
+  std::atomic<int64_t> next{0};    // not in a team
+  std::atomic<uint64_t> taken{0};  // in a team: a bit for each range
   std::atomic<bool> stopped{false};
 
   void work(int worker) {
+    if (in_team) return work_own_first(worker);
     for (;;) {
       const int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
       if (begin >= units) return;
-      if (begin > 0 && stop.should_stop && stop.should_stop(stop.context)) {
-        next.store(units, std::memory_order_relaxed);
-        stopped.store(true, std::memory_order_relaxed);
-        return;
-      }
+      if (begin > 0 && should_stop()) return next.store(units, std::memory_order_relaxed);
       fn(context, begin, std::min(begin + chunk, units), worker);
     }
+  }
+
+ private:
+  // There are as many ranges as workers. A worker takes its own, whose data its cache may have since the loop before,
+  // then those that nobody has come for.
+  void work_own_first(int worker) {
+    const int64_t ranges = (units + chunk - 1) / chunk;
+    for (int64_t i = 0; i < ranges; ++i) {
+      const int64_t range = (worker + i) % ranges;
+      const uint64_t bit = uint64_t{1} << range;
+      if (taken.fetch_or(bit, std::memory_order_relaxed) & bit) continue;
+      if (range > 0 && should_stop()) return taken.store(~uint64_t{0}, std::memory_order_relaxed);
+      fn(context, range * chunk, std::min((range + 1) * chunk, units), worker);
+    }
+  }
+
+  bool should_stop() {
+    if (!stop.should_stop || !stop.should_stop(stop.context)) return false;
+    stopped.store(true, std::memory_order_relaxed);
+    return true;
   }
 };
 
@@ -66,6 +86,7 @@ constexpr size_t kMaskWords = (kHelpers + 63) / 64;
 // A helper looks into its mailbox for this long before it sleeps, if runs are in progress.
 constexpr auto kHelperSpin = std::chrono::microseconds(30);
 constexpr int kJoinSpins = 2000;
+constexpr int kMostInTeam = 64;
 
 class Pool {
  public:
@@ -255,9 +276,10 @@ Spread spread(double total_ns, int limit, double least_ns) {
 
 void run_ranges(int64_t units, Spread how, void (*fn)(void*, int64_t, int64_t, int), void* context) {
   ThreadScope* const scope = current_scope;
-  const int64_t chunk = (units + how.ranges - 1) / how.ranges;
+  const bool in_team = scope && scope->team_ && how.threads <= kMostInTeam;
+  const int64_t ranges = in_team ? how.threads : how.ranges, chunk = (units + ranges - 1) / ranges;
   const auto threads = static_cast<int>(std::min<int64_t>(how.threads, (units + chunk - 1) / chunk));
-  Loop loop{fn, context, units, chunk, scope ? scope->stop_ : StopCheck(), {}, {}, {}};
+  Loop loop{fn, context, units, chunk, scope ? scope->stop_ : StopCheck(), {}, in_team};
   if (threads <= 1) {
     loop.work(0);
   } else {

@@ -78,8 +78,8 @@ inline Spread finest_spread(double total_ns, int limit) {
 }
 
 // Calls fn(context, begin, end, worker) for ranges that cover [0, units), on up to `threads` threads. Ranges are handed
-// out in ascending order; `worker` is below `threads` and below `units`, and no two calls have the same at a time.
-// Returns when all have returned. fn must not throw.
+// out in ascending order, but in a team, where each thread gets one of its own; `worker` is below `threads` and below
+// `units`, and no two calls have the same at a time. Returns when all have returned. fn must not throw.
 void run_ranges(int64_t units, Spread how, void (*fn)(void* context, int64_t, int64_t, int), void* context);
 
 // fn(begin, end, worker) over [0, units). What is computed must not depend on where ranges begin and end. `ns_per_unit`

@@ -10,7 +10,12 @@ bool TeamTrial::took(double ns_per_unit) {
     return team_;
   }
   double& ns = ns_[team_];
-  ns = ns == 0 ? ns_per_unit : ns + (ns_per_unit - ns) / 4;
+  if (ns == 0) {
+    ns = ns_per_unit;
+  } else {
+    // Of the few stretches of a trial the least disturbed one counts.
+    ns = trying_ ? std::min(ns, ns_per_unit) : ns + (ns_per_unit - ns) / 4;
+  }
   if (--left_ > 0) return team_;
   if (!trying_) {
     change();

@@ -74,7 +74,8 @@ ProductGrid ProductGrid::cut(int64_t m, int64_t n, double ns, int64_t matrices, 
       finest_spread(ns * static_cast<double>(matrices), threads).ranges / std::max<int64_t>(matrices, 1);
   if (wanted <= 1 || m == 0 || n == 0) return grid;
   auto blocks = [](int64_t size, int64_t step) { return (size + step - 1) / step; };
-  grid.row_step = std::min(m, std::max(kRowBlock, blocks(m, wanted)));
+  grid.row_blocks = blocks(m, std::max(kRowBlock, blocks(m, wanted)));
+  grid.row_step = blocks(m, grid.row_blocks);  // of about equal height
   grid.row_blocks = blocks(m, grid.row_step);
   grid.column_step = blocks(blocks(n, blocks(wanted, grid.row_blocks)), column_unit) * column_unit;
   grid.column_blocks = blocks(n, grid.column_step);
@@ -82,9 +83,9 @@ ProductGrid ProductGrid::cut(int64_t m, int64_t n, double ns, int64_t matrices, 
   return grid;
 }
 
-kernels::GemmRange ProductGrid::range(int64_t block) const {
+kernels::GemmRange ProductGrid::range(int64_t block, int64_t count) const {
   const int64_t row = block / column_blocks * row_step, column = block % column_blocks * column_step;
-  return {row, std::min(row + row_step, m), column, std::min(column + column_step, n)};
+  return {row, std::min(row + row_step, m), column, std::min(column + count * column_step, n)};
 }
 
 Status StackedGemm::prepare(ElementType wide, kernels::GemmShape shape, std::span<const Level> stack,
@@ -206,12 +207,15 @@ void StackedGemm::run(const void* a, const void* b, const void* bias, void* c, s
     std::byte* own = scratch + gemm_scratch + static_cast<size_t>(worker) * worker_scratch;
     const auto bytes = static_cast<int64_t>(width);
     int64_t block = begin % blocks;
-    for (Walk at(levels, begin / blocks); begin < end; ++begin) {
+    for (Walk at(levels, begin / blocks); begin < end;) {
+      const int64_t count = grid.in_one_row(block, end - begin);
       kernels::run_gemm_range(plan,
                               {static_cast<const std::byte*>(a) + at.a * bytes, matrix_b(b, at.b), bias,
                                static_cast<std::byte*>(c) + at.c * bytes, own},
-                              grid.range(block));
-      if (++block < blocks) continue;
+                              grid.range(block, count));
+      begin += count;
+      block += count;
+      if (block < blocks) continue;
       block = 0;
       at.next();
     }
@@ -223,8 +227,9 @@ void StackedGemm::run_rows(int64_t rows, const void* a, const void* b, const voi
   const int64_t row_blocks = grid.row_step == 0 ? 0 : (rows + grid.row_step - 1) / grid.row_step;
   parallel_for(row_blocks * grid.column_blocks, grid.block_ns, [&](int64_t begin, int64_t end, int worker) {
     std::byte* own = scratch + gemm_scratch + static_cast<size_t>(worker) * worker_scratch;
-    for (; begin < end; ++begin) {
-      kernels::GemmRange range = grid.range(begin);
+    for (int64_t count = 0; begin < end; begin += count) {
+      count = grid.in_one_row(begin, end - begin);
+      kernels::GemmRange range = grid.range(begin, count);
       range.row_end = std::min(range.row_end, rows);
       kernels::run_gemm_range(plan, {a, matrix_b(b, 0), bias, c, own}, range);
     }

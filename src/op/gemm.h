@@ -2,6 +2,8 @@
 // Matrix products over tensors: stacks of matrices, operands in types that the kernels do not compute in, constant
 // right-hand sides packed once. MatMul, Gemm and Einsum are built on it.
 
+#include <algorithm>
+
 #include "kernels/convert.h"
 #include "kernels/gemm.h"
 #include "kernels/move.h"
@@ -54,7 +56,11 @@ struct ProductGrid {
   // `ns`: what one of `matrices` matrices takes; columns are cut at multiples of `column_unit`.
   static ProductGrid cut(int64_t m, int64_t n, double ns, int64_t matrices, int64_t column_unit, int threads);
   int64_t blocks() const { return row_blocks * column_blocks; }
-  kernels::GemmRange range(int64_t block) const;
+  // Blocks of the same rows, of up to `most` from `block` on: one range for a kernel, which is quicker than one each.
+  int64_t in_one_row(int64_t block, int64_t most) const {
+    return std::min(most, column_blocks - block % column_blocks);
+  }
+  kernels::GemmRange range(int64_t block, int64_t count = 1) const;
 };
 
 // c[i] = a[i] b[i] for all matrices i of a stack.

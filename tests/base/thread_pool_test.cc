@@ -207,6 +207,39 @@ TEST(ParallelFor, SharesShortWorkInATeam) {
   EXPECT_EQ(shared_loops(), 0);
 }
 
+TEST(ParallelFor, GivesEachThreadOfATeamARangeOfItsOwn) {
+  const ThreadScope scope(2);
+  set_team(true);
+  int shared = 0;
+  // A loaded machine may be late with the helper, whose range is taken by the caller then.
+  for (int attempt = 0; attempt < 100 && shared < 3; ++attempt) {
+    std::array<std::atomic<int>, 2> starts{-1, -1}, counts{0, 0};
+    parallel_for(8, kMuch, [&](int64_t begin, int64_t end, int worker) {
+      const auto w = static_cast<size_t>(worker);
+      if (counts[w]++ == 0) starts[w] = static_cast<int>(begin);
+      EXPECT_EQ(end - begin, 4);
+      spin_for(std::chrono::microseconds(500));
+    });
+    EXPECT_EQ(counts[0] + counts[1], 2);
+    if (counts[0] != 1) continue;
+    EXPECT_EQ(starts[0], 0);
+    EXPECT_EQ(starts[1], 4);
+    ++shared;
+  }
+  EXPECT_EQ(shared, 3);
+}
+
+TEST(ParallelFor, ATeamStopsBetweenRanges) {
+  const std::atomic<bool> stop{true};
+  const StopCheck check{[](const void* flag) { return static_cast<const std::atomic<bool>*>(flag)->load(); }, &stop};
+  const ThreadScope scope(3, check);
+  set_team(true);
+  std::atomic<int64_t> done{0};
+  parallel_for(9, kMuch, [&](int64_t begin, int64_t end, int) { done += end - begin; });
+  EXPECT_TRUE(scope.stopped());
+  EXPECT_LE(done, 3);
+}
+
 TEST(Spread, GrowsWithTheWork) {
   const auto cold = [](double ns, int limit) { return spread(ns, limit, kMinThreadNs); };
   EXPECT_EQ(cold(10'000, 8).threads, 1);

@@ -38,6 +38,16 @@ TEST(TeamTrial, NoticesThatTheOtherCoresBecameFree) {
   EXPECT_GT(team_stretches(trial, 2000, 10, 6), 1000);
 }
 
+TEST(TeamTrial, TheLeastDisturbedStretchOfATrialCounts) {
+  TeamTrial trial;
+  for (int i = 0; i < 5; ++i) trial.took(10);
+  ASSERT_TRUE(trial.team());
+  trial.took(50);
+  trial.took(6);
+  trial.took(50);
+  EXPECT_GT(team_stretches(trial, 60, 10, 6), 55);
+}
+
 TEST(TeamTrial, LeavesOutTheStretchThatWakesThreads) {
   TeamTrial trial;
   for (int i = 0; i < 4; ++i) trial.took(10);
