@@ -71,6 +71,11 @@ bool has_constant_axes(const ir::Node& node, const Varies& varies) {
   return only_first_varies(node, varies) && constant_axes(node, 1).has_value();
 }
 
+// Nothing of a scalar is reduced, which axes beside that of the trips cannot say: no axes stand for all.
+bool reduces_axes(const ir::Node& node, const Varies& varies) {
+  return has_constant_axes(node, varies) && rank(node.inputs[0]) > 0;
+}
+
 bool has_constant_axis(const ir::Node& node, const Varies& varies) {
   const auto axis = constant_ints(node, 1);
   return only_first_varies(node, varies) && axis && axis->size() == 1;
@@ -221,7 +226,7 @@ constexpr Rule kRules[] = {
 const Rule* rule_of(const ir::Node& node) {
   static constexpr Rule kSpread{"", spreads, no_change};
   static constexpr Rule kReshape{"", only_first_varies, no_change};
-  static constexpr Rule kReduce{"", has_constant_axes, shift_axes};
+  static constexpr Rule kReduce{"", reduces_axes, shift_axes};
   if (node.op->batch == BatchRule::kElementwise) return &kSpread;
   if (node.op->batch == BatchRule::kShapeOnly) return &kReshape;
   if (is_reduction(node)) return &kReduce;

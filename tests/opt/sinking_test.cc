@@ -91,6 +91,17 @@ TEST(Sinking, FunctionsOfFewElements) {
   expect_same_as_judge(t, *planned);
 }
 
+TEST(Sinking, ReductionsOfScalarsStayWhereTheyAre) {
+  TestGraph t({floats({}), floats({9})}, 2);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1)}, 1);
+  auto* next = t->call("Add", {body[0], body[1]});
+  const auto after =
+      t.end_scan({next, t->call("Sin", {t->call("ReduceMin", {next}, {Attribute::of("keepdims", int64_t{0})})})});
+  t->set_output(0, after[0]);
+  t->set_output(1, after[1]);
+  expect_same_as_judge(t, *plan_of(t));
+}
+
 // A loop that its own data ends has rows for the trips that happened.
 TEST(Sinking, TripsThatAreNotKnown) {
   TestGraph t({floats({1, 16}), floats({16, 16}), floats({16, 24}), int64s({})}, 1);
