@@ -93,6 +93,20 @@ Flat FlatMaths::number(ElementType type, double value, int64_t count) const {
   return flats_.splat(llvm::ConstantInt::get(scalar, static_cast<uint64_t>(static_cast<int64_t>(value))), count);
 }
 
+Flat FlatMaths::constants(const Numbers& numbers) const {
+  auto& context = flats_.ir().getContext();
+  const Chunks& chunks = flats_.chunks();
+  const auto count = static_cast<int64_t>(numbers.size());
+  Flat result{element_ir_type(context, ElementType::kInt32), count, {}};
+  for (size_t c = 0; c < chunks.size(count); ++c) {
+    const auto first = numbers.begin() + static_cast<std::ptrdiff_t>(c) * chunks.full;
+    const llvm::SmallVector<uint32_t, 16> lanes(first, first + chunks.lanes(count, c));
+    llvm::Constant* vector = llvm::ConstantDataVector::get(context, lanes);
+    result.vectors.push_back(lanes.size() == 1 ? vector->getAggregateElement(0u) : vector);
+  }
+  return result;
+}
+
 Flat FlatMaths::at(const Flat& from, const Numbers& bases, int64_t offset) const {
   Numbers numbers = bases;
   for (int64_t& n : numbers) n += offset;
@@ -263,16 +277,45 @@ Flat FlatMaths::extreme(const plan::ExtremeCode& code, const Flat& from, const N
     Value* more = b.CreateFCmp(code.greatest ? P::FCMP_UGT : P::FCMP_ULT, x, best);
     return b.CreateAnd(more, b.CreateFCmpORD(best, best));
   };
-  Flat best = at(from, bases, 0), place = number(ElementType::kInt32, 0, best.count);
-  for (int64_t i = 1; i < code.n; ++i) {
-    const Flat x = at(from, bases, i * stride);
-    const Flat wins = flats_.map({&x, &best}, [&](llvm::ArrayRef<Value*> v, unsigned) { return beats(v[0], v[1]); });
+  auto better = [&](const Extreme& x, const Extreme& best) {
+    const Flat wins =
+        flats_.map({&x.value, &best.value}, [&](llvm::ArrayRef<Value*> v, unsigned) { return beats(v[0], v[1]); });
     auto choose = [&](llvm::ArrayRef<Value*> v, unsigned) { return b.CreateSelect(v[0], v[1], v[2]); };
-    const Flat here = number(ElementType::kInt32, static_cast<double>(i), best.count);
-    best = flats_.map({&wins, &x, &best}, choose);
-    place = flats_.map({&wins, &here, &place}, choose);
+    return Extreme{flats_.map({&wins, &x.value, &best.value}, choose),
+                   flats_.map({&wins, &x.place, &best.place}, choose)};
+  };
+  const auto results = static_cast<int64_t>(bases.size());
+  if (stride == 1) {
+    Numbers all, places;
+    for (const int64_t base : bases) {
+      for (int64_t i = 0; i < code.n; ++i) all.push_back(base + i), places.push_back(i);
+    }
+    const Flat rows = flats_.pick(from, all);
+    return convert(knock_out({rows, constants(places)}, results, better).place, ElementType::kInt32,
+                   ElementType::kInt64);
   }
-  return convert(place, ElementType::kInt32, ElementType::kInt64);
+  Extreme best{at(from, bases, 0), number(ElementType::kInt32, 0, results)};
+  for (int64_t i = 1; i < code.n; ++i) {
+    best = better({at(from, bases, i * stride), number(ElementType::kInt32, static_cast<double>(i), results)}, best);
+  }
+  return convert(best.place, ElementType::kInt32, ElementType::kInt64);
+}
+
+// Rows as long as each other: neighbours against each other, then the winners, until one of each row is left. What lies
+// further back challenges what lies before it, as in a walk along the row.
+FlatMaths::Extreme FlatMaths::knock_out(Extreme rows, int64_t count, const Contest& better) const {
+  for (int64_t width = rows.value.count / count; width > 1; width = (width + 1) / 2) {
+    Numbers first, second;
+    for (int64_t r = 0; r < count; ++r) {
+      for (int64_t i = 0; i < width; i += 2) {
+        first.push_back(r * width + i);
+        second.push_back(r * width + std::min(i + 1, width - 1));  // the last of an odd number meets itself
+      }
+    }
+    rows = better({flats_.pick(rows.value, second), flats_.pick(rows.place, second)},
+                  {flats_.pick(rows.value, first), flats_.pick(rows.place, first)});
+  }
+  return rows;
 }
 
 // --- products --------------------------------------------------------------------------------------------------------

@@ -51,6 +51,14 @@ class FlatMaths {
   Flat chain(kernels::ElementwiseOp op, ElementType type, const Flat& from, const Numbers& bases, int64_t n,
              int64_t stride, const Flat* before = nullptr) const;
   Flat finish(const plan::ReductionCode& code, ElementType type, Flat sum, int64_t count) const;
+  // Elements, and where in their rows they lie (32 bits).
+  struct Extreme {
+    Flat value, place;
+  };
+  // The more extreme of each pair: of what lies further back, and of what lies before it.
+  using Contest = std::function<Extreme(const Extreme& back, const Extreme& front)>;
+  Extreme knock_out(Extreme rows, int64_t count, const Contest& better) const;
+  Flat constants(const Numbers& numbers) const;  // 32 bits each
   Flat sum_products(const plan::ProductCode& code, const Flat& a, const Flat& b, const Numbers& a_rows,
                     const Numbers& b_columns) const;
   Flat dots(const plan::ProductCode& code, const Flat& a, const Flat& b, const Numbers& a_rows,

@@ -257,7 +257,8 @@ Status TimeWalk::loop(ir::Node& node) {
   if (reads.counts) count_on(node, reads);
   const size_t states = node.inputs.size() - 2;
   for (size_t i = 0; i < states; ++i) {
-    Type type = node.outputs[i] ? node.outputs[i]->type : node.inputs[i + 2]->type;
+    // Of a state that nobody reads behind the loop, the body tells whether it keeps its sizes.
+    Type type = node.outputs[i] ? node.outputs[i]->type : body.inputs[i + 2]->type;
     if (type.is_tensor() && !identical(type, node.inputs[i + 2]->type)) type = Type::tensor(type.element);
     ir::Value shape_of;
     shape_of.type = std::move(type);

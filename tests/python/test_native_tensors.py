@@ -108,6 +108,8 @@ def test_a_reduction_of_a_product():
 def test_places_of_extremes(op, last):
     for shape, axis in (
         ((9,), 0),
+        ((64,), 0),
+        ((3, 33), 1),
         ((5, 8), 1),
         ((5, 8), 0),
         ((64, 8), 1),

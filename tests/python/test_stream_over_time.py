@@ -326,6 +326,37 @@ CASES = {
         {"s0": floats(3)},
         outputs=("f", "y"),
     ),
+    "a loop that keeps all frames so far": Case(
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Gather", ["s", "zero"], ["n"]),
+            node(
+                "Loop",
+                ["n", "", "none"],
+                ["", "y"],
+                body=helper.make_graph(
+                    [
+                        node("Gather", ["x", "i"], ["xi"]),
+                        node("Unsqueeze", ["xi", "axis0"], ["row"]),
+                        node("Concat", ["past", "row"], ["all"], axis=0),
+                        node("ReduceMean", ["all", "axis0"], ["m"], keepdims=0),
+                        node("Identity", ["c"], ["c2"]),
+                    ],
+                    "body",
+                    [
+                        value("i", TensorProto.INT64, []),
+                        value("c", TensorProto.BOOL, []),
+                        value("past", shape=["K", 3]),
+                    ],
+                    [value("c2", TensorProto.BOOL, []), value("all", shape=["L", 3]), value("m", shape=[3])],
+                ),
+            ),
+        ],
+        (0, 3),
+        0,
+        (0,),
+        {"none": floats(0, 3), "zero": scalar(0), "axis0": ints(0)},
+    ),
 }
 
 
