@@ -64,10 +64,13 @@ bool LoopWriter::runs_in_blocks(uint32_t index) const {
 }
 
 void LoopWriter::write_blocks(uint32_t index) {
-  constexpr int64_t kVectors = 4;  // of each state
   const Loop& loop = p_.loops[index];
+  int64_t vectors = layout_.forms.tiles.at(loop.first + 1);  // of each state
+  for (uint32_t pc = loop.first + 2; pc + 1 < loop.last; ++pc) {
+    vectors = std::min(vectors, layout_.forms.tiles.at(pc));
+  }
   const int64_t count = request_.elementwise.at(loop.first + 1).count;
-  const int64_t size = std::min(count, kVectors * chunks_.full), blocks = count / size, rest = count % size;
+  const int64_t size = std::min(count, vectors * chunks_.full), blocks = count / size, rest = count % size;
   auto number = [&](int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); };
   Block* pass = Block::Create(b_.getContext(), "pass", function_, exit_);
   Block* more = Block::Create(b_.getContext(), "more", function_, exit_);

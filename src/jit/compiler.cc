@@ -70,7 +70,7 @@ std::unique_ptr<llvm::TargetMachine> make_target(Isa isa, std::string& why) {
 }
 
 // `unrolls`: some loops are marked to be unrolled.
-void simplify(llvm::Function& function, llvm::TargetMachine& target, bool unrolls) {
+void simplify(llvm::Module& module, llvm::TargetMachine& target, bool unrolls) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -89,7 +89,9 @@ void simplify(llvm::Function& function, llvm::TargetMachine& target, bool unroll
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
   passes.addPass(llvm::EarlyCSEPass());
   if (unrolls) passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(2, /*OnlyWhenForced=*/true)));
-  passes.run(function, functions);
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) passes.run(function, functions);
+  }
 }
 
 void set_attributes(llvm::Function& function, const llvm::TargetMachine& target) {
@@ -125,16 +127,18 @@ bool compile(const plan::NativeRequest& request, plan::NativeBlob& blob, std::st
   work.module.setTargetTriple(target.getTargetTriple().str());
   work.module.setDataLayout(target.createDataLayout());
   LoopWriter writer(request, work.module);
-  llvm::Function* function = writer.write();
-  set_attributes(*function, target);
+  writer.write();
+  for (llvm::Function& each : work.module) {
+    if (!each.isDeclaration()) set_attributes(each, target);
+  }
   const char* dump = std::getenv("TREADLE_JIT_DUMP");
-  if (dump && *dump == '1') function->print(llvm::errs());
+  if (dump && *dump == '1') work.module.print(llvm::errs(), nullptr);
 #ifndef NDEBUG
   llvm::raw_string_ostream problems(why);
-  if (llvm::verifyFunction(*function, &problems)) return false;
+  if (llvm::verifyModule(work.module, &problems)) return false;
 #endif
-  simplify(*function, target, writer.unrolls());
-  if (dump && *dump == '2') function->print(llvm::errs());
+  simplify(work.module, target, writer.unrolls());
+  if (dump && *dump == '2') work.module.print(llvm::errs(), nullptr);
   if (target.addPassesToEmitFile(work.codegen, work.out, nullptr, llvm::CodeGenFileType::ObjectFile)) {
     why = "no object files for this target";
     return false;

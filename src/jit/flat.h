@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "jit/places.h"
+#include "jit/chunks.h"
 
 namespace treadle::jit {
 

@@ -30,7 +30,7 @@ LoopWriter::LoopWriter(const plan::NativeRequest& request, llvm::Module& module)
       b_(module.getContext()),
       flats_(b_, chunks_) {}
 
-llvm::Function* LoopWriter::write() {
+void LoopWriter::write() {
   auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false);
   function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "loop", module_);
   function_->addFnAttr(llvm::Attribute::NoUnwind);
@@ -64,7 +64,6 @@ llvm::Function* LoopWriter::write() {
   close_places();
   publish();
   b_.CreateRet(b_.getInt32(0));
-  return function_;
 }
 
 // --- the frame -------------------------------------------------------------------------------------------------------
@@ -327,7 +326,8 @@ void LoopWriter::write(uint32_t pc) {
         return std::visit([&](const auto& code) { write_other(code); }, other->second);
       }
       const ElementwiseCode& code = request_.elementwise.at(pc);
-      return chunks_.is_short(code.count) ? write_short(code) : write_nest(code);
+      const auto tiles = layout_.forms.tiles.find(pc);
+      return tiles == layout_.forms.tiles.end() ? write_short(code) : write_nest(code, tiles->second);
     }
     case OpCode::kGuarded:
     case OpCode::kCompute:

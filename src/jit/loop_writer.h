@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "jit/nest.h"
+#include "jit/places.h"
 
 namespace treadle::jit {
 
 class LoopWriter final : private StepHost {
  public:
   LoopWriter(const plan::NativeRequest& request, llvm::Module& module);
-  llvm::Function* write();
+  void write();
   // What the function expects in NativeFrame::table, in order.
   std::vector<plan::NativeRef> take_refs() { return std::move(refs_); }
   // Whether loops of the function are marked to be unrolled.
@@ -64,10 +65,15 @@ class LoopWriter final : private StepHost {
   Flat load_numbers(Value* from, ElementType type, std::span<const int64_t> numbers);
   void store_flat(Value* to, ElementType type, const Flat& flat);
   void count_to(int64_t count, const std::function<void(Value*)>& fn);
+  Value* step_of(const plan::ElementwiseCode::Step& step, llvm::ArrayRef<Value*> arguments);
+  std::vector<Value*> call_step(const plan::ElementwiseCode::Step& step,
+                                const std::vector<std::vector<Value*>>& arguments);
+  llvm::Function* step_function(const plan::ElementwiseCode::Step& step, llvm::ArrayRef<Value*> arguments,
+                                size_t vectors);
   std::vector<Flat> run_steps(const plan::ElementwiseCode& code, std::vector<Flat> values);
   std::vector<bool> late_inputs(const plan::ElementwiseCode& code) const;
   void write_short(const plan::ElementwiseCode& whole);
-  void write_nest(const plan::ElementwiseCode& code);
+  void write_nest(const plan::ElementwiseCode& code, int64_t vectors);
   void write_rows(int64_t rows, int64_t n, uint32_t from, uint32_t to, ElementType type, ElementType to_type,
                   const std::function<Flat(int64_t rows, const Flat&)>& reduce);
   void write_columns(int64_t outer, int64_t n, int64_t inner, uint32_t from, uint32_t to, ElementType type,
@@ -132,6 +138,7 @@ class LoopWriter final : private StepHost {
   std::map<uint32_t, llvm::AllocaInst*> pointers_;                // by slot
   std::map<uint32_t, llvm::AllocaInst*> trip_, trips_;            // by loop
   std::map<uint32_t, Block*> blocks_;                             // by instruction that is jumped to
+  std::map<std::tuple<StepKind, llvm::Type*, size_t>, llvm::Function*> step_functions_;  // by lanes and vectors
   std::vector<plan::NativeRef> refs_;
   bool unrolls_ = false;
 };

@@ -18,6 +18,11 @@ int64_t width_of(ElementType type) {
   return static_cast<int64_t>(byte_width(compute_type(type)));
 }
 
+unsigned lanes_in(llvm::Type* type) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  return vector ? vector->getNumElements() : 1;
+}
+
 // Whether `numbers` are one element, or neighbours.
 bool is_splat(std::span<const int64_t> numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [&](int64_t n) { return n == numbers[0]; });
@@ -114,15 +119,77 @@ std::vector<Flat> LoopWriter::run_steps(const ElementwiseCode& code, std::vector
   const int64_t count = values.empty() ? code.count : values[0].count;
   for (const ElementwiseCode::Step& step : code.steps) {
     Flat result{element_ir_type(b_.getContext(), step.to), count, {}};
+    std::vector<std::vector<Value*>> arguments;  // of each vector
     for (size_t c = 0; c < chunks_.size(count); ++c) {
-      const IrScope scope(b_, chunks_.lanes(count, c), fused_multiply_add_);
-      llvm::SmallVector<Value*, 3> arguments;
-      for (size_t i = 0; i < step.argument_count; ++i) arguments.push_back(values[step.arguments[i]].vectors[c]);
-      result.vectors.push_back(write_step(step, arguments, *this));
+      auto& of_vector = arguments.emplace_back();
+      for (size_t i = 0; i < step.argument_count; ++i) of_vector.push_back(values[step.arguments[i]].vectors[c]);
+    }
+    if (layout_.forms.functions.contains(StepKind(step))) {
+      result.vectors = call_step(step, arguments);
+    } else {
+      for (const std::vector<Value*>& of_vector : arguments) result.vectors.push_back(step_of(step, of_vector));
     }
     values.push_back(std::move(result));
   }
   return values;
+}
+
+LoopWriter::Value* LoopWriter::step_of(const ElementwiseCode::Step& step, llvm::ArrayRef<Value*> arguments) {
+  const IrScope scope(b_, lanes_in(arguments[0]->getType()), fused_multiply_add_);
+  return write_step(step, arguments, *this);
+}
+
+// Some vectors at a time, and those of the same length.
+std::vector<LoopWriter::Value*> LoopWriter::call_step(const ElementwiseCode::Step& step,
+                                                      const std::vector<std::vector<Value*>>& arguments) {
+  std::vector<Value*> results;
+  for (size_t first = 0; first < arguments.size();) {
+    llvm::Type* type = arguments[first][0]->getType();
+    size_t last = first + 1;
+    while (last < arguments.size() && last - first < vectors_of_call(step.argument_count) &&
+           arguments[last][0]->getType() == type) {
+      ++last;
+    }
+    llvm::SmallVector<Value*, 8> passed;
+    for (size_t c = first; c < last; ++c) passed.append(arguments[c].begin(), arguments[c].end());
+    llvm::Function* function = step_function(step, passed, last - first);
+    auto* call = b_.CreateCall(function, passed);
+    call->setCallingConv(function->getCallingConv());
+    for (size_t c = first; c < last; ++c) {
+      results.push_back(b_.CreateExtractValue(call, {static_cast<unsigned>(c - first)}));
+    }
+    first = last;
+  }
+  return results;
+}
+
+// A function of the step's arguments for one vector after the other; it returns all results.
+llvm::Function* LoopWriter::step_function(const ElementwiseCode::Step& step, llvm::ArrayRef<Value*> arguments,
+                                          size_t vectors) {
+  llvm::Function*& function = step_functions_[{StepKind(step), arguments[0]->getType(), vectors}];
+  if (function) return function;
+  llvm::SmallVector<llvm::Type*, 8> types;
+  for (Value* argument : arguments) types.push_back(argument->getType());
+  llvm::Type* result = lanes_of(element_ir_type(b_.getContext(), step.to), lanes_in(types[0]));
+  auto* type = llvm::FunctionType::get(
+      llvm::StructType::get(b_.getContext(), llvm::SmallVector<llvm::Type*, 4>(vectors, result)), types, false);
+  function = llvm::Function::Create(type, llvm::Function::InternalLinkage, "step", module_);
+  function->setCallingConv(llvm::CallingConv::Fast);
+  for (const auto attribute : {llvm::Attribute::NoUnwind, llvm::Attribute::NoInline, llvm::Attribute::WillReturn}) {
+    function->addFnAttr(attribute);
+  }
+  function->setDoesNotAccessMemory();
+  const llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(Block::Create(b_.getContext(), "entry", function));
+  Value* all = llvm::PoisonValue::get(type->getReturnType());
+  for (unsigned c = 0; c < vectors; ++c) {
+    llvm::SmallVector<Value*, 3> of_vector;
+    for (unsigned i = 0; i < step.argument_count; ++i)
+      of_vector.push_back(function->getArg(c * step.argument_count + i));
+    all = b_.CreateInsertValue(all, step_of(step, of_vector), {c});
+  }
+  b_.CreateRet(all);
+  return function;
 }
 
 // Which inputs are states of the loop around that these very steps give their next value.
@@ -257,10 +324,10 @@ class LoopWriter::NestWriter {
   std::vector<Fixed> fixed_;
 };
 
-void LoopWriter::write_nest(const ElementwiseCode& code) {
-  constexpr int64_t kVectors = 4;  // of a tile
+// In tiles of so many vectors.
+void LoopWriter::write_nest(const ElementwiseCode& code, int64_t vectors) {
   Nest nest = *common_nest(code);
-  cut(nest, kVectors * chunks_.full);
+  cut(nest, vectors * chunks_.full);
   NestWriter(*this, code, std::move(nest)).write();
 }
 

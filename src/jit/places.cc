@@ -49,6 +49,14 @@ class Survey {
   }
 
   Layout run() {
+    std::vector<uint32_t> elementwise;
+    for (uint32_t pc = loop_.first + 1; pc < loop_.last; ++pc) {
+      if (p_.code[pc].code != OpCode::kKernel || !is_inline(pc)) continue;
+      layout_.written[pc - loop_.first] = Written::kInline;
+      if (!request_.others.contains(pc)) elementwise.push_back(pc);
+    }
+    layout_.forms = choose_forms(request_, chunks_, elementwise);
+    for (const uint32_t pc : layout_.forms.kernels) layout_.written[pc - loop_.first] = Written::kCall;
     visit_loop(request_.loop);
     for (uint32_t pc = loop_.first + 1; pc < loop_.last; ++pc) visit(pc);
     choose();
@@ -64,8 +72,7 @@ class Survey {
     const Instruction& in = p_.code[pc];
     switch (in.code) {
       case OpCode::kKernel:
-        if (is_inline(pc)) {
-          layout_.written[pc - loop_.first] = Written::kInline;
+        if (layout_.written[pc - loop_.first] == Written::kInline) {
           visit_inline(pc);
         } else {
           visit_call(pc);
@@ -153,13 +160,15 @@ class Survey {
       return std::visit([&](const auto& code) { visit_other(code); }, other->second);
     }
     const ElementwiseCode& code = request_.elementwise.at(pc);
-    const bool is_short = chunks_.is_short(code.count);
+    const bool walks = layout_.forms.tiles.contains(pc);  // a loop over memory
     for (const ElementwiseCode::Input& in : code.inputs) {
       read(in.slot);
-      // A loop walks over it.
-      if (!is_short && in.spread != ElementwiseCode::Spread::kScalar) uses_[in.slot].address = true;
+      if (walks && in.spread != ElementwiseCode::Spread::kScalar) uses_[in.slot].address = true;
     }
-    for (const ElementwiseCode::Output& out : code.outputs) write(out.slot);
+    for (const ElementwiseCode::Output& out : code.outputs) {
+      write(out.slot);
+      if (walks) uses_[out.slot].address = true;
+    }
   }
 
   void visit_rows(uint32_t from, uint32_t to, int64_t count) {

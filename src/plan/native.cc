@@ -173,10 +173,12 @@ std::optional<ElementwiseCode> describe_elementwise(const Program& program, uint
 NativeGain expected_gain(const Program& program, uint32_t index) {
   // Of LLVM at each operation, of the interpreter at each instruction, and of a pass over an element.
   constexpr double kCompileNs = 3e6, kCompileOperationNs = 60e3, kInstructionNs = 2, kElementwiseNs = 4;
+  constexpr double kMostCompileNs = 12e6, kFreeOperations = 200;  // then code gets less wide (jit/forms.h)
   constexpr double kElementNs = 0.02, kMostSaved = 0.8;
   constexpr double kVectorBytes = 64, kMostVectors = 10, kTileVectors = 4;  // written out; of longer ones, in a loop
   const Loop& loop = program.loops[index];
   NativeGain gain{kCompileNs, static_cast<double>(loop.weight) * kPollUnitNs, 0};
+  double all_operations = 0;
   for (uint32_t pc = loop.first; pc <= loop.last; ++pc) {
     double operations = 1, vectors = 1;
     gain.saved_ns += kInstructionNs;
@@ -191,8 +193,11 @@ NativeGain expected_gain(const Program& program, uint32_t index) {
       vectors = std::max(1.0, std::ceil(count * width / kVectorBytes));
       if (vectors > kMostVectors) vectors = kTileVectors;
     }
+    all_operations += operations;
     gain.compile_ns += kCompileOperationNs * operations * vectors;
   }
+  const double most = kMostCompileNs + kCompileOperationNs * std::max(0.0, all_operations - kFreeOperations);
+  gain.compile_ns = std::min(gain.compile_ns, most);
   gain.saved_ns = std::min(gain.saved_ns, kMostSaved * gain.trip_ns);
   return gain;
 }

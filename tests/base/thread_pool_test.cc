@@ -210,23 +210,18 @@ TEST(ParallelFor, SharesShortWorkInATeam) {
 TEST(ParallelFor, GivesEachThreadOfATeamARangeOfItsOwn) {
   const ThreadScope scope(2);
   set_team(true);
-  int shared = 0;
-  // A loaded machine may be late with the helper, whose range is taken by the caller then.
-  for (int attempt = 0; attempt < 100 && shared < 3; ++attempt) {
-    std::array<std::atomic<int>, 2> starts{-1, -1}, counts{0, 0};
-    parallel_for(8, kMuch, [&](int64_t begin, int64_t end, int worker) {
-      const auto w = static_cast<size_t>(worker);
-      if (counts[w]++ == 0) starts[w] = static_cast<int>(begin);
-      EXPECT_EQ(end - begin, 4);
-      spin_for(std::chrono::microseconds(500));
-    });
-    EXPECT_EQ(counts[0] + counts[1], 2);
-    if (counts[0] != 1) continue;
-    EXPECT_EQ(starts[0], 0);
-    EXPECT_EQ(starts[1], 4);
-    ++shared;
-  }
-  EXPECT_EQ(shared, 3);
+  std::array<std::atomic<int>, 2> starts{-1, -1};
+  std::atomic<int> begun{0};
+  parallel_for(8, kMuch, [&](int64_t begin, int64_t end, int worker) {
+    EXPECT_EQ(end - begin, 4);
+    EXPECT_EQ(starts[static_cast<size_t>(worker)].exchange(static_cast<int>(begin)), -1);
+    // The caller would take the helper's range as well where a loaded machine is late with that thread.
+    ++begun;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (begun < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  });
+  EXPECT_EQ(starts[0], 0);
+  EXPECT_EQ(starts[1], 4);
 }
 
 TEST(ParallelFor, ATeamStopsBetweenRanges) {
