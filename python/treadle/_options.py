@@ -28,6 +28,12 @@ class ExecutionOrder(enum.IntEnum):
     MEMORY_EFFICIENT = 2
 
 
+def _refuse_unknown(options: Any, name: str, hint: str) -> None:
+    """A setting that nobody reads would be one that silently does nothing."""
+    if options.__dict__.get("_is_made") and not hasattr(options, name):
+        raise AttributeError(f"{type(options).__name__} has no attribute '{name}'{hint}", name=name, obj=options)
+
+
 class SessionOptions:
     """What a session is made with.
 
@@ -64,6 +70,11 @@ class SessionOptions:
         self._dimensions: dict[str, int] = {}
         self._dimensions_by_denotation: dict[str, int] = {}
         self._initializers: dict[str, Any] = {}
+        self._is_made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _refuse_unknown(self, name, f"; treadle's own settings are entries: add_session_config_entry('treadle.{name}', ...)")
+        super().__setattr__(name, value)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         self._entries[str(key)] = str(value)
@@ -117,6 +128,11 @@ class RunOptions(_core.RunOptions):
         self.only_execute_path_to_fetches = False
         self._entries: dict[str, str] = {}
         self._limits: dict[str, Any] = {}
+        self._is_made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _refuse_unknown(self, name, "; limits are time_limit, trip_limit and memory_limit")
+        super().__setattr__(name, value)
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         self._entries[str(key)] = str(value)

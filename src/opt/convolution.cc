@@ -4,34 +4,17 @@
 // now unused, is dead.
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "op/registry.h"
 #include "opt/passes.h"
+#include "opt/uses.h"
 
 namespace treadle::opt {
 
 namespace {
 
 enum ConvInput : size_t { kX, kW, kBias, kAddend };
-
-// How often each value is used, results of regions included.
-class Uses {
- public:
-  explicit Uses(const ir::Region& top) { count(top); }
-  bool once(const ir::Value* v) const { return count_.at(v) == 1; }
-
- private:
-  void count(const ir::Region& region) {
-    for (const auto& node : region.nodes) {
-      for (const ir::Value* v : node->inputs) ++count_[v];
-      for (const auto& body : node->regions) count(*body);
-    }
-    for (const ir::Value* v : region.outputs) ++count_[v];
-  }
-  std::unordered_map<const ir::Value*, int> count_;
-};
 
 bool is(const ir::Node& node, std::string_view name, std::string_view domain = "") {
   return node.op->name == name && node.op->domain == domain;

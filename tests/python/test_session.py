@@ -383,3 +383,15 @@ def test_a_session_works_after_fork(add):
             os._exit(2)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_settings_that_do_not_exist_are_refused():
+    options, run = treadle.SessionOptions(), treadle.RunOptions()
+    options.intra_op_num_threads = 2
+    options.log_severity_level = 3
+    with pytest.raises(AttributeError, match=r"no attribute 'jit'.*add_session_config_entry\('treadle.jit'"):
+        options.jit = "always"
+    run.time_limit = 2.0
+    run.terminate = False
+    with pytest.raises(AttributeError, match="no attribute 'timeout'.*time_limit"):
+        run.timeout = 2.0
