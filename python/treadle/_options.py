@@ -73,7 +73,9 @@ class SessionOptions:
         self._is_made = True
 
     def __setattr__(self, name: str, value: Any) -> None:
-        _refuse_unknown(self, name, f"; treadle's own settings are entries: add_session_config_entry('treadle.{name}', ...)")
+        _refuse_unknown(
+            self, name, f"; treadle's own settings are entries: add_session_config_entry('treadle.{name}', ...)"
+        )
         super().__setattr__(name, value)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
