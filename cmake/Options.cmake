@@ -31,7 +31,7 @@ target_link_options(treadle_options INTERFACE "LINKER:--gc-sections")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # These warn about correct code in g++ 12's own headers once it has inlined them.
   target_compile_options(treadle_options INTERFACE
-    -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-restrict)
+    -Wno-uninitialized -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-restrict)
 else()
   target_link_options(treadle_options INTERFACE -fuse-ld=lld)
 endif()
