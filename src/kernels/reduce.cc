@@ -224,17 +224,17 @@ void run_reduce(const ReducePlan& plan, const void* input, void* output) {
 }
 
 // Rows of one block each: what is left of a row is its sum, up to what the operation does with sums.
-void run_rows(const ReducePlan& plan, const void* input, void* output) {
+void run_some_rows(const ReducePlan& plan, const void* input, void* output, size_t rows) {
   const Term term = term_of(plan.op);
-  plan.table->rows[static_cast<int>(term)][static_cast<int>(plan.compute)](input, plan.outputs, plan.inner, output);
+  plan.table->rows[static_cast<int>(term)][static_cast<int>(plan.compute)](input, rows, plan.inner, output);
   if (term == Term::kMax || term == Term::kMin) return;
   const auto finish_all = [&](auto* results) {
     using T = std::remove_reference_t<decltype(*results)>;
     if (plan.op == ReduceOp::kSum || plan.op == ReduceOp::kL1 || plan.op == ReduceOp::kSumSquare) {
-      for (size_t i = 0; i < plan.outputs; ++i) results[i] += T(0);  // a sum begins with 0: it is never -0
+      for (size_t i = 0; i < rows; ++i) results[i] += T(0);  // a sum begins with 0: it is never -0
       return;
     }
-    for (size_t i = 0; i < plan.outputs; ++i) {
+    for (size_t i = 0; i < rows; ++i) {
       results[i] = finished<T>(plan.compute, plan.op, static_cast<double>(results[i]), plan.count, T(0));
     }
   };
@@ -243,6 +243,10 @@ void run_rows(const ReducePlan& plan, const void* input, void* output) {
   } else {
     finish_all(static_cast<double*>(output));
   }
+}
+
+void run_rows(const ReducePlan& plan, const void* input, void* output) {
+  run_some_rows(plan, input, output, plan.outputs);
 }
 
 bool is_rows(const ReducePlan& plan) {
@@ -268,6 +272,10 @@ size_t ReducePlan::parts() const {
 }
 
 void ReducePlan::run_parts(const void* input, void* output, size_t begin, size_t end) const {
+  if (run == run_rows) {
+    return run_some_rows(*this, static_cast<const std::byte*>(input) + begin * inner * width,
+                         static_cast<std::byte*>(output) + begin * width, end - begin);
+  }
   const size_t blocks = blocks_per_line(*this), line = columns ? inner : 1;
   Walk walk{kept_rank, kept_dims, kept_strides};
   const std::byte* x = static_cast<const std::byte*>(input) + walk.seek(begin / blocks);

@@ -18,6 +18,10 @@ void remove_identities(ir::Graph& graph, Journal* journal = nullptr);
 // Max, Min, Sum and Mean of more than two operands become chains of nodes with two. Results are the same bit for bit.
 void split_variadic(ir::Graph& graph, Journal* journal = nullptr);
 
+// Products of a constant matrix and a vector read the matrix transposed; of one column by one row they are elementwise;
+// Einsum in loops becomes products, elementwise or of matrices. Sums may be taken in another order.
+void simplify_products(ir::Graph& graph, Journal* journal = nullptr);
+
 // One of several nodes that compute the same from the same inputs is enough, whether the first stands in the same
 // region or in one around it. Random nodes are left alone.
 void merge_common_nodes(ir::Graph& graph, Journal* journal = nullptr);

@@ -69,28 +69,63 @@ TREADLE_ALWAYS_INLINE T fold_lanes(Vec<T, N> v) {
   }
 }
 
-// 1 <= n <= kReduceBlock floats: four vectors side by side, then single ones, then what is left in order.
+// Lane j of the low or high halves of a's and b's segments of kSegment lanes, one after the other.
+template <int N, int kSegment, bool kHigh>
+constexpr int lane_of_halves(int j) {
+  constexpr int kHalf = kSegment / 2, kSegments = N / kSegment;
+  const int segment = j / kHalf;
+  const int base = segment < kSegments ? segment * kSegment : N + (segment - kSegments) * kSegment;
+  return base + j % kHalf + (kHigh ? kHalf : 0);
+}
+
+template <bool kHigh, int kSegment, class T, int N, size_t... kLane>
+TREADLE_ALWAYS_INLINE Vec<T, N> halves(Vec<T, N> a, Vec<T, N> b, std::index_sequence<kLane...>) {
+  return Vec<T, N>::of(
+      __builtin_shufflevector(a.v, b.v, (lane_of_halves<N, kSegment, kHigh>(static_cast<int>(kLane)))...));
+}
+
+// N vectors, each folded as fold_lanes does: lane r of the first one is what vector r comes to.
+template <Term kTerm, int kSegment, class T, int N>
+TREADLE_ALWAYS_INLINE void fold_together(Vec<T, N>* rows) {
+  if constexpr (kSegment > 1) {
+    const auto lanes = std::make_index_sequence<N>();
+    for (int r = 0; r < kSegment / 2; ++r) {
+      const Vec<T, N> a = rows[2 * r], b = rows[2 * r + 1];
+      rows[r] = combine<kTerm>(halves<false, kSegment>(a, b, lanes), halves<true, kSegment>(a, b, lanes));
+    }
+    fold_together<kTerm, kSegment / 2>(rows);
+  }
+}
+
+// The whole vectors of n >= N floats: four side by side, then single ones. Returns N sums, and how far they go.
 template <Term kTerm, class T>
-T reduce_block(const T* x, size_t n, T shift) {
+TREADLE_ALWAYS_INLINE Vec<T, kFullLanes<T>> reduce_vectors(const T* x, size_t n, T shift, size_t& end) {
   constexpr int N = kFullLanes<T>;
   using V = Vec<T, N>;
+  const auto at = [&](size_t k) { return term_of<kTerm>(V::load(x + k), V(shift)); };
+  V sums[4] = {at(0), {}, {}, {}};
+  size_t i = N;
+  if (n >= 4 * N) {
+    for (int k = 1; k < 4; ++k) sums[k] = at(static_cast<size_t>(k) * N);
+    for (i = 4 * N; i + 4 * N <= n; i += 4 * N) {
+      for (int k = 0; k < 4; ++k) sums[k] = combine<kTerm>(sums[k], at(i + static_cast<size_t>(k) * N));
+    }
+    sums[0] = combine<kTerm>(combine<kTerm>(sums[0], sums[1]), combine<kTerm>(sums[2], sums[3]));
+  }
+  for (; i + N <= n; i += N) sums[0] = combine<kTerm>(sums[0], at(i));
+  end = i;
+  return sums[0];
+}
+
+// 1 <= n <= kReduceBlock floats: vectors, then what is left in order.
+template <Term kTerm, class T>
+T reduce_block(const T* x, size_t n, T shift) {
   using S = Vec<T, 1>;
-  const auto at = [&](size_t i) { return term_of<kTerm>(V::load(x + i), V(shift)); };
   size_t i = 0;
   S total;
   bool started = false;
-  if (n >= N) {
-    V sums[4] = {at(0), {}, {}, {}};
-    i = N;
-    if (n >= 4 * N) {
-      for (int k = 1; k < 4; ++k) sums[k] = at(static_cast<size_t>(k) * N);
-      for (i = 4 * N; i + 4 * N <= n; i += 4 * N) {
-        for (int k = 0; k < 4; ++k) sums[k] = combine<kTerm>(sums[k], at(i + static_cast<size_t>(k) * N));
-      }
-      sums[0] = combine<kTerm>(combine<kTerm>(sums[0], sums[1]), combine<kTerm>(sums[2], sums[3]));
-    }
-    for (; i + N <= n; i += N) sums[0] = combine<kTerm>(sums[0], at(i));
-    total = S::of(fold_lanes<kTerm>(sums[0]));
+  if (n >= kFullLanes<T>) {
+    total = S::of(fold_lanes<kTerm>(reduce_vectors<kTerm>(x, n, shift, i)));
     started = true;
   }
   TREADLE_SCALAR_LOOP
@@ -123,9 +158,25 @@ void reduce_row(const void* in, size_t n, void* out, const void* shift_at) {
 
 template <Term kTerm, class T>
 void reduce_rows(const void* in, size_t rows, size_t n, void* out) {
+  constexpr size_t N = kFullLanes<T>;
   const T* x = static_cast<const T*>(in);
   T* results = static_cast<T*>(out);
-  for (size_t r = 0; r < rows; ++r, x += n) results[r] = reduce_block<kTerm>(x, n, T(0));
+  size_t r = 0;
+  // Short rows: what takes time is folding their lanes, so that is done for as many rows as there are lanes.
+  for (; n >= N && n <= 8 * N && r + N <= rows; r += N, x += N * n) {
+    Vec<T, N> sums[N];
+    size_t end = 0;
+    for (size_t k = 0; k < N; ++k) sums[k] = reduce_vectors<kTerm>(x + k * n, n, T(0), end);
+    fold_together<kTerm, static_cast<int>(N)>(sums);
+    sums[0].store(results + r);
+    for (; end < n; ++end) {
+      for (size_t k = 0; k < N; ++k) {
+        using S = Vec<T, 1>;
+        results[r + k] = combine<kTerm>(S::of(results[r + k]), term_of<kTerm>(S::of(x[k * n + end]), S::of(T(0)))).v;
+      }
+    }
+  }
+  for (; r < rows; ++r, x += n) results[r] = reduce_block<kTerm>(x, n, T(0));
 }
 
 template <Term kTerm, class T, int N>

@@ -1,0 +1,343 @@
+// Products in the form that suits what they are made of:
+//
+//   MatMul(W, x)                       W constant, x a vector      MatMul(x, transposed W): packed, one row for each
+//   step MatMul(A, B)                       one column by one row       Mul(A, B): joins the elementwise groups around
+//   it MatMul(A, x), in a loop            short rows, x a vector      ReduceSum(Mul(A, x)), likewise Einsum, in a loop
+//   Transpose, Reshape, Mul, MatMul, ReduceSum
+//
+// Outside of loops Einsum keeps its own kernel, which reads operands in any order without a copy.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+#include "kernels/move.h"
+#include "op/gemm.h"
+#include "op/op_def.h"
+#include "op/registry.h"
+#include "ops/math/einsum_equation.h"
+#include "opt/passes.h"
+
+namespace treadle::opt {
+
+namespace {
+
+using einsum::Label;
+using einsum::Labels;
+
+constexpr int64_t kMostTransposed = 1 << 20;  // elements of a constant that is worth a second copy
+constexpr int64_t kFewestTransposed = 64;     // smaller ones are written out element by element
+constexpr int64_t kLongestRow = 64, kMostElements = 1 << 13;
+
+bool is(const ir::Node& node, std::string_view name) {
+  return node.op->domain.empty() && node.op->name == name;
+}
+
+bool is_loop(const ir::Node& node) {
+  return is(node, "Loop") || is(node, "Scan");
+}
+
+// Sizes of a tensor whose sizes are all known and none of them 0; nullopt for others.
+std::optional<Dims> sizes_of(const ir::Value* v) {
+  if (!v || !v->type.is_concrete()) return {};
+  Dims sizes;
+  for (const Dim& d : v->type.shape) {
+    if (d.value() == 0) return {};
+    sizes.push_back(d.value());
+  }
+  return sizes;
+}
+
+int64_t count_of(const Dims& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
+
+class Rewriter {
+ public:
+  Rewriter(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
+
+  void walk(ir::Region& region, bool in_loop) {
+    for (size_t at = 0; at < region.nodes.size(); ++at) {
+      ir::Node& node = *region.nodes[at];
+      for (auto& body : node.regions) walk(*body, in_loop || is_loop(node));
+      const bool product = is(node, "MatMul"), sum = in_loop && is(node, "Einsum");
+      if ((!product && !sum) || !node.outputs[0] || node.attributes.has(kHalfWeights)) continue;
+      region_ = &region;
+      at_ = at;
+      whole_ = &node;
+      made_.clear();
+      ir::Value* result = product ? multiply(node, in_loop) : sum_products(node);
+      if (!result) continue;
+      replaced[node.outputs[0]] = result;
+      note(journal_, Change::kRestated, region, node, fmt::format("{}", fmt::join(made_, ", ")));
+      region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(at_));
+      at = at_ - 1;
+    }
+  }
+
+  std::unordered_map<ir::Value*, ir::Value*> replaced;
+
+ private:
+  // --- MatMul ---
+
+  ir::Value* multiply(const ir::Node& node, bool in_loop) {
+    return multiply(now(node.inputs[0]), now(node.inputs[1]), node.outputs[0]->type, in_loop);
+  }
+
+  // Null where the product stays as it is.
+  ir::Value* multiply(ir::Value* a, ir::Value* b, const Type& result, bool in_loop) {
+    const Type &left = a->type, &right = b->type;
+    if (!left.has_shape || !right.has_shape) return nullptr;
+    const size_t rank_a = left.shape.size(), rank_b = right.shape.size();
+    if (rank_a >= 2 && rank_b >= 2 && left.shape[rank_a - 1].is_known(1) && right.shape[rank_b - 2].is_known(1)) {
+      return call("Mul", {a, b}, result);
+    }
+    const auto rows = sizes_of(a), columns = sizes_of(b);
+    if (!rows || !columns || rank_a < 2) return nullptr;
+    const bool is_vector = rank_b == 1 || columns->back() == 1;
+    if (!is_vector) return nullptr;
+    if (a->is_constant() && rank_a == 2 && rank_b <= 2) return multiply_transposed(a, b, *rows);
+    const int64_t k = rows->back();
+    if (!in_loop || a->is_constant() || k > kLongestRow || count_of(*rows) > kMostElements) return nullptr;
+    return multiply_and_sum(a, b, *rows, *columns);
+  }
+
+  // W is [M, K], x is [K] or [K, 1].
+  ir::Value* multiply_transposed(ir::Value* w, ir::Value* x, const Dims& sizes) {
+    const int64_t m = sizes[0], k = sizes[1];
+    if (m == 1 || m * k < kFewestTransposed || m * k > kMostTransposed) return nullptr;
+    ir::Value* row = reshape(x, {k});
+    ir::Value* product = call("MatMul", {row, transposed(w, m, k)}, tensor({m}));
+    return x->type.rank() == 1 ? product : reshape(product, {m, 1});
+  }
+
+  ir::Value* transposed(ir::Value* w, int64_t m, int64_t k) {
+    ir::Value*& made = transposed_[w];
+    if (made) return made;
+    const Tensor& from = w->constant;
+    Tensor to = *Tensor::allocate(from.type(), {k, m});
+    kernels::CopyPlan copy;
+    [[maybe_unused]] const bool ok =
+        kernels::prepare_copy(&copy, byte_width(from.type()), Dims{k, m}, Dims{1, k}, Dims{m, 1}).ok();
+    TREADLE_ASSERT(ok);
+    copy(from.raw(), to.mutable_raw());
+    return made = graph_.new_constant(std::string(w->name) + ":transposed", std::move(to));
+  }
+
+  // A is [..., M, K], x is [K] or [..., K, 1].
+  ir::Value* multiply_and_sum(ir::Value* a, ir::Value* x, const Dims& rows, const Dims& columns) {
+    Dims as_row = columns;
+    if (as_row.size() > 1) std::swap(as_row[as_row.size() - 1], as_row[as_row.size() - 2]);
+    Shape sizes;
+    if (!broadcast_into(sizes = a->type.shape, to_shape(as_row)).ok()) return nullptr;
+    ir::Value* products = call("Mul", {a, reshape(x, as_row)}, Type::tensor(element(), sizes));
+    return reduce(products, {static_cast<int64_t>(rows.size() < sizes.size() ? sizes.size() : rows.size()) - 1},
+                  columns.size() > 1);
+  }
+
+  // --- Einsum ---
+
+  // A value on its way, its dimensions in the order of their labels.
+  struct Term {
+    ir::Value* value = nullptr;
+    Labels labels;
+
+    bool has(Label l) const { return std::find(labels.begin(), labels.end(), l) != labels.end(); }
+  };
+
+  ir::Value* sum_products(const ir::Node& node) {
+    InlineVector<int64_t, 4> ranks;
+    for (ir::Value* v : node.inputs) {
+      if (!sizes_of(v)) return nullptr;
+      ranks.push_back(v->type.rank());
+    }
+    auto parsed = einsum::parse(node.attributes.get_string("equation"), ranks);
+    if (!parsed.ok() || !has_product(node.outputs[0]->type.element)) return nullptr;
+    equation_ = std::move(parsed).value();
+    if (!set_sizes(node)) return nullptr;
+    Term acc = sum_if(input(0), [&](Label l) { return !needed(l, 1); });
+    for (size_t i = 1; i < equation_.inputs.size(); ++i) {
+      const bool last = i + 1 == equation_.inputs.size();
+      const Term next = sum_if(input(i), [&](Label l) { return !acc.has(l) && !needed(l, i + 1); });
+      acc = sum_if(acc, [&](Label l) { return !next.has(l) && !needed(l, i + 1); });
+      acc = combine(acc, next, i + 1, last);
+    }
+    return in_order(acc, equation_.output);
+  }
+
+  static bool has_product(ElementType type) {
+    return is_float(type) || type == ElementType::kInt32 || type == ElementType::kInt64 ||
+           type == ElementType::kUint32 || type == ElementType::kUint64;
+  }
+
+  // False where a label stands for two sizes, or twice in one operand.
+  bool set_sizes(const ir::Node& node) {
+    std::fill(std::begin(sizes_), std::end(sizes_), 0);
+    for (size_t i = 0; i < equation_.inputs.size(); ++i) {
+      const Labels& labels = equation_.inputs[i];
+      for (size_t d = 0; d < labels.size(); ++d) {
+        int64_t& size = sizes_[static_cast<size_t>(labels[d])];
+        const int64_t here = node.inputs[i]->type.shape[d].value();
+        if (std::find(labels.begin(), labels.begin() + d, labels[d]) != labels.begin() + d) return false;
+        if (size != 0 && size != here) return false;
+        size = here;
+      }
+    }
+    return true;
+  }
+
+  Term input(size_t i) { return {now(whole_->inputs[i]), equation_.inputs[i]}; }
+
+  bool needed(Label l, size_t from) const {
+    auto in = [l](const Labels& labels) { return std::find(labels.begin(), labels.end(), l) != labels.end(); };
+    return in(equation_.output) || std::any_of(equation_.inputs.begin() + from, equation_.inputs.end(), in);
+  }
+
+  template <class Fn>
+  Term sum_if(const Term& term, Fn&& away) {
+    Term out;
+    std::vector<int64_t> axes;
+    for (size_t d = 0; d < term.labels.size(); ++d) {
+      if (away(term.labels[d])) {
+        axes.push_back(static_cast<int64_t>(d));
+      } else {
+        out.labels.push_back(term.labels[d]);
+      }
+    }
+    if (axes.empty()) return term;
+    out.value = reduce(term.value, axes, false);
+    return out;
+  }
+
+  Term combine(const Term& a, const Term& b, size_t later, bool last) {
+    Labels batch, m, k, n;
+    for (const Label l : a.labels) (!b.has(l) ? m : needed(l, later) ? batch : k).push_back(l);
+    for (const Label l : b.labels) {
+      if (!a.has(l)) n.push_back(l);
+    }
+    if (k.empty()) return multiply_elements(a, b, last ? equation_.output : joined({&a.labels, &n}));
+    const Dims stack = sizes({&batch});
+    Dims left = stack, right = stack;
+    for (const Labels* group : {&m, &k}) left.push_back(count_of(sizes({group})));
+    for (const Labels* group : {&k, &n}) right.push_back(count_of(sizes({group})));
+    ir::Value* x = reshape(in_order(a, joined({&batch, &m, &k})), left);
+    ir::Value* y = reshape(in_order(b, joined({&batch, &k, &n})), right);
+    Dims result = stack;
+    result.push_back(left[left.size() - 2]);
+    result.push_back(right.back());
+    ir::Value* product = multiply_stacks(x, y, result);
+    const Labels labels = joined({&batch, &m, &n});
+    return {reshape(product, sizes({&labels})), labels};
+  }
+
+  ir::Value* multiply_stacks(ir::Value* x, ir::Value* y, const Dims& result) {
+    if (ir::Value* other = multiply(x, y, tensor(result), true)) return other;
+    return call("MatMul", {x, y}, tensor(result));
+  }
+
+  Term multiply_elements(const Term& a, const Term& b, const Labels& order) {
+    const Dims all = sizes({&order});
+    ir::Value* product = call("Mul", {spread(a, order), spread(b, order)}, tensor(all));
+    return {product, order};
+  }
+
+  // The term under all labels of `order`, 1 where it has none.
+  ir::Value* spread(const Term& term, const Labels& order) {
+    Labels own;
+    Dims under;
+    for (const Label l : order) {
+      if (term.has(l)) own.push_back(l);
+      under.push_back(term.has(l) ? sizes_[static_cast<size_t>(l)] : 1);
+    }
+    return reshape(in_order(term, own), under);
+  }
+
+  ir::Value* in_order(const Term& term, const Labels& order) {
+    std::vector<int64_t> axes;
+    for (const Label l : order) {
+      axes.push_back(std::find(term.labels.begin(), term.labels.end(), l) - term.labels.begin());
+    }
+    if (std::is_sorted(axes.begin(), axes.end())) return term.value;
+    return call("Transpose", {term.value}, tensor(sizes({&order})), {ir::Attribute::of("perm", axes)});
+  }
+
+  static Labels joined(std::initializer_list<const Labels*> groups) {
+    Labels all;
+    for (const Labels* group : groups) {
+      for (const Label l : *group) all.push_back(l);
+    }
+    return all;
+  }
+
+  Dims sizes(std::initializer_list<const Labels*> groups) const {
+    Dims out;
+    for (const Label l : joined(groups)) out.push_back(sizes_[static_cast<size_t>(l)]);
+    return out;
+  }
+
+  // --- nodes ---
+
+  ElementType element() const { return whole_->outputs[0]->type.element; }
+  Type tensor(const Dims& dims) const { return Type::tensor(element(), to_shape(dims)); }
+
+  // What has taken the place of `v`.
+  ir::Value* now(ir::Value* v) const {
+    const auto it = replaced.find(v);
+    return it == replaced.end() ? v : it->second;
+  }
+
+  ir::Value* call(std::string_view op, std::initializer_list<ir::Value*> inputs, Type type,
+                  std::initializer_list<ir::Attribute> attributes = {}) {
+    const OpDef& def = require_op(op);
+    const std::string part = fmt::format(":part{}", parts_++);
+    ir::Node* node = graph_.new_node(region_, &def, &def.newest(), std::string(whole_->name) + part, at_++);
+    made_.push_back(op);
+    for (ir::Value* v : inputs) graph_.add_input(node, v);
+    for (const ir::Attribute& attribute : attributes) node->attributes.set(attribute);
+    return graph_.add_output(node, std::string(whole_->outputs[0]->name) + part, std::move(type));
+  }
+
+  ir::Value* constant(std::span<const int64_t> numbers) {
+    return graph_.new_constant(fmt::format("{}:sizes{}", whole_->name, parts_++), Tensor::of_int64(numbers));
+  }
+
+  ir::Value* reshape(ir::Value* v, const Dims& dims) {
+    if (sizes_of(v) == dims) return v;
+    return call("Reshape", {v, constant(dims)}, tensor(dims), {ir::Attribute::of("allowzero", int64_t{0})});
+  }
+
+  ir::Value* reduce(ir::Value* v, std::span<const int64_t> axes, bool keep) {
+    Shape shape;
+    for (size_t d = 0; d < v->type.shape.size(); ++d) {
+      const bool away = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
+      if (!away || keep) shape.push_back(away ? Dim(1) : v->type.shape[d]);
+    }
+    return call("ReduceSum", {v, constant(axes)}, Type::tensor(element(), std::move(shape)),
+                {ir::Attribute::of("keepdims", int64_t{keep})});
+  }
+  ir::Value* reduce(ir::Value* v, std::initializer_list<int64_t> axes, bool keep) {
+    return reduce(v, std::span(axes.begin(), axes.size()), keep);
+  }
+
+  ir::Graph& graph_;
+  Journal* journal_;
+  ir::Region* region_ = nullptr;  // new nodes go there, before at_
+  size_t at_ = 0;
+  const ir::Node* whole_ = nullptr;  // what is rewritten
+  size_t parts_ = 0;
+  std::vector<std::string_view> made_;  // the operators that have taken its place
+  einsum::Equation equation_;
+  int64_t sizes_[einsum::kLabels] = {};
+  std::unordered_map<const ir::Value*, ir::Value*> transposed_;
+};
+
+}  // namespace
+
+void simplify_products(ir::Graph& graph, Journal* journal) {
+  Rewriter rewriter(graph, journal);
+  rewriter.walk(graph.top(), false);
+  if (!rewriter.replaced.empty()) ir::replace_uses(graph, rewriter.replaced);
+}
+
+}  // namespace treadle::opt
