@@ -1,15 +1,13 @@
-// Estimates. A trip's arithmetic is counted in elementary operations, its memory in bytes of the values that it
-// touches. The roof is what the machine needs for the larger of the two: products at the speed of our own product of
-// 128 x 128 matrices, memory at the speed of the cache that holds all that one trip touches. The estimate adds what the
-// way of running costs: every instruction its own roof, since the next one waits for it, and a few nanoseconds around
-// it.
+// Estimates. The roof is the longest of what a trip computes at the machine's speed, of the memory that it cannot keep
+// in registers at the speed of the cache that holds it, and of what its states wait for. The estimate adds what the way
+// of running costs.
 #include "exec/explain.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <unordered_map>
 
+#include "exec/trip_cost.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "plan/chain_loops.h"
@@ -25,67 +23,11 @@ using plan::OpCode;
 using plan::Program;
 using plan::Storage;
 
-// Around one instruction: of the interpreter, of a chain, of native code, and around a kernel that native code calls.
-constexpr double kProgramNs = 3, kChainNs = 1, kNativeNs = 0.3, kCallNs = 2;
-constexpr double kDynamicNs = 200;          // an instruction that looks at sizes first
-constexpr double kFunctionOperations = 12;  // of exp and its like, per element
-
-bool is_function(kernels::ElementwiseOp op) {
-  using enum kernels::ElementwiseOp;
-  switch (op) {
-    case kAdd:
-    case kSub:
-    case kMul:
-    case kMin:
-    case kMax:
-    case kAbs:
-    case kNeg:
-    case kRelu:
-    case kWhere:
-    case kClip:
-    case kEqual:
-    case kLess:
-    case kGreater:
-    case kLessOrEqual:
-    case kGreaterOrEqual:
-    case kAnd:
-    case kOr:
-    case kXor:
-    case kNot:
-    case kAffine:
-      return false;
-    default:
-      return true;
-  }
-}
-
-double elements_of(const ir::Value* v) {
-  return v && v->type.is_concrete() ? static_cast<double>(element_count_unchecked(known_dims(v->type.shape))) : 0;
-}
-
-int64_t last_dim(const ir::Value* v, size_t from_the_end = 1) {
-  if (!v || !v->type.is_concrete() || v->type.shape.size() < from_the_end) return 1;
-  return v->type.shape[v->type.shape.size() - from_the_end].value();
-}
-
-// Of a node that is a kernel of its own.
-double flops_of(const ir::Node& node) {
-  const std::string& op = node.op->name;
-  const double result = node.outputs.empty() ? 0 : elements_of(node.outputs[0]);
-  if (op == "MatMul" || op == "Gemm") {
-    const bool transposed = op == "Gemm" && node.attributes.get_int("transA") != 0;
-    return 2 * result * static_cast<double>(last_dim(node.inputs[0], transposed ? 2 : 1));
-  }
-  if (op == "PermutedMatMul") {
-    // Each element of an operand is used once per column of the other.
-    return 2 * std::sqrt(elements_of(node.inputs[0]) * elements_of(node.inputs[1]) * result);
-  }
-  if ((op == "Conv" || op == "FusedConv") && node.inputs[1]->type.is_concrete()) {
-    const double filters = static_cast<double>(std::max<int64_t>(node.inputs[1]->type.shape[0].value(), 1));
-    return 2 * result * elements_of(node.inputs[1]) / filters;
-  }
-  return std::max(result, elements_of(node.inputs.empty() ? nullptr : node.inputs[0]));
-}
+// Around a trip of the interpreter, a group of operations and each of them, and another kernel; the first two of these
+// in a loop that is one instruction.
+constexpr double kTripNs = 8, kInstructionNs = 4, kStepNs = 2, kKernelNs = 20, kChainTripNs = 1.5, kChainStepNs = 1.2;
+// Around a trip of native code, a kernel that it calls, and an instruction that looks at sizes first.
+constexpr double kNativeTripNs = 0.3, kCallNs = 4, kDynamicNs = 200;
 
 std::string op_names(const std::vector<const ir::Node*>& nodes) {
   std::string text;
@@ -274,10 +216,6 @@ class Explainer {
 
   // --- what a trip takes
 
-  struct Work {
-    double flops = 0, traffic = 0;
-  };
-
   double bytes_of(uint32_t s) const {
     const plan::Slot& slot = p_.slots[s];
     if (slot.storage == Storage::kNull || slot.storage == Storage::kHandle) return 0;
@@ -289,25 +227,46 @@ class Explainer {
                                    : static_cast<double>(slot.bytes);
   }
 
-  Work work_of(uint32_t pc, const plan::ElementwiseCode* code) const {
-    const Instruction& in = p_.code[pc];
+  Work work_at(uint32_t pc, const plan::ElementwiseCode* code) const {
+    if (code) return work_of(*code);
     Work work;
-    if (in.code == OpCode::kCopy) {
-      work.traffic = 2 * static_cast<double>(p_.copies[in.index].bytes);
-      return work;
+    if (const auto fused = p_.fused.find(pc); fused != p_.fused.end()) {
+      for (const ir::Node* node : fused->second.nodes) work += work_of(*node);
+    } else if (p_.node_of[pc] && p_.code[pc].code != OpCode::kRow) {  // a row is a pointer to it
+      work = work_of(*p_.node_of[pc]);
     }
-    if (code) {
-      for (const auto& step : code->steps) {
-        const double each = step.converts || !is_function(step.op) ? 1 : kFunctionOperations;
-        work.flops += each * static_cast<double>(code->count);
-      }
-    } else if (const auto fused = p_.fused.find(pc); fused != p_.fused.end()) {
-      for (const ir::Node* node : fused->second.nodes) work.flops += flops_of(*node);
-    } else if (p_.node_of[pc]) {
-      work.flops = flops_of(*p_.node_of[pc]);
-    }
-    for (const uint32_t s : operands_of(pc)) work.traffic += bytes_of(s);
     return work;
+  }
+
+  double traffic_at(uint32_t pc) const {
+    const Instruction& in = p_.code[pc];
+    if (in.code == OpCode::kCopy) return 2 * static_cast<double>(p_.copies[in.index].bytes);
+    double traffic = 0;
+    for (const uint32_t s : operands_of(pc)) traffic += bytes_of(s);
+    return traffic;
+  }
+
+  // What no way of running keeps in registers from trip to trip: weights of products, and what is another one in each
+  // trip.
+  bool is_weight(uint32_t pc, uint32_t s, const Work& work) const {
+    return work.flops > 0 && p_.slots[s].storage == Storage::kConstant && p_.code[pc].code == OpCode::kKernel;
+  }
+
+  // How often an instruction runs in a trip: one branch of two, as if each were taken as often.
+  std::vector<double> shares_of(const Loop& loop) const {
+    std::vector<double> shares(loop.last - loop.first + 1, 1);
+    auto halve = [&](uint32_t from, uint32_t to) {
+      for (uint32_t pc = from; pc < std::min(to, loop.last); ++pc) shares[pc - loop.first] /= 2;
+    };
+    for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
+      const Instruction& in = p_.code[pc];
+      if (in.code != OpCode::kBranchUnless || in.target <= pc) continue;
+      halve(pc + 1, in.target);
+      // The other branch lies behind the jump that ends the first.
+      const Instruction& end = p_.code[in.target - 1];
+      if (end.code == OpCode::kJump && end.target > in.target) halve(in.target, end.target);
+    }
+    return shares;
   }
 
   std::vector<uint32_t> operands_of(uint32_t pc) const {
@@ -337,7 +296,10 @@ class Explainer {
     const uint32_t outer = native_ ? native_->outermost(index) : index;
     const bool is_native = native_ && native_->code(outer);
     const NativeLoops::State made = is_native ? native_->state(outer) : NativeLoops::State();
-    const double around = is_native ? kNativeNs : p_.code[loop.first].state ? kChainNs : kProgramNs;
+    const bool is_chain = p_.code[loop.first].state != nullptr;
+    const std::vector<double> shares = shares_of(loop);
+    Work all;
+    double memory = 0, computes = 0, waits = is_native ? kNativeTripNs : is_chain ? kChainTripNs : kTripNs;
     std::set<uint32_t> touched;
     for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
       const Instruction& in = p_.code[pc];
@@ -349,22 +311,44 @@ class Explainer {
       const auto code = forms.elementwise.find(pc);
       const bool dynamic = in.code == OpCode::kGuarded || in.code == OpCode::kCompute;
       report.is_complete &= !dynamic;
-      const Work work = work_of(pc, code == forms.elementwise.end() ? nullptr : &code->second);
-      report.flops += work.flops;
-      report.traffic += work.traffic;
-      for (const uint32_t s : operands_of(pc)) touched.insert(s);
+      const double share = shares[pc - loop.first];
+      const Work work = share * work_at(pc, code == forms.elementwise.end() ? nullptr : &code->second);
+      const double traffic = share * traffic_at(pc);
+      all += work;
+      report.traffic += traffic;
+      for (const uint32_t s : operands_of(pc)) {
+        if (touched.insert(s).second && is_weight(pc, s, work)) memory += share * bytes_of(s);
+      }
       const bool called = in.code == OpCode::kKernel && is_called(pc, is_native, made, !forms.has(pc));
+      const size_t steps = code == forms.elementwise.end() ? 1 : code->second.steps.size();
       if (called) {
         report.calls.push_back(call_of(pc, !forms.has(pc)));
       } else if (in.code == OpCode::kKernel) {
-        report.operations += code == forms.elementwise.end() ? 1 : code->second.steps.size();
+        report.operations += steps;
       }
-      const double waits = called && is_native ? kCallNs : dynamic ? kDynamicNs : around;
-      report.estimated_ns += waits + std::max(work.flops / roof_.flops_per_ns, cached_ns(work.traffic));
+      const double takes = work_ns(roof_, work);
+      if (dynamic) {
+        waits += share * kDynamicNs;
+      } else if (is_native) {
+        waits += called ? share * kCallNs : 0;
+      } else if (in.code == OpCode::kKernel) {
+        const double each = is_chain ? kChainStepNs : kStepNs;
+        const double around = is_chain ? 0 : code == forms.elementwise.end() ? kKernelNs : kInstructionNs;
+        waits += share * (around + each * static_cast<double>(steps));
+      }
+      computes += is_native && !called ? takes : std::max(takes, cached_ns(traffic));
     }
     for (const uint32_t s : touched) report.bytes += bytes_of(s);
-    report.roof_ns = roof_.trip_ns(report.flops, report.bytes);
-    report.estimated_ns = std::max(report.estimated_ns, report.roof_ns);
+    for (const plan::ScanInput& scan : loop.scan_inputs) memory += static_cast<double>(scan.element_bytes);
+    for (const plan::ScanOutput& scan : loop.scan_outputs) memory += static_cast<double>(scan.element_bytes);
+    auto node_ns = [&](const ir::Node& node) { return work_ns(roof_, work_of(node)); };
+    const double least[] = {work_ns(roof_, all), memory / roof_.bytes_per_ns(report.bytes),
+                            carried_ns(loop, roof_, node_ns)};
+    report.flops += all.all();
+    const auto* bound = std::max_element(std::begin(least), std::end(least));
+    report.bound = static_cast<LoopReport::Bound>(bound - least);
+    report.roof_ns += *bound;
+    report.estimated_ns += waits + std::max({computes, *bound});
   }
 
   double cached_ns(double bytes) const { return bytes / roof_.bytes_per_ns(bytes); }
@@ -397,6 +381,7 @@ class Explainer {
     report.traffic += trips * of.traffic;
     report.bytes += of.bytes;
     report.estimated_ns += trips * of.estimated_ns;
+    report.roof_ns += trips * of.roof_ns;
     report.is_complete &= of.is_complete && of.trips >= 0;
   }
 

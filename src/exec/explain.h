@@ -50,6 +50,8 @@ struct LoopReport {
   bool is_complete = true;  // false: holds values of run-time size, which are not counted
   double estimated_ns = 0;
   double roof_ns = 0;
+  enum class Bound : uint8_t { kArithmetic, kMemory, kStates };
+  Bound bound = Bound::kArithmetic;  // what the roof is made of, but for loops inside
 };
 
 struct Explanation {

@@ -42,6 +42,18 @@ std::string_view name(Tier tier) {
   return "";
 }
 
+std::string_view name(LoopReport::Bound bound) {
+  switch (bound) {
+    case LoopReport::Bound::kArithmetic:
+      return "arithmetic";
+    case LoopReport::Bound::kMemory:
+      return "memory";
+    case LoopReport::Bound::kStates:
+      return "states that wait for themselves";
+  }
+  return "";
+}
+
 std::string_view name(Jit mode) {
   return mode == Jit::kOff ? "off" : mode == Jit::kAlways ? "always" : "auto";
 }
@@ -124,12 +136,7 @@ class TextWriter {
                                count_text(loop.calls.size(), "kernel call"), bytes_text(loop.bytes),
                                loop.is_complete ? "" : " and what only the run knows"));
     line("", fmt::format("about {}; the machine's roof is {} ({})", time_text(loop.estimated_ns),
-                         time_text(loop.roof_ns), is_arithmetic(loop) ? "arithmetic" : "memory"));
-  }
-
-  static bool is_arithmetic(const LoopReport& loop) {
-    const MachineRoof& roof = machine_roof();
-    return loop.flops / roof.flops_per_ns >= loop.bytes / roof.bytes_per_ns(loop.bytes);
+                         time_text(loop.roof_ns), name(loop.bound)));
   }
 
   void write_rewrites(const LoopReport& loop) {
@@ -201,6 +208,8 @@ std::string json_of(const LoopReport& loop) {
   json.number("flops_per_trip", loop.flops).number("bytes_per_trip", loop.bytes);
   json.number("traffic_per_trip", loop.traffic).boolean("is_complete", loop.is_complete);
   json.number("estimated_ns_per_trip", loop.estimated_ns).number("roof_ns_per_trip", loop.roof_ns);
+  const bool waits = loop.bound == LoopReport::Bound::kStates;
+  json.text("bound_by", waits ? "states" : name(loop.bound));
   return json.str();
 }
 
@@ -217,8 +226,12 @@ std::string to_json(const Explanation& explanation) {
     levels.push_back(JsonObject().integer("bytes", level.bytes).number("bytes_per_ns", level.bytes_per_ns).str());
   }
   for (const LoopReport& loop : explanation.loops) loops.push_back(json_of(loop));
-  const std::string machine =
-      JsonObject().number("flops_per_ns", roof.flops_per_ns).raw("memory", json_array(levels)).str();
+  const std::string machine = JsonObject()
+                                  .number("flops_per_ns", roof.flops_per_ns)
+                                  .number("function_ns", roof.function_ns)
+                                  .number("latency_ns", roof.latency_ns)
+                                  .raw("memory", json_array(levels))
+                                  .str();
   JsonObject json;
   json.text("jit", name(explanation.mode)).text("cache", explanation.cache);
   json.boolean("is_specific", explanation.is_specific).integer("instructions", explanation.instructions);

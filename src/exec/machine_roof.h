@@ -9,13 +9,13 @@ namespace treadle::exec {
 struct MachineRoof {
   struct Level {
     size_t bytes = 0;         // a working set of this size and
-    double bytes_per_ns = 0;  // how fast it is read and written
+    double bytes_per_ns = 0;  // how fast a row times a matrix reads it
   };
   double flops_per_ns = 0;    // of a product whose operands are in the nearest cache
+  double function_ns = 0;     // of an element of a long row, by the kernel of Exp
+  double latency_ns = 0;      // of an addition of floats that waits for the one before
   std::vector<Level> levels;  // ascending; the last is that of main memory
 
-  // A trip that computes so much, and whose memory is touched once.
-  double trip_ns(double flops, double bytes) const;
   double bytes_per_ns(double working_set) const;
 };
 

@@ -214,6 +214,36 @@ def test_estimates_grow_with_the_work():
     assert large["roof_ns_per_trip"] > small["roof_ns_per_trip"]
 
 
+def scan_of(body: str, width: int) -> str:
+    return f"""<ir_version: 10, opset_import: ["" : 22]>
+    g (float[{width}] s0, float[100,{width}] xs) => (float[{width}] last, float[100,{width}] ys) {{
+      last, ys = Scan <num_scan_inputs = 1, body = b (float[{width}] s, float[{width}] x) => (float[{width}] t, float[{width}] y) {{
+        {body}
+        y = Identity (t)
+      }}> (s0, xs)
+    }}"""
+
+
+def test_what_bounds_a_trip():
+    short = explained(scan_of("a = Mul (s, x)  b = Add (a, x)  t = Tanh (b)", 1))
+    one = explained(scan_of("t = Add (s, x)", 1))
+    assert short["bound_by"] == one["bound_by"] == "states"
+    assert short["roof_ns_per_trip"] > 3 * one["roof_ns_per_trip"]
+    wide = explained(scan_of("a = Tanh (x)  b = Exp (a)  c = Sin (b)  t = Add (s, c)", 4096), optimize=0)
+    assert wide["bound_by"] == "arithmetic"
+
+
+def test_branches_count_half():
+    branch = """zero = Constant <value = float {0.0}> ()
+        sum = ReduceSum <keepdims = 0> (x)
+        c = Greater (sum, zero)
+        t = If (c) <then_branch = p () => (float[256] a) { a = Sin (s) },
+                    else_branch = q () => (float[256] b) { b = Cos (s) }>"""
+    both = explained(scan_of("a = Sin (s)  b = Cos (s)  t = Add (a, b)", 256))
+    either = explained(scan_of(branch, 256), optimize=0)
+    assert 0.3 * both["flops_per_trip"] < either["flops_per_trip"] < 0.9 * both["flops_per_trip"] + 8 * 256
+
+
 def test_the_text_says_the_same():
     s = session(scan_with_weights(), optimize=0, jit="always")
     text = s.explain()
