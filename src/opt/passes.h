@@ -22,6 +22,10 @@ void split_variadic(ir::Graph& graph, Journal* journal = nullptr);
 // Einsum in loops becomes products, elementwise or of matrices. Sums may be taken in another order.
 void simplify_products(ir::Graph& graph, Journal* journal = nullptr);
 
+// Clip, ReduceLogSum and ReduceLogSumExp in loops become their steps. The last is rounded more often than its kernel
+// rounds.
+void write_out_steps(ir::Graph& graph, Journal* journal = nullptr);
+
 // One of several nodes that compute the same from the same inputs is enough, whether the first stands in the same
 // region or in one around it. Random nodes are left alone.
 void merge_common_nodes(ir::Graph& graph, Journal* journal = nullptr);

@@ -6,8 +6,6 @@
 //   Transpose, Reshape, Mul, MatMul, ReduceSum
 //
 // Outside of loops Einsum keeps its own kernel, which reads operands in any order without a copy.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
@@ -15,9 +13,9 @@
 #include "kernels/move.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
-#include "op/registry.h"
 #include "ops/math/einsum_equation.h"
 #include "opt/passes.h"
+#include "opt/restater.h"
 
 namespace treadle::opt {
 
@@ -34,56 +32,22 @@ bool is(const ir::Node& node, std::string_view name) {
   return node.op->domain.empty() && node.op->name == name;
 }
 
-bool is_loop(const ir::Node& node) {
-  return is(node, "Loop") || is(node, "Scan");
-}
-
-// Sizes of a tensor whose sizes are all known and none of them 0; nullopt for others.
-std::optional<Dims> sizes_of(const ir::Value* v) {
-  if (!v || !v->type.is_concrete()) return {};
-  Dims sizes;
-  for (const Dim& d : v->type.shape) {
-    if (d.value() == 0) return {};
-    sizes.push_back(d.value());
-  }
-  return sizes;
-}
-
 int64_t count_of(const Dims& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-class Rewriter {
+class Rewriter : public Restater {
  public:
-  Rewriter(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
-
-  void walk(ir::Region& region, bool in_loop) {
-    for (size_t at = 0; at < region.nodes.size(); ++at) {
-      ir::Node& node = *region.nodes[at];
-      for (auto& body : node.regions) walk(*body, in_loop || is_loop(node));
-      const bool product = is(node, "MatMul"), sum = in_loop && is(node, "Einsum");
-      if ((!product && !sum) || !node.outputs[0] || node.attributes.has(kHalfWeights)) continue;
-      region_ = &region;
-      at_ = at;
-      whole_ = &node;
-      made_.clear();
-      ir::Value* result = product ? multiply(node, in_loop) : sum_products(node);
-      if (!result) continue;
-      replaced[node.outputs[0]] = result;
-      note(journal_, Change::kRestated, region, node, fmt::format("{}", fmt::join(made_, ", ")));
-      region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(at_));
-      at = at_ - 1;
-    }
-  }
-
-  std::unordered_map<ir::Value*, ir::Value*> replaced;
+  using Restater::Restater;
 
  private:
-  // --- MatMul ---
-
-  ir::Value* multiply(const ir::Node& node, bool in_loop) {
-    return multiply(now(node.inputs[0]), now(node.inputs[1]), node.outputs[0]->type, in_loop);
+  ir::Value* restate(const ir::Node& node, bool in_loop) override {
+    if (node.attributes.has(kHalfWeights)) return nullptr;
+    if (is(node, "MatMul")) return multiply(input(0), input(1), node.outputs[0]->type, in_loop);
+    return in_loop && is(node, "Einsum") ? sum_products(node) : nullptr;
   }
+
+  // --- MatMul ---
 
   // Null where the product stays as it is.
   ir::Value* multiply(ir::Value* a, ir::Value* b, const Type& result, bool in_loop) {
@@ -100,7 +64,7 @@ class Rewriter {
     if (a->is_constant() && rank_a == 2 && rank_b <= 2) return multiply_transposed(a, b, *rows);
     const int64_t k = rows->back();
     if (!in_loop || a->is_constant() || k > kLongestRow || count_of(*rows) > kMostElements) return nullptr;
-    return multiply_and_sum(a, b, *rows, *columns);
+    return multiply_and_sum(a, b, *columns);
   }
 
   // W is [M, K], x is [K] or [K, 1].
@@ -122,18 +86,18 @@ class Rewriter {
         kernels::prepare_copy(&copy, byte_width(from.type()), Dims{k, m}, Dims{1, k}, Dims{m, 1}).ok();
     TREADLE_ASSERT(ok);
     copy(from.raw(), to.mutable_raw());
-    return made = graph_.new_constant(std::string(w->name) + ":transposed", std::move(to));
+    return made = graph().new_constant(std::string(w->name) + ":transposed", std::move(to));
   }
 
   // A is [..., M, K], x is [K] or [..., K, 1].
-  ir::Value* multiply_and_sum(ir::Value* a, ir::Value* x, const Dims& rows, const Dims& columns) {
+  ir::Value* multiply_and_sum(ir::Value* a, ir::Value* x, const Dims& columns) {
     Dims as_row = columns;
     if (as_row.size() > 1) std::swap(as_row[as_row.size() - 1], as_row[as_row.size() - 2]);
     Shape sizes;
     if (!broadcast_into(sizes = a->type.shape, to_shape(as_row)).ok()) return nullptr;
     ir::Value* products = call("Mul", {a, reshape(x, as_row)}, Type::tensor(element(), sizes));
-    return reduce(products, {static_cast<int64_t>(rows.size() < sizes.size() ? sizes.size() : rows.size()) - 1},
-                  columns.size() > 1);
+    const int64_t last[] = {static_cast<int64_t>(sizes.size()) - 1};
+    return reduce("ReduceSum", products, last, columns.size() > 1);
   }
 
   // --- Einsum ---
@@ -156,10 +120,10 @@ class Rewriter {
     if (!parsed.ok() || !has_product(node.outputs[0]->type.element)) return nullptr;
     equation_ = std::move(parsed).value();
     if (!set_sizes(node)) return nullptr;
-    Term acc = sum_if(input(0), [&](Label l) { return !needed(l, 1); });
+    Term acc = sum_if(operand(0), [&](Label l) { return !needed(l, 1); });
     for (size_t i = 1; i < equation_.inputs.size(); ++i) {
       const bool last = i + 1 == equation_.inputs.size();
-      const Term next = sum_if(input(i), [&](Label l) { return !acc.has(l) && !needed(l, i + 1); });
+      const Term next = sum_if(operand(i), [&](Label l) { return !acc.has(l) && !needed(l, i + 1); });
       acc = sum_if(acc, [&](Label l) { return !next.has(l) && !needed(l, i + 1); });
       acc = combine(acc, next, i + 1, last);
     }
@@ -187,7 +151,7 @@ class Rewriter {
     return true;
   }
 
-  Term input(size_t i) { return {now(whole_->inputs[i]), equation_.inputs[i]}; }
+  Term operand(size_t i) { return {input(i), equation_.inputs[i]}; }
 
   bool needed(Label l, size_t from) const {
     auto in = [l](const Labels& labels) { return std::find(labels.begin(), labels.end(), l) != labels.end(); };
@@ -206,7 +170,7 @@ class Rewriter {
       }
     }
     if (axes.empty()) return term;
-    out.value = reduce(term.value, axes, false);
+    out.value = reduce("ReduceSum", term.value, axes, false);
     return out;
   }
 
@@ -276,57 +240,6 @@ class Rewriter {
     return out;
   }
 
-  // --- nodes ---
-
-  ElementType element() const { return whole_->outputs[0]->type.element; }
-  Type tensor(const Dims& dims) const { return Type::tensor(element(), to_shape(dims)); }
-
-  // What has taken the place of `v`.
-  ir::Value* now(ir::Value* v) const {
-    const auto it = replaced.find(v);
-    return it == replaced.end() ? v : it->second;
-  }
-
-  ir::Value* call(std::string_view op, std::initializer_list<ir::Value*> inputs, Type type,
-                  std::initializer_list<ir::Attribute> attributes = {}) {
-    const OpDef& def = require_op(op);
-    const std::string part = fmt::format(":part{}", parts_++);
-    ir::Node* node = graph_.new_node(region_, &def, &def.newest(), std::string(whole_->name) + part, at_++);
-    made_.push_back(op);
-    for (ir::Value* v : inputs) graph_.add_input(node, v);
-    for (const ir::Attribute& attribute : attributes) node->attributes.set(attribute);
-    return graph_.add_output(node, std::string(whole_->outputs[0]->name) + part, std::move(type));
-  }
-
-  ir::Value* constant(std::span<const int64_t> numbers) {
-    return graph_.new_constant(fmt::format("{}:sizes{}", whole_->name, parts_++), Tensor::of_int64(numbers));
-  }
-
-  ir::Value* reshape(ir::Value* v, const Dims& dims) {
-    if (sizes_of(v) == dims) return v;
-    return call("Reshape", {v, constant(dims)}, tensor(dims), {ir::Attribute::of("allowzero", int64_t{0})});
-  }
-
-  ir::Value* reduce(ir::Value* v, std::span<const int64_t> axes, bool keep) {
-    Shape shape;
-    for (size_t d = 0; d < v->type.shape.size(); ++d) {
-      const bool away = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
-      if (!away || keep) shape.push_back(away ? Dim(1) : v->type.shape[d]);
-    }
-    return call("ReduceSum", {v, constant(axes)}, Type::tensor(element(), std::move(shape)),
-                {ir::Attribute::of("keepdims", int64_t{keep})});
-  }
-  ir::Value* reduce(ir::Value* v, std::initializer_list<int64_t> axes, bool keep) {
-    return reduce(v, std::span(axes.begin(), axes.size()), keep);
-  }
-
-  ir::Graph& graph_;
-  Journal* journal_;
-  ir::Region* region_ = nullptr;  // new nodes go there, before at_
-  size_t at_ = 0;
-  const ir::Node* whole_ = nullptr;  // what is rewritten
-  size_t parts_ = 0;
-  std::vector<std::string_view> made_;  // the operators that have taken its place
   einsum::Equation equation_;
   int64_t sizes_[einsum::kLabels] = {};
   std::unordered_map<const ir::Value*, ir::Value*> transposed_;
@@ -335,9 +248,7 @@ class Rewriter {
 }  // namespace
 
 void simplify_products(ir::Graph& graph, Journal* journal) {
-  Rewriter rewriter(graph, journal);
-  rewriter.walk(graph.top(), false);
-  if (!rewriter.replaced.empty()) ir::replace_uses(graph, rewriter.replaced);
+  Rewriter(graph, journal).run();
 }
 
 }  // namespace treadle::opt

@@ -147,18 +147,26 @@ class Pending {
     }
   }
 
-  // One unit, or several where the group is too large for one kernel. An alias stays with what it looks at.
+  // One unit, or several where the group is too large for one kernel. An alias stays with what it looks at; of a unit
+  // before, it is a unit of its own.
   void emit(const std::vector<const ir::Node*>& group) {
     size_t at = 0;
     while (at < group.size()) {
       Unit unit;
       size_t operations = 0;
+      std::unordered_set<const ir::Value*> made;
       for (; at < group.size() && (operations < kMaxMembers || is_alias(*group[at])); ++at) {
-        unit.nodes.push_back(group[at]);
-        if (!is_alias(*group[at])) ++operations;
+        const ir::Node* node = group[at];
+        if (is_alias(*node) && !made.contains(aliased(*node))) {
+          units_.push_back({{node}, false});
+          continue;
+        }
+        made.insert(node->outputs[0]);
+        unit.nodes.push_back(node);
+        if (!is_alias(*node)) ++operations;
       }
       unit.fused = operations > 1;
-      units_.push_back(std::move(unit));
+      if (!unit.nodes.empty()) units_.push_back(std::move(unit));
     }
   }
 

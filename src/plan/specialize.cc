@@ -231,10 +231,10 @@ constexpr int kMostRounds = 16;
 void rewrite(ir::Graph& graph, const SpecializeOptions& options, opt::Journal& journal) {
   const auto batch = options.native ? opt::batch_large_products : opt::batch_products;
   for (const auto pass : {opt::remove_identities, opt::reshape_transposes, opt::split_variadic, opt::simplify_products,
-                          opt::select_branches, opt::hoist_invariants, opt::merge_common_nodes, opt::unswitch_loops,
-                          opt::scan_counted_loops, opt::unroll_single_trips, opt::delay_states, opt::run_maps_at_once,
-                          batch, opt::sink_outputs, opt::fuse_convolutions, opt::absorb_transposes, opt::pair_products,
-                          opt::remove_dead_nodes}) {
+                          opt::write_out_steps, opt::select_branches, opt::hoist_invariants, opt::merge_common_nodes,
+                          opt::unswitch_loops, opt::scan_counted_loops, opt::unroll_single_trips, opt::delay_states,
+                          opt::run_maps_at_once, batch, opt::sink_outputs, opt::fuse_convolutions,
+                          opt::absorb_transposes, opt::pair_products, opt::remove_dead_nodes}) {
     if (pass == opt::sink_outputs && options.associative) opt::solve_recurrences(graph, &journal);
     pass(graph, &journal);
     TREADLE_ASSERT(ir::verify(graph).ok());

@@ -39,6 +39,21 @@ TEST(Fusion, SingleElements) {
   expect_same_as_judge(t, *planned);
 }
 
+// A long group is cut into several instructions; what comes late may look at what the first of them makes.
+TEST(Fusion, LateViewsOfEarlyResults) {
+  TestGraph t({floats({8})}, 3);
+  auto* early = t->call("Tanh", {t.in(0)});
+  auto* v = early;
+  for (int i = 0; i < 40; ++i) v = t->call(i % 2 ? "Mul" : "Add", {v, t.in(0)});
+  auto* view = t->call("Unsqueeze", {early, t->constant_int64s({0})});
+  auto* flat = t->call("Squeeze", {view, t->constant_int64s({0})});
+  t->set_output(0, t->call("Sub", {v, flat}));
+  t->set_output(1, view);
+  t->set_output(2, t->call("Unsqueeze", {v, t->constant_int64s({1})}));
+  const auto planned = plan_of(t);
+  expect_same_as_judge(t, *planned);
+}
+
 TEST(Fusion, BroadcastOperandsOfAllKinds) {
   TestGraph t({floats({40, 16}), floats({}), floats({16}), floats({40, 1}), floats({1, 1})}, 1);
   auto* v = t.in(0);

@@ -1,0 +1,55 @@
+#pragma once
+// For passes that put simpler nodes in the place of one.
+
+#include <initializer_list>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "opt/journal.h"
+
+namespace treadle::opt {
+
+// Sizes of a tensor whose sizes are all known and none of them 0; nullopt for others.
+std::optional<Dims> sizes_of(const ir::Value* v);
+
+class Restater {
+ public:
+  Restater(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
+  virtual ~Restater() = default;
+
+  // All nodes of the graph, those of bodies before the node that they belong to.
+  void run();
+
+ protected:
+  // What takes the place of the node's output 0, made by the functions below; null, and nothing made, where the node
+  // stays. `in_loop`: it stands in a loop, at any depth.
+  virtual ir::Value* restate(const ir::Node& node, bool in_loop) = 0;
+
+  ir::Graph& graph() { return graph_; }
+  // What input i of the node is by now; null where it is absent.
+  ir::Value* input(size_t i) const;
+  ElementType element() const { return whole_->outputs[0]->type.element; }
+  Type tensor(const Dims& dims) const;  // of the element type of the node's result
+
+  ir::Value* call(std::string_view op, std::initializer_list<ir::Value*> inputs, Type type,
+                  std::initializer_list<ir::Attribute> attributes = {});
+  ir::Value* constant(std::span<const int64_t> numbers);
+  ir::Value* reshape(ir::Value* v, const Dims& dims);
+  // `op`: ReduceSum, ReduceMax, ...; axes from 0 on.
+  ir::Value* reduce(std::string_view op, ir::Value* v, std::span<const int64_t> axes, bool keep);
+
+ private:
+  void walk(ir::Region& region, bool in_loop);
+
+  ir::Graph& graph_;
+  Journal* journal_;
+  ir::Region* region_ = nullptr;  // new nodes go there, before at_
+  size_t at_ = 0;
+  const ir::Node* whole_ = nullptr;  // what is restated
+  size_t parts_ = 0;
+  std::vector<std::string_view> made_;  // operators that take its place
+  std::unordered_map<ir::Value*, ir::Value*> replaced_;
+};
+
+}  // namespace treadle::opt

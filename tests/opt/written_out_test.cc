@@ -1,0 +1,85 @@
+// Operators in loops as their steps.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/test_graph.h"
+
+namespace treadle::testing_support {
+namespace {
+
+using ir::Attribute;
+using testing::ElementsAre;
+
+const std::vector<std::pair<size_t, AnyValue>> kThreeTrips = {
+    {0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, 3))}};
+
+TEST(WrittenOut, ClipJoinsTheGroupsAroundIt) {
+  TestGraph t({int64s({}), floats({7}), floats({})}, 2);
+  auto* high = t->constant(Tensor::scalar<float>(ElementType::kFloat, 1.5f));
+  const auto body = t.begin_loop(t.in(0), {t.in(1), t.in(1)});
+  auto* both = t->call("Clip", {t->call("Add", {body[2], body[3]}), t.in(2), high});
+  auto* below = t->call("Clip", {t->call("Sub", {body[2], body[3]}), nullptr, high});
+  const auto after = t.end_loop({both, below});
+  t->set_output(0, after[0]);
+  t->set_output(1, after[1]);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("Loop", "fused Add Max Min", "fused Sub Min", "end"));
+  expect_same_as_judge(t, *planned, kThreeTrips);
+}
+
+TEST(WrittenOut, ClipStaysElsewhere) {
+  const Type halves = Type::tensor(ElementType::kFloat16, Shape{Dim(7)});
+  TestGraph t({int64s({}), halves, Type::tensor(ElementType::kFloat16, Shape{}), floats({4}), floats({})}, 2);
+  const auto body = t.begin_loop(t.in(0), {t.in(1)});
+  const auto after = t.end_loop({t->call("Clip", {t->call("Add", {body[2], t.in(1)}), t.in(2)})});
+  t->set_output(0, after[0]);
+  t->set_output(1, t->call("Clip", {t.in(3), t.in(4)}));
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), testing::Not(testing::Contains(testing::HasSubstr("Max"))));
+  expect_same_as_judge(t, *planned, kThreeTrips);
+}
+
+// Small enough for every rounding to be that of one in the judge's kernel, up to a few units in the last place.
+void expect_close_to_judge(TestGraph& t, const Planned& planned, const Tensor& x) {
+  const kernels::ScopedIsa scope(Isa::kBaseline);
+  const std::vector<AnyValue> inputs{kThreeTrips[0].second, AnyValue(x)};
+  const auto expected = judge::run_graph(t.graph(), inputs);
+  ASSERT_TRUE(expected.ok());
+  std::vector<AnyValue> results(1);
+  exec::Context context(planned.program);
+  ASSERT_TRUE(context.run(places_of(inputs), places_of(results), {}).ok());
+  const Tensor &a = (*expected)[0].tensor(), &b = results[0].tensor();
+  ASSERT_TRUE(a.dims() == b.dims());
+  const auto *want = static_cast<const float*>(a.raw()), *have = static_cast<const float*>(b.raw());
+  for (int64_t i = 0; i < a.element_count(); ++i) {
+    if (std::isfinite(want[i])) {
+      EXPECT_NEAR(have[i], want[i], 2e-6f) << i;
+    } else {
+      EXPECT_EQ(std::isnan(want[i]), std::isnan(have[i])) << i;
+      if (!std::isnan(want[i])) EXPECT_EQ(want[i], have[i]) << i;
+    }
+  }
+}
+
+TEST(WrittenOut, LogSumExpOfRowsAndColumns) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const int64_t axis : {0, 1, -1}) {
+    for (const int64_t keep : {0, 1}) {
+      TestGraph t({int64s({}), floats({4, 4})}, 1);
+      const auto body = t.begin_loop(t.in(0), {t.in(1)});
+      auto* sum = t->call("ReduceLogSumExp", {body[2], t->constant_int64s({axis})}, {Attribute::of("keepdims", keep)});
+      if (keep == 0) sum = t->call("Unsqueeze", {sum, t->constant_int64s({axis})});
+      t->set_output(0, t.end_loop({t->call("Add", {t->call("Mul", {body[2], t.in(1)}), sum})})[0]);
+      const auto planned = plan_of(t);
+      EXPECT_THAT(planned->listing(), testing::Contains("ReduceMax"));
+      Tensor x = *Tensor::allocate(ElementType::kFloat, {4, 4});
+      const float numbers[16] = {0.1f, 0.5f, -0.3f, 0.2f, -inf, -inf, -inf, -inf,
+                                 0.f,  -inf, 0.3f,  0.1f, inf,  0.f,  1.f,  nan};
+      std::copy(std::begin(numbers), std::end(numbers), static_cast<float*>(x.mutable_raw()));
+      expect_close_to_judge(t, *planned, x);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace treadle::testing_support
