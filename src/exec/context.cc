@@ -64,6 +64,9 @@ Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<N
     if (slot.storage == Storage::kConstant) first_slots_[s] = const_cast<void*>(slot.constant.raw());
     if (slot.storage == Storage::kHandle) handle_slots_.push_back(s);
   }
+  for (const plan::DynamicNode& node : p.dynamic) {
+    if (node.growth != plan::Growth::kNone) spread_.resize(p.slots.size());
+  }
   unwanted_.resize(p.outputs.size());
   caches_ = std::vector<InlineCache>(p.dynamic.size());
   loops_.resize(p.loops.size());
@@ -124,6 +127,7 @@ Status Context::run(std::span<const AnyValue* const> inputs, std::span<AnyValue*
   if (status.ok()) status = collect(outputs);
   // What the caller gave must not be kept alive by a pooled context, nor much that nobody wants.
   for (const uint32_t s : handle_slots_) handles_[s] = {};
+  for (Spread& spread : spread_) spread.strides.clear();
   for (AnyValue& value : unwanted_) {
     if (value.is_tensor() && value.tensor().byte_size() > kKeptBytes) value = {};
   }

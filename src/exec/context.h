@@ -13,6 +13,7 @@
 #include "exec/session.h"
 #include "exec/team.h"
 #include "exec/waves.h"
+#include "op/resize.h"
 #include "plan/program.h"
 
 namespace treadle::exec {
@@ -51,17 +52,22 @@ class GrowBuffer {
 
 // One preparation of a guarded node, for the shapes (and the contents of shape inputs) it was made for.
 struct Prepared {
-  std::vector<Dims> input_dims;
+  std::vector<Operand> in, out;
   std::vector<Tensor> contents;  // of shape inputs; undefined for the rest
-  std::vector<ElementType> output_types;
-  std::vector<Dims> output_dims;
   StateArena states;
   Kernel kernel;
+  ResizeFn resize = nullptr;
+  size_t scratch_bytes = 0;
+};
+
+// Where the elements of a handle lie that has room to grow (plan::Growth).
+struct Spread {
+  Dims strides;      // in elements; none: row-major
+  int64_t room = 0;  // along the grown axis
 };
 
 // What preparation works with; kept so that a miss of an inline cache asks for little memory.
 struct PrepareScratch {
-  std::vector<Operand> in, out;
   std::vector<Type> types, out_types;
   std::vector<const Type*> type_pointers;
   std::vector<const Tensor*> values;
@@ -74,7 +80,9 @@ struct InlineCache {
   static constexpr size_t kLeast = 4;  // entries that every node may have; all nodes together: kMostPrepared more
   std::unordered_map<uint64_t, std::unique_ptr<Prepared>> entries;
   std::vector<uint64_t> order;  // the oldest entry first
-  Prepared* last = nullptr;     // the one used last
+  // The one that follows the sizes it sees; there is one where the kernel can be resized.
+  std::unique_ptr<Prepared> elastic;
+  Prepared* last = nullptr;  // the one used last
 };
 inline constexpr size_t kMostPrepared = 2048;
 
@@ -127,12 +135,15 @@ class Context {
   Status run_dynamic(const plan::Instruction& in);  // kGuarded, kCompute, kMove, with what they release
   Status run_guarded(const plan::DynamicNode& node, uint32_t index);
   Status run_prepared(const plan::DynamicNode& node, Prepared& prepared);
-  Result<bool> append(const plan::DynamicNode& node);
   Status run_compute(const plan::DynamicNode& node);
   // The preparation for the sizes at hand; made, where there is none.
   Result<Prepared*> prepared_for(const plan::DynamicNode& node, InlineCache& cache);
   uint64_t digest_of_sizes(const plan::DynamicNode& node) const;
   bool matches(const plan::DynamicNode& node, const Prepared& prepared) const;
+  bool lies_as(uint32_t s, const Operand& operand) const;
+  bool has_contents(const plan::DynamicNode& node, const Prepared& prepared) const;
+  bool resize(const plan::DynamicNode& node, Prepared& prepared);
+  Status need_scratch(size_t bytes);
   std::unique_ptr<Prepared> room_in(InlineCache& cache);
   Status prepare(const plan::DynamicNode& node, Prepared& made);
   Status renew(uint32_t s, ElementType type, const Dims& dims);
@@ -146,6 +157,19 @@ class Context {
   Result<BufferRef> allocate_bytes(size_t bytes, const Dims& dims);
   Status check_memory(size_t more, const Dims& dims);
   BufferRef recycled(size_t bytes);
+  // growing.cc: values that are appended to. False where the node is no such case.
+  Result<bool> append(const plan::DynamicNode& node);
+  Status append_row_major(const plan::DynamicNode& node, Dims dims);
+  Status append_spread(const plan::DynamicNode& node, size_t axis, Dims dims);
+  // Memory with room for twice the elements that `dims` says, with those of `base` in it.
+  Result<BufferRef> spread_out(const Tensor& base, const Dims* strides, size_t axis, const Dims& dims,
+                               plan::Growth growth, Spread& made);
+  // Of a handle that is not row-major; null for any other.
+  const Dims* strides_of(uint32_t s) const {
+    return spread_.empty() || spread_[s].strides.empty() ? nullptr : &spread_[s].strides;
+  }
+  // A row-major copy.
+  Result<AnyValue> gathered(const Tensor& tensor, const Dims& strides);
   // Gives up handles after their last use. In a loop, small tensors stay: the next trip writes into their memory.
   void release(const std::vector<uint32_t>& slots, bool in_loop) {
     if (!slots.empty()) release_handles(slots, in_loop);
@@ -227,6 +251,7 @@ class Context {
   std::vector<void*> first_slots_;      // what a run begins with: addresses in the arena and of constants
   std::vector<AnyValue> handles_;       // by slot; used for kHandle only
   std::vector<uint32_t> handle_slots_;  // those
+  std::vector<Spread> spread_;          // by slot; empty where nothing grows
   std::vector<AnyValue> unwanted_;      // by output: memory of those that a run writes though nobody asked for them
   std::vector<InlineCache> caches_;
   size_t prepared_ = 0;  // entries of all caches

@@ -89,6 +89,7 @@ Result<AnyValue> Context::value_of(uint32_t s, const Type& type) {
     case Storage::kNull:
       return AnyValue();
     case Storage::kHandle:
+      if (const Dims* strides = strides_of(s)) return gathered(handles_[s].tensor(), *strides);
       return handles_[s];
     case Storage::kConstant:
       return AnyValue(slot.constant);
@@ -113,6 +114,7 @@ Status Context::set_handle(uint32_t s, AnyValue value) {
   } else {
     slots_[s] = nullptr;
   }
+  if (!spread_.empty()) spread_[s].strides.clear();
   handles_[s] = std::move(value);
   return {};
 }
@@ -153,6 +155,9 @@ uint64_t Context::digest_of_sizes(const DynamicNode& node) const {
       const Dims& dims = handles_[s].tensor().dims();
       add(dims.size());
       for (const int64_t size : dims) add(static_cast<uint64_t>(size));
+      if (const Dims* strides = strides_of(s)) {
+        for (const int64_t stride : *strides) add(static_cast<uint64_t>(stride));
+      }
     }
     if (i >= 64 || !(node.node->op->shape_inputs >> i & 1)) continue;
     const Type& planned = node.node->inputs[i]->type;
@@ -169,20 +174,49 @@ uint64_t Context::digest_of_sizes(const DynamicNode& node) const {
   return digest;
 }
 
-bool Context::matches(const DynamicNode& node, const Prepared& prepared) const {
+bool Context::lies_as(uint32_t s, const Operand& operand) const {
+  if (!(handles_[s].tensor().dims() == operand.dims)) return false;
+  const Dims* strides = strides_of(s);
+  return strides ? *strides == operand.strides : spread_.empty() || is_contiguous(operand.dims, operand.strides);
+}
+
+bool Context::has_contents(const DynamicNode& node, const Prepared& prepared) const {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const uint32_t s = node.inputs[i];
-    if (s == plan::kNoSlot || program_->slots[s].storage == Storage::kConstant) continue;
-    if (program_->slots[s].storage == Storage::kHandle) {
-      if (!(handles_[s].tensor().dims() == prepared.input_dims[i])) return false;
-    }
     const Tensor& contents = prepared.contents[i];
     if (contents.defined() && contents.byte_size() > 0 &&
-        std::memcmp(contents.raw(), slots_[s], contents.byte_size()) != 0) {
+        std::memcmp(contents.raw(), slots_[node.inputs[i]], contents.byte_size()) != 0) {
       return false;
     }
   }
   return true;
+}
+
+bool Context::matches(const DynamicNode& node, const Prepared& prepared) const {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const uint32_t s = node.inputs[i];
+    if (program_->slots[s].storage == Storage::kHandle && !lies_as(s, prepared.in[i])) return false;
+  }
+  return has_contents(node, prepared);
+}
+
+// Whether `prepared` could be made to serve the sizes at hand. If not, it is of no use any more.
+bool Context::resize(const DynamicNode& node, Prepared& prepared) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const uint32_t s = node.inputs[i];
+    if (program_->slots[s].storage != Storage::kHandle) continue;
+    const Tensor& tensor = handles_[s].tensor();
+    Operand& in = prepared.in[i];
+    if (tensor.rank() != in.rank() || tensor.type() != in.type || prepared.contents[i].defined()) return false;
+    if (lies_as(s, in)) continue;
+    const Dims* strides = strides_of(s);
+    in.dims = tensor.dims();
+    in.strides = strides ? *strides : contiguous_strides(in.dims);
+  }
+  ResizeContext ctx{prepared.in, prepared.out, program_->threads, prepared.scratch_bytes};
+  if (!has_contents(node, prepared) || !prepared.resize(const_cast<void*>(prepared.kernel.state), ctx)) return false;
+  prepared.scratch_bytes = ctx.scratch_bytes;
+  return std::all_of(prepared.out.begin(), prepared.out.end(),
+                     [](const Operand& out) { return element_count(out.dims).ok(); });
 }
 
 // An entry to be filled: a new one, or the oldest of the newest few. What was there before them stays: sizes that come
@@ -202,12 +236,24 @@ std::unique_ptr<Prepared> Context::room_in(InlineCache& cache) {
 
 Result<Prepared*> Context::prepared_for(const DynamicNode& node, InlineCache& cache) {
   if (cache.last && matches(node, *cache.last)) return cache.last;
+  if (cache.elastic) {
+    if (resize(node, *cache.elastic)) {
+      TREADLE_TRY(need_scratch(cache.elastic->scratch_bytes));
+      return cache.last = cache.elastic.get();
+    }
+    if (cache.last == cache.elastic.get()) cache.last = nullptr;
+    cache.elastic.reset();
+  }
   uint64_t digest = digest_of_sizes(node);
   auto found = cache.entries.find(digest);
   while (found != cache.entries.end() && !matches(node, *found->second)) found = cache.entries.find(++digest);
   if (found == cache.entries.end()) {
     std::unique_ptr<Prepared> entry = room_in(cache);
     TREADLE_TRY(prepare(node, *entry));
+    if (entry->resize) {
+      cache.elastic = std::move(entry);
+      return cache.last = cache.elastic.get();
+    }
     ++prepared_;
     found = cache.entries.emplace(digest, std::move(entry)).first;
     cache.order.push_back(digest);
@@ -220,10 +266,9 @@ Status Context::prepare(const DynamicNode& node, Prepared& made) {
   const size_t inputs = node.inputs.size(), outputs = node.outputs.size();
   PrepareScratch& work = prepare_;
   made.states.clear();
-  made.input_dims.resize(inputs);
   made.contents.assign(inputs, Tensor());
-  work.in.assign(inputs, Operand());
-  work.out.assign(outputs, Operand());
+  made.in.assign(inputs, Operand());
+  made.out.assign(outputs, Operand());
   work.types.resize(inputs);
   work.out_types.assign(outputs, Type());
   work.type_pointers.assign(inputs, nullptr);
@@ -237,8 +282,8 @@ Status Context::prepare(const DynamicNode& node, Prepared& made) {
     const Dims& dims = dims_of(s, *info.inputs[i], storage);
     const ElementType element =
         slot.storage == Storage::kHandle ? handles_[s].tensor().type() : info.inputs[i]->type.element;
-    made.input_dims[i] = dims;
-    work.in[i] = {element, dims, contiguous_strides(dims), nullptr};
+    const Dims* strides = slot.storage == Storage::kHandle ? strides_of(s) : nullptr;
+    made.in[i] = {element, dims, strides ? *strides : contiguous_strides(dims), nullptr};
     work.types[i] = Type::tensor(element, to_shape(dims));
     work.type_pointers[i] = &work.types[i];
     work.tensors[i] = Tensor::from_buffer(element, dims, {}, slots_[s]);
@@ -247,89 +292,40 @@ Status Context::prepare(const DynamicNode& node, Prepared& made) {
       TREADLE_ASSIGN(made.contents[i], work.tensors[i].clone());
       work.tensors[i] = made.contents[i];
     }
-    if (fixed || made.contents[i].defined()) work.in[i].constant = work.tensors[i].raw();
+    if (fixed || made.contents[i].defined()) made.in[i].constant = work.tensors[i].raw();
     work.values[i] = &work.tensors[i];
   }
   TREADLE_TRY(check_type_rules(info, work.type_pointers, {}));
   InferContext infer{info, work.type_pointers, work.values, {}, work.out_types, {}, {}};
   TREADLE_TRY(info.op->infer(infer));
-  made.output_types.assign(outputs, ElementType::kUndefined);
-  made.output_dims.resize(outputs);
   for (size_t i = 0; i < outputs; ++i) {
     if (node.outputs[i] == plan::kNoSlot) continue;
     const Type& type = work.out_types[i];
     if (!type.is_concrete()) {
       return error(Code::kInvalidModel, "output {} is {} for these inputs, which says no sizes", i, type.to_string());
     }
-    made.output_types[i] = type.element;
-    made.output_dims[i] = known_dims(type.shape);
-    TREADLE_TRY(element_count(made.output_dims[i]).status());
-    work.out[i] = {type.element, made.output_dims[i], contiguous_strides(made.output_dims[i]), nullptr};
+    const Dims dims = known_dims(type.shape);
+    TREADLE_TRY(element_count(dims).status());
+    made.out[i] = {type.element, dims, contiguous_strides(dims), nullptr};
   }
-  PrepareContext context{info, work.in, work.out, made.states, *program_->packs, {}, 0, nullptr, program_->threads};
+  PrepareContext context{info, made.in, made.out, made.states, *program_->packs, {}, 0, nullptr, program_->threads};
   {
     const NoFork whole;  // packed weights are shared with the threads of other runs
     TREADLE_TRY(info.op->prepare(context));
   }
   made.kernel = context.kernel;
-  if (!scratch_ || scratch_->size() < context.scratch_bytes) {
-    ++allocations_;
-    const size_t room = scratch_ && context.scratch_bytes < kLargeBytes ? context.scratch_bytes : 0;
-    scratch_ = BufferRef::allocate(context.scratch_bytes + room);
-    if (!scratch_) return error(Code::kLimit, "no memory for {} bytes of scratch", context.scratch_bytes);
-  }
-  return {};
+  made.resize = Resizable::find(made.kernel.run);
+  made.scratch_bytes = context.scratch_bytes;
+  return need_scratch(context.scratch_bytes);
 }
 
-// A value that grows: its memory has room behind it, and the new elements are written there, if nobody has done so
-// before from the same base. Else it moves to twice the room. False where the node is no such case.
-Result<bool> Context::append(const DynamicNode& node) {
-  const uint32_t base_slot = node.inputs[0], out = node.outputs[0];
-  if (base_slot == plan::kNoSlot || program_->slots[base_slot].storage != Storage::kHandle) return false;
-  const Tensor& base = handles_[base_slot].tensor();
-  const int64_t rank = base.rank();
-  int64_t axis = node.node->attributes.get_int("axis", 1);
-  if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank) return false;
-  for (int64_t d = 0; d < axis; ++d) {
-    if (base.dims()[static_cast<size_t>(d)] != 1) return false;
-  }
-  Dims dims = base.dims();
-  Dims storage;
-  for (size_t i = 1; i < node.inputs.size(); ++i) {
-    const Dims& more = dims_of(node.inputs[i], *node.node->inputs[i], storage);
-    if (static_cast<int64_t>(more.size()) != rank) return false;
-    for (int64_t d = 0; d < rank; ++d) {
-      const auto k = static_cast<size_t>(d);
-      if (d != axis && more[k] != dims[k]) return false;
-    }
-    dims[static_cast<size_t>(axis)] += more[static_cast<size_t>(axis)];
-  }
-  TREADLE_ASSIGN(const int64_t count, element_count(dims));
-  const size_t bytes = static_cast<size_t>(count) * byte_width(base.type());
-  const size_t old_bytes = base.byte_size();
-  BufferRef buffer = base.buffer();
-  const bool in_place = buffer && buffer->writable() && base.raw() == buffer->data() && bytes <= buffer->size() &&
-                        old_bytes == buffer->used();
-  if (!in_place) {
-    // Room to grow, if there is any.
-    const size_t room = check_memory(2 * bytes, dims).ok() ? 2 * bytes : bytes;
-    TREADLE_ASSIGN(BufferRef larger, allocate_bytes(room, dims));
-    if (old_bytes > 0) std::memcpy(larger->data(), base.raw(), old_bytes);
-    buffer = std::move(larger);
-  }
-  std::byte* to = buffer->data() + old_bytes;
-  for (size_t i = 1; i < node.inputs.size(); ++i) {
-    const Dims& more = dims_of(node.inputs[i], *node.node->inputs[i], storage);
-    const size_t added = static_cast<size_t>(element_count_unchecked(more)) * byte_width(base.type());
-    if (added > 0) std::memcpy(to, slots_[node.inputs[i]], added);
-    to += added;
-  }
-  buffer->set_used(bytes);
-  const ElementType type = base.type();
-  const void* data = buffer->data();
-  TREADLE_TRY(set_handle(out, AnyValue(Tensor::from_buffer(type, std::move(dims), std::move(buffer), data))));
-  return true;
+Status Context::need_scratch(size_t bytes) {
+  if (scratch_ && scratch_->size() >= bytes) return {};
+  ++allocations_;
+  const size_t room = scratch_ && bytes < kLargeBytes ? bytes : 0;
+  scratch_ = BufferRef::allocate(bytes + room);
+  if (!scratch_) return error(Code::kLimit, "no memory for {} bytes of scratch", bytes);
+  return {};
 }
 
 Status Context::run_guarded(const DynamicNode& node, uint32_t index) {
@@ -378,7 +374,7 @@ Status Context::run_prepared(const DynamicNode& node, Prepared& prepared) {
   if (op.alias_input >= 0) {
     const uint32_t from = node.inputs[static_cast<size_t>(op.alias_input)];
     if (program_->slots[from].storage == Storage::kHandle) {
-      return set_handle(node.outputs[0], AnyValue(handles_[from].tensor().reshaped(prepared.output_dims[0])));
+      return set_handle(node.outputs[0], AnyValue(handles_[from].tensor().reshaped(prepared.out[0].dims)));
     }
   }
   InlineVector<void*, 16> slots;
@@ -390,7 +386,7 @@ Status Context::run_prepared(const DynamicNode& node, Prepared& prepared) {
       slots.push_back(nullptr);
       continue;
     }
-    TREADLE_TRY(renew(s, prepared.output_types[i], prepared.output_dims[i]));
+    TREADLE_TRY(renew(s, prepared.out[i].type, prepared.out[i].dims));
     slots.push_back(slots_[s]);
   }
   slots.push_back(scratch_->data());

@@ -324,6 +324,10 @@ Status Context::move_handles(const Loop& loop) {
   for (size_t i = 0; i < loop.states.size(); ++i) {
     const LoopState& state = loop.states[i];
     if (state.planned) continue;
+    if (state.grows) {
+      next.push_back(handles_[state.out]);
+      continue;
+    }
     TREADLE_ASSIGN(AnyValue value, value_of(state.out, program_->slots[state.out].type));
     if (state.shape_is_fixed) {
       const AnyValue& old = handles_[state.in];
@@ -341,6 +345,10 @@ Status Context::move_handles(const Loop& loop) {
     // The memory of the old state serves the node that makes the new one, if nobody else holds it.
     AnyValue old = std::move(handles_[state.in]);
     TREADLE_TRY(set_handle(state.in, std::move(next[k++])));
+    if (state.grows) {
+      spread_[state.in] = spread_[state.out];
+      continue;
+    }
     if (state.made_by_trip && program_->slots[state.out].storage == Storage::kHandle && state.out != state.in &&
         old.is_tensor()) {
       const bool is_state =
@@ -389,7 +397,8 @@ Status Context::loop_end(uint32_t index) {
     if (state.planned) {
       std::memcpy(slots_[state.final], slots_[state.in], state.bytes);
     } else {
-      TREADLE_TRY(set_handle(state.final, handles_[state.in]));
+      TREADLE_ASSIGN(AnyValue last, value_of(state.in, program_->slots[state.in].type));
+      TREADLE_TRY(set_handle(state.final, std::move(last)));
     }
   }
   for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {

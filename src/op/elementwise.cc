@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "op/parallel.h"
+#include "op/resize.h"
 
 namespace treadle {
 
@@ -164,6 +165,8 @@ struct RowState {
   kernels::Row row;
   size_t count;
   kernels::ElementwiseParams params;
+  bool single[2] = {};     // operands of one element
+  size_t small_count = 0;  // of other sizes, fewer elements than this; threads may share more
 };
 
 uint32_t run_unary_row(const void* state, void* const* slots, const uint32_t* operands) {
@@ -211,6 +214,38 @@ bool one_element(const PrepareContext& ctx, size_t inputs) {
   return ctx.outputs[0].element_count() == 1;
 }
 
+// A row of as many elements, where each operand is still all of them or one.
+bool resize_row(void* state, ResizeContext& ctx) {
+  auto& s = *static_cast<RowState*>(state);
+  const Operand* full = &ctx.inputs[0];
+  if (ctx.inputs.size() > 1 && s.single[0]) full = &ctx.inputs[1];
+  const int64_t count = full->element_count();
+  for (size_t i = 0; i < ctx.inputs.size(); ++i) {
+    const Operand& in = ctx.inputs[i];
+    if (in.rank() > full->rank() || !is_contiguous(in.dims, in.strides)) return false;
+    if (s.single[i] ? in.element_count() != 1 : !(in.dims == full->dims)) return false;
+  }
+  if (count < 2 || static_cast<size_t>(count) >= s.small_count) return false;
+  s.count = static_cast<size_t>(count);
+  ctx.outputs[0].dims = full->dims;
+  return true;
+}
+
+const Resizable kUnaryRow(run_unary_row, resize_row);
+const Resizable kBinaryRow(run_binary_row, resize_row);
+
+void set_row_kernel(PrepareContext& ctx, kernels::Row row, const ElementwisePlan& plan) {
+  auto* state = ctx.make_state<RowState>(RowState{row, plan.count, plan.params});
+  ctx.set_kernel(plan.inputs == 1 ? run_unary_row : run_binary_row, state);
+  const auto inputs = static_cast<size_t>(plan.inputs);
+  if (ctx.inputs.size() != inputs || plan.count < 2) return;
+  for (size_t i = 0; i < inputs; ++i) {
+    state->single[i] = ctx.inputs[i].element_count() == 1;
+    if (!state->single[i] && !(ctx.inputs[i].dims == ctx.outputs[0].dims)) return;
+  }
+  state->small_count = static_cast<size_t>(2 * kMinTeamNs * static_cast<double>(plan.count) / estimated_ns(plan));
+}
+
 void set_plan_kernel(PrepareContext& ctx, const ElementwisePlan* plan) {
   constexpr KernelFn kRun[] = {run_plan<1>, run_plan<2>, run_plan<3>};
   constexpr KernelFn kRunLarge[] = {run_large_plan<1>, run_large_plan<2>, run_large_plan<3>};
@@ -219,8 +254,7 @@ void set_plan_kernel(PrepareContext& ctx, const ElementwisePlan* plan) {
     const double part_ns = ctx.cost_ns / static_cast<double>(plan->parts());
     ctx.set_kernel(kRunLarge[plan->inputs - 1], ctx.make_state<LargePlan>(LargePlan{*plan, part_ns}));
   } else if (const kernels::Row row = whole_row(*plan)) {
-    const auto* state = ctx.make_state<RowState>(RowState{row, plan->count, plan->params});
-    ctx.set_kernel(plan->inputs == 1 ? run_unary_row : run_binary_row, state);
+    set_row_kernel(ctx, row, *plan);
   } else {
     ctx.set_kernel(kRun[plan->inputs - 1], plan);
   }

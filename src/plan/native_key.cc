@@ -103,7 +103,7 @@ class KeyWriter {
   }
 
   void add(const DynamicNode& dynamic) {
-    const auto& [node, inputs, outputs, releases, in_loop] = dynamic;
+    const auto& [node, inputs, outputs, releases, in_loop, growth] = dynamic;
     slots(inputs);
     slots(outputs);
   }
@@ -134,7 +134,7 @@ class KeyWriter {
     add(step);
   }
   void add(const LoopState& state) {
-    const auto& [initial, in, out, final, bytes, planned, shape_is_fixed, made_by_trip] = state;
+    const auto& [initial, in, out, final, bytes, planned, shape_is_fixed, made_by_trip, grows] = state;
     for (const uint32_t s : {initial, in, out, final}) slot(s);
     d_.number(bytes).number(planned);
   }

@@ -3,6 +3,7 @@
 #include "plan/planner.h"
 
 #include "plan/chain_loops.h"
+#include "plan/growing.h"
 #include "plan/memory.h"
 #include "plan/releases.h"
 #include "plan/time_blocks.h"
@@ -37,6 +38,7 @@ Status Planner::run() {
   chain_loops(p_);
   place_in_arena(p_, operands_);
   place_releases(p_);
+  find_growing(p_);
   bind_operands();
   return {};
 }

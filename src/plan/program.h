@@ -84,12 +84,21 @@ struct Row {
   size_t bytes = 0;   // per row
 };
 
+// How a value that a loop appends to is laid out with room for what will come, so that nothing has to move (see
+// plan/growing.h).
+enum class Growth : uint8_t {
+  kNone,     // row-major: only where all axes before the grown one are 1
+  kRows,     // room along the grown axis, wherever it is
+  kColumns,  // the same, and the grown axis is the innermost one in memory
+};
+
 // A node that runs through its inline cache (kGuarded) or on values (kCompute).
 struct DynamicNode {
   const ir::Node* node = nullptr;
   std::vector<uint32_t> inputs, outputs;  // slots
   std::vector<uint32_t> releases;         // handles that nobody needs once the node has run
   bool in_loop = false;
+  Growth growth = Growth::kNone;  // of output 0, where the node appends to input 0
 };
 
 struct LoopState {
@@ -101,6 +110,7 @@ struct LoopState {
   bool planned = false;         // fixed size, else a handle
   bool shape_is_fixed = false;  // handles: a change of shape is an error (Scan)
   bool made_by_trip = false;    // handles: every trip writes `out` anew (it is no captured value)
+  bool grows = false;           // handles: appended to by a node with a Growth
 };
 
 struct ScanInput {

@@ -6,6 +6,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
+#include "op/resize.h"
 
 namespace treadle {
 
@@ -14,10 +15,20 @@ namespace {
 struct MatMulState {
   WideOperand a, b;
   StackedGemm gemm;
-  kernels::TileConverter narrow;  // of the result; no steps: written in place
-  size_t wide_result = 0;         // offset in scratch
-  size_t count = 0;               // elements of the result
+  kernels::TileConverter narrow;    // of the result; no steps: written in place
+  size_t wide_result = 0;           // offset in scratch
+  size_t count = 0;                 // elements of the result
+  const int64_t* perm_a = nullptr;  // the order in which axes are read; null: as they are
+  const int64_t* perm_b = nullptr;
 };
+
+constexpr const char* kPermutations[] = {"perm_a", "perm_b"};
+
+// The order in which operand i's axes are read; null: as they are. Of attributes, which outlive what is prepared.
+const int64_t* axes_of(const PrepareContext& ctx, size_t i) {
+  const auto axes = ctx.attributes().get_ints(kPermutations[i]);
+  return axes.empty() ? nullptr : axes.data();
+}
 
 uint32_t run_plain(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const MatMulState*>(state);
@@ -71,6 +82,56 @@ Problem describe(const Operand& a, const Dims& a_strides, const Operand& b, cons
   return p;
 }
 
+// Sizes of the result; false where the operands' do not fit each other.
+bool fit(const Operand& a, const Operand& b, Dims& out) {
+  const size_t a_rank = a.dims.size(), b_rank = b.dims.size();
+  if (a.dims[a_rank - 1] != b.dims[b_rank > 1 ? b_rank - 2 : 0]) return false;
+  const size_t a_stack = a_rank > 2 ? a_rank - 2 : 0, b_stack = b_rank > 2 ? b_rank - 2 : 0;
+  const size_t rank = std::max(a_stack, b_stack);
+  out.clear();
+  for (size_t i = 0; i < rank; ++i) {
+    const int64_t x = i + a_stack < rank ? 1 : a.dims[i + a_stack - rank];
+    const int64_t y = i + b_stack < rank ? 1 : b.dims[i + b_stack - rank];
+    if (x != y && x != 1 && y != 1) return false;
+    out.push_back(x == 1 ? y : x);
+  }
+  if (a_rank > 1) out.push_back(a.dims[a_rank - 2]);
+  if (b_rank > 1) out.push_back(b.dims[b_rank - 1]);
+  return true;
+}
+
+Operand permuted(const Operand& x, const int64_t* axes) {
+  Operand result = x;
+  for (size_t i = 0; i < x.dims.size(); ++i) {
+    result.dims[i] = x.dims[static_cast<size_t>(axes[i])];
+    result.strides[i] = x.strides[static_cast<size_t>(axes[i])];
+  }
+  return result;
+}
+
+// Of operands that are read as they are stored.
+bool resize_product(void* state, ResizeContext& ctx) {
+  auto& s = *static_cast<MatMulState*>(state);
+  Operand reordered[2];
+  if (s.perm_a) reordered[0] = permuted(ctx.inputs[0], s.perm_a);
+  if (s.perm_b) reordered[1] = permuted(ctx.inputs[1], s.perm_b);
+  const Operand& a = s.perm_a ? reordered[0] : ctx.inputs[0];
+  const Operand& b = s.perm_b ? reordered[1] : ctx.inputs[1];
+  if (s.gemm.plan.shape.b_half || !fit(a, b, ctx.outputs[0].dims)) return false;
+  Problem p = describe(a, a.strides, b, b.strides);
+  p.shape.b_packed = s.gemm.packed != nullptr;
+  StackedGemm gemm;
+  gemm.packed = s.gemm.packed;
+  ScratchLayout scratch;
+  const ElementType type = ctx.inputs[0].type;
+  if (!gemm.prepare(type, p.shape, p.stack, scratch, ctx.threads).ok()) return false;
+  s.gemm = std::move(gemm);
+  ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
+  return true;
+}
+
+const Resizable kResizable(run_plain, resize_product);
+
 Status prepare_product(PrepareContext& ctx, const Operand& a, const Operand& b) {
   const Operand& out = ctx.outputs[0];
   const ElementType wide = gemm_type(out.type);
@@ -97,6 +158,8 @@ Status prepare_product(PrepareContext& ctx, const Operand& a, const Operand& b) 
   ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
   ctx.cost_ns = state->gemm.cost_ns();
   ctx.set_kernel(wide != out.type ? run_narrow : run_plain, state);
+  state->perm_a = axes_of(ctx, 0);
+  state->perm_b = axes_of(ctx, 1);
   return {};
 }
 
@@ -104,20 +167,12 @@ Status prepare_matmul(PrepareContext& ctx) {
   return prepare_product(ctx, ctx.inputs[0], ctx.inputs[1]);
 }
 
-constexpr const char* kPermutations[] = {"perm_a", "perm_b"};
-
-Operand permuted(const Operand& x, std::span<const int64_t> axes) {
-  Operand result = x;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    result.dims[i] = x.dims[static_cast<size_t>(axes[i])];
-    result.strides[i] = x.strides[static_cast<size_t>(axes[i])];
-  }
-  return result;
-}
-
 Status prepare_permuted_matmul(PrepareContext& ctx) {
-  return prepare_product(ctx, permuted(ctx.inputs[0], ctx.attributes().get_ints(kPermutations[0])),
-                         permuted(ctx.inputs[1], ctx.attributes().get_ints(kPermutations[1])));
+  const auto operand = [&](size_t i) {
+    const int64_t* axes = axes_of(ctx, i);
+    return axes ? permuted(ctx.inputs[i], axes) : ctx.inputs[i];
+  };
+  return prepare_product(ctx, operand(0), operand(1));
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

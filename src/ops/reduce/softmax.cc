@@ -10,6 +10,7 @@
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
+#include "op/resize.h"
 
 namespace treadle {
 
@@ -36,7 +37,18 @@ Result<AxisView> softmax_view(const PrepareContext& ctx) {
 struct SoftmaxState {
   AxisView view;
   ElementType type;
+  bool along_last = false;
 };
+
+bool resize_softmax(void* state, ResizeContext& ctx) {
+  auto& s = *static_cast<SoftmaxState*>(state);
+  if (!s.along_last) return false;
+  const Dims& dims = ctx.inputs[0].dims;
+  const auto n = static_cast<size_t>(dims.back());
+  s.view = {n == 0 ? 0 : static_cast<size_t>(element_count_unchecked(dims)) / n, n, 1};
+  ctx.outputs[0].dims = dims;
+  return true;
+}
 
 template <kernels::SoftmaxKind kKind>
 uint32_t run_softmax(const void* state, void* const* slots, const uint32_t* operands) {
@@ -53,11 +65,18 @@ uint32_t run_softmax(const void* state, void* const* slots, const uint32_t* oper
   return 0;
 }
 
+const Resizable kSoftmax(run_softmax<kernels::SoftmaxKind::kSoftmax>, resize_softmax);
+const Resizable kLogSoftmax(run_softmax<kernels::SoftmaxKind::kLogSoftmax>, resize_softmax);
+
 template <kernels::SoftmaxKind kKind>
 Status prepare_softmax(PrepareContext& ctx) {
   TREADLE_ASSIGN(const AxisView view, softmax_view(ctx));
+  const int64_t rank = ctx.inputs[0].rank();
+  const int64_t axis = ctx.attributes().get_int("axis");
   ctx.cost_ns = static_cast<double>(view.outer * view.n * view.inner);
-  ctx.set_kernel(run_softmax<kKind>, ctx.make_state<SoftmaxState>(SoftmaxState{view, ctx.inputs[0].type}));
+  auto* state = ctx.make_state<SoftmaxState>(SoftmaxState{view, ctx.inputs[0].type});
+  ctx.set_kernel(run_softmax<kKind>, state);
+  state->along_last = rank > 0 && ctx.version() >= 13 && (axis == -1 || axis == rank - 1);
   return {};
 }
 

@@ -1,0 +1,101 @@
+#include "plan/growing.h"
+
+#include <algorithm>
+
+namespace treadle::plan {
+
+namespace {
+
+// Who reads the value of a loop state, and what its successor is made of, in one loop.
+struct Growing {
+  const ir::Value* in = nullptr;
+  const ir::Value* out = nullptr;
+  const ir::Node* node = nullptr;  // appends to `in`, makes `out`
+  bool as_columns = false;
+
+  bool is_one(const ir::Value* v) const { return v == in || v == out; }
+};
+
+bool is_numeric(const ir::Value* v) {
+  return !v || (v->type.is_tensor() && v->type.element != ElementType::kUndefined && !is_string(v->type.element));
+}
+
+// The axis of `node`'s operand i that it reads as columns of a matrix, for a product's right-hand side; -1: none.
+int64_t columns_axis(const ir::Node& node, size_t i) {
+  const bool permuted = node.op->name == "PermutedMatMul";
+  if (i != 1 || (!permuted && node.op->name != "MatMul")) return -1;
+  const ir::Value* b = node.inputs[1];
+  if (!b->type.has_shape || b->type.rank() < 2) return -1;
+  const auto axes = permuted ? node.attributes.get_ints("perm_b") : std::span<const int64_t>();
+  return axes.empty() ? b->type.rank() - 1 : axes.back();
+}
+
+int64_t grown_axis(const ir::Node& node) {
+  const int64_t axis = node.attributes.get_int("axis", 1);
+  return axis < 0 && node.outputs[0]->type.has_shape ? axis + node.outputs[0]->type.rank() : axis;
+}
+
+// Whether `node` reads the values only in ways that take any strides.
+bool takes_strides(const ir::Node& node, Growing& growing) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!growing.is_one(node.inputs[i])) continue;
+    if (&node == growing.node && i == 0) continue;
+    if (!node.op->prepare || node.op->appends || node.op->alias_input >= 0 || i >= 64 ||
+        !(node.op->strided_inputs >> i & 1))
+      return false;
+    if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_numeric)) return false;
+    if (!std::all_of(node.outputs.begin(), node.outputs.end(), is_numeric)) return false;
+    growing.as_columns |= columns_axis(node, i) == grown_axis(*growing.node);
+  }
+  return true;
+}
+
+bool takes_strides(const ir::Region& region, Growing& growing) {
+  for (const auto& node : region.nodes) {
+    if (!takes_strides(*node, growing)) return false;
+    for (const auto& inner : node->regions) {
+      if (!takes_strides(*inner, growing)) return false;
+      const auto& outputs = inner->outputs;
+      if (std::any_of(outputs.begin(), outputs.end(), [&](const ir::Value* v) { return growing.is_one(v); })) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+Growth growth_of(const ir::Region& body, size_t in, size_t out) {
+  const ir::Value* made = body.outputs[out];
+  Growing growing{body.inputs[in], made, made ? made->producer : nullptr};
+  const ir::Node* node = growing.node;
+  if (!growing.in || !node || node->parent != &body || !node->op->appends || node->inputs[0] != growing.in)
+    return Growth::kNone;
+  if (!std::all_of(node->inputs.begin(), node->inputs.end(), is_numeric)) return Growth::kNone;
+  for (size_t i = 0; i < body.outputs.size(); ++i) {
+    if (i != out && growing.is_one(body.outputs[i])) return Growth::kNone;
+  }
+  if (!takes_strides(body, growing)) return Growth::kNone;
+  return growing.as_columns ? Growth::kColumns : Growth::kRows;
+}
+
+}  // namespace
+
+void find_growing(Program& program) {
+  for (Loop& loop : program.loops) {
+    if (loop.is_scan) continue;
+    const ir::Region& body = *loop.node->region("body");
+    for (size_t i = 0; i < loop.states.size(); ++i) {
+      LoopState& state = loop.states[i];
+      if (state.planned) continue;
+      const Growth growth = growth_of(body, i + 2, i + 1);
+      if (growth == Growth::kNone) continue;
+      const auto node = std::find_if(program.dynamic.begin(), program.dynamic.end(),
+                                     [&](const DynamicNode& n) { return n.node == body.outputs[i + 1]->producer; });
+      if (node == program.dynamic.end()) continue;
+      node->growth = growth;
+      state.grows = true;
+    }
+  }
+}
+
+}  // namespace treadle::plan
