@@ -121,6 +121,11 @@ Status StackedGemm::prepare(ElementType wide, kernels::GemmShape shape, std::spa
   const double ns = multiply_add_ns(wide, shape.m) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                     static_cast<double>(shape.k);
   grid = ProductGrid::cut(shape.m, shape.n, ns, matrices, plan.column_step, threads);
+  const bool plain = shape.alpha == 1 && shape.low == -__builtin_inff() && shape.high == __builtin_inff();
+  single_rows = nullptr;
+  if (shape.m == 1 && shape.n > kernels::kGemmDotColumns && shape.b_col == 1 && plain && grid.blocks() == 1) {
+    single_rows = kernels::stacked_rows(compute_type(wide));
+  }
   worker_scratch = (plan.scratch_bytes + 63) / 64 * 64;
   gemm_scratch = scratch.add(worker_scratch * scratch_parts(matrices * grid.blocks(), grid.block_ns, threads));
   return {};
@@ -201,8 +206,25 @@ class StackedGemm::Walk {
   int64_t index_[kMaxLevels] = {};
 };
 
+void StackedGemm::run_single_rows(const void* a, const void* b, void* c) const {
+  const kernels::GemmShape& s = plan.shape;
+  const Level inner = levels.empty() ? Level{1, 0, 0, 0} : levels.back();
+  const auto bytes = static_cast<int64_t>(width);
+  parallel_for(matrices, grid.block_ns, [&](int64_t begin, int64_t end, int) {
+    while (begin < end) {
+      const Walk at(levels, begin);
+      const int64_t count = std::min(end - begin, inner.size - begin % inner.size);
+      single_rows({count, inner.a, inner.b, inner.c, s.k, s.n, s.a_col, s.b_row},
+                  static_cast<const std::byte*>(a) + at.a * bytes, static_cast<const std::byte*>(b) + at.b * bytes,
+                  static_cast<std::byte*>(c) + at.c * bytes);
+      begin += count;
+    }
+  });
+}
+
 void StackedGemm::run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch,
                       const void* addend) const {
+  if (single_rows && !packed && !bias && !addend) return run_single_rows(a, b, c);
   const int64_t blocks = grid.blocks();
   parallel_for(matrices * blocks, grid.block_ns, [&](int64_t begin, int64_t end, int worker) {
     std::byte* own = scratch + gemm_scratch + static_cast<size_t>(worker) * worker_scratch;

@@ -7,6 +7,7 @@
 #include "kernels/convert.h"
 #include "kernels/gemm.h"
 #include "kernels/move.h"
+#include "kernels/stacked_rows.h"
 #include "op/context.h"
 
 namespace treadle {
@@ -79,6 +80,8 @@ struct StackedGemm {
   size_t worker_scratch = 0;  // bytes of it for each thread
   int64_t matrices = 1;
   ProductGrid grid;
+  // Set where every product is a row times a matrix as it lies, too little for several threads to share.
+  kernels::StackedRowsRun single_rows = nullptr;
 
   // `shape` without b_packed. Levels that A's rows run through and B does not take part in become rows.
   Status prepare(ElementType wide, kernels::GemmShape shape, std::span<const Level> stack, ScratchLayout& scratch,
@@ -95,6 +98,7 @@ struct StackedGemm {
 
  private:
   class Walk;
+  void run_single_rows(const void* a, const void* b, void* c) const;
   const void* matrix_b(const void* b, int64_t offset) const;
 };
 
