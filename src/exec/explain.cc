@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "exec/trip_cost.h"
+#include "kernels/fused.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "plan/chain_loops.h"
@@ -358,15 +359,25 @@ class Explainer {
     return std::find(made.calls.begin(), made.calls.end(), pc) != made.calls.end();
   }
 
+  // The type of a result or an operand that is computed with in another one; kUndefined where there is none.
+  static ElementType narrow_type_of(const ir::Node& node) {
+    ElementType narrow = ElementType::kUndefined;
+    const auto look = [&](const ir::Value* v) {
+      if (v && !kernels::FusedBuilder::can_hold(v->type.element)) narrow = v->type.element;
+    };
+    for (const ir::Value* v : node.inputs) look(v);
+    for (const ir::Value* v : node.outputs) look(v);
+    return narrow;
+  }
+
   NodeRemark call_of(uint32_t pc, bool has_no_form) const {
     const auto fused = p_.fused.find(pc);
     const ir::Node& node = *p_.node_of[pc];
     NodeRemark call{node.name, node.op->name, {}};
     if (fused != p_.fused.end() && fused->second.nodes.size() > 1) call.op = op_names(fused->second.nodes);
-    const ElementType type =
-        node.outputs.empty() || !node.outputs[0] ? ElementType::kUndefined : node.outputs[0]->type.element;
-    if (node.op->batch == BatchRule::kElementwise && has_no_form) {
-      call.remark = fmt::format("elements of type {} are not stored as they are computed with", info(type).name);
+    const ElementType narrow = narrow_type_of(node);
+    if (node.op->batch == BatchRule::kElementwise && has_no_form && narrow != ElementType::kUndefined) {
+      call.remark = fmt::format("elements of type {} are not stored as they are computed with", info(narrow).name);
     } else if (!has_no_form) {
       call.remark = "so long, or so spread, that its kernel is as fast";
     } else {

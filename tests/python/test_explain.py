@@ -360,3 +360,19 @@ def test_a_loop_without_trips():
     _, profile = profiled(text, {"x": np.ones(8, np.float32)}, optimize=0)
     phases = [event["ph"] for event in profile.trace()["traceEvents"]]
     assert phases.count("B") == phases.count("E")
+
+
+def test_products_are_restated():
+    weights = "w = Constant <value = float[2, 8] {1, 2, 3, 4, 5, 6, 7, 8, 8, 7, 6, 5, 4, 3, 2, 1}> ()"
+    loop = explained(
+        model('p = Einsum <equation = "ji,i->j"> (w, s)\n m = ReduceMax(p)\n t = Add(s, m)', before=weights)
+    )
+    (entry,) = [r for r in loop["rewrites"] if r["change"] == "restated"]
+    assert entry["op"] == "Einsum"
+    assert "ReduceSum" in entry["into"] or "MatMul" in entry["into"]
+
+
+def test_calls_name_the_type_that_is_in_the_way():
+    body = "c = Cast <to = 3> (s)\n d = Cast <to = 1> (c)\n t = Add(s, d)"
+    loop = explained(model(body), jit="always")
+    assert {call["why"] for call in loop["calls"]} == {"elements of type int8 are not stored as they are computed with"}
