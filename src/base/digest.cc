@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 namespace treadle {
 
@@ -21,7 +22,7 @@ constexpr uint8_t kOrder[10][16] = {
     {6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5}, {10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0},
 };
 
-void mix(uint64_t* v, size_t a, size_t b, size_t c, size_t d, uint64_t x, uint64_t y) {
+[[gnu::always_inline]] inline void mix(uint64_t* v, size_t a, size_t b, size_t c, size_t d, uint64_t x, uint64_t y) {
   v[a] += v[b] + x;
   v[d] = std::rotr(v[d] ^ v[a], 32);
   v[c] += v[d];
@@ -30,6 +31,20 @@ void mix(uint64_t* v, size_t a, size_t b, size_t c, size_t d, uint64_t x, uint64
   v[d] = std::rotr(v[d] ^ v[a], 16);
   v[c] += v[d];
   v[b] = std::rotr(v[b] ^ v[c], 63);
+}
+
+// With the order of words known, all of it stays in registers.
+template <size_t kRound>
+void run_round(uint64_t* v, const uint64_t* words) {
+  constexpr const auto& order = kOrder[kRound % 10];
+  mix(v, 0, 4, 8, 12, words[order[0]], words[order[1]]);
+  mix(v, 1, 5, 9, 13, words[order[2]], words[order[3]]);
+  mix(v, 2, 6, 10, 14, words[order[4]], words[order[5]]);
+  mix(v, 3, 7, 11, 15, words[order[6]], words[order[7]]);
+  mix(v, 0, 5, 10, 15, words[order[8]], words[order[9]]);
+  mix(v, 1, 6, 11, 12, words[order[10]], words[order[11]]);
+  mix(v, 2, 7, 8, 13, words[order[12]], words[order[13]]);
+  mix(v, 3, 4, 9, 14, words[order[14]], words[order[15]]);
 }
 
 uint64_t load_word(const uint8_t* at) {
@@ -61,15 +76,9 @@ void Digester::compress(const uint8_t* block, bool last) {
   std::copy(kStart.begin(), kStart.end(), v + 8);
   v[12] ^= count_;
   if (last) v[14] = ~v[14];
-  for (size_t round = 0; round < 12; ++round) {
-    const uint8_t* order = kOrder[round % 10];
-    for (size_t i = 0; i < 4; ++i) {
-      mix(v, i, 4 + i, 8 + i, 12 + i, words[order[2 * i]], words[order[2 * i + 1]]);
-    }
-    for (size_t i = 0; i < 4; ++i) {
-      mix(v, i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4, words[order[8 + 2 * i]], words[order[9 + 2 * i]]);
-    }
-  }
+  [&]<size_t... kRound>(std::index_sequence<kRound...>) {
+    (run_round<kRound>(v, words), ...);
+  }(std::make_index_sequence<12>());
   for (size_t i = 0; i < 8; ++i) state_[i] ^= v[i] ^ v[i + 8];
 }
 

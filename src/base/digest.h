@@ -22,12 +22,16 @@ class Digester {
 
   Digester& add(std::span<const std::byte> bytes);
   Digester& add(std::string_view text) { return number(text.size()).add(std::as_bytes(std::span(text))); }
-  // Numbers, bools and enumerators, all as eight bytes.
+  // Numbers, bools and enumerators: seven bits a byte, from the lowest on, as many as it takes.
   template <class T>
     requires(std::is_integral_v<T> || std::is_enum_v<T>)
   Digester& number(T value) {
-    const auto wide = static_cast<uint64_t>(value);
-    return add(std::as_bytes(std::span(&wide, 1)));
+    auto rest = static_cast<uint64_t>(value);
+    std::array<std::byte, 10> bytes;
+    size_t count = 0;
+    for (; rest >= 0x80; rest >>= 7) bytes[count++] = static_cast<std::byte>(rest | 0x80);
+    bytes[count++] = static_cast<std::byte>(rest);
+    return add(std::span(bytes).first(count));
   }
   // May be called once.
   Digest finish();

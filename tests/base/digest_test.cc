@@ -40,6 +40,13 @@ TEST(Digest, IsOfTheBytesNotOfTheirPieces) {
   }
 }
 
+TEST(Digest, NumbersDoNotRunIntoEachOther) {
+  EXPECT_NE(Digester().number(0x80).finish(), Digester().number(0).number(1).finish());
+  EXPECT_NE(Digester().number(300).number(2).finish(), Digester().number(2).number(300).finish());
+  EXPECT_NE(Digester().number(-1).finish(), Digester().number(uint32_t{0xFFFF'FFFF}).finish());
+  EXPECT_EQ(Digester().number(int8_t{-1}).finish(), Digester().number(int64_t{-1}).finish());
+}
+
 TEST(Digest, TextsDoNotRunIntoEachOther) {
   EXPECT_NE(Digester().add(std::string_view("ab")).add(std::string_view("c")).finish(),
             Digester().add(std::string_view("a")).add(std::string_view("bc")).finish());
