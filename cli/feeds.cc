@@ -222,6 +222,18 @@ Feeds read_feeds(const Session& session, const std::vector<std::string>& argumen
   return feeds;
 }
 
+void require_feeds(const Session& session, const Feeds& feeds) {
+  for (size_t i = 0; i < session.count(TREADLE_INPUT); ++i) {
+    const std::string name = session.name(TREADLE_INPUT, i);
+    const Type type = session.type(TREADLE_INPUT, i);
+    if (has_feed(feeds, name) || type.kind() == TREADLE_OPTIONAL) continue;
+    throw InputError(
+        fmt::format("input '{}' is missing: expected {}; give {}=FILE, or --random SEED to draw what is "
+                    "not given",
+                    name, type.text(), name));
+  }
+}
+
 void add_random_feeds(const Session& session, uint64_t seed, const std::vector<std::string>& sizes, Feeds& feeds) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;

@@ -18,6 +18,9 @@ treadle::Feeds read_feeds(const treadle::Session& session, const std::vector<std
 void add_random_feeds(const treadle::Session& session, uint64_t seed, const std::vector<std::string>& sizes,
                       treadle::Feeds& feeds);
 
+// InputError where an input that a run needs has no value: which, of what type, and how to give it one.
+void require_feeds(const treadle::Session& session, const treadle::Feeds& feeds);
+
 // The value under other sizes of equal count.
 treadle::Value reshaped(const treadle::Value& value, const std::vector<int64_t>& dims);
 

@@ -20,15 +20,19 @@ struct Inputs {
     command.add_option(
         "inputs", values,
         "[NAME=]FILE (.npy, .npz, .pb, .wav), or NAME=NUMBER, NAME=[NUMBER,...]; without a name the next "
-        "input takes it");
-    random = command.add_option("--random", seed, "Draw the inputs that are not given, from this seed");
+        "input takes it; or --random");
+    random = command.add_option("--random", seed, "Draw the inputs that are not given, from this seed (a number)");
     add_session(command, common);
     add_json(command, common);
   }
 
   treadle::Feeds feeds(const treadle::Session& session) const {
     treadle::Feeds feeds = read_feeds(session, values);
-    if (random->count() > 0) add_random_feeds(session, seed, common.dimensions, feeds);
+    if (random->count() > 0) {
+      add_random_feeds(session, seed, common.dimensions, feeds);
+    } else {
+      require_feeds(session, feeds);
+    }
     return feeds;
   }
 };

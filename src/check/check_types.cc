@@ -9,6 +9,7 @@
 #include "check/types.h"
 #include "model/import.h"
 #include "model/node_finder.h"
+#include "op/place.h"
 #include "op/registry.h"
 #include "op/type_rules.h"
 

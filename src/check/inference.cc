@@ -6,6 +6,7 @@
 #include "check/bodies.h"
 #include "check/onnx_rules.h"
 #include "judge/judge.h"
+#include "op/place.h"
 #include "op/type_rules.h"
 
 namespace treadle {
@@ -44,10 +45,6 @@ bool stays_constant(const ir::Region& body, size_t output, size_t input) {
     value = value->producer->inputs[0];
   }
   return value && value == body.inputs[input];
-}
-
-std::string node_place(const ir::Node& node) {
-  return fmt::format("{} ({}-{})", node.name, node.op->name, node.version->since);
 }
 
 Inference::Inference(InferenceOptions options) : options_(options), walk_(ir::new_walk()) {}
@@ -144,9 +141,20 @@ Status Inference::infer(ir::Region& region) {
     }
   }
   for (auto& node : region.nodes) {
-    TREADLE_TRY(infer(*node));
+    Status status = infer(*node);
+    if (status.ok()) continue;
+    if (!options_.fails_late) return status;
+    know_nothing(*node);
   }
   return {};
+}
+
+void Inference::know_nothing(ir::Node& node) {
+  for (ir::Value* out : node.outputs) {
+    if (!out) continue;
+    forget(out);
+    out->type = {};
+  }
 }
 
 Status Inference::infer(ir::Node& node) {
@@ -265,7 +273,8 @@ Status Inference::take_type(ir::Value* value, Type&& inferred) {
   } else if (inferred.is_tensor() && inferred.element == ElementType::kUndefined) {
     // What is made of unknown things; a declared type says more.
     if (options_.keep_declared && declared(value).is_tensor()) inferred.element = declared(value).element;
-    if (inferred.element == ElementType::kUndefined && !inferred.has_shape) inferred = Type();
+    const bool is_nothing = !inferred.has_shape || options_.fails_late;  // made of what fails
+    if (inferred.element == ElementType::kUndefined && is_nothing) inferred = Type();
   }
   if (options_.name_unknowns) name_unknowns(value, inferred);
   if (!options_.keep_declared) {

@@ -61,6 +61,9 @@ struct InferenceOptions {
   bool contradictions_fail = false;
   // A node that fails is an error. Otherwise its outputs stay as they are declared.
   bool strict = true;
+  // With strict: a node that fails within a region is none, and nothing is known of what it makes. For planning: the
+  // run says so, if it gets there.
+  bool fails_late = false;
   InferenceMonitor* monitor = nullptr;
   // Sizes that nobody knows get names (`unk__0`), so that equal ones can be told.
   bool name_unknowns = false;
@@ -94,6 +97,7 @@ class Inference {
   struct Results;
   Status infer_node(ir::Node& node);
   void infer_unreached(ir::Node& node);
+  void know_nothing(ir::Node& node);
   Status infer_if_known(ir::Node& node, const Tensor& condition);
   // A branch that is not taken: its types are of use to readers, but nothing in it has to fit the sizes at hand.
   void infer_leniently(ir::Region& region);
@@ -154,8 +158,5 @@ bool worth_folding(std::span<const AnyValue> inputs, std::span<const Type> outpu
 
 // Whether a trip hands its input on as it is.
 bool stays_constant(const ir::Region& body, size_t output, size_t input);
-
-// "path (Operator-version)", as errors name a node.
-std::string node_place(const ir::Node& node);
 
 }  // namespace treadle

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "base/thread_pool.h"
-#include "check/inference.h"
 #include "exec/profile.h"
 #include "op/op_def.h"
+#include "op/place.h"
 
 namespace treadle::exec {
 
@@ -375,20 +375,21 @@ Status Context::read_flag(uint32_t s, const char* what, bool& value) const {
 // "/loop (Loop-16) body, trip 3: /loop:body/add (Add-14)"
 Status Context::place_error(Status status, uint32_t pc) const {
   std::string place;
-  const ir::Node* node = program_->node_of[pc];
+  const ir::Node* around = nullptr;
+  const auto add = [&](const ir::Node& node, std::string_view separator) {
+    if (around && (&node == around || is_part(node, *around))) return;
+    place += node_place(node);
+    place += separator;
+  };
   for (size_t i = 0; i < program_->loops.size(); ++i) {
     const plan::Loop& loop = program_->loops[i];
-    const bool inside = pc > loop.first && pc < loop.last;
-    if (inside && loops_[i].active) {
-      place += fmt::format("{} body, trip {}: ", node_place(*loop.node), loops_[i].trip);
-      if (node == loop.node) node = nullptr;
-    }
+    if (pc <= loop.first || pc >= loop.last || !loops_[i].active) continue;
+    add(*loop.node, " ");
+    place += fmt::format("body, trip {}: ", loops_[i].trip);
+    around = loop.node;
   }
-  if (node) {
-    place += node_place(*node);
-  } else if (!place.empty()) {
-    place.resize(place.size() - 2);
-  }
+  if (const ir::Node* node = program_->node_of[pc]) add(*node, "");
+  if (place.ends_with(": ")) place.resize(place.size() - 2);
   return std::move(status).in(place);
 }
 

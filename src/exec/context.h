@@ -210,6 +210,7 @@ class Context {
   }
   Status begin_states(const plan::Loop& loop);
   Status count_trips(const plan::Loop& loop, LoopPosition& at);
+  Status check_lengths(const plan::Loop& loop) const;  // of scan inputs
   int64_t count_masked_trips(const plan::ScanInput& mask, int64_t length) const;
   Status begin_outputs(const plan::Loop& loop, LoopPosition& at);
   Status grow_rows(const plan::Loop& loop, LoopPosition& at);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "exec/context.h"
+#include "op/scan_attributes.h"
 #include "plan/chain_loops.h"
 
 namespace treadle::exec {
@@ -49,9 +50,7 @@ Status Context::count_trips(const Loop& loop, LoopPosition& at) {
                      v.type().to_string());
       }
       const int64_t length = v.tensor().dims()[0];
-      if (at.trips >= 0 && at.trips != length) {
-        return error(Code::kRuntime, "scan inputs have different lengths: {} and {}", at.trips, length);
-      }
+      if (at.trips >= 0 && at.trips != length) return check_lengths(loop);
       at.trips = length;
     }
     at.rows = at.trips;
@@ -75,6 +74,20 @@ Status Context::count_trips(const Loop& loop, LoopPosition& at) {
     if (!condition) at.trips = 0;
   }
   at.trips = at.rows = std::max<int64_t>(at.trips, 0);
+  return {};
+}
+
+// In the order of the inputs, as the first that differs is the one to name.
+Status Context::check_lengths(const Loop& loop) const {
+  int64_t length = -1;
+  for (size_t i = 0; i < loop.scan_inputs.size(); ++i) {
+    const uint32_t s = loop.scan_inputs[i].whole;
+    const bool is_handle = program_->slots[s].storage == Storage::kHandle;
+    if (is_handle && (!handles_[s].is_tensor() || handles_[s].tensor().rank() < 1)) continue;
+    const int64_t own = is_handle ? handles_[s].tensor().dims()[0] : program_->slots[s].type.shape[0].value();
+    if (length >= 0 && own != length) return unequal_lengths(i, own, length);
+    length = own;
+  }
   return {};
 }
 
@@ -333,8 +346,9 @@ Status Context::move_handles(const Loop& loop) {
       const AnyValue& old = handles_[state.in];
       if (!value.is_tensor() || !old.is_tensor() || !(value.tensor().dims() == old.tensor().dims()) ||
           value.tensor().type() != old.tensor().type()) {
-        return error(Code::kRuntime, "state {} changes from {} to {}; a Scan's states keep their type and shape", i,
-                     old.type().to_string(), value.type().to_string());
+        LoopPosition& at = loops_[static_cast<size_t>(&loop - program_->loops.data())];
+        at.active = false;  // it is the loop that fails
+        return changed_state(Code::kRuntime, i, at.trip, old.type(), value.type());
       }
     }
     next.push_back(std::move(value));

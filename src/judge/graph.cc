@@ -6,6 +6,7 @@
 #include "kernels/dispatch.h"
 #include "op/lower.h"
 #include "op/op_def.h"
+#include "op/place.h"
 #include "op/scan_attributes.h"
 
 namespace treadle::judge {
@@ -82,8 +83,9 @@ class Walker {
 
   Status run(const ir::Region& region) {
     for (const auto& node : region.nodes) {
-      if (guard_) TREADLE_TRY(guard_->step());
-      if (Status s = run(*node); !s.ok()) return in_node(std::move(s), *node);
+      Status s = guard_ ? guard_->step() : Status();
+      if (s.ok()) s = run(*node);
+      if (!s.ok()) return in_node(std::move(s), *node);
     }
     return {};
   }
@@ -103,15 +105,17 @@ class Walker {
   }
 
  private:
-  static std::string node_place(const ir::Node& node) {
-    return fmt::format("{} ({}-{})", node.name, node.op->name, node.version->since);
-  }
-
-  // The path of a node in a branch names the If already.
   static Status in_node(Status s, const ir::Node& node) {
-    if (node.op->control == Control::kIf && !s.place().empty()) return s;
+    // The path of a node in a branch names the If already, and so do its parts name a node that was lowered.
+    const bool is_loop = node.op->control == Control::kLoop || node.op->control == Control::kScan;
+    if (!s.place().empty() && (!is_loop || is_lowered(node))) return s;
+    // A part in the loop of the same lowering: who names the loop names it.
+    const ir::Node* around = node.parent->parent_node;
+    if (around && is_part(node, *around)) return s;
     return std::move(s).in(node_place(node));
   }
+
+  static bool is_lowered(const ir::Node& node) { return !node.regions.empty() && node.op->lowers(*node.version); }
 
   static Status in_trip(Status s, int64_t trip) {
     const char* colon = s.place().empty() ? "" : ":";
@@ -125,7 +129,7 @@ class Walker {
   }
 
   Status run(const ir::Node& node) {
-    if (!node.regions.empty() && node.op->lowers(*node.version)) return run_lowered(node);
+    if (is_lowered(node)) return run_lowered(node);
     switch (node.op->control) {
       case Control::kIf:
         return run_if(node);
@@ -255,10 +259,7 @@ class Walker {
       TREADLE_ASSIGN(go_on, flag(body.outputs[0], "the body's condition"));
     }
     for (size_t i = 0; i < state.size(); ++i) state[i] = get(body.outputs[1 + i]);
-    for (size_t i = 0; i < stacks.elements.size(); ++i) {
-      TREADLE_TRY(stacks.push(i, get(body.outputs[1 + state.size() + i])));
-    }
-    return {};
+    return push_rows(body, 1 + state.size(), stacks);
   }
 
   Status run_scan(const ir::Node& node) {
@@ -274,9 +275,7 @@ class Walker {
       if (!v.is_tensor()) return error(Code::kRuntime, "scan input {} is not a tensor", i);
       TREADLE_ASSIGN(const int64_t axis, normalize_axis(scan.inputs[i].axis, v.tensor().rank(), "scan_input_axes"));
       const int64_t n = v.tensor().dims()[static_cast<size_t>(axis)];
-      if (i > 0 && n != length) {
-        return error(Code::kRuntime, "scan inputs have different lengths: {} and {}", length, n);
-      }
+      if (i > 0 && n != length) return unequal_lengths(i, n, length);
       length = n;
       axes.push_back(axis);
       sources.push_back(v.tensor());
@@ -288,7 +287,10 @@ class Walker {
                        take_slice(sources[i], axes[i], scan.inputs[i].reverse ? length - 1 - trip : trip));
         set(body.inputs[scan.states + i], AnyValue(std::move(slice)));
       }
-      Status s = run_scan_trip(body, state, stacks);
+      Status s = run_scan_trip(body, state);
+      if (!s.ok()) return in_trip(std::move(s), trip);
+      TREADLE_TRY(hand_over(body, trip, state));
+      s = push_rows(body, state.size(), stacks);
       if (!s.ok()) return in_trip(std::move(s), trip);
     }
     for (size_t i = 0; i < scan.states && i < node.outputs.size(); ++i) set(node.outputs[i], state[i]);
@@ -302,22 +304,26 @@ class Walker {
     return {};
   }
 
-  Status run_scan_trip(const ir::Region& body, std::vector<AnyValue>& state, Stacks& stacks) {
+  Status run_scan_trip(const ir::Region& body, const std::vector<AnyValue>& state) {
     if (guard_) TREADLE_TRY(guard_->trip());
     for (size_t i = 0; i < state.size(); ++i) set(body.inputs[i], state[i]);
-    TREADLE_TRY(run(body));
+    return run(body);
+  }
+
+  Status hand_over(const ir::Region& body, int64_t trip, std::vector<AnyValue>& state) {
     for (size_t i = 0; i < state.size(); ++i) {
       const AnyValue& next = get(body.outputs[i]);
       if (!next.is_tensor() || !state[i].is_tensor() || !(next.tensor().dims() == state[i].tensor().dims()) ||
           next.tensor().type() != state[i].tensor().type()) {
-        return error(Code::kRuntime, "state {} changes from {} to {}; a Scan's states keep their type and shape", i,
-                     state[i].type().to_string(), next.type().to_string());
+        return changed_state(Code::kRuntime, i, trip, state[i].type(), next.type());
       }
       state[i] = next;
     }
-    for (size_t i = 0; i < stacks.elements.size(); ++i) {
-      TREADLE_TRY(stacks.push(i, get(body.outputs[state.size() + i])));
-    }
+    return {};
+  }
+
+  Status push_rows(const ir::Region& body, size_t first, Stacks& stacks) {
+    for (size_t i = 0; i < stacks.elements.size(); ++i) TREADLE_TRY(stacks.push(i, get(body.outputs[first + i])));
     return {};
   }
 

@@ -1,5 +1,6 @@
 #include "op/context.h"
 
+#include "op/place.h"
 #include "op/registry.h"
 
 namespace treadle {
@@ -127,6 +128,7 @@ ir::Node* LowerContext::node(std::string_view op, std::span<ir::Value* const> in
   const OpDef& def = require_op(op, domain);
   const std::string name = node_.name + "/" + std::string(op) + "_" + std::to_string(counter_++);
   ir::Node* made = graph_.new_node(region_, &def, &def.newest(), name);
+  made->attributes.set(named_as(node_));
   for (const AttributeDef& a : def.newest().attributes) {
     if (a.has_default()) made->attributes.set(a.default_value);
   }

@@ -60,9 +60,16 @@ bool can_fail(const ir::Node& node) {
   return !divides_by_constants(node);
 }
 
+bool knows_shape_inputs(const ir::Node& node) {
+  for (size_t i = 0; i < node.inputs.size() && i < 64; ++i) {
+    if ((node.op->shape_inputs >> i & 1) && node.inputs[i] && !node.inputs[i]->is_constant()) return false;
+  }
+  return true;
+}
+
 bool is_total(const ir::Node& node) {
   if (!node.regions.empty() || node.op->control != Control::kNone || node.inputs.empty()) return false;
-  if (node.op->effects == Effects::kRandom || can_fail(node)) return false;
+  if (node.op->effects == Effects::kRandom || can_fail(node) || !knows_shape_inputs(node)) return false;
   return std::all_of(node.inputs.begin(), node.inputs.end(), has_known_size) &&
          std::all_of(node.outputs.begin(), node.outputs.end(), has_known_size);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "op/place.h"
 #include "op/registry.h"
 #include "op/written_operator.h"
 
@@ -62,7 +63,9 @@ void print_node(const ir::Node& node, int indent, std::string& text) {
   text += " = " + operator_text(node) + "(";
   for (size_t i = 0; i < node.inputs.size(); ++i) text += (i ? ", " : "") + value_text(node.inputs[i]);
   text += ")";
-  for (const ir::Attribute& a : node.attributes.all()) text += " " + attribute_text(a);
+  for (const ir::Attribute& a : node.attributes.all()) {
+    if (a.name != kNamedAs) text += " " + attribute_text(a);
+  }
   if (const WrittenOperator* written = written_operator(node)) text += "  # " + one_line(written->reason);
   text += "\n";
   for (const auto& region : node.regions) {

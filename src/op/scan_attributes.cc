@@ -32,6 +32,16 @@ Status read_list(const ir::NodeInfo& node, const char* axes_name, const char* di
 
 }  // namespace
 
+Status unequal_lengths(size_t input, int64_t length, int64_t before) {
+  return error(Code::kInvalidArgument, "scan input {} has length {}, the ones before it have {}", input, length,
+               before);
+}
+
+Status changed_state(Code code, size_t state, int64_t trip, const Type& before, const Type& after) {
+  return error(code, "state {} is {} when trip {} begins and {} when it ends; a Scan's states keep type and shape",
+               state, before.to_string(), trip, after.to_string());
+}
+
 Result<ScanAttributes> read_scan(const ir::NodeInfo& node, size_t node_inputs, size_t body_outputs) {
   const int64_t scan_inputs = node.attributes.get_int("num_scan_inputs", 0);
   if (scan_inputs < 1 || scan_inputs > static_cast<int64_t>(node_inputs)) {

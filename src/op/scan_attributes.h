@@ -25,4 +25,9 @@ struct ScanAttributes {
 // kInvalidModel when counts, list lengths or directions are not as the specification asks.
 Result<ScanAttributes> read_scan(const ir::NodeInfo& node, size_t node_inputs, size_t body_outputs);
 
+// That scan input `input` is not as long as those before it.
+Status unequal_lengths(size_t input, int64_t length, int64_t before);
+// That a trip changes the type or shape of a state.
+Status changed_state(Code code, size_t state, int64_t trip, const Type& before, const Type& after);
+
 }  // namespace treadle

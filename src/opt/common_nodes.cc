@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "op/op_def.h"
+#include "op/place.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
@@ -76,7 +77,9 @@ class Merger {
     append(node.inputs.size());
     for (const ir::Value* v : node.inputs) append(representative(v));
     std::vector<const ir::Attribute*> attributes;
-    for (const ir::Attribute& a : node.attributes.all()) attributes.push_back(&a);
+    for (const ir::Attribute& a : node.attributes.all()) {
+      if (a.name != kNamedAs) attributes.push_back(&a);
+    }
     std::sort(attributes.begin(), attributes.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
     for (const ir::Attribute* a : attributes) {
       key += a->name;

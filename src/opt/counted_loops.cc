@@ -18,6 +18,7 @@
 
 #include "check/inference.h"
 #include "op/op_def.h"
+#include "op/place.h"
 #include "op/registry.h"
 #include "opt/all_trips.h"
 #include "opt/loop_edits.h"
@@ -150,7 +151,9 @@ class Converter {
 
   ir::Node* before(std::string_view op_name, const std::string& name, std::string_view domain = "") {
     const OpDef& op = require_op(op_name, domain);
-    return graph_.new_node(&region_, &op, &op.newest(), name, at_ + added_++);
+    ir::Node* made = graph_.new_node(&region_, &op, &op.newest(), name, at_ + added_++);
+    made->attributes.set(named_as(loop_));
+    return made;
   }
 
   ir::Value* along_first_axis(const Picked& p, const std::string& name) {
@@ -242,9 +245,11 @@ class Converter {
 
   void become_scan() {
     const OpDef& op = require_op("Scan");
+    ir::Attributes attributes;
+    attributes.set(named_as(loop_));
     loop_.op = &op;
     loop_.version = &op.newest();
-    loop_.attributes = {};
+    loop_.attributes = std::move(attributes);
     for (size_t i = std::min<size_t>(loop_.inputs.size(), 2); i-- > 0;) loop_.inputs.erase(i);
     const ir::Value* condition = body_.inputs[1];
     body_.inputs.erase(body_.inputs.begin(), body_.inputs.begin() + 2);
@@ -408,7 +413,8 @@ bool has_loop(const ir::Graph& graph) {
 
 void scan_counted_loops(ir::Graph& graph, Journal* journal) {
   if (!has_loop(graph)) return;
-  constexpr InferenceOptions kOptions{.fold = false, .trust_containers = false, .keep_declared = false};
+  constexpr InferenceOptions kOptions{
+      .fold = false, .trust_containers = false, .keep_declared = false, .fails_late = true};
   auto known = std::make_unique<Inference>(kOptions);
   if (!known->infer(graph.top()).ok()) return;
   bool changed = false;

@@ -3,6 +3,7 @@
 // Mean of one operand. Whether sizes agree is known only where they are, so this runs on specialised graphs.
 #include <unordered_map>
 
+#include "op/effects.h"
 #include "op/op_def.h"
 #include "opt/passes.h"
 
@@ -33,7 +34,7 @@ bool is_identity(const ir::Node& node) {
     if (node.outputs[i]) return false;
   }
   if (op.name == "Identity") return true;
-  if (!same_type(node.inputs[0], node.outputs[0])) return false;
+  if (!same_type(node.inputs[0], node.outputs[0]) || !knows_shape_inputs(node)) return false;
   if (op.alias_input == 0 || op.name == "Cast" || op.name == "CastLike" || op.name == "Expand") return true;
   if (op.name == "Transpose") return keeps_order(node);
   const bool joins =

@@ -24,7 +24,7 @@ namespace treadle::opt {
 
 namespace {
 
-constexpr InferenceOptions kTypes{.fold = false, .trust_containers = false, .keep_declared = false};
+constexpr InferenceOptions kTypes{.fold = false, .trust_containers = false, .keep_declared = false, .fails_late = true};
 constexpr int64_t kMostStacked = int64_t{1} << 22;  // elements of tensors that are copied together
 
 bool is(const ir::Node* node, std::string_view op) {

@@ -1,4 +1,6 @@
 // Recurrences and loops over time: they begin a block with what they carried out of the one before.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_set>
 
@@ -128,7 +130,10 @@ Result<TimeWalk::LoopReads> TimeWalk::find_reads(const ir::Node& node) const {
         if (reads_frame) {
           reads.gathers.push_back(&inner);
         } else if (status.ok()) {
-          status = refuse(node, "its body reads '" + std::string(v->name) + "' elsewhere than at the trip's number");
+          status =
+              refuse(node, fmt::format("its body reads '{}' by {}, and only frames that a Gather takes at the trip's "
+                                       "number are found in blocks",
+                                       std::string_view(v->name), label(inner)));
         }
       } else if (numbers.contains(v) && !(gather && i == 1 && role(inner.inputs[0]).timed())) {
         reads.counts = true;

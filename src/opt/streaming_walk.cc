@@ -12,11 +12,11 @@ namespace {
 
 constexpr size_t kLongestPath = 6;  // nodes of it that an error names
 
+}  // namespace
+
 std::string label(const ir::Node& node) {
   return fmt::format("{} '{}'", node.op->name, std::string_view(node.name));
 }
-
-}  // namespace
 
 TimeWalk::Handler TimeWalk::handler_of(const ir::Node& node) {
   static constexpr Row kRows[] = {
@@ -145,6 +145,9 @@ Status TimeWalk::pass_frames(ir::Node& node) {
     for (const ir::Value* v : ir::captures(*body)) add(v);
   }
   const Status status = carry_axis(node, axes);
+  if (!status.ok() && !status.place().empty()) {
+    return refuse(node, fmt::format("in its body, at {}: {}", status.place(), status.message()));
+  }
   if (!status.ok()) return refuse(node, status.message());
   for (ir::Value* v : node.outputs) {
     if (!v) continue;

@@ -37,6 +37,9 @@ struct Role {
   bool timed() const { return kind == Kind::kTimed; }
 };
 
+// How reasons name a node: "Conv '/encoder/conv'".
+std::string label(const ir::Node& node);
+
 class TimeWalk {
  public:
   struct State {

@@ -78,10 +78,7 @@ Status Planner::end_parts(Loop& loop, const LoopParts& parts, uint32_t first_slo
   const ir::Node& node = *loop.node;
   const ir::Region& body = *node.region("body");
   std::unordered_set<uint32_t> taken;  // slots that one output owns already
-  if (loop.go_on != kNoSlot) {
-    TREADLE_TRY(check_condition(body.outputs[0]->type));
-    loop.go_on = slot(body.outputs[0]);
-  }
+  if (loop.go_on != kNoSlot) loop.go_on = slot(body.outputs[0]);
   for (size_t i = 0; i < parts.states; ++i) {
     LoopState& state = loop.states[i];
     end_state(state, body.outputs[parts.first_out + i], first_slot, taken);
@@ -101,13 +98,6 @@ Status Planner::end_parts(Loop& loop, const LoopParts& parts, uint32_t first_slo
     end_scan_output(loop, body, at, whole, parts.out_axes[i].reverse, first_slot, taken);
   }
   return {};
-}
-
-Status Planner::check_condition(const Type& type) {
-  const Dim count = type.has_shape ? element_count(type.shape) : Dim();
-  const bool fits = type.is_tensor() && type.element == ElementType::kBool;
-  if (!type.is_known() || (fits && (!count.is_known() || count.value() == 1))) return {};
-  return error(Code::kInvalidModel, "the body's condition is {}, expected one bool", type.to_string());
 }
 
 bool Planner::uses(const ir::Region& region, const ir::Value* v) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "check/inference.h"
+#include "op/place.h"
 #include "plan/planner.h"
 
 namespace treadle::plan {

@@ -99,7 +99,6 @@ class Planner {
   Status end_parts(Loop& loop, const LoopParts& parts, uint32_t first_slot);
 
   // Planned memory is read as what it is declared; handles are looked at in the run.
-  static Status check_condition(const Type& type);
   static bool is_scan(const ir::Node& node) { return node.op->control == Control::kScan; }
   static bool uses(const ir::Region& region, const ir::Value* v);
   void begin_loop(const ir::Node& node, const ir::Region& body, Loop& loop);

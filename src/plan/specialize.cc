@@ -7,6 +7,7 @@
 
 #include "kernels/dispatch.h"
 #include "op/lower.h"
+#include "op/place.h"
 #include "op/registry.h"
 #include "op/scan_attributes.h"
 #include "opt/list_elements.h"
@@ -55,14 +56,14 @@ class Specializer {
         return choose_branch(region, queue, *node, *condition->data<bool>());
       }
     }
-    TREADLE_TRY(inference_.infer(*node));
+    if (Status status = inference_.infer(*node); !status.ok()) return fail_late(region, node, std::move(status));
     if (all_known(*node)) return fold_away(region, *node);
     if (is_identity(*node)) {
       replaced_[node->outputs[0]] = node->inputs[0];
       opt::note(&journal_, opt::Change::kElided, region, *node);
       return {};
     }
-    if (lowers_ && node->op->lowers(*node->version)) return lower(region, queue, *node);
+    if (lowers_ && node->op->lowers(*node->version)) return lower(region, queue, node);
     if (lowers_ && node->op->control == Control::kScan) {
       TREADLE_ASSIGN(const bool moved, move_axes(region, queue, node));
       if (moved) return {};
@@ -124,7 +125,34 @@ class Specializer {
     return {};
   }
 
-  Status lower(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue, ir::Node& node) {
+  // What the node cannot do with the sizes at hand, the run says if it gets there. What nothing can do is said now.
+  Status fail_late(ir::Region& region, std::unique_ptr<ir::Node>& node, Status status) {
+    if (!lowers_ || status.code() == Code::kNotImplemented || status.code() == Code::kInternal) return status;
+    const OpDef& op = require_op("Failure", "treadle");
+    // The model is sound for other sizes.
+    const bool of_sizes = node->op->control != Control::kNone && status.code() == Code::kInvalidModel;
+    const Code code = of_sizes ? Code::kRuntime : status.code();
+    ir::Attributes attributes;
+    attributes.set(ir::Attribute::of("code", static_cast<int64_t>(code)));
+    attributes.set(ir::Attribute::of("message", status.message()));
+    attributes.set(named_as(*node));
+    node->op = &op;
+    node->version = &op.newest();
+    node->attributes = std::move(attributes);
+    node->inputs.clear();
+    node->input_count = 0;
+    node->regions.clear();
+    for (ir::Value* v : node->outputs) {
+      if (!v) continue;
+      inference_.forget(v);
+      v->type = {};
+    }
+    region.nodes.push_back(std::move(node));
+    return {};
+  }
+
+  Status lower(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue, std::unique_ptr<ir::Node>& owned) {
+    ir::Node& node = *owned;
     std::vector<const Type*> types;
     std::vector<const Tensor*> values;
     for (const ir::Value* v : node.inputs) {
@@ -133,7 +161,7 @@ class Specializer {
     }
     std::vector<ir::Value*> captured;
     auto lowered = lower_node(node, types, values, node.regions, &captured);
-    if (!lowered.ok()) return std::move(lowered).status().in(node_place(node));
+    if (!lowered.ok()) return fail_late(region, owned, std::move(lowered).status());
     ir::Graph& inner = **lowered;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (inner.top().inputs[i]) {
@@ -175,7 +203,7 @@ class Specializer {
     for (size_t i = 0; i < scan.inputs.size(); ++i) {
       if (scan.inputs[i].axis == 0) continue;
       ir::Value*& whole = node->inputs[scan.states + i];
-      before.push_back(move_axis(region, node->name + ":scan_input", scan.inputs[i].axis, 0));
+      before.push_back(move_axis(region, *node, ":scan_input", scan.inputs[i].axis, 0));
       graph_.add_input(before.back().get(), whole);
       whole = graph_.add_output(before.back().get(), node->name + ":scan_input");
     }
@@ -183,7 +211,7 @@ class Specializer {
       if (scan.outputs[i].axis == 0 || !node->outputs[scan.states + i]) continue;
       ir::Value*& whole = node->outputs[scan.states + i];
       ir::Value* outside = whole;
-      after.push_back(move_axis(region, node->name + ":scan_output", 0, scan.outputs[i].axis));
+      after.push_back(move_axis(region, *node, ":scan_output", 0, scan.outputs[i].axis));
       whole = graph_.new_value(outside->name + ":stacked", {}, &region);
       whole->producer = node.get();
       whole->output_index = outside->output_index;
@@ -200,9 +228,11 @@ class Specializer {
     return true;
   }
 
-  std::unique_ptr<ir::Node> move_axis(ir::Region& region, std::string name, int64_t from, int64_t to) {
+  std::unique_ptr<ir::Node> move_axis(ir::Region& region, const ir::Node& scan, const char* what, int64_t from,
+                                      int64_t to) {
     const OpDef& op = require_op("MoveAxis", "treadle");
-    ir::Node* made = graph_.new_node(&region, &op, &op.newest(), std::move(name));
+    ir::Node* made = graph_.new_node(&region, &op, &op.newest(), scan.name + what);
+    made->attributes.set(named_as(scan));
     made->attributes.set(ir::Attribute::of("from", from));
     made->attributes.set(ir::Attribute::of("to", to));
     std::unique_ptr<ir::Node> owned = std::move(region.nodes.back());
@@ -213,7 +243,8 @@ class Specializer {
   ir::Graph& graph_;
   opt::Journal& journal_;
   const bool lowers_;
-  Inference inference_{{.fold = true, .trust_containers = false, .keep_declared = false, .check_types = true}};
+  Inference inference_{InferenceOptions{
+      .fold = true, .trust_containers = false, .keep_declared = false, .check_types = true, .fails_late = lowers_}};
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 

@@ -141,6 +141,14 @@ def test_failures_name_file_path_trip_and_operator(tmp_path):
             assert part in done.stderr
 
 
+def test_an_input_that_is_not_given_is_named_with_what_would_help(add):
+    for command in (["run", add], ["bench", add, "y=[1, 2, 3]"]):
+        done = subprocess.run([TOOL, *command], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 1 and done.stdout == ""
+        assert "input 'x' is missing: expected tensor(float)[n,3]" in done.stderr
+        assert "x=FILE" in done.stderr and "--random SEED" in done.stderr
+
+
 def test_an_interrupt_ends_an_endless_model(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(models.endless())

@@ -71,6 +71,18 @@ Result<Type> scan_output(const Type& element, const Dim& trips, size_t i) {
   return Type::tensor(element.element, std::move(shape));
 }
 
+// Whoever asks for it: a Loop without cond runs on, but what its body hands out is still a condition.
+Status check_condition(const ir::Region* body, const Type& type) {
+  if (!type.is_known()) return {};
+  const bool is_bool =
+      type.is_tensor() && (type.element == ElementType::kBool || type.element == ElementType::kUndefined);
+  const Dim count = is_bool && type.has_shape ? element_count(type.shape) : Dim();
+  if (is_bool && (!count.is_known() || count.value() == 1)) return {};
+  const ir::Value* value = body && !body->outputs.empty() ? body->outputs[0] : nullptr;
+  return error(Code::kInvalidModel, "the body's condition{} is {}, expected one bool",
+               value ? fmt::format(" \"{}\"", value->name) : "", type.to_string());
+}
+
 Status infer_loop(InferContext& ctx) {
   TREADLE_TRY(check_one_element(ctx, 0, "M"));
   TREADLE_TRY(check_one_element(ctx, 1, "cond"));
@@ -84,6 +96,7 @@ Status infer_loop(InferContext& ctx) {
   TREADLE_ASSIGN(auto arguments, first_trip(ctx));
   TREADLE_ASSIGN(auto types, ctx.bodies->infer("body", std::move(arguments), 2, 1, states));
   if (types.size() != ctx.outputs.size() + 1) return {};
+  TREADLE_TRY(check_condition(body, types[0]));
 
   const Dim trips = trip_count(ctx, body);
   for (size_t i = 0; i < ctx.outputs.size(); ++i) {

@@ -18,8 +18,7 @@ Result<int64_t> scan_axis(int64_t axis, int64_t rank, int version, std::string_v
 // `known` and `other` are lengths of axes that are scanned together.
 Status merge_length(Dim& known, const Dim& other, size_t input) {
   if (known.is_known() && other.is_known() && known.value() != other.value()) {
-    return error(Code::kInvalidArgument, "scan input {} has length {}, the ones before it have {}", input,
-                 other.value(), known.value());
+    return unequal_lengths(input, other.value(), known.value());
   }
   if (other.is_known() || known.is_unknown()) known = other;
   return {};
@@ -112,9 +111,7 @@ class ScanInference {
       const auto least = length_.lower_bound();
       if (!least || *least == 0) return unite(initial, after);  // an error only if a trip happens
     }
-    return error(Code::kInvalidModel,
-                 "state {} is {} when trip 0 begins and {} when it ends; a Scan's states keep type and shape", i,
-                 initial.to_string(), after.to_string());
+    return changed_state(Code::kInvalidModel, i, 0, initial, after);
   }
 
   Result<Type> scan_output(const Type& element, size_t output) {

@@ -42,13 +42,16 @@ Status lower_sequence_map(LowerContext& ctx) {
   TREADLE_ASSERT(body);
   std::vector<Value*> inputs{ctx.call("SequenceLength", {ctx.input(0)}), nullptr};
   std::vector<Type> states;
-  for (const Value* v : body->outputs) {
-    if (!v->type.is_tensor()) {
+  for (size_t i = 0; i < body->outputs.size(); ++i) {
+    const Value* v = body->outputs[i];
+    // Of what fails with the sizes at hand, the model knows more.
+    const Type& type = v->type.is_tensor() || i >= body->output_types.size() ? v->type : body->output_types[i];
+    if (!type.is_tensor()) {
       return error(Code::kInvalidModel, "the element type of body output '{}' is not known", v->name);
     }
-    const auto element = static_cast<int64_t>(v->type.element);
+    const auto element = static_cast<int64_t>(type.element);
     inputs.push_back(ctx.call("SequenceEmpty", {}, {Attribute::of("dtype", element)}));
-    states.push_back(Type::sequence(Type::tensor(v->type.element)));
+    states.push_back(Type::sequence(Type::tensor(type.element)));
   }
   ir::Node* loop = ctx.node("Loop", inputs, states.size());
   ctx.begin_region(loop, "body");
