@@ -84,26 +84,23 @@ class Chooser {
       in.code = &request.elementwise.at(pc);
       in.nest = common_nest(*in.code);
       in.vectors = chunks.is_short(in.code->count) ? 0 : kMostTileVectors;
+      in.written = written(in, in.vectors);
       operations += in.code->steps.size();
       for (const Step& step : in.code->steps) in.size += measure_.of(step).instructions;
       instructions_.push_back(std::move(in));
     }
     limit_ = kInstructions + (operations > kOperations ? (operations - kOperations) * kInstructionsMore : 0);
     // What is written for many vectors comes first.
-    std::sort(instructions_.begin(), instructions_.end(), [&](const Instruction& a, const Instruction& b) {
-      return std::pair(size(b), a.pc) < std::pair(size(a), b.pc);
+    std::sort(instructions_.begin(), instructions_.end(), [](const Instruction& a, const Instruction& b) {
+      return std::pair(b.all(), a.pc) < std::pair(a.all(), b.pc);
     });
   }
 
   Forms choose() {
-    if (size() > limit_) call_long_steps();
+    if (sum() > limit_) call_long_steps();
+    sum_ = sum();
     use_tiles();
     call_kernels();
-    if (getenv("LIM")) {
-      fprintf(stderr, "size %zu limit %zu functions %zu:", size(), limit_, functions_);
-      for (auto& i : instructions_) fprintf(stderr, " %ld(%zu)", (long)i.vectors, i.size);
-      fprintf(stderr, "\n");
-    }
     for (const Instruction& in : instructions_) {
       if (in.vectors == kKernel) forms_.kernels.insert(in.pc);
       if (in.vectors > 0) forms_.tiles[in.pc] = in.vectors;
@@ -118,35 +115,39 @@ class Chooser {
     std::optional<Nest> nest;
     int64_t vectors = 0;  // of a tile; 0: written out whole
     size_t size = 0;      // of its steps for one vector
+    size_t written = 0;   // vectors that they are written for
+    size_t all() const { return size * written; }
   };
   static constexpr int64_t kKernel = -1;
 
-  // Vectors that its steps are written for.
-  size_t written(const Instruction& in) const {
-    if (in.vectors == kKernel) return 0;
-    if (in.vectors == 0) return chunks_.size(in.code->count);
+  size_t written(const Instruction& in, int64_t vectors) const {
+    if (vectors == kKernel) return 0;
+    if (vectors == 0) return chunks_.size(in.code->count);
     Nest nest = *in.nest;
-    cut(nest, in.vectors * chunks_.full);
+    cut(nest, vectors * chunks_.full);
     if (nest.split == 0) return chunks_.size(nest.tile_count(1));
     const int64_t rest = nest.sizes[nest.split - 1] % nest.step;
     return chunks_.size(nest.tile_count(nest.step)) + (rest > 0 ? chunks_.size(nest.tile_count(rest)) : 0);
   }
-  size_t size(const Instruction& in) const { return in.size * written(in); }
-  size_t size() const {
+  void take(Instruction& in, int64_t vectors) {
+    sum_ -= in.all();
+    in.vectors = vectors;
+    in.written = written(in, vectors);
+    sum_ += in.all();
+  }
+  size_t sum() const {
     size_t sum = functions_;
-    for (const Instruction& in : instructions_) sum += size(in);
+    for (const Instruction& in : instructions_) sum += in.all();
     return sum;
   }
 
   // Tiles of fewer than three vectors wait for one step after the other.
   void use_tiles() {
     for (Instruction& in : instructions_) {
-      if (size() <= limit_) return;
+      if (sum_ <= limit_) return;
       if (!in.nest) continue;
       for (const int64_t vectors : {kMostTileVectors, kMostTileVectors - 1}) {
-        Instruction tiled = in;
-        tiled.vectors = vectors;
-        if (size(tiled) < size(in)) in = std::move(tiled);
+        if (written(in, vectors) < in.written) take(in, vectors);
       }
     }
   }
@@ -154,8 +155,8 @@ class Chooser {
   // Over some vectors kernels are hardly slower than what would be written out. Over one, calling them takes the time.
   void call_kernels() {
     for (Instruction& in : instructions_) {
-      if (size() <= limit_) return;
-      if (written(in) > 1) in.vectors = kKernel;
+      if (sum_ <= limit_) return;
+      if (in.written > 1) take(in, kKernel);
     }
   }
 
@@ -173,8 +174,8 @@ class Chooser {
     for_long_steps([&](const Instruction& in, const Step& step) {
       Found& found = kinds[StepKind(step)];
       found.instructions = measure_.of(step).instructions;
-      found.vectors += written(in);
-      found.longest = std::max(found.longest, std::min(written(in), vectors_of_call(step.argument_count)));
+      found.vectors += in.written;
+      found.longest = std::max(found.longest, std::min(in.written, vectors_of_call(step.argument_count)));
     });
     for (const auto& [kind, found] : kinds) {
       if (found.saved() == 0) continue;
@@ -202,6 +203,7 @@ class Chooser {
   std::vector<Instruction> instructions_;
   size_t limit_ = 0;
   size_t functions_ = 0;  // size of the functions
+  size_t sum_ = 0;        // of everything
   Forms forms_;
 };
 
