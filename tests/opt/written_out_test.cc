@@ -56,7 +56,9 @@ void expect_close_to_judge(TestGraph& t, const Planned& planned, const Tensor& x
       EXPECT_NEAR(have[i], want[i], 2e-6f) << i;
     } else {
       EXPECT_EQ(std::isnan(want[i]), std::isnan(have[i])) << i;
-      if (!std::isnan(want[i])) EXPECT_EQ(want[i], have[i]) << i;
+      if (!std::isnan(want[i])) {
+        EXPECT_EQ(want[i], have[i]) << i;
+      }
     }
   }
 }
