@@ -526,6 +526,23 @@ def test_what_cannot_be_streamed_says_why(message):
         session.stream(time={"x": 1})
 
 
+@pytest.mark.parametrize("trips", ["length", "m"])
+def test_a_loop_that_cuts_its_frames_out_says_with_what(trips):
+    reason = {
+        "length": "its body reads 'x' by Slice '/loop:body/cut', and only frames that a Gather takes",
+        "m": "in its body, at Slice '/loop:body/cut': it cuts a part out of it",
+    }[trips]
+    model = f"""<ir_version: 10, opset_import: ["" : 22]> g (float[1,t,4] x, int64 m, float[1,1,4] h0) => (float y) {{
+      first = Constant <value = int64[1] {{0}}> ()  axes = Constant <value = int64[1] {{1}}> ()
+      frames = Shape <start = 1, end = 2> (x)  length = Squeeze(frames, first)  one = Constant <value = int64 {{1}}> ()
+      [loop] h, y = Loop <body = b (int64 i, bool c, float[1,1,4] s) => (bool d, float[1,1,4] u, float[1,1,4] row) {{
+        d = Identity(c)  j = Add(i, one)  begin = Unsqueeze(i, first)  end = Unsqueeze(j, first)
+        [cut] e = Slice(x, begin, end, axes)  u = Add(s, e)  row = Identity(u) }}> ({trips}, , h0) }}"""
+    with pytest.raises(treadle.InvalidArgument) as caught:
+        treadle.InferenceSession(model.encode()).stream(time={"x": 1})
+    assert f"Loop '/loop' needs all of time axis 1 of 'x': {reason}" in str(caught.value)
+
+
 def test_attention_over_all_of_time():
     model = models.model(
         [node("Attention", ["x", "x", "x"], ["y"], name="att", q_num_heads=1, kv_num_heads=1)],
