@@ -87,6 +87,8 @@ class TestGraph {
   static ir::NodeInfo make_info(size_t outputs) {
     ir::NodeInfo info;
     info.name = "t";
+    info.op = &require_op("Identity");  // nodes are named by what they were made of
+    info.version = &info.op->newest();
     info.output_count = static_cast<uint32_t>(outputs);
     return info;
   }
