@@ -1,11 +1,8 @@
 // Products in the form that suits what they are made of:
-//
-//   MatMul(W, x)                       W constant, x a vector      MatMul(x, transposed W): packed, one row for each
-//   step MatMul(A, B)                       one column by one row       Mul(A, B): joins the elementwise groups around
-//   it MatMul(A, x), in a loop            short rows, x a vector      ReduceSum(Mul(A, x)), likewise Einsum, in a loop
-//   Transpose, Reshape, Mul, MatMul, ReduceSum
-//
-// Outside of loops Einsum keeps its own kernel, which reads operands in any order without a copy.
+// - MatMul(W, x) of a constant matrix and a vector is MatMul(x, transposed W): packed, one row for each step.
+// - MatMul(A, B) of a column and a row is Mul(A, B), which joins the elementwise groups around it.
+// - MatMul(A, x) of short rows and a vector, in a loop, is ReduceSum(Mul(A, x)).
+// - Einsum in a loop is Transpose, Reshape, Mul, MatMul and ReduceSum. Outside of loops it keeps its own kernel.
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
