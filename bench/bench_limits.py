@@ -142,20 +142,27 @@ def wide_output() -> None:
     row("peak memory of a 500 MB scan output", "1.05 times the output", done.stdout.strip()[:5] or done.stderr[-200:])
 
 
-def chain_of(operations: int) -> bytes:
-    lines = "\n".join(f"v{k + 1} = {'Mul' if k % 2 else 'Add'}(v{k}, w{k % 7})" for k in range(operations))
+def chain_of(operations: int, width: int, functions: bool) -> bytes:
+    """A Loop of so many operations on `width` elements; with `functions`, each third is a Tanh."""
+
+    def line(k: int) -> str:
+        if functions and k % 3 == 2:
+            return f"v{k + 1} = Tanh(v{k})"
+        return f"v{k + 1} = {'Mul' if k % 2 else 'Add'}(v{k}, w{k % 7})"
+
+    lines = "\n".join(line(k) for k in range(operations))
     text = f"""
-    g (int64 m, float[16] x) => (float[16] y) {{
-      y = Loop <body = b (int64 i, bool c, float[16] v0) => (bool c2, float[16] v{operations}) {{
+    g (int64 m, float[{width}] x) => (float[{width}] y) {{
+      y = Loop <body = b (int64 i, bool c, float[{width}] v0) => (bool c2, float[{width}] v{operations}) {{
         c2 = Identity(c)
         {lines} }}> (m, yes, x) }}"""
-    weights = YES | {f"w{k}": np.full(16, 0.9 + k / 50, np.float32) for k in range(7)}
+    weights = YES | {f"w{k}": np.full(width, 0.9 + k / 50, np.float32) for k in range(7)}
     return Built(text, weights, {}, 0).model()
 
 
-def first_run(open_one, data: bytes) -> float:
+def first_run(open_one, data: bytes, width: int) -> float:
     session = open_one(data)
-    feeds = {"m": np.array(3), "x": np.ones(16, np.float32)}
+    feeds = {"m": np.array(3), "x": np.ones(width, np.float32)}
     start = time.perf_counter()
     session.run(None, feeds)
     return time.perf_counter() - start
@@ -163,18 +170,21 @@ def first_run(open_one, data: bytes) -> float:
 
 def compile_times() -> None:
     """A first run with compilation, or with code from the disk, less one without."""
-    for operations in (10, 200, 1000):
-        data = chain_of(operations)
+    for operations, width, functions in ((10, 16, 0), (200, 16, 0), (1000, 16, 0), (200, 100, 1), (1000, 100, 1)):
+        data = chain_of(operations, width, bool(functions))
+        what = f"{operations} operations" + (f" on {width} elements, each third a Tanh" if functions else "")
         with tempfile.TemporaryDirectory() as folder:
             openers = (
                 engines.open_ours,
                 engines.open_native,
                 lambda data, cache=folder: engines.open_ours(data, "always", cache=cache),
             )
-            first_run(openers[2], data)  # which leaves its code in the folder
-            program, native, found = (statistics.median(first_run(o, data) for _ in range(5)) for o in openers)
+            first_run(openers[2], data, width)  # which leaves its code in the folder
+            program, native, found = (
+                statistics.median(first_run(opener, data, width) for _ in range(5)) for opener in openers
+            )
         target = 12 + 0.06 * max(0, operations - 200)
-        row(f"compile time of a loop of {operations} operations, ms", f"{target:g}", f"{(native - program) * 1e3:.1f}")
+        row(f"compile time of a loop of {what}, ms", f"{target:g}", f"{(native - program) * 1e3:.1f}")
         row("the same from the disk cache, ms", "0.2", f"{(found - program) * 1e3:.2f}")
 
 

@@ -16,10 +16,10 @@ namespace {
 
 // Instructions of LLVM's that compiling may take 12 ms for, with what else there is to do; and that an operation beyond
 // so many may add.
-constexpr size_t kInstructions = 640, kOperations = 200, kInstructionsMore = 4;
+constexpr size_t kInstructions = 800, kOperations = 200, kInstructionsMore = 4;
 // Steps that are worth a call, and what a call is in place of one for each vector.
 constexpr size_t kLongStep = 12, kCall = 2;
-constexpr int64_t kMostTileVectors = 4;
+constexpr int64_t kTileVectors = 4;
 
 struct StepSize {
   size_t instructions = 0;
@@ -82,9 +82,8 @@ class Chooser {
       Instruction in;
       in.pc = pc;
       in.code = &request.elementwise.at(pc);
-      in.nest = common_nest(*in.code);
-      in.vectors = chunks.is_short(in.code->count) ? 0 : kMostTileVectors;
-      in.written = written(in, in.vectors);
+      in.tile = chunks.is_short(in.code->count) ? 0 : kTileVectors;
+      in.written = vectors_of(*in.code, in.tile);
       operations += in.code->steps.size();
       for (const Step& step : in.code->steps) in.size += measure_.of(step).instructions;
       instructions_.push_back(std::move(in));
@@ -98,12 +97,13 @@ class Chooser {
 
   Forms choose() {
     if (sum() > limit_) call_long_steps();
-    sum_ = sum();
-    use_tiles();
     call_kernels();
     for (const Instruction& in : instructions_) {
-      if (in.vectors == kKernel) forms_.kernels.insert(in.pc);
-      if (in.vectors > 0) forms_.tiles[in.pc] = in.vectors;
+      if (in.called) {
+        forms_.kernels.insert(in.pc);
+      } else if (in.tile > 0) {
+        forms_.tiles[in.pc] = in.tile;
+      }
     }
     return std::move(forms_);
   }
@@ -112,28 +112,21 @@ class Chooser {
   struct Instruction {
     uint32_t pc = 0;
     const ElementwiseCode* code = nullptr;
-    std::optional<Nest> nest;
-    int64_t vectors = 0;  // of a tile; 0: written out whole
+    int64_t tile = 0;     // vectors of a tile; 0: written out whole
     size_t size = 0;      // of its steps for one vector
     size_t written = 0;   // vectors that they are written for
-    size_t all() const { return size * written; }
+    bool called = false;  // its kernel is
+    size_t all() const { return called ? 0 : size * written; }
   };
-  static constexpr int64_t kKernel = -1;
 
-  size_t written(const Instruction& in, int64_t vectors) const {
-    if (vectors == kKernel) return 0;
-    if (vectors == 0) return chunks_.size(in.code->count);
-    Nest nest = *in.nest;
-    cut(nest, vectors * chunks_.full);
+  // Vectors that its steps are written for.
+  size_t vectors_of(const ElementwiseCode& code, int64_t tile) const {
+    if (tile == 0) return chunks_.size(code.count);
+    Nest nest = *common_nest(code);
+    cut(nest, tile * chunks_.full);
     if (nest.split == 0) return chunks_.size(nest.tile_count(1));
     const int64_t rest = nest.sizes[nest.split - 1] % nest.step;
     return chunks_.size(nest.tile_count(nest.step)) + (rest > 0 ? chunks_.size(nest.tile_count(rest)) : 0);
-  }
-  void take(Instruction& in, int64_t vectors) {
-    sum_ -= in.all();
-    in.vectors = vectors;
-    in.written = written(in, vectors);
-    sum_ += in.all();
   }
   size_t sum() const {
     size_t sum = functions_;
@@ -141,22 +134,16 @@ class Chooser {
     return sum;
   }
 
-  // Tiles of fewer than three vectors wait for one step after the other.
-  void use_tiles() {
-    for (Instruction& in : instructions_) {
-      if (sum_ <= limit_) return;
-      if (!in.nest) continue;
-      for (const int64_t vectors : {kMostTileVectors, kMostTileVectors - 1}) {
-        if (written(in, vectors) < in.written) take(in, vectors);
-      }
-    }
-  }
-
-  // Over some vectors kernels are hardly slower than what would be written out. Over one, calling them takes the time.
+  // Over some vectors kernels are hardly slower than what would be written out, and once some are called, the others
+  // gain little. Over one, calling them takes the time.
   void call_kernels() {
+    size_t left = sum();
+    if (left <= limit_) return;
     for (Instruction& in : instructions_) {
-      if (sum_ <= limit_) return;
-      if (in.written > 1) take(in, kKernel);
+      if (left <= limit_ / 2) return;
+      if (in.written == 1) continue;
+      left -= in.all();
+      in.called = true;
     }
   }
 
@@ -203,7 +190,6 @@ class Chooser {
   std::vector<Instruction> instructions_;
   size_t limit_ = 0;
   size_t functions_ = 0;  // size of the functions
-  size_t sum_ = 0;        // of everything
   Forms forms_;
 };
 

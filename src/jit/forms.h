@@ -1,8 +1,8 @@
 #pragma once
 // How the elementwise instructions of a loop are written out. Code grows with their steps and with the vectors that
 // each is written for, and the time that LLVM takes grows faster than code. Where everything written out would be too
-// much, long steps become functions that are called, instructions over several vectors loops over tiles, and where even
-// that is too much, calls of their kernels.
+// much, long steps become functions that are called, and where even that is too much, instructions over several vectors
+// calls of their kernels.
 
 #include <map>
 #include <set>
