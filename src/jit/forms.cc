@@ -16,7 +16,7 @@ namespace {
 
 // Instructions of LLVM's that compiling may take 12 ms for, with what else there is to do; and that an operation beyond
 // so many may add.
-constexpr size_t kInstructions = 800, kOperations = 200, kInstructionsMore = 4;
+constexpr size_t kInstructions = 650, kOperations = 200, kInstructionsMore = 4;
 // Steps that are worth a call, and what a call is in place of one for each vector.
 constexpr size_t kLongStep = 12, kCall = 2;
 constexpr int64_t kTileVectors = 4;
@@ -112,9 +112,10 @@ class Chooser {
   struct Instruction {
     uint32_t pc = 0;
     const ElementwiseCode* code = nullptr;
-    int64_t tile = 0;     // vectors of a tile; 0: written out whole
-    size_t size = 0;      // of its steps for one vector
-    size_t written = 0;   // vectors that they are written for
+    int64_t tile = 0;    // vectors of a tile; 0: written out whole
+    size_t size = 0;     // of its steps for one vector
+    size_t written = 0;  // vectors that they are written for
+    bool has_functions = false;
     bool called = false;  // its kernel is
     size_t all() const { return called ? 0 : size * written; }
   };
@@ -134,16 +135,18 @@ class Chooser {
     return sum;
   }
 
-  // Over some vectors kernels are hardly slower than what would be written out, and once some are called, the others
-  // gain little. Over one, calling them takes the time.
+  // Over some vectors kernels are hardly slower than what would be written out, least of all where long steps take the
+  // time; and once some are called, the others gain little. Over one, calling them takes the time.
   void call_kernels() {
     size_t left = sum();
     if (left <= limit_) return;
-    for (Instruction& in : instructions_) {
-      if (left <= limit_ / 2) return;
-      if (in.written == 1) continue;
-      left -= in.all();
-      in.called = true;
+    for (const bool with_functions : {true, false}) {
+      for (Instruction& in : instructions_) {
+        if (!with_functions && left <= limit_ / 2) return;
+        if (in.called || in.written == 1 || (with_functions && !in.has_functions)) continue;
+        left -= in.all();
+        in.called = true;
+      }
     }
   }
 
@@ -170,7 +173,9 @@ class Chooser {
       functions_ += found.instructions * found.longest;
     }
     for_long_steps([&](Instruction& in, const Step& step) {
-      if (forms_.functions.contains(StepKind(step))) in.size -= measure_.of(step).instructions - kCall;
+      if (!forms_.functions.contains(StepKind(step))) return;
+      in.size -= measure_.of(step).instructions - kCall;
+      in.has_functions = true;
     });
   }
   void for_long_steps(const std::function<void(Instruction&, const Step&)>& fn) {
