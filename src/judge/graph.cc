@@ -15,30 +15,11 @@ namespace {
 
 using Environment = std::unordered_map<const ir::Value*, AnyValue>;
 
-// What sizes of types have turned out to be.
-class FoundSizes {
- public:
-  void add(const Type& type, const AnyValue& value) {
-    if (!type.has_shape || !value.is_tensor() || type.shape.size() != value.tensor().dims().size()) return;
-    for (size_t i = 0; i < type.shape.size(); ++i) sizes_.emplace_back(type.shape[i], value.tensor().dims()[i]);
-  }
-  int64_t of(const Dim& dim) const {
-    for (const auto& [named, size] : sizes_) {
-      if (!dim.is_known() && same(dim, named)) return size;
-    }
-    return dim.value_or(0);
-  }
-
- private:
-  std::vector<std::pair<Dim, int64_t>> sizes_;
-};
-
-// Sizes of one trip's element of a scan output that had no trip: what inference knows, or what values around the loop
-// say; 0 for the rest.
-Tensor empty_stack(const Type& element, const FoundSizes& found) {
+// Sizes of one trip's element of a scan output that had no trip: what inference knows, 0 for the rest.
+Tensor empty_stack(const Type& element) {
   Dims dims{0};
   if (element.has_shape) {
-    for (const Dim& d : element.shape) dims.push_back(found.of(d));
+    for (const Dim& d : element.shape) dims.push_back(d.value_or(0));
   }
   const ElementType type = element.element == ElementType::kUndefined ? ElementType::kFloat : element.element;
   return Tensor::allocate(type, dims).value();
@@ -248,8 +229,7 @@ class Walker {
       if (!node.outputs[i]) continue;
       const auto& elements = stacks.elements[i - states];
       if (elements.empty()) {
-        // States may change their sizes from trip to trip, so what is there before the loop says nothing.
-        set(node.outputs[i], AnyValue(empty_stack(body.output_types[i + 1], {})));
+        set(node.outputs[i], AnyValue(empty_stack(body.output_types[i + 1])));
       } else {
         TREADLE_ASSIGN(Tensor whole, stack(elements, 0, false));
         set(node.outputs[i], AnyValue(std::move(whole)));
@@ -317,10 +297,8 @@ class Walker {
     for (size_t i = 0; i < scan.outputs.size() && scan.states + i < node.outputs.size(); ++i) {
       const ir::Value* output = node.outputs[scan.states + i];
       if (!output) continue;
-      FoundSizes found = sizes_around(node);
-      for (size_t k = 0; k < scan.states; ++k) found.add(body.inputs[k]->type, state[k]);
-      TREADLE_ASSIGN(Tensor whole, finish_scan_output(stacks.elements[i], scan.outputs[i],
-                                                      body.output_types[scan.states + i], found));
+      TREADLE_ASSIGN(Tensor whole,
+                     finish_scan_output(stacks.elements[i], scan.outputs[i], body.output_types[scan.states + i]));
       set(output, AnyValue(std::move(whole)));
     }
     return {};
@@ -349,21 +327,12 @@ class Walker {
     return {};
   }
 
-  FoundSizes sizes_around(const ir::Node& node) {
-    FoundSizes found;
-    for (const ir::Value* v : node.inputs) {
-      if (v) found.add(v->type, get(v));
-    }
-    return found;
-  }
-
-  Result<Tensor> finish_scan_output(const std::vector<Tensor>& elements, const ScanAxis& how, const Type& element,
-                                    const FoundSizes& found) {
+  Result<Tensor> finish_scan_output(const std::vector<Tensor>& elements, const ScanAxis& how, const Type& element) {
     if (!elements.empty()) {
       TREADLE_ASSIGN(const int64_t axis, normalize_axis(how.axis, elements[0].rank() + 1, "scan_output_axes"));
       return stack(elements, axis, how.reverse);
     }
-    Tensor empty = empty_stack(element, found);
+    Tensor empty = empty_stack(element);
     TREADLE_ASSIGN(const int64_t axis, normalize_axis(how.axis, empty.rank(), "scan_output_axes"));
     Dims dims = empty.dims();
     dims.erase(0);

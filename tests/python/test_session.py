@@ -395,20 +395,3 @@ def test_settings_that_do_not_exist_are_refused():
     run.terminate = False
     with pytest.raises(AttributeError, match="no attribute 'timeout'.*time_limit"):
         run.timeout = 2.0
-
-
-@pytest.mark.parametrize("tier", ["judge", "program"])
-def test_rows_of_a_scan_without_steps_have_the_sizes_of_its_states(tier):
-    text = """<ir_version: 10, opset_import: ["" : 22]>
-    g (float[N,T,4] x, float[N,4] s0) => (float[N,4] s, float[N,T,4] y) {
-      s, y = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1],
-                   body = b (float[N,4] c, float[N,4] e) => (float[N,4] d, float[N,4] o) {
-        d = Add (c, e)
-        o = Tanh (d)
-      }> (s0, x)
-    }"""
-    options = treadle.SessionOptions()
-    options.add_session_config_entry("treadle.tier", tier)
-    session = treadle.InferenceSession(text.encode(), options)
-    s, y = session.run(None, {"x": np.zeros((3, 0, 4), np.float32), "s0": np.ones((3, 4), np.float32)})
-    assert (s.shape, y.shape) == ((3, 4), (3, 0, 4))
