@@ -77,21 +77,6 @@ Region* Graph::new_region(Node* node, std::string attribute) {
   return node->regions.back().get();
 }
 
-Node* Graph::new_node(Region* region, const OpDef* op, const OpVersion* version, std::string_view name, size_t index) {
-  std::unique_ptr<Node> node(new (arena_) Node);
-  node->op = op;
-  node->version = version;
-  node->name = Name::borrow(arena_.copy(name));
-  node->parent = region;
-  Node* made = node.get();
-  if (index >= region->nodes.size()) {
-    region->nodes.push_back(std::move(node));
-  } else {
-    region->nodes.insert(region->nodes.begin() + static_cast<std::ptrdiff_t>(index), std::move(node));
-  }
-  return made;
-}
-
 Value* Graph::add_output(Node* node, std::string_view name) {
   Value* v = make_value(name, node->parent);
   v->producer = node;

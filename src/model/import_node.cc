@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "model/importer.h"
+#include "op/node.h"
 #include "op/written_operator.h"
 
 namespace treadle::model {
@@ -206,10 +207,8 @@ Status Importer::import_broken(Status status, const wire::NodeProto& node, std::
   std::vector<std::unique_ptr<ir::Node>>& nodes = place.region->nodes;
   ir::Node* made = !nodes.empty() && nodes.back()->name == path ? nodes.back().get() : nullptr;
   if (!made) made = graph_->new_node(place.region, &opaque_op(), &opaque_op().newest(), path);
-  made->op = &opaque_op();
-  made->version = &opaque_op().newest();
+  become(*made, opaque_op());
   made->parsed = std::move(written);
-  made->attributes = {};
   made->regions.clear();
   if (made->inputs.empty()) {
     for (const std::string_view input : node.inputs) {
@@ -275,8 +274,9 @@ Status Importer::import_attributes(const wire::NodeProto& proto, ir::Node* node,
 }
 
 Status Importer::read_attributes(const wire::NodeProto& proto, ir::Node* node, Place& place) {
-  const size_t most = node->version->attributes.size();
-  if (most > 0) node->attributes.reserve(most);
+  const bool without_defaults = options_.as_onnx && node->op->name == "STFT";
+  if (without_defaults) node->attributes = {};
+  if (!proto.attributes.empty()) node->attributes.reserve(node->version->attributes.size());
   for (size_t i = 0; i < proto.attributes.size(); ++i) {
     if (is_private(proto.attributes[i].name)) continue;
     for (size_t j = 0; j < i; ++j) {
@@ -288,19 +288,14 @@ Status Importer::read_attributes(const wire::NodeProto& proto, ir::Node* node, P
   }
   TREADLE_TRY(import_regions(proto, node, place));
   for (const AttributeDef& def : node->version->attributes) {
-    if (node->attributes.has(def.name) || node->region(def.name)) continue;
-    if (def.required) {
-      return error(Code::kInvalidModel, "attribute \"{}\" ({}) is required, but missing", def.name,
-                   ir::kind_name(def.kind));
-    }
-    const bool ignored = options_.as_onnx && node->op->name == "STFT";
-    if (def.has_default() && !ignored) node->attributes.set(def.default_value);
+    if (!def.required || node->attributes.has(def.name) || node->region(def.name)) continue;
+    return error(Code::kInvalidModel, "attribute \"{}\" ({}) is required, but missing", def.name,
+                 ir::kind_name(def.kind));
   }
   Status status = parse_attributes(*node);
   if (!status.ok() && options_.as_onnx && node->op->name == "TreeEnsemble") return {};  // a rule of its own looks at it
   if (!status.ok() && options_.as_onnx && node->op->domain.empty()) {
-    node->op = &opaque_op();
-    node->version = &opaque_op().newest();
+    become(*node, opaque_op(), node->attributes);
     return {};
   }
   return status;

@@ -129,9 +129,6 @@ ir::Node* LowerContext::node(std::string_view op, std::span<ir::Value* const> in
   const std::string name = node_.name + "/" + std::string(op) + "_" + std::to_string(counter_++);
   ir::Node* made = graph_.new_node(region_, &def, &def.newest(), name);
   made->attributes.set(named_as(node_));
-  for (const AttributeDef& a : def.newest().attributes) {
-    if (a.has_default()) made->attributes.set(a.default_value);
-  }
   for (ir::Attribute& a : attributes) made->attributes.set(std::move(a));
   TREADLE_ASSERT(!def.parse);  // could fail; no operator lowers to one whose attributes need it
   for (ir::Value* v : inputs) graph_.add_input(made, v);

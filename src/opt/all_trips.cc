@@ -342,11 +342,7 @@ void AllTrips::insert(std::unique_ptr<ir::Node> node) {
 
 ir::Node* AllTrips::new_node(std::string_view op_name, const std::string& name) {
   const OpDef& op = require_op(op_name);
-  ir::Node* node = graph_.new_node(&region_, &op, &op.newest(), name, at_ + added_++);
-  for (const AttributeDef& a : op.newest().attributes) {
-    if (a.has_default()) node->attributes.set(a.default_value);
-  }
-  return node;
+  return graph_.new_node(&region_, &op, &op.newest(), name, at_ + added_++);
 }
 
 // `v` as [first, rest...]; `first` is the first size of `v`, or what is left of its elements.

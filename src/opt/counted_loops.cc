@@ -17,6 +17,7 @@
 #include <unordered_set>
 
 #include "check/inference.h"
+#include "op/node.h"
 #include "op/op_def.h"
 #include "op/place.h"
 #include "op/registry.h"
@@ -119,10 +120,7 @@ class Converter {
   void become_element(ir::Node& node, const Picked& picked, ir::Value* element) {
     std::vector<int64_t> axes(node.inputs[1]->type.shape.size());
     for (size_t i = 0; i < axes.size(); ++i) axes[i] = picked.axis + static_cast<int64_t>(i);
-    const OpDef& op = require_op(axes.empty() ? "Identity" : "Unsqueeze");
-    node.op = &op;
-    node.version = &op.newest();
-    node.attributes = {};
+    become(node, require_op(axes.empty() ? "Identity" : "Unsqueeze"));
     node.inputs[0] = element;
     if (axes.empty()) {
       node.inputs.resize(1);
@@ -244,12 +242,9 @@ class Converter {
   // --- the loop itself
 
   void become_scan() {
-    const OpDef& op = require_op("Scan");
     ir::Attributes attributes;
     attributes.set(named_as(loop_));
-    loop_.op = &op;
-    loop_.version = &op.newest();
-    loop_.attributes = std::move(attributes);
+    become(loop_, require_op("Scan"), attributes);
     for (size_t i = std::min<size_t>(loop_.inputs.size(), 2); i-- > 0;) loop_.inputs.erase(i);
     const ir::Value* condition = body_.inputs[1];
     body_.inputs.erase(body_.inputs.begin(), body_.inputs.begin() + 2);
@@ -316,10 +311,7 @@ bool slices_to_gathers(ir::Graph& graph, ir::Region& body, const CountedLoop& co
     if (!is(node.get(), {"Slice"})) continue;
     const auto picked = counted.picked_by(*node);
     if (!picked) continue;
-    const OpDef& op = require_op("Gather");
-    node->op = &op;
-    node->version = &op.newest();
-    node->attributes = {};
+    become(*node, require_op("Gather"));
     node->attributes.set(ir::Attribute::of("axis", picked->axis));
     node->inputs.resize(2);
     node->input_count = 2;

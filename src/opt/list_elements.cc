@@ -14,6 +14,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "op/node.h"
 #include "op/op_def.h"
 #include "op/registry.h"
 #include "opt/all_trips.h"
@@ -173,10 +174,7 @@ class Lists {
   }
 
   void become_gather(ir::Node& node, const Elements& elements) {
-    const OpDef& op = require_op("Gather");
-    node.op = &op;
-    node.version = &op.newest();
-    node.attributes = {};
+    treadle::become(node, require_op("Gather"));
     node.attributes.set(ir::Attribute::of("axis", elements.axis));
     node.inputs[0] = elements.whole;
     changed_ = true;

@@ -1,6 +1,7 @@
 // A product that is added to another one, outside of loops: a recurrence that is run step by step, in a stream, has its
 // input's product and its state's in every call.
 #include "op/gemm.h"
+#include "op/node.h"
 #include "op/registry.h"
 #include "opt/passes.h"
 #include "opt/uses.h"
@@ -57,9 +58,7 @@ void pair_products(ir::Graph& graph, Journal* /*journal*/) {
     for (const char* name : {"transB", kHalfWeights}) {
       if (const ir::Attribute* attribute = node.attributes.find(name)) attributes.set(*attribute);
     }
-    node.op = &pair;
-    node.version = &pair.newest();
-    node.attributes = std::move(attributes);
+    become(node, pair, attributes);
     node.inputs = std::move(inputs);
     node.input_count = static_cast<uint32_t>(node.inputs.size());
   });

@@ -16,9 +16,6 @@ ir::Node* TimeWalk::make(std::string_view op, std::initializer_list<ir::Value*> 
                          std::vector<ir::Attribute> attributes) {
   const OpDef& def = require_op(op);
   ir::Node* made = graph_.new_node(&top_, &def, &def.newest(), std::string(op) + ":stream");
-  for (const AttributeDef& a : def.newest().attributes) {
-    if (a.has_default()) made->attributes.set(a.default_value);
-  }
   for (ir::Attribute& a : attributes) made->attributes.set(std::move(a));
   for (ir::Value* v : inputs) graph_.add_input(made, v);
   return made;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "op/node.h"
 #include "op/op_def.h"
 #include "op/registry.h"
 #include "op/scan_attributes.h"
@@ -187,9 +188,7 @@ void TimeWalk::count_on(ir::Node& node, const LoopReads& reads) {
   from_signal[number] = counted;
   ir::replace_uses(body, from_signal);
   ir::Node* first = body.nodes.front().get();
-  const OpDef& add = *find_op("", "Add");
-  first->op = &add;
-  first->version = &add.newest();
+  become(*first, require_op("Add"));
   first->inputs[0] = number;
   graph_.add_input(first, before);
 }

@@ -2,6 +2,7 @@
 // product, which reads by strides: the permutation becomes the product's.
 #include <unordered_set>
 
+#include "op/node.h"
 #include "op/registry.h"
 #include "opt/passes.h"
 
@@ -74,10 +75,7 @@ void reshape_transposes(ir::Graph& graph, Journal* journal) {
     const std::vector<int64_t> sizes = sizes_of(node.outputs[0]->type.shape);
     if (sizes.empty()) return;
     note(journal, Change::kElided, *node.parent, node);
-    node.op = &require_op("Reshape");
-    node.version = &node.op->newest();
-    node.parsed = nullptr;
-    node.attributes.erase("perm");
+    become(node, require_op("Reshape"));
     node.attributes.set(ir::Attribute::of("allowzero", 0));
     graph.add_input(&node, graph.new_constant(std::string(node.name) + ":sizes", Tensor::of_int64(sizes)));
   });
@@ -91,8 +89,7 @@ void absorb_transposes(ir::Graph& graph, Journal* journal) {
       if (!candidates.contains(node.inputs[i])) continue;
       const ir::Node& transpose = *node.inputs[i]->producer;
       note(journal, Change::kAbsorbed, *node.parent, transpose, node.name);
-      node.op = &require_op("PermutedMatMul", "treadle");
-      node.version = &node.op->newest();
+      become(node, require_op("PermutedMatMul", "treadle"), node.attributes);
       node.attributes.set(ir::Attribute::of(i == 0 ? "perm_a" : "perm_b", permutation(transpose)));
       node.inputs[i] = transpose.inputs[0];
     }

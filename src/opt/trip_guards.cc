@@ -63,11 +63,7 @@ ir::Value* TripGuards::value(const Sum& sum) {
 
 ir::Node* TripGuards::node(std::string_view op_name) {
   const OpDef& op = require_op(op_name);
-  ir::Node* made = graph_.new_node(&region_, &op, &op.newest(), name_, at_ + added_++);
-  for (const AttributeDef& a : op.newest().attributes) {
-    if (a.has_default()) made->attributes.set(a.default_value);
-  }
-  return made;
+  return graph_.new_node(&region_, &op, &op.newest(), name_, at_ + added_++);
 }
 
 ir::Value* TripGuards::call(std::string_view op, std::initializer_list<ir::Value*> inputs, ElementType result) {

@@ -7,6 +7,7 @@
 
 #include "kernels/dispatch.h"
 #include "op/lower.h"
+#include "op/node.h"
 #include "op/place.h"
 #include "op/registry.h"
 #include "op/scan_attributes.h"
@@ -136,9 +137,7 @@ class Specializer {
     attributes.set(ir::Attribute::of("code", static_cast<int64_t>(code)));
     attributes.set(ir::Attribute::of("message", status.message()));
     attributes.set(named_as(*node));
-    node->op = &op;
-    node->version = &op.newest();
-    node->attributes = std::move(attributes);
+    become(*node, op, attributes);
     node->inputs.clear();
     node->input_count = 0;
     node->regions.clear();
@@ -268,7 +267,7 @@ void rewrite(ir::Graph& graph, const SpecializeOptions& options, opt::Journal& j
                           opt::absorb_transposes, opt::pair_products, opt::remove_dead_nodes}) {
     if (pass == opt::sink_outputs && options.associative) opt::solve_recurrences(graph, &journal);
     pass(graph, &journal);
-    TREADLE_ASSERT(ir::verify(graph).ok());
+    TREADLE_ASSERT(ir::verify(graph).ok() && has_all_defaults(graph.top()));
   }
 }
 
@@ -290,7 +289,7 @@ Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnow
   for (int round = 0; options.optimize && round < kMostRounds; ++round) {
     if (!opt::read_lists_as_tensors(*out.graph, lengths_of_lists(*out.graph, inputs), &out.journal)) break;
     opt::remove_dead_nodes(*out.graph, &out.journal);
-    TREADLE_ASSERT(ir::verify(*out.graph).ok());
+    TREADLE_ASSERT(ir::verify(*out.graph).ok() && has_all_defaults(out.graph->top()));
     TREADLE_TRY(Specializer(*out.graph, out.journal, true).run(inputs));
   }
   opt::remove_dead_nodes(*out.graph, &out.journal);

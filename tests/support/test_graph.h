@@ -10,6 +10,7 @@
 #include "judge/judge.h"
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
+#include "op/node.h"
 #include "op/registry.h"
 #include "plan/specialize.h"
 
@@ -141,6 +142,7 @@ inline std::unique_ptr<Planned> plan_of(TestGraph& test, bool optimize = true, I
   auto specialized = plan::specialize(test.graph(), knowledge, {.optimize = optimize});
   EXPECT_TRUE(specialized.ok()) << specialized.error().to_string();
   if (!specialized.ok()) return planned;
+  EXPECT_TRUE(has_all_defaults(specialized->graph->top()));
   auto program = plan::make_program(specialized->graph, planned->packs, optimize);
   EXPECT_TRUE(program.ok()) << program.error().to_string();
   if (program.ok()) planned->program = *program;
