@@ -162,6 +162,7 @@ void LowerContext::begin_region(ir::Node* node, std::string attribute) {
   region_ = graph_.new_region(node, std::move(attribute));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as it is declared
 ir::Value* LowerContext::region_input(std::string name, Type type) {
   ir::Value* v = graph_.new_value(std::move(name), std::move(type), region_);
   region_->inputs.push_back(v);

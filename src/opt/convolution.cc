@@ -6,6 +6,8 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "op/clip_bounds.h"
+#include "op/node.h"
 #include "op/registry.h"
 #include "opt/passes.h"
 #include "opt/uses.h"
@@ -39,9 +41,7 @@ ir::Node* sole_convolution(const ir::Node& user, const ir::Value* v, const Uses&
 
 // `node` becomes what `conv` is, as an `op`, its outputs staying its own.
 void absorb(ir::Node& node, const ir::Node& conv, const OpDef& op, const OpVersion& version) {
-  node.op = &op;
-  node.version = &version;
-  node.attributes = conv.attributes;
+  become(node, op, version, conv.attributes);
   node.name = conv.name;
   node.inputs = conv.inputs;
   node.input_count = conv.input_count;
@@ -98,11 +98,12 @@ bool fuse_relu(ir::Node& relu, const Uses& uses) {
   return true;
 }
 
-// A bound of Clip: an attribute, or a constant input; infinite where there is none, NaN where it is not known.
-float bound(const ir::Node& clip, size_t index, const char* attribute, float none) {
-  if (clip.version->since < 11) return clip.attributes.get_float(attribute, none);
+// A bound of Clip: an attribute, or a constant input; NaN where it is not known. `sign`: of what it is where none is
+// given.
+float bound(const ir::Node& clip, size_t index, const char* attribute, float sign) {
+  if (clip.version->since < kClipTakesBoundsSince) return clip.attributes.get_float(attribute, sign * INFINITY);
   const ir::Value* v = input(clip, index);
-  if (!v) return none;
+  if (!v) return sign * static_cast<float>(clip_bound_left_out(ElementType::kFloat));
   return v->is_constant() && v->constant.element_count() == 1 ? *v->constant.data<float>() : NAN;
 }
 
@@ -110,7 +111,7 @@ bool fuse_clip(ir::Node& clip, const Uses& uses) {
   if (!is(clip, "Clip") || clip.outputs[0]->type.element != ElementType::kFloat) return false;
   const ir::Node* conv = sole_convolution(clip, clip.inputs[0], uses);
   if (!conv || is_clamped(*conv)) return false;
-  const float low = bound(clip, 1, "min", -INFINITY), high = bound(clip, 2, "max", INFINITY);
+  const float low = bound(clip, 1, "min", -1), high = bound(clip, 2, "max", 1);
   if (!(low <= high)) return false;
   absorb(clip, *conv);
   clip.attributes.set(ir::Attribute::of("low", low));

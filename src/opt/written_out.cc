@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "op/clip_bounds.h"
 #include "op/op_def.h"
 #include "opt/passes.h"
 #include "opt/restater.h"
@@ -35,7 +36,8 @@ class Writer : public Restater {
   ir::Value* clip(const ir::Node& node) {
     constexpr size_t kMostDimensions = 2;
     const auto sizes = sizes_of(node.inputs[0]);
-    if (!sizes || sizes->size() > kMostDimensions || node.version->since < 11 || !is_stored_as_computed())
+    if (!sizes || sizes->size() > kMostDimensions || node.version->since < kClipTakesBoundsSince ||
+        !is_stored_as_computed())
       return nullptr;
     const auto larger = [&](const ir::Value* bound) {
       return bound && (!bound->type.is_concrete() || bound->type.shape.size() > sizes->size());
@@ -43,6 +45,9 @@ class Writer : public Restater {
     ir::Value *low = input(1), *high = input(2);
     if (larger(low) || larger(high)) return nullptr;
     ir::Value* x = input(0);
+    const double left_out = clip_bound_left_out(element());
+    if (!low && left_out != 0) low = number(-left_out);
+    if (!high && left_out != 0) high = number(left_out);
     if (low) x = call("Max", {x, low}, tensor(*sizes));
     if (high) x = call("Min", {x, high}, tensor(*sizes));
     return x == input(0) ? nullptr : x;
@@ -100,13 +105,14 @@ class Writer : public Restater {
 
   ir::Value* finite_or_zero(ir::Value* v) {
     ir::Value* infinite = call("IsInf", {v}, Type::tensor(ElementType::kBool, v->type.shape));
-    return call("Where", {infinite, zero(), v}, v->type);
+    return call("Where", {infinite, number(0), v}, v->type);
   }
 
-  ir::Value* zero() {
-    return graph().new_constant("zero:written", element() == ElementType::kDouble
-                                                    ? Tensor::scalar<double>(ElementType::kDouble, 0)
-                                                    : Tensor::scalar<float>(ElementType::kFloat, 0));
+  ir::Value* number(double x) {  // of floats
+    return graph().new_constant("number:written",
+                                element() == ElementType::kDouble
+                                    ? Tensor::scalar<double>(ElementType::kDouble, x)
+                                    : Tensor::scalar<float>(ElementType::kFloat, static_cast<float>(x)));
   }
 };
 

@@ -647,3 +647,52 @@ def test_small_products_give_the_same_inside_and_outside(rows, depth, width):
     loops.run(None, inputs)
     rewrites = [entry["change"] for loop in loops.explain(json=True)["loops"] for entry in loop["rewrites"]]
     assert ("batched" in rewrites) == (rows > 1 or depth * width >= 2048)
+
+
+CLIPS = {
+    "both": ("Clip (x, lo, hi)", (-1.0, 2.0)),
+    "low": ("Clip (x, lo)", (-1.0, 2.0)),
+    "high": ("Clip (x, , hi)", (-1.0, 2.0)),
+    "low is nan": ("Clip (x, lo, hi)", (np.nan, 2.0)),
+    "high is nan": ("Clip (x, lo, hi)", (-1.0, np.nan)),
+    "low is above": ("Clip (x, lo, hi)", (2.0, -1.0)),
+    "infinite": ("Clip (x, lo, hi)", (-np.inf, np.inf)),
+}
+
+
+@pytest.mark.parametrize("name", CLIPS)
+@pytest.mark.parametrize("element", ["float", "double", "float16"])
+def test_clip_is_the_same_in_loops_and_outside(name, element):
+    """To the last bit, in all tiers: in loops it is Max and Min, elsewhere a kernel of its own."""
+    node, bounds = CLIPS[name]
+    dtype = {"float": np.float32, "double": np.float64, "float16": np.float16}[element]
+    text = model(
+        f"({element}[7, 5] X, {element} lo, {element} hi, float s0) => (float s, {element}[7, 5] Y, {element}[7, 5] Z)",
+        f"s, Y = Scan <num_scan_inputs = 1, body = b (float si, {element}[5] x) => (float so, {element}[5] y) "
+        f"{{ so = Cos (si) y = {node} }}> (s0, X) Z = {node.replace('x', 'X')}",
+    )
+    values = np.resize(np.array([np.nan, np.inf, -np.inf, 5, -5, -0.0, 0.5, 1, 65000]), (7, 5)).astype(dtype)
+    feeds = {"X": values, "lo": dtype(bounds[0]), "hi": dtype(bounds[1]), "s0": np.float32(0)}
+    _, inside, outside = check(text, feeds)
+    np.testing.assert_array_equal(inside, outside)
+    judged = session(text, tier="judge").run(None, feeds)
+    np.testing.assert_array_equal(judged[1], inside)
+    if any(np.isnan(bounds)):
+        assert np.isnan(inside).all()
+
+
+@pytest.mark.parametrize("element", ["float", "double"])
+def test_log_sum_exp_of_infinite_rows(element):
+    """A row whose largest element is infinite has no NaN of infinity less infinity; one with NaN has it."""
+    dtype = np.float32 if element == "float" else np.float64
+    text = model(
+        f"({element}[6, 4] X, float s0) => (float s, {element}[6] Y)",
+        f"""s, Y = Scan <num_scan_inputs = 1, body = b (float si, {element}[4] x) => (float so, {element} y) {{
+            so = Cos (si)
+            y = ReduceLogSumExp <keepdims = 0> (x)
+        }}> (s0, X)""",
+    )
+    inf, nan = np.inf, np.nan
+    rows = [[0, inf, 1, 2], [-inf] * 4, [inf, -inf, 0, 0], [-inf, 1, -inf, 1], [nan, inf, 0, 0], [1, 2, 3, 4]]
+    _, found = check(text, {"X": np.array(rows, dtype), "s0": np.float32(0)})
+    np.testing.assert_allclose(found, [inf, -inf, inf, 1 + np.log(2), nan, 4.440189698561196], rtol=1e-6)

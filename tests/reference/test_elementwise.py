@@ -191,6 +191,35 @@ def test_clip(op, version, dtype, low, high):
     close(y, expected if high is None else np.minimum(expected, high))
 
 
+@pytest.mark.parametrize("op, version, dtype", cases({"Clip": 0}))
+@pytest.mark.parametrize("low, high", [(np.nan, 1), (-1, np.nan), (np.nan, np.nan), (np.nan, None), (None, np.nan)])
+def test_clip_with_a_bound_of_nan(op, version, dtype, low, high):
+    """NaN throughout: the specification says Min(max, Max(input, min)), and its Max and Min are those of numpy, which
+    hand NaN on. So do onnx.reference and numpy.clip; onnxruntime ignores such a bound."""
+    if dtype.kind in "iu" or version < 11:
+        return
+    for length in (0, 1, 3, 33):
+        x = np.resize(np.array([np.nan, np.inf, -np.inf, 5, -5, 0, 0.5]), (2, length)).astype(dtype)
+        bounds = [None if v is None else np.array(v).astype(dtype) for v in (low, high)]
+        (y,) = run(op, version, [x, *bounds], [dtype])
+        assert y.shape == x.shape and np.isnan(wide(y)).all()
+
+
+@pytest.mark.parametrize("op, version, dtype", cases({"Clip": 0}))
+def test_clip_without_a_bound(op, version, dtype):
+    """The specification has numeric_limits::lowest() and max() there, so results are finite, as onnxruntime's are;
+    onnx.reference leaves infinities alone."""
+    if dtype.kind in "iu" or version < 11:
+        return
+    x = np.array([np.inf, -np.inf, np.nan, 5, -5, 0.5]).astype(dtype)
+    largest = wide(np.array(ml_dtypes.finfo(dtype).max, dtype))
+    for low, high in ((1, None), (None, 1), (None, None)):
+        bounds = [None if v is None else np.array(v).astype(dtype) for v in (low, high)]
+        (y,) = run(op, version, [x, *bounds], [dtype])
+        expected = np.maximum(wide(x), -largest if low is None else low)
+        np.testing.assert_array_equal(wide(y), np.minimum(expected, largest if high is None else high))
+
+
 @pytest.mark.parametrize("version", [11, 28])
 @pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
 def test_bit_shift(version, direction):

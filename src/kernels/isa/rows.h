@@ -141,6 +141,12 @@ struct ClipRow {
     const T* x = static_cast<const T*>(a);
     const T low = static_cast<const T*>(bounds)[0];
     const T high = static_cast<const T*>(bounds)[1];
+    if constexpr (std::is_floating_point_v<T>) {
+      if (low != low || high != high) {  // as by Min and Max
+        std::fill_n(static_cast<T*>(out), n, low != low ? low : high);
+        return kOk;
+      }
+    }
     row_loop<T, false>(
         n, [x](auto lanes, size_t i) { return Vec<T, lanes.value>::load(x + i); },
         [out, low, high](size_t i, auto v) {

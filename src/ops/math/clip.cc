@@ -1,6 +1,7 @@
-// Clip: bounds are attributes before opset 11, optional scalar inputs from then on.
+// Clip: bounds are attributes before opset 11, optional scalar inputs from then on (op/clip_bounds.h).
 
 #include "kernels/convert.h"
+#include "op/clip_bounds.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
 
@@ -12,20 +13,20 @@ constexpr uint32_t kNoOperand = ~uint32_t{0};
 
 struct ClipState {
   kernels::ElementwisePlan plan;
-  // Operands of the bounds; those that are attributes lie in `attributes`, in x's type.
+  // Operands of the bounds; those that are no operands lie in `constants`, in x's type.
   uint32_t low = kNoOperand, high = kNoOperand, output = 0;
   bool has_low = false, has_high = false;
-  alignas(8) std::byte attributes[2][8];
+  alignas(8) std::byte constants[2][8];
 };
 
 uint32_t run_clip(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const ClipState*>(state);
   const void* inputs[] = {slots[operands[0]],
                           s.low != kNoOperand ? slots[operands[s.low]]
-                          : s.has_low         ? s.attributes[0]
+                          : s.has_low         ? s.constants[0]
                                               : nullptr,
                           s.high != kNoOperand ? slots[operands[s.high]]
-                          : s.has_high         ? s.attributes[1]
+                          : s.has_high         ? s.constants[1]
                                                : nullptr};
   return s.plan(inputs, slots[operands[s.output]]);
 }
@@ -46,9 +47,11 @@ Status prepare_clip(PrepareContext& ctx) {
   auto* state = ctx.make_state<ClipState>();
   const Operand& x = ctx.inputs[0];
   const Operand& out = ctx.outputs[0];
-  auto bind_input = [&](uint32_t i, uint32_t& operand, bool& has) {
-    has = ctx.has_input(i);
-    if (has) operand = i;
+  const double left_out = clip_bound_left_out(x.type);
+  auto bind_input = [&](uint32_t i, uint32_t& operand, double otherwise, std::byte* value, bool& has) {
+    if (ctx.has_input(i)) operand = i;
+    has = ctx.has_input(i) || left_out != 0;
+    if (has && !ctx.has_input(i)) kernels::cast(ElementType::kDouble, x.type, &otherwise, value, 1);
   };
   auto bind_attribute = [&](const char* name, std::byte* value, bool& has) {
     const ir::Attribute* attribute = ctx.attributes().find(name);
@@ -56,12 +59,12 @@ Status prepare_clip(PrepareContext& ctx) {
     const float bound = has ? attribute->as_float() : 0;
     if (has) kernels::cast(ElementType::kFloat, x.type, &bound, value, 1);
   };
-  if (ctx.version() >= 11) {
-    bind_input(1, state->low, state->has_low);
-    bind_input(2, state->high, state->has_high);
+  if (ctx.version() >= kClipTakesBoundsSince) {
+    bind_input(1, state->low, -left_out, state->constants[0], state->has_low);
+    bind_input(2, state->high, left_out, state->constants[1], state->has_high);
   } else {
-    bind_attribute("min", state->attributes[0], state->has_low);
-    bind_attribute("max", state->attributes[1], state->has_high);
+    bind_attribute("min", state->constants[0], state->has_low);
+    bind_attribute("max", state->constants[1], state->has_high);
   }
   state->output = static_cast<uint32_t>(ctx.inputs.size());
   const Dims x_strides = broadcast_strides(x, out.dims), scalar(out.dims.size(), 0);
