@@ -43,6 +43,9 @@ typedef struct treadle_text {
 
 TREADLE_API const char* treadle_version(void);
 TREADLE_API void treadle_free(void* memory);
+/* From here on, what random operators without a seed of their own give follows from this and from the order in which
+ * they run; otherwise it is other numbers in every process. */
+TREADLE_API void treadle_set_seed(uint64_t seed);
 
 /* ---- Status */
 
@@ -170,6 +173,9 @@ TREADLE_API void treadle_options_free(treadle_options* options);
 TREADLE_API treadle_status* treadle_options_set(treadle_options* options, const char* key, const char* value);
 /* Fixes a symbolic size of the inputs. */
 TREADLE_API treadle_status* treadle_options_set_dimension(treadle_options* options, const char* name, int64_t size);
+/* The same for sizes that the model denotes by a word of the specification ("DATA_BATCH"), in any case of letters. */
+TREADLE_API treadle_status* treadle_options_set_denoted_dimension(treadle_options* options, const char* denotation,
+                                                                  int64_t size);
 
 /* ---- Sessions */
 
@@ -179,6 +185,8 @@ TREADLE_API treadle_status* treadle_session_open(const char* path, const treadle
 TREADLE_API treadle_status* treadle_session_from_bytes(const void* bytes, size_t size, const char* folder,
                                                        const treadle_options* options, treadle_session** out);
 TREADLE_API void treadle_session_free(treadle_session* session);
+/* Options that were given and have no effect on this model, each as a sentence; NULL past the last. */
+TREADLE_API const char* treadle_session_remark(const treadle_session* session, size_t index);
 
 typedef enum treadle_role {
   TREADLE_INPUT = 0,
@@ -224,6 +232,9 @@ TREADLE_API treadle_status* treadle_session_explain(const treadle_session* sessi
                                                     const treadle_value* const* values, size_t count, bool json,
                                                     char** text);
 
+/* The model after the rewrites of loading, serialised: functions inlined, constants folded. */
+TREADLE_API treadle_status* treadle_session_optimized_model(const treadle_session* session, char** bytes, size_t* size);
+
 /* For people: the graph after rewriting, and the program that is planned for these inputs. */
 TREADLE_API treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text);
 TREADLE_API treadle_status* treadle_session_dump_plan(const treadle_session* session, const char* const* names,
@@ -253,7 +264,7 @@ TREADLE_API treadle_status* treadle_session_run(const treadle_session* session, 
                                                 treadle_value** outputs);
 
 /* ---- Where the time goes. The model is run once to warm up, then `runs` times instruction by instruction: the same
- * results, slower, and no run but these pays for it. */
+ * results, slower, and no run but these pays for it. What is told is the median run. */
 
 typedef struct treadle_profile treadle_profile;
 TREADLE_API treadle_status* treadle_session_profile(const treadle_session* session, const treadle_run_options* options,
@@ -284,6 +295,9 @@ TREADLE_API treadle_status* treadle_stream_options_bind(treadle_stream_options* 
 /* Along which axis an input is cut into chunks, an output put together. */
 TREADLE_API treadle_status* treadle_stream_options_time(treadle_stream_options* options, const char* name,
                                                         int64_t axis);
+/* The axis whose size the model gives this name. */
+TREADLE_API treadle_status* treadle_stream_options_time_symbol(treadle_stream_options* options, const char* name,
+                                                               const char* symbol);
 /* One run per `hop` samples over [context + hop] samples. A hop of 0: one run per push; with timed inputs, what the
  * model itself carries along time is found and carried as well, so that all pushes and a flush at the end give what one
  * run over the whole signal gives. */
@@ -364,6 +378,10 @@ TREADLE_API size_t treadle_pool_size(const treadle_pool* pool);  /* streams that
 TREADLE_API int64_t treadle_pool_runs(const treadle_pool* pool); /* runs made so far, each for one or more streams */
 /* What makes every stream run on its own; empty when they run together. */
 TREADLE_API const char* treadle_pool_why_single(const treadle_pool* pool);
+
+/* The bytes of a file, as models are read: a regular file, or a pipe that something is written to, 2 GiB at most.
+ * Devices, sockets and folders are refused. */
+TREADLE_API treadle_status* treadle_file_read(const char* path, char** bytes, size_t* size);
 
 /* ---- Models without running them: a path, or (path NULL) bytes. */
 

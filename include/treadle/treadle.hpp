@@ -166,6 +166,15 @@ class Value {
     check(treadle_tensor_from_texts(dims.data(), dims.size(), views.data(), views.size(), &value));
     return Value(value);
   }
+  // Of at least one value, whose contents it shares.
+  static Value sequence(const std::vector<Value>& elements) {
+    std::vector<const treadle_value*> handles;
+    handles.reserve(elements.size());
+    for (const Value& element : elements) handles.push_back(element.get());
+    treadle_value* value = nullptr;
+    check(treadle_sequence_create(nullptr, handles.data(), handles.size(), &value));
+    return Value(value);
+  }
   // As the backend tests keep values. Without a type a tensor is expected.
   static Value from_pb_file(const std::string& path, const treadle_type* type = nullptr) {
     treadle_value* value = nullptr;
@@ -244,6 +253,10 @@ class SessionOptions {
     check(treadle_options_set_dimension(get(), name.c_str(), size));
     return *this;
   }
+  SessionOptions& denoted_dimension(const std::string& denotation, int64_t size) {
+    check(treadle_options_set_denoted_dimension(get(), denotation.c_str(), size));
+    return *this;
+  }
   treadle_options* get() const { return handle_.get(); }
 
  private:
@@ -269,6 +282,16 @@ class RunOptions {
 
 using Feed = std::pair<std::string, Value>;
 using Feeds = std::vector<Feed>;
+
+// The bytes of a regular file, or of a pipe.
+inline std::string read_file(const std::string& path) {
+  char* bytes = nullptr;
+  size_t size = 0;
+  check(treadle_file_read(path.c_str(), &bytes, &size));
+  std::string text(bytes, size);
+  treadle_free(bytes);
+  return text;
+}
 
 namespace detail {
 struct FeedArrays {
@@ -309,6 +332,12 @@ class Session {
     handle_.reset(handle);
   }
 
+  // Options that were given and have no effect on this model, each as a sentence.
+  std::vector<std::string> remarks() const {
+    std::vector<std::string> remarks;
+    while (const char* remark = treadle_session_remark(get(), remarks.size())) remarks.emplace_back(remark);
+    return remarks;
+  }
   size_t count(treadle_role role) const { return treadle_session_count(get(), role); }
   std::string name(treadle_role role, size_t index) const { return treadle_session_name(get(), role, index); }
   Type type(treadle_role role, size_t index) const { return Type(treadle_session_type(get(), role, index)); }
@@ -339,7 +368,7 @@ class Session {
     }
   }
 
-  Profile profile(const Feeds& feeds, size_t runs = 1, const RunOptions* options = nullptr) const {
+  Profile profile(const Feeds& feeds, size_t runs = 10, const RunOptions* options = nullptr) const {
     const detail::FeedArrays arrays(feeds);
     treadle_profile* profile = nullptr;
     check(treadle_session_profile(get(), options ? options->get() : nullptr, arrays.names.data(), arrays.values.data(),
@@ -347,6 +376,15 @@ class Session {
     return Profile(profile);
   }
 
+  // The model after the rewrites of loading, serialised.
+  std::string optimized_model() const {
+    char* bytes = nullptr;
+    size_t size = 0;
+    check(treadle_session_optimized_model(get(), &bytes, &size));
+    std::string model(bytes, size);
+    treadle_free(bytes);
+    return model;
+  }
   std::string dump_graph() const {
     char* text = nullptr;
     check(treadle_session_dump_graph(get(), &text));
@@ -392,6 +430,11 @@ class StreamOptions {
   }
   StreamOptions& time(const std::string& name, int64_t axis) {
     check(treadle_stream_options_time(get(), name.c_str(), axis));
+    return *this;
+  }
+  // The axis whose size the model gives this name.
+  StreamOptions& time(const std::string& name, const std::string& symbol) {
+    check(treadle_stream_options_time_symbol(get(), name.c_str(), symbol.c_str()));
     return *this;
   }
   StreamOptions& hop(int64_t hop, int64_t context = 0) {

@@ -1,6 +1,7 @@
 #include "ir/text.h"
 
 #include "api/handles.h"
+#include "model/other_formats.h"
 #include "wire/parse.h"
 #include "wire/serialize.h"
 
@@ -42,6 +43,7 @@ bool treadle_is_text(const void* bytes, size_t size) {
 treadle_status* treadle_text_parse(treadle_part part, const char* text, size_t size, char** bytes, size_t* bytes_size) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require((text || size == 0) && bytes && bytes_size, "a text, or a place for the bytes, is missing"));
+    if (part == TREADLE_MODEL) TREADLE_TRY(model::refuse_other_formats({text, size}));
     return with_part(part, [&]<class Message>(Message) -> Status {
       ir::TextStorage storage;
       TREADLE_ASSIGN(const Message message, ir::parse_text<Message>({text, size}, storage));
@@ -55,6 +57,10 @@ treadle_status* treadle_text_print(treadle_part part, const void* bytes, size_t 
                                    size_t* text_size) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require((bytes || size == 0) && text && text_size, "bytes, or a place for the text, are missing"));
+    // No bytes are a message without fields.
+    if (part == TREADLE_MODEL && size > 0) {
+      TREADLE_TRY(model::refuse_other_formats({static_cast<const char*>(bytes), size}));
+    }
     return with_part(part, [&]<class Message>(Message message) -> Status {
       Arena arena;
       TREADLE_TRY(wire::merge({static_cast<const char*>(bytes), size}, message, arena));

@@ -32,6 +32,16 @@ treadle_status* treadle_value_from_pb_file(const char* path, const treadle_type*
   });
 }
 
+treadle_status* treadle_file_read(const char* path, char** bytes, size_t* size) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(path && bytes && size, "a path, or a place for the bytes, is missing"));
+    TREADLE_ASSIGN(const auto file, wire::MappedFile::open(path));
+    TREADLE_TRY(give_text(file->bytes(), bytes));
+    *size = file->bytes().size();
+    return {};
+  });
+}
+
 treadle_status* treadle_value_to_pb(const treadle_value* value, const char* name, char** bytes, size_t* size) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require(value, "a value is missing"));

@@ -6,6 +6,7 @@
 #include "ir/text.h"
 #include "model/functions.h"
 #include "model/import.h"
+#include "model/other_formats.h"
 #include "model/text_file.h"
 #include "wire/parse.h"
 
@@ -326,6 +327,7 @@ Report check_model(const wire::ModelProto& model, const std::shared_ptr<wire::Ma
 }
 
 Report check_model(const std::shared_ptr<wire::MappedFile>& file, const CheckOptions& options) {
+  if (const Status status = model::refuse_other_formats(file->bytes()); !status.ok()) return unreadable(*file, status);
   if (ir::looks_like_text(file->bytes())) return check_text(file, options);
   auto model = wire::parse_model(file->bytes());
   return model.ok() ? check_model(**model, file, options) : unreadable(*file, model.error());

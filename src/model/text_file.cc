@@ -4,6 +4,7 @@
 
 #include "ir/text.h"
 #include "model/node_finder.h"
+#include "model/other_formats.h"
 #include "wire/serialize.h"
 
 namespace treadle::model {
@@ -58,6 +59,8 @@ size_t offset_of_place(std::string_view text, std::string_view place, size_t& le
 }  // namespace
 
 Result<std::shared_ptr<wire::MappedFile>> binary_model(std::shared_ptr<wire::MappedFile> file) {
+  Status status = refuse_other_formats(file->bytes());
+  if (!status.ok()) return in_file(std::move(status), *file);
   if (!ir::looks_like_text(file->bytes())) return file;
   auto binary = binary_of(file->bytes());
   if (binary.ok()) return wire::MappedFile::own(std::move(*binary), file->path());

@@ -8,7 +8,7 @@
 namespace treadle::model {
 
 // The file itself, or if it is ONNX text (ir/text.h) the model that it says, serialised, in a file of the same path.
-// Error: kInvalidFile, or kLimit, with file, line and column as place.
+// Error: kInvalidFile, or kLimit, with file, line and column as place; for a file of another format, which.
 Result<std::shared_ptr<wire::MappedFile>> binary_model(std::shared_ptr<wire::MappedFile> file);
 
 // An error in the model of `file`, with the file's name before its place ("model" for bytes). If the file is a text and

@@ -1,6 +1,7 @@
 #include "wire/mapped_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@ namespace treadle::wire {
 
 namespace {
 
-constexpr size_t kMaxStreamBytes = size_t{8} << 30;
+constexpr size_t kMaxPipeBytes = size_t{2} << 30;  // no reader of protobuf takes more
 
 class Descriptor {
  public:
@@ -37,17 +38,37 @@ Status open_error(const std::string& path) {
   return error(code, "cannot open \"{}\": {}", path, std::strerror(reason));
 }
 
-Result<std::string> read_to_end(int descriptor, const std::string& path) {
+// What is neither a regular file nor a pipe has no end, or does what reading it does.
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "no regular file";
+}
+
+Status wrong_kind(mode_t mode, const std::string& path) {
+  return error(Code::kInvalidFile, "\"{}\" is {}, expected a file", path, kind_of(mode));
+}
+
+// The descriptor does not wait: a pipe whose writer has nothing yet is waited for here, one without a writer is not.
+Result<std::string> read_pipe(int descriptor, const std::string& path) {
   std::string bytes;
   char block[1 << 16];
   while (true) {
     const ssize_t count = ::read(descriptor, block, sizeof(block));
-    if (count == 0) return bytes;
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) {
+      pollfd readable{descriptor, POLLIN, 0};
+      ::poll(&readable, 1, -1);
+      continue;
+    }
     if (count < 0) return error(Code::kInvalidFile, "cannot read \"{}\": {}", path, std::strerror(errno));
-    if (bytes.size() + static_cast<size_t>(count) > kMaxStreamBytes) {
-      return error(Code::kLimit, "\"{}\" has more than {} bytes, the limit for what is not a regular file", path,
-                   kMaxStreamBytes);
+    if (count == 0 && bytes.empty()) {
+      return error(Code::kInvalidFile, "\"{}\" is a pipe that nothing is written to", path);
+    }
+    if (count == 0) return bytes;
+    if (bytes.size() + static_cast<size_t>(count) > kMaxPipeBytes) {
+      return error(Code::kLimit, "\"{}\" gives more than {} bytes, the limit for a pipe", path, kMaxPipeBytes);
     }
     bytes.append(block, static_cast<size_t>(count));
   }
@@ -90,8 +111,14 @@ Result<std::shared_ptr<MappedFile>> MappedFile::open(const std::string& path) {
   if (path.find('\0') != std::string::npos) {
     return error(Code::kInvalidArgument, "a path with a zero byte cannot be opened");
   }
-  const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (descriptor.get() < 0) return open_error(path);
+  // Non-blocking, lest opening a pipe waits for a writer.
+  const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (descriptor.get() < 0) {
+    Status reason = open_error(path);
+    struct stat information{};
+    const bool is_socket = ::stat(path.c_str(), &information) == 0 && S_ISSOCK(information.st_mode);
+    return is_socket ? wrong_kind(information.st_mode, path) : std::move(reason);
+  }
   return from_descriptor(descriptor.get(), path);
 }
 
@@ -122,7 +149,8 @@ Result<std::shared_ptr<MappedFile>> MappedFile::open_inside(std::string_view rel
     if (descriptor.get() < 0) return open_error(path);
     struct stat information{};
     if (::fstat(descriptor.get(), &information) != 0 || !S_ISREG(information.st_mode)) {
-      return error(Code::kInvalidFile, "external data \"{}\" is not a regular file", relative);
+      return error(Code::kInvalidFile, "external data \"{}\" is {}, expected a regular file", relative,
+                   kind_of(information.st_mode));
     }
     return from_descriptor(descriptor.get(), path);
   }
@@ -136,11 +164,11 @@ Result<std::shared_ptr<MappedFile>> MappedFile::open_inside(std::string_view rel
 Result<std::shared_ptr<MappedFile>> MappedFile::from_descriptor(int descriptor, const std::string& path) {
   struct stat information{};
   if (::fstat(descriptor, &information) != 0) return open_error(path);
-  if (S_ISDIR(information.st_mode)) return error(Code::kInvalidFile, "\"{}\" is a folder, expected a file", path);
-  if (!S_ISREG(information.st_mode)) {
-    TREADLE_ASSIGN(std::string bytes, read_to_end(descriptor, path));
+  if (S_ISFIFO(information.st_mode)) {
+    TREADLE_ASSIGN(std::string bytes, read_pipe(descriptor, path));
     return own(std::move(bytes), path);
   }
+  if (!S_ISREG(information.st_mode)) return wrong_kind(information.st_mode, path);
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->path_ = path;
   const size_t size = static_cast<size_t>(information.st_size);

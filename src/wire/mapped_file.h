@@ -14,8 +14,8 @@ namespace treadle::wire {
 
 class MappedFile {
  public:
-  // Regular files are mapped; pipes and devices are read to their end (8 GiB at most).
-  // Errors: kNoSuchFile; kInvalidFile for a directory, or where the system refuses to open or read.
+  // Regular files are mapped; pipes that something is written to are read to their end (kLimit past 2 GiB).
+  // Errors: kNoSuchFile; kInvalidFile for a folder, a device or a socket, or where the system refuses to open or read.
   static Result<std::shared_ptr<MappedFile>> open(const std::string& path);
   // Maps a regular file inside one of `folders` (canonical paths); `relative` is what a model says of its external
   // data. Absolute paths, `..`, links that lead elsewhere, and what is not a regular file are refused.

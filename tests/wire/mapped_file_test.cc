@@ -1,8 +1,14 @@
 #include "wire/mapped_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <thread>
 
 #include "support/temp_dir.h"
 
@@ -67,10 +73,44 @@ TEST(MappedFile, HoldsOrBorrowsBytes) {
   EXPECT_TRUE(MappedFile::own("xyz")->data_folders().empty());
 }
 
-TEST(MappedFile, ReadsWhatCannotBeMapped) {
-  auto device = MappedFile::open("/dev/null");
-  ASSERT_TRUE(device.ok()) << device.error().to_string();
-  EXPECT_EQ((*device)->bytes(), "");
+TEST(MappedFile, ReadsAPipeToItsEnd) {
+  TempDir dir;
+  const std::string path = (dir.path() / "pipe").string();
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const std::string bytes(300'000, 'p');         // more than a pipe holds
+  const int end = ::open(path.c_str(), O_RDWR);  // both ways, so that it waits for nobody
+  std::thread writer([&] {
+    EXPECT_EQ(write(end, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+    close(end);
+  });
+  const auto pipe = MappedFile::open(path);
+  writer.join();
+  ASSERT_TRUE(pipe.ok()) << pipe.error().to_string();
+  EXPECT_EQ((*pipe)->bytes(), bytes);
+}
+
+TEST(MappedFile, SpecialFilesAreRefusedByName) {
+  TempDir dir;
+  const std::string pipe = (dir.path() / "pipe").string(), link = (dir.path() / "link").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/zero", link);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string path = (dir.path() / "s").string();
+  ASSERT_LT(path.size(), sizeof(address.sun_path));
+  path.copy(address.sun_path, path.size());
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  for (const auto& [special, what] :
+       {std::pair(pipe, "is a pipe that nothing is written to"), std::pair(link, "is a device, expected a file"),
+        std::pair(std::string("/dev/null"), "is a device, expected a file"),
+        std::pair(path, "is a socket, expected a file"),
+        std::pair(dir.path().string(), "is a folder, expected a file")}) {
+    const auto file = MappedFile::open(special);
+    ASSERT_FALSE(file.ok()) << special;
+    EXPECT_EQ(file.error().code(), Code::kInvalidFile);
+    EXPECT_THAT(file.error().message(), HasSubstr(what));
+  }
+  close(socket);
 }
 
 class ExternalData : public ::testing::Test {
