@@ -42,6 +42,7 @@ struct treadle_run_options {
 };
 
 struct treadle_profile {
+  explicit treadle_profile(size_t runs) : profile(runs) {}
   treadle::exec::Profile profile;
 };
 

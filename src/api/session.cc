@@ -23,6 +23,11 @@ Result<int64_t> parse_number(std::string_view key, std::string_view text) {
   return number;
 }
 
+Result<bool> parse_switch(std::string_view key, std::string_view text) {
+  if (text == "0" || text == "1") return text == "1";
+  return error(Code::kInvalidArgument, "option {} takes 0 or 1, not '{}'", key, text);
+}
+
 Status set_option(SessionOptions& options, std::string_view key, std::string_view value) {
   if (key == "tier") {
     if (value != "program" && value != "judge") {
@@ -38,13 +43,11 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
     return {};
   }
   if (key == "optimize") {
-    TREADLE_ASSIGN(const int64_t on, parse_number(key, value));
-    options.optimize = on != 0;
+    TREADLE_ASSIGN(options.optimize, parse_switch(key, value));
     return {};
   }
   if (key == "associative_math") {
-    TREADLE_ASSIGN(const int64_t on, parse_number(key, value));
-    options.associative_math = on != 0;
+    TREADLE_ASSIGN(options.associative_math, parse_switch(key, value));
     return {};
   }
   if (key == "jit") {
@@ -179,6 +182,15 @@ treadle_status* treadle_options_set_dimension(treadle_options* options, const ch
   });
 }
 
+treadle_status* treadle_options_set_denoted_dimension(treadle_options* options, const char* denotation, int64_t size) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(options && denotation, "a size's denotation is missing"));
+    if (size < 0) return error(Code::kInvalidArgument, "size {} of '{}' is negative", size, denotation);
+    options->options.denotation_overrides.emplace_back(denotation, size);
+    return {};
+  });
+}
+
 treadle_status* treadle_session_open(const char* path, const treadle_options* options, treadle_session** out) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require(path && out, "a path is missing"));
@@ -198,6 +210,10 @@ treadle_status* treadle_session_from_bytes(const void* bytes, size_t size, const
 
 void treadle_session_free(treadle_session* session) {
   delete session;
+}
+
+const char* treadle_session_remark(const treadle_session* session, size_t index) {
+  return session && index < session->session->remarks().size() ? session->session->remarks()[index].c_str() : nullptr;
 }
 
 size_t treadle_session_count(const treadle_session* session, treadle_role role) {
@@ -290,11 +306,12 @@ treadle_status* treadle_session_profile(const treadle_session* session, const tr
                                         size_t runs, treadle_profile** out) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require(session && out, "a session is missing"));
+    TREADLE_TRY(require(runs > 0, "a profile is made of at least one run"));
     if (session->session->options().tier == Tier::kJudge) {
       return error(Code::kInvalidArgument, "the judge has no profile");
     }
     TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
-    auto made = std::make_unique<treadle_profile>();
+    auto made = std::make_unique<treadle_profile>(runs);
     RunOptions run = run_options(options);
     std::vector<AnyValue> results;
     TREADLE_TRY(session->session->run(feeds, {}, results, run));  // plans and fills caches
@@ -328,6 +345,16 @@ treadle_status* treadle_session_dump_graph(const treadle_session* session, char*
   return guarded([&]() -> Status {
     TREADLE_TRY(require(session && text, "a session is missing"));
     return give_text(session->session->dump_graph(), text);
+  });
+}
+
+treadle_status* treadle_session_optimized_model(const treadle_session* session, char** bytes, size_t* size) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(session && bytes && size, "a session, or a place for the model, is missing"));
+    TREADLE_ASSIGN(const std::string model, session->session->optimized_model());
+    TREADLE_TRY(give_text(model, bytes));
+    *size = model.size();
+    return {};
   });
 }
 

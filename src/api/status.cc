@@ -1,6 +1,7 @@
 #include <cstdlib>
 
 #include "api/handles.h"
+#include "ops/random/philox.h"
 
 namespace treadle::api {
 
@@ -68,6 +69,10 @@ extern "C" {
 
 const char* treadle_version(void) {
   return TREADLE_VERSION;
+}
+
+void treadle_set_seed(uint64_t seed) {
+  treadle::random::set_process_seed(seed);
 }
 
 void treadle_free(void* memory) {

@@ -77,7 +77,16 @@ treadle_status* treadle_stream_options_bind(treadle_stream_options* options, con
 treadle_status* treadle_stream_options_time(treadle_stream_options* options, const char* name, int64_t axis) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require(options && name, "a name is missing"));
-    options->options.time.emplace_back(name, axis);
+    options->options.time.push_back({.name = name, .symbol = {}, .axis = axis});
+    return {};
+  });
+}
+
+treadle_status* treadle_stream_options_time_symbol(treadle_stream_options* options, const char* name,
+                                                   const char* symbol) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(options && name && symbol && *symbol, "a name is missing"));
+    options->options.time.push_back({.name = name, .symbol = symbol});
     return {};
   });
 }

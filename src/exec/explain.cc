@@ -49,12 +49,6 @@ class Explainer {
 
   Explanation run() {
     Explanation e;
-    if (native_) {
-      e.mode = native_->mode();
-      e.cache = native_->cache_folder();
-    } else {
-      e.mode = Jit::kOff;
-    }
     e.instructions = p_.code.size();
     e.arena_bytes = p_.arena_bytes;
     for (const Instruction& in : p_.code) e.guarded += in.code == OpCode::kGuarded || in.code == OpCode::kCompute;

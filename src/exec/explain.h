@@ -55,7 +55,7 @@ struct LoopReport {
 };
 
 struct Explanation {
-  Jit mode = Jit::kAuto;
+  Jit mode = Jit::kAuto;    // of the session, whether or not the program has loops
   std::string cache;        // the folder of native code; empty: none
   bool is_specific = true;  // of a plan for inputs that were given, not for what the model says alone
   size_t instructions = 0;  // of the whole program
@@ -65,7 +65,8 @@ struct Explanation {
   std::vector<opt::JournalEntry> maps;  // loops that are none any more
 };
 
-// `native` may be null: no native code. `journals`: what was done when the model was loaded, and while planning.
+// `native` may be null: no native code. `journals`: what was done when the model was loaded, and while planning. What
+// only the session knows (`mode`, `cache`) stays as it is.
 Explanation explain(const plan::Program& program, const NativeLoops* native,
                     std::span<const opt::Journal* const> journals, const MachineRoof& roof);
 

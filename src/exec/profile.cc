@@ -96,7 +96,9 @@ class TraceWriter {
 
 }  // namespace
 
-Profile::Profile(size_t max_events) : max_events_(max_events) {
+Profile::Profile(size_t runs) {
+  constexpr size_t kMaxEvents = size_t{1} << 20, kMaxEventsTogether = size_t{1} << 22;
+  max_events_ = std::min(kMaxEvents, kMaxEventsTogether / std::max<size_t>(runs, 1));
   constexpr int kLooks = 64;
   const int64_t begin = clock_ns();
   for (int i = 0; i < kLooks; ++i) clock_ns();
@@ -105,27 +107,24 @@ Profile::Profile(size_t max_events) : max_events_(max_events) {
 
 void Profile::begin(std::shared_ptr<const Program> program) {
   loop_of_ = innermost_loops(*program);
-  plan_ = 0;
-  while (plan_ < plans_.size() && plans_[plan_].program != program) ++plan_;
-  if (plan_ == plans_.size()) {
-    const size_t instructions = program->code.size();
-    plans_.push_back({std::move(program), std::vector<Sum>(instructions)});
-  }
+  Run& run = runs_.emplace_back();
+  run.sums.resize(program->code.size());
+  run.program = std::move(program);
   open_ = kNothing;
-  if (first_ns_ == 0) first_ns_ = clock_ns();
-  ++runs_;
 }
 
 void Profile::close(int64_t now) {
   if (open_ == kNothing) return;
   const int64_t ns = std::max<int64_t>(now - open_ns_ - clock_cost_ns_, 0);
-  Sum& sum = plans_[plan_].sums[open_];
+  Run& run = runs_.back();
+  Sum& sum = run.sums[open_];
   ++sum.count;
   sum.ns += static_cast<double>(ns);
-  if (events_.size() < max_events_) {
-    events_.push_back({open_ns_, ns, open_trip_, open_, plan_});
+  run.total_ns += static_cast<double>(ns);
+  if (run.events.size() < max_events_) {
+    run.events.push_back({open_ns_, ns, open_trip_, open_});
   } else {
-    ++left_out_;
+    ++run.left_out;
   }
 }
 
@@ -134,21 +133,31 @@ void Profile::end() {
   open_ = kNothing;
 }
 
+std::vector<const Profile::Run*> Profile::sorted() const {
+  std::vector<const Run*> runs;
+  for (const Run& run : runs_) runs.push_back(&run);
+  std::sort(runs.begin(), runs.end(), [](const Run* a, const Run* b) { return a->total_ns < b->total_ns; });
+  return runs;
+}
+
+const Profile::Run& Profile::median() const {
+  return *sorted()[runs_.size() / 2];
+}
+
 std::vector<Profile::Node> Profile::nodes() const {
   std::map<std::tuple<std::string, std::string, std::string, bool>, Node> found;
-  for (const PlanSums& plan : plans_) {
-    const Program& p = *plan.program;
-    const std::vector<int> loops = innermost_loops(p);
-    for (uint32_t pc = 0; pc < p.code.size(); ++pc) {
-      const Sum& sum = plan.sums[pc];
-      if (sum.count == 0) continue;
-      const std::string loop = loops[pc] < 0 ? "" : p.loops[static_cast<size_t>(loops[pc])].node->name;
-      const bool glue = is_glue(p.code[pc].code) || !p.node_of[pc];
-      const std::string name = glue ? "" : p.node_of[pc]->name, op = glue ? "" : op_names(p, pc);
-      Node& node = found.try_emplace({name, op, loop, glue}, Node{name, op, loop, glue}).first->second;
-      node.count += sum.count;
-      node.ns += sum.ns;
-    }
+  const Run& run = median();
+  const Program& p = *run.program;
+  const std::vector<int> loops = innermost_loops(p);
+  for (uint32_t pc = 0; pc < p.code.size(); ++pc) {
+    const Sum& sum = run.sums[pc];
+    if (sum.count == 0) continue;
+    const std::string loop = loops[pc] < 0 ? "" : p.loops[static_cast<size_t>(loops[pc])].node->name;
+    const bool glue = is_glue(p.code[pc].code) || !p.node_of[pc];
+    const std::string name = glue ? "" : p.node_of[pc]->name, op = glue ? "" : op_names(p, pc);
+    Node& node = found.try_emplace({name, op, loop, glue}, Node{name, op, loop, glue}).first->second;
+    node.count += sum.count;
+    node.ns += sum.ns;
   }
   std::vector<Node> list;
   for (auto& [key, node] : found) list.push_back(std::move(node));
@@ -158,27 +167,24 @@ std::vector<Profile::Node> Profile::nodes() const {
   return list;
 }
 
-double Profile::total_ns() const {
-  double total = 0;
-  for (const PlanSums& plan : plans_) {
-    for (const Sum& sum : plan.sums) total += sum.ns;
-  }
-  return total;
-}
-
 std::string Profile::to_text() const {
-  const double total = std::max(total_ns(), 1.0);
-  const auto runs = static_cast<double>(std::max<int64_t>(runs_, 1));
-  const double each = total / runs;
-  std::string text =
-      fmt::format("{:.2f} {} a run, of {} run{}; without what looking at the clock takes\n\n",
-                  each < 1e6 ? each / 1e3 : each / 1e6, each < 1e6 ? "us" : "ms", runs_, runs_ == 1 ? "" : "s");
-  text += fmt::format("{:>7} {:>12} {:>10} {:>12}  {}\n", "share", "us a run", "times", "ns each", "node");
+  const auto time_text = [](double ns) {
+    return fmt::format("{:.2f} {}", ns < 1e6 ? ns / 1e3 : ns / 1e6, ns < 1e6 ? "us" : "ms");
+  };
+  const std::vector<const Run*> runs = sorted();
+  const double total = median().total_ns;
+  std::string text = fmt::format("{} a run", time_text(total));
+  if (runs.size() > 1) {
+    text += fmt::format(", the median of {} ({} to {})", runs.size(), time_text(runs.front()->total_ns),
+                        time_text(runs.back()->total_ns));
+  }
+  text += "; without what looking at the clock takes\n\n";
+  text += fmt::format("{:>7} {:>12} {:>10} {:>12}  {}\n", "share", "us", "times", "ns each", "node");
   for (const Node& node : nodes()) {
     const std::string what = node.is_glue ? "(copies, jumps and back edges)" : fmt::format("{} {}", node.op, node.node);
     const std::string where = node.loop.empty() ? "" : "  in " + node.loop;
-    text += fmt::format("{:>6.1f}% {:>12.2f} {:>10} {:>12.0f}  {}{}\n", 100 * node.ns / total, node.ns / runs / 1e3,
-                        node.count, node.ns / static_cast<double>(node.count), what, where);
+    text += fmt::format("{:>6.1f}% {:>12.2f} {:>10} {:>12.0f}  {}{}\n", 100 * node.ns / std::max(total, 1.0),
+                        node.ns / 1e3, node.count, node.ns / static_cast<double>(node.count), what, where);
   }
   return text;
 }
@@ -195,10 +201,13 @@ std::string Profile::to_json() const {
                         .number("ns", node.ns)
                         .str());
   }
+  const std::vector<const Run*> runs = sorted();
   return JsonObject()
-      .integer("runs", runs_)
-      .number("total_ns", total_ns())
-      .integer("events_left_out", left_out_)
+      .integer("runs", static_cast<int64_t>(runs.size()))
+      .number("total_ns", median().total_ns)
+      .number("fastest_ns", runs.front()->total_ns)
+      .number("slowest_ns", runs.back()->total_ns)
+      .integer("events_left_out", median().left_out)
       .raw("nodes", json_array(items))
       .str();
 }
@@ -208,45 +217,42 @@ std::string Profile::to_trace() const {
       R"({"ph":"M","pid":1,"tid":1,"name":"process_name","args":{"name":"treadle"}})",
       R"({"ph":"M","pid":1,"tid":1,"name":"thread_name","args":{"name":"run"}})",
   };
-  size_t at = 0;
-  while (at < events_.size()) {
-    const uint32_t plan = events_[at].plan;
-    const Program& p = *plans_[plan].program;
-    TraceWriter trace(p, first_ns_);
-    std::vector<int64_t> trips(p.loops.size());  // of loops in blocks of time: where the next one begins
-    for (; at < events_.size() && events_[at].plan == plan; ++at) {
-      const Event& e = events_[at];
-      const plan::Instruction& in = p.code[e.pc];
-      const int64_t end = e.start_ns + e.ns;
-      const bool goes_on = at + 1 < events_.size() && events_[at + 1].plan == plan && events_[at + 1].pc > e.pc;
-      switch (in.code) {
-        case OpCode::kLoopBegin:
-          trace.begin(p.loops[in.index].node->name, "loop", e.start_ns);
-          // Without trips, the end is next.
-          if (!goes_on || events_[at + 1].pc != p.loops[in.index].last) {
-            trace.begin(fmt::format("trip {}", trips[in.index]), "trip", end);
-          }
-          break;
-        case OpCode::kLoopNext:
-        case OpCode::kLoopNextSimple:
-          trace.end(end);
-          trips[in.index] = p.loops[in.index].blocks.trips > 0 ? (e.trip + 1) % p.loops[in.index].known_trips : 0;
-          if (!goes_on) trace.begin(fmt::format("trip {}", e.trip + 1), "trip", end);
-          break;
-        case OpCode::kLoopEnd:
-          trace.end(end);
-          break;
-        case OpCode::kEnd:
-          trace.end_all(end);
-          break;
-        default:
-          if (!is_glue(in.code) && p.node_of[e.pc]) trace.node(e.pc, e.trip, e.start_ns, e.ns);
-      }
+  const Run& run = median();
+  const Program& p = *run.program;
+  const std::vector<Event>& events = run.events;
+  TraceWriter trace(p, events.empty() ? 0 : events.front().start_ns);
+  std::vector<int64_t> trips(p.loops.size());  // of loops in blocks of time: where the next one begins
+  for (size_t at = 0; at < events.size(); ++at) {
+    const Event& e = events[at];
+    const plan::Instruction& in = p.code[e.pc];
+    const int64_t end = e.start_ns + e.ns;
+    const bool goes_on = at + 1 < events.size() && events[at + 1].pc > e.pc;
+    switch (in.code) {
+      case OpCode::kLoopBegin:
+        trace.begin(p.loops[in.index].node->name, "loop", e.start_ns);
+        // Without trips, the end is next.
+        if (!goes_on || events[at + 1].pc != p.loops[in.index].last) {
+          trace.begin(fmt::format("trip {}", trips[in.index]), "trip", end);
+        }
+        break;
+      case OpCode::kLoopNext:
+      case OpCode::kLoopNextSimple:
+        trace.end(end);
+        trips[in.index] = p.loops[in.index].blocks.trips > 0 ? (e.trip + 1) % p.loops[in.index].known_trips : 0;
+        if (!goes_on) trace.begin(fmt::format("trip {}", e.trip + 1), "trip", end);
+        break;
+      case OpCode::kLoopEnd:
+        trace.end(end);
+        break;
+      case OpCode::kEnd:
+        trace.end_all(end);
+        break;
+      default:
+        if (!is_glue(in.code) && p.node_of[e.pc]) trace.node(e.pc, e.trip, e.start_ns, e.ns);
     }
-    const Event& last = events_[at - 1];
-    trace.end_all(last.start_ns + last.ns);
-    for (std::string& event : trace.take()) all.push_back(std::move(event));
   }
+  if (!events.empty()) trace.end_all(events.back().start_ns + events.back().ns);
+  for (std::string& event : trace.take()) all.push_back(std::move(event));
   return JsonObject().text("displayTimeUnit", "ns").raw("traceEvents", json_array(all)).str();
 }
 

@@ -1,8 +1,11 @@
 #pragma once
 // Where the time of runs goes: instruction by instruction, trip by trip. A run with a profile is interpreted whole, so
-// that every node has a beginning and an end; results are the same. A run without one does nothing of this.
+// that every node has a beginning and an end; results are the same. A run without one does nothing of this. What is
+// said of several runs is said of the median one, the one that took longer than half of them: an interrupted run among
+// ten changes nothing.
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,8 +16,9 @@ namespace treadle::exec {
 
 class Profile {
  public:
-  // Instructions that are kept one by one, for the trace; later ones are only summed up.
-  explicit Profile(size_t max_events = size_t{1} << 20);
+  // `runs`: so many are going to be recorded. The first million instructions of each are kept one by one, for the
+  // trace, fewer where there are more than four runs; later ones are only summed up.
+  explicit Profile(size_t runs = 1);
 
   // --- for the interpreter
   void begin(std::shared_ptr<const plan::Program> program);
@@ -38,10 +42,9 @@ class Profile {
     int64_t count = 0;
     double ns = 0;  // together
   };
-  // Of all runs, those that took longest first.
+  // Of the median run, those that took longest first.
   std::vector<Node> nodes() const;
-  int64_t runs() const { return runs_; }
-  double total_ns() const;
+  size_t runs() const { return runs_.size(); }
   std::string to_text() const;
   std::string to_json() const;
   // Chrome's trace events, which Perfetto shows: loops hold trips, trips hold nodes.
@@ -51,15 +54,17 @@ class Profile {
   struct Event {
     int64_t start_ns, ns, trip;
     uint32_t pc;
-    uint32_t plan;
   };
   struct Sum {
     int64_t count = 0;
     double ns = 0;
   };
-  struct PlanSums {
+  struct Run {
     std::shared_ptr<const plan::Program> program;
     std::vector<Sum> sums;  // by instruction
+    double total_ns = 0;
+    std::vector<Event> events;
+    int64_t left_out = 0;  // events
   };
   static constexpr uint32_t kNothing = UINT32_MAX;
 
@@ -68,18 +73,16 @@ class Profile {
         .count();
   }
   void close(int64_t now);
+  // Runs from the fastest to the slowest; at least one.
+  std::vector<const Run*> sorted() const;
+  const Run& median() const;
 
   size_t max_events_;
   int64_t clock_cost_ns_ = 0;  // of one look at the clock
-  int64_t first_ns_ = 0;
-  int64_t runs_ = 0;
-  int64_t left_out_ = 0;  // events
-  uint32_t plan_ = 0;     // of the run that is being recorded
   uint32_t open_ = kNothing;
   int64_t open_ns_ = 0, open_trip_ = 0;
   std::vector<int> loop_of_;  // by instruction: the innermost loop around it, or -1
-  std::vector<PlanSums> plans_;
-  std::vector<Event> events_;
+  std::vector<Run> runs_;
 };
 
 }  // namespace treadle::exec

@@ -6,13 +6,17 @@
 // decide something is planned for its contents until four different ones were seen; then it is data like any other.
 #include "exec/session.h"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <optional>
 #include <unordered_set>
 
+#include "base/cpu.h"
 #include "base/cpu_count.h"
 #include "base/memory_account.h"
 #include "base/no_fork.h"
@@ -25,6 +29,7 @@
 #include "exec/list_signature.h"
 #include "ir/text.h"
 #include "judge/judge.h"
+#include "model/export.h"
 #include "model/import.h"
 #include "model/text_file.h"
 #include "op/print.h"
@@ -282,6 +287,7 @@ struct Session::Impl {
   const std::shared_ptr<PackCache> packs = std::make_shared<PackCache>();
   opt::Journal journal;  // of what was done to loops when the model was loaded
   std::shared_ptr<const exec::NativeCache> native_cache;
+  std::vector<std::string> remarks;
 
   std::mutex mutex;                                       // planning
   std::vector<std::unique_ptr<ir::Graph>> abandoned;      // graphs that could not be planned
@@ -297,7 +303,10 @@ struct Session::Impl {
     }
   }
 
+  Status import(std::shared_ptr<wire::MappedFile> from, const std::string& folder);
   Status prepare();
+  void override_sizes();
+  void remark_on_judge();
   Status fill_feeds(std::span<const Feed> feeds, Given& given) const;
   Result<const Plan*> find_or_make_plan(Values values);
   const Plan* find_plan(Values values) const;
@@ -307,6 +316,8 @@ struct Session::Impl {
     return {options.optimize, options.associative_math, options.weights == Weights::kF16, options.jit == Jit::kAlways};
   }
   Result<exec::Explanation> explain_model() const;
+  exec::Explanation explain_program(const plan::Program& program, const exec::NativeLoops* native,
+                                    const opt::Journal& of_plan) const;
   Status run_plan(const Plan& plan, Values values, std::span<AnyValue* const> places, const RunOptions& run);
   Status run_judge(Values values, std::span<AnyValue* const> places, const RunOptions& run) const;
   Status in_file(Status status) const {
@@ -315,19 +326,92 @@ struct Session::Impl {
   }
 };
 
+bool is_number(std::string_view text, int64_t& number) {
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return failure == std::errc() && end == text.data() + text.size();
+}
+
+// An instruction set that there is, though this machine may lack it; a number of bytes.
+Status check_environment() {
+  int64_t bytes = 0;
+  const char* room = std::getenv("TREADLE_JIT_CACHE_BYTES");
+  if (room && *room && (!is_number(room, bytes) || bytes < 0)) {
+    return error(Code::kInvalidArgument, "TREADLE_JIT_CACHE_BYTES takes a number of bytes, found '{}'", room);
+  }
+  const char* wanted = std::getenv("TREADLE_ISA");
+  if (!wanted) return {};
+  std::string known;
+  for (int i = 0; i < kIsaCount; ++i) {
+    const std::string_view isa = name(static_cast<Isa>(i));
+    if (isa == wanted) return {};
+    known += fmt::format("{}{}", i > 0 ? ", " : "", isa);
+  }
+  return error(Code::kInvalidArgument, "TREADLE_ISA names an instruction set ({}), found '{}'", known, wanted);
+}
+
 // TREADLE_JIT=off|auto|always[,TRIP] takes the place of the option where that was left alone.
-void read_environment(SessionOptions& options) {
+Status read_environment(SessionOptions& options) {
   const char* text = std::getenv("TREADLE_JIT");
-  if (!text || options.jit != Jit::kAuto) return;
+  TREADLE_TRY(check_environment());
+  if (!text || !*text || options.jit != Jit::kAuto) return {};
   const std::string_view wanted(text);
   const std::string_view mode = wanted.substr(0, wanted.find(','));
-  if (mode == "off") options.jit = Jit::kOff;
-  if (mode == "always") options.jit = Jit::kAlways;
-  if (mode.size() < wanted.size()) options.jit_trip = std::strtoll(text + mode.size() + 1, nullptr, 10);
+  const bool has_trip = mode.size() < wanted.size();
+  const std::string_view trip = has_trip ? wanted.substr(mode.size() + 1) : "0";
+  if ((mode != "off" && mode != "auto" && mode != "always") || !is_number(trip, options.jit_trip)) {
+    return error(Code::kInvalidArgument,
+                 "TREADLE_JIT is off, auto or always, and may be followed by a comma and a "
+                 "trip; found '{}'",
+                 wanted);
+  }
+  options.jit = mode == "off" ? Jit::kOff : mode == "always" ? Jit::kAlways : Jit::kAuto;
+  return {};
+}
+
+// Sizes of the inputs that a caller may fix.
+std::string free_sizes(const ir::Region& top) {
+  std::vector<std::string_view> names;
+  for (const ir::Value* input : top.inputs) {
+    for (const Dim& size : input->type.shape) {
+      const std::string_view name = size.symbol_name();
+      if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+// Fixes the sizes that have these names.
+void Session::Impl::override_sizes() {
+  ir::Region& top = graph->top();
+  const std::string free = free_sizes(top);
+  for (const auto& [name, size] : options.dimension_overrides) {
+    bool found = false;
+    for (ir::Value* input : top.inputs) {
+      for (Dim& d : input->type.shape) {
+        if (d.symbol_name() != name) continue;
+        d = size;
+        found = true;
+      }
+    }
+    if (found) continue;
+    remarks.push_back(
+        fmt::format("no input of the model has a free size named '{}' (their free sizes: {}): {} = {} has "
+                    "no effect",
+                    name, free, name, size));
+  }
+}
+
+// What was asked for and the judge does not have.
+void Session::Impl::remark_on_judge() {
+  if (options.tier != Tier::kJudge) return;
+  if (options.weights != Weights::kF32) remarks.emplace_back("weights = f16 has no effect in the judge");
+  if (options.associative_math) remarks.emplace_back("associative_math = 1 has no effect in the judge");
+  if (options.jit == Jit::kAlways) remarks.emplace_back("jit = always has no effect in the judge");
 }
 
 Status Session::Impl::prepare() {
-  read_environment(options);
+  remark_on_judge();
+  TREADLE_TRY(read_environment(options));
   native_cache =
       std::make_shared<exec::NativeCache>(exec::NativeCacheOptions{options.jit_cache, options.jit_cache_bytes});
   threads = std::min(options.threads > 0 ? options.threads : available_cpus(), kMaxThreads);
@@ -337,13 +421,9 @@ Status Session::Impl::prepare() {
     opt::fold_batch_normalization(*graph, &journal);
   }
   for (ir::Value* v : top.outputs) outputs.push_back({v->name, v->type, false});
+  override_sizes();
   for (size_t i = 0; i < top.inputs.size(); ++i) {
     ir::Value* v = top.inputs[i];
-    for (Dim& d : v->type.shape) {
-      for (const auto& [name, size] : options.dimension_overrides) {
-        if (d.symbol_name() == name) d = size;
-      }
-    }
     const bool has_default = i < graph->input_defaults.size() && graph->input_defaults[i].defined();
     (has_default ? overridable : inputs).push_back({v->name, v->type, has_default});
   }
@@ -536,15 +616,20 @@ Status Session::Impl::run_judge(Values values, std::span<AnyValue* const> places
 Session::Session() : impl_(std::make_unique<Impl>()) {}
 Session::~Session() = default;
 
-namespace {
-
-Result<std::unique_ptr<ir::Graph>> import_file(std::shared_ptr<wire::MappedFile> file, const std::string& folder) {
+Status Session::Impl::import(std::shared_ptr<wire::MappedFile> from, const std::string& folder) {
   model::ImportOptions import;
   import.folder = folder;
-  return model::import_model(std::move(file), import);
+  std::vector<model::ImportOptions::DenotedSize> denoted;
+  for (const auto& [denotation, size] : options.denotation_overrides) denoted.push_back({denotation, size});
+  if (!denoted.empty()) import.denoted_sizes = &denoted;
+  TREADLE_ASSIGN(graph, model::import_model(std::move(from), import));
+  for (const auto& [denotation, size, found] : denoted) {
+    if (found) continue;
+    remarks.push_back(fmt::format("no input of the model has a size denoted '{}': {} = {} has no effect", denotation,
+                                  denotation, size));
+  }
+  return {};
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Session>> Session::open(const std::string& path, const SessionOptions& options) {
   TREADLE_ASSIGN(auto file, wire::MappedFile::open(path));
@@ -552,7 +637,7 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& path, const Se
   session->impl_->options = options;
   session->impl_->path = path;
   if (ir::looks_like_text(file->bytes())) session->impl_->file = file;
-  TREADLE_ASSIGN(session->impl_->graph, import_file(std::move(file), {}));
+  TREADLE_TRY(session->impl_->import(std::move(file), {}));
   Status status = session->impl_->prepare();
   if (!status.ok()) return session->impl_->in_file(std::move(status));
   return session;
@@ -564,7 +649,7 @@ Result<std::unique_ptr<Session>> Session::from_bytes(std::span<const std::byte> 
   session->impl_->options = options;
   auto file = wire::MappedFile::own(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   if (ir::looks_like_text(file->bytes())) session->impl_->file = file;
-  TREADLE_ASSIGN(session->impl_->graph, import_file(std::move(file), folder));
+  TREADLE_TRY(session->impl_->import(std::move(file), folder));
   Status status = session->impl_->prepare();
   if (!status.ok()) return session->impl_->in_file(std::move(status));
   return session;
@@ -592,6 +677,9 @@ const ir::Metadata& Session::metadata() const {
 }
 const ir::Graph& Session::graph() const {
   return *impl_->graph;
+}
+std::span<const std::string> Session::remarks() const {
+  return impl_->remarks;
 }
 const SessionOptions& Session::options() const {
   return impl_->options;
@@ -686,13 +774,23 @@ Result<exec::Explanation> Session::Impl::explain_model() const {
     native = std::make_shared<exec::NativeLoops>(program, options.jit, native_cache);
     native->make_all();
   }
-  exec::Explanation made = exec::explain(
-      *program, native.get(), std::array{&journal, &std::as_const(specialized.journal)}, exec::machine_roof());
+  exec::Explanation made = explain_program(*program, native.get(), specialized.journal);
   made.is_specific = false;
   return made;
 }
 
+exec::Explanation Session::Impl::explain_program(const plan::Program& program, const exec::NativeLoops* native,
+                                                 const opt::Journal& of_plan) const {
+  exec::Explanation made = exec::explain(program, native, std::array{&journal, &of_plan}, exec::machine_roof());
+  made.mode = options.jit;
+  made.cache = native_cache->folder();
+  return made;
+}
+
 Result<exec::Explanation> Session::explain(std::span<const Feed> feeds) const {
+  if (impl_->options.tier == Tier::kJudge) {
+    return error(Code::kInvalidArgument, "the judge runs the graph as it is: there is no plan to explain");
+  }
   const Plan* plan = impl_->plans.load(std::memory_order_acquire);
   if (!feeds.empty() || (!plan && impl_->by_position.empty())) {
     Given given;
@@ -700,8 +798,7 @@ Result<exec::Explanation> Session::explain(std::span<const Feed> feeds) const {
     TREADLE_ASSIGN(plan, impl_->find_or_make_plan(given.values));
   }
   if (!plan) return impl_->explain_model();
-  return exec::explain(*plan->program, plan->native.get(), std::array{&std::as_const(impl_->journal), &plan->journal},
-                       exec::machine_roof());
+  return impl_->explain_program(*plan->program, plan->native.get(), plan->journal);
 }
 
 void Session::compile() const {
@@ -712,6 +809,10 @@ void Session::compile() const {
 
 std::string Session::dump_graph() const {
   return print(*impl_->graph);
+}
+
+Result<std::string> Session::optimized_model() const {
+  return model::export_model(*impl_->graph);
 }
 
 Result<std::string> Session::dump_plan(std::span<const Feed> feeds) const {

@@ -50,8 +50,9 @@ struct SessionOptions {
   std::string jit_cache;
   size_t jit_cache_bytes = 0;
   int exact_plans = 1;  // so many are for the very sizes that they were made for, before one is for any
-  // Sizes for symbolic dimensions of inputs, by name ("batch" -> 1).
-  std::vector<std::pair<std::string, int64_t>> dimension_overrides;
+  // Sizes for symbolic dimensions of inputs, by name ("batch" -> 1), and for those that the model denotes by a word of
+  // the specification ("DATA_BATCH" -> 1; in any case of letters).
+  std::vector<std::pair<std::string, int64_t>> dimension_overrides, denotation_overrides;
 };
 
 // Limits of one run. A limit that is hit is an error kLimit that says which and where; cancelling is kCancelled.
@@ -111,6 +112,8 @@ class Session {
   std::span<const IoInfo> outputs() const;
   const ir::Metadata& metadata() const;
   const SessionOptions& options() const;
+  // Options that were given and have no effect on this model, each as a sentence.
+  std::span<const std::string> remarks() const;
   const ir::Graph& graph() const;  // as imported, types inferred
 
   // Runs the model. `outputs`: indices into outputs(); empty means all. `results` are the places of their values, none
@@ -135,6 +138,8 @@ class Session {
   Result<exec::Explanation> explain(std::span<const Feed> feeds = {}) const;
   // The graph after import and rewriting, and the program planned for the given feeds; for people and tests.
   std::string dump_graph() const;
+  // The same graph as a serialised model (model/export.h).
+  Result<std::string> optimized_model() const;
   Result<std::string> dump_plan(std::span<const Feed> feeds) const;
 
  private:

@@ -31,7 +31,12 @@ struct StreamOptions {
   bool find_state = true;                                  // pairs that are not given, by names and types
   std::vector<std::pair<std::string, AnyValue>> initial;   // state input, what it begins with (else zeros)
   std::vector<std::pair<std::string, AnyValue>> bind;
-  std::vector<std::pair<std::string, int64_t>> time;  // input or output, axis
+  struct TimeAxis {
+    std::string name;    // of an input or output
+    std::string symbol;  // of the axis' size, as the model names it; empty: `axis` says which
+    int64_t axis = 0;
+  };
+  std::vector<TimeAxis> time;
   int64_t hop = 0;
   int64_t context = 0;
 };

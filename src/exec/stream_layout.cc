@@ -60,6 +60,12 @@ bool compatible(const Type& a, const Type& b) {
   return true;
 }
 
+std::string names_of(std::span<const IoInfo> infos) {
+  std::string names;
+  for (const IoInfo& info : infos) names += (names.empty() ? "" : ", ") + info.name;
+  return names.empty() ? "none" : names;
+}
+
 class LayoutBuilder {
  public:
   LayoutBuilder(std::shared_ptr<const Session> session, StreamOptions options)
@@ -103,7 +109,8 @@ class LayoutBuilder {
         if (info.name == name) return &info;
       }
     }
-    return error(Code::kInvalidArgument, "the model has no input '{}'", name);
+    return error(Code::kInvalidArgument, "the model has no input '{}' (inputs: {})", name,
+                 names_of(session().inputs()));
   }
 
   std::optional<size_t> output(std::string_view name) const {
@@ -132,31 +139,57 @@ class LayoutBuilder {
     return {};
   }
 
-  static Result<int64_t> axis_of(const IoInfo& info, int64_t axis) {
+  // The axis whose size has the name.
+  static Result<int64_t> axis_named(const IoInfo& info, const std::string& symbol) {
+    std::optional<int64_t> found;
+    for (int64_t i = 0; i < info.type.rank(); ++i) {
+      if (info.type.shape[static_cast<size_t>(i)].symbol_name() != symbol) continue;
+      if (found) {
+        return error(Code::kInvalidArgument,
+                     "axes {} and {} of '{}' ({}) both have the size {}: give the time axis as a "
+                     "number",
+                     *found, i, info.name, info.type.to_string(), symbol);
+      }
+      found = i;
+    }
+    if (found) return *found;
+    return error(Code::kInvalidArgument, "'{}' is {}: none of its axes has a size named {}", info.name,
+                 info.type.to_string(), symbol);
+  }
+
+  static Result<int64_t> axis_of(const IoInfo& info, const StreamOptions::TimeAxis& wanted) {
     if (!info.type.is_tensor()) {
       return error(Code::kInvalidArgument, "'{}' is a {} and has no time axis", info.name, info.type.to_string());
     }
+    if (!wanted.symbol.empty()) return axis_named(info, wanted.symbol);
+    const int64_t axis = wanted.axis;
     if (!info.type.has_shape) {
       if (axis < 0)
         return error(Code::kInvalidArgument, "the rank of '{}' is not known: count its axis from 0", info.name);
       return axis;
     }
-    return normalize_axis(axis, info.type.rank(), fmt::format("the time axis of '{}'", info.name));
+    return normalize_axis(axis, info.type.rank(),
+                          fmt::format("the time axis of '{}' ({})", info.name, info.type.to_string()));
   }
 
   Status take_time() {
-    for (const auto& [name, axis] : options_.time) {
+    for (const StreamOptions::TimeAxis& wanted : options_.time) {
+      const std::string& name = wanted.name;
       if (const auto index = output(name)) {
-        TREADLE_ASSIGN(const int64_t normal, axis_of(session().outputs()[*index], axis));
+        TREADLE_ASSIGN(const int64_t normal, axis_of(session().outputs()[*index], wanted));
         output_axes_.emplace_back(*index, normal);
         continue;
+      }
+      if (!input(name).ok()) {
+        return error(Code::kInvalidArgument, "the model has no input or output '{}' (inputs: {}; outputs: {})", name,
+                     names_of(session().inputs()), names_of(session().outputs()));
       }
       TREADLE_ASSIGN(const IoInfo* info, input(name));
       TREADLE_TRY(take(info));
       if (is_string(info->type.element)) {
         return error(Code::kInvalidArgument, "input '{}' holds strings, which are not cut along time", name);
       }
-      TREADLE_ASSIGN(const int64_t normal, axis_of(*info, axis));
+      TREADLE_ASSIGN(const int64_t normal, axis_of(*info, wanted));
       layout_->timed.push_back({info, normal});
     }
     return {};
@@ -167,7 +200,10 @@ class LayoutBuilder {
       TREADLE_ASSIGN(const IoInfo* info, input(in));
       TREADLE_TRY(take(info));
       const auto index = output(out);
-      if (!index) return error(Code::kInvalidArgument, "the model has no output '{}'", out);
+      if (!index) {
+        return error(Code::kInvalidArgument, "the model has no output '{}' (outputs: {})", out,
+                     names_of(session().outputs()));
+      }
       const Type& type = session().outputs()[*index].type;
       if (type.is_known() && info->type.is_known() && !compatible(info->type, type)) {
         return error(Code::kInvalidArgument, "state '{}' is {}, but '{}' is {}", in, info->type.to_string(), out,
@@ -217,7 +253,10 @@ class LayoutBuilder {
       const auto state = std::find_if(layout_->states.begin(), layout_->states.end(),
                                       [&](const StreamLayout::State& s) { return s.input->name == name; });
       if (state == layout_->states.end()) {
-        return error(Code::kInvalidArgument, "'{}' has a first value but is no state", name);
+        std::string states;
+        for (const StreamLayout::State& s : layout_->states) states += (states.empty() ? "" : ", ") + s.input->name;
+        return error(Code::kInvalidArgument, "'{}' has a first value but is no state (states: {})", name,
+                     states.empty() ? "none" : states);
       }
       state->initial = std::move(value);
       state->has_initial = true;
@@ -297,7 +336,7 @@ class LayoutBuilder {
       if (!t.input->type.has_shape) {
         return error(Code::kInvalidArgument, "cannot be streamed because the rank of '{}' is not known", t.input->name);
       }
-      timed.push_back({t.input->name, t.axis});
+      timed.push_back({t.input->name, t.axis, t.input->type.shape[static_cast<size_t>(t.axis)].symbol_name()});
     }
     std::vector<std::string_view> carried;
     for (const StreamLayout::State& s : layout_->states) carried.push_back(s.input->name);

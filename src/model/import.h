@@ -41,6 +41,13 @@ struct ImportOptions {
   bool unique_paths = false;  // also for types
   // Where it is complete, names are not looked up. For models without errors in their names.
   const NameUses* name_uses = nullptr;
+  // Sizes for axes of the model's inputs that have such a denotation ("DATA_BATCH"), in any case of letters.
+  struct DenotedSize {
+    std::string denotation;
+    int64_t size;
+    bool found = false;  // set by the import
+  };
+  std::vector<DenotedSize>* denoted_sizes = nullptr;
 };
 
 // Errors, each with its place (file, path through the bodies, operator and version):

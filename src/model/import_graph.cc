@@ -1,3 +1,5 @@
+#include <cctype>
+
 #include "model/importer.h"
 #include "model/text_file.h"
 #include "model/types.h"
@@ -212,6 +214,7 @@ Status Importer::import_inputs(const wire::GraphProto& proto, Place& place, std:
         type = Type::tensor(element_type_from_number(it->second->data_type));
       }
       if (!type.is_known()) return error(Code::kInvalidModel, "input \"{}\" has no type", info.name);
+      if (options_.denoted_sizes) TREADLE_TRY(fix_denoted_sizes(info, type));
       if (!is_whole(type)) {
         return error(Code::kInvalidModel, "input \"{}\" has the type {}, which leaves open what it holds", info.name,
                      type.to_string());
@@ -221,6 +224,29 @@ Status Importer::import_inputs(const wire::GraphProto& proto, Place& place, std:
     ir::Value* value = graph_->new_value(value_name(info.name, place), std::move(type), place.region);
     place.region->inputs.push_back(value);
     if (!info.name.empty()) TREADLE_TRY(define(info.name, value, place));
+  }
+  return {};
+}
+
+Status Importer::fix_denoted_sizes(const wire::ValueInfoProto& info, Type& type) const {
+  if (!type.is_tensor() || !type.has_shape) return {};
+  const auto lower = [](std::string_view text) {
+    std::string result(text);
+    for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return result;
+  };
+  for (size_t i = 0; i < type.shape.size(); ++i) {
+    const std::string denotation = lower(info.type->tensor->shape->dims[i].denotation);
+    if (denotation.empty()) continue;
+    for (ImportOptions::DenotedSize& wanted : *options_.denoted_sizes) {
+      if (lower(wanted.denotation) != denotation) continue;
+      wanted.found = true;
+      if (type.shape[i].is_known() && type.shape[i].value() != wanted.size) {
+        return error(Code::kInvalidArgument, "axis {} of input '{}', denoted {}, is {} in the model and cannot be {}",
+                     i, info.name, wanted.denotation, type.shape[i].value(), wanted.size);
+      }
+      type.shape[i] = wanted.size;
+    }
   }
   return {};
 }

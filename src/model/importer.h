@@ -109,6 +109,7 @@ class Importer {
   void read_metadata();
   Status import_top();
   Status import_inputs(const wire::GraphProto& proto, Place& place, std::vector<Tensor>* defaults);
+  Status fix_denoted_sizes(const wire::ValueInfoProto& info, Type& type) const;
   Status import_initializers(const wire::GraphProto& proto, Place& place);
   Status import_outputs(const wire::GraphProto& proto, Place& place);
   Status import_body(const wire::GraphProto& proto, std::string_view path, ir::Region* region, const Scope* outer,

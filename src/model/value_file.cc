@@ -2,10 +2,9 @@
 
 #include <cstring>
 #include <deque>
-#include <protozero/pbf_writer.hpp>
 
-#include "model/packing.h"
 #include "model/tensor_reader.h"
+#include "model/tensor_writer.h"
 #include "wire/parse.h"
 #include "wire/serialize.h"
 
@@ -133,18 +132,7 @@ class ValueReader {
 class ValueWriter {
  public:
   wire::TensorProto tensor(const Tensor& tensor, std::string_view name = {}) {
-    wire::TensorProto proto;
-    if (!name.empty()) proto.name = name;
-    proto.dims.append(arena_, tensor.dims().begin(), tensor.dims().end());
-    proto.data_type = static_cast<int32_t>(tensor.type());
-    if (is_string(tensor.type())) {
-      proto.string_data.add(arena_, {encoded_strings(tensor.span<std::string>()), false});
-    } else if (is_sub_byte(tensor.type())) {
-      proto.raw_data = packed(tensor);
-    } else {
-      proto.raw_data = std::string_view(tensor.data<char>(), tensor.byte_size());
-    }
-    return proto;
+    return write_tensor(tensor, name, arena_);
   }
 
   wire::SequenceProto sequence(const Sequence& sequence, std::string_view name = {}) {
@@ -241,24 +229,6 @@ class ValueWriter {
         return wire::kMapValue;
     }
     return wire::kUndefinedValue;
-  }
-
-  // As protobuf has them: tag, length, text, one after the other.
-  std::string_view encoded_strings(std::span<const std::string> strings) {
-    constexpr uint32_t kStringData = 6;
-    std::string bytes;
-    protozero::pbf_writer out(bytes);
-    for (const std::string& text : strings) out.add_bytes(kStringData, text);
-    return arena_.copy(bytes);
-  }
-
-  std::string_view packed(const Tensor& tensor) {
-    const size_t count = static_cast<size_t>(tensor.element_count());
-    const size_t size = packed_bytes(tensor.type(), count);
-    uint8_t* bytes = arena_.room<uint8_t>(size);
-    std::memset(bytes, 0, size);
-    pack(tensor.type(), tensor.data<uint8_t>(), count, bytes);
-    return {reinterpret_cast<const char*>(bytes), size};
   }
 
   Arena arena_;

@@ -30,6 +30,7 @@ inline constexpr std::string_view kSamplesSymbol = "samples of the signal";
 struct TimedInput {
   std::string_view name;
   int64_t axis = 0;
+  std::string_view length = {};  // as the model names the signal's, for errors; may be empty
 };
 
 struct Streamed {

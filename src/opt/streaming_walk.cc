@@ -62,6 +62,7 @@ Status TimeWalk::run(const std::vector<TimedInput>& timed, const std::vector<std
     for (const TimedInput& input : timed) {
       if (v->name != input.name) continue;
       v->type.shape[static_cast<size_t>(input.axis)] = Dim::symbol(kSamplesSymbol);
+      if (length_name_.empty() && !input.length.empty()) length_name_ = fmt::format(" ({})", input.length);
       set_frames(v, input.axis, FrameCounts::kSamples, 0, {});
     }
   }
@@ -254,11 +255,11 @@ Status TimeWalk::refuse(const ir::Node& node, const std::string& why) const {
   }
   const auto it = std::find_if(values.begin(), values.end(), [&](const ir::Value* v) { return v && role(v).timed(); });
   if (it == values.end()) {
-    return error(Code::kInvalidArgument, "cannot be streamed because {} needs the length of the signal: {}",
-                 label(node), why);
+    return error(Code::kInvalidArgument, "cannot be streamed because {} needs the length of the signal{}: {}",
+                 label(node), length_name_, why);
   }
-  return error(Code::kInvalidArgument, "cannot be streamed because {} needs all of time axis {} of '{}': {} ({})",
-               label(node), role(*it).axis, std::string_view((*it)->name), why, path_to(*it));
+  return error(Code::kInvalidArgument, "cannot be streamed because {} needs all of time axis {}{} of '{}': {} ({})",
+               label(node), role(*it).axis, length_name_, std::string_view((*it)->name), why, path_to(*it));
 }
 
 // How the signal gets to `v`: "x -> Conv 'c1' -> Relu 'r1'".

@@ -164,6 +164,7 @@ class TimeWalk {
   std::unique_ptr<ir::Node> node_;  // at hand
   std::vector<State> states_;
   std::vector<size_t> running_;
+  std::string length_name_;          // of the signal, as the model names it: " (T)"; may be empty
   std::vector<ir::Value*> outputs_;  // the model's
 };
 

@@ -22,13 +22,27 @@ uint64_t entropy() {
   return uint64_t{device()} << 32 | device();
 }
 
+// Of all nodes without a seed of their own.
+struct Process {
+  std::atomic<uint64_t> key{entropy()}, runs{1};
+
+  static Process& get() {
+    static Process process;
+    return process;
+  }
+};
+
 }  // namespace
+
+void set_process_seed(uint64_t seed) {
+  Process::get().key.store(seed, std::memory_order_relaxed);
+  Process::get().runs.store(1, std::memory_order_relaxed);
+}
 
 Philox Source::generator() const {
   if (seeded) return Philox(key);
-  static const uint64_t process_key = entropy();
-  static std::atomic<uint64_t> runs{1};
-  return Philox(process_key, runs.fetch_add(1, std::memory_order_relaxed));
+  Process& process = Process::get();
+  return Philox(process.key.load(std::memory_order_relaxed), process.runs.fetch_add(1, std::memory_order_relaxed));
 }
 
 }  // namespace treadle::random

@@ -45,8 +45,11 @@ class Philox {
   uint64_t key_ = 0, stream_ = 0;
 };
 
+// From here on, what nodes without a seed give follows from `seed` and from the order in which they run.
+void set_process_seed(uint64_t seed);
+
 // The generator of one run of a node: by the node's attribute `seed` (the same numbers every run) where it is there and
-// is not NaN, else one that no other run of this process has, keyed by the machine's entropy.
+// is not NaN, else one that no other run of this process has, keyed by set_process_seed(), or the machine's entropy.
 struct Source {
   bool seeded = false;
   uint64_t key = 0;
