@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
 #include "common.h"
@@ -57,16 +59,21 @@ std::string_view field(std::string_view header, std::string_view key) {
   return begin < end ? header.substr(begin, end - begin) : std::string_view();
 }
 
-std::vector<int64_t> parse_shape(std::string_view text) {
+// "(2, 3)", "(2,)", "()", as Python writes a tuple; nothing for anything else.
+std::optional<std::vector<int64_t>> parse_shape(std::string_view text) {
   std::vector<int64_t> shape;
-  for (size_t i = 0; i < text.size();) {
-    if (text[i] < '0' || text[i] > '9') {
-      ++i;
-      continue;
-    }
+  if (!text.starts_with('(')) return std::nullopt;
+  const size_t close = text.find(')');
+  if (close == std::string_view::npos) return std::nullopt;
+  text = text.substr(1, close - 1);
+  for (size_t at = text.find_first_not_of(' '); at < text.size(); at = text.find_first_not_of(' ', at)) {
     int64_t number = 0;
-    for (; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i) number = number * 10 + (text[i] - '0');
+    const auto [end, failure] = std::from_chars(text.data() + at, text.data() + text.size(), number);
+    if (failure != std::errc() || number < 0) return std::nullopt;
     shape.push_back(number);
+    at = text.find_first_not_of(' ', static_cast<size_t>(end - text.data()));
+    if (at >= text.size()) break;
+    if (text[at++] != ',') return std::nullopt;
   }
   return shape;
 }
@@ -141,13 +148,18 @@ Value read_npy(std::string_view bytes, const std::string& name) {
   const std::string_view header = bytes.substr(header_at, header_size);
   const std::string_view data = bytes.substr(header_at + header_size);
   std::string_view type = field(header, "'descr'");
-  if (type.size() < 4 || type.front() != '\'') throw InputError(fmt::format("{}: records are not read", name));
+  if (type.size() < 4 || type.front() != '\'' || type.find('\'', 1) == std::string_view::npos)
+    throw InputError(fmt::format("{}: records are not read", name));
   type = type.substr(1, type.find('\'', 1) - 1);
-  const std::vector<int64_t> shape = parse_shape(field(header, "'shape'"));
+  const std::string_view sizes = field(header, "'shape'");
+  const std::optional<std::vector<int64_t>> read = parse_shape(sizes);
+  if (!read) throw InputError(fmt::format("{}: expected a shape like (2, 3), found {}", name, sizes));
+  const std::vector<int64_t>& shape = *read;
   const char order = type.front();
   const std::string code(type.substr(1));
   if (code[0] == 'U') {
     const size_t length = static_cast<size_t>(std::strtoul(code.c_str() + 1, nullptr, 10));
+    if (length == 0) throw InputError(fmt::format("{}: strings of no size are not read", name));
     return read_unicode(data, length, shape, checked_count(shape, length * 4, data.size(), name));
   }
   for (const NpyType& candidate : kTypes) {

@@ -4,9 +4,15 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <iostream>
 #include <memory>
+#include <system_error>
 
 namespace cli {
 
@@ -46,15 +52,32 @@ treadle::SessionOptions session_options(const Common& common) {
   if (!common.tier.empty() && common.tier != "native") options.set("tier", common.tier);
   if (!common.weights.empty()) options.set("weights", common.weights);
   options.threads(common.threads);
-  for (const std::string& item : common.dimensions) {
-    const size_t equals = item.find('=');
-    char* end = nullptr;
-    const std::string size = equals == std::string::npos ? "" : item.substr(equals + 1);
-    const long long number = std::strtoll(size.c_str(), &end, 10);
-    if (size.empty() || *end != 0) throw UsageError(fmt::format("--dim takes NAME=SIZE, not '{}'", item));
-    options.dimension(item.substr(0, equals), number);
-  }
+  for (const auto& [name, size] : dimensions_of(common)) options.dimension(name, size);
   return options;
+}
+
+std::map<std::string, int64_t> dimensions_of(const Common& common) {
+  std::map<std::string, int64_t> dimensions;
+  for (const std::string& item : common.dimensions) {
+    const size_t equals = std::min(item.find('='), item.size());
+    const char* const end = item.data() + item.size();
+    int64_t size = 0;
+    const auto read = std::from_chars(item.data() + std::min(equals + 1, item.size()), end, size);
+    if (equals == 0 || read.ec != std::errc() || read.ptr != end || size < 0) {
+      throw UsageError(fmt::format("--dim takes NAME=SIZE, not '{}'", item));
+    }
+    if (!dimensions.emplace(item.substr(0, equals), size).second) {
+      throw UsageError(fmt::format("--dim {} is given twice", item.substr(0, equals)));
+    }
+  }
+  return dimensions;
+}
+
+treadle::Session open_session(const std::string& model, const Common& common) {
+  treadle::Session session(model, session_options(common));
+  const std::vector<std::string> remarks = session.remarks();
+  if (!remarks.empty()) throw UsageError(remarks[0]);
+  return session;
 }
 
 std::string bold(std::string_view text) {
@@ -80,20 +103,18 @@ void end_progress() {
   progress("");
 }
 
-std::string read_file(const std::string& path) {
-  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
-  if (!file) throw InputError(fmt::format("{}: cannot be read", path));
-  std::string bytes;
-  char block[1 << 16];
-  while (const size_t n = std::fread(block, 1, sizeof block, file.get())) bytes.append(block, n);
-  if (std::ferror(file.get())) throw InputError(fmt::format("{}: cannot be read", path));
-  return bytes;
-}
-
 void write_file(const std::string& path, std::string_view bytes) {
   std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wb"));
   const bool written = file && std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
-  if (!written || std::fclose(file.release()) != 0) throw InputError(fmt::format("{}: cannot be written", path));
+  if (!written || std::fclose(file.release()) != 0) {
+    throw InputError(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
+  }
+}
+
+void finish_output() {
+  errno = 0;
+  const bool written = std::cout.flush() && std::fflush(stdout) == 0 && !std::ferror(stdout);
+  if (!written) throw std::system_error(errno ? errno : EIO, std::generic_category(), "cannot write to file");
 }
 
 }  // namespace cli

@@ -2,6 +2,7 @@
 // What the commands share.
 
 #include <chrono>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -39,6 +40,9 @@ struct Common {
 void add_json(CLI::App& command, Common& common);
 void add_session(CLI::App& command, Common& common);
 treadle::SessionOptions session_options(const Common& common);
+std::map<std::string, int64_t> dimensions_of(const Common& common);  // UsageError for what is not NAME=SIZE
+// UsageError for an option that does nothing for this model.
+treadle::Session open_session(const std::string& model, const Common& common);
 
 // Colours when standard output is a terminal (and NO_COLOR is not set).
 std::string bold(std::string_view text);
@@ -58,8 +62,9 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-std::string read_file(const std::string& path);
 void write_file(const std::string& path, std::string_view bytes);
+// std::system_error, as fmt::print throws, where something that was printed has not arrived (a full disk).
+void finish_output();
 
 void add_run(CLI::App& app, int& status);
 void add_convert(CLI::App& app, int& status);

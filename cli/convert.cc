@@ -35,7 +35,8 @@ struct Convert {
 
   int operator()() const {
     const bool to_text = wants_text();
-    const std::string bytes = read_file(in);
+    if (!to_text && max_elements >= 0) throw UsageError("--max-elements is for texts");
+    const std::string bytes = treadle::read_file(in);
     std::string converted;
     if (to_text) {
       converted = model_text(bytes, in, max_elements);
@@ -46,7 +47,7 @@ struct Convert {
       converted = bytes;
     }
     if (out == "-") {
-      std::fwrite(converted.data(), 1, converted.size(), stdout);
+      std::fwrite(converted.data(), 1, converted.size(), stdout);  // looked at in the end (finish_output)
     } else {
       write_file(out, converted);
     }

@@ -17,7 +17,7 @@ using treadle::Session;
 
 struct Explain : Inputs {
   int operator()() const {
-    const Session session(model, session_options(common));
+    const Session session = open_session(model, common);
     Feeds fed;
     if (!values.empty() || random->count() > 0) {
       fed = feeds(session);
@@ -32,10 +32,10 @@ struct Explain : Inputs {
 
 struct Profile : Inputs {
   std::string trace;
-  size_t runs = 1;
+  size_t runs = 10;
 
   int operator()() const {
-    const Session session(model, session_options(common));
+    const Session session = open_session(model, common);
     const treadle::Profile profile = session.profile(feeds(session), runs);
     if (!trace.empty()) write_file(trace, profile.trace());
     fmt::print("{}{}", common.json ? profile.json() : profile.text(), common.json ? "\n" : "");
@@ -59,7 +59,7 @@ void add_profile(CLI::App& app, int& status) {
   const auto profile = std::make_shared<Profile>();
   profile->add(command);
   command.add_option("--out", profile->trace, "Write a trace here that Perfetto (ui.perfetto.dev) and browsers show");
-  command.add_option("--runs", profile->runs, "Runs to record, after one to warm up")
+  command.add_option("--runs", profile->runs, "Runs to record, after one to warm up; what is told is the median one")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
   command.callback([profile, &status] { status = (*profile)(); });

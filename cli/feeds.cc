@@ -6,11 +6,13 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <random>
 #include <string_view>
 
 #include "arrays.h"
 #include "common.h"
+#include "print.h"
 
 namespace cli {
 
@@ -20,6 +22,8 @@ using treadle::Feeds;
 using treadle::Session;
 using treadle::Type;
 using treadle::Value;
+
+constexpr int kString = 8, kBool = 9;
 
 bool ends_with(const std::string& text, const char* end) {
   const size_t size = std::strlen(end);
@@ -136,7 +140,7 @@ Stored store_text(int element, std::string_view text, char* at) {
 
 // "3", "[1, 2.5]" as the declared type; of unknown rank or rank 0 a number is a scalar.
 Value read_literal(const Type& type, const std::string& name, const std::string& text) {
-  if (type.element() == 8) {
+  if (type.element() == kString) {
     return Value::texts({text}, std::vector<int64_t>(static_cast<size_t>(std::max<int64_t>(type.rank(), 0)), 1));
   }
   std::vector<std::string_view> numbers;
@@ -175,22 +179,79 @@ Value fit_wave(const Type& type, const Value& samples) {
 }
 
 Value read_value(const Type& type, const std::string& name, const std::string& text) {
-  if (ends_with(text, ".npy")) return read_npy(read_file(text), text);
+  if (ends_with(text, ".npy")) return read_npy(treadle::read_file(text), text);
   if (ends_with(text, ".pb")) return Value::from_pb_file(text, type.get());
-  if (ends_with(text, ".wav")) return fit_wave(type, read_wav(read_file(text), text).samples);
+  if (ends_with(text, ".wav")) return fit_wave(type, read_wav(treadle::read_file(text), text).samples);
   return read_literal(type, name, text);
 }
 
-int64_t open_size(const Type& type, int64_t axis, const std::vector<std::string>& sizes) {
-  const std::string symbol = type.symbol(axis);
-  for (const std::string& item : sizes) {
-    const size_t equals = item.find('=');
-    if (equals != std::string::npos && item.substr(0, equals) == symbol) {
-      return std::max(std::strtoll(item.c_str() + equals + 1, nullptr, 10), 0LL);
+// Draws values that let a model show what it does. Loops run: single truth values are true, whole numbers at least 1,
+// open sizes more than 1; and counts stay within open sizes, since positions are drawn by the same rule.
+class Drawing {
+ public:
+  // `given`: sizes by name.
+  Drawing(uint64_t seed, std::map<std::string, int64_t> given) : random_(seed), given_(std::move(given)) {}
+
+  // Error UsageError for a type that has no values to draw.
+  Value draw(const std::string& name, const Type& type) {
+    switch (type.kind()) {
+      case TREADLE_TENSOR:
+        return draw_tensor(name, type);
+      case TREADLE_SEQUENCE: {
+        std::vector<Value> elements;
+        for (int i = 0; i < kElements; ++i) elements.push_back(draw(name, type.child()));
+        return Value::sequence(elements);
+      }
+      default:
+        throw UsageError(fmt::format("input '{}' ({}) cannot be drawn at random", name, type.text()));
     }
   }
-  return 1;
-}
+
+  // Of the names that were not given.
+  const std::map<std::string, int64_t>& sizes() const { return sizes_; }
+
+ private:
+  static constexpr int64_t kOpenSize = 16, kMostWhole = 9;
+  static constexpr int kElements = 3;
+
+  int64_t open_size(const std::string& symbol) {
+    if (symbol.empty()) return kOpenSize;
+    if (const auto size = given_.find(symbol); size != given_.end()) return size->second;
+    const bool is_batch = symbol == "B" || symbol.find("batch") != std::string::npos;
+    return sizes_.emplace(symbol, is_batch ? 1 : kOpenSize).first->second;
+  }
+
+  Value draw_tensor(const std::string& name, const Type& type) {
+    std::vector<int64_t> dims;
+    for (int64_t axis = 0; axis < type.rank(); ++axis) {
+      dims.push_back(type.dim(axis) >= 0 ? type.dim(axis) : open_size(type.symbol(axis)));
+    }
+    if (type.element() == kString) {
+      int64_t count = 1;
+      for (const int64_t d : dims) count *= d;
+      return Value::texts(std::vector<std::string>(static_cast<size_t>(count), "text"), dims);
+    }
+    Value value = Value::tensor(type.element(), dims);
+    const size_t width = treadle_element_width(type.element());
+    for (int64_t i = 0; i < value.count(); ++i) {
+      const double number = draw_number(type.element(), value.count() == 1);
+      if (!store_number(type.element(), number, value.mutable_data<char>() + static_cast<size_t>(i) * width)) {
+        throw UsageError(fmt::format("input '{}' ({}) cannot be drawn at random", name, type.text()));
+      }
+    }
+    return value;
+  }
+
+  double draw_number(int element, bool single) {
+    if (element == kBool) return single || random_() % 2 ? 1 : 0;
+    const bool is_whole = std::string_view(treadle_element_name(element)).find("int") != std::string_view::npos;
+    return is_whole ? static_cast<double>(1 + random_() % kMostWhole) : normal_(random_);
+  }
+
+  std::mt19937_64 random_;
+  std::normal_distribution<double> normal_;
+  std::map<std::string, int64_t> given_, sizes_;
+};
 
 }  // namespace
 
@@ -208,8 +269,10 @@ Feeds read_feeds(const Session& session, const std::vector<std::string>& argumen
     const bool named = equals != std::string::npos;
     const std::string text = named ? argument.substr(equals + 1) : argument;
     if (ends_with(text, ".npz")) {
-      for (auto& [name, value] : read_npz(read_file(text), text)) {
+      if (named) throw UsageError(fmt::format("'{}': the names of inputs are those in the file", argument));
+      for (auto& [name, value] : read_npz(treadle::read_file(text), text)) {
         type_of_input(session, name);
+        if (has_feed(feeds, name)) throw UsageError(fmt::format("input '{}' is given twice", name));
         feeds.emplace_back(name, std::move(value));
       }
       continue;
@@ -234,39 +297,21 @@ void require_feeds(const Session& session, const Feeds& feeds) {
   }
 }
 
-void add_random_feeds(const Session& session, uint64_t seed, const std::vector<std::string>& sizes, Feeds& feeds) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<double> normal;
+std::string add_random_feeds(const Session& session, uint64_t seed, const std::map<std::string, int64_t>& sizes,
+                             Feeds& feeds) {
+  Drawing drawing(seed, sizes);
+  std::string drawn;
   for (size_t i = 0; i < session.count(TREADLE_INPUT); ++i) {
     const std::string name = session.name(TREADLE_INPUT, i);
     const Type type = session.type(TREADLE_INPUT, i);
     if (has_feed(feeds, name) || type.kind() == TREADLE_OPTIONAL) continue;
-    if (type.kind() != TREADLE_TENSOR) {
-      throw UsageError(fmt::format("input '{}' ({}) cannot be drawn at random", name, type.text()));
-    }
-    std::vector<int64_t> dims;
-    for (int64_t axis = 0; axis < type.rank(); ++axis) {
-      dims.push_back(type.dim(axis) >= 0 ? type.dim(axis) : open_size(type, axis, sizes));
-    }
-    if (type.element() == 8) {
-      int64_t count = 1;
-      for (const int64_t d : dims) count *= d;
-      feeds.emplace_back(name, Value::texts(std::vector<std::string>(static_cast<size_t>(count), "text"), dims));
-      continue;
-    }
-    Value value = Value::tensor(type.element(), dims);
-    const bool is_float = std::string(treadle_element_name(type.element())).find("int") == std::string::npos;
-    const size_t width = treadle_element_width(type.element());
-    for (int64_t k = 0; k < value.count(); ++k) {
-      const double number = type.element() == 9 ? static_cast<double>(random() % 2)
-                            : is_float          ? normal(random)
-                                                : static_cast<double>(random() % 10);
-      if (!store_number(type.element(), number, value.mutable_data<char>() + static_cast<size_t>(k) * width)) {
-        throw UsageError(fmt::format("input '{}' ({}) cannot be drawn at random", name, type.text()));
-      }
-    }
-    feeds.emplace_back(name, std::move(value));
+    feeds.emplace_back(name, drawing.draw(name, type));
+    drawn += fmt::format("drawn  {}  {}\n", name, summary(feeds.back().second));
   }
+  for (const auto& [symbol, size] : drawing.sizes()) {
+    drawn += fmt::format("drawn  {} = {}  (--dim {}=SIZE takes another)\n", symbol, size, symbol);
+  }
+  return drawn;
 }
 
 }  // namespace cli

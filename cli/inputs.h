@@ -1,6 +1,8 @@
 #pragma once
 // A model and values for its inputs, as commands that run it take them.
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
 #include "common.h"
@@ -21,7 +23,9 @@ struct Inputs {
         "inputs", values,
         "[NAME=]FILE (.npy, .npz, .pb, .wav), or NAME=NUMBER, NAME=[NUMBER,...]; without a name the next "
         "input takes it; or --random");
-    random = command.add_option("--random", seed, "Draw the inputs that are not given, from this seed (a number)");
+    random = command.add_option(
+        "--random", seed,
+        "Draw the inputs that are not given, from this seed (a number), and say what was drawn (on standard error)");
     add_session(command, common);
     add_json(command, common);
   }
@@ -29,7 +33,7 @@ struct Inputs {
   treadle::Feeds feeds(const treadle::Session& session) const {
     treadle::Feeds feeds = read_feeds(session, values);
     if (random->count() > 0) {
-      add_random_feeds(session, seed, common.dimensions, feeds);
+      fmt::print(stderr, "{}", add_random_feeds(session, seed, dimensions_of(common), feeds));
     } else {
       require_feeds(session, feeds);
     }

@@ -4,7 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "common.h"
 #include "json.h"
@@ -22,9 +24,7 @@ int fail(bool json, const cli::Failure& failure, int status) {
   return status;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   // Looked for here, since an error may come before the options are read.
   const bool json =
       std::any_of(argv + 1, argv + argc, [](const char* arg) { return std::string_view(arg) == "--json"; });
@@ -54,8 +54,25 @@ int main(int argc, char** argv) {
     return fail(json, {.code = "input", .message = e.what()}, cli::kFailed);
   } catch (const treadle::Error& e) {
     return fail(json, cli::failure_of(e), cli::kFailed);
+  } catch (const std::filesystem::filesystem_error& e) {
+    return fail(json, {.code = "input", .message = e.what()}, cli::kFailed);
+  } catch (const std::system_error&) {
+    throw;  // nothing can be printed
   } catch (const std::exception& e) {
     return fail(json, {.code = "internal", .message = e.what()}, cli::kFailed);
   }
   return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int status = run(argc, argv);
+    cli::finish_output();
+    return status;
+  } catch (const std::system_error& e) {
+    fmt::print(stderr, "treadle: standard output: {}\n", e.what());
+    return cli::kFailed;
+  }
 }

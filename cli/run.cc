@@ -30,7 +30,7 @@ struct Run : Inputs {
   bool dump_plan = false;
 
   int operator()() const {
-    const Session session(model, session_options(common));
+    const Session session = open_session(model, common);
     const Feeds fed = feeds(session);
     if (dump_plan) {
       fmt::print("{}", session.dump_plan(fed));
@@ -89,7 +89,7 @@ struct Bench : Inputs {
 
   int operator()() const {
     const Stopwatch loading;
-    const Session session(model, session_options(common));
+    const Session session = open_session(model, common);
     const double load = loading.seconds();
     const Feeds fed = feeds(session);
     std::vector<Value> results(session.count(TREADLE_OUTPUT));
@@ -138,8 +138,10 @@ void add_run(CLI::App& app, int& status) {
   command.add_option("--out", run->files, "Write an output to a .npy or .pb file; may be repeated")
       ->type_name("[NAME=]FILE")
       ->allow_extra_args(false);
-  command.add_option("--time-limit", run->time_limit, "Stop after this many seconds");
-  command.add_flag("--plan", run->dump_plan, "Print the program that would run");
+  CLI::Option* limit = command.add_option("--time-limit", run->time_limit, "Stop after this many seconds");
+  limit->check(CLI::PositiveNumber);
+  CLI::Option* plan = command.add_flag("--plan", run->dump_plan, "Print the program that would run, and run nothing");
+  for (const char* of_runs : {"--output", "--out", "--time-limit", "--json"}) plan->excludes(of_runs);
   command.callback([run, &status] { status = (*run)(); });
 }
 
@@ -147,7 +149,9 @@ void add_bench(CLI::App& app, int& status) {
   CLI::App& command = *app.add_subcommand("bench", "Time loading and running a model");
   const auto bench = std::make_shared<Bench>();
   bench->add(command);
-  command.add_option("--seconds", bench->seconds, "For how long to repeat")->capture_default_str();
+  command.add_option("--seconds", bench->seconds, "For how long to repeat")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   command.callback([bench, &status] { status = (*bench)(); });
 }
 

@@ -42,7 +42,7 @@ struct Show {
   int operator()() const {
     if (as_text) return print_text();
     if (as_tree) return print_tree();
-    const Session session(model, session_options(common));
+    const Session session = open_session(model, common);
     if (common.json) return print_json(session);
     fmt::print("{}\n", bold(model));
     for (const char* field :
@@ -81,7 +81,7 @@ struct Show {
 
   // The file as it is, whether or not its operators run.
   int print_text() const {
-    const std::string written = model_text(read_file(model), model, max_elements);
+    const std::string written = model_text(treadle::read_file(model), model, max_elements);
     if (common.json) {
       fmt::print("{}\n", JsonObject().text("model", model).text("text", written).str());
     } else {
@@ -184,13 +184,19 @@ void add_show(CLI::App& app, int& status) {
   const auto show = std::make_shared<Show>();
   command.add_option("model", show->model, "The model")->required();
   command.add_flag("--summary", show->summary, "Without the graph");
-  command.add_flag("--text", show->as_text, "The file as ONNX text");
+  CLI::Option* text = command.add_flag("--text", show->as_text, "The file as ONNX text");
+  CLI::Option* tree = command.add_flag("--tree", show->as_tree,
+                                       "The graph as a tree of bodies with all types, also of models that do not run");
+  tree->excludes(text);
   command
-      .add_flag("--tree", show->as_tree, "The graph as a tree of bodies with all types, also of models that do not run")
-      ->excludes("--text");
-  command.add_option("--max-elements", show->max_elements,
-                     "With --text: print the values of tensors up to this size (16; negative: of all)");
+      .add_option("--max-elements", show->max_elements,
+                  "With --text: print the values of tensors up to this size (16; negative: of all)")
+      ->needs(text);
   add_session(command, show->common);
+  for (const char* of_session : {"--summary", "--tier", "--weights", "--threads", "--dim"}) {
+    text->excludes(of_session);
+    tree->excludes(of_session);
+  }
   add_json(command, show->common);
   command.callback([show, &status] { status = (*show)(); });
 }

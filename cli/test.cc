@@ -112,7 +112,7 @@ Outcome run_case(const fs::path& folder, const std::string& name, const Common& 
   try {
     JsonTop meta;
     if (fs::exists(folder / "meta.json")) {
-      const auto read = read_json_top(read_file((folder / "meta.json").string()));
+      const auto read = read_json_top(treadle::read_file((folder / "meta.json").string()));
       if (!read) throw InputError("meta.json is no JSON object");
       meta = *read;
     }

@@ -91,6 +91,35 @@ def test_run_on_random_inputs_repeats(add):
     assert json.loads(tool("run", add, "--random", 3, "--dim", "n=4", "--json", "--tier", "judge"))["outputs"] == first
 
 
+LOOPS = """<ir_version: 10, opset_import: ["" : 21]>
+f (int64 n, bool go, bool[M] mask, int64[N] ids, float[batch, T] x, seq(float[T]) list) => (int64 k, int64 l) {
+  one = Constant <value_int = 1> ()
+  zero = Constant <value_int = 0> ()
+  k = Loop (n, go, zero) <body = b (int64 i, bool c, int64 s) => (bool c, int64 t) { t = Add (s, one) }>
+  l = SequenceLength (list)
+}
+"""
+
+
+def test_random_inputs_make_loops_run_and_are_told(tmp_path):
+    path = tmp_path / "loops.onnxtxt"
+    path.write_text(LOOPS)
+    for seed in range(5):
+        done = subprocess.run([TOOL, "run", path, "--random", str(seed), "--json"], capture_output=True, text=True)
+        trips, length = (output["value"]["data"] for output in json.loads(done.stdout)["outputs"])
+        assert trips[0] >= 1 and length == [3]
+        drawn = [line.split("  ") for line in done.stderr.splitlines()]
+        assert all(line[0] == "drawn" for line in drawn)
+        told = {line[1]: line[2:] for line in drawn if " = " not in line[1]}
+        assert list(told) == ["n", "go", "mask", "ids", "x", "list"]
+        assert told["n"] == ["tensor(int64)[]", str(trips[0])] and told["go"] == ["tensor(bool)[]", "1"]
+        assert told["x"][0] == "tensor(float)[1,16]"
+        assert {line[1] for line in drawn} >= {"M = 16", "N = 16", "T = 16", "batch = 1"}
+    done = subprocess.run([TOOL, "run", path, "n=0", "--random", "1", "--dim", "T=3"], capture_output=True, text=True)
+    assert "[1,3]" in done.stderr and "T = 16" not in done.stderr
+    assert "drawn  n  " not in done.stderr
+
+
 def test_run_on_a_model_without_outputs(tmp_path):
     path = tmp_path / "none.onnx"
     path.write_bytes(models.model([models.node("Neg", ["x"], ["y"])], [models.value("x", shape=[2])], []))
@@ -169,6 +198,103 @@ def test_endless_models_are_stopped(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(models.endless())
     tool("run", path, "go=1", "s0=0", "--time-limit", 0.05, status=1)
+
+
+def test_options_that_do_nothing_are_refused(add, tmp_path):
+    np.savez(tmp_path / "both.npz", x=X, y=Y)
+    given = ["x=[1, 2, 3]", "y=[1, 2, 3]"]
+    for arguments in (
+        ["run", add, "--random", 1, "--dim", "btach=4"],
+        ["run", add, "--random", 1, "--dim", "=4"],
+        ["run", add, "--random", 1, "--time-limit", -1],
+        ["run", add, "--random", 1, "--plan", "--out", "z.npy"],
+        ["run", add, "x=both.npz"],
+        ["run", add, "both.npz", "y=[1, 2, 3]"],
+        ["run", add, *given, "--tier", "judge", "--weights", "f16"],
+        ["run", add, *given, "--teir", "judge"],
+        ["show", add, "--max-elements", 3],
+        ["show", add, "--text", "--summary"],
+        ["show", add, "--tree", "--dim", "n=3"],
+        ["convert", add, "b.onnx", "--max-elements", 3],
+        ["profile", add, *given, "--runs", 0],
+    ):
+        tool(*arguments, cwd=tmp_path, status=2)
+
+
+def test_arrays_that_are_none_are_refused(add, tmp_path):
+    def npy(header: str, data: bytes = bytes(64)) -> None:
+        text = header.ljust(117) + "\n"
+        (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + data)
+
+    for shape in ("(-2,)", "(2, -3)", "(2, 3", "2, 3", "(2; 3)", "(99999999999999999999,)", "(1e3,)", "[2, 3]", ""):
+        npy(f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}")
+        assert tool("run", add, "x=x.npy", "y=[1, 2, 3]", cwd=tmp_path, status=1) == ""
+    for kind in ("'<U0'", "'<U9999999999'", "''", "'", "[('a', '<f4')]", "'|O'"):
+        npy(f"{{'descr': {kind}, 'fortran_order': False, 'shape': (1000000000000,), }}")
+        tool("run", add, "x=x.npy", "y=[1, 2, 3]", cwd=tmp_path, status=1)
+    npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }")
+    tool("run", add, "x=x.npy", "y=[1, 2, 3]", cwd=tmp_path)
+
+
+def test_special_files_are_refused(add, tmp_path):
+    (tmp_path / "zero.npy").symlink_to("/dev/zero")
+    (tmp_path / "zero.onnx").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe.npy")
+    (tmp_path / "folder.pb").mkdir()
+    for arguments in (
+        *(["run", add, f"x={name}", "y=[1, 2, 3]"] for name in ("zero.npy", "pipe.npy", "folder.pb")),
+        *([command, "zero.onnx"] for command in ("run", "check", "infer", "show", "explain", "bench", "profile")),
+        ["show", "--text", "zero.onnx"],
+        ["convert", "zero.onnx", "-"],
+    ):
+        done = subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=30, cwd=tmp_path)
+        assert done.returncode == 1
+        assert any(what in done.stdout + done.stderr for what in ("is a device", "is a pipe", "is a folder"))
+
+
+def test_what_is_no_model_is_named(tmp_path):
+    (tmp_path / "page.onnx").write_text("<!doctype html>\n<html>")
+    commands = ["run", "check", "infer", "show", "explain", "bench", "profile", "show --text", "show --tree"]
+    for command in [*(c.split() for c in commands), ["convert", "--to", "text"], ["convert", "--to", "binary"]]:
+        arguments = [*command, "page.onnx", *(["out"] if command[0] == "convert" else [])]
+        done = subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=30, cwd=tmp_path)
+        assert done.returncode == 1 and "found an HTML page" in done.stdout + done.stderr, command
+
+
+def test_what_cannot_be_written_is_an_error(add, tmp_path):
+    given = ["x=[1, 2, 3]", "y=[1, 2, 3]"]
+    write_case(tmp_path / "case", models.add(), [X, Y], [X + Y])
+    with open("/dev/full", "wb") as full:
+        for arguments in (
+            ["run", add, *given],
+            ["run", add, *given, "--json"],
+            ["run", add, *given, "--plan"],
+            ["check", add],
+            ["infer", add],
+            ["show", add],
+            ["show", add, "--text"],
+            ["convert", add, "-"],
+            ["ops"],
+            ["ops", "--json"],
+            ["bench", add, *given, "--seconds", "0"],
+            ["explain", add],
+            ["profile", add, *given],
+            ["test", tmp_path / "case"],
+            ["run", "none.onnx", "--json"],
+            ["--help"],
+            ["--version"],
+        ):
+            done = subprocess.run([TOOL, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            assert done.returncode == 1, arguments
+            assert "treadle: standard output: cannot write to file" in done.stderr
+    for arguments in (
+        ["run", add, *given, "--out", "z=/dev/full"],
+        ["infer", add, "-o", "/dev/full"],
+        ["convert", add, "/dev/full", "--to", "binary"],
+        ["profile", add, *given, "--out", "/dev/full"],
+    ):
+        done = subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+        assert done.returncode == 1 and "/dev/full: cannot be written: No space left" in done.stderr, arguments
 
 
 def test_show_check_infer_ops_bench(add, tmp_path):
