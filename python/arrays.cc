@@ -106,6 +106,8 @@ int element_of(PyArray_Descr* descr) {
     case NPY_STRING:
     case NPY_VSTRING:
       return kString;
+    case NPY_VOID:  // bytes of one size; records are none
+      return PyDataType_HASFIELDS(descr) || PyDataType_HASSUBARRAY(descr) ? 0 : kString;
     default:
       break;
   }
@@ -131,7 +133,9 @@ std::string python_type(nb::handle object) {
   return Py_TYPE(object.ptr())->tp_name;
 }
 
-treadle_text text_of(PyObject* item, std::string& storage, const char* name) {
+// As onnxruntime takes what is no text: None is "None", nan is "nan", and a number what Python prints for it. Bytes are
+// the text's own (there, they would be "b'...'").
+treadle_text text_of(PyObject* item, std::string& storage) {
   if (PyUnicode_Check(item)) {
     Py_ssize_t size = 0;
     if (const char* data = PyUnicode_AsUTF8AndSize(item, &size)) return {data, static_cast<size_t>(size)};
@@ -144,11 +148,14 @@ treadle_text text_of(PyObject* item, std::string& storage, const char* name) {
   if (PyBytes_Check(item)) {
     return {PyBytes_AS_STRING(item), static_cast<size_t>(PyBytes_GET_SIZE(item))};
   }
-  invalid_argument(std::string("input '") + name + "' holds a " + Py_TYPE(item)->tp_name +
-                   " where strings are expected");
+  const nb::object printed = nb::steal(PyObject_Str(item));
+  if (!printed.is_valid()) raise_pending();
+  const treadle_text text = text_of(printed.ptr(), storage);
+  storage.assign(text.data, text.size);  // `printed` goes
+  return {storage.data(), storage.size()};
 }
 
-Owned<treadle_value> strings_to_value(nb::object array, const char* name) {
+Owned<treadle_value> strings_to_value(nb::object array) {
   auto* source = reinterpret_cast<PyArrayObject*>(array.ptr());
   nb::object objects = nb::steal(PyArray_FromArray(source, PyArray_DescrFromType(NPY_OBJECT), NPY_ARRAY_CARRAY_RO));
   if (!objects.is_valid()) raise_pending();
@@ -157,7 +164,7 @@ Owned<treadle_value> strings_to_value(nb::object array, const char* name) {
   auto** items = static_cast<PyObject**>(PyArray_DATA(a));
   std::vector<std::string> storage(count);
   std::vector<treadle_text> texts(count);
-  for (size_t i = 0; i < count; ++i) texts[i] = text_of(items[i], storage[i], name);
+  for (size_t i = 0; i < count; ++i) texts[i] = text_of(items[i], storage[i]);
   const std::vector<int64_t> dims(PyArray_DIMS(a), PyArray_DIMS(a) + PyArray_NDIM(a));
   treadle_value* value = nullptr;
   check(treadle_tensor_from_texts(dims.data(), dims.size(), texts.data(), count, &value));
@@ -189,7 +196,7 @@ Owned<treadle_value> array_to_value(nb::object array, const char* name, bool wri
     nb::object dtype = nb::borrow(reinterpret_cast<PyObject*>(PyArray_DESCR(a)));
     invalid_argument(std::string("input '") + name + "': there is no element type for dtype " + nb::str(dtype).c_str());
   }
-  if (element == kString) return strings_to_value(std::move(array), name);
+  if (element == kString) return strings_to_value(std::move(array));
   if (!PyArray_ISCARRAY_RO(a)) {
     array = nb::steal(PyArray_CheckFromAny(array.ptr(), nullptr, 0, 0,
                                            NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED, nullptr));
@@ -210,8 +217,23 @@ bool is_kind(PyArray_Descr* descr, const char* kinds) {
   return strchr(kinds, descr->kind) != nullptr;
 }
 
+// What numpy would cut to a whole number on the way: fractions of any kind.
+void require_whole(PyArrayObject* objects, int declared, const char* name) {
+  auto** items = static_cast<PyObject**>(PyArray_DATA(objects));
+  for (npy_intp i = 0, n = PyArray_SIZE(objects); i < n; ++i) {
+    if (PyIndex_Check(items[i])) continue;
+    invalid_argument(std::string("input '") + name + "' takes " + treadle_element_name(declared) + ", found a " +
+                     Py_TYPE(items[i])->tp_name);
+  }
+}
+
+// A list as an array of an element type of numpy's; an invalid object where numpy refuses.
+nb::object list_as(nb::handle list, PyArray_Descr* descr) {
+  return nb::steal(PyArray_FromAny(list.ptr(), descr, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr));
+}
+
 // Lists and numbers of Python have no element type of their own: they take the declared one, unless that would cut off
-// fractions or turn numbers into something else.
+// fractions or turn numbers into something else. None is nan among floats and, as numbers are, a text among strings.
 Owned<treadle_value> literal_to_value(nb::handle object, const treadle_type* type, const char* name) {
   nb::object array = nb::steal(PyArray_FromAny(object.ptr(), nullptr, 0, 0, NPY_ARRAY_CARRAY_RO, nullptr));
   if (!array.is_valid()) {
@@ -222,19 +244,28 @@ Owned<treadle_value> literal_to_value(nb::handle object, const treadle_type* typ
   auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
   const int declared = treadle_type_element(type);
   const int found = element_of(PyArray_DESCR(a));
-  if (declared == 0 || declared == found || found == 0 || found == kString || declared == kString) {
+  const bool is_mixed = PyArray_TYPE(a) == NPY_OBJECT;
+  if (declared == kString && found != 0 && (found != kString || is_mixed)) {
+    array = list_as(object, PyArray_DescrFromType(NPY_OBJECT));
+    if (!array.is_valid()) raise_pending();
+    return strings_to_value(std::move(array));
+  }
+  if (declared == 0 || declared == found || found == 0 || (found == kString && !is_mixed)) {
     return array_to_value(std::move(array), name, false);
   }
   nb::object wanted = nb::steal(reinterpret_cast<PyObject*>(descr_of(declared)));
   auto* descr = reinterpret_cast<PyArray_Descr*>(wanted.ptr());
   const bool whole = is_kind(descr, "biu") || strstr(treadle_element_name(declared), "int");
+  if (whole && is_mixed) require_whole(a, declared, name);
   if ((whole && is_kind(PyArray_DESCR(a), "fc") && PyArray_SIZE(a) > 0) ||
       (!is_kind(descr, "c") && is_kind(PyArray_DESCR(a), "c"))) {
     return array_to_value(std::move(array), name, false);  // which the engine refuses, with both types
   }
-  array = nb::steal(PyArray_FromAny(object.ptr(), reinterpret_cast<PyArray_Descr*>(wanted.release().ptr()), 0, 0,
-                                    NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr));
-  if (!array.is_valid()) raise_pending();
+  array = list_as(object, reinterpret_cast<PyArray_Descr*>(wanted.release().ptr()));
+  if (!array.is_valid()) {
+    const nb::python_error why;
+    invalid_argument(std::string("input '") + name + "' takes " + treadle_element_name(declared) + ": " + why.what());
+  }
   return array_to_value(std::move(array), name, false);
 }
 
@@ -278,7 +309,7 @@ Owned<treadle_value> items_to_value(nb::object items, int element, const char* n
   if (element == kString) {
     nb::object array = nb::steal(PyArray_FromAny(items.ptr(), PyArray_DescrFromType(NPY_OBJECT), 1, 1, 0, nullptr));
     if (!array.is_valid()) raise_pending();
-    return strings_to_value(std::move(array), name);
+    return strings_to_value(std::move(array));
   }
   nb::object array = nb::steal(
       PyArray_FromAny(items.ptr(), descr_of(element), 1, 1, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr));

@@ -64,6 +64,16 @@ nb::bytes print_text(int part, nb::bytes message, int64_t max_elements) {
   return nb::bytes(text, size);
 }
 
+nb::bytes read_file(nb::handle path) {
+  const nb::bytes name = nb::steal<nb::bytes>(PyUnicode_EncodeFSDefault(path.ptr()));
+  if (!name.is_valid()) raise_pending();
+  char* bytes = nullptr;
+  size_t size = 0;
+  call_engine([&] { return treadle_file_read(name.c_str(), &bytes, &size); });
+  const Owned<char> owned(bytes);
+  return nb::bytes(bytes, size);
+}
+
 bool is_text(nb::bytes bytes) {
   return treadle_is_text(bytes.c_str(), bytes.size());
 }
@@ -87,6 +97,8 @@ NB_MODULE(_core, m) {
   m.def("parse_text", parse_text, nb::arg("part"), nb::arg("text"));
   m.def("print_text", print_text, nb::arg("part"), nb::arg("message"), nb::arg("max_elements"));
   m.def("is_text", is_text, nb::arg("bytes"));
+  m.def("read_file", read_file, nb::arg("path"), "The bytes of a regular file, or of a pipe");
+  m.def("set_seed", treadle_set_seed, nb::arg("seed"));
   m.def("operators", operators, "Every operator as a line of JSON");
   m.def("element_of_dtype", element_of_dtype, "Number of the ONNX element type of a numpy dtype, 0 for none");
   m.def("element_name", treadle_element_name, nb::arg("element"));

@@ -13,12 +13,14 @@ namespace treadle_python {
 namespace {
 
 Owned<treadle_options> make_options(const std::map<std::string, std::string>& options,
-                                    const std::map<std::string, int64_t>& dimensions) {
+                                    const std::map<std::string, int64_t>& dimensions,
+                                    const std::map<std::string, int64_t>& denoted) {
   treadle_options* handle = nullptr;
   check(treadle_options_create(&handle));
   Owned<treadle_options> owned(handle);
   for (const auto& [key, value] : options) check(treadle_options_set(handle, key.c_str(), value.c_str()));
   for (const auto& [name, size] : dimensions) check(treadle_options_set_dimension(handle, name.c_str(), size));
+  for (const auto& [name, size] : denoted) check(treadle_options_set_denoted_dimension(handle, name.c_str(), size));
   return owned;
 }
 
@@ -50,8 +52,9 @@ nb::object shape_of(const treadle_type* type) {
 }  // namespace
 
 Session::Session(nb::object path, nb::object bytes, nb::object folder,
-                 const std::map<std::string, std::string>& options, const std::map<std::string, int64_t>& dimensions) {
-  const auto made = make_options(options, dimensions);
+                 const std::map<std::string, std::string>& options, const std::map<std::string, int64_t>& dimensions,
+                 const std::map<std::string, int64_t>& denoted) {
+  const auto made = make_options(options, dimensions, denoted);
   treadle_session* session = nullptr;
   if (!path.is_none()) {
     nb::bytes name = nb::steal<nb::bytes>(PyUnicode_EncodeFSDefault(path.ptr()));
@@ -227,6 +230,12 @@ Session::Counters Session::counters() const {
   return result;
 }
 
+nb::typed<nb::list, nb::str> Session::remarks() const {
+  nb::typed<nb::list, nb::str> remarks;
+  for (size_t i = 0; const char* remark = treadle_session_remark(handle.get(), i); ++i) remarks.append(remark);
+  return remarks;
+}
+
 void Session::wait_compiled() const {
   const nb::gil_scoped_release release;
   treadle_session_wait_compiled(handle.get());
@@ -269,6 +278,14 @@ nb::str Session::dump_graph() const {
   return take_text(text);
 }
 
+nb::bytes Session::optimized_model() const {
+  char* bytes = nullptr;
+  size_t size = 0;
+  call_engine([&] { return treadle_session_optimized_model(handle.get(), &bytes, &size); });
+  const Owned<char> owned(bytes);
+  return nb::bytes(bytes, size);
+}
+
 nb::str Session::dump_plan(nb::handle feed) const {
   Feeds feeds;
   collect(feed, feeds, false);
@@ -282,9 +299,9 @@ nb::str Session::dump_plan(nb::handle feed) const {
 void define_session(nb::module_& m) {
   nb::class_<Session>(m, "Session")
       .def(nb::init<nb::object, nb::object, nb::object, const std::map<std::string, std::string>&,
-                    const std::map<std::string, int64_t>&>(),
+                    const std::map<std::string, int64_t>&, const std::map<std::string, int64_t>&>(),
            nb::arg("path").none(), nb::arg("bytes").none(), nb::arg("folder").none(), nb::arg("options"),
-           nb::arg("dimensions"))
+           nb::arg("dimensions"), nb::arg("denoted"))
       .def("run", &Session::run, nb::arg("output_names").none(), nb::arg("feed"), nb::arg("options").none())
       .def("run_values", &Session::run_values, nb::arg("output_names").none(), nb::arg("feed"), nb::arg("outputs"),
            nb::arg("options").none(),
@@ -293,11 +310,13 @@ void define_session(nb::module_& m) {
       .def("infos", &Session::infos)
       .def("metadata", &Session::metadata)
       .def("counters", &Session::counters)
+      .def("remarks", &Session::remarks)
       .def("wait_compiled", &Session::wait_compiled)
       .def("compile", &Session::compile)
       .def("explain", &Session::explain, nb::arg("feed").none(), nb::arg("json"))
       .def("profile", &Session::profile, nb::arg("feed"), nb::arg("runs"), nb::arg("options").none())
       .def("dump_graph", &Session::dump_graph)
+      .def("optimized_model", &Session::optimized_model)
       .def("dump_plan", &Session::dump_plan);
 }
 

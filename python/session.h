@@ -121,7 +121,7 @@ class Session {
  public:
   // `path`, or `bytes` with the folder of their external data; the others None.
   Session(nb::object path, nb::object bytes, nb::object folder, const std::map<std::string, std::string>& options,
-          const std::map<std::string, int64_t>& dimensions);
+          const std::map<std::string, int64_t>& dimensions, const std::map<std::string, int64_t>& denoted);
 
   AnyList run(nb::handle names, nb::handle feed, nb::handle options) const;
   // `given`: values to write into, or None; parallel to the names.
@@ -132,6 +132,7 @@ class Session {
   AnyDict metadata() const;
   using Counters = nb::typed<nb::dict, nb::str, int64_t>;
   Counters counters() const;
+  nb::typed<nb::list, nb::str> remarks() const;
   void wait_compiled() const;
   void compile() const;
   // `feed` may be None. Text, or JSON.
@@ -139,6 +140,7 @@ class Session {
   // Text, JSON and trace.
   nb::typed<nb::tuple, nb::str, nb::str, nb::str> profile(nb::handle feed, size_t runs, nb::handle options) const;
   nb::str dump_graph() const;
+  nb::bytes optimized_model() const;
   nb::str dump_plan(nb::handle feed) const;
 
   // Throws InvalidArgument for an unknown name, ValueError for missing inputs.

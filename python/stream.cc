@@ -12,7 +12,6 @@ namespace treadle_python {
 namespace {
 
 using Pairs = std::map<std::string, std::string>;
-using Axes = std::map<std::string, int64_t>;
 
 // What a stream keeps must not change when the caller writes into the array that it came from.
 Owned<treadle_value> own_copy(const Session& session, const std::string& name, nb::handle value) {
@@ -23,13 +22,28 @@ Owned<treadle_value> own_copy(const Session& session, const std::string& name, n
   return Owned<treadle_value>(copy);
 }
 
+// An axis by its number, or by the name of its size.
+void set_time(treadle_stream_options* options, const std::string& name, nb::handle axis) {
+  if (PyUnicode_Check(axis.ptr())) {
+    return check(treadle_stream_options_time_symbol(options, name.c_str(), nb::cast<std::string>(axis).c_str()));
+  }
+  const nb::object number = nb::steal(PyNumber_Index(axis.ptr()));
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "the time axis of '%s' is a number or the name of its size, not %s", name.c_str(),
+                 Py_TYPE(axis.ptr())->tp_name);
+    raise_pending();
+  }
+  check(treadle_stream_options_time(options, name.c_str(), nb::cast<int64_t>(number)));
+}
+
 Owned<treadle_stream_options> make_options(const Session& session, const Pairs& state, bool find, AnyDict initial,
-                                           AnyDict bind, const Axes& time, int64_t hop, int64_t context) {
+                                           AnyDict bind, AnyDict time, int64_t hop, int64_t context) {
   treadle_stream_options* options = nullptr;
   check(treadle_stream_options_create(&options));
   Owned<treadle_stream_options> owned(options);
   for (const auto& [in, out] : state) check(treadle_stream_options_pair(options, in.c_str(), out.c_str()));
-  for (const auto& [name, axis] : time) check(treadle_stream_options_time(options, name.c_str(), axis));
+  for (auto [name, axis] : time) set_time(options, nb::cast<std::string>(name), axis);
   treadle_stream_options_find_pairs(options, find);
   treadle_stream_options_hop(options, hop, context);
   for (auto [name, value] : initial) {
@@ -47,7 +61,7 @@ Owned<treadle_stream_options> make_options(const Session& session, const Pairs& 
 // inputs.
 class Stream {
  public:
-  Stream(const Session& session, const Pairs& state, bool find, AnyDict initial, AnyDict bind, const Axes& time,
+  Stream(const Session& session, const Pairs& state, bool find, AnyDict initial, AnyDict bind, AnyDict time,
          int64_t hop, int64_t context)
       : session_(&session) {
     const auto options = make_options(session, state, find, initial, bind, time, hop, context);
@@ -136,7 +150,7 @@ class Stream {
 class StreamPool {
  public:
   StreamPool(const Session& session, size_t capacity, const Pairs& state, bool find, AnyDict initial, AnyDict bind,
-             const Axes& time, int64_t hop, int64_t context)
+             AnyDict time, int64_t hop, int64_t context)
       : session_(&session) {
     const auto options = make_options(session, state, find, initial, bind, time, hop, context);
     treadle_pool* pool = nullptr;
@@ -225,7 +239,7 @@ Owned<treadle_value> Session::input_value(const char* name, nb::handle object) c
 
 void define_stream(nb::module_& m) {
   nb::class_<Stream>(m, "Stream")
-      .def(nb::init<const Session&, const Pairs&, bool, AnyDict, AnyDict, const Axes&, int64_t, int64_t>(),
+      .def(nb::init<const Session&, const Pairs&, bool, AnyDict, AnyDict, AnyDict, int64_t, int64_t>(),
            nb::keep_alive<1, 2>())
       .def("warm", &Stream::warm, nb::arg("sizes"))
       .def("push", &Stream::push, nb::arg("feed"), nb::arg("options").none())
@@ -242,7 +256,7 @@ void define_stream(nb::module_& m) {
       .def("load", &Stream::load)
       .def("text", &Stream::text);
   nb::class_<StreamPool>(m, "StreamPool")
-      .def(nb::init<const Session&, size_t, const Pairs&, bool, AnyDict, AnyDict, const Axes&, int64_t, int64_t>(),
+      .def(nb::init<const Session&, size_t, const Pairs&, bool, AnyDict, AnyDict, AnyDict, int64_t, int64_t>(),
            nb::keep_alive<1, 2>())
       .def("push", &StreamPool::push, nb::arg("ids"), nb::arg("chunks"), nb::arg("options").none())
       .def("flush", &StreamPool::flush, nb::arg("id"), nb::arg("options").none())

@@ -34,6 +34,7 @@ from ._errors import (
     NotImplemented,  # noqa: A004 - onnxruntime's name
     RuntimeException,
 )
+from ._ignored import warn_once
 from ._model import Problem, check, infer_shapes
 from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from ._pool import StreamPool
@@ -58,11 +59,17 @@ def get_build_info() -> str:
 
 
 def set_default_logger_severity(severity: int) -> None:
-    """Accepted; the library prints nothing."""
+    """From 0 (verbose) to 4 (fatal errors). The library prints nothing, which is what 2 and above ask for."""
+    if not 0 <= severity <= 4:
+        raise RuntimeError(f"Invalid logging severity {severity}. 0:Verbose, 1:Info, 2:Warning, 3:Error, 4:Fatal")
+    if severity < 2:
+        warn_once(f"set_default_logger_severity({severity}) has no effect: treadle prints no messages")
 
 
 def set_default_logger_verbosity(verbosity: int) -> None:
-    """Accepted; the library prints nothing."""
+    """The library prints nothing, which is what 0 asks for."""
+    if verbosity > 0:
+        warn_once(f"set_default_logger_verbosity({verbosity}) has no effect: treadle prints no messages")
 
 
 def disable_telemetry_events() -> None:
@@ -71,14 +78,16 @@ def disable_telemetry_events() -> None:
 
 def enable_telemetry_events() -> None:
     """There are none."""
+    warn_once("enable_telemetry_events() has no effect: treadle reports nothing to anybody")
 
 
 def set_seed(seed: int) -> None:
-    """Accepted."""
+    """From here on, what random operators without a seed of their own give follows from this and from their order."""
+    _core.set_seed(seed)
 
 
-def preload_dlls(*args: Any, **kwargs: Any) -> None:
-    """There are none."""
+def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: str | None = None) -> None:
+    """There are none: treadle runs on CPUs."""
 
 
 def has_collective_ops() -> bool:

@@ -1,12 +1,20 @@
-"""Options of sessions and runs, by onnxruntime's names. What has no meaning here is stored and ignored."""
+"""Options of sessions and runs, by onnxruntime's names.
+
+All of onnxruntime's are kept and can be read back. One that asks for what treadle does not do says so once, as a
+UserWarning; one that asks for what treadle does anyway says nothing.
+"""
 
 from __future__ import annotations
 
 import enum
+import math
+import operator
 import os
+from collections.abc import Callable
 from typing import Any
 
 from . import _core
+from ._ignored import suggestion, warn_once
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -28,18 +36,90 @@ class ExecutionOrder(enum.IntEnum):
     MEMORY_EFFICIENT = 2
 
 
-def _refuse_unknown(options: Any, name: str, hint: str) -> None:
-    """A setting that nobody reads would be one that silently does nothing."""
-    if options.__dict__.get("_is_made") and not hasattr(options, name):
-        raise AttributeError(f"{type(options).__name__} has no attribute '{name}'{hint}", name=name, obj=options)
+def _truth(value: Any) -> bool:
+    if isinstance(value, str):
+        raise TypeError(f"expected True or False, found {value!r}")
+    return bool(value)
+
+
+def _path(value: Any) -> str:
+    return os.fsdecode(value)
+
+
+_PRINTS_NOTHING = "treadle prints no messages"
+
+# By option: what makes its value, the values that ask for what treadle does anyway (None: any), and what is so instead.
+_Option = tuple[Callable[[Any], Any], tuple[Any, ...] | None, str]
+_LOGGING: dict[str, _Option] = {
+    "log_severity_level": (operator.index, (-1, 2, 3, 4), _PRINTS_NOTHING),
+    "log_verbosity_level": (operator.index, (0,), _PRINTS_NOTHING),
+    "logid": (str, ("",), _PRINTS_NOTHING),
+}
+_SESSION: dict[str, _Option] = {
+    **_LOGGING,
+    "enable_cpu_mem_arena": (_truth, (True,), "memory is planned before a run and kept for the next"),
+    "enable_mem_pattern": (_truth, (True,), "memory is planned before a run"),
+    "enable_mem_reuse": (_truth, (True,), "values share memory by plan"),
+    "enable_profiling": (_truth, None, ""),
+    "execution_mode": (
+        ExecutionMode,
+        (ExecutionMode.ORT_SEQUENTIAL,),
+        "treadle itself finds what may run at the same time",
+    ),
+    "execution_order": (ExecutionOrder, (ExecutionOrder.DEFAULT,), "treadle orders nodes itself"),
+    "graph_optimization_level": (
+        GraphOptimizationLevel,
+        tuple(level for level in GraphOptimizationLevel if level != GraphOptimizationLevel.ORT_ENABLE_BASIC),
+        "treadle has two levels, and this one means all rewrites",
+    ),
+    "inter_op_num_threads": (operator.index, (0, 1), "threads share the work of operators: see intra_op_num_threads"),
+    "intra_op_num_threads": (operator.index, None, ""),
+    "optimized_model_filepath": (_path, None, ""),
+    "profile_file_prefix": (_path, None, ""),
+    "use_deterministic_compute": (_truth, None, ""),
+    "use_per_session_threads": (_truth, None, ""),
+}
+_RUN: dict[str, _Option] = {
+    **_LOGGING,
+    "only_execute_path_to_fetches": (_truth, (False,), "a run computes all outputs"),
+}
+
+_FOLDER = "session.model_external_initializers_file_folder_path"
+# Entries of onnxruntime's that are kept to: of all values, or of one.
+_ENTRIES: dict[str, str | None] = {
+    _FOLDER: None,
+    "session.load_model_format": "ONNX",
+    "session.save_model_format": "ONNX",
+}
+
+
+def _checked(options: Any, table: dict[str, _Option], name: str, value: Any, hint: str) -> Any:
+    """What an option becomes when it is set; a setting that nobody reads would be one that silently does nothing."""
+    kind = type(options).__name__
+    if name not in table:
+        if options.__dict__.get("_is_made") and not hasattr(options, name):
+            near = suggestion(name, table) or hint
+            raise AttributeError(f"{kind} has no attribute '{name}'{near}", name=name, obj=options)
+        return value
+    make, kept, instead = table[name]
+    try:
+        value = make(value)
+    except TypeError as e:
+        raise TypeError(f"{kind}.{name}: {e}") from None
+    except ValueError as e:
+        raise ValueError(f"{kind}.{name}: {e}") from None
+    if kept is not None and value not in kept:
+        warn_once(f"{kind}.{name} = {value!r} has no effect: {instead}")
+    return value
 
 
 class SessionOptions:
     """What a session is made with.
 
-    Of use here: `intra_op_num_threads` (0: the CPUs that the process may use), `graph_optimization_level`,
-    `add_free_dimension_override_by_name`, `add_initializer`, `enable_profiling`, and configuration entries that begin with
-    "treadle.": "treadle.tier" is "program" or "judge"; "treadle.jit" says when loops become native code: "off", "auto"
+    Of use here: `intra_op_num_threads` (0: the CPUs that the process may use), `graph_optimization_level` (none or all),
+    `add_free_dimension_override_by_name` and `_by_denotation`, `add_initializer`, `enable_profiling` with
+    `profile_file_prefix`, `optimized_model_filepath` (gets the model as it is after the rewrites of loading), and
+    configuration entries that begin with "treadle.": "treadle.tier" is "program" or "judge"; "treadle.jit" says when loops become native code: "off", "auto"
     (in the background, once they have taken long enough) or "always" (before they first run). Results are the same.
     "treadle.associative_math" at "1" lets sums of floats over time be put together in another order: linear recurrences
     (moving averages, running sums) then run in blocks of steps, and round differently.
@@ -73,13 +153,14 @@ class SessionOptions:
         self._is_made = True
 
     def __setattr__(self, name: str, value: Any) -> None:
-        _refuse_unknown(
-            self, name, f"; treadle's own settings are entries: add_session_config_entry('treadle.{name}', ...)"
-        )
-        super().__setattr__(name, value)
+        hint = f"; treadle's own settings are entries: add_session_config_entry('treadle.{name}', ...)"
+        super().__setattr__(name, _checked(self, _SESSION, name, value, hint))
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        self._entries[str(key)] = str(value)
+        key, value = str(key), str(value)
+        if not key.startswith("treadle.") and (key not in _ENTRIES or _ENTRIES[key] not in (None, value.upper())):
+            warn_once(f"the configuration entry '{key}' = '{value}' has no effect{suggestion(key, _ENTRIES)}")
+        self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
         if key not in self._entries:
@@ -87,10 +168,10 @@ class SessionOptions:
         return self._entries[key]
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
-        self._dimensions[name] = size
+        self._dimensions[str(name)] = operator.index(size)
 
     def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
-        self._dimensions_by_denotation[denotation] = size
+        self._dimensions_by_denotation[str(denotation)] = operator.index(size)
 
     def add_initializer(self, name: str, value: Any) -> None:
         """Replaces an initialiser that is also an input of the graph."""
@@ -119,6 +200,13 @@ class SessionOptions:
         return options
 
 
+def _limit(name: str, value: Any) -> Any:
+    """A limit of nothing would stand for none."""
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise ValueError(f"RunOptions.{name} is a positive number, or None for no limit; found {value!r}")
+    return value
+
+
 class RunOptions(_core.RunOptions):
     """What a run may use. Setting `terminate` stops the runs that use these options, from any thread."""
 
@@ -133,10 +221,11 @@ class RunOptions(_core.RunOptions):
         self._is_made = True
 
     def __setattr__(self, name: str, value: Any) -> None:
-        _refuse_unknown(self, name, "; limits are time_limit, trip_limit and memory_limit")
-        super().__setattr__(name, value)
+        hint = "; limits are time_limit, trip_limit and memory_limit"
+        super().__setattr__(name, _checked(self, _RUN, name, value, hint))
 
     def add_run_config_entry(self, key: str, value: str) -> None:
+        warn_once(f"the configuration entry '{key}' = '{value}' of a run has no effect")
         self._entries[str(key)] = str(value)
 
     def get_run_config_entry(self, key: str) -> str:
@@ -151,7 +240,7 @@ class RunOptions(_core.RunOptions):
 
     @time_limit.setter
     def time_limit(self, seconds: float | None) -> None:
-        self._limits["time"] = seconds
+        self._limits["time"] = _limit("time_limit", seconds)
         self._limit_time(seconds or 0.0)
 
     @property
@@ -161,7 +250,7 @@ class RunOptions(_core.RunOptions):
 
     @trip_limit.setter
     def trip_limit(self, trips: int | None) -> None:
-        self._limits["trips"] = trips
+        self._limits["trips"] = _limit("trip_limit", trips)
         self._limit_trips(trips or 0)
 
     @property
@@ -171,5 +260,5 @@ class RunOptions(_core.RunOptions):
 
     @memory_limit.setter
     def memory_limit(self, size: int | None) -> None:
-        self._limits["memory"] = size
+        self._limits["memory"] = _limit("memory_limit", size)
         self._limit_memory(size or 0)

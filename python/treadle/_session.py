@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import json as _json
 import os
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, overload
 
 from . import _core
 from ._errors import InvalidArgument
+from ._ignored import suggestion, warn_once
 from ._model import model_source
-from ._options import RunOptions, SessionOptions
+from ._options import _FOLDER, RunOptions, SessionOptions
 from ._pool import StreamPool
 from ._stream import Stream
 from ._values import IOBinding, OrtValue
@@ -95,6 +98,8 @@ def _normalize_providers(
 ) -> tuple[list[str], dict[str, dict[str, str]]]:
     """Names in order and options by name. Whatever is asked for, the CPU runs the model."""
     if providers is None:
+        if provider_options:
+            warn_once("provider_options without providers have no effect")
         return list(_PROVIDERS), {_PROVIDERS[0]: {}}
     if isinstance(providers, str) or not isinstance(providers, Sequence):
         raise ValueError("'providers' should be a sequence of names or (name, options) tuples.")
@@ -121,8 +126,27 @@ def _normalize_providers(
             warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", UserWarning, stacklevel=4)
         else:
             found[name] = {str(k): str(v) for k, v in options.items()}
+            for key, value in found[name].items():
+                warn_once(f"the option '{key}' = '{value}' of {name} has no effect")
     found.setdefault(_PROVIDERS[0], {})
     return list(found), found
+
+
+def _roles(
+    state: Mapping[str, str] | None,
+    find_state: bool,
+    initial: Mapping[str, Any] | None,
+    bind: Mapping[str, Any] | None,
+    time: Mapping[str, int | str] | None,
+) -> tuple[dict[str, str], bool, dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """What the extension's streams take."""
+    return (
+        _mapping("state", state, "inputs to outputs"),
+        find_state,
+        _mapping("initial", initial, "states to values"),
+        _mapping("bind", bind, "inputs to values"),
+        _mapping("time", time, "inputs to axes"),
+    )
 
 
 class Profile:
@@ -135,7 +159,8 @@ class Profile:
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
-        """For each node: its name ("node"), operator ("op"), loop, how often it ran ("count") and its time together ("ns").
+        """Of the median run, for each node: its name ("node"), operator ("op"), loop, how often it ran ("count") and its
+        time together ("ns").
 
         Those that took longest come first. What lies around nodes (copies, back edges of loops) "is_glue".
         """
@@ -160,6 +185,31 @@ class Profile:
         return self._text
 
 
+# Keywords of onnxruntime's that its documentation does not name.
+_OTHER_KEYWORDS = ("disabled_optimizers", "enable_fallback", "read_config_from_model")
+
+
+def _check_keywords(kwargs: Mapping[str, Any]) -> None:
+    for name in kwargs:
+        if name in _OTHER_KEYWORDS:
+            continue
+        known = [*inspect.signature(InferenceSession).parameters][:-1]
+        hint = suggestion(name, known) or f" (it has: {', '.join(known)})"
+        raise TypeError(f"InferenceSession() has no argument '{name}'{hint}")
+    if kwargs.get("disabled_optimizers"):
+        warn_once(
+            "disabled_optimizers has no effect: treadle's rewrites are all on, or off by graph_optimization_level"
+        )
+    if kwargs.get("read_config_from_model"):
+        warn_once("read_config_from_model has no effect: no options are read from models")
+
+
+def _mapping(name: str, value: Any, what: str) -> dict[str, Any]:
+    if value is None or isinstance(value, Mapping):
+        return dict(value or {})
+    raise TypeError(f"{name} is a dict from {what}, not a {type(value).__name__}")
+
+
 class InferenceSession:
     """A loaded model. May be run by many threads at once.
 
@@ -177,25 +227,50 @@ class InferenceSession:
         weights: Literal["f32", "f16"] | None = None,
         **kwargs: Any,
     ) -> None:
+        _check_keywords(kwargs)
+        if sess_options is not None and not isinstance(sess_options, SessionOptions):
+            raise TypeError(f"sess_options are SessionOptions, not a {type(sess_options).__name__}")
         self._model_path, self._model_bytes = model_source(path_or_bytes)
         self._sess_options = sess_options if sess_options is not None else SessionOptions()
-        self._enable_fallback = True
+        self._enable_fallback = bool(kwargs.get("enable_fallback", True))
         self._providers, self._provider_options = _normalize_providers(providers, provider_options)
         options = self._sess_options
-        folder = options._entries.get("session.model_external_initializers_file_folder_path")
+        folder = options._entries.get(_FOLDER)
+        if folder is not None and self._model_path is not None:
+            warn_once(f"the configuration entry '{_FOLDER}' has no effect on a model that is given by its path")
         core_options = options._to_core()
         if weights is not None:
             core_options["weights"] = weights
-        self._sess = _core.Session(self._model_path, self._model_bytes, folder, core_options, dict(options._dimensions))
+        self._sess = _core.Session(
+            self._model_path,
+            self._model_bytes,
+            folder,
+            core_options,
+            dict(options._dimensions),
+            dict(options._dimensions_by_denotation),
+        )
+        for remark in self._sess.remarks():
+            warn_once(remark)
+        if options.optimized_model_filepath:
+            self._write_optimized(options.optimized_model_filepath)
         self._inputs_meta = self._node_args(_INPUT)
         self._outputs_meta = self._node_args(_OUTPUT)
         self._overridable_meta = self._node_args(_OVERRIDABLE)
         self._model_meta = ModelMetadata(self._sess.metadata())
         self._replaced = self._replaced_initializers()
         self._profile = _Profile(options.profile_file_prefix) if options.enable_profiling else None
+        # A session that nobody asks for its profile writes it in the end.
+        self._unwritten = weakref.finalize(self, self._profile.write) if self._profile else None
         # A model that needs nothing of Python around its runs is run by the extension at once.
         self._plain = self._profile is None and not self._replaced
         self._run = self._sess.run
+
+    def _write_optimized(self, path: str) -> None:
+        try:
+            with open(path, "wb") as file:
+                file.write(self._sess.optimized_model())
+        except OSError as e:
+            raise InvalidArgument(f"optimized_model_filepath: {e}") from e
 
     def _node_args(self, role: int) -> list[NodeArg]:
         return [NodeArg(name, type_name, shape or []) for name, type_name, shape in self._sess.infos(role)]
@@ -302,6 +377,8 @@ class InferenceSession:
             return ""
         profile, self._profile = self._profile, None
         self._plain = not self._replaced
+        if self._unwritten is not None:
+            self._unwritten.detach()
         return profile.write()
 
     def get_profiling_start_time_ns(self) -> int:
@@ -311,7 +388,7 @@ class InferenceSession:
         self,
         state: Mapping[str, str] | None = None,
         bind: Mapping[str, Any] | None = None,
-        time: Mapping[str, int] | None = None,
+        time: Mapping[str, int | str] | None = None,
         hop: int = 0,
         context: int = 0,
         *,
@@ -323,23 +400,15 @@ class InferenceSession:
 
         `state`: input -> output pairs that are carried from run to run (those not given are found by names and types,
         unless `find_state` is off); `initial`: what they begin with, else zeros. `bind`: inputs that stay the same.
-        `time`: the axis along which an input is cut into chunks, or an output put together. `hop`: samples per run;
+        `time`: the axis along which an input is cut into chunks, or an output put together, as a number or as the name
+        that the model gives its size. `hop`: samples per run;
         `context`: samples of the window before that a run sees again. Without a hop every push is one run; with `time`,
         what the model itself carries along time is found (recurrent state, what convolutions look back at), and the
         pushes with a `flush` at the end give what one run over the whole signal gives. A model that needs all of the
         signal at once is refused with the node that does. `warm`: plan and compile now for pushes of one hop, or of
         these numbers of samples, so that no push has to.
         """
-        core = _core.Stream(
-            self._sess,
-            dict(state or {}),
-            find_state,
-            dict(initial or {}),
-            dict(bind or {}),
-            dict(time or {}),
-            hop,
-            context,
-        )
+        core = _core.Stream(self._sess, *_roles(state, find_state, initial, bind, time), hop, context)
         if warm is not False:
             core.warm([] if warm is True else [warm] if isinstance(warm, int) else list(warm))
         return Stream(self, core)
@@ -349,7 +418,7 @@ class InferenceSession:
         capacity: int,
         state: Mapping[str, str] | None = None,
         bind: Mapping[str, Any] | None = None,
-        time: Mapping[str, int] | None = None,
+        time: Mapping[str, int | str] | None = None,
         hop: int = 0,
         context: int = 0,
         *,
@@ -357,17 +426,7 @@ class InferenceSession:
         find_state: bool = True,
     ) -> StreamPool:
         """Room for many streams over this model, whose chunks run together. Arguments as for `stream`."""
-        core = _core.StreamPool(
-            self._sess,
-            capacity,
-            dict(state or {}),
-            find_state,
-            dict(initial or {}),
-            dict(bind or {}),
-            dict(time or {}),
-            hop,
-            context,
-        )
+        core = _core.StreamPool(self._sess, capacity, *_roles(state, find_state, initial, bind, time), hop, context)
         inputs = {i.name for i in self.get_inputs()}
         return StreamPool(self, capacity, [name for name in time or {} if name in inputs], core)
 
@@ -401,12 +460,12 @@ class InferenceSession:
         input_feed: Mapping[str, Any],
         path: str | os.PathLike[str] | None = None,
         *,
-        runs: int = 1,
+        runs: int = 10,
         run_options: RunOptions | None = None,
     ) -> Profile:
-        """Times every node of `runs` runs, in loops every trip; `path`: where to write the trace. `print` shows a table.
+        """Times every node, in loops every trip; `path`: where to write the trace. `print` shows a table.
 
-        The runs go instruction by instruction, so they are slower than others and their results the same; one more, to warm
+        Table and trace are those of the median of `runs` runs. The runs go instruction by instruction, so they are slower than others and their results the same; one more, to warm
         up, comes first.
         """
         profile = Profile(*self._sess.profile({**self._replaced, **input_feed}, runs, run_options))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from . import _core
@@ -40,7 +39,7 @@ def to_text(model: Any, max_elements: int | None = None) -> str:
     more than `max_elements` elements are written without their values."""
     part = "ModelProto"
     if isinstance(model, (str, os.PathLike)):
-        message = Path(model).read_bytes()
+        message = _core.read_file(os.fspath(model))
     elif isinstance(model, (bytes, bytearray, memoryview)):
         message = bytes(model)
     elif hasattr(model, "SerializeToString"):

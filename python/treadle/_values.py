@@ -62,7 +62,7 @@ class OrtValue:
 
     @classmethod
     def ortvalue_from_numpy(
-        cls, numpy_obj: np.ndarray, /, device_type: str = "cpu", device_id: int = 0, **_: Any
+        cls, numpy_obj: np.ndarray, /, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
     ) -> OrtValue:
         """Shares the array's memory when that is contiguous."""
         _check_device(device_type)
@@ -80,7 +80,13 @@ class OrtValue:
 
     @classmethod
     def ortvalue_from_shape_and_type(
-        cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0, **_: Any
+        cls,
+        shape: Sequence[int],
+        element_type: Any,
+        device_type: str = "cpu",
+        device_id: int = 0,
+        vendor_id: int = -1,
+        memory_info: Any = None,
     ) -> OrtValue:
         _check_device(device_type)
         return cls(_core.Value.of_shape(_element(element_type), [int(d) for d in shape]))

@@ -89,6 +89,7 @@ assert tuple(map(int, onnxruntime.__version__.split(".")[:2])) >= (1, 19)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.filterwarnings("ignore:.* no effect")
 def test_every_option_is_kept_and_a_session_takes_it():
     options = treadle.SessionOptions()
     for name, value in OPTIONS.items():

@@ -301,7 +301,7 @@ def test_every_node_of_every_trip():
     text = model("p = MatMul(s, w)\n t = Softmax(p)", "(float[8] x, float[8,8] w) => (float[8] y)")
     _, profile = profiled(text, feeds, runs=2)
     counts = {node["op"]: node["count"] for node in profile.nodes if not node["is_glue"]}
-    assert counts == {"MatMul": 18, "Softmax": 18}
+    assert counts == {"MatMul": 9, "Softmax": 9}  # of one run, the median
     assert {node["loop"] for node in profile.nodes if node["op"] == "MatMul"} != {""}
     assert profile.total_ns > 0
     assert sum(node["ns"] for node in profile.nodes) == pytest.approx(profile.total_ns)

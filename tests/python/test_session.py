@@ -170,6 +170,7 @@ def test_metadata(add):
     assert (meta.producer_name, meta.graph_name, meta.description) == ("tests", "test", "adds")
 
 
+@pytest.mark.filterwarnings("ignore:.* no effect")
 def test_providers():
     assert treadle.get_available_providers() == ["CPUExecutionProvider"]
     with pytest.warns(UserWarning, match="CUDAExecutionProvider"):
@@ -185,6 +186,7 @@ def test_providers():
         treadle.InferenceSession(models.add(), providers=["CPUExecutionProvider"], provider_options=[])
 
 
+@pytest.mark.filterwarnings("ignore:.* no effect")
 def test_session_options_are_stored():
     options = treadle.SessionOptions()
     options.intra_op_num_threads = 1
