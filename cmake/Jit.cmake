@@ -25,8 +25,11 @@ target_compile_options(treadle_jit PRIVATE -fno-rtti)
 target_link_libraries(treadle_jit PRIVATE treadle_options treadle_fmt ${llvm_libraries} "${ZLIB_LIBRARY}" "${ZSTD_LIBRARY}" ${CMAKE_DL_LIBS})
 target_link_options(treadle_jit PRIVATE "LINKER:--version-script,${CMAKE_SOURCE_DIR}/cmake/jit_exports.map"
   "LINKER:--exclude-libs,ALL" "LINKER:-z,nodelete")
+# It defines malloc, so calls of malloc in it are not to be made of what is no such call.
+set_source_files_properties("${CMAKE_SOURCE_DIR}/src/jit/memory.cc" PROPERTIES COMPILE_OPTIONS -fno-builtin)
 if(NOT TREADLE_SANITIZE)
-  target_link_options(treadle_jit PRIVATE "LINKER:-z,defs")
+  # The C++ library inside, so that it asks for memory where LLVM does (src/jit/memory.h).
+  target_link_options(treadle_jit PRIVATE "LINKER:-z,defs" -static-libstdc++)
 endif()
 install(TARGETS treadle_jit LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library)
 set_target_properties(treadle_jit PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${TREADLE_LIB_DIR}")

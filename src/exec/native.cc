@@ -1,6 +1,5 @@
 #include "exec/native.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,79 +13,22 @@
 #include <deque>
 #include <thread>
 
+#include "base/thread_locals.h"
 #include "exec/context.h"
+#include "exec/native_library.h"
 #include "kernels/dispatch.h"
 #include "plan/native_key.h"
 
 namespace treadle::exec {
 
 using plan::NativeBlob;
-using plan::NativeCompiler;
 using plan::NativeHost;
 using plan::NativeRef;
 
 namespace {
 
-constexpr char kLibrary[] = "libtreadle_jit.so";
 // A loop is worth a look for code in the cache once it has taken about as long as that will take.
 constexpr int64_t kUnitsBeforeLooking = static_cast<int64_t>(0.2e6 / plan::kPollUnitNs);
-
-// --- the compiler's shared object
-
-struct Compiler {
-  const NativeCompiler* compiler = nullptr;
-  std::string why;
-};
-
-// The folder of the file that this code is in.
-std::string own_folder() {
-  Dl_info info{};
-  static const char anchor = 0;
-  if (!dladdr(&anchor, &info) || !info.dli_fname) return {};
-  std::string path = info.dli_fname;
-  if (path.find('/') == std::string::npos) {
-    char self[4096];
-    const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
-    path.assign(self, n > 0 ? static_cast<size_t>(n) : 0);
-  }
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash);
-}
-
-Compiler open_compiler() {
-  std::vector<std::string> places;
-  if (const char* forced = std::getenv("TREADLE_JIT_LIBRARY")) {
-    places.emplace_back(forced);
-  } else {
-    const std::string folder = own_folder();
-    places = {folder + "/" + kLibrary, folder + "/../lib/" + kLibrary};
-  }
-  Compiler found;
-  for (const std::string& path : places) {
-    if (access(path.c_str(), R_OK) != 0) continue;
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-      found.why = dlerror();
-      continue;
-    }
-    auto* entry = reinterpret_cast<const NativeCompiler* (*)()>(dlsym(library, plan::kNativeEntry));
-    const NativeCompiler* compiler = entry ? entry() : nullptr;
-    if (!compiler || compiler->version != plan::native_version()) {
-      found.why = path + " belongs to another version of treadle";
-      continue;
-    }
-    found.compiler = compiler;
-    return found;
-  }
-  if (found.why.empty()) found.why = std::string(kLibrary) + " is not installed";
-  return found;
-}
-
-const Compiler& compiler() {
-  // Never destroyed: a thread may still be compiling while the process ends.
-  static const auto* opened = new Compiler(open_compiler());
-  return *opened;
-}
 
 // --- what code asks for
 
@@ -370,6 +312,7 @@ NativeLoops::NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode,
       loops_(program_->loops.size()),
       states_(program_->loops.size()) {
   const auto& loops = program_->loops;
+  owned_.reserve(loops.size());  // taking in code asks for no memory
   for (uint32_t i = 0; i < loops.size(); ++i) {
     uint32_t outermost = i;
     for (uint32_t k = 0; k < i && outermost == i; ++k) {
@@ -458,12 +401,10 @@ std::unique_ptr<NativeCode> NativeLoops::make_code(uint32_t loop, Asked whom, St
   }
   if (!blob) {
     if (whom == Asked::kCache) return nullptr;
-    if (!compiler().compiler) {
-      state.why = compiler().why;
-      return nullptr;
-    }
+    const plan::NativeCompiler* compiler = native_compiler(state.why);
+    if (!compiler) return nullptr;
     blob.emplace();
-    if (!compiler().compiler->compile(*request, *blob, state.why)) return nullptr;
+    if (!compile_apart(*compiler, *request, *blob, state.why)) return nullptr;
     std::string unkept;
     if (cache_->is_on() && !cache_->store(key, *blob, unkept)) state.cache_why = unkept;
   }
@@ -483,10 +424,15 @@ void NativeLoops::make(uint32_t loop, Asked whom) {
   const auto begin = std::chrono::steady_clock::now();
   State made;
   std::unique_ptr<NativeCode> code;
+  const char* const none = "no memory";  // short enough to need none
   try {
-    code = make_code(loop, whom, made);
+    if (make_thread_locals()) {
+      code = make_code(loop, whom, made);
+    } else {
+      made.why = none;
+    }
   } catch (const std::bad_alloc&) {
-    made.why = "there is no memory to compile it";
+    made.why = none;
   }
   if (!code && whom == Asked::kCache) return;
   made.tried = true;

@@ -20,11 +20,13 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <mutex>
 #include <new>
-#include <stdexcept>
 
 #include "jit/loop_writer.h"
+#include "jit/memory.h"
 #include "jit/object.h"
 
 namespace treadle::jit {
@@ -103,13 +105,12 @@ void set_attributes(llvm::Function& function, const llvm::TargetMachine& target)
   function.addFnAttr("min-legal-vector-width", "512");
 }
 
-// Where LLVM has no memory, or meets what it cannot go on from, it would end the process. It was compiled without
-// exceptions and cleans nothing up when one passes: what it was working on is left where it is, never to be used again.
-[[noreturn]] void out_of_memory(void* /*data*/, const char* /*reason*/, bool /*generate_diagnostics*/) {
-  throw std::bad_alloc();
+// What LLVM calls where it would end the process.
+[[noreturn]] void no_memory(void* /*data*/, const char* /*reason*/, bool /*generate_diagnostics*/) {
+  break_off("there is no memory to compile it");
 }
 [[noreturn]] void cannot_go_on(void* /*data*/, const char* reason, bool /*generate_diagnostics*/) {
-  throw std::runtime_error(reason);
+  break_off(reason);
 }
 
 // Everything that LLVM makes for one loop.
@@ -151,23 +152,57 @@ bool compile(const plan::NativeRequest& request, plan::NativeBlob& blob, std::st
   return true;
 }
 
-bool compile(const plan::NativeRequest& request, plan::NativeBlob& blob, std::string& why) {
+// What has come of a request.
+struct Answer {
+  plan::NativeBlob blob;
+  std::string why;
+  bool compiled = false;
+};
+
+struct Call {
+  const plan::NativeRequest& request;
+  std::unique_ptr<Answer> answer;
+};
+
+void answer(void* data) {
   static const bool guarded = [] {
-    llvm::install_bad_alloc_error_handler(out_of_memory);
+    llvm::install_bad_alloc_error_handler(no_memory);
     llvm::install_fatal_error_handler(cannot_go_on);
     return true;
   }();
   static_cast<void>(guarded);
-  auto work = std::make_unique<Work>();
+  auto* call = static_cast<Call*>(data);
+  auto made = std::make_unique<Answer>();
+  const auto work = std::make_unique<Work>();
+  made->compiled = compile(call->request, made->blob, made->why, *work);
+  call->answer = std::move(made);
+}
+
+bool compile(const plan::NativeRequest& request, plan::NativeBlob& blob, std::string& why) {
+  use_thread_locals();
+  // What LLVM sets up when it first works is set up by one thread.
+  static std::mutex first;
+  static std::atomic<bool> is_set_up = false;
+  std::unique_lock alone(first, std::defer_lock);
+  if (!is_set_up) alone.lock();
   try {
-    return compile(request, blob, why, *work);
+    if (const char* before = broken_off_for()) {
+      why = std::string("the compiler broke off before, and is not used again: ") + before;
+      return false;
+    }
+    Call call{request, nullptr};
+    if (!run_guarded(answer, &call)) {
+      why = broken_off_for();
+      return false;
+    }
+    is_set_up = true;
+    blob = std::move(call.answer->blob);
+    why = std::move(call.answer->why);
+    return call.answer->compiled;
   } catch (const std::bad_alloc&) {
-    why = "there is no memory to compile it";
-  } catch (const std::runtime_error& e) {
-    why = e.what();
+    why = "no memory";  // short enough to need none
+    return false;
   }
-  static_cast<void>(work.release());
-  return false;
 }
 
 }  // namespace
@@ -175,6 +210,7 @@ bool compile(const plan::NativeRequest& request, plan::NativeBlob& blob, std::st
 }  // namespace treadle::jit
 
 extern "C" [[gnu::visibility("default")]] const treadle::plan::NativeCompiler* treadle_native_compiler() {
+  treadle::jit::loaded();
   static const treadle::plan::NativeCompiler compiler{treadle::plan::native_version(), treadle::jit::compile};
   return &compiler;
 }

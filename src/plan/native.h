@@ -135,7 +135,8 @@ struct NativeRequest {
 // What the shared object offers.
 struct NativeCompiler {
   uint64_t version = 0;  // native_version()
-  // False: `why` says what stands in the way.
+  // False: `why` says what stands in the way. Nothing is thrown. The compiler's thread-local variables are first used
+  // before it asks for memory.
   bool (*compile)(const NativeRequest& request, NativeBlob& blob, std::string& why) = nullptr;
 };
 // A digest of the sources of compiler and engine that decide what code looks like and what it finds. Written by the
