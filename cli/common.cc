@@ -39,6 +39,7 @@ void add_session(CLI::App& command, Common& common) {
   command
       .add_option("--weights", common.weights, "Weights of recurrences: f32, or f16 (rounded, half the memory traffic)")
       ->type_name("TYPE");
+  command.add_flag("--copy-weights", common.copy_weights, "Copy weights into memory rather than map the model's files");
   command.add_option("--threads", common.threads, "Threads to use; 0: the CPUs that the process may use")
       ->check(CLI::Range(0, 4096));
   command.add_option("--dim", common.dimensions, "Fix a symbolic size, as in --dim batch=1")->type_name("NAME=SIZE");
@@ -51,6 +52,7 @@ treadle::SessionOptions session_options(const Common& common) {
   if (common.tier == "native") options.set("jit", "always");
   if (!common.tier.empty() && common.tier != "native") options.set("tier", common.tier);
   if (!common.weights.empty()) options.set("weights", common.weights);
+  if (common.copy_weights) options.set("weight_files", "copy");
   options.threads(common.threads);
   for (const auto& [name, size] : dimensions_of(common)) options.dimension(name, size);
   return options;

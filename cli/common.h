@@ -33,6 +33,7 @@ struct Common {
   bool json = false;
   std::string tier;  // "": the default
   std::string weights;
+  bool copy_weights = false;
   int threads = 0;
   std::vector<std::string> dimensions;  // "batch=1"
 };

@@ -124,7 +124,8 @@ class SessionOptions:
     "treadle.associative_math" at "1" lets sums of floats over time be put together in another order: linear recurrences
     (moving averages, running sums) then run in blocks of steps, and round differently.
     "treadle.weights" is "f32" or "f16": the weights of RNN, LSTM, GRU and of products in loops rounded to float16, which
-    halves what a step reads; sums stay float32. "treadle.jit_cache" is the folder in which native code is kept for later
+    halves what a step reads; sums stay float32. "treadle.weight_files" at "copy" copies weights into memory when a model is
+    loaded; at "map" they are read in the model's files, which must then stay as they are. "treadle.jit_cache" is the folder in which native code is kept for later
     processes, or "off" (otherwise the environment variable TREADLE_JIT_CACHE says it, else it is the user's folder for such
     files); "treadle.jit_cache_bytes" limits it.
     """

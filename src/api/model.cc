@@ -41,6 +41,7 @@ Result<Imported> import_and_infer(const char* path, const void* bytes, size_t si
   options.as_onnx = (flags & TREADLE_INFER_AS_ONNX) != 0;
   options.for_types = options.unique_paths = for_types;
   auto parsed = wire::parse_model(result.file->bytes());
+  TREADLE_TRY(result.file->unchanged());
   if (!parsed.ok()) return model::in_file(std::move(parsed).status(), *written);
   result.model = std::move(*parsed);
   auto graph = model::import_model(*result.model, result.file, options);
@@ -82,6 +83,10 @@ treadle_status* treadle_model_infer(const char* path, const void* bytes, size_t 
     if (!text) return error(Code::kLimit, "no memory for {} bytes of a model", pieces.size());
     pieces.copy_to(text);
     text[pieces.size()] = 0;
+    if (Status status = imported.file->unchanged(); !status.ok()) {
+      std::free(text);
+      return status;
+    }
     *typed = text;
     *typed_size = pieces.size();
     return {};

@@ -43,6 +43,7 @@ treadle_status* treadle_model_check(const char* path, const void* bytes, size_t 
     options.custom_domains = flags & TREADLE_CHECK_CUSTOM_DOMAINS;
     options.skip_opset_compatibility = flags & TREADLE_CHECK_ANY_OPSET;
     result->report = check_model(file, options);
+    TREADLE_TRY(file->unchanged());
     if (ir::looks_like_text(file->bytes())) result->source = file->bytes();
     *out = result.release();
     return {};

@@ -63,6 +63,12 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
     options.weights = value == "f16" ? Weights::kF16 : Weights::kF32;
     return {};
   }
+  if (key == "weight_files") {
+    if (value != "map" && value != "copy")
+      return error(Code::kInvalidArgument, "weight_files is map or copy, not '{}'", value);
+    options.copy_weights = value == "copy";
+    return {};
+  }
   if (key == "jit_trip") {
     TREADLE_ASSIGN(options.jit_trip, parse_number(key, value));
     return {};
@@ -78,8 +84,8 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
     return {};
   }
   return error(Code::kInvalidArgument,
-               "there is no option '{}' (tier, threads, optimize, associative_math, weights, jit, jit_trip, jit_cache, "
-               "jit_cache_bytes)",
+               "there is no option '{}' (tier, threads, optimize, associative_math, weights, weight_files, jit, jit_trip, "
+               "jit_cache, jit_cache_bytes)",
                key);
 }
 

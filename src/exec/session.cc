@@ -27,6 +27,7 @@
 #include "exec/deciding_inputs.h"
 #include "exec/explain.h"
 #include "exec/list_signature.h"
+#include "exec/weight_files.h"
 #include "ir/text.h"
 #include "judge/judge.h"
 #include "model/export.h"
@@ -284,6 +285,7 @@ struct Session::Impl {
   std::vector<AnyValue> defaults;          // parallel to the graph's inputs; kNone: it has none
   std::vector<bool> deciding;              // parallel to the graph's inputs: small contents decide branches or shapes
   std::vector<bool> listed;                // parallel to the graph's inputs: lists that loops read
+  exec::WeightFiles files;
   const std::shared_ptr<PackCache> packs = std::make_shared<PackCache>();
   opt::Journal journal;  // of what was done to loops when the model was loaded
   std::shared_ptr<const exec::NativeCache> native_cache;
@@ -319,6 +321,7 @@ struct Session::Impl {
   exec::Explanation explain_program(const plan::Program& program, const exec::NativeLoops* native,
                                     const opt::Journal& of_plan) const;
   Status run_plan(const Plan& plan, Values values, std::span<AnyValue* const> places, const RunOptions& run);
+  Status run(Values values, std::span<AnyValue* const> places, const RunOptions& run);
   Status run_judge(Values values, std::span<AnyValue* const> places, const RunOptions& run) const;
   Status in_file(Status status) const {
     if (file && !status.place().empty()) return model::in_file(std::move(status), *file);
@@ -444,7 +447,8 @@ Status Session::Impl::prepare() {
   listed = exec::lists_in_loops(*graph);
   generalized.resize(top.inputs.size());
   seen.resize(top.inputs.size());
-  return {};
+  files = exec::WeightFiles(*graph);
+  return files.checked({});
 }
 
 Status Session::Impl::fill_feeds(std::span<const Feed> feeds, Given& given) const {
@@ -598,6 +602,13 @@ Status Session::Impl::run_plan(const Plan& plan, Values values, std::span<AnyVal
   return in_file(std::move(status));
 }
 
+Status Session::Impl::run(Values values, std::span<AnyValue* const> places, const RunOptions& run) {
+  if (options.tier == Tier::kJudge) return run_judge(values, places, run);
+  auto plan = find_or_make_plan(values);
+  if (!plan.ok()) return in_file(std::move(plan).status());
+  return run_plan(**plan, values, places, run);
+}
+
 Status Session::Impl::run_judge(Values values, std::span<AnyValue* const> places, const RunOptions& run) const {
   const auto account = std::make_shared<MemoryAccount>();
   std::optional<MemoryScope> counted;
@@ -619,6 +630,7 @@ Session::~Session() = default;
 Status Session::Impl::import(std::shared_ptr<wire::MappedFile> from, const std::string& folder) {
   model::ImportOptions import;
   import.folder = folder;
+  import.copy_weights = options.copy_weights;
   std::vector<model::ImportOptions::DenotedSize> denoted;
   for (const auto& [denotation, size] : options.denotation_overrides) denoted.push_back({denotation, size});
   if (!denoted.empty()) import.denoted_sizes = &denoted;
@@ -699,13 +711,7 @@ Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs
     if (!places[output(i)]) places[output(i)] = results[i];
   }
   impl_->run_count.fetch_add(1, std::memory_order_relaxed);
-  if (impl_->options.tier == Tier::kJudge) {
-    TREADLE_TRY(impl_->run_judge(values, places, options));
-  } else {
-    auto plan = impl_->find_or_make_plan(values);
-    if (!plan.ok()) return impl_->in_file(std::move(plan).status());
-    TREADLE_TRY(impl_->run_plan(**plan, values, places, options));
-  }
+  TREADLE_TRY(impl_->files.checked(impl_->run(values, places, options)));
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i] != places[output(i)]) *results[i] = *places[output(i)];  // asked for twice
   }
@@ -732,10 +738,10 @@ Status Session::run(RepeatedRun& run, const RunOptions& options) const {
       TREADLE_TRY(check_feed(*impl_->by_position[i], *run.inputs[i]));
     }
     auto found = impl_->find_or_make_plan(run.inputs);
-    if (!found.ok()) return impl_->in_file(std::move(found).status());
+    if (!found.ok()) return impl_->files.checked(impl_->in_file(std::move(found).status()));
     run.plan = plan = *found;
   }
-  return impl_->run_plan(*plan, run.inputs, run.outputs, options);
+  return impl_->files.checked(impl_->run_plan(*plan, run.inputs, run.outputs, options));
 }
 
 SessionCounters Session::counters() const {

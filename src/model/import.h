@@ -26,6 +26,7 @@ inline constexpr int64_t kNewestIrVersion = 14;
 
 struct ImportOptions {
   std::string folder;                            // where external data lies; empty: the file's own folder
+  bool copy_weights = false;                     // into memory; else they stay where they are in mapped files
   size_t max_inlined_nodes = 1'000'000;          // what calls of functions may grow into
   std::vector<std::string>* warnings = nullptr;  // gets a sentence for each hidden name
   // Nodes of operators that treadle lacks become opaque_op() and nothing is known of what they make; a node that breaks

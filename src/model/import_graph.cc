@@ -101,7 +101,9 @@ Importer::Importer(const wire::ModelProto& model, const std::shared_ptr<wire::Ma
       options_(options),
       file_(file),
       tensors_(file, TensorReader::Folder(options.folder)),
-      graph_(std::make_unique<ir::Graph>()) {}
+      graph_(std::make_unique<ir::Graph>()) {
+  if (options.copy_weights) tensors_.copy_contents();
+}
 
 Result<std::unique_ptr<ir::Graph>> Importer::run() {
   graph_->file = file_->path();
@@ -415,6 +417,7 @@ Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model,
                                                 const ImportOptions& options) {
   Importer importer(model, file, options);
   auto graph = importer.run();
+  TREADLE_TRY(importer.tensors().unchanged());
   if (!graph.ok()) return in_file(std::move(graph).status(), *file);
   if (!options.for_types) file->expect_data_reads();
   return graph;
@@ -423,6 +426,7 @@ Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model,
 Result<std::unique_ptr<ir::Graph>> import_model(std::shared_ptr<wire::MappedFile> file, const ImportOptions& options) {
   TREADLE_ASSIGN(const auto binary, binary_model(file));
   auto model = wire::parse_model(binary->bytes());
+  TREADLE_TRY(file->unchanged());
   if (!model.ok()) return in_file(std::move(model).status(), *binary);
   auto graph = import_model(**model, binary, options);
   if (!graph.ok()) return in_file(std::move(graph).status(), *file);

@@ -101,6 +101,7 @@ struct Place {
 class Importer {
  public:
   Importer(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file, const ImportOptions& options);
+  const TensorReader& tensors() const { return tensors_; }
   Result<std::unique_ptr<ir::Graph>> run();
 
  private:

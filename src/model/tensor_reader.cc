@@ -174,7 +174,8 @@ Result<Tensor> TensorReader::from_raw(ElementType type, Dims dims, int64_t count
   }
   const bool aligned = reinterpret_cast<uintptr_t>(bytes.data()) % alignment_of(type) == 0;
   const bool as_is = !is_sub_byte(type) && !(type == ElementType::kBool && has_other_than_0_and_1(bytes));
-  if (as_is && aligned && !bytes.empty()) {
+  const bool stays = !copies_ || !source.file->is_mapped();
+  if (as_is && aligned && stays && !bytes.empty()) {
     return Tensor::from_buffer(type, std::move(dims), source.buffer, bytes.data());
   }
   if (as_is && !bytes.empty() && bytes.size() <= kSmallTensor) {
@@ -237,6 +238,11 @@ Result<const TensorReader::Source*> TensorReader::external_file(std::string_view
     it = external_files_.emplace(location, Source(std::move(file))).first;
   }
   return &it->second;
+}
+
+Status TensorReader::unchanged() const {
+  for (const auto& [location, source] : external_files_) TREADLE_TRY(source.file->unchanged());
+  return file_.file->unchanged();
 }
 
 namespace {

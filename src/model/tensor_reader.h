@@ -1,6 +1,6 @@
 #pragma once
-// TensorProto -> Tensor. Contents stay in the mapped file where they lie aligned for their type, and are copied
-// otherwise; either way the tensor keeps alive what it needs. Sizes are checked before memory is asked for.
+// TensorProto -> Tensor. Contents stay in the mapped file where they lie aligned for their type and nobody wants them
+// copied, and are copied otherwise; either way the tensor keeps alive what it needs. Sizes are checked before memory is asked for.
 
 #include <map>
 #include <memory>
@@ -33,12 +33,16 @@ class TensorReader {
     std::string path;
   };
   TensorReader(std::shared_ptr<wire::MappedFile> file, Folder folder);
+  // From now on no contents stay in a mapped file.
+  void copy_contents() { copies_ = true; }
 
   // Errors: kInvalidFile or kInvalidModel, kNotImplemented (segments), kLimit.
   Result<Tensor> read(const wire::TensorProto& proto);
   // Its type, from the element type and sizes that it states.
   static Result<Type> type_of(const wire::TensorProto& proto);
   Result<Tensor> read_dense(const wire::SparseTensorProto& proto);
+  // Of all files that were read, MappedFile::unchanged().
+  Status unchanged() const;
 
  private:
   // A file, and the buffer of all its bytes that keeps it alive.
@@ -55,6 +59,7 @@ class TensorReader {
   Result<const Source*> external_file(std::string_view location);
 
   Source file_;
+  bool copies_ = false;
   BufferRef small_;  // the last piece of such room
   size_t small_used_ = 0;
   std::optional<std::vector<std::string>> folders_;

@@ -236,9 +236,10 @@ class ValueWriter {
 
 }  // namespace
 
-Result<AnyValue> read_value(const std::shared_ptr<wire::MappedFile>& file, const Type& type) {
+namespace {
+
+Result<AnyValue> read_value(const std::shared_ptr<wire::MappedFile>& file, const Type& type, TensorReader& tensors) {
   const std::string_view bytes = file->bytes();
-  TensorReader tensors(file, file->data_folders());
   ValueReader reader(tensors);
   switch (type.kind) {
     case Type::Kind::kUnknown:
@@ -264,6 +265,16 @@ Result<AnyValue> read_value(const std::shared_ptr<wire::MappedFile>& file, const
     }
   }
   return error(Code::kInternal, "a type of no kind");
+}
+
+}  // namespace
+
+Result<AnyValue> read_value(const std::shared_ptr<wire::MappedFile>& file, const Type& type) {
+  TensorReader tensors(file, file->data_folders());
+  tensors.copy_contents();
+  auto value = read_value(file, type, tensors);
+  TREADLE_TRY(tensors.unchanged());
+  return value;
 }
 
 Result<std::string> write_value(const AnyValue& value, std::string_view name) {

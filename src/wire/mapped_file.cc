@@ -10,6 +10,11 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
+
+#include "base/no_fork.h"
 
 namespace treadle::wire {
 
@@ -74,6 +79,18 @@ Result<std::string> read_pipe(int descriptor, const std::string& path) {
   }
 }
 
+Result<std::string> read_small(int descriptor, size_t size, const std::string& path) {
+  std::string bytes(size, '\0');
+  for (size_t have = 0; have < size;) {
+    const ssize_t count = ::pread(descriptor, bytes.data() + have, size - have, static_cast<off_t>(have));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return error(Code::kInvalidFile, "cannot read \"{}\": {}", path, std::strerror(errno));
+    if (count == 0) bytes.resize(size = have);  // it has just become shorter
+    have += static_cast<size_t>(count);
+  }
+  return bytes;
+}
+
 // Empty when the path does not exist.
 std::string canonical(const std::string& path) {
   char* resolved = ::realpath(path.c_str(), nullptr);
@@ -82,6 +99,8 @@ std::string canonical(const std::string& path) {
   return result;
 }
 
+// Mapping costs about as much as reading so many bytes.
+constexpr size_t kReadAtOnce = size_t{64} << 10;
 constexpr size_t kSmallFile = size_t{512} << 10;
 
 std::string parent_folder(const std::string& path) {
@@ -103,6 +122,39 @@ bool has_parent_step(std::string_view path) {
     path.remove_prefix(slash + 1);
   }
   return false;
+}
+
+// The mapped files of the process, by where they are mapped.
+class MappedFiles {
+ public:
+  void add(const MappedFile& file) {
+    const NoFork whole;
+    const std::lock_guard lock(mutex_);
+    by_end_.emplace(end_of(file), &file);
+  }
+  void remove(const MappedFile& file) {
+    const NoFork whole;
+    const std::lock_guard lock(mutex_);
+    by_end_.erase(end_of(file));
+  }
+  std::shared_ptr<const MappedFile> around(const char* address) {
+    const NoFork whole;
+    const std::lock_guard lock(mutex_);
+    const auto it = by_end_.upper_bound(address);
+    if (it == by_end_.end() || address < it->second->bytes().data()) return nullptr;
+    return it->second->weak_from_this().lock();
+  }
+
+ private:
+  static const char* end_of(const MappedFile& file) { return file.bytes().data() + file.bytes().size(); }
+
+  std::mutex mutex_;
+  std::map<const char*, const MappedFile*, std::less<>> by_end_;
+};
+
+MappedFiles& mapped_files() {
+  static auto* const files = new MappedFiles;  // there for files that are closed last of all
+  return *files;
 }
 
 }  // namespace
@@ -169,10 +221,13 @@ Result<std::shared_ptr<MappedFile>> MappedFile::from_descriptor(int descriptor, 
     return own(std::move(bytes), path);
   }
   if (!S_ISREG(information.st_mode)) return wrong_kind(information.st_mode, path);
+  const size_t size = static_cast<size_t>(information.st_size);
+  if (size <= kReadAtOnce) {
+    TREADLE_ASSIGN(std::string bytes, read_small(descriptor, size, path));
+    return own(std::move(bytes), path);
+  }
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->path_ = path;
-  const size_t size = static_cast<size_t>(information.st_size);
-  if (size == 0) return file;
   void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   if (mapping == MAP_FAILED) {
     return error(Code::kInvalidFile, "cannot map \"{}\" ({} bytes): {}", path, size, std::strerror(errno));
@@ -182,6 +237,11 @@ Result<std::shared_ptr<MappedFile>> MappedFile::from_descriptor(int descriptor, 
   file->mapping_ = mapping;
   file->descriptor_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   file->bytes_ = {static_cast<const char*>(mapping), size};
+  file->watched_ = WatchedMapping(mapping, size);
+  file->device_ = information.st_dev;
+  file->inode_ = information.st_ino;
+  file->written_ = information.st_mtim;
+  mapped_files().add(*file);
   return file;
 }
 
@@ -228,7 +288,31 @@ Status MappedFile::copy(std::string_view part, void* to) const {
   return {};
 }
 
+Status MappedFile::unchanged() const {
+  if (!mapping_) return {};
+  if (watched_.has_holes()) {
+    return error(Code::kInvalidFile, "\"{}\" has become shorter than the {} bytes that it had when it was opened, or cannot be read",
+                 path_, bytes_.size());
+  }
+  struct stat now{};
+  if (::fstat(descriptor_, &now) != 0) return {};
+  // Programs that close all descriptors close this one too; it may be another file's by now.
+  if (now.st_dev != device_ || now.st_ino != inode_) return {};
+  if (static_cast<size_t>(now.st_size) != bytes_.size()) {
+    return error(Code::kInvalidFile, "\"{}\" had {} bytes when it was opened, and has {} now", path_, bytes_.size(),
+                 now.st_size);
+  }
+  if (now.st_mtim.tv_sec == written_.tv_sec && now.st_mtim.tv_nsec == written_.tv_nsec) return {};
+  return error(Code::kInvalidFile, "\"{}\" has been written to since it was opened", path_);
+}
+
+std::shared_ptr<const MappedFile> MappedFile::around(const void* address) {
+  return mapped_files().around(static_cast<const char*>(address));
+}
+
 MappedFile::~MappedFile() {
+  if (mapping_) mapped_files().remove(*this);
+  watched_ = {};
   if (mapping_) ::munmap(mapping_, bytes_.size());
   if (descriptor_ >= 0) ::close(descriptor_);
 }

@@ -1,20 +1,26 @@
 #pragma once
 // The bytes of a file: mapped read-only, so that weights are paged in when they are first used and not before.
 // Views into `bytes()` are valid as long as the MappedFile lives; whoever keeps a view keeps a shared pointer to it.
-// Another process that shortens a mapped file makes reads beyond its new end fail with SIGBUS, as for every mapping.
+// Small files are read at once instead. A mapped file that is shortened or written to while it is open gives other
+// bytes than it did: whoever has used them asks unchanged() before what came of them is passed on.
 
+#include <sys/types.h>
+
+#include <ctime>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "wire/watched_mapping.h"
 
 namespace treadle::wire {
 
-class MappedFile {
+class MappedFile : public std::enable_shared_from_this<MappedFile> {
  public:
-  // Regular files are mapped; pipes that something is written to are read to their end (kLimit past 2 GiB).
+  // Regular files are mapped, small ones read; pipes that something is written to are read to
+  // their end (kLimit past 2 GiB).
   // Errors: kNoSuchFile; kInvalidFile for a folder, a device or a socket, or where the system refuses to open or read.
   static Result<std::shared_ptr<MappedFile>> open(const std::string& path);
   // Maps a regular file inside one of `folders` (canonical paths); `relative` is what a model says of its external
@@ -31,12 +37,19 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::string_view bytes() const { return bytes_; }
+  // The bytes are not in memory of their own.
+  bool is_mapped() const { return mapping_ != nullptr; }
   // A mapping starts without read-ahead: the structure of a model is a few bytes between large weights. Once it has
   // been read, this drops what the kernel mapped around it and lets weights be read ahead from now on.
   void expect_data_reads() const;
   // Copies a part of `bytes()`; past a few pages by the system's read, which is several times faster than faulting them
   // in. Error kInvalidFile when the file has become shorter.
   Status copy(std::string_view part, void* to) const;
+  // Error kInvalidFile where the file is mapped and is not as it was when it was opened, as far as its size and the time
+  // of its last change tell, or could not be read.
+  Status unchanged() const;
+  // The mapped file that has `address` among its bytes; null: none has.
+  static std::shared_ptr<const MappedFile> around(const void* address);
   const std::string& path() const { return path_; }  // as given; empty for bytes in memory
   // Where external data of this file may lie: the folder of the path as given and, if the file is a link, the folder
   // of what it leads to (content-addressed caches keep models this way). Empty for bytes in memory.
@@ -51,6 +64,11 @@ class MappedFile {
   std::string_view bytes_;
   void* mapping_ = nullptr;
   int descriptor_ = -1;  // of a mapped file
+  WatchedMapping watched_;
+  // What the system said of the file when it was mapped.
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  timespec written_{};
 };
 
 // `folder` as MappedFile::open_inside() takes it; empty when there is no such folder.

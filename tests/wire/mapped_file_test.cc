@@ -54,6 +54,45 @@ TEST(MappedFile, NoticesThatAFileHasBecomeShorter) {
   EXPECT_THAT(status.message(), HasSubstr("has become shorter"));
 }
 
+TEST(MappedFile, NoticesThatAFileHasBeenWrittenTo) {
+  TempDir dir;
+  const std::string path = dir.write("a.bin", std::string(100'000, 'a'));
+  const timespec before[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), before, 0), 0);
+  const auto file = MappedFile::open(path).value();
+  EXPECT_TRUE(file->unchanged().ok());
+  dir.write("b.bin", std::string(100'000, 'b'));
+  std::filesystem::rename(dir.path() / "b.bin", path);  // another file: the one that is open is as it was
+  EXPECT_TRUE(file->unchanged().ok());
+  const auto other = MappedFile::open(path).value();
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), before, 0), 0);
+  EXPECT_THAT(other->unchanged().message(), HasSubstr("has been written to since it was opened"));
+  std::filesystem::resize_file(path, 100'001);
+  EXPECT_THAT(other->unchanged().message(), HasSubstr("had 100000 bytes when it was opened, and has 100001 now"));
+  EXPECT_TRUE(file->unchanged().ok());
+}
+
+TEST(MappedFile, ReadsSmallFilesAtOnce) {
+  TempDir dir;
+  const std::string path = dir.write("a.bin", std::string(10'000, 'a'));
+  const auto file = MappedFile::open(path).value();
+  std::filesystem::resize_file(path, 0);
+  EXPECT_FALSE(file->is_mapped());
+  EXPECT_EQ(file->bytes(), std::string(10'000, 'a'));
+  EXPECT_TRUE(file->unchanged().ok());
+}
+
+TEST(MappedFile, IsFoundByAnAddress) {
+  TempDir dir;
+  const auto file = MappedFile::open(dir.write("a.bin", std::string(100'000, 'a'))).value();
+  const auto small = MappedFile::open(dir.write("b.bin", "b")).value();
+  const std::string_view bytes = file->bytes();
+  EXPECT_EQ(MappedFile::around(bytes.data()), file);
+  EXPECT_EQ(MappedFile::around(bytes.data() + bytes.size() - 1), file);
+  EXPECT_NE(MappedFile::around(bytes.data() + bytes.size()), file);
+  EXPECT_EQ(MappedFile::around(small->bytes().data()), nullptr);
+}
+
 TEST(MappedFile, SaysWhyItCannotOpen) {
   TempDir dir;
   auto missing = MappedFile::open((dir.path() / "nope").string());
