@@ -53,7 +53,7 @@ typedef enum treadle_code {
   TREADLE_OK = 0,
   TREADLE_INVALID_ARGUMENT = 1, /* an input, name or option given by the caller does not fit */
   TREADLE_INVALID_MODEL = 2,    /* the model breaks a rule of the specification */
-  TREADLE_INVALID_FILE = 3,     /* the bytes are not a model */
+  TREADLE_INVALID_FILE = 3,     /* the bytes are not a model, or a file has changed while it was open */
   TREADLE_NO_SUCH_FILE = 4,
   TREADLE_NOT_IMPLEMENTED = 5, /* an operator, version or type that treadle does not run */
   TREADLE_RUNTIME = 6,         /* data made an operator fail: index out of range, division by zero */
@@ -167,6 +167,8 @@ TREADLE_API void treadle_options_free(treadle_options* options);
 /* Keys: "tier" (program, judge), "threads" (0: as many as CPUs that the process may use), "optimize" (0, 1),
  * "associative_math" (0, 1: sums of floats over time may be put together in another order, so linear recurrences run in
  * blocks of steps), "weights" (f32, f16: those of RNN, LSTM, GRU and of products in loops are rounded to float16),
+ * "weight_files" (map, copy: whether weights are read in the model's files, which must then stay as they are while the
+ * session lives, or are copied into memory when it is opened),
  * "jit" (off, auto, always: when loops become native code), "jit_trip" (no native code before this trip), "jit_cache"
  * (a folder in which native code is kept for later processes; off; empty: TREADLE_JIT_CACHE, else the user's folder for
  * such files), "jit_cache_bytes" (of all that is kept there; what was not used for longest goes). */

@@ -46,7 +46,7 @@ class InvalidGraph(Exception):
 
 
 class InvalidProtobuf(Exception):
-    """The bytes are not a model."""
+    """The bytes are not a model, or a file that weights are in has changed while it was open (docs/files.md)."""
 
     code: str = ""
     place: str = ""

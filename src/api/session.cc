@@ -83,10 +83,11 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
     options.jit_cache_bytes = static_cast<size_t>(bytes);
     return {};
   }
-  return error(Code::kInvalidArgument,
-               "there is no option '{}' (tier, threads, optimize, associative_math, weights, weight_files, jit, jit_trip, "
-               "jit_cache, jit_cache_bytes)",
-               key);
+  return error(
+      Code::kInvalidArgument,
+      "there is no option '{}' (tier, threads, optimize, associative_math, weights, weight_files, jit, jit_trip, "
+      "jit_cache, jit_cache_bytes)",
+      key);
 }
 
 Status give_session(Result<std::unique_ptr<Session>> opened, treadle_session** out) {

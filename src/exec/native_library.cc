@@ -91,7 +91,7 @@ std::string why_not_whole(int file, uint64_t size) {
   if (head.e_phentsize != sizeof(ElfW(Phdr)) || head.e_phnum == 0) return "is no shared object";
   std::vector<ElfW(Phdr)> segments(head.e_phnum);
   bool whole = read_at(file, head.e_phoff, segments.data(), segments.size());
-  for (const ElfW(Phdr)& segment : segments) whole &= lies_inside(segment.p_offset, segment.p_filesz, size);
+  for (const ElfW(Phdr) & segment : segments) whole &= lies_inside(segment.p_offset, segment.p_filesz, size);
   // The table of sections is the last thing in a file: where room was made for the file before it was written, and it
   // never was to its end, this is what is missing.
   ElfW(Shdr) names{};

@@ -426,7 +426,7 @@ Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model,
 Result<std::unique_ptr<ir::Graph>> import_model(std::shared_ptr<wire::MappedFile> file, const ImportOptions& options) {
   TREADLE_ASSIGN(const auto binary, binary_model(file));
   auto model = wire::parse_model(binary->bytes());
-  TREADLE_TRY(file->unchanged());
+  TREADLE_TRY(binary->unchanged());
   if (!model.ok()) return in_file(std::move(model).status(), *binary);
   auto graph = import_model(**model, binary, options);
   if (!graph.ok()) return in_file(std::move(graph).status(), *file);

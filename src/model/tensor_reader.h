@@ -1,6 +1,7 @@
 #pragma once
 // TensorProto -> Tensor. Contents stay in the mapped file where they lie aligned for their type and nobody wants them
-// copied, and are copied otherwise; either way the tensor keeps alive what it needs. Sizes are checked before memory is asked for.
+// copied, and are copied otherwise; either way the tensor keeps alive what it needs. Sizes are checked before memory is
+// asked for.
 
 #include <map>
 #include <memory>

@@ -291,8 +291,9 @@ Status MappedFile::copy(std::string_view part, void* to) const {
 Status MappedFile::unchanged() const {
   if (!mapping_) return {};
   if (watched_.has_holes()) {
-    return error(Code::kInvalidFile, "\"{}\" has become shorter than the {} bytes that it had when it was opened, or cannot be read",
-                 path_, bytes_.size());
+    return error(Code::kInvalidFile,
+                 "\"{}\" has become shorter than the {} bytes that it had when it was opened, or cannot be read", path_,
+                 bytes_.size());
   }
   struct stat now{};
   if (::fstat(descriptor_, &now) != 0) return {};

@@ -45,8 +45,8 @@ class MappedFile : public std::enable_shared_from_this<MappedFile> {
   // Copies a part of `bytes()`; past a few pages by the system's read, which is several times faster than faulting them
   // in. Error kInvalidFile when the file has become shorter.
   Status copy(std::string_view part, void* to) const;
-  // Error kInvalidFile where the file is mapped and is not as it was when it was opened, as far as its size and the time
-  // of its last change tell, or could not be read.
+  // Error kInvalidFile where the file is mapped and is not as it was when it was opened, as far as its size and the
+  // time of its last change tell, or could not be read.
   Status unchanged() const;
   // The mapped file that has `address` among its bytes; null: none has.
   static std::shared_ptr<const MappedFile> around(const void* address);

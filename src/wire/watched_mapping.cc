@@ -36,7 +36,7 @@ struct Block {
 
 constinit Block first_block;
 constinit std::mutex changing;  // of ranges; taken inside of a NoFork
-struct sigaction before {};     // written before the handler is installed
+struct sigaction before{};      // written before the handler is installed
 constinit size_t page_size = 0;
 
 Range* range_of(uintptr_t address) {
@@ -68,7 +68,7 @@ void handle(int signal, siginfo_t* info, void* context) {
     before.sa_sigaction(signal, info, context);
   } else if (before.sa_handler == SIG_DFL || (before.sa_handler == SIG_IGN && info->si_code > 0)) {
     // As if there were no handler: the signal comes again once this one has returned.
-    struct sigaction none {};
+    struct sigaction none{};
     none.sa_handler = SIG_DFL;
     sigaction(signal, &none, nullptr);
     if (info->si_code <= 0) raise(signal);
@@ -81,7 +81,7 @@ bool install() {
   const char* wanted = std::getenv("TREADLE_SIGBUS");
   if (wanted && std::string_view(wanted) == "off") return false;
   page_size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  struct sigaction ours {};
+  struct sigaction ours{};
   ours.sa_sigaction = handle;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   sigemptyset(&ours.sa_mask);

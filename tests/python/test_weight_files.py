@@ -1,6 +1,7 @@
 """Weights in files that change while a session is open: an error of the run, never other results or the process's end."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import textwrap
@@ -30,7 +31,10 @@ def files(tmp_path, request):
     else:
         initializer.raw_data = WEIGHTS.tobytes()
     bytes_ = model(
-        [node("Add", ["x", "w"], ["y"])], [value("x", shape=[1])], [value("y", shape=[COUNT])], initializers=[initializer]
+        [node("Add", ["x", "w"], ["y"])],
+        [value("x", shape=[1])],
+        [value("y", shape=[COUNT])],
+        initializers=[initializer],
     )
     # An aligned place for the weights, so that they stay in the file.
     for pad in range(4):
@@ -73,7 +77,11 @@ def replace(weights):
     os.replace(weights.parent / "new", weights)
 
 
-CHANGES = {shorten: "has become shorter|bytes when it was opened", write_over: "written to", lengthen: "when it was opened"}
+CHANGES = {
+    shorten: "has become shorter|bytes when it was opened",
+    write_over: "written to",
+    lengthen: "when it was opened",
+}
 
 
 @pytest.mark.parametrize("tier", ("program", "judge"))
@@ -111,7 +119,7 @@ def test_weights_that_were_copied_stay_as_they_were(files, change):
     session = open_session(path, weight_files="copy")
     change(weights)
     np.testing.assert_array_equal(session.run(None, FEEDS)[0], WEIGHTS)
-    assert str(weights) not in open("/proc/self/maps").read()
+    assert str(weights) not in pathlib.Path("/proc/self/maps").read_text()
 
 
 def test_weight_files_are_mapped_or_copied(files):
@@ -128,7 +136,9 @@ def test_a_push_that_cannot_read_its_weights_leaves_the_stream_as_it_was(tmp_pat
     nodes += [node("ReduceMax", ["sums", "one"], ["y"], keepdims=0)]
     one = onnx.numpy_helper.from_array(np.array([1]), "one")
     path = tmp_path / "m.onnx"
-    path.write_bytes(model(nodes, [value("x", shape=["n"])], [value("y", shape=["n"])], initializers=[initializer, one]))
+    path.write_bytes(
+        model(nodes, [value("x", shape=["n"])], [value("y", shape=["n"])], initializers=[initializer, one])
+    )
     stream = open_session(path).stream(time={"x": 0})
     block = np.arange(3, dtype=np.float32)
     for _ in range(4):
