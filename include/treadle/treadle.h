@@ -253,7 +253,7 @@ TREADLE_API void treadle_run_options_limit_memory(treadle_run_options* options, 
 /* True stops the runs that use these options, and refuses later ones, until it is set to false. From any thread. */
 TREADLE_API void treadle_run_options_cancel(treadle_run_options* options, bool cancel);
 TREADLE_API bool treadle_run_options_is_cancelled(const treadle_run_options* options);
-/* Asked about every 10 ms, from the thread that runs; true cancels the run. */
+/* Asked about every 5 ms, from the thread that runs; true cancels the run. */
 TREADLE_API void treadle_run_options_set_interrupt(treadle_run_options* options, bool (*interrupted)(void* context),
                                                    void* context);
 

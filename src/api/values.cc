@@ -192,7 +192,7 @@ treadle_status* treadle_tensor_from_texts(const int64_t* dims, size_t rank, cons
       return error(Code::kInvalidArgument, "{} strings do not make a tensor {}", count, to_string(sizes));
     }
     TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(ElementType::kString, std::move(sizes)));
-    std::string* strings = tensor.mutable_data<std::string>();
+    String* strings = tensor.mutable_data<String>();
     for (size_t i = 0; i < count; ++i) strings[i].assign(texts[i].data, texts[i].size);
     *out = new_value(std::move(tensor));
     return {};
@@ -255,7 +255,7 @@ treadle_status* treadle_tensor_to_doubles(const treadle_value* tensor, double* o
 treadle_text treadle_tensor_text(const treadle_value* tensor, int64_t index) {
   const Tensor* t = tensor_of(tensor);
   if (!t || !is_string(t->type()) || index < 0 || index >= t->element_count()) return {nullptr, 0};
-  const std::string& text = t->data<std::string>()[index];
+  const String& text = t->data<String>()[index];
   return {text.data(), text.size()};
 }
 

@@ -8,6 +8,8 @@
 #endif
 
 #include "base/block_cache.h"
+#include "base/counted.h"
+#include "base/memory_account.h"
 
 namespace treadle {
 
@@ -63,6 +65,15 @@ void release_block(void* context) {
 
 }  // namespace
 
+void Buffer::count_on(std::shared_ptr<MemoryAccount> account, size_t bytes) {
+  account_ = std::move(account);
+  counted_ = bytes;
+}
+
+void Buffer::uncount() {
+  account_->subtract(counted_);
+}
+
 void Buffer::destroy() {
   if (!in_place_) return delete this;
   void* memory = context_;
@@ -96,12 +107,58 @@ BufferRef BufferRef::allocate(size_t bytes) {
   return BufferRef(buffer);
 }
 
+#if defined(__linux__)
+
+namespace {
+
+// Smaller memory is copied faster than mapped.
+constexpr size_t kLeastMapped = size_t{256} << 10;
+constexpr size_t kPage = 4096;
+
+void release_mapping(void* context) {
+  const auto& buffer = *static_cast<const Buffer*>(context);
+  ::munmap(const_cast<std::byte*>(buffer.data()), round_up(buffer.size(), kPage));
+}
+
+}  // namespace
+
+BufferRef BufferRef::allocate_growable(size_t bytes) {
+  if (bytes < kLeastMapped) return allocate(bytes);
+  if (bytes > SIZE_MAX - kPage) return {};
+  void* data = ::mmap(nullptr, round_up(bytes, kPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return {};
+  auto* buffer = new Buffer(static_cast<std::byte*>(data), bytes, true, release_mapping, nullptr);
+  buffer->context_ = buffer;
+  return BufferRef(buffer);
+}
+
+bool Buffer::grow(size_t bytes) {
+  if (release_ != release_mapping || !unique() || bytes < size_ || bytes > SIZE_MAX - kPage) return false;
+  void* moved = ::mremap(data_, round_up(size_, kPage), round_up(bytes, kPage), MREMAP_MAYMOVE);
+  if (moved == MAP_FAILED) return false;
+  data_ = static_cast<std::byte*>(moved);
+  size_ = bytes;
+  return true;
+}
+
+#else
+
+BufferRef BufferRef::allocate_growable(size_t bytes) {
+  return allocate(bytes);
+}
+
+bool Buffer::grow(size_t) {
+  return false;
+}
+
+#endif
+
 BufferRef BufferRef::allocate_strings(size_t count) {
-  auto* strings = new (std::nothrow) std::string[count ? count : 1];
+  auto* strings = new (std::nothrow) String[count ? count : 1];
   if (!strings) return {};
   return BufferRef(new Buffer(
-      reinterpret_cast<std::byte*>(strings), count * sizeof(std::string), true,
-      [](void* context) { delete[] static_cast<std::string*>(context); }, strings));
+      reinterpret_cast<std::byte*>(strings), count * sizeof(String), true,
+      [](void* context) { delete[] static_cast<String*>(context); }, strings));
 }
 
 BufferRef BufferRef::wrap(void* data, size_t bytes, bool writable, Buffer::Release release, void* context) {

@@ -5,10 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
 namespace treadle {
+
+class MemoryAccount;
 
 inline constexpr size_t kBufferAlignment = 64;
 
@@ -30,6 +33,13 @@ class Buffer {
   void set_used(size_t bytes) { used_ = bytes; }
   // Nobody appends any more: the buffer leaves the run that made it.
   void seal() { used_ = SIZE_MAX; }
+  // Counts `bytes`, which were added to `account` before, until this buffer goes. Once.
+  void count_on(std::shared_ptr<MemoryAccount> account, size_t bytes);
+  void count_more(size_t bytes) { counted_ += bytes; }
+  bool is_counted_on(const MemoryAccount& account) const { return account_.get() == &account; }
+  // Makes memory of BufferRef::allocate_growable `bytes` long, its contents kept, where nobody else refers to it; the
+  // address may change. False where that cannot be.
+  bool grow(size_t bytes);
   bool unique() const { return references_.load(std::memory_order_acquire) == 1; }
 
  private:
@@ -38,7 +48,9 @@ class Buffer {
       : data_(data), size_(size), writable_(writable), release_(release), context_(context) {}
   ~Buffer() {
     if (release_) release_(context_);
+    if (account_) uncount();
   }
+  void uncount();
   void destroy();
 
   std::byte* data_;
@@ -48,6 +60,8 @@ class Buffer {
   bool in_place_ = false;  // the bytes lie in one piece of memory with this object, behind it
   Release release_;
   void* context_;
+  std::shared_ptr<MemoryAccount> account_;  // null: counted nowhere
+  size_t counted_ = 0;
   std::atomic<uint32_t> references_{1};
 };
 
@@ -64,7 +78,9 @@ class BufferRef {
 
   // 64-byte aligned, uninitialised. Null when the memory cannot be had.
   static BufferRef allocate(size_t bytes);
-  // `count` empty std::string objects.
+  // The same, made to grow.
+  static BufferRef allocate_growable(size_t bytes);
+  // `count` empty String objects (base/counted.h).
   static BufferRef allocate_strings(size_t count);
   // Memory of somebody else; `release(context)` runs when the last reference goes (may be null: it outlives us).
   static BufferRef wrap(void* data, size_t bytes, bool writable, Buffer::Release release, void* context);

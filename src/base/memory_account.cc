@@ -4,66 +4,113 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/machine_memory.h"
+
 namespace treadle {
 
 namespace {
 
-// Lies in front of the memory that is handed out.
-struct alignas(kBufferAlignment) Header {
-  std::shared_ptr<MemoryAccount> account;
-  size_t bytes;
-};
+constexpr size_t kNeverRefused = 4096;
+// The machine is asked once for so much, not for every tensor.
+constexpr size_t kGrantBytes = size_t{64} << 20;
+// What the machine keeps for everybody else.
+constexpr size_t kKeptFree = size_t{128} << 20;
 
-void release(void* context) {
-  auto* header = static_cast<Header*>(context);
-  header->account->subtract(header->bytes);
-  header->~Header();
-  std::free(context);
+// Memory of all accounts of the process in large pieces: some of it was granted, but has not been written to yet, so the
+// system takes it for free.
+constexpr size_t kLargePiece = size_t{1} << 20;
+std::atomic<size_t> large_pieces{0};
+
+size_t machine_grant() {
+  const size_t left = machine_memory_left();
+  if (left == SIZE_MAX) return left;
+  const size_t promised = large_pieces.load(std::memory_order_relaxed), resident = resident_memory();
+  const size_t spoken_for = kKeptFree + (promised > resident ? promised - resident : 0);
+  return left - std::min(left, spoken_for);
 }
 
 }  // namespace
 
 BufferRef MemoryAccount::allocate(const std::shared_ptr<MemoryAccount>& account, size_t bytes) {
-  const size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment + sizeof(Header);
-  if (rounded < bytes) return {};
-  void* memory = std::aligned_alloc(kBufferAlignment, rounded);
+  BufferRef memory = BufferRef::allocate(bytes);
   if (!memory) return {};
-  new (memory) Header{account, bytes};
   account->add(bytes);
-  return BufferRef::wrap(static_cast<std::byte*>(memory) + sizeof(Header), bytes, true, release, memory);
+  return adopt(account, std::move(memory), bytes);
 }
 
 BufferRef MemoryAccount::adopt(const std::shared_ptr<MemoryAccount>& account, BufferRef memory, size_t added) {
-  struct Adopted {
-    std::shared_ptr<MemoryAccount> account;
-    BufferRef memory;
-    size_t added;
-  };
-  auto* adopted = new Adopted{account, std::move(memory), added};
-  Buffer& buffer = *adopted->memory.get();
-  const auto give_back = [](void* context) {
-    std::unique_ptr<Adopted> last(static_cast<Adopted*>(context));
-    last->account->subtract(last->added);
-  };
-  return BufferRef::wrap(buffer.data(), buffer.size(), buffer.writable(), give_back, adopted);
+  memory->count_on(account, added);
+  return memory;
+}
+
+BufferRef MemoryAccount::allocate_growable(const std::shared_ptr<MemoryAccount>& account, size_t bytes) {
+  BufferRef memory = BufferRef::allocate_growable(bytes);
+  if (!memory) return {};
+  account->add(bytes);
+  return adopt(account, std::move(memory), bytes);
+}
+
+bool MemoryAccount::grow(MemoryAccount& account, Buffer& memory, size_t bytes) {
+  const size_t before = memory.size();
+  if (!memory.is_counted_on(account) || !memory.grow(bytes)) return false;
+  account.add(bytes - before);
+  memory.count_more(bytes - before);
+  return true;
+}
+
+void MemoryAccount::begin(size_t limit, size_t elsewhere) {
+  limit_ = limit;
+  elsewhere_ = elsewhere;
+  granted_.store(kGrantBytes, std::memory_order_relaxed);
+}
+
+bool MemoryAccount::fits(size_t bytes) {
+  const size_t held = live() + elsewhere_;
+  if (limit_ > 0) return held <= limit_ && bytes <= limit_ - held;
+  const size_t granted = granted_.load(std::memory_order_relaxed);
+  return (held <= granted && bytes <= granted - held) || machine_grants(bytes, held);
+}
+
+size_t MemoryAccount::room() const {
+  if (limit_ == 0) return machine_grant();
+  const size_t held = live() + elsewhere_;
+  return limit_ - std::min(held, limit_);
+}
+
+bool MemoryAccount::machine_grants(size_t bytes, size_t held) {
+  const size_t left = machine_grant();
+  if (bytes > left) return false;
+  granted_.store(held + bytes + std::min(left - bytes, kGrantBytes), std::memory_order_relaxed);
+  return true;
+}
+
+Status MemoryAccount::refusal(size_t bytes, std::string_view what) const {
+  if (limit_ > 0) return error(Code::kLimit, "the memory limit of {} bytes was reached by {}", limit_, what);
+  return error(Code::kLimit, "the machine has {} bytes of memory left: too little for {} ({} bytes)", machine_grant(),
+               what, bytes);
 }
 
 void MemoryAccount::add(size_t bytes) {
   const size_t now = live_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  // One thread adds; others only give back.
-  if (now > peak_.load(std::memory_order_relaxed)) peak_.store(now, std::memory_order_relaxed);
+  size_t peak = peak_.load(std::memory_order_relaxed);
+  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+  if (bytes >= kLargePiece) large_pieces.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void MemoryAccount::subtract(size_t bytes) {
+  live_.fetch_sub(bytes, std::memory_order_relaxed);
+  if (bytes >= kLargePiece) large_pieces.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
 namespace {
-
-constexpr size_t kNeverRefused = 4096;
 
 thread_local const MemoryScope* current_scope = nullptr;
 
 }  // namespace
 
-MemoryScope::MemoryScope(std::shared_ptr<MemoryAccount> account, size_t limit, size_t elsewhere)
-    : account_(std::move(account)), limit_(limit), elsewhere_(elsewhere), outer_(current_scope) {
+MemoryScope::MemoryScope(std::shared_ptr<MemoryAccount> account, Refuses refuses)
+    : account_(std::move(account)), refuses_(refuses), outer_(current_scope) {
   current_scope = this;
 }
 
@@ -75,9 +122,38 @@ const MemoryScope* MemoryScope::current() {
   return current_scope;
 }
 
+const MemoryScope* MemoryScope::exchange(const MemoryScope* scope) {
+  return std::exchange(current_scope, scope);
+}
+
 bool MemoryScope::fits(size_t bytes) const {
-  const size_t live = account_->live() + elsewhere_;
-  return bytes <= kNeverRefused || (live <= limit_ && bytes <= limit_ - live);
+  return !refuses() || bytes <= kNeverRefused || account_->fits(bytes);
+}
+
+namespace {
+
+// In front of counted memory. The account may be none.
+using CountedHeader = std::shared_ptr<MemoryAccount>;
+constexpr size_t kCountedHeader = alignof(std::max_align_t);
+static_assert(sizeof(CountedHeader) <= kCountedHeader);
+
+}  // namespace
+
+void* allocate_counted(size_t bytes) {
+  const MemoryScope* const scope = current_scope;
+  if (scope && scope->refuses() && !scope->account()->fits(bytes)) throw MemoryRefused(scope->account(), bytes);
+  if (bytes > SIZE_MAX - kCountedHeader) throw std::bad_alloc();
+  auto* memory = static_cast<std::byte*>(::operator new(bytes + kCountedHeader));
+  new (memory) CountedHeader(scope ? scope->account() : nullptr);
+  if (scope) scope->account()->add(bytes);
+  return memory + kCountedHeader;
+}
+
+void release_counted(void* memory, size_t bytes) noexcept {
+  auto* header = reinterpret_cast<CountedHeader*>(static_cast<std::byte*>(memory) - kCountedHeader);
+  if (*header) (*header)->subtract(bytes);
+  header->~CountedHeader();
+  ::operator delete(static_cast<void*>(header));
 }
 
 }  // namespace treadle

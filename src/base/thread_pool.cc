@@ -14,10 +14,12 @@
 #include <cfenv>
 #include <chrono>
 #include <csignal>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <span>
 
+#include "base/memory_account.h"
 #include "base/pause.h"
 
 namespace treadle {
@@ -29,24 +31,42 @@ struct Loop {
   void* context;
   int64_t units;
   int64_t chunk;
-  StopCheck stop;
+  StopSource* stop;
+  const MemoryScope* memory;
   std::fenv_t floating;  // rounding and denormals as the caller has them
   bool in_team;
-  std::atomic<int64_t> next{0};    // not in a team
-  std::atomic<uint64_t> taken{0};  // in a team: a bit for each range
-  std::atomic<bool> stopped{false};
+  std::atomic<int64_t> next{0};     // not in a team
+  std::atomic<uint64_t> taken{0};   // in a team: a bit for each range
+  std::atomic<bool> failed{false};  // by `failure`
+  std::exception_ptr failure;
 
   void work(int worker) {
-    if (in_team) return work_own_first(worker);
-    for (;;) {
-      const int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
-      if (begin >= units) return;
-      if (begin > 0 && should_stop()) return next.store(units, std::memory_order_relaxed);
-      fn(context, begin, std::min(begin + chunk, units), worker);
+    try {
+      in_team ? work_own_first(worker) : work_in_order(worker);
+    } catch (...) {
+      leave_the_rest();
+      if (!failed.exchange(true, std::memory_order_relaxed)) failure = std::current_exception();
     }
+  }
+  // On a thread of the pool, which is the caller's for as long.
+  void help(int worker) {
+    std::fesetenv(&floating);
+    StopSource::exchange(stop);
+    MemoryScope::exchange(memory);
+    work(worker);
+    MemoryScope::exchange(nullptr);
+    StopSource::exchange(nullptr);
   }
 
  private:
+  void work_in_order(int worker) {
+    for (;;) {
+      const int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+      if (begin >= units) return;
+      if (begin > 0 && stop && stop->requested()) return leave_the_rest();
+      fn(context, begin, std::min(begin + chunk, units), worker);
+    }
+  }
   // There are as many ranges as workers. A worker takes its own, whose data its cache may have since the loop before,
   // then those that nobody has come for.
   void work_own_first(int worker) {
@@ -55,15 +75,14 @@ struct Loop {
       const int64_t range = (worker + i) % ranges;
       const uint64_t bit = uint64_t{1} << range;
       if (taken.fetch_or(bit, std::memory_order_relaxed) & bit) continue;
-      if (range > 0 && should_stop()) return taken.store(~uint64_t{0}, std::memory_order_relaxed);
+      if (range > 0 && stop && stop->requested()) return leave_the_rest();
       fn(context, range * chunk, std::min((range + 1) * chunk, units), worker);
     }
   }
 
-  bool should_stop() {
-    if (!stop.should_stop || !stop.should_stop(stop.context)) return false;
-    stopped.store(true, std::memory_order_relaxed);
-    return true;
+  void leave_the_rest() {
+    next.store(units, std::memory_order_relaxed);
+    taken.store(~uint64_t{0}, std::memory_order_relaxed);
   }
 };
 
@@ -217,8 +236,7 @@ void Pool::serve(Helper& self) {
       if (!wait_awake(self)) self.posted.wait(seen, std::memory_order_acquire);
       continue;
     }
-    std::fesetenv(&loop->floating);
-    loop->work(self.worker);
+    loop->help(self.worker);
     self.finished.fetch_add(1, std::memory_order_release);
     self.finished.notify_one();
     set_idle(self);
@@ -243,12 +261,17 @@ void Pool::join(Loop& loop, std::span<const Claim> claims) {
 // ---------------------------------------------------------------------------------------------------------------------
 
 ThreadScope::ThreadScope(int threads, StopCheck stop)
-    : outer_(current_scope), stop_(stop), threads_(std::clamp(threads, 1, kMaxThreads)) {
+    : outer_(current_scope),
+      outer_stop_(StopSource::current()),
+      stop_(stop),
+      threads_(std::clamp(threads, 1, kMaxThreads)) {
   current_scope = this;
+  if (stop.should_stop) StopSource::exchange(&stop_);
 }
 
 ThreadScope::~ThreadScope() {
   current_scope = outer_;
+  StopSource::exchange(outer_stop_);
   if (generation_ != 0 && generation_ == pool().generation.load(std::memory_order_relaxed)) {
     pool().scopes.fetch_sub(1, std::memory_order_relaxed);
   }
@@ -279,7 +302,7 @@ void run_ranges(int64_t units, Spread how, void (*fn)(void*, int64_t, int64_t, i
   const bool in_team = scope && scope->team_ && how.threads <= kMostInTeam;
   const int64_t ranges = in_team ? how.threads : how.ranges, chunk = (units + ranges - 1) / ranges;
   const auto threads = static_cast<int>(std::min<int64_t>(how.threads, (units + chunk - 1) / chunk));
-  Loop loop{fn, context, units, chunk, scope ? scope->stop_ : StopCheck(), {}, in_team};
+  Loop loop{fn, context, units, chunk, StopSource::current(), MemoryScope::current(), {}, in_team, {}, {}, {}, {}};
   if (threads <= 1) {
     loop.work(0);
   } else {
@@ -297,7 +320,7 @@ void run_ranges(int64_t units, Spread how, void (*fn)(void*, int64_t, int64_t, i
     current_scope = scope;
     helpers.join(loop, std::span(claims.data(), count));
   }
-  if (scope && loop.stopped.load(std::memory_order_relaxed)) scope->stopped_.store(true, std::memory_order_relaxed);
+  if (loop.failure) std::rethrow_exception(loop.failure);
 }
 
 ThreadPoolCounters thread_pool_counters() {

@@ -13,15 +13,11 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/stop.h"
+
 namespace treadle {
 
 inline constexpr int kMaxThreads = 256;
-
-// Whether the calling thread's work should stop early (a cancelled run, a deadline). Asked from any thread of the work.
-struct StopCheck {
-  bool (*should_stop)(const void* context) = nullptr;
-  const void* context = nullptr;
-};
 
 struct Spread;
 
@@ -35,18 +31,18 @@ class ThreadScope {
 
   int threads() const { return threads_; }
   // Whether some loop left work undone because it was told to stop.
-  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+  bool stopped() const { return stop_.stopped(); }
 
  private:
   friend void run_ranges(int64_t, Spread, void (*)(void*, int64_t, int64_t, int), void*);
   friend void set_team(bool);
   friend double least_thread_ns();
   ThreadScope* outer_;
-  StopCheck stop_;
+  StopSource* outer_stop_;
+  StopSource stop_;
   int threads_;
   bool team_ = false;
   uint32_t generation_ = 0;  // of the pool that counts this scope; 0: none does
-  std::atomic<bool> stopped_{false};
 };
 
 // Threads that a loop begun here may use.
@@ -56,8 +52,6 @@ int thread_limit();
 inline constexpr double kMinThreadNs = 50'000;
 // The same for threads that are awake: those of a team.
 inline constexpr double kMinTeamNs = 3'000;
-// Between parts of this length a long loop asks whether it should stop.
-inline constexpr double kStopCheckNs = 2'000'000;
 
 // For the steps of a recurrence: within the calling thread's scope, loops that follow one another within microseconds
 // are shared among threads that stay awake in between, and so are worth it from kMinTeamNs on. Ends with the scope.
@@ -79,7 +73,8 @@ inline Spread finest_spread(double total_ns, int limit) {
 
 // Calls fn(context, begin, end, worker) for ranges that cover [0, units), on up to `threads` threads. Ranges are handed
 // out in ascending order, but in a team, where each thread gets one of its own; `worker` is below `threads` and below
-// `units`, and no two calls have the same at a time. Returns when all have returned. fn must not throw.
+// `units`, and no two calls have the same at a time. Returns when all have returned. Where calls throw, the first
+// exception is thrown here, and ranges that nobody has begun are left.
 void run_ranges(int64_t units, Spread how, void (*fn)(void* context, int64_t, int64_t, int), void* context);
 
 // fn(begin, end, worker) over [0, units). What is computed must not depend on where ranges begin and end. `ns_per_unit`

@@ -21,7 +21,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kBetweenInterrupts = std::chrono::milliseconds(5);
 constexpr size_t kKeptBytes = 64 << 10;  // of an output that nobody wants, for the next run
 
 }  // namespace
@@ -76,6 +75,8 @@ Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<N
 }
 
 Status Context::allocate_arena() {
+  if (!account_->fits(program_->arena_bytes)) return account_->refusal(program_->arena_bytes, "what the plan holds");
+  account_->begin(options_->memory_limit, program_->arena_bytes);
   arena_ = BufferRef::allocate(program_->arena_bytes);
   if (!arena_) return error(Code::kLimit, "no memory for an arena of {} bytes", program_->arena_bytes);
   for (uint32_t s = 0; s < program_->slots.size(); ++s) {
@@ -85,34 +86,34 @@ Status Context::allocate_arena() {
   return {};
 }
 
-Status Context::run(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs,
-                    const RunOptions& options) {
+Status Context::begin_run(const RunOptions& options) {
+  options_ = &options;
+  trips_ = 0;
+  poll_units_ = 0;
+  uncounted_ns_ = 0;
+  allocations_ = 0;
+  team_loop_ = UINT32_MAX;
   if (options.memory_limit > 0 && program_->arena_bytes > options.memory_limit) {
     return error(Code::kLimit, "the memory limit of {} bytes is below what the plan needs: {} bytes",
                  options.memory_limit, program_->arena_bytes);
   }
-  if (!arena_) TREADLE_TRY(allocate_arena());
-  options_ = &options;
-  trips_ = 0;
-  poll_units_ = 0;
-  allocations_ = 0;
-  team_loop_ = UINT32_MAX;
   // Tensors of an earlier run that are still held are no longer this context's business.
   if (account_.use_count() > 1) account_ = std::make_shared<MemoryAccount>();
+  account_->begin(options.memory_limit, arena_ ? program_->arena_bytes : 0);
   account_->reset_peak();
-  next_interrupt_ = {};
-  if (options.time_limit_s > 0) {
-    deadline_ =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.time_limit_s));
-  }
+  if (!arena_) TREADLE_TRY(allocate_arena());
+  limits_.begin(options, "run");
+  return {};
+}
+
+Status Context::run(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs,
+                    const RunOptions& options) {
+  TREADLE_TRY(begin_run(options));
   TREADLE_TRY(bind(inputs, outputs));
   for (LoopPosition& at : loops_) at.active = false;
   Status status;
   {
-    const bool stops = options.cancel || options.time_limit_s > 0;
-    const StopCheck check{[](const void* context) { return static_cast<const Context*>(context)->should_stop(); },
-                          this};
-    const ThreadScope scope(program_->threads, stops ? check : StopCheck());
+    const ThreadScope scope(program_->threads, limits_.stop_check());
     if (options.profile) {
       options.profile->begin(program_);
       status = execute<true>();
@@ -120,9 +121,12 @@ Status Context::run(std::span<const AnyValue* const> inputs, std::span<AnyValue*
     } else {
       status = execute<false>();
     }
-    // A kernel that was told to stop has left its results half written.
-    if (status.ok() && scope.stopped()) status = poll();
-    if (status.ok() && scope.stopped()) status = error(Code::kCancelled, "the run was cancelled");
+    // A kernel that was told to stop has left its results half written. What it says of that is no news.
+    if (scope.stopped()) {
+      Status reached = limits_.check();
+      if (reached.ok()) reached = error(Code::kCancelled, "the run was cancelled");
+      status = std::move(reached).in(status.place());
+    }
   }
   if (status.ok()) status = collect(outputs);
   // What the caller gave must not be kept alive by a pooled context, nor much that nobody wants.
@@ -357,6 +361,7 @@ Status Context::run_dynamic(const Instruction& in) {
   }
   const plan::DynamicNode& node = program_->dynamic[in.index];
   TREADLE_TRY(in.code == OpCode::kGuarded ? run_guarded(node, in.index) : run_compute(node));
+  TREADLE_TRY(charge(node));
   release(node.releases, node.in_loop);
   return {};
 }
@@ -403,20 +408,7 @@ Status Context::poll() {
     poll_units_ = std::min(poll_units_, options_->trip_limit - trips_);
   }
   if (team_loop_ != UINT32_MAX) measure_team();
-  if (options_->cancel && options_->cancel->load(std::memory_order_relaxed)) {
-    return error(Code::kCancelled, "the run was cancelled");
-  }
-  if (!options_->interrupted && options_->time_limit_s <= 0) return {};
-  const auto now = Clock::now();
-  if (options_->time_limit_s > 0 && now > deadline_) {
-    return error(Code::kLimit, "the time limit of {} s was reached", options_->time_limit_s);
-  }
-  if (next_interrupt_ == Clock::time_point()) next_interrupt_ = now + kBetweenInterrupts;
-  if (options_->interrupted && now > next_interrupt_) {
-    next_interrupt_ = now + kBetweenInterrupts;
-    if (options_->interrupted(options_->interrupted_context)) return error(Code::kCancelled, "the run was interrupted");
-  }
-  return {};
+  return limits_.check();
 }
 
 void Context::begin_team(uint32_t loop) {
@@ -440,11 +432,6 @@ void Context::measure_team() {
   }
   team_since_ = now;
   team_units_ = poll_units_;
-}
-
-bool Context::should_stop() const {
-  if (options_->cancel && options_->cancel->load(std::memory_order_relaxed)) return true;
-  return options_->time_limit_s > 0 && Clock::now() > deadline_;
 }
 
 }  // namespace treadle::exec

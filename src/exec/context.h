@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/memory_account.h"
 #include "exec/native.h"
 #include "exec/session.h"
@@ -91,7 +93,7 @@ struct ScanOutputState {
   Dims dims;  // of the element, from the first trip on
   ElementType type = ElementType::kUndefined;
   size_t element_bytes = 0;
-  std::vector<std::string> strings;  // rows of a string tensor
+  std::vector<String> strings;  // rows of a string tensor
 };
 
 struct LoopPosition : plan::LoopCounters {
@@ -115,6 +117,8 @@ class Context {
  private:
   template <bool kProfiled>
   Status execute();
+  // What a run begins with: its clock, its memory.
+  Status begin_run(const RunOptions& options);
   // In the first run, once its memory limit allows it.
   Status allocate_arena();
   Status bind(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs);
@@ -133,6 +137,8 @@ class Context {
 
   // dynamic.cc
   Status run_dynamic(const plan::Instruction& in);  // kGuarded, kCompute, kMove, with what they release
+  // Counts work whose sizes the plan did not know, and looks at the limits when it was much.
+  Status charge(const plan::DynamicNode& node);
   Status run_guarded(const plan::DynamicNode& node, uint32_t index);
   Status run_prepared(const plan::DynamicNode& node, Prepared& prepared);
   Status run_compute(const plan::DynamicNode& node);
@@ -159,6 +165,11 @@ class Context {
   BufferRef recycled(size_t bytes);
   // growing.cc: values that are appended to. False where the node is no such case.
   Result<bool> append(const plan::DynamicNode& node);
+  // What memory that needs `bytes` is best made long, of which it has `have` already: twice as much while that may be
+  // taken, else part of what is left.
+  size_t with_room_to_grow(size_t bytes, size_t have);
+  // Makes the memory of a handle's tensor, which ends with it, at least `bytes` long, where nobody else holds it.
+  void grow_in_place(uint32_t s, size_t bytes);
   Status append_row_major(const plan::DynamicNode& node, Dims dims);
   Status append_spread(const plan::DynamicNode& node, size_t axis, Dims dims);
   // Memory with room for twice the elements that `dims` says, with those of `base` in it.
@@ -240,13 +251,13 @@ class Context {
     ++trips_;
     return (poll_units_ -= loop.weight) < 0 ? poll() : Status();
   }
-  // Asked from any thread that works for this run.
-  bool should_stop() const;
 
   std::shared_ptr<const plan::Program> program_;
   std::shared_ptr<NativeLoops> native_;  // null: no native code
   int64_t native_trip_ = 0;
+  // What has ended native code: an error, or what was thrown.
   Status native_status_;
+  std::exception_ptr native_failure_;
   BufferRef arena_;  // none before the first run
   std::vector<void*> slots_;
   std::vector<void*> first_slots_;      // what a run begins with: addresses in the arena and of constants
@@ -260,10 +271,10 @@ class Context {
   PrepareScratch prepare_;
   std::vector<LoopPosition> loops_;
   const RunOptions* options_ = nullptr;
-  std::chrono::steady_clock::time_point deadline_;
-  std::chrono::steady_clock::time_point next_interrupt_;
+  Limits limits_;
   int64_t trips_ = 0;              // of all loops, the ones begun included
   int64_t poll_units_ = 0;         // until the next poll
+  double uncounted_ns_ = 0;        // of work that no weight of a loop counts, since limits were looked at
   std::vector<TeamTrial> trials_;  // by loop
   std::vector<std::unique_ptr<WavePosition>> waves_;
   uint32_t team_loop_ = UINT32_MAX;

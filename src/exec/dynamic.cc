@@ -18,17 +18,15 @@ namespace {
 // What is smaller is kept by its handle from trip to trip; larger memory goes round among all of a body's values.
 constexpr size_t kLargeBytes = size_t{1} << 16;
 constexpr size_t kMaxSpare = 8;
+// About what most kernels take for a byte that they read or write, out of cache.
+constexpr double kByteNs = 0.25;
 
 }  // namespace
 
 Status Context::check_memory(size_t more, const Dims& dims) {
-  const size_t limit = options_->memory_limit;
-  if (limit == 0) return {};
-  auto fits = [&] { return program_->arena_bytes + account_->live() + more <= limit; };
-  if (more <= limit && !fits()) spare_.clear();
-  if (more <= limit && fits()) return {};
-  return error(Code::kLimit, "the memory limit of {} bytes was reached by a tensor of shape {}", limit,
-               to_string(dims));
+  if (account_->fits(more)) return {};
+  spare_.clear();
+  return account_->fits(more) ? Status() : account_->refusal(more, "a tensor of shape " + to_string(dims));
 }
 
 BufferRef Context::recycled(size_t bytes) {
@@ -59,8 +57,8 @@ Result<Tensor> Context::allocate(ElementType type, const Dims& dims) {
     return error(Code::kLimit, "a tensor of shape {} does not fit into memory", to_string(dims));
   }
   if (is_string(type)) {
-    TREADLE_TRY(check_memory(bytes, dims));
     ++allocations_;
+    const MemoryScope counted(account_);
     return Tensor::allocate(type, dims);
   }
   TREADLE_ASSIGN(BufferRef memory, allocate_bytes(bytes, dims));
@@ -328,6 +326,19 @@ Status Context::need_scratch(size_t bytes) {
   return {};
 }
 
+Status Context::charge(const DynamicNode& node) {
+  size_t bytes = 0;
+  const auto add = [&](uint32_t s) {
+    if (s != plan::kNoSlot && handles_[s].is_tensor()) bytes += handles_[s].tensor().byte_size();
+  };
+  for (const uint32_t s : node.inputs) add(s);
+  for (const uint32_t s : node.outputs) add(s);
+  uncounted_ns_ += kByteNs * static_cast<double>(bytes);
+  if (uncounted_ns_ < static_cast<double>(plan::kPollUnits) * plan::kPollUnitNs) return {};
+  uncounted_ns_ = 0;
+  return limits_.check();
+}
+
 Status Context::run_guarded(const DynamicNode& node, uint32_t index) {
   if (!all_numeric_tensors(node)) {
     if (!node.node->op->compute) {
@@ -405,12 +416,10 @@ Status Context::run_compute(const DynamicNode& node) {
     TREADLE_ASSIGN(inputs[i], value_of(node.inputs[i], info.inputs[i]->type));
   }
   ComputeContext context{info, inputs, outputs};
-  if (options_->memory_limit > 0) {
-    spare_.clear();
-    const MemoryScope counted(account_, options_->memory_limit, program_->arena_bytes);
-    TREADLE_TRY(info.op->compute(context));
-  } else {
-    TREADLE_TRY(info.op->compute(context));
+  {
+    if (options_->memory_limit > 0) spare_.clear();
+    const MemoryScope counted(account_);
+    TREADLE_TRY(within_memory([&] { return info.op->compute(context); }));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     TREADLE_TRY(set_handle(node.outputs[i], std::move(outputs[i])));

@@ -100,20 +100,41 @@ Result<bool> Context::append(const DynamicNode& node) {
   return true;
 }
 
+size_t Context::with_room_to_grow(size_t bytes, size_t have) {
+  const size_t want = bytes <= SIZE_MAX / 2 ? 2 * bytes : bytes;
+  if (account_->fits(want - have)) return want;
+  spare_.clear();
+  const size_t most = have + account_->room();
+  if (most >= want) return want;
+  // Half of what is left: the limit is come close to in a few steps, and others find something as well.
+  return most > bytes ? bytes + (most - bytes) / 2 : bytes;
+}
+
+void Context::grow_in_place(uint32_t s, size_t bytes) {
+  Tensor& base = handles_[s].tensor();
+  Buffer& memory = *base.buffer().get();
+  const size_t room = with_room_to_grow(bytes, memory.size());
+  if (!account_->fits(room - memory.size()) || !MemoryAccount::grow(*account_, memory, room)) return;
+  base = Tensor::from_buffer(base.type(), base.dims(), base.buffer());
+  slots_[s] = base.mutable_raw();
+}
+
 Status Context::append_row_major(const DynamicNode& node, Dims dims) {
   const Tensor& base = handles_[node.inputs[0]].tensor();
   TREADLE_ASSIGN(const int64_t count, element_count(dims));
   const size_t bytes = static_cast<size_t>(count) * byte_width(base.type());
   const size_t old_bytes = base.byte_size();
+  const bool ends_here = base.buffer() && base.buffer()->writable() && base.raw() == base.buffer()->data() &&
+                         old_bytes == base.buffer()->used();
+  if (ends_here && bytes > base.buffer()->size()) grow_in_place(node.inputs[0], bytes);
   BufferRef buffer = base.buffer();
-  const bool in_place = buffer && buffer->writable() && base.raw() == buffer->data() && bytes <= buffer->size() &&
-                        old_bytes == buffer->used();
-  if (!in_place) {
-    // Room to grow, if there is any.
-    const size_t room = check_memory(2 * bytes, dims).ok() ? 2 * bytes : bytes;
-    TREADLE_ASSIGN(BufferRef larger, allocate_bytes(room, dims));
-    if (old_bytes > 0) std::memcpy(larger->data(), base.raw(), old_bytes);
-    buffer = std::move(larger);
+  if (!ends_here || bytes > buffer->size()) {
+    const size_t room = with_room_to_grow(bytes, 0);
+    TREADLE_TRY(check_memory(room, dims));
+    ++allocations_;
+    buffer = MemoryAccount::allocate_growable(account_, room);
+    if (!buffer) return error(Code::kLimit, "no memory for a tensor of shape {} ({} bytes)", to_string(dims), room);
+    if (old_bytes > 0) std::memcpy(buffer->data(), base.raw(), old_bytes);
   }
   std::byte* to = buffer->data() + old_bytes;
   Dims storage;
@@ -169,9 +190,10 @@ Result<BufferRef> Context::spread_out(const Tensor& base, const Dims* strides, s
     TREADLE_ASSIGN(const int64_t count, element_count(larger));
     return static_cast<size_t>(count) * width;
   };
-  TREADLE_ASSIGN(size_t bytes, bytes_with(2 * dims[axis]));
-  if (!check_memory(bytes, dims).ok()) {
-    TREADLE_ASSIGN(bytes, bytes_with(dims[axis]));
+  TREADLE_ASSIGN(size_t bytes, bytes_with(dims[axis]));
+  const size_t room = with_room_to_grow(bytes, 0), row = bytes / static_cast<size_t>(made.room);
+  if (row > 0 && room > bytes) {
+    TREADLE_ASSIGN(bytes, bytes_with(static_cast<int64_t>(room / row)));
   }
   TREADLE_ASSIGN(BufferRef buffer, allocate_bytes(bytes, dims));
   made.strides = strides_with_room(dims, axis, growth, made.room);

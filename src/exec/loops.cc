@@ -143,16 +143,11 @@ Status Context::begin_outputs(const Loop& loop, LoopPosition& at) {
 
 Status Context::grow(GrowBuffer& rows, size_t needed, size_t want) {
   const size_t have = rows.capacity();
-  if (options_->memory_limit > 0) {
-    auto fits = [&](size_t bytes) {
-      return bytes <= options_->memory_limit &&
-             program_->arena_bytes + account_->live() + (bytes - have) <= options_->memory_limit;
-    };
-    if (!fits(want)) spare_.clear();
-    if (!fits(want)) want = needed;
-    if (!fits(want)) {
-      return error(Code::kLimit, "the memory limit of {} bytes was reached by a scan output", options_->memory_limit);
-    }
+  if (!account_->fits(want - have)) spare_.clear();
+  if (!account_->fits(want - have)) {
+    // All that is left, so that a limit is not approached row by row.
+    want = std::min(want, have + account_->room());
+    if (want < needed) return account_->refusal(needed - have, "a scan output");
   }
   ++allocations_;
   if (!rows.reserve(want)) return error(Code::kLimit, "no memory for {} bytes of scan output", want);
@@ -309,7 +304,7 @@ Status Context::store_row(const ScanOutput& scan, ScanOutputState& state, LoopPo
                  to_string(tensor->dims()), to_string(state.dims));
   }
   if (is_string(state.type)) {
-    const auto values = tensor->span<std::string>();
+    const auto values = tensor->span<String>();
     state.strings.insert(scan.reverse ? state.strings.begin() : state.strings.end(), values.begin(), values.end());
     return {};
   }
@@ -386,7 +381,7 @@ Status Context::finish_output(const ScanOutput& scan, ScanOutputState& state, Lo
   dims.insert(0, count);
   if (is_string(state.type)) {
     TREADLE_ASSIGN(Tensor whole, allocate(state.type, dims));
-    std::move(state.strings.begin(), state.strings.end(), whole.mutable_data<std::string>());
+    std::move(state.strings.begin(), state.strings.end(), whole.mutable_data<String>());
     return set_handle(scan.whole, AnyValue(std::move(whole)));
   }
   const size_t bytes = static_cast<size_t>(count) * state.element_bytes;

@@ -232,43 +232,51 @@ class CompileQueue {
 // --- what native code calls, and calling it --------------------------------------------------------------------------
 
 struct NativeHostFunctions {
-  static uint32_t stopped(Context& context, Status status) {
-    if (status.ok()) return 0;
-    context.native_status_ = std::move(status);
+  // What goes wrong is kept in the context: nothing can be thrown through native code.
+  template <class Step>
+  static uint32_t run(void* context, Step&& step) {
+    Context& c = *static_cast<Context*>(context);
+    try {
+      Status status = step(c);
+      if (status.ok()) return 0;
+      c.native_status_ = std::move(status);
+    } catch (...) {
+      c.native_failure_ = std::current_exception();
+    }
     return plan::kNativeStopped;
   }
-  static Context& of(void* context) { return *static_cast<Context*>(context); }
 
-  static uint32_t poll(void* context) { return stopped(of(context), of(context).poll()); }
+  static uint32_t poll(void* context) {
+    return run(context, [](Context& c) { return c.poll(); });
+  }
   static uint32_t grow_rows(void* context, uint32_t loop) {
-    Context& c = of(context);
-    return stopped(c, c.grow_rows(c.program_->loops[loop], c.loops_[loop]));
+    return run(context, [&](Context& c) { return c.grow_rows(c.program_->loops[loop], c.loops_[loop]); });
   }
   static uint32_t dynamic(void* context, uint32_t pc) {
-    Context& c = of(context);
-    return stopped(c, c.run_dynamic(c.program_->code[pc]));
+    return run(context, [&](Context& c) { return c.run_dynamic(c.program_->code[pc]); });
   }
   static uint32_t loop_begin(void* context, uint32_t loop, uint8_t* runs) {
     bool any = false;
-    const uint32_t result = stopped(of(context), of(context).loop_begin(loop, any));
+    const uint32_t result = run(context, [&](Context& c) { return c.loop_begin(loop, any); });
     *runs = any;
     return result;
   }
   static uint32_t loop_next(void* context, uint32_t loop, uint8_t* again) {
     bool more = false;
-    const uint32_t result = stopped(of(context), of(context).loop_next(loop, more));
+    const uint32_t result = run(context, [&](Context& c) { return c.loop_next(loop, more); });
     *again = more;
     return result;
   }
   static uint32_t loop_end(void* context, uint32_t loop) {
-    Context& c = of(context);
-    Status status = c.loop_end(loop);
-    if (status.ok()) c.release(c.program_->loops[loop].releases, c.program_->loops[loop].in_loop);
-    return stopped(c, std::move(status));
+    return run(context, [&](Context& c) -> Status {
+      TREADLE_TRY(c.loop_end(loop));
+      c.release(c.program_->loops[loop].releases, c.program_->loops[loop].in_loop);
+      return {};
+    });
   }
   static uint32_t read_flag(void* context, uint32_t slot, uint8_t* value) {
     bool flag = false;
-    const uint32_t result = stopped(of(context), of(context).read_flag(slot, "cond", flag));
+    const uint32_t result = run(context, [&](Context& c) { return c.read_flag(slot, "cond", flag); });
     *value = flag;
     return result;
   }
@@ -295,6 +303,7 @@ Status Context::run_native(const NativeCode& code, uint32_t& failed_at) {
   frame.trips = &trips_;
   const uint32_t result = code.run(frame);
   failed_at = frame.failed_at;
+  if (native_failure_) std::rethrow_exception(std::exchange(native_failure_, nullptr));
   if (result == 0) return {};
   return result == plan::kNativeStopped ? std::exchange(native_status_, Status()) : kernel_status(result);
 }

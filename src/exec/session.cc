@@ -229,15 +229,9 @@ void record_output_types(ir::Region& region) {
 }
 
 class JudgeGuard final : public judge::Guard {
-  using Clock = std::chrono::steady_clock;
-
  public:
-  JudgeGuard(const RunOptions& options, const MemoryAccount& account) : options_(options), account_(account) {
-    if (options.time_limit_s > 0) {
-      deadline_ = Clock::now() +
-                  std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.time_limit_s));
-    }
-  }
+  JudgeGuard(const RunOptions& options, const Limits& limits, MemoryAccount& account)
+      : options_(options), limits_(limits), account_(account) {}
   Status trip() override {
     if (options_.trip_limit > 0 && ++trips_ > options_.trip_limit) {
       return error(Code::kLimit, "the limit of {} trips was reached", options_.trip_limit);
@@ -245,30 +239,14 @@ class JudgeGuard final : public judge::Guard {
     return step();
   }
   Status step() override {
-    if (options_.cancel && options_.cancel->load(std::memory_order_relaxed)) {
-      return error(Code::kCancelled, "the run was cancelled");
-    }
-    if (options_.memory_limit > 0 && account_.live() > options_.memory_limit) {
-      return error(Code::kLimit, "the memory limit of {} bytes was reached", options_.memory_limit);
-    }
-    if (!options_.interrupted && options_.time_limit_s <= 0) return {};
-    const auto now = Clock::now();
-    if (options_.time_limit_s > 0 && now > deadline_) {
-      return error(Code::kLimit, "the time limit of {} s was reached", options_.time_limit_s);
-    }
-    if (options_.interrupted && now > next_interrupt_) {
-      next_interrupt_ = now + std::chrono::milliseconds(5);
-      if (options_.interrupted(options_.interrupted_context)) {
-        return error(Code::kCancelled, "the run was interrupted");
-      }
-    }
-    return {};
+    if (!account_.fits(0)) return account_.refusal(0, "the values that are kept");
+    return limits_.check();
   }
 
  private:
   const RunOptions& options_;
-  const MemoryAccount& account_;
-  Clock::time_point deadline_, next_interrupt_{};
+  const Limits& limits_;
+  MemoryAccount& account_;
   int64_t trips_ = 0;
 };
 
@@ -611,15 +589,24 @@ Status Session::Impl::run(Values values, std::span<AnyValue* const> places, cons
 
 Status Session::Impl::run_judge(Values values, std::span<AnyValue* const> places, const RunOptions& run) const {
   const auto account = std::make_shared<MemoryAccount>();
-  std::optional<MemoryScope> counted;
-  if (run.memory_limit > 0) counted.emplace(account, run.memory_limit);
-  JudgeGuard guard(run, *account);
+  account->begin(run.memory_limit);
+  const MemoryScope counted(account);
+  Limits limits;
+  limits.begin(run, "run");
+  const ThreadScope scope(1, limits.stop_check());
+  JudgeGuard guard(run, limits, *account);
   std::vector<AnyValue> fed;
   for (const AnyValue* value : values) fed.push_back(*value);
-  auto made = judge::run_graph(*graph, fed, &guard);
-  if (!made.ok()) return in_file(std::move(made).status());
+  std::vector<AnyValue> made;
+  Status status = within_memory([&]() -> Status {
+    TREADLE_ASSIGN(made, judge::run_graph(*graph, fed, &guard));
+    return {};
+  });
+  // What a kernel has written that was told to stop is worth nothing, and what it says of that is no news.
+  if (scope.stopped()) status = std::move(limits.check()).in(status.place());
+  if (!status.ok()) return in_file(std::move(status));
   for (size_t i = 0; i < places.size(); ++i) {
-    if (places[i]) *places[i] = std::move((*made)[i]);
+    if (places[i]) *places[i] = std::move(made[i]);
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/limits.h"
 #include "ir/graph.h"
 #include "type/any_value.h"
 
@@ -50,6 +51,9 @@ struct SessionOptions {
   // leaving them alone).
   std::string jit_cache;
   size_t jit_cache_bytes = 0;
+  WorkLimits load;      // of loading and of each planning
+  // Whether folding constants while loading is bounded by the size of the model.
+  bool bounded_load = true;
   int exact_plans = 1;  // so many are for the very sizes that they were made for, before one is for any
   // Sizes for symbolic dimensions of inputs, by name ("batch" -> 1), and for those that the model denotes by a word of
   // the specification ("DATA_BATCH" -> 1; in any case of letters).
@@ -57,13 +61,8 @@ struct SessionOptions {
 };
 
 // Limits of one run. A limit that is hit is an error kLimit that says which and where; cancelling is kCancelled.
-struct RunOptions {
-  const std::atomic<bool>* cancel = nullptr;  // polled between trips of loops and between instructions
-  bool (*interrupted)(void*) = nullptr;       // polled about every 10 ms from the calling thread (signal checks)
-  void* interrupted_context = nullptr;
-  double time_limit_s = 0;           // 0: none
+struct RunOptions : WorkLimits {
   int64_t trip_limit = 0;            // trips of all loops together; 0: none
-  size_t memory_limit = 0;           // bytes; 0: none
   exec::Profile* profile = nullptr;  // records the run, which is interpreted for it; not in the judge
 };
 

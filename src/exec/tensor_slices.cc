@@ -23,7 +23,7 @@ Rows rows_of(const Dims& dims, int64_t axis) {
 void copy_elements(const Tensor& from, int64_t from_at, Tensor& to, int64_t to_at, int64_t count) {
   if (count == 0) return;
   if (is_string(from.type())) {
-    std::copy_n(from.data<std::string>() + from_at, count, to.mutable_data<std::string>() + to_at);
+    std::copy_n(from.data<String>() + from_at, count, to.mutable_data<String>() + to_at);
     return;
   }
   const auto width = static_cast<int64_t>(byte_width(from.type()));

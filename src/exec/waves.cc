@@ -152,7 +152,7 @@ void Context::work_on_wave(uint32_t index, int worker) {
     }
     stage = taken;
     if (calls) at.status = poll();
-    const bool stops = calls ? !at.status.ok() : may_stop && should_stop();
+    const bool stops = calls ? !at.status.ok() : may_stop && limits_.should_stop();
     if (stops || !run_block(program_->waves[index], stage, at.next_block(stage))) return at.stop();
     at.give_back(stage);
   }

@@ -42,7 +42,7 @@ struct SliceCopy {
 
 void copy_elements(const Tensor& from, int64_t from_index, Tensor& to, int64_t to_index, int64_t count) {
   if (is_string(from.type())) {
-    std::copy_n(from.data<std::string>() + from_index, count, to.mutable_data<std::string>() + to_index);
+    std::copy_n(from.data<String>() + from_index, count, to.mutable_data<String>() + to_index);
     return;
   }
   const auto width = static_cast<int64_t>(byte_width(from.type()));

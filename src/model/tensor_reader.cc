@@ -105,7 +105,7 @@ Result<Tensor> from_typed_fields(ElementType type, Dims dims, int64_t elements, 
     case ElementType::kUint64:
       return from_field<uint64_t>(type, std::move(dims), count, proto.uint64_data, "uint64_data");
     case ElementType::kString:
-      return from_field<std::string>(type, std::move(dims), count, proto.string_data, "string_data");
+      return from_field<String>(type, std::move(dims), count, proto.string_data, "string_data");
     default:
       return from_int32_data(type, std::move(dims), count, proto.int32_data);
   }
@@ -290,7 +290,7 @@ Result<Tensor> TensorReader::read_dense(const wire::SparseTensorProto& proto) {
   for (int64_t i = 0; i < stored; ++i) {
     TREADLE_ASSIGN(const int64_t position, dense_position(indices, i, dims, count));
     if (is_string(values.type())) {
-      dense.mutable_data<std::string>()[position] = values.data<std::string>()[i];
+      dense.mutable_data<String>()[position] = values.data<String>()[i];
     } else {
       std::memcpy(dense.mutable_data<std::byte>() + static_cast<size_t>(position) * width,
                   values.data<std::byte>() + static_cast<size_t>(i) * width, width);

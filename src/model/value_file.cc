@@ -110,7 +110,7 @@ class ValueReader {
     if (!proto.string_keys.empty() || proto.key_type == static_cast<int32_t>(ElementType::kString)) {
       TREADLE_ASSIGN(Tensor keys,
                      Tensor::allocate(ElementType::kString, {static_cast<int64_t>(proto.string_keys.size())}));
-      std::copy(proto.string_keys.begin(), proto.string_keys.end(), keys.mutable_data<std::string>());
+      std::copy(proto.string_keys.begin(), proto.string_keys.end(), keys.mutable_data<String>());
       return keys;
     }
     return Tensor::of_int64(proto.keys);
@@ -118,7 +118,7 @@ class ValueReader {
 
   static void copy_element(const Tensor& from, Tensor& to, size_t i) {
     if (is_string(from.type())) {
-      to.mutable_data<std::string>()[i] = *from.data<std::string>();
+      to.mutable_data<String>()[i] = *from.data<String>();
     } else {
       const size_t width = byte_width(from.type());
       std::memcpy(to.mutable_data<std::byte>() + i * width, from.raw(), width);
@@ -198,7 +198,7 @@ class ValueWriter {
     if (!name.empty()) proto.name = name;
     proto.key_type = static_cast<int32_t>(map.keys.type());
     if (is_string(map.keys.type())) {
-      for (const std::string& key : map.keys.span<std::string>()) proto.string_keys.add(arena_, key);
+      for (const String& key : map.keys.span<String>()) proto.string_keys.add(arena_, key);
     } else {
       const auto keys = map.keys.to_int64s();
       proto.keys.append(arena_, keys.begin(), keys.end());

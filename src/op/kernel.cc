@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/stop.h"
+
 namespace treadle {
 
 KernelFailure& kernel_failure() {
@@ -28,6 +30,8 @@ Status kernel_status(uint32_t code) {
       return error(Code::kRuntime, "a size that the data decided is {}, expected {}", found, limit);
     case KernelError::kSequenceLength:
       return error(Code::kRuntime, "sequence_lens[{}] is {}, expected 0 to {}", position, found, limit);
+    case KernelError::kStopped:
+      return stopped();
   }
   return error(Code::kInternal, "kernel error {}", code);
 }

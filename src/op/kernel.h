@@ -24,6 +24,7 @@ enum class KernelError : uint32_t {
   kInvalidValue,      // detail: value
   kShapeMismatch,     // a shape that data decided differs from what was prepared
   kSequenceLength,    // detail: length, longest, batch entry
+  kStopped,           // it was told to (base/stop.h)
 };
 
 struct KernelFailure {

@@ -119,7 +119,7 @@ class StringPositions {
     TREADLE_ASSIGN(Tensor positions, Tensor::allocate(ElementType::kInt64, strings.dims()));
     for (int64_t i = 0; i < strings.element_count(); ++i) {
       positions.mutable_data<int64_t>()[i] = static_cast<int64_t>(strings_.size());
-      strings_.push_back(strings.data<std::string>() + i);
+      strings_.push_back(strings.data<String>() + i);
     }
     return positions;
   }
@@ -127,14 +127,14 @@ class StringPositions {
   Result<Tensor> look_up(const Tensor& positions) const {
     TREADLE_ASSIGN(Tensor strings, Tensor::allocate(ElementType::kString, positions.dims()));
     for (int64_t i = 0; i < positions.element_count(); ++i) {
-      const std::string* s = strings_[static_cast<size_t>(positions.data<int64_t>()[i])];
-      if (s) strings.mutable_data<std::string>()[i] = *s;
+      const String* s = strings_[static_cast<size_t>(positions.data<int64_t>()[i])];
+      if (s) strings.mutable_data<String>()[i] = *s;
     }
     return strings;
   }
 
  private:
-  std::vector<const std::string*> strings_;
+  std::vector<const String*> strings_;
 };
 
 Operand operand_of(const Tensor& tensor) {

@@ -44,7 +44,7 @@ std::string tensor_json(const Tensor& tensor) {
   std::vector<std::string> values;
   for (int64_t i = 0; i < tensor.element_count(); ++i) {
     if (tensor.type() == ElementType::kString) {
-      values.push_back(quoted(tensor.data<std::string>()[i]));
+      values.push_back(quoted(tensor.data<String>()[i]));
       continue;
     }
     double value = 0;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/counted.h"
+
 namespace treadle {
 
 enum class TypeClass : uint8_t { kNone, kFloat, kSigned, kUnsigned, kBool, kComplex, kString };
@@ -14,7 +16,7 @@ enum class ComputeType : uint8_t { kF32, kF64, kI32, kI64, kU32, kU64, kBool, kN
 inline constexpr int kComputeTypeCount = 7;
 
 // X(enumerator, number in TensorProto.DataType, ONNX text name, bits in a file, bytes in memory, class, compute type)
-// In memory 2- and 4-bit elements take one byte each; strings are std::string objects.
+// In memory 2- and 4-bit elements take one byte each; strings are String objects.
 #define TREADLE_ELEMENT_TYPES(X)                                  \
   X(kFloat, 1, "float", 32, 4, kFloat, kF32)                      \
   X(kUint8, 2, "uint8", 8, 1, kUnsigned, kU32)                    \
@@ -23,7 +25,7 @@ inline constexpr int kComputeTypeCount = 7;
   X(kInt16, 5, "int16", 16, 2, kSigned, kI32)                     \
   X(kInt32, 6, "int32", 32, 4, kSigned, kI32)                     \
   X(kInt64, 7, "int64", 64, 8, kSigned, kI64)                     \
-  X(kString, 8, "string", 0, sizeof(std::string), kString, kNone) \
+  X(kString, 8, "string", 0, sizeof(String), kString, kNone) \
   X(kBool, 9, "bool", 8, 1, kBool, kBool)                         \
   X(kFloat16, 10, "float16", 16, 2, kFloat, kF32)                 \
   X(kDouble, 11, "double", 64, 8, kFloat, kF64)                   \

@@ -30,8 +30,7 @@ Result<Tensor> Tensor::allocate(ElementType type, Dims dims) {
     return error(Code::kLimit, "a tensor of shape {} does not fit into memory", to_string(dims));
   }
   if (const MemoryScope* scope = MemoryScope::current(); scope && !scope->fits(bytes)) {
-    return error(Code::kLimit, "the memory limit of {} bytes was reached by a tensor of shape {}", scope->limit(),
-                 to_string(dims));
+    return scope->account()->refusal(bytes, "a tensor of shape " + to_string(dims));
   }
   BufferRef buffer = allocate_buffer(type, static_cast<size_t>(count), bytes);
   if (!buffer) return error(Code::kLimit, "no memory for a tensor of shape {} ({} bytes)", to_string(dims), bytes);
@@ -75,7 +74,7 @@ Tensor Tensor::reshaped(Dims dims) const {
 Result<Tensor> Tensor::clone() const {
   TREADLE_ASSIGN(Tensor copy, allocate(type_, dims_));
   if (is_string(type_)) {
-    std::copy_n(data<std::string>(), count_, copy.mutable_data<std::string>());
+    std::copy_n(data<String>(), count_, copy.mutable_data<String>());
   } else if (count_ > 0) {
     std::memcpy(copy.mutable_raw(), data_, byte_size());
   }
@@ -147,7 +146,7 @@ bool identical(const Tensor& a, const Tensor& b) {
   if (a.type() != b.type() || !(a.dims() == b.dims())) return false;
   if (a.raw() == b.raw()) return true;
   if (is_string(a.type())) {
-    return std::equal(a.data<std::string>(), a.data<std::string>() + a.element_count(), b.data<std::string>());
+    return std::equal(a.data<String>(), a.data<String>() + a.element_count(), b.data<String>());
   }
   return a.element_count() == 0 || std::memcmp(a.raw(), b.raw(), a.byte_size()) == 0;
 }

@@ -15,7 +15,7 @@ Tensor floats(std::vector<float> values) {
 
 Tensor strings(const std::vector<std::string>& values) {
   Tensor tensor = Tensor::allocate(ElementType::kString, {static_cast<int64_t>(values.size())}).value();
-  std::copy(values.begin(), values.end(), tensor.mutable_data<std::string>());
+  std::copy(values.begin(), values.end(), tensor.mutable_data<String>());
   return tensor;
 }
 

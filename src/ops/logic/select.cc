@@ -35,7 +35,7 @@ Status compute_equal(ComputeContext& ctx) {
   bool* equal_at = out->mutable_data<bool>();
   const Dims strides[] = {broadcast_strides(a.dims(), dims), broadcast_strides(b.dims(), dims)};
   for_each_broadcast(dims, strides, [&](int64_t i, const int64_t* at) {
-    equal_at[i] = a.data<std::string>()[at[0]] == b.data<std::string>()[at[1]];
+    equal_at[i] = a.data<String>()[at[0]] == b.data<String>()[at[1]];
   });
   return {};
 }
@@ -100,7 +100,7 @@ Status compute_where(ComputeContext& ctx) {
                           broadcast_strides(y.dims(), dims)};
   for_each_broadcast(dims, strides, [&](int64_t i, const int64_t* at) {
     const bool first = condition.data<uint8_t>()[at[0]] != 0;
-    out->mutable_data<std::string>()[i] = first ? x.data<std::string>()[at[1]] : y.data<std::string>()[at[2]];
+    out->mutable_data<String>()[i] = first ? x.data<String>()[at[1]] : y.data<String>()[at[2]];
   });
   return {};
 }

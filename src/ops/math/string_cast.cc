@@ -105,13 +105,13 @@ std::string print_element(ElementType from, const void* element) {
 Status cast_strings(const Tensor& in, Tensor& out, const kernels::CastOptions& options) {
   const auto count = static_cast<size_t>(in.element_count());
   if (is_string(in.type()) && is_string(out.type())) {
-    for (size_t i = 0; i < count; ++i) out.mutable_data<std::string>()[i] = in.data<std::string>()[i];
+    for (size_t i = 0; i < count; ++i) out.mutable_data<String>()[i] = in.data<String>()[i];
     return {};
   }
   if (is_string(in.type())) {
     auto* bytes = static_cast<std::byte*>(out.mutable_raw());
     for (size_t i = 0; i < count; ++i) {
-      const std::string& text = in.data<std::string>()[i];
+      const String& text = in.data<String>()[i];
       if (!parse_element(trimmed(text), out.type(), bytes + i * byte_width(out.type()), options)) {
         return error(Code::kRuntime, "cannot read '{}' (element {}) as {}", text, i, name(out.type()));
       }
@@ -120,7 +120,7 @@ Status cast_strings(const Tensor& in, Tensor& out, const kernels::CastOptions& o
   }
   const auto* bytes = static_cast<const std::byte*>(in.raw());
   for (size_t i = 0; i < count; ++i) {
-    out.mutable_data<std::string>()[i] = print_element(in.type(), bytes + i * byte_width(in.type()));
+    out.mutable_data<String>()[i] = print_element(in.type(), bytes + i * byte_width(in.type()));
   }
   return {};
 }

@@ -33,7 +33,7 @@ int64_t number_at(ElementType type, const void* x, int64_t i) {
 Dictionary::Dictionary(const Tensor& keys) : type_(keys.type()) {
   const int64_t count = keys.element_count();
   if (is_string(type_)) {
-    const auto all = keys.span<std::string>();
+    const auto all = keys.span<String>();
     texts_.assign(all.begin(), all.end());
     for (size_t i = 0; i < texts_.size(); ++i) by_text_.emplace(texts_[i], static_cast<int64_t>(i));
     return;
@@ -53,7 +53,7 @@ Dictionary::Dictionary(const Tensor& keys) : type_(keys.type()) {
 }
 
 int64_t Dictionary::find(const void* x, int64_t i) const {
-  if (is_string(type_)) return find(std::string_view(static_cast<const std::string*>(x)[i]));
+  if (is_string(type_)) return find(std::string_view(static_cast<const String*>(x)[i]));
   return find(number_at(type_, x, i));
 }
 
@@ -73,7 +73,7 @@ int64_t Dictionary::find(int64_t key) const {
 
 Tensor to_tensor(std::span<const std::string> strings) {
   Tensor tensor = Tensor::allocate(ElementType::kString, {static_cast<int64_t>(strings.size())}).value();
-  std::copy(strings.begin(), strings.end(), tensor.mutable_data<std::string>());
+  std::copy(strings.begin(), strings.end(), tensor.mutable_data<String>());
   return tensor;
 }
 

@@ -26,7 +26,7 @@ void Mapping::run(const void* x, void* y, int64_t count) const {
     int64_t at = keys.find(x, i);
     if (at < 0) at = otherwise;
     if (width == 0) {
-      static_cast<std::string*>(y)[i] = values.data<std::string>()[at];
+      static_cast<String*>(y)[i] = values.data<String>()[at];
     } else {
       std::memcpy(static_cast<std::byte*>(y) + static_cast<size_t>(i) * width,
                   values.data<std::byte>() + static_cast<size_t>(at) * width, width);
@@ -46,7 +46,7 @@ struct Mappings {
 
 void copy_elements(const Tensor& from, Tensor& to) {
   if (is_string(from.type())) {
-    std::copy_n(from.data<std::string>(), from.element_count(), to.mutable_data<std::string>());
+    std::copy_n(from.data<String>(), from.element_count(), to.mutable_data<String>());
   } else if (from.byte_size() > 0) {
     std::memcpy(to.mutable_raw(), from.raw(), from.byte_size());
   }
@@ -61,8 +61,8 @@ void set_default(const ir::Attributes& attributes, Tensor& values) {
   const float number = given ? 0 : attributes.get_float("default_float", -0.0f);
   switch (values.type()) {
     case ElementType::kString:
-      values.mutable_data<std::string>()[last] =
-          given ? given->data<std::string>()[0] : std::string(attributes.get_string("default_string", "_Unused"));
+      values.mutable_data<String>()[last] =
+          given ? given->data<String>()[0] : String(attributes.get_string("default_string", "_Unused"));
       return;
     case ElementType::kFloat:
       values.mutable_data<float>()[last] = given ? static_cast<float>(given->double_at(0)) : number;

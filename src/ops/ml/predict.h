@@ -156,7 +156,7 @@ Status infer_classifier(InferContext& ctx) {
   return {};
 }
 
-// y: std::string or int64_t; y and z may be null.
+// y: String or int64_t; y and z may be null.
 template <class Model, class Label>
 void classify(const Predictor<Model>& p, const void* x, Label* y, float* z, double* scratch) {
   const size_t columns = p.model->columns;
@@ -209,7 +209,7 @@ Status compute_classifier(ComputeContext& ctx) {
   }
   std::vector<double> scratch(p.scratch_doubles());
   if (strings) {
-    classify(p, x.raw(), y->mutable_data<std::string>(), z, scratch.data());
+    classify(p, x.raw(), y->mutable_data<String>(), z, scratch.data());
   } else {
     classify(p, x.raw(), y->mutable_data<int64_t>(), z, scratch.data());
   }

@@ -135,7 +135,7 @@ Status compute_dict_vectorizer(ComputeContext& ctx) {
     const int64_t at = vocabulary.words.find(x.keys.raw(), i);
     if (at < 0) continue;
     if (texts) {
-      y->mutable_data<std::string>()[at] = x.values.data<std::string>()[i];
+      y->mutable_data<String>()[at] = x.values.data<String>()[i];
     } else {
       const auto* from = x.values.data<std::byte>() + static_cast<size_t>(i) * width;
       std::copy_n(from, width, y->mutable_data<std::byte>() + static_cast<size_t>(at) * width);
@@ -178,7 +178,7 @@ Status infer_cast_map(InferContext& ctx) {
 }
 
 template <class T>
-Status parse_number(const std::string& text, T& number) {
+Status parse_number(std::string_view text, T& number) {
   const char* begin = text.data();
   const char* const end = begin + text.size();
   while (begin < end && (*begin == ' ' || *begin == '\t' || *begin == '+')) ++begin;
@@ -191,15 +191,15 @@ Status cast_element(const Tensor& from, int64_t i, Tensor& to, int64_t at) {
   const bool text = is_string(from.type());
   switch (to.type()) {
     case ElementType::kString:
-      to.mutable_data<std::string>()[at] =
-          text ? from.data<std::string>()[i] : fmt::format("{}", from.data<float>()[i]);
+      to.mutable_data<String>()[at] =
+          text ? from.data<String>()[i] : String(fmt::format("{}", from.data<float>()[i]));
       return {};
     case ElementType::kInt64:
-      if (text) return parse_number(from.data<std::string>()[i], to.mutable_data<int64_t>()[at]);
+      if (text) return parse_number(from.data<String>()[i], to.mutable_data<int64_t>()[at]);
       kernels::cast(from.type(), ElementType::kInt64, from.data<float>() + i, to.mutable_data<int64_t>() + at, 1);
       return {};
     default:
-      if (text) return parse_number(from.data<std::string>()[i], to.mutable_data<float>()[at]);
+      if (text) return parse_number(from.data<String>()[i], to.mutable_data<float>()[at]);
       to.mutable_data<float>()[at] = from.data<float>()[i];
       return {};
   }

@@ -17,7 +17,7 @@ Result<Tensor> read_keys(const ir::NodeInfo& node) {
   }
   if (strings.empty()) return Tensor::of_int64(integers);
   TREADLE_ASSIGN(Tensor keys, Tensor::allocate(ElementType::kString, {static_cast<int64_t>(strings.size())}));
-  std::copy(strings.begin(), strings.end(), keys.mutable_data<std::string>());
+  std::copy(strings.begin(), strings.end(), keys.mutable_data<String>());
   return keys;
 }
 

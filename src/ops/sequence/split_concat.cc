@@ -27,8 +27,8 @@ void copy_runs(const Tensor& from, int64_t from_start, int64_t from_stride, Tens
   if (count == 0) return;
   if (is_string(from.type())) {
     for (int64_t o = 0; o < outer; ++o) {
-      std::copy_n(from.data<std::string>() + from_start + o * from_stride, count,
-                  to.mutable_data<std::string>() + to_start + o * to_stride);
+      std::copy_n(from.data<String>() + from_start + o * from_stride, count,
+                  to.mutable_data<String>() + to_start + o * to_stride);
     }
     return;
   }

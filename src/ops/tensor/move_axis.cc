@@ -56,7 +56,7 @@ Status compute_move_axis(ComputeContext& context) {
   for (int64_t i = 0; i < out->element_count(); ++i) {
     int64_t from = 0;
     for (size_t d = 0; d < dims.size(); ++d) from += index[d] * steps[d];
-    out->mutable_data<std::string>()[i] = in.data<std::string>()[from];
+    out->mutable_data<String>()[i] = in.data<String>()[from];
     for (size_t d = dims.size(); d-- > 0 && ++index[d] == dims[d];) index[d] = 0;
   }
   return {};

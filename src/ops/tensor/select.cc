@@ -38,7 +38,7 @@ std::vector<int64_t> non_zero_positions(const Tensor& t) {
   if (is_string(t.type())) {
     std::vector<int64_t> found;
     for (int64_t i = 0; i < t.element_count(); ++i) {
-      if (!t.data<std::string>()[i].empty()) found.push_back(i);
+      if (!t.data<String>()[i].empty()) found.push_back(i);
     }
     return found;
   }
@@ -106,7 +106,7 @@ Status pick_slices(ComputeContext& c, const Tensor& in, std::optional<int64_t> a
     for (int64_t slice : which) {
       const int64_t from = (o * s.count + slice) * s.inner;
       if (is_string(in.type())) {
-        std::copy_n(in.data<std::string>() + from, s.inner, out->mutable_data<std::string>() + to);
+        std::copy_n(in.data<String>() + from, s.inner, out->mutable_data<String>() + to);
       } else {
         std::memcpy(out->mutable_data<char>() + static_cast<size_t>(to) * width,
                     in.data<char>() + static_cast<size_t>(from) * width, static_cast<size_t>(s.inner) * width);
@@ -176,7 +176,7 @@ using Compare = int (*)(const Tensor& t, int64_t a, int64_t b);
 
 template <class T>
 int compare_elements(const Tensor& t, int64_t a, int64_t b) {
-  if constexpr (std::is_same_v<T, std::string>) {
+  if constexpr (std::is_same_v<T, String>) {
     const int order = t.data<T>()[a].compare(t.data<T>()[b]);
     return order < 0 ? -1 : order > 0;
   } else {
@@ -219,7 +219,7 @@ Compare comparison(ElementType type) {
     case ElementType::kUint64:
       return compare_elements<uint64_t>;
     case ElementType::kString:
-      return compare_elements<std::string>;
+      return compare_elements<String>;
     case ElementType::kComplex64:
       return compare_complex<float>;
     case ElementType::kComplex128:

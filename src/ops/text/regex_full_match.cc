@@ -39,7 +39,7 @@ Status compute_regex_full_match(ComputeContext& ctx) {
   const Pattern& pattern = ctx.node.parsed_as<Pattern>();
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, ElementType::kBool, x.dims()));
   auto* matches = y->mutable_data<bool>();
-  for (const std::string& text : x.span<std::string>()) *matches++ = re2::RE2::FullMatch(text, *pattern);
+  for (const String& text : x.span<String>()) *matches++ = re2::RE2::FullMatch(std::string_view(text), *pattern);
   return {};
 }
 

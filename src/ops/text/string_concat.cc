@@ -23,9 +23,9 @@ Status compute_string_concat(ComputeContext& ctx) {
   const Tensor& y = ctx.tensor(1);
   TREADLE_ASSIGN(const Dims dims, broadcast_dims(x.dims(), y.dims()));
   TREADLE_ASSIGN(Tensor * z, ctx.allocate(0, ElementType::kString, dims));
-  const auto* left = x.data<std::string>();
-  const auto* right = y.data<std::string>();
-  auto* out = z->mutable_data<std::string>();
+  const auto* left = x.data<String>();
+  const auto* right = y.data<String>();
+  auto* out = z->mutable_data<String>();
   const Dims strides[] = {broadcast_strides(x.dims(), dims), broadcast_strides(y.dims(), dims)};
   for_each_broadcast(dims, strides, [&](int64_t i, const int64_t* at) {
     out[i].reserve(left[at[0]].size() + right[at[1]].size());

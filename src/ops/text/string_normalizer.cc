@@ -14,15 +14,15 @@ namespace {
 enum class CaseChange : uint8_t { kNone, kLower, kUpper };
 
 struct Normalization {
-  std::unordered_set<std::string> stop_words;  // folded, unless case_sensitive
+  std::unordered_set<String> stop_words;  // folded, unless case_sensitive
   bool case_sensitive = false;
   CaseChange change = CaseChange::kNone;
 
-  bool keeps(const std::string& word) const {
+  bool keeps(const String& word) const {
     if (stop_words.empty()) return true;
     return !stop_words.contains(case_sensitive ? word : fold_case(word));
   }
-  std::string apply(const std::string& word) const {
+  String apply(const String& word) const {
     return change == CaseChange::kLower ? to_lower(word) : change == CaseChange::kUpper ? to_upper(word) : word;
   }
 };
@@ -39,7 +39,7 @@ Result<Normalization> parse_normalization(const ir::NodeInfo& node) {
   }
   n.case_sensitive = node.attributes.get_int("is_case_sensitive", 0) != 0;
   for (const std::string& word : node.attributes.get_strings("stopwords")) {
-    n.stop_words.insert(n.case_sensitive ? word : fold_case(word));
+    n.stop_words.insert(n.case_sensitive ? String(word) : fold_case(word));
   }
   return n;
 }
@@ -65,14 +65,14 @@ Status compute_string_normalizer(ComputeContext& ctx) {
   const Tensor& x = ctx.tensor(0);
   TREADLE_TRY(check_shape(to_shape(x.dims())));
   const Normalization& normalization = ctx.node.parsed_as<Normalization>();
-  std::vector<const std::string*> kept;
-  for (const std::string& word : x.span<std::string>()) {
+  CountedVector<const String*> kept;
+  for (const String& word : x.span<String>()) {
     if (normalization.keeps(word)) kept.push_back(&word);
   }
   Dims dims = x.dims();
   dims.back() = kept.empty() ? 1 : static_cast<int64_t>(kept.size());  // without any word: one empty string
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, ElementType::kString, std::move(dims)));
-  for (size_t i = 0; i < kept.size(); ++i) y->mutable_data<std::string>()[i] = normalization.apply(*kept[i]);
+  for (size_t i = 0; i < kept.size(); ++i) y->mutable_data<String>()[i] = normalization.apply(*kept[i]);
   return {};
 }
 

@@ -25,7 +25,7 @@ Status infer_string_split(InferContext& ctx) {
   return {};
 }
 
-using Parts = std::vector<std::string_view>;
+using Parts = CountedVector<std::string_view>;
 
 void split_at_spaces(std::string_view text, size_t max_splits, Parts& parts) {
   const auto skip_spaces = [&] {
@@ -66,9 +66,9 @@ Status compute_string_split(ComputeContext& ctx) {
   for (int64_t i = 0; i < x.element_count(); ++i) {
     const size_t before = parts.size();
     if (delimiter.empty()) {
-      split_at_spaces(x.data<std::string>()[i], max_splits, parts);
+      split_at_spaces(x.data<String>()[i], max_splits, parts);
     } else {
-      split_at(x.data<std::string>()[i], delimiter, max_splits, parts);
+      split_at(x.data<String>()[i], delimiter, max_splits, parts);
     }
     const auto count = static_cast<int64_t>(parts.size() - before);
     counts.mutable_data<int64_t>()[i] = count;
@@ -79,7 +79,7 @@ Status compute_string_split(ComputeContext& ctx) {
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, ElementType::kString, std::move(dims)));
   const std::string_view* part = parts.data();
   for (int64_t i = 0; i < x.element_count(); ++i) {
-    std::string* row = y->mutable_data<std::string>() + i * most;
+    String* row = y->mutable_data<String>() + i * most;
     for (int64_t k = 0; k < counts.data<int64_t>()[i]; ++k) row[k] = *part++;
   }
   if (ctx.outputs.size() > 1) ctx.outputs[1] = AnyValue(std::move(counts));

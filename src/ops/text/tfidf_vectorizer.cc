@@ -138,7 +138,7 @@ Status Grams::read(const ir::Attributes& attributes) {
 template <class Word>
 void Grams::number(const Word* words, int64_t count, int64_t* numbers) const {
   for (int64_t i = 0; i < count; ++i) {
-    if constexpr (std::is_same_v<Word, std::string>) {
+    if constexpr (std::is_same_v<Word, String>) {
       numbers[i] = words_.find(std::string_view(words[i]));
     } else {
       numbers[i] = words_.find(static_cast<int64_t>(words[i]));
@@ -238,7 +238,7 @@ Status compute_tfidf_vectorizer(ComputeContext& ctx) {
   dims.push_back(grams.columns);
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, ElementType::kFloat, std::move(dims)));
   std::vector<int64_t> numbers(static_cast<size_t>(x.element_count()));
-  grams.number(x.data<std::string>(), x.element_count(), numbers.data());
+  grams.number(x.data<String>(), x.element_count(), numbers.data());
   grams.count(numbers.data(), s.rows, s.length, y->mutable_data<float>());
   return {};
 }

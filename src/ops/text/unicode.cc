@@ -3,6 +3,7 @@
 #include <utf8proc.h>
 
 #include <cstdlib>
+#include <memory>
 
 namespace treadle::text {
 
@@ -23,8 +24,8 @@ Character first_character(std::string_view text) {
 }
 
 template <class Change>
-std::string change(std::string_view text, Change&& change_code) {
-  std::string out;
+String change(std::string_view text, Change&& change_code) {
+  String out;
   out.reserve(text.size());
   while (!text.empty()) {
     const Character c = first_character(text);
@@ -42,23 +43,22 @@ std::string change(std::string_view text, Change&& change_code) {
 
 }  // namespace
 
-std::string to_lower(std::string_view text) {
+String to_lower(std::string_view text) {
   return change(text, utf8proc_tolower);
 }
 
-std::string to_upper(std::string_view text) {
+String to_upper(std::string_view text) {
   return change(text, utf8proc_toupper);
 }
 
-std::string fold_case(std::string_view text) {
+String fold_case(std::string_view text) {
   utf8proc_uint8_t* folded = nullptr;
   const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
   const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_CASEFOLD);
   const utf8proc_ssize_t length = utf8proc_map(bytes, static_cast<utf8proc_ssize_t>(text.size()), &folded, options);
-  if (length < 0) return std::string(text);
-  std::string out(reinterpret_cast<const char*>(folded), static_cast<size_t>(length));
-  std::free(folded);
-  return out;
+  if (length < 0) return String(text);
+  const std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owned(folded, std::free);
+  return String(reinterpret_cast<const char*>(folded), static_cast<size_t>(length));
 }
 
 size_t leading_space(std::string_view text) {

@@ -141,7 +141,7 @@ TEST(ZipMap, OneMapPerRow) {
   ASSERT_TRUE(out.ok()) << out.error().to_string();
   ASSERT_EQ((*out)[0].sequence().size(), 2u);
   const Map& second = (*out)[0].sequence()[1].map();
-  EXPECT_EQ(second.keys.data<std::string>()[1], "b");
+  EXPECT_EQ(second.keys.data<String>()[1], "b");
   EXPECT_EQ(second.values.data<float>()[1], 4);
 }
 

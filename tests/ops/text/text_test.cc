@@ -51,7 +51,7 @@ Result<std::vector<AnyValue>> run(const char* op, int version, Strings strings, 
 TEST(Strings, SplitPadsWithEmptyStrings) {
   const auto out = run("StringSplit", 20, {"a,b,c", "d"}, 2, {Attribute::of("delimiter", std::string(","))});
   ASSERT_TRUE(out.ok()) << out.error().to_string();
-  const auto parts = (*out)[0].tensor().span<std::string>();
+  const auto parts = (*out)[0].tensor().span<String>();
   EXPECT_EQ(Strings(parts.begin(), parts.end()), (Strings{"a", "b", "c", "d", "", ""}));
   EXPECT_EQ((*out)[1].tensor().data<int64_t>()[1], 1);
 }

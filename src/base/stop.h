@@ -1,0 +1,73 @@
+#pragma once
+// Whether the work that a thread is doing should end early: a limit was reached, or nobody wants the result any more.
+//
+// parallel_for asks between its ranges. A loop that may take longer than kStopCheckNs in one piece counts what it does:
+//
+//   StopPoll stop;
+//   for (...) {
+//     ...
+//     if (stop.after(nanoseconds)) return fail(KernelError::kStopped);  // in a function that gives a Status: stopped()
+//   }
+//
+// What has been written until then is thrown away with the run.
+
+#include <atomic>
+
+#include "base/status.h"
+
+namespace treadle {
+
+// Asked from any thread of the work.
+struct StopCheck {
+  bool (*should_stop)(const void* context) = nullptr;
+  const void* context = nullptr;
+};
+
+// Between pieces of work of this length, somebody asks whether to stop.
+inline constexpr double kStopCheckNs = 2'000'000;
+
+// Whoever asks for work to be stopped; base/thread_pool.h makes it that of a thread (ThreadScope).
+class StopSource {
+ public:
+  explicit StopSource(StopCheck check) : check_(check) {}
+  bool requested() {
+    if (!check_.should_stop || !check_.should_stop(check_.context)) return false;
+    stopped_.store(true, std::memory_order_relaxed);
+    return true;
+  }
+  // Whether some work ended early because of it.
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+
+  // Of the calling thread; null: nobody can stop it.
+  static StopSource* current();
+  // Makes `source` that of the calling thread, and returns the one before.
+  static StopSource* exchange(StopSource* source);
+
+ private:
+  StopCheck check_;
+  std::atomic<bool> stopped_{false};
+};
+
+// Asks now. Takes as long as looking at a clock.
+bool stop_requested();
+
+class StopPoll {
+ public:
+  // Counts work of about `ns` nanoseconds; once per kStopCheckNs of them, asks.
+  bool after(double ns) {
+    left_ -= ns;
+    return left_ < 0 && ask();
+  }
+
+ private:
+  bool ask() {
+    left_ = kStopCheckNs;
+    return stop_requested();
+  }
+  double left_ = kStopCheckNs;
+};
+
+// What a function returns that was told to stop. Whoever set the limit says which it was.
+Status stopped();
+
+}  // namespace treadle
