@@ -1,11 +1,17 @@
+#include <unistd.h>
+
 #include "support.h"
 
 namespace treadle_python {
 
 namespace {
 
-// Signal handlers run in the thread that called run(); what they raise stays pending there until the GIL is back.
+// Python runs signal handlers in its main thread only, which on Linux is the process's first: all others need not wait
+// for the GIL to learn that there is nothing for them. What a handler raises stays pending until run() has the GIL back.
 bool interrupted(void*) {
+#ifdef __linux__
+  if (gettid() != getpid()) return false;
+#endif
   const PyGILState_STATE state = PyGILState_Ensure();
   const bool raised = PyErr_CheckSignals() != 0;
   PyGILState_Release(state);

@@ -66,12 +66,11 @@ void release_block(void* context) {
 }  // namespace
 
 void Buffer::count_on(std::shared_ptr<MemoryAccount> account, size_t bytes) {
-  account_ = std::move(account);
-  counted_ = bytes;
+  count_ = std::make_unique<Count>(Count{std::move(account), bytes});
 }
 
 void Buffer::uncount() {
-  account_->subtract(counted_);
+  count_->account->subtract(count_->bytes);
 }
 
 void Buffer::destroy() {

@@ -35,8 +35,8 @@ class Buffer {
   void seal() { used_ = SIZE_MAX; }
   // Counts `bytes`, which were added to `account` before, until this buffer goes. Once.
   void count_on(std::shared_ptr<MemoryAccount> account, size_t bytes);
-  void count_more(size_t bytes) { counted_ += bytes; }
-  bool is_counted_on(const MemoryAccount& account) const { return account_.get() == &account; }
+  void count_more(size_t bytes) { count_->bytes += bytes; }
+  bool is_counted_on(const MemoryAccount& account) const { return count_ && count_->account.get() == &account; }
   // Makes memory of BufferRef::allocate_growable `bytes` long, its contents kept, where nobody else refers to it; the
   // address may change. False where that cannot be.
   bool grow(size_t bytes);
@@ -48,7 +48,7 @@ class Buffer {
       : data_(data), size_(size), writable_(writable), release_(release), context_(context) {}
   ~Buffer() {
     if (release_) release_(context_);
-    if (account_) uncount();
+    if (count_) uncount();
   }
   void uncount();
   void destroy();
@@ -60,8 +60,11 @@ class Buffer {
   bool in_place_ = false;  // the bytes lie in one piece of memory with this object, behind it
   Release release_;
   void* context_;
-  std::shared_ptr<MemoryAccount> account_;  // null: counted nowhere
-  size_t counted_ = 0;
+  struct Count {
+    std::shared_ptr<MemoryAccount> account;
+    size_t bytes;
+  };
+  std::unique_ptr<Count> count_;  // null: counted nowhere
   std::atomic<uint32_t> references_{1};
 };
 

@@ -126,7 +126,11 @@ Status Context::append_row_major(const DynamicNode& node, Dims dims) {
   const size_t old_bytes = base.byte_size();
   const bool ends_here = base.buffer() && base.buffer()->writable() && base.raw() == base.buffer()->data() &&
                          old_bytes == base.buffer()->used();
-  if (ends_here && bytes > base.buffer()->size()) grow_in_place(node.inputs[0], bytes);
+  if (ends_here && bytes > base.buffer()->size()) {
+    // What the node made in the trip before is the base of this one.
+    if (node.outputs[0] != node.inputs[0]) handles_[node.outputs[0]] = {};
+    grow_in_place(node.inputs[0], bytes);
+  }
   BufferRef buffer = base.buffer();
   if (!ends_here || bytes > buffer->size()) {
     const size_t room = with_room_to_grow(bytes, 0);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cfenv>
 #include <chrono>
+#include <new>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -158,6 +159,21 @@ TEST(ThreadPool, StopsBetweenRanges) {
   const ThreadScope scope(3, check);
   EXPECT_TRUE(all_once(visits(1000, kMuch)));
   EXPECT_FALSE(scope.stopped());
+}
+
+TEST(ThreadPool, WhatARangeThrowsReachesTheCaller) {
+  for (const int threads : {1, 4}) {
+    const ThreadScope scope(threads);
+    for (const int64_t bad : {int64_t{0}, int64_t{17}, int64_t{999}}) {
+      const auto run = [&] {
+        parallel_for(1000, kMuch, [&](int64_t begin, int64_t end, int) {
+          if (begin <= bad && bad < end) throw std::bad_alloc();
+        });
+      };
+      EXPECT_THROW(run(), std::bad_alloc);
+    }
+    EXPECT_TRUE(all_once(visits(1000, kMuch)));
+  }
 }
 
 TEST(ThreadPool, HelpersRoundAsTheCallerDoes) {

@@ -27,6 +27,13 @@ def test_damaged_models_are_refused_or_run(first):
         assert not found, f"seed {seed}: {found}"
 
 
+@pytest.mark.parametrize("kind", [kind for kind in mutations.KINDS if kind != "binary"])
+def test_damaged_files_of_other_kinds_are_refused_or_harmless(kind):
+    for seed in range(COUNT // 4):
+        _, found = mutations.check(models.accumulator(), seed, kind=kind)
+        assert not found, f"seed {seed}: {found}"
+
+
 @pytest.mark.parametrize("size", [0, 1, 7, 40, 100])
 def test_every_cut_of_a_model_is_refused(size):
     outcome, found = mutations.in_child(lambda: cut(models.division()[:size]))

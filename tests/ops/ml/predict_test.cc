@@ -42,6 +42,7 @@ std::vector<T> contents(const Result<std::vector<AnyValue>>& values, size_t i) {
 using Ints = std::vector<int64_t>;
 using Floats = std::vector<float>;
 using Strings = std::vector<std::string>;
+using Texts = std::vector<String>;
 
 // One tree: x[0] <= 1.5 ? 0.25 : (x[1] < 0 ? 0.5 : 0.75), a missing x[0] goes left.
 std::vector<Attribute> tree() {
@@ -89,7 +90,7 @@ TEST(Trees, ClassifierWithOneScoreMakesTwoColumns) {
   attributes.push_back(Attribute::of("classlabels_strings", Strings{"no", "yes"}));
   const AnyValue x(floats({2, 2}, {1, 0, 2, 0}));
   const auto out = run("TreeEnsembleClassifier", 1, {x}, 2, attributes);
-  EXPECT_EQ(contents<std::string>(out, 0), (Strings{"no", "yes"}));
+  EXPECT_EQ(contents<String>(out, 0), (Texts{"no", "yes"}));
   EXPECT_EQ(contents<float>(out, 1), (Floats{0.75f, 0.25f, 0.25f, 0.75f}));
 }
 
@@ -128,11 +129,11 @@ TEST(Features, TablesByColumn) {
 
 TEST(Labels, UnknownKeysTakeTheDefault) {
   const AnyValue x(Tensor::of_int64(Ints{1, 2, 9}));
-  EXPECT_EQ(contents<std::string>(
+  EXPECT_EQ(contents<String>(
                 run("LabelEncoder", 2, {x}, 1,
                     {Attribute::of("keys_int64s", Ints{1, 2}), Attribute::of("values_strings", Strings{"a", "b"})}),
                 0),
-            (Strings{"a", "b", "_Unused"}));
+            (Texts{"a", "b", "_Unused"}));
 }
 
 TEST(ZipMap, OneMapPerRow) {
