@@ -7,7 +7,8 @@ namespace treadle_python {
 namespace {
 
 // Python runs signal handlers in its main thread only, which on Linux is the process's first: all others need not wait
-// for the GIL to learn that there is nothing for them. What a handler raises stays pending until run() has the GIL back.
+// for the GIL to learn that there is nothing for them. What a handler raises stays pending until run() has the GIL
+// back.
 bool interrupted(void*) {
 #ifdef __linux__
   if (gettid() != getpid()) return false;

@@ -74,7 +74,8 @@ size_t machine_memory_left(const std::string& proc, const std::string& cgroups) 
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     if (line.starts_with("0::")) {
-      left = std::min(left, left_in_groups(cgroups, line.substr(3), "/memory.max", "/memory.current", "inactive_file "));
+      left =
+          std::min(left, left_in_groups(cgroups, line.substr(3), "/memory.max", "/memory.current", "inactive_file "));
     } else if (const size_t at = line.find(":memory:"); at != std::string_view::npos) {
       left = std::min(left, left_in_groups(cgroups + "/memory", line.substr(at + 8), "/memory.limit_in_bytes",
                                            "/memory.usage_in_bytes", "total_inactive_file "));

@@ -16,8 +16,8 @@ constexpr size_t kGrantBytes = size_t{64} << 20;
 // What the machine keeps for everybody else.
 constexpr size_t kKeptFree = size_t{128} << 20;
 
-// Memory of all accounts of the process in large pieces: some of it was granted, but has not been written to yet, so the
-// system takes it for free.
+// Memory of all accounts of the process in large pieces: some of it was granted, but has not been written to yet, so
+// the system takes it for free.
 constexpr size_t kLargePiece = size_t{1} << 20;
 std::atomic<size_t> large_pieces{0};
 

@@ -12,7 +12,8 @@ Result<std::unique_ptr<ir::Graph>> lower_node(const ir::NodeInfo& node, std::spa
                                               std::vector<ir::Value*>* captured) {
   // Lowerings cannot fail for want of memory, so their constants are counted only: the next tensor is refused.
   std::optional<MemoryScope> counted;
-  if (const MemoryScope* scope = MemoryScope::current()) counted.emplace(scope->account(), MemoryScope::Refuses::kNothing);
+  if (const MemoryScope* scope = MemoryScope::current())
+    counted.emplace(scope->account(), MemoryScope::Refuses::kNothing);
   auto graph = std::make_unique<ir::Graph>();
   LowerContext context(node, types, values, *graph, bodies);
   TREADLE_TRY(node.op->lower(context));

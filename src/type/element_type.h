@@ -17,34 +17,34 @@ inline constexpr int kComputeTypeCount = 7;
 
 // X(enumerator, number in TensorProto.DataType, ONNX text name, bits in a file, bytes in memory, class, compute type)
 // In memory 2- and 4-bit elements take one byte each; strings are String objects.
-#define TREADLE_ELEMENT_TYPES(X)                                  \
-  X(kFloat, 1, "float", 32, 4, kFloat, kF32)                      \
-  X(kUint8, 2, "uint8", 8, 1, kUnsigned, kU32)                    \
-  X(kInt8, 3, "int8", 8, 1, kSigned, kI32)                        \
-  X(kUint16, 4, "uint16", 16, 2, kUnsigned, kU32)                 \
-  X(kInt16, 5, "int16", 16, 2, kSigned, kI32)                     \
-  X(kInt32, 6, "int32", 32, 4, kSigned, kI32)                     \
-  X(kInt64, 7, "int64", 64, 8, kSigned, kI64)                     \
-  X(kString, 8, "string", 0, sizeof(String), kString, kNone) \
-  X(kBool, 9, "bool", 8, 1, kBool, kBool)                         \
-  X(kFloat16, 10, "float16", 16, 2, kFloat, kF32)                 \
-  X(kDouble, 11, "double", 64, 8, kFloat, kF64)                   \
-  X(kUint32, 12, "uint32", 32, 4, kUnsigned, kU32)                \
-  X(kUint64, 13, "uint64", 64, 8, kUnsigned, kU64)                \
-  X(kComplex64, 14, "complex64", 64, 8, kComplex, kNone)          \
-  X(kComplex128, 15, "complex128", 128, 16, kComplex, kNone)      \
-  X(kBfloat16, 16, "bfloat16", 16, 2, kFloat, kF32)               \
-  X(kFloat8e4m3fn, 17, "float8e4m3fn", 8, 1, kFloat, kF32)        \
-  X(kFloat8e4m3fnuz, 18, "float8e4m3fnuz", 8, 1, kFloat, kF32)    \
-  X(kFloat8e5m2, 19, "float8e5m2", 8, 1, kFloat, kF32)            \
-  X(kFloat8e5m2fnuz, 20, "float8e5m2fnuz", 8, 1, kFloat, kF32)    \
-  X(kUint4, 21, "uint4", 4, 1, kUnsigned, kU32)                   \
-  X(kInt4, 22, "int4", 4, 1, kSigned, kI32)                       \
-  X(kFloat4e2m1, 23, "float4e2m1", 4, 1, kFloat, kF32)            \
-  X(kFloat8e8m0, 24, "float8e8m0", 8, 1, kFloat, kF32)            \
-  X(kUint2, 25, "uint2", 2, 1, kUnsigned, kU32)                   \
-  X(kInt2, 26, "int2", 2, 1, kSigned, kI32)                       \
-  X(kFloat6e2m3, 27, "float6e2m3", 6, 1, kFloat, kF32)            \
+#define TREADLE_ELEMENT_TYPES(X)                               \
+  X(kFloat, 1, "float", 32, 4, kFloat, kF32)                   \
+  X(kUint8, 2, "uint8", 8, 1, kUnsigned, kU32)                 \
+  X(kInt8, 3, "int8", 8, 1, kSigned, kI32)                     \
+  X(kUint16, 4, "uint16", 16, 2, kUnsigned, kU32)              \
+  X(kInt16, 5, "int16", 16, 2, kSigned, kI32)                  \
+  X(kInt32, 6, "int32", 32, 4, kSigned, kI32)                  \
+  X(kInt64, 7, "int64", 64, 8, kSigned, kI64)                  \
+  X(kString, 8, "string", 0, sizeof(String), kString, kNone)   \
+  X(kBool, 9, "bool", 8, 1, kBool, kBool)                      \
+  X(kFloat16, 10, "float16", 16, 2, kFloat, kF32)              \
+  X(kDouble, 11, "double", 64, 8, kFloat, kF64)                \
+  X(kUint32, 12, "uint32", 32, 4, kUnsigned, kU32)             \
+  X(kUint64, 13, "uint64", 64, 8, kUnsigned, kU64)             \
+  X(kComplex64, 14, "complex64", 64, 8, kComplex, kNone)       \
+  X(kComplex128, 15, "complex128", 128, 16, kComplex, kNone)   \
+  X(kBfloat16, 16, "bfloat16", 16, 2, kFloat, kF32)            \
+  X(kFloat8e4m3fn, 17, "float8e4m3fn", 8, 1, kFloat, kF32)     \
+  X(kFloat8e4m3fnuz, 18, "float8e4m3fnuz", 8, 1, kFloat, kF32) \
+  X(kFloat8e5m2, 19, "float8e5m2", 8, 1, kFloat, kF32)         \
+  X(kFloat8e5m2fnuz, 20, "float8e5m2fnuz", 8, 1, kFloat, kF32) \
+  X(kUint4, 21, "uint4", 4, 1, kUnsigned, kU32)                \
+  X(kInt4, 22, "int4", 4, 1, kSigned, kI32)                    \
+  X(kFloat4e2m1, 23, "float4e2m1", 4, 1, kFloat, kF32)         \
+  X(kFloat8e8m0, 24, "float8e8m0", 8, 1, kFloat, kF32)         \
+  X(kUint2, 25, "uint2", 2, 1, kUnsigned, kU32)                \
+  X(kInt2, 26, "int2", 2, 1, kSigned, kI32)                    \
+  X(kFloat6e2m3, 27, "float6e2m3", 6, 1, kFloat, kF32)         \
   X(kFloat6e3m2, 28, "float6e3m2", 6, 1, kFloat, kF32)
 
 enum class ElementType : uint8_t {

@@ -56,7 +56,8 @@ TEST(Limits, AskForInterruptsOnTheThreadThatWorks) {
   const ThreadScope scope(3, limits.stop_check());
   std::atomic<int64_t> done{0};
   parallel_for(100'000, 1e6, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end && !stop_requested(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int64_t i = begin; i < end && !stop_requested(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     done += end - begin;
   });
   EXPECT_TRUE(scope.stopped());
