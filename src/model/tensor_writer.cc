@@ -10,11 +10,11 @@ namespace treadle::model {
 namespace {
 
 // As protobuf has them: tag, length, text, one after the other.
-std::string_view encoded_strings(std::span<const std::string> strings, Arena& arena) {
+std::string_view encoded_strings(std::span<const String> strings, Arena& arena) {
   constexpr uint32_t kStringData = 6;
   std::string bytes;
   protozero::pbf_writer out(bytes);
-  for (const std::string& text : strings) out.add_bytes(kStringData, text);
+  for (const String& text : strings) out.add_bytes(kStringData, text.data(), text.size());
   return arena.copy(bytes);
 }
 
@@ -35,7 +35,7 @@ wire::TensorProto write_tensor(const Tensor& tensor, std::string_view name, Aren
   proto.dims.append(arena, tensor.dims().begin(), tensor.dims().end());
   proto.data_type = static_cast<int32_t>(tensor.type());
   if (is_string(tensor.type())) {
-    proto.string_data.add(arena, {encoded_strings(tensor.span<std::string>(), arena), false});
+    proto.string_data.add(arena, {encoded_strings(tensor.span<String>(), arena), false});
   } else if (is_sub_byte(tensor.type())) {
     proto.raw_data = packed(tensor, arena);
   } else {
