@@ -25,8 +25,8 @@ class Split:
     false: object = None
 
     def holds(self, x):
-        if self.missing_is_true and math.isnan(x):
-            return True
+        if math.isnan(x):
+            return self.missing_is_true
         return {
             "BRANCH_LEQ": x <= self.value, "BRANCH_LT": x < self.value, "BRANCH_GTE": x >= self.value,
             "BRANCH_GT": x > self.value, "BRANCH_EQ": x == self.value, "BRANCH_NEQ": x != self.value,

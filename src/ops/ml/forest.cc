@@ -157,7 +157,7 @@ class NodeWriter {
     Task left = task, right = task;
     left.last = middle;
     right.first = middle + 1;
-    const bool nan_inside = !swapped && s.missing_is_yes;  // NaN equals nothing
+    const bool nan_inside = s.missing_is_yes != swapped;  // NaN goes where the model says, whatever it is not equal to
     const bool nan_left = left.first < left.last || (left.first % 2 == 1) == nan_inside;
     write_node(task, s.feature, bounds_[task.parent][middle], nan_left, left, right);
   }
@@ -243,6 +243,11 @@ void Forest::add(const uint32_t* leaves, size_t count, double* scores, size_t st
   }
 }
 
+Status Forest::check_base() const {
+  if (base.empty() || base.size() == targets_) return {};
+  return error(Code::kInvalidModel, "attribute base_values has {} entries, expected {}", base.size(), targets_);
+}
+
 template <class T>
 void Forest::evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const {
   const TreeNode<T>* table = nodes<T>().data();
@@ -270,7 +275,7 @@ void Forest::evaluate(const T* x, size_t rows, size_t features, double* scores, 
     for (size_t t = 0; t < targets_; ++t) {
       if (extremes && std::isnan(scores[t])) scores[t] = 0;
       scores[t] /= share;
-      if (base.size() == targets_) scores[t] += base[t];
+      if (!base.empty()) scores[t] += base[t];
     }
   }
 }

@@ -46,7 +46,8 @@ class Forest {
                std::vector<Weight> weights, size_t targets);
 
   Aggregate aggregate = Aggregate::kSum;
-  std::vector<double> base;  // added to the scores where there is one for each target
+  std::vector<double> base;  // added to the scores: none, or one for each target
+  Status check_base() const;
 
   size_t targets() const { return targets_; }
   std::span<const Weight> weights() const { return weights_; }

@@ -70,13 +70,8 @@ struct LinearClassification : Linear {
       return label;
     }
     const size_t label = scores[0] > 0 ? 1 : 0;
-    if (post == PostTransform::kLogistic || post == PostTransform::kProbit) {
-      transform(post, {scores, 1});  // a softmax of one score means nothing
-    }
-    if (columns == 2) {
-      scores[1] = scores[0];
-      scores[0] = 1 - scores[1];
-    }
+    if (columns == 2) spread_score(post == PostTransform::kNone || is_of_probabilities(post), scores);
+    transform(post, {scores, columns});
     return label;
   }
 };

@@ -19,6 +19,16 @@ enum class PostTransform : uint8_t { kNone, kSoftmax, kLogistic, kSoftmaxZero, k
 Result<PostTransform> read_post_transform(const ir::Attributes& attributes);
 void transform(PostTransform post, std::span<double> scores);
 double logistic(double x);
+// Whether the transform takes probabilities, of which two add up to 1. Others take any number.
+inline bool is_of_probabilities(PostTransform post) {
+  return post == PostTransform::kProbit;
+}
+// scores[0] tells two classes apart: it becomes the score of the second, and the first one's is its complement to 1, or
+// to 0.
+inline void spread_score(bool probability, double* scores) {
+  scores[1] = scores[0];
+  scores[0] = probability ? 1 - scores[1] : -scores[1];
+}
 
 // Index of the first of the largest; 0 when empty.
 size_t largest(std::span<const double> scores);

@@ -104,6 +104,7 @@ struct SvmBase {
       return error(Code::kInvalidModel, "there are {} support vectors, expected at least 0", support_count);
     }
     supports = static_cast<size_t>(support_count);
+    if (!supports) kernel = {};  // of a linear machine, whatever is said of kernels
     const auto numbers = supports ? read_doubles(attributes, "support_vectors") : coefficients;
     count = supports ? supports : rows;
     if (count == 0 || numbers.empty() || numbers.size() % count != 0) {
@@ -156,7 +157,6 @@ struct SvmClassification : SvmBase {
   std::vector<int64_t> per_class;
   std::vector<double> prob_a, prob_b;
   size_t classes = 0;
-  bool positive = true;  // no coefficient is negative
 
   size_t pairs() const { return classes * (classes - 1) / 2; }
   // Decisions of the pairs, votes for the classes, kernels of the vectors, and what couple() works with.
@@ -203,7 +203,6 @@ Result<SvmClassification> read_classification(const ir::NodeInfo& node) {
     supports += n;
   }
   TREADLE_TRY(m.read(a, supports, m.classes));
-  for (double c : m.coefficients) m.positive &= c >= 0;
   const bool decisions = !m.per_class.empty() && m.prob_a.empty() && m.classes > 2;
   m.columns = decisions ? m.pairs() : m.classes;
   m.raw = m.supports ? m.scratch() : m.classes;
@@ -298,9 +297,7 @@ size_t SvmClassification::finish(double* scores) const {
     transform(post, {scores, columns});
     return winner;
   }
-  // The decision of the only pair is in favour of the first class.
-  scores[1] = scores[0];
-  scores[0] = positive ? 1 - scores[1] : -scores[1];
+  spread_score(is_of_probabilities(post), scores);  // the decision of the only pair
   transform(post, {scores, columns});
   return winner;
 }

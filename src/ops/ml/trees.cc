@@ -248,29 +248,20 @@ Result<TreeRegression> read_regression(const ir::NodeInfo& node) {
   }
   TreeRegression m;
   TREADLE_TRY(m.read(node.attributes, "target", static_cast<size_t>(targets)));
+  TREADLE_TRY(m.forest.check_base());
   return m;
 }
 
-// Two classes whose leaves name only one: its score alone decides. With weights that are never negative it is a
-// probability, otherwise its sign counts.
+// Two classes whose leaves name only the first one's place: their sum is the score of the second. Without a transform
+// it is a probability if no weight is negative.
 struct TreeClassification : Trees {
   Labels labels;
   bool one_score = false, probability = true;
-  size_t scored = 0;
 
   size_t finish(double* scores) const {
-    if (!one_score) {
-      const size_t label = largest({scores, columns});
-      transform(post, {scores, columns});
-      return label;
-    }
-    const double score = scores[scored];
-    const size_t label = score > (probability ? 0.5 : 0.0) ? 1 : 0;
-    scores[0] = probability ? 1 - score : -score;
-    scores[1] = score;
-    if (post == PostTransform::kProbit || (post == PostTransform::kLogistic && !probability)) {
-      transform(post, {scores, 2});
-    }
+    if (one_score) spread_score(post == PostTransform::kNone ? probability : is_of_probabilities(post), scores);
+    const size_t label = largest({scores, columns});
+    transform(post, {scores, columns});
     return label;
   }
 };
@@ -284,13 +275,11 @@ Result<TreeClassification> read_classification(const ir::NodeInfo& node) {
   const std::span<const Weight> weights = m.forest.weights();
   m.one_score = classes == 2 && !weights.empty();
   for (const Weight& w : weights) {
-    m.one_score &= w.target == weights[0].target;
+    m.one_score &= w.target == 0;
     m.probability &= w.value >= 0;
   }
-  if (m.one_score) {
-    m.scored = weights[0].target;
-    if (m.forest.base.size() == 1) m.forest.base = {m.forest.base[0], m.forest.base[0]};
-  }
+  if (m.one_score && m.forest.base.size() == 1) m.forest.base.push_back(0);
+  TREADLE_TRY(m.forest.check_base());
   return m;
 }
 
