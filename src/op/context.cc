@@ -171,7 +171,7 @@ ir::Value* LowerContext::region_input(std::string name, Type type) {
 
 void LowerContext::region_output(ir::Value* value, Type type) {
   region_->outputs.push_back(value);
-  region_->output_types.push_back(type.is_known() ? std::move(type) : value->type);
+  region_->output_types.push_back(type.is_known() || !value ? std::move(type) : value->type);
 }
 
 void LowerContext::end_region() {

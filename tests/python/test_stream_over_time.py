@@ -662,3 +662,28 @@ def test_a_flush_without_frames_has_the_sizes_of_those_before():
     pushed = [stream.push(x=x[:4]), stream.push(x=x[4:]), stream.flush()]
     assert pushed[-1].shape == (0, 2)
     np.testing.assert_array_equal(np.concatenate(pushed), session.run(None, {"x": x})[0])
+
+
+SCAN_8 = """<ir_version: 8, opset_import: ["" : 8]>
+g (float[2, T] x, double[3] d) => (float[2, T] y, float[1, 2, 3] z)
+<float[1, 2, 3] whole = {1, 2, 3, 4, 5, 6}, int64[1, 2, 3] other = {6, 5, 4, 3, 2, 1}> {
+  y = Relu (x)
+  rows, z = Scan <num_scan_inputs = 2, body = outer (float[3] a, int64[3] b) => (double[1, 2, 3] row, float[3] a)
+    <int64[1, 2, 3] inside = {1, 2, 3, 4, 5, 6}> {
+      row, flags = Scan <num_scan_inputs = 1, body = inner (int64[3] c) => (double[3] d, bool flag) {
+        flag = Constant <value = bool {1}> ()
+      }> ("", inside)
+  }> ("", whole, other)
+}"""
+
+
+def test_scans_of_version_8_in_streams():
+    """They are lowered when they are planned, and by then rows that nobody reads are gone."""
+    session = treadle.InferenceSession(SCAN_8.encode())
+    feeds = {"x": np.arange(-4, 4, dtype=np.float32).reshape(2, 4), "d": np.ones(3)}
+    y, z = session.run(None, feeds)
+    stream = session.stream(time={"x": 1}, bind={"d": feeds["d"]})
+    for at in (0, 2):
+        part, constant = stream.push(x=feeds["x"][:, at : at + 2])
+        np.testing.assert_array_equal(part, y[:, at : at + 2])
+        np.testing.assert_array_equal(constant, z)

@@ -71,6 +71,15 @@ Result<Type> scan_output(const Type& element, const Dim& trips, size_t i) {
   return Type::tensor(element.element, std::move(shape));
 }
 
+// The rows that a loop without trips makes none of are as long as the model alone says, and 0 where it does not.
+Type row_without_trips(const ir::Region* body, size_t output, Type inferred) {
+  if (!body || output >= body->output_types.size()) return inferred;
+  Type row = body->output_types[output];
+  if (!row.is_tensor() || !row.has_shape) return inferred;
+  for (Dim& d : row.shape) d = d.value_or(0);
+  return row;
+}
+
 // Whoever asks for it: a Loop without cond runs on, but what its body hands out is still a condition.
 Status check_condition(const ir::Region* body, const Type& type) {
   if (!type.is_known()) return {};
@@ -101,6 +110,7 @@ Status infer_loop(InferContext& ctx) {
   const Dim trips = trip_count(ctx, body);
   for (size_t i = 0; i < ctx.outputs.size(); ++i) {
     Type& inner = types[i + 1];
+    if (i >= states && trips.is_known(0)) inner = row_without_trips(body, i + 1, std::move(inner));
     TREADLE_ASSIGN(Type outer, i < states ? state_after(ctx.input(i + 2), std::move(inner), trips, i)
                                           : scan_output(inner, trips, i - states));
     ctx.set_output(i, std::move(outer));

@@ -35,12 +35,20 @@ class Scan8 {
     ctx_.begin_region(outer, "body");
     batch_entry();
     ctx_.end_region();
+    drop_unwanted(*outer);
     for (size_t i = 0; i < outputs(); ++i) ctx_.set_output(i, outer->outputs[i]);
   }
 
  private:
   size_t count() const { return form_.states + form_.inputs.size(); }
   size_t outputs() const { return form_.states + form_.outputs.size(); }
+  // A graph that is lowered late may have lost scan outputs that nobody reads.
+  bool is_wanted(size_t output) const { return ctx_.body("body")->outputs[output] != nullptr; }
+  void drop_unwanted(ir::Node& scan) const {
+    for (size_t i = 0; i < outputs(); ++i) {
+      if (!is_wanted(i)) scan.outputs[i] = nullptr;
+    }
+  }
 
   // The outer body: its inputs are the states, the sequences, and n, of one batch entry.
   void batch_entry() {
@@ -60,7 +68,7 @@ class Scan8 {
     ir::Node* inner = scan_over_time(arguments);
     for (size_t i = 0; i < outputs(); ++i) {
       Value* result = inner->outputs[i];
-      if (i < form_.states) {
+      if (i < form_.states || !is_wanted(i)) {
         ctx_.region_output(result, element_type(i));
       } else {
         ctx_.region_output(ragged_ ? padded(result, length) : result, sequence_type(i));
@@ -82,6 +90,7 @@ class Scan8 {
     const std::vector<Value*> results = ctx_.inline_body("body", elements);
     for (size_t i = 0; i < results.size(); ++i) ctx_.region_output(results[i], element_type(i));
     ctx_.end_region();
+    drop_unwanted(*scan);
     return scan;
   }
 
