@@ -3,10 +3,11 @@
     programs.py [--count N] [--seed S] [--opset V ...] [--size K] [--keep DIR] [--shrink]
 
 A program is what random_programs/ grows from a seed and an opset: nested If, Loop, Scan, SequenceMap and recurrent nodes
-over small tensors, sequences and optionals. Every program is run on two sets of inputs, the first of them again at the
-end. The tiers must agree with each other, with the numpy evaluator, and with onnxruntime where that gives an answer:
-exactly in type, shape, integers, booleans and strings, floats up to rounding. Programs that differ are written to DIR,
-with --shrink as small as they get. Programs run in a process of their own, so that a crash is a finding, too. Exit
+over tensors, sequences and optionals. Every program is run on two sets of inputs, the first of them again at the
+end. The tiers must agree with each other, on one thread and on two, with the numpy evaluator, and with onnxruntime where
+that gives an answer: exactly in type, shape, integers, booleans and strings, floats up to rounding. What can be streamed
+along an axis of an input gives in blocks what one run gives. Programs that differ are written to DIR, with --shrink as
+small as they get. Programs run in a process of their own, so that a crash is a finding, too. Exit
 status 1 when there was any.
 """
 
@@ -19,12 +20,16 @@ import struct
 import subprocess
 import sys
 import time
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 import onnx
 import onnxruntime
 import treadle
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "suites"))
+
+import streamed as streams
 from random_programs.blocks import OPSETS
 from random_programs.evaluator import NoAnswer, evaluate
 from random_programs.generator import make_program
@@ -35,7 +40,10 @@ TIERS = {
     "program": {"jit": "off"},
     "native": {"jit": "always"},
     "native from trip 1": {"jit": "always", "jit_trip": "1"},
+    "program, 2 threads": {"jit": "off", "threads": 2},
+    "native, 2 threads": {"jit": "always", "threads": 2},
 }
+MOST_AXES = 3  # that a program is streamed along
 # Relative and absolute: states pass through many roundings, each within the bounds of an operator.
 TOLERANCE = {"float16": (5e-2, 5e-2), "float32": (2e-4, 2e-4), "float64": (1e-8, 1e-8)}
 
@@ -47,6 +55,7 @@ class Verdict:
     name: str
     detail: str = ""
     peer: str = ""
+    streamed: int = 0  # axes
 
     @property
     def wrong(self) -> bool:
@@ -82,12 +91,29 @@ def attempt(run):
         return None, f"{type(problem).__name__}: {problem}"
 
 
-def run_tier(data: bytes, feeds: list[dict], tier: str) -> list:
+def make_session(data: bytes, threads: int = 1, **entries: str) -> treadle.InferenceSession:
     options = treadle.SessionOptions()
-    for key, value in TIERS[tier].items():
+    options.intra_op_num_threads = threads
+    for key, value in entries.items():
         options.add_session_config_entry(f"treadle.{key}", value)
-    session = treadle.InferenceSession(data, options)
+    return treadle.InferenceSession(data, options)
+
+
+def run_tier(data: bytes, feeds: list[dict], tier: str) -> list:
+    session = make_session(data, **TIERS[tier])
     return [session.run(None, feed) for feed in feeds]
+
+
+def stream_fault(data: bytes, feed: dict) -> tuple[str, int]:
+    """What is wrong with the model in blocks, and along how many axes it can be streamed."""
+    session = make_session(data)
+    streamed = 0
+    for names, axis in streams.candidates(feed)[:MOST_AXES]:
+        good, trouble = streams.try_axis(treadle, session, feed, names, axis)
+        if good is False:
+            return f"streamed, {trouble}", streamed
+        streamed += bool(good)
+    return "", streamed
 
 
 def run_onnxruntime(data: bytes, feeds: list[dict]) -> list:
@@ -138,14 +164,18 @@ def judge(model: onnx.ModelProto, feeds: list[dict]) -> Verdict:
     if ours is None:
         return Verdict("DIFFERENT", f"numpy ran; treadle: {problem}")
     found = difference(ours, expected)
-    return Verdict("DIFFERENT", f"treadle and numpy: {found}") if found else Verdict("same")
+    if found:
+        return Verdict("DIFFERENT", f"treadle and numpy: {found}")
+    found, trouble = attempt(lambda: stream_fault(data, feeds[0]))
+    fault, streamed = found or (f"streamed: {trouble}", 0)
+    return Verdict("DIFFERENT", fault) if fault else Verdict("same", streamed=streamed)
 
 
 def compare_with_peer(model: onnx.ModelProto, feeds: list[dict], verdict: Verdict) -> Verdict:
     data = model.SerializeToString()
     theirs, problem = attempt(lambda: run_onnxruntime(data, feeds))
     if theirs is None or peer_departs(model):
-        return Verdict(verdict.name, verdict.detail, problem or "departs from the specification")
+        return replace(verdict, peer=problem or "departs from the specification")
     ours, problem = attempt(lambda: run_tier(data, feeds, "program"))
     if ours is None:
         return Verdict("DIFFERENT", f"onnxruntime ran; treadle: {problem}", "ran")
@@ -153,7 +183,7 @@ def compare_with_peer(model: onnx.ModelProto, feeds: list[dict], verdict: Verdic
     if found and verdict.name != "same":
         return Verdict("DIFFERENT", f"treadle and onnxruntime: {found}", "ran")
     # Where treadle agrees with the evaluator, onnxruntime is one of its known exceptions.
-    return Verdict("same", "", f"differs: {found}" if found else "agrees")
+    return replace(verdict, name="same", detail="", peer=f"differs: {found}" if found else "agrees")
 
 
 # A process that programs run in -------------------------------------------------------------------------------------
@@ -209,7 +239,7 @@ class Runner:
         self.process.stdout.close()
         self.process = None
         if verdict is not None:
-            return Verdict(*verdict[:2], f"onnxruntime ended the process (status {status})")
+            return replace(Verdict(*verdict), peer=f"onnxruntime ended the process (status {status})")
         return Verdict("DIFFERENT", f"treadle ended the process (status {status})")
 
 
@@ -255,7 +285,8 @@ def main() -> int:
         for k in range(arguments.count):
             seed, opset = arguments.seed + k, arguments.opset[k % len(arguments.opset)]
             verdict = check(runner, seed, opset, arguments.size)
-            for name in (verdict.name, "onnxruntime " + verdict.peer.split(":")[0].split(" (")[0]):
+            peer = "onnxruntime " + verdict.peer.split(":")[0].split(" (")[0]
+            for name in (verdict.name, peer, *(["streamed"] if verdict.streamed else [])):
                 counts[name] = counts.get(name, 0) + 1
             if verdict.wrong:
                 print(f"seed {seed}, opset {opset}: {verdict.detail}", flush=True)

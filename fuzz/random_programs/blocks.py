@@ -3,7 +3,9 @@
 A program is straight-line code between nested If, Loop, Scan, SequenceMap and recurrent nodes over small tensors of all
 sorts of elements, sequences and optionals, with captured and shadowed names and model-local functions. Sizes are known
 while it grows as far as that is possible, so that nearly every program is valid and gives a result. Floats stay within
-[-1, 1] and are never compared, so that rounding decides nothing.
+[-1, 1] and are never compared, so that rounding decides nothing. In half of the programs some of them are infinite,
+NaN, zero of either sign or too small to be normal; some programs have tensors without elements, and some have tensors
+that are large enough for several threads.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ INT64, INT32, BOOL, STRING = TensorProto.INT64, TensorProto.INT32, TensorProto.B
 FLOATS, INTS = (FLOAT, DOUBLE, HALF), (INT64, INT32)
 OPSETS = tuple(range(7, 26))
 LOCAL = "local"  # the domain of a model's own functions
+SPECIAL = (np.inf, -np.inf, np.nan, 0.0, -0.0, "least", "-least", "below normal")
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,13 @@ def type_of(value: Value, shape) -> onnx.TypeProto:
     return helper.make_optional_type_proto(tensor) if value.kind == "optional" else tensor
 
 
+def special_number(name: float | str, dtype: np.dtype):
+    if not isinstance(name, str):
+        return dtype.type(name)
+    least = np.finfo(dtype).smallest_subnormal
+    return {"least": least, "-least": -least, "below normal": np.finfo(dtype).tiny / dtype.type(3)}[name]
+
+
 @dataclass
 class Draw:
     """What all blocks of a model share."""
@@ -56,6 +66,10 @@ class Draw:
     names: int = 0
     budget: int = 60  # nodes that may still be drawn
     copies: bool = True  # bodies return copies only
+    special: bool = False  # floats that are no ordinary numbers occur
+    empty: bool = False  # tensors without elements occur
+    rows: int = 2  # sizes that most tensors have
+    width: int = 3
 
     def name(self, stem: str) -> str:
         self.names += 1
@@ -69,7 +83,10 @@ class Draw:
 
     def array(self, element: int, shape: tuple[int, ...]) -> np.ndarray:
         if element in FLOATS:
-            return self.rng.uniform(-1, 1, shape).astype(numpy_type(element))
+            x = np.asarray(self.rng.uniform(-1, 1, shape).astype(numpy_type(element)))
+            if self.special:
+                x.ravel()[self.rng.random(x.size) < 0.12] = special_number(self.pick(SPECIAL), x.dtype)
+            return x
         if element == BOOL:
             return np.asarray(self.rng.integers(0, 2, shape).astype(np.bool_))
         if element == STRING:
@@ -147,6 +164,11 @@ class Block:
     def fresh(self, element: int, *shape: int) -> Value:
         return Value(self.constant(self.draw.array(element, shape)), element, shape)
 
+    def weights(self, element: int, *shape: int) -> Value:
+        """Ordinary numbers, whose sums with the last axis stay as small as with a short one."""
+        array = self.draw.rng.uniform(-1, 1, shape) * np.sqrt(3 / max(shape[-1], 3))
+        return Value(self.constant(array.astype(numpy_type(element))), element, shape)
+
     def some(self, test) -> Value | None:
         found = [v for v in self.scope if test(v)]
         return self.draw.pick(found) if found else None
@@ -177,7 +199,14 @@ class Block:
         return helper.make_graph(self.nodes, self.draw.name(name), inputs, outputs, self.initializers or [])
 
     def bounded(self, value: Value) -> Value:
-        return self.add("Tanh", [value.name], value) if value.element in FLOATS else value
+        """Within [-1, 1]; at times infinities stay what they are."""
+        if value.element not in FLOATS:
+            return value
+        small = self.add("Tanh", [value.name], value)
+        if not self.draw.special or self.opset < 10 or value.element == HALF or self.draw.chance(0.6):
+            return small
+        (infinite,) = self.emit("IsInf", [value.name])
+        return self.add("Where", [infinite, value.name, small.name], value)
 
     def partner(self, x: Value) -> Value:
         """A second operand for x, elementwise."""

@@ -180,13 +180,13 @@ class State:
         elif self.kind in ("sequence", "optional"):
             start = block.some(lambda v: v.kind == self.kind)
         elif self.kind == "grown":
-            start = block.fresh(FLOAT, int(draw.rng.integers(0, 3)), 3)
+            start = block.fresh(FLOAT, int(draw.rng.integers(0, 3)), draw.width)
         if start is None:
             self.kind = "fixed"
             start = block.tensor(ANY, lambda v: v.known)
         self.start = start.name
         # Exporters declare what the first trip sees, and are wrong from the second on.
-        moving = {"grown": (None, 3), "turned": (None, None)}.get(self.kind, start.shape)
+        moving = {"grown": (None, draw.width), "turned": (None, None)}.get(self.kind, start.shape)
         self.like = replace(start, shape=moving, least=0 if self.kind == "optional" else start.least)
         if self.kind == "sequence":
             self.like = replace(self.like, shape=None)
@@ -198,10 +198,11 @@ class State:
         """Draws what the state becomes; returns what the loop gives for it."""
         inner, draw, value = self.inner, self.inner.draw, self.value
         if self.kind == "grown":
-            rows = [value.name, inner.fresh(FLOAT, 1, 3).name]
-            inner_row = inner.tensor((FLOAT,), lambda v: v.shape == (3,))
+            width = draw.width
+            rows = [value.name, inner.fresh(FLOAT, 1, width).name]
+            inner_row = inner.tensor((FLOAT,), lambda v: v.shape == (width,))
             if inner_row is not None:
-                rows[1] = unsqueeze(inner, inner_row, 0, Value("", FLOAT, (1, 3))).name
+                rows[1] = unsqueeze(inner, inner_row, 0, Value("", FLOAT, (1, width))).name
             end = replace(self.like, name=inner.emit("Concat", rows if draw.chance(0.8) else rows[::-1], axis=0)[0])
         elif self.kind == "turned":
             end = replace(self.like, name=inner.emit("Transpose", [value.name])[0])
@@ -224,7 +225,7 @@ class State:
 def constants_for_scan(block: Block, rank: int, axis: int, length: int) -> Value:
     draw = block.draw
     element = draw.pick([FLOAT, FLOAT, INT64, BOOL, STRING] if block.opset >= 13 else [FLOAT, FLOAT, INT64])
-    shape = [3] * rank
+    shape = [draw.width] * rank
     shape[axis] = length
     return block.fresh(element, *shape)
 
@@ -282,12 +283,12 @@ def scan8(block: Block) -> None:
     draw = block.draw
     batch, longest, count = 2, int(draw.rng.integers(1, 5)), int(draw.rng.integers(1, 3))
     body = Body(block.inner())
-    starts = [block.tensor((FLOAT, INT64), lambda v: v.known and v.shape[:1] == (batch,)) or block.fresh(FLOAT, batch, 3)
+    starts = [block.tensor((FLOAT, INT64), lambda v: v.known and v.shape[:1] == (batch,)) or block.fresh(FLOAT, batch, draw.width)
               for _ in range(int(draw.rng.integers(0, 3)))]  # fmt: skip
     states = [body.take(replace(start, shape=start.shape[1:])) for start in starts]
-    wholes = [block.fresh(draw.pick([FLOAT, INT64]), batch, longest, 3) for _ in range(count)]
+    wholes = [block.fresh(draw.pick([FLOAT, INT64]), batch, longest, draw.width) for _ in range(count)]
     for whole in wholes:
-        body.take(Value("", whole.element, (3,)))
+        body.take(Value("", whole.element, (draw.width,)))
     inner = body.block
     grow(inner, int(draw.rng.integers(1, 5)))
     for state in states:

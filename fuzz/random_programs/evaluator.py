@@ -6,6 +6,8 @@ Sequences are lists, an empty optional is None. NoAnswer: the specification leav
 
 from __future__ import annotations
 
+import functools
+import math
 import pathlib
 import sys
 
@@ -207,6 +209,17 @@ def elementwise(function):
     return run
 
 
+def folded(function):
+    """Of any number of operands, from left to right."""
+
+    def run(call: Call):
+        dtype = call.inputs[0].dtype
+        wide = [x.astype(np.float32) if dtype == np.float16 else x for x in call.inputs]
+        return np.asarray(function(wide)).astype(dtype)
+
+    return run
+
+
 def in_float(function):
     """Computed in float where the element is narrower, then rounded."""
 
@@ -235,9 +248,61 @@ def reduction(function):
     def run(call: Call):
         x = call.inputs[0]
         keep = bool(call.attribute("keepdims", 1))
-        return np.asarray(function(x, axis=axes_of(call), keepdims=keep)).astype(x.dtype)
+        wide = x.astype(np.float32) if x.dtype == np.float16 else x
+        return np.asarray(function(wide, axis=axes_of(call), keepdims=keep)).astype(x.dtype)
 
     return run
+
+
+def log_sum_exp(x, axis, keepdims):
+    """Shifted by the largest element, by nothing where that is infinite or there is none."""
+    highest = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isinf(highest), x.dtype.type(0), highest)
+    result = np.log(np.sum(np.exp(x - shift), axis=axis, keepdims=True)) + shift
+    return result if keepdims else np.squeeze(result, axis)
+
+
+def softmax(x):
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+def log_softmax(x):
+    shifted = x - np.max(x, axis=-1, keepdims=True)
+    return shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
+
+
+def clip(call: Call):
+    """Min(max, Max(x, min)), as the specification has it; bounds that are left out are the largest finite numbers."""
+    x = call.inputs[0]
+    if call.frame.opset < 11:
+        low, high = (np.array(call.attribute(name, sign * 3.4028235e38)).astype(x.dtype)
+                     for name, sign in (("min", -1), ("max", 1)))  # fmt: skip
+    else:
+        info = np.iinfo(x.dtype) if x.dtype.kind == "i" else np.finfo(x.dtype)
+        low = info.min if call.input(1) is None else call.inputs[1]
+        high = info.max if call.input(2) is None else call.inputs[2]
+    return np.asarray(np.minimum(np.maximum(x, low), high)).astype(x.dtype)
+
+
+def gemm(call: Call):
+    a, b, c = call.inputs
+    b = b.T if call.attribute("transB", 0) else b
+    alpha, beta = (a.dtype.type(call.attribute(name, 1.0)) for name in ("alpha", "beta"))
+    return np.asarray(alpha * (a @ b) + beta * c)
+
+
+def is_infinite(call: Call):
+    x = call.inputs[0]
+    return np.asarray((np.isposinf(x) & bool(call.attribute("detect_positive", 1)))
+                      | (np.isneginf(x) & bool(call.attribute("detect_negative", 1))))  # fmt: skip
+
+
+def elu(x):
+    return np.where(x < 0, np.expm1(np.minimum(x, 0)), x)
+
+
+erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def unsqueeze(call: Call):
@@ -306,8 +371,16 @@ OPERATORS = {
     "If": run_if, "Loop": run_loop, "Scan": run_scan, "SequenceMap": run_sequence_map,
     "RNN": run_recurrent, "GRU": run_recurrent, "LSTM": run_recurrent,
     "Add": elementwise(np.add), "Sub": elementwise(np.subtract), "Mul": elementwise(np.multiply),
-    "Div": elementwise(divide), "Mod": elementwise(np.mod), "Max": elementwise(np.maximum),
-    "Min": elementwise(np.minimum), "Neg": elementwise(np.negative), "Abs": elementwise(np.abs),
+    "Div": elementwise(divide), "Mod": elementwise(np.mod), "Max": folded(lambda xs: functools.reduce(np.maximum, xs)),
+    "Min": folded(lambda xs: functools.reduce(np.minimum, xs)), "Sum": folded(lambda xs: functools.reduce(np.add, xs)),
+    "Mean": folded(lambda xs: functools.reduce(np.add, xs) / xs[0].dtype.type(len(xs))), "Clip": clip,
+    "IsNaN": lambda c: np.isnan(c.inputs[0]), "IsInf": is_infinite, "Exp": in_float(np.exp), "Sin": in_float(np.sin),
+    "Cos": in_float(np.cos), "Softplus": in_float(lambda x: np.logaddexp(x, x.dtype.type(0))), "Elu": in_float(elu),
+    "HardSigmoid": in_float(lambda x: np.minimum(np.maximum(x.dtype.type(0.2) * x + x.dtype.type(0.5), 0), 1)),
+    "Relu": in_float(lambda x: np.maximum(x, x.dtype.type(0))), "Erf": in_float(erf), "Gemm": gemm,
+    "Softmax": in_float(softmax), "LogSoftmax": in_float(log_softmax),
+    "Einsum": lambda c: np.asarray(np.einsum(c.attribute("equation").decode(), *c.inputs)),
+    "Neg": elementwise(np.negative), "Abs": elementwise(np.abs),
     "And": elementwise(np.logical_and), "Or": elementwise(np.logical_or), "Xor": elementwise(np.logical_xor),
     "Not": elementwise(np.logical_not), "Less": lambda c: np.asarray(c.inputs[0] < c.inputs[1]),
     "Greater": lambda c: np.asarray(c.inputs[0] > c.inputs[1]),
@@ -317,6 +390,11 @@ OPERATORS = {
     "Cast": lambda c: c.inputs[0].astype(helper.tensor_dtype_to_np_dtype(c.attribute("to"))),
     "Where": lambda c: np.asarray(np.where(*c.inputs), c.inputs[1].dtype),
     "ReduceMax": reduction(np.max), "ReduceMin": reduction(np.min), "ReduceSum": reduction(np.sum),
+    "ReduceMean": reduction(np.mean), "ReduceProd": reduction(np.prod), "ReduceLogSumExp": reduction(log_sum_exp),
+    "ReduceLogSum": reduction(lambda x, **how: np.log(np.sum(x, **how))),
+    "ReduceL1": reduction(lambda x, **how: np.sum(np.abs(x), **how)),
+    "ReduceL2": reduction(lambda x, **how: np.sqrt(np.sum(x * x, **how))),
+    "ReduceSumSquare": reduction(lambda x, **how: np.sum(x * x, **how)),
     "MatMul": lambda c: np.asarray(np.matmul(*c.inputs)), "Transpose": lambda c: np.transpose(c.inputs[0]),
     "Reshape": reshape, "Expand": lambda c: c.inputs[0] * np.ones(c.inputs[1], c.inputs[0].dtype),
     "Unsqueeze": unsqueeze, "Squeeze": lambda c: np.squeeze(c.inputs[0], axes_of(c)),

@@ -27,13 +27,13 @@ from random_programs.control import grow
 
 def make_function(draw: Draw, opset: int, depth: int, functions: list[Function]) -> tuple[Function, onnx.FunctionProto]:
     """A function of one float tensor and the attributes `alpha` and `trips`, and what it returns."""
-    shape = draw.pick([(2, 3), (3,)])
+    shape = draw.pick([(draw.rows, draw.width), (draw.width,)])
     argument = Value("x", FLOAT, shape)
-    block = Block(draw, opset, depth, [argument, Value("w", FLOAT, (3,))], functions)
+    block = Block(draw, opset, depth, [argument, Value("w", FLOAT, (draw.width,))], functions)
     block.initializers = None
     block.attributes = {"alpha", "trips"}
     block.nodes.append(helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(
-        draw.array(FLOAT, (3,)))))  # fmt: skip
+        draw.array(FLOAT, (draw.width,)))))  # fmt: skip
     grow(block, int(draw.rng.integers(1, 5)))
     result = block.tensor((FLOAT,), lambda v: v.known and v.name not in ("x", "w")) or block.add(
         "Neg", ["x"], argument)  # fmt: skip
@@ -43,17 +43,26 @@ def make_function(draw: Draw, opset: int, depth: int, functions: list[Function])
     return Function(name, argument, result), proto
 
 
-INPUTS = (
-    Value("a", FLOAT, (2, 3)), Value("b", FLOAT, (3,)), Value("f", FLOAT, ()), Value("d", DOUBLE, (3,)),
-    Value("h", HALF, (3,)), Value("n", INT64, ()), Value("m", INT64, ()), Value("k", INT32, (3,)),
-    Value("p", BOOL, ()), Value("q", BOOL, (1,)), Value("s", STRING, (2,)), Value("r", FLOAT, (None, 3)),
-)  # fmt: skip
+def possible_inputs(draw: Draw) -> list[Value]:
+    rows, width = draw.rows, draw.width
+    inputs = [
+        Value("a", FLOAT, (rows, width)), Value("b", FLOAT, (width,)), Value("f", FLOAT, ()),
+        Value("d", DOUBLE, (width,)), Value("h", HALF, (width,)), Value("n", INT64, ()), Value("m", INT64, ()),
+        Value("k", INT32, (width,)), Value("p", BOOL, ()), Value("q", BOOL, (1,)), Value("s", STRING, (2,)),
+        Value("r", FLOAT, (None, width)),
+    ]  # fmt: skip
+    if draw.empty:
+        inputs += [Value("e", FLOAT, (0, width)), Value("z", DOUBLE, (0,)), Value("y", INT64, (rows, 0))]
+    return inputs
 
 
 def make_program(seed: int, opset: int, size: int = 1) -> tuple[onnx.ModelProto, list[dict[str, np.ndarray]]]:
     """The model and two sets of inputs, which differ in the length of `r`, too. `size`: times as many nodes."""
     draw = Draw(np.random.default_rng([seed, opset]))
     draw.copies = draw.chance(0.7)
+    draw.special, draw.empty = draw.chance(0.5), draw.chance(0.25)
+    if draw.chance(0.06):
+        draw.rows, draw.width = 64, 160
     functions: list[Function] = []
     protos = []
     for _ in range(int(draw.rng.integers(0, 3)) if draw.chance(0.4) else 0):
@@ -62,12 +71,12 @@ def make_program(seed: int, opset: int, size: int = 1) -> tuple[onnx.ModelProto,
         functions.append(function)
         protos.append(proto)
     # Most programs leave some kinds of values out, so that the others meet more often.
-    kept = [v for v in INPUTS if v.name in "afnp" or draw.chance(0.5)]
+    kept = [v for v in possible_inputs(draw) if v.name in "afnp" or draw.chance(0.5)]
     block = Block(draw, opset, int(draw.rng.integers(1, 4)), list(kept), functions)
     draw.budget = size * int(draw.rng.integers(15, 60))
     grow(block, size * int(draw.rng.integers(3, 9)))
     made = [v for v in block.scope if v not in kept]
-    outputs = made[-5:] if made else [block.add("Identity", ["a"], INPUTS[0])]
+    outputs = made[-5:] if made else [block.add("Identity", ["a"], kept[0])]
     if len(made) > 8:
         outputs += [draw.pick(made[:-5])]
     graph = helper.make_graph(
@@ -76,7 +85,7 @@ def make_program(seed: int, opset: int, size: int = 1) -> tuple[onnx.ModelProto,
     imports = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(LOCAL, 1)] if protos else [])
     model = helper.make_model(graph, opset_imports=imports, functions=protos, ir_version=10)
     feeds = []
-    for rows in (2, 3 if draw.chance(0.7) else 0):
+    for rows in (draw.rows, draw.rows + 1 if draw.chance(0.7) else 0):
         shapes = {v.name: tuple(rows if size is None else size for size in v.shape) for v in kept}
         feed = {v.name: draw.array(v.element, shapes[v.name]) for v in kept}
         feeds.append({**feed, **{name: np.array(draw.rng.integers(-3, 9)) for name in ("n", "m") if name in feed}})

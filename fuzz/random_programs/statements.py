@@ -33,9 +33,53 @@ def float_pair(block: Block) -> None:
     block.bounded(block.add(block.draw.pick(kinds), block.draw.pick([[x.name, y.name], [x.name, x.name]]), x))
 
 
+def many(block: Block) -> None:
+    """Operands one after the other, each of which may be a scalar."""
+    if x := block.tensor(FLOATS):
+        operands = [x.name] + [block.partner(x).name for _ in range(int(block.draw.rng.integers(0, 4)))]
+        block.bounded(block.add(block.draw.pick(["Max", "Min", "Sum", "Mean"]), operands, x))
+
+
 def float_single(block: Block) -> None:
     if x := block.tensor(FLOATS):
-        block.add(block.draw.pick(["Neg", "Sigmoid", "Abs", "Identity", "Tanh"]), [x.name], x)
+        block.add(block.draw.pick(["Neg", "Sigmoid", "Abs", "Identity", "Tanh", "Relu"]), [x.name], x)
+
+
+def smooth(block: Block) -> None:
+    kinds = ["Exp", "Softplus", "Sin", "Cos", "Elu", "HardSigmoid"] + (["Erf"] if block.opset >= 9 else [])
+    if x := block.tensor(FLOATS):
+        block.bounded(block.add(block.draw.pick(kinds), [x.name], x))
+
+
+def clipped(block: Block) -> None:
+    """Bounds may be missing, the wrong way round, or no numbers."""
+    draw = block.draw
+    x = block.tensor((*FLOATS, *INTS) if block.opset >= 12 else FLOATS)
+    if x is None:
+        return
+    if block.opset < 11:
+        bounds = {name: float(draw.array(FLOAT, ())) for name in ("min", "max") if draw.chance(0.7)}
+        block.bounded(block.add("Clip", [x.name], x, **bounds))
+        return
+    bounds = []
+    for _ in range(2):
+        found = block.tensor((x.element,), lambda v: v.shape == ())
+        if draw.special and x.element in FLOATS and draw.chance(0.25):
+            bounds.append(block.constant(np.array(np.nan, numpy_type(x.element))))
+        else:
+            bounds.append(draw.pick(["", block.fresh(x.element).name, found.name if found else ""]))
+    block.bounded(block.add("Clip", [x.name, *bounds], x))
+
+
+def special(block: Block) -> None:
+    """What is no number decides, rounding does not."""
+    kinds = ["IsNaN"] + (["IsInf"] if block.opset >= 10 else [])
+    kind = block.draw.pick(kinds)
+    x = block.tensor((FLOAT, HALF) if kind == "IsNaN" and block.opset < 13 else FLOATS)
+    if x is None or (kind == "IsInf" and x.element == HALF and block.opset < 20):
+        return
+    which = block.draw.pick([{}, {"detect_negative": 0}, {"detect_positive": 0}]) if kind == "IsInf" else {}
+    block.add(kind, [x.name], Value("", BOOL, x.shape), **which)
 
 
 def leaky(block: Block) -> None:
@@ -105,6 +149,37 @@ def total(block: Block) -> None:
             block.bounded(block.add(block.draw.pick(kinds), [x.name], Value("", x.element, ()), keepdims=0))
 
 
+def reduced(block: Block) -> None:
+    """Along some axes. What has no elements has sums only."""
+    draw = block.draw
+    x = block.tensor(FLOATS, lambda v: v.known and len(v.shape) > 0)
+    if x is None:
+        return
+    kinds = ["ReduceSum", *["ReduceLogSumExp"] * 4, "ReduceLogSum", "ReduceL1", "ReduceSumSquare",
+             "ReduceL2", "ReduceProd"]  # fmt: skip
+    kinds += [] if 0 in x.shape else ["ReduceMax", "ReduceMin", "ReduceMean"]
+    kind = draw.pick(kinds)
+    axes = sorted({int(draw.rng.integers(len(x.shape))) for _ in range(2)})
+    keep = int(draw.chance(0.5))
+    shape = [1 if d in axes else n for d, n in enumerate(x.shape)] if keep else [
+        n for d, n in enumerate(x.shape) if d not in axes]  # fmt: skip
+    if draw.chance(0.3):
+        axes = [a - len(x.shape) for a in axes] if block.opset >= 11 else axes
+    name = block.emit("Sigmoid", [x.name])[0] if kind == "ReduceLogSum" else x.name  # sums that are far from zero
+    like = Value("", x.element, tuple(shape))
+    if block.opset >= (13 if kind == "ReduceSum" else 18):
+        block.bounded(block.add(kind, [name, block.integers(*axes)], like, keepdims=keep))
+    else:
+        block.bounded(block.add(kind, [name], like, axes=axes, keepdims=keep))
+
+
+def softmax(block: Block) -> None:
+    """Along the last axis, which all versions agree on."""
+    if x := block.tensor(FLOATS, lambda v: v.known and len(v.shape) > 0 and 0 not in v.shape):
+        made = block.add(block.draw.pick(["Softmax", "LogSoftmax"]), [x.name], x, axis=len(x.shape) - 1)
+        block.bounded(made)
+
+
 def size(block: Block) -> None:
     """Sizes known only at run time become integers."""
     if x := block.tensor(ANY):
@@ -149,7 +224,7 @@ def joined(block: Block) -> None:
     y = block.tensor((x.element,), lambda v: v.shape is not None and len(v.shape) == len(x.shape)
                      and v.shape[1:] == x.shape[1:] and (None not in x.shape[1:] or v.name == x.name))  # fmt: skip
     rows = None if x.shape[0] is None or y.shape[0] is None else x.shape[0] + y.shape[0]
-    if rows is None or rows <= 12:
+    if rows is None or rows <= 6 * block.draw.rows:
         block.add("Concat", [x.name, y.name], Value("", x.element, (rows, *x.shape[1:])), axis=0)
 
 
@@ -184,9 +259,45 @@ def chosen(block: Block) -> None:
 
 
 def product(block: Block) -> None:
-    if x := block.tensor((FLOAT, DOUBLE), lambda v: v.shape is not None and v.shape[-1:] == (3,)):
-        weights = block.fresh(x.element, 3, 3)
-        block.bounded(block.add("MatMul", [x.name, weights.name], x))
+    width = block.draw.width
+    if x := block.tensor((FLOAT, DOUBLE), lambda v: v.shape is not None and v.shape[-1:] == (width,)):
+        weights = block.weights(x.element, width, width)
+        if x.known and len(x.shape) == 2 and block.draw.chance(0.4):
+            bias = block.weights(x.element, width)
+            options = {"alpha": 0.5, "beta": -0.5, "transB": 1} if block.draw.chance(0.5) else {}
+            block.bounded(block.add("Gemm", [x.name, weights.name, bias.name], x, **options))
+        else:
+            block.bounded(block.add("MatMul", [x.name, weights.name], x))
+
+
+def vectors(block: Block) -> None:
+    """Products with a vector, and of two."""
+    x = block.tensor((FLOAT, DOUBLE), lambda v: v.known and len(v.shape) in (1, 2) and 0 not in v.shape)
+    if x is None:
+        return
+    n = x.shape[-1]
+    y = block.tensor((x.element,), lambda v: v.shape == (n,)) or block.weights(x.element, n)
+    if len(x.shape) == 1 and block.draw.chance(0.4):
+        column, row = Value("", x.element, (n, 1)), Value("", x.element, (1, n))
+        names = [unsqueeze(block, x, 1, column).name, unsqueeze(block, y, 0, row).name]
+        block.bounded(block.add("MatMul", names, Value("", x.element, (n, n))))
+    else:
+        block.bounded(block.add("MatMul", [x.name, y.name], Value("", x.element, x.shape[:-1])))
+
+
+def einsum(block: Block) -> None:
+    x = block.tensor((FLOAT, DOUBLE), lambda v: v.known and len(v.shape) in (1, 2) and 0 not in v.shape)
+    if x is None:
+        return
+    sizes = dict(zip("ij", x.shape, strict=False)) | {"k": 2}
+    equation = block.draw.pick(
+        ["i,i->i", "i,i->", "i,i", "i,k->ik", "i,k->ki", "i->"] if len(x.shape) == 1 else
+        ["ij,kj->ik", "ij,jk->ik", "ij,jk->ki", "ij,j->i", "ij,ij->j", "ij,i->ij", "ij->ji", "ij->j", "ij,ij->"]
+    )  # fmt: skip
+    terms, _, result = equation.partition("->")
+    others = [block.weights(x.element, *[sizes[c] for c in term]).name for term in terms.split(",")[1:]]
+    shape = tuple(sizes[c] for c in result)
+    block.bounded(block.add("Einsum", [x.name, *others], Value("", x.element, shape), equation=equation))
 
 
 def text(block: Block) -> None:
@@ -249,18 +360,19 @@ def optional(block: Block) -> None:
 
 def recurrent(block: Block) -> None:
     """RNN, LSTM or GRU over the rows of a float matrix."""
-    x = block.tensor((FLOAT,), lambda v: v.shape is not None and len(v.shape) == 2 and v.shape[1] == 3)
+    draw, hidden = block.draw, 2
+    width = draw.width
+    x = block.tensor((FLOAT,), lambda v: v.shape is not None and len(v.shape) == 2 and v.shape[1] == width)
     if x is None:
         return
-    draw, hidden = block.draw, 2
     op, gates = draw.pick([("RNN", 1), ("LSTM", 4), ("GRU", 3)])
     direction = draw.pick(["forward", "reverse", "bidirectional"])
     ways = 2 if direction == "bidirectional" else 1
-    lifted = unsqueeze(block, x, 1, Value("", FLOAT, (x.shape[0], 1, 3)))
-    inputs = [lifted.name, block.fresh(FLOAT, ways, gates * hidden, 3).name,
-              block.fresh(FLOAT, ways, gates * hidden, hidden).name]  # fmt: skip
+    lifted = unsqueeze(block, x, 1, Value("", FLOAT, (x.shape[0], 1, width)))
+    inputs = [lifted.name, block.weights(FLOAT, ways, gates * hidden, width).name,
+              block.weights(FLOAT, ways, gates * hidden, hidden).name]  # fmt: skip
     if draw.chance(0.5):
-        inputs.append(block.fresh(FLOAT, ways, 2 * gates * hidden).name)
+        inputs.append(block.weights(FLOAT, ways, 2 * gates * hidden).name)
     extra = {"linear_before_reset": 1} if op == "GRU" and draw.chance(0.5) else {}
     y, h, *_ = block.emit(op, inputs, 3 if op == "LSTM" else 2, hidden_size=hidden, direction=direction, **extra)
     block.scope.append(Value(y, FLOAT, (x.shape[0], ways, 1, hidden)))
@@ -282,6 +394,14 @@ def call(block: Block) -> None:
 STRAIGHT = [
     (float_pair, 7, 4, False),
     (float_single, 7, 2, False),
+    (smooth, 7, 1, False),
+    (many, 8, 1, False),
+    (clipped, 7, 1.2, False),
+    (special, 9, 0.5, False),
+    (reduced, 7, 2, False),
+    (softmax, 7, 0.5, False),
+    (vectors, 7, 0.6, False),
+    (einsum, 12, 0.7, False),
     (leaky, 7, 1, False),
     (int_pair, 7, 2, False),
     (int_single, 7, 2, False),

@@ -45,9 +45,27 @@ def test_the_evaluator_tells_wrong_from_right():
     assert "5 against 4" in programs.difference([np.array(5)], [np.array(4)])
 
 
+def test_programs_have_numbers_that_are_none():
+    """Of every kind, and tensors without elements; and what rewrites put something else in the place of."""
+    kinds, operators, empty = set(), set(), 0
+    for seed in range(200):
+        model, feeds = programs.make_program(seed, 22)
+        operators |= {node.op_type for graph in programs.subgraphs(model.graph) for node in graph.node}
+        for x in feeds[0].values():
+            empty += x.size == 0
+            if x.dtype.kind == "f":
+                small = (np.abs(x) < np.finfo(x.dtype).tiny) & (x != 0)
+                found = {"nan": np.isnan(x), "inf": np.isposinf(x), "-inf": np.isneginf(x), "denormal": small}
+                found["-0"] = np.signbit(x) & (x == 0)
+                kinds |= {kind for kind, where in found.items() if where.any()}
+    assert kinds == {"nan", "inf", "-inf", "denormal", "-0"} and empty > 20
+    assert operators >= {"Clip", "ReduceLogSumExp", "ReduceLogSum", "Einsum", "Max", "Min", "Sum", "Mean", "MatMul"}
+
+
 def test_shrinking_keeps_what_is_wrong():
     model, feeds = programs.make_program(3, 16)
-    holds = [node.op_type for graph in programs.subgraphs(model.graph) for node in graph.node][0]
+    last = model.graph.output[-1].name
+    holds = next(node.op_type for node in model.graph.node if last in node.output)
 
     def wrong(candidate):
         return any(node.op_type == holds for graph in programs.subgraphs(candidate.graph) for node in graph.node)
