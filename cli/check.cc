@@ -35,7 +35,8 @@ struct Check {
   // Whether it is wrong.
   bool check(const std::string& model, std::vector<std::string>& items) const {
     treadle_report* made = nullptr;
-    const int flags = (full ? TREADLE_CHECK_FULL : 0) | (custom_domains ? TREADLE_CHECK_CUSTOM_DOMAINS : 0);
+    const int flags =
+        TREADLE_CHECK_RUNS | (full ? TREADLE_CHECK_FULL : 0) | (custom_domains ? TREADLE_CHECK_CUSTOM_DOMAINS : 0);
     try {
       treadle::check(treadle_model_check(model.c_str(), nullptr, 0, flags, &made));
     } catch (const treadle::Error& e) {
@@ -57,18 +58,23 @@ struct Check {
     } else {
       const bool colour = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
       fmt::print("{}", treadle::detail::take(treadle_report_text(made, colour)));
-      print_summary(model, errors, warnings);
+      print_summary(model, errors, warnings, treadle_report_refusal(made));
     }
     return errors > 0 || (strict && warnings > 0);
   }
 
-  void print_summary(const std::string& model, size_t errors, size_t warnings) const {
+  // Of what a session says, the first line: excerpts of models that are text stand above.
+  void print_summary(const std::string& model, size_t errors, size_t warnings, std::string_view refusal) const {
     const auto counted = [](size_t count, const char* noun) {
       return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
     };
-    if (errors == 0 && warnings == 0) return fmt::print("{}: {}\n", model, green("ok"));
-    const std::string counts = counted(errors, "error") + ", " + counted(warnings, "warning");
-    fmt::print("{}: {} ({})\n", model, errors > 0 ? red("wrong") : green("ok"), counts);
+    const std::string counts = errors + warnings == 0
+                                   ? std::string()
+                                   : fmt::format(" ({}, {})", counted(errors, "error"), counted(warnings, "warning"));
+    const std::string runs =
+        refusal.empty() ? "treadle runs it"
+                        : red("treadle does not run it") + ": " + std::string(refusal.substr(0, refusal.find('\n')));
+    fmt::print("{}: {}{}; {}\n", model, errors > 0 ? red("wrong") : green("ok"), counts, runs);
   }
 };
 

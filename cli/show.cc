@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "common.h"
@@ -133,11 +134,38 @@ struct Infer {
       const std::unique_ptr<char, void (*)(void*)> owned(bytes, treadle_free);
       write_file(out, {bytes, size});
     }
+    const std::vector<std::string> unknown = unknown_operators(model);
     if (common.json || out.empty()) {
       const std::string tree = typed_tree(model, flags);
-      fmt::print("{}", common.json ? JsonObject().text("model", model).text("graph", tree).str() + "\n" : tree);
+      fmt::print("{}", common.json ? json(tree, unknown) + "\n" : tree);
     }
-    return kOk;
+    for (const std::string& node : unknown) fmt::print(stderr, "{} {}\n", red("not inferred:"), node);
+    return unknown.empty() || lenient ? kOk : kFailed;
+  }
+
+  // Nodes of whose results nothing can be known.
+  static std::vector<std::string> unknown_operators(const std::string& model) {
+    static constexpr std::string_view kUnknown[] = {"domain-not-imported", "operator-custom", "operator-experimental",
+                                                    "operator-unknown"};
+    treadle_report* made = nullptr;
+    treadle::check(treadle_model_check(model.c_str(), nullptr, 0, 0, &made));
+    const std::unique_ptr<treadle_report, void (*)(treadle_report*)> report(made, treadle_report_free);
+    std::vector<std::string> nodes;
+    for (size_t i = 0; i < treadle_report_size(made); ++i) {
+      const std::string_view code = treadle_report_code(made, i);
+      if (std::ranges::find(kUnknown, code) == std::end(kUnknown)) continue;
+      nodes.push_back(fmt::format("{}: {}", treadle_report_path(made, i), treadle_report_message(made, i)));
+    }
+    return nodes;
+  }
+
+  std::string json(const std::string& tree, const std::vector<std::string>& unknown) const {
+    JsonObject object;
+    object.text("model", model).text("graph", tree);
+    std::vector<std::string> items;
+    for (const std::string& node : unknown) items.push_back(json_quote(node));
+    object.raw("unknown_operators", json_array(items));
+    return object.str();
   }
 };
 

@@ -392,12 +392,15 @@ TREADLE_API treadle_status* treadle_file_read(const char* path, char** bytes, si
 #define TREADLE_CHECK_FULL 1           /* infer types as well, and hold them against what is declared */
 #define TREADLE_CHECK_CUSTOM_DOMAINS 2 /* an operator of an unknown domain is an error */
 #define TREADLE_CHECK_ANY_OPSET 4      /* functions may import other versions of operators than the model */
+#define TREADLE_CHECK_RUNS 8           /* try whether a session takes the model: treadle_report_refusal() */
 typedef struct treadle_report treadle_report;
 TREADLE_API treadle_status* treadle_model_check(const char* path, const void* bytes, size_t size, int flags,
                                                 treadle_report** out);
 TREADLE_API void treadle_report_free(treadle_report* report);
 TREADLE_API size_t treadle_report_error_count(const treadle_report* report);
 TREADLE_API size_t treadle_report_warning_count(const treadle_report* report);
+/* With TREADLE_CHECK_RUNS: why no session takes the model, "" when one does. NULL without. */
+TREADLE_API const char* treadle_report_refusal(const treadle_report* report);
 /* Problems that are listed; of very many the first. */
 TREADLE_API size_t treadle_report_size(const treadle_report* report);
 TREADLE_API int treadle_report_is_error(const treadle_report* report, size_t index);

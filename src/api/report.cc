@@ -1,6 +1,7 @@
 #include "api/handles.h"
 #include "check/checker.h"
 #include "check/render.h"
+#include "exec/session.h"
 #include "ir/text.h"
 
 struct treadle_report {
@@ -23,6 +24,18 @@ RenderOptions render_options(const treadle_report& report) {
   return options;
 }
 
+// Why no session takes the model; empty when one does. Nothing runs.
+std::string refusal_of(const char* path, std::string_view bytes) {
+  SessionOptions options;
+  options.threads = 1;
+  options.jit = Jit::kOff;
+  const auto session =
+      path ? Session::open(path, options) : Session::from_bytes(std::as_bytes(std::span(bytes)), options);
+  if (session.ok()) return {};
+  const std::string& place = session.error().place();
+  return place.empty() ? session.error().message() : place + ": " + session.error().message();
+}
+
 }  // namespace
 
 extern "C" {
@@ -43,6 +56,7 @@ treadle_status* treadle_model_check(const char* path, const void* bytes, size_t 
     options.custom_domains = flags & TREADLE_CHECK_CUSTOM_DOMAINS;
     options.skip_opset_compatibility = flags & TREADLE_CHECK_ANY_OPSET;
     result->report = check_model(file, options);
+    if (flags & TREADLE_CHECK_RUNS) result->report.refusal = refusal_of(path, file->bytes());
     TREADLE_TRY(file->unchanged());
     if (ir::looks_like_text(file->bytes())) result->source = file->bytes();
     *out = result.release();
@@ -60,6 +74,10 @@ size_t treadle_report_error_count(const treadle_report* report) {
 
 size_t treadle_report_warning_count(const treadle_report* report) {
   return report->report.warnings;
+}
+
+const char* treadle_report_refusal(const treadle_report* report) {
+  return report && report->report.refusal ? report->report.refusal->c_str() : nullptr;
 }
 
 size_t treadle_report_size(const treadle_report* report) {

@@ -88,6 +88,9 @@ void Walk::check_node(const wire::NodeProto& node) {
   } else if (callee.in_force()) {
     check_arguments(node, callee);
     if (!node.attributes.empty() || !callee.version->attributes.empty()) check_against_record(node, callee);
+    if (!callee.op->runs()) {
+      report(Problem::kNotImplemented, {}, "treadle does not {}", callee.op->missing);
+    }
     if (callee.version->deprecated) {
       const int next = (callee.version + 1)->since;
       Diagnostic& d = report(Problem::kOperatorReplaced, {}, "{}-{} is deprecated: {}-{} took its place",

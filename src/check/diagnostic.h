@@ -2,6 +2,7 @@
 // What is wrong, or surprising, about a model: every problem has a stable name, a place and, where it is known, a hint.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,6 +62,8 @@ enum class Severity : uint8_t {
   X(kAttributeType, "attribute-type", kError, "an attribute has another type than it should")                       \
   X(kAttributeValue, "attribute-value", kError, "an attribute's value is missing, or there are several")            \
   X(kAttributeReference, "attribute-reference", kError, "an attribute refers to a parameter that is not there")     \
+  X(kAttributeIgnored, "attribute-ignored", kWarning, "another attribute makes this one void")                      \
+  X(kAxisNegative, "axis-negative", kWarning, "a negative axis, which a later version of the operator allows")      \
   X(kBodySignature, "body-signature", kError, "a body's inputs or outputs do not fit its node")                     \
   X(kTensorType, "tensor-type", kError, "a tensor has no element type, or there is no such type")                   \
   X(kTensorDims, "tensor-dims", kError, "a tensor's sizes are negative, or their product is too large")             \
@@ -125,6 +128,8 @@ struct Report {
   std::string file;                     // as given; empty for bytes
   std::vector<Diagnostic> diagnostics;  // in model order
   size_t errors = 0, warnings = 0;      // also of those beyond the limit that are not in the list
+  // Why a session refuses the model; empty: it takes it. Nothing where no session was asked.
+  std::optional<std::string> refusal;
 
   bool ok() const { return errors == 0; }
 };

@@ -17,7 +17,7 @@ struct RenderOptions {
 
 // One diagnostic after another, each a line and what belongs to it indented under it.
 std::string render_text(const Report& report, const RenderOptions& options = {});
-// One JSON object: file, ok, errors, warnings, problems.
+// One JSON object: file, ok, errors, warnings, problems; runs and refusal where a session was asked.
 std::string render_json(const Report& report, const RenderOptions& options = {});
 
 struct Position {

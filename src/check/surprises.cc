@@ -1,54 +1,10 @@
 // What runs, but not as its author may think.
+#include "check/loop_condition.h"
 #include "check/walk.h"
 
 namespace treadle::checking {
 
 namespace {
-
-// Whether a tensor is the single bool true.
-bool is_true(const wire::TensorProto& tensor) {
-  if (tensor.data_type != static_cast<int32_t>(ElementType::kBool)) return false;
-  if (tensor.raw_data && tensor.raw_data->size() == 1) return (*tensor.raw_data)[0] != 0;
-  bool yes = false;
-  tensor.int32_data.for_each([&](int32_t value) { yes = value != 0; });
-  return yes;
-}
-
-// Follows a name of a body through Identity to what it is in the end.
-class BodyNames {
- public:
-  explicit BodyNames(const wire::GraphProto& body) : body_(body) {
-    for (const wire::NodeProto& node : body.nodes) {
-      for (const std::string_view output : node.outputs) makers_.emplace(output, &node);
-    }
-  }
-
-  const wire::NodeProto* maker(std::string_view name) const {
-    const auto it = makers_.find(name);
-    return it == makers_.end() ? nullptr : it->second;
-  }
-  std::string_view behind_identities(std::string_view name) const {
-    for (size_t steps = 0; steps <= body_.nodes.size(); ++steps) {
-      const wire::NodeProto* node = maker(name);
-      if (!node || node->op_type != "Identity" || node->inputs.size() != 1) break;
-      name = node->inputs[0];
-    }
-    return name;
-  }
-  bool is_constant_true(std::string_view name) const {
-    for (const wire::TensorProto& tensor : body_.initializers) {
-      if (tensor.name == name) return is_true(tensor);
-    }
-    const wire::NodeProto* node = maker(name);
-    if (!node || node->op_type != "Constant") return false;
-    const wire::AttributeProto* value = find_attribute(*node, "value");
-    return value && value->t && is_true(*value->t);
-  }
-
- private:
-  const wire::GraphProto& body_;
-  std::unordered_map<std::string_view, const wire::NodeProto*> makers_;
-};
 
 const wire::TypeProto* declared(const wire::ValueInfoProto& value) {
   return value.type ? &*value.type : nullptr;
@@ -75,6 +31,8 @@ bool contradict(const wire::ShapeProto& a, const wire::ShapeProto& b) {
 
 void Walk::warn_of_surprises(const wire::NodeProto& node, const Callee& callee) {
   if (!callee.version) return;
+  if (callee.op->domain.empty()) warn_of_pads(node);
+  if (callee.op->control == Control::kScan && callee.version->since < 11) warn_of_axes(node);
   if (callee.op->control == Control::kLoop) {
     warn_of_loop(node);
   } else if (callee.op->control == Control::kScan) {
@@ -87,6 +45,31 @@ void Walk::warn_of_surprises(const wire::NodeProto& node, const Callee& callee) 
   }
 }
 
+// Engines run it, but it is not what the document of this version allows.
+void Walk::warn_of_axes(const wire::NodeProto& node) {
+  for (const std::string_view name : {"scan_input_axes", "scan_output_axes"}) {
+    const wire::AttributeProto* axes = find_attribute(node, name);
+    if (!axes) continue;
+    bool negative = false;
+    for (const int64_t axis : axes->ints) negative |= axis < 0;
+    if (!negative) continue;
+    report(Problem::kAxisNegative, name, "attribute {} holds a negative axis: these came with Scan-11", quoted(name))
+        .hint = "count from the front, or import operator set 11 or later";
+  }
+}
+
+// Convolutions with both are refused; pools everybody runs.
+void Walk::warn_of_pads(const wire::NodeProto& node) {
+  if (node.op_type != "AveragePool" && node.op_type != "LpPool" && node.op_type != "MaxPool") return;
+  const wire::AttributeProto *automatic = find_attribute(node, "auto_pad"), *pads = find_attribute(node, "pads");
+  if (!automatic || !automatic->s || automatic->s->empty() || *automatic->s == "NOTSET" || !pads) return;
+  bool some = false;
+  for (const int64_t pad : pads->ints) some |= pad != 0;
+  if (!some) return;
+  report(Problem::kAttributeIgnored, pads->name, "attribute {} is not looked at, for auto_pad is {}",
+         quoted(pads->name), bare(*automatic->s));
+}
+
 void Walk::warn_of_loop(const wire::NodeProto& node) {
   const wire::AttributeProto* attribute = find_attribute(node, "body");
   if (!attribute || !attribute->g || attribute->g->outputs.empty() || attribute->g->inputs.size() < 2) return;
@@ -94,10 +77,9 @@ void Walk::warn_of_loop(const wire::NodeProto& node) {
   const bool has_count = !node.inputs.empty() && !node.inputs[0].empty();
   const bool has_condition = node.inputs.size() > 1 && !node.inputs[1].empty();
   const std::string_view result = body.outputs[0].name;
-  const BodyNames names(body);
+  const Makers names(body);
   const std::string_view source = names.behind_identities(result);
-  // A trip runs on a true condition: handed on as it came in, it stays true.
-  const bool stays_true = source == body.inputs[1].name || names.is_constant_true(source);
+  const bool stays_true = condition_stays_true(node, body, names, *this);
   if (!has_condition && !stays_true) {
     Diagnostic& d = report(Problem::kLoopCondition, result,
                            "cond is left out, so the Loop runs all its trips, whatever the body's condition {} says",
@@ -112,8 +94,35 @@ void Walk::warn_of_loop(const wire::NodeProto& node) {
   if (!has_count && !has_condition) {
     report(Problem::kLoopEndless, {}, "neither a trip count nor cond is given, so nothing ends the Loop").hint =
         "give one of them";
+  } else if (!has_count && stays_true && !is_false(node.inputs[1])) {
+    report(Problem::kLoopEndless, result,
+           "no trip count is given, and the body hands the condition {} on as true, so nothing ends the Loop once it "
+           "has begun",
+           quoted(body.inputs[1].name))
+        .hint = "give a trip count, or compute the condition in the body";
   }
   if (node.inputs.size() > 2) warn_of_states(body, 2, 1, node.inputs.size() - 2);
+}
+
+// Whether a name that is visible here is the constant false.
+bool Walk::is_false(std::string_view name) {
+  const Definition& definition = names_->find(name);
+  if (definition.by == DefinedBy::kInitializer) {
+    return is_bool(*static_cast<const wire::TensorProto*>(definition.proto), false);
+  }
+  if (definition.by != DefinedBy::kNode || !definition.proto) return false;
+  const auto& node = *static_cast<const wire::NodeProto*>(definition.proto);
+  const wire::AttributeProto* value = node.op_type == "Constant" ? find_attribute(node, "value") : nullptr;
+  return value && value->t && is_bool(*value->t, false);
+}
+
+const wire::FunctionProto* Walk::function_of(const wire::NodeProto& node) const {
+  const auto it = functions_.find({canonical_domain(node.domain), node.op_type, node.overload});
+  return it == functions_.end() ? nullptr : it->second;
+}
+
+const Makers& Walk::makers_of(const wire::FunctionProto& function) {
+  return makers_.try_emplace(&function, function).first->second;
 }
 
 // A state's type goes around: what comes out of a trip goes into the next.

@@ -1,7 +1,8 @@
 #pragma once
 // The state of one check. The walk goes through a model in its order; check_model.cc starts it, check_graph.cc has the
 // names, check_node.cc operators and attributes, check_declared.cc types, check_tensor.cc and check_sparse.cc
-// values, check_function.cc functions, check_extras.cc training and devices, surprises.cc the warnings.
+// values, check_function.cc functions, check_extras.cc training and devices, surprises.cc the warnings
+// (loop_condition.h what becomes of conditions).
 
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "check/checker.h"
 #include "check/external_files.h"
+#include "check/loop_condition.h"
 #include "check/name_table.h"
 #include "model/name_uses.h"
 #include "op/op_def.h"
@@ -91,7 +93,7 @@ struct What {
   std::string_view kind, name;
 };
 
-class Walk {
+class Walk : Functions {
  public:
   Walk(const wire::ModelProto* model, const wire::MappedFile* file, const CheckOptions& options, Report& report);
 
@@ -136,6 +138,7 @@ class Walk {
   void close_graph();
   void check_inputs(const wire::GraphProto& graph, bool main);
   void check_initializers(const wire::GraphProto& graph);
+  void compare_initializers(const wire::GraphProto& graph);
   void define_initializer(std::string_view name, const wire::TensorProto& tensor,
                           std::unordered_set<std::string_view>& seen);
   void check_nodes(const wire::List<wire::NodeProto>& nodes);
@@ -202,7 +205,12 @@ class Walk {
 
   // ---- surprises.cc
   void warn_of_surprises(const wire::NodeProto& node, const Callee& callee);
+  void warn_of_axes(const wire::NodeProto& node);
+  void warn_of_pads(const wire::NodeProto& node);
   void warn_of_loop(const wire::NodeProto& node);
+  bool is_false(std::string_view name);
+  const wire::FunctionProto* function_of(const wire::NodeProto& node) const override;
+  const Makers& makers_of(const wire::FunctionProto& function) override;
   void warn_of_states(const wire::GraphProto& body, size_t first_in, size_t first_out, size_t states);
 
   const wire::ModelProto* model_;
@@ -221,6 +229,7 @@ class Walk {
   std::vector<Frame> frames_;
   std::unordered_map<CalleeName, const wire::FunctionProto*, CalleeNameHash> functions_;
   std::unordered_map<std::string_view, wire::Parsed<wire::DeviceConfigurationProto>> configurations_;
+  std::unordered_map<const wire::FunctionProto*, Makers> makers_;
   NamesInBodies names_in_bodies_;
   bool has_names_in_bodies_ = false;
   uint64_t features_noted_ = 0;  // a bit per IR version

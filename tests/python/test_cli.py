@@ -326,6 +326,29 @@ f (float[n] x) => (float[?] y) { y = Concat <axis = 0> (x, x) }
     return tmp_path / "doubling.txt"
 
 
+def test_check_says_whether_the_model_runs(add, tmp_path):
+    assert tool("check", add).splitlines()[-1] == f"{add}: ok; treadle runs it"
+    assert json.loads(tool("check", add, "--json"))[0]["runs"] is True
+    (tmp_path / "foreign.txt").write_text(FOREIGN)
+    last = tool("check", tmp_path / "foreign.txt").splitlines()[-1]
+    assert "ok (0 errors, 1 warning); treadle does not run it: " in last and "/Unheard_1" in last and "else" in last
+    (tmp_path / "wrong.txt").write_text(WRONG)  # which only a full check sees
+    result = json.loads(tool("check", tmp_path / "wrong.txt", "--json"))[0]
+    assert result["ok"] and not result["runs"] and "/Add_0 (Add-14)" in result["refusal"]
+
+
+def test_infer_says_of_what_it_knows_nothing(tmp_path):
+    (tmp_path / "foreign.txt").write_text(FOREIGN)
+    command = [TOOL, "infer", tmp_path / "foreign.txt", "-o", tmp_path / "typed.onnx"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "not inferred: /Unheard_1" in done.stderr and "else" in done.stderr
+    assert onnx.load(tmp_path / "typed.onnx").graph.value_info[0].name == "t"  # the rest is written all the same
+    done = subprocess.run([*command, "--lenient"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "not inferred: /Unheard_1" in done.stderr
+    report = json.loads(tool("infer", tmp_path / "foreign.txt", "--json", status=1))
+    assert len(report["unknown_operators"]) == 1 and "graph" in report
+
+
 def write_case(folder, data, inputs, outputs, meta=None):
     sets = folder / "test_data_set_0"
     sets.mkdir(parents=True)
