@@ -4,6 +4,8 @@
 
 #include "check/spelling.h"
 #include "check/walk.h"
+#include "model/tensor_reader.h"
+#include "model/types.h"
 
 namespace treadle::checking {
 
@@ -55,6 +57,29 @@ void Walk::check_initializers(const wire::GraphProto& graph) {
   for (const wire::SparseTensorProto& sparse : graph.sparse_initializers) {
     check_sparse_tensor(sparse, "sparse initializer");
     define_initializer(sparse.values.name, sparse.values, seen);
+  }
+  compare_initializers(graph);
+}
+
+// An initializer against what an input or a value info of its name says. Of a sparse one only the parts have types.
+void Walk::compare_initializers(const wire::GraphProto& graph) {
+  if (graph.initializers.empty() || !options_.full) return;
+  std::unordered_map<std::string_view, const wire::TypeProto*> declared;
+  for (const auto* infos : {&graph.inputs, &graph.value_infos}) {
+    for (const wire::ValueInfoProto& info : *infos) {
+      if (info.type) declared.emplace(info.name, &*info.type);
+    }
+  }
+  if (declared.empty()) return;
+  for (const wire::TensorProto& tensor : graph.initializers) {
+    const auto it = declared.find(tensor.name);
+    if (it == declared.end()) continue;
+    const auto stated = model::read_type(*it->second), own = model::TensorReader::type_of(tensor);
+    if (!stated.ok() || !own.ok() || merge(*stated, *own).ok()) continue;  // what is wrong with them has been said
+    Diagnostic& d = report(Problem::kTypeContradiction, tensor.name,
+                           "{} is declared with another type than its initializer has", quoted(tensor.name));
+    d.expected = stated->to_string() + " (declared)";
+    d.found = own->to_string();
   }
 }
 

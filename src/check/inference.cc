@@ -255,6 +255,11 @@ Status Inference::infer_with_record(ir::Node& node) {
                        &bodies};
   if (options_.check_types) TREADLE_TRY(check_type_rules(node, types, {}));
   TREADLE_TRY(as_onnx() ? infer_as_onnx(context) : node.op->infer(context));
+  if (options_.check_types) {
+    InlineVector<const Type*, kUsual> made(outputs);
+    for (size_t i = 0; i < outputs; ++i) made[i] = node.outputs[i] ? &results.types[i] : nullptr;
+    TREADLE_TRY(check_type_rules(node, types, made));
+  }
   const bool from_container = containers && node.op->control == Control::kNone && !options_.trust_containers;
   for (size_t i = 0; i < outputs; ++i) {
     ir::Value* v = node.outputs[i];
@@ -399,7 +404,7 @@ void Inference::fold(ir::Node& node) {
     if (known && tensor_of_symbols(v->type, *known, tensor)) set_constant(v, std::move(tensor));
   }
   const OpDef& op = *node.op;
-  if (op.control != Control::kNone || !node.regions.empty() || op.effects == Effects::kRandom) return;
+  if (!op.runs() || op.control != Control::kNone || !node.regions.empty() || op.effects == Effects::kRandom) return;
   for (const ir::Value* v : node.inputs) {
     if (v && !constant(v)) return;
   }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "op/elementwise.h"
 #include "op/op_def.h"
 
 namespace treadle {
@@ -59,10 +60,6 @@ Status refuse(std::string_view what) {
   return error(Code::kInvalidModel, "{}", what);
 }
 
-bool has_negative(std::span<const int64_t> values) {
-  return std::any_of(values.begin(), values.end(), [](int64_t v) { return v < 0; });
-}
-
 // Without attribute kernel_shape every size of the weights' window has to be known.
 bool lacks_window(const InferContext& c, size_t weights) {
   const Shape* w = c.shape(weights);
@@ -102,16 +99,9 @@ Status infer_conv_integer(InferContext& c) {
 
 Status infer_conv_transpose(InferContext& c) {
   const ir::Attributes& a = c.attributes();
-  if (a.has("pads")) {
-    if (has_negative(a.get_ints("pads"))) return refuse("pads are negative");
-    if (a.get_string("auto_pad", "NOTSET") != "NOTSET") return refuse("both pads and auto_pad are given");
-  }
+  if (a.has("pads") && a.get_string("auto_pad", "NOTSET") != "NOTSET")
+    return refuse("both pads and auto_pad are given");
   return lacks_window(c, 1) ? element_only(c, c.element(0)) : c.node.op->infer(c);
-}
-
-Status infer_pool(InferContext& c) {
-  if (has_negative(c.attributes().get_ints("pads"))) return refuse("pads are negative");
-  return c.node.op->infer(c);
 }
 
 // Sizes come from hidden_size, not from the weights.
@@ -143,7 +133,10 @@ Status infer_stft(InferContext& c) {
 
 Status infer_dft(InferContext& c) {
   const Shape* x = c.shape(0);
-  if (c.version() < 20 || !c.has_input(2) || c.dims_value(2) || !x || x->empty()) return c.node.op->infer(c);
+  const bool onesided = c.attributes().get_int("onesided") != 0;
+  if (onesided || c.version() < 20 || !c.has_input(2) || c.dims_value(2) || !x || x->empty()) {
+    return c.node.op->infer(c);
+  }
   Shape out = *x;
   out.back() = 2;
   c.set_output(0, c.element(0), std::move(out));
@@ -205,6 +198,11 @@ Status infer_einsum(InferContext& c) {
     axes = covered;
   }
   return c.node.op->infer(c);
+}
+
+// fmod is not held against the type.
+Status infer_mod(InferContext& c) {
+  return infer_broadcast(c);
 }
 
 Status infer_sum(InferContext& c) {
@@ -316,7 +314,6 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"Add", infer_sum},
       {"ArgMax", require_rank},
       {"ArgMin", require_rank},
-      {"AveragePool", infer_pool},
       {"CenterCropPad", infer_center_crop_pad},
       {"Conv", infer_conv},
       {"ConvInteger", infer_conv_integer},
@@ -330,8 +327,7 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"If", infer_if},
       {"LSTM", infer_recurrent},
       {"LogSoftmax", require_rank},
-      {"LpPool", infer_pool},
-      {"MaxPool", infer_pool},
+      {"Mod", infer_mod},
       {"Mul", infer_sum},
       {"OneHot", infer_one_hot},
       {"QLinearConv", infer_qlinear_conv},

@@ -29,9 +29,10 @@ struct ImportOptions {
   bool copy_weights = false;                     // into memory; else they stay where they are in mapped files
   size_t max_inlined_nodes = 1'000'000;          // what calls of functions may grow into
   std::vector<std::string>* warnings = nullptr;  // gets a sentence for each hidden name
-  // Nodes of operators that treadle lacks become opaque_op() and nothing is known of what they make; a node that breaks
-  // the rules of its operator does too, and its error, with its place, is added to `broken`. For looking at models, not
-  // for running them. Errors of the file itself are still errors.
+  // Nodes of operators that treadle does not know become opaque_op() and nothing is known of what they make; a node
+  // that breaks the rules of its operator does too, and its error, with its place, is added to `broken`. For looking at
+  // models, not for running them: operators that are known, but not run, stay. Errors of the file itself are still
+  // errors.
   std::vector<Status>* broken = nullptr;
   // Read as the onnx package's inference does: a call has to take every output of its function, STFT's attribute
   // onesided has no default, and attributes of ai.onnx need not make sense together.

@@ -22,16 +22,23 @@ std::string quoted(std::string_view kind, std::string_view name) {
   return fmt::format("{} \"{}\"", kind, name);
 }
 
-DeclaredTypes declared_types(const wire::GraphProto& graph) {
+// By name; of several the first.
+DeclaredTypes types_of(std::initializer_list<const wire::List<wire::ValueInfoProto>*> lists) {
   DeclaredTypes types;
-  if (graph.value_infos.empty() && graph.outputs.empty()) return types;
-  types.reserve(graph.value_infos.size() + graph.outputs.size());
-  for (const auto* list : {&graph.outputs, &graph.value_infos}) {
+  size_t count = 0;
+  for (const auto* list : lists) count += list->size();
+  if (count == 0) return types;
+  types.reserve(count);
+  for (const auto* list : lists) {
     for (const wire::ValueInfoProto& info : *list) {
       if (info.type) types.emplace(info.name, &*info.type);
     }
   }
   return types;
+}
+
+DeclaredTypes declared_types(const wire::GraphProto& graph) {
+  return types_of({&graph.outputs, &graph.value_infos});
 }
 
 // Names that a graph initialises, dense or sparse.
@@ -264,35 +271,45 @@ bool Importer::leaves_contents(const wire::TensorProto& proto) const {
   return count > kFewElements;
 }
 
+// Whether an initializer is what an input or a value info of its name says. Where models are only looked at, an error
+// is one of their problems; a value info is nobody's who runs them.
+Result<bool> Importer::fits_declared(std::string_view name, const Type& type, const DeclaredTypes& inputs,
+                                     const Place& place) {
+  const wire::TypeProto* const* input = inputs.find(name);
+  TREADLE_ASSIGN(const Type stated,
+                 declared_type(name, input || !options_.broken ? input : place.types.find(name), place));
+  if (!stated.is_known() || merge(stated, type).ok()) return true;
+  Status status = error(Code::kInvalidModel, "{}\"{}\" is declared as {}, but its initializer is {}",
+                        input ? "input " : "", name, stated.to_string(), type.to_string());
+  if (!place.paths.prefix().empty()) status = std::move(status).in(place.paths.prefix());
+  if (!options_.broken) return status;
+  options_.broken->push_back(std::move(status));
+  return !input;
+}
+
 Status Importer::import_initializers(const wire::GraphProto& proto, Place& place) {
   std::unordered_map<std::string_view, size_t> inputs;
   const bool top = place.region == &graph_->top();
   for (size_t i = 0; top && i < place.region->inputs.size(); ++i) inputs.emplace(place.region->inputs[i]->name, i);
+  const DeclaredTypes declared =
+      proto.initializers.empty() && proto.sparse_initializers.empty() ? DeclaredTypes() : types_of({&proto.inputs});
 
   const auto add_type = [&](const wire::TensorProto& weights) -> Status {
     TREADLE_ASSIGN(Type type, TensorReader::type_of(weights));
-    const auto it = inputs.find(weights.name);
-    if (it == inputs.end()) {
-      return define(weights.name, graph_->new_value(value_name(weights.name, place), std::move(type), &graph_->top()),
-                    place);
-    }
-    const Type& declared = place.region->inputs[it->second]->type;
-    if (declared.is_tensor() && declared.element == type.element) return {};
-    return error(Code::kInvalidModel, "input \"{}\" is declared as {}, but its initializer is {}", weights.name,
-                 declared.to_string(), treadle::name(type.element));
+    TREADLE_TRY(fits_declared(weights.name, type, declared, place).status());
+    if (inputs.contains(weights.name)) return {};
+    return define(weights.name, graph_->new_value(value_name(weights.name, place), std::move(type), &graph_->top()),
+                  place);
   };
   const auto add = [&](std::string_view name, Result<Tensor> tensor) -> Status {
     if (!tensor.ok()) return std::move(tensor).status().in(quoted("initializer", name)).in(place.paths.prefix());
     if (name.empty()) return error(Code::kInvalidModel, "an initializer has no name").in(place.paths.prefix());
+    const Type type = Type::tensor(tensor->type(), to_shape(tensor->dims()));
+    TREADLE_ASSIGN(const bool fits, fits_declared(name, type, declared, place));
     if (const auto it = inputs.find(name); it != inputs.end()) {
-      const Type& declared = place.region->inputs[it->second]->type;
       Tensor& value = graph_->input_defaults[it->second];
       if (value.defined()) return error(Code::kInvalidModel, "\"{}\" is initialized twice", name);
-      if (!declared.is_tensor() || declared.element != tensor->type()) {
-        return error(Code::kInvalidModel, "input \"{}\" is declared as {}, but its initializer is {}", name,
-                     declared.to_string(), treadle::name(tensor->type()));
-      }
-      value = std::move(*tensor);
+      if (fits) value = std::move(*tensor);
       return {};
     }
     return define(name, graph_->new_constant(value_name(name, place), std::move(*tensor)), place);

@@ -4,6 +4,7 @@
 
 #include "model/importer.h"
 #include "op/node.h"
+#include "op/stated_rules.h"
 #include "op/written_operator.h"
 
 namespace treadle::model {
@@ -67,7 +68,7 @@ Status Importer::find_operator(const wire::NodeProto& node, const Place& place, 
     return error(Code::kInvalidModel, "operator {} came with operator set {} of domain \"{}\", the model imports {}",
                  node.op_type, op->versions.front().since, shown_domain(domain), opset->second);
   }
-  if (!op->runs()) {
+  if (!op->runs() && !(options_.broken && op->infer)) {
     return error(Code::kNotImplemented, "operator {} of domain \"{}\" is known, but not run: this build does not {}",
                  node.op_type, shown_domain(domain), op->missing);
   }
@@ -162,7 +163,8 @@ Status Importer::import_operator(const wire::NodeProto& node, std::string_view p
     graph_->add_input(made, *value);
   }
   TREADLE_TRY(import_attributes(node, made, place));
-  return define_outputs(node, made, place);
+  TREADLE_TRY(define_outputs(node, made, place));
+  return check_argument_rules(*made);
 }
 
 Status Importer::define_outputs(const wire::NodeProto& proto, ir::Node* node, Place& place) {
@@ -292,6 +294,7 @@ Status Importer::read_attributes(const wire::NodeProto& proto, ir::Node* node, P
     return error(Code::kInvalidModel, "attribute \"{}\" ({}) is required, but missing", def.name,
                  ir::kind_name(def.kind));
   }
+  if (!options_.as_onnx || !node->op->domain.empty()) TREADLE_TRY(check_attribute_rules(*node));
   Status status = parse_attributes(*node);
   if (!status.ok() && options_.as_onnx && node->op->name == "TreeEnsemble") return {};  // a rule of its own looks at it
   if (!status.ok() && options_.as_onnx && node->op->domain.empty()) {

@@ -111,6 +111,7 @@ class Importer {
   Status import_top();
   Status import_inputs(const wire::GraphProto& proto, Place& place, std::vector<Tensor>* defaults);
   Status fix_denoted_sizes(const wire::ValueInfoProto& info, Type& type) const;
+  Result<bool> fits_declared(std::string_view name, const Type& type, const DeclaredTypes& inputs, const Place& place);
   Status import_initializers(const wire::GraphProto& proto, Place& place);
   Status import_outputs(const wire::GraphProto& proto, Place& place);
   Status import_body(const wire::GraphProto& proto, std::string_view path, ir::Region* region, const Scope* outer,

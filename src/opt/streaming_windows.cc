@@ -84,7 +84,6 @@ Result<TimeWalk::TimeWindow> TimeWalk::read_time_window(const ir::Node& node, co
   if (window.ceil && window.auto_pad != nn::AutoPad::kValid && time.stride > 1) {
     return error(Code::kInvalidArgument, "its last window may reach over the end (ceil_mode)");
   }
-  if (time.time_begin() < 0 || time.time_end() < 0) return error(Code::kInvalidArgument, "its pads are negative");
   time.zero_pads = node.op->name == "Conv";
   return time;
 }

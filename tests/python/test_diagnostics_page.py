@@ -198,9 +198,15 @@ def page() -> str:
     return f"""# Diagnostics
 
 `treadle check model.onnx` says everything that is wrong or surprising about a model, in the model's order and in one
-go; `--full` infers all types besides, behind nodes that fail too: what merely stems from another error is not reported. The exit status is 0 when there is no error, 1 when there is, 2
-when the command line makes no sense; `--strict` takes warnings for errors, `--json` prints one document. In Python,
-`treadle.check(model, full=True)` returns the same as a list.
+go; `--full` infers all types besides, behind nodes that fail too: what merely stems from another error is not reported. The last
+line says whether treadle runs the model: a session is made of it, without a run, and where one refuses it, its reason follows.
+The exit status is 0 when there is no error, 1 when there is, 2 when the command line makes no sense; `--strict` takes warnings
+for errors, `--json` prints one document (`runs` and `refusal` are that last line). In Python, `treadle.check(model, full=True)`
+returns the problems as a list.
+
+Which rules treadle enforces that the `onnx` package does not, and which it lets pass, is in `docs/strictness.md`. `treadle infer`
+says on standard error of which nodes nothing can be known, because nobody has told it of their operators, and then ends with
+status 1 (0 with `--lenient`); what it could infer is written all the same.
 
 Each problem has a stable name in square brackets, the path through functions and bodies to its node, the node's operator with the
 version that is in force there, and where it is known, the place that the offending name or type comes from and a hint. An error

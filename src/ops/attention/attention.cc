@@ -89,6 +89,15 @@ Status check_agreement(const InferContext& ctx, const Shapes& s) {
   return {};
 }
 
+// The documents of earlier versions forbid it as well, but everybody lets it pass in them.
+Status check_packing(const InferContext& ctx) {
+  const Shape* q = ctx.shape(kQuery);
+  const bool counted = ctx.attributes().has("q_num_heads") || ctx.attributes().has("kv_num_heads");
+  if (ctx.version() < 25 || !q || q->size() != 4 || !counted) return {};
+  return error(Code::kInvalidModel, "attributes q_num_heads and kv_num_heads are for packed heads, but Q has shape {}",
+               to_string(*q));
+}
+
 Status check_options(const InferContext& ctx) {
   const int64_t mode = ctx.attributes().get_int("qk_matmul_output_mode", 0);
   if (mode < 0 || mode > 3) return error(Code::kInvalidModel, "attribute qk_matmul_output_mode is {}", mode);
@@ -109,7 +118,7 @@ Status check_options(const InferContext& ctx) {
   if (ctx.has_input(kPastKey) && ctx.has_input(kValidLength)) {
     return error(Code::kInvalidModel, "nonpad_kv_seqlen is not used together with past_key and past_value");
   }
-  return {};
+  return check_packing(ctx);
 }
 
 // Past keys or values [batch, heads, past, size].

@@ -7,14 +7,6 @@ namespace treadle {
 
 namespace {
 
-// The axis as a position; versions before 11 know no negative ones.
-Result<int64_t> scan_axis(int64_t axis, int64_t rank, int version, std::string_view name) {
-  if (axis < 0 && version < 11) {
-    return error(Code::kInvalidModel, "{} holds {}: negative axes came with version 11", name, axis);
-  }
-  return normalize_axis(axis, rank, name);
-}
-
 // `known` and `other` are lengths of axes that are scanned together.
 Status merge_length(Dim& known, const Dim& other, size_t input) {
   if (known.is_known() && other.is_known() && known.value() != other.value()) {
@@ -96,8 +88,8 @@ class ScanInference {
   }
 
   Status take_time(Type& type, size_t scan_input) {
-    TREADLE_ASSIGN(const int64_t axis, scan_axis(form_.inputs[scan_input].axis, type.rank(), ctx_.version(),
-                                                 batched_ ? "the sequence axis" : "scan_input_axes"));
+    TREADLE_ASSIGN(const int64_t axis, normalize_axis(form_.inputs[scan_input].axis, type.rank(),
+                                                      batched_ ? "the sequence axis" : "scan_input_axes"));
     TREADLE_TRY(merge_length(length_, type.shape[static_cast<size_t>(axis)], scan_input));
     type.shape = without_axis(type.shape, static_cast<size_t>(axis));
     return {};
@@ -117,7 +109,7 @@ class ScanInference {
   Result<Type> scan_output(const Type& element, size_t output) {
     if (!element.has_shape) return element;
     TREADLE_ASSIGN(const int64_t axis,
-                   scan_axis(form_.outputs[output].axis, element.rank() + 1, ctx_.version(), "scan_output_axes"));
+                   normalize_axis(form_.outputs[output].axis, element.rank() + 1, "scan_output_axes"));
     return Type::tensor(element.element, with_axis(element.shape, static_cast<size_t>(axis), length_));
   }
 

@@ -101,10 +101,6 @@ Result<double> common_scale(const ir::Attributes& attributes, std::span<const in
   const std::string_view policy = attributes.get_string("keep_aspect_ratio_policy", "stretch");
   if (policy == "stretch") return 0.0;
   const bool smallest = policy == "not_larger";
-  if (!smallest && policy != "not_smaller") {
-    return error(Code::kInvalidModel, "keep_aspect_ratio_policy is {}, expected stretch, not_larger or not_smaller",
-                 policy);
-  }
   double scale = 0;
   for (size_t i = 0; i < axes.size(); ++i) {
     const double s = static_cast<double>(sizes[i]) / static_cast<double>(dims[static_cast<size_t>(axes[i])]);
@@ -119,6 +115,9 @@ Status infer_by_scales(InferContext& c, const Shape& shape, const Ints& axes, co
   TREADLE_TRY(check_list("scales", scales.size(), axes.size()));
   Shape out = shape;
   for (size_t i = 0; i < axes.size(); ++i) {
+    if (is_upsample(c.node) && !(scales[i] >= 1)) {
+      return error(Code::kInvalidArgument, "a scale is {}, expected at least 1 (Resize takes smaller ones)", scales[i]);
+    }
     Dim& size = out[static_cast<size_t>(axes[i])];
     TREADLE_ASSIGN(size, scaled(size, scales[i]));
   }
@@ -176,6 +175,11 @@ Status infer_resize(InferContext& c) {
     return infer_by_scales(c, *shape, axes, scales_of_attributes(c.attributes(), c.version(), shape->size()));
   }
   const bool by_sizes = is_given(c, places.sizes), by_scales = is_given(c, places.scales);
+  // Before, scales could not be left out.
+  if (c.version() >= 13 && by_sizes && by_scales && length_of(c, places.sizes).is_known() &&
+      length_of(c, places.scales).is_known()) {
+    return error(Code::kInvalidModel, "expected scales or sizes, found both");
+  }
   if (by_sizes) {
     if (auto sizes = c.dims_value(places.sizes)) return infer_by_sizes(c, *shape, axes, *sizes);
   } else if (by_scales) {

@@ -126,12 +126,44 @@ Result<Geometry> geometry_of(const ir::Attributes& attributes, size_t rank) {
   TREADLE_ASSIGN(g.dilations, per_axis(attributes, "dilations", rank, 1));
   TREADLE_ASSIGN(g.pads, per_axis(attributes, "pads", 2 * rank, 0));
   TREADLE_ASSIGN(g.strides, per_axis(attributes, "strides", rank, 1));
-  for (size_t d = 0; d < rank; ++d) {
-    if (g.strides[d] < 1 || g.dilations[d] < 1) {
-      return error(Code::kInvalidModel, "strides and dilations need to be 1 or more");
-    }
-  }
   return g;
+}
+
+// How often the block fits along each axis of the image; an error unless the input has a column for every position.
+Result<Dims> positions_of(const Geometry& g, const Dims& image, const Dims& block, int64_t columns) {
+  if (block.size() != image.size() || image.empty()) {
+    return error(Code::kInvalidArgument, "block_shape has {} axes for an image of {}", block.size(), image.size());
+  }
+  Dims counts;
+  for (size_t d = 0; d < g.rank; ++d) {
+    if (block[d] < 1) return error(Code::kInvalidArgument, "block_shape holds {}", block[d]);
+    const __int128 reach = static_cast<__int128>(g.dilations[d]) * (block[d] - 1) + 1;
+    const __int128 room = static_cast<__int128>(image[d]) + g.pads[d] + g.pads[g.rank + d] - reach;
+    const __int128 count = room < 0 ? 0 : room / g.strides[d] + 1;
+    if (count > columns) {
+      return error(Code::kInvalidArgument, "the input has {} columns, fewer than positions of the block", columns);
+    }
+    counts.push_back(static_cast<int64_t>(count));
+  }
+  const auto total = element_count(counts);
+  if (!total.ok() || *total != columns) {
+    return error(Code::kInvalidArgument, "the input has {} columns, expected {} positions of the block", columns,
+                 to_string(counts));
+  }
+  return counts;
+}
+
+Status check_block(const InferContext& c, const Shape* x, const std::optional<Shape>& image, const Shape& block) {
+  if (!is_known(block)) return {};
+  for (const Dim& d : block) {
+    if (d.value() < 1) return error(Code::kInvalidArgument, "block_shape holds {}", d.value());
+  }
+  if (!element_count(block).is_known()) {
+    return error(Code::kInvalidArgument, "a block of {} has too many elements", to_string(block));
+  }
+  TREADLE_ASSIGN(const Geometry geometry, geometry_of(c.attributes(), block.size()));
+  if (!x || !(*x)[2].is_known() || !image || !is_known(*image)) return {};
+  return positions_of(geometry, known_dims(*image), known_dims(block), (*x)[2].value()).status();
 }
 
 Status infer_col2im(InferContext& c) {
@@ -140,6 +172,7 @@ Status infer_col2im(InferContext& c) {
   if (x && x->size() != 3) {
     return error(Code::kInvalidArgument, "expected an input of rank 3, found shape {}", to_string(*x));
   }
+  if (block) TREADLE_TRY(check_block(c, x, image, *block));
   if (!image) {
     const Dim rank = dimensions_listed(c, 1);
     if (!rank.is_known()) return c.set_output(0, c.element(0)), Status();
@@ -220,27 +253,9 @@ Status prepare_col2im(PrepareContext& c) {
   s->image.assign(out.dims.begin() + 2, out.dims.end());
   s->image_strides = contiguous_strides(s->image);
   TREADLE_TRY(tensor_ops::check_walk_rank(static_cast<int64_t>(s->image.size())));
-  if (s->block.size() != s->image.size() || s->image.empty()) {
-    return error(Code::kInvalidArgument, "block_shape has {} axes for an image of {}", s->block.size(),
-                 s->image.size());
-  }
   TREADLE_ASSIGN(s->geometry, geometry_of(c.attributes(), s->image.size()));
-  const Geometry& g = s->geometry;
-  for (size_t d = 0; d < g.rank; ++d) {
-    if (s->block[d] < 1) return error(Code::kInvalidArgument, "block_shape holds {}", s->block[d]);
-    const __int128 reach = static_cast<__int128>(g.dilations[d]) * (s->block[d] - 1) + 1;
-    const __int128 room = static_cast<__int128>(s->image[d]) + g.pads[d] + g.pads[g.rank + d] - reach;
-    const __int128 count = room < 0 ? 0 : room / g.strides[d] + 1;
-    if (count > x.dims[2]) {
-      return error(Code::kInvalidArgument, "the input has {} columns, fewer than positions of the block", x.dims[2]);
-    }
-    s->counts.push_back(static_cast<int64_t>(count));
-  }
-  s->columns = element_count_unchecked(s->counts);
-  if (s->columns != x.dims[2]) {
-    return error(Code::kInvalidArgument, "the input has {} columns, expected {} positions of the block", x.dims[2],
-                 s->columns);
-  }
+  TREADLE_ASSIGN(s->counts, positions_of(s->geometry, s->image, s->block, x.dims[2]));
+  s->columns = x.dims[2];
   s->planes = out.dims[0] * out.dims[1];
   s->plane = element_count_unchecked(s->image);
   s->width = byte_width(x.type);

@@ -35,6 +35,9 @@ Dim modulo(const Dim& a, const Dim& b) {
 Status infer_mod(InferContext& ctx) {
   const int64_t fmod = ctx.attributes().get_int("fmod");
   if (fmod != 0 && fmod != 1) return error(Code::kInvalidModel, "attribute fmod is {}, expected 0 or 1", fmod);
+  if (fmod == 0 && ctx.version() < 28 && is_float(ctx.element(0))) {
+    return error(Code::kInvalidModel, "attribute fmod is 0, expected 1 for elements of type {}", name(ctx.element(0)));
+  }
   return infer_arithmetic<modulo>(ctx);
 }
 

@@ -37,13 +37,23 @@ struct Table {
 };
 
 // One value for all columns, or one per column.
-Status check_per_column(const char* name, size_t found, int64_t columns) {
-  if (found == 1 || static_cast<int64_t>(found) == columns) return {};
+Status check_per_column(const InferContext& ctx, const char* name, size_t found) {
+  const Shape* x = ctx.shape(0);
+  const Dim columns = !x ? Dim::unknown() : x->empty() ? Dim(1) : x->back();
+  if (found == 1 || (found > 0 && !columns.is_known()) || columns.is_known(static_cast<int64_t>(found))) return {};
   return error(Code::kInvalidModel, "attribute {} has {} entries, expected 1 or one for each of {} features", name,
-               found, columns);
+               found, columns.to_string());
 }
 
 // ---- Scaler: (x - offset) * scale ----
+
+Status infer_scaler(InferContext& ctx) {
+  for (const char* name : {"offset", "scale"}) {
+    const size_t found = ctx.attributes().get_floats(name).size();
+    if (found > 0) TREADLE_TRY(check_per_column(ctx, name, found));
+  }
+  return infer_float_table(ctx);
+}
 
 struct ScalerState {
   Table table;
@@ -62,19 +72,18 @@ uint32_t run_scaler(const void* state, void* const* slots, const uint32_t* opera
 }
 
 // The attribute's values, one per column.
-Result<std::vector<float>> spread(const PrepareContext& ctx, const char* name, int64_t columns, float otherwise) {
+std::vector<float> spread(const PrepareContext& ctx, const char* name, int64_t columns, float otherwise) {
   const auto given = ctx.attributes().get_floats(name);
   if (given.empty()) return std::vector<float>(static_cast<size_t>(columns), otherwise);
-  TREADLE_TRY(check_per_column(name, given.size(), columns));
   if (given.size() == 1) return std::vector<float>(static_cast<size_t>(columns), given[0]);
-  return std::vector<float>(given.begin(), given.end());
+  return {given.begin(), given.end()};
 }
 
 Status prepare_scaler(PrepareContext& ctx) {
   const Operand& x = ctx.inputs[0];
   const Table table(x.dims);
-  TREADLE_ASSIGN(auto offset, spread(ctx, "offset", table.columns, 0));
-  TREADLE_ASSIGN(auto scale, spread(ctx, "scale", table.columns, 1));
+  std::vector<float> offset = spread(ctx, "offset", table.columns, 0);
+  std::vector<float> scale = spread(ctx, "scale", table.columns, 1);
   ctx.set_kernel(run_scaler,
                  ctx.make_state<ScalerState>(ScalerState{table, std::move(offset), std::move(scale),
                                                          kernels::make_converter(x.type, ElementType::kFloat)}));
@@ -166,10 +175,17 @@ uint32_t run_imputer(const void* state, void* const* slots, const uint32_t* oper
   return 0;
 }
 
+Status infer_imputer(InferContext& ctx) {
+  const char* const name = is_float(ctx.element(0)) ? "imputed_value_floats" : "imputed_value_int64s";
+  const size_t found =
+      is_float(ctx.element(0)) ? ctx.attributes().get_floats(name).size() : ctx.attributes().get_ints(name).size();
+  if (ctx.element(0) != ElementType::kUndefined) TREADLE_TRY(check_per_column(ctx, name, found));
+  return infer_same_table(ctx);
+}
+
 template <class T, class Values>
-Status prepare_imputer_as(PrepareContext& ctx, const char* name, Values values, double replaced) {
+Status prepare_imputer_as(PrepareContext& ctx, Values values, double replaced) {
   const Table table(ctx.inputs[0].dims);
-  TREADLE_TRY(check_per_column(name, values.size(), table.columns));
   auto* s = ctx.make_state<ImputerState<T>>(ImputerState<T>{table, {}, static_cast<T>(replaced)});
   for (size_t j = 0; j < static_cast<size_t>(table.columns); ++j) {
     s->values.push_back(static_cast<T>(values[values.size() == 1 ? 0 : j]));
@@ -181,11 +197,11 @@ Status prepare_imputer_as(PrepareContext& ctx, const char* name, Values values, 
 Status prepare_imputer(PrepareContext& ctx) {
   const ir::Attributes& a = ctx.attributes();
   const auto floats = [&]<class T>(T) {
-    return prepare_imputer_as<T>(ctx, "imputed_value_floats", a.get_floats("imputed_value_floats"),
+    return prepare_imputer_as<T>(ctx, a.get_floats("imputed_value_floats"),
                                  static_cast<double>(a.get_float("replaced_value_float")));
   };
   const auto integers = [&]<class T>(T) {
-    return prepare_imputer_as<T>(ctx, "imputed_value_int64s", a.get_ints("imputed_value_int64s"),
+    return prepare_imputer_as<T>(ctx, a.get_ints("imputed_value_int64s"),
                                  static_cast<double>(a.get_int("replaced_value_int64")));
   };
   switch (ctx.inputs[0].type) {
@@ -267,7 +283,7 @@ TREADLE_OP(Scaler, "ai.onnx.ml") {
       .optional("offset", ir::AttributeKind::kFloats)
       .optional("scale", ir::AttributeKind::kFloats)
       .type("T", types::kMlNumbers);
-  op.infer(ml::infer_float_table).prepare(ml::prepare_scaler);
+  op.infer(ml::infer_scaler).prepare(ml::prepare_scaler);
 }
 
 TREADLE_OP(Normalizer, "ai.onnx.ml") {
@@ -289,7 +305,7 @@ TREADLE_OP(Imputer, "ai.onnx.ml") {
       .attr("replaced_value_float", 0.0)
       .attr("replaced_value_int64", 0)
       .type("T", types::kMlNumbers);
-  op.infer(ml::infer_same_table).prepare(ml::prepare_imputer);
+  op.infer(ml::infer_imputer).prepare(ml::prepare_imputer);
 }
 
 TREADLE_OP(ArrayFeatureExtractor, "ai.onnx.ml") {

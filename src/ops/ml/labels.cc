@@ -127,11 +127,19 @@ Result<Mappings> parse_label_encoder(const ir::NodeInfo& node) {
   }
   TREADLE_ASSIGN(const Tensor keys, read_list(a, "keys"));
   TREADLE_ASSIGN(const Tensor values, read_list(a, "values"));
+  for (const Tensor* list : {&keys, &values}) {
+    if (list->rank() == 1) continue;
+    return error(Code::kInvalidModel, "{} are of rank {}, expected a list", list == &keys ? "keys" : "values",
+                 list->rank());
+  }
   if (!is_label_type(keys.type()) || !is_label_type(values.type())) {
     return error(Code::kInvalidModel, "keys and values are of types {} and {}", name(keys.type()), name(values.type()));
   }
   if (const ir::Attribute* otherwise = a.find("default_tensor")) {
     const Tensor& t = otherwise->as_tensor();
+    if (t.element_count() > 1) {
+      return error(Code::kInvalidModel, "the default has {} elements, expected one", t.element_count());
+    }
     if (t.element_count() > 0 && t.type() != values.type()) {
       return error(Code::kInvalidModel, "the default is of type {}, the values are of type {}", name(t.type()),
                    name(values.type()));

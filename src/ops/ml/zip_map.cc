@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "op/op_def.h"
+#include "op/operands.h"
 
 namespace treadle::ml {
 
@@ -26,6 +27,11 @@ Type map_type(const Tensor& keys) {
 }
 
 Status infer_zip_map(InferContext& ctx) {
+  const int64_t columns = ctx.node.parsed_as<Tensor>().element_count();
+  const Shape* x = ctx.shape(0);
+  if (x && ((x->size() != 1 && x->size() != 2) || differ(x->back(), Dim(columns)))) {
+    return error(Code::kInvalidArgument, "X has shape {}, expected [N,{}]", to_string(*x), columns);
+  }
   ctx.set_output(0, Type::sequence(map_type(ctx.node.parsed_as<Tensor>())));
   return {};
 }

@@ -29,6 +29,14 @@ Result<Transposed> read_transposed(const ir::Attributes& attributes, size_t axes
     if (padding[i] < 0 || padding[i] > INT32_MAX) {
       return error(Code::kInvalidModel, "attribute output_padding holds {}, expected at least 0", padding[i]);
     }
+    // "Less than the corresponding stride/dilation dimension": which of the two, the document leaves open.
+    const int64_t most = std::max(t.window.stride[i], t.window.dilation[i]) - 1;
+    if (padding[i] > most) {
+      return error(
+          Code::kInvalidModel,
+          "attribute output_padding holds {} for spatial axis {}, expected less than its stride or dilation, {}",
+          padding[i], i, most + 1);
+    }
     t.output_padding[i] = padding[i];
   }
   t.output_shape = attributes.get_ints("output_shape");
@@ -93,7 +101,12 @@ Status infer_conv_transpose(InferContext& ctx) {
   TREADLE_ASSIGN(const Transposed t, read_transposed(ctx.attributes(), axes));
   Shape out(axes + 2, Dim::unknown());
   if (x) out[0] = (*x)[0];
-  if (w) out[1] = (*w)[1] * Dim(ctx.attributes().get_int("group", 1));
+  if (w) {
+    out[1] = (*w)[1] * Dim(ctx.attributes().get_int("group", 1));
+    if ((*w)[1].is_known() && !out[1].is_known()) {
+      return error(Code::kInvalidArgument, "weights of shape {} make too many channels", to_string(*w));
+    }
+  }
   for (size_t i = 0; i < axes; ++i) {
     const Dim given = t.window.has_kernel ? Dim(t.window.kernel[i]) : Dim::unknown();
     const Dim kernel = w && !(*w)[i + 2].is_unknown() ? (*w)[i + 2] : given;

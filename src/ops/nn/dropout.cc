@@ -14,6 +14,12 @@ namespace {
 enum Input : size_t { kData, kRatio, kTraining };
 
 Status infer_dropout(InferContext& ctx) {
+  if (const Tensor* ratio = ctx.version() >= 12 ? ctx.value(1) : nullptr; ratio && ratio->element_count() == 1) {
+    const double value = ratio->double_at(0);
+    if (!(value >= 0 && value < 1)) {
+      return error(Code::kInvalidArgument, "ratio is {}, expected at least 0 and less than 1", value);
+    }
+  }
   ctx.set_output(0, ctx.input(0));
   if (ctx.outputs.size() < 2) return {};
   Type mask = ctx.input(0);

@@ -34,8 +34,8 @@ Status read_pads(const ir::Attributes& attributes, size_t axes, Window& window) 
                  pads.size(), axes);
   }
   for (size_t i = 0; i < 2 * axes; ++i) {
-    if (pads[i] < -INT32_MAX || pads[i] > INT32_MAX) {
-      return error(Code::kInvalidModel, "attribute pads holds {}, expected 32 bits", pads[i]);
+    if (pads[i] < 0 || pads[i] > INT32_MAX) {
+      return error(Code::kInvalidModel, "attribute pads holds {}, expected 0 to {}", pads[i], INT32_MAX);
     }
     (i < axes ? window.pad_begin[i] : window.pad_end[i - axes]) = pads[i];
   }

@@ -46,6 +46,19 @@ bool drops_axis(const ir::Attributes& attributes, bool has_split) {
   return !has_split && attributes.get_int("keepdims", 1) == 0;
 }
 
+// The size that all parts have; unknown where they differ.
+Dim common_part(const Tensor& split, const Dim& size) {
+  if (split.element_count() == 0) return Dim::unknown();
+  const int64_t first = split.int64_at(0);
+  if (split.rank() == 0) {
+    return size.is_known() && size.value() % first == 0 ? Dim(first) : Dim::unknown();
+  }
+  for (int64_t i = 1; i < split.element_count(); ++i) {
+    if (split.int64_at(i) != first) return Dim::unknown();
+  }
+  return Dim(first);
+}
+
 Status infer_split_to_sequence(InferContext& c) {
   const Shape* shape = c.shape(0);
   if (!shape) return c.set_output(0, Type::sequence(Type::tensor(c.element(0)))), Status();
@@ -62,9 +75,7 @@ Status infer_split_to_sequence(InferContext& c) {
     if (split && split->rank() == 0 && split->int64_at(0) <= 0) {
       return error(Code::kInvalidArgument, "split is {}, expected above 0", split->int64_at(0));
     }
-    const bool even = split && split->rank() == 0 && (*shape)[axis].is_known() && split->int64_at(0) > 0 &&
-                      (*shape)[axis].value() % split->int64_at(0) == 0;
-    element[axis] = even ? Dim(split->int64_at(0)) : Dim::unknown();
+    element[axis] = split ? common_part(*split, (*shape)[axis]) : Dim::unknown();
   }
   c.set_output(0, Type::sequence(Type::tensor(c.element(0), std::move(element))));
   return {};
