@@ -148,7 +148,7 @@ class Soak:
         self.compare(f"new session of {name}", session.run(None, feeds(name)[case]), self.expected[name][case])
 
     def stream(self, rng: random.Random) -> None:
-        feed, [last, rows] = feeds("recurrence")[2], self.expected["recurrence"][2]
+        feed, [_, rows] = feeds("recurrence")[2], self.expected["recurrence"][2]
         stream = self.shared["recurrence"].stream(time={"x": 0}, bind={"s0": feed["s0"]})
         got, at = [], 0
         while at < 40:
