@@ -28,7 +28,7 @@ MODELS = {
     "recurrence": b"""g (float[T,4] x, float[4] s0) => (float[4] s, float[T,4] ys) {
       s, ys = Scan<num_scan_inputs=1, body = b (float[4] a, float[4] v) => (float[4] n, float[4] o) {
         n = Add(a, v) o = Tanh(n) }>(s0, x) }""",
-    "lstm": b"""g (float[T,2,8] x) => (float[T,1,2,16] y) <float[1,64,8] w, float[1,64,16] r> {
+    "lstm": b"""g (float[T,2,8] x) => (float[T,1,2,16] y) <float[1,64,8] w = W, float[1,64,16] r = R> {
       y = LSTM<hidden_size=16>(x, w, r) }""",
     "growing": b"""g (float[1,8] x, int64 n) => (y) {
       y = Loop(n, , x) <body = b (int64 i, bool c, float[N,8] s) => (bool d, float[M,8] o) {
@@ -51,8 +51,8 @@ def lstm_text() -> bytes:
     def written(shape, seed):
         return b"{" + ",".join(f"{v:.6g}" for v in weights(shape, seed).ravel()).encode() + b"}"
 
-    text = MODELS["lstm"].replace(b"w,", b"w = " + written((1, 64, 8), 1) + b",")
-    return text.replace(b"r>", b"r = " + written((1, 64, 16), 2) + b">")
+    text = MODELS["lstm"].replace(b"= W", b"= " + written((1, 64, 8), 1))
+    return text.replace(b"= R", b"= " + written((1, 64, 16), 2))
 
 
 def feeds(name: str) -> list[dict]:

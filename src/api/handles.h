@@ -10,6 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/memory_account.h"
 #include "base/status.h"
 #include "exec/profile.h"
 #include "exec/session.h"
@@ -78,6 +79,7 @@ inline treadle_value* new_value(AnyValue value) {
 // Never fails: when there is no memory for the report, that is what it reports.
 treadle_status* to_c(Status status) noexcept;
 treadle_status* out_of_memory() noexcept;
+treadle_status* refused_memory(const MemoryRefused& refused) noexcept;
 treadle_status* unexpected(const char* what) noexcept;
 treadle_status* busy() noexcept;
 
@@ -86,6 +88,8 @@ template <class Body>
 treadle_status* guarded(Body&& body) noexcept {
   try {
     return to_c(body());
+  } catch (const MemoryRefused& refused) {
+    return refused_memory(refused);
   } catch (const std::bad_alloc&) {
     return out_of_memory();
   } catch (const std::exception& e) {

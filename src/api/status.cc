@@ -35,6 +35,14 @@ treadle_status* to_c(Status status) noexcept {
   }
 }
 
+treadle_status* refused_memory(const MemoryRefused& refused) noexcept {
+  try {
+    return to_c(refused.status("what the work needs"));
+  } catch (...) {
+    return out_of_memory();
+  }
+}
+
 treadle_status* unexpected(const char* what) noexcept {
   try {
     return to_c(error(Code::kInternal, "unexpected exception: {}", what));
