@@ -202,9 +202,11 @@ class SessionOptions:
 
 
 def _limit(name: str, value: Any) -> Any:
-    """A limit of nothing would stand for none."""
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise ValueError(f"RunOptions.{name} is a positive number, or None for no limit; found {value!r}")
+    """A number, or None where there is none: 0 says so as well, as in treadle's C interface."""
+    if value is None or value == 0:
+        return None
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"RunOptions.{name} is a positive number, or None or 0 for no limit; found {value!r}")
     return value
 
 

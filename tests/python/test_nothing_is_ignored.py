@@ -165,9 +165,11 @@ def test_options_of_wrong_types_are_refused():
 
 
 @pytest.mark.parametrize("name", ["time_limit", "trip_limit", "memory_limit"])
-def test_a_limit_of_nothing_is_no_limit_in_disguise(name):
+def test_what_is_no_number_is_no_limit_in_disguise(name):
     run = treadle.RunOptions()
-    for value in (0, -1, float("nan"), float("inf")):
+    setattr(run, name, 0)
+    assert getattr(run, name) is None
+    for value in (-1, float("nan"), float("inf")):
         with pytest.raises(ValueError, match=f"{name} is a positive number, or None"):
             setattr(run, name, value)
     setattr(run, name, None)
