@@ -361,7 +361,6 @@ Status Context::run_dynamic(const Instruction& in) {
   }
   const plan::DynamicNode& node = program_->dynamic[in.index];
   TREADLE_TRY(in.code == OpCode::kGuarded ? run_guarded(node, in.index) : run_compute(node));
-  TREADLE_TRY(charge(node));
   release(node.releases, node.in_loop);
   return {};
 }

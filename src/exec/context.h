@@ -137,8 +137,16 @@ class Context {
 
   // dynamic.cc
   Status run_dynamic(const plan::Instruction& in);  // kGuarded, kCompute, kMove, with what they release
-  // Counts work whose sizes the plan did not know, and looks at the limits when it was much.
-  Status charge(const plan::DynamicNode& node);
+  // Counts work whose sizes the plan did not know, by the bytes that it reads and writes, and looks at the limits when it
+  // was much.
+  Status charge(size_t bytes) {
+    constexpr double kByteNs = 0.25;  // about what most kernels take, out of cache
+    uncounted_ns_ += kByteNs * static_cast<double>(bytes);
+    if (uncounted_ns_ < static_cast<double>(plan::kPollUnits) * plan::kPollUnitNs) return {};
+    uncounted_ns_ = 0;
+    return limits_.check();
+  }
+  Status charge_operands(const plan::DynamicNode& node);
   Status run_guarded(const plan::DynamicNode& node, uint32_t index);
   Status run_prepared(const plan::DynamicNode& node, Prepared& prepared);
   Status run_compute(const plan::DynamicNode& node);

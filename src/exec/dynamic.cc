@@ -19,7 +19,6 @@ namespace {
 constexpr size_t kLargeBytes = size_t{1} << 16;
 constexpr size_t kMaxSpare = 8;
 // About what most kernels take for a byte that they read or write, out of cache.
-constexpr double kByteNs = 0.25;
 
 }  // namespace
 
@@ -326,17 +325,14 @@ Status Context::need_scratch(size_t bytes) {
   return {};
 }
 
-Status Context::charge(const DynamicNode& node) {
+Status Context::charge_operands(const DynamicNode& node) {
   size_t bytes = 0;
   const auto add = [&](uint32_t s) {
     if (s != plan::kNoSlot && handles_[s].is_tensor()) bytes += handles_[s].tensor().byte_size();
   };
   for (const uint32_t s : node.inputs) add(s);
   for (const uint32_t s : node.outputs) add(s);
-  uncounted_ns_ += kByteNs * static_cast<double>(bytes);
-  if (uncounted_ns_ < static_cast<double>(plan::kPollUnits) * plan::kPollUnitNs) return {};
-  uncounted_ns_ = 0;
-  return limits_.check();
+  return charge(bytes);
 }
 
 Status Context::run_guarded(const DynamicNode& node, uint32_t index) {
@@ -352,7 +348,8 @@ Status Context::run_guarded(const DynamicNode& node, uint32_t index) {
     if (done) return {};
   }
   TREADLE_ASSIGN(Prepared* const prepared, prepared_for(node, caches_[index]));
-  return run_prepared(node, *prepared);
+  TREADLE_TRY(run_prepared(node, *prepared));
+  return charge_operands(node);
 }
 
 // Makes the handle in slot `s` a tensor of these sizes to be written: in the memory of its last value where nobody else
@@ -424,7 +421,7 @@ Status Context::run_compute(const DynamicNode& node) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     TREADLE_TRY(set_handle(node.outputs[i], std::move(outputs[i])));
   }
-  return {};
+  return charge_operands(node);
 }
 
 }  // namespace treadle::exec

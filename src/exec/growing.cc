@@ -139,6 +139,7 @@ Status Context::append_row_major(const DynamicNode& node, Dims dims) {
     buffer = MemoryAccount::allocate_growable(account_, room);
     if (!buffer) return error(Code::kLimit, "no memory for a tensor of shape {} ({} bytes)", to_string(dims), room);
     if (old_bytes > 0) std::memcpy(buffer->data(), base.raw(), old_bytes);
+    TREADLE_TRY(charge(old_bytes));
   }
   std::byte* to = buffer->data() + old_bytes;
   Dims storage;
@@ -206,6 +207,7 @@ Result<BufferRef> Context::spread_out(const Tensor& base, const Dims* strides, s
     const Dims row_major = strides ? Dims() : contiguous_strides(base.dims());
     TREADLE_TRY(kernels::prepare_copy(&copy, width, base.dims(), strides ? *strides : row_major, made.strides));
     copy(base.raw(), buffer->data());
+    TREADLE_TRY(charge(base.byte_size()));
   }
   return buffer;
 }
