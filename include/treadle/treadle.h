@@ -169,9 +169,10 @@ TREADLE_API void treadle_options_free(treadle_options* options);
  * blocks of steps), "weights" (f32, f16: those of RNN, LSTM, GRU and of products in loops are rounded to float16),
  * "weight_files" (map, copy: whether weights are read in the model's files, which must then stay as they are while the
  * session lives, or are copied into memory when it is opened),
- * "jit" (off, auto, always: when loops become native code), "jit_trip" (no native code before this trip), "jit_cache"
- * (a folder in which native code is kept for later processes; off; empty: TREADLE_JIT_CACHE, else the user's folder for
- * such files), "jit_cache_bytes" (of all that is kept there; what was not used for longest goes). */
+ * "jit" (off, auto, always: when loops become native code; required: as always, and a loop that is not is an error),
+ * "jit_trip" (no native code before this trip), "jit_cache" (a folder in which native code is kept for later processes;
+ * off; empty: TREADLE_JIT_CACHE, else the user's folder for such files), "jit_cache_bytes" (of all that is kept there;
+ * what was not used for longest goes). */
 TREADLE_API treadle_status* treadle_options_set(treadle_options* options, const char* key, const char* value);
 /* Fixes a symbolic size of the inputs. */
 TREADLE_API treadle_status* treadle_options_set_dimension(treadle_options* options, const char* name, int64_t size);

@@ -120,7 +120,8 @@ class SessionOptions:
     `add_free_dimension_override_by_name` and `_by_denotation`, `add_initializer`, `enable_profiling` with
     `profile_file_prefix`, `optimized_model_filepath` (gets the model as it is after the rewrites of loading), and
     configuration entries that begin with "treadle.": "treadle.tier" is "program" or "judge"; "treadle.jit" says when loops become native code: "off", "auto"
-    (in the background, once they have taken long enough) or "always" (before they first run). Results are the same.
+    (in the background, once they have taken long enough) or "always" (before they first run); at "required" a run that comes to a loop that is not native
+    code is an error that says why. Results are the same.
     "treadle.associative_math" at "1" lets sums of floats over time be put together in another order: linear recurrences
     (moving averages, running sums) then run in blocks of steps, and round differently.
     "treadle.weights" is "f32" or "f16": the weights of RNN, LSTM, GRU and of products in loops rounded to float16, which

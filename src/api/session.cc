@@ -51,10 +51,9 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
     return {};
   }
   if (key == "jit") {
-    if (value != "off" && value != "auto" && value != "always") {
-      return error(Code::kInvalidArgument, "jit is off, auto or always, not '{}'", value);
-    }
-    options.jit = value == "off" ? Jit::kOff : value == "auto" ? Jit::kAuto : Jit::kAlways;
+    const std::optional<Jit> jit = jit_named(value);
+    if (!jit) return error(Code::kInvalidArgument, "jit is off, auto, always or required, not '{}'", value);
+    options.jit = *jit;
     return {};
   }
   if (key == "weights") {

@@ -413,7 +413,7 @@ class Explainer {
     } else if (report.why_not_native.empty()) {
       const NativeLoops::State of = native_->state(outer);
       report.why_not_native = of.tried && !of.why.empty() ? of.why
-                              : native_->mode() == Jit::kAlways
+                              : native_->mode() >= Jit::kAlways
                                   ? "it has not run yet"
                                   : "it has not run for long enough to be worth compiling (about 10 ms)";
     }

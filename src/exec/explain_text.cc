@@ -54,10 +54,6 @@ std::string_view name(LoopReport::Bound bound) {
   return "";
 }
 
-std::string_view name(Jit mode) {
-  return mode == Jit::kOff ? "off" : mode == Jit::kAlways ? "always" : "auto";
-}
-
 std::string tier_text(const LoopReport& loop) {
   switch (loop.tier) {
     case Tier::kProgram:

@@ -260,6 +260,10 @@ Status Context::run_trips(const plan::Instruction& begin, bool& done, uint32_t& 
     native_->before_loop(begin.index, loop.go_on == plan::kNoSlot && at.trips_known ? at.all_trips - at.trip : 0);
   }
   if (const NativeCode* code = native_code(begin.index)) return run_native(*code, failed_at);
+  if (native_ && native_->mode() == Jit::kRequired && at.trip >= native_trip_) {
+    return error(Code::kNotImplemented, "jit is required, but the loop is not native code: {}",
+                 native_->why_not(begin.index));
+  }
   const auto* chain = static_cast<const plan::ChainLoop*>(begin.state);
   if (!chain) {
     done = false;

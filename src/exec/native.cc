@@ -347,7 +347,7 @@ bool NativeLoops::Entry::ask(Asked next) {
 void NativeLoops::before_loop(uint32_t loop, int64_t trips) {
   Entry& entry = loops_[loop];
   if (entry.asked.load(std::memory_order_relaxed) == Asked::kCompiler) return;
-  if (mode_ == Jit::kAlways) {
+  if (mode_ >= Jit::kAlways) {
     if (entry.ask(Asked::kCompiler)) make(loop, Asked::kCompiler);
   } else if (mode_ == Jit::kAuto && outermost_[loop] == loop && trips >= entry.trips_to_pay) {
     make_in_background(loop, Asked::kCompiler);
@@ -384,6 +384,12 @@ void NativeLoops::wait() const {
 NativeLoops::State NativeLoops::state(uint32_t loop) const {
   std::lock_guard lock(CompileQueue::get().results());
   return states_[loop];
+}
+
+std::string NativeLoops::why_not(uint32_t loop) const {
+  State of = state(loop);
+  if (!of.tried) plan::describe_loop(*program_, loop, of.why);
+  return of.why;
 }
 
 int64_t NativeLoops::compilations() const {

@@ -293,7 +293,7 @@ struct Session::Impl {
   Result<const Plan*> make_plan(Values values);
   Signature signature_for(Values values);
   plan::SpecializeOptions specialize_options() const {
-    return {options.optimize, options.associative_math, options.weights == Weights::kF16, options.jit == Jit::kAlways};
+    return {options.optimize, options.associative_math, options.weights == Weights::kF16, options.jit >= Jit::kAlways};
   }
   Result<exec::Explanation> explain_model() const;
   exec::Explanation explain_program(const plan::Program& program, const exec::NativeLoops* native,
@@ -330,7 +330,21 @@ Status check_environment() {
   return error(Code::kInvalidArgument, "TREADLE_ISA names an instruction set ({}), found '{}'", known, wanted);
 }
 
-// TREADLE_JIT=off|auto|always[,TRIP] takes the place of the option where that was left alone.
+constexpr std::pair<std::string_view, Jit> kJits[] = {
+    {"off", Jit::kOff}, {"auto", Jit::kAuto}, {"always", Jit::kAlways}, {"required", Jit::kRequired}};
+
+std::string_view name(Jit jit) {
+  return std::find_if(std::begin(kJits), std::end(kJits), [&](const auto& each) { return each.second == jit; })->first;
+}
+
+std::optional<Jit> jit_named(std::string_view name) {
+  for (const auto& [each, jit] : kJits) {
+    if (each == name) return jit;
+  }
+  return std::nullopt;
+}
+
+// TREADLE_JIT=off|auto|always|required[,TRIP] takes the place of the option where that was left alone.
 Status read_environment(SessionOptions& options) {
   const char* text = std::getenv("TREADLE_JIT");
   TREADLE_TRY(check_environment());
@@ -339,13 +353,14 @@ Status read_environment(SessionOptions& options) {
   const std::string_view mode = wanted.substr(0, wanted.find(','));
   const bool has_trip = mode.size() < wanted.size();
   const std::string_view trip = has_trip ? wanted.substr(mode.size() + 1) : "0";
-  if ((mode != "off" && mode != "auto" && mode != "always") || !is_number(trip, options.jit_trip)) {
+  const std::optional<Jit> named = jit_named(mode);
+  if (!named || !is_number(trip, options.jit_trip)) {
     return error(Code::kInvalidArgument,
-                 "TREADLE_JIT is off, auto or always, and may be followed by a comma and a "
+                 "TREADLE_JIT is off, auto, always or required, and may be followed by a comma and a "
                  "trip; found '{}'",
                  wanted);
   }
-  options.jit = mode == "off" ? Jit::kOff : mode == "always" ? Jit::kAlways : Jit::kAuto;
+  options.jit = *named;
   return {};
 }
 
@@ -387,7 +402,8 @@ void Session::Impl::remark_on_judge() {
   if (options.tier != Tier::kJudge) return;
   if (options.weights != Weights::kF32) remarks.emplace_back("weights = f16 has no effect in the judge");
   if (options.associative_math) remarks.emplace_back("associative_math = 1 has no effect in the judge");
-  if (options.jit == Jit::kAlways) remarks.emplace_back("jit = always has no effect in the judge");
+  if (options.jit >= Jit::kAlways)
+    remarks.push_back(fmt::format("jit = {} has no effect in the judge", name(options.jit)));
 }
 
 Status Session::Impl::prepare() {

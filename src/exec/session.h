@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,9 +28,14 @@ enum class Tier : uint8_t {
 // When loops become native code; results are the same to the last bit.
 enum class Jit : uint8_t {
   kOff,
-  kAuto,    // loops that have taken long enough are compiled in the background
-  kAlways,  // before a loop first runs
+  kAuto,      // loops that have taken long enough are compiled in the background
+  kAlways,    // before a loop first runs
+  kRequired,  // likewise, and a loop that cannot be native code is an error of the run
 };
+
+// As options write them: "off", "auto", "always", "required".
+std::string_view name(Jit jit);
+std::optional<Jit> jit_named(std::string_view name);
 
 // How weights of recurrences are kept: those of RNN, LSTM and GRU, and constant right-hand sides of products in loops.
 enum class Weights : uint8_t {

@@ -124,3 +124,13 @@ def test_a_library_that_is_cut_off(tmp_path, length):
         library.write_bytes(contents)
         (end,) = run('print(attempt("always", lambda: None))', TREADLE_JIT_LIBRARY=str(library))
         assert end.startswith(f"exit 0: right {library} is "), end
+
+
+def test_where_native_code_is_required_the_reason_is_an_error(tmp_path):
+    cut = tmp_path / "cut.so"
+    cut.write_bytes(LIBRARY.read_bytes()[:100_000])
+    (end,) = run('print(attempt("required", lambda: None))', TREADLE_JIT_LIBRARY=str(cut))
+    assert f"jit is required, but the loop is not native code: {cut} is cut short" in end, end
+    assert "Loop" in end
+    (end,) = run('print(attempt("required", lambda: None))')
+    assert end == "exit 0: right "
