@@ -312,12 +312,16 @@ bool is_number(std::string_view text, int64_t& number) {
   return failure == std::errc() && end == text.data() + text.size();
 }
 
-// An instruction set that there is, though this machine may lack it; a number of bytes.
+// An instruction set that there is, though this machine may lack it; a number of bytes; off.
 Status check_environment() {
   int64_t bytes = 0;
   const char* room = std::getenv("TREADLE_JIT_CACHE_BYTES");
   if (room && *room && (!is_number(room, bytes) || bytes < 0)) {
     return error(Code::kInvalidArgument, "TREADLE_JIT_CACHE_BYTES takes a number of bytes, found '{}'", room);
+  }
+  const char* signal = std::getenv("TREADLE_SIGBUS");
+  if (signal && *signal && std::string_view(signal) != "off") {
+    return error(Code::kInvalidArgument, "TREADLE_SIGBUS is off or left alone, found '{}'", signal);
   }
   const char* wanted = std::getenv("TREADLE_ISA");
   if (!wanted) return {};

@@ -223,7 +223,12 @@ def test_options_that_the_judge_lacks_are_named():
 
 def test_environment_variables_that_mean_nothing_are_refused():
     code = "import sys, treadle; treadle.InferenceSession(sys.stdin.buffer.read())"
-    for name, value in (("TREADLE_JIT", "never"), ("TREADLE_JIT", "auto,soon"), ("TREADLE_ISA", "avx-512")):
+    for name, value in (
+        ("TREADLE_JIT", "never"),
+        ("TREADLE_JIT", "auto,soon"),
+        ("TREADLE_ISA", "avx-512"),
+        ("TREADLE_SIGBUS", "on"),
+    ):
         env = {**os.environ, name: value, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         done = subprocess.run([sys.executable, "-c", code], input=models.add(), env=env, capture_output=True)
         assert done.returncode == 1 and f"{name}".encode() in done.stderr and value.encode() in done.stderr
