@@ -1,6 +1,6 @@
 """Random control-flow programs, run by every tier of treadle, by plain numpy loops and by onnxruntime where it can.
 
-    programs.py [--count N] [--seed S] [--opset V ...] [--size K] [--keep DIR] [--shrink]
+    programs.py [--count N] [--seed S] [--opset V ...] [--size K] [--without-onnxruntime] [--keep DIR] [--shrink]
 
 A program is what random_programs/ grows from a seed and an opset: nested If, Loop, Scan, SequenceMap and recurrent nodes
 over tensors, sequences and optionals. Every program is run on two sets of inputs, the first of them again at the
@@ -200,21 +200,22 @@ def read_message(stream):
     return pickle.loads(stream.read(struct.unpack("<q", head)[0])) if len(head) == 8 else None
 
 
-def serve() -> None:
+def serve(with_peer: bool) -> None:
     """Answers each (model, feeds) by two verdicts: before and after onnxruntime, which may take the process down."""
     answers, sys.stdout = sys.stdout.buffer, sys.stderr
     while (request := read_message(sys.stdin.buffer)) is not None:
         model = onnx.load_model_from_string(request[0])
         verdict = judge(model, request[1])
         write_message(answers, astuple(verdict))
-        last = verdict if verdict.wrong else compare_with_peer(model, request[1], verdict)
+        last = compare_with_peer(model, request[1], verdict) if with_peer and not verdict.wrong else verdict
         write_message(answers, astuple(last))
 
 
 class Runner:
     """Runs programs in a process that is started anew when one of them ends it."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_peer: bool = True) -> None:
+        self.arguments = ["--serve"] + ([] if with_peer else ["--without-onnxruntime"])
         self.process: subprocess.Popen | None = None
 
     def __enter__(self) -> Runner:
@@ -228,7 +229,7 @@ class Runner:
 
     def run(self, model: onnx.ModelProto, feeds: list[dict]) -> Verdict:
         if self.process is None:
-            command = [sys.executable, __file__, "--serve"]
+            command = [sys.executable, __file__, *self.arguments]
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         write_message(self.process.stdin, (model.SerializeToString(), feeds))
         verdict = read_message(self.process.stdout)
@@ -272,16 +273,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--opset", type=int, nargs="*", default=list(OPSETS))
     parser.add_argument("--size", type=int, default=1, help="times as many nodes as usual")
+    parser.add_argument("--without-onnxruntime", action="store_true", help="which takes half of the time")
     parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
-        serve()
+        serve(not arguments.without_onnxruntime)
         return 0
     counts: dict[str, int] = {}
     begin = time.monotonic()
-    with Runner() as runner:
+    with Runner(not arguments.without_onnxruntime) as runner:
         for k in range(arguments.count):
             seed, opset = arguments.seed + k, arguments.opset[k % len(arguments.opset)]
             verdict = check(runner, seed, opset, arguments.size)

@@ -48,8 +48,7 @@ Fed make_feeds(const Session& session, uint64_t draw) {
     auto tensor = Tensor::allocate(input.type.element, dims);
     if (!tensor.ok()) return fed;
     if (is_string(input.type.element)) {
-      for (int64_t i = 0; i < count; ++i)
-        tensor->mutable_data<String>()[i] = random.pick(fuzz::vocabulary().settings);
+      for (int64_t i = 0; i < count; ++i) tensor->mutable_data<String>()[i] = random.pick(fuzz::vocabulary().settings);
     } else if (input.type.element == ElementType::kFloat) {
       for (int64_t i = 0; i < count; ++i) tensor->mutable_data<float>()[i] = static_cast<float>(random.real());
     } else {

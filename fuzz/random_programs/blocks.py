@@ -201,12 +201,17 @@ class Block:
     def bounded(self, value: Value) -> Value:
         """Within [-1, 1]; at times infinities stay what they are."""
         if value.element not in FLOATS:
+            self.scope.append(value)
             return value
         small = self.add("Tanh", [value.name], value)
         if not self.draw.special or self.opset < 10 or value.element == HALF or self.draw.chance(0.6):
             return small
         (infinite,) = self.emit("IsInf", [value.name])
         return self.add("Where", [infinite, value.name, small.name], value)
+
+    def small(self, op: str, inputs: list[str], like: Value, **attributes) -> Value:
+        """What the operator gives, bounded: as it is nobody sees it, lest rounding grow from function to function."""
+        return self.bounded(replace(like, name=self.emit(op, inputs, **attributes)[0]))
 
     def partner(self, x: Value) -> Value:
         """A second operand for x, elementwise."""

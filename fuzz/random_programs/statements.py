@@ -37,7 +37,7 @@ def many(block: Block) -> None:
     """Operands one after the other, each of which may be a scalar."""
     if x := block.tensor(FLOATS):
         operands = [x.name] + [block.partner(x).name for _ in range(int(block.draw.rng.integers(0, 4)))]
-        block.bounded(block.add(block.draw.pick(["Max", "Min", "Sum", "Mean"]), operands, x))
+        block.small(block.draw.pick(["Max", "Min", "Sum", "Mean"]), operands, x)
 
 
 def float_single(block: Block) -> None:
@@ -48,7 +48,7 @@ def float_single(block: Block) -> None:
 def smooth(block: Block) -> None:
     kinds = ["Exp", "Softplus", "Sin", "Cos", "Elu", "HardSigmoid"] + (["Erf"] if block.opset >= 9 else [])
     if x := block.tensor(FLOATS):
-        block.bounded(block.add(block.draw.pick(kinds), [x.name], x))
+        block.small(block.draw.pick(kinds), [x.name], x)
 
 
 def clipped(block: Block) -> None:
@@ -59,7 +59,7 @@ def clipped(block: Block) -> None:
         return
     if block.opset < 11:
         bounds = {name: float(draw.array(FLOAT, ())) for name in ("min", "max") if draw.chance(0.7)}
-        block.bounded(block.add("Clip", [x.name], x, **bounds))
+        block.small("Clip", [x.name], x, **bounds)
         return
     bounds = []
     for _ in range(2):
@@ -68,7 +68,7 @@ def clipped(block: Block) -> None:
             bounds.append(block.constant(np.array(np.nan, numpy_type(x.element))))
         else:
             bounds.append(draw.pick(["", block.fresh(x.element).name, found.name if found else ""]))
-    block.bounded(block.add("Clip", [x.name, *bounds], x))
+    block.small("Clip", [x.name, *bounds], x)
 
 
 def special(block: Block) -> None:
@@ -146,7 +146,7 @@ def total(block: Block) -> None:
         sums = x.element in INTS or whole
         kinds = (["ReduceMax", "ReduceMin"] if whole else []) + (["ReduceSum"] if sums else [])
         if kinds:
-            block.bounded(block.add(block.draw.pick(kinds), [x.name], Value("", x.element, ()), keepdims=0))
+            block.small(block.draw.pick(kinds), [x.name], Value("", x.element, ()), keepdims=0)
 
 
 def reduced(block: Block) -> None:
@@ -168,16 +168,15 @@ def reduced(block: Block) -> None:
     name = block.emit("Sigmoid", [x.name])[0] if kind == "ReduceLogSum" else x.name  # sums that are far from zero
     like = Value("", x.element, tuple(shape))
     if block.opset >= (13 if kind == "ReduceSum" else 18):
-        block.bounded(block.add(kind, [name, block.integers(*axes)], like, keepdims=keep))
+        block.small(kind, [name, block.integers(*axes)], like, keepdims=keep)
     else:
-        block.bounded(block.add(kind, [name], like, axes=axes, keepdims=keep))
+        block.small(kind, [name], like, axes=axes, keepdims=keep)
 
 
 def softmax(block: Block) -> None:
     """Along the last axis, which all versions agree on."""
     if x := block.tensor(FLOATS, lambda v: v.known and len(v.shape) > 0 and 0 not in v.shape):
-        made = block.add(block.draw.pick(["Softmax", "LogSoftmax"]), [x.name], x, axis=len(x.shape) - 1)
-        block.bounded(made)
+        block.small(block.draw.pick(["Softmax", "LogSoftmax"]), [x.name], x, axis=len(x.shape) - 1)
 
 
 def size(block: Block) -> None:
@@ -265,9 +264,9 @@ def product(block: Block) -> None:
         if x.known and len(x.shape) == 2 and block.draw.chance(0.4):
             bias = block.weights(x.element, width)
             options = {"alpha": 0.5, "beta": -0.5, "transB": 1} if block.draw.chance(0.5) else {}
-            block.bounded(block.add("Gemm", [x.name, weights.name, bias.name], x, **options))
+            block.small("Gemm", [x.name, weights.name, bias.name], x, **options)
         else:
-            block.bounded(block.add("MatMul", [x.name, weights.name], x))
+            block.small("MatMul", [x.name, weights.name], x)
 
 
 def vectors(block: Block) -> None:
@@ -280,9 +279,9 @@ def vectors(block: Block) -> None:
     if len(x.shape) == 1 and block.draw.chance(0.4):
         column, row = Value("", x.element, (n, 1)), Value("", x.element, (1, n))
         names = [unsqueeze(block, x, 1, column).name, unsqueeze(block, y, 0, row).name]
-        block.bounded(block.add("MatMul", names, Value("", x.element, (n, n))))
+        block.small("MatMul", names, Value("", x.element, (n, n)))
     else:
-        block.bounded(block.add("MatMul", [x.name, y.name], Value("", x.element, x.shape[:-1])))
+        block.small("MatMul", [x.name, y.name], Value("", x.element, x.shape[:-1]))
 
 
 def einsum(block: Block) -> None:
@@ -297,7 +296,7 @@ def einsum(block: Block) -> None:
     terms, _, result = equation.partition("->")
     others = [block.weights(x.element, *[sizes[c] for c in term]).name for term in terms.split(",")[1:]]
     shape = tuple(sizes[c] for c in result)
-    block.bounded(block.add("Einsum", [x.name, *others], Value("", x.element, shape), equation=equation))
+    block.small("Einsum", [x.name, *others], Value("", x.element, shape), equation=equation)
 
 
 def text(block: Block) -> None:
