@@ -198,11 +198,17 @@ Status check_float_type(const Attribute& a) {
   return error(Code::kInvalidModel, "attribute {} is {}, expected a float type", a.name, a.as_int());
 }
 
+// RNN's default names a function for both directions, whatever the direction.
+bool is_default(const Attribute& a, const ir::NodeInfo& node) {
+  const AttributeDef* def = node.version->attribute(a.name);
+  return def && def->has_default() && std::ranges::equal(a.as_strings(), def->default_value.as_strings());
+}
+
 Status check_per_direction(const Rule& rule, const Attribute& a, const ir::NodeInfo& node) {
   const bool both = node.attributes.get_string("direction", "forward") == "bidirectional";
   const auto expected = static_cast<size_t>(rule.least) * (both ? 2 : 1);
   const size_t found = length_of(node, a.name);
-  if (found == 0 || found == expected) return {};
+  if (found == 0 || found == expected || is_default(a, node)) return {};
   return error(Code::kInvalidModel, "attribute {} has {} entries, expected {} ({} for each direction)", a.name, found,
                expected, rule.least);
 }

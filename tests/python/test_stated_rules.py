@@ -159,6 +159,9 @@ ALLOWED = [
     (23, "r = Attention <q_num_heads=2, kv_num_heads=2> (q, k, v)", HEADS),
     (22, 'r = Conv <auto_pad="NOTSET", pads=[1,1,1,1]> (x, w)', f"{X}, {W}"),
     (11, "r = Resize (x, q, s, z)", f"{IMAGE}, float[8] q <float[0] s = {{}}, int64[4] z = {{1,1,2,2}}>"),
+    (22, "r = RNN <hidden_size=4> (x, w, r0)", "float[5,2,3] x, float[1,4,3] w, float[1,4,4] r0"),
+    (7, 'r = RNN <hidden_size=4, direction="reverse"> (x, w, r0)', "float[5,2,3] x, float[1,4,3] w, float[1,4,4] r0"),
+    (22, "r = GRU <hidden_size=4> (x, w, r0)", GATES.replace(" r", " r0")),
 ]  # fmt: skip
 
 
