@@ -42,6 +42,13 @@ void add_session(CLI::App& command, Common& common) {
   command.add_flag("--copy-weights", common.copy_weights, "Copy weights into memory rather than map the model's files");
   command.add_option("--threads", common.threads, "Threads to use; 0: the CPUs that the process may use")
       ->check(CLI::Range(0, 4096));
+  command
+      .add_option("--load-time-limit", common.load_time_limit, "Stop loading, and planning, after this many seconds")
+      ->type_name("SECONDS");
+  command.add_option("--load-memory-limit", common.load_memory_limit, "Bytes that loading, and planning, may use")
+      ->type_name("BYTES");
+  command.add_flag("--unbounded-load", common.unbounded_load,
+                   "Compute from constants whatever can be, also where a small model makes much of it");
   command.add_option("--dim", common.dimensions, "Fix a symbolic size, as in --dim batch=1")->type_name("NAME=SIZE");
 }
 
@@ -54,6 +61,9 @@ treadle::SessionOptions session_options(const Common& common) {
   if (!common.weights.empty()) options.set("weights", common.weights);
   if (common.copy_weights) options.set("weight_files", "copy");
   options.threads(common.threads);
+  options.limit_load_time(common.load_time_limit);
+  options.limit_load_memory(common.load_memory_limit);
+  if (common.unbounded_load) options.set("bounded_load", "0");
   for (const auto& [name, size] : dimensions_of(common)) options.dimension(name, size);
   return options;
 }

@@ -35,6 +35,9 @@ struct Common {
   std::string weights;
   bool copy_weights = false;
   int threads = 0;
+  double load_time_limit = 0;
+  size_t load_memory_limit = 0;
+  bool unbounded_load = false;
   std::vector<std::string> dimensions;  // "batch=1"
 };
 

@@ -41,13 +41,26 @@ const char* exception_name(treadle_code code) {
 
 }  // namespace
 
-void check(treadle_status* status) {
+namespace {
+
+void check(treadle_status* status, const char* when_cancelled) {
   if (!status) return;
   const treadle_code code = treadle_status_code(status);
   const std::string text = treadle_status_text(status);
   const std::string place = treadle_status_place(status);
   treadle_status_free(status);
-  raise(exception_name(code), text, treadle_code_name(code), place.c_str());
+  const char* const name = code == TREADLE_CANCELLED ? when_cancelled : exception_name(code);
+  raise(name, text, treadle_code_name(code), place.c_str());
+}
+
+}  // namespace
+
+void check(treadle_status* status) {
+  check(status, "Fail");
+}
+
+void check_load(treadle_status* status) {
+  check(status, "ModelLoadCanceled");
 }
 
 void invalid_argument(const std::string& message) {

@@ -1,10 +1,10 @@
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "support.h"
 
 namespace treadle_python {
-
-namespace {
 
 // Python runs signal handlers in its main thread only, which on Linux is the process's first: all others need not wait
 // for the GIL to learn that there is nothing for them. What a handler raises stays pending until run() has the GIL
@@ -19,7 +19,22 @@ bool interrupted(void*) {
   return raised;
 }
 
-}  // namespace
+LoadFlag::Opening::Opening(LoadFlag& flag, treadle_options* options) : flag_(flag), options_(options) {
+  const std::lock_guard lock(flag_.mutex_);
+  flag_.opening_.push_back(options_);
+  treadle_options_cancel_load(options_, flag_.on_);
+}
+
+LoadFlag::Opening::~Opening() {
+  const std::lock_guard lock(flag_.mutex_);
+  flag_.opening_.erase(std::find(flag_.opening_.begin(), flag_.opening_.end(), options_));
+}
+
+void LoadFlag::set(bool on) {
+  const std::lock_guard lock(mutex_);
+  on_ = on;
+  for (treadle_options* options : opening_) treadle_options_cancel_load(options, on);
+}
 
 RunOptions::RunOptions() {
   treadle_run_options* options = nullptr;
@@ -35,6 +50,7 @@ const treadle_run_options* run_options_of(nb::handle options) {
 }
 
 void define_run_options(nb::module_& m) {
+  nb::class_<LoadFlag>(m, "LoadFlag").def(nb::init<>()).def("set", &LoadFlag::set);
   nb::class_<RunOptions>(m, "RunOptions", nb::dynamic_attr())
       .def(nb::init<>())
       .def_prop_rw(

@@ -21,6 +21,7 @@ Owned<treadle_options> make_options(const std::map<std::string, std::string>& op
   for (const auto& [key, value] : options) check(treadle_options_set(handle, key.c_str(), value.c_str()));
   for (const auto& [name, size] : dimensions) check(treadle_options_set_dimension(handle, name.c_str(), size));
   for (const auto& [name, size] : denoted) check(treadle_options_set_denoted_dimension(handle, name.c_str(), size));
+  treadle_options_set_interrupt(handle, interrupted, nullptr);
   return owned;
 }
 
@@ -53,17 +54,19 @@ nb::object shape_of(const treadle_type* type) {
 
 Session::Session(nb::object path, nb::object bytes, nb::object folder,
                  const std::map<std::string, std::string>& options, const std::map<std::string, int64_t>& dimensions,
-                 const std::map<std::string, int64_t>& denoted) {
+                 const std::map<std::string, int64_t>& denoted, LoadFlag& flag) {
   const auto made = make_options(options, dimensions, denoted);
+  const LoadFlag::Opening opening(flag, made.get());
   treadle_session* session = nullptr;
   if (!path.is_none()) {
     nb::bytes name = nb::steal<nb::bytes>(PyUnicode_EncodeFSDefault(path.ptr()));
     if (!name.is_valid()) raise_pending();
-    call_engine([&] { return treadle_session_open(name.c_str(), made.get(), &session); });
+    call_engine([&] { return treadle_session_open(name.c_str(), made.get(), &session); }, check_load);
   } else {
     const nb::bytes data = nb::cast<nb::bytes>(bytes);
     const char* where = folder.is_none() ? nullptr : utf8(folder);
-    call_engine([&] { return treadle_session_from_bytes(data.c_str(), data.size(), where, made.get(), &session); });
+    call_engine([&] { return treadle_session_from_bytes(data.c_str(), data.size(), where, made.get(), &session); },
+                check_load);
   }
   handle.reset(session);
   for (const treadle_role role : {TREADLE_INPUT, TREADLE_OVERRIDABLE}) {
@@ -299,9 +302,9 @@ nb::str Session::dump_plan(nb::handle feed) const {
 void define_session(nb::module_& m) {
   nb::class_<Session>(m, "Session")
       .def(nb::init<nb::object, nb::object, nb::object, const std::map<std::string, std::string>&,
-                    const std::map<std::string, int64_t>&, const std::map<std::string, int64_t>&>(),
+                    const std::map<std::string, int64_t>&, const std::map<std::string, int64_t>&, LoadFlag&>(),
            nb::arg("path").none(), nb::arg("bytes").none(), nb::arg("folder").none(), nb::arg("options"),
-           nb::arg("dimensions"), nb::arg("denoted"))
+           nb::arg("dimensions"), nb::arg("denoted"), nb::arg("flag"))
       .def("run", &Session::run, nb::arg("output_names").none(), nb::arg("feed"), nb::arg("options").none())
       .def("run_values", &Session::run_values, nb::arg("output_names").none(), nb::arg("feed"), nb::arg("outputs"),
            nb::arg("options").none(),

@@ -121,7 +121,8 @@ class Session {
  public:
   // `path`, or `bytes` with the folder of their external data; the others None.
   Session(nb::object path, nb::object bytes, nb::object folder, const std::map<std::string, std::string>& options,
-          const std::map<std::string, int64_t>& dimensions, const std::map<std::string, int64_t>& denoted);
+          const std::map<std::string, int64_t>& dimensions, const std::map<std::string, int64_t>& denoted,
+          LoadFlag& flag);
 
   AnyList run(nb::handle names, nb::handle feed, nb::handle options) const;
   // `given`: values to write into, or None; parallel to the names.

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ struct Value {
 
 // Throws the Python exception that belongs to a status (and frees it).
 void check(treadle_status* status);
+// The same of loading, which has an exception of its own for being cancelled.
+void check_load(treadle_status* status);
 // Throws treadle's InvalidArgument.
 [[noreturn]] void invalid_argument(const std::string& message);
 // Throws what Python has been told already.
@@ -85,12 +88,38 @@ struct RunOptions {
   Owned<treadle_run_options> handle;
 };
 void define_run_options(nb::module_& m);
+// Whether a signal handler has raised something in this thread. For treadle_*_set_interrupt.
+bool interrupted(void*);
+
+// Stops sessions that are being opened, from any thread, and refuses later ones.
+class LoadFlag {
+ public:
+  // While it lives, `options` are those of a session that is being opened.
+  class Opening {
+   public:
+    Opening(LoadFlag& flag, treadle_options* options);
+    ~Opening();
+    Opening(const Opening&) = delete;
+    Opening& operator=(const Opening&) = delete;
+
+   private:
+    LoadFlag& flag_;
+    treadle_options* const options_;
+  };
+
+  void set(bool on);
+
+ private:
+  std::mutex mutex_;
+  bool on_ = false;
+  std::vector<treadle_options*> opening_;
+};
 // Of None, options without limits; Python's signals are looked at either way.
 const treadle_run_options* run_options_of(nb::handle options);
 
 // Calls `fn` (returning a status) without the GIL, then throws what it, or a signal handler, reported.
 template <class Fn>
-void call_engine(Fn&& fn) {
+void call_engine(Fn&& fn, void (*throw_error)(treadle_status*) = check) {
   treadle_status* status = nullptr;
   {
     nb::gil_scoped_release unlocked;
@@ -100,7 +129,7 @@ void call_engine(Fn&& fn) {
     treadle_status_free(status);
     raise_pending();
   }
-  if (status) check(status);
+  if (status) throw_error(status);
 }
 
 }  // namespace treadle_python

@@ -172,8 +172,20 @@ TREADLE_API void treadle_options_free(treadle_options* options);
  * "jit" (off, auto, always: when loops become native code; required: as always, and a loop that is not is an error),
  * "jit_trip" (no native code before this trip), "jit_cache" (a folder in which native code is kept for later processes;
  * off; empty: TREADLE_JIT_CACHE, else the user's folder for such files), "jit_cache_bytes" (of all that is kept there;
- * what was not used for longest goes). */
+ * what was not used for longest goes), "load_time_limit" (seconds that loading may take, and each planning later on; 0:
+ * any), "load_memory_limit" (bytes, likewise), "bounded_load" (0, 1: what is computed from constants beforehand is
+ * bounded by the size of the model; on, unless it is turned off). */
 TREADLE_API treadle_status* treadle_options_set(treadle_options* options, const char* key, const char* value);
+/* The same as numbers. Zero or less: no limit. */
+TREADLE_API void treadle_options_limit_load_time(treadle_options* options, double seconds);
+TREADLE_API void treadle_options_limit_load_memory(treadle_options* options, size_t bytes);
+/* True stops the sessions that are being opened with these options, and refuses later ones, until it is set to false.
+ * From any thread. */
+TREADLE_API void treadle_options_cancel_load(treadle_options* options, bool cancel);
+/* Asked about every 5 ms, from the thread that opens the session, or plans for it later; true stops that. For as long
+ * as there are sessions that were opened with these options. */
+TREADLE_API void treadle_options_set_interrupt(treadle_options* options, bool (*interrupted)(void* context),
+                                               void* context);
 /* Fixes a symbolic size of the inputs. */
 TREADLE_API treadle_status* treadle_options_set_dimension(treadle_options* options, const char* name, int64_t size);
 /* The same for sizes that the model denotes by a word of the specification ("DATA_BATCH"), in any case of letters. */

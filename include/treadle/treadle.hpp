@@ -249,6 +249,10 @@ class SessionOptions {
     return *this;
   }
   SessionOptions& threads(int count) { return set("threads", std::to_string(count)); }
+  // Of loading, and of each planning later on; 0: none. See docs/limits.md.
+  void limit_load_time(double seconds) { treadle_options_limit_load_time(get(), seconds); }
+  void limit_load_memory(size_t bytes) { treadle_options_limit_load_memory(get(), bytes); }
+  void cancel_load(bool on = true) { treadle_options_cancel_load(get(), on); }  // from any thread
   SessionOptions& dimension(const std::string& name, int64_t size) {
     check(treadle_options_set_dimension(get(), name.c_str(), size));
     return *this;

@@ -104,7 +104,10 @@ class EPFail(Exception):
 
 
 class ModelLoadCanceled(Exception):
-    """Never raised by treadle."""
+    """`SessionOptions.set_load_cancellation_flag` stopped the loading of a model."""
+
+    code: str = ""
+    place: str = ""
 
 
 class ModelRequiresCompilation(Exception):

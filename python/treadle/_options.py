@@ -118,7 +118,8 @@ class SessionOptions:
 
     Of use here: `intra_op_num_threads` (0: the CPUs that the process may use), `graph_optimization_level` (none or all),
     `add_free_dimension_override_by_name` and `_by_denotation`, `add_initializer`, `enable_profiling` with
-    `profile_file_prefix`, `optimized_model_filepath` (gets the model as it is after the rewrites of loading), and
+    `profile_file_prefix`, `optimized_model_filepath` (gets the model as it is after the rewrites of loading), what bounds
+    loading (`load_time_limit`, `load_memory_limit`, `bounded_load`, `set_load_cancellation_flag`), and
     configuration entries that begin with "treadle.": "treadle.tier" is "program" or "judge"; "treadle.jit" says when loops become native code: "off", "auto"
     (in the background, once they have taken long enough) or "always" (before they first run); at "required" a run that comes to a loop that is not native
     code is an error that says why. Results are the same.
@@ -152,11 +153,44 @@ class SessionOptions:
         self._dimensions: dict[str, int] = {}
         self._dimensions_by_denotation: dict[str, int] = {}
         self._initializers: dict[str, Any] = {}
+        self._load_limits: dict[str, Any] = {}
+        self._load_flag = _core.LoadFlag()
         self._is_made = True
 
     def __setattr__(self, name: str, value: Any) -> None:
         hint = f"; treadle's own settings are entries: add_session_config_entry('treadle.{name}', ...)"
         super().__setattr__(name, _checked(self, _SESSION, name, value, hint))
+
+    @property
+    def load_time_limit(self) -> float | None:
+        """Seconds that loading may take, and each planning for new sizes later on."""
+        return self._load_limits.get("load_time_limit")
+
+    @load_time_limit.setter
+    def load_time_limit(self, seconds: float | None) -> None:
+        self._load_limits["load_time_limit"] = seconds
+
+    @property
+    def load_memory_limit(self) -> int | None:
+        """Bytes that loading may use, and each planning for new sizes later on; weights that stay in their file aside."""
+        return self._load_limits.get("load_memory_limit")
+
+    @load_memory_limit.setter
+    def load_memory_limit(self, size: int | None) -> None:
+        self._load_limits["load_memory_limit"] = size
+
+    @property
+    def bounded_load(self) -> bool:
+        """Whether what is computed from constants beforehand is bounded by the size of the model (docs/limits.md)."""
+        return bool(self._load_limits.get("bounded_load", True))
+
+    @bounded_load.setter
+    def bounded_load(self, on: bool) -> None:
+        self._load_limits["bounded_load"] = int(bool(on))
+
+    def set_load_cancellation_flag(self, on: bool) -> None:
+        """Stops sessions that are being made with these options, from any thread; later ones are refused while it is on."""
+        self._load_flag.set(bool(on))
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         key, value = str(key), str(value)
@@ -199,6 +233,7 @@ class SessionOptions:
         for key, value in self._entries.items():
             if key.startswith("treadle."):
                 options[key[len("treadle.") :]] = value
+        options.update({key: str(value) for key, value in self._load_limits.items() if value is not None})
         return options
 
 

@@ -248,6 +248,7 @@ class InferenceSession:
             core_options,
             dict(options._dimensions),
             dict(options._dimensions_by_denotation),
+            options._load_flag,
         )
         for remark in self._sess.remarks():
             warn_once(remark)

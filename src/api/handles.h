@@ -29,7 +29,9 @@ struct treadle_value {
 };
 
 struct treadle_options {
+  treadle_options() { options.load.cancel = &cancel; }
   treadle::SessionOptions options;
+  std::atomic<bool> cancel{false};
 };
 
 struct treadle_session {

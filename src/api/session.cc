@@ -8,6 +8,7 @@
 #include "api/lent_values.h"
 #include "base/thread_scratch.h"
 #include "exec/explain.h"
+#include "ir/nesting.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -26,6 +27,21 @@ Result<int64_t> parse_number(std::string_view key, std::string_view text) {
 Result<bool> parse_switch(std::string_view key, std::string_view text) {
   if (text == "0" || text == "1") return text == "1";
   return error(Code::kInvalidArgument, "option {} takes 0 or 1, not '{}'", key, text);
+}
+
+Result<int64_t> parse_size(std::string_view key, std::string_view text) {
+  TREADLE_ASSIGN(const int64_t bytes, parse_number(key, text));
+  if (bytes < 0) return error(Code::kInvalidArgument, "{}: {} bytes are out of range", key, bytes);
+  return bytes;
+}
+
+Result<double> parse_seconds(std::string_view key, std::string_view text) {
+  double seconds = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (failure != std::errc() || end != text.data() + text.size() || !(seconds >= 0)) {
+    return error(Code::kInvalidArgument, "option {} takes a number of seconds, not '{}'", key, text);
+  }
+  return seconds;
 }
 
 Status set_option(SessionOptions& options, std::string_view key, std::string_view value) {
@@ -77,15 +93,27 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
     return {};
   }
   if (key == "jit_cache_bytes") {
-    TREADLE_ASSIGN(const int64_t bytes, parse_number(key, value));
-    if (bytes < 0) return error(Code::kInvalidArgument, "{} bytes are out of range", bytes);
+    TREADLE_ASSIGN(const int64_t bytes, parse_size(key, value));
     options.jit_cache_bytes = static_cast<size_t>(bytes);
+    return {};
+  }
+  if (key == "load_time_limit") {
+    TREADLE_ASSIGN(options.load.time_limit_s, parse_seconds(key, value));
+    return {};
+  }
+  if (key == "load_memory_limit") {
+    TREADLE_ASSIGN(const int64_t bytes, parse_size(key, value));
+    options.load.memory_limit = static_cast<size_t>(bytes);
+    return {};
+  }
+  if (key == "bounded_load") {
+    TREADLE_ASSIGN(options.bounded_load, parse_switch(key, value));
     return {};
   }
   return error(
       Code::kInvalidArgument,
       "there is no option '{}' (tier, threads, optimize, associative_math, weights, weight_files, jit, jit_trip, "
-      "jit_cache, jit_cache_bytes)",
+      "jit_cache, jit_cache_bytes, load_time_limit, load_memory_limit, bounded_load)",
       key);
 }
 
@@ -195,6 +223,23 @@ treadle_status* treadle_options_set_denoted_dimension(treadle_options* options, 
     options->options.denotation_overrides.emplace_back(denotation, size);
     return {};
   });
+}
+
+void treadle_options_limit_load_time(treadle_options* options, double seconds) {
+  options->options.load.time_limit_s = std::max(seconds, 0.0);
+}
+
+void treadle_options_limit_load_memory(treadle_options* options, size_t bytes) {
+  options->options.load.memory_limit = bytes;
+}
+
+void treadle_options_cancel_load(treadle_options* options, bool cancel) {
+  options->cancel.store(cancel, std::memory_order_relaxed);
+}
+
+void treadle_options_set_interrupt(treadle_options* options, bool (*interrupted)(void* context), void* context) {
+  options->options.load.interrupted = interrupted;
+  options->options.load.interrupted_context = context;
 }
 
 treadle_status* treadle_session_open(const char* path, const treadle_options* options, treadle_session** out) {
@@ -350,6 +395,7 @@ char* treadle_profile_trace(const treadle_profile* profile) {
 treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require(session && text, "a session is missing"));
+    TREADLE_TRY(ir::check_stack(session->session->graph()));
     return give_text(session->session->dump_graph(), text);
   });
 }

@@ -10,7 +10,7 @@ constexpr auto kBetweenInterrupts = std::chrono::milliseconds(5);
 
 }  // namespace
 
-void Limits::begin(const WorkLimits& limits, std::string_view work) {
+void Limits::begin(const WorkLimits& limits, std::string_view work, Clock::time_point since) {
   limits_ = limits;
   work_ = work;
   owner_ = std::this_thread::get_id();
@@ -20,7 +20,8 @@ void Limits::begin(const WorkLimits& limits, std::string_view work) {
     // A limit of many years is none; it would not fit into the clock.
     constexpr double kLongest = 1e9;
     const std::chrono::duration<double> seconds(std::min(limits.time_limit_s, kLongest));
-    deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(seconds);
+    if (since == Clock::time_point()) since = Clock::now();
+    deadline_ = since + std::chrono::duration_cast<Clock::duration>(seconds);
   }
 }
 
@@ -47,7 +48,8 @@ Status Limits::check() const {
     case Reached::kCancelled:
       return error(Code::kCancelled, "the {} was cancelled", work_);
     case Reached::kTime:
-      return error(Code::kLimit, "the time limit of {} s was reached", limits_.time_limit_s);
+      return error(Code::kLimit, "the time limit of {} s{} was reached", limits_.time_limit_s,
+                   work_ == "run" ? "" : fmt::format(" for {}", work_));
     case Reached::kInterrupted:
       return error(Code::kCancelled, "the {} was interrupted", work_);
   }

@@ -25,8 +25,11 @@ struct WorkLimits {
 class Limits {
  public:
   Limits() = default;
-  // The work begins now, on the calling thread. `work`: what errors call it ("run").
-  void begin(const WorkLimits& limits, std::string_view work);
+  using Clock = std::chrono::steady_clock;
+
+  // The work begins, on the calling thread. `work`: what errors call it ("run"). `since`: when its time began; left
+  // out, now.
+  void begin(const WorkLimits& limits, std::string_view work, Clock::time_point since = {});
 
   // The error that a limit has become. Asks the caller's questions, so only on the thread that began.
   Status check() const;
@@ -36,7 +39,6 @@ class Limits {
   StopCheck stop_check() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
   enum class Reached : uint8_t { kNothing, kCancelled, kTime, kInterrupted };
   Reached reached() const;
 

@@ -65,16 +65,19 @@ void MemoryAccount::begin(size_t limit, size_t elsewhere) {
 }
 
 bool MemoryAccount::fits(size_t bytes) {
+  if (whole_ && !whole_->fits(bytes)) return false;
   const size_t held = live() + elsewhere_;
   if (limit_ > 0) return held <= limit_ && bytes <= limit_ - held;
+  if (whole_) return true;
   const size_t granted = granted_.load(std::memory_order_relaxed);
   return (held <= granted && bytes <= granted - held) || machine_grants(bytes, held);
 }
 
 size_t MemoryAccount::room() const {
-  if (limit_ == 0) return machine_grant();
+  const size_t above = whole_ ? whole_->room() : SIZE_MAX;
+  if (limit_ == 0) return whole_ ? above : machine_grant();
   const size_t held = live() + elsewhere_;
-  return limit_ - std::min(held, limit_);
+  return std::min(above, limit_ - std::min(held, limit_));
 }
 
 bool MemoryAccount::machine_grants(size_t bytes, size_t held) {
@@ -95,11 +98,13 @@ void MemoryAccount::add(size_t bytes) {
   size_t peak = peak_.load(std::memory_order_relaxed);
   while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
+  if (whole_) return whole_->add(bytes);
   if (bytes >= kLargePiece) large_pieces.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 void MemoryAccount::subtract(size_t bytes) {
   live_.fetch_sub(bytes, std::memory_order_relaxed);
+  if (whole_) return whole_->subtract(bytes);
   if (bytes >= kLargePiece) large_pieces.fetch_sub(bytes, std::memory_order_relaxed);
 }
 

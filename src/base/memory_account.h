@@ -16,6 +16,9 @@ namespace treadle {
 
 class MemoryAccount {
  public:
+  // `whole`: the account of the work that this is a part of; what is taken here is taken there as well.
+  explicit MemoryAccount(std::shared_ptr<MemoryAccount> whole = nullptr) : whole_(std::move(whole)) {}
+
   // Work begins that may take `limit` bytes, `elsewhere` of which it holds in memory that is not counted here. A limit
   // of 0: what the machine, or a control group of the process, has left when much is asked for, so that an error comes
   // before the system ends the process.
@@ -49,6 +52,7 @@ class MemoryAccount {
  private:
   bool machine_grants(size_t bytes, size_t held);
 
+  const std::shared_ptr<MemoryAccount> whole_;
   std::atomic<size_t> live_{0}, peak_{0};
   size_t limit_ = 0, elsewhere_ = 0;
   std::atomic<size_t> granted_{0};  // without a limit: up to here the machine need not be asked

@@ -21,6 +21,7 @@
 
 #include "base/memory_account.h"
 #include "base/pause.h"
+#include "base/stack.h"
 
 namespace treadle {
 
@@ -106,6 +107,7 @@ constexpr size_t kMaskWords = (kHelpers + 63) / 64;
 constexpr auto kHelperSpin = std::chrono::microseconds(30);
 constexpr int kJoinSpins = 2000;
 constexpr int kMostInTeam = 64;
+constexpr size_t kHelperStack = size_t{512} << 10;
 
 class Pool {
  public:
@@ -196,6 +198,7 @@ void Pool::start(Loop& loop, size_t wanted, Claim* claims, size_t& count) {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  want_stack(attributes, kHelperStack);
   // Signals are the caller's business: its handlers expect its own threads.
   sigset_t all, before;
   sigfillset(&all);

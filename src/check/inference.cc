@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/stop.h"
 #include "check/bodies.h"
 #include "check/onnx_rules.h"
-#include "judge/judge.h"
 #include "op/place.h"
 #include "op/type_rules.h"
 
@@ -141,9 +141,10 @@ Status Inference::infer(ir::Region& region) {
     }
   }
   for (auto& node : region.nodes) {
+    if (stop_requested()) return stopped();
     Status status = infer(*node);
     if (status.ok()) continue;
-    if (!options_.fails_late) return status;
+    if (!options_.fails_late || status.code() == Code::kCancelled) return status;
     know_nothing(*node);
   }
   return {};
@@ -421,8 +422,9 @@ void Inference::fold(ir::Node& node) {
     wanted |= open;
   }
   if (!wanted || !worth_folding(inputs, types)) return;
-  auto results = judge::run_node(node, inputs);
-  if (!results.ok()) return;  // the run will say so, if it gets here
+  if (!folding_) folding_.emplace(options_.fold_limits);
+  const auto results = folding_->evaluate(node, inputs);
+  if (!results) return;  // the run will say why, if it gets here
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] && (*results)[i].is_tensor()) {
       const Tensor& t = (*results)[i].tensor();

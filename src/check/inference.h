@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "ir/graph.h"
+#include "judge/folding.h"
 #include "op/op_def.h"
 
 namespace treadle {
@@ -45,8 +46,9 @@ class InferenceMonitor {
 
 struct InferenceOptions {
   Rules rules = Rules::kTreadle;
-  // Evaluate nodes whose inputs are all known.
+  // Evaluate nodes whose inputs are all known, within these limits.
   bool fold = true;
+  judge::FoldLimits fold_limits = {};
   // Carry contents of small integer tensors from node to node.
   bool propagate = true;
   // Believe what sequences and optionals say about the shapes of their elements. Planning does not: nothing checks it
@@ -136,6 +138,7 @@ class Inference {
   void disbelieve(const ir::Value* value);
 
   InferenceOptions options_;
+  std::optional<judge::Folding> folding_;  // made on first need
   const uint32_t walk_;
   std::vector<Known> known_;
   Arena arena_;  // of the facts

@@ -86,7 +86,7 @@ Status Context::allocate_arena() {
   return {};
 }
 
-Status Context::begin_run(const RunOptions& options) {
+Status Context::begin_run(const RunOptions& options, Limits::Clock::time_point since) {
   options_ = &options;
   trips_ = 0;
   poll_units_ = 0;
@@ -102,13 +102,13 @@ Status Context::begin_run(const RunOptions& options) {
   account_->begin(options.memory_limit, arena_ ? program_->arena_bytes : 0);
   account_->reset_peak();
   if (!arena_) TREADLE_TRY(allocate_arena());
-  limits_.begin(options, "run");
+  limits_.begin(options, "run", since);
   return {};
 }
 
 Status Context::run(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs,
-                    const RunOptions& options) {
-  TREADLE_TRY(begin_run(options));
+                    const RunOptions& options, Limits::Clock::time_point since) {
+  TREADLE_TRY(begin_run(options, since));
   TREADLE_TRY(bind(inputs, outputs));
   for (LoopPosition& at : loops_) at.active = false;
   Status status;

@@ -109,7 +109,9 @@ class Context {
 
   // Binds inputs and memory of outputs, runs, and collects outputs. `inputs` parallel to the program's; `outputs`, the
   // places of results, likewise, null where nobody wants one.
-  Status run(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs, const RunOptions& options);
+  // `since`: when the run's time began, if before now.
+  Status run(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs, const RunOptions& options,
+             Limits::Clock::time_point since = {});
   int64_t allocations() const { return allocations_; }
   // Of the last run: the arena and what tensors of run-time size took at once.
   size_t peak_bytes() const { return program_->arena_bytes + account_->peak(); }
@@ -118,7 +120,7 @@ class Context {
   template <bool kProfiled>
   Status execute();
   // What a run begins with: its clock, its memory.
-  Status begin_run(const RunOptions& options);
+  Status begin_run(const RunOptions& options, Limits::Clock::time_point since);
   // In the first run, once its memory limit allows it.
   Status allocate_arena();
   Status bind(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs);
@@ -137,8 +139,8 @@ class Context {
 
   // dynamic.cc
   Status run_dynamic(const plan::Instruction& in);  // kGuarded, kCompute, kMove, with what they release
-  // Counts work whose sizes the plan did not know, by the bytes that it reads and writes, and looks at the limits when it
-  // was much.
+  // Counts work whose sizes the plan did not know, by the bytes that it reads and writes, and looks at the limits when
+  // it was much.
   Status charge(size_t bytes) {
     constexpr double kByteNs = 0.25;  // about what most kernels take, out of cache
     uncounted_ns_ += kByteNs * static_cast<double>(bytes);

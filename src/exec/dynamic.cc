@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/no_fork.h"
+#include "base/uninterrupted.h"
 #include "exec/context.h"
 #include "op/op_def.h"
 #include "op/type_rules.h"
@@ -307,7 +308,9 @@ Status Context::prepare(const DynamicNode& node, Prepared& made) {
   }
   PrepareContext context{info, made.in, made.out, made.states, *program_->packs, {}, 0, nullptr, program_->threads};
   {
-    const NoFork whole;  // packed weights are shared with the threads of other runs
+    // Packed weights are shared with the threads of other runs.
+    const NoFork whole;
+    const Uninterrupted packing;
     TREADLE_TRY(info.op->prepare(context));
   }
   made.kernel = context.kernel;

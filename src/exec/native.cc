@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/thread_locals.h"
+#include "base/uninterrupted.h"
 #include "exec/context.h"
 #include "exec/native_library.h"
 #include "kernels/dispatch.h"
@@ -436,6 +437,7 @@ std::unique_ptr<NativeCode> NativeLoops::make_code(uint32_t loop, Asked whom, St
 
 void NativeLoops::make(uint32_t loop, Asked whom) {
   if (this->code(loop)) return;
+  const Uninterrupted packing;  // what a compiler looks at may pack weights
   const auto begin = std::chrono::steady_clock::now();
   State made;
   std::unique_ptr<NativeCode> code;

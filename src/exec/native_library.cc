@@ -13,10 +13,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <system_error>
-#include <thread>
 #include <vector>
 
+#include "base/stack.h"
 #include "base/thread_locals.h"
 
 namespace treadle::exec {
@@ -24,6 +23,7 @@ namespace treadle::exec {
 namespace {
 
 constexpr char kLibrary[] = "libtreadle_jit.so";
+constexpr size_t kCompilerStack = size_t{8} << 20;  // whatever the threads of this process have
 
 // The folder of the file that this code is in.
 std::string own_folder() {
@@ -135,12 +135,9 @@ bool compile_apart(const plan::NativeCompiler& compiler, const plan::NativeReque
     has_memory = has_room_for_thread_locals(reinterpret_cast<const void*>(compiler.compile));
     if (has_memory) compiled = compiler.compile(request, blob, why);
   };
-  try {
-    std::thread(compile).join();
-  } catch (const std::system_error&) {
-    has_memory = false;  // for its stack
-  }
-  if (!has_memory) throw std::bad_alloc();
+  const auto call = [](void* fn) { (*static_cast<decltype(compile)*>(fn))(); };
+  const bool called = call_on_stack(kCompilerStack, call, const_cast<void*>(static_cast<const void*>(&compile)));
+  if (!called || !has_memory) throw std::bad_alloc();
   return compiled;
 }
 

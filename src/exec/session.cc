@@ -12,7 +12,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <unordered_set>
 
@@ -20,14 +19,18 @@
 #include "base/cpu_count.h"
 #include "base/memory_account.h"
 #include "base/no_fork.h"
+#include "base/stack.h"
 #include "base/thread_pool.h"
 #include "base/thread_scratch.h"
 #include "check/inference.h"
 #include "exec/context.h"
 #include "exec/deciding_inputs.h"
 #include "exec/explain.h"
+#include "exec/limited_work.h"
 #include "exec/list_signature.h"
+#include "exec/planning_lock.h"
 #include "exec/weight_files.h"
+#include "ir/nesting.h"
 #include "ir/text.h"
 #include "judge/judge.h"
 #include "model/export.h"
@@ -269,8 +272,10 @@ struct Session::Impl {
   std::shared_ptr<const exec::NativeCache> native_cache;
   std::vector<std::string> remarks;
 
-  std::mutex mutex;                                       // planning
-  std::vector<std::unique_ptr<ir::Graph>> abandoned;      // graphs that could not be planned
+  judge::FoldLimits fold_limits;  // of what is evaluated before the run
+
+  exec::PlanningLock planning;
+  std::vector<Tensor> abandoned;                          // constants of graphs that could not be planned
   std::atomic<const Plan*> plans{nullptr};                // the newest
   std::vector<bool> generalized;                          // per input: contents are data
   std::vector<std::vector<std::vector<std::byte>>> seen;  // per input: contents planned for
@@ -283,22 +288,30 @@ struct Session::Impl {
     }
   }
 
+  // A session whose graph `read(impl)` reads.
+  template <class Read>
+  static Result<std::unique_ptr<Session>> load(const SessionOptions& options, Read&& read);
   Status import(std::shared_ptr<wire::MappedFile> from, const std::string& folder);
   Status prepare();
   void override_sizes();
   void remark_on_judge();
   Status fill_feeds(std::span<const Feed> feeds, Given& given) const;
+  // Planned in a run, within its limits too. `since`: gets when the run's time began, unless there was a plan.
+  Result<const Plan*> plan_for_run(Values values, const RunOptions& run, Limits::Clock::time_point& since);
   Result<const Plan*> find_or_make_plan(Values values);
   const Plan* find_plan(Values values) const;
   Result<const Plan*> make_plan(Values values);
+  void keep_constants(const ir::Graph& unplanned);
   Signature signature_for(Values values);
   plan::SpecializeOptions specialize_options() const {
-    return {options.optimize, options.associative_math, options.weights == Weights::kF16, options.jit >= Jit::kAlways};
+    return {options.optimize, options.associative_math, options.weights == Weights::kF16, options.jit >= Jit::kAlways,
+            fold_limits};
   }
   Result<exec::Explanation> explain_model() const;
   exec::Explanation explain_program(const plan::Program& program, const exec::NativeLoops* native,
                                     const opt::Journal& of_plan) const;
-  Status run_plan(const Plan& plan, Values values, std::span<AnyValue* const> places, const RunOptions& run);
+  Status run_plan(const Plan& plan, Values values, std::span<AnyValue* const> places, const RunOptions& run,
+                  Limits::Clock::time_point since);
   Status run(Values values, std::span<AnyValue* const> places, const RunOptions& run);
   Status run_judge(Values values, std::span<AnyValue* const> places, const RunOptions& run) const;
   Status in_file(Status status) const {
@@ -416,9 +429,12 @@ Status Session::Impl::prepare() {
   native_cache =
       std::make_shared<exec::NativeCache>(exec::NativeCacheOptions{options.jit_cache, options.jit_cache_bytes});
   threads = std::min(options.threads > 0 ? options.threads : available_cpus(), kMaxThreads);
+  TREADLE_TRY(ir::check_stack(*graph));
+  fold_limits =
+      options.bounded_load ? judge::FoldLimits::of_model(ir::constant_bytes(*graph)) : judge::FoldLimits::none();
   ir::Region& top = graph->top();
   if (options.optimize && options.tier != Tier::kJudge) {
-    opt::fold_constants(*graph, &journal);
+    opt::fold_constants(*graph, &journal, fold_limits);
     opt::fold_batch_normalization(*graph, &journal);
   }
   for (ir::Value* v : top.outputs) outputs.push_back({v->name, v->type, false});
@@ -489,10 +505,34 @@ const Plan* Session::Impl::find_plan(Values values) const {
 
 Result<const Plan*> Session::Impl::find_or_make_plan(Values values) {
   if (const Plan* plan = find_plan(values)) return plan;
-  const NoFork whole;
-  std::lock_guard lock(mutex);
+  const Plan* made = nullptr;
+  exec::LimitedWork work(options.load, "planning");
+  TREADLE_TRY(work.run([&]() -> Status {
+    exec::PlanningLock::Held lock(planning);
+    TREADLE_TRY(lock.take());
+    made = find_plan(values);
+    if (!made) {
+      TREADLE_ASSIGN(made, make_plan(values));
+    }
+    return {};
+  }));
+  return made;
+}
+
+Result<const Plan*> Session::Impl::plan_for_run(Values values, const RunOptions& run,
+                                                Limits::Clock::time_point& since) {
   if (const Plan* plan = find_plan(values)) return plan;
-  return make_plan(values);
+  since = Limits::Clock::now();
+  Limits limits;
+  limits.begin(run, "run", since);
+  const ThreadScope scope(1, limits.stop_check());
+  auto plan = find_or_make_plan(values);
+  if (plan.ok()) return plan;
+  Status status = std::move(plan).status();
+  if (Status reached = scope.stopped() ? limits.check() : Status(); !reached.ok()) {
+    status = std::move(reached).in(status.place());
+  }
+  return in_file(std::move(status));
 }
 
 // The signature of the next plan: exact, but for sizes in which earlier plans differ once there are enough of them.
@@ -540,7 +580,10 @@ Signature Session::Impl::signature_for(Values values) {
 
 Result<const Plan*> Session::Impl::make_plan(Values values) {
   auto made = std::make_unique<Plan>();
-  made->signature = signature_for(values);
+  {
+    const NoFork whole;  // what sessions remember of plans
+    made->signature = signature_for(values);
+  }
   std::vector<plan::InputKnowledge> knowledge(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     const Signature::Input& in = made->signature.inputs[i];
@@ -574,8 +617,7 @@ Result<const Plan*> Session::Impl::make_plan(Values values) {
   TREADLE_ASSIGN(plan::Specialized specialized, plan::specialize(*graph, knowledge, specialize_options()));
   auto program = plan::make_program(specialized.graph, packs, options.optimize, threads);
   if (!program.ok()) {
-    // Its packed constants are known by their addresses, which must not be used again.
-    abandoned.push_back(std::move(specialized.graph));
+    keep_constants(*specialized.graph);
     return std::move(program).status();
   }
   made->program = std::move(program).value();
@@ -584,16 +626,27 @@ Result<const Plan*> Session::Impl::make_plan(Values values) {
   if (options.jit != Jit::kOff && !made->program->loops.empty()) {
     made->native = std::make_shared<exec::NativeLoops>(made->program, options.jit, native_cache);
   }
+  const NoFork whole;
   made->next = plans.load();
   plans.store(made.get(), std::memory_order_release);
   ++plan_count;
   return made.release();
 }
 
+// Packed constants are known by their addresses, which must not be used again.
+void Session::Impl::keep_constants(const ir::Graph& unplanned) {
+  const NoFork whole;
+  ir::for_each_node(unplanned.top(), [&](const ir::Node& node) {
+    for (const ir::Value* v : node.inputs) {
+      if (v && v->is_constant()) abandoned.push_back(v->constant);
+    }
+  });
+}
+
 Status Session::Impl::run_plan(const Plan& plan, Values values, std::span<AnyValue* const> places,
-                               const RunOptions& run) {
+                               const RunOptions& run, Limits::Clock::time_point since) {
   auto context = plan.take_context();
-  Status status = context->run(values, places, run);
+  Status status = context->run(values, places, run, since);
   last_allocations.store(context->allocations(), std::memory_order_relaxed);
   last_peak.store(static_cast<int64_t>(context->peak_bytes()), std::memory_order_relaxed);
   plan.give_back(std::move(context));
@@ -602,12 +655,13 @@ Status Session::Impl::run_plan(const Plan& plan, Values values, std::span<AnyVal
 
 Status Session::Impl::run(Values values, std::span<AnyValue* const> places, const RunOptions& run) {
   if (options.tier == Tier::kJudge) return run_judge(values, places, run);
-  auto plan = find_or_make_plan(values);
-  if (!plan.ok()) return in_file(std::move(plan).status());
-  return run_plan(**plan, values, places, run);
+  Limits::Clock::time_point since{};
+  TREADLE_ASSIGN(const Plan* const plan, plan_for_run(values, run, since));
+  return run_plan(*plan, values, places, run, since);
 }
 
 Status Session::Impl::run_judge(Values values, std::span<AnyValue* const> places, const RunOptions& run) const {
+  TREADLE_TRY(ir::check_stack(*graph));
   const auto account = std::make_shared<MemoryAccount>();
   account->begin(run.memory_limit);
   const MemoryScope counted(account);
@@ -650,36 +704,45 @@ Status Session::Impl::import(std::shared_ptr<wire::MappedFile> from, const std::
   return {};
 }
 
-Result<std::unique_ptr<Session>> Session::open(const std::string& path, const SessionOptions& options) {
-  TREADLE_ASSIGN(auto file, wire::MappedFile::open(path));
+template <class Read>
+Result<std::unique_ptr<Session>> Session::Impl::load(const SessionOptions& options, Read&& read) {
   std::unique_ptr<Session> session(new Session);
-  session->impl_->options = options;
-  session->impl_->path = path;
-  if (ir::looks_like_text(file->bytes())) session->impl_->file = file;
-  TREADLE_TRY(session->impl_->import(std::move(file), {}));
-  Status status = session->impl_->prepare();
-  if (!status.ok()) return session->impl_->in_file(std::move(status));
+  Impl& impl = *session->impl_;
+  impl.options = options;
+  exec::LimitedWork work(options.load, "loading");
+  TREADLE_TRY(work.run([&]() -> Status {
+    TREADLE_TRY(check_stack(1));
+    TREADLE_TRY(read(impl));
+    Status status = impl.prepare();
+    return status.ok() ? std::move(status) : impl.in_file(std::move(status));
+  }));
+  impl.options.load.cancel = nullptr;  // of this call
   return session;
+}
+
+Result<std::unique_ptr<Session>> Session::open(const std::string& path, const SessionOptions& options) {
+  return Impl::load(options, [&](Impl& impl) -> Status {
+    TREADLE_ASSIGN(auto file, wire::MappedFile::open(path));
+    impl.path = path;
+    if (ir::looks_like_text(file->bytes())) impl.file = file;
+    return impl.import(std::move(file), {});
+  });
 }
 
 Result<std::unique_ptr<Session>> Session::from_bytes(std::span<const std::byte> bytes, const SessionOptions& options,
                                                      const std::string& folder) {
-  std::unique_ptr<Session> session(new Session);
-  session->impl_->options = options;
-  auto file = wire::MappedFile::own(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  if (ir::looks_like_text(file->bytes())) session->impl_->file = file;
-  TREADLE_TRY(session->impl_->import(std::move(file), folder));
-  Status status = session->impl_->prepare();
-  if (!status.ok()) return session->impl_->in_file(std::move(status));
-  return session;
+  return Impl::load(options, [&](Impl& impl) -> Status {
+    auto file = wire::MappedFile::own(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    if (ir::looks_like_text(file->bytes())) impl.file = file;
+    return impl.import(std::move(file), folder);
+  });
 }
 
 Result<std::unique_ptr<Session>> Session::from_graph(std::unique_ptr<ir::Graph> graph, const SessionOptions& options) {
-  std::unique_ptr<Session> session(new Session);
-  session->impl_->options = options;
-  session->impl_->graph = std::move(graph);
-  TREADLE_TRY(session->impl_->prepare());
-  return session;
+  return Impl::load(options, [&](Impl& impl) -> Status {
+    impl.graph = std::move(graph);
+    return {};
+  });
 }
 
 std::span<const IoInfo> Session::inputs() const {
@@ -739,16 +802,17 @@ Status Session::run(RepeatedRun& run, const RunOptions& options) const {
     if (!run.inputs[i]) run.inputs[i] = &impl_->defaults[i];
   }
   const auto* plan = static_cast<const Plan*>(run.plan);
+  Limits::Clock::time_point since{};
   // What a plan accepts has sizes and types that were checked when it was made.
   if (!plan || !plan->signature.accepts(run.inputs)) {
     for (size_t i = 0; i < run.inputs.size(); ++i) {
       TREADLE_TRY(check_feed(*impl_->by_position[i], *run.inputs[i]));
     }
-    auto found = impl_->find_or_make_plan(run.inputs);
-    if (!found.ok()) return impl_->files.checked(impl_->in_file(std::move(found).status()));
+    auto found = impl_->plan_for_run(run.inputs, options, since);
+    if (!found.ok()) return impl_->files.checked(std::move(found).status());
     run.plan = plan = *found;
   }
-  return impl_->files.checked(impl_->run_plan(*plan, run.inputs, run.outputs, options));
+  return impl_->files.checked(impl_->run_plan(*plan, run.inputs, run.outputs, options, since));
 }
 
 SessionCounters Session::counters() const {
@@ -810,7 +874,15 @@ Result<exec::Explanation> Session::explain(std::span<const Feed> feeds) const {
     TREADLE_TRY(impl_->fill_feeds(feeds, given));
     TREADLE_ASSIGN(plan, impl_->find_or_make_plan(given.values));
   }
-  if (!plan) return impl_->explain_model();
+  if (!plan) {
+    exec::Explanation made;
+    exec::LimitedWork work(impl_->options.load, "planning");
+    TREADLE_TRY(work.run([&]() -> Status {
+      TREADLE_ASSIGN(made, impl_->explain_model());
+      return {};
+    }));
+    return made;
+  }
   return impl_->explain_program(*plan->program, plan->native.get(), plan->journal);
 }
 

@@ -57,7 +57,8 @@ struct SessionOptions {
   // leaving them alone).
   std::string jit_cache;
   size_t jit_cache_bytes = 0;
-  WorkLimits load;  // of loading and of each planning
+  // Of loading, and of each planning later on, for which `cancel` is not asked.
+  WorkLimits load;
   // Whether folding constants while loading is bounded by the size of the model.
   bool bounded_load = true;
   int exact_plans = 1;  // so many are for the very sizes that they were made for, before one is for any

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "exec/limited_work.h"
 #include "exec/stream_layout.h"
 #include "exec/stream_runs.h"
 #include "exec/tensor_slices.h"
@@ -72,7 +73,12 @@ const AnyValue* find_feed(std::span<const Feed> feeds, std::string_view name) {
 }
 
 Result<Stream> Stream::open(std::shared_ptr<const Session> session, StreamOptions options) {
-  TREADLE_ASSIGN(auto layout, StreamLayout::make(std::move(session), std::move(options)));
+  std::shared_ptr<const StreamLayout> layout;
+  exec::LimitedWork work(session->options().load, "opening a stream");
+  TREADLE_TRY(work.run([&]() -> Status {
+    TREADLE_ASSIGN(layout, StreamLayout::make(std::move(session), std::move(options)));
+    return {};
+  }));
   Stream stream(std::move(layout));
   TREADLE_TRY(stream.reset());
   return stream;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "exec/limited_work.h"
 #include "exec/stream_layout.h"
 #include "exec/stream_runs.h"
 #include "exec/tensor_slices.h"
@@ -356,7 +357,11 @@ Result<StreamPool> StreamPool::open(std::shared_ptr<const Session> session, Stre
   if (capacity == 0) return error(Code::kInvalidArgument, "a pool needs room for a stream");
   TREADLE_ASSIGN(Stream first, Stream::open(std::move(session), std::move(options)));
   StreamPool pool(std::move(first), capacity);
-  pool.model_ = PooledModel::make(*pool.first_.layout_);
+  exec::LimitedWork work(pool.first_.layout_->session->options().load, "opening a pool of streams");
+  TREADLE_TRY(work.run([&]() -> Status {
+    pool.model_ = PooledModel::make(*pool.first_.layout_);
+    return {};
+  }));
   return pool;
 }
 

@@ -43,7 +43,36 @@ Graph::Graph() : top_(new(arena_) Region) {
   top_->graph = this;
 }
 
+namespace {
+
+// Ends the bodies in `top` one after the other instead of one inside of the other, which takes stack, and asks for no
+// memory.
+void end_bodies(Region& top) {
+  for (Region* at = &top;;) {
+    while (!at->nodes.empty() && (!at->nodes.back() || at->nodes.back()->regions.empty())) at->nodes.pop_back();
+    if (!at->nodes.empty()) {
+      Node& node = *at->nodes.back();
+      if (Region* inner = node.regions.back().get()) {
+        node.parent = at;
+        inner->parent_node = &node;
+        at = inner;
+      } else {
+        node.regions.pop_back();
+      }
+    } else if (at == &top) {
+      return;
+    } else {
+      Node& owner = *at->parent_node;
+      at = owner.parent;
+      owner.regions.pop_back();
+    }
+  }
+}
+
+}  // namespace
+
 Graph::~Graph() {
+  end_bodies(*top_);
   top_.reset();
   for (Value* value : values_) value->~Value();
 }

@@ -8,6 +8,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/stop.h"
+
 namespace treadle::ir {
 
 namespace {
@@ -114,6 +116,11 @@ Status TextLexer::take_status() const {
 
 bool TextLexer::charge(size_t bytes) {
   charged_ += bytes;
+  if (charged_ > next_look_) {
+    constexpr size_t kBetweenLooks = size_t{256} << 10;
+    next_look_ = charged_ + kBetweenLooks;
+    if (stop_requested()) return fail_at(position_, stopped().message(), Code::kCancelled);
+  }
   if (charged_ <= limits_.structure_bytes) return ok();
   return fail_at(position_, fmt::format("the structure of the model takes more than {} bytes", limits_.structure_bytes),
                  Code::kLimit);

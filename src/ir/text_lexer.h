@@ -125,7 +125,7 @@ class TextLexer {
   size_t notes_read_ = 0;  // annotations before this position have been read
   bool in_notes_ = false;
   TextNotes notes_;
-  size_t charged_ = 0;
+  size_t charged_ = 0, next_look_ = 0;
   bool failed_ = false;
   Code code_ = Code::kOk;
   size_t error_position_ = 0;

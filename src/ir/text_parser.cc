@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/stack.h"
+
 namespace treadle::ir {
 
 namespace {
@@ -15,6 +17,10 @@ constexpr uint32_t kFunctionKeys = TextNotes::kMetadata | TextNotes::kFields;
 
 TextParser::Level::Level(TextParser& parser) : parser_(parser) {
   const int limit = parser.lexer_.limits().depth;
+  constexpr int kPerBody = 3;  // levels
+  if (const auto bodies = static_cast<size_t>(parser.depth_ / kPerBody); bodies > 1 && !has_stack_for(bodies)) {
+    parser.lexer_.fail_at(parser.lexer_.position(), treadle::too_deep(bodies).message(), Code::kLimit);
+  }
   if (++parser.depth_ > limit) {
     parser.lexer_.fail_at(parser.lexer_.position(), fmt::format("messages are nested more than {} deep", limit),
                           Code::kLimit);

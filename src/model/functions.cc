@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/stack.h"
+
 namespace treadle::model {
 
 namespace {
@@ -84,6 +86,7 @@ Status FunctionTable::visit(Entry& entry, std::vector<const wire::FunctionProto*
   if (chain.size() >= kMaxImportDepth) {
     return error(Code::kLimit, "functions call each other more than {} deep", kMaxImportDepth);
   }
+  TREADLE_TRY(check_stack(chain.size()));
   entry.mark = Mark::kOpen;
   chain.push_back(&proto);
   TREADLE_TRY(visit_calls(proto.nodes, chain, entry.function.nodes));

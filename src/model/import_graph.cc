@@ -1,5 +1,7 @@
 #include <cctype>
 
+#include "base/stack.h"
+#include "base/stop.h"
 #include "model/importer.h"
 #include "model/text_file.h"
 #include "model/types.h"
@@ -189,6 +191,7 @@ Status Importer::import_body(const wire::GraphProto& proto, std::string_view pat
   if (++depth_ > kMaxImportDepth) {
     return error(Code::kLimit, "bodies and calls are nested more than {} deep", kMaxImportDepth).in(path);
   }
+  TREADLE_TRY(check_stack(static_cast<size_t>(depth_)).in(path));
   region->name = shortened(std::string(proto.name));
   Scope scope(outer);
   NodePaths paths(path);
@@ -360,6 +363,7 @@ Status Importer::import_nodes(const wire::List<wire::NodeProto>& nodes, Place& p
   std::string text;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const wire::NodeProto& node = nodes[i];
+    if (stop_requested()) return stopped();
     std::string_view path;
     if (options_.for_types && !options_.unique_paths) {
       path = place.paths.make_any(node, i, text);

@@ -2,6 +2,7 @@
 #include <bit>
 #include <unordered_set>
 
+#include "base/stack.h"
 #include "model/importer.h"
 #include "op/node.h"
 #include "op/stated_rules.h"
@@ -467,6 +468,7 @@ Status Importer::call_function(const wire::NodeProto& call, const Function& func
   if (++depth_ > kMaxImportDepth) {
     return error(Code::kLimit, "bodies and calls are nested more than {} deep", kMaxImportDepth);
   }
+  TREADLE_TRY(check_stack(static_cast<size_t>(depth_)));
   TREADLE_TRY(count_inlined(1));
   ++open_calls_;
   if (call.inputs.size() > proto.inputs.size() || call.outputs.size() > proto.outputs.size()) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/memory_account.h"
 #include "base/stop.h"
 
 namespace treadle {
@@ -71,7 +72,9 @@ void* PackCache::make(size_t bytes) {
       std::max((bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment, kBufferAlignment);
   if (rounded > left_) {
     const size_t size = std::max(rounded, std::clamp(total_, kMinBlock, kMaxBlock));
-    BufferRef block = BufferRef::allocate(size);
+    const MemoryScope* const scope = MemoryScope::current();
+    if (scope && !scope->fits(size)) throw MemoryRefused(scope->account(), size);
+    BufferRef block = scope ? MemoryAccount::allocate(scope->account(), size) : BufferRef::allocate(size);
     if (!block) throw std::bad_alloc();
     next_ = block->data();
     left_ = size;

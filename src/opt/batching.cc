@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/stop.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/scan_attributes.h"
@@ -205,6 +206,7 @@ class Batcher {
 
 void walk(ir::Graph& graph, ir::Region& region, bool native, Journal* journal) {
   for (size_t at = 0; at < region.nodes.size(); ++at) {
+    if (stop_requested()) return;
     for (auto& body : region.nodes[at]->regions) walk(graph, *body, native, journal);
     if (region.nodes[at]->op->control == Control::kScan) at += Batcher(graph, region, at, native, journal).run();
   }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/stop.h"
 #include "op/effects.h"
 #include "op/op_def.h"
 #include "op/registry.h"
@@ -77,6 +78,7 @@ class Selector {
 
   void walk(ir::Region& region) {
     for (size_t at = 0; at < region.nodes.size(); ++at) {
+      if (stop_requested()) return;
       for (auto& body : region.nodes[at]->regions) walk(*body);
       if (region.nodes[at]->op->control == Control::kIf && can_select(*region.nodes[at])) {
         note(journal_, Change::kSelected, region, *region.nodes[at]);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/stop.h"
 #include "op/op_def.h"
 #include "op/place.h"
 #include "opt/passes.h"
@@ -26,7 +27,7 @@ class Merger {
     std::erase_if(region.nodes, [&](const auto& node) {
       for (ir::Value*& v : node->inputs) v = resolve(v);
       for (auto& body : node->regions) walk(*body);
-      return merge(*node);
+      return !stop_requested() && merge(*node);
     });
     for (ir::Value*& v : region.outputs) v = resolve(v);
     scopes_.pop_back();

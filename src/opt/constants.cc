@@ -2,6 +2,7 @@
 // given back as soon as its last user is folded, so that the next one finds its memory.
 #include <unordered_map>
 
+#include "base/stop.h"
 #include "check/inference.h"
 #include "judge/judge.h"
 #include "op/op_def.h"
@@ -13,10 +14,14 @@ namespace {
 
 class Folder {
  public:
-  Folder(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) { count_uses(graph.top()); }
+  Folder(ir::Graph& graph, Journal* journal, const judge::FoldLimits& limits)
+      : graph_(graph), journal_(journal), folding_(limits) {
+    count_uses(graph.top());
+  }
 
   void run(ir::Region& region) {
     std::erase_if(region.nodes, [&](const auto& node) {
+      if (stop_requested()) return false;
       for (auto& body : node->regions) run(*body);
       return fold(*node);
     });
@@ -52,12 +57,12 @@ class Folder {
   }
 
   // Whether all outputs are known now. What fails is left for the run to report, if it gets there.
-  static bool evaluate(const ir::Node& node, std::span<const AnyValue> inputs, std::vector<AnyValue>& results) {
+  bool evaluate(const ir::Node& node, std::span<const AnyValue> inputs, std::vector<AnyValue>& results) {
     const auto types = judge::infer_outputs(node, inputs);
     if (!types.ok() || !worth_folding(inputs, *types)) return false;
-    auto computed = judge::run_node(node, inputs);
-    if (!computed.ok()) return false;
-    results = std::move(computed).value();
+    auto computed = folding_.evaluate(node, inputs);
+    if (!computed) return false;
+    results = std::move(*computed);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] && !results[i].is_tensor()) return false;
     }
@@ -73,13 +78,14 @@ class Folder {
 
   ir::Graph& graph_;
   Journal* journal_;
+  judge::Folding folding_;
   std::unordered_map<const ir::Value*, size_t> uses_;
 };
 
 }  // namespace
 
-void fold_constants(ir::Graph& graph, Journal* journal) {
-  Folder(graph, journal).run(graph.top());
+void fold_constants(ir::Graph& graph, Journal* journal, const judge::FoldLimits& limits) {
+  Folder(graph, journal, limits).run(graph.top());
 }
 
 }  // namespace treadle::opt

@@ -16,6 +16,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "base/stop.h"
 #include "check/inference.h"
 #include "op/node.h"
 #include "op/op_def.h"
@@ -323,6 +324,7 @@ bool slices_to_gathers(ir::Graph& graph, ir::Region& body, const CountedLoop& co
 template <class Fn>
 void for_each_loop(ir::Region& region, const Inference& known, const Fn& fn) {
   for (size_t at = 0; at < region.nodes.size(); ++at) {
+    if (stop_requested()) return;
     for (auto& body : region.nodes[at]->regions) for_each_loop(*body, known, fn);
     if (!is_loop(*region.nodes[at])) continue;
     at += fn(region, at, CountedLoop(*region.nodes[at], known));
@@ -339,6 +341,7 @@ class Guarder {
 
   void walk(ir::Region& region) {
     for (size_t at = 0; at < region.nodes.size(); ++at) {
+      if (stop_requested()) return;
       if (is_loop(*region.nodes[at])) {
         at += guard(region, at);
       } else if (region.nodes[at]->op->control == Control::kIf) {

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/stop.h"
 #include "op/op_def.h"
 #include "op/scan_attributes.h"
 #include "opt/all_trips.h"
@@ -240,6 +241,7 @@ class Delayer {
 void walk(ir::Graph& graph, ir::Region& region, Journal* journal,
           std::unordered_map<ir::Value*, ir::Value*>& replaced) {
   for (size_t at = 0; at < region.nodes.size(); ++at) {
+    if (stop_requested()) return;
     for (auto& body : region.nodes[at]->regions) walk(graph, *body, journal, replaced);
     if (region.nodes[at]->op->control == Control::kScan) {
       at += Delayer(graph, region, at, journal, replaced).run();

@@ -2,6 +2,7 @@
 // they are, for they may not run at all. A node leaves only if nothing can go wrong with it when no trip runs or when
 // an earlier node of the first trip fails: it is total, and its sizes are known, so that its inference cannot fail
 // either.
+#include "base/stop.h"
 #include "op/effects.h"
 #include "op/op_def.h"
 #include "opt/passes.h"
@@ -40,6 +41,7 @@ size_t hoist(ir::Region& body, ir::Region& region, size_t at, Journal* journal) 
 
 void walk(ir::Region& region, Journal* journal) {
   for (size_t at = 0; at < region.nodes.size(); ++at) {
+    if (stop_requested()) return;
     ir::Node& node = *region.nodes[at];
     for (auto& body : node.regions) walk(*body, journal);
     if (node.op->control == Control::kLoop || node.op->control == Control::kScan) {

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/stop.h"
 #include "kernels/linear_recurrence.h"
 #include "op/op_def.h"
 #include "op/registry.h"
@@ -369,6 +370,7 @@ class Solver {
 
 void walk(ir::Graph& graph, ir::Region& region, Journal* journal) {
   for (size_t at = 0; at < region.nodes.size(); ++at) {
+    if (stop_requested()) return;
     for (auto& body : region.nodes[at]->regions) walk(graph, *body, journal);
     if (region.nodes[at]->op->control != Control::kScan) continue;
     Solver solver(graph, region, at, journal);

@@ -14,6 +14,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/stop.h"
 #include "op/node.h"
 #include "op/op_def.h"
 #include "op/registry.h"
@@ -114,6 +115,7 @@ class Lists {
 
   void read(ir::Region& region, const Inference& known) {
     for (size_t at = 0; at < region.nodes.size(); ++at) {
+      if (stop_requested()) return;
       ir::Node& node = *region.nodes[at];
       if (is(&node, "SequenceLength")) measure(node);
       if (is(&node, "SequenceAt")) pick_one(node);
@@ -301,6 +303,7 @@ class Lists {
   bool make_rows(ir::Region& region, const Inference& known) {
     bool any = false;
     for (size_t at = 0; at < region.nodes.size(); ++at) {
+      if (stop_requested()) return any;
       for (auto& body : region.nodes[at]->regions) any |= make_rows(*body, known);
       if (region.nodes[at]->op->control != Control::kLoop) continue;
       const CountedLoop counted(*region.nodes[at], known);

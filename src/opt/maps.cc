@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/stop.h"
 #include "op/op_def.h"
 #include "op/scan_attributes.h"
 #include "opt/all_trips.h"
@@ -134,6 +135,7 @@ class Mapper {
 
 void walk(ir::Graph& graph, ir::Region& region, Journal* journal) {
   for (size_t at = 0; at < region.nodes.size(); ++at) {
+    if (stop_requested()) return;
     for (auto& body : region.nodes[at]->regions) walk(graph, *body, journal);
     if (region.nodes[at]->op->control != Control::kScan) continue;
     Mapper mapper(graph, region, at, journal);

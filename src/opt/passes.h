@@ -4,6 +4,7 @@
 
 #include "check/inference.h"
 #include "ir/graph.h"
+#include "judge/folding.h"
 #include "opt/journal.h"
 
 namespace treadle::opt {
@@ -47,8 +48,8 @@ void fuse_convolutions(ir::Graph& graph, Journal* journal = nullptr);
 void pair_products(ir::Graph& graph, Journal* journal = nullptr);
 
 // Nodes that depend on constants alone become constants; those that only they used are given back. Needs no types, so
-// that it is done once when a model is loaded.
-void fold_constants(ir::Graph& graph, Journal* journal = nullptr);
+// that it is done once when a model is loaded. What would go beyond `limits` stays.
+void fold_constants(ir::Graph& graph, Journal* journal = nullptr, const judge::FoldLimits& limits = {});
 
 // BatchNormalization of a Conv with constant weights, neither used elsewhere, goes into the weights and the bias. This
 // rounds differently. Needs no types, so that it is done once when a model is loaded.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/stop.h"
 #include "op/op_def.h"
 #include "op/registry.h"
 
@@ -26,6 +27,7 @@ void Restater::run() {
 
 void Restater::walk(ir::Region& region, bool in_loop) {
   for (size_t at = 0; at < region.nodes.size(); ++at) {
+    if (stop_requested()) return;
     ir::Node& node = *region.nodes[at];
     const bool loops = node.op->control == Control::kLoop || node.op->control == Control::kScan;
     for (auto& body : node.regions) walk(*body, in_loop || loops);

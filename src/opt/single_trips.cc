@@ -5,6 +5,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/stop.h"
 #include "op/effects.h"
 #include "op/op_def.h"
 #include "op/registry.h"
@@ -58,6 +59,7 @@ class Unroller {
 
   void walk(ir::Region& region) {
     for (size_t at = 0; at < region.nodes.size(); ++at) {
+      if (stop_requested()) return;
       for (auto& body : region.nodes[at]->regions) walk(*body);
       if (runs_once(*region.nodes[at])) at = unroll(region, at) - 1;
     }

@@ -13,6 +13,7 @@
 #include <array>
 #include <unordered_set>
 
+#include "base/stop.h"
 #include "op/op_def.h"
 #include "op/scan_attributes.h"
 #include "opt/all_trips.h"
@@ -295,6 +296,7 @@ class Walk {
 
   void run(ir::Region& region) {
     for (size_t at = 0; at < region.nodes.size(); ++at) {
+      if (stop_requested()) return;
       ir::Node& node = *region.nodes[at];
       for (auto& body : node.regions) run(*body);
       if (node.op->control != Control::kLoop && node.op->control != Control::kScan) continue;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/stop.h"
 #include "op/op_def.h"
 
 namespace treadle::opt {
@@ -81,6 +82,7 @@ Status TimeWalk::run(const std::vector<TimedInput>& timed, const std::vector<std
 }
 
 Status TimeWalk::visit(std::unique_ptr<ir::Node> node) {
+  if (stop_requested()) return stopped();
   ir::replace_uses(*node, replaced_);
   node_ = std::move(node);
   ir::Node& at = *node_;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/stop.h"
 #include "op/op_def.h"
 #include "opt/all_trips.h"
 #include "opt/loop_edits.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr size_t kMaxNodes = 96;       // of a loop
 constexpr int64_t kMaxRowBytes = 512;  // of all scan outputs of one trip
+constexpr size_t kMaxCopied = 4096;    // nodes of all loops together: every further condition of a loop doubles it
 
 bool is_loop(const ir::Node& node) {
   return node.op->control == Control::kLoop || node.op->control == Control::kScan;
@@ -62,8 +64,9 @@ class Unswitcher {
 
   void walk(ir::Region& region) {
     for (size_t at = 0; at < region.nodes.size(); ++at) {
+      if (stop_requested()) return;
       for (auto& inner : region.nodes[at]->regions) walk(*inner);
-      if (!is_loop(*region.nodes[at]) || !is_small(*region.nodes[at])) continue;
+      if (!is_loop(*region.nodes[at]) || !is_small(*region.nodes[at]) || copied_ >= kMaxCopied) continue;
       ir::Value* condition = fixed_condition(*region.nodes[at]->regions[0]);
       if (!condition) continue;
       ir::Node& choice = put_if_around(region, at, condition);
@@ -75,6 +78,7 @@ class Unswitcher {
  private:
   ir::Node& put_if_around(ir::Region& region, size_t at, ir::Value* condition) {
     const ir::Node& loop = *region.nodes[at];
+    copied_ += ir::count_nodes(*loop.regions[0]) + 1;
     note_decisions(*loop.regions[0], loop, condition);
     ir::Node& choice = put_into_branches(graph_, region, at, condition, std::string(loop.name) + ":choice");
     for (const char* taken : {"then_branch", "else_branch"}) {
@@ -120,6 +124,7 @@ class Unswitcher {
 
   ir::Graph& graph_;
   Journal* journal_;
+  size_t copied_ = 0;
 };
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/no_fork.h"
+#include "base/stop.h"
+#include "base/uninterrupted.h"
 #include "op/place.h"
 #include "plan/planner.h"
 
@@ -26,6 +29,7 @@ Status Planner::emit(const ir::Region& region, bool is_body) {
                              return unit.fused || fusion_.can_be_group(unit);
                            });
   for (const Unit& unit : units) {
+    if (stop_requested()) return stopped();
     if (unit.fused || groups_only) {
       FusedGroup group = fusion_.build(unit);
       if (unit.fused || group.builder.chain_shape()) {
@@ -134,7 +138,12 @@ Status Planner::emit_kernel(const ir::Node& node) {
     operands.push_back(define(v, Storage::kArena));
   }
   PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0, nullptr, p_.threads};
-  TREADLE_TRY(node.op->prepare(context));
+  {
+    // Packed weights are shared with the threads of other runs.
+    const NoFork whole;
+    const Uninterrupted packing;
+    TREADLE_TRY(node.op->prepare(context));
+  }
   operands.push_back(new_scratch(context.scratch_bytes));
   const uint32_t at = emit_code(OpCode::kKernel, &node);
   p_.code[at].run = context.kernel.run;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/stop.h"
+
 namespace treadle::plan {
 
 namespace {
@@ -26,6 +28,7 @@ class Placement {
     std::map<size_t, size_t> free_blocks;                     // offset -> size
     std::multimap<uint32_t, std::pair<size_t, size_t>> busy;  // last instruction -> block
     for (uint32_t s : order) {
+      if (stop_requested()) return;
       Slot& slot = p_.slots[s];
       while (!busy.empty() && busy.begin()->first < slot.first) {
         release(free_blocks, busy.begin()->second);
@@ -62,6 +65,7 @@ class Placement {
     for (const Loop& loop : p_.loops) find_lifetimes(loop);
     // Inner loops come after the loops around them; from the inside out, what was there before a loop outlives it.
     for (size_t i = p_.loops.size(); i-- > 0;) {
+      if (stop_requested()) return;
       for (Slot& s : p_.slots) {
         if (s.first < p_.loops[i].first && s.last >= p_.loops[i].first && s.last < p_.loops[i].last) {
           s.last = p_.loops[i].last;

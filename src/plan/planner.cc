@@ -2,6 +2,8 @@
 
 #include "plan/planner.h"
 
+#include "base/memory_account.h"
+#include "base/stop.h"
 #include "plan/chain_loops.h"
 #include "plan/growing.h"
 #include "plan/memory.h"
@@ -35,12 +37,14 @@ Status Planner::run() {
   block_time(p_, operands_);
   fresh_.resize(p_.slots.size());
   finish_groups();
+  if (stop_requested()) return stopped();
   chain_loops(p_);
   place_in_arena(p_, operands_);
+  if (stop_requested()) return stopped();
   place_releases(p_);
   find_growing(p_);
   bind_operands();
-  return {};
+  return stop_requested() ? stopped() : Status();
 }
 
 uint32_t Planner::new_slot(Storage storage, const Type& type) {
@@ -147,7 +151,7 @@ Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& 
   program->graph = std::move(graph);
   program->packs = std::move(packs);
   program->threads = threads;
-  Status status = Planner(*program, optimize).run();
+  Status status = within_memory([&] { return Planner(*program, optimize).run(); });
   if (!status.ok()) {
     graph = std::move(program->graph);
     return status;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/stop.h"
+
 namespace treadle::plan {
 
 namespace {
@@ -51,6 +53,7 @@ class Releases {
     }
     for (uint32_t at = end_; at-- > 0;) {
       if (p_.code[at].code != OpCode::kBranchUnless) continue;
+      if (stop_requested()) return;
       const uint32_t behind = p_.code[p_.code[at].target - 1].target;
       for (size_t s = 0; s < p_.slots.size(); ++s) {
         const bool before = is_input_[s] || p_.slots[s].first < at;

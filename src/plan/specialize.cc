@@ -5,6 +5,8 @@
 
 #include <deque>
 
+#include "base/stop.h"
+#include "ir/nesting.h"
 #include "kernels/dispatch.h"
 #include "op/lower.h"
 #include "op/node.h"
@@ -22,8 +24,16 @@ namespace {
 class Specializer {
  public:
   // `lowers`: operators become what they are run as.
-  Specializer(ir::Graph& graph, opt::Journal& journal, bool lowers)
-      : graph_(graph), journal_(journal), lowers_(lowers) {}
+  Specializer(ir::Graph& graph, opt::Journal& journal, bool lowers, const judge::FoldLimits& limits)
+      : graph_(graph),
+        journal_(journal),
+        lowers_(lowers),
+        inference_({.fold = true,
+                    .fold_limits = limits,
+                    .trust_containers = false,
+                    .keep_declared = false,
+                    .check_types = true,
+                    .fails_late = lowers}) {}
 
   Status run(std::span<const InputKnowledge> inputs) {
     ir::Region& top = graph_.top();
@@ -40,6 +50,7 @@ class Specializer {
     refill(queue, std::move(region.nodes));
     region.nodes.clear();
     while (!queue.empty()) {
+      if (stop_requested()) return stopped();
       std::unique_ptr<ir::Node> node = std::move(queue.front());
       queue.pop_front();
       ir::replace_uses(*node, replaced_);
@@ -128,7 +139,8 @@ class Specializer {
 
   // What the node cannot do with the sizes at hand, the run says if it gets there. What nothing can do is said now.
   Status fail_late(ir::Region& region, std::unique_ptr<ir::Node>& node, Status status) {
-    if (!lowers_ || status.code() == Code::kNotImplemented || status.code() == Code::kInternal) return status;
+    const bool is_of_model = status.code() == Code::kNotImplemented || status.code() == Code::kInternal;
+    if (!lowers_ || is_of_model || status.code() == Code::kCancelled) return status;
     const OpDef& op = require_op("Failure", "treadle");
     // The model is sound for other sizes.
     const bool of_sizes = node->op->control != Control::kNone && status.code() == Code::kInvalidModel;
@@ -242,8 +254,7 @@ class Specializer {
   ir::Graph& graph_;
   opt::Journal& journal_;
   const bool lowers_;
-  Inference inference_{InferenceOptions{
-      .fold = true, .trust_containers = false, .keep_declared = false, .check_types = true, .fails_late = lowers_}};
+  Inference inference_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
@@ -258,7 +269,7 @@ opt::ListLengths lengths_of_lists(const ir::Graph& graph, std::span<const InputK
 // Of what follows from types that lists have had before: one loop over lists waits for the one that makes them.
 constexpr int kMostRounds = 16;
 
-void rewrite(ir::Graph& graph, const SpecializeOptions& options, opt::Journal& journal) {
+Status rewrite(ir::Graph& graph, const SpecializeOptions& options, opt::Journal& journal) {
   const auto batch = options.native ? opt::batch_large_products : opt::batch_products;
   for (const auto pass : {opt::remove_identities, opt::reshape_transposes, opt::split_variadic, opt::simplify_products,
                           opt::write_out_steps, opt::select_branches, opt::hoist_invariants, opt::merge_common_nodes,
@@ -267,34 +278,41 @@ void rewrite(ir::Graph& graph, const SpecializeOptions& options, opt::Journal& j
                           opt::absorb_transposes, opt::pair_products, opt::remove_dead_nodes}) {
     if (pass == opt::sink_outputs && options.associative) opt::solve_recurrences(graph, &journal);
     pass(graph, &journal);
+    if (stop_requested()) return stopped();
     TREADLE_ASSERT(ir::verify(graph).ok() && has_all_defaults(graph.top()));
+    // These put loops into branches.
+    if (pass == opt::unswitch_loops || pass == opt::scan_counted_loops) TREADLE_TRY(ir::check_stack(graph));
   }
+  return {};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<const InputKnowledge> inputs) {
+  TREADLE_TRY(ir::check_stack(graph));
   std::unique_ptr<ir::Graph> out = graph.clone();
   opt::Journal unread;
-  TREADLE_TRY(Specializer(*out, unread, false).run(inputs));
+  TREADLE_TRY(Specializer(*out, unread, false, {}).run(inputs));
   opt::remove_dead_nodes(*out, &unread);
   return out;
 }
 
 Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs,
                                const SpecializeOptions& options) {
+  TREADLE_TRY(ir::check_stack(graph));
   Specialized out{graph.clone()};
   if (options.half_weights) opt::mark_recurrent(*out.graph);
-  TREADLE_TRY(Specializer(*out.graph, out.journal, true).run(inputs));
+  TREADLE_TRY(Specializer(*out.graph, out.journal, true, options.fold_limits).run(inputs));
   for (int round = 0; options.optimize && round < kMostRounds; ++round) {
     if (!opt::read_lists_as_tensors(*out.graph, lengths_of_lists(*out.graph, inputs), &out.journal)) break;
     opt::remove_dead_nodes(*out.graph, &out.journal);
     TREADLE_ASSERT(ir::verify(*out.graph).ok() && has_all_defaults(out.graph->top()));
-    TREADLE_TRY(Specializer(*out.graph, out.journal, true).run(inputs));
+    TREADLE_TRY(Specializer(*out.graph, out.journal, true, options.fold_limits).run(inputs));
   }
+  TREADLE_TRY(ir::check_stack(*out.graph));
   opt::remove_dead_nodes(*out.graph, &out.journal);
   if (options.half_weights) opt::narrow_weights(*out.graph, &out.journal);
-  if (options.optimize) rewrite(*out.graph, options, out.journal);
+  if (options.optimize) TREADLE_TRY(rewrite(*out.graph, options, out.journal));
   return out;
 }
 

@@ -31,6 +31,7 @@ struct SpecializeOptions {
   bool associative = false;   // sums of floats may be put together in another order
   bool half_weights = false;  // weights of recurrences in float16 (opt::narrow_weights)
   bool native = false;        // loops will be native code, before they run: what suits that best, with the same results
+  judge::FoldLimits fold_limits = {};
 };
 Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs,
                                const SpecializeOptions& options);

@@ -1,5 +1,9 @@
 #include "wire/cursor.h"
 
+#include <algorithm>
+
+#include "base/stop.h"
+
 namespace treadle::wire {
 
 namespace {
@@ -20,10 +24,16 @@ std::string_view wire_type_name(WireType type) {
 
 }  // namespace
 
-void Document::refuse(const Cursor& at) {
-  charged_ = limits_.structure_bytes;
-  fail(at, Code::kLimit,
-       fmt::format("the model's structure would take more than {} bytes of memory", limits_.structure_bytes));
+bool Document::look(const Cursor& at) {
+  if (charged_ > limits_.structure_bytes) {
+    charged_ = limits_.structure_bytes;
+    fail(at, Code::kLimit,
+         fmt::format("the model's structure would take more than {} bytes of memory", limits_.structure_bytes));
+  } else if (stop_requested()) {
+    fail(at, Code::kCancelled, stopped().message());
+  }
+  next_look_ = std::min(charged_ + kBetweenLooks, limits_.structure_bytes);
+  return ok();
 }
 
 void Document::fail(const Cursor& at, Code code, std::string_view what) {

@@ -49,9 +49,7 @@ class Document {
   // Accounts for memory before it is asked for.
   bool charge(const Cursor& at, size_t bytes) {
     charged_ += bytes;
-    if (charged_ <= limits_.structure_bytes) return ok();
-    refuse(at);
-    return false;
+    return charged_ <= next_look_ ? ok() : look(at);
   }
   void fail(const Cursor& at, Code code, std::string_view what);
   // Called from the innermost field that the error is in to the outermost one: what reads well knows nothing of paths.
@@ -60,12 +58,14 @@ class Document {
   static constexpr size_t kNoIndex = ~size_t{0};
 
  private:
-  void refuse(const Cursor& at);
+  static constexpr size_t kBetweenLooks = size_t{1} << 20;
+  // At the limit, and whether to stop.
+  bool look(const Cursor& at);
 
   std::string_view bytes_;
   Arena& arena_;
   Limits limits_;
-  size_t charged_ = 0;
+  size_t charged_ = 0, next_look_ = 0;
   Status status_;
   size_t failed_at_ = 0;
   std::string path_;  // of fields to the error
@@ -117,6 +117,7 @@ class Cursor {
   const char* field_begin() const { return field_begin_; }  // its tag
   const char* position() const { return position_; }
   Document& document() const { return document_; }
+  int depth() const { return depth_; }
   bool too_deep() const { return depth_ > document_.limits().depth; }
 
   // The value of the current field. Another wire type than the one asked for is an error.

@@ -6,15 +6,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "base/no_fork.h"
+#include "base/stop.h"
 
 namespace treadle::wire {
 
@@ -58,13 +61,16 @@ Status wrong_kind(mode_t mode, const std::string& path) {
 // The descriptor does not wait: a pipe whose writer has nothing yet is waited for here, one without a writer is not.
 Result<std::string> read_pipe(int descriptor, const std::string& path) {
   std::string bytes;
-  char block[1 << 16];
+  constexpr size_t kBlock = size_t{64} << 10;
+  constexpr int kPollMs = 5;                            // between two questions whether to stop
+  const auto block = std::make_unique<char[]>(kBlock);  // more than small stacks have
   while (true) {
-    const ssize_t count = ::read(descriptor, block, sizeof(block));
+    if (stop_requested()) return stopped();
+    const ssize_t count = ::read(descriptor, block.get(), kBlock);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) {
       pollfd readable{descriptor, POLLIN, 0};
-      ::poll(&readable, 1, -1);
+      ::poll(&readable, 1, kPollMs);
       continue;
     }
     if (count < 0) return error(Code::kInvalidFile, "cannot read \"{}\": {}", path, std::strerror(errno));
@@ -75,7 +81,7 @@ Result<std::string> read_pipe(int descriptor, const std::string& path) {
     if (bytes.size() + static_cast<size_t>(count) > kMaxPipeBytes) {
       return error(Code::kLimit, "\"{}\" gives more than {} bytes, the limit for a pipe", path, kMaxPipeBytes);
     }
-    bytes.append(block, static_cast<size_t>(count));
+    bytes.append(block.get(), static_cast<size_t>(count));
   }
 }
 
@@ -266,7 +272,7 @@ void MappedFile::expect_data_reads() const {
 }
 
 Status MappedFile::copy(std::string_view part, void* to) const {
-  constexpr size_t kFewPages = size_t{16} << 10;
+  constexpr size_t kFewPages = size_t{16} << 10, kPiece = size_t{8} << 20;
   if (part.empty()) return {};
   if (descriptor_ < 0 || part.size() <= kFewPages) {
     std::memcpy(to, part.data(), part.size());
@@ -275,7 +281,8 @@ Status MappedFile::copy(std::string_view part, void* to) const {
   char* out = static_cast<char*>(to);
   off_t offset = part.data() - bytes_.data();
   for (size_t left = part.size(); left > 0;) {
-    const ssize_t count = ::pread(descriptor_, out, left, offset);
+    if (stop_requested()) return stopped();
+    const ssize_t count = ::pread(descriptor_, out, std::min(left, kPiece), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
       return error(Code::kInvalidFile, "cannot read \"{}\" at byte {}: {}", path_, offset,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/stack.h"
 #include "wire/devices.h"
 #include "wire/training.h"
 
@@ -142,6 +143,11 @@ template <class Message>
 void read_message(Cursor& in, Message& message) {
   if (in.too_deep()) {
     return in.fail(Code::kLimit, fmt::format("messages are nested more than {} deep", in.document().limits().depth));
+  }
+  // Between a body and one inside of it lie a node and its attribute.
+  constexpr int kPerBody = 3;
+  if (const auto bodies = static_cast<size_t>(in.depth() / kPerBody); bodies > 1 && !has_stack_for(bodies)) {
+    return in.fail(Code::kLimit, too_deep(bodies).message());
   }
   while (in.next()) {
     FieldReader reader(in);
