@@ -52,7 +52,7 @@ struct RandomForest {
   }
 
   static bool holds(const Split& s, double x) {
-    if (s.missing_is_yes && std::isnan(x)) return true;
+    if (std::isnan(x)) return s.missing_is_yes;
     switch (s.mode) {
       case Mode::kLessEqual:
         return x <= s.threshold;

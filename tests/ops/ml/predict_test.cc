@@ -85,7 +85,7 @@ TEST(Trees, ClassifierWithOneScoreMakesTwoColumns) {
   auto attributes = tree();
   attributes.push_back(Attribute::of("class_treeids", Ints{0, 0, 0}));
   attributes.push_back(Attribute::of("class_nodeids", Ints{1, 3, 4}));
-  attributes.push_back(Attribute::of("class_ids", Ints{1, 1, 1}));
+  attributes.push_back(Attribute::of("class_ids", Ints{0, 0, 0}));
   attributes.push_back(Attribute::of("class_weights", Floats{0.25f, 0.5f, 0.75f}));
   attributes.push_back(Attribute::of("classlabels_strings", Strings{"no", "yes"}));
   const AnyValue x(floats({2, 2}, {1, 0, 2, 0}));
