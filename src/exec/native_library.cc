@@ -40,7 +40,8 @@ std::string own_folder() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-const plan::NativeCompiler* open_compiler(std::string& why) {
+// Where the library is, or would be looked for: those that can be read.
+std::vector<std::string> libraries() {
   std::vector<std::string> places;
   if (const char* forced = std::getenv("TREADLE_JIT_LIBRARY")) {
     places.emplace_back(forced);
@@ -48,8 +49,12 @@ const plan::NativeCompiler* open_compiler(std::string& why) {
     const std::string folder = own_folder();
     places = {folder + "/" + kLibrary, folder + "/../lib/" + kLibrary};
   }
-  for (const std::string& path : places) {
-    if (access(path.c_str(), R_OK) != 0) continue;
+  std::erase_if(places, [](const std::string& path) { return access(path.c_str(), R_OK) != 0; });
+  return places;
+}
+
+const plan::NativeCompiler* open_compiler(std::string& why) {
+  for (const std::string& path : libraries()) {
     if (std::string broken = why_not_whole(path); !broken.empty()) {
       why = std::move(broken);
       continue;
@@ -115,6 +120,15 @@ std::string why_not_whole(const std::string& path) {
                         : "is not a file";
   close(file);
   return why.empty() ? why : path + " " + why;
+}
+
+std::string why_damaged() {
+  std::string why;
+  for (const std::string& path : libraries()) {
+    why = why_not_whole(path);
+    if (why.empty()) return why;
+  }
+  return why;
 }
 
 const plan::NativeCompiler* native_compiler(std::string& why) {

@@ -28,6 +28,7 @@
 #include "exec/explain.h"
 #include "exec/limited_work.h"
 #include "exec/list_signature.h"
+#include "exec/native_library.h"
 #include "exec/planning_lock.h"
 #include "exec/weight_files.h"
 #include "ir/nesting.h"
@@ -295,6 +296,7 @@ struct Session::Impl {
   Status prepare();
   void override_sizes();
   void remark_on_judge();
+  void remark_on_compiler();
   Status fill_feeds(std::span<const Feed> feeds, Given& given) const;
   // Planned in a run, within its limits too. `since`: gets when the run's time began, unless there was a plan.
   Result<const Plan*> plan_for_run(Values values, const RunOptions& run, Limits::Clock::time_point& since);
@@ -423,9 +425,16 @@ void Session::Impl::remark_on_judge() {
     remarks.push_back(fmt::format("jit = {} has no effect in the judge", name(options.jit)));
 }
 
+void Session::Impl::remark_on_compiler() {
+  if (options.jit < Jit::kAlways) return;
+  const std::string why = exec::why_damaged();
+  if (!why.empty()) remarks.push_back(fmt::format("jit = {} has no effect: {}", name(options.jit), why));
+}
+
 Status Session::Impl::prepare() {
   remark_on_judge();
   TREADLE_TRY(read_environment(options));
+  remark_on_compiler();
   native_cache =
       std::make_shared<exec::NativeCache>(exec::NativeCacheOptions{options.jit_cache, options.jit_cache_bytes});
   threads = std::min(options.threads > 0 ? options.threads : available_cpus(), kMaxThreads);

@@ -126,6 +126,17 @@ def test_a_library_that_is_cut_off(tmp_path, length):
         assert end.startswith(f"exit 0: right {library} is "), end
 
 
+def test_a_library_that_is_cut_off_is_told_of_where_it_was_asked_for(tmp_path):
+    cut = tmp_path / "cut.so"
+    cut.write_bytes(LIBRARY.read_bytes()[:100_000])
+    env = {**os.environ, "TREADLE_JIT_LIBRARY": str(cut), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    for jit, told in {"auto": 0, "always": 1}.items():
+        script = PRELUDE + f"open_session({jit!r}).run(None, FEEDS)"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, env=env)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count(f"jit = {jit} has no effect: {cut} is cut short") == told, done.stderr
+
+
 def test_where_native_code_is_required_the_reason_is_an_error(tmp_path):
     cut = tmp_path / "cut.so"
     cut.write_bytes(LIBRARY.read_bytes()[:100_000])
