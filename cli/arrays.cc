@@ -109,15 +109,13 @@ Value read_unicode(std::string_view data, size_t length, const std::vector<int64
 }
 
 // Column-major order: the same bytes under reversed sizes, transposed.
-void to_row_major(const char* from, char* to, const std::vector<int64_t>& shape, size_t width) {
+void to_row_major(std::string_view from, char* to, const std::vector<int64_t>& shape, size_t count, size_t width) {
   const size_t rank = shape.size();
   std::vector<int64_t> index(rank, 0);
-  int64_t count = 1;
-  for (const int64_t d : shape) count *= d;
-  for (int64_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     int64_t at = 0;
     for (size_t axis = rank; axis-- > 0;) at = at * shape[axis] + index[axis];
-    std::memcpy(to + static_cast<size_t>(i) * width, from + static_cast<size_t>(at) * width, width);
+    std::memcpy(to + i * width, from.data() + static_cast<size_t>(at) * width, width);
     for (size_t axis = rank; axis-- > 0;) {
       if (++index[axis] < shape[axis]) break;
       index[axis] = 0;
@@ -148,9 +146,9 @@ Value read_npy(std::string_view bytes, const std::string& name) {
   const std::string_view header = bytes.substr(header_at, header_size);
   const std::string_view data = bytes.substr(header_at + header_size);
   std::string_view type = field(header, "'descr'");
-  if (type.size() < 4 || type.front() != '\'' || type.find('\'', 1) == std::string_view::npos)
-    throw InputError(fmt::format("{}: records are not read", name));
-  type = type.substr(1, type.find('\'', 1) - 1);
+  const size_t quote = type.empty() || type.front() != '\'' ? 0 : std::min(type.find('\'', 1), type.size());
+  if (quote < 3 || quote == type.size()) throw InputError(fmt::format("{}: records are not read", name));
+  type = type.substr(1, quote - 1);
   const std::string_view sizes = field(header, "'shape'");
   const std::optional<std::vector<int64_t>> read = parse_shape(sizes);
   if (!read) throw InputError(fmt::format("{}: expected a shape like (2, 3), found {}", name, sizes));
@@ -169,7 +167,7 @@ Value read_npy(std::string_view bytes, const std::string& name) {
     Value value = Value::tensor(candidate.element, shape);
     char* to = value.mutable_data<char>();
     if (field(header, "'fortran_order'").substr(0, 4) == "True") {
-      to_row_major(data.data(), to, shape, width);
+      to_row_major(data, to, shape, count, width);
     } else if (count > 0) {
       std::memcpy(to, data.data(), count * width);
     }

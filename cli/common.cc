@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <system_error>
@@ -33,12 +34,21 @@ void add_json(CLI::App& command, Common& common) {
   command.add_flag("--json", common.json, "Print one JSON document");
 }
 
-void add_session(CLI::App& command, Common& common) {
+std::function<std::string(const std::string&)> one_of(std::vector<std::string> values) {
+  return [values = std::move(values)](const std::string& value) {
+    const bool known = std::find(values.begin(), values.end(), value) != values.end();
+    return known ? std::string() : fmt::format("'{}' is none of {}", value, fmt::join(values, ", "));
+  };
+}
+
+void add_session(CLI::App& command, Common& common, const std::vector<std::string>& tiers) {
   command.add_option("--tier", common.tier, "How to run: program, native (loops compiled before they run) or judge")
-      ->type_name("TIER");
+      ->type_name("TIER")
+      ->check(one_of(tiers));
   command
       .add_option("--weights", common.weights, "Weights of recurrences: f32, or f16 (rounded, half the memory traffic)")
-      ->type_name("TYPE");
+      ->type_name("TYPE")
+      ->check(one_of({"f32", "f16"}));
   command.add_flag("--copy-weights", common.copy_weights, "Copy weights into memory rather than map the model's files");
   command.add_option("--threads", common.threads, "Threads to use; 0: the CPUs that the process may use")
       ->check(CLI::Range(0, 4096));

@@ -2,6 +2,7 @@
 // What the commands share.
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -41,8 +42,11 @@ struct Common {
   std::vector<std::string> dimensions;  // "batch=1"
 };
 
+// A check of an option's value that names those that there are, and leaves the help as it is.
+std::function<std::string(const std::string&)> one_of(std::vector<std::string> values);
 void add_json(CLI::App& command, Common& common);
-void add_session(CLI::App& command, Common& common);
+void add_session(CLI::App& command, Common& common,
+                 const std::vector<std::string>& tiers = {"program", "native", "judge"});
 treadle::SessionOptions session_options(const Common& common);
 std::map<std::string, int64_t> dimensions_of(const Common& common);  // UsageError for what is not NAME=SIZE
 // UsageError for an option that does nothing for this model.

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <random>
+#include <limits>
 #include <string_view>
 
 #include "arrays.h"
 #include "common.h"
-#include "print.h"
 
 namespace cli {
 
@@ -23,7 +22,7 @@ using treadle::Session;
 using treadle::Type;
 using treadle::Value;
 
-constexpr int kString = 8, kBool = 9;
+constexpr int kString = 8;
 
 bool ends_with(const std::string& text, const char* end) {
   const size_t size = std::strlen(end);
@@ -50,49 +49,6 @@ std::string next_input(const Session& session, const Feeds& feeds) {
   throw UsageError(fmt::format("more values than the model's {} inputs", session.count(TREADLE_INPUT)));
 }
 
-// A number written into an element of the given type; false for types that have no plain form.
-bool store_number(int element, double number, char* at) {
-  const auto put = [at](auto value) {
-    std::memcpy(at, &value, sizeof value);
-    return true;
-  };
-  switch (element) {
-    case 1:
-      return put(static_cast<float>(number));
-    case 2:
-    case 9:
-      return put(static_cast<uint8_t>(number));
-    case 3:
-      return put(static_cast<int8_t>(number));
-    case 4:
-      return put(static_cast<uint16_t>(number));
-    case 5:
-      return put(static_cast<int16_t>(number));
-    case 6:
-      return put(static_cast<int32_t>(number));
-    case 7:
-      return put(static_cast<int64_t>(number));
-    case 10: {
-      const auto half = static_cast<_Float16>(number);
-      return put(half);
-    }
-    case 11:
-      return put(number);
-    case 12:
-      return put(static_cast<uint32_t>(number));
-    case 13:
-      return put(static_cast<uint64_t>(number));
-    case 16: {
-      const auto single = static_cast<float>(number);
-      uint32_t bits = 0;
-      std::memcpy(&bits, &single, sizeof bits);
-      return put(static_cast<uint16_t>(bits >> 16));
-    }
-    default:
-      return false;
-  }
-}
-
 enum class Stored { kYes, kNoNumber, kNoPlainForm };
 
 template <class T>
@@ -105,7 +61,20 @@ Stored put_integer(std::string_view text, char* at) {
   return Stored::kYes;
 }
 
-// A number as an element of the given type. Integers have to fit; floats are rounded.
+double largest(int element) {
+  switch (element) {
+    case 1:
+      return static_cast<double>(std::numeric_limits<float>::max());
+    case 10:
+      return 65504;
+    case 16:
+      return 0x1.fep127;
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
+
+// A number as an element of the given type, which has to fit; floats are rounded.
 Stored store_text(int element, std::string_view text, char* at) {
   switch (element) {
     case 2:
@@ -135,6 +104,8 @@ Stored store_text(int element, std::string_view text, char* at) {
   char* end = nullptr;
   const double number = std::strtod(terminated.c_str(), &end);
   if (end == terminated.c_str() || *end != 0) return Stored::kNoNumber;
+  const bool is_finite = text.find_first_of("nN") == std::string_view::npos;  // neither nan nor inf is asked for
+  if (is_finite && std::fabs(number) > largest(element)) return Stored::kNoNumber;
   return store_number(element, number, at) ? Stored::kYes : Stored::kNoPlainForm;
 }
 
@@ -147,9 +118,15 @@ Value read_literal(const Type& type, const std::string& name, const std::string&
   const bool list = text.size() >= 2 && text.front() == '[' && text.back() == ']';
   std::string_view rest = text;
   if (list) rest = rest.substr(1, rest.size() - 2);
-  for (size_t begin = rest.find_first_not_of(", "); begin < rest.size(); begin = rest.find_first_not_of(", ", begin)) {
-    const size_t end = std::min(rest.find_first_of(", ", begin), rest.size());
-    numbers.push_back(rest.substr(begin, end - begin));
+  bool between = false;  // a comma stands between two numbers
+  for (size_t begin = rest.find_first_not_of(' '); begin < rest.size(); begin = rest.find_first_not_of(' ', begin)) {
+    const bool is_comma = rest[begin] == ',';
+    if (is_comma && (between || numbers.empty())) {
+      throw UsageError(fmt::format("'{}' for input '{}' has a comma without a number before it", text, name));
+    }
+    between = is_comma;
+    const size_t end = is_comma ? begin + 1 : std::min(rest.find_first_of(", ", begin), rest.size());
+    if (!is_comma) numbers.push_back(rest.substr(begin, end - begin));
     begin = end;
   }
   if (!list && numbers.size() != 1) throw UsageError(fmt::format("'{}' for input '{}' is no number", text, name));
@@ -185,75 +162,50 @@ Value read_value(const Type& type, const std::string& name, const std::string& t
   return read_literal(type, name, text);
 }
 
-// Draws values that let a model show what it does. Loops run: single truth values are true, whole numbers at least 1,
-// open sizes more than 1; and counts stay within open sizes, since positions are drawn by the same rule.
-class Drawing {
- public:
-  // `given`: sizes by name.
-  Drawing(uint64_t seed, std::map<std::string, int64_t> given) : random_(seed), given_(std::move(given)) {}
-
-  // Error UsageError for a type that has no values to draw.
-  Value draw(const std::string& name, const Type& type) {
-    switch (type.kind()) {
-      case TREADLE_TENSOR:
-        return draw_tensor(name, type);
-      case TREADLE_SEQUENCE: {
-        std::vector<Value> elements;
-        for (int i = 0; i < kElements; ++i) elements.push_back(draw(name, type.child()));
-        return Value::sequence(elements);
-      }
-      default:
-        throw UsageError(fmt::format("input '{}' ({}) cannot be drawn at random", name, type.text()));
-    }
-  }
-
-  // Of the names that were not given.
-  const std::map<std::string, int64_t>& sizes() const { return sizes_; }
-
- private:
-  static constexpr int64_t kOpenSize = 16, kMostWhole = 9;
-  static constexpr int kElements = 3;
-
-  int64_t open_size(const std::string& symbol) {
-    if (symbol.empty()) return kOpenSize;
-    if (const auto size = given_.find(symbol); size != given_.end()) return size->second;
-    const bool is_batch = symbol == "B" || symbol.find("batch") != std::string::npos;
-    return sizes_.emplace(symbol, is_batch ? 1 : kOpenSize).first->second;
-  }
-
-  Value draw_tensor(const std::string& name, const Type& type) {
-    std::vector<int64_t> dims;
-    for (int64_t axis = 0; axis < type.rank(); ++axis) {
-      dims.push_back(type.dim(axis) >= 0 ? type.dim(axis) : open_size(type.symbol(axis)));
-    }
-    if (type.element() == kString) {
-      int64_t count = 1;
-      for (const int64_t d : dims) count *= d;
-      return Value::texts(std::vector<std::string>(static_cast<size_t>(count), "text"), dims);
-    }
-    Value value = Value::tensor(type.element(), dims);
-    const size_t width = treadle_element_width(type.element());
-    for (int64_t i = 0; i < value.count(); ++i) {
-      const double number = draw_number(type.element(), value.count() == 1);
-      if (!store_number(type.element(), number, value.mutable_data<char>() + static_cast<size_t>(i) * width)) {
-        throw UsageError(fmt::format("input '{}' ({}) cannot be drawn at random", name, type.text()));
-      }
-    }
-    return value;
-  }
-
-  double draw_number(int element, bool single) {
-    if (element == kBool) return single || random_() % 2 ? 1 : 0;
-    const bool is_whole = std::string_view(treadle_element_name(element)).find("int") != std::string_view::npos;
-    return is_whole ? static_cast<double>(1 + random_() % kMostWhole) : normal_(random_);
-  }
-
-  std::mt19937_64 random_;
-  std::normal_distribution<double> normal_;
-  std::map<std::string, int64_t> given_, sizes_;
-};
-
 }  // namespace
+
+bool store_number(int element, double number, char* at) {
+  const auto put = [at](auto value) {
+    std::memcpy(at, &value, sizeof value);
+    return true;
+  };
+  switch (element) {
+    case 1:
+      return put(static_cast<float>(number));
+    case 2:
+    case 9:
+      return put(static_cast<uint8_t>(number));
+    case 3:
+      return put(static_cast<int8_t>(number));
+    case 4:
+      return put(static_cast<uint16_t>(number));
+    case 5:
+      return put(static_cast<int16_t>(number));
+    case 6:
+      return put(static_cast<int32_t>(number));
+    case 7:
+      return put(static_cast<int64_t>(number));
+    case 10: {
+      const auto half = static_cast<_Float16>(number);
+      return put(half);
+    }
+    case 11:
+      return put(number);
+    case 12:
+      return put(static_cast<uint32_t>(number));
+    case 13:
+      return put(static_cast<uint64_t>(number));
+    case 16: {
+      const auto single = static_cast<float>(number);
+      uint32_t bits = 0;
+      std::memcpy(&bits, &single, sizeof bits);
+      if (!std::isnan(single)) bits += 0x7fff + (bits >> 16 & 1);  // to nearest, ties to even
+      return put(static_cast<uint16_t>(bits >> 16));
+    }
+    default:
+      return false;
+  }
+}
 
 Value reshaped(const Value& value, const std::vector<int64_t>& dims) {
   Value result = Value::tensor(value.element(), dims);
@@ -295,23 +247,6 @@ void require_feeds(const Session& session, const Feeds& feeds) {
                     "not given",
                     name, type.text(), name));
   }
-}
-
-std::string add_random_feeds(const Session& session, uint64_t seed, const std::map<std::string, int64_t>& sizes,
-                             Feeds& feeds) {
-  Drawing drawing(seed, sizes);
-  std::string drawn;
-  for (size_t i = 0; i < session.count(TREADLE_INPUT); ++i) {
-    const std::string name = session.name(TREADLE_INPUT, i);
-    const Type type = session.type(TREADLE_INPUT, i);
-    if (has_feed(feeds, name) || type.kind() == TREADLE_OPTIONAL) continue;
-    feeds.emplace_back(name, drawing.draw(name, type));
-    drawn += fmt::format("drawn  {}  {}\n", name, summary(feeds.back().second));
-  }
-  for (const auto& [symbol, size] : drawing.sizes()) {
-    drawn += fmt::format("drawn  {} = {}  (--dim {}=SIZE takes another)\n", symbol, size, symbol);
-  }
-  return drawn;
 }
 
 }  // namespace cli

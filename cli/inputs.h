@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common.h"
+#include "drawing.h"
 #include "feeds.h"
 
 namespace cli {
@@ -33,7 +34,8 @@ struct Inputs {
   treadle::Feeds feeds(const treadle::Session& session) const {
     treadle::Feeds feeds = read_feeds(session, values);
     if (random->count() > 0) {
-      fmt::print(stderr, "{}", add_random_feeds(session, seed, dimensions_of(common), feeds));
+      const auto open = [this] { return open_session(model, common); };
+      fmt::print(stderr, "{}", add_random_feeds(session, seed, dimensions_of(common), open, feeds));
     } else {
       require_feeds(session, feeds);
     }

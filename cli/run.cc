@@ -36,16 +36,20 @@ struct Run : Inputs {
       fmt::print("{}", session.dump_plan(fed));
       return kOk;
     }
+    std::vector<std::string> names = outputs;
+    for (size_t i = 0; outputs.empty() && i < session.count(TREADLE_OUTPUT); ++i) {
+      names.push_back(session.name(TREADLE_OUTPUT, i));
+    }
+    const std::vector<Target> to = targets(names);
     treadle::RunOptions options;
     options.limit_time(time_limit);
     const Stopwatch watch;
     const std::vector<Value> results = session.run(fed, outputs, &options);
     const double seconds = watch.seconds();
-    std::vector<std::string> names = outputs;
-    for (size_t i = 0; outputs.empty() && i < session.count(TREADLE_OUTPUT); ++i) {
-      names.push_back(session.name(TREADLE_OUTPUT, i));
+    for (const Target& target : to) {
+      const Value& value = results[target.output];
+      write_file(target.path, target.path.ends_with(".pb") ? value.to_pb(names[target.output]) : write_npy(value));
     }
-    write_files(names, results);
     std::vector<std::string> items;
     for (size_t i = 0; i < results.size(); ++i) {
       if (common.json) {
@@ -62,20 +66,29 @@ struct Run : Inputs {
     return kOk;
   }
 
-  // "NAME=FILE", or files for the outputs in order.
-  void write_files(const std::vector<std::string>& names, const std::vector<Value>& results) const {
+  struct Target {
+    size_t output;
+    std::string path;
+  };
+
+  // Of "NAME=FILE", or files for the outputs in order.
+  std::vector<Target> targets(const std::vector<std::string>& names) const {
+    std::vector<Target> found;
     size_t next = 0;
     for (const std::string& item : files) {
       const size_t equals = item.find('=');
       const std::string path = equals == std::string::npos ? item : item.substr(equals + 1);
-      const auto found = equals == std::string::npos ? names.begin() + static_cast<std::ptrdiff_t>(next++)
-                                                     : std::find(names.begin(), names.end(), item.substr(0, equals));
-      if (found >= names.end()) throw UsageError(fmt::format("there is no output for --out {}", item));
-      if (path.ends_with(".npz")) throw UsageError(fmt::format("--out {}: outputs are written as .npy or .pb", item));
-      const Value& value = results[static_cast<size_t>(found - names.begin())];
-      const bool pb = path.size() > 3 && path.compare(path.size() - 3, 3, ".pb") == 0;
-      write_file(path, pb ? value.to_pb(*found) : write_npy(value));
+      const auto name = equals == std::string::npos ? names.begin() + static_cast<std::ptrdiff_t>(next++)
+                                                    : std::find(names.begin(), names.end(), item.substr(0, equals));
+      if (name >= names.end()) {
+        throw UsageError(fmt::format("there is no output for --out {} (outputs: {})", item, fmt::join(names, ", ")));
+      }
+      if (!path.ends_with(".npy") && !path.ends_with(".pb")) {
+        throw UsageError(fmt::format("--out {}: outputs are written as .npy or .pb", item));
+      }
+      found.push_back({static_cast<size_t>(name - names.begin()), path});
     }
+    return found;
   }
 };
 

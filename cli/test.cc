@@ -203,7 +203,7 @@ void add_test(CLI::App& app, int& status) {
   CLI::App& command = *app.add_subcommand("test", "Run cases in the layout of the ONNX backend tests");
   const auto test = std::make_shared<Test>();
   command.add_option("folders", test->folders, "Cases, or folders with cases at any depth")->required();
-  add_session(command, test->common);
+  add_session(command, test->common, {"program", "native", "judge", "all"});
   command.get_option("--tier")->description("How to run: program, native, judge, or all");
   add_json(command, test->common);
   command.callback([test, &status] { status = (*test)(); });

@@ -46,6 +46,10 @@ RunOptions::RunOptions() {
 const treadle_run_options* run_options_of(nb::handle options) {
   static const RunOptions* const defaults = new RunOptions;  // outlives every thread
   if (options.is_none()) return defaults->handle.get();
+  if (!nb::isinstance<RunOptions>(options)) {
+    PyErr_Format(PyExc_TypeError, "run_options are RunOptions, not a %s", Py_TYPE(options.ptr())->tp_name);
+    raise_pending();
+  }
   return nb::cast<const RunOptions&>(options).handle.get();
 }
 

@@ -25,6 +25,8 @@ class StreamPool:
         self._capacity = capacity
         self._timed = timed
         self._core = core
+        self._push = session._recorded("pool_push", core.push)
+        self._flush = session._recorded("pool_flush", core.flush)
         self._numbers: dict[Hashable, int] = {}
         self._next = 0
 
@@ -64,13 +66,13 @@ class StreamPool:
                 numbers[stream] = upcoming
                 upcoming += 1
         feeds = [self._feed(chunk) for chunk in chunks.values()]
-        results = self._core.push([numbers[stream] for stream in chunks], feeds, run_options)
+        results = self._push([numbers[stream] for stream in chunks], feeds, run_options)
         self._numbers, self._next = numbers, upcoming
         return {stream: self._unpack(result) for stream, result in zip(chunks, results, strict=True)}
 
     def flush(self, stream: Hashable, *, run_options: Any = None) -> Any:
         """What the end of the stream's signal brings; the stream leaves."""
-        result = self._unpack(self._core.flush(self._number(stream), run_options))
+        result = self._unpack(self._flush(self._number(stream), run_options))
         del self._numbers[stream]
         return result
 

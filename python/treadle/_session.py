@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json as _json
+import operator
 import os
 import threading
 import time
@@ -130,23 +131,6 @@ def _normalize_providers(
                 warn_once(f"the option '{key}' = '{value}' of {name} has no effect")
     found.setdefault(_PROVIDERS[0], {})
     return list(found), found
-
-
-def _roles(
-    state: Mapping[str, str] | None,
-    find_state: bool,
-    initial: Mapping[str, Any] | None,
-    bind: Mapping[str, Any] | None,
-    time: Mapping[str, int | str] | None,
-) -> tuple[dict[str, str], bool, dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """What the extension's streams take."""
-    return (
-        _mapping("state", state, "inputs to outputs"),
-        find_state,
-        _mapping("initial", initial, "states to values"),
-        _mapping("bind", bind, "inputs to values"),
-        _mapping("time", time, "inputs to axes"),
-    )
 
 
 class Profile:
@@ -309,6 +293,10 @@ class InferenceSession:
         return self._provider_options
 
     def set_providers(self, providers: Sequence[Any] | None = None, provider_options: Any = None) -> None:
+        for provider in providers or ():
+            name = provider if isinstance(provider, str) else provider[0]
+            if not name.endswith("ExecutionProvider"):
+                raise RuntimeError(f"Unknown Provider Type: {name}")
         self._providers, self._provider_options = _normalize_providers(providers, provider_options)
 
     def disable_fallback(self) -> None:
@@ -331,11 +319,23 @@ class InferenceSession:
         """
         if self._plain:
             return self._run(output_names, input_feed, run_options)
-        begin = time.time_ns()
-        results = self._run(output_names, {**self._replaced, **input_feed}, run_options)
-        if self._profile:
-            self._profile.add("model_run", begin)
+        run = self._recorded("model_run", self._run)
+        results: list[Any] = run(output_names, {**self._replaced, **input_feed}, run_options)
         return results
+
+    def _recorded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """`call`, or where runs are recorded, one that records it as well."""
+        if self._profile is None:
+            return call
+
+        def recorded(*args: Any) -> Any:
+            begin = time.time_ns()
+            result = call(*args)
+            if self._profile:
+                self._profile.add(name, begin)
+            return result
+
+        return recorded
 
     def run_async(
         self,
@@ -346,6 +346,9 @@ class InferenceSession:
         run_options: RunOptions | None = None,
     ) -> None:
         """Runs in a thread of its own, which calls `callback(results, user_data, error)`."""
+
+        if not callable(callback):
+            raise TypeError(f"callback is called with (results, user_data, error), and is a {type(callback).__name__}")
 
         def work() -> None:
             try:
@@ -363,14 +366,15 @@ class InferenceSession:
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
         feed = {name: value._value for name, value in input_dict_ort_values.items()}
-        values = self._sess.run_values(output_names, {**self._replaced, **feed}, [], run_options)
+        run = self._recorded("model_run", self._sess.run_values)
+        values = run(output_names, {**self._replaced, **feed}, [], run_options)
         return [OrtValue(value) for value in values]
 
     def io_binding(self) -> IOBinding:
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
-        iobinding._run(self._sess, run_options)
+        iobinding._run(self._recorded("model_run", self._sess.run_values), self._replaced, run_options)
 
     def end_profiling(self) -> str:
         """Writes the profile and returns its path; empty when profiling was not enabled."""
@@ -384,6 +388,21 @@ class InferenceSession:
 
     def get_profiling_start_time_ns(self) -> int:
         return self._profile.start_ns if self._profile else 0
+
+    def _roles(
+        self,
+        state: Mapping[str, str] | None,
+        find_state: bool,
+        initial: Mapping[str, Any] | None,
+        bind: Mapping[str, Any] | None,
+        time: Mapping[str, int | str] | None,
+    ) -> tuple[dict[str, str], bool, dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """What the extension's streams take. Initialisers that the options replace are bound."""
+        states = _mapping("state", state, "inputs to outputs")
+        axes = _mapping("time", time, "inputs to axes")
+        bound = _mapping("bind", bind, "inputs to values")
+        replaced = {name: value for name, value in self._replaced.items() if name not in states and name not in axes}
+        return states, find_state, _mapping("initial", initial, "states to values"), {**replaced, **bound}, axes
 
     def stream(
         self,
@@ -409,7 +428,8 @@ class InferenceSession:
         signal at once is refused with the node that does. `warm`: plan and compile now for pushes of one hop, or of
         these numbers of samples, so that no push has to.
         """
-        core = _core.Stream(self._sess, *_roles(state, find_state, initial, bind, time), hop, context)
+        roles = self._roles(state, find_state, initial, bind, time)
+        core = _core.Stream(self._sess, *roles, operator.index(hop), operator.index(context))
         if warm is not False:
             core.warm([] if warm is True else [warm] if isinstance(warm, int) else list(warm))
         return Stream(self, core)
@@ -427,7 +447,8 @@ class InferenceSession:
         find_state: bool = True,
     ) -> StreamPool:
         """Room for many streams over this model, whose chunks run together. Arguments as for `stream`."""
-        core = _core.StreamPool(self._sess, capacity, *_roles(state, find_state, initial, bind, time), hop, context)
+        roles = self._roles(state, find_state, initial, bind, time)
+        core = _core.StreamPool(self._sess, capacity, *roles, operator.index(hop), operator.index(context))
         inputs = {i.name for i in self.get_inputs()}
         return StreamPool(self, capacity, [name for name in time or {} if name in inputs], core)
 
@@ -453,7 +474,7 @@ class InferenceSession:
         Of the plan for `input_feed`; without one, of the newest plan, or before the first run of what the model says of its
         inputs. A text, or with `json` a dict.
         """
-        text = self._sess.explain(None if input_feed is None else dict(input_feed), json)
+        text = self._sess.explain(None if input_feed is None else {**self._replaced, **input_feed}, json)
         return _json.loads(text) if json else text
 
     def profile(
@@ -469,6 +490,8 @@ class InferenceSession:
         Table and trace are those of the median of `runs` runs. The runs go instruction by instruction, so they are slower than others and their results the same; one more, to warm
         up, comes first.
         """
+        if operator.index(runs) < 1:
+            raise ValueError(f"a profile is made of at least one run, not of {runs}")
         profile = Profile(*self._sess.profile({**self._replaced, **input_feed}, runs, run_options))
         if path is not None:
             profile.save(path)
@@ -480,4 +503,4 @@ class InferenceSession:
 
     def dump_plan(self, input_feed: Mapping[str, Any]) -> str:
         """The program that these inputs are run by."""
-        return self._sess.dump_plan(dict(input_feed))
+        return self._sess.dump_plan({**self._replaced, **input_feed})

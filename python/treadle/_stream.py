@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from ._session import InferenceSession
 
 
+def _joined(feed: Mapping[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+    for name in inputs:
+        if name in feed:
+            raise TypeError(f"input '{name}' is given twice")
+    return {**feed, **inputs}
+
+
 class Stream:
     """State that is carried from run to run; made by `InferenceSession.stream`. `print(stream)` says what is carried.
 
@@ -22,7 +29,8 @@ class Stream:
     def __init__(self, session: InferenceSession, core: _core.Stream) -> None:
         self._session = session
         self._core = core
-        self._push = core.push
+        self._push = session._recorded("stream_push", core.push)
+        self._flush = session._recorded("stream_flush", core.flush)
 
     @property
     def output_names(self) -> list[str]:
@@ -60,14 +68,14 @@ class Stream:
 
     def push(self, feed: Mapping[str, Any] | None = None, /, *, run_options: Any = None, **inputs: Any) -> Any:
         """Inputs by keyword, or in a dict when their names are no identifiers. A push that fails changes nothing."""
-        return self._push(inputs if feed is None else {**feed, **inputs}, run_options)
+        return self._push(inputs if feed is None else _joined(feed, inputs), run_options)
 
     def flush(self, feed: Mapping[str, Any] | None = None, /, *, run_options: Any = None, **inputs: Any) -> Any:
         """Pads the samples that wait with zeros to a whole hop and runs it; empty results when nothing waits.
 
         Without a hop: the frames that the end of the signal brings. The stream has ended then, until `reset`.
         """
-        return self._core.flush({**(feed or {}), **inputs}, run_options)
+        return self._flush(_joined(feed or {}, inputs), run_options)
 
     def reset(self) -> None:
         """Back to the first state; samples that wait are dropped."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,12 +33,12 @@ class OrtDevice:
     """The CPU."""
 
     def __init__(self, name: str = "cpu", device_id: int = 0) -> None:
+        _check_device(name)
         self._name = name
         self._id = device_id
 
     @staticmethod
     def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
-        _check_device(ort_device_name)
         return OrtDevice(ort_device_name, device_id)
 
     def device_id(self) -> int:
@@ -99,8 +99,17 @@ class OrtValue:
             return cls(_core.Value.from_object(value.numpy().astype(bool)))
         return value
 
-    def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
-        return self._value.dlpack()
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        if dl_device is not None and (int(dl_device[0]), dl_device[1]) != self.__dlpack_device__():
+            raise BufferError(f"values are in the CPU's memory, not on device {dl_device}")
+        return _core.Value.from_object(self.numpy()).dlpack() if copy else self._value.dlpack()
 
     def to_dlpack(self) -> Any:
         return self._value.dlpack()
@@ -109,6 +118,8 @@ class OrtValue:
         return (1, 0)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("the array of an OrtValue is a copy")
         array = np.asarray(self.numpy())
         return array if dtype is None else array.astype(dtype)
 
@@ -153,6 +164,11 @@ class OrtValue:
 
     def is_tensor_sequence(self) -> bool:
         return self._value.kind == _SEQUENCE
+
+
+def _tensor_type(value: _core.Value | None) -> str | None:
+    """Element type and sizes; None where no tensor is there."""
+    return value.type_text if value is not None and value.kind == _TENSOR else None
 
 
 def _memory(value: _core.Value) -> np.ndarray:
@@ -237,14 +253,21 @@ class IOBinding:
 
             raise InvalidArgument(f"the model has no {role} '{name}'")
 
-    def _run(self, core: _core.Session, run_options: Any) -> None:
+    def _run(self, run_values: Callable[..., Any], replaced: dict[str, Any], run_options: Any) -> None:
         names = list(self._outputs)
         given = list(self._outputs.values())
         if not names:
             names = [info.name for info in self._session.get_outputs()]
             given = [None] * len(names)
-        values = core.run_values(names, self._inputs, given, run_options)
-        for value, buffer in zip(values, given, strict=True):
-            if buffer is not None and buffer.bytes and value.address != buffer.address:
+        bound = [_tensor_type(buffer) for buffer in given]
+        values = run_values(names, {**replaced, **self._inputs}, given, run_options)
+        for name, value, buffer, wanted in zip(names, values, given, bound, strict=True):
+            if buffer is None:
+                continue
+            if wanted is not None and wanted != _tensor_type(value):
+                raise RuntimeError(
+                    f"Error in execution: output '{name}' is bound to {wanted}, but is {value.type_text}"
+                )
+            if buffer.bytes and value.address != buffer.address:
                 buffer.write(value)
         self._results = [OrtValue(value) for value in values]

@@ -152,7 +152,9 @@ Status output_indices(const treadle_session& session, const char* const* names, 
     TREADLE_TRY(require(names[i], "an output's name is missing"));
     const auto found = session.output_index.find(names[i]);
     if (found == session.output_index.end()) {
-      return error(Code::kInvalidArgument, "the model has no output '{}'", names[i]);
+      std::string known;
+      for (const IoInfo& output : session.session->outputs()) known += (known.empty() ? "" : ", ") + output.name;
+      return error(Code::kInvalidArgument, "the model has no output '{}' (it has: {})", names[i], known);
     }
     indices.push_back(found->second);
   }

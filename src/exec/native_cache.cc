@@ -306,6 +306,12 @@ std::string unfinished_name() {
 NativeCache::NativeCache(const NativeCacheOptions& options)
     : folder_(folder_of(options.folder)), max_bytes_(limit_of(options.max_bytes)) {}
 
+std::string NativeCache::why_unusable() const {
+  std::string why;
+  if (is_on()) open_folder(folder_, true, why);
+  return why;
+}
+
 std::optional<NativeBlob> NativeCache::load(const Digest& key, std::string& why) const {
   if (!is_on()) return std::nullopt;
   const File folder = open_folder(folder_, false, why);

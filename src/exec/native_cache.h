@@ -32,6 +32,8 @@ class NativeCache {
 
   bool is_on() const { return !folder_.empty(); }
   const std::string& folder() const { return folder_; }
+  // What is wrong with the folder, which is made if it is not there; empty where nothing is, or the cache is off.
+  std::string why_unusable() const;
 
   // `why`: what is wrong with the folder or the file; empty where there is just none.
   std::optional<plan::NativeBlob> load(const Digest& key, std::string& why) const;

@@ -437,6 +437,13 @@ Status Session::Impl::prepare() {
   remark_on_compiler();
   native_cache =
       std::make_shared<exec::NativeCache>(exec::NativeCacheOptions{options.jit_cache, options.jit_cache_bytes});
+  if (options.threads > kMaxThreads) {
+    remarks.push_back(
+        fmt::format("threads = {} has the effect of {}, the most that a run uses", options.threads, kMaxThreads));
+  }
+  if (const std::string problem = options.jit_cache.empty() ? "" : native_cache->why_unusable(); !problem.empty()) {
+    remarks.push_back(fmt::format("jit_cache = {} has no effect: {}", options.jit_cache, problem));
+  }
   threads = std::min(options.threads > 0 ? options.threads : available_cpus(), kMaxThreads);
   TREADLE_TRY(ir::check_stack(*graph));
   fold_limits =

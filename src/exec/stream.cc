@@ -56,8 +56,12 @@ Result<AnyValue> first_state(const IoInfo& info, const Symbols& symbols) {
 namespace {
 
 Status check_chunk(const IoInfo& info, int64_t axis, const AnyValue& value) {
-  const bool fits = value.is_tensor() && value.tensor().type() == info.type.element && value.tensor().rank() > axis &&
-                    (!info.type.has_shape || value.tensor().rank() == info.type.rank());
+  bool fits = value.is_tensor() && value.tensor().type() == info.type.element && value.tensor().rank() > axis &&
+              (!info.type.has_shape || value.tensor().rank() == info.type.rank());
+  for (size_t i = 0; fits && i < info.type.shape.size(); ++i) {
+    const Dim& size = info.type.shape[i];
+    fits = static_cast<int64_t>(i) == axis || !size.is_known() || size.is_known(value.tensor().dims()[i]);
+  }
   if (fits) return {};
   return error(Code::kInvalidArgument, "input '{}' takes {}, not {}", info.name, info.type.to_string(),
                value.type().to_string());

@@ -120,6 +120,28 @@ def test_random_inputs_make_loops_run_and_are_told(tmp_path):
     assert "drawn  n  " not in done.stderr
 
 
+WINDOWS = """<ir_version: 10, opset_import: ["" : 21]>
+f (float[samples] x, float[samples] w, optional(float) o) => (float[windows] y) {
+  n = Size (x)
+  size = Constant <value_int = 200> ()
+  trips = Div (n, size)
+  y = Loop (trips, ) <body = b (int64 i, bool c) => (bool c, float row) { row = ReduceSum <keepdims = 0> (w) }>
+}
+"""
+
+
+def test_random_sizes_are_those_with_which_loops_run_or_that_are_given(tmp_path):
+    path = tmp_path / "windows.onnxtxt"
+    path.write_text(WINDOWS)
+    np.save(tmp_path / "x.npy", np.zeros(450, np.float32))
+    for given, size, rows in (([], 256, 1), (["--dim", "samples=700"], 700, 3), (["x=x.npy"], 450, 2)):
+        command = [TOOL, "run", path, *given, "--random", "1", "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        assert json.loads(done.stdout)["outputs"][0]["value"]["shape"] == [rows]
+        assert f"drawn  w  tensor(float)[{size}]" in done.stderr
+        assert "drawn  o  nothing: it is optional" in done.stderr
+
+
 def test_run_on_a_model_without_outputs(tmp_path):
     path = tmp_path / "none.onnx"
     path.write_bytes(models.model([models.node("Neg", ["x"], ["y"])], [models.value("x", shape=[2])], []))
@@ -212,6 +234,12 @@ def test_options_that_do_nothing_are_refused(add, tmp_path):
         ["run", add, "both.npz", "y=[1, 2, 3]"],
         ["run", add, *given, "--tier", "judge", "--weights", "f16"],
         ["run", add, *given, "--teir", "judge"],
+        ["run", add, *given, "--tier", "jugde"],
+        ["run", add, *given, "--threads", 1000],
+        ["run", add, *given, "--out", "z.txt"],
+        ["run", add, *given, "--out", "q=z.npy"],
+        ["run", add, "x=[1,,2,3]", "y=[1, 2, 3]"],
+        ["run", add, "x=[1, 1e39, 3]", "y=[1, 2, 3]"],
         ["show", add, "--max-elements", 3],
         ["show", add, "--text", "--summary"],
         ["show", add, "--tree", "--dim", "n=3"],
@@ -287,14 +315,15 @@ def test_what_cannot_be_written_is_an_error(add, tmp_path):
             done = subprocess.run([TOOL, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
             assert done.returncode == 1, arguments
             assert "treadle: standard output: cannot write to file" in done.stderr
+    (tmp_path / "full.npy").symlink_to("/dev/full")
     for arguments in (
-        ["run", add, *given, "--out", "z=/dev/full"],
+        ["run", add, *given, "--out", "z=full.npy"],
         ["infer", add, "-o", "/dev/full"],
         ["convert", add, "/dev/full", "--to", "binary"],
         ["profile", add, *given, "--out", "/dev/full"],
     ):
         done = subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=60, cwd=tmp_path)
-        assert done.returncode == 1 and "/dev/full: cannot be written: No space left" in done.stderr, arguments
+        assert done.returncode == 1 and "cannot be written: No space left on device" in done.stderr, arguments
 
 
 def test_show_check_infer_ops_bench(add, tmp_path):

@@ -1,6 +1,8 @@
 """What is asked for has an effect, or is refused, or is said once to have none."""
 
+import json
 import os
+import pathlib
 import subprocess
 import sys
 import warnings
@@ -232,6 +234,93 @@ def test_environment_variables_that_mean_nothing_are_refused():
         env = {**os.environ, name: value, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         done = subprocess.run([sys.executable, "-c", code], input=models.add(), env=env, capture_output=True)
         assert done.returncode == 1 and f"{name}".encode() in done.stderr and value.encode() in done.stderr
+
+
+def test_a_folder_that_cannot_keep_native_code_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    options = treadle.SessionOptions()
+    options.add_session_config_entry("treadle.jit_cache", str(tmp_path / "file"))
+    (message,) = said(lambda: treadle.InferenceSession(models.add(), options))
+    assert "jit_cache" in message and str(tmp_path / "file") in message
+
+
+def test_more_threads_than_there_are_is_said():
+    options = treadle.SessionOptions()
+    options.intra_op_num_threads = 1000
+    (message,) = said(lambda: treadle.InferenceSession(models.add(), options))
+    assert "threads = 1000" in message
+
+
+# --- values and runs
+
+
+def test_arguments_of_other_kinds_are_refused():
+    session = treadle.InferenceSession(models.add())
+    stream = session.stream(time={"x": "n"}, bind={"y": Y})
+    value = treadle.OrtValue.ortvalue_from_numpy(X)
+    for call, error, message in (
+        (lambda: session.run(None, FEEDS, {"time_limit": 1}), TypeError, "run_options are RunOptions, not a dict"),
+        (lambda: session.run(["q"], FEEDS), treadle.InvalidArgument, r"no output 'q' \(it has: z\)"),
+        (lambda: session.run_async(None, FEEDS, None, None), TypeError, "callback"),
+        (lambda: session.set_providers(["Invalid"]), RuntimeError, "Unknown Provider Type: Invalid"),
+        (lambda: session.profile(FEEDS, runs=0), ValueError, "at least one run"),
+        (lambda: session.stream(hop="3"), TypeError, "integer"),
+        (lambda: stream.push({"x": X}, x=X), TypeError, "'x' is given twice"),
+        (lambda: stream.push(x=np.ones((2, 4), np.float32)), treadle.InvalidArgument, r"\[n,3\], not .*\[2,4\]"),
+        (lambda: treadle.OrtDevice("cuda", 0), treadle.InvalidArgument, "no device 'cuda'"),
+        (lambda: value.__dlpack__(dl_device=(2, 0)), BufferError, "CPU"),
+        (lambda: value.__dlpack__(copied=True), TypeError, "unexpected keyword"),
+        (lambda: np.asarray(value, copy=False), ValueError, "copy"),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+    shared, copied = (np.from_dlpack(treadle.OrtValue.from_dlpack(value.__dlpack__(copy=c))) for c in (False, True))
+    assert np.shares_memory(shared, X) and not np.shares_memory(copied, X)
+
+
+@pytest.mark.parametrize("shape, dtype", [([2, 2], np.float32), ([6], np.float32), ([2, 3], np.float64)])
+def test_bound_outputs_of_other_types_are_refused(shape, dtype):
+    for module in (onnxruntime, treadle):
+        session = module.InferenceSession(models.add(), providers=["CPUExecutionProvider"])
+        binding = session.io_binding()
+        binding.bind_cpu_input("x", X)
+        binding.bind_cpu_input("y", Y)
+        binding.bind_ortvalue_output("z", module.OrtValue.ortvalue_from_shape_and_type(shape, dtype))
+        with pytest.raises(RuntimeError, match="Error in execution: .*output"):
+            session.run_with_iobinding(binding)
+
+
+def with_default():
+    w = helper.make_tensor("w", TensorProto.FLOAT, [1], [1])
+    inputs = [models.value("x", shape=["n"]), models.value("w", shape=[1])]
+    return models.model(
+        [models.node("Add", ["x", "w"], ["y"])], inputs, [models.value("y", shape=["n"])], initializers=[w]
+    )
+
+
+def test_replaced_initialisers_and_profiles_hold_for_every_kind_of_run(tmp_path):
+    options = treadle.SessionOptions()
+    options.add_initializer("w", treadle.OrtValue.ortvalue_from_numpy(np.float32([5])))
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "p_")
+    session = treadle.InferenceSession(with_default(), options)
+    x = np.zeros(2, np.float32)
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", x)
+    session.run_with_iobinding(binding)
+    (value,) = session.run_with_ort_values(None, {"x": treadle.OrtValue.ortvalue_from_numpy(x)})
+    pool = session.streams(2, time={"x": "n"})
+    found = [
+        session.run(None, {"x": x})[0],
+        binding.copy_outputs_to_cpu()[0],
+        value.numpy(),
+        session.stream(time={"x": "n"}).push(x=x),
+        pool.push({"a": x})["a"],
+    ]
+    for y in found:
+        np.testing.assert_array_equal(y, [5, 5])
+    names = [event["name"] for event in json.loads(pathlib.Path(session.end_profiling()).read_text())]
+    assert sorted(names) == ["model_run"] * 3 + ["pool_push", "stream_push"]
 
 
 # --- sizes
