@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/model_bytes.h"
+#include "support/temp_dir.h"
 #include "treadle/treadle.hpp"
 
 namespace {
@@ -50,6 +51,65 @@ TEST(CppApi, WritesIntoResults) {
   results.push_back(treadle::Value::borrow(&level, {}));
   session.run_into(feeds, {"level"}, results);
   EXPECT_EQ(level, -6);
+}
+
+TEST(CppApi, SaysWhichOptionsHaveNoEffect) {
+  const std::string bytes = accumulator();
+  treadle::SessionOptions options;
+  options.dimension("T", 4).dimension("time", 4).denoted_dimension("DATA_BATCH", 1);
+  const treadle::Session session(bytes.data(), bytes.size(), options);
+  EXPECT_EQ(session.type(TREADLE_INPUT, 0).text(), "tensor(float)[4]");
+  const std::vector<std::string> remarks = session.remarks();
+  ASSERT_EQ(remarks.size(), 2u);
+  EXPECT_NE(remarks[0].find("'DATA_BATCH'"), std::string::npos) << remarks[0];
+  EXPECT_NE(remarks[1].find("'time'"), std::string::npos) << remarks[1];
+}
+
+TEST(CppApi, GivesTheOptimisedModel) {
+  const std::string bytes = accumulator();
+  const treadle::Session session(bytes.data(), bytes.size());
+  const std::string optimized = session.optimized_model();
+  const treadle::Session again(optimized.data(), optimized.size());
+  EXPECT_EQ(again.dump_graph(), session.dump_graph());
+}
+
+TEST(CppApi, ReadsFilesAsModelsAreRead) {
+  treadle::TempDir dir;
+  EXPECT_EQ(treadle::read_file(dir.write("a.bin", "bytes")), "bytes");
+  for (const std::string& path : {std::string("/dev/zero"), dir.path().string(), dir.path().string() + "/none"}) {
+    EXPECT_THROW(treadle::read_file(path), treadle::Error) << path;
+  }
+}
+
+TEST(CppApi, MakesSequences) {
+  const int64_t numbers[] = {1, 2};
+  const treadle::Value element = treadle::Value::of(numbers, {2});
+  const treadle::Value sequence = treadle::Value::sequence({element, element});
+  EXPECT_EQ(sequence.sequence_size(), 2u);
+  EXPECT_EQ(sequence.sequence_at(1).to_doubles(), (std::vector<double>{1, 2}));
+}
+
+TEST(CppApi, StreamsAlongAnAxisByItsName) {
+  const std::string bytes = model_bytes(graph(
+      {.nodes = {node("Neg", {"x"}, {"y"})}, .inputs = {value("x", 1, {"T"})}, .outputs = {value("y", 1, {"T"})}}));
+  const treadle::Session session(bytes.data(), bytes.size());
+  treadle::Stream stream(session, treadle::StreamOptions().time("x", "T"));
+  EXPECT_EQ(stream.push(samples({1, 2}))[0].to_doubles(), (std::vector<double>{-1, -2}));
+  EXPECT_THROW(treadle::Stream(session, treadle::StreamOptions().time("x", "time")), treadle::Error);
+}
+
+TEST(CppApi, SeedsRandomOperators) {
+  const std::string bytes = model_bytes(graph({.nodes = {node("RandomUniformLike", {"x"}, {"y"})},
+                                               .inputs = {value("x", 1, {"T"})},
+                                               .outputs = {value("y", 1, {"T"})}}));
+  const treadle::Session session(bytes.data(), bytes.size());
+  std::vector<std::vector<double>> drawn;
+  for (const uint64_t seed : {5, 5, 6}) {
+    treadle_set_seed(seed);
+    drawn.push_back(session.run(samples({1, 2, 3}))[0].to_doubles());
+  }
+  EXPECT_EQ(drawn[0], drawn[1]);
+  EXPECT_NE(drawn[0], drawn[2]);
 }
 
 TEST(CppApi, Streams) {

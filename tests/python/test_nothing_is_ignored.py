@@ -120,6 +120,8 @@ def test_every_option_of_onnxruntime_is_looked_at():
     theirs = onnxruntime.RunOptions()
     names = {n for n in dir(theirs) if not n.startswith("_") and not callable(getattr(theirs, n))}
     assert names <= {"log_severity_level", "log_verbosity_level", "logid", "only_execute_path_to_fetches", "terminate"}
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "options.md").read_text()
+    assert [name for name in [*SO_ANYWAY, *names] if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("name", NO_EFFECT)
