@@ -7,6 +7,9 @@
  *
  * Texts that are returned as `const char*` belong to the handle they come from; `char*` belong to the caller, who frees
  * them with treadle_free(). All texts are UTF-8 and end with a zero byte.
+ *
+ * Where memory runs out, a function fails with TREADLE_LIMIT, or returns NULL in place of a `char*`; what it was called
+ * with stays as it was, and can be used on (docs/memory.md).
  */
 #ifndef TREADLE_TREADLE_H_
 #define TREADLE_TREADLE_H_

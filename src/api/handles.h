@@ -103,6 +103,15 @@ treadle_status* guarded(Body&& body) noexcept {
 
 // A text for the caller to free; null when there is no memory.
 char* copy_text(std::string_view text) noexcept;
+// What `body` returns, likewise.
+template <class Body>
+char* give_or_null(Body&& body) noexcept {
+  try {
+    return copy_text(body());
+  } catch (...) {
+    return nullptr;
+  }
+}
 Status give_text(std::string_view text, char** out);
 
 Status require(bool condition, std::string_view what);

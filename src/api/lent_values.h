@@ -34,7 +34,7 @@ class LentHandles {
       : outputs_(outputs, count), scratch_(scratch) {}
   ~LentHandles() {
     if (kept_) return;
-    for (size_t i = 0; i < taken_.size(); ++i) taken_[i]->value = std::move(scratch_.fed[i]);
+    for (size_t i = 0; i < scratch_.fed.size(); ++i) taken_[i]->value = std::move(scratch_.fed[i]);
     for (const size_t i : made_) delete std::exchange(outputs_[i], nullptr);
   }
   LentHandles(const LentHandles&) = delete;
@@ -46,9 +46,8 @@ class LentHandles {
     scratch_.places.reserve(outputs_.size());
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (!outputs_[i]) {
-        outputs_[i] = new (std::nothrow) treadle_value;
-        if (!outputs_[i]) return error(Code::kLimit, "no memory for {} outputs", outputs_.size());
         made_.push_back(i);
+        outputs_[i] = new treadle_value;
       }
       scratch_.places.push_back(&outputs_[i]->value);
     }

@@ -1,3 +1,6 @@
+#include <memory>
+#include <new>
+#include <span>
 #include <vector>
 
 #include "api/handles.h"
@@ -7,16 +10,20 @@
 
 namespace {
 
-// Without the operators of domain "treadle", which only lowerings write.
-const std::vector<const treadle::OpDef*>& operators() {
-  static const auto* const list = [] {
-    auto* made = new std::vector<const treadle::OpDef*>;
-    for (const treadle::OpDef* op : treadle::all_ops()) {
-      if (op->domain != "treadle") made->push_back(op);
-    }
-    return made;
-  }();
-  return *list;
+// Without the operators of domain "treadle", which only lowerings write. None while there is no memory to list them.
+std::span<const treadle::OpDef* const> operators() noexcept {
+  try {
+    static const auto* const list = [] {
+      auto made = std::make_unique<std::vector<const treadle::OpDef*>>();
+      for (const treadle::OpDef* op : treadle::all_ops()) {
+        if (op->domain != "treadle") made->push_back(op);
+      }
+      return made.release();
+    }();
+    return *list;
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
 }
 
 const treadle::OpDef* operator_at(size_t index) {
@@ -24,12 +31,8 @@ const treadle::OpDef* operator_at(size_t index) {
 }
 
 char* describe(size_t index, std::string (*description)(const treadle::OpDef&)) {
-  try {
-    const treadle::OpDef* op = operator_at(index);
-    return op ? treadle::api::copy_text(description(*op)) : nullptr;
-  } catch (...) {
-    return nullptr;
-  }
+  const treadle::OpDef* op = operator_at(index);
+  return op ? treadle::api::give_or_null([&] { return description(*op); }) : nullptr;
 }
 
 }  // namespace
@@ -62,10 +65,14 @@ int treadle_operator_version(size_t index, size_t version) {
 
 const char* treadle_operator_like(const char* name) {
   if (!name) return nullptr;
-  treadle::Speller speller(name);
-  for (const treadle::OpDef* op : operators()) speller.offer(op->name);
-  // Names are whole strings of the registry, which end with a zero byte.
-  return speller.best().empty() ? nullptr : speller.best().data();
+  try {
+    treadle::Speller speller(name);
+    for (const treadle::OpDef* op : operators()) speller.offer(op->name);
+    // Names are whole strings of the registry, which end with a zero byte.
+    return speller.best().empty() ? nullptr : speller.best().data();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
 char* treadle_operator_json(size_t index) {

@@ -105,13 +105,15 @@ const char* treadle_report_message(const treadle_report* report, size_t index) {
 }
 
 char* treadle_report_text(const treadle_report* report, int colour) {
-  RenderOptions options = render_options(*report);
-  options.colour = colour != 0;
-  return copy_text(render_text(report->report, options));
+  return give_or_null([&] {
+    RenderOptions options = render_options(*report);
+    options.colour = colour != 0;
+    return render_text(report->report, options);
+  });
 }
 
 char* treadle_report_json(const treadle_report* report) {
-  return copy_text(render_json(report->report, render_options(*report)));
+  return give_or_null([&] { return render_json(report->report, render_options(*report)); });
 }
 
 }  // extern "C"

@@ -297,8 +297,8 @@ char* treadle_session_metadata(const treadle_session* session, const char* field
   for (const auto& [name, text] : texts) {
     if (name == wanted) return copy_text(*text);
   }
-  if (wanted == "ir_version") return copy_text(fmt::to_string(m.ir_version));
-  if (wanted == "model_version") return copy_text(fmt::to_string(m.model_version));
+  if (wanted == "ir_version") return give_or_null([&] { return fmt::to_string(m.ir_version); });
+  if (wanted == "model_version") return give_or_null([&] { return fmt::to_string(m.model_version); });
   return nullptr;
 }
 
@@ -341,7 +341,11 @@ void treadle_session_wait_compiled(const treadle_session* session) {
 }
 
 void treadle_session_compile(const treadle_session* session) {
-  if (session) session->session->compile();
+  // Without memory, loops stay as they are.
+  treadle_status_free(guarded([&]() -> Status {
+    if (session) session->session->compile();
+    return {};
+  }));
 }
 
 treadle_status* treadle_session_explain(const treadle_session* session, const char* const* names,
@@ -383,15 +387,15 @@ void treadle_profile_free(treadle_profile* profile) {
 }
 
 char* treadle_profile_text(const treadle_profile* profile) {
-  return copy_text(profile->profile.to_text());
+  return give_or_null([&] { return profile->profile.to_text(); });
 }
 
 char* treadle_profile_json(const treadle_profile* profile) {
-  return copy_text(profile->profile.to_json());
+  return give_or_null([&] { return profile->profile.to_json(); });
 }
 
 char* treadle_profile_trace(const treadle_profile* profile) {
-  return copy_text(profile->profile.to_trace());
+  return give_or_null([&] { return profile->profile.to_trace(); });
 }
 
 treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text) {

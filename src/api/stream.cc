@@ -204,11 +204,7 @@ treadle_status* treadle_stream_load(treadle_stream* stream, const void* bytes, s
 }
 
 char* treadle_stream_text(const treadle_stream* stream) {
-  try {
-    return stream ? copy_text(stream->stream.to_string()) : nullptr;
-  } catch (...) {
-    return nullptr;
-  }
+  return stream ? give_or_null([&] { return stream->stream.to_string(); }) : nullptr;
 }
 
 }  // extern "C"

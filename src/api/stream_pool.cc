@@ -6,13 +6,27 @@ using namespace treadle::api;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-void give_outputs(std::vector<Stream::Pushed>& pushed, treadle_value** outputs) {
-  std::vector<std::unique_ptr<treadle_value>> handles;
-  for (Stream::Pushed& one : pushed) {
-    for (AnyValue& value : one.outputs) handles.emplace_back(new_value(std::move(value)));
+// Handles for outputs, made before anything else is done: a pool that has gone on must not lose what it gave.
+class OutputHandles {
+ public:
+  explicit OutputHandles(size_t count) {
+    handles_.reserve(count);
+    for (size_t i = 0; i < count; ++i) handles_.push_back(std::make_unique<treadle_value>());
   }
-  for (size_t i = 0; i < handles.size(); ++i) outputs[i] = handles[i].release();
-}
+  void give(std::span<Stream::Pushed> pushed, treadle_value** outputs) {
+    size_t i = 0;
+    for (Stream::Pushed& one : pushed) {
+      for (AnyValue& value : one.outputs) {
+        handles_[i]->value = std::move(value);
+        outputs[i] = handles_[i].release();
+        ++i;
+      }
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<treadle_value>> handles_;
+};
 
 }  // namespace
 
@@ -54,8 +68,9 @@ treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_run_options*
       feeds.push_back(std::move(of_stream));
       chunks.push_back({ids[i], feeds.back()});
     }
+    OutputHandles handles(streams * pushed_to.output_names().size());
     TREADLE_ASSIGN(std::vector<Stream::Pushed> pushed, pushed_to.push(chunks, run_options(options)));
-    give_outputs(pushed, outputs);
+    handles.give(pushed, outputs);
     return {};
   });
 }
@@ -64,9 +79,9 @@ treadle_status* treadle_pool_flush(treadle_pool* pool, const treadle_run_options
                                    treadle_value** outputs) {
   return changing(pool, &treadle_pool::pool, [&](StreamPool& flushed) -> Status {
     TREADLE_TRY(require(outputs, "room for outputs is missing"));
-    std::vector<Stream::Pushed> pushed(1);
-    TREADLE_ASSIGN(pushed[0], flushed.flush(id, run_options(options)));
-    give_outputs(pushed, outputs);
+    OutputHandles handles(flushed.output_names().size());
+    TREADLE_ASSIGN(Stream::Pushed pushed, flushed.flush(id, run_options(options)));
+    handles.give({&pushed, 1}, outputs);
     return {};
   });
 }

@@ -70,7 +70,7 @@ int64_t treadle_type_dim(const treadle_type* type, int64_t axis) {
 char* treadle_type_symbol(const treadle_type* type, int64_t axis) {
   if (!type || !has_axis(*unwrap(type), axis)) return nullptr;
   const treadle::Dim& dim = unwrap(type)->shape[static_cast<size_t>(axis)];
-  return dim.is_symbolic() ? treadle::api::copy_text(dim.to_string()) : nullptr;
+  return dim.is_symbolic() ? treadle::api::give_or_null([&] { return dim.to_string(); }) : nullptr;
 }
 
 const treadle_type* treadle_type_child(const treadle_type* type) {
@@ -78,11 +78,11 @@ const treadle_type* treadle_type_child(const treadle_type* type) {
 }
 
 char* treadle_type_name(const treadle_type* type) {
-  return type ? treadle::api::copy_text(without_sizes(*unwrap(type)).to_string()) : nullptr;
+  return type ? treadle::api::give_or_null([&] { return without_sizes(*unwrap(type)).to_string(); }) : nullptr;
 }
 
 char* treadle_type_text(const treadle_type* type) {
-  return type ? treadle::api::copy_text(unwrap(type)->to_string()) : nullptr;
+  return type ? treadle::api::give_or_null([&] { return unwrap(type)->to_string(); }) : nullptr;
 }
 
 }  // extern "C"

@@ -127,7 +127,7 @@ treadle_kind treadle_value_kind(const treadle_value* value) {
 }
 
 char* treadle_value_type_text(const treadle_value* value) {
-  return value ? copy_text(value->value.type().to_string()) : nullptr;
+  return value ? give_or_null([&] { return value->value.type().to_string(); }) : nullptr;
 }
 
 treadle_status* treadle_value_copy(const treadle_value* value, treadle_value** copy) {
@@ -178,8 +178,10 @@ treadle_status* treadle_tensor_borrow(int element, const int64_t* dims, size_t r
     if (reinterpret_cast<uintptr_t>(data) % alignment != 0) {
       return error(Code::kInvalidArgument, "data of type {} must be aligned to {} bytes", name(type), alignment);
     }
-    *out = new_value(
-        Tensor::from_buffer(type, std::move(sizes), BufferRef::wrap(data, bytes, writable, release, context)));
+    auto handle = std::make_unique<treadle_value>();
+    handle->value =
+        Tensor::from_buffer(type, std::move(sizes), BufferRef::wrap(data, bytes, writable, release, context));
+    *out = handle.release();
     return {};
   });
 }

@@ -1,6 +1,7 @@
 #include "base/buffer.h"
 
 #include <cstdlib>
+#include <memory>
 #include <new>
 
 #if defined(__linux__)
@@ -66,7 +67,10 @@ void release_block(void* context) {
 }  // namespace
 
 void Buffer::count_on(std::shared_ptr<MemoryAccount> account, size_t bytes) {
-  count_ = std::make_unique<Count>(Count{std::move(account), bytes});
+  count_.reset(new (std::nothrow) Count{account, bytes});
+  if (count_) return;
+  account->subtract(bytes);
+  throw std::bad_alloc();
 }
 
 void Buffer::uncount() {
@@ -83,15 +87,19 @@ void Buffer::destroy() {
 BufferRef BufferRef::allocate(size_t bytes) {
   const size_t rounded = round_up(bytes, kBufferAlignment);
   if (rounded < bytes || rounded > SIZE_MAX - kLargePage) return {};
+  const auto own = [&](void* data, Buffer::Release release, void* context) -> BufferRef {
+    if (!data) return {};
+    auto* buffer = new (std::nothrow) Buffer(static_cast<std::byte*>(data), bytes, true, release, context);
+    if (!buffer) release(context);
+    return BufferRef(buffer);
+  };
   if (TREADLE_KEEPS_BLOCKS && rounded >= kCachedBytes && rounded <= kCacheLimit) {
     const Block block = allocate_block(rounded);
-    if (!block) return {};
-    return BufferRef(new Buffer(static_cast<std::byte*>(block.data()), bytes, true, release_block,
-                                reinterpret_cast<void*>(block.word())));
+    return own(block.data(), release_block, reinterpret_cast<void*>(block.word()));
   }
   if (rounded >= kLargePage) {
     void* data = allocate_pages(rounded);
-    return data ? BufferRef(new Buffer(static_cast<std::byte*>(data), bytes, true, std::free, data)) : BufferRef();
+    return own(data, std::free, data);
   }
   static_assert(sizeof(Buffer) <= kBufferAlignment);
   // Small pieces are aligned here: allocators keep those of malloc at hand, aligned ones they look for every time.
@@ -126,7 +134,11 @@ BufferRef BufferRef::allocate_growable(size_t bytes) {
   if (bytes > SIZE_MAX - kPage) return {};
   void* data = ::mmap(nullptr, round_up(bytes, kPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return {};
-  auto* buffer = new Buffer(static_cast<std::byte*>(data), bytes, true, release_mapping, nullptr);
+  auto* buffer = new (std::nothrow) Buffer(static_cast<std::byte*>(data), bytes, true, release_mapping, nullptr);
+  if (!buffer) {
+    ::munmap(data, round_up(bytes, kPage));
+    return {};
+  }
   buffer->context_ = buffer;
   return BufferRef(buffer);
 }
@@ -153,11 +165,14 @@ bool Buffer::grow(size_t) {
 #endif
 
 BufferRef BufferRef::allocate_strings(size_t count) {
-  auto* strings = new (std::nothrow) String[count ? count : 1];
+  std::unique_ptr<String[]> strings(new (std::nothrow) String[count ? count : 1]);
   if (!strings) return {};
-  return BufferRef(new Buffer(
-      reinterpret_cast<std::byte*>(strings), count * sizeof(String), true,
-      [](void* context) { delete[] static_cast<String*>(context); }, strings));
+  const auto drop = [](void* context) { delete[] static_cast<String*>(context); };
+  auto* buffer = new (std::nothrow)
+      Buffer(reinterpret_cast<std::byte*>(strings.get()), count * sizeof(String), true, drop, strings.get());
+  if (!buffer) return {};
+  [[maybe_unused]] const String* const owned = strings.release();  // by the buffer
+  return BufferRef(buffer);
 }
 
 BufferRef BufferRef::wrap(void* data, size_t bytes, bool writable, Buffer::Release release, void* context) {
@@ -165,11 +180,10 @@ BufferRef BufferRef::wrap(void* data, size_t bytes, bool writable, Buffer::Relea
 }
 
 BufferRef BufferRef::view(BufferRef owner, size_t offset, size_t bytes) {
-  std::byte* data = owner->data() + offset;
-  const bool writable = owner->writable();
-  Buffer* kept = std::exchange(owner.buffer_, nullptr);
-  return BufferRef(
-      new Buffer(data, bytes, writable, [](void* context) { BufferRef drop(static_cast<Buffer*>(context)); }, kept));
+  const auto drop = [](void* context) { BufferRef last(static_cast<Buffer*>(context)); };
+  auto* view = new Buffer(owner->data() + offset, bytes, owner->writable(), drop, owner.buffer_);
+  owner.buffer_ = nullptr;
+  return BufferRef(view);
 }
 
 }  // namespace treadle

@@ -19,12 +19,13 @@ constexpr size_t kMostRead = size_t{1} << 14;
 
 // Of a small file of the system's; empty when it cannot be read.
 std::string contents(const std::string& path) {
-  std::string text;
+  std::string text(kMostRead, '\0');
+  size_t read = 0;
   if (std::FILE* file = std::fopen(path.c_str(), "re")) {
-    text.resize(kMostRead);
-    text.resize(std::fread(text.data(), 1, text.size(), file));
+    read = std::fread(text.data(), 1, text.size(), file);
     std::fclose(file);
   }
+  text.resize(read);
   return text;
 }
 

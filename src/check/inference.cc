@@ -8,6 +8,7 @@
 #include "check/onnx_rules.h"
 #include "op/place.h"
 #include "op/type_rules.h"
+#include "type/make_tensor.h"
 
 namespace treadle {
 
@@ -380,7 +381,7 @@ bool tensor_of_symbols(const Type& type, const Shape& symbols, Tensor& tensor) {
   const Dims dims = known_dims(type.shape);
   if (element_count_unchecked(dims) != static_cast<int64_t>(symbols.size())) return false;
   const auto fill = [&]<class T>(T) {
-    tensor = Tensor::allocate(type.element, dims).value();
+    tensor = make_tensor(type.element, dims);
     for (size_t i = 0; i < symbols.size(); ++i) tensor.mutable_data<T>()[i] = static_cast<T>(symbols[i].value());
     return true;
   };

@@ -44,12 +44,14 @@ bool GrowBuffer::reserve(size_t bytes) {
 
 BufferRef GrowBuffer::take(size_t bytes) {
   if (!data_) return BufferRef::allocate(bytes);
-  void* memory = std::exchange(data_, nullptr);
   if (bytes < capacity_ / 2) {
-    if (void* trimmed = std::realloc(memory, bytes ? bytes : 1)) memory = trimmed;
+    if (void* trimmed = std::realloc(data_, bytes ? bytes : 1)) data_ = static_cast<std::byte*>(trimmed);
+    capacity_ = bytes;
   }
+  BufferRef taken = BufferRef::wrap(data_, bytes, true, std::free, data_);
+  data_ = nullptr;
   capacity_ = 0;
-  return BufferRef::wrap(memory, bytes, true, std::free, memory);
+  return taken;
 }
 
 Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<NativeLoops> native, int64_t native_trip)
@@ -109,25 +111,8 @@ Status Context::begin_run(const RunOptions& options, Limits::Clock::time_point s
 Status Context::run(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs,
                     const RunOptions& options, Limits::Clock::time_point since) {
   TREADLE_TRY(begin_run(options, since));
-  TREADLE_TRY(bind(inputs, outputs));
-  for (LoopPosition& at : loops_) at.active = false;
-  Status status;
-  {
-    const ThreadScope scope(program_->threads, limits_.stop_check());
-    if (options.profile) {
-      options.profile->begin(program_);
-      status = execute<true>();
-      options.profile->end();
-    } else {
-      status = execute<false>();
-    }
-    // A kernel that was told to stop has left its results half written. What it says of that is no news.
-    if (scope.stopped()) {
-      Status reached = limits_.check();
-      if (reached.ok()) reached = error(Code::kCancelled, "the run was cancelled");
-      status = std::move(reached).in(status.place());
-    }
-  }
+  Status status = bind(inputs, outputs);
+  if (status.ok()) status = run_program();
   if (status.ok()) status = collect(outputs);
   // What the caller gave must not be kept alive by a pooled context, nor much that nobody wants.
   for (const uint32_t s : handle_slots_) handles_[s] = {};
@@ -145,6 +130,24 @@ Status Context::run(std::span<const AnyValue* const> inputs, std::span<AnyValue*
     account_ = std::make_shared<MemoryAccount>();
   }
   return status;
+}
+
+Status Context::run_program() {
+  for (LoopPosition& at : loops_) at.active = false;
+  const ThreadScope scope(program_->threads, limits_.stop_check());
+  Status status;
+  if (options_->profile) {
+    options_->profile->begin(program_);
+    status = execute<true>();
+    options_->profile->end();
+  } else {
+    status = execute<false>();
+  }
+  if (!scope.stopped()) return status;
+  // A kernel that was told to stop has left its results half written. What it says of that is no news.
+  Status reached = limits_.check();
+  if (reached.ok()) reached = error(Code::kCancelled, "the run was cancelled");
+  return std::move(reached).in(status.place());
 }
 
 Status Context::bind_inputs(std::span<const AnyValue* const> inputs) {

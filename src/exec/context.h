@@ -117,6 +117,7 @@ class Context {
   size_t peak_bytes() const { return program_->arena_bytes + account_->peak(); }
 
  private:
+  Status run_program();
   template <bool kProfiled>
   Status execute();
   // What a run begins with: its clock, its memory.
@@ -246,6 +247,7 @@ class Context {
   Status run_wave(uint32_t index, bool& done);
   void end_wave(uint32_t index);
   void work_on_wave(uint32_t index, int worker);
+  void take_blocks(uint32_t index, int worker);
   bool run_aside(const std::vector<uint32_t>& instructions);
   bool run_block(const plan::Wave& wave, size_t stage, int64_t block);
   bool run_trips_until(uint32_t loop, int64_t end);

@@ -236,7 +236,6 @@ Result<Prepared*> Context::prepared_for(const DynamicNode& node, InlineCache& ca
   if (cache.last && matches(node, *cache.last)) return cache.last;
   if (cache.elastic) {
     if (resize(node, *cache.elastic)) {
-      TREADLE_TRY(need_scratch(cache.elastic->scratch_bytes));
       return cache.last = cache.elastic.get();
     }
     if (cache.last == cache.elastic.get()) cache.last = nullptr;
@@ -316,15 +315,16 @@ Status Context::prepare(const DynamicNode& node, Prepared& made) {
   made.kernel = context.kernel;
   made.resize = Resizable::find(made.kernel.run);
   made.scratch_bytes = context.scratch_bytes;
-  return need_scratch(context.scratch_bytes);
+  return {};
 }
 
 Status Context::need_scratch(size_t bytes) {
   if (scratch_ && scratch_->size() >= bytes) return {};
   ++allocations_;
   const size_t room = scratch_ && bytes < kLargeBytes ? bytes : 0;
-  scratch_ = BufferRef::allocate(bytes + room);
-  if (!scratch_) return error(Code::kLimit, "no memory for {} bytes of scratch", bytes);
+  BufferRef larger = BufferRef::allocate(bytes + room);
+  if (!larger) return error(Code::kLimit, "no memory for {} bytes of scratch", bytes);
+  scratch_ = std::move(larger);
   return {};
 }
 
@@ -388,6 +388,7 @@ Status Context::run_prepared(const DynamicNode& node, Prepared& prepared) {
       return set_handle(node.outputs[0], AnyValue(handles_[from].tensor().reshaped(prepared.out[0].dims)));
     }
   }
+  TREADLE_TRY(need_scratch(prepared.scratch_bytes));
   InlineVector<void*, 16> slots;
   InlineVector<uint32_t, 16> operands;
   for (uint32_t s : node.inputs) slots.push_back(slots_[s]);

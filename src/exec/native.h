@@ -6,6 +6,7 @@
 // says so.
 
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,15 +28,8 @@ class NativeCode {
   NativeCode(const NativeCode&) = delete;
   NativeCode& operator=(const NativeCode&) = delete;
 
-#if defined(__clang__)
-  // The sanitizer looks for a type in front of a function, where native code has none, nor memory that can be read.
-  __attribute__((no_sanitize("function")))
-#endif
-  uint32_t
-  run(plan::NativeFrame& frame) const {
-    frame.table = table_.data();
-    return function_(&frame);
-  }
+  // What a kernel throws on the way is in `thrown` afterwards: nothing can be thrown through native code.
+  uint32_t run(plan::NativeFrame& frame, std::exception_ptr& thrown) const;
   size_t bytes() const { return size_; }
 
  private:

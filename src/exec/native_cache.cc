@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -254,19 +255,18 @@ bool is_older(const Entry& a, const Entry& b) {
 std::vector<Entry> list(const File& folder) {
   std::vector<Entry> entries;
   const int again = openat(folder.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* stream = again >= 0 ? fdopendir(again) : nullptr;
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(again >= 0 ? fdopendir(again) : nullptr, closedir);
   if (!stream) {
     if (again >= 0) close(again);
     return entries;
   }
-  while (const dirent* found = readdir(stream)) {
+  while (const dirent* found = readdir(stream.get())) {
     const std::string_view name = found->d_name;
     if (!name.ends_with(kSuffix) && !name.starts_with(kUnfinished)) continue;
     struct stat info{};
     if (fstatat(folder.fd(), found->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) continue;
     entries.push_back({std::string(name), static_cast<size_t>(info.st_size), info.st_mtim});
   }
-  closedir(stream);
   return entries;
 }
 
@@ -369,8 +369,10 @@ bool NativeCache::store(const Digest& key, const NativeBlob& blob, std::string& 
     written = file && file.write_all(&header, sizeof header) && file.write_all(payload.data(), payload.size());
   }
   if (!written || renameat(folder.fd(), unfinished.c_str(), folder.fd(), name.c_str()) != 0) {
-    why = problem(kFolder, folder_, "cannot be written to");
+    const int reason = std::exchange(errno, 0);
     unlinkat(folder.fd(), unfinished.c_str(), 0);
+    errno = reason;
+    why = problem(kFolder, folder_, "cannot be written to");
     return false;
   }
   trim(folder, max_bytes_);

@@ -128,6 +128,23 @@ struct Plan {
   }
 };
 
+// Packed constants are known by their addresses. Where planning throws, those of its graph may belong to others soon, so
+// what was packed must not be found again: unless dismissed, this puts a new cache in the place of the old one.
+class FreshPacks {
+ public:
+  explicit FreshPacks(std::shared_ptr<PackCache>& packs) : packs_(packs) {}
+  ~FreshPacks() {
+    if (fresh_) packs_ = std::move(fresh_);
+  }
+  FreshPacks(const FreshPacks&) = delete;
+  FreshPacks& operator=(const FreshPacks&) = delete;
+  void dismiss() { fresh_.reset(); }
+
+ private:
+  std::shared_ptr<PackCache>& packs_;
+  std::shared_ptr<PackCache> fresh_ = std::make_shared<PackCache>();
+};
+
 // What a run is given, by position.
 struct Given {
   std::vector<const AnyValue*> values;  // parallel to the graph's inputs
@@ -268,7 +285,7 @@ struct Session::Impl {
   std::vector<bool> deciding;              // parallel to the graph's inputs: small contents decide branches or shapes
   std::vector<bool> listed;                // parallel to the graph's inputs: lists that loops read
   exec::WeightFiles files;
-  const std::shared_ptr<PackCache> packs = std::make_shared<PackCache>();
+  std::shared_ptr<PackCache> packs = std::make_shared<PackCache>();  // of plans to come; each keeps its own
   opt::Journal journal;  // of what was done to loops when the model was loaded
   std::shared_ptr<const exec::NativeCache> native_cache;
   std::vector<std::string> remarks;
@@ -631,9 +648,11 @@ Result<const Plan*> Session::Impl::make_plan(Values values) {
     }
   }
   TREADLE_ASSIGN(plan::Specialized specialized, plan::specialize(*graph, knowledge, specialize_options()));
+  FreshPacks if_it_throws(packs);
   auto program = plan::make_program(specialized.graph, packs, options.optimize, threads);
   if (!program.ok()) {
     keep_constants(*specialized.graph);
+    if_it_throws.dismiss();
     return std::move(program).status();
   }
   made->program = std::move(program).value();
@@ -646,6 +665,7 @@ Result<const Plan*> Session::Impl::make_plan(Values values) {
   made->next = plans.load();
   plans.store(made.get(), std::memory_order_release);
   ++plan_count;
+  if_it_throws.dismiss();
   return made.release();
 }
 

@@ -178,14 +178,18 @@ Result<Stream::Pushed> Stream::finish_windows(Runs& runs) {
     TREADLE_ASSIGN(AnyValue value, combine(i, runs));
     pushed.outputs.push_back(std::move(value));
   }
-  if (!runs.joined.empty()) TREADLE_TRY(keep_tails(runs));
+  TREADLE_ASSIGN(std::vector<Tensor> tails, tails_behind(runs));
+  std::vector<Dims> last_dims = last_dims_;
+  for (size_t i = 0; runs.count > 0 && i < last_dims.size(); ++i) {
+    const AnyValue& last = runs.results[i].back();
+    if (last.is_tensor()) last_dims[i] = last.tensor().dims();
+  }
+  // From here on nothing fails.
+  keep_tails(std::move(tails), runs);
   if (runs.count > 0) {
     states_ = std::move(runs.states);
     std::fill(is_initial_.begin(), is_initial_.end(), 0);
-    for (size_t i = 0; i < last_dims_.size(); ++i) {
-      const AnyValue& last = runs.results[i].back();
-      if (last.is_tensor()) last_dims_[i] = last.tensor().dims();
-    }
+    last_dims_ = std::move(last_dims);
   }
   return pushed;
 }
@@ -306,7 +310,7 @@ Status Stream::run_hop(size_t index, Runs& runs, const RunOptions& options) cons
   return {};
 }
 
-Status Stream::keep_tails(Runs& runs) {
+Result<std::vector<Tensor>> Stream::tails_behind(const Runs& runs) const {
   const int64_t used = static_cast<int64_t>(runs.count) * runs.hop;
   std::vector<Tensor> tails;
   for (size_t i = 0; i < runs.joined.size(); ++i) {
@@ -315,9 +319,13 @@ Status Stream::keep_tails(Runs& runs) {
     TREADLE_ASSIGN(Tensor own, tail.clone());  // the caller's array and long joins are not kept
     tails.push_back(std::move(own));
   }
+  return tails;
+}
+
+void Stream::keep_tails(std::vector<Tensor> tails, const Runs& runs) {
+  if (tails.empty()) return;
   tails_ = std::move(tails);
-  pending_ = runs.available - used;
-  return {};
+  pending_ = runs.available - static_cast<int64_t>(runs.count) * runs.hop;
 }
 
 Result<AnyValue> Stream::combine(size_t output, const Runs& runs) const {

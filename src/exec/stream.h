@@ -102,7 +102,9 @@ class Stream {
   void bind_symbols(Runs& runs) const;
   Status settle_states(Runs& runs) const;
   Status run_hop(size_t index, Runs& runs, const RunOptions& options) const;
-  Status keep_tails(Runs& runs);
+  // What is to wait behind the runs, for keep_tails().
+  Result<std::vector<Tensor>> tails_behind(const Runs& runs) const;
+  void keep_tails(std::vector<Tensor> tails, const Runs& runs);
   Result<AnyValue> combine(size_t output, const Runs& runs) const;
   Result<AnyValue> no_result(size_t output, const Runs& runs) const;
 
@@ -135,7 +137,7 @@ class Stream {
   Status join_block(std::span<const Feed> feeds, bool last, Runs& runs) const;
   Block choose_block(bool last, const Runs& runs) const;
   Status run_block(const Block& block, Runs& runs, const RunOptions& options) const;
-  void take_states(std::span<const AnyValue> states);  // declared ones, then those found
+  void take_states(std::vector<AnyValue> states);  // declared ones, then those found; asks for no memory
   Result<Pushed> finish_block(const Block& block, bool last, Runs& runs);
   Result<AnyValue> give_output(size_t output, const Runs& runs) const;
   template <class Source>

@@ -49,22 +49,30 @@ Result<Stream::Pushed> Stream::finish_block(const Block& block, bool last, Runs&
   }
   runs.hop = block.samples;
   runs.count = 1;
-  if (!runs.joined.empty()) TREADLE_TRY(keep_tails(runs));
+  TREADLE_ASSIGN(std::vector<Tensor> tails, tails_behind(runs));
+  const auto declared = static_cast<std::ptrdiff_t>(states_.size());
+  std::vector<AnyValue> found;
+  if (block.session) found.assign(runs.states.begin() + declared, runs.states.end());
+  std::vector<AnyValue> last_values = last_values_;
+  std::vector<Dims> last_dims = last_dims_;
+  for (size_t i = 0; i < pushed.outputs.size(); ++i) {
+    if (layout_->outputs[i].time_axis < 0) {
+      last_values[i] = pushed.outputs[i];
+    } else if (pushed.outputs[i].is_tensor()) {
+      last_dims[i] = pushed.outputs[i].tensor().dims();
+    }
+  }
+  // From here on nothing fails.
+  keep_tails(std::move(tails), runs);
   ended_ = last;
   if (!block.session) return pushed;
   begun_ = true;
-  const auto found = runs.states.begin() + static_cast<std::ptrdiff_t>(states_.size());
-  if (block.gives_found) found_.assign(std::make_move_iterator(found), std::make_move_iterator(runs.states.end()));
-  runs.states.resize(states_.size());
+  if (block.gives_found) found_ = std::move(found);
+  runs.states.erase(runs.states.begin() + declared, runs.states.end());
   states_ = std::move(runs.states);
   std::fill(is_initial_.begin(), is_initial_.end(), 0);
-  for (size_t i = 0; i < pushed.outputs.size(); ++i) {
-    if (layout_->outputs[i].time_axis < 0) {
-      last_values_[i] = pushed.outputs[i];
-    } else if (pushed.outputs[i].is_tensor()) {
-      last_dims_[i] = pushed.outputs[i].tensor().dims();
-    }
-  }
+  last_values_ = std::move(last_values);
+  last_dims_ = std::move(last_dims);
   return pushed;
 }
 
@@ -123,10 +131,11 @@ Status Stream::run_block(const Block& block, Runs& runs, const RunOptions& optio
   return {};
 }
 
-void Stream::take_states(std::span<const AnyValue> states) {
-  const size_t declared = states_.size();
-  std::copy_n(states.begin(), declared, states_.begin());
-  found_.assign(states.begin() + static_cast<std::ptrdiff_t>(declared), states.end());
+void Stream::take_states(std::vector<AnyValue> states) {
+  const auto found = states.begin() + static_cast<std::ptrdiff_t>(states_.size());
+  std::move(states.begin(), found, states_.begin());
+  states.erase(states.begin(), found);
+  found_ = std::move(states);
 }
 
 Result<AnyValue> Stream::give_output(size_t output, const Runs& runs) const {

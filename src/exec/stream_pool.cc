@@ -330,13 +330,22 @@ class PooledPush {
     return pushed;
   }
 
+  // What needs memory comes first: from the first change of the pool on, nothing fails.
   void commit() {
-    pool_.together_ = {};
-    for (const size_t i : members_) pool_.together_.ids.push_back(chunks_[i].id);
-    pool_.together_.states = std::move(states_);
+    StreamPool::Together together;
+    for (const size_t i : members_) together.ids.push_back(chunks_[i].id);
+    together.states = std::move(states_);
+    std::unordered_map<int64_t, Stream> fresh;
     for (size_t i = 0; i < works_.size(); ++i) {
-      pool_.streams_.insert_or_assign(chunks_[i].id, std::move(works_[i].stream));
+      if (!pool_.contains(chunks_[i].id)) fresh.emplace(chunks_[i].id, std::move(works_[i].stream));
     }
+    pool_.streams_.reserve(pool_.streams_.size() + fresh.size());
+    for (size_t i = 0; i < works_.size(); ++i) {
+      const auto it = pool_.streams_.find(chunks_[i].id);
+      if (it != pool_.streams_.end()) it->second = std::move(works_[i].stream);
+    }
+    pool_.streams_.merge(fresh);
+    pool_.together_ = std::move(together);
     pool_.runs_ += runs_;
   }
 
@@ -440,7 +449,7 @@ Status StreamPool::part() {
       own[k].push_back(AnyValue(std::move(copy)));
     }
   }
-  for (size_t k = 0; k < own.size(); ++k) streams_.at(together_.ids[k]).take_states(own[k]);
+  for (size_t k = 0; k < own.size(); ++k) streams_.at(together_.ids[k]).take_states(std::move(own[k]));
   together_ = {};
   return {};
 }

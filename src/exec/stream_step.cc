@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "exec/stream.h"
@@ -145,7 +146,7 @@ std::optional<StepRuns> Stream::divide(int64_t available) const {
 void Stream::ready_step(const Session& session) {
   if (scratch_.session == &session) return;
   const StreamLayout& layout = *layout_;
-  scratch_.session = &session;
+  scratch_.session = nullptr;
   const std::vector<ir::Value*>& inputs = session.graph().top().inputs;
   const auto position = [&](std::string_view name) {
     const auto it = std::find_if(inputs.begin(), inputs.end(), [&](const ir::Value* v) { return v->name == name; });
@@ -167,6 +168,7 @@ void Stream::ready_step(const Session& session) {
   for (std::vector<AnyValue>& spare : scratch_.spare) spare.resize(scratch_.states_at.size());
   for (auto* values : {&scratch_.joined, &scratch_.windows}) values->resize(layout.timed.size());
   scratch_.tails.resize(layout.timed.size());
+  scratch_.session = &session;  // all of it is there
 }
 
 // Samples that may wait for their run, at most.
@@ -262,15 +264,21 @@ Result<bool> Stream::step(const StepRuns& runs, std::span<AnyValue* const> outpu
   ready_step(*runs.session);
   TREADLE_TRY(join_step(runs));
   TREADLE_TRY(next_tails(runs));
-  const bool odd = runs.hops % 2 != 0, was_odd = scratch_.odd;
-  turn_places(odd, outputs);
+  struct Turn {
+    Stream& stream;
+    std::span<AnyValue* const> outputs;
+    const bool was_odd = stream.scratch_.odd;
+    bool stays = false;
+    ~Turn() {
+      if (!stays) stream.turn_places(was_odd, outputs);
+    }
+  } turn{*this, outputs};
+  turn_places(runs.hops % 2 != 0, outputs);
   auto done = runs.count == 0   ? give_nothing(outputs)
               : runs.count == 1 ? run_once(runs, outputs, options)
                                 : run_often(runs, outputs, options);
-  if (!done.ok() || !*done) {
-    turn_places(was_odd, outputs);
-    return done;
-  }
+  if (!done.ok() || !*done) return done;
+  turn.stays = true;
   if (runs.count > 0) {
     for (size_t i = 0; i < scratch_.states_at.size(); ++i) {
       std::swap(scratch_.spare[(runs.count - 1) % 2][i], carried(i));
@@ -314,16 +322,24 @@ Result<bool> Stream::run_once(const StepRuns& runs, std::span<AnyValue* const> o
     if (in_place && stacks(i)) scratch_.rows[i] = unstacked(std::exchange(into, {}));
     run.outputs[layout.block_outputs[i]] = in_place && !stacks(i) ? &into : &scratch_.rows[i];
   }
-  Status status = runs.session->run(run, options);
+  Status status;
+  std::exception_ptr failure;
+  try {
+    status = runs.session->run(run, options);
+    for (size_t i = 0; status.ok() && i < outputs.size(); ++i) keep_output(i, *run.outputs[layout.block_outputs[i]]);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  // Whatever has happened, what was lent goes back to its place.
   for (size_t i = 0; i < outputs.size(); ++i) {
     AnyValue& made = *run.outputs[layout.block_outputs[i]];
     AnyValue& into = *outputs[i];
-    if (status.ok()) keep_output(i, made);
     if (&made == &into) continue;
     AnyValue row = std::exchange(made, {});
-    if (!status.ok() && !into.is_none()) continue;
+    if ((failure || !status.ok()) && !into.is_none()) continue;
     into = stacks(i) && row.is_tensor() ? stacked(std::move(row)) : std::move(row);
   }
+  if (failure) std::rethrow_exception(failure);
   if (!status.ok()) return status;
   return true;
 }

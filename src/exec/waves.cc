@@ -138,7 +138,17 @@ bool Context::run_aside(const std::vector<uint32_t>& instructions) {
   return true;
 }
 
+// Never throws: whoever waits for a block would wait for ever.
 void Context::work_on_wave(uint32_t index, int worker) {
+  WavePosition& at = *waves_[index];
+  try {
+    take_blocks(index, worker);
+  } catch (...) {
+    at.stop();  // the instructions find it again
+  }
+}
+
+void Context::take_blocks(uint32_t index, int worker) {
   WavePosition& at = *waves_[index];
   const bool may_stop = options_->cancel || options_->time_limit_s > 0;
   const bool calls = worker == 0;  // the thread that the run was called from, where signals are looked for
@@ -203,7 +213,8 @@ bool Context::run_trips_until(uint32_t index, int64_t end) {
       plan::NativeFrame frame = native_frame();
       frame.poll_units = &units;
       frame.trips = &trips;
-      const bool failed = code->run(frame) != 0;
+      std::exception_ptr thrown;  // is thrown again, where it belongs, by the instructions
+      const bool failed = code->run(frame, thrown) != 0;
       at.trips = all;
       if (failed) return false;
     } else if (chain) {

@@ -8,6 +8,7 @@
 #include "op/op_def.h"
 #include "op/place.h"
 #include "op/scan_attributes.h"
+#include "type/make_tensor.h"
 
 namespace treadle::judge {
 
@@ -22,7 +23,7 @@ Tensor empty_stack(const Type& element) {
     for (const Dim& d : element.shape) dims.push_back(d.value_or(0));
   }
   const ElementType type = element.element == ElementType::kUndefined ? ElementType::kFloat : element.element;
-  return Tensor::allocate(type, dims).value();
+  return make_tensor(type, dims);
 }
 
 // Copies `block` (one trip's element) to position `trip` along `axis` of `whole`, or back.

@@ -13,10 +13,12 @@ namespace {
 
 BufferRef keep_alive(std::shared_ptr<wire::MappedFile> file) {
   const std::string_view bytes = file->bytes();
-  auto* kept = new std::shared_ptr<wire::MappedFile>(std::move(file));
-  return BufferRef::wrap(
-      const_cast<char*>(bytes.data()), bytes.size(), false,
-      [](void* context) { delete static_cast<std::shared_ptr<wire::MappedFile>*>(context); }, kept);
+  using Kept = std::shared_ptr<wire::MappedFile>;
+  auto kept = std::make_unique<Kept>(std::move(file));
+  const auto drop = [](void* context) { delete static_cast<Kept*>(context); };
+  BufferRef buffer = BufferRef::wrap(const_cast<char*>(bytes.data()), bytes.size(), false, drop, kept.get());
+  [[maybe_unused]] const Kept* const owned = kept.release();  // by the buffer
+  return buffer;
 }
 
 // Kernels that move complex numbers take them for words of eight bytes.
@@ -199,8 +201,10 @@ Result<Tensor> TensorReader::from_raw(ElementType type, Dims dims, int64_t count
 std::byte* TensorReader::small_room(size_t bytes) {
   constexpr size_t kPiece = 16 * kSmallTensor;
   if (!small_ || small_used_ + bytes > kPiece) {
-    void* piece = ::operator new(kPiece);
-    small_ = BufferRef::wrap(piece, kPiece, false, [](void* p) { ::operator delete(p); }, piece);
+    auto piece = std::make_unique_for_overwrite<std::byte[]>(kPiece);
+    const auto drop = [](void* bytes) { delete[] static_cast<std::byte*>(bytes); };
+    small_ = BufferRef::wrap(piece.get(), kPiece, false, drop, piece.get());
+    [[maybe_unused]] const std::byte* const owned = piece.release();  // by the buffer
     small_used_ = 0;
   }
   std::byte* room = small_->data() + small_used_;

@@ -39,6 +39,8 @@ Status kernel_status(uint32_t code) {
 
 void* StateArena::allocate(size_t bytes, size_t alignment) {
   constexpr size_t kBlock = 1024;
+  // An object that is made here must not be lost because there is no memory to remember it.
+  if (cleanups_.size() == cleanups_.capacity()) cleanups_.reserve(std::max<size_t>(4, 2 * cleanups_.size()));
   auto aligned = [&] {
     const auto address = reinterpret_cast<uintptr_t>(next_);
     return (alignment - address % alignment) % alignment;

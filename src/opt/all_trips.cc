@@ -9,6 +9,7 @@
 #include "op/op_def.h"
 #include "op/registry.h"
 #include "opt/axis_rules.h"
+#include "type/make_tensor.h"
 
 namespace treadle::opt {
 
@@ -113,7 +114,7 @@ void shift_axis(ir::Graph&, ir::Node& node) {
 
 void shift_axis_input(ir::Graph& graph, ir::Node& node) {
   const ir::Value* old = node.inputs[1];
-  Tensor axis = *Tensor::allocate(ElementType::kInt64, old->constant.dims());
+  Tensor axis = make_tensor(ElementType::kInt64, old->constant.dims());
   *axis.mutable_data<int64_t>() = behind_trips((*constant_ints(node, 1))[0]);
   node.inputs[1] = graph.new_constant(std::string(node.name) + ":axis", std::move(axis));
 }
@@ -139,7 +140,7 @@ void shift_axes(ir::Graph& graph, ir::Node& node) {
 ir::Value* shifted_axes(ir::Graph& graph, const ir::Node& node, size_t like, std::vector<int64_t> axes) {
   Tensor shifted = Tensor::of_int64(behind_trips(std::move(axes)));
   if (node.inputs[like]->type.element == ElementType::kInt32) {
-    Tensor narrow = *Tensor::allocate(ElementType::kInt32, shifted.dims());
+    Tensor narrow = make_tensor(ElementType::kInt32, shifted.dims());
     std::copy_n(shifted.data<int64_t>(), shifted.element_count(), narrow.mutable_data<int32_t>());
     shifted = std::move(narrow);
   }

@@ -20,6 +20,7 @@
 #include "opt/all_trips.h"
 #include "opt/loop_edits.h"
 #include "opt/passes.h"
+#include "type/make_tensor.h"
 
 namespace treadle::opt {
 
@@ -302,7 +303,7 @@ class Solver {
   }
 
   ir::Value* number(int n, ElementType type, const Dims& dims) {
-    Tensor t = *Tensor::allocate(type, dims);
+    Tensor t = make_tensor(type, dims);
     const auto fill = [&]<class T>(T value) { std::fill_n(t.mutable_data<T>(), t.element_count(), value); };
     switch (type) {
       case ElementType::kFloat:

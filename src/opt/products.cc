@@ -13,6 +13,7 @@
 #include "ops/math/einsum_equation.h"
 #include "opt/passes.h"
 #include "opt/restater.h"
+#include "type/make_tensor.h"
 
 namespace treadle::opt {
 
@@ -77,7 +78,7 @@ class Rewriter : public Restater {
     ir::Value*& made = transposed_[w];
     if (made) return made;
     const Tensor& from = w->constant;
-    Tensor to = *Tensor::allocate(from.type(), {k, m});
+    Tensor to = make_tensor(from.type(), {k, m});
     kernels::CopyPlan copy;
     [[maybe_unused]] const bool ok =
         kernels::prepare_copy(&copy, byte_width(from.type()), Dims{k, m}, Dims{1, k}, Dims{m, 1}).ok();

@@ -14,6 +14,7 @@
 #include "op/op_def.h"
 #include "op/registry.h"
 #include "opt/passes.h"
+#include "type/make_tensor.h"
 
 namespace treadle::opt {
 
@@ -89,7 +90,7 @@ class Splitter {
   ir::Value* count_of_inputs(const ir::Node& node) {
     const ElementType type = node.outputs[0]->type.element;
     const auto count = static_cast<int64_t>(node.inputs.size());
-    Tensor number = *Tensor::allocate(type, {});
+    Tensor number = make_tensor(type, {});
     kernels::cast(ElementType::kInt64, type, &count, number.mutable_raw(), 1);
     return graph_.new_constant(std::string(node.name) + ":count", std::move(number));
   }

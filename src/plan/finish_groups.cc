@@ -5,6 +5,7 @@
 
 #include "op/parallel.h"
 #include "plan/planner.h"
+#include "type/make_tensor.h"
 
 namespace treadle::plan {
 
@@ -68,7 +69,7 @@ bool Planner::finish_chain(uint32_t at, const FusedGroup& group) {
 uint32_t Planner::new_extra(const kernels::FusedChain::Extra& extra) {
   if (extra.contents.empty()) return new_scratch(extra.bytes);
   const uint32_t s = new_slot(Storage::kConstant, {});
-  Tensor contents = *Tensor::allocate(ElementType::kUint8, {static_cast<int64_t>(extra.contents.size())});
+  Tensor contents = make_tensor(ElementType::kUint8, {static_cast<int64_t>(extra.contents.size())});
   std::memcpy(contents.mutable_raw(), extra.contents.data(), extra.contents.size());
   p_.slots[s].constant = std::move(contents);
   return s;

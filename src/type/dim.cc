@@ -81,10 +81,10 @@ struct DimAlgebra {
     if (merged.empty()) return 0;
     if (merged.size() == 1 && merged[0].atoms.empty()) return merged[0].coefficient;
     if (merged.size() > kMaxTerms) return {};
-    auto* expr = new DimExpr;
+    auto expr = std::make_unique<DimExpr>();
     expr->terms = std::move(merged);
     expr->text = print(expr->terms);
-    return Dim(expr);
+    return Dim(expr.release());
   }
 
   static std::string print(const Terms& terms) {

@@ -4,12 +4,17 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <new>
 
 #include "base/memory_account.h"
+#include "type/make_tensor.h"
 
 namespace treadle {
 
 namespace {
+
+// What is told of less than this is that memory is out, not what for.
+constexpr size_t kWorthNaming = 4096;
 
 // Counted where somebody counts. Null when it cannot be had.
 BufferRef allocate_buffer(ElementType type, size_t count, size_t bytes) {
@@ -33,8 +38,15 @@ Result<Tensor> Tensor::allocate(ElementType type, Dims dims) {
     return scope->account()->refusal(bytes, "a tensor of shape " + to_string(dims));
   }
   BufferRef buffer = allocate_buffer(type, static_cast<size_t>(count), bytes);
+  if (!buffer && bytes < kWorthNaming) throw std::bad_alloc();
   if (!buffer) return error(Code::kLimit, "no memory for a tensor of shape {} ({} bytes)", to_string(dims), bytes);
   return from_buffer(type, std::move(dims), std::move(buffer));
+}
+
+Tensor make_tensor(ElementType type, Dims dims) {
+  auto made = Tensor::allocate(type, std::move(dims));
+  if (!made.ok()) throw std::bad_alloc();
+  return std::move(made).value();
 }
 
 Tensor Tensor::from_buffer(ElementType type, Dims dims, BufferRef buffer, const void* data) {
@@ -50,7 +62,7 @@ Tensor Tensor::from_buffer(ElementType type, Dims dims, BufferRef buffer, const 
 namespace {
 template <class T>
 Tensor vector_tensor(ElementType type, std::span<const T> values) {
-  Tensor t = Tensor::allocate(type, {static_cast<int64_t>(values.size())}).value();
+  Tensor t = make_tensor(type, {static_cast<int64_t>(values.size())});
   std::copy(values.begin(), values.end(), t.mutable_data<T>());
   return t;
 }

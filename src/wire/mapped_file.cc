@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include "base/no_fork.h"
 #include "base/stop.h"
@@ -42,6 +43,7 @@ class Descriptor {
 
 Status open_error(const std::string& path) {
   const int reason = errno;
+  if (reason == ENOMEM) return error(Code::kLimit, "no memory to open \"{}\"", path);
   const Code code = reason == ENOENT || reason == ENOTDIR ? Code::kNoSuchFile : Code::kInvalidFile;
   return error(code, "cannot open \"{}\": {}", path, std::strerror(reason));
 }
@@ -99,10 +101,9 @@ Result<std::string> read_small(int descriptor, size_t size, const std::string& p
 
 // Empty when the path does not exist.
 std::string canonical(const std::string& path) {
-  char* resolved = ::realpath(path.c_str(), nullptr);
-  std::string result = resolved ? resolved : "";
-  std::free(resolved);
-  return result;
+  const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), std::free);
+  if (!resolved && errno == ENOMEM) throw std::bad_alloc();
+  return resolved ? resolved.get() : "";
 }
 
 // Mapping costs about as much as reading so many bytes.
@@ -234,8 +235,10 @@ Result<std::shared_ptr<MappedFile>> MappedFile::from_descriptor(int descriptor, 
   }
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->path_ = path;
+  MappedFiles& all = mapped_files();  // there before it is needed on the way out
   void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   if (mapping == MAP_FAILED) {
+    if (errno == ENOMEM) return error(Code::kLimit, "no memory to map \"{}\" ({} bytes)", path, size);
     return error(Code::kInvalidFile, "cannot map \"{}\" ({} bytes): {}", path, size, std::strerror(errno));
   }
   // A small file is wanted whole. A fault maps what is in memory around it; asked to map all, the system takes longer.
@@ -247,7 +250,7 @@ Result<std::shared_ptr<MappedFile>> MappedFile::from_descriptor(int descriptor, 
   file->device_ = information.st_dev;
   file->inode_ = information.st_ino;
   file->written_ = information.st_mtim;
-  mapped_files().add(*file);
+  all.add(*file);
   return file;
 }
 

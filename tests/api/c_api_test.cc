@@ -113,6 +113,13 @@ TEST_F(CApi, AResultMayGoWhereAnInputCameFrom) {
   EXPECT_EQ(take_code(treadle_session_run(session_, nullptr, names.data(), values.data(), 2, twice.data(), 2,
                                           outputs.data())),
             TREADLE_INVALID_ARGUMENT);
+  // One that is fed as well keeps what it has.
+  const std::array<const char*, 3> thrice = {"z", "z", "z"};
+  std::array<treadle_value*, 3> three = {x, z, z};
+  EXPECT_EQ(
+      take_code(treadle_session_run(session_, nullptr, names.data(), values.data(), 2, thrice.data(), 3, three.data())),
+      TREADLE_INVALID_ARGUMENT);
+  EXPECT_EQ(*static_cast<const float*>(treadle_tensor_data(x)), 1);
   outputs[1] = nullptr;
   ASSERT_STATUS_OK(
       treadle_session_run(session_, nullptr, names.data(), values.data(), 2, twice.data(), 2, outputs.data()));

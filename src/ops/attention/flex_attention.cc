@@ -5,6 +5,7 @@
 #include "kernels/convert.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "type/make_tensor.h"
 
 namespace treadle::attention {
 
@@ -126,7 +127,7 @@ class Lowering {
     return cast(root, ElementType::kFloat, data_);
   }
   Value* scalar(double value) {
-    Tensor made = Tensor::allocate(data_, {}).value();
+    Tensor made = make_tensor(data_, {});
     kernels::cast(ElementType::kDouble, data_, &value, made.mutable_raw(), 1);
     return ctx_.constant(std::move(made));
   }

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "type/make_tensor.h"
+
 namespace treadle::ml {
 
 namespace {
@@ -72,7 +74,7 @@ int64_t Dictionary::find(int64_t key) const {
 }
 
 Tensor to_tensor(std::span<const std::string> strings) {
-  Tensor tensor = Tensor::allocate(ElementType::kString, {static_cast<int64_t>(strings.size())}).value();
+  Tensor tensor = make_tensor(ElementType::kString, {static_cast<int64_t>(strings.size())});
   std::copy(strings.begin(), strings.end(), tensor.mutable_data<String>());
   return tensor;
 }

@@ -2,6 +2,7 @@
 
 #include "op/gemm.h"
 #include "ops/rnn/recurrent.h"
+#include "type/make_tensor.h"
 
 namespace treadle::rnn {
 
@@ -116,7 +117,7 @@ std::vector<Attribute> Lowering::product_attributes() const {
 
 namespace {
 Tensor zeros(ElementType type, Dims dims) {
-  Tensor t = Tensor::allocate(type, std::move(dims)).value();
+  Tensor t = make_tensor(type, std::move(dims));
   std::memset(t.mutable_raw(), 0, t.byte_size());
   return t;
 }
