@@ -24,3 +24,17 @@ if(test_sources)
     CXX_VISIBILITY_PRESET default)
   add_dependencies(treadle_tests treadle_failing_malloc)
 endif()
+
+# tests/allocation/ -> an executable of its own, whose allocator fails on demand.
+file(GLOB allocation_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/allocation/*.cc")
+# The thread sanitizer has operators new of its own.
+if(allocation_sources AND TARGET treadle_api AND NOT TREADLE_SANITIZE MATCHES "thread")
+  add_executable(treadle_allocation_tests ${allocation_sources} "${CMAKE_SOURCE_DIR}/tests/support/no_native_cache.cc")
+  set_target_properties(treadle_allocation_tests PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${TREADLE_BIN_DIR}")
+  target_include_directories(treadle_allocation_tests PRIVATE "${CMAKE_SOURCE_DIR}/tests")
+  target_link_libraries(treadle_allocation_tests PRIVATE treadle_api treadle_core)
+  foreach(function malloc calloc realloc aligned_alloc posix_memalign free mmap munmap mremap realpath
+          pthread_create)
+    target_link_options(treadle_allocation_tests PRIVATE "LINKER:--wrap=${function}")
+  endforeach()
+endif()

@@ -66,6 +66,8 @@ def test(options) -> int:
 def release(options) -> Tally:
     build("dev_test")
     tally = cpp_tests("release", options.match)
+    if not options.match:
+        tally += allocation_faults("release")
     tally += python_tests(options)
     if not options.match:
         tally += suites(options.all)
@@ -114,6 +116,21 @@ def cpp_tests(preset, match=None, env=None, what=None) -> Tally:
             counted.failed += 1  # it died, or a sanitizer spoke up at the end
         tally += counted
     say(f"   {what}: {tally}")
+    return tally
+
+
+def allocation_faults(preset, env=None) -> Tally:
+    """Every request for memory made to fail in turn (tests/allocation/); shows how many points each phase has."""
+    folder = BUILD if preset == "release" else BUILD / preset
+    log, what = f"test-allocation-{preset}", f"allocation faults ({preset})"
+    status = run(what, [folder / "bin" / "treadle_allocation_tests"], log=log, env=env, check=False, tail=200)
+    text = (BUILD / "log" / f"{log}.log").read_text(errors="replace")
+    summaries = SUMMARY.findall(text)
+    tally = Tally(*(int(number or 0) for number in summaries[-1])) if summaries else Tally()
+    if (status or not summaries) and not tally.failed:
+        tally.failed += 1
+    table = text[text.rfind("\nphase ") + 1 :].splitlines()
+    say("".join(f"   {line}\n" for line in table[:-1]) + f"   {what}: {tally}")
     return tally
 
 

@@ -1,0 +1,210 @@
+#include "allocation/trials.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace treadle::faults {
+
+namespace {
+
+constexpr unsigned kLongest = 60;  // seconds, of a call that ends
+constexpr int64_t kMostTold = 12;  // of one process
+// Processes of a trial that takes one for each request; where all requests are wanted.
+constexpr size_t kMostProcesses = 200, kMostOfAll = 4000;
+
+treadle_status* const kNoText = reinterpret_cast<treadle_status*>(alignof(void*));
+
+bool says_no_memory(const treadle_status* status) {
+  return status == kNoText || (treadle_status_code(status) == TREADLE_LIMIT &&
+                               std::strstr(treadle_status_message(status), "memory") != nullptr);
+}
+
+std::string text_of(const treadle_status* status) {
+  return std::string(treadle_code_name(treadle_status_code(status))) + ": " + treadle_status_text(status);
+}
+
+void free_status(treadle_status* status) {
+  if (status != kNoText) treadle_status_free(status);
+}
+
+}  // namespace
+
+treadle_status* text_or_null(char* text, std::string& out) {
+  if (!text) return kNoText;
+  std::string().swap(out);
+  disarm();
+  out = text;
+  treadle_free(text);
+  return nullptr;
+}
+
+bool Trials::is_new(Place place, How how) {
+  const Place key = place * 2 + static_cast<Place>(how) + 1;
+  size_t at = key * 0x9E3779B97F4A7C15u >> 46;
+  while (board_.places[at] != 0 && board_.places[at] != key) at = (at + 1) % Board::kPlaces;
+  if (board_.places[at] == key) return false;
+  if (board_.place_count < Board::kPlaces / 2) {
+    board_.places[at] = key;
+    ++board_.place_count;
+  }
+  return true;
+}
+
+// Of an undisturbed call: where its requests come from.
+std::vector<Place> Trials::list_requests(const Trial& trial) {
+  trial.prepare();
+  begin_listing(trial.whose);
+  treadle_status* status = trial.call();
+  std::vector<Place> places = end_listing();
+  std::string wrong = status ? (status == kNoText ? "no text" : text_of(status)) : trial.verify();
+  free_status(status);
+  trial.finish();
+  if (!wrong.empty()) tell("undisturbed: " + wrong, {});
+  if (!wrong.empty()) places.clear();
+  return places;
+}
+
+Trials::Attempt Trials::attempt(const Trial& trial, const Point& point) {
+  Attempt made;
+  trial.prepare();
+  arm(point);
+  treadle_status* status = trial.call();
+  made.was_refused = disarm() > 0;
+  made.was_error = status != nullptr;
+  if (status && !says_no_memory(status)) made.wrong = "said " + text_of(status);
+  if (status && !made.was_refused) made.wrong = "an error though nothing was refused";
+  free_status(status);
+  if (status) {
+    status = trial.call();
+    if (status) made.wrong = "afterwards: " + (status == kNoText ? std::string("no text") : text_of(status));
+    free_status(status);
+  }
+  if (!status) {
+    const std::string wrong = trial.verify();
+    if (!wrong.empty()) made.wrong = (made.was_error ? "afterwards: " : "without an error: ") + wrong;
+  }
+  trial.finish();
+  return made;
+}
+
+void Trials::try_point(const Trial& trial, const Point& point, Count& count) {
+  board_.at = point.nth * 2 + static_cast<int64_t>(point.how);
+  alarm(kLongest);
+  int64_t before = live();
+  Attempt made = attempt(trial, point);
+  // What only grew a table that is kept does not grow it again.
+  for (int again = 0; !may_lose_ && made.wrong.empty() && live() > before && again < 3; ++again) {
+    before = live();
+    const int64_t since = age();
+    const Attempt second = attempt(trial, point);
+    if (again < 2 || live() <= before || !second.was_refused) continue;
+    made.wrong = "lost " + std::to_string(live() - before) + " pieces of memory";
+    print_living_since(since);
+  }
+  alarm(0);
+  count.points += made.was_refused;
+  count.errors += made.was_error;
+  if (made.wrong.empty()) return;
+  ++count.wrong;
+  tell(made.wrong, point);
+}
+
+void Trials::tell(const std::string& what, const Point& point) {
+  if (told_++ >= kMostTold) return;
+  std::fprintf(stderr, "%s, request %ld%s: %s\n", board_.name.data(), static_cast<long>(point.nth),
+               point.how == How::kAllFrom ? " and all behind it" : "", what.c_str());
+  if (point.nth > 0) print_refused();
+}
+
+// Null: this trial has been made.
+Count* Trials::begin(const char* phase, const std::string& model) {
+  const int64_t number = ++trial_;
+  if (number < skipped_trials_) return nullptr;
+  Count* count = board_.counts.data();
+  while (count->phase[0] != 0 && std::strcmp(count->phase.data(), phase) != 0) ++count;
+  std::snprintf(count->phase.data(), count->phase.size(), "%s", phase);
+  std::snprintf(board_.name.data(), board_.name.size(), "%s of %s", phase, model.c_str());
+  board_.trial = number;
+  board_.at = 0;
+  if (number > skipped_trials_) ++count->trials;
+  return count;
+}
+
+std::vector<Place> Trials::list_in_fresh_process(const Trial& trial) {
+  constexpr size_t kMost = size_t{1} << 18;
+  const size_t bytes = sizeof(Place) * kMost;
+  auto* list = static_cast<Place*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (list == MAP_FAILED) return {};
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::vector<Place> places = list_requests(trial);
+    std::copy_n(places.begin(), std::min(places.size(), kMost - 1), list + 1);
+    list[0] = std::min(places.size(), kMost - 1);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::vector<Place> places(list + 1, list + 1 + list[0]);
+  munmap(list, bytes);
+  return places;
+}
+
+void Trials::run_in_fresh_processes(const char* phase, const std::string& model, const Trial& trial) {
+  Count* const count = begin(phase, model);
+  if (!count) return;
+  const auto in_phase = static_cast<Place>(count - board_.counts.data()) << 32;
+  const std::vector<Place> places = list_in_fresh_process(trial);
+  if (places.empty()) ++count->wrong;
+  may_lose_ = true;
+  std::vector<Point> points;
+  for (size_t i = 0; i < places.size(); ++i) {
+    for (const How how : {How::kOne, How::kAllFrom}) {
+      if (is_new(places[i] ^ in_phase, how) || everywhere_)
+        points.push_back({trial.whose, how, static_cast<int64_t>(i) + 1});
+    }
+  }
+  // Odd, so that both ways of refusing have their turn.
+  const size_t step = points.size() / (everywhere_ ? kMostOfAll : kMostProcesses) | 1;
+  for (size_t i = 0; i < points.size(); i += step) try_in_fresh_process(trial, points[i], *count);
+}
+
+void Trials::try_in_fresh_process(const Trial& trial, const Point& point, Count& count) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    try_point(trial, point, count);
+    std::fflush(nullptr);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFEXITED(status)) return;
+  ++count.points;
+  ++count.crashes;
+  tell("the process died (signal " + std::to_string(WTERMSIG(status)) + ")", point);
+}
+
+void Trials::run(const char* phase, const std::string& model, const Trial& trial) {
+  Count* const count = begin(phase, model);
+  if (!count) return;
+  const int64_t number = board_.trial, told = told_;
+  list_requests(trial);  // what is made once for the process
+  const std::vector<Place> places = list_requests(trial);
+  if (told_ > told) ++count->wrong;
+  for (size_t i = 0; i < places.size(); ++i) {
+    for (const How how : {How::kOne, How::kAllFrom}) {
+      const Point point{trial.whose, how, static_cast<int64_t>(i) + 1};
+      if (number == skipped_trials_ && point.nth * 2 + static_cast<int64_t>(how) <= skipped_) continue;
+      const auto in_phase = static_cast<Place>(count - board_.counts.data()) << 32;
+      if (is_new(places[i] ^ in_phase, how) || everywhere_) try_point(trial, point, *count);
+    }
+  }
+}
+
+}  // namespace treadle::faults
