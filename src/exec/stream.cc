@@ -78,7 +78,7 @@ const AnyValue* find_feed(std::span<const Feed> feeds, std::string_view name) {
 
 Result<Stream> Stream::open(std::shared_ptr<const Session> session, StreamOptions options) {
   std::shared_ptr<const StreamLayout> layout;
-  exec::LimitedWork work(session->options().load, "opening a stream");
+  exec::LimitedWork work(session->options().load, "opening");
   TREADLE_TRY(work.run([&]() -> Status {
     TREADLE_ASSIGN(layout, StreamLayout::make(std::move(session), std::move(options)));
     return {};

@@ -366,7 +366,7 @@ Result<StreamPool> StreamPool::open(std::shared_ptr<const Session> session, Stre
   if (capacity == 0) return error(Code::kInvalidArgument, "a pool needs room for a stream");
   TREADLE_ASSIGN(Stream first, Stream::open(std::move(session), std::move(options)));
   StreamPool pool(std::move(first), capacity);
-  exec::LimitedWork work(pool.first_.layout_->session->options().load, "opening a pool of streams");
+  exec::LimitedWork work(pool.first_.layout_->session->options().load, "opening");
   TREADLE_TRY(work.run([&]() -> Status {
     pool.model_ = PooledModel::make(*pool.first_.layout_);
     return {};

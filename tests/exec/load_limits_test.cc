@@ -138,6 +138,27 @@ TEST(LoadLimits, PlanningInARunHasItsLimits) {
   EXPECT_TRUE(run(**session).ok()) << "the session is as it was";
 }
 
+TEST(LoadLimits, OpeningAStreamIsInterrupted) {
+  std::string nodes;
+  for (int i = 0; i < 3000; ++i) nodes += fmt::format("a{} = Sin(a{}) ", i + 1, i);
+  const std::string text = fmt::format("{}g (float[T] a0) => (y) {{ {} y = Identity(a3000) }}", kHeader, nodes);
+  SessionOptions options;
+  std::atomic<bool> stop{false};
+  options.load.interrupted = [](void* flag) { return static_cast<std::atomic<bool>*>(flag)->load(); };
+  options.load.interrupted_context = &stop;
+  auto loaded = load(text, options);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().to_string();
+  const std::shared_ptr<const Session> session = std::move(*loaded);
+  StreamOptions timed;
+  timed.time = {{"a0", "", 0}};
+  stop = true;
+  auto stream = Stream::open(session, timed);
+  ASSERT_FALSE(stream.ok());
+  EXPECT_THAT(stream.error().message(), HasSubstr("was interrupted"));
+  stop = false;
+  EXPECT_TRUE(Stream::open(session, timed).ok());
+}
+
 TEST(LoadLimits, WhoWaitsForAPlanCanBeStopped) {
   exec::PlanningLock lock;
   exec::PlanningLock::Held held(lock);
@@ -166,7 +187,9 @@ TEST(LoadLimits, ConditionsThatDoNotChangeDoNotMultiplyALoop) {
       "{}g ({}int64 m, float[2] x) => (y) {{ y = Loop(m, , x) <body = b (int64 i, bool k, float[2] v0) => (l, o) {{ "
       "l = Identity(k) {} o = Identity(v24) }}> }}",
       kHeader, inputs, body);
-  auto session = load(text, {});
+  SessionOptions options;
+  options.jit = Jit::kOff;
+  auto session = load(text, options);
   ASSERT_TRUE(session.ok()) << session.error().to_string();
   auto explained = (*session)->explain();
   EXPECT_TRUE(explained.ok()) << explained.error().to_string();
