@@ -200,6 +200,11 @@ Status infer_einsum(InferContext& c) {
   return c.node.op->infer(c);
 }
 
+// Boxes are not held against scores.
+Status infer_non_max_suppression(InferContext& c) {
+  return Edited(c).hide_shape(0).hide_shape(1).infer();
+}
+
 // fmod is not held against the type.
 Status infer_mod(InferContext& c) {
   return infer_broadcast(c);
@@ -329,6 +334,7 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"LogSoftmax", require_rank},
       {"Mod", infer_mod},
       {"Mul", infer_sum},
+      {"NonMaxSuppression", infer_non_max_suppression},
       {"OneHot", infer_one_hot},
       {"QLinearConv", infer_qlinear_conv},
       {"RNN", infer_recurrent},

@@ -46,6 +46,7 @@ const std::vector<Rule>& rules() {
       {"", {"Conv", "ConvInteger", "ConvTranspose", "QLinearConv"}, {"auto_pad", "pads"}, Demand::kAutoPadAlone},
       {"", {"GlobalLpPool", "LpPool"}, {"p"}, Demand::kWithin, 1},
       {"", {"MaxPool"}, {"storage_order"}, Demand::kWithin, 0, 1},
+      {"", {"NonMaxSuppression"}, {"center_point_box"}, Demand::kWithin, 0, 1},
       {"", {"CumProd", "CumSum"}, {"exclusive", "reverse"}, Demand::kWithin, 0, 1},
       {"", {"ConcatFromSequence"}, {"new_axis"}, Demand::kWithin, 0, 1},
       {"", {"DFT"}, {"inverse", "onesided"}, Demand::kWithin, 0, 1},

@@ -131,6 +131,26 @@ BROKEN = [
         "float[2,1] x",
         "at most one",
     ),
+    (22, "r = DequantizeLinear (x, s, z)", "uint8[2,4] x, float[4] s, uint8[3] z", "zero point's shape [3]"),
+    (22, "r = QuantizeLinear (x, s, z)", "float[2,4] x, float[4] s, uint8[1] z", "zero point's shape [1]"),
+    (22, "r = MatMulInteger (x, x, z)", "uint8[2,2] x, uint8[3] z", "does not fit 2 rows"),
+    (
+        22,
+        "r = QLinearMatMul (x, s, z, x, t, u, s, z)",
+        "uint8[2,2] x, float s, uint8 z, float[3] t, uint8[3] u",
+        "2 col",
+    ),
+    (22, "r, t = TopK (x, k)", "float[2,3] x, int64[1,1] k", "expected one element"),
+    (22, "r = OneHot (i, d, v)", "int64[2] i, int64[2] d, float[2] v", "expected one element"),
+    (22, "r = SequenceAt (l, i)", "seq(float[2]) l, int64[2] i", "expected one element"),
+    (22, "s = SequenceErase (l, i)", "seq(float[2]) l, int64[2] i", "expected one element"),
+    (22, "r = Pad (x, p)", "float[2,3] x, int64[3] p", "3 pads for 2 axes"),
+    (22, "r = Slice (x, a, b)", "float[2,3] x, int64[1] a, int64[2] b", "starts and ends have 1 and 2"),
+    (22, "r = Tile (x, n)", "float[2,3] x, int64[3] n", "3 repeats"),
+    (22, "r = Compress (x, c)", "float[2,3] x, bool[2,2] c", "expected rank 1"),
+    (22, "r = GridSample (x, g)", "float[1,1,2,2] x, float[2,2,2,2] g", "a grid of shape"),
+    (22, "r = NonMaxSuppression (b, s)", "float[1,5,4] b, float[1,1,6] s", "expected [B,N,4] and [B,C,N]"),
+    (22, "r = NonMaxSuppression <center_point_box=2> (b, s)", "float[1,5,4] b, float[1,1,5] s", "center_point_box"),
     (22, 'r = ml.Normalizer <norm="L3"> (x)', "float[2,1] x", "'L3'"),
     (22, "r = ml.Scaler <offset=[1.0,2.0], scale=[1.0]> (x)", "float[2,2] x", "offset and scale"),
     (22, "r = ml.Scaler <offset=[1.0,2.0,3.0]> (x)", "float[2,2] x", "offset has 3 entries"),
@@ -168,7 +188,7 @@ ALLOWED = [
 def model(opset: int, node: str, inputs: str) -> bytes:
     inputs, _, initializers = inputs.partition(" <")
     initializers = initializers and f"<{initializers}"
-    last = "y = Size (r)" if "s = ml.ZipMap" not in node else "y = SequenceLength (s)"
+    last = "y = Size (r)" if not node.startswith("s = ") else "y = SequenceLength (s)"
     ml = 4 if "LabelEncoder" in node or opset > 9 else 1
     text = f"""<ir_version: 10, opset_import: ["" : {opset}, "ai.onnx.ml" : {3 if "TreeEnsembleC" in node and "_as_" not in node else ml}]>
 g ({inputs}) => (int64 y) {initializers} {{

@@ -173,8 +173,6 @@ def sum_text(opset=16, s="2", x="T,2", m=1, more=""):
         ({"more": "scan_output_directions: ints = [-1],"}, "scan_output_directions.* -1, expected 0"),
         ({"more": "scan_input_axes: ints = [2],"}, "scan_input_axes is 2, expected -2 to 1"),
         ({"more": "scan_output_axes: ints = [-3],"}, "scan_output_axes is -3, expected -2 to 1"),
-        ({"opset": 9, "more": "scan_input_axes: ints = [-2],"}, "negative axes came with version 11"),
-        ({"opset": 10, "more": "scan_output_axes: ints = [-1],"}, "negative axes came with version 11"),
     ],
 )
 def test_bad_attributes(changes, message):

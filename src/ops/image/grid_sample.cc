@@ -57,7 +57,7 @@ Status infer_grid_sample(InferContext& c) {
   const Shape *x = c.shape(0), *grid = c.shape(1);
   if (!x || !grid) return c.set_output(0, c.element(0)), Status();
   const Dim expected = static_cast<int64_t>(x->size()) - 2;
-  if (x->size() < 3 || grid->size() != x->size() || (grid->back().is_known() && !same(grid->back(), expected))) {
+  if (x->size() < 3 || grid->size() != x->size() || differ(grid->back(), expected) || differ((*grid)[0], (*x)[0])) {
     return error(Code::kInvalidArgument, "a grid of shape {} does not fit an input of shape {}", to_string(*grid),
                  to_string(*x));
   }

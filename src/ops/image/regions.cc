@@ -184,6 +184,12 @@ Status infer_non_max_suppression(InferContext& c) {
   if ((boxes && boxes->size() != 3) || (scores && scores->size() != 3)) {
     return error(Code::kInvalidArgument, "boxes and scores need rank 3");
   }
+  const bool fit = !boxes || (!differ((*boxes)[2], Dim(4)) &&
+                              (!scores || (!differ((*boxes)[0], (*scores)[0]) && !differ((*boxes)[1], (*scores)[2]))));
+  if (!fit) {
+    return error(Code::kInvalidArgument, "boxes and scores have shapes {} and {}, expected [B,N,4] and [B,C,N]",
+                 to_string(*boxes), scores ? to_string(*scores) : std::string("?"));
+  }
   c.set_output(0, ElementType::kInt64, {Dim::unknown(), Dim(int64_t{3})});
   return {};
 }

@@ -23,12 +23,18 @@ Status scale_error(std::string_view what, const Shape& scale, const Shape& x) {
                to_string(x));
 }
 
+bool unlike(const Shape& a, const Shape& b) {
+  bool found = a.size() != b.size();
+  for (size_t i = 0; !found && i < a.size(); ++i) found = differ(a[i], b[i]);
+  return found;
+}
+
 // Checks the shapes of scale and zero point against x.
 Status check_scale(const InferContext& ctx) {
   const Shape* x = ctx.shape(0);
   const Shape* scale = ctx.shape(1);
   const Shape* zero = ctx.shape(2);
-  if (scale && zero && scale->size() != zero->size() &&
+  if (scale && zero && unlike(*scale, *zero) &&
       !(element_count(*scale).is_known(1) && element_count(*zero).is_known(1))) {
     return error(Code::kInvalidArgument, "the zero point's shape {} differs from the scale's, {}", to_string(*zero),
                  to_string(*scale));

@@ -4,6 +4,7 @@
 #include "kernels/qgemm.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
+#include "op/operands.h"
 #include "op/parallel.h"
 
 namespace treadle {
@@ -37,7 +38,19 @@ Status infer_product(InferContext& ctx, size_t b_input, ElementType element) {
   return {};
 }
 
+// One number for all, or one for each row of A or column of B; a list of them is as long.
+Status check_lines(const InferContext& ctx, size_t i, const char* what, size_t matrix, bool rows) {
+  const Shape *given = ctx.shape(i), *of = ctx.shape(matrix);
+  if (!given || !of || given->size() != 1 || of->size() < 2 || (*given)[0].is_known(1)) return {};
+  const Dim& lines = rows ? (*of)[of->size() - 2] : of->back();
+  if (!differ((*given)[0], lines)) return {};
+  return error(Code::kInvalidArgument, "{} of shape {} does not fit {} {}", what, to_string(*given), lines.to_string(),
+               rows ? "rows" : "columns");
+}
+
 Status infer_matmul_integer(InferContext& ctx) {
+  TREADLE_TRY(check_lines(ctx, 2, "a zero point", 0, true));
+  TREADLE_TRY(check_lines(ctx, 3, "a zero point", 1, false));
   return infer_product(ctx, 1, ElementType::kInt32);
 }
 
@@ -234,6 +247,10 @@ Status prepare_matmul_integer(PrepareContext& ctx) {
 enum QLinearInput { kA, kAScale, kAZero, kB, kBScale, kBZero, kYScale, kYZero };
 
 Status infer_qlinear_matmul(InferContext& ctx) {
+  TREADLE_TRY(check_lines(ctx, kAScale, "a scale", kA, true));
+  TREADLE_TRY(check_lines(ctx, kAZero, "a zero point", kA, true));
+  TREADLE_TRY(check_lines(ctx, kBScale, "a scale", kB, false));
+  TREADLE_TRY(check_lines(ctx, kBZero, "a zero point", kB, false));
   return infer_product(ctx, kB, ctx.element(kYZero));
 }
 

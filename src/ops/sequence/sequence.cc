@@ -31,6 +31,12 @@ Result<size_t> position_of(const Tensor& tensor, size_t size, bool behind_last) 
   return static_cast<size_t>(position < 0 ? position + n : position);
 }
 
+Status check_position(const InferContext& c, size_t i) {
+  const Shape* shape = c.shape(i);
+  if (!shape || !differ(element_count(*shape), Dim(1))) return {};
+  return error(Code::kInvalidArgument, "position has shape {}, expected one element", to_string(*shape));
+}
+
 Status check_element(const Type& expected, const AnyValue& value) {
   if (!value.is_tensor() || !expected.is_tensor() || expected.element == value.tensor().type()) return {};
   return error(Code::kInvalidArgument, "a {} tensor cannot join a sequence of {}", name(value.tensor().type()),
@@ -77,6 +83,7 @@ Status compute_empty(ComputeContext& c) {
 // --- SequenceAt, SequenceLength
 
 Status infer_at(InferContext& c) {
+  TREADLE_TRY(check_position(c, 1));
   TREADLE_ASSIGN(Type element, element_type(c, 0));
   c.set_output(0, std::move(element));
   return {};
@@ -104,6 +111,7 @@ Status compute_length(ComputeContext& c) {
 // --- SequenceInsert, SequenceErase
 
 Status infer_insert(InferContext& c) {
+  TREADLE_TRY(check_position(c, 2));
   TREADLE_ASSIGN(Type element, element_type(c, 0));
   if (element.is_known() && c.has_input(1)) {
     TREADLE_ASSIGN(element, unite(element, c.input(1)));
@@ -125,6 +133,7 @@ Status compute_insert(ComputeContext& c) {
 }
 
 Status infer_erase(InferContext& c) {
+  TREADLE_TRY(check_position(c, 1));
   TREADLE_TRY(element_type(c, 0).status());
   c.set_output(0, c.input(0));
   return {};

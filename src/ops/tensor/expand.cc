@@ -29,6 +29,9 @@ Status infer_tile(InferContext& c) {
     TREADLE_ASSIGN(repeats, repeats_of_tile_1(c.value(1), c.value(2), static_cast<int64_t>(shape->size())));
   } else {
     repeats = c.dims_value(1);
+    if (const Dim count = length_of(c, 1); differ(count, Dim(static_cast<int64_t>(shape->size())))) {
+      return error(Code::kInvalidArgument, "{} repeats for an input of rank {}", count.value(), shape->size());
+    }
   }
   if (!repeats) return c.set_output(0, c.element(0), unknown_shape(shape->size())), Status();
   if (repeats->size() != shape->size()) {

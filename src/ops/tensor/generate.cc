@@ -211,6 +211,9 @@ Status prepare_eye_like(PrepareContext& c) {
 Status infer_one_hot(InferContext& c) {
   const Shape* indices = c.shape(0);
   Dim depth;
+  if (const Shape* given = c.shape(1); given && differ(element_count(*given), Dim(1))) {
+    return error(Code::kInvalidArgument, "depth has shape {}, expected one element", to_string(*given));
+  }
   if (const Tensor* t = c.value(1); t && t->element_count() == 1) {
     depth = t->int64_at(0);
     if (depth.value() < 0) return error(Code::kInvalidArgument, "depth is {}, expected 0 or more", depth.value());

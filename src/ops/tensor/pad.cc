@@ -96,6 +96,10 @@ Status infer_pad(InferContext& c) {
   const Pads pads(c);
   const IntList axes_input = int_list(c, nullptr, 3);
   if (!pads.known || axes_input.state == IntList::State::kUnknown) {
+    const Dim count = length_of(c, 1), of = c.has_input(3) ? length_of(c, 3) : Dim(static_cast<int64_t>(shape->size()));
+    if (c.version() >= 11 && count.is_known() && of.is_known()) {
+      TREADLE_TRY(check_pad_count(static_cast<size_t>(count.value()), static_cast<size_t>(of.value())));
+    }
     return c.set_output(0, c.element(0), unknown_shape(shape->size())), Status();
   }
   TREADLE_ASSIGN(const Ints axes, padded_axes(axes_input, static_cast<int64_t>(shape->size())));

@@ -120,6 +120,9 @@ Status pick_slices(ComputeContext& c, const Tensor& in, std::optional<int64_t> a
 // --- Compress
 
 Status infer_compress(InferContext& c) {
+  if (const Shape* condition = c.shape(1); condition && condition->size() != 1) {
+    return error(Code::kInvalidArgument, "condition has shape {}, expected rank 1", to_string(*condition));
+  }
   const Shape* shape = c.shape(0);
   if (!c.attributes().has("axis")) return c.set_output(0, c.element(0), {Dim::unknown()}), Status();
   if (!shape) return c.set_output(0, c.element(0)), Status();

@@ -130,7 +130,22 @@ void slice_symbols(InferContext& c, const Bounds& b) {
   c.set_output_symbols(0, std::move(picked));
 }
 
+// Of lists of which not even one number has to be known.
+Status check_list_lengths(const InferContext& c) {
+  static constexpr const char* kNames[] = {"", "starts", "ends", "axes", "steps"};
+  size_t first = 0;
+  for (size_t i = 1; c.version() >= 10 && i < std::size(kNames); ++i) {
+    if (!c.has_input(i) || !length_of(c, i).is_known()) continue;
+    if (first == 0) first = i;
+    if (!differ(length_of(c, first), length_of(c, i))) continue;
+    return error(Code::kInvalidArgument, "{} and {} have {} and {} elements, expected equal numbers", kNames[first],
+                 kNames[i], length_of(c, first).value(), length_of(c, i).value());
+  }
+  return {};
+}
+
 Status infer_slice(InferContext& c) {
+  TREADLE_TRY(check_list_lengths(c));
   const Shape* shape = c.shape(0);
   if (!shape) return c.set_output(0, c.element(0)), Status();
   const auto rank = static_cast<int64_t>(shape->size());

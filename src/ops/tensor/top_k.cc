@@ -18,6 +18,9 @@ Dim requested_count(const InferContext& c) {
 }
 
 Status infer_top_k(InferContext& c) {
+  if (const Shape* k = c.shape(1); c.version() >= 10 && k && k->size() > 1) {
+    return error(Code::kInvalidArgument, "k has shape {}, expected one element", to_string(*k));
+  }
   if (const Dim count = length_of(c, 1); c.version() >= 10 && count.is_known() && count.value() != 1) {
     return error(Code::kInvalidArgument, "k has {} elements, expected 1", count.value());
   }
