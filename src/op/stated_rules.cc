@@ -16,13 +16,12 @@ using ir::AttributeKind;
 
 enum class Demand : uint8_t {
   kWithin,        // every number is `least` to `most`
-  kDistinct,      // no number is there twice
+  kDistinct,      // no axis is named twice
   kWord,          // one of `words`
   kExactlyOne,    // of these attributes
   kAtMostOne,     // of these attributes; readers take none of them for a default
   kSameLength,    // those that are given have as many entries as the first of them
   kFloatType,     // the number of a float type
-  kPerDirection,  // as many as `least` for each direction of a recurrent operator, or none
   kAutoPadAlone,  // "pads" is not given where "auto_pad" is
 };
 
@@ -54,9 +53,6 @@ const std::vector<Rule>& rules() {
       {"", {"RoiAlign"}, {"sampling_ratio"}, Demand::kWithin, 0},
       {"", {"Transpose"}, {"perm"}, Demand::kWithin, 0},
       {"", {"Transpose"}, {"perm"}, Demand::kDistinct},
-      {"", {"RNN"}, {"activations"}, Demand::kPerDirection, 1},
-      {"", {"GRU"}, {"activations"}, Demand::kPerDirection, 2},
-      {"", {"LSTM"}, {"activations"}, Demand::kPerDirection, 3},
       {"", {"GroupNormalization", "LayerNormalization", "RMSNormalization"}, {"stash_type"}, Demand::kFloatType},
       {"", {"BitShift"}, {"direction"}, Demand::kWord, 0, 0, {"LEFT", "RIGHT"}},
       {"", {"Gelu"}, {"approximate"}, Demand::kWord, 0, 0, {"none", "tanh"}},
@@ -162,7 +158,7 @@ Status check_distinct(const Attribute& a) {
   std::ranges::sort(sorted);
   const auto twice = std::ranges::adjacent_find(sorted);
   if (twice == sorted.end()) return {};
-  return error(Code::kInvalidModel, "attribute {} holds {} twice", a.name, *twice);
+  return error(Code::kInvalidModel, "attribute {} names axis {} twice", a.name, *twice);
 }
 
 Status check_word(const Rule& rule, const Attribute& a) {
@@ -199,21 +195,6 @@ Status check_float_type(const Attribute& a) {
   return error(Code::kInvalidModel, "attribute {} is {}, expected a float type", a.name, a.as_int());
 }
 
-// RNN's default names a function for both directions, whatever the direction.
-bool is_default(const Attribute& a, const ir::NodeInfo& node) {
-  const AttributeDef* def = node.version->attribute(a.name);
-  return def && def->has_default() && std::ranges::equal(a.as_strings(), def->default_value.as_strings());
-}
-
-Status check_per_direction(const Rule& rule, const Attribute& a, const ir::NodeInfo& node) {
-  const bool both = node.attributes.get_string("direction", "forward") == "bidirectional";
-  const auto expected = static_cast<size_t>(rule.least) * (both ? 2 : 1);
-  const size_t found = length_of(node, a.name);
-  if (found == 0 || found == expected || is_default(a, node)) return {};
-  return error(Code::kInvalidModel, "attribute {} has {} entries, expected {} ({} for each direction)", a.name, found,
-               expected, rule.least);
-}
-
 Status check_auto_pad(const ir::NodeInfo& node) {
   const std::string_view automatic = node.attributes.get_string("auto_pad", "NOTSET");
   if (automatic.empty() || automatic == "NOTSET" || node.attributes.get_ints("pads").empty()) return {};
@@ -231,7 +212,6 @@ Status check_rule(const Rule& rule, const ir::NodeInfo& node) {
     if (rule.demand == Demand::kWithin) TREADLE_TRY(check_within(rule, *a));
     if (rule.demand == Demand::kDistinct) TREADLE_TRY(check_distinct(*a));
     if (rule.demand == Demand::kWord) TREADLE_TRY(check_word(rule, *a));
-    if (rule.demand == Demand::kPerDirection) TREADLE_TRY(check_per_direction(rule, *a, node));
     if (rule.demand == Demand::kFloatType) TREADLE_TRY(check_float_type(*a));
   }
   return {};

@@ -22,7 +22,6 @@ COLUMNS = "float[1,4,8] x <int64[2] i = {5,5}, int64[2] b = {2,2}>"
 ROIS = "float[1,1,4,4] x, float[r,4] rois, int64[r] of"
 IMAGE = "float[1,1,4,4] x"
 HEADS = "float[1,2,3,4] q, float[1,2,5,4] k, float[1,2,5,4] v"
-GATES = "float[5,2,3] x, float[1,12,3] w, float[1,12,4] r"
 SVM = (
     "coefficients=[1.0,1.0], kernel_params=[1.0,0.0,3.0], rho=[0.0], support_vectors=[1.0,2.0], vectors_per_class=[1,1]"
 )
@@ -72,7 +71,6 @@ BROKEN = [
     (22, "r, t = Split (x)", "float[4] x", "found neither"),
     (22, "r = Mod (x, x)", X, "fmod is 0"),
     (22, "r = Dropout (x, p)", "float[2] x <float p = {1.5}>", "ratio is 1.5"),
-    (22, 'r = GRU <hidden_size=4, activations=["Tanh","Tanh","Tanh"]> (x, w, r0)', GATES.replace(" r", " r0"), "2 for"),
     (23, "r = RMSNormalization <stash_type=7> (x, s)", "float[1,4] x, float[4] s", "stash_type"),
     (22, "r = GroupNormalization <num_groups=1, stash_type=7> (x, s, s)", "float[1,4,2] x, float[4] s", "stash_type"),
     (25, "r = Attention <q_num_heads=2> (q, k, v)", HEADS, "q_num_heads"),

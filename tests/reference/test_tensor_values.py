@@ -472,7 +472,7 @@ REFUSED = [
     ("RoiAlign", [np.zeros((1, 1, 3, 3), F32), np.zeros((1, 4), F32), np.array([0])], {"sampling_ratio": BIG}, "4096"),
     ("MaxUnpool", [np.zeros((1, 1, 1, 1), F32), np.array([[[[9]]]])], {"kernel_shape": [2, 2]}, "index 9"),
     ("TensorScatter", [np.zeros((1, 3, 1), F32), np.ones((1, 2, 1), F32), np.array([2])], {"axis": 1}, "index 2"),
-    ("Col2Im", [np.zeros((1, 4, 4), F32), np.array([3, 3]), np.array([0, 2])], {}, "block of 0"),
+    ("Col2Im", [np.zeros((1, 4, 4), F32), np.array([3, 3]), np.array([0, 2])], {}, "block_shape holds 0"),
     ("TopK", [np.zeros(3, F32), np.array([1, 2])], {}, "k has 2 elements"),
     ("ScatterElements", [np.zeros(2, F32), np.array([0]), np.ones(2, F32)], {}, "expected equal"),
     ("GatherElements", [np.zeros((2, 2), F32), np.zeros((3, 1), np.int64)], {"axis": 1}, "data only 2"),
