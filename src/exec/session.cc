@@ -128,8 +128,8 @@ struct Plan {
   }
 };
 
-// Packed constants are known by their addresses. Where planning throws, those of its graph may belong to others soon, so
-// what was packed must not be found again: unless dismissed, this puts a new cache in the place of the old one.
+// Packed constants are known by their addresses. Where planning throws, those of its graph may belong to others soon,
+// so what was packed must not be found again: unless dismissed, this puts a new cache in the place of the old one.
 class FreshPacks {
  public:
   explicit FreshPacks(std::shared_ptr<PackCache>& packs) : packs_(packs) {}

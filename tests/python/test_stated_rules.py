@@ -22,6 +22,7 @@ COLUMNS = "float[1,4,8] x <int64[2] i = {5,5}, int64[2] b = {2,2}>"
 ROIS = "float[1,1,4,4] x, float[r,4] rois, int64[r] of"
 IMAGE = "float[1,1,4,4] x"
 HEADS = "float[1,2,3,4] q, float[1,2,5,4] k, float[1,2,5,4] v"
+GATES = "float[5,2,3] x, float[1,12,3] w, float[1,12,4] r"
 SVM = (
     "coefficients=[1.0,1.0], kernel_params=[1.0,0.0,3.0], rho=[0.0], support_vectors=[1.0,2.0], vectors_per_class=[1,1]"
 )
