@@ -195,7 +195,8 @@ class SessionOptions:
     def add_session_config_entry(self, key: str, value: str) -> None:
         key, value = str(key), str(value)
         if not key.startswith("treadle.") and (key not in _ENTRIES or _ENTRIES[key] not in (None, value.upper())):
-            warn_once(f"the configuration entry '{key}' = '{value}' has no effect{suggestion(key, _ENTRIES)}")
+            hint = suggestion(key, _ENTRIES) or "; treadle's own begin with 'treadle.'"
+            warn_once(f"the configuration entry '{key}' = '{value}' has no effect{hint}")
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
@@ -279,8 +280,9 @@ class RunOptions(_core.RunOptions):
 
     @time_limit.setter
     def time_limit(self, seconds: float | None) -> None:
-        self._limits["time"] = _limit("time_limit", seconds)
-        self._limit_time(seconds or 0.0)
+        limit = _limit("time_limit", seconds)
+        self._limit_time(limit or 0.0)
+        self._limits["time"] = limit
 
     @property
     def trip_limit(self) -> int | None:
@@ -289,8 +291,9 @@ class RunOptions(_core.RunOptions):
 
     @trip_limit.setter
     def trip_limit(self, trips: int | None) -> None:
-        self._limits["trips"] = _limit("trip_limit", trips)
-        self._limit_trips(trips or 0)
+        limit = _limit("trip_limit", trips)
+        self._limit_trips(operator.index(limit or 0))
+        self._limits["trips"] = limit
 
     @property
     def memory_limit(self) -> int | None:
@@ -299,5 +302,6 @@ class RunOptions(_core.RunOptions):
 
     @memory_limit.setter
     def memory_limit(self, size: int | None) -> None:
-        self._limits["memory"] = _limit("memory_limit", size)
-        self._limit_memory(size or 0)
+        limit = _limit("memory_limit", size)
+        self._limit_memory(operator.index(limit or 0))
+        self._limits["memory"] = limit

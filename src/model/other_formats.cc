@@ -81,6 +81,16 @@ bool begins_with_word(std::string_view text, std::string_view lower) {
          });
 }
 
+// Characters and blanks only, from the first one on; and nothing of what every model that is text has.
+bool is_other_text(std::string_view bytes, std::string_view text) {
+  const auto is_character = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x20 ? byte != 0x7f : byte >= 0x09 && byte <= 0x0d;
+  };
+  return !text.empty() && text[0] != '<' && text[0] != '#' && std::all_of(text.begin(), text.end(), is_character) &&
+         bytes.find("=>") == std::string_view::npos;
+}
+
 std::string_view text_format(std::string_view bytes) {
   const std::string_view text = without_blanks(bytes.substr(0, 4096));
   for (const std::string_view begin : {"<!doctype html"sv, "<html"sv, "<head"sv, "<body"sv, "<!--"sv}) {
@@ -88,6 +98,7 @@ std::string_view text_format(std::string_view bytes) {
   }
   if (begins_with_word(text, "<?xml")) return "an XML document";
   if (text.starts_with('{')) return "a JSON text";
+  if (is_other_text(bytes, text)) return "a text that is no ONNX text; is it the message of a download that failed?";
   return {};
 }
 

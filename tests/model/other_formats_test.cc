@@ -19,6 +19,9 @@ const std::pair<std::string, std::string> kOthers[] = {
     {"<!DOCTYPE html>\n<html><body>", "an HTML page"},
     {"\xef\xbb\xbf \n<HTML lang=\"en\">", "an HTML page"},
     {"{\"error\": \"no such file\"}", "a JSON text"},
+    {"Entry not found", "a text that is no ONNX text"},
+    {"404: Not Found\n", "a text that is no ONNX text"},
+    {"name: model\nversion: 1\n", "a text that is no ONNX text"},
     {"<?xml version=\"1.0\"?>", "an XML document"},
     {"\x1f\x8b\x08", "a gzip archive"},
     {"PK\3\4" + std::string(26, '\0') + "a.onnx", "a zip archive"},
@@ -48,7 +51,7 @@ TEST(OtherFormats, AreNamed) {
 
 TEST(OtherFormats, ModelsAreNone) {
   for (const std::string& bytes : {"\x08\x0a\x12\x02pt"s, "<ir_version: 10, opset_import: [\"\" : 21]>"s,
-                                   "# a model\n<ir_version: 10>"s, "\x08"s}) {
+                                   "# a model\n<ir_version: 10>"s, "f (float x) => (float y) {"s, "\x08"s}) {
     EXPECT_EQ(other_format(bytes), "");
   }
 }

@@ -179,6 +179,14 @@ def test_what_is_no_number_is_no_limit_in_disguise(name):
     setattr(run, name, None)
 
 
+def test_a_limit_that_is_refused_changes_nothing():
+    run = treadle.RunOptions()
+    for name, wrong in (("time_limit", "5"), ("trip_limit", 5.5), ("memory_limit", 1.5), ("memory_limit", -5)):
+        with pytest.raises((TypeError, ValueError)):
+            setattr(run, name, wrong)
+        assert getattr(run, name) is None
+
+
 def test_configuration_entries():
     options = treadle.SessionOptions()
     (message,) = said(lambda: options.add_session_config_entry("session.set_denormal_as_zero", "1"))
