@@ -540,7 +540,7 @@ Result<const Plan*> Session::Impl::find_or_make_plan(Values values) {
   if (const Plan* plan = find_plan(values)) return plan;
   const Plan* made = nullptr;
   exec::LimitedWork work(options.load, "planning");
-  TREADLE_TRY(work.run([&]() -> Status {
+  const auto plan = [&]() -> Status {
     exec::PlanningLock::Held lock(planning);
     TREADLE_TRY(lock.take());
     made = find_plan(values);
@@ -548,7 +548,8 @@ Result<const Plan*> Session::Impl::find_or_make_plan(Values values) {
       TREADLE_ASSIGN(made, make_plan(values));
     }
     return {};
-  }));
+  };
+  TREADLE_TRY(work.run(plan));
   return made;
 }
 
@@ -746,12 +747,13 @@ Result<std::unique_ptr<Session>> Session::Impl::load(const SessionOptions& optio
   Impl& impl = *session->impl_;
   impl.options = options;
   exec::LimitedWork work(options.load, "loading");
-  TREADLE_TRY(work.run([&]() -> Status {
+  const auto read_and_prepare = [&]() -> Status {
     TREADLE_TRY(check_stack(1));
     TREADLE_TRY(read(impl));
     Status status = impl.prepare();
     return status.ok() ? std::move(status) : impl.in_file(std::move(status));
-  }));
+  };
+  TREADLE_TRY(work.run(read_and_prepare));
   impl.options.load.cancel = nullptr;  // of this call
   return session;
 }
