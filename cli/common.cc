@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -95,8 +96,20 @@ std::map<std::string, int64_t> dimensions_of(const Common& common) {
   return dimensions;
 }
 
+Source source_of(const std::string& model) {
+  static std::map<std::string, std::string> pipes;  // what they gave, for whoever reads them again
+  std::error_code ignored;
+  if (!std::filesystem::is_fifo(model, ignored)) return {model.c_str(), nullptr, 0};
+  auto pipe = pipes.find(model);
+  if (pipe == pipes.end()) pipe = pipes.emplace(model, treadle::read_file(model)).first;
+  return {nullptr, pipe->second.data(), pipe->second.size()};
+}
+
 treadle::Session open_session(const std::string& model, const Common& common) {
-  treadle::Session session(model, session_options(common));
+  const Source source = source_of(model);
+  const treadle::SessionOptions options = session_options(common);
+  treadle::Session session =
+      source.path ? treadle::Session(model, options) : treadle::Session(source.bytes, source.size, options);
   const std::vector<std::string> remarks = session.remarks();
   if (!remarks.empty()) throw UsageError(remarks[0]);
   return session;

@@ -49,6 +49,13 @@ void add_session(CLI::App& command, Common& common,
                  const std::vector<std::string>& tiers = {"program", "native", "judge"});
 treadle::SessionOptions session_options(const Common& common);
 std::map<std::string, int64_t> dimensions_of(const Common& common);  // UsageError for what is not NAME=SIZE
+// A model as the library's functions take it: a path, or (path null) the bytes that a pipe gave, which gives them once.
+struct Source {
+  const char* path;
+  const void* bytes;
+  size_t size;
+};
+Source source_of(const std::string& model);
 // UsageError for an option that does nothing for this model.
 treadle::Session open_session(const std::string& model, const Common& common);
 

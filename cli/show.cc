@@ -28,7 +28,8 @@ std::string take(char* text) {
 // The graph with its bodies and the types of all values.
 std::string typed_tree(const std::string& model, unsigned flags) {
   char* text = nullptr;
-  treadle::check(treadle_model_tree(model.c_str(), nullptr, 0, flags, &text));
+  const Source source = source_of(model);
+  treadle::check(treadle_model_tree(source.path, source.bytes, source.size, flags, &text));
   return take(text);
 }
 
@@ -130,7 +131,8 @@ struct Infer {
     if (!out.empty()) {
       char* bytes = nullptr;
       size_t size = 0;
-      treadle::check(treadle_model_infer(model.c_str(), nullptr, 0, flags, &bytes, &size));
+      const Source source = source_of(model);
+      treadle::check(treadle_model_infer(source.path, source.bytes, source.size, flags, &bytes, &size));
       const std::unique_ptr<char, void (*)(void*)> owned(bytes, treadle_free);
       write_file(out, {bytes, size});
     }
@@ -148,7 +150,8 @@ struct Infer {
     static constexpr std::string_view kUnknown[] = {"domain-not-imported", "operator-custom", "operator-experimental",
                                                     "operator-unknown"};
     treadle_report* made = nullptr;
-    treadle::check(treadle_model_check(model.c_str(), nullptr, 0, 0, &made));
+    const Source source = source_of(model);
+    treadle::check(treadle_model_check(source.path, source.bytes, source.size, 0, &made));
     const std::unique_ptr<treadle_report, void (*)(treadle_report*)> report(made, treadle_report_free);
     std::vector<std::string> nodes;
     for (size_t i = 0; i < treadle_report_size(made); ++i) {

@@ -56,7 +56,8 @@ treadle_status* treadle_model_check(const char* path, const void* bytes, size_t 
     options.custom_domains = flags & TREADLE_CHECK_CUSTOM_DOMAINS;
     options.skip_opset_compatibility = flags & TREADLE_CHECK_ANY_OPSET;
     result->report = check_model(file, options);
-    if (flags & TREADLE_CHECK_RUNS) result->report.refusal = refusal_of(path, file->bytes());
+    if (flags & TREADLE_CHECK_RUNS)
+      result->report.refusal = refusal_of(file->is_mapped() ? path : nullptr, file->bytes());
     TREADLE_TRY(file->unchanged());
     if (ir::looks_like_text(file->bytes())) result->source = file->bytes();
     *out = result.release();

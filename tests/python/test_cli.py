@@ -280,6 +280,24 @@ def test_special_files_are_refused(add, tmp_path):
         assert any(what in done.stdout + done.stderr for what in ("is a device", "is a pipe", "is a folder"))
 
 
+def test_every_command_takes_a_model_from_a_pipe(add, tmp_path):
+    for command in (
+        "run MODEL --random 1",
+        "bench MODEL --random 1 --seconds 0",
+        "explain MODEL --random 1",
+        "profile MODEL --random 1",
+        "check MODEL",
+        "infer MODEL -o typed.onnx --json",
+        "show MODEL",
+        "show MODEL --text",
+        "show MODEL --tree",
+        "convert MODEL -",
+    ):
+        line = f"{TOOL} {command.replace('MODEL', f'<(cat {add})')}"
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+        assert done.returncode == 0 and "pipe" not in done.stdout + done.stderr, done.stdout + done.stderr
+
+
 def test_what_is_no_model_is_named(tmp_path):
     (tmp_path / "page.onnx").write_text("<!doctype html>\n<html>")
     commands = ["run", "check", "infer", "show", "explain", "bench", "profile", "show --text", "show --tree"]
