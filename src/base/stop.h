@@ -53,7 +53,8 @@ bool stop_requested();
 
 class StopPoll {
  public:
-  // Counts work of about `ns` nanoseconds; once per kStopCheckNs of them, asks.
+  // Counts work of about `ns` nanoseconds; once per kStopCheckNs of them, asks. Once it was told to stop it asks every
+  // time, so that a loop around the one that was told ends as well.
   bool after(double ns) {
     left_ -= ns;
     return left_ < 0 && ask();
@@ -61,8 +62,9 @@ class StopPoll {
 
  private:
   bool ask() {
+    if (stop_requested()) return true;
     left_ = kStopCheckNs;
-    return stop_requested();
+    return false;
   }
   double left_ = kStopCheckNs;
 };

@@ -88,6 +88,16 @@ Status Context::allocate_arena() {
   return {};
 }
 
+Context::~Context() {
+  account_->subtract(scratch_bytes());
+}
+
+void Context::renew_account() {
+  account_->subtract(scratch_bytes());
+  account_ = std::make_shared<MemoryAccount>();
+  account_->add(scratch_bytes());
+}
+
 Status Context::begin_run(const RunOptions& options, Limits::Clock::time_point since) {
   options_ = &options;
   trips_ = 0;
@@ -100,7 +110,7 @@ Status Context::begin_run(const RunOptions& options, Limits::Clock::time_point s
                  options.memory_limit, program_->arena_bytes);
   }
   // Tensors of an earlier run that are still held are no longer this context's business.
-  if (account_.use_count() > 1) account_ = std::make_shared<MemoryAccount>();
+  if (account_.use_count() > 1) renew_account();
   account_->begin(options.memory_limit, arena_ ? program_->arena_bytes : 0);
   account_->reset_peak();
   if (!arena_) TREADLE_TRY(allocate_arena());
@@ -127,7 +137,7 @@ Status Context::run(std::span<const AnyValue* const> inputs, std::span<AnyValue*
       at.outputs.clear();
       at.outputs.resize(count);
     }
-    account_ = std::make_shared<MemoryAccount>();
+    renew_account();
   }
   return status;
 }

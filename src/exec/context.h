@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/in_pieces.h"
 #include "base/limits.h"
 #include "base/memory_account.h"
 #include "exec/native.h"
@@ -27,7 +28,7 @@ inline void copy_bytes(void* to, const void* from, size_t bytes) {
   } else if (bytes == 8) {
     std::memcpy(to, from, 8);
   } else {
-    std::memcpy(to, from, bytes);
+    copy_in_pieces(to, from, bytes);
   }
 }
 
@@ -107,6 +108,10 @@ class Context {
   explicit Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<NativeLoops> native = nullptr,
                    int64_t native_trip = 0);
 
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
   // Binds inputs and memory of outputs, runs, and collects outputs. `inputs` parallel to the program's; `outputs`, the
   // places of results, likewise, null where nobody wants one.
   // `since`: when the run's time began, if before now.
@@ -161,6 +166,9 @@ class Context {
   bool has_contents(const plan::DynamicNode& node, const Prepared& prepared) const;
   bool resize(const plan::DynamicNode& node, Prepared& prepared);
   Status need_scratch(size_t bytes);
+  size_t scratch_bytes() const { return scratch_ ? scratch_->size() : 0; }
+  // Tensors of earlier runs are counted no longer; scratch, which stays, is.
+  void renew_account();
   std::unique_ptr<Prepared> room_in(InlineCache& cache);
   Status prepare(const plan::DynamicNode& node, Prepared& made);
   Status renew(uint32_t s, ElementType type, const Dims& dims);
@@ -279,7 +287,7 @@ class Context {
   std::vector<AnyValue> unwanted_;      // by output: memory of those that a run writes though nobody asked for them
   std::vector<InlineCache> caches_;
   size_t prepared_ = 0;  // entries of all caches
-  BufferRef scratch_;    // of guarded nodes, which run one after the other
+  BufferRef scratch_;    // of guarded nodes, which run one after the other; counted on `account_`
   PrepareScratch prepare_;
   std::vector<LoopPosition> loops_;
   const RunOptions* options_ = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/in_pieces.h"
 #include "base/no_fork.h"
 #include "base/uninterrupted.h"
 #include "exec/context.h"
@@ -19,7 +20,6 @@ namespace {
 // What is smaller is kept by its handle from trip to trip; larger memory goes round among all of a body's values.
 constexpr size_t kLargeBytes = size_t{1} << 16;
 constexpr size_t kMaxSpare = 8;
-// About what most kernels take for a byte that they read or write, out of cache.
 
 }  // namespace
 
@@ -95,7 +95,7 @@ Result<AnyValue> Context::value_of(uint32_t s, const Type& type) {
       break;
   }
   TREADLE_ASSIGN(Tensor copy, allocate(type.element, known_dims(type.shape)));
-  if (copy.byte_size() > 0) std::memcpy(copy.mutable_raw(), slots_[s], copy.byte_size());
+  if (!copy_in_pieces(copy.mutable_raw(), slots_[s], copy.byte_size())) return stopped();
   return AnyValue(std::move(copy));
 }
 
@@ -322,9 +322,12 @@ Status Context::need_scratch(size_t bytes) {
   if (scratch_ && scratch_->size() >= bytes) return {};
   ++allocations_;
   const size_t room = scratch_ && bytes < kLargeBytes ? bytes : 0;
+  if (!account_->fits(bytes + room)) return account_->refusal(bytes + room, "what the kernel works in");
   BufferRef larger = BufferRef::allocate(bytes + room);
   if (!larger) return error(Code::kLimit, "no memory for {} bytes of scratch", bytes);
+  account_->subtract(scratch_bytes());
   scratch_ = std::move(larger);
+  account_->add(scratch_bytes());
   return {};
 }
 

@@ -2,6 +2,7 @@
 // elements are written there if nobody has done so before from the same base. Else they move to twice the room.
 #include <cstring>
 
+#include "base/in_pieces.h"
 #include "exec/context.h"
 #include "kernels/move.h"
 #include "op/op_def.h"
@@ -138,7 +139,7 @@ Status Context::append_row_major(const DynamicNode& node, Dims dims) {
     ++allocations_;
     buffer = MemoryAccount::allocate_growable(account_, room);
     if (!buffer) return error(Code::kLimit, "no memory for a tensor of shape {} ({} bytes)", to_string(dims), room);
-    if (old_bytes > 0) std::memcpy(buffer->data(), base.raw(), old_bytes);
+    if (old_bytes > 0) copy_in_pieces(buffer->data(), base.raw(), old_bytes);
     TREADLE_TRY(charge(old_bytes));
   }
   std::byte* to = buffer->data() + old_bytes;
@@ -146,7 +147,7 @@ Status Context::append_row_major(const DynamicNode& node, Dims dims) {
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     const Dims& more = dims_of(node.inputs[i], *node.node->inputs[i], storage);
     const size_t added = static_cast<size_t>(element_count_unchecked(more)) * byte_width(base.type());
-    if (added > 0) std::memcpy(to, slots_[node.inputs[i]], added);
+    if (added > 0) copy_in_pieces(to, slots_[node.inputs[i]], added);
     to += added;
   }
   buffer->set_used(bytes);

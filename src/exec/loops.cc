@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/in_pieces.h"
 #include "exec/context.h"
 #include "op/scan_attributes.h"
 #include "plan/chain_loops.h"
@@ -105,7 +106,7 @@ int64_t Context::count_masked_trips(const ScanInput& mask, int64_t length) const
 Status Context::begin_states(const Loop& loop) {
   for (const LoopState& state : loop.states) {
     if (state.planned) {
-      std::memcpy(slots_[state.in], slots_[state.initial], state.bytes);
+      copy_in_pieces(slots_[state.in], slots_[state.initial], state.bytes);
       // Kernels may compute along what is behind it (see Planner::find_padded).
       const size_t behind = program_->slots[state.in].bytes - state.bytes;
       for (const uint32_t s : {state.in, state.out}) {
@@ -326,7 +327,7 @@ Status Context::store_row(const ScanOutput& scan, ScanOutputState& state, LoopPo
   }
   const auto row = static_cast<size_t>(scan.reverse ? at.trips - 1 - at.trip : at.trip);
   if (state.element_bytes > 0)
-    std::memcpy(state.rows.data() + row * state.element_bytes, tensor ? tensor->raw() : data, state.element_bytes);
+    copy_in_pieces(state.rows.data() + row * state.element_bytes, tensor ? tensor->raw() : data, state.element_bytes);
   return {};
 }
 
@@ -408,7 +409,7 @@ Status Context::loop_end(uint32_t index) {
   for (const LoopState& state : loop.states) {
     if (state.final == plan::kNoSlot) continue;
     if (state.planned) {
-      std::memcpy(slots_[state.final], slots_[state.in], state.bytes);
+      copy_in_pieces(slots_[state.final], slots_[state.in], state.bytes);
     } else {
       TREADLE_ASSIGN(AnyValue last, value_of(state.in, program_->slots[state.in].type));
       TREADLE_TRY(set_handle(state.final, std::move(last)));

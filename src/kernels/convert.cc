@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/in_pieces.h"
 #include "base/status.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa/tables.h"
@@ -81,6 +82,15 @@ void convert_by_tiles(const TileConverter& converter, const std::byte* from, std
 }  // namespace
 
 void convert(const TileConverter& converter, const void* in, void* out, size_t n) {
+  constexpr double kElementNs = 0.5;
+  constexpr auto kMany = static_cast<size_t>(kStopCheckNs / kElementNs);
+  if (n > kMany) [[unlikely]] {
+    in_pieces(static_cast<int64_t>(n), kElementNs, [&](int64_t begin, int64_t end) {
+      convert(converter, static_cast<const std::byte*>(in) + begin * converter.from_width,
+              static_cast<std::byte*>(out) + begin * converter.to_width, static_cast<size_t>(end - begin));
+    });
+    return;
+  }
   if (converter.step_count == 1) return converter.steps[0](in, out, n);
   if (converter.step_count == 0) {
     if (in != out && n != 0) std::memcpy(out, in, n * converter.from_width);  // nothing may be at null

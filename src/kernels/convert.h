@@ -36,7 +36,8 @@ inline constexpr size_t kTile = 512;
 TileConverter make_converter(ElementType from, ElementType to, const CastOptions& options = {});
 bool can_convert(ElementType from, ElementType to);
 
-// `in` and `out` may be the same memory when both types have the same width.
+// `in` and `out` may be the same memory when both types have the same width. Many elements are converted in pieces,
+// between which it asks whether to stop.
 void convert(const TileConverter& converter, const void* in, void* out, size_t n);
 
 // One-off form.

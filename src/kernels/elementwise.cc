@@ -284,6 +284,34 @@ ElementwisePlan::Run choose_run(const ElementwisePlan& plan) {
   return clipping_if<run_lines<run_line_tiled<kTile>>>(clip);
 }
 
+// Lane by lane, in most instruction sets.
+bool calls_library(ElementwiseOp op) {
+  switch (op) {
+    case ElementwiseOp::kTan:
+    case ElementwiseOp::kAsin:
+    case ElementwiseOp::kAcos:
+    case ElementwiseOp::kAtan:
+    case ElementwiseOp::kSinh:
+    case ElementwiseOp::kCosh:
+    case ElementwiseOp::kAsinh:
+    case ElementwiseOp::kAcosh:
+    case ElementwiseOp::kAtanh:
+    case ElementwiseOp::kMod:
+    case ElementwiseOp::kFmod:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// About what an element takes.
+double element_ns(const ElementwisePlan& plan) {
+  constexpr double kByteNs = 0.02, kConversionNs = 0.3;
+  double ns = is_cheap(plan.op) ? 0.1 : calls_library(plan.op) ? 10 : 1;
+  for (const uint8_t width : plan.width) ns += kByteNs * width;
+  return ns + kConversionNs * std::popcount(plan.tile_mask);
+}
+
 // The row's type of every operand, and how to get there.
 void set_types(ElementwisePlan* plan, std::span<const ElementwiseOperand> inputs, ElementType output) {
   const bool where = plan->op == ElementwiseOp::kWhere;
@@ -323,8 +351,8 @@ Status check_types(ElementwiseOp op, std::span<const ElementwiseOperand> inputs,
 
 }  // namespace
 
-uint32_t ElementwisePlan::run_parts(const void* const* in, void* out, int64_t begin, int64_t end) const {
-  if (begin == 0 && end == parts()) return run(*this, in, out);
+ElementwisePlan ElementwisePlan::some_parts(int64_t begin, int64_t end, const void* const* in, const void** part_in,
+                                            void** out) const {
   ElementwisePlan part = *this;
   int64_t steps[4];
   for (int i = 0; i < 4; ++i) steps[i] = outer_rank > 0 ? strides[i][0] : inner_stride[i];
@@ -334,11 +362,49 @@ uint32_t ElementwisePlan::run_parts(const void* const* in, void* out, int64_t be
     part.inner = static_cast<size_t>(end - begin);
   }
   part.count = count / static_cast<size_t>(parts()) * static_cast<size_t>(end - begin);
-  const void* operands[3] = {};
+  part.ns *= static_cast<double>(end - begin) / static_cast<double>(parts());
   for (int i = 0; i < info(op).inputs; ++i) {
-    operands[i] = in[i] ? static_cast<const std::byte*>(in[i]) + begin * steps[i] : nullptr;
+    part_in[i] = in[i] ? static_cast<const std::byte*>(in[i]) + begin * steps[i] : nullptr;
   }
-  return run(part, operands, static_cast<std::byte*>(out) + begin * steps[kResult]);
+  *out = static_cast<std::byte*>(*out) + begin * steps[kResult];
+  return part;
+}
+
+uint32_t ElementwisePlan::run_parts(const void* const* in, void* out, int64_t begin, int64_t end) const {
+  if (begin == 0 && end == parts()) return (*this)(in, out);
+  const void* operands[3] = {};
+  const ElementwisePlan part = some_parts(begin, end, in, operands, &out);
+  return part(operands, out);
+}
+
+bool ElementwisePlan::run_in_pieces(const void* const* in, void* out, StopPoll& stop, uint32_t& failed) const {
+  if (ns <= kStopCheckNs) {
+    failed = run(*this, in, out);
+    return failed == kOk && !stop.after(ns);
+  }
+  if (outer_rank > 0 && dims[0] == 1) {
+    ElementwisePlan inside = *this;
+    --inside.outer_rank;
+    std::copy(dims + 1, dims + outer_rank, inside.dims);
+    for (int i = 0; i < 4; ++i) std::copy(strides[i] + 1, strides[i] + outer_rank, inside.strides[i]);
+    return inside.run_in_pieces(in, out, stop, failed);
+  }
+  const auto most =
+      std::clamp(static_cast<int64_t>(kStopCheckNs / ns * static_cast<double>(parts())), int64_t{1}, parts());
+  for (int64_t begin = 0; begin < parts(); begin += most) {
+    const void* operands[3] = {};
+    void* result = out;
+    const ElementwisePlan piece = some_parts(begin, std::min(begin + most, parts()), in, operands, &result);
+    if (!piece.run_in_pieces(operands, result, stop, failed)) return false;
+  }
+  return true;
+}
+
+uint32_t ElementwisePlan::run_in_pieces(const void* const* in, void* out) const {
+  StopPoll stop;
+  uint32_t failed = kOk;
+  run_in_pieces(in, out, stop, failed);
+  return failed;
 }
 
 bool is_cheap(ElementwiseOp op) {
@@ -409,6 +475,7 @@ Status prepare_elementwise(ElementwisePlan* plan, ElementwiseOp op, std::span<co
   if (op == ElementwiseOp::kClip) plan->inputs = 2;  // but handed to the row
   if (op != ElementwiseOp::kWhere) choose_row(plan);
   plan->run = choose_run(*plan);
+  plan->ns = element_ns(*plan) * static_cast<double>(plan->count);
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "base/stop.h"
 #include "kernels/elementwise_ops.h"
 #include "kernels/error.h"
 #include "kernels/table.h"
@@ -32,6 +33,7 @@ struct ElementwisePlan {
   WhereRow where = nullptr;
   size_t count = 0;  // elements of the result
   size_t inner = 0;  // of them in the innermost dimension
+  double ns = 0;     // about what they take
   ElementwiseParams params;
   ElementwiseOp op{};
   ComputeType compute{};
@@ -48,10 +50,19 @@ struct ElementwisePlan {
 
   // 0 or an Error. inputs[i] points at the element of index 0 in every dimension (null for an absent bound of Clip).
   // The output may be the same memory as an input of equal type, strides and size; it must not overlap one otherwise.
-  uint32_t operator()(const void* const* in, void* out) const { return run(*this, in, out); }
+  // What takes long asks in between whether to stop.
+  uint32_t operator()(const void* const* in, void* out) const {
+    return ns <= kStopCheckNs ? run(*this, in, out) : run_in_pieces(in, out);
+  }
   // The same in parts(), in any order: positions of the outermost dimension that is walked.
   int64_t parts() const { return outer_rank > 0 ? dims[0] : static_cast<int64_t>(inner); }
   uint32_t run_parts(const void* const* in, void* out, int64_t begin, int64_t end) const;
+
+ private:
+  uint32_t run_in_pieces(const void* const* in, void* out) const;
+  bool run_in_pieces(const void* const* in, void* out, StopPoll& stop, uint32_t& failed) const;
+  // Parts [begin, end), and where their operands begin.
+  ElementwisePlan some_parts(int64_t begin, int64_t end, const void* const* in, const void** part_in, void** out) const;
 };
 
 // Whether an element takes about as long as it takes to load and store it.

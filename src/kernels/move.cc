@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/in_pieces.h"
 #include "kernels/types.h"
 
 namespace treadle::kernels {
@@ -177,14 +178,44 @@ void choose_run(CopyPlan* plan) {
     if (plan->in_strides[d] != width || plan->out_strides[last] != width) continue;
     make_last(plan, d, last);
     plan->rank = static_cast<uint8_t>(last - 1);
+    plan->inner_rank = 2;
     plan->run = run_transpose;
     return;
   }
   plan->rank = static_cast<uint8_t>(last);
+  plan->inner_rank = 1;
   plan->run = run_strided;
 }
 
+// Wide lines are bound by memory, the rest by the elements.
+double copy_ns(const CopyPlan& plan, size_t elements) {
+  constexpr double kElementNs = 0.4, kBoundByteNs = 0.05;
+  constexpr size_t kWideLine = 64;
+  return static_cast<double>(elements) * (plan.bytes >= kWideLine ? kBoundByteNs * plan.width : kElementNs);
+}
+
 }  // namespace
+
+bool CopyPlan::run_in_pieces(const void* input, void* output, StopPoll& stop) const {
+  if (ns <= kStopCheckNs) {
+    run(*this, input, output);
+    return !stop.after(ns);
+  }
+  const int dimensions = rank + inner_rank;
+  int d = 0;
+  while (d < dimensions && dims[d] == 1) ++d;
+  if (d == dimensions) return copy_in_pieces(output, input, bytes);
+  const double each = ns / static_cast<double>(dims[d]);
+  const auto most = std::clamp(static_cast<int64_t>(kStopCheckNs / each), int64_t{1}, dims[d]);
+  for (int64_t begin = 0; begin < dims[d]; begin += most) {
+    const CopyPlan piece = part(d, std::min(most, dims[d] - begin));
+    if (!piece.run_in_pieces(static_cast<const std::byte*>(input) + begin * in_strides[d],
+                             static_cast<std::byte*>(output) + begin * out_strides[d], stop)) {
+      return false;
+    }
+  }
+  return true;
+}
 
 Status prepare_copy(CopyPlan* plan, size_t width, std::span<const int64_t> dims, std::span<const int64_t> in_strides,
                     std::span<const int64_t> out_strides) {
@@ -192,8 +223,10 @@ Status prepare_copy(CopyPlan* plan, size_t width, std::span<const int64_t> dims,
   plan->width = static_cast<uint8_t>(width);
   int rank = 0;
   bool empty = false;
+  size_t elements = 1;
   for (size_t d = 0; d < dims.size(); ++d) {
     empty |= dims[d] == 0;
+    elements *= static_cast<size_t>(dims[d]);
     if (dims[d] == 1) continue;
     const int64_t in = in_strides[d] * static_cast<int64_t>(width);
     const int64_t out = out_strides[d] * static_cast<int64_t>(width);
@@ -211,6 +244,7 @@ Status prepare_copy(CopyPlan* plan, size_t width, std::span<const int64_t> dims,
   }
   plan->rank = static_cast<uint8_t>(rank);
   choose_run(plan);
+  plan->ns = copy_ns(*plan, elements);
   if (empty) plan->run = run_nothing;
   return {};
 }
@@ -246,7 +280,9 @@ void fill(size_t width, const void* value, void* out, size_t count) {
     using T = decltype(zero);
     const T element = read<T>(static_cast<const std::byte*>(value));
     std::byte* to = static_cast<std::byte*>(out);
-    for (size_t i = 0; i < count; ++i) std::memcpy(to + i * sizeof(T), &element, sizeof(T));
+    in_pieces(static_cast<int64_t>(count), kByteNs * sizeof(T), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) std::memcpy(to + static_cast<size_t>(i) * sizeof(T), &element, sizeof(T));
+    });
   });
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "base/stop.h"
 #include "kernels/error.h"
 
 namespace treadle::kernels {
@@ -23,21 +24,35 @@ struct CopyPlan {
   size_t bytes = 0;                       // of a run that is contiguous on both sides
   uint8_t width = 0;                      // of an element
   uint8_t rank = 0;                       // dimensions around the run, line or block that is moved at once
+  uint8_t inner_rank = 0;                 // dimensions of that line or block
+  double ns = 0;                          // about what it takes
   int64_t dims[kMaxMoveDims] = {};        // [rank] and [rank + 1]: of the line or block
   int64_t in_strides[kMaxMoveDims] = {};  // in bytes
   int64_t out_strides[kMaxMoveDims] = {};
 
-  // `input` and `output` point at the element of index 0 in every dimension. They must not overlap.
-  void operator()(const void* input, void* output) const { run(*this, input, output); }
+  // `input` and `output` point at the element of index 0 in every dimension. They must not overlap. What takes long
+  // asks in between whether to stop.
+  void operator()(const void* input, void* output) const {
+    if (ns <= kStopCheckNs) return run(*this, input, output);
+    StopPoll stop;
+    run_in_pieces(input, output, stop);
+  }
   // The same in parts(), in any order: positions of the outermost dimension.
   int64_t parts() const { return rank > 0 ? dims[0] : 1; }
   void run_parts(const void* input, void* output, int64_t begin, int64_t end) const {
-    if (rank == 0) return run(*this, input, output);
-    CopyPlan part = *this;
-    part.dims[0] = end - begin;
-    part(static_cast<const std::byte*>(input) + begin * in_strides[0],
-         static_cast<std::byte*>(output) + begin * out_strides[0]);
+    if (rank == 0) return (*this)(input, output);
+    part(0, end - begin)(static_cast<const std::byte*>(input) + begin * in_strides[0],
+                         static_cast<std::byte*>(output) + begin * out_strides[0]);
   }
+
+ private:
+  CopyPlan part(int dimension, int64_t size) const {
+    CopyPlan made = *this;
+    made.dims[dimension] = size;
+    made.ns *= static_cast<double>(size) / static_cast<double>(dims[dimension]);
+    return made;
+  }
+  bool run_in_pieces(const void* input, void* output, StopPoll& stop) const;
 };
 
 // Strides in elements. Fails on more than kMaxMoveDims dimensions that cannot be merged.

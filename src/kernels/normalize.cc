@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/in_pieces.h"
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa/tables.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr size_t kBlock = kReduceBlock;
 constexpr size_t kColumns = 128;
+constexpr double kElementNs = 0.5;
 
 // The rows that a float type needs, T being its compute type.
 template <class T>
@@ -42,24 +44,36 @@ struct Blocks {
   TileConverter load;
   TileConverter store;
   T* buffer;
+  StopPoll& stop;
 
+  // f(position, elements) for pieces of a row of n elements, which are whole blocks but for the last one.
+  template <class F>
+  void in_blocks(size_t n, F f) const {
+    const auto blocks = static_cast<int64_t>((n + kBlock - 1) / kBlock);
+    in_pieces(blocks, kElementNs * kBlock, stop, [&](int64_t begin, int64_t end) {
+      const size_t at = static_cast<size_t>(begin) * kBlock;
+      f(at, std::min(n, static_cast<size_t>(end) * kBlock) - at);
+    });
+  }
   // f(block, elements, position); the block is the memory itself where that is stored as T.
   template <class F>
   void for_each(const void* row, size_t n, F f) const {
     const std::byte* from = static_cast<const std::byte*>(row);
-    if (load.step_count == 0) return f(reinterpret_cast<const T*>(from), n, size_t{0});
-    for (size_t at = 0; at < n; at += kBlock) {
-      const size_t count = std::min(n - at, kBlock);
-      convert(load, from + at * load.from_width, buffer, count);
-      f(buffer, count, at);
-    }
+    in_blocks(n, [&](size_t first, size_t elements) {
+      if (load.step_count == 0) return f(reinterpret_cast<const T*>(from) + first, elements, first);
+      for (size_t at = first; at < first + elements; at += kBlock) {
+        const size_t count = std::min(first + elements - at, kBlock);
+        convert(load, from + at * load.from_width, buffer, count);
+        f(buffer, count, at);
+      }
+    });
   }
   // The same, and what f wrote to its last argument goes to `out`.
   template <class F>
   void map(const void* row, void* out, size_t n, F f) const {
     std::byte* to = static_cast<std::byte*>(out);
     for_each(row, n, [&](const T* x, size_t count, size_t at) {
-      if (load.step_count == 0) return f(x, count, reinterpret_cast<T*>(to));
+      if (load.step_count == 0) return f(x, count, reinterpret_cast<T*>(to) + at);
       f(x, count, buffer);
       convert(store, buffer, to + at * store.to_width, count);
     });
@@ -84,9 +98,12 @@ void softmax_row(SoftmaxKind kind, const Rows<T>& rows, const Blocks<T>& blocks,
   }
   const bool direct = blocks.load.step_count == 0;
   if (direct) {
-    rows.exp(static_cast<const T*>(x), &shift, static_cast<T*>(y), n, &sum);
+    T* const out = static_cast<T*>(y);
+    blocks.for_each(x, n,
+                    [&](const T* block, size_t count, size_t at) { rows.exp(block, &shift, out + at, count, &sum); });
     const T factor = static_cast<T>(1 / sum);
-    rows[ElementwiseOp::kMul].vs(y, &factor, y, n, nullptr);
+    blocks.in_blocks(
+        n, [&](size_t at, size_t count) { rows[ElementwiseOp::kMul].vs(out + at, &factor, out + at, count, nullptr); });
     return;
   }
   blocks.for_each(x, n,
@@ -109,12 +126,13 @@ void softmax_columns(SoftmaxKind kind, const Rows<T>& rows, const Blocks<T>& blo
   const size_t stride = inner * blocks.load.from_width;
   const auto shifted = [&](const T* row, T* out) { rows[ElementwiseOp::kSub].vv(row, shift, out, columns, nullptr); };
   std::fill_n(shift, columns, static_cast<T>(-HUGE_VAL));
-  for (size_t i = 0; i < n; ++i) {
+  const auto goes_on = [&] { return !blocks.stop.after(kElementNs * static_cast<double>(columns)); };
+  for (size_t i = 0; i < n && goes_on(); ++i) {
     blocks.for_each(x + i * stride, columns, [&](const T* row, size_t, size_t) {
       rows[ElementwiseOp::kMax].vv(row, shift, shift, columns, nullptr);
     });
   }
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < n && goes_on(); ++i) {
     blocks.for_each(x + i * stride, columns, [&](const T* row, size_t, size_t) {
       T exps[kColumns];
       shifted(row, exps);
@@ -124,7 +142,7 @@ void softmax_columns(SoftmaxKind kind, const Rows<T>& rows, const Blocks<T>& blo
   }
   const bool log = kind == SoftmaxKind::kLogSoftmax;
   for (size_t c = 0; c < columns; ++c) scale[c] = static_cast<T>(log ? std::log(sum[c]) : 1 / sum[c]);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < n && goes_on(); ++i) {
     blocks.map(x + i * stride, y + i * stride, columns, [&](const T* row, size_t, T* out) {
       shifted(row, out);
       if (!log) rows[ElementwiseOp::kExp].vv(out, nullptr, out, columns, nullptr);
@@ -138,7 +156,8 @@ void softmax_of(SoftmaxKind kind, ElementType type, const void* input, void* out
                 size_t inner) {
   alignas(64) T buffer[kBlock];
   const Rows<T> rows;
-  const Blocks<T> blocks{make_converter(type, Rows<T>::kStored), make_converter(Rows<T>::kStored, type), buffer};
+  StopPoll stop;
+  const Blocks<T> blocks{make_converter(type, Rows<T>::kStored), make_converter(Rows<T>::kStored, type), buffer, stop};
   const size_t width = byte_width(type);
   const std::byte* x = static_cast<const std::byte*>(input);
   std::byte* y = static_cast<std::byte*>(out);
@@ -215,8 +234,9 @@ void normalize_rows(const NormRows& norm, const void* x, const void* scale, cons
   alignas(64) T buffer[kBlock];
   alignas(64) T values[kBlock];
   const Rows<T> rows;
+  StopPoll stop;
   const Blocks<T> blocks{make_converter(norm.type, Rows<T>::kStored), make_converter(Rows<T>::kStored, norm.type),
-                         buffer};
+                         buffer, stop};
   const NarrowScaling<T> narrow{norm, rows};
   const auto normalize = rows.table.reduce.norm_row[Rows<T>::kDouble ? 1 : 0];
   const bool direct = blocks.load.step_count == 0 && norm.scale_type == norm.type;
@@ -227,9 +247,13 @@ void normalize_rows(const NormRows& norm, const void* x, const void* scale, cons
     if (mean != nullptr) static_cast<T*>(mean)[r] = row.mean;
     if (inv_std != nullptr) static_cast<T*>(inv_std)[r] = row.inv_std;
     if (direct) {
-      normalize(from, &row.mean, &row.inv_std, scale, bias, to, norm.n);
+      const auto at_element = [](const void* x, size_t i) { return x ? static_cast<const T*>(x) + i : nullptr; };
+      blocks.in_blocks(norm.n, [&](size_t at, size_t count) {
+        normalize(at_element(from, at), &row.mean, &row.inv_std, at_element(scale, at), at_element(bias, at),
+                  reinterpret_cast<T*>(to) + at, count);
+      });
     } else {
-      for (size_t at = 0; at < norm.n; at += kBlock) {
+      for (size_t at = 0; at < norm.n && !stop.after(kElementNs * kBlock); at += kBlock) {
         const size_t count = std::min(norm.n - at, kBlock);
         convert(blocks.load, from + at * byte_width(norm.type), buffer, count);
         normalize(buffer, &row.mean, &row.inv_std, nullptr, nullptr, values, count);

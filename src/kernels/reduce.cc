@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/in_pieces.h"
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa/tables.h"
@@ -17,6 +18,8 @@ namespace {
 // Columns that are reduced side by side, and rows of them that are converted at once.
 constexpr size_t kColumns = 128;
 constexpr size_t kConvertedRows = 32;
+// About what an element takes, one with another.
+constexpr double kElementNs = 0.5;
 
 Term term_of(ReduceOp op) {
   switch (op) {
@@ -158,22 +161,38 @@ struct Walk {
   }
 };
 
-void accumulate_row(const ReducePlan& plan, Term term, const std::byte* x, size_t n, Accumulators* accumulators) {
+// In pieces of whole blocks. False: it was told to stop.
+bool accumulate_row(const ReducePlan& plan, Term term, const std::byte* x, size_t n, Accumulators* accumulators,
+                    StopPoll& stop) {
   const auto row = plan.table->row[static_cast<int>(term)][static_cast<int>(plan.compute)];
-  if (plan.load.step_count == 0) return row(x, n, accumulators->wide, accumulators->shift);
   alignas(64) std::byte tile[kReduceBlock * 8];
-  for (size_t at = 0; at < n; at += kReduceBlock) {
-    const size_t count = std::min(n - at, kReduceBlock);
-    convert(plan.load, x + at * plan.width, tile, count);
-    row(tile, count, accumulators->wide, accumulators->shift);
-  }
+  const auto blocks = static_cast<int64_t>((n + kReduceBlock - 1) / kReduceBlock);
+  return in_pieces(blocks, kElementNs * kReduceBlock, stop, [&](int64_t begin, int64_t end) {
+    const size_t first = static_cast<size_t>(begin) * kReduceBlock;
+    const size_t last = std::min(n, static_cast<size_t>(end) * kReduceBlock);
+    if (plan.load.step_count == 0) {
+      return row(x + first * plan.width, last - first, accumulators->wide, accumulators->shift);
+    }
+    for (size_t at = first; at < last; at += kReduceBlock) {
+      const size_t count = std::min(last - at, kReduceBlock);
+      convert(plan.load, x + at * plan.width, tile, count);
+      row(tile, count, accumulators->wide, accumulators->shift);
+    }
+  });
 }
 
-void accumulate_columns(const ReducePlan& plan, Term term, const std::byte* x, int64_t stride, size_t rows,
-                        size_t columns, Accumulators* accumulators) {
+bool accumulate_columns(const ReducePlan& plan, Term term, const std::byte* x, int64_t stride, size_t rows,
+                        size_t columns, Accumulators* accumulators, StopPoll& stop) {
   const auto reduce = plan.table->columns[static_cast<int>(term)][static_cast<int>(plan.compute)];
+  const double row_ns = 2 + kElementNs * static_cast<double>(columns);
   if (plan.load.step_count == 0) {
-    return reduce(x, stride, rows, columns, accumulators->wide, accumulators->shift);
+    const auto blocks = static_cast<int64_t>((rows + kReduceBlock - 1) / kReduceBlock);
+    return in_pieces(blocks, row_ns * kReduceBlock, stop, [&](int64_t begin, int64_t end) {
+      const size_t first = static_cast<size_t>(begin) * kReduceBlock;
+      const size_t last = std::min(rows, static_cast<size_t>(end) * kReduceBlock);
+      reduce(x + static_cast<int64_t>(first) * stride, stride, last - first, columns, accumulators->wide,
+             accumulators->shift);
+    });
   }
   alignas(64) std::byte tile[kConvertedRows * kColumns * 8];
   const size_t width = plan.load.to_width;
@@ -181,26 +200,28 @@ void accumulate_columns(const ReducePlan& plan, Term term, const std::byte* x, i
     const size_t count = std::min(rows - at, kConvertedRows);
     for (size_t r = 0; r < count; ++r, x += stride) convert(plan.load, x, tile + r * columns * width, columns);
     reduce(tile, static_cast<int64_t>(columns * width), count, columns, accumulators->wide, accumulators->shift);
+    if (stop.after(row_ns * static_cast<double>(count))) return false;
   }
+  return true;
 }
 
 void accumulate(const ReducePlan& plan, Term term, const std::byte* x, size_t columns, Accumulators* accumulators) {
+  StopPoll stop;
   start(plan, term, accumulators, columns);
   if (plan.count == 0) return;
   if (!plan.columns) {
     Walk walk{plan.reduced_rank, plan.reduced_dims, plan.reduced_strides};
-    do {
-      accumulate_row(plan, term, x, plan.inner, accumulators);
-    } while (walk.next(&x));
+    while (accumulate_row(plan, term, x, plan.inner, accumulators, stop) && walk.next(&x)) {
+    }
     return;
   }
   const int last = plan.reduced_rank - 1;  // the rows
   const int64_t rows = last < 0 ? 1 : plan.reduced_dims[last];
   const int64_t stride = last < 0 ? 0 : plan.reduced_strides[last];
   Walk walk{std::max(last, 0), plan.reduced_dims, plan.reduced_strides};
-  do {
-    accumulate_columns(plan, term, x, stride, static_cast<size_t>(rows), columns, accumulators);
-  } while (walk.next(&x));
+  while (accumulate_columns(plan, term, x, stride, static_cast<size_t>(rows), columns, accumulators, stop) &&
+         walk.next(&x)) {
+  }
 }
 
 void reduce_outputs(const ReducePlan& plan, const std::byte* x, std::byte* out, size_t columns) {
@@ -246,7 +267,7 @@ void run_some_rows(const ReducePlan& plan, const void* input, void* output, size
 }
 
 void run_rows(const ReducePlan& plan, const void* input, void* output) {
-  run_some_rows(plan, input, output, plan.outputs);
+  plan.run_parts(input, output, 0, plan.outputs);
 }
 
 bool is_rows(const ReducePlan& plan) {
@@ -273,15 +294,21 @@ size_t ReducePlan::parts() const {
 
 void ReducePlan::run_parts(const void* input, void* output, size_t begin, size_t end) const {
   if (run == run_rows) {
-    return run_some_rows(*this, static_cast<const std::byte*>(input) + begin * inner * width,
-                         static_cast<std::byte*>(output) + begin * width, end - begin);
+    in_pieces(static_cast<int64_t>(end - begin), kElementNs * static_cast<double>(inner),
+              [&](int64_t first, int64_t last) {
+                const size_t row = begin + static_cast<size_t>(first);
+                run_some_rows(*this, static_cast<const std::byte*>(input) + row * inner * width,
+                              static_cast<std::byte*>(output) + row * width, static_cast<size_t>(last - first));
+              });
+    return;
   }
   const size_t blocks = blocks_per_line(*this), line = columns ? inner : 1;
   Walk walk{kept_rank, kept_dims, kept_strides};
   const std::byte* x = static_cast<const std::byte*>(input) + walk.seek(begin / blocks);
   size_t block = begin % blocks;
   std::byte* out = static_cast<std::byte*>(output) + (begin / blocks * line + block * kColumns) * width;
-  for (; begin < end; ++begin) {
+  StopPoll stop;
+  for (; begin < end && !stop.after(kElementNs * static_cast<double>(count)); ++begin) {
     const size_t first = block * kColumns, count_here = std::min(line - first, kColumns);
     reduce_outputs(*this, x + first * width, out, count_here);
     out += count_here * width;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/in_pieces.h"
+#include "base/thread_pool.h"
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa/tables.h"
@@ -14,6 +16,8 @@ namespace treadle::kernels {
 namespace {
 
 constexpr size_t kColumns = 128;
+// What a step along the axis takes, and more for each element of it.
+constexpr double kStepNs = 2, kElementNs = 0.5;
 
 // An axis of [outer, n, inner], and how its elements become T.
 struct Axis {
@@ -21,12 +25,26 @@ struct Axis {
   TileConverter load;
   TileConverter store;
 
-  // Calls f(first element, columns) for every outer index and chunk of columns; offsets count elements.
+  // Calls f(first element, columns, first result) for every outer index and chunk of columns; offsets count elements.
   template <class F>
   void for_each_chunk(F f) const {
-    for (size_t o = 0; o < outer; ++o) {
-      for (size_t c = 0; c < inner; c += kColumns) f(o * n * inner + c, std::min(inner - c, kColumns));
-    }
+    const size_t chunks = (inner + kColumns - 1) / kColumns;
+    const double step_ns = kStepNs + kElementNs * static_cast<double>(std::min(inner, kColumns));
+    parallel_for(static_cast<int64_t>(outer * chunks), step_ns * static_cast<double>(n),
+                 [&](int64_t begin, int64_t end, int) {
+                   for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
+                     const size_t o = k / chunks, c = k % chunks * kColumns;
+                     f(o * n * inner + c, std::min(inner - c, kColumns), o * inner + c);
+                   }
+                 });
+  }
+  // Calls f(i) for the positions [from, n) along the axis of a chunk, in order.
+  template <class F>
+  void for_each_step(size_t from, size_t columns, F f) const {
+    const double step_ns = kStepNs + kElementNs * static_cast<double>(columns);
+    in_pieces(static_cast<int64_t>(n - from), step_ns, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) f(from + static_cast<size_t>(i));
+    });
   }
 };
 
@@ -54,21 +72,19 @@ bool beats(T value, T best, bool select_last) {
 
 template <bool kMax, class T>
 void find_extremes(const Axis& axis, const void* input, int64_t* out, bool select_last) {
-  T buffer[kColumns];
-  T best[kColumns];
-  size_t done = 0;
-  axis.for_each_chunk([&](size_t first, size_t columns) {
+  axis.for_each_chunk([&](size_t first, size_t columns, size_t result) {
+    T buffer[kColumns];
+    T best[kColumns];
     std::copy_n(elements<T>(axis, input, first, columns, buffer), columns, best);
-    std::fill_n(out + done, columns, 0);
-    for (size_t i = 1; i < axis.n; ++i) {
+    std::fill_n(out + result, columns, 0);
+    axis.for_each_step(1, columns, [&](size_t i) {
       const T* x = elements<T>(axis, input, first + i * axis.inner, columns, buffer);
       for (size_t c = 0; c < columns; ++c) {
         if (!beats<kMax>(x[c], best[c], select_last)) continue;
         best[c] = x[c];
-        out[done + c] = static_cast<int64_t>(i);
+        out[result + c] = static_cast<int64_t>(i);
       }
-    }
-    done += columns;
+    });
   });
 }
 
@@ -84,12 +100,12 @@ T step(T a, T b) {
 
 template <bool kProduct, class T>
 void accumulate(const Axis& axis, const void* input, void* output, const CumSumOptions& options) {
-  T buffer[kColumns];
-  T sum[kColumns];
-  T result[kColumns];
-  axis.for_each_chunk([&](size_t first, size_t columns) {
+  axis.for_each_chunk([&](size_t first, size_t columns, size_t) {
+    T buffer[kColumns];
+    T sum[kColumns];
+    T result[kColumns];
     std::fill_n(sum, columns, T(kProduct ? 1 : 0));
-    for (size_t i = 0; i < axis.n; ++i) {
+    axis.for_each_step(0, columns, [&](size_t i) {
       const size_t at = first + (options.reverse ? axis.n - 1 - i : i) * axis.inner;
       const T* x = elements<T>(axis, input, at, columns, buffer);
       for (size_t c = 0; c < columns; ++c) {
@@ -98,20 +114,44 @@ void accumulate(const Axis& axis, const void* input, void* output, const CumSumO
         sum[c] = next;
       }
       convert(axis.store, result, static_cast<std::byte*>(output) + at * axis.load.from_width, columns);
-    }
+    });
   });
 }
 
-}  // namespace
-
-namespace {
+// Rows of one after the other: block by block, and the extremes of blocks compared.
+template <bool kMax, class T, class Rows>
+void find_row_extremes(Rows rows, const T* x, int64_t* out, size_t count, size_t n, bool select_last) {
+  constexpr size_t kBlock = size_t{1} << 20;
+  constexpr double kRowElementNs = 0.2;
+  parallel_for(
+      static_cast<int64_t>(count), kRowElementNs * static_cast<double>(n), [&](int64_t begin, int64_t end, int) {
+        if (n <= kBlock)
+          return rows(x + begin * static_cast<int64_t>(n), static_cast<size_t>(end - begin), n, out + begin,
+                      select_last);
+        StopPoll stop;
+        for (int64_t r = begin; r < end; ++r) {
+          const T* row = x + static_cast<size_t>(r) * n;
+          out[r] = 0;
+          for (size_t at = 0; at < n && !stop.after(kRowElementNs * static_cast<double>(kBlock)); at += kBlock) {
+            int64_t found = 0;
+            rows(row + at, 1, std::min(kBlock, n - at), &found, select_last);
+            found += static_cast<int64_t>(at);
+            if (beats<kMax>(row[found], row[out[r]], select_last)) out[r] = found;
+          }
+        }
+      });
+}
 
 template <bool kMax>
 void find_extremes(ElementType type, const void* input, int64_t* out, size_t outer, size_t n, size_t inner,
                    bool select_last) {
   const ComputeType compute = compute_type(type);
   const auto rows = kernels().reduce.extreme_rows[kMax][static_cast<int>(compute)];
-  if (rows && inner == 1 && element_type_of(compute) == type) return rows(input, outer, n, out, select_last);
+  if (rows && inner == 1 && element_type_of(compute) == type) {
+    return with_compute_type(compute, [&](auto zero) {
+      find_row_extremes<kMax>(rows, static_cast<const decltype(zero)*>(input), out, outer, n, select_last);
+    });
+  }
   with_compute_type(compute, [&](auto zero) {
     find_extremes<kMax, decltype(zero)>(make_axis(type, outer, n, inner), input, out, select_last);
   });

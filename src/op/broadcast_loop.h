@@ -1,19 +1,21 @@
 #pragma once
 // Walks a broadcast element by element: for what is too rare or too heavy per element for a row kernel (strings).
 
+#include "base/stop.h"
 #include "type/shape.h"
 
 namespace treadle {
 
 // Calls fn(i, offsets) for each element i of a result of `dims` in row-major order; offsets[k] is where operand k is
-// read, by its strides (0 where it is broadcast).
+// read, by its strides (0 where it is broadcast). It returns about what that took, in nanoseconds.
 template <size_t kOperands, class Fn>
-void for_each_broadcast(const Dims& dims, const Dims (&strides)[kOperands], Fn&& fn) {
+Status for_each_broadcast(const Dims& dims, const Dims (&strides)[kOperands], Fn&& fn) {
+  StopPoll stop;
   const int64_t count = element_count_unchecked(dims);
   Dims index(dims.size(), 0);
   int64_t offsets[kOperands] = {};
   for (int64_t i = 0; i < count; ++i) {
-    fn(i, offsets);
+    if (stop.after(fn(i, offsets))) return stopped();
     for (size_t d = dims.size(); d-- > 0;) {
       for (size_t k = 0; k < kOperands; ++k) offsets[k] += strides[k][d];
       if (++index[d] < dims[d]) break;
@@ -21,6 +23,7 @@ void for_each_broadcast(const Dims& dims, const Dims (&strides)[kOperands], Fn&&
       index[d] = 0;
     }
   }
+  return {};
 }
 
 // Strides of a contiguous operand of sizes `dims` under the sizes it is broadcast to.

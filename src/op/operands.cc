@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "op/op_def.h"
+#include "op/pieces.h"
 #include "op/small_contents.h"
 
 namespace treadle {
@@ -90,8 +91,7 @@ struct PlainCopy {
 
 uint32_t run_plain_copy(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const PlainCopy*>(state);
-  if (s.bytes) std::memcpy(slots[operands[s.output]], slots[operands[0]], s.bytes);
-  return 0;
+  return unless_stopped(copy_in_pieces(slots[operands[s.output]], slots[operands[0]], s.bytes));
 }
 
 }  // namespace
@@ -117,24 +117,34 @@ class StringPositions {
 
   Result<Tensor> number(const Tensor& strings) {
     TREADLE_ASSIGN(Tensor positions, Tensor::allocate(ElementType::kInt64, strings.dims()));
-    for (int64_t i = 0; i < strings.element_count(); ++i) {
-      positions.mutable_data<int64_t>()[i] = static_cast<int64_t>(strings_.size());
-      strings_.push_back(strings.data<String>() + i);
-    }
+    auto* numbers = positions.mutable_data<int64_t>();
+    const auto number = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        numbers[i] = static_cast<int64_t>(strings_.size());
+        strings_.push_back(strings.data<String>() + i);
+      }
+    };
+    if (!in_pieces(strings.element_count(), kNumberNs, number)) return stopped();
     return positions;
   }
 
   Result<Tensor> look_up(const Tensor& positions) const {
     TREADLE_ASSIGN(Tensor strings, Tensor::allocate(ElementType::kString, positions.dims()));
+    auto* texts = strings.mutable_data<String>();
+    const auto* numbers = positions.data<int64_t>();
+    StopPoll stop;
     for (int64_t i = 0; i < positions.element_count(); ++i) {
-      const String* s = strings_[static_cast<size_t>(positions.data<int64_t>()[i])];
-      if (s) strings.mutable_data<String>()[i] = *s;
+      const String* s = strings_[static_cast<size_t>(numbers[i])];
+      if (s) texts[i] = *s;
+      if (stop.after(s ? text_ns(*s) : 0)) return stopped();
     }
     return strings;
   }
 
  private:
-  std::vector<const String*> strings_;
+  static constexpr double kNumberNs = 2;
+
+  CountedVector<const String*> strings_;
 };
 
 Operand operand_of(const Tensor& tensor) {
@@ -156,9 +166,8 @@ Status prepare_and_run(const ir::NodeInfo& node, std::span<const Tensor> inputs,
   PackCache packs;
   PrepareContext prepare{node, in, out, arena, packs, {}};
   TREADLE_TRY(node.op->prepare(prepare));
-  BufferRef scratch = BufferRef::allocate(prepare.scratch_bytes);
-  if (!scratch) return error(Code::kLimit, "no memory for {} bytes of scratch", prepare.scratch_bytes);
-  slots.push_back(scratch->data());
+  TREADLE_ASSIGN(Tensor scratch, Tensor::allocate(ElementType::kUint8, {static_cast<int64_t>(prepare.scratch_bytes)}));
+  slots.push_back(scratch.mutable_raw());
   std::vector<uint32_t> operands(slots.size());
   for (size_t i = 0; i < operands.size(); ++i) operands[i] = static_cast<uint32_t>(i);
   return kernel_status(prepare.kernel.run(prepare.kernel.state, slots.data(), operands.data()));

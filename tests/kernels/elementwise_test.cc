@@ -165,6 +165,27 @@ TEST_P(ElementwiseTest, RandomShapesStridesAndTypes) {
   EXPECT_GT(ran, 1500);
 }
 
+// Long enough to be cut along both dimensions.
+TEST_P(ElementwiseTest, WhatTakesLongIsDoneInPieces) {
+  constexpr int64_t kRows = 3, kColumns = 1'000'000;
+  const auto columns = static_cast<size_t>(kColumns);
+  std::vector<float> x(kRows * columns), exponents{0.5f, 2.0f, -1.5f}, y(x.size()), row(columns);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 997 + 1) / 64;
+  const int64_t dims[] = {kRows, kColumns}, dense[] = {kColumns, 1}, by_row[] = {1, 0};
+  const ElementwiseOperand operands[] = {{Type::kFloat, dense}, {Type::kFloat, by_row}};
+  ElementwisePlan plan, of_row;
+  ASSERT_TRUE(prepare_elementwise(&plan, Op::kPow, dims, operands, {Type::kFloat, dense}).ok());
+  ASSERT_GT(plan.ns, kStopCheckNs);
+  const void* inputs[] = {x.data(), exponents.data()};
+  ASSERT_EQ(plan(inputs, y.data()), kOk);
+  ASSERT_TRUE(prepare_elementwise(&of_row, Op::kPow, Type::kFloat, columns, 2).ok());
+  for (size_t r = 0; r < kRows; ++r) {
+    const void* of_this[] = {x.data() + r * columns, &exponents[r]};
+    ASSERT_EQ(of_row(of_this, row.data()), kOk);
+    EXPECT_TRUE(std::equal(row.begin(), row.end(), y.begin() + static_cast<std::ptrdiff_t>(r * columns)));
+  }
+}
+
 TEST_P(ElementwiseTest, ClipBoundsMayBeAbsent) {
   const int64_t x[] = {-5, 0, 5, 99};
   const int64_t high = 7;

@@ -106,6 +106,14 @@ TEST(Move, RandomStridedCopies) {
   }
 }
 
+// A transposition, lines of bytes, single elements and one run, each long enough to be cut more than once.
+TEST(Move, WhatTakesLongIsDoneInPieces) {
+  check_copy(4, {3, 1600, 1500}, {2'400'000, 1, 1600}, {2'400'000, 1500, 1}, 0, 7'200'000, 7'200'000);
+  check_copy(4, {1, 2, 3'500'000}, {0, 1, 2}, {0, 3'500'000, 1}, 0, 7'000'000, 7'000'000);
+  check_copy(8, {2, 70'000, 80}, {0, 160, 1}, {5'600'000, 80, 1}, 0, 11'200'000, 11'200'000);
+  check_copy(16, {6'000'000}, {1}, {1}, 0, 6'000'000, 6'000'000);
+}
+
 TEST(Move, Transpositions) {
   for (size_t width : {1, 2, 4, 8, 16}) {
     for (const Ints& dims : {Ints{5, 7}, Ints{64, 48}, Ints{2, 3, 4}, Ints{3, 17, 33}, Ints{2, 3, 4, 5}}) {

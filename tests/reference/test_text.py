@@ -157,6 +157,24 @@ def test_tfidf(seed, kind):
     np.testing.assert_allclose(y, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(DRAWS))
+def test_tfidf_far_apart(seed):
+    """Rows that are not walked for each distance: words that are rare or everywhere, n-grams of up to four."""
+    rng = np.random.default_rng(seed)
+    words = [2, 4, 40][seed % 3]
+    by_length = [sorted({tuple(rng.integers(0, words, n).tolist()) for _ in range(3)}) for n in range(1, 5)]
+    counts = np.cumsum([0, *(n * len(grams) for n, grams in enumerate(by_length, 1))])[:-1].tolist()
+    grams = [gram for some in by_length for gram in some]
+    x = rng.integers(0, words + 1, (2, int(rng.integers(60, 200))))
+    skips = int(rng.integers(20, 250))
+    expected = tfidf(x, grams, range(len(grams)), [1] * len(grams), "TF", 1, 4, skips)
+    attributes = {"mode": "TF", "ngram_counts": counts, "ngram_indexes": list(range(len(grams))),
+                  "min_gram_length": 1, "max_gram_length": 4, "max_skip_count": skips,
+                  "pool_int64s": [word for gram in grams for word in gram]}  # fmt: skip
+    (y,) = run("TfIdfVectorizer", 9, [x], [np.float32], attributes)
+    np.testing.assert_array_equal(y, expected)
+
+
 def test_two_operators_in_a_body_of_a_loop():
     """Strings that flow through a loop, each trip one word longer."""
     body = helper.make_graph(

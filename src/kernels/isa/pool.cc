@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/stop.h"
 #include "kernels/isa/conv_geometry.h"
 #include "kernels/isa/entry.h"
 #include "kernels/isa/lanes.h"
@@ -52,9 +53,12 @@ class Pool {
  public:
   Pool(PoolKind kind, const PoolShape& shape, const ConvGeometry& g) : kind_(kind), shape_(shape), g_(g) {}
 
+  // Each ends early where it is time to stop.
   void plane(const T* x, T* y) const {
+    StopPoll stop;
     for (int64_t outer = 0; outer < g_.outer_out; ++outer) {
       for (int64_t row = 0; row < g_.height.out; ++row, y += g_.width.out) {
+        if (stop.after(row_ns_)) return;
         std::fill_n(y, g_.width.out, kind_ == PoolKind::kMax ? lowest<T>() : T(0));
         for (int64_t tap = 0; tap < g_.outer_taps; ++tap) {
           const int64_t index = g_.outer_plane(outer, tap);
@@ -67,7 +71,9 @@ class Pool {
 
   // The largest element of each window and where it was found; -1 for a window without elements.
   void plane_with_indices(const T* x, int64_t base, T* y, int64_t* indices) const {
-    for (int64_t position = 0; position < g_.out_channel(); ++position) {
+    StopPoll stop;
+    for (int64_t position = 0; position < g_.out_channel() && !stop.after(kTapNs * static_cast<double>(g_.taps));
+         ++position) {
       const int64_t outer = position / g_.out_plane, row = position % g_.out_plane / g_.width.out;
       const int64_t column = position % g_.width.out;
       T best = lowest<T>();
@@ -90,9 +96,11 @@ class Pool {
   template <bool kMax>
   void by_rows(const T* x, T* y, int64_t planes) const {
     PoolRows<T, kMax> rows(g_);
+    StopPoll stop;
     for (int64_t plane = 0; plane < planes; ++plane, x += g_.in_channel()) {
       for (int64_t outer = 0; outer < g_.outer_out; ++outer) {
         for (int64_t row = 0; row < g_.height.out; ++row, y += g_.width.out) {
+          if (stop.after(row_ns_)) return;
           rows.run(x, outer, row, y);
           if (!kMax) divide_row(outer, row, y);
         }
@@ -187,9 +195,12 @@ class Pool {
     return result;
   }
 
+  static constexpr double kTapNs = 1;
+
   PoolKind kind_;
   const PoolShape& shape_;
   const ConvGeometry& g_;
+  const double row_ns_ = 0.2 * kTapNs * static_cast<double>(g_.width.out * g_.taps);
 };
 
 template <class T>

@@ -3,6 +3,7 @@
 #include "kernels/dispatch.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/pieces.h"
 #include "ops/norm/channels.h"
 
 namespace treadle::attention {
@@ -65,6 +66,8 @@ uint32_t run_causal_conv(const void* state, void* const* slots, const uint32_t* 
   auto* row = reinterpret_cast<float*>(scratch + s.row);
   const size_t past = s.taps - 1;
   const kernels::ElementwiseParams params{1, 0};
+  constexpr double kElementNs = 0.3;
+  StopPoll stop;
   for (size_t i = 0; i < s.batch * s.channels; ++i, out += s.length) {
     const size_t c = i % s.channels;
     if (in[kPast]) {
@@ -75,6 +78,7 @@ uint32_t run_causal_conv(const void* state, void* const* slots, const uint32_t* 
     std::copy_n(in[kData] + i * s.length, s.length, row + past);
     std::fill_n(out, s.length, in[kBias] ? in[kBias][c] : 0.0f);
     for (size_t j = 0; j < s.taps; ++j) {
+      if (stop.after(kElementNs * static_cast<double>(s.length))) return fail(KernelError::kStopped);
       const float weight = in[kWeight][c * s.taps + j];
       for (size_t t = 0; t < s.length; ++t) out[t] += weight * row[t + j];
     }

@@ -6,6 +6,7 @@
 
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/pieces.h"
 #include "ops/norm/channels.h"
 
 namespace treadle::attention {
@@ -176,8 +177,11 @@ uint32_t run_linear_attention(const void* state, void* const* slots, const uint3
   auto* correction = reinterpret_cast<float*>(scratch + s.correction);
   const int64_t group = s.heads / s.shared, size = s.d_k * s.d_v;
   const auto bytes = static_cast<size_t>(s.batch * s.shared * size) * sizeof(float);
-  if (in[kPast] && bytes) std::memcpy(states, in[kPast], bytes);
-  if (!in[kPast] && bytes) std::memset(states, 0, bytes);
+  const bool begun = in[kPast] ? copy_in_pieces(states, in[kPast], bytes) : fill_in_pieces(states, 0, bytes);
+  if (!begun) return fail(KernelError::kStopped);
+  constexpr double kElementNs = 0.5;
+  const double step_ns = kElementNs * static_cast<double>(size * (2 + group));
+  StopPoll stop;
   for (int64_t b = 0; b < s.batch; ++b) {
     for (int64_t h = 0; h < s.shared; ++h) {
       for (int64_t i = b * s.length; i < (b + 1) * s.length; ++i) {
@@ -188,6 +192,7 @@ uint32_t run_linear_attention(const void* state, void* const* slots, const uint3
         t.decay_step = s.decay_width == s.shared ? 0 : 1;
         if (s.rule.gated) t.decay = in[kDecay] + i * s.decay_width + (t.decay_step ? h * s.d_k : h);
         if (s.rule.delta) t.beta = in[kBeta][i * s.beta_width + (s.beta_width == 1 ? 0 : h)];
+        if (stop.after(step_ns)) return fail(KernelError::kStopped);
         step(s, t, states + (b * s.shared + h) * size, correction, out + (i * s.heads + h * group) * s.d_v);
       }
     }

@@ -6,6 +6,7 @@
 #include "kernels/convert.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/pieces.h"
 
 namespace treadle {
 
@@ -43,11 +44,14 @@ Span bin(int64_t i, int64_t count, int64_t start, int64_t length, int64_t size) 
   return {std::clamp<int64_t>(begin, 0, size), std::clamp<int64_t>(end, 0, size)};
 }
 
-double largest(const MaxRoiState& s, const std::byte* plane, Span rows, Span columns) {
+constexpr double kBinNs = 50, kElementNs = 1;
+
+double largest(const MaxRoiState& s, const std::byte* plane, Span rows, Span columns, StopPoll& stop) {
   double result = 0;  // of an empty bin
   bool first = true;
   double line[kernels::kTile];
   for (int64_t y = rows.begin; y < rows.end; ++y) {
+    if (stop.after(kElementNs * static_cast<double>(columns.end - columns.begin))) return result;
     for (int64_t x = columns.begin; x < columns.end; x += static_cast<int64_t>(kernels::kTile)) {
       const auto n = static_cast<size_t>(std::min<int64_t>(columns.end - x, kernels::kTile));
       kernels::cast(s.type, ElementType::kDouble, plane + static_cast<size_t>(y * s.width + x) * byte_width(s.type),
@@ -69,6 +73,7 @@ uint32_t run_max_roi_pool(const void* state, void* const* slots, const uint32_t*
   const auto* data = static_cast<const std::byte*>(slots[operands[0]]);
   const auto* rois = static_cast<const std::byte*>(slots[operands[1]]);
   auto* out = static_cast<std::byte*>(slots[operands[2]]);
+  StopPoll stop;
   for (int64_t r = 0; r < s.rois; ++r) {
     double roi[5];
     kernels::cast(s.type, ElementType::kDouble, rois + static_cast<size_t>(r) * 5 * width, roi, 5);
@@ -81,8 +86,9 @@ uint32_t run_max_roi_pool(const void* state, void* const* slots, const uint32_t*
       const std::byte* plane = data + static_cast<size_t>((image * s.channels + c) * s.height * s.width) * width;
       for (int64_t i = 0; i < s.pooled_height * s.pooled_width; ++i, out += width) {
         const double value = largest(s, plane, bin(i / s.pooled_width, s.pooled_height, top, rows, s.height),
-                                     bin(i % s.pooled_width, s.pooled_width, left, columns, s.width));
+                                     bin(i % s.pooled_width, s.pooled_width, left, columns, s.width), stop);
         kernels::cast(ElementType::kDouble, s.type, &value, out, 1);
+        if (stop.after(kBinNs)) return fail(KernelError::kStopped);
       }
     }
   }

@@ -5,9 +5,13 @@
 #include <numeric>
 #include <vector>
 
+#include "base/counted.h"
 #include "kernels/convert.h"
+#include "kernels/sort.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/parallel.h"
+#include "op/pieces.h"
 
 namespace treadle {
 namespace {
@@ -101,11 +105,14 @@ Window window_of(const RoiState& s, const double* roi) {
   return w;
 }
 
+constexpr double kSampleNs = 10;
+
 // One output element. The maximum is taken over weighted neighbours, as the operator has always been computed.
-double pool_bin(const RoiState& s, const Window& w, const double* plane, int64_t bin_y, int64_t bin_x) {
+double pool_bin(const RoiState& s, const Window& w, const double* plane, int64_t bin_y, int64_t bin_x, StopPoll& stop) {
   double sum = 0;
   bool first = true;
   for (int64_t i = 0; i < w.samples_y; ++i) {
+    if (stop.after(kSampleNs * static_cast<double>(w.samples_x))) return 0;
     const double y =
         w.start_y +
         (static_cast<double>(bin_y) + (static_cast<double>(i) + 0.5) / static_cast<double>(w.samples_y)) * w.bin_height;
@@ -128,11 +135,12 @@ uint32_t run_roi_align(const void* state, void* const* slots, const uint32_t* op
   const auto& s = *static_cast<const RoiState*>(state);
   auto* planes = static_cast<double*>(slots[operands[s.scratch]]);
   const int64_t plane = s.height * s.width;
-  kernels::convert(s.widen, slots[operands[0]], planes, static_cast<size_t>(s.batches * s.channels * plane));
+  parallel_convert(s.widen, slots[operands[0]], planes, static_cast<size_t>(s.batches * s.channels * plane));
   const auto* rois = static_cast<const char*>(slots[operands[1]]);
   const auto* batch = static_cast<const int64_t*>(slots[operands[2]]);
   auto* out = static_cast<char*>(slots[operands[3]]);
   const size_t width = byte_width(s.type);
+  StopPoll stop;
   for (int64_t r = 0; r < s.rois; ++r) {
     if (batch[r] < 0 || batch[r] >= s.batches) return fail(KernelError::kIndexOutOfRange, batch[r], s.batches);
     double roi[4];
@@ -141,8 +149,9 @@ uint32_t run_roi_align(const void* state, void* const* slots, const uint32_t* op
     for (int64_t c = 0; c < s.channels; ++c) {
       const double* from = planes + (batch[r] * s.channels + c) * plane;
       for (int64_t i = 0; i < s.out_height * s.out_width; ++i, out += width) {
-        const double value = pool_bin(s, w, from, i / s.out_width, i % s.out_width);
+        const double value = pool_bin(s, w, from, i / s.out_width, i % s.out_width, stop);
         kernels::cast(ElementType::kDouble, s.type, &value, out, 1);
+        if (stop.after(kSampleNs)) return fail(KernelError::kStopped);
       }
     }
   }
@@ -221,24 +230,32 @@ struct Suppression {
   float score_threshold = 0;
 };
 
+constexpr double kBoxNs = 5;
+
 // The boxes that are kept, best score first; of equal scores the lower index.
-std::vector<int64_t> select_boxes(const Suppression& s, const std::vector<Box>& boxes, const float* scores) {
-  std::vector<int64_t> candidates, kept;
-  for (size_t i = 0; i < boxes.size(); ++i) {
-    if (!s.has_score_threshold || scores[i] > s.score_threshold) candidates.push_back(static_cast<int64_t>(i));
-  }
-  std::sort(candidates.begin(), candidates.end(), [scores](int64_t a, int64_t b) {
+Result<CountedVector<int64_t>> select_boxes(const Suppression& s, const CountedVector<Box>& boxes,
+                                            const float* scores) {
+  CountedVector<int64_t> candidates, kept;
+  const bool listed = in_pieces(static_cast<int64_t>(boxes.size()), kBoxNs, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (!s.has_score_threshold || scores[i] > s.score_threshold) candidates.push_back(i);
+    }
+  });
+  const auto better = [scores](int64_t a, int64_t b) {
     if (scores[a] > scores[b]) return true;
     if (scores[b] > scores[a]) return false;
     const bool a_is_nan = scores[a] != scores[a], b_is_nan = scores[b] != scores[b];
     return a_is_nan != b_is_nan ? b_is_nan : a < b;
-  });
+  };
+  if (!listed || !kernels::sort(candidates.data(), static_cast<int64_t>(candidates.size()), better)) return stopped();
+  StopPoll stop;
   for (int64_t i : candidates) {
     if (static_cast<int64_t>(kept.size()) >= s.limit) break;
     const bool suppressed = std::any_of(kept.begin(), kept.end(), [&](int64_t k) {
       return overlaps(boxes[static_cast<size_t>(i)], boxes[static_cast<size_t>(k)], s.iou_threshold);
     });
     if (!suppressed) kept.push_back(i);
+    if (stop.after(kBoxNs * static_cast<double>(kept.size()))) return stopped();
   }
   return kept;
 }
@@ -269,15 +286,19 @@ Status compute_non_max_suppression(ComputeContext& c) {
   TREADLE_ASSIGN(const Suppression s, suppression_of(c));
   const bool center = c.attributes().get_int("center_point_box", 0) != 0;
   const int64_t count = boxes[1];
-  std::vector<int64_t> selected;
+  CountedVector<int64_t> selected;
   for (int64_t b = 0; b < boxes[0]; ++b) {
-    std::vector<Box> list;
-    for (int64_t i = 0; i < count; ++i) {
-      list.push_back(box_from(c.tensor(0).data<float>() + (b * count + i) * 4, center));
-    }
+    CountedVector<Box> list;
+    const bool listed = in_pieces(count, kBoxNs, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        list.push_back(box_from(c.tensor(0).data<float>() + (b * count + i) * 4, center));
+      }
+    });
+    if (!listed) return stopped();
     for (int64_t k = 0; k < scores[1]; ++k) {
       const float* row = c.tensor(1).data<float>() + (b * scores[1] + k) * count;
-      for (int64_t i : select_boxes(s, list, row)) selected.insert(selected.end(), {b, k, i});
+      TREADLE_ASSIGN(const auto chosen, select_boxes(s, list, row));
+      for (int64_t i : chosen) selected.insert(selected.end(), {b, k, i});
     }
   }
   const auto rows = static_cast<int64_t>(selected.size() / 3);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/stop.h"
+
 namespace treadle::image_ops {
 
 // [outer, in, inner] -> [outer, out, inner]; output i is the sum over its taps of weight * input, taps in order.
@@ -13,6 +15,7 @@ struct ResamplePass {
   std::vector<int32_t> indices;
   std::vector<T> weights;
 
+  // Ends early where it is time to stop.
   void run(const T* from, T* to) const {
     if (taps == 2) return inner == 1 ? along_rows<2>(from, to) : across_rows<2>(from, to);
     if (taps == 4) return inner == 1 ? along_rows<4>(from, to) : across_rows<4>(from, to);
@@ -20,11 +23,15 @@ struct ResamplePass {
   }
 
  private:
+  static constexpr double kTapNs = 0.3;
+
   // kTaps: 0 where their number is known at run time only.
   template <int kTaps>
   void along_rows(const T* from, T* to) const {
     const int64_t count = kTaps ? kTaps : taps;
-    for (int64_t o = 0; o < outer; ++o, from += in, to += out) {
+    StopPoll stop;
+    for (int64_t o = 0; o < outer && !stop.after(kTapNs * static_cast<double>(out * count));
+         ++o, from += in, to += out) {
       const int32_t* index = indices.data();
       const T* weight = weights.data();
       for (int64_t i = 0; i < out; ++i, index += count, weight += count) {
@@ -38,10 +45,12 @@ struct ResamplePass {
   template <int kTaps>
   void across_rows(const T* from, T* to) const {
     const int64_t count = kTaps ? kTaps : taps;
+    StopPoll stop;
     for (int64_t o = 0; o < outer; ++o, from += in * inner) {
       const int32_t* index = indices.data();
       const T* weight = weights.data();
       for (int64_t i = 0; i < out; ++i, to += inner, index += count, weight += count) {
+        if (stop.after(kTapNs * static_cast<double>(inner * count))) return;
         if constexpr (kTaps == 0) {
           sum_rows(from, index, weight, to);
         } else {

@@ -10,6 +10,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
+#include "op/pieces.h"
 #include "op/small_contents.h"
 #include "ops/image/resample.h"
 #include "ops/image/resample_pass.h"
@@ -277,13 +278,15 @@ bool copy_row(const NearestState& s, const AxisTaps& axis, const char* in, char*
 }
 
 // Elements [begin, end) of an axis of the result.
-void copy_nearest(const NearestState& s, size_t axis, const char* in, char* out, int64_t begin, int64_t end) {
+void copy_nearest(const NearestState& s, size_t axis, const char* in, char* out, int64_t begin, int64_t end,
+                  StopPoll& stop) {
   const AxisTaps& a = s.axes[axis];
   const bool innermost = axis + 1 == s.axes.size();
+  if (innermost && stop.after(static_cast<double>(end - begin))) return;
   if (innermost && end - begin == a.out && copy_row(s, a, in, out)) return;
   const auto bytes = static_cast<size_t>(s.out_strides[axis]);
   out += begin * s.out_strides[axis];
-  for (int64_t i = begin; i < end; ++i, out += bytes) {
+  for (int64_t i = begin; i < end && !stop.after(kByteNs * static_cast<double>(s.run)); ++i, out += bytes) {
     const auto at = static_cast<size_t>(i);
     if (!a.is_outside.empty() && a.is_outside[at]) {
       fill_runs(s, out, bytes);
@@ -292,7 +295,7 @@ void copy_nearest(const NearestState& s, size_t axis, const char* in, char* out,
     } else if (const char* from = in + a.indices[at] * s.in_strides[axis]; innermost) {
       std::memcpy(out, from, s.run);
     } else {
-      copy_nearest(s, axis + 1, from, out, 0, s.axes[axis + 1].out);
+      copy_nearest(s, axis + 1, from, out, 0, s.axes[axis + 1].out, stop);
     }
   }
 }
@@ -302,15 +305,15 @@ uint32_t run_nearest(const void* state, void* const* slots, const uint32_t* oper
   const auto* in = static_cast<const char*>(slots[operands[0]]);
   auto* out = static_cast<char*>(slots[operands[s.output]]);
   if (s.axes.empty()) {
-    std::memcpy(out, in, s.run);
-    return 0;
+    return unless_stopped(copy_in_pieces(out, in, s.run));
   }
   // The leading axes that stay as they are (batch and channels) are walked as one.
   parallel_for(s.leading, s.leading_ns, [&](int64_t begin, int64_t end, int) {
-    if (s.first == 0) return copy_nearest(s, 0, in, out, begin, end);
+    StopPoll stop;
+    if (s.first == 0) return copy_nearest(s, 0, in, out, begin, end, stop);
     for (int64_t i = begin; i < end; ++i) {
       copy_nearest(s, s.first, in + i * s.in_strides[s.first - 1], out + i * s.out_strides[s.first - 1], 0,
-                   s.axes[s.first].out);
+                   s.axes[s.first].out, stop);
     }
   });
   return 0;

@@ -5,6 +5,7 @@
 
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/pieces.h"
 #include "op/rank.h"
 #include "ops/tensor/combine.h"
 #include "ops/tensor/copy.h"
@@ -79,18 +80,20 @@ uint32_t run_max_unpool(const void* state, void* const* slots, const uint32_t* o
   const auto* x = static_cast<const Bytes<W>*>(slots[operands[0]]);
   const auto* indices = static_cast<const int64_t*>(slots[operands[1]]);
   auto* out = static_cast<Bytes<W>*>(slots[operands[s.output]]);
-  if (s.out_bytes) std::memset(out, 0, s.out_bytes);
-  for (int64_t k = 0; k < s.count; ++k) {
-    int64_t i = indices[k];
-    if (i < 0 || i >= s.total) return fail(KernelError::kIndexOutOfRange, i, s.total);
-    if (!s.same_shape) {
-      int64_t rest = i;
-      i = 0;
-      for (size_t d = s.dims.size(); d-- > 0; rest /= s.dims[d]) i += rest % s.dims[d] * s.strides[d];
+  if (!fill_in_pieces(out, 0, s.out_bytes)) return fail(KernelError::kStopped);
+  return kernel_in_pieces(s.count, tensor_ops::kIndexNs, [&](int64_t begin, int64_t end) -> uint32_t {
+    for (int64_t k = begin; k < end; ++k) {
+      int64_t i = indices[k];
+      if (i < 0 || i >= s.total) return fail(KernelError::kIndexOutOfRange, i, s.total);
+      if (!s.same_shape) {
+        int64_t rest = i;
+        i = 0;
+        for (size_t d = s.dims.size(); d-- > 0; rest /= s.dims[d]) i += rest % s.dims[d] * s.strides[d];
+      }
+      out[i] = x[k];
     }
-    out[i] = x[k];
-  }
-  return 0;
+    return 0;
+  });
 }
 
 Status prepare_max_unpool(PrepareContext& c) {
@@ -204,11 +207,13 @@ struct Col2ImState {
   tensor_ops::CombineRow add = nullptr;
 };
 
-// One offset within the block: its row of columns is added to the image.
-void add_offset(const Col2ImState& s, const int64_t* offset, const char* columns, char* image) {
+// One offset within the block: its row of columns is added to the image. False: it was told to stop.
+bool add_offset(const Col2ImState& s, const int64_t* offset, const char* columns, char* image, StopPoll& stop) {
+  constexpr double kColumnNs = 4;
   const size_t last = s.geometry.rank - 1;
   int64_t at[tensor_ops::kMaxWalkRank] = {};
   for (int64_t column = 0; column < s.columns; ++column) {
+    if (stop.after(kColumnNs)) return false;
     int64_t index = 0;
     bool inside = true;
     for (size_t d = 0; d <= last; ++d) {
@@ -224,18 +229,20 @@ void add_offset(const Col2ImState& s, const int64_t* offset, const char* columns
       at[d] = 0;
     }
   }
+  return true;
 }
 
 uint32_t run_col2im(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const Col2ImState*>(state);
   const auto* in = static_cast<const char*>(slots[operands[0]]);
   auto* out = static_cast<char*>(slots[operands[3]]);
-  if (s.out_bytes) std::memset(out, 0, s.out_bytes);
+  if (!fill_in_pieces(out, 0, s.out_bytes)) return fail(KernelError::kStopped);
+  StopPoll stop;
   const int64_t offsets = element_count_unchecked(s.block);
   for (int64_t p = 0; p < s.planes; ++p, out += static_cast<size_t>(s.plane) * s.width) {
     int64_t offset[tensor_ops::kMaxWalkRank] = {};
     for (int64_t k = 0; k < offsets; ++k, in += static_cast<size_t>(s.columns) * s.width) {
-      add_offset(s, offset, in, out);
+      if (!add_offset(s, offset, in, out, stop)) return fail(KernelError::kStopped);
       for (size_t d = s.geometry.rank; d-- > 0;) {
         if (++offset[d] < s.block[d]) break;
         offset[d] = 0;

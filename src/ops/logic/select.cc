@@ -3,6 +3,7 @@
 #include "op/broadcast_loop.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "op/pieces.h"
 
 namespace treadle {
 
@@ -34,8 +35,9 @@ Status compute_equal(ComputeContext& ctx) {
   TREADLE_ASSIGN(Tensor * out, ctx.allocate(0, ElementType::kBool, dims));
   bool* equal_at = out->mutable_data<bool>();
   const Dims strides[] = {broadcast_strides(a.dims(), dims), broadcast_strides(b.dims(), dims)};
-  for_each_broadcast(dims, strides, [&](int64_t i, const int64_t* at) {
+  return for_each_broadcast(dims, strides, [&](int64_t i, const int64_t* at) {
     equal_at[i] = a.data<String>()[at[0]] == b.data<String>()[at[1]];
+    return text_ns(a.data<String>()[at[0]]);
   });
   return {};
 }
@@ -98,11 +100,12 @@ Status compute_where(ComputeContext& ctx) {
   TREADLE_ASSIGN(Tensor * out, ctx.allocate(0, ElementType::kString, dims));
   const Dims strides[] = {broadcast_strides(condition.dims(), dims), broadcast_strides(x.dims(), dims),
                           broadcast_strides(y.dims(), dims)};
-  for_each_broadcast(dims, strides, [&](int64_t i, const int64_t* at) {
+  auto* texts = out->mutable_data<String>();
+  return for_each_broadcast(dims, strides, [&](int64_t i, const int64_t* at) {
     const bool first = condition.data<uint8_t>()[at[0]] != 0;
-    out->mutable_data<String>()[i] = first ? x.data<String>()[at[1]] : y.data<String>()[at[2]];
+    texts[i] = first ? x.data<String>()[at[1]] : y.data<String>()[at[2]];
+    return text_ns(texts[i]);
   });
-  return {};
 }
 
 }  // namespace

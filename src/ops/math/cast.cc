@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/convert.h"
+#include "op/pieces.h"
 #include "op/small_contents.h"
 #include "ops/math/string_cast.h"
 #include "type/dim_fractions.h"
@@ -94,8 +95,7 @@ struct CastState {
 template <size_t kOut>
 uint32_t run_copy(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const CastState*>(state);
-  if (s.count) std::memcpy(slots[operands[kOut]], slots[operands[0]], s.count * s.converter.to_width);
-  return 0;
+  return unless_stopped(copy_in_pieces(slots[operands[kOut]], slots[operands[0]], s.count * s.converter.to_width));
 }
 
 template <size_t kOut>
@@ -113,9 +113,10 @@ uint32_t run_steps(const void* state, void* const* slots, const uint32_t* operan
 }
 
 template <size_t kOut>
-KernelFn kernel_for(const kernels::TileConverter& converter) {
+KernelFn kernel_for(const kernels::TileConverter& converter, size_t count) {
+  constexpr size_t kMany = size_t{1} << 20;  // long enough to be stopped in between
   if (converter.step_count == 0) return run_copy<kOut>;
-  return converter.step_count == 1 ? run_one_step<kOut> : run_steps<kOut>;
+  return converter.step_count == 1 && count < kMany ? run_one_step<kOut> : run_steps<kOut>;
 }
 
 Status prepare_cast(PrepareContext& ctx) {
@@ -131,7 +132,9 @@ Status prepare_cast(PrepareContext& ctx) {
     return {};
   }
   const auto* state = ctx.make_state<CastState>(CastState{converter, static_cast<size_t>(x.element_count())});
-  ctx.set_kernel(ctx.inputs.size() == 1 ? kernel_for<1>(state->converter) : kernel_for<2>(state->converter), state);
+  const KernelFn run = ctx.inputs.size() == 1 ? kernel_for<1>(state->converter, state->count)
+                                              : kernel_for<2>(state->converter, state->count);
+  ctx.set_kernel(run, state);
   return {};
 }
 

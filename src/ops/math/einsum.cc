@@ -8,6 +8,7 @@
 #include "kernels/reduce.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
+#include "op/parallel.h"
 #include "ops/math/einsum_equation.h"
 
 namespace treadle {
@@ -348,7 +349,7 @@ uint32_t run_einsum(const void* state, void* const* slots, const uint32_t* opera
       step.gemm.run(a, read(step.b), nullptr, to, scratch);
     }
   }
-  if (s.narrows) kernels::convert(s.narrow, scratch + s.wide_result, out, s.count);
+  if (s.narrows) parallel_convert(s.narrow, scratch + s.wide_result, out, s.count);
   return 0;
 }
 

@@ -4,7 +4,17 @@
 #include <bit>
 #include <numbers>
 
+#include "base/in_pieces.h"
+
 namespace treadle {
+
+namespace {
+
+// About what an element takes in a pass over the numbers.
+constexpr double kElementNs = 2;
+constexpr size_t kPiece = size_t{1} << 16;
+
+}  // namespace
 
 Fourier::Fourier(size_t length) : length_(length) {
   const auto n = static_cast<double>(length);
@@ -25,47 +35,52 @@ Fourier::Fourier(size_t length) : length_(length) {
     filter_[k] = std::conj(chirp_[k]);
     if (k > 0) filter_[filter_.size() - k] = std::conj(chirp_[k]);
   }
-  inner_->run_halving(filter_.data());
+  StopPoll stop;
+  inner_->run_halving(filter_.data(), stop);
 }
 
-void Fourier::run_halving(Complex* x) const {
+bool Fourier::run_halving(Complex* x, StopPoll& stop) const {
   for (size_t i = 1, j = 0; i < length_; ++i) {
+    if (stop.after(kElementNs)) return false;
     size_t bit = length_ / 2;
     for (; j & bit; bit /= 2) j ^= bit;
     j ^= bit;
     if (i < j) std::swap(x[i], x[j]);
   }
   for (size_t size = 2; size <= length_; size *= 2) {
-    const size_t step = length_ / size;
+    const size_t step = length_ / size, half = size / 2;
+    const double block_ns = kElementNs * static_cast<double>(size);
     for (size_t begin = 0; begin < length_; begin += size) {
-      for (size_t k = 0; k < size / 2; ++k) {
-        const Complex a = x[begin + k], b = x[begin + k + size / 2] * roots_[k * step];
-        x[begin + k] = a + b;
-        x[begin + k + size / 2] = a - b;
+      for (size_t first = 0; first < half; first += kPiece) {
+        const size_t last = std::min(first + kPiece, half);
+        for (size_t k = first; k < last; ++k) {
+          const Complex a = x[begin + k], b = x[begin + k + half] * roots_[k * step];
+          x[begin + k] = a + b;
+          x[begin + k + half] = a - b;
+        }
+        if (stop.after(std::min(block_ns, kElementNs * kPiece))) return false;
       }
     }
   }
+  return true;
 }
 
-void Fourier::run(Complex* x, bool inverse, Complex* work) const {
-  if (length_ < 2) return;
-  // The inverse is the transform of the conjugate, conjugated.
-  const auto conjugate = [&] {
-    for (size_t k = 0; inverse && k < length_; ++k) x[k] = std::conj(x[k]);
+bool Fourier::run(Complex* x, bool inverse, Complex* work, StopPoll& stop) const {
+  if (length_ < 2) return true;
+  const auto all = [&](size_t count, auto&& fn) {
+    return in_pieces(static_cast<int64_t>(count), kElementNs, stop, [&](int64_t begin, int64_t end) {
+      for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) fn(k);
+    });
   };
-  conjugate();
-  if (!inner_) {
-    run_halving(x);
-  } else {
-    const size_t m = inner_->length_;
-    for (size_t k = 0; k < length_; ++k) work[k] = x[k] * chirp_[k];
-    std::fill(work + length_, work + m, Complex());
-    inner_->run_halving(work);
-    for (size_t k = 0; k < m; ++k) work[k] *= filter_[k];
-    inner_->run(work, true, nullptr);
-    for (size_t k = 0; k < length_; ++k) x[k] = work[k] * chirp_[k] / static_cast<double>(m);
-  }
-  conjugate();
+  // The inverse is the transform of the conjugate, conjugated.
+  const auto conjugate = [&] { return !inverse || all(length_, [&](size_t k) { x[k] = std::conj(x[k]); }); };
+  if (!conjugate()) return false;
+  if (!inner_) return run_halving(x, stop) && conjugate();
+  const size_t m = inner_->length_;
+  return all(length_, [&](size_t k) { work[k] = x[k] * chirp_[k]; }) &&
+         all(m - length_, [&](size_t k) { work[length_ + k] = Complex(); }) && inner_->run_halving(work, stop) &&
+         all(m, [&](size_t k) { work[k] *= filter_[k]; }) && inner_->run(work, true, nullptr, stop) &&
+         all(length_, [&](size_t k) { x[k] = work[k] * chirp_[k] / static_cast<double>(m); }) && conjugate();
 }
 
 }  // namespace treadle

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "op/pieces.h"
 #include "op/small_contents.h"
 
 namespace treadle {
@@ -13,10 +14,8 @@ struct CopyState {
 };
 
 uint32_t run_copy(const void* state, void* const* slots, const uint32_t* operands) {
-  if (const size_t bytes = static_cast<const CopyState*>(state)->bytes) {
-    std::memcpy(slots[operands[1]], slots[operands[0]], bytes);
-  }
-  return 0;
+  return unless_stopped(
+      copy_in_pieces(slots[operands[1]], slots[operands[0]], static_cast<const CopyState*>(state)->bytes));
 }
 
 Status prepare_identity(PrepareContext& ctx) {
@@ -72,12 +71,13 @@ uint32_t run_narrow(const void* state, void* const* slots, const uint32_t* opera
   const auto& s = *static_cast<const NarrowState*>(state);
   const auto* in = static_cast<const uint8_t*>(slots[operands[0]]);
   auto* out = static_cast<uint8_t*>(slots[operands[1]]);
-  for (size_t i = 0; i < s.count; ++i) {
-    const auto high = static_cast<uint8_t>(in[i] << s.shift);
-    out[i] = s.is_signed ? static_cast<uint8_t>(static_cast<int8_t>(high) >> s.shift)
-                         : static_cast<uint8_t>(high >> s.shift);
-  }
-  return 0;
+  return unless_stopped(in_pieces(static_cast<int64_t>(s.count), kByteNs, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto high = static_cast<uint8_t>(in[i] << s.shift);
+      out[i] = s.is_signed ? static_cast<uint8_t>(static_cast<int8_t>(high) >> s.shift)
+                           : static_cast<uint8_t>(high >> s.shift);
+    }
+  }));
 }
 
 Status prepare_bit_cast(PrepareContext& ctx) {

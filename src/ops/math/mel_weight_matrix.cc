@@ -5,6 +5,8 @@
 
 #include "kernels/convert.h"
 #include "op/op_def.h"
+#include "op/parallel.h"
+#include "op/pieces.h"
 
 namespace treadle {
 
@@ -67,11 +69,16 @@ uint32_t run_mel(const void* state, void* const* slots, const uint32_t* operands
   double number[5];
   for (size_t i = 0; i < 5; ++i) kernels::convert(s.number[i], slots[operands[i]], number + i, 1);
   auto* table = static_cast<double*>(slots[operands[6]]);
+  constexpr double kWeightNs = 5;
+  StopPoll stop;
   for (int64_t j = 0; j < s.bins; ++j) {
     const double low = edge_bin(s, number, j), center = edge_bin(s, number, j + 1), high = edge_bin(s, number, j + 2);
-    for (int64_t i = 0; i < s.rows; ++i) table[i * s.bins + j] = weight(static_cast<double>(i), low, center, high);
+    const auto fill_rows = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) table[i * s.bins + j] = weight(static_cast<double>(i), low, center, high);
+    };
+    if (!in_pieces(s.rows, kWeightNs, stop, fill_rows)) return fail(KernelError::kStopped);
   }
-  kernels::convert(s.narrow, table, slots[operands[5]], static_cast<size_t>(s.rows * s.bins));
+  parallel_convert(s.narrow, table, slots[operands[5]], static_cast<size_t>(s.rows * s.bins));
   return 0;
 }
 

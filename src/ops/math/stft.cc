@@ -8,6 +8,8 @@
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/parallel.h"
+#include "op/pieces.h"
 #include "ops/math/fourier.h"
 
 namespace treadle {
@@ -38,21 +40,23 @@ struct Lines {
   }
 };
 
+constexpr double kElementNs = 2;
+
 // Every element counts from the line's beginning in steps of complex numbers.
-void read_line(const Lines& s, const double* x, size_t given, size_t step, Complex* line) {
+void read_line(const Lines& s, const double* x, size_t given, size_t step, Complex* line, StopPoll& stop) {
   const auto parts = static_cast<size_t>(s.parts_in);
   const size_t n = s.fourier.length();
-  for (size_t k = 0; k < n; ++k) {
+  for (size_t k = 0; k < n && !stop.after(kElementNs); ++k) {
     const double* at = x + k * step * parts;
     line[k] = k < given ? Complex(at[0], parts == 2 ? at[1] : 0) : Complex();
   }
   for (size_t k = n / 2 + 1; s.mirrored && k < n; ++k) line[k] = std::conj(line[n - k]);
 }
 
-void write_line(const Lines& s, const Complex* line, size_t wanted, size_t step, double* y) {
+void write_line(const Lines& s, const Complex* line, size_t wanted, size_t step, double* y, StopPoll& stop) {
   const auto parts = static_cast<size_t>(s.parts_out);
   const double scale = s.inverse ? 1 / static_cast<double>(s.fourier.length()) : 1;
-  for (size_t k = 0; k < wanted; ++k) {
+  for (size_t k = 0; k < wanted && !stop.after(kElementNs); ++k) {
     y[k * step * parts] = line[k].real() * scale;
     if (parts == 2) y[k * step * parts + 1] = line[k].imag() * scale;
   }
@@ -140,16 +144,17 @@ uint32_t run_dft(const void* state, void* const* slots, const uint32_t* operands
   auto* y = reinterpret_cast<double*>(scratch + l.y_at);
   auto* line = reinterpret_cast<Complex*>(scratch + l.line_at);
   auto* work = reinterpret_cast<Complex*>(scratch + l.work_at);
-  kernels::convert(l.widen, slots[operands[0]], x, l.x_count);
+  parallel_convert(l.widen, slots[operands[0]], x, l.x_count);
   const auto parts_in = static_cast<size_t>(l.parts_in), parts_out = static_cast<size_t>(l.parts_out);
+  StopPoll stop;
   for (size_t o = 0; o < s.x.outer; ++o) {
     for (size_t i = 0; i < s.x.inner; ++i) {
-      read_line(l, x + (o * s.x.n * s.x.inner + i) * parts_in, s.x.n, s.x.inner, line);
-      l.fourier.run(line, l.inverse, work);
-      write_line(l, line, s.y.n, s.y.inner, y + (o * s.y.n * s.y.inner + i) * parts_out);
+      read_line(l, x + (o * s.x.n * s.x.inner + i) * parts_in, s.x.n, s.x.inner, line, stop);
+      if (!l.fourier.run(line, l.inverse, work, stop)) return fail(KernelError::kStopped);
+      write_line(l, line, s.y.n, s.y.inner, y + (o * s.y.n * s.y.inner + i) * parts_out, stop);
     }
   }
-  kernels::convert(l.narrow, y, slots[operands[s.output]], l.y_count);
+  parallel_convert(l.narrow, y, slots[operands[s.output]], l.y_count);
   return 0;
 }
 
@@ -250,17 +255,18 @@ uint32_t run_stft(const void* state, void* const* slots, const uint32_t* operand
   auto* work = reinterpret_cast<Complex*>(scratch + l.work_at);
   auto* window = reinterpret_cast<double*>(scratch + l.window_at);
   const size_t length = l.fourier.length(), parts = static_cast<size_t>(l.parts_in);
-  kernels::convert(l.widen, slots[operands[kSignal]], x, l.x_count);
+  parallel_convert(l.widen, slots[operands[kSignal]], x, l.x_count);
   if (s.has_window) kernels::convert(l.widen, slots[operands[kWindow]], window, length);
+  StopPoll stop;
   for (size_t b = 0; b < s.batch; ++b) {
     for (size_t f = 0; f < s.frames; ++f) {
-      read_line(l, x + (b * s.samples + f * s.step) * parts, length, 1, line);
+      read_line(l, x + (b * s.samples + f * s.step) * parts, length, 1, line, stop);
       for (size_t k = 0; s.has_window && k < length; ++k) line[k] *= window[k];
-      l.fourier.run(line, false, work);
-      write_line(l, line, s.bins, 1, y + (b * s.frames + f) * s.bins * 2);
+      if (!l.fourier.run(line, false, work, stop)) return fail(KernelError::kStopped);
+      write_line(l, line, s.bins, 1, y + (b * s.frames + f) * s.bins * 2, stop);
     }
   }
-  kernels::convert(l.narrow, y, slots[operands[s.output]], l.y_count);
+  parallel_convert(l.narrow, y, slots[operands[s.output]], l.y_count);
   return 0;
 }
 

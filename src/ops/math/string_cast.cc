@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "op/pieces.h"
+
 namespace treadle {
 
 namespace {
@@ -103,9 +105,14 @@ std::string print_element(ElementType from, const void* element) {
 }  // namespace
 
 Status cast_strings(const Tensor& in, Tensor& out, const kernels::CastOptions& options) {
+  constexpr double kNumberNs = 100;  // read or printed
   const auto count = static_cast<size_t>(in.element_count());
+  StopPoll stop;
   if (is_string(in.type()) && is_string(out.type())) {
-    for (size_t i = 0; i < count; ++i) out.mutable_data<String>()[i] = in.data<String>()[i];
+    for (size_t i = 0; i < count; ++i) {
+      out.mutable_data<String>()[i] = in.data<String>()[i];
+      if (stop.after(text_ns(in.data<String>()[i]))) return stopped();
+    }
     return {};
   }
   if (is_string(in.type())) {
@@ -115,12 +122,14 @@ Status cast_strings(const Tensor& in, Tensor& out, const kernels::CastOptions& o
       if (!parse_element(trimmed(text), out.type(), bytes + i * byte_width(out.type()), options)) {
         return error(Code::kRuntime, "cannot read '{}' (element {}) as {}", text, i, name(out.type()));
       }
+      if (stop.after(kNumberNs + kByteNs * static_cast<double>(text.size()))) return stopped();
     }
     return {};
   }
   const auto* bytes = static_cast<const std::byte*>(in.raw());
   for (size_t i = 0; i < count; ++i) {
     out.mutable_data<String>()[i] = print_element(in.type(), bytes + i * byte_width(in.type()));
+    if (stop.after(kNumberNs)) return stopped();
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "kernels/convert.h"
 #include "op/op_def.h"
 
@@ -65,12 +66,16 @@ uint32_t run_window(const void* state, void* const* slots, const uint32_t* opera
     kernels::convert(s.converter, s.table.data(), to, s.table.size());
     return 0;
   }
-  std::array<double, kBlock> block;
-  for (int64_t start = 0; start < s.size; start += kBlock) {
-    const int64_t count = std::min(kBlock, s.size - start);
-    for (int64_t i = 0; i < count; ++i) block[static_cast<size_t>(i)] = s.window.at(start + i);
-    kernels::convert(s.converter, block.data(), to + static_cast<size_t>(start) * s.width, static_cast<size_t>(count));
-  }
+  constexpr double kElementNs = 15;
+  parallel_for(s.size, kElementNs, [&](int64_t begin, int64_t end, int) {
+    std::array<double, kBlock> block;
+    for (int64_t start = begin; start < end; start += kBlock) {
+      const int64_t count = std::min(kBlock, end - start);
+      for (int64_t i = 0; i < count; ++i) block[static_cast<size_t>(i)] = s.window.at(start + i);
+      kernels::convert(s.converter, block.data(), to + static_cast<size_t>(start) * s.width,
+                       static_cast<size_t>(count));
+    }
+  });
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "kernels/convert.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/pieces.h"
 
 namespace treadle::ml {
 
@@ -35,6 +36,11 @@ struct Table {
     for (size_t i = 0; i + 1 < dims.size(); ++i) rows *= dims[i];
   }
 };
+
+// About what a row takes.
+double row_ns(const Table& table) {
+  return 2 + static_cast<double>(table.columns);
+}
 
 // One value for all columns, or one per column.
 Status check_per_column(const InferContext& ctx, const char* name, size_t found) {
@@ -65,8 +71,10 @@ uint32_t run_scaler(const void* state, void* const* slots, const uint32_t* opera
   const auto& s = *static_cast<const ScalerState*>(state);
   auto* y = static_cast<float*>(slots[operands[1]]);
   kernels::convert(s.widen, slots[operands[0]], y, static_cast<size_t>(s.table.rows * s.table.columns));
+  StopPoll stop;
   for (int64_t i = 0; i < s.table.rows; ++i, y += s.table.columns) {
     for (size_t j = 0; j < s.offset.size(); ++j) y[j] = (y[j] - s.offset[j]) * s.scale[j];
+    if (stop.after(row_ns(s.table))) return fail(KernelError::kStopped);
   }
   return 0;
 }
@@ -116,7 +124,9 @@ uint32_t run_normalizer(const void* state, void* const* slots, const uint32_t* o
   const auto& s = *static_cast<const NormalizerState*>(state);
   auto* y = static_cast<float*>(slots[operands[1]]);
   kernels::convert(s.widen, slots[operands[0]], y, static_cast<size_t>(s.table.rows * s.table.columns));
+  StopPoll stop;
   for (int64_t i = 0; i < s.table.rows; ++i, y += s.table.columns) {
+    if (stop.after(2 * row_ns(s.table))) return fail(KernelError::kStopped);
     const float norm = norm_of(s.norm, y, s.table.columns);
     if (norm == 0) continue;
     for (int64_t j = 0; j < s.table.columns; ++j) y[j] /= norm;
@@ -149,8 +159,10 @@ uint32_t run_binarizer(const void* state, void* const* slots, const uint32_t* op
   const auto* x = static_cast<const T*>(slots[operands[0]]);
   auto* y = static_cast<T*>(slots[operands[1]]);
   const auto threshold = static_cast<double>(s.threshold);
-  for (size_t i = 0; i < s.count; ++i) y[i] = static_cast<double>(x[i]) > threshold ? T(1) : T(0);
-  return 0;
+  constexpr double kElementNs = 0.5;
+  return unless_stopped(in_pieces(static_cast<int64_t>(s.count), kElementNs, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = static_cast<double>(x[i]) > threshold ? T(1) : T(0);
+  }));
 }
 
 template <class T>
@@ -166,7 +178,9 @@ uint32_t run_imputer(const void* state, void* const* slots, const uint32_t* oper
   const auto* x = static_cast<const T*>(slots[operands[0]]);
   auto* y = static_cast<T*>(slots[operands[1]]);
   const bool replaces_nan = s.replaced != s.replaced;
+  StopPoll stop;
   for (int64_t i = 0; i < s.table.rows; ++i) {
+    if (stop.after(row_ns(s.table))) return fail(KernelError::kStopped);
     for (size_t j = 0; j < s.values.size(); ++j, ++x, ++y) {
       const bool missing = replaces_nan ? *x != *x : *x == s.replaced;
       *y = missing ? s.values[j] : *x;
@@ -257,10 +271,15 @@ uint32_t run_extractor(const void* state, void* const* slots, const uint32_t* op
       return fail(KernelError::kIndexOutOfRange, picks[j], s.table.columns);
     }
   }
+  constexpr double kPickNs = 2;
+  StopPoll stop;
   for (int64_t i = 0; i < s.table.rows; ++i, x += static_cast<size_t>(s.table.columns) * s.width) {
-    for (int64_t j = 0; j < s.picks; ++j, y += s.width) {
-      std::memcpy(y, x + static_cast<size_t>(picks[j]) * s.width, s.width);
-    }
+    const auto pick = [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j, y += s.width) {
+        std::memcpy(y, x + static_cast<size_t>(picks[j]) * s.width, s.width);
+      }
+    };
+    if (!in_pieces(s.picks, kPickNs, stop, pick)) return fail(KernelError::kStopped);
   }
   return 0;
 }

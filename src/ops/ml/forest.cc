@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/stop.h"
+
 namespace treadle::ml {
 
 namespace {
@@ -181,6 +183,7 @@ Status Forest::build(std::span<const Split> splits, std::span<const Branch> root
   for (const Branch& root : roots) {
     TREADLE_ASSIGN(const Tree tree, writer.write(root));
     trees_.push_back(tree);
+    steps_ += tree.depth + 1;
   }
   nan_left_ = writer.nan_left();
   store_weights(std::move(first_weight), std::move(weights));
@@ -248,6 +251,17 @@ Status Forest::check_base() const {
   return error(Code::kInvalidModel, "attribute base_values has {} entries, expected {}", base.size(), targets_);
 }
 
+namespace {
+
+// A step down a tree, with seven other rows beside it.
+constexpr double kStepNs = 2;
+
+}  // namespace
+
+double Forest::row_ns() const {
+  return kStepNs * static_cast<double>(steps_);
+}
+
 template <class T>
 void Forest::evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const {
   const TreeNode<T>* table = nodes<T>().data();
@@ -255,15 +269,18 @@ void Forest::evaluate(const T* x, size_t rows, size_t features, double* scores, 
   for (size_t i = 0; i < rows; ++i) {
     std::fill_n(scores + i * stride, targets_, extremes ? std::numeric_limits<double>::quiet_NaN() : 0.0);
   }
+  StopPoll stop;
   uint32_t leaves[kBlock];
   if (rows > kernels::kWalkLanes / 2) {
     for (const Tree& tree : trees_) {
+      if (stop.after(kStepNs * static_cast<double>((tree.depth + 1) * rows))) return;
       kernels::walk_rows(table, tree, nan_left_, x, rows, features, leaves);
       add(leaves, rows, scores, stride);
     }
   } else {
     for (size_t i = 0; i < rows; ++i) {
       for (size_t first = 0; first < trees_.size(); first += kBlock) {
+        if (stop.after(row_ns() / static_cast<double>(trees_.size()) * kBlock)) return;
         const size_t count = std::min(kBlock, trees_.size() - first);
         kernels::walk_trees(table, trees_.data() + first, count, nan_left_, x + i * features, leaves);
         add(leaves, count, scores + i * stride, 0);

@@ -54,6 +54,8 @@ class Forest {
   // The least number of features that a row must have.
   int64_t features() const { return features_; }
 
+  // About what a row takes.
+  double row_ns() const;
   // Scores [rows][stride] of rows [rows][features], the first targets() of each.
   template <class T>
   void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const;
@@ -73,6 +75,7 @@ class Forest {
 
   size_t targets_ = 0;
   int64_t features_ = 0;
+  int64_t steps_ = 0;  // to the deepest leaves of all trees
   std::vector<kernels::TreeNode<double>> nodes_;
   std::unique_ptr<FloatNodes> float_nodes_ = std::make_unique<FloatNodes>();
   std::vector<kernels::Tree> trees_;

@@ -5,33 +5,42 @@
 #include <cstring>
 
 #include "op/op_def.h"
+#include "op/pieces.h"
 #include "ops/ml/dictionary.h"
 
 namespace treadle::ml {
 
 namespace {
 
+// About what it takes to look up a key.
+constexpr double kFindNs = 15;
+
 // Element by element from keys to values. What is no key becomes the last value.
 struct Mapping {
   Dictionary keys;
   Tensor values;
 
-  void run(const void* x, void* y, int64_t count) const;
+  // False: it was told to stop.
+  bool run(const void* x, void* y, int64_t count) const;
 };
 
-void Mapping::run(const void* x, void* y, int64_t count) const {
+bool Mapping::run(const void* x, void* y, int64_t count) const {
   const int64_t otherwise = values.element_count() - 1;
   const size_t width = is_string(values.type()) ? 0 : byte_width(values.type());
+  StopPoll stop;
   for (int64_t i = 0; i < count; ++i) {
     int64_t at = keys.find(x, i);
     if (at < 0) at = otherwise;
     if (width == 0) {
       static_cast<String*>(y)[i] = values.data<String>()[at];
+      if (stop.after(text_ns(values.data<String>()[at]))) return false;
     } else {
       std::memcpy(static_cast<std::byte*>(y) + static_cast<size_t>(i) * width,
                   values.data<std::byte>() + static_cast<size_t>(at) * width, width);
     }
+    if (stop.after(kFindNs)) return false;
   }
+  return true;
 }
 
 // The mapping of a node, or both directions of it, of which X's type chooses one.
@@ -181,8 +190,7 @@ struct MappingState {
 
 uint32_t run_mapping(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const MappingState*>(state);
-  s.mapping->run(slots[operands[0]], slots[operands[1]], s.count);
-  return 0;
+  return unless_stopped(s.mapping->run(slots[operands[0]], slots[operands[1]], s.count));
 }
 
 Status prepare_mapping(PrepareContext& ctx) {
@@ -198,8 +206,7 @@ Status compute_mapping(ComputeContext& ctx) {
   const Mapping* mapping = ctx.node.parsed_as<Mappings>().find(x.type());
   if (!mapping) return error(Code::kInvalidArgument, "X is of type {}", name(x.type()));
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, mapping->values.type(), x.dims()));
-  mapping->run(x.raw(), y->mutable_raw(), x.element_count());
-  return {};
+  return mapping->run(x.raw(), y->mutable_raw(), x.element_count()) ? Status() : stopped();
 }
 
 // ---- OneHotEncoder ----
@@ -213,8 +220,12 @@ struct Categories {
   // 0, or the failure of an element that is no category.
   template <class Find>
   uint32_t run(int64_t count, int64_t columns, float* row, Find&& find) const {
-    std::fill_n(row, count * columns, 0.0f);
+    if (!fill_in_pieces(row, 0, static_cast<size_t>(count * columns) * sizeof(float))) {
+      return fail(KernelError::kStopped);
+    }
+    StopPoll stop;
     for (int64_t i = 0; i < count; ++i, row += columns) {
+      if (stop.after(kFindNs)) return fail(KernelError::kStopped);
       const int64_t at = find(i);
       if (at >= 0) {
         row[at] = 1;

@@ -30,10 +30,12 @@ struct Linear {
     least_features = static_cast<int64_t>(weights.size() / rows);
     return {};
   }
+  double row_ns() const { return static_cast<double>(coefficients.size()); }
   template <class T>
   void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const {
     const auto terms = static_cast<size_t>(least_features);
-    for (size_t r = 0; r < rows; ++r, x += features, scores += stride) {
+    StopPoll stop;
+    for (size_t r = 0; r < rows && !stop.after(row_ns()); ++r, x += features, scores += stride) {
       for (size_t i = 0; i < raw; ++i) {
         const double* c = coefficients.data() + i * terms;
         double sum = 0;

@@ -11,6 +11,7 @@
 
 #include "kernels/convert.h"
 #include "op/op_def.h"
+#include "op/pieces.h"
 
 namespace treadle::ml {
 
@@ -59,7 +60,9 @@ Status check_rows(const Shape& x);
 //   struct Model {
 //     size_t raw, columns;
 //     int64_t least_features;
-//     // Of up to kRowBlock rows; `stride` scores of each, at least max(raw, columns).
+//     double row_ns() const;  // about what a row takes
+//     // Of up to kRowBlock rows; `stride` scores of each, at least max(raw, columns). Where that takes long it asks
+//     // whether to stop, and leaves the rest.
 //     template <class T>  // float, double
 //     void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const;
 //     size_t finish(double* scores) const;
@@ -82,11 +85,14 @@ struct Predictor {
     return block_rows() * (scores_per_row() + (converts() ? static_cast<size_t>(rows.features) : 0));
   }
 
-  // `store(row, scores)` takes finished scores, `label(row, index)` the labels.
+  // `store(row, scores)` takes finished scores, `label(row, index)` the labels. False: it was told to stop.
   template <class Store, class Label>
-  void run(const void* x, double* scratch, Store&& store, Label&& label) const {
+  bool run(const void* x, double* scratch, Store&& store, Label&& label) const {
+    constexpr double kFinishNs = 20;
     const size_t stride = scores_per_row(), features = static_cast<size_t>(rows.features);
     double* const widened = scratch + block_rows() * stride;
+    const double row_ns = model->row_ns() + kFinishNs;
+    StopPoll stop;
     for (int64_t first = 0; first < rows.count; first += static_cast<int64_t>(kRowBlock)) {
       const size_t count = std::min(kRowBlock, static_cast<size_t>(rows.count - first));
       const auto* block = static_cast<const std::byte*>(x) + static_cast<size_t>(first) * features * byte_width(type);
@@ -102,7 +108,9 @@ struct Predictor {
         label(row, model->finish(scratch + i * stride));
         store(row, scratch + i * stride);
       }
+      if (stop.after(row_ns * static_cast<double>(count))) return false;
     }
+    return true;
   }
 };
 
@@ -137,11 +145,11 @@ uint32_t run_regressor(const void* state, void* const* slots, const uint32_t* op
   const auto& p = *static_cast<const Predictor<Model>*>(state);
   auto* y = static_cast<float*>(slots[operands[1]]);
   const size_t columns = p.model->columns;
-  p.run(
-      slots[operands[0]], static_cast<double*>(slots[operands[2]]),
-      [&](int64_t row, const double* scores) { store_floats(scores, columns, y + static_cast<size_t>(row) * columns); },
-      [](int64_t, size_t) {});
-  return 0;
+  const auto store = [&](int64_t row, const double* scores) {
+    store_floats(scores, columns, y + static_cast<size_t>(row) * columns);
+  };
+  return unless_stopped(
+      p.run(slots[operands[0]], static_cast<double*>(slots[operands[2]]), store, [](int64_t, size_t) {}));
 }
 
 template <class Model>
@@ -166,12 +174,12 @@ Status infer_classifier(InferContext& ctx) {
   return {};
 }
 
-// y: String or int64_t; y and z may be null.
+// y: String or int64_t; y and z may be null. False: it was told to stop.
 template <class Model, class Label>
-void classify(const Predictor<Model>& p, const void* x, Label* y, float* z, double* scratch) {
+bool classify(const Predictor<Model>& p, const void* x, Label* y, float* z, double* scratch) {
   const size_t columns = p.model->columns;
   const Labels& labels = p.model->labels;
-  p.run(
+  return p.run(
       x, scratch,
       [&](int64_t row, const double* scores) {
         if (z) store_floats(scores, columns, z + static_cast<size_t>(row) * columns);
@@ -188,9 +196,9 @@ void classify(const Predictor<Model>& p, const void* x, Label* y, float* z, doub
 
 template <class Model>
 uint32_t run_classifier(const void* state, void* const* slots, const uint32_t* operands) {
-  classify(*static_cast<const Predictor<Model>*>(state), slots[operands[0]], static_cast<int64_t*>(slots[operands[1]]),
-           static_cast<float*>(slots[operands[2]]), static_cast<double*>(slots[operands[3]]));
-  return 0;
+  return unless_stopped(classify(*static_cast<const Predictor<Model>*>(state), slots[operands[0]],
+                                 static_cast<int64_t*>(slots[operands[1]]), static_cast<float*>(slots[operands[2]]),
+                                 static_cast<double*>(slots[operands[3]])));
 }
 
 template <class Model>
@@ -217,13 +225,10 @@ Status compute_classifier(ComputeContext& ctx) {
                    ctx.allocate(1, ElementType::kFloat, {p.rows.count, static_cast<int64_t>(model.columns)}));
     z = scores->mutable_data<float>();
   }
-  std::vector<double> scratch(p.scratch_doubles());
-  if (strings) {
-    classify(p, x.raw(), y->mutable_data<String>(), z, scratch.data());
-  } else {
-    classify(p, x.raw(), y->mutable_data<int64_t>(), z, scratch.data());
-  }
-  return {};
+  CountedVector<double> scratch(p.scratch_doubles());
+  const bool done = strings ? classify(p, x.raw(), y->mutable_data<String>(), z, scratch.data())
+                            : classify(p, x.raw(), y->mutable_data<int64_t>(), z, scratch.data());
+  return done ? Status() : stopped();
 }
 
 }  // namespace treadle::ml

@@ -11,6 +11,9 @@ namespace {
 
 enum class SvmKernel : uint8_t { kLinear, kPoly, kRbf, kSigmoid };
 
+// About what a feature of a support vector takes, and what a kernel's function does.
+constexpr double kTermNs = 0.3, kFunctionNs = 5;
+
 struct KernelFunction {
   SvmKernel kind = SvmKernel::kLinear;
   double gamma = 0, offset = 0, degree = 0;
@@ -20,7 +23,8 @@ struct KernelFunction {
   template <class T>
   void operator()(const T* x, const double* vectors, size_t features, size_t count, double* out) const {
     std::fill_n(out, count, 0.0);
-    for (size_t j = 0; j < features; ++j, vectors += count) {
+    StopPoll stop;
+    for (size_t j = 0; j < features && !stop.after(kTermNs * static_cast<double>(count)); ++j, vectors += count) {
       const auto xj = static_cast<double>(x[j]);
       if (kind == SvmKernel::kRbf) {
         for (size_t v = 0; v < count; ++v) out[v] += (xj - vectors[v]) * (xj - vectors[v]);
@@ -94,6 +98,7 @@ struct SvmBase {
   size_t raw = 1, columns = 1;
   int64_t least_features = 0;
 
+  double row_ns() const { return static_cast<double>(count) * (kFunctionNs + kTermNs * static_cast<double>(features)); }
   Status read(const ir::Attributes& attributes, int64_t support_count, size_t rows) {
     coefficients = read_doubles(attributes, "coefficients");
     rho = read_doubles(attributes, "rho");
@@ -125,7 +130,8 @@ struct SvmRegression : SvmBase {
 
   template <class T>
   void evaluate(const T* x, size_t rows, size_t width, double* scores, size_t stride) const {
-    for (size_t i = 0; i < rows; ++i, x += width, scores += stride) {
+    StopPoll stop;
+    for (size_t i = 0; i < rows && !stop.after(row_ns()); ++i, x += width, scores += stride) {
       kernel(x, vectors.data(), features, count, scores);
       double sum = rho[0];
       for (size_t v = 0; v < count; ++v) sum += supports ? coefficients[v] * scores[v] : scores[v];
@@ -165,7 +171,8 @@ struct SvmClassification : SvmBase {
   void decide(const T* x, double* scores) const;
   template <class T>
   void evaluate(const T* x, size_t rows, size_t width, double* scores, size_t stride) const {
-    for (size_t i = 0; i < rows; ++i) decide(x + i * width, scores + i * stride);
+    StopPoll stop;
+    for (size_t i = 0; i < rows && !stop.after(row_ns()); ++i) decide(x + i * width, scores + i * stride);
   }
   size_t finish(double* scores) const;
   void couple(double* scores) const;

@@ -15,6 +15,7 @@ struct TreeScores {
   size_t raw = 1, columns = 1;
   int64_t least_features = 0;
 
+  double row_ns() const { return forest.row_ns(); }
   template <class T>
   void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const {
     forest.evaluate(x, rows, features, scores, stride);

@@ -228,6 +228,7 @@ struct Trees {
     least_features = forest.features();
     return {};
   }
+  double row_ns() const { return forest.row_ns(); }
   template <class T>
   void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const {
     forest.evaluate(x, rows, features, scores, stride);

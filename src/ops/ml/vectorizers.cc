@@ -9,7 +9,9 @@
 #include <numeric>
 
 #include "kernels/convert.h"
+#include "kernels/sort.h"
 #include "op/op_def.h"
+#include "op/pieces.h"
 #include "ops/ml/dictionary.h"
 #include "ops/ml/predict.h"
 
@@ -64,6 +66,8 @@ struct FeatureState {
 uint32_t run_feature_vectorizer(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const FeatureState*>(state);
   auto* y = static_cast<float*>(slots[operands[s.parts.size()]]);
+  constexpr double kPartNs = 10;
+  StopPoll stop;
   for (int64_t row = 0; row < s.rows; ++row) {
     for (size_t i = 0; i < s.parts.size(); ++i) {
       const ColumnsPart& part = s.parts[i];
@@ -71,6 +75,7 @@ uint32_t run_feature_vectorizer(const void* state, void* const* slots, const uin
       kernels::convert(part.convert, x, y, part.copied);
       std::fill(y + part.copied, y + part.columns, 0.0f);
       y += part.columns;
+      if (stop.after(kPartNs + static_cast<double>(part.columns))) return fail(KernelError::kStopped);
     }
   }
   return 0;
@@ -130,8 +135,11 @@ Status compute_dict_vectorizer(ComputeContext& ctx) {
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, x.values.type(), {1, vocabulary.size}));
   const bool texts = is_string(y->type());
   const size_t width = byte_width(y->type());
-  if (!texts) std::fill_n(y->mutable_data<std::byte>(), y->byte_size(), std::byte{0});
+  if (!texts && !fill_in_pieces(y->mutable_raw(), 0, y->byte_size())) return stopped();
+  constexpr double kFindNs = 30;
+  StopPoll stop;
   for (int64_t i = 0; i < x.keys.element_count(); ++i) {
+    if (stop.after(texts ? kFindNs + kTextNs : kFindNs)) return stopped();
     const int64_t at = vocabulary.words.find(x.keys.raw(), i);
     if (at < 0) continue;
     if (texts) {
@@ -208,14 +216,17 @@ Status compute_cast_map(ComputeContext& ctx) {
   const MapCast& cast = ctx.node.parsed_as<MapCast>();
   const Map& x = ctx.inputs[0].map();
   const std::span<const int64_t> keys = x.keys.span<int64_t>();
-  std::vector<int64_t> order(keys.size());
+  CountedVector<int64_t> order(keys.size());
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](int64_t a, int64_t b) { return keys[static_cast<size_t>(a)] < keys[static_cast<size_t>(b)]; });
+  const auto before = [&](int64_t a, int64_t b) { return keys[static_cast<size_t>(a)] < keys[static_cast<size_t>(b)]; };
+  if (!kernels::sort(order.data(), static_cast<int64_t>(order.size()), before)) return stopped();
   const int64_t columns = cast.places < 0 ? static_cast<int64_t>(keys.size()) : cast.places;
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, cast.to, {1, columns}));
-  if (!is_string(cast.to)) std::fill_n(y->mutable_data<std::byte>(), y->byte_size(), std::byte{0});
+  if (!is_string(cast.to) && !fill_in_pieces(y->mutable_raw(), 0, y->byte_size())) return stopped();
+  constexpr double kCastNs = 100;
+  StopPoll stop;
   for (size_t i = 0; i < order.size(); ++i) {
+    if (stop.after(kCastNs)) return stopped();
     const int64_t key = keys[static_cast<size_t>(order[i])];
     if (cast.places >= 0 && (key < 0 || key >= cast.places)) {
       return error(Code::kRuntime, "X has the key {}, expected 0 to {}", key, cast.places - 1);

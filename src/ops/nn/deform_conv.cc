@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "op/op_def.h"
+#include "op/pieces.h"
 #include "ops/nn/window.h"
 #include "ops/norm/channels.h"
 
@@ -108,22 +109,28 @@ class Deform {
     }
   }
 
-  void run(W* out) {
+  // False: it was told to stop.
+  bool run(W* out) {
     const int64_t rows = s_.filters / s_.groups, inner = s_.channels / s_.groups * s_.taps;
     auto* columns = reinterpret_cast<W*>(scratch_ + s_.columns);
     for (int64_t n = 0; n < s_.batch; ++n) {
-      for (int64_t g = 0; g < s_.offset_groups; ++g) gather(n, g, columns);
+      for (int64_t g = 0; g < s_.offset_groups; ++g) {
+        if (!gather(n, g, columns)) return false;
+      }
       for (int64_t g = 0; g < s_.groups; ++g) {
         const W* bias = in_[kBias] ? in_[kBias] + g * rows : nullptr;
+        if (stop_requested()) return false;
         kernels::run_gemm(s_.product, in_[kWeight] + g * rows * inner, columns + g * inner * s_.positions, bias,
                           out + (n * s_.filters + g * rows) * s_.positions, scratch_ + s_.gemm);
       }
     }
+    return true;
   }
 
  private:
   // The rows of the columns [channels, taps, positions] that one group of offsets moves.
-  void gather(int64_t n, int64_t group, W* columns) {
+  bool gather(int64_t n, int64_t group, W* columns) {
+    constexpr double kPlaceNs = 10, kCornerNs = 1;
     const int64_t channels = s_.channels / s_.offset_groups, axes = static_cast<int64_t>(s_.axes);
     const int64_t field = (n * s_.offset_groups + group) * s_.taps;
     Corners<W> corners;
@@ -140,8 +147,12 @@ class Deform {
           for (size_t i = 0; i < corners.count; ++i) sum += corners.weight[i] * plane[corners.at[i]];
           columns[(c * s_.taps + tap) * s_.positions + position] = mask ? sum * mask[position] : sum;
         }
+        if (stop_.after(kPlaceNs + kCornerNs * static_cast<double>(corners.count) * static_cast<double>(channels))) {
+          return false;
+        }
       }
     }
+    return true;
   }
 
   // Where a tap reads for an output position. `offset`: [axes, positions].
@@ -158,6 +169,7 @@ class Deform {
   const DeformState& s_;
   std::byte* scratch_;
   const W* in_[kInputs] = {};
+  StopPoll stop_;
 };
 
 template <class W>
@@ -165,7 +177,9 @@ uint32_t run_deform_conv(const void* state, void* const* slots, const uint32_t* 
   const auto& s = *static_cast<const DeformState*>(state);
   auto* scratch = static_cast<std::byte*>(slots[operands[s.scratch]]);
   void* out = slots[operands[s.scratch - 1]];
-  Deform<W>(s, slots, operands).run(static_cast<W*>(s.result.begin(out, scratch)));
+  if (!Deform<W>(s, slots, operands).run(static_cast<W*>(s.result.begin(out, scratch)))) {
+    return fail(KernelError::kStopped);
+  }
   s.result.finish(out, scratch);
   return 0;
 }

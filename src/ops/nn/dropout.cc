@@ -3,8 +3,10 @@
 
 #include <cstring>
 
+#include "base/thread_pool.h"
 #include "kernels/convert.h"
 #include "op/op_def.h"
+#include "op/pieces.h"
 #include "ops/random/philox.h"
 
 namespace treadle::nn {
@@ -51,16 +53,19 @@ void write_mask(const DropoutState& s, void* mask, size_t i, bool kept) {
 void drop(const DropoutState& s, double ratio, const std::byte* x, std::byte* y, void* mask) {
   const random::Philox generator = s.source.generator();
   const double scale = ratio < 1 ? 1 / (1 - ratio) : 0;
-  for (size_t i = 0; i < s.count; ++i) {
-    const bool kept = generator.uniform(i) >= ratio;
-    double value = 0;
-    if (kept) {
-      kernels::cast(s.type, ElementType::kDouble, x + i * s.width, &value, 1);
-      value *= scale;
+  constexpr double kElementNs = 20;
+  parallel_for(static_cast<int64_t>(s.count), kElementNs, [&](int64_t begin, int64_t end, int) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      const bool kept = generator.uniform(i) >= ratio;
+      double value = 0;
+      if (kept) {
+        kernels::cast(s.type, ElementType::kDouble, x + i * s.width, &value, 1);
+        value *= scale;
+      }
+      kernels::cast(ElementType::kDouble, s.type, &value, y + i * s.width, 1);
+      if (mask) write_mask(s, mask, i, kept);
     }
-    kernels::cast(ElementType::kDouble, s.type, &value, y + i * s.width, 1);
-    if (mask) write_mask(s, mask, i, kept);
-  }
+  });
 }
 
 uint32_t run_dropout(const void* state, void* const* slots, const uint32_t* operands) {
@@ -76,9 +81,12 @@ uint32_t run_dropout(const void* state, void* const* slots, const uint32_t* oper
     drop(s, ratio, x, y, mask);
     return 0;
   }
-  if (s.count && x != y) std::memcpy(y, x, s.count * s.width);
-  for (size_t i = 0; mask && i < s.count; ++i) write_mask(s, mask, i, true);
-  return 0;
+  if (x != y && !copy_in_pieces(y, x, s.count * s.width)) return fail(KernelError::kStopped);
+  if (!mask) return 0;
+  constexpr double kMaskNs = 3;
+  return unless_stopped(in_pieces(static_cast<int64_t>(s.count), kMaskNs, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) write_mask(s, mask, static_cast<size_t>(i), true);
+  }));
 }
 
 Status prepare_dropout(PrepareContext& ctx) {

@@ -5,6 +5,7 @@
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/pieces.h"
 
 namespace treadle::nn {
 
@@ -95,8 +96,11 @@ uint32_t run_loss(const void* state, void* const* slots, const uint32_t* operand
     weights = reinterpret_cast<double*>(static_cast<std::byte*>(slots[operands[s.scratch]]) + s.weights);
     kernels::cast(s.type, ElementType::kDouble, slots[operands[kWeights]], weights, classes);
   }
+  constexpr double kLabelNs = 20;
   double sum = 0, total = 0;
+  StopPoll stop;
   for (size_t i = 0; i < batch * inner; ++i) {
+    if (stop.after(kLabelNs)) return fail(KernelError::kStopped);
     int64_t label;
     kernels::convert(s.label, labels + i * s.label_width, &label, 1);
     double loss = 0;

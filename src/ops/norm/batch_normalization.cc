@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "base/in_pieces.h"
+#include "base/thread_pool.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "ops/norm/channels.h"
@@ -65,19 +67,26 @@ template <class W>
 void batch_statistics(const AxisView& view, const W* x, W* mean, W* variance) {
   const auto [batch, channels, inner] = view;
   const auto count = static_cast<double>(batch * inner);
-  for (size_t c = 0; c < channels; ++c) {
+  constexpr double kElementNs = 1;
+  const auto channel = [&](size_t c) {
+    StopPoll stop;
     auto sum = [&](auto&& term) {
       double total = 0;
       for (size_t n = 0; n < batch; ++n) {
         const W* row = x + (n * channels + c) * inner;
-        for (size_t i = 0; i < inner; ++i) total += term(static_cast<double>(row[i]));
+        in_pieces(static_cast<int64_t>(inner), kElementNs, stop, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) total += term(static_cast<double>(row[i]));
+        });
       }
       return total / count;
     };
     const double m = sum([](double v) { return v; });
     mean[c] = static_cast<W>(m);
     variance[c] = static_cast<W>(sum([m](double v) { return (v - m) * (v - m); }));
-  }
+  };
+  parallel_for(static_cast<int64_t>(channels), 2 * kElementNs * count, [&](int64_t begin, int64_t end, int) {
+    for (int64_t c = begin; c < end; ++c) channel(static_cast<size_t>(c));
+  });
 }
 
 template <class W>

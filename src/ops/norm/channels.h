@@ -1,6 +1,7 @@
 #pragma once
 // Tensors [batch, channels, inner] that are scaled and shifted per channel, in float or double.
 
+#include "base/in_pieces.h"
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
 #include "op/axis.h"
@@ -25,22 +26,28 @@ struct ChannelAffine {
 
   template <class W>
   void operator()(const W* x, const W* alpha, const W* beta, W* y) const {
+    constexpr double kElementNs = 0.15;
     const size_t batch = view.outer, channels = view.n, inner = view.inner;
     if (inner == 1) {  // channels lie side by side
-      for (size_t n = 0; n < batch; ++n, x += channels, y += channels) {
-        multiply(x, alpha, y, channels, nullptr);
-        add(y, beta, y, channels, nullptr);
-      }
+      parallel_for(static_cast<int64_t>(batch), kElementNs * static_cast<double>(channels),
+                   [&](int64_t begin, int64_t end, int) {
+                     for (auto n = static_cast<size_t>(begin); n < static_cast<size_t>(end); ++n) {
+                       multiply(x + n * channels, alpha, y + n * channels, channels, nullptr);
+                       add(y + n * channels, beta, y + n * channels, channels, nullptr);
+                     }
+                   });
       return;
     }
-    constexpr double kElementNs = 0.15;
     parallel_for(static_cast<int64_t>(batch * channels), kElementNs * static_cast<double>(inner),
                  [&](int64_t begin, int64_t end, int) {
                    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
                      const size_t c = i % channels;
                      const kernels::ElementwiseParams params{static_cast<double>(alpha[c]),
                                                              static_cast<double>(beta[c])};
-                     affine(x + i * inner, nullptr, y + i * inner, inner, &params);
+                     in_pieces(static_cast<int64_t>(inner), kElementNs, [&](int64_t first, int64_t last) {
+                       const size_t at = i * inner + static_cast<size_t>(first);
+                       affine(x + at, nullptr, y + at, static_cast<size_t>(last - first), &params);
+                     });
                    }
                  });
   }

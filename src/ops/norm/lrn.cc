@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/in_pieces.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
@@ -40,12 +41,15 @@ void normalize_channel(const LrnState& s, const W* x, const W* squares, size_t c
   const size_t channels = s.view.n, inner = s.view.inner;
   const W exponent = static_cast<W>(s.exponent);
   const size_t first = c - std::min(c, s.before), last = std::min(c + s.after, channels - 1);
-  W* row = y + c * inner;
-  std::memcpy(row, squares + first * inner, inner * sizeof(W));
-  for (size_t k = first + 1; k <= last; ++k) s.add(row, squares + k * inner, row, inner, nullptr);
-  s.scale(row, nullptr, row, inner, &s.affine);
-  s.power(row, &exponent, row, inner, nullptr);
-  s.multiply(row, x + c * inner, row, inner, nullptr);
+  in_pieces(static_cast<int64_t>(inner), s.channel_ns / static_cast<double>(inner), [&](int64_t begin, int64_t end) {
+    const size_t n = static_cast<size_t>(end - begin);
+    W* row = y + c * inner + begin;
+    std::memcpy(row, squares + first * inner + begin, n * sizeof(W));
+    for (size_t k = first + 1; k <= last; ++k) s.add(row, squares + k * inner + begin, row, n, nullptr);
+    s.scale(row, nullptr, row, n, &s.affine);
+    s.power(row, &exponent, row, n, nullptr);
+    s.multiply(row, x + c * inner + begin, row, n, nullptr);
+  });
 }
 
 template <class W>

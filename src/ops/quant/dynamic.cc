@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/thread_pool.h"
 #include "kernels/reduce.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
@@ -42,7 +43,13 @@ uint32_t run_dynamic_quantize(const void* state, void* const* slots, const uint3
   uint8_t zero = 0;
   s.rows(&start, {&one, nullptr, 0}, &zero, 1);
   const int32_t wide_zero = zero;
-  if (void* y = slots[operands[1]]) s.rows(x, {&scale, &wide_zero, 0}, y, s.count);
+  if (void* y = slots[operands[1]]) {
+    constexpr double kElementNs = 0.5;
+    parallel_for(static_cast<int64_t>(s.count), kElementNs, [&](int64_t begin, int64_t end, int) {
+      s.rows(static_cast<const float*>(x) + begin, {&scale, &wide_zero, 0}, static_cast<uint8_t*>(y) + begin,
+             static_cast<size_t>(end - begin));
+    });
+  }
   if (void* y_scale = slots[operands[2]]) *static_cast<float*>(y_scale) = scale;
   if (void* y_zero = slots[operands[3]]) *static_cast<uint8_t*>(y_zero) = zero;
   return 0;

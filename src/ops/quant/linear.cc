@@ -5,6 +5,7 @@
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/pieces.h"
 #include "ops/quant/rows.h"
 
 namespace treadle {
@@ -82,9 +83,9 @@ Result<Layout> layout_of(const PrepareContext& ctx) {
   return layout;
 }
 
-// Calls fn(first element, elements, scale index, scale step) for each row.
+// Calls fn(first element, elements, scale index, scale step) for each row, until it returns false; whether it did not.
 template <class Fn>
-void for_each_row(const Layout& layout, Fn&& fn) {
+bool for_each_row(const Layout& layout, Fn&& fn) {
   const auto [outer, n, inner] = layout.view;
   if (layout.block != 0) {
     const size_t blocks = (n + layout.block - 1) / layout.block;
@@ -92,21 +93,28 @@ void for_each_row(const Layout& layout, Fn&& fn) {
       if (inner == 1) {
         for (size_t b = 0; b < blocks; ++b) {
           const size_t k = b * layout.block;
-          fn(o * n + k, std::min(layout.block, n - k), o * blocks + b, 0);
+          if (!fn(o * n + k, std::min(layout.block, n - k), o * blocks + b, 0)) return false;
         }
       } else {
-        for (size_t k = 0; k < n; ++k) fn((o * n + k) * inner, inner, (o * blocks + k / layout.block) * inner, 1);
+        for (size_t k = 0; k < n; ++k) {
+          if (!fn((o * n + k) * inner, inner, (o * blocks + k / layout.block) * inner, 1)) return false;
+        }
       }
     }
   } else if (!layout.per_axis) {
-    fn(0, outer * n * inner, 0, 0);
+    return fn(0, outer * n * inner, 0, 0);
   } else if (inner == 1) {
-    for (size_t o = 0; o < outer; ++o) fn(o * n, n, 0, 1);
+    for (size_t o = 0; o < outer; ++o) {
+      if (!fn(o * n, n, 0, 1)) return false;
+    }
   } else {
     for (size_t o = 0; o < outer; ++o) {
-      for (size_t k = 0; k < n; ++k) fn((o * n + k) * inner, inner, k, 0);
+      for (size_t k = 0; k < n; ++k) {
+        if (!fn((o * n + k) * inner, inner, k, 0)) return false;
+      }
     }
   }
+  return true;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -128,11 +136,15 @@ uint32_t run(const void* state, void* const* slots, const uint32_t* operands) {
   const auto* zero = s.has_zero ? static_cast<const int32_t*>(s.zero.get(slots[operands[2]], scratch)) : nullptr;
   const auto* x = static_cast<const std::byte*>(slots[operands[0]]);
   auto* out = static_cast<std::byte*>(slots[operands[s.output]]);
-  for_each_row(s.layout, [&](size_t first, size_t count, size_t at, size_t step) {
-    const quant::RowScale row{scale + at, zero ? zero + at : nullptr, step};
-    s.rows(x + first * s.rows.x_width, row, out + first * s.rows.out_width, count);
-  });
-  return 0;
+  constexpr double kElementNs = 0.7;
+  StopPoll stop;
+  return unless_stopped(for_each_row(s.layout, [&](size_t first, size_t count, size_t at, size_t step) {
+    return in_pieces(static_cast<int64_t>(count), kElementNs, stop, [&](int64_t begin, int64_t end) {
+      const size_t start = first + static_cast<size_t>(begin), scaled = at + static_cast<size_t>(begin) * step;
+      const quant::RowScale row{scale + scaled, zero ? zero + scaled : nullptr, step};
+      s.rows(x + start * s.rows.x_width, row, out + start * s.rows.out_width, static_cast<size_t>(end - begin));
+    });
+  }));
 }
 
 // `quantized` is the type of the zero point; among floats it is always 0.

@@ -7,6 +7,8 @@
 #include "kernels/convert.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/parallel.h"
+#include "op/pieces.h"
 #include "ops/random/philox.h"
 
 namespace treadle::random {
@@ -58,6 +60,19 @@ int significant_bits(ElementType type) {
   return type == ElementType::kFloat16 ? 11 : 8;
 }
 
+// Calls fn(begin, n) for all tiles of `count` elements, on any thread.
+template <class Fn>
+void for_each_tile(size_t count, double element_ns, Fn&& fn) {
+  const size_t tiles = (count + kernels::kTile - 1) / kernels::kTile;
+  parallel_for(static_cast<int64_t>(tiles), element_ns * static_cast<double>(kernels::kTile),
+               [&](int64_t first, int64_t last, int) {
+                 for (size_t at = static_cast<size_t>(first) * kernels::kTile;
+                      at < std::min(static_cast<size_t>(last) * kernels::kTile, count); at += kernels::kTile) {
+                   fn(at, std::min(kernels::kTile, count - at));
+                 }
+               });
+}
+
 // ---- Uniform and normal numbers
 
 struct DrawState {
@@ -80,10 +95,10 @@ uint32_t run_draw(const void* state, void* const* slots, const uint32_t* operand
   const auto& s = *static_cast<const DrawState*>(state);
   const Philox generator = s.source.generator();
   auto* out = static_cast<std::byte*>(slots[operands[s.output]]);
-  double tile[kernels::kTile];
   static_assert(kernels::kTile % 2 == 0);
-  for (size_t begin = 0; begin < s.count; begin += kernels::kTile) {
-    const size_t n = std::min(kernels::kTile, s.count - begin);
+  constexpr double kUniformNs = 8, kNormalNs = 20;
+  for_each_tile(s.count, s.normal ? kNormalNs : kUniformNs, [&](size_t begin, size_t n) {
+    double tile[kernels::kTile];
     for (size_t i = 0; i < n; i += 2) {
       std::array<double, 2> pair = generator.uniforms((begin + i) / 2);
       if (s.normal) {
@@ -95,7 +110,7 @@ uint32_t run_draw(const void* state, void* const* slots, const uint32_t* operand
       tile[i + 1] = s.offset + s.scale * pair[1];
     }
     kernels::convert(s.narrow, tile, out + begin * s.width, n);
-  }
+  });
   return 0;
 }
 
@@ -137,13 +152,13 @@ uint32_t run_bernoulli(const void* state, void* const* slots, const uint32_t* op
   const Philox generator = s.source.generator();
   const auto* probabilities = static_cast<const std::byte*>(slots[operands[0]]);
   auto* out = static_cast<std::byte*>(slots[operands[1]]);
-  double tile[kernels::kTile];
-  for (size_t begin = 0; begin < s.count; begin += kernels::kTile) {
-    const size_t n = std::min(kernels::kTile, s.count - begin);
+  constexpr double kDrawNs = 12;
+  for_each_tile(s.count, kDrawNs, [&](size_t begin, size_t n) {
+    double tile[kernels::kTile];
     kernels::convert(s.widen, probabilities + begin * s.in_width, tile, n);
     for (size_t i = 0; i < n; ++i) tile[i] = generator.uniform(begin + i) < tile[i] ? 1 : 0;
     kernels::convert(s.narrow, tile, out + begin * s.out_width, n);
-  }
+  });
   return 0;
 }
 
@@ -169,11 +184,19 @@ struct MultinomialState {
 };
 
 // Unnormalised logarithms to running sums of the probabilities; the total is not positive where there is none to draw.
-double accumulate(double* row, size_t n) {
-  const double largest = *std::max_element(row, row + n);
-  double sum = 0;
-  for (size_t i = 0; i < n; ++i) row[i] = sum += std::exp(row[i] - largest);
-  return sum;
+double accumulate(double* row, size_t n, StopPoll& stop) {
+  constexpr double kCompareNs = 1, kExpNs = 8;
+  double largest = row[0], sum = 0;
+  const auto find = [&](int64_t begin, int64_t end) {
+    largest = std::max(largest, *std::max_element(row + begin, row + end));
+  };
+  const auto add = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) row[i] = sum += std::exp(row[i] - largest);
+  };
+  return in_pieces(static_cast<int64_t>(n), kCompareNs, stop, find) &&
+                 in_pieces(static_cast<int64_t>(n), kExpNs, stop, add)
+             ? sum
+             : 0;
 }
 
 uint32_t run_multinomial(const void* state, void* const* slots, const uint32_t* operands) {
@@ -182,15 +205,18 @@ uint32_t run_multinomial(const void* state, void* const* slots, const uint32_t* 
   const auto* in = static_cast<const std::byte*>(slots[operands[0]]);
   auto* out = static_cast<std::byte*>(slots[operands[1]]);
   auto* sums = static_cast<double*>(slots[operands[2]]);
+  constexpr double kDrawNs = 80;
+  StopPoll stop;
   for (size_t b = 0; b < s.batch; ++b, in += s.classes * s.in_width) {
-    kernels::convert(s.widen, in, sums, s.classes);
-    const double total = accumulate(sums, s.classes);
+    parallel_convert(s.widen, in, sums, s.classes);
+    const double total = accumulate(sums, s.classes, stop);
     if (!(total > 0)) return fail(KernelError::kInvalidValue, static_cast<int64_t>(b));
     for (size_t i = 0; i < s.samples; ++i, out += s.out_width) {
       const double at = generator.uniform(b * s.samples + i) * total;
       const auto drawn =
           std::min<int64_t>(std::upper_bound(sums, sums + s.classes, at) - sums, static_cast<int64_t>(s.classes) - 1);
       kernels::convert(s.narrow, &drawn, out, 1);
+      if (stop.after(kDrawNs)) return fail(KernelError::kStopped);
     }
   }
   return 0;

@@ -6,6 +6,7 @@
 
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/pieces.h"
 
 namespace treadle {
 namespace {
@@ -22,21 +23,24 @@ struct AxisView {
 };
 
 // Copies [outer, count] runs of elements; `from` and `to` advance by their strides (in elements) per outer index.
-void copy_runs(const Tensor& from, int64_t from_start, int64_t from_stride, Tensor& to, int64_t to_start,
-               int64_t to_stride, int64_t outer, int64_t count) {
-  if (count == 0) return;
-  if (is_string(from.type())) {
-    for (int64_t o = 0; o < outer; ++o) {
-      std::copy_n(from.data<String>() + from_start + o * from_stride, count,
-                  to.mutable_data<String>() + to_start + o * to_stride);
-    }
-    return;
-  }
+Status copy_runs(const Tensor& from, int64_t from_start, int64_t from_stride, Tensor& to, int64_t to_start,
+                 int64_t to_stride, int64_t outer, int64_t count, StopPoll& stop) {
+  if (count == 0) return {};
   const auto width = static_cast<int64_t>(byte_width(from.type()));
   for (int64_t o = 0; o < outer; ++o) {
-    std::memcpy(to.mutable_data<char>() + (to_start + o * to_stride) * width,
-                from.data<char>() + (from_start + o * from_stride) * width, static_cast<size_t>(count * width));
+    const int64_t read = from_start + o * from_stride, written = to_start + o * to_stride;
+    if (is_string(from.type())) {
+      for (int64_t i = 0; i < count; ++i) {
+        to.mutable_data<String>()[written + i] = from.data<String>()[read + i];
+        if (stop.after(text_ns(from.data<String>()[read + i]))) return stopped();
+      }
+    } else {
+      copy_in_pieces(to.mutable_data<char>() + written * width, from.data<char>() + read * width,
+                     static_cast<size_t>(count * width));
+      if (stop.after(1 + kByteNs * static_cast<double>(count * width))) return stopped();
+    }
   }
+  return {};
 }
 
 // --- SplitToSequence
@@ -107,6 +111,8 @@ Status compute_split_to_sequence(ComputeContext& c) {
   const bool drop = drops_axis(c.attributes(), c.has_input(1));
   std::vector<AnyValue> elements;
   elements.reserve(parts.size());
+  constexpr double kElementNs = 150;  // a tensor of its own
+  StopPoll stop;
   int64_t start = 0;
   for (int64_t part : parts) {
     Dims dims = in.dims();
@@ -116,8 +122,9 @@ Status compute_split_to_sequence(ComputeContext& c) {
       dims[static_cast<size_t>(axis)] = part;
     }
     TREADLE_ASSIGN(Tensor element, Tensor::allocate(in.type(), std::move(dims)));
-    copy_runs(in, start * view.inner, view.size * view.inner, element, 0, part * view.inner, view.outer,
-              part * view.inner);
+    TREADLE_TRY(copy_runs(in, start * view.inner, view.size * view.inner, element, 0, part * view.inner, view.outer,
+                          part * view.inner, stop));
+    if (stop.after(kElementNs)) return stopped();
     elements.emplace_back(std::move(element));
     start += part;
   }
@@ -178,11 +185,12 @@ Status compute_concat_from_sequence(ComputeContext& c) {
   TREADLE_ASSIGN(Dims dims, joined_dims(elements, axis, stack));
   TREADLE_ASSIGN(Tensor * out, c.allocate(0, first.type(), std::move(dims)));
   const AxisView view(out->dims(), axis);
+  StopPoll stop;
   int64_t start = 0;
   for (const AnyValue& value : elements) {
     const Tensor& in = value.tensor();
     const int64_t run = (stack ? 1 : in.dims()[static_cast<size_t>(axis)]) * view.inner;
-    copy_runs(in, 0, run, *out, start, view.size * view.inner, view.outer, run);
+    TREADLE_TRY(copy_runs(in, 0, run, *out, start, view.size * view.inner, view.outer, run, stop));
     start += run;
   }
   return {};

@@ -33,11 +33,7 @@ Status set_copy_kernel(PrepareContext& c, std::span<const int64_t> dims, std::sp
   copy->output = static_cast<uint32_t>(c.inputs.size());
   copy->in_offset = in_start * static_cast<int64_t>(width);
   TREADLE_TRY(kernels::prepare_copy(&copy->plan, width, dims, in_strides, out_strides));
-  // Wide lines are bound by memory, the rest by the elements.
-  const double ns = static_cast<double>(element_count_unchecked(dims)) *
-                    (copy->plan.bytes >= 64 ? 0.05 * static_cast<double>(width) : 0.4);
-  if (ns >= 2 * kMinThreadNs) copy->part_ns = ns / static_cast<double>(copy->plan.parts());
-  c.cost_ns = ns;
+  c.cost_ns = copy->plan.ns;
   c.set_kernel(run_copy, copy);
   return {};
 }

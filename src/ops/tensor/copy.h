@@ -16,13 +16,16 @@ struct StridedCopy {
   uint32_t output = 0;
   int64_t in_offset = 0;
   int64_t out_offset = 0;
-  double part_ns = 0;  // of the plan's parts; 0: not worth a thread
+
+  // Not worth a thread.
+  bool is_small() const { return plan.ns < 2 * kMinThreadNs; }
 
   void run(void* const* slots, const uint32_t* operands) const {
     const char* from = static_cast<const char*>(slots[operands[input]]) + in_offset;
     char* to = static_cast<char*>(slots[operands[output]]) + out_offset;
-    if (part_ns == 0) return plan(from, to);
-    parallel_for(plan.parts(), part_ns, [&](int64_t begin, int64_t end, int) { plan.run_parts(from, to, begin, end); });
+    if (is_small()) return plan(from, to);
+    parallel_for(plan.parts(), plan.ns / static_cast<double>(plan.parts()),
+                 [&](int64_t begin, int64_t end, int) { plan.run_parts(from, to, begin, end); });
   }
 };
 

@@ -5,6 +5,7 @@
 #include "kernels/convert.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/parallel.h"
 
 namespace treadle {
 namespace {
@@ -25,10 +26,13 @@ struct DetState {
   ElementType type{};
 };
 
+constexpr double kElementNs = 0.5, kMatrixNs = 50;
+
 // Product of the pivots of Gaussian elimination with row pivoting; destroys `a`.
-double determinant(double* a, int64_t n) {
+double determinant(double* a, int64_t n, StopPoll& stop) {
   double product = 1;
   for (int64_t k = 0; k < n; ++k) {
+    if (stop.after(kElementNs * static_cast<double>(n - k))) return product;
     int64_t pivot = k;
     for (int64_t i = k + 1; i < n; ++i) {
       if (std::abs(a[i * n + k]) > std::abs(a[pivot * n + k])) pivot = i;
@@ -39,7 +43,7 @@ double determinant(double* a, int64_t n) {
     }
     product *= a[k * n + k];
     if (a[k * n + k] == 0) return product;
-    for (int64_t i = k + 1; i < n; ++i) {
+    for (int64_t i = k + 1; i < n && !stop.after(kElementNs * static_cast<double>(n - k)); ++i) {
       const double factor = a[i * n + k] / a[k * n + k];
       for (int64_t j = k + 1; j < n; ++j) a[i * n + j] -= factor * a[k * n + j];
     }
@@ -53,10 +57,13 @@ uint32_t run_det(const void* state, void* const* slots, const uint32_t* operands
   auto* out = static_cast<char*>(slots[operands[1]]);
   auto* matrix = static_cast<double*>(slots[operands[2]]);
   const auto elements = static_cast<size_t>(s.n * s.n), width = byte_width(s.type);
+  const kernels::TileConverter widen = kernels::make_converter(s.type, ElementType::kDouble);
+  StopPoll stop;
   for (int64_t m = 0; m < s.matrices; ++m, in += elements * width, out += width) {
-    kernels::cast(s.type, ElementType::kDouble, in, matrix, elements);
-    const double value = determinant(matrix, s.n);
+    parallel_convert(widen, in, matrix, elements);
+    const double value = determinant(matrix, s.n, stop);
     kernels::cast(ElementType::kDouble, s.type, &value, out, 1);
+    if (stop.after(kMatrixNs)) return fail(KernelError::kStopped);
   }
   return 0;
 }

@@ -3,6 +3,7 @@
 #include "kernels/move.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/pieces.h"
 #include "op/small_contents.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/walk.h"
@@ -12,6 +13,7 @@ namespace {
 
 using tensor_ops::Bytes;
 using tensor_ops::checked_index;
+using tensor_ops::kIndexNs;
 using tensor_ops::with_width;
 
 uint32_t out_of_range(int64_t index, int64_t size) {
@@ -71,9 +73,20 @@ template <class Index>
 uint32_t run_gather(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const GatherState*>(state);
   const auto* indices = static_cast<const Index*>(slots[operands[1]]);
-  size_t position = 0;
-  if (kernels::gather(slots[operands[0]], s.outer, s.n, s.bytes, indices, s.count, slots[operands[2]], &position)) {
-    return out_of_range(indices[position], s.n);
+  const auto* data = static_cast<const char*>(slots[operands[0]]);
+  auto* out = static_cast<char*>(slots[operands[2]]);
+  const double row_ns = kIndexNs + kByteNs * static_cast<double>(s.bytes);
+  StopPoll stop;
+  for (size_t o = 0; o < s.outer; ++o, data += static_cast<size_t>(s.n) * s.bytes, out += s.count * s.bytes) {
+    const uint32_t failed =
+        kernel_in_pieces(static_cast<int64_t>(s.count), row_ns, stop, [&](int64_t begin, int64_t end) -> uint32_t {
+          const auto count = static_cast<size_t>(end - begin);
+          char* to = out + static_cast<size_t>(begin) * s.bytes;
+          size_t position = 0;
+          if (!kernels::gather(data, 1, s.n, s.bytes, indices + begin, count, to, &position)) return 0;
+          return out_of_range(indices[begin + static_cast<int64_t>(position)], s.n);
+        });
+    if (failed) return failed;
   }
   return 0;
 }
@@ -144,15 +157,20 @@ uint32_t run_gather_elements(const void* state, void* const* slots, const uint32
   const auto* data = static_cast<const Bytes<W>*>(slots[operands[0]]);
   const auto* indices = static_cast<const Index*>(slots[operands[1]]);
   auto* out = static_cast<Bytes<W>*>(slots[operands[2]]);
+  StopPoll stop;
   return tensor_ops::walk(s.dims, s.strides, [&](int64_t base) -> uint32_t {
-    for (int64_t j = 0; j < s.row; ++j) {
-      const int64_t i = checked_index(indices[j], s.n);
-      if (i < 0) return out_of_range(indices[j], s.n);
-      out[j] = data[base + j * s.row_stride + i * s.axis_stride];
-    }
+    const auto gather = [&](int64_t begin, int64_t end) -> uint32_t {
+      for (int64_t j = begin; j < end; ++j) {
+        const int64_t i = checked_index(indices[j], s.n);
+        if (i < 0) return out_of_range(indices[j], s.n);
+        out[j] = data[base + j * s.row_stride + i * s.axis_stride];
+      }
+      return 0;
+    };
+    const uint32_t failed = kernel_in_pieces(s.row, kIndexNs, stop, gather);
     indices += s.row;
     out += s.row;
-    return 0;
+    return failed;
   });
 }
 
@@ -219,8 +237,11 @@ uint32_t run_gather_nd(const void* state, void* const* slots, const uint32_t* op
   const auto* data = static_cast<const char*>(slots[operands[0]]);
   const auto* tuple = static_cast<const int64_t*>(slots[operands[1]]);
   auto* out = static_cast<char*>(slots[operands[2]]);
+  const double tuple_ns = kIndexNs * static_cast<double>(s.sizes.size()) + kByteNs * static_cast<double>(s.slice_bytes);
+  StopPoll stop;
   for (int64_t b = 0; b < s.batches; ++b, data += s.batch_bytes) {
     for (int64_t k = 0; k < s.per_batch; ++k, out += s.slice_bytes) {
+      if (stop.after(tuple_ns)) return fail(KernelError::kStopped);
       int64_t offset = 0;
       for (size_t d = 0; d < s.sizes.size(); ++d, ++tuple) {
         const int64_t i = checked_index(*tuple, s.sizes[d]);

@@ -8,6 +8,8 @@
 #include "kernels/move.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/parallel.h"
+#include "op/pieces.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/walk.h"
 
@@ -98,13 +100,14 @@ template <class T>
 uint32_t run_range(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const RangeState<T>*>(state);
   auto* out = static_cast<T*>(slots[operands[3]]);
-  if constexpr (std::is_integral_v<T>) {
-    const auto start = static_cast<uint64_t>(s.start), delta = static_cast<uint64_t>(s.delta);
-    for (int64_t i = 0; i < s.count; ++i) out[i] = static_cast<T>(start + delta * static_cast<uint64_t>(i));
-  } else {
-    for (int64_t i = 0; i < s.count; ++i) out[i] = s.start + static_cast<T>(i) * s.delta;
-  }
-  return 0;
+  return unless_stopped(in_pieces(s.count, kByteNs * sizeof(T), [&](int64_t begin, int64_t end) {
+    if constexpr (std::is_integral_v<T>) {
+      const auto start = static_cast<uint64_t>(s.start), delta = static_cast<uint64_t>(s.delta);
+      for (int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(start + delta * static_cast<uint64_t>(i));
+    } else {
+      for (int64_t i = begin; i < end; ++i) out[i] = s.start + static_cast<T>(i) * s.delta;
+    }
+  }));
 }
 
 // Half precision: computed in the stash type T, rounded once.
@@ -113,11 +116,13 @@ uint32_t run_narrow_range(const void* state, void* const* slots, const uint32_t*
   const auto& s = *static_cast<const RangeState<T>*>(state);
   constexpr ElementType kFrom = std::is_same_v<T, float> ? ElementType::kFloat : ElementType::kDouble;
   auto* out = static_cast<uint16_t*>(slots[operands[3]]);
-  for (int64_t i = 0; i < s.count; ++i) {
-    const T value = s.start + static_cast<T>(i) * s.delta;
-    kernels::cast(kFrom, s.type, &value, out + i, 1);
-  }
-  return 0;
+  constexpr double kRoundedNs = 10;
+  return unless_stopped(in_pieces(s.count, kRoundedNs, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T value = s.start + static_cast<T>(i) * s.delta;
+      kernels::cast(kFrom, s.type, &value, out + i, 1);
+    }
+  }));
 }
 
 template <class T>
@@ -185,12 +190,13 @@ uint32_t run_eye(const void* state, void* const* slots, const uint32_t* operands
   const auto& s = *static_cast<const EyeState*>(state);
   auto* out = static_cast<Bytes<W>*>(slots[operands[1]]);
   const size_t bytes = static_cast<size_t>(s.rows * s.columns) * W;
-  if (bytes) std::memset(out, 0, bytes);
-  for (int64_t i = 0; i < s.rows; ++i) {
-    const int64_t j = i + s.k;
-    if (j >= 0 && j < s.columns) std::memcpy(out + i * s.columns + j, s.one, W);
-  }
-  return 0;
+  if (!fill_in_pieces(out, 0, bytes)) return fail(KernelError::kStopped);
+  return unless_stopped(in_pieces(s.rows, tensor_ops::kIndexNs, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t j = i + s.k;
+      if (j >= 0 && j < s.columns) std::memcpy(out + i * s.columns + j, s.one, W);
+    }
+  }));
 }
 
 Status prepare_eye_like(PrepareContext& c) {
@@ -248,19 +254,18 @@ uint32_t run_one_hot(const void* state, void* const* slots, const uint32_t* oper
   const auto* indices = static_cast<const int64_t*>(given);
   if (s.index_type != ElementType::kInt64) {
     auto* wide = static_cast<int64_t*>(slots[operands[s.scratch]]);
-    kernels::cast(s.index_type, ElementType::kInt64, given, wide, count);
+    parallel_convert(kernels::make_converter(s.index_type, ElementType::kInt64), given, wide, count);
     indices = wide;
   }
   const auto* values = static_cast<const Bytes<W>*>(slots[operands[2]]);
   auto* out = static_cast<Bytes<W>*>(slots[operands[3]]);
   kernels::fill(W, values, out, count * static_cast<size_t>(s.depth));
-  for (int64_t o = 0; o < s.outer; ++o) {
-    for (int64_t i = 0; i < s.inner; ++i) {
-      const int64_t at = checked_index(*indices++, s.depth);
-      if (at >= 0) out[(o * s.depth + at) * s.inner + i] = values[1];
+  return unless_stopped(in_pieces(s.outer * s.inner, tensor_ops::kIndexNs, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t at = checked_index(indices[k], s.depth);
+      if (at >= 0) out[(k / s.inner * s.depth + at) * s.inner + k % s.inner] = values[1];
     }
-  }
-  return 0;
+  }));
 }
 
 Status prepare_one_hot(PrepareContext& c) {

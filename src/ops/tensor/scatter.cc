@@ -2,6 +2,7 @@
 
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/pieces.h"
 #include "ops/tensor/combine.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/walk.h"
@@ -13,12 +14,12 @@ using tensor_ops::Bytes;
 using tensor_ops::checked_index;
 using tensor_ops::Combine;
 using tensor_ops::CombineRow;
+using tensor_ops::kIndexNs;
 using tensor_ops::with_width;
 
 // Operands of every operator here: data, indices, updates, output.
-void copy_data(size_t bytes, void* const* slots, const uint32_t* operands) {
-  void* out = slots[operands[3]];
-  if (bytes && out != slots[operands[0]]) std::memcpy(out, slots[operands[0]], bytes);
+uint32_t copy_data(size_t bytes, const void* data, void* out) {
+  return unless_stopped(out == data || copy_in_pieces(out, data, bytes));
 }
 
 Status find_combine(const PrepareContext& c, CombineRow* row) {
@@ -84,24 +85,29 @@ struct ScatterElementsState {
 template <size_t W, class Index>
 uint32_t run_scatter_elements(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const ScatterElementsState*>(state);
-  copy_data(s.bytes, slots, operands);
+  if (const uint32_t failed = copy_data(s.bytes, slots[operands[0]], slots[operands[3]])) return failed;
   const auto* indices = static_cast<const Index*>(slots[operands[1]]);
   const auto* updates = static_cast<const Bytes<W>*>(slots[operands[2]]);
   auto* out = static_cast<Bytes<W>*>(slots[operands[3]]);
+  StopPoll stop;
   return tensor_ops::walk(s.dims, s.strides, [&](int64_t base) -> uint32_t {
-    for (int64_t j = 0; j < s.row; ++j) {
-      const int64_t i = checked_index(indices[j], s.n);
-      if (i < 0) return fail(KernelError::kIndexOutOfRange, indices[j], s.n);
-      Bytes<W>* target = out + base + j * s.row_stride + i * s.axis_stride;
-      if (s.combine) {
-        s.combine(target, updates + j, 1);
-      } else {
-        *target = updates[j];
+    const auto scatter = [&](int64_t begin, int64_t end) -> uint32_t {
+      for (int64_t j = begin; j < end; ++j) {
+        const int64_t i = checked_index(indices[j], s.n);
+        if (i < 0) return fail(KernelError::kIndexOutOfRange, indices[j], s.n);
+        Bytes<W>* target = out + base + j * s.row_stride + i * s.axis_stride;
+        if (s.combine) {
+          s.combine(target, updates + j, 1);
+        } else {
+          *target = updates[j];
+        }
       }
-    }
+      return 0;
+    };
+    const uint32_t failed = kernel_in_pieces(s.row, kIndexNs, stop, scatter);
     indices += s.row;
     updates += s.row;
-    return 0;
+    return failed;
   });
 }
 
@@ -168,11 +174,14 @@ struct ScatterNdState {
 
 uint32_t run_scatter_nd(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const ScatterNdState*>(state);
-  copy_data(s.bytes, slots, operands);
+  if (const uint32_t failed = copy_data(s.bytes, slots[operands[0]], slots[operands[3]])) return failed;
   const auto* tuple = static_cast<const int64_t*>(slots[operands[1]]);
   const auto* update = static_cast<const char*>(slots[operands[2]]);
   auto* out = static_cast<char*>(slots[operands[3]]);
+  const double tuple_ns = kIndexNs * static_cast<double>(s.sizes.size()) + kByteNs * static_cast<double>(s.slice_bytes);
+  StopPoll stop;
   for (int64_t k = 0; k < s.tuples; ++k, update += s.slice_bytes) {
+    if (stop.after(tuple_ns)) return fail(KernelError::kStopped);
     int64_t offset = 0;
     for (size_t d = 0; d < s.sizes.size(); ++d, ++tuple) {
       const int64_t i = checked_index(*tuple, s.sizes[d]);
@@ -243,15 +252,17 @@ struct TensorScatterState {
 uint32_t run_tensor_scatter(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const TensorScatterState*>(state);
   auto* out = static_cast<char*>(slots[operands[s.output]]);
-  if (s.bytes && out != slots[operands[0]]) std::memcpy(out, slots[operands[0]], s.bytes);
+  if (const uint32_t failed = copy_data(s.bytes, slots[operands[0]], out)) return failed;
   const auto* update = static_cast<const char*>(slots[operands[1]]);
   const auto* starts = s.has_indices ? static_cast<const int64_t*>(slots[operands[2]]) : nullptr;
+  StopPoll stop;
   for (int64_t b = 0; b < s.batches; ++b) {
     const int64_t start = starts ? starts[b] : 0;
     const int64_t last = s.circular ? s.size - 1 : s.size - s.rows;
     if (start < 0 || start > last) return fail(KernelError::kIndexOutOfRange, start, last + 1);
     for (int64_t o = 0; o < s.outer; ++o, out += static_cast<size_t>(s.size) * s.slice_bytes) {
       for (int64_t r = 0; r < s.rows; ++r, update += s.slice_bytes) {
+        if (stop.after(1 + kByteNs * static_cast<double>(s.slice_bytes))) return fail(KernelError::kStopped);
         const int64_t at = start + r < s.size ? start + r : start + r - s.size;
         std::memcpy(out + static_cast<size_t>(at) * s.slice_bytes, update, s.slice_bytes);
       }

@@ -4,10 +4,12 @@
 #include <cstring>
 #include <numeric>
 #include <optional>
-#include <vector>
 
+#include "base/counted.h"
+#include "kernels/sort.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/pieces.h"
 
 namespace treadle {
 namespace {
@@ -21,26 +23,38 @@ Status infer_non_zero(InferContext& c) {
   return {};
 }
 
-// Bits that make an element differ from zero: for floats all but the sign.
-template <class Word>
-std::vector<int64_t> non_zero_words(const Tensor& t, Word mask, int64_t words) {
-  std::vector<int64_t> found;
-  const auto* data = t.data<Word>();
-  for (int64_t i = 0; i < t.element_count(); ++i) {
-    bool any = false;
-    for (int64_t w = 0; w < words; ++w) any |= (data[i * words + w] & mask) != 0;
-    if (any) found.push_back(i);
-  }
+using Positions = CountedVector<int64_t>;
+
+// About what an element takes that is looked at, and perhaps kept.
+constexpr double kElementNs = 3;
+
+// Those of [0, count) that `test` holds for.
+template <class Test>
+Result<Positions> positions_where(int64_t count, Test&& test) {
+  Positions found;
+  const bool done = in_pieces(count, kElementNs, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (test(i)) found.push_back(i);
+    }
+  });
+  if (!done) return stopped();
   return found;
 }
 
-std::vector<int64_t> non_zero_positions(const Tensor& t) {
+// Bits that make an element differ from zero: for floats all but the sign.
+template <class Word>
+Result<Positions> non_zero_words(const Tensor& t, Word mask, int64_t words) {
+  const auto* data = t.data<Word>();
+  return positions_where(t.element_count(), [&](int64_t i) {
+    bool any = false;
+    for (int64_t w = 0; w < words; ++w) any |= (data[i * words + w] & mask) != 0;
+    return any;
+  });
+}
+
+Result<Positions> non_zero_positions(const Tensor& t) {
   if (is_string(t.type())) {
-    std::vector<int64_t> found;
-    for (int64_t i = 0; i < t.element_count(); ++i) {
-      if (!t.data<String>()[i].empty()) found.push_back(i);
-    }
-    return found;
+    return positions_where(t.element_count(), [&](int64_t i) { return !t.data<String>()[i].empty(); });
   }
   const bool signed_zero = is_float(t.type()) || info(t.type()).type_class == TypeClass::kComplex;
   const int64_t words = info(t.type()).type_class == TypeClass::kComplex ? 2 : 1;
@@ -58,13 +72,17 @@ std::vector<int64_t> non_zero_positions(const Tensor& t) {
 
 Status compute_non_zero(ComputeContext& c) {
   const Tensor& in = c.tensor(0);
-  const std::vector<int64_t> found = non_zero_positions(in);
+  TREADLE_ASSIGN(const Positions found, non_zero_positions(in));
   const auto count = static_cast<int64_t>(found.size());
   TREADLE_ASSIGN(Tensor * out, c.allocate(0, ElementType::kInt64, {in.rank(), count}));
   const Dims strides = contiguous_strides(in.dims());
   auto* to = out->mutable_data<int64_t>();
-  for (size_t d = 0; d < strides.size(); ++d) {
-    for (int64_t position : found) *to++ = position / strides[d] % in.dims()[d];
+  StopPoll stop;
+  for (size_t d = 0; d < strides.size(); ++d, to += count) {
+    const auto write = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = found[static_cast<size_t>(i)] / strides[d] % in.dims()[d];
+    };
+    if (!in_pieces(count, kElementNs, stop, write)) return stopped();
   }
   return {};
 }
@@ -102,14 +120,20 @@ Status pick_slices(ComputeContext& c, const Tensor& in, std::optional<int64_t> a
   const Slices s(in.dims(), axis);
   const size_t width = byte_width(in.type());
   int64_t to = 0;
+  StopPoll stop;
   for (int64_t o = 0; o < s.outer; ++o) {
     for (int64_t slice : which) {
       const int64_t from = (o * s.count + slice) * s.inner;
       if (is_string(in.type())) {
-        std::copy_n(in.data<String>() + from, s.inner, out->mutable_data<String>() + to);
+        for (int64_t i = 0; i < s.inner; ++i) {
+          out->mutable_data<String>()[to + i] = in.data<String>()[from + i];
+          if (stop.after(text_ns(in.data<String>()[from + i]))) return stopped();
+        }
       } else {
-        std::memcpy(out->mutable_data<char>() + static_cast<size_t>(to) * width,
-                    in.data<char>() + static_cast<size_t>(from) * width, static_cast<size_t>(s.inner) * width);
+        const auto bytes = static_cast<size_t>(s.inner) * width;
+        copy_in_pieces(out->mutable_data<char>() + static_cast<size_t>(to) * width,
+                       in.data<char>() + static_cast<size_t>(from) * width, bytes);
+        if (stop.after(kElementNs + kByteNs * static_cast<double>(bytes))) return stopped();
       }
       to += s.inner;
     }
@@ -140,11 +164,11 @@ Status compute_compress(ComputeContext& c) {
   if (condition.rank() != 1) {
     return error(Code::kInvalidArgument, "condition has shape {}, expected rank 1", to_string(condition.dims()));
   }
-  std::vector<int64_t> kept;
-  for (int64_t i = 0; i < condition.element_count(); ++i) {
-    if (!condition.data<bool>()[i]) continue;
-    if (i >= slices) return error(Code::kRuntime, "condition selects {}, but there are only {} slices", i, slices);
-    kept.push_back(i);
+  TREADLE_ASSIGN(const Positions kept,
+                 positions_where(condition.element_count(), [&](int64_t i) { return condition.data<bool>()[i]; }));
+  if (!kept.empty() && kept.back() >= slices) {
+    const int64_t beyond = *std::lower_bound(kept.begin(), kept.end(), slices);
+    return error(Code::kRuntime, "condition selects {}, but there are only {} slices", beyond, slices);
   }
   return pick_slices(c, in, axis, kept);
 }
@@ -234,31 +258,37 @@ Compare comparison(ElementType type) {
 
 // Slices that are equal form a group; groups are listed by their first members.
 struct Groups {
-  std::vector<int64_t> first;    // by group
-  std::vector<int64_t> count;    // by group
-  std::vector<int64_t> inverse;  // group by slice
+  Positions first;    // by group
+  Positions count;    // by group
+  Positions inverse;  // group by slice
 };
 
-Groups group_slices(const Tensor& t, const Slices& s, bool sorted) {
+Result<Groups> group_slices(const Tensor& t, const Slices& s, bool sorted) {
   const Compare compare = comparison(t.type());
+  StopPoll stop;
+  bool is_stopped = false;
   auto compare_slices = [&](int64_t a, int64_t b) {
-    for (int64_t o = 0; o < s.outer; ++o) {
-      for (int64_t i = 0; i < s.inner; ++i) {
+    for (int64_t o = 0; o < s.outer && !is_stopped; ++o) {
+      for (int64_t i = 0; i < s.inner && !is_stopped; ++i) {
         const int order = compare(t, (o * s.count + a) * s.inner + i, (o * s.count + b) * s.inner + i);
         if (order) return order;
+        is_stopped = stop.after(kElementNs);
       }
     }
     return 0;
   };
-  std::vector<int64_t> order(static_cast<size_t>(s.count));
+  Positions order(static_cast<size_t>(s.count));
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+  const auto before = [&](int64_t a, int64_t b) {
     const int difference = compare_slices(a, b);
     return difference ? difference < 0 : a < b;
-  });
+  };
+  constexpr double kCompareNs = 20;
+  if (!kernels::sort(order.data(), s.count, before, kCompareNs) || is_stopped) return stopped();
   Groups by_value;
   by_value.inverse.resize(order.size());
   for (size_t k = 0; k < order.size(); ++k) {
+    if (stop.after(kCompareNs) || is_stopped) return stopped();
     if (k == 0 || compare_slices(order[k - 1], order[k]) != 0) {
       by_value.first.push_back(order[k]);
       by_value.count.push_back(0);
@@ -268,30 +298,40 @@ Groups group_slices(const Tensor& t, const Slices& s, bool sorted) {
   }
   if (sorted) return by_value;
   // By first occurrence: rank of each group among the first members.
-  std::vector<int64_t> groups(by_value.first.size());
+  Positions groups(by_value.first.size());
   std::iota(groups.begin(), groups.end(), int64_t{0});
-  std::sort(groups.begin(), groups.end(), [&](int64_t a, int64_t b) {
+  const auto occurs_before = [&](int64_t a, int64_t b) {
     return by_value.first[static_cast<size_t>(a)] < by_value.first[static_cast<size_t>(b)];
-  });
+  };
+  if (!kernels::sort(groups.data(), static_cast<int64_t>(groups.size()), occurs_before)) return stopped();
   Groups by_occurrence;
-  std::vector<int64_t> place(groups.size());
+  Positions place(groups.size());
   for (size_t k = 0; k < groups.size(); ++k) {
+    if (stop.after(kCompareNs)) return stopped();
     const auto g = static_cast<size_t>(groups[k]);
     place[g] = static_cast<int64_t>(k);
     by_occurrence.first.push_back(by_value.first[g]);
     by_occurrence.count.push_back(by_value.count[g]);
   }
-  for (int64_t g : by_value.inverse) by_occurrence.inverse.push_back(place[static_cast<size_t>(g)]);
+  for (int64_t g : by_value.inverse) {
+    by_occurrence.inverse.push_back(place[static_cast<size_t>(g)]);
+    if (stop.after(kCompareNs)) return stopped();
+  }
   return by_occurrence;
 }
 
 Status compute_unique(ComputeContext& c) {
   const Tensor& in = c.tensor(0);
   TREADLE_ASSIGN(const auto axis, optional_axis(c.attributes(), in.rank()));
-  const Groups groups = group_slices(in, Slices(in.dims(), axis), c.attributes().get_int("sorted", 1) != 0);
+  const bool sorted = c.attributes().get_int("sorted", 1) != 0;
+  TREADLE_ASSIGN(const Groups groups, group_slices(in, Slices(in.dims(), axis), sorted));
   TREADLE_TRY(pick_slices(c, in, axis, groups.first));
-  const std::vector<int64_t>* lists[] = {&groups.first, &groups.inverse, &groups.count};
-  for (size_t i = 1; i < c.outputs.size(); ++i) c.outputs[i] = AnyValue(Tensor::of_int64(*lists[i - 1]));
+  const Positions* lists[] = {&groups.first, &groups.inverse, &groups.count};
+  for (size_t i = 1; i < c.outputs.size(); ++i) {
+    const Positions& list = *lists[i - 1];
+    TREADLE_ASSIGN(Tensor * out, c.allocate(i, ElementType::kInt64, {static_cast<int64_t>(list.size())}));
+    std::copy(list.begin(), list.end(), out->mutable_data<int64_t>());
+  }
   return {};
 }
 

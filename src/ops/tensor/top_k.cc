@@ -3,8 +3,11 @@
 #include <numeric>
 
 #include "kernels/convert.h"
+#include "kernels/sort.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/parallel.h"
+#include "op/pieces.h"
 #include "ops/tensor/copy.h"
 
 namespace treadle {
@@ -74,8 +77,9 @@ bool beats(T x, T y) {
 // Few of many: the best ones so far are kept in order, and what does not beat the last of them is passed over by
 // blocks.
 template <bool kLargest, class T>
-void select_few(const T* row, int64_t n, int64_t* positions, int64_t k) {
+bool select_few(const T* row, int64_t n, int64_t* positions, int64_t k, StopPoll& stop) {
   constexpr int64_t kBlock = 64;
+  constexpr double kBlockNs = 20;
   int64_t held = 0;
   auto offer = [&](int64_t i) {
     if (held == k) {
@@ -94,16 +98,19 @@ void select_few(const T* row, int64_t n, int64_t* positions, int64_t k) {
     bool any = false;
     for (int64_t j = i; j < i + kBlock; ++j) any |= beats<kLargest>(row[j], last);
     for (int64_t j = i; any && j < i + kBlock; ++j) offer(j);
+    if (stop.after(kBlockNs)) return false;
   }
   for (; i < n; ++i) offer(i);
+  return true;
 }
 
 // The positions of the k first elements of `row`, in order; of equal ones the lower position comes first.
 template <class T>
-void select(const T* row, int64_t* positions, const TopKState& s) {
+bool select(const T* row, int64_t* positions, const TopKState& s, StopPoll& stop) {
   constexpr int64_t kFew = 16;
   if (s.k <= kFew) {
-    return s.largest ? select_few<true>(row, s.n, positions, s.k) : select_few<false>(row, s.n, positions, s.k);
+    return s.largest ? select_few<true>(row, s.n, positions, s.k, stop)
+                     : select_few<false>(row, s.n, positions, s.k, stop);
   }
   auto before = [row, largest = s.largest](int64_t a, int64_t b) {
     const T x = row[a], y = row[b];
@@ -111,9 +118,9 @@ void select(const T* row, int64_t* positions, const TopKState& s) {
     if (larger(y, x)) return !largest;
     return a < b;
   };
-  std::iota(positions, positions + s.n, int64_t{0});
-  if (s.k < s.n) std::nth_element(positions, positions + s.k, positions + s.n, before);
-  std::sort(positions, positions + s.k, before);
+  const auto number = [&](int64_t begin, int64_t end) { std::iota(positions + begin, positions + end, begin); };
+  return in_pieces(s.n, 1, stop, number) && kernels::select(positions, s.n, s.k, before) &&
+         kernels::sort(positions, s.k, before);
 }
 
 template <class T, size_t W>
@@ -126,22 +133,31 @@ uint32_t run_top_k(const void* state, void* const* slots, const uint32_t* operan
   auto* stored = static_cast<char*>(slots[operands[s.scratch]]);
   auto* row = reinterpret_cast<T*>(stored + s.n * 8);
   auto* positions = reinterpret_cast<int64_t*>(stored + s.n * 16);
+  constexpr double kColumnNs = 3;  // an element that lies anywhere
+  StopPoll stop;
   for (int64_t o = 0; o < s.outer; ++o) {
     for (int64_t i = 0; i < s.inner; ++i) {
       const char* from = in + static_cast<size_t>(o * s.n * s.inner + i) * W;
       const size_t stride = static_cast<size_t>(s.inner) * W;
       const char* elements = from;
       if (s.inner > 1) {
-        for (int64_t j = 0; j < s.n; ++j) std::memcpy(stored + j * W, from + static_cast<size_t>(j) * stride, W);
+        in_pieces(s.n, kColumnNs, stop, [&](int64_t begin, int64_t end) {
+          for (int64_t j = begin; j < end; ++j) std::memcpy(stored + j * W, from + static_cast<size_t>(j) * stride, W);
+        });
         elements = stored;
       }
       const bool as_computed = s.widen.step_count == 0;
-      if (!as_computed) kernels::convert(s.widen, elements, row, static_cast<size_t>(s.n));
-      select(as_computed ? reinterpret_cast<const T*>(elements) : row, positions, s);
-      for (int64_t j = 0; j < s.k; ++j) {
-        const auto to = static_cast<size_t>((o * s.k + j) * s.inner + i);
-        if (values) std::memcpy(values + to * W, elements + static_cast<size_t>(positions[j]) * W, W);
-        if (indices) indices[to] = positions[j];
+      if (!as_computed) parallel_convert(s.widen, elements, row, static_cast<size_t>(s.n));
+      const auto take = [&](int64_t begin, int64_t end) {
+        for (int64_t j = begin; j < end; ++j) {
+          const auto to = static_cast<size_t>((o * s.k + j) * s.inner + i);
+          if (values) std::memcpy(values + to * W, elements + static_cast<size_t>(positions[j]) * W, W);
+          if (indices) indices[to] = positions[j];
+        }
+      };
+      if (!select(as_computed ? reinterpret_cast<const T*>(elements) : row, positions, s, stop) ||
+          !in_pieces(s.k, kColumnNs, stop, take)) {
+        return fail(KernelError::kStopped);
       }
     }
   }

@@ -5,6 +5,7 @@
 
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/pieces.h"
 
 namespace treadle {
 namespace {
@@ -32,17 +33,19 @@ uint32_t run_trilu(const void* state, void* const* slots, const uint32_t* operan
   const auto* in = static_cast<const char*>(slots[operands[0]]);
   auto* out = static_cast<char*>(slots[operands[s.output]]);
   const size_t row_bytes = static_cast<size_t>(s.columns) * s.width;
+  StopPoll stop;
   for (int64_t m = 0; m < s.matrices; ++m) {
     for (int64_t i = 0; i < s.rows; ++i, in += row_bytes, out += row_bytes) {
+      if (stop.after(kByteNs * static_cast<double>(row_bytes))) return fail(KernelError::kStopped);
       // Columns [0, split) on one side of the diagonal, the rest on the other.
       const int64_t split = std::clamp<int64_t>(i + s.k + (s.upper ? 0 : 1), 0, s.columns);
       const size_t left = static_cast<size_t>(split) * s.width, right = row_bytes - left;
       if (s.upper) {
-        std::memset(out, 0, left);
-        std::memcpy(out + left, in + left, right);
+        fill_in_pieces(out, 0, left);
+        copy_in_pieces(out + left, in + left, right);
       } else {
-        std::memcpy(out, in, left);
-        std::memset(out + left, 0, right);
+        copy_in_pieces(out, in, left);
+        fill_in_pieces(out + left, 0, right);
       }
     }
   }
@@ -106,14 +109,21 @@ uint32_t run_reverse_sequence(const void* state, void* const* slots, const uint3
   const auto* in = static_cast<const char*>(slots[operands[0]]);
   const auto* lengths = static_cast<const int64_t*>(slots[operands[1]]);
   auto* out = static_cast<char*>(slots[operands[2]]);
+  constexpr double kStepNs = 5;  // far apart, where sequences lie next to each other
+  StopPoll stop;
   for (int64_t b = 0; b < s.batches; ++b) {
     const int64_t length = lengths[b];
     if (length < 0 || length > s.times) return fail(KernelError::kInvalidValue, length);
     const size_t base = static_cast<size_t>(b) * s.batch_stride;
-    for (int64_t t = 0; t < s.times; ++t) {
-      const int64_t from = t < length ? length - 1 - t : t;
-      std::memcpy(out + base + static_cast<size_t>(t) * s.time_stride,
-                  in + base + static_cast<size_t>(from) * s.time_stride, s.bytes);
+    const auto move_steps = [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        const int64_t from = t < length ? length - 1 - t : t;
+        std::memcpy(out + base + static_cast<size_t>(t) * s.time_stride,
+                    in + base + static_cast<size_t>(from) * s.time_stride, s.bytes);
+      }
+    };
+    if (!in_pieces(s.times, kStepNs + kByteNs * static_cast<double>(s.bytes), stop, move_steps)) {
+      return fail(KernelError::kStopped);
     }
   }
   return 0;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "op/op_def.h"
+#include "op/pieces.h"
 
 namespace treadle::text {
 
@@ -39,7 +40,12 @@ Status compute_regex_full_match(ComputeContext& ctx) {
   const Pattern& pattern = ctx.node.parsed_as<Pattern>();
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, ElementType::kBool, x.dims()));
   auto* matches = y->mutable_data<bool>();
-  for (const String& text : x.span<String>()) *matches++ = re2::RE2::FullMatch(std::string_view(text), *pattern);
+  constexpr double kCharacterNs = 5;
+  StopPoll stop;
+  for (const String& text : x.span<String>()) {
+    *matches++ = re2::RE2::FullMatch(std::string_view(text), *pattern);
+    if (stop.after(kTextNs + kCharacterNs * static_cast<double>(text.size()))) return stopped();
+  }
   return {};
 }
 

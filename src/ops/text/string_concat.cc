@@ -4,6 +4,7 @@
 
 #include "op/broadcast_loop.h"
 #include "op/op_def.h"
+#include "op/pieces.h"
 
 namespace treadle::text {
 
@@ -27,12 +28,12 @@ Status compute_string_concat(ComputeContext& ctx) {
   const auto* right = y.data<String>();
   auto* out = z->mutable_data<String>();
   const Dims strides[] = {broadcast_strides(x.dims(), dims), broadcast_strides(y.dims(), dims)};
-  for_each_broadcast(dims, strides, [&](int64_t i, const int64_t* at) {
+  return for_each_broadcast(dims, strides, [&](int64_t i, const int64_t* at) {
     out[i].reserve(left[at[0]].size() + right[at[1]].size());
     out[i] = left[at[0]];
     out[i] += right[at[1]];
+    return text_ns(out[i]);
   });
-  return {};
 }
 
 }  // namespace

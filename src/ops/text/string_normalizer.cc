@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "op/op_def.h"
+#include "op/pieces.h"
 #include "ops/text/unicode.h"
 
 namespace treadle::text {
@@ -66,13 +67,22 @@ Status compute_string_normalizer(ComputeContext& ctx) {
   TREADLE_TRY(check_shape(to_shape(x.dims())));
   const Normalization& normalization = ctx.node.parsed_as<Normalization>();
   CountedVector<const String*> kept;
+  constexpr double kCharacterNs = 15;
+  StopPoll stop;
+  const auto goes_on = [&](const String& word) {
+    return !stop.after(kTextNs + kCharacterNs * static_cast<double>(word.size()));
+  };
   for (const String& word : x.span<String>()) {
     if (normalization.keeps(word)) kept.push_back(&word);
+    if (!goes_on(word)) return stopped();
   }
   Dims dims = x.dims();
   dims.back() = kept.empty() ? 1 : static_cast<int64_t>(kept.size());  // without any word: one empty string
   TREADLE_ASSIGN(Tensor * y, ctx.allocate(0, ElementType::kString, std::move(dims)));
-  for (size_t i = 0; i < kept.size(); ++i) y->mutable_data<String>()[i] = normalization.apply(*kept[i]);
+  for (size_t i = 0; i < kept.size(); ++i) {
+    y->mutable_data<String>()[i] = normalization.apply(*kept[i]);
+    if (!goes_on(*kept[i])) return stopped();
+  }
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "op/op_def.h"
+#include "op/pieces.h"
 #include "ops/text/unicode.h"
 
 namespace treadle::text {
@@ -27,28 +28,33 @@ Status infer_string_split(InferContext& ctx) {
 
 using Parts = CountedVector<std::string_view>;
 
-void split_at_spaces(std::string_view text, size_t max_splits, Parts& parts) {
+// Where it is time to stop, what is left of a text is not split.
+constexpr double kPartNs = 20, kCharacterNs = 5;
+
+void split_at_spaces(std::string_view text, size_t max_splits, Parts& parts, StopPoll& stop) {
   const auto skip_spaces = [&] {
     while (const size_t length = leading_space(text)) text.remove_prefix(length);
   };
   skip_spaces();
   for (size_t splits = 0; !text.empty(); ++splits) {
-    if (splits == max_splits) {
+    if (splits == max_splits || stop.after(kPartNs)) {
       parts.push_back(text);
       return;
     }
     size_t end = 0;
-    while (end < text.size() && leading_space(text.substr(end)) == 0) end += leading_character(text.substr(end));
+    while (end < text.size() && leading_space(text.substr(end)) == 0 && !stop.after(kCharacterNs)) {
+      end += leading_character(text.substr(end));
+    }
     parts.push_back(text.substr(0, end));
     text.remove_prefix(end);
     skip_spaces();
   }
 }
 
-void split_at(std::string_view text, std::string_view delimiter, size_t max_splits, Parts& parts) {
+void split_at(std::string_view text, std::string_view delimiter, size_t max_splits, Parts& parts, StopPoll& stop) {
   for (size_t splits = 0; splits < max_splits; ++splits) {
     const size_t at = text.find(delimiter);
-    if (at == std::string_view::npos) break;
+    if (at == std::string_view::npos || stop.after(kPartNs + kByteNs * static_cast<double>(at))) break;
     parts.push_back(text.substr(0, at));
     text.remove_prefix(at + delimiter.size());
   }
@@ -63,13 +69,15 @@ Status compute_string_split(ComputeContext& ctx) {
   TREADLE_ASSIGN(Tensor counts, Tensor::allocate(ElementType::kInt64, x.dims()));
   Parts parts;  // of all strings, one after the other
   int64_t most = 0;
+  StopPoll stop;
   for (int64_t i = 0; i < x.element_count(); ++i) {
     const size_t before = parts.size();
     if (delimiter.empty()) {
-      split_at_spaces(x.data<String>()[i], max_splits, parts);
+      split_at_spaces(x.data<String>()[i], max_splits, parts, stop);
     } else {
-      split_at(x.data<String>()[i], delimiter, max_splits, parts);
+      split_at(x.data<String>()[i], delimiter, max_splits, parts, stop);
     }
+    if (stop.after(kPartNs)) return stopped();
     const auto count = static_cast<int64_t>(parts.size() - before);
     counts.mutable_data<int64_t>()[i] = count;
     most = std::max(most, count);
@@ -80,7 +88,10 @@ Status compute_string_split(ComputeContext& ctx) {
   const std::string_view* part = parts.data();
   for (int64_t i = 0; i < x.element_count(); ++i) {
     String* row = y->mutable_data<String>() + i * most;
-    for (int64_t k = 0; k < counts.data<int64_t>()[i]; ++k) row[k] = *part++;
+    for (int64_t k = 0; k < counts.data<int64_t>()[i]; ++k) {
+      row[k] = *part++;
+      if (stop.after(text_ns(row[k]))) return stopped();
+    }
   }
   if (ctx.outputs.size() > 1) ctx.outputs[1] = AnyValue(std::move(counts));
   return {};

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/stop.h"
+
 namespace treadle::text {
 
 namespace {
@@ -23,11 +25,15 @@ Character first_character(std::string_view text) {
   return {code, static_cast<size_t>(length)};
 }
 
+constexpr double kCharacterNs = 10;
+
+// What is left of a text once it is time to stop is left out.
 template <class Change>
 String change(std::string_view text, Change&& change_code) {
   String out;
   out.reserve(text.size());
-  while (!text.empty()) {
+  StopPoll stop;
+  while (!text.empty() && !stop.after(kCharacterNs)) {
     const Character c = first_character(text);
     if (c.code < 0) {
       out += text[0];

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/thread_pool.h"
 #include "kernels/convert.h"
 #include "op/op_def.h"
 #include "op/operands.h"
@@ -89,13 +90,16 @@ void update(const Coefficients& c, size_t count, size_t group, size_t groups, vo
   constexpr bool kTwo = Rule::kAccumulators == 2;
   const W *x = input(0), *g = input(1), *a = input(2), *b = kTwo ? input(3) : nullptr;
   W *new_x = output(0), *new_a = output(1), *new_b = kTwo ? output(2) : nullptr;
-  for (size_t i = 0; i < count; ++i) {
-    Slot<W> slot{x[i], g[i], a[i], kTwo ? b[i] : W{}};
-    Rule::template step<W>(c, slot);
-    if (new_x) new_x[i] = slot.x;
-    if (new_a) new_a[i] = slot.a;
-    if (kTwo && new_b) new_b[i] = slot.b;
-  }
+  constexpr double kStepNs = 2;
+  parallel_for(static_cast<int64_t>(count), kStepNs, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      Slot<W> slot{x[i], g[i], a[i], kTwo ? b[i] : W{}};
+      Rule::template step<W>(c, slot);
+      if (new_x) new_x[i] = slot.x;
+      if (new_a) new_a[i] = slot.a;
+      if (kTwo && new_b) new_b[i] = slot.b;
+    }
+  });
 }
 
 template <class Rule>

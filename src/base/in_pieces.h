@@ -1,0 +1,54 @@
+#pragma once
+// Long work on one thread, with questions in between whether it should stop (base/stop.h). Work whose parts do not
+// depend on each other is better shared: base/thread_pool.h.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "base/stop.h"
+
+namespace treadle {
+
+// fn(begin, end) over [0, units), in order; `ns_per_unit` is a rough estimate. `stop` counts from loop to loop where
+// there are many. False: it was told to stop, and what is left is not done; fn may return false too, to end early.
+template <class Fn>
+bool in_pieces(int64_t units, double ns_per_unit, StopPoll& stop, Fn&& fn) {
+  const auto piece = static_cast<int64_t>(std::clamp(kStopCheckNs / ns_per_unit, 1.0, 1e15));
+  for (int64_t begin = 0; begin < units;) {
+    const int64_t end = units - begin > piece ? begin + piece : units;
+    if constexpr (std::is_same_v<std::invoke_result_t<Fn&, int64_t, int64_t>, bool>) {
+      if (!fn(begin, end)) return false;
+    } else {
+      fn(begin, end);
+    }
+    if (stop.after(ns_per_unit * static_cast<double>(end - begin))) return false;
+    begin = end;
+  }
+  return true;
+}
+
+template <class Fn>
+bool in_pieces(int64_t units, double ns_per_unit, Fn&& fn) {
+  StopPoll stop;
+  return in_pieces(units, ns_per_unit, stop, fn);
+}
+
+// About what a byte takes that is read, written, or comes fresh from the system.
+inline constexpr double kByteNs = 0.1;
+
+inline bool copy_in_pieces(void* to, const void* from, size_t bytes) {
+  return in_pieces(static_cast<int64_t>(bytes), kByteNs, [&](int64_t begin, int64_t end) {
+    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
+                static_cast<size_t>(end - begin));
+  });
+}
+
+inline bool fill_in_pieces(void* to, int byte, size_t bytes) {
+  return in_pieces(static_cast<int64_t>(bytes), kByteNs, [&](int64_t begin, int64_t end) {
+    std::memset(static_cast<char*>(to) + begin, byte, static_cast<size_t>(end - begin));
+  });
+}
+
+}  // namespace treadle

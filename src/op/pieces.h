@@ -1,0 +1,39 @@
+#pragma once
+// Kernels whose long loops ask in between whether to stop (base/in_pieces.h).
+
+#include <string_view>
+
+#include "base/in_pieces.h"
+#include "op/kernel.h"
+
+namespace treadle {
+
+// About what it takes to make a text or to compare two: beside its bytes, and with them.
+inline constexpr double kTextNs = 50;
+inline double text_ns(std::string_view text) {
+  return kTextNs + kByteNs * static_cast<double>(text.size());
+}
+
+// in_pieces for what can fail: fn(begin, end) returns 0 or a KernelError, which ends the loop.
+template <class Fn>
+uint32_t kernel_in_pieces(int64_t units, double ns_per_unit, StopPoll& stop, Fn&& fn) {
+  uint32_t failed = 0;
+  const bool done = in_pieces(units, ns_per_unit, stop, [&](int64_t begin, int64_t end) {
+    failed = fn(begin, end);
+    return failed == 0;
+  });
+  return done || failed != 0 ? failed : fail(KernelError::kStopped);
+}
+
+template <class Fn>
+uint32_t kernel_in_pieces(int64_t units, double ns_per_unit, Fn&& fn) {
+  StopPoll stop;
+  return kernel_in_pieces(units, ns_per_unit, stop, fn);
+}
+
+// For what is not an error of the kernel's own: whether a loop came to its end.
+inline uint32_t unless_stopped(bool done) {
+  return done ? 0 : fail(KernelError::kStopped);
+}
+
+}  // namespace treadle

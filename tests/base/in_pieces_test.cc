@@ -1,0 +1,89 @@
+#include "base/in_pieces.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "base/uninterrupted.h"
+#include "gtest/gtest.h"
+
+namespace treadle {
+namespace {
+
+using Pieces = std::vector<std::pair<int64_t, int64_t>>;
+
+Pieces pieces_of(int64_t units, double ns_per_unit, bool& done) {
+  Pieces pieces;
+  done = in_pieces(units, ns_per_unit, [&](int64_t begin, int64_t end) { pieces.emplace_back(begin, end); });
+  return pieces;
+}
+
+// Told to stop when it is asked for the n-th time.
+struct Patience {
+  mutable int questions_left;
+  StopCheck check() const {
+    return {[](const void* self) { return --static_cast<const Patience*>(self)->questions_left < 0; }, this};
+  }
+};
+
+TEST(InPieces, CoverAllUnitsInOrder) {
+  bool done = false;
+  EXPECT_EQ(pieces_of(0, 1, done), Pieces());
+  EXPECT_TRUE(done);
+  EXPECT_EQ(pieces_of(5, 1, done), (Pieces{{0, 5}}));
+  EXPECT_EQ(pieces_of(5, kStopCheckNs / 2, done), (Pieces{{0, 2}, {2, 4}, {4, 5}}));
+  EXPECT_EQ(pieces_of(2, 10 * kStopCheckNs, done), (Pieces{{0, 1}, {1, 2}}));
+  EXPECT_TRUE(done);
+}
+
+TEST(InPieces, EndWhenToldTo) {
+  const Patience patience{2};
+  const ThreadScope scope(1, patience.check());
+  bool done = true;
+  EXPECT_EQ(pieces_of(9, 2 * kStopCheckNs, done), (Pieces{{0, 1}, {1, 2}, {2, 3}}));
+  EXPECT_FALSE(done);
+  EXPECT_TRUE(scope.stopped());
+}
+
+TEST(InPieces, ShortLoopsCountTogether) {
+  const Patience patience{0};
+  const ThreadScope scope(1, patience.check());
+  StopPoll stop;
+  int loops = 0;
+  while (in_pieces(10, kStopCheckNs / 100, stop, [](int64_t, int64_t) {})) ++loops;
+  EXPECT_EQ(loops, 10);
+}
+
+TEST(InPieces, LoopsAroundOneThatWasToldAreToldToo) {
+  const Patience patience{1};
+  const ThreadScope scope(1, patience.check());
+  StopPoll stop;
+  EXPECT_FALSE(in_pieces(9, kStopCheckNs, stop, [](int64_t, int64_t) {}));
+  EXPECT_TRUE(stop.after(1));
+  EXPECT_FALSE(in_pieces(1, 1, stop, [](int64_t, int64_t) {}));
+}
+
+TEST(InPieces, NothingStopsWhatIsKept) {
+  const Patience patience{0};
+  const ThreadScope scope(1, patience.check());
+  bool done = false;
+  {
+    const Uninterrupted whole;
+    EXPECT_EQ(pieces_of(3, 2 * kStopCheckNs, done).size(), 3u);
+  }
+  EXPECT_TRUE(done);
+  EXPECT_EQ(pieces_of(3, 2 * kStopCheckNs, done).size(), 1u);
+}
+
+TEST(InPieces, CopiesAndFills) {
+  const size_t bytes = static_cast<size_t>(3.5 * kStopCheckNs / kByteNs);
+  std::vector<char> from(bytes), to(bytes);
+  for (size_t i = 0; i < bytes; ++i) from[i] = static_cast<char>(i * 7919 >> 8);
+  EXPECT_TRUE(copy_in_pieces(to.data(), from.data(), bytes));
+  EXPECT_EQ(to, from);
+  EXPECT_TRUE(fill_in_pieces(to.data(), 3, bytes));
+  EXPECT_EQ(to, std::vector<char>(bytes, 3));
+}
+
+}  // namespace
+}  // namespace treadle
