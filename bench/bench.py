@@ -1,10 +1,11 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
-[check].
+[check] [stops].
 
     loops    nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn      recurrent operators beside onnxruntime and the machine's roof
     models   real models of SHARED/models (a folder beside the repository, or $TREADLE_SHARED), where it is there
     check    checking and inferring models, beside the onnx package
+    stops    how late each operator hears that it should stop
 
 docs/benchmarks.md tells what the figures mean.
 """
@@ -17,10 +18,11 @@ from bench_check import bench_check
 from bench_loops import bench_loops
 from bench_real import bench_real
 from bench_rnn import bench_rnn
+from bench_stops import bench_stops
 
 
 def main() -> None:
-    kinds = {"loops": bench_loops, "rnn": bench_rnn, "models": bench_real, "check": bench_check}
+    kinds = {"loops": bench_loops, "rnn": bench_rnn, "models": bench_real, "check": bench_check, "stops": bench_stops}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", nargs="*", choices=[[], *kinds], default=list(kinds))
     parser.add_argument("--seconds", type=float, help="per measurement of an engine (loops, rnn: 0.005; else 0.5)")

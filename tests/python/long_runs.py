@@ -1,0 +1,712 @@
+"""A run that takes long, for every operator that treadle runs: CASES.
+
+Operators that work element by element need no recipe: their record says what they take, and each input gets BIG elements
+of the first type that it may have. The others have a recipe in RECIPES, or stand in NO_LONG_RUN with the reason why none
+can be made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import treadle
+from onnx import TensorProto, helper
+
+BIG = 40_000_000  # floats of a tensor whose size alone makes a run long
+OPSETS = {
+    "": 28,
+    "ai.onnx.ml": 5,
+    "ai.onnx.preview": 1,
+    "ai.onnx.preview.training": 1,
+    "com.microsoft": 1,
+}
+SEED = np.random.default_rng(1)
+
+
+def floats(*shape) -> np.ndarray:
+    return SEED.random(shape, np.float32) + 0.1
+
+
+def integers(below: int, *shape, dtype=np.int64) -> np.ndarray:
+    return SEED.integers(0, below, shape, dtype)
+
+
+def flags(*shape) -> np.ndarray:
+    return integers(2, *shape, dtype=np.uint8).astype(bool)
+
+
+def texts(count: int, length: int = 12, different: int = 1000) -> np.ndarray:
+    """Of ten digits each and letters behind them."""
+    words = np.array([f"{i * 7919 % 10**10:010d}".ljust(length, "x")[:length] for i in range(different)], object)
+    return words[integers(different, count)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A model as text and what it is fed. Text because that leaves out the types of results."""
+
+    nodes: str  # whose result is y
+    feeds: Callable[[], dict]
+    opset: int = OPSETS[""]
+
+    def build(self) -> tuple[bytes, dict]:
+        """The model, and inputs that are the engine's already."""
+        feeds = self.feeds()
+        opsets = ", ".join(f'"{d}" : {v or self.opset}' for d, v in (OPSETS | {"": self.opset}).items())
+        inputs = ", ".join(f"{type_text(value)} {name}" for name, value in feeds.items())
+        text = f"<ir_version: 13, opset_import: [{opsets}]>\ng ({inputs}) => (y) {{ {self.nodes} }}"
+        return text.encode(), {name: to_value(value) for name, value in feeds.items()}
+
+
+def to_value(fed):
+    """As the engine holds it, where that is possible, so that no run has to convert it."""
+    if isinstance(fed, dict):
+        return fed
+    if not isinstance(fed, list):
+        return treadle.OrtValue.ortvalue_from_numpy(fed)._value
+    text = f'<ir_version: 10, opset_import: ["" : 21]>\ng ({type_text(fed)} x) => (y) {{ y = Identity(x) }}'
+    [value] = treadle.InferenceSession(text.encode())._sess.run_values(None, {"x": fed}, [], None)
+    return value
+
+
+def type_text(value) -> str:
+    if isinstance(value, list):
+        return f"seq({type_text(value[0])})"
+    if isinstance(value, dict):
+        key, element = next(iter(value.items()))
+        return f"map({'string' if isinstance(key, str) else 'int64'}, {type_text(np.asarray(element))})"
+    element = TensorProto.DataType.Name(helper.np_dtype_to_tensor_dtype(value.dtype)).lower()
+    return f"{element}[{', '.join(map(str, value.shape))}]" if value.ndim else element
+
+
+# Why some operators take no time worth stopping, whatever they are given.
+REFERENCES = "hands on a reference to its input"
+NO_LONG_RUN = {
+    "Constant": "takes nothing and is made when a model is loaded",
+    "If": "does what one of its bodies does",
+    "Optional": REFERENCES,
+    "OptionalGetElement": REFERENCES,
+    "OptionalHasElement": "looks at one value",
+    "SequenceAt": REFERENCES,
+    "SequenceConstruct": "has as many inputs as are written in the model, and refers to them",
+    "SequenceEmpty": "makes an empty list",
+    "SequenceLength": "looks at one value",
+    "Shape": "looks at the sizes of a tensor",
+    "Size": "looks at the sizes of a tensor",
+}
+
+
+def ints(*values: int) -> str:
+    """A constant of a model's text."""
+    return f"Constant<value_ints = [{', '.join(map(str, values))}]>()"
+
+
+def attribute_text(attributes: dict) -> str:
+    def text(value):
+        if isinstance(value, str):
+            return f'"{value}"'
+        if isinstance(value, np.ndarray):
+            return f"{type_text(value)} {{{', '.join(map(str, value.tolist()))}}}"
+        return f"[{', '.join(map(text, value))}]" if isinstance(value, list) else str(value)
+
+    kinds = {np.ndarray: ": tensor"}
+    return ", ".join(f"{name}{kinds.get(type(value), '')} = {text(value)}" for name, value in attributes.items())
+
+
+TREE_DEPTH = 11
+
+
+def complete_tree() -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the nodes of a binary tree, and which of them are leaves. Node i has the children 2i + 1 and 2i + 2."""
+    number = np.arange(2**TREE_DEPTH - 1)
+    return number, number >= 2 ** (TREE_DEPTH - 1) - 1
+
+
+def old_tree(kind: str, **more) -> str:
+    number, leaf = complete_tree()
+    leaves = number[leaf].tolist()
+    return attribute_text(
+        {
+            "nodes_treeids": [0] * len(number),
+            "nodes_nodeids": number.tolist(),
+            "nodes_featureids": (number % 8).tolist(),
+            "nodes_modes": ["LEAF" if is_leaf else "BRANCH_LEQ" for is_leaf in leaf],
+            "nodes_values": (number * 37 % 101 / 101).tolist(),
+            "nodes_truenodeids": np.where(leaf, 0, 2 * number + 1).tolist(),
+            "nodes_falsenodeids": np.where(leaf, 0, 2 * number + 2).tolist(),
+            f"{kind}_treeids": [0] * len(leaves),
+            f"{kind}_nodeids": leaves,
+            f"{kind}_ids": [i % 3 for i in leaves],
+            f"{kind}_weights": [i % 11 / 11 for i in leaves],
+        }
+        | more
+    )
+
+
+def new_tree() -> str:
+    number, leaf = complete_tree()
+    inner = number[~leaf]
+    below = (2 * inner + 1 >= len(inner)).astype(int).tolist()  # whether the children are leaves
+    first = np.where(below, 2 * inner + 1 - len(inner), 2 * inner + 1)
+    leaves = int(leaf.sum())
+    return attribute_text(
+        {
+            "n_targets": 3,
+            "nodes_featureids": (inner % 8).tolist(),
+            "nodes_modes": np.zeros(len(inner), np.uint8),
+            "nodes_splits": (inner * 37 % 101 / 101).astype(np.float32),
+            "nodes_truenodeids": first.tolist(),
+            "nodes_trueleafs": below,
+            "nodes_falsenodeids": (first + 1).tolist(),
+            "nodes_falseleafs": below,
+            "tree_roots": [0],
+            "leaf_targetids": [i % 3 for i in range(leaves)],
+            "leaf_weights": (np.arange(leaves) % 11 / 11).astype(np.float32),
+        }
+    )
+
+
+def svm(vectors: int, features: int) -> dict:
+    return {
+        "kernel_type": "RBF",
+        "kernel_params": [0.1, 0.0, 3.0],
+        "support_vectors": floats(vectors * features).tolist(),
+    }
+
+
+IMAGE = (1, 64, 256, 256)
+PLANES = (2, 64, 512, 512)
+RECURRENT = {"x": (2000, 8, 256)}  # steps, batch, inputs
+
+
+def recurrent(op: str, gates: int):
+    h = 256
+    return (
+        f"y, z = {op}<hidden_size = {h}>(x, w, r)",
+        lambda: {"x": floats(*RECURRENT["x"]), "w": floats(1, gates * h, 256) / 99, "r": floats(1, gates * h, h) / 99},
+    )
+
+
+def windows(op: str):
+    return f"y = {op}<kernel_shape = [5, 5]>(x)", lambda: {"x": floats(*PLANES)}
+
+
+def optimizer(op: str, attributes: str, states: int):
+    names = [f"s{i}" for i in range(states)]
+    results = ", ".join(["y", *(f"z{i}" for i in range(states))])
+    return (
+        f"{results} = ai.onnx.preview.training.{op}{attributes}(r, t, x, g, {', '.join(names)})",
+        lambda: (
+            {"r": np.float32(0.1).reshape(()), "t": np.array(3)}
+            | {name: floats(BIG // 2) for name in ("x", "g", *names)}
+        ),
+    )
+
+
+def square(n: int, dtype=np.float32):
+    return lambda: {"a": integers(9, n, n).astype(dtype), "b": integers(9, n, n).astype(dtype)}
+
+
+def boxes(n: int) -> np.ndarray:
+    return np.sort(floats(1, n, 4), axis=-1)
+
+
+def grams(skips: int) -> str:
+    return attribute_text(
+        {
+            "mode": "TF",
+            "min_gram_length": 1,
+            "max_gram_length": 3,
+            "max_skip_count": skips,
+            "ngram_counts": [0, 1, 3],
+            "ngram_indexes": [0, 1, 2],
+            "pool_int64s": [1, 1, 1, 1, 1, 1],
+        }
+    )
+
+
+def large() -> dict:
+    return {"x": floats(6000, 6000)}
+
+
+def rows_of_three() -> dict:
+    return {"x": floats(BIG // 3, 3)}
+
+
+def words(count: int = 1_000_000, length: int = 12):
+    return lambda: {"x": texts(count, length)}
+
+
+QUANTIZED = "sx, zx, sx, zx, sx, zx"
+SCALES = {"sx": np.float32(0.1).reshape(()), "zx": np.uint8(3).reshape(())}
+
+# Nodes and feeds, by operator; "Operator: what is special" where one is not enough.
+RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
+    # ---- moving elements -----
+    "Cast: to strings": ("y = Cast<to = 8>(x)", lambda: {"x": floats(2_000_000)}),
+    "Cast: from strings": ("y = Cast<to = 1>(x)", words(3_000_000, 10)),
+    "Cast": ("y = Cast<to = 11>(x)", lambda: {"x": floats(BIG)}),
+    "CastLike": ("y = CastLike(x, t)", lambda: {"x": floats(BIG), "t": np.zeros(1)}),
+    "CastLike: to strings": ("y = CastLike(x, t)", lambda: {"x": floats(2_000_000), "t": texts(1)}),
+    "BitCast": ("y = BitCast<to = 6>(x)", lambda: {"x": floats(BIG)}),
+    "CenterCropPad": (f"s = {ints(6200, 6200)} y = CenterCropPad(x, s)", large),
+    "Compress": ("y = Compress(x, c)", lambda: {"x": floats(BIG), "c": flags(BIG)}),
+    "Concat": ("y = Concat<axis = 1>(x, x)", large),
+    "ConcatFromSequence": ("y = ConcatFromSequence<axis = 0>(x)", lambda: {"x": [floats(100_000)] * 300}),
+    "ConstantOfShape": ("y = ConstantOfShape(s)", lambda: {"s": np.array([2 * BIG])}),
+    "DepthToSpace": ("y = DepthToSpace<blocksize = 4>(x)", lambda: {"x": floats(1, 128, 500, 500)}),
+    "Expand": (f"s = {ints(30, BIG // 10)} y = Expand(x, s)", lambda: {"x": floats(BIG // 10)}),
+    "EyeLike": ("y = EyeLike<dtype = 1>(x)", lambda: {"x": integers(2, 6000, 6000, dtype=np.int8)}),
+    "Flatten": ("y = Flatten(x)", large),
+    "Gather": ("y = Gather(x, i)", lambda: {"x": floats(BIG), "i": integers(BIG, BIG // 4)}),
+    "Gather: rows": ("y = Gather(x, i)", lambda: {"x": floats(50_000, 100), "i": integers(50_000, 300_000)}),
+    "GatherElements": ("y = GatherElements(x, i)", lambda: {"x": floats(BIG), "i": integers(BIG, BIG // 4)}),
+    "GatherND": ("y = GatherND(x, i)", lambda: {"x": floats(BIG), "i": integers(BIG, BIG // 4, 1)}),
+    "NonZero": ("y = NonZero(x)", lambda: {"x": flags(4, 4_000_000)}),
+    "OneHot": (f"d = {ints(100)} v = {ints(0, 1)} y = OneHot(x, d, v)", lambda: {"x": integers(100, BIG // 40)}),
+    "Pad": (f"p = {ints(500, 500, 500, 500)} y = Pad(x, p)", large),
+    "Pad: reflected": (f'p = {ints(500, 500, 500, 500)} y = Pad<mode = "reflect">(x, p)', large),
+    "Range": ("y = Range(a, b, c)", lambda: {"a": np.array(0), "b": np.array(BIG), "c": np.array(1)}),
+    "Reshape": (f"s = {ints(-1)} y = Reshape(x, s)", large),
+    "ReverseSequence": (
+        "y = ReverseSequence(x, n)",
+        lambda: {"x": floats(5000, 5000), "n": np.full(5000, 4999)},
+    ),
+    "Scatter": (
+        "y = Scatter(x, i, u)",
+        lambda: {"x": floats(BIG), "i": integers(BIG, BIG // 4), "u": floats(BIG // 4)},
+        10,
+    ),
+    "ScatterElements": (
+        "y = ScatterElements(x, i, u)",
+        lambda: {"x": floats(BIG), "i": integers(BIG, BIG // 4), "u": floats(BIG // 4)},
+    ),
+    "ScatterElements: sums": (
+        'y = ScatterElements<reduction = "add">(x, i, u)',
+        lambda: {"x": floats(BIG), "i": integers(BIG, BIG // 4), "u": floats(BIG // 4)},
+    ),
+    "ScatterND": (
+        "y = ScatterND(x, i, u)",
+        lambda: {"x": floats(BIG), "i": integers(BIG, BIG // 4, 1), "u": floats(BIG // 4)},
+    ),
+    "Slice": (
+        f"a = {ints(0, 5999)} b = {ints(6000, -7000)} c = {ints(0, 1)} d = {ints(1, -1)} y = Slice(x, a, b, c, d)",
+        large,
+    ),
+    "SpaceToDepth": ("y = SpaceToDepth<blocksize = 4>(x)", lambda: {"x": floats(1, 4, 3000, 3000)}),
+    "Split": ("y, z = Split<axis = 1, num_outputs = 2>(x)", large),
+    "SplitToSequence": ("y = SplitToSequence(x)", lambda: {"x": floats(1_000_000, 4)}),
+    "Squeeze": ("y = Squeeze(x)", lambda: {"x": floats(1, 6000, 6000)}),
+    "TensorScatter": (
+        "y = TensorScatter(x, u)",
+        lambda: {"x": floats(1, 64, 4000, 128), "u": floats(1, 64, 1000, 128)},
+    ),
+    "Tile": (f"n = {ints(2, 2)} y = Tile(x, n)", lambda: {"x": floats(3000, 3000)}),
+    "Transpose": ("y = Transpose(x)", large),
+    "Trilu": ("y = Trilu(x)", large),
+    "Unsqueeze": (f"a = {ints(0)} y = Unsqueeze(x, a)", large),
+    "Where": ("y = Where(c, x, z)", lambda: {"c": flags(BIG), "x": floats(BIG), "z": floats(BIG)}),
+    "ai.onnx.ml.ArrayFeatureExtractor": (
+        "y = ai.onnx.ml.ArrayFeatureExtractor(x, i)",
+        lambda: {"x": floats(100, 200_000), "i": integers(200_000, 200_000)},
+    ),
+    # ---- moving texts -----
+    "Compress: texts": ("y = Compress(x, c)", lambda: words(4_000_000)() | {"c": np.ones(4_000_000, bool)}),
+    "Concat: texts": ("y = Concat<axis = 0>(x, x, x)", words(1_000_000, 40)),
+    "ConcatFromSequence: texts": ("y = ConcatFromSequence<axis = 0>(x)", lambda: {"x": [texts(100_000, 40)] * 20}),
+    "DepthToSpace: texts": (
+        "y = DepthToSpace<blocksize = 2>(x)",
+        lambda: {"x": texts(2_000_000, 40).reshape(1, 4, 500, 1000)},
+    ),
+    "Expand: texts": (f"s = {ints(20, 100_000)} y = Expand(x, s)", words(100_000, 40)),
+    "Gather: texts": ("y = Gather(x, i)", lambda: words()() | {"i": integers(1_000_000, 2_000_000)}),
+    "Pad: texts": (f"p = {ints(500_000, 500_000)} y = Pad(x, p)", words(1_000_000, 40)),
+    "Split: texts": ("y, z = Split<num_outputs = 2>(x)", words(2_000_000, 40)),
+    "SplitToSequence: texts": ("y = SplitToSequence(x)", words(1_000_000, 40)),
+    "Tile: texts": (f"n = {ints(20)} y = Tile(x, n)", words(100_000, 40)),
+    "Transpose: texts": ("y = Transpose(x)", lambda: {"x": texts(2_000_000, 40).reshape(1000, 2000)}),
+    "Where: texts": ("y = Where(c, x, x)", lambda: words(2_000_000, 40)() | {"c": flags(2_000_000)}),
+    # ---- texts -----
+    "Equal: texts": ("y = Equal(x, x)", words(6_000_000, 40)),
+    "RegexFullMatch": ('y = RegexFullMatch<pattern = "([0-9]+x*)+">(x)', words(1_000_000, 40)),
+    "RegexFullMatch: one text": (
+        'y = RegexFullMatch<pattern = "(.*[0-9]+x*)+">(x)',
+        lambda: {"x": np.array(["1234567890x" * 2_000_000], object)},
+    ),
+    "StringConcat": ("y = StringConcat(x, x)", words(2_000_000, 40)),
+    "StringNormalizer": ('y = StringNormalizer<case_change_action = "UPPER">(x)', words(300_000, 80)),
+    "StringNormalizer: one text": (
+        'y = StringNormalizer<case_change_action = "UPPER">(x)',
+        lambda: {"x": np.array(["abcdefghij" * 2_000_000], object)},
+    ),
+    "StringSplit": ('y, z = StringSplit<delimiter = "x">(x)', words(300_000, 20)),
+    "TfIdfVectorizer": (f"y = TfIdfVectorizer<{grams(1)}>(x)", lambda: {"x": integers(5, 8_000_000)}),
+    "TfIdfVectorizer: skips": (f"y = TfIdfVectorizer<{grams(10000)}>(x)", lambda: {"x": np.ones(60_000, np.int64)}),
+    # ---- sorting, selecting -----
+    "NonMaxSuppression": (
+        f"m = {ints(1_000_000)} i = Constant<value_floats = [0.999]>() y = NonMaxSuppression(b, s, m, i)",
+        lambda: {"b": boxes(15_000), "s": floats(1, 1, 15_000)},
+    ),
+    "NonMaxSuppression: sorting": (
+        f"m = {ints(5)} y = NonMaxSuppression(b, s, m)",
+        lambda: {"b": boxes(2_000_000), "s": floats(1, 1, 2_000_000)},
+    ),
+    "TopK": (f"k = {ints(2_000_000)} y, z = TopK(x, k)", lambda: {"x": floats(4_000_000)}),
+    "TopK: few": (f"k = {ints(5)} y, z = TopK(x, k)", lambda: {"x": floats(100, 400_000)}),
+    "TopK: columns": (f"k = {ints(5)} y, z = TopK<axis = 0>(x, k)", large),
+    "Unique": ("y = Unique(x)", lambda: {"x": floats(3_000_000)}),
+    "Unique: unsorted": ("y, a, b, c = Unique<sorted = 0>(x)", lambda: {"x": floats(3_000_000)}),
+    "Unique: rows": ("y = Unique<axis = 0>(x)", lambda: {"x": floats(1_000_000, 4)}),
+    "Unique: texts": ("y = Unique(x)", lambda: {"x": texts(1_000_000, different=1_000_000)}),
+    # ---- sums and products -----
+    "ArgMax": ("y = ArgMax<axis = 1>(x)", rows_of_three),
+    "ArgMin": ("y = ArgMin<axis = 0>(x)", large),
+    "CumProd": (f"a = {ints(0)} y = CumProd(x, a)", lambda: {"x": floats(BIG)}),
+    "CumSum": (f"a = {ints(0)} y = CumSum(x, a)", lambda: {"x": floats(BIG)}),
+    "CumSum: columns": (f"a = {ints(0)} y = CumSum(x, a)", large),
+    "DFT": ("y = DFT(x)", lambda: {"x": floats(1, 1_000_003, 1)}),
+    "DFT: columns": ("a = Constant<value_int = 1>() y = DFT(x, , a)", lambda: {"x": floats(1, 1000, 2000, 2)}),
+    "Det": ("y = Det(a)", lambda: {"a": floats(1500, 1500)}),
+    "Det: small": ("y = Det(a)", lambda: {"a": floats(400_000, 5, 5)}),
+    "Einsum": ('y = Einsum<equation = "ij,kj->ik">(a, b)', square(2500)),
+    "Einsum: sums": (
+        'y = Einsum<equation = "ijk,ikl,lj->ij">(a, b, c)',
+        lambda: {"a": floats(100, 400, 400), "b": floats(100, 400, 400), "c": floats(400, 400)},
+    ),
+    "Gemm": ("y = Gemm(a, b)", square(2500)),
+    "MatMul": ("y = MatMul(a, b)", square(2500)),
+    "MatMul: integers": ("y = MatMul(a, b)", square(1000, np.int64)),
+    "MatMul: double": ("y = MatMul(a, b)", square(2000, np.float64)),
+    "MatMulInteger": ("y = MatMulInteger(a, b)", square(4000, np.uint8)),
+    "QLinearMatMul": (
+        "y = QLinearMatMul(a, sx, zx, b, sx, zx, sx, zx)",
+        lambda: square(4000, np.uint8)() | SCALES,
+    ),
+    "STFT": (
+        "s = Constant<value_int = 64>() n = Constant<value_int = 1024>() y = STFT(x, s, , n)",
+        lambda: {"x": floats(1, 1_000_000, 1)},
+    ),
+    **{
+        f"Reduce{name}": (f"y = Reduce{name}(x, a)", lambda: rows_of_three() | {"a": np.array([1])})
+        for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+    },
+    # ---- windows and images -----
+    "AffineGrid": (f"s = {ints(1, 1, 4000, 4000)} y = AffineGrid(x, s)", lambda: {"x": floats(1, 2, 3)}),
+    "AveragePool": windows("AveragePool"),
+    "CausalConvWithState": (
+        "y, z = CausalConvWithState(x, w)",
+        lambda: {"x": floats(4, 512, 8000), "w": floats(512, 1, 4)},
+    ),
+    "Col2Im": (
+        f"s = {ints(500, 500)} b = {ints(5, 5)} y = Col2Im(x, s, b)",
+        lambda: {"x": floats(1, 4 * 25, 496 * 496)},
+    ),
+    "Conv": ("y = Conv(x, w)", lambda: {"x": floats(*IMAGE), "w": floats(128, 64, 5, 5)}),
+    "Conv: one channel": ("y = Conv(x, w)", lambda: {"x": floats(1, 1, 3000, 3000), "w": floats(1, 1, 15, 15)}),
+    "Conv: three axes": ("y = Conv(x, w)", lambda: {"x": floats(1, 32, 40, 64, 64), "w": floats(64, 32, 3, 3, 3)}),
+    "ConvInteger": (
+        "y = ConvInteger(x, w)",
+        lambda: {"x": integers(99, *IMAGE, dtype=np.uint8), "w": integers(99, 128, 64, 5, 5, dtype=np.uint8)},
+    ),
+    "ConvTranspose": ("y = ConvTranspose(x, w)", lambda: {"x": floats(1, 64, 192, 192), "w": floats(64, 128, 5, 5)}),
+    "DeformConv": (
+        "y = DeformConv(x, w, o)",
+        lambda: {"x": floats(1, 64, 160, 160), "w": floats(64, 64, 3, 3), "o": floats(1, 18, 158, 158)},
+    ),
+    "GlobalAveragePool": ("y = GlobalAveragePool(x)", lambda: {"x": floats(BIG // 4, 1, 2, 2)}),
+    "GlobalLpPool": ("y = GlobalLpPool(x)", lambda: {"x": floats(BIG // 4, 1, 2, 2)}),
+    "GlobalMaxPool": ("y = GlobalMaxPool(x)", lambda: {"x": floats(BIG // 4, 1, 2, 2)}),
+    "GridSample": ("y = GridSample(x, g)", lambda: {"x": floats(1, 16, 500, 500), "g": floats(1, 700, 700, 2) - 0.5}),
+    "GridSample: cubic": (
+        'y = GridSample<mode = "cubic">(x, g)',
+        lambda: {"x": floats(1, 4, 500, 500), "g": floats(1, 700, 700, 2) - 0.5},
+    ),
+    "LRN": ("y = LRN<size = 5>(x)", lambda: {"x": floats(*PLANES)}),
+    "LpPool": windows("LpPool"),
+    "MaxPool": windows("MaxPool"),
+    "MaxRoiPool": (
+        "y = MaxRoiPool<pooled_shape = [20, 20]>(x, r)",
+        lambda: {"x": floats(1, 16, 256, 256), "r": np.float32([[0, 0, 0, 255, 255]] * 200)},
+    ),
+    "MaxUnpool": (
+        "y = MaxUnpool<kernel_shape = [2, 2], strides = [2, 2]>(x, i)",
+        lambda: {"x": floats(1, 16, 700, 700), "i": integers(16 * 1400 * 1400, 1, 16, 700, 700)},
+    ),
+    "QLinearConv": (
+        "y = QLinearConv(x, sx, zx, w, sx, zx, sx, zx)",
+        lambda: {"x": integers(99, *IMAGE, dtype=np.uint8), "w": integers(99, 128, 64, 5, 5, dtype=np.uint8)} | SCALES,
+    ),
+    "Resize": (
+        f'n = {ints(1, 1, 5000, 5000)} y = Resize<mode = "cubic">(x, , , n)',
+        lambda: {"x": floats(1, 1, 3000, 3000)},
+    ),
+    "Resize: nearest": (f"n = {ints(1, 1, 6000, 6000)} y = Resize(x, , , n)", lambda: {"x": floats(1, 1, 3000, 3000)}),
+    "Resize: linear": (
+        f'n = {ints(1, 1, 6000, 6000)} y = Resize<mode = "linear">(x, , , n)',
+        lambda: {"x": floats(1, 1, 3000, 3000)},
+    ),
+    "RoiAlign": (
+        "y = RoiAlign<output_height = 20, output_width = 20, sampling_ratio = 4>(x, r, i)",
+        lambda: {
+            "x": floats(1, 16, 256, 256),
+            "r": np.float32([[0, 0, 255, 255]] * 200),
+            "i": np.zeros(200, np.int64),
+        },
+    ),
+    "Upsample": (
+        "y = Upsample(x, s)",
+        lambda: {"x": floats(1, 3, 1000, 1000), "s": np.float32([1, 1, 3, 3])},
+        9,
+    ),
+    # ---- norms and losses -----
+    "BatchNormalization": (
+        "y = BatchNormalization(x, s, s, s, s)",
+        lambda: {"x": floats(8, 64, 300, 300), "s": floats(64)},
+    ),
+    "BatchNormalization: training": (
+        "y, a, b = BatchNormalization<training_mode = 1>(x, s, s, s, s)",
+        lambda: {"x": floats(8, 64, 300, 300), "s": floats(64)},
+    ),
+    "GroupNormalization": (
+        "y = GroupNormalization<num_groups = 1>(x, s, s)",
+        lambda: {"x": floats(1, 64, 500, 700), "s": floats(64)},
+    ),
+    "InstanceNormalization": (
+        "y = InstanceNormalization(x, s, s)",
+        lambda: {"x": floats(1, 4, 2000, 3000), "s": floats(4)},
+    ),
+    "LayerNormalization": ("y = LayerNormalization(x, s)", lambda: {"x": floats(6000, 6000), "s": floats(6000)}),
+    "LogSoftmax": ("y = LogSoftmax(x)", lambda: {"x": floats(BIG)}),
+    "LpNormalization": ("y = LpNormalization(x)", lambda: {"x": floats(BIG)}),
+    "MeanVarianceNormalization": ("y = MeanVarianceNormalization(x)", lambda: {"x": floats(4, 64, 300, 300)}),
+    "NegativeLogLikelihoodLoss": (
+        "y = NegativeLogLikelihoodLoss(x, t)",
+        lambda: {"x": floats(1, 2, BIG // 4), "t": integers(2, 1, BIG // 4)},
+    ),
+    "RMSNormalization": ("y = RMSNormalization(x, s)", lambda: {"x": floats(6000, 6000), "s": floats(6000)}),
+    "Softmax": ("y = Softmax(x)", lambda: {"x": floats(BIG)}),
+    "Softmax: columns": ("y = Softmax<axis = 0>(x)", large),
+    "SoftmaxCrossEntropyLoss": (
+        "y = SoftmaxCrossEntropyLoss(x, t)",
+        lambda: {"x": floats(1, 2, BIG // 4), "t": integers(2, 1, BIG // 4)},
+    ),
+    # ---- quantisation -----
+    "DequantizeLinear": (
+        "y = DequantizeLinear(x, s)",
+        lambda: {"x": integers(99, 2 * BIG, dtype=np.uint8), "s": np.float32(0.1).reshape(())},
+    ),
+    "DynamicQuantizeLinear": ("y, s, z = DynamicQuantizeLinear(x)", lambda: {"x": floats(BIG)}),
+    "QuantizeLinear": ("y = QuantizeLinear(x, sx, zx)", lambda: {"x": floats(BIG)} | SCALES),
+    # ---- recurrences, attention, loops -----
+    "Attention": ("y = Attention(x, x, x)", lambda: {"x": floats(1, 8, 3000, 64)}),
+    "Attention: one query": (
+        "y = Attention(q, x, x)",
+        lambda: {"q": floats(1, 1, 1, 64), "x": floats(1, 1, 800_000, 64)},
+    ),
+    "FlexAttention": ("y = ai.onnx.preview.FlexAttention(x, x, x)", lambda: {"x": floats(1, 8, 1200, 64)}),
+    "GRU": recurrent("GRU", 3),
+    "LSTM": recurrent("LSTM", 4),
+    "RNN": recurrent("RNN", 1),
+    "LinearAttention": (
+        'y, z = LinearAttention<q_num_heads = 8, kv_num_heads = 8, update_rule = "linear">(x, x, x)',
+        lambda: {"x": floats(1, 8000, 512)},
+    ),
+    "Loop": (
+        """n = Constant<value_int = 100000>()
+        y = Loop(n, , x) <body = b (int64 i, bool c, float[4096] s) => (bool d, float[4096] t) {
+          d = Identity(c) t = Tanh(s) }>""",
+        lambda: {"x": floats(4096)},
+    ),
+    "Loop: rows": (
+        """n = Constant<value_int = 5000>()
+        z, y = Loop(n, , x) <body = b (int64 i, bool c, float[10000] s) => (bool d, float[10000] t, float[10000] u) {
+          d = Identity(c) t = Neg(s) u = Identity(t) }>""",
+        lambda: {"x": floats(10_000)},
+    ),
+    "Loop: sizes of the data": (
+        """n = Constant<value_int = 1000000>()
+        y = Loop(n, , x) <body = b (int64 i, bool c, float[k] s) => (bool d, float[m] t) {
+          d = Identity(c) z = NonZero(s) w = Squeeze(z) t = Cast<to = 1>(w) }>""",
+        lambda: {"x": floats(1000)},
+    ),
+    "RotaryEmbedding": (
+        "y = RotaryEmbedding(x, c, c)",
+        lambda: {"x": floats(1, 128, 2000, 128), "c": floats(1, 2000, 64)},
+    ),
+    "Scan": (
+        """z, y = Scan<num_scan_inputs = 1, body = b (float[64] s, float[64] e) => (float[64] t, float[64] u) {
+          a = Add(s, e) t = Tanh(a) u = Identity(t) }>(s, x)""",
+        lambda: {"s": floats(64), "x": floats(500_000, 64)},
+    ),
+    "SequenceErase": ("y = SequenceErase(x)", lambda: {"x": [np.zeros(1, np.float32)] * 300_000}),
+    "SequenceInsert": (
+        "y = SequenceInsert(x, e)",
+        lambda: {"x": [np.zeros(1, np.float32)] * 300_000, "e": floats(1)},
+    ),
+    "SequenceMap": (
+        "y = SequenceMap(x) <body = b (float[k] e) => (float[k] r) { r = Tanh(e) }>",
+        lambda: {"x": [floats(100_000)] * 1000},
+    ),
+    "com.microsoft.DynamicQuantizeLSTM": (
+        "y, z = com.microsoft.DynamicQuantizeLSTM<hidden_size = 256>(x, w, r, , , , , , sw, zx, sw, zx)",
+        lambda: {
+            "x": floats(2000, 8, 256),
+            "w": integers(255, 1, 256, 1024, dtype=np.uint8),
+            "r": integers(255, 1, 256, 1024, dtype=np.uint8),
+            "sw": np.float32([0.001]),
+            "zx": np.uint8([128]),
+        },
+    ),
+    # ---- made of nothing -----
+    "Bernoulli": ("y = Bernoulli(x)", lambda: {"x": floats(BIG) / 2}),
+    **{
+        name: (f"y = {name}(n)", lambda: {"n": np.array(BIG)})
+        for name in ("BlackmanWindow", "HammingWindow", "HannWindow")
+    },
+    "Dropout": (
+        "y = Dropout(x, r, t)",
+        lambda: {"x": floats(BIG // 4), "r": np.float32(0.5).reshape(()), "t": np.array(True)},
+    ),
+    "MelWeightMatrix": (
+        "y = MelWeightMatrix(m, n, r, a, b)",
+        lambda: (
+            {"m": np.array(2000), "n": np.array(40_000), "r": np.array(48_000)}
+            | {"a": np.float32(0).reshape(()), "b": np.float32(24_000).reshape(())}
+        ),
+    ),
+    "Multinomial": ("y = Multinomial<sample_size = 2000000>(x)", lambda: {"x": floats(1, 1000)}),
+    "Multinomial: classes": ("y = Multinomial(x)", lambda: {"x": floats(10, 1_000_000)}),
+    "RandomNormal": (f"y = RandomNormal<shape = [{BIG}]>()", dict),
+    "RandomUniform": (f"y = RandomUniform<shape = [{2 * BIG}]>()", dict),
+    # ---- elementwise with more than its inputs -----
+    "BitShift": (
+        'y = BitShift<direction = "LEFT">(x, z)',
+        lambda: {"x": integers(9, 4 * BIG, dtype=np.uint8), "z": integers(7, 4 * BIG, dtype=np.uint8)},
+    ),
+    "Clip": (
+        "y = Clip(x, a, b)",
+        lambda: {"x": floats(BIG), "a": np.float32(0.2).reshape(()), "b": np.float32(0.5).reshape(())},
+    ),
+    "Mod: floats": ("y = Mod<fmod = 1>(x, z)", lambda: {"x": floats(BIG // 2), "z": floats(BIG // 2)}),
+    "Mod": ("y = Mod(x, z)", lambda: {"x": integers(99, BIG // 4), "z": integers(9, BIG // 4) + 1}),
+    # ---- machine learning -----
+    "ai.onnx.ml.CastMap": ("y = ai.onnx.ml.CastMap(x)", lambda: {"x": dict.fromkeys(range(1000000), 0.5)}),
+    "ai.onnx.ml.CategoryMapper": (
+        'y = ai.onnx.ml.CategoryMapper<cats_int64s = [1, 2], cats_strings = ["a", "b"]>(x)',
+        words(3_000_000),
+    ),
+    "ai.onnx.ml.DictVectorizer": (
+        f"y = ai.onnx.ml.DictVectorizer<{attribute_text({'int64_vocabulary': list(range(300_000))})}>(x)",
+        lambda: {"x": dict.fromkeys(range(300000), 0.5)},
+    ),
+    "ai.onnx.ml.FeatureVectorizer": (
+        "y = ai.onnx.ml.FeatureVectorizer<inputdimensions = [4, 4]>(x, x)",
+        lambda: {"x": floats(4_000_000, 4)},
+    ),
+    "ai.onnx.ml.Imputer": (
+        "y = ai.onnx.ml.Imputer<imputed_value_floats = [1.0], replaced_value_float = 0.5>(x)",
+        lambda: {"x": floats(BIG, 1)},
+    ),
+    "ai.onnx.ml.LabelEncoder": (
+        'y = ai.onnx.ml.LabelEncoder<keys_strings = ["a", "b"], values_int64s = [1, 2]>(x)',
+        words(3_000_000),
+    ),
+    "ai.onnx.ml.LabelEncoder: to texts": (
+        'y = ai.onnx.ml.LabelEncoder<keys_int64s = [1, 2], values_strings = ["a", "b"]>(x)',
+        lambda: {"x": integers(4, 4_000_000)},
+    ),
+    "ai.onnx.ml.LinearClassifier": (
+        f"y, z = ai.onnx.ml.LinearClassifier<{attribute_text({'coefficients': [0.1] * 12, 'classlabels_ints': [1, 2, 3], 'intercepts': [0.0] * 3})}>(x)",
+        lambda: {"x": floats(3_000_000, 4)},
+    ),
+    "ai.onnx.ml.LinearRegressor": (
+        f"y = ai.onnx.ml.LinearRegressor<{attribute_text({'coefficients': [0.1] * 4})}>(x)",
+        lambda: {"x": floats(6_000_000, 4)},
+    ),
+    "ai.onnx.ml.Normalizer": ('y = ai.onnx.ml.Normalizer<norm = "L2">(x)', rows_of_three),
+    "ai.onnx.ml.OneHotEncoder": (
+        f"y = ai.onnx.ml.OneHotEncoder<{attribute_text({'cats_int64s': list(range(20))})}>(x)",
+        lambda: {"x": integers(20, 1_500_000)},
+    ),
+    "ai.onnx.ml.SVMClassifier": (
+        f"y, z = ai.onnx.ml.SVMClassifier<{attribute_text(svm(400, 20) | {'coefficients': [0.1] * 400, 'rho': [0.1], 'vectors_per_class': [200, 200], 'classlabels_ints': [0, 1]})}>(x)",
+        lambda: {"x": floats(100_000, 20)},
+    ),
+    "ai.onnx.ml.SVMRegressor": (
+        f"y = ai.onnx.ml.SVMRegressor<{attribute_text(svm(400, 20) | {'coefficients': [0.1] * 400, 'rho': [0.1], 'n_supports': 400})}>(x)",
+        lambda: {"x": floats(100_000, 20)},
+    ),
+    "ai.onnx.ml.Scaler": (
+        "y = ai.onnx.ml.Scaler<offset = [0.5], scale = [2.0]>(x)",
+        lambda: {"x": floats(BIG, 1)},
+    ),
+    "ai.onnx.ml.TreeEnsemble": (f"y = ai.onnx.ml.TreeEnsemble<{new_tree()}>(x)", lambda: {"x": floats(2_000_000, 8)}),
+    "ai.onnx.ml.TreeEnsembleClassifier": (
+        f"y, z = ai.onnx.ml.TreeEnsembleClassifier<{old_tree('class', classlabels_int64s=[0, 1, 2])}>(x)",
+        lambda: {"x": floats(2_000_000, 8)},
+    ),
+    "ai.onnx.ml.TreeEnsembleRegressor": (
+        f"y = ai.onnx.ml.TreeEnsembleRegressor<{old_tree('target', n_targets=3)}>(x)",
+        lambda: {"x": floats(2_000_000, 8)},
+    ),
+    "ai.onnx.ml.ZipMap": (
+        "y = ai.onnx.ml.ZipMap<classlabels_int64s = [1, 2, 3]>(x)",
+        lambda: {"x": floats(300_000, 3)},
+    ),
+    # ---- training -----
+    "ai.onnx.preview.training.Adagrad": optimizer("Adagrad", "", 1),
+    "ai.onnx.preview.training.Adam": optimizer("Adam", "", 2),
+    "ai.onnx.preview.training.Momentum": optimizer(
+        "Momentum", '<alpha = 0.9, beta = 0.1, mode = "standard", norm_coefficient = 0.1>', 1
+    ),
+}
+
+
+def full_name(op: dict) -> str:
+    return f"{op['domain']}.{op['name']}" if op["domain"] else op["name"]
+
+
+def elementwise(op: dict) -> Case | None:
+    """A node on BIG elements, if all that the operator's record asks for are tensors."""
+    version = op["versions"][-1]
+    allowed = {t["name"]: t["types"] for t in version["types"]}
+    makers = {
+        "tensor(float)": floats,
+        "tensor(bool)": flags,
+        "tensor(uint64)": lambda n: integers(99, n, dtype=np.uint64),
+        "tensor(int64)": lambda n: integers(99, n),
+    }
+    widths = {floats: 4, flags: 1}
+    names, makes = [], {}
+    for formal in version["inputs"]:
+        make = next((m for t, m in makers.items() if t in allowed.get(formal["type"], [formal["type"]])), None)
+        if make is None or any(a["required"] for a in version["attributes"]):
+            return None
+        for i in range(2 if formal["option"] == "variadic" else formal["option"] == "single"):
+            names.append(f"{formal['name']}{i}")
+            makes[names[-1]] = make
+    if not names:
+        return None
+    node = f"y = {full_name(op)}({', '.join(names)})"
+
+    def feeds() -> dict:
+        elements = 4 * BIG // max(widths.get(make, 8) for make in makes.values())
+        arrays = {make: make(elements) for make in makes.values()}
+        return {name: arrays[make] for name, make in makes.items()}
+
+    return Case(node, feeds)
+
+
+def cases() -> dict[str, Case]:
+    """Of every operator that runs, by its name and what is special; without one for operators of NO_LONG_RUN and those
+    that a recipe has to be written for."""
+    found = {}
+    for op in treadle.operators():
+        name = full_name(op)
+        if not op["tiers"] or name in NO_LONG_RUN:
+            continue
+        own = {key: Case(*recipe) for key, recipe in RECIPES.items() if key.split(":")[0] == name}
+        found |= own or {name: elementwise(op)}
+    return found
