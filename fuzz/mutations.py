@@ -39,8 +39,8 @@ from random_programs.generator import make_program
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TOOL = pathlib.Path(os.environ.get("TREADLE_BIN_DIR", ROOT / "build" / "bin")) / "treadle"
 RUN_MEMORY = 256 << 20
-# Of a process: what Python and numpy take (some 100 MB), a run at its limit, and what loading takes, which is bounded.
-MOST_MEMORY = 768 << 20
+# Beside what Python takes: a run at its limit, and what loading takes, which is bounded.
+MOST_MEMORY = 512 << 20
 FRONT = 64 << 10
 SECONDS = 20  # after which a model hangs
 REFUSALS = (
@@ -119,6 +119,7 @@ def refused(problem: Exception) -> str:
 
 def in_child(work) -> tuple[str, str]:
     """(what `work` returned, or "" and what went wrong)."""
+    inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -137,7 +138,7 @@ def in_child(work) -> tuple[str, str]:
     if status:
         name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"status {status}"
         return "", f"{answer} {name}" + (f": still at it after {SECONDS} s" if name == "SIGALRM" else "")
-    if used.ru_maxrss << 10 > MOST_MEMORY:
+    if used.ru_maxrss << 10 > MOST_MEMORY + inherited:
         return "", f"took {used.ru_maxrss >> 10} MB of memory ({answer})"
     return (answer[1:], "") if answer.startswith("+") else ("", answer[1:])
 
