@@ -505,7 +505,10 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
         "y = Attention(q, x, x)",
         lambda: {"q": floats(1, 1, 1, 64), "x": floats(1, 1, 800_000, 64)},
     ),
-    "FlexAttention": ("y = ai.onnx.preview.FlexAttention(x, x, x)", lambda: {"x": floats(1, 8, 1200, 64)}),
+    "ai.onnx.preview.FlexAttention": (
+        "y = ai.onnx.preview.FlexAttention(x, x, x)",
+        lambda: {"x": floats(1, 8, 1200, 64)},
+    ),
     "GRU": recurrent("GRU", 3),
     "LSTM": recurrent("LSTM", 4),
     "RNN": recurrent("RNN", 1),
