@@ -297,7 +297,8 @@ Spread spread(double total_ns, int limit, double least_ns) {
   const int threads = static_cast<int>(std::clamp(total_ns / least_ns, 1.0, static_cast<double>(limit)));
   if (threads == 1) return {1, static_cast<int64_t>(std::clamp(total_ns / kStopCheckNs, 1.0, 1e9))};
   const double most = total_ns / (least_ns / 2);
-  return {threads, static_cast<int64_t>(std::min(threads * kRangesPerThread, most))};
+  // None so long that whoever wants to stop it would wait.
+  return {threads, static_cast<int64_t>(std::max(std::min(threads * kRangesPerThread, most), total_ns / kStopCheckNs))};
 }
 
 void run_ranges(int64_t units, Spread how, void (*fn)(void*, int64_t, int64_t, int), void* context) {

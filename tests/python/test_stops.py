@@ -2,10 +2,12 @@
 thread, by a signal.
 
 Every operator that runs has a case (long_runs.py); one that is new needs none where it works element by element, and fails
-here otherwise until it has a recipe. Time is that of the processor, so that a busy machine changes nothing.
+here otherwise until it has a recipe. Time is that of the processor, which a busy machine changes less than that of the
+clock. What is timed runs with TREADLE_TEST_LONG alone; `./dev bench stops` lists how late each operator is.
 """
 
 import contextlib
+import os
 import signal
 import threading
 import time
@@ -126,6 +128,7 @@ def test_every_recipe_is_of_an_operator():
     assert unknown <= names
 
 
+@pytest.mark.skipif(not os.environ.get("TREADLE_TEST_LONG"), reason="looks at time: with TREADLE_TEST_LONG")
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case])
 def test_stops(name):
     if name in NOT_YET:
