@@ -236,22 +236,23 @@ def test_weights_captured_by_a_body():
     np.testing.assert_allclose(actual, h, atol=1e-5)
 
 
-def test_dynamic_quantize_lstm():
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_dynamic_quantize_lstm(has_bias):
     """8-bit weights against the same steps written out with exact integer sums."""
     rng = np.random.default_rng(5)
     steps, batch, width, hidden = 6, 3, 5, 8
     x = rng.uniform(-1, 1, (steps, batch, width)).astype(np.float32)
     w = rng.integers(-127, 128, (2, width, 4 * hidden)).astype(np.int8)
     r = rng.integers(-127, 128, (2, hidden, 4 * hidden)).astype(np.int8)
-    bias = rng.uniform(-1, 1, (2, 8 * hidden)).astype(np.float32)
+    bias = rng.uniform(-1, 1, (2, 8 * hidden)).astype(np.float32) * has_bias
     scales = {"W_scale": np.array([0.004, 0.005], np.float32), "R_scale": np.array([0.003, 0.004], np.float32)}
     zeros_ = {"W_zero_point": np.array([3, -4], np.int8), "R_zero_point": np.array([-2, 1], np.int8)}
     node = helper.make_node(
         "DynamicQuantizeLSTM",
-        ["X", "W", "R", "B", "", "", "", "", "W_scale", "W_zero_point", "R_scale", "R_zero_point"],
+        ["X", "W", "R", "B" if has_bias else "", "", "", "", "", "W_scale", "W_zero_point", "R_scale", "R_zero_point"],
         ["Y", "Y_h", "Y_c"], domain="com.microsoft", hidden_size=hidden, direction="bidirectional",
     )  # fmt: skip
-    constants = {"W": w, "R": r, "B": bias, **scales, **zeros_}
+    constants = {"W": w, "R": r, **({"B": bias} if has_bias else {}), **scales, **zeros_}
     kinds = {np.dtype(np.int8): TensorProto.INT8, np.dtype(np.float32): TensorProto.FLOAT}
     graph = helper.make_graph(
         [node], "quantized", [helper.make_tensor_value_info("X", TensorProto.FLOAT, x.shape)],

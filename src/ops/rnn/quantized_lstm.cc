@@ -25,10 +25,9 @@ Weights read_weights(Lowering& lowering, size_t d, size_t weights, size_t scale)
   return {lowering.weights(weights, d), lowering.weights(scale, d), lowering.weights(scale + 1, d)};
 }
 
+// `addend` may be null. It is listed all the same: the kernel knows its operands by their places.
 ir::Value* product(LowerContext& ctx, ir::Value* a, const Weights& b, ir::Value* addend) {
-  Lowering::Values operands{a, b.quantized, b.scale, b.zero};
-  if (addend) operands.push_back(addend);
-  return ctx.call("DynamicQuantizeGemm", operands, {}, "treadle");
+  return ctx.call("DynamicQuantizeGemm", {a, b.quantized, b.scale, b.zero, addend}, {}, "treadle");
 }
 
 Status lower_quantized_lstm(LowerContext& ctx) {
