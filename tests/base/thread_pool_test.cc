@@ -259,10 +259,12 @@ TEST(Spread, GrowsWithTheWork) {
   EXPECT_EQ(finest_spread(10'000, 8).ranges, 6);
   EXPECT_EQ(cold(110'000, 8).threads, 2);
   EXPECT_EQ(cold(110'000, 8).ranges, 4);
+  EXPECT_EQ(cold(1e7, 8).threads, 8);
+  EXPECT_EQ(cold(1e7, 8).ranges, 32);
   EXPECT_EQ(cold(1e9, 8).threads, 8);
-  EXPECT_EQ(cold(1e9, 8).ranges, 32);
+  EXPECT_EQ(cold(1e9, 8).ranges, 500);  // by the time between two stop checks
   EXPECT_EQ(cold(1e9, 1).threads, 1);
-  EXPECT_EQ(cold(1e9, 1).ranges, 500);  // by the time between two stop checks
+  EXPECT_EQ(cold(1e9, 1).ranges, 500);
 }
 
 }  // namespace
