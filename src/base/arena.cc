@@ -39,35 +39,23 @@ void delete_block(void* data, size_t bytes) {
 
 }  // namespace
 
-namespace {
-
-// Behind the head of a block: who counts its memory, or nobody.
-using Counted = std::shared_ptr<MemoryAccount>;
-
-}  // namespace
-
 Arena::~Arena() {
   while (newest_) {
     Head* head = std::exchange(newest_, newest_->before);
-    auto* counted = std::launder(reinterpret_cast<Counted*>(head + 1));
-    if (*counted) (*counted)->subtract(head->bytes);
-    counted->~Counted();
+    if (head->account) head->account->subtract(head->bytes);
     delete_block(head, head->bytes);
   }
 }
 
 void* Arena::allocate_block(size_t bytes) {
-  constexpr size_t kUnaligned = sizeof(Head) + sizeof(Counted);
-  static_assert(alignof(Counted) <= alignof(Head));
-  constexpr size_t kHead = (kUnaligned + alignof(std::max_align_t) - 1) & ~(alignof(std::max_align_t) - 1);
+  constexpr size_t kHead = (sizeof(Head) + alignof(std::max_align_t) - 1) & ~(alignof(std::max_align_t) - 1);
   // A large piece gets a block of its own, and what is left of the newest one stays in use.
   const bool large = bytes > block_bytes_ / 4;
   size_t size = large ? kHead + bytes : block_bytes_;
   const MemoryScope* const scope = MemoryScope::current();
   if (scope && !scope->fits(size)) throw MemoryRefused(scope->account(), size);
   void* block = new_block(size);
-  Head* head = new (block) Head{nullptr, size};
-  new (head + 1) Counted(scope ? scope->account() : nullptr);
+  Head* head = new (block) Head{nullptr, size, scope ? scope->account().get() : nullptr};
   if (scope) scope->account()->add(size);
   const uintptr_t start = reinterpret_cast<uintptr_t>(head) + kHead;  // aligned for anything
   if (large && newest_) {

@@ -11,6 +11,8 @@
 
 namespace treadle {
 
+class MemoryAccount;
+
 class Arena {
  public:
   Arena() = default;
@@ -49,7 +51,8 @@ class Arena {
  private:
   struct Head {  // of a block
     Head* before;
-    size_t bytes;  // with this head
+    size_t bytes;            // with this head
+    MemoryAccount* account;  // that counts them, or null
   };
   static constexpr size_t kFirstBlock = size_t{4} << 10;
   static constexpr size_t kLargestBlock = size_t{1} << 20;

@@ -66,17 +66,8 @@ void release_block(void* context) {
 
 }  // namespace
 
-void Buffer::count_on(std::shared_ptr<MemoryAccount> account, size_t bytes) {
-  count_.reset(new (std::nothrow) Count{});
-  if (!count_) {
-    account->subtract(bytes);
-    throw std::bad_alloc();
-  }
-  *count_ = {std::move(account), bytes};
-}
-
 void Buffer::uncount() {
-  count_->account->subtract(count_->bytes);
+  account_->subtract(counted_);
 }
 
 void Buffer::destroy() {

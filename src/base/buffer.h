@@ -34,9 +34,12 @@ class Buffer {
   // Nobody appends any more: the buffer leaves the run that made it.
   void seal() { used_ = SIZE_MAX; }
   // Counts `bytes`, which were added to `account` before, until this buffer goes. Once.
-  void count_on(std::shared_ptr<MemoryAccount> account, size_t bytes);
-  void count_more(size_t bytes) { count_->bytes += bytes; }
-  bool is_counted_on(const MemoryAccount& account) const { return count_ && count_->account.get() == &account; }
+  void count_on(MemoryAccount& account, size_t bytes) {
+    account_ = &account;
+    counted_ = bytes;
+  }
+  void count_more(size_t bytes) { counted_ += bytes; }
+  bool is_counted_on(const MemoryAccount& account) const { return account_ == &account; }
   // Makes memory of BufferRef::allocate_growable `bytes` long, its contents kept, where nobody else refers to it; the
   // address may change. False where that cannot be.
   bool grow(size_t bytes);
@@ -45,10 +48,10 @@ class Buffer {
  private:
   friend class BufferRef;
   Buffer(std::byte* data, size_t size, bool writable, Release release, void* context)
-      : data_(data), size_(size), writable_(writable), release_(release), context_(context) {}
+      : data_(data), size_(size), release_(release), context_(context), writable_(writable) {}
   ~Buffer() {
     if (release_) release_(context_);
-    if (count_) uncount();
+    if (counted_ > 0) uncount();
   }
   void uncount();
   void destroy();
@@ -56,16 +59,13 @@ class Buffer {
   std::byte* data_;
   size_t size_;
   size_t used_ = SIZE_MAX;
-  bool writable_;
-  bool in_place_ = false;  // the bytes lie in one piece of memory with this object, behind it
   Release release_;
   void* context_;
-  struct Count {
-    std::shared_ptr<MemoryAccount> account;
-    size_t bytes;
-  };
-  std::unique_ptr<Count> count_;  // null: counted nowhere
+  MemoryAccount* account_ = nullptr;  // which what is counted on it keeps alive
+  size_t counted_ = 0;
   std::atomic<uint32_t> references_{1};
+  bool writable_;
+  bool in_place_ = false;  // the bytes lie in one piece of memory with this object, behind it
 };
 
 class BufferRef {

@@ -15,8 +15,9 @@ namespace treadle {
 // there are many. False: it was told to stop, and what is left is not done; fn may return false too, to end early.
 template <class Fn>
 bool in_pieces(int64_t units, double ns_per_unit, StopPoll& stop, Fn&& fn) {
-  const auto piece = static_cast<int64_t>(std::clamp(kStopCheckNs / ns_per_unit, 1.0, 1e15));
+  Pace pace(kStopCheckNs / ns_per_unit);
   for (int64_t begin = 0; begin < units;) {
+    const auto piece = static_cast<int64_t>(std::clamp(pace.next(), 1.0, 1e15));
     const int64_t end = units - begin > piece ? begin + piece : units;
     if constexpr (std::is_same_v<std::invoke_result_t<Fn&, int64_t, int64_t>, bool>) {
       if (!fn(begin, end)) return false;
@@ -24,6 +25,7 @@ bool in_pieces(int64_t units, double ns_per_unit, StopPoll& stop, Fn&& fn) {
       fn(begin, end);
     }
     if (stop.after(ns_per_unit * static_cast<double>(end - begin))) return false;
+    if (end < units) pace.done(static_cast<double>(end - begin));
     begin = end;
   }
   return true;
@@ -39,6 +41,10 @@ bool in_pieces(int64_t units, double ns_per_unit, Fn&& fn) {
 inline constexpr double kByteNs = 0.1;
 
 inline bool copy_in_pieces(void* to, const void* from, size_t bytes) {
+  if (static_cast<double>(bytes) * kByteNs <= kShortNs) {
+    if (bytes != 0) std::memcpy(to, from, bytes);  // nothing may be at null
+    return true;
+  }
   return in_pieces(static_cast<int64_t>(bytes), kByteNs, [&](int64_t begin, int64_t end) {
     std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
                 static_cast<size_t>(end - begin));

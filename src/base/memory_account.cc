@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "base/machine_memory.h"
@@ -31,6 +32,10 @@ size_t machine_grant() {
 
 }  // namespace
 
+std::shared_ptr<MemoryAccount> MemoryAccount::make(std::shared_ptr<MemoryAccount> whole) {
+  return {new MemoryAccount(std::move(whole)), [](MemoryAccount* account) { account->let_go(kHeld); }};
+}
+
 BufferRef MemoryAccount::allocate(const std::shared_ptr<MemoryAccount>& account, size_t bytes) {
   BufferRef memory = BufferRef::allocate(bytes);
   if (!memory) return {};
@@ -39,7 +44,7 @@ BufferRef MemoryAccount::allocate(const std::shared_ptr<MemoryAccount>& account,
 }
 
 BufferRef MemoryAccount::adopt(const std::shared_ptr<MemoryAccount>& account, BufferRef memory, size_t added) {
-  memory->count_on(account, added);
+  memory->count_on(*account, added);
   return memory;
 }
 
@@ -94,7 +99,7 @@ Status MemoryAccount::refusal(size_t bytes, std::string_view what) const {
 }
 
 void MemoryAccount::add(size_t bytes) {
-  const size_t now = live_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  const size_t now = live_.fetch_add(bytes, std::memory_order_relaxed) + bytes - kHeld;
   size_t peak = peak_.load(std::memory_order_relaxed);
   while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
@@ -103,9 +108,17 @@ void MemoryAccount::add(size_t bytes) {
 }
 
 void MemoryAccount::subtract(size_t bytes) {
-  live_.fetch_sub(bytes, std::memory_order_relaxed);
-  if (whole_) return whole_->subtract(bytes);
-  if (bytes >= kLargePiece) large_pieces.fetch_sub(bytes, std::memory_order_relaxed);
+  if (bytes == 0) return;  // nothing kept the account alive
+  if (whole_) {
+    whole_->subtract(bytes);
+  } else if (bytes >= kLargePiece) {
+    large_pieces.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+  let_go(bytes);
+}
+
+void MemoryAccount::let_go(size_t units) {
+  if (live_.fetch_sub(units, std::memory_order_acq_rel) == units) delete this;
 }
 
 namespace {
@@ -137,10 +150,8 @@ bool MemoryScope::fits(size_t bytes) const {
 
 namespace {
 
-// In front of counted memory. The account may be none.
-using CountedHeader = std::shared_ptr<MemoryAccount>;
+// In front of counted memory: its account, or null.
 constexpr size_t kCountedHeader = alignof(std::max_align_t);
-static_assert(sizeof(CountedHeader) <= kCountedHeader);
 
 }  // namespace
 
@@ -149,16 +160,18 @@ void* allocate_counted(size_t bytes) {
   if (scope && scope->refuses() && !scope->account()->fits(bytes)) throw MemoryRefused(scope->account(), bytes);
   if (bytes > SIZE_MAX - kCountedHeader) throw std::bad_alloc();
   auto* memory = static_cast<std::byte*>(::operator new(bytes + kCountedHeader));
-  new (memory) CountedHeader(scope ? scope->account() : nullptr);
-  if (scope) scope->account()->add(bytes);
+  MemoryAccount* const account = scope ? scope->account().get() : nullptr;
+  std::memcpy(memory, &account, sizeof account);
+  if (account) account->add(bytes);
   return memory + kCountedHeader;
 }
 
 void release_counted(void* memory, size_t bytes) noexcept {
-  auto* header = reinterpret_cast<CountedHeader*>(static_cast<std::byte*>(memory) - kCountedHeader);
-  if (*header) (*header)->subtract(bytes);
-  header->~CountedHeader();
-  ::operator delete(static_cast<void*>(header));
+  void* const header = static_cast<std::byte*>(memory) - kCountedHeader;
+  MemoryAccount* account = nullptr;
+  std::memcpy(&account, header, sizeof account);
+  if (account) account->subtract(bytes);
+  ::operator delete(header);
 }
 
 }  // namespace treadle

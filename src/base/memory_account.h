@@ -16,8 +16,11 @@ namespace treadle {
 
 class MemoryAccount {
  public:
-  // `whole`: the account of the work that this is a part of; what is taken here is taken there as well.
-  explicit MemoryAccount(std::shared_ptr<MemoryAccount> whole = nullptr) : whole_(std::move(whole)) {}
+  // `whole`: the account of the work that this is a part of; what is taken here is taken there as well. An account
+  // lives as long as somebody holds it, or something is counted on it.
+  static std::shared_ptr<MemoryAccount> make(std::shared_ptr<MemoryAccount> whole = nullptr);
+  MemoryAccount(const MemoryAccount&) = delete;
+  MemoryAccount& operator=(const MemoryAccount&) = delete;
 
   // Work begins that may take `limit` bytes, `elsewhere` of which it holds in memory that is not counted here. A limit
   // of 0: what the machine, or a control group of the process, has left when much is asked for, so that an error comes
@@ -45,15 +48,21 @@ class MemoryAccount {
   void add(size_t bytes);
   void subtract(size_t bytes);
 
-  size_t live() const { return live_.load(std::memory_order_relaxed); }
+  size_t live() const { return live_.load(std::memory_order_relaxed) - kHeld; }
   size_t peak() const { return peak_.load(std::memory_order_relaxed); }
   void reset_peak() { peak_.store(live(), std::memory_order_relaxed); }
 
  private:
+  // Counted with the bytes while somebody holds the account, so that one number says when nobody needs it.
+  static constexpr size_t kHeld = size_t{1} << 62;
+
+  explicit MemoryAccount(std::shared_ptr<MemoryAccount> whole) : whole_(std::move(whole)) {}
+  ~MemoryAccount() = default;
   bool machine_grants(size_t bytes, size_t held);
+  void let_go(size_t units);
 
   const std::shared_ptr<MemoryAccount> whole_;
-  std::atomic<size_t> live_{0}, peak_{0};
+  std::atomic<size_t> live_{kHeld}, peak_{0};
   size_t limit_ = 0, elsewhere_ = 0;
   std::atomic<size_t> granted_{0};  // without a limit: up to here the machine need not be asked
 };
@@ -96,13 +105,13 @@ class MemoryRefused final : public std::bad_alloc {
   size_t bytes_;
 };
 
-// Runs `work`, which returns a Status; that it was refused memory is its error.
+// Runs `work`, which returns a Status; that it was refused memory, for `what`, is its error.
 template <class Work>
-Status within_memory(Work&& work) {
+Status within_memory(Work&& work, std::string_view what = "what the operator works in") {
   try {
     return work();
   } catch (const MemoryRefused& refused) {
-    return refused.status("what the operator works in");
+    return refused.status(what);
   }
 }
 

@@ -1,5 +1,8 @@
 #include "base/stop.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace treadle {
 
 namespace {
@@ -18,6 +21,23 @@ StopSource* StopSource::exchange(StopSource* source) {
 
 bool stop_requested() {
   return current_source && current_source->requested();
+}
+
+void Pace::done(double units) {
+  constexpr double kLeast = 1e-3;  // however late the clock is: another process may have had the processor
+  const Clock::time_point now = Clock::now();
+  if (seen_ != Clock::time_point()) {
+    const double took = std::chrono::duration<double, std::nano>(now - seen_).count();
+    next_ = std::clamp(units * kStopCheckNs / std::max(took, 1.0), kLeast * most_, most_);
+  }
+  seen_ = now;
+}
+
+bool StopPoll::ask() {
+  if (stop_requested()) return true;
+  pace_.done(pace_.next() - left_);
+  left_ = pace_.next();
+  return false;
 }
 
 Status stopped() {

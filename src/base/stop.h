@@ -12,6 +12,7 @@
 // What has been written until then is thrown away with the run.
 
 #include <atomic>
+#include <chrono>
 
 #include "base/status.h"
 
@@ -25,6 +26,9 @@ struct StopCheck {
 
 // Between pieces of work of this length, somebody asks whether to stop.
 inline constexpr double kStopCheckNs = 2'000'000;
+// Work that is estimated to take less may be done in one piece: it does not take too long even if it takes many times
+// as long as estimated.
+inline constexpr double kShortNs = kStopCheckNs / 4;
 
 // Whoever asks for work to be stopped; base/thread_pool.h makes it that of a thread (ThreadScope).
 class StopSource {
@@ -51,22 +55,38 @@ class StopSource {
 // Asks now. Takes as long as looking at a clock.
 bool stop_requested();
 
+// How much work to do in one piece. An estimate of what it takes may be far too low, so the first pieces are short, and
+// tell by the clock how long the others may be; none takes longer than estimated to take kStopCheckNs.
+class Pace {
+ public:
+  // `units`: of any kind, what is estimated to take kStopCheckNs.
+  explicit Pace(double units) : most_(units), next_(units * kFirst) {}
+  double next() const { return next_; }
+  // A piece of so many units was done.
+  void done(double units);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr double kFirst = 1.0 / 16;
+
+  double most_, next_;
+  Clock::time_point seen_;
+};
+
 class StopPoll {
  public:
-  // Counts work of about `ns` nanoseconds; once per kStopCheckNs of them, asks. Once it was told to stop it asks every
-  // time, so that a loop around the one that was told ends as well.
+  // Counts work of about `ns` nanoseconds; now and then, asks. Once it was told to stop it asks every time, so that a
+  // loop around the one that was told ends as well.
   bool after(double ns) {
     left_ -= ns;
     return left_ < 0 && ask();
   }
 
  private:
-  bool ask() {
-    if (stop_requested()) return true;
-    left_ = kStopCheckNs;
-    return false;
-  }
-  double left_ = kStopCheckNs;
+  bool ask();
+
+  Pace pace_{kStopCheckNs};
+  double left_ = pace_.next();
 };
 
 // What a function returns that was told to stop. Whoever set the limit says which it was.

@@ -31,7 +31,8 @@ struct Loop {
   void (*fn)(void*, int64_t, int64_t, int);
   void* context;
   int64_t units;
-  int64_t chunk;
+  int64_t chunk;           // the most units of a range
+  double units_per_check;  // estimated to take kStopCheckNs
   StopSource* stop;
   const MemoryScope* memory;
   std::fenv_t floating;  // rounding and denormals as the caller has them
@@ -61,11 +62,14 @@ struct Loop {
 
  private:
   void work_in_order(int worker) {
-    for (;;) {
-      const int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+    for (Pace pace(units_per_check);;) {
+      const int64_t piece = std::max(std::min(chunk, static_cast<int64_t>(std::min(pace.next(), 1e15))), int64_t{1});
+      const int64_t begin = next.fetch_add(piece, std::memory_order_relaxed);
       if (begin >= units) return;
       if (begin > 0 && stop && stop->requested()) return leave_the_rest();
-      fn(context, begin, std::min(begin + chunk, units), worker);
+      const int64_t end = std::min(begin + piece, units);
+      fn(context, begin, end, worker);
+      if (end < units) pace.done(static_cast<double>(end - begin));
     }
   }
   // There are as many ranges as workers. A worker takes its own, whose data its cache may have since the loop before,
@@ -295,18 +299,21 @@ double least_thread_ns() {
 Spread spread(double total_ns, int limit, double least_ns) {
   constexpr double kRangesPerThread = 4;
   const int threads = static_cast<int>(std::clamp(total_ns / least_ns, 1.0, static_cast<double>(limit)));
-  if (threads == 1) return {1, static_cast<int64_t>(std::clamp(total_ns / kStopCheckNs, 1.0, 1e9))};
-  const double most = total_ns / (least_ns / 2);
   // None so long that whoever wants to stop it would wait.
-  return {threads, static_cast<int64_t>(std::max(std::min(threads * kRangesPerThread, most), total_ns / kStopCheckNs))};
+  const double checked = total_ns > kShortNs ? std::max(total_ns / kStopCheckNs, 2.0) : 1.0;
+  if (threads == 1) return {1, total_ns, static_cast<int64_t>(std::min(checked, 1e9))};
+  const double most = total_ns / (least_ns / 2);
+  return {threads, total_ns, static_cast<int64_t>(std::max(std::min(threads * kRangesPerThread, most), checked))};
 }
 
 void run_ranges(int64_t units, Spread how, void (*fn)(void*, int64_t, int64_t, int), void* context) {
   ThreadScope* const scope = current_scope;
-  const bool in_team = scope && scope->team_ && how.threads <= kMostInTeam;
+  const bool in_team = scope && scope->team_ && how.threads <= kMostInTeam && how.total_ns < kStopCheckNs;
   const int64_t ranges = in_team ? how.threads : how.ranges, chunk = (units + ranges - 1) / ranges;
   const auto threads = static_cast<int>(std::min<int64_t>(how.threads, (units + chunk - 1) / chunk));
-  Loop loop{fn, context, units, chunk, StopSource::current(), MemoryScope::current(), {}, in_team, {}, {}, {}, {}};
+  const double units_per_check = static_cast<double>(units) * kStopCheckNs / how.total_ns;
+  Loop loop{fn, context, units, chunk, units_per_check, StopSource::current(), MemoryScope::current(), {}, in_team,
+            {}, {},      {},    {}};
   if (threads <= 1) {
     loop.work(0);
   } else {

@@ -63,7 +63,8 @@ double least_thread_ns();
 // for them: a few for each thread, so that one that comes late or is slowed down holds up nobody.
 struct Spread {
   int threads;
-  int64_t ranges;
+  double total_ns;
+  int64_t ranges;  // or more, where the clock shows that one takes longer than estimated
 };
 Spread spread(double total_ns, int limit, double least_ns);
 // As fine as any loop will be cut, in a team or not; for what is laid out ahead.

@@ -26,31 +26,43 @@ constexpr size_t kKeptBytes = 64 << 10;  // of an output that nobody wants, for 
 }  // namespace
 
 GrowBuffer::GrowBuffer(GrowBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), capacity_(std::exchange(other.capacity_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      capacity_(std::exchange(other.capacity_, 0)),
+      account_(other.account_) {}
 
 GrowBuffer::~GrowBuffer() {
+  if (capacity_ > 0) account_->subtract(capacity_);
   std::free(data_);
 }
 
-bool GrowBuffer::reserve(size_t bytes) {
+bool GrowBuffer::reserve(size_t bytes, MemoryAccount& account) {
   if (bytes <= capacity_) return true;
   // Large blocks are remapped by the allocator, not copied.
   void* grown = std::realloc(data_, bytes);
   if (!grown) return false;
+  if (capacity_ > 0) account_->subtract(capacity_);
+  account.add(bytes);
+  account_ = &account;
   data_ = static_cast<std::byte*>(grown);
   capacity_ = bytes;
   return true;
 }
 
+void GrowBuffer::trim(size_t bytes) {
+  if (bytes == 0 || bytes >= capacity_ / 2) return;
+  void* trimmed = std::realloc(data_, bytes);
+  if (!trimmed) return;
+  account_->subtract(capacity_ - bytes);
+  data_ = static_cast<std::byte*>(trimmed);
+  capacity_ = bytes;
+}
+
 BufferRef GrowBuffer::take(size_t bytes) {
-  if (!data_) return BufferRef::allocate(bytes);
-  if (bytes < capacity_ / 2) {
-    if (void* trimmed = std::realloc(data_, bytes ? bytes : 1)) data_ = static_cast<std::byte*>(trimmed);
-    capacity_ = bytes;
-  }
+  if (!data_ || bytes == 0) return BufferRef::allocate(bytes);
+  trim(bytes);
   BufferRef taken = BufferRef::wrap(data_, bytes, true, std::free, data_);
+  taken->count_on(*account_, std::exchange(capacity_, 0));
   data_ = nullptr;
-  capacity_ = 0;
   return taken;
 }
 
@@ -94,7 +106,7 @@ Context::~Context() {
 
 void Context::renew_account() {
   account_->subtract(scratch_bytes());
-  account_ = std::make_shared<MemoryAccount>();
+  account_ = MemoryAccount::make();
   account_->add(scratch_bytes());
 }
 

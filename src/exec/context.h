@@ -43,14 +43,17 @@ class GrowBuffer {
 
   std::byte* data() { return data_; }
   size_t capacity() const { return capacity_; }
-  // At least `bytes`, contents kept. False when memory cannot be had.
-  bool reserve(size_t bytes);
+  // At least `bytes`, contents kept, counted on `account`. False when memory cannot be had.
+  bool reserve(size_t bytes, MemoryAccount& account);
   // Hands the memory over as a buffer of `bytes`, and is empty afterwards.
   BufferRef take(size_t bytes);
 
  private:
+  void trim(size_t bytes);
+
   std::byte* data_ = nullptr;
   size_t capacity_ = 0;
+  MemoryAccount* account_ = nullptr;  // counts `capacity_`
 };
 
 // One preparation of a guarded node, for the shapes (and the contents of shape inputs) it was made for.
@@ -301,7 +304,7 @@ class Context {
   int64_t team_units_ = 0;  // of the stretch that began at team_since_; 0: none did
   std::chrono::steady_clock::time_point team_since_;
   int64_t allocations_ = 0;
-  std::shared_ptr<MemoryAccount> account_ = std::make_shared<MemoryAccount>();
+  std::shared_ptr<MemoryAccount> account_ = MemoryAccount::make();
   std::vector<BufferRef> spare_;  // large memory given up in a loop, for what is made next
 };
 

@@ -6,7 +6,7 @@ namespace {
 
 std::shared_ptr<MemoryAccount> account_within() {
   const MemoryScope* around = MemoryScope::current();
-  return std::make_shared<MemoryAccount>(around ? around->account() : nullptr);
+  return MemoryAccount::make(around ? around->account() : nullptr);
 }
 
 }  // namespace

@@ -23,21 +23,13 @@ class LimitedWork {
   Status run(Fn&& fn) {
     const MemoryScope counted(account_);
     const ThreadScope scope(1, stop_check());
-    Status status = guarded(fn);
+    Status status = within_memory(fn, kWhat);
     return scope.stopped() ? reached(std::move(status)) : std::move(status);
   }
 
  private:
   static constexpr std::string_view kWhat = "the model and what is made of it";  // takes memory
 
-  template <class Fn>
-  static Status guarded(Fn&& fn) {
-    try {
-      return fn();
-    } catch (const MemoryRefused& refused) {
-      return refused.status(kWhat);
-    }
-  }
   StopCheck stop_check() const;
   Status reached(Status status) const;
 

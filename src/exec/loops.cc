@@ -151,8 +151,7 @@ Status Context::grow(GrowBuffer& rows, size_t needed, size_t want) {
     if (want < needed) return account_->refusal(needed - have, "a scan output");
   }
   ++allocations_;
-  if (!rows.reserve(want)) return error(Code::kLimit, "no memory for {} bytes of scan output", want);
-  account_->add(rows.capacity() - have);
+  if (!rows.reserve(want, *account_)) return error(Code::kLimit, "no memory for {} bytes of scan output", want);
   return {};
 }
 
@@ -394,10 +393,8 @@ Status Context::finish_output(const ScanOutput& scan, ScanOutputState& state, Lo
     if (bytes > state.rows.capacity()) TREADLE_TRY(grow(state.rows, bytes, bytes));
     clear_rows(state.rows.data(), at, state.element_bytes);
   }
-  const size_t taken = state.rows.capacity();
   BufferRef rows = state.rows.take(bytes);
   if (!rows) return error(Code::kLimit, "no memory for a scan output");
-  if (taken > 0) rows = MemoryAccount::adopt(account_, std::move(rows), taken);
   return set_handle(scan.whole, AnyValue(Tensor::from_buffer(state.type, std::move(dims), std::move(rows))));
 }
 

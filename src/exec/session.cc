@@ -699,7 +699,7 @@ Status Session::Impl::run(Values values, std::span<AnyValue* const> places, cons
 
 Status Session::Impl::run_judge(Values values, std::span<AnyValue* const> places, const RunOptions& run) const {
   TREADLE_TRY(ir::check_stack(*graph));
-  const auto account = std::make_shared<MemoryAccount>();
+  const auto account = MemoryAccount::make();
   account->begin(run.memory_limit);
   const MemoryScope counted(account);
   Limits limits;

@@ -96,7 +96,7 @@ Status Context::run_wave(uint32_t index, bool& done) {
     uint32_t index;
   } call{this, index};
   run_ranges(
-      threads, {threads, threads},
+      threads, {threads, 0, threads},
       [](void* context, int64_t, int64_t, int worker) {
         const Call& work = *static_cast<Call*>(context);
         work.context->work_on_wave(work.index, worker);
@@ -150,7 +150,6 @@ void Context::work_on_wave(uint32_t index, int worker) {
 
 void Context::take_blocks(uint32_t index, int worker) {
   WavePosition& at = *waves_[index];
-  const bool may_stop = options_->cancel || options_->time_limit_s > 0;
   const bool calls = worker == 0;  // the thread that the run was called from, where signals are looked for
   size_t stage = WavePosition::kNone;
   while (!at.stopped() && !at.finished()) {
@@ -162,7 +161,7 @@ void Context::take_blocks(uint32_t index, int worker) {
     }
     stage = taken;
     if (calls) at.status = poll();
-    const bool stops = calls ? !at.status.ok() : may_stop && limits_.should_stop();
+    const bool stops = calls ? !at.status.ok() : limits_.should_stop();
     if (stops || !run_block(program_->waves[index], stage, at.next_block(stage))) return at.stop();
     at.give_back(stage);
   }

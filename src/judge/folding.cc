@@ -16,7 +16,7 @@ constexpr double kStepNs = 2000;  // of the nodes of a lowering
 
 std::shared_ptr<MemoryAccount> account_of(const FoldLimits& limits) {
   const MemoryScope* around = MemoryScope::current();
-  auto account = std::make_shared<MemoryAccount>(around ? around->account() : nullptr);
+  auto account = MemoryAccount::make(around ? around->account() : nullptr);
   account->begin(limits.bytes);
   return account;
 }

@@ -83,7 +83,7 @@ void convert_by_tiles(const TileConverter& converter, const std::byte* from, std
 
 void convert(const TileConverter& converter, const void* in, void* out, size_t n) {
   constexpr double kElementNs = 0.5;
-  constexpr auto kMany = static_cast<size_t>(kStopCheckNs / kElementNs);
+  constexpr auto kMany = static_cast<size_t>(kShortNs / kElementNs);
   if (n > kMany) [[unlikely]] {
     in_pieces(static_cast<int64_t>(n), kElementNs, [&](int64_t begin, int64_t end) {
       convert(converter, static_cast<const std::byte*>(in) + begin * converter.from_width,

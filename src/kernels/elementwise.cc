@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/in_pieces.h"
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa/tables.h"
@@ -284,30 +285,47 @@ ElementwisePlan::Run choose_run(const ElementwisePlan& plan) {
   return clipping_if<run_lines<run_line_tiled<kTile>>>(clip);
 }
 
-// Lane by lane, in most instruction sets.
-bool calls_library(ElementwiseOp op) {
+// Whether an element takes about as long as it takes to load and store it.
+bool is_cheap(ElementwiseOp op) {
   switch (op) {
+    case ElementwiseOp::kExp:
+    case ElementwiseOp::kLog:
+    case ElementwiseOp::kSin:
+    case ElementwiseOp::kCos:
     case ElementwiseOp::kTan:
     case ElementwiseOp::kAsin:
     case ElementwiseOp::kAcos:
     case ElementwiseOp::kAtan:
     case ElementwiseOp::kSinh:
     case ElementwiseOp::kCosh:
+    case ElementwiseOp::kTanh:
     case ElementwiseOp::kAsinh:
     case ElementwiseOp::kAcosh:
     case ElementwiseOp::kAtanh:
+    case ElementwiseOp::kErf:
+    case ElementwiseOp::kSigmoid:
+    case ElementwiseOp::kElu:
+    case ElementwiseOp::kSelu:
+    case ElementwiseOp::kCelu:
+    case ElementwiseOp::kSoftplus:
+    case ElementwiseOp::kMish:
+    case ElementwiseOp::kGeluErf:
+    case ElementwiseOp::kGeluTanh:
+    case ElementwiseOp::kSwish:
+    case ElementwiseOp::kScaledTanh:
+    case ElementwiseOp::kPow:
     case ElementwiseOp::kMod:
     case ElementwiseOp::kFmod:
-      return true;
-    default:
       return false;
+    default:
+      return true;
   }
 }
 
 // About what an element takes.
 double element_ns(const ElementwisePlan& plan) {
   constexpr double kByteNs = 0.02, kConversionNs = 0.3;
-  double ns = is_cheap(plan.op) ? 0.1 : calls_library(plan.op) ? 10 : 1;
+  double ns = is_cheap(plan.op) ? 0.1 : 1;
   for (const uint8_t width : plan.width) ns += kByteNs * width;
   return ns + kConversionNs * std::popcount(plan.tile_mask);
 }
@@ -378,7 +396,7 @@ uint32_t ElementwisePlan::run_parts(const void* const* in, void* out, int64_t be
 }
 
 bool ElementwisePlan::run_in_pieces(const void* const* in, void* out, StopPoll& stop, uint32_t& failed) const {
-  if (ns <= kStopCheckNs) {
+  if (ns <= kShortNs) {
     failed = run(*this, in, out);
     return failed == kOk && !stop.after(ns);
   }
@@ -389,15 +407,11 @@ bool ElementwisePlan::run_in_pieces(const void* const* in, void* out, StopPoll& 
     for (int i = 0; i < 4; ++i) std::copy(strides[i] + 1, strides[i] + outer_rank, inside.strides[i]);
     return inside.run_in_pieces(in, out, stop, failed);
   }
-  const auto most =
-      std::clamp(static_cast<int64_t>(kStopCheckNs / ns * static_cast<double>(parts())), int64_t{1}, parts());
-  for (int64_t begin = 0; begin < parts(); begin += most) {
+  return in_pieces(parts(), ns / static_cast<double>(parts()), stop, [&](int64_t begin, int64_t end) {
     const void* operands[3] = {};
     void* result = out;
-    const ElementwisePlan piece = some_parts(begin, std::min(begin + most, parts()), in, operands, &result);
-    if (!piece.run_in_pieces(operands, result, stop, failed)) return false;
-  }
-  return true;
+    return some_parts(begin, end, in, operands, &result).run_in_pieces(operands, result, stop, failed);
+  });
 }
 
 uint32_t ElementwisePlan::run_in_pieces(const void* const* in, void* out) const {
@@ -405,40 +419,6 @@ uint32_t ElementwisePlan::run_in_pieces(const void* const* in, void* out) const 
   uint32_t failed = kOk;
   run_in_pieces(in, out, stop, failed);
   return failed;
-}
-
-bool is_cheap(ElementwiseOp op) {
-  switch (op) {
-    case ElementwiseOp::kExp:
-    case ElementwiseOp::kLog:
-    case ElementwiseOp::kSin:
-    case ElementwiseOp::kCos:
-    case ElementwiseOp::kTan:
-    case ElementwiseOp::kAsin:
-    case ElementwiseOp::kAcos:
-    case ElementwiseOp::kAtan:
-    case ElementwiseOp::kSinh:
-    case ElementwiseOp::kCosh:
-    case ElementwiseOp::kTanh:
-    case ElementwiseOp::kAsinh:
-    case ElementwiseOp::kAcosh:
-    case ElementwiseOp::kAtanh:
-    case ElementwiseOp::kErf:
-    case ElementwiseOp::kSigmoid:
-    case ElementwiseOp::kElu:
-    case ElementwiseOp::kSelu:
-    case ElementwiseOp::kCelu:
-    case ElementwiseOp::kSoftplus:
-    case ElementwiseOp::kMish:
-    case ElementwiseOp::kGeluErf:
-    case ElementwiseOp::kGeluTanh:
-    case ElementwiseOp::kSwish:
-    case ElementwiseOp::kScaledTanh:
-    case ElementwiseOp::kPow:
-      return false;
-    default:
-      return true;
-  }
 }
 
 Status prepare_elementwise(ElementwisePlan* plan, ElementwiseOp op, std::span<const int64_t> dims,

@@ -52,7 +52,7 @@ struct ElementwisePlan {
   // The output may be the same memory as an input of equal type, strides and size; it must not overlap one otherwise.
   // What takes long asks in between whether to stop.
   uint32_t operator()(const void* const* in, void* out) const {
-    return ns <= kStopCheckNs ? run(*this, in, out) : run_in_pieces(in, out);
+    return ns <= kShortNs ? run(*this, in, out) : run_in_pieces(in, out);
   }
   // The same in parts(), in any order: positions of the outermost dimension that is walked.
   int64_t parts() const { return outer_rank > 0 ? dims[0] : static_cast<int64_t>(inner); }
@@ -64,9 +64,6 @@ struct ElementwisePlan {
   // Parts [begin, end), and where their operands begin.
   ElementwisePlan some_parts(int64_t begin, int64_t end, const void* const* in, const void** part_in, void** out) const;
 };
-
-// Whether an element takes about as long as it takes to load and store it.
-bool is_cheap(ElementwiseOp op);
 
 // Arithmetic is done in the compute type of the first input (of x for Where); every operand that is stored differently
 // is converted by Cast's rules, the result too, so mixed types (Pow, fused casts) are allowed. Where copies and needs

@@ -197,7 +197,7 @@ double copy_ns(const CopyPlan& plan, size_t elements) {
 }  // namespace
 
 bool CopyPlan::run_in_pieces(const void* input, void* output, StopPoll& stop) const {
-  if (ns <= kStopCheckNs) {
+  if (ns <= kShortNs) {
     run(*this, input, output);
     return !stop.after(ns);
   }
@@ -205,16 +205,11 @@ bool CopyPlan::run_in_pieces(const void* input, void* output, StopPoll& stop) co
   int d = 0;
   while (d < dimensions && dims[d] == 1) ++d;
   if (d == dimensions) return copy_in_pieces(output, input, bytes);
-  const double each = ns / static_cast<double>(dims[d]);
-  const auto most = std::clamp(static_cast<int64_t>(kStopCheckNs / each), int64_t{1}, dims[d]);
-  for (int64_t begin = 0; begin < dims[d]; begin += most) {
-    const CopyPlan piece = part(d, std::min(most, dims[d] - begin));
-    if (!piece.run_in_pieces(static_cast<const std::byte*>(input) + begin * in_strides[d],
-                             static_cast<std::byte*>(output) + begin * out_strides[d], stop)) {
-      return false;
-    }
-  }
-  return true;
+  return in_pieces(dims[d], ns / static_cast<double>(dims[d]), stop, [&](int64_t begin, int64_t end) {
+    return part(d, end - begin)
+        .run_in_pieces(static_cast<const std::byte*>(input) + begin * in_strides[d],
+                       static_cast<std::byte*>(output) + begin * out_strides[d], stop);
+  });
 }
 
 Status prepare_copy(CopyPlan* plan, size_t width, std::span<const int64_t> dims, std::span<const int64_t> in_strides,

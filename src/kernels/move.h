@@ -33,7 +33,7 @@ struct CopyPlan {
   // `input` and `output` point at the element of index 0 in every dimension. They must not overlap. What takes long
   // asks in between whether to stop.
   void operator()(const void* input, void* output) const {
-    if (ns <= kStopCheckNs) return run(*this, input, output);
+    if (ns <= kShortNs) return run(*this, input, output);
     StopPoll stop;
     run_in_pieces(input, output, stop);
   }

@@ -195,12 +195,6 @@ uint32_t run_large_plan(const void* state, void* const* slots, const uint32_t* o
   });
 }
 
-double estimated_ns(const ElementwisePlan& plan) {
-  double per_element = kernels::is_cheap(plan.op) ? 0.1 : 1;
-  for (const uint8_t width : plan.width) per_element += 0.02 * width;
-  return per_element * static_cast<double>(plan.count);
-}
-
 // The row that does the whole plan on its own, null where there is none.
 kernels::Row whole_row(const ElementwisePlan& plan) {
   const bool flat = plan.inputs <= 2 && plan.count > 0 && plan.outer_rank == 0 && plan.tile_mask == 0;
@@ -243,13 +237,13 @@ void set_row_kernel(PrepareContext& ctx, kernels::Row row, const ElementwisePlan
     state->single[i] = ctx.inputs[i].element_count() == 1;
     if (!state->single[i] && !(ctx.inputs[i].dims == ctx.outputs[0].dims)) return;
   }
-  state->small_count = static_cast<size_t>(2 * kMinTeamNs * static_cast<double>(plan.count) / estimated_ns(plan));
+  state->small_count = static_cast<size_t>(2 * kMinTeamNs * static_cast<double>(plan.count) / plan.ns);
 }
 
 void set_plan_kernel(PrepareContext& ctx, const ElementwisePlan* plan) {
   constexpr KernelFn kRun[] = {run_plan<1>, run_plan<2>, run_plan<3>};
   constexpr KernelFn kRunLarge[] = {run_large_plan<1>, run_large_plan<2>, run_large_plan<3>};
-  ctx.cost_ns = estimated_ns(*plan);
+  ctx.cost_ns = plan->ns;
   if (ctx.cost_ns >= 2 * kMinTeamNs) {
     const double part_ns = ctx.cost_ns / static_cast<double>(plan->parts());
     ctx.set_kernel(kRunLarge[plan->inputs - 1], ctx.make_state<LargePlan>(LargePlan{*plan, part_ns}));

@@ -1,5 +1,8 @@
 #include "base/in_pieces.h"
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,9 +34,23 @@ TEST(InPieces, CoverAllUnitsInOrder) {
   EXPECT_EQ(pieces_of(0, 1, done), Pieces());
   EXPECT_TRUE(done);
   EXPECT_EQ(pieces_of(5, 1, done), (Pieces{{0, 5}}));
-  EXPECT_EQ(pieces_of(5, kStopCheckNs / 2, done), (Pieces{{0, 2}, {2, 4}, {4, 5}}));
+  EXPECT_EQ(pieces_of(100, kStopCheckNs / 32, done)[0].second, 2) << "a short one first";
   EXPECT_EQ(pieces_of(2, 10 * kStopCheckNs, done), (Pieces{{0, 1}, {1, 2}}));
   EXPECT_TRUE(done);
+}
+
+TEST(InPieces, AreShortWhereTheClockShowsThatTheyTakeLongerThanEstimated) {
+  constexpr double kEstimatedNs = kStopCheckNs / 200;
+  constexpr auto kReal = std::chrono::microseconds(200);  // twenty times as long
+  int64_t longest = 0, units = 0, pieces = 0;
+  const bool done = in_pieces(200, kEstimatedNs, [&](int64_t begin, int64_t end) {
+    std::this_thread::sleep_for((end - begin) * kReal);
+    if (++pieces > 2) longest = std::max(longest, end - begin);  // two are short, and tell how long the others may be
+    units += end - begin;
+  });
+  EXPECT_TRUE(done);
+  EXPECT_EQ(units, 200);
+  EXPECT_LE(longest, static_cast<int64_t>(kStopCheckNs / 200'000));
 }
 
 TEST(InPieces, EndWhenToldTo) {
@@ -50,8 +67,8 @@ TEST(InPieces, ShortLoopsCountTogether) {
   const ThreadScope scope(1, patience.check());
   StopPoll stop;
   int loops = 0;
-  while (in_pieces(10, kStopCheckNs / 100, stop, [](int64_t, int64_t) {})) ++loops;
-  EXPECT_EQ(loops, 10);
+  while (in_pieces(10, kStopCheckNs / 1000, stop, [](int64_t, int64_t) {})) ++loops;
+  EXPECT_EQ(loops, 6) << "a sixteenth of the time between two questions";
 }
 
 TEST(InPieces, LoopsAroundOneThatWasToldAreToldToo) {

@@ -13,7 +13,7 @@ namespace treadle {
 namespace {
 
 std::shared_ptr<MemoryAccount> account_of(size_t limit, size_t elsewhere = 0) {
-  auto account = std::make_shared<MemoryAccount>();
+  auto account = MemoryAccount::make();
   account->begin(limit, elsewhere);
   return account;
 }

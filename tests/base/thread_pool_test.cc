@@ -228,7 +228,7 @@ TEST(ParallelFor, GivesEachThreadOfATeamARangeOfItsOwn) {
   set_team(true);
   std::array<std::atomic<int>, 2> starts{-1, -1};
   std::atomic<int> begun{0};
-  parallel_for(8, kMuch, [&](int64_t begin, int64_t end, int worker) {
+  parallel_for(8, kMuch / 8, [&](int64_t begin, int64_t end, int worker) {
     EXPECT_EQ(end - begin, 4);
     EXPECT_EQ(starts[static_cast<size_t>(worker)].exchange(static_cast<int>(begin)), -1);
     // The caller would take the helper's range as well where a loaded machine is late with that thread.
@@ -246,7 +246,7 @@ TEST(ParallelFor, ATeamStopsBetweenRanges) {
   const ThreadScope scope(3, check);
   set_team(true);
   std::atomic<int64_t> done{0};
-  parallel_for(9, kMuch, [&](int64_t begin, int64_t end, int) { done += end - begin; });
+  parallel_for(9, kMuch / 9, [&](int64_t begin, int64_t end, int) { done += end - begin; });
   EXPECT_TRUE(scope.stopped());
   EXPECT_LE(done, 3);
 }

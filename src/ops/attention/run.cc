@@ -88,8 +88,11 @@ class Run {
 
   // `count` rows of queries from head `first` on.
   void heads(int64_t b, int64_t first, int64_t count) {
+    const int64_t of_unit = s_.query.length * (s_.query.heads / s_.keys.fresh.heads);
     for (int64_t row = 0; row < count; row += s_.block) {
-      block(b, first, row, std::min(s_.block, count - row));
+      const int64_t rows = std::min(s_.block, count - row);
+      block(b, first, row, rows);
+      if (stop_.after(s_.unit_ns * static_cast<double>(rows) / static_cast<double>(of_unit))) return;
     }
   }
 
@@ -246,6 +249,7 @@ class Run {
   std::byte* scratch_;
   const W *keys_ = nullptr, *values_ = nullptr;
   int64_t key_step_ = 0, value_step_ = 0;
+  StopPoll stop_;
 };
 
 }  // namespace

@@ -422,33 +422,46 @@ struct AffineState {
   ElementType type{};
 };
 
+// Of the points [begin, end) of one matrix.
+void grid_points(const AffineState& s, const double* matrix, int64_t begin, int64_t end, char* out) {
+  const size_t width = byte_width(s.type);
+  for (int64_t p = begin; p < end; ++p, out += static_cast<size_t>(s.rank) * width) {
+    // Homogeneous coordinates in [-1, 1], the innermost axis first.
+    double at[4], image[3];
+    int64_t rest = p;
+    for (int64_t d = 0; d < s.rank; ++d) {
+      const int64_t size = s.dims[s.rank - 1 - d];
+      const auto i = static_cast<double>(rest % size);
+      rest /= size;
+      const auto n = static_cast<double>(size);
+      at[d] = !s.align_corners ? (2 * i + 1) / n - 1 : size > 1 ? 2 * i / (n - 1) - 1 : -1.0;
+    }
+    at[s.rank] = 1;
+    for (int64_t r = 0; r < s.rank; ++r) {
+      image[r] = 0;
+      for (int64_t k = 0; k <= s.rank; ++k) image[r] += matrix[r * (s.rank + 1) + k] * at[k];
+    }
+    kernels::cast(ElementType::kDouble, s.type, image, out, static_cast<size_t>(s.rank));
+  }
+}
+
 uint32_t run_affine_grid(const void* state, void* const* slots, const uint32_t* operands) {
+  constexpr double kPointNs = 20;
   const auto& s = *static_cast<const AffineState*>(state);
   const auto* theta = static_cast<const char*>(slots[operands[0]]);
   auto* out = static_cast<char*>(slots[operands[2]]);
-  const size_t width = byte_width(s.type), terms = static_cast<size_t>(s.rank * (s.rank + 1));
-  for (int64_t b = 0; b < s.batches; ++b, theta += terms * width) {
-    double matrix[12];
-    kernels::cast(s.type, ElementType::kDouble, theta, matrix, terms);
-    for (int64_t p = 0; p < s.points; ++p, out += static_cast<size_t>(s.rank) * width) {
-      // Homogeneous coordinates in [-1, 1], the innermost axis first.
-      double at[4], image[3];
-      int64_t rest = p;
-      for (int64_t d = 0; d < s.rank; ++d) {
-        const int64_t size = s.dims[s.rank - 1 - d];
-        const auto i = static_cast<double>(rest % size);
-        rest /= size;
-        const auto n = static_cast<double>(size);
-        at[d] = !s.align_corners ? (2 * i + 1) / n - 1 : size > 1 ? 2 * i / (n - 1) - 1 : -1.0;
-      }
-      at[s.rank] = 1;
-      for (int64_t r = 0; r < s.rank; ++r) {
-        image[r] = 0;
-        for (int64_t k = 0; k <= s.rank; ++k) image[r] += matrix[r * (s.rank + 1) + k] * at[k];
-      }
-      kernels::cast(ElementType::kDouble, s.type, image, out, static_cast<size_t>(s.rank));
+  const auto terms = static_cast<size_t>(s.rank * (s.rank + 1));
+  const int64_t point = s.rank * static_cast<int64_t>(byte_width(s.type));
+  parallel_for(s.batches * s.points, kPointNs, [&](int64_t begin, int64_t end, int) {
+    while (begin < end) {
+      const int64_t batch = begin / s.points, first = batch * s.points, last = std::min(end, first + s.points);
+      double matrix[12];
+      kernels::cast(s.type, ElementType::kDouble, theta + static_cast<size_t>(batch) * terms * byte_width(s.type),
+                    matrix, terms);
+      grid_points(s, matrix, begin - first, last - first, out + begin * point);
+      begin = last;
     }
-  }
+  });
   return 0;
 }
 

@@ -28,16 +28,23 @@ using Positions = CountedVector<int64_t>;
 // About what an element takes that is looked at, and perhaps kept.
 constexpr double kElementNs = 3;
 
-// Those of [0, count) that `test` holds for.
+// Those of [0, count) that `test` holds for. Counted before they are kept: to make a long list longer is to copy it.
 template <class Test>
 Result<Positions> positions_where(int64_t count, Test&& test) {
+  StopPoll stop;
+  size_t kept = 0;
+  const auto count_kept = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) kept += test(i) ? 1 : 0;
+  };
   Positions found;
-  const bool done = in_pieces(count, kElementNs, [&](int64_t begin, int64_t end) {
+  const auto keep = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       if (test(i)) found.push_back(i);
     }
-  });
-  if (!done) return stopped();
+  };
+  if (!in_pieces(count, kElementNs, stop, count_kept)) return stopped();
+  found.reserve(kept);
+  if (!in_pieces(count, kElementNs, stop, keep)) return stopped();
   return found;
 }
 
