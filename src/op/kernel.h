@@ -94,8 +94,9 @@ class PackCache {
     std::lock_guard lock(mutex_);
     void*& entry = entries_[Key{constant, layout, bytes}];
     if (!entry) {
-      entry = make(bytes);
-      pack(entry);
+      void* const made = make(bytes);
+      pack(made);
+      entry = made;  // whole: `pack` may throw
     }
     return entry;
   }
