@@ -1,9 +1,8 @@
 // standard_headers.h, and what every file of src/jit includes.
+#include <fmt/format.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>

@@ -54,7 +54,13 @@ const treadle_run_options* run_options_of(nb::handle options) {
 }
 
 void define_run_options(nb::module_& m) {
-  nb::class_<LoadFlag>(m, "LoadFlag").def(nb::init<>()).def("set", &LoadFlag::set);
+  nb::class_<LoadFlag>(m, "LoadFlag")
+      .def(nb::init<>())
+      .def("set", &LoadFlag::set)
+      // Options can be copied and pickled; nobody cancels what is loaded with the copy.
+      .def(
+          "__reduce__", [](nb::handle self) { return nb::make_tuple(self.type(), nb::tuple()); },
+          nb::sig("def __reduce__(self) -> tuple[type[LoadFlag], tuple[()]]"));
   nb::class_<RunOptions>(m, "RunOptions", nb::dynamic_attr())
       .def(nb::init<>())
       .def_prop_rw(

@@ -116,6 +116,7 @@ Status Context::begin_run(const RunOptions& options, Limits::Clock::time_point s
   poll_units_ = 0;
   uncounted_ns_ = 0;
   allocations_ = 0;
+  misplanned_ = false;
   team_loop_ = UINT32_MAX;
   if (options.memory_limit > 0 && program_->arena_bytes > options.memory_limit) {
     return error(Code::kLimit, "the memory limit of {} bytes is below what the plan needs: {} bytes",

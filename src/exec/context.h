@@ -121,6 +121,8 @@ class Context {
   Status run(std::span<const AnyValue* const> inputs, std::span<AnyValue* const> outputs, const RunOptions& options,
              Limits::Clock::time_point since = {});
   int64_t allocations() const { return allocations_; }
+  // Whether the last run met sizes that its plan is not made for: another way of running it is right.
+  bool misplanned() const { return misplanned_; }
   // Of the last run: the arena and what tensors of run-time size took at once.
   size_t peak_bytes() const { return program_->arena_bytes + account_->peak(); }
 
@@ -304,6 +306,7 @@ class Context {
   int64_t team_units_ = 0;  // of the stretch that began at team_since_; 0: none did
   std::chrono::steady_clock::time_point team_since_;
   int64_t allocations_ = 0;
+  bool misplanned_ = false;
   std::shared_ptr<MemoryAccount> account_ = MemoryAccount::make();
   std::vector<BufferRef> spare_;  // large memory given up in a loop, for what is made next
 };

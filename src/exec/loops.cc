@@ -30,6 +30,16 @@ Dims empty_dims(const Type& element) {
   return dims;
 }
 
+// Whether a value of this type may have these sizes.
+bool fits(const Type& type, const Dims& dims) {
+  if (!type.has_shape) return true;
+  if (type.shape.size() != dims.size()) return false;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (type.shape[d].is_known() && !type.shape[d].is_known(dims[d])) return false;
+  }
+  return true;
+}
+
 // Rows of trips that are left out.
 void clear_rows(std::byte* whole, const LoopPosition& at, size_t row_bytes) {
   const auto ran = static_cast<size_t>(at.trips), all = static_cast<size_t>(at.rows);
@@ -376,8 +386,11 @@ Status Context::finish_output(const ScanOutput& scan, ScanOutputState& state, Lo
   if (at.trip == 0) {
     ElementType type = scan.empty.element;
     if (type == ElementType::kUndefined) type = scan.element_type.element;
-    TREADLE_ASSIGN(Tensor empty,
-                   allocate(type == ElementType::kUndefined ? ElementType::kFloat : type, empty_dims(scan.empty)));
+    const Dims dims = empty_dims(scan.empty);
+    // Plans expect the sizes that rows have where there are any.
+    misplanned_ = !fits(program_->slots[scan.whole].type, dims);
+    if (misplanned_) return error(Code::kInternal, "no rows of sizes {} were planned for", to_string(dims));
+    TREADLE_ASSIGN(Tensor empty, allocate(type == ElementType::kUndefined ? ElementType::kFloat : type, dims));
     return set_handle(scan.whole, AnyValue(std::move(empty)));
   }
   Dims dims = state.dims;

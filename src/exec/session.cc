@@ -241,9 +241,15 @@ Type without_element_shapes(const Type& type) {
   return out;
 }
 
+// What the model alone says of what bodies hand out. None where that was all of it, and is no longer: the model is cut
+// into blocks, whose sizes stand for those that it states.
 void record_output_types(ir::Region& region) {
-  region.output_types.clear();
-  for (const ir::Value* v : region.outputs) region.output_types.push_back(v ? v->type : Type());
+  std::vector<Type> stated = std::exchange(region.output_types, {});
+  stated.resize(region.outputs.size());
+  for (size_t i = 0; i < stated.size(); ++i) {
+    const Type type = region.outputs[i] ? region.outputs[i]->type : Type();
+    region.output_types.push_back(stated[i].is_concrete() && !type.is_concrete() ? Type() : type);
+  }
   for (auto& node : region.nodes) {
     for (auto& body : node->regions) record_output_types(*body);
   }
@@ -686,8 +692,9 @@ Status Session::Impl::run_plan(const Plan& plan, Values values, std::span<AnyVal
   Status status = context->run(values, places, run, since);
   last_allocations.store(context->allocations(), std::memory_order_relaxed);
   last_peak.store(static_cast<int64_t>(context->peak_bytes()), std::memory_order_relaxed);
+  const bool misplanned = context->misplanned();
   plan.give_back(std::move(context));
-  return in_file(std::move(status));
+  return misplanned ? run_judge(values, places, run) : in_file(std::move(status));
 }
 
 Status Session::Impl::run(Values values, std::span<AnyValue* const> places, const RunOptions& run) {

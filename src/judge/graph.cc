@@ -17,6 +17,12 @@ namespace {
 using Environment = std::unordered_map<const ir::Value*, AnyValue>;
 
 // Sizes of one trip's element of a scan output that had no trip: what inference knows, 0 for the rest.
+// What the model says of a row; what inference found where it says nothing.
+const Type& type_of_row(const ir::Region& body, size_t output) {
+  const Type& stated = body.output_types[output];
+  return stated.is_known() ? stated : body.outputs[output]->type;
+}
+
 Tensor empty_stack(const Type& element) {
   Dims dims{0};
   if (element.has_shape) {
@@ -230,7 +236,7 @@ class Walker {
       if (!node.outputs[i]) continue;
       const auto& elements = stacks.elements[i - states];
       if (elements.empty()) {
-        set(node.outputs[i], AnyValue(empty_stack(body.output_types[i + 1])));
+        set(node.outputs[i], AnyValue(empty_stack(type_of_row(body, i + 1))));
       } else {
         TREADLE_ASSIGN(Tensor whole, stack(elements, 0, false));
         set(node.outputs[i], AnyValue(std::move(whole)));
@@ -299,7 +305,7 @@ class Walker {
       const ir::Value* output = node.outputs[scan.states + i];
       if (!output) continue;
       TREADLE_ASSIGN(Tensor whole,
-                     finish_scan_output(stacks.elements[i], scan.outputs[i], body.output_types[scan.states + i]));
+                     finish_scan_output(stacks.elements[i], scan.outputs[i], type_of_row(body, scan.states + i)));
       set(output, AnyValue(std::move(whole)));
     }
     return {};

@@ -84,13 +84,18 @@ Status Importer::find_operator(const wire::NodeProto& node, const Place& place, 
 
 namespace {
 
+// Inputs before one that is variadic and may be empty; 0 where there is none.
+size_t places_before_variadic(const OpVersion& version) {
+  const std::vector<Formal>& formals = version.inputs;
+  return !formals.empty() && formals.back().min_arity == 0 ? formals.size() - 1 : 0;
+}
+
 // What a node has to list. Less than the schema's least number where optional inputs stand before a variadic one that
 // may be empty: exporters leave them out as they do at the end (Loop without states).
 size_t required_inputs(const OpVersion& version) {
   const std::vector<Formal>& formals = version.inputs;
-  const bool may_be_empty = !formals.empty() && formals.back().min_arity == 0;
-  if (!may_be_empty) return version.min_inputs();
-  size_t count = formals.size() - 1;
+  size_t count = places_before_variadic(version);
+  if (count == 0) return version.min_inputs();
   while (count > 0 && formals[count - 1].arity == Arity::kOptional) --count;
   return count;
 }
@@ -134,7 +139,8 @@ Result<const Importer::Resolved*> Importer::resolve_operator(const wire::NodePro
     const OpDef* op = nullptr;
     const OpVersion* version = nullptr;
     TREADLE_TRY(find_operator(node, place, op, version));
-    resolved = {place.environment.opsets, node.domain, name, op, version, required_inputs(*version)};
+    resolved = {place.environment.opsets,        node.domain, name, op, version, required_inputs(*version),
+                places_before_variadic(*version)};
   }
   return &resolved;
 }
@@ -163,6 +169,8 @@ Status Importer::import_operator(const wire::NodeProto& node, std::string_view p
     if (!*value && !input.empty()) TREADLE_TRY(allow_left_out(*resolved->version, made->inputs.size(), input));
     graph_->add_input(made, *value);
   }
+  // What stands before a variadic input has its place, also where the node lists nothing behind it.
+  for (size_t i = made->inputs.size(); i < resolved->places; ++i) graph_->add_input(made, nullptr);
   TREADLE_TRY(import_attributes(node, made, place));
   TREADLE_TRY(define_outputs(node, made, place));
   return check_argument_rules(*made);

@@ -189,6 +189,7 @@ class Importer {
     const OpDef* op = nullptr;
     const OpVersion* version = nullptr;
     size_t required_inputs = 0;
+    size_t places = 0;  // of inputs before one that is variadic and may be empty
   };
   Resolved resolved_[64];
   // Attributes of nodes met last: what says the same is read once.

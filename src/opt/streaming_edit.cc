@@ -157,7 +157,8 @@ ir::Value* TimeWalk::need_output(ir::Node& node, size_t i, const Type& type) {
 
 namespace {
 
-// Types were those of the whole signal; inference finds the block's anew.
+// Types were those of the whole signal; inference finds the block's anew. What bodies hand out keeps its type: a size
+// that the model states is one that it means, though another one in a block (`record_output_types` of the session).
 void forget_types(ir::Region& region) {
   for (const auto& node : region.nodes) {
     for (ir::Value* v : node->outputs) {
@@ -168,7 +169,6 @@ void forget_types(ir::Region& region) {
       forget_types(*body);
     }
   }
-  region.output_types.clear();
 }
 
 }  // namespace
@@ -201,6 +201,7 @@ void TimeWalk::finish_graph(const std::vector<TimedInput>& timed) {
     return types;
   }();
   forget_types(top_);
+  top_.output_types.clear();
   for (size_t i = 0; i < top_.outputs.size(); ++i) {
     if (top_.outputs[i]->producer) top_.outputs[i]->type = output_types[i];
   }

@@ -213,7 +213,9 @@ void Planner::end_scan_output(Loop& loop, const ir::Region& body, size_t at, con
   }
   if (rows) advance(loop, scan.row, scan.element_bytes, reverse);
   loop.grows |= rows && !scan.whole_planned;
-  if (at < body.output_types.size()) scan.empty = body.output_types[at];
+  if (at < body.output_types.size()) {
+    scan.empty = body.output_types[at].is_known() ? body.output_types[at] : element->type;
+  }
   loop.scan_outputs.push_back(scan);
 }
 

@@ -1,7 +1,9 @@
 """Loading and planning under limits: what is folded, time, memory, cancelling, Ctrl-C, small stacks."""
 
+import copy
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -276,3 +278,14 @@ def test_a_thread_with_a_small_stack_runs_what_is_nested_or_refuses_it(nest, dep
         assert done.stdout.startswith("ran 0.84")
     else:
         assert done.stdout.startswith("ran 0.84") or "too deep for the" in done.stdout
+
+
+def test_options_are_copied_with_a_flag_of_their_own():
+    options = treadle.SessionOptions()
+    options.load_time_limit = 5.0
+    options.set_load_cancellation_flag(True)
+    for made in (copy.deepcopy(options), pickle.loads(pickle.dumps(options))):
+        assert made.load_time_limit == 5.0
+        treadle.InferenceSession(doubling(*FLOATS, 1), made)
+    with pytest.raises(treadle.ModelLoadCanceled):
+        treadle.InferenceSession(doubling(*FLOATS, 1), options)

@@ -687,3 +687,20 @@ def test_scans_of_version_8_in_streams():
         part, constant = stream.push(x=feeds["x"][:, at : at + 2])
         np.testing.assert_array_equal(part, y[:, at : at + 2])
         np.testing.assert_array_equal(constant, z)
+
+
+@pytest.mark.parametrize(("size", "rows"), [("3", 3), ("T", 0)])
+def test_rows_of_no_trip_have_the_sizes_that_the_model_states(size, rows):
+    """Those that it leaves open are 0, in blocks as in one run."""
+    model = f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[{size}] x, int64 n) => (float[r, s] y) {{
+          v = Loop(n, ) <body = f (int64 i, bool c) => (bool d, float[{size}] e) {{ d = Identity(c) e = Identity(x) }}>
+          a = Constant<value_ints = [0]>() y = ReduceSum(v, a)
+        }}"""
+    session = treadle.InferenceSession(model.encode())
+    x, n = np.ones(3, np.float32), np.array(0)
+    [whole] = session.run(None, {"x": x, "n": n})
+    assert whole.shape == (1, rows)
+    stream = session.stream(time={"x": 0}, bind={"n": n}, find_state=False)
+    blocks = [stream.push({"x": x[i : i + 1]}) for i in range(3)]
+    np.testing.assert_array_equal(np.concatenate(blocks, axis=1), whole)
