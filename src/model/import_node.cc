@@ -392,7 +392,8 @@ namespace {
 template <class T>
 Result<Tensor> vector_of(ElementType type, std::span<const T> values) {
   TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(type, {static_cast<int64_t>(values.size())}));
-  std::copy(values.begin(), values.end(), tensor.mutable_data<T>());
+  using Element = std::conditional_t<std::is_same_v<T, std::string>, String, T>;
+  std::copy(values.begin(), values.end(), tensor.mutable_data<Element>());
   return tensor;
 }
 
@@ -412,7 +413,7 @@ Result<Tensor> constant_of(const Attribute& attribute) {
       if (name == "value_int") return Tensor::scalar(ElementType::kInt64, attribute.as_int());
       break;
     case AttributeKind::kString:
-      if (name == "value_string") return Tensor::scalar(ElementType::kString, attribute.as_string());
+      if (name == "value_string") return Tensor::scalar(attribute.as_string());
       break;
     case AttributeKind::kFloats:
       if (name == "value_floats") return vector_of(ElementType::kFloat, attribute.as_floats());

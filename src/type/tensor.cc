@@ -68,6 +68,12 @@ Tensor vector_tensor(ElementType type, std::span<const T> values) {
 }
 }  // namespace
 
+Tensor Tensor::scalar(std::string_view text) {
+  Tensor t = allocate(ElementType::kString, {}).value();
+  *t.mutable_data<String>() = text;
+  return t;
+}
+
 Tensor Tensor::of_int64(std::span<const int64_t> values) {
   return vector_tensor(ElementType::kInt64, values);
 }

@@ -2,6 +2,8 @@
 // A tensor in memory: element type, sizes, and a reference to a buffer. Always contiguous, row-major.
 
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 #include "base/buffer.h"
 #include "base/status.h"
@@ -28,6 +30,7 @@ class Tensor {
     *t.mutable_data<T>() = std::move(value);
     return t;
   }
+  static Tensor scalar(std::string_view text);
   static Tensor of_int64(std::span<const int64_t> values);  // 1-D
   static Tensor of_float(std::span<const float> values);    // 1-D
 
@@ -39,12 +42,15 @@ class Tensor {
   size_t byte_size() const { return static_cast<size_t>(count_) * byte_width(type_); }
   const void* raw() const { return data_; }
   void* mutable_raw() { return const_cast<void*>(data_); }
+  // Texts are `String`s (base/counted.h).
   template <class T>
   const T* data() const {
+    static_assert(!std::is_same_v<T, std::string>);
     return static_cast<const T*>(data_);
   }
   template <class T>
   T* mutable_data() {
+    static_assert(!std::is_same_v<T, std::string>);
     return static_cast<T*>(const_cast<void*>(data_));
   }
   template <class T>

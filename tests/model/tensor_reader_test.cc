@@ -50,8 +50,8 @@ TEST(TensorReader, ReadsTypedFields) {
   EXPECT_THAT(values<uint16_t>(read(header(10, {1}).varint(5, 0x3c00))), ElementsAre(0x3c00));
   EXPECT_THAT(values<uint8_t>(read(header(17, {1}).varint(5, 0xff))), ElementsAre(0xff));
   EXPECT_THAT(values<uint8_t>(read(header(9, {3}).bytes(5, varints({0, 1, 2}).str()))), ElementsAre(0, 1, 1));
-  EXPECT_THAT(values<std::string>(read(header(8, {2}).bytes(6, "a").bytes(6, std::string("\0b", 2)))),
-              ElementsAre("a", std::string("\0b", 2)));
+  EXPECT_THAT(values<String>(read(header(8, {2}).bytes(6, "a").bytes(6, std::string("\0b", 2)))),
+              ElementsAre("a", std::string_view("\0b", 2)));
 }
 
 TEST(TensorReader, ReadsComplexNumbersAsPairs) {

@@ -1,9 +1,11 @@
 """Models as text, against the onnx package."""
 
+import numpy as np
 import onnx
 import onnx.parser
 import onnx.printer
 import pytest
+import treadle
 
 treadle = pytest.importorskip("treadle", reason="the Python package is not built")
 
@@ -81,3 +83,17 @@ def test_errors_show_the_place(tmp_path):
     path.write_text(RUNS.replace("Add (x", "Add [x"))
     with pytest.raises(Exception, match=r"model\.onnxtxt:2:45: expected '\(', found '\['\n.*\n.*\^"):
         treadle.InferenceSession(path)
+
+
+def test_long_texts_of_constants():
+    """They are longer than what a text holds in place."""
+    long = "a text that is longer than fifteen bytes"
+    model = f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (bool c) => (string y, string[2] z, string u) {{
+          y = Constant<value_string = "{long}">() z = Constant<value_strings = ["{long}", "b"]>()
+          u = If(c) <then_branch = t () => (string v) {{ v = Constant<value_string = "{long}!">() }},
+                     else_branch = e () => (string w) {{ w = Constant<value_string = "{long}?">() }}>
+        }}"""
+    for _ in range(20):
+        y, z, u = treadle.InferenceSession(model.encode()).run(None, {"c": np.array(True)})
+        assert (y.item(), z.tolist(), u.item()) == (long, [long, "b"], long + "!")

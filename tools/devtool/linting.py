@@ -68,9 +68,7 @@ def clang_tidy(options) -> int:
     if not files:
         say("-- clang-tidy: no source file changed")
         return 0
-    configure = ["cmake", "--preset", "release", "-DTREADLE_BUILD_PYTHON=ON"]
-    configure += [f"-DPython_EXECUTABLE={PYTHON}", f"-DPython3_EXECUTABLE={PYTHON}"]
-    run("configuring release", configure, log="configure-release")
+    build("dev_lint")
     say(f"-- clang-tidy: {len(files)} files")
     start = said = time.monotonic()
     findings, left_out, done = 0, [], 0

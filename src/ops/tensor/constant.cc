@@ -12,7 +12,8 @@ constexpr int64_t kMaxSymbols = 64;  // contents of longer tensors are of no use
 template <class T>
 Result<Tensor> vector_of(ElementType type, std::span<const T> values) {
   TREADLE_ASSIGN(Tensor t, Tensor::allocate(type, {static_cast<int64_t>(values.size())}));
-  std::copy(values.begin(), values.end(), t.mutable_data<T>());
+  using Element = std::conditional_t<std::is_same_v<T, std::string>, String, T>;
+  std::copy(values.begin(), values.end(), t.mutable_data<Element>());
   return t;
 }
 
@@ -32,7 +33,7 @@ Result<Tensor> constant_tensor(const ir::Attributes& attributes) {
     case ir::AttributeKind::kInt:
       return Tensor::scalar(ElementType::kInt64, found->as_int());
     case ir::AttributeKind::kString:
-      return Tensor::scalar(ElementType::kString, found->as_string());
+      return Tensor::scalar(found->as_string());
     case ir::AttributeKind::kFloats:
       return vector_of(ElementType::kFloat, found->as_floats());
     case ir::AttributeKind::kInts:
