@@ -4,6 +4,7 @@ import concurrent.futures
 import subprocess
 import time
 
+from building import build
 from console import BUILD, HEARTBEAT, ROOT, run, say
 from environment import PYTHON, cpu_count
 
