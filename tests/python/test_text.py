@@ -5,7 +5,6 @@ import onnx
 import onnx.parser
 import onnx.printer
 import pytest
-import treadle
 
 treadle = pytest.importorskip("treadle", reason="the Python package is not built")
 
