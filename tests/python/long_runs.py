@@ -621,7 +621,7 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
     ),
     "ai.onnx.ml.LabelEncoder: to texts": (
         'y = ai.onnx.ml.LabelEncoder<keys_int64s = [1, 2], values_strings = ["a", "b"]>(x)',
-        lambda: {"x": integers(4, 4_000_000)},
+        lambda: {"x": integers(4, 2_000_000)},
     ),
     "ai.onnx.ml.LinearClassifier": (
         f"y, z = ai.onnx.ml.LinearClassifier<{attribute_text({'coefficients': [0.1] * 12, 'classlabels_ints': [1, 2, 3], 'intercepts': [0.0] * 3})}>(x)",
