@@ -16,6 +16,9 @@ class App;
 
 namespace cli {
 
+// The number of the element type of texts.
+inline constexpr int kString = 8;
+
 // Exit status: 0 it worked; 1 the model, the input or a case failed; 2 the command line makes no sense.
 inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;

@@ -6,13 +6,15 @@
 #include <cmath>
 #include <cstring>
 
+#include "common.h"
+
 namespace cli {
 
 namespace {
 
 using treadle::Value;
 
-constexpr int kFloat = 1, kDouble = 11, kString = 8, kBool = 9, kBfloat16 = 16, kComplex64 = 14, kComplex128 = 15;
+constexpr int kFloat = 1, kDouble = 11, kBool = 9, kBfloat16 = 16, kComplex64 = 14, kComplex128 = 15;
 
 bool is_exact(int element) {
   const std::string name = treadle_element_name(element);

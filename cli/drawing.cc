@@ -19,7 +19,7 @@ using treadle::Session;
 using treadle::Type;
 using treadle::Value;
 
-constexpr int kString = 8, kBool = 9;
+constexpr int kBool = 9;
 constexpr int kElements = 3;  // of a list
 constexpr int64_t kMostWhole = 9;
 constexpr int64_t kOpenSizes[] = {16, 64, 256, 1024};

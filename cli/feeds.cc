@@ -22,8 +22,6 @@ using treadle::Session;
 using treadle::Type;
 using treadle::Value;
 
-constexpr int kString = 8;
-
 bool ends_with(const std::string& text, const char* end) {
   const size_t size = std::strlen(end);
   return text.size() >= size && text.compare(text.size() - size, size, end) == 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common.h"
 #include "json.h"
 
 namespace cli {
@@ -13,7 +14,6 @@ namespace {
 
 using treadle::Value;
 
-constexpr int kString = 8;
 constexpr size_t kShown = 8;
 
 bool is_number(const Value& tensor) {

@@ -4,6 +4,7 @@
 
 #include "base/stack.h"
 #include "model/importer.h"
+#include "op/constant_value.h"
 #include "op/node.h"
 #include "op/stated_rules.h"
 #include "op/written_operator.h"
@@ -389,45 +390,12 @@ Status Importer::import_regions(const wire::NodeProto& proto, ir::Node* node, Pl
 
 namespace {
 
-template <class T>
-Result<Tensor> vector_of(ElementType type, std::span<const T> values) {
-  TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(type, {static_cast<int64_t>(values.size())}));
-  using Element = std::conditional_t<std::is_same_v<T, std::string>, String, T>;
-  std::copy(values.begin(), values.end(), tensor.mutable_data<Element>());
-  return tensor;
-}
-
 Result<Tensor> constant_of(const Attribute& attribute) {
-  const std::string_view name = attribute.name;
-  switch (attribute.kind) {
-    case AttributeKind::kTensor:
-      if (name == "value") return attribute.as_tensor();
-      break;
-    case AttributeKind::kSparseTensor:
-      if (name == "sparse_value") return attribute.as_tensor();
-      break;
-    case AttributeKind::kFloat:
-      if (name == "value_float") return Tensor::scalar(ElementType::kFloat, attribute.as_float());
-      break;
-    case AttributeKind::kInt:
-      if (name == "value_int") return Tensor::scalar(ElementType::kInt64, attribute.as_int());
-      break;
-    case AttributeKind::kString:
-      if (name == "value_string") return Tensor::scalar(attribute.as_string());
-      break;
-    case AttributeKind::kFloats:
-      if (name == "value_floats") return vector_of(ElementType::kFloat, attribute.as_floats());
-      break;
-    case AttributeKind::kInts:
-      if (name == "value_ints") return vector_of(ElementType::kInt64, attribute.as_ints());
-      break;
-    case AttributeKind::kStrings:
-      if (name == "value_strings") return vector_of(ElementType::kString, attribute.as_strings());
-      break;
-    default:
-      break;
+  for (const auto& [name, kind] : kConstantAttributes) {
+    if (attribute.name == name && attribute.kind == kind) return constant_value(attribute);
   }
-  return error(Code::kInvalidModel, "Constant has no attribute \"{}\" ({})", name, ir::kind_name(attribute.kind));
+  return error(Code::kInvalidModel, "Constant has no attribute \"{}\" ({})", attribute.name,
+               ir::kind_name(attribute.kind));
 }
 
 }  // namespace

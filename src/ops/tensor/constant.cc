@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "op/constant_value.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 
@@ -9,40 +10,16 @@ namespace {
 
 constexpr int64_t kMaxSymbols = 64;  // contents of longer tensors are of no use to shapes
 
-template <class T>
-Result<Tensor> vector_of(ElementType type, std::span<const T> values) {
-  TREADLE_ASSIGN(Tensor t, Tensor::allocate(type, {static_cast<int64_t>(values.size())}));
-  using Element = std::conditional_t<std::is_same_v<T, std::string>, String, T>;
-  std::copy(values.begin(), values.end(), t.mutable_data<Element>());
-  return t;
-}
-
 Result<Tensor> constant_tensor(const ir::Attributes& attributes) {
   const ir::Attribute* found = nullptr;
-  for (const char* name : {"value", "sparse_value", "value_float", "value_floats", "value_int", "value_ints",
-                           "value_string", "value_strings"}) {
+  for (const auto& [name, kind] : kConstantAttributes) {
     const ir::Attribute* a = attributes.find(name);
     if (!a) continue;
     if (found) return error(Code::kInvalidModel, "expected one value, found attributes {} and {}", found->name, name);
     found = a;
   }
   if (!found) return error(Code::kInvalidModel, "expected one of the attributes value, value_float, ..., found none");
-  switch (found->kind) {
-    case ir::AttributeKind::kFloat:
-      return Tensor::scalar(ElementType::kFloat, found->as_float());
-    case ir::AttributeKind::kInt:
-      return Tensor::scalar(ElementType::kInt64, found->as_int());
-    case ir::AttributeKind::kString:
-      return Tensor::scalar(found->as_string());
-    case ir::AttributeKind::kFloats:
-      return vector_of(ElementType::kFloat, found->as_floats());
-    case ir::AttributeKind::kInts:
-      return vector_of(ElementType::kInt64, found->as_ints());
-    case ir::AttributeKind::kStrings:
-      return vector_of(ElementType::kString, found->as_strings());
-    default:
-      return Tensor(found->as_tensor());
-  }
+  return constant_value(*found);
 }
 
 Status infer_constant(InferContext& c) {
