@@ -181,7 +181,7 @@ def stream_case(name, model, feeds):
 
 
 def text_cases():
-    from test_cases import CASES, FOLDER, Case  # noqa: PLC0415 - needs the package
+    from case_files import CASES, FOLDER, Case  # noqa: PLC0415 - after the folder is on the path
 
     for path in CASES:
         case = Case(path)
