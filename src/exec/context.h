@@ -62,7 +62,6 @@ struct Prepared {
   std::vector<Tensor> contents;  // of shape inputs; undefined for the rest
   StateArena states;
   Kernel kernel;
-  ResizeFn resize = nullptr;
   size_t scratch_bytes = 0;
 };
 

@@ -211,7 +211,8 @@ bool Context::resize(const DynamicNode& node, Prepared& prepared) {
     in.strides = strides ? *strides : contiguous_strides(in.dims);
   }
   ResizeContext ctx{prepared.in, prepared.out, program_->threads, prepared.scratch_bytes};
-  if (!has_contents(node, prepared) || !prepared.resize(const_cast<void*>(prepared.kernel.state), ctx)) return false;
+  if (!has_contents(node, prepared) || !prepared.kernel.resize(const_cast<void*>(prepared.kernel.state), ctx))
+    return false;
   prepared.scratch_bytes = ctx.scratch_bytes;
   return std::all_of(prepared.out.begin(), prepared.out.end(),
                      [](const Operand& out) { return element_count(out.dims).ok(); });
@@ -247,7 +248,7 @@ Result<Prepared*> Context::prepared_for(const DynamicNode& node, InlineCache& ca
   if (found == cache.entries.end()) {
     std::unique_ptr<Prepared> entry = room_in(cache);
     TREADLE_TRY(prepare(node, *entry));
-    if (entry->resize) {
+    if (entry->kernel.resize) {
       cache.elastic = std::move(entry);
       return cache.last = cache.elastic.get();
     }
@@ -313,7 +314,6 @@ Status Context::prepare(const DynamicNode& node, Prepared& made) {
     TREADLE_TRY(info.op->prepare(context));
   }
   made.kernel = context.kernel;
-  made.resize = Resizable::find(made.kernel.run);
   made.scratch_bytes = context.scratch_bytes;
   return {};
 }

@@ -107,7 +107,7 @@ class PrepareContext {
   T* make_state(Args&&... args) {
     return arena.make<T>(std::forward<Args>(args)...);
   }
-  void set_kernel(KernelFn run, const void* state) { kernel = {run, state}; }
+  void set_kernel(KernelFn run, const void* state, ResizeFn resize = nullptr) { kernel = {run, state, resize}; }
   // The constant contents of a small integer input (axes, shapes, ...). Only for inputs named in OpDef::shape_inputs,
   // whose contents are always fixed here, and for inputs with `constant`.
   InlineVector<int64_t, 8> int64s(size_t i) const;

@@ -225,12 +225,9 @@ bool resize_row(void* state, ResizeContext& ctx) {
   return true;
 }
 
-const Resizable kUnaryRow(run_unary_row, resize_row);
-const Resizable kBinaryRow(run_binary_row, resize_row);
-
 void set_row_kernel(PrepareContext& ctx, kernels::Row row, const ElementwisePlan& plan) {
   auto* state = ctx.make_state<RowState>(RowState{row, plan.count, plan.params});
-  ctx.set_kernel(plan.inputs == 1 ? run_unary_row : run_binary_row, state);
+  ctx.set_kernel(plan.inputs == 1 ? run_unary_row : run_binary_row, state, resize_row);
   const auto inputs = static_cast<size_t>(plan.inputs);
   if (ctx.inputs.size() != inputs || plan.count < 2) return;
   for (size_t i = 0; i < inputs; ++i) {

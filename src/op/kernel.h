@@ -45,9 +45,15 @@ Status kernel_status(uint32_t code);
 // An operand that was left out points to a null slot. Returns 0 or a KernelError.
 using KernelFn = uint32_t (*)(const void* state, void* const* slots, const uint32_t* operands);
 
+struct ResizeContext;  // op/resize.h
+// Makes the state of a prepared kernel one for other sizes. False, leaving it as it was, where it cannot: the sizes
+// want another kernel, or do not fit each other.
+using ResizeFn = bool (*)(void* state, ResizeContext& ctx);
+
 struct Kernel {
   KernelFn run = nullptr;
   const void* state = nullptr;
+  ResizeFn resize = nullptr;  // null: for other sizes it is prepared anew
 };
 
 // Memory for kernel state; freed, destructors run, as a whole.

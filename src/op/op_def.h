@@ -119,6 +119,9 @@ struct OpDef {
   // Output 0 is input `alias_input`'s data, contiguous, under other sizes; the kernel is a plain copy.
   int alias_input = -1;
   BatchRule batch = BatchRule::kNone;
+  // The elements of every result are elements of the inputs that have its type, or bits that never change; which ones,
+  // sizes and the other inputs decide.
+  bool moves_elements = false;
   // Output 0 is input 0 with the other inputs behind it along attribute `axis`: where input 0 is a value that grows, it
   // is extended in place.
   bool appends = false;
@@ -194,6 +197,7 @@ class OpBuilder {
   OpBuilder& shape_inputs(std::initializer_list<int> inputs);
   OpBuilder& strided_inputs(std::initializer_list<int> inputs);
   OpBuilder& alias(int input) { return def.alias_input = input, *this; }
+  OpBuilder& moves_elements() { return def.moves_elements = true, *this; }
   OpBuilder& appends() { return def.appends = true, *this; }
   OpBuilder& batch(BatchRule rule) { return def.batch = rule, *this; }
 

@@ -7,7 +7,6 @@
 
 #include "kernels/types.h"
 #include "op/gemm.h"
-#include "op/operands.h"
 #include "plan/fusion.h"
 
 namespace treadle::plan {
@@ -187,7 +186,7 @@ std::optional<std::vector<std::vector<uint64_t>>> rehearse(const Program& progra
 }
 
 bool may_be_rehearsed(const ir::Node& node, const Instruction& in) {
-  if (node.op->compute != compute_by_position || node.version->outputs.empty()) return false;
+  if (!node.op->moves_elements || node.version->outputs.empty()) return false;
   int64_t moved = 0;
   std::vector<uint32_t> seen;
   for (size_t i = 0; i < node.inputs.size(); ++i) {

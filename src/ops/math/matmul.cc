@@ -130,8 +130,6 @@ bool resize_product(void* state, ResizeContext& ctx) {
   return true;
 }
 
-const Resizable kResizable(run_plain, resize_product);
-
 Status prepare_product(PrepareContext& ctx, const Operand& a, const Operand& b) {
   const Operand& out = ctx.outputs[0];
   const ElementType wide = gemm_type(out.type);
@@ -157,7 +155,11 @@ Status prepare_product(PrepareContext& ctx, const Operand& a, const Operand& b) 
   }
   ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
   ctx.cost_ns = state->gemm.cost_ns();
-  ctx.set_kernel(wide != out.type ? run_narrow : run_plain, state);
+  if (wide != out.type) {
+    ctx.set_kernel(run_narrow, state);
+  } else {
+    ctx.set_kernel(run_plain, state, resize_product);
+  }
   state->perm_a = axes_of(ctx, 0);
   state->perm_b = axes_of(ctx, 1);
   return {};

@@ -334,5 +334,5 @@ TREADLE_OP(ArrayFeatureExtractor, "ai.onnx.ml") {
       .out("Z", "T")
       .type("T", tensors(ElementType::kFloat, ElementType::kInt32, ElementType::kInt64, ElementType::kString,
                          ElementType::kDouble));
-  op.infer(ml::infer_extractor).prepare(ml::prepare_extractor).compute(compute_by_position).can_fail();
+  op.infer(ml::infer_extractor).prepare(ml::prepare_extractor).compute(compute_by_position).moves_elements().can_fail();
 }

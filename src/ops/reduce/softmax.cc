@@ -65,9 +65,6 @@ uint32_t run_softmax(const void* state, void* const* slots, const uint32_t* oper
   return 0;
 }
 
-const Resizable kSoftmax(run_softmax<kernels::SoftmaxKind::kSoftmax>, resize_softmax);
-const Resizable kLogSoftmax(run_softmax<kernels::SoftmaxKind::kLogSoftmax>, resize_softmax);
-
 template <kernels::SoftmaxKind kKind>
 Status prepare_softmax(PrepareContext& ctx) {
   TREADLE_ASSIGN(const AxisView view, softmax_view(ctx));
@@ -75,7 +72,7 @@ Status prepare_softmax(PrepareContext& ctx) {
   const int64_t axis = ctx.attributes().get_int("axis");
   ctx.cost_ns = static_cast<double>(view.outer * view.n * view.inner);
   auto* state = ctx.make_state<SoftmaxState>(SoftmaxState{view, ctx.inputs[0].type});
-  ctx.set_kernel(run_softmax<kKind>, state);
+  ctx.set_kernel(run_softmax<kKind>, state, resize_softmax);
   state->along_last = rank > 0 && ctx.version() >= 13 && (axis == -1 || axis == rank - 1);
   return {};
 }

@@ -117,6 +117,6 @@ TREADLE_OP(Concat, "") {
   op.since(11);
   op.since(13).type("T", types::kAllTensorsIr4);
   op.appends();
-  op.infer(infer_concat).prepare(prepare_concat).compute(compute_by_position);
+  op.infer(infer_concat).prepare(prepare_concat).compute(compute_by_position).moves_elements();
   op.def.strided_inputs = ~uint64_t{0};  // however many there are
 }

@@ -133,11 +133,21 @@ TREADLE_OP(Tile, "") {
       .type("T1", types::kInt64s);
   op.since(6).no_inputs().in("input", "T").in("repeats", "T1").type("T", types::kAllTensors);
   op.since(13).type("T", types::kAllTensorsIr4);
-  op.infer(infer_tile).prepare(prepare_tile).compute(compute_by_position).shape_inputs({1, 2}).strided_inputs({0});
+  op.infer(infer_tile)
+      .prepare(prepare_tile)
+      .compute(compute_by_position)
+      .moves_elements()
+      .shape_inputs({1, 2})
+      .strided_inputs({0});
 }
 
 TREADLE_OP(Expand, "") {
   op.since(8).in("input", "T").in("shape", "tensor(int64)").out("output", "T").type("T", types::kAllTensors);
   op.since(13).type("T", types::kAllTensorsIr4);
-  op.infer(infer_expand).prepare(prepare_expand).compute(compute_by_position).shape_inputs({1}).strided_inputs({0});
+  op.infer(infer_expand)
+      .prepare(prepare_expand)
+      .compute(compute_by_position)
+      .moves_elements()
+      .shape_inputs({1})
+      .strided_inputs({0});
 }

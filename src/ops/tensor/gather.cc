@@ -284,7 +284,7 @@ TREADLE_OP(Gather, "") {
       .type("Tind", types::kIndices);
   op.since(11);
   op.since(13).type("T", types::kAllTensorsIr4);
-  op.infer(infer_gather).prepare(prepare_gather).compute(compute_by_position).can_fail();
+  op.infer(infer_gather).prepare(prepare_gather).compute(compute_by_position).moves_elements().can_fail();
 }
 
 TREADLE_OP(GatherElements, "") {
@@ -296,12 +296,16 @@ TREADLE_OP(GatherElements, "") {
       .type("T", types::kAllTensors)
       .type("Tind", types::kIndices);
   op.since(13).type("T", types::kAllTensorsIr4);
-  op.infer(infer_gather_elements).prepare(prepare_gather_elements).compute(compute_by_position).can_fail();
+  op.infer(infer_gather_elements)
+      .prepare(prepare_gather_elements)
+      .compute(compute_by_position)
+      .moves_elements()
+      .can_fail();
 }
 
 TREADLE_OP(GatherND, "") {
   op.since(11).in("data", "T").in("indices", "tensor(int64)").out("output", "T").type("T", types::kAllTensors);
   op.since(12).attr("batch_dims", 0);
   op.since(13).type("T", types::kAllTensorsIr4);
-  op.infer(infer_gather_nd).prepare(prepare_gather_nd).compute(compute_by_position).can_fail();
+  op.infer(infer_gather_nd).prepare(prepare_gather_nd).compute(compute_by_position).moves_elements().can_fail();
 }

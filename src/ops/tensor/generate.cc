@@ -325,5 +325,5 @@ TREADLE_OP(OneHot, "") {
       .type("T3", types::kAllTensors);
   op.since(11);
   op.since(28).type("T3", types::kAllTensorsIr4);
-  op.infer(infer_one_hot).prepare(prepare_one_hot).compute(compute_by_position).shape_inputs({1});
+  op.infer(infer_one_hot).prepare(prepare_one_hot).compute(compute_by_position).moves_elements().shape_inputs({1});
 }

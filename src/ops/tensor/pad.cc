@@ -209,7 +209,7 @@ TREADLE_OP(Pad, "") {
   op.since(23).type("T", types::kAllTensorsIr11);
   op.since(24).type("T", types::kAllTensorsIr12);
   op.since(25).type("T", types::kAllTensorsIr13);
-  op.infer(infer_pad).prepare(prepare_pad).compute(compute_by_position).shape_inputs({1, 3});
+  op.infer(infer_pad).prepare(prepare_pad).compute(compute_by_position).moves_elements().shape_inputs({1, 3});
 }
 
 TREADLE_OP(CenterCropPad, "") {
@@ -220,5 +220,9 @@ TREADLE_OP(CenterCropPad, "") {
       .optional("axes", ir::AttributeKind::kInts)
       .type("T", types::kAllTensorsIr4)
       .type("Tind", types::kIndices);
-  op.infer(infer_center_crop_pad).prepare(prepare_center_crop_pad).compute(compute_by_position).shape_inputs({1});
+  op.infer(infer_center_crop_pad)
+      .prepare(prepare_center_crop_pad)
+      .compute(compute_by_position)
+      .moves_elements()
+      .shape_inputs({1});
 }

@@ -218,6 +218,7 @@ TREADLE_OP(Slice, "") {
   op.infer(infer_slice)
       .prepare(prepare_slice)
       .compute(compute_by_position)
+      .moves_elements()
       .shape_inputs({1, 2, 3, 4})
       .strided_inputs({0});
 }

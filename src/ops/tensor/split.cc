@@ -136,5 +136,10 @@ TREADLE_OP(Split, "") {
   op.since(11);
   op.since(13).in("split", "tensor(int64)", Arity::kOptional).drop_attr("split").type("T", types::kAllTensorsIr4);
   op.since(18).optional("num_outputs", ir::AttributeKind::kInt);
-  op.infer(infer_split).prepare(prepare_split).compute(compute_by_position).shape_inputs({1}).strided_inputs({0});
+  op.infer(infer_split)
+      .prepare(prepare_split)
+      .compute(compute_by_position)
+      .moves_elements()
+      .shape_inputs({1})
+      .strided_inputs({0});
 }

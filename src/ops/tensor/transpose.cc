@@ -147,7 +147,11 @@ TREADLE_OP(Transpose, "") {
   op.since(23).type("T", types::kAllTensorsIr11);
   op.since(24).type("T", types::kAllTensorsIr12);
   op.since(25).type("T", types::kAllTensorsIr13);
-  op.infer(infer_transpose).prepare(prepare_transpose).compute(compute_by_position).strided_inputs({0});
+  op.infer(infer_transpose)
+      .prepare(prepare_transpose)
+      .compute(compute_by_position)
+      .moves_elements()
+      .strided_inputs({0});
 }
 
 TREADLE_OP(DepthToSpace, "") {
@@ -159,7 +163,7 @@ TREADLE_OP(DepthToSpace, "") {
   op.since(11).attr("mode", "DCR");
   op.since(13).type("T", types::kAllTensorsIr4);
   op.since(28);
-  op.infer(infer_depth_to_space).prepare(prepare_depth_to_space).compute(compute_by_position);
+  op.infer(infer_depth_to_space).prepare(prepare_depth_to_space).compute(compute_by_position).moves_elements();
 }
 
 TREADLE_OP(SpaceToDepth, "") {
@@ -170,5 +174,5 @@ TREADLE_OP(SpaceToDepth, "") {
       .type("T", types::kAllTensors);
   op.since(13).type("T", types::kAllTensorsIr4);
   op.since(28).attr("mode", "DCR");
-  op.infer(infer_space_to_depth).prepare(prepare_space_to_depth).compute(compute_by_position);
+  op.infer(infer_space_to_depth).prepare(prepare_space_to_depth).compute(compute_by_position).moves_elements();
 }

@@ -153,7 +153,7 @@ TREADLE_OP(Trilu, "") {
       .out("output", "T")
       .attr("upper", 1)
       .type("T", types::kAllTensorsIr4);
-  op.infer(infer_trilu).prepare(prepare_trilu).compute(compute_by_position).shape_inputs({1});
+  op.infer(infer_trilu).prepare(prepare_trilu).compute(compute_by_position).moves_elements().shape_inputs({1});
 }
 
 TREADLE_OP(ReverseSequence, "") {
@@ -165,5 +165,9 @@ TREADLE_OP(ReverseSequence, "") {
       .attr("time_axis", 0)
       .type("T", types::kAllTensors);
   op.since(28).type("T", types::kAllTensorsIr4);
-  op.infer(infer_reverse_sequence).prepare(prepare_reverse_sequence).compute(compute_by_position).can_fail();
+  op.infer(infer_reverse_sequence)
+      .prepare(prepare_reverse_sequence)
+      .compute(compute_by_position)
+      .moves_elements()
+      .can_fail();
 }
