@@ -267,7 +267,7 @@ Status Context::execute() {
         continue;
       case OpCode::kBranchUnless: {
         bool condition = false;
-        status = read_flag(in->operands[0], "cond", condition);
+        status = read_flag(in->index, "cond", condition);
         if (!status.ok()) break;
         in = condition ? in + 1 : code + in->target;
         continue;

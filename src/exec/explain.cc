@@ -11,7 +11,7 @@
 #include "kernels/fused.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
-#include "plan/chain_loops.h"
+#include "plan/roles.h"
 
 namespace treadle::exec {
 
@@ -30,7 +30,7 @@ constexpr double kTripNs = 8, kInstructionNs = 4, kStepNs = 2, kKernelNs = 20, k
 // Around a trip of native code, a kernel that it calls, and an instruction that looks at sizes first.
 constexpr double kNativeTripNs = 0.3, kCallNs = 4, kDynamicNs = 200;
 
-std::string op_names(const std::vector<const ir::Node*>& nodes) {
+std::string op_names(std::span<const ir::Node* const> nodes) {
   std::string text;
   for (const ir::Node* node : nodes) text += (text.empty() ? "" : "+") + node->op->name;
   return text;
@@ -51,7 +51,7 @@ class Explainer {
     Explanation e;
     e.instructions = p_.code.size();
     e.arena_bytes = p_.arena_bytes;
-    for (const Instruction& in : p_.code) e.guarded += in.code == OpCode::kGuarded || in.code == OpCode::kCompute;
+    for (const Instruction& in : p_.code) e.guarded += plan::is_dynamic(in.code);
     e.loops.resize(p_.loops.size());
     // Inner loops have larger numbers; what they take is part of what is around them.
     for (size_t i = p_.loops.size(); i-- > 0;) e.loops[i] = describe(static_cast<uint32_t>(i), e.loops);
@@ -182,7 +182,7 @@ class Explainer {
     for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
       const Instruction& in = p_.code[pc];
       if (innermost(pc) != &loop || !p_.node_of[pc]) continue;
-      if (in.code != OpCode::kGuarded && in.code != OpCode::kCompute) continue;
+      if (!plan::is_dynamic(in.code)) continue;
       report.obstacles.push_back({p_.node_of[pc]->name, p_.node_of[pc]->op->name, why_dynamic(*p_.node_of[pc])});
     }
   }
@@ -225,11 +225,8 @@ class Explainer {
   Work work_at(uint32_t pc, const plan::ElementwiseCode* code) const {
     if (code) return work_of(*code);
     Work work;
-    if (const auto fused = p_.fused.find(pc); fused != p_.fused.end()) {
-      for (const ir::Node* node : fused->second.nodes) work += work_of(*node);
-    } else if (p_.node_of[pc] && p_.code[pc].code != OpCode::kRow) {  // a row is a pointer to it
-      work = work_of(*p_.node_of[pc]);
-    }
+    if (p_.code[pc].code == OpCode::kRow) return work;  // a pointer to it
+    for (const ir::Node* node : plan::nodes_of(p_, pc)) work += work_of(*node);
     return work;
   }
 
@@ -264,26 +261,15 @@ class Explainer {
     return shares;
   }
 
+  // The slots whose elements an instruction reads and writes; none of those that only look at one.
   std::vector<uint32_t> operands_of(uint32_t pc) const {
-    const Instruction& in = p_.code[pc];
-    switch (in.code) {
-      case OpCode::kKernel: {
-        const auto fused = p_.fused.find(pc);
-        const size_t named = fused != p_.fused.end() ? fused->second.inputs.size() + fused->second.outputs.size()
-                                                     : p_.node_of[pc]->inputs.size() + p_.node_of[pc]->outputs.size();
-        return {in.operands, in.operands + std::min<size_t>(named, in.index)};
-      }
-      case OpCode::kCopy:
-        return {p_.copies[in.index].from, p_.copies[in.index].to};
-      case OpCode::kGuarded:
-      case OpCode::kCompute: {
-        std::vector<uint32_t> all = p_.dynamic[in.index].inputs;
-        all.insert(all.end(), p_.dynamic[in.index].outputs.begin(), p_.dynamic[in.index].outputs.end());
-        return all;
-      }
-      default:
-        return {};
-    }
+    std::vector<uint32_t> slots;
+    const OpCode code = p_.code[pc].code;
+    if (code != OpCode::kKernel && code != OpCode::kCopy && !plan::is_dynamic(code)) return slots;
+    plan::for_each_slot(p_, pc, [&](const plan::SlotUse& use) {
+      if (use.role != plan::Role::kScratch) slots.push_back(use.slot);
+    });
+    return slots;
   }
 
   void count(uint32_t index, const Forms& forms, const std::vector<LoopReport>& others, LoopReport& report) {
@@ -291,7 +277,7 @@ class Explainer {
     const uint32_t outer = native_ ? native_->outermost(index) : index;
     const bool is_native = native_ && native_->code(outer);
     const NativeLoops::State made = is_native ? native_->state(outer) : NativeLoops::State();
-    const bool is_chain = p_.code[loop.first].state != nullptr;
+    const bool is_chain = loop.chain != nullptr;
     const std::vector<double> shares = shares_of(loop);
     Work all;
     double memory = 0, computes = 0, waits = is_native ? kNativeTripNs : is_chain ? kChainTripNs : kTripNs;
@@ -304,7 +290,7 @@ class Explainer {
         continue;
       }
       const auto code = forms.elementwise.find(pc);
-      const bool dynamic = in.code == OpCode::kGuarded || in.code == OpCode::kCompute;
+      const bool dynamic = plan::is_dynamic(in.code);
       report.is_complete &= !dynamic;
       const double share = shares[pc - loop.first];
       const Work work = share * work_at(pc, code == forms.elementwise.end() ? nullptr : &code->second);
@@ -365,10 +351,8 @@ class Explainer {
   }
 
   NodeRemark call_of(uint32_t pc, bool has_no_form) const {
-    const auto fused = p_.fused.find(pc);
     const ir::Node& node = *p_.node_of[pc];
-    NodeRemark call{node.name, node.op->name, {}};
-    if (fused != p_.fused.end() && fused->second.nodes.size() > 1) call.op = op_names(fused->second.nodes);
+    NodeRemark call{node.name, op_names(plan::nodes_of(p_, pc)), {}};
     const ElementType narrow = narrow_type_of(node);
     if (node.op->batch == BatchRule::kElementwise && has_no_form && narrow != ElementType::kUndefined) {
       call.remark = fmt::format("elements of type {} are not stored as they are computed with", info(narrow).name);
@@ -394,7 +378,7 @@ class Explainer {
 
   void place(uint32_t index, std::vector<LoopReport>& loops) const {
     LoopReport& report = loops[index];
-    const bool chain = p_.code[p_.loops[index].first].state != nullptr;
+    const bool chain = p_.loops[index].chain != nullptr;
     report.tier = chain ? LoopReport::Tier::kChain : LoopReport::Tier::kProgram;
     if (!native_) {
       if (report.why_not_native.empty()) report.why_not_native = "jit is off";

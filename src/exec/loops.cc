@@ -274,7 +274,7 @@ Status Context::run_trips(const plan::Instruction& begin, bool& done, uint32_t& 
     return error(Code::kNotImplemented, "jit is required, but the loop is not native code: {}",
                  native_->why_not(begin.index));
   }
-  const auto* chain = static_cast<const plan::ChainLoop*>(begin.state);
+  const plan::ChainLoop* chain = loop.chain;
   if (!chain) {
     done = false;
     return {};

@@ -32,10 +32,8 @@ bool is_glue(OpCode code) {
 }
 
 std::string op_names(const Program& program, uint32_t pc) {
-  const auto fused = program.fused.find(pc);
-  if (fused == program.fused.end()) return program.node_of[pc]->op->name;
   std::string text;
-  for (const ir::Node* node : fused->second.nodes) text += (text.empty() ? "" : "+") + node->op->name;
+  for (const ir::Node* node : plan::nodes_of(program, pc)) text += (text.empty() ? "" : "+") + node->op->name;
   return text;
 }
 
@@ -62,9 +60,9 @@ class TraceWriter {
   }
   void node(uint32_t pc, int64_t trip, int64_t at_ns, int64_t ns) {
     JsonObject arguments;
-    if (const auto fused = p_.fused.find(pc); fused != p_.fused.end() && fused->second.nodes.size() > 1) {
+    if (const auto nodes = plan::nodes_of(p_, pc); nodes.size() > 1) {
       std::vector<std::string> names;
-      for (const ir::Node* node : fused->second.nodes) names.push_back(json_text(node->name));
+      for (const ir::Node* node : nodes) names.push_back(json_text(node->name));
       arguments.raw("nodes", json_array(names));
     } else {
       arguments.text("node", p_.node_of[pc]->name);

@@ -204,7 +204,7 @@ bool Context::run_trips_until(uint32_t index, int64_t end) {
   constexpr int64_t kUnits = INT64_MAX / 2;
   const Loop& loop = program_->loops[index];
   LoopPosition& at = loops_[index];
-  const auto* chain = static_cast<const plan::ChainLoop*>(program_->code[loop.first].state);
+  const plan::ChainLoop* chain = loop.chain;
   while (at.trip < end) {
     if (const NativeCode* code = native_code(index)) {
       const int64_t all = std::exchange(at.trips, end);

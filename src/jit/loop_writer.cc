@@ -301,10 +301,7 @@ uint32_t LoopWriter::last_written_with(uint32_t pc) const {
 void LoopWriter::write_body() {
   const uint32_t first = loop_.first + 1;
   for (uint32_t pc = first; pc < loop_.last; pc = last_written_with(pc) + 1) {
-    const Instruction& in = p_.code[pc];
-    const bool jumps = in.code == OpCode::kJump || in.code == OpCode::kBranchUnless || in.code == OpCode::kLoopBegin ||
-                       in.code == OpCode::kLoopNext || in.code == OpCode::kLoopNextSimple;
-    if (jumps) block_of(in.target);
+    if (plan::jumps(p_.code[pc].code)) block_of(p_.code[pc].target);
   }
   block_of(first);
   for (uint32_t pc = first; pc < loop_.last; pc = last_written_with(pc) + 1) {
@@ -350,7 +347,7 @@ void LoopWriter::write(uint32_t pc) {
       return;
     case OpCode::kBranchUnless: {
       Block* next = Block::Create(b_.getContext(), "then", function_, exit_);
-      b_.CreateCondBr(flag(in.operands[0]), next, block_of(in.target));
+      b_.CreateCondBr(flag(in.index), next, block_of(in.target));
       b_.SetInsertPoint(next);
       return;
     }

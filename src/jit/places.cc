@@ -6,6 +6,7 @@
 #include "jit/moves.h"
 #include "jit/nest.h"
 #include "jit/row_product.h"
+#include "plan/roles.h"
 
 namespace treadle::jit {
 
@@ -17,8 +18,11 @@ using plan::kNoSlot;
 using plan::Loop;
 using plan::OpCode;
 using plan::Program;
+using plan::Role;
 using plan::Slot;
+using plan::SlotUse;
 using plan::Storage;
+using plan::When;
 
 // What happens to a slot anywhere in the loop.
 struct Use {
@@ -66,43 +70,44 @@ class Survey {
  private:
   void read(uint32_t s) { uses_[s].read = true; }
   void write(uint32_t s) { uses_[s].written = true; }
-  void share(uint32_t s) { uses_[s].shared = true; }
 
   void visit(uint32_t pc) {
     const Instruction& in = p_.code[pc];
-    switch (in.code) {
-      case OpCode::kKernel:
-        if (layout_.written[pc - loop_.first] == Written::kInline) {
-          visit_inline(pc);
-        } else {
-          visit_call(pc);
-        }
+    if (in.code == OpCode::kLoopBegin) return visit_loop(in.index);
+    const bool is_kernel = in.code == OpCode::kKernel;
+    if (is_kernel && layout_.written[pc - loop_.first] == Written::kInline) return visit_inline(pc);
+    plan::for_each_slot(p_, pc, [&](const SlotUse& use) { touch(use, is_kernel || is_value(use.role)); });
+  }
+
+  // `shared`: whoever does it is no code that is written out.
+  void touch(const SlotUse& use, bool shared) {
+    Use& slot = uses_[use.slot];
+    slot.shared |= shared;
+    switch (use.role) {
+      case Role::kReads:
+        slot.read |= !shared;
         break;
-      case OpCode::kGuarded:
-      case OpCode::kCompute:
-        for (uint32_t s : p_.dynamic[in.index].inputs) share(s);
-        for (uint32_t s : p_.dynamic[in.index].outputs) share(s), write(s);
+      case Role::kWrites:
+      case Role::kWritesValue:
+      case Role::kScratch:
+        slot.written = true;
         break;
-      case OpCode::kMove:
-        share(p_.moves[in.index].first);
-        share(p_.moves[in.index].second), write(p_.moves[in.index].second);
+      case Role::kReadsValue:
         break;
-      case OpCode::kCopy:
-        read(p_.copies[in.index].from);
-        write(p_.copies[in.index].to);
+      case Role::kReadsRows:
+      case Role::kWritesRows:
+        slot.address = true;
         break;
-      case OpCode::kRow:
-        uses_[p_.rows[in.index].from].address = true;
-        read(p_.rows[in.index].index);
-        uses_[p_.rows[in.index].to].moves = true;
+      case Role::kPoints:
+        slot.moves = true;
         break;
-      case OpCode::kBranchUnless:
-        read(in.operands[0]);
+      case Role::kCarries:
+        slot.written = true;
+        slot.moves |= shared;
         break;
-      case OpCode::kLoopBegin:
-        visit_loop(in.index);
-        break;
-      default:
+      case Role::kHandsOn:
+        slot.read |= !shared;
+        slot.moves |= shared;
         break;
     }
   }
@@ -193,16 +198,6 @@ class Survey {
     for (const auto& out : code.outputs) write(out.slot);
   }
 
-  void visit_call(uint32_t pc) {
-    const Instruction& in = p_.code[pc];
-    const auto fused = p_.fused.find(pc);
-    const size_t inputs = fused != p_.fused.end() ? fused->second.inputs.size() : p_.node_of[pc]->inputs.size();
-    for (size_t i = 0; i < in.index; ++i) {  // kKernel: index is the number of operands
-      share(in.operands[i]);
-      if (i >= inputs) write(in.operands[i]);
-    }
-  }
-
   // Loops whose begin and end are a few copies; what else there is to do is left to the engine.
   bool begins_inline(const Loop& loop) const {
     if (!loop.simple || loop.grows || loop.masked) return false;
@@ -220,34 +215,10 @@ class Survey {
     const bool outer = index == request_.loop;
     const bool written_out = outer || begins_inline(loop);
     layout_.inline_loop[index] = written_out;
-    auto reads = [&](uint32_t s) { written_out ? read(s) : share(s); };
-    auto writes = [&](uint32_t s) {
-      write(s);
-      if (!written_out) share(s);
-    };
-    if (!outer) {
-      reads(loop.trip_count);
-      reads(loop.condition);
-    }
-    reads(loop.go_on);
-    writes(loop.counter);
-    for (const plan::LoopState& s : loop.states) {
-      if (!outer) reads(s.initial), writes(s.final);
-      writes(s.in);
-      reads(s.out);
-      if (!written_out) uses_[s.in].moves = uses_[s.out].moves = true;
-    }
-    for (const plan::ScanInput& s : loop.scan_inputs) {
-      if (!outer) uses_[s.whole].address = true;
-      uses_[s.element].moves = true;
-      if (!written_out) share(s.element), share(s.whole);
-    }
-    for (const plan::ScanOutput& s : loop.scan_outputs) {
-      if (!outer) uses_[s.whole].address = true;
-      reads(s.element);
-      if (s.row != kNoSlot) uses_[s.row].moves = true;
-      if (!written_out) share(s.whole), share(s.element), share(s.row);
-    }
+    plan::for_each_slot(loop, [&](const SlotUse& use) {
+      const bool is_around = use.when == When::kBegin || use.when == When::kEnd;
+      if (!(outer && is_around)) touch(use, !written_out);
+    });
   }
 
   bool fits_registers(uint32_t s, const Use& use) const {

@@ -1,12 +1,13 @@
 // Waves into the code, once all instructions are there.
 
 #include "plan/planner.h"
+#include "plan/roles.h"
 #include "plan/waves.h"
 
 namespace treadle::plan {
 
 void Planner::add_waves() {
-  p_.waves = find_waves(p_, operands_);
+  p_.waves = find_waves(p_);
   fresh_.resize(p_.slots.size());
   for (uint32_t i = 0; i < p_.waves.size(); ++i) {
     Wave& wave = p_.waves[i];
@@ -24,23 +25,9 @@ void Planner::insert_code(OpCode code, uint32_t at, uint32_t index, bool takes_j
   made.code = code;
   made.index = index;
   p_.code.insert(p_.code.begin() + offset, made);
-  operands_.emplace(operands_.begin() + offset);
   p_.node_of.insert(p_.node_of.begin() + offset, nullptr);
-  const auto moved = [&](uint32_t& place) { place += place >= at; };
   for (Instruction& in : p_.code) in.target += in.target > at || (in.target == at && !takes_jumps);
-  for (Loop& loop : p_.loops) moved(loop.first), moved(loop.last);
-  for (auto& [place, group] : groups_) moved(place);
-  std::map<uint32_t, FusedNodes> fused;
-  for (auto& [place, nodes] : p_.fused) fused.emplace(place + (place >= at), std::move(nodes));
-  p_.fused = std::move(fused);
-  for (Wave& wave : p_.waves) {
-    moved(wave.first), moved(wave.last);
-    for (uint32_t& place : wave.before) moved(place);
-    for (uint32_t& place : wave.after) moved(place);
-    for (WaveStage& stage : wave.stages) {
-      for (RowKernel& kernel : stage.kernels) moved(kernel.at);
-    }
-  }
+  for_each_position(p_, [at](uint32_t& place) { place += place >= at; });
 }
 
 }  // namespace treadle::plan

@@ -10,16 +10,19 @@ using kernels::as_detail;
 using kernels::ChainStep;
 using kernels::ChainTable;
 
-bool is_chain(const Instruction& in) {
-  return in.code == OpCode::kKernel && in.run == kernels::chain_steps().run;
+// Its steps, null where it is no chain.
+const ChainStep* chain_of(const Program& p, uint32_t at) {
+  const KernelCall* call = kernel_of(p, at);
+  return call ? call->chain : nullptr;
 }
 
 bool can_be_steps(const Program& p, const Loop& loop) {
   if (!loop.simple) return false;
   bool any = false;
   for (uint32_t at = loop.first + 1; at + 1 < loop.last; ++at) {
-    if (!is_chain(p.code[at]) && p.code[at].code != OpCode::kCopy) return false;
-    any |= is_chain(p.code[at]);
+    const bool is_chain = chain_of(p, at) != nullptr;
+    if (!is_chain && p.code[at].code != OpCode::kCopy) return false;
+    any |= is_chain;
   }
   return any;
 }
@@ -36,8 +39,8 @@ void add_body(const Program& p, const Loop& loop, std::vector<ChainStep>& steps)
       steps.push_back(copy_step(copy.from, copy.to, copy.bytes));
       continue;
     }
-    const auto* step = static_cast<const ChainStep*>(in.state);
-    for (; step->run != kernels::chain_steps().end; ++step) steps.push_back(*step);
+    for (const ChainStep* step = chain_of(p, at); step->run != kernels::chain_steps().end; ++step)
+      steps.push_back(*step);
   }
 }
 
@@ -58,13 +61,13 @@ void add_back_edge(const Loop& loop, std::vector<ChainStep>& steps) {
 }  // namespace
 
 void chain_loops(Program& p) {
-  for (const Loop& loop : p.loops) {
+  for (Loop& loop : p.loops) {
     if (!can_be_steps(p, loop)) continue;
     auto* chain = p.states.make<ChainLoop>();
     chain->run = kernels::chain_steps().run_trips;
     add_body(p, loop, chain->steps);
     add_back_edge(loop, chain->steps);
-    p.code[loop.first].state = chain;
+    loop.chain = chain;
   }
 }
 

@@ -6,7 +6,7 @@
 
 namespace treadle::plan {
 
-// The state of a kLoopBegin: body and back edge. The instructions of the body stay, for who makes something else of
+// Body and back edge. The instructions of the body stay, for who makes something else of
 // them.
 struct ChainLoop {
   decltype(kernels::ChainTable::run_trips) run = nullptr;

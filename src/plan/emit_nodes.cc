@@ -46,15 +46,16 @@ Status Planner::emit(const ir::Region& region, bool is_body) {
 }
 
 void Planner::emit_fused(const Unit& unit, FusedGroup group) {
-  std::vector<uint32_t> operands;
-  for (const ir::Value* v : group.inputs) operands.push_back(slot(v));
-  for (const ir::Value* v : group.outputs) operands.push_back(define(v, Storage::kArena));
+  KernelCall call;
+  call.inputs = static_cast<uint32_t>(group.inputs.size());
+  call.outputs = static_cast<uint32_t>(group.outputs.size());
+  for (const ir::Value* v : group.inputs) call.operands.push_back(slot(v));
+  for (const ir::Value* v : group.outputs) call.operands.push_back(define(v, Storage::kArena));
   for (const auto& [alias, base] : group.aliases) slot_of_[alias] = slot(base);
-  const uint32_t at = emit_code(OpCode::kKernel, unit.nodes.back());
-  p_.fused[at] = {unit.nodes, group.inputs, group.outputs};
-  operands_[at] = std::move(operands);
+  call.group = std::make_unique<FusedNodes>(FusedNodes{unit.nodes, group.inputs, group.outputs});
+  const uint32_t at = emit_call(unit.nodes.back(), std::move(call));
   count_work(group.builder.estimated_ns());
-  groups_.emplace_back(at, std::move(group));
+  groups_.emplace_back(p_.code[at].index, std::move(group));
 }
 
 Status Planner::emit(const ir::Node& node) {
@@ -121,21 +122,22 @@ Status Planner::emit_row(const ir::Node& node) {
   const int64_t axis = node.attributes.get_int("axis");
   row.count = data.shape[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(data.shape.size()) : axis)].value();
   p_.rows.push_back(row);
-  const uint32_t at = emit_code(OpCode::kRow, &node, static_cast<uint32_t>(p_.rows.size() - 1));
-  operands_[at] = {row.from, row.index, row.to};
+  emit_code(OpCode::kRow, &node, static_cast<uint32_t>(p_.rows.size() - 1));
   return {};
 }
 
 Status Planner::emit_kernel(const ir::Node& node) {
   std::vector<Operand> in, out;
-  std::vector<uint32_t> operands;
+  KernelCall call;
+  call.inputs = static_cast<uint32_t>(node.inputs.size());
+  call.outputs = static_cast<uint32_t>(node.outputs.size());
   for (const ir::Value* v : node.inputs) {
     in.push_back(v ? operand_of(*v) : Operand());
-    operands.push_back(slot(v));
+    call.operands.push_back(slot(v));
   }
   for (const ir::Value* v : node.outputs) {
     out.push_back(v ? operand_of(*v) : Operand());
-    operands.push_back(define(v, Storage::kArena));
+    call.operands.push_back(define(v, Storage::kArena));
   }
   PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0, nullptr, p_.threads};
   {
@@ -144,11 +146,9 @@ Status Planner::emit_kernel(const ir::Node& node) {
     const Uninterrupted packing;
     TREADLE_TRY(node.op->prepare(context));
   }
-  operands.push_back(new_scratch(context.scratch_bytes));
-  const uint32_t at = emit_code(OpCode::kKernel, &node);
-  p_.code[at].run = context.kernel.run;
-  p_.code[at].state = context.kernel.state;
-  operands_[at] = std::move(operands);
+  call.operands.push_back(new_scratch(context.scratch_bytes));
+  call.kernel = context.kernel;
+  emit_call(&node, std::move(call));
   size_t bytes = 0;
   for (const Operand& operand : in) bytes += operand.byte_size();
   for (const Operand& operand : out) bytes += operand.byte_size();
@@ -182,8 +182,7 @@ Status Planner::emit_dynamic(const ir::Node& node) {
 
 Status Planner::emit_if(const ir::Node& node) {
   for (const ir::Value* v : node.outputs) define(v, v ? own_storage(v->type) : Storage::kNull);
-  const uint32_t branch = emit_code(OpCode::kBranchUnless, &node);
-  operands_[branch] = {slot(node.inputs[0])};
+  const uint32_t branch = emit_code(OpCode::kBranchUnless, &node, slot(node.inputs[0]));
   TREADLE_TRY(emit_branch(node, *node.region("then_branch")));
   const uint32_t jump = emit_code(OpCode::kJump, &node);
   p_.code[branch].target = here();
@@ -208,7 +207,7 @@ Status Planner::emit_branch(const ir::Node& node, const ir::Region& branch) {
 }
 
 void Planner::note_type(const ir::Value* v, uint32_t from) {
-  if (is_fixed(v->type)) p_.moves.back().first = typed_slot(v, from);
+  if (is_fixed(v->type)) p_.moves.back().from = typed_slot(v, from);
 }
 
 uint32_t Planner::typed_slot(const ir::Value* v, uint32_t s) {
@@ -216,12 +215,10 @@ uint32_t Planner::typed_slot(const ir::Value* v, uint32_t s) {
   // Same memory, other sizes: a copy under the right type, made just before the last instruction.
   const Instruction moved = p_.code.back();
   p_.code.pop_back();
-  operands_.pop_back();
   const ir::Node* node = p_.node_of.back();
   p_.node_of.pop_back();
   const uint32_t copy = emit_copy(s, v->type);
   p_.code.push_back(moved);
-  operands_.emplace_back();
   p_.node_of.push_back(node);
   return copy;
 }

@@ -11,8 +11,9 @@ namespace treadle::plan {
 
 void Planner::finish_groups() {
   find_padded();
-  for (auto& [at, group] : groups_) {
-    if (!finish_chain(at, group)) finish_tiles(at, group);
+  for (auto& [index, group] : groups_) {
+    KernelCall& call = p_.kernels[index];
+    if (!finish_chain(call, group)) finish_tiles(call, group);
   }
   // The two pieces of memory of a state take turns.
   for (const Loop& loop : p_.loops) {
@@ -35,34 +36,34 @@ void Planner::find_padded() {
       pad(state.in);
     }
   }
-  for (const auto& [at, group] : groups_) {
+  for (const auto& [index, group] : groups_) {
     if (!group.builder.chain_shape()) continue;
-    for (size_t i = 0; i < group.outputs.size(); ++i) pad(operands_[at][group.inputs.size() + i]);
+    for (size_t i = 0; i < group.outputs.size(); ++i) pad(p_.kernels[index].operands[group.inputs.size() + i]);
   }
 }
 
-bool Planner::finish_chain(uint32_t at, const FusedGroup& group) {
+bool Planner::finish_chain(KernelCall& call, const FusedGroup& group) {
   std::vector<kernels::FusedBuilder::Bound> bound;
   std::vector<const ir::Value*> values = group.inputs;
   values.insert(values.end(), group.outputs.begin(), group.outputs.end());
   for (size_t i = 0; i < values.size(); ++i) {
-    const uint32_t s = operands_[at][i];
+    const uint32_t s = call.operands[i];
     bound.push_back({values[i]->is_constant() ? values[i]->constant.raw() : nullptr, padded_[s], late_.contains(s)});
   }
   std::optional<kernels::FusedChain> made = group.builder.chain(bound);
   if (!made) return false;
   for (size_t i = 0; i < values.size(); ++i) {
-    size_t& bytes = p_.slots[operands_[at][i]].bytes;
+    size_t& bytes = p_.slots[call.operands[i]].bytes;
     if (bound[i].padded) bytes = std::max(bytes, made->padded_bytes(values[i]->type.element));
   }
-  for (const auto& extra : made->extras) operands_[at].push_back(new_extra(extra));
+  for (const auto& extra : made->extras) call.operands.push_back(new_extra(extra));
   for (kernels::ChainStep& step : made->steps) {
-    for (uint32_t& place : step.in) place = operands_[at][place];
-    step.out = operands_[at][step.out];
+    for (uint32_t& place : step.in) place = call.operands[place];
+    step.out = call.operands[step.out];
   }
   const auto* chain = p_.states.make<kernels::FusedChain>(std::move(*made));
-  p_.code[at].run = chain->run;
-  p_.code[at].state = chain->steps.data();
+  call.kernel = {chain->run, chain->steps.data()};
+  call.chain = chain->steps.data();
   return true;
 }
 
@@ -75,12 +76,11 @@ uint32_t Planner::new_extra(const kernels::FusedChain::Extra& extra) {
   return s;
 }
 
-void Planner::finish_tiles(uint32_t at, FusedGroup& group) {
+void Planner::finish_tiles(KernelCall& call, FusedGroup& group) {
   const auto* plan = p_.states.make<kernels::FusedPlan>(group.builder.finish());
-  operands_[at].push_back(
+  call.operands.push_back(
       new_scratch(plan->scratch_bytes() * scratch_parts(plan->tile_count(), plan->tile_ns(), p_.threads)));
-  p_.code[at].run = run_fused;
-  p_.code[at].state = plan;
+  call.kernel = {run_fused, plan};
 }
 
 }  // namespace treadle::plan

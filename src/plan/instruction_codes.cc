@@ -17,13 +17,13 @@ using Kind = ElementwiseForm::Kind;
 
 // The node of an instruction that stands for one, if all it reads and writes is of known sizes.
 const ir::Node* single_node(const Program& program, uint32_t pc) {
-  const Instruction& in = program.code[pc];
-  if (in.code != OpCode::kKernel || !program.node_of[pc] || program.fused.contains(pc)) return nullptr;
+  const KernelCall* call = kernel_of(program, pc);
+  if (!call || !program.node_of[pc] || call->group) return nullptr;
   const ir::Node* node = program.node_of[pc];
   const auto concrete = [](const ir::Value* v) { return !v || v->type.is_concrete(); };
   const bool known = node->op->prepare && std::all_of(node->inputs.begin(), node->inputs.end(), concrete) &&
                      std::all_of(node->outputs.begin(), node->outputs.end(), concrete);
-  return known && in.index >= node->inputs.size() + node->outputs.size() ? node : nullptr;
+  return known ? node : nullptr;
 }
 
 bool is_held(const ir::Value* v) {
@@ -119,7 +119,7 @@ class Rehearsal {
       }
     }
     // Scratch, and what was left out.
-    for (uint32_t i = 0; i < in_.index; ++i) {
+    for (uint32_t i = 0; i < kernel_of(program, pc)->operands.size(); ++i) {
       const Slot& slot = program.slots[in_.operands[i]];
       if (slot.storage == Storage::kArena) place(i, slot.bytes);
     }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/stop.h"
+#include "plan/roles.h"
 
 namespace treadle::plan {
 
@@ -14,7 +15,7 @@ constexpr size_t kArenaAlignment = 64;
 
 class Placement {
  public:
-  Placement(Program& program, const std::vector<std::vector<uint32_t>>& operands) : p_(program), operands_(operands) {}
+  explicit Placement(Program& program) : p_(program) {}
 
   void place() {
     find_lifetimes();
@@ -49,20 +50,13 @@ class Placement {
 
   void find_lifetimes() {
     for (uint32_t at = 0; at < p_.code.size(); ++at) {
-      for (uint32_t s : operands_[at]) live(s, at);
-      const Instruction& in = p_.code[at];
-      if (in.code == OpCode::kCopy) {
-        live(p_.copies[in.index].from, at);
-        live(p_.copies[in.index].to, at);
-      } else if (in.code == OpCode::kMove) {
-        live(p_.moves[in.index].first, at);
-        live(p_.moves[in.index].second, at);
-      } else if (in.code == OpCode::kGuarded || in.code == OpCode::kCompute) {
-        for (uint32_t s : p_.dynamic[in.index].inputs) live(s, at);
-        for (uint32_t s : p_.dynamic[in.index].outputs) live(s, at);
-      }
+      if (info(p_.code[at].code).index == IndexOf::kLoop) continue;
+      for_each_slot(p_, at, [&](const SlotUse& use) { live(use.slot, at); });
     }
-    for (const Loop& loop : p_.loops) find_lifetimes(loop);
+    for (const Loop& loop : p_.loops) {
+      for_each_slot(loop, [&](const SlotUse& use) { live(use, loop); });
+      for_each_slot(loop.blocks, [&](const SlotUse& use) { live(use, loop); });
+    }
     // Inner loops come after the loops around them; from the inside out, what was there before a loop outlives it.
     for (size_t i = p_.loops.size(); i-- > 0;) {
       if (stop_requested()) return;
@@ -72,7 +66,7 @@ class Placement {
         }
       }
     }
-    for (const Wave& wave : p_.waves) find_lifetimes(wave);
+    for (const Wave& wave : p_.waves) extend_lifetimes(wave);
     // What rows point into stays as long as they are used; rows of rows come after the rows they are taken of.
     for (size_t i = p_.rows.size(); i-- > 0;) {
       Slot& from = p_.slots[p_.rows[i].from];
@@ -80,42 +74,16 @@ class Placement {
     }
   }
 
-  void find_lifetimes(const Loop& loop) {
-    auto whole_loop = [&](uint32_t s) {
-      live(s, loop.first);
-      live(s, loop.last);
-    };
-    for (uint32_t s : {loop.trip_count, loop.condition}) live(s, loop.first);
-    whole_loop(loop.counter);
-    live(loop.go_on, loop.last - 1);
-    for (const LoopState& s : loop.states) {
-      live(s.initial, loop.first);
-      live(s.final, loop.last);
-      whole_loop(s.in);
-      if (s.planned) {
-        whole_loop(s.out);
-      } else {
-        live(s.out, loop.last - 1);
-      }
-    }
-    for (const ScanInput& s : loop.scan_inputs) {
-      whole_loop(s.whole);
-      whole_loop(s.element);
-    }
-    for (const ScanOutput& s : loop.scan_outputs) {
-      whole_loop(s.whole);
-      live(s.element, loop.last - 1);
-    }
-    for (const RowKernel& kernel : loop.blocks.kernels) {
-      for (size_t i = 0; i < kernel.operand_count; ++i) whole_loop(kernel.operands[i].slot);
-    }
+  void live(const SlotUse& use, const Loop& loop) {
+    const bool is_pointed_into = use.role == Role::kReadsRows || use.role == Role::kWritesRows;
+    const bool is_whole = use.when == When::kEachTrip || is_pointed_into;
+    if (is_whole || use.when == When::kBegin) live(use.slot, loop.first);
+    if (use.when == When::kBackEdge) live(use.slot, loop.last - 1);
+    if (is_whole || use.when == When::kEnd) live(use.slot, loop.last);
   }
 
   // Its instructions run in any order, so what is alive somewhere in it is so all the time.
-  void find_lifetimes(const Wave& wave) {
-    for (const WaveStage& stage : wave.stages) {
-      for (const RowKernel& kernel : stage.kernels) live(kernel.operands[kernel.operand_count - 1].slot, wave.first);
-    }
+  void extend_lifetimes(const Wave& wave) {
     for (Slot& s : p_.slots) {
       if (s.first == UINT32_MAX || s.first > wave.last || s.last < wave.first) continue;
       s.first = std::min(s.first, wave.first);
@@ -154,13 +122,12 @@ class Placement {
   }
 
   Program& p_;
-  const std::vector<std::vector<uint32_t>>& operands_;
 };
 
 }  // namespace
 
-void place_in_arena(Program& program, const std::vector<std::vector<uint32_t>>& operands) {
-  Placement(program, operands).place();
+void place_in_arena(Program& program) {
+  Placement(program).place();
 }
 
 }  // namespace treadle::plan

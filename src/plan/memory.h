@@ -6,7 +6,6 @@
 
 namespace treadle::plan {
 
-// `operands`: the slots that each instruction names, apart from what it refers to by index.
-void place_in_arena(Program& program, const std::vector<std::vector<uint32_t>>& operands);
+void place_in_arena(Program& program);
 
 }  // namespace treadle::plan

@@ -136,13 +136,14 @@ class Describer {
 
 std::optional<ElementwiseCode> describe_elementwise(const Program& program, uint32_t pc) {
   const Instruction& in = program.code[pc];
-  if (in.code != OpCode::kKernel || !program.node_of[pc]) return std::nullopt;
+  const KernelCall* call = kernel_of(program, pc);
+  if (!call || !program.node_of[pc]) return std::nullopt;
   std::vector<const ir::Node*> nodes;
   std::vector<const ir::Value*> inputs, outputs;
-  if (const auto fused = program.fused.find(pc); fused != program.fused.end()) {
-    nodes = fused->second.nodes;
-    inputs = fused->second.inputs;
-    outputs = fused->second.outputs;
+  if (call->group) {
+    nodes = call->group->nodes;
+    inputs = call->group->inputs;
+    outputs = call->group->outputs;
   } else {
     const ir::Node& node = *program.node_of[pc];
     if (node.outputs.size() != 1 || node.op->batch != BatchRule::kElementwise) return std::nullopt;
@@ -185,8 +186,7 @@ NativeGain expected_gain(const Program& program, uint32_t index) {
     const ir::Node* node = program.node_of[pc];
     const bool computes = program.code[pc].code == OpCode::kKernel && node && !node->outputs.empty();
     if (computes && node->outputs[0] && node->op->batch == BatchRule::kElementwise) {
-      const auto fused = program.fused.find(pc);
-      if (fused != program.fused.end()) operations = static_cast<double>(fused->second.nodes.size());
+      operations = static_cast<double>(nodes_of(program, pc).size());
       const auto count = static_cast<double>(element_count_unchecked(known_dims(node->outputs[0]->type.shape)));
       gain.saved_ns += kElementwiseNs + kElementNs * count * operations;
       const auto width = static_cast<double>(byte_width(node->outputs[0]->type.element));

@@ -1,11 +1,13 @@
-// Every structure is taken apart by a structured binding that names all of its members, so that a member that is added
-// to one of them has to be placed here before anything compiles. Those that code does not depend on (addresses, memory
-// that is found through the table of slots, names) are named and left alone.
+// Every structure is taken apart by a structured binding that names all of its members, here or in plan/roles.h, so
+// that a member that is added to one of them has to be placed before anything compiles. Those that code does not depend
+// on (addresses, memory that is found through the table of slots, names) are named and left alone.
 #include "plan/native_key.h"
 
 #include <algorithm>
 #include <set>
 #include <vector>
+
+#include "plan/roles.h"
 
 namespace treadle::plan {
 
@@ -21,7 +23,7 @@ class KeyWriter {
     d_.number(loop).number(isa).number(counter_stride).number(program->threads);
     const Loop& whole = program->loops[loop];
     for (uint32_t pc = whole.first; pc <= whole.last; ++pc) {
-      add(pc, program->code[pc]);
+      add(program->code[pc]);
       const auto code = elementwise.find(pc);
       d_.number(code != elementwise.end());
       if (code != elementwise.end()) add(code->second);
@@ -38,10 +40,6 @@ class KeyWriter {
     d_.number(s);
     slots_.insert(s);
   }
-  void slots(const std::vector<uint32_t>& list) {
-    d_.number(list.size());
-    for (const uint32_t s : list) slot(s);
-  }
   void dims(const Dims& dims) {
     d_.number(dims.size());
     for (const int64_t dim : dims) d_.number(dim);
@@ -53,121 +51,22 @@ class KeyWriter {
     if (concrete) dims(known_dims(type.shape));
   }
 
-  void add(uint32_t pc, const Instruction& in) {
+  // Of a record: what `describe` tells (plan/roles.h).
+  struct Fields : RecordVisitor {
+    explicit Fields(KeyWriter& key) : k(key) {}
+    void slot(const SlotUse& use) { k.slot(use.slot); }
+    template <class T>
+    void number(const char*, T value) {
+      k.d_.number(value);
+    }
+    void type(const char*, const Type& value) { k.type(value); }
+    KeyWriter& k;
+  };
+
+  void add(const Instruction& in) {
     const auto& [code, index, target, operands, run, state] = in;
-    d_.number(code).number(target);
-    switch (code) {
-      case OpCode::kKernel: {
-        const auto fused = p_.fused.find(pc);
-        d_.number(fused != p_.fused.end() ? fused->second.inputs.size() : p_.node_of[pc]->inputs.size());
-        d_.number(index);
-        for (uint32_t i = 0; i < index; ++i) slot(operands[i]);
-        break;
-      }
-      case OpCode::kGuarded:
-      case OpCode::kCompute:
-        d_.number(index);
-        add(p_.dynamic[index]);
-        break;
-      case OpCode::kCopy:
-        add(p_.copies[index]);
-        break;
-      case OpCode::kRow:
-        add(p_.rows[index]);
-        break;
-      case OpCode::kMove:
-        d_.number(index);
-        slot(p_.moves[index].first);
-        slot(p_.moves[index].second);
-        break;
-      case OpCode::kBranchUnless:
-        slot(operands[0]);
-        break;
-      case OpCode::kLoopBegin:
-        d_.number(index);
-        add(p_.loops[index]);
-        break;
-      case OpCode::kLoopNext:
-      case OpCode::kLoopNextSimple:
-      case OpCode::kLoopEnd:
-        d_.number(index);
-        break;
-      case OpCode::kJump:
-      case OpCode::kPoll:
-      case OpCode::kWave:
-      case OpCode::kWaveEnd:
-      case OpCode::kInBlocks:
-      case OpCode::kEnd:
-        break;
-    }
-  }
-
-  void add(const DynamicNode& dynamic) {
-    const auto& [node, inputs, outputs, releases, in_loop, growth] = dynamic;
-    slots(inputs);
-    slots(outputs);
-  }
-  void add(const Copy& copy) {
-    const auto& [from, to, bytes] = copy;
-    slot(from);
-    slot(to);
-    d_.number(bytes);
-  }
-  void add(const Row& row) {
-    const auto& [from, index, to, wide, count, bytes] = row;
-    slot(from);
-    slot(index);
-    slot(to);
-    d_.number(wide).number(count).number(bytes);
-  }
-
-  void add(const Loop& loop) {
-    const auto& [is_scan, trip_count, condition, counter, go_on, known_trips, masked, states, scan_inputs, scan_outputs,
-                 simple, step, grows, weight, may_team, node, first, last, releases, in_loop, blocks] = loop;
-    d_.number(is_scan).number(known_trips).number(masked).number(simple).number(grows).number(weight);
-    d_.number(first).number(last);
-    for (const uint32_t s : {trip_count, condition, counter, go_on}) slot(s);
-    d_.number(states.size()).number(scan_inputs.size()).number(scan_outputs.size());
-    for (const LoopState& state : states) add(state);
-    for (const ScanInput& scan : scan_inputs) add(scan);
-    for (const ScanOutput& scan : scan_outputs) add(scan);
-    add(step);
-  }
-  void add(const LoopState& state) {
-    const auto& [initial, in, out, final, bytes, planned, shape_is_fixed, made_by_trip, grows] = state;
-    for (const uint32_t s : {initial, in, out, final}) slot(s);
-    d_.number(bytes).number(planned);
-  }
-  void add(const ScanInput& scan) {
-    const auto& [whole, element, planned, reverse, element_type, element_bytes] = scan;
-    slot(whole);
-    slot(element);
-    type(element_type);
-    d_.number(planned).number(reverse).number(element_bytes);
-  }
-  void add(const ScanOutput& scan) {
-    const auto& [element, whole, row, element_planned, whole_planned, reverse, element_type, element_bytes, empty] =
-        scan;
-    for (const uint32_t s : {element, whole, row}) slot(s);
-    type(element_type);
-    d_.number(element_planned).number(whole_planned).number(reverse).number(element_bytes);
-  }
-  void add(const LoopStep& step) {
-    const auto& [rows, swaps, advances] = step;
-    d_.number(rows.size()).number(swaps.size()).number(advances.size());
-    for (const auto& [to, from, bytes] : rows) {
-      slot(to);
-      slot(from);
-      d_.number(bytes);
-    }
-    for (const auto& [in, out] : swaps) {
-      slot(in);
-      slot(out);
-    }
-    for (const auto& [s, stride] : advances) {
-      slot(s);
-      d_.number(stride);
-    }
+    d_.number(code).number(index).number(target);
+    with_record(p_, in, [this](const auto& record) { describe(record, Fields(*this)); });
   }
 
   void add(const ElementwiseCode& code) {

@@ -9,6 +9,7 @@
 #include "plan/memory.h"
 #include "plan/releases.h"
 #include "plan/time_blocks.h"
+#include "plan/verify.h"
 
 namespace treadle::plan {
 
@@ -34,16 +35,16 @@ Status Planner::run() {
   for (const ir::Value* v : top.outputs) add_output(v);
   emit_code(OpCode::kEnd, nullptr);
   if (p_.threads > 1) add_waves();
-  block_time(p_, operands_);
+  block_time(p_);
   fresh_.resize(p_.slots.size());
   finish_groups();
   if (stop_requested()) return stopped();
   chain_loops(p_);
-  place_in_arena(p_, operands_);
+  place_in_arena(p_);
   if (stop_requested()) return stopped();
   place_releases(p_);
   find_growing(p_);
-  bind_operands();
+  bind_kernels();
   return stop_requested() ? stopped() : Status();
 }
 
@@ -113,7 +114,6 @@ uint32_t Planner::emit_code(OpCode code, const ir::Node* node, uint32_t index, u
   in.index = index;
   in.target = target;
   p_.code.push_back(in);
-  operands_.emplace_back();
   p_.node_of.push_back(node);
   return static_cast<uint32_t>(p_.code.size() - 1);
 }
@@ -130,19 +130,41 @@ void Planner::emit_copy_to(uint32_t from, uint32_t to, size_t bytes) {
 }
 
 void Planner::emit_move(uint32_t from, uint32_t to) {
-  p_.moves.emplace_back(from, to);
+  p_.moves.push_back({from, to});
   emit_code(OpCode::kMove, nullptr, static_cast<uint32_t>(p_.moves.size() - 1));
 }
 
-void Planner::bind_operands() {
+uint32_t Planner::emit_call(const ir::Node* node, KernelCall call) {
+  p_.kernels.push_back(std::move(call));
+  return emit_code(OpCode::kKernel, node, static_cast<uint32_t>(p_.kernels.size() - 1));
+}
+
+void Planner::bind_kernels() {
   size_t total = 0;
-  for (const auto& list : operands_) total += list.size();
+  for (const KernelCall& call : p_.kernels) total += call.operands.size();
   p_.operand_pool.reserve(total);
-  for (size_t at = 0; at < p_.code.size(); ++at) {
-    p_.code[at].operands = p_.operand_pool.data() + p_.operand_pool.size();
-    if (p_.code[at].code == OpCode::kKernel) p_.code[at].index = static_cast<uint32_t>(operands_[at].size());
-    p_.operand_pool.insert(p_.operand_pool.end(), operands_[at].begin(), operands_[at].end());
+  for (Instruction& in : p_.code) {
+    if (in.code != OpCode::kKernel) continue;
+    const KernelCall& call = p_.kernels[in.index];
+    in.run = call.kernel.run;
+    in.state = call.kernel.state;
+    in.operands = p_.operand_pool.data() + p_.operand_pool.size();
+    p_.operand_pool.insert(p_.operand_pool.end(), call.operands.begin(), call.operands.end());
   }
+}
+
+std::span<const ir::Node* const> nodes_of(const Program& program, uint32_t pc) {
+  const KernelCall* call = kernel_of(program, pc);
+  if (call && call->group) return call->group->nodes;
+  return {&program.node_of[pc], program.node_of[pc] ? size_t{1} : 0};
+}
+
+std::unordered_set<uint32_t> branch_targets(const Program& program) {
+  std::unordered_set<uint32_t> targets;
+  for (const Instruction& in : program.code) {
+    if (in.code == OpCode::kJump || in.code == OpCode::kBranchUnless) targets.insert(in.target);
+  }
+  return targets;
 }
 
 Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, std::shared_ptr<PackCache> packs,
@@ -151,7 +173,13 @@ Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& 
   program->graph = std::move(graph);
   program->packs = std::move(packs);
   program->threads = threads;
-  Status status = within_memory([&] { return Planner(*program, optimize).run(); });
+  Status status = within_memory([&]() -> Status {
+    TREADLE_TRY(Planner(*program, optimize).run());
+#ifndef NDEBUG
+    TREADLE_TRY(verify(*program));
+#endif
+    return {};
+  });
   if (!status.ok()) {
     graph = std::move(program->graph);
     return status;

@@ -46,12 +46,13 @@ class Planner {
   static Storage own_storage(const Type& type) { return is_fixed(type) ? Storage::kArena : Storage::kHandle; }
   void add_input(size_t i, const ir::Value& v);
   void add_output(const ir::Value* v);
-  // Operand lists go into one pool, whose address is fixed once it is complete.
-  void bind_operands();
+  // Operand lists of kernels go into one pool, whose address is fixed once it is complete.
+  void bind_kernels();
 
   // --- instructions
 
   uint32_t emit_code(OpCode code, const ir::Node* node, uint32_t index = 0, uint32_t target = 0);
+  uint32_t emit_call(const ir::Node* node, KernelCall call);
   uint32_t here() const { return static_cast<uint32_t>(p_.code.size()); }
 
   // The contents of `from` in planned memory of its own.
@@ -131,9 +132,9 @@ class Planner {
   // Planned memory that may be made longer, so that chains write and read whole vectors there: what they make, and loop
   // states, whose memory is cleared behind the state. Elsewhere, what is not an element could be anything.
   void find_padded();
-  bool finish_chain(uint32_t at, const FusedGroup& group);
+  bool finish_chain(KernelCall& call, const FusedGroup& group);
   uint32_t new_extra(const kernels::FusedChain::Extra& extra);
-  void finish_tiles(uint32_t at, FusedGroup& group);
+  void finish_tiles(KernelCall& call, FusedGroup& group);
 
   static constexpr uint32_t kAsked = UINT32_MAX;
   // Estimates of what takes how long.
@@ -146,8 +147,7 @@ class Planner {
   double unpolled_ns_ = 0;  // of those since the last kPoll
   Fusion fusion_;
   std::unordered_map<const ir::Value*, uint32_t> slot_of_;
-  std::vector<std::vector<uint32_t>> operands_;          // per instruction, until bound
-  std::vector<std::pair<uint32_t, FusedGroup>> groups_;  // by instruction
+  std::vector<std::pair<uint32_t, FusedGroup>> groups_;  // by kernel
   std::vector<bool> padded_;                             // per slot
   std::unordered_set<uint32_t> late_;                    // slots of what the trip before made
   // Per slot: planned memory that only its own value uses, so that an output may take it over.

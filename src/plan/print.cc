@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "plan/program.h"
+#include "plan/roles.h"
 
 namespace treadle::plan {
 
@@ -11,98 +11,71 @@ std::string_view storage_name(Storage s) {
   return kNames[static_cast<size_t>(s)];
 }
 
-std::string slots_text(const std::vector<uint32_t>& slots) {
-  std::string text;
-  for (uint32_t s : slots)
-    text += (text.empty() ? "" : " ") + (s == kNoSlot ? std::string("-") : fmt::format("s{}", s));
-  return text;
-}
-
-std::string loop_text(const Loop& loop) {
-  std::string text = loop.simple ? " simple" : "";
+std::string text(const Loop& loop) {
+  std::string made = loop.simple ? " simple" : "";
   for (const LoopState& s : loop.states) {
-    text +=
+    made +=
         fmt::format(" state(s{} -> s{}, s{} -> s{}{})", s.initial, s.in, s.out, s.final, s.planned ? "" : ", handle");
   }
   for (const ScanInput& s : loop.scan_inputs) {
-    text += fmt::format(" in(s{} of s{}{})", s.element, s.whole, s.planned ? "" : ", handle");
+    made += fmt::format(" in(s{} of s{}{})", s.element, s.whole, s.planned ? "" : ", handle");
   }
   for (const ScanOutput& s : loop.scan_outputs) {
-    text += fmt::format(" out(s{} to s{}{}{})", s.element, s.whole, s.row == s.element ? ", in place" : "",
+    made += fmt::format(" out(s{} to s{}{}{})", s.element, s.whole, s.row == s.element ? ", in place" : "",
                         s.whole_planned ? "" : ", grows");
   }
-  return text;
+  return made;
 }
 
-std::string wave_text(const Wave& wave) {
-  std::string text = fmt::format(" {} trips by {}", wave.trips, wave.block);
+std::string text(const Wave& wave) {
+  std::string made = fmt::format(" {} trips by {}", wave.trips, wave.block);
   for (size_t i = 0; i < wave.stages.size(); ++i) {
     const WaveStage& stage = wave.stages[i];
-    text += fmt::format(" {}(", i);
-    for (const RowKernel& kernel : stage.kernels) text += fmt::format("rows of {} ", kernel.at);
-    text += stage.loop == WaveStage::kNoLoop ? "" : fmt::format("loop {}", stage.loop);
+    made += fmt::format(" {}(", i);
+    for (const RowKernel& kernel : stage.kernels) made += fmt::format("rows of {} ", kernel.at);
+    made += stage.loop == WaveStage::kNoLoop ? "" : fmt::format("loop {}", stage.loop);
     for (const WaveStage::Need& need : stage.needs)
-      text += fmt::format(" after {}{}", need.all ? "all of " : "", need.stage);
-    text += ")";
+      made += fmt::format(" after {}{}", need.all ? "all of " : "", need.stage);
+    made += ")";
   }
-  return text;
+  return made;
 }
 
-// The nodes that an instruction stands for.
-std::string members_text(const Program& p, size_t at) {
-  std::string text;
-  for (const ir::Node* member : p.fused.at(static_cast<uint32_t>(at)).nodes) {
-    text += fmt::format(" {} {}", member->op->name, member->name);
+// What it reads before the arrow, what it writes behind it, then its numbers.
+struct Text : RecordVisitor {
+  void slot(const SlotUse& use) {
+    const bool is_made = writes(use.role) || use.role == Role::kPoints || use.role == Role::kScratch;
+    std::string& list = is_made ? made : read;
+    list += use.slot == kNoSlot ? " -" : fmt::format(" s{}", use.slot);
   }
-  return text;
+  template <class T>
+  void number(const char* name, T value) {
+    numbers += fmt::format("{}{} {}", numbers.empty() ? "" : ", ", name, static_cast<int64_t>(value));
+  }
+  std::string read, made, numbers;
+};
+
+template <class Record>
+std::string text(const Record& record) {
+  Text of;
+  describe(record, of);
+  const bool has_numbers = !of.numbers.empty() && !std::is_same_v<Record, KernelCall>;
+  return fmt::format("{}{}{}{}", of.read, of.made.empty() ? "" : " ->", of.made,
+                     has_numbers ? " (" + of.numbers + ")" : "");
 }
 
-std::string instruction_text(const Program& p, size_t at) {
+std::string instruction_text(const Program& p, uint32_t at) {
   const Instruction& in = p.code[at];
-  const ir::Node* node = p.node_of[at];
-  const std::string name = node ? fmt::format("{} {}", node->op->name, node->name) : "";
-  switch (in.code) {
-    case OpCode::kKernel: {
-      std::string text = "kernel  " + name + " (";
-      if (p.fused.contains(static_cast<uint32_t>(at))) text = "fused  " + members_text(p, at) + " (";
-      for (uint32_t i = 0; i < in.index; ++i) text += (i ? " " : "") + fmt::format("s{}", in.operands[i]);
-      return text + ")";
-    }
-    case OpCode::kGuarded:
-    case OpCode::kCompute:
-      return fmt::format("{} {} ({}) -> ({})", in.code == OpCode::kGuarded ? "guarded" : "compute", name,
-                         slots_text(p.dynamic[in.index].inputs), slots_text(p.dynamic[in.index].outputs));
-    case OpCode::kCopy:
-      return fmt::format("copy    s{} -> s{} ({} bytes)", p.copies[in.index].from, p.copies[in.index].to,
-                         p.copies[in.index].bytes);
-    case OpCode::kRow:
-      return fmt::format("row     {} s{}[s{}] -> s{}", name, p.rows[in.index].from, p.rows[in.index].index,
-                         p.rows[in.index].to);
-    case OpCode::kMove:
-      return fmt::format("move    s{} -> s{}", p.moves[in.index].first, p.moves[in.index].second);
-    case OpCode::kJump:
-      return fmt::format("jump    {}", in.target);
-    case OpCode::kBranchUnless:
-      return fmt::format("unless  s{} jump {}", in.operands[0], in.target);
-    case OpCode::kLoopBegin:
-      return fmt::format("loop    {} {}{}", in.index, name, loop_text(p.loops[in.index]));
-    case OpCode::kLoopNext:
-    case OpCode::kLoopNextSimple:
-      return fmt::format("next    {} -> {}", in.index, in.target);
-    case OpCode::kLoopEnd:
-      return fmt::format("endloop {}", in.index);
-    case OpCode::kPoll:
-      return "poll";
-    case OpCode::kWave:
-      return fmt::format("wave    {}{}", in.index, wave_text(p.waves[in.index]));
-    case OpCode::kWaveEnd:
-      return fmt::format("endwave {}", in.index);
-    case OpCode::kInBlocks:
-      return fmt::format("blocks  of loop {} {}", in.index, name);
-    case OpCode::kEnd:
-      return "end";
-  }
-  return "?";
+  const auto& [name, index, flow] = info(in.code);
+  const auto nodes = nodes_of(p, at);
+  std::string line = fmt::format("{:<7}", nodes.size() > 1 ? "fused" : name);
+  const bool is_of = index == IndexOf::kLoopOf || index == IndexOf::kWaveOf;
+  if (is_of || index == IndexOf::kLoop || index == IndexOf::kWave) line += fmt::format(" {}", in.index);
+  for (const ir::Node* node : nodes) line += fmt::format(" {} {}", node->op->name, node->name);
+  line += with_record(p, in, [](const auto& record) { return text(record); });
+  if (jumps(in.code)) line += fmt::format(" jump {}", in.target);
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
 }
 
 }  // namespace
@@ -115,7 +88,7 @@ std::string print(const Program& program) {
     if (s.storage == Storage::kArena) text += fmt::format(" @{} live {}-{}", s.offset, s.first, s.last);
     text += "\n";
   }
-  for (size_t i = 0; i < program.code.size(); ++i) text += fmt::format("{:4} {}\n", i, instruction_text(program, i));
+  for (uint32_t i = 0; i < program.code.size(); ++i) text += fmt::format("{:4} {}\n", i, instruction_text(program, i));
   return text;
 }
 

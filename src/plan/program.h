@@ -3,16 +3,24 @@
 // is a jump, a loop is a back edge, a scan slice is a pointer that advances. Immutable, shared by all threads; what
 // changes during a run lives in exec::Context.
 
-#include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/graph.h"
 #include "op/kernel.h"
 #include "op/op_def.h"
+#include "plan/opcodes.h"
+
+namespace treadle::kernels {
+struct ChainStep;
+}
 
 namespace treadle::plan {
+
+struct ChainLoop;
 
 inline constexpr uint32_t kNoSlot = 0;  // slot 0 is null: an operand that was left out
 
@@ -21,32 +29,11 @@ inline constexpr uint32_t kNoSlot = 0;  // slot 0 is null: an operand that was l
 inline constexpr double kPollUnitNs = 25;
 inline constexpr int64_t kPollUnits = 4096;
 
-enum class OpCode : uint8_t {
-  kKernel,        // run(state, slots, operands)
-  kGuarded,       // index: guarded[]; prepared per shapes seen
-  kCompute,       // index: guarded[]; values in, values out
-  kCopy,          // bytes: index -> copies[]
-  kRow,           // index: rows[]; a pointer to one row of a tensor
-  kMove,          // index: moves[]; a value of run-time size takes another place
-  kJump,          // target
-  kBranchUnless,  // operands[0]: bool slot; target
-  kLoopBegin,  // index: loops[]; target: the LoopEnd, when no trip runs; `state`: a ChainLoop that runs all trips, or
-               // null
-  kLoopNext,   // index: loops[]; target: the first instruction of the body
-  kLoopNextSimple,  // the same where LoopStep is all there is to do
-  kLoopEnd,         // index: loops[]
-  kPoll,            // limits and cancellation, after work that takes its time
-  kWave,            // index: waves[]; runs on several threads what follows, up to target, or leaves it to what follows
-  kWaveEnd,         // index: waves[]
-  kInBlocks,        // index: the loop in whose blocks of trips the node runs
-  kEnd,
-};
-
 struct Instruction {
   OpCode code = OpCode::kEnd;
-  uint32_t index = 0;
-  uint32_t target = 0;
-  const uint32_t* operands = nullptr;
+  uint32_t index = 0;                  // see IndexOf
+  uint32_t target = 0;                 // see Flow
+  const uint32_t* operands = nullptr;  // kKernel: of its call, as `run` and `state` are
   KernelFn run = nullptr;
   const void* state = nullptr;
 };
@@ -71,6 +58,21 @@ struct Slot {
   uint32_t first = UINT32_MAX, last = 0;  // instructions between which arena memory is taken
 };
 
+// The nodes of an instruction that stands for several, and its operands as values: inputs, then outputs.
+struct FusedNodes {
+  std::vector<const ir::Node*> nodes;
+  std::vector<const ir::Value*> inputs, outputs;
+};
+
+// A prepared kernel over slots: those of the inputs, of the outputs, then scratch.
+struct KernelCall {
+  std::vector<uint32_t> operands;
+  uint32_t inputs = 0, outputs = 0;  // of the operands
+  Kernel kernel;
+  const kernels::ChainStep* chain = nullptr;  // the steps that `kernel` runs, where it is a chain (kernels/chain.h)
+  std::unique_ptr<const FusedNodes> group;    // null: it runs the instruction's node
+};
+
 struct Copy {
   uint32_t from = 0, to = 0;
   size_t bytes = 0;
@@ -90,6 +92,10 @@ enum class Growth : uint8_t {
   kNone,     // row-major: only where all axes before the grown one are 1
   kRows,     // room along the grown axis, wherever it is
   kColumns,  // the same, and the grown axis is the innermost one in memory
+};
+
+struct Move {
+  uint32_t from = 0, to = 0;
 };
 
 // A node that runs through its inline cache (kGuarded) or on values (kCompute).
@@ -187,9 +193,10 @@ struct Loop {
   int64_t weight = 1;     // of a trip, in kPollUnitNs
   bool may_team = false;  // its trips are long enough to be shared among threads (base/thread_pool.h, set_team)
   const ir::Node* node = nullptr;
-  uint32_t first = 0, last = 0;    // instructions of the loop, LoopBegin and LoopEnd included
-  std::vector<uint32_t> releases;  // handles that nobody needs after the loop
-  bool in_loop = false;            // inside another one
+  uint32_t first = 0, last = 0;      // instructions of the loop, LoopBegin and LoopEnd included
+  std::vector<uint32_t> releases;    // handles that nobody needs after the loop
+  bool in_loop = false;              // inside another one
+  const ChainLoop* chain = nullptr;  // all trips as one chain; null: there is none (plan/chain_loops.h)
   TimeBlocks blocks;
 };
 
@@ -229,27 +236,21 @@ struct Output {
   size_t bytes = 0;
 };
 
-// The nodes of an instruction that stands for several, and its operands as values: inputs, then outputs.
-struct FusedNodes {
-  std::vector<const ir::Node*> nodes;
-  std::vector<const ir::Value*> inputs, outputs;
-};
-
 struct Program {
   std::unique_ptr<ir::Graph> graph;  // owns nodes and attributes that the rest refers to
   std::vector<Instruction> code;
   std::vector<uint32_t> operand_pool;
   std::vector<Slot> slots;
+  std::vector<KernelCall> kernels;
   std::vector<Copy> copies;
   std::vector<Row> rows;
-  std::vector<std::pair<uint32_t, uint32_t>> moves;  // from, to
+  std::vector<Move> moves;
   std::vector<DynamicNode> dynamic;
   std::vector<Loop> loops;
   std::vector<Wave> waves;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::vector<const ir::Node*> node_of;  // per instruction, for messages; null for glue
-  std::map<uint32_t, FusedNodes> fused;  // by instruction
   size_t arena_bytes = 0;
   StateArena states;
   std::shared_ptr<PackCache> packs;  // kept as long: loops may be compiled when the session is gone
@@ -262,7 +263,17 @@ struct Program {
 Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& graph, std::shared_ptr<PackCache> packs,
                                                     bool optimize = true, int threads = 1);
 
-// A readable listing (--dump=plan).
+// The nodes that an instruction runs; none for glue.
+std::span<const ir::Node* const> nodes_of(const Program& program, uint32_t pc);
+// Instructions that jumps and branches lead to.
+std::unordered_set<uint32_t> branch_targets(const Program& program);
+// Its kernel, null where it is something else.
+inline const KernelCall* kernel_of(const Program& program, uint32_t pc) {
+  const Instruction& in = program.code[pc];
+  return in.code == OpCode::kKernel ? &program.kernels[in.index] : nullptr;
+}
+
+// A readable listing (treadle run --plan).
 std::string print(const Program& program);
 
 }  // namespace treadle::plan

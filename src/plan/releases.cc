@@ -8,10 +8,6 @@ namespace treadle::plan {
 
 namespace {
 
-bool is_dynamic(const Instruction& in) {
-  return in.code == OpCode::kGuarded || in.code == OpCode::kCompute;
-}
-
 class Releases {
  public:
   explicit Releases(Program& program)
@@ -26,7 +22,7 @@ class Releases {
     extend_lifetimes();
     for (Loop& loop : p_.loops) loop.in_loop = outermost_loop(loop.first) != nullptr;
     for (uint32_t at = 0; at < end_; ++at) {
-      if (is_dynamic(p_.code[at])) p_.dynamic[p_.code[at].index].in_loop = outermost_loop(at) != nullptr;
+      if (is_dynamic(p_.code[at].code)) p_.dynamic[p_.code[at].index].in_loop = outermost_loop(at) != nullptr;
     }
     std::vector<std::vector<uint32_t>*> takers(p_.code.size());  // who gives up what dies at an instruction
     for (uint32_t at = end_; at-- > 0;) {
@@ -63,7 +59,7 @@ class Releases {
   }
 
   std::vector<uint32_t>* list_of(const Instruction& in) {
-    if (is_dynamic(in)) return &p_.dynamic[in.index].releases;
+    if (is_dynamic(in.code)) return &p_.dynamic[in.index].releases;
     return in.code == OpCode::kLoopEnd ? &p_.loops[in.index].releases : nullptr;
   }
 

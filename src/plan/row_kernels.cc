@@ -62,16 +62,16 @@ Operand operand_of(const ir::Value* v, const RowKernel::Operand& place, int64_t 
 
 }  // namespace
 
-std::optional<RowKernel> rows_of_trips(const Program& p, const std::vector<std::vector<uint32_t>>& operands,
-                                       uint32_t at, int64_t trips) {
+std::optional<RowKernel> rows_of_trips(const Program& p, uint32_t at, int64_t trips) {
   const ir::Node* node = p.node_of[at];
-  if (p.code[at].code != OpCode::kKernel || p.fused.contains(at) || node->op->effects == Effects::kRandom) return {};
+  const KernelCall* call = kernel_of(p, at);
+  if (!call || call->group || node->op->effects == Effects::kRandom) return {};
   std::vector<bool> split;
   if (!split_operands(*node, split)) return {};
   const size_t inputs = node->inputs.size();
   const int64_t rows = node->outputs[0]->type.shape[0].value();
   if (rows % trips != 0 || inputs + 2 > RowKernel::kMostOperands) return {};
-  const std::vector<uint32_t>& slots = operands[at];
+  const std::vector<uint32_t>& slots = call->operands;
   RowKernel kernel;
   kernel.at = at;
   kernel.operand_count = static_cast<uint8_t>(inputs + 1);

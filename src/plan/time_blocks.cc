@@ -8,6 +8,7 @@
 
 #include "op/effects.h"
 #include "op/op_def.h"
+#include "plan/roles.h"
 #include "plan/row_kernels.h"
 
 namespace treadle::plan {
@@ -25,10 +26,7 @@ constexpr double kFlopsPerNs = 100;
 
 class Blocker {
  public:
-  Blocker(Program& program, std::vector<std::vector<uint32_t>>& operands) : p_(program), operands_(operands) {
-    for (const Instruction& in : p_.code) {
-      if (in.code == OpCode::kJump || in.code == OpCode::kBranchUnless) targets_.insert(in.target);
-    }
+  explicit Blocker(Program& program) : p_(program), targets_(branch_targets(program)) {
     for (const Wave& wave : p_.waves) {
       for (const WaveStage& stage : wave.stages) in_wave_.insert(stage.loop);
     }
@@ -53,24 +51,10 @@ class Blocker {
 
   void count_uses() {
     uses_.resize(p_.slots.size());
-    const auto use = [this](uint32_t s) {
-      if (s < uses_.size()) ++uses_[s];
-    };
-    for (const auto& list : operands_) std::for_each(list.begin(), list.end(), use);
-    for (const Copy& copy : p_.copies) use(copy.from), use(copy.to);
-    for (const Row& row : p_.rows) use(row.from), use(row.index), use(row.to);
-    for (const auto& [from, to] : p_.moves) use(from), use(to);
-    for (const DynamicNode& node : p_.dynamic) {
-      std::for_each(node.inputs.begin(), node.inputs.end(), use);
-      std::for_each(node.outputs.begin(), node.outputs.end(), use);
+    for (uint32_t at = 0; at < p_.code.size(); ++at) {
+      for_each_slot(p_, at, [this](const SlotUse& use) { ++uses_[use.slot]; });
     }
-    for (const Loop& loop : p_.loops) {
-      use(loop.trip_count), use(loop.condition);
-      for (const LoopState& s : loop.states) use(s.initial), use(s.in), use(s.out), use(s.final);
-      for (const ScanInput& s : loop.scan_inputs) use(s.whole);
-      for (const ScanOutput& s : loop.scan_outputs) use(s.whole), use(s.element);
-    }
-    for (const Output& output : p_.outputs) use(output.slot);
+    for (const Output& output : p_.outputs) ++uses_[output.slot];
   }
 
   void block(uint32_t index) {
@@ -92,14 +76,15 @@ class Blocker {
     if (!kernels.empty()) put(index, std::move(kernels));
   }
 
+  // Whether nothing but its own work happens there, so that a kernel before it may run behind it.
   static bool passes(OpCode code) {
-    return code == OpCode::kKernel || code == OpCode::kCopy || code == OpCode::kRow || code == OpCode::kPoll ||
-           code == OpCode::kGuarded || code == OpCode::kCompute || code == OpCode::kInBlocks;
+    const auto& [name, index, flow] = info(code);
+    return flow == Flow::kNext && (index != IndexOf::kLoopOf || code == OpCode::kInBlocks) && index != IndexOf::kWaveOf;
   }
 
   std::optional<RowKernel> joining(uint32_t at, int64_t trips, std::unordered_map<uint32_t, size_t>& known) const {
     if (p_.code[at].code != OpCode::kKernel || !p_.node_of[at] || can_fail(*p_.node_of[at])) return {};
-    auto rows = rows_of_trips(p_, operands_, at, trips);
+    auto rows = rows_of_trips(p_, at, trips);
     if (!rows) return {};
     const size_t inputs = rows->operand_count - 1u;
     const uint32_t result = rows->operands[inputs].slot;
@@ -159,7 +144,6 @@ class Blocker {
     Instruction& in = p_.code[kernel.at];
     in.code = OpCode::kInBlocks;
     in.index = index;
-    operands_[kernel.at].clear();
     const auto& [s, row_bytes] = kernel.operands[p_.node_of[kernel.at]->inputs.size()];
     Slot& slot = p_.slots[s];
     slot.bytes = static_cast<size_t>(trips) * row_bytes;
@@ -176,8 +160,7 @@ class Blocker {
   }
 
   Program& p_;
-  std::vector<std::vector<uint32_t>>& operands_;
-  std::unordered_set<uint32_t> targets_;  // instructions that are jumped to
+  const std::unordered_set<uint32_t> targets_;
   std::unordered_set<uint32_t> in_wave_;  // loops
   std::unordered_map<uint32_t, uint32_t> loop_ends_;
   std::vector<size_t> uses_;             // by slot, being written included
@@ -186,8 +169,8 @@ class Blocker {
 
 }  // namespace
 
-void block_time(Program& program, std::vector<std::vector<uint32_t>>& operands) {
-  if (!program.loops.empty()) Blocker(program, operands).run();
+void block_time(Program& program) {
+  if (!program.loops.empty()) Blocker(program).run();
 }
 
 }  // namespace treadle::plan

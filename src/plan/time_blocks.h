@@ -11,8 +11,8 @@
 namespace treadle::plan {
 
 // For the outermost loops of a program whose instructions are complete. Kernels that give rows for rows, cannot fail,
-// and serve one loop alone become its TimeBlocks; their instructions stay as kInBlocks, which do nothing. `operands`:
-// the slots that each instruction names. Slots for scratch are added. Results keep their bits.
-void block_time(Program& program, std::vector<std::vector<uint32_t>>& operands);
+// and serve one loop alone become its TimeBlocks; their instructions stay as kInBlocks, which do nothing. Slots for
+// scratch are added. Results keep their bits.
+void block_time(Program& program);
 
 }  // namespace treadle::plan

@@ -8,8 +8,10 @@
 #include <bit>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/thread_pool.h"
+#include "plan/roles.h"
 #include "plan/row_kernels.h"
 
 namespace treadle::plan {
@@ -45,11 +47,7 @@ Item item_of(uint32_t at) {
 
 class WaveFinder {
  public:
-  WaveFinder(Program& program, const std::vector<std::vector<uint32_t>>& operands) : p_(program), operands_(operands) {
-    for (const Instruction& in : p_.code) {
-      if (in.code == OpCode::kJump || in.code == OpCode::kBranchUnless) targets_.insert(in.target);
-    }
-  }
+  explicit WaveFinder(Program& program) : p_(program), targets_(branch_targets(program)) {}
 
   std::vector<Wave> find() {
     for (uint32_t at = 0; at < p_.code.size();) {
@@ -66,30 +64,16 @@ class WaveFinder {
 
   // False: nothing of a wave may stand here.
   bool take(uint32_t at) {
-    const Instruction& in = p_.code[at];
-    switch (in.code) {
+    switch (p_.code[at].code) {
       case OpCode::kPoll:
         return true;
       case OpCode::kLoopBegin:
-        if (!take_loop(in.index)) return false;
-        return true;
+        return take_loop(p_.code[at].index);
       case OpCode::kKernel:
-        items_.push_back(kernel_item(at));
+      case OpCode::kCopy:
+      case OpCode::kRow:
+        items_.push_back(item_at(at));
         return true;
-      case OpCode::kCopy: {
-        Item item = item_of(at);
-        item.reads.push_back({p_.copies[in.index].from});
-        item.writes.push_back({p_.copies[in.index].to});
-        items_.push_back(std::move(item));
-        return true;
-      }
-      case OpCode::kRow: {
-        Item item = item_of(at);
-        item.reads = {{p_.rows[in.index].from}, {p_.rows[in.index].index}};
-        item.writes.push_back({p_.rows[in.index].to});
-        items_.push_back(std::move(item));
-        return true;
-      }
       default:
         return false;
     }
@@ -104,18 +88,15 @@ class WaveFinder {
     item.last = loop.last;
     item.kind = Item::Kind::kLoop;
     item.loop = index;
-    for (const LoopState& state : loop.states) {
-      item.reads.push_back({state.initial});
-      if (state.final != kNoSlot) item.writes.push_back({state.final});
-    }
-    for (size_t i = 0; i < loop.scan_inputs.size(); ++i) {
-      const bool is_mask = loop.masked && i == 0;  // looked through for the last trip
-      item.reads.push_back({loop.scan_inputs[i].whole, !reverse && !is_mask});
-    }
-    for (const ScanOutput& scan : loop.scan_outputs) item.writes.push_back({scan.whole, !reverse});
+    for_each_slot(loop, [&](const SlotUse& use) {
+      const bool is_mask = loop.masked && use.number == 0;  // looked through for the last trip
+      if (use.role == Role::kReadsRows) item.reads.push_back({use.slot, !reverse && !is_mask});
+      if (use.role == Role::kWritesRows) item.writes.push_back({use.slot, !reverse});
+      if (use.role == Role::kReads && use.when == When::kBegin) item.reads.push_back({use.slot});
+      if (use.when == When::kEnd && use.slot != kNoSlot) item.writes.push_back({use.slot});
+    });
     for (uint32_t at = loop.first + 1; at + 1 < loop.last; ++at) {
-      for (const uint32_t s : operands_[at]) item.reads.push_back({s});
-      if (p_.code[at].code == OpCode::kCopy) item.reads.push_back({p_.copies[p_.code[at].index].from});
+      for_each_slot(p_, at, [&](const SlotUse& use) { item.reads.push_back({use.slot}); });
     }
     items_.push_back(std::move(item));
     return true;
@@ -144,7 +125,7 @@ class WaveFinder {
 
   // Whether an item's kernel can be had by blocks of trips; then it is known by its rows.
   bool find_rows(Item& item) const {
-    auto rows = rows_of_trips(p_, operands_, item.first, trips_);
+    auto rows = rows_of_trips(p_, item.first, trips_);
     if (!rows) return false;
     item.rows = *rows;
     item.reads.clear();
@@ -157,14 +138,12 @@ class WaveFinder {
     return true;
   }
 
-  Item kernel_item(uint32_t at) {
+  Item item_at(uint32_t at) const {
     Item item = item_of(at);
-    const auto fused = p_.fused.find(at);
-    const ir::Node& node = *p_.node_of[at];
-    const size_t inputs = fused != p_.fused.end() ? fused->second.inputs.size() : node.inputs.size();
-    for (size_t i = 0; i < operands_[at].size(); ++i) {
-      if (operands_[at][i] != kNoSlot) (i < inputs ? item.reads : item.writes).push_back({operands_[at][i]});
-    }
+    for_each_slot(p_, at, [&](const SlotUse& use) {
+      const bool is_read = use.role == Role::kReads || use.role == Role::kReadsRows;
+      if (use.slot != kNoSlot) (is_read ? item.reads : item.writes).push_back({use.slot});
+    });
     return item;
   }
 
@@ -188,30 +167,30 @@ class WaveFinder {
   // Takes the items up to the last loop that can be part of one wave, and leaves the rest. False: there is no loop.
   bool cut_wave() {
     if (trips_ == 0) return false;
-    Roles roles = sort_items();
-    const size_t end = roles.end;
-    if (end > 0) make_wave(roles);
+    Parts parts = sort_items();
+    const size_t end = parts.end;
+    if (end > 0) make_wave(parts);
     items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(end));
     for (Item& item : items_) {
-      if (item.kind == Item::Kind::kRows) item = kernel_item(item.first);
+      if (item.kind == Item::Kind::kRows) item = item_at(item.first);
     }
     return end > 0 && !items_.empty();
   }
 
-  enum class Role : uint8_t { kBefore, kStage, kAfter };
-  struct Roles {
-    std::vector<Role> of;                       // by item
+  enum class Part : uint8_t { kBefore, kStage, kAfter };
+  struct Parts {
+    std::vector<Part> of;                       // by item
     std::unordered_map<uint32_t, size_t> made;  // slot -> the item that writes it
     size_t end = 0;                             // behind the last loop
   };
 
-  Roles sort_items() {
-    Roles roles;
+  Parts sort_items() {
+    Parts parts;
     const size_t count = items_.size();
-    roles.of.assign(count, Role::kStage);
+    parts.of.assign(count, Part::kStage);
     const auto writer = [&](const Item::Use& use) {
-      const auto it = roles.made.find(use.slot);
-      return it == roles.made.end() ? count : it->second;
+      const auto it = parts.made.find(use.slot);
+      return it == parts.made.end() ? count : it->second;
     };
     std::vector<bool> needs_loop(count), early(count), late(count);
     for (size_t i = 0; i < count; ++i) {
@@ -221,7 +200,7 @@ class WaveFinder {
         const size_t from = writer(use);
         if (from < i) needs_loop[i] = needs_loop[i] || needs_loop[from] || items_[from].kind == Item::Kind::kLoop;
       }
-      for (const Item::Use& use : item.writes) roles.made.emplace(use.slot, i);
+      for (const Item::Use& use : item.writes) parts.made.emplace(use.slot, i);
     }
     // What is not cut into rows and waits for no loop runs first, with all that leads to it.
     for (size_t i = count; i-- > 0;) {
@@ -236,15 +215,15 @@ class WaveFinder {
       for (const Item::Use& use : item.reads) late[i] = late[i] || (writer(use) < i && late[writer(use)]);
       if (item.kind == Item::Kind::kLoop) {
         if (late[i]) break;
-        roles.end = i + 1;
+        parts.end = i + 1;
       } else if (early[i]) {
-        roles.of[i] = Role::kBefore;
+        parts.of[i] = Part::kBefore;
       } else if (late[i] || item.kind == Item::Kind::kOther) {
         late[i] = true;
-        roles.of[i] = Role::kAfter;
+        parts.of[i] = Part::kAfter;
       }
     }
-    return roles;
+    return parts;
   }
 
   // Where items of stages hand on what they make.
@@ -253,14 +232,14 @@ class WaveFinder {
     bool all;  // not row by row
   };
 
-  void make_wave(Roles& roles) {
-    const size_t end = roles.end;
+  void make_wave(Parts& parts) {
+    const size_t end = parts.end;
     std::vector<std::vector<Edge>> users(end);
     for (size_t i = 0; i < end; ++i) {
-      if (roles.of[i] != Role::kStage) continue;
+      if (parts.of[i] != Part::kStage) continue;
       for (const Item::Use& use : items_[i].reads) {
-        const auto made = roles.made.find(use.slot);
-        if (made == roles.made.end() || made->second >= i || roles.of[made->second] != Role::kStage) continue;
+        const auto made = parts.made.find(use.slot);
+        if (made == parts.made.end() || made->second >= i || parts.of[made->second] != Part::kStage) continue;
         users[made->second].push_back({i, !(use.by_rows && writes_by_rows(made->second, use.slot))});
       }
     }
@@ -268,10 +247,10 @@ class WaveFinder {
     std::vector<size_t> stage_of(end);
     for (size_t i = end; i-- > 0;) {
       stage_of[i] = i;
-      std::erase_if(users[i], [&](const Edge& edge) { return roles.of[edge.to] != Role::kStage; });
-      if (roles.of[i] != Role::kStage || items_[i].kind == Item::Kind::kLoop) continue;
+      std::erase_if(users[i], [&](const Edge& edge) { return parts.of[edge.to] != Part::kStage; });
+      if (parts.of[i] != Part::kStage || items_[i].kind == Item::Kind::kLoop) continue;
       if (users[i].empty()) {
-        roles.of[i] = Role::kAfter;
+        parts.of[i] = Part::kAfter;
         continue;
       }
       const size_t stage = stage_of[users[i][0].to];
@@ -283,16 +262,16 @@ class WaveFinder {
     wave.trips = trips_;
     std::unordered_map<size_t, uint32_t> number;
     for (size_t i = 0; i < end; ++i) {
-      if (roles.of[i] != Role::kStage || stage_of[i] != i) continue;
+      if (parts.of[i] != Part::kStage || stage_of[i] != i) continue;
       number[i] = static_cast<uint32_t>(wave.stages.size());
       wave.stages.emplace_back().loop = items_[i].loop;
     }
     const auto begin =
-        static_cast<size_t>(std::find(roles.of.begin(), roles.of.end(), Role::kStage) - roles.of.begin());
+        static_cast<size_t>(std::find(parts.of.begin(), parts.of.end(), Part::kStage) - parts.of.begin());
     for (size_t i = begin; i < end; ++i) {
-      if (roles.of[i] == Role::kBefore) wave.before.push_back(items_[i].first);
-      if (roles.of[i] == Role::kAfter) wave.after.push_back(items_[i].first);
-      if (roles.of[i] != Role::kStage) continue;
+      if (parts.of[i] == Part::kBefore) wave.before.push_back(items_[i].first);
+      if (parts.of[i] == Part::kAfter) wave.after.push_back(items_[i].first);
+      if (parts.of[i] != Part::kStage) continue;
       const uint32_t stage = number.at(stage_of[i]);
       if (items_[i].kind == Item::Kind::kRows) wave.stages[stage].kernels.push_back(items_[i].rows);
       for (const Edge& edge : users[i]) {
@@ -361,7 +340,7 @@ class WaveFinder {
     for (size_t i = begin; i < end; ++i) {
       for (const Item::Use& use : items_[i].writes) slots.insert(use.slot);
       for (uint32_t at = items_[i].first; at <= items_[i].last; ++at) {
-        slots.insert(operands_[at].begin(), operands_[at].end());
+        for_each_slot(p_, at, [&](const SlotUse& use) { slots.insert(use.slot); });
       }
     }
     size_t bytes = 0;
@@ -380,17 +359,16 @@ class WaveFinder {
   }
 
   Program& p_;
-  const std::vector<std::vector<uint32_t>>& operands_;
-  std::set<uint32_t> targets_;  // instructions that are jumped to
-  std::vector<Item> items_;     // of the stretch
-  int64_t trips_ = 0;           // of its loops; 0: none was found yet
+  const std::unordered_set<uint32_t> targets_;
+  std::vector<Item> items_;  // of the stretch
+  int64_t trips_ = 0;        // of its loops; 0: none was found yet
   std::vector<Wave> waves_;
 };
 
 }  // namespace
 
-std::vector<Wave> find_waves(Program& program, const std::vector<std::vector<uint32_t>>& operands) {
-  return WaveFinder(program, operands).find();
+std::vector<Wave> find_waves(Program& program) {
+  return WaveFinder(program).find();
 }
 
 }  // namespace treadle::plan

@@ -16,9 +16,8 @@
 
 namespace treadle::plan {
 
-// The waves of a program whose instructions are complete, outermost code only, in ascending order. `operands`: the
-// slots that each instruction names. `first` and `last` are the first and last instruction that a wave stands for;
-// nothing is put into the code. Slots for scratch are added.
-std::vector<Wave> find_waves(Program& program, const std::vector<std::vector<uint32_t>>& operands);
+// The waves of a program whose instructions are complete, outermost code only, in ascending order. `first` and `last`
+// are the first and last instruction that a wave stands for; nothing is put into the code. Slots for scratch are added.
+std::vector<Wave> find_waves(Program& program);
 
 }  // namespace treadle::plan

@@ -14,6 +14,7 @@
 #include "op/node.h"
 #include "op/registry.h"
 #include "plan/specialize.h"
+#include "plan/verify.h"
 
 namespace treadle::testing_support {
 
@@ -117,11 +118,9 @@ struct Planned {
     for (uint32_t at = 0; at < program->code.size(); ++at) {
       const plan::OpCode code = program->code[at].code;
       const ir::Node* node = program->node_of[at];
-      if (const auto fused = program->fused.find(at); fused != program->fused.end()) {
-        std::string line = fused->second.nodes.size() > 1 ? "fused" : fused->second.nodes[0]->op->name;
-        for (const ir::Node* member : fused->second.nodes) {
-          if (fused->second.nodes.size() > 1) line += " " + member->op->name;
-        }
+      if (const auto nodes = plan::nodes_of(*program, at); nodes.size() > 1) {
+        std::string line = "fused";
+        for (const ir::Node* member : nodes) line += " " + member->op->name;
         lines.push_back(line);
       } else if (code == plan::OpCode::kLoopEnd) {
         lines.push_back("end");
@@ -146,7 +145,10 @@ inline std::unique_ptr<Planned> plan_of(TestGraph& test, bool optimize = true, I
   EXPECT_TRUE(has_all_defaults(specialized->graph->top()));
   auto program = plan::make_program(specialized->graph, planned->packs, optimize);
   EXPECT_TRUE(program.ok()) << program.error().to_string();
-  if (program.ok()) planned->program = *program;
+  if (!program.ok()) return planned;
+  const Status verified = plan::verify(**program);
+  EXPECT_TRUE(verified.ok()) << verified.to_string();
+  planned->program = *program;
   return planned;
 }
 

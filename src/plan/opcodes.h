@@ -1,0 +1,84 @@
+#pragma once
+// The table of instructions. Who walks over a program asks this table what an instruction refers to and where it goes
+// on; what the slots of its record are to it, plan/roles.h says. A switch over OpCode is for what an instruction does:
+// exec::Context (the interpreter) and jit::LoopWriter (native code).
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace treadle::plan {
+
+// What `index` of an instruction says.
+enum class IndexOf : uint8_t {
+  kNothing,
+  kKernel,   // kernels[]
+  kDynamic,  // dynamic[]
+  kCopy,     // copies[]
+  kRow,      // rows[]
+  kMove,     // moves[]
+  kFlag,     // the slot of a bool
+  kLoop,     // loops[], whose slots the instruction stands for
+  kLoopOf,   // loops[], the loop that it belongs to
+  kWave,     // waves[], likewise
+  kWaveOf,
+};
+
+// Where it goes on.
+enum class Flow : uint8_t {
+  kNext,    // behind it
+  kJump,    // at `target`
+  kEither,  // behind it or at `target`
+  kStop,
+};
+
+// clang-format off
+//  name             listing    index     flow     what it does
+#define TREADLE_OPCODES(X)                                                                                            \
+  X(kKernel,         "kernel",  kKernel,  kNext)   /* run(state, slots, operands)                                  */ \
+  X(kGuarded,        "guarded", kDynamic, kNext)   /* a kernel that is prepared per shapes seen                    */ \
+  X(kCompute,        "compute", kDynamic, kNext)   /* values in, values out                                        */ \
+  X(kCopy,           "copy",    kCopy,    kNext)   /* bytes                                                        */ \
+  X(kRow,            "row",     kRow,     kNext)   /* a pointer to one row of a tensor                             */ \
+  X(kMove,           "move",    kMove,    kNext)   /* a value of run-time size takes another place                 */ \
+  X(kJump,           "jump",    kNothing, kJump)                                                                      \
+  X(kBranchUnless,   "unless",  kFlag,    kEither) /* jumps where the flag is false                                */ \
+  X(kLoopBegin,      "loop",    kLoop,    kEither) /* target: the LoopEnd, when no trip runs                       */ \
+  X(kLoopNext,       "next",    kLoopOf,  kEither) /* target: the first instruction of the body                    */ \
+  X(kLoopNextSimple, "next",    kLoopOf,  kEither) /* the same where LoopStep is all there is to do                */ \
+  X(kLoopEnd,        "endloop", kLoopOf,  kNext)                                                                      \
+  X(kPoll,           "poll",    kNothing, kNext)   /* limits and cancellation, after work that takes its time      */ \
+  X(kWave,           "wave",    kWave,    kEither) /* runs on several threads what follows, up to target, or not   */ \
+  X(kWaveEnd,        "endwave", kWaveOf,  kNext)                                                                      \
+  X(kInBlocks,       "blocks",  kLoopOf,  kNext)   /* nothing: the node runs in the blocks of the loop's trips     */ \
+  X(kEnd,            "end",     kNothing, kStop)
+// clang-format on
+
+#define TREADLE_OPCODE_NAME(name, listing, index, flow) name,
+enum class OpCode : uint8_t { TREADLE_OPCODES(TREADLE_OPCODE_NAME) };
+#undef TREADLE_OPCODE_NAME
+
+struct OpCodeInfo {
+  std::string_view name;  // in listings
+  IndexOf index;
+  Flow flow;
+};
+
+#define TREADLE_OPCODE_INFO(name, listing, index, flow) {listing, IndexOf::index, Flow::flow},
+inline constexpr OpCodeInfo kOpCodes[] = {TREADLE_OPCODES(TREADLE_OPCODE_INFO)};
+#undef TREADLE_OPCODE_INFO
+
+constexpr const OpCodeInfo& info(OpCode code) {
+  return kOpCodes[static_cast<size_t>(code)];
+}
+
+// Whether `target` is an instruction where it may go on.
+constexpr bool jumps(OpCode code) {
+  return info(code).flow == Flow::kJump || info(code).flow == Flow::kEither;
+}
+// Whether it works on values of run-time size.
+constexpr bool is_dynamic(OpCode code) {
+  return info(code).index == IndexOf::kDynamic;
+}
+
+}  // namespace treadle::plan

@@ -1,0 +1,299 @@
+#pragma once
+// What the slots of a program are to its instructions. `describe` takes each record of a program apart by a structured
+// binding that names all members, so that a member that is added does not compile before it has a role, is told as a
+// number that decides what the instruction does, or is left aside on purpose (nodes, preparations, scheduling).
+// Listing, native key, verifier, lifetimes and the layout of native loops are visitors of it.
+
+#include <utility>
+
+#include "plan/program.h"
+
+namespace treadle::plan {
+
+enum class Role : uint8_t {
+  kReads,        // its elements
+  kWrites,       // its elements
+  kScratch,      // memory that means nothing before and behind the instruction
+  kReadsValue,   // a value: a handle, or planned memory under the type of its slot
+  kWritesValue,  // a handle
+  kReadsRows,    // pointers into it are set, to read there
+  kWritesRows,   // likewise, to write there
+  kPoints,       // a pointer that is set
+  kCarries,      // a loop's state, which the trip before has made
+  kHandsOn,      // the state's successor; planned ones change places with it
+};
+
+// When, of a loop's instructions.
+enum class When : uint8_t { kAtOnce, kBegin, kEachTrip, kBackEdge, kEnd };
+
+struct SlotUse {
+  const char* name = "";
+  uint32_t number = 0;  // among those of the name
+  uint32_t slot = kNoSlot;
+  Role role = Role::kReads;
+  When when = When::kAtOnce;
+};
+
+constexpr bool writes(Role role) {
+  return role == Role::kWrites || role == Role::kWritesValue;
+}
+constexpr bool is_value(Role role) {
+  return role == Role::kReadsValue || role == Role::kWritesValue;
+}
+
+// What visitors are told that do not listen.
+struct RecordVisitor {
+  void slot(const SlotUse&) {}
+  template <class T>
+  void number(const char*, T) {}
+  void type(const char*, const Type&) {}
+};
+
+template <class V>
+void describe(const KernelCall& call, V&& v) {
+  const auto& [operands, inputs, outputs, kernel, chain, group] = call;
+  v.number("inputs", inputs);
+  v.number("outputs", outputs);
+  for (uint32_t i = 0; i < operands.size(); ++i) {
+    if (i < inputs) {
+      v.slot({"input", i, operands[i], Role::kReads});
+    } else if (i < inputs + outputs) {
+      v.slot({"output", i - inputs, operands[i], Role::kWrites});
+    } else {
+      v.slot({"scratch", i - inputs - outputs, operands[i], Role::kScratch});
+    }
+  }
+}
+
+template <class V>
+void describe(const DynamicNode& dynamic, V&& v) {
+  const auto& [node, inputs, outputs, releases, in_loop, growth] = dynamic;
+  for (uint32_t i = 0; i < inputs.size(); ++i) v.slot({"input", i, inputs[i], Role::kReadsValue});
+  for (uint32_t i = 0; i < outputs.size(); ++i) v.slot({"output", i, outputs[i], Role::kWritesValue});
+}
+
+template <class V>
+void describe(const Copy& copy, V&& v) {
+  const auto& [from, to, bytes] = copy;
+  v.slot({"from", 0, from, Role::kReads});
+  v.slot({"to", 0, to, Role::kWrites});
+  v.number("bytes", bytes);
+}
+
+template <class V>
+void describe(const Row& row, V&& v) {
+  const auto& [from, index, to, wide, count, bytes] = row;
+  v.slot({"from", 0, from, Role::kReadsRows});
+  v.slot({"index", 0, index, Role::kReads});
+  v.slot({"to", 0, to, Role::kPoints});
+  v.number("wide", wide);
+  v.number("rows", count);
+  v.number("bytes", bytes);
+}
+
+template <class V>
+void describe(const Move& move, V&& v) {
+  const auto& [from, to] = move;
+  v.slot({"from", 0, from, Role::kReadsValue});
+  v.slot({"to", 0, to, Role::kWritesValue});
+}
+
+// The bool that a branch looks at.
+struct Flag {
+  uint32_t slot = kNoSlot;
+};
+
+template <class V>
+void describe(const Flag& flag, V&& v) {
+  const auto& [slot] = flag;
+  v.slot({"flag", 0, slot, Role::kReads});
+}
+
+template <class V>
+void describe(const LoopState& state, uint32_t i, V&& v) {
+  const auto& [initial, in, out, final, bytes, planned, shape_is_fixed, made_by_trip, grows] = state;
+  v.slot({"initial state", i, initial, Role::kReads, When::kBegin});
+  v.slot({"state", i, in, Role::kCarries, When::kEachTrip});
+  v.slot({"next state", i, out, Role::kHandsOn, planned ? When::kEachTrip : When::kBackEdge});
+  v.slot({"final state", i, final, Role::kWrites, When::kEnd});
+  v.number("bytes", bytes);
+  v.number("planned", planned);
+}
+
+template <class V>
+void describe(const ScanInput& scan, uint32_t i, V&& v) {
+  const auto& [whole, element, planned, reverse, element_type, element_bytes] = scan;
+  v.slot({"scan input", i, whole, Role::kReadsRows, When::kBegin});
+  v.slot({"scanned element", i, element, Role::kPoints, When::kEachTrip});
+  v.type("element type", element_type);
+  v.number("planned", planned);
+  v.number("reverse", reverse);
+  v.number("element bytes", element_bytes);
+}
+
+template <class V>
+void describe(const ScanOutput& scan, uint32_t i, V&& v) {
+  const auto& [element, whole, row, element_planned, whole_planned, reverse, element_type, element_bytes, empty] = scan;
+  v.slot({"scan output", i, whole, Role::kWritesRows, When::kBegin});
+  v.slot({"made element", i, element, Role::kReads, When::kBackEdge});
+  v.slot({"row", i, row, Role::kPoints, When::kEachTrip});
+  v.type("element type", element_type);
+  v.number("element planned", element_planned);
+  v.number("whole planned", whole_planned);
+  v.number("reverse", reverse);
+  v.number("element bytes", element_bytes);
+}
+
+// Its slots are named by the loop.
+template <class V>
+void describe(const LoopStep& step, V&& v) {
+  const auto& [rows, swaps, advances] = step;
+  v.number("rows", rows.size());
+  v.number("swaps", swaps.size());
+  v.number("advances", advances.size());
+  for (const auto& [to, from, bytes] : rows) {
+    v.number("to", to);
+    v.number("from", from);
+    v.number("bytes", bytes);
+  }
+  for (const auto& [in, out] : swaps) {
+    v.number("in", in);
+    v.number("out", out);
+  }
+  for (const auto& [slot, stride] : advances) {
+    v.number("pointer", slot);
+    v.number("stride", stride);
+  }
+}
+
+template <class V>
+void describe(const Loop& loop, V&& v) {
+  const auto& [is_scan, trip_count, condition, counter, go_on, known_trips, masked, states, scan_inputs, scan_outputs,
+               simple, step, grows, weight, may_team, node, first, last, releases, in_loop, chain, blocks] = loop;
+  v.slot({"trip count", 0, trip_count, Role::kReads, When::kBegin});
+  v.slot({"condition", 0, condition, Role::kReads, When::kBegin});
+  v.slot({"counter", 0, counter, Role::kWrites, When::kEachTrip});
+  v.slot({"continue condition", 0, go_on, Role::kReads, When::kBackEdge});
+  v.number("is scan", is_scan);
+  v.number("known trips", known_trips);
+  v.number("masked", masked);
+  v.number("simple", simple);
+  v.number("grows", grows);
+  v.number("weight", weight);
+  v.number("first", first);
+  v.number("last", last);
+  v.number("states", states.size());
+  v.number("scan inputs", scan_inputs.size());
+  v.number("scan outputs", scan_outputs.size());
+  for (uint32_t i = 0; i < states.size(); ++i) describe(states[i], i, v);
+  for (uint32_t i = 0; i < scan_inputs.size(); ++i) describe(scan_inputs[i], i, v);
+  for (uint32_t i = 0; i < scan_outputs.size(); ++i) describe(scan_outputs[i], i, v);
+  describe(step, v);
+}
+
+// Of one that is prepared: its operands end with the result and scratch.
+template <class V>
+void describe(const RowKernel& rows, V&& v) {
+  const auto& [at, whole, rest, operand_count, operands] = rows;
+  v.number("at", at);
+  for (uint32_t i = 0; i < operand_count; ++i) {
+    const auto& [slot, row_bytes] = operands[i];
+    if (i + 2 < operand_count) {
+      v.slot({"rows input", i, slot, Role::kReads, When::kEachTrip});
+    } else if (i + 2 == operand_count) {
+      v.slot({"rows output", 0, slot, Role::kWrites, When::kEachTrip});
+    } else {
+      v.slot({"rows scratch", 0, slot, Role::kScratch, When::kEachTrip});
+    }
+    v.number("row bytes", row_bytes);
+  }
+}
+
+template <class V>
+void describe(const TimeBlocks& blocks, V&& v) {
+  const auto& [trips, kernels, inputs] = blocks;
+  v.number("trips", trips);
+  for (const RowKernel& kernel : kernels) describe(kernel, v);
+}
+
+template <class V>
+void describe(const Wave& wave, V&& v) {
+  const auto& [first, last, trips, block, before, after, stages] = wave;
+  v.number("trips", trips);
+  v.number("block", block);
+  for (const WaveStage& stage : stages) {
+    for (const RowKernel& kernel : stage.kernels) describe(kernel, v);
+  }
+}
+
+// The record of an instruction that names none.
+struct NoRecord {};
+template <class V>
+void describe(const NoRecord&, V&&) {}
+
+// Calls `f` with the record that an instruction names the slots of.
+template <class F>
+decltype(auto) with_record(const Program& p, const Instruction& in, F&& f) {
+  switch (info(in.code).index) {
+    case IndexOf::kKernel:
+      return f(p.kernels[in.index]);
+    case IndexOf::kDynamic:
+      return f(p.dynamic[in.index]);
+    case IndexOf::kCopy:
+      return f(p.copies[in.index]);
+    case IndexOf::kRow:
+      return f(p.rows[in.index]);
+    case IndexOf::kMove:
+      return f(p.moves[in.index]);
+    case IndexOf::kFlag:
+      return f(Flag{in.index});
+    case IndexOf::kLoop:
+      return f(p.loops[in.index]);
+    case IndexOf::kWave:
+      return f(p.waves[in.index]);
+    case IndexOf::kNothing:
+    case IndexOf::kLoopOf:
+    case IndexOf::kWaveOf:
+      break;
+  }
+  return f(NoRecord());
+}
+
+template <class F>
+struct SlotVisitor : RecordVisitor {
+  explicit SlotVisitor(F& function) : f(function) {}
+  void slot(const SlotUse& use) { f(use); }
+  F& f;
+};
+
+// Calls `f` with each SlotUse of a record.
+template <class Record, class F>
+void for_each_slot(const Record& record, F&& f) {
+  describe(record, SlotVisitor<std::remove_reference_t<F>>(f));
+}
+
+// Of an instruction; those of a loop with its first one.
+template <class F>
+void for_each_slot(const Program& p, uint32_t pc, F&& f) {
+  with_record(p, p.code[pc], [&](const auto& record) { for_each_slot(record, f); });
+}
+
+// Calls `f` with every number of an instruction that a program holds, as uint32_t&.
+template <class F>
+void for_each_position(Program& p, F&& f) {
+  const auto rows = [&](std::vector<RowKernel>& kernels) {
+    for (RowKernel& kernel : kernels) f(kernel.at);
+  };
+  for (Loop& loop : p.loops) {
+    f(loop.first), f(loop.last);
+    rows(loop.blocks.kernels);
+  }
+  for (Wave& wave : p.waves) {
+    f(wave.first), f(wave.last);
+    for (uint32_t& place : wave.before) f(place);
+    for (uint32_t& place : wave.after) f(place);
+    for (WaveStage& stage : wave.stages) rows(stage.kernels);
+  }
+}
+
+}  // namespace treadle::plan
