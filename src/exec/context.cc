@@ -112,8 +112,7 @@ void Context::renew_account() {
 
 Status Context::begin_run(const RunOptions& options, Limits::Clock::time_point since) {
   options_ = &options;
-  trips_ = 0;
-  poll_units_ = 0;
+  budget_ = {};
   uncounted_ns_ = 0;
   allocations_ = 0;
   misplanned_ = false;
@@ -161,10 +160,10 @@ Status Context::run_program() {
   Status status;
   if (options_->profile) {
     options_->profile->begin(program_);
-    status = execute<true>();
+    status = execute();
     options_->profile->end();
   } else {
-    status = execute<false>();
+    status = execute();
   }
   if (!scope.stopped()) return status;
   // A kernel that was told to stop has left its results half written. What it says of that is no news.
@@ -230,178 +229,6 @@ Status Context::collect(std::span<AnyValue* const> outputs) {
   return {};
 }
 
-// With a profile, everything runs instruction by instruction, and each is told to it.
-template <bool kProfiled>
-Status Context::execute() {
-  const Instruction* const code = program_->code.data();
-  void** const slots = slots_.data();
-  const Instruction* in = code;
-  Status status;
-  bool has_block_ahead = false;  // of the loop that begins: it goes on with its next block of trips
-  for (;;) {
-    if (kProfiled && in->code != OpCode::kInBlocks) {
-      options_->profile->at(static_cast<uint32_t>(in - code), [this](uint32_t loop) { return loops_[loop].trip; });
-    }
-    switch (in->code) {
-      case OpCode::kKernel:
-        do {
-          if (const uint32_t failed = in->run(in->state, slots, in->operands)) {
-            return place_error(kernel_status(failed), static_cast<uint32_t>(in - code));
-          }
-        } while ((++in)->code == OpCode::kKernel && !kProfiled);
-        continue;
-      case OpCode::kRow:
-        if (const uint32_t failed = point_at_row(program_->rows[in->index])) {
-          return place_error(kernel_status(failed), static_cast<uint32_t>(in - code));
-        }
-        ++in;
-        continue;
-      case OpCode::kCopy: {
-        const plan::Copy& copy = program_->copies[in->index];
-        copy_bytes(slots[copy.to], slots[copy.from], copy.bytes);
-        ++in;
-        continue;
-      }
-      case OpCode::kJump:
-        in = code + in->target;
-        continue;
-      case OpCode::kBranchUnless: {
-        bool condition = false;
-        status = read_flag(in->index, "cond", condition);
-        if (!status.ok()) break;
-        in = condition ? in + 1 : code + in->target;
-        continue;
-      }
-      case OpCode::kLoopBegin: {
-        bool runs = has_block_ahead;
-        status = has_block_ahead ? next_block(in->index) : loop_begin(in->index, runs);
-        has_block_ahead = false;
-        if (!status.ok()) break;
-        if (!runs) {
-          in = code + in->target;
-          continue;
-        }
-        bool done = false;
-        uint32_t failed_at = 0;
-        if constexpr (!kProfiled) status = run_trips(*in, done, failed_at);
-        if (!status.ok()) return place_error(std::move(status), failed_at);
-        if (done) {
-          in = code + in->target;
-          continue;
-        }
-        ++in;
-        continue;
-      }
-      case OpCode::kLoopNext: {
-        bool again = false;
-        status = loop_next(in->index, again);
-        if (!status.ok()) break;
-        in = again ? code + in->target : in + 1;
-        continue;
-      }
-      case OpCode::kLoopNextSimple: {
-        const plan::Loop& loop = program_->loops[in->index];
-        LoopPosition& at = loops_[in->index];
-        const bool go_on = loop.go_on == plan::kNoSlot || *static_cast<const bool*>(slots[loop.go_on]);
-        step(loop);
-        if (++at.trip >= at.trips || !go_on) {
-          ++in;
-          continue;
-        }
-        if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots[loop.counter]) = at.trip;
-        ++trips_;
-        poll_units_ -= loop.weight;
-        if (poll_units_ < 0) {
-          status = poll();
-          if (!status.ok()) break;
-          if (native_) native_->worked(in->index, plan::kPollUnits);
-        }
-        if (at.trip >= at.row_capacity) {
-          status = grow_rows(loop, at);
-          if (!status.ok()) break;
-        }
-        if (!kProfiled && native_ && (poll_units_ == plan::kPollUnits || at.trip == native_trip_)) {
-          if (const NativeCode* native = native_code(in->index)) {
-            uint32_t failed_at = 0;
-            status = run_native(*native, failed_at);
-            if (!status.ok()) return place_error(std::move(status), failed_at);
-            ++in;
-            continue;
-          }
-        }
-        in = code + in->target;
-        continue;
-      }
-      case OpCode::kLoopEnd:
-        if (has_block(in->index)) {
-          has_block_ahead = true;
-          in = code + program_->loops[in->index].first;
-          continue;
-        }
-        if (native_ && !program_->loops[in->index].in_loop) {
-          native_->worked(in->index, loops_[in->index].trip * program_->loops[in->index].weight);
-        }
-        status = loop_end(in->index);
-        if (!status.ok()) break;
-        release(program_->loops[in->index].releases, program_->loops[in->index].in_loop);
-        ++in;
-        continue;
-      case OpCode::kMove:
-      case OpCode::kGuarded:
-      case OpCode::kCompute:
-        status = run_dynamic(*in);
-        if (!status.ok()) break;
-        ++in;
-        continue;
-      case OpCode::kInBlocks:
-        ++in;
-        continue;
-      case OpCode::kPoll:
-        status = poll();
-        if (!status.ok()) break;
-        ++in;
-        continue;
-      case OpCode::kWave: {
-        bool done = false;
-        if constexpr (!kProfiled) status = run_wave(in->index, done);
-        if (!status.ok()) break;
-        in = done ? code + in->target : in + 1;
-        continue;
-      }
-      case OpCode::kWaveEnd:
-        if constexpr (!kProfiled) end_wave(in->index);
-        ++in;
-        continue;
-      case OpCode::kEnd:
-        return {};
-    }
-    return place_error(std::move(status), static_cast<uint32_t>(in - code));
-  }
-}
-
-Status Context::run_dynamic(const Instruction& in) {
-  if (in.code == OpCode::kMove) {
-    const auto [from, to] = program_->moves[in.index];
-    TREADLE_ASSIGN(AnyValue value, value_of(from, program_->slots[from].type));
-    return set_handle(to, std::move(value));
-  }
-  const plan::DynamicNode& node = program_->dynamic[in.index];
-  TREADLE_TRY(in.code == OpCode::kGuarded ? run_guarded(node, in.index) : run_compute(node));
-  release(node.releases, node.in_loop);
-  return {};
-}
-
-Status Context::read_flag(uint32_t s, const char* what, bool& value) const {
-  if (program_->slots[s].storage == Storage::kHandle) {
-    const AnyValue& v = handles_[s];
-    if (!v.is_tensor() || v.tensor().type() != ElementType::kBool || v.tensor().element_count() != 1) {
-      return error(Code::kRuntime, "{} must be one bool, found {}", what, v.type().to_string());
-    }
-  }
-  value = *static_cast<const bool*>(slots_[s]);
-  return {};
-}
-
 // "/loop (Loop-16) body, trip 3: /loop:body/add (Add-14)"
 Status Context::place_error(Status status, uint32_t pc) const {
   std::string place;
@@ -424,13 +251,13 @@ Status Context::place_error(Status status, uint32_t pc) const {
 }
 
 Status Context::poll() {
-  poll_units_ = plan::kPollUnits;
+  budget_.units = plan::kPollUnits;
   if (options_->trip_limit > 0) {
-    if (trips_ > options_->trip_limit) {
+    if (budget_.trips > options_->trip_limit) {
       return error(Code::kLimit, "the limit of {} trips was reached", options_->trip_limit);
     }
     // A trip takes one unit at least.
-    poll_units_ = std::min(poll_units_, options_->trip_limit - trips_);
+    budget_.units = std::min(budget_.units, options_->trip_limit - budget_.trips);
   }
   if (team_loop_ != UINT32_MAX) measure_team();
   return limits_.check();
@@ -456,7 +283,7 @@ void Context::measure_team() {
     set_team(trials_[team_loop_].took(ns / static_cast<double>(team_units_)));
   }
   team_since_ = now;
-  team_units_ = poll_units_;
+  team_units_ = budget_.units;
 }
 
 }  // namespace treadle::exec

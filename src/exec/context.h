@@ -105,6 +105,12 @@ struct LoopPosition : plan::LoopCounters {
   std::vector<ScanOutputState> outputs;
 };
 
+// What a run may do before it looks at its limits.
+struct Budget {
+  int64_t units = 0;  // until the next poll
+  int64_t trips = 0;  // of all loops so far, the ones begun included
+};
+
 class Context {
  public:
   explicit Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<NativeLoops> native = nullptr,
@@ -127,8 +133,24 @@ class Context {
 
  private:
   Status run_program();
-  template <bool kProfiled>
+  // execute.cc: what an instruction does leaves `in` where the run goes on, or at the one that an error belongs to.
   Status execute();
+  template <bool kProfiled>
+  Status interpret();
+  template <bool kProfiled>
+  Status run_kernels(const plan::Instruction*& in);
+  Status run_row(const plan::Instruction*& in);
+  Status branch(const plan::Instruction*& in);
+  template <bool kProfiled>
+  Status enter_loop(const plan::Instruction*& in);
+  Status end_trip(const plan::Instruction*& in);
+  template <bool kProfiled>
+  Status end_simple_trip(const plan::Instruction*& in);
+  Status leave_loop(const plan::Instruction*& in);
+  template <bool kProfiled>
+  Status offer_wave(const plan::Instruction*& in);
+  const plan::Instruction* target_of(const plan::Instruction& in) const { return program_->code.data() + in.target; }
+  void copy(const plan::Copy& of) { copy_bytes(slots_[of.to], slots_[of.from], of.bytes); }
   // What a run begins with: its clock, its memory.
   Status begin_run(const RunOptions& options, Limits::Clock::time_point since);
   // In the first run, once its memory limit allows it.
@@ -138,10 +160,9 @@ class Context {
   Status collect(std::span<AnyValue* const> outputs);
   Status place_error(Status status, uint32_t pc) const;
 
-  // native.cc: runs the trips that are left of a loop, whose next one has been counted; `failed_at`: where it failed.
+  // native.cc: runs the trips that are left of a loop, whose next one has been counted; `failed`: where it failed.
   friend struct NativeHostFunctions;
-  Status run_native(const NativeCode& code, uint32_t& failed_at);
-  plan::NativeFrame native_frame();  // without counters of work
+  Status run_native(const NativeCode& code, Budget& budget, const plan::Instruction*& failed);
   // The code that takes over at this trip.
   const NativeCode* native_code(uint32_t loop) const {
     return native_ && loops_[loop].trip >= native_trip_ ? native_->code(loop) : nullptr;
@@ -226,21 +247,39 @@ class Context {
   Status loop_begin(uint32_t index, bool& runs);
   Status loop_next(uint32_t index, bool& again);
   Status move_handles(const plan::Loop& loop);
-  // The trips of a loop that is native code or a chain: `done`. `failed_at`: the instruction that an error belongs to.
-  Status run_trips(const plan::Instruction& begin, bool& done, uint32_t& failed_at);
   Status loop_end(uint32_t index);
-  // time_blocks.cc: the rows for the coming block of trips; the loop then ends behind it.
-  void make_block(const plan::Loop& loop, LoopPosition& at);
-  Status next_block(uint32_t index);
-  bool has_block(uint32_t index) const {
-    return program_->loops[index].blocks.trips > 0 && loops_[index].trip < loops_[index].all_trips;
+
+  // trips.cc: the trips that are left of a loop whose next one has been counted, as native code, as a chain or straight
+  // through the body; `in` is behind them then. Where there is no such way, nothing happens.
+  Status run_trips(uint32_t index, Budget& budget, const plan::Instruction*& in);
+  Status ask_for_native(uint32_t index, const plan::Instruction*& in);
+  int64_t granted(uint32_t index, const Budget& budget) const;
+  Status run_bodies(const plan::Loop& loop, LoopPosition& at, Budget& budget, int64_t trips, bool& go_on,
+                    const plan::Instruction*& failed);
+  bool has_trip(uint32_t index) const {
+    const LoopPosition& at = loops_[index];
+    return at.trip < (program_->loops[index].blocks.trips > 0 ? at.all_trips : at.trips);
   }
-  // Rows out, states swapped, pointers on.
-  void step(const plan::Loop& loop) {
+  // Counts the next trip, and sees to its block and to room for its rows.
+  Status next_trip(uint32_t index, Budget& budget);
+  // The rows for the coming block of trips (plan/time_blocks.h), with which the loop's trips end.
+  void make_block(const plan::Loop& loop, LoopPosition& at);
+  // The rows from trip `first` on; `is_rest`: of the last block.
+  uint32_t run_rows(const plan::RowKernel& rows, int64_t first, bool is_rest) const;
+  // The back edge of a simple loop. False: the body wants no further trip.
+  bool step(const plan::Loop& loop, LoopPosition& at) {
+    const bool go_on = loop.go_on == plan::kNoSlot || *static_cast<const bool*>(slots_[loop.go_on]);
+    hand_on(loop, at);
+    return go_on;
+  }
+  // What the back edge does with planned memory: rows out, states swapped, pointers and the counter on.
+  void hand_on(const plan::Loop& loop, LoopPosition& at) {
     void** const slots = slots_.data();
     for (const auto& [to, from, bytes] : loop.step.rows) copy_bytes(slots[to], slots[from], bytes);
     for (const auto& [in, out] : loop.step.swaps) std::swap(slots[in], slots[out]);
     for (const auto& [slot, stride] : loop.step.advances) slots[slot] = static_cast<std::byte*>(slots[slot]) + stride;
+    ++at.trip;
+    if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots[loop.counter]) = at.trip;
   }
   Status begin_states(const plan::Loop& loop);
   Status count_trips(const plan::Loop& loop, LoopPosition& at);
@@ -263,7 +302,6 @@ class Context {
   bool run_aside(const std::vector<uint32_t>& instructions);
   bool run_block(const plan::Wave& wave, size_t stage, int64_t block);
   bool run_trips_until(uint32_t loop, int64_t end);
-  bool run_trip(const plan::Loop& loop);
 
   // Before each trip but those that a poll has granted ahead: limits, the cancel flag, signals, time.
   Status poll();
@@ -271,9 +309,9 @@ class Context {
   void begin_team(uint32_t loop);
   void end_team(uint32_t loop);
   void measure_team();
-  Status count_trip(const plan::Loop& loop) {
-    ++trips_;
-    return (poll_units_ -= loop.weight) < 0 ? poll() : Status();
+  Status count_trip(const plan::Loop& loop, Budget& budget) {
+    ++budget.trips;
+    return (budget.units -= loop.weight) < 0 ? poll() : Status();
   }
 
   std::shared_ptr<const plan::Program> program_;
@@ -296,8 +334,7 @@ class Context {
   std::vector<LoopPosition> loops_;
   const RunOptions* options_ = nullptr;
   Limits limits_;
-  int64_t trips_ = 0;              // of all loops, the ones begun included
-  int64_t poll_units_ = 0;         // until the next poll
+  Budget budget_;
   double uncounted_ns_ = 0;        // of work that no weight of a loop counts, since limits were looked at
   std::vector<TeamTrial> trials_;  // by loop
   std::vector<std::unique_ptr<WavePosition>> waves_;

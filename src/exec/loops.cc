@@ -5,7 +5,6 @@
 #include "base/in_pieces.h"
 #include "exec/context.h"
 #include "op/scan_attributes.h"
-#include "plan/chain_loops.h"
 
 namespace treadle::exec {
 
@@ -232,7 +231,7 @@ Status Context::loop_begin(uint32_t index, bool& runs) {
   at.all_trips = at.trips;
   runs = at.trips > 0;
   if (!runs) return {};
-  TREADLE_TRY(count_trip(loop));
+  TREADLE_TRY(count_trip(loop, budget_));
   TREADLE_TRY(set_elements(loop, at));
   if (loop.blocks.trips > 0) make_block(loop, at);
   if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots_[loop.counter]) = 0;
@@ -250,51 +249,12 @@ Status Context::loop_next(uint32_t index, bool& again) {
     if (loop.scan_outputs[i].row == plan::kNoSlot) TREADLE_TRY(store_row(loop.scan_outputs[i], at.outputs[i], at));
   }
   TREADLE_TRY(move_handles(loop));
-  step(loop);
-  ++at.trip;
+  hand_on(loop, at);
   again = go_on && at.trip < at.trips;
   if (!again) return {};
-  TREADLE_TRY(count_trip(loop));
+  TREADLE_TRY(count_trip(loop, budget_));
   if (at.trip >= at.row_capacity) TREADLE_TRY(grow_rows(loop, at));
-  TREADLE_TRY(set_elements(loop, at));
-  if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots_[loop.counter]) = at.trip;
-  return {};
-}
-
-Status Context::run_trips(const plan::Instruction& begin, bool& done, uint32_t& failed_at) {
-  const Loop& loop = program_->loops[begin.index];
-  LoopPosition& at = loops_[begin.index];
-  done = true;
-  failed_at = loop.last - 1;
-  if (native_ && loop.simple) {
-    native_->before_loop(begin.index, loop.go_on == plan::kNoSlot && at.trips_known ? at.all_trips - at.trip : 0);
-  }
-  if (const NativeCode* code = native_code(begin.index)) return run_native(*code, failed_at);
-  if (native_ && native_->mode() == Jit::kRequired && at.trip >= native_trip_) {
-    return error(Code::kNotImplemented, "jit is required, but the loop is not native code: {}",
-                 native_->why_not(begin.index));
-  }
-  const plan::ChainLoop* chain = loop.chain;
-  if (!chain) {
-    done = false;
-    return {};
-  }
-  // As many trips at once as limits and rows allow.
-  for (;;) {
-    const int64_t granted = poll_units_ / loop.weight + 1;
-    int64_t trips = std::min({at.trips, at.row_capacity, at.trip + granted}) - at.trip;
-    if (native_ && at.trip < native_trip_) trips = std::min(trips, native_trip_ - at.trip);
-    const kernels::ChainTrips ran = chain->run(chain->steps.data(), slots_.data(), trips);
-    at.trip += ran.count;
-    trips_ += ran.count - 1;
-    poll_units_ -= (ran.count - 1) * loop.weight;
-    if (!ran.go_on || at.trip == at.trips) return {};
-    const int64_t units = poll_units_;
-    TREADLE_TRY(count_trip(loop));
-    if (native_ && poll_units_ > units) native_->worked(begin.index, plan::kPollUnits);
-    if (at.trip >= at.row_capacity) TREADLE_TRY(grow_rows(loop, at));
-    if (const NativeCode* code = native_code(begin.index)) return run_native(*code, failed_at);
-  }
+  return set_elements(loop, at);
 }
 
 Status Context::store_row(const ScanOutput& scan, ScanOutputState& state, LoopPosition& at) {

@@ -319,20 +319,17 @@ const NativeHost& native_host() {
   return kHost;
 }
 
-plan::NativeFrame Context::native_frame() {
+Status Context::run_native(const NativeCode& code, Budget& budget, const plan::Instruction*& failed) {
   plan::NativeFrame frame;
   frame.slots = slots_.data();
   frame.counters = reinterpret_cast<std::byte*>(static_cast<plan::LoopCounters*>(loops_.data()));
   frame.context = this;
-  return frame;
-}
-
-Status Context::run_native(const NativeCode& code, uint32_t& failed_at) {
-  plan::NativeFrame frame = native_frame();
-  frame.poll_units = &poll_units_;
-  frame.trips = &trips_;
-  const uint32_t result = code.run(frame, native_failure_);
-  failed_at = frame.failed_at;
+  frame.poll_units = &budget.units;
+  frame.trips = &budget.trips;
+  std::exception_ptr thrown;  // by kernels; other threads may be in code of other loops of this run
+  const uint32_t result = code.run(frame, thrown);
+  failed = program_->code.data() + frame.failed_at;
+  if (thrown) std::rethrow_exception(thrown);
   if (native_failure_) std::rethrow_exception(std::exchange(native_failure_, nullptr));
   if (result == 0) return {};
   return result == plan::kNativeStopped ? std::exchange(native_status_, Status()) : kernel_status(result);

@@ -219,7 +219,6 @@ std::string Profile::to_trace() const {
   const Program& p = *run.program;
   const std::vector<Event>& events = run.events;
   TraceWriter trace(p, events.empty() ? 0 : events.front().start_ns);
-  std::vector<int64_t> trips(p.loops.size());  // of loops in blocks of time: where the next one begins
   for (size_t at = 0; at < events.size(); ++at) {
     const Event& e = events[at];
     const plan::Instruction& in = p.code[e.pc];
@@ -229,14 +228,11 @@ std::string Profile::to_trace() const {
       case OpCode::kLoopBegin:
         trace.begin(p.loops[in.index].node->name, "loop", e.start_ns);
         // Without trips, the end is next.
-        if (!goes_on || events[at + 1].pc != p.loops[in.index].last) {
-          trace.begin(fmt::format("trip {}", trips[in.index]), "trip", end);
-        }
+        if (!goes_on || events[at + 1].pc != p.loops[in.index].last) trace.begin("trip 0", "trip", end);
         break;
       case OpCode::kLoopNext:
       case OpCode::kLoopNextSimple:
         trace.end(end);
-        trips[in.index] = p.loops[in.index].blocks.trips > 0 ? (e.trip + 1) % p.loops[in.index].known_trips : 0;
         if (!goes_on) trace.begin(fmt::format("trip {}", e.trip + 1), "trip", end);
         break;
       case OpCode::kLoopEnd:

@@ -3,7 +3,6 @@
 #include "base/pause.h"
 #include "base/thread_pool.h"
 #include "exec/context.h"
-#include "plan/chain_loops.h"
 
 namespace treadle::exec {
 
@@ -129,10 +128,7 @@ bool Context::run_aside(const std::vector<uint32_t>& instructions) {
     uint32_t failed = 0;
     if (in.code == OpCode::kKernel) failed = in.run(in.state, slots_.data(), in.operands);
     if (in.code == OpCode::kRow) failed = point_at_row(program_->rows[in.index]);
-    if (in.code == OpCode::kCopy) {
-      const plan::Copy& copy = program_->copies[in.index];
-      copy_bytes(slots_[copy.to], slots_[copy.from], copy.bytes);
-    }
+    if (in.code == OpCode::kCopy) copy(program_->copies[in.index]);
     if (failed != 0) return false;
   }
   return true;
@@ -172,15 +168,7 @@ bool Context::run_block(const Wave& wave, size_t index, int64_t block) {
   const int64_t begin = block * wave.block, end = std::min(begin + wave.block, wave.trips);
   const bool last = end == wave.trips;
   for (const plan::RowKernel& rows : stage.kernels) {
-    static constexpr uint32_t kPlaces[plan::RowKernel::kMostOperands] = {0, 1, 2, 3, 4, 5, 6, 7};
-    void* operands[plan::RowKernel::kMostOperands];
-    for (size_t i = 0; i < rows.operand_count; ++i) {
-      const auto& [slot, row_bytes] = rows.operands[i];
-      void* whole = slots_[slot];
-      operands[i] = whole ? static_cast<std::byte*>(whole) + static_cast<size_t>(begin) * row_bytes : nullptr;
-    }
-    const Kernel& kernel = last ? rows.rest : rows.whole;
-    if (kernel.run(kernel.state, operands, kPlaces) != 0) return false;
+    if (run_rows(rows, begin, last) != 0) return false;
   }
   if (stage.loop == WaveStage::kNoLoop) return true;
   const Loop& loop = program_->loops[stage.loop];
@@ -191,7 +179,7 @@ bool Context::run_block(const Wave& wave, size_t index, int64_t block) {
                        set_elements(loop, at).ok();
     if (!ready) return false;
   }
-  if (!run_trips_until(stage.loop, std::min(end, at.trips))) return false;
+  if (!run_trips_until(stage.loop, end)) return false;
   if (!last) return true;
   for (const plan::LoopState& state : loop.states) {
     if (state.final != plan::kNoSlot) std::memcpy(slots_[state.final], slots_[state.in], state.bytes);
@@ -199,48 +187,16 @@ bool Context::run_block(const Wave& wave, size_t index, int64_t block) {
   return true;
 }
 
-// Trips of a loop that fits a wave. The stretch is short, so nothing in it looks at limits.
+// Of a loop that fits a wave. The stretch is short, so nothing in it looks at limits.
 bool Context::run_trips_until(uint32_t index, int64_t end) {
-  constexpr int64_t kUnits = INT64_MAX / 2;
-  const Loop& loop = program_->loops[index];
   LoopPosition& at = loops_[index];
-  const plan::ChainLoop* chain = loop.chain;
-  while (at.trip < end) {
-    if (const NativeCode* code = native_code(index)) {
-      const int64_t all = std::exchange(at.trips, end);
-      int64_t units = kUnits, trips = 0;
-      plan::NativeFrame frame = native_frame();
-      frame.poll_units = &units;
-      frame.trips = &trips;
-      std::exception_ptr thrown;  // is thrown again, where it belongs, by the instructions
-      const bool failed = code->run(frame, thrown) != 0;
-      at.trips = all;
-      if (failed) return false;
-    } else if (chain) {
-      const int64_t until = native_ && at.trip < native_trip_ ? std::min(end, native_trip_) : end;
-      at.trip += chain->run(chain->steps.data(), slots_.data(), until - at.trip).count;
-    } else if (!run_trip(loop)) {
-      return false;
-    } else {
-      ++at.trip;
-    }
-  }
-  return true;
-}
-
-bool Context::run_trip(const Loop& loop) {
-  void** const slots = slots_.data();
-  for (uint32_t pc = loop.first + 1; pc + 1 < loop.last; ++pc) {
-    const plan::Instruction& in = program_->code[pc];
-    if (in.code == OpCode::kKernel) {
-      if (in.run(in.state, slots, in.operands) != 0) return false;
-    } else {
-      const plan::Copy& copy = program_->copies[in.index];
-      copy_bytes(slots[copy.to], slots[copy.from], copy.bytes);
-    }
-  }
-  step(loop);
-  return true;
+  const int64_t all = at.trips;
+  at.trips = std::min(end, all);
+  Budget budget{INT64_MAX / 2, 0};
+  const plan::Instruction* in = nullptr;
+  const bool ran = !has_trip(index) || run_trips(index, budget, in).ok();
+  at.trips = all;
+  return ran;
 }
 
 }  // namespace treadle::exec

@@ -17,12 +17,11 @@ const ChainStep* chain_of(const Program& p, uint32_t at) {
 }
 
 bool can_be_steps(const Program& p, const Loop& loop) {
-  if (!loop.simple) return false;
   bool any = false;
-  for (uint32_t at = loop.first + 1; at + 1 < loop.last; ++at) {
-    const bool is_chain = chain_of(p, at) != nullptr;
-    if (!is_chain && p.code[at].code != OpCode::kCopy) return false;
-    any |= is_chain;
+  for (uint32_t at = loop.first + 1; loop.straight && at + 1 < loop.last; ++at) {
+    if (p.code[at].code == OpCode::kCopy) continue;
+    if (!chain_of(p, at)) return false;
+    any = true;
   }
   return any;
 }

@@ -61,6 +61,9 @@ Status Planner::emit_loop(const ir::Node& node) {
   TREADLE_TRY(end_parts(loop, parts, first_slot));
 
   loop.simple = is_simple(loop);
+  loop.straight = loop.simple && std::all_of(p_.code.begin() + body_start, p_.code.end(), [](const Instruction& in) {
+                    return in.code == OpCode::kKernel || in.code == OpCode::kCopy;
+                  });
   if (!loop.is_scan && !uses(body, body.inputs[0])) loop.counter = kNoSlot;
   emit_code(loop.simple ? OpCode::kLoopNextSimple : OpCode::kLoopNext, &node, index, body_start);
   p_.code[begin].target = here();

@@ -187,7 +187,8 @@ struct Loop {
   std::vector<LoopState> states;
   std::vector<ScanInput> scan_inputs;
   std::vector<ScanOutput> scan_outputs;
-  bool simple = false;  // the back edge has nothing to do but `step`
+  bool simple = false;    // the back edge has nothing to do but `step`
+  bool straight = false;  // likewise, and the body is kernels and copies, one after the other
   LoopStep step;
   bool grows = false;     // some rows go to memory that grows
   int64_t weight = 1;     // of a trip, in kPollUnitNs

@@ -169,7 +169,7 @@ void describe(const LoopStep& step, V&& v) {
 template <class V>
 void describe(const Loop& loop, V&& v) {
   const auto& [is_scan, trip_count, condition, counter, go_on, known_trips, masked, states, scan_inputs, scan_outputs,
-               simple, step, grows, weight, may_team, node, first, last, releases, in_loop, chain, blocks] = loop;
+               simple, straight, step, grows, weight, may_team, node, first, last, releases, in_loop, chain, blocks] = loop;
   v.slot({"trip count", 0, trip_count, Role::kReads, When::kBegin});
   v.slot({"condition", 0, condition, Role::kReads, When::kBegin});
   v.slot({"counter", 0, counter, Role::kWrites, When::kEachTrip});
@@ -257,6 +257,33 @@ decltype(auto) with_record(const Program& p, const Instruction& in, F&& f) {
       break;
   }
   return f(NoRecord());
+}
+
+// How many there are of what an index refers to.
+inline size_t record_count(const Program& p, IndexOf index) {
+  switch (index) {
+    case IndexOf::kKernel:
+      return p.kernels.size();
+    case IndexOf::kDynamic:
+      return p.dynamic.size();
+    case IndexOf::kCopy:
+      return p.copies.size();
+    case IndexOf::kRow:
+      return p.rows.size();
+    case IndexOf::kMove:
+      return p.moves.size();
+    case IndexOf::kFlag:
+      return p.slots.size();
+    case IndexOf::kLoop:
+    case IndexOf::kLoopOf:
+      return p.loops.size();
+    case IndexOf::kWave:
+    case IndexOf::kWaveOf:
+      return p.waves.size();
+    case IndexOf::kNothing:
+      break;
+  }
+  return 1;
 }
 
 template <class F>

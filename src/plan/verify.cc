@@ -43,32 +43,6 @@ class Verifier {
 
   // --- the code
 
-  size_t records_of(IndexOf index) const {
-    switch (index) {
-      case IndexOf::kKernel:
-        return p_.kernels.size();
-      case IndexOf::kDynamic:
-        return p_.dynamic.size();
-      case IndexOf::kCopy:
-        return p_.copies.size();
-      case IndexOf::kRow:
-        return p_.rows.size();
-      case IndexOf::kMove:
-        return p_.moves.size();
-      case IndexOf::kFlag:
-        return p_.slots.size();
-      case IndexOf::kLoop:
-      case IndexOf::kLoopOf:
-        return p_.loops.size();
-      case IndexOf::kWave:
-      case IndexOf::kWaveOf:
-        return p_.waves.size();
-      case IndexOf::kNothing:
-        break;
-    }
-    return 1;
-  }
-
   Status check_code() const {
     if (p_.code.empty() || p_.code.back().code != OpCode::kEnd) {
       return error(Code::kInternal, "the last instruction is not the end of the program");
@@ -78,7 +52,7 @@ class Verifier {
     }
     for (uint32_t at = 0; at < p_.code.size(); ++at) {
       const Instruction& in = p_.code[at];
-      const size_t records = records_of(info(in.code).index);
+      const size_t records = record_count(p_, info(in.code).index);
       if (in.index >= records) return broken(at, "index {} of {}", in.index, records);
       if (jumps(in.code) && in.target >= p_.code.size()) return broken(at, "target {} is behind the end", in.target);
       if (const KernelCall* call = kernel_of(p_, at)) TREADLE_TRY(check_call(at, in, *call));

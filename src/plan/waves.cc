@@ -106,7 +106,7 @@ class WaveFinder {
 
   // Loops of a known number of trips over planned memory, whose bodies are a few kernels.
   bool fits(const Loop& loop) const {
-    if (!loop.is_scan || !loop.simple || loop.grows || loop.known_trips < 2 || loop.go_on != kNoSlot) return false;
+    if (!loop.is_scan || !loop.straight || loop.grows || loop.known_trips < 2 || loop.go_on != kNoSlot) return false;
     const bool reverse = is_reverse(loop);
     const bool inputs = std::all_of(loop.scan_inputs.begin(), loop.scan_inputs.end(), [&](const ScanInput& s) {
       return s.reverse == reverse && p_.slots[s.whole].storage != Storage::kHandle;
@@ -115,8 +115,7 @@ class WaveFinder {
                                      [&](const ScanOutput& s) { return s.reverse == reverse && s.whole_planned; });
     if (!inputs || !outputs) return false;
     for (uint32_t at = loop.first + 1; at + 1 < loop.last; ++at) {
-      const bool plain = p_.code[at].code == OpCode::kKernel || p_.code[at].code == OpCode::kCopy;
-      if (!plain || is_random(at)) return false;
+      if (is_random(at)) return false;
     }
     return true;
   }
