@@ -3,6 +3,9 @@
 #include "exec/context.h"
 #include "exec/profile.h"
 
+// Of what runs in every trip of a loop: the interpreter is one function.
+#define TREADLE_STEP [[gnu::always_inline]] inline
+
 namespace treadle::exec {
 
 using plan::Instruction;
@@ -17,69 +20,61 @@ Status Context::execute() {
 template <bool kProfiled>
 Status Context::interpret() {
   const Instruction* const code = program_->code.data();
+  const auto perform = [this](const Instruction*& in) -> Status {
+    switch (in->code) {
+      case OpCode::kKernel:
+        return run_kernels<kProfiled>(in);
+      case OpCode::kRow:
+        return run_row(in);
+      case OpCode::kCopy:
+        copy(program_->copies[in->index]);
+        break;
+      case OpCode::kJump:
+        in = target_of(*in);
+        return {};
+      case OpCode::kBranchUnless:
+        return branch(in);
+      case OpCode::kLoopBegin:
+        return enter_loop<kProfiled>(in);
+      case OpCode::kLoopNext:
+        return end_trip(in);
+      case OpCode::kLoopNextSimple:
+        return end_simple_trip<kProfiled>(in);
+      case OpCode::kLoopEnd:
+        return leave_loop(in);
+      case OpCode::kMove:
+      case OpCode::kGuarded:
+      case OpCode::kCompute:
+        TREADLE_TRY(run_dynamic(*in));
+        break;
+      case OpCode::kPoll:
+        TREADLE_TRY(poll());
+        break;
+      case OpCode::kWave:
+        return offer_wave<kProfiled>(in);
+      case OpCode::kWaveEnd:
+        if constexpr (!kProfiled) end_wave(in->index);
+        break;
+      case OpCode::kInBlocks:
+      case OpCode::kEnd:
+        break;
+    }
+    ++in;
+    return {};
+  };
   const Instruction* in = code;
-  Status status;
   while (in->code != OpCode::kEnd) {
     if (kProfiled && in->code != OpCode::kInBlocks) {
       options_->profile->at(static_cast<uint32_t>(in - code), [this](uint32_t loop) { return loops_[loop].trip; });
     }
-    switch (in->code) {
-      case OpCode::kKernel:
-        status = run_kernels<kProfiled>(in);
-        break;
-      case OpCode::kRow:
-        status = run_row(in);
-        break;
-      case OpCode::kCopy:
-        copy(program_->copies[in++->index]);
-        continue;
-      case OpCode::kJump:
-        in = code + in->target;
-        continue;
-      case OpCode::kBranchUnless:
-        status = branch(in);
-        break;
-      case OpCode::kLoopBegin:
-        status = enter_loop<kProfiled>(in);
-        break;
-      case OpCode::kLoopNext:
-        status = end_trip(in);
-        break;
-      case OpCode::kLoopNextSimple:
-        status = end_simple_trip<kProfiled>(in);
-        break;
-      case OpCode::kLoopEnd:
-        status = leave_loop(in);
-        break;
-      case OpCode::kMove:
-      case OpCode::kGuarded:
-      case OpCode::kCompute:
-        status = run_dynamic(*in);
-        in += status.ok();
-        break;
-      case OpCode::kPoll:
-        status = poll();
-        in += status.ok();
-        break;
-      case OpCode::kWave:
-        status = offer_wave<kProfiled>(in);
-        break;
-      case OpCode::kWaveEnd:
-        if constexpr (!kProfiled) end_wave(in->index);
-        ++in;
-        continue;
-      case OpCode::kInBlocks:
-      case OpCode::kEnd:
-        ++in;
-        continue;
-    }
+    Status status = perform(in);
     if (!status.ok()) return place_error(std::move(status), static_cast<uint32_t>(in - code));
   }
-  return status;
+  return {};
 }
 
 template <bool kProfiled>
-Status Context::run_kernels(const Instruction*& in) {
+TREADLE_STEP Status Context::run_kernels(const Instruction*& in) {
   void** const slots = slots_.data();
   do {
     if (const uint32_t failed = in->run(in->state, slots, in->operands)) return kernel_status(failed);
@@ -87,13 +82,13 @@ Status Context::run_kernels(const Instruction*& in) {
   return {};
 }
 
-Status Context::run_row(const Instruction*& in) {
+TREADLE_STEP Status Context::run_row(const Instruction*& in) {
   if (const uint32_t failed = point_at_row(program_->rows[in->index])) return kernel_status(failed);
   ++in;
   return {};
 }
 
-Status Context::branch(const Instruction*& in) {
+TREADLE_STEP Status Context::branch(const Instruction*& in) {
   bool condition = false;
   TREADLE_TRY(read_flag(in->index, "cond", condition));
   in = condition ? in + 1 : target_of(*in);
@@ -120,7 +115,7 @@ Status Context::end_trip(const Instruction*& in) {
 
 // Once limits have been looked at, native code may be there to take over.
 template <bool kProfiled>
-Status Context::end_simple_trip(const Instruction*& in) {
+TREADLE_STEP Status Context::end_simple_trip(const Instruction*& in) {
   const uint32_t index = in->index;
   LoopPosition& at = loops_[index];
   if (!step(program_->loops[index], at) || !has_trip(index)) {

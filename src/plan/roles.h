@@ -169,7 +169,8 @@ void describe(const LoopStep& step, V&& v) {
 template <class V>
 void describe(const Loop& loop, V&& v) {
   const auto& [is_scan, trip_count, condition, counter, go_on, known_trips, masked, states, scan_inputs, scan_outputs,
-               simple, straight, step, grows, weight, may_team, node, first, last, releases, in_loop, chain, blocks] = loop;
+               simple, straight, step, grows, weight, may_team, node, first, last, releases, in_loop, chain, blocks] =
+      loop;
   v.slot({"trip count", 0, trip_count, Role::kReads, When::kBegin});
   v.slot({"condition", 0, condition, Role::kReads, When::kBegin});
   v.slot({"counter", 0, counter, Role::kWrites, When::kEachTrip});
