@@ -3,7 +3,7 @@
 #include "exec/context.h"
 #include "exec/profile.h"
 
-// Of what runs in every trip of a loop: the interpreter is one function.
+// Of what runs in every trip of a loop: with it, the interpreter is one function.
 #define TREADLE_STEP [[gnu::always_inline]] inline
 
 namespace treadle::exec {
@@ -20,7 +20,14 @@ Status Context::execute() {
 template <bool kProfiled>
 Status Context::interpret() {
   const Instruction* const code = program_->code.data();
-  const auto perform = [this](const Instruction*& in) -> Status {
+  // Apart from the loop over instructions, so that these stay in registers.
+  const auto apart = [this](const Instruction*& in, Status (Context::*what)(const Instruction*&)) {
+    const Instruction* next = in;
+    Status status = (this->*what)(next);
+    in = next;
+    return status;
+  };
+  const auto perform = [&](const Instruction*& in) __attribute__((always_inline)) -> Status {
     switch (in->code) {
       case OpCode::kKernel:
         return run_kernels<kProfiled>(in);
@@ -35,13 +42,13 @@ Status Context::interpret() {
       case OpCode::kBranchUnless:
         return branch(in);
       case OpCode::kLoopBegin:
-        return enter_loop<kProfiled>(in);
+        return apart(in, &Context::enter_loop<kProfiled>);
       case OpCode::kLoopNext:
-        return end_trip(in);
+        return apart(in, &Context::end_trip);
       case OpCode::kLoopNextSimple:
         return end_simple_trip<kProfiled>(in);
       case OpCode::kLoopEnd:
-        return leave_loop(in);
+        return apart(in, &Context::leave_loop);
       case OpCode::kMove:
       case OpCode::kGuarded:
       case OpCode::kCompute:
@@ -51,7 +58,7 @@ Status Context::interpret() {
         TREADLE_TRY(poll());
         break;
       case OpCode::kWave:
-        return offer_wave<kProfiled>(in);
+        return apart(in, &Context::offer_wave<kProfiled>);
       case OpCode::kWaveEnd:
         if constexpr (!kProfiled) end_wave(in->index);
         break;
@@ -125,7 +132,11 @@ TREADLE_STEP Status Context::end_simple_trip(const Instruction*& in) {
   TREADLE_TRY(next_trip(index, budget_));
   in = target_of(*in);
   if (kProfiled || !native_ || (budget_.units != plan::kPollUnits && at.trip != native_trip_)) return {};
-  return native_code(index) ? run_trips(index, budget_, in) : Status();
+  if (!native_code(index)) return {};
+  const Instruction* next = in;
+  Status status = run_trips(index, budget_, next);
+  in = next;
+  return status;
 }
 
 Status Context::leave_loop(const Instruction*& in) {
