@@ -20,64 +20,72 @@ Status Context::execute() {
 template <bool kProfiled>
 Status Context::interpret() {
   const Instruction* const code = program_->code.data();
-  // Apart from the loop over instructions, so that these stay in registers.
-  const auto apart = [this](const Instruction*& in, Status (Context::*what)(const Instruction*&)) {
+  const Instruction* in = code;
+  // Apart from this loop, so that `in` stays in a register.
+  const auto apart = [&](Status (Context::*what)(const Instruction*&)) {
     const Instruction* next = in;
     Status status = (this->*what)(next);
     in = next;
     return status;
   };
-  const auto perform = [&](const Instruction*& in) __attribute__((always_inline)) -> Status {
-    switch (in->code) {
-      case OpCode::kKernel:
-        return run_kernels<kProfiled>(in);
-      case OpCode::kRow:
-        return run_row(in);
-      case OpCode::kCopy:
-        copy(program_->copies[in->index]);
-        break;
-      case OpCode::kJump:
-        in = target_of(*in);
-        return {};
-      case OpCode::kBranchUnless:
-        return branch(in);
-      case OpCode::kLoopBegin:
-        return apart(in, &Context::enter_loop<kProfiled>);
-      case OpCode::kLoopNext:
-        return apart(in, &Context::end_trip);
-      case OpCode::kLoopNextSimple:
-        return end_simple_trip<kProfiled>(in);
-      case OpCode::kLoopEnd:
-        return apart(in, &Context::leave_loop);
-      case OpCode::kMove:
-      case OpCode::kGuarded:
-      case OpCode::kCompute:
-        TREADLE_TRY(run_dynamic(*in));
-        break;
-      case OpCode::kPoll:
-        TREADLE_TRY(poll());
-        break;
-      case OpCode::kWave:
-        return apart(in, &Context::offer_wave<kProfiled>);
-      case OpCode::kWaveEnd:
-        if constexpr (!kProfiled) end_wave(in->index);
-        break;
-      case OpCode::kInBlocks:
-      case OpCode::kEnd:
-        break;
-    }
-    ++in;
-    return {};
-  };
-  const Instruction* in = code;
-  while (in->code != OpCode::kEnd) {
+  for (;;) {
     if (kProfiled && in->code != OpCode::kInBlocks) {
       options_->profile->at(static_cast<uint32_t>(in - code), [this](uint32_t loop) { return loops_[loop].trip; });
     }
-    Status status = perform(in);
+    Status status;
+    switch (in->code) {
+      case OpCode::kKernel:
+        status = run_kernels<kProfiled>(in);
+        break;
+      case OpCode::kRow:
+        status = run_row(in);
+        break;
+      case OpCode::kCopy:
+        copy(program_->copies[in++->index]);
+        continue;
+      case OpCode::kJump:
+        in = target_of(*in);
+        continue;
+      case OpCode::kBranchUnless:
+        status = branch(in);
+        break;
+      case OpCode::kLoopBegin:
+        status = apart(&Context::enter_loop<kProfiled>);
+        break;
+      case OpCode::kLoopNext:
+        status = apart(&Context::end_trip);
+        break;
+      case OpCode::kLoopNextSimple:
+        status = end_simple_trip<kProfiled>(in);
+        break;
+      case OpCode::kLoopEnd:
+        status = apart(&Context::leave_loop);
+        break;
+      case OpCode::kMove:
+      case OpCode::kGuarded:
+      case OpCode::kCompute:
+        status = run_dynamic(*in);
+        in += status.ok();
+        break;
+      case OpCode::kPoll:
+        status = poll();
+        in += status.ok();
+        break;
+      case OpCode::kWave:
+        status = apart(&Context::offer_wave<kProfiled>);
+        break;
+      case OpCode::kWaveEnd:
+        if constexpr (!kProfiled) end_wave(in->index);
+        ++in;
+        continue;
+      case OpCode::kInBlocks:
+        ++in;
+        continue;
+      case OpCode::kEnd:
+        return {};
+    }
     if (!status.ok()) return place_error(std::move(status), static_cast<uint32_t>(in - code));
   }
-  return {};
 }
 
 template <bool kProfiled>
