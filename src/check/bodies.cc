@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "op/loop_view.h"
 #include "op/type_rules.h"
 
 namespace treadle {
@@ -16,8 +17,7 @@ void forget_symbol(Type& type, std::string_view symbol) {
 
 }  // namespace
 
-Result<std::vector<Type>> Inference::Bodies::infer(const char* attribute, std::vector<Type> inputs,
-                                                   size_t first_state_in, size_t first_state_out, size_t states) {
+Result<std::vector<Type>> Inference::Bodies::infer(const char* attribute, std::vector<Type> inputs, size_t states) {
   ir::Region* body = node_.region(attribute);
   if (!body) return error(Code::kInvalidModel, "attribute {} is missing", attribute);
   if (inputs.size() != body->inputs.size()) {
@@ -29,13 +29,14 @@ Result<std::vector<Type>> Inference::Bodies::infer(const char* attribute, std::v
   std::string trip;
   if (node_.op->control == Control::kLoop) trip = "trip." + std::to_string(driver_.trip_symbols_++);
   hints_.clear();
-  for (size_t i = 0; i < states; ++i) hints_.push_back(driver_.declared(body->inputs[first_state_in + i]));
+  const size_t first = before_states(node_.op->control, node_.version->since).body_inputs;
+  for (size_t i = 0; i < states; ++i) hints_.push_back(driver_.declared(body->inputs[first + i]));
   for (;;) {
     start_trip(*body, inputs);
-    if (!trip.empty()) know_loop_inputs(*body, trip);
-    if (node_.op->control == Control::kScan) know_scan_states(*body, states);
+    if (is_loop(node_)) TREADLE_TRY(know_constant_states());
+    if (!trip.empty()) know_loop_inputs(trip);
     TREADLE_TRY(driver_.infer(*body));
-    TREADLE_ASSIGN(const bool settled, unite_states(*body, inputs, first_state_in, first_state_out, states));
+    TREADLE_ASSIGN(const bool settled, unite_states(*body, inputs, states));
     if (settled) break;
   }
   return outputs_of(*body, trip);
@@ -50,40 +51,38 @@ void Inference::Bodies::start_trip(ir::Region& body, const std::vector<Type>& in
   }
 }
 
-// The trip counter is a symbol; a trip that runs has a true condition; a state that no trip changes is what it was.
-void Inference::Bodies::know_loop_inputs(const ir::Region& body, const std::string& trip) {
-  if (body.inputs.size() < 2) return;
-  for (size_t i = 2; i < body.inputs.size() && i < node_.inputs.size(); ++i) {
-    if (driver_.options_.propagate && stays_constant(body, i - 1, i)) {
-      driver_.share_facts(node_.inputs[i], body.inputs[i]);
-    }
+// A state that no trip changes is what it was.
+Status Inference::Bodies::know_constant_states() {
+  const bool has_batch = node_.op->control == Control::kScan && node_.version->since < 9;
+  if (has_batch || !driver_.options_.propagate) return {};
+  TREADLE_ASSIGN(const LoopView loop, LoopView::read(node_));
+  for (size_t i = 0; i < loop.states(); ++i) {
+    const LoopView::State state = loop.state(i);
+    if (state.initial && loop.stays_constant(i)) driver_.share_facts(state.initial, state.before);
   }
-  driver_.set_symbols(body.inputs[0], {Dim::symbol(trip)});
-  const Type& condition = body.inputs[1]->type;
+  return {};
+}
+
+// The trip counter is a symbol; a trip that runs has a true condition.
+void Inference::Bodies::know_loop_inputs(const std::string& trip) {
+  const LoopView loop(node_);
+  driver_.set_symbols(loop.counter(), {Dim::symbol(trip)});
+  const Type& condition = loop.condition_before()->type;
   if (condition.element != ElementType::kBool) return;
   Tensor yes = Tensor::scalar<bool>(ElementType::kBool, true);
   if (condition.is_concrete()) {
     if (element_count_unchecked(known_dims(condition.shape)) != 1) return;
     yes = yes.reshaped(known_dims(condition.shape));
-    driver_.set_constant(body.inputs[1], std::move(yes));
+    driver_.set_constant(loop.condition_before(), std::move(yes));
   }
 }
 
-void Inference::Bodies::know_scan_states(const ir::Region& body, size_t states) {
-  const bool has_batch = node_.version->since < 9;
-  if (has_batch || !driver_.options_.propagate) return;
-  for (size_t i = 0; i < states && i < node_.inputs.size(); ++i) {
-    if (node_.inputs[i] && stays_constant(body, i, i)) driver_.share_facts(node_.inputs[i], body.inputs[i]);
-  }
-}
-
-Result<bool> Inference::Bodies::unite_states(const ir::Region& body, std::vector<Type>& inputs, size_t first_in,
-                                             size_t first_out, size_t states) {
+Result<bool> Inference::Bodies::unite_states(const ir::Region& body, std::vector<Type>& inputs, size_t states) {
+  const BeforeStates before = before_states(node_.op->control, node_.version->since);
   bool settled = true;
   for (size_t i = 0; i < states; ++i) {
-    Type& in = inputs[first_in + i];
-    if (first_out + i >= body.outputs.size()) continue;
-    const Type& out = body.outputs[first_out + i]->type;
+    Type& in = inputs[before.body_inputs + i];
+    const Type& out = body.outputs[before.body_outputs + i]->type;
     if (!is_complete(in) || !is_complete(out)) continue;
     // An optional that the body fills stays one.
     if (in.kind == Type::Kind::kOptional && same_structure(*in.child, out)) continue;
@@ -145,11 +144,12 @@ std::vector<Type> Inference::Bodies::outputs_of(const ir::Region& body, const st
 }
 
 Result<std::vector<Type>> Inference::Bodies::infer_as_onnx(ir::Region& body, std::vector<Type> inputs) {
-  const bool loop = node_.op->control == Control::kLoop;
-  if (loop && inputs.size() >= 2) {
+  if (node_.op->control == Control::kLoop) {
+    TREADLE_ASSIGN(const LoopView loop, LoopView::read(node_));
+    const size_t first = loop.signature().before.body_inputs;
     inputs[0] = Type::tensor(ElementType::kInt64);
-    inputs[1] = node_.inputs.size() > 1 && node_.inputs[1] ? node_.inputs[1]->type : Type();
-    for (size_t i = 2; i < inputs.size(); ++i) {
+    inputs[1] = loop.condition() ? loop.condition()->type : Type();
+    for (size_t i = first; i < inputs.size(); ++i) {
       inputs[i].has_shape = false;
       inputs[i].shape.clear();
     }

@@ -16,16 +16,14 @@ class Inference::Bodies final : public BodyInference {
   Bodies(Inference& driver, ir::Node& node) : driver_(driver), node_(node) {}
 
   const ir::Region* region(const char* attribute) const override { return node_.region(attribute); }
-  Result<std::vector<Type>> infer(const char* attribute, std::vector<Type> inputs, size_t first_state_in,
-                                  size_t first_state_out, size_t states) override;
+  Result<std::vector<Type>> infer(const char* attribute, std::vector<Type> inputs, size_t states) override;
 
  private:
   Result<std::vector<Type>> infer_as_onnx(ir::Region& body, std::vector<Type> inputs);
   void start_trip(ir::Region& body, const std::vector<Type>& inputs);
-  void know_loop_inputs(const ir::Region& body, const std::string& trip);
-  void know_scan_states(const ir::Region& body, size_t states);
-  Result<bool> unite_states(const ir::Region& body, std::vector<Type>& inputs, size_t first_in, size_t first_out,
-                            size_t states);
+  Status know_constant_states();
+  void know_loop_inputs(const std::string& trip);
+  Result<bool> unite_states(const ir::Region& body, std::vector<Type>& inputs, size_t states);
   // What the body's input is declared as fills in what a union of types gave up. A hint that turns out to be wrong is
   // forgotten, so the fixed point is reached.
   void take_hint(const ir::Region& body, Type& hint, const Type& in, const Type& out, Type& both) const;

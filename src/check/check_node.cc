@@ -431,12 +431,13 @@ size_t Walk::body_inputs(const wire::GraphProto& body) const {
 void Walk::check_signature(const wire::NodeProto& node, const Callee& callee, const wire::AttributeProto& attribute) {
   const wire::GraphProto& body = *attribute.g;
   size_t inputs = 0, least_outputs = node.outputs.size();
-  if (callee.op->control == Control::kLoop) {
-    inputs = std::max<size_t>(node.inputs.size(), 2);
-    least_outputs = std::max(node.outputs.size() + 1, inputs - 1);
-  } else if (callee.op->control == Control::kScan) {
-    const size_t first = callee.version->since == 8 ? 1 : 0;  // Scan-8 takes sequence lengths before all others
-    inputs = node.inputs.size() - std::min(first, node.inputs.size());
+  if (callee.op->control == Control::kLoop || callee.op->control == Control::kScan) {
+    const BeforeStates before = before_states(callee.op->control, callee.version->since);
+    const size_t handed_on = node.inputs.size() - std::min(before.inputs, node.inputs.size());
+    inputs = before.body_inputs + handed_on;
+    least_outputs = before.body_outputs + std::max(node.outputs.size(), handed_on);
+  }
+  if (callee.op->control == Control::kScan) {
     const wire::AttributeProto* scanned = find_attribute(node, "num_scan_inputs");
     if (!scanned || !scanned->i) return;
     if (*scanned->i < 1 || static_cast<uint64_t>(*scanned->i) > inputs) {

@@ -9,6 +9,7 @@
 #include "check/types.h"
 #include "model/import.h"
 #include "model/node_finder.h"
+#include "op/loop_view.h"
 #include "op/place.h"
 #include "op/registry.h"
 #include "op/type_rules.h"
@@ -287,10 +288,10 @@ class TypeCheck final : InferenceMonitor {
   // What a state is before the first trip; null for other inputs of bodies.
   static const ir::Value* state_outside(const ir::Region& body, size_t i) {
     const ir::Node& node = *body.parent_node;
-    const bool is_loop = node.op->control == Control::kLoop && i >= 2;
-    const bool is_scan = node.op->control == Control::kScan && node.version->since >= 9 &&
-                         i + static_cast<size_t>(node.attributes.get_int("num_scan_inputs")) < node.inputs.size();
-    return (is_loop || is_scan) && i < node.inputs.size() ? node.inputs[i] : nullptr;
+    if (!is_loop(node) || (node.op->control == Control::kScan && node.version->since < 9)) return nullptr;
+    const auto loop = LoopView::read(node);
+    const size_t state = loop.ok() ? loop->state_before(body.inputs[i]) : 0;
+    return loop.ok() && state < loop->states() ? loop->state(state).initial : nullptr;
   }
 
   void report_state(const ir::Region& body, const ir::Value& input, const Type& declared, std::string found,

@@ -6,6 +6,7 @@
 #include "base/stop.h"
 #include "check/bodies.h"
 #include "check/onnx_rules.h"
+#include "op/loop_view.h"
 #include "op/place.h"
 #include "op/type_rules.h"
 #include "type/make_tensor.h"
@@ -38,15 +39,6 @@ bool propagates_in_onnx(const ir::NodeInfo& node) {
 }
 
 }  // namespace
-
-bool stays_constant(const ir::Region& body, size_t output, size_t input) {
-  if (output >= body.outputs.size() || input >= body.inputs.size()) return false;
-  const ir::Value* value = body.outputs[output];
-  while (value && value->producer && value->producer->op->name == "Identity" && value->producer->op->domain.empty()) {
-    value = value->producer->inputs[0];
-  }
-  return value && value == body.inputs[input];
-}
 
 Inference::Inference(InferenceOptions options) : options_(options), walk_(ir::new_walk()) {}
 
@@ -341,27 +333,25 @@ std::optional<Shape> Inference::contents(const ir::Value* value) const {
 }
 
 void Inference::unite_facts(const ir::Node& node) {
-  const ir::Region *yes = node.region("then_branch"), *no = node.region("else_branch");
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    if (!node.outputs[i] || !may_have_symbols(node.outputs[i]->type)) continue;
-    std::optional<Shape> a = contents(yes->outputs[i]);
-    const std::optional<Shape> b = contents(no->outputs[i]);
+  const IfView choice(node);
+  for (size_t i = 0; i < choice.results(); ++i) {
+    const auto [yes, no, result] = choice.result(i);
+    if (!result || !may_have_symbols(result->type)) continue;
+    std::optional<Shape> a = contents(yes);
+    const std::optional<Shape> b = contents(no);
     if (!a || !b || a->size() != b->size()) continue;
     for (size_t k = 0; k < a->size(); ++k) {
       if (!same((*a)[k], (*b)[k])) (*a)[k] = Dim::unknown();
     }
-    set_symbols(node.outputs[i], std::move(*a));
+    set_symbols(result, std::move(*a));
   }
 }
 
 void Inference::keep_facts(const ir::Node& node) {
-  const ir::Region* body = node.region("body");
-  const bool is_loop = node.op->control == Control::kLoop;
-  const size_t before = is_loop ? 2 : 0;  // inputs in front of the states: trip count and condition
-  const size_t behind = is_loop ? 0 : static_cast<size_t>(node.attributes.get_int("num_scan_inputs"));
-  for (size_t i = before; i + behind < node.inputs.size() && i - before < node.outputs.size(); ++i) {
-    const ir::Value* out = node.outputs[i - before];
-    if (node.inputs[i] && out && stays_constant(*body, is_loop ? i - 1 : i, i)) share_facts(node.inputs[i], out);
+  const LoopView loop(node);
+  for (size_t i = 0; i < loop.states(); ++i) {
+    const auto [initial, before, after, final] = loop.state(i);
+    if (initial && final && loop.stays_constant(i)) share_facts(initial, final);
   }
 }
 

@@ -159,7 +159,4 @@ class Inference {
 // more than is known already.
 bool worth_folding(std::span<const AnyValue> inputs, std::span<const Type> outputs);
 
-// Whether a trip hands its input on as it is.
-bool stays_constant(const ir::Region& body, size_t output, size_t input);
-
 }  // namespace treadle

@@ -33,16 +33,19 @@ void Walk::warn_of_surprises(const wire::NodeProto& node, const Callee& callee) 
   if (!callee.version) return;
   if (callee.op->domain.empty()) warn_of_pads(node);
   if (callee.op->control == Control::kScan && callee.version->since < 11) warn_of_axes(node);
+  if (callee.op->control != Control::kLoop && callee.op->control != Control::kScan) return;
+  uint64_t scan_inputs = 0;
   if (callee.op->control == Control::kLoop) {
     warn_of_loop(node);
-  } else if (callee.op->control == Control::kScan) {
-    const wire::AttributeProto* body = find_attribute(node, "body");
+  } else {
     const wire::AttributeProto* scanned = find_attribute(node, "num_scan_inputs");
-    const size_t first = callee.version->since == 8 ? 1 : 0;
-    if (!body || !body->g || !scanned || !scanned->i || *scanned->i < 0) return;
-    const uint64_t taken = static_cast<uint64_t>(*scanned->i) + first;
-    if (taken <= node.inputs.size()) warn_of_states(*body->g, 0, 0, node.inputs.size() - taken);
+    if (!scanned || !scanned->i || *scanned->i < 0) return;
+    scan_inputs = static_cast<uint64_t>(*scanned->i);
   }
+  const wire::AttributeProto* body = find_attribute(node, "body");
+  const BeforeStates before = before_states(callee.op->control, callee.version->since);
+  const uint64_t others = scan_inputs + before.inputs;
+  if (body && body->g && others <= node.inputs.size()) warn_of_states(*body->g, before, node.inputs.size() - others);
 }
 
 // Engines run it, but it is not what the document of this version allows.
@@ -101,7 +104,6 @@ void Walk::warn_of_loop(const wire::NodeProto& node) {
            quoted(body.inputs[1].name))
         .hint = "give a trip count, or compute the condition in the body";
   }
-  if (node.inputs.size() > 2) warn_of_states(body, 2, 1, node.inputs.size() - 2);
 }
 
 // Whether a name that is visible here is the constant false.
@@ -126,10 +128,11 @@ const Makers& Walk::makers_of(const wire::FunctionProto& function) {
 }
 
 // A state's type goes around: what comes out of a trip goes into the next.
-void Walk::warn_of_states(const wire::GraphProto& body, size_t first_in, size_t first_out, size_t states) {
+void Walk::warn_of_states(const wire::GraphProto& body, const BeforeStates& first, size_t states) {
   for (size_t i = 0; i < states; ++i) {
-    if (first_in + i >= body.inputs.size() || first_out + i >= body.outputs.size()) return;
-    const wire::ValueInfoProto &in = body.inputs[first_in + i], &out = body.outputs[first_out + i];
+    const size_t at_in = first.body_inputs + i, at_out = first.body_outputs + i;
+    if (at_in >= body.inputs.size() || at_out >= body.outputs.size()) return;
+    const wire::ValueInfoProto &in = body.inputs[at_in], &out = body.outputs[at_out];
     const wire::TypeProto *before = declared(in), *after = declared(out);
     if (!before || !after || !before->tensor || !after->tensor) continue;
     if (!before->tensor->shape || !after->tensor->shape) continue;

@@ -16,6 +16,7 @@
 #include "check/loop_condition.h"
 #include "check/name_table.h"
 #include "model/name_uses.h"
+#include "op/loop_signature.h"
 #include "op/op_def.h"
 #include "wire/devices.h"
 #include "wire/training.h"
@@ -211,7 +212,7 @@ class Walk : Functions {
   bool is_false(std::string_view name);
   const wire::FunctionProto* function_of(const wire::NodeProto& node) const override;
   const Makers& makers_of(const wire::FunctionProto& function) override;
-  void warn_of_states(const wire::GraphProto& body, size_t first_in, size_t first_out, size_t states);
+  void warn_of_states(const wire::GraphProto& body, const BeforeStates& first, size_t states);
 
   const wire::ModelProto* model_;
   const wire::MappedFile* file_;  // null: the bytes are not at hand

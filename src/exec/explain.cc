@@ -10,6 +10,7 @@
 #include "exec/trip_cost.h"
 #include "kernels/fused.h"
 #include "op/gemm.h"
+#include "op/loop_view.h"
 #include "op/op_def.h"
 #include "plan/roles.h"
 
@@ -159,21 +160,19 @@ class Explainer {
   // --- what stands in the way
 
   void find_obstacles(const Loop& loop, LoopReport& report) const {
-    const ir::Region& body = *loop.node->region("body");
-    const size_t first = loop.is_scan ? 0 : 2;
+    const LoopView view(*loop.node);
     const std::string own = loop.node->name, op = loop.node->op->name;
-    auto name_of = [&](size_t input) {
-      return input < body.inputs.size() ? std::string(body.inputs[input]->name) : std::string();
-    };
     for (size_t i = 0; i < loop.states.size(); ++i) {
       if (loop.states[i].planned) continue;
       report.obstacles.push_back(
-          {own, op, fmt::format("the size of state '{}' is known only at run time", name_of(first + i))});
+          {own, op,
+           fmt::format("the size of state '{}' is known only at run time", view.state(i).before->name.view())});
     }
     for (size_t i = 0; i < loop.scan_inputs.size(); ++i) {
       if (loop.scan_inputs[i].planned) continue;
-      const std::string name = name_of(loop.states.size() + i);
-      report.obstacles.push_back({own, op, fmt::format("the size of scan input '{}' is known only at run time", name)});
+      report.obstacles.push_back({own, op,
+                                  fmt::format("the size of scan input '{}' is known only at run time",
+                                              view.scan_input(i).element->name.view())});
     }
     for (const plan::ScanOutput& scan : loop.scan_outputs) {
       if (scan.row != kNoSlot) continue;

@@ -4,7 +4,7 @@
 
 #include "base/in_pieces.h"
 #include "exec/context.h"
-#include "op/scan_attributes.h"
+#include "op/loop_signature.h"
 
 namespace treadle::exec {
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "op/loop_view.h"
 #include "op/op_def.h"
 #include "plan/fusion.h"
 
@@ -203,13 +204,13 @@ Work work_of(const plan::ElementwiseCode& code) {
 
 double carried_ns(const plan::Loop& loop, const MachineRoof& roof,
                   const std::function<double(const ir::Node&)>& node_ns) {
-  const ir::Region& body = *loop.node->region("body");
-  const size_t first_input = loop.is_scan ? 0 : 2, first_output = loop.is_scan ? 0 : 1;
+  const LoopView view(*loop.node);
+  const ir::Region& body = view.body();
   std::unordered_map<const ir::Node*, double> takes;
   for (const auto& node : body.nodes) takes[node.get()] = node_ns(*node) + latency_of(*node) * roof.latency_ns;
   double longest = 0;
   for (size_t k = 0; k < loop.states.size(); ++k) {
-    std::unordered_map<const ir::Value*, double> since{{body.inputs[first_input + k], 0}};
+    std::unordered_map<const ir::Value*, double> since{{view.state(k).before, 0}};
     for (const auto& node : body.nodes) {
       double ready = -1;
       for (const ir::Value* v : node->inputs) {
@@ -218,7 +219,7 @@ double carried_ns(const plan::Loop& loop, const MachineRoof& roof,
       if (ready < 0) continue;
       for (const ir::Value* v : node->outputs) since[v] = ready + takes[node.get()];
     }
-    const auto at = since.find(body.outputs[first_output + k]);
+    const auto at = since.find(view.state(k).after);
     if (at != since.end()) longest = std::max(longest, at->second);
   }
   return longest;

@@ -4,10 +4,10 @@
 
 #include "judge/judge.h"
 #include "kernels/dispatch.h"
+#include "op/loop_view.h"
 #include "op/lower.h"
 #include "op/op_def.h"
 #include "op/place.h"
-#include "op/scan_attributes.h"
 #include "type/make_tensor.h"
 
 namespace treadle::judge {
@@ -18,9 +18,9 @@ using Environment = std::unordered_map<const ir::Value*, AnyValue>;
 
 // Sizes of one trip's element of a scan output that had no trip: what inference knows, 0 for the rest.
 // What the model says of a row; what inference found where it says nothing.
-const Type& type_of_row(const ir::Region& body, size_t output) {
-  const Type& stated = body.output_types[output];
-  return stated.is_known() ? stated : body.outputs[output]->type;
+const Type& type_of_row(const LoopView& loop, size_t scan_output) {
+  const Type& stated = *loop.row_type(scan_output);
+  return stated.is_known() ? stated : loop.scan_output(scan_output).row->type;
 }
 
 Tensor empty_stack(const Type& element) {
@@ -185,7 +185,7 @@ class Walker {
 
   Status run_if(const ir::Node& node) {
     TREADLE_ASSIGN(const bool condition, flag(node.inputs[0], "cond"));
-    const ir::Region& branch = *node.region(condition ? "then_branch" : "else_branch");
+    const ir::Region& branch = IfView(node).branch(condition);
     TREADLE_TRY(run(branch));
     for (size_t i = 0; i < node.outputs.size(); ++i) set(node.outputs[i], get(branch.outputs[i]));
     return {};
@@ -208,39 +208,43 @@ class Walker {
   };
 
   Status run_loop(const ir::Node& node) {
-    const ir::Region& body = *node.region("body");
-    const bool has_m = !node.inputs.empty() && node.inputs[0];
-    const bool has_cond = node.inputs.size() > 1 && node.inputs[1];
+    TREADLE_ASSIGN(const LoopView loop, LoopView::read(node));
     int64_t trips = INT64_MAX;
-    if (has_m) {
-      const AnyValue& m = get(node.inputs[0]);
+    if (loop.trip_count()) {
+      const AnyValue& m = get(loop.trip_count());
       if (!m.is_tensor() || m.tensor().type() != ElementType::kInt64 || m.tensor().element_count() != 1) {
         return error(Code::kRuntime, "M must be one int64, found {}", m.type().to_string());
       }
       trips = *m.tensor().data<int64_t>();
     }
     bool go_on = true;
-    if (has_cond) {
-      TREADLE_ASSIGN(go_on, flag(node.inputs[1], "cond"));
+    if (loop.condition()) {
+      TREADLE_ASSIGN(go_on, flag(loop.condition(), "cond"));
     }
-    const size_t states = body.inputs.size() - 2;
-    std::vector<AnyValue> state;
-    for (size_t i = 0; i < states; ++i) state.push_back(get(node.inputs[2 + i]));
-    Stacks stacks{std::vector<std::vector<Tensor>>(body.outputs.size() - 1 - states)};
+    std::vector<AnyValue> state = initial_states(loop);
+    Stacks stacks{std::vector<std::vector<Tensor>>(loop.scan_outputs())};
     for (int64_t trip = 0; trip < trips && go_on; ++trip) {
-      Status s = run_loop_trip(body, trip, has_cond, state, stacks, go_on);
+      Status s = run_loop_trip(loop, trip, state, stacks, go_on);
       if (!s.ok()) return in_trip(std::move(s), trip);
     }
-    for (size_t i = 0; i < states && i < node.outputs.size(); ++i) set(node.outputs[i], state[i]);
-    for (size_t i = states; i < node.outputs.size(); ++i) {
-      if (!node.outputs[i]) continue;
-      const auto& elements = stacks.elements[i - states];
-      if (elements.empty()) {
-        set(node.outputs[i], AnyValue(empty_stack(type_of_row(body, i + 1))));
-      } else {
-        TREADLE_ASSIGN(Tensor whole, stack(elements, 0, false));
-        set(node.outputs[i], AnyValue(std::move(whole)));
-      }
+    return finish(loop, state, stacks);
+  }
+
+  std::vector<AnyValue> initial_states(const LoopView& loop) {
+    std::vector<AnyValue> states;
+    for (size_t i = 0; i < loop.states(); ++i) states.push_back(get(loop.state(i).initial));
+    return states;
+  }
+
+  Status finish(const LoopView& loop, const std::vector<AnyValue>& state, const Stacks& stacks) {
+    for (size_t i = 0; i < state.size(); ++i) {
+      if (const ir::Value* final = loop.state(i).final) set(final, state[i]);
+    }
+    for (size_t i = 0; i < loop.scan_outputs(); ++i) {
+      const LoopView::ScanOutput out = loop.scan_output(i);
+      if (!out.whole) continue;
+      TREADLE_ASSIGN(Tensor whole, finish_scan_output(stacks.elements[i], out, loop, i));
+      set(out.whole, AnyValue(std::move(whole)));
     }
     return {};
   }
@@ -252,74 +256,64 @@ class Walker {
     return AnyValue(Optional{std::move(type), std::make_shared<const AnyValue>(std::move(value))});
   }
 
-  Status run_loop_trip(const ir::Region& body, int64_t trip, bool has_cond, std::vector<AnyValue>& state,
-                       Stacks& stacks, bool& go_on) {
+  Status run_loop_trip(const LoopView& loop, int64_t trip, std::vector<AnyValue>& state, Stacks& stacks, bool& go_on) {
     if (guard_) TREADLE_TRY(guard_->trip());
-    set(body.inputs[0], AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trip)));
-    set(body.inputs[1], AnyValue(Tensor::scalar<bool>(ElementType::kBool, go_on)));
+    set(loop.counter(), AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trip)));
+    set(loop.condition_before(), AnyValue(Tensor::scalar<bool>(ElementType::kBool, go_on)));
     for (size_t i = 0; i < state.size(); ++i) {
-      ir::Value* in = body.inputs[2 + i];
+      const ir::Value* in = loop.state(i).before;
       set(in, in->type.kind == Type::Kind::kOptional ? as_optional(std::move(state[i])) : std::move(state[i]));
     }
-    TREADLE_TRY(run(body));
-    if (has_cond) {
-      TREADLE_ASSIGN(go_on, flag(body.outputs[0], "the body's condition"));
+    TREADLE_TRY(run(loop.body()));
+    if (loop.condition()) {
+      TREADLE_ASSIGN(go_on, flag(loop.condition_after(), "the body's condition"));
     }
-    for (size_t i = 0; i < state.size(); ++i) state[i] = get(body.outputs[1 + i]);
-    return push_rows(body, 1 + state.size(), stacks);
+    for (size_t i = 0; i < state.size(); ++i) state[i] = get(loop.state(i).after);
+    return push_rows(loop, stacks);
   }
 
   Status run_scan(const ir::Node& node) {
-    const ir::Region& body = *node.region("body");
-    TREADLE_ASSIGN(const ScanAttributes scan, read_scan(node, node.inputs.size(), body.outputs.size()));
-    std::vector<AnyValue> state;
-    for (size_t i = 0; i < scan.states; ++i) state.push_back(get(node.inputs[i]));
+    TREADLE_ASSIGN(const LoopView scan, LoopView::read(node));
+    std::vector<AnyValue> state = initial_states(scan);
     std::vector<Tensor> sources;
     std::vector<int64_t> axes;
     int64_t length = 0;
-    for (size_t i = 0; i < scan.inputs.size(); ++i) {
-      const AnyValue& v = get(node.inputs[scan.states + i]);
+    for (size_t i = 0; i < scan.scan_inputs(); ++i) {
+      const LoopView::ScanInput in = scan.scan_input(i);
+      const AnyValue& v = get(in.whole);
       if (!v.is_tensor()) return error(Code::kRuntime, "scan input {} is not a tensor", i);
-      TREADLE_ASSIGN(const int64_t axis, normalize_axis(scan.inputs[i].axis, v.tensor().rank(), "scan_input_axes"));
+      TREADLE_ASSIGN(const int64_t axis, normalize_axis(in.axis, v.tensor().rank(), "scan_input_axes"));
       const int64_t n = v.tensor().dims()[static_cast<size_t>(axis)];
       if (i > 0 && n != length) return unequal_lengths(i, n, length);
       length = n;
       axes.push_back(axis);
       sources.push_back(v.tensor());
     }
-    Stacks stacks{std::vector<std::vector<Tensor>>(scan.outputs.size())};
+    Stacks stacks{std::vector<std::vector<Tensor>>(scan.scan_outputs())};
     for (int64_t trip = 0; trip < length; ++trip) {
       for (size_t i = 0; i < sources.size(); ++i) {
-        TREADLE_ASSIGN(Tensor slice,
-                       take_slice(sources[i], axes[i], scan.inputs[i].reverse ? length - 1 - trip : trip));
-        set(body.inputs[scan.states + i], AnyValue(std::move(slice)));
+        const LoopView::ScanInput in = scan.scan_input(i);
+        TREADLE_ASSIGN(Tensor slice, take_slice(sources[i], axes[i], in.reverse ? length - 1 - trip : trip));
+        set(in.element, AnyValue(std::move(slice)));
       }
-      Status s = run_scan_trip(body, state);
+      Status s = run_scan_trip(scan, state);
       if (!s.ok()) return in_trip(std::move(s), trip);
-      TREADLE_TRY(hand_over(body, trip, state));
-      s = push_rows(body, state.size(), stacks);
+      TREADLE_TRY(hand_over(scan, trip, state));
+      s = push_rows(scan, stacks);
       if (!s.ok()) return in_trip(std::move(s), trip);
     }
-    for (size_t i = 0; i < scan.states && i < node.outputs.size(); ++i) set(node.outputs[i], state[i]);
-    for (size_t i = 0; i < scan.outputs.size() && scan.states + i < node.outputs.size(); ++i) {
-      const ir::Value* output = node.outputs[scan.states + i];
-      if (!output) continue;
-      TREADLE_ASSIGN(Tensor whole,
-                     finish_scan_output(stacks.elements[i], scan.outputs[i], type_of_row(body, scan.states + i)));
-      set(output, AnyValue(std::move(whole)));
-    }
-    return {};
+    return finish(scan, state, stacks);
   }
 
-  Status run_scan_trip(const ir::Region& body, const std::vector<AnyValue>& state) {
+  Status run_scan_trip(const LoopView& scan, const std::vector<AnyValue>& state) {
     if (guard_) TREADLE_TRY(guard_->trip());
-    for (size_t i = 0; i < state.size(); ++i) set(body.inputs[i], state[i]);
-    return run(body);
+    for (size_t i = 0; i < state.size(); ++i) set(scan.state(i).before, state[i]);
+    return run(scan.body());
   }
 
-  Status hand_over(const ir::Region& body, int64_t trip, std::vector<AnyValue>& state) {
+  Status hand_over(const LoopView& scan, int64_t trip, std::vector<AnyValue>& state) {
     for (size_t i = 0; i < state.size(); ++i) {
-      const AnyValue& next = get(body.outputs[i]);
+      const AnyValue& next = get(scan.state(i).after);
       if (!next.is_tensor() || !state[i].is_tensor() || !(next.tensor().dims() == state[i].tensor().dims()) ||
           next.tensor().type() != state[i].tensor().type()) {
         return changed_state(Code::kRuntime, i, trip, state[i].type(), next.type());
@@ -329,17 +323,18 @@ class Walker {
     return {};
   }
 
-  Status push_rows(const ir::Region& body, size_t first, Stacks& stacks) {
-    for (size_t i = 0; i < stacks.elements.size(); ++i) TREADLE_TRY(stacks.push(i, get(body.outputs[first + i])));
+  Status push_rows(const LoopView& loop, Stacks& stacks) {
+    for (size_t i = 0; i < stacks.elements.size(); ++i) TREADLE_TRY(stacks.push(i, get(loop.scan_output(i).row)));
     return {};
   }
 
-  Result<Tensor> finish_scan_output(const std::vector<Tensor>& elements, const ScanAxis& how, const Type& element) {
+  Result<Tensor> finish_scan_output(const std::vector<Tensor>& elements, const LoopView::ScanOutput& how,
+                                    const LoopView& loop, size_t scan_output) {
     if (!elements.empty()) {
       TREADLE_ASSIGN(const int64_t axis, normalize_axis(how.axis, elements[0].rank() + 1, "scan_output_axes"));
       return stack(elements, axis, how.reverse);
     }
-    Tensor empty = empty_stack(element);
+    Tensor empty = empty_stack(type_of_row(loop, scan_output));
     TREADLE_ASSIGN(const int64_t axis, normalize_axis(how.axis, empty.rank(), "scan_output_axes"));
     Dims dims = empty.dims();
     dims.erase(0);

@@ -18,10 +18,9 @@ struct ElementwiseForm;  // op/elementwise.h
 // Infers a node's bodies. How states meet (onnx's rules, or a fixed point) is decided by who drives the inference.
 class BodyInference {
  public:
-  // Types of the body's outputs, given those of its inputs. Inputs [first_state_in, +states) are carried: after a trip
-  // they take the types of the outputs [first_state_out, +states).
-  virtual Result<std::vector<Type>> infer(const char* attribute, std::vector<Type> inputs, size_t first_state_in = 0,
-                                          size_t first_state_out = 0, size_t states = 0) = 0;
+  // Types of the body's outputs, given those of its inputs. Of a loop, `states` of them are carried: behind a trip
+  // they take the types of the outputs that are the states.
+  virtual Result<std::vector<Type>> infer(const char* attribute, std::vector<Type> inputs, size_t states = 0) = 0;
   virtual const ir::Region* region(const char* attribute) const = 0;
 
  protected:

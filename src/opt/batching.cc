@@ -15,8 +15,7 @@
 
 #include "base/stop.h"
 #include "op/gemm.h"
-#include "op/op_def.h"
-#include "op/scan_attributes.h"
+#include "op/loop_view.h"
 #include "opt/all_trips.h"
 #include "opt/passes.h"
 
@@ -35,20 +34,17 @@ class Batcher {
         region_(region),
         at_(at),
         scan_(*region.nodes[at]),
-        body_(*scan_.region("body")),
+        body_(scan_.body()),
         native_(native),
         journal_(journal) {}
 
   // Returns how many nodes were put before the Scan.
   size_t run() {
-    auto read = read_scan(scan_, scan_.inputs.size(), body_.outputs.size());
-    if (!read.ok()) return 0;
-    attributes_ = std::move(read).value();
-    for (size_t i = 0; i < attributes_.inputs.size(); ++i) {
-      const ir::Value* whole = scan_.inputs[attributes_.states + i];
-      if (attributes_.inputs[i].axis != 0 || !whole->type.has_shape || whole->type.shape.empty()) return 0;
-      reverse_[body_.inputs[attributes_.states + i]] = attributes_.inputs[i].reverse;
-      steps_ = whole->type.shape[0];
+    for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
+      const LoopView::ScanInput in = scan_.scan_input(i);
+      if (in.axis != 0 || !in.whole->type.has_shape || in.whole->type.shape.empty()) return 0;
+      reverse_[in.element] = in.reverse;
+      steps_ = in.whole->type.shape[0];
     }
     find_candidates();
     choose();
@@ -138,8 +134,8 @@ class Batcher {
   // --- moving
 
   void move(AllTrips& outside) {
-    for (size_t i = 0; i < attributes_.inputs.size(); ++i) {
-      outside.set(body_.inputs[attributes_.states + i], scan_.inputs[attributes_.states + i]);
+    for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
+      outside.set(scan_.scan_input(i).element, scan_.scan_input(i).whole);
     }
     std::vector<std::unique_ptr<ir::Node>> staying;
     for (auto& node : body_.nodes) {
@@ -163,41 +159,24 @@ class Batcher {
       read.insert(node.inputs.begin(), node.inputs.end());
       for (const auto& inner : node.regions) read.insert(inner->outputs.begin(), inner->outputs.end());
     });
-    std::vector<int64_t> directions;
-    for (const ScanAxis& axis : attributes_.inputs) directions.push_back(axis.reverse ? 1 : 0);
     for (ir::Value* element : moved_) {
-      if (!element || !read.contains(element)) continue;
-      graph_.add_input(&scan_, outside.whole(element));
-      element->output_index = 0;
-      body_.inputs.push_back(element);
-      directions.push_back(reverse_.at(element) ? 1 : 0);
+      if (element && read.contains(element)) {
+        scan_.add_scan_input(outside.whole(element), element, reverse_.at(element));
+      }
     }
-    drop_unread(read, directions);
-    scan_.attributes.set(ir::Attribute::of("num_scan_inputs", static_cast<int64_t>(directions.size())));
-    scan_.attributes.set(ir::Attribute::of("scan_input_directions", std::move(directions)));
-    scan_.attributes.erase("scan_input_axes");
-  }
-
-  // Scan inputs that nobody reads any more go, all but one: a Scan takes its length from them.
-  void drop_unread(const std::unordered_set<const ir::Value*>& read, std::vector<int64_t>& directions) {
-    for (size_t i = directions.size(); i-- > 0 && directions.size() > 1;) {
-      const size_t at = attributes_.states + i;
-      if (read.contains(body_.inputs[at])) continue;
-      body_.inputs.erase(body_.inputs.begin() + static_cast<std::ptrdiff_t>(at));
-      scan_.inputs.erase(at);
-      directions.erase(directions.begin() + static_cast<std::ptrdiff_t>(i));
+    // Scan inputs that nobody reads any more go, all but one: a Scan takes its length from them.
+    for (size_t i = scan_.scan_inputs(); i-- > 0 && scan_.scan_inputs() > 1;) {
+      if (!read.contains(scan_.scan_input(i).element)) scan_.remove_scan_input(i);
     }
-    scan_.input_count = static_cast<uint32_t>(scan_.inputs.size());
   }
 
   ir::Graph& graph_;
   ir::Region& region_;
   const size_t at_;
-  ir::Node& scan_;
+  LoopEditor scan_;
   ir::Region& body_;
   const bool native_;
   Journal* journal_;
-  ScanAttributes attributes_;
   Dim steps_ = Dim::unknown();
   std::unordered_map<const ir::Value*, bool> reverse_;  // of what depends on scan inputs alone
   std::unordered_set<const ir::Node*> candidates_, leaving_;

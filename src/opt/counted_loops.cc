@@ -18,8 +18,8 @@
 
 #include "base/stop.h"
 #include "check/inference.h"
+#include "op/loop_view.h"
 #include "op/node.h"
-#include "op/op_def.h"
 #include "op/place.h"
 #include "op/registry.h"
 #include "opt/all_trips.h"
@@ -47,7 +47,7 @@ class Converter {
         region_(region),
         at_(at),
         loop_(*region.nodes[at]),
-        body_(*loop_.region("body")),
+        body_(loop_.body()),
         counted_(counted),
         journal_(journal),
         guards_(guards) {}
@@ -71,10 +71,10 @@ class Converter {
   size_t run() {
     if (!picks()) return 0;
     take_gathers(body_);
-    if (counted_.asks()) body_.outputs[0] = body_.inputs[1];
+    if (counted_.asks()) loop_.set_condition_after(loop_.condition_before());
     drop_unread(body_);
     drop_counters();
-    if (elements_.empty() || is_read(body_, body_.inputs[0])) add_counter();
+    if (elements_.empty() || is_read(body_, loop_.counter())) add_counter();
     if (guards_) fix_sizes();
     become_scan();
     return added_;
@@ -83,21 +83,26 @@ class Converter {
  private:
   // States and rows are tensors that keep their types.
   bool can_be_scan() const {
-    const size_t states = body_.inputs.size() - 2;
-    for (size_t i = 0; i < states; ++i) {
-      const Type &before = loop_.inputs[2 + i]->type, &in = body_.inputs[2 + i]->type,
-                 &out = body_.outputs[1 + i]->type;
-      if (!is_fixed(in) || !is_fixed(out) || !same_type(before, in) || !same_type(in, out)) return false;
+    for (size_t i = 0; i < loop_.states(); ++i) {
+      const LoopView::State state = loop_.state(i);
+      const Type &initial = state.initial->type, &before = state.before->type, &after = state.after->type;
+      if (!is_fixed(before) || !is_fixed(after) || !same_type(initial, before) || !same_type(before, after)) {
+        return false;
+      }
     }
-    return std::all_of(body_.outputs.begin() + 1 + static_cast<std::ptrdiff_t>(states), body_.outputs.end(),
-                       [](const ir::Value* v) { return !v || is_fixed(v->type); });
+    for (size_t i = 0; i < loop_.scan_outputs(); ++i) {
+      const ir::Value* row = loop_.scan_output(i).row;
+      if (row && !is_fixed(row->type)) return false;
+    }
+    return true;
   }
 
   // A map over the counter.
   bool carries_nothing() const {
-    const size_t states = body_.inputs.size() - 2;
-    return std::equal(body_.inputs.begin() + 2, body_.inputs.end(), body_.outputs.begin() + 1) &&
-           body_.outputs.size() > 1 + states && is_read(body_, body_.inputs[0]);
+    for (size_t i = 0; i < loop_.states(); ++i) {
+      if (!loop_.is_kept(i)) return false;
+    }
+    return loop_.scan_outputs() > 0 && is_read(body_, loop_.counter());
   }
 
   static bool is_fixed(const Type& type) { return type.is_concrete() && !is_string(type.element); }
@@ -112,7 +117,7 @@ class Converter {
       if (!is(&node, {"Gather"}) || !node.outputs[0]) continue;
       const auto picked = counted_.picked_by(node);
       if (!picked) continue;
-      note_of_loop(journal_, Change::kScanned, loop_, node);
+      note_of_loop(journal_, Change::kScanned, loop_.node(), node);
       become_element(node, *picked, element_of(*picked, std::string(node.name)));
     }
   }
@@ -151,7 +156,7 @@ class Converter {
   ir::Node* before(std::string_view op_name, const std::string& name, std::string_view domain = "") {
     const OpDef& op = require_op(op_name, domain);
     ir::Node* made = graph_.new_node(&region_, &op, &op.newest(), name, at_ + added_++);
-    made->attributes.set(named_as(loop_));
+    made->attributes.set(named_as(loop_.node()));
     return made;
   }
 
@@ -187,42 +192,43 @@ class Converter {
 
   // States that only count, for indices that are gone.
   void drop_counters() {
-    for (size_t state = body_.inputs.size() - 2; state-- > 0;) {
-      const ir::Value *in = body_.inputs[2 + state], *out = body_.outputs[1 + state];
-      if (loop_.outputs[state] || !counted_.is_counter(state) || out == in) continue;
+    for (size_t state = loop_.states(); state-- > 0;) {
+      const auto [initial, in, out, final] = loop_.state(state);
+      if (final || !counted_.is_counter(state) || out == in) continue;
       if (count_uses(body_, in) != 1 || count_uses(body_, out) != 1 || out->owner != &body_) continue;
-      std::erase_if(body_.nodes, [&](const auto& node) { return node.get() == out->producer; });
-      remove_loop_state(loop_, state);
+      const ir::Node* step = out->producer;
+      std::erase_if(body_.nodes, [&](const auto& node) { return node.get() == step; });
+      loop_.remove_state(state);
     }
   }
 
   // There is at least one trip, so rows have the sizes that they have.
   void fix_sizes() {
-    const size_t states = body_.inputs.size() - 2;
-    body_.output_types.clear();
-    for (const ir::Value* v : body_.outputs) body_.output_types.push_back(v ? v->type : Type());
-    for (size_t i = states; i < loop_.outputs.size(); ++i) {
-      if (loop_.outputs[i]) loop_.outputs[i]->type.shape[0] = counted_.trips();
+    loop_.take_row_types_from_body();
+    for (size_t i = 0; i < loop_.scan_outputs(); ++i) {
+      if (ir::Value* whole = loop_.scan_output(i).whole) whole->type.shape[0] = counted_.trips();
     }
   }
 
-  bool has_counter() const { return guards_ || counted_.trips().is_known() || (!counted_.asks() && loop_.inputs[0]); }
+  bool has_counter() const {
+    return guards_ || counted_.trips().is_known() || (!counted_.asks() && loop_.trip_count());
+  }
 
   // int64, one element.
   ir::Value* trip_number() {
     if (guards_) return guards_->value(counted_.count());
-    if (counted_.trips().is_known()) return constant(std::string(loop_.name) + ":trips", counted_.trips().value());
-    if (!counted_.asks()) return loop_.inputs[0];
-    ir::Node* size = before("Shape", std::string(loop_.name) + ":trips");
+    if (counted_.trips().is_known()) return constant(trips_name(), counted_.trips().value());
+    if (!counted_.asks()) return loop_.trip_count();
+    ir::Node* size = before("Shape", trips_name());
     size->attributes.set(ir::Attribute::of("start", 0));
     size->attributes.set(ir::Attribute::of("end", 1));
     graph_.add_input(size, wholes_[0]);
-    return graph_.add_output(size, std::string(loop_.name) + ":trips", Type::tensor(ElementType::kInt64, Shape{1}));
+    return graph_.add_output(size, trips_name(), Type::tensor(ElementType::kInt64, Shape{1}));
   }
 
   // The counter as a scan input: 0, 1, 2, ...
   void add_counter() {
-    const std::string name = std::string(loop_.name) + ":trips";
+    const std::string name = trips_name();
     ir::Value* count = trip_number();
     if (!count->type.shape.empty()) {
       ir::Node* scalar = before("Squeeze", name);
@@ -233,8 +239,10 @@ class Converter {
     for (ir::Value* v : {constant(name, 0), count, constant(name, 1)}) graph_.add_input(range, v);
     wholes_.push_back(
         graph_.add_output(range, name, Type::tensor(ElementType::kInt64, Shape{max(counted_.trips(), 0)})));
-    elements_.emplace_back(Picked{}, body_.inputs[0]);
+    elements_.emplace_back(Picked{}, loop_.counter());
   }
+
+  std::string trips_name() const { return std::string(loop_.node().name) + ":trips"; }
 
   ir::Value* constant(const std::string& name, int64_t n) {
     return graph_.new_constant(name, Tensor::scalar<int64_t>(ElementType::kInt64, n));
@@ -244,24 +252,14 @@ class Converter {
 
   void become_scan() {
     ir::Attributes attributes;
-    attributes.set(named_as(loop_));
-    become(loop_, require_op("Scan"), attributes);
-    for (size_t i = std::min<size_t>(loop_.inputs.size(), 2); i-- > 0;) loop_.inputs.erase(i);
-    const ir::Value* condition = body_.inputs[1];
-    body_.inputs.erase(body_.inputs.begin(), body_.inputs.begin() + 2);
-    body_.outputs.erase(body_.outputs.begin());
-    if (!body_.output_types.empty()) body_.output_types.erase(body_.output_types.begin());
-    std::vector<int64_t> directions;
+    attributes.set(named_as(loop_.node()));
+    ir::Value* condition = loop_.condition_before();
+    loop_.become_scan(attributes);
     for (size_t i = 0; i < elements_.size(); ++i) {
-      loop_.inputs.push_back(wholes_[i]);
-      body_.inputs.push_back(elements_[i].second);
-      directions.push_back(elements_[i].first.reverse ? 1 : 0);
+      loop_.add_scan_input(wholes_[i], elements_[i].second, elements_[i].first.reverse);
     }
-    loop_.input_count = static_cast<uint32_t>(loop_.inputs.size());
-    loop_.attributes.set(ir::Attribute::of("num_scan_inputs", static_cast<int64_t>(directions.size())));
-    loop_.attributes.set(ir::Attribute::of("scan_input_directions", std::move(directions)));
-    replaced_[const_cast<ir::Value*>(condition)] =
-        graph_.new_constant(std::string(loop_.name) + ":true", Tensor::scalar<bool>(ElementType::kBool, true));
+    replaced_[condition] =
+        graph_.new_constant(std::string(loop_.node().name) + ":true", Tensor::scalar<bool>(ElementType::kBool, true));
     ir::replace_uses(body_, replaced_);
   }
 
@@ -289,7 +287,7 @@ class Converter {
   ir::Graph& graph_;
   ir::Region& region_;
   const size_t at_;
-  ir::Node& loop_;
+  LoopEditor loop_;
   ir::Region& body_;
   const CountedLoop& counted_;
   Journal* journal_;
@@ -300,7 +298,7 @@ class Converter {
   size_t added_ = 0;
 };
 
-bool is_loop(const ir::Node& node) {
+bool is_counting_loop(const ir::Node& node) {
   return node.op->control == Control::kLoop;
 }
 
@@ -326,7 +324,7 @@ void for_each_loop(ir::Region& region, const Inference& known, const Fn& fn) {
   for (size_t at = 0; at < region.nodes.size(); ++at) {
     if (stop_requested()) return;
     for (auto& body : region.nodes[at]->regions) for_each_loop(*body, known, fn);
-    if (!is_loop(*region.nodes[at])) continue;
+    if (!is_counting_loop(*region.nodes[at])) continue;
     at += fn(region, at, CountedLoop(*region.nodes[at], known));
   }
 }
@@ -342,7 +340,7 @@ class Guarder {
   void walk(ir::Region& region) {
     for (size_t at = 0; at < region.nodes.size(); ++at) {
       if (stop_requested()) return;
-      if (is_loop(*region.nodes[at])) {
+      if (is_counting_loop(*region.nodes[at])) {
         at += guard(region, at);
       } else if (region.nodes[at]->op->control == Control::kIf) {
         for (auto& branch : region.nodes[at]->regions) walk(*branch);
@@ -354,12 +352,13 @@ class Guarder {
   // Returns how many nodes were put before what is now at the loop's place.
   size_t guard(ir::Region& region, size_t at) {
     ir::Node& loop = *region.nodes[at];
+    const ir::Region& body = LoopView(loop).body();
     const CountedLoop counted(loop, known_, CountedLoop::Trust::kGuards);
-    if (counted.trips().is_unknown() || ir::count_nodes(*loop.region("body")) > kMaxNodes) return 0;
+    if (counted.trips().is_unknown() || ir::count_nodes(body) > kMaxNodes) return 0;
     const std::string name = std::string(loop.name) + ":check";
     TripGuards guards(graph_, region, at, counted, name);
     const auto picks = Converter(graph_, region, at, counted, nullptr, &guards).picks();
-    if (!picks || !pays(*loop.region("body"), *picks)) return 0;
+    if (!picks || !pays(body, *picks)) return 0;
     ir::Value* condition = guards.conditions(*picks);
     if (!condition) return guards.added();
     note_of_loop(journal_, Change::kGuarded, loop, loop);
@@ -370,8 +369,8 @@ class Guarder {
     }
     const size_t added = guards.added();
     ir::Node& choice = put_into_branches(graph_, region, at + added, condition, name);
-    ir::Region& yes = *choice.region("then_branch");
-    slices_to_gathers(graph_, *yes.nodes[0]->region("body"), counted);
+    ir::Region& yes = IfView(choice).then_branch();
+    slices_to_gathers(graph_, LoopEditor(*yes.nodes[0]).body(), counted);
     Converter(graph_, yes, 0, counted, journal_, &guards).run();
     TREADLE_ASSERT(guards.added() == added);
     return added;
@@ -400,7 +399,7 @@ class Guarder {
 
 bool has_loop(const ir::Graph& graph) {
   bool any = false;
-  ir::for_each_node(graph.top(), [&](const ir::Node& node) { any |= is_loop(node); });
+  ir::for_each_node(graph.top(), [&](const ir::Node& node) { any |= is_counting_loop(node); });
   return any;
 }
 
@@ -415,7 +414,7 @@ void scan_counted_loops(ir::Graph& graph, Journal* journal) {
   bool changed = false;
   for_each_loop(graph.top(), *known, [&](ir::Region& region, size_t at, const CountedLoop& counted) {
     if (!counted.trips().is_unknown()) {
-      changed |= slices_to_gathers(graph, *region.nodes[at]->region("body"), counted);
+      changed |= slices_to_gathers(graph, LoopEditor(*region.nodes[at]).body(), counted);
     }
     changed |= lists_to_rows(graph, region, at, counted.trips(), journal);
     return size_t{0};

@@ -3,16 +3,12 @@
 // and its used scan outputs are kept.
 #include <unordered_set>
 
-#include "op/op_def.h"
+#include "op/loop_view.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
 
 namespace {
-
-size_t scan_states(const ir::Node& node) {
-  return node.inputs.size() - static_cast<size_t>(node.attributes.get_int("num_scan_inputs"));
-}
 
 class Marker {
  public:
@@ -38,29 +34,34 @@ class Marker {
   void mark(const ir::Node& node) {
     if (!is_live(node)) return;
     for (const ir::Value* v : node.inputs) use(v);
-    for (const auto& region : node.regions) mark_body(node, *region);
-  }
-
-  void mark_body(const ir::Node& node, const ir::Region& region) {
-    // If: output i of the branch is output i of the node. Loop: a condition, then states and scan outputs. Scan:
-    // states, then scan outputs. A state is needed from trip to trip, whether or not its final value is.
-    size_t first = 0, states = 0;
-    if (node.op->control == Control::kLoop) {
-      first = 1;
-      states = region.inputs.size() - 2;
-      use(region.outputs[0]);
-    } else if (node.op->control == Control::kScan) {
-      states = scan_states(node);
-    } else if (node.op->control == Control::kNone) {
-      states = region.outputs.size();
-    }
-    for (size_t i = first; i < region.outputs.size(); ++i) {
-      const size_t out = i - first;
-      if (out < states || (out < node.outputs.size() && node.outputs[out] && used.contains(node.outputs[out]))) {
-        use(region.outputs[i]);
+    if (is_loop(node)) {
+      mark_outputs(LoopView(node));
+    } else if (node.op->control == Control::kIf) {
+      mark_outputs(IfView(node));
+    } else {
+      for (const auto& region : node.regions) {
+        for (const ir::Value* v : region->outputs) use(v);
       }
     }
-    mark(region);
+    for (const auto& region : node.regions) mark(*region);
+  }
+
+  // A state is needed from trip to trip, whether or not its final value is.
+  void mark_outputs(const LoopView& loop) {
+    use(loop.condition_after());
+    for (size_t i = 0; i < loop.states(); ++i) use(loop.state(i).after);
+    for (size_t i = 0; i < loop.scan_outputs(); ++i) {
+      if (used.contains(loop.scan_output(i).whole)) use(loop.scan_output(i).row);
+    }
+  }
+
+  void mark_outputs(const IfView& choice) {
+    for (size_t i = 0; i < choice.results(); ++i) {
+      const auto [yes, no, result] = choice.result(i);
+      if (!used.contains(result)) continue;
+      use(yes);
+      use(no);
+    }
   }
 };
 
@@ -78,19 +79,19 @@ void sweep(ir::Region& region, const Marker& marker, Journal* journal) {
 // An output of a body that nobody uses becomes null on both sides.
 void drop_unused_outputs(ir::Region& region, const Marker& marker) {
   ir::for_each_node(region, [&](ir::Node& node) {
-    if (node.op->control == Control::kNone) return;
-    for (auto& body : node.regions) {
-      const size_t first = node.op->control == Control::kLoop ? 1 : 0;
-      const size_t states = node.op->control == Control::kLoop   ? body->inputs.size() - 2
-                            : node.op->control == Control::kScan ? scan_states(node)
-                                                                 : 0;
-      for (size_t i = first + states; i < body->outputs.size(); ++i) {
-        const size_t out = i - first;
-        ir::Value* outer = out < node.outputs.size() ? node.outputs[out] : nullptr;
-        if (outer && marker.used.contains(outer)) continue;
-        body->outputs[i] = nullptr;
+    if (is_loop(node)) {
+      LoopEditor loop(node);
+      for (size_t i = 0; i < loop.scan_outputs(); ++i) {
+        if (!marker.used.contains(loop.scan_output(i).whole)) loop.clear_scan_output(i);
       }
     }
+    if (node.op->control == Control::kIf) {
+      const IfView choice(node);
+      for (size_t i = 0; i < choice.results(); ++i) {
+        if (!marker.used.contains(choice.result(i).result)) choice.drop_result(i);
+      }
+    }
+    if (node.op->control == Control::kNone) return;
     for (ir::Value*& v : node.outputs) {
       if (v && !marker.used.contains(v)) v = nullptr;
     }

@@ -14,8 +14,7 @@
 #include <unordered_set>
 
 #include "base/stop.h"
-#include "op/op_def.h"
-#include "op/scan_attributes.h"
+#include "op/loop_view.h"
 #include "opt/all_trips.h"
 #include "opt/passes.h"
 
@@ -31,7 +30,7 @@ class Delayer {
         region_(region),
         at_(at),
         scan_(*region.nodes[at]),
-        body_(*scan_.region("body")),
+        body_(scan_.body()),
         journal_(journal),
         replaced_(replaced) {}
 
@@ -43,32 +42,25 @@ class Delayer {
     if (!becomes_map()) keep_those_of_products();
     if (delayed_.empty()) return 0;
     AllTrips outside(graph_, region_, at_, trips_);
-    for (const ir::Value* v : scanned_) outside.set(v, whole_of(v));
+    for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
+      outside.set(scan_.scan_input(i).element, scan_.scan_input(i).whole);
+    }
     for (const size_t state : delayed_) make_input(outside, state);
-    keep_read(outside);
     drop_states();
+    keep_read(outside);
     return outside.added();
   }
 
  private:
   bool read() {
-    const auto scan = read_scan(scan_, scan_.inputs.size(), body_.outputs.size());
-    if (!scan.ok() || scan->masked) return false;
-    states_ = scan->states;
-    for (size_t i = 0; i < scan->inputs.size(); ++i) {
-      const ir::Value* whole = scan_.inputs[states_ + i];
-      if (scan->inputs[i].axis != 0 || !whole->type.has_shape || whole->type.shape.empty()) return false;
-      const ir::Value* element = body_.inputs[states_ + i];
-      scanned_.push_back(element);
-      reverse_[element] = scan->inputs[i].reverse;
-      trips_ = whole->type.shape[0];
+    if (scan_.masked()) return false;
+    for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
+      const LoopView::ScanInput in = scan_.scan_input(i);
+      if (in.axis != 0 || !in.whole->type.has_shape || in.whole->type.shape.empty()) return false;
+      reverse_[in.element] = in.reverse;
+      trips_ = in.whole->type.shape[0];
     }
-    return !scan->inputs.empty() && !trips_.is_unknown();
-  }
-
-  ir::Value* whole_of(const ir::Value* element) const {
-    const auto at = std::find(body_.inputs.begin(), body_.inputs.end(), element) - body_.inputs.begin();
-    return scan_.inputs[static_cast<size_t>(at)];
+    return !trips_.is_unknown();
   }
 
   bool is_free(const ir::Value* v) const { return v && reverse_.contains(v); }
@@ -84,11 +76,11 @@ class Delayer {
       for (const auto& node : body_.nodes) {
         if (!free_.contains(node.get()) && becomes_free(*node)) any = true;
       }
-      for (size_t i = 0; i < states_; ++i) {
-        const ir::Value* next = body_.outputs[i];
-        if (is_free(body_.inputs[i]) || !is_free(next) || !fits(i)) continue;
-        const bool reverse = reverse_.at(next);
-        reverse_[body_.inputs[i]] = reverse;
+      for (size_t i = 0; i < scan_.states(); ++i) {
+        const auto [initial, before, after, final] = scan_.state(i);
+        if (is_free(before) || !is_free(after) || !fits(*initial, *after)) continue;
+        const bool reverse = reverse_.at(after);
+        reverse_[before] = reverse;
         delayed_.push_back(i);
         any = true;
       }
@@ -113,16 +105,16 @@ class Delayer {
   }
 
   // The first trip reads what was given, of the type that all others read.
-  bool fits(size_t state) const {
-    const Type &given = scan_.inputs[state]->type, &next = body_.outputs[state]->type;
+  static bool fits(const ir::Value& initial, const ir::Value& after) {
+    const Type &given = initial.type, &next = after.type;
     return given.is_concrete() && next.is_concrete() && given.element == next.element && same(given.shape, next.shape);
   }
 
   // --- whether it pays
 
   bool becomes_map() const {
-    for (size_t i = 0; i < states_; ++i) {
-      if (body_.outputs[i] != body_.inputs[i] && !is_free(body_.inputs[i])) return false;
+    for (size_t i = 0; i < scan_.states(); ++i) {
+      if (!scan_.is_kept(i) && !is_free(scan_.state(i).before)) return false;
     }
     return std::all_of(body_.nodes.begin(), body_.nodes.end(),
                        [&](const auto& node) { return free_.contains(node.get()); });
@@ -141,22 +133,21 @@ class Delayer {
         if (free_.contains(&node) && (is_read || is_product_with_weights(node, varies()))) want_inputs(node);
       }
       for (const size_t state : delayed_) {
-        if (wanted.contains(body_.inputs[state])) wanted.insert(body_.outputs[state]);
+        if (wanted.contains(scan_.state(state).before)) wanted.insert(scan_.state(state).after);
       }
     }
-    std::erase_if(delayed_, [&](size_t state) { return !wanted.contains(body_.inputs[state]); });
+    std::erase_if(delayed_, [&](size_t state) { return !wanted.contains(scan_.state(state).before); });
   }
 
   // --- the change
 
   void make_input(AllTrips& outside, size_t state) {
-    ir::Value *element = body_.inputs[state], *next = body_.outputs[state];
-    note_of_loop(journal_, Change::kDelayed, scan_, scan_, element->name);
+    const auto [initial, element, next, final] = scan_.state(state);
+    note_of_loop(journal_, Change::kDelayed, scan_.node(), scan_.node(), element->name);
     take_out(outside, next);
-    const auto [before, last] =
-        outside.delayed(scan_.inputs[state], next, reverse_.at(element), std::string(element->name));
+    const auto [before, last] = outside.delayed(initial, next, reverse_.at(element), std::string(element->name));
     outside.set(element, before);
-    if (ir::Value* result = scan_.outputs[state]) replaced_[result] = last;
+    if (final) replaced_[final] = last;
     inputs_.push_back(element);
   }
 
@@ -179,10 +170,7 @@ class Delayer {
   // Of what was taken out, the body reads on what it read before.
   void keep_read(const AllTrips& outside) {
     std::unordered_set<const ir::Value*> read;
-    for (size_t i = 0; i < body_.outputs.size(); ++i) {
-      const bool goes = i < states_ && std::find(delayed_.begin(), delayed_.end(), i) != delayed_.end();
-      if (!goes) read.insert(body_.outputs[i]);
-    }
+    read.insert(body_.outputs.begin(), body_.outputs.end());
     ir::for_each_node(body_, [&](const ir::Node& node) {
       read.insert(node.inputs.begin(), node.inputs.end());
       for (const auto& inner : node.regions) read.insert(inner->outputs.begin(), inner->outputs.end());
@@ -190,47 +178,22 @@ class Delayer {
     for (ir::Value* v : moved_) {
       if (read.contains(v)) inputs_.push_back(v);
     }
-    std::vector<int64_t> directions;
-    for (const ir::Value* v : scanned_) directions.push_back(reverse_.at(v) ? 1 : 0);
-    for (ir::Value* v : inputs_) {
-      v->output_index = 0;
-      graph_.add_input(&scan_, outside.whole(v));
-      body_.inputs.push_back(v);
-      directions.push_back(reverse_.at(v) ? 1 : 0);
-    }
-    scan_.attributes.set(ir::Attribute::of("num_scan_inputs", static_cast<int64_t>(directions.size())));
-    scan_.attributes.set(ir::Attribute::of("scan_input_directions", std::move(directions)));
-    scan_.attributes.erase("scan_input_axes");
+    for (ir::Value* v : inputs_) scan_.add_scan_input(outside.whole(v), v, reverse_.at(v));
   }
 
   void drop_states() {
     std::sort(delayed_.begin(), delayed_.end());
-    for (size_t i = delayed_.size(); i-- > 0;) {
-      const auto state = static_cast<std::ptrdiff_t>(delayed_[i]);
-      body_.inputs.erase(body_.inputs.begin() + state);
-      body_.outputs.erase(body_.outputs.begin() + state);
-      if (!body_.output_types.empty()) body_.output_types.erase(body_.output_types.begin() + state);
-      scan_.inputs.erase(delayed_[i]);
-      if (ir::Value* result = scan_.outputs[delayed_[i]]) result->producer = nullptr;
-      scan_.outputs.erase(delayed_[i]);
-    }
-    scan_.input_count = static_cast<uint32_t>(scan_.inputs.size());
-    scan_.output_count = static_cast<uint32_t>(scan_.outputs.size());
-    for (size_t i = 0; i < scan_.outputs.size(); ++i) {
-      if (scan_.outputs[i]) scan_.outputs[i]->output_index = static_cast<uint32_t>(i);
-    }
+    for (size_t i = delayed_.size(); i-- > 0;) scan_.remove_state(delayed_[i]);
   }
 
   ir::Graph& graph_;
   ir::Region& region_;
   const size_t at_;
-  ir::Node& scan_;
+  LoopEditor scan_;
   ir::Region& body_;
   Journal* journal_;
   std::unordered_map<ir::Value*, ir::Value*>& replaced_;  // results of the Scan that others take the place of
-  size_t states_ = 0;
   Dim trips_ = Dim::unknown();
-  std::vector<const ir::Value*> scanned_;
   std::unordered_map<const ir::Value*, bool> reverse_;  // of what depends on scan inputs alone: their direction
   std::unordered_set<const ir::Node*> free_;            // nodes that make such values
   std::vector<size_t> delayed_;                         // states, each behind those that it is made of

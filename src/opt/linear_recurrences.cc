@@ -14,9 +14,8 @@
 
 #include "base/stop.h"
 #include "kernels/linear_recurrence.h"
-#include "op/op_def.h"
+#include "op/loop_view.h"
 #include "op/registry.h"
-#include "op/scan_attributes.h"
 #include "opt/all_trips.h"
 #include "opt/loop_edits.h"
 #include "opt/passes.h"
@@ -51,12 +50,7 @@ struct Update {
 class Solver {
  public:
   Solver(ir::Graph& graph, ir::Region& region, size_t at, Journal* journal)
-      : graph_(graph),
-        region_(region),
-        at_(at),
-        scan_(*region.nodes[at]),
-        body_(*scan_.region("body")),
-        journal_(journal) {}
+      : graph_(graph), region_(region), at_(at), scan_(*region.nodes[at]), body_(scan_.body()), journal_(journal) {}
 
   // Whether nodes took the place of the Scan.
   bool run() {
@@ -71,18 +65,17 @@ class Solver {
 
  private:
   bool read() {
-    auto scan = read_scan(scan_, scan_.inputs.size(), body_.outputs.size());
-    if (!scan.ok() || scan->masked || scan->states == 0) return false;
-    axes_ = std::move(scan).value();
-    for (size_t i = 0; i < axes_.inputs.size(); ++i) {
-      const Type& whole = scan_.inputs[axes_.states + i]->type;
-      if (!whole.has_shape || whole.shape.empty() || axes_.inputs[i].axis != 0) return false;
-      if (axes_.inputs[i].reverse != axes_.inputs[0].reverse) return false;
+    if (scan_.masked() || scan_.states() == 0) return false;
+    reverse_ = scan_.scan_input(0).reverse;
+    for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
+      const LoopView::ScanInput in = scan_.scan_input(i);
+      const Type& whole = in.whole->type;
+      if (!whole.has_shape || whole.shape.empty() || in.axis != 0 || in.reverse != reverse_) return false;
       if (i == 0) trips_ = whole.shape[0];
       if (!same(trips_, whole.shape[0])) return false;
     }
-    for (const ScanAxis& row : axes_.outputs) {
-      if (row.axis != 0 || row.reverse != axes_.inputs[0].reverse) return false;
+    for (const ScanAxis& row : scan_.signature().scan_outputs) {
+      if (row.axis != 0 || row.reverse != reverse_) return false;
     }
     return !trips_.is_unknown() && !(trips_.is_known() && trips_.value() < kLeastTrips);
   }
@@ -99,13 +92,11 @@ class Solver {
 
   // Without trips, rows have the sizes that the model says; and all of them differ from trip to trip.
   bool rows_keep_sizes() const {
-    const bool has_types = body_.output_types.size() == body_.outputs.size();
-    for (size_t i = axes_.states; i < body_.outputs.size(); ++i) {
-      const ir::Value* row = body_.outputs[i];
-      if (!row || !scan_.outputs[i]) continue;
-      const bool fits = trips_.is_known() || (has_types && body_.output_types[i].is_concrete() &&
-                                              same(body_.output_types[i].shape, row->type.shape));
-      if (!fits || is_invariant(row, body_) || !row->type.is_concrete()) return false;
+    for (size_t i = 0; i < scan_.scan_outputs(); ++i) {
+      const LoopView::ScanOutput out = scan_.scan_output(i);
+      if (!out.wanted()) continue;
+      const bool fits = trips_.is_known() || scan_.row_is_as_in_model(i);
+      if (!fits || is_invariant(out.row, body_) || !out.row->type.is_concrete()) return false;
     }
     return true;
   }
@@ -113,14 +104,15 @@ class Solver {
   // --- whether all states are linear, in an order in which each needs only those before it
 
   void order_states() {
-    open_.insert(body_.inputs.begin(), body_.inputs.begin() + static_cast<std::ptrdiff_t>(axes_.states));
-    while (order_.size() < axes_.states) {
+    for (size_t i = 0; i < scan_.states(); ++i) open_.insert(scan_.state(i).before);
+    while (order_.size() < scan_.states()) {
       find_dependent();
       const size_t before = order_.size();
-      for (size_t i = 0; i < axes_.states; ++i) {
-        if (!open_.contains(body_.inputs[i]) || !can_solve(i)) continue;
+      for (size_t i = 0; i < scan_.states(); ++i) {
+        const ir::Value* state = scan_.state(i).before;
+        if (!open_.contains(state) || !can_solve(i)) continue;
         order_.push_back(i);
-        open_.erase(body_.inputs[i]);
+        open_.erase(state);
         break;
       }
       if (order_.size() == before) return order_.clear();
@@ -139,11 +131,11 @@ class Solver {
   }
 
   bool can_solve(size_t state) const {
-    const ir::Value *in = body_.inputs[state], *out = body_.outputs[state];
+    const auto [initial, in, out, final] = scan_.state(state);
     const auto same_type = [&](const ir::Value* v) {
       return v->type.is_concrete() && v->type.element == in->type.element && same(v->type.shape, in->type.shape);
     };
-    if (!same_type(in) || !same_type(out) || !same_type(scan_.inputs[state])) return false;
+    if (!same_type(in) || !same_type(out) || !same_type(initial)) return false;
     if (!dependent_.contains(out) || !out->producer) return false;
     const int64_t lanes = count_of(*in);
     if (!kernels::LinearRecurrence::supports(in->type.element) || lanes < 1 || lanes > kMaxLanes) return false;
@@ -166,21 +158,26 @@ class Solver {
   // --- one state
 
   void dissolve() {
-    note_of_loop(journal_, Change::kReassociated, scan_, scan_);
-    for (size_t i = axes_.states; i < body_.inputs.size(); ++i) wholes_[body_.inputs[i]] = scan_.inputs[i];
-    for (const size_t state : order_) open_.insert(body_.inputs[state]);
+    note_of_loop(journal_, Change::kReassociated, scan_.node(), scan_.node());
+    for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
+      wholes_[scan_.scan_input(i).element] = scan_.scan_input(i).whole;
+    }
+    for (const size_t state : order_) open_.insert(scan_.state(state).before);
     take_ready();
     for (const size_t state : order_) {
       solve(state);
       take_ready();
     }
     std::unordered_map<ir::Value*, ir::Value*> replaced;
-    for (size_t i = 0; i < scan_.outputs.size(); ++i) {
-      ir::Value* result = scan_.outputs[i];
-      if (!result) continue;
+    const auto replace = [&](ir::Value* result, ir::Value* made) {
       result->producer = nullptr;
-      ir::Value* made = i < axes_.states ? body_.outputs[i] : wholes_.at(body_.outputs[i]);
       replaced[result] = made;
+    };
+    for (size_t i = 0; i < scan_.states(); ++i) {
+      if (scan_.state(i).final) replace(scan_.state(i).final, last_.at(i));
+    }
+    for (size_t i = 0; i < scan_.scan_outputs(); ++i) {
+      if (scan_.scan_output(i).whole) replace(scan_.scan_output(i).whole, wholes_.at(scan_.scan_output(i).row));
     }
     region_.nodes.erase(region_.nodes.begin() + static_cast<std::ptrdiff_t>(at_ + added_));
     ir::replace_uses(graph_, replaced);
@@ -213,7 +210,7 @@ class Solver {
   }
 
   void solve(size_t state) {
-    ir::Value *in = body_.inputs[state], *out = body_.outputs[state];
+    const auto [initial, in, out, final] = scan_.state(state);
     find_dependent();
     type_ = in->type.element;
     const Update update = update_of(out, in);
@@ -222,24 +219,23 @@ class Solver {
     ir::Value* b = update.b.is_zero() && a ? nullptr : along_trips(spread(update.b, *in));
 
     const OpDef& op = require_op("LinearRecurrence", "treadle");
-    ir::Node* node = graph_.new_node(&region_, &op, &op.newest(), scan_.name, at_ + added_++);
-    node->attributes.set(ir::Attribute::of("reverse", axes_.inputs[0].reverse ? 1 : 0));
-    for (ir::Value* v : {scan_.inputs[state], a, b}) graph_.add_input(node, v);
+    ir::Node* node = graph_.new_node(&region_, &op, &op.newest(), scan_.node().name, at_ + added_++);
+    node->attributes.set(ir::Attribute::of("reverse", reverse_ ? 1 : 0));
+    for (ir::Value* v : {initial, a, b}) graph_.add_input(node, v);
     Shape shape{trips_};
     for (const Dim& d : in->type.shape) shape.push_back(d);
     const Type type = Type::tensor(type_, std::move(shape));
     wholes_[out] = graph_.add_output(node, std::string(out->name) + ":steps", type);
     open_.erase(in);
-    body_.outputs[state] = nullptr;
+    scan_.set_after(state, nullptr);
     drop(*out->producer);
     // With what the state was at the beginning of each trip, for those who ask.
-    ir::Value* last = graph_.add_output(node, std::string(out->name) + ":last", in->type);
+    last_[state] = graph_.add_output(node, std::string(out->name) + ":last", in->type);
     if (count_uses(body_, in) > 0) {
       wholes_[in] = graph_.add_output(node, std::string(in->name) + ":before", type);
     } else {
       graph_.add_absent_output(node);
     }
-    body_.outputs[state] = last;
   }
 
   // The node that made a state, and what only it needed.
@@ -319,22 +315,22 @@ class Solver {
       default:
         fill(static_cast<int64_t>(n));
     }
-    return graph_.new_constant(scan_.name, std::move(t));
+    return graph_.new_constant(scan_.node().name, std::move(t));
   }
 
   // For all trips; once, where the loop does not change the operands.
   ir::Value* make(std::string_view op_name, std::initializer_list<ir::Value*> inputs) {
     const OpDef& op = require_op(op_name);
     const bool once = std::all_of(inputs.begin(), inputs.end(), [&](auto* v) { return is_invariant(v, body_); });
-    ir::Node* made = once ? graph_.new_node(&region_, &op, &op.newest(), scan_.name, at_ + added_++)
-                          : graph_.new_node(&body_, &op, &op.newest(), scan_.name);
+    ir::Node* made = once ? graph_.new_node(&region_, &op, &op.newest(), scan_.node().name, at_ + added_++)
+                          : graph_.new_node(&body_, &op, &op.newest(), scan_.node().name);
     Shape shape;
     for (ir::Value* v : inputs) {
       graph_.add_input(made, v);
       shape = shape.empty() ? v->type.shape : joined(shape, v->type.shape);
     }
     const ElementType type = (*inputs.begin())->type.element;
-    ir::Value* result = graph_.add_output(made, scan_.name, Type::tensor(type, std::move(shape)));
+    ir::Value* result = graph_.add_output(made, scan_.node().name, Type::tensor(type, std::move(shape)));
     if (!once) {
       std::unique_ptr<ir::Node> owned = std::move(body_.nodes.back());
       body_.nodes.pop_back();
@@ -356,16 +352,17 @@ class Solver {
   ir::Graph& graph_;
   ir::Region& region_;
   const size_t at_;
-  ir::Node& scan_;
+  LoopEditor scan_;
   ir::Region& body_;
   Journal* journal_;
-  ScanAttributes axes_;
+  bool reverse_ = false;
   Dim trips_;
   std::vector<size_t> order_;                                // of states
   std::unordered_set<const ir::Value*> open_;                // states that are not solved
   std::unordered_set<const ir::Value*> dependent_;           // what depends on them
   std::unordered_map<const ir::Value*, ir::Value*> wholes_;  // of values of the body, for all trips
   ElementType type_ = ElementType::kUndefined;               // of the state at hand
+  std::unordered_map<size_t, ir::Value*> last_;              // of states: what the last trip makes of them
   size_t added_ = 0;
 };
 

@@ -15,8 +15,8 @@
 #include <unordered_map>
 
 #include "base/stop.h"
+#include "op/loop_view.h"
 #include "op/node.h"
-#include "op/op_def.h"
 #include "op/registry.h"
 #include "opt/all_trips.h"
 #include "opt/loop_lists.h"
@@ -121,7 +121,7 @@ class Lists {
       if (is(&node, "SequenceAt")) pick_one(node);
       if (node.op->control == Control::kLoop) {
         const CountedLoop counted(node, known);
-        read_by_counter(*node.region("body"), node, counted);
+        read_by_counter(LoopEditor(node), counted);
       }
       for (auto& inner : node.regions) read(*inner, known);
       while (region.nodes[at].get() != &node) ++at;  // what was put before it
@@ -148,23 +148,23 @@ class Lists {
     if (position >= 0 && position < count) become(at, (*parts)[static_cast<size_t>(position)]);
   }
 
-  void read_by_counter(ir::Region& body, ir::Node& loop, const CountedLoop& counted) {
-    ir::for_each_node(body, [&](ir::Node& node) {
+  void read_by_counter(const LoopEditor& loop, const CountedLoop& counted) {
+    ir::for_each_node(loop.body(), [&](ir::Node& node) {
       if (!is(&node, "SequenceAt") || node.inputs[0]->owner == nullptr) return;
       const ir::Value* list = node.inputs[0];
-      if (loop.region("body")->contains(list->owner) || !is_inside(node, loop, counted)) return;
+      if (loop.body().contains(list->owner) || !is_inside(node, loop, counted)) return;
       const auto elements = elements_of(list);
       if (!elements) return;
-      note_of_loop(journal_, Change::kAbsorbed, loop, node, "Gather");
+      note_of_loop(journal_, Change::kAbsorbed, loop.node(), node, "Gather");
       become_gather(node, *elements);
     });
   }
 
   // Whether the position is one of the list in all trips: by numbers, or because the loop goes over all of the list.
-  bool is_inside(const ir::Node& at, const ir::Node& loop, const CountedLoop& counted) const {
+  bool is_inside(const ir::Node& at, const LoopView& loop, const CountedLoop& counted) const {
     if (counted.stays_inside(at.inputs[1], length_of(at.inputs[0]))) return true;
-    if (loop.inputs.empty() || !loop.inputs[0] || at.inputs[1] != loop.region("body")->inputs[0]) return false;
-    const auto length = lengths_.find(loop.inputs[0]);
+    if (!loop.trip_count() || at.inputs[1] != loop.counter()) return false;
+    const auto length = lengths_.find(loop.trip_count());
     return length != lengths_.end() && length->second == at.inputs[0];
   }
 

@@ -40,22 +40,6 @@ ir::Node& put_into_branches(ir::Graph& graph, ir::Region& region, size_t at, ir:
   return *choice;
 }
 
-void remove_loop_state(ir::Node& loop, size_t state) {
-  ir::Region& body = *loop.region("body");
-  const auto at = static_cast<std::ptrdiff_t>(state);
-  const bool has_types = body.output_types.size() == body.outputs.size();
-  if (has_types) body.output_types.erase(body.output_types.begin() + 1 + at);
-  body.inputs.erase(body.inputs.begin() + 2 + at);
-  body.outputs.erase(body.outputs.begin() + 1 + at);
-  loop.inputs.erase(2 + state);
-  loop.outputs.erase(state);
-  loop.input_count = static_cast<uint32_t>(loop.inputs.size());
-  loop.output_count = static_cast<uint32_t>(loop.outputs.size());
-  for (size_t i = 0; i < loop.outputs.size(); ++i) {
-    if (loop.outputs[i]) loop.outputs[i]->output_index = static_cast<uint32_t>(i);
-  }
-}
-
 size_t count_uses(const ir::Region& region, const ir::Value* v) {
   auto count = static_cast<size_t>(std::count(region.outputs.begin(), region.outputs.end(), v));
   for (const auto& node : region.nodes) {

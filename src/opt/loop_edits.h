@@ -10,9 +10,6 @@ namespace treadle::opt {
 ir::Node& put_into_branches(ir::Graph& graph, ir::Region& region, size_t at, ir::Value* condition,
                             std::string_view name);
 
-// State `state` of a Loop goes, with its initial and its final value; nobody reads any of it.
-void remove_loop_state(ir::Node& loop, size_t state);
-
 // How often `region`, with all that is nested in it, reads `v`; its outputs count.
 size_t count_uses(const ir::Region& region, const ir::Value* v);
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "op/op_def.h"
+#include "op/loop_view.h"
 #include "op/registry.h"
 #include "opt/loop_edits.h"
 
@@ -28,14 +28,14 @@ class Lists {
       : graph_(graph),
         region_(region),
         loop_(*region.nodes[at]),
-        body_(*loop_.region("body")),
+        body_(loop_.body()),
         place_(at + 1),
         trips_(trips),
         journal_(journal) {}
 
   bool run() {
     bool any = false;
-    for (size_t state = body_.inputs.size() - 2; state-- > 0;) {
+    for (size_t state = loop_.states(); state-- > 0;) {
       const Appended appended = what_is_appended(state);
       if (!appended.node) continue;
       to_rows(state, appended);
@@ -54,14 +54,13 @@ class Lists {
 
   // To a state that nothing else reads or writes.
   Appended what_is_appended(size_t state) const {
-    const ir::Value *in = body_.inputs[2 + state], *out = body_.outputs[1 + state];
+    const auto [initial, in, out, final] = loop_.state(state);
     if (!out->producer || out->owner != &body_ || count_uses(body_, in) != 1 || count_uses(body_, out) != 1) return {};
     ir::Node& node = *out->producer;
     if (node.inputs[0] != in || node.inputs.size() < 2) return {};
     const Appended appended{&node, node.inputs[1], node.attributes.get_int("axis", 1)};
     if (!appended.piece->type.is_concrete() || is_string(appended.piece->type.element)) return {};
-    const ir::Value& initial = *loop_.inputs[2 + state];
-    const bool is_row = grows(initial, appended) || (!trips_.is_unknown() && is_list(initial, node));
+    const bool is_row = grows(*initial, appended) || (!trips_.is_unknown() && is_list(*initial, node));
     return is_row ? appended : Appended{};
   }
 
@@ -92,22 +91,14 @@ class Lists {
 
   void to_rows(size_t state, const Appended& appended) {
     ir::Value* row = appended.piece;
-    ir::Value* result = loop_.outputs[state];
+    ir::Value* result = loop_.state(state).final;
     const bool grows = is(appended.node, "Concat");
     const size_t axis = grows ? grown_axis(appended) : 0;
-    note_of_loop(journal_, Change::kAbsorbed, loop_, *appended.node, "a scan output");
+    note_of_loop(journal_, Change::kAbsorbed, loop_.node(), *appended.node, "a scan output");
     std::erase_if(body_.nodes, [&](const auto& node) { return node.get() == appended.node; });
-    remove_loop_state(loop_, state);
-
-    const bool has_types = body_.output_types.size() == body_.outputs.size();
-    body_.outputs.push_back(row);
-    if (has_types) body_.output_types.push_back(row->type);
-    if (!result) {
-      graph_.add_absent_output(&loop_);
-      return;
-    }
-    result->producer = nullptr;
-    ir::Value* rows = graph_.add_output(&loop_, std::string(row->name) + ":rows", with_axis(row->type, 0, trips_));
+    loop_.remove_state(state);
+    if (!result) return loop_.add_unread_scan_output(row);
+    ir::Value* rows = loop_.add_scan_output(row, trips_, false, std::string(row->name) + ":rows");
     if (grows) {
       replaced_[result] = side_by_side(rows, axis, std::string(result->name), place_);
       return;
@@ -189,7 +180,7 @@ class Lists {
 
   ir::Graph& graph_;
   ir::Region& region_;
-  ir::Node& loop_;
+  LoopEditor loop_;
   ir::Region& body_;
   const size_t place_;  // behind the loop
   const Dim& trips_;

@@ -9,8 +9,7 @@
 #include <unordered_set>
 
 #include "base/stop.h"
-#include "op/op_def.h"
-#include "op/scan_attributes.h"
+#include "op/loop_view.h"
 #include "opt/all_trips.h"
 #include "opt/passes.h"
 
@@ -25,17 +24,12 @@ constexpr int64_t kMaxOfUnknown = int64_t{1} << 11;  // elements of one value in
 class Mapper {
  public:
   Mapper(ir::Graph& graph, ir::Region& region, size_t at, Journal* journal)
-      : graph_(graph),
-        region_(region),
-        at_(at),
-        scan_(*region.nodes[at]),
-        body_(*scan_.region("body")),
-        journal_(journal) {}
+      : graph_(graph), region_(region), at_(at), scan_(*region.nodes[at]), body_(scan_.body()), journal_(journal) {}
 
   // Whether nodes took the place of the Scan, and how many.
   bool run() {
-    if (!read_scan_node() || !is_map()) return false;
-    for (size_t i = 0; i < states_; ++i) replaced_[body_.inputs[i]] = scan_.inputs[i];
+    if (!reads_along_trips() || !is_map()) return false;
+    for (size_t i = 0; i < scan_.states(); ++i) replaced_[scan_.state(i).before] = scan_.state(i).initial;
     ir::replace_uses(body_, replaced_);
     dissolve();
     return true;
@@ -44,16 +38,14 @@ class Mapper {
   size_t added() const { return added_; }
 
  private:
-  bool read_scan_node() {
-    const auto scan = read_scan(scan_, scan_.inputs.size(), body_.outputs.size());
-    if (!scan.ok() || scan->masked) return false;
-    states_ = scan->states;
-    std::vector<ScanAxis> axes = scan->inputs;
-    for (size_t i = 0; i < scan->outputs.size(); ++i) {
-      if (body_.outputs[states_ + i] && scan_.outputs[states_ + i]) axes.push_back(scan->outputs[i]);
+  bool reads_along_trips() {
+    if (scan_.masked()) return false;
+    std::vector<ScanAxis> axes = scan_.signature().scan_inputs;
+    for (size_t i = 0; i < scan_.scan_outputs(); ++i) {
+      if (scan_.scan_output(i).wanted()) axes.push_back(scan_.signature().scan_outputs[i]);
     }
-    for (size_t i = 0; i < scan->inputs.size(); ++i) {
-      const Type& whole = scan_.inputs[states_ + i]->type;
+    for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
+      const Type& whole = scan_.scan_input(i).whole->type;
       if (!whole.has_shape || whole.shape.empty()) return false;
       if (i == 0) trips_ = whole.shape[0];
       if (!same(trips_, whole.shape[0])) return false;
@@ -64,18 +56,20 @@ class Mapper {
 
   bool is_map() {
     if (trips_.is_unknown() || (trips_.is_known() && trips_.value() < kLeastTrips)) return false;
-    for (size_t i = 0; i < states_; ++i) {
-      if (body_.outputs[i] != body_.inputs[i]) return false;
+    for (size_t i = 0; i < scan_.states(); ++i) {
+      if (!scan_.is_kept(i)) return false;
     }
-    for (size_t i = states_; i < body_.inputs.size(); ++i) varying_.insert(body_.inputs[i]);
+    for (size_t i = 0; i < scan_.scan_inputs(); ++i) varying_.insert(scan_.scan_input(i).element);
     const Varies varies = [this](const ir::Value* v) { return varying_.contains(v); };
     for (const auto& node : body_.nodes) {
       if (!runs_for_all_trips(*node, varies, trips_)) return false;
       varying_.insert(node->outputs.begin(), node->outputs.end());
     }
     varying_.erase(nullptr);
-    return stays_in_proportion() && std::all_of(body_.outputs.begin() + static_cast<std::ptrdiff_t>(states_),
-                                                body_.outputs.end(), [&](auto* v) { return can_be_whole(v); });
+    for (size_t i = 0; i < scan_.scan_outputs(); ++i) {
+      if (!can_be_whole(i)) return false;
+    }
+    return stays_in_proportion();
   }
 
   bool stays_in_proportion() const {
@@ -90,44 +84,47 @@ class Mapper {
 
   // Rows that are the same in all trips are written as often as there are trips; without trips, rows have the sizes
   // that the model says.
-  bool can_be_whole(const ir::Value* row) const {
+  bool can_be_whole(size_t scan_output) const {
+    const ir::Value* row = scan_.scan_output(scan_output).row;
     if (!row) return true;
     if (trips_.is_known()) return varying_.contains(row) || row->type.is_concrete();
-    const auto at =
-        static_cast<size_t>(std::find(body_.outputs.begin(), body_.outputs.end(), row) - body_.outputs.begin());
-    const bool has_types = body_.output_types.size() == body_.outputs.size();
-    return varying_.contains(row) && has_types && body_.output_types[at].is_concrete() && row->type.is_concrete() &&
-           same(body_.output_types[at].shape, row->type.shape);
+    return varying_.contains(row) && scan_.row_is_as_in_model(scan_output);
   }
 
   void dissolve() {
-    note_of_loop(journal_, Change::kMapped, scan_, scan_);
+    note_of_loop(journal_, Change::kMapped, scan_.node(), scan_.node());
     AllTrips outside(graph_, region_, at_, trips_);
-    for (size_t i = states_; i < body_.inputs.size(); ++i) outside.set(body_.inputs[i], scan_.inputs[i]);
+    for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
+      outside.set(scan_.scan_input(i).element, scan_.scan_input(i).whole);
+    }
     for (auto& node : body_.nodes) outside.add(std::move(node));
     body_.nodes.clear();
     replaced_.clear();
-    for (size_t i = 0; i < scan_.outputs.size(); ++i) {
-      ir::Value* result = scan_.outputs[i];
-      if (!result) continue;
-      result->producer = nullptr;
-      ir::Value* row = body_.outputs[i];
-      replaced_[result] = i < states_        ? scan_.inputs[i]
-                          : outside.has(row) ? outside.whole(row)
-                                             : outside.repeated(row, std::string(result->name));
+    for (size_t i = 0; i < scan_.states(); ++i) replace(scan_.state(i).final, scan_.state(i).initial);
+    for (size_t i = 0; i < scan_.scan_outputs(); ++i) {
+      const LoopView::ScanOutput out = scan_.scan_output(i);
+      if (!out.whole) continue;
+      replace(out.whole,
+              outside.has(out.row) ? outside.whole(out.row) : outside.repeated(out.row, std::string(out.whole->name)));
     }
     added_ = outside.added();
     region_.nodes.erase(region_.nodes.begin() + static_cast<std::ptrdiff_t>(at_ + added_));
     ir::replace_uses(graph_, replaced_);
   }
 
+  void replace(ir::Value* result, ir::Value* made) {
+    if (!result) return;
+    result->producer = nullptr;
+    replaced_[result] = made;
+  }
+
   ir::Graph& graph_;
   ir::Region& region_;
   const size_t at_;
-  ir::Node& scan_;
+  LoopEditor scan_;
   ir::Region& body_;
   Journal* journal_;
-  size_t states_ = 0, added_ = 0;
+  size_t added_ = 0;
   Dim trips_;
   std::unordered_set<const ir::Value*> varying_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;

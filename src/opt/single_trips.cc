@@ -7,9 +7,8 @@
 
 #include "base/stop.h"
 #include "op/effects.h"
-#include "op/op_def.h"
+#include "op/loop_view.h"
 #include "op/registry.h"
-#include "op/scan_attributes.h"
 
 namespace treadle::opt {
 
@@ -29,28 +28,23 @@ bool is_one_step(const ir::Value* whole, const ir::Value* element) {
 }
 
 bool runs_once(const ir::Node& node) {
-  if (node.op->control != Control::kScan) return false;
-  const ir::Region& body = *node.region("body");
-  const auto scan = read_scan(node, node.inputs.size(), body.outputs.size());
-  if (!scan.ok() || scan->inputs.empty() || scan->masked) return false;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const bool is_state = i < scan->states;
-    if (!is_state && scan->inputs[i - scan->states].axis != 0) return false;
-    if (!node.inputs[i] || !body.inputs[i]) return false;
-    if (is_state ? !same_type(node.inputs[i], body.inputs[i]) : !is_one_step(node.inputs[i], body.inputs[i])) {
-      return false;
-    }
+  if (node.op->control != Control::kScan || node.version->since < 9) return false;
+  const LoopView scan(node);
+  if (scan.masked()) return false;
+  for (size_t i = 0; i < scan.states(); ++i) {
+    const auto [initial, before, after, final] = scan.state(i);
+    if (!same_type(initial, before) || (final && !same_type(initial, after))) return false;
   }
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    if (!node.outputs[i]) continue;
-    const bool is_state = i < scan->states;
-    if (!is_state && scan->outputs[i - scan->states].axis != 0) return false;
-    if (!body.outputs[i]) return false;
-    if (is_state ? !same_type(node.inputs[i], body.outputs[i]) : !is_one_step(node.outputs[i], body.outputs[i])) {
-      return false;
-    }
+  for (size_t i = 0; i < scan.scan_inputs(); ++i) {
+    const LoopView::ScanInput in = scan.scan_input(i);
+    if (in.axis != 0 || !is_one_step(in.whole, in.element)) return false;
   }
-  return std::all_of(body.nodes.begin(), body.nodes.end(), [](const auto& n) { return is_total(*n); });
+  for (size_t i = 0; i < scan.scan_outputs(); ++i) {
+    const LoopView::ScanOutput out = scan.scan_output(i);
+    if (out.whole && (out.axis != 0 || !out.row || !is_one_step(out.whole, out.row))) return false;
+  }
+  const auto& nodes = scan.body().nodes;
+  return std::all_of(nodes.begin(), nodes.end(), [](const auto& n) { return is_total(*n); });
 }
 
 class Unroller {
@@ -72,26 +66,26 @@ class Unroller {
   size_t unroll(ir::Region& region, size_t at) {
     const std::unique_ptr<ir::Node> node = std::move(region.nodes[at]);
     region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(at));
-    ir::Region& body = *node->region("body");
-    const size_t states = read_scan(*node, node->inputs.size(), body.outputs.size())->states;
-    for (size_t i = 0; i < node->inputs.size(); ++i) {
-      ir::Value* given = node->inputs[i];
-      if (i >= states) given = without_steps(region, at, given, *body.inputs[i]);
-      replaced[body.inputs[i]] = given;
+    const LoopEditor scan(*node);
+    for (size_t i = 0; i < scan.states(); ++i) replaced[scan.state(i).before] = scan.state(i).initial;
+    for (size_t i = 0; i < scan.scan_inputs(); ++i) {
+      const LoopView::ScanInput in = scan.scan_input(i);
+      replaced[in.element] = without_steps(region, at, in.whole, *in.element);
     }
-    for (auto& inner : body.nodes) {
+    for (auto& inner : scan.body().nodes) {
       inner->parent = &region;
       for (ir::Value* v : inner->outputs) {
         if (v) v->owner = &region;
       }
       region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(at++), std::move(inner));
     }
-    body.nodes.clear();
-    for (size_t i = 0; i < node->outputs.size(); ++i) {
-      if (!node->outputs[i]) continue;
-      ir::Value* made = body.outputs[i];
-      if (i >= states) made = moved(region, at, "Unsqueeze", made, node->outputs[i]->name, node->outputs[i]->type);
-      replaced[node->outputs[i]] = made;
+    scan.body().nodes.clear();
+    for (size_t i = 0; i < scan.states(); ++i) {
+      if (ir::Value* final = scan.state(i).final) replaced[final] = scan.state(i).after;
+    }
+    for (size_t i = 0; i < scan.scan_outputs(); ++i) {
+      const auto [row, whole, axis, reverse] = scan.scan_output(i);
+      if (whole) replaced[whole] = moved(region, at, "Unsqueeze", row, whole->name, whole->type);
     }
     return at;
   }

@@ -14,8 +14,7 @@
 #include <unordered_set>
 
 #include "base/stop.h"
-#include "op/op_def.h"
-#include "op/scan_attributes.h"
+#include "op/loop_view.h"
 #include "opt/all_trips.h"
 #include "opt/passes.h"
 
@@ -51,7 +50,7 @@ class Sinker {
         region_(region),
         at_(at),
         loop_(*region.nodes[at]),
-        body_(*loop_.region("body")),
+        body_(loop_.body()),
         journal_(journal),
         replaced_(replaced) {}
 
@@ -71,47 +70,30 @@ class Sinker {
  private:
   // Where its outputs are, and that all of them are stacked the same way.
   bool read_loop() {
-    size_t states = 0;
-    if (loop_.op->control == Control::kLoop) {
-      states = body_.inputs.size() - 2;
-      first_row_ = 1 + states;
-    } else {
-      const auto scan = read_scan(loop_, loop_.inputs.size(), body_.outputs.size());
-      if (!scan.ok() || scan->masked) return false;
-      first_row_ = states = scan->states;
-      bool any = false;
-      for (size_t i = 0; i < scan->outputs.size(); ++i) {
-        if (!body_.outputs[first_row_ + i]) continue;
-        if (scan->outputs[i].axis != 0 || (any && scan->outputs[i].reverse != reverse_)) return false;
-        reverse_ = scan->outputs[i].reverse;
-        any = true;
-      }
-      for (size_t i = 0; i < scan->inputs.size(); ++i) {
-        ir::Value* whole = loop_.inputs[states + i];
-        const bool fits = scan->inputs[i].axis == 0 && scan->inputs[i].reverse == reverse_;
-        if (fits) scanned_[body_.inputs[states + i]] = whole;
-      }
+    if (loop_.masked()) return false;
+    bool any = false;
+    for (size_t i = 0; i < loop_.scan_outputs(); ++i) {
+      const LoopView::ScanOutput out = loop_.scan_output(i);
+      if (!out.row) continue;
+      if (out.axis != 0 || (any && out.reverse != reverse_)) return false;
+      reverse_ = out.reverse;
+      any = true;
     }
-    first_whole_ = states;
-    for (size_t i = first_row_; i < body_.outputs.size(); ++i) {
-      const ir::Value* whole = whole_of_row(i);
-      if (!whole || !body_.outputs[i]) continue;
-      if (!whole->type.has_shape || whole->type.shape.empty()) return false;
-      trips_ = whole->type.shape[0];
-      if (!trips_.is_known() && !keeps_sizes_without_trips(i)) return false;
-      rows_.insert(body_.outputs[i]);
+    for (size_t i = 0; i < loop_.scan_inputs(); ++i) {
+      const LoopView::ScanInput in = loop_.scan_input(i);
+      if (in.axis == 0 && in.reverse == reverse_) scanned_[in.element] = in.whole;
+    }
+    for (size_t i = 0; i < loop_.scan_outputs(); ++i) {
+      const LoopView::ScanOutput out = loop_.scan_output(i);
+      if (!out.wanted()) continue;
+      if (!out.whole->type.has_shape || out.whole->type.shape.empty()) return false;
+      trips_ = out.whole->type.shape[0];
+      // Without any trip, rows have the sizes that the model says: those of the plan would not do.
+      if (!trips_.is_known() && !loop_.row_is_as_in_model(i)) return false;
+      rows_.insert(out.row);
     }
     return !rows_.empty() && !(trips_.is_known() && trips_.value() < kLeastTrips);
   }
-
-  // Without any trip, rows have the sizes that the model says: those of the plan would not do.
-  bool keeps_sizes_without_trips(size_t output) const {
-    const Type& type = body_.outputs[output]->type;
-    return body_.output_types.size() == body_.outputs.size() && type.is_concrete() &&
-           body_.output_types[output].is_concrete() && same(body_.output_types[output].shape, type.shape);
-  }
-
-  ir::Value*& whole_of_row(size_t output) { return loop_.outputs[output - first_row_ + first_whole_]; }
 
   Varies varies() const {
     return [this](const ir::Value* v) { return !is_invariant(v, body_); };
@@ -127,7 +109,8 @@ class Sinker {
         for (const ir::Value* v : ir::captures(*inner)) users_[v].push_back(node.get());
       }
     }
-    for (size_t i = 0; i < first_row_; ++i) users_[body_.outputs[i]].push_back(nullptr);
+    users_[loop_.condition_after()].push_back(nullptr);
+    for (size_t i = 0; i < loop_.states(); ++i) users_[loop_.state(i).after].push_back(nullptr);
   }
 
   // Back to front: of a node that goes, all that read it have gone before.
@@ -215,39 +198,21 @@ class Sinker {
 
   // What the nodes behind the loop read of each trip: scan inputs as they are, the rest as scan outputs.
   void hand_out(AllTrips& behind) {
-    for (size_t i = first_row_; i < body_.outputs.size(); ++i) {
-      const ir::Value* row = body_.outputs[i];
-      if (row && whole_of_row(i) && !(row->producer && sunk_.contains(row->producer)) && !behind.has(row)) {
-        behind.set(row, whole_of_row(i));
-      }
+    for (size_t i = 0; i < loop_.scan_outputs(); ++i) {
+      const LoopView::ScanOutput out = loop_.scan_output(i);
+      if (!out.wanted() || behind.has(out.row)) continue;
+      if (!out.row->producer || !sunk_.contains(out.row->producer)) behind.set(out.row, out.whole);
     }
     std::unordered_set<const ir::Value*> made;
     for (const auto& node : body_.nodes) {
       if (!sunk_.contains(node.get())) continue;
       for (ir::Value* v : node->inputs) {
-        if (!is_invariant(v, body_) && !made.contains(v) && !behind.has(v)) behind.set(v, add_row(*v));
+        if (!is_invariant(v, body_) && !made.contains(v) && !behind.has(v)) {
+          behind.set(v, loop_.add_scan_output(v, trips_, reverse_, std::string(v->name) + ":rows"));
+        }
       }
       made.insert(node->outputs.begin(), node->outputs.end());
     }
-  }
-
-  ir::Value* add_row(ir::Value& element) {
-    const bool has_types = body_.output_types.size() == body_.outputs.size();
-    body_.outputs.push_back(&element);
-    if (has_types) body_.output_types.push_back(element.type);
-    Shape shape{trips_};
-    for (const Dim& d : element.type.shape) shape.push_back(d);
-    if (loop_.op->control == Control::kScan && loop_.attributes.has("scan_output_directions")) {
-      const auto old = loop_.attributes.get_ints("scan_output_directions");
-      std::vector<int64_t> directions(old.begin(), old.end());
-      directions.push_back(reverse_ ? 1 : 0);
-      loop_.attributes.set(ir::Attribute::of("scan_output_directions", std::move(directions)));
-    }
-    if (loop_.op->control == Control::kScan && loop_.attributes.has("scan_output_axes")) {
-      loop_.attributes.erase("scan_output_axes");
-    }
-    return graph_.add_output(&loop_, std::string(element.name) + ":rows",
-                             Type::tensor(element.type.element, std::move(shape)));
   }
 
   void move(AllTrips& behind) {
@@ -262,26 +227,24 @@ class Sinker {
       }
     }
     body_.nodes = std::move(staying);
-    for (size_t i = first_row_; i < body_.outputs.size(); ++i) {
-      ir::Value*& row = body_.outputs[i];
-      if (!row || !gone_.contains(row)) continue;
-      if (ir::Value*& whole = whole_of_row(i)) {
-        replaced_[whole] = behind.whole(row);
-        whole->producer = nullptr;
-        whole = nullptr;
+    for (size_t i = 0; i < loop_.scan_outputs(); ++i) {
+      const LoopView::ScanOutput out = loop_.scan_output(i);
+      if (!out.row || !gone_.contains(out.row)) continue;
+      if (out.whole) {
+        replaced_[out.whole] = behind.whole(out.row);
+        out.whole->producer = nullptr;
       }
-      row = nullptr;
+      loop_.clear_scan_output(i);
     }
   }
 
   ir::Graph& graph_;
   ir::Region& region_;
   const size_t at_;
-  ir::Node& loop_;
+  LoopEditor loop_;
   ir::Region& body_;
   Journal* journal_;
   std::unordered_map<ir::Value*, ir::Value*>& replaced_;
-  size_t first_row_ = 0, first_whole_ = 0;  // of scan outputs, in the body and of the loop
   bool reverse_ = false;
   Dim trips_;
   std::unordered_set<const ir::Value*> rows_, gone_;
@@ -299,7 +262,7 @@ class Walk {
       if (stop_requested()) return;
       ir::Node& node = *region.nodes[at];
       for (auto& body : node.regions) run(*body);
-      if (node.op->control != Control::kLoop && node.op->control != Control::kScan) continue;
+      if (!is_loop(node)) continue;
       std::unordered_map<ir::Value*, ir::Value*> replaced;
       const size_t added = Sinker(graph_, region, at, journal_, replaced).run();
       ir::replace_uses(graph_, replaced);

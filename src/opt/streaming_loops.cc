@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "op/loop_view.h"
 #include "op/node.h"
-#include "op/op_def.h"
 #include "op/registry.h"
-#include "op/scan_attributes.h"
 #include "ops/control/loop.h"
 #include "opt/streaming_walk.h"
 
@@ -58,35 +57,37 @@ Status TimeWalk::recurrence(ir::Node& node) {
 // ---------------------------------------------------------------------------------------------------------------------
 
 Status TimeWalk::scan(ir::Node& node) {
-  const ir::Region& body = *node.regions[0];
   if (node.version->since < 9) return refuse(node, "it is of an old version");
-  TREADLE_ASSIGN(const ScanAttributes form, read_scan(node, node.inputs.size(), body.outputs.size()));
+  TREADLE_ASSIGN(const LoopView scan, LoopView::read(node));
   size_t along = 0;
-  for (size_t i = 0; i < form.inputs.size(); ++i) {
-    const ir::Value* v = node.inputs[form.states + i];
-    const int64_t axis = form.inputs[i].axis + (form.inputs[i].axis < 0 ? v->type.rank() : 0);
-    if (!role(v).timed() || role(v).axis != axis) continue;
-    if (form.inputs[i].reverse) return refuse(node, "it runs backwards");
+  for (size_t i = 0; i < scan.scan_inputs(); ++i) {
+    const LoopView::ScanInput in = scan.scan_input(i);
+    const int64_t axis = in.axis + (in.axis < 0 ? in.whole->type.rank() : 0);
+    if (!role(in.whole).timed() || role(in.whole).axis != axis) continue;
+    if (in.reverse) return refuse(node, "it runs backwards");
     ++along;
   }
   if (along == 0) return pass_on(node, operands(node));
-  if (along < form.inputs.size()) return refuse(node, "not all that it scans runs along time");
-  for (const ScanAxis& out : form.outputs) {
+  if (along < scan.scan_inputs()) return refuse(node, "not all that it scans runs along time");
+  for (const ScanAxis& out : scan.signature().scan_outputs) {
     if (out.reverse) return refuse(node, "it stacks its rows backwards");
   }
-  for (size_t i = 0; i < form.states; ++i) {
-    if (role(node.inputs[i]).kind != Role::Kind::kFree) return refuse(node, "its first state depends on the signal");
+  for (size_t i = 0; i < scan.states(); ++i) {
+    if (role(scan.state(i).initial).kind != Role::Kind::kFree)
+      return refuse(node, "its first state depends on the signal");
   }
-  for (const ir::Value* v : ir::captures(body)) {
+  for (const ir::Value* v : scan.captures()) {
     if (role(v).kind != Role::Kind::kFree) return refuse(node, "its body reads what depends on the signal");
   }
   TREADLE_ASSIGN(const Role joined, join(node));
-  for (size_t i = 0; i < form.states; ++i) carry(node, i, i, frames_type(node.inputs[i], -1, 0));
-  for (size_t i = 0; i < form.outputs.size(); ++i) {
-    ir::Value* whole = node.outputs[form.states + i];
-    if (!whole) continue;
-    const int64_t axis = form.outputs[i].axis + (form.outputs[i].axis < 0 ? whole->type.rank() : 0);
-    set_frames(whole, axis, joined.frames, joined.tail, joined);
+  for (size_t i = 0; i < scan.states(); ++i) {
+    carry(node, scan.signature().state_input(i), i, frames_type(scan.state(i).initial, -1, 0));
+  }
+  for (size_t i = 0; i < scan.scan_outputs(); ++i) {
+    const LoopView::ScanOutput out = scan.scan_output(i);
+    if (!out.whole) continue;
+    const int64_t axis = out.axis + (out.axis < 0 ? out.whole->type.rank() : 0);
+    set_frames(out.whole, axis, joined.frames, joined.tail, joined);
   }
   return {};
 }
@@ -112,8 +113,9 @@ bool passes_number(const ir::Node& node) {
 
 Result<TimeWalk::LoopReads> TimeWalk::find_reads(const ir::Node& node) const {
   LoopReads reads;
+  const LoopView loop(node);
   ir::Region& body = *node.regions[0];
-  std::unordered_set<const ir::Value*> numbers{body.inputs[0]};
+  std::unordered_set<const ir::Value*> numbers{loop.counter()};
   Status status;
   ir::for_each_node(body, [&](ir::Node& inner) {
     if (passes_number(inner) && numbers.contains(inner.inputs[0])) {
@@ -153,11 +155,12 @@ Result<TimeWalk::LoopReads> TimeWalk::find_reads(const ir::Node& node) const {
 void TimeWalk::count_on(ir::Node& node, const LoopReads& reads) {
   const Type scalar = Type::tensor(ElementType::kInt64, Shape{});
   const size_t state = add_state(std::string(node.name) + ":trip", scalar);
-  ir::Value* trips = node.inputs[0];
+  const LoopEditor loop(node);
+  ir::Value* trips = loop.trip_count();
   if (first_block()) return set_next(state, trips);
   ir::Value* before = past(state);
   if (!last_block()) set_next(state, call("Add", {before, trips}, scalar));
-  ir::Region& body = *node.regions[0];
+  ir::Region& body = loop.body();
   const auto into_body = [&](std::string_view op, std::initializer_list<ir::Value*> inputs, ir::Region& region,
                              size_t at) {
     ir::Node* made = make(op, inputs);
@@ -169,7 +172,7 @@ void TimeWalk::count_on(ir::Node& node, const LoopReads& reads) {
     v->owner = &region;
     return v;
   };
-  ir::Value* number = body.inputs[0];
+  ir::Value* number = loop.counter();
   for (ir::Node* gather : reads.gathers) {
     ir::Region& region = *gather->parent;
     const auto at = std::find_if(region.nodes.begin(), region.nodes.end(), [&](auto& n) { return n.get() == gather; });
@@ -195,35 +198,24 @@ void TimeWalk::count_on(ir::Node& node, const LoopReads& reads) {
 
 // The condition becomes a state of the loop as well, so that a block after its end runs no trip.
 void TimeWalk::keep_condition(ir::Node& node) {
-  ir::Region& body = *node.regions[0];
-  const size_t states = node.inputs.size() - 2;
-  ir::Value* condition = node.inputs[1];
+  LoopEditor loop(node);
+  ir::Value* condition = loop.condition();
   if (!condition) {
     condition = graph_.new_constant("true:stream", Tensor::scalar<bool>(ElementType::kBool, true));
   }
   const Type flag = Type::tensor(ElementType::kBool, Shape{});
   const size_t state = add_state(std::string(node.name) + ":goes on", Type::tensor(ElementType::kBool));
   if (!first_block()) condition = past(state);
-  set_input(node, 1, condition);
-  graph_.add_input(&node, condition);
-  body.inputs.push_back(graph_.new_value("goes on", flag, &body));
-  body.outputs.insert(body.outputs.begin() + static_cast<std::ptrdiff_t>(1 + states), body.outputs[0]);
-  if (body.output_types.size() > states) {
-    body.output_types.insert(body.output_types.begin() + static_cast<std::ptrdiff_t>(1 + states), flag);
-  }
-  ir::Value* after = graph_.add_output(&node, std::string(node.name) + ":goes on", flag);
-  const size_t last = node.outputs.size() - 1;
-  for (size_t i = last; i > states; --i) node.outputs[i] = node.outputs[i - 1];
-  node.outputs[states] = after;
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    if (node.outputs[i]) node.outputs[i]->output_index = static_cast<uint32_t>(i);
-  }
+  loop.set_condition(condition);
+  ir::Value* before = graph_.new_value("goes on", flag, &loop.body());
+  ir::Value* after = loop.add_state(condition, before, loop.condition_after(), std::string(node.name) + ":goes on");
   set_next(state, after);
   running_.push_back(state);
 }
 
 Status TimeWalk::loop(ir::Node& node) {
-  ir::Value* trips = node.inputs[0];
+  const LoopView loop(node);
+  ir::Value* trips = loop.trip_count();
   if (!trips || role(trips).kind != Role::Kind::kLength) return pass_on(node, operands(node));
   const auto count = contents(trips);
   if (!count || count->size() != 1) return refuse(node, "its number of trips follows from the length of the signal");
@@ -233,9 +225,8 @@ Status TimeWalk::loop(ir::Node& node) {
       return refuse(node, "its first state depends on the signal");
     }
   }
-  ir::Region& body = *node.regions[0];
   bool reads_signal = false;
-  for (const ir::Value* v : ir::captures(body)) {
+  for (const ir::Value* v : loop.captures()) {
     const Role& r = role(v);
     if (r.kind == Role::Kind::kFree) continue;
     if (!r.timed()) return refuse(node, "its body reads what depends on the length of the signal");
@@ -248,7 +239,7 @@ Status TimeWalk::loop(ir::Node& node) {
   ir::Value* like = nullptr;
   if (reads_signal) {
     TREADLE_ASSIGN(joined, join(node));
-    for (ir::Value* v : ir::captures(body)) {
+    for (ir::Value* v : loop.captures()) {
       if (role(v).timed() && !like) like = v;
     }
   } else {
@@ -259,20 +250,21 @@ Status TimeWalk::loop(ir::Node& node) {
   TREADLE_ASSIGN(const LoopReads reads, find_reads(node));
   set_input(node, 0, as_scalar(length_of(like)));
   if (reads.counts) count_on(node, reads);
-  const size_t states = node.inputs.size() - 2;
-  for (size_t i = 0; i < states; ++i) {
+  for (size_t i = 0; i < loop.states(); ++i) {
+    const auto [initial, before, after, final] = loop.state(i);
     // Of a state that nobody reads behind the loop, the body tells whether it keeps its sizes.
-    Type type = node.outputs[i] ? node.outputs[i]->type : body.inputs[i + 2]->type;
-    if (type.is_tensor() && !identical(type, node.inputs[i + 2]->type)) type = Type::tensor(type.element);
+    Type type = final ? final->type : before->type;
+    if (type.is_tensor() && !identical(type, initial->type)) type = Type::tensor(type.element);
     ir::Value shape_of;
     shape_of.type = std::move(type);
-    carry(node, i + 2, i, frames_type(&shape_of, -1, 0));
+    carry(node, loop.signature().state_input(i), i, frames_type(&shape_of, -1, 0));
   }
-  const bool stays = condition_stays_true(body);
+  const bool stays = condition_stays_true(loop);
   if (!stays) keep_condition(node);
   joined.may_stop |= !stays;
-  for (size_t i = states + (stays ? 0 : 1); i < node.outputs.size(); ++i) {
-    if (node.outputs[i]) set_frames(node.outputs[i], 0, joined.frames, joined.tail, joined);
+  const LoopView carried(node);
+  for (size_t i = 0; i < carried.scan_outputs(); ++i) {
+    if (ir::Value* whole = carried.scan_output(i).whole) set_frames(whole, 0, joined.frames, joined.tail, joined);
   }
   return {};
 }

@@ -90,20 +90,19 @@ bool same(const Sum& a, const Sum& b) {
 }
 
 CountedLoop::CountedLoop(const ir::Node& loop, const Inference& known, Trust trust)
-    : loop_(loop), body_(*loop.region("body")), known_(known), trust_(trust) {
+    : loop_(loop), body_(loop_.body()), known_(known), trust_(trust) {
   count_trips();
 }
 
 void CountedLoop::count_trips() {
-  ir::Value* m = loop_.inputs.empty() ? nullptr : loop_.inputs[0];
-  ir::Value* condition = loop_.inputs.size() > 1 ? loop_.inputs[1] : nullptr;
+  ir::Value *m = loop_.trip_count(), *condition = loop_.condition();
   if (condition && !is_true(*condition)) {
     if (trust_ == Trust::kProofs || !is_single_bool(*condition)) return;
     condition_ = condition;
   }
-  asks_ = condition && !condition_stays_true(body_);
+  asks_ = condition && !condition_stays_true(loop_);
   if (!m && !asks_) return;
-  auto count = asks_ ? trips_by_condition(body_.outputs[0]) : number(m);
+  auto count = asks_ ? trips_by_condition(loop_.condition_after()) : number(m);
   if (!count) return;
   if (asks_ && m) {
     limit_ = number(m);
@@ -113,7 +112,7 @@ void CountedLoop::count_trips() {
   if (trust_ == Trust::kGuards) {
     const bool is_fixed = count_.terms.empty() && count_.number.is_known();
     if (is_fixed ? count_.number.value() >= 1 : count_.terms.size() <= kMaxTerms) {
-      trips_ = is_fixed ? count_.number : Dim::symbol("trips of " + std::string(loop_.name));
+      trips_ = is_fixed ? count_.number : Dim::symbol("trips of " + std::string(loop_.node().name));
     }
     return;
   }
@@ -129,7 +128,7 @@ std::optional<Sum> CountedLoop::trips_by_condition(const ir::Value* v) const {
   if (is(node, {"And"})) {
     for (const size_t i : {0, 1}) {
       const ir::Value* other = node->inputs[i];
-      if (other == body_.inputs[1] || is_true(*other)) return trips_by_condition(node->inputs[1 - i]);
+      if (other == loop_.condition_before() || is_true(*other)) return trips_by_condition(node->inputs[1 - i]);
     }
     return std::nullopt;
   }
@@ -163,7 +162,7 @@ std::optional<Sum> CountedLoop::number(const ir::Value* v) const {
 
 std::optional<CountedLoop::Index> CountedLoop::index_of(const ir::Value* v) const {
   if (!v || !is_one_element(v)) return std::nullopt;
-  if (v == body_.inputs[0]) return Index{};
+  if (v == loop_.counter()) return Index{};
   const ir::Node* node = v->producer;
   if (!node) return index_of_state(v);
   if (is(node, {"Unsqueeze", "Squeeze", "Reshape", "Identity"})) return index_of(node->inputs[0]);
@@ -175,20 +174,18 @@ std::optional<CountedLoop::Index> CountedLoop::index_of(const ir::Value* v) cons
 }
 
 std::optional<CountedLoop::Index> CountedLoop::index_of_state(const ir::Value* v) const {
-  const auto at = std::find(body_.inputs.begin() + 2, body_.inputs.end(), v);
-  if (at == body_.inputs.end()) return std::nullopt;
-  const auto state = static_cast<size_t>(at - body_.inputs.begin()) - 2;
-  if (!is_counter(state)) return std::nullopt;
-  const auto initial = number(loop_.inputs[2 + state]);
+  const size_t state = loop_.state_before(v);
+  if (state == loop_.states() || !is_counter(state)) return std::nullopt;
+  const auto initial = number(loop_.state(state).initial);
   if (!initial) return std::nullopt;
-  return Index{*initial, difference(body_.outputs[1 + state], v) == -1};
+  return Index{*initial, difference(loop_.state(state).after, v) == -1};
 }
 
 bool CountedLoop::is_counter(size_t state) const {
-  const ir::Value *in = body_.inputs[2 + state], *out = body_.outputs[1 + state];
+  const auto [initial, in, out, final] = loop_.state(state);
   const ElementType type = in->type.element;
   if (type != ElementType::kInt64 && type != ElementType::kInt32) return false;
-  if (!is_one_element(in) || !is_one_element(loop_.inputs[2 + state])) return false;
+  if (!is_one_element(in) || !is_one_element(initial)) return false;
   const auto step = difference(out, in);
   return step == 1 || step == -1;
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "check/inference.h"
-#include "ir/graph.h"
+#include "op/loop_view.h"
 
 namespace treadle::opt {
 
@@ -82,7 +82,7 @@ class CountedLoop {
   Sum lowest(const Index& index) const;
   bool is_inside(const Sum& low, const Dim& size) const;
 
-  const ir::Node& loop_;
+  const LoopView loop_;
   const ir::Region& body_;
   const Inference& known_;
   const Trust trust_;

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "base/stop.h"
-#include "op/op_def.h"
+#include "op/loop_view.h"
 #include "opt/all_trips.h"
 #include "opt/loop_edits.h"
 #include "opt/passes.h"
@@ -22,10 +22,6 @@ namespace {
 constexpr size_t kMaxNodes = 96;       // of a loop
 constexpr int64_t kMaxRowBytes = 512;  // of all scan outputs of one trip
 constexpr size_t kMaxCopied = 4096;    // nodes of all loops together: every further condition of a loop doubles it
-
-bool is_loop(const ir::Node& node) {
-  return node.op->control == Control::kLoop || node.op->control == Control::kScan;
-}
 
 bool is_single_bool(const ir::Value& v) {
   return v.type.is_concrete() && v.type.element == ElementType::kBool && count_of(v) == 1;
@@ -41,16 +37,11 @@ ir::Value* fixed_condition(const ir::Region& body) {
   return nullptr;
 }
 
-bool is_small(const ir::Node& loop) {
-  const ir::Region& body = *loop.regions[0];
-  if (ir::count_nodes(body) > kMaxNodes) return false;
-  const size_t states = loop.op->control == Control::kLoop
-                            ? body.inputs.size() - 2
-                            : loop.inputs.size() - static_cast<size_t>(loop.attributes.get_int("num_scan_inputs"));
-  const size_t first = loop.op->control == Control::kLoop ? 1 : 0;
+bool is_small(const LoopView& loop) {
+  if (ir::count_nodes(loop.body()) > kMaxNodes) return false;
   int64_t bytes = 0;
-  for (size_t i = first + states; i < body.outputs.size(); ++i) {
-    const ir::Value* row = body.outputs[i];
+  for (size_t i = 0; i < loop.scan_outputs(); ++i) {
+    const ir::Value* row = loop.scan_output(i).row;
     if (!row) continue;
     if (!row->type.is_concrete() || is_string(row->type.element)) return false;
     bytes += count_of(*row) * static_cast<int64_t>(byte_width(row->type.element));
@@ -66,7 +57,7 @@ class Unswitcher {
     for (size_t at = 0; at < region.nodes.size(); ++at) {
       if (stop_requested()) return;
       for (auto& inner : region.nodes[at]->regions) walk(*inner);
-      if (!is_loop(*region.nodes[at]) || !is_small(*region.nodes[at]) || copied_ >= kMaxCopied) continue;
+      if (!is_loop(*region.nodes[at]) || !is_small(LoopView(*region.nodes[at])) || copied_ >= kMaxCopied) continue;
       ir::Value* condition = fixed_condition(*region.nodes[at]->regions[0]);
       if (!condition) continue;
       ir::Node& choice = put_if_around(region, at, condition);

@@ -2,55 +2,29 @@
 
 #include <algorithm>
 
+#include "op/loop_view.h"
 #include "op/parallel.h"
-#include "op/scan_attributes.h"
 #include "plan/planner.h"
 
 namespace treadle::plan {
 
-// What the inputs and outputs of a loop and of its body are: states from `first_in` and `first_out` on, then what is
-// scanned.
-struct Planner::LoopParts {
-  size_t first_in = 0, first_out = 0, states = 0;
-  bool masked = false;
-  std::vector<ScanAxis> in_axes, out_axes;
-
-  static Result<LoopParts> of(const ir::Node& node) {
-    const ir::Region& body = *node.region("body");
-    LoopParts parts;
-    if (node.op->control == Control::kLoop) {
-      parts.first_in = 2;
-      parts.first_out = 1;
-      parts.states = body.inputs.size() - 2;
-      parts.out_axes.resize(body.outputs.size() - 1 - parts.states);
-      return parts;
-    }
-    TREADLE_ASSIGN(ScanAttributes scan, read_scan(node, node.inputs.size(), body.outputs.size()));
-    parts.masked = scan.masked;
-    parts.states = scan.states;
-    parts.in_axes = scan.inputs;
-    parts.out_axes = scan.outputs;
-    return parts;
-  }
-};
-
 Status Planner::emit_loop(const ir::Node& node) {
-  const ir::Region& body = *node.region("body");
   const auto index = static_cast<uint32_t>(p_.loops.size());
   p_.loops.emplace_back();
-  TREADLE_ASSIGN(const LoopParts parts, LoopParts::of(node));
+  TREADLE_ASSIGN(const LoopView view, LoopView::read(node));
+  const ir::Region& body = view.body();
   Loop loop;
   loop.node = &node;
-  loop.is_scan = is_scan(node);
-  loop.masked = parts.masked;
-  if (!loop.is_scan) begin_loop(node, body, loop);
-  for (size_t i = 0; i < parts.states; ++i) {
-    const size_t in = parts.first_in + i;
-    begin_state(loop, node.inputs[in], body.inputs[in], body.outputs[parts.first_out + i]);
+  loop.is_scan = view.is_scan();
+  loop.masked = view.masked();
+  if (!loop.is_scan) begin_loop(view, loop);
+  for (size_t i = 0; i < view.states(); ++i) {
+    const LoopView::State state = view.state(i);
+    begin_state(loop, state.initial, state.before, state.after);
   }
-  for (size_t i = 0; i < parts.in_axes.size(); ++i) {
-    const size_t in = parts.states + i;
-    begin_scan_input(loop, node.inputs[in], body.inputs[in], parts.in_axes[i].reverse);
+  for (size_t i = 0; i < view.scan_inputs(); ++i) {
+    const LoopView::ScanInput scan = view.scan_input(i);
+    begin_scan_input(loop, scan.whole, scan.element, scan.reverse);
   }
   const uint32_t begin = emit_code(OpCode::kLoopBegin, &node, index);
   loop.first = begin;
@@ -58,13 +32,13 @@ Status Planner::emit_loop(const ir::Node& node) {
   const uint32_t body_start = here();
   const auto first_slot = static_cast<uint32_t>(p_.slots.size());
   TREADLE_TRY(emit(body, true));
-  TREADLE_TRY(end_parts(loop, parts, first_slot));
+  end_parts(loop, view, first_slot);
 
   loop.simple = is_simple(loop);
   loop.straight = loop.simple && std::all_of(p_.code.begin() + body_start, p_.code.end(), [](const Instruction& in) {
                     return in.code == OpCode::kKernel || in.code == OpCode::kCopy;
                   });
-  if (!loop.is_scan && !uses(body, body.inputs[0])) loop.counter = kNoSlot;
+  if (!loop.is_scan && !uses(body, view.counter())) loop.counter = kNoSlot;
   emit_code(loop.simple ? OpCode::kLoopNextSimple : OpCode::kLoopNext, &node, index, body_start);
   p_.code[begin].target = here();
   emit_code(OpCode::kLoopEnd, &node, index);
@@ -77,15 +51,13 @@ Status Planner::emit_loop(const ir::Node& node) {
   return {};
 }
 
-Status Planner::end_parts(Loop& loop, const LoopParts& parts, uint32_t first_slot) {
-  const ir::Node& node = *loop.node;
-  const ir::Region& body = *node.region("body");
+void Planner::end_parts(Loop& loop, const LoopView& view, uint32_t first_slot) {
   std::unordered_set<uint32_t> taken;  // slots that one output owns already
-  if (loop.go_on != kNoSlot) loop.go_on = slot(body.outputs[0]);
-  for (size_t i = 0; i < parts.states; ++i) {
+  if (loop.go_on != kNoSlot) loop.go_on = slot(view.condition_after());
+  for (size_t i = 0; i < view.states(); ++i) {
     LoopState& state = loop.states[i];
-    end_state(state, body.outputs[parts.first_out + i], first_slot, taken);
-    const ir::Value* final = i < node.outputs.size() ? node.outputs[i] : nullptr;
+    end_state(state, view.state(i).after, first_slot, taken);
+    const ir::Value* final = view.state(i).final;
     state.final = define(final, final && state.planned ? Storage::kArena : Storage::kHandle);
     if (state.planned && final) {
       p_.slots[state.final].type = p_.slots[state.in].type;
@@ -93,14 +65,9 @@ Status Planner::end_parts(Loop& loop, const LoopParts& parts, uint32_t first_slo
     }
     if (state.planned) loop.step.swaps.emplace_back(state.in, state.out);
   }
-  for (size_t i = 0; i < parts.out_axes.size(); ++i) {
-    const size_t at = parts.first_out + parts.states + i;
-    const size_t out = parts.states + i;
-    const ir::Value* whole = out < node.outputs.size() ? node.outputs[out] : nullptr;
-    if (!whole || !body.outputs[at]) continue;
-    end_scan_output(loop, body, at, whole, parts.out_axes[i].reverse, first_slot, taken);
+  for (size_t i = 0; i < view.scan_outputs(); ++i) {
+    if (view.scan_output(i).wanted()) end_scan_output(loop, view, i, first_slot, taken);
   }
-  return {};
 }
 
 bool Planner::uses(const ir::Region& region, const ir::Value* v) {
@@ -113,22 +80,21 @@ bool Planner::uses(const ir::Region& region, const ir::Value* v) {
   return std::find(region.outputs.begin(), region.outputs.end(), v) != region.outputs.end();
 }
 
-void Planner::begin_loop(const ir::Node& node, const ir::Region& body, Loop& loop) {
-  const ir::Value* m = node.inputs.empty() ? nullptr : node.inputs[0];
-  const ir::Value* condition = node.inputs.size() > 1 ? node.inputs[1] : nullptr;
-  loop.trip_count = slot(m);
+void Planner::begin_loop(const LoopView& view, Loop& loop) {
+  const ir::Value* condition = view.condition();
+  loop.trip_count = slot(view.trip_count());
   loop.condition = condition && is_true(condition) ? kNoSlot : slot(condition);
-  loop.counter = define(body.inputs[0], Storage::kArena);
+  loop.counter = define(view.counter(), Storage::kArena);
   p_.slots[loop.counter].bytes = sizeof(int64_t);
-  if (!body.inputs[1]->is_constant()) {
+  if (!view.condition_before()->is_constant()) {
     // A trip that runs has a true condition.
     Tensor yes = Tensor::scalar<bool>(ElementType::kBool, true);
     const uint32_t s = new_slot(Storage::kConstant, Type::tensor(ElementType::kBool, {}));
     p_.slots[s].constant = std::move(yes);
-    slot_of_[body.inputs[1]] = s;
+    slot_of_[view.condition_before()] = s;
   }
   // With cond left out, the body's condition is not asked.
-  if (condition && !is_true(body.outputs[0])) loop.go_on = kAsked;
+  if (condition && !is_true(view.condition_after())) loop.go_on = kAsked;
 }
 
 bool Planner::is_true(const ir::Value* v) {
@@ -191,9 +157,9 @@ void Planner::end_state(LoopState& state, const ir::Value* out, uint32_t first_s
   state.out = s;
 }
 
-void Planner::end_scan_output(Loop& loop, const ir::Region& body, size_t at, const ir::Value* whole, bool reverse,
-                              uint32_t first_slot, std::unordered_set<uint32_t>& taken) {
-  const ir::Value* element = body.outputs[at];
+void Planner::end_scan_output(Loop& loop, const LoopView& view, size_t i, uint32_t first_slot,
+                              std::unordered_set<uint32_t>& taken) {
+  const auto [element, whole, axis, reverse] = view.scan_output(i);
   ScanOutput scan;
   scan.element = slot(element);
   scan.reverse = reverse;
@@ -216,9 +182,7 @@ void Planner::end_scan_output(Loop& loop, const ir::Region& body, size_t at, con
   }
   if (rows) advance(loop, scan.row, scan.element_bytes, reverse);
   loop.grows |= rows && !scan.whole_planned;
-  if (at < body.output_types.size()) {
-    scan.empty = body.output_types[at].is_known() ? body.output_types[at] : element->type;
-  }
+  if (const Type* type = view.row_type(i)) scan.empty = type->is_known() ? *type : element->type;
   loop.scan_outputs.push_back(scan);
 }
 

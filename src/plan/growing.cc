@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "op/loop_view.h"
+
 namespace treadle::plan {
 
 namespace {
@@ -64,15 +66,17 @@ bool takes_strides(const ir::Region& region, Growing& growing) {
   return true;
 }
 
-Growth growth_of(const ir::Region& body, size_t in, size_t out) {
-  const ir::Value* made = body.outputs[out];
-  Growing growing{body.inputs[in], made, made ? made->producer : nullptr};
+Growth growth_of(const LoopView& loop, size_t state) {
+  const auto [initial, before, made, final] = loop.state(state);
+  const ir::Region& body = loop.body();
+  Growing growing{before, made, made ? made->producer : nullptr};
   const ir::Node* node = growing.node;
   if (!growing.in || !node || node->parent != &body || !node->op->appends || node->inputs[0] != growing.in)
     return Growth::kNone;
   if (!std::all_of(node->inputs.begin(), node->inputs.end(), is_numeric)) return Growth::kNone;
+  const size_t own = loop.signature().state_body_output(state);
   for (size_t i = 0; i < body.outputs.size(); ++i) {
-    if (i != out && growing.is_one(body.outputs[i])) return Growth::kNone;
+    if (i != own && growing.is_one(body.outputs[i])) return Growth::kNone;
   }
   if (!takes_strides(body, growing)) return Growth::kNone;
   return growing.as_columns ? Growth::kColumns : Growth::kRows;
@@ -83,14 +87,14 @@ Growth growth_of(const ir::Region& body, size_t in, size_t out) {
 void find_growing(Program& program) {
   for (Loop& loop : program.loops) {
     if (loop.is_scan) continue;
-    const ir::Region& body = *loop.node->region("body");
+    const LoopView view(*loop.node);
     for (size_t i = 0; i < loop.states.size(); ++i) {
       LoopState& state = loop.states[i];
       if (state.planned) continue;
-      const Growth growth = growth_of(body, i + 2, i + 1);
+      const Growth growth = growth_of(view, i);
       if (growth == Growth::kNone) continue;
       const auto node = std::find_if(program.dynamic.begin(), program.dynamic.end(),
-                                     [&](const DynamicNode& n) { return n.node == body.outputs[i + 1]->producer; });
+                                     [&](const DynamicNode& n) { return n.node == view.state(i).after->producer; });
       if (node == program.dynamic.end()) continue;
       node->growth = growth;
       state.grows = true;

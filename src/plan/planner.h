@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "kernels/fused.h"
+#include "op/loop_view.h"
 #include "plan/fusion.h"
 #include "plan/program.h"
 
@@ -93,16 +94,13 @@ class Planner {
 
   // --- Loop and Scan
 
-  struct LoopParts;
-
   Status emit_loop(const ir::Node& node);
   // Where its results go; `first_slot`: the first that its body made.
-  Status end_parts(Loop& loop, const LoopParts& parts, uint32_t first_slot);
+  void end_parts(Loop& loop, const LoopView& view, uint32_t first_slot);
 
   // Planned memory is read as what it is declared; handles are looked at in the run.
-  static bool is_scan(const ir::Node& node) { return node.op->control == Control::kScan; }
   static bool uses(const ir::Region& region, const ir::Value* v);
-  void begin_loop(const ir::Node& node, const ir::Region& body, Loop& loop);
+  void begin_loop(const LoopView& view, Loop& loop);
   static bool is_true(const ir::Value* v);
   void begin_state(Loop& loop, const ir::Value* initial, const ir::Value* in, const ir::Value* out);
 
@@ -114,8 +112,8 @@ class Planner {
   // Memory that the body wrote in this trip, for this value alone.
   bool is_own(uint32_t s, uint32_t first_slot, const std::unordered_set<uint32_t>& taken) const;
   void end_state(LoopState& state, const ir::Value* out, uint32_t first_slot, std::unordered_set<uint32_t>& taken);
-  void end_scan_output(Loop& loop, const ir::Region& body, size_t at, const ir::Value* whole, bool reverse,
-                       uint32_t first_slot, std::unordered_set<uint32_t>& taken);
+  void end_scan_output(Loop& loop, const LoopView& view, size_t i, uint32_t first_slot,
+                       std::unordered_set<uint32_t>& taken);
   // All of it is planned memory, so that the back edge only swaps and advances pointers.
   bool is_simple(const Loop& loop) const;
 

@@ -183,7 +183,7 @@ struct Loop {
   uint32_t counter = kNoSlot;     // int64, the body's first input; kNoSlot: nobody reads it
   uint32_t go_on = kNoSlot;       // the body's condition; kNoSlot: it is not asked
   int64_t known_trips = -1;       // of a scan whose length the plan knows
-  bool masked = false;            // scan input 0 is a mask (op/scan_attributes.h)
+  bool masked = false;            // scan input 0 is a mask (op/loop_signature.h)
   std::vector<LoopState> states;
   std::vector<ScanInput> scan_inputs;
   std::vector<ScanOutput> scan_outputs;

@@ -8,11 +8,11 @@
 #include "base/stop.h"
 #include "ir/nesting.h"
 #include "kernels/dispatch.h"
+#include "op/loop_view.h"
 #include "op/lower.h"
 #include "op/node.h"
 #include "op/place.h"
 #include "op/registry.h"
-#include "op/scan_attributes.h"
 #include "opt/list_elements.h"
 #include "opt/passes.h"
 #include "opt/single_trips.h"
@@ -63,7 +63,7 @@ class Specializer {
 
   Status visit(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue, std::unique_ptr<ir::Node> node) {
     if (node->op->control == Control::kIf) {
-      if (const Tensor* condition = inference_.constant(node->inputs[0]);
+      if (const Tensor* condition = inference_.constant(IfView(*node).condition());
           condition && condition->element_count() == 1 && condition->type() == ElementType::kBool) {
         return choose_branch(region, queue, *node, *condition->data<bool>());
       }
@@ -76,10 +76,7 @@ class Specializer {
       return {};
     }
     if (lowers_ && node->op->lowers(*node->version)) return lower(region, queue, node);
-    if (lowers_ && node->op->control == Control::kScan) {
-      TREADLE_ASSIGN(const bool moved, move_axes(region, queue, node));
-      if (moved) return {};
-    }
+    if (lowers_ && node->op->control == Control::kScan && move_axes(region, queue, node)) return {};
     ir::Node* kept = node.get();
     for (ir::Value* v : kept->inputs) keep_constant(v);
     region.nodes.push_back(std::move(node));
@@ -121,19 +118,18 @@ class Specializer {
 
   Status choose_branch(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue, ir::Node& node,
                        bool condition) {
-    const char* taken = condition ? "then_branch" : "else_branch";
-    opt::note(&journal_, opt::Change::kDecided, region, node, taken);
-    ir::Region* branch = node.region(taken);
+    ir::Region& branch = IfView(node).branch(condition);
+    opt::note(&journal_, opt::Change::kDecided, region, node, branch.attribute);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] && branch->outputs[i]) replaced_[node.outputs[i]] = branch->outputs[i];
+      if (node.outputs[i] && branch.outputs[i]) replaced_[node.outputs[i]] = branch.outputs[i];
     }
-    for (auto& inner : branch->nodes) {
+    for (auto& inner : branch.nodes) {
       inner->parent = &region;
       for (ir::Value* v : inner->outputs) {
         if (v) v->owner = &region;
       }
     }
-    refill(queue, std::move(branch->nodes));
+    refill(queue, std::move(branch.nodes));
     return {};
   }
 
@@ -188,9 +184,7 @@ class Specializer {
     }
     std::vector<std::unique_ptr<ir::Node>> made = graph_.absorb(inner, &region);
     for (const auto& loop : made) {
-      if (loop->op->control == Control::kScan || loop->op->control == Control::kLoop) {
-        opt::note_of_loop(&journal_, opt::Change::kLowered, *loop, node);
-      }
+      if (is_loop(*loop)) opt::note_of_loop(&journal_, opt::Change::kLowered, *loop, node);
     }
     refill(queue, std::move(made));
     return {};
@@ -206,33 +200,27 @@ class Specializer {
   }
 
   // Programs slice and stack along axis 0 only; other axes are moved there and back outside the loop.
-  Result<bool> move_axes(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue,
-                         std::unique_ptr<ir::Node>& node) {
-    ir::Region& body = *node->region("body");
-    TREADLE_ASSIGN(const ScanAttributes scan, read_scan(*node, node->inputs.size(), body.outputs.size()));
+  bool move_axes(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue, std::unique_ptr<ir::Node>& node) {
+    LoopEditor scan(*node);
     std::vector<std::unique_ptr<ir::Node>> before, after;
-    for (size_t i = 0; i < scan.inputs.size(); ++i) {
-      if (scan.inputs[i].axis == 0) continue;
-      ir::Value*& whole = node->inputs[scan.states + i];
-      before.push_back(move_axis(region, *node, ":scan_input", scan.inputs[i].axis, 0));
-      graph_.add_input(before.back().get(), whole);
-      whole = graph_.add_output(before.back().get(), node->name + ":scan_input");
+    for (size_t i = 0; i < scan.scan_inputs(); ++i) {
+      const LoopView::ScanInput in = scan.scan_input(i);
+      if (in.axis == 0) continue;
+      before.push_back(move_axis(region, *node, ":scan_input", in.axis, 0));
+      graph_.add_input(before.back().get(), in.whole);
+      scan.set_scan_input(i, graph_.add_output(before.back().get(), node->name + ":scan_input"));
     }
-    for (size_t i = 0; i < scan.outputs.size(); ++i) {
-      if (scan.outputs[i].axis == 0 || !node->outputs[scan.states + i]) continue;
-      ir::Value*& whole = node->outputs[scan.states + i];
-      ir::Value* outside = whole;
-      after.push_back(move_axis(region, *node, ":scan_output", 0, scan.outputs[i].axis));
-      whole = graph_.new_value(outside->name + ":stacked", {}, &region);
-      whole->producer = node.get();
-      whole->output_index = outside->output_index;
-      graph_.add_input(after.back().get(), whole);
-      ir::Value* result = graph_.add_output(after.back().get(), outside->name);
-      replaced_[outside] = result;
+    for (size_t i = 0; i < scan.scan_outputs(); ++i) {
+      const LoopView::ScanOutput out = scan.scan_output(i);
+      if (out.axis == 0 || !out.whole) continue;
+      after.push_back(move_axis(region, *node, ":scan_output", 0, out.axis));
+      scan.set_scan_output(i, graph_.new_value(out.whole->name + ":stacked", {}, &region));
+      graph_.add_input(after.back().get(), scan.scan_output(i).whole);
+      ir::Value* result = graph_.add_output(after.back().get(), out.whole->name);
+      replaced_[out.whole] = result;
     }
     if (before.empty() && after.empty()) return false;
-    node->attributes.erase("scan_input_axes");
-    node->attributes.erase("scan_output_axes");
+    scan.move_axes_first();
     refill(queue, std::move(after));
     queue.push_front(std::move(node));
     refill(queue, std::move(before));

@@ -1,13 +1,14 @@
 #include "ops/control/loop.h"
 
+#include <algorithm>
+
 #include "op/op_def.h"
 #include "ops/control/bodies.h"
 
 namespace treadle {
 
-bool condition_stays_true(const ir::Region& body) {
-  if (body.outputs.empty() || body.inputs.size() < 2) return false;
-  const ir::Value* condition = body.outputs[0];
+bool condition_stays_true(const LoopView& loop) {
+  const ir::Value* condition = loop.condition_after();
   while (condition->producer && condition->producer->op->name == "Identity") {
     condition = condition->producer->inputs[0];
   }
@@ -15,7 +16,7 @@ bool condition_stays_true(const ir::Region& body) {
     const Tensor& value = condition->constant;
     return value.type() == ElementType::kBool && value.element_count() == 1 && *value.data<bool>();
   }
-  return condition == body.inputs[1];
+  return condition == loop.condition_before();
 }
 
 namespace {
@@ -26,7 +27,7 @@ Dim trip_count(const InferContext& ctx, const ir::Region* body) {
   if (ctx.has_input(1)) {
     const Tensor* cond = ctx.value(1);
     if (cond && cond->element_count() == 1 && !cond->int64_at(0)) return 0;
-    stays_true = cond && cond->element_count() == 1 && body && condition_stays_true(*body);
+    stays_true = cond && cond->element_count() == 1 && body && condition_stays_true(LoopView(*body->parent_node));
   }
   const auto limit = ctx.has_input(0) ? ctx.dims_value(0) : std::nullopt;
   if (!limit || limit->size() != 1) return {};
@@ -40,8 +41,9 @@ Dim trip_count(const InferContext& ctx, const ir::Region* body) {
 // Types that the first trip sees: counter, condition, states. The first two are scalars, whatever M and cond are.
 Result<std::vector<Type>> first_trip(const InferContext& ctx) {
   std::vector<Type> types{Type::tensor(ElementType::kInt64, Shape{}), Type::tensor(ElementType::kBool, Shape{})};
-  for (size_t i = 2; i < ctx.inputs.size(); ++i) {
-    if (!ctx.inputs[i]) return error(Code::kInvalidModel, "state {} has no initial value", i - 2);
+  const size_t first = before_states(Control::kLoop, ctx.version()).inputs;
+  for (size_t i = first; i < ctx.inputs.size(); ++i) {
+    if (!ctx.inputs[i]) return error(Code::kInvalidModel, "state {} has no initial value", i - first);
     types.push_back(ctx.input(i));
   }
   return types;
@@ -87,7 +89,7 @@ Status check_condition(const ir::Region* body, const Type& type) {
       type.is_tensor() && (type.element == ElementType::kBool || type.element == ElementType::kUndefined);
   const Dim count = is_bool && type.has_shape ? element_count(type.shape) : Dim();
   if (is_bool && (!count.is_known() || count.value() == 1)) return {};
-  const ir::Value* value = body && !body->outputs.empty() ? body->outputs[0] : nullptr;
+  const ir::Value* value = body ? LoopView(*body->parent_node).condition_after() : nullptr;
   return error(Code::kInvalidModel, "the body's condition{} is {}, expected one bool",
                value ? fmt::format(" \"{}\"", value->name) : "", type.to_string());
 }
@@ -97,21 +99,24 @@ Status infer_loop(InferContext& ctx) {
   TREADLE_TRY(check_one_element(ctx, 1, "cond"));
   if (!ctx.bodies) return {};
   const ir::Region* body = ctx.bodies->region("body");
-  const size_t states = ctx.inputs.size() > 2 ? ctx.inputs.size() - 2 : 0;
+  const BeforeStates before = before_states(Control::kLoop, ctx.version());
+  const size_t states = ctx.inputs.size() - std::min(ctx.inputs.size(), before.inputs);
   if (ctx.outputs.size() < states) {
     return error(Code::kInvalidModel, "Loop has {} states but {} outputs", states, ctx.outputs.size());
   }
-  if (body) TREADLE_TRY(check_body(ctx.node, *body, states + 2, ctx.outputs.size() + 1));
+  const size_t results = before.body_outputs + ctx.outputs.size();
+  if (body) TREADLE_TRY(check_body(ctx.node, *body, before.body_inputs + states, results));
   TREADLE_ASSIGN(auto arguments, first_trip(ctx));
-  TREADLE_ASSIGN(auto types, ctx.bodies->infer("body", std::move(arguments), 2, 1, states));
-  if (types.size() != ctx.outputs.size() + 1) return {};
+  TREADLE_ASSIGN(auto types, ctx.bodies->infer("body", std::move(arguments), states));
+  if (types.size() != results) return {};
   TREADLE_TRY(check_condition(body, types[0]));
 
   const Dim trips = trip_count(ctx, body);
   for (size_t i = 0; i < ctx.outputs.size(); ++i) {
-    Type& inner = types[i + 1];
-    if (i >= states && trips.is_known(0)) inner = row_without_trips(body, i + 1, std::move(inner));
-    TREADLE_ASSIGN(Type outer, i < states ? state_after(ctx.input(i + 2), std::move(inner), trips, i)
+    const size_t output = before.body_outputs + i;
+    Type& inner = types[output];
+    if (i >= states && trips.is_known(0)) inner = row_without_trips(body, output, std::move(inner));
+    TREADLE_ASSIGN(Type outer, i < states ? state_after(ctx.input(before.inputs + i), std::move(inner), trips, i)
                                           : scan_output(inner, trips, i - states));
     ctx.set_output(i, std::move(outer));
   }

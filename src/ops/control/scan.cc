@@ -1,5 +1,5 @@
+#include "op/loop_signature.h"
 #include "op/op_def.h"
-#include "op/scan_attributes.h"
 #include "ops/control/bodies.h"
 #include "ops/control/scan8.h"
 
@@ -41,7 +41,7 @@ Status require_tensor(const Type& type, std::string_view what, size_t i) {
 // last.
 class ScanInference {
  public:
-  ScanInference(InferContext& ctx, const ScanAttributes& form) : ctx_(ctx), form_(form), batched_(ctx.version() == 8) {}
+  ScanInference(InferContext& ctx, const LoopSignature& form) : ctx_(ctx), form_(form), batched_(ctx.version() == 8) {}
 
   Status run() {
     TREADLE_ASSIGN(auto arguments, arguments_of_body());
@@ -60,12 +60,10 @@ class ScanInference {
   }
 
  private:
-  size_t first() const { return batched_ ? 1 : 0; }
-
   Result<std::vector<Type>> arguments_of_body() {
     std::vector<Type> arguments;
-    for (size_t i = 0; i < form_.states + form_.inputs.size(); ++i) {
-      const size_t input = first() + i;
+    for (size_t i = 0; i < form_.states + form_.scan_inputs.size(); ++i) {
+      const size_t input = form_.before.inputs + i;
       if (!ctx_.inputs[input]) return error(Code::kInvalidModel, "input {} is left out", input);
       Type type = ctx_.input(input);
       TREADLE_TRY(require_tensor(type, "input", input));
@@ -88,7 +86,7 @@ class ScanInference {
   }
 
   Status take_time(Type& type, size_t scan_input) {
-    TREADLE_ASSIGN(const int64_t axis, normalize_axis(form_.inputs[scan_input].axis, type.rank(),
+    TREADLE_ASSIGN(const int64_t axis, normalize_axis(form_.scan_inputs[scan_input].axis, type.rank(),
                                                       batched_ ? "the sequence axis" : "scan_input_axes"));
     TREADLE_TRY(merge_length(length_, type.shape[static_cast<size_t>(axis)], scan_input));
     type.shape = without_axis(type.shape, static_cast<size_t>(axis));
@@ -109,7 +107,7 @@ class ScanInference {
   Result<Type> scan_output(const Type& element, size_t output) {
     if (!element.has_shape) return element;
     TREADLE_ASSIGN(const int64_t axis,
-                   normalize_axis(form_.outputs[output].axis, element.rank() + 1, "scan_output_axes"));
+                   normalize_axis(form_.scan_outputs[output].axis, element.rank() + 1, "scan_output_axes"));
     return Type::tensor(element.element, with_axis(element.shape, static_cast<size_t>(axis), length_));
   }
 
@@ -119,18 +117,16 @@ class ScanInference {
   }
 
   InferContext& ctx_;
-  const ScanAttributes& form_;
+  const LoopSignature& form_;
   const bool batched_;
   Dim length_, batch_;
 };
 
 Status infer_scan(InferContext& ctx) {
-  const size_t first = ctx.version() == 8 ? 1 : 0;
-  const size_t inputs = ctx.inputs.size() - std::min(first, ctx.inputs.size());
-  TREADLE_ASSIGN(const ScanAttributes form, read_scan(ctx.node, inputs, ctx.outputs.size()));
+  TREADLE_ASSIGN(const LoopSignature form, read_signature(ctx.node, ctx.inputs.size(), ctx.outputs.size()));
   if (ctx.bodies) {
     if (const ir::Region* body = ctx.bodies->region("body")) {
-      TREADLE_TRY(check_body(ctx.node, *body, inputs, ctx.outputs.size()));
+      TREADLE_TRY(check_body(ctx.node, *body, form.states + form.scan_inputs.size(), ctx.outputs.size()));
     }
   }
   return ScanInference(ctx, form).run();

@@ -9,7 +9,7 @@
 // Without sequence_lens, n is T and there is nothing to cut or pad.
 #include "ops/control/scan8.h"
 
-#include "op/scan_attributes.h"
+#include "op/loop_signature.h"
 
 namespace treadle {
 
@@ -20,7 +20,7 @@ using ir::Value;
 
 class Scan8 {
  public:
-  Scan8(LowerContext& ctx, ScanAttributes form) : ctx_(ctx), form_(std::move(form)), ragged_(ctx.has_input(0)) {}
+  Scan8(LowerContext& ctx, LoopSignature form) : ctx_(ctx), form_(std::move(form)), ragged_(ctx.has_input(0)) {}
 
   void run() {
     std::vector<Value*> inputs(count());
@@ -40,8 +40,8 @@ class Scan8 {
   }
 
  private:
-  size_t count() const { return form_.states + form_.inputs.size(); }
-  size_t outputs() const { return form_.states + form_.outputs.size(); }
+  size_t count() const { return form_.states + form_.scan_inputs.size(); }
+  size_t outputs() const { return form_.states + form_.scan_outputs.size(); }
   // A graph that is lowered late may have lost scan outputs that nobody reads.
   bool is_wanted(size_t output) const { return ctx_.body("body")->outputs[output] != nullptr; }
   void drop_unwanted(ir::Node& scan) const {
@@ -77,10 +77,10 @@ class Scan8 {
   }
 
   ir::Node* scan_over_time(std::span<Value* const> arguments) {
-    std::vector<int64_t> directions(form_.inputs.size());
-    for (size_t i = 0; i < directions.size(); ++i) directions[i] = form_.inputs[i].reverse;
+    std::vector<int64_t> directions(form_.scan_inputs.size());
+    for (size_t i = 0; i < directions.size(); ++i) directions[i] = form_.scan_inputs[i].reverse;
     ir::Node* scan = ctx_.node("Scan", arguments, outputs(),
-                               {Attribute::of("num_scan_inputs", static_cast<int64_t>(form_.inputs.size())),
+                               {Attribute::of("num_scan_inputs", static_cast<int64_t>(form_.scan_inputs.size())),
                                 Attribute::of("scan_input_directions", std::move(directions))});
     ctx_.begin_region(scan, "body");
     std::vector<Value*> elements(count());
@@ -116,7 +116,7 @@ class Scan8 {
   }
 
   LowerContext& ctx_;
-  ScanAttributes form_;
+  LoopSignature form_;
   bool ragged_;
   Value* steps_ = nullptr;  // T, as one element
 };
@@ -124,7 +124,7 @@ class Scan8 {
 }  // namespace
 
 Status lower_scan8(LowerContext& ctx) {
-  TREADLE_ASSIGN(ScanAttributes form, read_scan(ctx.node(), ctx.input_count() - 1, ctx.body("body")->outputs.size()));
+  TREADLE_ASSIGN(LoopSignature form, read_signature(ctx.node(), ctx.input_count(), ctx.body("body")->outputs.size()));
   Scan8(ctx, std::move(form)).run();
   return {};
 }

@@ -22,7 +22,7 @@ Type int64s(Shape shape) {
 class FakeBodies final : public BodyInference {
  public:
   explicit FakeBodies(std::vector<Type> outputs) : outputs_(std::move(outputs)) {}
-  Result<std::vector<Type>> infer(const char* attribute, std::vector<Type> inputs, size_t, size_t, size_t) override {
+  Result<std::vector<Type>> infer(const char* attribute, std::vector<Type> inputs, size_t) override {
     seen[attribute] = std::move(inputs);
     const auto it = special.find(attribute);
     return it == special.end() ? outputs_ : it->second;
@@ -143,18 +143,19 @@ TEST(Loop, TripCountAndConditionHoldOneElement) {
 
 TEST(Loop, AConditionThatCannotBecomeFalse) {
   ir::Graph graph;
-  ir::Region& body = graph.top();
+  ir::Node* loop = graph.new_node(&graph.top(), &require_op("Loop"), &require_op("Loop").newest(), "loop");
+  ir::Region& body = *graph.new_region(loop, "body");
   for (const char* name : {"trip", "condition"}) body.inputs.push_back(graph.new_value(name, {}, &body));
   ir::Node* identity = graph.new_node(&body, &require_op("Identity"), &require_op("Identity").newest(), "identity");
   graph.add_input(identity, body.inputs[1]);
   body.outputs.push_back(graph.add_output(identity, "same"));
-  EXPECT_TRUE(condition_stays_true(body));
+  EXPECT_TRUE(condition_stays_true(LoopView(*loop)));
   body.outputs[0] = graph.new_constant("yes", Tensor::scalar<bool>(ElementType::kBool, true));
-  EXPECT_TRUE(condition_stays_true(body));
+  EXPECT_TRUE(condition_stays_true(LoopView(*loop)));
   body.outputs[0] = graph.new_constant("no", Tensor::scalar<bool>(ElementType::kBool, false));
-  EXPECT_FALSE(condition_stays_true(body));
+  EXPECT_FALSE(condition_stays_true(LoopView(*loop)));
   body.outputs[0] = body.inputs[0];
-  EXPECT_FALSE(condition_stays_true(body));
+  EXPECT_FALSE(condition_stays_true(LoopView(*loop)));
 }
 
 TEST(If, UnitesItsBranches) {

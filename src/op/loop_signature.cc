@@ -1,6 +1,6 @@
-#include "op/scan_attributes.h"
+#include "op/loop_signature.h"
 
-#include "op/op_def.h"
+#include <algorithm>
 
 namespace treadle {
 
@@ -42,25 +42,52 @@ Status changed_state(Code code, size_t state, int64_t trip, const Type& before, 
                state, before.to_string(), trip, after.to_string());
 }
 
-Result<ScanAttributes> read_scan(const ir::NodeInfo& node, size_t node_inputs, size_t body_outputs) {
-  const int64_t scan_inputs = node.attributes.get_int("num_scan_inputs", 0);
-  if (scan_inputs < 1 || scan_inputs > static_cast<int64_t>(node_inputs)) {
-    return error(Code::kInvalidModel, "num_scan_inputs is {}, expected 1 to {} (the number of inputs)", scan_inputs,
-                 node_inputs);
+BeforeStates before_states(Control control, int version) {
+  if (control == Control::kLoop) return {.inputs = 2, .body_inputs = 2, .body_outputs = 1};
+  return {.inputs = version == 8 ? size_t{1} : 0};
+}
+
+namespace {
+
+Result<LoopSignature> read_loop(LoopSignature loop, size_t inputs, size_t body_outputs) {
+  loop.states = inputs - std::min(inputs, loop.before.inputs);  // M and cond may be left out
+  const size_t least = loop.before.body_outputs + loop.states;
+  if (body_outputs < least) {
+    return error(Code::kInvalidModel, "the body has {} outputs, expected a condition and one per state: {}",
+                 body_outputs, least);
   }
-  ScanAttributes scan;
-  scan.states = node_inputs - static_cast<size_t>(scan_inputs);
+  loop.scan_outputs.resize(body_outputs - least);
+  return loop;
+}
+
+Result<LoopSignature> read_scan(LoopSignature scan, const ir::NodeInfo& node, size_t inputs, size_t body_outputs) {
+  inputs -= std::min(inputs, scan.before.inputs);
+  const int64_t scan_inputs = node.attributes.get_int("num_scan_inputs", 0);
+  if (scan_inputs < 1 || scan_inputs > static_cast<int64_t>(inputs)) {
+    return error(Code::kInvalidModel, "num_scan_inputs is {}, expected 1 to {} (the number of inputs)", scan_inputs,
+                 inputs);
+  }
+  scan.states = inputs - static_cast<size_t>(scan_inputs);
   if (body_outputs < scan.states) {
     return error(Code::kInvalidModel, "the body has {} outputs, expected at least one per state: {}", body_outputs,
                  scan.states);
   }
   scan.masked = node.attributes.get_int("masked") != 0;
-  scan.inputs.resize(static_cast<size_t>(scan_inputs));
-  scan.outputs.resize(body_outputs - scan.states);
+  scan.scan_inputs.resize(static_cast<size_t>(scan_inputs));
+  scan.scan_outputs.resize(body_outputs - scan.states);
   const char* directions = node.version->since == 8 ? "directions" : "scan_input_directions";
-  TREADLE_TRY(read_list(node, "scan_input_axes", directions, "scan input", scan.inputs));
-  TREADLE_TRY(read_list(node, "scan_output_axes", "scan_output_directions", "scan output", scan.outputs));
+  TREADLE_TRY(read_list(node, "scan_input_axes", directions, "scan input", scan.scan_inputs));
+  TREADLE_TRY(read_list(node, "scan_output_axes", "scan_output_directions", "scan output", scan.scan_outputs));
   return scan;
+}
+
+}  // namespace
+
+Result<LoopSignature> read_signature(const ir::NodeInfo& node, size_t inputs, size_t body_outputs) {
+  LoopSignature signature;
+  signature.before = before_states(node.op->control, node.version->since);
+  return node.op->control == Control::kLoop ? read_loop(std::move(signature), inputs, body_outputs)
+                                            : read_scan(std::move(signature), node, inputs, body_outputs);
 }
 
 }  // namespace treadle

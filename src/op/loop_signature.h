@@ -1,0 +1,55 @@
+#pragma once
+// What stands where among the inputs and outputs of a Loop or Scan and of its body. Nothing else knows these positions.
+//
+//            inputs of the node                     body: inputs -> outputs                      outputs of the node
+//   Loop     M, cond, states                        trip, cond, states -> cond, states, rows     states, scan outputs
+//   Scan     states, scan inputs                    states, elements -> states, rows             states, scan outputs
+//   Scan-8   sequence_lens, states, scan inputs     as Scan, for one entry of the batch          states, scan outputs
+#include <vector>
+
+#include "ir/graph.h"
+#include "op/op_def.h"
+
+namespace treadle {
+
+struct ScanAxis {
+  int64_t axis = 0;  // as written: may be negative
+  bool reverse = false;
+};
+
+// How many inputs and outputs stand before the states.
+struct BeforeStates {
+  size_t inputs = 0, body_inputs = 0, body_outputs = 0;
+};
+// Of a kLoop or kScan of this version.
+BeforeStates before_states(Control control, int version);
+
+struct LoopSignature {
+  BeforeStates before;
+  size_t states = 0;
+  std::vector<ScanAxis> scan_inputs;   // empty: a Loop
+  std::vector<ScanAxis> scan_outputs;  // axis counts over the rank of the output (row + 1); of a Loop all 0
+  // Of lowerings: scan input 0 is a mask, bool. A trip whose mask is all false keeps the states and has rows of zeros,
+  // so trips that lie behind the last other one in time need not run.
+  bool masked = false;
+
+  // Positions of state `i`, scan input `i`, scan output `i`. States come first among the outputs of the node.
+  size_t state_input(size_t i) const { return before.inputs + i; }
+  size_t state_body_input(size_t i) const { return before.body_inputs + i; }
+  size_t state_body_output(size_t i) const { return before.body_outputs + i; }
+  size_t scan_input(size_t i) const { return before.inputs + states + i; }
+  size_t scan_body_input(size_t i) const { return before.body_inputs + states + i; }
+  size_t row_body_output(size_t i) const { return before.body_outputs + states + i; }
+  size_t scan_output(size_t i) const { return states + i; }
+};
+
+// `inputs`: all inputs of the node; `body_outputs`: outputs of its body. Errors kInvalidModel when counts, lengths of
+// lists or directions are not as the specification asks.
+Result<LoopSignature> read_signature(const ir::NodeInfo& node, size_t inputs, size_t body_outputs);
+
+// That scan input `input` is not as long as those before it.
+Status unequal_lengths(size_t input, int64_t length, int64_t before);
+// That a trip changes the type or shape of a state.
+Status changed_state(Code code, size_t state, int64_t trip, const Type& before, const Type& after);
+
+}  // namespace treadle
