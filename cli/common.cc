@@ -60,6 +60,10 @@ void add_session(CLI::App& command, Common& common, const std::vector<std::strin
       ->type_name("BYTES");
   command.add_flag("--unbounded-load", common.unbounded_load,
                    "Compute from constants whatever can be, also where a small model makes much of it");
+  command.add_option("--without", common.without, "Switch a rewrite off; may be repeated")
+      ->type_name("PASS")
+      ->allow_extra_args(false)
+      ->check(one_of(treadle::pass_names()));
   command.add_option("--dim", common.dimensions, "Fix a symbolic size, as in --dim batch=1")->type_name("NAME=SIZE");
 }
 
@@ -75,6 +79,7 @@ treadle::SessionOptions session_options(const Common& common) {
   options.limit_load_time(common.load_time_limit);
   options.limit_load_memory(common.load_memory_limit);
   if (common.unbounded_load) options.set("bounded_load", "0");
+  if (!common.without.empty()) options.set("passes_off", fmt::format("{}", fmt::join(common.without, ",")));
   for (const auto& [name, size] : dimensions_of(common)) options.dimension(name, size);
   return options;
 }
@@ -105,9 +110,10 @@ Source source_of(const std::string& model) {
   return {nullptr, pipe->second.data(), pipe->second.size()};
 }
 
-treadle::Session open_session(const std::string& model, const Common& common) {
+treadle::Session open_session(const std::string& model, const Common& common, const std::string& dump) {
   const Source source = source_of(model);
-  const treadle::SessionOptions options = session_options(common);
+  treadle::SessionOptions options = session_options(common);
+  if (!dump.empty()) options.set("dump", dump);
   treadle::Session session =
       source.path ? treadle::Session(model, options) : treadle::Session(source.bytes, source.size, options);
   const std::vector<std::string> remarks = session.remarks();

@@ -43,6 +43,7 @@ struct Common {
   size_t load_memory_limit = 0;
   bool unbounded_load = false;
   std::vector<std::string> dimensions;  // "batch=1"
+  std::vector<std::string> without;     // names of rewrites
 };
 
 // A check of an option's value that names those that there are, and leaves the help as it is.
@@ -60,7 +61,8 @@ struct Source {
 };
 Source source_of(const std::string& model);
 // UsageError for an option that does nothing for this model.
-treadle::Session open_session(const std::string& model, const Common& common);
+// `dump`: a rewrite, for Session::dump_graph.
+treadle::Session open_session(const std::string& model, const Common& common, const std::string& dump = "");
 
 // Colours when standard output is a terminal (and NO_COLOR is not set).
 std::string bold(std::string_view text);
@@ -94,5 +96,6 @@ void add_ops(CLI::App& app, int& status);
 void add_bench(CLI::App& app, int& status);
 void add_explain(CLI::App& app, int& status);
 void add_profile(CLI::App& app, int& status);
+void add_bisect(CLI::App& app, int& status);
 
 }  // namespace cli

@@ -18,7 +18,7 @@ struct Inputs {
   uint64_t seed = 0;
   CLI::Option* random = nullptr;
 
-  void add(CLI::App& command) {
+  void add(CLI::App& command, const std::vector<std::string>& tiers = {"program", "native", "judge"}) {
     command.add_option("model", model, "The model")->required();
     command.add_option(
         "inputs", values,
@@ -27,7 +27,7 @@ struct Inputs {
     random = command.add_option(
         "--random", seed,
         "Draw the inputs that are not given, from this seed (a number), and say what was drawn (on standard error)");
-    add_session(command, common);
+    add_session(command, common, tiers);
     add_json(command, common);
   }
 

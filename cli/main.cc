@@ -42,6 +42,7 @@ int run(int argc, char** argv) {
   cli::add_bench(app, status);
   cli::add_explain(app, status);
   cli::add_profile(app, status);
+  cli::add_bisect(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

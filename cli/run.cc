@@ -25,13 +25,18 @@ using treadle::Value;
 struct Run : Inputs {
   std::vector<std::string> outputs;
   std::vector<std::string> files;
-  std::string plan;
+  std::string dump;
   double time_limit = 0;
   bool dump_plan = false;
 
   int operator()() const {
-    const Session session = open_session(model, common);
+    const Session session = open_session(model, common, dump);
     const Feeds fed = feeds(session);
+    if (!dump.empty()) {
+      session.dump_plan(fed);
+      fmt::print("{}", session.dump_graph());
+      return kOk;
+    }
     if (dump_plan) {
       fmt::print("{}", session.dump_plan(fed));
       return kOk;
@@ -154,7 +159,13 @@ void add_run(CLI::App& app, int& status) {
   CLI::Option* limit = command.add_option("--time-limit", run->time_limit, "Stop after this many seconds");
   limit->check(CLI::PositiveNumber);
   CLI::Option* plan = command.add_flag("--plan", run->dump_plan, "Print the program that would run, and run nothing");
-  for (const char* of_runs : {"--output", "--out", "--time-limit", "--json"}) plan->excludes(of_runs);
+  CLI::Option* dump =
+      command.add_option("--dump", run->dump, "Print the graph as it is behind this rewrite, and run nothing");
+  dump->type_name("PASS")->check(one_of(treadle::pass_names()))->excludes(plan);
+  for (const char* of_runs : {"--output", "--out", "--time-limit", "--json"}) {
+    plan->excludes(of_runs);
+    dump->excludes(of_runs);
+  }
   command.callback([run, &status] { status = (*run)(); });
 }
 

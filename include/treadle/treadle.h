@@ -177,7 +177,8 @@ TREADLE_API void treadle_options_free(treadle_options* options);
  * off; empty: TREADLE_JIT_CACHE, else the user's folder for such files), "jit_cache_bytes" (of all that is kept there;
  * what was not used for longest goes), "load_time_limit" (seconds that loading may take, and each planning later on; 0:
  * any), "load_memory_limit" (bytes, likewise), "bounded_load" (0, 1: what is computed from constants beforehand is
- * bounded by the size of the model; on, unless it is turned off). */
+ * bounded by the size of the model; on, unless it is turned off), "passes_off" (rewrites that do not run, by name, with
+ * commas between them; left alone: TREADLE_PASSES_OFF), "dump" (a rewrite's name, for treadle_session_dump_graph). */
 TREADLE_API treadle_status* treadle_options_set(treadle_options* options, const char* key, const char* value);
 /* The same as numbers. Zero or less: no limit. */
 TREADLE_API void treadle_options_limit_load_time(treadle_options* options, double seconds);
@@ -253,7 +254,10 @@ TREADLE_API treadle_status* treadle_session_explain(const treadle_session* sessi
 /* The model after the rewrites of loading, serialised: functions inlined, constants folded. */
 TREADLE_API treadle_status* treadle_session_optimized_model(const treadle_session* session, char** bytes, size_t* size);
 
-/* For people: the graph after rewriting, and the program that is planned for these inputs. */
+/* The name of a rewrite, in the order in which they run; NULL past the last. */
+TREADLE_API const char* treadle_pass_name(size_t index);
+/* For people: the graph after the rewrites of loading, or with the option "dump" as it was behind that rewrite when
+ * inputs were planned for last; and the program that is planned for these inputs. */
 TREADLE_API treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text);
 TREADLE_API treadle_status* treadle_session_dump_plan(const treadle_session* session, const char* const* names,
                                                       const treadle_value* const* values, size_t count, char** text);

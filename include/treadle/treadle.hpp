@@ -287,6 +287,13 @@ class RunOptions {
 using Feed = std::pair<std::string, Value>;
 using Feeds = std::vector<Feed>;
 
+// Names of the rewrites, in the order in which they run.
+inline std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  while (const char* name = treadle_pass_name(names.size())) names.emplace_back(name);
+  return names;
+}
+
 // The bytes of a regular file, or of a pipe.
 inline std::string read_file(const std::string& path) {
   char* bytes = nullptr;
@@ -389,6 +396,7 @@ class Session {
     treadle_free(bytes);
     return model;
   }
+  // The graph after the rewrites of loading; with the option "dump", as it was behind that rewrite.
   std::string dump_graph() const {
     char* text = nullptr;
     check(treadle_session_dump_graph(get(), &text));

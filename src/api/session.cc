@@ -9,6 +9,7 @@
 #include "base/thread_scratch.h"
 #include "exec/explain.h"
 #include "ir/nesting.h"
+#include "opt/pipeline.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -84,6 +85,16 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
     options.copy_weights = value == "copy";
     return {};
   }
+  if (key == "passes_off") {
+    TREADLE_TRY(opt::PassSet::named(value).status());
+    options.passes_off = value;
+    return {};
+  }
+  if (key == "dump") {
+    TREADLE_TRY(opt::pass_named(value).status());
+    options.dump = value;
+    return {};
+  }
   if (key == "jit_trip") {
     TREADLE_ASSIGN(options.jit_trip, parse_number(key, value));
     return {};
@@ -113,7 +124,7 @@ Status set_option(SessionOptions& options, std::string_view key, std::string_vie
   return error(
       Code::kInvalidArgument,
       "there is no option '{}' (tier, threads, optimize, associative_math, weights, weight_files, jit, jit_trip, "
-      "jit_cache, jit_cache_bytes, load_time_limit, load_memory_limit, bounded_load)",
+      "jit_cache, jit_cache_bytes, load_time_limit, load_memory_limit, bounded_load, passes_off, dump)",
       key);
 }
 
@@ -398,11 +409,17 @@ char* treadle_profile_trace(const treadle_profile* profile) {
   return give_or_null([&] { return profile->profile.to_trace(); });
 }
 
+const char* treadle_pass_name(size_t index) {
+  const auto passes = opt::passes();
+  return index < passes.size() ? passes[index].name.data() : nullptr;  // a literal, so it ends with 0
+}
+
 treadle_status* treadle_session_dump_graph(const treadle_session* session, char** text) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require(session && text, "a session is missing"));
     TREADLE_TRY(ir::check_stack(session->session->graph()));
-    return give_text(session->session->dump_graph(), text);
+    TREADLE_ASSIGN(const std::string graph, session->session->dump_graph());
+    return give_text(graph, text);
   });
 }
 

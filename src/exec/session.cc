@@ -12,6 +12,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <unordered_set>
 
@@ -29,6 +30,7 @@
 #include "exec/limited_work.h"
 #include "exec/list_signature.h"
 #include "exec/native_library.h"
+#include "exec/optimize.h"
 #include "exec/planning_lock.h"
 #include "exec/weight_files.h"
 #include "ir/nesting.h"
@@ -38,8 +40,6 @@
 #include "model/import.h"
 #include "model/text_file.h"
 #include "op/print.h"
-#include "opt/passes.h"
-#include "plan/specialize.h"
 
 namespace treadle {
 
@@ -293,6 +293,9 @@ struct Session::Impl {
   exec::WeightFiles files;
   std::shared_ptr<PackCache> packs = std::make_shared<PackCache>();  // of plans to come; each keeps its own
   opt::Journal journal;  // of what was done to loops when the model was loaded
+  opt::PassSet passes_off;
+  mutable std::mutex dump_mutex;
+  mutable std::string dumped;  // what options.dump asks for
   std::shared_ptr<const exec::NativeCache> native_cache;
   std::vector<std::string> remarks;
 
@@ -328,9 +331,19 @@ struct Session::Impl {
   Result<const Plan*> make_plan(Values values);
   void keep_constants(const ir::Graph& unplanned);
   Signature signature_for(Values values);
-  plan::SpecializeOptions specialize_options() const {
-    return {options.optimize, options.associative_math, options.weights == Weights::kF16, options.jit >= Jit::kAlways,
-            fold_limits};
+  opt::PipelineOptions pipeline() const {
+    opt::PipelineOptions made{.optimize = options.optimize && options.tier != Tier::kJudge,
+                              .native = options.jit >= Jit::kAlways,
+                              .associative = options.associative_math,
+                              .half_weights = options.weights == Weights::kF16,
+                              .fold_limits = fold_limits,
+                              .off = passes_off};
+    if (!options.dump.empty()) made.after = [this](const opt::Pass& pass, const ir::Graph& made_by) {
+      if (pass.name != options.dump) return;
+      const std::lock_guard lock(dump_mutex);
+      dumped = print(made_by);
+    };
+    return made;
   }
   Result<exec::Explanation> explain_model() const;
   exec::Explanation explain_program(const plan::Program& program, const exec::NativeLoops* native,
@@ -386,8 +399,11 @@ std::optional<Jit> jit_named(std::string_view name) {
   return std::nullopt;
 }
 
-// TREADLE_JIT=off|auto|always|required[,TRIP] takes the place of the option where that was left alone.
+// TREADLE_JIT=off|auto|always|required[,TRIP] and TREADLE_PASSES_OFF=PASS[,PASS...] take the place of the options where
+// those were left alone.
 Status read_environment(SessionOptions& options) {
+  const char* off = std::getenv("TREADLE_PASSES_OFF");
+  if (off && options.passes_off.empty()) options.passes_off = off;
   const char* text = std::getenv("TREADLE_JIT");
   TREADLE_TRY(check_environment());
   if (!text || !*text || options.jit != Jit::kAuto) return {};
@@ -457,6 +473,8 @@ void Session::Impl::remark_on_compiler() {
 Status Session::Impl::prepare() {
   remark_on_judge();
   TREADLE_TRY(read_environment(options));
+  TREADLE_ASSIGN(passes_off, opt::PassSet::named(options.passes_off));
+  if (!options.dump.empty()) TREADLE_TRY(opt::pass_named(options.dump).status());
   remark_on_compiler();
   native_cache =
       std::make_shared<exec::NativeCache>(exec::NativeCacheOptions{options.jit_cache, options.jit_cache_bytes});
@@ -472,10 +490,7 @@ Status Session::Impl::prepare() {
   fold_limits =
       options.bounded_load ? judge::FoldLimits::of_model(ir::constant_bytes(*graph)) : judge::FoldLimits::none();
   ir::Region& top = graph->top();
-  if (options.optimize && options.tier != Tier::kJudge) {
-    opt::fold_constants(*graph, &journal, fold_limits);
-    opt::fold_batch_normalization(*graph, &journal);
-  }
+  TREADLE_TRY(opt::run_passes(*graph, opt::Stage::kLoading, pipeline(), &journal));
   for (ir::Value* v : top.outputs) outputs.push_back({v->name, v->type, false});
   override_sizes();
   for (size_t i = 0; i < top.inputs.size(); ++i) {
@@ -654,7 +669,7 @@ Result<const Plan*> Session::Impl::make_plan(Values values) {
       }
     }
   }
-  TREADLE_ASSIGN(plan::Specialized specialized, plan::specialize(*graph, knowledge, specialize_options()));
+  TREADLE_ASSIGN(plan::Specialized specialized, exec::optimize(*graph, knowledge, pipeline()));
   FreshPacks if_it_throws(packs);
   auto program = plan::make_program(specialized.graph, packs, options.optimize, threads);
   if (!program.ok()) {
@@ -888,7 +903,7 @@ Result<exec::Explanation> Session::Impl::explain_model() const {
     const bool is_tensor = input->type.kind == Type::Kind::kTensor;
     knowledge.push_back({is_tensor ? input->type : without_element_shapes(input->type), {}});
   }
-  TREADLE_ASSIGN(plan::Specialized specialized, plan::specialize(*graph, knowledge, specialize_options()));
+  TREADLE_ASSIGN(plan::Specialized specialized, exec::optimize(*graph, knowledge, pipeline()));
   TREADLE_ASSIGN(const std::shared_ptr<const plan::Program> program,
                  plan::make_program(specialized.graph, std::make_shared<PackCache>(), options.optimize, threads));
   std::shared_ptr<exec::NativeLoops> native;
@@ -937,8 +952,14 @@ void Session::compile() const {
   }
 }
 
-std::string Session::dump_graph() const {
-  return print(*impl_->graph);
+Result<std::string> Session::dump_graph() const {
+  if (impl_->options.dump.empty()) return print(*impl_->graph);
+  const std::lock_guard lock(impl_->dump_mutex);
+  if (impl_->dumped.empty()) {
+    return error(Code::kInvalidArgument, "pass '{}' has not run: nothing is planned yet, or the options do not ask for it",
+                 impl_->options.dump);
+  }
+  return impl_->dumped;
 }
 
 Result<std::string> Session::optimized_model() const {

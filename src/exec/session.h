@@ -61,6 +61,9 @@ struct SessionOptions {
   WorkLimits load;
   // Whether folding constants while loading is bounded by the size of the model.
   bool bounded_load = true;
+  // Passes that do not run (opt/pipeline.h): names with commas between them. An unknown name is an error of opening.
+  std::string passes_off;
+  std::string dump;  // a pass: dump_graph() gives the graph as it was behind it when something was planned last
   int exact_plans = 1;  // so many are for the very sizes that they were made for, before one is for any
   // Sizes for symbolic dimensions of inputs, by name ("batch" -> 1), and for those that the model denotes by a word of
   // the specification ("DATA_BATCH" -> 1; in any case of letters).
@@ -144,7 +147,7 @@ class Session {
   // this.
   Result<exec::Explanation> explain(std::span<const Feed> feeds = {}) const;
   // The graph after import and rewriting, and the program planned for the given feeds; for people and tests.
-  std::string dump_graph() const;
+  Result<std::string> dump_graph() const;
   // The same graph as a serialised model (model/export.h).
   Result<std::string> optimized_model() const;
   Result<std::string> dump_plan(std::span<const Feed> feeds) const;

@@ -1,5 +1,5 @@
 #pragma once
-// A readable listing of a graph (--dump=ir).
+// A readable listing of a graph (treadle run --dump PASS, treadle show).
 
 #include <string>
 

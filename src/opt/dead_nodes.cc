@@ -68,7 +68,11 @@ class Marker {
 void sweep(ir::Region& region, const Marker& marker, Journal* journal) {
   std::erase_if(region.nodes, [&](const auto& node) {
     if (marker.is_live(*node)) return false;
-    note(journal, Change::kDropped, region, *node);
+    if (is_loop(*node)) {
+      note_of_loop(journal, Change::kDropped, *node, *node);
+    } else {
+      note(journal, Change::kDropped, region, *node);
+    }
     return true;
   });
   for (auto& node : region.nodes) {

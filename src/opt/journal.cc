@@ -7,7 +7,7 @@ namespace treadle::opt {
 std::string_view name(Change change) {
   constexpr std::string_view kNames[kChangeCount] = {
       "lowered", "folded",   "decided",  "elided",  "merged", "dropped", "hoisted",      "batched",  "scanned",
-      "sunk",    "absorbed", "selected", "delayed", "mapped", "guarded", "reassociated", "restated", "narrowed"};
+      "sunk",    "absorbed", "selected", "delayed", "mapped", "guarded", "reassociated", "restated", "unrolled", "narrowed"};
   return kNames[static_cast<size_t>(change)];
 }
 
@@ -30,6 +30,7 @@ std::string_view sentence(Change change) {
       "its indices are looked at before it: a Scan where all are inside, else this loop",
       "a linear recurrence: a scan over time in blocks, and the rest for all trips at once",
       "simpler nodes compute the same",
+      "runs once: its body took its place",
       "its weights are kept in float16",
   };
   return kSentences[static_cast<size_t>(change)];

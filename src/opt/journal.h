@@ -27,9 +27,10 @@ enum class Change : uint8_t {
   kGuarded,       // a loop whose trips and indices are looked at before it: a Scan if they are counted and inside
   kReassociated,  // a linear recurrence: all trips at once, as a scan over time in blocks
   kRestated,      // simpler nodes compute the same (`into`: which)
+  kUnrolled,      // a loop that runs once: its body has taken its place
   kNarrowed,      // its weights are kept in float16 (`into`: how far off they are)
 };
-inline constexpr int kChangeCount = 18;
+inline constexpr int kChangeCount = 19;
 
 std::string_view name(Change change);      // "hoisted"
 std::string_view sentence(Change change);  // "runs once, before the loop"

@@ -68,6 +68,10 @@ void unswitch_loops(ir::Graph& graph, Journal* journal = nullptr);
 // Loops that run a known number of trips and pick inputs by the trip counter, inside of their sizes, become Scans.
 void scan_counted_loops(ir::Graph& graph, Journal* journal = nullptr);
 
+// A Scan over one step of known sizes, with a body of nodes that cannot fail, is replaced by that body. Results are the
+// same bit for bit.
+void unroll_single_trips(ir::Graph& graph, Journal* journal = nullptr);
+
 // States that are made of the scan inputs of their trip alone become scan inputs one trip late, where products read
 // them or nothing else is carried.
 void delay_states(ir::Graph& graph, Journal* journal = nullptr);

@@ -1,6 +1,4 @@
 // A stream that is pushed step by step runs its loops once. What could fail stays a loop: its errors name the trip.
-#include "opt/single_trips.h"
-
 #include <algorithm>
 #include <array>
 #include <unordered_map>
@@ -9,6 +7,7 @@
 #include "op/effects.h"
 #include "op/loop_view.h"
 #include "op/registry.h"
+#include "opt/passes.h"
 
 namespace treadle::opt {
 
@@ -49,7 +48,7 @@ bool runs_once(const ir::Node& node) {
 
 class Unroller {
  public:
-  explicit Unroller(ir::Graph& graph) : graph_(graph) {}
+  Unroller(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
 
   void walk(ir::Region& region) {
     for (size_t at = 0; at < region.nodes.size(); ++at) {
@@ -66,6 +65,7 @@ class Unroller {
   size_t unroll(ir::Region& region, size_t at) {
     const std::unique_ptr<ir::Node> node = std::move(region.nodes[at]);
     region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(at));
+    note_of_loop(journal_, Change::kUnrolled, *node, *node);
     const LoopEditor scan(*node);
     for (size_t i = 0; i < scan.states(); ++i) replaced[scan.state(i).before] = scan.state(i).initial;
     for (size_t i = 0; i < scan.scan_inputs(); ++i) {
@@ -108,12 +108,13 @@ class Unroller {
   }
 
   ir::Graph& graph_;
+  Journal* journal_;
 };
 
 }  // namespace
 
-void unroll_single_trips(ir::Graph& graph, Journal*) {
-  Unroller unroller(graph);
+void unroll_single_trips(ir::Graph& graph, Journal* journal) {
+  Unroller unroller(graph, journal);
   unroller.walk(graph.top());
   if (!unroller.replaced.empty()) ir::replace_uses(graph, unroller.replaced);
 }

@@ -15,7 +15,6 @@
 #include "op/registry.h"
 #include "opt/list_elements.h"
 #include "opt/passes.h"
-#include "opt/single_trips.h"
 
 namespace treadle::plan {
 
@@ -257,23 +256,6 @@ opt::ListLengths lengths_of_lists(const ir::Graph& graph, std::span<const InputK
 // Of what follows from types that lists have had before: one loop over lists waits for the one that makes them.
 constexpr int kMostRounds = 16;
 
-Status rewrite(ir::Graph& graph, const SpecializeOptions& options, opt::Journal& journal) {
-  const auto batch = options.native ? opt::batch_large_products : opt::batch_products;
-  for (const auto pass : {opt::remove_identities, opt::reshape_transposes, opt::split_variadic, opt::simplify_products,
-                          opt::write_out_steps, opt::select_branches, opt::hoist_invariants, opt::merge_common_nodes,
-                          opt::unswitch_loops, opt::scan_counted_loops, opt::unroll_single_trips, opt::delay_states,
-                          opt::run_maps_at_once, batch, opt::sink_outputs, opt::fuse_convolutions,
-                          opt::absorb_transposes, opt::pair_products, opt::remove_dead_nodes}) {
-    if (pass == opt::sink_outputs && options.associative) opt::solve_recurrences(graph, &journal);
-    pass(graph, &journal);
-    if (stop_requested()) return stopped();
-    TREADLE_ASSERT(ir::verify(graph).ok() && has_all_defaults(graph.top()));
-    // These put loops into branches.
-    if (pass == opt::unswitch_loops || pass == opt::scan_counted_loops) TREADLE_TRY(ir::check_stack(graph));
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<const InputKnowledge> inputs) {
@@ -289,9 +271,9 @@ Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnow
                                const SpecializeOptions& options) {
   TREADLE_TRY(ir::check_stack(graph));
   Specialized out{graph.clone()};
-  if (options.half_weights) opt::mark_recurrent(*out.graph);
+  if (options.mark_recurrent) opt::mark_recurrent(*out.graph);
   TREADLE_TRY(Specializer(*out.graph, out.journal, true, options.fold_limits).run(inputs));
-  for (int round = 0; options.optimize && round < kMostRounds; ++round) {
+  for (int round = 0; options.read_lists && round < kMostRounds; ++round) {
     if (!opt::read_lists_as_tensors(*out.graph, lengths_of_lists(*out.graph, inputs), &out.journal)) break;
     opt::remove_dead_nodes(*out.graph, &out.journal);
     TREADLE_ASSERT(ir::verify(*out.graph).ok() && has_all_defaults(out.graph->top()));
@@ -299,8 +281,6 @@ Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnow
   }
   TREADLE_TRY(ir::check_stack(*out.graph));
   opt::remove_dead_nodes(*out.graph, &out.journal);
-  if (options.half_weights) opt::narrow_weights(*out.graph, &out.journal);
-  if (options.optimize) TREADLE_TRY(rewrite(*out.graph, options, out.journal));
   return out;
 }
 

@@ -27,10 +27,8 @@ struct Specialized {
 Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<const InputKnowledge> inputs);
 
 struct SpecializeOptions {
-  bool optimize = true;       // with the rewrites of opt/passes.h; without, lowered only
-  bool associative = false;   // sums of floats may be put together in another order
-  bool half_weights = false;  // weights of recurrences in float16 (opt::narrow_weights)
-  bool native = false;        // loops will be native code, before they run: what suits that best, with the same results
+  bool read_lists = true;       // lists become tensors where they can (opt/list_elements.h)
+  bool mark_recurrent = false;  // for opt::narrow_weights
   judge::FoldLimits fold_limits = {};
 };
 Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs,

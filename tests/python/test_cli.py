@@ -463,3 +463,64 @@ def test_a_tree_needs_no_session(tmp_path):
     assert "then_branch:" in tree and "tensor(float)[2,N] = Relu" in tree and "%u: unknown" in tree
     (tmp_path / "wrong.txt").write_text(WRONG)
     assert "Add" in tool("show", "--tree", tmp_path / "wrong.txt")
+
+
+LOG_SUM = """
+<ir_version: 8, opset_import: ["" : 18]>
+sums (float[5,64] x) => (float[64] last) {
+    zero = Constant <value = float[64] {%s}> ()
+    last = Scan <num_scan_inputs = 1, body = step (float[64] s, float[64] e) => (float[64] next) {
+        sum = ReduceLogSumExp <keepdims = 1> (e)
+        next = Add (s, sum)
+    }> (zero, x)
+}
+""" % ", ".join(["0"] * 64)
+
+
+@pytest.fixture
+def log_sum(tmp_path):
+    path = tmp_path / "sums.onnxtxt"
+    path.write_text(LOG_SUM)
+    return path
+
+
+def test_a_pass_can_be_dumped_behind_and_switched_off(log_sum):
+    def dump(name, *arguments):
+        return tool("run", log_sum, "--random", 1, "--dump", name, *arguments)
+
+    assert "ReduceLogSumExp" in dump("simplify-products")
+    assert "ReduceLogSumExp" not in dump("write-out-steps")
+    assert "ReduceLogSumExp" in dump("hoist-invariants", "--without", "write-out-steps")
+    assert "ReduceLogSumExp" in dump("fold-constants")
+    for option in ("--dump", "--without"):
+        done = subprocess.run([TOOL, "run", log_sum, option, "nonsense"], capture_output=True, text=True)
+        assert done.returncode == 2
+        assert "nonsense" in done.stderr
+        assert "write-out-steps" in done.stderr
+    tool("run", log_sum, "--random", 1, "--dump", "solve-recurrences", status=1)  # nobody asked for it
+
+
+def test_the_environment_switches_passes_off(log_sum):
+    def dump(off):
+        environment = {**os.environ, "TREADLE_PASSES_OFF": off}
+        command = [TOOL, "run", log_sum, "--random", "1", "--dump", "hoist-invariants"]
+        return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+    assert "ReduceLogSumExp" in dump("split-variadic,write-out-steps").stdout
+    assert "ReduceLogSumExp" not in dump("").stdout
+    wrong = dump("nonsense")
+    assert wrong.returncode == 1
+    assert "there is no pass 'nonsense'" in wrong.stderr
+    assert "hoist-invariants" in wrong.stderr
+
+
+def test_bisect_names_the_pass(log_sum, monkeypatch):
+    monkeypatch.setenv("TREADLE_ISA", "baseline")  # the judge's: others round sums differently
+    assert "results are those of the judge" in tool("bisect", log_sum, "--random", 1)
+    exact = ["--rtol", 0, "--atol", 0, "--random", 1, "--tier", "program"]
+    found = json.loads(tool("bisect", log_sum, *exact, "--json", status=1))
+    assert found["pass"] == "write-out-steps"
+    assert "output 'last'" in found["problem"]
+    assert found["remark"] == "right with it alone switched off"
+    assert tool("bisect", log_sum, *exact, status=1).startswith("write-out-steps: output 'last'")
+    tool("bisect", log_sum, *exact, "--without", "write-out-steps")

@@ -8,12 +8,12 @@
 
 #include "check/inference.h"
 #include "exec/context.h"
+#include "exec/optimize.h"
 #include "judge/judge.h"
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
 #include "op/node.h"
 #include "op/registry.h"
-#include "plan/specialize.h"
 #include "plan/verify.h"
 
 namespace treadle::testing_support {
@@ -139,7 +139,7 @@ inline std::unique_ptr<Planned> plan_of(TestGraph& test, bool optimize = true, I
   std::vector<plan::InputKnowledge> knowledge;
   for (const Type& type : test.types()) knowledge.push_back({type, {}});
   auto planned = std::make_unique<Planned>();
-  auto specialized = plan::specialize(test.graph(), knowledge, {.optimize = optimize});
+  auto specialized = exec::optimize(test.graph(), knowledge, {.optimize = optimize});
   EXPECT_TRUE(specialized.ok()) << specialized.error().to_string();
   if (!specialized.ok()) return planned;
   EXPECT_TRUE(has_all_defaults(specialized->graph->top()));

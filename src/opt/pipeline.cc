@@ -1,0 +1,123 @@
+#include "opt/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/stop.h"
+#include "ir/nesting.h"
+#include "op/node.h"
+
+namespace treadle::opt {
+
+namespace {
+
+template <void (*kPass)(ir::Graph&, Journal*)>
+void plain(ir::Graph& graph, Journal* journal, const PipelineOptions&) {
+  kPass(graph, journal);
+}
+
+void fold(ir::Graph& graph, Journal* journal, const PipelineOptions& options) {
+  fold_constants(graph, journal, options.fold_limits);
+}
+
+// In native code small products cost less inside of the loop than what hands their results in.
+void batch(ir::Graph& graph, Journal* journal, const PipelineOptions& options) {
+  (options.native ? batch_large_products : batch_products)(graph, journal);
+}
+
+constexpr Pass kPasses[] = {
+    {"fold-constants", Stage::kLoading, fold, "what becomes a constant is what all later passes look for"},
+    {"fold-batch-normalization", Stage::kLoading, plain<fold_batch_normalization>,
+     "behind fold-constants, which makes its operands constants"},
+    {"read-lists", Stage::kSpecializing, nullptr,
+     "sizes follow from lists that became tensors, and all passes below ask for sizes"},
+    {"narrow-weights", Stage::kPlanning, plain<narrow_weights>,
+     "before any product leaves its loop: which weights are rounded depends on the model alone",
+     [](const PipelineOptions& o) { return o.half_weights; }},
+    {"remove-identities", Stage::kPlanning, plain<remove_identities>, "identities hide what the passes below look for"},
+    {"reshape-transposes", Stage::kPlanning, plain<reshape_transposes>,
+     "before simplify-products, which sees through Reshape and not through Transpose"},
+    {"split-variadic", Stage::kPlanning, plain<split_variadic>,
+     "before hoist-invariants: of several operands some may be invariant"},
+    {"simplify-products", Stage::kPlanning, plain<simplify_products>,
+     "before hoist-invariants: a constant that it transposes leaves the loop"},
+    {"write-out-steps", Stage::kPlanning, plain<write_out_steps>,
+     "before select-branches and hoist-invariants, which look at each step alone"},
+    {"select-branches", Stage::kPlanning, plain<select_branches>,
+     "before hoist-invariants, which leaves nodes of branches where they are"},
+    {"hoist-invariants", Stage::kPlanning, plain<hoist_invariants>,
+     "before merge-common-nodes: equal nodes of two loops meet in front of them"},
+    {"merge-common-nodes", Stage::kPlanning, plain<merge_common_nodes>, "before loops are copied"},
+    {"unswitch-loops", Stage::kPlanning, plain<unswitch_loops>,
+     "before the passes that turn loops into something else: each copy of a loop is judged without the other's nodes",
+     nullptr, true},
+    {"scan-counted-loops", Stage::kPlanning, plain<scan_counted_loops>, "the passes below work on Scans", nullptr,
+     true},
+    {"unroll-single-trips", Stage::kPlanning, plain<unroll_single_trips>,
+     "behind scan-counted-loops; a loop that is gone needs none of the passes below"},
+    {"delay-states", Stage::kPlanning, plain<delay_states>,
+     "before run-maps-at-once and batch-products, which take what no longer waits for the trip before"},
+    {"run-maps-at-once", Stage::kPlanning, plain<run_maps_at_once>,
+     "before batch-products: of a map the whole body leaves"},
+    {"batch-products", Stage::kPlanning, batch, "before sink-outputs, which moves what reads states as well"},
+    {"solve-recurrences", Stage::kPlanning, plain<solve_recurrences>,
+     "behind batch-products, since products are not elementwise; before sink-outputs, whose nodes it takes along",
+     [](const PipelineOptions& o) { return o.optimize && o.associative; }},
+    {"sink-outputs", Stage::kPlanning, plain<sink_outputs>, "last of what empties loops: it takes what is left"},
+    {"fuse-convolutions", Stage::kPlanning, plain<fuse_convolutions>,
+     "behind all that brings convolutions and what follows them out of loops"},
+    {"absorb-transposes", Stage::kPlanning, plain<absorb_transposes>, "behind all that moves products"},
+    {"pair-products", Stage::kPlanning, plain<pair_products>, "behind absorb-transposes: products are what they stay"},
+    {"remove-dead-nodes", Stage::kPlanning, plain<remove_dead_nodes>, "takes what the others left behind"},
+};
+static_assert(std::size(kPasses) <= 64);  // PassSet
+
+}  // namespace
+
+std::span<const Pass> passes() {
+  return kPasses;
+}
+
+Result<size_t> pass_named(std::string_view name) {
+  const auto found = std::find_if(std::begin(kPasses), std::end(kPasses), [&](const Pass& p) { return p.name == name; });
+  if (found != std::end(kPasses)) return static_cast<size_t>(found - std::begin(kPasses));
+  std::string known;
+  for (const Pass& pass : kPasses) known += fmt::format("{}{}", known.empty() ? "" : ", ", pass.name);
+  return error(Code::kInvalidArgument, "there is no pass '{}' (passes: {})", name, known);
+}
+
+Result<PassSet> PassSet::named(std::string_view names) {
+  PassSet set;
+  while (!names.empty()) {
+    const size_t comma = std::min(names.find(','), names.size());
+    TREADLE_ASSIGN(const size_t pass, pass_named(names.substr(0, comma)));
+    set.insert(pass);
+    names.remove_prefix(std::min(comma + 1, names.size()));
+  }
+  return set;
+}
+
+bool is_on(const Pass& pass, const PipelineOptions& options) {
+  const bool wanted = pass.wanted ? pass.wanted(options) : options.optimize;
+  return wanted && !options.off.contains(static_cast<size_t>(&pass - std::begin(kPasses)));
+}
+
+bool is_on(std::string_view name, const PipelineOptions& options) {
+  return is_on(kPasses[pass_named(name).value()], options);
+}
+
+Status run_passes(ir::Graph& graph, Stage stage, const PipelineOptions& options, Journal* journal) {
+  for (const Pass& pass : kPasses) {
+    if (pass.stage != stage || !pass.run || !is_on(pass, options)) continue;
+    pass.run(graph, journal, options);
+    if (stop_requested()) return stopped();
+    TREADLE_ASSERT(ir::verify(graph).ok() && has_all_defaults(graph.top()));
+    if (pass.nests) TREADLE_TRY(ir::check_stack(graph));
+    if (options.after) options.after(pass, graph);
+  }
+  return {};
+}
+
+}  // namespace treadle::opt

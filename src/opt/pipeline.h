@@ -1,0 +1,67 @@
+#pragma once
+// All rewrites by name, in the order in which they run, each with the reason for its place (pipeline.cc). Whoever plans
+// a graph runs them (exec/optimize.h); any of them can be switched off, and the graph behind any of them looked at.
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "opt/passes.h"
+
+namespace treadle::opt {
+
+// Some of the passes.
+class PassSet {
+ public:
+  // "", or names with commas between them. An unknown name is kInvalidArgument, with the names that there are.
+  static Result<PassSet> named(std::string_view names);
+
+  void insert(size_t pass) { bits_ |= uint64_t{1} << pass; }
+  bool contains(size_t pass) const { return bits_ >> pass & 1; }
+  bool empty() const { return bits_ == 0; }
+
+ private:
+  uint64_t bits_ = 0;
+};
+
+struct Pass;
+
+struct PipelineOptions {
+  bool optimize = true;       // off: only passes that a caller asks for by another option
+  bool native = false;        // loops will be native code
+  bool associative = false;   // sums of floats may be put together in another order
+  bool half_weights = false;  // weights of recurrences in float16
+  judge::FoldLimits fold_limits = {};
+  PassSet off = {};
+  // If given, called behind each pass that ran.
+  std::function<void(const Pass&, const ir::Graph&)> after = {};
+};
+
+enum class Stage : uint8_t {
+  kLoading,       // once, when a model is loaded; without types
+  kSpecializing,  // in turns with specialisation, which finds the types that follow (plan/specialize.h)
+  kPlanning,      // on the specialised graph
+};
+
+struct Pass {
+  std::string_view name;  // "hoist-invariants"
+  Stage stage;
+  void (*run)(ir::Graph&, Journal*, const PipelineOptions&);  // null: specialisation runs it
+  std::string_view reason;                                    // why it stands where it stands
+  bool (*wanted)(const PipelineOptions&) = nullptr;           // null: where `optimize` is on
+  bool nests = false;                                         // puts loops into branches, so the graph gets deeper
+};
+
+// In their order.
+std::span<const Pass> passes();
+// kInvalidArgument names those that there are.
+Result<size_t> pass_named(std::string_view name);
+// Whether the options ask for it.
+bool is_on(const Pass& pass, const PipelineOptions& options);
+bool is_on(std::string_view name, const PipelineOptions& options);  // of a pass that there is
+
+// Runs the passes of a stage. Errors: stopped(), and what ir::check_stack says of loops that were put into branches.
+Status run_passes(ir::Graph& graph, Stage stage, const PipelineOptions& options, Journal* journal);
+
+}  // namespace treadle::opt
