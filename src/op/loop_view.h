@@ -10,6 +10,10 @@ inline bool is_loop(const ir::Node& node) {  // a Loop or a Scan
   return node.op->control == Control::kLoop || node.op->control == Control::kScan;
 }
 
+inline bool is_scan(const ir::Node& node) {
+  return node.op->control == Control::kScan;
+}
+
 // A Loop or Scan. Refers to the node: it is good until something but a LoopEditor changes the node's signature.
 class LoopView {
  public:
@@ -36,7 +40,7 @@ class LoopView {
   const ir::Node& node() const { return *node_; }
   const ir::Region& body() const { return *body_; }
   const LoopSignature& signature() const { return signature_; }
-  bool is_scan() const { return node_->op->control == Control::kScan; }
+  bool is_scan() const { return treadle::is_scan(*node_); }
   bool masked() const { return signature_.masked; }
   size_t states() const { return signature_.states; }
   size_t scan_inputs() const { return signature_.scan_inputs.size(); }

@@ -13,10 +13,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/stop.h"
 #include "op/gemm.h"
 #include "op/loop_view.h"
 #include "opt/all_trips.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
@@ -183,22 +183,20 @@ class Batcher {
   std::vector<ir::Value*> moved_;  // results of nodes that left, in the order of the body
 };
 
-void walk(ir::Graph& graph, ir::Region& region, bool native, Journal* journal) {
-  for (size_t at = 0; at < region.nodes.size(); ++at) {
-    if (stop_requested()) return;
-    for (auto& body : region.nodes[at]->regions) walk(graph, *body, native, journal);
-    if (region.nodes[at]->op->control == Control::kScan) at += Batcher(graph, region, at, native, journal).run();
-  }
+void batch(ir::Graph& graph, bool native, Journal* journal) {
+  visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
+    return is_scan(*region.nodes[at]) ? at + Batcher(graph, region, at, native, journal).run() : at;
+  });
 }
 
 }  // namespace
 
 void batch_products(ir::Graph& graph, Journal* journal) {
-  walk(graph, graph.top(), false, journal);
+  batch(graph, false, journal);
 }
 
 void batch_large_products(ir::Graph& graph, Journal* journal) {
-  walk(graph, graph.top(), true, journal);
+  batch(graph, true, journal);
 }
 
 }  // namespace treadle::opt

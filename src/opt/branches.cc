@@ -11,11 +11,11 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "base/stop.h"
 #include "op/effects.h"
-#include "op/op_def.h"
-#include "op/registry.h"
+#include "op/loop_view.h"
 #include "opt/all_trips.h"
+#include "opt/builder.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
@@ -59,7 +59,8 @@ bool can_pick(const ir::Value& condition, const ir::Value* a, const ir::Value* b
 
 bool can_select(const ir::Node& node) {
   if (!is_single_bool(*node.inputs[0])) return false;
-  const ir::Region &yes = *node.region("then_branch"), &no = *node.region("else_branch");
+  const IfView choice(node);
+  const ir::Region &yes = choice.then_branch(), &no = choice.else_branch();
   if (yes.nodes.size() + no.nodes.size() > kMaxNodes) return false;
   for (const ir::Region* branch : {&yes, &no}) {
     if (!std::all_of(branch->nodes.begin(), branch->nodes.end(), [](const auto& n) { return is_cheap(*n); })) {
@@ -76,63 +77,42 @@ class Selector {
  public:
   Selector(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
 
-  void walk(ir::Region& region) {
-    for (size_t at = 0; at < region.nodes.size(); ++at) {
-      if (stop_requested()) return;
-      for (auto& body : region.nodes[at]->regions) walk(*body);
-      if (region.nodes[at]->op->control == Control::kIf && can_select(*region.nodes[at])) {
-        note(journal_, Change::kSelected, region, *region.nodes[at]);
-        at = replace(region, at);
-      }
-    }
+  void run() {
+    visit_nodes(graph_.top(), [&](ir::Region& region, size_t at) {
+      if (region.nodes[at]->op->control != Control::kIf || !can_select(*region.nodes[at])) return at;
+      note(journal_, Change::kSelected, region, *region.nodes[at]);
+      return replace(region, at);
+    });
+    if (!replaced_.empty()) ir::replace_uses(graph_, replaced_);
   }
-
-  std::unordered_map<ir::Value*, ir::Value*> replaced;
 
  private:
   // Returns the position of the last node that took the If's place.
   size_t replace(ir::Region& region, size_t at) {
-    const std::unique_ptr<ir::Node> node = std::move(region.nodes[at]);
-    region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(at));
-    for (auto& branch : node->regions) at = move(*branch, region, at);
-    const ir::Region &yes = *node->region("then_branch"), &no = *node->region("else_branch");
-    for (size_t i = 0; i < node->outputs.size(); ++i) {
-      if (!node->outputs[i]) continue;
-      replaced[node->outputs[i]] = pick(region, at, *node, yes.outputs[i], no.outputs[i]);
+    const std::unique_ptr<ir::Node> node = take_out(region, at);
+    Builder build(graph_, region, at);
+    const IfView choice(*node);
+    for (const bool branch : {true, false}) build.adopt_all(choice.branch(branch));
+    for (size_t i = 0; i < choice.results(); ++i) {
+      const auto [yes, no, result] = choice.result(i);
+      if (result) replaced_[result] = yes == no ? yes : pick(build, *node, yes, no);
     }
-    return at - 1;
+    return build.at() - 1;
   }
 
-  static size_t move(ir::Region& branch, ir::Region& region, size_t at) {
-    for (auto& inner : branch.nodes) {
-      inner->parent = &region;
-      for (ir::Value* v : inner->outputs) {
-        if (v) v->owner = &region;
-      }
-      region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(at++), std::move(inner));
-    }
-    branch.nodes.clear();
-    return at;
-  }
-
-  ir::Value* pick(ir::Region& region, size_t& at, const ir::Node& choice, ir::Value* yes, ir::Value* no) {
-    if (yes == no) return yes;
-    const OpDef& op = require_op("Where");
-    ir::Node* where = graph_.new_node(&region, &op, &op.newest(), std::string(choice.name) + ":select", at++);
-    for (ir::Value* v : {choice.inputs[0], yes, no}) graph_.add_input(where, v);
-    return graph_.add_output(where, std::string(choice.name) + ":selected", yes->type);
+  static ir::Value* pick(Builder& build, const ir::Node& choice, ir::Value* yes, ir::Value* no) {
+    return build.call("Where", {choice.inputs[0], yes, no}, yes->type, std::string(choice.name) + ":select");
   }
 
   ir::Graph& graph_;
   Journal* journal_;
+  std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
 }  // namespace
 
 void select_branches(ir::Graph& graph, Journal* journal) {
-  Selector selector(graph, journal);
-  selector.walk(graph.top());
-  if (!selector.replaced.empty()) ir::replace_uses(graph, selector.replaced);
+  Selector(graph, journal).run();
 }
 
 }  // namespace treadle::opt

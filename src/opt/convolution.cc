@@ -9,6 +9,7 @@
 #include "op/clip_bounds.h"
 #include "op/node.h"
 #include "op/registry.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 #include "opt/uses.h"
 
@@ -17,10 +18,6 @@ namespace treadle::opt {
 namespace {
 
 enum ConvInput : size_t { kX, kW, kBias, kAddend };
-
-bool is(const ir::Node& node, std::string_view name, std::string_view domain = "") {
-  return node.op->name == name && node.op->domain == domain;
-}
 
 ir::Value* input(const ir::Node& node, size_t i) {
   return i < node.inputs.size() ? node.inputs[i] : nullptr;

@@ -23,8 +23,10 @@
 #include "op/place.h"
 #include "op/registry.h"
 #include "opt/all_trips.h"
+#include "opt/builder.h"
 #include "opt/loop_edits.h"
 #include "opt/loop_lists.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 #include "opt/trip_guards.h"
 #include "opt/trip_positions.h"
@@ -32,10 +34,6 @@
 namespace treadle::opt {
 
 namespace {
-
-bool is(const ir::Node* node, std::initializer_list<std::string_view> ops) {
-  return node && node->op->domain.empty() && std::find(ops.begin(), ops.end(), node->op->name) != ops.end();
-}
 
 // Makes a Scan of it.
 class Converter {
@@ -114,7 +112,7 @@ class Converter {
     for (size_t i = 0; i < region.nodes.size(); ++i) {
       ir::Node& node = *region.nodes[i];
       for (auto& inner : node.regions) take_gathers(*inner);
-      if (!is(&node, {"Gather"}) || !node.outputs[0]) continue;
+      if (!is(&node, "Gather") || !node.outputs[0]) continue;
       const auto picked = counted_.picked_by(node);
       if (!picked) continue;
       note_of_loop(journal_, Change::kScanned, loop_.node(), node);
@@ -153,11 +151,10 @@ class Converter {
 
   // --- before the loop
 
-  ir::Node* before(std::string_view op_name, const std::string& name, std::string_view domain = "") {
-    const OpDef& op = require_op(op_name, domain);
-    ir::Node* made = graph_.new_node(&region_, &op, &op.newest(), name, at_ + added_++);
-    made->attributes.set(named_as(loop_.node()));
-    return made;
+  // What is put in front of the loop: Loop and region stand where they stood.
+  ir::Value* before(std::string_view op, std::initializer_list<ir::Value*> inputs, Type type, const std::string& name,
+                    std::initializer_list<ir::Attribute> attributes = {}) {
+    return Builder(graph_, region_, at_ + added_++, &loop_.node()).call(op, inputs, std::move(type), name, attributes);
   }
 
   ir::Value* along_first_axis(const Picked& p, const std::string& name) {
@@ -167,27 +164,22 @@ class Converter {
     for (size_t i = 0; i < part->type.shape.size(); ++i) {
       if (i != static_cast<size_t>(p.axis)) shape.push_back(part->type.shape[i]);
     }
-    ir::Node* node = before("MoveAxis", name + ":whole", "treadle");
-    node->attributes.set(ir::Attribute::of("from", p.axis));
-    node->attributes.set(ir::Attribute::of("to", 0));
-    graph_.add_input(node, part);
-    return graph_.add_output(node, name + ":whole", Type::tensor(part->type.element, std::move(shape)));
+    return before("MoveAxis", {part}, Type::tensor(part->type.element, std::move(shape)), name + ":whole",
+                  {ir::Attribute::of("from", p.axis), ir::Attribute::of("to", 0)});
   }
 
   ir::Value* part_of(const Picked& p, const std::string& name) {
     const auto axis = static_cast<size_t>(p.axis);
     const Sum high = p.low + counted_.count();
     if (!guards_ && p.low.number.is_known(0) && same(high.number, p.whole->type.shape[axis])) return p.whole;
-    ir::Node* node = before("Slice", name + ":part");
-    graph_.add_input(node, p.whole);
-    for (const Sum& sum : {p.low, high, Sum{p.axis}}) {
-      graph_.add_input(node, guards_ ? guards_->value(sum)
-                                     : graph_.new_constant(name + ":part",
-                                                           Tensor::of_int64(std::vector<int64_t>{sum.number.value()})));
-    }
+    const auto bound = [&](const Sum& sum) {
+      return guards_ ? guards_->value(sum)
+                     : graph_.new_constant(name + ":part", Tensor::of_int64(std::vector{sum.number.value()}));
+    };
     Type type = p.whole->type;
     type.shape[axis] = counted_.trips();
-    return graph_.add_output(node, name + ":part", std::move(type));
+    ir::Value *first = bound(p.low), *last = bound(high), *along = bound(Sum{p.axis});
+    return before("Slice", {p.whole, first, last, along}, std::move(type), name + ":part");
   }
 
   // States that only count, for indices that are gone.
@@ -219,11 +211,8 @@ class Converter {
     if (guards_) return guards_->value(counted_.count());
     if (counted_.trips().is_known()) return constant(trips_name(), counted_.trips().value());
     if (!counted_.asks()) return loop_.trip_count();
-    ir::Node* size = before("Shape", trips_name());
-    size->attributes.set(ir::Attribute::of("start", 0));
-    size->attributes.set(ir::Attribute::of("end", 1));
-    graph_.add_input(size, wholes_[0]);
-    return graph_.add_output(size, trips_name(), Type::tensor(ElementType::kInt64, Shape{1}));
+    return before("Shape", {wholes_[0]}, Type::tensor(ElementType::kInt64, Shape{1}), trips_name(),
+                  {ir::Attribute::of("start", 0), ir::Attribute::of("end", 1)});
   }
 
   // The counter as a scan input: 0, 1, 2, ...
@@ -231,14 +220,10 @@ class Converter {
     const std::string name = trips_name();
     ir::Value* count = trip_number();
     if (!count->type.shape.empty()) {
-      ir::Node* scalar = before("Squeeze", name);
-      graph_.add_input(scalar, count);
-      count = graph_.add_output(scalar, name, Type::tensor(ElementType::kInt64, Shape{}));
+      count = before("Squeeze", {count}, Type::tensor(ElementType::kInt64, Shape{}), name);
     }
-    ir::Node* range = before("Range", name);
-    for (ir::Value* v : {constant(name, 0), count, constant(name, 1)}) graph_.add_input(range, v);
-    wholes_.push_back(
-        graph_.add_output(range, name, Type::tensor(ElementType::kInt64, Shape{max(counted_.trips(), 0)})));
+    wholes_.push_back(before("Range", {constant(name, 0), count, constant(name, 1)},
+                             Type::tensor(ElementType::kInt64, Shape{max(counted_.trips(), 0)}), name));
     elements_.emplace_back(Picked{}, loop_.counter());
   }
 
@@ -277,7 +262,7 @@ class Converter {
       const ir::Node& node = *region.nodes[i];
       for (auto& inner : region.nodes[i]->regions) drop_unread(*inner);
       const bool is_gone = node.outputs.size() == 1 && node.outputs[0] && replaced_.contains(node.outputs[0]);
-      const bool is_index = is(&node, {"Add", "And", "Cast", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
+      const bool is_index = is_any(&node, {"Add", "And", "Cast", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
                                        "Reshape", "Squeeze", "Sub", "Unsqueeze"}) &&
                             !is_read(region, node.outputs[0]);
       if (is_gone || is_index) region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(i));
@@ -307,7 +292,7 @@ bool slices_to_gathers(ir::Graph& graph, ir::Region& body, const CountedLoop& co
   bool any = false;
   for (auto& node : body.nodes) {
     for (auto& inner : node->regions) any |= slices_to_gathers(graph, *inner, counted);
-    if (!is(node.get(), {"Slice"})) continue;
+    if (!is(node.get(), "Slice")) continue;
     const auto picked = counted.picked_by(*node);
     if (!picked) continue;
     become(*node, require_op("Gather"));
@@ -320,13 +305,11 @@ bool slices_to_gathers(ir::Graph& graph, ir::Region& body, const CountedLoop& co
 }
 
 template <class Fn>
-void for_each_loop(ir::Region& region, const Inference& known, const Fn& fn) {
-  for (size_t at = 0; at < region.nodes.size(); ++at) {
-    if (stop_requested()) return;
-    for (auto& body : region.nodes[at]->regions) for_each_loop(*body, known, fn);
-    if (!is_counting_loop(*region.nodes[at])) continue;
-    at += fn(region, at, CountedLoop(*region.nodes[at], known));
-  }
+void for_each_loop(ir::Region& top, const Inference& known, const Fn& fn) {
+  visit_nodes(top, [&](ir::Region& region, size_t at) {
+    ir::Node& node = *region.nodes[at];
+    return is_counting_loop(node) ? at + fn(region, at, CountedLoop(node, known)) : at;
+  });
 }
 
 // Where proofs do not go far enough: the loop stands in both branches of an If, which asks what would have to be

@@ -13,9 +13,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/stop.h"
 #include "op/loop_view.h"
 #include "opt/all_trips.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
@@ -201,22 +201,13 @@ class Delayer {
   std::vector<ir::Value*> inputs_;                      // new inputs of the body
 };
 
-void walk(ir::Graph& graph, ir::Region& region, Journal* journal,
-          std::unordered_map<ir::Value*, ir::Value*>& replaced) {
-  for (size_t at = 0; at < region.nodes.size(); ++at) {
-    if (stop_requested()) return;
-    for (auto& body : region.nodes[at]->regions) walk(graph, *body, journal, replaced);
-    if (region.nodes[at]->op->control == Control::kScan) {
-      at += Delayer(graph, region, at, journal, replaced).run();
-    }
-  }
-}
-
 }  // namespace
 
 void delay_states(ir::Graph& graph, Journal* journal) {
   std::unordered_map<ir::Value*, ir::Value*> replaced;
-  walk(graph, graph.top(), journal, replaced);
+  visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
+    return is_scan(*region.nodes[at]) ? at + Delayer(graph, region, at, journal, replaced).run() : at;
+  });
   if (!replaced.empty()) ir::replace_uses(graph, replaced);
 }
 

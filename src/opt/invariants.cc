@@ -2,9 +2,10 @@
 // they are, for they may not run at all. A node leaves only if nothing can go wrong with it when no trip runs or when
 // an earlier node of the first trip fails: it is total, and its sizes are known, so that its inference cannot fail
 // either.
-#include "base/stop.h"
 #include "op/effects.h"
-#include "op/op_def.h"
+#include "op/loop_view.h"
+#include "opt/builder.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
@@ -19,8 +20,8 @@ bool is_invariant(const ir::Node& node, const ir::Region& body) {
 }
 
 // Moves what it can of `body` to position `at` of `region`; returns how many nodes.
-size_t hoist(ir::Region& body, ir::Region& region, size_t at, Journal* journal) {
-  size_t moved = 0;
+size_t hoist(ir::Graph& graph, ir::Region& body, ir::Region& region, size_t at, Journal* journal) {
+  Builder before(graph, region, at);
   std::vector<std::unique_ptr<ir::Node>> staying;
   for (auto& node : body.nodes) {
     if (!is_total(*node) || !is_invariant(*node, body)) {
@@ -28,32 +29,19 @@ size_t hoist(ir::Region& body, ir::Region& region, size_t at, Journal* journal) 
       continue;
     }
     note(journal, Change::kHoisted, body, *node);
-    node->parent = &region;
-    for (ir::Value* v : node->outputs) {
-      if (v) v->owner = &region;
-    }
-    region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(at + moved), std::move(node));
-    ++moved;
+    before.adopt(std::move(node));
   }
   body.nodes = std::move(staying);
-  return moved;
-}
-
-void walk(ir::Region& region, Journal* journal) {
-  for (size_t at = 0; at < region.nodes.size(); ++at) {
-    if (stop_requested()) return;
-    ir::Node& node = *region.nodes[at];
-    for (auto& body : node.regions) walk(*body, journal);
-    if (node.op->control == Control::kLoop || node.op->control == Control::kScan) {
-      at += hoist(*node.regions[0], region, at, journal);
-    }
-  }
+  return before.added();
 }
 
 }  // namespace
 
 void hoist_invariants(ir::Graph& graph, Journal* journal) {
-  walk(graph.top(), journal);
+  visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
+    ir::Node& node = *region.nodes[at];
+    return is_loop(node) ? at + hoist(graph, *node.regions[0], region, at, journal) : at;
+  });
 }
 
 }  // namespace treadle::opt

@@ -12,12 +12,12 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "base/stop.h"
 #include "kernels/linear_recurrence.h"
 #include "op/loop_view.h"
-#include "op/registry.h"
 #include "opt/all_trips.h"
+#include "opt/builder.h"
 #include "opt/loop_edits.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 #include "type/make_tensor.h"
 
@@ -28,10 +28,6 @@ namespace {
 constexpr int64_t kMaxLanes = 4;
 constexpr int64_t kLeastTrips = 256;
 constexpr int64_t kMaxElements = 64;  // of any value of the body
-
-bool is(const ir::Node& node, std::string_view op) {
-  return node.op->domain.empty() && node.op->name == op;
-}
 
 // A number that is 0, 1, -1, or a value.
 struct Factor {
@@ -218,9 +214,8 @@ class Solver {
     ir::Value* a = keeps ? nullptr : along_trips(spread(update.a, *in));
     ir::Value* b = update.b.is_zero() && a ? nullptr : along_trips(spread(update.b, *in));
 
-    const OpDef& op = require_op("LinearRecurrence", "treadle");
-    ir::Node* node = graph_.new_node(&region_, &op, &op.newest(), scan_.node().name, at_ + added_++);
-    node->attributes.set(ir::Attribute::of("reverse", reverse_ ? 1 : 0));
+    ir::Node* node = Builder(graph_, region_, at_ + added_++)
+                         .node("LinearRecurrence", scan_.node().name, {ir::Attribute::of("reverse", reverse_ ? 1 : 0)});
     for (ir::Value* v : {initial, a, b}) graph_.add_input(node, v);
     Shape shape{trips_};
     for (const Dim& d : in->type.shape) shape.push_back(d);
@@ -320,22 +315,13 @@ class Solver {
 
   // For all trips; once, where the loop does not change the operands.
   ir::Value* make(std::string_view op_name, std::initializer_list<ir::Value*> inputs) {
-    const OpDef& op = require_op(op_name);
     const bool once = std::all_of(inputs.begin(), inputs.end(), [&](auto* v) { return is_invariant(v, body_); });
-    ir::Node* made = once ? graph_.new_node(&region_, &op, &op.newest(), scan_.node().name, at_ + added_++)
-                          : graph_.new_node(&body_, &op, &op.newest(), scan_.node().name);
     Shape shape;
-    for (ir::Value* v : inputs) {
-      graph_.add_input(made, v);
-      shape = shape.empty() ? v->type.shape : joined(shape, v->type.shape);
-    }
-    const ElementType type = (*inputs.begin())->type.element;
-    ir::Value* result = graph_.add_output(made, scan_.node().name, Type::tensor(type, std::move(shape)));
-    if (!once) {
-      std::unique_ptr<ir::Node> owned = std::move(body_.nodes.back());
-      body_.nodes.pop_back();
-      run_for_all(std::move(owned));
-    }
+    for (const ir::Value* v : inputs) shape = shape.empty() ? v->type.shape : joined(shape, v->type.shape);
+    Type type = Type::tensor((*inputs.begin())->type.element, std::move(shape));
+    Builder build(graph_, once ? region_ : body_, once ? at_ + added_++ : body_.nodes.size());
+    ir::Value* result = build.call(op_name, inputs, std::move(type), scan_.node().name);
+    if (!once) run_for_all(take_out(body_, body_.nodes.size() - 1));
     return result;
   }
 
@@ -366,20 +352,14 @@ class Solver {
   size_t added_ = 0;
 };
 
-void walk(ir::Graph& graph, ir::Region& region, Journal* journal) {
-  for (size_t at = 0; at < region.nodes.size(); ++at) {
-    if (stop_requested()) return;
-    for (auto& body : region.nodes[at]->regions) walk(graph, *body, journal);
-    if (region.nodes[at]->op->control != Control::kScan) continue;
-    Solver solver(graph, region, at, journal);
-    if (solver.run()) at = at + solver.added() - 1;
-  }
-}
-
 }  // namespace
 
 void solve_recurrences(ir::Graph& graph, Journal* journal) {
-  walk(graph, graph.top(), journal);
+  visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
+    if (!is_scan(*region.nodes[at])) return at;
+    Solver solver(graph, region, at, journal);
+    return solver.run() ? at + solver.added() - 1 : at;
+  });
 }
 
 }  // namespace treadle::opt

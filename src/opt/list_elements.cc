@@ -19,7 +19,9 @@
 #include "op/node.h"
 #include "op/registry.h"
 #include "opt/all_trips.h"
+#include "opt/builder.h"
 #include "opt/loop_lists.h"
+#include "opt/match.h"
 #include "opt/trip_positions.h"
 
 namespace treadle::opt {
@@ -28,10 +30,6 @@ namespace {
 
 constexpr InferenceOptions kTypes{.fold = false, .trust_containers = false, .keep_declared = false, .fails_late = true};
 constexpr int64_t kMostStacked = int64_t{1} << 22;  // elements of tensors that are copied together
-
-bool is(const ir::Node* node, std::string_view op) {
-  return node && node->op->domain.empty() && node->op->name == op;
-}
 
 std::optional<int64_t> single_constant(const ir::Value* v) {
   const bool fits = v && v->is_constant() && is_integer(v->constant.type()) && v->constant.element_count() == 1;
@@ -192,14 +190,10 @@ class Lists {
 
   // As a number of no axes, in front of `user`.
   ir::Value* size_of(ir::Value* whole, int64_t axis, const ir::Node& user) {
-    ir::Node* size = node_before(user, "Shape");
-    size->attributes.set(ir::Attribute::of("start", axis));
-    size->attributes.set(ir::Attribute::of("end", axis + 1));
-    graph_.add_input(size, whole);
-    ir::Value* sizes = graph_.add_output(size, user.name, Type::tensor(ElementType::kInt64, Shape{1}));
-    ir::Node* scalar = node_before(user, "Squeeze");
-    graph_.add_input(scalar, sizes);
-    return graph_.add_output(scalar, user.name, Type::tensor(ElementType::kInt64, Shape{}));
+    Builder build(graph_, *user.parent, position(user));
+    ir::Value* sizes = build.call("Shape", {whole}, Type::tensor(ElementType::kInt64, Shape{1}), user.name,
+                                  {ir::Attribute::of("start", axis), ir::Attribute::of("end", axis + 1)});
+    return build.call("Squeeze", {sizes}, Type::tensor(ElementType::kInt64, Shape{}), user.name);
   }
 
   std::optional<Elements> elements_of(const ir::Value* list) {
@@ -223,10 +217,7 @@ class Lists {
     type.shape[axis] = cut.count;
     type.shape.insert(axis + 1, Dim(cut.length));
     if (type.is_concrete()) return reshaped(list, cut.tensor, std::move(type));
-    ir::Node* node = node_behind(list, "Unsqueeze");
-    graph_.add_input(node, cut.tensor);
-    graph_.add_input(node, graph_.new_constant(list->name, Tensor::of_int64(std::vector<int64_t>{cut.axis + 1})));
-    return graph_.add_output(node, std::string(list->name) + ":elements", std::move(type));
+    return behind(list, "Unsqueeze", {cut.tensor, int64s(list, {cut.axis + 1})}, std::move(type));
   }
 
   // There is at least one element, and all are alike: joining them does not fail.
@@ -235,16 +226,11 @@ class Lists {
     std::vector<int64_t> dims{length.value_or(-1)};
     for (const int64_t d : known_dims(type.shape)) dims.push_back(d);
     type.shape.insert(0, length);
-    ir::Node* join = node_behind(list, "ConcatFromSequence");
-    join->attributes.set(ir::Attribute::of("axis", 0));
-    join->attributes.set(ir::Attribute::of("new_axis", 1));
-    graph_.add_input(join, const_cast<ir::Value*>(list));
-    ir::Value* joined = graph_.add_output(join, std::string(list->name) + ":joined", Type::tensor(type.element));
-    ir::Node* node = node_behind(list, "Sized", "treadle");
-    node->attributes.set(ir::Attribute::of("dims", std::move(dims)));
-    node->attributes.set(ir::Attribute::of("symbol", std::string(length.symbol_name())));
-    graph_.add_input(node, joined);
-    return graph_.add_output(node, std::string(list->name) + ":elements", std::move(type));
+    ir::Value* joined = behind(list, "ConcatFromSequence", {const_cast<ir::Value*>(list)}, Type::tensor(type.element),
+                               {ir::Attribute::of("axis", 0), ir::Attribute::of("new_axis", 1)});
+    return behind(list, "Sized", {joined}, std::move(type),
+                  {ir::Attribute::of("dims", std::move(dims)),
+                   ir::Attribute::of("symbol", std::string(length.symbol_name()))});
   }
 
   ir::Value* stacked(const ir::Value* list, const std::vector<ir::Value*>& parts) {
@@ -254,38 +240,29 @@ class Lists {
     type.shape.insert(0, Dim(static_cast<int64_t>(parts.size())));
     std::vector<ir::Value*> rows;
     for (ir::Value* part : parts) rows.push_back(reshaped(list, part, row));
-    ir::Node* node = node_behind(list, "Concat");
-    node->attributes.set(ir::Attribute::of("axis", 0));
-    for (ir::Value* v : rows) graph_.add_input(node, v);
-    return graph_.add_output(node, std::string(list->name) + ":elements", std::move(type));
+    return behind(list, "Concat", rows, std::move(type), {ir::Attribute::of("axis", 0)});
   }
 
   ir::Value* reshaped(const ir::Value* list, ir::Value* v, Type type) {
-    ir::Node* node = node_behind(list, "Reshape");
-    node->attributes.set(ir::Attribute::of("allowzero", 1));
     const Dims dims = known_dims(type.shape);
-    const std::vector<int64_t> sizes(dims.begin(), dims.end());
-    graph_.add_input(node, v);
-    graph_.add_input(node, graph_.new_constant(list->name, Tensor::of_int64(sizes)));
-    return graph_.add_output(node, std::string(list->name) + ":elements", std::move(type));
+    ir::Value* sizes = int64s(list, {dims.begin(), dims.end()});
+    return behind(list, "Reshape", {v, sizes}, std::move(type), {ir::Attribute::of("allowzero", 1)});
   }
 
   // Behind what makes `list`, and all that was put there before.
-  ir::Node* node_behind(const ir::Value* list, std::string_view op, std::string_view domain = "") {
+  ir::Value* behind(const ir::Value* list, std::string_view op, const std::vector<ir::Value*>& inputs, Type type,
+                    std::initializer_list<ir::Attribute> attributes = {}) {
     ir::Node*& last = last_behind_[list->producer];
     if (!last) last = list->producer;
     ir::Region& region = last ? *last->parent : *list->owner;
-    return last = new_node(region, last ? position(*last) + 1 : 0, list->name, op, domain);
+    ir::Value* made = Builder(graph_, region, last ? position(*last) + 1 : 0)
+                          .call(op, inputs, std::move(type), std::string(list->name) + ":elements", attributes);
+    last = made->producer;
+    return made;
   }
 
-  ir::Node* node_before(const ir::Node& user, std::string_view op) {
-    return new_node(*user.parent, position(user), user.name, op);
-  }
-
-  ir::Node* new_node(ir::Region& region, size_t at, std::string_view name, std::string_view op_name,
-                     std::string_view domain = "") {
-    const OpDef& op = require_op(op_name, domain);
-    return graph_.new_node(&region, &op, &op.newest(), name, at);
+  ir::Value* int64s(const ir::Value* list, const std::vector<int64_t>& numbers) {
+    return graph_.new_constant(list->name, Tensor::of_int64(numbers));
   }
 
   static size_t position(const ir::Node& node) {
@@ -300,15 +277,14 @@ class Lists {
 
   // --- what writes lists
 
-  bool make_rows(ir::Region& region, const Inference& known) {
+  bool make_rows(ir::Region& top, const Inference& known) {
     bool any = false;
-    for (size_t at = 0; at < region.nodes.size(); ++at) {
-      if (stop_requested()) return any;
-      for (auto& body : region.nodes[at]->regions) any |= make_rows(*body, known);
-      if (region.nodes[at]->op->control != Control::kLoop) continue;
+    visit_nodes(top, [&](ir::Region& region, size_t at) {
+      if (region.nodes[at]->op->control != Control::kLoop) return at;
       const CountedLoop counted(*region.nodes[at], known);
       if (!counted.trips().is_unknown()) any |= lists_to_rows(graph_, region, at, counted.trips(), journal_);
-    }
+      return at;
+    });
     return any;
   }
 

@@ -4,16 +4,14 @@
 #include <unordered_map>
 
 #include "op/op_def.h"
-#include "op/registry.h"
+#include "opt/builder.h"
 
 namespace treadle::opt {
 
 ir::Node& put_into_branches(ir::Graph& graph, ir::Region& region, size_t at, ir::Value* condition,
                             std::string_view name) {
-  std::unique_ptr<ir::Node> node = std::move(region.nodes[at]);
-  region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(at));
-  const OpDef& op = require_op("If");
-  ir::Node* choice = graph.new_node(&region, &op, &op.newest(), name, at);
+  std::unique_ptr<ir::Node> node = take_out(region, at);
+  ir::Node* choice = Builder(graph, region, at).node("If", name);
   graph.add_input(choice, condition);
   std::unordered_map<ir::Value*, ir::Value*> replaced;
   for (ir::Value* result : node->outputs) {

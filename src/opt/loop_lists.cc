@@ -11,16 +11,13 @@
 #include <unordered_map>
 
 #include "op/loop_view.h"
-#include "op/registry.h"
+#include "opt/builder.h"
 #include "opt/loop_edits.h"
+#include "opt/match.h"
 
 namespace treadle::opt {
 
 namespace {
-
-bool is(const ir::Node* node, std::string_view op) {
-  return node && node->op->domain.empty() && node->op->name == op;
-}
 
 class Lists {
  public:
@@ -144,14 +141,11 @@ class Lists {
   }
 
   ir::Value* moved_axis(ir::Value* rows, int64_t axis, const std::string& name, size_t at) {
-    const OpDef& op = require_op("MoveAxis", "treadle");
-    ir::Node* node = graph_.new_node(&region_, &op, &op.newest(), name, at);
-    node->attributes.set(ir::Attribute::of("from", 0));
-    node->attributes.set(ir::Attribute::of("to", axis));
-    graph_.add_input(node, rows);
     Type type = rows->type;
     type.shape.erase(0);
-    return graph_.add_output(node, name + ":moved", with_axis(type, static_cast<size_t>(axis), trips_));
+    return Builder(graph_, region_, at)
+        .call("MoveAxis", {rows}, with_axis(type, static_cast<size_t>(axis), trips_), name,
+              {ir::Attribute::of("from", 0), ir::Attribute::of("to", axis)});
   }
 
   // Axes `axis` and the one behind it as one.
@@ -161,21 +155,16 @@ class Lists {
     shape.erase(axis);
     std::vector<int64_t> sizes;
     for (const Dim& d : shape) sizes.push_back(d.is_known() ? d.value() : -1);
-    const OpDef& op = require_op("Reshape");
-    ir::Node* node = graph_.new_node(&region_, &op, &op.newest(), name + ":merge", at);
-    node->attributes.set(ir::Attribute::of("allowzero", 1));
-    graph_.add_input(node, v);
-    graph_.add_input(node, graph_.new_constant(name + ":sizes", Tensor::of_int64(sizes)));
-    return graph_.add_output(node, name + ":joined", Type::tensor(v->type.element, std::move(shape)));
+    Builder build(graph_, region_, at);
+    return build.call("Reshape", {v, build.int64s(sizes, name + ":sizes")},
+                      Type::tensor(v->type.element, std::move(shape)), name + ":merge",
+                      {ir::Attribute::of("allowzero", 1)});
   }
 
   void cut(ir::Value* list, ir::Value* rows) {
-    const OpDef& op = require_op("SplitToSequence");
-    ir::Node* node = graph_.new_node(&region_, &op, &op.newest(), std::string(list->name) + ":list", place_);
-    node->attributes.set(ir::Attribute::of("axis", 0));
-    node->attributes.set(ir::Attribute::of("keepdims", 0));
-    graph_.add_input(node, rows);
-    replaced_[list] = graph_.add_output(node, std::string(list->name) + ":list", list->type);
+    replaced_[list] = Builder(graph_, region_, place_)
+                          .call("SplitToSequence", {rows}, list->type, std::string(list->name) + ":list",
+                                {ir::Attribute::of("axis", 0), ir::Attribute::of("keepdims", 0)});
   }
 
   ir::Graph& graph_;

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "base/stop.h"
 #include "op/loop_view.h"
 #include "opt/all_trips.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
@@ -130,20 +130,14 @@ class Mapper {
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
-void walk(ir::Graph& graph, ir::Region& region, Journal* journal) {
-  for (size_t at = 0; at < region.nodes.size(); ++at) {
-    if (stop_requested()) return;
-    for (auto& body : region.nodes[at]->regions) walk(graph, *body, journal);
-    if (region.nodes[at]->op->control != Control::kScan) continue;
-    Mapper mapper(graph, region, at, journal);
-    if (mapper.run()) at = at + mapper.added() - 1;
-  }
-}
-
 }  // namespace
 
 void run_maps_at_once(ir::Graph& graph, Journal* journal) {
-  walk(graph, graph.top(), journal);
+  visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
+    if (!is_scan(*region.nodes[at])) return at;
+    Mapper mapper(graph, region, at, journal);
+    return mapper.run() ? at + mapper.added() - 1 : at;
+  });
 }
 
 }  // namespace treadle::opt

@@ -11,6 +11,7 @@
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "ops/math/einsum_equation.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 #include "opt/restater.h"
 #include "type/make_tensor.h"
@@ -25,10 +26,6 @@ using einsum::Labels;
 constexpr int64_t kMostTransposed = 1 << 20;  // elements of a constant that is worth a second copy
 constexpr int64_t kFewestTransposed = 64;     // smaller ones are written out element by element
 constexpr int64_t kLongestRow = 64, kMostElements = 1 << 13;
-
-bool is(const ir::Node& node, std::string_view name) {
-  return node.op->domain.empty() && node.op->name == name;
-}
 
 int64_t count_of(const Dims& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "base/stop.h"
-#include "op/op_def.h"
-#include "op/registry.h"
+#include "opt/match.h"
 
 namespace treadle::opt {
 
@@ -21,28 +19,23 @@ std::optional<Dims> sizes_of(const ir::Value* v) {
 }
 
 void Restater::run() {
-  walk(graph_.top(), false);
+  visit_nodes(graph_.top(), [this](ir::Region& region, size_t at) { return visit(region, at); });
   if (!replaced_.empty()) ir::replace_uses(graph_, replaced_);
 }
 
-void Restater::walk(ir::Region& region, bool in_loop) {
-  for (size_t at = 0; at < region.nodes.size(); ++at) {
-    if (stop_requested()) return;
-    ir::Node& node = *region.nodes[at];
-    const bool loops = node.op->control == Control::kLoop || node.op->control == Control::kScan;
-    for (auto& body : node.regions) walk(*body, in_loop || loops);
-    if (node.outputs.empty() || !node.outputs[0]) continue;
-    region_ = &region;
-    at_ = at;
-    whole_ = &node;
-    made_.clear();
-    ir::Value* result = restate(node, in_loop);
-    if (!result) continue;
-    replaced_[node.outputs[0]] = result;
-    note(journal_, Change::kRestated, region, node, fmt::format("{}", fmt::join(made_, ", ")));
-    region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(at_));
-    at = at_ - 1;
-  }
+size_t Restater::visit(ir::Region& region, size_t at) {
+  const ir::Node& node = *region.nodes[at];
+  if (node.outputs.empty() || !node.outputs[0]) return at;
+  Builder build(graph_, region, at);
+  build_ = &build;
+  whole_ = &node;
+  made_.clear();
+  ir::Value* result = restate(node, loop_around(region) != nullptr);
+  if (!result) return at;
+  replaced_[node.outputs[0]] = result;
+  note(journal_, Change::kRestated, region, node, fmt::format("{}", fmt::join(made_, ", ")));
+  take_out(region, build.at());
+  return build.at() - 1;
 }
 
 ir::Value* Restater::input(size_t i) const {
@@ -57,13 +50,8 @@ Type Restater::tensor(const Dims& dims) const {
 
 ir::Value* Restater::call(std::string_view op, std::initializer_list<ir::Value*> inputs, Type type,
                           std::initializer_list<ir::Attribute> attributes) {
-  const OpDef& def = require_op(op);
-  const std::string part = fmt::format(":part{}", parts_++);
-  ir::Node* node = graph_.new_node(region_, &def, &def.newest(), std::string(whole_->name) + part, at_++);
-  made_.push_back(def.name);
-  for (ir::Value* v : inputs) graph_.add_input(node, v);
-  for (const ir::Attribute& attribute : attributes) node->attributes.set(attribute);
-  return graph_.add_output(node, std::string(whole_->outputs[0]->name) + part, std::move(type));
+  made_.emplace_back(op);
+  return build_->call(op, inputs, std::move(type), fmt::format("{}:part{}", whole_->name, parts_++), attributes);
 }
 
 ir::Value* Restater::constant(std::span<const int64_t> numbers) {

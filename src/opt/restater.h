@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "opt/builder.h"
 #include "opt/journal.h"
 
 namespace treadle::opt {
@@ -40,15 +41,14 @@ class Restater {
   ir::Value* reduce(std::string_view op, ir::Value* v, std::span<const int64_t> axes, bool keep);
 
  private:
-  void walk(ir::Region& region, bool in_loop);
+  size_t visit(ir::Region& region, size_t at);
 
   ir::Graph& graph_;
   Journal* journal_;
-  ir::Region* region_ = nullptr;  // new nodes go there, before at_
-  size_t at_ = 0;
+  Builder* build_ = nullptr;         // in front of what is restated
   const ir::Node* whole_ = nullptr;  // what is restated
   size_t parts_ = 0;
-  std::vector<std::string_view> made_;  // operators that take its place
+  std::vector<std::string> made_;  // operators that take its place
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 

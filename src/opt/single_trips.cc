@@ -1,12 +1,11 @@
 // A stream that is pushed step by step runs its loops once. What could fail stays a loop: its errors name the trip.
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
-#include "base/stop.h"
 #include "op/effects.h"
 #include "op/loop_view.h"
-#include "op/registry.h"
+#include "opt/builder.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
@@ -50,73 +49,56 @@ class Unroller {
  public:
   Unroller(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
 
-  void walk(ir::Region& region) {
-    for (size_t at = 0; at < region.nodes.size(); ++at) {
-      if (stop_requested()) return;
-      for (auto& body : region.nodes[at]->regions) walk(*body);
-      if (runs_once(*region.nodes[at])) at = unroll(region, at) - 1;
-    }
+  void run() {
+    visit_nodes(graph_.top(), [&](ir::Region& region, size_t at) {
+      return runs_once(*region.nodes[at]) ? unroll(region, at) - 1 : at;
+    });
+    if (!replaced_.empty()) ir::replace_uses(graph_, replaced_);
   }
-
-  std::unordered_map<ir::Value*, ir::Value*> replaced;
 
  private:
   // Returns the position behind the nodes that took the loop's place.
   size_t unroll(ir::Region& region, size_t at) {
-    const std::unique_ptr<ir::Node> node = std::move(region.nodes[at]);
-    region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(at));
+    const std::unique_ptr<ir::Node> node = take_out(region, at);
     note_of_loop(journal_, Change::kUnrolled, *node, *node);
+    Builder build(graph_, region, at);
     const LoopEditor scan(*node);
-    for (size_t i = 0; i < scan.states(); ++i) replaced[scan.state(i).before] = scan.state(i).initial;
+    for (size_t i = 0; i < scan.states(); ++i) replaced_[scan.state(i).before] = scan.state(i).initial;
     for (size_t i = 0; i < scan.scan_inputs(); ++i) {
       const LoopView::ScanInput in = scan.scan_input(i);
-      replaced[in.element] = without_steps(region, at, in.whole, *in.element);
+      replaced_[in.element] = without_steps(build, in.whole, *in.element);
     }
-    for (auto& inner : scan.body().nodes) {
-      inner->parent = &region;
-      for (ir::Value* v : inner->outputs) {
-        if (v) v->owner = &region;
-      }
-      region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(at++), std::move(inner));
-    }
-    scan.body().nodes.clear();
+    build.adopt_all(scan.body());
     for (size_t i = 0; i < scan.states(); ++i) {
-      if (ir::Value* final = scan.state(i).final) replaced[final] = scan.state(i).after;
+      if (ir::Value* final = scan.state(i).final) replaced_[final] = scan.state(i).after;
     }
     for (size_t i = 0; i < scan.scan_outputs(); ++i) {
       const auto [row, whole, axis, reverse] = scan.scan_output(i);
-      if (whole) replaced[whole] = moved(region, at, "Unsqueeze", row, whole->name, whole->type);
+      if (whole) replaced_[whole] = moved(build, "Unsqueeze", row, whole->name, whole->type);
     }
-    return at;
+    return build.at();
   }
 
-  ir::Value* without_steps(ir::Region& region, size_t& at, ir::Value* whole, const ir::Value& element) {
+  static ir::Value* without_steps(Builder& build, ir::Value* whole, const ir::Value& element) {
     if (whole->is_constant()) {
-      return graph_.new_constant(element.name, whole->constant.reshaped(known_dims(element.type.shape)));
+      return build.graph().new_constant(element.name, whole->constant.reshaped(known_dims(element.type.shape)));
     }
-    return moved(region, at, "Squeeze", whole, element.name, element.type);
+    return moved(build, "Squeeze", whole, element.name, element.type);
   }
 
-  ir::Value* moved(ir::Region& region, size_t& at, const char* op_name, ir::Value* from, std::string_view name,
-                   const Type& type) {
-    const OpDef& op = require_op(op_name);
-    ir::Node* node = graph_.new_node(&region, &op, &op.newest(), std::string(name) + ":step", at++);
-    graph_.add_input(node, from);
-    graph_.add_input(node,
-                     graph_.new_constant(std::string(name) + ":axis", Tensor::of_int64(std::array<int64_t, 1>{0})));
-    return graph_.add_output(node, name, type);
+  static ir::Value* moved(Builder& build, const char* op, ir::Value* from, std::string_view name, const Type& type) {
+    return build.call(op, {from, build.int64s({0}, std::string(name) + ":axis")}, type, name);
   }
 
   ir::Graph& graph_;
   Journal* journal_;
+  std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
 }  // namespace
 
 void unroll_single_trips(ir::Graph& graph, Journal* journal) {
-  Unroller unroller(graph, journal);
-  unroller.walk(graph.top());
-  if (!unroller.replaced.empty()) ir::replace_uses(graph, unroller.replaced);
+  Unroller(graph, journal).run();
 }
 
 }  // namespace treadle::opt

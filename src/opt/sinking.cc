@@ -13,9 +13,9 @@
 #include <array>
 #include <unordered_set>
 
-#include "base/stop.h"
 #include "op/loop_view.h"
 #include "opt/all_trips.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
@@ -253,32 +253,16 @@ class Sinker {
   std::unordered_set<const ir::Node*> sunk_;
 };
 
-class Walk {
- public:
-  Walk(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
-
-  void run(ir::Region& region) {
-    for (size_t at = 0; at < region.nodes.size(); ++at) {
-      if (stop_requested()) return;
-      ir::Node& node = *region.nodes[at];
-      for (auto& body : node.regions) run(*body);
-      if (!is_loop(node)) continue;
-      std::unordered_map<ir::Value*, ir::Value*> replaced;
-      const size_t added = Sinker(graph_, region, at, journal_, replaced).run();
-      ir::replace_uses(graph_, replaced);
-      at += added;
-    }
-  }
-
- private:
-  ir::Graph& graph_;
-  Journal* journal_;
-};
-
 }  // namespace
 
 void sink_outputs(ir::Graph& graph, Journal* journal) {
-  Walk(graph, journal).run(graph.top());
+  visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
+    if (!is_loop(*region.nodes[at])) return at;
+    std::unordered_map<ir::Value*, ir::Value*> replaced;
+    const size_t added = Sinker(graph, region, at, journal, replaced).run();
+    ir::replace_uses(graph, replaced);
+    return at + added;
+  });
 }
 
 }  // namespace treadle::opt

@@ -4,15 +4,12 @@
 
 #include "op/node.h"
 #include "op/registry.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
 
 namespace {
-
-bool is(const ir::Node& node, std::string_view name, std::string_view domain = "") {
-  return node.op->name == name && node.op->domain == domain;
-}
 
 // The axes that a Transpose takes, none where they are not known yet.
 std::vector<int64_t> permutation(const ir::Node& transpose) {

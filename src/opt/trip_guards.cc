@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "op/op_def.h"
-#include "op/registry.h"
 
 namespace treadle::opt {
 
@@ -36,7 +34,7 @@ ir::Value* TripGuards::conditions(std::span<const Picked> picks) {
       require(call("LessOrEqual", {value(high), size_of(p)}, ElementType::kBool));
     }
   }
-  if (!all_) require(graph_.new_constant(name_, Tensor::scalar<bool>(ElementType::kBool, true)));
+  if (!all_) require(build_.graph().new_constant(name_, Tensor::scalar<bool>(ElementType::kBool, true)));
   ir::Value* condition = call("Squeeze", {all_}, ElementType::kBool);
   condition->type = Type::tensor(ElementType::kBool, Shape{});
   return condition;
@@ -61,19 +59,13 @@ ir::Value* TripGuards::value(const Sum& sum) {
   return total;
 }
 
-ir::Node* TripGuards::node(std::string_view op_name) {
-  const OpDef& op = require_op(op_name);
-  return graph_.new_node(&region_, &op, &op.newest(), name_, at_ + added_++);
-}
-
-ir::Value* TripGuards::call(std::string_view op, std::initializer_list<ir::Value*> inputs, ElementType result) {
-  ir::Node* made = node(op);
-  for (ir::Value* v : inputs) graph_.add_input(made, v);
-  return graph_.add_output(made, name_, Type::tensor(result, Shape{1}));
+ir::Value* TripGuards::call(std::string_view op, std::initializer_list<ir::Value*> inputs, ElementType result,
+                            std::initializer_list<ir::Attribute> attributes) {
+  return build_.call(op, inputs, Type::tensor(result, Shape{1}), name_, attributes);
 }
 
 ir::Value* TripGuards::constant(int64_t n) {
-  return graph_.new_constant(name_, Tensor::of_int64(std::vector<int64_t>{n}));
+  return build_.graph().new_constant(name_, Tensor::of_int64(std::vector<int64_t>{n}));
 }
 
 ir::Value* TripGuards::single(ir::Value* v) {
@@ -89,18 +81,16 @@ ir::Value* TripGuards::as_int64(ir::Value* v) {
   }
   ir::Value* made = single(v);
   if (v->type.element != ElementType::kInt64) {
-    made = call("Cast", {made}, ElementType::kInt64);
-    made->producer->attributes.set(ir::Attribute::of("to", static_cast<int64_t>(ElementType::kInt64)));
+    made = call("Cast", {made}, ElementType::kInt64,
+                {ir::Attribute::of("to", static_cast<int64_t>(ElementType::kInt64))});
   }
   values_.emplace_back(Sum{0, {{v}}}, made);
   return made;
 }
 
 ir::Value* TripGuards::size_of(const Picked& picked) {
-  ir::Value* size = call("Shape", {picked.whole}, ElementType::kInt64);
-  size->producer->attributes.set(ir::Attribute::of("start", picked.axis));
-  size->producer->attributes.set(ir::Attribute::of("end", picked.axis + 1));
-  return size;
+  return call("Shape", {picked.whole}, ElementType::kInt64,
+              {ir::Attribute::of("start", picked.axis), ir::Attribute::of("end", picked.axis + 1)});
 }
 
 bool TripGuards::require_order(const Sum& a, const Sum& b) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "opt/builder.h"
 #include "opt/trip_positions.h"
 
 namespace treadle::opt {
@@ -15,7 +16,7 @@ class TripGuards {
  public:
   // The loop stands at `at` of `region`.
   TripGuards(ir::Graph& graph, ir::Region& region, size_t at, const CountedLoop& loop, std::string name)
-      : graph_(graph), region_(region), at_(at), loop_(loop), name_(std::move(name)) {}
+      : build_(graph, region, at), loop_(loop), name_(std::move(name)) {}
 
   // One bool: the loop makes loop.trips() trips, and each of `picks` is inside of its data in all of them. Null: some
   // never is.
@@ -25,11 +26,11 @@ class TripGuards {
   ir::Value* value(const Sum& sum);
 
   // How many nodes were put before the loop.
-  size_t added() const { return added_; }
+  size_t added() const { return build_.added(); }
 
  private:
-  ir::Node* node(std::string_view op);
-  ir::Value* call(std::string_view op, std::initializer_list<ir::Value*> inputs, ElementType result);
+  ir::Value* call(std::string_view op, std::initializer_list<ir::Value*> inputs, ElementType result,
+                  std::initializer_list<ir::Attribute> attributes = {});
   ir::Value* constant(int64_t n);
   ir::Value* as_int64(ir::Value* v);
   ir::Value* single(ir::Value* v);
@@ -39,15 +40,12 @@ class TripGuards {
   void require_small(const Sum& sum);
   void require(ir::Value* condition);
 
-  ir::Graph& graph_;
-  ir::Region& region_;
-  const size_t at_;
+  Builder build_;
   const CountedLoop& loop_;
   const std::string name_;
   std::vector<std::pair<Sum, ir::Value*>> values_;
   std::vector<const ir::Value*> small_;  // terms that are looked at
   ir::Value* all_ = nullptr;
-  size_t added_ = 0;
 };
 
 }  // namespace treadle::opt

@@ -6,16 +6,13 @@
 #include "ops/control/loop.h"
 #include "opt/all_trips.h"
 #include "opt/axis_rules.h"
+#include "opt/match.h"
 
 namespace treadle::opt {
 
 namespace {
 
 constexpr size_t kMaxTerms = 4;  // of one sum
-
-bool is(const ir::Node* node, std::initializer_list<std::string_view> ops) {
-  return node && node->op->domain.empty() && std::find(ops.begin(), ops.end(), node->op->name) != ops.end();
-}
 
 bool is_at_least(const Dim& d, int64_t least) {
   const auto bound = d.lower_bound();
@@ -43,8 +40,8 @@ bool is_single_bool(const ir::Value& v) {
 std::optional<int64_t> difference(const ir::Value* to, const ir::Value* from) {
   if (to == from) return 0;
   const ir::Node* node = to->producer;
-  if (is(node, {"Identity"})) return difference(node->inputs[0], from);
-  if (!is(node, {"Add", "Sub"})) return std::nullopt;
+  if (is(node, "Identity")) return difference(node->inputs[0], from);
+  if (!is_any(node, {"Add", "Sub"})) return std::nullopt;
   const auto constant = [](const ir::Value* v) -> std::optional<int64_t> {
     const bool fits = v->is_constant() && is_integer(v->constant.type()) && v->constant.element_count() == 1;
     return fits ? std::optional(v->constant.int64_at(0)) : std::nullopt;
@@ -124,15 +121,15 @@ void CountedLoop::count_trips() {
 std::optional<Sum> CountedLoop::trips_by_condition(const ir::Value* v) const {
   const ir::Node* node = v->producer;
   if (!node || v->owner != &body_) return std::nullopt;
-  if (is(node, {"Identity"})) return trips_by_condition(node->inputs[0]);
-  if (is(node, {"And"})) {
+  if (is(node, "Identity")) return trips_by_condition(node->inputs[0]);
+  if (is(node, "And")) {
     for (const size_t i : {0, 1}) {
       const ir::Value* other = node->inputs[i];
       if (other == loop_.condition_before() || is_true(*other)) return trips_by_condition(node->inputs[1 - i]);
     }
     return std::nullopt;
   }
-  if (is(node, {"Less", "LessOrEqual", "Greater", "GreaterOrEqual"})) return trips_by_comparing(*node);
+  if (is_any(node, {"Less", "LessOrEqual", "Greater", "GreaterOrEqual"})) return trips_by_comparing(*node);
   return std::nullopt;
 }
 
@@ -165,11 +162,11 @@ std::optional<CountedLoop::Index> CountedLoop::index_of(const ir::Value* v) cons
   if (v == loop_.counter()) return Index{};
   const ir::Node* node = v->producer;
   if (!node) return index_of_state(v);
-  if (is(node, {"Unsqueeze", "Squeeze", "Reshape", "Identity"})) return index_of(node->inputs[0]);
-  if (is(node, {"Cast"}) && (v->type.element == ElementType::kInt64 || v->type.element == ElementType::kInt32)) {
+  if (is_any(node, {"Unsqueeze", "Squeeze", "Reshape", "Identity"})) return index_of(node->inputs[0]);
+  if (is(node, "Cast") && (v->type.element == ElementType::kInt64 || v->type.element == ElementType::kInt32)) {
     return index_of(node->inputs[0]);
   }
-  if (is(node, {"Add", "Sub"})) return sum(*node);
+  if (is_any(node, {"Add", "Sub"})) return sum(*node);
   return std::nullopt;
 }
 
@@ -207,10 +204,10 @@ std::optional<CountedLoop::Index> CountedLoop::sum(const ir::Node& node) const {
 }
 
 std::optional<Picked> CountedLoop::picked_by(const ir::Node& node) const {
-  if (is(&node, {"Gather"})) {
+  if (is(&node, "Gather")) {
     return picked(node.inputs[0], node.attributes.get_int("axis"), index_of(node.inputs[1]));
   }
-  if (!is(&node, {"Slice"}) || node.inputs.size() < 4) return std::nullopt;
+  if (!is(&node, "Slice") || node.inputs.size() < 4) return std::nullopt;
   const auto axes = constant_ints(node, 3), steps = node.inputs.size() > 4 ? constant_ints(node, 4) : std::nullopt;
   if (!axes || axes->size() != 1 || (node.inputs.size() > 4 && node.inputs[4] && (!steps || (*steps)[0] != 1))) {
     return std::nullopt;

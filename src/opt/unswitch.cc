@@ -9,10 +9,11 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/stop.h"
 #include "op/loop_view.h"
 #include "opt/all_trips.h"
+#include "opt/builder.h"
 #include "opt/loop_edits.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
@@ -53,17 +54,16 @@ class Unswitcher {
  public:
   Unswitcher(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
 
-  void walk(ir::Region& region) {
-    for (size_t at = 0; at < region.nodes.size(); ++at) {
-      if (stop_requested()) return;
-      for (auto& inner : region.nodes[at]->regions) walk(*inner);
-      if (!is_loop(*region.nodes[at]) || !is_small(LoopView(*region.nodes[at])) || copied_ >= kMaxCopied) continue;
+  void walk(ir::Region& top) {
+    visit_nodes(top, [this](ir::Region& region, size_t at) {
+      if (!is_loop(*region.nodes[at]) || !is_small(LoopView(*region.nodes[at])) || copied_ >= kMaxCopied) return at;
       ir::Value* condition = fixed_condition(*region.nodes[at]->regions[0]);
-      if (!condition) continue;
+      if (!condition) return at;
       ir::Node& choice = put_if_around(region, at, condition);
       // Other conditions of the two loops.
       for (auto& branch : choice.regions) walk(*branch);
-    }
+      return at;
+    });
   }
 
  private:
@@ -72,8 +72,8 @@ class Unswitcher {
     copied_ += ir::count_nodes(*loop.regions[0]) + 1;
     note_decisions(*loop.regions[0], loop, condition);
     ir::Node& choice = put_into_branches(graph_, region, at, condition, std::string(loop.name) + ":choice");
-    for (const char* taken : {"then_branch", "else_branch"}) {
-      decide(*choice.region(taken)->nodes[0]->regions[0], condition, taken);
+    for (const bool taken : {true, false}) {
+      decide(*IfView(choice).branch(taken).nodes[0]->regions[0], condition, taken);
     }
     return choice;
   }
@@ -86,31 +86,22 @@ class Unswitcher {
   }
 
   // The nodes of the branch that is taken stand where each If on `condition` stood.
-  static void decide(ir::Region& region, const ir::Value* condition, std::string_view taken) {
+  void decide(ir::Region& region, const ir::Value* condition, bool taken) {
     std::unordered_map<ir::Value*, ir::Value*> replaced;
     for (size_t at = 0; at < region.nodes.size(); ++at) {
       if (region.nodes[at]->op->control == Control::kIf && region.nodes[at]->inputs[0] == condition) {
-        const std::unique_ptr<ir::Node> node = std::move(region.nodes[at]);
-        region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(at));
-        ir::Region& branch = *node->region(taken);
+        const std::unique_ptr<ir::Node> node = take_out(region, at);
+        ir::Region& branch = IfView(*node).branch(taken);
         for (size_t i = 0; i < node->outputs.size(); ++i) {
           if (node->outputs[i]) replaced[node->outputs[i]] = branch.outputs[i];
         }
-        for (size_t i = 0; i < branch.nodes.size(); ++i) adopt(region, at + i, std::move(branch.nodes[i]));
+        Builder(graph_, region, at).adopt_all(branch);
         --at;  // what has taken its place may be such an If itself
       } else {
         for (auto& inner : region.nodes[at]->regions) decide(*inner, condition, taken);
       }
     }
     if (!replaced.empty()) ir::replace_uses(region, replaced);
-  }
-
-  static void adopt(ir::Region& region, size_t at, std::unique_ptr<ir::Node> node) {
-    node->parent = &region;
-    for (ir::Value* v : node->outputs) {
-      if (v) v->owner = &region;
-    }
-    region.nodes.insert(region.nodes.begin() + static_cast<std::ptrdiff_t>(at), std::move(node));
   }
 
   ir::Graph& graph_;
