@@ -43,7 +43,7 @@ class Tracer {
       return;
     }
     const ir::Node* node = v->producer;
-    if (!node || node->op->name == "Shape" || node->op->name == "Size") return;
+    if (!node || node->op->over_time == TimeRule::kSize) return;
     if (!v->type.is_tensor() || is_float(v->type.element)) return;
     for (const ir::Value* in : node->inputs) decide(in);
   }

@@ -324,7 +324,7 @@ class Explainer {
     auto node_ns = [&](const ir::Node& node) { return work_ns(roof_, work_of(node)); };
     const double least[] = {work_ns(roof_, all), memory / roof_.bytes_per_ns(report.bytes),
                             carried_ns(loop, roof_, node_ns)};
-    report.flops += all.all();
+    report.flops += operations_of(all);
     const auto* bound = std::max_element(std::begin(least), std::end(least));
     report.bound = static_cast<LoopReport::Bound>(bound - least);
     report.roof_ns += *bound;
@@ -353,7 +353,7 @@ class Explainer {
     const ir::Node& node = *p_.node_of[pc];
     NodeRemark call{node.name, op_names(plan::nodes_of(p_, pc)), {}};
     const ElementType narrow = narrow_type_of(node);
-    if (node.op->batch == BatchRule::kElementwise && has_no_form && narrow != ElementType::kUndefined) {
+    if (node.op->elementwise && has_no_form && narrow != ElementType::kUndefined) {
       call.remark = fmt::format("elements of type {} are not stored as they are computed with", info(narrow).name);
     } else if (!has_no_form) {
       call.remark = "so long, or so spread, that its kernel is as fast";

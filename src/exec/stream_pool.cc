@@ -29,16 +29,16 @@ Status take_axes(const StreamLayout& layout, const opt::BatchAxes& batch, Pooled
     for (size_t i = 0; i < top.inputs.size(); ++i) {
       if (top.inputs[i]->name == name) return batch.inputs[i];
     }
-    return opt::kNoAxis;
+    return kNoAxis;
   };
   for (const StreamLayout::Timed& t : layout.timed) {
     model.timed.push_back(axis_of(t.input->name));
-    if (model.timed.back() != opt::kNoAxis) continue;
+    if (model.timed.back() != kNoAxis) continue;
     return error(Code::kInvalidArgument, "input '{}' has no batch", t.input->name);
   }
   const auto add_state = [&](std::string_view name, size_t output) {
     model.states.push_back(axis_of(name));
-    if (model.states.back() != opt::kNoAxis && model.states.back() == batch.outputs[output]) return Status();
+    if (model.states.back() != kNoAxis && model.states.back() == batch.outputs[output]) return Status();
     return error(Code::kInvalidArgument, "state '{}' is one for the whole batch", name);
   };
   for (const StreamLayout::State& s : layout.states) TREADLE_TRY(add_state(s.input->name, s.output));
@@ -254,7 +254,7 @@ class PooledPush {
     const int64_t axis = model_.outputs[output];
     for (size_t k = 0; k < present.size(); ++k) {
       std::vector<AnyValue>& results = works_[present[k]].runs.results[output];
-      if (axis == opt::kNoAxis) {
+      if (axis == kNoAxis) {
         results.push_back(value);
         continue;
       }

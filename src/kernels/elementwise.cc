@@ -285,47 +285,10 @@ ElementwisePlan::Run choose_run(const ElementwisePlan& plan) {
   return clipping_if<run_lines<run_line_tiled<kTile>>>(clip);
 }
 
-// Whether an element takes about as long as it takes to load and store it.
-bool is_cheap(ElementwiseOp op) {
-  switch (op) {
-    case ElementwiseOp::kExp:
-    case ElementwiseOp::kLog:
-    case ElementwiseOp::kSin:
-    case ElementwiseOp::kCos:
-    case ElementwiseOp::kTan:
-    case ElementwiseOp::kAsin:
-    case ElementwiseOp::kAcos:
-    case ElementwiseOp::kAtan:
-    case ElementwiseOp::kSinh:
-    case ElementwiseOp::kCosh:
-    case ElementwiseOp::kTanh:
-    case ElementwiseOp::kAsinh:
-    case ElementwiseOp::kAcosh:
-    case ElementwiseOp::kAtanh:
-    case ElementwiseOp::kErf:
-    case ElementwiseOp::kSigmoid:
-    case ElementwiseOp::kElu:
-    case ElementwiseOp::kSelu:
-    case ElementwiseOp::kCelu:
-    case ElementwiseOp::kSoftplus:
-    case ElementwiseOp::kMish:
-    case ElementwiseOp::kGeluErf:
-    case ElementwiseOp::kGeluTanh:
-    case ElementwiseOp::kSwish:
-    case ElementwiseOp::kScaledTanh:
-    case ElementwiseOp::kPow:
-    case ElementwiseOp::kMod:
-    case ElementwiseOp::kFmod:
-      return false;
-    default:
-      return true;
-  }
-}
-
 // About what an element takes.
 double element_ns(const ElementwisePlan& plan) {
   constexpr double kByteNs = 0.02, kConversionNs = 0.3;
-  double ns = is_cheap(plan.op) ? 0.1 : 1;
+  double ns = info(plan.op).price < Price::kRemainder ? 0.1 : 1;
   for (const uint8_t width : plan.width) ns += kByteNs * width;
   return ns + kConversionNs * std::popcount(plan.tile_mask);
 }

@@ -8,7 +8,8 @@ enum : bool { kSame = false, kBool = true };
 enum : bool { kTotal = false, kCanFail = true };
 
 constexpr ElementwiseOpInfo kOps[] = {
-#define X(enumerator, inputs, domain, result, effect) {#enumerator, inputs, OpDomain::k##domain, k##result, k##effect},
+#define X(enumerator, inputs, domain, result, effect, price) \
+  {#enumerator, inputs, OpDomain::k##domain, k##result, k##effect, Price::k##price},
     TREADLE_ELEMENTWISE_OPS(X)
 #undef X
 };

@@ -1,11 +1,13 @@
 #pragma once
 // The elementwise operations, in one table.
 //
-// X(enumerator, inputs, domain, result, effect)
+// X(enumerator, inputs, domain, result, effect, price)
 //   domain: the compute types that have rows: Float (f32 f64), Number (all but bool),
 //           Integer (i32 i64 u32 u64), Bool, Any
 //   result: Same as the compute type, or Bool
 //   effect: Total, or CanFail (integer division by zero)
+//   price: Bits (a selection or a comparison), Arithmetic (a few additions and multiplications), Division,
+//          Remainder (divisions that are corrected), Function (a polynomial or a call)
 // Operations on narrow integers run in 32 bits and wrap on the way out, which gives what narrow arithmetic would.
 //
 // Notes, by operation (alpha and beta are fields of ElementwiseParams):
@@ -19,78 +21,78 @@
 //   for a negative number shifted right.
 //   PRelu: b is the slope. Clip: min(max(x, lo), hi), inputs x, lo, hi, the bounds being scalars or absent.
 //   Where: condition (bool), x, y; any element type.
-#define TREADLE_ELEMENTWISE_OPS(X)               \
-  X(Abs, 1, Number, Same, Total)                 \
-  X(Neg, 1, Number, Same, Total)                 \
-  X(Sign, 1, Number, Same, Total)                \
-  X(Ceil, 1, Float, Same, Total)                 \
-  X(Floor, 1, Float, Same, Total)                \
-  X(Round, 1, Float, Same, Total)                \
-  X(Sqrt, 1, Float, Same, Total)                 \
-  X(Reciprocal, 1, Float, Same, Total)           \
-  X(Exp, 1, Float, Same, Total)                  \
-  X(Log, 1, Float, Same, Total)                  \
-  X(Sin, 1, Float, Same, Total)                  \
-  X(Cos, 1, Float, Same, Total)                  \
-  X(Tan, 1, Float, Same, Total)                  \
-  X(Asin, 1, Float, Same, Total)                 \
-  X(Acos, 1, Float, Same, Total)                 \
-  X(Atan, 1, Float, Same, Total)                 \
-  X(Sinh, 1, Float, Same, Total)                 \
-  X(Cosh, 1, Float, Same, Total)                 \
-  X(Tanh, 1, Float, Same, Total)                 \
-  X(Asinh, 1, Float, Same, Total)                \
-  X(Acosh, 1, Float, Same, Total)                \
-  X(Atanh, 1, Float, Same, Total)                \
-  X(Erf, 1, Float, Same, Total)                  \
-  X(Sigmoid, 1, Float, Same, Total)              \
-  X(Relu, 1, Number, Same, Total)                \
-  X(LeakyRelu, 1, Float, Same, Total)            \
-  X(Elu, 1, Float, Same, Total)                  \
-  X(Selu, 1, Float, Same, Total)                 \
-  X(Celu, 1, Float, Same, Total)                 \
-  X(Softplus, 1, Float, Same, Total)             \
-  X(Softsign, 1, Float, Same, Total)             \
-  X(HardSigmoid, 1, Float, Same, Total)          \
-  X(HardSwish, 1, Float, Same, Total)            \
-  X(ThresholdedRelu, 1, Float, Same, Total)      \
-  X(ThresholdedReluEqual, 1, Float, Same, Total) \
-  X(Shrink, 1, Number, Same, Total)              \
-  X(Mish, 1, Float, Same, Total)                 \
-  X(GeluErf, 1, Float, Same, Total)              \
-  X(GeluTanh, 1, Float, Same, Total)             \
-  X(Swish, 1, Float, Same, Total)                \
-  X(Affine, 1, Float, Same, Total)               \
-  X(ScaledTanh, 1, Float, Same, Total)           \
-  X(IsNaN, 1, Float, Bool, Total)                \
-  X(IsInf, 1, Float, Bool, Total)                \
-  X(Not, 1, Bool, Same, Total)                   \
-  X(BitwiseNot, 1, Integer, Same, Total)         \
-  X(Add, 2, Number, Same, Total)                 \
-  X(Sub, 2, Number, Same, Total)                 \
-  X(Mul, 2, Number, Same, Total)                 \
-  X(Div, 2, Number, Same, CanFail)               \
-  X(Mod, 2, Number, Same, CanFail)               \
-  X(Fmod, 2, Number, Same, CanFail)              \
-  X(Pow, 2, Number, Same, Total)                 \
-  X(Min, 2, Number, Same, Total)                 \
-  X(Max, 2, Number, Same, Total)                 \
-  X(PRelu, 2, Number, Same, Total)               \
-  X(Equal, 2, Any, Bool, Total)                  \
-  X(Less, 2, Number, Bool, Total)                \
-  X(Greater, 2, Number, Bool, Total)             \
-  X(LessOrEqual, 2, Number, Bool, Total)         \
-  X(GreaterOrEqual, 2, Number, Bool, Total)      \
-  X(And, 2, Bool, Same, Total)                   \
-  X(Or, 2, Bool, Same, Total)                    \
-  X(Xor, 2, Bool, Same, Total)                   \
-  X(BitwiseAnd, 2, Integer, Same, Total)         \
-  X(BitwiseOr, 2, Integer, Same, Total)          \
-  X(BitwiseXor, 2, Integer, Same, Total)         \
-  X(ShiftLeft, 2, Integer, Same, Total)          \
-  X(ShiftRight, 2, Integer, Same, Total)         \
-  X(Clip, 3, Number, Same, Total)                \
-  X(Where, 3, Any, Same, Total)
+#define TREADLE_ELEMENTWISE_OPS(X)                           \
+  X(Abs, 1, Number, Same, Total, Bits)                       \
+  X(Neg, 1, Number, Same, Total, Bits)                       \
+  X(Sign, 1, Number, Same, Total, Bits)                      \
+  X(Ceil, 1, Float, Same, Total, Arithmetic)                 \
+  X(Floor, 1, Float, Same, Total, Arithmetic)                \
+  X(Round, 1, Float, Same, Total, Arithmetic)                \
+  X(Sqrt, 1, Float, Same, Total, Division)                   \
+  X(Reciprocal, 1, Float, Same, Total, Division)             \
+  X(Exp, 1, Float, Same, Total, Function)                    \
+  X(Log, 1, Float, Same, Total, Function)                    \
+  X(Sin, 1, Float, Same, Total, Function)                    \
+  X(Cos, 1, Float, Same, Total, Function)                    \
+  X(Tan, 1, Float, Same, Total, Function)                    \
+  X(Asin, 1, Float, Same, Total, Function)                   \
+  X(Acos, 1, Float, Same, Total, Function)                   \
+  X(Atan, 1, Float, Same, Total, Function)                   \
+  X(Sinh, 1, Float, Same, Total, Function)                   \
+  X(Cosh, 1, Float, Same, Total, Function)                   \
+  X(Tanh, 1, Float, Same, Total, Function)                   \
+  X(Asinh, 1, Float, Same, Total, Function)                  \
+  X(Acosh, 1, Float, Same, Total, Function)                  \
+  X(Atanh, 1, Float, Same, Total, Function)                  \
+  X(Erf, 1, Float, Same, Total, Function)                    \
+  X(Sigmoid, 1, Float, Same, Total, Function)                \
+  X(Relu, 1, Number, Same, Total, Arithmetic)                \
+  X(LeakyRelu, 1, Float, Same, Total, Arithmetic)            \
+  X(Elu, 1, Float, Same, Total, Function)                    \
+  X(Selu, 1, Float, Same, Total, Function)                   \
+  X(Celu, 1, Float, Same, Total, Function)                   \
+  X(Softplus, 1, Float, Same, Total, Function)               \
+  X(Softsign, 1, Float, Same, Total, Division)               \
+  X(HardSigmoid, 1, Float, Same, Total, Arithmetic)          \
+  X(HardSwish, 1, Float, Same, Total, Arithmetic)            \
+  X(ThresholdedRelu, 1, Float, Same, Total, Arithmetic)      \
+  X(ThresholdedReluEqual, 1, Float, Same, Total, Arithmetic) \
+  X(Shrink, 1, Number, Same, Total, Arithmetic)              \
+  X(Mish, 1, Float, Same, Total, Function)                   \
+  X(GeluErf, 1, Float, Same, Total, Function)                \
+  X(GeluTanh, 1, Float, Same, Total, Function)               \
+  X(Swish, 1, Float, Same, Total, Function)                  \
+  X(Affine, 1, Float, Same, Total, Arithmetic)               \
+  X(ScaledTanh, 1, Float, Same, Total, Function)             \
+  X(IsNaN, 1, Float, Bool, Total, Bits)                      \
+  X(IsInf, 1, Float, Bool, Total, Bits)                      \
+  X(Not, 1, Bool, Same, Total, Bits)                         \
+  X(BitwiseNot, 1, Integer, Same, Total, Bits)               \
+  X(Add, 2, Number, Same, Total, Arithmetic)                 \
+  X(Sub, 2, Number, Same, Total, Arithmetic)                 \
+  X(Mul, 2, Number, Same, Total, Arithmetic)                 \
+  X(Div, 2, Number, Same, CanFail, Division)                 \
+  X(Mod, 2, Number, Same, CanFail, Remainder)                \
+  X(Fmod, 2, Number, Same, CanFail, Remainder)               \
+  X(Pow, 2, Number, Same, Total, Function)                   \
+  X(Min, 2, Number, Same, Total, Arithmetic)                 \
+  X(Max, 2, Number, Same, Total, Arithmetic)                 \
+  X(PRelu, 2, Number, Same, Total, Arithmetic)               \
+  X(Equal, 2, Any, Bool, Total, Bits)                        \
+  X(Less, 2, Number, Bool, Total, Bits)                      \
+  X(Greater, 2, Number, Bool, Total, Bits)                   \
+  X(LessOrEqual, 2, Number, Bool, Total, Bits)               \
+  X(GreaterOrEqual, 2, Number, Bool, Total, Bits)            \
+  X(And, 2, Bool, Same, Total, Bits)                         \
+  X(Or, 2, Bool, Same, Total, Bits)                          \
+  X(Xor, 2, Bool, Same, Total, Bits)                         \
+  X(BitwiseAnd, 2, Integer, Same, Total, Bits)               \
+  X(BitwiseOr, 2, Integer, Same, Total, Bits)                \
+  X(BitwiseXor, 2, Integer, Same, Total, Bits)               \
+  X(ShiftLeft, 2, Integer, Same, Total, Bits)                \
+  X(ShiftRight, 2, Integer, Same, Total, Bits)               \
+  X(Clip, 3, Number, Same, Total, Arithmetic)                \
+  X(Where, 3, Any, Same, Total, Bits)
 
 #include <cstdint>
 #include <string_view>
@@ -112,12 +114,16 @@ inline constexpr int kElementwiseOpCount = 0
 
 enum class OpDomain : uint8_t { kFloat, kNumber, kInteger, kBool, kAny };
 
+// What an element takes, in the order of time.
+enum class Price : uint8_t { kBits, kArithmetic, kDivision, kRemainder, kFunction };
+
 struct ElementwiseOpInfo {
   std::string_view name;
   uint8_t inputs;
   OpDomain domain;
   bool bool_result;
   bool can_fail;  // for integers
+  Price price;
 };
 
 const ElementwiseOpInfo& info(ElementwiseOp op);

@@ -8,45 +8,8 @@ namespace treadle {
 
 namespace {
 
-template <class T>
-bool has_zero(const Tensor& t) {
-  const T* values = t.data<T>();
-  return std::find(values, values + t.element_count(), T{0}) != values + t.element_count();
-}
-
-bool has_integer_zero(const Tensor& t) {
-  switch (t.type()) {
-    case ElementType::kInt8:
-      return has_zero<int8_t>(t);
-    case ElementType::kInt16:
-      return has_zero<int16_t>(t);
-    case ElementType::kInt32:
-      return has_zero<int32_t>(t);
-    case ElementType::kInt64:
-      return has_zero<int64_t>(t);
-    case ElementType::kUint8:
-      return has_zero<uint8_t>(t);
-    case ElementType::kUint16:
-      return has_zero<uint16_t>(t);
-    case ElementType::kUint32:
-      return has_zero<uint32_t>(t);
-    case ElementType::kUint64:
-      return has_zero<uint64_t>(t);
-    default:
-      return true;
-  }
-}
-
 // Constants of some size are not searched each time somebody asks.
-constexpr int64_t kMaxDivisors = 4096;
-
-bool divides_by_constants(const ir::Node& node) {
-  const OpDef& op = *node.op;
-  if (!op.domain.empty() || (op.name != "Div" && op.name != "Mod") || node.inputs.size() < 2) return false;
-  const ir::Value* divisor = node.inputs[1];
-  return divisor && divisor->is_constant() && divisor->constant.element_count() <= kMaxDivisors &&
-         !has_integer_zero(divisor->constant);
-}
+constexpr int64_t kMaxLookedAt = 4096;
 
 bool has_known_size(const ir::Value* v) {
   return !v || v->type.is_concrete();
@@ -57,7 +20,21 @@ bool has_known_size(const ir::Value* v) {
 bool can_fail(const ir::Node& node) {
   const ir::Value* first = node.inputs.empty() ? nullptr : node.inputs[0];
   if (!node.op->can_fail(first ? first->type.element : ElementType::kUndefined)) return false;
-  return !divides_by_constants(node);
+  return !(node.op->total_if && node.op->total_if(node));
+}
+
+bool picks_by_constants(const ir::Node& node) {
+  const ir::Value *data = node.inputs[0], *indices = node.inputs[1];
+  if (!data || !indices || !indices->is_constant() || !data->type.has_shape || data->type.shape.empty()) return false;
+  const Tensor& t = indices->constant;
+  int64_t axis = node.attributes.get_int("axis");
+  if (axis < 0) axis += data->type.rank();
+  if (t.element_count() > kMaxLookedAt || axis < 0 || axis >= data->type.rank()) return false;
+  const Dim& size = data->type.shape[static_cast<size_t>(axis)];
+  for (int64_t i = 0; i < t.element_count(); ++i) {
+    if (!size.is_known() || t.int64_at(i) < -size.value() || t.int64_at(i) >= size.value()) return false;
+  }
+  return true;
 }
 
 bool knows_shape_inputs(const ir::Node& node) {

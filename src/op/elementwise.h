@@ -95,6 +95,12 @@ struct ElementwiseForm {
   const StackedGemm* product = nullptr;
 };
 
+// What a node of known sizes computes; kNone where elements are not stored as they are computed with, or where it takes
+// more than an operation of one type.
+ElementwiseForm elementwise_form(const ir::Node& node);
+// What a node of known sizes computes, whatever that is; `states` holds what the form points to.
+ElementwiseForm node_form(const ir::Node& node, StateArena& states, PackCache* packs = nullptr);
+
 // A kernel that does `op` on two elements (one for Not and Neg) in a few instructions; null where there is none.
 // Loop counters and conditions live on these.
 KernelFn single_element_kernel(kernels::ElementwiseOp op, ElementType type);

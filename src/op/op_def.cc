@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "op/axis_rules.h"
+
 namespace treadle {
 
 using ir::Attribute;
@@ -153,6 +155,10 @@ uint64_t bits(std::initializer_list<int> inputs) {
 }
 }  // namespace
 
+OpBuilder& OpBuilder::elementwise() {
+  def.elementwise = true;
+  return axes(axes::broadcast, axes::aligned);
+}
 OpBuilder& OpBuilder::shape_inputs(std::initializer_list<int> inputs) {
   return def.shape_inputs = bits(inputs), *this;
 }

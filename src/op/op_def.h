@@ -13,6 +13,10 @@
 
 namespace treadle {
 
+class AxisContext;   // op/axes.h
+class WidenContext;  // op/axes.h
+struct Work;         // op/work.h
+
 enum class Arity : uint8_t { kSingle, kOptional, kVariadic, kVariadicMixed /* each argument its own type */ };
 
 struct Formal {
@@ -82,13 +86,34 @@ using PrepareFn = Status (*)(PrepareContext&);
 using ComputeFn = Status (*)(ComputeContext&);
 using ParseFn = Result<std::shared_ptr<const void>> (*)(const ir::NodeInfo&);
 using LowerFn = Status (*)(LowerContext&);
+using AxesFn = Status (*)(AxisContext&);
+using WidenFn = Status (*)(WidenContext&);
+using WorkFn = Work (*)(const ir::Node&);
+using TotalFn = bool (*)(const ir::Node&);
 
-// How a node runs over one more leading axis (time), so that it can leave a loop and run for all trips at once.
-enum class BatchRule : uint8_t {
+// Products of an operand with another one that is often the same for many of them: weights.
+enum class Product : uint8_t { kNone, kMatrices, kConvolution };
+
+// How an operator reaches along an axis on which its operands come piece by piece, where `axes` says that it does:
+// each kind is one thing to keep for the next piece (opt/streaming_walk.h).
+enum class TimeRule : uint8_t {
   kNone,
-  kElementwise,  // broadcasting, element by element
-  kMatMul,       // numpy matmul: leading axes broadcast
-  kShapeOnly,    // Reshape and its like: handled by the rewriter
+  kWindow,            // attributes kernel_shape, strides, dilations, pads
+  kTransposedWindow,  // likewise, from results to operands
+  kConcat,
+  kPad,
+  kSlice,
+  kGather,
+  kPrefixSum,
+  kRecurrence,
+  kLoop,
+  kScan,
+  kReshape,
+  kSqueeze,
+  kExpand,
+  kFill,   // of a shape
+  kRange,  // of bounds
+  kSize,   // asks for sizes
 };
 
 struct OpDef {
@@ -111,6 +136,8 @@ struct OpDef {
   Effects effects = Effects::kTotal;
   // With kCanFail: the element types of input 0 for which data can make it fail (Div: integers). All unless said.
   ElementTypeSet failing{~uint32_t{0}};
+  // With kCanFail: whether this node cannot all the same (its divisor is a constant without zeros).
+  TotalFn total_if = nullptr;
   // Bit i: the contents of input i decide output sizes or the preparation (shapes, axes, pads, ...). The kernel never
   // reads them at run time.
   uint64_t shape_inputs = 0;
@@ -118,7 +145,21 @@ struct OpDef {
   uint64_t strided_inputs = 0;
   // Output 0 is input `alias_input`'s data, contiguous, under other sizes; the kernel is a plain copy.
   int alias_input = -1;
-  BatchRule batch = BatchRule::kNone;
+  // Works on every element alone, operands spread as numpy spreads them: such nodes join elementwise groups.
+  bool elementwise = false;
+  // Which axis of a result an axis of an operand is, where positions along it have nothing to do with each other. Null:
+  // `no_axes` says why there is none, as the end of a sentence: "one scale is that of all elements".
+  AxesFn axes = nullptr;
+  const char* no_axes = nullptr;
+  // What changes in a node whose operands get one more leading axis. Null: the operator takes no more axes, but where
+  // axis 0 counts entries, the entries of all positions may be one axis.
+  WidenFn widen = nullptr;
+  TimeRule over_time = TimeRule::kNone;
+  // What a node of known sizes computes. Null: one operation for each element of the result, of the price that an
+  // elementwise operation has.
+  WorkFn work = nullptr;
+  Product product = Product::kNone;  // of these inputs, the second of which may be weights
+  uint8_t factors[2] = {0, 1};
   // The elements of every result are elements of the inputs that have its type, or bits that never change; which ones,
   // sizes and the other inputs decide.
   bool moves_elements = false;
@@ -199,7 +240,15 @@ class OpBuilder {
   OpBuilder& alias(int input) { return def.alias_input = input, *this; }
   OpBuilder& moves_elements() { return def.moves_elements = true, *this; }
   OpBuilder& appends() { return def.appends = true, *this; }
-  OpBuilder& batch(BatchRule rule) { return def.batch = rule, *this; }
+  OpBuilder& can_fail_unless(TotalFn fn) { return def.total_if = fn, can_fail(); }
+  OpBuilder& over_time(TimeRule kind) { return def.over_time = kind, *this; }
+  OpBuilder& work(WorkFn fn) { return def.work = fn, *this; }
+  OpBuilder& product(Product kind, uint8_t left = 0, uint8_t right = 1) {
+    return def.product = kind, def.factors[0] = left, def.factors[1] = right, *this;
+  }
+  OpBuilder& elementwise();
+  OpBuilder& axes(AxesFn rule, WidenFn widen = nullptr) { return def.axes = rule, def.widen = widen, *this; }
+  OpBuilder& no_axes(const char* why) { return def.no_axes = why, *this; }
 
   OpDef& def;
 };

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "ir/graph.h"
+#include "op/axes.h"
 
 namespace treadle::opt {
 
@@ -20,8 +20,8 @@ bool is_invariant(const ir::Value* v, const ir::Region& body);
 // all of its sizes are known, so it may run when there are no trips; no value over `trips` gets out of hand.
 bool runs_for_all_trips(const ir::Node& node, const Varies& varies, const Dim& trips);
 
-// MatMul, Gemm or Conv of what varies with weights that do not: for all trips at once, these are read once. Of those
-// that are deep enough for that to pay.
+// A product (OpDef::product) of what varies with weights that do not: for all trips at once, these are read once. Of
+// those that are deep enough for that to pay.
 bool is_product_with_weights(const ir::Node& node, const Varies& varies);
 
 // Elements of a value of known sizes; of more than 2^48, which no memory holds, as many, so that sums of counts and
@@ -54,8 +54,11 @@ class AllTrips {
   Delayed delayed(ir::Value* first, const ir::Value* element, bool reverse, const std::string& name);
 
  private:
+  void add_widened(std::unique_ptr<ir::Node> node, const Stacked& how);
   void add_merged(std::unique_ptr<ir::Node> node);
-  void align(ir::Node& node);
+  template <class Sizes>
+  std::vector<std::pair<const ir::Value*, ir::Value*>> new_outputs(ir::Node& node, Sizes&& sizes);
+  ir::Value* operand(const ir::Node& node, size_t i, const WidenContext::Operand& how);
   void insert(std::unique_ptr<ir::Node> node);
   ir::Node* new_node(std::string_view op, const std::string& name);
   ir::Value* reshaped(ir::Value* v, const Dim& first, const Dims& rest, const std::string& name);

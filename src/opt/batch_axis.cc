@@ -74,7 +74,7 @@ class BatchWalk {
     for (const auto& body : node.regions) {
       for (const ir::Value* v : ir::captures(*body)) add(v);
     }
-    const bool asks_size = node.op->domain.empty() && (node.op->name == "Shape" || node.op->name == "Size");
+    const bool asks_size = node.op->over_time == TimeRule::kSize;
     if (along && asks_size) return take_length(node);
     if (along && lengths) TREADLE_TRY(check_lengths(node));
     if (along) TREADLE_TRY(carry_axis(node, axes_));
@@ -122,7 +122,7 @@ class BatchWalk {
       if (v.type.is_tensor() && (!v.type.has_shape || it->second == axis)) return {};
       return error(Code::kInvalidArgument, "it makes {}", v.type.to_string());
     }
-    const bool fills = node.op->domain.empty() && (node.op->name == "ConstantOfShape" || node.op->name == "Expand");
+    const bool fills = node.op->over_time == TimeRule::kFill || node.op->over_time == TimeRule::kExpand;
     if (axis != kNoAxis) {
       if (!fills) return error(Code::kInvalidArgument, "it makes {}", to_string(v.type.shape));
       axes_[&v] = axis;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "opt/axis_rules.h"
+#include "op/axes.h"
 
 namespace treadle::opt {
 

@@ -101,8 +101,8 @@ class Batcher {
   }
 
   bool is_written_out(const ir::Node& node) const {
-    if (!native_ || node.op->name == "Conv" || node.attributes.has(kHalfWeights)) return false;
-    const ir::Value *row = node.inputs[0], *weights = node.inputs[1];
+    if (!native_ || node.op->product != Product::kMatrices || node.attributes.has(kHalfWeights)) return false;
+    const ir::Value *row = node.inputs[node.op->factors[0]], *weights = node.inputs[node.op->factors[1]];
     const ElementType type = weights->type.element;
     return (type == ElementType::kFloat || type == ElementType::kDouble) && count_of(*weights) < kFewWeights &&
            count_of(*row) == row->type.shape[row->type.shape.size() - 1].value();

@@ -7,12 +7,12 @@
 // Only nodes that cannot fail whatever comes, so that the branch that is not taken does no harm. Branches inside
 // branches first: what they become is looked at like any other node.
 #include <algorithm>
-#include <array>
-#include <string_view>
 #include <unordered_map>
 
 #include "op/effects.h"
 #include "op/loop_view.h"
+#include "op/op_def.h"
+#include "op/work.h"
 #include "opt/all_trips.h"
 #include "opt/builder.h"
 #include "opt/match.h"
@@ -26,23 +26,13 @@ constexpr size_t kMaxNodes = 8;       // of both branches together
 constexpr int64_t kMaxElements = 16;  // of each result
 
 // A vector instruction or a few. What calls a library or evaluates polynomials takes longer than a wrong guess.
-constexpr std::array<std::string_view, 33> kCheap = {
-    "Abs",        "Add",      "And",       "BitShift",    "BitwiseAnd",    "BitwiseNot", "BitwiseOr",
-    "BitwiseXor", "Cast",     "Ceil",      "Clip",        "Div",           "Equal",      "Floor",
-    "Greater",    "Identity", "LeakyRelu", "Less",        "Max",           "Min",        "Mul",
-    "Neg",        "Not",      "Or",        "Relu",        "Round",         "Sign",       "Sqrt",
-    "Sub",        "Where",    "Xor",       "LessOrEqual", "GreaterOrEqual"};
-
-bool is_integer_division(const ir::Node& node) {
-  return node.op->name == "Mod" && node.op->domain.empty() && !is_float(node.inputs[0]->type.element);
-}
-
 bool is_cheap(const ir::Node& node) {
   if (!is_total(node) || node.outputs.size() != 1 || !node.outputs[0]) return false;
   if (count_of(*node.outputs[0]) > kMaxElements) return false;
-  if (node.op->batch == BatchRule::kShapeOnly) return true;
-  if (node.op->batch != BatchRule::kElementwise || !node.op->domain.empty()) return false;
-  return is_integer_division(node) || std::find(kCheap.begin(), kCheap.end(), node.op->name) != kCheap.end();
+  if (node.op->alias_input >= 0) return true;
+  const std::optional<kernels::Price> price = price_of(node);
+  if (price == kernels::Price::kRemainder) return !is_float(node.inputs[0]->type.element);
+  return price && *price < kernels::Price::kRemainder;
 }
 
 bool is_single_bool(const ir::Value& v) {

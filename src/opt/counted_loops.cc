@@ -366,9 +366,8 @@ class Guarder {
     if (picks.empty() || std::any_of(picks.begin(), picks.end(), is_of_any_size)) return true;
     const Varies varies = [&](const ir::Value* v) { return !is_invariant(v, body); };
     return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const auto& node) {
-      const bool multiplies = node->op->name == "MatMul" || node->op->name == "Gemm";
-      return multiplies && runs_for_all_trips(*node, varies, Dim()) && is_product_with_weights(*node, varies) &&
-             count_of(*node->inputs[1]) >= kLeastWeights;
+      return node->op->product == Product::kMatrices && runs_for_all_trips(*node, varies, Dim()) &&
+             is_product_with_weights(*node, varies) && count_of(*node->inputs[node->op->factors[1]]) >= kLeastWeights;
     });
   }
 

@@ -80,7 +80,7 @@ class Solver {
   bool all_run_at_once() const {
     const Varies varies = [this](const ir::Value* v) { return !is_invariant(v, body_); };
     return std::all_of(body_.nodes.begin(), body_.nodes.end(), [&](const auto& node) {
-      const bool fits = node->op->batch == BatchRule::kElementwise || node->op->batch == BatchRule::kShapeOnly;
+      const bool fits = node->op->elementwise || node->op->alias_input >= 0;
       return fits && node->outputs[0] && runs_for_all_trips(*node, varies, trips_) &&
              count_of(*node->outputs[0]) <= kMaxElements;
     });

@@ -74,7 +74,7 @@ class Mapper {
 
   bool stays_in_proportion() const {
     const bool is_elementwise = std::all_of(body_.nodes.begin(), body_.nodes.end(), [](const auto& node) {
-      return node->op->batch == BatchRule::kElementwise || node->op->batch == BatchRule::kShapeOnly;
+      return node->op->elementwise || node->op->alias_input >= 0;
     });
     const int64_t most = trips_.is_known() ? kMaxBetween / std::max<int64_t>(trips_.value(), 1) : kMaxOfUnknown;
     return is_elementwise || std::all_of(varying_.begin(), varying_.end(), [&](const ir::Value* v) {

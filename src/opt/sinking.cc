@@ -10,10 +10,11 @@
 // Trips that do not happen have no rows, so nothing runs for them, however the loop ends; and only nodes that cannot
 // fail are moved, so that errors stay those of their trip.
 #include <algorithm>
-#include <array>
 #include <unordered_set>
 
 #include "op/loop_view.h"
+#include "op/op_def.h"
+#include "op/work.h"
 #include "opt/all_trips.h"
 #include "opt/match.h"
 #include "opt/passes.h"
@@ -26,20 +27,14 @@ constexpr int64_t kFewElements = 32;      // of a function that does not fill it
 constexpr int64_t kWeightOfProducts = 8;  // elements that may be handed out for each element of a product
 constexpr int64_t kLeastTrips = 4;        // that make it worth while
 
-constexpr std::array<std::string_view, 24> kFunctions = {
-    "Acos", "Acosh",     "Asin", "Asinh", "Atan", "Atanh", "Celu",    "Cos", "Cosh", "Elu",      "Erf", "Exp",
-    "Gelu", "HardSwish", "Log",  "Mish",  "Pow",  "Selu",  "Sigmoid", "Sin", "Sinh", "Softplus", "Tan", "Tanh"};
-
 bool is_function(const ir::Node& node) {
-  return node.op->domain.empty() && std::find(kFunctions.begin(), kFunctions.end(), node.op->name) != kFunctions.end();
+  return price_of(node) == kernels::Price::kFunction;
 }
 
 // Kernels of their own that look at whole rows.
 bool is_of_rows(const ir::Node& node) {
-  const BatchRule rule = node.op->batch;
-  return rule == BatchRule::kNone && node.op->name != "Split" && node.op->name != "Slice" &&
-         node.op->name != "Concat" && node.op->name != "Transpose" && node.op->name != "Clip" &&
-         node.op->name != "Gemm";
+  const OpDef& op = *node.op;
+  return !op.elementwise && op.alias_input < 0 && !op.moves_elements && op.product != Product::kMatrices;
 }
 
 class Sinker {

@@ -20,35 +20,41 @@ std::string label(const ir::Node& node) {
 }
 
 TimeWalk::Handler TimeWalk::handler_of(const ir::Node& node) {
-  static constexpr Row kRows[] = {
-      {"AveragePool", &TimeWalk::window},
-      {"Concat", &TimeWalk::concat_node},
-      {"ConstantOfShape", &TimeWalk::constant_of_shape},
-      {"Conv", &TimeWalk::window},
-      {"ConvInteger", &TimeWalk::window},
-      {"ConvTranspose", &TimeWalk::conv_transpose},
-      {"CumSum", &TimeWalk::cum_sum},
-      {"Expand", &TimeWalk::expand},
-      {"GRU", &TimeWalk::recurrence},
-      {"Gather", &TimeWalk::gather},
-      {"LSTM", &TimeWalk::recurrence},
-      {"Loop", &TimeWalk::loop},
-      {"LpPool", &TimeWalk::window},
-      {"MaxPool", &TimeWalk::window},
-      {"Pad", &TimeWalk::pad},
-      {"QLinearConv", &TimeWalk::window},
-      {"RNN", &TimeWalk::recurrence},
-      {"Range", &TimeWalk::range},
-      {"Reshape", &TimeWalk::reshape},
-      {"Scan", &TimeWalk::scan},
-      {"Shape", &TimeWalk::pass_shape},
-      {"Size", &TimeWalk::pass_shape},
-      {"Slice", &TimeWalk::slice_node},
-      {"Squeeze", &TimeWalk::squeeze},
-  };
-  if (!node.op->domain.empty()) return nullptr;
-  for (const Row& row : kRows) {
-    if (row.op == node.op->name) return row.handler;
+  switch (node.op->over_time) {
+    case TimeRule::kNone:
+      return nullptr;
+    case TimeRule::kWindow:
+      return &TimeWalk::window;
+    case TimeRule::kTransposedWindow:
+      return &TimeWalk::conv_transpose;
+    case TimeRule::kConcat:
+      return &TimeWalk::concat_node;
+    case TimeRule::kPad:
+      return &TimeWalk::pad;
+    case TimeRule::kSlice:
+      return &TimeWalk::slice_node;
+    case TimeRule::kGather:
+      return &TimeWalk::gather;
+    case TimeRule::kPrefixSum:
+      return &TimeWalk::cum_sum;
+    case TimeRule::kRecurrence:
+      return &TimeWalk::recurrence;
+    case TimeRule::kLoop:
+      return &TimeWalk::loop;
+    case TimeRule::kScan:
+      return &TimeWalk::scan;
+    case TimeRule::kReshape:
+      return &TimeWalk::reshape;
+    case TimeRule::kSqueeze:
+      return &TimeWalk::squeeze;
+    case TimeRule::kExpand:
+      return &TimeWalk::expand;
+    case TimeRule::kFill:
+      return &TimeWalk::constant_of_shape;
+    case TimeRule::kRange:
+      return &TimeWalk::range;
+    case TimeRule::kSize:
+      return &TimeWalk::pass_shape;
   }
   return nullptr;
 }

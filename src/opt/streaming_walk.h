@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "check/inference.h"
-#include "opt/axis_rules.h"
+#include "op/axes.h"
 #include "opt/frame_counts.h"
 #include "opt/streaming.h"
 
@@ -61,10 +61,6 @@ class TimeWalk {
 
  private:
   using Handler = Status (TimeWalk::*)(ir::Node&);
-  struct Row {
-    std::string_view op;
-    Handler handler;
-  };
   static Handler handler_of(const ir::Node& node);
   struct Operands {  // roles of a node's inputs and of what its bodies capture
     bool timed = false, length = false, so_far = false, carried = false;

@@ -34,11 +34,11 @@ struct TimeWalk::TimeWindow {
 namespace {
 
 bool is_pool(const ir::Node& node) {
-  return node.op->name.ends_with("Pool");
+  return node.op->product == Product::kNone;
 }
 
 size_t weights_of(const ir::Node& node) {
-  return node.op->name == "QLinearConv" ? 3 : 1;
+  return node.op->factors[1];
 }
 
 // Sizes of the kernel along spatial axis i.

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "op/axes.h"
 #include "op/op_def.h"
 #include "ops/control/loop.h"
 #include "opt/all_trips.h"
-#include "opt/axis_rules.h"
 #include "opt/match.h"
 
 namespace treadle::opt {

@@ -46,33 +46,6 @@ Operand operand_of(const ir::Value& v) {
 
 }  // namespace
 
-ElementwiseForm node_form(const ir::Node& node, StateArena& states, PackCache* packs) {
-  std::vector<Operand> in, out{operand_of(*node.outputs[0])};
-  for (const ir::Value* v : node.inputs) in.push_back(v ? operand_of(*v) : Operand());
-  PackCache own;
-  ElementwiseForm form;
-  PrepareContext context{node, in, out, states, packs ? *packs : own, {}, 0, &form};
-  return node.op->prepare(context).ok() ? form : ElementwiseForm();
-}
-
-ElementwiseForm elementwise_form(const ir::Node& node) {
-  StateArena states;
-  const ElementwiseForm form = node_form(node, states);
-  if (form.kind == ElementwiseForm::Kind::kConversion) {
-    return form.converter.step_count == 1 ? form : ElementwiseForm();
-  }
-  if (form.kind != ElementwiseForm::Kind::kOperation) return {};
-  const auto type = [&](size_t i) {
-    const ir::Value* v = node.inputs[form.arguments[i]];
-    return v ? v->type.element : ElementType::kUndefined;
-  };
-  const size_t first = form.op == kernels::ElementwiseOp::kWhere ? 1 : 0;
-  for (size_t i = first; i < kernels::info(form.op).inputs; ++i) {
-    if (type(i) != type(first)) return {};
-  }
-  return form;
-}
-
 // The nodes of one region that wait.
 class Pending {
  public:
@@ -205,7 +178,7 @@ Fusion::Fusion(const ir::Graph& graph, bool enabled) : enabled_(enabled) {
 bool Fusion::is_elementwise(const ir::Node& node) {
   const OpDef& op = *node.op;
   if (!enabled_) return false;
-  if (op.batch != BatchRule::kElementwise || !op.prepare || op.effects == Effects::kRandom || is_alias(node)) {
+  if (!op.elementwise || !op.prepare || op.effects == Effects::kRandom || is_alias(node)) {
     return false;
   }
   if (node.inputs.empty() || node.outputs.size() != 1 || !is_held(node.outputs[0])) return false;

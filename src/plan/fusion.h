@@ -25,12 +25,6 @@ struct FusedGroup {
   std::vector<std::pair<const ir::Value*, const ir::Value*>> aliases;
 };
 
-// What a node of known sizes computes; kNone where elements are not stored as they are computed with, or where it takes
-// more than an operation of one type.
-ElementwiseForm elementwise_form(const ir::Node& node);
-// What a node of known sizes computes, whatever that is; `states` holds what the form points to.
-ElementwiseForm node_form(const ir::Node& node, StateArena& states, PackCache* packs = nullptr);
-
 // The kernel of a FusedPlan: operands are its bound places, then scratch.
 uint32_t run_fused(const void* state, void* const* slots, const uint32_t* operands);
 

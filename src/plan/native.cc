@@ -146,7 +146,7 @@ std::optional<ElementwiseCode> describe_elementwise(const Program& program, uint
     outputs = call->group->outputs;
   } else {
     const ir::Node& node = *program.node_of[pc];
-    if (node.outputs.size() != 1 || node.op->batch != BatchRule::kElementwise) return std::nullopt;
+    if (node.outputs.size() != 1 || !node.op->elementwise) return std::nullopt;
     nodes = {&node};
     inputs.assign(node.inputs.begin(), node.inputs.end());
     outputs.assign(node.outputs.begin(), node.outputs.end());
@@ -185,7 +185,7 @@ NativeGain expected_gain(const Program& program, uint32_t index) {
     gain.saved_ns += kInstructionNs;
     const ir::Node* node = program.node_of[pc];
     const bool computes = program.code[pc].code == OpCode::kKernel && node && !node->outputs.empty();
-    if (computes && node->outputs[0] && node->op->batch == BatchRule::kElementwise) {
+    if (computes && node->outputs[0] && node->op->elementwise) {
       operations = static_cast<double>(nodes_of(program, pc).size());
       const auto count = static_cast<double>(element_count_unchecked(known_dims(node->outputs[0]->type.shape)));
       gain.saved_ns += kElementwiseNs + kElementNs * count * operations;

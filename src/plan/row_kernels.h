@@ -8,8 +8,8 @@
 namespace treadle::plan {
 
 // The kernel of instruction `at`, if a block of its result's rows needs that block of some operands, and all of the
-// others: products with weights and elementwise operations. The rows are those of `trips` trips, as many for each. Its
-// operands are those of the node and the result.
+// others (operands_of_rows): products with weights, elementwise operations, reductions of a row. The rows are those of
+// `trips` trips, as many for each. Its operands are those of the node and the result.
 std::optional<RowKernel> rows_of_trips(const Program& program, uint32_t at, int64_t trips);
 
 // Prepares it for blocks of `block` trips, and for the last block of `rest` trips, on as many threads. Its scratch

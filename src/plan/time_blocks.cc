@@ -129,7 +129,7 @@ class Blocker {
     double flops = 0;  // of a trip's products
     for (const RowKernel& kernel : kernels) {
       const ir::Node& node = *p_.node_of[kernel.at];
-      if (node.op->batch == BatchRule::kElementwise) continue;
+      if (node.op->elementwise) continue;
       const auto made = element_count_unchecked(known_dims(node.outputs[0]->type.shape));
       const Shape& rows = node.inputs[0]->type.shape;
       flops += 2.0 * static_cast<double>(made / all_trips) * static_cast<double>(rows[rows.size() - 1].value());

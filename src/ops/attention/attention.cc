@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "op/axis_rules.h"
 #include "op/gemm.h"
 #include "op/operands.h"
 #include "op/parallel.h"
+#include "op/work.h"
 
 namespace treadle::attention {
 
@@ -320,6 +322,31 @@ Status prepare_attention(PrepareContext& ctx) {
   return {};
 }
 
+// Of a batch: queries, keys, values and what is kept of them. Masks are the same for all entries, or run along it too.
+Status attention_axes(AxisContext& c) {
+  constexpr size_t kMask = 3;
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    if (c.in(i) > 0) return looks_along("it relates its positions to all others");
+    if (!c.present(i) || c.in(i) == 0) continue;
+    const bool alike = i == kMask && (c.rank(i) < 4 || c.size(i, 0).is_known(1));
+    if (!alike) return looks_along("not all of its inputs run along it");
+  }
+  return c.give_all(0);
+}
+
+// Scores of all pairs of queries and keys, and the sums of values that they weigh; an exponential for each score.
+Work attention_work(const ir::Node& node) {
+  const ir::Value *q = node.inputs[0], *k = node.inputs[1];
+  if (!q->type.is_concrete() || !k->type.is_concrete()) return {};
+  const bool packed = q->type.rank() == 3;
+  const double heads = packed ? static_cast<double>(node.attributes.get_int("q_num_heads", 1)) : work::size_of(q, 3);
+  const double keys =
+      work::size_of(k, 2) + (node.inputs.size() > 4 ? (node.inputs[4] ? work::size_of(node.inputs[4], 2) : 0) : 0);
+  const double scores = work::size_of(q, packed ? 3 : 4) * heads * work::size_of(q, 2) * keys;
+  const double head = work::size_of(q, 1) / (packed ? heads : 1);
+  return {.flops = 4 * scores * head, .functions = scores};
+}
+
 }  // namespace
 
 }  // namespace treadle::attention
@@ -348,5 +375,8 @@ TREADLE_OP(Attention, "") {
       .type("U", types::kNumericBoolBf16);
   op.since(24).in("nonpad_kv_seqlen", "tensor(int64)", Arity::kOptional);
   op.since(25).attr("left_window_size", -1).attr("right_window_size", -1);
-  op.infer(attention::infer_attention).prepare(attention::prepare_attention);
+  op.infer(attention::infer_attention)
+      .prepare(attention::prepare_attention)
+      .axes(attention::attention_axes)
+      .work(attention::attention_work);
 }

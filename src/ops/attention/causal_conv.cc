@@ -1,6 +1,7 @@
 // CausalConvWithState: a convolution of each channel with its own kernel over the present and the past.
 
 #include "kernels/dispatch.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
@@ -130,5 +131,5 @@ TREADLE_OP(CausalConvWithState, "") {
       .out("present_state", "T")
       .attr("activation", "none")
       .type("T", types::kFloatsTo32);
-  op.infer(attention::infer_causal_conv).prepare(attention::prepare_causal_conv);
+  op.infer(attention::infer_causal_conv).prepare(attention::prepare_causal_conv).axes(axes::entries_of<0b1001>);
 }

@@ -166,5 +166,7 @@ TREADLE_OP(FlexAttention, "ai.onnx.preview") {
       .optional("score_mod", ir::AttributeKind::kGraph)
       .optional("softmax_precision", ir::AttributeKind::kInt)
       .type("T1", types::kFloatsBf16);
-  op.infer(attention::infer_flex_attention).lower(attention::lower_flex_attention);
+  op.infer(attention::infer_flex_attention)
+      .lower(attention::lower_flex_attention)
+      .no_axes("its bodies look at all scores");
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
@@ -258,5 +259,7 @@ TREADLE_OP(LinearAttention, "") {
       .attr("update_rule", "gated_delta")
       .type("T", types::kFloatsTo32)
       .type("S", types::kFloatsTo32);
-  op.infer(attention::infer_linear_attention).prepare(attention::prepare_linear_attention);
+  op.infer(attention::infer_linear_attention)
+      .prepare(attention::prepare_linear_attention)
+      .axes(axes::entries_of<0b111111>);
 }

@@ -1,6 +1,7 @@
 // RotaryEmbedding: pairs of elements of each head are turned by the angle of their position.
 
 #include "kernels/convert.h"
+#include "op/axis_rules.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/operands.h"
@@ -163,6 +164,19 @@ Status prepare_rotary(PrepareContext& ctx) {
   return {};
 }
 
+// Entries and steps have angles of their own, which are looked up by their positions or given; heads share them.
+Status rotary_axes(AxisContext& c) {
+  const int64_t time = c.rank(kData) == 3 ? 1 : 2;
+  if (c.in(kData) == c.rank(kData) - 1) return looks_along("it turns pairs of elements along it");
+  const int64_t angles = c.in(kData) == 0 ? 0 : c.in(kData) == time ? 1 : kNoAxis;
+  const bool looks_up = c.present(kPositions);
+  for (const size_t i : {kCos, kSin, kPositions}) {
+    const int64_t expected = looks_up == (i == kPositions) ? angles : kNoAxis;
+    if (c.present(i) && c.in(i) != expected) return looks_along("not all of its inputs run along it");
+  }
+  return c.give(0, c.in(kData));
+}
+
 }  // namespace
 
 }  // namespace treadle::attention
@@ -179,5 +193,5 @@ TREADLE_OP(RotaryEmbedding, "") {
       .attr("rotary_embedding_dim", 0)
       .type("T", types::kFloatsTo32)
       .type("M", types::kInt64s);
-  op.infer(attention::infer_rotary).prepare(attention::prepare_rotary).can_fail();
+  op.infer(attention::infer_rotary).prepare(attention::prepare_rotary).can_fail().axes(attention::rotary_axes);
 }

@@ -1,3 +1,4 @@
+#include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/operands.h"
@@ -38,5 +39,5 @@ Status lower_swiglu(LowerContext& ctx) {
 
 TREADLE_OP(SwiGLU, "") {
   op.since(28).in("A", "T").in("B", "T").out("Y", "T").attr("alpha", 1.0).type("T", types::kFloatsBf16);
-  op.infer(attention::infer_swiglu).lower(attention::lower_swiglu);
+  op.infer(attention::infer_swiglu).lower(attention::lower_swiglu).axes(axes::broadcast, axes::aligned);
 }

@@ -24,5 +24,5 @@ TREADLE_OP(Failure, "treadle") {
       .required("code", ir::AttributeKind::kInt)
       .required("message", ir::AttributeKind::kString)
       .type("V", types::kAllTensors);
-  op.infer(infer_failure).compute(fail_as_planned).can_fail();
+  op.infer(infer_failure).compute(fail_as_planned).can_fail().no_axes("it has no operands");
 }

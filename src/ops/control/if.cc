@@ -1,3 +1,5 @@
+#include "op/axis_rules.h"
+#include "op/loop_view.h"
 #include "op/op_def.h"
 #include "ops/control/bodies.h"
 
@@ -35,6 +37,20 @@ Status infer_if(InferContext& ctx) {
   return {};
 }
 
+Status branch_axes(AxisContext& c) {
+  if (c.runs_along(0)) return looks_along("its condition runs along it");
+  const IfView choice(c.node());
+  TREADLE_TRY(carry_axis(choice.then_branch(), c.axes()));
+  TREADLE_TRY(carry_axis(choice.else_branch(), c.axes()));
+  for (size_t i = 0; i < choice.results(); ++i) {
+    const auto [yes, no, result] = choice.result(i);
+    if (!result) continue;
+    TREADLE_TRY(axes::agree(c.axes(), yes, no));
+    axes::hand_over(c.axes(), yes, result);
+  }
+  return {};
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -61,5 +77,5 @@ TREADLE_OP(If, "") {
                              optionals_of(types::kAllTensorsIr12) | optional_sequences_of(types::kAllTensorsIr4));
   op.since(25).type("V", types::kAllTensorsIr13 | sequences_of(types::kAllTensorsIr13) |
                              optionals_of(types::kAllTensorsIr13) | optional_sequences_of(types::kAllTensorsIr4));
-  op.infer(infer_if).control(Control::kIf);
+  op.infer(infer_if).control(Control::kIf).axes(branch_axes);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "ops/control/bodies.h"
 
@@ -17,6 +18,37 @@ bool condition_stays_true(const LoopView& loop) {
     return value.type() == ElementType::kBool && value.element_count() == 1 && *value.data<bool>();
   }
   return condition == loop.condition_before();
+}
+
+Status loop_axes(AxisContext& c) {
+  if (is_scan(c.node()) && c.version() < 9) return looks_along("it is of an old version");
+  const LoopView loop(c.node());
+  AxisMap& axes = c.axes();
+  if (axes.contains(loop.trip_count()) || axes.contains(loop.condition())) {
+    return looks_along("its trips depend on it");
+  }
+  for (size_t i = 0; i < loop.states(); ++i) axes::hand_over(axes, loop.state(i).initial, loop.state(i).before);
+  for (size_t i = 0; i < loop.scan_inputs(); ++i) {
+    const LoopView::ScanInput in = loop.scan_input(i);
+    const auto it = axes.find(in.whole);
+    if (it == axes.end()) continue;
+    const int64_t axis = it->second, along = in.axis < 0 ? in.axis + in.whole->type.rank() : in.axis;
+    if (axis == along) return looks_along("it runs over it");
+    axes[in.element] = axis - (axis > along ? 1 : 0);
+  }
+  TREADLE_TRY(carry_axis(loop.body(), axes));
+  if (axes.contains(loop.condition_after())) return looks_along("its condition runs along it");
+  for (size_t i = 0; i < loop.states(); ++i) {
+    const LoopView::State state = loop.state(i);
+    TREADLE_TRY(axes::agree(axes, state.before, state.after));
+    axes::hand_over(axes, state.after, state.final);
+  }
+  for (size_t i = 0; i < loop.scan_outputs(); ++i) {
+    const LoopView::ScanOutput out = loop.scan_output(i);
+    if (!out.wanted()) continue;
+    axes::hand_over_stacked(axes, out.row, out.whole, out.axis < 0 ? out.axis + out.whole->type.rank() : out.axis);
+  }
+  return {};
 }
 
 namespace {
@@ -151,5 +183,5 @@ TREADLE_OP(Loop, "") {
                              optionals_of(types::kAllTensorsIr12) | optional_sequences_of(types::kAllTensorsIr4));
   op.since(25).type("V", types::kAllTensorsIr13 | sequences_of(types::kAllTensorsIr13) |
                              optionals_of(types::kAllTensorsIr13) | optional_sequences_of(types::kAllTensorsIr4));
-  op.infer(infer_loop).control(Control::kLoop);
+  op.infer(infer_loop).control(Control::kLoop).axes(loop_axes).over_time(TimeRule::kLoop);
 }

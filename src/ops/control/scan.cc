@@ -1,6 +1,7 @@
 #include "op/loop_signature.h"
 #include "op/op_def.h"
 #include "ops/control/bodies.h"
+#include "ops/control/loop.h"
 #include "ops/control/scan8.h"
 
 namespace treadle {
@@ -161,5 +162,5 @@ TREADLE_OP(Scan, "") {
   op.since(23).type("V", types::kAllTensorsIr11);
   op.since(24).type("V", types::kAllTensorsIr12);
   op.since(25).type("V", types::kAllTensorsIr13);
-  op.infer(infer_scan).control(Control::kScan).lower_before(9, lower_scan8);
+  op.infer(infer_scan).control(Control::kScan).lower_before(9, lower_scan8).axes(loop_axes).over_time(TimeRule::kScan);
 }

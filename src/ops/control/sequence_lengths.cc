@@ -50,5 +50,8 @@ TREADLE_OP(SequenceLengths, "treadle") {
       .in("longest", "tensor(int64)")
       .out("checked", "tensor(int64)")
       .type("T", types::kIndices);
-  op.infer(infer_sequence_lengths).prepare(prepare_sequence_lengths).can_fail();
+  op.infer(infer_sequence_lengths)
+      .prepare(prepare_sequence_lengths)
+      .can_fail()
+      .no_axes("it looks for the longest of all lengths");
 }

@@ -88,5 +88,5 @@ TREADLE_OP(SequenceMap, "") {
       .required("body", ir::AttributeKind::kGraph)
       .type("S", sequences_of(types::kAllTensors))
       .type("V", types::kAllTensors | sequences_of(types::kAllTensors));
-  op.infer(infer_sequence_map).lower(lower_sequence_map);
+  op.infer(infer_sequence_map).lower(lower_sequence_map).no_axes("it works on sequences");
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/convert.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
@@ -480,6 +481,14 @@ Status prepare_affine_grid(PrepareContext& c) {
   return {};
 }
 
+// Entries of both, channels of the picture, positions of the grid.
+Status sampled_axes(AxisContext& c) {
+  if (c.runs_along(0) && c.runs_along(1)) return axes::entries_of<0b11>(c);
+  if (c.runs_along(0) && c.in(0) == 1) return c.give(0, 1);
+  if (c.runs_along(1) && c.in(1) > 0 && c.in(1) < c.rank(1) - 1) return c.give(0, c.in(1) + 1);
+  return looks_along("it samples along it");
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -495,7 +504,7 @@ TREADLE_OP(GridSample, "") {
       .type("T2", types::kFloats);
   op.since(20).attr("mode", "linear");
   op.since(22).type("T1", types::kAllTensorsIr4).type("T2", types::kFloatsBf16);
-  op.infer(infer_grid_sample).prepare(prepare_grid_sample).compute(compute_grid_sample);
+  op.infer(infer_grid_sample).prepare(prepare_grid_sample).compute(compute_grid_sample).axes(sampled_axes);
 }
 
 TREADLE_OP(AffineGrid, "") {
@@ -506,5 +515,8 @@ TREADLE_OP(AffineGrid, "") {
       .attr("align_corners", 0)
       .type("T1", types::kFloatsBf16)
       .type("T2", types::kInt64s);
-  op.infer(infer_affine_grid).prepare(prepare_affine_grid).shape_inputs({1});
+  op.infer(infer_affine_grid)
+      .prepare(prepare_affine_grid)
+      .shape_inputs({1})
+      .no_axes("its sizes say how many entries there are");
 }

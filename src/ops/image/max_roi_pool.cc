@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/convert.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
@@ -111,6 +112,13 @@ Status prepare_max_roi_pool(PrepareContext& ctx) {
   return {};
 }
 
+// Channels of the picture, or regions.
+Status region_axes(AxisContext& c) {
+  if (!c.runs_along(0)) return axes::entries_of<0b10>(c);
+  TREADLE_TRY(axes::only_first(c));
+  return c.in(0) == 1 ? c.give(0, 1) : looks_along("its regions lie across it");
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -124,5 +132,5 @@ TREADLE_OP(MaxRoiPool, "") {
       .attr("spatial_scale", 1.0)
       .type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_max_roi_pool).prepare(prepare_max_roi_pool).can_fail();
+  op.infer(infer_max_roi_pool).prepare(prepare_max_roi_pool).can_fail().axes(region_axes);
 }

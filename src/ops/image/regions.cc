@@ -8,6 +8,7 @@
 #include "base/counted.h"
 #include "kernels/convert.h"
 #include "kernels/sort.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
@@ -307,6 +308,13 @@ Status compute_non_max_suppression(ComputeContext& c) {
   return {};
 }
 
+// Channels of the picture, or regions.
+Status region_axes(AxisContext& c) {
+  if (!c.runs_along(0)) return axes::entries_of<0b110>(c);
+  TREADLE_TRY(axes::only_first(c));
+  return c.in(0) == 1 ? c.give(0, 1) : looks_along("its regions lie across it");
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -325,7 +333,7 @@ TREADLE_OP(RoiAlign, "") {
       .type("T2", types::kInt64s);
   op.since(16).attr("coordinate_transformation_mode", "half_pixel");
   op.since(22).type("T1", types::kFloatsBf16);
-  op.infer(infer_roi_align).prepare(prepare_roi_align).can_fail();
+  op.infer(infer_roi_align).prepare(prepare_roi_align).can_fail().axes(region_axes);
 }
 
 TREADLE_OP(NonMaxSuppression, "") {
@@ -338,5 +346,7 @@ TREADLE_OP(NonMaxSuppression, "") {
       .out("selected_indices", "tensor(int64)")
       .attr("center_point_box", 0);
   op.since(11);
-  op.infer(infer_non_max_suppression).compute(compute_non_max_suppression);
+  op.infer(infer_non_max_suppression)
+      .compute(compute_non_max_suppression)
+      .no_axes("what it selects depends on all positions");
 }

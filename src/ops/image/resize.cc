@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/convert.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
@@ -550,6 +551,12 @@ Status compute_resize(ComputeContext& c) {
   return compute_by_position(c);
 }
 
+Status resized_axes(AxisContext& c) {
+  const bool crops = c.attributes().get_string("coordinate_transformation_mode") == "tf_crop_and_resize";
+  if (crops) return looks_along("it crops its input");
+  return axes::of_kept_size(c, "it resizes it");
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -584,7 +591,7 @@ TREADLE_OP(Resize, "") {
       .optional("axes", ir::AttributeKind::kInts)
       .attr("keep_aspect_ratio_policy", "stretch");
   op.since(19);
-  op.infer(infer_resize).prepare(prepare_resize).compute(compute_resize).shape_inputs({1, 2, 3});
+  op.infer(infer_resize).prepare(prepare_resize).compute(compute_resize).shape_inputs({1, 2, 3}).axes(resized_axes);
 }
 
 TREADLE_OP(Upsample, "") {
@@ -603,5 +610,5 @@ TREADLE_OP(Upsample, "") {
       .type("T", types::kAllTensors);
   op.since(9).in("scales", "tensor(float)").drop_attr("scales");
   op.since(10).deprecated();
-  op.infer(infer_resize).prepare(prepare_resize).compute(compute_resize).shape_inputs({1});
+  op.infer(infer_resize).prepare(prepare_resize).compute(compute_resize).shape_inputs({1}).axes(resized_axes);
 }

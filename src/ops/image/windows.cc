@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
@@ -292,7 +293,11 @@ TREADLE_OP(MaxUnpool, "") {
       .type("T2", types::kInt64s);
   op.since(11);
   op.since(22).type("T1", types::kFloatsBf16);
-  op.infer(infer_max_unpool).prepare(prepare_max_unpool).shape_inputs({2}).can_fail();
+  op.infer(infer_max_unpool)
+      .prepare(prepare_max_unpool)
+      .shape_inputs({2})
+      .can_fail()
+      .no_axes("its indices count the elements of all entries");
 }
 
 TREADLE_OP(Col2Im, "") {
@@ -305,5 +310,5 @@ TREADLE_OP(Col2Im, "") {
       .optional("pads", ir::AttributeKind::kInts)
       .optional("strides", ir::AttributeKind::kInts)
       .type("T", types::kAllTensorsIr4);
-  op.infer(infer_col2im).prepare(prepare_col2im).compute(compute_col2im).shape_inputs({1, 2});
+  op.infer(infer_col2im).prepare(prepare_col2im).compute(compute_col2im).shape_inputs({1, 2}).axes(axes::entries);
 }

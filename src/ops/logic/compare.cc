@@ -56,7 +56,7 @@ TREADLE_OP(Greater, "") {
   op.infer(infer_order<is_greater>)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kGreater>)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(GreaterOrEqual, "") {
@@ -65,7 +65,7 @@ TREADLE_OP(GreaterOrEqual, "") {
   op.infer(infer_order<is_greater_or_equal>)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kGreaterOrEqual>)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(IsInf, "") {
@@ -79,7 +79,7 @@ TREADLE_OP(IsInf, "") {
   op.since(20).type("T1", tensors(ElementType::kFloat, ElementType::kFloat16, ElementType::kDouble,
                                   ElementType::kBfloat16, ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz,
                                   ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz));
-  op.infer(infer_predicate).prepare(prepare_is_inf).strided_inputs({0}).batch(BatchRule::kElementwise);
+  op.infer(infer_predicate).prepare(prepare_is_inf).strided_inputs({0}).elementwise();
 }
 
 TREADLE_OP(IsNaN, "") {
@@ -91,7 +91,7 @@ TREADLE_OP(IsNaN, "") {
   op.infer(infer_predicate)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kIsNaN>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Less, "") {
@@ -109,7 +109,7 @@ TREADLE_OP(Less, "") {
   op.infer(infer_order<is_less>)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kLess>)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(LessOrEqual, "") {
@@ -118,5 +118,5 @@ TREADLE_OP(LessOrEqual, "") {
   op.infer(infer_order<is_less_or_equal>)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kLessOrEqual>)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }

@@ -16,7 +16,7 @@ TREADLE_OP(And, "") {
   op.infer(infer_comparison)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kAnd>)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Not, "") {
@@ -24,7 +24,7 @@ TREADLE_OP(Not, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kNot>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Or, "") {
@@ -40,7 +40,7 @@ TREADLE_OP(Or, "") {
   op.infer(infer_comparison)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kOr>)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Xor, "") {
@@ -56,5 +56,5 @@ TREADLE_OP(Xor, "") {
   op.infer(infer_comparison)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kXor>)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }

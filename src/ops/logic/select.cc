@@ -129,7 +129,7 @@ TREADLE_OP(Equal, "") {
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kEqual>)
       .compute(compute_equal)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Where, "") {
@@ -141,9 +141,5 @@ TREADLE_OP(Where, "") {
       .type("B", types::kBools)
       .type("T", types::kAllTensors);
   op.since(16).type("T", types::kAllTensorsIr4);
-  op.infer(infer_where)
-      .prepare(prepare_where)
-      .compute(compute_where)
-      .strided_inputs({0, 1, 2})
-      .batch(BatchRule::kElementwise);
+  op.infer(infer_where).prepare(prepare_where).compute(compute_where).strided_inputs({0, 1, 2}).elementwise();
 }

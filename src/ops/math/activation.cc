@@ -42,7 +42,7 @@ TREADLE_OP(Celu, "") {
   op.infer(infer_like_input)
       .prepare(prepare_with_alpha<kernels::ElementwiseOp::kCelu>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Elu, "") {
@@ -57,12 +57,12 @@ TREADLE_OP(Elu, "") {
   op.infer(infer_like_input)
       .prepare(prepare_with_alpha<kernels::ElementwiseOp::kElu>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Gelu, "") {
   op.since(20).in("X", "T").out("Y", "T").attr("approximate", "none").type("T", types::kFloatsBf16);
-  op.infer(infer_like_input).prepare(prepare_gelu).strided_inputs({0}).batch(BatchRule::kElementwise);
+  op.infer(infer_like_input).prepare(prepare_gelu).strided_inputs({0}).elementwise();
 }
 
 TREADLE_OP(HardSigmoid, "") {
@@ -75,7 +75,7 @@ TREADLE_OP(HardSigmoid, "") {
       .type("T", types::kFloats);
   op.since(6).drop_attr("consumed_inputs");
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input).prepare(prepare_hard_sigmoid).strided_inputs({0}).batch(BatchRule::kElementwise);
+  op.infer(infer_like_input).prepare(prepare_hard_sigmoid).strided_inputs({0}).elementwise();
 }
 
 TREADLE_OP(HardSwish, "") {
@@ -84,7 +84,7 @@ TREADLE_OP(HardSwish, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kHardSwish>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(LeakyRelu, "") {
@@ -99,7 +99,7 @@ TREADLE_OP(LeakyRelu, "") {
   op.infer(infer_like_input)
       .prepare(prepare_with_alpha<kernels::ElementwiseOp::kLeakyRelu>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Mish, "") {
@@ -108,7 +108,7 @@ TREADLE_OP(Mish, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kMish>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Relu, "") {
@@ -123,7 +123,7 @@ TREADLE_OP(Relu, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kRelu>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Selu, "") {
@@ -136,12 +136,12 @@ TREADLE_OP(Selu, "") {
       .type("T", types::kFloats);
   op.since(6).drop_attr("consumed_inputs").attr("alpha", 1.6732632).attr("gamma", 1.050701);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input).prepare(prepare_selu).strided_inputs({0}).batch(BatchRule::kElementwise);
+  op.infer(infer_like_input).prepare(prepare_selu).strided_inputs({0}).elementwise();
 }
 
 TREADLE_OP(Shrink, "") {
   op.since(9).in("input", "T").out("output", "T").attr("bias", 0.0).attr("lambd", 0.5).type("T", types::kNumeric);
-  op.infer(infer_like_input).prepare(prepare_shrink).strided_inputs({0}).batch(BatchRule::kElementwise);
+  op.infer(infer_like_input).prepare(prepare_shrink).strided_inputs({0}).elementwise();
 }
 
 TREADLE_OP(Sigmoid, "") {
@@ -155,7 +155,7 @@ TREADLE_OP(Sigmoid, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kSigmoid>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Softplus, "") {
@@ -164,7 +164,7 @@ TREADLE_OP(Softplus, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kSoftplus>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Softsign, "") {
@@ -173,7 +173,7 @@ TREADLE_OP(Softsign, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kSoftsign>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Swish, "") {
@@ -181,7 +181,7 @@ TREADLE_OP(Swish, "") {
   op.infer(infer_like_input)
       .prepare(prepare_with_alpha<kernels::ElementwiseOp::kSwish>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Tanh, "") {
@@ -195,7 +195,7 @@ TREADLE_OP(Tanh, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kTanh>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(ThresholdedRelu, "") {
@@ -204,5 +204,5 @@ TREADLE_OP(ThresholdedRelu, "") {
   op.infer(infer_like_input)
       .prepare(prepare_with_alpha<kernels::ElementwiseOp::kThresholdedRelu>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }

@@ -1,5 +1,6 @@
 // Arithmetic on two operands.
 
+#include "op/axis_rules.h"
 #include "op/small_contents.h"
 #include "type/dim_fractions.h"
 
@@ -75,6 +76,53 @@ Status prepare_prelu(PrepareContext& ctx) {
                              slope_axis(ctx.version(), ctx.inputs[0].rank(), ctx.inputs[1].rank()));
 }
 
+// Versions before 7 take a vector of slopes for the channels.
+Status slope_axes(AxisContext& c) {
+  if (!c.runs_along(0)) return looks_along("its slopes alone run along it");
+  const bool by_channel = c.version() < 7 && c.rank(1) == 1 && !c.size(1, 0).is_known(1);
+  if (by_channel && c.in(0) == 1) return looks_along("its slopes run along it");
+  return by_channel ? axes::element_by_element(c) : axes::broadcast(c);
+}
+
+template <class T>
+bool has_zero(const Tensor& t) {
+  const T* values = t.data<T>();
+  return std::find(values, values + t.element_count(), T{0}) != values + t.element_count();
+}
+
+bool has_integer_zero(const Tensor& t) {
+  switch (t.type()) {
+    case ElementType::kInt8:
+      return has_zero<int8_t>(t);
+    case ElementType::kInt16:
+      return has_zero<int16_t>(t);
+    case ElementType::kInt32:
+      return has_zero<int32_t>(t);
+    case ElementType::kInt64:
+      return has_zero<int64_t>(t);
+    case ElementType::kUint8:
+      return has_zero<uint8_t>(t);
+    case ElementType::kUint16:
+      return has_zero<uint16_t>(t);
+    case ElementType::kUint32:
+      return has_zero<uint32_t>(t);
+    case ElementType::kUint64:
+      return has_zero<uint64_t>(t);
+    default:
+      return true;
+  }
+}
+
+// Constants of some size are not searched each time somebody asks.
+constexpr int64_t kMaxDivisors = 4096;
+
+bool divides_by_constants(const ir::Node& node) {
+  if (node.inputs.size() < 2) return false;
+  const ir::Value* divisor = node.inputs[1];
+  return divisor && divisor->is_constant() && divisor->constant.element_count() <= kMaxDivisors &&
+         !has_integer_zero(divisor->constant);
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -95,7 +143,7 @@ TREADLE_OP(Add, "") {
   op.infer((infer_size_arithmetic<add, add>))
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kAdd>)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Div, "") {
@@ -114,8 +162,9 @@ TREADLE_OP(Div, "") {
   op.infer((infer_size_arithmetic<divide, real_quotient>))
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kDiv>)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise)
-      .can_fail(types::kIntegers);
+      .elementwise()
+      .can_fail(types::kIntegers)
+      .can_fail_unless(divides_by_constants);
 }
 
 TREADLE_OP(Mod, "") {
@@ -125,8 +174,9 @@ TREADLE_OP(Mod, "") {
   op.infer(infer_mod)
       .prepare(prepare_mod)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise)
-      .can_fail(types::kIntegers);
+      .elementwise()
+      .can_fail(types::kIntegers)
+      .can_fail_unless(divides_by_constants);
 }
 
 TREADLE_OP(Mul, "") {
@@ -145,7 +195,7 @@ TREADLE_OP(Mul, "") {
   op.infer((infer_size_arithmetic<multiply, multiply>))
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kMul>)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(PRelu, "") {
@@ -159,7 +209,7 @@ TREADLE_OP(PRelu, "") {
   op.since(7);
   op.since(9).type("T", types::kNumeric32);
   op.since(16).type("T", types::kNumeric32Bf16);
-  op.infer(infer_prelu).prepare(prepare_prelu).strided_inputs({0, 1}).batch(BatchRule::kElementwise);
+  op.infer(infer_prelu).prepare(prepare_prelu).strided_inputs({0, 1}).elementwise().axes(slope_axes, axes::aligned);
 }
 
 TREADLE_OP(Sub, "") {
@@ -178,5 +228,5 @@ TREADLE_OP(Sub, "") {
   op.infer((infer_size_arithmetic<subtract, subtract>))
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kSub>)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }

@@ -26,7 +26,7 @@ TREADLE_OP(BitShift, "") {
       .required("direction", ir::AttributeKind::kString)
       .type("T", types::kUnsigneds);
   op.since(28).type("T", types::kIntegers);
-  op.infer(infer_broadcast).prepare(prepare_bit_shift).strided_inputs({0, 1}).batch(BatchRule::kElementwise);
+  op.infer(infer_broadcast).prepare(prepare_bit_shift).strided_inputs({0, 1}).elementwise();
 }
 
 TREADLE_OP(BitwiseAnd, "") {
@@ -34,7 +34,7 @@ TREADLE_OP(BitwiseAnd, "") {
   op.infer(infer_broadcast)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kBitwiseAnd>)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(BitwiseNot, "") {
@@ -42,7 +42,7 @@ TREADLE_OP(BitwiseNot, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kBitwiseNot>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(BitwiseOr, "") {
@@ -50,7 +50,7 @@ TREADLE_OP(BitwiseOr, "") {
   op.infer(infer_broadcast)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kBitwiseOr>)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(BitwiseXor, "") {
@@ -58,5 +58,5 @@ TREADLE_OP(BitwiseXor, "") {
   op.infer(infer_broadcast)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kBitwiseXor>)
       .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/convert.h"
+#include "op/axis_rules.h"
 #include "op/pieces.h"
 #include "op/small_contents.h"
 #include "ops/math/string_cast.h"
@@ -146,6 +147,11 @@ Status compute_cast(ComputeContext& ctx) {
   return cast_strings(x, *out, cast_options(ctx.attributes()));
 }
 
+// Of the second operand only the type counts.
+Status cast_like_axes(AxisContext& c) {
+  return c.runs_along(0) ? c.give(0, c.in(0)) : axes::only_first(c);
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -166,11 +172,7 @@ TREADLE_OP(Cast, "") {
   op.since(24).attr("round_mode", "up").type("T1", types::kCastableIr12).type("T2", types::kCastableIr12);
   op.since(25).type("T1", types::kCastableIr13).type("T2", types::kCastableIr13);
   op.since(28).type("T1", types::kCastableIr14).type("T2", types::kCastableIr14);
-  op.infer(infer_cast)
-      .prepare(prepare_cast)
-      .compute(compute_cast)
-      .can_fail(types::kStrings)
-      .batch(BatchRule::kElementwise);
+  op.infer(infer_cast).prepare(prepare_cast).compute(compute_cast).can_fail(types::kStrings).elementwise();
 }
 
 TREADLE_OP(CastLike, "") {
@@ -185,5 +187,9 @@ TREADLE_OP(CastLike, "") {
   op.since(23).type("T1", types::kCastableIr11).type("T2", types::kCastableIr11);
   op.since(24).attr("round_mode", "up").type("T1", types::kCastableIr12).type("T2", types::kCastableIr12);
   op.since(25).type("T1", types::kCastableIr13).type("T2", types::kCastableIr13);
-  op.infer(infer_cast_like).prepare(prepare_cast).compute(compute_cast).can_fail(types::kStrings);
+  op.infer(infer_cast_like)
+      .prepare(prepare_cast)
+      .compute(compute_cast)
+      .can_fail(types::kStrings)
+      .axes(cast_like_axes, axes::unchanged);
 }

@@ -1,6 +1,7 @@
 // Clip: bounds are attributes before opset 11, optional scalar inputs from then on (op/clip_bounds.h).
 
 #include "kernels/convert.h"
+#include "op/axis_rules.h"
 #include "op/clip_bounds.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
@@ -94,5 +95,5 @@ TREADLE_OP(Clip, "") {
   op.since(11).in("min", "T", Arity::kOptional).in("max", "T", Arity::kOptional).drop_attr("max").drop_attr("min");
   op.since(12).type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_clip).prepare(prepare_clip).strided_inputs({0});
+  op.infer(infer_clip).prepare(prepare_clip).strided_inputs({0}).axes(axes::element_by_element, axes::unchanged);
 }

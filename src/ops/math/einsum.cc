@@ -3,12 +3,15 @@
 // elementwise product where nothing is summed. A copy brings labels into order only where strides cannot.
 
 #include <algorithm>
+#include <numeric>
 
 #include "kernels/elementwise.h"
 #include "kernels/reduce.h"
+#include "op/axis_rules.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
+#include "op/work.h"
 #include "ops/math/einsum_equation.h"
 
 namespace treadle {
@@ -364,6 +367,49 @@ Status prepare_einsum(PrepareContext& ctx) {
   return {};
 }
 
+Status einsum_axes(AxisContext& c) {
+  std::vector<int64_t> ranks;
+  for (size_t i = 0; i < c.inputs(); ++i) ranks.push_back(c.rank(i));
+  TREADLE_ASSIGN(const einsum::Equation equation, einsum::parse(c.attributes().get_string("equation"), ranks));
+  std::optional<einsum::Label> label;
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    if (!c.runs_along(i)) continue;
+    const einsum::Label here = equation.inputs[i][static_cast<size_t>(c.in(i))];
+    if (label && *label != here) return looks_along("its operands run along unlike axes");
+    label = here;
+  }
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    const einsum::Labels& labels = equation.inputs[i];
+    for (size_t d = 0; d < labels.size(); ++d) {
+      const bool is_the_axis = static_cast<int64_t>(d) == c.in(i);
+      if (labels[d] == *label && !is_the_axis && !c.size(i, static_cast<int64_t>(d)).is_known(1)) {
+        return looks_along("an operand of its product has a fixed size along it");
+      }
+    }
+  }
+  const auto it = std::find(equation.output.begin(), equation.output.end(), *label);
+  if (it == equation.output.end()) return looks_along("its product sums along it");
+  return c.give(0, it - equation.output.begin());
+}
+
+// A multiplication and an addition for every combination of positions.
+Work einsum_work(const ir::Node& node) {
+  std::vector<int64_t> ranks;
+  for (const ir::Value* v : node.inputs) ranks.push_back(v->type.rank());
+  const auto equation = einsum::parse(node.attributes.get_string("equation"), ranks);
+  if (!equation.ok()) return {};
+  double sizes[einsum::kLabels];
+  std::fill(std::begin(sizes), std::end(sizes), 1.0);
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const einsum::Labels& labels = equation->inputs[i];
+    for (size_t d = 0; d < labels.size(); ++d) {
+      double& size = sizes[static_cast<size_t>(labels[d])];
+      size = std::max(size, work::size_of(node.inputs[i], labels.size() - d));
+    }
+  }
+  return {.flops = 2 * std::accumulate(std::begin(sizes), std::end(sizes), 1.0, std::multiplies<>())};
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -375,5 +421,5 @@ TREADLE_OP(Einsum, "") {
       .required("equation", ir::AttributeKind::kString)
       .type("T", types::kNumeric);
   op.since(28).type("T", types::kNumericBf16);
-  op.infer(infer_einsum).prepare(prepare_einsum).strided_inputs({0, 1});
+  op.infer(infer_einsum).prepare(prepare_einsum).strided_inputs({0, 1}).axes(einsum_axes).work(einsum_work);
 }

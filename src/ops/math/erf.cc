@@ -44,5 +44,5 @@ Status prepare_erf(PrepareContext& ctx) {
 TREADLE_OP(Erf, "") {
   op.since(9).in("input", "T").out("output", "T").type("T", types::kNumeric);
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input).prepare(prepare_erf).batch(BatchRule::kElementwise);
+  op.infer(infer_like_input).prepare(prepare_erf).elementwise();
 }

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
+#include "op/work.h"
 
 namespace treadle {
 
@@ -155,6 +157,27 @@ Status infer_gemm(InferContext& ctx) {
   return {};
 }
 
+Status gemm_axes(AxisContext& c) {
+  if (c.runs_along(0) && c.runs_along(1)) return looks_along("both operands of its product run along it");
+  const bool trans_a = c.attributes().get_int("transA") != 0, trans_b = c.attributes().get_int("transB") != 0;
+  int64_t axis = kNoAxis;
+  if (c.runs_along(0)) axis = c.in(0) == (trans_a ? 1 : 0) ? 0 : kNoAxis;
+  if (c.runs_along(1)) axis = c.in(1) == (trans_b ? 0 : 1) ? 1 : kNoAxis;
+  if (axis == kNoAxis) return looks_along("its product sums along it");
+  if (c.present(2)) {
+    const int64_t at = axis - (2 - c.rank(2));
+    if (c.runs_along(2) ? at != c.in(2) : at >= 0 && !c.size(2, at).is_known(1)) {
+      return looks_along("its addend has a fixed size along it");
+    }
+  }
+  return c.give(0, axis);
+}
+
+Work gemm_work(const ir::Node& node) {
+  const bool transposed = node.attributes.get_int("transA") != 0;
+  return {.flops = 2 * work::elements_of(node.outputs[0]) * work::size_of(node.inputs[0], transposed ? 2 : 1)};
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -176,7 +199,12 @@ TREADLE_OP(Gemm, "") {
   op.since(9).type("T", types::kNumeric32);
   op.since(11).in("C", "T", Arity::kOptional);
   op.since(13).type("T", types::kNumeric32Bf16);
-  op.infer(infer_gemm).prepare(prepare_gemm<false>).strided_inputs({0, 1, 2});
+  op.infer(infer_gemm)
+      .prepare(prepare_gemm<false>)
+      .strided_inputs({0, 1, 2})
+      .axes(gemm_axes)
+      .product(Product::kMatrices)
+      .work(gemm_work);
 }
 
 // A [steps * entries, k], lengths [entries]: rows of steps beyond all lengths are zeros.
@@ -192,5 +220,5 @@ TREADLE_OP(RaggedGemm, "treadle") {
       .attr("transA", 0)
       .attr("transB", 0)
       .type("T", types::kFloatsBf16);
-  op.infer(infer_gemm).prepare(prepare_gemm<true>);
+  op.infer(infer_gemm).prepare(prepare_gemm<true>).axes(gemm_axes).product(Product::kMatrices).work(gemm_work);
 }

@@ -2,9 +2,11 @@
 // (opt::pair_products). Which of both products comes first changes from run to run: a step that begins with the weights
 // that the last one ended with finds some of them in the first-level cache. Floats add up to the same either way, since
 // the two sums do not change and addition commutes.
+#include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
+#include "op/work.h"
 
 namespace treadle {
 
@@ -89,6 +91,17 @@ Status infer_gemm_pair(InferContext& ctx) {
   return {};
 }
 
+Status gemm_pair_axes(AxisContext& c) {
+  const bool bias_has_rows = c.present(4) && c.rank(4) == 2 && !c.size(4, 0).is_known(1);
+  if (bias_has_rows != c.runs_along(4)) return looks_along("its addend has a fixed size along it");
+  return bias_has_rows ? axes::entries_of<0b10101>(c) : axes::entries_of<0b00101>(c);
+}
+
+Work gemm_pair_work(const ir::Node& node) {
+  return {.flops = 2 * work::elements_of(node.outputs[0]) *
+                   (work::size_of(node.inputs[0], 1) + work::size_of(node.inputs[2], 1))};
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -104,5 +117,5 @@ TREADLE_OP(GemmPair, "treadle") {
       .out("Y", "T")
       .attr("transB", 0)
       .type("T", types::kFloats32);
-  op.infer(infer_gemm_pair).prepare(prepare_gemm_pair);
+  op.infer(infer_gemm_pair).prepare(prepare_gemm_pair).axes(gemm_pair_axes).work(gemm_pair_work);
 }

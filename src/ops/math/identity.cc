@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "op/axis_rules.h"
 #include "op/pieces.h"
 #include "op/small_contents.h"
 
@@ -100,7 +101,7 @@ TREADLE_OP(BitCast, "") {
       .required("to", ir::AttributeKind::kInt)
       .type("T1", types::kBitsIr13)
       .type("T2", types::kBitsIr13);
-  op.infer(infer_bit_cast).prepare(prepare_bit_cast).batch(BatchRule::kElementwise);
+  op.infer(infer_bit_cast).prepare(prepare_bit_cast).elementwise();
 }
 
 TREADLE_OP(Identity, "") {
@@ -123,5 +124,5 @@ TREADLE_OP(Identity, "") {
                              optional_sequences_of(types::kAllTensors));
   op.since(25).type("V", types::kAllTensorsIr13 | sequences_of(types::kAllTensors) | optionals_of(types::kAllTensors) |
                              optional_sequences_of(types::kAllTensors));
-  op.infer(infer_identity).prepare(prepare_identity).compute(compute_identity).alias(0);
+  op.infer(infer_identity).prepare(prepare_identity).compute(compute_identity).alias(0).axes(axes::element_by_element);
 }

@@ -1,12 +1,14 @@
 // MatMul: stacks of matrices, broadcast as numpy does; a vector on the left is a row, on the right a column. In its
 // permuted form it reads the axes of its operands in another order.
 
+#include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/resize.h"
+#include "op/work.h"
 
 namespace treadle {
 
@@ -224,6 +226,41 @@ Status infer_permuted_matmul(InferContext& ctx) {
   return infer_product(ctx, shapes[0], shapes[1]);
 }
 
+Status matmul_axes(AxisContext& c) {
+  return axes::matrix_product(c, 0, 1);
+}
+
+// A vector has no axes to align.
+Status widen_matmul(WidenContext& c) {
+  for (size_t i = 0; i < 2; ++i) {
+    if (c.rank(i) >= 2) c.align(i, c.out_rank());
+  }
+  return {};
+}
+
+axes::Matrices permuted(const AxisContext& c, size_t i, const char* attribute) {
+  const auto perm = c.attributes().get_ints(attribute);
+  if (perm.empty()) return axes::matrices(c, i);
+  axes::Matrices m{{}, kNoAxis};
+  for (size_t at = 0; at < perm.size(); ++at) {
+    m.shape.push_back(c.size(i, perm[at]));
+    if (perm[at] == c.in(i)) m.axis = static_cast<int64_t>(at);
+  }
+  return m;
+}
+
+Status permuted_matmul_axes(AxisContext& c) {
+  TREADLE_ASSIGN(const int64_t axis, axes::matrix_product(permuted(c, 0, "perm_a"), permuted(c, 1, "perm_b")));
+  return c.give(0, axis);
+}
+
+Work permuted_matmul_work(const ir::Node& node) {
+  const auto perm = node.attributes.get_ints("perm_a");
+  const size_t rank = node.inputs[0]->type.shape.size();
+  const size_t summed = perm.empty() ? rank - 1 : static_cast<size_t>(perm.back());
+  return {.flops = 2 * work::elements_of(node.outputs[0]) * work::size_of(node.inputs[0], rank - summed)};
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -232,7 +269,12 @@ TREADLE_OP(MatMul, "") {
   op.since(1).in("A", "T").in("B", "T").out("Y", "T").type("T", types::kFloats);
   op.since(9).type("T", types::kNumeric32);
   op.since(13).type("T", types::kNumeric32Bf16);
-  op.infer(infer_matmul).prepare(prepare_matmul).strided_inputs({0, 1}).batch(BatchRule::kMatMul);
+  op.infer(infer_matmul)
+      .prepare(prepare_matmul)
+      .strided_inputs({0, 1})
+      .axes(matmul_axes, widen_matmul)
+      .product(Product::kMatrices)
+      .work(work::matrix_product<0>);
 }
 
 // What opt::absorb_transposes makes of a MatMul of transposed operands.
@@ -244,5 +286,9 @@ TREADLE_OP(PermutedMatMul, "treadle") {
       .optional("perm_a", ir::AttributeKind::kInts)
       .optional("perm_b", ir::AttributeKind::kInts)
       .type("T", types::kNumeric32Bf16);
-  op.infer(infer_permuted_matmul).prepare(prepare_permuted_matmul).strided_inputs({0, 1});
+  op.infer(infer_permuted_matmul)
+      .prepare(prepare_permuted_matmul)
+      .strided_inputs({0, 1})
+      .axes(permuted_matmul_axes)
+      .work(permuted_matmul_work);
 }

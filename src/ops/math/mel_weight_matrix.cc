@@ -111,5 +111,5 @@ TREADLE_OP(MelWeightMatrix, "") {
       .type("T1", types::kIndices)
       .type("T2", types::kFloatsBf16)
       .type("T3", types::kNumericBf16);
-  op.infer(infer_mel).prepare(prepare_mel).shape_inputs({0, 1});
+  op.infer(infer_mel).prepare(prepare_mel).shape_inputs({0, 1}).no_axes("its operands are single numbers");
 }

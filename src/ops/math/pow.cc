@@ -107,5 +107,5 @@ TREADLE_OP(Pow, "") {
   op.since(13).type("T", tensors(ElementType::kFloat, ElementType::kInt32, ElementType::kInt64, ElementType::kFloat16,
                                  ElementType::kDouble, ElementType::kBfloat16));
   op.since(15).type("T1", types::kNumericBf16);
-  op.infer(infer_arithmetic<power>).prepare(prepare_pow).strided_inputs({1}).batch(BatchRule::kElementwise);
+  op.infer(infer_arithmetic<power>).prepare(prepare_pow).strided_inputs({1}).elementwise();
 }

@@ -1,10 +1,13 @@
 // DFT and STFT. Complex numbers are pairs along the last axis.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
 #include "kernels/convert.h"
 #include "op/axis.h"
+#include "op/axis_rules.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/operands.h"
@@ -289,6 +292,38 @@ Status prepare_stft(PrepareContext& ctx) {
   return {};
 }
 
+std::optional<int64_t> constant_dft_axis(const ir::Node& node, int64_t rank) {
+  int64_t axis = node.attributes.get_int("axis", 1);
+  if (!node.version->attribute("axis")) {
+    axis = -2;
+    if (node.inputs.size() > 2 && node.inputs[2]) {
+      const auto given = constant_ints(node, 2);
+      if (!given || given->size() != 1) return std::nullopt;
+      axis = (*given)[0];
+    }
+  }
+  return axis < 0 ? axis + rank : axis;
+}
+
+Status transformed_axes(AxisContext& c) {
+  TREADLE_TRY(axes::only_first(c));
+  const auto axis = constant_dft_axis(c.node(), c.rank(0));
+  if (!axis) return looks_along("its axis is not known beforehand");
+  if (c.in(0) == *axis || c.in(0) == c.rank(0) - 1) return looks_along(fmt::format("it transforms axis {}", c.in(0)));
+  return c.give(0, c.in(0));
+}
+
+Status widen_dft(WidenContext& c) {
+  const auto axis = constant_dft_axis(c.node(), c.rank(0));
+  if (!axis) return looks_along("its axis is not known beforehand");
+  if (c.node().version->attribute("axis")) {
+    c.set(ir::Attribute::of("axis", *axis + 1));
+  } else {
+    c.set_input(2, Tensor::scalar<int64_t>(ElementType::kInt64, *axis + 1));
+  }
+  return {};
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -304,7 +339,7 @@ TREADLE_OP(DFT, "") {
       .type("T1", types::kFloatsBf16)
       .type("T2", types::kIndices);
   op.since(20).in("axis", "tensor(int64)", Arity::kOptional).drop_attr("axis");
-  op.infer(infer_dft).prepare(prepare_dft).shape_inputs({1, 2});
+  op.infer(infer_dft).prepare(prepare_dft).shape_inputs({1, 2}).axes(transformed_axes, widen_dft);
 }
 
 TREADLE_OP(STFT, "") {
@@ -317,5 +352,5 @@ TREADLE_OP(STFT, "") {
       .attr("onesided", 1)
       .type("T1", types::kFloatsBf16)
       .type("T2", types::kIndices);
-  op.infer(infer_stft).prepare(prepare_stft).shape_inputs({1, 3});
+  op.infer(infer_stft).prepare(prepare_stft).shape_inputs({1, 3}).axes(axes::entries);
 }

@@ -9,7 +9,7 @@ TREADLE_OP(Acos, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kAcos>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Acosh, "") {
@@ -18,7 +18,7 @@ TREADLE_OP(Acosh, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kAcosh>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Asin, "") {
@@ -27,7 +27,7 @@ TREADLE_OP(Asin, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kAsin>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Asinh, "") {
@@ -36,7 +36,7 @@ TREADLE_OP(Asinh, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kAsinh>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Atan, "") {
@@ -45,7 +45,7 @@ TREADLE_OP(Atan, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kAtan>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Atanh, "") {
@@ -54,7 +54,7 @@ TREADLE_OP(Atanh, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kAtanh>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Cos, "") {
@@ -63,7 +63,7 @@ TREADLE_OP(Cos, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kCos>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Cosh, "") {
@@ -72,7 +72,7 @@ TREADLE_OP(Cosh, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kCosh>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Sin, "") {
@@ -81,7 +81,7 @@ TREADLE_OP(Sin, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kSin>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Sinh, "") {
@@ -90,7 +90,7 @@ TREADLE_OP(Sinh, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kSinh>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Tan, "") {
@@ -99,5 +99,5 @@ TREADLE_OP(Tan, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kTan>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }

@@ -50,10 +50,7 @@ TREADLE_OP(Abs, "") {
       .type("T", types::kFloats);
   op.since(6).drop_attr("consumed_inputs").type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_abs)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kAbs>)
-      .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+  op.infer(infer_abs).prepare(prepare_elementwise<kernels::ElementwiseOp::kAbs>).strided_inputs({0}).elementwise();
 }
 
 TREADLE_OP(Ceil, "") {
@@ -67,7 +64,7 @@ TREADLE_OP(Ceil, "") {
   op.infer(infer_rounding<rounded_up>)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kCeil>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Exp, "") {
@@ -81,7 +78,7 @@ TREADLE_OP(Exp, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kExp>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Floor, "") {
@@ -95,7 +92,7 @@ TREADLE_OP(Floor, "") {
   op.infer(infer_rounding<rounded_down>)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kFloor>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Log, "") {
@@ -109,7 +106,7 @@ TREADLE_OP(Log, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kLog>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Neg, "") {
@@ -120,10 +117,7 @@ TREADLE_OP(Neg, "") {
       .type("T", types::kFloats);
   op.since(6).drop_attr("consumed_inputs").type("T", types::kSigned);
   op.since(13).type("T", types::kSignedBf16);
-  op.infer(infer_neg)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kNeg>)
-      .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+  op.infer(infer_neg).prepare(prepare_elementwise<kernels::ElementwiseOp::kNeg>).strided_inputs({0}).elementwise();
 }
 
 TREADLE_OP(Reciprocal, "") {
@@ -137,7 +131,7 @@ TREADLE_OP(Reciprocal, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kReciprocal>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Round, "") {
@@ -146,7 +140,7 @@ TREADLE_OP(Round, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kRound>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Sign, "") {
@@ -155,7 +149,7 @@ TREADLE_OP(Sign, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kSign>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }
 
 TREADLE_OP(Sqrt, "") {
@@ -169,5 +163,5 @@ TREADLE_OP(Sqrt, "") {
   op.infer(infer_like_input)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kSqrt>)
       .strided_inputs({0})
-      .batch(BatchRule::kElementwise);
+      .elementwise();
 }

@@ -144,10 +144,7 @@ TREADLE_OP(Max, "") {
   op.since(8);
   op.since(12).type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_extreme<max>)
-      .prepare(prepare_fold<kernels::ElementwiseOp::kMax>)
-      .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+  op.infer(infer_extreme<max>).prepare(prepare_fold<kernels::ElementwiseOp::kMax>).strided_inputs({0, 1}).elementwise();
 }
 
 TREADLE_OP(Mean, "") {
@@ -159,7 +156,7 @@ TREADLE_OP(Mean, "") {
   op.since(6).drop_attr("consumed_inputs");
   op.since(8);
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_broadcast).prepare(prepare_mean).batch(BatchRule::kElementwise);
+  op.infer(infer_broadcast).prepare(prepare_mean).elementwise();
 }
 
 TREADLE_OP(Min, "") {
@@ -172,10 +169,7 @@ TREADLE_OP(Min, "") {
   op.since(8);
   op.since(12).type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_extreme<min>)
-      .prepare(prepare_fold<kernels::ElementwiseOp::kMin>)
-      .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+  op.infer(infer_extreme<min>).prepare(prepare_fold<kernels::ElementwiseOp::kMin>).strided_inputs({0, 1}).elementwise();
 }
 
 TREADLE_OP(Sum, "") {
@@ -187,8 +181,5 @@ TREADLE_OP(Sum, "") {
   op.since(6).drop_attr("consumed_inputs");
   op.since(8);
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_broadcast)
-      .prepare(prepare_fold<kernels::ElementwiseOp::kAdd>)
-      .strided_inputs({0, 1})
-      .batch(BatchRule::kElementwise);
+  op.infer(infer_broadcast).prepare(prepare_fold<kernels::ElementwiseOp::kAdd>).strided_inputs({0, 1}).elementwise();
 }

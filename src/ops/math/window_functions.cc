@@ -107,7 +107,7 @@ TREADLE_OP(HannWindow, "") {
       .attr("periodic", 1)
       .type("T1", types::kIndices)
       .type("T2", types::kNumericBf16);
-  op.infer(infer_window).prepare(prepare_window<kHann>).shape_inputs({0});
+  op.infer(infer_window).prepare(prepare_window<kHann>).shape_inputs({0}).no_axes("its operand is a single number");
 }
 
 TREADLE_OP(HammingWindow, "") {
@@ -118,7 +118,7 @@ TREADLE_OP(HammingWindow, "") {
       .attr("periodic", 1)
       .type("T1", types::kIndices)
       .type("T2", types::kNumericBf16);
-  op.infer(infer_window).prepare(prepare_window<kHamming>).shape_inputs({0});
+  op.infer(infer_window).prepare(prepare_window<kHamming>).shape_inputs({0}).no_axes("its operand is a single number");
 }
 
 TREADLE_OP(BlackmanWindow, "") {
@@ -129,5 +129,5 @@ TREADLE_OP(BlackmanWindow, "") {
       .attr("periodic", 1)
       .type("T1", types::kIndices)
       .type("T2", types::kNumericBf16);
-  op.infer(infer_window).prepare(prepare_window<kBlackman>).shape_inputs({0});
+  op.infer(infer_window).prepare(prepare_window<kBlackman>).shape_inputs({0}).no_axes("its operand is a single number");
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/convert.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
@@ -291,6 +292,12 @@ Status prepare_extractor(PrepareContext& ctx) {
   return {};
 }
 
+Status extracted_axes(AxisContext& c) {
+  TREADLE_TRY(axes::only_first(c));
+  if (c.in(0) == c.rank(0) - 1) return looks_along("it picks positions of it");
+  return c.give(0, c.in(0));
+}
+
 }  // namespace
 
 }  // namespace treadle::ml
@@ -302,17 +309,17 @@ TREADLE_OP(Scaler, "ai.onnx.ml") {
       .optional("offset", ir::AttributeKind::kFloats)
       .optional("scale", ir::AttributeKind::kFloats)
       .type("T", types::kMlNumbers);
-  op.infer(ml::infer_scaler).prepare(ml::prepare_scaler);
+  op.infer(ml::infer_scaler).prepare(ml::prepare_scaler).axes(axes::rows_of_table);
 }
 
 TREADLE_OP(Normalizer, "ai.onnx.ml") {
   op.since(1).in("X", "T").out("Y", "tensor(float)").attr("norm", "MAX").type("T", types::kMlNumbers);
-  op.infer(ml::infer_float_table).prepare(ml::prepare_normalizer);
+  op.infer(ml::infer_float_table).prepare(ml::prepare_normalizer).axes(axes::rows_of_table);
 }
 
 TREADLE_OP(Binarizer, "ai.onnx.ml") {
   op.since(1).in("X", "T").out("Y", "T").attr("threshold", 0.0).type("T", types::kMlNumbers);
-  op.infer(ml::infer_same_table).prepare(ml::prepare_binarizer);
+  op.infer(ml::infer_same_table).prepare(ml::prepare_binarizer).axes(axes::element_by_element, axes::unchanged);
 }
 
 TREADLE_OP(Imputer, "ai.onnx.ml") {
@@ -324,7 +331,7 @@ TREADLE_OP(Imputer, "ai.onnx.ml") {
       .attr("replaced_value_float", 0.0)
       .attr("replaced_value_int64", 0)
       .type("T", types::kMlNumbers);
-  op.infer(ml::infer_imputer).prepare(ml::prepare_imputer);
+  op.infer(ml::infer_imputer).prepare(ml::prepare_imputer).axes(axes::rows_of_table);
 }
 
 TREADLE_OP(ArrayFeatureExtractor, "ai.onnx.ml") {
@@ -334,5 +341,10 @@ TREADLE_OP(ArrayFeatureExtractor, "ai.onnx.ml") {
       .out("Z", "T")
       .type("T", tensors(ElementType::kFloat, ElementType::kInt32, ElementType::kInt64, ElementType::kString,
                          ElementType::kDouble));
-  op.infer(ml::infer_extractor).prepare(ml::prepare_extractor).compute(compute_by_position).moves_elements().can_fail();
+  op.infer(ml::infer_extractor)
+      .prepare(ml::prepare_extractor)
+      .compute(compute_by_position)
+      .moves_elements()
+      .can_fail()
+      .axes(ml::extracted_axes);
 }

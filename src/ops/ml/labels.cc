@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
 #include "ops/ml/dictionary.h"
@@ -331,7 +332,8 @@ TREADLE_OP(LabelEncoder, "ai.onnx.ml") {
   op.parse<ml::parse_label_encoder>()
       .infer(ml::infer_mapping)
       .prepare(ml::prepare_mapping)
-      .compute(ml::compute_mapping);
+      .compute(ml::compute_mapping)
+      .axes(axes::element_by_element, axes::unchanged);
 }
 
 TREADLE_OP(CategoryMapper, "ai.onnx.ml") {
@@ -347,7 +349,8 @@ TREADLE_OP(CategoryMapper, "ai.onnx.ml") {
   op.parse<ml::parse_category_mapper>()
       .infer(ml::infer_mapping)
       .prepare(ml::prepare_mapping)
-      .compute(ml::compute_mapping);
+      .compute(ml::compute_mapping)
+      .axes(axes::element_by_element, axes::unchanged);
 }
 
 TREADLE_OP(OneHotEncoder, "ai.onnx.ml") {
@@ -363,5 +366,6 @@ TREADLE_OP(OneHotEncoder, "ai.onnx.ml") {
       .infer(ml::infer_one_hot_encoder)
       .prepare(ml::prepare_one_hot_encoder)
       .compute(ml::compute_one_hot_encoder)
-      .can_fail();
+      .can_fail()
+      .axes(axes::element_by_element, axes::unchanged);
 }

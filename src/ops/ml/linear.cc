@@ -1,5 +1,6 @@
 // LinearRegressor and LinearClassifier.
 
+#include "op/axis_rules.h"
 #include "ops/ml/predict.h"
 
 namespace treadle::ml {
@@ -103,7 +104,8 @@ TREADLE_OP(LinearRegressor, "ai.onnx.ml") {
       .type("T", types::kMlNumbers);
   op.parse<ml::read_regression>()
       .infer(ml::infer_regressor<ml::LinearRegression>)
-      .prepare(ml::prepare_regressor<ml::LinearRegression>);
+      .prepare(ml::prepare_regressor<ml::LinearRegression>)
+      .axes(axes::rows_of_table);
 }
 
 TREADLE_OP(LinearClassifier, "ai.onnx.ml") {
@@ -122,5 +124,6 @@ TREADLE_OP(LinearClassifier, "ai.onnx.ml") {
   op.parse<ml::read_classification>()
       .infer(ml::infer_classifier<ml::LinearClassification>)
       .prepare(ml::prepare_classifier<ml::LinearClassification>)
-      .compute(ml::compute_classifier<ml::LinearClassification>);
+      .compute(ml::compute_classifier<ml::LinearClassification>)
+      .axes(axes::rows_of_table);
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/dispatch.h"
+#include "op/axis_rules.h"
 #include "ops/ml/predict.h"
 
 namespace treadle::ml {
@@ -328,7 +329,8 @@ TREADLE_OP(SVMRegressor, "ai.onnx.ml") {
       .type("T", types::kMlNumbers);
   op.parse<ml::read_regression>()
       .infer(ml::infer_regressor<ml::SvmRegression>)
-      .prepare(ml::prepare_regressor<ml::SvmRegression>);
+      .prepare(ml::prepare_regressor<ml::SvmRegression>)
+      .axes(axes::rows_of_table);
 }
 
 TREADLE_OP(SVMClassifier, "ai.onnx.ml") {
@@ -352,5 +354,6 @@ TREADLE_OP(SVMClassifier, "ai.onnx.ml") {
   op.parse<ml::read_classification>()
       .infer(ml::infer_classifier<ml::SvmClassification>)
       .prepare(ml::prepare_classifier<ml::SvmClassification>)
-      .compute(ml::compute_classifier<ml::SvmClassification>);
+      .compute(ml::compute_classifier<ml::SvmClassification>)
+      .axes(axes::rows_of_table);
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "op/axis_rules.h"
 #include "ops/ml/forest.h"
 #include "ops/ml/predict.h"
 
@@ -218,5 +219,8 @@ TREADLE_OP(TreeEnsemble, "ai.onnx.ml") {
       .attr("post_transform", 0)
       .required("tree_roots", ir::AttributeKind::kInts)
       .type("T", tensors(ElementType::kFloat, ElementType::kDouble, ElementType::kFloat16));
-  op.parse<ml::read_tree_ensemble>().infer(ml::infer_tree_ensemble).prepare(ml::prepare_tree_ensemble);
+  op.parse<ml::read_tree_ensemble>()
+      .infer(ml::infer_tree_ensemble)
+      .prepare(ml::prepare_tree_ensemble)
+      .axes(axes::rows_of_table);
 }

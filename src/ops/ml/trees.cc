@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "op/axis_rules.h"
 #include "ops/ml/forest.h"
 #include "ops/ml/predict.h"
 
@@ -318,7 +319,8 @@ TREADLE_OP(TreeEnsembleRegressor, "ai.onnx.ml") {
   op.since(5).deprecated();
   op.parse<ml::read_regression>()
       .infer(ml::infer_regressor<ml::TreeRegression>)
-      .prepare(ml::prepare_regressor<ml::TreeRegression>);
+      .prepare(ml::prepare_regressor<ml::TreeRegression>)
+      .axes(axes::rows_of_table);
 }
 
 TREADLE_OP(TreeEnsembleClassifier, "ai.onnx.ml") {
@@ -354,5 +356,6 @@ TREADLE_OP(TreeEnsembleClassifier, "ai.onnx.ml") {
   op.parse<ml::read_classification>()
       .infer(ml::infer_classifier<ml::TreeClassification>)
       .prepare(ml::prepare_classifier<ml::TreeClassification>)
-      .compute(ml::compute_classifier<ml::TreeClassification>);
+      .compute(ml::compute_classifier<ml::TreeClassification>)
+      .axes(axes::rows_of_table);
 }

@@ -10,6 +10,7 @@
 
 #include "kernels/convert.h"
 #include "kernels/sort.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
 #include "ops/ml/dictionary.h"
@@ -246,7 +247,7 @@ TREADLE_OP(FeatureVectorizer, "ai.onnx.ml") {
       .out("Y", "tensor(float)")
       .optional("inputdimensions", ir::AttributeKind::kInts)
       .type("T1", types::kMlNumbers);
-  op.infer(ml::infer_feature_vectorizer).prepare(ml::prepare_feature_vectorizer);
+  op.infer(ml::infer_feature_vectorizer).prepare(ml::prepare_feature_vectorizer).axes(axes::entries_of<~uint32_t{0}>);
 }
 
 TREADLE_OP(DictVectorizer, "ai.onnx.ml") {
@@ -261,7 +262,10 @@ TREADLE_OP(DictVectorizer, "ai.onnx.ml") {
                 maps_of(ElementType::kString, ElementType::kFloat) |
                 maps_of(ElementType::kString, ElementType::kDouble))
       .type("T2", tensors(ElementType::kInt64, ElementType::kFloat, ElementType::kDouble, ElementType::kString));
-  op.parse<ml::parse_dict_vectorizer>().infer(ml::infer_dict_vectorizer).compute(ml::compute_dict_vectorizer);
+  op.parse<ml::parse_dict_vectorizer>()
+      .infer(ml::infer_dict_vectorizer)
+      .compute(ml::compute_dict_vectorizer)
+      .no_axes("it works on maps");
 }
 
 TREADLE_OP(CastMap, "ai.onnx.ml") {
@@ -274,5 +278,9 @@ TREADLE_OP(CastMap, "ai.onnx.ml") {
       .type("T1",
             maps_of(ElementType::kInt64, ElementType::kString) | maps_of(ElementType::kInt64, ElementType::kFloat))
       .type("T2", tensors(ElementType::kString, ElementType::kFloat, ElementType::kInt64));
-  op.parse<ml::parse_cast_map>().infer(ml::infer_cast_map).compute(ml::compute_cast_map).can_fail();
+  op.parse<ml::parse_cast_map>()
+      .infer(ml::infer_cast_map)
+      .compute(ml::compute_cast_map)
+      .can_fail()
+      .no_axes("it works on maps");
 }

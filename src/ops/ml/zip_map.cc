@@ -71,5 +71,5 @@ TREADLE_OP(ZipMap, "ai.onnx.ml") {
       .optional("classlabels_strings", ir::AttributeKind::kStrings)
       .type("T", sequence_maps_of(ElementType::kInt64, ElementType::kFloat) |
                      sequence_maps_of(ElementType::kString, ElementType::kFloat));
-  op.parse<ml::read_keys>().infer(ml::infer_zip_map).compute(ml::compute_zip_map);
+  op.parse<ml::read_keys>().infer(ml::infer_zip_map).compute(ml::compute_zip_map).no_axes("it works on maps");
 }

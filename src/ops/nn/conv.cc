@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "kernels/dispatch.h"
+#include "op/axis_rules.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
+#include "op/work.h"
 #include "ops/nn/window.h"
 
 namespace treadle::nn {
@@ -142,7 +144,12 @@ TREADLE_OP(Conv, "") {
       .type("T", types::kFloats);
   op.since(11);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(nn::infer_plain_conv).prepare(nn::prepare_plain_conv);
+  op.infer(nn::infer_plain_conv)
+      .prepare(nn::prepare_plain_conv)
+      .axes(axes::entries)
+      .over_time(TimeRule::kWindow)
+      .product(Product::kConvolution)
+      .work(work::convolution<1>);
 }
 
 // Conv, plus `addend` (of y's sizes), cut off at `low` and `high`: what opt::fuse_convolutions makes.
@@ -162,5 +169,9 @@ TREADLE_OP(FusedConv, "treadle") {
       .optional("pads", ir::AttributeKind::kInts)
       .optional("strides", ir::AttributeKind::kInts)
       .type("T", types::kFloatsBf16);
-  op.infer(nn::infer_plain_conv).prepare(nn::prepare_fused_conv);
+  op.infer(nn::infer_plain_conv)
+      .prepare(nn::prepare_fused_conv)
+      .axes(axes::entries_of<0b1001>)
+      .product(Product::kConvolution)
+      .work(work::convolution<1>);
 }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "op/axis_rules.h"
 #include "op/op_def.h"
+#include "op/work.h"
 #include "ops/nn/conv.h"
 #include "ops/nn/window.h"
 
@@ -153,6 +155,13 @@ Status prepare_conv_transpose(PrepareContext& ctx) {
   return prepare_conv(ctx, shape);
 }
 
+// Each element of the input meets the filters of its channel: [channels, filters, ...].
+Work transposed_conv_work(const ir::Node& node) {
+  const double channels = std::max(
+      work::elements_of(node.inputs[1]) > 0 ? static_cast<double>(node.inputs[1]->type.shape[0].value()) : 1, 1.0);
+  return {.flops = 2 * work::elements_of(node.inputs[0]) * work::elements_of(node.inputs[1]) / channels};
+}
+
 }  // namespace
 
 }  // namespace treadle::nn
@@ -174,5 +183,9 @@ TREADLE_OP(ConvTranspose, "") {
       .type("T", types::kFloats);
   op.since(11);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(nn::infer_conv_transpose).prepare(nn::prepare_conv_transpose);
+  op.infer(nn::infer_conv_transpose)
+      .prepare(nn::prepare_conv_transpose)
+      .axes(axes::entries)
+      .over_time(TimeRule::kTransposedWindow)
+      .work(nn::transposed_conv_work);
 }

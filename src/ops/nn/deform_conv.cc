@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
+#include "op/work.h"
 #include "ops/nn/window.h"
 #include "ops/norm/channels.h"
 
@@ -251,5 +253,8 @@ TREADLE_OP(DeformConv, "") {
       .optional("strides", ir::AttributeKind::kInts)
       .type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(nn::infer_deform_conv).prepare(nn::prepare_deform_conv);
+  op.infer(nn::infer_deform_conv)
+      .prepare(nn::prepare_deform_conv)
+      .axes(axes::entries_of<0b10101>)
+      .work(work::convolution<1>);
 }

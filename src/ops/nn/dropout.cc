@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/convert.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
 #include "ops/random/philox.h"
@@ -151,5 +152,5 @@ TREADLE_OP(Dropout, "") {
       .type("T1", tensors(ElementType::kFloat, ElementType::kFloat16, ElementType::kDouble, ElementType::kBfloat16,
                           ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2,
                           ElementType::kFloat8e5m2fnuz));
-  op.infer(nn::infer_dropout).prepare(nn::prepare_dropout).random();
+  op.infer(nn::infer_dropout).prepare(nn::prepare_dropout).random().axes(axes::element_by_element);
 }

@@ -2,6 +2,7 @@
 
 #include "kernels/convert.h"
 #include "op/axis.h"
+#include "op/axis_rules.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/operands.h"
@@ -160,6 +161,11 @@ Status lower_cross_entropy(LowerContext& ctx) {
   return {};
 }
 
+Status loss_axes(AxisContext& c) {
+  if (c.attributes().get_string("reduction", "mean") != "none") return looks_along("it adds up all entries");
+  return axes::entries_of<0b011>(c);
+}
+
 }  // namespace
 
 }  // namespace treadle::nn
@@ -176,7 +182,7 @@ TREADLE_OP(NegativeLogLikelihoodLoss, "") {
       .type("Tind", types::kIndices);
   op.since(13);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(nn::infer_loss).prepare(nn::prepare_loss).can_fail();
+  op.infer(nn::infer_loss).prepare(nn::prepare_loss).can_fail().axes(nn::loss_axes);
 }
 
 TREADLE_OP(SoftmaxCrossEntropyLoss, "") {
@@ -191,5 +197,5 @@ TREADLE_OP(SoftmaxCrossEntropyLoss, "") {
       .type("T", types::kFloats)
       .type("Tind", types::kIndices);
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(nn::infer_loss).lower(nn::lower_cross_entropy).can_fail();
+  op.infer(nn::infer_loss).lower(nn::lower_cross_entropy).can_fail().axes(nn::loss_axes);
 }

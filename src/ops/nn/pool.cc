@@ -2,8 +2,11 @@
 
 #include "kernels/pool.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "op/axis_rules.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
@@ -196,6 +199,14 @@ Status prepare_global_pool(PrepareContext& ctx) {
   return {};
 }
 
+// Entries and channels.
+Status axes_of_planes(AxisContext& c) {
+  if (c.in(0) > 1) return looks_along(fmt::format("its windows run along axis {}", c.in(0)));
+  const auto& outputs = c.node().outputs;
+  if (outputs.size() > 1 && outputs[1]) return looks_along("its indices count the elements of all entries");
+  return c.give(0, c.in(0));
+}
+
 }  // namespace
 
 }  // namespace treadle::nn
@@ -216,7 +227,7 @@ TREADLE_OP(MaxPool, "") {
                                  ElementType::kDouble));
   op.since(22).type("T", tensors(ElementType::kFloat, ElementType::kUint8, ElementType::kInt8, ElementType::kFloat16,
                                  ElementType::kDouble, ElementType::kBfloat16));
-  op.infer(nn::infer_pool).prepare(nn::prepare_max_pool);
+  op.infer(nn::infer_pool).prepare(nn::prepare_max_pool).axes(nn::axes_of_planes).over_time(TimeRule::kWindow);
 }
 
 TREADLE_OP(AveragePool, "") {
@@ -233,7 +244,7 @@ TREADLE_OP(AveragePool, "") {
   op.since(11);
   op.since(19).optional("dilations", ir::AttributeKind::kInts);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(nn::infer_pool).prepare(nn::prepare_average_pool);
+  op.infer(nn::infer_pool).prepare(nn::prepare_average_pool).axes(nn::axes_of_planes).over_time(TimeRule::kWindow);
 }
 
 TREADLE_OP(LpPool, "") {
@@ -250,24 +261,26 @@ TREADLE_OP(LpPool, "") {
   op.since(11);
   op.since(18).attr("ceil_mode", 0).optional("dilations", ir::AttributeKind::kInts);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(nn::infer_pool).prepare(nn::prepare_lp_pool);
+  op.infer(nn::infer_pool).prepare(nn::prepare_lp_pool).axes(nn::axes_of_planes).over_time(TimeRule::kWindow);
 }
 
 TREADLE_OP(GlobalAveragePool, "") {
   op.since(1).in("X", "T").out("Y", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(nn::infer_global_pool).prepare(nn::prepare_global_pool<kernels::PoolKind::kAverage>);
+  op.infer(nn::infer_global_pool)
+      .prepare(nn::prepare_global_pool<kernels::PoolKind::kAverage>)
+      .axes(nn::axes_of_planes);
 }
 
 TREADLE_OP(GlobalMaxPool, "") {
   op.since(1).in("X", "T").out("Y", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(nn::infer_global_pool).prepare(nn::prepare_global_pool<kernels::PoolKind::kMax>);
+  op.infer(nn::infer_global_pool).prepare(nn::prepare_global_pool<kernels::PoolKind::kMax>).axes(nn::axes_of_planes);
 }
 
 TREADLE_OP(GlobalLpPool, "") {
   op.since(1).in("X", "T").out("Y", "T").attr("p", 2.0).type("T", types::kFloats);
   op.since(2).attr("p", 2);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(nn::infer_global_pool).prepare(nn::prepare_global_pool<kernels::PoolKind::kLp>);
+  op.infer(nn::infer_global_pool).prepare(nn::prepare_global_pool<kernels::PoolKind::kLp>).axes(nn::axes_of_planes);
 }

@@ -4,9 +4,11 @@
 
 #include "kernels/dispatch.h"
 #include "kernels/qgemm.h"
+#include "op/axis_rules.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
+#include "op/work.h"
 #include "ops/nn/window.h"
 
 namespace treadle::nn {
@@ -164,7 +166,12 @@ TREADLE_OP(QLinearConv, "") {
       .type("T2", types::kBytes)
       .type("T3", types::kBytes)
       .type("T4", types::kInt32s);
-  op.infer(nn::infer_qlinear_conv).prepare(nn::prepare_qlinear_conv);
+  op.infer(nn::infer_qlinear_conv)
+      .prepare(nn::prepare_qlinear_conv)
+      .axes(axes::entries)
+      .over_time(TimeRule::kWindow)
+      .product(Product::kConvolution, 0, 3)
+      .work(work::convolution<3>);
 }
 
 TREADLE_OP(ConvInteger, "") {
@@ -183,5 +190,10 @@ TREADLE_OP(ConvInteger, "") {
       .type("T1", types::kBytes)
       .type("T2", types::kBytes)
       .type("T3", types::kInt32s);
-  op.infer(nn::infer_conv_integer).prepare(nn::prepare_conv_integer);
+  op.infer(nn::infer_conv_integer)
+      .prepare(nn::prepare_conv_integer)
+      .axes(axes::entries)
+      .over_time(TimeRule::kWindow)
+      .product(Product::kConvolution)
+      .work(work::convolution<1>);
 }

@@ -5,8 +5,10 @@
 
 #include "base/in_pieces.h"
 #include "base/thread_pool.h"
+#include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "op/work.h"
 #include "ops/norm/channels.h"
 
 namespace treadle {
@@ -159,6 +161,14 @@ Status prepare_batch_norm(PrepareContext& ctx) {
   return {};
 }
 
+Status batch_norm_axes(AxisContext& c) {
+  const bool trains =
+      c.attributes().get_int("training_mode") != 0 || (c.version() < 7 && c.attributes().get_int("is_test") == 0);
+  if (c.in(0) == 1 || trains) return looks_along("it normalises over it");
+  TREADLE_TRY(axes::only_first(c));
+  return c.give(0, c.in(0));
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -208,5 +218,5 @@ TREADLE_OP(BatchNormalization, "") {
       .drop_type("U")
       .type("T1", types::kFloatsBf16)
       .type("T2", types::kFloatsBf16);
-  op.infer(infer_batch_norm).prepare(prepare_batch_norm);
+  op.infer(infer_batch_norm).prepare(prepare_batch_norm).axes(batch_norm_axes).work(work::reduction);
 }

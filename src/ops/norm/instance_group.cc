@@ -1,9 +1,11 @@
 // InstanceNormalization and GroupNormalization: rows are normalised, then scaled and shifted per channel.
 
 #include "kernels/normalize.h"
+#include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
+#include "op/work.h"
 #include "ops/norm/channels.h"
 
 namespace treadle {
@@ -117,7 +119,7 @@ TREADLE_OP(GroupNormalization, "") {
       .type("T", types::kFloatsBf16)
       .deprecated();
   op.since(21).attr("stash_type", 1);
-  op.infer(infer_group_norm).prepare(prepare_group_norm);
+  op.infer(infer_group_norm).prepare(prepare_group_norm).axes(axes::entries).work(work::reduction);
 }
 
 TREADLE_OP(InstanceNormalization, "") {
@@ -131,5 +133,5 @@ TREADLE_OP(InstanceNormalization, "") {
       .type("T", types::kFloats);
   op.since(6).drop_attr("consumed_inputs");
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_instance_norm).prepare(prepare_instance_norm);
+  op.infer(infer_instance_norm).prepare(prepare_instance_norm).axes(axes::entries).work(work::reduction);
 }

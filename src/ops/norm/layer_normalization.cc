@@ -1,9 +1,11 @@
 // LayerNormalization and RMSNormalization over the axes from `axis` on.
 
 #include "kernels/normalize.h"
+#include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
+#include "op/work.h"
 #include "ops/norm/channels.h"
 
 namespace treadle {
@@ -167,7 +169,10 @@ TREADLE_OP(LayerNormalization, "") {
       .attr("stash_type", 1)
       .type("T", types::kFloatsBf16)
       .type("U", tensors(ElementType::kFloat, ElementType::kBfloat16));
-  op.infer(infer_layer_norm).prepare(prepare_layer_norm);
+  op.infer(infer_layer_norm)
+      .prepare(prepare_layer_norm)
+      .axes(axes::from_axis_attribute, axes::shift_axis)
+      .work(work::reduction);
 }
 
 TREADLE_OP(RMSNormalization, "") {
@@ -180,5 +185,8 @@ TREADLE_OP(RMSNormalization, "") {
       .attr("stash_type", 1)
       .type("T", types::kFloatsBf16)
       .type("V", types::kFloatsBf16);
-  op.infer(infer_rms_norm).prepare(prepare_rms_norm);
+  op.infer(infer_rms_norm)
+      .prepare(prepare_rms_norm)
+      .axes(axes::from_axis_attribute, axes::shift_axis)
+      .work(work::reduction);
 }

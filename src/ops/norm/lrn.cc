@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/in_pieces.h"
+#include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
@@ -104,6 +105,11 @@ Status prepare_lrn(PrepareContext& ctx) {
   return {};
 }
 
+Status lrn_axes(AxisContext& c) {
+  if (c.in(0) == 1) return looks_along("it normalises over axis 1");
+  return c.give(0, c.in(0));
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -118,5 +124,5 @@ TREADLE_OP(LRN, "") {
       .required("size", ir::AttributeKind::kInt)
       .type("T", types::kFloats);
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_lrn).prepare(prepare_lrn);
+  op.infer(infer_lrn).prepare(prepare_lrn).axes(lrn_axes);
 }

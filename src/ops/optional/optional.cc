@@ -71,7 +71,7 @@ TREADLE_OP(Optional, "") {
   op.since(28)
       .type("V", types::kAllTensorsIr14 | sequences_of(types::kAllTensorsIr14))
       .type("O", optionals_of(types::kAllTensorsIr14) | optional_sequences_of(types::kAllTensorsIr14));
-  op.infer(infer_optional).compute(compute_optional);
+  op.infer(infer_optional).compute(compute_optional).no_axes("it works on optional values");
 }
 
 TREADLE_OP(OptionalHasElement, "") {
@@ -86,7 +86,7 @@ TREADLE_OP(OptionalHasElement, "") {
                      optional_sequences_of(types::kAllTensors));
   op.since(28).type("O", types::kAllTensorsIr14 | sequences_of(types::kAllTensorsIr14) |
                              optionals_of(types::kAllTensorsIr14) | optional_sequences_of(types::kAllTensorsIr14));
-  op.infer(infer_has_element).compute(compute_has_element);
+  op.infer(infer_has_element).compute(compute_has_element).no_axes("it works on optional values");
 }
 
 TREADLE_OP(OptionalGetElement, "") {
@@ -101,5 +101,5 @@ TREADLE_OP(OptionalGetElement, "") {
       .type("O", types::kAllTensorsIr14 | sequences_of(types::kAllTensorsIr14) | optionals_of(types::kAllTensorsIr14) |
                      optional_sequences_of(types::kAllTensorsIr14))
       .type("V", types::kAllTensorsIr14 | sequences_of(types::kAllTensorsIr14));
-  op.infer(infer_get_element).compute(compute_get_element).can_fail();
+  op.infer(infer_get_element).compute(compute_get_element).can_fail().no_axes("it works on optional values");
 }

@@ -80,5 +80,5 @@ TREADLE_OP(DynamicQuantizeLinear, "") {
       .out("y_zero_point", "T2")
       .type("T1", types::kFloat32s)
       .type("T2", types::kUint8s);
-  op.infer(infer_dynamic_quantize).prepare(prepare_dynamic_quantize);
+  op.infer(infer_dynamic_quantize).prepare(prepare_dynamic_quantize).no_axes("one scale is that of all elements");
 }

@@ -1,6 +1,7 @@
 // QuantizeLinear and DequantizeLinear: scales per tensor, along an axis, or by blocks of an axis.
 
 #include "op/axis.h"
+#include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
@@ -203,6 +204,19 @@ Status prepare_dequantize(PrepareContext& ctx) {
   return prepare(ctx, quant::DequantizeRows(from, ctx.outputs[0].type), from);
 }
 
+Status scaled_axes(AxisContext& c) {
+  TREADLE_TRY(axes::only_first(c));
+  const bool per_tensor = c.rank(1) == 0 || (c.rank(1) == 1 && c.size(1, 0).is_known(1));
+  const bool in_blocks = c.rank(1) > 1 && !c.size(1, c.in(0)).is_known(1);
+  if (!per_tensor && (in_blocks || c.axis(c.rank(0), 1) == c.in(0))) return looks_along("its scales run along it");
+  return c.give(0, c.in(0));
+}
+
+Status widen_scaled(WidenContext& c) {
+  if (c.rank(1) > 1) return looks_along("its scales have axes of their own");
+  return c.node().version->attribute("axis") ? axes::shift_axis(c) : axes::unchanged(c);
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -250,7 +264,7 @@ TREADLE_OP(DequantizeLinear, "") {
                                   ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz, ElementType::kUint4,
                                   ElementType::kInt4, ElementType::kFloat4e2m1, ElementType::kUint2, ElementType::kInt2,
                                   ElementType::kFloat6e2m3, ElementType::kFloat6e3m2));
-  op.infer(infer_dequantize).prepare(prepare_dequantize);
+  op.infer(infer_dequantize).prepare(prepare_dequantize).axes(scaled_axes, widen_scaled);
 }
 
 TREADLE_OP(QuantizeLinear, "") {
@@ -295,5 +309,5 @@ TREADLE_OP(QuantizeLinear, "") {
                     ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2,
                     ElementType::kFloat8e5m2fnuz, ElementType::kUint4, ElementType::kInt4, ElementType::kFloat4e2m1,
                     ElementType::kUint2, ElementType::kInt2, ElementType::kFloat6e2m3, ElementType::kFloat6e3m2));
-  op.infer(infer_quantize).prepare(prepare_quantize);
+  op.infer(infer_quantize).prepare(prepare_quantize).axes(scaled_axes, widen_scaled);
 }

@@ -2,10 +2,12 @@
 
 #include "kernels/dispatch.h"
 #include "kernels/qgemm.h"
+#include "op/axis_rules.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
+#include "op/work.h"
 
 namespace treadle {
 
@@ -291,6 +293,28 @@ Status lower_qlinear_matmul(LowerContext& ctx) {
   return {};
 }
 
+bool is_single(const AxisContext& c, size_t i) {
+  return !c.present(i) || c.rank(i) == 0 || (c.rank(i) == 1 && c.size(i, 0).is_known(1));
+}
+
+// Zero points of their own may belong to rows of A and columns of B.
+Status integer_product_axes(AxisContext& c) {
+  const bool rows = c.in(0) == c.rank(0) - 2, columns = c.in(1) == c.rank(1) - 1;
+  if ((rows && !is_single(c, 2)) || (columns && !is_single(c, 3))) return looks_along("its zero points run along it");
+  for (const size_t i : {2, 3}) {
+    if (c.present(i) && (c.runs_along(i) || c.rank(i) > 1))
+      return looks_along("its zero points have axes of their own");
+  }
+  return axes::matrix_product(c, 0, 1);
+}
+
+Status quantized_product_axes(AxisContext& c) {
+  for (const size_t i : {1, 2, 4, 5, 6, 7}) {
+    if (c.runs_along(i) || !is_single(c, i)) return looks_along("its scales have axes of their own");
+  }
+  return axes::matrix_product(c, 0, 3);
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -305,7 +329,11 @@ TREADLE_OP(MatMulInteger, "") {
       .type("T1", types::kBytes)
       .type("T2", types::kBytes)
       .type("T3", types::kInt32s);
-  op.infer(infer_matmul_integer).prepare(prepare_matmul_integer);
+  op.infer(infer_matmul_integer)
+      .prepare(prepare_matmul_integer)
+      .axes(integer_product_axes, axes::unchanged)
+      .product(Product::kMatrices)
+      .work(work::matrix_product<0>);
 }
 
 TREADLE_OP(QLinearMatMul, "") {
@@ -330,5 +358,9 @@ TREADLE_OP(QLinearMatMul, "") {
       .type("T1", types::kBytes | types::kFloat8s)
       .type("T2", types::kBytes | types::kFloat8s)
       .type("T3", types::kBytes | types::kFloat8s);
-  op.infer(infer_qlinear_matmul).lower(lower_qlinear_matmul);
+  op.infer(infer_qlinear_matmul)
+      .lower(lower_qlinear_matmul)
+      .axes(quantized_product_axes)
+      .product(Product::kMatrices, 0, 3)
+      .work(work::matrix_product<0>);
 }

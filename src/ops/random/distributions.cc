@@ -270,7 +270,10 @@ TREADLE_OP(RandomNormal, "") {
       .required("shape", ir::AttributeKind::kInts)
       .type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(random::infer_shaped).prepare(random::prepare_normal).random();
+  op.infer(random::infer_shaped)
+      .prepare(random::prepare_normal)
+      .random()
+      .no_axes("it draws numbers for all positions in a row");
 }
 
 TREADLE_OP(RandomNormalLike, "") {
@@ -287,7 +290,8 @@ TREADLE_OP(RandomNormalLike, "") {
   op.infer(random::infer_like)
       .prepare(random::prepare_normal)
       .compute(compute_by_position)  // strings, of which only the sizes count
-      .random();
+      .random()
+      .no_axes("it draws numbers for all positions in a row");
 }
 
 TREADLE_OP(RandomUniform, "") {
@@ -300,7 +304,10 @@ TREADLE_OP(RandomUniform, "") {
       .required("shape", ir::AttributeKind::kInts)
       .type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(random::infer_shaped).prepare(random::prepare_uniform).random();
+  op.infer(random::infer_shaped)
+      .prepare(random::prepare_uniform)
+      .random()
+      .no_axes("it draws numbers for all positions in a row");
 }
 
 TREADLE_OP(RandomUniformLike, "") {
@@ -317,7 +324,8 @@ TREADLE_OP(RandomUniformLike, "") {
   op.infer(random::infer_like)
       .prepare(random::prepare_uniform)
       .compute(compute_by_position)  // as above
-      .random();
+      .random()
+      .no_axes("it draws numbers for all positions in a row");
 }
 
 TREADLE_OP(Bernoulli, "") {
@@ -329,7 +337,10 @@ TREADLE_OP(Bernoulli, "") {
       .type("T1", types::kFloats)
       .type("T2", types::kNumericBoolBf16);
   op.since(22).type("T1", types::kFloatsBf16);
-  op.infer(random::infer_like).prepare(random::prepare_bernoulli).random();
+  op.infer(random::infer_like)
+      .prepare(random::prepare_bernoulli)
+      .random()
+      .no_axes("it draws numbers for all positions in a row");
 }
 
 TREADLE_OP(Multinomial, "") {
@@ -342,5 +353,8 @@ TREADLE_OP(Multinomial, "") {
       .type("T1", types::kFloats)
       .type("T2", types::kIndices);
   op.since(22).type("T1", types::kFloatsBf16);
-  op.infer(random::infer_multinomial).prepare(random::prepare_multinomial).random();
+  op.infer(random::infer_multinomial)
+      .prepare(random::prepare_multinomial)
+      .random()
+      .no_axes("it draws numbers for all positions in a row");
 }

@@ -1,9 +1,13 @@
 // ArgMax and ArgMin: where the extreme lies.
 
+#include <fmt/format.h>
+
 #include "kernels/reduce.h"
 #include "op/axis.h"
+#include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "op/work.h"
 
 namespace treadle {
 
@@ -63,6 +67,13 @@ Status prepare_arg(PrepareContext& ctx) {
   return {};
 }
 
+Status searched_axes(AxisContext& c) {
+  const int64_t axis = c.axis(c.rank(0), 0);
+  if (axis == c.in(0)) return looks_along(fmt::format("it searches axis {}", axis));
+  const bool drops = c.attributes().get_int("keepdims", 1) == 0 && axis < c.in(0);
+  return c.give(0, c.in(0) - (drops ? 1 : 0));
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -77,7 +88,10 @@ TREADLE_OP(ArgMax, "") {
   op.since(11);
   op.since(12).attr("select_last_index", 0);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_arg).prepare(prepare_arg<kernels::arg_max>);
+  op.infer(infer_arg)
+      .prepare(prepare_arg<kernels::arg_max>)
+      .axes(searched_axes, axes::shift_axis)
+      .work(work::reduction);
 }
 
 TREADLE_OP(ArgMin, "") {
@@ -90,5 +104,8 @@ TREADLE_OP(ArgMin, "") {
   op.since(11);
   op.since(12).attr("select_last_index", 0);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_arg).prepare(prepare_arg<kernels::arg_min>);
+  op.infer(infer_arg)
+      .prepare(prepare_arg<kernels::arg_min>)
+      .axes(searched_axes, axes::shift_axis)
+      .work(work::reduction);
 }

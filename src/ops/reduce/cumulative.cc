@@ -2,8 +2,10 @@
 
 #include "kernels/reduce.h"
 #include "op/axis.h"
+#include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "op/work.h"
 
 namespace treadle {
 
@@ -79,7 +81,11 @@ TREADLE_OP(CumProd, "") {
       .attr("reverse", 0)
       .type("T", types::kNumeric32Bf16)
       .type("T2", types::kIndices);
-  op.infer(infer_cumulative).prepare(prepare_cumulative<kernels::cum_prod>).shape_inputs({1});
+  op.infer(infer_cumulative)
+      .prepare(prepare_cumulative<kernels::cum_prod>)
+      .shape_inputs({1})
+      .axes(axes::along_axis_input, axes::shift_axis_input)
+      .work(work::reduction);
 }
 
 TREADLE_OP(CumSum, "") {
@@ -93,5 +99,10 @@ TREADLE_OP(CumSum, "") {
                          ElementType::kUint32, ElementType::kUint64))
       .type("T2", types::kIndices);
   op.since(14).type("T", types::kNumeric32Bf16);
-  op.infer(infer_cumulative).prepare(prepare_cumulative<kernels::cum_sum>).shape_inputs({1});
+  op.infer(infer_cumulative)
+      .prepare(prepare_cumulative<kernels::cum_sum>)
+      .shape_inputs({1})
+      .axes(axes::along_axis_input, axes::shift_axis_input)
+      .over_time(TimeRule::kPrefixSum)
+      .work(work::reduction);
 }

@@ -1,11 +1,15 @@
 // LpNormalization and MeanVarianceNormalization, as reductions and elementwise operators. Narrow floats are computed in
 // float.
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "kernels/convert.h"
+#include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "op/work.h"
 
 namespace treadle {
 
@@ -55,6 +59,13 @@ Status lower_mean_variance(LowerContext& ctx) {
   return {};
 }
 
+Status mean_variance_axes(AxisContext& c) {
+  for (const int64_t a : c.attributes().get_ints("axes")) {
+    if ((a < 0 ? a + c.rank(0) : a) == c.in(0)) return looks_along(fmt::format("it normalises over axis {}", a));
+  }
+  return c.give(0, c.in(0));
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -62,11 +73,17 @@ Status lower_mean_variance(LowerContext& ctx) {
 TREADLE_OP(LpNormalization, "") {
   op.since(1).in("input", "T").out("output", "T").attr("axis", -1).attr("p", 2).type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_lp_normalization).lower(lower_lp_normalization);
+  op.infer(infer_lp_normalization)
+      .lower(lower_lp_normalization)
+      .axes(axes::along_axis_attribute, axes::shift_axis)
+      .work(work::reduction);
 }
 
 TREADLE_OP(MeanVarianceNormalization, "") {
   op.since(9).in("X", "T").out("Y", "T").attr_ints("axes", {0, 2, 3}).type("T", types::kFloats);
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input).lower(lower_mean_variance);
+  op.infer(infer_like_input)
+      .lower(lower_mean_variance)
+      .axes(mean_variance_axes, axes::shift_axes)
+      .work(work::reduction);
 }

@@ -2,9 +2,11 @@
 
 #include "kernels/reduce.h"
 
+#include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
+#include "op/work.h"
 
 namespace treadle {
 
@@ -144,7 +146,11 @@ TREADLE_OP(ReduceL1, "") {
   op.since(11);
   op.since(13).type("T", types::kNumeric32Bf16);
   op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
-  op.infer(infer_reduce).prepare(prepare_reduce<kernels::ReduceOp::kL1>).shape_inputs({1});
+  op.infer(infer_reduce)
+      .prepare(prepare_reduce<kernels::ReduceOp::kL1>)
+      .shape_inputs({1})
+      .axes(axes::reduced, axes::shift_axes)
+      .work(work::reduction);
 }
 
 TREADLE_OP(ReduceL2, "") {
@@ -157,7 +163,11 @@ TREADLE_OP(ReduceL2, "") {
   op.since(11);
   op.since(13).type("T", types::kNumeric32Bf16);
   op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
-  op.infer(infer_reduce).prepare(prepare_reduce<kernels::ReduceOp::kL2>).shape_inputs({1});
+  op.infer(infer_reduce)
+      .prepare(prepare_reduce<kernels::ReduceOp::kL2>)
+      .shape_inputs({1})
+      .axes(axes::reduced, axes::shift_axes)
+      .work(work::reduction);
 }
 
 TREADLE_OP(ReduceLogSum, "") {
@@ -171,7 +181,11 @@ TREADLE_OP(ReduceLogSum, "") {
   op.since(13).type("T", types::kNumeric32Bf16);
   op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
   op.since(28).type("T", types::kFloatsBf16);
-  op.infer(infer_reduce).prepare(prepare_reduce<kernels::ReduceOp::kLogSum>).shape_inputs({1});
+  op.infer(infer_reduce)
+      .prepare(prepare_reduce<kernels::ReduceOp::kLogSum>)
+      .shape_inputs({1})
+      .axes(axes::reduced, axes::shift_axes)
+      .work(work::reduction);
 }
 
 TREADLE_OP(ReduceLogSumExp, "") {
@@ -185,7 +199,11 @@ TREADLE_OP(ReduceLogSumExp, "") {
   op.since(13).type("T", types::kNumeric32Bf16);
   op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
   op.since(28).type("T", types::kFloatsBf16);
-  op.infer(infer_reduce).prepare(prepare_reduce<kernels::ReduceOp::kLogSumExp>).shape_inputs({1});
+  op.infer(infer_reduce)
+      .prepare(prepare_reduce<kernels::ReduceOp::kLogSumExp>)
+      .shape_inputs({1})
+      .axes(axes::reduced, axes::shift_axes)
+      .work(work::functions_of_input);
 }
 
 TREADLE_OP(ReduceMax, "") {
@@ -202,7 +220,11 @@ TREADLE_OP(ReduceMax, "") {
   op.since(20).type("T", tensors(ElementType::kFloat, ElementType::kUint8, ElementType::kInt8, ElementType::kInt32,
                                  ElementType::kInt64, ElementType::kBool, ElementType::kFloat16, ElementType::kDouble,
                                  ElementType::kUint32, ElementType::kUint64, ElementType::kBfloat16));
-  op.infer(infer_and_fold<max>).prepare(prepare_reduce<kernels::ReduceOp::kMax>).shape_inputs({1});
+  op.infer(infer_and_fold<max>)
+      .prepare(prepare_reduce<kernels::ReduceOp::kMax>)
+      .shape_inputs({1})
+      .axes(axes::reduced, axes::shift_axes)
+      .work(work::reduction);
 }
 
 TREADLE_OP(ReduceMean, "") {
@@ -215,7 +237,11 @@ TREADLE_OP(ReduceMean, "") {
   op.since(11);
   op.since(13).type("T", types::kNumeric32Bf16);
   op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
-  op.infer(infer_reduce).prepare(prepare_reduce<kernels::ReduceOp::kMean>).shape_inputs({1});
+  op.infer(infer_reduce)
+      .prepare(prepare_reduce<kernels::ReduceOp::kMean>)
+      .shape_inputs({1})
+      .axes(axes::reduced, axes::shift_axes)
+      .work(work::reduction);
 }
 
 TREADLE_OP(ReduceMin, "") {
@@ -232,7 +258,11 @@ TREADLE_OP(ReduceMin, "") {
   op.since(20).type("T", tensors(ElementType::kFloat, ElementType::kUint8, ElementType::kInt8, ElementType::kInt32,
                                  ElementType::kInt64, ElementType::kBool, ElementType::kFloat16, ElementType::kDouble,
                                  ElementType::kUint32, ElementType::kUint64, ElementType::kBfloat16));
-  op.infer(infer_and_fold<min>).prepare(prepare_reduce<kernels::ReduceOp::kMin>).shape_inputs({1});
+  op.infer(infer_and_fold<min>)
+      .prepare(prepare_reduce<kernels::ReduceOp::kMin>)
+      .shape_inputs({1})
+      .axes(axes::reduced, axes::shift_axes)
+      .work(work::reduction);
 }
 
 TREADLE_OP(ReduceProd, "") {
@@ -245,7 +275,11 @@ TREADLE_OP(ReduceProd, "") {
   op.since(11);
   op.since(13).type("T", types::kNumeric32Bf16);
   op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
-  op.infer(infer_and_fold<multiply>).prepare(prepare_reduce<kernels::ReduceOp::kProd>).shape_inputs({1});
+  op.infer(infer_and_fold<multiply>)
+      .prepare(prepare_reduce<kernels::ReduceOp::kProd>)
+      .shape_inputs({1})
+      .axes(axes::reduced, axes::shift_axes)
+      .work(work::reduction);
 }
 
 TREADLE_OP(ReduceSum, "") {
@@ -261,7 +295,11 @@ TREADLE_OP(ReduceSum, "") {
       .drop_attr("axes")
       .attr("noop_with_empty_axes", 0)
       .type("T", types::kNumeric32Bf16);
-  op.infer(infer_and_fold<add>).prepare(prepare_reduce<kernels::ReduceOp::kSum>).shape_inputs({1});
+  op.infer(infer_and_fold<add>)
+      .prepare(prepare_reduce<kernels::ReduceOp::kSum>)
+      .shape_inputs({1})
+      .axes(axes::reduced, axes::shift_axes)
+      .work(work::reduction);
 }
 
 TREADLE_OP(ReduceSumSquare, "") {
@@ -274,5 +312,9 @@ TREADLE_OP(ReduceSumSquare, "") {
   op.since(11);
   op.since(13).type("T", types::kNumeric32Bf16);
   op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
-  op.infer(infer_reduce).prepare(prepare_reduce<kernels::ReduceOp::kSumSquare>).shape_inputs({1});
+  op.infer(infer_reduce)
+      .prepare(prepare_reduce<kernels::ReduceOp::kSumSquare>)
+      .shape_inputs({1})
+      .axes(axes::reduced, axes::shift_axes)
+      .work(work::reduction);
 }

@@ -1,16 +1,20 @@
 // Softmax, LogSoftmax, Hardmax. Before opset 13 the tensor is flattened to two dimensions at `axis` and they run along
 // the second one.
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "kernels/convert.h"
 #include "kernels/normalize.h"
 #include "kernels/reduce.h"
 #include "op/axis.h"
+#include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
 #include "op/resize.h"
+#include "op/work.h"
 
 namespace treadle {
 
@@ -114,6 +118,16 @@ Status prepare_hardmax(PrepareContext& ctx) {
   return {};
 }
 
+// Along one axis; with versions before 13 along all from that axis on.
+Status softmax_axes(AxisContext& c) {
+  const bool flattens = c.version() < 13;
+  const int64_t axis = c.axis(c.rank(0), flattens ? 1 : -1);
+  if (axis == c.in(0) || (flattens && c.in(0) > axis)) {
+    return looks_along(fmt::format("it is taken over axis {}", c.in(0)));
+  }
+  return c.give(0, c.in(0));
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -122,19 +136,25 @@ TREADLE_OP(Hardmax, "") {
   op.since(1).in("input", "T").out("output", "T").attr("axis", 1).type("T", types::kFloats);
   op.since(11);
   op.since(13).attr("axis", -1).type("T", types::kFloatsBf16);
-  op.infer(infer_softmax).prepare(prepare_hardmax);
+  op.infer(infer_softmax).prepare(prepare_hardmax).axes(softmax_axes, axes::shift_axis).work(work::reduction);
 }
 
 TREADLE_OP(LogSoftmax, "") {
   op.since(1).in("input", "T").out("output", "T").attr("axis", 1).type("T", types::kFloats);
   op.since(11);
   op.since(13).attr("axis", -1).type("T", types::kFloatsBf16);
-  op.infer(infer_softmax).prepare(prepare_softmax<kernels::SoftmaxKind::kLogSoftmax>);
+  op.infer(infer_softmax)
+      .prepare(prepare_softmax<kernels::SoftmaxKind::kLogSoftmax>)
+      .axes(softmax_axes, axes::shift_axis)
+      .work(work::functions_of_input);
 }
 
 TREADLE_OP(Softmax, "") {
   op.since(1).in("input", "T").out("output", "T").attr("axis", 1).type("T", types::kFloats);
   op.since(11);
   op.since(13).attr("axis", -1).type("T", types::kFloatsBf16);
-  op.infer(infer_softmax).prepare(prepare_softmax<kernels::SoftmaxKind::kSoftmax>);
+  op.infer(infer_softmax)
+      .prepare(prepare_softmax<kernels::SoftmaxKind::kSoftmax>)
+      .axes(softmax_axes, axes::shift_axis)
+      .work(work::functions_of_input);
 }

@@ -9,8 +9,10 @@
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
 #include "kernels/recurrent.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
+#include "op/work.h"
 #include "ops/rnn/activation.h"
 
 namespace treadle::rnn {
@@ -343,7 +345,7 @@ VersionBuilder& with_attributes(VersionBuilder&& version) {
 // g [B, H] -> h [B, H]
 TREADLE_OP(RnnCell, "treadle") {
   rnn::with_attributes(op.since(1)).in("g", "T").out("h", "T");
-  op.infer(rnn::infer_like<0>).prepare(rnn::prepare_rnn_cell);
+  op.infer(rnn::infer_like<0>).prepare(rnn::prepare_rnn_cell).axes(axes::entries).work(work::functions_of_result<1>);
 }
 
 // g [B, 4H] (gates i, o, f, c), c [B, H], P [3H] (i, o, f) -> h, c [B, H]
@@ -354,23 +356,35 @@ TREADLE_OP(LstmCell, "treadle") {
       .in("P", "T", Arity::kOptional)
       .out("h_out", "T")
       .out("c_out", "T");
-  op.infer(rnn::infer_like<1>).prepare(rnn::prepare_lstm_cell);
+  op.infer(rnn::infer_like<1>)
+      .prepare(rnn::prepare_lstm_cell)
+      .axes(axes::entries_of<0b011>)
+      .work(work::functions_of_result<5>);
 }
 
 // x [B, 3H], u [B, 3H] (gates z, r, h), h [B, H] -> h [B, H]
 TREADLE_OP(GruCell, "treadle") {
   rnn::with_attributes(op.since(1)).in("x", "T").in("u", "T").in("h", "T").out("h_out", "T");
-  op.infer(rnn::infer_like<2>).prepare(rnn::prepare_gru_cell);
+  op.infer(rnn::infer_like<2>)
+      .prepare(rnn::prepare_gru_cell)
+      .axes(axes::entries_of<0b111>)
+      .work(work::functions_of_result<3>);
 }
 
 // g [B, 2H] (gates z, r), h [B, H] -> z [B, H], r·h [B, H]
 TREADLE_OP(GruGates, "treadle") {
   rnn::with_attributes(op.since(1)).in("g", "T").in("h", "T").out("z", "T").out("rh", "T");
-  op.infer(rnn::infer_like<1>).prepare(rnn::prepare_gru_gates);
+  op.infer(rnn::infer_like<1>)
+      .prepare(rnn::prepare_gru_gates)
+      .axes(axes::entries_of<0b011>)
+      .work(work::functions_of_result<2>);
 }
 
 // g [B, H] (the candidate's preactivation), z, h [B, H] -> h [B, H]
 TREADLE_OP(GruUpdate, "treadle") {
   rnn::with_attributes(op.since(1)).in("g", "T").in("z", "T").in("h", "T").out("h_out", "T");
-  op.infer(rnn::infer_like<2>).prepare(rnn::prepare_gru_update);
+  op.infer(rnn::infer_like<2>)
+      .prepare(rnn::prepare_gru_update)
+      .axes(axes::entries_of<0b111>)
+      .work(work::functions_of_result<1>);
 }

@@ -103,5 +103,5 @@ TREADLE_OP(GRU, "") {
   op.since(7).drop_attr("output_sequence");
   op.since(14).attr("layout", 0);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(rnn::infer_gru).lower(rnn::lower_gru).can_fail();
+  op.infer(rnn::infer_gru).lower(rnn::lower_gru).can_fail().axes(rnn::recurrent_axes).over_time(TimeRule::kRecurrence);
 }

@@ -93,5 +93,5 @@ TREADLE_OP(LinearRecurrence, "treadle") {
       .attr("reverse", 0)
       .type("T", tensors(ElementType::kFloat, ElementType::kDouble, ElementType::kInt32, ElementType::kUint32,
                          ElementType::kInt64, ElementType::kUint64));
-  op.infer(infer_linear_recurrence).prepare(prepare_linear_recurrence);
+  op.infer(infer_linear_recurrence).prepare(prepare_linear_recurrence).no_axes("it runs over time");
 }

@@ -65,5 +65,9 @@ TREADLE_OP(LSTM, "") {
   op.since(7).drop_attr("output_sequence");
   op.since(14).attr("layout", 0);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(rnn::infer_lstm).lower(rnn::lower_lstm).can_fail();
+  op.infer(rnn::infer_lstm)
+      .lower(rnn::lower_lstm)
+      .can_fail()
+      .axes(rnn::recurrent_axes)
+      .over_time(TimeRule::kRecurrence);
 }

@@ -14,6 +14,7 @@
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
+#include "op/work.h"
 
 namespace treadle::rnn {
 
@@ -172,5 +173,9 @@ TREADLE_OP(DynamicQuantizeGemm, "treadle") {
       .in("C", "tensor(float)", Arity::kOptional)
       .out("Y", "tensor(float)")
       .type("T", types::kBytes);
-  op.infer(rnn::infer).prepare(rnn::prepare);
+  op.infer(rnn::infer)
+      .prepare(rnn::prepare)
+      .no_axes("one scale is that of all elements")
+      .product(Product::kMatrices)
+      .work(work::matrix_product<0>);
 }

@@ -1,5 +1,7 @@
 #include "ops/rnn/recurrent.h"
 
+#include "op/axes.h"
+
 namespace treadle::rnn {
 
 namespace {
@@ -91,6 +93,19 @@ Status infer(InferContext& ctx, const Family& family) {
                  form.batch_first ? Shape{batch, time, directions, hidden} : Shape{time, directions, batch, hidden});
   for (size_t i = 0; i < family.states; ++i) ctx.set_output(1 + i, element, state);
   return {};
+}
+
+Status recurrent_axes(AxisContext& c) {
+  const bool batch_first = c.attributes().get_int("layout") != 0;
+  const int64_t batch = batch_first ? 0 : 1;
+  if (c.in(kX) != batch) return looks_along(c.in(kX) == 1 - batch ? "it runs over time" : "its product sums along it");
+  for (size_t i = 1; i < c.inputs(); ++i) {
+    const int64_t expected = i == kSequenceLens ? 0 : i == kInitialH || i == kInitialC ? batch : kNoAxis;
+    if (c.present(i) && c.in(i) != expected) return looks_along("not all of its inputs run along it");
+  }
+  TREADLE_TRY(c.give(0, batch_first ? 0 : 2));
+  TREADLE_TRY(c.give(1, batch));
+  return c.give(2, batch);
 }
 
 }  // namespace treadle::rnn

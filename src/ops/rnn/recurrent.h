@@ -48,6 +48,8 @@ Result<Form> read_form(const ir::NodeInfo& node, const Family& family, const Typ
 Result<Form> read_form(const LowerContext& ctx, const Family& family);
 
 Status infer(InferContext& ctx, const Family& family);
+// Of the batch: its entries have nothing to do with each other.
+Status recurrent_axes(AxisContext& c);
 
 class Lowering {
  public:

@@ -60,5 +60,5 @@ TREADLE_OP(RNN, "") {
   op.since(7).drop_attr("output_sequence");
   op.since(14).attr("layout", 0);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(rnn::infer_rnn).lower(rnn::lower_rnn).can_fail();
+  op.infer(rnn::infer_rnn).lower(rnn::lower_rnn).can_fail().axes(rnn::recurrent_axes).over_time(TimeRule::kRecurrence);
 }

@@ -159,7 +159,7 @@ TREADLE_OP(SequenceConstruct, "") {
       .out("output_sequence", "S")
       .type("T", types::kAllTensors)
       .type("S", sequences_of(types::kAllTensors));
-  op.infer(infer_construct).compute(compute_construct);
+  op.infer(infer_construct).compute(compute_construct).no_axes("it works on sequences");
 }
 
 TREADLE_OP(SequenceEmpty, "") {
@@ -167,7 +167,7 @@ TREADLE_OP(SequenceEmpty, "") {
       .out("output", "S")
       .optional("dtype", ir::AttributeKind::kInt)
       .type("S", sequences_of(types::kAllTensors));
-  op.infer(infer_empty).compute(compute_empty);
+  op.infer(infer_empty).compute(compute_empty).no_axes("it works on sequences");
 }
 
 TREADLE_OP(SequenceAt, "") {
@@ -178,7 +178,7 @@ TREADLE_OP(SequenceAt, "") {
       .type("S", sequences_of(types::kAllTensors))
       .type("T", types::kAllTensors)
       .type("I", types::kIndices);
-  op.infer(infer_at).compute(compute_at).can_fail();
+  op.infer(infer_at).compute(compute_at).can_fail().no_axes("it works on sequences");
 }
 
 TREADLE_OP(SequenceLength, "") {
@@ -187,7 +187,7 @@ TREADLE_OP(SequenceLength, "") {
       .out("length", "I")
       .type("S", sequences_of(types::kAllTensors))
       .type("I", types::kInt64s);
-  op.infer(infer_length).compute(compute_length);
+  op.infer(infer_length).compute(compute_length).no_axes("it works on sequences");
 }
 
 TREADLE_OP(SequenceInsert, "") {
@@ -199,7 +199,7 @@ TREADLE_OP(SequenceInsert, "") {
       .type("T", types::kAllTensors)
       .type("S", sequences_of(types::kAllTensors))
       .type("I", types::kIndices);
-  op.infer(infer_insert).compute(compute_insert).can_fail();
+  op.infer(infer_insert).compute(compute_insert).can_fail().no_axes("it works on sequences");
 }
 
 TREADLE_OP(SequenceErase, "") {
@@ -209,5 +209,5 @@ TREADLE_OP(SequenceErase, "") {
       .out("output_sequence", "S")
       .type("S", sequences_of(types::kAllTensors))
       .type("I", types::kIndices);
-  op.infer(infer_erase).compute(compute_erase).can_fail();
+  op.infer(infer_erase).compute(compute_erase).can_fail().no_axes("it works on sequences");
 }

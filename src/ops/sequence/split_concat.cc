@@ -210,7 +210,7 @@ TREADLE_OP(SplitToSequence, "") {
       .type("I", types::kIndices)
       .type("S", sequences_of(types::kAllTensors));
   op.since(24).type("T", types::kAllTensorsIr4).type("S", sequences_of(types::kAllTensorsIr4));
-  op.infer(infer_split_to_sequence).compute(compute_split_to_sequence).can_fail();
+  op.infer(infer_split_to_sequence).compute(compute_split_to_sequence).can_fail().no_axes("it works on sequences");
 }
 
 TREADLE_OP(ConcatFromSequence, "") {
@@ -221,5 +221,8 @@ TREADLE_OP(ConcatFromSequence, "") {
       .attr("new_axis", 0)
       .type("S", sequences_of(types::kAllTensors))
       .type("T", types::kAllTensors);
-  op.infer(infer_concat_from_sequence).compute(compute_concat_from_sequence).can_fail();
+  op.infer(infer_concat_from_sequence)
+      .compute(compute_concat_from_sequence)
+      .can_fail()
+      .no_axes("it works on sequences");
 }

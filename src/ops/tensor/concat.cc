@@ -1,6 +1,7 @@
 #include <utility>
 #include <vector>
 
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/small_contents.h"
@@ -105,6 +106,15 @@ Status prepare_concat(PrepareContext& c) {
   return {};
 }
 
+Status concat_axes(AxisContext& c) {
+  const int64_t axis = c.in(0);
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    if (c.in(i) != axis || axis == kNoAxis) return looks_along("not all that it puts together runs along it");
+  }
+  if (c.axis(c.rank(0), 1) == axis) return looks_along("it puts parts together along it");
+  return c.give(0, axis);
+}
+
 }  // namespace
 }  // namespace treadle
 TREADLE_OP(Concat, "") {
@@ -117,6 +127,11 @@ TREADLE_OP(Concat, "") {
   op.since(11);
   op.since(13).type("T", types::kAllTensorsIr4);
   op.appends();
-  op.infer(infer_concat).prepare(prepare_concat).compute(compute_by_position).moves_elements();
+  op.infer(infer_concat)
+      .prepare(prepare_concat)
+      .compute(compute_by_position)
+      .moves_elements()
+      .axes(concat_axes, axes::shift_axis_of_all)
+      .over_time(TimeRule::kConcat);
   op.def.strided_inputs = ~uint64_t{0};  // however many there are
 }

@@ -70,5 +70,5 @@ TREADLE_OP(Constant, "") {
   op.since(23).type("T", types::kAllTensorsIr11);
   op.since(24).type("T", types::kAllTensorsIr12);
   op.since(25).type("T", types::kAllTensorsIr13);
-  op.infer(infer_constant).prepare(prepare_constant).compute(compute_constant);
+  op.infer(infer_constant).prepare(prepare_constant).compute(compute_constant).no_axes("it has no operands");
 }

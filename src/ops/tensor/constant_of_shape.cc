@@ -90,5 +90,9 @@ TREADLE_OP(ConstantOfShape, "") {
   op.since(23).type("T2", types::kFillableIr11);
   op.since(24).type("T2", types::kFillableIr12);
   op.since(25).type("T2", types::kFillableIr13);
-  op.infer(infer_constant_of_shape).prepare(prepare_constant_of_shape).shape_inputs({0});
+  op.infer(infer_constant_of_shape)
+      .prepare(prepare_constant_of_shape)
+      .shape_inputs({0})
+      .no_axes("its operand is a shape")
+      .over_time(TimeRule::kFill);
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/convert.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
@@ -75,11 +76,16 @@ Status prepare_det(PrepareContext& c) {
   return {};
 }
 
+Status matrix_axes(AxisContext& c) {
+  if (c.in(0) >= c.rank(0) - 2) return looks_along("it runs along rows or columns of its matrices");
+  return c.give(0, c.in(0));
+}
+
 }  // namespace
 }  // namespace treadle
 
 TREADLE_OP(Det, "") {
   op.since(11).in("X", "T").out("Y", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_det).prepare(prepare_det);
+  op.infer(infer_det).prepare(prepare_det).axes(matrix_axes, axes::unchanged);
 }

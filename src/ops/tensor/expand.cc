@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/rank.h"
@@ -120,6 +121,27 @@ Status prepare_expand(PrepareContext& c) {
   return tensor_ops::set_copy_kernel(c, out.dims, strides, out.strides);
 }
 
+Status spread_axes(AxisContext& c) {
+  TREADLE_TRY(axes::only_first(c));
+  const int64_t axis = c.in(0) + c.out_rank() - c.rank(0);
+  if (!same(c.out_shape()[static_cast<size_t>(axis)], c.size(0, c.in(0)))) return looks_along("it spreads the axis");
+  return c.give(0, axis);
+}
+
+Status widen_expand(WidenContext& c) {
+  c.align(0, c.out_rank());
+  return axes::prefix_list<1>(c);
+}
+
+Status tiled_axes(AxisContext& c) {
+  return axes::of_kept_size(c, "it repeats the axis");
+}
+
+Status widen_tile(WidenContext& c) {
+  if (c.version() < 6) return looks_along("it is of an old version");
+  return axes::prefix_list<1>(c);
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -138,7 +160,8 @@ TREADLE_OP(Tile, "") {
       .compute(compute_by_position)
       .moves_elements()
       .shape_inputs({1, 2})
-      .strided_inputs({0});
+      .strided_inputs({0})
+      .axes(tiled_axes, widen_tile);
 }
 
 TREADLE_OP(Expand, "") {
@@ -149,5 +172,7 @@ TREADLE_OP(Expand, "") {
       .compute(compute_by_position)
       .moves_elements()
       .shape_inputs({1})
-      .strided_inputs({0});
+      .strided_inputs({0})
+      .axes(spread_axes, widen_expand)
+      .over_time(TimeRule::kExpand);
 }

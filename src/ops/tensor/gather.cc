@@ -1,6 +1,8 @@
 #include <cstring>
 
 #include "kernels/move.h"
+#include "op/axis_rules.h"
+#include "op/effects.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
@@ -271,6 +273,41 @@ Status prepare_gather_nd(PrepareContext& c) {
   return {};
 }
 
+Status gathered_axes(AxisContext& c) {
+  const int64_t axis = c.axis(c.rank(0), 0);
+  if (c.runs_along(0) && c.runs_along(1)) return looks_along("both its data and its indices run along it");
+  if (c.runs_along(1)) return c.give(0, axis + c.in(1));
+  if (c.in(0) == axis) return looks_along("it picks positions of it");
+  return c.give(0, c.in(0) < axis ? c.in(0) : c.in(0) + c.rank(1) - 1);
+}
+
+Status widen_gather(WidenContext& c) {
+  return c.varies(0) ? axes::shift_axis(c) : axes::unchanged(c);
+}
+
+// Axes of both up to batch_dims; those of the indices alone but the last; those of the data behind what they pick from.
+Status gathered_nd_axes(AxisContext& c) {
+  const int64_t batch = c.attributes().get_int("batch_dims"), index_axis = c.rank(1) - 1;
+  if (c.runs_along(0) && c.runs_along(1)) {
+    if (c.in(0) == c.in(1) && c.in(0) < batch) return c.give(0, c.in(0));
+    return looks_along("both its data and its indices run along it");
+  }
+  if (c.runs_along(1)) {
+    if (c.in(1) == index_axis || c.in(1) < batch) return looks_along("its data does not run along it");
+    return c.give(0, c.in(1));
+  }
+  const Dim& picked = c.size(1, index_axis);
+  if (!picked.is_known() || c.in(0) < batch + picked.value()) return looks_along("it picks positions of it");
+  return c.give(0, c.in(0) - batch - picked.value() + index_axis);
+}
+
+Status widen_gather_nd(WidenContext& c) {
+  if (!c.varies(0)) return axes::unchanged(c);
+  if (!c.varies(1)) c.repeat(1);
+  c.set(ir::Attribute::of("batch_dims", c.attributes().get_int("batch_dims") + 1));
+  return {};
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -284,7 +321,13 @@ TREADLE_OP(Gather, "") {
       .type("Tind", types::kIndices);
   op.since(11);
   op.since(13).type("T", types::kAllTensorsIr4);
-  op.infer(infer_gather).prepare(prepare_gather).compute(compute_by_position).moves_elements().can_fail();
+  op.infer(infer_gather)
+      .prepare(prepare_gather)
+      .compute(compute_by_position)
+      .moves_elements()
+      .can_fail_unless(picks_by_constants)
+      .axes(gathered_axes, widen_gather)
+      .over_time(TimeRule::kGather);
 }
 
 TREADLE_OP(GatherElements, "") {
@@ -300,12 +343,18 @@ TREADLE_OP(GatherElements, "") {
       .prepare(prepare_gather_elements)
       .compute(compute_by_position)
       .moves_elements()
-      .can_fail();
+      .can_fail_unless(picks_by_constants)
+      .axes(axes::elements_along_axis, axes::shift_axis_of_all);
 }
 
 TREADLE_OP(GatherND, "") {
   op.since(11).in("data", "T").in("indices", "tensor(int64)").out("output", "T").type("T", types::kAllTensors);
   op.since(12).attr("batch_dims", 0);
   op.since(13).type("T", types::kAllTensorsIr4);
-  op.infer(infer_gather_nd).prepare(prepare_gather_nd).compute(compute_by_position).moves_elements().can_fail();
+  op.infer(infer_gather_nd)
+      .prepare(prepare_gather_nd)
+      .compute(compute_by_position)
+      .moves_elements()
+      .can_fail()
+      .axes(gathered_nd_axes, widen_gather_nd);
 }

@@ -6,6 +6,7 @@
 
 #include "kernels/convert.h"
 #include "kernels/move.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
@@ -283,6 +284,12 @@ Status prepare_one_hot(PrepareContext& c) {
   return {};
 }
 
+Status one_hot_axes(AxisContext& c) {
+  TREADLE_TRY(axes::only_first(c));
+  const int64_t axis = c.axis(c.rank(0) + 1, -1);
+  return c.give(0, c.in(0) + (c.in(0) >= axis ? 1 : 0));
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -298,7 +305,11 @@ TREADLE_OP(Range, "") {
       .attr("stash_type", 1)
       .type("T", tensors(ElementType::kFloat, ElementType::kInt16, ElementType::kInt32, ElementType::kInt64,
                          ElementType::kFloat16, ElementType::kDouble, ElementType::kBfloat16));
-  op.infer(infer_range).prepare(prepare_range).shape_inputs({0, 1, 2});
+  op.infer(infer_range)
+      .prepare(prepare_range)
+      .shape_inputs({0, 1, 2})
+      .no_axes("its operands are single numbers")
+      .over_time(TimeRule::kRange);
 }
 
 TREADLE_OP(EyeLike, "") {
@@ -310,7 +321,7 @@ TREADLE_OP(EyeLike, "") {
       .type("T1", types::kNumericBool)
       .type("T2", types::kNumericBool);
   op.since(22).type("T1", types::kNumericBoolBf16).type("T2", types::kNumericBoolBf16);
-  op.infer(infer_eye_like).prepare(prepare_eye_like);
+  op.infer(infer_eye_like).prepare(prepare_eye_like).no_axes("it looks at positions along it");
 }
 
 TREADLE_OP(OneHot, "") {
@@ -325,5 +336,10 @@ TREADLE_OP(OneHot, "") {
       .type("T3", types::kAllTensors);
   op.since(11);
   op.since(28).type("T3", types::kAllTensorsIr4);
-  op.infer(infer_one_hot).prepare(prepare_one_hot).compute(compute_by_position).moves_elements().shape_inputs({1});
+  op.infer(infer_one_hot)
+      .prepare(prepare_one_hot)
+      .compute(compute_by_position)
+      .moves_elements()
+      .shape_inputs({1})
+      .axes(one_hot_axes, axes::shift_axis);
 }

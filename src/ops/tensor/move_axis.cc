@@ -1,6 +1,7 @@
 // MoveAxis moves one axis to another place, the others keeping their order. Loops are planned over axis 0; this brings
 // other scan axes there and back, also where the rank is only known at run time.
 #include "kernels/move.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 
 namespace treadle {
@@ -62,6 +63,21 @@ Status compute_move_axis(ComputeContext& context) {
   return {};
 }
 
+Status moved_axes(AxisContext& c) {
+  const int64_t from = c.axis(c.rank(0), 0, "from"), to = c.axis(c.rank(0), 0, "to");
+  if (c.in(0) == from) return c.give(0, to);
+  const int64_t without = c.in(0) - (c.in(0) > from ? 1 : 0);
+  return c.give(0, without + (without >= to ? 1 : 0));
+}
+
+Status widen_move(WidenContext& c) {
+  for (const char* name : {"from", "to"}) {
+    const int64_t axis = c.axis_attribute(name);
+    c.set(ir::Attribute::of(name, axis < 0 ? axis : axis + 1));
+  }
+  return {};
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -72,5 +88,5 @@ TREADLE_OP(MoveAxis, "treadle") {
       .required("from", ir::AttributeKind::kInt)
       .required("to", ir::AttributeKind::kInt)
       .type("T", types::kAllTensorsIr14);
-  op.infer(infer_move_axis).prepare(prepare_move_axis).compute(compute_move_axis);
+  op.infer(infer_move_axis).prepare(prepare_move_axis).compute(compute_move_axis).axes(moved_axes, widen_move);
 }

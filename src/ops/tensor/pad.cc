@@ -3,6 +3,7 @@
 
 #include "kernels/convert.h"
 #include "kernels/move.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 
@@ -184,6 +185,39 @@ Status prepare_center_crop_pad(PrepareContext& c) {
   return kernels::prepare_pad(&s->plan, kernels::PadMode::kConstant, byte_width(in.type), in.dims, before, after);
 }
 
+Status padded_axes(AxisContext& c) {
+  return axes::of_kept_size(c, "it pads or crops it");
+}
+
+// Attributes before version 11, then an input with as many, and from 18 on perhaps of some axes only.
+Status widen_pad(WidenContext& c) {
+  if (c.version() < 2) return looks_along("it is of an old version");
+  if (c.present(3)) {
+    const auto along = constant_axes(c.node(), 3);
+    if (!along) return looks_along("its axes are not known beforehand");
+    c.set_input(3, axes::ints_like(c.node(), 3, behind_new_axis(*along)));
+    return {};
+  }
+  auto pads = constant_axes(c.node(), 1, "pads");
+  if (!pads) return looks_along("its pads are not known beforehand");
+  pads->insert(pads->begin() + static_cast<std::ptrdiff_t>(pads->size() / 2), 0);
+  pads->insert(pads->begin(), 0);
+  if (c.attributes().has("pads")) {
+    c.set(ir::Attribute::of("pads", std::move(*pads)));
+  } else {
+    c.set_input(1, Tensor::of_int64(*pads));
+  }
+  return {};
+}
+
+Status widen_center_crop_pad(WidenContext& c) {
+  const auto given = c.attributes().get_ints("axes");
+  std::vector<int64_t> along(given.begin(), given.end());
+  for (int64_t i = 0; given.empty() && i < c.rank(0); ++i) along.push_back(i);
+  c.set(ir::Attribute::of("axes", behind_new_axis(along)));
+  return {};
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -209,7 +243,13 @@ TREADLE_OP(Pad, "") {
   op.since(23).type("T", types::kAllTensorsIr11);
   op.since(24).type("T", types::kAllTensorsIr12);
   op.since(25).type("T", types::kAllTensorsIr13);
-  op.infer(infer_pad).prepare(prepare_pad).compute(compute_by_position).moves_elements().shape_inputs({1, 3});
+  op.infer(infer_pad)
+      .prepare(prepare_pad)
+      .compute(compute_by_position)
+      .moves_elements()
+      .shape_inputs({1, 3})
+      .axes(padded_axes, widen_pad)
+      .over_time(TimeRule::kPad);
 }
 
 TREADLE_OP(CenterCropPad, "") {
@@ -224,5 +264,6 @@ TREADLE_OP(CenterCropPad, "") {
       .prepare(prepare_center_crop_pad)
       .compute(compute_by_position)
       .moves_elements()
-      .shape_inputs({1});
+      .shape_inputs({1})
+      .axes(padded_axes, widen_center_crop_pad);
 }

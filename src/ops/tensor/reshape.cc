@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/rank.h"
@@ -219,7 +220,8 @@ TREADLE_OP(Reshape, "") {
       .compute(compute_reshaped)
       .alias(0)
       .shape_inputs({1})
-      .batch(BatchRule::kShapeOnly);
+      .axes(axes::reshaped)
+      .over_time(TimeRule::kReshape);
 }
 
 TREADLE_OP(Flatten, "") {
@@ -231,7 +233,7 @@ TREADLE_OP(Flatten, "") {
   op.since(23).type("T", types::kAllTensorsIr11);
   op.since(24).type("T", types::kAllTensorsIr12);
   op.since(25).type("T", types::kAllTensorsIr13);
-  op.infer(infer_flatten).prepare(prepare_plain_copy).compute(compute_reshaped).alias(0).batch(BatchRule::kShapeOnly);
+  op.infer(infer_flatten).prepare(prepare_plain_copy).compute(compute_reshaped).alias(0).axes(axes::reshaped);
 }
 
 TREADLE_OP(Squeeze, "") {
@@ -251,7 +253,8 @@ TREADLE_OP(Squeeze, "") {
       .compute(compute_reshaped)
       .alias(0)
       .shape_inputs({1})
-      .batch(BatchRule::kShapeOnly);
+      .axes(axes::reshaped)
+      .over_time(TimeRule::kSqueeze);
 }
 
 TREADLE_OP(Unsqueeze, "") {
@@ -271,5 +274,5 @@ TREADLE_OP(Unsqueeze, "") {
       .compute(compute_reshaped)
       .alias(0)
       .shape_inputs({1})
-      .batch(BatchRule::kShapeOnly);
+      .axes(axes::reshaped);
 }

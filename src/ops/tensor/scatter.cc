@@ -1,5 +1,7 @@
 #include <cstring>
 
+#include "op/axis_rules.h"
+#include "op/effects.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
@@ -290,6 +292,15 @@ Status prepare_tensor_scatter(PrepareContext& c) {
   return {};
 }
 
+// Axes of data and updates behind those that the indices name.
+Status scattered_nd_axes(AxisContext& c) {
+  const Dim& named = c.size(1, c.rank(1) - 1);
+  if (c.runs_along(1) || !named.is_known() || c.in(0) < named.value())
+    return looks_along("it writes to positions of it");
+  if (c.in(2) != c.in(0) + c.rank(2) - c.rank(0)) return looks_along("not all of its inputs run along it");
+  return c.give(0, c.in(0));
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -303,7 +314,11 @@ TREADLE_OP(Scatter, "") {
       .type("T", types::kAllTensors)
       .type("Tind", types::kIndices);
   op.since(11).deprecated();
-  op.infer(infer_scatter_elements).prepare(prepare_scatter_elements).compute(compute_scatter).can_fail();
+  op.infer(infer_scatter_elements)
+      .prepare(prepare_scatter_elements)
+      .compute(compute_scatter)
+      .can_fail_unless(picks_by_constants)
+      .axes(axes::elements_along_axis, axes::shift_axis_of_all);
 }
 
 TREADLE_OP(ScatterElements, "") {
@@ -318,7 +333,11 @@ TREADLE_OP(ScatterElements, "") {
   op.since(13).type("T", types::kAllTensorsIr4);
   op.since(16).attr("reduction", "none");
   op.since(18);
-  op.infer(infer_scatter_elements).prepare(prepare_scatter_elements).compute(compute_scatter).can_fail();
+  op.infer(infer_scatter_elements)
+      .prepare(prepare_scatter_elements)
+      .compute(compute_scatter)
+      .can_fail_unless(picks_by_constants)
+      .axes(axes::elements_along_axis, axes::shift_axis_of_all);
 }
 
 TREADLE_OP(ScatterND, "") {
@@ -331,7 +350,7 @@ TREADLE_OP(ScatterND, "") {
   op.since(13).type("T", types::kAllTensorsIr4);
   op.since(16).attr("reduction", "none");
   op.since(18);
-  op.infer(infer_scatter_nd).prepare(prepare_scatter_nd).compute(compute_scatter).can_fail();
+  op.infer(infer_scatter_nd).prepare(prepare_scatter_nd).compute(compute_scatter).can_fail().axes(scattered_nd_axes);
 }
 
 TREADLE_OP(TensorScatter, "") {
@@ -343,5 +362,9 @@ TREADLE_OP(TensorScatter, "") {
       .attr("axis", -2)
       .attr("mode", "linear")
       .type("T", types::kAllTensorsIr12);
-  op.infer(infer_tensor_scatter).prepare(prepare_tensor_scatter).compute(compute_scatter).can_fail();
+  op.infer(infer_tensor_scatter)
+      .prepare(prepare_tensor_scatter)
+      .compute(compute_scatter)
+      .can_fail()
+      .axes(axes::entries_of<0b111>);
 }

@@ -7,9 +7,11 @@
 
 #include "base/counted.h"
 #include "kernels/sort.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
+#include "op/work.h"
 
 namespace treadle {
 namespace {
@@ -342,13 +344,23 @@ Status compute_unique(ComputeContext& c) {
   return {};
 }
 
+Status compressed_axes(AxisContext& c) {
+  TREADLE_TRY(axes::only_first(c));
+  if (!c.attributes().has("axis")) return looks_along("it picks among all elements");
+  if (c.axis(c.rank(0), 0) == c.in(0)) return looks_along("it picks positions of it");
+  return c.give(0, c.in(0));
+}
+
 }  // namespace
 }  // namespace treadle
 
 TREADLE_OP(NonZero, "") {
   op.since(9).in("X", "T").out("Y", "tensor(int64)").type("T", types::kAllTensors);
   op.since(13).type("T", types::kAllTensorsIr4);
-  op.infer(infer_non_zero).compute(compute_non_zero);
+  op.infer(infer_non_zero)
+      .compute(compute_non_zero)
+      .no_axes("what it finds depends on all positions")
+      .work(work::reduction);
 }
 
 TREADLE_OP(Compress, "") {
@@ -361,7 +373,7 @@ TREADLE_OP(Compress, "") {
       .type("T1", types::kBools);
   op.since(11);
   op.since(28).type("T", types::kAllTensorsIr4);
-  op.infer(infer_compress).compute(compute_compress).can_fail();
+  op.infer(infer_compress).compute(compute_compress).can_fail().axes(compressed_axes);
 }
 
 TREADLE_OP(Unique, "") {
@@ -375,5 +387,8 @@ TREADLE_OP(Unique, "") {
       .attr("sorted", 1)
       .type("T", types::kAllTensors);
   op.since(28).type("T", types::kAllTensorsIr4);
-  op.infer(infer_unique).compute(compute_unique);
+  op.infer(infer_unique)
+      .compute(compute_unique)
+      .no_axes("what it finds depends on all positions")
+      .work(work::reduction);
 }

@@ -75,7 +75,12 @@ TREADLE_OP(Shape, "") {
   op.since(23).type("T", types::kAllTensorsIr11);
   op.since(24).type("T", types::kAllTensorsIr12);
   op.since(25).type("T", types::kAllTensorsIr13);
-  op.infer(infer_shape).prepare(prepare_shape).compute(compute_shape).strided_inputs({0});
+  op.infer(infer_shape)
+      .prepare(prepare_shape)
+      .compute(compute_shape)
+      .strided_inputs({0})
+      .no_axes("it asks for sizes")
+      .over_time(TimeRule::kSize);
 }
 
 TREADLE_OP(Size, "") {
@@ -86,5 +91,10 @@ TREADLE_OP(Size, "") {
   op.since(23).type("T", types::kAllTensorsIr11);
   op.since(24).type("T", types::kAllTensorsIr12);
   op.since(25).type("T", types::kAllTensorsIr13);
-  op.infer(infer_size).prepare(prepare_size).compute(compute_size).strided_inputs({0});
+  op.infer(infer_size)
+      .prepare(prepare_size)
+      .compute(compute_size)
+      .strided_inputs({0})
+      .no_axes("it asks for sizes")
+      .over_time(TimeRule::kSize);
 }

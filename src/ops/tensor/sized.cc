@@ -1,5 +1,6 @@
 // A tensor as it is, of sizes that the node says: rewriting knows them where inference cannot (opt/list_elements.h).
 
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 
@@ -35,5 +36,5 @@ TREADLE_OP(Sized, "treadle") {
       .required("dims", ir::AttributeKind::kInts)  // -1: the size that `symbol` names
       .required("symbol", ir::AttributeKind::kString)
       .type("T", types::kAllTensors);
-  op.infer(infer_sized).compute(compute_sized);
+  op.infer(infer_sized).compute(compute_sized).axes(axes::element_by_element);
 }

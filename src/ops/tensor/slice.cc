@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/small_contents.h"
@@ -193,6 +194,37 @@ Status prepare_slice(PrepareContext& c) {
   return tensor_ops::set_copy_kernel(c, c.outputs[0].dims, strides, c.outputs[0].strides, offset);
 }
 
+// A part of unit steps that is as long as the axis is all of it.
+Status sliced_axes(AxisContext& c) {
+  TREADLE_TRY(axes::only_first(c));
+  const auto given = constant_axes(c.node(), 3);
+  if (!given) return looks_along("its axes are not known beforehand");
+  const auto is_axis = [&](int64_t a) { return (a < 0 ? a + c.rank(0) : a) == c.in(0); };
+  const auto it = std::find_if(given->begin(), given->end(), is_axis);
+  if (!given->empty() && it == given->end()) return c.give(0, c.in(0));
+  const auto at = static_cast<size_t>(given->empty() ? c.in(0) : it - given->begin());
+  const auto steps = c.present(4) ? constant_ints(c.node(), 4) : std::vector<int64_t>(at + 1, 1);
+  const bool unit = steps && at < steps->size() && (*steps)[at] == 1;
+  if (!unit || !same(c.out_shape()[static_cast<size_t>(c.in(0))], c.size(0, c.in(0)))) {
+    return looks_along("it cuts a part out of it");
+  }
+  return c.give(0, c.in(0));
+}
+
+Status widen_slice(WidenContext& c) {
+  const auto starts = c.version() < 10 ? constant_axes(c.node(), 1, "starts") : constant_ints(c.node(), 1);
+  auto along = constant_axes(c.node(), 3);
+  if (!starts || !along) return looks_along("its axes are not known beforehand");
+  for (size_t i = 0; along->size() < starts->size(); ++i) along->push_back(static_cast<int64_t>(i));
+  along = behind_new_axis(*along);
+  if (c.version() < 10) {
+    c.set(ir::Attribute::of("axes", std::move(*along)));
+  } else {
+    c.set_input(3, axes::ints_like(c.node(), 1, *along));
+  }
+  return {};
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -220,5 +252,7 @@ TREADLE_OP(Slice, "") {
       .compute(compute_by_position)
       .moves_elements()
       .shape_inputs({1, 2, 3, 4})
-      .strided_inputs({0});
+      .strided_inputs({0})
+      .axes(sliced_axes, widen_slice)
+      .over_time(TimeRule::kSlice);
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "ops/tensor/copy.h"
@@ -116,6 +117,12 @@ Status prepare_split(PrepareContext& c) {
   return {};
 }
 
+Status split_axes(AxisContext& c) {
+  TREADLE_TRY(axes::only_first(c));
+  if (c.axis(c.rank(0), 0) == c.in(0)) return looks_along("it splits it");
+  return c.give_all(c.in(0));
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -141,5 +148,6 @@ TREADLE_OP(Split, "") {
       .compute(compute_by_position)
       .moves_elements()
       .shape_inputs({1})
-      .strided_inputs({0});
+      .strided_inputs({0})
+      .axes(split_axes, axes::shift_axis);
 }

@@ -4,10 +4,12 @@
 
 #include "kernels/convert.h"
 #include "kernels/sort.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/pieces.h"
+#include "op/work.h"
 #include "ops/tensor/copy.h"
 
 namespace treadle {
@@ -237,5 +239,9 @@ TREADLE_OP(TopK, "") {
   op.since(10).in("K", "tensor(int64)").drop_attr("k");
   op.since(11).attr("largest", 1).attr("sorted", 1).type("T", types::kNumeric);
   op.since(24).type("T", types::kNumericBf16);
-  op.infer(infer_top_k).prepare(prepare_top_k).shape_inputs({1});
+  op.infer(infer_top_k)
+      .prepare(prepare_top_k)
+      .shape_inputs({1})
+      .axes(axes::along_axis_attribute, axes::shift_axis)
+      .work(work::reduction);
 }

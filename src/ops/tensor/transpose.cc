@@ -1,3 +1,4 @@
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "ops/tensor/copy.h"
@@ -133,6 +134,22 @@ Status prepare_space_to_depth(PrepareContext& c) {
   return set_copy_kernel(c, view.dims, view.space, view.depth);
 }
 
+Status permuted_axes(AxisContext& c) {
+  const auto perm = c.attributes().get_ints("perm");
+  if (perm.empty()) return c.give(0, c.rank(0) - 1 - c.in(0));
+  return c.give(0, std::find(perm.begin(), perm.end(), c.in(0)) - perm.begin());
+}
+
+Status widen_permutation(WidenContext& c) {
+  const auto given = c.attributes().get_ints("perm");
+  std::vector<int64_t> perm{0};
+  for (int64_t i = 0; i < c.rank(0); ++i) {
+    perm.push_back(given.empty() ? c.rank(0) - i : given[static_cast<size_t>(i)] + 1);
+  }
+  c.set(ir::Attribute::of("perm", std::move(perm)));
+  return {};
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -151,7 +168,8 @@ TREADLE_OP(Transpose, "") {
       .prepare(prepare_transpose)
       .compute(compute_by_position)
       .moves_elements()
-      .strided_inputs({0});
+      .strided_inputs({0})
+      .axes(permuted_axes, widen_permutation);
 }
 
 TREADLE_OP(DepthToSpace, "") {
@@ -163,7 +181,11 @@ TREADLE_OP(DepthToSpace, "") {
   op.since(11).attr("mode", "DCR");
   op.since(13).type("T", types::kAllTensorsIr4);
   op.since(28);
-  op.infer(infer_depth_to_space).prepare(prepare_depth_to_space).compute(compute_by_position).moves_elements();
+  op.infer(infer_depth_to_space)
+      .prepare(prepare_depth_to_space)
+      .compute(compute_by_position)
+      .moves_elements()
+      .axes(axes::entries);
 }
 
 TREADLE_OP(SpaceToDepth, "") {
@@ -174,5 +196,9 @@ TREADLE_OP(SpaceToDepth, "") {
       .type("T", types::kAllTensors);
   op.since(13).type("T", types::kAllTensorsIr4);
   op.since(28).attr("mode", "DCR");
-  op.infer(infer_space_to_depth).prepare(prepare_space_to_depth).compute(compute_by_position).moves_elements();
+  op.infer(infer_space_to_depth)
+      .prepare(prepare_space_to_depth)
+      .compute(compute_by_position)
+      .moves_elements()
+      .axes(axes::entries);
 }

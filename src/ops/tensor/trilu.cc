@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
@@ -143,6 +144,20 @@ Status prepare_reverse_sequence(PrepareContext& c) {
   return {};
 }
 
+Status triangle_axes(AxisContext& c) {
+  TREADLE_TRY(axes::only_first(c));
+  if (c.in(0) >= c.rank(0) - 2) return looks_along("it looks at positions along it");
+  return c.give(0, c.in(0));
+}
+
+Status reversed_axes(AxisContext& c) {
+  const int64_t batch = c.axis(c.rank(0), 1, "batch_axis"), time = c.axis(c.rank(0), 0, "time_axis");
+  if (c.in(0) == time) return looks_along("it reverses it");
+  if (!c.runs_along(0) || c.runs_along(1) != (c.in(0) == batch))
+    return looks_along("not all of its inputs run along it");
+  return c.give(0, c.in(0));
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -153,7 +168,12 @@ TREADLE_OP(Trilu, "") {
       .out("output", "T")
       .attr("upper", 1)
       .type("T", types::kAllTensorsIr4);
-  op.infer(infer_trilu).prepare(prepare_trilu).compute(compute_by_position).moves_elements().shape_inputs({1});
+  op.infer(infer_trilu)
+      .prepare(prepare_trilu)
+      .compute(compute_by_position)
+      .moves_elements()
+      .shape_inputs({1})
+      .axes(triangle_axes, axes::unchanged);
 }
 
 TREADLE_OP(ReverseSequence, "") {
@@ -169,5 +189,6 @@ TREADLE_OP(ReverseSequence, "") {
       .prepare(prepare_reverse_sequence)
       .compute(compute_by_position)
       .moves_elements()
-      .can_fail();
+      .can_fail()
+      .axes(reversed_axes);
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
 
@@ -60,5 +61,8 @@ TREADLE_OP(RegexFullMatch, "") {
       .optional("pattern", ir::AttributeKind::kString)
       .type("T1", tensors(ElementType::kString))
       .type("T2", tensors(ElementType::kBool));
-  op.parse<text::parse_pattern>().infer(text::infer_regex_full_match).compute(text::compute_regex_full_match);
+  op.parse<text::parse_pattern>()
+      .infer(text::infer_regex_full_match)
+      .compute(text::compute_regex_full_match)
+      .axes(axes::element_by_element, axes::unchanged);
 }

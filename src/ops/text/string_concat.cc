@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "op/axis_rules.h"
 #include "op/broadcast_loop.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
@@ -42,5 +43,5 @@ Status compute_string_concat(ComputeContext& ctx) {
 
 TREADLE_OP(StringConcat, "") {
   op.since(20).in("X", "T").in("Y", "T").out("Z", "T").type("T", tensors(ElementType::kString));
-  op.infer(text::infer_string_concat).compute(text::compute_string_concat);
+  op.infer(text::infer_string_concat).compute(text::compute_string_concat).axes(axes::broadcast, axes::aligned);
 }

@@ -98,5 +98,8 @@ TREADLE_OP(StringNormalizer, "") {
       .attr("is_case_sensitive", 0)
       .optional("locale", ir::AttributeKind::kString)
       .optional("stopwords", ir::AttributeKind::kStrings);
-  op.parse<text::parse_normalization>().infer(text::infer_string_normalizer).compute(text::compute_string_normalizer);
+  op.parse<text::parse_normalization>()
+      .infer(text::infer_string_normalizer)
+      .compute(text::compute_string_normalizer)
+      .no_axes("how many texts stay depends on all of them");
 }

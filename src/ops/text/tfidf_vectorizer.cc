@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/counted.h"
+#include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
 #include "ops/ml/dictionary.h"
@@ -528,5 +529,6 @@ TREADLE_OP(TfIdfVectorizer, "") {
   op.parse<text::parse_tfidf_vectorizer>()
       .infer(text::infer_tfidf_vectorizer)
       .prepare(text::prepare_tfidf_vectorizer)
-      .compute(text::compute_tfidf_vectorizer);
+      .compute(text::compute_tfidf_vectorizer)
+      .axes(axes::rows_of_table);
 }

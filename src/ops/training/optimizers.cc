@@ -220,7 +220,9 @@ TREADLE_OP(Adagrad, "ai.onnx.preview.training") {
       .type("T1", types::kFloats32)
       .type("T2", types::kInt64s)
       .type("T3", types::kFloats32);
-  op.infer(training::infer_optimizer<1>).prepare(training::prepare_rule<training::AdagradRule>);
+  op.infer(training::infer_optimizer<1>)
+      .prepare(training::prepare_rule<training::AdagradRule>)
+      .no_axes("it makes a step of a training");
 }
 
 TREADLE_OP(Adam, "ai.onnx.preview.training") {
@@ -237,7 +239,9 @@ TREADLE_OP(Adam, "ai.onnx.preview.training") {
       .type("T1", types::kFloats32)
       .type("T2", types::kInt64s)
       .type("T3", types::kFloats32);
-  op.infer(training::infer_optimizer<2>).prepare(training::prepare_rule<training::AdamRule>);
+  op.infer(training::infer_optimizer<2>)
+      .prepare(training::prepare_rule<training::AdamRule>)
+      .no_axes("it makes a step of a training");
 }
 
 TREADLE_OP(Momentum, "ai.onnx.preview.training") {
@@ -253,5 +257,5 @@ TREADLE_OP(Momentum, "ai.onnx.preview.training") {
       .type("T1", types::kFloats32)
       .type("T2", types::kInt64s)
       .type("T3", types::kFloats32);
-  op.infer(training::infer_momentum).prepare(training::prepare_momentum);
+  op.infer(training::infer_momentum).prepare(training::prepare_momentum).no_axes("it makes a step of a training");
 }

@@ -1,0 +1,44 @@
+#include <algorithm>
+
+#include "op/elementwise.h"
+#include "op/op_def.h"
+
+namespace treadle {
+
+namespace {
+
+Operand operand_of(const ir::Value& v) {
+  const Dims dims = known_dims(v.type.shape);
+  return {v.type.element, dims, contiguous_strides(dims), v.is_constant() ? v.constant.raw() : nullptr};
+}
+
+}  // namespace
+
+ElementwiseForm node_form(const ir::Node& node, StateArena& states, PackCache* packs) {
+  std::vector<Operand> in, out{operand_of(*node.outputs[0])};
+  for (const ir::Value* v : node.inputs) in.push_back(v ? operand_of(*v) : Operand());
+  PackCache own;
+  ElementwiseForm form;
+  PrepareContext context{node, in, out, states, packs ? *packs : own, {}, 0, &form};
+  return node.op->prepare(context).ok() ? form : ElementwiseForm();
+}
+
+ElementwiseForm elementwise_form(const ir::Node& node) {
+  StateArena states;
+  const ElementwiseForm form = node_form(node, states);
+  if (form.kind == ElementwiseForm::Kind::kConversion) {
+    return form.converter.step_count == 1 ? form : ElementwiseForm();
+  }
+  if (form.kind != ElementwiseForm::Kind::kOperation) return {};
+  const auto type = [&](size_t i) {
+    const ir::Value* v = node.inputs[form.arguments[i]];
+    return v ? v->type.element : ElementType::kUndefined;
+  };
+  const size_t first = form.op == kernels::ElementwiseOp::kWhere ? 1 : 0;
+  for (size_t i = first; i < kernels::info(form.op).inputs; ++i) {
+    if (type(i) != type(first)) return {};
+  }
+  return form;
+}
+
+}  // namespace treadle

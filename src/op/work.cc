@@ -1,0 +1,108 @@
+#include "op/work.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "op/op_def.h"
+
+namespace treadle {
+
+namespace {
+
+using kernels::Price;
+
+constexpr double kLanes = 8;              // that a result has at least: a scalar takes as long as a short vector
+constexpr double kReducedOperations = 8;  // of an element that is summed up, compared or sorted
+
+// What results wait for, in additions that wait for each other.
+constexpr double kBitsLatency = 0.25, kDivisionLatency = 3, kFunctionLatency = 8;
+
+}  // namespace
+
+Work& Work::operator+=(const Work& other) {
+  flops += other.flops;
+  operations += other.operations;
+  functions += other.functions;
+  return *this;
+}
+
+Work operator*(double times, const Work& work) {
+  return {times * work.flops, times * work.operations, times * work.functions};
+}
+
+Work work_of(Price price, double elements) {
+  elements = std::ceil(elements / kLanes) * kLanes;
+  if (price == Price::kFunction) return {.functions = elements};
+  const bool divides = price == Price::kDivision || price == Price::kRemainder;
+  return {.operations = divides ? kDivisionLatency * elements : elements};
+}
+
+std::optional<Price> price_of(const ir::Node& node) {
+  if (!node.op->elementwise || !node.op->prepare || node.outputs.size() != 1 || !node.outputs[0]) return std::nullopt;
+  const auto is_known = [](const ir::Value* v) { return !v || v->type.is_concrete(); };
+  if (!is_known(node.outputs[0]) || !std::all_of(node.inputs.begin(), node.inputs.end(), is_known)) return std::nullopt;
+  const ElementwiseForm form = elementwise_form(node);
+  if (form.kind == ElementwiseForm::Kind::kConversion) return Price::kBits;
+  if (form.kind != ElementwiseForm::Kind::kOperation) return std::nullopt;
+  return kernels::info(form.op).price;
+}
+
+Work work_of(const ir::Node& node) {
+  if (node.outputs.empty() || !node.outputs[0] || node.op->alias_input >= 0) return {};
+  if (node.op->work) return node.op->work(node);
+  const double result = work::elements_of(node.outputs[0]);
+  return node.op->elementwise ? work_of(price_of(node).value_or(Price::kBits), result) : Work{.operations = result};
+}
+
+double latency_of(const ir::Node& node) {
+  if (node.op->alias_input >= 0 || !node.regions.empty()) return 0;
+  if (!node.op->elementwise) {
+    const Work work = work_of(node);
+    return work.flops == 0 && work.functions > 0 ? 2 * kFunctionLatency : kBitsLatency;
+  }
+  switch (price_of(node).value_or(Price::kBits)) {
+    case Price::kBits:
+      return kBitsLatency;
+    case Price::kArithmetic:
+      return is_float(node.outputs[0]->type.element) ? 1 : kBitsLatency;
+    case Price::kDivision:
+    case Price::kRemainder:
+      return kDivisionLatency;
+    case Price::kFunction:
+      return kFunctionLatency;
+  }
+  return 0;
+}
+
+namespace work {
+
+double elements_of(const ir::Value* v) {
+  return v && v->type.is_concrete() ? static_cast<double>(element_count_unchecked(known_dims(v->type.shape))) : 0;
+}
+
+double size_of(const ir::Value* v, size_t from_the_end) {
+  if (!v || !v->type.is_concrete() || v->type.shape.size() < from_the_end) return 1;
+  return static_cast<double>(v->type.shape[v->type.shape.size() - from_the_end].value());
+}
+
+Work matrix_product(const ir::Node& node, size_t left) {
+  return {.flops = 2 * elements_of(node.outputs[0]) * size_of(node.inputs[left], 1)};
+}
+
+Work convolution(const ir::Node& node, size_t weights) {
+  const ir::Value* w = node.inputs[weights];
+  const double filters = std::max(w->type.is_concrete() ? static_cast<double>(w->type.shape[0].value()) : 1, 1.0);
+  return {.flops = 2 * elements_of(node.outputs[0]) * elements_of(w) / filters};
+}
+
+Work reduction(const ir::Node& node) {
+  return {.operations = kReducedOperations * elements_of(node.inputs[0])};
+}
+
+Work functions_of_input(const ir::Node& node) {
+  return {.functions = elements_of(node.inputs[0])};
+}
+
+}  // namespace work
+
+}  // namespace treadle
