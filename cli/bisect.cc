@@ -24,6 +24,8 @@ struct Bisect : Inputs {
   int operator()() const {
     Common judged = common;
     judged.tier = "judge";
+    judged.without.clear();
+    judged.weights.clear();
     const Session judge = open_session(model, judged);
     const Feeds fed = feeds(judge);
     const Reference reference{judge, fed, judge.run(fed)};

@@ -6,8 +6,8 @@
 
 namespace treadle::exec {
 
-// `graph` specialised for these inputs, then rewritten by the passes for planning. The journal says what all of this did
-// to loops. Errors: those of plan::specialize and opt::run_passes.
+// `graph` specialised for these inputs, then rewritten by the passes for planning. The journal says what all of this
+// did to loops. Errors: those of plan::specialize and opt::run_passes.
 Result<plan::Specialized> optimize(const ir::Graph& graph, std::span<const plan::InputKnowledge> inputs,
                                    const opt::PipelineOptions& options);
 

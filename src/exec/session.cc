@@ -338,11 +338,12 @@ struct Session::Impl {
                               .half_weights = options.weights == Weights::kF16,
                               .fold_limits = fold_limits,
                               .off = passes_off};
-    if (!options.dump.empty()) made.after = [this](const opt::Pass& pass, const ir::Graph& made_by) {
-      if (pass.name != options.dump) return;
-      const std::lock_guard lock(dump_mutex);
-      dumped = print(made_by);
-    };
+    if (!options.dump.empty())
+      made.after = [this](const opt::Pass& pass, const ir::Graph& made_by) {
+        if (pass.name != options.dump) return;
+        const std::lock_guard lock(dump_mutex);
+        dumped = print(made_by);
+      };
     return made;
   }
   Result<exec::Explanation> explain_model() const;
@@ -462,6 +463,10 @@ void Session::Impl::remark_on_judge() {
   if (options.associative_math) remarks.emplace_back("associative_math = 1 has no effect in the judge");
   if (options.jit >= Jit::kAlways)
     remarks.push_back(fmt::format("jit = {} has no effect in the judge", name(options.jit)));
+  if (!options.passes_off.empty()) {
+    remarks.push_back(fmt::format("passes_off = {} has no effect in the judge", options.passes_off));
+  }
+  if (!options.dump.empty()) remarks.push_back(fmt::format("dump = {} has no effect in the judge", options.dump));
 }
 
 void Session::Impl::remark_on_compiler() {
@@ -956,7 +961,8 @@ Result<std::string> Session::dump_graph() const {
   if (impl_->options.dump.empty()) return print(*impl_->graph);
   const std::lock_guard lock(impl_->dump_mutex);
   if (impl_->dumped.empty()) {
-    return error(Code::kInvalidArgument, "pass '{}' has not run: nothing is planned yet, or the options do not ask for it",
+    return error(Code::kInvalidArgument,
+                 "pass '{}' has not run: nothing is planned yet, or the options do not ask for it",
                  impl_->options.dump);
   }
   return impl_->dumped;

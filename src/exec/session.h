@@ -63,7 +63,7 @@ struct SessionOptions {
   bool bounded_load = true;
   // Passes that do not run (opt/pipeline.h): names with commas between them. An unknown name is an error of opening.
   std::string passes_off;
-  std::string dump;  // a pass: dump_graph() gives the graph as it was behind it when something was planned last
+  std::string dump;     // a pass: dump_graph() gives the graph as it was behind it when something was planned last
   int exact_plans = 1;  // so many are for the very sizes that they were made for, before one is for any
   // Sizes for symbolic dimensions of inputs, by name ("batch" -> 1), and for those that the model denotes by a word of
   // the specification ("DATA_BATCH" -> 1; in any case of letters).

@@ -263,7 +263,7 @@ class Converter {
       for (auto& inner : region.nodes[i]->regions) drop_unread(*inner);
       const bool is_gone = node.outputs.size() == 1 && node.outputs[0] && replaced_.contains(node.outputs[0]);
       const bool is_index = is_any(&node, {"Add", "And", "Cast", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
-                                       "Reshape", "Squeeze", "Sub", "Unsqueeze"}) &&
+                                           "Reshape", "Squeeze", "Sub", "Unsqueeze"}) &&
                             !is_read(region, node.outputs[0]);
       if (is_gone || is_index) region.nodes.erase(region.nodes.begin() + static_cast<std::ptrdiff_t>(i));
     }

@@ -6,8 +6,8 @@ namespace treadle::opt {
 
 std::string_view name(Change change) {
   constexpr std::string_view kNames[kChangeCount] = {
-      "lowered", "folded",   "decided",  "elided",  "merged", "dropped", "hoisted",      "batched",  "scanned",
-      "sunk",    "absorbed", "selected", "delayed", "mapped", "guarded", "reassociated", "restated", "unrolled", "narrowed"};
+      "lowered",  "folded",   "decided", "elided", "merged",  "dropped",      "hoisted",  "batched",  "scanned", "sunk",
+      "absorbed", "selected", "delayed", "mapped", "guarded", "reassociated", "restated", "unrolled", "narrowed"};
   return kNames[static_cast<size_t>(change)];
 }
 

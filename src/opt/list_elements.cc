@@ -228,9 +228,9 @@ class Lists {
     type.shape.insert(0, length);
     ir::Value* joined = behind(list, "ConcatFromSequence", {const_cast<ir::Value*>(list)}, Type::tensor(type.element),
                                {ir::Attribute::of("axis", 0), ir::Attribute::of("new_axis", 1)});
-    return behind(list, "Sized", {joined}, std::move(type),
-                  {ir::Attribute::of("dims", std::move(dims)),
-                   ir::Attribute::of("symbol", std::string(length.symbol_name()))});
+    return behind(
+        list, "Sized", {joined}, std::move(type),
+        {ir::Attribute::of("dims", std::move(dims)), ir::Attribute::of("symbol", std::string(length.symbol_name()))});
   }
 
   ir::Value* stacked(const ir::Value* list, const std::vector<ir::Value*>& parts) {

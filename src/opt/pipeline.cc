@@ -81,7 +81,8 @@ std::span<const Pass> passes() {
 }
 
 Result<size_t> pass_named(std::string_view name) {
-  const auto found = std::find_if(std::begin(kPasses), std::end(kPasses), [&](const Pass& p) { return p.name == name; });
+  const auto found =
+      std::find_if(std::begin(kPasses), std::end(kPasses), [&](const Pass& p) { return p.name == name; });
   if (found != std::end(kPasses)) return static_cast<size_t>(found - std::begin(kPasses));
   std::string known;
   for (const Pass& pass : kPasses) known += fmt::format("{}{}", known.empty() ? "" : ", ", pass.name);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 namespace treadle::opt {
 
 namespace {
@@ -81,8 +80,8 @@ ir::Value* TripGuards::as_int64(ir::Value* v) {
   }
   ir::Value* made = single(v);
   if (v->type.element != ElementType::kInt64) {
-    made = call("Cast", {made}, ElementType::kInt64,
-                {ir::Attribute::of("to", static_cast<int64_t>(ElementType::kInt64))});
+    made =
+        call("Cast", {made}, ElementType::kInt64, {ir::Attribute::of("to", static_cast<int64_t>(ElementType::kInt64))});
   }
   values_.emplace_back(Sum{0, {{v}}}, made);
   return made;

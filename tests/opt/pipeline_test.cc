@@ -219,9 +219,9 @@ TEST(Pipeline, NoPassChangesACountedLoopWithoutARemark) {
       const auto in = t.begin_loop(trips, carries ? std::vector{t.in(2)} : std::vector<ir::Value*>(), 1);
       ir::Value* row = t->call("Gather", {t.in(1), in[0]});
       ir::Value* last = carries ? t->call("Tanh", {t->call("Add", {row, in[2]})}) : row;
-      const auto out =
-          t.end_loop(carries ? std::vector{last, last}
-                             : std::vector{t->call("Mul", {t->call("Cast", {in[0]}, {ir::Attribute::of("to", 1)}), row})});
+      const auto out = t.end_loop(
+          carries ? std::vector{last, last}
+                  : std::vector{t->call("Mul", {t->call("Cast", {in[0]}, {ir::Attribute::of("to", 1)}), row})});
       for (size_t i = 0; i < out.size(); ++i) t->set_output(i, out[i]);
       Inference inference({.fold = false});
       ASSERT_TRUE(inference.infer(t.graph().top()).ok());
