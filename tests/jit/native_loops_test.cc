@@ -1,0 +1,177 @@
+// Each way in which src/jit writes a loop, alone: the bits of the interpreter, from whichever trip the code takes over,
+// in every instruction set, and nothing called that the code can contain.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "support/text_session.h"
+
+namespace treadle::testing_support {
+namespace {
+
+constexpr int64_t kTrips = 9;
+
+// A Loop of kTrips trips over the state s of this type, whose body makes the next state t. `inputs`: more inputs of the
+// model, as "float[8] w".
+std::string loop_over(const std::string& type, const std::string& body, const std::string& inputs = "") {
+  return fmt::format(R"(<ir_version: 10, opset_import: ["" : 22]>
+    g ({0} x{1}{2}) => ({0} y) <int64 trips = {{{3}}}, bool yes = {{1}}> {{
+      y = Loop (trips, yes, x) <body = b (int64 i, bool go, {0} s) => (bool go_on, {0} t) {{
+        go_on = Identity (go)
+        {4}
+      }}>
+    }})",
+                     type, inputs.empty() ? "" : ", ", inputs, kTrips, body);
+}
+
+void expect_state_of(const Dims& dims, const std::string& body, const Calls& calls = std::vector<std::string>()) {
+  std::string sizes;
+  for (const int64_t dim : dims) sizes += fmt::format("{}{}", sizes.empty() ? "" : ",", dim);
+  SCOPED_TRACE("float[" + sizes + "]");
+  expect_native_as_interpreted(loop_over("float[" + sizes + "]", body), {{"x", some_floats(dims)}}, calls);
+}
+
+// One lane, less than a vector, vectors and a rest, tiles: src/jit/forms.h.
+TEST(NativeLoops, ElementwiseStepsOfEveryWidth) {
+  for (const int64_t width : {1, 3, 8, 21, 100, 700}) {
+    expect_state_of({width}, "a = Tanh (s)  b = Mul (a, s)  c = Sub (b, a)  t = Abs (c)");
+  }
+}
+
+// A body that is long takes another form than a short one: functions of steps, then calls of kernels.
+TEST(NativeLoops, BodiesOfManySteps) {
+  for (const int steps : {30, 120}) {
+    std::string body = "a0 = Identity (s)\n";
+    for (int k = 0; k < steps; ++k) {
+      body += fmt::format("b{0} = {1} (a{0})  a{2} = Add (b{0}, s)\n", k, k % 3 == 0 ? "Erf" : "Sigmoid", k + 1);
+    }
+    body += fmt::format("t = Tanh (a{})", steps);
+    expect_state_of({20}, body, std::nullopt);  // which groups are called depends on the instruction set
+  }
+}
+
+// src/jit/nest.h.
+TEST(NativeLoops, OperandsThatAreBroadcast) {
+  const Tensor row = some_floats({5}, 1), column = some_floats({4, 1}, 2);
+  const std::string text =
+      loop_over("float[4,5]", "a = Mul (s, row)  b = Add (a, column)  t = Tanh (b)", "float[5] row, float[4,1] column");
+  expect_native_as_interpreted(text, {{"x", some_floats({4, 5})}, {"row", row}, {"column", column}});
+}
+
+// src/jit/flat_maths.h: the order of sums is that of the kernels.
+TEST(NativeLoops, ReductionsAndExtremes) {
+  for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2"}) {
+    SCOPED_TRACE(op);
+    expect_state_of({3, 7}, fmt::format("one = Constant <value = int64[1] {{1}}> ()  r = {} <keepdims = 1> (s, one)  "
+                                        "t = Sub (s, r)",
+                                        op));
+  }
+  expect_state_of({3, 7},
+                  "k = ArgMax <axis = 1, keepdims = 1> (s)  f = Cast <to = 1> (k)  e = Add (s, f)  t = Tanh (e)");
+}
+
+// src/jit/moves.cc: what only moves elements is element numbers, and nothing is called for it.
+TEST(NativeLoops, MovesOfFewElements) {
+  expect_state_of({4, 4}, "m = Transpose <perm = [1, 0]> (s)  a = Add (m, s)  t = Tanh (a)");
+  expect_state_of({6}, R"(
+    zero = Constant <value = int64[1] {0}> ()  two = Constant <value = int64[1] {2}> ()
+    six = Constant <value = int64[1] {6}> ()
+    head = Slice (s, zero, two)  tail = Slice (s, two, six)  turned = Concat <axis = 0> (tail, head)
+    t = Sin (turned))");
+}
+
+// src/jit/row_product.h: a row times a matrix, and the sums in registers for what follows.
+TEST(NativeLoops, ARowTimesAMatrix) {
+  for (const int64_t width : {5, 16, 33}) {
+    const std::string text = loop_over(fmt::format("float[1,{}]", width), "p = MatMul (s, w)  t = Tanh (p)",
+                                       fmt::format("float[{0},{0}] w", width));
+    expect_native_as_interpreted(text, {{"x", some_floats({1, width})}, {"w", some_floats({width, width}, 3)}});
+  }
+}
+
+// src/jit/blocks.cc: long states that nothing else reads stay in registers for many trips.
+TEST(NativeLoops, LongStatesInBlocks) {
+  for (const int64_t width : {256, 1003}) {
+    expect_state_of({width}, "h = Constant <value = float {0.5}> ()  a = Mul (s, h)  b = Add (a, h)  t = Sqrt (b)");
+  }
+}
+
+// src/jit/late.h: which minimum is taken last changes nothing.
+TEST(NativeLoops, ChainsOfMinimaThatWaitForTheTripBefore) {
+  const std::string inputs = "float[6] p, float[6] q";
+  const Tensor p = some_floats({6}, 4), q = some_floats({6}, 5);
+  for (const char* op : {"Min", "Max"}) {
+    const std::string body = fmt::format("a = {0} (s, p)  b = Neg (q)  t = {0} (a, b)", op);
+    expect_native_as_interpreted(loop_over("float[6]", body, inputs), {{"x", some_floats({6})}, {"p", p}, {"q", q}});
+  }
+}
+
+// src/jit/loops.cc.
+TEST(NativeLoops, LoopsInsideAreWrittenOutAsWell) {
+  expect_state_of({8}, R"(
+    three = Constant <value = int64 {3}> ()  on = Constant <value = bool {1}> ()
+    t = Loop (three, on, s) <body = inner (int64 k, bool c, float[8] p) => (bool d, float[8] q) {
+      d = Identity (c)
+      e = Tanh (p)
+      q = Add (e, s)
+    }>)");
+}
+
+TEST(NativeLoops, AConditionEndsTheLoopAtTheSameTrip) {
+  const std::string text = R"(<ir_version: 10, opset_import: ["" : 22]>
+    g (float x) => (float y, float[n] all) <int64 trips = {100}, bool yes = {1}, float limit = {20}> {
+      y, all = Loop (trips, yes, x) <body = b (int64 i, bool go, float s) => (bool go_on, float t, float seen) {
+        t = Add (s, s)
+        seen = Identity (s)
+        go_on = Less (t, limit)
+      }>
+    })";
+  expect_native_as_interpreted(text, {{"x", scalar<float>(ElementType::kFloat, 0.75f)}});
+}
+
+TEST(NativeLoops, RowsAreReadAndWrittenInEitherDirection) {
+  for (const int forward : {0, 1}) {
+    const std::string text = fmt::format(R"(<ir_version: 10, opset_import: ["" : 22]>
+      g (float[3] h, float[7,3] x) => (float[3] last, float[7,3] y) {{
+        last, y = Scan <num_scan_inputs = 1, scan_input_directions = [{0}], scan_output_directions = [{1}],
+                        body = b (float[3] s, float[3] e) => (float[3] t, float[3] o) {{
+          a = Add (s, e)
+          t = Tanh (a)
+          o = Mul (a, e)
+        }}> (h, x)
+      }})",
+                                         forward, 1 - forward);
+    expect_native_as_interpreted(text, {{"h", some_floats({3})}, {"x", some_floats({7, 3}, 1)}});
+  }
+}
+
+TEST(NativeLoops, WhatHasNoStepIsACallOfItsKernel) {
+  expect_state_of({2, 3, 3},
+                  "d = Det (s)  one = Constant <value = int64[2] {1, 2}> ()  u = Unsqueeze (d, one)  "
+                  "a = Add (s, u)  t = Tanh (a)",
+                  std::vector<std::string>{"Det"});
+}
+
+// The place of an error names the trip, which native code knows as well as the interpreter.
+TEST(NativeLoops, ErrorsNameTheSameTrip) {
+  const std::string text = R"(<ir_version: 10, opset_import: ["" : 22]>
+    g (int64[12] x) => (int64[12] y) <int64 trips = {9}, bool yes = {1}, int64 four = {4}> {
+      y = Loop (trips, yes, x) <body = b (int64 i, bool go, int64[12] s) => (bool go_on, int64[12] t) {
+        go_on = Identity (go)
+        left = Sub (four, i)
+        t = Div (s, left)
+      }>
+    })";
+  Tensor x = *Tensor::allocate(ElementType::kInt64, {12});
+  std::fill_n(x.mutable_data<int64_t>(), 12, 1000);
+  std::vector<AnyValue> results;
+  const Status expected = TextSession(text).run({{"x", x}}, results);
+  EXPECT_EQ(expected.code(), Code::kRuntime);
+  EXPECT_NE(expected.place().find("trip 4"), std::string::npos) << expected.to_string();
+  for (const int64_t trip : {0, 2}) {
+    const Status found = TextSession(text, compiled(trip)).run({{"x", x}}, results);
+    EXPECT_EQ(found.to_string(), expected.to_string());
+  }
+}
+
+}  // namespace
+}  // namespace treadle::testing_support
