@@ -1,0 +1,213 @@
+"""The code of README.md and docs/*.md runs as it stands there.
+
+The word behind a block's backquotes says what happens with it:
+
+    python    is run, the blocks of a page one after the other, in a folder with the model that FOLDERS says
+    sh        so is every command of the tool; of ./dev it is seen that the command exists: it would build, test or fuzz
+    c, cpp    is compiled into a program around it (HARNESSES), which is run
+    onnx      is a model: it is read and checked
+    text      is not run: it shows what a program prints, or a grammar
+
+Pages of models with what is said about them have tests of their own (OWN_TESTS).
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+treadle = pytest.importorskip("treadle", reason="the Python package is not built")
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("TREADLE_BIN_DIR", ROOT / "build" / "bin"))
+LIB = ROOT / "build" / "lib"
+OWN_TESTS = {"diagnostics.md": "test_diagnostics_page.py", "strictness.md": "test_strictness_page.py"}
+PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").glob("*.md")) if p.name not in OWN_TESTS)]
+LANGUAGES = {"python", "sh", "c", "cpp", "onnx", "text"}
+
+# y = tanh(W x + R h): frames along axis 2 of x.
+RECURRENT = """<ir_version: 10, opset_import: ["" : 22]>
+g (float[1,2,T] x) => (float[1,2,T] y) <float[2] zero = {0, 0}, float[2,2] w = {1, 0.5, 0.25, 1}, int64[1] first = {0}> {
+  rows = Squeeze (x, first)
+  last, out = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1],
+                    body = b (float[2] h, float[2] e) => (float[2] n, float[2] o) {
+    p = MatMul (e, w)
+    q = Add (p, h)
+    n = Tanh (q)
+    o = Identity (n)
+  }> (zero, rows)
+  y = Unsqueeze (out, first)
+}"""
+
+# A voice detector's signature: a window with its context, the rate, and a state.
+WINDOWED = """<ir_version: 10, opset_import: ["" : 22]>
+g (float[1,576] input, float[2,1,4] state, int64 sr) => (float[1,1] output, float[2,1,4] stateN) {
+  axis = Constant <value = int64[1] {1}> ()
+  output = ReduceMean <keepdims = 1> (input, axis)
+  stateN = Add (state, output)
+}"""
+
+
+def signal(length=320):
+    return np.sin(np.arange(2 * length, dtype=np.float32)).reshape(1, 2, length)
+
+
+def recurrent_session():
+    return treadle.InferenceSession(RECURRENT.encode())
+
+
+def backend_case(folder):
+    """A case in the layout of the ONNX backend tests."""
+    data = folder / "case" / "test_data_set_0"
+    data.mkdir(parents=True)
+    (folder / "case" / "model.onnx").write_bytes(treadle.parse_model(RECURRENT))
+    for kind, array in (("input", signal()), ("output", recurrent_session().run(None, {"x": signal()})[0])):
+        (data / f"{kind}_0.pb").write_bytes(numpy_helper.from_array(array).SerializeToString())
+
+
+def names_for(page, number):
+    """What block `number` of the page finds that its text takes for granted."""
+    if page == "README.md":
+        return {"x": signal(), "source": np.split(signal(), 4, axis=2)}
+    if page == "limits.md":
+        return {"x": signal()}
+    if page == "native.md":
+        return {"session": recurrent_session(), "feed": {"x": signal()}}
+    if page == "streams.md" and number == 1:
+        samples = np.zeros((1, 2000), np.float32)
+        return {"session": treadle.InferenceSession(WINDOWED.encode()), "samples": samples, "numpy": np}
+    if page == "streams.md":
+        first, second = np.split(signal(), 2, axis=2)
+        ticks = [{"a": first}, {"a": second, "b": first}]
+        return {"session": recurrent_session(), "source": [first, second], "ticks": ticks, "name": "a"}
+    return {}
+
+
+HARNESSES = {
+    "c": """
+        #include <stdio.h>
+        #include <treadle/treadle.h>
+
+        int main(void) {
+          treadle_session* session = NULL;
+          treadle_options* options = NULL;
+          if (treadle_options_create(&options)) return 2;
+          if (treadle_session_open("model.onnx", options, &session)) return 3;
+          static float samples[2 * 160];
+          const int64_t dims[3] = {1, 2, 160};
+          treadle_value* chunk = NULL;
+          if (treadle_tensor_borrow(1, dims, 3, samples, sizeof samples, false, NULL, NULL, &chunk)) return 4;
+          %s
+          if (status) fputs(treadle_status_text(status), stderr);
+          return status || !outputs[0];
+        }""",
+    "cpp": """
+        #include <treadle/treadle.hpp>
+
+        #include <vector>
+
+        int main() {
+          treadle::Session session("model.onnx");
+          treadle::Value chunk;
+          int left = 3;
+          const auto next = [&](treadle::Value& value) {
+            value = treadle::Value::of(std::vector<float>(2 * 160).data(), {1, 2, 160});
+            return left-- > 0;
+          };
+          %s
+          return frames.size() == 1 ? 0 : 1;
+        }""",
+}
+
+
+def blocks(page):
+    return re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Holds the model, one of its inputs and a case, under the names that pages call them by."""
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("model.onnx").write_bytes(treadle.parse_model(RECURRENT))
+    np.save("x.npy", signal())
+    backend_case(tmp_path / "DIR")
+    return tmp_path
+
+
+def clean_environment():
+    """Of a program beside this process: what a sanitizer needs to be loaded into Python is not for it."""
+    return {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "ASAN_OPTIONS")}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_says_what_it_is(page):
+    assert {language for language, _ in blocks(page)} <= LANGUAGES
+
+
+def pages_with(language):
+    found = [page for page in PAGES if any(word == language for word, _ in blocks(page))]
+    return pytest.mark.parametrize("page", found, ids=lambda page: page.name)
+
+
+@pages_with("python")
+def test_python(page, folder):
+    names = {"treadle": treadle}
+    for number, text in enumerate(text for language, text in blocks(page) if language == "python"):
+        names.update(names_for(page.name, number))
+        exec(compile(text, f"{page.name}, block {number}", "exec"), names)  # noqa: S102 - our own page
+
+
+def test_every_option_that_limits_names_exists():
+    owners = {"SessionOptions": treadle.SessionOptions(), "RunOptions": treadle.RunOptions()}
+    for owner, name in re.findall(r"`(SessionOptions|RunOptions)\.(\w+)", (ROOT / "docs" / "limits.md").read_text()):
+        assert hasattr(owners[owner], name), name
+
+
+def dev_commands():
+    usage = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"^  (\w+) ", usage, re.MULTILINE))
+
+
+@pages_with("sh")
+def test_commands(page, folder):
+    if not (BIN / "treadle").exists():
+        pytest.skip("the tool is not built")
+    env = {**clean_environment(), "PATH": f"{BIN}:{os.environ['PATH']}", "TREADLE_JIT_CACHE": "off"}
+    for line in "".join(text for language, text in blocks(page) if language == "sh").splitlines():
+        command = line.split(" #")[0].strip()
+        if command.startswith("./dev "):
+            assert command.split()[1] in dev_commands(), command
+            continue
+        assert command.startswith("treadle "), command
+        done = subprocess.run(["bash", "-c", command], env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+
+
+@pages_with("onnx")
+def test_models(page):
+    for _, text in filter(lambda block: block[0] == "onnx", blocks(page)):
+        assert not [p for p in treadle.check(text.encode(), full=True) if p.severity == "error"]
+        onnx.checker.check_model(onnx.load_from_string(treadle.parse_model(text)))
+
+
+@pytest.mark.parametrize("language", HARNESSES)
+def test_compiled(language, folder):
+    compiler = shutil.which("cc" if language == "c" else "c++") or shutil.which("clang-19")
+    if not compiler or not (LIB / "libtreadle.so").exists():
+        pytest.skip("no compiler, or the library is not built")
+    found = [text for page in PAGES for word, text in blocks(page) if word == language]
+    assert found
+    for text in found:
+        source = folder / f"example.{language}"
+        source.write_text(HARNESSES[language] % text)
+        standard = "-std=c11" if language == "c" else "-std=c++20"
+        command = [compiler, standard, "-Wall", "-Werror", f"-I{ROOT / 'include'}", source, f"-L{LIB}", "-ltreadle"]
+        subprocess.run([*command, f"-Wl,-rpath,{LIB}", "-o", "example"], env=clean_environment(), check=True)
+        done = subprocess.run(["./example"], env=clean_environment(), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
