@@ -81,7 +81,8 @@ Result<T> blocks(const Case<T>& c, int threads) {
 
 template <class T>
 void expect_near(const Result<T>& found, const Result<T>& expected) {
-  const double tolerance = std::is_same_v<T, float> ? 1e-4 : 1e-12;
+  // Of the largest row: up to 2048 steps in another order; 2.3e-5 has been seen.
+  const double tolerance = std::is_same_v<T, float> ? 5e-5 : 1e-12;
   const auto compare = [&](const std::vector<T>& a, const std::vector<T>& b) {
     ASSERT_EQ(a.size(), b.size());
     double largest = 1;

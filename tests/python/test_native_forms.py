@@ -178,5 +178,5 @@ def test_results_are_those_of_the_judge_within_rounding():
     text, feeds = wide_body(60, 100), feeds_for(100)
     ours = session(text, jit="always").run(None, feeds)
     for a, b in zip(ours, session(text, tier="judge").run(None, feeds), strict=True):
-        np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
     assert_same_bits(ours, session(text, jit="off").run(None, feeds))

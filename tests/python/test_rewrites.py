@@ -90,7 +90,7 @@ def test_batch_normalization_in_the_weights():
         helper.make_node("Relu", ["n"], ["y"]),
     ]
     plain, rewritten = _sessions(nodes, inputs, weights)
-    np.testing.assert_allclose(plain.run(None, inputs)[0], rewritten.run(None, inputs)[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(plain.run(None, inputs)[0], rewritten.run(None, inputs)[0], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])

@@ -79,7 +79,7 @@ def test_results_are_those_of_all_trips_at_once(op, direction):
         for _ in range(2):
             results = found.run(None, inputs)
             for a, b, c in zip(results, expected, whole, strict=True):
-                np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
                 np.testing.assert_array_equal(a, c)
         if direction != "bidirectional" or "threads" not in entries:
             assert all(loop["block_trips"] > 0 for loop in loops_of(found))
@@ -109,7 +109,7 @@ def test_lengths_end_in_the_middle_of_a_block(op):
     expected = session(proto, tier="judge").run(None, inputs)
     for entries in TIERS:
         for a, b in zip(session(proto, **entries).run(None, inputs), expected, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
 def test_memory_does_not_grow_with_the_sequence():

@@ -103,11 +103,11 @@ def test_two_nodes_without_a_seed_differ():
 @pytest.mark.parametrize("version, dtype", cases("Bernoulli", "T1"), ids=str)
 @pytest.mark.parametrize("result", types_of(schemas("Bernoulli")[-1], "T2"), ids=str)
 def test_bernoulli(version, dtype, result):
-    p = np.tile(np.array([0, 0.25, 0.5, 1], dtype), 5000)
+    p = np.tile(np.array([0, 0.25, 0.5, 1], dtype), 20_000)
     (y,) = run("Bernoulli", version, [p], [result], {"dtype": element(result)})
     rates = y.astype(np.float64).reshape(-1, 4)
     assert set(np.unique(rates)) == {0, 1}
-    np.testing.assert_allclose(rates.mean(0), [0, 0.25, 0.5, 1], atol=0.03)
+    np.testing.assert_allclose(rates.mean(0), [0, 0.25, 0.5, 1], atol=0.02)  # of 20,000 draws: over five deviations
     assert rates[:, 0].max() == 0 and rates[:, 3].min() == 1
 
 
@@ -126,7 +126,7 @@ def test_multinomial(version, dtype, result):
     (y,) = run("Multinomial", version, [x], [result], {"sample_size": 20_000, "dtype": element(result)})
     assert y.shape == (2, 20_000) and y.dtype == result
     counts = np.stack([np.bincount(row, minlength=4) for row in y]) / 20_000
-    np.testing.assert_allclose(counts, weights / weights.sum(1, keepdims=True), atol=0.02)
+    np.testing.assert_allclose(counts, weights / weights.sum(1, keepdims=True), atol=0.02)  # over five deviations
     assert counts[0, 3] == counts[1, 0] == counts[1, 1] == 0
 
 

@@ -57,6 +57,7 @@ def test_losses(op, version, dtype, label, shape):
 
 
 def tolerance(dtype):
+    """Five roundings to float16 and bfloat16; a mean over differences cancels, so zero may be off by three times as much."""
     error = {"float64": 1e-12, "float32": 1e-5, "float16": 5e-3, "bfloat16": 4e-2}[np.dtype(dtype).name]
     return {"rtol": error, "atol": 3 * error}
 
