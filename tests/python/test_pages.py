@@ -3,7 +3,8 @@
 The word behind a block's backquotes says what happens with it:
 
     python    is run, the blocks of a page one after the other, in a folder with the model that FOLDERS says
-    sh        so is every command of the tool; of ./dev it is seen that the command exists: it would build, test or fuzz
+    sh        so is every command of the tool; of ./dev it is seen that the command exists: it would build, test or fuzz.
+              Blocks without a word that hold nothing but such commands are of this kind, too
     c, cpp    is compiled into a program around it (HARNESSES), which is run
     onnx      is a model: it is read and checked
     text      is not run: it shows what a program prints, or a grammar
@@ -127,7 +128,9 @@ HARNESSES = {
 
 
 def blocks(page):
-    return re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE):
+        commands = all(line.startswith(("treadle ", "./dev ")) for line in text.splitlines())
+        yield "sh" if commands and not language else language, text
 
 
 @pytest.fixture
