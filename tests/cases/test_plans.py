@@ -14,6 +14,8 @@ A line per loop says what `explain` says of the loop in the plan of the last run
     calls            kernels that native code calls instead of containing them
     by the engine    nodes and loops that keep the loop from being native code, or run by calls back into the engine
 
+A line "no loop any more" says which rewrite took a loop apart.
+
 The section is the same in all tiers, on one thread and on several, and in every instruction set: what depends on a processor
 (sizes in bytes, estimates of time) is not in it. A deliberate change of it is made by one command, and read in the diff:
 
