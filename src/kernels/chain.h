@@ -14,7 +14,7 @@
 
 namespace treadle::kernels {
 
-// A function of one instruction set, of a type that only isa/chain.h knows.
+// A function of one instruction set, of a type that only isa/chain_steps.h knows.
 using ChainFn = void (*)();
 
 // For `detail`.

@@ -72,7 +72,8 @@ struct GemmPlan {
 // (run_gemm_rows).
 GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape);
 
-// B with the strides of the shape -> panels, plan.packed_b_bytes of them. The layout is private to the instruction set.
+// B with the strides of the shape -> panels, plan.packed_b_bytes of them, which kernels of the instruction set read,
+// and native loops (jit/row_product.h).
 inline void pack_b(const GemmPlan& plan, const void* b, void* packed) {
   plan.pack(plan, b, packed);
 }
