@@ -128,17 +128,24 @@ Status Context::end_trip(const Instruction*& in) {
   return {};
 }
 
-// Once limits have been looked at, native code may be there to take over.
 template <bool kProfiled>
 TREADLE_STEP Status Context::end_simple_trip(const Instruction*& in) {
   const uint32_t index = in->index;
+  const Loop& loop = program_->loops[index];
   LoopPosition& at = loops_[index];
-  if (!step(program_->loops[index], at) || !has_trip(index)) {
+  const bool go_on = step(loop, at);
+  const bool is_granted = budget_.units >= loop.weight && at.trip < std::min(at.trips, at.row_capacity);
+  if (go_on && is_granted) {  // what next_trip does where nothing is due
+    ++budget_.trips;
+    budget_.units -= loop.weight;
+  } else if (go_on && has_trip(index)) {
+    TREADLE_TRY(next_trip(index, budget_));
+  } else {
     ++in;
     return {};
   }
-  TREADLE_TRY(next_trip(index, budget_));
   in = target_of(*in);
+  // Once limits have been looked at, native code may be there to take over.
   if (kProfiled || !native_ || (budget_.units != plan::kPollUnits && at.trip != native_trip_)) return {};
   if (!native_code(index)) return {};
   const Instruction* next = in;
