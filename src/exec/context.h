@@ -140,12 +140,12 @@ class Context {
   template <bool kProfiled>
   Status run_kernels(const plan::Instruction*& in);
   Status run_row(const plan::Instruction*& in);
-  Status branch(const plan::Instruction*& in);
+  Status branch(const plan::Instruction*& in, const plan::Instruction* target);
   template <bool kProfiled>
   Status enter_loop(const plan::Instruction*& in);
   Status end_trip(const plan::Instruction*& in);
   template <bool kProfiled>
-  Status end_simple_trip(const plan::Instruction*& in);
+  Status end_simple_trip(const plan::Instruction*& in, const plan::Instruction* body);
   Status leave_loop(const plan::Instruction*& in);
   template <bool kProfiled>
   Status offer_wave(const plan::Instruction*& in);

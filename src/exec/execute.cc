@@ -44,10 +44,10 @@ Status Context::interpret() {
         copy(program_->copies[in++->index]);
         continue;
       case OpCode::kJump:
-        in = target_of(*in);
+        in = code + in->target;
         continue;
       case OpCode::kBranchUnless:
-        status = branch(in);
+        status = branch(in, code + in->target);
         break;
       case OpCode::kLoopBegin:
         status = apart(&Context::enter_loop<kProfiled>);
@@ -56,7 +56,7 @@ Status Context::interpret() {
         status = apart(&Context::end_trip);
         break;
       case OpCode::kLoopNextSimple:
-        status = end_simple_trip<kProfiled>(in);
+        status = end_simple_trip<kProfiled>(in, code + in->target);
         break;
       case OpCode::kLoopEnd:
         status = apart(&Context::leave_loop);
@@ -103,10 +103,10 @@ TREADLE_STEP Status Context::run_row(const Instruction*& in) {
   return {};
 }
 
-TREADLE_STEP Status Context::branch(const Instruction*& in) {
+TREADLE_STEP Status Context::branch(const Instruction*& in, const Instruction* target) {
   bool condition = false;
   TREADLE_TRY(read_flag(in->index, "cond", condition));
-  in = condition ? in + 1 : target_of(*in);
+  in = condition ? in + 1 : target;
   return {};
 }
 
@@ -129,7 +129,7 @@ Status Context::end_trip(const Instruction*& in) {
 }
 
 template <bool kProfiled>
-TREADLE_STEP Status Context::end_simple_trip(const Instruction*& in) {
+TREADLE_STEP Status Context::end_simple_trip(const Instruction*& in, const Instruction* body) {
   const uint32_t index = in->index;
   const Loop& loop = program_->loops[index];
   LoopPosition& at = loops_[index];
@@ -144,7 +144,7 @@ TREADLE_STEP Status Context::end_simple_trip(const Instruction*& in) {
     ++in;
     return {};
   }
-  in = target_of(*in);
+  in = body;
   // Once limits have been looked at, native code may be there to take over.
   if (kProfiled || !native_ || (budget_.units != plan::kPollUnits && at.trip != native_trip_)) return {};
   if (!native_code(index)) return {};
