@@ -35,10 +35,10 @@ Status Context::interpret() {
     Status status;
     switch (in->code) {
       case OpCode::kKernel:
-        status = run_kernels<kProfiled>(in);
+        if ((status = run_kernels<kProfiled>(in)).ok()) continue;
         break;
       case OpCode::kRow:
-        status = run_row(in);
+        if ((status = run_row(in)).ok()) continue;
         break;
       case OpCode::kCopy:
         copy(program_->copies[in++->index]);
@@ -47,7 +47,7 @@ Status Context::interpret() {
         in = code + in->target;
         continue;
       case OpCode::kBranchUnless:
-        status = branch(in, code + in->target);
+        if ((status = branch(in, code + in->target)).ok()) continue;
         break;
       case OpCode::kLoopBegin:
         status = apart(&Context::enter_loop<kProfiled>);
@@ -56,7 +56,7 @@ Status Context::interpret() {
         status = apart(&Context::end_trip);
         break;
       case OpCode::kLoopNextSimple:
-        status = end_simple_trip<kProfiled>(in, code + in->target);
+        if ((status = end_simple_trip<kProfiled>(in, code + in->target)).ok()) continue;
         break;
       case OpCode::kLoopEnd:
         status = apart(&Context::leave_loop);
