@@ -12,8 +12,6 @@
 
 namespace treadle::exec {
 
-using plan::Instruction;
-using plan::OpCode;
 using plan::Slot;
 using plan::Storage;
 

@@ -35,10 +35,12 @@ Status Context::interpret() {
     Status status;
     switch (in->code) {
       case OpCode::kKernel:
-        if ((status = run_kernels<kProfiled>(in)).ok()) continue;
+        status = run_kernels<kProfiled>(in);
+        if (status.ok()) continue;
         break;
       case OpCode::kRow:
-        if ((status = run_row(in)).ok()) continue;
+        status = run_row(in);
+        if (status.ok()) continue;
         break;
       case OpCode::kCopy:
         copy(program_->copies[in++->index]);
@@ -47,7 +49,8 @@ Status Context::interpret() {
         in = code + in->target;
         continue;
       case OpCode::kBranchUnless:
-        if ((status = branch(in, code + in->target)).ok()) continue;
+        status = branch(in, code + in->target);
+        if (status.ok()) continue;
         break;
       case OpCode::kLoopBegin:
         status = apart(&Context::enter_loop<kProfiled>);
@@ -56,7 +59,8 @@ Status Context::interpret() {
         status = apart(&Context::end_trip);
         break;
       case OpCode::kLoopNextSimple:
-        if ((status = end_simple_trip<kProfiled>(in, code + in->target)).ok()) continue;
+        status = end_simple_trip<kProfiled>(in, code + in->target);
+        if (status.ok()) continue;
         break;
       case OpCode::kLoopEnd:
         status = apart(&Context::leave_loop);

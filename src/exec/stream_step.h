@@ -21,7 +21,10 @@ struct StepRuns {
 struct StreamScratch {
   StreamScratch() = default;
   StreamScratch(const StreamScratch&) {}
-  StreamScratch& operator=(const StreamScratch&) { return *this = StreamScratch(); }
+  StreamScratch& operator=(const StreamScratch& other) {
+    if (this != &other) *this = StreamScratch();
+    return *this;
+  }
   StreamScratch(StreamScratch&&) noexcept = default;
   StreamScratch& operator=(StreamScratch&&) noexcept = default;
   ~StreamScratch() = default;

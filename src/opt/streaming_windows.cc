@@ -34,7 +34,7 @@ struct TimeWalk::TimeWindow {
 namespace {
 
 bool is_pool(const ir::Node& node) {
-  return node.op->product == Product::kNone;
+  return node.op->product == Product::kNone && node.op->over_time == TimeRule::kWindow;
 }
 
 size_t weights_of(const ir::Node& node) {

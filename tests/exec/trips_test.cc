@@ -71,8 +71,7 @@ TEST(Trips, AnErrorIsOfItsTrip) {
   const AnyValue start = random_value(int64s({4}), engine);
   EXPECT_TRUE(run(*planned, {number(3), start}, 1).ok());
   const Status status = run(*planned, {number(5), start}, 1);
-  EXPECT_THAT(status.to_string(), HasSubstr("body, trip 3: "));
-  EXPECT_THAT(status.to_string(), HasSubstr("Div"));
+  EXPECT_THAT(status.to_string(), HasSubstr("body, trip 3: integer division by zero"));
 }
 
 // A branch in the body: the interpreter takes turns with the loop's back edge.

@@ -24,7 +24,7 @@ def session(proto, threads, **entries):
 
 
 def stacked(op, layers=3, *, direction="forward", lengths=False, states=False, between=(), layout=0):
-    """Layers of one operator; `between`: operators of one operand between them."""
+    """Layers of one operator; `between`: operators of one operand between them, with their attributes."""
     rng = np.random.default_rng(layers)
     directions = 2 if direction == "bidirectional" else 1
     value = helper.make_tensor_value_info
@@ -54,8 +54,8 @@ def stacked(op, layers=3, *, direction="forward", lengths=False, states=False, b
         nodes.append(helper.make_node("Transpose", [f"y{k}"], [f"t{k}"], perm=[0, 2, 1, 3]))
         nodes.append(helper.make_node("Reshape", [f"t{k}", "rows"], [f"r{k}"]))
         x, width = f"r{k}", directions * WIDTH
-        for i, middle in enumerate(between):
-            nodes.append(helper.make_node(middle, [x], [f"m{k}_{i}"]))
+        for i, (middle, attributes) in enumerate(between):
+            nodes.append(helper.make_node(middle, [x], [f"m{k}_{i}"], **attributes))
             x = f"m{k}_{i}"
     weights.append(numpy_helper.from_array(np.array([STEPS, BATCH, directions * WIDTH], np.int64), "rows"))
     outputs = [value(x, TensorProto.FLOAT, None)] + [value(f"end{k}", TensorProto.FLOAT, None) for k in range(layers)]
@@ -106,7 +106,7 @@ def test_two_directions(op):
     proto, feeds = stacked(op, layers=1, direction="bidirectional")
     check(proto, feeds)
     # Two layers: the second one begins when both directions of the first are through.
-    check(*stacked(op, layers=2, direction="bidirectional", states=True), count=2)
+    check(*stacked(op, layers=2, direction="bidirectional", states=True))
 
 
 @pytest.mark.parametrize("op", GATES)
@@ -135,9 +135,14 @@ def test_reverse_layers_wait_for_each_other():
 
 
 def test_what_stands_between_layers():
-    check(*stacked("LSTM", between=("Relu",)))
-    # Softmax is not cut into rows: each layer is waited for.
-    proto, feeds = stacked("LSTM", between=("Softmax",))
+    check(*stacked("LSTM", between=[("Relu", {})]))
+    check(
+        *stacked(
+            "LSTM", between=[("Softmax", {}), ("Transpose", {"perm": [0, 1, 2]})]
+        )
+    )
+    # Softmax over the steps needs all of them: each layer is waited for.
+    proto, feeds = stacked("LSTM", between=[("Softmax", {"axis": 0})])
     expected = session(proto, 1).run(None, feeds)
     several = session(proto, 3)
     assert not waves(several.dump_plan(feeds))
