@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
+#include <memory>
 
 #include "op/op_def.h"
 
@@ -168,7 +168,7 @@ namespace {
 // The node as it would be: with values of its own, whose types an inference and whose axes a rule can be asked about.
 class Trial {
  public:
-  explicit Trial(const ir::Node& node) { static_cast<ir::NodeInfo&>(node_) = node; }
+  explicit Trial(const ir::Node& node) { static_cast<ir::NodeInfo&>(node_) = ir::NodeInfo(node); }
 
   void set_attributes(ir::Attributes attributes) { node_.attributes = std::move(attributes); }
 
@@ -211,14 +211,14 @@ class Trial {
   }
 
   ir::Value* add(Type type, Tensor constant = {}) {
-    ir::Value& value = values_.emplace_back();
-    value.type = std::move(type);
-    value.constant = std::move(constant);
-    return &value;
+    values_.push_back(std::make_unique<ir::Value>());
+    values_.back()->type = std::move(type);
+    values_.back()->constant = std::move(constant);
+    return values_.back().get();
   }
 
   ir::Node node_;
-  std::deque<ir::Value> values_;
+  std::vector<std::unique_ptr<ir::Value>> values_;
   AxisMap axes_;
 };
 

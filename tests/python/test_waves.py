@@ -136,11 +136,7 @@ def test_reverse_layers_wait_for_each_other():
 
 def test_what_stands_between_layers():
     check(*stacked("LSTM", between=[("Relu", {})]))
-    check(
-        *stacked(
-            "LSTM", between=[("Softmax", {}), ("Transpose", {"perm": [0, 1, 2]})]
-        )
-    )
+    check(*stacked("LSTM", between=[("Softmax", {}), ("Transpose", {"perm": [0, 1, 2]})]))
     # Softmax over the steps needs all of them: each layer is waited for.
     proto, feeds = stacked("LSTM", between=[("Softmax", {"axis": 0})])
     expected = session(proto, 1).run(None, feeds)
