@@ -9,8 +9,13 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 
 import pytest
+
+# A shell that starts tests in the background has them ignore interrupts, which tests of Ctrl-C send to themselves.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests neither read nor write the folder of compiled loops that belongs to whoever runs them.
 os.environ.setdefault("TREADLE_JIT_CACHE", "off")
