@@ -341,7 +341,7 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
         'y = StringNormalizer<case_change_action = "UPPER">(x)',
         lambda: {"x": np.array(["abcdefghij" * 2_000_000], object)},
     ),
-    "StringSplit": ('y, z = StringSplit<delimiter = "x">(x)', words(300_000, 20)),
+    "StringSplit": ('y, z = StringSplit<delimiter = "x">(x)', words(200_000, 20)),
     "TfIdfVectorizer": (f"y = TfIdfVectorizer<{grams(1)}>(x)", lambda: {"x": integers(5, 8_000_000)}),
     "TfIdfVectorizer: skips": (f"y = TfIdfVectorizer<{grams(10000)}>(x)", lambda: {"x": np.ones(60_000, np.int64)}),
     # ---- sorting, selecting -----
