@@ -2,17 +2,9 @@
 
 #include "op/elementwise.h"
 #include "op/op_def.h"
+#include "op/operands.h"
 
 namespace treadle {
-
-namespace {
-
-Operand operand_of(const ir::Value& v) {
-  const Dims dims = known_dims(v.type.shape);
-  return {v.type.element, dims, contiguous_strides(dims), v.is_constant() ? v.constant.raw() : nullptr};
-}
-
-}  // namespace
 
 ElementwiseForm node_form(const ir::Node& node, StateArena& states, PackCache* packs) {
   std::vector<Operand> in, out{operand_of(*node.outputs[0])};

@@ -58,6 +58,11 @@ Dim length_of(const InferContext& c, size_t i) {
   return element_count(*shape);
 }
 
+Operand operand_of(const ir::Value& value) {
+  const Dims dims = known_dims(value.type.shape);
+  return {value.type.element, dims, contiguous_strides(dims), value.is_constant() ? value.constant.raw() : nullptr};
+}
+
 Result<std::vector<Type>> infer_outputs(const ComputeContext& c) {
   std::vector<Type> types(c.inputs.size());
   std::vector<const Type*> type_pointers(c.inputs.size());

@@ -37,6 +37,9 @@ Shape unknown_shape(size_t rank);
 // Number of elements of input i, a vector; unknown when its size is.
 Dim length_of(const InferContext& context, size_t i);
 
+// A value of known sizes as preparation sees it: row-major, with its contents if it is a constant.
+Operand operand_of(const ir::Value& value);
+
 // Types of the outputs of the node that is being computed, from the values at hand.
 Result<std::vector<Type>> infer_outputs(const ComputeContext& context);
 

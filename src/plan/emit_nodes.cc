@@ -5,23 +5,11 @@
 #include "base/no_fork.h"
 #include "base/stop.h"
 #include "base/uninterrupted.h"
+#include "op/operands.h"
 #include "op/place.h"
 #include "plan/planner.h"
 
 namespace treadle::plan {
-
-namespace {
-
-Operand operand_of(const ir::Value& value) {
-  Operand operand;
-  operand.type = value.type.element;
-  operand.dims = known_dims(value.type.shape);
-  operand.strides = contiguous_strides(operand.dims);
-  if (value.is_constant()) operand.constant = value.constant.raw();
-  return operand;
-}
-
-}  // namespace
 
 Status Planner::emit(const ir::Region& region, bool is_body) {
   const std::vector<Unit> units = fusion_.units(region);

@@ -14,6 +14,7 @@
 
 #include "op/effects.h"
 #include "op/op_def.h"
+#include "op/operands.h"
 #include "op/parallel.h"
 
 namespace treadle::plan {
@@ -37,11 +38,6 @@ bool is_alias(const ir::Node& node) {
 
 const ir::Value* aliased(const ir::Node& node) {
   return node.inputs[static_cast<size_t>(node.op->alias_input)];
-}
-
-Operand operand_of(const ir::Value& v) {
-  const Dims dims = known_dims(v.type.shape);
-  return {v.type.element, dims, contiguous_strides(dims), v.is_constant() ? v.constant.raw() : nullptr};
 }
 
 }  // namespace

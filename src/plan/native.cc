@@ -5,6 +5,7 @@
 
 #include "kernels/fused.h"
 #include "op/op_def.h"
+#include "op/operands.h"
 #include "plan/fusion.h"
 
 namespace treadle::plan {
@@ -12,12 +13,6 @@ namespace treadle::plan {
 namespace {
 
 using Spread = ElementwiseCode::Spread;
-
-Operand operand_of(const ir::Value* v) {
-  if (!v) return {};
-  const Dims dims = known_dims(v->type.shape);
-  return {v->type.element, dims, contiguous_strides(dims), v->is_constant() ? v->constant.raw() : nullptr};
-}
 
 bool is_held(const ir::Value* v) {
   return v && v->type.is_concrete() && kernels::FusedBuilder::can_hold(v->type.element);
@@ -107,7 +102,7 @@ class Describer {
     ElementwiseCode::Input input;
     input.slot = slot->second;
     input.type = v->type.element;
-    Dims strides = broadcast_strides(operand_of(v), dims, axis);
+    Dims strides = broadcast_strides(operand_of(*v), dims, axis);
     input.spread = spread_of(dims, strides);
     if (input.spread == Spread::kOther) {
       input.dims = dims;

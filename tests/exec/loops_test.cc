@@ -153,22 +153,14 @@ TEST_P(LoopsTest, StatesThatGrowAlongAnyAxis) {
 
 // Sizes that differ from run to run are prepared anew, and found again.
 TEST_P(LoopsTest, OnePlanServesEveryLength) {
-  const TextSession session(R"(<ir_version: 10, opset_import: ["" : 22]>
+  const auto* model = R"(<ir_version: 10, opset_import: ["" : 22]>
     g (float[2] h, float[n,2] x) => (float[2] last, float[n,2] y) {
       last, y = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] e) => (float[2] t, float[2] o) {
         t = Add (s, e)
         o = Identity (t)
       }> (h, x)
-    })",
-                            options());
-  const TextSession judge(R"(<ir_version: 10, opset_import: ["" : 22]>
-    g (float[2] h, float[n,2] x) => (float[2] last, float[n,2] y) {
-      last, y = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] e) => (float[2] t, float[2] o) {
-        t = Add (s, e)
-        o = Identity (t)
-      }> (h, x)
-    })",
-                          judged());
+    })";
+  const TextSession session(model, options()), judge(model, judged());
   for (const int64_t length : {5, 3, 0, 700, 1, 5}) {
     const Feeds feeds{{"h", some_floats({2})}, {"x", some_floats({length, 2}, 1)}};
     expect_identical(session.results(feeds), judge.results(feeds));

@@ -367,10 +367,14 @@ Status prepare_einsum(PrepareContext& ctx) {
   return {};
 }
 
+Result<einsum::Equation> equation_of(const ir::Node& node) {
+  InlineVector<int64_t, 4> ranks;
+  for (const ir::Value* v : node.inputs) ranks.push_back(v->type.rank());
+  return equation_of(node.attributes, ranks);
+}
+
 Status einsum_axes(AxisContext& c) {
-  std::vector<int64_t> ranks;
-  for (size_t i = 0; i < c.inputs(); ++i) ranks.push_back(c.rank(i));
-  TREADLE_ASSIGN(const einsum::Equation equation, einsum::parse(c.attributes().get_string("equation"), ranks));
+  TREADLE_ASSIGN(const einsum::Equation equation, equation_of(c.node()));
   std::optional<einsum::Label> label;
   for (size_t i = 0; i < c.inputs(); ++i) {
     if (!c.runs_along(i)) continue;
@@ -394,16 +398,14 @@ Status einsum_axes(AxisContext& c) {
 
 // A multiplication and an addition for every combination of positions.
 Work einsum_work(const ir::Node& node) {
-  std::vector<int64_t> ranks;
-  for (const ir::Value* v : node.inputs) ranks.push_back(v->type.rank());
-  const auto equation = einsum::parse(node.attributes.get_string("equation"), ranks);
+  const auto equation = equation_of(node);
   if (!equation.ok()) return {};
   double sizes[einsum::kLabels];
   std::fill(std::begin(sizes), std::end(sizes), 1.0);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const einsum::Labels& labels = equation->inputs[i];
     for (size_t d = 0; d < labels.size(); ++d) {
-      double& size = sizes[static_cast<size_t>(labels[d])];
+      double& size = sizes[static_cast<uint8_t>(labels[d])];
       size = std::max(size, work::size_of(node.inputs[i], labels.size() - d));
     }
   }
