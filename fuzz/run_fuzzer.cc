@@ -7,11 +7,11 @@
 #include <cstring>
 #include <functional>
 
-#include "exec/session.h"
 #include "fuzz/support/found.h"
 #include "fuzz/support/model_hooks.h"
 #include "model/text_file.h"
 #include "op/registry.h"
+#include "session/session.h"
 
 namespace {
 

@@ -12,10 +12,10 @@
 
 #include "base/memory_account.h"
 #include "base/status.h"
-#include "exec/profile.h"
-#include "exec/session.h"
-#include "exec/stream.h"
-#include "exec/stream_pool.h"
+#include "run/profile.h"
+#include "session/session.h"
+#include "stream/pool.h"
+#include "stream/stream.h"
 #include "treadle/treadle.h"
 #include "type/any_value.h"
 
@@ -46,7 +46,7 @@ struct treadle_run_options {
 
 struct treadle_profile {
   explicit treadle_profile(size_t runs) : profile(runs) {}
-  treadle::exec::Profile profile;
+  treadle::run::Profile profile;
 };
 
 struct treadle_stream_options {

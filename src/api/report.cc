@@ -1,8 +1,8 @@
 #include "api/handles.h"
 #include "check/checker.h"
 #include "check/render.h"
-#include "exec/session.h"
 #include "ir/text.h"
+#include "session/session.h"
 
 struct treadle_report {
   treadle::Report report;

@@ -7,9 +7,10 @@
 #include "api/handles.h"
 #include "api/lent_values.h"
 #include "base/thread_scratch.h"
-#include "exec/explain.h"
 #include "ir/nesting.h"
 #include "opt/pipeline.h"
+#include "report/explain.h"
+#include "report/profile.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
@@ -364,8 +365,8 @@ treadle_status* treadle_session_explain(const treadle_session* session, const ch
   return guarded([&]() -> Status {
     TREADLE_TRY(require(session && text, "a session is missing"));
     TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
-    TREADLE_ASSIGN(const exec::Explanation explanation, session->session->explain(feeds));
-    return give_text(json ? exec::to_json(explanation) : exec::to_text(explanation), text);
+    TREADLE_ASSIGN(const report::Explanation explanation, report::explain(*session->session, feeds));
+    return give_text(json ? report::to_json(explanation) : report::to_text(explanation), text);
   });
 }
 
@@ -398,15 +399,15 @@ void treadle_profile_free(treadle_profile* profile) {
 }
 
 char* treadle_profile_text(const treadle_profile* profile) {
-  return give_or_null([&] { return profile->profile.to_text(); });
+  return give_or_null([&] { return report::to_text(profile->profile); });
 }
 
 char* treadle_profile_json(const treadle_profile* profile) {
-  return give_or_null([&] { return profile->profile.to_json(); });
+  return give_or_null([&] { return report::to_json(profile->profile); });
 }
 
 char* treadle_profile_trace(const treadle_profile* profile) {
-  return give_or_null([&] { return profile->profile.to_trace(); });
+  return give_or_null([&] { return report::to_trace(profile->profile); });
 }
 
 const char* treadle_pass_name(size_t index) {

@@ -22,7 +22,7 @@ size_t stack_left();
 inline constexpr size_t kStackPerLevel = size_t{32} << 10;
 inline constexpr size_t kStackReserve = size_t{128} << 10;
 #else
-// What a walk takes for a level of bodies: inference, with most. tests/exec/small_stack_test.cc holds it to that.
+// What a walk takes for a level of bodies: inference, with most. tests/session/small_stack_test.cc holds it to that.
 inline constexpr size_t kStackPerLevel = size_t{6} << 10;
 // What is needed besides: by kernels, by whoever reads a file.
 inline constexpr size_t kStackReserve = size_t{40} << 10;

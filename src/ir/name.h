@@ -27,7 +27,12 @@ class Name {
   }
   Name(const Name& other) { own(other); }
   Name(Name&& other) noexcept { swap(other); }
-  Name& operator=(Name other) noexcept {
+  Name& operator=(const Name& other) {
+    Name copy(other);
+    swap(copy);
+    return *this;
+  }
+  Name& operator=(Name&& other) noexcept {
     swap(other);
     return *this;
   }

@@ -168,7 +168,7 @@ namespace {
 // The node as it would be: with values of its own, whose types an inference and whose axes a rule can be asked about.
 class Trial {
  public:
-  explicit Trial(const ir::Node& node) { static_cast<ir::NodeInfo&>(node_) = ir::NodeInfo(node); }
+  explicit Trial(const ir::Node& node) { static_cast<ir::NodeInfo&>(node_) = node; }
 
   void set_attributes(ir::Attributes attributes) { node_.attributes = std::move(attributes); }
 

@@ -95,7 +95,7 @@ using TotalFn = bool (*)(const ir::Node&);
 enum class Product : uint8_t { kNone, kMatrices, kConvolution };
 
 // How an operator reaches along an axis on which its operands come piece by piece, where `axes` says that it does:
-// each kind is one thing to keep for the next piece (opt/streaming_walk.h).
+// each kind is one thing to keep for the next piece (stream/time_walk.h).
 enum class TimeRule : uint8_t {
   kNone,
   kWindow,            // attributes kernel_shape, strides, dilations, pads

@@ -1,6 +1,6 @@
 #pragma once
 // What a node computes, counted: each operator says it in its record (OpDef::work) where it is neither elementwise nor
-// a plain pass over its result. For who compares it with what a machine can do (exec/explain.h), and for who decides
+// a plain pass over its result. For who compares it with what a machine can do (report/explain.h), and for who decides
 // whether moving a node pays (opt/).
 
 #include "kernels/elementwise_ops.h"

@@ -1,6 +1,6 @@
 #pragma once
 // All rewrites by name, in the order in which they run, each with the reason for its place (pipeline.cc). Whoever plans
-// a graph runs them (exec/optimize.h); any of them can be switched off, and the graph behind any of them looked at.
+// a graph runs them (session/optimize.h); any of them can be switched off, and the graph behind any of them looked at.
 
 #include <functional>
 #include <span>

@@ -1,7 +1,7 @@
 #pragma once
 // The table of instructions. Who walks over a program asks this table what an instruction refers to and where it goes
 // on; what the slots of its record are to it, plan/roles.h says. A switch over OpCode is for what an instruction does:
-// exec::Context (the interpreter) and jit::LoopWriter (native code).
+// run::Context (the interpreter) and jit::LoopWriter (native code).
 
 #include <cstddef>
 #include <cstdint>

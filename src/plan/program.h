@@ -1,7 +1,7 @@
 #pragma once
 // The one form in which models run: a graph with all its bodies as one flat list of instructions over slots. A branch
 // is a jump, a loop is a back edge, a scan slice is a pointer that advances. Immutable, shared by all threads; what
-// changes during a run lives in exec::Context.
+// changes during a run lives in run::Context.
 
 #include <memory>
 #include <span>

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include "exec/session.h"
 #include "ir/text.h"
+#include "session/session.h"
 #include "support/model_bytes.h"
 #include "treadle/treadle.h"
 #include "wire/serialize.h"

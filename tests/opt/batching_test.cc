@@ -44,7 +44,7 @@ size_t products_inside(int64_t rows, int64_t depth, int64_t width, bool native) 
   t->set_output(0, t.end_scan({t->call("Add", {body[0], t->call("MatMul", {body[1], t.in(2)})})})[0]);
   std::vector<plan::InputKnowledge> knowledge;
   for (const Type& type : t.types()) knowledge.push_back({type, {}});
-  const auto specialized = exec::optimize(t.graph(), knowledge, {.native = native});
+  const auto specialized = session::optimize(t.graph(), knowledge, {.native = native});
   EXPECT_TRUE(specialized.ok());
   size_t count = 0;
   ir::for_each_node(std::as_const(*specialized->graph).top(), [&](const ir::Node& node) {

@@ -21,7 +21,7 @@ std::vector<std::string> nodes_of(const ir::Graph& graph) {
 std::unique_ptr<ir::Graph> specialized(TestGraph& t, bool associative) {
   std::vector<plan::InputKnowledge> knowledge;
   for (const Type& type : t.types()) knowledge.push_back({type, {}});
-  auto made = exec::optimize(t.graph(), knowledge, {.associative = associative});
+  auto made = session::optimize(t.graph(), knowledge, {.associative = associative});
   EXPECT_TRUE(made.ok()) << made.error().to_string();
   return made.ok() ? std::move(made->graph) : nullptr;
 }

@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
-#include "exec/session.h"
 #include "op/loop_view.h"
+#include "session/session.h"
 #include "support/source_dir.h"
 #include "support/test_graph.h"
 
@@ -62,7 +62,7 @@ std::vector<std::string> body_of_a_loop(const PipelineOptions& options) {
   t->set_output(0, t.end_loop({sum})[0]);
   std::vector<plan::InputKnowledge> knowledge;
   for (const Type& type : t.types()) knowledge.push_back({type, {}});
-  const auto made = exec::optimize(t.graph(), knowledge, options);
+  const auto made = session::optimize(t.graph(), knowledge, options);
   EXPECT_TRUE(made.ok());
   std::vector<std::string> ops;
   ir::for_each_node(std::as_const(*made->graph).top(), [&](const ir::Node& node) {

@@ -93,12 +93,12 @@ TEST(ProductPairs, EveryRunGivesTheSameBits) {
     std::mt19937 engine(7);
     std::vector<AnyValue> inputs;
     for (const Type& type : t->types()) inputs.push_back(random_value(type, engine));
-    auto run = [&](exec::Context& context) {
+    auto run = [&](run::Context& context) {
       std::vector<AnyValue> results(3);
       EXPECT_TRUE(context.run(places_of(std::as_const(inputs)), places_of(results), {}).ok());
       return results;
     };
-    exec::Context with_pairs(paired->program), without(plain->program);
+    run::Context with_pairs(paired->program), without(plain->program);
     const std::vector<AnyValue> expected = run(without);
     for (int turn = 0; turn < 4; ++turn) {
       const std::vector<AnyValue> found = run(with_pairs);

@@ -46,7 +46,7 @@ void expect_close_to_judge(TestGraph& t, const Planned& planned, const Tensor& x
   const auto expected = judge::run_graph(t.graph(), inputs);
   ASSERT_TRUE(expected.ok());
   std::vector<AnyValue> results(1);
-  exec::Context context(planned.program);
+  run::Context context(planned.program);
   ASSERT_TRUE(context.run(places_of(inputs), places_of(results), {}).ok());
   const Tensor &a = (*expected)[0].tensor(), &b = results[0].tensor();
   ASSERT_TRUE(a.dims() == b.dims());

@@ -16,7 +16,7 @@ std::vector<Isa> isas() {
 
 std::vector<AnyValue> run(const Planned& planned, const std::vector<AnyValue>& inputs, size_t outputs) {
   std::vector<AnyValue> results(outputs);
-  exec::Context context(planned.program);
+  run::Context context(planned.program);
   const Status status = context.run(places_of(inputs), places_of(results), {});
   EXPECT_TRUE(status.ok()) << status.to_string();
   return results;
@@ -218,7 +218,7 @@ TEST(Chain, LimitOfTripsIsKept) {
   const auto planned = plan_of(t);
   const std::vector<AnyValue> inputs{AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, 5000)),
                                      AnyValue(Tensor::scalar<float>(ElementType::kFloat, 1))};
-  exec::Context context(planned->program);
+  run::Context context(planned->program);
   for (const auto& [limit, fits] : {std::pair(4999, false), std::pair(5000, true)}) {
     std::vector<AnyValue> results(1);
     RunOptions options;

@@ -75,7 +75,7 @@ TEST(Rows, NameTheNodeAndTheTripThatGoTooFar) {
   std::mt19937 engine(1);
   const std::vector<AnyValue> inputs{number(9), random_value(t.types()[1], engine)};
   std::vector<AnyValue> results(1);
-  exec::Context context(planned->program);
+  run::Context context(planned->program);
   const Status status = context.run(places_of(inputs), places_of(results), {});
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.to_string(), HasSubstr("body, trip 6: index 6"));

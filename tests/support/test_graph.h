@@ -7,14 +7,14 @@
 #include <random>
 
 #include "check/inference.h"
-#include "exec/context.h"
-#include "exec/optimize.h"
 #include "judge/judge.h"
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
 #include "op/node.h"
 #include "op/registry.h"
 #include "plan/verify.h"
+#include "run/context.h"
+#include "session/optimize.h"
 
 namespace treadle::testing_support {
 
@@ -139,7 +139,7 @@ inline std::unique_ptr<Planned> plan_of(TestGraph& test, bool optimize = true, I
   std::vector<plan::InputKnowledge> knowledge;
   for (const Type& type : test.types()) knowledge.push_back({type, {}});
   auto planned = std::make_unique<Planned>();
-  auto specialized = exec::optimize(test.graph(), knowledge, {.optimize = optimize});
+  auto specialized = session::optimize(test.graph(), knowledge, {.optimize = optimize});
   EXPECT_TRUE(specialized.ok()) << specialized.error().to_string();
   if (!specialized.ok()) return planned;
   EXPECT_TRUE(has_all_defaults(specialized->graph->top()));
@@ -194,7 +194,7 @@ inline void expect_same_as_judge(TestGraph& test, const Planned& planned,
   auto expected = judge::run_graph(test.graph(), inputs);
   ASSERT_TRUE(expected.ok()) << expected.error().to_string();
   std::vector<AnyValue> results(outputs);
-  exec::Context context(planned.program);
+  run::Context context(planned.program);
   const Status status = context.run(places_of(std::as_const(inputs)), places_of(results), {});
   ASSERT_TRUE(status.ok()) << status.to_string();
   for (size_t i = 0; i < outputs; ++i) {

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "exec/explain.h"
-#include "exec/session.h"
 #include "kernels/dispatch.h"
+#include "report/explain.h"
+#include "session/session.h"
 
 namespace treadle::testing_support {
 
@@ -101,10 +101,10 @@ class TextSession {
     return results;
   }
   // What is said about the loops of the plan for these feeds, outer ones first.
-  std::vector<exec::LoopReport> loops(const Feeds& feeds) const {
-    auto explanation = session_->explain(feeds_of(feeds));
+  std::vector<report::LoopReport> loops(const Feeds& feeds) const {
+    auto explanation = report::explain(*session_, feeds_of(feeds));
     EXPECT_TRUE(explanation.ok()) << explanation.error().to_string();
-    return explanation.ok() ? std::move(explanation->loops) : std::vector<exec::LoopReport>();
+    return explanation.ok() ? std::move(explanation->loops) : std::vector<report::LoopReport>();
   }
 
  private:
@@ -117,10 +117,10 @@ inline void expect_identical(const std::vector<AnyValue>& found, const std::vect
 }
 
 // The operators whose kernels native code calls instead of containing them, and what it leaves to the engine.
-inline std::vector<std::string> calls_of(const exec::LoopReport& loop) {
+inline std::vector<std::string> calls_of(const report::LoopReport& loop) {
   std::vector<std::string> ops;
   for (const auto& list : {loop.calls, loop.obstacles}) {
-    for (const exec::NodeRemark& remark : list) ops.push_back(remark.op);
+    for (const report::NodeRemark& remark : list) ops.push_back(remark.op);
   }
   return ops;
 }
@@ -131,7 +131,7 @@ inline std::vector<std::string> calls_of(const exec::LoopReport& loop) {
 using Calls = std::optional<std::vector<std::string>>;
 inline void expect_native_as_interpreted(const std::string& text, const Feeds& feeds,
                                          const Calls& calls = std::vector<std::string>()) {
-  using LoopTier = exec::LoopReport::Tier;
+  using LoopTier = report::LoopReport::Tier;
   for (const Isa isa : machine_isas()) {
     SCOPED_TRACE(name(isa));
     const kernels::ScopedIsa scope(isa);
@@ -143,7 +143,7 @@ inline void expect_native_as_interpreted(const std::string& text, const Feeds& f
       expect_identical(native.results(feeds), expected);
       expect_identical(native.results(feeds), expected);
       std::vector<std::string> called;
-      for (const exec::LoopReport& loop : native.loops(feeds)) {
+      for (const report::LoopReport& loop : native.loops(feeds)) {
         EXPECT_TRUE(loop.tier == LoopTier::kNative || loop.tier == LoopTier::kInside) << loop.why_not_native;
         for (std::string& op : calls_of(loop)) called.push_back(std::move(op));
       }

@@ -1,0 +1,446 @@
+// Estimates. The roof is the longest of what a trip computes at the machine's speed, of the memory that it cannot keep
+// in registers at the speed of the cache that holds it, and of what its states wait for. The estimate adds what the way
+// of running costs.
+#include "report/explain.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "kernels/fused.h"
+#include "op/gemm.h"
+#include "op/loop_view.h"
+#include "op/op_def.h"
+#include "plan/roles.h"
+#include "report/trip_cost.h"
+#include "session/plan_cache.h"
+
+namespace treadle::report {
+
+using run::NativeLoops;
+
+namespace {
+
+using plan::Instruction;
+using plan::kNoSlot;
+using plan::Loop;
+using plan::OpCode;
+using plan::Program;
+using plan::Storage;
+
+// Around a trip of the interpreter, a group of operations and each of them, and another kernel; the first two of these
+// in a loop that is one instruction.
+constexpr double kTripNs = 8, kInstructionNs = 4, kStepNs = 2, kKernelNs = 20, kChainTripNs = 1.5, kChainStepNs = 1.2;
+// Around a trip of native code, a kernel that it calls, and an instruction that looks at sizes first.
+constexpr double kNativeTripNs = 0.3, kCallNs = 4, kDynamicNs = 200;
+
+std::string op_names(std::span<const ir::Node* const> nodes) {
+  std::string text;
+  for (const ir::Node* node : nodes) text += (text.empty() ? "" : "+") + node->op->name;
+  return text;
+}
+
+class Explainer {
+ public:
+  Explainer(const Program& program, const NativeLoops* native, std::span<const opt::Journal* const> journals,
+            const MachineRoof& roof)
+      : p_(program), native_(native), journals_(journals), roof_(roof) {
+    for (uint32_t pc = 0; pc < p_.code.size(); ++pc) {
+      const ir::Node* node = p_.code[pc].code == OpCode::kKernel ? p_.node_of[pc] : nullptr;
+      if (node && node->attributes.has(kHalfWeights)) half_weights_.insert(p_.code[pc].operands[1]);
+    }
+  }
+
+  Explanation run() {
+    Explanation e;
+    e.instructions = p_.code.size();
+    e.arena_bytes = p_.arena_bytes;
+    for (const Instruction& in : p_.code) e.guarded += plan::is_dynamic(in.code);
+    e.loops.resize(p_.loops.size());
+    // Inner loops have larger numbers; what they take is part of what is around them.
+    for (size_t i = p_.loops.size(); i-- > 0;) e.loops[i] = describe(static_cast<uint32_t>(i), e.loops);
+    for (size_t i = 0; i < p_.loops.size(); ++i) place(static_cast<uint32_t>(i), e.loops);
+    for (const opt::Journal* journal : journals_) {
+      std::copy_if(journal->entries().begin(), journal->entries().end(), std::back_inserter(e.maps),
+                   [](const opt::JournalEntry& entry) {
+                     return entry.change == opt::Change::kMapped || entry.change == opt::Change::kReassociated;
+                   });
+    }
+    return e;
+  }
+
+ private:
+  LoopReport describe(uint32_t index, const std::vector<LoopReport>& others) {
+    const Loop& loop = p_.loops[index];
+    LoopReport report;
+    report.node = loop.node->name;
+    report.op = loop.node->op->name;
+    report.parent = parent(index);
+    report.trips = trips_of(loop);
+    report.states = loop.states.size();
+    report.scan_inputs = loop.scan_inputs.size();
+    report.scan_outputs = loop.scan_outputs.size();
+    for (const plan::LoopState& state : loop.states) report.state_bytes += state.bytes;
+    collect_rewrites(report);
+    find_wave(index, report);
+    report.block_trips = loop.blocks.trips;
+    for (const plan::RowKernel& kernel : loop.blocks.kernels) {
+      const ir::Node& node = *p_.node_of[kernel.at];
+      report.blocked.push_back({std::string(node.name), node.op->name, {}});
+    }
+    std::string why;
+    find_obstacles(loop, report);
+    if (!plan::describe_loop(p_, index, why)) report.why_not_native = why;
+    count(index, forms_of(loop), others, report);
+    return report;
+  }
+
+  void find_wave(uint32_t index, LoopReport& report) const {
+    for (const plan::Wave& wave : p_.waves) {
+      const auto is_this = [&](const plan::WaveStage& stage) { return stage.loop == index; };
+      if (std::none_of(wave.stages.begin(), wave.stages.end(), is_this)) continue;
+      report.beside_trips = wave.block;
+      for (const plan::WaveStage& stage : wave.stages) {
+        if (stage.loop != index && stage.loop != plan::WaveStage::kNoLoop) {
+          report.beside.emplace_back(p_.loops[stage.loop].node->name);
+        }
+      }
+    }
+  }
+
+  bool is_always_true(uint32_t s) const {
+    return s == kNoSlot || (p_.slots[s].storage == Storage::kConstant && *p_.slots[s].constant.data<bool>());
+  }
+
+  int64_t trips_of(const Loop& loop) const {
+    if (loop.is_scan || loop.trip_count == kNoSlot) return loop.known_trips;
+    const plan::Slot& count = p_.slots[loop.trip_count];
+    const bool known =
+        count.storage == Storage::kConstant && is_always_true(loop.go_on) && is_always_true(loop.condition);
+    return known ? std::max<int64_t>(*count.constant.data<int64_t>(), 0) : -1;
+  }
+
+  // What native code could write out, by instruction.
+  struct Forms {
+    std::unordered_map<uint32_t, plan::ElementwiseCode> elementwise;
+    std::set<uint32_t> others;
+    bool has(uint32_t pc) const { return elementwise.contains(pc) || others.contains(pc); }
+  };
+
+  Forms forms_of(const Loop& loop) const {
+    Forms forms;
+    for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
+      if (auto code = plan::describe_elementwise(p_, pc)) {
+        forms.elementwise.emplace(pc, std::move(*code));
+      } else if (plan::describe_instruction(p_, pc)) {
+        forms.others.insert(pc);
+      }
+    }
+    return forms;
+  }
+
+  int parent(uint32_t index) const {
+    int best = -1;
+    for (uint32_t i = 0; i < index; ++i) {
+      if (p_.loops[i].first < p_.loops[index].first && p_.loops[index].last < p_.loops[i].last) {
+        best = static_cast<int>(i);
+      }
+    }
+    return best;
+  }
+
+  // One entry for each node: what was done to it first is why it is not there any more.
+  void collect_rewrites(LoopReport& report) const {
+    std::set<std::string> seen;
+    for (const opt::Journal* journal : journals_) {
+      for (const opt::JournalEntry& entry : journal->entries()) {
+        if (entry.loop != report.node || !seen.insert(entry.node).second) continue;
+        report.rewrites.push_back(entry);
+      }
+    }
+  }
+
+  // --- what stands in the way
+
+  void find_obstacles(const Loop& loop, LoopReport& report) const {
+    const LoopView view(*loop.node);
+    const std::string own = loop.node->name, op = loop.node->op->name;
+    for (size_t i = 0; i < loop.states.size(); ++i) {
+      if (loop.states[i].planned) continue;
+      report.obstacles.push_back(
+          {own, op,
+           fmt::format("the size of state '{}' is known only at run time", view.state(i).before->name.view())});
+    }
+    for (size_t i = 0; i < loop.scan_inputs.size(); ++i) {
+      if (loop.scan_inputs[i].planned) continue;
+      report.obstacles.push_back({own, op,
+                                  fmt::format("the size of scan input '{}' is known only at run time",
+                                              view.scan_input(i).element->name.view())});
+    }
+    for (const plan::ScanOutput& scan : loop.scan_outputs) {
+      if (scan.row != kNoSlot) continue;
+      report.obstacles.push_back({own, op, "the size of a scan output's rows is known only at run time"});
+    }
+    for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
+      const Instruction& in = p_.code[pc];
+      if (innermost(pc) != &loop || !p_.node_of[pc]) continue;
+      if (!plan::is_dynamic(in.code)) continue;
+      report.obstacles.push_back({p_.node_of[pc]->name, p_.node_of[pc]->op->name, why_dynamic(*p_.node_of[pc])});
+    }
+  }
+
+  static std::string why_dynamic(const ir::Node& node) {
+    if (!node.op->prepare) return "works on whole values: sizes, strings or sequences that the run decides";
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ir::Value* v = node.inputs[i];
+      if (!v) continue;
+      if (i < 64 && (node.op->shape_inputs >> i & 1) && !v->is_constant()) {
+        return fmt::format("the contents of '{}' decide its sizes", v->name.view());
+      }
+      if (!v->type.is_concrete()) return fmt::format("the size of '{}' is known only at run time", v->name.view());
+      if (is_string(v->type.element)) return "works on strings";
+    }
+    return "the size of its result is known only at run time";
+  }
+
+  const Loop* innermost(uint32_t pc) const {
+    const Loop* best = nullptr;
+    for (const Loop& loop : p_.loops) {
+      if (pc >= loop.first && pc <= loop.last && (!best || loop.first > best->first)) best = &loop;
+    }
+    return best;
+  }
+
+  // --- what a trip takes
+
+  double bytes_of(uint32_t s) const {
+    const plan::Slot& slot = p_.slots[s];
+    if (slot.storage == Storage::kNull || slot.storage == Storage::kHandle) return 0;
+    if (slot.storage == Storage::kConstant) {
+      return static_cast<double>(slot.constant.byte_size()) / (half_weights_.contains(s) ? 2 : 1);
+    }
+    return slot.type.is_concrete() ? static_cast<double>(element_count_unchecked(known_dims(slot.type.shape))) *
+                                         static_cast<double>(byte_width(slot.type.element))
+                                   : static_cast<double>(slot.bytes);
+  }
+
+  Work work_at(uint32_t pc, const plan::ElementwiseCode* code) const {
+    if (code) return work_of(*code);
+    Work work;
+    if (p_.code[pc].code == OpCode::kRow) return work;  // a pointer to it
+    for (const ir::Node* node : plan::nodes_of(p_, pc)) work += work_of(*node);
+    return work;
+  }
+
+  double traffic_at(uint32_t pc) const {
+    const Instruction& in = p_.code[pc];
+    if (in.code == OpCode::kCopy) return 2 * static_cast<double>(p_.copies[in.index].bytes);
+    double traffic = 0;
+    for (const uint32_t s : operands_of(pc)) traffic += bytes_of(s);
+    return traffic;
+  }
+
+  // What no way of running keeps in registers from trip to trip: weights of products, and what is another one in each
+  // trip.
+  bool is_weight(uint32_t pc, uint32_t s, const Work& work) const {
+    return work.flops > 0 && p_.slots[s].storage == Storage::kConstant && p_.code[pc].code == OpCode::kKernel;
+  }
+
+  // How often an instruction runs in a trip: one branch of two, as if each were taken as often.
+  std::vector<double> shares_of(const Loop& loop) const {
+    std::vector<double> shares(loop.last - loop.first + 1, 1);
+    auto halve = [&](uint32_t from, uint32_t to) {
+      for (uint32_t pc = from; pc < std::min(to, loop.last); ++pc) shares[pc - loop.first] /= 2;
+    };
+    for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
+      const Instruction& in = p_.code[pc];
+      if (in.code != OpCode::kBranchUnless || in.target <= pc) continue;
+      halve(pc + 1, in.target);
+      // The other branch lies behind the jump that ends the first.
+      const Instruction& end = p_.code[in.target - 1];
+      if (end.code == OpCode::kJump && end.target > in.target) halve(in.target, end.target);
+    }
+    return shares;
+  }
+
+  // The slots whose elements an instruction reads and writes; none of those that only look at one.
+  std::vector<uint32_t> operands_of(uint32_t pc) const {
+    std::vector<uint32_t> slots;
+    const OpCode code = p_.code[pc].code;
+    if (code != OpCode::kKernel && code != OpCode::kCopy && !plan::is_dynamic(code)) return slots;
+    plan::for_each_slot(p_, pc, [&](const plan::SlotUse& use) {
+      if (use.role != plan::Role::kScratch) slots.push_back(use.slot);
+    });
+    return slots;
+  }
+
+  void count(uint32_t index, const Forms& forms, const std::vector<LoopReport>& others, LoopReport& report) {
+    const Loop& loop = p_.loops[index];
+    const uint32_t outer = native_ ? native_->outermost(index) : index;
+    const bool is_native = native_ && native_->code(outer);
+    const NativeLoops::State made = is_native ? native_->state(outer) : NativeLoops::State();
+    const bool is_chain = loop.chain != nullptr;
+    const std::vector<double> shares = shares_of(loop);
+    Work all;
+    double memory = 0, computes = 0, waits = is_native ? kNativeTripNs : is_chain ? kChainTripNs : kTripNs;
+    std::set<uint32_t> touched;
+    for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
+      const Instruction& in = p_.code[pc];
+      if (in.code == OpCode::kLoopBegin) {
+        add_inner(others[in.index], report);
+        pc = p_.loops[in.index].last;
+        continue;
+      }
+      const auto code = forms.elementwise.find(pc);
+      const bool dynamic = plan::is_dynamic(in.code);
+      report.is_complete &= !dynamic;
+      const double share = shares[pc - loop.first];
+      const Work work = share * work_at(pc, code == forms.elementwise.end() ? nullptr : &code->second);
+      const double traffic = share * traffic_at(pc);
+      all += work;
+      report.traffic += traffic;
+      for (const uint32_t s : operands_of(pc)) {
+        if (touched.insert(s).second && is_weight(pc, s, work)) memory += share * bytes_of(s);
+      }
+      const bool called = in.code == OpCode::kKernel && is_called(pc, is_native, made, !forms.has(pc));
+      const size_t steps = code == forms.elementwise.end() ? 1 : code->second.steps.size();
+      if (called) {
+        report.calls.push_back(call_of(pc, !forms.has(pc)));
+      } else if (in.code == OpCode::kKernel) {
+        report.operations += steps;
+      }
+      const double takes = work_ns(roof_, work);
+      if (dynamic) {
+        waits += share * kDynamicNs;
+      } else if (is_native) {
+        waits += called ? share * kCallNs : 0;
+      } else if (in.code == OpCode::kKernel) {
+        const double each = is_chain ? kChainStepNs : kStepNs;
+        const double around = is_chain ? 0 : code == forms.elementwise.end() ? kKernelNs : kInstructionNs;
+        waits += share * (around + each * static_cast<double>(steps));
+      }
+      computes += is_native && !called ? takes : std::max(takes, cached_ns(traffic));
+    }
+    for (const uint32_t s : touched) report.bytes += bytes_of(s);
+    for (const plan::ScanInput& scan : loop.scan_inputs) memory += static_cast<double>(scan.element_bytes);
+    for (const plan::ScanOutput& scan : loop.scan_outputs) memory += static_cast<double>(scan.element_bytes);
+    auto node_ns = [&](const ir::Node& node) { return work_ns(roof_, work_of(node)); };
+    const double least[] = {work_ns(roof_, all), memory / roof_.bytes_per_ns(report.bytes),
+                            carried_ns(loop, roof_, node_ns)};
+    report.flops += operations_of(all);
+    const auto* bound = std::max_element(std::begin(least), std::end(least));
+    report.bound = static_cast<LoopReport::Bound>(bound - least);
+    report.roof_ns += *bound;
+    report.estimated_ns += waits + std::max({computes, *bound});
+  }
+
+  double cached_ns(double bytes) const { return bytes / roof_.bytes_per_ns(bytes); }
+
+  static bool is_called(uint32_t pc, bool is_native, const NativeLoops::State& made, bool has_no_form) {
+    if (!is_native) return has_no_form;
+    return std::find(made.calls.begin(), made.calls.end(), pc) != made.calls.end();
+  }
+
+  // The type of a result or an operand that is computed with in another one; kUndefined where there is none.
+  static ElementType narrow_type_of(const ir::Node& node) {
+    ElementType narrow = ElementType::kUndefined;
+    const auto look = [&](const ir::Value* v) {
+      if (v && !kernels::FusedBuilder::can_hold(v->type.element)) narrow = v->type.element;
+    };
+    for (const ir::Value* v : node.inputs) look(v);
+    for (const ir::Value* v : node.outputs) look(v);
+    return narrow;
+  }
+
+  NodeRemark call_of(uint32_t pc, bool has_no_form) const {
+    const ir::Node& node = *p_.node_of[pc];
+    NodeRemark call{node.name, op_names(plan::nodes_of(p_, pc)), {}};
+    const ElementType narrow = narrow_type_of(node);
+    if (node.op->elementwise && has_no_form && narrow != ElementType::kUndefined) {
+      call.remark = fmt::format("elements of type {} are not stored as they are computed with", info(narrow).name);
+    } else if (!has_no_form) {
+      call.remark = "so long, or so spread, that its kernel is as fast";
+    } else {
+      call.remark = "native code calls its kernel";
+    }
+    return call;
+  }
+
+  static void add_inner(const LoopReport& of, LoopReport& report) {
+    const double trips = of.trips < 0 ? 1 : static_cast<double>(of.trips);
+    report.flops += trips * of.flops;
+    report.traffic += trips * of.traffic;
+    report.bytes += of.bytes;
+    report.estimated_ns += trips * of.estimated_ns;
+    report.roof_ns += trips * of.roof_ns;
+    report.is_complete &= of.is_complete && of.trips >= 0;
+  }
+
+  // --- where it runs
+
+  void place(uint32_t index, std::vector<LoopReport>& loops) const {
+    LoopReport& report = loops[index];
+    const bool chain = p_.loops[index].chain != nullptr;
+    report.tier = chain ? LoopReport::Tier::kChain : LoopReport::Tier::kProgram;
+    if (!native_) {
+      if (report.why_not_native.empty()) report.why_not_native = "jit is off";
+      return;
+    }
+    const uint32_t outer = native_->outermost(index);
+    if (native_->code(outer)) {
+      report.tier = outer == index ? LoopReport::Tier::kNative : LoopReport::Tier::kInside;
+      report.native = native_->state(outer);
+      report.why_not_native.clear();
+      return;
+    }
+    report.native = native_->state(index);
+    if (native_->code(index)) {
+      report.tier = LoopReport::Tier::kNative;
+    } else if (report.why_not_native.empty()) {
+      const NativeLoops::State of = native_->state(outer);
+      report.why_not_native = of.tried && !of.why.empty() ? of.why
+                              : native_->mode() >= Jit::kAlways
+                                  ? "it has not run yet"
+                                  : "it has not run for long enough to be worth compiling (about 10 ms)";
+    }
+  }
+
+  const Program& p_;
+  const NativeLoops* native_;
+  std::span<const opt::Journal* const> journals_;
+  const MachineRoof& roof_;
+  std::set<uint32_t> half_weights_;  // slots of constants that products have packed in float16
+};
+
+}  // namespace
+
+Explanation explain(const Program& program, const NativeLoops* native, std::span<const opt::Journal* const> journals,
+                    const MachineRoof& roof) {
+  return Explainer(program, native, journals, roof).run();
+}
+
+namespace {
+
+Explanation explain_planned(const Session& session, const session::Planned& planned) {
+  Explanation made = explain(*planned.program, planned.native.get(),
+                             std::array{&session.load_journal(), &planned.journal}, machine_roof());
+  made.mode = session.options().jit;
+  made.cache = session.native_cache().folder();
+  return made;
+}
+
+}  // namespace
+
+Result<Explanation> explain(const Session& session, std::span<const Feed> feeds) {
+  if (session.options().tier == Tier::kJudge) {
+    return error(Code::kInvalidArgument, "the judge runs the graph as it is: there is no plan to explain");
+  }
+  TREADLE_ASSIGN(const session::Planned* const planned, session.planned(feeds));
+  if (planned) return explain_planned(session, *planned);
+  TREADLE_ASSIGN(const session::Planned of_model, session.plan_model());
+  Explanation made = explain_planned(session, of_model);
+  made.is_specific = false;
+  return made;
+}
+
+}  // namespace treadle::report

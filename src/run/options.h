@@ -1,0 +1,34 @@
+#pragma once
+// What a caller says of a run, and of when loops become native code.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/limits.h"
+
+namespace treadle {
+
+namespace run {
+class Profile;
+}
+
+// When loops become native code; results are the same to the last bit.
+enum class Jit : uint8_t {
+  kOff,
+  kAuto,      // loops that have taken long enough are compiled in the background
+  kAlways,    // before a loop first runs
+  kRequired,  // likewise, and a loop that cannot be native code is an error of the run
+};
+
+// As options write them: "off", "auto", "always", "required".
+std::string_view name(Jit jit);
+std::optional<Jit> jit_named(std::string_view name);
+
+// Limits of one run. A limit that is hit is an error kLimit that says which and where; cancelling is kCancelled.
+struct RunOptions : WorkLimits {
+  int64_t trip_limit = 0;           // trips of all loops together; 0: none
+  run::Profile* profile = nullptr;  // records the run, which is interpreted for it; not in the judge
+};
+
+}  // namespace treadle

@@ -1,0 +1,36 @@
+#pragma once
+// Whether the steps of a loop are shared among threads, decided by what it is measured to take.
+//
+// Trips of some microseconds can be spread over threads that stay awake in between (set_team in base/thread_pool.h).
+// That pays where cores are free and products large, and costs where they are not, and nobody knows ahead. The results
+// are the same to the bit. So a loop runs both ways for a few stretches, then the faster way, and ever more rarely
+// tries the other again.
+
+namespace treadle::run {
+
+class TeamTrial {
+ public:
+  // What it begins with.
+  explicit TeamTrial(bool team = false) : team_(team) {}
+
+  bool team() const { return team_; }
+  // A stretch of about 100 us took so long per unit of work. Returns how to go on.
+  bool took(double ns_per_unit);
+
+ private:
+  static constexpr int kTrial = 3, kFirstHold = 64, kLastHold = 4096;  // stretches
+
+  void change() {
+    team_ = !team_;
+    wakes_ = true;
+  }
+
+  bool team_;
+  bool trying_ = false;  // the way that was not taken before
+  bool wakes_ = true;    // the first stretch after a change tells nothing
+  int left_ = kTrial;
+  int hold_ = kFirstHold;
+  double ns_[2] = {0, 0};  // alone, as a team
+};
+
+}  // namespace treadle::run

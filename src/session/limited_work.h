@@ -1,0 +1,42 @@
+#pragma once
+// Loading, planning, opening a stream: work of the engine's own whose length a model decides, under limits of time and
+// memory, and which can be stopped. What is around it on its thread (a run that plans, a stream that loads its graphs)
+// has limits of its own, which hold as well.
+
+#include <atomic>
+#include <memory>
+#include <string_view>
+
+#include "base/limits.h"
+#include "base/memory_account.h"
+#include "base/thread_pool.h"
+
+namespace treadle::session {
+
+class LimitedWork {
+ public:
+  // Begins, on the calling thread. `work`: what errors call it ("loading").
+  LimitedWork(const WorkLimits& limits, std::string_view work);
+
+  // The status of `fn()`, or of the limit that was reached on the way.
+  template <class Fn>
+  Status run(Fn&& fn) {
+    const MemoryScope counted(account_);
+    const ThreadScope scope(1, stop_check());
+    Status status = within_memory(fn, kWhat);
+    return scope.stopped() ? reached(std::move(status)) : std::move(status);
+  }
+
+ private:
+  static constexpr std::string_view kWhat = "the model and what is made of it";  // takes memory
+
+  StopCheck stop_check() const;
+  Status reached(Status status) const;
+
+  Limits limits_;
+  StopSource* const around_;
+  const std::shared_ptr<MemoryAccount> account_;
+  mutable std::atomic<bool> took_too_much_{false};
+};
+
+}  // namespace treadle::session

@@ -1,0 +1,197 @@
+// From a model's file or bytes to what a session plans and runs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/cpu_count.h"
+#include "base/stack.h"
+#include "base/thread_pool.h"
+#include "check/inference.h"
+#include "ir/nesting.h"
+#include "ir/text.h"
+#include "model/import.h"
+#include "model/text_file.h"
+#include "op/print.h"
+#include "run/native_library.h"
+#include "session/deciding_inputs.h"
+#include "session/limited_work.h"
+#include "session/list_signature.h"
+#include "session/loaded.h"
+
+namespace treadle::session {
+
+namespace {
+
+// What the model alone says of what bodies hand out. None where that was all of it, and is no longer: the model is cut
+// into blocks, whose sizes stand for those that it states.
+void record_output_types(ir::Region& region) {
+  std::vector<Type> stated = std::exchange(region.output_types, {});
+  stated.resize(region.outputs.size());
+  for (size_t i = 0; i < stated.size(); ++i) {
+    const Type type = region.outputs[i] ? region.outputs[i]->type : Type();
+    region.output_types.push_back(stated[i].is_concrete() && !type.is_concrete() ? Type() : type);
+  }
+  for (auto& node : region.nodes) {
+    for (auto& body : node->regions) record_output_types(*body);
+  }
+}
+
+// Sizes of the inputs that a caller may fix.
+std::string free_sizes(const ir::Region& top) {
+  std::vector<std::string_view> names;
+  for (const ir::Value* input : top.inputs) {
+    for (const Dim& size : input->type.shape) {
+      const std::string_view name = size.symbol_name();
+      if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+// Fixes the sizes that have these names.
+void override_sizes(Loaded& loaded) {
+  ir::Region& top = loaded.graph->top();
+  const std::string free = free_sizes(top);
+  for (const auto& [name, size] : loaded.options.dimension_overrides) {
+    bool found = false;
+    for (ir::Value* input : top.inputs) {
+      for (Dim& d : input->type.shape) {
+        if (d.symbol_name() != name) continue;
+        d = size;
+        found = true;
+      }
+    }
+    if (found) continue;
+    loaded.remarks.push_back(
+        fmt::format("no input of the model has a free size named '{}' (their free sizes: {}): {} = {} has "
+                    "no effect",
+                    name, free, name, size));
+  }
+}
+
+// What the options ask of the engine, whatever the model is.
+Status settle_options(Loaded& loaded) {
+  SessionOptions& options = loaded.options;
+  for (std::string& remark : remarks_on_judge(options)) loaded.remarks.push_back(std::move(remark));
+  TREADLE_TRY(read_environment(options));
+  TREADLE_ASSIGN(loaded.passes_off, opt::PassSet::named(options.passes_off));
+  if (!options.dump.empty()) TREADLE_TRY(opt::pass_named(options.dump).status());
+  if (const std::string why = options.jit < Jit::kAlways ? "" : run::why_damaged(); !why.empty()) {
+    loaded.remarks.push_back(fmt::format("jit = {} has no effect: {}", name(options.jit), why));
+  }
+  loaded.native_cache =
+      std::make_shared<run::NativeCache>(run::NativeCacheOptions{options.jit_cache, options.jit_cache_bytes});
+  if (options.threads > kMaxThreads) {
+    loaded.remarks.push_back(
+        fmt::format("threads = {} has the effect of {}, the most that a run uses", options.threads, kMaxThreads));
+  }
+  if (const std::string why = options.jit_cache.empty() ? "" : loaded.native_cache->why_unusable(); !why.empty()) {
+    loaded.remarks.push_back(fmt::format("jit_cache = {} has no effect: {}", options.jit_cache, why));
+  }
+  loaded.threads = std::min(options.threads > 0 ? options.threads : available_cpus(), kMaxThreads);
+  return {};
+}
+
+// The graph rewritten and typed, its inputs and outputs known.
+Status settle_graph(Loaded& loaded) {
+  ir::Graph& graph = *loaded.graph;
+  TREADLE_TRY(ir::check_stack(graph));
+  loaded.fold_limits =
+      loaded.options.bounded_load ? judge::FoldLimits::of_model(ir::constant_bytes(graph)) : judge::FoldLimits::none();
+  TREADLE_TRY(opt::run_passes(graph, opt::Stage::kLoading, loaded.pipeline(), &loaded.journal));
+  ir::Region& top = graph.top();
+  for (ir::Value* v : top.outputs) loaded.outputs.push_back({v->name, v->type, false});
+  override_sizes(loaded);
+  loaded.inputs = Inputs(graph);
+  Inference inference({.fold = false, .trust_containers = true, .keep_declared = true, .check_types = true});
+  TREADLE_TRY(inference.infer(top));
+  record_output_types(top);
+  for (size_t i = 0; i < loaded.outputs.size(); ++i) {
+    auto merged = merge(loaded.outputs[i].type, top.outputs[i]->type);
+    if (merged.ok()) loaded.outputs[i].type = std::move(merged).value();
+  }
+  loaded.deciding = deciding_inputs(graph);
+  loaded.listed = lists_in_loops(graph);
+  loaded.files = WeightFiles(graph);
+  return loaded.files.checked({});
+}
+
+Status import(std::shared_ptr<wire::MappedFile> from, const std::string& folder, Loaded& loaded) {
+  if (ir::looks_like_text(from->bytes())) loaded.text = from;
+  model::ImportOptions import;
+  import.folder = folder;
+  import.copy_weights = loaded.options.copy_weights;
+  std::vector<model::ImportOptions::DenotedSize> denoted;
+  for (const auto& [denotation, size] : loaded.options.denotation_overrides) denoted.push_back({denotation, size});
+  if (!denoted.empty()) import.denoted_sizes = &denoted;
+  TREADLE_ASSIGN(loaded.graph, model::import_model(std::move(from), import));
+  for (const auto& [denotation, size, found] : denoted) {
+    if (found) continue;
+    loaded.remarks.push_back(fmt::format("no input of the model has a size denoted '{}': {} = {} has no effect",
+                                         denotation, denotation, size));
+  }
+  return {};
+}
+
+// `read()` gives the graph.
+template <class Read>
+Status load(Loaded& loaded, Read&& read) {
+  LimitedWork work(loaded.options.load, "loading");
+  const auto read_and_settle = [&]() -> Status {
+    TREADLE_TRY(check_stack(1));
+    TREADLE_TRY(read());
+    Status status = settle_options(loaded);
+    if (status.ok()) status = settle_graph(loaded);
+    return loaded.in_file(std::move(status));
+  };
+  TREADLE_TRY(work.run(read_and_settle));
+  loaded.options.load.cancel = nullptr;  // of this call
+  return {};
+}
+
+}  // namespace
+
+opt::PipelineOptions Loaded::pipeline() const {
+  opt::PipelineOptions made{.optimize = options.optimize && options.tier != Tier::kJudge,
+                            .native = options.jit >= Jit::kAlways,
+                            .associative = options.associative_math,
+                            .half_weights = options.weights == Weights::kF16,
+                            .fold_limits = fold_limits,
+                            .off = passes_off};
+  if (options.dump.empty()) return made;
+  made.after = [this](const opt::Pass& pass, const ir::Graph& made_by) {
+    if (pass.name == options.dump) dump.keep(print(made_by));
+  };
+  return made;
+}
+
+Status Loaded::in_file(Status status) const {
+  if (status.ok() || status.place().empty()) return status;
+  if (text) return model::in_file(std::move(status), *text);
+  return path.empty() ? std::move(status) : std::move(status).in(path + ":");
+}
+
+Status load_file(const std::string& path, Loaded& loaded) {
+  return load(loaded, [&]() -> Status {
+    TREADLE_ASSIGN(auto file, wire::MappedFile::open(path));
+    loaded.path = path;
+    return import(std::move(file), {}, loaded);
+  });
+}
+
+Status load_bytes(std::span<const std::byte> bytes, const std::string& folder, Loaded& loaded) {
+  return load(loaded, [&]() -> Status {
+    auto file = wire::MappedFile::own(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    return import(std::move(file), folder, loaded);
+  });
+}
+
+Status load_graph(std::unique_ptr<ir::Graph> graph, Loaded& loaded) {
+  return load(loaded, [&]() -> Status {
+    loaded.graph = std::move(graph);
+    return {};
+  });
+}
+
+}  // namespace treadle::session

@@ -1,0 +1,14 @@
+#pragma once
+// From a model's graph to the one that is planned.
+
+#include "opt/pipeline.h"
+#include "plan/specialize.h"
+
+namespace treadle::session {
+
+// `graph` specialised for these inputs, then rewritten by the passes for planning. The journal says what all of this
+// did to loops. Errors: those of plan::specialize and opt::run_passes.
+Result<plan::Specialized> optimize(const ir::Graph& graph, std::span<const plan::InputKnowledge> inputs,
+                                   const opt::PipelineOptions& options);
+
+}  // namespace treadle::session

@@ -1,0 +1,76 @@
+#include "session/options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+
+#include "base/cpu.h"
+
+namespace treadle::session {
+
+namespace {
+
+bool is_number(std::string_view text, int64_t& number) {
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return failure == std::errc() && end == text.data() + text.size();
+}
+
+// An instruction set that there is, though this machine may lack it; a number of bytes; off.
+Status check_environment() {
+  int64_t bytes = 0;
+  const char* room = std::getenv("TREADLE_JIT_CACHE_BYTES");
+  if (room && *room && (!is_number(room, bytes) || bytes < 0)) {
+    return error(Code::kInvalidArgument, "TREADLE_JIT_CACHE_BYTES takes a number of bytes, found '{}'", room);
+  }
+  const char* signal = std::getenv("TREADLE_SIGBUS");
+  if (signal && *signal && std::string_view(signal) != "off") {
+    return error(Code::kInvalidArgument, "TREADLE_SIGBUS is off or left alone, found '{}'", signal);
+  }
+  const char* wanted = std::getenv("TREADLE_ISA");
+  if (!wanted) return {};
+  std::string known;
+  for (int i = 0; i < kIsaCount; ++i) {
+    const std::string_view isa = name(static_cast<Isa>(i));
+    if (isa == wanted) return {};
+    known += fmt::format("{}{}", i > 0 ? ", " : "", isa);
+  }
+  return error(Code::kInvalidArgument, "TREADLE_ISA names an instruction set ({}), found '{}'", known, wanted);
+}
+
+}  // namespace
+
+Status read_environment(SessionOptions& options) {
+  const char* off = std::getenv("TREADLE_PASSES_OFF");
+  if (off && options.passes_off.empty()) options.passes_off = off;
+  const char* text = std::getenv("TREADLE_JIT");
+  TREADLE_TRY(check_environment());
+  if (!text || !*text || options.jit != Jit::kAuto) return {};
+  const std::string_view wanted(text);
+  const std::string_view mode = wanted.substr(0, wanted.find(','));
+  const bool has_trip = mode.size() < wanted.size();
+  const std::string_view trip = has_trip ? wanted.substr(mode.size() + 1) : "0";
+  const std::optional<Jit> named = jit_named(mode);
+  if (!named || !is_number(trip, options.jit_trip)) {
+    return error(Code::kInvalidArgument,
+                 "TREADLE_JIT is off, auto, always or required, and may be followed by a comma and a "
+                 "trip; found '{}'",
+                 wanted);
+  }
+  options.jit = *named;
+  return {};
+}
+
+std::vector<std::string> remarks_on_judge(const SessionOptions& options) {
+  std::vector<std::string> asked;
+  if (options.tier != Tier::kJudge) return asked;
+  if (options.weights != Weights::kF32) asked.emplace_back("weights = f16");
+  if (options.associative_math) asked.emplace_back("associative_math = 1");
+  if (options.jit >= Jit::kAlways) asked.push_back(fmt::format("jit = {}", name(options.jit)));
+  if (!options.passes_off.empty()) asked.push_back(fmt::format("passes_off = {}", options.passes_off));
+  if (!options.dump.empty()) asked.push_back(fmt::format("dump = {}", options.dump));
+  for (std::string& option : asked) option += " has no effect in the judge";
+  return asked;
+}
+
+}  // namespace treadle::session

@@ -1,0 +1,183 @@
+#include "session/plan_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/no_fork.h"
+#include "session/limited_work.h"
+#include "session/optimize.h"
+
+namespace treadle::session {
+
+namespace {
+
+constexpr int64_t kMaxDecidingElements = 8;
+constexpr size_t kMaxDecidingContents = 4;
+
+// Packed constants are known by their addresses. Where planning throws, those of its graph may belong to others soon,
+// so what was packed must not be found again: unless dismissed, this puts a new cache in the place of the old one.
+class FreshPacks {
+ public:
+  explicit FreshPacks(std::shared_ptr<PackCache>& packs) : packs_(packs) {}
+  ~FreshPacks() {
+    if (fresh_) packs_ = std::move(fresh_);
+  }
+  FreshPacks(const FreshPacks&) = delete;
+  FreshPacks& operator=(const FreshPacks&) = delete;
+  void dismiss() { fresh_.reset(); }
+
+ private:
+  std::shared_ptr<PackCache>& packs_;
+  std::shared_ptr<PackCache> fresh_ = std::make_shared<PackCache>();
+};
+
+// For the same reason addresses of packed constants must not be used again.
+void keep_constants(const ir::Graph& unplanned, std::vector<Tensor>& kept) {
+  const NoFork whole;
+  ir::for_each_node(unplanned.top(), [&](const ir::Node& node) {
+    for (const ir::Value* v : node.inputs) {
+      if (v && v->is_constant()) kept.push_back(v->constant);
+    }
+  });
+}
+
+}  // namespace
+
+Plan::~Plan() {
+  for (auto& place : idle_) delete place.load(std::memory_order_acquire);
+}
+
+std::unique_ptr<run::Context> Plan::take_context() const {
+  for (auto& place : idle_) {
+    if (!place.load(std::memory_order_relaxed)) continue;
+    if (run::Context* context = place.exchange(nullptr, std::memory_order_acquire)) {
+      return std::unique_ptr<run::Context>(context);
+    }
+  }
+  return std::make_unique<run::Context>(planned_.program, planned_.native, native_trip_);
+}
+
+void Plan::give_back(std::unique_ptr<run::Context> context) const {
+  for (auto& place : idle_) {
+    run::Context* none = nullptr;
+    if (place.load(std::memory_order_relaxed)) continue;
+    if (!place.compare_exchange_strong(none, context.get(), std::memory_order_release)) continue;
+    [[maybe_unused]] const run::Context* const kept = context.release();  // by the place
+    return;
+  }
+}
+
+PlanCache::PlanCache(const Loaded& loaded) : loaded_(loaded) {
+  for (const bool decides : loaded.deciding) deciding_.push_back({decides, {}});
+}
+
+PlanCache::~PlanCache() {
+  for (const Plan* plan = plans_.load(); plan;) {
+    const std::unique_ptr<const Plan> last(plan);
+    plan = plan->next_;
+  }
+}
+
+const Plan* PlanCache::find(Values values) const {
+  const Plan* plan = newest();
+  while (plan && !plan->signature().accepts(values)) plan = plan->next_;
+  return plan;
+}
+
+Result<const Plan*> PlanCache::find_or_make(Values values) {
+  if (const Plan* plan = find(values)) return plan;
+  const Plan* made = nullptr;
+  LimitedWork work(loaded_.options.load, "planning");
+  const auto plan = [&]() -> Status {
+    PlanningLock::Held lock(lock_);
+    TREADLE_TRY(lock.take());
+    made = find(values);
+    if (!made) {
+      TREADLE_ASSIGN(made, make(values));
+    }
+    return {};
+  };
+  TREADLE_TRY(work.run(plan));
+  return made;
+}
+
+void PlanCache::Deciding::fix(const Tensor& tensor, InputSignature& in) {
+  if (!decides || tensor.element_count() > kMaxDecidingElements) return;
+  const auto* data = static_cast<const std::byte*>(tensor.raw());
+  std::vector<std::byte> contents(data, data + tensor.byte_size());
+  if (std::find(seen.begin(), seen.end(), contents) == seen.end()) seen.push_back(contents);
+  decides = seen.size() <= kMaxDecidingContents;
+  in.contents_fixed = decides;
+  if (decides) in.contents = std::move(contents);
+}
+
+// Exact, but for sizes in which earlier plans differ once there are enough of them.
+Signature PlanCache::signature_for(Values values) {
+  Signature signature;
+  const Plan* const others = size() < loaded_.options.exact_plans ? nullptr : newest();
+  for (size_t i = 0; i < values.size(); ++i) {
+    InputSignature& in = signature.inputs.emplace_back();
+    in.kind = values[i]->kind();
+    if (loaded_.listed[i] && in.kind == AnyValue::Kind::kSequence) {
+      in.list = ListSignature::of(values[i]->sequence(), loaded_.inputs[i].type.child->element);
+    }
+    if (values[i]->is_tensor()) {
+      in.element = values[i]->tensor().type();
+      in.dims = values[i]->tensor().dims();
+    }
+    for (const Plan* plan = others; plan; plan = plan->next_) in.widen(plan->signature().inputs[i]);
+    if (values[i]->is_tensor()) deciding_[i].fix(values[i]->tensor(), in);
+  }
+  return signature;
+}
+
+Result<const Plan*> PlanCache::make(Values values) {
+  Signature signature;
+  {
+    const NoFork whole;  // what sessions remember of plans
+    signature = signature_for(values);
+  }
+  TREADLE_ASSIGN(const auto knowledge, knowledge_of(signature, loaded_.inputs, values));
+  FreshPacks if_it_throws(packs_);
+  auto planned = plan(knowledge, packs_, &abandoned_);
+  if (!planned.ok()) {
+    if_it_throws.dismiss();
+    return std::move(planned).status();
+  }
+  auto made = std::make_unique<Plan>(std::move(signature), std::move(planned).value(), loaded_.options.jit_trip);
+  const NoFork whole;
+  made->next_ = plans_.load();
+  plans_.store(made.get(), std::memory_order_release);
+  ++size_;
+  if_it_throws.dismiss();
+  return made.release();
+}
+
+Result<Planned> PlanCache::plan(std::span<const plan::InputKnowledge> knowledge, std::shared_ptr<PackCache> packs,
+                                std::vector<Tensor>* abandoned) const {
+  const SessionOptions& options = loaded_.options;
+  TREADLE_ASSIGN(plan::Specialized specialized, optimize(*loaded_.graph, knowledge, loaded_.pipeline()));
+  auto program = plan::make_program(specialized.graph, std::move(packs), options.optimize, loaded_.threads);
+  if (!program.ok()) {
+    if (abandoned) keep_constants(*specialized.graph, *abandoned);
+    return std::move(program).status();
+  }
+  Planned made{std::move(program).value(), std::move(specialized.journal), nullptr};
+  if (options.jit != Jit::kOff && !made.program->loops.empty()) {
+    made.native = std::make_shared<run::NativeLoops>(made.program, options.jit, loaded_.native_cache);
+  }
+  return made;
+}
+
+Result<Planned> PlanCache::plan_model() const {
+  Planned made;
+  LimitedWork work(loaded_.options.load, "planning");
+  TREADLE_TRY(work.run([&]() -> Status {
+    TREADLE_ASSIGN(made, plan(knowledge_of_model(loaded_.inputs), std::make_shared<PackCache>(), nullptr));
+    if (made.native) made.native->make_all();
+    return {};
+  }));
+  return made;
+}
+
+}  // namespace treadle::session

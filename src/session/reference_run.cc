@@ -1,0 +1,61 @@
+#include "session/reference_run.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/memory_account.h"
+#include "base/thread_pool.h"
+#include "ir/nesting.h"
+#include "judge/judge.h"
+#include "run/limits.h"
+
+namespace treadle::session {
+
+namespace {
+
+class Guard final : public judge::Guard {
+ public:
+  Guard(const run::RunLimits& limits, MemoryAccount& account) : limits_(limits), account_(account) {}
+  Status trip() override {
+    TREADLE_TRY(limits_.check_trips(++trips_));
+    return step();
+  }
+  Status step() override {
+    if (!account_.fits(0)) return account_.refusal(0, "the values that are kept");
+    return limits_.check();
+  }
+
+ private:
+  const run::RunLimits& limits_;
+  MemoryAccount& account_;
+  int64_t trips_ = 0;
+};
+
+}  // namespace
+
+Status run_judge(const Loaded& loaded, Values values, std::span<AnyValue* const> places, const RunOptions& options) {
+  TREADLE_TRY(ir::check_stack(*loaded.graph));
+  const auto account = MemoryAccount::make();
+  account->begin(options.memory_limit);
+  const MemoryScope counted(account);
+  run::RunLimits limits;
+  limits.begin(options);
+  const ThreadScope scope(1, limits.stop_check());
+  Guard guard(limits, *account);
+  std::vector<AnyValue> fed;
+  for (const AnyValue* value : values) fed.push_back(*value);
+  std::vector<AnyValue> made;
+  Status status = within_memory([&]() -> Status {
+    TREADLE_ASSIGN(made, judge::run_graph(*loaded.graph, fed, &guard));
+    return {};
+  });
+  // What a kernel has written that was told to stop is worth nothing, and what it says of that is no news.
+  if (scope.stopped()) status = std::move(limits.check()).in(status.place());
+  if (!status.ok()) return loaded.in_file(std::move(status));
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (places[i]) *places[i] = std::move(made[i]);
+  }
+  return {};
+}
+
+}  // namespace treadle::session

@@ -1,0 +1,242 @@
+// What a session does: it looks up what a caller gives, finds or makes the plan for it, and runs that.
+#include "session/session.h"
+
+#include <atomic>
+#include <utility>
+
+#include "base/thread_pool.h"
+#include "base/thread_scratch.h"
+#include "model/export.h"
+#include "op/print.h"
+#include "session/loaded.h"
+#include "session/plan_cache.h"
+#include "session/reference_run.h"
+
+namespace treadle {
+
+using session::Given;
+using session::Plan;
+using session::Values;
+
+namespace {
+
+// What a run works in before it has a context.
+struct RunScratch {
+  Given given;
+  std::vector<AnyValue*> outputs;  // parallel to the graph's; null: not asked for
+
+  void clear() {
+    given.clear();
+    outputs.clear();
+  }
+};
+
+}  // namespace
+
+struct Session::Impl {
+  session::Loaded loaded;
+  std::unique_ptr<session::PlanCache> plans;  // once it is loaded
+  std::atomic<int64_t> run_count{0}, last_allocations{0}, last_peak{0};
+
+  // Planned in a run, within its limits too. `since`: gets when the run's time began, unless there was a plan.
+  Result<const Plan*> plan_for_run(Values values, const RunOptions& run, Limits::Clock::time_point& since);
+  Status run_plan(const Plan& plan, Values values, std::span<AnyValue* const> places, const RunOptions& run,
+                  Limits::Clock::time_point since);
+  Status run(Values values, std::span<AnyValue* const> places, const RunOptions& run);
+};
+
+Session::Session() : impl_(std::make_unique<Impl>()) {}
+Session::~Session() = default;
+
+Result<const Plan*> Session::Impl::plan_for_run(Values values, const RunOptions& run,
+                                                Limits::Clock::time_point& since) {
+  if (const Plan* plan = plans->find(values)) return plan;
+  since = Limits::Clock::now();
+  Limits limits;
+  limits.begin(run, "run", since);
+  const ThreadScope scope(1, limits.stop_check());
+  auto plan = plans->find_or_make(values);
+  if (plan.ok()) return plan;
+  Status status = std::move(plan).status();
+  if (Status reached = scope.stopped() ? limits.check() : Status(); !reached.ok()) {
+    status = std::move(reached).in(status.place());
+  }
+  return loaded.in_file(std::move(status));
+}
+
+Status Session::Impl::run_plan(const Plan& plan, Values values, std::span<AnyValue* const> places,
+                               const RunOptions& run, Limits::Clock::time_point since) {
+  auto context = plan.take_context();
+  Status status = context->run(values, places, run, since);
+  last_allocations.store(context->allocations(), std::memory_order_relaxed);
+  last_peak.store(static_cast<int64_t>(context->peak_bytes()), std::memory_order_relaxed);
+  const bool misplanned = context->misplanned();
+  plan.give_back(std::move(context));
+  return misplanned ? run_judge(loaded, values, places, run) : loaded.in_file(std::move(status));
+}
+
+Status Session::Impl::run(Values values, std::span<AnyValue* const> places, const RunOptions& run) {
+  if (loaded.options.tier == Tier::kJudge) return run_judge(loaded, values, places, run);
+  Limits::Clock::time_point since{};
+  TREADLE_ASSIGN(const Plan* const plan, plan_for_run(values, run, since));
+  return run_plan(*plan, values, places, run, since);
+}
+
+template <class Load>
+Result<std::unique_ptr<Session>> Session::opened(const SessionOptions& options, Load&& load) {
+  std::unique_ptr<Session> session(new Session);
+  session->impl_->loaded.options = options;
+  TREADLE_TRY(load(session->impl_->loaded));
+  session->impl_->plans = std::make_unique<session::PlanCache>(session->impl_->loaded);
+  return session;
+}
+
+Result<std::unique_ptr<Session>> Session::open(const std::string& path, const SessionOptions& options) {
+  return opened(options, [&](session::Loaded& loaded) { return load_file(path, loaded); });
+}
+
+Result<std::unique_ptr<Session>> Session::from_bytes(std::span<const std::byte> bytes, const SessionOptions& options,
+                                                     const std::string& folder) {
+  return opened(options, [&](session::Loaded& loaded) { return load_bytes(bytes, folder, loaded); });
+}
+
+Result<std::unique_ptr<Session>> Session::from_graph(std::unique_ptr<ir::Graph> graph, const SessionOptions& options) {
+  return opened(options, [&](session::Loaded& loaded) { return load_graph(std::move(graph), loaded); });
+}
+
+std::span<const IoInfo> Session::inputs() const {
+  return impl_->loaded.inputs.required();
+}
+std::span<const IoInfo> Session::overridable() const {
+  return impl_->loaded.inputs.overridable();
+}
+std::span<const IoInfo> Session::outputs() const {
+  return impl_->loaded.outputs;
+}
+const ir::Metadata& Session::metadata() const {
+  return impl_->loaded.graph->metadata;
+}
+const ir::Graph& Session::graph() const {
+  return *impl_->loaded.graph;
+}
+std::span<const std::string> Session::remarks() const {
+  return impl_->loaded.remarks;
+}
+const SessionOptions& Session::options() const {
+  return impl_->loaded.options;
+}
+const opt::Journal& Session::load_journal() const {
+  return impl_->loaded.journal;
+}
+const run::NativeCache& Session::native_cache() const {
+  return *impl_->loaded.native_cache;
+}
+
+Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs, std::span<AnyValue* const> results,
+                    const RunOptions& options) const {
+  ThreadScratch<RunScratch> scratch;
+  TREADLE_TRY(impl_->loaded.inputs.fill(feeds, scratch->given));
+  const Values values = scratch->given.values;
+  const size_t count = impl_->loaded.outputs.size();
+  const auto output = [&](size_t i) { return outputs.empty() ? i : outputs[i]; };
+  std::vector<AnyValue*>& places = scratch->outputs;
+  places.assign(count, nullptr);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (output(i) >= count) return error(Code::kInvalidArgument, "output {} of {} was asked for", output(i), count);
+    if (!places[output(i)]) places[output(i)] = results[i];
+  }
+  impl_->run_count.fetch_add(1, std::memory_order_relaxed);
+  TREADLE_TRY(impl_->loaded.files.checked(impl_->run(values, places, options)));
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i] != places[output(i)]) *results[i] = *places[output(i)];  // asked for twice
+  }
+  return {};
+}
+
+Status Session::run(std::span<const Feed> feeds, std::span<const size_t> outputs, std::vector<AnyValue>& results,
+                    const RunOptions& options) const {
+  results.resize(outputs.empty() ? impl_->loaded.outputs.size() : outputs.size());
+  std::vector<AnyValue*> places;
+  for (AnyValue& result : results) places.push_back(&result);
+  return run(feeds, outputs, places, options);
+}
+
+Status Session::run(RepeatedRun& run, const RunOptions& options) const {
+  const session::Inputs& inputs = impl_->loaded.inputs;
+  impl_->run_count.fetch_add(1, std::memory_order_relaxed);
+  for (size_t i = 0; i < run.inputs.size(); ++i) {
+    if (!run.inputs[i]) run.inputs[i] = &inputs.default_of(i);
+  }
+  Limits::Clock::time_point since{};
+  // What a plan accepts has sizes and types that were checked when it was made.
+  if (!run.plan || !run.plan->signature().accepts(run.inputs)) {
+    for (size_t i = 0; i < run.inputs.size(); ++i) TREADLE_TRY(inputs.check(i, *run.inputs[i]));
+    auto found = impl_->plan_for_run(run.inputs, options, since);
+    if (!found.ok()) return impl_->loaded.files.checked(std::move(found).status());
+    run.plan = *found;
+  }
+  return impl_->loaded.files.checked(impl_->run_plan(*run.plan, run.inputs, run.outputs, options, since));
+}
+
+SessionCounters Session::counters() const {
+  int64_t compilations = 0, cache_loads = 0;
+  for (const Plan* plan = impl_->plans->newest(); plan; plan = plan->next()) {
+    if (!plan->planned().native) continue;
+    compilations += plan->planned().native->compilations();
+    cache_loads += plan->planned().native->cache_loads();
+  }
+  return {impl_->plans->size(),
+          impl_->run_count.load(),
+          impl_->last_allocations.load(),
+          impl_->last_peak.load(),
+          compilations,
+          cache_loads};
+}
+
+void Session::wait_compiled() const {
+  for (const Plan* plan = impl_->plans->newest(); plan; plan = plan->next()) {
+    if (plan->planned().native) return plan->planned().native->wait();
+  }
+}
+
+void Session::compile() const {
+  for (const Plan* plan = impl_->plans->newest(); plan; plan = plan->next()) {
+    if (plan->planned().native) plan->planned().native->make_all();
+  }
+}
+
+Result<const session::Planned*> Session::planned(std::span<const Feed> feeds) const {
+  const Plan* plan = impl_->plans->newest();
+  if (!feeds.empty() || (!plan && impl_->loaded.inputs.size() == 0)) {
+    Given given;
+    TREADLE_TRY(impl_->loaded.inputs.fill(feeds, given));
+    TREADLE_ASSIGN(plan, impl_->plans->find_or_make(given.values));
+  }
+  return plan ? &plan->planned() : nullptr;
+}
+
+Result<session::Planned> Session::plan_model() const {
+  return impl_->plans->plan_model();
+}
+
+Result<std::string> Session::dump_graph() const {
+  const std::string& pass = impl_->loaded.options.dump;
+  if (pass.empty()) return print(*impl_->loaded.graph);
+  std::string text = impl_->loaded.dump.text();
+  if (!text.empty()) return text;
+  return error(Code::kInvalidArgument,
+               "pass '{}' has not run: nothing is planned yet, or the options do not ask for it", pass);
+}
+
+Result<std::string> Session::optimized_model() const {
+  return model::export_model(*impl_->loaded.graph);
+}
+
+Result<std::string> Session::dump_plan(std::span<const Feed> feeds) const {
+  Given given;
+  TREADLE_TRY(impl_->loaded.inputs.fill(feeds, given));
+  TREADLE_ASSIGN(const Plan* plan, impl_->plans->find_or_make(given.values));
+  return plan::print(*plan->planned().program);
+}
+
+}  // namespace treadle

@@ -1,0 +1,92 @@
+#include "session/signature.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace treadle::session {
+
+namespace {
+
+bool fits(const Dims& expected, const Dims& found) {
+  if (expected.size() != found.size()) return false;
+  for (size_t d = 0; d < expected.size(); ++d) {
+    if (expected[d] >= 0 && expected[d] != found[d]) return false;
+  }
+  return true;
+}
+
+// Sizes that the model gives one name are one symbol only where something checks that they agree: nothing does.
+Shape shape_of(const Dims& dims, const IoInfo& input) {
+  Shape shape;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    shape.push_back(dims[d] >= 0 ? Dim(dims[d]) : Dim::symbol(input.name + "." + std::to_string(d)));
+  }
+  return shape;
+}
+
+plan::InputKnowledge knowledge_of_other(const InputSignature& signature, const IoInfo& input) {
+  const ListSignature& list = signature.list;
+  if (list.kind != ListSignature::Kind::kAlike) return {without_element_shapes(input.type), {}};
+  plan::InputKnowledge known{Type::sequence(Type::tensor(input.type.child->element, to_shape(list.dims))), {}};
+  known.length = list.length >= 0 ? Dim(list.length) : Dim::symbol(input.name + ".length");
+  return known;
+}
+
+}  // namespace
+
+bool InputSignature::accepts(const AnyValue& value) const {
+  if (value.kind() != kind) return false;
+  if (kind == AnyValue::Kind::kSequence) return list.accepts(value.sequence());
+  if (kind != AnyValue::Kind::kTensor) return true;
+  const Tensor& t = value.tensor();
+  if (t.type() != element || !fits(dims, t.dims()) || (constant && t.raw() != constant)) return false;
+  return !contents_fixed ||
+         (t.byte_size() == contents.size() && std::memcmp(t.raw(), contents.data(), contents.size()) == 0);
+}
+
+void InputSignature::widen(const InputSignature& before) {
+  if (kind == AnyValue::Kind::kSequence) list.widen(before.list);
+  if (kind != AnyValue::Kind::kTensor || before.kind != kind || before.dims.size() != dims.size()) return;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (before.dims[d] != dims[d]) dims[d] = -1;
+  }
+}
+
+bool Signature::accepts(Values values) const {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].accepts(*values[i])) return false;
+  }
+  return true;
+}
+
+Result<std::vector<plan::InputKnowledge>> knowledge_of(Signature& signature, const Inputs& inputs, Values values) {
+  std::vector<plan::InputKnowledge> knowledge;
+  for (size_t i = 0; i < values.size(); ++i) {
+    InputSignature& in = signature.inputs[i];
+    if (in.kind != AnyValue::Kind::kTensor) {
+      knowledge.push_back(knowledge_of_other(in, inputs[i]));
+      continue;
+    }
+    plan::InputKnowledge& known =
+        knowledge.emplace_back(plan::InputKnowledge{Type::tensor(in.element, shape_of(in.dims, inputs[i])), {}});
+    const Tensor& tensor = values[i]->tensor();
+    if (in.contents_fixed) {
+      TREADLE_ASSIGN(known.contents, tensor.clone());
+    } else if (inputs[i].has_default && tensor.raw() == inputs.default_of(i).tensor().raw()) {
+      known.contents = tensor;
+      in.constant = tensor.raw();
+    }
+  }
+  return knowledge;
+}
+
+std::vector<plan::InputKnowledge> knowledge_of_model(const Inputs& inputs) {
+  std::vector<plan::InputKnowledge> knowledge;
+  for (const Type& type : inputs.types()) {
+    knowledge.push_back({type.kind == Type::Kind::kTensor ? type : without_element_shapes(type), {}});
+  }
+  return knowledge;
+}
+
+}  // namespace treadle::session

@@ -1,0 +1,64 @@
+#pragma once
+// How many frames of each timed value have come when n samples have: sums, products and quotients rounded down of n.
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "base/status.h"
+
+namespace treadle::stream {
+
+// Where blocks begin and end: behind first + k * hop samples.
+struct Lattice {
+  int64_t hop = 0;  // 0: not settled yet, frames count as 0
+  int64_t first = 0;
+};
+
+// Frames are counted twice: those that are there while the signal goes on, and those that a run over a signal of n
+// samples gives, which knows its end.
+class FrameCounts {
+ public:
+  explicit FrameCounts(Lattice lattice = {});
+
+  static constexpr int kSamples = 0;
+  // floor((of + add) * mul / div); `whole_add` takes the place of `add` in a whole run.
+  int scaled(int of, int64_t add, int64_t whole_add, int64_t mul = 1, int64_t div = 1);
+  // The fewest of several that have the same number of frames in a whole run.
+  int least(const std::vector<int>& of);
+  // There must be at least `frames` in the first block; one otherwise.
+  void need(int count, int64_t frames) { needs_.push_back({count, frames}); }
+  bool same_rate(int a, int b) const { return terms_[index(a)].rate == terms_[index(b)].rate; }
+
+  // Of the first block, and of every hop behind it. Settled counts only.
+  int64_t at_first(int count) const { return terms_[index(count)].at_first; }
+  int64_t per_hop(int count) const { return terms_[index(count)].per_hop; }
+  // Samples by which frames come later than in a whole run.
+  int64_t delay(int count) const;
+
+  // The shortest hop that gives a whole number of frames everywhere, and the shortest first block that gives at least
+  // one frame, and those needed. Error kLimit when there are none of reasonable size.
+  Result<Lattice> settle() const;
+
+ private:
+  struct Rate {  // frames per sample, in lowest terms
+    int64_t frames = 1, samples = 1;
+    bool operator==(const Rate&) const = default;
+  };
+  struct Term {
+    std::vector<int> of;
+    int64_t add = 0, whole_add = 0, mul = 1, div = 1;
+    Rate rate;
+    int64_t at_first = 0, per_hop = 0;
+  };
+  static size_t index(int count) { return static_cast<size_t>(count); }
+  int add_term(Term term);
+  std::vector<int64_t> count(int64_t samples, bool whole) const;
+  Result<int64_t> shortest_hop() const;
+
+  Lattice lattice_;
+  std::vector<Term> terms_;
+  std::vector<std::pair<int, int64_t>> needs_;
+};
+
+}  // namespace treadle::stream

@@ -1,0 +1,55 @@
+#pragma once
+// The roles that the inputs and outputs of a streamed model play, as given and as found.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stream/over_time.h"
+#include "stream/stream.h"
+
+namespace treadle {
+
+struct StreamLayout {
+  struct State {
+    const IoInfo* input;
+    size_t output;  // index into Session::outputs()
+    AnyValue initial;
+    bool has_initial = false;
+    bool found = false;  // by name, not given
+  };
+  struct Timed {
+    const IoInfo* input;
+    int64_t axis;
+    bool found = false;
+  };
+  struct Output {
+    size_t index;            // into Session::outputs()
+    int64_t time_axis = -1;  // -1: stacked
+  };
+
+  std::shared_ptr<const Session> session;
+  int64_t hop = 0;
+  int64_t context = 0;
+  std::vector<State> states;
+  std::vector<Timed> timed;
+  std::vector<std::pair<std::string, AnyValue>> bound;
+  std::vector<const IoInfo*> given;  // with each push
+  std::vector<Output> outputs;
+  std::vector<std::string> output_names;      // parallel to outputs
+  std::vector<size_t> run_outputs;            // outputs, then states: what a run is asked for
+  std::vector<size_t> block_outputs;          // over time: the same, then the states that were found
+  bool can_step = false;                      // pushes of one run may go the short way (stream_step.cc)
+  std::shared_ptr<const OverTime> over_time;  // null: windows, or a run per push
+
+  static Result<std::shared_ptr<const StreamLayout>> make(std::shared_ptr<const Session> session,
+                                                          StreamOptions options);
+  std::string to_string() const;
+};
+
+// Names of one state before and after a run say so in many ways (state/stateN, h0/hn, x_in/x_out, past.0.key and
+// present.0.key). What is left when the words for "before" and "after" are taken away; with `numbers`, a number at the
+// end counts as such a word.
+std::string state_stem(std::string_view name, bool numbers);
+
+}  // namespace treadle

@@ -1,0 +1,177 @@
+// Snapshots of streams: a line that says what this is, the layout it belongs to (a snapshot fits no other), then
+// numbers and values, each value as its protobuf message behind its length.
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "model/value_file.h"
+#include "stream/layout.h"
+#include "stream/stream.h"
+#include "wire/mapped_file.h"
+
+namespace treadle {
+
+namespace {
+
+constexpr std::string_view kMagic = "treadle stream 2\n";
+static_assert(std::endian::native == std::endian::little, "snapshots are little-endian");
+
+class Writer {
+ public:
+  void number(int64_t value) { out_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  void text(std::string_view text) {
+    number(static_cast<int64_t>(text.size()));
+    out_ += text;
+  }
+  // An absent value has length -1.
+  Status value(const AnyValue& value) {
+    if (value.is_none() || (value.is_tensor() && !value.tensor().defined())) {
+      number(-1);
+      return {};
+    }
+    TREADLE_ASSIGN(const std::string bytes, model::write_value(value));
+    text(bytes);
+    return {};
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  std::string out_{kMagic};
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+  Status magic() {
+    if (bytes_.substr(0, kMagic.size()) != kMagic) return error(Code::kInvalidFile, "this is no snapshot of a stream");
+    bytes_.remove_prefix(kMagic.size());
+    return {};
+  }
+  Result<int64_t> number() {
+    int64_t value = 0;
+    if (bytes_.size() < sizeof value) return cut_off();
+    std::memcpy(&value, bytes_.data(), sizeof value);
+    bytes_.remove_prefix(sizeof value);
+    return value;
+  }
+  Result<std::string_view> text() {
+    TREADLE_ASSIGN(const int64_t size, number());
+    return bytes(size);
+  }
+  Result<AnyValue> value(const Type& type) {
+    TREADLE_ASSIGN(const int64_t size, number());
+    if (size == -1) return AnyValue();
+    TREADLE_ASSIGN(const std::string_view data, bytes(size));
+    return model::read_value(wire::MappedFile::own(std::string(data)), type);
+  }
+  Status end() const {
+    if (!bytes_.empty()) return error(Code::kInvalidFile, "{} bytes too many in the snapshot", bytes_.size());
+    return {};
+  }
+
+ private:
+  static Status cut_off() { return error(Code::kInvalidFile, "the snapshot is cut off"); }
+  Result<std::string_view> bytes(int64_t size) {
+    if (size < 0 || static_cast<uint64_t>(size) > bytes_.size()) return cut_off();
+    const std::string_view text = bytes_.substr(0, static_cast<size_t>(size));
+    bytes_.remove_prefix(static_cast<size_t>(size));
+    return text;
+  }
+  std::string_view bytes_;
+};
+
+Status check_tail(const StreamLayout& layout, size_t index, const Tensor& tail, int64_t pending) {
+  const StreamLayout::Timed& timed = layout.timed[index];
+  const bool fits = tail.type() == timed.input->type.element && tail.rank() > timed.axis &&
+                    tail.dims()[static_cast<size_t>(timed.axis)] == layout.context + pending;
+  if (fits) return {};
+  return error(Code::kInvalidFile, "the snapshot's samples of '{}' do not fit", timed.input->name);
+}
+
+}  // namespace
+
+std::string Stream::to_string() const {
+  std::string text = layout_->to_string();
+  for (size_t i = 0; i < states_.size(); ++i) {
+    text += fmt::format("  now    {} is {}\n", state_name(i), states_[i].type().to_string());
+  }
+  if (!tails_.empty()) text += fmt::format("  {} samples wait\n", pending_);
+  return text;
+}
+
+Result<std::string> Stream::save() const {
+  Writer writer;
+  writer.text(layout_->to_string());
+  writer.number(pending_);
+  for (size_t i = 0; i < states_.size(); ++i) {
+    writer.number(is_initial_[i]);
+    TREADLE_TRY(writer.value(states_[i]).in(state_name(i)));
+  }
+  for (const Tensor& tail : tails_) TREADLE_TRY(writer.value(AnyValue(tail)));
+  writer.number(begun_);
+  writer.number(ended_);
+  writer.number(static_cast<int64_t>(found_.size()));
+  for (size_t i = 0; i < found_.size(); ++i) {
+    TREADLE_TRY(writer.value(found_[i]).in(layout_->over_time->states[i]));
+  }
+  return writer.take();
+}
+
+// The states that a stream over time has found in its model.
+template <class Source>
+Status Stream::load_found(Source& reader) {
+  TREADLE_ASSIGN(const int64_t count, reader.number());
+  const OverTime* over_time = layout_->over_time.get();
+  const size_t expected = over_time && begun_ ? over_time->states.size() : 0;
+  if (count < 0 || static_cast<size_t>(count) > (over_time ? over_time->states.size() : 0) ||
+      (!ended_ && static_cast<size_t>(count) != expected)) {
+    return error(Code::kInvalidFile, "the snapshot holds {} found states, expected {}", count, expected);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string& name = over_time->states[static_cast<size_t>(i)];
+    const auto inputs = over_time->steady->inputs();
+    const auto input =
+        std::find_if(inputs.begin(), inputs.end(), [&](const IoInfo& info) { return info.name == name; });
+    TREADLE_ASSIGN(AnyValue value, reader.value(input->type));
+    if (value.is_none()) return error(Code::kInvalidFile, "the snapshot lacks state '{}'", name);
+    found_.push_back(std::move(value));
+  }
+  return {};
+}
+
+Status Stream::load(std::string_view snapshot) {
+  Reader reader(snapshot);
+  TREADLE_TRY(reader.magic());
+  TREADLE_ASSIGN(const std::string_view layout, reader.text());
+  if (layout != layout_->to_string()) {
+    return error(Code::kInvalidArgument, "the snapshot belongs to another stream:\n{}this one is\n{}", layout,
+                 layout_->to_string());
+  }
+  Stream loaded(layout_);
+  TREADLE_TRY(loaded.reset());
+  TREADLE_ASSIGN(loaded.pending_, reader.number());
+  for (size_t i = 0; i < loaded.states_.size(); ++i) {
+    TREADLE_ASSIGN(const int64_t is_initial, reader.number());
+    loaded.is_initial_[i] = is_initial != 0;
+    TREADLE_ASSIGN(loaded.states_[i], reader.value(layout_->states[i].input->type));
+  }
+  for (size_t i = 0; i < loaded.tails_.size(); ++i) {
+    TREADLE_ASSIGN(AnyValue tail, reader.value(Type::tensor(layout_->timed[i].input->type.element)));
+    if (tail.is_none() && loaded.pending_ == 0) continue;
+    if (!tail.is_tensor()) return error(Code::kInvalidFile, "the snapshot lacks samples");
+    TREADLE_TRY(check_tail(*layout_, i, tail.tensor(), loaded.pending_));
+    loaded.tails_[i] = tail.tensor();
+  }
+  TREADLE_ASSIGN(const int64_t begun, reader.number());
+  TREADLE_ASSIGN(const int64_t ended, reader.number());
+  loaded.begun_ = begun != 0;
+  loaded.ended_ = ended != 0;
+  TREADLE_TRY(loaded.load_found(reader));
+  TREADLE_TRY(reader.end());
+  *this = std::move(loaded);
+  return {};
+}
+
+}  // namespace treadle

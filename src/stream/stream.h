@@ -1,0 +1,160 @@
+#pragma once
+// A session run again and again over a signal that arrives in pieces, with the state that is carried from run to run.
+//
+// Inputs have one of four roles. A *state* takes what its output gave in the run before. A *timed* input is cut along
+// its time axis: samples wait until a hop is complete, then one run sees a window of [context + hop] samples, of which
+// the first `context` are the last ones of the window before (zeros at the start). A *bound* input is the same in every
+// run. Every other input is given with each push and serves all of its runs.
+//
+// What comes back from a push, for each output that is not a state, put together over the runs it made: along the
+// output's time axis where it has one (without the frames that belong to the context), else stacked along a new first
+// axis; as a sequence with one element per run where sizes differ or the output is not a tensor. Without a hop every
+// push is one run over all that was given, and its outputs come back as they are.
+//
+// A stream over time has timed inputs and no hop: what is carried from block to block is found in the model itself
+// (stream/block_graphs.h), and the outputs of all pushes, with that of flush() at the end, are what one run over the
+// whole signal gives.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "session/session.h"
+#include "stream/step.h"
+
+namespace treadle {
+
+struct StreamOptions {
+  std::vector<std::pair<std::string, std::string>> state;  // input, output
+  bool find_state = true;                                  // pairs that are not given, by names and types
+  std::vector<std::pair<std::string, AnyValue>> initial;   // state input, what it begins with (else zeros)
+  std::vector<std::pair<std::string, AnyValue>> bind;
+  struct TimeAxis {
+    std::string name;    // of an input or output
+    std::string symbol;  // of the axis' size, as the model names it; empty: `axis` says which
+    int64_t axis = 0;
+  };
+  std::vector<TimeAxis> time;
+  int64_t hop = 0;
+  int64_t context = 0;
+};
+
+struct StreamLayout;  // the roles of inputs and outputs; shared by a stream and its forks
+
+// Not for use by several threads at once. A copy is a fork: both go on from the same state.
+class Stream {
+ public:
+  struct Pushed {
+    std::vector<AnyValue> outputs;  // parallel to output_names()
+    size_t runs = 0;
+  };
+
+  // Errors: kInvalidArgument for names that the model lacks, roles that clash, a time axis or a first state that
+  // cannot be found.
+  static Result<Stream> open(std::shared_ptr<const Session> session, StreamOptions options);
+
+  // Runs each hop that the new samples complete. On an error the stream is as it was before. Of a stream over time,
+  // outputs without frames (final states) are those of the samples so far, kNone before there are any.
+  Result<Pushed> push(std::span<const Feed> feeds, const RunOptions& options = {});
+  // Pads samples that wait with zeros to a whole hop and runs it; nothing waits, nothing runs. Of a stream over time:
+  // the frames that the end of the signal brings; the stream has ended then, until reset().
+  Result<Pushed> flush(std::span<const Feed> feeds, const RunOptions& options = {});
+
+  // The same, into the places of outputs, none of which is fed: tensors of the right type and sizes that nobody else
+  // refers to are written in place. A push of as many samples as those before takes no memory then, and no lock. Gives
+  // the number of runs. On an error the places are as they were as well, but for what was written.
+  Result<size_t> push_into(std::span<const Feed> feeds, std::span<AnyValue* const> outputs,
+                           const RunOptions& options = {});
+  Result<size_t> flush_into(std::span<const Feed> feeds, std::span<AnyValue* const> outputs,
+                            const RunOptions& options = {});
+  // Plans pushes of these numbers of samples (none given: of one hop) and makes native code of their loops, so that no
+  // push has to. Inputs that come with each push are taken to be zeros.
+  Status warm(std::span<const int64_t> sizes = {}) const;
+
+  const std::vector<std::string>& output_names() const;
+  size_t state_count() const;
+  const std::string& state_name(size_t i) const;  // the input's
+  const AnyValue& state(size_t i) const { return states_[i]; }
+  Status set_state(std::string_view input, AnyValue value);
+  int64_t pending() const { return pending_; }
+  int64_t delay() const;  // samples by which a stream over time lags behind a run over all that has come
+  bool done() const;      // a Loop has ended by its condition: no more frames come
+  Status reset();
+
+  // State, waiting samples and context. A snapshot fits a stream of the same model with the same roles.
+  Result<std::string> save() const;
+  Status load(std::string_view snapshot);
+  std::string to_string() const;
+
+  struct Runs;
+
+ private:
+  friend class StreamPool;
+  friend class PooledPush;
+  explicit Stream(std::shared_ptr<const StreamLayout> layout) : layout_(std::move(layout)) {}
+  Result<Pushed> advance(std::span<const Feed> feeds, bool pad, const RunOptions& options);
+  Status begin_windows(std::span<const Feed> feeds, bool pad, Runs& runs) const;
+  Result<Pushed> finish_windows(Runs& runs);
+  Status sort_feeds(std::span<const Feed> feeds, bool pad, Runs& runs) const;
+  Status join_samples(bool pad, Runs& runs) const;
+  void bind_symbols(Runs& runs) const;
+  Status settle_states(Runs& runs) const;
+  Status run_hop(size_t index, Runs& runs, const RunOptions& options) const;
+  // What is to wait behind the runs, for keep_tails().
+  Result<std::vector<Tensor>> tails_behind(const Runs& runs) const;
+  void keep_tails(std::vector<Tensor> tails, const Runs& runs);
+  Result<AnyValue> combine(size_t output, const Runs& runs) const;
+  Result<AnyValue> no_result(size_t output, const Runs& runs) const;
+
+  // stream_step.cc
+  std::optional<StepRuns> short_way(std::span<const Feed> feeds);
+  std::optional<StepRuns> divide(int64_t available) const;
+  int64_t most_waiting() const;
+  void ready_step(const Session& session);
+  Status join_step(const StepRuns& runs);
+  Status next_tails(const StepRuns& runs);
+  Result<const AnyValue*> window_of(const StepRuns& runs, size_t index, size_t i);
+  void turn_places(bool odd, std::span<AnyValue* const> outputs);
+  AnyValue& carried(size_t i);
+  void lend_states(size_t index);
+  Status feed_step(const StepRuns& runs, size_t index);
+  Result<bool> step(const StepRuns& runs, std::span<AnyValue* const> outputs, const RunOptions& options);
+  Result<bool> give_nothing(std::span<AnyValue* const> outputs);
+  Result<bool> run_once(const StepRuns& runs, std::span<AnyValue* const> outputs, const RunOptions& options);
+  Result<bool> run_often(const StepRuns& runs, std::span<AnyValue* const> outputs, const RunOptions& options);
+  Result<bool> put_row(size_t output, size_t index, size_t count, AnyValue& place);
+  void keep_output(size_t output, const AnyValue& value);
+
+  // stream_warm.cc
+  Result<std::vector<AnyValue>> silence(int64_t samples) const;
+  Status rehearse(int64_t samples) const;
+
+  // stream_over_time.cc
+  struct Block;
+  Result<Pushed> advance_over_time(std::span<const Feed> feeds, bool last, const RunOptions& options);
+  Status join_block(std::span<const Feed> feeds, bool last, Runs& runs) const;
+  Block choose_block(bool last, const Runs& runs) const;
+  Status run_block(const Block& block, Runs& runs, const RunOptions& options) const;
+  void take_states(std::vector<AnyValue> states);  // declared ones, then those found; asks for no memory
+  Result<Pushed> finish_block(const Block& block, bool last, Runs& runs);
+  Result<AnyValue> give_output(size_t output, const Runs& runs) const;
+  template <class Source>
+  Status load_found(Source& reader);  // stream_snapshot.cc
+
+  std::shared_ptr<const StreamLayout> layout_;
+  std::vector<AnyValue> states_;
+  std::vector<uint8_t> is_initial_;  // state i is still the zeros that it began with
+  std::vector<Tensor> tails_;        // per timed input: context and waiting samples; undefined before the first push
+  int64_t pending_ = 0;
+  std::vector<Dims> last_dims_;  // per output, of its last run; for the sizes of empty results
+  // Of a stream over time.
+  std::vector<AnyValue> found_;        // states that were found in the model; empty before the first block
+  std::vector<AnyValue> last_values_;  // per output without frames, of its last run
+  bool begun_ = false;                 // the first block has run
+  bool ended_ = false;
+  StreamScratch scratch_;
+};
+
+}  // namespace treadle
