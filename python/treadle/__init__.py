@@ -11,10 +11,10 @@ treadle's own.
 from __future__ import annotations
 
 import json
+from types import ModuleType
 from typing import Any
 
-from . import _core
-from ._alias import as_onnxruntime
+from . import _alias, _core
 from ._errors import (
     Busy,
     DeviceReset,
@@ -35,10 +35,10 @@ from ._errors import (
     RuntimeException,
 )
 from ._ignored import warn_once
-from ._model import Problem, check, infer_shapes
+from ._model import ModelMetadata, NodeArg, Problem, check, infer_shapes
 from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from ._pool import StreamPool
-from ._session import InferenceSession, ModelMetadata, NodeArg, get_all_providers, get_available_providers
+from ._session import InferenceSession, get_all_providers, get_available_providers
 from ._stream import Stream
 from ._text import parse_function, parse_graph, parse_model, parse_node, to_text
 from ._values import IOBinding, OrtDevice, OrtValue
@@ -98,6 +98,12 @@ def operators() -> list[dict[str, Any]]:
     """Every operator: `domain`, `name`, `effects`, the `tiers` that run it, and its `versions` whole (inputs, outputs,
     attributes, types)."""
     return [json.loads(line) for line in _core.operators()]
+
+
+def as_onnxruntime() -> ModuleType:
+    """Puts a module `onnxruntime` that stands on treadle into `sys.modules`, and returns it."""
+    own = ("as_onnxruntime", "check", "infer_shapes")
+    return _alias.install({name: globals()[name] for name in __all__ if name not in own})
 
 
 __all__ = [

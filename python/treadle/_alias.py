@@ -53,21 +53,17 @@ def _module(name: str, doc: str, contents: dict[str, Any], folders: list[str] | 
     return module
 
 
-def as_onnxruntime() -> ModuleType:
-    """Puts a module `onnxruntime` that stands on treadle into `sys.modules`, and returns it."""
-    import treadle
-
+def install(public: dict[str, Any]) -> ModuleType:
+    """Puts a module `onnxruntime` that has the names of `public` into `sys.modules`, and returns it."""
     current = sys.modules.get("onnxruntime")
     if current is not None and getattr(current, "_is_treadle", False):
         return current
     folders = _installed_folders()
     public = {
-        name: getattr(treadle, name)
-        for name in treadle.__all__
-        if name not in ("as_onnxruntime", "check", "infer_shapes")
+        **public,
+        "__version__": ONNXRUNTIME_VERSION,
+        "get_version_string": lambda: ONNXRUNTIME_VERSION,
     }
-    public["__version__"] = ONNXRUNTIME_VERSION
-    public["get_version_string"] = lambda: ONNXRUNTIME_VERSION
     core = {name: value for name, value in public.items() if name not in ("InferenceSession", "IOBinding", "OrtValue")}
     modules = {
         "onnxruntime": _module(
@@ -76,8 +72,8 @@ def as_onnxruntime() -> ModuleType:
         "onnxruntime.capi": _module("onnxruntime.capi", "", {}, []),
     }
     for name, contents in {
-        "onnxruntime_pybind11_state": {**core, "SessionIOBinding": treadle.IOBinding, "OrtValue": treadle.OrtValue},
-        "_pybind_state": {**core, "SessionIOBinding": treadle.IOBinding, "OrtValue": treadle.OrtValue},
+        "onnxruntime_pybind11_state": {**core, "SessionIOBinding": public["IOBinding"], "OrtValue": public["OrtValue"]},
+        "_pybind_state": {**core, "SessionIOBinding": public["IOBinding"], "OrtValue": public["OrtValue"]},
         "onnxruntime_inference_collection": {
             name: public[name] for name in ("InferenceSession", "IOBinding", "OrtValue", "OrtDevice")
         },

@@ -1,10 +1,11 @@
-"""Models without running them."""
+"""What a model says about itself, without running it."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from . import _core
@@ -19,6 +20,36 @@ def model_source(model: Any) -> tuple[str | None, bytes | None]:
     if hasattr(model, "SerializeToString"):
         return None, model.SerializeToString()
     raise TypeError(f"Unable to load from type '{type(model)}'")
+
+
+class NodeArg:
+    """Name, type and sizes of an input or output; a size is a number, a name, or None where it is unknown."""
+
+    __slots__ = ("name", "shape", "type")
+
+    def __init__(self, name: str, type: str, shape: list[int | str | None]) -> None:
+        self.name = name
+        self.type = type
+        self.shape = shape
+
+    def __repr__(self) -> str:
+        return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"
+
+
+class ModelMetadata:
+    """What a model says about itself."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self.producer_name: str = fields["producer_name"]
+        self.producer_version: str = fields["producer_version"]
+        self.graph_name: str = fields["graph_name"]
+        self.domain: str = fields["domain"]
+        self.description: str = fields["description"]
+        self.graph_description: str = fields["graph_description"]
+        self.version = int(fields["model_version"])
+        self.ir_version = int(fields["ir_version"])
+        self.opset_imports: dict[str, int] = dict(fields["opsets"])
+        self.custom_metadata_map: dict[str, str] = dict(fields["properties"])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _core
+from ._errors import NotImplemented as NotSupported
 from ._ignored import suggestion, warn_once
 
 
@@ -218,8 +219,6 @@ class SessionOptions:
         self._initializers.update(zip(names, values, strict=True))
 
     def register_custom_ops_library(self, path: str) -> None:
-        from ._errors import NotImplemented as NotSupported
-
         raise NotSupported(f"{path}: libraries of operators for onnxruntime cannot be loaded")
 
     def has_providers(self) -> bool:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _core
 from ._errors import InvalidArgument
+from ._profile import Recorder
 from ._stream import Stream
-
-if TYPE_CHECKING:
-    from ._session import InferenceSession
 
 
 class StreamPool:
@@ -20,13 +18,13 @@ class StreamPool:
     with `flush` or `leave`. Each gives what it would give on its own.
     """
 
-    def __init__(self, session: InferenceSession, capacity: int, timed: list[str], core: _core.StreamPool) -> None:
-        self._session = session
+    def __init__(self, recorded: Recorder, capacity: int, timed: list[str], core: _core.StreamPool) -> None:
+        self._recorded = recorded
         self._capacity = capacity
         self._timed = timed
         self._core = core
-        self._push = session._recorded("pool_push", core.push)
-        self._flush = session._recorded("pool_flush", core.flush)
+        self._push = recorded("pool_push", core.push)
+        self._flush = recorded("pool_flush", core.flush)
         self._numbers: dict[Hashable, int] = {}
         self._next = 0
 
@@ -82,7 +80,7 @@ class StreamPool:
 
     def fork(self, stream: Hashable) -> Stream:
         """A stream of its own that goes on from where this one is: to look at its state, or to save it."""
-        return Stream(self._session, self._core.fork(self._number(stream)))
+        return Stream(self._recorded, self._core.fork(self._number(stream)))
 
     def join(self, name: Hashable, stream: Stream) -> None:
         """A stream of the pool that goes on from where `stream` is, which was made with the same arguments."""

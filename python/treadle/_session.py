@@ -16,9 +16,10 @@ from typing import Any, Literal, overload
 from . import _core
 from ._errors import InvalidArgument
 from ._ignored import suggestion, warn_once
-from ._model import model_source
+from ._model import ModelMetadata, NodeArg, model_source
 from ._options import _FOLDER, RunOptions, SessionOptions
 from ._pool import StreamPool
+from ._profile import Profile, Trace
 from ._stream import Stream
 from ._values import IOBinding, OrtValue
 
@@ -32,66 +33,6 @@ def get_available_providers() -> list[str]:
 
 def get_all_providers() -> list[str]:
     return list(_PROVIDERS)
-
-
-class NodeArg:
-    """Name, type and sizes of an input or output; a size is a number, a name, or None where it is unknown."""
-
-    __slots__ = ("name", "shape", "type")
-
-    def __init__(self, name: str, type: str, shape: list[int | str | None]) -> None:
-        self.name = name
-        self.type = type
-        self.shape = shape
-
-    def __repr__(self) -> str:
-        return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"
-
-
-class ModelMetadata:
-    """What a model says about itself."""
-
-    def __init__(self, fields: Mapping[str, Any]) -> None:
-        self.producer_name: str = fields["producer_name"]
-        self.producer_version: str = fields["producer_version"]
-        self.graph_name: str = fields["graph_name"]
-        self.domain: str = fields["domain"]
-        self.description: str = fields["description"]
-        self.graph_description: str = fields["graph_description"]
-        self.version = int(fields["model_version"])
-        self.ir_version = int(fields["ir_version"])
-        self.opset_imports: dict[str, int] = dict(fields["opsets"])
-        self.custom_metadata_map: dict[str, str] = dict(fields["properties"])
-
-
-class _Profile:
-    """Runs in the trace format that browsers show."""
-
-    def __init__(self, prefix: str) -> None:
-        self.path = f"{prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}.json"
-        self.start_ns = time.time_ns()
-        self._events: list[dict[str, Any]] = []
-        self._lock = threading.Lock()
-
-    def add(self, name: str, begin_ns: int) -> None:
-        now = time.time_ns()
-        event = {
-            "cat": "Session",
-            "pid": os.getpid(),
-            "tid": threading.get_ident(),
-            "ts": (begin_ns - self.start_ns) // 1000,
-            "dur": (now - begin_ns) // 1000,
-            "ph": "X",
-            "name": name,
-            "args": {},
-        }
-        with self._lock:
-            self._events.append(event)
-
-    def write(self) -> str:
-        with open(self.path, "w", encoding="utf-8") as file:
-            _json.dump(self._events, file)
-        return self.path
 
 
 def _normalize_providers(
@@ -131,42 +72,6 @@ def _normalize_providers(
                 warn_once(f"the option '{key}' = '{value}' of {name} has no effect")
     found.setdefault(_PROVIDERS[0], {})
     return list(found), found
-
-
-class Profile:
-    """Where the time of runs went; made by `InferenceSession.profile`. `print(profile)` shows a table by node."""
-
-    def __init__(self, text: str, table: str, trace: str) -> None:
-        self._text = text
-        self._table: dict[str, Any] = _json.loads(table)
-        self._trace = trace
-
-    @property
-    def nodes(self) -> list[dict[str, Any]]:
-        """Of the median run, for each node: its name ("node"), operator ("op"), loop, how often it ran ("count") and its
-        time together ("ns").
-
-        Those that took longest come first. What lies around nodes (copies, back edges of loops) "is_glue".
-        """
-        nodes: list[dict[str, Any]] = self._table["nodes"]
-        return nodes
-
-    @property
-    def total_ns(self) -> float:
-        return float(self._table["total_ns"])
-
-    def trace(self) -> dict[str, Any]:
-        """Chrome's trace events: loops hold trips, trips hold nodes."""
-        events: dict[str, Any] = _json.loads(self._trace)
-        return events
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the trace, for Perfetto (ui.perfetto.dev) and browsers."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self._trace)
-
-    def __str__(self) -> str:
-        return self._text
 
 
 # Keywords of onnxruntime's that its documentation does not name.
@@ -243,7 +148,7 @@ class InferenceSession:
         self._overridable_meta = self._node_args(_OVERRIDABLE)
         self._model_meta = ModelMetadata(self._sess.metadata())
         self._replaced = self._replaced_initializers()
-        self._profile = _Profile(options.profile_file_prefix) if options.enable_profiling else None
+        self._profile = Trace(options.profile_file_prefix) if options.enable_profiling else None
         # A session that nobody asks for its profile writes it in the end.
         self._unwritten = weakref.finalize(self, self._profile.write) if self._profile else None
         # A model that needs nothing of Python around its runs is run by the extension at once.
@@ -432,7 +337,7 @@ class InferenceSession:
         core = _core.Stream(self._sess, *roles, operator.index(hop), operator.index(context))
         if warm is not False:
             core.warm([] if warm is True else [warm] if isinstance(warm, int) else list(warm))
-        return Stream(self, core)
+        return Stream(self._recorded, core)
 
     def streams(
         self,
@@ -450,7 +355,7 @@ class InferenceSession:
         roles = self._roles(state, find_state, initial, bind, time)
         core = _core.StreamPool(self._sess, capacity, *roles, operator.index(hop), operator.index(context))
         inputs = {i.name for i in self.get_inputs()}
-        return StreamPool(self, capacity, [name for name in time or {} if name in inputs], core)
+        return StreamPool(self._recorded, capacity, [name for name in time or {} if name in inputs], core)
 
     def counters(self) -> dict[str, int]:
         """What tests assert: plans made, runs, allocations of the last run, loops that have become native code."""

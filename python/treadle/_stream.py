@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _core
-
-if TYPE_CHECKING:
-    from ._session import InferenceSession
+from ._profile import Recorder
 
 
 def _joined(feed: Mapping[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
@@ -26,11 +24,11 @@ class Stream:
     output gives its array, with several a list in the order of `output_names`.
     """
 
-    def __init__(self, session: InferenceSession, core: _core.Stream) -> None:
-        self._session = session
+    def __init__(self, recorded: Recorder, core: _core.Stream) -> None:
+        self._recorded = recorded
         self._core = core
-        self._push = session._recorded("stream_push", core.push)
-        self._flush = session._recorded("stream_flush", core.flush)
+        self._push = recorded("stream_push", core.push)
+        self._flush = recorded("stream_flush", core.flush)
 
     @property
     def output_names(self) -> list[str]:
@@ -83,7 +81,7 @@ class Stream:
 
     def fork(self) -> Stream:
         """A second stream that goes on from here on its own."""
-        return Stream(self._session, self._core.fork())
+        return Stream(self._recorded, self._core.fork())
 
     def save(self) -> bytes:
         """State and waiting samples, for `load` on a stream of the same model that was made alike."""

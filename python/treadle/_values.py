@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from . import _core
-
-if TYPE_CHECKING:
-    from ._session import InferenceSession
+from ._errors import InvalidArgument
+from ._model import NodeArg
 
 _TENSOR, _SEQUENCE = 1, 2
 
@@ -24,8 +23,6 @@ def _element(element_type: Any) -> int:
 
 def _check_device(device_type: str) -> None:
     if str(device_type).lower() != "cpu":
-        from ._errors import InvalidArgument
-
         raise InvalidArgument(f"there is no device '{device_type}', only 'cpu'")
 
 
@@ -178,10 +175,18 @@ def _memory(value: _core.Value) -> np.ndarray:
     return np.frombuffer(memoryview((ctypes.c_uint8 * value.bytes).from_address(value.address)), np.uint8)
 
 
+class _Bindable(Protocol):
+    """What binding asks of a session: the values that there are."""
+
+    def get_outputs(self) -> list[NodeArg]: ...
+
+    def _all_inputs(self) -> list[NodeArg]: ...
+
+
 class IOBinding:
     """Inputs and outputs fixed in place, so that runs copy nothing."""
 
-    def __init__(self, session: InferenceSession) -> None:
+    def __init__(self, session: _Bindable) -> None:
         self._session = session
         self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, _core.Value | None] = {}
@@ -249,8 +254,6 @@ class IOBinding:
     def _check(self, role: str, name: str) -> None:
         known = self._session.get_outputs() if role == "output" else self._session._all_inputs()
         if all(info.name != name for info in known):
-            from ._errors import InvalidArgument
-
             raise InvalidArgument(f"the model has no {role} '{name}'")
 
     def _run(self, run_values: Callable[..., Any], replaced: dict[str, Any], run_options: Any) -> None:

@@ -12,21 +12,23 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from ._alias import as_onnxruntime
+import treadle
+
+_as_onnxruntime = treadle.as_onnxruntime  # before this module takes the name
 
 
 class _Callable(ModuleType):
     """`import treadle.as_onnxruntime` binds this module over the function of the same name; it works like it."""
 
     def __call__(self) -> Any:
-        return as_onnxruntime()
+        return _as_onnxruntime()
 
 
 def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help") or arguments == ["-m"]:
         print(__doc__.strip())
         return 0 if arguments and arguments[0] in ("-h", "--help") else 2
-    as_onnxruntime()
+    _as_onnxruntime()
     if arguments[0] == "-m":
         sys.argv = arguments[1:]
         sys.path.insert(0, os.getcwd())

@@ -1,0 +1,79 @@
+"""Where the time of runs goes: the profile of a session by nodes, and the trace of calls that onnxruntime writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+# Takes the name of a kind of call and what makes it; gives what makes it and records that where anybody wants to know.
+Recorder = Callable[[str, Callable[..., Any]], Callable[..., Any]]
+
+
+class Trace:
+    """Runs in the trace format that browsers show."""
+
+    def __init__(self, prefix: str) -> None:
+        self.path = f"{prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}.json"
+        self.start_ns = time.time_ns()
+        self._events: list[dict[str, Any]] = []
+        self._lock = threading.Lock()
+
+    def add(self, name: str, begin_ns: int) -> None:
+        now = time.time_ns()
+        event = {
+            "cat": "Session",
+            "pid": os.getpid(),
+            "tid": threading.get_ident(),
+            "ts": (begin_ns - self.start_ns) // 1000,
+            "dur": (now - begin_ns) // 1000,
+            "ph": "X",
+            "name": name,
+            "args": {},
+        }
+        with self._lock:
+            self._events.append(event)
+
+    def write(self) -> str:
+        with open(self.path, "w", encoding="utf-8") as file:
+            json.dump(self._events, file)
+        return self.path
+
+
+class Profile:
+    """Where the time of runs went; made by `InferenceSession.profile`. `print(profile)` shows a table by node."""
+
+    def __init__(self, text: str, table: str, trace: str) -> None:
+        self._text = text
+        self._table: dict[str, Any] = json.loads(table)
+        self._trace = trace
+
+    @property
+    def nodes(self) -> list[dict[str, Any]]:
+        """Of the median run, for each node: its name ("node"), operator ("op"), loop, how often it ran ("count") and its
+        time together ("ns").
+
+        Those that took longest come first. What lies around nodes (copies, back edges of loops) "is_glue".
+        """
+        nodes: list[dict[str, Any]] = self._table["nodes"]
+        return nodes
+
+    @property
+    def total_ns(self) -> float:
+        return float(self._table["total_ns"])
+
+    def trace(self) -> dict[str, Any]:
+        """Chrome's trace events: loops hold trips, trips hold nodes."""
+        events: dict[str, Any] = json.loads(self._trace)
+        return events
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the trace, for Perfetto (ui.perfetto.dev) and browsers."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self._trace)
+
+    def __str__(self) -> str:
+        return self._text
