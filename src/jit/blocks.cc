@@ -49,12 +49,12 @@ bool LoopWriter::runs_in_blocks(uint32_t index) const {
   std::vector<uint32_t> made;
   for (const LoopState& state : loop.states) made.push_back(state.in);
   for (uint32_t pc = loop.first + 1; pc + 1 < loop.last; ++pc) {
-    const auto code = request_.elementwise.find(pc);
-    if (code == request_.elementwise.end() || layout_.written[pc - loop_.first] != Written::kInline) return false;
-    if (count == 0) count = code->second.count;
-    if (code->second.count != count || !keeps_places(code->second)) return false;
-    if (std::any_of(code->second.steps.begin(), code->second.steps.end(), can_fail)) return false;
-    for (const auto& out : code->second.outputs) made.push_back(out.slot);
+    const auto* code = request_.elementwise(pc);
+    if (!code || layout_.written[pc - loop_.first] != Written::kInline) return false;
+    if (count == 0) count = code->count;
+    if (code->count != count || !keeps_places(*code)) return false;
+    if (std::any_of(code->steps.begin(), code->steps.end(), can_fail)) return false;
+    for (const auto& out : code->outputs) made.push_back(out.slot);
   }
   return !chunks_.is_short(count) && std::all_of(loop.states.begin(), loop.states.end(), [&](const LoopState& state) {
     const auto bytes = static_cast<int64_t>(state.bytes);
@@ -69,7 +69,7 @@ void LoopWriter::write_blocks(uint32_t index) {
   for (uint32_t pc = loop.first + 2; pc + 1 < loop.last; ++pc) {
     vectors = std::min(vectors, layout_.forms.tiles.at(pc));
   }
-  const int64_t count = request_.elementwise.at(loop.first + 1).count;
+  const int64_t count = request_.elementwise(loop.first + 1)->count;
   const int64_t size = std::min(count, vectors * chunks_.full), blocks = count / size, rest = count % size;
   auto number = [&](int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); };
   Block* pass = Block::Create(b_.getContext(), "pass", function_, exit_);
@@ -124,8 +124,7 @@ void LoopWriter::write_block(const Loop& loop, Value* at, int64_t count, Value* 
     value = {element_ir_type(b_.getContext(), p_.slots[state.in].type.element), count, {}};
     for (llvm::AllocaInst* variable : held[state.in]) value.vectors.push_back(get(variable));
   }
-  for (pc_ = loop.first + 1; pc_ + 1 < loop.last; ++pc_)
-    write_in_block(request_.elementwise.at(pc_), at, count, values);
+  for (pc_ = loop.first + 1; pc_ + 1 < loop.last; ++pc_) write_in_block(*request_.elementwise(pc_), at, count, values);
   for (const LoopState& state : loop.states) {
     const Flat& value = values.at(state.out);
     for (size_t c = 0; c < value.vectors.size(); ++c) set(held[state.in][c], value.vectors[c]);

@@ -4,7 +4,7 @@
 
 #include "jit/flat.h"
 #include "jit/steps.h"
-#include "plan/instruction_codes.h"
+#include "plan/kernel_code.h"
 
 namespace treadle::jit {
 

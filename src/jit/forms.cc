@@ -81,7 +81,7 @@ class Chooser {
     for (const uint32_t pc : inlined) {
       Instruction in;
       in.pc = pc;
-      in.code = &request.elementwise.at(pc);
+      in.code = request.elementwise(pc);
       in.tile = chunks.is_short(in.code->count) ? 0 : kTileVectors;
       in.written = vectors_of(*in.code, in.tile);
       operations += in.code->steps.size();

@@ -33,7 +33,7 @@ struct Forms {
   std::set<StepKind> functions;
 };
 
-// `inlined`: the instructions among request.elementwise that are not calls of their kernels.
+// `inlined`: the elementwise instructions that are not calls of their kernels.
 Forms choose_forms(const plan::NativeRequest& request, const Chunks& chunks, std::span<const uint32_t> inlined);
 
 // Vectors that a function of a step takes of each argument, and gives, at most: as many as registers pass.

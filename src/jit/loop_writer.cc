@@ -319,10 +319,10 @@ void LoopWriter::write(uint32_t pc) {
   switch (in.code) {
     case OpCode::kKernel: {
       if (layout_.written[pc - loop_.first] == Written::kCall) return write_call(pc);
-      if (const auto other = request_.others.find(pc); other != request_.others.end()) {
-        return std::visit([&](const auto& code) { write_other(code); }, other->second);
+      if (const auto* other = request_.other(pc)) {
+        return std::visit([&](const auto& code) { write_other(code); }, *other);
       }
-      const ElementwiseCode& code = request_.elementwise.at(pc);
+      const ElementwiseCode& code = *request_.elementwise(pc);
       const auto tiles = layout_.forms.tiles.find(pc);
       return tiles == layout_.forms.tiles.end() ? write_short(code) : write_nest(code, tiles->second);
     }

@@ -45,10 +45,10 @@ bool LoopWriter::is_tiny(const Loop& loop) const {
   for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
     const OpCode code = p_.code[pc].code;
     if (code == OpCode::kCopy || code == OpCode::kLoopNext || code == OpCode::kLoopNextSimple) continue;
-    const auto work = request_.elementwise.find(pc);
-    const bool written = layout_.written[pc - loop_.first] == Written::kInline && work != request_.elementwise.end();
-    if (code != OpCode::kKernel || !written || work->second.count > chunks_.full) return false;
-    steps += work->second.steps.size();
+    const auto* work = request_.elementwise(pc);
+    const bool written = layout_.written[pc - loop_.first] == Written::kInline && work;
+    if (code != OpCode::kKernel || !written || work->count > chunks_.full) return false;
+    steps += work->steps.size();
   }
   return steps <= kMostSteps;
 }

@@ -57,7 +57,7 @@ class Survey {
     for (uint32_t pc = loop_.first + 1; pc < loop_.last; ++pc) {
       if (p_.code[pc].code != OpCode::kKernel || !is_inline(pc)) continue;
       layout_.written[pc - loop_.first] = Written::kInline;
-      if (!request_.others.contains(pc)) elementwise.push_back(pc);
+      if (!request_.other(pc)) elementwise.push_back(pc);
     }
     layout_.forms = choose_forms(request_, chunks_, elementwise);
     for (const uint32_t pc : layout_.forms.kernels) layout_.written[pc - loop_.first] = Written::kCall;
@@ -113,12 +113,11 @@ class Survey {
   }
 
   bool is_inline(uint32_t pc) const {
-    if (const auto other = request_.others.find(pc); other != request_.others.end()) {
-      return std::visit([&](const auto& code) { return writes(code); }, other->second);
+    if (const auto* other = request_.other(pc)) {
+      return std::visit([&](const auto& code) { return writes(code); }, *other);
     }
-    const auto it = request_.elementwise.find(pc);
-    if (it == request_.elementwise.end() || it->second.count < 1) return false;
-    const ElementwiseCode& code = it->second;
+    if (!request_.elementwise(pc) || request_.elementwise(pc)->count < 1) return false;
+    const ElementwiseCode& code = *request_.elementwise(pc);
     if (!std::all_of(code.steps.begin(), code.steps.end(), knows_step)) return false;
     return chunks_.is_short(code.count) || (one_thread(code.count) && common_nest(code));
   }
@@ -161,10 +160,10 @@ class Survey {
   }
 
   void visit_inline(uint32_t pc) {
-    if (const auto other = request_.others.find(pc); other != request_.others.end()) {
-      return std::visit([&](const auto& code) { visit_other(code); }, other->second);
+    if (const auto* other = request_.other(pc)) {
+      return std::visit([&](const auto& code) { visit_other(code); }, *other);
     }
-    const ElementwiseCode& code = request_.elementwise.at(pc);
+    const ElementwiseCode& code = *request_.elementwise(pc);
     const bool walks = layout_.forms.tiles.contains(pc);  // a loop over memory
     for (const ElementwiseCode::Input& in : code.inputs) {
       read(in.slot);

@@ -21,8 +21,10 @@ int64_t vectors_at_once(const Chunks& chunks, ElementType type) {
 // Elements of all matrices that the loop multiplies by.
 int64_t weights_of(const plan::NativeRequest& request) {
   int64_t sum = 0;
-  for (const auto& [pc, other] : request.others) {
-    if (const auto* code = std::get_if<plan::ProductCode>(&other)) sum += code->shape.n * code->shape.k;
+  const plan::Loop& loop = request.program->loops[request.loop];
+  for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
+    const auto* code = std::get_if<plan::ProductCode>(request.other(pc));
+    if (code) sum += code->shape.n * code->shape.k;
   }
   return sum;
 }

@@ -93,6 +93,8 @@ struct PadPlan {
 
   // value: one element; read by kConstant only.
   void operator()(const void* input, const void* value, void* output) const;
+  // The element of the input that element `i` of the result is; -1: the value.
+  int64_t source(int64_t i) const;
 };
 
 // Fails when a result dimension would be negative, when kReflect, kEdge or kWrap pad an axis that has no elements, or

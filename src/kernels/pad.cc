@@ -91,6 +91,18 @@ void PadPlan::operator()(const void* input, const void* value, void* output) con
   }
 }
 
+int64_t PadPlan::source(int64_t i) const {
+  const auto unit_elements = static_cast<int64_t>(unit / width);
+  int64_t from = offset / width + i % unit_elements;
+  i /= unit_elements;
+  for (int d = rank; d-- > 0; i /= out_dims[d]) {
+    const int64_t at = source_index_anywhere(mode, i % out_dims[d] - before[d], in_dims[d]);
+    if (at < 0) return -1;
+    from += at * in_strides[d] / width;
+  }
+  return from;
+}
+
 Status prepare_pad(PadPlan* plan, PadMode mode, size_t width, std::span<const int64_t> dims,
                    std::span<const int64_t> before, std::span<const int64_t> after) {
   *plan = PadPlan();

@@ -89,12 +89,14 @@ class PrepareContext {
   // Results.
   Kernel kernel;
   size_t scratch_bytes = 0;  // 64-byte aligned, uninitialised, at operand index inputs.size() + outputs.size()
-  // Set: an elementwise operator says here what it computes, and may leave `kernel` empty. The others ignore it.
+  // Set: an operator that can says here what it computes. What the form points to lives as long as `arena`.
   ElementwiseForm* form = nullptr;
   // Threads that a run may use: the kernel may split its work over them (op/parallel.h).
   int threads = 1;
   // Result: about how many nanoseconds a run takes, where that is more than a pass over the operands.
   double cost_ns = 0;
+  // Nothing but `form` is wanted: who fills it may leave `kernel` empty.
+  bool form_only = false;
 
   const ir::Attributes& attributes() const { return node.attributes; }
   int version() const;

@@ -264,7 +264,7 @@ Status prepare_elementwise(PrepareContext& ctx, ElementwiseOp op, const kernels:
     ctx.form->op = op;
     ctx.form->params = params;
     ctx.form->axis = axis;
-    return {};
+    if (ctx.form_only) return {};
   }
   const size_t inputs = kernels::info(op).inputs;
   if (one_element(ctx, inputs)) {

@@ -5,6 +5,8 @@
 // from `axis` on (default: the last ones), and the result has A's shape. The functions below follow the attributes
 // wherever a node has them.
 
+#include <memory>
+
 #include "kernels/convert.h"
 #include "kernels/elementwise.h"
 #include "op/context.h"
@@ -70,13 +72,14 @@ Status prepare_with_alpha(PrepareContext& ctx) {
   return prepare_elementwise(ctx, kOp, {.alpha = ctx.attributes().get_float("alpha")});
 }
 
+struct Moves;
 struct StackedGemm;
 
 // What a node computes, apart from any kernel: for who runs several elementwise nodes as one (plan/fusion.h) and for
 // who writes code of its own (plan/native.h). Asked for by PrepareContext::form; operators that cannot say leave it
 // kNone. What is pointed to lies in the arena of the PrepareContext.
 struct ElementwiseForm {
-  enum class Kind : uint8_t { kNone, kOperation, kConversion, kReduction, kExtreme, kProduct };
+  enum class Kind : uint8_t { kNone, kOperation, kConversion, kReduction, kExtreme, kProduct, kMoves };
   Kind kind = Kind::kNone;
   kernels::ElementwiseOp op{};
   kernels::ElementwiseParams params;
@@ -93,13 +96,15 @@ struct ElementwiseForm {
   Extreme extreme;
   // kProduct: of inputs 0 and 1 in the type that they are stored in, input 2 being the bias.
   const StackedGemm* product = nullptr;
+  // kMoves: of the results.
+  std::shared_ptr<const Moves> moves;
 };
 
 // What a node of known sizes computes; kNone where elements are not stored as they are computed with, or where it takes
 // more than an operation of one type.
 ElementwiseForm elementwise_form(const ir::Node& node);
-// What a node of known sizes computes, whatever that is; `states` holds what the form points to.
-ElementwiseForm node_form(const ir::Node& node, StateArena& states, PackCache* packs = nullptr);
+// Of what a node computes, that which elementwise_form says.
+ElementwiseForm in_one_type(const ElementwiseForm& form, const ir::Node& node);
 
 // A kernel that does `op` on two elements (one for Not and Neg) in a few instructions; null where there is none.
 // Loop counters and conditions live on these.

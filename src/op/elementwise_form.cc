@@ -6,18 +6,18 @@
 
 namespace treadle {
 
-ElementwiseForm node_form(const ir::Node& node, StateArena& states, PackCache* packs) {
+ElementwiseForm elementwise_form(const ir::Node& node) {
   std::vector<Operand> in, out{operand_of(*node.outputs[0])};
   for (const ir::Value* v : node.inputs) in.push_back(v ? operand_of(*v) : Operand());
-  PackCache own;
+  StateArena states;
+  PackCache packs;
   ElementwiseForm form;
-  PrepareContext context{node, in, out, states, packs ? *packs : own, {}, 0, &form};
-  return node.op->prepare(context).ok() ? form : ElementwiseForm();
+  PrepareContext context{node, in, out, states, packs, {}, 0, &form};
+  context.form_only = true;
+  return node.op->prepare(context).ok() ? in_one_type(form, node) : ElementwiseForm();
 }
 
-ElementwiseForm elementwise_form(const ir::Node& node) {
-  StateArena states;
-  const ElementwiseForm form = node_form(node, states);
+ElementwiseForm in_one_type(const ElementwiseForm& form, const ir::Node& node) {
   if (form.kind == ElementwiseForm::Kind::kConversion) {
     return form.converter.step_count == 1 ? form : ElementwiseForm();
   }

@@ -31,7 +31,9 @@ Status Planner::emit_loop(const ir::Node& node) {
   const double work_before = work_ns_;
   const uint32_t body_start = here();
   const auto first_slot = static_cast<uint32_t>(p_.slots.size());
+  const bool in_loop = std::exchange(in_loop_, true);
   TREADLE_TRY(emit(body, true));
+  in_loop_ = in_loop;
   end_parts(loop, view, first_slot);
 
   loop.simple = is_simple(loop);

@@ -7,6 +7,7 @@
 #include "base/uninterrupted.h"
 #include "op/operands.h"
 #include "op/place.h"
+#include "plan/kernel_code.h"
 #include "plan/planner.h"
 
 namespace treadle::plan {
@@ -40,7 +41,8 @@ void Planner::emit_fused(const Unit& unit, FusedGroup group) {
   for (const ir::Value* v : group.inputs) call.operands.push_back(slot(v));
   for (const ir::Value* v : group.outputs) call.operands.push_back(define(v, Storage::kArena));
   for (const auto& [alias, base] : group.aliases) slot_of_[alias] = slot(base);
-  call.group = std::make_unique<FusedNodes>(FusedNodes{unit.nodes, group.inputs, group.outputs});
+  call.group = unit.nodes;
+  if (in_loop_) call.code = code_of_group(fusion_, unit.nodes, {group.inputs, group.outputs}, call);
   const uint32_t at = emit_call(unit.nodes.back(), std::move(call));
   count_work(group.builder.estimated_ns());
   groups_.emplace_back(p_.code[at].index, std::move(group));
@@ -127,7 +129,8 @@ Status Planner::emit_kernel(const ir::Node& node) {
     out.push_back(v ? operand_of(*v) : Operand());
     call.operands.push_back(define(v, Storage::kArena));
   }
-  PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0, nullptr, p_.threads};
+  ElementwiseForm form;
+  PrepareContext context{node, in, out, p_.states, *p_.packs, {}, 0, in_loop_ ? &form : nullptr, p_.threads};
   {
     // Packed weights are shared with the threads of other runs.
     const NoFork whole;
@@ -136,6 +139,7 @@ Status Planner::emit_kernel(const ir::Node& node) {
   }
   call.operands.push_back(new_scratch(context.scratch_bytes));
   call.kernel = context.kernel;
+  if (in_loop_) call.code = code_of_node(node, form, call);
   emit_call(&node, std::move(call));
   size_t bytes = 0;
   for (const Operand& operand : in) bytes += operand.byte_size();

@@ -38,6 +38,8 @@ class Fusion {
   FusedGroup build(const Unit& unit) const;
   // Whether a unit that is not fused could be the only member of a group.
   bool can_be_group(const Unit& unit) const { return unit.nodes.size() == 1 && forms_.contains(unit.nodes[0]); }
+  // What a member of a group computes, aliases apart.
+  const ElementwiseForm& form(const ir::Node& node) const { return forms_.at(&node); }
 
  private:
   friend class Pending;

@@ -13,52 +13,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/cpu.h"
-#include "kernels/elementwise_ops.h"
-#include "plan/instruction_codes.h"
-#include "plan/program.h"
+#include "plan/kernel_code.h"
 
 namespace treadle::plan {
-
-// ---- What an elementwise instruction computes, apart from any kernel ----
-
-struct ElementwiseCode {
-  enum class Spread : uint8_t {
-    kDense,   // element i of the result takes element i
-    kScalar,  // one element
-    kOther,   // `strides` over `dims`
-  };
-  struct Input {
-    uint32_t slot = kNoSlot;
-    ElementType type = ElementType::kUndefined;
-    Spread spread = Spread::kDense;
-    Dims dims, strides;  // kOther: of the result; strides in elements, 0 where it is broadcast
-  };
-  struct Step {
-    bool converts = false;  // else `op`
-    kernels::ElementwiseOp op{};
-    kernels::ElementwiseParams params;
-    ElementType from = ElementType::kUndefined;  // of the arguments (of Where: of the last two)
-    ElementType to = ElementType::kUndefined;
-    uint8_t argument_count = 0;
-    // Below inputs.size(): an input; from there on: the result of an earlier step.
-    uint16_t arguments[3] = {};
-  };
-  struct Output {
-    uint16_t step = 0;
-    uint32_t slot = kNoSlot;
-  };
-  int64_t count = 0;  // elements of every step's result
-  std::vector<Input> inputs;
-  std::vector<Step> steps;
-  std::vector<Output> outputs;
-};
-
-// nullopt: the instruction is something else, or its elements are not stored as they are computed with.
-std::optional<ElementwiseCode> describe_elementwise(const Program& program, uint32_t pc);
 
 // ---- Between native code and the engine ----
 
@@ -101,7 +61,8 @@ struct NativeHost {
 struct NativeRef {
   enum class Kind : uint8_t { kHost, kRun, kState, kOperands, kPacked, kRow };
   Kind kind{};
-  uint32_t index = 0;  // kHost: byte offset in NativeHost; kRow: op; else the instruction (kPacked: packed_constant)
+  uint32_t index =
+      0;  // kHost: byte offset in NativeHost; kRow: op; else the instruction (kPacked: KernelCode::packed of it)
   ElementType type{};  // kRow
   bool operator==(const NativeRef&) const = default;
 };
@@ -125,11 +86,12 @@ inline constexpr size_t kMaxLiteralBytes = 512;
 struct NativeRequest {
   const Program* program = nullptr;
   uint32_t loop = 0;
-  // By instruction.
-  std::unordered_map<uint32_t, ElementwiseCode> elementwise;
-  std::unordered_map<uint32_t, InstructionCode> others;
   Isa isa = Isa::kBaseline;
   size_t counter_stride = 0;
+
+  // What an instruction computes; null where its kernel is all that is known of it.
+  const ElementwiseCode* elementwise(uint32_t pc) const { return elementwise_code(*program, pc); }
+  const InstructionCode* other(uint32_t pc) const { return other_code(*program, pc); }
 };
 
 // What the shared object offers.

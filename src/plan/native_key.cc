@@ -18,18 +18,18 @@ class KeyWriter {
   explicit KeyWriter(const NativeRequest& request) : request_(request), p_(*request.program) {}
 
   Digest write(const std::string& processor) {
-    const auto& [program, loop, elementwise, others, isa, counter_stride] = request_;
+    const auto& [program, loop, isa, counter_stride] = request_;
     d_.number(native_version()).add(processor);
     d_.number(loop).number(isa).number(counter_stride).number(program->threads);
     const Loop& whole = program->loops[loop];
     for (uint32_t pc = whole.first; pc <= whole.last; ++pc) {
       add(program->code[pc]);
-      const auto code = elementwise.find(pc);
-      d_.number(code != elementwise.end());
-      if (code != elementwise.end()) add(code->second);
-      const auto other = others.find(pc);
-      d_.number(other != others.end());
-      if (other != others.end()) add(other->second);
+      const ElementwiseCode* code = request_.elementwise(pc);
+      d_.number(code != nullptr);
+      if (code) add(*code);
+      const InstructionCode* other = request_.other(pc);
+      d_.number(other != nullptr);
+      if (other) add(*other);
     }
     for (const uint32_t s : slots_) add(s, program->slots[s]);
     return d_.finish();

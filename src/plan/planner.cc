@@ -155,7 +155,7 @@ void Planner::bind_kernels() {
 
 std::span<const ir::Node* const> nodes_of(const Program& program, uint32_t pc) {
   const KernelCall* call = kernel_of(program, pc);
-  if (call && call->group) return call->group->nodes;
+  if (call && !call->group.empty()) return call->group;
   return {&program.node_of[pc], program.node_of[pc] ? size_t{1} : 0};
 }
 

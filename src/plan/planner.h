@@ -141,6 +141,7 @@ class Planner {
   static constexpr double kByteNs = 0.03;
 
   Program& p_;
+  bool in_loop_ = false;    // what is emitted
   double work_ns_ = 0;      // of all instructions so far
   double unpolled_ns_ = 0;  // of those since the last kPoll
   Fusion fusion_;

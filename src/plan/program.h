@@ -21,6 +21,7 @@ struct ChainStep;
 namespace treadle::plan {
 
 struct ChainLoop;
+struct KernelCode;
 
 inline constexpr uint32_t kNoSlot = 0;  // slot 0 is null: an operand that was left out
 
@@ -58,19 +59,14 @@ struct Slot {
   uint32_t first = UINT32_MAX, last = 0;  // instructions between which arena memory is taken
 };
 
-// The nodes of an instruction that stands for several, and its operands as values: inputs, then outputs.
-struct FusedNodes {
-  std::vector<const ir::Node*> nodes;
-  std::vector<const ir::Value*> inputs, outputs;
-};
-
 // A prepared kernel over slots: those of the inputs, of the outputs, then scratch.
 struct KernelCall {
   std::vector<uint32_t> operands;
   uint32_t inputs = 0, outputs = 0;  // of the operands
   Kernel kernel;
   const kernels::ChainStep* chain = nullptr;  // the steps that `kernel` runs, where it is a chain (kernels/chain.h)
-  std::unique_ptr<const FusedNodes> group;    // null: it runs the instruction's node
+  std::vector<const ir::Node*> group;         // empty: it runs the instruction's node
+  std::shared_ptr<const KernelCode> code;     // what it computes (plan/kernel_code.h); null: not in a loop, or unknown
 };
 
 struct Copy {

@@ -51,7 +51,7 @@ struct RecordVisitor {
 
 template <class V>
 void describe(const KernelCall& call, V&& v) {
-  const auto& [operands, inputs, outputs, kernel, chain, group] = call;
+  const auto& [operands, inputs, outputs, kernel, chain, group, code] = call;
   v.number("inputs", inputs);
   v.number("outputs", outputs);
   for (uint32_t i = 0; i < operands.size(); ++i) {

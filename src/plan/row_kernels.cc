@@ -34,7 +34,7 @@ Operand operand_of(const ir::Value* v, const RowKernel::Operand& place, int64_t 
 std::optional<RowKernel> rows_of_trips(const Program& p, uint32_t at, int64_t trips) {
   const ir::Node* node = p.node_of[at];
   const KernelCall* call = kernel_of(p, at);
-  if (!call || call->group || node->op->effects == Effects::kRandom) return {};
+  if (!call || !call->group.empty() || node->op->effects == Effects::kRandom) return {};
   const auto split = operands_of_rows(*node);
   if (!split) return {};
   const size_t inputs = node->inputs.size();

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 
 #include "kernels/fused.h"
 #include "op/gemm.h"
@@ -91,7 +90,7 @@ class Explainer {
     std::string why;
     find_obstacles(loop, report);
     if (!plan::describe_loop(p_, index, why)) report.why_not_native = why;
-    count(index, forms_of(loop), others, report);
+    count(index, others, report);
     return report;
   }
 
@@ -118,25 +117,6 @@ class Explainer {
     const bool known =
         count.storage == Storage::kConstant && is_always_true(loop.go_on) && is_always_true(loop.condition);
     return known ? std::max<int64_t>(*count.constant.data<int64_t>(), 0) : -1;
-  }
-
-  // What native code could write out, by instruction.
-  struct Forms {
-    std::unordered_map<uint32_t, plan::ElementwiseCode> elementwise;
-    std::set<uint32_t> others;
-    bool has(uint32_t pc) const { return elementwise.contains(pc) || others.contains(pc); }
-  };
-
-  Forms forms_of(const Loop& loop) const {
-    Forms forms;
-    for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
-      if (auto code = plan::describe_elementwise(p_, pc)) {
-        forms.elementwise.emplace(pc, std::move(*code));
-      } else if (plan::describe_instruction(p_, pc)) {
-        forms.others.insert(pc);
-      }
-    }
-    return forms;
   }
 
   int parent(uint32_t index) const {
@@ -274,7 +254,7 @@ class Explainer {
     return slots;
   }
 
-  void count(uint32_t index, const Forms& forms, const std::vector<LoopReport>& others, LoopReport& report) {
+  void count(uint32_t index, const std::vector<LoopReport>& others, LoopReport& report) {
     const Loop& loop = p_.loops[index];
     const uint32_t outer = native_ ? native_->outermost(index) : index;
     const bool is_native = native_ && native_->code(outer);
@@ -291,21 +271,22 @@ class Explainer {
         pc = p_.loops[in.index].last;
         continue;
       }
-      const auto code = forms.elementwise.find(pc);
+      const plan::ElementwiseCode* code = plan::elementwise_code(p_, pc);
+      const bool has_form = code || plan::other_code(p_, pc);
       const bool dynamic = plan::is_dynamic(in.code);
       report.is_complete &= !dynamic;
       const double share = shares[pc - loop.first];
-      const Work work = share * work_at(pc, code == forms.elementwise.end() ? nullptr : &code->second);
+      const Work work = share * work_at(pc, code);
       const double traffic = share * traffic_at(pc);
       all += work;
       report.traffic += traffic;
       for (const uint32_t s : operands_of(pc)) {
         if (touched.insert(s).second && is_weight(pc, s, work)) memory += share * bytes_of(s);
       }
-      const bool called = in.code == OpCode::kKernel && is_called(pc, is_native, made, !forms.has(pc));
-      const size_t steps = code == forms.elementwise.end() ? 1 : code->second.steps.size();
+      const bool called = in.code == OpCode::kKernel && is_called(pc, is_native, made, !has_form);
+      const size_t steps = code ? code->steps.size() : 1;
       if (called) {
-        report.calls.push_back(call_of(pc, !forms.has(pc)));
+        report.calls.push_back(call_of(pc, !has_form));
       } else if (in.code == OpCode::kKernel) {
         report.operations += steps;
       }
@@ -316,7 +297,7 @@ class Explainer {
         waits += called ? share * kCallNs : 0;
       } else if (in.code == OpCode::kKernel) {
         const double each = is_chain ? kChainStepNs : kStepNs;
-        const double around = is_chain ? 0 : code == forms.elementwise.end() ? kKernelNs : kInstructionNs;
+        const double around = is_chain ? 0 : code ? kInstructionNs : kKernelNs;
         waits += share * (around + each * static_cast<double>(steps));
       }
       computes += is_native && !called ? takes : std::max(takes, cached_ns(traffic));

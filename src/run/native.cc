@@ -83,6 +83,11 @@ uint32_t run_kernel(const void* instruction, void* const* slots, const uint32_t*
   }
 }
 
+const void* packed_constant(const plan::Program& program, uint32_t pc) {
+  const plan::KernelCall* call = plan::kernel_of(program, pc);
+  return call && call->code ? call->code->packed : nullptr;
+}
+
 const void* resolve(const NativeRef& ref, const plan::Program& program) {
   switch (ref.kind) {
     case NativeRef::Kind::kHost: {
@@ -97,7 +102,7 @@ const void* resolve(const NativeRef& ref, const plan::Program& program) {
     case NativeRef::Kind::kOperands:
       return program.code[ref.index].operands;
     case NativeRef::Kind::kPacked:
-      return plan::packed_constant(program, ref.index);
+      return packed_constant(program, ref.index);
     case NativeRef::Kind::kRow:
       return row_function(static_cast<kernels::ElementwiseOp>(ref.index), ref.type, 0);
   }

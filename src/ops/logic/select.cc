@@ -75,7 +75,11 @@ uint32_t select_one(const void*, void* const* slots, const uint32_t* operands) {
 }
 
 Status prepare_where(PrepareContext& ctx) {
-  if (!ctx.form && ctx.outputs[0].element_count() == 1) {
+  if (ctx.outputs[0].element_count() == 1 && !ctx.form_only) {
+    if (ctx.form) {
+      ctx.form->kind = ElementwiseForm::Kind::kOperation;
+      ctx.form->op = kernels::ElementwiseOp::kWhere;
+    }
     switch (byte_width(ctx.outputs[0].type)) {
       case 1:
         return ctx.set_kernel(select_one<uint8_t>, nullptr), Status();

@@ -130,7 +130,7 @@ Status prepare_cast(PrepareContext& ctx) {
   if (ctx.form) {
     ctx.form->kind = ElementwiseForm::Kind::kConversion;
     ctx.form->converter = converter;
-    return {};
+    if (ctx.form_only) return {};
   }
   const auto* state = ctx.make_state<CastState>(CastState{converter, static_cast<size_t>(x.element_count())});
   const KernelFn run = ctx.inputs.size() == 1 ? kernel_for<1>(state->converter, state->count)

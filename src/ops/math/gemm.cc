@@ -93,13 +93,11 @@ Status prepare_gemm(PrepareContext& ctx) {
   TREADLE_TRY(state->b.prepare(ctx.inputs[1], wide, scratch));
   if (state->has_bias) TREADLE_TRY(state->c.prepare(ctx.inputs[2], wide, scratch));
   TREADLE_TRY(state->gemm.prepare(wide, describe(ctx, *state), {}, scratch, ctx.threads));
-  if (ctx.form) {
-    if (!kRagged && wide == out.type && !state->gemm.plan.shape.b_half) {
-      ctx.form->kind = ElementwiseForm::Kind::kProduct;
-      ctx.form->product = &state->gemm;
-    }
-    return {};
+  if (ctx.form && !kRagged && wide == out.type && !state->gemm.plan.shape.b_half) {
+    ctx.form->kind = ElementwiseForm::Kind::kProduct;
+    ctx.form->product = &state->gemm;
   }
+  if (ctx.form_only) return {};
   if (is_contiguous(ctx.inputs[1].dims, ctx.inputs[1].strides)) state->gemm.pack(ctx.inputs[1], ctx.packs, wide);
   state->count = static_cast<size_t>(out.element_count());
   state->narrows = wide != out.type;

@@ -142,13 +142,11 @@ Status prepare_product(PrepareContext& ctx, const Operand& a, const Operand& b) 
   Problem p = describe(a, state->a.strides, b, state->b.strides);
   p.shape.b_half = ctx.attributes().has(kHalfWeights);
   TREADLE_TRY(state->gemm.prepare(wide, p.shape, p.stack, scratch, ctx.threads));
-  if (ctx.form) {
-    if (wide == out.type && !p.shape.b_half) {
-      ctx.form->kind = ElementwiseForm::Kind::kProduct;
-      ctx.form->product = &state->gemm;
-    }
-    return {};
+  if (ctx.form && wide == out.type && !p.shape.b_half) {
+    ctx.form->kind = ElementwiseForm::Kind::kProduct;
+    ctx.form->product = &state->gemm;
   }
+  if (ctx.form_only) return {};
   if (is_contiguous(b.dims, b.strides)) state->gemm.pack(b, ctx.packs, wide);
   state->count = static_cast<size_t>(out.element_count());
   if (wide != out.type) {

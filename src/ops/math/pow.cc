@@ -37,7 +37,7 @@ Status prepare_square(PrepareContext& ctx) {
     ctx.form->kind = ElementwiseForm::Kind::kOperation;
     ctx.form->op = ElementwiseOp::kMul;
     ctx.form->arguments[1] = 0;
-    return {};
+    if (ctx.form_only) return {};
   }
   const Operand& x = ctx.inputs[0];
   const Operand& out = ctx.outputs[0];

@@ -6,6 +6,7 @@
 
 #include "kernels/convert.h"
 #include "op/axis_rules.h"
+#include "op/moves.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
@@ -285,8 +286,21 @@ uint32_t run_extractor(const void* state, void* const* slots, const uint32_t* op
   return 0;
 }
 
+void say_extracted(PrepareContext& ctx, const Table& table) {
+  const auto* picks = static_cast<const int64_t*>(ctx.inputs[1].constant);
+  const int64_t count = ctx.inputs[1].element_count();
+  Moves* moves = picks ? moves_of(ctx) : nullptr;
+  for (size_t e = 0; moves && e < moves->outputs[0].size(); ++e) {
+    const auto element = static_cast<int64_t>(e);
+    const int64_t column = picks[element % count];
+    if (column < 0 || column >= table.columns) return withdraw_moves(ctx);
+    moves->outputs[0][e] = {0, element / count * table.columns + column, 0};
+  }
+}
+
 Status prepare_extractor(PrepareContext& ctx) {
   const Operand& x = ctx.inputs[0];
+  say_extracted(ctx, Table(x.dims));
   ctx.set_kernel(run_extractor, ctx.make_state<ExtractorState>(
                                     ExtractorState{Table(x.dims), ctx.inputs[1].element_count(), byte_width(x.type)}));
   return {};

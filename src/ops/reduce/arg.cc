@@ -61,7 +61,7 @@ Status prepare_arg(PrepareContext& ctx) {
     ctx.form->kind = ElementwiseForm::Kind::kExtreme;
     ctx.form->extreme = {static_cast<int64_t>(view.outer), static_cast<int64_t>(view.n),
                          static_cast<int64_t>(view.inner), fn == kernels::arg_max, last};
-    return {};
+    if (ctx.form_only) return {};
   }
   ctx.set_kernel(run_arg<fn>, ctx.make_state<ArgState>(ArgState{view_along(x.dims, axis), x.type, last}));
   return {};

@@ -124,7 +124,7 @@ Status prepare_reduce(PrepareContext& ctx) {
   if (ctx.form) {
     ctx.form->kind = ElementwiseForm::Kind::kReduction;
     ctx.form->reduction = &state->plan;
-    return {};
+    if (ctx.form_only) return {};
   }
   ctx.cost_ns = 0.2 * static_cast<double>(x.element_count());
   state->part_ns = ctx.cost_ns / static_cast<double>(std::max<size_t>(state->plan.parts(), 1));

@@ -10,7 +10,7 @@
 namespace treadle {
 namespace {
 
-using tensor_ops::StridedCopy;
+using tensor_ops::CopiedPart;
 
 // What is known of a size that several inputs share.
 Result<Dim> common_size(const Dim& a, const Dim& b, size_t axis) {
@@ -87,23 +87,15 @@ Status infer_concat(InferContext& c) {
 Status prepare_concat(PrepareContext& c) {
   const Operand& out = c.outputs[0];
   TREADLE_ASSIGN(const int64_t axis, concat_axis(c.node, out.rank()));
-  const auto width = static_cast<int64_t>(byte_width(out.type));
-  const int64_t stride = out.strides[static_cast<size_t>(axis)] * width;
-  std::vector<StridedCopy> copies;
+  const int64_t stride = out.strides[static_cast<size_t>(axis)];
+  std::vector<CopiedPart> copied;
   int64_t offset = 0;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     const Operand& in = c.inputs[i];
-    if (in.element_count() > 0) {
-      StridedCopy& copy = copies.emplace_back();
-      copy.input = static_cast<uint32_t>(i);
-      copy.output = static_cast<uint32_t>(c.inputs.size());
-      copy.out_offset = offset;
-      TREADLE_TRY(kernels::prepare_copy(&copy.plan, byte_width(out.type), in.dims, in.strides, out.strides));
-    }
+    copied.push_back({i, 0, in.dims, in.strides, out.strides, 0, offset});
     offset += in.dims[static_cast<size_t>(axis)] * stride;
   }
-  tensor_ops::set_copies_kernel(c, copies);
-  return {};
+  return tensor_ops::set_copies_kernel(c, copied);
 }
 
 Status concat_axes(AxisContext& c) {

@@ -2,9 +2,33 @@
 
 #include <vector>
 
+#include "base/thread_pool.h"
+#include "kernels/move.h"
+#include "op/moves.h"
+
 namespace treadle::tensor_ops {
 
 namespace {
+
+// One copy between an input and an output, from byte `in_offset` to byte `out_offset`.
+struct StridedCopy {
+  kernels::CopyPlan plan;
+  uint32_t input = 0;  // operand indices
+  uint32_t output = 0;
+  int64_t in_offset = 0;
+  int64_t out_offset = 0;
+
+  // Not worth a thread.
+  bool is_small() const { return plan.ns < 2 * kMinThreadNs; }
+
+  void run(void* const* slots, const uint32_t* operands) const {
+    const char* from = static_cast<const char*>(slots[operands[input]]) + in_offset;
+    char* to = static_cast<char*>(slots[operands[output]]) + out_offset;
+    if (is_small()) return plan(from, to);
+    parallel_for(plan.parts(), plan.ns / static_cast<double>(plan.parts()),
+                 [&](int64_t begin, int64_t end, int) { plan.run_parts(from, to, begin, end); });
+  }
+};
 
 uint32_t run_nothing(const void*, void* const*, const uint32_t*) {
   return 0;
@@ -24,24 +48,34 @@ uint32_t run_copies(const void* state, void* const* slots, const uint32_t* opera
 
 Status set_copy_kernel(PrepareContext& c, std::span<const int64_t> dims, std::span<const int64_t> in_strides,
                        std::span<const int64_t> out_strides, int64_t in_start) {
-  if (element_count_unchecked(dims) == 0) {
-    c.set_kernel(run_nothing, nullptr);
-    return {};
-  }
-  const size_t width = byte_width(c.inputs[0].type);
-  auto* copy = c.make_state<StridedCopy>();
-  copy->output = static_cast<uint32_t>(c.inputs.size());
-  copy->in_offset = in_start * static_cast<int64_t>(width);
-  TREADLE_TRY(kernels::prepare_copy(&copy->plan, width, dims, in_strides, out_strides));
-  c.cost_ns = copy->plan.ns;
-  c.set_kernel(run_copy, copy);
-  return {};
+  const CopiedPart whole{0, 0, dims, in_strides, out_strides, in_start, 0};
+  return set_copies_kernel(c, {&whole, 1});
 }
 
-void set_copies_kernel(PrepareContext& c, std::span<const StridedCopy> copies) {
-  if (copies.empty()) return c.set_kernel(run_nothing, nullptr);
-  if (copies.size() == 1) return c.set_kernel(run_copy, c.make_state<StridedCopy>(copies[0]));
-  c.set_kernel(run_copies, c.make_state<std::vector<StridedCopy>>(copies.begin(), copies.end()));
+Status set_copies_kernel(PrepareContext& c, std::span<const CopiedPart> parts) {
+  const size_t width = byte_width(c.inputs[0].type);
+  Moves* moves = moves_of(c);
+  std::vector<StridedCopy> copies;
+  for (const CopiedPart& part : parts) {
+    const auto& [input, output, dims, in_strides, out_strides, in_start, out_start] = part;
+    if (element_count_unchecked(dims) == 0) continue;
+    StridedCopy& copy = copies.emplace_back();
+    copy.input = static_cast<uint32_t>(input);
+    copy.output = static_cast<uint32_t>(c.inputs.size() + output);
+    copy.in_offset = in_start * static_cast<int64_t>(width);
+    copy.out_offset = out_start * static_cast<int64_t>(width);
+    TREADLE_TRY(kernels::prepare_copy(&copy.plan, width, dims, in_strides, out_strides));
+    if (moves) moves->copy(input, output, dims, in_strides, out_strides, in_start, out_start);
+    c.cost_ns += copy.plan.ns;
+  }
+  if (copies.empty()) {
+    c.set_kernel(run_nothing, nullptr);
+  } else if (copies.size() == 1) {
+    c.set_kernel(run_copy, c.make_state<StridedCopy>(copies[0]));
+  } else {
+    c.set_kernel(run_copies, c.make_state<std::vector<StridedCopy>>(std::move(copies)));
+  }
+  return {};
 }
 
 }  // namespace treadle::tensor_ops

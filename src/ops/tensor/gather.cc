@@ -1,8 +1,10 @@
 #include <cstring>
 
+#include "kernels/convert.h"
 #include "kernels/move.h"
 #include "op/axis_rules.h"
 #include "op/effects.h"
+#include "op/moves.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
@@ -101,6 +103,34 @@ KernelFn gather_kernel(const GatherState& s) {
   return run_gather_one<Index, 0>;
 }
 
+// Element k of constant indices along an axis of size n; -1: outside of it.
+int64_t constant_position(const Operand& indices, int64_t k, int64_t n) {
+  const bool wide = indices.type == ElementType::kInt64;
+  return checked_index(wide ? static_cast<const int64_t*>(indices.constant)[k]
+                            : int64_t{static_cast<const int32_t*>(indices.constant)[k]},
+                       n);
+}
+
+// Where every element of the result comes from, `from(k)`, unless one is outside (-1). Only for constant indices.
+template <class Fn>
+void say_gathered(PrepareContext& c, Fn&& from) {
+  Moves* moves = c.inputs[1].constant ? moves_of(c) : nullptr;
+  for (size_t k = 0; moves && k < moves->outputs[0].size(); ++k) {
+    const int64_t element = from(static_cast<int64_t>(k));
+    if (element < 0) return withdraw_moves(c);
+    moves->outputs[0][k] = {0, element, 0};
+  }
+}
+
+void say_gather(PrepareContext& c, const GatherState& s) {
+  const auto row = static_cast<int64_t>(s.bytes / byte_width(c.inputs[0].type));
+  const auto count = static_cast<int64_t>(s.count);
+  say_gathered(c, [&](int64_t k) {
+    const int64_t i = constant_position(c.inputs[1], k / row % count, s.n);
+    return i < 0 ? i : (k / row / count * s.n + i) * row + k % row;
+  });
+}
+
 Status prepare_gather(PrepareContext& c) {
   const Operand &data = c.inputs[0], &indices = c.inputs[1];
   TREADLE_ASSIGN(const int64_t axis, normalize_axis(c.attributes().get_int("axis", 0), data.rank()));
@@ -113,6 +143,7 @@ Status prepare_gather(PrepareContext& c) {
     if (i > axis) s->bytes *= static_cast<size_t>(size);
   }
   s->count = static_cast<size_t>(indices.element_count());
+  say_gather(c, *s);
   const bool wide = indices.type == ElementType::kInt64;
   c.set_kernel(wide ? gather_kernel<int64_t>(*s) : gather_kernel<int32_t>(*s), s);
   return {};
@@ -176,6 +207,15 @@ uint32_t run_gather_elements(const void* state, void* const* slots, const uint32
   });
 }
 
+void say_gather_elements(PrepareContext& c, const GatherElementsState& s) {
+  say_gathered(c, [&](int64_t k) {
+    const int64_t i = constant_position(c.inputs[1], k, s.n);
+    int64_t element = k % s.row * s.row_stride + i * s.axis_stride, rest = k / s.row;
+    for (size_t d = s.dims.size(); d-- > 0; rest /= s.dims[d]) element += rest % s.dims[d] * s.strides[d];
+    return i < 0 ? i : element;
+  });
+}
+
 Status prepare_gather_elements(PrepareContext& c) {
   const Operand &data = c.inputs[0], &indices = c.inputs[1];
   TREADLE_TRY(tensor_ops::check_walk_rank(data.rank()));
@@ -191,6 +231,7 @@ Status prepare_gather_elements(PrepareContext& c) {
   s->strides.pop_back();
   s->axis_stride = data.strides[axis];
   s->n = data.dims[axis];
+  say_gather_elements(c, *s);
   with_width(byte_width(data.type), [&](auto w) {
     const bool wide = indices.type == ElementType::kInt64;
     c.set_kernel(wide ? run_gather_elements<w.value, int64_t> : run_gather_elements<w.value, int32_t>, s);
@@ -256,6 +297,23 @@ uint32_t run_gather_nd(const void* state, void* const* slots, const uint32_t* op
   return 0;
 }
 
+void say_gather_nd(PrepareContext& c, const GatherNdState& s) {
+  const auto width = static_cast<int64_t>(byte_width(c.inputs[0].type));
+  const int64_t slice = static_cast<int64_t>(s.slice_bytes) / width,
+                batch = static_cast<int64_t>(s.batch_bytes) / width;
+  const auto depth = static_cast<int64_t>(s.sizes.size());
+  say_gathered(c, [&](int64_t k) {
+    int64_t element = k / slice / s.per_batch * batch + k % slice;
+    for (int64_t d = 0; d < depth; ++d) {
+      const auto axis = static_cast<size_t>(d);
+      const int64_t i = constant_position(c.inputs[1], k / slice * depth + d, s.sizes[axis]);
+      if (i < 0) return i;
+      element += i * s.strides[axis] / width;
+    }
+    return element;
+  });
+}
+
 Status prepare_gather_nd(PrepareContext& c) {
   const Operand &data = c.inputs[0], &indices = c.inputs[1];
   const auto batch = static_cast<size_t>(c.attributes().get_int("batch_dims", 0));
@@ -269,6 +327,7 @@ Status prepare_gather_nd(PrepareContext& c) {
   }
   s->slice_bytes = static_cast<size_t>(element_count_unchecked(data.dims.span().subspan(batch + depth)) * width);
   s->batch_bytes = static_cast<size_t>(element_count_unchecked(data.dims.span().subspan(batch)) * width);
+  say_gather_nd(c, *s);
   c.set_kernel(run_gather_nd, s);
   return {};
 }

@@ -7,6 +7,7 @@
 #include "kernels/convert.h"
 #include "kernels/move.h"
 #include "op/axis_rules.h"
+#include "op/moves.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
@@ -269,6 +270,20 @@ uint32_t run_one_hot(const void* state, void* const* slots, const uint32_t* oper
   }));
 }
 
+void say_one_hot(PrepareContext& c, const OneHotState& s) {
+  constexpr int32_t kValues = 2;
+  Moves* moves = c.inputs[0].constant ? moves_of(c) : nullptr;
+  if (!moves) return;
+  std::vector<int64_t> indices(static_cast<size_t>(c.inputs[0].element_count()));
+  kernels::cast(s.index_type, ElementType::kInt64, c.inputs[0].constant, indices.data(), indices.size());
+  for (size_t e = 0; e < moves->outputs[0].size(); ++e) {
+    const auto element = static_cast<int64_t>(e);
+    const int64_t inner = element % s.inner, position = element / s.inner % s.depth;
+    const int64_t index = indices[static_cast<size_t>(element / s.inner / s.depth * s.inner + inner)];
+    moves->outputs[0][e] = {kValues, checked_index(index, s.depth) == position ? 1 : 0, 0};
+  }
+}
+
 Status prepare_one_hot(PrepareContext& c) {
   const Operand &indices = c.inputs[0], &out = c.outputs[0];
   TREADLE_ASSIGN(const int64_t axis, normalize_axis(c.attributes().get_int("axis", -1), out.rank()));
@@ -280,6 +295,7 @@ Status prepare_one_hot(PrepareContext& c) {
   s->index_type = indices.type;
   s->scratch = c.scratch_operand();
   if (indices.type != ElementType::kInt64) c.scratch_bytes = static_cast<size_t>(indices.element_count()) * 8;
+  say_one_hot(c, *s);
   with_width(byte_width(out.type), [&](auto w) { c.set_kernel(run_one_hot<w.value>, s); });
   return {};
 }

@@ -4,6 +4,7 @@
 #include "kernels/convert.h"
 #include "kernels/move.h"
 #include "op/axis_rules.h"
+#include "op/moves.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 
@@ -32,6 +33,22 @@ PadState* make_pad_state(PrepareContext& c) {
   s->empty = c.outputs[0].element_count() == 0;
   c.set_kernel(run_pad, s);
   return s;
+}
+
+void say_padded(PrepareContext& c, const PadState& s) {
+  constexpr int32_t kValueInput = 2;
+  Moves* moves = moves_of(c);
+  if (!moves) return;
+  uint64_t bits = 0;
+  std::memcpy(&bits, s.value, std::min<size_t>(s.plan.width, sizeof(bits)));
+  for (size_t i = 0; i < moves->outputs[0].size(); ++i) {
+    const int64_t from = s.plan.source(static_cast<int64_t>(i));
+    if (from >= 0) {
+      moves->outputs[0][i] = {0, from, 0};
+    } else {
+      moves->outputs[0][i] = {s.has_value ? kValueInput : Moves::kConstant, 0, bits};
+    }
+  }
 }
 
 // --- Pad
@@ -141,7 +158,9 @@ Status prepare_pad(PrepareContext& c) {
     kernels::cast(ElementType::kFloat, in.type, &value, s->value, 1);
   }
   if (s->empty) return {};
-  return kernels::prepare_pad(&s->plan, mode, byte_width(in.type), in.dims, before, after);
+  TREADLE_TRY(kernels::prepare_pad(&s->plan, mode, byte_width(in.type), in.dims, before, after));
+  say_padded(c, *s);
+  return {};
 }
 
 // --- CenterCropPad
@@ -182,7 +201,9 @@ Status prepare_center_crop_pad(PrepareContext& c) {
   }
   PadState* s = make_pad_state(c);
   if (s->empty) return {};
-  return kernels::prepare_pad(&s->plan, kernels::PadMode::kConstant, byte_width(in.type), in.dims, before, after);
+  TREADLE_TRY(kernels::prepare_pad(&s->plan, kernels::PadMode::kConstant, byte_width(in.type), in.dims, before, after));
+  say_padded(c, *s);
+  return {};
 }
 
 Status padded_axes(AxisContext& c) {

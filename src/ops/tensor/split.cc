@@ -9,7 +9,7 @@
 namespace treadle {
 namespace {
 
-using tensor_ops::StridedCopy;
+using tensor_ops::CopiedPart;
 
 Result<int64_t> check_parts(const Ints& parts, size_t outputs) {
   if (parts.size() != outputs) {
@@ -102,19 +102,13 @@ Status prepare_split(PrepareContext& c) {
   if (given.absent()) {
     TREADLE_ASSIGN(parts, equal_parts(in.dims[axis], static_cast<int64_t>(c.outputs.size()), c.version()));
   }
-  const auto width = static_cast<int64_t>(byte_width(in.type));
-  std::vector<StridedCopy> copies;
+  std::vector<CopiedPart> copied;
   int64_t offset = 0;
   for (size_t i = 0; i < c.outputs.size(); offset += parts[i++].value()) {
     const Operand& out = c.outputs[i];
-    if (!out.present() || out.element_count() == 0) continue;
-    StridedCopy& copy = copies.emplace_back();
-    copy.output = static_cast<uint32_t>(c.inputs.size() + i);
-    copy.in_offset = offset * in.strides[axis] * width;
-    TREADLE_TRY(kernels::prepare_copy(&copy.plan, byte_width(in.type), out.dims, in.strides, out.strides));
+    if (out.present()) copied.push_back({0, i, out.dims, in.strides, out.strides, offset * in.strides[axis], 0});
   }
-  tensor_ops::set_copies_kernel(c, copies);
-  return {};
+  return tensor_ops::set_copies_kernel(c, copied);
 }
 
 Status split_axes(AxisContext& c) {

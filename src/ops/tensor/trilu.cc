@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "op/axis_rules.h"
+#include "op/moves.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
@@ -27,6 +28,9 @@ struct TriluState {
   size_t width = 0;
   bool upper = true;
   uint32_t output = 0;
+
+  // Columns [0, split) of row i are on one side of the diagonal, the rest on the other.
+  int64_t split(int64_t i) const { return std::clamp<int64_t>(i + k + (upper ? 0 : 1), 0, columns); }
 };
 
 uint32_t run_trilu(const void* state, void* const* slots, const uint32_t* operands) {
@@ -38,9 +42,7 @@ uint32_t run_trilu(const void* state, void* const* slots, const uint32_t* operan
   for (int64_t m = 0; m < s.matrices; ++m) {
     for (int64_t i = 0; i < s.rows; ++i, in += row_bytes, out += row_bytes) {
       if (stop.after(kByteNs * static_cast<double>(row_bytes))) return fail(KernelError::kStopped);
-      // Columns [0, split) on one side of the diagonal, the rest on the other.
-      const int64_t split = std::clamp<int64_t>(i + s.k + (s.upper ? 0 : 1), 0, s.columns);
-      const size_t left = static_cast<size_t>(split) * s.width, right = row_bytes - left;
+      const size_t left = static_cast<size_t>(s.split(i)) * s.width, right = row_bytes - left;
       if (s.upper) {
         fill_in_pieces(out, 0, left);
         copy_in_pieces(out + left, in + left, right);
@@ -51,6 +53,15 @@ uint32_t run_trilu(const void* state, void* const* slots, const uint32_t* operan
     }
   }
   return 0;
+}
+
+void say_triangle(PrepareContext& c, const TriluState& s) {
+  Moves* moves = moves_of(c);
+  for (size_t e = 0; moves && e < moves->outputs[0].size(); ++e) {
+    const auto element = static_cast<int64_t>(e);
+    const bool is_right = element % s.columns >= s.split(element / s.columns % s.rows);
+    if (is_right == s.upper) moves->outputs[0][e] = {0, element, 0};
+  }
 }
 
 Status prepare_trilu(PrepareContext& c) {
@@ -68,6 +79,7 @@ Status prepare_trilu(PrepareContext& c) {
     if (k.size() != 1) return error(Code::kInvalidArgument, "k has {} elements, expected 1", k.size());
     s->k = std::clamp(k[0], -s->rows - 1, s->columns + 1);
   }
+  say_triangle(c, *s);
   c.set_kernel(run_trilu, s);
   return {};
 }
@@ -105,6 +117,11 @@ struct ReverseState {
   size_t bytes = 0;                          // of one step of one sequence
 };
 
+// Which step of a sequence of this length comes at step t.
+int64_t reversed(int64_t t, int64_t length) {
+  return t < length ? length - 1 - t : t;
+}
+
 uint32_t run_reverse_sequence(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const ReverseState*>(state);
   const auto* in = static_cast<const char*>(slots[operands[0]]);
@@ -118,9 +135,8 @@ uint32_t run_reverse_sequence(const void* state, void* const* slots, const uint3
     const size_t base = static_cast<size_t>(b) * s.batch_stride;
     const auto move_steps = [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
-        const int64_t from = t < length ? length - 1 - t : t;
         std::memcpy(out + base + static_cast<size_t>(t) * s.time_stride,
-                    in + base + static_cast<size_t>(from) * s.time_stride, s.bytes);
+                    in + base + static_cast<size_t>(reversed(t, length)) * s.time_stride, s.bytes);
       }
     };
     if (!in_pieces(s.times, kStepNs + kByteNs * static_cast<double>(s.bytes), stop, move_steps)) {
@@ -128,6 +144,21 @@ uint32_t run_reverse_sequence(const void* state, void* const* slots, const uint3
     }
   }
   return 0;
+}
+
+void say_reversed(PrepareContext& c, const Dims& dims, size_t batch_axis) {
+  const auto* lengths = static_cast<const int64_t*>(c.inputs[1].constant);
+  Moves* moves = lengths ? moves_of(c) : nullptr;
+  if (!moves) return;
+  const int64_t step = element_count_unchecked(dims.span().subspan(2));
+  for (size_t e = 0; e < moves->outputs[0].size(); ++e) {
+    const auto element = static_cast<int64_t>(e);
+    const int64_t at[] = {element / step / dims[1], element / step % dims[1]};
+    const int64_t time = at[1 - batch_axis], length = lengths[at[batch_axis]];
+    if (length < 0 || length > dims[1 - batch_axis]) return withdraw_moves(c);
+    const int64_t times = batch_axis == 0 ? step : step * dims[1];
+    moves->outputs[0][e] = {0, element + (reversed(time, length) - time) * times, 0};
+  }
 }
 
 Status prepare_reverse_sequence(PrepareContext& c) {
@@ -140,6 +171,7 @@ Status prepare_reverse_sequence(PrepareContext& c) {
   s->batch_stride = static_cast<size_t>(in.strides[batch]) * width;
   s->time_stride = static_cast<size_t>(in.strides[1 - batch]) * width;
   s->bytes = static_cast<size_t>(element_count_unchecked(in.dims.span().subspan(2))) * width;
+  say_reversed(c, in.dims, batch);
   c.set_kernel(run_reverse_sequence, s);
   return {};
 }

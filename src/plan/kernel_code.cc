@@ -1,0 +1,295 @@
+#include "plan/kernel_code.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "kernels/fused.h"
+#include "op/gemm.h"
+#include "op/moves.h"
+#include "op/op_def.h"
+#include "plan/fusion.h"
+
+namespace treadle::plan {
+
+namespace {
+
+using Kind = ElementwiseForm::Kind;
+
+bool is_held(const ir::Value* v) {
+  return v && kernels::FusedBuilder::can_hold(v->type.element);
+}
+
+using Spread = ElementwiseCode::Spread;
+
+Operand operand_of(const ir::Value* v) {
+  if (!v) return {};
+  const Dims dims = known_dims(v->type.shape);
+  return {v->type.element, dims, contiguous_strides(dims), v->is_constant() ? v->constant.raw() : nullptr};
+}
+
+Spread spread_of(const Dims& dims, const Dims& strides) {
+  bool dense = true, scalar = true;
+  int64_t next = 1;
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (dims[d] == 1) continue;
+    dense &= strides[d] == next;
+    scalar &= strides[d] == 0;
+    next *= dims[d];
+  }
+  return scalar ? Spread::kScalar : dense ? Spread::kDense : Spread::kOther;
+}
+
+// Puts the nodes of one instruction together.
+class Describer {
+ public:
+  Describer(ElementwiseCode& code, const std::unordered_map<const ir::Value*, uint32_t>& slots)
+      : code_(code), slots_(slots) {}
+
+  // `form`: in_one_type.
+  bool add(const ir::Node& node, const ElementwiseForm& form) {
+    const ir::Value* result = node.outputs[0];
+    if (node.op->alias_input >= 0) {
+      base_[result] = resolve(node.inputs[static_cast<size_t>(node.op->alias_input)]);
+      return true;
+    }
+    if (!is_held(result)) return false;
+    for (const ir::Value* v : node.inputs) {
+      if (v && !is_held(v)) return false;
+    }
+    if (form.kind == ElementwiseForm::Kind::kNone) return false;
+    const Dims dims = known_dims(result->type.shape);
+    ElementwiseCode::Step step;
+    step.to = result->type.element;
+    step.converts = form.kind == ElementwiseForm::Kind::kConversion;
+    step.op = form.op;
+    step.params = form.params;
+    step.argument_count = step.converts ? 1 : kernels::info(form.op).inputs;
+    for (size_t i = 0; i < step.argument_count; ++i) {
+      const size_t input = step.converts ? 0 : form.arguments[i];
+      if (input >= node.inputs.size() || !node.inputs[input]) return false;
+      const ir::Value* v = node.inputs[input];
+      step.from = v->type.element;
+      if (!argument(v, dims, i == 1 ? form.axis : -1, step.arguments[i])) return false;
+    }
+    made_[result] = code_.steps.size();
+    code_.steps.push_back(step);
+    return true;
+  }
+
+  // The step that makes what `v` is another name for.
+  std::optional<uint16_t> step_of(const ir::Value* v) const {
+    const auto it = made_.find(resolve(v));
+    if (it == made_.end()) return std::nullopt;
+    return static_cast<uint16_t>(it->second);
+  }
+
+  // Results of steps are numbered behind the inputs, whose number is known in the end.
+  void finish() {
+    for (ElementwiseCode::Step& step : code_.steps) {
+      for (size_t i = 0; i < step.argument_count; ++i) {
+        uint16_t& at = step.arguments[i];
+        if (at >= kMade) at = static_cast<uint16_t>(at - kMade + code_.inputs.size());
+      }
+    }
+  }
+
+ private:
+  static constexpr uint16_t kMade = 0x8000;
+
+  const ir::Value* resolve(const ir::Value* v) const {
+    const auto it = base_.find(v);
+    return it == base_.end() ? v : it->second;
+  }
+
+  bool argument(const ir::Value* v, const Dims& dims, int64_t axis, uint16_t& at) {
+    if (const auto step = step_of(v)) {
+      at = static_cast<uint16_t>(kMade + *step);
+      return true;
+    }
+    const auto slot = slots_.find(v);
+    if (slot == slots_.end()) return false;
+    ElementwiseCode::Input input;
+    input.slot = slot->second;
+    input.type = v->type.element;
+    Dims strides = broadcast_strides(operand_of(v), dims, axis);
+    input.spread = spread_of(dims, strides);
+    if (input.spread == Spread::kOther) {
+      input.dims = dims;
+      input.strides = std::move(strides);
+    }
+    for (size_t i = 0; i < code_.inputs.size(); ++i) {
+      const ElementwiseCode::Input& known = code_.inputs[i];
+      if (known.slot == input.slot && known.spread == input.spread && known.dims == input.dims &&
+          known.strides == input.strides) {
+        at = static_cast<uint16_t>(i);
+        return true;
+      }
+    }
+    at = static_cast<uint16_t>(code_.inputs.size());
+    code_.inputs.push_back(std::move(input));
+    return true;
+  }
+
+  ElementwiseCode& code_;
+  const std::unordered_map<const ir::Value*, uint32_t>& slots_;
+  std::unordered_map<const ir::Value*, size_t> made_;
+  std::unordered_map<const ir::Value*, const ir::Value*> base_;
+};
+
+template <class FormOf>
+std::optional<ElementwiseCode> describe(std::span<const ir::Node* const> nodes, const ValueLists& values,
+                                        const KernelCall& call, FormOf&& form_of) {
+  std::unordered_map<const ir::Value*, uint32_t> slots;
+  for (size_t i = 0; i < values.inputs.size(); ++i) {
+    if (values.inputs[i]) slots.emplace(values.inputs[i], call.operands[i]);
+  }
+  ElementwiseCode code;
+  Describer describer(code, slots);
+  for (const ir::Node* node : nodes) {
+    const bool is_alias = node->op->alias_input >= 0;
+    if (!describer.add(*node, is_alias ? ElementwiseForm() : form_of(*node))) return std::nullopt;
+    code.count = element_count_unchecked(known_dims(node->outputs[0]->type.shape));
+  }
+  describer.finish();
+  for (size_t i = 0; i < values.outputs.size(); ++i) {
+    const auto step = describer.step_of(values.outputs[i]);
+    if (!step) return std::nullopt;
+    code.outputs.push_back({*step, call.operands[values.inputs.size() + i]});
+  }
+  return code;
+}
+
+int64_t count_of(const ir::Value* v) {
+  return element_count_unchecked(known_dims(v->type.shape));
+}
+
+// Larger constants are left to kernels.
+bool is_small(const ir::Node& node) {
+  constexpr int64_t kLargest = 1 << 16;
+  return std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [](const ir::Value* v) { return !v || !v->is_constant() || count_of(v) <= kLargest; });
+}
+
+ReductionCode reduction_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in) {
+  const kernels::ReducePlan& plan = *form.reduction;
+  ReductionCode code;
+  code.op = plan.op;
+  code.from = in.operands[0];
+  code.to = in.operands[node.inputs.size()];
+  code.type = node.inputs[0]->type.element;
+  code.columns = plan.columns;
+  for (uint8_t d = 0; d < plan.kept_rank; ++d) {
+    code.kept.push_back(plan.kept_dims[d]);
+    code.kept_strides.push_back(plan.kept_strides[d] / plan.width);
+  }
+  for (uint8_t d = 0; d < plan.reduced_rank; ++d) {
+    code.reduced.push_back(plan.reduced_dims[d]);
+    code.reduced_strides.push_back(plan.reduced_strides[d] / plan.width);
+  }
+  (plan.columns ? code.kept : code.reduced).push_back(static_cast<int64_t>(plan.inner));
+  (plan.columns ? code.kept_strides : code.reduced_strides).push_back(1);
+  return code;
+}
+
+ExtremeCode extreme_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in) {
+  const auto& [outer, n, inner, greatest, last] = form.extreme;
+  return {
+      in.operands[0], in.operands[node.inputs.size()], node.inputs[0]->type.element, outer, n, inner, greatest, last};
+}
+
+// One matrix that is constant, as kernels find it packed.
+const void* packed_of(const ElementwiseForm& form, const ir::Node& node) {
+  return form.product->levels.empty() && node.inputs[1]->is_constant() ? form.product->packed : nullptr;
+}
+
+ProductCode product_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in) {
+  ProductCode code;
+  code.type = node.outputs[0]->type.element;
+  code.shape = form.product->plan.shape;
+  code.shape.b_packed = false;
+  code.a = in.operands[0];
+  code.b = in.operands[1];
+  code.c = in.operands[node.inputs.size()];
+  code.a_count = count_of(node.inputs[0]);
+  code.b_count = count_of(node.inputs[1]);
+  code.c_count = count_of(node.outputs[0]);
+  if (node.inputs.size() > 2 && node.inputs[2] && code.shape.beta != 0) {
+    code.bias = in.operands[2];
+    code.bias_count = count_of(node.inputs[2]);
+  }
+  for (const auto& level : form.product->levels) code.stack.push_back({level.size, level.a, level.b, level.c});
+  if (packed_of(form, node) && code.shape.n > kernels::kGemmDotColumns) code.panel = form.product->plan.column_step;
+  return code;
+}
+
+// Elements that are counted through all operands which some of them come from.
+std::optional<MoveCode> move_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in) {
+  MoveCode code;
+  code.type = node.outputs[0]->type.element;
+  std::vector<int64_t> first(node.inputs.size(), -1);
+  int64_t total = 0;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const auto is_from = [&](const Moves::From& from) { return from.input == static_cast<int32_t>(i); };
+    const bool is_used = std::any_of(form.moves->outputs.begin(), form.moves->outputs.end(),
+                                     [&](const auto& result) { return std::ranges::any_of(result, is_from); });
+    if (!is_used) continue;
+    if (!is_held(node.inputs[i])) return std::nullopt;
+    code.inputs.push_back({in.operands[i], count_of(node.inputs[i])});
+    first[i] = std::exchange(total, total + code.inputs.back().count);
+  }
+  if (total == 0) return std::nullopt;
+  for (size_t i = 0; i < form.moves->outputs.size(); ++i) {
+    if (!is_held(node.outputs[i])) return std::nullopt;
+    MoveCode::Output& output = code.outputs.emplace_back(MoveCode::Output{in.operands[node.inputs.size() + i], {}});
+    for (const auto& [input, element, bits] : form.moves->outputs[i]) {
+      if (input == Moves::kConstant) code.constants.push_back(bits);
+      output.from.push_back(input == Moves::kConstant ? -static_cast<int64_t>(code.constants.size())
+                                                      : first[static_cast<size_t>(input)] + element);
+    }
+  }
+  return code;
+}
+
+std::optional<InstructionCode> other_of(const ir::Node& node, const ElementwiseForm& form, const KernelCall& call) {
+  if (form.kind == Kind::kMoves) return move_of(form, node, call);
+  if (node.outputs.size() != 1 || node.inputs.empty() || !is_held(node.inputs[0]) || !is_small(node)) {
+    return std::nullopt;
+  }
+  if (count_of(node.inputs[0]) < 1 || count_of(node.outputs[0]) < 1) return std::nullopt;
+  switch (form.kind) {
+    case Kind::kReduction:
+      return reduction_of(form, node, call);
+    case Kind::kExtreme:
+      return extreme_of(form, node, call);
+    case Kind::kProduct:
+      return product_of(form, node, call);
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const KernelCode> code_of_group(const Fusion& fusion, std::span<const ir::Node* const> nodes,
+                                                const ValueLists& values, const KernelCall& call) {
+  auto code = describe(nodes, values, call, [&](const ir::Node& node) { return fusion.form(node); });
+  if (!code) return nullptr;
+  return std::make_shared<KernelCode>(KernelCode{std::move(code), std::nullopt, nullptr});
+}
+
+std::shared_ptr<const KernelCode> code_of_node(const ir::Node& node, const ElementwiseForm& form,
+                                               const KernelCall& call) {
+  if (node.outputs.size() == 1 && node.outputs[0] && node.op->elementwise) {
+    const ir::Node* const nodes[] = {&node};
+    const ElementwiseForm own = in_one_type(form, node);
+    if (auto code = describe(nodes, {node.inputs, node.outputs}, call, [&](const ir::Node&) { return own; })) {
+      return std::make_shared<KernelCode>(KernelCode{std::move(code), std::nullopt, nullptr});
+    }
+  }
+  auto other = other_of(node, form, call);
+  if (!other) return nullptr;
+  const void* packed = form.kind == Kind::kProduct ? packed_of(form, node) : nullptr;
+  return std::make_shared<KernelCode>(KernelCode{std::nullopt, std::move(other), packed});
+}
+
+}  // namespace treadle::plan

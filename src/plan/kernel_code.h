@@ -1,0 +1,131 @@
+#pragma once
+// What kernels in loops compute apart from how they do it: for who writes code of its own (plan/native.h). It is told
+// when an instruction is emitted, and kept with it (KernelCall::code). Sizes and strides are in elements, outermost
+// dimension first.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "kernels/elementwise_ops.h"
+#include "kernels/gemm.h"
+#include "kernels/reduce.h"
+#include "op/elementwise.h"
+#include "plan/program.h"
+
+namespace treadle::plan {
+
+struct ElementwiseCode {
+  enum class Spread : uint8_t {
+    kDense,   // element i of the result takes element i
+    kScalar,  // one element
+    kOther,   // `strides` over `dims`
+  };
+  struct Input {
+    uint32_t slot = kNoSlot;
+    ElementType type = ElementType::kUndefined;
+    Spread spread = Spread::kDense;
+    Dims dims, strides;  // kOther: of the result; strides in elements, 0 where it is broadcast
+  };
+  struct Step {
+    bool converts = false;  // else `op`
+    kernels::ElementwiseOp op{};
+    kernels::ElementwiseParams params;
+    ElementType from = ElementType::kUndefined;  // of the arguments (of Where: of the last two)
+    ElementType to = ElementType::kUndefined;
+    uint8_t argument_count = 0;
+    // Below inputs.size(): an input; from there on: the result of an earlier step.
+    uint16_t arguments[3] = {};
+  };
+  struct Output {
+    uint16_t step = 0;
+    uint32_t slot = kNoSlot;
+  };
+  int64_t count = 0;  // elements of every step's result
+  std::vector<Input> inputs;
+  std::vector<Step> steps;
+  std::vector<Output> outputs;
+};
+
+// Sums and their like, in the order that kernels/reduce.h states.
+struct ReductionCode {
+  kernels::ReduceOp op{};
+  uint32_t from = kNoSlot, to = kNoSlot;
+  ElementType type = ElementType::kUndefined;
+  bool columns = false;  // the innermost dimension is kept, else it is reduced
+  // The dimensions that are kept, and those that are reduced, neighbours of a kind merged. The innermost dimension of
+  // the operand is the last one of its kind.
+  Dims kept, kept_strides, reduced, reduced_strides;
+};
+
+// ArgMax and ArgMin along the middle axis of [outer, n, inner]; the result is int64.
+struct ExtremeCode {
+  uint32_t from = kNoSlot, to = kNoSlot;
+  ElementType type = ElementType::kUndefined;
+  int64_t outer = 0, n = 0, inner = 0;
+  bool greatest = false, last = false;
+};
+
+// c[i] = alpha a[i] b[i] + beta bias for all matrices i of a stack, summed as kernels/gemm.h states.
+struct ProductCode {
+  struct Level {
+    int64_t size, a, b, c;  // strides between matrices
+  };
+  uint32_t a = kNoSlot, b = kNoSlot, bias = kNoSlot, c = kNoSlot;
+  ElementType type = ElementType::kUndefined;
+  kernels::GemmShape shape;
+  int64_t a_count = 0, b_count = 0, bias_count = 0, c_count = 0;  // elements
+  std::vector<Level> stack;                                       // outer first
+  int64_t panel = 0;  // b is a constant, packed in panels of so many columns (kernels/gemm.h); 0: it is not
+};
+
+// Elements of the results are elements of the operands, or bits that never change.
+struct MoveCode {
+  struct Input {
+    uint32_t slot = kNoSlot;
+    int64_t count = 0;
+  };
+  struct Output {
+    uint32_t slot = kNoSlot;
+    // Element i of the result: the element of that number, counted through all inputs; below 0: constants[-1 - it].
+    std::vector<int64_t> from;
+  };
+  ElementType type = ElementType::kUndefined;
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;
+  std::vector<uint64_t> constants;
+};
+
+using InstructionCode = std::variant<MoveCode, ReductionCode, ExtremeCode, ProductCode>;
+
+// At most one of the two; none where the elements are not stored as they are computed with, or where it works on large
+// constants.
+struct KernelCode {
+  std::optional<ElementwiseCode> elementwise;
+  std::optional<InstructionCode> other;
+  const void* packed = nullptr;  // the constant of a product with panels
+};
+
+inline const ElementwiseCode* elementwise_code(const Program& program, uint32_t pc) {
+  const KernelCall* call = kernel_of(program, pc);
+  return call && call->code && call->code->elementwise ? &*call->code->elementwise : nullptr;
+}
+inline const InstructionCode* other_code(const Program& program, uint32_t pc) {
+  const KernelCall* call = kernel_of(program, pc);
+  return call && call->code && call->code->other ? &*call->code->other : nullptr;
+}
+
+// Of a group, by the forms of its nodes: operands are `inputs`, then `outputs`.
+struct ValueLists {
+  std::span<const ir::Value* const> inputs, outputs;
+};
+class Fusion;
+std::shared_ptr<const KernelCode> code_of_group(const Fusion& fusion, std::span<const ir::Node* const> nodes,
+                                                const ValueLists& values, const KernelCall& call);
+// Of one node, whose preparation gave `form` and the call's kernel. Null: native code has to call the kernel.
+std::shared_ptr<const KernelCode> code_of_node(const ir::Node& node, const ElementwiseForm& form,
+                                               const KernelCall& call);
+
+}  // namespace treadle::plan
