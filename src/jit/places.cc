@@ -188,8 +188,8 @@ class Survey {
     const bool by_rows = multiplies_rows(code, request_, chunks_, p_.threads);
     for (const uint32_t s : {code.a, code.bias}) read(s);
     // Packed, the constant is found elsewhere.
-    if (!by_rows || code.panel == 0) read(code.b);
-    if (by_rows && code.panel == 0) uses_[code.b].address = true;
+    if (!by_rows || code.panels.columns == 0) read(code.b);
+    if (by_rows && code.panels.columns == 0) uses_[code.b].address = true;
     write(code.c);
   }
   void visit_other(const plan::MoveCode& code) {

@@ -38,7 +38,8 @@ bool multiplies_rows(const plan::ProductCode& code, const plan::NativeRequest& r
   constexpr int64_t kMostElements = 1 << 16, kFewElements = 1 << 14, kLeastSteps = 8;
   const kernels::GemmShape& s = code.shape;
   const bool clamps = s.low != -__builtin_inff() || s.high != __builtin_inff();
-  const bool rows = code.panel > 0 ? code.panel % chunks.full == 0 : s.b_col == 1;
+  const bool is_packed = code.panels.columns > 0;
+  const bool rows = is_packed ? code.panels.columns % chunks.full == 0 : s.b_col == 1;
   return code.type != ElementType::kBool && !clamps && rows && code.stack.empty() && s.m == 1 && s.a_col == 1 &&
          s.n > kernels::kGemmDotColumns && s.k >= kLeastSteps &&
          s.n * s.k <= (threads == 1 && weights_of(request) <= kMostElements ? kMostElements : kFewElements) &&
@@ -50,6 +51,8 @@ Flat LoopWriter::sum_rows(const plan::ProductCode& code, Value* row, Value* matr
   constexpr int64_t kAtOnce = 8;  // rows of the matrix between two branches
   const FlatMaths maths(flats_, *this, request_.isa);
   const kernels::GemmShape& s = code.shape;
+  const bool is_packed = code.panels.columns > 0;
+  const int64_t row_step = is_packed ? code.panels.place(1, 0) - code.panels.place(0, 0) : s.b_row;
   llvm::Type* scalar = element_ir_type(b_.getContext(), code.type);
   std::vector<llvm::AllocaInst*> sums;
   for (Value* zero : maths.number(code.type, 0, count).vectors) {
@@ -58,12 +61,10 @@ Flat LoopWriter::sum_rows(const plan::ProductCode& code, Value* row, Value* matr
   }
   auto add_row = [&](Value* p) {
     const Flat x = flats_.splat(load_at(b_.CreateGEP(scalar, row, p), code.type, 1), count);
-    Value* line = b_.CreateGEP(
-        scalar, matrix,
-        b_.CreateMul(p, b_.getInt64(static_cast<uint64_t>(code.panel > 0 ? code.panel : code.shape.b_row))));
+    Value* line = b_.CreateGEP(scalar, matrix, b_.CreateMul(p, b_.getInt64(static_cast<uint64_t>(row_step))));
     for (size_t c = 0; c < sums.size(); ++c) {
       const int64_t j = column + static_cast<int64_t>(c) * chunks_.full;
-      const int64_t at = code.panel > 0 ? j / code.panel * code.panel * s.k + j % code.panel : j;
+      const int64_t at = is_packed ? code.panels.place(0, j) : j;
       const unsigned lanes = chunks_.lanes(count, c);
       const Flat y{scalar, lanes, {load_at(offset(line, at * width_of(code.type)), code.type, lanes)}};
       const Flat factor{scalar, lanes, {x.vectors[c]}}, sum{scalar, lanes, {get(sums[c])}};
@@ -93,7 +94,7 @@ void LoopWriter::write_row_product(const plan::ProductCode& code) {
   } else {
     row = pointer(code.a);
   }
-  Value* matrix = code.panel > 0 ? reference({plan::NativeRef::Kind::kPacked, pc_, {}}) : pointer(code.b);
+  Value* matrix = code.panels.columns > 0 ? reference({plan::NativeRef::Kind::kPacked, pc_, {}}) : pointer(code.b);
   const int64_t most = vectors_at_once(chunks_, code.type) * chunks_.full;
   const int64_t groups = (s.n + most - 1) / most, all = static_cast<int64_t>(chunks_.size(s.n));
   const int64_t columns = (all + groups - 1) / groups * chunks_.full;

@@ -41,6 +41,17 @@ struct GemmShape {
 inline constexpr int64_t kGemmDotColumns = 2;
 inline constexpr size_t kKernelAlignment = 64;  // of packed operands and of scratch; other pointers need none
 
+// Where pack_b puts the elements of B, for who reads them without run_gemm (jit/row_product.h), counted in elements:
+// panels of `columns` columns, one behind the other, each row by row; the last one is filled up.
+struct GemmPanels {
+  int64_t columns = 0;  // 0: packed in a way that only run_gemm knows
+  int64_t rows = 0;     // of B
+  constexpr int64_t place(int64_t row, int64_t column) const {
+    return column / columns * panel() + row * columns + column % columns;
+  }
+  constexpr int64_t panel() const { return columns * rows; }
+};
+
 struct GemmPlan;
 // Rows [row_begin, row_end), columns [column_begin, column_end) of C.
 struct GemmRange {
@@ -64,6 +75,7 @@ struct GemmPlan {
   int32_t column_step = 1;  // splitting columns at multiples of this loses no speed
   size_t scratch_bytes = 0;
   size_t packed_b_bytes = 0;
+  GemmPanels panels;
   GemmRun run = nullptr;
   GemmPack pack = nullptr;
 };
@@ -72,8 +84,7 @@ struct GemmPlan {
 // (run_gemm_rows).
 GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape);
 
-// B with the strides of the shape -> panels, plan.packed_b_bytes of them, which kernels of the instruction set read,
-// and native loops (jit/row_product.h).
+// B with the strides of the shape -> plan.packed_b_bytes, as plan.panels says.
 inline void pack_b(const GemmPlan& plan, const void* b, void* packed) {
   plan.pack(plan, b, packed);
 }

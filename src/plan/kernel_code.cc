@@ -218,7 +218,7 @@ ProductCode product_of(const ElementwiseForm& form, const ir::Node& node, const 
     code.bias_count = count_of(node.inputs[2]);
   }
   for (const auto& level : form.product->levels) code.stack.push_back({level.size, level.a, level.b, level.c});
-  if (packed_of(form, node) && code.shape.n > kernels::kGemmDotColumns) code.panel = form.product->plan.column_step;
+  if (packed_of(form, node)) code.panels = form.product->plan.panels;
   return code;
 }
 

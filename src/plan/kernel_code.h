@@ -78,7 +78,7 @@ struct ProductCode {
   kernels::GemmShape shape;
   int64_t a_count = 0, b_count = 0, bias_count = 0, c_count = 0;  // elements
   std::vector<Level> stack;                                       // outer first
-  int64_t panel = 0;  // b is a constant, packed in panels of so many columns (kernels/gemm.h); 0: it is not
+  kernels::GemmPanels panels;  // of a constant b, packed (KernelCode::packed); no columns: it is not
 };
 
 // Elements of the results are elements of the operands, or bits that never change.
@@ -119,7 +119,7 @@ inline const InstructionCode* other_code(const Program& program, uint32_t pc) {
 
 // Of a group, by the forms of its nodes: operands are `inputs`, then `outputs`.
 struct ValueLists {
-  std::span<const ir::Value* const> inputs, outputs;
+  std::span<const ir::Value*const> inputs, outputs;
 };
 class Fusion;
 std::shared_ptr<const KernelCode> code_of_group(const Fusion& fusion, std::span<const ir::Node* const> nodes,

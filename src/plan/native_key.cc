@@ -109,7 +109,7 @@ class KeyWriter {
     d_.number(element).number(outer).number(n).number(inner).number(greatest).number(last);
   }
   void add(const ProductCode& code) {
-    const auto& [a, b, bias, c, element, shape, a_count, b_count, bias_count, c_count, stack, panel] = code;
+    const auto& [a, b, bias, c, element, shape, a_count, b_count, bias_count, c_count, stack, panels] = code;
     for (const uint32_t s : {a, b, bias, c}) slot(s);
     d_.number(element);
     const auto& [m, n, k, a_row, a_col, b_row, b_col, c_row, bias_row, bias_col, alpha, beta, b_packed, b_half, low,
@@ -118,7 +118,8 @@ class KeyWriter {
     for (const double number : {alpha, beta, static_cast<double>(low), static_cast<double>(high)}) real(number);
     d_.number(b_packed).number(b_half);
     for (const int64_t count : {a_count, b_count, bias_count, c_count}) d_.number(count);
-    d_.number(panel).number(stack.size());
+    const auto& [columns, rows] = panels;
+    d_.number(columns).number(rows).number(stack.size());
     for (const auto& [size, of_a, of_b, of_c] : stack) d_.number(size).number(of_a).number(of_b).number(of_c);
   }
   void add(const MoveCode& code) {

@@ -152,7 +152,8 @@ TEST(KernelCode, AProductIsKeptWithItsPackedMatrix) {
   EXPECT_EQ(code->shape.m, 4);
   EXPECT_EQ(code->shape.n, 9);
   EXPECT_EQ(code->shape.k, 6);
-  EXPECT_GT(code->panel, 0);
+  EXPECT_EQ(code->panels.rows, 6);
+  EXPECT_GT(code->panels.columns, 0);
   EXPECT_NE(of.call().code->packed, nullptr);
 }
 

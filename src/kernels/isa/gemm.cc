@@ -95,6 +95,11 @@ bool takes_turn_backward(const void* b) {
   return (turn ^= 1) == 0;
 }
 
+template <class T>
+constexpr GemmPanels panels_of(const GemmShape& shape) {
+  return {kPanelWidth<T>, shape.k};
+}
+
 // One run of a plan over one range. Elements of B are Half where the plan's panels are.
 template <class T, class B = T>
 class Gemm {
@@ -228,9 +233,10 @@ class Gemm {
       t_.b = b_ + first * shape_.k + p * t_.b_step + in_panel;
       if (copy_panels_) widen(in_panel % kWidth);
     } else if (shape_.b_packed) {
-      t_.b = b_ + (j / kWidth) * kWidth * shape_.k + p * kWidth + j % kWidth;
-      t_.b_step = kWidth;
-      t_.b_panel = kWidth * shape_.k;
+      const GemmPanels panels = panels_of<T>(shape_);
+      t_.b = b_ + panels.place(p, j);
+      t_.b_step = panels.columns;
+      t_.b_panel = panels.panel();
     } else if (copy_panels_) {
       pack_panel(b_ + p * shape_.b_row + j * shape_.b_col, shape_.b_row, shape_.b_col, t_.k, count, kWidth,
                  panel_scratch_);
@@ -313,7 +319,7 @@ void pack_panels(const GemmPlan& plan, const void* b, void* packed) {
   const GemmShape& s = plan.shape;
   for (int64_t j = 0; j < s.n; j += kWidth) {
     pack_panel(static_cast<const T*>(b) + j * s.b_col, s.b_row, s.b_col, s.k, std::min(kWidth, s.n - j), kWidth,
-               static_cast<T*>(packed) + j * s.k);
+               static_cast<T*>(packed) + panels_of<T>(s).place(0, j));
   }
 }
 
@@ -354,11 +360,13 @@ GemmPlan prepare(ComputeType type, const GemmShape& shape) {
   plan.scratch_bytes = static_cast<size_t>(kStepsPerBlock<T> * (kWidth + kMaxRows<T>)+kMaxRows<T> * kWidth) * sizeof(T);
   plan.run = run_panels<T>;
   plan.pack = pack_panels<T>;
+  plan.panels = panels_of<T>(shape);
   if constexpr (std::is_same_v<T, float>) {
     if (shape.b_packed && shape.b_half) {
       plan.packed_b_bytes = plan.packed_b_bytes / sizeof(T) * sizeof(Half);
       plan.run = run_panels<T, Half>;
       plan.pack = pack_half_panels;
+      plan.panels = {};
     }
   }
   return plan;
