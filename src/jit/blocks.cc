@@ -79,14 +79,14 @@ void LoopWriter::write_blocks(uint32_t index) {
   b_.SetInsertPoint(pass);
   // The first trip of the pass has been counted.
   Value* first = get(trip_[index]);
-  Value* granted = b_.CreateAdd(b_.CreateSDiv(get(units_), number(loop.weight)), number(1));
+  Value* granted = b_.CreateAdd(b_.CreateSDiv(get(units_), number(loop.schedule.weight)), number(1));
   Value* left = b_.CreateSub(get(trips_[index]), first);
   Value* trips = b_.CreateSelect(b_.CreateICmpSLT(left, granted), left, granted);
   count_to(blocks, [&](Value* i) { write_block(loop, b_.CreateMul(i, number(size)), size, first, trips); });
   if (rest > 0) write_block(loop, number(blocks * size), rest, first, trips);
   Value* uncounted = b_.CreateSub(trips, number(1));
   set(total_trips_, b_.CreateAdd(get(total_trips_), uncounted));
-  set(units_, b_.CreateSub(get(units_), b_.CreateMul(uncounted, number(loop.weight))));
+  set(units_, b_.CreateSub(get(units_), b_.CreateMul(uncounted, number(loop.schedule.weight))));
   Value* next = b_.CreateAdd(first, trips);
   set(trip_[index], next);
   b_.CreateCondBr(b_.CreateICmpSLT(next, get(trips_[index])), more, done);

@@ -19,12 +19,12 @@ bool LoopWriter::counts_at_once(uint32_t index) const {
   constexpr int64_t kMostUnits = plan::kPollUnits / 8;
   const Loop& loop = p_.loops[index];
   return index != request_.loop && layout_.inline_loop[index] && !runs_in_blocks(index) && loop.is_scan &&
-         loop.go_on == kNoSlot && loop.known_trips > 0 && loop.known_trips <= kMostUnits / loop.weight;
+         loop.go_on == kNoSlot && loop.known_trips > 0 && loop.known_trips <= kMostUnits / loop.schedule.weight;
 }
 
 void LoopWriter::count_trips(const Loop& loop, int64_t trips) {
   set(total_trips_, b_.CreateAdd(get(total_trips_), b_.getInt64(static_cast<uint64_t>(trips))));
-  set(units_, b_.CreateSub(get(units_), b_.getInt64(static_cast<uint64_t>(trips * loop.weight))));
+  set(units_, b_.CreateSub(get(units_), b_.getInt64(static_cast<uint64_t>(trips * loop.schedule.weight))));
   Block* poll = Block::Create(b_.getContext(), "poll", function_);
   Block* next = Block::Create(b_.getContext(), "granted", function_, exit_);
   auto* branch = b_.CreateCondBr(b_.CreateICmpSLT(get(units_), b_.getInt64(0)), poll, next);
@@ -176,7 +176,7 @@ void LoopWriter::write_next(uint32_t pc) {
     b_.CreateCondBr(b_.CreateAnd(b_.CreateICmpSLT(trip, get(trips_[index])), go_on), more, done);
     b_.SetInsertPoint(more);
     if (!counts_at_once(index)) count_trips(loop, 1);
-    if (loop.grows) grow_rows(loop, index);
+    if (loop.step.grows) grow_rows(loop, index);
     if (loop.counter != kNoSlot) store_chunk(loop.counter, ElementType::kInt64, 1, 0, get(trip_[index]));
   }
   auto* back = b_.CreateBr(block_of(p_.code[pc].target));

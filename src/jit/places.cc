@@ -199,7 +199,7 @@ class Survey {
 
   // Loops whose begin and end are a few copies; what else there is to do is left to the engine.
   bool begins_inline(const Loop& loop) const {
-    if (!loop.simple || loop.grows || loop.masked) return false;
+    if (!loop.step.simple || loop.step.grows || loop.masked) return false;
     auto planned = [&](uint32_t s) { return p_.slots[s].storage != Storage::kHandle; };
     return planned(loop.trip_count) && planned(loop.condition) && (!loop.is_scan || loop.known_trips >= 0) &&
            std::all_of(loop.states.begin(), loop.states.end(), [&](const auto& s) { return planned(s.initial); }) &&

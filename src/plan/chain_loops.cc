@@ -18,7 +18,7 @@ const ChainStep* chain_of(const Program& p, uint32_t at) {
 
 bool can_be_steps(const Program& p, const Loop& loop) {
   bool any = false;
-  for (uint32_t at = loop.first + 1; loop.straight && at + 1 < loop.last; ++at) {
+  for (uint32_t at = loop.first + 1; loop.step.straight && at + 1 < loop.last; ++at) {
     if (p.code[at].code == OpCode::kCopy) continue;
     if (!chain_of(p, at)) return false;
     any = true;
@@ -66,7 +66,7 @@ void chain_loops(Program& p) {
     chain->run = kernels::chain_steps().run_trips;
     add_body(p, loop, chain->steps);
     add_back_edge(loop, chain->steps);
-    loop.chain = chain;
+    loop.schedule.chain = chain;
   }
 }
 

@@ -36,19 +36,20 @@ Status Planner::emit_loop(const ir::Node& node) {
   in_loop_ = in_loop;
   end_parts(loop, view, first_slot);
 
-  loop.simple = is_simple(loop);
-  loop.straight = loop.simple && std::all_of(p_.code.begin() + body_start, p_.code.end(), [](const Instruction& in) {
-                    return in.code == OpCode::kKernel || in.code == OpCode::kCopy;
-                  });
+  loop.step.simple = is_simple(loop);
+  loop.step.straight =
+      loop.step.simple && std::all_of(p_.code.begin() + body_start, p_.code.end(), [](const Instruction& in) {
+        return in.code == OpCode::kKernel || in.code == OpCode::kCopy;
+      });
   if (!loop.is_scan && !uses(body, view.counter())) loop.counter = kNoSlot;
-  emit_code(loop.simple ? OpCode::kLoopNextSimple : OpCode::kLoopNext, &node, index, body_start);
+  emit_code(loop.step.simple ? OpCode::kLoopNextSimple : OpCode::kLoopNext, &node, index, body_start);
   p_.code[begin].target = here();
   emit_code(OpCode::kLoopEnd, &node, index);
   loop.last = here() - 1;
   const double work = work_ns_ - work_before;
-  loop.weight = std::clamp(static_cast<int64_t>(work / kPollUnitNs), int64_t{1}, kPollUnits);
+  loop.schedule.weight = std::clamp(static_cast<int64_t>(work / kPollUnitNs), int64_t{1}, kPollUnits);
   // Of nested loops the innermost, whose work is counted in full.
-  loop.may_team = p_.threads > 1 && p_.loops.size() == index + 1 && work >= 2 * kMinTeamNs;
+  loop.schedule.may_team = p_.threads > 1 && p_.loops.size() == index + 1 && work >= 2 * kMinTeamNs;
   p_.loops[index] = std::move(loop);
   return {};
 }
@@ -183,7 +184,7 @@ void Planner::end_scan_output(Loop& loop, const LoopView& view, size_t i, uint32
     loop.step.rows.push_back({scan.row, scan.element, scan.element_bytes});
   }
   if (rows) advance(loop, scan.row, scan.element_bytes, reverse);
-  loop.grows |= rows && !scan.whole_planned;
+  loop.step.grows |= rows && !scan.whole_planned;
   if (const Type* type = view.row_type(i)) scan.empty = type->is_known() ? *type : element->type;
   loop.scan_outputs.push_back(scan);
 }

@@ -55,7 +55,7 @@ class Placement {
     }
     for (const Loop& loop : p_.loops) {
       for_each_slot(loop, [&](const SlotUse& use) { live(use, loop); });
-      for_each_slot(loop.blocks, [&](const SlotUse& use) { live(use, loop); });
+      for_each_slot(loop.schedule.blocks, [&](const SlotUse& use) { live(use, loop); });
     }
     // Inner loops come after the loops around them; from the inside out, what was there before a loop outlives it.
     for (size_t i = p_.loops.size(); i-- > 0;) {

@@ -14,7 +14,7 @@ NativeGain expected_gain(const Program& program, uint32_t index) {
   constexpr double kElementNs = 0.02, kMostSaved = 0.8;
   constexpr double kVectorBytes = 64, kMostVectors = 10, kTileVectors = 4;  // written out; of longer ones, in a loop
   const Loop& loop = program.loops[index];
-  NativeGain gain{kCompileNs, static_cast<double>(loop.weight) * kPollUnitNs, 0};
+  NativeGain gain{kCompileNs, static_cast<double>(loop.schedule.weight) * kPollUnitNs, 0};
   double all_operations = 0;
   for (uint32_t pc = loop.first; pc <= loop.last; ++pc) {
     double operations = 1, vectors = 1;
@@ -40,7 +40,7 @@ NativeGain expected_gain(const Program& program, uint32_t index) {
 
 std::optional<NativeRequest> describe_loop(const Program& program, uint32_t index, std::string& why) {
   const Loop& loop = program.loops[index];
-  if (!loop.simple) {
+  if (!loop.step.simple) {
     why = "a state, scan input or scan output has a size that is known only at run time";
     return std::nullopt;
   }

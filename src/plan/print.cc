@@ -12,7 +12,7 @@ std::string_view storage_name(Storage s) {
 }
 
 std::string text(const Loop& loop) {
-  std::string made = loop.simple ? " simple" : "";
+  std::string made = loop.step.simple ? " simple" : "";
   for (const LoopState& s : loop.states) {
     made +=
         fmt::format(" state(s{} -> s{}, s{} -> s{}{})", s.initial, s.in, s.out, s.final, s.planned ? "" : ", handle");

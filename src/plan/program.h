@@ -137,7 +137,7 @@ struct ScanOutput {
   Type empty;  // element type when no trip ran
 };
 
-// What the back edge does with planned memory, in this order.
+// How one trip follows another. What the back edge does with planned memory, in this order.
 struct LoopStep {
   struct Row {
     uint32_t to, from;  // slots: a row of a scan output, the body's value
@@ -147,6 +147,9 @@ struct LoopStep {
     uint32_t slot;  // kPointer
     int64_t stride;
   };
+  bool simple = false;    // there is nothing else to do
+  bool straight = false;  // likewise, and the body is kernels and copies, one after the other
+  bool grows = false;     // some rows go to memory that grows
   std::vector<Row> rows;
   std::vector<std::pair<uint32_t, uint32_t>> swaps;  // planned states
   std::vector<Advance> advances;
@@ -172,29 +175,31 @@ struct TimeBlocks {
   std::vector<uint32_t> inputs;  // scan inputs that they make, a block in the same place each time
 };
 
+// When and by whom trips are run.
+struct LoopSchedule {
+  int64_t weight = 1;                // of a trip, in kPollUnitNs
+  bool may_team = false;             // trips are long enough to be shared among threads (base/thread_pool.h, set_team)
+  const ChainLoop* chain = nullptr;  // all trips as one chain; null: there is none (plan/chain_loops.h)
+  TimeBlocks blocks;
+};
+
 struct Loop {
+  const ir::Node* node = nullptr;
   bool is_scan = false;
+  bool masked = false;            // scan input 0 is a mask (op/loop_signature.h)
   uint32_t trip_count = kNoSlot;  // M
   uint32_t condition = kNoSlot;   // cond before the first trip
   uint32_t counter = kNoSlot;     // int64, the body's first input; kNoSlot: nobody reads it
   uint32_t go_on = kNoSlot;       // the body's condition; kNoSlot: it is not asked
   int64_t known_trips = -1;       // of a scan whose length the plan knows
-  bool masked = false;            // scan input 0 is a mask (op/loop_signature.h)
   std::vector<LoopState> states;
   std::vector<ScanInput> scan_inputs;
   std::vector<ScanOutput> scan_outputs;
-  bool simple = false;    // the back edge has nothing to do but `step`
-  bool straight = false;  // likewise, and the body is kernels and copies, one after the other
+  uint32_t first = 0, last = 0;    // instructions of the loop, LoopBegin and LoopEnd included
+  bool in_loop = false;            // inside another one
+  std::vector<uint32_t> releases;  // handles that nobody needs after the loop
   LoopStep step;
-  bool grows = false;     // some rows go to memory that grows
-  int64_t weight = 1;     // of a trip, in kPollUnitNs
-  bool may_team = false;  // its trips are long enough to be shared among threads (base/thread_pool.h, set_team)
-  const ir::Node* node = nullptr;
-  uint32_t first = 0, last = 0;      // instructions of the loop, LoopBegin and LoopEnd included
-  std::vector<uint32_t> releases;    // handles that nobody needs after the loop
-  bool in_loop = false;              // inside another one
-  const ChainLoop* chain = nullptr;  // all trips as one chain; null: there is none (plan/chain_loops.h)
-  TimeBlocks blocks;
+  LoopSchedule schedule;
 };
 
 // What one thread does at a time, block of trips by block of trips: the kernels, then the trips of the loop.

@@ -147,7 +147,9 @@ void describe(const ScanOutput& scan, uint32_t i, V&& v) {
 // Its slots are named by the loop.
 template <class V>
 void describe(const LoopStep& step, V&& v) {
-  const auto& [rows, swaps, advances] = step;
+  const auto& [simple, straight, grows, rows, swaps, advances] = step;
+  v.number("simple", simple);
+  v.number("grows", grows);
   v.number("rows", rows.size());
   v.number("swaps", swaps.size());
   v.number("advances", advances.size());
@@ -168,9 +170,8 @@ void describe(const LoopStep& step, V&& v) {
 
 template <class V>
 void describe(const Loop& loop, V&& v) {
-  const auto& [is_scan, trip_count, condition, counter, go_on, known_trips, masked, states, scan_inputs, scan_outputs,
-               simple, straight, step, grows, weight, may_team, node, first, last, releases, in_loop, chain, blocks] =
-      loop;
+  const auto& [node, is_scan, masked, trip_count, condition, counter, go_on, known_trips, states, scan_inputs,
+               scan_outputs, first, last, in_loop, releases, step, schedule] = loop;
   v.slot({"trip count", 0, trip_count, Role::kReads, When::kBegin});
   v.slot({"condition", 0, condition, Role::kReads, When::kBegin});
   v.slot({"counter", 0, counter, Role::kWrites, When::kEachTrip});
@@ -178,9 +179,7 @@ void describe(const Loop& loop, V&& v) {
   v.number("is scan", is_scan);
   v.number("known trips", known_trips);
   v.number("masked", masked);
-  v.number("simple", simple);
-  v.number("grows", grows);
-  v.number("weight", weight);
+  v.number("weight", schedule.weight);
   v.number("first", first);
   v.number("last", last);
   v.number("states", states.size());
@@ -314,7 +313,7 @@ void for_each_position(Program& p, F&& f) {
   };
   for (Loop& loop : p.loops) {
     f(loop.first), f(loop.last);
-    rows(loop.blocks.kernels);
+    rows(loop.schedule.blocks.kernels);
   }
   for (Wave& wave : p.waves) {
     f(wave.first), f(wave.last);

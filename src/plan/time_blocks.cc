@@ -42,7 +42,7 @@ class Blocker {
 
  private:
   bool fits(const Loop& loop) const {
-    if (!loop.is_scan || !loop.simple || loop.in_loop || loop.grows || loop.go_on != kNoSlot) return false;
+    if (!loop.is_scan || !loop.step.simple || loop.in_loop || loop.step.grows || loop.go_on != kNoSlot) return false;
     const bool reverse = !loop.scan_inputs.empty() && loop.scan_inputs[0].reverse;
     const bool is_one_way = std::all_of(loop.scan_inputs.begin(), loop.scan_inputs.end(),
                                         [&](const ScanInput& s) { return s.reverse == reverse; });
@@ -118,9 +118,9 @@ class Blocker {
     }
     for (const RowKernel& kernel : kernels) take(kernel, index, trips);
     shrink(kernels);
-    loop.blocks = {trips, std::move(kernels), {}};
+    loop.schedule.blocks = {trips, std::move(kernels), {}};
     for (uint32_t i = 0; i < loop.scan_inputs.size(); ++i) {
-      if (shrunk_.contains(loop.scan_inputs[i].whole)) loop.blocks.inputs.push_back(i);
+      if (shrunk_.contains(loop.scan_inputs[i].whole)) loop.schedule.blocks.inputs.push_back(i);
     }
   }
 

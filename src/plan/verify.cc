@@ -81,7 +81,7 @@ class Verifier {
 
   Status check_loop(uint32_t index) const {
     const Loop& loop = p_.loops[index];
-    const OpCode next = loop.simple ? OpCode::kLoopNextSimple : OpCode::kLoopNext;
+    const OpCode next = loop.step.simple ? OpCode::kLoopNextSimple : OpCode::kLoopNext;
     if (!is(loop.first, OpCode::kLoopBegin, index)) {
       return error(Code::kInternal, "loop {}: instruction {} does not begin it", index, loop.first);
     }
@@ -103,7 +103,7 @@ class Verifier {
         return broken(at, "it leaves the loop");
       }
     }
-    for (const RowKernel& rows : loop.blocks.kernels) {
+    for (const RowKernel& rows : loop.schedule.blocks.kernels) {
       if (!is(rows.at, OpCode::kInBlocks, index))
         return broken(loop.first, "instruction {} is not in its blocks", rows.at);
     }
@@ -151,7 +151,7 @@ class Verifier {
         if (status.ok()) status = f(at, use);
       };
       if (const Instruction& in = p_.code[at]; info(in.code).index == IndexOf::kLoop) {
-        for_each_slot(p_.loops[in.index].blocks, one);
+        for_each_slot(p_.loops[in.index].schedule.blocks, one);
       }
       for_each_slot(p_, at, one);
     }

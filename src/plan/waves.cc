@@ -106,7 +106,8 @@ class WaveFinder {
 
   // Loops of a known number of trips over planned memory, whose bodies are a few kernels.
   bool fits(const Loop& loop) const {
-    if (!loop.is_scan || !loop.straight || loop.grows || loop.known_trips < 2 || loop.go_on != kNoSlot) return false;
+    if (!loop.is_scan || !loop.step.straight || loop.step.grows || loop.known_trips < 2 || loop.go_on != kNoSlot)
+      return false;
     const bool reverse = is_reverse(loop);
     const bool inputs = std::all_of(loop.scan_inputs.begin(), loop.scan_inputs.end(), [&](const ScanInput& s) {
       return s.reverse == reverse && p_.slots[s.whole].storage != Storage::kHandle;
@@ -318,7 +319,7 @@ class WaveFinder {
         least_rows = std::min(least_rows, rows);
       }
       if (stage.loop == WaveStage::kNoLoop) continue;
-      const double ns = static_cast<double>(p_.loops[stage.loop].weight) * kPollUnitNs;
+      const double ns = static_cast<double>(p_.loops[stage.loop].schedule.weight) * kPollUnitNs;
       trip_ns += ns;
       most_ns = std::max(most_ns, ns);
     }

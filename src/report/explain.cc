@@ -82,8 +82,8 @@ class Explainer {
     for (const plan::LoopState& state : loop.states) report.state_bytes += state.bytes;
     collect_rewrites(report);
     find_wave(index, report);
-    report.block_trips = loop.blocks.trips;
-    for (const plan::RowKernel& kernel : loop.blocks.kernels) {
+    report.block_trips = loop.schedule.blocks.trips;
+    for (const plan::RowKernel& kernel : loop.schedule.blocks.kernels) {
       const ir::Node& node = *p_.node_of[kernel.at];
       report.blocked.push_back({std::string(node.name), node.op->name, {}});
     }
@@ -259,7 +259,7 @@ class Explainer {
     const uint32_t outer = native_ ? native_->outermost(index) : index;
     const bool is_native = native_ && native_->code(outer);
     const NativeLoops::State made = is_native ? native_->state(outer) : NativeLoops::State();
-    const bool is_chain = loop.chain != nullptr;
+    const bool is_chain = loop.schedule.chain != nullptr;
     const std::vector<double> shares = shares_of(loop);
     Work all;
     double memory = 0, computes = 0, waits = is_native ? kNativeTripNs : is_chain ? kChainTripNs : kTripNs;
@@ -361,7 +361,7 @@ class Explainer {
 
   void place(uint32_t index, std::vector<LoopReport>& loops) const {
     LoopReport& report = loops[index];
-    const bool chain = p_.loops[index].chain != nullptr;
+    const bool chain = p_.loops[index].schedule.chain != nullptr;
     report.tier = chain ? LoopReport::Tier::kChain : LoopReport::Tier::kProgram;
     if (!native_) {
       if (report.why_not_native.empty()) report.why_not_native = "jit is off";

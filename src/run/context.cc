@@ -257,7 +257,7 @@ Status Context::poll() {
 }
 
 void Context::begin_team(uint32_t loop) {
-  if (!program_->loops[loop].may_team) return;
+  if (!program_->loops[loop].schedule.may_team) return;
   team_loop_ = loop;
   team_units_ = 0;
   set_team(trials_[loop].team());

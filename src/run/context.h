@@ -258,7 +258,7 @@ class Context {
                     const plan::Instruction*& failed);
   bool has_trip(uint32_t index) const {
     const LoopPosition& at = loops_[index];
-    return at.trip < (program_->loops[index].blocks.trips > 0 ? at.all_trips : at.trips);
+    return at.trip < (program_->loops[index].schedule.blocks.trips > 0 ? at.all_trips : at.trips);
   }
   // Counts the next trip, and sees to its block and to room for its rows.
   Status next_trip(uint32_t index, Budget& budget);
@@ -311,7 +311,7 @@ class Context {
   void measure_team();
   Status count_trip(const plan::Loop& loop, Budget& budget) {
     ++budget.trips;
-    return (budget.units -= loop.weight) < 0 ? poll() : Status();
+    return (budget.units -= loop.schedule.weight) < 0 ? poll() : Status();
   }
 
   std::shared_ptr<const plan::Program> program_;

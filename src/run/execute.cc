@@ -138,10 +138,10 @@ TREADLE_STEP Status Context::end_simple_trip(const Instruction*& in, const Instr
   const Loop& loop = program_->loops[index];
   LoopPosition& at = loops_[index];
   const bool go_on = step(loop, at);
-  const bool is_granted = budget_.units >= loop.weight && at.trip < std::min(at.trips, at.row_capacity);
+  const bool is_granted = budget_.units >= loop.schedule.weight && at.trip < std::min(at.trips, at.row_capacity);
   if (go_on && is_granted) {  // what next_trip does where nothing is due
     ++budget_.trips;
-    budget_.units -= loop.weight;
+    budget_.units -= loop.schedule.weight;
   } else if (go_on && has_trip(index)) {
     TREADLE_TRY(next_trip(index, budget_));
   } else {
@@ -160,7 +160,7 @@ TREADLE_STEP Status Context::end_simple_trip(const Instruction*& in, const Instr
 
 Status Context::leave_loop(const Instruction*& in) {
   const Loop& loop = program_->loops[in->index];
-  if (native_ && !loop.in_loop) native_->worked(in->index, loops_[in->index].trip * loop.weight);
+  if (native_ && !loop.in_loop) native_->worked(in->index, loops_[in->index].trip * loop.schedule.weight);
   TREADLE_TRY(loop_end(in->index));
   release(loop.releases, loop.in_loop);
   ++in;

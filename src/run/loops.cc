@@ -148,7 +148,7 @@ Status Context::begin_outputs(const Loop& loop, LoopPosition& at) {
     if (scan.reverse && at.trips > 0) row += static_cast<size_t>(at.trips - 1) * scan.element_bytes;
     slots_[scan.row] = row;
   }
-  return loop.grows && at.trips > 0 ? grow_rows(loop, at) : Status();
+  return loop.step.grows && at.trips > 0 ? grow_rows(loop, at) : Status();
 }
 
 Status Context::grow(GrowBuffer& rows, size_t needed, size_t want) {
@@ -233,7 +233,7 @@ Status Context::loop_begin(uint32_t index, bool& runs) {
   if (!runs) return {};
   TREADLE_TRY(count_trip(loop, budget_));
   TREADLE_TRY(set_elements(loop, at));
-  if (loop.blocks.trips > 0) make_block(loop, at);
+  if (loop.schedule.blocks.trips > 0) make_block(loop, at);
   if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots_[loop.counter]) = 0;
   at.active = true;
   begin_team(index);

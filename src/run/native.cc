@@ -48,7 +48,8 @@ void* import(const std::string& name) {
     const char* name;
     void* address;
   };
-#define TREADLE_IMPORT(function, type) {#function, reinterpret_cast<void*>(static_cast<type>(function))}
+#define TREADLE_IMPORT(function, type) \
+  { #function, reinterpret_cast < void*>(static_cast <type>(function)) }
   using Float = float (*)(float);
   using Double = double (*)(double);
   static const Named known[] = {
@@ -358,7 +359,7 @@ NativeLoops::NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode,
   for (uint32_t i = 0; i < loops.size(); ++i) {
     uint32_t outermost = i;
     for (uint32_t k = 0; k < i && outermost == i; ++k) {
-      if (loops[k].simple && loops[k].first < loops[i].first && loops[i].last < loops[k].last) outermost = k;
+      if (loops[k].step.simple && loops[k].first < loops[i].first && loops[i].last < loops[k].last) outermost = k;
     }
     outermost_.push_back(outermost);
     const plan::NativeGain gain = plan::expected_gain(*program_, i);

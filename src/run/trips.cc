@@ -21,7 +21,7 @@ Status Context::ask_for_native(uint32_t index, const Instruction*& in) {
   const LoopPosition& at = loops_[index];
   if (!native_) return {};
   const bool is_counted = loop.go_on == plan::kNoSlot && at.trips_known;
-  if (loop.simple) native_->before_loop(index, is_counted ? at.all_trips - at.trip : 0);
+  if (loop.step.simple) native_->before_loop(index, is_counted ? at.all_trips - at.trip : 0);
   if (native_->mode() != Jit::kRequired || at.trip < native_trip_ || native_code(index)) return {};
   in = program_->code.data() + loop.last - 1;
   return error(Code::kNotImplemented, "jit is required, but the loop is not native code: {}", native_->why_not(index));
@@ -35,14 +35,15 @@ Status Context::run_trips(uint32_t index, Budget& budget, const Instruction*& in
     bool go_on = true;
     if (const NativeCode* code = native_code(index)) {
       TREADLE_TRY(run_native(*code, budget, in));
-      go_on = loop.blocks.trips > 0;  // whose conditions are no others
-    } else if (loop.chain) {
-      const kernels::ChainTrips ran = loop.chain->run(loop.chain->steps.data(), slots_.data(), granted(index, budget));
+      go_on = loop.schedule.blocks.trips > 0;  // whose conditions are no others
+    } else if (loop.schedule.chain) {
+      const kernels::ChainTrips ran =
+          loop.schedule.chain->run(loop.schedule.chain->steps.data(), slots_.data(), granted(index, budget));
       go_on = ran.go_on;
       at.trip += ran.count;
       budget.trips += ran.count - 1;
-      budget.units -= (ran.count - 1) * loop.weight;
-    } else if (loop.straight) {
+      budget.units -= (ran.count - 1) * loop.schedule.weight;
+    } else if (loop.step.straight) {
       TREADLE_TRY(run_bodies(loop, at, budget, granted(index, budget), go_on, in));
     } else {
       return {};
@@ -58,7 +59,7 @@ Status Context::run_trips(uint32_t index, Budget& budget, const Instruction*& in
 // As many trips as limits and rows allow at once; one at least.
 int64_t Context::granted(uint32_t index, const Budget& budget) const {
   const LoopPosition& at = loops_[index];
-  const int64_t units = budget.units / program_->loops[index].weight + 1;
+  const int64_t units = budget.units / program_->loops[index].schedule.weight + 1;
   const int64_t trips = std::min({at.trips, at.row_capacity, at.trip + units}) - at.trip;
   return native_ && at.trip < native_trip_ ? std::min(trips, native_trip_ - at.trip) : trips;
 }
@@ -70,7 +71,7 @@ Status Context::run_bodies(const Loop& loop, LoopPosition& at, Budget& budget, i
   for (int64_t i = 0; i < trips; ++i) {
     if (i > 0) {
       ++budget.trips;
-      budget.units -= loop.weight;
+      budget.units -= loop.schedule.weight;
     }
     for (const Instruction* in = body; in->code != OpCode::kLoopNextSimple; ++in) {
       if (in->code == OpCode::kKernel) {
@@ -114,7 +115,7 @@ uint32_t Context::run_rows(const RowKernel& rows, int64_t first, bool is_rest) c
 
 // Kernels that can fail are in no block, so only a stop keeps a block from being made; the run looks for one itself.
 void Context::make_block(const Loop& loop, LoopPosition& at) {
-  const plan::TimeBlocks& blocks = loop.blocks;
+  const plan::TimeBlocks& blocks = loop.schedule.blocks;
   const int64_t end = std::min(at.trip + blocks.trips, loop.known_trips);
   const bool reverse = loop.scan_inputs[0].reverse;
   const int64_t first = reverse ? loop.known_trips - end : at.trip;

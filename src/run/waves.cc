@@ -108,7 +108,7 @@ Status Context::run_wave(uint32_t index, bool& done) {
   for (const WaveStage& stage : wave.stages) {
     if (stage.loop == WaveStage::kNoLoop) continue;
     const Loop& loop = program_->loops[stage.loop];
-    if (native_) native_->worked(stage.loop, wave.trips * loop.weight);
+    if (native_) native_->worked(stage.loop, wave.trips * loop.schedule.weight);
     release(loop.releases, loop.in_loop);
   }
   done = true;

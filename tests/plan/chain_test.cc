@@ -204,7 +204,9 @@ TEST(Chain, WholeLoopIsOneInstruction) {
   for (size_t i = 0; i < 3; ++i) t->set_output(i, results[i]);
   const auto planned = plan_of(t);
   const auto& loops = planned->program->loops;
-  EXPECT_EQ(std::count_if(loops.begin(), loops.end(), [](const plan::Loop& loop) { return loop.chain != nullptr; }), 1);
+  EXPECT_EQ(
+      std::count_if(loops.begin(), loops.end(), [](const plan::Loop& loop) { return loop.schedule.chain != nullptr; }),
+      1);
   for (const int64_t trips : {1, 2, 17, 4096, 4097, 4098, 20000}) {
     SCOPED_TRACE(trips);
     expect_same_as_judge(t, *planned, {{0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trips))}});

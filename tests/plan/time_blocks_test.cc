@@ -28,7 +28,7 @@ std::vector<Type> inputs(int64_t steps, int64_t rows) {
 // Trips of a block, by loop; 0: not in blocks.
 std::vector<int64_t> blocks_of(const Planned& planned) {
   std::vector<int64_t> trips;
-  for (const plan::Loop& loop : planned.program->loops) trips.push_back(loop.blocks.trips);
+  for (const plan::Loop& loop : planned.program->loops) trips.push_back(loop.schedule.blocks.trips);
   return trips;
 }
 

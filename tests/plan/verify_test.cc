@@ -80,7 +80,7 @@ TEST_F(Damaged, TheInstructionsOfALoop) {
   loop().last -= 1;
   EXPECT_THAT(said(), HasSubstr("does not end the loop"));
   loop().last += 1;
-  loop().simple = !loop().simple;
+  loop().step.simple = !loop().step.simple;
   EXPECT_THAT(said(), HasSubstr("(next): it is not the back edge of the loop before it"));
 }
 

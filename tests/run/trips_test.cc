@@ -40,8 +40,8 @@ Status run(const Planned& planned, std::vector<AnyValue> inputs, size_t outputs,
 TEST(Trips, StraightThroughTheBody) {
   Straight made;
   const plan::Loop& loop = made.planned->program->loops[0];
-  EXPECT_TRUE(loop.straight);
-  EXPECT_EQ(loop.chain, nullptr);
+  EXPECT_TRUE(loop.step.straight);
+  EXPECT_EQ(loop.schedule.chain, nullptr);
   for (const int64_t trips : {0, 1, 2, 17, 5000}) expect_same_as_judge(made.t, *made.planned, {{0, number(trips)}});
 }
 
@@ -66,7 +66,7 @@ TEST(Trips, AnErrorIsOfItsTrip) {
   auto* divisor = t->call("Sub", {t->constant_int64(3), body[0]});
   t->set_output(0, t.end_loop({t->call("Div", {body[2], divisor})})[0]);
   const auto planned = plan_of(t, false);
-  EXPECT_TRUE(planned->program->loops[0].straight);
+  EXPECT_TRUE(planned->program->loops[0].step.straight);
   std::mt19937 engine(1);
   const AnyValue start = random_value(int64s({4}), engine);
   EXPECT_TRUE(run(*planned, {number(3), start}, 1).ok());
@@ -88,8 +88,8 @@ TEST(Trips, AroundABranch) {
   t->end_region();
   t->set_output(0, t.end_loop({branch->outputs[0]})[0]);
   const auto planned = plan_of(t, false);
-  EXPECT_FALSE(planned->program->loops[0].straight);
-  EXPECT_TRUE(planned->program->loops[0].simple);
+  EXPECT_FALSE(planned->program->loops[0].step.straight);
+  EXPECT_TRUE(planned->program->loops[0].step.simple);
   for (const int64_t trips : {0, 1, 9}) expect_same_as_judge(t, *planned, {{0, number(trips)}});
 }
 
@@ -103,7 +103,7 @@ TEST(Trips, InBlocksOfTime) {
   t->set_output(0, after[0]);
   t->set_output(1, after[1]);
   const auto planned = plan_of(t);
-  ASSERT_GT(planned->program->loops[0].blocks.trips, 0);
+  ASSERT_GT(planned->program->loops[0].schedule.blocks.trips, 0);
   expect_same_as_judge(t, *planned);
   RunOptions options;
   options.trip_limit = kSteps - 1;
