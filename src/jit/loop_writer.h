@@ -95,7 +95,7 @@ class LoopWriter final : private StepHost {
   void write_end(uint32_t pc);
   void begin_inline(uint32_t pc, const plan::Loop& loop, uint32_t index);
   void clear_behind(uint32_t s, size_t bytes);
-  void step(const plan::Loop& loop);
+  struct BackEdge;
   bool counts_at_once(uint32_t index) const;
   bool is_tiny(const plan::Loop& loop) const;
   void unroll(llvm::BranchInst* back);

@@ -263,7 +263,7 @@ class Survey {
     // States in memory change places on the back edge.
     for (size_t i = 0; i < p_.loops.size(); ++i) {
       if (!layout_.inline_loop[i]) continue;
-      for (const auto& [in, out] : p_.loops[i].step.swaps) {
+      for (const auto& [in, out, bytes] : p_.loops[i].step.swaps) {
         if (layout_.places[in].kind != PlaceKind::kPointer || layout_.places[out].kind != PlaceKind::kPointer) continue;
         uses_[in].moves = uses_[out].moves = true;
       }

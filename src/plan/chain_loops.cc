@@ -1,6 +1,8 @@
-// The steps of the body, one chain after the other, then those of the back edge, in the order of LoopStep. Nothing in
+// The steps of the body, one chain after the other, then those of the back edge. Nothing in
 // them can fail, so the interpreter only comes back to look at limits, to make room for rows, and at the end.
 #include "plan/chain_loops.h"
+
+#include "plan/back_edge.h"
 
 namespace treadle::plan {
 
@@ -43,19 +45,31 @@ void add_body(const Program& p, const Loop& loop, std::vector<ChainStep>& steps)
   }
 }
 
-void add_back_edge(const Loop& loop, std::vector<ChainStep>& steps) {
-  const ChainTable& isa = kernels::chain_steps();
-  for (const auto& [to, from, bytes] : loop.step.rows) steps.push_back(copy_step(from, to, bytes));
-  uint32_t go_on = loop.go_on;
-  for (const auto& [in, out] : loop.step.swaps) {
-    steps.push_back({isa.swap, {in, in, in}, out, nullptr});
-    if (out == go_on) go_on = in;  // asked after it has changed places
+class BackEdge {
+ public:
+  explicit BackEdge(std::vector<ChainStep>& steps) : steps_(steps) {}
+
+  void ask(uint32_t go_on) { go_on_ = go_on; }
+  void put_row(const LoopStep::Row& row) { steps_.push_back(copy_step(row.from, row.to, row.bytes)); }
+  void exchange(const LoopStep::Swap& swap) {
+    steps_.push_back({isa_.swap, {swap.in, swap.in, swap.in}, swap.out, nullptr});
+    if (swap.out == go_on_) go_on_ = swap.in;  // the last step asks
   }
-  for (const auto& [s, stride] : loop.step.advances) steps.push_back({isa.advance, {s, s, s}, s, as_detail(stride)});
-  if (loop.counter != kNoSlot) steps.push_back({isa.count, {}, loop.counter, nullptr});
-  const auto back = static_cast<int64_t>(steps.size());
-  steps.push_back({go_on == kNoSlot ? isa.again : isa.again_if, {go_on, go_on, go_on}, 0, as_detail(back)});
-}
+  void advance(const LoopStep::Advance& pointer) {
+    const auto [s, stride] = pointer;
+    steps_.push_back({isa_.advance, {s, s, s}, s, as_detail(stride)});
+  }
+  void count(uint32_t counter) {
+    if (counter != kNoSlot) steps_.push_back({isa_.count, {}, counter, nullptr});
+    const auto back = static_cast<int64_t>(steps_.size());
+    steps_.push_back({go_on_ == kNoSlot ? isa_.again : isa_.again_if, {go_on_, go_on_, go_on_}, 0, as_detail(back)});
+  }
+
+ private:
+  const ChainTable& isa_ = kernels::chain_steps();
+  std::vector<ChainStep>& steps_;
+  uint32_t go_on_ = kNoSlot;
+};
 
 }  // namespace
 
@@ -65,7 +79,7 @@ void chain_loops(Program& p) {
     auto* chain = p.states.make<ChainLoop>();
     chain->run = kernels::chain_steps().run_trips;
     add_body(p, loop, chain->steps);
-    add_back_edge(loop, chain->steps);
+    take_back_edge(loop, BackEdge(chain->steps));
     loop.schedule.chain = chain;
   }
 }

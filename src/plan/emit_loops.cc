@@ -66,7 +66,7 @@ void Planner::end_parts(Loop& loop, const LoopView& view, uint32_t first_slot) {
       p_.slots[state.final].type = p_.slots[state.in].type;
       p_.slots[state.final].bytes = state.bytes;
     }
-    if (state.planned) loop.step.swaps.emplace_back(state.in, state.out);
+    if (state.planned) loop.step.swaps.push_back({state.in, state.out, state.bytes});
   }
   for (size_t i = 0; i < view.scan_outputs(); ++i) {
     if (view.scan_output(i).wanted()) end_scan_output(loop, view, i, first_slot, taken);

@@ -21,12 +21,6 @@ bool is_held(const ir::Value* v) {
 
 using Spread = ElementwiseCode::Spread;
 
-Operand operand_of(const ir::Value* v) {
-  if (!v) return {};
-  const Dims dims = known_dims(v->type.shape);
-  return {v->type.element, dims, contiguous_strides(dims), v->is_constant() ? v->constant.raw() : nullptr};
-}
-
 Spread spread_of(const Dims& dims, const Dims& strides) {
   bool dense = true, scalar = true;
   int64_t next = 1;

@@ -137,10 +137,14 @@ struct ScanOutput {
   Type empty;  // element type when no trip ran
 };
 
-// How one trip follows another. What the back edge does with planned memory, in this order.
+// How one trip follows another: what the back edge does with planned memory (plan/back_edge.h).
 struct LoopStep {
   struct Row {
     uint32_t to, from;  // slots: a row of a scan output, the body's value
+    size_t bytes;
+  };
+  struct Swap {
+    uint32_t in, out;  // of a planned state
     size_t bytes;
   };
   struct Advance {
@@ -151,7 +155,7 @@ struct LoopStep {
   bool straight = false;  // likewise, and the body is kernels and copies, one after the other
   bool grows = false;     // some rows go to memory that grows
   std::vector<Row> rows;
-  std::vector<std::pair<uint32_t, uint32_t>> swaps;  // planned states
+  std::vector<Swap> swaps;
   std::vector<Advance> advances;
 };
 

@@ -158,9 +158,10 @@ void describe(const LoopStep& step, V&& v) {
     v.number("from", from);
     v.number("bytes", bytes);
   }
-  for (const auto& [in, out] : swaps) {
+  for (const auto& [in, out, bytes] : swaps) {
     v.number("in", in);
     v.number("out", out);
+    v.number("bytes", bytes);
   }
   for (const auto& [slot, stride] : advances) {
     v.number("pointer", slot);

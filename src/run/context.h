@@ -12,7 +12,7 @@
 #include "base/in_pieces.h"
 #include "base/memory_account.h"
 #include "op/resize.h"
-#include "plan/program.h"
+#include "plan/back_edge.h"
 #include "run/limits.h"
 #include "run/native.h"
 #include "run/options.h"
@@ -266,20 +266,30 @@ class Context {
   void make_block(const plan::Loop& loop, LoopPosition& at);
   // The rows from trip `first` on; `is_rest`: of the last block.
   uint32_t run_rows(const plan::RowKernel& rows, int64_t first, bool is_rest) const;
+  // What a back edge does with planned memory; the body's condition was asked before.
+  struct HandOn {
+    void** slots;
+    LoopPosition& at;
+    void ask(uint32_t) {}
+    void put_row(const plan::LoopStep::Row& row) { copy_bytes(slots[row.to], slots[row.from], row.bytes); }
+    void exchange(const plan::LoopStep::Swap& swap) { std::swap(slots[swap.in], slots[swap.out]); }
+    void advance(const plan::LoopStep::Advance& pointer) {
+      slots[pointer.slot] = static_cast<std::byte*>(slots[pointer.slot]) + pointer.stride;
+    }
+    void count(uint32_t counter) {
+      ++at.trip;
+      if (counter != plan::kNoSlot) *static_cast<int64_t*>(slots[counter]) = at.trip;
+    }
+  };
+  struct HandOnAndAsk : HandOn {
+    bool go_on = true;
+    void ask(uint32_t s) { go_on = *static_cast<const bool*>(slots[s]); }
+  };
   // The back edge of a simple loop. False: the body wants no further trip.
   bool step(const plan::Loop& loop, LoopPosition& at) {
-    const bool go_on = loop.go_on == plan::kNoSlot || *static_cast<const bool*>(slots_[loop.go_on]);
-    hand_on(loop, at);
-    return go_on;
-  }
-  // What the back edge does with planned memory: rows out, states swapped, pointers and the counter on.
-  void hand_on(const plan::Loop& loop, LoopPosition& at) {
-    void** const slots = slots_.data();
-    for (const auto& [to, from, bytes] : loop.step.rows) copy_bytes(slots[to], slots[from], bytes);
-    for (const auto& [in, out] : loop.step.swaps) std::swap(slots[in], slots[out]);
-    for (const auto& [slot, stride] : loop.step.advances) slots[slot] = static_cast<std::byte*>(slots[slot]) + stride;
-    ++at.trip;
-    if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots[loop.counter]) = at.trip;
+    HandOnAndAsk edge{{slots_.data(), at}};
+    plan::take_back_edge(loop, edge);
+    return edge.go_on;
   }
   Status begin_states(const plan::Loop& loop);
   Status count_trips(const plan::Loop& loop, LoopPosition& at);

@@ -249,7 +249,7 @@ Status Context::loop_next(uint32_t index, bool& again) {
     if (loop.scan_outputs[i].row == plan::kNoSlot) TREADLE_TRY(store_row(loop.scan_outputs[i], at.outputs[i], at));
   }
   TREADLE_TRY(move_handles(loop));
-  hand_on(loop, at);
+  plan::take_back_edge(loop, HandOn{slots_.data(), at});
   again = go_on && at.trip < at.trips;
   if (!again) return {};
   TREADLE_TRY(count_trip(loop, budget_));
