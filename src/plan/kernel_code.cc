@@ -262,7 +262,28 @@ std::optional<InstructionCode> other_of(const ir::Node& node, const ElementwiseF
   }
 }
 
+struct Slots {
+  std::vector<uint32_t> all;
+
+  void operator()(const ReductionCode& of) { all = {of.from, of.to}; }
+  void operator()(const ExtremeCode& of) { all = {of.from, of.to}; }
+  void operator()(const ProductCode& of) { all = {of.a, of.b, of.bias, of.c}; }
+  void operator()(const MoveCode& of) { add(of); }
+  template <class Code>
+  void add(const Code& of) {
+    for (const auto& in : of.inputs) all.push_back(in.slot);
+    for (const auto& out : of.outputs) all.push_back(out.slot);
+  }
+};
+
 }  // namespace
+
+std::vector<uint32_t> slots_of(const KernelCode& code) {
+  Slots slots;
+  if (code.elementwise) slots.add(*code.elementwise);
+  if (code.other) std::visit(slots, *code.other);
+  return slots.all;
+}
 
 std::shared_ptr<const KernelCode> code_of_group(const Fusion& fusion, std::span<const ir::Node* const> nodes,
                                                 const ValueLists& values, const KernelCall& call) {

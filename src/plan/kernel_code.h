@@ -117,6 +117,9 @@ inline const InstructionCode* other_code(const Program& program, uint32_t pc) {
   return call && call->code && call->code->other ? &*call->code->other : nullptr;
 }
 
+// The slots that it names: operands of its call, or kNoSlot.
+std::vector<uint32_t> slots_of(const KernelCode& code);
+
 // Of a group, by the forms of its nodes: operands are `inputs`, then `outputs`.
 struct ValueLists {
   std::span<const ir::Value*const> inputs, outputs;

@@ -1,5 +1,6 @@
-// Four looks, each of which stands on those before it: the code (indices, targets, the instructions of loops and
-// waves), what operands are to their instructions, in which order they are written and read, and where they lie.
+// Five looks, each of which stands on those before it: the code (indices, targets, the instructions of loops and
+// waves), what operands are to their instructions, in which order they are written and read, where they lie, and what
+// native code is told of kernels.
 #include "plan/verify.h"
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <map>
 
+#include "plan/kernel_code.h"
 #include "plan/roles.h"
 
 namespace treadle::plan {
@@ -25,7 +27,8 @@ class Verifier {
     TREADLE_TRY(check_code());
     TREADLE_TRY(check_operands());
     TREADLE_TRY(check_order());
-    return check_memory();
+    TREADLE_TRY(check_memory());
+    return check_kernel_codes();
   }
 
  private:
@@ -323,6 +326,22 @@ class Verifier {
 
   Status overlap(uint32_t a, uint32_t b) const {
     return broken(p_.slots[a].first, "s{} and s{} are alive, and share memory", b, a);
+  }
+
+  // --- kernels
+
+  Status check_kernel_codes() const {
+    for (uint32_t at = 0; at < p_.code.size(); ++at) {
+      const KernelCall* call = kernel_of(p_, at);
+      if (!call || !call->code) continue;
+      const auto end = call->operands.begin() + call->inputs + call->outputs;
+      for (const uint32_t s : slots_of(*call->code)) {
+        if (s != kNoSlot && std::find(call->operands.begin(), end, s) == end) {
+          return broken(at, "native code is told of s{}, which is no operand", s);
+        }
+      }
+    }
+    return {};
   }
 
   const Program& p_;

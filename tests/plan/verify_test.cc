@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plan/kernel_code.h"
 #include "plan/roles.h"
 #include "support/test_graph.h"
 
@@ -61,6 +62,15 @@ class Damaged : public testing::Test {
 
 TEST_F(Damaged, NotAtAll) {
   EXPECT_TRUE(plan::verify(*p_).ok());
+}
+
+TEST_F(Damaged, WhatNativeCodeIsTold) {
+  uint32_t at = loop().first;
+  while (!plan::elementwise_code(*p_, at)) ++at;
+  plan::KernelCode code = *kernel(at).code;
+  code.elementwise->inputs[0].slot = loop().states[0].final;
+  kernel(at).code = std::make_shared<plan::KernelCode>(code);
+  EXPECT_THAT(said(), HasSubstr("native code is told of s"));
 }
 
 TEST_F(Damaged, Indices) {
