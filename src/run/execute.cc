@@ -108,8 +108,13 @@ TREADLE_STEP Status Context::run_row(const Instruction*& in) {
 }
 
 TREADLE_STEP Status Context::branch(const Instruction*& in, const Instruction* target) {
+  const uint32_t flag = in->index;
   bool condition = false;
-  TREADLE_TRY(read_flag(in->index, "cond", condition));
+  if (program_->slots[flag].storage == plan::Storage::kHandle) {
+    TREADLE_TRY(read_flag(flag, "cond", condition));
+  } else {  // without a call: bodies of a few operations branch as well
+    condition = *static_cast<const bool*>(slots_[flag]);
+  }
   in = condition ? in + 1 : target;
   return {};
 }
