@@ -71,8 +71,7 @@ class LoopWriter final : private StepHost {
   llvm::Function* step_function(const plan::ElementwiseCode::Step& step, llvm::ArrayRef<Value*> arguments,
                                 size_t vectors);
   std::vector<Flat> run_steps(const plan::ElementwiseCode& code, std::vector<Flat> values);
-  std::vector<bool> late_inputs(const plan::ElementwiseCode& code) const;
-  void write_short(const plan::ElementwiseCode& whole);
+  void write_short(const plan::ElementwiseCode& code);
   void write_nest(const plan::ElementwiseCode& code, int64_t vectors);
   void write_rows(int64_t rows, int64_t n, uint32_t from, uint32_t to, ElementType type, ElementType to_type,
                   const std::function<Flat(int64_t rows, const Flat&)>& reduce);

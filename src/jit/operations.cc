@@ -3,7 +3,6 @@
 #include <llvm/IR/MDBuilder.h>
 
 #include "jit/flat_maths.h"
-#include "jit/late.h"
 #include "jit/loop_writer.h"
 #include "jit/row_product.h"
 
@@ -192,25 +191,8 @@ llvm::Function* LoopWriter::step_function(const ElementwiseCode::Step& step, llv
   return function;
 }
 
-// Which inputs are states of the loop around that these very steps give their next value.
-std::vector<bool> LoopWriter::late_inputs(const ElementwiseCode& code) const {
-  const plan::Loop* around = &loop_;
-  for (const plan::Loop& loop : p_.loops) {
-    if (loop.first < pc_ && pc_ < loop.last && loop.first > around->first) around = &loop;
-  }
-  std::vector<bool> late;
-  for (const ElementwiseCode::Input& in : code.inputs) {
-    late.push_back(std::any_of(around->states.begin(), around->states.end(), [&](const plan::LoopState& state) {
-      return state.in == in.slot && std::any_of(code.outputs.begin(), code.outputs.end(),
-                                                [&](const auto& out) { return out.slot == state.out; });
-    }));
-  }
-  return late;
-}
-
 // Everything is read before anything is written: an output may be the place of an input.
-void LoopWriter::write_short(const ElementwiseCode& whole) {
-  const ElementwiseCode code = with_late_last(whole, late_inputs(whole));
+void LoopWriter::write_short(const ElementwiseCode& code) {
   std::vector<Flat> values;
   for (const ElementwiseCode::Input& in : code.inputs) {
     switch (in.spread) {

@@ -8,8 +8,8 @@ enum : bool { kSame = false, kBool = true };
 enum : bool { kTotal = false, kCanFail = true };
 
 constexpr ElementwiseOpInfo kOps[] = {
-#define X(enumerator, inputs, domain, result, effect, price) \
-  {#enumerator, inputs, OpDomain::k##domain, k##result, k##effect, Price::k##price},
+#define X(enumerator, inputs, domain, result, effect, price, grouping) \
+  {#enumerator, inputs, OpDomain::k##domain, k##result, k##effect, Price::k##price, Grouping::k##grouping},
     TREADLE_ELEMENTWISE_OPS(X)
 #undef X
 };
@@ -18,6 +18,15 @@ constexpr ElementwiseOpInfo kOps[] = {
 
 const ElementwiseOpInfo& info(ElementwiseOp op) {
   return kOps[static_cast<int>(op)];
+}
+
+bool is_associative(ElementwiseOp op, ElementType type) {
+  const Grouping grouping = info(op).grouping;
+  return grouping == Grouping::kOrdered || (grouping == Grouping::kIntegers && !is_float(type));
+}
+
+bool is_commutative(ElementwiseOp op, ElementType type) {
+  return is_associative(op, type) && !is_float(type);
 }
 
 bool has_rows(ElementwiseOp op, ComputeType type) {

@@ -76,6 +76,10 @@ void unroll_single_trips(ir::Graph& graph, Journal* journal = nullptr);
 // them or nothing else is carried.
 void delay_states(ir::Graph& graph, Journal* journal = nullptr);
 
+// Chains of one operation in a loop that gives the same bits however it is grouped (minima, integer sums, ...) are
+// grouped so that what the trip before has made comes last, and what is the same in every trip runs before the loop.
+void reassociate(ir::Graph& graph, Journal* journal = nullptr);
+
 // Scans that carry nothing from trip to trip become nodes that run for all trips at once.
 void run_maps_at_once(ir::Graph& graph, Journal* journal = nullptr);
 

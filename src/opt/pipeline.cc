@@ -59,6 +59,9 @@ constexpr Pass kPasses[] = {
      "behind scan-counted-loops; a loop that is gone needs none of the passes below"},
     {"delay-states", Stage::kPlanning, plain<delay_states>,
      "before run-maps-at-once and batch-products, which take what no longer waits for the trip before"},
+    {"reassociate", Stage::kPlanning, plain<reassociate>,
+     "behind scan-counted-loops, which knows sums of the counter by their form, and delay-states: what still waits for "
+     "the trip before comes last"},
     {"run-maps-at-once", Stage::kPlanning, plain<run_maps_at_once>,
      "before batch-products: of a map the whole body leaves"},
     {"batch-products", Stage::kPlanning, batch, "before sink-outputs, which moves what reads states as well"},

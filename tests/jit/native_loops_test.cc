@@ -95,7 +95,7 @@ TEST(NativeLoops, LongStatesInBlocks) {
   }
 }
 
-// src/jit/late.h: which minimum is taken last changes nothing.
+// src/opt/reassociation.cc: which minimum is taken last changes nothing.
 TEST(NativeLoops, ChainsOfMinimaThatWaitForTheTripBefore) {
   const std::string inputs = "float[6] p, float[6] q";
   const Tensor p = some_floats({6}, 4), q = some_floats({6}, 5);

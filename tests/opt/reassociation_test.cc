@@ -1,0 +1,180 @@
+// Chains of one operation in loops: what is put together first, what leaves the loop, and that no bit changes by it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "op/loop_view.h"
+#include "opt/passes.h"
+#include "support/test_graph.h"
+
+namespace treadle::testing_support {
+namespace {
+
+using testing::ElementsAre;
+
+// How many nodes of the body stand between state `i` and its next value, on the longest way.
+size_t steps_of_state(const ir::Node& loop, size_t i = 0) {
+  const LoopView view(loop);
+  std::unordered_map<const ir::Value*, size_t> steps{{view.state(i).before, 0}};
+  for (const auto& node : view.body().nodes) {
+    for (const ir::Value* v : node->inputs) {
+      const auto found = steps.find(v);
+      if (found == steps.end()) continue;
+      size_t& behind = steps[node->outputs[0]];
+      behind = std::max(behind, found->second + 1);
+    }
+  }
+  return steps.at(view.state(i).after);
+}
+
+std::vector<std::string> ops_of(const ir::Region& region) {
+  std::vector<std::string> ops;
+  for (const auto& node : region.nodes) ops.push_back(node->op->name);
+  return ops;
+}
+
+// Plans and runs the graph, then runs the pass alone: how many chains it groups anew.
+size_t regrouped(TestGraph& t, const std::vector<std::pair<size_t, AnyValue>>& given = {}) {
+  expect_same_as_judge(t, *plan_of(t), given);
+  opt::Journal journal;
+  opt::reassociate(t.graph(), &journal);
+  EXPECT_TRUE(ir::verify(t.graph()).ok());
+  size_t count = 0;
+  for (const opt::JournalEntry& entry : journal.entries()) count += entry.change == opt::Change::kRegrouped ? 1 : 0;
+  return count;
+}
+
+void finish(TestGraph& t, std::vector<ir::Value*> results) {
+  const auto after = t.end_scan(std::move(results));
+  for (size_t i = 0; i < after.size(); ++i) t->set_output(i, after[i]);
+}
+
+Tensor special_floats(const Dims& dims, int seed) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  const float numbers[] = {0.0f, -0.0f, kNaN, 1.0f, -kNaN, -2.0f, std::numeric_limits<float>::infinity()};
+  Tensor t = *Tensor::allocate(ElementType::kFloat, dims);
+  for (int64_t i = 0; i < t.element_count(); ++i) t.mutable_data<float>()[i] = numbers[(i * 5 + seed * 3) % 7];
+  return t;
+}
+
+// Wherever the state stands among them, the greatest of several sources waits for it in one step, or in two where it
+// stands between others: floats keep their order.
+TEST(Reassociation, RunningMaximumOverSeveralSources) {
+  for (size_t place = 0; place < 4; ++place) {
+    SCOPED_TRACE(place);
+    TestGraph t({floats({6}), floats({9, 6}), floats({9, 6}), floats({9, 6})}, 1);
+    auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2), t.in(3)});
+    std::rotate(body.begin(), body.begin() + 1, body.begin() + 1 + static_cast<std::ptrdiff_t>(place));
+    ir::Value* greatest = body[0];
+    for (size_t i = 1; i < 4; ++i) greatest = t->call("Max", {greatest, body[i]});
+    finish(t, {greatest});
+    std::vector<std::pair<size_t, AnyValue>> given{{0, special_floats({6}, 1)}};
+    for (size_t i = 1; i < 4; ++i) given.emplace_back(i, special_floats({9, 6}, static_cast<int>(i) + 1));
+    EXPECT_EQ(regrouped(t, given), place == 3 ? 0u : place == 2 ? 0u : 1u);
+    EXPECT_EQ(steps_of_state(*t.loop()), place == 0 || place == 3 ? 1u : 2u);
+  }
+}
+
+// What is the same in every trip is added up before the loop, what the trip reads before the state is there.
+TEST(Reassociation, IntegerCounter) {
+  TestGraph t({int64s({}), int64s({12}), int64s({}), int64s({})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
+  auto* next = t->call("Add", {t->call("Add", {t.in(2), t->call("Add", {body[0], body[1]})}), t.in(3)});
+  finish(t, {next});
+  EXPECT_EQ(regrouped(t), 1u);
+  EXPECT_EQ(steps_of_state(*t.loop()), 1u);
+  EXPECT_THAT(ops_of(t.graph().top()), ElementsAre("Add", "Scan"));
+  EXPECT_THAT(ops_of(*t.loop()->regions[0]), ElementsAre("Add", "Add"));
+}
+
+// Sums and products of integers wrap, in whichever order; what multiplies and what mixes in are chains of their own.
+TEST(Reassociation, HashOfWords) {
+  TestGraph t({int64s({4}), int64s({20, 4}), int64s({20, 4}), int64s({})}, 2);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2)}, 1);
+  auto* prime = t->constant(Tensor::scalar<int64_t>(ElementType::kInt64, 1099511628211));
+  auto* spread = t->call("Mul", {t->call("Mul", {body[0], prime}), t.in(3)});
+  auto* next = t->call("BitwiseXor", {t->call("BitwiseXor", {spread, body[1]}), body[2]});
+  finish(t, {next, next});
+  EXPECT_EQ(regrouped(t), 2u);
+  EXPECT_EQ(steps_of_state(*t.loop()), 2u);
+}
+
+// An automaton of two bits: both states wait for themselves and for each other.
+TEST(Reassociation, BooleanAutomaton) {
+  TestGraph t({bools({3}), bools({3}), bools({8, 3}), bools({8, 3}), bools({8, 3})}, 2);
+  const auto body = t.begin_scan({t.in(0), t.in(1)}, {t.in(2), t.in(3), t.in(4)});
+  auto* open =
+      t->call("And", {t->call("And", {t->call("And", {body[0], body[2]}), body[3]}), t->call("Not", {body[1]})});
+  auto* locked = t->call("Xor", {t->call("Or", {t->call("Or", {body[1], body[3]}), body[4]}), body[0]});
+  finish(t, {open, locked});
+  EXPECT_EQ(regrouped(t), 2u);
+  EXPECT_EQ(steps_of_state(*t.loop(), 0), 2u);
+  EXPECT_EQ(steps_of_state(*t.loop(), 1), 2u);
+}
+
+// A Loop, with a state that nobody waits for.
+TEST(Reassociation, StateThatHandsOnWhatStandsOutside) {
+  TestGraph t({int64s({}), int64s({2}), int64s({2}), int64s({2})}, 2);
+  const auto body = t.begin_loop(t.in(0), {t.in(1), t.in(2)});
+  auto* next = t->call("Max", {t->call("Max", {body[2], body[3]}), t->call("Mul", {body[0], t.in(3)})});
+  const auto after = t.end_loop({next, t.in(3)});
+  for (size_t i = 0; i < 2; ++i) t->set_output(i, after[i]);
+  EXPECT_EQ(regrouped(t, {{0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, 7))}}), 1u);
+  EXPECT_EQ(steps_of_state(*t.loop()), 1u);
+}
+
+TEST(Reassociation, SumsOfFloatsStay) {
+  TestGraph t({floats({4}), floats({9, 4}), floats({4})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
+  finish(t, {t->call("Add", {t->call("Add", {body[0], body[1]}), t.in(2)})});
+  EXPECT_EQ(regrouped(t), 0u);
+  EXPECT_EQ(steps_of_state(*t.loop()), 2u);
+}
+
+// What somebody else reads is needed as it is.
+TEST(Reassociation, LinksThatAreReadElsewhereStay) {
+  TestGraph t({int64s({4}), int64s({9, 4}), int64s({9, 4})}, 2);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2)}, 1);
+  auto* link = t->call("Add", {body[0], body[1]});
+  finish(t, {t->call("Add", {link, body[2]}), link});
+  EXPECT_EQ(regrouped(t), 0u);
+}
+
+// An operation on one element would become one on sixty-four.
+TEST(Reassociation, NoMoreElementsThanBefore) {
+  TestGraph t({int64s({1}), int64s({9, 1}), int64s({9, 64})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2)});
+  auto* wide = t->call("Add", {t->call("Add", {body[0], body[1]}), body[2]});
+  finish(t, {t->call("ReduceMax", {wide, t->constant_int64s({0})})});
+  EXPECT_EQ(regrouped(t), 0u);
+}
+
+// Scalars meet before they meet a row.
+TEST(Reassociation, OperandsOfSeveralSizes) {
+  TestGraph t({int64s({2, 5}), int64s({9, 5}), int64s({9}), int64s({9, 2, 1})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2), t.in(3)});
+  auto* next = t->call("Mul", {t->call("Mul", {t->call("Mul", {body[0], body[1]}), body[2]}), body[3]});
+  finish(t, {next});
+  EXPECT_EQ(regrouped(t), 1u);
+  EXPECT_EQ(steps_of_state(*t.loop()), 1u);
+}
+
+// Long chains, in the order of a list and the other way round.
+TEST(Reassociation, LongChains) {
+  for (const bool from_the_right : {false, true}) {
+    TestGraph t({int64s({3}), int64s({5, 3})}, 1);
+    const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
+    ir::Value* sum = body[0];
+    for (int i = 0; i < 300; ++i) {
+      auto* term = t->call("Mul", {body[1], t->constant_int64s({i})});
+      sum = from_the_right ? t->call("Add", {term, sum}) : t->call("Add", {sum, term});
+    }
+    finish(t, {sum});
+    EXPECT_EQ(regrouped(t), 1u);
+    EXPECT_EQ(steps_of_state(*t.loop()), 1u);
+  }
+}
+
+}  // namespace
+}  // namespace treadle::testing_support
