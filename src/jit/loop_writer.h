@@ -65,6 +65,7 @@ class LoopWriter final : private StepHost {
   Flat load_numbers(Value* from, ElementType type, std::span<const int64_t> numbers);
   void store_flat(Value* to, ElementType type, const Flat& flat);
   void count_to(int64_t count, const std::function<void(Value*)>& fn);
+  void count_up_to(Value* count, const std::function<void(Value*)>& fn);
   Value* step_of(const plan::ElementwiseCode::Step& step, llvm::ArrayRef<Value*> arguments);
   std::vector<Value*> call_step(const plan::ElementwiseCode::Step& step,
                                 const std::vector<std::vector<Value*>>& arguments);
@@ -101,8 +102,7 @@ class LoopWriter final : private StepHost {
   void count_trips(const plan::Loop& loop, int64_t trips);
   bool runs_in_blocks(uint32_t index) const;
   void write_blocks(uint32_t index);
-  void write_block(const plan::Loop& loop, Value* at, int64_t count, Value* first, Value* trips);
-  void write_in_block(const plan::ElementwiseCode& code, Value* at, int64_t count, std::map<uint32_t, Flat>& values);
+  class BlockWriter;
   void grow_rows(const plan::Loop& loop, uint32_t index);
 
   // --- leaving

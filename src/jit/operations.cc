@@ -97,8 +97,12 @@ void LoopWriter::store_flat(Value* to, ElementType type, const Flat& flat) {
 
 // fn(i) for i = 0, ..., count - 1 as a loop of the function; none for a single turn.
 void LoopWriter::count_to(int64_t count, const std::function<void(Value*)>& fn) {
-  if (count <= 0) return;
   if (count == 1) return fn(b_.getInt64(0));
+  if (count > 1) count_up_to(b_.getInt64(static_cast<uint64_t>(count)), fn);
+}
+
+// The same where the function finds the count, which is 1 at least.
+void LoopWriter::count_up_to(Value* count, const std::function<void(Value*)>& fn) {
   auto* index = variable(b_.getInt64Ty(), "i");
   set(index, b_.getInt64(0));
   Block* head = Block::Create(b_.getContext(), "turn", function_, exit_);
@@ -107,7 +111,7 @@ void LoopWriter::count_to(int64_t count, const std::function<void(Value*)>& fn) 
   b_.SetInsertPoint(head);
   fn(get(index));
   set(index, b_.CreateAdd(get(index), b_.getInt64(1)));
-  b_.CreateCondBr(b_.CreateICmpULT(get(index), b_.getInt64(static_cast<uint64_t>(count))), head, after);
+  b_.CreateCondBr(b_.CreateICmpULT(get(index), count), head, after);
   b_.SetInsertPoint(after);
 }
 

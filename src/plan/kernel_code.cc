@@ -7,6 +7,7 @@
 #include "op/gemm.h"
 #include "op/moves.h"
 #include "op/op_def.h"
+#include "op/operands.h"
 #include "plan/fusion.h"
 
 namespace treadle::plan {
@@ -105,7 +106,7 @@ class Describer {
     ElementwiseCode::Input input;
     input.slot = slot->second;
     input.type = v->type.element;
-    Dims strides = broadcast_strides(operand_of(v), dims, axis);
+    Dims strides = broadcast_strides(operand_of(*v), dims, axis);
     input.spread = spread_of(dims, strides);
     if (input.spread == Spread::kOther) {
       input.dims = dims;

@@ -95,6 +95,124 @@ TEST(NativeLoops, LongStatesInBlocks) {
   }
 }
 
+// The same with rows of scan inputs and scan outputs: a block reads and writes its part of them. The wider rows are
+// gone over in several passes of a few trips.
+constexpr int64_t kRowTrips = 37;
+
+struct RowWidth {
+  int64_t width;
+  int backwards;
+};
+class LongRowsInBlocks : public testing::TestWithParam<RowWidth> {
+ protected:
+  // `{w}`, `{n}` and `{r}` in the text: the width, the number of rows, and the direction.
+  void expect_of(const std::string& text, const Feeds& feeds) {
+    expect_native_as_interpreted(fmt::format(fmt::runtime(text), fmt::arg("w", GetParam().width),
+                                             fmt::arg("n", kRowTrips), fmt::arg("r", GetParam().backwards)),
+                                 feeds);
+  }
+  Tensor state(int seed = 0) const { return some_floats({GetParam().width}, seed); }
+  Tensor rows(int seed = 0) const { return some_floats({kRowTrips, GetParam().width}, seed); }
+};
+
+TEST_P(LongRowsInBlocks, ExponentialMovingAverageOfScanInputs) {
+  expect_of(R"(<ir_version: 10, opset_import: ["" : 22]>
+    g (float[{w}] h, float[{n},{w}] x, float[{n},{w}] y) => (float[{w}] last) <float keep = {{0.875}}> {{
+      last = Scan <num_scan_inputs = 2, scan_input_directions = [{r}, 0],
+                   body = b (float[{w}] s, float[{w}] e, float[{w}] f) => (float[{w}] t) {{
+        a = Mul (s, keep)
+        d = Sub (e, f)
+        t = Add (a, d)
+      }}> (h, x, y)
+    }})",
+            {{"h", state()}, {"x", rows(1)}, {"y", rows(2)}});
+}
+
+TEST_P(LongRowsInBlocks, IntegratorWithScanOutputs) {
+  expect_of(R"(<ir_version: 10, opset_import: ["" : 22]>
+    g (float[{w}] p, float[{w}] v, float[{n},{w}] force, float[{n},{w}] wind) =>
+      (float[{w}] p_last, float[{w}] v_last, float[{n},{w}] path, float[{n},{w}] before) <float step = {{0.125}}> {{
+      p_last, v_last, path, before = Scan <num_scan_inputs = 2, scan_output_directions = [0, {r}],
+        body = b (float[{w}] q, float[{w}] u, float[{w}] f, float[{w}] d) =>
+                 (float[{w}] q2, float[{w}] u2, float[{w}] o, float[{w}] old) {{
+        pull = Mul (q, f)
+        slowed = Sub (u, pull)
+        u2 = Add (slowed, d)
+        move = Mul (u2, step)
+        q2 = Add (q, move)
+        o = Identity (q2)
+        old = Identity (q)
+      }}> (p, v, force, wind)
+    }})",
+            {{"p", state()}, {"v", state(1)}, {"force", rows(2)}, {"wind", rows(3)}});
+}
+
+// Loops that only write rows keep them whole.
+TEST_P(LongRowsInBlocks, RowsThatAreOnlyWritten) {
+  expect_of(R"(<ir_version: 10, opset_import: ["" : 22]>
+    g (float[{w}] p) => (float[{w}] last, float[{n},{w}] path)
+      <int64 trips = {{{n}}}, bool yes = {{1}}, float step = {{0.125}}> {{
+      last, path = Loop (trips, yes, p)
+        <body = b (int64 i, bool go, float[{w}] q) => (bool go_on, float[{w}] q2, float[{w}] o) {{
+        go_on = Identity (go)
+        time = Cast <to = 1> (i)
+        move = Mul (q, step)
+        later = Sub (q, move)
+        q2 = Add (later, time)
+        o = Identity (q2)
+      }}>
+    }})",
+            {{"p", state()}});
+}
+
+// What is carried is a row of the trip before; one number of each trip goes to all elements.
+TEST_P(LongRowsInBlocks, DifferencesWithAGainForEachTrip) {
+  expect_of(R"(<ir_version: 10, opset_import: ["" : 22]>
+    g (float[{w}] h, float[{w}] z, float[{n},{w}] x, float[{n}] gain) =>
+      (float[{w}] h_last, float[{w}] z_last, float[{n},{w}] y) {{
+      h_last, z_last, y = Scan <num_scan_inputs = 2, scan_input_directions = [{r}, {r}],
+                                scan_output_directions = [{r}],
+                                body = b (float[{w}] s, float[{w}] c, float[{w}] e, float k) =>
+                                         (float[{w}] s2, float[{w}] c2, float[{w}] o) {{
+        d = Sub (e, c)
+        m = Mul (d, k)
+        s2 = Add (s, m)
+        o = Tanh (s2)
+        c2 = Identity (e)
+      }}> (h, z, x, gain)
+    }})",
+            {{"h", state()}, {"z", state(1)}, {"x", rows(2)}, {"gain", some_floats({kRowTrips}, 3)}});
+}
+
+// Elements of eight, four and one byte, all in blocks of as many; the trip's number goes to all of them.
+TEST_P(LongRowsInBlocks, MixedElementTypes) {
+  Tensor counts = *Tensor::allocate(ElementType::kInt64, {GetParam().width});
+  std::fill_n(counts.mutable_data<int64_t>(), GetParam().width, 0);
+  Tensor wide = *Tensor::allocate(ElementType::kDouble, {kRowTrips, GetParam().width});
+  for (int64_t i = 0; i < wide.element_count(); ++i) {
+    wide.mutable_data<double>()[i] = static_cast<double>(i * 11 % 29 - 14) / 7;
+  }
+  expect_of(R"(<ir_version: 10, opset_import: ["" : 22]>
+    g (float[{w}] h, int64[{w}] c, double[{n},{w}] x) =>
+      (float[{w}] h_last, int64[{w}] c_last, bool[{n},{w}] above, float[{n},{w}] y) <int64 one = {{1}}> {{
+      h_last, c_last, above, y = Scan <num_scan_inputs = 1, scan_input_directions = [{r}],
+                                       scan_output_directions = [{r}, 0],
+                                       body = b (float[{w}] s, int64[{w}] k, double[{w}] e) =>
+                                                (float[{w}] s2, int64[{w}] k2, bool[{w}] more, float[{w}] o) {{
+        f = Cast <to = 1> (e)
+        more = Greater (f, s)
+        s2 = Max (s, f)
+        next = Add (k, one)
+        k2 = Where (more, next, k)
+        o = Identity (s2)
+      }}> (h, c, x)
+    }})",
+            {{"h", state()}, {"c", counts}, {"x", wide}});
+}
+
+INSTANTIATE_TEST_SUITE_P(NativeLoops, LongRowsInBlocks,
+                         testing::Values(RowWidth{256, 0}, RowWidth{1003, 1}, RowWidth{5000, 0}));
+
 // src/opt/reassociation.cc: which minimum is taken last changes nothing.
 TEST(NativeLoops, ChainsOfMinimaThatWaitForTheTripBefore) {
   const std::string inputs = "float[6] p, float[6] q";
