@@ -26,12 +26,15 @@ function(treadle_use_profile)
   endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${trained_text}")
   file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/generated")
-  execute_process(COMMAND "${LLVM_PROFDATA}" merge -o "${CMAKE_BINARY_DIR}/${trained_data}" "${trained_text}"
+  set(made "${CMAKE_BINARY_DIR}/${trained_data}.new")
+  execute_process(COMMAND "${LLVM_PROFDATA}" merge -o "${made}" "${trained_text}"
     RESULT_VARIABLE status ERROR_VARIABLE message)
   if(status)
     message(WARNING "profile/models.proftext is not used: ${message}")
     return()
   endif()
+  # Every file of the list depends on it, so it keeps its time where its contents are the same.
+  file(COPY_FILE "${made}" "${CMAKE_BINARY_DIR}/${trained_data}" ONLY_IF_DIFFERENT)
   set_property(SOURCE ${trained_sources} APPEND PROPERTY COMPILE_OPTIONS
     "-fprofile-use=${trained_data}" -Wno-profile-instr-out-of-date -Wno-profile-instr-unprofiled
     -Wno-backend-plugin ${trained_options})
