@@ -28,7 +28,11 @@ treadle = pytest.importorskip("treadle", reason="the Python package is not built
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("TREADLE_BIN_DIR", ROOT / "build" / "bin"))
 LIB = ROOT / "build" / "lib"
-OWN_TESTS = {"diagnostics.md": "test_diagnostics_page.py", "strictness.md": "test_strictness_page.py"}
+OWN_TESTS = {
+    "diagnostics.md": "test_diagnostics_page.py",
+    "extending.md": "../tools/test_tutorial.py",
+    "strictness.md": "test_strictness_page.py",
+}
 PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").glob("*.md")) if p.name not in OWN_TESTS)]
 LANGUAGES = {"python", "sh", "c", "cpp", "onnx", "text"}
 

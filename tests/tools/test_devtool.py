@@ -117,7 +117,7 @@ def test_all_runs_every_configuration_and_sums_them_up(capsys, monkeypatch):
         ("tsan", None),
     ]
     lines = capsys.readouterr().out.splitlines()
-    configurations = ["release", "streamed", "baseline", "avx2", "debug", "asan", "tsan", "gcc"]
-    assert [line.split()[0] for line in lines[-9:-1]] == configurations
-    assert lines[-4].startswith("asan      4 passed, 1 failed, 1 skipped, ")
-    assert lines[-1].startswith("21 passed, 1 failed, ")
+    configurations = ["release", "streamed", "baseline", "avx2", "debug", "asan", "tsan", "gcc", "tutorial"]
+    assert [line.split()[0] for line in lines[-10:-1]] == configurations
+    assert lines[-5].startswith("asan      4 passed, 1 failed, 1 skipped, ")
+    assert lines[-1].startswith("22 passed, 1 failed, ")

@@ -14,10 +14,15 @@ REQUIREMENTS = ROOT / "tools" / "requirements.txt"
 STAGED_PACKAGE = BUILD / "python"  # cmake/Python.cmake puts the importable package here
 
 
+def made_from(venv: pathlib.Path) -> str:
+    """What the file 'made-from' in a venv says while the venv is what REQUIREMENTS asks for."""
+    return hashlib.sha256(f"{REQUIREMENTS.read_text()}\n{sys.version}\n{venv}".encode()).hexdigest()
+
+
 def ensure_venv() -> None:
     """Makes build/venv, or makes it anew when the requirements, the interpreter or the folder have changed."""
     stamp = VENV / "made-from"
-    wanted = hashlib.sha256(f"{REQUIREMENTS.read_text()}\n{sys.version}\n{VENV}".encode()).hexdigest()
+    wanted = made_from(VENV)
     if stamp.exists() and stamp.read_text() == wanted:
         return
     shutil.rmtree(VENV, ignore_errors=True)

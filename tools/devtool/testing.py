@@ -52,6 +52,7 @@ def test(options) -> int:
         configurations |= {isa: functools.partial(instruction_set, isa) for isa in INSTRUCTION_SETS}
         configurations |= {preset: functools.partial(other_configuration, preset) for preset in OTHER_PRESETS}
         configurations |= {"gcc": functools.partial(compile_check, "gcc")}
+        configurations |= {"tutorial": tutorial}
     tally, lines = Tally(), [""]
     for name, run_tests in configurations.items():
         start = time.monotonic()
@@ -87,6 +88,11 @@ def instruction_set(isa, options) -> Tally:
 def streamed(options) -> Tally:
     """Every case that can be, pushed in blocks; those that cannot are counted as skipped, with their reasons in the log."""
     return suite("streamed", ["--all"]) if not options.match else Tally()
+
+
+def tutorial(options) -> Tally:
+    """Every step of docs/extending.md in a copy of the checkout, which is built anew, mostly from the compiler's cache."""
+    return python_tests(options, ["tests/tools/tutorial.py"], what="tutorial", jobs=1)
 
 
 def cpp_tests(preset, match=None, env=None, what=None) -> Tally:
