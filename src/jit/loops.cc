@@ -1,6 +1,6 @@
 // What LoopWriter writes for loops: begin, the back edge (plan/back_edge.h), end. Limits are looked at when as much
 // work was counted as the interpreter counts, but after every trip, which costs a subtraction in registers: the
-// interpreter has trips granted ahead instead (exec/trips.cc). NativeLoops and Trips among the tests hold both to the
+// interpreter has trips granted ahead instead (run/trips.cc). NativeLoops and Trips among the tests hold both to the
 // same trips.
 #include <llvm/IR/MDBuilder.h>
 

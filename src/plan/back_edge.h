@@ -11,7 +11,7 @@
 //
 // What follows is the same for all as well, but is not done in every trip: whether there is another trip, then its
 // price (poll), a new block of rows or room for them. The interpreter does that for as many trips as are granted at
-// once (exec/trips.cc), native code trip by trip, in registers.
+// once (run/trips.cc), native code trip by trip, in registers.
 
 #include "plan/program.h"
 
