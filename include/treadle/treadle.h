@@ -340,9 +340,9 @@ TREADLE_API treadle_status* treadle_stream_warm(treadle_stream* stream, const in
  *
  * Once the stream is warm and has begun, a push like those before (as many samples, the same outputs handed in)
  * allocates nothing, takes no lock and makes no system call, if the session has one thread and the model's values have
- * sizes that do not depend on data. Pushes that make now one run more, now one less, have to have given results of both
- * sizes. A call while another thread is in one of these functions with the same stream gives TREADLE_BUSY and changes
- * nothing. */
+ * sizes that do not depend on data. The number of runs that a push makes may alternate between n and n + 1; then the
+ * promise holds once there was a push of each kind. A call while another thread is in one of these functions with the
+ * same stream gives TREADLE_BUSY and changes nothing. */
 TREADLE_API treadle_status* treadle_stream_push(treadle_stream* stream, const treadle_run_options* options,
                                                 const char* const* names, const treadle_value* const* values,
                                                 size_t count, treadle_value** outputs, size_t* hops);

@@ -1,6 +1,6 @@
 #pragma once
-// Memory for thread-local variables. The C library makes a shared object's when a thread first uses one of them, and
-// ends the process where there is no memory for them.
+// Memory for thread-local variables. The C library allocates the thread-local variables of a shared object when a
+// thread first uses one of them, and ends the process where there is no memory.
 
 namespace treadle {
 

@@ -1,10 +1,10 @@
 #pragma once
 // What happens when LLVM has no memory, or meets what it cannot go on from.
 //
-// It would end the process: it was compiled without exceptions. Here all of the shared object's memory is asked for in
-// memory.cc, the C++ library's included, which is linked into it. Where there is none, compiling is broken off from
-// wherever it is, and nothing on the way is cleaned up: what LLVM was working on is left where it is, and it may hold
-// locks of its own, so it should never be called again.
+// LLVM is compiled without exceptions and would end the process. Here the whole shared object, with the C++ library
+// that is linked into it, asks for memory in memory.cc. Where there is no memory, memory.cc breaks the compilation off
+// from wherever it is, and nothing on the way is cleaned up: LLVM's data stays where it is. LLVM may hold locks of its
+// own, so LLVM should never be called again.
 
 namespace treadle::jit {
 

@@ -1,5 +1,5 @@
 #pragma once
-// Moves of elements: permutations of what is in registers, or whole vectors from memory that stay as they are.
+// Moves of elements: permutations of elements in registers, or copies of whole vectors from memory.
 
 #include "jit/places.h"
 

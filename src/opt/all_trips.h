@@ -1,6 +1,6 @@
 #pragma once
-// A node of a loop body as it runs for all trips at once: on values with one more leading axis, the trips. Shared by
-// the rewrites that take nodes out of loops (batching.cc, sinking.cc, maps.cc).
+// Copies of nodes of a loop body that run once for all trips, on stacked values: values with one more leading axis, the
+// trips. The rewrites that take nodes out of loops share this (batching.cc, sinking.cc, maps.cc).
 
 #include <functional>
 #include <memory>

@@ -1,5 +1,5 @@
-// Chains from weight to weight (dequantised, transposed, joined) are the larger part of what is folded. Each link is
-// given back as soon as its last user is folded, so that the next one finds its memory.
+// Most of what is folded is chains from weight to weight (dequantise, transpose, join). The memory of a link is
+// given back as soon as the link's last user is folded, so that the next link reuses the memory.
 #include <unordered_map>
 
 #include "base/stop.h"

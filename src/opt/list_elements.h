@@ -1,5 +1,5 @@
 #pragma once
-// Lists whose elements are parts of one tensor are read from the tensor.
+// Reads the elements of a sequence from the tensor of which the elements are parts.
 
 #include <unordered_map>
 

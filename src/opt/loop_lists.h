@@ -1,5 +1,5 @@
 #pragma once
-// Lists and tensors that a Loop only appends to are scan outputs that do not say so.
+// Turns sequences and tensors to which a Loop only appends into scan outputs.
 
 #include "opt/journal.h"
 

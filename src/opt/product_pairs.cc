@@ -1,5 +1,5 @@
-// A product that is added to another one, outside of loops: a recurrence that is run step by step, in a stream, has its
-// input's product and its state's in every call.
+// Two products whose results are added, outside of loops, become one node. A recurrence that a stream runs step by step
+// has such a pair in every call: the product of its input and the product of its state.
 #include "op/gemm.h"
 #include "op/node.h"
 #include "op/registry.h"

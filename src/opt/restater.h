@@ -1,5 +1,5 @@
 #pragma once
-// For passes that put simpler nodes in the place of one.
+// The base class of passes that replace one node by simpler nodes.
 
 #include <initializer_list>
 #include <span>

@@ -1,4 +1,5 @@
-// A stream that is pushed step by step runs its loops once. What could fail stays a loop: its errors name the trip.
+// Replaces a Scan that makes one trip by its body. A stream that is pushed step by step has such loops. A loop whose
+// nodes can fail stays, because its errors name the trip.
 #include <algorithm>
 #include <unordered_map>
 

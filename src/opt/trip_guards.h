@@ -1,5 +1,6 @@
 #pragma once
-// Nodes in front of a loop that look, when it is reached, whether it is as CountedLoop::Trust::kGuards takes it to be.
+// Builds nodes in front of a loop that check, when a run reaches the loop, what CountedLoop::Trust::kGuards assumes
+// about the loop.
 
 #include <span>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// What can be told of a Loop before it runs: how many trips it makes, and which positions of its data they pick.
+// What is known about a Loop before the loop runs: the trip count, and which positions of its data the trips pick.
 
 #include <optional>
 #include <vector>

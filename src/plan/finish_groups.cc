@@ -1,4 +1,4 @@
-// Fused groups, once it is known where their operands are.
+// Completes fused groups once every operand has its slot: a group becomes a chain or a kernel over tiles.
 
 #include <algorithm>
 #include <cstring>

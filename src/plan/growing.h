@@ -1,10 +1,10 @@
 #pragma once
-// Loop states that every trip appends to (a cache of keys and values): their memory has room along the grown axis, also
-// where that is not the outermost one, so that appending writes the new elements and nothing else. Rows are then
-// farther apart than in row-major order, which only those see who take any strides; so the state and its successor must
-// be read by nobody else inside the loop. Where a product reads the grown axis as the columns of its right-hand side
-// (keys that it transposes), that axis is made the innermost one in memory, and no trip has to transpose what was there
-// before.
+// Loop states to which every trip appends (a cache of keys and values). The memory of such a state has spare room along
+// the grown axis, also where the grown axis is not the outermost one, so that appending writes the new elements only.
+// Rows then lie farther apart than in row-major order. So inside the loop, only operators that take any strides may
+// read the state and its successor. Where a product reads the grown axis as the columns of its right-hand side (keys
+// that the product transposes), the grown axis becomes the innermost one in memory, and no trip transposes older
+// elements.
 
 #include "plan/program.h"
 

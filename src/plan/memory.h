@@ -1,6 +1,6 @@
 #pragma once
-// Planned memory: each slot of it is live from the first to the last instruction that names it, and what lives into a
-// loop lives until its end. Slots get offsets in one arena.
+// Planned memory. A slot is live from the first to the last instruction that names the slot; a slot that is live at the
+// begin of a loop is live until the end of that loop. Slots get offsets in one arena.
 
 #include "plan/program.h"
 

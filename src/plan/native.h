@@ -4,9 +4,9 @@
 // src/jit turns a loop of a program into a function; it is a shared object of its own that exec loads on first use.
 // Everything that goes between the two is data or a pointer in a table, so neither is linked to the other.
 //
-// A native loop is entered before a trip: where the loop stands is in its LoopCounters, its states and pointers are in
-// the table of slots. It leaves them there the same way after the last trip. So the interpreter begins and ends every
-// loop, and may hand over at any trip in between.
+// Native code is entered before a trip: the position of the loop is in its LoopCounters, the loop's states and pointers
+// are in the table of slots. After the last trip the native code leaves both there in the same way. So the interpreter
+// begins and ends every loop, and may hand a loop over before any trip.
 
 #include <cstddef>
 #include <cstdint>

@@ -98,7 +98,7 @@ class Planner {
   // Where its results go; `first_slot`: the first that its body made.
   void end_parts(Loop& loop, const LoopView& view, uint32_t first_slot);
 
-  // Planned memory is read as what it is declared; handles are looked at in the run.
+  // Whether `region`, or a body in it, reads `v`.
   static bool uses(const ir::Region& region, const ir::Value* v);
   void begin_loop(const LoopView& view, Loop& loop);
   static bool is_true(const ir::Value* v);

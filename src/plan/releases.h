@@ -1,5 +1,5 @@
 #pragma once
-// Who gives up which handles.
+// Which instruction gives up which handles.
 
 #include "plan/program.h"
 

@@ -1,8 +1,9 @@
 #pragma once
 // What the slots of a program are to its instructions. `describe` takes each record of a program apart by a structured
-// binding that names all members, so that a member that is added does not compile before it has a role, is told as a
-// number that decides what the instruction does, or is left aside on purpose (nodes, preparations, scheduling).
-// Listing, native key, verifier, lifetimes and the layout of native loops are visitors of it.
+// binding that names all members. So a new member does not compile before `describe` gives the member a role, tells the
+// member as a number that decides what the instruction does, or leaves the member aside on purpose (nodes,
+// preparations, scheduling). The listing, the native key, the verifier, the lifetimes and the layout of native loops
+// are visitors of `describe`.
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Kernels that stand in front of a loop, over the rows that some of its trips need.
+// Kernels in front of a loop, prepared to compute only the rows that a block of the loop's trips reads.
 
 #include <optional>
 

@@ -1,6 +1,6 @@
-// Five looks, each of which stands on those before it: the code (indices, targets, the instructions of loops and
-// waves), what operands are to their instructions, in which order they are written and read, where they lie, and what
-// native code is told of kernels.
+// Five checks, each of which relies on the checks before: the code (indices, targets, the instructions of loops and
+// waves), the roles of operands, the order of writes and reads, the places in memory, and what native code is told of
+// kernels.
 #include "plan/verify.h"
 
 #include <fmt/format.h>

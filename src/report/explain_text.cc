@@ -49,7 +49,7 @@ std::string_view name(LoopReport::Bound bound) {
     case LoopReport::Bound::kMemory:
       return "memory";
     case LoopReport::Bound::kStates:
-      return "states that wait for themselves";
+      return "loop-carried dependencies";
   }
   return "";
 }

@@ -1,5 +1,6 @@
 #pragma once
-// How fast this machine is on one core, measured with our own kernels: what the time of a loop is held against.
+// How fast one core of this machine is, measured with treadle's own kernels. Reports compare the time of a loop with
+// these speeds (roofline).
 
 #include <cstddef>
 #include <vector>

@@ -1,5 +1,6 @@
-// Nodes whose shapes are known only at run time. A guarded node looks up the shapes it sees in its inline cache; when
-// they are there, its kernel runs at once, into the memory of its last result where nobody else holds that.
+// Nodes whose shapes are known only at run time. A guarded node looks up the shapes at hand in its inline cache. When
+// the cache has a kernel for the shapes, the kernel runs at once, and writes to the memory of the node's last result
+// where nobody else holds that result.
 #include <algorithm>
 #include <cstring>
 
@@ -17,7 +18,7 @@ using plan::Storage;
 
 namespace {
 
-// What is smaller is kept by its handle from trip to trip; larger memory goes round among all of a body's values.
+// A handle keeps smaller memory from trip to trip; larger buffers are shared through a free list (spare_).
 constexpr size_t kLargeBytes = size_t{1} << 16;
 constexpr size_t kMaxSpare = 8;
 

@@ -1,5 +1,6 @@
-// Values that a loop appends to: their memory has room behind them, or along an inner axis (plan/growing.h), and new
-// elements are written there if nobody has done so before from the same base. Else they move to twice the room.
+// Values to which a loop appends. The memory of such a value has spare room behind the elements, or along an inner axis
+// (plan/growing.h). Appending writes new elements into the spare room if nobody has appended to the same value before;
+// otherwise the value moves to memory of twice the size.
 #include <cstring>
 
 #include "base/in_pieces.h"

@@ -1,6 +1,6 @@
-// Trips of a loop whose values are planned, whichever way they are run, and what is between two of them. A loop of the
-// program, one in blocks of time (plan/time_blocks.h) and a stage of a wave (plan/waves.h) all come here; bodies that
-// branch, or whose values are looked up, take turns with the interpreter (execute.cc).
+// The trips of a loop whose values are planned, in whichever way the loop runs, and what happens between two trips. A
+// loop of the program, one in blocks of time (plan/time_blocks.h) and a stage of a wave (plan/waves.h) all come here;
+// bodies that branch, or whose values are looked up, take turns with the interpreter (execute.cc).
 #include <algorithm>
 
 #include "plan/chain_loops.h"

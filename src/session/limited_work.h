@@ -1,7 +1,7 @@
 #pragma once
-// Loading, planning, opening a stream: work of the engine's own whose length a model decides, under limits of time and
-// memory, and which can be stopped. What is around it on its thread (a run that plans, a stream that loads its graphs)
-// has limits of its own, which hold as well.
+// Loading, planning, opening a stream: work of the engine whose length a model decides. LimitedWork bounds the time and
+// memory of such work, and can stop the work. A run that plans, or a stream that loads its graphs, has limits of its
+// own on the same thread, which hold as well.
 
 #include <atomic>
 #include <memory>

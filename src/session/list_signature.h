@@ -1,5 +1,5 @@
 #pragma once
-// What a plan knows of a list that the caller gives: the one shape of its elements, where it has one.
+// What a plan knows about a sequence that the caller gives: the one shape of all elements, where the elements have one.
 
 #include <vector>
 

@@ -1,5 +1,5 @@
 #pragma once
-// From a model's graph to the one that is planned.
+// Specialises a model's graph for known inputs and runs the passes: what comes out is planned.
 
 #include "opt/pipeline.h"
 #include "plan/specialize.h"

@@ -1,6 +1,6 @@
 #pragma once
-// One thread at a time plans for a session. Whoever waits for another one can be stopped, and a fork need not wait for
-// a plan: in the child, where the thread that planned is not, the lock is free.
+// One thread at a time plans for a session. A thread that waits for the lock can be stopped. A fork does not wait for a
+// plan: in the child, which has no thread that plans, the lock is free.
 
 #include <sys/types.h>
 #include <unistd.h>

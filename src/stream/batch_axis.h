@@ -1,6 +1,6 @@
 #pragma once
-// Which axis of every input and output of a graph is the batch: entries that have nothing to do with each other, so
-// that several runs with one entry each are one run with several.
+// Finds the batch axis of every input and output of a graph. Entries along the batch axis do not depend on each other,
+// so one run over several entries gives what several runs over one entry each give.
 
 #include <vector>
 

@@ -1,5 +1,6 @@
 #pragma once
-// How many frames of each timed value have come when n samples have: sums, products and quotients rounded down of n.
+// How many frames of each timed value exist once n samples have come: an expression of n made of sums, products and
+// quotients that are rounded down.
 
 #include <cstdint>
 #include <numeric>

@@ -1,5 +1,6 @@
-// Streams over time: each push is one run over the whole hops that have come. The first block has a graph of its own,
-// and so has what is left at the end; a signal that ends before the first block is whole is run by the model itself.
+// Streams over time: each push is one run over all whole hops that have come. The first block has a graph of its own,
+// and so has the rest at the end of the signal. The model itself runs a signal that ends before the first block is
+// whole.
 #include <fmt/format.h>
 
 #include <algorithm>

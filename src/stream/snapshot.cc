@@ -1,5 +1,6 @@
-// Snapshots of streams: a line that says what this is, the layout it belongs to (a snapshot fits no other), then
-// numbers and values, each value as its protobuf message behind its length.
+// Snapshots of streams. A snapshot begins with a line that names the format, then states the stream's layout (a stream
+// of another layout refuses the snapshot), then holds numbers and values; each value is its protobuf message behind the
+// message's length.
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,7 @@
-// The short way of a push, in memory that stays. States and their successors take turns in two or three pieces of it,
-// so do the samples that wait; what came before and the chunk are joined in another; outputs are written where the
-// caller wants them. Pushes that complete now one hop more, now one less, give results of two sizes: both are kept.
+// The fast way of a push, in buffers that the stream keeps. States and their successors take turns in two or three
+// buffers, and so do the samples that wait; another buffer joins the samples that waited with the chunk; outputs are
+// written where the caller wants them. The number of hops a push completes may alternate between n and n+1. Buffers for
+// both sizes are kept.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #pragma once
-// What a stream works in when it has begun; kept from push to push, so that pushes ask for no memory. No part of what
-// is carried: a copy begins without.
+// The buffers of a stream that has begun, kept from push to push, so that pushes ask for no memory. The buffers are no
+// part of the carried state: a copy of a stream begins without them.
 
 #include <array>
 #include <vector>

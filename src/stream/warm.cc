@@ -1,4 +1,4 @@
-// What pushes will run is planned and compiled by pushing silence to a stream of its own.
+// Warming pushes silence to a second stream, which plans and compiles all that later pushes of the first stream run.
 #include <numeric>
 
 #include "stream/layout.h"
