@@ -1,7 +1,8 @@
 #pragma once
-// The table of instructions. Who walks over a program asks this table what an instruction refers to and where it goes
-// on; what the slots of its record are to it, plan/roles.h says. A switch over OpCode is for what an instruction does:
-// run::Context (the interpreter) and jit::LoopWriter (native code).
+// The table of instructions: what the index of an instruction refers to, and where the program goes on behind the
+// instruction. plan/roles.h says what the slots of an instruction's record are to the instruction. Only code that
+// executes or compiles instructions switches over OpCode: run::Context (the interpreter) and jit::LoopWriter (native
+// code).
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Estimates. The roof is the longest of what a trip computes at the machine's speed, of the memory that it cannot keep
-// in registers at the speed of the cache that holds it, and of what its states wait for. The estimate adds what the way
-// of running costs.
+// Estimates of what a trip takes. The roof is the longest of three times: what the trip computes, at the machine's
+// speed; the memory that registers cannot hold, at the speed of the cache that holds it; and the loop-carried
+// dependency. The estimate adds what the interpreter or the native code costs around the computation.
 #include "report/explain.h"
 
 #include <algorithm>
@@ -27,11 +27,16 @@ using plan::OpCode;
 using plan::Program;
 using plan::Storage;
 
-// Around a trip of the interpreter, a group of operations and each of them, and another kernel; the first two of these
-// in a loop that is one instruction.
-constexpr double kTripNs = 8, kInstructionNs = 4, kStepNs = 2, kKernelNs = 20, kChainTripNs = 1.5, kChainStepNs = 1.2;
-// Around a trip of native code, a kernel that it calls, and an instruction that looks at sizes first.
-constexpr double kNativeTripNs = 0.3, kCallNs = 4, kDynamicNs = 200;
+// Overhead in nanoseconds, beside what kernels and operations compute:
+constexpr double kTripNs = 8;          // of an interpreted trip
+constexpr double kInstructionNs = 4;   // of an interpreted group of operations
+constexpr double kStepNs = 2;          // of each operation of such a group
+constexpr double kKernelNs = 20;       // of any other interpreted kernel
+constexpr double kChainTripNs = 1.5;   // of a trip of a loop that is one instruction
+constexpr double kChainStepNs = 1.2;   // of each operation of such a trip
+constexpr double kNativeTripNs = 0.3;  // of a trip of native code
+constexpr double kCallNs = 4;          // of a kernel that native code calls
+constexpr double kDynamicNs = 200;     // of an instruction that looks at sizes first
 
 std::string op_names(std::span<const ir::Node* const> nodes) {
   std::string text;
