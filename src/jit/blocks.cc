@@ -66,7 +66,7 @@ bool rows_pay(const Loop& loop) {
 
 bool LoopWriter::runs_in_blocks(uint32_t index) const {
   const Loop& loop = p_.loops[index];
-  if (!layout_.inline_loop[index] || loop.go_on != kNoSlot || loop.states.empty() || loop.grows || loop.masked ||
+  if (!layout_.inline_loop[index] || loop.go_on != kNoSlot || loop.states.empty() || loop.step.grows || loop.masked ||
       !rows_pay(loop)) {
     return false;
   }

@@ -48,8 +48,7 @@ void* import(const std::string& name) {
     const char* name;
     void* address;
   };
-#define TREADLE_IMPORT(function, type) \
-  { #function, reinterpret_cast < void*>(static_cast <type>(function)) }
+#define TREADLE_IMPORT(function, type) {#function, reinterpret_cast<void*>(static_cast<type>(function))}
   using Float = float (*)(float);
   using Double = double (*)(double);
   static const Named known[] = {

@@ -48,7 +48,7 @@ struct Loaded {
   WeightFiles files;
   opt::Journal journal;              // of what was done to loops when the model was loaded
   judge::FoldLimits fold_limits;     // of what is evaluated before the run
-  std::vector<std::string> remarks;  // options that have no effect, each as a sentence
+  std::vector<std::string> warnings;  // options that have no effect, each as a sentence
   std::shared_ptr<const run::NativeCache> native_cache;
   mutable GraphDump dump;
 

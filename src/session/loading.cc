@@ -63,7 +63,7 @@ void override_sizes(Loaded& loaded) {
       }
     }
     if (found) continue;
-    loaded.remarks.push_back(
+    loaded.warnings.push_back(
         fmt::format("no input of the model has a free size named '{}' (their free sizes: {}): {} = {} has "
                     "no effect",
                     name, free, name, size));
@@ -73,21 +73,21 @@ void override_sizes(Loaded& loaded) {
 // What the options ask of the engine, whatever the model is.
 Status settle_options(Loaded& loaded) {
   SessionOptions& options = loaded.options;
-  for (std::string& remark : remarks_on_judge(options)) loaded.remarks.push_back(std::move(remark));
+  for (std::string& remark : remarks_on_judge(options)) loaded.warnings.push_back(std::move(remark));
   TREADLE_TRY(read_environment(options));
   TREADLE_ASSIGN(loaded.passes_off, opt::PassSet::named(options.passes_off));
   if (!options.dump.empty()) TREADLE_TRY(opt::pass_named(options.dump).status());
   if (const std::string why = options.jit < Jit::kAlways ? "" : run::why_damaged(); !why.empty()) {
-    loaded.remarks.push_back(fmt::format("jit = {} has no effect: {}", name(options.jit), why));
+    loaded.warnings.push_back(fmt::format("jit = {} has no effect: {}", name(options.jit), why));
   }
   loaded.native_cache =
       std::make_shared<run::NativeCache>(run::NativeCacheOptions{options.jit_cache, options.jit_cache_bytes});
   if (options.threads > kMaxThreads) {
-    loaded.remarks.push_back(
+    loaded.warnings.push_back(
         fmt::format("threads = {} has the effect of {}, the most that a run uses", options.threads, kMaxThreads));
   }
   if (const std::string why = options.jit_cache.empty() ? "" : loaded.native_cache->why_unusable(); !why.empty()) {
-    loaded.remarks.push_back(fmt::format("jit_cache = {} has no effect: {}", options.jit_cache, why));
+    loaded.warnings.push_back(fmt::format("jit_cache = {} has no effect: {}", options.jit_cache, why));
   }
   loaded.threads = std::min(options.threads > 0 ? options.threads : available_cpus(), kMaxThreads);
   return {};
@@ -128,7 +128,7 @@ Status import(std::shared_ptr<wire::MappedFile> from, const std::string& folder,
   TREADLE_ASSIGN(loaded.graph, model::import_model(std::move(from), import));
   for (const auto& [denotation, size, found] : denoted) {
     if (found) continue;
-    loaded.remarks.push_back(fmt::format("no input of the model has a size denoted '{}': {} = {} has no effect",
+    loaded.warnings.push_back(fmt::format("no input of the model has a size denoted '{}': {} = {} has no effect",
                                          denotation, denotation, size));
   }
   return {};

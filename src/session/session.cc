@@ -120,7 +120,7 @@ const ir::Graph& Session::graph() const {
   return *impl_->loaded.graph;
 }
 std::span<const std::string> Session::remarks() const {
-  return impl_->loaded.remarks;
+  return impl_->loaded.warnings;
 }
 const SessionOptions& Session::options() const {
   return impl_->loaded.options;
