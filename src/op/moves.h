@@ -12,20 +12,20 @@ namespace treadle {
 
 struct Moves {
   static constexpr int64_t kMost = 1024;  // elements of an operand or a result
-  static constexpr int32_t kConstant = -1;
-  struct From {
-    int32_t input = kConstant;
-    int64_t element = 0;  // of the input
-    uint64_t bits = 0;    // kConstant
-  };
-  std::vector<std::vector<From>> outputs;  // by output, by element
+
+  // By input of the node: the number of its first element, elements being counted through all inputs of the results'
+  // formal type; -1: another type, or left out.
+  std::vector<int64_t> first;
+  // By output and by element: the number of the element that it is; below 0: constants[-1 - it].
+  std::vector<std::vector<int64_t>> from;
+  std::vector<uint64_t> constants{0};  // bits
 
   // out[out_start + sum(i * out_strides)] is in[in_start + sum(i * in_strides)] for all i below `dims`, in elements.
   void copy(size_t input, size_t output, std::span<const int64_t> dims, std::span<const int64_t> in_strides,
             std::span<const int64_t> out_strides, int64_t in_start = 0, int64_t out_start = 0);
 };
 
-// Where `context`'s node can say it, all elements being zeros so far. Null: nobody asks, results are empty, or too many
+// Where `context`'s node can say it; all elements are zeros so far. Null: nobody asks, results are empty, or too many
 // elements move.
 Moves* moves_of(PrepareContext& context);
 // Takes back what has been said: some elements are none of an input's.

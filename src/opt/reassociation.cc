@@ -75,6 +75,7 @@ class Times {
 // The operation of a node with two operands that may be grouped as one likes.
 std::optional<kernels::ElementwiseOp> operation_of(const ir::Node& node) {
   if (node.inputs.size() != 2 || !node.inputs[0] || !node.inputs[1] || !price_of(node)) return std::nullopt;
+  if (node.version->attribute("broadcast")) return std::nullopt;  // old versions: of the second operand alone
   const ElementwiseForm form = elementwise_form(node);
   const bool is_plain = form.kind == ElementwiseForm::Kind::kOperation && form.axis < 0 && form.arguments[0] == 0 &&
                         form.arguments[1] == 1;
@@ -203,16 +204,17 @@ class Reassociator {
   bool is_passed_on(const ir::Value* v) const {
     return v && v->producer && v->producer->parent == &body_ && uses_.reader(v);
   }
-  bool is_link(const ir::Value* v, Operation operation) const {
-    return is_passed_on(v) && operation_of(*v->producer) == operation;
+  bool is_link(const ir::Value* v, const ir::Node& root, Operation operation) const {
+    return is_passed_on(v) && v->producer->version == root.version && operation_of(*v->producer) == operation;
   }
   // Whether the node is the last one of a chain.
   bool is_root(const ir::Node& node) const {
     if (node.inputs.size() != 2 || (!is_passed_on(node.inputs[0]) && !is_passed_on(node.inputs[1]))) return false;
     const auto operation = operation_of(node);
-    if (!operation || (!is_link(node.inputs[0], *operation) && !is_link(node.inputs[1], *operation))) return false;
+    if (!operation || (!is_link(node.inputs[0], node, *operation) && !is_link(node.inputs[1], node, *operation)))
+      return false;
     const ir::Node* reader = uses_.reader(node.outputs[0]);
-    return !reader || reader->parent != &body_ || operation_of(*reader) != operation;
+    return !reader || reader->parent != &body_ || reader->version != node.version || operation_of(*reader) != operation;
   }
 
   // Of the chain that ends at position `at`; returns where its last node stands then.
@@ -227,7 +229,7 @@ class Reassociator {
       ir::Value* v = pending.back();
       pending.pop_back();
       const Term term{v, times_->of(v), v->type.shape};
-      if (!is_link(v, operation)) {
+      if (!is_link(v, root, operation)) {
         operands.push_back(term);
         continue;
       }

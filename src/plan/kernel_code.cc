@@ -217,31 +217,21 @@ ProductCode product_of(const ElementwiseForm& form, const ir::Node& node, const 
   return code;
 }
 
-// Elements that are counted through all operands which some of them come from.
 std::optional<MoveCode> move_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in) {
+  const Moves& moves = *form.moves;
   MoveCode code;
   code.type = node.outputs[0]->type.element;
-  std::vector<int64_t> first(node.inputs.size(), -1);
-  int64_t total = 0;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const auto is_from = [&](const Moves::From& from) { return from.input == static_cast<int32_t>(i); };
-    const bool is_used = std::any_of(form.moves->outputs.begin(), form.moves->outputs.end(),
-                                     [&](const auto& result) { return std::ranges::any_of(result, is_from); });
-    if (!is_used) continue;
-    if (!is_held(node.inputs[i])) return std::nullopt;
-    code.inputs.push_back({in.operands[i], count_of(node.inputs[i])});
-    first[i] = std::exchange(total, total + code.inputs.back().count);
+  if (!is_held(node.outputs[0])) return std::nullopt;
+  for (size_t i = 0; i < moves.first.size(); ++i) {
+    if (moves.first[i] >= 0) code.inputs.push_back({in.operands[i], count_of(node.inputs[i])});
   }
-  if (total == 0) return std::nullopt;
-  for (size_t i = 0; i < form.moves->outputs.size(); ++i) {
-    if (!is_held(node.outputs[i])) return std::nullopt;
-    MoveCode::Output& output = code.outputs.emplace_back(MoveCode::Output{in.operands[node.inputs.size() + i], {}});
-    for (const auto& [input, element, bits] : form.moves->outputs[i]) {
-      if (input == Moves::kConstant) code.constants.push_back(bits);
-      output.from.push_back(input == Moves::kConstant ? -static_cast<int64_t>(code.constants.size())
-                                                      : first[static_cast<size_t>(input)] + element);
-    }
+  if (code.inputs.empty()) return std::nullopt;
+  bool is_constant = false;
+  for (size_t i = 0; i < moves.from.size(); ++i) {
+    code.outputs.push_back({in.operands[node.inputs.size() + i], moves.from[i]});
+    is_constant |= *std::ranges::min_element(moves.from[i]) < 0;
   }
+  if (is_constant) code.constants = moves.constants;
   return code;
 }
 

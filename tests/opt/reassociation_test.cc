@@ -132,6 +132,19 @@ TEST(Reassociation, SumsOfFloatsStay) {
   EXPECT_EQ(steps_of_state(*t.loop()), 2u);
 }
 
+// Before opset 7 only the second operand was spread.
+TEST(Reassociation, OldVersionsStay) {
+  TestGraph t({int64s({2, 3}), int64s({9, 3}), int64s({9, 3})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(1), t.in(2)});
+  auto* next = t->call("Add", {t->call("Add", {body[0], body[1]}), body[2]});
+  for (ir::Node* node : {next->producer, next->producer->inputs[0]->producer}) {
+    become(*node, *node->op, *node->op->version_for(6), {});
+    node->attributes.set(ir::Attribute::of("broadcast", 1));
+  }
+  finish(t, {next});
+  EXPECT_EQ(regrouped(t), 0u);
+}
+
 // What somebody else reads is needed as it is.
 TEST(Reassociation, LinksThatAreReadElsewhereStay) {
   TestGraph t({int64s({4}), int64s({9, 4}), int64s({9, 4})}, 2);

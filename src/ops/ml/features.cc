@@ -290,11 +290,11 @@ void say_extracted(PrepareContext& ctx, const Table& table) {
   const auto* picks = static_cast<const int64_t*>(ctx.inputs[1].constant);
   const int64_t count = ctx.inputs[1].element_count();
   Moves* moves = picks ? moves_of(ctx) : nullptr;
-  for (size_t e = 0; moves && e < moves->outputs[0].size(); ++e) {
+  for (size_t e = 0; moves && e < moves->from[0].size(); ++e) {
     const auto element = static_cast<int64_t>(e);
     const int64_t column = picks[element % count];
     if (column < 0 || column >= table.columns) return withdraw_moves(ctx);
-    moves->outputs[0][e] = {0, element / count * table.columns + column, 0};
+    moves->from[0][e] = element / count * table.columns + column;
   }
 }
 

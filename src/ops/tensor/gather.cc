@@ -115,10 +115,10 @@ int64_t constant_position(const Operand& indices, int64_t k, int64_t n) {
 template <class Fn>
 void say_gathered(PrepareContext& c, Fn&& from) {
   Moves* moves = c.inputs[1].constant ? moves_of(c) : nullptr;
-  for (size_t k = 0; moves && k < moves->outputs[0].size(); ++k) {
+  for (size_t k = 0; moves && k < moves->from[0].size(); ++k) {
     const int64_t element = from(static_cast<int64_t>(k));
     if (element < 0) return withdraw_moves(c);
-    moves->outputs[0][k] = {0, element, 0};
+    moves->from[0][k] = element;
   }
 }
 

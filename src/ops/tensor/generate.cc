@@ -271,16 +271,16 @@ uint32_t run_one_hot(const void* state, void* const* slots, const uint32_t* oper
 }
 
 void say_one_hot(PrepareContext& c, const OneHotState& s) {
-  constexpr int32_t kValues = 2;
+  constexpr size_t kValues = 2;
   Moves* moves = c.inputs[0].constant ? moves_of(c) : nullptr;
   if (!moves) return;
   std::vector<int64_t> indices(static_cast<size_t>(c.inputs[0].element_count()));
   kernels::cast(s.index_type, ElementType::kInt64, c.inputs[0].constant, indices.data(), indices.size());
-  for (size_t e = 0; e < moves->outputs[0].size(); ++e) {
+  for (size_t e = 0; e < moves->from[0].size(); ++e) {
     const auto element = static_cast<int64_t>(e);
     const int64_t inner = element % s.inner, position = element / s.inner % s.depth;
     const int64_t index = indices[static_cast<size_t>(element / s.inner / s.depth * s.inner + inner)];
-    moves->outputs[0][e] = {kValues, checked_index(index, s.depth) == position ? 1 : 0, 0};
+    moves->from[0][e] = moves->first[kValues] + (checked_index(index, s.depth) == position ? 1 : 0);
   }
 }
 

@@ -36,18 +36,14 @@ PadState* make_pad_state(PrepareContext& c) {
 }
 
 void say_padded(PrepareContext& c, const PadState& s) {
-  constexpr int32_t kValueInput = 2;
+  constexpr size_t kValueInput = 2;
   Moves* moves = moves_of(c);
   if (!moves) return;
-  uint64_t bits = 0;
-  std::memcpy(&bits, s.value, std::min<size_t>(s.plan.width, sizeof(bits)));
-  for (size_t i = 0; i < moves->outputs[0].size(); ++i) {
+  std::memcpy(&moves->constants[0], s.value, std::min<size_t>(s.plan.width, sizeof(uint64_t)));
+  const int64_t value = s.has_value ? moves->first[kValueInput] : -1;
+  for (size_t i = 0; i < moves->from[0].size(); ++i) {
     const int64_t from = s.plan.source(static_cast<int64_t>(i));
-    if (from >= 0) {
-      moves->outputs[0][i] = {0, from, 0};
-    } else {
-      moves->outputs[0][i] = {s.has_value ? kValueInput : Moves::kConstant, 0, bits};
-    }
+    moves->from[0][i] = from < 0 ? value : from;
   }
 }
 

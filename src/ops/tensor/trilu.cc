@@ -57,10 +57,10 @@ uint32_t run_trilu(const void* state, void* const* slots, const uint32_t* operan
 
 void say_triangle(PrepareContext& c, const TriluState& s) {
   Moves* moves = moves_of(c);
-  for (size_t e = 0; moves && e < moves->outputs[0].size(); ++e) {
+  for (size_t e = 0; moves && e < moves->from[0].size(); ++e) {
     const auto element = static_cast<int64_t>(e);
     const bool is_right = element % s.columns >= s.split(element / s.columns % s.rows);
-    if (is_right == s.upper) moves->outputs[0][e] = {0, element, 0};
+    if (is_right == s.upper) moves->from[0][e] = element;
   }
 }
 
@@ -151,13 +151,13 @@ void say_reversed(PrepareContext& c, const Dims& dims, size_t batch_axis) {
   Moves* moves = lengths ? moves_of(c) : nullptr;
   if (!moves) return;
   const int64_t step = element_count_unchecked(dims.span().subspan(2));
-  for (size_t e = 0; e < moves->outputs[0].size(); ++e) {
+  for (size_t e = 0; e < moves->from[0].size(); ++e) {
     const auto element = static_cast<int64_t>(e);
     const int64_t at[] = {element / step / dims[1], element / step % dims[1]};
     const int64_t time = at[1 - batch_axis], length = lengths[at[batch_axis]];
     if (length < 0 || length > dims[1 - batch_axis]) return withdraw_moves(c);
     const int64_t times = batch_axis == 0 ? step : step * dims[1];
-    moves->outputs[0][e] = {0, element + (reversed(time, length) - time) * times, 0};
+    moves->from[0][e] = element + (reversed(time, length) - time) * times;
   }
 }
 
