@@ -97,15 +97,19 @@ std::optional<std::vector<int64_t>> constant_axes(const ir::Node& node, size_t i
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-AxisContext::AxisContext(const ir::Node& node, AxisMap& axes) : node_(node), axes_(axes) {
+int NodeAxes::version() const {
+  return node_.version->since;
+}
+
+bool NodeAxes::is_single(size_t i) const {
+  return !present(i) || rank(i) == 0 || (rank(i) == 1 && node_.inputs[i]->type.shape[0].is_known(1));
+}
+
+AxisContext::AxisContext(const ir::Node& node, AxisMap& axes) : NodeAxes(node), axes_(axes) {
   for (const ir::Value* v : node.inputs) {
     const auto it = v ? axes.find(v) : axes.end();
     in_.push_back(it == axes.end() ? kNoAxis : it->second);
   }
-}
-
-int AxisContext::version() const {
-  return node_.version->since;
 }
 
 bool AxisContext::only_runs_along(size_t input) const {
@@ -133,12 +137,8 @@ Status AxisContext::give_all(int64_t axis) {
 // ---------------------------------------------------------------------------------------------------------------------
 
 WidenContext::WidenContext(const ir::Node& node, const std::function<bool(const ir::Value*)>& varies)
-    : node_(node), attributes_(node.attributes), operands_(node.inputs.size()) {
+    : NodeAxes(node), attributes_(node.attributes), operands_(node.inputs.size()) {
   for (size_t i = 0; i < node.inputs.size(); ++i) operands_[i].varies = node.inputs[i] && varies(node.inputs[i]);
-}
-
-int WidenContext::version() const {
-  return node_.version->since;
 }
 
 int64_t WidenContext::axis_attribute(const char* name) const {

@@ -35,25 +35,36 @@ std::optional<std::vector<int64_t>> constant_axes(const ir::Node& node, size_t i
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-// What a rule (OpDef::axes) works with: the axis of each input, for which it says the axis of each output. Axes are
-// counted from the front.
-class AxisContext {
+// What both kinds of rules ask of their node. Axes are counted from the front.
+class NodeAxes {
+ public:
+  const ir::Node& node() const { return node_; }
+  int version() const;
+  size_t inputs() const { return node_.inputs.size(); }
+  bool present(size_t i) const { return i < inputs() && node_.inputs[i]; }
+  int64_t rank(size_t i) const { return node_.inputs[i]->type.rank(); }
+  int64_t out_rank(size_t i = 0) const { return node_.outputs[i]->type.rank(); }
+  // Whether input i is left out or one element, which goes to all others.
+  bool is_single(size_t i) const;
+
+ protected:
+  explicit NodeAxes(const ir::Node& node) : node_(node) {}
+
+  const ir::Node& node_;
+};
+
+// What a rule (OpDef::axes) works with: the axis of each input, for which it says the axis of each output.
+class AxisContext : public NodeAxes {
  public:
   AxisContext(const ir::Node& node, AxisMap& axes);
 
-  const ir::Node& node() const { return node_; }
   const ir::Attributes& attributes() const { return node_.attributes; }
-  int version() const;
-  size_t inputs() const { return in_.size(); }
   int64_t in(size_t i) const { return i < in_.size() ? in_[i] : kNoAxis; }
   bool runs_along(size_t i) const { return in(i) != kNoAxis; }
   bool only_runs_along(size_t input) const;
-  bool present(size_t i) const { return i < node_.inputs.size() && node_.inputs[i]; }
   const Type& type(size_t i) const { return node_.inputs[i]->type; }
-  int64_t rank(size_t i) const { return type(i).rank(); }
   const Dim& size(size_t i, int64_t axis) const { return type(i).shape[static_cast<size_t>(axis)]; }
   const Shape& out_shape(size_t i = 0) const { return node_.outputs[i]->type.shape; }
-  int64_t out_rank(size_t i = 0) const { return node_.outputs[i]->type.rank(); }
   // The attribute `name`, or `otherwise`, as a position among `rank` axes.
   int64_t axis(int64_t rank, int64_t otherwise, const char* name = "axis") const;
 
@@ -63,7 +74,6 @@ class AxisContext {
   AxisMap& axes() { return axes_; }
 
  private:
-  const ir::Node& node_;
   AxisMap& axes_;
   InlineVector<int64_t, 8> in_;
 };
@@ -74,22 +84,15 @@ Status looks_along(std::string why);
 // ---------------------------------------------------------------------------------------------------------------------
 
 // A node, some operands of which get one more leading axis (the iterations of a loop, say). What its operator changes
-// for that (OpDef::widen): axes that attributes and inputs name, operands to be aligned. Nothing is changed in the
-// node itself.
-class WidenContext {
+// for that (OpDef::widen): axes that attributes and inputs name, operands to be aligned. Ranks are those without the
+// new axis. Nothing is changed in the node itself.
+class WidenContext : public NodeAxes {
  public:
   WidenContext(const ir::Node& node, const std::function<bool(const ir::Value*)>& varies);
 
-  const ir::Node& node() const { return node_; }
   const ir::Attributes& attributes() const { return attributes_; }
-  int version() const;
-  size_t inputs() const { return node_.inputs.size(); }
-  bool present(size_t i) const { return i < inputs() && node_.inputs[i]; }
   // Whether input i gets the axis.
   bool varies(size_t i) const { return operand(i).varies; }
-  // Without the new axis.
-  int64_t rank(size_t i) const { return node_.inputs[i]->type.rank(); }
-  int64_t out_rank(size_t i = 0) const { return node_.outputs[i]->type.rank(); }
   // An attribute that names an axis.
   int64_t axis_attribute(const char* name = "axis") const;
 
@@ -113,7 +116,6 @@ class WidenContext {
   const Operand& operand(size_t i) const { return operands_[i]; }
   Operand& operand(size_t i) { return operands_[i]; }
 
-  const ir::Node& node_;
   ir::Attributes attributes_;
   std::vector<Operand> operands_;
 };

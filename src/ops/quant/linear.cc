@@ -206,9 +206,8 @@ Status prepare_dequantize(PrepareContext& ctx) {
 
 Status scaled_axes(AxisContext& c) {
   TREADLE_TRY(axes::only_first(c));
-  const bool per_tensor = c.rank(1) == 0 || (c.rank(1) == 1 && c.size(1, 0).is_known(1));
   const bool in_blocks = c.rank(1) > 1 && !c.size(1, c.in(0)).is_known(1);
-  if (!per_tensor && (in_blocks || c.axis(c.rank(0), 1) == c.in(0))) return looks_along("its scales run along it");
+  if (!c.is_single(1) && (in_blocks || c.axis(c.rank(0), 1) == c.in(0))) return looks_along("its scales run along it");
   return c.give(0, c.in(0));
 }
 

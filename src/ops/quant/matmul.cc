@@ -293,14 +293,10 @@ Status lower_qlinear_matmul(LowerContext& ctx) {
   return {};
 }
 
-bool is_single(const AxisContext& c, size_t i) {
-  return !c.present(i) || c.rank(i) == 0 || (c.rank(i) == 1 && c.size(i, 0).is_known(1));
-}
-
 // Zero points of their own may belong to rows of A and columns of B.
 Status integer_product_axes(AxisContext& c) {
   const bool rows = c.in(0) == c.rank(0) - 2, columns = c.in(1) == c.rank(1) - 1;
-  if ((rows && !is_single(c, 2)) || (columns && !is_single(c, 3))) return looks_along("its zero points run along it");
+  if ((rows && !c.is_single(2)) || (columns && !c.is_single(3))) return looks_along("its zero points run along it");
   for (const size_t i : {2, 3}) {
     if (c.present(i) && (c.runs_along(i) || c.rank(i) > 1))
       return looks_along("its zero points have axes of their own");
@@ -310,7 +306,7 @@ Status integer_product_axes(AxisContext& c) {
 
 Status quantized_product_axes(AxisContext& c) {
   for (const size_t i : {1, 2, 4, 5, 6, 7}) {
-    if (c.runs_along(i) || !is_single(c, i)) return looks_along("its scales have axes of their own");
+    if (c.runs_along(i) || !c.is_single(i)) return looks_along("its scales have axes of their own");
   }
   return axes::matrix_product(c, 0, 3);
 }

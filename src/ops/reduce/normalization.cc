@@ -1,8 +1,6 @@
 // LpNormalization and MeanVarianceNormalization, as reductions and elementwise operators. Narrow floats are computed in
 // float.
 
-#include <fmt/format.h>
-
 #include <cstring>
 
 #include "kernels/convert.h"
@@ -59,13 +57,6 @@ Status lower_mean_variance(LowerContext& ctx) {
   return {};
 }
 
-Status mean_variance_axes(AxisContext& c) {
-  for (const int64_t a : c.attributes().get_ints("axes")) {
-    if ((a < 0 ? a + c.rank(0) : a) == c.in(0)) return looks_along(fmt::format("it normalises over axis {}", a));
-  }
-  return c.give(0, c.in(0));
-}
-
 }  // namespace
 
 }  // namespace treadle
@@ -82,8 +73,5 @@ TREADLE_OP(LpNormalization, "") {
 TREADLE_OP(MeanVarianceNormalization, "") {
   op.since(9).in("X", "T").out("Y", "T").attr_ints("axes", {0, 2, 3}).type("T", types::kFloats);
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .lower(lower_mean_variance)
-      .axes(mean_variance_axes, axes::shift_axes)
-      .work(work::reduction);
+  op.infer(infer_like_input).lower(lower_mean_variance).axes(axes::reduced, axes::shift_axes).work(work::reduction);
 }
