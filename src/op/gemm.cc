@@ -222,9 +222,8 @@ void StackedGemm::run_single_rows(const void* a, const void* b, void* c) const {
   });
 }
 
-void StackedGemm::run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch,
-                      const void* addend) const {
-  if (single_rows && !packed && !bias && !addend) return run_single_rows(a, b, c);
+void StackedGemm::run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch) const {
+  if (single_rows && !packed && !bias) return run_single_rows(a, b, c);
   const int64_t blocks = grid.blocks();
   parallel_for(matrices * blocks, grid.block_ns, [&](int64_t begin, int64_t end, int worker) {
     std::byte* own = scratch + gemm_scratch + static_cast<size_t>(worker) * worker_scratch;
@@ -234,8 +233,7 @@ void StackedGemm::run(const void* a, const void* b, const void* bias, void* c, s
       const int64_t count = grid.in_one_row(block, end - begin);
       kernels::run_gemm_range(plan,
                               {static_cast<const std::byte*>(a) + at.a * bytes, matrix_b(b, at.b), bias,
-                               static_cast<std::byte*>(c) + at.c * bytes, own,
-                               addend ? static_cast<const std::byte*>(addend) + at.c * bytes : nullptr},
+                               static_cast<std::byte*>(c) + at.c * bytes, own},
                               grid.range(block, count));
       begin += count;
       block += count;

@@ -89,9 +89,7 @@ struct StackedGemm {
   // Packs the constant `b` of row-major matrices, now or when it was first seen; run() ignores its b from then on.
   void pack(const Operand& b, PackCache& packs, ElementType wide);
 
-  // `addend` lies like c.
-  void run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch,
-           const void* addend = nullptr) const;
+  void run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch) const;
   // The first `rows` rows of a single matrix.
   void run_rows(int64_t rows, const void* a, const void* b, const void* bias, void* c, std::byte* scratch) const;
   double cost_ns() const { return static_cast<double>(matrices * grid.blocks()) * grid.block_ns; }

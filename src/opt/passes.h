@@ -43,10 +43,6 @@ void select_branches(ir::Graph& graph, Journal* journal = nullptr);
 // are the same bit for bit, since every step stays as it is.
 void fuse_convolutions(ir::Graph& graph, Journal* journal = nullptr);
 
-// Outside of loops, a product with weights that is added to another one becomes one node with it, which reads both
-// weights in turns. Wants types; results are the same bit for bit.
-void pair_products(ir::Graph& graph, Journal* journal = nullptr);
-
 // Nodes that depend on constants alone become constants; those that only they used are given back. Needs no types, so
 // that it is done once when a model is loaded. What would go beyond `limits` stays.
 void fold_constants(ir::Graph& graph, Journal* journal = nullptr, const judge::FoldLimits& limits = {});

@@ -72,7 +72,6 @@ constexpr Pass kPasses[] = {
     {"fuse-convolutions", Stage::kPlanning, plain<fuse_convolutions>,
      "behind all that brings convolutions and what follows them out of loops"},
     {"absorb-transposes", Stage::kPlanning, plain<absorb_transposes>, "behind all that moves products"},
-    {"pair-products", Stage::kPlanning, plain<pair_products>, "behind absorb-transposes: products are what they stay"},
     {"remove-dead-nodes", Stage::kPlanning, plain<remove_dead_nodes>, "takes what the others left behind"},
 };
 static_assert(std::size(kPasses) <= 64);  // PassSet
