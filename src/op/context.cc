@@ -1,7 +1,9 @@
 #include "op/context.h"
 
+#include "kernels/convert.h"
 #include "op/place.h"
 #include "op/registry.h"
+#include "type/make_tensor.h"
 
 namespace treadle {
 
@@ -156,6 +158,12 @@ ir::Value* LowerContext::constant_int64s(std::initializer_list<int64_t> values) 
 
 ir::Value* LowerContext::constant_int64(int64_t scalar) {
   return constant(Tensor::scalar<int64_t>(ElementType::kInt64, scalar));
+}
+
+ir::Value* LowerContext::number(double scalar, ElementType type) {
+  Tensor tensor = make_tensor(type, {});
+  kernels::cast(ElementType::kDouble, type, &scalar, tensor.mutable_raw(), 1);
+  return constant(std::move(tensor));
 }
 
 void LowerContext::begin_region(ir::Node* node, std::string attribute) {

@@ -163,6 +163,7 @@ class LowerContext {
   ir::Value* constant(Tensor tensor);
   ir::Value* constant_int64s(std::initializer_list<int64_t> values);
   ir::Value* constant_int64(int64_t scalar);
+  ir::Value* number(double scalar, ElementType type);  // a constant
 
   // Building goes on inside a new body of `node` until end_region(). Body inputs are made with region_input().
   void begin_region(ir::Node* node, std::string attribute);

@@ -106,6 +106,12 @@ ElementwiseForm elementwise_form(const ir::Node& node);
 // Of what a node computes, that which elementwise_form says.
 ElementwiseForm in_one_type(const ElementwiseForm& form, const ir::Node& node);
 
+// Whether elements are computed with as they are stored, so that steps on their own round as often as all in one
+// kernel.
+inline bool is_stored_as_computed(ElementType type) {
+  return compute_type(type) != ComputeType::kNone && byte_width(type) == byte_width(compute_type(type));
+}
+
 // A kernel that does `op` on two elements (one for Not and Neg) in a few instructions; null where there is none.
 // Loop counters and conditions live on these.
 KernelFn single_element_kernel(kernels::ElementwiseOp op, ElementType type);

@@ -90,6 +90,7 @@ using AxesFn = Status (*)(AxisContext&);
 using WidenFn = Status (*)(WidenContext&);
 using WorkFn = Work (*)(const ir::Node&);
 using TotalFn = bool (*)(const ir::Node&);
+using ExpandFn = bool (*)(LowerContext&);
 
 // Products of an operand with another one that is often the same for many of them: weights.
 enum class Product : uint8_t { kNone, kMatrices, kConvolution };
@@ -145,6 +146,10 @@ struct OpDef {
   uint64_t strided_inputs = 0;
   // Output 0 is input `alias_input`'s data, contiguous, under other sizes; the kernel is a plain copy.
   int alias_input = -1;
+  // Optional: writes simpler nodes for a node of known sizes, which join the groups around them (opt/expansion.cc).
+  // False: the node stays, whatever was written. Unlike `lower`, it is an optimisation.
+  ExpandFn expand = nullptr;
+  bool expands_in_loops = false;  // elsewhere its kernel does as well
   // Works on every element alone, operands spread as numpy spreads them: such nodes join elementwise groups.
   bool elementwise = false;
   // Which axis of a result an axis of an operand is, where positions along it have nothing to do with each other. Null:
@@ -247,6 +252,8 @@ class OpBuilder {
     return def.product = kind, def.factors[0] = left, def.factors[1] = right, *this;
   }
   OpBuilder& elementwise();
+  OpBuilder& expand(ExpandFn fn) { return def.expand = fn, *this; }
+  OpBuilder& expand_in_loops(ExpandFn fn) { return def.expands_in_loops = true, expand(fn); }
   OpBuilder& axes(AxesFn rule, WidenFn widen = nullptr) { return def.axes = rule, def.widen = widen, *this; }
   OpBuilder& no_axes(const char* why) { return def.no_axes = why, *this; }
 

@@ -2,8 +2,11 @@
 // convolution that makes its input, so that chains (Conv, Add, Relu) grow together link by link. A node that absorbs
 // its convolution is rewritten in its place, where all that the convolution reads is defined as well; the convolution,
 // now unused, is dead.
+#include "opt/convolution.h"
+
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <unordered_set>
 
 #include "op/clip_bounds.h"
@@ -11,7 +14,6 @@
 #include "op/registry.h"
 #include "opt/match.h"
 #include "opt/passes.h"
-#include "opt/uses.h"
 
 namespace treadle::opt {
 
@@ -104,16 +106,40 @@ float bound(const ir::Node& clip, size_t index, const char* attribute, float sig
   return v->is_constant() && v->constant.element_count() == 1 ? *v->constant.data<float>() : NAN;
 }
 
+struct Bounds {
+  float low, high;
+};
+// Of a Clip that a convolution may take in.
+std::optional<Bounds> bounds_of(const ir::Node& clip) {
+  if (!is(clip, "Clip") || clip.outputs[0]->type.element != ElementType::kFloat) return std::nullopt;
+  const Bounds bounds{bound(clip, 1, "min", -1), bound(clip, 2, "max", 1)};
+  return bounds.low <= bounds.high ? std::optional(bounds) : std::nullopt;
+}
+
 bool fuse_clip(ir::Node& clip, const Uses& uses) {
-  if (!is(clip, "Clip") || clip.outputs[0]->type.element != ElementType::kFloat) return false;
-  const ir::Node* conv = sole_convolution(clip, clip.inputs[0], uses);
+  const auto bounds = bounds_of(clip);
+  const ir::Node* conv = bounds ? sole_convolution(clip, clip.inputs[0], uses) : nullptr;
   if (!conv || is_clamped(*conv)) return false;
-  const float low = bound(clip, 1, "min", -1), high = bound(clip, 2, "max", 1);
-  if (!(low <= high)) return false;
   absorb(clip, *conv);
-  clip.attributes.set(ir::Attribute::of("low", low));
-  clip.attributes.set(ir::Attribute::of("high", high));
+  clip.attributes.set(ir::Attribute::of("low", bounds->low));
+  clip.attributes.set(ir::Attribute::of("high", bounds->high));
   return true;
+}
+
+// Whether `v` is a convolution's result for `user` alone, or made of one by sums that it takes in.
+bool ends_convolution(const ir::Node& user, const ir::Value* v, const Uses& uses) {
+  std::vector<std::pair<const ir::Node*, const ir::Value*>> pending{{&user, v}};
+  while (!pending.empty()) {
+    const auto [reader, value] = pending.back();
+    pending.pop_back();
+    if (sole_convolution(*reader, value, uses)) return true;
+    const ir::Node* add = value ? value->producer : nullptr;
+    if (!add || !is(*add, "Add") || add->parent != user.parent || !uses.once(value)) continue;
+    for (const ir::Value* term : add->inputs) {
+      if (same(term->type.shape, value->type.shape)) pending.emplace_back(add, term);
+    }
+  }
+  return false;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -179,6 +205,10 @@ void erase(ir::Region& region, const std::unordered_set<const ir::Node*>& nodes)
 }
 
 }  // namespace
+
+bool goes_into_convolution(const ir::Node& node, const Uses& uses) {
+  return bounds_of(node) && ends_convolution(node, node.inputs[0], uses);
+}
 
 void fuse_convolutions(ir::Graph& graph, Journal* journal) {
   const Uses uses(graph.top());

@@ -16,16 +16,13 @@ void remove_dead_nodes(ir::Graph& graph, Journal* journal = nullptr);
 // Removes nodes whose output is their input: Identity, and others where sizes and types say so.
 void remove_identities(ir::Graph& graph, Journal* journal = nullptr);
 
-// Max, Min, Sum and Mean of more than two operands become chains of nodes with two. Results are the same bit for bit.
-void split_variadic(ir::Graph& graph, Journal* journal = nullptr);
+// Nodes become the simpler ones that their operators know for them (OpDef::expand). Wants types; results are the same
+// bit for bit, but where the operator's file says that more is rounded.
+void expand_nodes(ir::Graph& graph, Journal* journal = nullptr);
 
 // Products of a constant matrix and a vector read the matrix transposed; of one column by one row they are elementwise;
 // Einsum in loops becomes products, elementwise or of matrices. Sums may be taken in another order.
 void simplify_products(ir::Graph& graph, Journal* journal = nullptr);
-
-// Clip, ReduceLogSum and ReduceLogSumExp in loops become their steps. The last is rounded more often than its kernel
-// rounds.
-void write_out_steps(ir::Graph& graph, Journal* journal = nullptr);
 
 // One of several nodes that compute the same from the same inputs is enough, whether the first stands in the same
 // region or in one around it. Random nodes are left alone.

@@ -79,6 +79,22 @@ Status prepare_clip(PrepareContext& ctx) {
   return {};
 }
 
+// Min(Max(x, low), high), where the bounds are inputs.
+bool expand_clip(LowerContext& ctx) {
+  const Type& x = ctx.type(0);
+  if (ctx.version() < kClipTakesBoundsSince || !is_stored_as_computed(x.element)) return false;
+  const double left_out = clip_bound_left_out(x.element);
+  ir::Value* result = ctx.input(0);
+  for (const size_t i : {1, 2}) {
+    if (!ctx.has_input(i) && left_out == 0) continue;
+    if (ctx.has_input(i) && ctx.type(i).shape.size() > x.shape.size()) return false;  // [1] to a scalar
+    ir::Value* bound = ctx.has_input(i) ? ctx.input(i) : ctx.number(i == 1 ? -left_out : left_out, x.element);
+    result = ctx.call(i == 1 ? "Max" : "Min", {result, bound});
+  }
+  ctx.set_output(0, result);
+  return result != ctx.input(0);
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -95,5 +111,9 @@ TREADLE_OP(Clip, "") {
   op.since(11).in("min", "T", Arity::kOptional).in("max", "T", Arity::kOptional).drop_attr("max").drop_attr("min");
   op.since(12).type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_clip).prepare(prepare_clip).strided_inputs({0}).axes(axes::element_by_element, axes::unchanged);
+  op.infer(infer_clip)
+      .prepare(prepare_clip)
+      .strided_inputs({0})
+      .axes(axes::element_by_element, axes::unchanged)
+      .expand_in_loops(expand_clip);
 }

@@ -130,6 +130,28 @@ Status prepare_mean(PrepareContext& ctx) {
   return prepare_many(ctx, ElementwiseOp::kAdd, true);
 }
 
+// Of more than two operands: two at a time, in their order. Kernels of narrow types round once instead.
+ir::Value* expand_fold(LowerContext& ctx, std::string_view op) {
+  if (ctx.input_count() <= 2 || !is_stored_as_computed(ctx.type(0).element)) return nullptr;
+  ir::Value* acc = ctx.input(0);
+  for (size_t i = 1; i < ctx.input_count(); ++i) acc = ctx.call(op, {acc, ctx.input(i)});
+  return acc;
+}
+
+bool expand_many(LowerContext& ctx) {
+  ir::Value* result = expand_fold(ctx, ctx.node().op->name);
+  ctx.set_output(0, result);
+  return result != nullptr;
+}
+
+// The sum divided by how many there are.
+bool expand_mean(LowerContext& ctx) {
+  ir::Value* sum = expand_fold(ctx, "Sum");
+  if (!sum) return false;
+  ctx.set_output(0, ctx.call("Div", {sum, ctx.number(static_cast<double>(ctx.input_count()), ctx.type(0).element)}));
+  return true;
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -144,7 +166,11 @@ TREADLE_OP(Max, "") {
   op.since(8);
   op.since(12).type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_extreme<max>).prepare(prepare_fold<kernels::ElementwiseOp::kMax>).strided_inputs({0, 1}).elementwise();
+  op.infer(infer_extreme<max>)
+      .prepare(prepare_fold<kernels::ElementwiseOp::kMax>)
+      .strided_inputs({0, 1})
+      .elementwise()
+      .expand(expand_many);
 }
 
 TREADLE_OP(Mean, "") {
@@ -156,7 +182,7 @@ TREADLE_OP(Mean, "") {
   op.since(6).drop_attr("consumed_inputs");
   op.since(8);
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_broadcast).prepare(prepare_mean).elementwise();
+  op.infer(infer_broadcast).prepare(prepare_mean).elementwise().expand(expand_mean);
 }
 
 TREADLE_OP(Min, "") {
@@ -169,7 +195,11 @@ TREADLE_OP(Min, "") {
   op.since(8);
   op.since(12).type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_extreme<min>).prepare(prepare_fold<kernels::ElementwiseOp::kMin>).strided_inputs({0, 1}).elementwise();
+  op.infer(infer_extreme<min>)
+      .prepare(prepare_fold<kernels::ElementwiseOp::kMin>)
+      .strided_inputs({0, 1})
+      .elementwise()
+      .expand(expand_many);
 }
 
 TREADLE_OP(Sum, "") {
@@ -181,5 +211,9 @@ TREADLE_OP(Sum, "") {
   op.since(6).drop_attr("consumed_inputs");
   op.since(8);
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_broadcast).prepare(prepare_fold<kernels::ElementwiseOp::kAdd>).strided_inputs({0, 1}).elementwise();
+  op.infer(infer_broadcast)
+      .prepare(prepare_fold<kernels::ElementwiseOp::kAdd>)
+      .strided_inputs({0, 1})
+      .elementwise()
+      .expand(expand_many);
 }

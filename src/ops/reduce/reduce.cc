@@ -132,6 +132,51 @@ Status prepare_reduce(PrepareContext& ctx) {
   return {};
 }
 
+// The node's axes as an input of the newest version; null where none are given. nullopt: it reduces nothing, or what
+// the run says.
+std::optional<ir::Value*> axes_input(LowerContext& ctx) {
+  const auto given = ctx.attributes().get_ints("axes");
+  const Tensor* contents = ctx.has_input(1) ? ctx.value(1) : nullptr;
+  if (ctx.has_input(1) && !contents) return std::nullopt;
+  const int64_t count = contents ? contents->element_count() : static_cast<int64_t>(given.size());
+  if (count > 0) return contents ? ctx.input(1) : ctx.constant(Tensor::of_int64(given));
+  if (ctx.attributes().get_int("noop_with_empty_axes") != 0) return std::nullopt;
+  return nullptr;
+}
+
+// `op` of the axes, which stay with size 1, or go.
+ir::Value* reduce_over(LowerContext& ctx, std::string_view op, ir::Value* x, ir::Value* axes, bool keep) {
+  return ctx.call(op, {x, axes}, {ir::Attribute::of("keepdims", int64_t{keep})});
+}
+
+bool is_plain_float(ElementType type) {
+  return type == ElementType::kFloat || type == ElementType::kDouble;
+}
+
+// Log(ReduceSum(x))
+bool expand_log_sum(LowerContext& ctx) {
+  const auto axes = axes_input(ctx);
+  if (!axes || !is_plain_float(ctx.type(0).element)) return false;
+  const bool keep = ctx.attributes().get_int("keepdims", 1) != 0;
+  ctx.set_output(0, ctx.call("Log", {reduce_over(ctx, "ReduceSum", ctx.input(0), *axes, keep)}));
+  return true;
+}
+
+// m = ReduceMax(x), 0 where that is infinite;  m + Log(ReduceSum(Exp(x - m))). This rounds more often than the kernel.
+bool expand_log_sum_exp(LowerContext& ctx) {
+  const auto axes = axes_input(ctx);
+  const ElementType type = ctx.type(0).element;
+  if (!axes || !is_plain_float(type) || element_count(ctx.type(0).shape).is_known(0)) return false;
+  ir::Value* most = reduce_over(ctx, "ReduceMax", ctx.input(0), *axes, true);
+  ir::Value* shift = ctx.call("Where", {ctx.call("IsInf", {most}), ctx.number(0, type), most});
+  ir::Value* powers = ctx.call("Exp", {ctx.call("Sub", {ctx.input(0), shift})});
+  ir::Value* log = ctx.call("Log", {reduce_over(ctx, "ReduceSum", powers, *axes, true)});
+  ir::Value* result = ctx.call("Add", {log, shift});
+  if (ctx.attributes().get_int("keepdims", 1) == 0) result = ctx.call("Squeeze", {result, *axes});
+  ctx.set_output(0, result);
+  return true;
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -185,7 +230,8 @@ TREADLE_OP(ReduceLogSum, "") {
       .prepare(prepare_reduce<kernels::ReduceOp::kLogSum>)
       .shape_inputs({1})
       .axes(axes::reduced, axes::shift_axes)
-      .work(work::reduction);
+      .work(work::reduction)
+      .expand_in_loops(expand_log_sum);
 }
 
 TREADLE_OP(ReduceLogSumExp, "") {
@@ -203,7 +249,8 @@ TREADLE_OP(ReduceLogSumExp, "") {
       .prepare(prepare_reduce<kernels::ReduceOp::kLogSumExp>)
       .shape_inputs({1})
       .axes(axes::reduced, axes::shift_axes)
-      .work(work::functions_of_input);
+      .work(work::functions_of_input)
+      .expand_in_loops(expand_log_sum_exp);
 }
 
 TREADLE_OP(ReduceMax, "") {

@@ -1,4 +1,4 @@
-// Operators in loops as their steps.
+// Nodes as the simpler ones that their operators know: of any number of operands, in loops as steps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ using testing::ElementsAre;
 const std::vector<std::pair<size_t, AnyValue>> kThreeTrips = {
     {0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, 3))}};
 
-TEST(WrittenOut, ClipJoinsTheGroupsAroundIt) {
+TEST(Expansion, ClipJoinsTheGroupsAroundIt) {
   TestGraph t({int64s({}), floats({7}), floats({})}, 2);
   auto* high = t->constant(Tensor::scalar<float>(ElementType::kFloat, 1.5f));
   const auto body = t.begin_loop(t.in(0), {t.in(1), t.in(1)});
@@ -27,7 +27,7 @@ TEST(WrittenOut, ClipJoinsTheGroupsAroundIt) {
   expect_same_as_judge(t, *planned, kThreeTrips);
 }
 
-TEST(WrittenOut, ClipStaysElsewhere) {
+TEST(Expansion, ClipStaysElsewhere) {
   const Type halves = Type::tensor(ElementType::kFloat16, Shape{Dim(7)});
   TestGraph t({int64s({}), halves, Type::tensor(ElementType::kFloat16, Shape{}), floats({4}), floats({})}, 2);
   const auto body = t.begin_loop(t.in(0), {t.in(1)});
@@ -64,7 +64,7 @@ void expect_close_to_judge(TestGraph& t, const Planned& planned, const Tensor& x
 }
 
 // A row whose largest element is infinite is shifted by nothing: infinity less infinity would be no number.
-TEST(WrittenOut, LogSumExpOfInfinities) {
+TEST(Expansion, LogSumExpOfInfinities) {
   const float inf = std::numeric_limits<float>::infinity();
   TestGraph t({int64s({}), floats({3, 3})}, 1);
   const auto body = t.begin_loop(t.in(0), {t.in(1)});
@@ -78,7 +78,7 @@ TEST(WrittenOut, LogSumExpOfInfinities) {
   expect_close_to_judge(t, *planned, x);
 }
 
-TEST(WrittenOut, LogSumExpOfRowsAndColumns) {
+TEST(Expansion, LogSumExpOfRowsAndColumns) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (const int64_t axis : {0, 1, -1}) {
     for (const int64_t keep : {0, 1}) {
@@ -96,6 +96,65 @@ TEST(WrittenOut, LogSumExpOfRowsAndColumns) {
       expect_close_to_judge(t, *planned, x);
     }
   }
+}
+
+TEST(Expansion, ClipOfAnyNumberOfDimensions) {
+  TestGraph t({int64s({}), floats({2, 1, 3, 4})}, 1);
+  auto* high = t->constant(Tensor::scalar<float>(ElementType::kFloat, 1.5f));
+  const auto body = t.begin_loop(t.in(0), {t.in(1)});
+  t->set_output(0, t.end_loop({t->call("Clip", {t->call("Add", {body[2], t.in(1)}), nullptr, high})})[0]);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("Loop", "fused Add Max Min", "end"));
+  expect_same_as_judge(t, *planned, kThreeTrips);
+}
+
+// Bounds that are known are those of the convolution, also behind a sum that it takes in; others it knows nothing of.
+TEST(Expansion, ClipThatAConvolutionTakesInStays) {
+  for (const bool with_sum : {false, true}) {
+    for (const bool is_known : {false, true}) {
+      TestGraph t({int64s({}), floats({1, 2, 8}), floats({2, 2, 3}), floats({})}, 1);
+      auto* high = is_known ? t->constant(Tensor::scalar<float>(ElementType::kFloat, 1.5f)) : t.in(3);
+      const auto body = t.begin_loop(t.in(0), {t.in(1)});
+      auto* rows = t->call("Conv", {body[2], t.in(2)}, {Attribute::of("pads", std::vector<int64_t>{1, 1})});
+      if (with_sum) rows = t->call("Add", {rows, body[2]});
+      t->set_output(0, t.end_loop({t->call("Clip", {rows, nullptr, high})})[0]);
+      const auto planned = plan_of(t);
+      const std::string conv = with_sum || is_known ? "FusedConv" : "Conv";
+      if (is_known) {
+        EXPECT_THAT(planned->listing(), ElementsAre("Loop", conv, "end"));
+      } else {
+        EXPECT_THAT(planned->listing(), ElementsAre("Loop", conv, "fused Max Min", "end"));
+      }
+      expect_same_as_judge(t, *planned, kThreeTrips);
+    }
+  }
+}
+
+TEST(Expansion, ChainsJoinTheGroupsAroundThem) {
+  TestGraph t({floats({3, 4}), floats({4}), floats({3, 1}), floats({})}, 1);
+  auto* least = t->call("Min", {t.in(0), t.in(1), t.in(2), t.in(3)});
+  auto* sum = t->call("Sum", {least, t.in(1), t.in(2)});
+  t->set_output(0, t->call("Mean", {t->call("Abs", {sum}), least, t.in(3)}));
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("fused Min Min Min Sum Sum Abs Sum Sum Div"));
+  expect_same_as_judge(t, *planned);
+}
+
+TEST(Expansion, PartsMayBeSmallerThanTheResult) {
+  TestGraph t({floats({1, 4}), floats({4}), floats({3, 1})}, 1);
+  t->set_output(0, t->call("Max", {t.in(0), t.in(1), t.in(2)}));
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("Max", "Max"));
+  expect_same_as_judge(t, *planned);
+}
+
+TEST(Expansion, NarrowTypesAreFoldedWideByTheKernel) {
+  const Type halves = Type::tensor(ElementType::kFloat16, Shape{Dim(5)});
+  TestGraph t({halves, halves, halves}, 1);
+  t->set_output(0, t->call("Sum", {t.in(0), t.in(1), t.in(2)}));
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("Sum"));
+  expect_same_as_judge(t, *planned);
 }
 
 }  // namespace
