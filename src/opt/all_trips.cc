@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "op/effects.h"
 #include "op/op_def.h"
@@ -65,7 +64,8 @@ void AllTrips::add(std::unique_ptr<ir::Node> node) {
   for (ir::Value* v : node->outputs) {
     if (v) v->producer = nullptr;
   }
-  const Result<Stacked> how = stack_node(*node, [&](const ir::Value* v) { return has(v); }, trips_);
+  const Result<Stacked> how = stack_node(
+      *node, [&](const ir::Value* v) { return has(v); }, trips_);
   TREADLE_ASSERT(how.ok());
   if (how->way == Stacked::Way::kWidened) return add_widened(std::move(node), *how);
   if (how->way == Stacked::Way::kMerged) return add_merged(std::move(node));
@@ -81,7 +81,7 @@ std::vector<std::pair<const ir::Value*, ir::Value*>> AllTrips::new_outputs(ir::N
   for (ir::Value*& v : node.outputs) {
     if (!v) continue;
     const ir::Value* element = v;
-    v = graph_.new_value(std::string(element->name) + ":steps", {}, &region_);
+    v = build_.graph().new_value(std::string(element->name) + ":steps", {}, node.parent);
     v->producer = &node;
     v->output_index = element->output_index;
     v->type = Type::tensor(element->type.element, sizes(element->type.shape));
@@ -92,19 +92,19 @@ std::vector<std::pair<const ir::Value*, ir::Value*>> AllTrips::new_outputs(ir::N
 
 void AllTrips::add_widened(std::unique_ptr<ir::Node> node, const Stacked& how) {
   for (size_t i = 0; i < how.operands.size(); ++i) {
-    if (i >= node->inputs.size()) graph_.add_input(node.get(), nullptr);
+    if (i >= node->inputs.size()) build_.graph().add_input(node.get(), nullptr);
     node->inputs[i] = operand(*node, i, how.operands[i]);
   }
   node->attributes = how.attributes;
   for (const auto& [element, all] : new_outputs(*node, [&](const Shape& s) { return with_trips(s); }))
     set(element, all);
-  insert(std::move(node));
+  build_.adopt(std::move(node));
 }
 
 ir::Value* AllTrips::operand(const ir::Node& node, size_t i, const WidenContext::Operand& how) {
   ir::Value* v = node.inputs[i];
   if (how.constant.defined()) {
-    return graph_.new_constant(fmt::format("{}:{}", std::string_view(node.name), i), how.constant);
+    return build_.graph().new_constant(fmt::format("{}:{}", std::string_view(node.name), i), how.constant);
   }
   if (how.repeated) return repeated(v, std::string(node.name));
   if (!how.varies || how.inserted == 0) return how.varies ? whole(v) : v;
@@ -125,69 +125,47 @@ void AllTrips::add_merged(std::unique_ptr<ir::Node> node) {
     shape[0] = trips_ * shape[0];
     return shape;
   });
-  insert(std::move(node));
+  build_.adopt(std::move(node));
   for (const auto& [element, all] : entries) {
     set(element, reshaped(all, trips_, known_dims(element->type.shape), name));
   }
 }
 
-void AllTrips::insert(std::unique_ptr<ir::Node> node) {
-  node->parent = &region_;
-  region_.nodes.insert(region_.nodes.begin() + static_cast<std::ptrdiff_t>(at_ + added_), std::move(node));
-  ++added_;
-}
-
-ir::Node* AllTrips::new_node(std::string_view op_name, const std::string& name) {
-  const OpDef& op = require_op(op_name);
-  return graph_.new_node(&region_, &op, &op.newest(), name, at_ + added_++);
-}
-
 // `v` as [first, rest...]; `first` is the first size of `v`, or what is left of its elements.
 ir::Value* AllTrips::reshaped(ir::Value* v, const Dim& first, const Dims& rest, const std::string& name) {
-  ir::Node* node = new_node("Reshape", name + ":steps");
   const bool is_kept = !v->type.shape.empty() && same(first, v->type.shape[0]);
   std::vector<int64_t> sizes{first.is_known() ? first.value() : is_kept ? 0 : -1};
   sizes.insert(sizes.end(), rest.begin(), rest.end());
-  graph_.add_input(node, v);
-  graph_.add_input(node, graph_.new_constant(name + ":sizes", Tensor::of_int64(sizes)));
   Shape shape{first};
   for (const int64_t d : rest) shape.emplace_back(d);
-  return graph_.add_output(node, std::string(v->name) + ":reshaped", Type::tensor(v->type.element, std::move(shape)));
+  return build_.call("Reshape", {v, build_.int64s(sizes, name + ":sizes")},
+                     Type::tensor(v->type.element, std::move(shape)), name + ":steps");
 }
 
 AllTrips::Delayed AllTrips::delayed(ir::Value* first, const ir::Value* element, bool reverse, const std::string& name) {
-  const Dims dims = known_dims(element->type.shape);
   const ElementType type = element->type.element;
-  ir::Value* row = reshaped(first, 1, dims, name);
-  ir::Node* concat = new_node("Concat", name + ":line");
-  concat->attributes.set(ir::Attribute::of("axis", 0));
-  graph_.add_input(concat, reverse ? whole(element) : row);
-  graph_.add_input(concat, reverse ? row : whole(element));
-  Shape longer = with_trips(element->type.shape);
+  const Shape whole_shape = with_trips(element->type.shape);
+  ir::Value* row = reshaped(first, 1, known_dims(element->type.shape), name);
+  Shape longer = whole_shape;
   longer[0] = trips_ + Dim(1);
-  ir::Value* line = graph_.add_output(concat, name + ":line", Type::tensor(type, std::move(longer)));
-
-  ir::Node* slice = new_node("Slice", name + ":before");
-  graph_.add_input(slice, line);
-  for (const int64_t bound : reverse ? std::array<int64_t, 3>{1, INT64_MAX, 0} : std::array<int64_t, 3>{0, -1, 0}) {
-    graph_.add_input(slice, graph_.new_constant(name + ":bound", Tensor::of_int64(std::array{bound})));
-  }
-  ir::Node* gather = new_node("Gather", name + ":last");
-  graph_.add_input(gather, line);
-  graph_.add_input(
-      gather, graph_.new_constant(name + ":index", Tensor::scalar<int64_t>(ElementType::kInt64, reverse ? 0 : -1)));
-  return {graph_.add_output(slice, name + ":before", Type::tensor(type, with_trips(element->type.shape))),
-          graph_.add_output(gather, name + ":last", element->type)};
+  ir::Value* rows[] = {row, whole(element)};
+  if (reverse) std::swap(rows[0], rows[1]);
+  ir::Value* line = build_.call("Concat", rows, Type::tensor(type, std::move(longer)), name + ":line",
+                                {ir::Attribute::of("axis", 0)});
+  ir::Value* begin = build_.int64s({reverse ? 1 : 0}, name + ":bound");
+  ir::Value* end = build_.int64s({reverse ? INT64_MAX : -1}, name + ":bound");
+  ir::Value* axis = build_.int64s({0}, name + ":bound");
+  ir::Value* index =
+      build_.graph().new_constant(name + ":index", Tensor::scalar<int64_t>(ElementType::kInt64, reverse ? 0 : -1));
+  return {build_.call("Slice", {line, begin, end, axis}, Type::tensor(type, whole_shape), name + ":before"),
+          build_.call("Gather", {line, index}, element->type, name + ":last")};
 }
 
 ir::Value* AllTrips::repeated(ir::Value* v, const std::string& name) {
-  ir::Node* node = new_node("Expand", name + ":steps");
   std::vector<int64_t> sizes{trips_.value()};
   for (const int64_t d : known_dims(v->type.shape)) sizes.push_back(d);
-  graph_.add_input(node, v);
-  graph_.add_input(node, graph_.new_constant(name + ":sizes", Tensor::of_int64(sizes)));
-  return graph_.add_output(node, std::string(v->name) + ":steps",
-                           Type::tensor(v->type.element, with_trips(v->type.shape)));
+  return build_.call("Expand", {v, build_.int64s(sizes, name + ":sizes")},
+                     Type::tensor(v->type.element, with_trips(v->type.shape)), name + ":steps");
 }
 
 }  // namespace treadle::opt

@@ -4,10 +4,10 @@
 
 #include <functional>
 #include <memory>
-#include <string_view>
 #include <unordered_map>
 
 #include "op/axes.h"
+#include "opt/builder.h"
 
 namespace treadle::opt {
 
@@ -32,14 +32,14 @@ int64_t count_of(const ir::Value& v);
 class AllTrips {
  public:
   AllTrips(ir::Graph& graph, ir::Region& region, size_t at, Dim trips)
-      : graph_(graph), region_(region), at_(at), trips_(std::move(trips)) {}
+      : build_(graph, region, at), trips_(std::move(trips)) {}
 
   // `whole`: [trips, sizes of `element`...].
   void set(const ir::Value* element, ir::Value* whole) { wholes_[element] = whole; }
   bool has(const ir::Value* element) const { return wholes_.contains(element); }
   ir::Value* whole(const ir::Value* element) const { return wholes_.at(element); }
   const Dim& trips() const { return trips_; }
-  size_t added() const { return added_; }
+  size_t added() const { return build_.added(); }
 
   // `node` has left its body; runs_for_all_trips() held of it, with what has a whole as what varies. Its outputs get
   // wholes.
@@ -59,17 +59,12 @@ class AllTrips {
   template <class Sizes>
   std::vector<std::pair<const ir::Value*, ir::Value*>> new_outputs(ir::Node& node, Sizes&& sizes);
   ir::Value* operand(const ir::Node& node, size_t i, const WidenContext::Operand& how);
-  void insert(std::unique_ptr<ir::Node> node);
-  ir::Node* new_node(std::string_view op, const std::string& name);
   ir::Value* reshaped(ir::Value* v, const Dim& first, const Dims& rest, const std::string& name);
   Shape with_trips(const Shape& element) const;
 
-  ir::Graph& graph_;
-  ir::Region& region_;
-  const size_t at_;
+  Builder build_;
   const Dim trips_;
   std::unordered_map<const ir::Value*, ir::Value*> wholes_;
-  size_t added_ = 0;
 };
 
 }  // namespace treadle::opt

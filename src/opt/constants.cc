@@ -2,11 +2,12 @@
 // given back as soon as the link's last user is folded, so that the next link reuses the memory.
 #include <unordered_map>
 
-#include "base/stop.h"
 #include "check/inference.h"
 #include "judge/judge.h"
 #include "op/op_def.h"
+#include "opt/match.h"
 #include "opt/passes.h"
+#include "opt/uses.h"
 
 namespace treadle::opt {
 
@@ -16,26 +17,14 @@ class Folder {
  public:
   Folder(ir::Graph& graph, Journal* journal, const judge::FoldLimits& limits)
       : graph_(graph), journal_(journal), folding_(limits) {
-    count_uses(graph.top());
+    for_each_use(graph.top(), [this](const ir::Value* v, const ir::Node*) { ++uses_[v]; });
   }
 
-  void run(ir::Region& region) {
-    std::erase_if(region.nodes, [&](const auto& node) {
-      if (stop_requested()) return false;
-      for (auto& body : node->regions) run(*body);
-      return fold(*node);
-    });
+  void run() {
+    erase_nodes(graph_.top(), [&](const ir::Region&, ir::Node& node) { return !stop_requested() && fold(node); });
   }
 
  private:
-  void count_uses(const ir::Region& region) {
-    for (const ir::Value* v : region.outputs) ++uses_[v];
-    for (const auto& node : region.nodes) {
-      for (const ir::Value* v : node->inputs) ++uses_[v];
-      for (const auto& body : node->regions) count_uses(*body);
-    }
-  }
-
   bool fold(ir::Node& node) {
     const OpDef& op = *node.op;
     if (op.control != Control::kNone || !node.regions.empty() || op.effects == Effects::kRandom) return false;
@@ -85,7 +74,7 @@ class Folder {
 }  // namespace
 
 void fold_constants(ir::Graph& graph, Journal* journal, const judge::FoldLimits& limits) {
-  Folder(graph, journal, limits).run(graph.top());
+  Folder(graph, journal, limits).run();
 }
 
 }  // namespace treadle::opt

@@ -197,13 +197,6 @@ bool fold(ir::Graph& graph, ir::Node& norm, const ir::Node& conv) {
   return true;
 }
 
-void erase(ir::Region& region, const std::unordered_set<const ir::Node*>& nodes) {
-  std::erase_if(region.nodes, [&](const auto& node) { return nodes.contains(node.get()); });
-  for (auto& node : region.nodes) {
-    for (auto& body : node->regions) erase(*body, nodes);
-  }
-}
-
 }  // namespace
 
 bool goes_into_convolution(const ir::Node& node, const Uses& uses) {
@@ -238,7 +231,8 @@ void fold_batch_normalization(ir::Graph& graph, Journal* journal) {
     const ir::Node* loop = journal ? loop_around(*norm.parent) : nullptr;
     if (loop) journal->add({Change::kAbsorbed, loop->name, name, op.name, norm.name});
   });
-  if (!folded.empty()) erase(graph.top(), folded);
+  if (folded.empty()) return;
+  erase_nodes(graph.top(), [&](const ir::Region&, const ir::Node& node) { return folded.contains(&node); });
 }
 
 }  // namespace treadle::opt

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "op/loop_view.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
@@ -65,21 +66,6 @@ class Marker {
   }
 };
 
-void sweep(ir::Region& region, const Marker& marker, Journal* journal) {
-  std::erase_if(region.nodes, [&](const auto& node) {
-    if (marker.is_live(*node)) return false;
-    if (is_loop(*node)) {
-      note_of_loop(journal, Change::kDropped, *node, *node);
-    } else {
-      note(journal, Change::kDropped, region, *node);
-    }
-    return true;
-  });
-  for (auto& node : region.nodes) {
-    for (auto& r : node->regions) sweep(*r, marker, journal);
-  }
-}
-
 // An output of a body that nobody uses becomes null on both sides.
 void drop_unused_outputs(ir::Region& region, const Marker& marker) {
   ir::for_each_node(region, [&](ir::Node& node) {
@@ -108,7 +94,15 @@ void remove_dead_nodes(ir::Graph& graph, Journal* journal) {
   Marker marker;
   for (const ir::Value* v : graph.top().outputs) marker.use(v);
   marker.mark(graph.top());
-  sweep(graph.top(), marker, journal);
+  erase_nodes(graph.top(), [&](const ir::Region& region, const ir::Node& node) {
+    if (marker.is_live(node)) return false;
+    if (is_loop(node)) {
+      note_of_loop(journal, Change::kDropped, node, node);
+    } else {
+      note(journal, Change::kDropped, region, node);
+    }
+    return true;
+  });
   drop_unused_outputs(graph.top(), marker);
 }
 

@@ -5,6 +5,7 @@
 
 #include "op/effects.h"
 #include "op/op_def.h"
+#include "opt/match.h"
 #include "opt/passes.h"
 
 namespace treadle::opt {
@@ -33,32 +34,23 @@ bool is_identity(const ir::Node& node) {
   for (size_t i = 1; i < node.outputs.size(); ++i) {
     if (node.outputs[i]) return false;
   }
-  if (op.name == "Identity") return true;
+  if (is(node, "Identity")) return true;
   if (!same_type(node.inputs[0], node.outputs[0]) || !knows_shape_inputs(node)) return false;
-  if (op.alias_input == 0 || op.name == "Cast" || op.name == "CastLike" || op.name == "Expand") return true;
-  if (op.name == "Transpose") return keeps_order(node);
-  const bool joins =
-      op.name == "Concat" || op.name == "Sum" || op.name == "Max" || op.name == "Min" || op.name == "Mean";
-  return joins && node.inputs.size() == 1;
-}
-
-void collect(ir::Region& region, std::unordered_map<ir::Value*, ir::Value*>& replaced, Journal* journal) {
-  std::erase_if(region.nodes, [&](const auto& node) {
-    if (!is_identity(*node)) return false;
-    note(journal, Change::kElided, region, *node);
-    replaced[node->outputs[0]] = node->inputs[0];
-    return true;
-  });
-  for (auto& node : region.nodes) {
-    for (auto& body : node->regions) collect(*body, replaced, journal);
-  }
+  if (op.alias_input == 0 || is_any(&node, {"Cast", "CastLike", "Expand"})) return true;
+  if (is(node, "Transpose")) return keeps_order(node);
+  return is_any(&node, {"Concat", "Sum", "Max", "Min", "Mean"}) && node.inputs.size() == 1;
 }
 
 }  // namespace
 
 void remove_identities(ir::Graph& graph, Journal* journal) {
   std::unordered_map<ir::Value*, ir::Value*> replaced;
-  collect(graph.top(), replaced, journal);
+  erase_nodes(graph.top(), [&](const ir::Region& region, const ir::Node& node) {
+    if (!is_identity(node)) return false;
+    note(journal, Change::kElided, region, node);
+    replaced[node.outputs[0]] = node.inputs[0];
+    return true;
+  });
   ir::replace_uses(graph, replaced);
 }
 

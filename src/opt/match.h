@@ -32,4 +32,14 @@ void visit_nodes(ir::Region& region, const Visit& visit) {
   }
 }
 
+// Takes out the nodes of which `goes(region, node)` says so, in the order of each region, then those of the bodies of
+// what stays.
+template <class Goes>
+void erase_nodes(ir::Region& region, const Goes& goes) {
+  std::erase_if(region.nodes, [&](const auto& node) { return goes(region, *node); });
+  for (const auto& node : region.nodes) {
+    for (const auto& body : node->regions) erase_nodes(*body, goes);
+  }
+}
+
 }  // namespace treadle::opt

@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "kernels/convert.h"
 #include "op/gemm.h"
-#include "op/op_def.h"
+#include "op/loop_view.h"
 #include "opt/passes.h"
+#include "opt/uses.h"
 
 namespace treadle::opt {
 
@@ -65,31 +68,40 @@ bool has_weights(const ir::Node& node) {
   return dims[dims.size() - (transposed ? 2 : 1)] > kernels::kGemmDotColumns;
 }
 
-// The loop that a product of a lowered operator was made for.
-const ir::Node* loop_behind(const ir::Region& region, size_t at) {
-  for (; at < region.nodes.size(); ++at) {
-    if (region.nodes[at]->op->control == Control::kScan) return region.nodes[at].get();
+// By value: the nodes that read it.
+using Readers = std::unordered_map<const ir::Value*, std::vector<const ir::Node*>>;
+
+// The loop of the product's own region that reads what it makes, itself or by way of other nodes; null: none.
+const ir::Node* loop_that_reads(const ir::Node& product, const Readers& readers) {
+  std::vector<const ir::Node*> pending{&product};
+  std::unordered_set<const ir::Node*> seen;
+  for (size_t at = 0; at < pending.size(); ++at) {
+    for (const ir::Value* v : pending[at]->outputs) {
+      const auto found = readers.find(v);
+      if (found == readers.end()) continue;
+      for (const ir::Node* reader : found->second) {
+        while (reader->parent != product.parent) reader = reader->parent->parent_node;
+        if (is_loop(*reader)) return reader;
+        if (seen.insert(reader).second) pending.push_back(reader);
+      }
+    }
   }
   return nullptr;
 }
 
-void narrow(ir::Region& region, Journal* journal) {
-  const ir::Node* around = loop_around(region);
-  for (size_t i = 0; i < region.nodes.size(); ++i) {
-    ir::Node& node = *region.nodes[i];
-    for (auto& body : node.regions) narrow(*body, journal);
-    if (!is_product(node)) continue;
-    const bool marked = node.attributes.has(kHalfWeights);
-    node.attributes.erase(kHalfWeights);
-    if ((!around && !marked) || !has_weights(node)) continue;
-    const auto rounding = rounding_of(node.inputs[1]->constant);
-    if (!rounding) continue;
-    node.attributes.set(ir::Attribute::of(kHalfWeights, int64_t{1}));
-    const ir::Node* loop = marked ? loop_behind(region, i) : around;
-    const std::string how =
-        fmt::format("off by at most {:.2g}, weights up to {:.2g}", rounding->error, rounding->largest);
-    if (loop || around) note_of_loop(journal, Change::kNarrowed, loop ? *loop : *around, node, how);
-  }
+void narrow(ir::Node& node, const Readers& readers, Journal* journal) {
+  const bool marked = node.attributes.has(kHalfWeights);
+  const ir::Node* around = loop_around(*node.parent);
+  node.attributes.erase(kHalfWeights);
+  if ((!around && !marked) || !has_weights(node)) return;
+  const auto rounding = rounding_of(node.inputs[1]->constant);
+  if (!rounding) return;
+  node.attributes.set(ir::Attribute::of(kHalfWeights, int64_t{1}));
+  const ir::Node* reads = marked ? loop_that_reads(node, readers) : nullptr;
+  const ir::Node* loop = reads ? reads : around;
+  if (!loop) return;
+  note_of_loop(journal, Change::kNarrowed, *loop, node,
+               fmt::format("off by at most {:.2g}, weights up to {:.2g}", rounding->error, rounding->largest));
 }
 
 }  // namespace
@@ -101,7 +113,13 @@ void mark_recurrent(ir::Graph& graph) {
 }
 
 void narrow_weights(ir::Graph& graph, Journal* journal) {
-  narrow(graph.top(), journal);
+  Readers readers;
+  for_each_use(graph.top(), [&](const ir::Value* v, const ir::Node* node) {
+    if (v && node) readers[v].push_back(node);
+  });
+  ir::for_each_node(graph.top(), [&](ir::Node& node) {
+    if (is_product(node)) narrow(node, readers, journal);
+  });
 }
 
 }  // namespace treadle::opt

@@ -7,10 +7,25 @@
 
 namespace treadle::opt {
 
+// fn(value, node) for every operand of every node in `top` and all regions inside, and fn(value, nullptr) for every
+// result of a region. Values that are left out are null.
+template <class Fn>
+void for_each_use(const ir::Region& top, const Fn& fn) {
+  for (const ir::Value* v : top.outputs) fn(v, nullptr);
+  ir::for_each_node(top, [&](const ir::Node& node) {
+    for (const ir::Value* v : node.inputs) fn(v, &node);
+    for (const auto& body : node.regions) {
+      for (const ir::Value* v : body->outputs) fn(v, nullptr);
+    }
+  });
+}
+
 // In `top` and all regions inside, as results of regions too.
 class Uses {
  public:
-  explicit Uses(const ir::Region& top) { count(top); }
+  explicit Uses(const ir::Region& top) {
+    for_each_use(top, [this](const ir::Value* v, const ir::Node* node) { uses_[v] = {uses_[v].count + 1, node}; });
+  }
   bool once(const ir::Value* v) const { return uses_.at(v).count == 1; }
   // The node that reads it where nothing else does, once; else null.
   const ir::Node* reader(const ir::Value* v) const {
@@ -24,13 +39,6 @@ class Uses {
     const ir::Node* node = nullptr;  // the last one; null: it is a result of a region
   };
 
-  void count(const ir::Region& region) {
-    for (const auto& node : region.nodes) {
-      for (const ir::Value* v : node->inputs) uses_[v] = {uses_[v].count + 1, node.get()};
-      for (const auto& body : node->regions) count(*body);
-    }
-    for (const ir::Value* v : region.outputs) uses_[v] = {uses_[v].count + 1, nullptr};
-  }
   std::unordered_map<const ir::Value*, Use> uses_;
 };
 

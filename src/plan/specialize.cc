@@ -13,6 +13,7 @@
 #include "op/node.h"
 #include "op/place.h"
 #include "op/registry.h"
+#include "opt/builder.h"
 #include "opt/list_elements.h"
 #include "opt/passes.h"
 
@@ -228,14 +229,10 @@ class Specializer {
 
   std::unique_ptr<ir::Node> move_axis(ir::Region& region, const ir::Node& scan, const char* what, int64_t from,
                                       int64_t to) {
-    const OpDef& op = require_op("MoveAxis", "treadle");
-    ir::Node* made = graph_.new_node(&region, &op, &op.newest(), scan.name + what);
-    made->attributes.set(named_as(scan));
-    made->attributes.set(ir::Attribute::of("from", from));
-    made->attributes.set(ir::Attribute::of("to", to));
-    std::unique_ptr<ir::Node> owned = std::move(region.nodes.back());
-    region.nodes.pop_back();
-    return owned;
+    const size_t at = region.nodes.size();
+    opt::Builder(graph_, region, at, &scan)
+        .node("MoveAxis", scan.name + what, {ir::Attribute::of("from", from), ir::Attribute::of("to", to)});
+    return opt::take_out(region, at);
   }
 
   ir::Graph& graph_;

@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <climits>
 
-#include "op/op_def.h"
-#include "op/registry.h"
+#include "opt/builder.h"
 #include "stream/time_walk.h"
 
 namespace treadle::stream {
@@ -14,8 +13,7 @@ void TimeWalk::emit() {
 
 ir::Node* TimeWalk::make(std::string_view op, std::initializer_list<ir::Value*> inputs,
                          std::vector<ir::Attribute> attributes) {
-  const OpDef& def = require_op(op);
-  ir::Node* made = graph_.new_node(&top_, &def, &def.newest(), std::string(op) + ":stream");
+  ir::Node* made = opt::Builder(graph_, top_, top_.nodes.size()).node(op, std::string(op) + ":stream");
   for (ir::Attribute& a : attributes) made->attributes.set(std::move(a));
   for (ir::Value* v : inputs) graph_.add_input(made, v);
   return made;

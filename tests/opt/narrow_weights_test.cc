@@ -41,6 +41,24 @@ TEST(NarrowWeights, ProductsWithConstantsInLoops) {
   EXPECT_EQ(journal.entries()[0].into, "off by at most 2.4e-05, weights up to 0.25");
 }
 
+// The remark belongs to the loop that reads the product, which need not be the next one.
+TEST(NarrowWeights, RemarksNameTheLoopThatReadsTheProduct) {
+  TestGraph t({floats({1, 16}), floats({7, 16}), floats({7, 1, 16})}, 2);
+  auto* rows = t->call("MatMul", {t.in(1), weights(t, 16, 16)});
+  rows->producer->attributes.set(ir::Attribute::of(kHalfWeights, int64_t{1}));
+  auto body = t.begin_scan({t.in(0)}, {t.in(2)});
+  t->set_output(0, t.end_scan({t->call("Add", {body[0], body[1]})})[0]);
+  auto* steps = t->call("Unsqueeze", {rows, t->constant_int64s({1})});
+  steps->type = t.types()[2];
+  body = t.begin_scan({t.in(0)}, {steps});
+  const std::string name = t.loop()->name;
+  t->set_output(1, t.end_scan({t->call("Sub", {body[0], body[1]})})[0]);
+  opt::Journal journal;
+  EXPECT_THAT(narrowed(t, &journal), testing::ElementsAre(rows->name));
+  ASSERT_EQ(journal.entries().size(), 1u);
+  EXPECT_EQ(journal.entries()[0].loop, name);
+}
+
 TEST(NarrowWeights, NotWhatFloat16DoesNotHoldNorDots) {
   TestGraph t({floats({1, 16}), floats({7, 1, 16})}, 1);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
