@@ -1,10 +1,11 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
-[check] [stops].
+[check] [stops] [costs].
 
     loops    nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn      recurrent operators beside onnxruntime and the machine's roof
     models   real models of SHARED/models (a folder beside the repository, or $TREADLE_SHARED), where it is there
     check    checking and inferring models, beside the onnx package
+    costs    what the engine itself takes, beside the estimates of src/op/costs.h
     stops    how late each operator hears that it should stop
 
 docs/benchmarks.md tells what the figures mean.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 
 from bench_check import bench_check
+from bench_costs import bench_costs
 from bench_loops import bench_loops
 from bench_real import bench_real
 from bench_rnn import bench_rnn
@@ -22,7 +24,7 @@ from bench_stops import bench_stops
 
 
 def main() -> None:
-    kinds = {"loops": bench_loops, "rnn": bench_rnn, "models": bench_real, "check": bench_check, "stops": bench_stops}
+    kinds = {"loops": bench_loops, "rnn": bench_rnn, "models": bench_real, "check": bench_check, "stops": bench_stops, "costs": bench_costs}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", nargs="*", choices=[[], *kinds], default=list(kinds))
     parser.add_argument("--seconds", type=float, help="per measurement of an engine (loops, rnn: 0.005; else 0.5)")

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "op/costs.h"
 #include "op/gemm.h"
 #include "op/loop_view.h"
 #include "opt/all_trips.h"
@@ -22,9 +23,6 @@
 namespace treadle::opt {
 
 namespace {
-
-// Of a product of one row that native code writes out. Measured where both ways take as long.
-constexpr int64_t kFewWeights = 2048;
 
 class Batcher {
  public:
@@ -104,7 +102,7 @@ class Batcher {
     if (!native_ || node.op->product != Product::kMatrices || node.attributes.has(kHalfWeights)) return false;
     const ir::Value *row = node.inputs[node.op->factors[0]], *weights = node.inputs[node.op->factors[1]];
     const ElementType type = weights->type.element;
-    return (type == ElementType::kFloat || type == ElementType::kDouble) && count_of(*weights) < kFewWeights &&
+    return (type == ElementType::kFloat || type == ElementType::kDouble) && count_of(*weights) < costs::kFewWeights &&
            count_of(*row) == row->type.shape[row->type.shape.size() - 1].value();
   }
 

@@ -18,6 +18,7 @@
 
 #include "base/stop.h"
 #include "check/inference.h"
+#include "op/costs.h"
 #include "op/loop_view.h"
 #include "op/node.h"
 #include "op/place.h"
@@ -367,12 +368,12 @@ class Guarder {
     const Varies varies = [&](const ir::Value* v) { return !is_invariant(v, body); };
     return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const auto& node) {
       return node->op->product == Product::kMatrices && runs_for_all_trips(*node, varies, Dim()) &&
-             is_product_with_weights(*node, varies) && count_of(*node->inputs[node->op->factors[1]]) >= kLeastWeights;
+             is_product_with_weights(*node, varies) &&
+             count_of(*node->inputs[node->op->factors[1]]) >= costs::kFewWeights;
     });
   }
 
-  static constexpr size_t kMaxNodes = 256;        // of a body that is there twice
-  static constexpr int64_t kLeastWeights = 2048;  // elements, of a product that is worth it
+  static constexpr size_t kMaxNodes = 256;  // of a body that is there twice
 
   ir::Graph& graph_;
   const Inference& known_;

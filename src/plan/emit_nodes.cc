@@ -5,6 +5,7 @@
 #include "base/no_fork.h"
 #include "base/stop.h"
 #include "base/uninterrupted.h"
+#include "op/costs.h"
 #include "op/operands.h"
 #include "op/place.h"
 #include "plan/kernel_code.h"
@@ -144,13 +145,13 @@ Status Planner::emit_kernel(const ir::Node& node) {
   size_t bytes = 0;
   for (const Operand& operand : in) bytes += operand.byte_size();
   for (const Operand& operand : out) bytes += operand.byte_size();
-  count_work(std::max(context.cost_ns, static_cast<double>(bytes) * kByteNs));
+  count_work(std::max(context.cost_ns, static_cast<double>(bytes) * costs::kPlannedByteNs));
   return {};
 }
 
 void Planner::count_work(double ns) {
-  work_ns_ += kInstructionNs + ns;
-  unpolled_ns_ += kInstructionNs + ns;
+  work_ns_ += costs::kInstructionNs + ns;
+  unpolled_ns_ += costs::kInstructionNs + ns;
   if (unpolled_ns_ < kPollUnitNs * kPollUnits) return;
   emit_code(OpCode::kPoll, nullptr);
   unpolled_ns_ = 0;
@@ -168,7 +169,7 @@ Status Planner::emit_dynamic(const ir::Node& node) {
   p_.dynamic.push_back(std::move(dynamic));
   emit_code(node.op->prepare ? OpCode::kGuarded : OpCode::kCompute, &node,
             static_cast<uint32_t>(p_.dynamic.size() - 1));
-  count_work(kDynamicNs);
+  count_work(costs::kDynamicNs);
   return {};
 }
 

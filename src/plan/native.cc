@@ -3,38 +3,36 @@
 #include <algorithm>
 #include <cmath>
 
+#include "op/costs.h"
 #include "op/op_def.h"
 
 namespace treadle::plan {
 
 NativeGain expected_gain(const Program& program, uint32_t index) {
-  // Of LLVM at each operation, of the interpreter at each instruction, and of a pass over an element.
-  constexpr double kCompileNs = 3e6, kCompileOperationNs = 60e3, kInstructionNs = 2, kElementwiseNs = 4;
-  constexpr double kMostCompileNs = 12e6, kFreeOperations = 200;  // then code gets less wide (jit/forms.h)
-  constexpr double kElementNs = 0.02, kMostSaved = 0.8;
   constexpr double kVectorBytes = 64, kMostVectors = 10, kTileVectors = 4;  // written out; of longer ones, in a loop
   const Loop& loop = program.loops[index];
-  NativeGain gain{kCompileNs, static_cast<double>(loop.schedule.weight) * kPollUnitNs, 0};
+  NativeGain gain{costs::kCompileNs, static_cast<double>(loop.schedule.weight) * kPollUnitNs, 0};
   double all_operations = 0;
   for (uint32_t pc = loop.first; pc <= loop.last; ++pc) {
     double operations = 1, vectors = 1;
-    gain.saved_ns += kInstructionNs;
+    gain.saved_ns += costs::kSavedInstructionNs;
     const ir::Node* node = program.node_of[pc];
     const bool computes = program.code[pc].code == OpCode::kKernel && node && !node->outputs.empty();
     if (computes && node->outputs[0] && node->op->elementwise) {
       operations = static_cast<double>(nodes_of(program, pc).size());
       const auto count = static_cast<double>(element_count_unchecked(known_dims(node->outputs[0]->type.shape)));
-      gain.saved_ns += kElementwiseNs + kElementNs * count * operations;
+      gain.saved_ns += costs::kSavedGroupNs + costs::kSavedElementNs * count * operations;
       const auto width = static_cast<double>(byte_width(node->outputs[0]->type.element));
       vectors = std::max(1.0, std::ceil(count * width / kVectorBytes));
       if (vectors > kMostVectors) vectors = kTileVectors;
     }
     all_operations += operations;
-    gain.compile_ns += kCompileOperationNs * operations * vectors;
+    gain.compile_ns += costs::kCompileOperationNs * operations * vectors;
   }
-  const double most = kMostCompileNs + kCompileOperationNs * std::max(0.0, all_operations - kFreeOperations);
+  const double most =
+      costs::kMostCompileNs + costs::kCompileOperationNs * std::max(0.0, all_operations - costs::kFreeOperations);
   gain.compile_ns = std::min(gain.compile_ns, most);
-  gain.saved_ns = std::min(gain.saved_ns, kMostSaved * gain.trip_ns);
+  gain.saved_ns = std::min(gain.saved_ns, costs::kMostSaved * gain.trip_ns);
   return gain;
 }
 

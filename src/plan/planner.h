@@ -135,11 +135,6 @@ class Planner {
   void finish_tiles(KernelCall& call, FusedGroup& group);
 
   static constexpr uint32_t kAsked = UINT32_MAX;
-  // Estimates of what takes how long.
-  static constexpr double kInstructionNs = 4;
-  static constexpr double kDynamicNs = 200;
-  static constexpr double kByteNs = 0.03;
-
   Program& p_;
   bool in_loop_ = false;    // what is emitted
   double work_ns_ = 0;      // of all instructions so far

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "op/costs.h"
 #include "op/effects.h"
 #include "op/op_def.h"
 #include "plan/roles.h"
@@ -15,14 +16,7 @@ namespace treadle::plan {
 
 namespace {
 
-constexpr size_t kLeastBytes = size_t{1} << 20;    // of what they make for all trips: more than a cache gladly holds
-constexpr size_t kBlockBytes = size_t{256} << 10;  // of a block
-constexpr int64_t kLeastRows = 64;                 // of a product: below, its weights are read too often
 constexpr int64_t kLeastBlocks = 2;
-// Products that threads share have to be long beside what it takes to wake them.
-constexpr double kSharedNs = 4'000'000;
-constexpr size_t kMostSharedBytes = size_t{2} << 20;
-constexpr double kFlopsPerNs = 100;
 
 class Blocker {
  public:
@@ -107,10 +101,11 @@ class Blocker {
       rows = std::min(rows, p_.node_of[kernel.at]->outputs[0]->type.shape[0].value() / loop.known_trips);
     }
     if (rows == 0) return;  // an empty batch
-    const int64_t least = (kLeastRows + rows - 1) / rows;
-    int64_t trips = std::max(static_cast<int64_t>(kBlockBytes / std::max<size_t>(row_bytes, 1)), least);
+    const int64_t least = (costs::kLeastBlockRows + rows - 1) / rows;
+    int64_t trips = std::max(static_cast<int64_t>(costs::kBlockBytes / std::max<size_t>(row_bytes, 1)), least);
     if (p_.threads > 1) trips = std::max(trips, shared_trips(kernels, loop.known_trips, row_bytes));
-    const bool is_large = row_bytes > 0 && static_cast<size_t>(loop.known_trips) >= kLeastBytes / row_bytes;
+    const bool is_large =
+        row_bytes > 0 && static_cast<size_t>(loop.known_trips) >= costs::kLeastBlockedBytes / row_bytes;
     if (!is_large || loop.known_trips < kLeastBlocks * trips) return;
     const int64_t rest = (loop.known_trips - 1) % trips + 1;
     for (RowKernel& kernel : kernels) {
@@ -134,9 +129,10 @@ class Blocker {
       const Shape& rows = node.inputs[0]->type.shape;
       flops += 2.0 * static_cast<double>(made / all_trips) * static_cast<double>(rows[rows.size() - 1].value());
     }
-    const double trips = kSharedNs * kFlopsPerNs / std::max(flops, 1.0);
-    return trips * static_cast<double>(row_bytes) <= static_cast<double>(kMostSharedBytes) ? static_cast<int64_t>(trips)
-                                                                                           : 0;
+    const double trips = costs::kSharedBlockNs * costs::kProductFlopsPerNs / std::max(flops, 1.0);
+    return trips * static_cast<double>(row_bytes) <= static_cast<double>(costs::kMostSharedBlockBytes)
+               ? static_cast<int64_t>(trips)
+               : 0;
   }
 
   // The instruction; and the memory of what it makes, which is that of a block now.

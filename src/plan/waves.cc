@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "base/thread_pool.h"
+#include "op/costs.h"
 #include "plan/roles.h"
 #include "plan/row_kernels.h"
 
@@ -22,9 +23,6 @@ constexpr size_t kMostStages = 64;
 // What a wave keeps in memory at once, where a program without would use memory again.
 constexpr size_t kMostBytes = size_t{64} << 20;
 constexpr int64_t kWantedBlocks = 10;
-// Of a product: below this many, bringing its weights into cache takes longer than using them.
-constexpr int64_t kLeastRows = 12;
-constexpr double kLeastBlockNs = 10'000;
 
 struct Item {
   enum class Kind : uint8_t { kLoop, kRows, kOther };
@@ -325,9 +323,9 @@ class WaveFinder {
     }
     if (trip_ns * static_cast<double>(trips_) < 2 * kMinThreadNs) return false;
     const auto up = [](double x) { return static_cast<int64_t>(x) + 1; };
-    int64_t block = std::max((trips_ + kWantedBlocks - 1) / kWantedBlocks, up(kLeastBlockNs / most_ns));
+    int64_t block = std::max((trips_ + kWantedBlocks - 1) / kWantedBlocks, up(costs::kLeastStageNs / most_ns));
     if (least_rows != INT64_MAX)
-      block = std::max(block, (kLeastRows + least_rows - 1) / std::max<int64_t>(least_rows, 1));
+      block = std::max(block, (costs::kLeastStageRows + least_rows - 1) / std::max<int64_t>(least_rows, 1));
     // Between blocks a run looks whether it should stop.
     block = std::min(block, up(kStopCheckNs / most_ns));
     wave.block = block;

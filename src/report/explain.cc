@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/fused.h"
+#include "op/costs.h"
 #include "op/gemm.h"
 #include "op/loop_view.h"
 #include "op/op_def.h"
@@ -26,17 +27,6 @@ using plan::Loop;
 using plan::OpCode;
 using plan::Program;
 using plan::Storage;
-
-// Overhead in nanoseconds, beside what kernels and operations compute:
-constexpr double kTripNs = 8;          // of an interpreted trip
-constexpr double kInstructionNs = 4;   // of an interpreted group of operations
-constexpr double kStepNs = 2;          // of each operation of such a group
-constexpr double kKernelNs = 20;       // of any other interpreted kernel
-constexpr double kChainTripNs = 1.5;   // of a trip of a loop that is one instruction
-constexpr double kChainStepNs = 1.2;   // of each operation of such a trip
-constexpr double kNativeTripNs = 0.3;  // of a trip of native code
-constexpr double kCallNs = 4;          // of a kernel that native code calls
-constexpr double kDynamicNs = 200;     // of an instruction that looks at sizes first
 
 std::string op_names(std::span<const ir::Node* const> nodes) {
   std::string text;
@@ -267,7 +257,10 @@ class Explainer {
     const bool is_chain = loop.schedule.chain != nullptr;
     const std::vector<double> shares = shares_of(loop);
     Work all;
-    double memory = 0, computes = 0, waits = is_native ? kNativeTripNs : is_chain ? kChainTripNs : kTripNs;
+    double memory = 0, computes = 0,
+           waits = is_native  ? costs::kNativeIterationNs
+                   : is_chain ? costs::kChainIterationNs
+                              : costs::kIterationNs;
     std::set<uint32_t> touched;
     for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
       const Instruction& in = p_.code[pc];
@@ -297,12 +290,12 @@ class Explainer {
       }
       const double takes = work_ns(roof_, work);
       if (dynamic) {
-        waits += share * kDynamicNs;
+        waits += share * costs::kDynamicNs;
       } else if (is_native) {
-        waits += called ? share * kCallNs : 0;
+        waits += called ? share * costs::kNativeCallNs : 0;
       } else if (in.code == OpCode::kKernel) {
-        const double each = is_chain ? kChainStepNs : kStepNs;
-        const double around = is_chain ? 0 : code ? kInstructionNs : kKernelNs;
+        const double each = is_chain ? costs::kChainOperationNs : costs::kOperationNs;
+        const double around = is_chain ? 0 : code ? costs::kInstructionNs : costs::kKernelNs;
         waits += share * (around + each * static_cast<double>(steps));
       }
       computes += is_native && !called ? takes : std::max(takes, cached_ns(traffic));

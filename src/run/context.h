@@ -11,6 +11,7 @@
 
 #include "base/in_pieces.h"
 #include "base/memory_account.h"
+#include "op/costs.h"
 #include "op/resize.h"
 #include "plan/back_edge.h"
 #include "run/limits.h"
@@ -173,8 +174,7 @@ class Context {
   // Counts work whose sizes the plan did not know, by the bytes that it reads and writes, and looks at the limits when
   // it was much.
   Status charge(size_t bytes) {
-    constexpr double kByteNs = 0.25;  // about what most kernels take, out of cache
-    uncounted_ns_ += kByteNs * static_cast<double>(bytes);
+    uncounted_ns_ += costs::kDynamicByteNs * static_cast<double>(bytes);
     if (uncounted_ns_ < static_cast<double>(plan::kPollUnits) * plan::kPollUnitNs) return {};
     uncounted_ns_ = 0;
     return limits_.check();

@@ -1,0 +1,95 @@
+"""What the engine itself takes, beside what kernels compute, beside the estimates of src/op/costs.h that plans and
+reports are made with. Each figure is a slope or an intercept: loops of two lengths, bodies with few and with many
+nodes."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import time
+from collections.abc import Callable
+
+import engines
+import measure
+import numpy as np
+from models.registry import YES, Built
+
+ESTIMATES = pathlib.Path(__file__).parents[1] / "src" / "op" / "costs.h"
+FEW, MANY = 2, 18  # nodes
+LENGTHS = 20_000, 40_000
+
+
+def body(nodes: int, shape: str, op: str) -> Built:
+    """A loop with one state per node, so that no node waits for another one."""
+    states = range(nodes)
+    args = ", ".join(f"{shape} x{k}" for k in states)
+    results = ", ".join(f"{shape} y{k}" for k in states)
+    text = f"""
+    g (int64 m, {args}) => ({results}) {{
+      {", ".join(f"y{k}" for k in states)} = Loop <body = b (int64 i, bool c, {", ".join(f"{shape} s{k}" for k in states)})
+          => (bool c2, {", ".join(f"{shape} t{k}" for k in states)}) {{
+        c2 = Identity(c)
+        {" ".join(f"t{k} = {op.format(k=k)}" for k in states)} }}> (m, yes, {", ".join(f"x{k}" for k in states)}) }}"""
+    size = int(re.search(r"\[(\d+)\]", shape).group(1)) if re.search(r"\[\d+\]", shape) else 8
+    inputs = {f"x{k}": np.full(size, 1 + k, np.float32) for k in states}
+    weights = YES | {"keep": np.array(0.999, np.float32), "axis": np.array(0, np.int64)}
+    return Built(text, weights, inputs, 0)
+
+
+def iteration_ns(built: Built, jit: str, options) -> float:
+    session = engines.open_ours(built.model(), jit=jit)
+    if any(size is None or isinstance(size, str) for arg in session.get_inputs() for size in arg.shape):
+        # The plan for any size, after one for each of two.
+        for size in (4, 5):
+            session.run(None, {n: v[:size] for n, v in built.inputs.items()} | {"m": np.array(2)})
+    runs = [engines.bind(session, built.inputs | {"m": np.array(m)}) for m in LENGTHS]
+    short, long = (min(times) for times in measure.in_turns(runs, options.rounds, options.seconds or 0.02))
+    return 1e9 * (long - short) / (LENGTHS[1] - LENGTHS[0])
+
+
+def slope_and_rest(make: Callable[[int], float]) -> tuple[float, float]:
+    few, many = make(FEW), make(MANY)
+    slope = (many - few) / (MANY - FEW)
+    return slope, few - FEW * slope
+
+
+def compile_ms(nodes: int) -> float:
+    built = body(nodes, "float[8]", "Mul(s{k}, keep)")
+    session = engines.open_ours(built.model(), jit="auto")
+    session.run(None, built.inputs | {"m": np.array(2)})
+    begin = time.perf_counter()
+    session.compile()
+    return 1e9 * (time.perf_counter() - begin)
+
+
+def bench_costs(options) -> None:
+    estimates = dict(re.findall(r"\b(k\w+) = ([\d.e]+)", ESTIMATES.read_text(encoding="utf-8")))
+
+    def measured(shape: str, op: str, jit: str) -> tuple[float, float]:
+        return slope_and_rest(lambda nodes: iteration_ns(body(nodes, shape, op), jit, options))
+
+    multiply, sums = "Mul(s{k}, keep)", "CumSum(s{k}, axis)"
+    chain, chain_rest = measured("float[4]", multiply, "off")
+    group, group_rest = measured("float[256]", multiply, "off")
+    kernel, kernel_rest = measured("float[4]", sums, "off")
+    guarded, _ = measured("float[n]", sums, "off")
+    _, native_rest = measured("float[4]", multiply, "always")
+    call, _ = measured("float[4]", sums, "always")
+    compile_ms(FEW)  # loads the compiler
+    operation, loop = slope_and_rest(compile_ms)
+    table = [
+        ("iteration", kernel_rest, "kIterationNs", ""),
+        ("group of operations", group_rest, "kInstructionNs", "with the iteration, and a pass over 256 floats"),
+        ("operation of a group", group, "kOperationNs", "with 256 floats"),
+        ("kernel", kernel, "kKernelNs", "with four sums"),
+        ("iteration of a chain", chain_rest, "kChainIterationNs", ""),
+        ("operation of a chain", chain, "kChainOperationNs", "with its state on the back edge"),
+        ("guarded kernel", guarded, "kDynamicNs", "with the copy of its state"),
+        ("native iteration", native_rest, "kNativeIterationNs", ""),
+        ("native call", call, "kNativeCallNs", "with four sums"),
+        ("compiling, a loop", loop, "kCompileNs", ""),
+        ("compiling, an operation", operation, "kCompileOperationNs", "over eight floats"),
+    ]
+    print("| cost | ns measured | ns in costs.h | remark |\n| --- | --- | --- | --- |")
+    for name, ns, constant, remark in table:
+        print(f"| {name} | {ns:.1f} | {float(estimates[constant]):g} | {remark} |", flush=True)
