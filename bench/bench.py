@@ -24,7 +24,14 @@ from bench_stops import bench_stops
 
 
 def main() -> None:
-    kinds = {"loops": bench_loops, "rnn": bench_rnn, "models": bench_real, "check": bench_check, "stops": bench_stops, "costs": bench_costs}
+    kinds = {
+        "loops": bench_loops,
+        "rnn": bench_rnn,
+        "models": bench_real,
+        "check": bench_check,
+        "stops": bench_stops,
+        "costs": bench_costs,
+    }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", nargs="*", choices=[[], *kinds], default=list(kinds))
     parser.add_argument("--seconds", type=float, help="per measurement of an engine (loops, rnn: 0.005; else 0.5)")

@@ -109,7 +109,7 @@ def bench_calls(rounds: int, seconds: float) -> None:
 def bench_loops(options) -> None:
     jax, said = engines.import_jax()
     print(
-        f"{said}\n\n| loop | {' | '.join(f'{name} ns/trip' for name in ENGINES)} | onnxruntime / native | native / C++ |"
+        f"{said}\n\n| loop | {' | '.join(f'{name} ns/iteration' for name in ENGINES)} | onnxruntime / native | native / C++ |"
     )
     print("| --- |" + " --- |" * (len(ENGINES) + 2))
     found = []

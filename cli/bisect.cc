@@ -23,7 +23,7 @@ struct Bisect : Inputs {
 
   int operator()() const {
     Common judged = common;
-    judged.tier = "judge";
+    judged.tier = "reference";
     judged.without.clear();
     judged.weights.clear();
     const Session judge = open_session(model, judged);
@@ -82,7 +82,7 @@ struct Bisect : Inputs {
     if (common.json) {
       fmt::print("{}\n", JsonObject().text("pass", pass).text("problem", problem).text("remark", remark).str());
     } else if (problem.empty()) {
-      fmt::print("results are those of the judge\n");
+      fmt::print("results are those of the reference interpreter\n");
     } else {
       fmt::print("{}: {} ({})\n", pass.empty() ? "no rewrite" : bold(pass), problem, remark);
     }
@@ -93,10 +93,12 @@ struct Bisect : Inputs {
 }  // namespace
 
 void add_bisect(CLI::App& app, int& status) {
-  CLI::App& command = *app.add_subcommand("bisect", "Find the rewrite that makes a result differ from the judge's");
+  CLI::App& command =
+      *app.add_subcommand("bisect", "Find the rewrite that makes a result differ from the reference interpreter's");
   const auto bisect = std::make_shared<Bisect>();
   bisect->add(command, {"program", "native"});
-  command.add_option("--rtol", bisect->tolerance.relative, "How far results may be off, relative to the judge's");
+  command.add_option("--rtol", bisect->tolerance.relative,
+                     "How far results may be off, relative to the reference interpreter's");
   command.add_option("--atol", bisect->tolerance.absolute, "How far results may be off beside that");
   command.footer("Status 1: some result differs. 0: none does.");
   command.callback([bisect, &status] { status = (*bisect)(); });

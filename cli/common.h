@@ -50,7 +50,7 @@ struct Common {
 std::function<std::string(const std::string&)> one_of(std::vector<std::string> values);
 void add_json(CLI::App& command, Common& common);
 void add_session(CLI::App& command, Common& common,
-                 const std::vector<std::string>& tiers = {"program", "native", "judge"});
+                 const std::vector<std::string>& tiers = {"program", "native", "reference"});
 treadle::SessionOptions session_options(const Common& common);
 std::map<std::string, int64_t> dimensions_of(const Common& common);  // UsageError for what is not NAME=SIZE
 // A model as the library's functions take it: a path, or (path null) the bytes that a pipe gave, which gives them once.

@@ -47,7 +47,8 @@ struct Profile : Inputs {
 
 void add_explain(CLI::App& app, int& status) {
   CLI::App& command = *app.add_subcommand(
-      "explain", "What became of a model's loops: rewrites, tier, what stands in the way of more, what a trip takes");
+      "explain",
+      "What became of a model's loops: rewrites, tier, what stands in the way of more, what an iteration takes");
   const auto explain = std::make_shared<Explain>();
   explain->add(command);
   command.footer("Without inputs, what the model says of them is planned for. With inputs it is run once.");
@@ -55,7 +56,7 @@ void add_explain(CLI::App& app, int& status) {
 }
 
 void add_profile(CLI::App& app, int& status) {
-  CLI::App& command = *app.add_subcommand("profile", "Time every node, in loops every trip");
+  CLI::App& command = *app.add_subcommand("profile", "Time every node, in loops every iteration");
   const auto profile = std::make_shared<Profile>();
   profile->add(command);
   command.add_option("--out", profile->trace, "Write a trace here that Perfetto (ui.perfetto.dev) and browsers show");

@@ -18,7 +18,7 @@ struct Inputs {
   uint64_t seed = 0;
   CLI::Option* random = nullptr;
 
-  void add(CLI::App& command, const std::vector<std::string>& tiers = {"program", "native", "judge"}) {
+  void add(CLI::App& command, const std::vector<std::string>& tiers = {"program", "native", "reference"}) {
     command.add_option("model", model, "The model")->required();
     command.add_option(
         "inputs", values,

@@ -143,7 +143,7 @@ struct Test {
     const std::vector<fs::path> cases = find_cases(folders);
     if (cases.empty()) throw UsageError("no folder with a model.onnx was found");
     std::vector<std::string> tiers = {common.tier.empty() ? "program" : common.tier};
-    if (common.tier == "all") tiers = {"program", "native", "judge"};
+    if (common.tier == "all") tiers = {"program", "native", "reference"};
     size_t width = 0;
     std::vector<std::string> names;
     for (const fs::path& folder : cases) {
@@ -203,7 +203,7 @@ void add_test(CLI::App& app, int& status) {
   CLI::App& command = *app.add_subcommand("test", "Run cases in the layout of the ONNX backend tests");
   const auto test = std::make_shared<Test>();
   command.add_option("folders", test->folders, "Cases, or folders with cases at any depth")->required();
-  add_session(command, test->common, {"program", "native", "judge", "all"});
+  add_session(command, test->common, {"program", "native", "reference", "all"});
   command.get_option("--tier")->description("How to run: program, native, judge, or all");
   add_json(command, test->common);
   command.callback([test, &status] { status = (*test)(); });

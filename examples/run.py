@@ -63,7 +63,7 @@ def main() -> None:
     print("== speech in a recording\n")
     vad.main(arguments.out / "speech.svg")
     print(f"\n== loops beside onnxruntime {onnxruntime.__version__}, one thread, medians, {os.cpu_count()} cores\n")
-    print("| model | trips | onnxruntime ms | treadle ms | ratio | largest difference |")
+    print("| model | iterations | onnxruntime ms | treadle ms | ratio | largest difference |")
     print("| --- | --- | --- | --- | --- | --- |")
     audio = vad.read_wav(vad.RECORDING)
     print(compare(models.vad_loop(onnx.load(vad.MODEL), audio, vad.HOP, vad.CONTEXT, vad.RATE)), flush=True)

@@ -1,9 +1,9 @@
 // Bytes as a model whose types are inferred: by our rules, by onnx's, and as planning does it. Inference ends, refuses
 // with a place or writes types that read back; and what it wrote it agrees with.
 
-#include "check/inference.h"
 #include "fuzz/support/found.h"
 #include "fuzz/support/model_hooks.h"
+#include "infer/inference.h"
 #include "model/annotate.h"
 #include "model/import.h"
 #include "model/text_file.h"

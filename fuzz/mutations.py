@@ -175,13 +175,13 @@ def program(seed: int) -> bytes:
 
 def binary(data: bytes, seed: int, rng: np.random.Generator, folder: pathlib.Path) -> str:
     (folder / "model.onnx").write_bytes(damage(data, rng))
-    return load_and_run(str(folder / "model.onnx"), seed, str(rng.choice(["judge", "program"])))
+    return load_and_run(str(folder / "model.onnx"), seed, str(rng.choice(["reference", "program"])))
 
 
 def text(data: bytes, seed: int, rng: np.random.Generator, folder: pathlib.Path) -> str:
     damaged = damage_text(treadle.to_text(data).encode(), rng)
     (folder / "model.onnxtxt").write_bytes(damaged)
-    return load_and_run(damaged, seed, str(rng.choice(["judge", "program"])))
+    return load_and_run(damaged, seed, str(rng.choice(["reference", "program"])))
 
 
 @functools.cache

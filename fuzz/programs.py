@@ -36,10 +36,10 @@ from random_programs.generator import make_program
 from random_programs.shrinker import shrink
 
 TIERS = {
-    "judge": {"tier": "judge"},
+    "reference": {"tier": "reference"},
     "program": {"jit": "off"},
     "native": {"jit": "always"},
-    "native from trip 1": {"jit": "always", "jit_trip": "1"},
+    "native from iteration 1": {"jit": "always", "jit_trip": "1"},
     "program, 2 threads": {"jit": "off", "threads": 2},
     "native, 2 threads": {"jit": "always", "threads": 2},
 }
@@ -142,9 +142,9 @@ def peer_departs(model: onnx.ModelProto) -> bool:
 def judge(model: onnx.ModelProto, feeds: list[dict]) -> Verdict:
     """treadle against itself and against the numpy evaluator."""
     data = model.SerializeToString()
-    ours, problem = attempt(lambda: run_tier(data, feeds, "judge"))
+    ours, problem = attempt(lambda: run_tier(data, feeds, "reference"))
     planned = None
-    for tier in [tier for tier in TIERS if tier != "judge"]:
+    for tier in [tier for tier in TIERS if tier != "reference"]:
         result, trouble = attempt(lambda t=tier: run_tier(data, [*feeds, feeds[0]], t))
         if (ours is None) != (result is None):
             return Verdict("DIFFERENT", f"judge: {problem or 'ran'}; {tier}: {trouble or 'ran'}")

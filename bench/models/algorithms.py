@@ -97,7 +97,7 @@ def greedy_decode(n: int, words: int, width: int) -> Built:
 
 @loop(WIDE, 20, 4, 16)
 def attention_decoder(n: int, heads: int, depth: int) -> Built:
-    """Attention of one query over keys and values that grow by one each trip."""
+    """Attention of one query over keys and values that grow by one each iteration."""
     width = heads * depth
     cache = f"float[{heads},k,{depth}]"
     text = f"""

@@ -105,7 +105,7 @@ def gru_cell(n: int, width: int) -> Built:
 
 @loop(cell_class("two stacked", 2.7), 50, 128)
 def stacked_cells(n: int, width: int) -> Built:
-    """Two Scans, the second over what the first puts out; a trip is a step of one of them."""
+    """Two Scans, the second over what the first puts out; an iteration is a step of one of them."""
     h, hs = f"float[1,{width}]", f"float[{n},1,{width}]"
 
     def layer(k: int, x: str) -> str:

@@ -92,7 +92,7 @@ def mandelbrot(n: int, size: int) -> Built:
 
 @loop(SELECTIVE, 64, 96, 16)
 def selective_scan(n: int, channels: int, states: int) -> Built:
-    """Mamba's recurrence as exporters write it: a Loop that gathers its inputs by the trip counter."""
+    """Mamba's recurrence as exporters write it: a Loop that gathers its inputs by the iteration counter."""
     s = f"float[{channels},{states}]"
     text = f"""
     g (int64 m, {s} h0, float[{n},{channels}] delta, float[{n},{channels}] x, float[{n},{states}] B,

@@ -37,7 +37,7 @@ def fibonacci(n: int) -> Built:
 
 @loop(SCALAR, 2000)
 def newton(n: int) -> Built:
-    """A damped Newton iteration for the square root; the data decide when it ends, after about `n` trips."""
+    """A damped Newton iteration for the square root; the data decide when it ends, after about `n` iterations."""
     text = """
     g (float a, float x0, float rate) => (float x, int64 trips) {
       x, trips = Loop <body = b (int64 i, bool c, float s, int64 k) => (bool c2, float s2, int64 k2) {
@@ -109,7 +109,7 @@ def branches(n: int) -> Built:
 
 @loop(SCALAR, 500, 8)
 def chain_of_ifs(n: int, links: int) -> Built:
-    """`links` Ifs in a row in each trip, each asked for by a number of its own."""
+    """`links` Ifs in a row in each iteration, each asked for by a number of its own."""
     lines, state = [], "s"
     for k in range(links):
         result = "s2" if k == links - 1 else f"v{k}"

@@ -26,13 +26,13 @@ def vad_loop(vad: onnx.ModelProto, audio: np.ndarray, hop: int, context: int, ra
     float32, int64, boolean = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
     nodes = [
         helper.make_node("Gather", ["windows", "window_number"], ["input"], axis=0),
-        helper.make_node("Identity", ["go_on"], ["go_on_next"]),
+        helper.make_node("Identity", ["continues"], ["go_on_next"]),
         *vad.graph.node,
     ]
     body = helper.make_graph(
         nodes,
         "window",
-        [value("window_number", int64, []), value("go_on", boolean, []), value("state", float32, None)],
+        [value("window_number", int64, []), value("continues", boolean, []), value("state", float32, None)],
         [value("go_on_next", boolean, []), value("stateN", float32, None), value("output", float32, None)],
     )
     loop = helper.make_node("Loop", ["count", "always", "state0"], ["last_state", "probability"], body=body)
@@ -61,7 +61,7 @@ def _parse(text: str, weights: dict[str, np.ndarray], opset: int = 17) -> onnx.M
 
 
 def selective_scan(steps: int = 256, channels: int = 96, states: int = 16) -> Case:
-    """The recurrence of Mamba, h = exp(dt*A)*h + dt*x*B, y = h.C, as exporters write it: Gathers by the trip counter."""
+    """The recurrence of Mamba, h = exp(dt*A)*h + dt*x*B, y = h.C, as exporters write it: Gathers by the iteration counter."""
     t, d, n = steps, channels, states
     text = f"""
     selective_scan (float[{t},{d}] x, float[{t},{d}] delta, float[{t},{n}] B, float[{t},{n}] C)

@@ -96,7 +96,7 @@ def common_shape(x, y):
 
 
 def trip_limit(block: Block) -> tuple[str, int | None]:
-    """M as a name, and how many trips it is where that is known: absent (""), a constant, computed; a scalar or one
+    """M as a name, and how many iterations it is where that is known: absent (""), a constant, computed; a scalar or one
     element."""
     draw = block.draw
     kind = draw.rng.integers(8)
@@ -151,7 +151,7 @@ def loop(block: Block) -> None:
 
 
 def next_condition(inner: Block, trip: Value, go: Value, ends: int | None) -> Value:
-    """What the body says about going on; with `ends` it stops after that many trips at the latest."""
+    """What the body says about going on; with `ends` it stops after that many iterations at the latest."""
     kind = inner.draw.rng.integers(6)
     if ends is None and kind == 0:
         return go
@@ -167,7 +167,7 @@ def next_condition(inner: Block, trip: Value, go: Value, ends: int | None) -> Va
 
 
 class State:
-    """A loop state: of fixed sizes, growing, changing its shape from trip to trip, a sequence or an optional."""
+    """A loop state: of fixed sizes, growing, changing its shape from iteration to iteration, a sequence or an optional."""
 
     def __init__(self, body: Body, block: Block) -> None:
         draw, inner = block.draw, body.block

@@ -1,6 +1,6 @@
-"""Evaluates a model in plain numpy, node by node, with no code of an engine: the judge of random programs.
+"""Evaluates a model in plain numpy, node by node, with no code of an engine: the reference interpreter of random programs.
 
-Only what `generator.py` emits is known. The loop operators are those of tests/reference, written from the specification.
+Only what `generator.py` emits is known. The loop operators are those of tests/equations, written from the specification.
 Sequences are lists, an empty optional is None. NoAnswer: the specification leaves open what the value is.
 """
 
@@ -136,7 +136,7 @@ def evaluate(model: onnx.ModelProto, feeds: dict) -> list:
 
 
 def declared_empty(info: onnx.ValueInfoProto):
-    """What a Loop's scan output is without a trip: the declared element's sizes; None where they are not all known."""
+    """What a Loop's scan output is without an iteration: the declared element's sizes; None where they are not all known."""
     tensor = info.type.tensor_type
     dims = [d.dim_value if d.WhichOneof("value") == "dim_value" else None for d in tensor.shape.dim]
     if not tensor.HasField("shape") or None in dims:

@@ -68,7 +68,7 @@ typedef enum treadle_code {
 
 TREADLE_API treadle_code treadle_status_code(const treadle_status* status); /* NULL: TREADLE_OK */
 TREADLE_API const char* treadle_status_message(const treadle_status* status);
-/* Where it happened: file, path through the bodies, trip, operator. Empty when there is no place. */
+/* Where it happened: file, path through the bodies, iteration, operator. Empty when there is no place. */
 TREADLE_API const char* treadle_status_place(const treadle_status* status);
 TREADLE_API const char* treadle_status_text(const treadle_status* status); /* "<place>: <message>" */
 TREADLE_API void treadle_status_free(treadle_status* status);
@@ -173,12 +173,13 @@ TREADLE_API void treadle_options_free(treadle_options* options);
  * "weight_files" (map, copy: whether weights are read in the model's files, which must then stay as they are while the
  * session lives, or are copied into memory when it is opened),
  * "jit" (off, auto, always: when loops become native code; required: as always, and a loop that is not is an error),
- * "jit_trip" (no native code before this trip), "jit_cache" (a folder in which native code is kept for later processes;
- * off; empty: TREADLE_JIT_CACHE, else the user's folder for such files), "jit_cache_bytes" (of all that is kept there;
- * what was not used for longest goes), "load_time_limit" (seconds that loading may take, and each planning later on; 0:
- * any), "load_memory_limit" (bytes, likewise), "bounded_load" (0, 1: what is computed from constants beforehand is
- * bounded by the size of the model; on, unless it is turned off), "passes_off" (rewrites that do not run, by name, with
- * commas between them; left alone: TREADLE_PASSES_OFF), "dump" (a rewrite's name, for treadle_session_dump_graph). */
+ * "jit_trip" (no native code before this iteration), "jit_cache" (a folder in which native code is kept for later
+ * processes; off; empty: TREADLE_JIT_CACHE, else the user's folder for such files), "jit_cache_bytes" (of all that is
+ * kept there; what was not used for longest goes), "load_time_limit" (seconds that loading may take, and each planning
+ * later on; 0: any), "load_memory_limit" (bytes, likewise), "bounded_load" (0, 1: what is computed from constants
+ * beforehand is bounded by the size of the model; on, unless it is turned off), "passes_off" (rewrites that do not run,
+ * by name, with commas between them; left alone: TREADLE_PASSES_OFF), "dump" (a rewrite's name, for
+ * treadle_session_dump_graph). */
 TREADLE_API treadle_status* treadle_options_set(treadle_options* options, const char* key, const char* value);
 /* The same as numbers. Zero or less: no limit. */
 TREADLE_API void treadle_options_limit_load_time(treadle_options* options, double seconds);
@@ -244,9 +245,9 @@ TREADLE_API void treadle_session_wait_compiled(const treadle_session* session);
  */
 TREADLE_API void treadle_session_compile(const treadle_session* session);
 
-/* What has become of the loops: how each was rewritten, how it runs, what stands in the way of more, and what a trip
- * takes. Of the plan for these inputs; without inputs of the newest plan, or, before the first run, of a plan for what
- * the model says of its inputs. For people, or as JSON. */
+/* What has become of the loops: how each was rewritten, how it runs, what stands in the way of more, and what an
+ * iteration takes. Of the plan for these inputs; without inputs of the newest plan, or, before the first run, of a plan
+ * for what the model says of its inputs. For people, or as JSON. */
 TREADLE_API treadle_status* treadle_session_explain(const treadle_session* session, const char* const* names,
                                                     const treadle_value* const* values, size_t count, bool json,
                                                     char** text);
@@ -268,7 +269,7 @@ TREADLE_API treadle_status* treadle_run_options_create(treadle_run_options** out
 TREADLE_API void treadle_run_options_free(treadle_run_options* options);
 /* Zero or less: no limit. */
 TREADLE_API void treadle_run_options_limit_time(treadle_run_options* options, double seconds);
-TREADLE_API void treadle_run_options_limit_trips(treadle_run_options* options, int64_t trips);
+TREADLE_API void treadle_run_options_limit_trips(treadle_run_options* options, int64_t iterations);
 TREADLE_API void treadle_run_options_limit_memory(treadle_run_options* options, size_t bytes);
 /* True stops the runs that use these options, and refuses later ones, until it is set to false. From any thread. */
 TREADLE_API void treadle_run_options_cancel(treadle_run_options* options, bool cancel);
@@ -293,9 +294,10 @@ TREADLE_API treadle_status* treadle_session_profile(const treadle_session* sessi
                                                     const char* const* names, const treadle_value* const* values,
                                                     size_t count, size_t runs, treadle_profile** out);
 TREADLE_API void treadle_profile_free(treadle_profile* profile);
-TREADLE_API char* treadle_profile_text(const treadle_profile* profile);  /* a table by node */
-TREADLE_API char* treadle_profile_json(const treadle_profile* profile);  /* the same */
-TREADLE_API char* treadle_profile_trace(const treadle_profile* profile); /* every node of every trip: Chrome's format */
+TREADLE_API char* treadle_profile_text(const treadle_profile* profile); /* a table by node */
+TREADLE_API char* treadle_profile_json(const treadle_profile* profile); /* the same */
+TREADLE_API char* treadle_profile_trace(
+    const treadle_profile* profile); /* every node of every iteration: Chrome's format */
 
 /* ---- Streams: a session run over a signal that arrives in pieces, with the state that is carried from run to run.
  * Inputs are states, cut along time, bound, or given with each push. An output is joined along its time axis where it

@@ -28,7 +28,7 @@ class Error : public std::exception {
   treadle_code code() const { return code_; }
   const char* what() const noexcept override { return text_.c_str(); }
   const std::string& message() const { return message_; }
-  const std::string& place() const { return place_; }  // file, path through the bodies, trip, operator
+  const std::string& place() const { return place_; }  // file, path through the bodies, iteration, operator
 
  private:
   treadle_code code_;
@@ -275,7 +275,7 @@ class RunOptions {
     handle_.reset(handle);
   }
   void limit_time(double seconds) { treadle_run_options_limit_time(get(), seconds); }
-  void limit_trips(int64_t trips) { treadle_run_options_limit_trips(get(), trips); }
+  void limit_trips(int64_t iterations) { treadle_run_options_limit_trips(get(), iterations); }
   void limit_memory(size_t bytes) { treadle_run_options_limit_memory(get(), bytes); }
   void cancel(bool on = true) { treadle_run_options_cancel(get(), on); }  // from any thread
   treadle_run_options* get() const { return handle_.get(); }

@@ -121,7 +121,7 @@ class SessionOptions:
     `add_free_dimension_override_by_name` and `_by_denotation`, `add_initializer`, `enable_profiling` with
     `profile_file_prefix`, `optimized_model_filepath` (gets the model as it is after the rewrites of loading), what bounds
     loading (`load_time_limit`, `load_memory_limit`, `bounded_load`, `set_load_cancellation_flag`), and
-    configuration entries that begin with "treadle.": "treadle.tier" is "program" or "judge"; "treadle.jit" says when loops become native code: "off", "auto"
+    configuration entries that begin with "treadle.": "treadle.tier" is "program" or "reference"; "treadle.jit" says when loops become native code: "off", "auto"
     (in the background, once they have taken long enough) or "always" (before they first run); at "required" a run that comes to a loop that is not native
     code is an error that says why. Results are the same.
     "treadle.associative_math" at "1" lets sums of floats over time be put together in another order: linear recurrences
@@ -285,7 +285,7 @@ class RunOptions(_core.RunOptions):
 
     @property
     def trip_limit(self) -> int | None:
-        """Trips that all loops of a run may make together."""
+        """Iterations that all loops of a run may make together."""
         return self._limits.get("trips")
 
     @trip_limit.setter

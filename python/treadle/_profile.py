@@ -66,7 +66,7 @@ class Profile:
         return float(self._table["total_ns"])
 
     def trace(self) -> dict[str, Any]:
-        """Chrome's trace events: loops hold trips, trips hold nodes."""
+        """Chrome's trace events: loops hold iterations, iterations hold nodes."""
         events: dict[str, Any] = json.loads(self._trace)
         return events
 

@@ -1,7 +1,7 @@
 #include <cstdlib>
 
 #include "api/handles.h"
-#include "check/inference.h"
+#include "infer/inference.h"
 #include "model/annotate.h"
 #include "model/import.h"
 #include "model/text_file.h"

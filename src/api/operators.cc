@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "api/handles.h"
-#include "check/spelling.h"
+#include "base/spelling.h"
 #include "op/registry.h"
 #include "op/schema.h"
 

@@ -48,10 +48,10 @@ Result<double> parse_seconds(std::string_view key, std::string_view text) {
 
 Status set_option(SessionOptions& options, std::string_view key, std::string_view value) {
   if (key == "tier") {
-    if (value != "program" && value != "judge") {
+    if (value != "program" && value != "reference") {
       return error(Code::kInvalidArgument, "there is no tier '{}' (program, judge)", value);
     }
-    options.tier = value == "judge" ? Tier::kJudge : Tier::kProgram;
+    options.tier = value == "reference" ? Tier::kReference : Tier::kProgram;
     return {};
   }
   if (key == "threads") {
@@ -376,8 +376,8 @@ treadle_status* treadle_session_profile(const treadle_session* session, const tr
   return guarded([&]() -> Status {
     TREADLE_TRY(require(session && out, "a session is missing"));
     TREADLE_TRY(require(runs > 0, "a profile is made of at least one run"));
-    if (session->session->options().tier == Tier::kJudge) {
-      return error(Code::kInvalidArgument, "the judge has no profile");
+    if (session->session->options().tier == Tier::kReference) {
+      return error(Code::kInvalidArgument, "the reference interpreter has no profile");
     }
     TREADLE_ASSIGN(const std::vector<Feed> feeds, make_feeds(names, values, count));
     auto made = std::make_unique<treadle_profile>(runs);

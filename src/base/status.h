@@ -38,7 +38,7 @@ class [[nodiscard]] Status {
   bool ok() const { return rep_ == nullptr; }
   Code code() const { return rep_ ? rep_->code : Code::kOk; }
   const std::string& message() const;  // what was expected and what was found
-  const std::string& place() const;    // e.g. "model.onnx: /encoder/Loop_3:body/Add_7 (trip 12), Add-14"
+  const std::string& place() const;    // e.g. "model.onnx: /encoder/Loop_3:body/Add_7 (iteration 12), Add-14"
   std::string to_string() const;       // "<place>: <message>"
 
   // Puts `outer` before the place known so far; the innermost caller knows the operator, the outermost the file.

@@ -1,7 +1,7 @@
 // The functions that a model brings along: unlike names, no circles of calls, bodies like graphs without outer names.
 #include <algorithm>
 
-#include "check/spelling.h"
+#include "base/spelling.h"
 #include "check/walk.h"
 #include "model/functions.h"
 #include "op/registry.h"

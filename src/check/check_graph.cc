@@ -2,7 +2,7 @@
 // well; an input or initializer that hides an outer name is allowed, and warned of.
 #include <algorithm>
 
-#include "check/spelling.h"
+#include "base/spelling.h"
 #include "check/walk.h"
 #include "model/tensor_reader.h"
 #include "model/types.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "check/spelling.h"
+#include "base/spelling.h"
 #include "check/walk.h"
 #include "model/functions.h"
 #include "op/registry.h"
@@ -455,7 +455,7 @@ void Walk::check_signature(const wire::NodeProto& node, const Callee& callee, co
     d.expected = std::to_string(inputs);
     d.found = std::to_string(taken);
     if (callee.op->control == Control::kLoop)
-      d.hint = "a Loop's body takes the trip's number, the condition, then the states";
+      d.hint = "a Loop's body takes the iteration's number, the condition, then the states";
   }
   if (body.outputs.size() < least_outputs) {
     Diagnostic& d = report(Problem::kBodySignature, attribute.name, "the number of outputs of the graph in {}",

@@ -5,8 +5,8 @@
 #include <optional>
 #include <unordered_set>
 
-#include "check/inference.h"
 #include "check/types.h"
+#include "infer/inference.h"
 #include "model/import.h"
 #include "model/node_finder.h"
 #include "op/loop_view.h"
@@ -276,7 +276,7 @@ class TypeCheck final : InferenceMonitor {
       if (contradicts(declared, input->type)) {
         report_state(body, *input, declared, input->type.to_string() + " (inferred)", nullptr);
       } else if (outer && contradicts(declared, outer->type)) {
-        report_state(body, *input, declared, outer->type.to_string() + " (before the first trip)", outer);
+        report_state(body, *input, declared, outer->type.to_string() + " (before the first iteration)", outer);
       }
     }
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "check/json.h"
+#include "base/json.h"
 
 namespace treadle {
 

@@ -84,9 +84,9 @@ void Walk::warn_of_loop(const wire::NodeProto& node) {
   const std::string_view source = names.behind_identities(result);
   const bool stays_true = condition_stays_true(node, body, names, *this);
   if (!has_condition && !stays_true) {
-    Diagnostic& d = report(Problem::kLoopCondition, result,
-                           "cond is left out, so the Loop runs all its trips, whatever the body's condition {} says",
-                           quoted(result));
+    Diagnostic& d = report(
+        Problem::kLoopCondition, result,
+        "cond is left out, so the Loop runs all its iterations, whatever the body's condition {} says", quoted(result));
     if (const wire::NodeProto* maker = names.maker(source)) {
       const std::string place =
           fmt::format("{}:body/{} ({})", path(), node_name(*maker, maker - body.nodes.data()), operator_text(*maker));
@@ -142,7 +142,7 @@ void Walk::warn_of_states(const wire::GraphProto& body, const BeforeStates& firs
                            quoted(in.name), quoted(out.name));
     d.expected = shape_text(*before->tensor->shape);
     d.found = shape_text(*after->tensor->shape);
-    d.hint = "declare sizes that change from trip to trip as unknown";
+    d.hint = "declare sizes that change from iteration to iteration as unknown";
   }
 }
 

@@ -1,7 +1,7 @@
 // Names for sizes that nobody knows, and sizes as onnx writes them.
 #include <algorithm>
 
-#include "check/inference.h"
+#include "infer/inference.h"
 
 namespace treadle {
 

@@ -22,7 +22,7 @@ using plan::OpCode;
 
 namespace {
 
-using Spread = ElementwiseCode::Spread;
+using Broadcast = ElementwiseCode::Broadcast;
 
 // So many rows, a piece of each at a time, are read ahead of by the processor.
 constexpr int64_t kRowsOfPass = 16;
@@ -38,7 +38,7 @@ bool can_fail(const ElementwiseCode::Step& step) {
 // Elements stay where they are, or one goes to all.
 bool keeps_places(const ElementwiseCode& code) {
   return std::none_of(code.inputs.begin(), code.inputs.end(),
-                      [](const auto& in) { return in.spread == Spread::kOther; });
+                      [](const auto& in) { return in.spread == Broadcast::kOther; });
 }
 
 int64_t width_of(ElementType type) {
@@ -66,8 +66,8 @@ bool rows_pay(const Loop& loop) {
 
 bool LoopWriter::runs_in_blocks(uint32_t index) const {
   const Loop& loop = p_.loops[index];
-  if (!layout_.inline_loop[index] || loop.go_on != kNoSlot || loop.states.empty() || loop.step.grows || loop.masked ||
-      !rows_pay(loop)) {
+  if (!layout_.inline_loop[index] || loop.continues != kNoSlot || loop.states.empty() || loop.step.grows ||
+      loop.masked || !rows_pay(loop)) {
     return false;
   }
   int64_t count = 0;
@@ -155,7 +155,7 @@ class LoopWriter::BlockWriter {
     int64_t all = 0;
     for (uint32_t pc = loop_.first + 1; pc + 1 < loop_.last; ++pc) {
       if (w_.p_.code[pc].code == OpCode::kCopy) continue;
-      vectors = std::min(vectors, w_.layout_.forms.tiles.at(pc));
+      vectors = std::min(vectors, w_.layout_.shape.tiles.at(pc));
       all = w_.request_.elementwise(pc)->count;
     }
     const int64_t size = std::min(all, vectors * w_.chunks_.full), blocks = all / size, rest = all % size;
@@ -175,7 +175,7 @@ class LoopWriter::BlockWriter {
       }
     }
     auto values_of = [&](uint32_t s) {
-      Flat value{element_ir_type(b_.getContext(), type_of(s)), count_, {}};
+      Lanes value{element_ir_type(b_.getContext(), type_of(s)), count_, {}};
       for (llvm::AllocaInst* variable : held[s]) value.vectors.push_back(w_.get(variable));
       return value;
     };
@@ -184,7 +184,7 @@ class LoopWriter::BlockWriter {
       for (const LoopState& state : loop_.states) values_[state.in] = values_of(state.in);
       write_trip(trip);
       for (const LoopState& state : loop_.states) {
-        const Flat& value = values_.at(state.out);
+        const Lanes& value = values_.at(state.out);
         for (size_t c = 0; c < value.vectors.size(); ++c) w_.set(held[state.in][c], value.vectors[c]);
       }
     });
@@ -214,14 +214,14 @@ class LoopWriter::BlockWriter {
   }
 
   void write_steps(const ElementwiseCode& code, Value* trip) {
-    std::vector<Flat> operands;
+    std::vector<Lanes> operands;
     for (const ElementwiseCode::Input& in : code.inputs) {
-      operands.push_back(in.spread == Spread::kScalar ? w_.flats_.splat(scalar(in, trip), count_)
-                                                      : value(in.slot, in.type, trip));
+      operands.push_back(in.spread == Broadcast::kScalar ? w_.lanes_.splat(scalar(in, trip), count_)
+                                                         : value(in.slot, in.type, trip));
     }
     operands = w_.run_steps(code, std::move(operands));
     for (const ElementwiseCode::Output& out : code.outputs) {
-      const Flat& result = operands[code.inputs.size() + out.step];
+      const Lanes& result = operands[code.inputs.size() + out.step];
       values_[out.slot] = result;
       if (!strides_.contains(out.slot)) continue;  // else it is a row
       const ElementType type = code.steps[out.step].to;
@@ -232,11 +232,11 @@ class LoopWriter::BlockWriter {
   Value* scalar(const ElementwiseCode::Input& in, Value* trip) {
     return strides_.contains(in.slot) ? w_.load_at(row(in.slot, trip), in.type, 1) : w_.element(in.slot, in.type, 0);
   }
-  Flat value(uint32_t s, ElementType type, Value* trip) {
+  Lanes value(uint32_t s, ElementType type, Value* trip) {
     const auto known = values_.find(s);
     return known != values_.end() ? known->second : load(s, type, trip);
   }
-  Flat load(uint32_t s, ElementType type, Value* trip) {
+  Lanes load(uint32_t s, ElementType type, Value* trip) {
     return w_.load_numbers(part(s, type, trip), type, range(count_));
   }
 
@@ -249,7 +249,7 @@ class LoopWriter::BlockWriter {
   // The block, and what its trip has made so far, by slot.
   Value* at_ = nullptr;
   int64_t count_ = 0;
-  std::map<uint32_t, Flat> values_;
+  std::map<uint32_t, Lanes> values_;
 };
 
 void LoopWriter::write_blocks(uint32_t index) {

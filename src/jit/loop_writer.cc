@@ -28,7 +28,7 @@ LoopWriter::LoopWriter(const plan::NativeRequest& request, llvm::Module& module)
       fused_multiply_add_(request.isa != Isa::kBaseline),
       module_(module),
       b_(module.getContext()),
-      flats_(b_, chunks_) {}
+      lanes_(b_, chunks_) {}
 
 void LoopWriter::write() {
   auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false);
@@ -112,12 +112,12 @@ LoopWriter::Value* LoopWriter::stack(size_t bytes) {
 // --- places ----------------------------------------------------------------------------------------------------------
 
 void LoopWriter::open_places() {
-  for (uint32_t s = 1; s < layout_.places.size(); ++s) {
-    const Place& place = layout_.places[s];
-    if (place.kind == PlaceKind::kPointer) {
+  for (uint32_t s = 1; s < layout_.locations.size(); ++s) {
+    const Location& place = layout_.locations[s];
+    if (place.kind == LocationKind::kPointer) {
       pointers_[s] = variable(b_.getPtrTy(), "at");
       set(pointers_[s], b_.CreateLoad(b_.getPtrTy(), slot_address(s)));
-    } else if (place.kind == PlaceKind::kRegister) {
+    } else if (place.kind == LocationKind::kRegister) {
       if (p_.slots[s].storage == Storage::kConstant && place.count == 1) continue;  // a literal
       Value* memory = b_.CreateLoad(b_.getPtrTy(), slot_address(s));
       llvm::Type* scalar = element_ir_type(b_.getContext(), place.type);
@@ -135,11 +135,11 @@ void LoopWriter::open_places() {
 // States and pointers go back to where the interpreter looks for them.
 void LoopWriter::close_places() {
   for (const auto& [s, variable] : pointers_) {
-    if (layout_.places[s].moves) b_.CreateStore(get(variable), slot_address(s));
+    if (layout_.locations[s].moves) b_.CreateStore(get(variable), slot_address(s));
   }
   for (const plan::LoopState& state : loop_.states) {
-    const Place& place = layout_.places[state.in];
-    if (place.kind != PlaceKind::kRegister) continue;
+    const Location& place = layout_.locations[state.in];
+    if (place.kind != LocationKind::kRegister) continue;
     Value* memory = b_.CreateLoad(b_.getPtrTy(), slot_address(state.in));
     const auto width = static_cast<int64_t>(byte_width(compute_type(place.type)));
     for (size_t c = 0; c < registers_.at(state.in).size(); ++c) {
@@ -175,7 +175,7 @@ void LoopWriter::store_at(Value* at, ElementType type, Value* value) {
 LoopWriter::Value* LoopWriter::literal(uint32_t s, int64_t index) {
   const Tensor& constant = p_.slots[s].constant;
   const auto* bytes = static_cast<const std::byte*>(constant.raw());
-  const ElementType type = layout_.places[s].type;
+  const ElementType type = layout_.locations[s].type;
   llvm::Type* ir_type = element_ir_type(b_.getContext(), type);
   const size_t width = byte_width(compute_type(type));
   uint64_t bits = 0;
@@ -185,7 +185,7 @@ LoopWriter::Value* LoopWriter::literal(uint32_t s, int64_t index) {
 }
 
 LoopWriter::Value* LoopWriter::load_chunk(uint32_t s, ElementType type, int64_t count, size_t chunk) {
-  if (layout_.places[s].kind == PlaceKind::kRegister) {
+  if (layout_.locations[s].kind == LocationKind::kRegister) {
     const auto it = registers_.find(s);
     return it == registers_.end() ? literal(s, 0) : get(it->second[chunk]);
   }
@@ -196,14 +196,14 @@ LoopWriter::Value* LoopWriter::load_chunk(uint32_t s, ElementType type, int64_t 
 
 void LoopWriter::store_chunk(uint32_t s, ElementType type, int64_t count, size_t chunk, Value* value) {
   static_cast<void>(count);
-  if (layout_.places[s].kind == PlaceKind::kRegister) return set(registers_.at(s)[chunk], value);
+  if (layout_.locations[s].kind == LocationKind::kRegister) return set(registers_.at(s)[chunk], value);
   const auto width = static_cast<int64_t>(byte_width(compute_type(type)));
   store_at(offset(pointer(s), static_cast<int64_t>(chunk) * chunks_.full * width), type, value);
 }
 
 LoopWriter::Value* LoopWriter::element(uint32_t s, ElementType type, int64_t index) {
-  const Place& place = layout_.places[s];
-  if (place.kind != PlaceKind::kRegister) {
+  const Location& place = layout_.locations[s];
+  if (place.kind != LocationKind::kRegister) {
     const auto width = static_cast<int64_t>(byte_width(compute_type(type)));
     return load_at(offset(pointer(s), index * width), type, 1);
   }
@@ -225,9 +225,9 @@ LoopWriter::Value* LoopWriter::flag(uint32_t s) {
 
 void LoopWriter::copy(uint32_t from, uint32_t to, size_t bytes) {
   if (from == to || bytes == 0) return;
-  const Place* place = nullptr;
+  const Location* place = nullptr;
   for (uint32_t s : {to, from}) {
-    if (layout_.places[s].kind == PlaceKind::kRegister) place = &layout_.places[s];
+    if (layout_.locations[s].kind == LocationKind::kRegister) place = &layout_.locations[s];
   }
   if (!place) {
     b_.CreateMemCpy(pointer(to), llvm::Align(1), pointer(from), llvm::Align(1), bytes);
@@ -323,8 +323,8 @@ void LoopWriter::write(uint32_t pc) {
         return std::visit([&](const auto& code) { write_other(code); }, *other);
       }
       const ElementwiseCode& code = *request_.elementwise(pc);
-      const auto tiles = layout_.forms.tiles.find(pc);
-      return tiles == layout_.forms.tiles.end() ? write_short(code) : write_nest(code, tiles->second);
+      const auto tiles = layout_.shape.tiles.find(pc);
+      return tiles == layout_.shape.tiles.end() ? write_short(code) : write_nest(code, tiles->second);
     }
     case OpCode::kGuarded:
     case OpCode::kCompute:
@@ -364,9 +364,9 @@ void LoopWriter::write(uint32_t pc) {
       leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, poll)), {context_}));
       return refresh();
     }
-    case OpCode::kWave:  // not in loops
-    case OpCode::kWaveEnd:
-    case OpCode::kInBlocks:
+    case OpCode::kPipeline:  // not in loops
+    case OpCode::kPipelineEnd:
+    case OpCode::kInStrips:
     case OpCode::kEnd:
       return;
   }

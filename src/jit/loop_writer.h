@@ -6,8 +6,8 @@
 #include <map>
 #include <vector>
 
+#include "jit/locations.h"
 #include "jit/nest.h"
-#include "jit/places.h"
 
 namespace treadle::jit {
 
@@ -59,11 +59,11 @@ class LoopWriter final : private StepHost {
   void write_row(uint32_t pc);
 
   // --- instructions that compute
-  Flat read_flat(uint32_t s, ElementType type, int64_t count);
-  void write_flat(uint32_t s, ElementType type, const Flat& flat);
-  Flat read_numbers(uint32_t s, ElementType type, int64_t available, std::span<const int64_t> numbers);
-  Flat load_numbers(Value* from, ElementType type, std::span<const int64_t> numbers);
-  void store_flat(Value* to, ElementType type, const Flat& flat);
+  Lanes read_flat(uint32_t s, ElementType type, int64_t count);
+  void write_flat(uint32_t s, ElementType type, const Lanes& flat);
+  Lanes read_numbers(uint32_t s, ElementType type, int64_t available, std::span<const int64_t> numbers);
+  Lanes load_numbers(Value* from, ElementType type, std::span<const int64_t> numbers);
+  void store_flat(Value* to, ElementType type, const Lanes& flat);
   void count_to(int64_t count, const std::function<void(Value*)>& fn);
   void count_up_to(Value* count, const std::function<void(Value*)>& fn);
   Value* step_of(const plan::ElementwiseCode::Step& step, llvm::ArrayRef<Value*> arguments);
@@ -71,22 +71,22 @@ class LoopWriter final : private StepHost {
                                 const std::vector<std::vector<Value*>>& arguments);
   llvm::Function* step_function(const plan::ElementwiseCode::Step& step, llvm::ArrayRef<Value*> arguments,
                                 size_t vectors);
-  std::vector<Flat> run_steps(const plan::ElementwiseCode& code, std::vector<Flat> values);
+  std::vector<Lanes> run_steps(const plan::ElementwiseCode& code, std::vector<Lanes> values);
   void write_short(const plan::ElementwiseCode& code);
   void write_nest(const plan::ElementwiseCode& code, int64_t vectors);
   void write_rows(int64_t rows, int64_t n, uint32_t from, uint32_t to, ElementType type, ElementType to_type,
-                  const std::function<Flat(int64_t rows, const Flat&)>& reduce);
+                  const std::function<Lanes(int64_t rows, const Lanes&)>& reduce);
   void write_columns(int64_t outer, int64_t n, int64_t inner, uint32_t from, uint32_t to, ElementType type,
                      ElementType to_type,
-                     const std::function<Flat(int64_t columns, int64_t stride, const Flat&)>& reduce);
+                     const std::function<Lanes(int64_t columns, int64_t stride, const Lanes&)>& reduce);
   void write_other(const plan::ReductionCode& code);
-  void write_other(const plan::ExtremeCode& code);
+  void write_other(const plan::ArgReductionCode& code);
   void write_other(const plan::ProductCode& code);
   void write_row_product(const plan::ProductCode& code);
-  Flat sum_rows(const plan::ProductCode& code, Value* row, Value* matrix, int64_t column, int64_t count);
+  Lanes sum_rows(const plan::ProductCode& code, Value* row, Value* matrix, int64_t column, int64_t count);
   void write_other(const plan::MoveCode& code);
   void write_vectors(const plan::MoveCode& code);
-  Flat constants(const plan::MoveCode& code);
+  Lanes constants(const plan::MoveCode& code);
   class NestWriter;
 
   // --- loops
@@ -122,7 +122,7 @@ class LoopWriter final : private StepHost {
   const bool fused_multiply_add_;
   llvm::Module& module_;
   llvm::IRBuilder<> b_;
-  FlatBuilder flats_;
+  LaneBuilder lanes_;
   llvm::Function* function_ = nullptr;
   Value* frame_ = nullptr;
   Value* slots_ = nullptr;

@@ -22,7 +22,7 @@ bool LoopWriter::counts_at_once(uint32_t index) const {
   constexpr int64_t kMostUnits = plan::kPollUnits / 8;
   const Loop& loop = p_.loops[index];
   return index != request_.loop && layout_.inline_loop[index] && !runs_in_blocks(index) && loop.is_scan &&
-         loop.go_on == kNoSlot && loop.known_trips > 0 && loop.known_trips <= kMostUnits / loop.schedule.weight;
+         loop.continues == kNoSlot && loop.known_trips > 0 && loop.known_trips <= kMostUnits / loop.schedule.weight;
 }
 
 void LoopWriter::count_trips(const Loop& loop, int64_t trips) {
@@ -85,7 +85,7 @@ void LoopWriter::write_begin(uint32_t pc) {
 // Kernels may compute along what is behind a state in memory.
 void LoopWriter::clear_behind(uint32_t s, size_t bytes) {
   const size_t behind = p_.slots[s].bytes - bytes;
-  if (layout_.places[s].kind == PlaceKind::kRegister || behind == 0) return;
+  if (layout_.locations[s].kind == LocationKind::kRegister || behind == 0) return;
   b_.CreateMemSet(offset(pointer(s), static_cast<int64_t>(bytes)), b_.getInt8(0), behind, llvm::Align(1));
 }
 
@@ -125,13 +125,13 @@ void LoopWriter::begin_inline(uint32_t pc, const Loop& loop, uint32_t index) {
 struct LoopWriter::BackEdge {
   LoopWriter& w;
   llvm::AllocaInst* trip;
-  Value* go_on = w.b_.getTrue();
+  Value* continues = w.b_.getTrue();
 
-  void ask(uint32_t s) { go_on = w.flag(s); }
+  void ask(uint32_t s) { continues = w.flag(s); }
   void put_row(const plan::LoopStep::Row& row) { w.copy(row.from, row.to, row.bytes); }
   void exchange(const plan::LoopStep::Swap& swap) {
     const auto can_move = [&](uint32_t s) {
-      return w.layout_.places[s].kind == PlaceKind::kTable || w.layout_.places[s].moves;
+      return w.layout_.locations[s].kind == LocationKind::kTable || w.layout_.locations[s].moves;
     };
     if (!can_move(swap.in) || !can_move(swap.out)) return w.copy(swap.out, swap.in, swap.bytes);
     Value* in = w.pointer(swap.in);
@@ -181,7 +181,7 @@ void LoopWriter::write_next(uint32_t pc) {
   } else {
     BackEdge edge{*this, trip_[index]};
     plan::take_back_edge(loop, edge);
-    b_.CreateCondBr(b_.CreateAnd(b_.CreateICmpSLT(get(trip_[index]), get(trips_[index])), edge.go_on), more, done);
+    b_.CreateCondBr(b_.CreateAnd(b_.CreateICmpSLT(get(trip_[index]), get(trips_[index])), edge.continues), more, done);
     b_.SetInsertPoint(more);
     if (!counts_at_once(index)) count_trips(loop, 1);
     if (loop.step.grows) grow_rows(loop, index);

@@ -41,7 +41,7 @@ bool moves_vectors(const plan::MoveCode& code, const Chunks& chunks) {
 void LoopWriter::write_vectors(const plan::MoveCode& code) {
   for (const auto& output : code.outputs) {
     const auto count = static_cast<int64_t>(output.from.size());
-    Flat result{element_ir_type(b_.getContext(), code.type), count, {}};
+    Lanes result{element_ir_type(b_.getContext(), code.type), count, {}};
     for (size_t c = 0; c < chunks_.size(count); ++c) {
       const auto from = std::span(output.from).subspan(c * chunks_.full, chunks_.lanes(count, c));
       const Run run = *run_at(code, from);
@@ -56,9 +56,9 @@ void LoopWriter::write_vectors(const plan::MoveCode& code) {
 void LoopWriter::write_other(const plan::MoveCode& code) {
   if (moves_vectors(code, chunks_)) return write_vectors(code);
   // Operands, then constants, each from a whole vector on.
-  Flat all{element_ir_type(b_.getContext(), code.type), 0, {}};
+  Lanes all{element_ir_type(b_.getContext(), code.type), 0, {}};
   Numbers places;
-  auto append = [&](const Flat& flat) {
+  auto append = [&](const Lanes& flat) {
     const auto first = static_cast<int64_t>(all.vectors.size()) * chunks_.full;
     for (int64_t i = 0; i < flat.count; ++i) places.push_back(first + i);
     all.vectors.insert(all.vectors.end(), flat.vectors.begin(), flat.vectors.end());
@@ -66,21 +66,21 @@ void LoopWriter::write_other(const plan::MoveCode& code) {
   for (const auto& input : code.inputs) append(read_flat(input.slot, code.type, input.count));
   const auto moved = static_cast<int64_t>(places.size());
   if (!code.constants.empty()) append(constants(code));
-  std::vector<Flat> results;
+  std::vector<Lanes> results;
   for (const auto& output : code.outputs) {
     Numbers numbers;
     for (const int64_t from : output.from) {
       numbers.push_back(places[static_cast<size_t>(from >= 0 ? from : moved - 1 - from)]);
     }
-    results.push_back(flats_.pick(all, numbers));
+    results.push_back(lanes_.pick(all, numbers));
   }
   for (size_t i = 0; i < results.size(); ++i) write_flat(code.outputs[i].slot, code.type, results[i]);
 }
 
-Flat LoopWriter::constants(const plan::MoveCode& code) {
+Lanes LoopWriter::constants(const plan::MoveCode& code) {
   llvm::Type* scalar = element_ir_type(b_.getContext(), code.type);
   const auto count = static_cast<int64_t>(code.constants.size());
-  Flat flat{scalar, count, {}};
+  Lanes flat{scalar, count, {}};
   for (size_t c = 0; c < chunks_.size(count); ++c) {
     llvm::SmallVector<llvm::Constant*, 16> lanes;
     for (size_t i = 0; i < chunks_.lanes(count, c); ++i) {

@@ -1,7 +1,7 @@
 #pragma once
 // Moves of elements: permutations of elements in registers, or copies of whole vectors from memory.
 
-#include "jit/places.h"
+#include "jit/locations.h"
 
 namespace treadle::jit {
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "jit/flat.h"
+#include "jit/vector_lanes.h"
 #include "plan/native.h"
 
 namespace treadle::jit {

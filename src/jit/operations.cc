@@ -2,14 +2,14 @@
 
 #include <llvm/IR/MDBuilder.h>
 
-#include "jit/flat_maths.h"
+#include "jit/lane_maths.h"
 #include "jit/loop_writer.h"
 #include "jit/row_product.h"
 
 namespace treadle::jit {
 
 using plan::ElementwiseCode;
-using Spread = ElementwiseCode::Spread;
+using Broadcast = ElementwiseCode::Broadcast;
 
 namespace {
 
@@ -37,23 +37,23 @@ bool is_run(std::span<const int64_t> numbers) {
 
 // --- elements of slots and of memory ---------------------------------------------------------------------------------
 
-Flat LoopWriter::read_flat(uint32_t s, ElementType type, int64_t count) {
-  Flat flat{element_ir_type(b_.getContext(), type), count, {}};
+Lanes LoopWriter::read_flat(uint32_t s, ElementType type, int64_t count) {
+  Lanes flat{element_ir_type(b_.getContext(), type), count, {}};
   for (size_t c = 0; c < chunks_.size(count); ++c) flat.vectors.push_back(load_chunk(s, type, count, c));
   return flat;
 }
 
-void LoopWriter::write_flat(uint32_t s, ElementType type, const Flat& flat) {
+void LoopWriter::write_flat(uint32_t s, ElementType type, const Lanes& flat) {
   for (size_t c = 0; c < flat.vectors.size(); ++c) store_chunk(s, type, flat.count, c, flat.vectors[c]);
 }
 
 // Elements by their numbers from `from` on. What is needed of a short stretch is read once and permuted.
-Flat LoopWriter::load_numbers(Value* from, ElementType type, std::span<const int64_t> numbers) {
+Lanes LoopWriter::load_numbers(Value* from, ElementType type, std::span<const int64_t> numbers) {
   const auto count = static_cast<int64_t>(numbers.size());
-  Flat flat{element_ir_type(b_.getContext(), type), count, {}};
+  Lanes flat{element_ir_type(b_.getContext(), type), count, {}};
   auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
   const int64_t first = *low, stretch = *high - first + 1;
-  Flat read{flat.scalar, stretch, {}};
+  Lanes read{flat.scalar, stretch, {}};
   auto load = [&](int64_t number, unsigned lanes) {
     return load_at(offset(from, number * width_of(type)), type, lanes);
   };
@@ -72,7 +72,7 @@ Flat LoopWriter::load_numbers(Value* from, ElementType type, std::span<const int
       }
       Numbers relative(here.begin(), here.end());
       for (int64_t& number : relative) number -= first;
-      flat.vectors.push_back(flats_.pick(read, relative).vectors[0]);
+      flat.vectors.push_back(lanes_.pick(read, relative).vectors[0]);
     } else {
       Value* vector = llvm::PoisonValue::get(lanes_of(flat.scalar, lanes));
       for (unsigned lane = 0; lane < lanes; ++lane) {
@@ -84,12 +84,12 @@ Flat LoopWriter::load_numbers(Value* from, ElementType type, std::span<const int
   return flat;
 }
 
-Flat LoopWriter::read_numbers(uint32_t s, ElementType type, int64_t available, std::span<const int64_t> numbers) {
-  if (layout_.places[s].kind != PlaceKind::kRegister) return load_numbers(pointer(s), type, numbers);
-  return flats_.pick(read_flat(s, type, available), numbers);
+Lanes LoopWriter::read_numbers(uint32_t s, ElementType type, int64_t available, std::span<const int64_t> numbers) {
+  if (layout_.locations[s].kind != LocationKind::kRegister) return load_numbers(pointer(s), type, numbers);
+  return lanes_.pick(read_flat(s, type, available), numbers);
 }
 
-void LoopWriter::store_flat(Value* to, ElementType type, const Flat& flat) {
+void LoopWriter::store_flat(Value* to, ElementType type, const Lanes& flat) {
   for (size_t c = 0; c < flat.vectors.size(); ++c) {
     store_at(offset(to, static_cast<int64_t>(c) * chunks_.full * width_of(type)), type, flat.vectors[c]);
   }
@@ -118,16 +118,16 @@ void LoopWriter::count_up_to(Value* count, const std::function<void(Value*)>& fn
 // --- elementwise -----------------------------------------------------------------------------------------------------
 
 // The results of all steps; step by step over all vectors, whose operations do not wait for each other.
-std::vector<Flat> LoopWriter::run_steps(const ElementwiseCode& code, std::vector<Flat> values) {
+std::vector<Lanes> LoopWriter::run_steps(const ElementwiseCode& code, std::vector<Lanes> values) {
   const int64_t count = values.empty() ? code.count : values[0].count;
   for (const ElementwiseCode::Step& step : code.steps) {
-    Flat result{element_ir_type(b_.getContext(), step.to), count, {}};
+    Lanes result{element_ir_type(b_.getContext(), step.to), count, {}};
     std::vector<std::vector<Value*>> arguments;  // of each vector
     for (size_t c = 0; c < chunks_.size(count); ++c) {
       auto& of_vector = arguments.emplace_back();
       for (size_t i = 0; i < step.argument_count; ++i) of_vector.push_back(values[step.arguments[i]].vectors[c]);
     }
-    if (layout_.forms.functions.contains(StepKind(step))) {
+    if (layout_.shape.functions.contains(StepKind(step))) {
       result.vectors = call_step(step, arguments);
     } else {
       for (const std::vector<Value*>& of_vector : arguments) result.vectors.push_back(step_of(step, of_vector));
@@ -197,21 +197,21 @@ llvm::Function* LoopWriter::step_function(const ElementwiseCode::Step& step, llv
 
 // Everything is read before anything is written: an output may be the place of an input.
 void LoopWriter::write_short(const ElementwiseCode& code) {
-  std::vector<Flat> values;
+  std::vector<Lanes> values;
   for (const ElementwiseCode::Input& in : code.inputs) {
     switch (in.spread) {
-      case Spread::kDense:
+      case Broadcast::kDense:
         values.push_back(read_flat(in.slot, in.type, code.count));
         break;
-      case Spread::kScalar:
-        values.push_back(flats_.splat(element(in.slot, in.type, 0), code.count));
+      case Broadcast::kScalar:
+        values.push_back(lanes_.splat(element(in.slot, in.type, 0), code.count));
         break;
-      case Spread::kOther: {
+      case Broadcast::kOther: {
         const Numbers numbers = input_numbers(in, code.count);
         const int64_t available = 1 + *std::max_element(numbers.begin(), numbers.end());
-        const Place& place = layout_.places[in.slot];
+        const Location& place = layout_.locations[in.slot];
         values.push_back(
-            read_numbers(in.slot, in.type, place.kind == PlaceKind::kRegister ? place.count : available, numbers));
+            read_numbers(in.slot, in.type, place.kind == LocationKind::kRegister ? place.count : available, numbers));
         break;
       }
     }
@@ -231,7 +231,7 @@ class LoopWriter::NestWriter {
   void write() {
     // What no loop changes is read before them.
     for (size_t i = 0; i < code_.inputs.size(); ++i) {
-      if (code_.inputs[i].spread == Spread::kScalar) {
+      if (code_.inputs[i].spread == Broadcast::kScalar) {
         fixed_[i].scalar = w_.element(code_.inputs[i].slot, code_.inputs[i].type, 0);
       } else if (stays(i)) {
         fixed_[i].tile = load(i, nest_.step, w_.b_.getInt64(0));
@@ -244,7 +244,7 @@ class LoopWriter::NestWriter {
  private:
   struct Fixed {
     Value* scalar = nullptr;
-    std::optional<Flat> tile;
+    std::optional<Lanes> tile;
   };
 
   bool stays(size_t input) const {
@@ -253,7 +253,7 @@ class LoopWriter::NestWriter {
                                           [](int64_t stride) { return stride == 0; });
   }
 
-  Flat load(size_t input, int64_t rows, Value* first) {
+  Lanes load(size_t input, int64_t rows, Value* first) {
     const ElementwiseCode::Input& in = code_.inputs[input];
     Value* from = w_.b_.CreateGEP(element_ir_type(w_.b_.getContext(), in.type), w_.pointer(in.slot), first);
     return w_.load_numbers(from, in.type, nest_.tile_numbers(nest_.strides[input], rows));
@@ -286,10 +286,10 @@ class LoopWriter::NestWriter {
 
   void tile(int64_t rows, const std::vector<Value*>& at) {
     const int64_t count = nest_.tile_count(rows);
-    std::vector<Flat> values;
+    std::vector<Lanes> values;
     for (size_t i = 0; i < code_.inputs.size(); ++i) {
       if (fixed_[i].scalar) {
-        values.push_back(w_.flats_.splat(fixed_[i].scalar, count));
+        values.push_back(w_.lanes_.splat(fixed_[i].scalar, count));
       } else if (fixed_[i].tile && fixed_[i].tile->count == count) {
         values.push_back(*fixed_[i].tile);
       } else {
@@ -320,7 +320,7 @@ void LoopWriter::write_nest(const ElementwiseCode& code, int64_t vectors) {
 // --- others ----------------------------------------------------------------------------------------------------------
 
 void LoopWriter::write_other(const plan::ReductionCode& code) {
-  const FlatMaths maths(flats_, *this, request_.isa);
+  const LaneMaths maths(lanes_, *this, request_.isa);
   const int64_t n = code.reduced.empty() ? 1 : code.reduced.back();
   int64_t count = 1;
   for (const Dims* dims : {&code.kept, &code.reduced}) {
@@ -331,7 +331,7 @@ void LoopWriter::write_other(const plan::ReductionCode& code) {
   }
   plan::ReductionCode part = code;
   if (!code.columns) {
-    return write_rows(count / n, n, code.from, code.to, code.type, code.type, [&](int64_t some, const Flat& from) {
+    return write_rows(count / n, n, code.from, code.to, code.type, code.type, [&](int64_t some, const Lanes& from) {
       part.kept = {some};
       part.kept_strides = {n};
       return maths.reduce(part, from);
@@ -339,7 +339,7 @@ void LoopWriter::write_other(const plan::ReductionCode& code) {
   }
   const int64_t inner = code.kept.back();
   write_columns(count / n / inner, n, inner, code.from, code.to, code.type, code.type,
-                [&](int64_t some, int64_t stride, const Flat& from) {
+                [&](int64_t some, int64_t stride, const Lanes& from) {
                   part.kept = {some};
                   part.kept_strides = {1};
                   part.reduced_strides = {stride};
@@ -347,8 +347,8 @@ void LoopWriter::write_other(const plan::ReductionCode& code) {
                 });
 }
 
-void LoopWriter::write_other(const plan::ExtremeCode& code) {
-  const FlatMaths maths(flats_, *this, request_.isa);
+void LoopWriter::write_other(const plan::ArgReductionCode& code) {
+  const LaneMaths maths(lanes_, *this, request_.isa);
   const int64_t n = code.n, inner = code.inner, count = code.outer * n * inner;
   const ElementType to_type = ElementType::kInt64;
   if (chunks_.is_short(count)) {
@@ -358,21 +358,21 @@ void LoopWriter::write_other(const plan::ExtremeCode& code) {
   }
   if (inner == 1) {
     return write_rows(code.outer, n, code.from, code.to, code.type, to_type,
-                      [&](int64_t some, const Flat& from) { return maths.extreme(code, from, range(some, 0, n), 1); });
+                      [&](int64_t some, const Lanes& from) { return maths.extreme(code, from, range(some, 0, n), 1); });
   }
   write_columns(
       code.outer, n, inner, code.from, code.to, code.type, to_type,
-      [&](int64_t some, int64_t stride, const Flat& from) { return maths.extreme(code, from, range(some), stride); });
+      [&](int64_t some, int64_t stride, const Lanes& from) { return maths.extreme(code, from, range(some), stride); });
 }
 
 // Some rows at a time of [rows, n].
 void LoopWriter::write_rows(int64_t rows, int64_t n, uint32_t from, uint32_t to, ElementType type, ElementType to_type,
-                            const std::function<Flat(int64_t rows, const Flat&)>& reduce) {
+                            const std::function<Lanes(int64_t rows, const Lanes&)>& reduce) {
   const int64_t some = std::clamp<int64_t>(4 * chunks_.full / n, 1, std::min<int64_t>(rows, chunks_.full));
   auto part = [&](int64_t count, Value* first) {
     Value* start = b_.CreateMul(first, b_.getInt64(static_cast<uint64_t>(n)));
     Value* source = b_.CreateGEP(element_ir_type(b_.getContext(), type), pointer(from), start);
-    const Flat result = reduce(count, load_numbers(source, type, range(count * n)));
+    const Lanes result = reduce(count, load_numbers(source, type, range(count * n)));
     store_flat(b_.CreateGEP(element_ir_type(b_.getContext(), to_type), pointer(to), first), to_type, result);
   };
   const int64_t turns = rows / some, rest = rows % some;
@@ -383,19 +383,19 @@ void LoopWriter::write_rows(int64_t rows, int64_t n, uint32_t from, uint32_t to,
 // Some columns at a time of [outer, n, inner]; each row begins with a vector of its own, `stride` elements on.
 void LoopWriter::write_columns(int64_t outer, int64_t n, int64_t inner, uint32_t from, uint32_t to, ElementType type,
                                ElementType to_type,
-                               const std::function<Flat(int64_t columns, int64_t stride, const Flat&)>& reduce) {
-  const int64_t vectors = std::clamp<int64_t>(FlatMaths::kLongestChain / n, 1, 4);
+                               const std::function<Lanes(int64_t columns, int64_t stride, const Lanes&)>& reduce) {
+  const int64_t vectors = std::clamp<int64_t>(LaneMaths::kLongestChain / n, 1, 4);
   const int64_t some = std::min<int64_t>(inner, vectors * chunks_.full);
   auto number = [&](int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); };
   auto part = [&](int64_t count, Value* line, Value* column) {
     Value* first = b_.CreateAdd(b_.CreateMul(line, number(n * inner)), column);
     Value* source = b_.CreateGEP(element_ir_type(b_.getContext(), type), pointer(from), first);
-    Flat rows{element_ir_type(b_.getContext(), type), 0, {}};
+    Lanes rows{element_ir_type(b_.getContext(), type), 0, {}};
     for (int64_t r = 0; r < n; ++r) {
-      const Flat row = load_numbers(source, type, range(count, r * inner));
+      const Lanes row = load_numbers(source, type, range(count, r * inner));
       rows.vectors.insert(rows.vectors.end(), row.vectors.begin(), row.vectors.end());
     }
-    const Flat result = reduce(count, static_cast<int64_t>(chunks_.size(count)) * chunks_.full, rows);
+    const Lanes result = reduce(count, static_cast<int64_t>(chunks_.size(count)) * chunks_.full, rows);
     Value* place = b_.CreateAdd(b_.CreateMul(line, number(inner)), column);
     store_flat(b_.CreateGEP(element_ir_type(b_.getContext(), to_type), pointer(to), place), to_type, result);
   };
@@ -408,9 +408,9 @@ void LoopWriter::write_columns(int64_t outer, int64_t n, int64_t inner, uint32_t
 
 void LoopWriter::write_other(const plan::ProductCode& code) {
   if (multiplies_rows(code, request_, chunks_, p_.threads)) return write_row_product(code);
-  const FlatMaths maths(flats_, *this, request_.isa);
-  const Flat a = read_flat(code.a, code.type, code.a_count), b = read_flat(code.b, code.type, code.b_count);
-  std::optional<Flat> bias;
+  const LaneMaths maths(lanes_, *this, request_.isa);
+  const Lanes a = read_flat(code.a, code.type, code.a_count), b = read_flat(code.b, code.type, code.b_count);
+  std::optional<Lanes> bias;
   if (code.bias != plan::kNoSlot) bias = read_flat(code.bias, code.type, code.bias_count);
   write_flat(code.c, code.type, maths.product(code, a, b, bias ? &*bias : nullptr));
 }

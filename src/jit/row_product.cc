@@ -1,6 +1,6 @@
 #include "jit/row_product.h"
 
-#include "jit/flat_maths.h"
+#include "jit/lane_maths.h"
 #include "jit/loop_writer.h"
 
 namespace treadle::jit {
@@ -47,9 +47,9 @@ bool multiplies_rows(const plan::ProductCode& code, const plan::NativeRequest& r
 }
 
 // Columns [column, column + count) of the product of a row and a matrix; each is one chain over k.
-Flat LoopWriter::sum_rows(const plan::ProductCode& code, Value* row, Value* matrix, int64_t column, int64_t count) {
+Lanes LoopWriter::sum_rows(const plan::ProductCode& code, Value* row, Value* matrix, int64_t column, int64_t count) {
   constexpr int64_t kAtOnce = 8;  // rows of the matrix between two branches
-  const FlatMaths maths(flats_, *this, request_.isa);
+  const LaneMaths maths(lanes_, *this, request_.isa);
   const kernels::GemmShape& s = code.shape;
   const bool is_packed = code.panels.columns > 0;
   const int64_t row_step = is_packed ? code.panels.place(1, 0) - code.panels.place(0, 0) : s.b_row;
@@ -60,14 +60,14 @@ Flat LoopWriter::sum_rows(const plan::ProductCode& code, Value* row, Value* matr
     set(sums.back(), zero);
   }
   auto add_row = [&](Value* p) {
-    const Flat x = flats_.splat(load_at(b_.CreateGEP(scalar, row, p), code.type, 1), count);
+    const Lanes x = lanes_.splat(load_at(b_.CreateGEP(scalar, row, p), code.type, 1), count);
     Value* line = b_.CreateGEP(scalar, matrix, b_.CreateMul(p, b_.getInt64(static_cast<uint64_t>(row_step))));
     for (size_t c = 0; c < sums.size(); ++c) {
       const int64_t j = column + static_cast<int64_t>(c) * chunks_.full;
       const int64_t at = is_packed ? code.panels.place(0, j) : j;
       const unsigned lanes = chunks_.lanes(count, c);
-      const Flat y{scalar, lanes, {load_at(offset(line, at * width_of(code.type)), code.type, lanes)}};
-      const Flat factor{scalar, lanes, {x.vectors[c]}}, sum{scalar, lanes, {get(sums[c])}};
+      const Lanes y{scalar, lanes, {load_at(offset(line, at * width_of(code.type)), code.type, lanes)}};
+      const Lanes factor{scalar, lanes, {x.vectors[c]}}, sum{scalar, lanes, {get(sums[c])}};
       set(sums[c], maths.multiply_add(code.type, factor, y, sum).vectors[0]);
     }
   };
@@ -78,17 +78,17 @@ Flat LoopWriter::sum_rows(const plan::ProductCode& code, Value* row, Value* matr
     for (int64_t p = 0; p < kAtOnce; ++p) add_row(b_.CreateAdd(first, number(p)));
   });
   for (int64_t p = turns * kAtOnce; p < s.k; ++p) add_row(number(p));
-  Flat result{scalar, count, {}};
+  Lanes result{scalar, count, {}};
   for (llvm::AllocaInst* sum : sums) result.vectors.push_back(get(sum));
   return result;
 }
 
 void LoopWriter::write_row_product(const plan::ProductCode& code) {
-  const FlatMaths maths(flats_, *this, request_.isa);
+  const LaneMaths maths(lanes_, *this, request_.isa);
   const kernels::GemmShape& s = code.shape;
   // The row is read element by element, so it has to be in memory.
   Value* row = nullptr;
-  if (layout_.places[code.a].kind == PlaceKind::kRegister) {
+  if (layout_.locations[code.a].kind == LocationKind::kRegister) {
     row = stack(static_cast<size_t>(code.a_count * width_of(code.type)));
     store_flat(row, code.type, read_flat(code.a, code.type, code.a_count));
   } else {
@@ -98,14 +98,14 @@ void LoopWriter::write_row_product(const plan::ProductCode& code) {
   const int64_t most = vectors_at_once(chunks_, code.type) * chunks_.full;
   const int64_t groups = (s.n + most - 1) / most, all = static_cast<int64_t>(chunks_.size(s.n));
   const int64_t columns = (all + groups - 1) / groups * chunks_.full;
-  Flat result{element_ir_type(b_.getContext(), code.type), s.n, {}};
+  Lanes result{element_ir_type(b_.getContext(), code.type), s.n, {}};
   for (int64_t j = 0; j < s.n; j += columns) {
-    const Flat sums = sum_rows(code, row, matrix, j, std::min(columns, s.n - j));
+    const Lanes sums = sum_rows(code, row, matrix, j, std::min(columns, s.n - j));
     result.vectors.insert(result.vectors.end(), sums.vectors.begin(), sums.vectors.end());
   }
   if (code.bias == plan::kNoSlot) return write_flat(code.c, code.type, maths.with_bias(code, result, nullptr));
   const Numbers numbers = range(s.n, 0, s.bias_col);
-  const Flat bias = read_numbers(code.bias, code.type, code.bias_count, numbers);
+  const Lanes bias = read_numbers(code.bias, code.type, code.bias_count, numbers);
   write_flat(code.c, code.type, maths.with_bias(code, result, &bias));
 }
 

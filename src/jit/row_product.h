@@ -2,7 +2,7 @@
 // A row times a matrix, c = a B: what recurrences do in every step. Sums stay in registers while the rows of B pass by;
 // the result stays there for what follows.
 
-#include "jit/places.h"
+#include "jit/locations.h"
 
 namespace treadle::jit {
 

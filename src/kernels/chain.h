@@ -47,7 +47,7 @@ struct ChainForms {
 
 struct ChainTrips {
   int64_t count = 0;
-  bool go_on = true;  // what the body's condition said last
+  bool continues = true;  // what the body's condition said last
 };
 
 // What one instruction set provides. Memory that steps read and write is as long as the shape's elements, but for

@@ -17,8 +17,8 @@ Result<std::string> binary_of(std::string_view text) {
   return wire::serialize(model);
 }
 
-// The node of the last path in a place ("/Loop_0 (Loop-21) body, trip 3: /Loop_0:body/Add_1 (Add-14)"). Names of nodes
-// may have spaces and brackets.
+// The node of the last path in a place ("/Loop_0 (Loop-21) body, iteration 3: /Loop_0:body/Add_1 (Add-14)"). Names of
+// nodes may have spaces and brackets.
 const wire::NodeProto* last_node(std::string_view place, NodeFinder& finder) {
   const std::string_view paths = place.substr(0, place.rfind(" ("));
   for (size_t slash = paths.rfind('/'); slash != std::string_view::npos; slash = paths.rfind('/', slash - 1)) {

@@ -33,7 +33,7 @@ inline constexpr double kNativeCallNs = 4;         // of a kernel that native co
 // an element in cache; of a whole iteration never more than a share ("saved by native code").
 inline constexpr double kSavedInstructionNs = 2, kSavedGroupNs = 4, kSavedElementNs = 0.02, kMostSaved = 0.8;
 // What LLVM takes: for a loop, and for each operation and vector of it; from some operations on, code gets less wide
-// (jit/forms.h), so that it takes no longer ("compiling").
+// (jit/code_shape.h), so that it takes no longer ("compiling").
 inline constexpr double kCompileNs = 3e6, kCompileOperationNs = 60e3;
 inline constexpr double kMostCompileNs = 12e6, kFreeOperations = 200;
 

@@ -79,7 +79,7 @@ struct StackedGemm;
 // who writes code of its own (plan/native.h). Asked for by PrepareContext::form; operators that cannot say leave it
 // kNone. What is pointed to lies in the arena of the PrepareContext.
 struct ElementwiseForm {
-  enum class Kind : uint8_t { kNone, kOperation, kConversion, kReduction, kExtreme, kProduct, kMoves };
+  enum class Kind : uint8_t { kNone, kOperation, kConversion, kReduction, kArgReduction, kProduct, kMoves };
   Kind kind = Kind::kNone;
   kernels::ElementwiseOp op{};
   kernels::ElementwiseParams params;
@@ -88,7 +88,7 @@ struct ElementwiseForm {
   kernels::TileConverter converter;  // kConversion: of input 0
   // kReduction: of input 0.
   const kernels::ReducePlan* reduction = nullptr;
-  // kExtreme: positions along the middle axis of input 0 as [outer, n, inner].
+  // kArgReduction: positions along the middle axis of input 0 as [outer, n, inner].
   struct Extreme {
     int64_t outer = 0, n = 0, inner = 0;
     bool greatest = false, last = false;

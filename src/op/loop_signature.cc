@@ -38,7 +38,7 @@ Status unequal_lengths(size_t input, int64_t length, int64_t before) {
 }
 
 Status changed_state(Code code, size_t state, int64_t trip, const Type& before, const Type& after) {
-  return error(code, "state {} is {} when trip {} begins and {} when it ends; a Scan's states keep type and shape",
+  return error(code, "state {} is {} when iteration {} begins and {} when it ends; a Scan's states keep type and shape",
                state, before.to_string(), trip, after.to_string());
 }
 

@@ -224,7 +224,7 @@ std::string version_text(const OpVersion& before, const OpVersion& v) {
 
 std::string schema_json(const OpDef& op) {
   return fmt::format(R"({{"name": {}, "domain": {}, "effects": "{}", "tiers": {}, "versions": {}}})", quoted(op.name),
-                     quoted(op.domain), effects_text(op), op.runs() ? R"(["judge", "program"])" : "[]",
+                     quoted(op.domain), effects_text(op), op.runs() ? R"(["reference", "program"])" : "[]",
                      array(op.versions, version_json));
 }
 

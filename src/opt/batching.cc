@@ -16,9 +16,9 @@
 #include "op/costs.h"
 #include "op/gemm.h"
 #include "op/loop_view.h"
-#include "opt/all_trips.h"
 #include "opt/match.h"
 #include "opt/passes.h"
+#include "opt/stacked.h"
 
 namespace treadle::opt {
 
@@ -27,14 +27,14 @@ namespace {
 class Batcher {
  public:
   // `native`: the loop is native code.
-  Batcher(ir::Graph& graph, ir::Region& region, size_t at, bool native, Journal* journal)
+  Batcher(ir::Graph& graph, ir::Region& region, size_t at, bool native, Remarks* remarks)
       : graph_(graph),
         region_(region),
         at_(at),
         scan_(*region.nodes[at]),
         body_(scan_.body()),
         native_(native),
-        journal_(journal) {}
+        remarks_(remarks) {}
 
   // Returns how many nodes were put before the Scan.
   size_t run() {
@@ -47,7 +47,7 @@ class Batcher {
     find_candidates();
     choose();
     if (leaving_.empty()) return 0;
-    AllTrips outside(graph_, region_, at_, steps_);
+    StackedNodes outside(graph_, region_, at_, steps_);
     move(outside);
     add_scan_inputs(outside);
     return outside.added();
@@ -82,7 +82,7 @@ class Batcher {
       any = true;
       reverse = it->second;
     }
-    return any && runs_for_all_trips(node, batched(), steps_);
+    return any && runs_stacked(node, batched(), steps_);
   }
 
   // --- which of them do
@@ -131,14 +131,14 @@ class Batcher {
 
   // --- moving
 
-  void move(AllTrips& outside) {
+  void move(StackedNodes& outside) {
     for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
       outside.set(scan_.scan_input(i).element, scan_.scan_input(i).whole);
     }
     std::vector<std::unique_ptr<ir::Node>> staying;
     for (auto& node : body_.nodes) {
       if (leaving_.contains(node.get())) {
-        note(journal_, Change::kBatched, body_, *node);
+        note(remarks_, Change::kBatched, body_, *node);
         moved_.insert(moved_.end(), node->outputs.begin(), node->outputs.end());
         outside.add(std::move(node));
       } else {
@@ -150,7 +150,7 @@ class Batcher {
 
   // --- what the body still reads
 
-  void add_scan_inputs(const AllTrips& outside) {
+  void add_scan_inputs(const StackedNodes& outside) {
     std::unordered_set<const ir::Value*> read;
     for (const ir::Value* v : body_.outputs) read.insert(v);
     ir::for_each_node(body_, [&](const ir::Node& node) {
@@ -174,27 +174,27 @@ class Batcher {
   LoopEditor scan_;
   ir::Region& body_;
   const bool native_;
-  Journal* journal_;
+  Remarks* remarks_;
   Dim steps_ = Dim::unknown();
   std::unordered_map<const ir::Value*, bool> reverse_;  // of what depends on scan inputs alone
   std::unordered_set<const ir::Node*> candidates_, leaving_;
   std::vector<ir::Value*> moved_;  // results of nodes that left, in the order of the body
 };
 
-void batch(ir::Graph& graph, bool native, Journal* journal) {
+void batch(ir::Graph& graph, bool native, Remarks* remarks) {
   visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
-    return is_scan(*region.nodes[at]) ? at + Batcher(graph, region, at, native, journal).run() : at;
+    return is_scan(*region.nodes[at]) ? at + Batcher(graph, region, at, native, remarks).run() : at;
   });
 }
 
 }  // namespace
 
-void batch_products(ir::Graph& graph, Journal* journal) {
-  batch(graph, false, journal);
+void batch_products(ir::Graph& graph, Remarks* remarks) {
+  batch(graph, false, remarks);
 }
 
-void batch_large_products(ir::Graph& graph, Journal* journal) {
-  batch(graph, true, journal);
+void batch_large_products(ir::Graph& graph, Remarks* remarks) {
+  batch(graph, true, remarks);
 }
 
 }  // namespace treadle::opt

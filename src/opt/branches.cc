@@ -13,10 +13,10 @@
 #include "op/loop_view.h"
 #include "op/op_def.h"
 #include "op/work.h"
-#include "opt/all_trips.h"
 #include "opt/builder.h"
 #include "opt/match.h"
 #include "opt/passes.h"
+#include "opt/stacked.h"
 
 namespace treadle::opt {
 
@@ -65,12 +65,12 @@ bool can_select(const ir::Node& node) {
 
 class Selector {
  public:
-  Selector(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
+  Selector(ir::Graph& graph, Remarks* remarks) : graph_(graph), remarks_(remarks) {}
 
   void run() {
     visit_nodes(graph_.top(), [&](ir::Region& region, size_t at) {
       if (region.nodes[at]->op->control != Control::kIf || !can_select(*region.nodes[at])) return at;
-      note(journal_, Change::kSelected, region, *region.nodes[at]);
+      note(remarks_, Change::kSelected, region, *region.nodes[at]);
       return replace(region, at);
     });
     if (!replaced_.empty()) ir::replace_uses(graph_, replaced_);
@@ -95,14 +95,14 @@ class Selector {
   }
 
   ir::Graph& graph_;
-  Journal* journal_;
+  Remarks* remarks_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
 }  // namespace
 
-void select_branches(ir::Graph& graph, Journal* journal) {
-  Selector(graph, journal).run();
+void select_branches(ir::Graph& graph, Remarks* remarks) {
+  Selector(graph, remarks).run();
 }
 
 }  // namespace treadle::opt

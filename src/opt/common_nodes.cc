@@ -20,7 +20,7 @@ constexpr size_t kMaxConstantBytes = 64;
 
 class Merger {
  public:
-  explicit Merger(Journal* journal) : journal_(journal) {}
+  explicit Merger(Remarks* remarks) : remarks_(remarks) {}
 
   void walk(ir::Region& region) {
     scopes_.emplace_back();
@@ -52,7 +52,7 @@ class Merger {
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i]) replaced_[node.outputs[i]] = it->second->outputs[i];
       }
-      note(journal_, Change::kMerged, *node.parent, node, it->second->name);
+      note(remarks_, Change::kMerged, *node.parent, node, it->second->name);
       return true;
     }
     scopes_.back().emplace(std::move(key), &node);
@@ -122,7 +122,7 @@ class Merger {
     return constants_.emplace(std::move(contents), v).first->second;
   }
 
-  Journal* journal_;
+  Remarks* remarks_;
   std::vector<std::unordered_map<std::string, const ir::Node*>> scopes_;
   std::unordered_map<const ir::Value*, ir::Value*> replaced_;
   std::unordered_map<std::string, const ir::Value*> constants_;
@@ -130,8 +130,8 @@ class Merger {
 
 }  // namespace
 
-void merge_common_nodes(ir::Graph& graph, Journal* journal) {
-  Merger(journal).walk(graph.top());
+void merge_common_nodes(ir::Graph& graph, Remarks* remarks) {
+  Merger(remarks).walk(graph.top());
 }
 
 }  // namespace treadle::opt

@@ -2,12 +2,12 @@
 // given back as soon as the link's last user is folded, so that the next link reuses the memory.
 #include <unordered_map>
 
-#include "check/inference.h"
-#include "judge/judge.h"
+#include "infer/inference.h"
 #include "op/op_def.h"
 #include "opt/match.h"
 #include "opt/passes.h"
 #include "opt/uses.h"
+#include "reference/interpreter.h"
 
 namespace treadle::opt {
 
@@ -15,8 +15,8 @@ namespace {
 
 class Folder {
  public:
-  Folder(ir::Graph& graph, Journal* journal, const judge::FoldLimits& limits)
-      : graph_(graph), journal_(journal), folding_(limits) {
+  Folder(ir::Graph& graph, Remarks* remarks, const reference::FoldLimits& limits)
+      : graph_(graph), remarks_(remarks), folding_(limits) {
     for_each_use(graph.top(), [this](const ir::Value* v, const ir::Node*) { ++uses_[v]; });
   }
 
@@ -41,13 +41,13 @@ class Folder {
     for (ir::Value* v : node.inputs) {
       if (v && --uses_[v] == 0) v->constant = {};
     }
-    note(journal_, Change::kFolded, *node.parent, node);
+    note(remarks_, Change::kFolded, *node.parent, node);
     return true;
   }
 
   // Whether all outputs are known now. What fails is left for the run to report, if it gets there.
   bool evaluate(const ir::Node& node, std::span<const AnyValue> inputs, std::vector<AnyValue>& results) {
-    const auto types = judge::infer_outputs(node, inputs);
+    const auto types = reference::infer_outputs(node, inputs);
     if (!types.ok() || !worth_folding(inputs, *types)) return false;
     auto computed = folding_.evaluate(node, inputs);
     if (!computed) return false;
@@ -66,15 +66,15 @@ class Folder {
   }
 
   ir::Graph& graph_;
-  Journal* journal_;
-  judge::Folding folding_;
+  Remarks* remarks_;
+  reference::Folding folding_;
   std::unordered_map<const ir::Value*, size_t> uses_;
 };
 
 }  // namespace
 
-void fold_constants(ir::Graph& graph, Journal* journal, const judge::FoldLimits& limits) {
-  Folder(graph, journal, limits).run();
+void fold_constants(ir::Graph& graph, Remarks* remarks, const reference::FoldLimits& limits) {
+  Folder(graph, remarks, limits).run();
 }
 
 }  // namespace treadle::opt

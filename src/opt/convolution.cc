@@ -203,22 +203,22 @@ bool goes_into_convolution(const ir::Node& node, const Uses& uses) {
   return bounds_of(node) && ends_convolution(node, node.inputs[0], uses);
 }
 
-void fuse_convolutions(ir::Graph& graph, Journal* journal) {
+void fuse_convolutions(ir::Graph& graph, Remarks* remarks) {
   const Uses uses(graph.top());
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
     if (node.outputs.size() != 1 || !node.outputs[0]) return;
-    const ir::Node* loop = journal ? loop_around(*node.parent) : nullptr;
-    JournalEntry entry{Change::kAbsorbed, {}, {}, node.op->name};
+    const ir::Node* loop = remarks ? loop_around(*node.parent) : nullptr;
+    Remark entry{Change::kAbsorbed, {}, {}, node.op->name};
     if (loop) entry.node = node.name;
     if (!fuse_add(graph, node, uses) && !fuse_relu(node, uses) && !fuse_clip(node, uses)) return;
     if (!loop) return;
     entry.loop = loop->name;
     entry.into = node.name;
-    journal->add(std::move(entry));
+    remarks->add(std::move(entry));
   });
 }
 
-void fold_batch_normalization(ir::Graph& graph, Journal* journal) {
+void fold_batch_normalization(ir::Graph& graph, Remarks* remarks) {
   const Uses uses(graph.top());
   std::unordered_set<const ir::Node*> folded;
   ir::for_each_node(graph.top(), [&](ir::Node& norm) {
@@ -228,8 +228,8 @@ void fold_batch_normalization(ir::Graph& graph, Journal* journal) {
     const OpDef& op = *norm.op;
     if (!fold(graph, norm, *conv)) return;
     folded.insert(conv);
-    const ir::Node* loop = journal ? loop_around(*norm.parent) : nullptr;
-    if (loop) journal->add({Change::kAbsorbed, loop->name, name, op.name, norm.name});
+    const ir::Node* loop = remarks ? loop_around(*norm.parent) : nullptr;
+    if (loop) remarks->add({Change::kAbsorbed, loop->name, name, op.name, norm.name});
   });
   if (folded.empty()) return;
   erase_nodes(graph.top(), [&](const ir::Region&, const ir::Node& node) { return folded.contains(&node); });

@@ -9,26 +9,26 @@
 //   Loop(M, cond, h0; ...)   becomes   If(cond && 1 <= M && M <= size of X) Scan(h0, X[0:M]; ...) else Loop(M, cond,
 //   ...)
 //
-// Slice of one position is a Gather first, and lists that the loop appends to are scan outputs (opt/loop_lists.h). A
-// Loop that carries nothing from trip to trip is a Scan of the counter. Where the counter has other uses, it becomes a
-// scan input as well.
+// Slice of one position is a Gather first, and lists that the loop appends to are scan outputs (opt/loop_sequences.h).
+// A Loop that carries nothing from trip to trip is a Scan of the counter. Where the counter has other uses, it becomes
+// a scan input as well.
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
 
 #include "base/stop.h"
-#include "check/inference.h"
+#include "infer/inference.h"
 #include "op/costs.h"
 #include "op/loop_view.h"
 #include "op/node.h"
 #include "op/place.h"
 #include "op/registry.h"
-#include "opt/all_trips.h"
 #include "opt/builder.h"
 #include "opt/loop_edits.h"
-#include "opt/loop_lists.h"
+#include "opt/loop_sequences.h"
 #include "opt/match.h"
 #include "opt/passes.h"
+#include "opt/stacked.h"
 #include "opt/trip_guards.h"
 #include "opt/trip_positions.h"
 
@@ -40,7 +40,7 @@ namespace {
 class Converter {
  public:
   // `guards`: what it was trusted for is looked at before it, and it is reached only if that holds.
-  Converter(ir::Graph& graph, ir::Region& region, size_t at, const CountedLoop& counted, Journal* journal,
+  Converter(ir::Graph& graph, ir::Region& region, size_t at, const CountedLoop& counted, Remarks* remarks,
             TripGuards* guards = nullptr)
       : graph_(graph),
         region_(region),
@@ -48,7 +48,7 @@ class Converter {
         loop_(*region.nodes[at]),
         body_(loop_.body()),
         counted_(counted),
-        journal_(journal),
+        remarks_(remarks),
         guards_(guards) {}
 
   // What its trips pick; nullopt: it cannot become a Scan, or would be none the better for it.
@@ -116,7 +116,7 @@ class Converter {
       if (!is(&node, "Gather") || !node.outputs[0]) continue;
       const auto picked = counted_.picked_by(node);
       if (!picked) continue;
-      note_of_loop(journal_, Change::kScanned, loop_.node(), node);
+      note_of_loop(remarks_, Change::kScanned, loop_.node(), node);
       become_element(node, *picked, element_of(*picked, std::string(node.name)));
     }
   }
@@ -146,7 +146,7 @@ class Converter {
     type.shape.erase(static_cast<size_t>(p.axis));
     ir::Value* element = graph_.new_value(name + ":element", std::move(type), &body_);
     elements_.emplace_back(p, element);
-    wholes_.push_back(along_first_axis(p, name));
+    stacked_.push_back(along_first_axis(p, name));
     return element;
   }
 
@@ -212,7 +212,7 @@ class Converter {
     if (guards_) return guards_->value(counted_.count());
     if (counted_.trips().is_known()) return constant(trips_name(), counted_.trips().value());
     if (!counted_.asks()) return loop_.trip_count();
-    return before("Shape", {wholes_[0]}, Type::tensor(ElementType::kInt64, Shape{1}), trips_name(),
+    return before("Shape", {stacked_[0]}, Type::tensor(ElementType::kInt64, Shape{1}), trips_name(),
                   {ir::Attribute::of("start", 0), ir::Attribute::of("end", 1)});
   }
 
@@ -223,8 +223,8 @@ class Converter {
     if (!count->type.shape.empty()) {
       count = before("Squeeze", {count}, Type::tensor(ElementType::kInt64, Shape{}), name);
     }
-    wholes_.push_back(before("Range", {constant(name, 0), count, constant(name, 1)},
-                             Type::tensor(ElementType::kInt64, Shape{max(counted_.trips(), 0)}), name));
+    stacked_.push_back(before("Range", {constant(name, 0), count, constant(name, 1)},
+                              Type::tensor(ElementType::kInt64, Shape{max(counted_.trips(), 0)}), name));
     elements_.emplace_back(Picked{}, loop_.counter());
   }
 
@@ -242,7 +242,7 @@ class Converter {
     ir::Value* condition = loop_.condition_before();
     loop_.become_scan(attributes);
     for (size_t i = 0; i < elements_.size(); ++i) {
-      loop_.add_scan_input(wholes_[i], elements_[i].second, elements_[i].first.reverse);
+      loop_.add_scan_input(stacked_[i], elements_[i].second, elements_[i].first.reverse);
     }
     replaced_[condition] =
         graph_.new_constant(std::string(loop_.node().name) + ":true", Tensor::scalar<bool>(ElementType::kBool, true));
@@ -276,9 +276,9 @@ class Converter {
   LoopEditor loop_;
   ir::Region& body_;
   const CountedLoop& counted_;
-  Journal* journal_;
+  Remarks* remarks_;
   std::vector<std::pair<Picked, ir::Value*>> elements_;
-  std::vector<ir::Value*> wholes_;  // of elements_
+  std::vector<ir::Value*> stacked_;  // of elements_
   TripGuards* guards_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
   size_t added_ = 0;
@@ -318,8 +318,8 @@ void for_each_loop(ir::Region& top, const Inference& known, const Fn& fn) {
 // whose size changes in each of their trips.
 class Guarder {
  public:
-  Guarder(ir::Graph& graph, const Inference& known, Journal* journal)
-      : graph_(graph), known_(known), journal_(journal) {}
+  Guarder(ir::Graph& graph, const Inference& known, Remarks* remarks)
+      : graph_(graph), known_(known), remarks_(remarks) {}
 
   void walk(ir::Region& region) {
     for (size_t at = 0; at < region.nodes.size(); ++at) {
@@ -345,7 +345,7 @@ class Guarder {
     if (!picks || !pays(body, *picks)) return 0;
     ir::Value* condition = guards.conditions(*picks);
     if (!condition) return guards.added();
-    note_of_loop(journal_, Change::kGuarded, loop, loop);
+    note_of_loop(remarks_, Change::kGuarded, loop, loop);
     // Of all that is asked, before it is.
     for (const Picked& p : *picks) {
       guards.value(p.low);
@@ -355,7 +355,7 @@ class Guarder {
     ir::Node& choice = put_into_branches(graph_, region, at + added, condition, name);
     ir::Region& yes = IfView(choice).then_branch();
     slices_to_gathers(graph_, LoopEditor(*yes.nodes[0]).body(), counted);
-    Converter(graph_, yes, 0, counted, journal_, &guards).run();
+    Converter(graph_, yes, 0, counted, remarks_, &guards).run();
     TREADLE_ASSERT(guards.added() == added);
     return added;
   }
@@ -367,7 +367,7 @@ class Guarder {
     if (picks.empty() || std::any_of(picks.begin(), picks.end(), is_of_any_size)) return true;
     const Varies varies = [&](const ir::Value* v) { return !is_invariant(v, body); };
     return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const auto& node) {
-      return node->op->product == Product::kMatrices && runs_for_all_trips(*node, varies, Dim()) &&
+      return node->op->product == Product::kMatrices && runs_stacked(*node, varies, Dim()) &&
              is_product_with_weights(*node, varies) &&
              count_of(*node->inputs[node->op->factors[1]]) >= costs::kFewWeights;
     });
@@ -377,7 +377,7 @@ class Guarder {
 
   ir::Graph& graph_;
   const Inference& known_;
-  Journal* journal_;
+  Remarks* remarks_;
 };
 
 bool has_loop(const ir::Graph& graph) {
@@ -388,7 +388,7 @@ bool has_loop(const ir::Graph& graph) {
 
 }  // namespace
 
-void scan_counted_loops(ir::Graph& graph, Journal* journal) {
+void scan_counted_loops(ir::Graph& graph, Remarks* remarks) {
   if (!has_loop(graph)) return;
   constexpr InferenceOptions kOptions{
       .fold = false, .trust_containers = false, .keep_declared = false, .fails_late = true};
@@ -399,7 +399,7 @@ void scan_counted_loops(ir::Graph& graph, Journal* journal) {
     if (!counted.trips().is_unknown()) {
       changed |= slices_to_gathers(graph, LoopEditor(*region.nodes[at]).body(), counted);
     }
-    changed |= lists_to_rows(graph, region, at, counted.trips(), journal);
+    changed |= lists_to_rows(graph, region, at, counted.trips(), remarks);
     return size_t{0};
   });
   if (changed) {
@@ -407,9 +407,9 @@ void scan_counted_loops(ir::Graph& graph, Journal* journal) {
     if (!known->infer(graph.top()).ok()) return;
   }
   for_each_loop(graph.top(), *known, [&](ir::Region& region, size_t at, const CountedLoop& counted) {
-    return counted.trips().is_unknown() ? 0 : Converter(graph, region, at, counted, journal).run();
+    return counted.trips().is_unknown() ? 0 : Converter(graph, region, at, counted, remarks).run();
   });
-  Guarder(graph, *known, journal).walk(graph.top());
+  Guarder(graph, *known, remarks).walk(graph.top());
 }
 
 }  // namespace treadle::opt

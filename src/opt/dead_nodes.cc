@@ -90,16 +90,16 @@ void drop_unused_outputs(ir::Region& region, const Marker& marker) {
 
 }  // namespace
 
-void remove_dead_nodes(ir::Graph& graph, Journal* journal) {
+void remove_dead_nodes(ir::Graph& graph, Remarks* remarks) {
   Marker marker;
   for (const ir::Value* v : graph.top().outputs) marker.use(v);
   marker.mark(graph.top());
   erase_nodes(graph.top(), [&](const ir::Region& region, const ir::Node& node) {
     if (marker.is_live(node)) return false;
     if (is_loop(node)) {
-      note_of_loop(journal, Change::kDropped, node, node);
+      note_of_loop(remarks, Change::kDropped, node, node);
     } else {
-      note(journal, Change::kDropped, region, node);
+      note(remarks, Change::kDropped, region, node);
     }
     return true;
   });

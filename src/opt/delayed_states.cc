@@ -14,9 +14,9 @@
 #include <unordered_set>
 
 #include "op/loop_view.h"
-#include "opt/all_trips.h"
 #include "opt/match.h"
 #include "opt/passes.h"
+#include "opt/stacked.h"
 
 namespace treadle::opt {
 
@@ -24,14 +24,14 @@ namespace {
 
 class Delayer {
  public:
-  Delayer(ir::Graph& graph, ir::Region& region, size_t at, Journal* journal,
+  Delayer(ir::Graph& graph, ir::Region& region, size_t at, Remarks* remarks,
           std::unordered_map<ir::Value*, ir::Value*>& replaced)
       : graph_(graph),
         region_(region),
         at_(at),
         scan_(*region.nodes[at]),
         body_(scan_.body()),
-        journal_(journal),
+        remarks_(remarks),
         replaced_(replaced) {}
 
   // Returns how many nodes were put before the Scan.
@@ -41,7 +41,7 @@ class Delayer {
     if (delayed_.empty()) return 0;
     if (!becomes_map()) keep_those_of_products();
     if (delayed_.empty()) return 0;
-    AllTrips outside(graph_, region_, at_, trips_);
+    StackedNodes outside(graph_, region_, at_, trips_);
     for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
       outside.set(scan_.scan_input(i).element, scan_.scan_input(i).whole);
     }
@@ -96,7 +96,7 @@ class Delayer {
       any = true;
       reverse = it->second;
     }
-    if (!any || !runs_for_all_trips(node, varies(), trips_)) return false;
+    if (!any || !runs_stacked(node, varies(), trips_)) return false;
     free_.insert(&node);
     for (const ir::Value* v : node.outputs) {
       if (v) reverse_[v] = reverse;
@@ -141,9 +141,9 @@ class Delayer {
 
   // --- the change
 
-  void make_input(AllTrips& outside, size_t state) {
+  void make_input(StackedNodes& outside, size_t state) {
     const auto [initial, element, next, final] = scan_.state(state);
-    note_of_loop(journal_, Change::kDelayed, scan_.node(), scan_.node(), element->name);
+    note_of_loop(remarks_, Change::kDelayed, scan_.node(), scan_.node(), element->name);
     take_out(outside, next);
     const auto [before, last] = outside.delayed(initial, next, reverse_.at(element), std::string(element->name));
     outside.set(element, before);
@@ -153,7 +153,7 @@ class Delayer {
 
   // The node that makes `v`, behind those that make what it reads. States of states come in the order in which they
   // were found, so that what is left of their lines is there already.
-  void take_out(AllTrips& outside, const ir::Value* v) {
+  void take_out(StackedNodes& outside, const ir::Value* v) {
     if (!is_free(v) || outside.has(v)) return;
     const ir::Node* maker = v->producer;
     for (const ir::Value* input : maker->inputs) take_out(outside, input);
@@ -168,7 +168,7 @@ class Delayer {
   }
 
   // Of what was taken out, the body reads on what it read before.
-  void keep_read(const AllTrips& outside) {
+  void keep_read(const StackedNodes& outside) {
     std::unordered_set<const ir::Value*> read;
     read.insert(body_.outputs.begin(), body_.outputs.end());
     ir::for_each_node(body_, [&](const ir::Node& node) {
@@ -191,7 +191,7 @@ class Delayer {
   const size_t at_;
   LoopEditor scan_;
   ir::Region& body_;
-  Journal* journal_;
+  Remarks* remarks_;
   std::unordered_map<ir::Value*, ir::Value*>& replaced_;  // results of the Scan that others take the place of
   Dim trips_ = Dim::unknown();
   std::unordered_map<const ir::Value*, bool> reverse_;  // of what depends on scan inputs alone: their direction
@@ -203,10 +203,10 @@ class Delayer {
 
 }  // namespace
 
-void delay_states(ir::Graph& graph, Journal* journal) {
+void delay_states(ir::Graph& graph, Remarks* remarks) {
   std::unordered_map<ir::Value*, ir::Value*> replaced;
   visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
-    return is_scan(*region.nodes[at]) ? at + Delayer(graph, region, at, journal, replaced).run() : at;
+    return is_scan(*region.nodes[at]) ? at + Delayer(graph, region, at, remarks, replaced).run() : at;
   });
   if (!replaced.empty()) ir::replace_uses(graph, replaced);
 }

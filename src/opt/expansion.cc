@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "check/inference.h"
+#include "infer/inference.h"
 #include "opt/builder.h"
 #include "opt/convolution.h"
 #include "opt/match.h"
@@ -20,7 +20,7 @@ namespace {
 
 class Expander {
  public:
-  Expander(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal), uses_(graph.top()) {}
+  Expander(ir::Graph& graph, Remarks* remarks) : graph_(graph), remarks_(remarks), uses_(graph.top()) {}
 
   void run() {
     visit_nodes(graph_.top(), [this](ir::Region& region, size_t at) { return visit(region, at); });
@@ -69,20 +69,20 @@ class Expander {
       made.push_back(part->op->name);
       build.adopt(std::move(part));
     }
-    note(journal_, Change::kRestated, region, *node, fmt::format("{}", fmt::join(made, ", ")));
+    note(remarks_, Change::kRestated, region, *node, fmt::format("{}", fmt::join(made, ", ")));
     return build.at() - 1;
   }
 
   ir::Graph& graph_;
-  Journal* journal_;
+  Remarks* remarks_;
   const Uses uses_;  // before any node was replaced
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
 }  // namespace
 
-void expand_nodes(ir::Graph& graph, Journal* journal) {
-  Expander(graph, journal).run();
+void expand_nodes(ir::Graph& graph, Remarks* remarks) {
+  Expander(graph, remarks).run();
 }
 
 }  // namespace treadle::opt

@@ -43,11 +43,11 @@ bool is_identity(const ir::Node& node) {
 
 }  // namespace
 
-void remove_identities(ir::Graph& graph, Journal* journal) {
+void remove_identities(ir::Graph& graph, Remarks* remarks) {
   std::unordered_map<ir::Value*, ir::Value*> replaced;
   erase_nodes(graph.top(), [&](const ir::Region& region, const ir::Node& node) {
     if (!is_identity(node)) return false;
-    note(journal, Change::kElided, region, node);
+    note(remarks, Change::kElided, region, node);
     replaced[node.outputs[0]] = node.inputs[0];
     return true;
   });

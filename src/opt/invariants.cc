@@ -20,7 +20,7 @@ bool is_invariant(const ir::Node& node, const ir::Region& body) {
 }
 
 // Moves what it can of `body` to position `at` of `region`; returns how many nodes.
-size_t hoist(ir::Graph& graph, ir::Region& body, ir::Region& region, size_t at, Journal* journal) {
+size_t hoist(ir::Graph& graph, ir::Region& body, ir::Region& region, size_t at, Remarks* remarks) {
   Builder before(graph, region, at);
   std::vector<std::unique_ptr<ir::Node>> staying;
   for (auto& node : body.nodes) {
@@ -28,7 +28,7 @@ size_t hoist(ir::Graph& graph, ir::Region& body, ir::Region& region, size_t at, 
       staying.push_back(std::move(node));
       continue;
     }
-    note(journal, Change::kHoisted, body, *node);
+    note(remarks, Change::kHoisted, body, *node);
     before.adopt(std::move(node));
   }
   body.nodes = std::move(staying);
@@ -37,10 +37,10 @@ size_t hoist(ir::Graph& graph, ir::Region& body, ir::Region& region, size_t at, 
 
 }  // namespace
 
-void hoist_invariants(ir::Graph& graph, Journal* journal) {
+void hoist_invariants(ir::Graph& graph, Remarks* remarks) {
   visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
     ir::Node& node = *region.nodes[at];
-    return is_loop(node) ? at + hoist(graph, *node.regions[0], region, at, journal) : at;
+    return is_loop(node) ? at + hoist(graph, *node.regions[0], region, at, remarks) : at;
   });
 }
 

@@ -14,11 +14,11 @@
 
 #include "kernels/linear_recurrence.h"
 #include "op/loop_view.h"
-#include "opt/all_trips.h"
 #include "opt/builder.h"
 #include "opt/loop_edits.h"
 #include "opt/match.h"
 #include "opt/passes.h"
+#include "opt/stacked.h"
 #include "type/make_tensor.h"
 
 namespace treadle::opt {
@@ -45,8 +45,8 @@ struct Update {
 
 class Solver {
  public:
-  Solver(ir::Graph& graph, ir::Region& region, size_t at, Journal* journal)
-      : graph_(graph), region_(region), at_(at), scan_(*region.nodes[at]), body_(scan_.body()), journal_(journal) {}
+  Solver(ir::Graph& graph, ir::Region& region, size_t at, Remarks* remarks)
+      : graph_(graph), region_(region), at_(at), scan_(*region.nodes[at]), body_(scan_.body()), remarks_(remarks) {}
 
   // Whether nodes took the place of the Scan.
   bool run() {
@@ -81,7 +81,7 @@ class Solver {
     const Varies varies = [this](const ir::Value* v) { return !is_invariant(v, body_); };
     return std::all_of(body_.nodes.begin(), body_.nodes.end(), [&](const auto& node) {
       const bool fits = node->op->elementwise || node->op->alias_input >= 0;
-      return fits && node->outputs[0] && runs_for_all_trips(*node, varies, trips_) &&
+      return fits && node->outputs[0] && runs_stacked(*node, varies, trips_) &&
              count_of(*node->outputs[0]) <= kMaxElements;
     });
   }
@@ -154,9 +154,9 @@ class Solver {
   // --- one state
 
   void dissolve() {
-    note_of_loop(journal_, Change::kReassociated, scan_.node(), scan_.node());
+    note_of_loop(remarks_, Change::kReassociated, scan_.node(), scan_.node());
     for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
-      wholes_[scan_.scan_input(i).element] = scan_.scan_input(i).whole;
+      stacked_[scan_.scan_input(i).element] = scan_.scan_input(i).whole;
     }
     for (const size_t state : order_) open_.insert(scan_.state(state).before);
     take_ready();
@@ -173,7 +173,7 @@ class Solver {
       if (scan_.state(i).final) replace(scan_.state(i).final, last_.at(i));
     }
     for (size_t i = 0; i < scan_.scan_outputs(); ++i) {
-      if (scan_.scan_output(i).whole) replace(scan_.scan_output(i).whole, wholes_.at(scan_.scan_output(i).row));
+      if (scan_.scan_output(i).whole) replace(scan_.scan_output(i).whole, stacked_.at(scan_.scan_output(i).row));
     }
     region_.nodes.erase(region_.nodes.begin() + static_cast<std::ptrdiff_t>(at_ + added_));
     ir::replace_uses(graph_, replaced);
@@ -184,7 +184,7 @@ class Solver {
     std::vector<std::unique_ptr<ir::Node>> staying;
     for (auto& node : body_.nodes) {
       const bool is_ready = std::all_of(node->inputs.begin(), node->inputs.end(),
-                                        [&](auto* v) { return is_invariant(v, body_) || wholes_.contains(v); });
+                                        [&](auto* v) { return is_invariant(v, body_) || stacked_.contains(v); });
       if (is_ready) {
         run_for_all(std::move(node));
       } else {
@@ -195,13 +195,13 @@ class Solver {
   }
 
   void run_for_all(std::unique_ptr<ir::Node> node) {
-    AllTrips outside(graph_, region_, at_ + added_, trips_);
+    StackedNodes outside(graph_, region_, at_ + added_, trips_);
     for (const ir::Value* v : node->inputs) {
-      if (const auto it = wholes_.find(v); it != wholes_.end()) outside.set(v, it->second);
+      if (const auto it = stacked_.find(v); it != stacked_.end()) outside.set(v, it->second);
     }
     const ir::Value* result = node->outputs[0];
     outside.add(std::move(node));
-    wholes_[result] = outside.whole(result);
+    stacked_[result] = outside.whole(result);
     added_ += outside.added();
   }
 
@@ -220,14 +220,14 @@ class Solver {
     Shape shape{trips_};
     for (const Dim& d : in->type.shape) shape.push_back(d);
     const Type type = Type::tensor(type_, std::move(shape));
-    wholes_[out] = graph_.add_output(node, std::string(out->name) + ":steps", type);
+    stacked_[out] = graph_.add_output(node, std::string(out->name) + ":steps", type);
     open_.erase(in);
     scan_.set_after(state, nullptr);
     drop(*out->producer);
     // With what the state was at the beginning of each trip, for those who ask.
     last_[state] = graph_.add_output(node, std::string(out->name) + ":last", in->type);
     if (count_uses(body_, in) > 0) {
-      wholes_[in] = graph_.add_output(node, std::string(in->name) + ":before", type);
+      stacked_[in] = graph_.add_output(node, std::string(in->name) + ":before", type);
     } else {
       graph_.add_absent_output(node);
     }
@@ -242,7 +242,7 @@ class Solver {
     }
   }
 
-  ir::Value* along_trips(ir::Value* v) { return is_invariant(v, body_) ? v : wholes_.at(v); }
+  ir::Value* along_trips(ir::Value* v) { return is_invariant(v, body_) ? v : stacked_.at(v); }
 
   // --- a and b
 
@@ -340,24 +340,24 @@ class Solver {
   const size_t at_;
   LoopEditor scan_;
   ir::Region& body_;
-  Journal* journal_;
+  Remarks* remarks_;
   bool reverse_ = false;
   Dim trips_;
-  std::vector<size_t> order_;                                // of states
-  std::unordered_set<const ir::Value*> open_;                // states that are not solved
-  std::unordered_set<const ir::Value*> dependent_;           // what depends on them
-  std::unordered_map<const ir::Value*, ir::Value*> wholes_;  // of values of the body, for all trips
-  ElementType type_ = ElementType::kUndefined;               // of the state at hand
-  std::unordered_map<size_t, ir::Value*> last_;              // of states: what the last trip makes of them
+  std::vector<size_t> order_;                                 // of states
+  std::unordered_set<const ir::Value*> open_;                 // states that are not solved
+  std::unordered_set<const ir::Value*> dependent_;            // what depends on them
+  std::unordered_map<const ir::Value*, ir::Value*> stacked_;  // of values of the body, for all trips
+  ElementType type_ = ElementType::kUndefined;                // of the state at hand
+  std::unordered_map<size_t, ir::Value*> last_;               // of states: what the last trip makes of them
   size_t added_ = 0;
 };
 
 }  // namespace
 
-void solve_recurrences(ir::Graph& graph, Journal* journal) {
+void solve_recurrences(ir::Graph& graph, Remarks* remarks) {
   visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
     if (!is_scan(*region.nodes[at])) return at;
-    Solver solver(graph, region, at, journal);
+    Solver solver(graph, region, at, remarks);
     return solver.run() ? at + solver.added() - 1 : at;
   });
 }

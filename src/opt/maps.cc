@@ -3,15 +3,15 @@
 // what kernels split over threads is split over the trips. Loops that are counted are Scans by now
 // (opt/counted_loops.cc). States that every trip hands on as they are carry nothing.
 //
-// All nodes of the body must be able to run for all trips (opt/all_trips.h). Where some are not elementwise, what lies
+// All nodes of the body must be able to run for all trips (opt/stacked.h). Where some are not elementwise, what lies
 // between them is written to memory for all trips; it has to stay in proportion.
 #include <algorithm>
 #include <unordered_set>
 
 #include "op/loop_view.h"
-#include "opt/all_trips.h"
 #include "opt/match.h"
 #include "opt/passes.h"
+#include "opt/stacked.h"
 
 namespace treadle::opt {
 
@@ -23,8 +23,8 @@ constexpr int64_t kMaxOfUnknown = int64_t{1} << 11;  // elements of one value in
 
 class Mapper {
  public:
-  Mapper(ir::Graph& graph, ir::Region& region, size_t at, Journal* journal)
-      : graph_(graph), region_(region), at_(at), scan_(*region.nodes[at]), body_(scan_.body()), journal_(journal) {}
+  Mapper(ir::Graph& graph, ir::Region& region, size_t at, Remarks* remarks)
+      : graph_(graph), region_(region), at_(at), scan_(*region.nodes[at]), body_(scan_.body()), remarks_(remarks) {}
 
   // Whether nodes took the place of the Scan, and how many.
   bool run() {
@@ -62,7 +62,7 @@ class Mapper {
     for (size_t i = 0; i < scan_.scan_inputs(); ++i) varying_.insert(scan_.scan_input(i).element);
     const Varies varies = [this](const ir::Value* v) { return varying_.contains(v); };
     for (const auto& node : body_.nodes) {
-      if (!runs_for_all_trips(*node, varies, trips_)) return false;
+      if (!runs_stacked(*node, varies, trips_)) return false;
       varying_.insert(node->outputs.begin(), node->outputs.end());
     }
     varying_.erase(nullptr);
@@ -92,8 +92,8 @@ class Mapper {
   }
 
   void dissolve() {
-    note_of_loop(journal_, Change::kMapped, scan_.node(), scan_.node());
-    AllTrips outside(graph_, region_, at_, trips_);
+    note_of_loop(remarks_, Change::kMapped, scan_.node(), scan_.node());
+    StackedNodes outside(graph_, region_, at_, trips_);
     for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
       outside.set(scan_.scan_input(i).element, scan_.scan_input(i).whole);
     }
@@ -123,7 +123,7 @@ class Mapper {
   const size_t at_;
   LoopEditor scan_;
   ir::Region& body_;
-  Journal* journal_;
+  Remarks* remarks_;
   size_t added_ = 0;
   Dim trips_;
   std::unordered_set<const ir::Value*> varying_;
@@ -132,10 +132,10 @@ class Mapper {
 
 }  // namespace
 
-void run_maps_at_once(ir::Graph& graph, Journal* journal) {
+void run_maps_at_once(ir::Graph& graph, Remarks* remarks) {
   visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
     if (!is_scan(*region.nodes[at])) return at;
-    Mapper mapper(graph, region, at, journal);
+    Mapper mapper(graph, region, at, remarks);
     return mapper.run() ? at + mapper.added() - 1 : at;
   });
 }

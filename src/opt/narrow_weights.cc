@@ -89,7 +89,7 @@ const ir::Node* loop_that_reads(const ir::Node& product, const Readers& readers)
   return nullptr;
 }
 
-void narrow(ir::Node& node, const Readers& readers, Journal* journal) {
+void narrow(ir::Node& node, const Readers& readers, Remarks* remarks) {
   const bool marked = node.attributes.has(kHalfWeights);
   const ir::Node* around = loop_around(*node.parent);
   node.attributes.erase(kHalfWeights);
@@ -100,7 +100,7 @@ void narrow(ir::Node& node, const Readers& readers, Journal* journal) {
   const ir::Node* reads = marked ? loop_that_reads(node, readers) : nullptr;
   const ir::Node* loop = reads ? reads : around;
   if (!loop) return;
-  note_of_loop(journal, Change::kNarrowed, *loop, node,
+  note_of_loop(remarks, Change::kNarrowed, *loop, node,
                fmt::format("off by at most {:.2g}, weights up to {:.2g}", rounding->error, rounding->largest));
 }
 
@@ -112,13 +112,13 @@ void mark_recurrent(ir::Graph& graph) {
   });
 }
 
-void narrow_weights(ir::Graph& graph, Journal* journal) {
+void narrow_weights(ir::Graph& graph, Remarks* remarks) {
   Readers readers;
   for_each_use(graph.top(), [&](const ir::Value* v, const ir::Node* node) {
     if (v && node) readers[v].push_back(node);
   });
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
-    if (is_product(node)) narrow(node, readers, journal);
+    if (is_product(node)) narrow(node, readers, remarks);
   });
 }
 

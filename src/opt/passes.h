@@ -1,98 +1,98 @@
 #pragma once
 // Rewrites of a graph. Each is a function from graph to graph; ir::verify holds before and after. What they do to loops
-// is written into the journal, if there is one.
+// is written into the remarks, if there is one.
 
-#include "check/inference.h"
+#include "infer/inference.h"
 #include "ir/graph.h"
-#include "judge/folding.h"
-#include "opt/journal.h"
+#include "opt/remarks.h"
+#include "reference/folding.h"
 
 namespace treadle::opt {
 
 // Removes nodes whose outputs nobody uses. Outputs of bodies that nobody uses (scan outputs, results of branches)
 // become null, in the body and in the node.
-void remove_dead_nodes(ir::Graph& graph, Journal* journal = nullptr);
+void remove_dead_nodes(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Removes nodes whose output is their input: Identity, and others where sizes and types say so.
-void remove_identities(ir::Graph& graph, Journal* journal = nullptr);
+void remove_identities(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Nodes become the simpler ones that their operators know for them (OpDef::expand). Wants types; results are the same
 // bit for bit, but where the operator's file says that more is rounded.
-void expand_nodes(ir::Graph& graph, Journal* journal = nullptr);
+void expand_nodes(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Products of a constant matrix and a vector read the matrix transposed; of one column by one row they are elementwise;
 // Einsum in loops becomes products, elementwise or of matrices. Sums may be taken in another order.
-void simplify_products(ir::Graph& graph, Journal* journal = nullptr);
+void simplify_products(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // One of several nodes that compute the same from the same inputs is enough, whether the first stands in the same
 // region or in one around it. Random nodes are left alone.
-void merge_common_nodes(ir::Graph& graph, Journal* journal = nullptr);
+void merge_common_nodes(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Moves nodes of loop bodies that depend on nothing inside the loop to before the loop. Nodes that can fail stay, and
 // those whose sizes are not known.
-void hoist_invariants(ir::Graph& graph, Journal* journal = nullptr);
+void hoist_invariants(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // If whose branches are a few elementwise operations that cannot fail runs both, and Where picks the results.
-void select_branches(ir::Graph& graph, Journal* journal = nullptr);
+void select_branches(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Conv takes in what follows it where nobody else uses what lies between: a constant added per channel becomes its
 // bias, a tensor of the result's sizes its addend, Relu and Clip with constant bounds its limits. Wants types; results
 // are the same bit for bit, since every step stays as it is.
-void fuse_convolutions(ir::Graph& graph, Journal* journal = nullptr);
+void fuse_convolutions(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Nodes that depend on constants alone become constants; those that only they used are given back. Needs no types, so
 // that it is done once when a model is loaded. What would go beyond `limits` stays.
-void fold_constants(ir::Graph& graph, Journal* journal = nullptr, const judge::FoldLimits& limits = {});
+void fold_constants(ir::Graph& graph, Remarks* remarks = nullptr, const reference::FoldLimits& limits = {});
 
 // BatchNormalization of a Conv with constant weights, neither used elsewhere, goes into the weights and the bias. This
 // rounds differently. Needs no types, so that it is done once when a model is loaded.
-void fold_batch_normalization(ir::Graph& graph, Journal* journal = nullptr);
+void fold_batch_normalization(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Transpose that only moves axes of one element becomes Reshape.
-void reshape_transposes(ir::Graph& graph, Journal* journal = nullptr);
+void reshape_transposes(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Transpose of an operand of MatMul becomes the order in which the product reads it, where nothing else reads the
 // transposed value.
-void absorb_transposes(ir::Graph& graph, Journal* journal = nullptr);
+void absorb_transposes(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // If in a small loop on a condition from outside of it is decided once: the loop stands in both branches of the If.
-void unswitch_loops(ir::Graph& graph, Journal* journal = nullptr);
+void unswitch_loops(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Loops that run a known number of trips and pick inputs by the trip counter, inside of their sizes, become Scans.
-void scan_counted_loops(ir::Graph& graph, Journal* journal = nullptr);
+void scan_counted_loops(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // A Scan over one step of known sizes, with a body of nodes that cannot fail, is replaced by that body. Results are the
 // same bit for bit.
-void unroll_single_trips(ir::Graph& graph, Journal* journal = nullptr);
+void unroll_single_trips(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // States that are made of the scan inputs of their trip alone become scan inputs one trip late, where products read
 // them or nothing else is carried.
-void delay_states(ir::Graph& graph, Journal* journal = nullptr);
+void delay_states(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Chains of one operation in a loop that gives the same bits however it is grouped (minima, integer sums, ...) are
 // grouped so that what the trip before has made comes last, and what is the same in every trip runs before the loop.
-void reassociate(ir::Graph& graph, Journal* journal = nullptr);
+void reassociate(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Scans that carry nothing from trip to trip become nodes that run for all trips at once.
-void run_maps_at_once(ir::Graph& graph, Journal* journal = nullptr);
+void run_maps_at_once(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Products with weights and convolutions that depend on the scan inputs of a Scan alone run before it, for all its
 // steps at once.
-void batch_products(ir::Graph& graph, Journal* journal = nullptr);
+void batch_products(ir::Graph& graph, Remarks* remarks = nullptr);
 // For loops that will be native code: products that it writes out stay in them.
-void batch_large_products(ir::Graph& graph, Journal* journal = nullptr);
+void batch_large_products(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Scans over narrow states that are linear and elementwise become scans over time in blocks, with all else for all
 // trips at once. Floats round differently.
-void solve_recurrences(ir::Graph& graph, Journal* journal = nullptr);
+void solve_recurrences(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Products, reductions and functions of loop bodies that only scan outputs need run behind the loop, for all trips.
-void sink_outputs(ir::Graph& graph, Journal* journal = nullptr);
+void sink_outputs(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Products in loops with constant float weights, and those that recurrent operators make, keep these weights in float16
 // (kHalfWeights) where none of them is too large for it. `mark_recurrent` comes before operators are lowered,
 // `narrow_weights` behind it and before anything leaves a loop.
 void mark_recurrent(ir::Graph& graph);
-void narrow_weights(ir::Graph& graph, Journal* journal = nullptr);
+void narrow_weights(ir::Graph& graph, Remarks* remarks = nullptr);
 
 }  // namespace treadle::opt

@@ -13,25 +13,25 @@ namespace treadle::opt {
 
 namespace {
 
-template <void (*kPass)(ir::Graph&, Journal*)>
-void plain(ir::Graph& graph, Journal* journal, const PipelineOptions&) {
-  kPass(graph, journal);
+template <void (*kPass)(ir::Graph&, Remarks*)>
+void plain(ir::Graph& graph, Remarks* remarks, const PipelineOptions&) {
+  kPass(graph, remarks);
 }
 
-void fold(ir::Graph& graph, Journal* journal, const PipelineOptions& options) {
-  fold_constants(graph, journal, options.fold_limits);
+void fold(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
+  fold_constants(graph, remarks, options.fold_limits);
 }
 
 // In native code small products cost less inside of the loop than what hands their results in.
-void batch(ir::Graph& graph, Journal* journal, const PipelineOptions& options) {
-  (options.native ? batch_large_products : batch_products)(graph, journal);
+void batch(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
+  (options.native ? batch_large_products : batch_products)(graph, remarks);
 }
 
 constexpr Pass kPasses[] = {
     {"fold-constants", Stage::kLoading, fold, "what becomes a constant is what all later passes look for"},
     {"fold-batch-normalization", Stage::kLoading, plain<fold_batch_normalization>,
      "behind fold-constants, which makes its operands constants"},
-    {"read-lists", Stage::kSpecializing, nullptr,
+    {"read-sequences", Stage::kSpecializing, nullptr,
      "sizes follow from lists that became tensors, and all passes below ask for sizes"},
     {"narrow-weights", Stage::kPlanning, plain<narrow_weights>,
      "before any product leaves its loop: which weights are rounded depends on the model alone",
@@ -57,10 +57,10 @@ constexpr Pass kPasses[] = {
     {"unroll-single-trips", Stage::kPlanning, plain<unroll_single_trips>,
      "behind scan-counted-loops; a loop that is gone needs none of the passes below"},
     {"delay-states", Stage::kPlanning, plain<delay_states>,
-     "before run-maps-at-once and batch-products, which take what no longer waits for the trip before"},
+     "before run-maps-at-once and batch-products, which take what no longer waits for the iteration before"},
     {"reassociate", Stage::kPlanning, plain<reassociate>,
      "behind scan-counted-loops, which knows sums of the counter by their form, and delay-states: what still waits for "
-     "the trip before comes last"},
+     "the iteration before comes last"},
     {"run-maps-at-once", Stage::kPlanning, plain<run_maps_at_once>,
      "before batch-products: of a map the whole body leaves"},
     {"batch-products", Stage::kPlanning, batch, "before sink-outputs, which moves what reads states as well"},
@@ -110,10 +110,10 @@ bool is_on(std::string_view name, const PipelineOptions& options) {
   return is_on(kPasses[pass_named(name).value()], options);
 }
 
-Status run_passes(ir::Graph& graph, Stage stage, const PipelineOptions& options, Journal* journal) {
+Status run_passes(ir::Graph& graph, Stage stage, const PipelineOptions& options, Remarks* remarks) {
   for (const Pass& pass : kPasses) {
     if (pass.stage != stage || !pass.run || !is_on(pass, options)) continue;
-    pass.run(graph, journal, options);
+    pass.run(graph, remarks, options);
     if (stop_requested()) return stopped();
     TREADLE_ASSERT(ir::verify(graph).ok() && has_all_defaults(graph.top()));
     if (pass.nests) TREADLE_TRY(ir::check_stack(graph));

@@ -32,7 +32,7 @@ struct PipelineOptions {
   bool native = false;        // loops will be native code
   bool associative = false;   // sums of floats may be put together in another order
   bool half_weights = false;  // weights of recurrences in float16
-  judge::FoldLimits fold_limits = {};
+  reference::FoldLimits fold_limits = {};
   PassSet off = {};
   // If given, called behind each pass that ran.
   std::function<void(const Pass&, const ir::Graph&)> after = {};
@@ -47,7 +47,7 @@ enum class Stage : uint8_t {
 struct Pass {
   std::string_view name;  // "hoist-invariants"
   Stage stage;
-  void (*run)(ir::Graph&, Journal*, const PipelineOptions&);  // null: specialisation runs it
+  void (*run)(ir::Graph&, Remarks*, const PipelineOptions&);  // null: specialisation runs it
   std::string_view reason;                                    // why it stands where it stands
   bool (*wanted)(const PipelineOptions&) = nullptr;           // null: where `optimize` is on
   bool nests = false;                                         // puts loops into branches, so the graph gets deeper
@@ -62,6 +62,6 @@ bool is_on(const Pass& pass, const PipelineOptions& options);
 bool is_on(std::string_view name, const PipelineOptions& options);  // of a pass that there is
 
 // Runs the passes of a stage. Errors: stopped(), and what ir::check_stack says of loops that were put into branches.
-Status run_passes(ir::Graph& graph, Stage stage, const PipelineOptions& options, Journal* journal);
+Status run_passes(ir::Graph& graph, Stage stage, const PipelineOptions& options, Remarks* remarks);
 
 }  // namespace treadle::opt

@@ -242,8 +242,8 @@ class Rewriter : public Restater {
 
 }  // namespace
 
-void simplify_products(ir::Graph& graph, Journal* journal) {
-  Rewriter(graph, journal).run();
+void simplify_products(ir::Graph& graph, Remarks* remarks) {
+  Rewriter(graph, remarks).run();
 }
 
 }  // namespace treadle::opt

@@ -182,8 +182,8 @@ class Grouping {
 
 class Reassociator {
  public:
-  Reassociator(ir::Graph& graph, ir::Region& region, size_t at, const Uses& uses, Journal* journal)
-      : loop_(*region.nodes[at]), body_(loop_.body()), before_(graph, region, at), uses_(uses), journal_(journal) {}
+  Reassociator(ir::Graph& graph, ir::Region& region, size_t at, const Uses& uses, Remarks* remarks)
+      : loop_(*region.nodes[at]), body_(loop_.body()), before_(graph, region, at), uses_(uses), remarks_(remarks) {}
 
   // Returns how many nodes were put before the loop.
   size_t run() {
@@ -242,7 +242,7 @@ class Reassociator {
     const bool commutes = kernels::is_commutative(operation, root.outputs[0]->type.element);
     Grouping grouping(std::move(operands), latency_of(root), commutes);
     if (!grouping.cost().is_better_than(cost)) return at;
-    note(journal_, Change::kRegrouped, body_, root);
+    note(remarks_, Change::kRegrouped, body_, root);
     return rebuild(grouping, links, root);
   }
 
@@ -265,15 +265,15 @@ class Reassociator {
   std::optional<Times> times_;
   Builder before_;
   const Uses& uses_;
-  Journal* journal_;
+  Remarks* remarks_;
 };
 
 }  // namespace
 
-void reassociate(ir::Graph& graph, Journal* journal) {
+void reassociate(ir::Graph& graph, Remarks* remarks) {
   const Uses uses(graph.top());
   visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
-    return is_loop(*region.nodes[at]) ? at + Reassociator(graph, region, at, uses, journal).run() : at;
+    return is_loop(*region.nodes[at]) ? at + Reassociator(graph, region, at, uses, remarks).run() : at;
   });
 }
 

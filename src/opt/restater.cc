@@ -33,7 +33,7 @@ size_t Restater::visit(ir::Region& region, size_t at) {
   ir::Value* result = restate(node, loop_around(region) != nullptr);
   if (!result) return at;
   replaced_[node.outputs[0]] = result;
-  note(journal_, Change::kRestated, region, node, fmt::format("{}", fmt::join(made_, ", ")));
+  note(remarks_, Change::kRestated, region, node, fmt::format("{}", fmt::join(made_, ", ")));
   take_out(region, build.at());
   return build.at() - 1;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "opt/builder.h"
-#include "opt/journal.h"
+#include "opt/remarks.h"
 
 namespace treadle::opt {
 
@@ -16,7 +16,7 @@ std::optional<Dims> sizes_of(const ir::Value* v);
 
 class Restater {
  public:
-  Restater(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
+  Restater(ir::Graph& graph, Remarks* remarks) : graph_(graph), remarks_(remarks) {}
   virtual ~Restater() = default;
 
   // All nodes of the graph, those of bodies before the node that they belong to.
@@ -44,7 +44,7 @@ class Restater {
   size_t visit(ir::Region& region, size_t at);
 
   ir::Graph& graph_;
-  Journal* journal_;
+  Remarks* remarks_;
   Builder* build_ = nullptr;         // in front of what is restated
   const ir::Node* whole_ = nullptr;  // what is restated
   size_t parts_ = 0;

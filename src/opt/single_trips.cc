@@ -48,7 +48,7 @@ bool runs_once(const ir::Node& node) {
 
 class Unroller {
  public:
-  Unroller(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
+  Unroller(ir::Graph& graph, Remarks* remarks) : graph_(graph), remarks_(remarks) {}
 
   void run() {
     visit_nodes(graph_.top(), [&](ir::Region& region, size_t at) {
@@ -61,7 +61,7 @@ class Unroller {
   // Returns the position behind the nodes that took the loop's place.
   size_t unroll(ir::Region& region, size_t at) {
     const std::unique_ptr<ir::Node> node = take_out(region, at);
-    note_of_loop(journal_, Change::kUnrolled, *node, *node);
+    note_of_loop(remarks_, Change::kUnrolled, *node, *node);
     Builder build(graph_, region, at);
     const LoopEditor scan(*node);
     for (size_t i = 0; i < scan.states(); ++i) replaced_[scan.state(i).before] = scan.state(i).initial;
@@ -92,14 +92,14 @@ class Unroller {
   }
 
   ir::Graph& graph_;
-  Journal* journal_;
+  Remarks* remarks_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
 }  // namespace
 
-void unroll_single_trips(ir::Graph& graph, Journal* journal) {
-  Unroller(graph, journal).run();
+void unroll_single_trips(ir::Graph& graph, Remarks* remarks) {
+  Unroller(graph, remarks).run();
 }
 
 }  // namespace treadle::opt

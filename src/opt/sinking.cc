@@ -15,9 +15,9 @@
 #include "op/loop_view.h"
 #include "op/op_def.h"
 #include "op/work.h"
-#include "opt/all_trips.h"
 #include "opt/match.h"
 #include "opt/passes.h"
+#include "opt/stacked.h"
 
 namespace treadle::opt {
 
@@ -39,14 +39,14 @@ bool is_of_rows(const ir::Node& node) {
 
 class Sinker {
  public:
-  Sinker(ir::Graph& graph, ir::Region& region, size_t at, Journal* journal,
+  Sinker(ir::Graph& graph, ir::Region& region, size_t at, Remarks* remarks,
          std::unordered_map<ir::Value*, ir::Value*>& replaced)
       : graph_(graph),
         region_(region),
         at_(at),
         loop_(*region.nodes[at]),
         body_(loop_.body()),
-        journal_(journal),
+        remarks_(remarks),
         replaced_(replaced) {}
 
   // Returns how many nodes were put behind the loop.
@@ -55,7 +55,7 @@ class Sinker {
     find_users();
     choose();
     if (sunk_.empty()) return 0;
-    AllTrips behind(graph_, region_, at_ + 1, trips_);
+    StackedNodes behind(graph_, region_, at_ + 1, trips_);
     for (const auto& [element, whole] : scanned_) behind.set(element, whole);
     hand_out(behind);
     move(behind);
@@ -113,7 +113,7 @@ class Sinker {
     std::unordered_set<const ir::Node*> movable;
     for (size_t i = body_.nodes.size(); i-- > 0;) {
       const ir::Node& node = *body_.nodes[i];
-      if (only_read_by(node, movable) && runs_for_all_trips(node, varies(), trips_)) movable.insert(&node);
+      if (only_read_by(node, movable) && runs_stacked(node, varies(), trips_)) movable.insert(&node);
     }
     for (const auto& node : body_.nodes) {
       if (movable.contains(node.get()) && pays(*node)) take_with_readers(*node);
@@ -192,7 +192,7 @@ class Sinker {
   // --- moving
 
   // What the nodes behind the loop read of each trip: scan inputs as they are, the rest as scan outputs.
-  void hand_out(AllTrips& behind) {
+  void hand_out(StackedNodes& behind) {
     for (size_t i = 0; i < loop_.scan_outputs(); ++i) {
       const LoopView::ScanOutput out = loop_.scan_output(i);
       if (!out.wanted() || behind.has(out.row)) continue;
@@ -210,11 +210,11 @@ class Sinker {
     }
   }
 
-  void move(AllTrips& behind) {
+  void move(StackedNodes& behind) {
     std::vector<std::unique_ptr<ir::Node>> staying;
     for (auto& node : body_.nodes) {
       if (sunk_.contains(node.get())) {
-        note(journal_, Change::kSunk, body_, *node);
+        note(remarks_, Change::kSunk, body_, *node);
         gone_.insert(node->outputs.begin(), node->outputs.end());
         behind.add(std::move(node));
       } else {
@@ -238,7 +238,7 @@ class Sinker {
   const size_t at_;
   LoopEditor loop_;
   ir::Region& body_;
-  Journal* journal_;
+  Remarks* remarks_;
   std::unordered_map<ir::Value*, ir::Value*>& replaced_;
   bool reverse_ = false;
   Dim trips_;
@@ -250,11 +250,11 @@ class Sinker {
 
 }  // namespace
 
-void sink_outputs(ir::Graph& graph, Journal* journal) {
+void sink_outputs(ir::Graph& graph, Remarks* remarks) {
   visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
     if (!is_loop(*region.nodes[at])) return at;
     std::unordered_map<ir::Value*, ir::Value*> replaced;
-    const size_t added = Sinker(graph, region, at, journal, replaced).run();
+    const size_t added = Sinker(graph, region, at, remarks, replaced).run();
     ir::replace_uses(graph, replaced);
     return at + added;
   });

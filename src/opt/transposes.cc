@@ -65,27 +65,27 @@ std::vector<int64_t> sizes_of(const Shape& shape) {
 
 }  // namespace
 
-void reshape_transposes(ir::Graph& graph, Journal* journal) {
+void reshape_transposes(ir::Graph& graph, Remarks* remarks) {
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
     if (!is(node, "Transpose") || !node.inputs[0]->type.has_shape || !node.outputs[0]->type.has_shape) return;
     if (!keeps_elements_in_order(node)) return;
     const std::vector<int64_t> sizes = sizes_of(node.outputs[0]->type.shape);
     if (sizes.empty()) return;
-    note(journal, Change::kElided, *node.parent, node);
+    note(remarks, Change::kElided, *node.parent, node);
     become(node, require_op("Reshape"));
     node.attributes.set(ir::Attribute::of("allowzero", 0));
     graph.add_input(&node, graph.new_constant(std::string(node.name) + ":sizes", Tensor::of_int64(sizes)));
   });
 }
 
-void absorb_transposes(ir::Graph& graph, Journal* journal) {
+void absorb_transposes(ir::Graph& graph, Remarks* remarks) {
   const Values candidates = operands_of_products(graph.top());
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
     if (!is(node, "MatMul")) return;
     for (size_t i = 0; i < 2; ++i) {
       if (!candidates.contains(node.inputs[i])) continue;
       const ir::Node& transpose = *node.inputs[i]->producer;
-      note(journal, Change::kAbsorbed, *node.parent, transpose, node.name);
+      note(remarks, Change::kAbsorbed, *node.parent, transpose, node.name);
       become(node, require_op("PermutedMatMul", "treadle"), node.attributes);
       node.attributes.set(ir::Attribute::of(i == 0 ? "perm_a" : "perm_b", permutation(transpose)));
       node.inputs[i] = transpose.inputs[0];

@@ -5,8 +5,8 @@
 #include "op/axes.h"
 #include "op/op_def.h"
 #include "ops/control/loop.h"
-#include "opt/all_trips.h"
 #include "opt/match.h"
+#include "opt/stacked.h"
 
 namespace treadle::opt {
 

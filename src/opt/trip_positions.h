@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "check/inference.h"
+#include "infer/inference.h"
 #include "op/loop_view.h"
 
 namespace treadle::opt {

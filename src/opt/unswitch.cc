@@ -10,11 +10,11 @@
 #include <unordered_map>
 
 #include "op/loop_view.h"
-#include "opt/all_trips.h"
 #include "opt/builder.h"
 #include "opt/loop_edits.h"
 #include "opt/match.h"
 #include "opt/passes.h"
+#include "opt/stacked.h"
 
 namespace treadle::opt {
 
@@ -52,7 +52,7 @@ bool is_small(const LoopView& loop) {
 
 class Unswitcher {
  public:
-  Unswitcher(ir::Graph& graph, Journal* journal) : graph_(graph), journal_(journal) {}
+  Unswitcher(ir::Graph& graph, Remarks* remarks) : graph_(graph), remarks_(remarks) {}
 
   void walk(ir::Region& top) {
     visit_nodes(top, [this](ir::Region& region, size_t at) {
@@ -81,7 +81,7 @@ class Unswitcher {
   void note_decisions(const ir::Region& body, const ir::Node& loop, const ir::Value* condition) {
     ir::for_each_node(body, [&](const ir::Node& node) {
       const bool decided = node.op->control == Control::kIf && node.inputs[0] == condition;
-      if (decided) note_of_loop(journal_, Change::kDecided, loop, node, "once, around the loop");
+      if (decided) note_of_loop(remarks_, Change::kDecided, loop, node, "once, around the loop");
     });
   }
 
@@ -105,14 +105,14 @@ class Unswitcher {
   }
 
   ir::Graph& graph_;
-  Journal* journal_;
+  Remarks* remarks_;
   size_t copied_ = 0;
 };
 
 }  // namespace
 
-void unswitch_loops(ir::Graph& graph, Journal* journal) {
-  Unswitcher(graph, journal).walk(graph.top());
+void unswitch_loops(ir::Graph& graph, Remarks* remarks) {
+  Unswitcher(graph, remarks).walk(graph.top());
 }
 
 }  // namespace treadle::opt

@@ -3,7 +3,7 @@
 // takes part as an `Edge` that does each thing by its own means: the interpreter moves memory (exec::Context), a loop
 // that is one chain gets steps (chain_loops.cc), a native loop gets code (jit/loops.cc).
 //
-//   edge.ask(go_on)        the body's condition, while states still are where the body left them
+//   edge.ask(continues)        the body's condition, while states still are where the body left them
 //   edge.put_row(row)      a row of a scan output
 //   edge.exchange(swap)    a state and its successor change places
 //   edge.advance(pointer)  to the next row
@@ -19,7 +19,7 @@ namespace treadle::plan {
 
 template <class Edge>
 [[gnu::always_inline]] inline void take_back_edge(const Loop& loop, Edge&& edge) {
-  if (loop.go_on != kNoSlot) edge.ask(loop.go_on);
+  if (loop.continues != kNoSlot) edge.ask(loop.continues);
   for (const LoopStep::Row& row : loop.step.rows) edge.put_row(row);
   for (const LoopStep::Swap& swap : loop.step.swaps) edge.exchange(swap);
   for (const LoopStep::Advance& pointer : loop.step.advances) edge.advance(pointer);

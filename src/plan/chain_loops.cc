@@ -49,7 +49,7 @@ class BackEdge {
  public:
   explicit BackEdge(std::vector<ChainStep>& steps) : steps_(steps) {}
 
-  void ask(uint32_t go_on) { go_on_ = go_on; }
+  void ask(uint32_t continues) { go_on_ = continues; }
   void put_row(const LoopStep::Row& row) { steps_.push_back(copy_step(row.from, row.to, row.bytes)); }
   void exchange(const LoopStep::Swap& swap) {
     steps_.push_back({isa_.swap, {swap.in, swap.in, swap.in}, swap.out, nullptr});

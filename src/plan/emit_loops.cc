@@ -56,7 +56,7 @@ Status Planner::emit_loop(const ir::Node& node) {
 
 void Planner::end_parts(Loop& loop, const LoopView& view, uint32_t first_slot) {
   std::unordered_set<uint32_t> taken;  // slots that one output owns already
-  if (loop.go_on != kNoSlot) loop.go_on = slot(view.condition_after());
+  if (loop.continues != kNoSlot) loop.continues = slot(view.condition_after());
   for (size_t i = 0; i < view.states(); ++i) {
     LoopState& state = loop.states[i];
     end_state(state, view.state(i).after, first_slot, taken);
@@ -97,7 +97,7 @@ void Planner::begin_loop(const LoopView& view, Loop& loop) {
     slot_of_[view.condition_before()] = s;
   }
   // With cond left out, the body's condition is not asked.
-  if (condition && !is_true(view.condition_after())) loop.go_on = kAsked;
+  if (condition && !is_true(view.condition_after())) loop.continues = kAsked;
 }
 
 bool Planner::is_true(const ir::Value* v) {
@@ -170,7 +170,7 @@ void Planner::end_scan_output(Loop& loop, const LoopView& view, size_t i, uint32
   scan.element_planned = is_fixed(element->type) && p_.slots[scan.element].storage != Storage::kHandle;
   if (scan.element_planned) scan.element_bytes = bytes_of(element->type);
   scan.whole_planned =
-      scan.element_planned && is_fixed(whole->type) && loop.go_on == kNoSlot && loop.condition == kNoSlot;
+      scan.element_planned && is_fixed(whole->type) && loop.continues == kNoSlot && loop.condition == kNoSlot;
   scan.whole = define(whole, scan.whole_planned ? Storage::kArena : Storage::kHandle);
   // Rows that follow each other in known steps are written in place or copied by the step of the back edge.
   const bool rows = scan.whole_planned || (scan.element_planned && !scan.reverse);
@@ -194,7 +194,7 @@ bool Planner::is_simple(const Loop& loop) const {
          std::all_of(loop.scan_inputs.begin(), loop.scan_inputs.end(), [](const ScanInput& s) { return s.planned; }) &&
          std::all_of(loop.scan_outputs.begin(), loop.scan_outputs.end(),
                      [](const ScanOutput& s) { return s.row != kNoSlot; }) &&
-         (loop.go_on == kNoSlot || p_.slots[loop.go_on].storage != Storage::kHandle);
+         (loop.continues == kNoSlot || p_.slots[loop.continues].storage != Storage::kHandle);
 }
 
 }  // namespace treadle::plan

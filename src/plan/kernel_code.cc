@@ -20,9 +20,9 @@ bool is_held(const ir::Value* v) {
   return v && kernels::FusedBuilder::can_hold(v->type.element);
 }
 
-using Spread = ElementwiseCode::Spread;
+using Broadcast = ElementwiseCode::Broadcast;
 
-Spread spread_of(const Dims& dims, const Dims& strides) {
+Broadcast spread_of(const Dims& dims, const Dims& strides) {
   bool dense = true, scalar = true;
   int64_t next = 1;
   for (size_t d = dims.size(); d-- > 0;) {
@@ -31,7 +31,7 @@ Spread spread_of(const Dims& dims, const Dims& strides) {
     scalar &= strides[d] == 0;
     next *= dims[d];
   }
-  return scalar ? Spread::kScalar : dense ? Spread::kDense : Spread::kOther;
+  return scalar ? Broadcast::kScalar : dense ? Broadcast::kDense : Broadcast::kOther;
 }
 
 // Puts the nodes of one instruction together.
@@ -108,7 +108,7 @@ class Describer {
     input.type = v->type.element;
     Dims strides = broadcast_strides(operand_of(*v), dims, axis);
     input.spread = spread_of(dims, strides);
-    if (input.spread == Spread::kOther) {
+    if (input.spread == Broadcast::kOther) {
       input.dims = dims;
       input.strides = std::move(strides);
     }
@@ -186,7 +186,7 @@ ReductionCode reduction_of(const ElementwiseForm& form, const ir::Node& node, co
   return code;
 }
 
-ExtremeCode extreme_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in) {
+ArgReductionCode extreme_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in) {
   const auto& [outer, n, inner, greatest, last] = form.extreme;
   return {
       in.operands[0], in.operands[node.inputs.size()], node.inputs[0]->type.element, outer, n, inner, greatest, last};
@@ -244,7 +244,7 @@ std::optional<InstructionCode> other_of(const ir::Node& node, const ElementwiseF
   switch (form.kind) {
     case Kind::kReduction:
       return reduction_of(form, node, call);
-    case Kind::kExtreme:
+    case Kind::kArgReduction:
       return extreme_of(form, node, call);
     case Kind::kProduct:
       return product_of(form, node, call);
@@ -257,7 +257,7 @@ struct Slots {
   std::vector<uint32_t> all;
 
   void operator()(const ReductionCode& of) { all = {of.from, of.to}; }
-  void operator()(const ExtremeCode& of) { all = {of.from, of.to}; }
+  void operator()(const ArgReductionCode& of) { all = {of.from, of.to}; }
   void operator()(const ProductCode& of) { all = {of.a, of.b, of.bias, of.c}; }
   void operator()(const MoveCode& of) { add(of); }
   template <class Code>

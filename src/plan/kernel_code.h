@@ -18,7 +18,7 @@
 namespace treadle::plan {
 
 struct ElementwiseCode {
-  enum class Spread : uint8_t {
+  enum class Broadcast : uint8_t {
     kDense,   // element i of the result takes element i
     kScalar,  // one element
     kOther,   // `strides` over `dims`
@@ -26,7 +26,7 @@ struct ElementwiseCode {
   struct Input {
     uint32_t slot = kNoSlot;
     ElementType type = ElementType::kUndefined;
-    Spread spread = Spread::kDense;
+    Broadcast spread = Broadcast::kDense;
     Dims dims, strides;  // kOther: of the result; strides in elements, 0 where it is broadcast
   };
   struct Step {
@@ -61,7 +61,7 @@ struct ReductionCode {
 };
 
 // ArgMax and ArgMin along the middle axis of [outer, n, inner]; the result is int64.
-struct ExtremeCode {
+struct ArgReductionCode {
   uint32_t from = kNoSlot, to = kNoSlot;
   ElementType type = ElementType::kUndefined;
   int64_t outer = 0, n = 0, inner = 0;
@@ -98,7 +98,7 @@ struct MoveCode {
   std::vector<uint64_t> constants;
 };
 
-using InstructionCode = std::variant<MoveCode, ReductionCode, ExtremeCode, ProductCode>;
+using InstructionCode = std::variant<MoveCode, ReductionCode, ArgReductionCode, ProductCode>;
 
 // At most one of the two; none where the elements are not stored as they are computed with, or where it works on large
 // constants.

@@ -66,7 +66,7 @@ class Placement {
         }
       }
     }
-    for (const Wave& wave : p_.waves) extend_lifetimes(wave);
+    for (const Pipeline& pipeline : p_.pipelines) extend_lifetimes(pipeline);
     // What rows point into stays as long as they are used; rows of rows come after the rows they are taken of.
     for (size_t i = p_.rows.size(); i-- > 0;) {
       Slot& from = p_.slots[p_.rows[i].from];
@@ -83,11 +83,11 @@ class Placement {
   }
 
   // Its instructions run in any order, so what is alive somewhere in it is so all the time.
-  void extend_lifetimes(const Wave& wave) {
+  void extend_lifetimes(const Pipeline& pipeline) {
     for (Slot& s : p_.slots) {
-      if (s.first == UINT32_MAX || s.first > wave.last || s.last < wave.first) continue;
-      s.first = std::min(s.first, wave.first);
-      s.last = std::max(s.last, wave.last);
+      if (s.first == UINT32_MAX || s.first > pipeline.last || s.last < pipeline.first) continue;
+      s.first = std::min(s.first, pipeline.first);
+      s.last = std::max(s.last, pipeline.last);
     }
   }
 

@@ -102,7 +102,7 @@ class KeyWriter {
     d_.number(op).number(element).number(columns);
     for (const Dims* list : {&kept, &kept_strides, &reduced, &reduced_strides}) dims(*list);
   }
-  void add(const ExtremeCode& code) {
+  void add(const ArgReductionCode& code) {
     const auto& [from, to, element, outer, n, inner, greatest, last] = code;
     slot(from);
     slot(to);

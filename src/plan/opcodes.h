@@ -13,16 +13,16 @@ namespace treadle::plan {
 // What `index` of an instruction says.
 enum class IndexOf : uint8_t {
   kNothing,
-  kKernel,   // kernels[]
-  kDynamic,  // dynamic[]
-  kCopy,     // copies[]
-  kRow,      // rows[]
-  kMove,     // moves[]
-  kFlag,     // the slot of a bool
-  kLoop,     // loops[], whose slots the instruction stands for
-  kLoopOf,   // loops[], the loop that it belongs to
-  kWave,     // waves[], likewise
-  kWaveOf,
+  kKernel,    // kernels[]
+  kDynamic,   // dynamic[]
+  kCopy,      // copies[]
+  kRow,       // rows[]
+  kMove,      // moves[]
+  kFlag,      // the slot of a bool
+  kLoop,      // loops[], whose slots the instruction stands for
+  kLoopOf,    // loops[], the loop that it belongs to
+  kPipeline,  // pipelines[], likewise
+  kPipelineOf,
 };
 
 // Where it goes on.
@@ -49,9 +49,9 @@ enum class Flow : uint8_t {
   X(kLoopNextSimple, "next",    kLoopOf,  kEither) /* the same where LoopStep is all there is to do                */ \
   X(kLoopEnd,        "endloop", kLoopOf,  kNext)                                                                      \
   X(kPoll,           "poll",    kNothing, kNext)   /* limits and cancellation, after work that takes its time      */ \
-  X(kWave,           "wave",    kWave,    kEither) /* runs on several threads what follows, up to target, or not   */ \
-  X(kWaveEnd,        "endwave", kWaveOf,  kNext)                                                                      \
-  X(kInBlocks,       "blocks",  kLoopOf,  kNext)   /* nothing: the node runs in the blocks of the loop's trips     */ \
+  X(kPipeline,           "pipeline",    kPipeline,    kEither) /* runs on several threads what follows, up to target, or not   */ \
+  X(kPipelineEnd,        "endpipeline", kPipelineOf,  kNext)                                                                      \
+  X(kInStrips,       "blocks",  kLoopOf,  kNext)   /* nothing: the node runs in the blocks of the loop's trips     */ \
   X(kEnd,            "end",     kNothing, kStop)
 // clang-format on
 

@@ -8,7 +8,7 @@
 #include "plan/growing.h"
 #include "plan/memory.h"
 #include "plan/releases.h"
-#include "plan/time_blocks.h"
+#include "plan/strip_mining.h"
 #include "plan/verify.h"
 
 namespace treadle::plan {
@@ -34,8 +34,8 @@ Status Planner::run() {
   TREADLE_TRY(emit(top));
   for (const ir::Value* v : top.outputs) add_output(v);
   emit_code(OpCode::kEnd, nullptr);
-  if (p_.threads > 1) add_waves();
-  block_time(p_);
+  if (p_.threads > 1) add_pipelines();
+  strip_mine(p_);
   fresh_.resize(p_.slots.size());
   finish_groups();
   if (stop_requested()) return stopped();

@@ -10,8 +10,8 @@
 // copied first (the parallel move of the back edge).
 //
 // This header is for the files that emission is spread over: planner.cc (slots, inputs and outputs), emit_nodes.cc
-// (nodes and branches), emit_loops.cc (Loop and Scan), add_waves.cc (loops that run at the same time), finish_groups.cc
-// (fused groups).
+// (nodes and branches), emit_loops.cc (Loop and Scan), add_pipelines.cc (loops that run at the same time),
+// finish_groups.cc (fused groups).
 
 #include <unordered_map>
 #include <unordered_set>
@@ -117,9 +117,9 @@ class Planner {
   // All of it is planned memory, so that the back edge only swaps and advances pointers.
   bool is_simple(const Loop& loop) const;
 
-  // --- Waves (plan/waves.h)
+  // --- Pipelines (plan/pipelines.h)
 
-  void add_waves();
+  void add_pipelines();
   // In front of instruction `at`; jumps to that one go to the new one if it `takes_jumps`.
   void insert_code(OpCode code, uint32_t at, uint32_t index, bool takes_jumps);
 

@@ -27,14 +27,14 @@ std::string text(const Loop& loop) {
   return made;
 }
 
-std::string text(const Wave& wave) {
-  std::string made = fmt::format(" {} trips by {}", wave.trips, wave.block);
-  for (size_t i = 0; i < wave.stages.size(); ++i) {
-    const WaveStage& stage = wave.stages[i];
+std::string text(const Pipeline& pipeline) {
+  std::string made = fmt::format(" {} iterations by {}", pipeline.trips, pipeline.block);
+  for (size_t i = 0; i < pipeline.stages.size(); ++i) {
+    const PipelineStage& stage = pipeline.stages[i];
     made += fmt::format(" {}(", i);
     for (const RowKernel& kernel : stage.kernels) made += fmt::format("rows of {} ", kernel.at);
-    made += stage.loop == WaveStage::kNoLoop ? "" : fmt::format("loop {}", stage.loop);
-    for (const WaveStage::Need& need : stage.needs)
+    made += stage.loop == PipelineStage::kNoLoop ? "" : fmt::format("loop {}", stage.loop);
+    for (const PipelineStage::Need& need : stage.needs)
       made += fmt::format(" after {}{}", need.all ? "all of " : "", need.stage);
     made += ")";
   }
@@ -69,8 +69,8 @@ std::string instruction_text(const Program& p, uint32_t at) {
   const auto& [name, index, flow] = info(in.code);
   const auto nodes = nodes_of(p, at);
   std::string line = fmt::format("{:<7}", nodes.size() > 1 ? "fused" : name);
-  const bool is_of = index == IndexOf::kLoopOf || index == IndexOf::kWaveOf;
-  if (is_of || index == IndexOf::kLoop || index == IndexOf::kWave) line += fmt::format(" {}", in.index);
+  const bool is_of = index == IndexOf::kLoopOf || index == IndexOf::kPipelineOf;
+  if (is_of || index == IndexOf::kLoop || index == IndexOf::kPipeline) line += fmt::format(" {}", in.index);
   for (const ir::Node* node : nodes) line += fmt::format(" {} {}", node->op->name, node->name);
   line += with_record(p, in, [](const auto& record) { return text(record); });
   if (jumps(in.code)) line += fmt::format(" jump {}", in.target);

@@ -172,8 +172,8 @@ struct RowKernel {
   Operand operands[kMostOperands];
 };
 
-// Kernels in front of a loop that run for a block of its trips at a time (plan/time_blocks.h).
-struct TimeBlocks {
+// Kernels in front of a loop that run for a block of its trips at a time (plan/strip_mining.h).
+struct Strips {
   int64_t trips = 0;  // of a block; 0: there are none
   std::vector<RowKernel> kernels;
   std::vector<uint32_t> inputs;  // scan inputs that they make, a block in the same place each time
@@ -184,7 +184,7 @@ struct LoopSchedule {
   int64_t weight = 1;                // of a trip, in kPollUnitNs
   bool may_team = false;             // trips are long enough to be shared among threads (base/thread_pool.h, set_team)
   const ChainLoop* chain = nullptr;  // all trips as one chain; null: there is none (plan/chain_loops.h)
-  TimeBlocks blocks;
+  Strips blocks;
 };
 
 struct Loop {
@@ -194,7 +194,7 @@ struct Loop {
   uint32_t trip_count = kNoSlot;  // M
   uint32_t condition = kNoSlot;   // cond before the first trip
   uint32_t counter = kNoSlot;     // int64, the body's first input; kNoSlot: nobody reads it
-  uint32_t go_on = kNoSlot;       // the body's condition; kNoSlot: it is not asked
+  uint32_t continues = kNoSlot;   // the body's condition; kNoSlot: it is not asked
   int64_t known_trips = -1;       // of a scan whose length the plan knows
   std::vector<LoopState> states;
   std::vector<ScanInput> scan_inputs;
@@ -207,7 +207,7 @@ struct Loop {
 };
 
 // What one thread does at a time, block of trips by block of trips: the kernels, then the trips of the loop.
-struct WaveStage {
+struct PipelineStage {
   static constexpr uint32_t kNoLoop = UINT32_MAX;
   struct Need {
     uint32_t stage = 0;
@@ -218,12 +218,12 @@ struct WaveStage {
   std::vector<Need> needs;
 };
 
-// Loops of as many trips that can run at the same time, and what stands between them (plan/waves.h).
-struct Wave {
-  uint32_t first = 0, last = 0;         // instructions: kWave and kWaveEnd
+// Loops of as many trips that can run at the same time, and what stands between them (plan/pipelines.h).
+struct Pipeline {
+  uint32_t first = 0, last = 0;         // instructions: kPipeline and kPipelineEnd
   int64_t trips = 0, block = 0;         // of each loop; trips of a block
   std::vector<uint32_t> before, after;  // instructions that run before all stages, and behind them
-  std::vector<WaveStage> stages;        // in the order of the program
+  std::vector<PipelineStage> stages;    // in the order of the program
 
   int64_t blocks() const { return (trips + block - 1) / block; }
 };
@@ -253,7 +253,7 @@ struct Program {
   std::vector<Move> moves;
   std::vector<DynamicNode> dynamic;
   std::vector<Loop> loops;
-  std::vector<Wave> waves;
+  std::vector<Pipeline> pipelines;
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::vector<const ir::Node*> node_of;  // per instruction, for messages; null for glue

@@ -172,14 +172,14 @@ void describe(const LoopStep& step, V&& v) {
 
 template <class V>
 void describe(const Loop& loop, V&& v) {
-  const auto& [node, is_scan, masked, trip_count, condition, counter, go_on, known_trips, states, scan_inputs,
+  const auto& [node, is_scan, masked, trip_count, condition, counter, continues, known_trips, states, scan_inputs,
                scan_outputs, first, last, in_loop, releases, step, schedule] = loop;
   v.slot({"trip count", 0, trip_count, Role::kReads, When::kBegin});
   v.slot({"condition", 0, condition, Role::kReads, When::kBegin});
   v.slot({"counter", 0, counter, Role::kWrites, When::kEachTrip});
-  v.slot({"continue condition", 0, go_on, Role::kReads, When::kBackEdge});
+  v.slot({"continue condition", 0, continues, Role::kReads, When::kBackEdge});
   v.number("is scan", is_scan);
-  v.number("known trips", known_trips);
+  v.number("known iterations", known_trips);
   v.number("masked", masked);
   v.number("weight", schedule.weight);
   v.number("first", first);
@@ -212,18 +212,18 @@ void describe(const RowKernel& rows, V&& v) {
 }
 
 template <class V>
-void describe(const TimeBlocks& blocks, V&& v) {
+void describe(const Strips& blocks, V&& v) {
   const auto& [trips, kernels, inputs] = blocks;
   v.number("trips", trips);
   for (const RowKernel& kernel : kernels) describe(kernel, v);
 }
 
 template <class V>
-void describe(const Wave& wave, V&& v) {
-  const auto& [first, last, trips, block, before, after, stages] = wave;
+void describe(const Pipeline& pipeline, V&& v) {
+  const auto& [first, last, trips, block, before, after, stages] = pipeline;
   v.number("trips", trips);
   v.number("block", block);
-  for (const WaveStage& stage : stages) {
+  for (const PipelineStage& stage : stages) {
     for (const RowKernel& kernel : stage.kernels) describe(kernel, v);
   }
 }
@@ -251,11 +251,11 @@ decltype(auto) with_record(const Program& p, const Instruction& in, F&& f) {
       return f(Flag{in.index});
     case IndexOf::kLoop:
       return f(p.loops[in.index]);
-    case IndexOf::kWave:
-      return f(p.waves[in.index]);
+    case IndexOf::kPipeline:
+      return f(p.pipelines[in.index]);
     case IndexOf::kNothing:
     case IndexOf::kLoopOf:
-    case IndexOf::kWaveOf:
+    case IndexOf::kPipelineOf:
       break;
   }
   return f(NoRecord());
@@ -279,9 +279,9 @@ inline size_t record_count(const Program& p, IndexOf index) {
     case IndexOf::kLoop:
     case IndexOf::kLoopOf:
       return p.loops.size();
-    case IndexOf::kWave:
-    case IndexOf::kWaveOf:
-      return p.waves.size();
+    case IndexOf::kPipeline:
+    case IndexOf::kPipelineOf:
+      return p.pipelines.size();
     case IndexOf::kNothing:
       break;
   }
@@ -317,11 +317,11 @@ void for_each_position(Program& p, F&& f) {
     f(loop.first), f(loop.last);
     rows(loop.schedule.blocks.kernels);
   }
-  for (Wave& wave : p.waves) {
-    f(wave.first), f(wave.last);
-    for (uint32_t& place : wave.before) f(place);
-    for (uint32_t& place : wave.after) f(place);
-    for (WaveStage& stage : wave.stages) rows(stage.kernels);
+  for (Pipeline& pipeline : p.pipelines) {
+    f(pipeline.first), f(pipeline.last);
+    for (uint32_t& place : pipeline.before) f(place);
+    for (uint32_t& place : pipeline.after) f(place);
+    for (PipelineStage& stage : pipeline.stages) rows(stage.kernels);
   }
 }
 

@@ -14,8 +14,8 @@
 #include "op/place.h"
 #include "op/registry.h"
 #include "opt/builder.h"
-#include "opt/list_elements.h"
 #include "opt/passes.h"
+#include "opt/sequence_elements.h"
 
 namespace treadle::plan {
 
@@ -24,9 +24,9 @@ namespace {
 class Specializer {
  public:
   // `lowers`: operators become what they are run as.
-  Specializer(ir::Graph& graph, opt::Journal& journal, bool lowers, const judge::FoldLimits& limits)
+  Specializer(ir::Graph& graph, opt::Remarks& remarks, bool lowers, const reference::FoldLimits& limits)
       : graph_(graph),
-        journal_(journal),
+        remarks_(remarks),
         lowers_(lowers),
         inference_({.fold = true,
                     .fold_limits = limits,
@@ -35,7 +35,7 @@ class Specializer {
                     .check_types = true,
                     .fails_late = lowers}) {}
 
-  Status run(std::span<const InputKnowledge> inputs) {
+  Status run(std::span<const InputSpec> inputs) {
     ir::Region& top = graph_.top();
     for (size_t i = 0; i < top.inputs.size(); ++i) {
       top.inputs[i]->type = inputs[i].type;
@@ -72,7 +72,7 @@ class Specializer {
     if (all_known(*node)) return fold_away(region, *node);
     if (is_identity(*node)) {
       replaced_[node->outputs[0]] = node->inputs[0];
-      opt::note(&journal_, opt::Change::kElided, region, *node);
+      opt::note(&remarks_, opt::Change::kElided, region, *node);
       return {};
     }
     if (lowers_ && node->op->lowers(*node->version)) return lower(region, queue, node);
@@ -104,7 +104,7 @@ class Specializer {
   }
 
   Status fold_away(const ir::Region& region, ir::Node& node) {
-    opt::note(&journal_, opt::Change::kFolded, region, node);
+    opt::note(&remarks_, opt::Change::kFolded, region, node);
     for (ir::Value* v : node.outputs) {
       keep_constant(v);
       if (v) v->producer = nullptr;
@@ -119,7 +119,7 @@ class Specializer {
   Status choose_branch(ir::Region& region, std::deque<std::unique_ptr<ir::Node>>& queue, ir::Node& node,
                        bool condition) {
     ir::Region& branch = IfView(node).branch(condition);
-    opt::note(&journal_, opt::Change::kDecided, region, node, branch.attribute);
+    opt::note(&remarks_, opt::Change::kDecided, region, node, branch.attribute);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] && branch.outputs[i]) replaced_[node.outputs[i]] = branch.outputs[i];
     }
@@ -137,7 +137,7 @@ class Specializer {
   Status fail_late(ir::Region& region, std::unique_ptr<ir::Node>& node, Status status) {
     const bool is_of_model = status.code() == Code::kNotImplemented || status.code() == Code::kInternal;
     if (!lowers_ || is_of_model || status.code() == Code::kCancelled) return status;
-    const OpDef& op = require_op("Failure", "treadle");
+    const OpDef& op = require_op("Trap", "treadle");
     // The model is sound for other sizes.
     const bool of_sizes = node->op->control != Control::kNone && status.code() == Code::kInvalidModel;
     const Code code = of_sizes ? Code::kRuntime : status.code();
@@ -184,7 +184,7 @@ class Specializer {
     }
     std::vector<std::unique_ptr<ir::Node>> made = graph_.absorb(inner, &region);
     for (const auto& loop : made) {
-      if (is_loop(*loop)) opt::note_of_loop(&journal_, opt::Change::kLowered, *loop, node);
+      if (is_loop(*loop)) opt::note_of_loop(&remarks_, opt::Change::kLowered, *loop, node);
     }
     refill(queue, std::move(made));
     return {};
@@ -236,13 +236,13 @@ class Specializer {
   }
 
   ir::Graph& graph_;
-  opt::Journal& journal_;
+  opt::Remarks& remarks_;
   const bool lowers_;
   Inference inference_;
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
-opt::ListLengths lengths_of_lists(const ir::Graph& graph, std::span<const InputKnowledge> inputs) {
+opt::ListLengths lengths_of_lists(const ir::Graph& graph, std::span<const InputSpec> inputs) {
   opt::ListLengths lengths;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].length.is_unknown()) lengths.emplace(graph.top().inputs[i], inputs[i].length);
@@ -255,29 +255,29 @@ constexpr int kMostRounds = 16;
 
 }  // namespace
 
-Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<const InputKnowledge> inputs) {
+Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<const InputSpec> inputs) {
   TREADLE_TRY(ir::check_stack(graph));
   std::unique_ptr<ir::Graph> out = graph.clone();
-  opt::Journal unread;
+  opt::Remarks unread;
   TREADLE_TRY(Specializer(*out, unread, false, {}).run(inputs));
   opt::remove_dead_nodes(*out, &unread);
   return out;
 }
 
-Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs,
+Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputSpec> inputs,
                                const SpecializeOptions& options) {
   TREADLE_TRY(ir::check_stack(graph));
   Specialized out{graph.clone()};
   if (options.mark_recurrent) opt::mark_recurrent(*out.graph);
-  TREADLE_TRY(Specializer(*out.graph, out.journal, true, options.fold_limits).run(inputs));
-  for (int round = 0; options.read_lists && round < kMostRounds; ++round) {
-    if (!opt::read_lists_as_tensors(*out.graph, lengths_of_lists(*out.graph, inputs), &out.journal)) break;
-    opt::remove_dead_nodes(*out.graph, &out.journal);
+  TREADLE_TRY(Specializer(*out.graph, out.remarks, true, options.fold_limits).run(inputs));
+  for (int round = 0; options.read_sequences && round < kMostRounds; ++round) {
+    if (!opt::read_lists_as_tensors(*out.graph, lengths_of_lists(*out.graph, inputs), &out.remarks)) break;
+    opt::remove_dead_nodes(*out.graph, &out.remarks);
     TREADLE_ASSERT(ir::verify(*out.graph).ok() && has_all_defaults(out.graph->top()));
-    TREADLE_TRY(Specializer(*out.graph, out.journal, true, options.fold_limits).run(inputs));
+    TREADLE_TRY(Specializer(*out.graph, out.remarks, true, options.fold_limits).run(inputs));
   }
   TREADLE_TRY(ir::check_stack(*out.graph));
-  opt::remove_dead_nodes(*out.graph, &out.journal);
+  opt::remove_dead_nodes(*out.graph, &out.remarks);
   return out;
 }
 

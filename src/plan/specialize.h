@@ -5,14 +5,14 @@
 #include <memory>
 #include <span>
 
-#include "check/inference.h"
+#include "infer/inference.h"
 #include "ir/graph.h"
-#include "opt/journal.h"
+#include "opt/remarks.h"
 
 namespace treadle::plan {
 
 // What is known of the inputs of a run before it. Parallel to the graph's inputs.
-struct InputKnowledge {
+struct InputSpec {
   Type type;        // with known sizes, or symbols where sizes vary
   Tensor contents;  // defined(): this input's contents are fixed as well
   Dim length = {};  // of a list: known, or a symbol, where all its elements have the shape that `type` says
@@ -20,18 +20,18 @@ struct InputKnowledge {
 
 struct Specialized {
   std::unique_ptr<ir::Graph> graph;  // types and constants as known for these inputs
-  opt::Journal journal = {};         // of what was done to loops
+  opt::Remarks remarks = {};         // of what was done to loops
 };
 
 // Types, contents and chosen branches only: every operator that stays is as the model has it.
-Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<const InputKnowledge> inputs);
+Result<std::unique_ptr<ir::Graph>> decide(const ir::Graph& graph, std::span<const InputSpec> inputs);
 
 struct SpecializeOptions {
-  bool read_lists = true;       // lists become tensors where they can (opt/list_elements.h)
+  bool read_sequences = true;   // lists become tensors where they can (opt/sequence_elements.h)
   bool mark_recurrent = false;  // for opt::narrow_weights
-  judge::FoldLimits fold_limits = {};
+  reference::FoldLimits fold_limits = {};
 };
-Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputKnowledge> inputs,
+Result<Specialized> specialize(const ir::Graph& graph, std::span<const InputSpec> inputs,
                                const SpecializeOptions& options);
 
 }  // namespace treadle::plan

@@ -1,6 +1,6 @@
 // Five checks, each of which relies on the checks before: the code (indices, targets, the instructions of loops and
-// waves), the roles of operands, the order of writes and reads, the places in memory, and what native code is told of
-// kernels.
+// pipelines), the roles of operands, the order of writes and reads, the places in memory, and what native code is told
+// of kernels.
 #include "plan/verify.h"
 
 #include <fmt/format.h>
@@ -61,7 +61,7 @@ class Verifier {
       if (const KernelCall* call = kernel_of(p_, at)) TREADLE_TRY(check_call(at, in, *call));
     }
     for (uint32_t i = 0; i < p_.loops.size(); ++i) TREADLE_TRY(check_loop(i));
-    for (uint32_t i = 0; i < p_.waves.size(); ++i) TREADLE_TRY(check_wave(i));
+    for (uint32_t i = 0; i < p_.pipelines.size(); ++i) TREADLE_TRY(check_pipeline(i));
     return {};
   }
 
@@ -92,7 +92,8 @@ class Verifier {
       return broken(loop.first, "instruction {} does not end the loop", loop.last);
     }
     if (!is(loop.last - 1, next, index)) return broken(loop.last - 1, "it is not the back edge of the loop before it");
-    if (p_.code[loop.first].target != loop.last) return broken(loop.first, "without trips, it goes on inside the loop");
+    if (p_.code[loop.first].target != loop.last)
+      return broken(loop.first, "without iterations, it goes on inside the loop");
     if (p_.code[loop.last - 1].target != loop.first + 1) return broken(loop.last - 1, "trips begin inside the body");
     for (uint32_t inner = index + 1; inner < p_.loops.size(); ++inner) {
       const Loop& other = p_.loops[inner];
@@ -107,37 +108,38 @@ class Verifier {
       }
     }
     for (const RowKernel& rows : loop.schedule.blocks.kernels) {
-      if (!is(rows.at, OpCode::kInBlocks, index))
+      if (!is(rows.at, OpCode::kInStrips, index))
         return broken(loop.first, "instruction {} is not in its blocks", rows.at);
     }
     return {};
   }
 
-  Status check_wave(uint32_t index) const {
-    const Wave& wave = p_.waves[index];
-    if (!is(wave.first, OpCode::kWave, index)) {
-      return error(Code::kInternal, "wave {}: instruction {} does not begin it", index, wave.first);
+  Status check_pipeline(uint32_t index) const {
+    const Pipeline& pipeline = p_.pipelines[index];
+    if (!is(pipeline.first, OpCode::kPipeline, index)) {
+      return error(Code::kInternal, "pipeline {}: instruction {} does not begin it", index, pipeline.first);
     }
-    if (!is(wave.last, OpCode::kWaveEnd, index) || p_.code[wave.first].target != wave.last) {
-      return broken(wave.first, "instruction {} does not end the wave", wave.last);
+    if (!is(pipeline.last, OpCode::kPipelineEnd, index) || p_.code[pipeline.first].target != pipeline.last) {
+      return broken(pipeline.first, "instruction {} does not end the pipeline", pipeline.last);
     }
-    const auto inside = [&](uint32_t at) { return at > wave.first && at < wave.last; };
-    for (const auto* list : {&wave.before, &wave.after}) {
+    const auto inside = [&](uint32_t at) { return at > pipeline.first && at < pipeline.last; };
+    for (const auto* list : {&pipeline.before, &pipeline.after}) {
       for (const uint32_t at : *list) {
-        if (!inside(at)) return broken(wave.first, "instruction {} is none of its own", at);
+        if (!inside(at)) return broken(pipeline.first, "instruction {} is none of its own", at);
       }
     }
-    for (uint32_t s = 0; s < wave.stages.size(); ++s) {
-      const WaveStage& stage = wave.stages[s];
-      const bool has_loop = stage.loop != WaveStage::kNoLoop;
+    for (uint32_t s = 0; s < pipeline.stages.size(); ++s) {
+      const PipelineStage& stage = pipeline.stages[s];
+      const bool has_loop = stage.loop != PipelineStage::kNoLoop;
       if (has_loop && (stage.loop >= p_.loops.size() || !inside(p_.loops[stage.loop].first))) {
-        return broken(wave.first, "loop {} of stage {} is none of its own", stage.loop, s);
+        return broken(pipeline.first, "loop {} of stage {} is none of its own", stage.loop, s);
       }
       for (const RowKernel& rows : stage.kernels) {
-        if (!inside(rows.at)) return broken(wave.first, "instruction {} of stage {} is none of its own", rows.at, s);
+        if (!inside(rows.at))
+          return broken(pipeline.first, "instruction {} of stage {} is none of its own", rows.at, s);
       }
-      for (const WaveStage::Need& need : stage.needs) {
-        if (need.stage >= s) return broken(wave.first, "stage {} waits for stage {}", s, need.stage);
+      for (const PipelineStage::Need& need : stage.needs) {
+        if (need.stage >= s) return broken(pipeline.first, "stage {} waits for stage {}", s, need.stage);
       }
     }
     return {};
@@ -214,8 +216,8 @@ class Verifier {
     };
     std::multimap<uint32_t, Due> due;  // by turn
     TREADLE_TRY(for_each_use([&](uint32_t at, const SlotUse& use) -> Status {
-      // The instructions of a wave stand for what it does.
-      if (info(p_.code[at].code).index != IndexOf::kWave) due.emplace(turn_of(at, use), Due{at, use});
+      // The instructions of a pipeline stand for what it does.
+      if (info(p_.code[at].code).index != IndexOf::kPipeline) due.emplace(turn_of(at, use), Due{at, use});
       return {};
     }));
     for (const auto& [turn, one] : due) {

@@ -12,7 +12,7 @@
 #include "op/loop_view.h"
 #include "op/op_def.h"
 #include "plan/roles.h"
-#include "report/trip_cost.h"
+#include "report/iteration_cost.h"
 #include "session/plan_cache.h"
 
 namespace treadle::report {
@@ -36,9 +36,9 @@ std::string op_names(std::span<const ir::Node* const> nodes) {
 
 class Explainer {
  public:
-  Explainer(const Program& program, const NativeLoops* native, std::span<const opt::Journal* const> journals,
-            const MachineRoof& roof)
-      : p_(program), native_(native), journals_(journals), roof_(roof) {
+  Explainer(const Program& program, const NativeLoops* native, std::span<const opt::Remarks* const> all_remarks,
+            const Roofline& roof)
+      : p_(program), native_(native), all_remarks_(all_remarks), roof_(roof) {
     for (uint32_t pc = 0; pc < p_.code.size(); ++pc) {
       const ir::Node* node = p_.code[pc].code == OpCode::kKernel ? p_.node_of[pc] : nullptr;
       if (node && node->attributes.has(kHalfWeights)) half_weights_.insert(p_.code[pc].operands[1]);
@@ -54,9 +54,9 @@ class Explainer {
     // Inner loops have larger numbers; what they take is part of what is around them.
     for (size_t i = p_.loops.size(); i-- > 0;) e.loops[i] = describe(static_cast<uint32_t>(i), e.loops);
     for (size_t i = 0; i < p_.loops.size(); ++i) place(static_cast<uint32_t>(i), e.loops);
-    for (const opt::Journal* journal : journals_) {
-      std::copy_if(journal->entries().begin(), journal->entries().end(), std::back_inserter(e.maps),
-                   [](const opt::JournalEntry& entry) {
+    for (const opt::Remarks* remarks : all_remarks_) {
+      std::copy_if(remarks->entries().begin(), remarks->entries().end(), std::back_inserter(e.maps),
+                   [](const opt::Remark& entry) {
                      return entry.change == opt::Change::kMapped || entry.change == opt::Change::kReassociated;
                    });
     }
@@ -76,7 +76,7 @@ class Explainer {
     report.scan_outputs = loop.scan_outputs.size();
     for (const plan::LoopState& state : loop.states) report.state_bytes += state.bytes;
     collect_rewrites(report);
-    find_wave(index, report);
+    find_pipeline(index, report);
     report.block_trips = loop.schedule.blocks.trips;
     for (const plan::RowKernel& kernel : loop.schedule.blocks.kernels) {
       const ir::Node& node = *p_.node_of[kernel.at];
@@ -89,13 +89,13 @@ class Explainer {
     return report;
   }
 
-  void find_wave(uint32_t index, LoopReport& report) const {
-    for (const plan::Wave& wave : p_.waves) {
-      const auto is_this = [&](const plan::WaveStage& stage) { return stage.loop == index; };
-      if (std::none_of(wave.stages.begin(), wave.stages.end(), is_this)) continue;
-      report.beside_trips = wave.block;
-      for (const plan::WaveStage& stage : wave.stages) {
-        if (stage.loop != index && stage.loop != plan::WaveStage::kNoLoop) {
+  void find_pipeline(uint32_t index, LoopReport& report) const {
+    for (const plan::Pipeline& pipeline : p_.pipelines) {
+      const auto is_this = [&](const plan::PipelineStage& stage) { return stage.loop == index; };
+      if (std::none_of(pipeline.stages.begin(), pipeline.stages.end(), is_this)) continue;
+      report.beside_trips = pipeline.block;
+      for (const plan::PipelineStage& stage : pipeline.stages) {
+        if (stage.loop != index && stage.loop != plan::PipelineStage::kNoLoop) {
           report.beside.emplace_back(p_.loops[stage.loop].node->name);
         }
       }
@@ -110,7 +110,7 @@ class Explainer {
     if (loop.is_scan || loop.trip_count == kNoSlot) return loop.known_trips;
     const plan::Slot& count = p_.slots[loop.trip_count];
     const bool known =
-        count.storage == Storage::kConstant && is_always_true(loop.go_on) && is_always_true(loop.condition);
+        count.storage == Storage::kConstant && is_always_true(loop.continues) && is_always_true(loop.condition);
     return known ? std::max<int64_t>(*count.constant.data<int64_t>(), 0) : -1;
   }
 
@@ -127,8 +127,8 @@ class Explainer {
   // One entry for each node: what was done to it first is why it is not there any more.
   void collect_rewrites(LoopReport& report) const {
     std::set<std::string> seen;
-    for (const opt::Journal* journal : journals_) {
-      for (const opt::JournalEntry& entry : journal->entries()) {
+    for (const opt::Remarks* remarks : all_remarks_) {
+      for (const opt::Remark& entry : remarks->entries()) {
         if (entry.loop != report.node || !seen.insert(entry.node).second) continue;
         report.rewrites.push_back(entry);
       }
@@ -386,23 +386,23 @@ class Explainer {
 
   const Program& p_;
   const NativeLoops* native_;
-  std::span<const opt::Journal* const> journals_;
-  const MachineRoof& roof_;
+  std::span<const opt::Remarks* const> all_remarks_;
+  const Roofline& roof_;
   std::set<uint32_t> half_weights_;  // slots of constants that products have packed in float16
 };
 
 }  // namespace
 
-Explanation explain(const Program& program, const NativeLoops* native, std::span<const opt::Journal* const> journals,
-                    const MachineRoof& roof) {
-  return Explainer(program, native, journals, roof).run();
+Explanation explain(const Program& program, const NativeLoops* native, std::span<const opt::Remarks* const> all_remarks,
+                    const Roofline& roof) {
+  return Explainer(program, native, all_remarks, roof).run();
 }
 
 namespace {
 
 Explanation explain_planned(const Session& session, const session::Planned& planned) {
   Explanation made = explain(*planned.program, planned.native.get(),
-                             std::array{&session.load_journal(), &planned.journal}, machine_roof());
+                             std::array{&session.load_remarks(), &planned.remarks}, measured_roofline());
   made.mode = session.options().jit;
   made.cache = session.native_cache().folder();
   return made;
@@ -411,8 +411,9 @@ Explanation explain_planned(const Session& session, const session::Planned& plan
 }  // namespace
 
 Result<Explanation> explain(const Session& session, std::span<const Feed> feeds) {
-  if (session.options().tier == Tier::kJudge) {
-    return error(Code::kInvalidArgument, "the judge runs the graph as it is: there is no plan to explain");
+  if (session.options().tier == Tier::kReference) {
+    return error(Code::kInvalidArgument,
+                 "the reference interpreter runs the graph as it is: there is no plan to explain");
   }
   TREADLE_ASSIGN(const session::Planned* const planned, session.planned(feeds));
   if (planned) return explain_planned(session, *planned);

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "opt/journal.h"
+#include "opt/remarks.h"
 #include "plan/program.h"
-#include "report/machine_roof.h"
+#include "report/roofline.h"
 #include "run/native.h"
 #include "session/session.h"
 
@@ -24,12 +24,12 @@ struct LoopReport {
   int64_t trips = -1;    // -1: known only in the run
   size_t states = 0, scan_inputs = 0, scan_outputs = 0;
   size_t state_bytes = 0;           // of those whose size is planned
-  std::vector<std::string> beside;  // loops that can run at the same time (plan/waves.h)
+  std::vector<std::string> beside;  // loops that can run at the same time (plan/pipelines.h)
   int64_t beside_trips = 0;         // in blocks of so many trips
-  std::vector<NodeRemark> blocked;  // what runs in front of the loop, for a block of its trips (plan/time_blocks.h)
+  std::vector<NodeRemark> blocked;  // what runs in front of the loop, for a block of its trips (plan/strip_mining.h)
   int64_t block_trips = 0;          // 0: nothing does
 
-  std::vector<opt::JournalEntry> rewrites;  // in the order in which they were made
+  std::vector<opt::Remark> rewrites;  // in the order in which they were made
 
   enum class Tier : uint8_t {
     kProgram,  // instruction by instruction
@@ -62,18 +62,18 @@ struct Explanation {
   size_t instructions = 0;  // of the whole program
   size_t guarded = 0;       // of these, prepared in the run
   size_t arena_bytes = 0;
-  std::vector<LoopReport> loops;        // outer ones before those inside
-  std::vector<opt::JournalEntry> maps;  // loops that are none any more
+  std::vector<LoopReport> loops;  // outer ones before those inside
+  std::vector<opt::Remark> maps;  // loops that are none any more
 };
 
-// `native` may be null: no native code. `journals`: what was done when the model was loaded, and while planning. What
-// only the session knows (`mode`, `cache`) stays as it is.
+// `native` may be null: no native code. `all_remarks`: what was done when the model was loaded, and while planning.
+// What only the session knows (`mode`, `cache`) stays as it is.
 Explanation explain(const plan::Program& program, const run::NativeLoops* native,
-                    std::span<const opt::Journal* const> journals, const MachineRoof& roof);
+                    std::span<const opt::Remarks* const> all_remarks, const Roofline& roof);
 
 // What became of a session's loops: of the plan for these feeds, without feeds of the newest plan. Before the first
 // run, and without feeds, of a plan for what the model says of its inputs, whose loops are compiled for this. Errors:
-// those of planning, and kInvalidArgument for the judge.
+// those of planning, and kInvalidArgument for the reference interpreter.
 Result<Explanation> explain(const Session& session, std::span<const Feed> feeds = {});
 
 std::string to_text(const Explanation& explanation);

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "check/json.h"
+#include "base/json.h"
 #include "report/explain.h"
 
 namespace treadle::report {
@@ -83,7 +83,7 @@ class TextWriter {
       text_ += "\nFor any sizes that the model allows; sizes of real inputs may let more be planned.\n";
     if (e_.loops.empty()) text_ += "\nNo loops.\n";
     for (const LoopReport& loop : e_.loops) write(loop);
-    for (const opt::JournalEntry& map : e_.maps) {
+    for (const opt::Remark& map : e_.maps) {
       text_ += fmt::format("\n{} ({}) is no loop any more: {}\n", map.loop, map.op, opt::sentence(map.change));
     }
     return std::move(text_);
@@ -102,7 +102,7 @@ class TextWriter {
 
   void write(const LoopReport& loop) {
     indent_ = std::string(2 * depth(loop), ' ');
-    const std::string trips = loop.trips < 0 ? "trips as the run decides" : fmt::format("{} trips", loop.trips);
+    const std::string trips = loop.trips < 0 ? "trips as the run decides" : fmt::format("{} iterations", loop.trips);
     text_ += fmt::format("\n{}{} ({}), {}\n", indent_, loop.node, loop.op, trips);
     indent_ += "  ";
     line("tier", tier_text(loop));
@@ -113,12 +113,12 @@ class TextWriter {
                      bytes_text(static_cast<double>(loop.state_bytes)), count_text(loop.scan_inputs, "scan input"),
                      count_text(loop.scan_outputs, "scan output")));
     if (!loop.beside.empty()) {
-      line("beside", fmt::format("{}, in blocks of {} trips, where that is measured to be faster",
+      line("beside", fmt::format("{}, in blocks of {} iterations, where that is measured to be faster",
                                  fmt::join(loop.beside, ", "), loop.beside_trips));
     }
     for (const NodeRemark& node : loop.blocked) {
       line(&node == loop.blocked.data() ? "in blocks" : "",
-           fmt::format("{} ({}): runs for {} trips at a time", node.node, node.op, loop.block_trips));
+           fmt::format("{} ({}): runs for {} iterations at a time", node.node, node.op, loop.block_trips));
     }
     write_trip(loop);
     write_rewrites(loop);
@@ -128,16 +128,16 @@ class TextWriter {
   }
 
   void write_trip(const LoopReport& loop) {
-    line("a trip", fmt::format("{}, {}; touches {}{}", count_text(loop.operations, "operation"),
-                               count_text(loop.calls.size(), "kernel call"), bytes_text(loop.bytes),
-                               loop.is_complete ? "" : " and what only the run knows"));
+    line("an iteration", fmt::format("{}, {}; touches {}{}", count_text(loop.operations, "operation"),
+                                     count_text(loop.calls.size(), "kernel call"), bytes_text(loop.bytes),
+                                     loop.is_complete ? "" : " and what only the run knows"));
     line("", fmt::format("about {}; the machine's roof is {} ({})", time_text(loop.estimated_ns),
                          time_text(loop.roof_ns), name(loop.bound)));
   }
 
   void write_rewrites(const LoopReport& loop) {
     size_t shown = 0;
-    for (const opt::JournalEntry& entry : loop.rewrites) {
+    for (const opt::Remark& entry : loop.rewrites) {
       if (++shown > kMaxLines) break;
       const std::string into = entry.into.empty() ? "" : fmt::format(" ({})", entry.into);
       line(shown == 1 ? "rewritten" : "", fmt::format("{:<9} {} ({}): {}{}", opt::name(entry.change), entry.node,
@@ -172,9 +172,9 @@ std::string json_of(const std::vector<NodeRemark>& remarks, std::string_view key
   return json_array(items);
 }
 
-std::string json_of(const std::vector<opt::JournalEntry>& entries) {
+std::string json_of(const std::vector<opt::Remark>& entries) {
   std::vector<std::string> items;
-  for (const opt::JournalEntry& entry : entries) {
+  for (const opt::Remark& entry : entries) {
     JsonObject item;
     item.text("change", opt::name(entry.change)).text("node", entry.node).text("op", entry.op);
     if (!entry.into.empty()) item.text("into", entry.into);
@@ -216,9 +216,9 @@ std::string to_text(const Explanation& explanation) {
 }
 
 std::string to_json(const Explanation& explanation) {
-  const MachineRoof& roof = machine_roof();
+  const Roofline& roof = measured_roofline();
   std::vector<std::string> levels, loops;
-  for (const MachineRoof::Level& level : roof.levels) {
+  for (const Roofline::Level& level : roof.levels) {
     levels.push_back(JsonObject().integer("bytes", level.bytes).number("bytes_per_ns", level.bytes_per_ns).str());
   }
   for (const LoopReport& loop : explanation.loops) loops.push_back(json_of(loop));

@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "check/json.h"
+#include "base/json.h"
 #include "op/op_def.h"
 
 namespace treadle::report {
@@ -18,7 +18,7 @@ using run::Profile;
 namespace {
 
 bool is_glue(OpCode code) {
-  return code != OpCode::kKernel && code != OpCode::kInBlocks && code != OpCode::kGuarded && code != OpCode::kCompute &&
+  return code != OpCode::kKernel && code != OpCode::kInStrips && code != OpCode::kGuarded && code != OpCode::kCompute &&
          code != OpCode::kRow;
 }
 

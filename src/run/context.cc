@@ -76,14 +76,14 @@ Context::Context(std::shared_ptr<const plan::Program> program, std::shared_ptr<N
     if (slot.storage == Storage::kHandle) handle_slots_.push_back(s);
   }
   for (const plan::DynamicNode& node : p.dynamic) {
-    if (node.growth != plan::Growth::kNone) spread_.resize(p.slots.size());
+    if (node.growth != plan::Growth::kNone) layouts_.resize(p.slots.size());
   }
   unwanted_.resize(p.outputs.size());
   caches_ = std::vector<InlineCache>(p.dynamic.size());
   loops_.resize(p.loops.size());
   for (size_t i = 0; i < p.loops.size(); ++i) loops_[i].outputs.resize(p.loops[i].scan_outputs.size());
   trials_.resize(p.loops.size());
-  for (const plan::Wave& wave : p.waves) waves_.push_back(std::make_unique<WavePosition>(wave));
+  for (const plan::Pipeline& pipeline : p.pipelines) pipelines_.push_back(std::make_unique<PipelineRun>(pipeline));
 }
 
 Status Context::allocate_arena() {
@@ -136,7 +136,7 @@ Status Context::run(std::span<const AnyValue* const> inputs, std::span<AnyValue*
   if (status.ok()) status = collect(outputs);
   // What the caller gave must not be kept alive by a pooled context, nor much that nobody wants.
   for (const uint32_t s : handle_slots_) handles_[s] = {};
-  for (Spread& spread : spread_) spread.strides.clear();
+  for (StrideLayout& spread : layouts_) spread.strides.clear();
   for (AnyValue& value : unwanted_) {
     if (value.is_tensor() && value.tensor().byte_size() > kKeptBytes) value = {};
   }
@@ -227,7 +227,7 @@ Status Context::collect(std::span<AnyValue* const> outputs) {
   return {};
 }
 
-// "/loop (Loop-16) body, trip 3: /loop:body/add (Add-14)"
+// "/loop (Loop-16) body, iteration 3: /loop:body/add (Add-14)"
 Status Context::place_error(Status status, uint32_t pc) const {
   std::string place;
   const ir::Node* around = nullptr;
@@ -240,7 +240,7 @@ Status Context::place_error(Status status, uint32_t pc) const {
     const plan::Loop& loop = program_->loops[i];
     if (pc <= loop.first || pc >= loop.last || !loops_[i].active) continue;
     add(*loop.node, " ");
-    place += fmt::format("body, trip {}: ", loops_[i].trip);
+    place += fmt::format("body, iteration {}: ", loops_[i].trip);
     around = loop.node;
   }
   if (const ir::Node* node = program_->node_of[pc]) add(*node, "");

@@ -17,8 +17,8 @@
 #include "run/limits.h"
 #include "run/native.h"
 #include "run/options.h"
+#include "run/pipelines.h"
 #include "run/team.h"
-#include "run/waves.h"
 
 namespace treadle::run {
 
@@ -67,7 +67,7 @@ struct Prepared {
 };
 
 // Where the elements of a handle lie that has room to grow (plan::Growth).
-struct Spread {
+struct StrideLayout {
   Dims strides;      // in elements; none: row-major
   int64_t room = 0;  // along the grown axis
 };
@@ -149,7 +149,7 @@ class Context {
   Status end_simple_trip(const plan::Instruction*& in, const plan::Instruction* body);
   Status leave_loop(const plan::Instruction*& in);
   template <bool kProfiled>
-  Status offer_wave(const plan::Instruction*& in);
+  Status offer_pipeline(const plan::Instruction*& in);
   const plan::Instruction* target_of(const plan::Instruction& in) const { return program_->code.data() + in.target; }
   void copy(const plan::Copy& of) { copy_bytes(slots_[of.to], slots_[of.from], of.bytes); }
   // What a run begins with: its clock, its memory.
@@ -218,10 +218,10 @@ class Context {
   Status append_spread(const plan::DynamicNode& node, size_t axis, Dims dims);
   // Memory with room for twice the elements that `dims` says, with those of `base` in it.
   Result<BufferRef> spread_out(const Tensor& base, const Dims* strides, size_t axis, const Dims& dims,
-                               plan::Growth growth, Spread& made);
+                               plan::Growth growth, StrideLayout& made);
   // Of a handle that is not row-major; null for any other.
   const Dims* strides_of(uint32_t s) const {
-    return spread_.empty() || spread_[s].strides.empty() ? nullptr : &spread_[s].strides;
+    return layouts_.empty() || layouts_[s].strides.empty() ? nullptr : &layouts_[s].strides;
   }
   // A row-major copy.
   Result<AnyValue> gathered(const Tensor& tensor, const Dims& strides);
@@ -254,7 +254,7 @@ class Context {
   Status run_trips(uint32_t index, Budget& budget, const plan::Instruction*& in);
   Status ask_for_native(uint32_t index, const plan::Instruction*& in);
   int64_t granted(uint32_t index, const Budget& budget) const;
-  Status run_bodies(const plan::Loop& loop, LoopPosition& at, Budget& budget, int64_t trips, bool& go_on,
+  Status run_bodies(const plan::Loop& loop, LoopPosition& at, Budget& budget, int64_t trips, bool& continues,
                     const plan::Instruction*& failed);
   bool has_trip(uint32_t index) const {
     const LoopPosition& at = loops_[index];
@@ -262,7 +262,7 @@ class Context {
   }
   // Counts the next trip, and sees to its block and to room for its rows.
   Status next_trip(uint32_t index, Budget& budget);
-  // The rows for the coming block of trips (plan/time_blocks.h), with which the loop's trips end.
+  // The rows for the coming block of trips (plan/strip_mining.h), with which the loop's trips end.
   void make_block(const plan::Loop& loop, LoopPosition& at);
   // The rows from trip `first` on; `is_rest`: of the last block.
   uint32_t run_rows(const plan::RowKernel& rows, int64_t first, bool is_rest) const;
@@ -282,14 +282,14 @@ class Context {
     }
   };
   struct HandOnAndAsk : HandOn {
-    bool go_on = true;
-    void ask(uint32_t s) { go_on = *static_cast<const bool*>(slots[s]); }
+    bool continues = true;
+    void ask(uint32_t s) { continues = *static_cast<const bool*>(slots[s]); }
   };
   // The back edge of a simple loop. False: the body wants no further trip.
   bool step(const plan::Loop& loop, LoopPosition& at) {
     HandOnAndAsk edge{{slots_.data(), at}};
     plan::take_back_edge(loop, edge);
-    return edge.go_on;
+    return edge.continues;
   }
   Status begin_states(const plan::Loop& loop);
   Status count_trips(const plan::Loop& loop, LoopPosition& at);
@@ -304,13 +304,13 @@ class Context {
   Status finish_output(const plan::ScanOutput& scan, ScanOutputState& state, LoopPosition& at, bool masked);
   Status read_flag(uint32_t s, const char* what, bool& value) const;
 
-  // waves.cc: all of a wave, `done`, unless it is better left to its instructions, which find what was wrong.
-  Status run_wave(uint32_t index, bool& done);
-  void end_wave(uint32_t index);
-  void work_on_wave(uint32_t index, int worker);
+  // pipelines.cc: all of a pipeline, `done`, unless it is better left to its instructions, which find what was wrong.
+  Status run_pipeline(uint32_t index, bool& done);
+  void end_pipeline(uint32_t index);
+  void work_on_pipeline(uint32_t index, int worker);
   void take_blocks(uint32_t index, int worker);
   bool run_aside(const std::vector<uint32_t>& instructions);
-  bool run_block(const plan::Wave& wave, size_t stage, int64_t block);
+  bool run_block(const plan::Pipeline& pipeline, size_t stage, int64_t block);
   bool run_trips_until(uint32_t loop, int64_t end);
 
   // Before each trip but those that a poll has granted ahead: limits, the cancel flag, signals, time.
@@ -335,7 +335,7 @@ class Context {
   std::vector<void*> first_slots_;      // what a run begins with: addresses in the arena and of constants
   std::vector<AnyValue> handles_;       // by slot; used for kHandle only
   std::vector<uint32_t> handle_slots_;  // those
-  std::vector<Spread> spread_;          // by slot; empty where nothing grows
+  std::vector<StrideLayout> layouts_;   // by slot; empty where nothing grows
   std::vector<AnyValue> unwanted_;      // by output: memory of those that a run writes though nobody asked for them
   std::vector<InlineCache> caches_;
   size_t prepared_ = 0;  // entries of all caches
@@ -347,7 +347,7 @@ class Context {
   Budget budget_;
   double uncounted_ns_ = 0;        // of work that no weight of a loop counts, since limits were looked at
   std::vector<TeamTrial> trials_;  // by loop
-  std::vector<std::unique_ptr<WavePosition>> waves_;
+  std::vector<std::unique_ptr<PipelineRun>> pipelines_;
   uint32_t team_loop_ = UINT32_MAX;
   int64_t team_units_ = 0;  // of the stretch that began at team_since_; 0: none did
   std::chrono::steady_clock::time_point team_since_;

@@ -113,7 +113,7 @@ Status Context::set_handle(uint32_t s, AnyValue value) {
   } else {
     slots_[s] = nullptr;
   }
-  if (!spread_.empty()) spread_[s].strides.clear();
+  if (!layouts_.empty()) layouts_[s].strides.clear();
   handles_[s] = std::move(value);
   return {};
 }
@@ -176,7 +176,7 @@ uint64_t Context::digest_of_sizes(const DynamicNode& node) const {
 bool Context::lies_as(uint32_t s, const Operand& operand) const {
   if (!(handles_[s].tensor().dims() == operand.dims)) return false;
   const Dims* strides = strides_of(s);
-  return strides ? *strides == operand.strides : spread_.empty() || is_contiguous(operand.dims, operand.strides);
+  return strides ? *strides == operand.strides : layouts_.empty() || is_contiguous(operand.dims, operand.strides);
 }
 
 bool Context::has_contents(const DynamicNode& node, const Prepared& prepared) const {

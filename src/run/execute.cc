@@ -1,5 +1,5 @@
 // The interpreter: one instruction after the other. With a profile, every one is run by itself and told to it; else
-// loops may run ahead (trips.cc, native code) and waves take the place of what follows them.
+// loops may run ahead (trips.cc, native code) and pipelines take the place of what follows them.
 #include "run/context.h"
 #include "run/profile.h"
 
@@ -29,7 +29,7 @@ Status Context::interpret() {
     return status;
   };
   for (;;) {
-    if (kProfiled && in->code != OpCode::kInBlocks) {
+    if (kProfiled && in->code != OpCode::kInStrips) {
       options_->profile->at(static_cast<uint32_t>(in - code), [this](uint32_t loop) { return loops_[loop].trip; });
     }
     Status status;
@@ -75,14 +75,14 @@ Status Context::interpret() {
         status = poll();
         in += status.ok();
         break;
-      case OpCode::kWave:
-        status = apart(&Context::offer_wave<kProfiled>);
+      case OpCode::kPipeline:
+        status = apart(&Context::offer_pipeline<kProfiled>);
         break;
-      case OpCode::kWaveEnd:
-        if constexpr (!kProfiled) end_wave(in->index);
+      case OpCode::kPipelineEnd:
+        if constexpr (!kProfiled) end_pipeline(in->index);
         ++in;
         continue;
-      case OpCode::kInBlocks:
+      case OpCode::kInStrips:
         ++in;
         continue;
       case OpCode::kEnd:
@@ -142,12 +142,12 @@ TREADLE_STEP Status Context::end_simple_trip(const Instruction*& in, const Instr
   const uint32_t index = in->index;
   const Loop& loop = program_->loops[index];
   LoopPosition& at = loops_[index];
-  const bool go_on = step(loop, at);
+  const bool continues = step(loop, at);
   const bool is_granted = budget_.units >= loop.schedule.weight && at.trip < std::min(at.trips, at.row_capacity);
-  if (go_on && is_granted) {  // what next_trip does where nothing is due
+  if (continues && is_granted) {  // what next_trip does where nothing is due
     ++budget_.trips;
     budget_.units -= loop.schedule.weight;
-  } else if (go_on && has_trip(index)) {
+  } else if (continues && has_trip(index)) {
     TREADLE_TRY(next_trip(index, budget_));
   } else {
     ++in;
@@ -173,9 +173,9 @@ Status Context::leave_loop(const Instruction*& in) {
 }
 
 template <bool kProfiled>
-Status Context::offer_wave(const Instruction*& in) {
+Status Context::offer_pipeline(const Instruction*& in) {
   bool done = false;
-  if constexpr (!kProfiled) TREADLE_TRY(run_wave(in->index, done));
+  if constexpr (!kProfiled) TREADLE_TRY(run_pipeline(in->index, done));
   in = done ? target_of(*in) : in + 1;
   return {};
 }

@@ -165,7 +165,7 @@ Status Context::append_spread(const DynamicNode& node, size_t axis, Dims dims) {
   TREADLE_TRY(element_count(dims).status());
   // Of such memory, Buffer::used() counts positions along the axis.
   int64_t at = base.dims()[axis];
-  Spread spread = spread_[base_slot];
+  StrideLayout spread = layouts_[base_slot];
   BufferRef buffer = base.buffer();
   const bool in_place =
       !spread.strides.empty() && dims[axis] <= spread.room && buffer->used() == static_cast<size_t>(at);
@@ -183,12 +183,12 @@ Status Context::append_spread(const DynamicNode& node, size_t axis, Dims dims) {
   }
   buffer->set_used(static_cast<size_t>(dims[axis]));
   TREADLE_TRY(set_handle(node.outputs[0], AnyValue(Tensor::from_buffer(type, std::move(dims), std::move(buffer)))));
-  spread_[node.outputs[0]] = std::move(spread);
+  layouts_[node.outputs[0]] = std::move(spread);
   return {};
 }
 
 Result<BufferRef> Context::spread_out(const Tensor& base, const Dims* strides, size_t axis, const Dims& dims,
-                                      Growth growth, Spread& made) {
+                                      Growth growth, StrideLayout& made) {
   const size_t width = byte_width(base.type());
   Dims larger = dims;
   const auto bytes_with = [&](int64_t room) -> Result<size_t> {

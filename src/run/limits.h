@@ -20,7 +20,7 @@ class RunLimits : public Limits {
   // `begun`: trips of all loops so far, the one that is about to begin included. Errors: kLimit.
   Status check_trips(int64_t begun) const {
     if (begun <= trip_limit_) return {};
-    return error(Code::kLimit, "the limit of {} trips was reached", trip_limit_);
+    return error(Code::kLimit, "the limit of {} iterations was reached", trip_limit_);
   }
   // Trips that may still begin before check_trips() is an error.
   int64_t trips_left(int64_t begun) const { return trip_limit_ - begun; }

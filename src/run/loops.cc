@@ -68,7 +68,7 @@ Status Context::count_trips(const Loop& loop, LoopPosition& at) {
     return {};
   }
   at.trips = INT64_MAX;
-  at.trips_known = loop.trip_count != plan::kNoSlot && loop.go_on == plan::kNoSlot;
+  at.trips_known = loop.trip_count != plan::kNoSlot && loop.continues == plan::kNoSlot;
   if (loop.trip_count != plan::kNoSlot) {
     if (program_->slots[loop.trip_count].storage == Storage::kHandle) {
       const AnyValue& m = handles_[loop.trip_count];
@@ -243,14 +243,14 @@ Status Context::loop_begin(uint32_t index, bool& runs) {
 Status Context::loop_next(uint32_t index, bool& again) {
   const Loop& loop = program_->loops[index];
   LoopPosition& at = loops_[index];
-  bool go_on = true;
-  if (loop.go_on != plan::kNoSlot) TREADLE_TRY(read_flag(loop.go_on, "the body's condition", go_on));
+  bool continues = true;
+  if (loop.continues != plan::kNoSlot) TREADLE_TRY(read_flag(loop.continues, "the body's condition", continues));
   for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
     if (loop.scan_outputs[i].row == plan::kNoSlot) TREADLE_TRY(store_row(loop.scan_outputs[i], at.outputs[i], at));
   }
   TREADLE_TRY(move_handles(loop));
   plan::take_back_edge(loop, HandOn{slots_.data(), at});
-  again = go_on && at.trip < at.trips;
+  again = continues && at.trip < at.trips;
   if (!again) return {};
   TREADLE_TRY(count_trip(loop, budget_));
   if (at.trip >= at.row_capacity) TREADLE_TRY(grow_rows(loop, at));
@@ -274,7 +274,7 @@ Status Context::store_row(const ScanOutput& scan, ScanOutputState& state, LoopPo
     state.type = tensor ? tensor->type() : scan.element_type.element;
     state.element_bytes = tensor ? tensor->byte_size() : scan.element_bytes;
   } else if (tensor && !(tensor->dims() == state.dims && tensor->type() == state.type)) {
-    return error(Code::kRuntime, "an element of a scan output has shape {}, in trip 0 it had {}",
+    return error(Code::kRuntime, "an element of a scan output has shape {}, in iteration 0 it had {}",
                  to_string(tensor->dims()), to_string(state.dims));
   }
   if (is_string(state.type)) {
@@ -329,7 +329,7 @@ Status Context::move_handles(const Loop& loop) {
     AnyValue old = std::move(handles_[state.in]);
     TREADLE_TRY(set_handle(state.in, std::move(next[k++])));
     if (state.grows) {
-      spread_[state.in] = spread_[state.out];
+      layouts_[state.in] = layouts_[state.out];
       continue;
     }
     if (state.made_by_trip && program_->slots[state.out].storage == Storage::kHandle && state.out != state.in &&

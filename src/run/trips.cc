@@ -1,6 +1,6 @@
 // The trips of a loop whose values are planned, in whichever way the loop runs, and what happens between two trips. A
-// loop of the program, one in blocks of time (plan/time_blocks.h) and a stage of a wave (plan/waves.h) all come here;
-// bodies that branch, or whose values are looked up, take turns with the interpreter (execute.cc).
+// loop of the program, one in blocks of time (plan/strip_mining.h) and a stage of a pipeline (plan/pipelines.h) all
+// come here; bodies that branch, or whose values are looked up, take turns with the interpreter (execute.cc).
 #include <algorithm>
 
 #include "plan/chain_loops.h"
@@ -20,7 +20,7 @@ Status Context::ask_for_native(uint32_t index, const Instruction*& in) {
   const Loop& loop = program_->loops[index];
   const LoopPosition& at = loops_[index];
   if (!native_) return {};
-  const bool is_counted = loop.go_on == plan::kNoSlot && at.trips_known;
+  const bool is_counted = loop.continues == plan::kNoSlot && at.trips_known;
   if (loop.step.simple) native_->before_loop(index, is_counted ? at.all_trips - at.trip : 0);
   if (native_->mode() != Jit::kRequired || at.trip < native_trip_ || native_code(index)) return {};
   in = program_->code.data() + loop.last - 1;
@@ -32,24 +32,24 @@ Status Context::run_trips(uint32_t index, Budget& budget, const Instruction*& in
   LoopPosition& at = loops_[index];
   const Instruction* const back_edge = program_->code.data() + loop.last - 1;
   for (;;) {
-    bool go_on = true;
+    bool continues = true;
     if (const NativeCode* code = native_code(index)) {
       TREADLE_TRY(run_native(*code, budget, in));
-      go_on = loop.schedule.blocks.trips > 0;  // whose conditions are no others
+      continues = loop.schedule.blocks.trips > 0;  // whose conditions are no others
     } else if (loop.schedule.chain) {
       const kernels::ChainTrips ran =
           loop.schedule.chain->run(loop.schedule.chain->steps.data(), slots_.data(), granted(index, budget));
-      go_on = ran.go_on;
+      continues = ran.continues;
       at.trip += ran.count;
       budget.trips += ran.count - 1;
       budget.units -= (ran.count - 1) * loop.schedule.weight;
     } else if (loop.step.straight) {
-      TREADLE_TRY(run_bodies(loop, at, budget, granted(index, budget), go_on, in));
+      TREADLE_TRY(run_bodies(loop, at, budget, granted(index, budget), continues, in));
     } else {
       return {};
     }
     in = back_edge;
-    if (!go_on || !has_trip(index)) break;
+    if (!continues || !has_trip(index)) break;
     TREADLE_TRY(next_trip(index, budget));
   }
   ++in;
@@ -64,7 +64,7 @@ int64_t Context::granted(uint32_t index, const Budget& budget) const {
   return native_ && at.trip < native_trip_ ? std::min(trips, native_trip_ - at.trip) : trips;
 }
 
-Status Context::run_bodies(const Loop& loop, LoopPosition& at, Budget& budget, int64_t trips, bool& go_on,
+Status Context::run_bodies(const Loop& loop, LoopPosition& at, Budget& budget, int64_t trips, bool& continues,
                            const Instruction*& failed) {
   const Instruction* const body = program_->code.data() + loop.first + 1;
   void** const slots = slots_.data();
@@ -83,8 +83,8 @@ Status Context::run_bodies(const Loop& loop, LoopPosition& at, Budget& budget, i
         copy(program_->copies[in->index]);
       }
     }
-    go_on = step(loop, at);
-    if (!go_on) break;
+    continues = step(loop, at);
+    if (!continues) break;
   }
   return {};
 }
@@ -115,7 +115,7 @@ uint32_t Context::run_rows(const RowKernel& rows, int64_t first, bool is_rest) c
 
 // Kernels that can fail are in no block, so only a stop keeps a block from being made; the run looks for one itself.
 void Context::make_block(const Loop& loop, LoopPosition& at) {
-  const plan::TimeBlocks& blocks = loop.schedule.blocks;
+  const plan::Strips& blocks = loop.schedule.blocks;
   const int64_t end = std::min(at.trip + blocks.trips, loop.known_trips);
   const bool reverse = loop.scan_inputs[0].reverse;
   const int64_t first = reverse ? loop.known_trips - end : at.trip;

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "judge/folding.h"
 #include "opt/pipeline.h"
+#include "reference/folding.h"
 #include "run/native_cache.h"
 #include "session/inputs.h"
 #include "session/options.h"
@@ -46,8 +46,8 @@ struct Loaded {
   std::vector<bool> listed;    // likewise: lists that loops read
   std::vector<IoInfo> outputs;
   WeightFiles files;
-  opt::Journal journal;              // of what was done to loops when the model was loaded
-  judge::FoldLimits fold_limits;     // of what is evaluated before the run
+  opt::Remarks remarks;               // of what was done to loops when the model was loaded
+  reference::FoldLimits fold_limits;  // of what is evaluated before the run
   std::vector<std::string> warnings;  // options that have no effect, each as a sentence
   std::shared_ptr<const run::NativeCache> native_cache;
   mutable GraphDump dump;

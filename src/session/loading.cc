@@ -7,7 +7,7 @@
 #include "base/cpu_count.h"
 #include "base/stack.h"
 #include "base/thread_pool.h"
-#include "check/inference.h"
+#include "infer/inference.h"
 #include "ir/nesting.h"
 #include "ir/text.h"
 #include "model/import.h"
@@ -16,8 +16,8 @@
 #include "run/native_library.h"
 #include "session/deciding_inputs.h"
 #include "session/limited_work.h"
-#include "session/list_signature.h"
 #include "session/loaded.h"
+#include "session/sequence_signature.h"
 
 namespace treadle::session {
 
@@ -73,7 +73,7 @@ void override_sizes(Loaded& loaded) {
 // What the options ask of the engine, whatever the model is.
 Status settle_options(Loaded& loaded) {
   SessionOptions& options = loaded.options;
-  for (std::string& remark : remarks_on_judge(options)) loaded.warnings.push_back(std::move(remark));
+  for (std::string& remark : remarks_on_reference(options)) loaded.warnings.push_back(std::move(remark));
   TREADLE_TRY(read_environment(options));
   TREADLE_ASSIGN(loaded.passes_off, opt::PassSet::named(options.passes_off));
   if (!options.dump.empty()) TREADLE_TRY(opt::pass_named(options.dump).status());
@@ -97,9 +97,9 @@ Status settle_options(Loaded& loaded) {
 Status settle_graph(Loaded& loaded) {
   ir::Graph& graph = *loaded.graph;
   TREADLE_TRY(ir::check_stack(graph));
-  loaded.fold_limits =
-      loaded.options.bounded_load ? judge::FoldLimits::of_model(ir::constant_bytes(graph)) : judge::FoldLimits::none();
-  TREADLE_TRY(opt::run_passes(graph, opt::Stage::kLoading, loaded.pipeline(), &loaded.journal));
+  loaded.fold_limits = loaded.options.bounded_load ? reference::FoldLimits::of_model(ir::constant_bytes(graph))
+                                                   : reference::FoldLimits::none();
+  TREADLE_TRY(opt::run_passes(graph, opt::Stage::kLoading, loaded.pipeline(), &loaded.remarks));
   ir::Region& top = graph.top();
   for (ir::Value* v : top.outputs) loaded.outputs.push_back({v->name, v->type, false});
   override_sizes(loaded);
@@ -112,7 +112,7 @@ Status settle_graph(Loaded& loaded) {
     if (merged.ok()) loaded.outputs[i].type = std::move(merged).value();
   }
   loaded.deciding = deciding_inputs(graph);
-  loaded.listed = lists_in_loops(graph);
+  loaded.listed = sequences_in_loops(graph);
   loaded.files = WeightFiles(graph);
   return loaded.files.checked({});
 }
@@ -129,7 +129,7 @@ Status import(std::shared_ptr<wire::MappedFile> from, const std::string& folder,
   for (const auto& [denotation, size, found] : denoted) {
     if (found) continue;
     loaded.warnings.push_back(fmt::format("no input of the model has a size denoted '{}': {} = {} has no effect",
-                                         denotation, denotation, size));
+                                          denotation, denotation, size));
   }
   return {};
 }
@@ -153,7 +153,7 @@ Status load(Loaded& loaded, Read&& read) {
 }  // namespace
 
 opt::PipelineOptions Loaded::pipeline() const {
-  opt::PipelineOptions made{.optimize = options.optimize && options.tier != Tier::kJudge,
+  opt::PipelineOptions made{.optimize = options.optimize && options.tier != Tier::kReference,
                             .native = options.jit >= Jit::kAlways,
                             .associative = options.associative_math,
                             .half_weights = options.weights == Weights::kF16,

@@ -6,9 +6,9 @@
 
 namespace treadle::session {
 
-// `graph` specialised for these inputs, then rewritten by the passes for planning. The journal says what all of this
+// `graph` specialised for these inputs, then rewritten by the passes for planning. The remarks says what all of this
 // did to loops. Errors: those of plan::specialize and opt::run_passes.
-Result<plan::Specialized> optimize(const ir::Graph& graph, std::span<const plan::InputKnowledge> inputs,
+Result<plan::Specialized> optimize(const ir::Graph& graph, std::span<const plan::InputSpec> inputs,
                                    const opt::PipelineOptions& options);
 
 }  // namespace treadle::session

@@ -61,15 +61,15 @@ Status read_environment(SessionOptions& options) {
   return {};
 }
 
-std::vector<std::string> remarks_on_judge(const SessionOptions& options) {
+std::vector<std::string> remarks_on_reference(const SessionOptions& options) {
   std::vector<std::string> asked;
-  if (options.tier != Tier::kJudge) return asked;
+  if (options.tier != Tier::kReference) return asked;
   if (options.weights != Weights::kF32) asked.emplace_back("weights = f16");
   if (options.associative_math) asked.emplace_back("associative_math = 1");
   if (options.jit >= Jit::kAlways) asked.push_back(fmt::format("jit = {}", name(options.jit)));
   if (!options.passes_off.empty()) asked.push_back(fmt::format("passes_off = {}", options.passes_off));
   if (!options.dump.empty()) asked.push_back(fmt::format("dump = {}", options.dump));
-  for (std::string& option : asked) option += " has no effect in the judge";
+  for (std::string& option : asked) option += " has no effect in the reference interpreter";
   return asked;
 }
 

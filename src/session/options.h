@@ -12,14 +12,14 @@
 namespace treadle {
 
 enum class Tier : uint8_t {
-  kProgram,  // planned: the default
-  kJudge,    // node by node with baseline kernels, no rewriting: the slow obvious reference
+  kProgram,    // planned: the default
+  kReference,  // node by node with baseline kernels, no rewriting: the slow obvious reference
 };
 
 // How weights of recurrences are kept: those of RNN, LSTM and GRU, and constant right-hand sides of products in loops.
 enum class Weights : uint8_t {
   kF32,  // as the model has them
-  kF16,  // float weights rounded to float16, sums in f32; not in the judge
+  kF16,  // float weights rounded to float16, sums in f32; not in the reference interpreter
 };
 
 struct SessionOptions {
@@ -55,8 +55,9 @@ namespace session {
 // were left alone. Errors: kInvalidArgument for these and all other variables of the engine that hold no such value.
 Status read_environment(SessionOptions& options);
 
-// What was asked for and the judge does not have, each as a sentence; nothing where another tier runs the model.
-std::vector<std::string> remarks_on_judge(const SessionOptions& options);
+// What was asked for and the reference interpreter does not have, each as a sentence; nothing where another tier runs
+// the model.
+std::vector<std::string> remarks_on_reference(const SessionOptions& options);
 
 }  // namespace session
 

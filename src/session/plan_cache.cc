@@ -119,7 +119,7 @@ Signature PlanCache::signature_for(Values values) {
     InputSignature& in = signature.inputs.emplace_back();
     in.kind = values[i]->kind();
     if (loaded_.listed[i] && in.kind == AnyValue::Kind::kSequence) {
-      in.list = ListSignature::of(values[i]->sequence(), loaded_.inputs[i].type.child->element);
+      in.list = SequenceSignature::of(values[i]->sequence(), loaded_.inputs[i].type.child->element);
     }
     if (values[i]->is_tensor()) {
       in.element = values[i]->tensor().type();
@@ -153,7 +153,7 @@ Result<const Plan*> PlanCache::make(Values values) {
   return made.release();
 }
 
-Result<Planned> PlanCache::plan(std::span<const plan::InputKnowledge> knowledge, std::shared_ptr<PackCache> packs,
+Result<Planned> PlanCache::plan(std::span<const plan::InputSpec> knowledge, std::shared_ptr<PackCache> packs,
                                 std::vector<Tensor>* abandoned) const {
   const SessionOptions& options = loaded_.options;
   TREADLE_ASSIGN(plan::Specialized specialized, optimize(*loaded_.graph, knowledge, loaded_.pipeline()));
@@ -162,7 +162,7 @@ Result<Planned> PlanCache::plan(std::span<const plan::InputKnowledge> knowledge,
     if (abandoned) keep_constants(*specialized.graph, *abandoned);
     return std::move(program).status();
   }
-  Planned made{std::move(program).value(), std::move(specialized.journal), nullptr};
+  Planned made{std::move(program).value(), std::move(specialized.remarks), nullptr};
   if (options.jit != Jit::kOff && !made.program->loops.empty()) {
     made.native = std::make_shared<run::NativeLoops>(made.program, options.jit, loaded_.native_cache);
   }

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "opt/journal.h"
+#include "opt/remarks.h"
 #include "plan/planner.h"
 #include "run/context.h"
 #include "session/loaded.h"
@@ -23,7 +23,7 @@ namespace treadle::session {
 // What planning makes of a graph.
 struct Planned {
   std::shared_ptr<const plan::Program> program;
-  opt::Journal journal;                      // of what was done to its loops
+  opt::Remarks remarks;                      // of what was done to its loops
   std::shared_ptr<run::NativeLoops> native;  // null: no native code
 };
 
@@ -85,7 +85,7 @@ class PlanCache {
   Signature signature_for(Values values);
   Result<const Plan*> make(Values values);
   // `abandoned`: gets the constants of a graph that could not be planned.
-  Result<Planned> plan(std::span<const plan::InputKnowledge> knowledge, std::shared_ptr<PackCache> packs,
+  Result<Planned> plan(std::span<const plan::InputSpec> knowledge, std::shared_ptr<PackCache> packs,
                        std::vector<Tensor>* abandoned) const;
 
   const Loaded& loaded_;

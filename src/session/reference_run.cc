@@ -6,14 +6,14 @@
 #include "base/memory_account.h"
 #include "base/thread_pool.h"
 #include "ir/nesting.h"
-#include "judge/judge.h"
+#include "reference/interpreter.h"
 #include "run/limits.h"
 
 namespace treadle::session {
 
 namespace {
 
-class Guard final : public judge::Guard {
+class Guard final : public reference::Guard {
  public:
   Guard(const run::RunLimits& limits, MemoryAccount& account) : limits_(limits), account_(account) {}
   Status trip() override {
@@ -33,7 +33,8 @@ class Guard final : public judge::Guard {
 
 }  // namespace
 
-Status run_judge(const Loaded& loaded, Values values, std::span<AnyValue* const> places, const RunOptions& options) {
+Status run_reference(const Loaded& loaded, Values values, std::span<AnyValue* const> places,
+                     const RunOptions& options) {
   TREADLE_TRY(ir::check_stack(*loaded.graph));
   const auto account = MemoryAccount::make();
   account->begin(options.memory_limit);
@@ -46,7 +47,7 @@ Status run_judge(const Loaded& loaded, Values values, std::span<AnyValue* const>
   for (const AnyValue* value : values) fed.push_back(*value);
   std::vector<AnyValue> made;
   Status status = within_memory([&]() -> Status {
-    TREADLE_ASSIGN(made, judge::run_graph(*loaded.graph, fed, &guard));
+    TREADLE_ASSIGN(made, reference::run_graph(*loaded.graph, fed, &guard));
     return {};
   });
   // What a kernel has written that was told to stop is worth nothing, and what it says of that is no news.

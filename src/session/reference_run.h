@@ -1,5 +1,5 @@
 #pragma once
-// Runs of the judge's tier, under the limits that every run has.
+// Runs of the reference interpreter's tier, under the limits that every run has.
 
 #include <span>
 
@@ -10,6 +10,6 @@
 namespace treadle::session {
 
 // `places`: of the graph's outputs, null where nobody wants one. Errors: those of the model's nodes, and of limits.
-Status run_judge(const Loaded& loaded, Values values, std::span<AnyValue* const> places, const RunOptions& options);
+Status run_reference(const Loaded& loaded, Values values, std::span<AnyValue* const> places, const RunOptions& options);
 
 }  // namespace treadle::session

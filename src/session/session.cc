@@ -72,11 +72,11 @@ Status Session::Impl::run_plan(const Plan& plan, Values values, std::span<AnyVal
   last_peak.store(static_cast<int64_t>(context->peak_bytes()), std::memory_order_relaxed);
   const bool misplanned = context->misplanned();
   plan.give_back(std::move(context));
-  return misplanned ? run_judge(loaded, values, places, run) : loaded.in_file(std::move(status));
+  return misplanned ? run_reference(loaded, values, places, run) : loaded.in_file(std::move(status));
 }
 
 Status Session::Impl::run(Values values, std::span<AnyValue* const> places, const RunOptions& run) {
-  if (loaded.options.tier == Tier::kJudge) return run_judge(loaded, values, places, run);
+  if (loaded.options.tier == Tier::kReference) return run_reference(loaded, values, places, run);
   Limits::Clock::time_point since{};
   TREADLE_ASSIGN(const Plan* const plan, plan_for_run(values, run, since));
   return run_plan(*plan, values, places, run, since);
@@ -125,8 +125,8 @@ std::span<const std::string> Session::remarks() const {
 const SessionOptions& Session::options() const {
   return impl_->loaded.options;
 }
-const opt::Journal& Session::load_journal() const {
-  return impl_->loaded.journal;
+const opt::Remarks& Session::load_remarks() const {
+  return impl_->loaded.remarks;
 }
 const run::NativeCache& Session::native_cache() const {
   return *impl_->loaded.native_cache;

@@ -12,7 +12,7 @@
 namespace treadle {
 
 namespace opt {
-class Journal;
+class Remarks;
 }
 namespace run {
 class NativeCache;
@@ -22,7 +22,7 @@ class Plan;
 struct Planned;
 }  // namespace session
 
-// Runs that one caller makes one after the other: names have been looked up. Not in the judge.
+// Runs that one caller makes one after the other: names have been looked up. Not in the reference interpreter.
 struct RepeatedRun {
   std::vector<const AnyValue*> inputs;  // parallel to the graph's; tensors only. Null: its default
   std::vector<AnyValue*> outputs;       // parallel to Session::outputs(); written as by Session::run. Null: not wanted
@@ -82,7 +82,7 @@ class Session {
   // A plan for what the model says of its inputs, made for looking at it, with native code of all loops.
   Result<session::Planned> plan_model() const;
   // What was done to loops when the model was loaded.
-  const opt::Journal& load_journal() const;
+  const opt::Remarks& load_remarks() const;
   const run::NativeCache& native_cache() const;
   // The graph after import and rewriting, and the program planned for the given feeds; for people and tests.
   Result<std::string> dump_graph() const;

@@ -25,10 +25,10 @@ Shape shape_of(const Dims& dims, const IoInfo& input) {
   return shape;
 }
 
-plan::InputKnowledge knowledge_of_other(const InputSignature& signature, const IoInfo& input) {
-  const ListSignature& list = signature.list;
-  if (list.kind != ListSignature::Kind::kAlike) return {without_element_shapes(input.type), {}};
-  plan::InputKnowledge known{Type::sequence(Type::tensor(input.type.child->element, to_shape(list.dims))), {}};
+plan::InputSpec knowledge_of_other(const InputSignature& signature, const IoInfo& input) {
+  const SequenceSignature& list = signature.list;
+  if (list.kind != SequenceSignature::Kind::kAlike) return {without_element_shapes(input.type), {}};
+  plan::InputSpec known{Type::sequence(Type::tensor(input.type.child->element, to_shape(list.dims))), {}};
   known.length = list.length >= 0 ? Dim(list.length) : Dim::symbol(input.name + ".length");
   return known;
 }
@@ -60,16 +60,16 @@ bool Signature::accepts(Values values) const {
   return true;
 }
 
-Result<std::vector<plan::InputKnowledge>> knowledge_of(Signature& signature, const Inputs& inputs, Values values) {
-  std::vector<plan::InputKnowledge> knowledge;
+Result<std::vector<plan::InputSpec>> knowledge_of(Signature& signature, const Inputs& inputs, Values values) {
+  std::vector<plan::InputSpec> knowledge;
   for (size_t i = 0; i < values.size(); ++i) {
     InputSignature& in = signature.inputs[i];
     if (in.kind != AnyValue::Kind::kTensor) {
       knowledge.push_back(knowledge_of_other(in, inputs[i]));
       continue;
     }
-    plan::InputKnowledge& known =
-        knowledge.emplace_back(plan::InputKnowledge{Type::tensor(in.element, shape_of(in.dims, inputs[i])), {}});
+    plan::InputSpec& known =
+        knowledge.emplace_back(plan::InputSpec{Type::tensor(in.element, shape_of(in.dims, inputs[i])), {}});
     const Tensor& tensor = values[i]->tensor();
     if (in.contents_fixed) {
       TREADLE_ASSIGN(known.contents, tensor.clone());
@@ -81,8 +81,8 @@ Result<std::vector<plan::InputKnowledge>> knowledge_of(Signature& signature, con
   return knowledge;
 }
 
-std::vector<plan::InputKnowledge> knowledge_of_model(const Inputs& inputs) {
-  std::vector<plan::InputKnowledge> knowledge;
+std::vector<plan::InputSpec> knowledge_of_model(const Inputs& inputs) {
+  std::vector<plan::InputSpec> knowledge;
   for (const Type& type : inputs.types()) {
     knowledge.push_back({type.kind == Type::Kind::kTensor ? type : without_element_shapes(type), {}});
   }

@@ -7,7 +7,7 @@
 
 #include "plan/specialize.h"
 #include "session/inputs.h"
-#include "session/list_signature.h"
+#include "session/sequence_signature.h"
 
 namespace treadle::session {
 
@@ -18,7 +18,7 @@ struct InputSignature {
   bool contents_fixed = false;
   std::vector<std::byte> contents;
   const void* constant = nullptr;  // the default that the plan has taken in; no other value will do
-  ListSignature list;
+  SequenceSignature list;
 
   bool accepts(const AnyValue& value) const;
   // Any size where that of another plan's input, of the same kind and rank, differs.
@@ -33,8 +33,8 @@ struct Signature {
 
 // What a plan for runs of `signature` knows of the model's inputs. `values`: one such run, whose tensors it may keep.
 // Makes the signature ask for a default that the plan takes in. Errors: kLimit where contents find no memory.
-Result<std::vector<plan::InputKnowledge>> knowledge_of(Signature& signature, const Inputs& inputs, Values values);
+Result<std::vector<plan::InputSpec>> knowledge_of(Signature& signature, const Inputs& inputs, Values values);
 // What is known of any run: the types that the model declares.
-std::vector<plan::InputKnowledge> knowledge_of_model(const Inputs& inputs);
+std::vector<plan::InputSpec> knowledge_of_model(const Inputs& inputs);
 
 }  // namespace treadle::session

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "check/inference.h"
+#include "infer/inference.h"
 #include "op/op_def.h"
 
 namespace treadle::stream {

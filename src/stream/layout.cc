@@ -353,7 +353,7 @@ class LayoutBuilder {
     const auto is_tensor = [&](size_t output) { return session().outputs()[output].type.is_tensor(); };
     const auto shows_context = [&](const StreamLayout::Output& o) { return layout_->context > 0 && o.time_axis >= 0; };
     const std::set<size_t> different(layout_->run_outputs.begin(), layout_->run_outputs.end());
-    return session().options().tier != Tier::kJudge && different.size() == layout_->run_outputs.size() &&
+    return session().options().tier != Tier::kReference && different.size() == layout_->run_outputs.size() &&
            std::all_of(layout_->run_outputs.begin(), layout_->run_outputs.end(), is_tensor) &&
            std::none_of(layout_->outputs.begin(), layout_->outputs.end(), shows_context);
   }

@@ -29,10 +29,10 @@ class Decider {
 
   Result<std::unique_ptr<ir::Graph>> decide(Batch batch) const {
     const std::vector<std::string> names = batch_names(batch == Batch::kEntries);
-    std::vector<plan::InputKnowledge> knowledge;
+    std::vector<plan::InputSpec> knowledge;
     for (size_t i = 0; i < graph_.top().inputs.size(); ++i) {
       const ir::Value& v = *graph_.top().inputs[i];
-      plan::InputKnowledge known{v.type, {}};
+      plan::InputSpec known{v.type, {}};
       for (size_t d = 0; d < known.type.shape.size(); ++d) {
         Dim& size = known.type.shape[d];
         const std::string name = size_name(v, d);

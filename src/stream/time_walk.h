@@ -5,7 +5,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "check/inference.h"
+#include "infer/inference.h"
 #include "op/axes.h"
 #include "stream/block_graphs.h"
 #include "stream/frame_counts.h"

@@ -133,10 +133,10 @@ Result<TimeWalk::LoopReads> TimeWalk::find_reads(const ir::Node& node) const {
         if (reads_frame) {
           reads.gathers.push_back(&inner);
         } else if (status.ok()) {
-          status =
-              refuse(node, fmt::format("its body reads '{}' by {}, and only frames that a Gather takes at the trip's "
-                                       "number are found in blocks",
-                                       std::string_view(v->name), label(inner)));
+          status = refuse(
+              node, fmt::format("its body reads '{}' by {}, and only frames that a Gather takes at the iteration's "
+                                "number are found in blocks",
+                                std::string_view(v->name), label(inner)));
         }
       } else if (numbers.contains(v) && !(gather && i == 1 && role(inner.inputs[0]).timed())) {
         reads.counts = true;
@@ -218,7 +218,8 @@ Status TimeWalk::loop(ir::Node& node) {
   ir::Value* trips = loop.trip_count();
   if (!trips || role(trips).kind != Role::Kind::kLength) return pass_on(node, operands(node));
   const auto count = contents(trips);
-  if (!count || count->size() != 1) return refuse(node, "its number of trips follows from the length of the signal");
+  if (!count || count->size() != 1)
+    return refuse(node, "its number of iterations follows from the length of the signal");
   const Dim frames = (*count)[0];
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     if (node.inputs[i] && role(node.inputs[i]).kind != Role::Kind::kFree) {
@@ -231,7 +232,7 @@ Status TimeWalk::loop(ir::Node& node) {
     if (r.kind == Role::Kind::kFree) continue;
     if (!r.timed()) return refuse(node, "its body reads what depends on the length of the signal");
     if (!same(v->type.shape[static_cast<size_t>(r.axis)], frames)) {
-      return refuse(node, "it does not make a trip for every frame of '" + std::string(v->name) + "'");
+      return refuse(node, "it does not make an iteration for every frame of '" + std::string(v->name) + "'");
     }
     reads_signal = true;
   }
@@ -244,7 +245,7 @@ Status TimeWalk::loop(ir::Node& node) {
     }
   } else {
     like = with_length(frames);
-    if (!like) return refuse(node, "its number of trips follows from the length of the signal");
+    if (!like) return refuse(node, "its number of iterations follows from the length of the signal");
     joined = role(like);
   }
   TREADLE_ASSIGN(const LoopReads reads, find_reads(node));

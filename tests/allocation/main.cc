@@ -341,8 +341,8 @@ void try_model(Trials& trials, const Model& model) {
   try_planning(trials, model);
   try_running(trials, model, "run");
   Model judged = model;
-  judged.settings.emplace_back("tier", "judge");
-  try_running(trials, judged, "run the judge");
+  judged.settings.emplace_back("tier", "reference");
+  try_running(trials, judged, "run the reference interpreter");
   try_texts(trials, model);
   try_values(trials, model);
   try_reports(trials, model);
@@ -685,7 +685,7 @@ std::vector<Scenario> scenarios(const std::string& folder) {
     if (model.name == "native" || model.name == "growing" || model.name == "control") {
       all.push_back({"native " + model.name, [=](Trials& trials) { try_native(trials, model, folder); }});
     }
-    if (model.name == "many trips") {
+    if (model.name == "many iterations") {
       all.push_back({"background", [=](Trials& trials) { try_background(trials, model, folder); }});
     }
   }

@@ -398,7 +398,7 @@ std::vector<Model> models() {
       {"scan", kScan, {{"x", floats({7, 3})}, {"s0", floats({3})}}, {}},
       {"trees", kTrees, {{"x", floats({4, 2})}}, {}},
       {"signals", kSignals, {{"x", floats({1, 64, 1})}, {"wave", floats({1, 64, 1})}}, {}},
-      {"many trips", kManyTrips, {m(20'000), {"x", floats({8})}}, {}},
+      {"many iterations", kManyTrips, {m(20'000), {"x", floats({8})}}, {}},
       {"native", kNative, {m(20), {"x", floats({8})}, {"table", floats({4, 8})}}, {}},
   };
   for (Model& model : all) {

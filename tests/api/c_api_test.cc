@@ -340,7 +340,7 @@ TEST(CApiOptions, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(take_code(treadle_options_set(options, "no such key", "1")), TREADLE_INVALID_ARGUMENT);
   EXPECT_EQ(take_code(treadle_options_set(options, "tier", "none")), TREADLE_INVALID_ARGUMENT);
   EXPECT_EQ(take_code(treadle_options_set(options, "threads", "two")), TREADLE_INVALID_ARGUMENT);
-  ASSERT_STATUS_OK(treadle_options_set(options, "tier", "judge"));
+  ASSERT_STATUS_OK(treadle_options_set(options, "tier", "reference"));
   treadle_session* session = nullptr;
   const std::string model = add_model();
   ASSERT_STATUS_OK(treadle_session_from_bytes(model.data(), model.size(), nullptr, options, &session));

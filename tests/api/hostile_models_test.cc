@@ -26,7 +26,7 @@ std::string bytes_of(std::string_view nodes, std::string_view header = kHeader) 
 }
 
 // What comes of loading and running with x = {1, 2}, at most 10,000 trips and 16 MB.
-std::string outcome(const std::string& bytes, std::initializer_list<Tier> tiers = {Tier::kJudge, Tier::kProgram}) {
+std::string outcome(const std::string& bytes, std::initializer_list<Tier> tiers = {Tier::kReference, Tier::kProgram}) {
   std::string said;
   for (const Tier tier : tiers) {
     SessionOptions options;
@@ -184,7 +184,7 @@ TEST(HostileModels, ABillionElements) {
                                        "n = Constant <value_int = 1000000000> ()\n o = Constant <value_int = 1> ()\n"
                                        "z = Constant <value_int = 0> ()\n y = Range (z, n, o)",
                                        "n = Constant <value_ints = [1000000000, 2]> ()\n y = Expand (x, n)"}) {
-    for (const Tier tier : {Tier::kJudge, Tier::kProgram}) {
+    for (const Tier tier : {Tier::kReference, Tier::kProgram}) {
       EXPECT_THAT(outcome(bytes_of(nodes), {tier}), HasSubstr("the memory limit of 16777216 bytes"));
     }
   }
@@ -206,7 +206,7 @@ TEST(HostileModels, ManyTensorsThatAreLargeTogether) {
       "  u = SequenceInsert (s, v) }>\n"
       "y = ConcatFromSequence <axis = 0> (q)";
   for (const std::string& nodes : {rows, sequence}) {
-    for (const Tier tier : {Tier::kJudge, Tier::kProgram}) {
+    for (const Tier tier : {Tier::kReference, Tier::kProgram}) {
       EXPECT_THAT(outcome(bytes_of(nodes), {tier}), HasSubstr("the memory limit of 16777216 bytes")) << nodes;
     }
   }
@@ -217,10 +217,11 @@ TEST(HostileModels, AMillionStrings) {
   const std::string nodes =
       "n = Constant <value_ints = [1000, 1000]> ()\n s = Constant <value_strings = [\"a\"]> ()\n z = Expand (s, n)\n"
       "y = Shape (z)";
-  EXPECT_THAT(outcome(bytes_of(nodes), {Tier::kJudge}), HasSubstr("the memory limit of 16777216 bytes"));
+  EXPECT_THAT(outcome(bytes_of(nodes), {Tier::kReference}), HasSubstr("the memory limit of 16777216 bytes"));
 }
 
-// What runs within the planned tier's limits runs within the judge's: memory is given up with the values that held it.
+// What runs within the planned tier's limits runs within the reference interpreter's: memory is given up with the
+// values that held it.
 TEST(HostileModels, ALoopThatTakesItsMemoryAgain) {
   const std::string state =
       "m = Constant <value_int = 10000> ()\n t = Constant <value = bool {1}> ()\n"
@@ -237,8 +238,8 @@ TEST(HostileModels, ALimitOfTripsInALowering) {
       "r = Reshape (x, o)\n s = Tile (r, n)\n"
       "w = Constant <value = float[1,4,1] {1, 1, 1, 1}> ()\n"
       "y = LSTM <hidden_size = 1> (s, w, w)";
-  for (const Tier tier : {Tier::kJudge, Tier::kProgram}) {
-    EXPECT_THAT(outcome(bytes_of(nodes), {tier}), HasSubstr("the limit of 10000 trips was reached"));
+  for (const Tier tier : {Tier::kReference, Tier::kProgram}) {
+    EXPECT_THAT(outcome(bytes_of(nodes), {tier}), HasSubstr("the limit of 10000 iterations was reached"));
   }
 }
 

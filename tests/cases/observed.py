@@ -8,9 +8,9 @@ import treadle
 # The ways to run a case; "threads" is the number of threads, other entries are treadle's own options.
 TIERS = {
     "program": {"jit": "off"},
-    "judge": {"tier": "judge"},
+    "reference": {"tier": "reference"},
     "native": {"jit": "always"},
-    "native from trip 2": {"jit": "always", "jit_trip": "2"},
+    "native from iteration 2": {"jit": "always", "jit_trip": "2"},
     "native on threads": {"jit": "always", "threads": "4"},
 }
 
@@ -95,7 +95,7 @@ def loop_line(key, interpreted, native):
 
 def expect_section(case):
     """The section's text. What tiers must have in common is asserted."""
-    sessions = {tier: warm_session(case, tier) for tier in TIERS if tier != "judge"}
+    sessions = {tier: warm_session(case, tier) for tier in TIERS if tier != "reference"}
     allocations = {tier: counts for tier, (_, counts) in sessions.items()}
     plans = {tier: session.counters()["plans"] for tier, (session, _) in sessions.items()}
     for by_tier in (allocations, plans):

@@ -1,5 +1,5 @@
+#include "base/spelling.h"
 #include "check/name_table.h"
-#include "check/spelling.h"
 #include "check_test_util.h"
 
 namespace treadle {

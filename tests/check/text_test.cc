@@ -75,7 +75,7 @@ TEST(CheckText, ReportsEveryNodeThatFails) {
       "  c = MatMul (m, z)\n"          // fails
       "  d = Concat <axis = 3> (m)\n"  // fails
       "  k = Relu (z)\n"
-      "  y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool g, float[2] o) {\n"
+      "  y = Loop (n, on, x) <body = iteration (int64 i, bool go, float[2] h) => (bool g, float[2] o) {\n"
       "    g = Identity (go)\n    e = Add (h, z)\n    q = Add (e, b)\n    o = Sub (h, z)\n  }>\n}\n";
   CheckOptions full;
   full.full = true;
@@ -99,7 +99,7 @@ TEST(CheckText, LooksIntoBodiesOfNodesThatAreWrong) {
   const std::string text =
       std::string(kHeader) +
       "f (int64 n, float on, float[2] x, float[3] z) => (float[2] y) {\n"
-      "  y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool g, float[2] o) {\n"
+      "  y = Loop (n, on, x) <body = iteration (int64 i, bool go, float[2] h) => (bool g, float[2] o) {\n"
       "    g = Identity (go)\n    o = Add (h, z)\n  }>\n}\n";
   CheckOptions full;
   full.full = true;

@@ -15,8 +15,8 @@ constexpr int64_t kTrips = 9;
 std::string loop_over(const std::string& type, const std::string& body, const std::string& inputs = "") {
   return fmt::format(R"(<ir_version: 10, opset_import: ["" : 22]>
     g ({0} x{1}{2}) => ({0} y) <int64 trips = {{{3}}}, bool yes = {{1}}> {{
-      y = Loop (trips, yes, x) <body = b (int64 i, bool go, {0} s) => (bool go_on, {0} t) {{
-        go_on = Identity (go)
+      y = Loop (trips, yes, x) <body = b (int64 i, bool go, {0} s) => (bool continues, {0} t) {{
+        continues = Identity (go)
         {4}
       }}>
     }})",
@@ -30,7 +30,7 @@ void expect_state_of(const Dims& dims, const std::string& body, const Calls& cal
   expect_native_as_interpreted(loop_over("float[" + sizes + "]", body), {{"x", some_floats(dims)}}, calls);
 }
 
-// One lane, less than a vector, vectors and a rest, tiles: src/jit/forms.h.
+// One lane, less than a vector, vectors and a rest, tiles: src/jit/code_shape.h.
 TEST(NativeLoops, ElementwiseStepsOfEveryWidth) {
   for (const int64_t width : {1, 3, 8, 21, 100, 700}) {
     expect_state_of({width}, "a = Tanh (s)  b = Mul (a, s)  c = Sub (b, a)  t = Abs (c)");
@@ -57,7 +57,7 @@ TEST(NativeLoops, OperandsThatAreBroadcast) {
   expect_native_as_interpreted(text, {{"x", some_floats({4, 5})}, {"row", row}, {"column", column}});
 }
 
-// src/jit/flat_maths.h: the order of sums is that of the kernels.
+// src/jit/lane_maths.h: the order of sums is that of the kernels.
 TEST(NativeLoops, ReductionsAndExtremes) {
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2"}) {
     SCOPED_TRACE(op);
@@ -153,8 +153,8 @@ TEST_P(LongRowsInBlocks, RowsThatAreOnlyWritten) {
     g (float[{w}] p) => (float[{w}] last, float[{n},{w}] path)
       <int64 trips = {{{n}}}, bool yes = {{1}}, float step = {{0.125}}> {{
       last, path = Loop (trips, yes, p)
-        <body = b (int64 i, bool go, float[{w}] q) => (bool go_on, float[{w}] q2, float[{w}] o) {{
-        go_on = Identity (go)
+        <body = b (int64 i, bool go, float[{w}] q) => (bool continues, float[{w}] q2, float[{w}] o) {{
+        continues = Identity (go)
         time = Cast <to = 1> (i)
         move = Mul (q, step)
         later = Sub (q, move)
@@ -237,10 +237,10 @@ TEST(NativeLoops, LoopsInsideAreWrittenOutAsWell) {
 TEST(NativeLoops, AConditionEndsTheLoopAtTheSameTrip) {
   const std::string text = R"(<ir_version: 10, opset_import: ["" : 22]>
     g (float x) => (float y, float[n] all) <int64 trips = {100}, bool yes = {1}, float limit = {20}> {
-      y, all = Loop (trips, yes, x) <body = b (int64 i, bool go, float s) => (bool go_on, float t, float seen) {
+      y, all = Loop (trips, yes, x) <body = b (int64 i, bool go, float s) => (bool continues, float t, float seen) {
         t = Add (s, s)
         seen = Identity (s)
-        go_on = Less (t, limit)
+        continues = Less (t, limit)
       }>
     })";
   expect_native_as_interpreted(text, {{"x", scalar<float>(ElementType::kFloat, 0.75f)}});
@@ -273,8 +273,8 @@ TEST(NativeLoops, WhatHasNoStepIsACallOfItsKernel) {
 TEST(NativeLoops, ErrorsNameTheSameTrip) {
   const std::string text = R"(<ir_version: 10, opset_import: ["" : 22]>
     g (int64[12] x) => (int64[12] y) <int64 trips = {9}, bool yes = {1}, int64 four = {4}> {
-      y = Loop (trips, yes, x) <body = b (int64 i, bool go, int64[12] s) => (bool go_on, int64[12] t) {
-        go_on = Identity (go)
+      y = Loop (trips, yes, x) <body = b (int64 i, bool go, int64[12] s) => (bool continues, int64[12] t) {
+        continues = Identity (go)
         left = Sub (four, i)
         t = Div (s, left)
       }>

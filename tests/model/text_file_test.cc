@@ -51,8 +51,8 @@ TEST(TextErrors, FindNodesOfFunctions) {
 }
 
 TEST(TextErrors, FindTheInnermostNodeThatWasWritten) {
-  EXPECT_THAT(error_at("/Loop_3 (Loop-21) body, trip 3: /Loop_3:body/Add_1 (Add-14)").place(),
-              HasSubstr("model.txt:8:13: /Loop_3 (Loop-21) body, trip 3: "));
+  EXPECT_THAT(error_at("/Loop_3 (Loop-21) body, iteration 3: /Loop_3:body/Add_1 (Add-14)").place(),
+              HasSubstr("model.txt:8:13: /Loop_3 (Loop-21) body, iteration 3: "));
   EXPECT_THAT(error_at("/Loop_3:body/Add_1/lowered (Mul-14)").place(), HasSubstr("model.txt:8:13: "));
   EXPECT_EQ(error_at("/Loop_9 (Loop-21)").place(), "model.txt: /Loop_9 (Loop-21)");
   EXPECT_EQ(error_at("").place(), "model.txt");

@@ -22,7 +22,7 @@ TEST(Batching, ProductWithItsBiasLeavesTheBody) {
     t->set_output(1, after[1]);
     const auto planned = plan_of(t);
     EXPECT_THAT(planned->listing(), ElementsAre("MatMul", "Add", "Scan", "MatMul", "fused Add Tanh", "end"));
-    expect_same_as_judge(t, *planned);
+    expect_same_as_reference(t, *planned);
   }
 }
 
@@ -34,7 +34,7 @@ TEST(Batching, GemmOfSeveralRows) {
   t->set_output(0, t.end_scan({t->call("Add", {body[0], gemm})})[0]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Gemm", "Scan", "Add", "end"));
-  expect_same_as_judge(t, *planned);
+  expect_same_as_reference(t, *planned);
 }
 
 // How many products a Scan keeps when it is to be native code: [rows, depth] by [depth, width] of each step's input.
@@ -42,7 +42,7 @@ size_t products_inside(int64_t rows, int64_t depth, int64_t width, bool native) 
   TestGraph t({floats({rows, width}), floats({7, rows, depth}), floats({depth, width})}, 1);
   const auto body = t.begin_scan({t.in(0)}, {t.in(1)});
   t->set_output(0, t.end_scan({t->call("Add", {body[0], t->call("MatMul", {body[1], t.in(2)})})})[0]);
-  std::vector<plan::InputKnowledge> knowledge;
+  std::vector<plan::InputSpec> knowledge;
   for (const Type& type : t.types()) knowledge.push_back({type, {}});
   const auto specialized = session::optimize(t.graph(), knowledge, {.native = native});
   EXPECT_TRUE(specialized.ok());
@@ -73,7 +73,7 @@ TEST(Batching, WhatLeadsToAProductLeavesToo) {
   t->set_output(0, t.end_scan({t->call("Add", {body[0], back})})[0]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Mul", "Add", "MatMul", "Scan", "Add", "end"));
-  expect_same_as_judge(t, *planned);
+  expect_same_as_reference(t, *planned);
 }
 
 TEST(Batching, WhatIsNoProductStays) {
@@ -103,7 +103,7 @@ TEST(Batching, OtherReadersOfAScanInputKeepIt) {
   t->set_output(1, after[1]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("MatMul", "Scan", "fused Add Mul", "end"));
-  expect_same_as_judge(t, *planned);
+  expect_same_as_reference(t, *planned);
 }
 
 // The number of steps is a symbol: the product runs through its inline cache, the body is planned all the same.
@@ -119,7 +119,7 @@ TEST(Batching, StepsThatAreNotKnown) {
   std::mt19937 engine(3);
   for (const int64_t steps : {0, 1, 6}) {
     const std::vector<std::pair<size_t, AnyValue>> given{{1, random_value(floats({steps, 1, 8}), engine)}};
-    expect_same_as_judge(t, *planned, given);
+    expect_same_as_reference(t, *planned, given);
   }
 }
 
@@ -140,7 +140,7 @@ TEST(Batching, ConvolutionsOfFramesAreOneOfAllFrames) {
     const auto planned = plan_of(t);
     EXPECT_THAT(planned->listing(), ElementsAre("Pad", "Conv", "Relu", "MaxPool", "GlobalAveragePool", "MatMul", "Scan",
                                                 "fused Add Tanh", "end"));
-    expect_same_as_judge(t, *planned);
+    expect_same_as_reference(t, *planned);
   }
 }
 
@@ -152,7 +152,7 @@ TEST(Batching, PadsOfSomeAxes) {
   t->set_output(0, t.end_scan({t->call("Add", {body[0], t->call("Conv", {padded, t.in(2)})})})[0]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Pad", "Conv", "Scan", "Add", "end"));
-  expect_same_as_judge(t, *planned);
+  expect_same_as_reference(t, *planned);
 }
 
 TEST(Batching, ConvolutionsWithWeightsOfTheTripStay) {
@@ -161,7 +161,7 @@ TEST(Batching, ConvolutionsWithWeightsOfTheTripStay) {
   t->set_output(0, t.end_scan({t->call("Add", {body[0], t->call("Conv", {body[1], body[2]})})})[0]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Scan", "FusedConv", "end"));
-  expect_same_as_judge(t, *planned);
+  expect_same_as_reference(t, *planned);
 }
 
 TEST(Batching, FramesOfAnyNumber) {
@@ -173,7 +173,7 @@ TEST(Batching, FramesOfAnyNumber) {
   std::mt19937 engine(3);
   for (const int64_t steps : {0, 1, 6}) {
     const std::vector<std::pair<size_t, AnyValue>> given{{1, random_value(floats({steps, 2, 4, 6}), engine)}};
-    expect_same_as_judge(t, *planned, given);
+    expect_same_as_reference(t, *planned, given);
   }
 }
 

@@ -46,7 +46,7 @@ class ConvolutionTest : public ::testing::Test {
   void results(std::vector<ir::Value*> values) { graph_.top().outputs = std::move(values); }
 
   // The names of the operators left after `pass`.
-  std::string after(void (*pass)(ir::Graph&, Journal*)) {
+  std::string after(void (*pass)(ir::Graph&, Remarks*)) {
     EXPECT_TRUE(ir::verify(graph_).ok());
     pass(graph_, nullptr);
     remove_dead_nodes(graph_);

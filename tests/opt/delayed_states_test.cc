@@ -26,7 +26,7 @@ TEST(DelayedStates, ContextBeforeAWindow) {
     const auto planned = plan_of(t);
     EXPECT_THAT(planned->listing(), ElementsAre("Slice", "Concat", "Slice", "Gather", "Concat", "Conv", "ReduceMean",
                                                 "Scan", "MatMul", "fused Add Tanh", "end"));
-    expect_same_as_judge(t, *planned);
+    expect_same_as_reference(t, *planned);
   }
 }
 
@@ -40,7 +40,7 @@ TEST(DelayedStates, LineOfDelaysIsAMap) {
     for (size_t i = 0; i < 3; ++i) t->set_output(i, after[i]);
     const auto planned = plan_of(t);
     EXPECT_THAT(planned->listing(), testing::Not(testing::Contains("Scan")));
-    expect_same_as_judge(t, *planned);
+    expect_same_as_reference(t, *planned);
   }
 }
 
@@ -53,7 +53,7 @@ TEST(DelayedStates, StatesThatNothingElseWaitsForStay) {
   t->set_output(1, after[1]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Scan", "fused Sub Mul", "end"));
-  expect_same_as_judge(t, *planned);
+  expect_same_as_reference(t, *planned);
 }
 
 // What leaves the body is read there as before; the other state is one of its own past.
@@ -68,7 +68,7 @@ TEST(DelayedStates, WhatTheBodyReadsOn) {
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(),
               ElementsAre("Exp", "Concat", "Slice", "Gather", "MatMul", "Scan", "fused Mul Add", "end"));
-  expect_same_as_judge(t, *planned);
+  expect_same_as_reference(t, *planned);
 }
 
 TEST(DelayedStates, AnyNumberOfTrips) {
@@ -81,7 +81,7 @@ TEST(DelayedStates, AnyNumberOfTrips) {
   std::mt19937 engine(3);
   for (const int64_t trips : {0, 1, 6}) {
     const std::vector<std::pair<size_t, AnyValue>> given{{1, random_value(floats({trips, 2}), engine)}};
-    expect_same_as_judge(t, *planned, given);
+    expect_same_as_reference(t, *planned, given);
   }
 }
 

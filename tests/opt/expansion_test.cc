@@ -24,7 +24,7 @@ TEST(Expansion, ClipJoinsTheGroupsAroundIt) {
   t->set_output(1, after[1]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Loop", "fused Add Max Min", "fused Sub Max Min", "end"));
-  expect_same_as_judge(t, *planned, kThreeTrips);
+  expect_same_as_reference(t, *planned, kThreeTrips);
 }
 
 TEST(Expansion, ClipStaysElsewhere) {
@@ -36,14 +36,15 @@ TEST(Expansion, ClipStaysElsewhere) {
   t->set_output(1, t->call("Clip", {t.in(3), t.in(4)}));
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), testing::Not(testing::Contains(testing::HasSubstr("Max"))));
-  expect_same_as_judge(t, *planned, kThreeTrips);
+  expect_same_as_reference(t, *planned, kThreeTrips);
 }
 
-// Small enough for every rounding to be that of one in the judge's kernel, up to a few units in the last place.
-void expect_close_to_judge(TestGraph& t, const Planned& planned, const Tensor& x) {
+// Small enough for every rounding to be that of one in the reference interpreter's kernel, up to a few units in the
+// last place.
+void expect_close_to_reference(TestGraph& t, const Planned& planned, const Tensor& x) {
   const kernels::ScopedIsa scope(Isa::kBaseline);
   const std::vector<AnyValue> inputs{kThreeTrips[0].second, AnyValue(x)};
-  const auto expected = judge::run_graph(t.graph(), inputs);
+  const auto expected = reference::run_graph(t.graph(), inputs);
   ASSERT_TRUE(expected.ok());
   std::vector<AnyValue> results(1);
   run::Context context(planned.program);
@@ -75,7 +76,7 @@ TEST(Expansion, LogSumExpOfInfinities) {
   Tensor x = *Tensor::allocate(ElementType::kFloat, {3, 3});
   const float numbers[9] = {0.5f, inf, 1.f, -inf, -inf, -inf, 0.25f, -inf, -0.5f};
   std::copy(std::begin(numbers), std::end(numbers), static_cast<float*>(x.mutable_raw()));
-  expect_close_to_judge(t, *planned, x);
+  expect_close_to_reference(t, *planned, x);
 }
 
 TEST(Expansion, LogSumExpOfRowsAndColumns) {
@@ -93,7 +94,7 @@ TEST(Expansion, LogSumExpOfRowsAndColumns) {
       const float numbers[16] = {0.1f, 0.5f, -0.3f, 0.2f, -inf, -inf, -inf, -inf,
                                  0.f,  -inf, 0.3f,  0.1f, inf,  0.f,  1.f,  nan};
       std::copy(std::begin(numbers), std::end(numbers), static_cast<float*>(x.mutable_raw()));
-      expect_close_to_judge(t, *planned, x);
+      expect_close_to_reference(t, *planned, x);
     }
   }
 }
@@ -105,7 +106,7 @@ TEST(Expansion, ClipOfAnyNumberOfDimensions) {
   t->set_output(0, t.end_loop({t->call("Clip", {t->call("Add", {body[2], t.in(1)}), nullptr, high})})[0]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Loop", "fused Add Max Min", "end"));
-  expect_same_as_judge(t, *planned, kThreeTrips);
+  expect_same_as_reference(t, *planned, kThreeTrips);
 }
 
 // Bounds that are known are those of the convolution, also behind a sum that it takes in; others it knows nothing of.
@@ -125,7 +126,7 @@ TEST(Expansion, ClipThatAConvolutionTakesInStays) {
       } else {
         EXPECT_THAT(planned->listing(), ElementsAre("Loop", conv, "fused Max Min", "end"));
       }
-      expect_same_as_judge(t, *planned, kThreeTrips);
+      expect_same_as_reference(t, *planned, kThreeTrips);
     }
   }
 }
@@ -137,7 +138,7 @@ TEST(Expansion, ChainsJoinTheGroupsAroundThem) {
   t->set_output(0, t->call("Mean", {t->call("Abs", {sum}), least, t.in(3)}));
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("fused Min Min Min Sum Sum Abs Sum Sum Div"));
-  expect_same_as_judge(t, *planned);
+  expect_same_as_reference(t, *planned);
 }
 
 TEST(Expansion, PartsMayBeSmallerThanTheResult) {
@@ -145,7 +146,7 @@ TEST(Expansion, PartsMayBeSmallerThanTheResult) {
   t->set_output(0, t->call("Max", {t.in(0), t.in(1), t.in(2)}));
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Max", "Max"));
-  expect_same_as_judge(t, *planned);
+  expect_same_as_reference(t, *planned);
 }
 
 TEST(Expansion, NarrowTypesAreFoldedWideByTheKernel) {
@@ -154,7 +155,7 @@ TEST(Expansion, NarrowTypesAreFoldedWideByTheKernel) {
   t->set_output(0, t->call("Sum", {t.in(0), t.in(1), t.in(2)}));
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("Sum"));
-  expect_same_as_judge(t, *planned);
+  expect_same_as_reference(t, *planned);
 }
 
 }  // namespace

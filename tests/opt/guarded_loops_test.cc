@@ -1,4 +1,5 @@
-// Loops whose trips or indices only a run knows: both forms stand side by side, and give what the judge gives.
+// Loops whose trips or indices only a run knows: both forms stand side by side, and give what the reference interpreter
+// gives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +35,7 @@ TEST(GuardedLoops, TripsFromAnInput) {
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), kBothForms);
   EXPECT_THAT(planned->listing(), Contains("Slice"));
-  for (const int64_t trips : {-3, 0, 1, 4, 7}) expect_same_as_judge(t, *planned, {{3, number(trips)}});
+  for (const int64_t trips : {-3, 0, 1, 4, 7}) expect_same_as_reference(t, *planned, {{3, number(trips)}});
 }
 
 // From an offset on, and backwards from an end, both inputs of the model.
@@ -48,8 +49,8 @@ TEST(GuardedLoops, OffsetsFromInputs) {
   EXPECT_THAT(planned->listing(), kBothForms);
   const auto run = [&](int64_t trips, int64_t from, int64_t last) {
     Tensor offset = Tensor::of_int64(std::vector<int64_t>{from});
-    expect_same_as_judge(t, *planned,
-                         {{1, floats_of({6, 8})}, {2, number(trips)}, {3, AnyValue(offset)}, {4, number(last)}});
+    expect_same_as_reference(t, *planned,
+                             {{1, floats_of({6, 8})}, {2, number(trips)}, {3, AnyValue(offset)}, {4, number(last)}});
   };
   run(6, 0, 5);
   run(3, 2, 4);
@@ -78,7 +79,7 @@ TEST(GuardedLoops, AConditionThatComparesACounter) {
   EXPECT_THAT(planned->listing(), kBothForms);
   const auto run = [&](int64_t steps, int64_t from, bool condition) {
     AnyValue first(Tensor::scalar<bool>(ElementType::kBool, condition));
-    expect_same_as_judge(t, *planned, {{1, floats_of({steps, 8})}, {2, number(from)}, {3, first}});
+    expect_same_as_reference(t, *planned, {{1, floats_of({steps, 8})}, {2, number(from)}, {3, first}});
   };
   run(6, 0, true);
   run(6, 4, true);
@@ -96,8 +97,8 @@ TEST(GuardedLoops, ExtremeNumbers) {
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), kBothForms);
   const AnyValue x_of_6 = floats_of({6, 8});
-  expect_same_as_judge(t, *planned, {{1, x_of_6}, {2, number(INT64_MIN)}, {3, number(INT64_MAX)}});
-  expect_same_as_judge(t, *planned, {{1, x_of_6}, {2, number(0)}, {3, number(INT64_MIN)}});
+  expect_same_as_reference(t, *planned, {{1, x_of_6}, {2, number(INT64_MIN)}, {3, number(INT64_MAX)}});
+  expect_same_as_reference(t, *planned, {{1, x_of_6}, {2, number(0)}, {3, number(INT64_MIN)}});
 }
 
 // Inside of other loops, where no number of trips would do, and where nothing is won.

@@ -19,7 +19,7 @@ std::vector<std::string> nodes_of(const ir::Graph& graph) {
 }
 
 std::unique_ptr<ir::Graph> specialized(TestGraph& t, bool associative) {
-  std::vector<plan::InputKnowledge> knowledge;
+  std::vector<plan::InputSpec> knowledge;
   for (const Type& type : t.types()) knowledge.push_back({type, {}});
   auto made = session::optimize(t.graph(), knowledge, {.associative = associative});
   EXPECT_TRUE(made.ok()) << made.error().to_string();
@@ -65,7 +65,7 @@ std::unique_ptr<ir::Graph> solved(TestGraph& t) {
   const kernels::ScopedIsa scope(Isa::kBaseline);
   auto graph = specialized(t, true);
   if (!graph) return std::make_unique<ir::Graph>();
-  const auto expected = judge::run_graph(t.graph(), inputs), found = judge::run_graph(*graph, inputs);
+  const auto expected = reference::run_graph(t.graph(), inputs), found = reference::run_graph(*graph, inputs);
   EXPECT_TRUE(expected.ok() && found.ok());
   for (size_t i = 0; expected.ok() && found.ok() && i < expected->size(); ++i) {
     expect_near((*found)[i].tensor(), (*expected)[i].tensor());
@@ -104,7 +104,7 @@ TEST(LinearRecurrences, ALeakyIntegratorInAnyWriting) {
   ASSERT_THAT(names, testing::Contains("LinearRecurrence"));
   EXPECT_THAT(names, testing::Not(testing::Contains("Scan")));
   const ir::Node& node = *after->top().nodes.back();
-  EXPECT_EQ(node.inputs[1]->type.shape.size(), 1u) << "a is the same in all trips";
+  EXPECT_EQ(node.inputs[1]->type.shape.size(), 1u) << "a is the same in all iterations";
   EXPECT_EQ(node.inputs[2]->type.shape.size(), 2u);
 }
 

@@ -24,7 +24,7 @@ TEST(Maps, AScanWithoutStates) {
     t->set_output(1, after[1]);
     const auto planned = plan_of(t);
     EXPECT_THAT(planned->listing(), ElementsAre("Mul", "MatMul", "Softmax", "Expand"));
-    expect_same_as_judge(t, *planned);
+    expect_same_as_reference(t, *planned);
   }
 }
 
@@ -40,7 +40,7 @@ TEST(Maps, ALoopOverItsCounter) {
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), testing::Not(testing::Contains("Scan")));
   EXPECT_THAT(planned->listing(), testing::Not(testing::Contains("Loop")));
-  expect_same_as_judge(t, *planned);
+  expect_same_as_reference(t, *planned);
 }
 
 TEST(Maps, InsideOneAnother) {
@@ -53,7 +53,7 @@ TEST(Maps, InsideOneAnother) {
   t->set_output(0, t.end_scan({t->call("Tanh", {rows})})[0]);
   const auto planned = plan_of(t);
   EXPECT_THAT(planned->listing(), ElementsAre("fused Mul Tanh"));
-  expect_same_as_judge(t, *planned);
+  expect_same_as_reference(t, *planned);
 }
 
 TEST(Maps, OthersStay) {
@@ -71,7 +71,7 @@ TEST(Maps, OthersStay) {
   const auto turned = turns.begin_scan({}, {turns.in(0)}, 1, true);
   turns->set_output(0, turns.end_scan({turns->call("Exp", {turned[0]})})[0]);
   EXPECT_THAT(plan_of(turns)->listing(), testing::Contains("Scan"));
-  expect_same_as_judge(turns, *plan_of(turns));
+  expect_same_as_reference(turns, *plan_of(turns));
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ ir::Value* weights(TestGraph& t, int64_t rows, int64_t columns, float first = 0.
 }
 
 // Names of the products that do, in order.
-std::vector<std::string> narrowed(TestGraph& t, opt::Journal* journal = nullptr) {
-  opt::narrow_weights(t.graph(), journal);
+std::vector<std::string> narrowed(TestGraph& t, opt::Remarks* remarks = nullptr) {
+  opt::narrow_weights(t.graph(), remarks);
   std::vector<std::string> found;
   ir::for_each_node(t.graph().top(), [&](const ir::Node& node) {
     if (node.attributes.has(kHalfWeights)) found.push_back(node.outputs[0]->name);
@@ -34,11 +34,11 @@ TEST(NarrowWeights, ProductsWithConstantsInLoops) {
   auto* by_input = t->call("MatMul", {by_constant, t.in(2)});
   auto* gemm = t->call("Gemm", {by_input, weights(t, 16, 16)});
   t->set_output(0, t.end_scan({t->call("Add", {gemm, body[1]})})[0]);
-  opt::Journal journal;
-  EXPECT_THAT(narrowed(t, &journal), testing::ElementsAre(by_constant->name, gemm->name));
-  ASSERT_EQ(journal.entries().size(), 2u);
-  EXPECT_EQ(journal.entries()[0].change, opt::Change::kNarrowed);
-  EXPECT_EQ(journal.entries()[0].into, "off by at most 2.4e-05, weights up to 0.25");
+  opt::Remarks remarks;
+  EXPECT_THAT(narrowed(t, &remarks), testing::ElementsAre(by_constant->name, gemm->name));
+  ASSERT_EQ(remarks.entries().size(), 2u);
+  EXPECT_EQ(remarks.entries()[0].change, opt::Change::kNarrowed);
+  EXPECT_EQ(remarks.entries()[0].into, "off by at most 2.4e-05, weights up to 0.25");
 }
 
 // The remark belongs to the loop that reads the product, which need not be the next one.
@@ -53,10 +53,10 @@ TEST(NarrowWeights, RemarksNameTheLoopThatReadsTheProduct) {
   body = t.begin_scan({t.in(0)}, {steps});
   const std::string name = t.loop()->name;
   t->set_output(1, t.end_scan({t->call("Sub", {body[0], body[1]})})[0]);
-  opt::Journal journal;
-  EXPECT_THAT(narrowed(t, &journal), testing::ElementsAre(rows->name));
-  ASSERT_EQ(journal.entries().size(), 1u);
-  EXPECT_EQ(journal.entries()[0].loop, name);
+  opt::Remarks remarks;
+  EXPECT_THAT(narrowed(t, &remarks), testing::ElementsAre(rows->name));
+  ASSERT_EQ(remarks.entries().size(), 1u);
+  EXPECT_EQ(remarks.entries()[0].loop, name);
 }
 
 TEST(NarrowWeights, NotWhatFloat16DoesNotHoldNorDots) {

@@ -41,12 +41,12 @@ TEST(Pipeline, AnUnknownNameIsAnErrorWithTheNamesThatThereAre) {
 
 TEST(Pipeline, ASetHoldsWhatItWasGiven) {
   EXPECT_TRUE(PassSet::named("")->empty());
-  const auto set = PassSet::named("sink-outputs,read-lists");
+  const auto set = PassSet::named("sink-outputs,read-sequences");
   ASSERT_TRUE(set.ok());
   EXPECT_TRUE(set->contains(pass_named("sink-outputs").value()));
   EXPECT_FALSE(set->contains(pass_named("delay-states").value()));
   const PipelineOptions options{.off = *set};
-  EXPECT_FALSE(is_on("read-lists", options));
+  EXPECT_FALSE(is_on("read-sequences", options));
   EXPECT_TRUE(is_on("delay-states", options));
   EXPECT_FALSE(is_on("solve-recurrences", options));
   EXPECT_TRUE(is_on("solve-recurrences", {.associative = true}));
@@ -60,7 +60,7 @@ std::vector<std::string> body_of_a_loop(const PipelineOptions& options) {
   const auto in = t.begin_loop(t.in(0), {t.in(1)});
   ir::Value* sum = t->call("Mul", {in[2], t->call("Exp", {t.in(2)})});
   t->set_output(0, t.end_loop({sum})[0]);
-  std::vector<plan::InputKnowledge> knowledge;
+  std::vector<plan::InputSpec> knowledge;
   for (const Type& type : t.types()) knowledge.push_back({type, {}});
   const auto made = session::optimize(t.graph(), knowledge, options);
   EXPECT_TRUE(made.ok());
@@ -129,7 +129,7 @@ struct Loops {
   }
 };
 
-void expect_remarks(const ir::Graph& graph, const std::vector<plan::InputKnowledge>& knowledge, bool native,
+void expect_remarks(const ir::Graph& graph, const std::vector<plan::InputSpec>& knowledge, bool native,
                     const std::string& what) {
   auto made = plan::specialize(graph, knowledge, {});
   if (!made.ok()) return;  // not for such sizes
@@ -137,16 +137,15 @@ void expect_remarks(const ir::Graph& graph, const std::vector<plan::InputKnowled
   for (const Pass& pass : passes()) {
     if (pass.stage != Stage::kPlanning || !is_on(pass, options)) continue;
     const Loops before(*made->graph);
-    Journal journal;
-    pass.run(*made->graph, &journal, options);
+    Remarks remarks;
+    pass.run(*made->graph, &remarks, options);
     const Loops after(*made->graph);
     for (const auto& [name, body] : before.bodies) {
       const auto left = after.bodies.find(name);
       if (left != after.bodies.end() && left->second == body) continue;
-      const auto& entries = journal.entries();
-      const bool told = std::any_of(entries.begin(), entries.end(), [&](const JournalEntry& entry) {
-        return before.related.at(name).contains(entry.loop);
-      });
+      const auto& entries = remarks.entries();
+      const bool told = std::any_of(entries.begin(), entries.end(),
+                                    [&](const Remark& entry) { return before.related.at(name).contains(entry.loop); });
       EXPECT_TRUE(told) << what << ": " << pass.name << " changed " << name << " from\n"
                         << testing::PrintToString(body) << "\nto\n"
                         << (left == after.bodies.end() ? "nothing" : testing::PrintToString(left->second));
@@ -157,7 +156,7 @@ void expect_remarks(const ir::Graph& graph, const std::vector<plan::InputKnowled
 // As the model says, and with 5 for all sizes that it leaves open.
 void expect_remarks(const ir::Graph& graph, const std::string& what) {
   for (const bool closed : {false, true}) {
-    std::vector<plan::InputKnowledge> knowledge;
+    std::vector<plan::InputSpec> knowledge;
     for (const ir::Value* input : graph.top().inputs) {
       Type type = input->type;
       if (type.is_tensor() && type.has_shape && closed) {
@@ -206,7 +205,7 @@ TEST(Pipeline, NoPassChangesALoopOfManyKindsWithoutARemark) {
     t->set_output(2, out[3]);
     Inference inference({.fold = false});
     ASSERT_TRUE(inference.infer(t.graph().top()).ok());
-    expect_remarks(t.graph(), fmt::format("{} trips", trips));
+    expect_remarks(t.graph(), fmt::format("{} iterations", trips));
   }
 }
 

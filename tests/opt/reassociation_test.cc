@@ -36,12 +36,12 @@ std::vector<std::string> ops_of(const ir::Region& region) {
 
 // Plans and runs the graph, then runs the pass alone: how many chains it groups anew.
 size_t regrouped(TestGraph& t, const std::vector<std::pair<size_t, AnyValue>>& given = {}) {
-  expect_same_as_judge(t, *plan_of(t), given);
-  opt::Journal journal;
-  opt::reassociate(t.graph(), &journal);
+  expect_same_as_reference(t, *plan_of(t), given);
+  opt::Remarks remarks;
+  opt::reassociate(t.graph(), &remarks);
   EXPECT_TRUE(ir::verify(t.graph()).ok());
   size_t count = 0;
-  for (const opt::JournalEntry& entry : journal.entries()) count += entry.change == opt::Change::kRegrouped ? 1 : 0;
+  for (const opt::Remark& entry : remarks.entries()) count += entry.change == opt::Change::kRegrouped ? 1 : 0;
   return count;
 }
 

@@ -27,7 +27,7 @@ ir::Value* write_choice(TestGraph& t, ir::Value* condition, ir::Value* h, ir::Va
 
 void check_both(TestGraph& t, size_t condition) {
   const auto planned = plan_of(t);
-  for (const bool b : {false, true}) expect_same_as_judge(t, *planned, {{condition, flag(b)}});
+  for (const bool b : {false, true}) expect_same_as_reference(t, *planned, {{condition, flag(b)}});
 }
 
 TEST(Unswitch, TheLoopStandsInBothBranches) {
@@ -67,7 +67,7 @@ TEST(Unswitch, EveryIfOnTheCondition) {
   const auto listing = planned->listing();
   EXPECT_EQ(std::count(listing.begin(), listing.end(), "Scan"), 4);
   for (const bool x : {false, true}) {
-    for (const bool y : {false, true}) expect_same_as_judge(t, *planned, {{3, flag(x)}, {4, flag(y)}});
+    for (const bool y : {false, true}) expect_same_as_reference(t, *planned, {{3, flag(x)}, {4, flag(y)}});
   }
 }
 
@@ -78,7 +78,7 @@ TEST(Unswitch, WhatTheLoopDecidesStays) {
   const auto planned = plan_of(t);
   const auto listing = planned->listing();
   EXPECT_EQ(std::count(listing.begin(), listing.end(), "Scan"), 1);
-  expect_same_as_judge(t, *planned);
+  expect_same_as_reference(t, *planned);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct Recorder {
     said.emplace_back(what);
     slots.push_back(slot);
   }
-  void ask(uint32_t go_on) { note("ask", go_on); }
+  void ask(uint32_t continues) { note("ask", continues); }
   void put_row(const plan::LoopStep::Row& row) { note("row", row.from); }
   void exchange(const plan::LoopStep::Swap& swap) { note("swap", swap.in); }
   void advance(const plan::LoopStep::Advance& pointer) { note("advance", pointer.slot); }
@@ -37,14 +37,14 @@ TEST(BackEdge, OfALoopWithAConditionAStateAndRows) {
   t->set_output(1, results[1]);
   const auto planned = plan_of(t, false);
   plan::Loop loop = planned->program->loops.at(0);
-  loop.go_on = 77;
+  loop.continues = 77;
   if (loop.step.rows.empty()) loop.step.rows.push_back({1, 2, 32});  // where it is written in place
   Recorder edge;
   plan::take_back_edge(loop, edge);
   EXPECT_THAT(edge.said, ElementsAre("ask", "row", "swap", "advance", "count"));
   EXPECT_EQ(edge.slots.front(), 77u);
   EXPECT_EQ(edge.slots.back(), loop.counter);
-  loop.go_on = plan::kNoSlot;
+  loop.continues = plan::kNoSlot;
   Recorder unasked;
   plan::take_back_edge(loop, unasked);
   EXPECT_EQ(unasked.said.front(), edge.said[1]);

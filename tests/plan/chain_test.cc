@@ -209,7 +209,7 @@ TEST(Chain, WholeLoopIsOneInstruction) {
       1);
   for (const int64_t trips : {1, 2, 17, 4096, 4097, 4098, 20000}) {
     SCOPED_TRACE(trips);
-    expect_same_as_judge(t, *planned, {{0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trips))}});
+    expect_same_as_reference(t, *planned, {{0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, trips))}});
   }
 }
 

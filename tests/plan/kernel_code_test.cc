@@ -162,9 +162,9 @@ TEST(KernelCode, ReductionsAndExtremes) {
   ASSERT_NE(sum.code<plan::ReductionCode>(), nullptr);
   EXPECT_FALSE(sum.code<plan::ReductionCode>()->columns);
   const OneKernel greatest("ArgMax", {}, {integer("axis", 1)});
-  ASSERT_NE(greatest.code<plan::ExtremeCode>(), nullptr);
-  EXPECT_EQ(greatest.code<plan::ExtremeCode>()->n, 6);
-  EXPECT_TRUE(greatest.code<plan::ExtremeCode>()->greatest);
+  ASSERT_NE(greatest.code<plan::ArgReductionCode>(), nullptr);
+  EXPECT_EQ(greatest.code<plan::ArgReductionCode>()->n, 6);
+  EXPECT_TRUE(greatest.code<plan::ArgReductionCode>()->greatest);
 }
 
 TEST(KernelCode, OneElementwiseNodeIsAStep) {

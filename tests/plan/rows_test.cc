@@ -25,7 +25,7 @@ TEST(Rows, OfTheOutermostAxis) {
   const auto planned = plan_of(t);
   EXPECT_EQ(rows(*planned), 2u);
   for (const int64_t i : {0, 4, -1, -5}) {
-    expect_same_as_judge(t, *planned, {{1, number(i)}, {3, AnyValue(number(i).tensor().reshaped({1, 1}))}});
+    expect_same_as_reference(t, *planned, {{1, number(i)}, {3, AnyValue(number(i).tensor().reshaped({1, 1}))}});
   }
 }
 
@@ -47,7 +47,7 @@ TEST(Rows, AsOutputsAndStatesAreCopied) {
   t->set_output(2, first);
   const auto planned = plan_of(t);
   EXPECT_EQ(rows(*planned), 2u);
-  for (const int64_t trips : {0, 1, 6}) expect_same_as_judge(t, *planned, {{0, number(trips)}});
+  for (const int64_t trips : {0, 1, 6}) expect_same_as_reference(t, *planned, {{0, number(trips)}});
 }
 
 // The data is a result whose memory would be free after the last node that names it.
@@ -62,7 +62,7 @@ TEST(Rows, KeepTheirDataAlive) {
   t->set_output(0, t.end_loop({t->call("MatMul", {body[2], t->call("Add", {row, inner})})})[0]);
   const auto planned = plan_of(t);
   EXPECT_EQ(rows(*planned), 2u);
-  expect_same_as_judge(t, *planned, {{0, number(3)}});
+  expect_same_as_reference(t, *planned, {{0, number(3)}});
 }
 
 TEST(Rows, NameTheNodeAndTheTripThatGoTooFar) {
@@ -78,7 +78,7 @@ TEST(Rows, NameTheNodeAndTheTripThatGoTooFar) {
   run::Context context(planned->program);
   const Status status = context.run(places_of(inputs), places_of(results), {});
   ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.to_string(), HasSubstr("body, trip 6: index 6"));
+  EXPECT_THAT(status.to_string(), HasSubstr("body, iteration 6: index 6"));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST_F(Damaged, Targets) {
   p_->code[loop().first].target = 1000;
   EXPECT_THAT(said(), HasSubstr("(loop): target 1000 is behind the end"));
   p_->code[loop().first].target = loop().first + 1;
-  EXPECT_THAT(said(), HasSubstr("(loop): without trips, it goes on inside the loop"));
+  EXPECT_THAT(said(), HasSubstr("(loop): without iterations, it goes on inside the loop"));
 }
 
 TEST_F(Damaged, TheInstructionsOfALoop) {

@@ -88,7 +88,9 @@ def test_run_on_random_inputs_repeats(add):
     assert first[0]["value"]["shape"] == [4, 3]
     assert json.loads(tool("run", add, "--random", 3, "--dim", "n=4", "--json"))["outputs"] == first
     assert json.loads(tool("run", add, "--random", 4, "--dim", "n=4", "--json"))["outputs"] != first
-    assert json.loads(tool("run", add, "--random", 3, "--dim", "n=4", "--json", "--tier", "judge"))["outputs"] == first
+    assert (
+        json.loads(tool("run", add, "--random", 3, "--dim", "n=4", "--json", "--tier", "reference"))["outputs"] == first
+    )
 
 
 LOOPS = """<ir_version: 10, opset_import: ["" : 21]>
@@ -145,7 +147,7 @@ def test_random_sizes_are_those_with_which_loops_run_or_that_are_given(tmp_path)
 def test_run_on_a_model_without_outputs(tmp_path):
     path = tmp_path / "none.onnx"
     path.write_bytes(models.model([models.node("Neg", ["x"], ["y"])], [models.value("x", shape=[2])], []))
-    for tier in ("program", "native", "judge"):
+    for tier in ("program", "native", "reference"):
         assert json.loads(tool("run", path, "--random", 1, "--json", "--tier", tier))["outputs"] == []
 
 
@@ -184,7 +186,7 @@ def test_numbers_are_read_in_their_own_type(tmp_path):
 def test_failures_name_file_path_trip_and_operator(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(models.division())
-    for tier in ("program", "native", "judge"):
+    for tier in ("program", "native", "reference"):
         command = [TOOL, "run", path, "x=[1, 2, 0]", "--tier", tier]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.returncode == 1 and done.stdout == ""
@@ -232,8 +234,8 @@ def test_options_that_do_nothing_are_refused(add, tmp_path):
         ["run", add, "--random", 1, "--plan", "--out", "z.npy"],
         ["run", add, "x=both.npz"],
         ["run", add, "both.npz", "y=[1, 2, 3]"],
-        ["run", add, *given, "--tier", "judge", "--weights", "f16"],
-        ["run", add, *given, "--teir", "judge"],
+        ["run", add, *given, "--tier", "reference", "--weights", "f16"],
+        ["run", add, *given, "--teir", "reference"],
         ["run", add, *given, "--tier", "jugde"],
         ["run", add, *given, "--threads", 1000],
         ["run", add, *given, "--out", "z.txt"],
@@ -540,10 +542,10 @@ normal (float[1,1,8,8] x) => (float[1,2,8,8] y) {
 
 @pytest.mark.parametrize("name", REORDERED)
 def test_bisect_names_the_pass(name, tmp_path, monkeypatch):
-    monkeypatch.setenv("TREADLE_ISA", "baseline")  # the judge's: others round sums differently
+    monkeypatch.setenv("TREADLE_ISA", "baseline")  # the reference interpreter's: others round sums differently
     path = tmp_path / "model.onnxtxt"
     path.write_text(REORDERED[name])
-    assert "results are those of the judge" in tool("bisect", path, "--random", 1)
+    assert "results are those of the reference interpreter" in tool("bisect", path, "--random", 1)
     exact = ["--rtol", 0, "--atol", 0, "--random", 1, "--tier", "program"]
     found = json.loads(tool("bisect", path, *exact, "--json", status=1))
     assert found["pass"] == name

@@ -19,7 +19,7 @@ HEADER = '<ir_version: 10, opset_import: ["" : 21]>\n'
 MISTAKES = [
     (
         "A value of the body is used behind the loop",
-        "`step` exists once per trip, inside the body. What is wanted outside has to be one of the body's outputs.",
+        "`step` exists once per iteration, inside the body. What is wanted outside has to be one of the body's outputs.",
         """
         sums (int64 n, bool on, float[2] x) => (float[2] y) {
           last = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {
@@ -47,7 +47,7 @@ MISTAKES = [
     ),
     (
         "The body gives no condition",
-        "The first output of a Loop's body is the condition of the next trip, also when the trip count alone decides.",
+        "The first output of a Loop's body is the condition of the next iteration, also when the trip count alone decides.",
         """
         sums (int64 n, bool on, float[2] x) => (float[2] y) {
           y = Loop (n, on, x) <body = trip (int64 i, bool go, float[2] h) => (float[2] h_out) {
@@ -114,7 +114,7 @@ MISTAKES = [
         False,
     ),
     (
-        "The trip's number is no float",
+        "The iteration's number is no float",
         "The first input of the body is an int64; arithmetic with floats needs a Cast. Seen by a full check.",
         """
         sums (int64 n, bool on, float[2] x) => (float[2] y) {
@@ -128,7 +128,7 @@ MISTAKES = [
     ),
     (
         "A loop whose condition nobody asks for",
-        "Without `cond`, the specification runs every trip, whatever the body says. Some engines stop, some do not.",
+        "Without `cond`, the specification runs every iteration, whatever the body says. Some engines stop, some do not.",
         """
         until (int64 n, float[2] x, float limit) => (float[2] y) {
           y = Loop (n, , x) <body = trip (int64 i, bool go, float[2] h) => (bool go_out, float[2] h_out) {

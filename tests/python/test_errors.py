@@ -8,11 +8,11 @@ import pytest
 treadle = pytest.importorskip("treadle", reason="the Python package is not built")
 
 TIERS = {
-    "judge": ({"tier": "judge"}, 1),
+    "reference": ({"tier": "reference"}, 1),
     "program": ({"jit": "off"}, 1),
     "not optimised": ({"jit": "off", "optimize": "0"}, 1),
     "native": ({"jit": "always"}, 1),
-    "native from trip 2": ({"jit": "always", "jit_trip": "2"}, 1),
+    "native from iteration 2": ({"jit": "always", "jit_trip": "2"}, 1),
     "two threads": ({"jit": "off"}, 2),
     "native, two threads": ({"jit": "always"}, 2),
 }
@@ -42,15 +42,15 @@ def outcomes(graph: str, feeds: dict) -> dict:
 
 def error_of(graph: str, feeds: dict) -> str:
     found = outcomes(graph, feeds)
-    (name, message) = found["judge"]
+    (name, message) = found["reference"]
     assert all(outcome == (name, message) for outcome in found.values()), found
     return message
 
 
 def runs(graph: str, feeds: dict):
     found = outcomes(graph, feeds)
-    assert isinstance(found["judge"], list), found
-    assert all(outcome == found["judge"] for outcome in found.values()), found
+    assert isinstance(found["reference"], list), found
+    assert all(outcome == found["reference"] for outcome in found.values()), found
 
 
 def zeros(*shape):
@@ -134,7 +134,7 @@ def test_what_does_not_fit_fails_in_its_trip_only(op, trips):
         if trips == 0:
             runs(graph, feeds)
         else:
-            expected = f"/loop ({whole}) body, trip 0: /loop:body/op ({op}-{VERSIONS[op]}): {message}"
+            expected = f"/loop ({whole}) body, iteration 0: /loop:body/op ({op}-{VERSIONS[op]}): {message}"
             assert error_of(graph, feeds) == expected
 
 
@@ -185,7 +185,7 @@ def test_errors_in_what_is_run_as_loops_name_the_operator_of_the_model():
       [map] made = SequenceMap(list, w) <body = b (int64 i, float[4] v) => (float[k] r) { first = Constant <value = int64[1] {0}> ()  j = Unsqueeze(i, first)  [pick] r = Gather(v, j) }>
       y = ConcatFromSequence <axis = 0> (made) }"""
     expected = (
-        "/map (SequenceMap-17) body, trip 2: /map:body/pick (Gather-13): index 4 is out of range, expected -4 to 3"
+        "/map (SequenceMap-17) body, iteration 2: /map:body/pick (Gather-13): index 4 is out of range, expected -4 to 3"
     )
     assert error_of(graph, {"x": np.array([0, 1, 4, 9]), "w": zeros(4)}) == expected
 
@@ -195,7 +195,9 @@ def test_a_loop_counted_by_its_trips_keeps_its_name():
       length = Shape <end = 1> (x)  first = Constant <value = int64[1] {0}> ()  m = Squeeze(length, first)
       [loop] rows = Loop <body = b (int64 i, bool c) => (bool d, float row) {
         d = Identity(c)  e = Gather(x, i)  j = Gather(at, i)  [pick] row = Gather(e, j) }> (m, ) }"""
-    expected = "/loop (Loop-21) body, trip 2: /loop:body/pick (Gather-13): index 7 is out of range, expected -4 to 3"
+    expected = (
+        "/loop (Loop-21) body, iteration 2: /loop:body/pick (Gather-13): index 7 is out of range, expected -4 to 3"
+    )
     assert error_of(graph, {"x": zeros(5, 4), "at": np.array([0, 1, 7, 3, 9])}) == expected
 
 
@@ -205,7 +207,7 @@ def test_a_shape_that_data_decides_is_looked_at_where_sizes_follow_without_it():
         first = Constant <value = int64[1] {0}> ()  size = Unsqueeze(n, first)
         [op] e = Expand(s, size)  t = Add(s, e) }> (s0, at) }"""
     runs(graph, {"at": np.array([4, 1, 4]), "s0": zeros(4)})
-    expected = "/loop (Scan-21) body, trip 1: /loop:body/op (Expand-13): shapes [4] and [3] do not broadcast"
+    expected = "/loop (Scan-21) body, iteration 1: /loop:body/op (Expand-13): shapes [4] and [3] do not broadcast"
     assert error_of(graph, {"at": np.array([4, 3, 4]), "s0": zeros(4)}).startswith(expected)
 
 
@@ -240,10 +242,10 @@ def test_a_limit_names_the_place_in_every_tier():
       [loop] y = Loop <body = b (int64 i, bool c, float[n] s) => (bool d, float[n] t) {
         d = Identity(c)  [op] u = Tanh(s)  t = Neg(u) }> (m, , s0) }"""
     options = treadle.SessionOptions()
-    options.add_session_config_entry("treadle.tier", "judge")
+    options.add_session_config_entry("treadle.tier", "reference")
     limits = treadle.RunOptions()
     limits.memory_limit = 40_000
     with pytest.raises(
-        treadle.LimitExceeded, match=r"/loop \(Loop-21\) body, trip \d+: /loop:body/\S+ \(\w+-13\): the memory"
+        treadle.LimitExceeded, match=r"/loop \(Loop-21\) body, iteration \d+: /loop:body/\S+ \(\w+-13\): the memory"
     ):
         treadle.InferenceSession((HEAD + graph).encode(), options).run(None, {"s0": zeros(4000)}, limits)

@@ -19,15 +19,15 @@ def session(text, **entries):
     return treadle.InferenceSession(text.encode(), options)
 
 
-def model(body, signature="(float[8] x) => (float[8] y)", before="", call="(trips, yes, x)", opset=22):
-    """A Loop of 9 trips over the state s."""
+def model(body, signature="(float[8] x) => (float[8] y)", before="", call="(iterations, yes, x)", opset=22):
+    """A Loop of 9 iterations over the state s."""
     return f"""<ir_version: 10, opset_import: ["" : {opset}]>
     g {signature} {{
       yes = Constant <value = bool {{1}}> ()
       trips = Constant <value = int64 {{9}}> ()
       {before}
-      y = Loop <body = b (int64 i, bool go, float[8] s) => (bool go_on, float[8] t) {{
-        go_on = Identity(go)
+      y = Loop <body = b (int64 i, bool go, float[8] s) => (bool continues, float[8] t) {{
+        continues = Identity(go)
         {body}
       }}> {call}
     }}"""
@@ -172,8 +172,8 @@ def test_sizes_that_only_the_run_knows_are_named():
     text = """<ir_version: 10, opset_import: ["" : 22]>
     g (int64 m, float[1,8] x) => (float[N,8] y) {
       yes = Constant <value = bool {1}> ()
-      y = Loop <body = b (int64 i, bool go, float[N,8] cache) => (bool go_on, float[M,8] longer) {
-        go_on = Identity(go)
+      y = Loop <body = b (int64 i, bool go, float[N,8] cache) => (bool continues, float[M,8] longer) {
+        continues = Identity(go)
         row = Tanh(x)
         longer = Concat <axis = 0> (cache, row)
       }> (m, yes, x)
@@ -197,8 +197,8 @@ def test_estimates_grow_with_the_work():
             g (float[{n}] x, float[{n},{n}] w) => (float[{n}] y) {{
               yes = Constant <value = bool {{1}}> ()
               trips = Constant <value = int64 {{9}}> ()
-              y = Loop <body = b (int64 i, bool go, float[{n}] s) => (bool go_on, float[{n}] t) {{
-                go_on = Identity(go)
+              y = Loop <body = b (int64 i, bool go, float[{n}] s) => (bool continues, float[{n}] t) {{
+                continues = Identity(go)
                 p = MatMul(s, w)
                 t = Tanh(p)
               }}> (trips, yes, x)
@@ -247,7 +247,7 @@ def test_branches_count_half():
 def test_the_text_says_the_same():
     s = session(scan_with_weights(), optimize=0, jit="always")
     text = s.explain()
-    assert "(Scan), 5 trips" in text
+    assert "(Scan), 5 iterations" in text
     assert "native code, " in text
     assert "(MatMul): " in text
     assert "the machine's roof is" in text
@@ -271,7 +271,7 @@ def test_the_tool_explains(tmp_path, tool):
     path = tmp_path / "m.onnxtxt"
     path.write_text(scan_with_weights())
     run = [tool, "explain", str(path)]
-    assert "(Scan), 5 trips" in subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert "(Scan), 5 iterations" in subprocess.run(run, capture_output=True, text=True, check=True).stdout
     done = subprocess.run([*run, "--random", "1", "--json"], capture_output=True, text=True, check=True)
     report = json.loads(done.stdout)
     assert report["is_specific"]
@@ -351,8 +351,8 @@ def test_errors_in_a_profiled_run_are_those_of_runs():
     g (int64[3] a, int64[3] b) => (int64[3] y) { y = Div(a, b) }"""
     with pytest.raises(Exception, match="zero"):
         session(text).profile({"a": np.ones(3, np.int64), "b": np.zeros(3, np.int64)})
-    with pytest.raises(treadle.InvalidArgument, match="judge"):
-        session(text, tier="judge").profile({"a": np.ones(3, np.int64), "b": np.ones(3, np.int64)})
+    with pytest.raises(treadle.InvalidArgument, match="reference"):
+        session(text, tier="reference").profile({"a": np.ones(3, np.int64), "b": np.ones(3, np.int64)})
 
 
 def test_a_loop_without_trips():

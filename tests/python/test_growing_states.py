@@ -59,7 +59,7 @@ def decoder(layout: str, extra: str = "") -> bytes:
     return text.encode()
 
 
-# Every trip feeds what it rounds, values of about 1, to all the trips behind it: up to 300 of them. The judge and numpy sum in
+# Every trip feeds what it rounds, values of about 1, to all the trips behind it: up to 300 of them. The reference interpreter and numpy sum in
 # other orders than wide vectors; 1.3e-5 has been seen.
 FED_BACK = 5e-5
 
@@ -100,7 +100,7 @@ def expected(layout: str, given: dict) -> list[np.ndarray]:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_caches_that_grow_along_any_axis(layout):
     model = decoder(layout)
-    runs = [session(model), session(model, jit="always"), session(model, tier="judge")]
+    runs = [session(model), session(model, jit="always"), session(model, tier="reference")]
     for trips, begin in ((50, 0), (1, 3), (0, 2), (70, 5), (300, 0)):
         given = feed(layout, trips, begin)
         program, native, judge = (s.run(None, given) for s in runs)
@@ -126,7 +126,7 @@ def test_caches_that_grow_along_any_axis(layout):
 def test_other_readers_of_a_cache(extra):
     constants = b"<int64 one = {1}, int64 two = {2}, int64[1] zeros = {0}, int64[1] ones = {1}, int64[1] twos = {2}, "
     model = decoder("rows", extra).replace(b"<bool yes", constants + b"bool yes")
-    program, judge, given = session(model), session(model, tier="judge"), feed("rows", 30, 1)
+    program, judge, given = session(model), session(model, tier="reference"), feed("rows", 30, 1)
     for a, b in zip(program.run(None, given), judge.run(None, given), strict=True):
         np.testing.assert_allclose(a, b, atol=FED_BACK)
 
@@ -168,7 +168,7 @@ def test_sizes_that_do_not_fit_are_errors():
 
 
 def test_each_trip_costs_as_much_as_its_reading():
-    """Appending copies nothing: what a run asks for does not grow with the number of trips."""
+    """Appending copies nothing: what a run asks for does not grow with the number of iterations."""
     model, counts = session(decoder("rows")), []
     for trips in (100, 1600):
         model.run(None, feed("rows", trips))

@@ -1,4 +1,4 @@
-"""Loops that are rewritten give what the judge gives, in every tier, and explain says what was done to them."""
+"""Loops that are rewritten give what the reference interpreter gives, in every tier, and explain says what was done to them."""
 
 import numpy as np
 import pytest
@@ -27,8 +27,8 @@ def changes(text, **entries):
 
 
 def check(text, inputs, rtol=1e-5):
-    """Tiers agree to the last bit, and with the judge up to rounding."""
-    expected = session(text, tier="judge").run(None, inputs)
+    """Tiers agree to the last bit, and with the reference interpreter up to rounding."""
+    expected = session(text, tier="reference").run(None, inputs)
     results = [session(text, **entries).run(None, inputs) for entries in TIERS]
     for found in results:
         for a, b, first in zip(found, expected, results[0], strict=True):
@@ -50,8 +50,8 @@ BY_COUNTER = """
   one = Constant <value = int64[1] {{1}}> ()
   yes = Constant <value = bool {{1}}> ()
   trips = Squeeze(size, zero)
-  h, y = Loop <body = b (int64 i, bool go, float[2,8] s) => (bool go_on, float[2,8] t, float[2,8] o) {{
-    go_on = Identity(go)
+  h, y = Loop <body = b (int64 i, bool go, float[2,8] s) => (bool continues, float[2,8] t, float[2,8] o) {{
+    continues = Identity(go)
     {pick}
     p = MatMul(e, w)
     q = Add(p, s)
@@ -76,7 +76,7 @@ def test_picking_by_the_counter_is_scanning(pick, axis):
     signature = f"(float[2,8] h0, float[{shape}] x, float[12,8] w) => (float[2,8] h, float[N,2,8] y)"
     nodes = BY_COUNTER.format(axis=axis, end=axis + 1, pick=PICKS[pick].format(axis=axis))
     text = model(signature, nodes)
-    tiers = [session(text, **entries) for entries in (*TIERS, {"tier": "judge"})]
+    tiers = [session(text, **entries) for entries in (*TIERS, {"tier": "reference"})]
     for steps in (9, 4, 1, 0):
         x = floats(steps, 2, 12) if axis == 0 else floats(2, steps, 12)
         inputs = {"h0": floats(2, 8, seed=2), "x": x, "w": floats(12, 8, seed=3)}
@@ -96,8 +96,8 @@ def test_an_index_beyond_the_end_fails_in_its_trip(trips):
         "(float[8] h0, float[5,8] x) => (float[8] h)",
         f"""trips = Constant <value = int64 {{{trips}}}> ()
         yes = Constant <value = bool {{1}}> ()
-        h = Loop <body = b (int64 i, bool go, float[8] s) => (bool go_on, float[8] t) {{
-          go_on = Identity(go)
+        h = Loop <body = b (int64 i, bool go, float[8] s) => (bool continues, float[8] t) {{
+          continues = Identity(go)
           e = Gather(x, i)
           t = Add(s, e)
         }}> (trips, yes, h0)""",
@@ -109,7 +109,7 @@ def test_an_index_beyond_the_end_fails_in_its_trip(trips):
         return
     assert changes(text) == set() or ("scanned", "Gather") not in changes(text)
     messages = []
-    for entries in ({"tier": "judge"}, *TIERS):
+    for entries in ({"tier": "reference"}, *TIERS):
         with pytest.raises(Exception, match="trip 5") as caught:
             session(text, **entries).run(None, inputs)
         messages.append(str(caught.value))
@@ -125,7 +125,7 @@ GUARDED = """
   n = Squeeze(size)
   {before}
   h, {counted} y = Loop <body = b (int64 i, bool go, float[2,8] s {state}) =>
-      (bool go_on, float[2,8] t {next} , float[2,8] o) {{
+      (bool continues, float[2,8] t {next} , float[2,8] o) {{
     {pick}
     p = MatMul(e, w)
     q = Add(p, s)
@@ -135,21 +135,21 @@ GUARDED = """
 """
 COUNTER = {"state": ", int64 k", "next": ", int64 more", "initial": ", from", "counted": "k_last,"}
 GUARDED_LOOPS = {
-    "trips": {"m": "m", "pick": "go_on = Identity(go)\n e = Gather(x, i)"},
-    "offset": {"m": "m", "pick": "go_on = Identity(go)\n j = Add(from, i)\n e = Gather(x, j)"},
-    "condition": {"m": "m", "cond": "c", "pick": "go_on = Identity(go)\n e = Gather(x, i)"},
-    "state": {"m": "m", "pick": "go_on = Identity(go)\n e = Gather(x, k)\n more = Add(k, one)", **COUNTER},
-    "down": {"m": "m", "pick": "go_on = Identity(go)\n e = Gather(x, k)\n more = Sub(k, one)", **COUNTER},
-    "while": {"cond": "c", "pick": "e = Gather(x, k)\n more = Add(k, one)\n go_on = Less(more, n)", **COUNTER},
+    "trips": {"m": "m", "pick": "continues = Identity(go)\n e = Gather(x, i)"},
+    "offset": {"m": "m", "pick": "continues = Identity(go)\n j = Add(from, i)\n e = Gather(x, j)"},
+    "condition": {"m": "m", "cond": "c", "pick": "continues = Identity(go)\n e = Gather(x, i)"},
+    "state": {"m": "m", "pick": "continues = Identity(go)\n e = Gather(x, k)\n more = Add(k, one)", **COUNTER},
+    "down": {"m": "m", "pick": "continues = Identity(go)\n e = Gather(x, k)\n more = Sub(k, one)", **COUNTER},
+    "while": {"cond": "c", "pick": "e = Gather(x, k)\n more = Add(k, one)\n continues = Less(more, n)", **COUNTER},
     "while not below": {
         "cond": "c",
-        "pick": "e = Gather(x, k)\n more = Sub(k, one)\n go_on = GreaterOrEqual(more, zero)",
+        "pick": "e = Gather(x, k)\n more = Sub(k, one)\n continues = GreaterOrEqual(more, zero)",
         **COUNTER,
     },
     "while and at most": {
         "m": "m",
         "cond": "c",
-        "pick": "e = Gather(x, k)\n more = Add(k, one)\n less = Greater(n, more)\n go_on = And(go, less)",
+        "pick": "e = Gather(x, k)\n more = Add(k, one)\n less = Greater(n, more)\n continues = And(go, less)",
         **COUNTER,
     },
 }
@@ -167,7 +167,7 @@ def guarded(name):
 @pytest.mark.parametrize("name", GUARDED_LOOPS)
 def test_what_a_run_decides_is_looked_at_before_the_loop(name):
     text = guarded(name)
-    tiers = [session(text, **entries) for entries in ({"tier": "judge"}, *TIERS)]
+    tiers = [session(text, **entries) for entries in ({"tier": "reference"}, *TIERS)]
     done = 0
     for steps, trips, first, condition in (
         (9, 9, 0, True),
@@ -263,8 +263,8 @@ def test_a_loop_that_ends_early_has_rows_for_its_trips():
         "(float[1,16] h0, float[16,16] R, float[16,20] W, int64 stop) => (float[1,16] h, float[N,1,20] y)",
         """yes = Constant <value = bool {1}> ()
         trips = Constant <value = int64 {50}> ()
-        h, y = Loop <body = b (int64 i, bool go, float[1,16] s) => (bool go_on, float[1,16] t, float[1,20] o) {
-          go_on = Less(i, stop)
+        h, y = Loop <body = b (int64 i, bool go, float[1,16] s) => (bool continues, float[1,16] t, float[1,20] o) {
+          continues = Less(i, stop)
           r = MatMul(s, R)
           t = Tanh(r)
           o = MatMul(t, W)
@@ -284,8 +284,8 @@ LIST = """
   trips = Squeeze(size, zero)
   empty = SequenceEmpty <dtype = 1> ()
   h, list = Loop <body = b (int64 i, bool go, float[2,6] s, seq(float[2,6]) l) =>
-      (bool go_on, float[2,6] t, seq(float[2,6]) longer) {{
-    go_on = Identity(go)
+      (bool continues, float[2,6] t, seq(float[2,6]) longer) {{
+    continues = Identity(go)
     e = Gather(x, i)
     q = Add(e, s)
     t = Tanh(q)
@@ -305,7 +305,7 @@ def test_lists_that_a_loop_appends_to_are_scan_outputs(axis, new_axis):
     zero = np.array(0, np.int64)
     check(fixed, {"h0": floats(2, 6), "x": floats(7, 2, 6), "zero0": zero})
     assert {("absorbed", "SequenceInsert"), ("scanned", "Gather")} <= changes(fixed)
-    sessions = [session(text, **entries) for entries in ({"tier": "judge"}, *TIERS)]
+    sessions = [session(text, **entries) for entries in ({"tier": "reference"}, *TIERS)]
     for steps in (3, 1, 5, 0):
         inputs = {"h0": floats(2, 6), "x": floats(steps, 2, 6), "zero0": zero}
         if steps == 0:
@@ -349,8 +349,8 @@ def test_a_map_over_the_counter():
     text = model(
         "(float[6] x) => (float[20,6] y)",
         """trips = Constant <value = int64 {20}> ()
-        y = Loop <body = b (int64 i, bool go) => (bool go_on, float[6] o) {
-          go_on = Identity(go)
+        y = Loop <body = b (int64 i, bool go) => (bool continues, float[6] o) {
+          continues = Identity(go)
           t = Cast <to = 1> (i)
           p = Mul(x, t)
           o = Sin(p)
@@ -445,7 +445,7 @@ def test_integers_run_in_blocks_and_wrap(kind):
           a = Mul(e, s)  t = Add(a, e)  o = Sub(s, t) }}> (h0, x)""",
     )
     inputs = {"h0": np.array([1, -2, 3], kind), "x": np.random.default_rng(1).integers(-99, 99, (2000, 3)).astype(kind)}
-    expected = session(text, tier="judge").run(None, inputs)
+    expected = session(text, tier="reference").run(None, inputs)
     for entries in TIERS:
         blocks = session(text, associative_math=1, **entries)
         for a, b in zip(blocks.run(None, inputs), expected, strict=True):
@@ -506,7 +506,7 @@ def test_only_branches_that_cannot_fail_become_selects(name, nested):
         return
     n[..., 2] = 3  # it fails now: divides by zero, or picks row 12 of 4
     messages = []
-    for entries in ({"tier": "judge"}, *TIERS):
+    for entries in ({"tier": "reference"}, *TIERS):
         with pytest.raises(Exception, match="trip 2") as caught:
             session(text, **entries).run(None, inputs)
         messages.append(str(caught.value))
@@ -542,7 +542,7 @@ def test_maps_over_lists_run_for_all_elements_at_once(name):
     text = model("(float[T,I] x, float offset) => (float[A] y, float[B] z)", OVER_LISTS.format(list=LISTS[name]))
     inputs = {"x": floats(6, 8), "offset": np.float32(0.5)}
     check(text, inputs)
-    tiers = [session(text, **entries) for entries in (*TIERS, {"tier": "judge"})]
+    tiers = [session(text, **entries) for entries in (*TIERS, {"tier": "reference"})]
     for shape in ((6, 8), (4, 8), (2, 3), (8, 1)):  # planned for one size, then for any
         inputs["x"] = floats(*shape, seed=shape[0])
         *results, expected = [s.run(None, inputs) for s in tiers]
@@ -558,14 +558,14 @@ def test_maps_over_lists_run_for_all_elements_at_once(name):
 def test_what_a_list_cannot_give_fails_in_its_trip():
     nodes = """s = SplitToSequence <axis = 0, keepdims = 0> (x)
       none = SequenceEmpty <dtype = 1> ()
-      t = Loop <body = b (int64 i, bool go, seq(float[4]) l) => (bool go_on, seq(float[4]) m) {
-        go_on = Identity(go) e = SequenceAt(s, i) r = Neg(e) m = SequenceInsert(l, r)
+      t = Loop <body = b (int64 i, bool go, seq(float[4]) l) => (bool continues, seq(float[4]) m) {
+        continues = Identity(go) e = SequenceAt(s, i) r = Neg(e) m = SequenceInsert(l, r)
       }> (n, , none)
       y = ConcatFromSequence <axis = 0, new_axis = 1> (t)"""
     text = model("(float[T,4] x, int64 n) => (float[A,4] y)", nodes)
     check(text, {"x": floats(5, 4), "n": np.array(5)})
-    for entries in (*TIERS, {"tier": "judge"}):
-        with pytest.raises(Exception, match="trip 5.*SequenceAt|SequenceAt.*trip 5"):
+    for entries in (*TIERS, {"tier": "reference"}):
+        with pytest.raises(Exception, match="trip 5.*SequenceAt|SequenceAt.*iteration 5"):
             session(text, **entries).run(None, {"x": floats(5, 4), "n": np.array(7)})
 
 
@@ -582,7 +582,7 @@ GIVEN = """
 
 def test_lists_that_are_given_are_planned_by_the_shape_of_their_elements():
     text = model("(seq(float[A]) s, float offset) => (seq(float[B]) u, seq(float[B]) n, int64 count)", GIVEN)
-    tiers = [session(text, **entries) for entries in (*TIERS, {"tier": "judge"})]
+    tiers = [session(text, **entries) for entries in (*TIERS, {"tier": "reference"})]
 
     def check_list(*shapes):
         inputs = {"s": [floats(*shape, seed=i) for i, shape in enumerate(shapes)], "offset": np.float32(2)}
@@ -675,7 +675,7 @@ def test_clip_is_the_same_in_loops_and_outside(name, element):
     feeds = {"X": values, "lo": dtype(bounds[0]), "hi": dtype(bounds[1]), "s0": np.float32(0)}
     _, inside, outside = check(text, feeds)
     np.testing.assert_array_equal(inside, outside)
-    judged = session(text, tier="judge").run(None, feeds)
+    judged = session(text, tier="reference").run(None, feeds)
     np.testing.assert_array_equal(judged[1], inside)
     if any(np.isnan(bounds)):
         assert np.isnan(inside).all()

@@ -12,7 +12,7 @@ import pytest
 import treadle
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
-TIERS = ["program", "judge"]
+TIERS = ["program", "reference"]
 
 
 def session(text: str, tier: str = "program") -> treadle.InferenceSession:
@@ -30,7 +30,7 @@ def limits(**values) -> treadle.RunOptions:
 
 
 def growing(element: str, width: int, axis: int) -> str:
-    """A state that gets one more position along `axis` in each of 100 million trips."""
+    """A state that gets one more position along `axis` in each of 100 million iterations."""
     shapes = ["N", str(width)] if axis == 0 else [str(width), "N"]
     one = ",".join("1" if s == "N" else s for s in shapes)
     at, after = ",".join(shapes), ",".join(s.replace("N", "P") for s in shapes)
@@ -42,7 +42,7 @@ def growing(element: str, width: int, axis: int) -> str:
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_state_that_grows_reaches_its_limit_and_fails_there(axis):
-    """Near the limit it takes what is left in a few steps, not a copy of everything in each trip."""
+    """Near the limit it takes what is left in a few steps, not a copy of everything in each iteration."""
     width = 64
     x = np.ones((1, width) if axis == 0 else (width, 1), np.float32)
     limit = 8 << 20

@@ -72,7 +72,7 @@ def run_all(text, feeds, compilations=1):
 
 def scan(body, inputs, out_type, trips, count, opset=22):
     """A Scan whose body maps slices of the inputs to a slice of the output; a counter is carried along."""
-    outer = ", ".join(f"{dtype}[{trips},{count}] {name}s" for name, dtype in inputs)
+    outer = ", ".join(f"{dtype}[{iterations},{count}] {name}s" for name, dtype in inputs)
     inner = ", ".join(f"{dtype}[{count}] {name}" for name, dtype in inputs)
     names = ", ".join(f"{name}s" for name, _ in inputs)
     return f"""<ir_version: 10, opset_import: ["" : {opset}]>
@@ -187,11 +187,11 @@ LOOP = """<ir_version: 10, opset_import: ["" : 22]>
 g (int64 trips, int64[2] divisors, float[N] x) => (float[N] y, float[T,N] all, int64 quotient) {
   yes = Constant <value = bool {1}> ()
   first = Constant <value = int64 {1000}> ()
-  y, quotient, all = Loop <body = b (int64 i, bool go, float[N] s, int64 q) => (bool go_on, float[N] t, int64 r, float[N] o) {
+  y, quotient, all = Loop <body = b (int64 i, bool go, float[N] s, int64 q) => (bool continues, float[N] t, int64 r, float[N] o) {
     zero = Constant <value = int64 {0}> ()
     two = Constant <value = int64 {2}> ()
     half = Constant <value = float {0.5}> ()
-    go_on = Identity(go)
+    continues = Identity(go)
     which = Mod(i, two)
     odd = Equal(which, two)
     u = Mul(s, half)
@@ -231,12 +231,12 @@ FAILING = {
         """late = Greater(i, two)
         y = If (late) <then_branch = t () => (float p) { p = Gather(x, i) }, else_branch = e () => (float q) { q = Identity(s) }>
         r = Identity(y)""",
-        "body, trip 5: /Loop_1:body/If_2:then_branch/Gather_0 (Gather-13): index 5 is out of range, expected -5 to 4",
+        "body, iteration 5: /Loop_1:body/If_2:then_branch/Gather_0 (Gather-13): index 5 is out of range, expected -5 to 4",
     ),
     "rows that change": (
         """half = Div(i, two)  one = Constant <value = int64[1] {1}> ()  zero = Constant <value = int64[1] {0}> ()
         end = Add(half, one)  y = Slice(x, zero, end)  r = ReduceSum(y)""",
-        "body, trip 2: an element of a scan output has shape [2], in trip 0 it had [1]",
+        "body, iteration 2: an element of a scan output has shape [2], in iteration 0 it had [1]",
     ),
 }
 
@@ -252,7 +252,7 @@ def test_errors_of_bodies_are_the_same_in_every_tier(name):
         t = Squeeze(r) }}> (m, , s0) }}"""
     feeds = {"x": np.arange(5, dtype=np.float32), "m": np.array(9), "s0": np.float32(1)}
     messages = set()
-    for entries in ({"tier": "judge"}, {"jit": "off"}, {"jit": "off", "optimize": 0}, {"jit": "always"}):
+    for entries in ({"tier": "reference"}, {"jit": "off"}, {"jit": "off", "optimize": 0}, {"jit": "always"}):
         with pytest.raises(Exception) as caught:
             session(text, **entries).run(None, feeds)
         messages.add(str(caught.value))
@@ -264,7 +264,7 @@ def test_limits_stop_native_code():
     options = treadle.RunOptions()
     options.trip_limit = 1000
     for entries in ({"jit": "off"}, {"jit": "always"}):
-        with pytest.raises(Exception, match="limit of 1000 trips"):
+        with pytest.raises(Exception, match="limit of 1000 iterations"):
             session(LOOP, **entries).run(None, feeds_of(10**9), options)
     options = treadle.RunOptions()
     options.time_limit = 0.05

@@ -15,8 +15,8 @@ treadle = pytest.importorskip("treadle", reason="the Python package is not built
 LOOP = """<ir_version: 10, opset_import: ["" : 22]>
 g (int64 trips, float[8] x) => (float[8] y) {
   yes = Constant <value = bool {1}> ()
-  y = Loop <body = b (int64 i, bool go, float[8] s) => (bool go_on, float[8] t) {
-    go_on = Identity(go)
+  y = Loop <body = b (int64 i, bool go, float[8] s) => (bool continues, float[8] t) {
+    continues = Identity(go)
     third = Constant <value = float {0.3}> ()
     u = Mul(s, third)
     t = Tanh(u)

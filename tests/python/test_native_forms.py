@@ -105,7 +105,7 @@ def test_a_division_that_fails_among_tiles():
     run_all(text, feeds)
     feeds["zs"][4, 77] = 0
     messages = set()
-    for entries in ({"tier": "judge"}, {"jit": "off"}, {"jit": "always"}, {"jit": "always", "jit_trip": 2}):
+    for entries in ({"tier": "reference"}, {"jit": "off"}, {"jit": "always"}, {"jit": "always", "jit_trip": 2}):
         with pytest.raises(Exception, match="trip 4") as failure:
             session(text, **entries).run(None, feeds)
         messages.add(str(failure.value))
@@ -142,7 +142,7 @@ def test_broadcast_operands_in_tiles():
 
 
 def test_long_states_in_blocks():
-    """A loop whose trips are elementwise over long states, with more steps than blocks of four vectors could hold."""
+    """A loop whose iterations are elementwise over long states, with more steps than blocks of four vectors could hold."""
     steps = "\n".join(f"a{i} = Mul ({'x' if i == 0 else f'b{i - 1}'}, k)  b{i} = Tanh (a{i})" for i in range(60))
     text = f"""<ir_version: 10, opset_import: ["" : 22]>
     g (int64 n, float[1003] x0) => (float[1003] last) {{
@@ -174,9 +174,9 @@ for operations, width in ((12, 33), (60, 50), (260, 20)):
     assert done.returncode == 0, done.stderr
 
 
-def test_results_are_those_of_the_judge_within_rounding():
+def test_results_are_those_of_the_reference_within_rounding():
     text, feeds = wide_body(60, 100), feeds_for(100)
     ours = session(text, jit="always").run(None, feeds)
-    for a, b in zip(ours, session(text, tier="judge").run(None, feeds), strict=True):
+    for a, b in zip(ours, session(text, tier="reference").run(None, feeds), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
     assert_same_bits(ours, session(text, jit="off").run(None, feeds))

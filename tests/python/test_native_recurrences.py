@@ -43,7 +43,7 @@ def test_limits_stop_blocks():
     feeds |= {"k0": np.zeros(200, np.int64), "go": np.array(True), "m": np.array(10**9)}
     options = treadle.RunOptions()
     options.trip_limit = 100_000
-    with pytest.raises(Exception, match="limit of 100000 trips"):
+    with pytest.raises(Exception, match="limit of 100000 iterations"):
         session(long_states(200), jit="always").run(None, feeds, options)
     options = treadle.RunOptions()
     options.time_limit = 0.05
@@ -119,7 +119,7 @@ def test_short_loops_inside_are_counted_whole():
         options.trip_limit = 50 * (1 + 8)
         several.run(None, feeds, options)
         options.trip_limit -= 1
-        with pytest.raises(Exception, match="limit of 449 trips"):
+        with pytest.raises(Exception, match="limit of 449 iterations"):
             several.run(None, feeds, options)
 
 

@@ -225,12 +225,12 @@ def test_a_seed_makes_random_operators_repeat():
     assert not np.array_equal(found[0][:4], found[0][4:]) and not np.array_equal(found[0], found[2])
 
 
-def test_options_that_the_judge_lacks_are_named():
+def test_options_that_the_reference_interpreter_lacks_are_named():
     options = treadle.SessionOptions()
-    options.add_session_config_entry("treadle.tier", "judge")
+    options.add_session_config_entry("treadle.tier", "reference")
     options.add_session_config_entry("treadle.associative_math", "1")
     (message,) = said(lambda: treadle.InferenceSession(models.add(), options, weights="f16") and None)[:1]
-    assert "judge" in message
+    assert "reference" in message
 
 
 def test_environment_variables_that_mean_nothing_are_refused():
@@ -573,6 +573,6 @@ def test_explain_says_off_only_where_it_is_off():
         line = next(line for line in session.explain().splitlines() if line.startswith("native code"))
         assert line.split()[2].rstrip(";") == jit
     options = treadle.SessionOptions()
-    options.add_session_config_entry("treadle.tier", "judge")
-    with pytest.raises(treadle.InvalidArgument, match="judge"):
+    options.add_session_config_entry("treadle.tier", "reference")
+    with pytest.raises(treadle.InvalidArgument, match="reference"):
         treadle.InferenceSession(models.division(), options).explain()

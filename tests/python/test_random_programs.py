@@ -32,7 +32,7 @@ def test_a_program_follows_from_its_seed():
 
 
 def test_the_evaluator_tells_wrong_from_right():
-    """Loop without `cond` runs M trips whatever its body says; the evaluator knows, so a difference would be seen."""
+    """Loop without `cond` runs M iterations whatever its body says; the evaluator knows, so a difference would be seen."""
     model = onnx.parser.parse_model("""
         <ir_version: 10, opset_import: ["" : 21]>
         agraph (int64 n) => (int64 y) <int64 zero = {0}> {

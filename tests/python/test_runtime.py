@@ -15,7 +15,7 @@ from models import FLOAT, INT64, model, node, value
 from onnx import TensorProto, helper
 
 BOOL = TensorProto.BOOL
-TIERS = ["program", "judge"]
+TIERS = ["program", "reference"]
 # How many times longer kernels may take than in a release build.
 SLOWNESS = float(os.environ.get("TREADLE_TEST_SLOWNESS", "1"))
 
@@ -287,7 +287,7 @@ def test_values_outlive_branches_and_loops_that_use_them():
         [value("y")],
         initializers=[helper.make_tensor("axis", INT64, [], [0])],
     )
-    several, judge = session(proto), session(proto, tier="judge")
+    several, judge = session(proto), session(proto, tier="reference")
     for n in (3, 5, 100_000, 7):
         x = np.ones(n, np.float32)
         for go in (True, False):
@@ -334,7 +334,7 @@ def test_large_states_outlive_an_inner_loop_that_alone_reads_them():
         [value("sums"), value("row_sums")],
         initializers=[helper.make_tensor("three", INT64, [], [3]), helper.make_tensor("zero", FLOAT, [], [0.0])],
     )
-    several, judge = session(proto), session(proto, tier="judge")
+    several, judge = session(proto), session(proto, tier="reference")
     for n in (4, 8, 1 << 15):
         feed = {"m": np.int64(3), "x": np.ones(n, np.float32), "rows": np.ones((4, n), np.float32)}
         for a, b in zip(several.run(None, feed), judge.run(None, feed), strict=True):
@@ -501,7 +501,7 @@ def test_limits_hold_in_nested_loops(tier, threads):
     with pytest.raises(treadle.LimitExceeded, match="time limit"):
         several.run(None, nested_feed(), run_options(time_limit=0.05))
     assert 0.05 <= time.perf_counter() - begin < 2
-    with pytest.raises(treadle.LimitExceeded, match="1000 trips"):
+    with pytest.raises(treadle.LimitExceeded, match="1000 iterations"):
         several.run(None, nested_feed(), run_options(trip_limit=1000))
     assert several.run(None, dict(nested_feed(), yes=np.array(False)))[0] == 0
 
@@ -526,7 +526,7 @@ def counted(trips: int) -> bytes:
 def test_the_limit_of_trips_is_exact(tier):
     several = session(counted(5000), tier=tier)
     assert several.run(None, {"s": np.float32(0)}, run_options(trip_limit=10_000))[0] == 10_000
-    with pytest.raises(treadle.LimitExceeded, match="9999 trips"):
+    with pytest.raises(treadle.LimitExceeded, match="9999 iterations"):
         several.run(None, {"s": np.float32(0)}, run_options(trip_limit=9_999))
     assert several.run(None, {"s": np.float32(0)})[0] == 10_000
 
@@ -580,7 +580,7 @@ def test_sizes_of_an_earlier_run_are_not_prepared_again():
         mixed = MatMul(weights, t)
         y = Add(mixed, x) }> (m, yes, none)
     }"""
-    several, judge = session(text), session(text, tier="judge")
+    several, judge = session(text), session(text, tier="reference")
     feed = {"x": np.random.default_rng(1).standard_normal((2, 1, 4)).astype(np.float32)}
     feed["none"] = np.zeros((2, 0, 4), np.float32)
     allocations = []

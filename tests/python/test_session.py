@@ -205,7 +205,7 @@ def test_session_options_are_stored():
 
 def test_tiers_agree_and_are_checked():
     results = []
-    for tier in ("program", "judge"):
+    for tier in ("program", "reference"):
         options = treadle.SessionOptions()
         options.add_session_config_entry("treadle.tier", tier)
         results.append(treadle.InferenceSession(models.division(), options).run(None, {"x": np.array([3, 7])})[0])

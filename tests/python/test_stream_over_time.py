@@ -366,7 +366,7 @@ def test_any_blocks(name):
 
 
 def loop_case(condition):
-    """Reads x by its trip counter, which it also computes with."""
+    """Reads x by its iteration counter, which it also computes with."""
     nodes = [
         node("Gather", ["x", "i"], ["xi"], axis=1),
         node("Cast", ["i"], ["fi"], to=TensorProto.FLOAT),

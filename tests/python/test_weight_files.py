@@ -84,7 +84,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("tier", ("program", "judge"))
+@pytest.mark.parametrize("tier", ("program", "reference"))
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_file_that_changes_is_an_error_of_the_run(files, change, tier):
     path, weights = files

@@ -94,7 +94,8 @@ TEST_P(LoopsTest, StatesMayChangePlaces) {
   for (int64_t m = 0; m < 8; ++m) {
     const auto found = session.results({{"m", count_of(m)}, {"a", given[0]}, {"b", given[1]}, {"c", given[2]}});
     for (int64_t k = 0; k < 3; ++k) {
-      EXPECT_TRUE(identical(found[static_cast<size_t>(k)].tensor(), given[(k + m) % 3])) << m << " trips, state " << k;
+      EXPECT_TRUE(identical(found[static_cast<size_t>(k)].tensor(), given[(k + m) % 3]))
+          << m << " iterations, state " << k;
     }
   }
 }
@@ -146,7 +147,7 @@ TEST_P(LoopsTest, StatesThatGrowAlongAnyAxis) {
       for (int64_t i = 0; i < m; ++i, sum *= 5) sums.push_back(sum);  // two more elements of twice the sum
       const auto found = session.results({{"m", count_of(m)}, {"x", x}});
       EXPECT_EQ(found[0].tensor().dims()[static_cast<size_t>(axis)], m + 1);
-      EXPECT_EQ(floats_of(found[1]), sums) << m << " trips along axis " << axis;
+      EXPECT_EQ(floats_of(found[1]), sums) << m << " iterations along axis " << axis;
     }
   }
 }

@@ -1,5 +1,5 @@
-// Trips of one loop in each of the ways that the interpreter has: the results of the judge, the same limits, and errors
-// of the same trip.
+// Trips of one loop in each of the ways that the interpreter has: the results of the reference interpreter, the same
+// limits, and errors of the same trip.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ TEST(Trips, StraightThroughTheBody) {
   const plan::Loop& loop = made.planned->program->loops[0];
   EXPECT_TRUE(loop.step.straight);
   EXPECT_EQ(loop.schedule.chain, nullptr);
-  for (const int64_t trips : {0, 1, 2, 17, 5000}) expect_same_as_judge(made.t, *made.planned, {{0, number(trips)}});
+  for (const int64_t trips : {0, 1, 2, 17, 5000}) expect_same_as_reference(made.t, *made.planned, {{0, number(trips)}});
 }
 
 TEST(Trips, AreCountedWhateverRunsThem) {
@@ -56,7 +56,7 @@ TEST(Trips, AreCountedWhateverRunsThem) {
   options.trip_limit = 99;
   const Status status = run(*made.planned, inputs, 2, options);
   EXPECT_EQ(status.code(), Code::kLimit);
-  EXPECT_THAT(status.to_string(), HasSubstr("body, trip 99"));
+  EXPECT_THAT(status.to_string(), HasSubstr("body, iteration 99"));
 }
 
 // 12 / (3 - i): the fourth trip fails.
@@ -71,7 +71,7 @@ TEST(Trips, AnErrorIsOfItsTrip) {
   const AnyValue start = random_value(int64s({4}), engine);
   EXPECT_TRUE(run(*planned, {number(3), start}, 1).ok());
   const Status status = run(*planned, {number(5), start}, 1);
-  EXPECT_THAT(status.to_string(), HasSubstr("body, trip 3: integer division by zero"));
+  EXPECT_THAT(status.to_string(), HasSubstr("body, iteration 3: integer division by zero"));
 }
 
 // A branch in the body: the interpreter takes turns with the loop's back edge.
@@ -90,7 +90,7 @@ TEST(Trips, AroundABranch) {
   const auto planned = plan_of(t, false);
   EXPECT_FALSE(planned->program->loops[0].step.straight);
   EXPECT_TRUE(planned->program->loops[0].step.simple);
-  for (const int64_t trips : {0, 1, 9}) expect_same_as_judge(t, *planned, {{0, number(trips)}});
+  for (const int64_t trips : {0, 1, 9}) expect_same_as_reference(t, *planned, {{0, number(trips)}});
 }
 
 // Blocks of time go through the same steps: the trips before a block ends, and those of the last one.
@@ -104,13 +104,13 @@ TEST(Trips, InBlocksOfTime) {
   t->set_output(1, after[1]);
   const auto planned = plan_of(t);
   ASSERT_GT(planned->program->loops[0].schedule.blocks.trips, 0);
-  expect_same_as_judge(t, *planned);
+  expect_same_as_reference(t, *planned);
   RunOptions options;
   options.trip_limit = kSteps - 1;
   std::mt19937 engine(1);
   std::vector<AnyValue> inputs;
   for (const Type& type : t.types()) inputs.push_back(random_value(type, engine));
-  EXPECT_THAT(run(*planned, inputs, 2, options).to_string(), HasSubstr("body, trip 4999"));
+  EXPECT_THAT(run(*planned, inputs, 2, options).to_string(), HasSubstr("body, iteration 4999"));
   options.trip_limit = kSteps;
   EXPECT_TRUE(run(*planned, inputs, 2, options).ok());
 }

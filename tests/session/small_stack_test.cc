@@ -125,7 +125,7 @@ TEST_P(SmallStack, LoadsAndRunsWhatItHasRoomFor) {
     const std::string text = GetParam()(depth);
     const size_t enough = kStackReserve + static_cast<size_t>(2 * depth + 4) * kStackPerLevel;
     for (const size_t bytes : {kStackReserve + kStackPerLevel, enough / 4, enough / 2, enough}) {
-      for (const Tier tier : {Tier::kProgram, Tier::kJudge}) {
+      for (const Tier tier : {Tier::kProgram, Tier::kReference}) {
         on_stack(std::max(bytes, size_t{64} << 10), [&] {
           SessionOptions options;
           options.tier = tier;

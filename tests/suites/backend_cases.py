@@ -26,7 +26,7 @@ NOT_RUN = {"ImageDecoder", "Gradient"}
 # Session options; the first as users have them who ask for nothing.
 CONFIGURATIONS = {
     "as it comes": "",
-    "judge": "tier=judge",
+    "reference": "tier=reference",
     "program": "jit=off threads=1",
     "native": "jit=always threads=1",
     "two threads": "jit=always threads=2",

@@ -23,14 +23,14 @@ import treadle
 ROOT = pathlib.Path(__file__).parents[2]
 # What our rules know better, with the reason.
 DIFFERENT = {
-    "test_loop": "the condition of a trip is a scalar, whatever shape the Loop's own has",
+    "test_loop": "the condition of an iteration is a scalar, whatever shape the Loop's own has",
     "test_slice_with_input_shape_axes": "steps of unknown rank are not steps left out",
     "test_slice_with_input_shape_steps": "axes of unknown rank are not axes left out",
     "test_stft_reals": "the attribute onesided has the default 1, which onnx's inference overlooks",
     "test_tree_ensemble": "a node that is its own child makes no tree",
 }
 _FIRST_TRIP = (
-    "a body declares its state with the size of the first trip, which onnx believes though the body changes it"
+    "a body declares its state with the size of the first iteration, which onnx believes though the body changes it"
 )
 DIFFERENT_MODELS = {"ts_beam_lstm": _FIRST_TRIP, "ts_ctc_collapse": _FIRST_TRIP, "ts_nms_loop": _FIRST_TRIP}
 

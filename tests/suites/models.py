@@ -1,6 +1,6 @@
 """Every real model of SHARED/models through the command-line tool: models.py SHARED [--all].
 
-With --all as native code and in the judge tier too.
+With --all as native code and in the reference interpreter tier too.
 """
 
 import json

@@ -1,18 +1,18 @@
 #pragma once
 // A graph written in a test, node by node, with what lowerings are written with; its program, and what the program
-// gives beside the judge.
+// gives beside the reference interpreter.
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "check/inference.h"
-#include "judge/judge.h"
+#include "infer/inference.h"
 #include "kernels/convert.h"
 #include "kernels/dispatch.h"
 #include "op/node.h"
 #include "op/registry.h"
 #include "plan/verify.h"
+#include "reference/interpreter.h"
 #include "run/context.h"
 #include "session/optimize.h"
 
@@ -133,10 +133,10 @@ struct Planned {
   }
 };
 
-// With the kernels that the judge uses: vectors of other widths round sums and functions differently.
+// With the kernels that the reference interpreter uses: vectors of other widths round sums and functions differently.
 inline std::unique_ptr<Planned> plan_of(TestGraph& test, bool optimize = true, Isa isa = Isa::kBaseline) {
   const kernels::ScopedIsa scope(isa);
-  std::vector<plan::InputKnowledge> knowledge;
+  std::vector<plan::InputSpec> knowledge;
   for (const Type& type : test.types()) knowledge.push_back({type, {}});
   auto planned = std::make_unique<Planned>();
   auto specialized = session::optimize(test.graph(), knowledge, {.optimize = optimize});
@@ -177,8 +177,8 @@ inline std::vector<AnyValue*> places_of(std::vector<AnyValue>& values) {
 }
 
 // Runs program and judge on random inputs and expects the same to the last bit, in shape and type as well.
-inline void expect_same_as_judge(TestGraph& test, const Planned& planned,
-                                 const std::vector<std::pair<size_t, AnyValue>>& given = {}) {
+inline void expect_same_as_reference(TestGraph& test, const Planned& planned,
+                                     const std::vector<std::pair<size_t, AnyValue>>& given = {}) {
   ASSERT_TRUE(planned.program);
   const kernels::ScopedIsa scope(Isa::kBaseline);
   std::mt19937 engine(7);
@@ -191,7 +191,7 @@ inline void expect_same_as_judge(TestGraph& test, const Planned& planned,
   // Rows of no trip have the sizes that inference finds.
   Inference inference({.fold = false});
   ASSERT_TRUE(inference.infer(test.graph().top()).ok());
-  auto expected = judge::run_graph(test.graph(), inputs);
+  auto expected = reference::run_graph(test.graph(), inputs);
   ASSERT_TRUE(expected.ok()) << expected.error().to_string();
   std::vector<AnyValue> results(outputs);
   run::Context context(planned.program);

@@ -64,7 +64,7 @@ inline SessionOptions compiled(int64_t from_trip = 0) {
 }
 inline SessionOptions judged() {
   SessionOptions options = interpreted();
-  options.tier = Tier::kJudge;
+  options.tier = Tier::kReference;
   return options;
 }
 
@@ -126,8 +126,8 @@ inline std::vector<std::string> calls_of(const report::LoopReport& loop) {
 }
 
 // Runs the model interpreted and as native code that takes over at several trips, in every instruction set: the same
-// bits in all of them, and with the kernels of the judge those of the judge. Native code calls exactly the kernels
-// `calls`, all loops of the model counted; nullopt: any.
+// bits in all of them, and with the kernels of the reference interpreter those of the reference interpreter. Native
+// code calls exactly the kernels `calls`, all loops of the model counted; nullopt: any.
 using Calls = std::optional<std::vector<std::string>>;
 inline void expect_native_as_interpreted(const std::string& text, const Feeds& feeds,
                                          const Calls& calls = std::vector<std::string>()) {
@@ -138,7 +138,7 @@ inline void expect_native_as_interpreted(const std::string& text, const Feeds& f
     const std::vector<AnyValue> expected = TextSession(text).results(feeds);
     if (isa == Isa::kBaseline) expect_identical(TextSession(text, judged()).results(feeds), expected);
     for (const int64_t trip : {0, 1, 3}) {
-      SCOPED_TRACE("from trip " + std::to_string(trip));
+      SCOPED_TRACE("from iteration " + std::to_string(trip));
       const TextSession native(text, compiled(trip));
       expect_identical(native.results(feeds), expected);
       expect_identical(native.results(feeds), expected);

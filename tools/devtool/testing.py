@@ -79,7 +79,7 @@ def instruction_set(isa, options) -> Tally:
     """The release build with narrower vectors than the machine has."""
     env = {"TREADLE_ISA": isa, **SHORT}
     tally = cpp_tests("release", options.match, env, isa)
-    tally += python_tests(options, ["tests/python", "tests/reference"], env, isa)
+    tally += python_tests(options, ["tests/python", "tests/equations"], env, isa)
     if not options.match:
         tally += suite("models", (), env, what=isa)
     return tally
@@ -157,7 +157,7 @@ def gtest_tally(report) -> Tally:
 
 def python_tests(options, names=None, env=None, what="release", jobs=None) -> Tally:
     whole = not names and not options.match
-    own = ["tests/tools", "tests/python", "tests/reference", "tests/onnx", "tests/cases"]
+    own = ["tests/tools", "tests/python", "tests/equations", "tests/onnx", "tests/cases"]
     names = names or own + (["tests/dropin"] if options.all else [])
     found = [name for name in names if name.endswith(".py") or list((ROOT / name).glob("**/test_*.py"))]
     if not found:
@@ -243,7 +243,7 @@ def other_configuration(preset, options) -> Tally:
         package |= {"LD_PRELOAD": sanitizer_runtime(), "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}
         files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "python").glob("test_*.py"))
         files = [file for file in files if not file.endswith("test_cli.py")]
-        tally += python_tests(options, [*files, "tests/reference"], package, preset)
+        tally += python_tests(options, [*files, "tests/equations"], package, preset)
     return tally
 
 

@@ -25,7 +25,7 @@ Status loop_axes(AxisContext& c) {
   const LoopView loop(c.node());
   AxisMap& axes = c.axes();
   if (axes.contains(loop.trip_count()) || axes.contains(loop.condition())) {
-    return looks_along("its trips depend on it");
+    return looks_along("its iterations depend on it");
   }
   for (size_t i = 0; i < loop.states(); ++i) axes::hand_over(axes, loop.state(i).initial, loop.state(i).before);
   for (size_t i = 0; i < loop.scan_inputs(); ++i) {

@@ -58,7 +58,7 @@ Status prepare_arg(PrepareContext& ctx) {
   const bool last = ctx.attributes().get_int("select_last_index") != 0;
   if (ctx.form) {
     const AxisView view = view_along(x.dims, axis);
-    ctx.form->kind = ElementwiseForm::Kind::kExtreme;
+    ctx.form->kind = ElementwiseForm::Kind::kArgReduction;
     ctx.form->extreme = {static_cast<int64_t>(view.outer), static_cast<int64_t>(view.n),
                          static_cast<int64_t>(view.inner), fn == kernels::arg_max, last};
     if (ctx.form_only) return {};

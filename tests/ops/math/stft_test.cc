@@ -4,7 +4,7 @@
 #include <complex>
 #include <numbers>
 
-#include "judge/judge.h"
+#include "reference/interpreter.h"
 #include "support/one_node.h"
 
 namespace treadle {
@@ -16,7 +16,7 @@ using testing_support::make_node;
 std::vector<float> run(const char* op, int version, std::vector<AnyValue> inputs,
                        std::vector<Attribute> attributes = {}) {
   const ir::NodeInfo node = make_node(op, version, inputs.size(), 1, std::move(attributes));
-  const auto out = judge::run_node(node, inputs);
+  const auto out = reference::run_node(node, inputs);
   if (!out.ok()) {
     ADD_FAILURE() << out.error().to_string();
     return {};

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "judge/judge.h"
 #include "op/registry.h"
+#include "reference/interpreter.h"
 
 namespace treadle {
 namespace {
@@ -22,7 +22,7 @@ Result<std::vector<AnyValue>> run(const char* op, int version, std::vector<AnyVa
   }
   for (Attribute& a : attributes) node.attributes.set(std::move(a));
   if (Status status = parse_attributes(node); !status.ok()) return status;
-  return judge::run_node(node, inputs);
+  return reference::run_node(node, inputs);
 }
 
 Tensor floats(Dims dims, std::vector<float> values) {

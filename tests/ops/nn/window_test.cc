@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "judge/judge.h"
+#include "reference/interpreter.h"
 #include "support/one_node.h"
 
 namespace treadle {
@@ -22,7 +22,7 @@ Tensor floats(Dims dims, std::vector<float> values) {
 
 std::vector<float> run(const char* op, int version, std::vector<AnyValue> inputs, std::vector<Attribute> attributes) {
   const ir::NodeInfo node = make_node(op, version, inputs.size(), 1, std::move(attributes));
-  const auto out = judge::run_node(node, inputs);
+  const auto out = reference::run_node(node, inputs);
   if (!out.ok()) {
     ADD_FAILURE() << out.error().to_string();
     return {};

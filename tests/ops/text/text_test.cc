@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "judge/judge.h"
 #include "ops/ml/dictionary.h"
 #include "ops/text/unicode.h"
+#include "reference/interpreter.h"
 #include "support/one_node.h"
 
 namespace treadle {
@@ -45,7 +45,7 @@ Result<std::vector<AnyValue>> run(const char* op, int version, Strings strings, 
                                   std::vector<Attribute> attributes) {
   const ir::NodeInfo node = make_node(op, version, 1, outputs, std::move(attributes));
   const std::vector<AnyValue> inputs = {AnyValue(ml::to_tensor(strings))};
-  return judge::run_node(node, inputs);
+  return reference::run_node(node, inputs);
 }
 
 TEST(Strings, SplitPadsWithEmptyStrings) {

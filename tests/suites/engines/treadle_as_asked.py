@@ -1,4 +1,4 @@
-"""An engine for run_cases.py: treadle's sessions under the options that TREADLE_SUITE_OPTIONS asks for ("tier=judge").
+"""An engine for run_cases.py: treadle's sessions under the options that TREADLE_SUITE_OPTIONS asks for ("tier=reference").
 
 `threads` is the number of threads; every other name is a session option of treadle's.
 """

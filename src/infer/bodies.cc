@@ -1,0 +1,173 @@
+#include "infer/bodies.h"
+
+#include <algorithm>
+
+#include "op/loop_view.h"
+#include "op/type_rules.h"
+
+namespace treadle {
+
+namespace {
+
+void forget_symbol(Type& type, std::string_view symbol) {
+  for (Dim& d : type.shape) {
+    if (depends_on(d, symbol)) d = Dim::unknown();
+  }
+}
+
+}  // namespace
+
+Result<std::vector<Type>> Inference::Bodies::infer(const char* attribute, std::vector<Type> inputs, size_t states) {
+  ir::Region* body = node_.region(attribute);
+  if (!body) return error(Code::kInvalidModel, "attribute {} is missing", attribute);
+  if (inputs.size() != body->inputs.size()) {
+    return error(Code::kInvalidModel, "the graph of attribute {} has {} inputs, expected {}", attribute,
+                 body->inputs.size(), inputs.size());
+  }
+  if (driver_.options_.monitor) driver_.reached_.insert(body);
+  if (driver_.as_onnx()) return infer_as_onnx(*body, std::move(inputs));
+  std::string trip;
+  if (node_.op->control == Control::kLoop) trip = "trip." + std::to_string(driver_.trip_symbols_++);
+  hints_.clear();
+  const size_t first = before_states(node_.op->control, node_.version->since).body_inputs;
+  for (size_t i = 0; i < states; ++i) hints_.push_back(driver_.declared(body->inputs[first + i]));
+  for (;;) {
+    start_trip(*body, inputs);
+    if (is_loop(node_)) TREADLE_TRY(know_constant_states());
+    if (!trip.empty()) know_loop_inputs(trip);
+    TREADLE_TRY(driver_.infer(*body));
+    TREADLE_ASSIGN(const bool settled, unite_states(*body, inputs, states));
+    if (settled) break;
+  }
+  return outputs_of(*body, trip);
+}
+
+void Inference::Bodies::start_trip(ir::Region& body, const std::vector<Type>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ir::Value* value = body.inputs[i];
+    driver_.forget(value);
+    value->type = inputs[i];
+    if (driver_.options_.name_unknowns) driver_.name_unknowns(value, value->type);
+  }
+}
+
+// A state that no trip changes is what it was.
+Status Inference::Bodies::know_constant_states() {
+  const bool has_batch = node_.op->control == Control::kScan && node_.version->since < 9;
+  if (has_batch || !driver_.options_.propagate) return {};
+  TREADLE_ASSIGN(const LoopView loop, LoopView::read(node_));
+  for (size_t i = 0; i < loop.states(); ++i) {
+    const LoopView::State state = loop.state(i);
+    if (state.initial && loop.stays_constant(i)) driver_.share_facts(state.initial, state.before);
+  }
+  return {};
+}
+
+// The trip counter is a symbol; a trip that runs has a true condition.
+void Inference::Bodies::know_loop_inputs(const std::string& trip) {
+  const LoopView loop(node_);
+  driver_.set_symbols(loop.counter(), {Dim::symbol(trip)});
+  const Type& condition = loop.condition_before()->type;
+  if (condition.element != ElementType::kBool) return;
+  Tensor yes = Tensor::scalar<bool>(ElementType::kBool, true);
+  if (condition.is_concrete()) {
+    if (element_count_unchecked(known_dims(condition.shape)) != 1) return;
+    yes = yes.reshaped(known_dims(condition.shape));
+    driver_.set_constant(loop.condition_before(), std::move(yes));
+  }
+}
+
+Result<bool> Inference::Bodies::unite_states(const ir::Region& body, std::vector<Type>& inputs, size_t states) {
+  const BeforeStates before = before_states(node_.op->control, node_.version->since);
+  bool settled = true;
+  for (size_t i = 0; i < states; ++i) {
+    Type& in = inputs[before.body_inputs + i];
+    const Type& out = body.outputs[before.body_outputs + i]->type;
+    if (!is_complete(in) || !is_complete(out)) continue;
+    // An optional that the body fills stays one.
+    if (in.kind == Type::Kind::kOptional && same_structure(*in.child, out)) continue;
+    auto both = unite(in, out);
+    if (!both.ok()) {
+      return error(Code::kInvalidModel, "state {} goes into the body as {} and comes out as {}", i, in.to_string(),
+                   out.to_string());
+    }
+    if (driver_.options_.keep_declared) take_hint(body, hints_[i], in, out, *both);
+    if (identical(*both, in)) continue;
+    in = std::move(both).value();
+    settled = false;
+  }
+  return settled;
+}
+
+bool Inference::Bodies::is_nameless(const ir::Region& body, const Dim& size) const {
+  if (size.is_unknown()) return true;
+  const auto names = driver_.names_of_region_.find(&body);
+  return size.is_symbolic() && names != driver_.names_of_region_.end() &&
+         std::ranges::any_of(names->second, [&](const std::string& name) { return depends_on(size, name); });
+}
+
+void Inference::Bodies::take_hint(const ir::Region& body, Type& hint, const Type& in, const Type& out,
+                                  Type& both) const {
+  if (!both.is_tensor() || !hint.is_tensor() || !hint.has_shape) return;
+  const auto fits = [&](const Type& type) { return !type.has_shape || type.shape.size() == hint.shape.size(); };
+  if (!fits(in) || !fits(out)) {
+    hint.has_shape = false;
+    return;
+  }
+  if (!both.has_shape) {
+    both.has_shape = true;
+    both.shape.resize(hint.shape.size());
+  }
+  for (size_t i = 0; i < hint.shape.size(); ++i) {
+    Dim& size = hint.shape[i];
+    if (!both.shape[i].is_unknown()) continue;
+    const bool enters = !in.has_shape || !in.shape[i].is_known() || !size.is_known() || same(in.shape[i], size);
+    // Names that exporters give to inputs and outputs of a body often stand for the same size.
+    const bool named = !size.is_known() && out.has_shape && !out.shape[i].symbol_name().empty();
+    const bool leaves = named || !out.has_shape || is_nameless(body, out.shape[i]) || same(out.shape[i], size);
+    if (!enters || !leaves) size = Dim::unknown();
+    both.shape[i] = size;
+  }
+}
+
+// Outside of a loop, sizes that a trip had mean nothing.
+std::vector<Type> Inference::Bodies::outputs_of(const ir::Region& body, const std::string& trip) const {
+  std::vector<Type> outputs;
+  const auto names = driver_.names_of_region_.find(&body);
+  for (const ir::Value* v : body.outputs) {
+    Type& type = outputs.emplace_back(v ? v->type : Type());
+    if (!trip.empty()) forget_symbol(type, trip);
+    if (names == driver_.names_of_region_.end()) continue;
+    for (const std::string& name : names->second) forget_symbol(type, name);
+  }
+  return outputs;
+}
+
+Result<std::vector<Type>> Inference::Bodies::infer_as_onnx(ir::Region& body, std::vector<Type> inputs) {
+  if (node_.op->control == Control::kLoop) {
+    TREADLE_ASSIGN(const LoopView loop, LoopView::read(node_));
+    const size_t first = loop.signature().before.body_inputs;
+    inputs[0] = Type::tensor(ElementType::kInt64);
+    inputs[1] = loop.condition() ? loop.condition()->type : Type();
+    for (size_t i = first; i < inputs.size(); ++i) {
+      inputs[i].has_shape = false;
+      inputs[i].shape.clear();
+    }
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Type& declared = driver_.declared(body.inputs[i]);
+    auto merged = merge(declared, inputs[i]);
+    if (!merged.ok()) {
+      return error(Code::kInvalidModel, "input {} of the body is declared as {}, but gets {}", i, declared.to_string(),
+                   inputs[i].to_string());
+    }
+    body.inputs[i]->type = std::move(merged).value();
+    driver_.forget(body.inputs[i]);
+  }
+  TREADLE_TRY(driver_.infer(body));
+  std::vector<Type> outputs;
+  for (const ir::Value* v : body.outputs) outputs.push_back(v->type);
+  return outputs;
+}
+
+}  // namespace treadle

@@ -1,0 +1,53 @@
+#pragma once
+// A few elements in vectors, and picking any of them by their numbers: broadcasting, transposing, slicing and the
+// steps of reductions are all lists of numbers, known when code is written. LLVM makes permutations of them.
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "jit/chunks.h"
+
+namespace treadle::jit {
+
+// Element i is in vector i / chunks.full, lane i % chunks.full. A vector of one lane is a scalar.
+struct Lanes {
+  llvm::Type* scalar = nullptr;
+  int64_t count = 0;
+  std::vector<llvm::Value*> vectors;
+};
+
+using Numbers = std::vector<int64_t>;
+
+// Numbers [first, first + count), `step` apart.
+Numbers range(int64_t count, int64_t first = 0, int64_t step = 1);
+
+class LaneBuilder {
+ public:
+  LaneBuilder(llvm::IRBuilder<>& builder, const Chunks& chunks) : b_(builder), chunks_(chunks) {}
+
+  const Chunks& chunks() const { return chunks_; }
+  llvm::IRBuilder<>& ir() const { return b_; }
+  llvm::Value* element(const Lanes& from, int64_t number) const;
+  // Element i of the result is element numbers[i] of `from`; below 0: of no consequence.
+  Lanes pick(const Lanes& from, std::span<const int64_t> numbers) const;
+  Lanes splat(llvm::Value* scalar, int64_t count) const;
+  // fn(vectors, one of each argument, lanes) for each place; arguments are of one length.
+  using Fn = std::function<llvm::Value*(llvm::ArrayRef<llvm::Value*>, unsigned lanes)>;
+  Lanes map(std::initializer_list<const Lanes*> arguments, const Fn& fn) const;
+  // The elements of both, one after the other.
+  Lanes join(const Lanes& a, const Lanes& b) const;
+
+ private:
+  llvm::Value* pick_vector(const Lanes& from, std::span<const int64_t> numbers) const;
+  llvm::Value* widened(llvm::Value* vector) const;
+  llvm::Value* placed(const Lanes& from, size_t chunk, std::span<const int64_t> numbers) const;
+
+  llvm::IRBuilder<>& b_;
+  const Chunks& chunks_;
+};
+
+}  // namespace treadle::jit

@@ -1,0 +1,70 @@
+#pragma once
+// Copies of nodes of a loop body that run once for all trips, on stacked values: values with one more leading axis, the
+// trips. The rewrites that take nodes out of loops share this (batching.cc, sinking.cc, maps.cc).
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+#include "op/axes.h"
+#include "opt/builder.h"
+
+namespace treadle::opt {
+
+// Whether a value differs from trip to trip; others are constants or come from outside the loop.
+using Varies = std::function<bool(const ir::Value*)>;
+
+bool is_invariant(const ir::Value* v, const ir::Region& body);
+
+// Whether `node`, some inputs of which vary, gives for all trips at once what it gives trip by trip. It cannot fail and
+// all of its sizes are known, so it may run when there are no trips; no value over `trips` gets out of hand.
+bool runs_stacked(const ir::Node& node, const Varies& varies, const Dim& trips);
+
+// A product (OpDef::product) of what varies with weights that do not: for all trips at once, these are read once. Of
+// those that are deep enough for that to pay.
+bool is_product_with_weights(const ir::Node& node, const Varies& varies);
+
+// Elements of a value of known sizes; of more than 2^48, which no memory holds, as many, so that sums of counts and
+// bytes do not overflow.
+int64_t count_of(const ir::Value& v);
+
+// Puts nodes that run for all trips to one place of a region, one behind the other.
+class StackedNodes {
+ public:
+  StackedNodes(ir::Graph& graph, ir::Region& region, size_t at, Dim trips)
+      : build_(graph, region, at), trips_(std::move(trips)) {}
+
+  // `whole`: [trips, sizes of `element`...].
+  void set(const ir::Value* element, ir::Value* whole) { stacked_[element] = whole; }
+  bool has(const ir::Value* element) const { return stacked_.contains(element); }
+  ir::Value* whole(const ir::Value* element) const { return stacked_.at(element); }
+  const Dim& trips() const { return trips_; }
+  size_t added() const { return build_.added(); }
+
+  // `node` has left its body; runs_stacked() held of it, with what has a whole as what varies. Its outputs get
+  // stacked values.
+  void add(std::unique_ptr<ir::Node> node);
+  // A value that is the same in each trip, once per trip. Wants their number to be known.
+  ir::Value* repeated(ir::Value* v, const std::string& name);
+  // What the trip before made, for every trip (`first` for the first one), and what the last one made (`first` where
+  // there is none). With `reverse`, trips go from the last position to the first.
+  struct Delayed {
+    ir::Value *before, *last;
+  };
+  Delayed delayed(ir::Value* first, const ir::Value* element, bool reverse, const std::string& name);
+
+ private:
+  void add_widened(std::unique_ptr<ir::Node> node, const Stacked& how);
+  void add_merged(std::unique_ptr<ir::Node> node);
+  template <class Sizes>
+  std::vector<std::pair<const ir::Value*, ir::Value*>> new_outputs(ir::Node& node, Sizes&& sizes);
+  ir::Value* operand(const ir::Node& node, size_t i, const WidenContext::Operand& how);
+  ir::Value* reshaped(ir::Value* v, const Dim& first, const Dims& rest, const std::string& name);
+  Shape with_trips(const Shape& element) const;
+
+  Builder build_;
+  const Dim trips_;
+  std::unordered_map<const ir::Value*, ir::Value*> stacked_;
+};
+
+}  // namespace treadle::opt

@@ -1,0 +1,174 @@
+// From each loop backwards, over code that runs whenever the loop does: a kernel joins if all that reads its result is
+// the loop's scan inputs and kernels that have joined, row by row.
+#include "plan/strip_mining.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "op/costs.h"
+#include "op/effects.h"
+#include "op/op_def.h"
+#include "plan/roles.h"
+#include "plan/row_kernels.h"
+
+namespace treadle::plan {
+
+namespace {
+
+constexpr int64_t kLeastBlocks = 2;
+
+class Blocker {
+ public:
+  explicit Blocker(Program& program) : p_(program), targets_(branch_targets(program)) {
+    for (const Pipeline& pipeline : p_.pipelines) {
+      for (const PipelineStage& stage : pipeline.stages) in_pipeline_.insert(stage.loop);
+    }
+    for (uint32_t i = 0; i < p_.loops.size(); ++i) loop_ends_[p_.loops[i].last] = i;
+    count_uses();
+  }
+
+  void run() {
+    for (uint32_t i = 0; i < p_.loops.size(); ++i) {
+      if (fits(p_.loops[i]) && !in_pipeline_.contains(i)) block(i);
+    }
+  }
+
+ private:
+  bool fits(const Loop& loop) const {
+    if (!loop.is_scan || !loop.step.simple || loop.in_loop || loop.step.grows || loop.continues != kNoSlot)
+      return false;
+    const bool reverse = !loop.scan_inputs.empty() && loop.scan_inputs[0].reverse;
+    const bool is_one_way = std::all_of(loop.scan_inputs.begin(), loop.scan_inputs.end(),
+                                        [&](const ScanInput& s) { return s.reverse == reverse; });
+    return loop.known_trips > 1 && is_one_way && !(reverse && loop.masked);
+  }
+
+  void count_uses() {
+    uses_.resize(p_.slots.size());
+    for (uint32_t at = 0; at < p_.code.size(); ++at) {
+      for_each_slot(p_, at, [this](const SlotUse& use) { ++uses_[use.slot]; });
+    }
+    for (const Output& output : p_.outputs) ++uses_[output.slot];
+  }
+
+  void block(uint32_t index) {
+    Loop& loop = p_.loops[index];
+    std::unordered_map<uint32_t, size_t> known;  // slot -> its uses row by row, and being written
+    for (size_t i = loop.masked ? 1 : 0; i < loop.scan_inputs.size(); ++i) ++known[loop.scan_inputs[i].whole];
+    std::vector<RowKernel> kernels;
+    for (uint32_t at = loop.first; at > 0 && !targets_.contains(at);) {
+      --at;
+      if (const auto other = loop_ends_.find(at); other != loop_ends_.end()) {
+        at = p_.loops[other->second].first;
+      } else if (!passes(p_.code[at].code)) {
+        break;
+      } else if (auto rows = joining(at, loop.known_trips, known)) {
+        kernels.push_back(*rows);
+      }
+    }
+    std::reverse(kernels.begin(), kernels.end());
+    if (!kernels.empty()) put(index, std::move(kernels));
+  }
+
+  // Whether nothing but its own work happens there, so that a kernel before it may run behind it.
+  static bool passes(OpCode code) {
+    const auto& [name, index, flow] = info(code);
+    return flow == Flow::kNext && (index != IndexOf::kLoopOf || code == OpCode::kInStrips) &&
+           index != IndexOf::kPipelineOf;
+  }
+
+  std::optional<RowKernel> joining(uint32_t at, int64_t trips, std::unordered_map<uint32_t, size_t>& known) const {
+    if (p_.code[at].code != OpCode::kKernel || !p_.node_of[at] || can_fail(*p_.node_of[at])) return {};
+    auto rows = rows_of_trips(p_, at, trips);
+    if (!rows) return {};
+    const size_t inputs = rows->operand_count - 1u;
+    const uint32_t result = rows->operands[inputs].slot;
+    const auto read = known.find(result);
+    if (read == known.end() || p_.slots[result].storage != Storage::kArena || read->second + 1 != uses_[result]) {
+      return {};
+    }
+    for (size_t i = 0; i < inputs; ++i) {
+      if (rows->operands[i].row_bytes > 0) ++known[rows->operands[i].slot];
+    }
+    return rows;
+  }
+
+  void put(uint32_t index, std::vector<RowKernel> kernels) {
+    Loop& loop = p_.loops[index];
+    size_t row_bytes = 0;  // of all that is made for one trip
+    int64_t rows = INT64_MAX;
+    for (const RowKernel& kernel : kernels) {
+      row_bytes += kernel.operands[kernel.operand_count - 1].row_bytes;
+      rows = std::min(rows, p_.node_of[kernel.at]->outputs[0]->type.shape[0].value() / loop.known_trips);
+    }
+    if (rows == 0) return;  // an empty batch
+    const int64_t least = (costs::kLeastBlockRows + rows - 1) / rows;
+    int64_t trips = std::max(static_cast<int64_t>(costs::kBlockBytes / std::max<size_t>(row_bytes, 1)), least);
+    if (p_.threads > 1) trips = std::max(trips, shared_trips(kernels, loop.known_trips, row_bytes));
+    const bool is_large =
+        row_bytes > 0 && static_cast<size_t>(loop.known_trips) >= costs::kLeastBlockedBytes / row_bytes;
+    if (!is_large || loop.known_trips < kLeastBlocks * trips) return;
+    const int64_t rest = (loop.known_trips - 1) % trips + 1;
+    for (RowKernel& kernel : kernels) {
+      if (!prepare_rows(p_, kernel, loop.known_trips, trips, rest, p_.threads)) return;
+    }
+    for (const RowKernel& kernel : kernels) take(kernel, index, trips);
+    shrink(kernels);
+    loop.schedule.blocks = {trips, std::move(kernels), {}};
+    for (uint32_t i = 0; i < loop.scan_inputs.size(); ++i) {
+      if (shrunk_.contains(loop.scan_inputs[i].whole)) loop.schedule.blocks.inputs.push_back(i);
+    }
+  }
+
+  // Trips of a block that gives all threads enough to do; 0: it would be too large for the cache.
+  int64_t shared_trips(const std::vector<RowKernel>& kernels, int64_t all_trips, size_t row_bytes) const {
+    double flops = 0;  // of a trip's products
+    for (const RowKernel& kernel : kernels) {
+      const ir::Node& node = *p_.node_of[kernel.at];
+      if (node.op->elementwise) continue;
+      const auto made = element_count_unchecked(known_dims(node.outputs[0]->type.shape));
+      const Shape& rows = node.inputs[0]->type.shape;
+      flops += 2.0 * static_cast<double>(made / all_trips) * static_cast<double>(rows[rows.size() - 1].value());
+    }
+    const double trips = costs::kSharedBlockNs * costs::kProductFlopsPerNs / std::max(flops, 1.0);
+    return trips * static_cast<double>(row_bytes) <= static_cast<double>(costs::kMostSharedBlockBytes)
+               ? static_cast<int64_t>(trips)
+               : 0;
+  }
+
+  // The instruction; and the memory of what it makes, which is that of a block now.
+  void take(const RowKernel& kernel, uint32_t index, int64_t trips) {
+    Instruction& in = p_.code[kernel.at];
+    in.code = OpCode::kInStrips;
+    in.index = index;
+    const auto& [s, row_bytes] = kernel.operands[p_.node_of[kernel.at]->inputs.size()];
+    Slot& slot = p_.slots[s];
+    slot.bytes = static_cast<size_t>(trips) * row_bytes;
+    slot.type.shape[0] = slot.type.shape[0].value() / p_.loops[index].known_trips * trips;
+    shrunk_.insert(s);
+  }
+
+  void shrink(std::vector<RowKernel>& kernels) const {
+    for (RowKernel& kernel : kernels) {
+      for (RowKernel::Operand& operand : kernel.operands) {
+        if (shrunk_.contains(operand.slot)) operand.row_bytes = 0;
+      }
+    }
+  }
+
+  Program& p_;
+  const std::unordered_set<uint32_t> targets_;
+  std::unordered_set<uint32_t> in_pipeline_;  // loops
+  std::unordered_map<uint32_t, uint32_t> loop_ends_;
+  std::vector<size_t> uses_;             // by slot, being written included
+  std::unordered_set<uint32_t> shrunk_;  // slots of a block
+};
+
+}  // namespace
+
+void strip_mine(Program& program) {
+  if (!program.loops.empty()) Blocker(program).run();
+}
+
+}  // namespace treadle::plan

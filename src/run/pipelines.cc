@@ -1,0 +1,202 @@
+#include "run/pipelines.h"
+
+#include "base/pause.h"
+#include "base/thread_pool.h"
+#include "run/context.h"
+
+namespace treadle::run {
+
+using plan::Loop;
+using plan::OpCode;
+using plan::Pipeline;
+using plan::PipelineStage;
+
+// --- who works on what -----------------------------------------------------------------------------------------------
+
+void PipelineRun::begin() {
+  for (size_t s = 0; s < count_; ++s) {
+    stages_[s].done.store(0, std::memory_order_relaxed);
+    stages_[s].taken.store(false, std::memory_order_relaxed);
+  }
+  stopped_.store(false, std::memory_order_relaxed);
+  left_.store(pipeline_.blocks() * static_cast<int64_t>(count_), std::memory_order_relaxed);
+}
+
+bool PipelineRun::is_ready(size_t stage) const {
+  const int64_t blocks = pipeline_.blocks();
+  const int64_t next = stages_[stage].done.load(std::memory_order_acquire);
+  if (next >= blocks) return false;
+  for (const PipelineStage::Need& need : pipeline_.stages[stage].needs) {
+    const int64_t done = stages_[need.stage].done.load(std::memory_order_acquire);
+    if (done < (need.all ? blocks : next + 1)) return false;
+  }
+  return true;
+}
+
+bool PipelineRun::try_take(size_t stage) {
+  Stage& s = stages_[stage];
+  if (s.taken.load(std::memory_order_relaxed) || !is_ready(stage)) return false;
+  if (s.taken.exchange(true, std::memory_order_acquire)) return false;
+  // Another thread may have been through with the block that was ready.
+  if (is_ready(stage)) return true;
+  s.taken.store(false, std::memory_order_release);
+  return false;
+}
+
+size_t PipelineRun::take(size_t preferred) {
+  if (preferred != kNone && try_take(preferred)) return preferred;
+  for (size_t s = 0; s < count_; ++s) {
+    if (try_take(s)) return s;
+  }
+  return kNone;
+}
+
+void PipelineRun::give_back(size_t stage) {
+  stages_[stage].done.fetch_add(1, std::memory_order_release);
+  stages_[stage].taken.store(false, std::memory_order_release);
+  left_.fetch_sub(1, std::memory_order_release);
+  note();
+}
+
+void PipelineRun::stop() {
+  stopped_.store(true, std::memory_order_relaxed);
+  note();
+}
+
+void PipelineRun::wait(uint32_t seen) const {
+  constexpr int kSpins = 2000;
+  for (int i = 0; i < kSpins; ++i) {
+    if (events_.load(std::memory_order_acquire) != seen) return;
+    pause_cpu();
+  }
+  events_.wait(seen, std::memory_order_acquire);
+}
+
+// --- the work --------------------------------------------------------------------------------------------------------
+
+Status Context::run_pipeline(uint32_t index, bool& done) {
+  const Pipeline& pipeline = program_->pipelines[index];
+  PipelineRun& at = *pipelines_[index];
+  done = false;
+  // Trips of several loops at a time cannot be counted in the order in which a limit would meet them.
+  at.tells = !limits_.counts_trips();
+  if (!at.tells) return {};
+  at.since = std::chrono::steady_clock::now();
+  if (!at.trial.team()) return {};
+  for (const PipelineStage& stage : pipeline.stages) {
+    if (native_ && stage.loop != PipelineStage::kNoLoop) native_->before_loop(stage.loop, pipeline.trips);
+  }
+  if (!run_aside(pipeline.before)) return {};
+  at.begin();
+  at.status = Status();
+  const int threads = std::min(thread_limit(), static_cast<int>(pipeline.stages.size()));
+  struct Call {
+    Context* context;
+    uint32_t index;
+  } call{this, index};
+  run_ranges(
+      threads, {threads, 0, threads},
+      [](void* context, int64_t, int64_t, int worker) {
+        const Call& work = *static_cast<Call*>(context);
+        work.context->work_on_pipeline(work.index, worker);
+      },
+      &call);
+  if (!at.status.ok()) return std::move(at.status);
+  at.tells = at.finished();
+  // What went wrong is found again, and named, by the instructions one after the other.
+  if (at.stopped() || !at.finished() || !run_aside(pipeline.after)) return {};
+  for (const PipelineStage& stage : pipeline.stages) {
+    if (stage.loop == PipelineStage::kNoLoop) continue;
+    const Loop& loop = program_->loops[stage.loop];
+    if (native_) native_->worked(stage.loop, pipeline.trips * loop.schedule.weight);
+    release(loop.releases, loop.in_loop);
+  }
+  done = true;
+  return {};
+}
+
+void Context::end_pipeline(uint32_t index) {
+  PipelineRun& at = *pipelines_[index];
+  if (!at.tells) return;
+  at.trial.took(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - at.since).count());
+}
+
+// Instructions that stand between the stages. False: one of them failed.
+bool Context::run_aside(const std::vector<uint32_t>& instructions) {
+  for (const uint32_t pc : instructions) {
+    const plan::Instruction& in = program_->code[pc];
+    uint32_t failed = 0;
+    if (in.code == OpCode::kKernel) failed = in.run(in.state, slots_.data(), in.operands);
+    if (in.code == OpCode::kRow) failed = point_at_row(program_->rows[in.index]);
+    if (in.code == OpCode::kCopy) copy(program_->copies[in.index]);
+    if (failed != 0) return false;
+  }
+  return true;
+}
+
+// Never throws: whoever waits for a block would wait for ever.
+void Context::work_on_pipeline(uint32_t index, int worker) {
+  PipelineRun& at = *pipelines_[index];
+  try {
+    take_blocks(index, worker);
+  } catch (...) {
+    at.stop();  // the instructions find it again
+  }
+}
+
+void Context::take_blocks(uint32_t index, int worker) {
+  PipelineRun& at = *pipelines_[index];
+  const bool calls = worker == 0;  // the thread that the run was called from, where signals are looked for
+  size_t stage = PipelineRun::kNone;
+  while (!at.stopped() && !at.finished()) {
+    const uint32_t seen = at.events();
+    const size_t taken = at.take(stage);
+    if (taken == PipelineRun::kNone) {
+      if (!at.stopped() && !at.finished()) at.wait(seen);
+      continue;
+    }
+    stage = taken;
+    if (calls) at.status = poll();
+    const bool stops = calls ? !at.status.ok() : limits_.should_stop();
+    if (stops || !run_block(program_->pipelines[index], stage, at.next_block(stage))) return at.stop();
+    at.give_back(stage);
+  }
+}
+
+bool Context::run_block(const Pipeline& pipeline, size_t index, int64_t block) {
+  const PipelineStage& stage = pipeline.stages[index];
+  const int64_t begin = block * pipeline.block, end = std::min(begin + pipeline.block, pipeline.trips);
+  const bool last = end == pipeline.trips;
+  for (const plan::RowKernel& rows : stage.kernels) {
+    if (run_rows(rows, begin, last) != 0) return false;
+  }
+  if (stage.loop == PipelineStage::kNoLoop) return true;
+  const Loop& loop = program_->loops[stage.loop];
+  LoopPosition& at = loops_[stage.loop];
+  if (begin == 0) {
+    at.trip = 0;
+    const bool ready = count_trips(loop, at).ok() && begin_states(loop).ok() && begin_outputs(loop, at).ok() &&
+                       set_elements(loop, at).ok();
+    if (!ready) return false;
+  }
+  if (!run_trips_until(stage.loop, end)) return false;
+  if (!last) return true;
+  for (const plan::LoopState& state : loop.states) {
+    if (state.final != plan::kNoSlot) std::memcpy(slots_[state.final], slots_[state.in], state.bytes);
+  }
+  return true;
+}
+
+// Of a loop that fits a pipeline. The stretch is short, so nothing in it looks at limits.
+bool Context::run_trips_until(uint32_t index, int64_t end) {
+  LoopPosition& at = loops_[index];
+  const int64_t all = at.trips;
+  at.trips = std::min(end, all);
+  Budget budget{INT64_MAX / 2, 0};
+  const plan::Instruction* in = nullptr;
+  const bool ran = !has_trip(index) || run_trips(index, budget, in).ok();
+  at.trips = all;
+  return ran;
+}
+
+}  // namespace treadle::run

@@ -1,0 +1,32 @@
+"""Loop, all versions, as the specification's pseudo-code has it."""
+
+import numpy as np
+
+
+def one_value(array, what):
+    """M and cond are scalars or hold one element."""
+    array = np.asarray(array)
+    if array.size != 1:
+        raise ValueError(f"{what} holds {array.size} elements")
+    return array.reshape(())[()]
+
+
+def loop(body, m=None, cond=None, states=(), empty=()):
+    """body(trip, condition, *states) -> (condition, *states, *elements). `empty`: what each scan output is without
+    any trip. Returns the final states and the stacked elements. Without `cond` the body's condition is ignored."""
+    limit = None if m is None else int(one_value(m, "M"))
+    continues = True if cond is None else bool(one_value(cond, "cond"))
+    states = list(states)
+    elements = [[] for _ in empty]
+    trip = 0
+    while continues and (limit is None or trip < limit):
+        condition, *results = body(trip, continues, *states)
+        if cond is not None:
+            continues = bool(one_value(condition, "the body's condition"))
+        states, new = results[: len(states)], results[len(states) :]
+        for collected, element in zip(elements, new, strict=True):
+            if collected and collected[0].shape != element.shape:
+                raise ValueError(f"trip {iteration}: an element changed from {collected[0].shape} to {element.shape}")
+            collected.append(element)
+        trip += 1
+    return states + [np.stack(c) if c else e for c, e in zip(elements, empty, strict=True)]
