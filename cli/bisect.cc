@@ -22,13 +22,13 @@ struct Bisect : Inputs {
   Tolerance tolerance;
 
   int operator()() const {
-    Common judged = common;
-    judged.tier = "reference";
-    judged.without.clear();
-    judged.weights.clear();
-    const Session judge = open_session(model, judged);
-    const Feeds fed = feeds(judge);
-    const Reference reference{judge, fed, judge.run(fed)};
+    Common by_reference = common;
+    by_reference.tier = "reference";
+    by_reference.without.clear();
+    by_reference.weights.clear();
+    const Session interpreter = open_session(model, by_reference);
+    const Feeds fed = feeds(interpreter);
+    const Reference reference{interpreter, fed, interpreter.run(fed)};
     const std::vector<std::string> passes = treadle::pass_names();
     const std::string problem = problem_with(reference, passes, passes.size());
     if (problem.empty()) return report("", "", "");
@@ -50,7 +50,7 @@ struct Bisect : Inputs {
 
  private:
   struct Reference {
-    const Session& judge;
+    const Session& interpreter;
     const Feeds& fed;
     std::vector<Value> results;
   };
@@ -72,7 +72,8 @@ struct Bisect : Inputs {
     double largest = 0;
     for (size_t i = 0; i < results.size(); ++i) {
       const std::string problem = compare(reference.results[i], results[i], tolerance, largest);
-      if (!problem.empty()) return fmt::format("output '{}' {}", reference.judge.name(TREADLE_OUTPUT, i), problem);
+      if (!problem.empty())
+        return fmt::format("output '{}' {}", reference.interpreter.name(TREADLE_OUTPUT, i), problem);
     }
     return "";
   }

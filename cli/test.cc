@@ -204,7 +204,7 @@ void add_test(CLI::App& app, int& status) {
   const auto test = std::make_shared<Test>();
   command.add_option("folders", test->folders, "Cases, or folders with cases at any depth")->required();
   add_session(command, test->common, {"program", "native", "reference", "all"});
-  command.get_option("--tier")->description("How to run: program, native, judge, or all");
+  command.get_option("--tier")->description("How to run: program, native, reference, or all");
   add_json(command, test->common);
   command.callback([test, &status] { status = (*test)(); });
 }

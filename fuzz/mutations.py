@@ -91,7 +91,7 @@ def inputs_for(session: treadle.InferenceSession, rng: np.random.Generator) -> d
 
 def run_limits() -> treadle.RunOptions:
     limits = treadle.RunOptions()
-    limits.time_limit, limits.trip_limit, limits.memory_limit = 2.0, 10_000, RUN_MEMORY
+    limits.time_limit, limits.iteration_limit, limits.memory_limit = 2.0, 10_000, RUN_MEMORY
     return limits
 
 

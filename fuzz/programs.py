@@ -39,7 +39,7 @@ TIERS = {
     "reference": {"tier": "reference"},
     "program": {"jit": "off"},
     "native": {"jit": "always"},
-    "native from iteration 1": {"jit": "always", "jit_trip": "1"},
+    "native from iteration 1": {"jit": "always", "jit_iteration": "1"},
     "program, 2 threads": {"jit": "off", "threads": 2},
     "native, 2 threads": {"jit": "always", "threads": 2},
 }

@@ -73,12 +73,12 @@ struct Outcome {
 };
 
 // Of two runs, the second of which makes some sizes symbols; none where the model was refused.
-std::vector<Outcome> run(std::string_view bytes, Tier tier, Jit jit = Jit::kOff, int64_t jit_trip = 0) {
+std::vector<Outcome> run(std::string_view bytes, Tier tier, Jit jit = Jit::kOff, int64_t jit_iteration = 0) {
   SessionOptions options;
   options.tier = tier;
   options.threads = 1;
   options.jit = jit;
-  options.jit_trip = jit_trip;
+  options.jit_iteration = jit_iteration;
   auto session = Session::from_bytes(std::as_bytes(std::span(bytes)), options);
   if (!session.ok()) {
     fuzz::expect_sound(session.error());
@@ -86,7 +86,7 @@ std::vector<Outcome> run(std::string_view bytes, Tier tier, Jit jit = Jit::kOff,
   }
   RunOptions limits;
   limits.time_limit_s = 1;
-  limits.trip_limit = 300;
+  limits.iteration_limit = 300;
   limits.memory_limit = kMemory;
   std::vector<Outcome> outcomes;
   for (const uint64_t draw : {1, 2}) {

@@ -123,7 +123,7 @@ class Soak:
         elif which == 1:
             limits.memory_limit = int(10 ** rng.uniform(1, 7))
         else:
-            limits.trip_limit = rng.randrange(1, 3000)
+            limits.iteration_limit = rng.randrange(1, 3000)
         try:
             got = self.shared[name].run(None, feeds(name)[case], limits)
         except treadle.LimitExceeded:

@@ -67,7 +67,8 @@ void define_run_options(nb::module_& m) {
           "terminate", [](const RunOptions& o) { return treadle_run_options_is_cancelled(o.handle.get()); },
           [](RunOptions& o, bool on) { treadle_run_options_cancel(o.handle.get(), on); })
       .def("_limit_time", [](RunOptions& o, double s) { treadle_run_options_limit_time(o.handle.get(), s); })
-      .def("_limit_trips", [](RunOptions& o, int64_t n) { treadle_run_options_limit_trips(o.handle.get(), n); })
+      .def("_limit_iterations",
+           [](RunOptions& o, int64_t n) { treadle_run_options_limit_iterations(o.handle.get(), n); })
       .def("_limit_memory", [](RunOptions& o, size_t n) { treadle_run_options_limit_memory(o.handle.get(), n); });
 }
 

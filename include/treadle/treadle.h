@@ -167,18 +167,18 @@ TREADLE_API treadle_status* treadle_value_to_pb(const treadle_value* value, cons
 
 TREADLE_API treadle_status* treadle_options_create(treadle_options** out);
 TREADLE_API void treadle_options_free(treadle_options* options);
-/* Keys: "tier" (program, judge), "threads" (0: as many as CPUs that the process may use), "optimize" (0, 1),
- * "associative_math" (0, 1: sums of floats over time may be put together in another order, so linear recurrences run in
- * blocks of steps), "weights" (f32, f16: those of RNN, LSTM, GRU and of products in loops are rounded to float16),
- * "weight_files" (map, copy: whether weights are read in the model's files, which must then stay as they are while the
- * session lives, or are copied into memory when it is opened),
- * "jit" (off, auto, always: when loops become native code; required: as always, and a loop that is not is an error),
- * "jit_trip" (no native code before this iteration), "jit_cache" (a folder in which native code is kept for later
- * processes; off; empty: TREADLE_JIT_CACHE, else the user's folder for such files), "jit_cache_bytes" (of all that is
- * kept there; what was not used for longest goes), "load_time_limit" (seconds that loading may take, and each planning
- * later on; 0: any), "load_memory_limit" (bytes, likewise), "bounded_load" (0, 1: what is computed from constants
- * beforehand is bounded by the size of the model; on, unless it is turned off), "passes_off" (rewrites that do not run,
- * by name, with commas between them; left alone: TREADLE_PASSES_OFF), "dump" (a rewrite's name, for
+/* Keys: "tier" (program; reference: the reference interpreter, node by node with baseline kernels), "threads" (0: as
+ * many as CPUs that the process may use), "optimize" (0, 1), "associative_math" (0, 1: sums of floats over time may be
+ * put together in another order, so linear recurrences run in blocks of steps), "weights" (f32, f16: those of RNN,
+ * LSTM, GRU and of products in loops are rounded to float16), "weight_files" (map, copy: whether weights are read in
+ * the model's files, which must then stay as they are while the session lives, or are copied into memory when it is
+ * opened), "jit" (off, auto, always: when loops become native code; required: as always, and a loop that is not is an
+ * error), "jit_iteration" (no native code before this iteration), "jit_cache" (a folder in which native code is kept
+ * for later processes; off; empty: TREADLE_JIT_CACHE, else the user's folder for such files), "jit_cache_bytes" (of all
+ * that is kept there; what was not used for longest goes), "load_time_limit" (seconds that loading may take, and each
+ * planning later on; 0: any), "load_memory_limit" (bytes, likewise), "bounded_load" (0, 1: what is computed from
+ * constants beforehand is bounded by the size of the model; on, unless it is turned off), "passes_off" (rewrites that
+ * do not run, by name, with commas between them; left alone: TREADLE_PASSES_OFF), "dump" (a rewrite's name, for
  * treadle_session_dump_graph). */
 TREADLE_API treadle_status* treadle_options_set(treadle_options* options, const char* key, const char* value);
 /* The same as numbers. Zero or less: no limit. */
@@ -269,6 +269,8 @@ TREADLE_API treadle_status* treadle_run_options_create(treadle_run_options** out
 TREADLE_API void treadle_run_options_free(treadle_run_options* options);
 /* Zero or less: no limit. */
 TREADLE_API void treadle_run_options_limit_time(treadle_run_options* options, double seconds);
+TREADLE_API void treadle_run_options_limit_iterations(treadle_run_options* options, int64_t iterations);
+/* The same under the name that it once had. */
 TREADLE_API void treadle_run_options_limit_trips(treadle_run_options* options, int64_t iterations);
 TREADLE_API void treadle_run_options_limit_memory(treadle_run_options* options, size_t bytes);
 /* True stops the runs that use these options, and refuses later ones, until it is set to false. From any thread. */

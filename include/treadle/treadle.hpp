@@ -275,7 +275,8 @@ class RunOptions {
     handle_.reset(handle);
   }
   void limit_time(double seconds) { treadle_run_options_limit_time(get(), seconds); }
-  void limit_trips(int64_t iterations) { treadle_run_options_limit_trips(get(), iterations); }
+  void limit_iterations(int64_t iterations) { treadle_run_options_limit_iterations(get(), iterations); }
+  void limit_trips(int64_t iterations) { limit_iterations(iterations); }  // its old name
   void limit_memory(size_t bytes) { treadle_run_options_limit_memory(get(), bytes); }
   void cancel(bool on = true) { treadle_run_options_cancel(get(), on); }  // from any thread
   treadle_run_options* get() const { return handle_.get(); }

@@ -260,7 +260,7 @@ class RunOptions(_core.RunOptions):
         self._is_made = True
 
     def __setattr__(self, name: str, value: Any) -> None:
-        hint = "; limits are time_limit, trip_limit and memory_limit"
+        hint = "; limits are time_limit, iteration_limit and memory_limit"
         super().__setattr__(name, _checked(self, _RUN, name, value, hint))
 
     def add_run_config_entry(self, key: str, value: str) -> None:
@@ -284,15 +284,24 @@ class RunOptions(_core.RunOptions):
         self._limits["time"] = limit
 
     @property
-    def trip_limit(self) -> int | None:
+    def iteration_limit(self) -> int | None:
         """Iterations that all loops of a run may make together."""
-        return self._limits.get("trips")
+        return self._limits.get("iterations")
+
+    @iteration_limit.setter
+    def iteration_limit(self, iterations: int | None) -> None:
+        limit = _limit("iteration_limit", iterations)
+        self._limit_iterations(operator.index(limit or 0))
+        self._limits["iterations"] = limit
+
+    @property
+    def trip_limit(self) -> int | None:
+        """`iteration_limit` under the name that it once had."""
+        return self.iteration_limit
 
     @trip_limit.setter
-    def trip_limit(self, trips: int | None) -> None:
-        limit = _limit("trip_limit", trips)
-        self._limit_trips(operator.index(limit or 0))
-        self._limits["trips"] = limit
+    def trip_limit(self, iterations: int | None) -> None:
+        self.iteration_limit = iterations
 
     @property
     def memory_limit(self) -> int | None:

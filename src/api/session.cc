@@ -8,126 +8,14 @@
 #include "api/lent_values.h"
 #include "base/thread_scratch.h"
 #include "ir/nesting.h"
-#include "opt/pipeline.h"
 #include "report/explain.h"
 #include "report/profile.h"
+#include "session/option_table.h"
 
 using namespace treadle;       // NOLINT(google-build-using-namespace)
 using namespace treadle::api;  // NOLINT(google-build-using-namespace)
 
 namespace {
-
-Result<int64_t> parse_number(std::string_view key, std::string_view text) {
-  int64_t number = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failure != std::errc() || end != text.data() + text.size()) {
-    return error(Code::kInvalidArgument, "option {} takes a number, not '{}'", key, text);
-  }
-  return number;
-}
-
-Result<bool> parse_switch(std::string_view key, std::string_view text) {
-  if (text == "0" || text == "1") return text == "1";
-  return error(Code::kInvalidArgument, "option {} takes 0 or 1, not '{}'", key, text);
-}
-
-Result<int64_t> parse_size(std::string_view key, std::string_view text) {
-  TREADLE_ASSIGN(const int64_t bytes, parse_number(key, text));
-  if (bytes < 0) return error(Code::kInvalidArgument, "{}: {} bytes are out of range", key, bytes);
-  return bytes;
-}
-
-Result<double> parse_seconds(std::string_view key, std::string_view text) {
-  double seconds = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (failure != std::errc() || end != text.data() + text.size() || !(seconds >= 0)) {
-    return error(Code::kInvalidArgument, "option {} takes a number of seconds, not '{}'", key, text);
-  }
-  return seconds;
-}
-
-Status set_option(SessionOptions& options, std::string_view key, std::string_view value) {
-  if (key == "tier") {
-    if (value != "program" && value != "reference") {
-      return error(Code::kInvalidArgument, "there is no tier '{}' (program, judge)", value);
-    }
-    options.tier = value == "reference" ? Tier::kReference : Tier::kProgram;
-    return {};
-  }
-  if (key == "threads") {
-    TREADLE_ASSIGN(const int64_t threads, parse_number(key, value));
-    if (threads < 0 || threads > 4096) return error(Code::kInvalidArgument, "{} threads are out of range", threads);
-    options.threads = static_cast<int>(threads);
-    return {};
-  }
-  if (key == "optimize") {
-    TREADLE_ASSIGN(options.optimize, parse_switch(key, value));
-    return {};
-  }
-  if (key == "associative_math") {
-    TREADLE_ASSIGN(options.associative_math, parse_switch(key, value));
-    return {};
-  }
-  if (key == "jit") {
-    const std::optional<Jit> jit = jit_named(value);
-    if (!jit) return error(Code::kInvalidArgument, "jit is off, auto, always or required, not '{}'", value);
-    options.jit = *jit;
-    return {};
-  }
-  if (key == "weights") {
-    if (value != "f32" && value != "f16")
-      return error(Code::kInvalidArgument, "weights are f32 or f16, not '{}'", value);
-    options.weights = value == "f16" ? Weights::kF16 : Weights::kF32;
-    return {};
-  }
-  if (key == "weight_files") {
-    if (value != "map" && value != "copy")
-      return error(Code::kInvalidArgument, "weight_files is map or copy, not '{}'", value);
-    options.copy_weights = value == "copy";
-    return {};
-  }
-  if (key == "passes_off") {
-    TREADLE_TRY(opt::PassSet::named(value).status());
-    options.passes_off = value;
-    return {};
-  }
-  if (key == "dump") {
-    TREADLE_TRY(opt::pass_named(value).status());
-    options.dump = value;
-    return {};
-  }
-  if (key == "jit_trip") {
-    TREADLE_ASSIGN(options.jit_trip, parse_number(key, value));
-    return {};
-  }
-  if (key == "jit_cache") {
-    options.jit_cache = value;
-    return {};
-  }
-  if (key == "jit_cache_bytes") {
-    TREADLE_ASSIGN(const int64_t bytes, parse_size(key, value));
-    options.jit_cache_bytes = static_cast<size_t>(bytes);
-    return {};
-  }
-  if (key == "load_time_limit") {
-    TREADLE_ASSIGN(options.load.time_limit_s, parse_seconds(key, value));
-    return {};
-  }
-  if (key == "load_memory_limit") {
-    TREADLE_ASSIGN(const int64_t bytes, parse_size(key, value));
-    options.load.memory_limit = static_cast<size_t>(bytes);
-    return {};
-  }
-  if (key == "bounded_load") {
-    TREADLE_ASSIGN(options.bounded_load, parse_switch(key, value));
-    return {};
-  }
-  return error(
-      Code::kInvalidArgument,
-      "there is no option '{}' (tier, threads, optimize, associative_math, weights, weight_files, jit, jit_trip, "
-      "jit_cache, jit_cache_bytes, load_time_limit, load_memory_limit, bounded_load, passes_off, dump)",
-      key);
-}
 
 Status give_session(Result<std::unique_ptr<Session>> opened, treadle_session** out) {
   TREADLE_ASSIGN(std::unique_ptr<Session> session, std::move(opened));
@@ -217,7 +105,7 @@ void treadle_options_free(treadle_options* options) {
 treadle_status* treadle_options_set(treadle_options* options, const char* key, const char* value) {
   return guarded([&]() -> Status {
     TREADLE_TRY(require(options && key && value, "an option is missing"));
-    return set_option(options->options, key, value);
+    return session::set_option(options->options, key, value);
   });
 }
 
@@ -461,8 +349,12 @@ void treadle_run_options_limit_time(treadle_run_options* options, double seconds
   options->options.time_limit_s = std::max(seconds, 0.0);
 }
 
-void treadle_run_options_limit_trips(treadle_run_options* options, int64_t trips) {
-  options->options.trip_limit = std::max<int64_t>(trips, 0);
+void treadle_run_options_limit_iterations(treadle_run_options* options, int64_t iterations) {
+  options->options.iteration_limit = std::max<int64_t>(iterations, 0);
+}
+
+void treadle_run_options_limit_trips(treadle_run_options* options, int64_t iterations) {
+  treadle_run_options_limit_iterations(options, iterations);
 }
 
 void treadle_run_options_limit_memory(treadle_run_options* options, size_t bytes) {

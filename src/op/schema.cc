@@ -231,7 +231,7 @@ std::string schema_json(const OpDef& op) {
 std::string schema_text(const OpDef& op) {
   std::string text = fmt::format(
       "{} ({}), {}\n", op.name, op.domain.empty() ? "ai.onnx" : op.domain,
-      op.runs() ? fmt::format("{}; judge and program run all its types", effects_text(op)) : "known but not run");
+      op.runs() ? fmt::format("{}; reference and program run all its types", effects_text(op)) : "known but not run");
   static const OpVersion nothing;
   const OpVersion* before = &nothing;
   for (const OpVersion& v : op.versions) {

@@ -249,9 +249,9 @@ Status Context::place_error(Status status, uint32_t pc) const {
 }
 
 Status Context::poll() {
-  TREADLE_TRY(limits_.check_trips(budget_.trips));
+  TREADLE_TRY(limits_.check_iterations(budget_.trips));
   // A trip takes one unit at least.
-  budget_.units = std::min(plan::kPollUnits, limits_.trips_left(budget_.trips));
+  budget_.units = std::min(plan::kPollUnits, limits_.iterations_left(budget_.trips));
   if (team_loop_ != UINT32_MAX) measure_team();
   return limits_.check();
 }

@@ -27,7 +27,7 @@ std::optional<Jit> jit_named(std::string_view name);
 
 // Limits of one run. A limit that is hit is an error kLimit that says which and where; cancelling is kCancelled.
 struct RunOptions : WorkLimits {
-  int64_t trip_limit = 0;           // trips of all loops together; 0: none
+  int64_t iteration_limit = 0;      // iterations of all loops together; 0: none
   run::Profile* profile = nullptr;  // records the run, which is interpreted for it; not in the reference interpreter
 };
 

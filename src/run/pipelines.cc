@@ -79,7 +79,7 @@ Status Context::run_pipeline(uint32_t index, bool& done) {
   PipelineRun& at = *pipelines_[index];
   done = false;
   // Trips of several loops at a time cannot be counted in the order in which a limit would meet them.
-  at.tells = !limits_.counts_trips();
+  at.tells = !limits_.counts_iterations();
   if (!at.tells) return {};
   at.since = std::chrono::steady_clock::now();
   if (!at.trial.team()) return {};

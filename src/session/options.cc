@@ -51,7 +51,7 @@ Status read_environment(SessionOptions& options) {
   const bool has_trip = mode.size() < wanted.size();
   const std::string_view trip = has_trip ? wanted.substr(mode.size() + 1) : "0";
   const std::optional<Jit> named = jit_named(mode);
-  if (!named || !is_number(trip, options.jit_trip)) {
+  if (!named || !is_number(trip, options.jit_iteration)) {
     return error(Code::kInvalidArgument,
                  "TREADLE_JIT is off, auto, always or required, and may be followed by a comma and a "
                  "trip; found '{}'",

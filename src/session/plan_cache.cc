@@ -144,7 +144,7 @@ Result<const Plan*> PlanCache::make(Values values) {
     if_it_throws.dismiss();
     return std::move(planned).status();
   }
-  auto made = std::make_unique<Plan>(std::move(signature), std::move(planned).value(), loaded_.options.jit_trip);
+  auto made = std::make_unique<Plan>(std::move(signature), std::move(planned).value(), loaded_.options.jit_iteration);
   const NoFork whole;
   made->next_ = plans_.load();
   plans_.store(made.get(), std::memory_order_release);

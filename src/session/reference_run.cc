@@ -17,7 +17,7 @@ class Guard final : public reference::Guard {
  public:
   Guard(const run::RunLimits& limits, MemoryAccount& account) : limits_(limits), account_(account) {}
   Status trip() override {
-    TREADLE_TRY(limits_.check_trips(++trips_));
+    TREADLE_TRY(limits_.check_iterations(++trips_));
     return step();
   }
   Status step() override {

@@ -196,9 +196,9 @@ TEST_F(CApi, LimitsAndCancelling) {
     return take_code(treadle_session_run(session_, options, names.data(), values.data(), 2, nullptr, 0, &output));
   };
 
-  treadle_run_options_limit_trips(options, 100);
+  treadle_run_options_limit_iterations(options, 100);
   EXPECT_EQ(run(), TREADLE_LIMIT);
-  treadle_run_options_limit_trips(options, 0);
+  treadle_run_options_limit_trips(options, 0);  // the old name of the same limit
   treadle_run_options_limit_time(options, 0.02);
   EXPECT_EQ(run(), TREADLE_LIMIT);
   treadle_run_options_limit_time(options, 0);

@@ -39,7 +39,7 @@ std::string outcome(const std::string& bytes, std::initializer_list<Tier> tiers 
       const AnyValue fed = Tensor::of_float(x);
       const std::vector<Feed> feeds = {{"x", &fed}};
       RunOptions limits;
-      limits.trip_limit = 10'000;
+      limits.iteration_limit = 10'000;
       limits.memory_limit = size_t{16} << 20;
       std::vector<AnyValue> results;
       status = (*session)->run(feeds, {}, results, limits);

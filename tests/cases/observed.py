@@ -10,7 +10,7 @@ TIERS = {
     "program": {"jit": "off"},
     "reference": {"tier": "reference"},
     "native": {"jit": "always"},
-    "native from iteration 2": {"jit": "always", "jit_trip": "2"},
+    "native from iteration 2": {"jit": "always", "jit_iteration": "2"},
     "native on threads": {"jit": "always", "threads": "4"},
 }
 

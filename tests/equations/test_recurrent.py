@@ -207,7 +207,7 @@ def test_steps_past_all_lengths_do_not_run(op, layout, direction):
         h = rng.uniform(-1, 1, (batch, directions, hidden) if layout else (directions, batch, hidden))
         feeds = {"X": x, "lengths": np.array(lengths, np.int32), "h": h.astype(np.float32)}
         options = treadle.RunOptions()
-        options.trip_limit = directions * max(*lengths, 1)
+        options.iteration_limit = directions * max(*lengths, 1)
         expected = draws.LOOPS[op](x, w, r, b, feeds["lengths"], feeds["h"], direction=direction, layout=layout)
         for actual, wanted in zip(session.run(None, feeds, options), expected, strict=True):
             np.testing.assert_allclose(actual, wanted, atol=2e-5)

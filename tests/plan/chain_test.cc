@@ -224,7 +224,7 @@ TEST(Chain, LimitOfTripsIsKept) {
   for (const auto& [limit, fits] : {std::pair(4999, false), std::pair(5000, true)}) {
     std::vector<AnyValue> results(1);
     RunOptions options;
-    options.trip_limit = limit;
+    options.iteration_limit = limit;
     EXPECT_EQ(context.run(places_of(inputs), places_of(results), options).ok(), fits) << limit;
   }
 }

@@ -12,7 +12,7 @@ TIERS = {
     "program": ({"jit": "off"}, 1),
     "not optimised": ({"jit": "off", "optimize": "0"}, 1),
     "native": ({"jit": "always"}, 1),
-    "native from iteration 2": ({"jit": "always", "jit_trip": "2"}, 1),
+    "native from iteration 2": ({"jit": "always", "jit_iteration": "2"}, 1),
     "two threads": ({"jit": "off"}, 2),
     "native, two threads": ({"jit": "always"}, 2),
 }

@@ -103,8 +103,8 @@ def test_caches_that_grow_along_any_axis(layout):
     runs = [session(model), session(model, jit="always"), session(model, tier="reference")]
     for trips, begin in ((50, 0), (1, 3), (0, 2), (70, 5), (300, 0)):
         given = feed(layout, trips, begin)
-        program, native, judge = (s.run(None, given) for s in runs)
-        for a, b, c, d in zip(program, native, judge, expected(layout, given), strict=True):
+        program, native, reference = (s.run(None, given) for s in runs)
+        for a, b, c, d in zip(program, native, reference, expected(layout, given), strict=True):
             np.testing.assert_array_equal(a, b)
             np.testing.assert_allclose(a, c, atol=FED_BACK)
             np.testing.assert_allclose(a, d, atol=FED_BACK)
@@ -126,8 +126,8 @@ def test_caches_that_grow_along_any_axis(layout):
 def test_other_readers_of_a_cache(extra):
     constants = b"<int64 one = {1}, int64 two = {2}, int64[1] zeros = {0}, int64[1] ones = {1}, int64[1] twos = {2}, "
     model = decoder("rows", extra).replace(b"<bool yes", constants + b"bool yes")
-    program, judge, given = session(model), session(model, tier="reference"), feed("rows", 30, 1)
-    for a, b in zip(program.run(None, given), judge.run(None, given), strict=True):
+    program, reference, given = session(model), session(model, tier="reference"), feed("rows", 30, 1)
+    for a, b in zip(program.run(None, given), reference.run(None, given), strict=True):
         np.testing.assert_allclose(a, b, atol=FED_BACK)
 
 

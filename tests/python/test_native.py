@@ -62,7 +62,7 @@ def run_all(text, feeds, compilations=1):
     """The results, which are those of every way to run the loop."""
     expected = session(text, jit="off").run(None, feeds)
     for trip in (0, 2):
-        native = session(text, jit="always", jit_trip=trip)
+        native = session(text, jit="always", jit_iteration=trip)
         assert_same_bits(native.run(None, feeds), expected)
         assert_same_bits(native.run(None, feeds), expected)
         if compilations is not None:
@@ -218,7 +218,7 @@ def test_a_loop_with_a_branch_and_a_row_by_index():
 
 def test_errors_name_the_same_place():
     messages = set()
-    for entries in ({"jit": "off"}, {"jit": "always"}, {"jit": "always", "jit_trip": 1}):
+    for entries in ({"jit": "off"}, {"jit": "always"}, {"jit": "always", "jit_iteration": 1}):
         with pytest.raises(Exception, match="division by zero") as caught:
             session(LOOP, **entries).run(None, feeds_of(divisors=(3, 0)))
         messages.add(str(caught.value))
@@ -262,7 +262,7 @@ def test_errors_of_bodies_are_the_same_in_every_tier(name):
 
 def test_limits_stop_native_code():
     options = treadle.RunOptions()
-    options.trip_limit = 1000
+    options.iteration_limit = 1000
     for entries in ({"jit": "off"}, {"jit": "always"}):
         with pytest.raises(Exception, match="limit of 1000 iterations"):
             session(LOOP, **entries).run(None, feeds_of(10**9), options)

@@ -105,7 +105,7 @@ def test_a_division_that_fails_among_tiles():
     run_all(text, feeds)
     feeds["zs"][4, 77] = 0
     messages = set()
-    for entries in ({"tier": "reference"}, {"jit": "off"}, {"jit": "always"}, {"jit": "always", "jit_trip": 2}):
+    for entries in ({"tier": "reference"}, {"jit": "off"}, {"jit": "always"}, {"jit": "always", "jit_iteration": 2}):
         with pytest.raises(Exception, match="trip 4") as failure:
             session(text, **entries).run(None, feeds)
         messages.add(str(failure.value))

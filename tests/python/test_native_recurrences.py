@@ -42,7 +42,7 @@ def test_limits_stop_blocks():
     feeds = {"a0": np.zeros(200, np.float32), "b0": np.ones(200, np.float32), "c": np.ones(200, np.float32)}
     feeds |= {"k0": np.zeros(200, np.int64), "go": np.array(True), "m": np.array(10**9)}
     options = treadle.RunOptions()
-    options.trip_limit = 100_000
+    options.iteration_limit = 100_000
     with pytest.raises(Exception, match="limit of 100000 iterations"):
         session(long_states(200), jit="always").run(None, feeds, options)
     options = treadle.RunOptions()
@@ -116,9 +116,9 @@ def test_short_loops_inside_are_counted_whole():
     for jit in ("off", "always"):
         several = session(text, jit=jit)
         options = treadle.RunOptions()
-        options.trip_limit = 50 * (1 + 8)
+        options.iteration_limit = 50 * (1 + 8)
         several.run(None, feeds, options)
-        options.trip_limit -= 1
+        options.iteration_limit -= 1
         with pytest.raises(Exception, match="limit of 449 iterations"):
             several.run(None, feeds, options)
 

@@ -168,7 +168,7 @@ def test_options_of_wrong_types_are_refused():
         options.add_free_dimension_override_by_name("n", "2")
 
 
-@pytest.mark.parametrize("name", ["time_limit", "trip_limit", "memory_limit"])
+@pytest.mark.parametrize("name", ["time_limit", "iteration_limit", "memory_limit"])
 def test_what_is_no_number_is_no_limit_in_disguise(name):
     run = treadle.RunOptions()
     setattr(run, name, 0)
@@ -181,10 +181,22 @@ def test_what_is_no_number_is_no_limit_in_disguise(name):
 
 def test_a_limit_that_is_refused_changes_nothing():
     run = treadle.RunOptions()
-    for name, wrong in (("time_limit", "5"), ("trip_limit", 5.5), ("memory_limit", 1.5), ("memory_limit", -5)):
+    for name, wrong in (("time_limit", "5"), ("iteration_limit", 5.5), ("memory_limit", 1.5), ("memory_limit", -5)):
         with pytest.raises((TypeError, ValueError)):
             setattr(run, name, wrong)
         assert getattr(run, name) is None
+
+
+def test_old_names_go_on_working():
+    run = treadle.RunOptions()
+    run.trip_limit = 7
+    assert (run.trip_limit, run.iteration_limit) == (7, 7)
+    options = treadle.SessionOptions()
+    for key, value in (("tier", "judge"), ("jit_trip", "3")):
+        options.add_session_config_entry(f"treadle.{key}", value)
+    session = treadle.InferenceSession(models.add(), options)
+    with pytest.raises(treadle.InvalidArgument, match="reference interpreter"):
+        session.explain()
 
 
 def test_configuration_entries():

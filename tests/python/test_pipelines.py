@@ -79,7 +79,7 @@ def check(proto, feeds, count=1):
     assert not pipelines(alone.dump_plan(feeds))
     expected = alone.run(None, feeds)
     for threads in (2, 3, 4):
-        for entries in ({"jit": "off"}, {"jit": "always"}, {"jit": "always", "jit_trip": 7}):
+        for entries in ({"jit": "off"}, {"jit": "always"}, {"jit": "always", "jit_iteration": 7}):
             several = session(proto, threads, **entries)
             assert len(pipelines(several.dump_plan(feeds))) == count
             # The first runs are pipelines, later ones run the instructions one after the other.
@@ -204,7 +204,7 @@ def test_errors_name_the_first_trip_that_fails(trip):
 
 def test_limits_count_trips_in_their_order():
     options = treadle.RunOptions()
-    options.trip_limit = T + 20
+    options.iteration_limit = T + 20
     messages = set()
     for threads in (1, 3):
         with pytest.raises(Exception, match=f"limit of {T + 20} iterations") as error:

@@ -287,13 +287,13 @@ def test_values_outlive_branches_and_loops_that_use_them():
         [value("y")],
         initializers=[helper.make_tensor("axis", INT64, [], [0])],
     )
-    several, judge = session(proto), session(proto, tier="reference")
+    several, reference = session(proto), session(proto, tier="reference")
     for n in (3, 5, 100_000, 7):
         x = np.ones(n, np.float32)
         for go in (True, False):
             for m in (0, 1, 4):
                 feed = {"x": x, "go": np.array(go), "m": np.int64(m)}
-                assert (several.run(None, feed)[0] == judge.run(None, feed)[0]).all()
+                assert (several.run(None, feed)[0] == reference.run(None, feed)[0]).all()
 
 
 def test_large_states_outlive_an_inner_loop_that_alone_reads_them():
@@ -334,10 +334,10 @@ def test_large_states_outlive_an_inner_loop_that_alone_reads_them():
         [value("sums"), value("row_sums")],
         initializers=[helper.make_tensor("three", INT64, [], [3]), helper.make_tensor("zero", FLOAT, [], [0.0])],
     )
-    several, judge = session(proto), session(proto, tier="reference")
+    several, reference = session(proto), session(proto, tier="reference")
     for n in (4, 8, 1 << 15):
         feed = {"m": np.int64(3), "x": np.ones(n, np.float32), "rows": np.ones((4, n), np.float32)}
-        for a, b in zip(several.run(None, feed), judge.run(None, feed), strict=True):
+        for a, b in zip(several.run(None, feed), reference.run(None, feed), strict=True):
             assert (a == b).all()
 
 
@@ -502,7 +502,7 @@ def test_limits_hold_in_nested_loops(tier, threads):
         several.run(None, nested_feed(), run_options(time_limit=0.05))
     assert 0.05 <= time.perf_counter() - begin < 2
     with pytest.raises(treadle.LimitExceeded, match="1000 iterations"):
-        several.run(None, nested_feed(), run_options(trip_limit=1000))
+        several.run(None, nested_feed(), run_options(iteration_limit=1000))
     assert several.run(None, dict(nested_feed(), yes=np.array(False)))[0] == 0
 
 
@@ -525,9 +525,9 @@ def counted(trips: int) -> bytes:
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_limit_of_trips_is_exact(tier):
     several = session(counted(5000), tier=tier)
-    assert several.run(None, {"s": np.float32(0)}, run_options(trip_limit=10_000))[0] == 10_000
+    assert several.run(None, {"s": np.float32(0)}, run_options(iteration_limit=10_000))[0] == 10_000
     with pytest.raises(treadle.LimitExceeded, match="9999 iterations"):
-        several.run(None, {"s": np.float32(0)}, run_options(trip_limit=9_999))
+        several.run(None, {"s": np.float32(0)}, run_options(iteration_limit=9_999))
     assert several.run(None, {"s": np.float32(0)})[0] == 10_000
 
 
@@ -580,13 +580,13 @@ def test_sizes_of_an_earlier_run_are_not_prepared_again():
         mixed = MatMul(weights, t)
         y = Add(mixed, x) }> (m, yes, none)
     }"""
-    several, judge = session(text), session(text, tier="reference")
+    several, reference = session(text), session(text, tier="reference")
     feed = {"x": np.random.default_rng(1).standard_normal((2, 1, 4)).astype(np.float32)}
     feed["none"] = np.zeros((2, 0, 4), np.float32)
     allocations = []
     for m in (40, 40, 25, 40, 60):
         given = feed | {"m": np.int64(m)}
-        for a, b in zip(several.run(None, given), judge.run(None, given), strict=True):
+        for a, b in zip(several.run(None, given), reference.run(None, given), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
         allocations.append(several.counters()["allocations_last_run"])
     first, again, shorter, once_more, longer = allocations

@@ -239,7 +239,7 @@ GO = {"go": np.array(True), "s0": np.float32(0)}
 def test_limits_and_cancelling():
     session = treadle.InferenceSession(models.endless())
     options = treadle.RunOptions()
-    options.trip_limit = 1000
+    options.iteration_limit = 1000
     with pytest.raises(treadle.LimitExceeded):
         session.run(None, GO, options)
     options = treadle.RunOptions()

@@ -137,9 +137,9 @@ def test_limits_and_stops(jit):
     found = session(recurrent("RNN"), jit=jit)
     inputs = feed(20_000)
     options = treadle.RunOptions()
-    options.trip_limit = 20_000
+    options.iteration_limit = 20_000
     first = found.run(None, inputs, options)
-    options.trip_limit = 19_999
+    options.iteration_limit = 19_999
     with pytest.raises(treadle.LimitExceeded, match="limit of 19999 iterations"):
         found.run(None, inputs, options)
     options = treadle.RunOptions()

@@ -161,10 +161,10 @@ TEST_P(LoopsTest, OnePlanServesEveryLength) {
         o = Identity (t)
       }> (h, x)
     })";
-  const TextSession session(model, options()), judge(model, judged());
+  const TextSession session(model, options()), reference(model, by_reference());
   for (const int64_t length : {5, 3, 0, 700, 1, 5}) {
     const Feeds feeds{{"h", some_floats({2})}, {"x", some_floats({length, 2}, 1)}};
-    expect_identical(session.results(feeds), judge.results(feeds));
+    expect_identical(session.results(feeds), reference.results(feeds));
   }
   EXPECT_EQ(session->counters().plans, 2);
 }

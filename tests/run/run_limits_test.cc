@@ -37,12 +37,12 @@ class RunLimitsTest : public testing::TestWithParam<Way> {
 };
 INSTANTIATE_TEST_SUITE_P(Tiers, RunLimitsTest,
                          testing::Values(Way{"interpreted", interpreted()}, Way{"compiled", compiled()},
-                                         Way{"judged", judged()}),
+                                         Way{"reference", by_reference()}),
                          [](const auto& way) { return way.param.name; });
 
 TEST_P(RunLimitsTest, TripsOfAllLoopsAreCountedTogether) {
   RunOptions options;
-  options.trip_limit = 1000;
+  options.iteration_limit = 1000;
   EXPECT_TRUE(run(90, options).ok());  // 990
   const Status status = run(1'000'000, options);
   EXPECT_EQ(status.code(), Code::kLimit) << status.to_string();
@@ -85,7 +85,7 @@ TEST_P(RunLimitsTest, TheCallerIsAskedWhetherToStop) {
 
 // Rows that nobody has counted beforehand.
 TEST(RunLimits, MemoryOfRowsIsBounded) {
-  for (const SessionOptions& options : {interpreted(), compiled(), judged()}) {
+  for (const SessionOptions& options : {interpreted(), compiled(), by_reference()}) {
     const TextSession session(R"(<ir_version: 10, opset_import: ["" : 22]>
       g (int64 m, float[1000] x) => (float[n,1000] rows) <bool yes = {1}> {
         last, rows = Loop (m, yes, x) <body = b (int64 i, bool go, float[1000] s) => (bool on, float[1000] t, float[1000] row) {

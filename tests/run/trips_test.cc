@@ -51,9 +51,9 @@ TEST(Trips, AreCountedWhateverRunsThem) {
   const std::vector<AnyValue> inputs{number(100), random_value(floats({1, 8}), engine),
                                      random_value(floats({8, 8}), engine)};
   RunOptions options;
-  options.trip_limit = 100;
+  options.iteration_limit = 100;
   EXPECT_TRUE(run(*made.planned, inputs, 2, options).ok());
-  options.trip_limit = 99;
+  options.iteration_limit = 99;
   const Status status = run(*made.planned, inputs, 2, options);
   EXPECT_EQ(status.code(), Code::kLimit);
   EXPECT_THAT(status.to_string(), HasSubstr("body, iteration 99"));
@@ -106,12 +106,12 @@ TEST(Trips, InBlocksOfTime) {
   ASSERT_GT(planned->program->loops[0].schedule.blocks.trips, 0);
   expect_same_as_reference(t, *planned);
   RunOptions options;
-  options.trip_limit = kSteps - 1;
+  options.iteration_limit = kSteps - 1;
   std::mt19937 engine(1);
   std::vector<AnyValue> inputs;
   for (const Type& type : t.types()) inputs.push_back(random_value(type, engine));
   EXPECT_THAT(run(*planned, inputs, 2, options).to_string(), HasSubstr("body, iteration 4999"));
-  options.trip_limit = kSteps;
+  options.iteration_limit = kSteps;
   EXPECT_TRUE(run(*planned, inputs, 2, options).ok());
 }
 

@@ -149,7 +149,7 @@ TEST_F(StreamTest, APushThatFailsChangesNothing) {
   EXPECT_EQ(stream.push({&bad, 1}).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(stream.push({&unknown, 1}).status().code(), Code::kInvalidArgument);
   RunOptions options;
-  options.trip_limit = 2;
+  options.iteration_limit = 2;
   EXPECT_EQ(stream.push({&good, 1}, options).status().code(), Code::kLimit);
   EXPECT_EQ(push(stream, chunk), push(other, chunk));
   EXPECT_EQ(flush(stream), flush(other));

@@ -59,10 +59,10 @@ inline SessionOptions interpreted() {
 inline SessionOptions compiled(int64_t from_trip = 0) {
   SessionOptions options = interpreted();
   options.jit = Jit::kAlways;
-  options.jit_trip = from_trip;
+  options.jit_iteration = from_trip;
   return options;
 }
-inline SessionOptions judged() {
+inline SessionOptions by_reference() {
   SessionOptions options = interpreted();
   options.tier = Tier::kReference;
   return options;
@@ -136,7 +136,7 @@ inline void expect_native_as_interpreted(const std::string& text, const Feeds& f
     SCOPED_TRACE(name(isa));
     const kernels::ScopedIsa scope(isa);
     const std::vector<AnyValue> expected = TextSession(text).results(feeds);
-    if (isa == Isa::kBaseline) expect_identical(TextSession(text, judged()).results(feeds), expected);
+    if (isa == Isa::kBaseline) expect_identical(TextSession(text, by_reference()).results(feeds), expected);
     for (const int64_t trip : {0, 1, 3}) {
       SCOPED_TRACE("from iteration " + std::to_string(trip));
       const TextSession native(text, compiled(trip));
