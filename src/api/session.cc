@@ -8,6 +8,7 @@
 #include "api/lent_values.h"
 #include "base/thread_scratch.h"
 #include "ir/nesting.h"
+#include "opt/pipeline.h"
 #include "report/explain.h"
 #include "report/profile.h"
 #include "session/option_table.h"

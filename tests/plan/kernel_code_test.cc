@@ -17,7 +17,8 @@ using plan::KernelCall;
 class OneKernel {
  public:
   OneKernel(const std::string& op, const std::vector<Tensor>& constants, std::vector<ir::Attribute> attributes = {},
-            size_t outputs = 1, size_t states = 1) {
+            size_t outputs = 1, size_t states = 1)
+      : t_({int64s({}), floats({4, 6})}, outputs + 1) {
     const auto body = t_.begin_loop(t_.in(0), {t_.in(1)}, outputs);
     std::vector<ir::Value*> inputs(states, body[2]);
     for (const Tensor& constant : constants) inputs.push_back(constant.defined() ? t_->constant(constant) : nullptr);
@@ -43,7 +44,7 @@ class OneKernel {
   const plan::ElementwiseCode* elementwise() const { return plan::elementwise_code(program(), at_); }
 
  private:
-  TestGraph t_{{int64s({}), floats({4, 6})}, 3};
+  TestGraph t_;
   std::unique_ptr<Planned> planned_;
   uint32_t at_ = 0;
 };
