@@ -71,7 +71,8 @@ void delay_states(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Chains of one operation in a loop that gives the same bits however it is grouped (minima, integer sums, ...) are
 // grouped so that what the trip before has made comes last, and what is the same in every trip runs before the loop.
-void reassociate(ir::Graph& graph, Remarks* remarks = nullptr);
+// Without `compiles` only for the latter: the interpreter takes one operation after the other.
+void reassociate(ir::Graph& graph, Remarks* remarks = nullptr, bool compiles = true);
 
 // Scans that carry nothing from trip to trip become nodes that run for all trips at once.
 void run_maps_at_once(ir::Graph& graph, Remarks* remarks = nullptr);

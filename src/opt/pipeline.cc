@@ -27,6 +27,10 @@ void batch(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
   (options.native ? batch_large_products : batch_products)(graph, remarks);
 }
 
+void regroup(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
+  reassociate(graph, remarks, options.compiles);
+}
+
 constexpr Pass kPasses[] = {
     {"fold-constants", Stage::kLoading, fold, "what becomes a constant is what all later passes look for"},
     {"fold-batch-normalization", Stage::kLoading, plain<fold_batch_normalization>,
@@ -58,7 +62,7 @@ constexpr Pass kPasses[] = {
      "behind scan-counted-loops; a loop that is gone needs none of the passes below"},
     {"delay-states", Stage::kPlanning, plain<delay_states>,
      "before run-maps-at-once and batch-products, which take what no longer waits for the iteration before"},
-    {"reassociate", Stage::kPlanning, plain<reassociate>,
+    {"reassociate", Stage::kPlanning, regroup,
      "behind scan-counted-loops, which knows sums of the counter by their form, and delay-states: what still waits for "
      "the iteration before comes last"},
     {"run-maps-at-once", Stage::kPlanning, plain<run_maps_at_once>,

@@ -30,6 +30,7 @@ struct Pass;
 struct PipelineOptions {
   bool optimize = true;       // off: only passes that a caller asks for by another option
   bool native = false;        // loops will be native code
+  bool compiles = false;      // loops may become native code
   bool associative = false;   // sums of floats may be put together in another order
   bool half_weights = false;  // weights of recurrences in float16
   reference::FoldLimits fold_limits = {};

@@ -7,9 +7,10 @@
 // Of the states that a loop carries, the next trip waits for one operation then instead of all of them; what depends on
 // nothing inside of the loop is put together before it. Operands keep their order where the operation asks for it.
 //
-// A chain is grouped anew where its result is ready earlier, or where fewer of its operations stay in the loop, and
-// where these work on no more elements than before. Its nodes stay the same ones, with other operands.
+// A chain is grouped anew where its result is ready earlier in native code, or where fewer of its operations stay in
+// the loop, and where these work on no more elements than before. Its nodes stay the same ones, with other operands.
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
@@ -107,8 +108,9 @@ struct Cost {
     ++operations;
     elements += result.elements();
   }
-  bool is_better_than(const Cost& other) const {
-    return std::pair(ready, operations) < std::pair(other.ready, other.operations) && elements <= other.elements;
+  bool is_better_than(const Cost& other, bool counts_time) const {
+    const bool is_sooner = counts_time && ready != other.ready;
+    return (is_sooner ? ready < other.ready : operations < other.operations) && elements <= other.elements;
   }
 };
 
@@ -141,7 +143,7 @@ class Grouping {
   const Cost& cost() const { return cost_; }
 
   // `links` and `root`, the nodes of the chain, become these steps, the root the last one. Those that are the same in
-  // every trip go before the loop, the others are returned in their order: they belong in front of the root.
+  // every trip go before the loop, the others are returned in their order.
   std::vector<std::unique_ptr<ir::Node>> apply(std::vector<std::unique_ptr<ir::Node>> links, ir::Node& root,
                                                Builder& before_loop) {
     std::vector<std::unique_ptr<ir::Node>> staying;
@@ -182,8 +184,13 @@ class Grouping {
 
 class Reassociator {
  public:
-  Reassociator(ir::Graph& graph, ir::Region& region, size_t at, const Uses& uses, Remarks* remarks)
-      : loop_(*region.nodes[at]), body_(loop_.body()), before_(graph, region, at), uses_(uses), remarks_(remarks) {}
+  Reassociator(ir::Graph& graph, ir::Region& region, size_t at, const Uses& uses, Remarks* remarks, bool counts_time)
+      : loop_(*region.nodes[at]),
+        body_(loop_.body()),
+        before_(graph, region, at),
+        uses_(uses),
+        remarks_(remarks),
+        counts_time_(counts_time) {}
 
   // Returns how many nodes were put before the loop.
   size_t run() {
@@ -241,23 +248,38 @@ class Reassociator {
     cost.add({root.outputs[0], times_->of(root.outputs[0]), root.outputs[0]->type.shape});
     const bool commutes = kernels::is_commutative(operation, root.outputs[0]->type.element);
     Grouping grouping(std::move(operands), latency_of(root), commutes);
-    if (!grouping.cost().is_better_than(cost)) return at;
+    if (!grouping.cost().is_better_than(cost, counts_time_)) return at;
     note(remarks_, Change::kRegrouped, body_, root);
     return rebuild(grouping, links, root);
   }
 
-  size_t rebuild(Grouping& grouping, const std::unordered_set<const ir::Node*>& links, ir::Node& root) {
+  // Each node of the chain stands right behind what it reads: the interpreter hands on in registers what the next step
+  // reads.
+  size_t rebuild(Grouping& grouping, const std::unordered_set<const ir::Node*>& links, const ir::Node& root) {
     std::vector<std::unique_ptr<ir::Node>> taken, nodes;
     for (auto& node : body_.nodes) {
       (links.contains(node.get()) ? taken : nodes).push_back(std::move(node));
     }
-    auto staying = grouping.apply(std::move(taken), root, before_);
-    for (const auto& node : staying) times_->add(*node);
-    const auto place = std::find_if(nodes.begin(), nodes.end(), [&](const auto& node) { return node.get() == &root; });
-    const size_t at = static_cast<size_t>(place - nodes.begin()) + staying.size();
-    nodes.insert(place, std::make_move_iterator(staying.begin()), std::make_move_iterator(staying.end()));
-    body_.nodes = std::move(nodes);
-    return at;
+    std::unordered_map<const ir::Node*, size_t> place;  // behind how many of `nodes`
+    for (const auto& node : nodes) place.emplace(node.get(), place.size() + 1);
+    std::vector<std::vector<std::unique_ptr<ir::Node>>> behind(nodes.size() + 1);
+    for (auto& link : grouping.apply(std::move(taken), *nodes[place.at(&root) - 1], before_)) {
+      times_->add(*link);
+      size_t at = 0;
+      for (const ir::Value* v : link->inputs) {
+        if (const auto found = place.find(v->producer); found != place.end()) at = std::max(at, found->second);
+      }
+      place.emplace(link.get(), at);
+      behind[at].push_back(std::move(link));
+    }
+    body_.nodes.clear();
+    size_t at_root = 0;
+    for (size_t i = 0; i <= nodes.size(); ++i) {
+      if (i > 0 && nodes[i - 1].get() == &root) at_root = body_.nodes.size();
+      if (i > 0) body_.nodes.push_back(std::move(nodes[i - 1]));
+      std::move(behind[i].begin(), behind[i].end(), std::back_inserter(body_.nodes));
+    }
+    return at_root;
   }
 
   LoopEditor loop_;
@@ -266,14 +288,15 @@ class Reassociator {
   Builder before_;
   const Uses& uses_;
   Remarks* remarks_;
+  const bool counts_time_;
 };
 
 }  // namespace
 
-void reassociate(ir::Graph& graph, Remarks* remarks) {
+void reassociate(ir::Graph& graph, Remarks* remarks, bool compiles) {
   const Uses uses(graph.top());
   visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
-    return is_loop(*region.nodes[at]) ? at + Reassociator(graph, region, at, uses, remarks).run() : at;
+    return is_loop(*region.nodes[at]) ? at + Reassociator(graph, region, at, uses, remarks, compiles).run() : at;
   });
 }
 

@@ -155,6 +155,7 @@ Status load(Loaded& loaded, Read&& read) {
 opt::PipelineOptions Loaded::pipeline() const {
   opt::PipelineOptions made{.optimize = options.optimize && options.tier != Tier::kReference,
                             .native = options.jit >= Jit::kAlways,
+                            .compiles = options.jit != Jit::kOff,
                             .associative = options.associative_math,
                             .half_weights = options.weights == Weights::kF16,
                             .fold_limits = fold_limits,
