@@ -10,7 +10,7 @@
     out y = float[2] {2, 4}
     == run
     in x = float[0] {}
-    error trip 3                     what the message has to contain
+    error iteration 3                what the message has to contain
     == expect
     ...                              what the engine makes of the model: see test_plans.py
 

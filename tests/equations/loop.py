@@ -26,7 +26,7 @@ def loop(body, m=None, cond=None, states=(), empty=()):
         states, new = results[: len(states)], results[len(states) :]
         for collected, element in zip(elements, new, strict=True):
             if collected and collected[0].shape != element.shape:
-                raise ValueError(f"trip {iteration}: an element changed from {collected[0].shape} to {element.shape}")
+                raise ValueError(f"iteration {trip}: an element changed from {collected[0].shape} to {element.shape}")
             collected.append(element)
         trip += 1
     return states + [np.stack(c) if c else e for c, e in zip(elements, empty, strict=True)]

@@ -25,7 +25,7 @@ def scan(body, states, inputs, outputs, *, input_axes=None, output_axes=None, in
         results = body(*states, *elements)
         for old, new in zip(states, results, strict=False):
             if old.shape != new.shape:
-                raise ValueError(f"trip {t}: a state changed from {old.shape} to {new.shape}")
+                raise ValueError(f"iteration {t}: a state changed from {old.shape} to {new.shape}")
         states = list(results[: len(states)])
         for i, element in enumerate(results[len(states) :]):
             collected[i].insert(0 if output_directions[i] else len(collected[i]), element)

@@ -165,7 +165,7 @@ def test_neither_m_nor_cond_runs_until_a_limit():
         k2 = Not(k)
       }>(, , s0)
     }"""
-    with pytest.raises(Exception, match="trip 4"):
+    with pytest.raises(Exception, match="iteration 4"):
         run(text, {"x": np.zeros(4, FLOAT)})
 
 
@@ -229,7 +229,7 @@ def test_an_element_that_changes_shape_names_the_trip():
     }"""
     s, y = run(text, {"M": np.array(1), "s0": np.ones(2, FLOAT)})
     assert s.shape == (4,) and y.shape == (1, 2)
-    with pytest.raises(Exception, match="trip 1"):
+    with pytest.raises(Exception, match="iteration 1"):
         run(text, {"M": np.array(3), "s0": np.ones(2, FLOAT)})
 
 

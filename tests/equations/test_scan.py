@@ -195,7 +195,7 @@ def test_a_state_that_changes_shape_names_the_trip():
       s = Scan <num_scan_inputs: int = 1, body = b (float[P] h, float[K] e) => (float[Q] n) {
         n = Concat <axis: int = 0>(h, e) }>(s0, x)
     }"""
-    with pytest.raises(Exception, match="trip 0"):
+    with pytest.raises(Exception, match="iteration 0"):
         run(text, {"s0": np.zeros(2, FLOAT), "x": np.zeros((3, 2), FLOAT)})
     (s,) = run(text, {"s0": np.ones(2, FLOAT), "x": np.zeros((0, 2), FLOAT)})
     assert s.tolist() == [1, 1]
@@ -207,7 +207,7 @@ def test_an_element_that_changes_shape_names_the_trip():
       y = Scan <num_scan_inputs: int = 1, body = b (int64[1] k) => (float[Q] o) { o = ConstantOfShape(k) }>(n)
     }"""
     assert run(text, {"n": np.array([[2], [2]])})[0].shape == (2, 2)
-    with pytest.raises(Exception, match="trip 2"):
+    with pytest.raises(Exception, match="iteration 2"):
         run(text, {"n": np.array([[2], [2], [3], [2]])})
 
 

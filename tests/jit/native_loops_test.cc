@@ -284,7 +284,7 @@ TEST(NativeLoops, ErrorsNameTheSameTrip) {
   std::vector<AnyValue> results;
   const Status expected = TextSession(text).run({{"x", x}}, results);
   EXPECT_EQ(expected.code(), Code::kRuntime);
-  EXPECT_NE(expected.place().find("trip 4"), std::string::npos) << expected.to_string();
+  EXPECT_NE(expected.place().find("iteration 4"), std::string::npos) << expected.to_string();
   for (const int64_t trip : {0, 2}) {
     const Status found = TextSession(text, compiled(trip)).run({{"x", x}}, results);
     EXPECT_EQ(found.to_string(), expected.to_string());

@@ -190,7 +190,7 @@ def test_failures_name_file_path_trip_and_operator(tmp_path):
         command = [TOOL, "run", path, "x=[1, 2, 0]", "--tier", tier]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.returncode == 1 and done.stdout == ""
-        for part in (str(path), "/loop", "trip 2", "/loop:body/divide", "Div-14", "division by zero"):
+        for part in (str(path), "/loop", "iteration 2", "/loop:body/divide", "Div-14", "division by zero"):
             assert part in done.stderr
 
 

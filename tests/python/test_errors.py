@@ -217,7 +217,7 @@ def test_an_axis_that_data_decides_stays_in_its_loop():
       [loop] y = Loop <body = b (int64 i, bool c, float[4] s) => (bool d, float[4] t) {
         d = Identity(c)  [op] sums = CumSum(s0, other)  t = Add(s, sums) }> (m, yes, s0) }"""
     runs(graph, {"m": np.array(0), "axis": np.array(-1), "s0": zeros(4)})
-    assert "trip 0: /loop:body/op (CumSum-14): axis is 1" in error_of(
+    assert "iteration 0: /loop:body/op (CumSum-14): axis is 1" in error_of(
         graph, {"m": np.array(2), "axis": np.array(-1), "s0": zeros(4)}
     )
 

@@ -110,7 +110,7 @@ def test_an_index_beyond_the_end_fails_in_its_trip(trips):
     assert changes(text) == set() or ("scanned", "Gather") not in changes(text)
     messages = []
     for entries in ({"tier": "reference"}, *TIERS):
-        with pytest.raises(Exception, match="trip 5") as caught:
+        with pytest.raises(Exception, match="iteration 5") as caught:
             session(text, **entries).run(None, inputs)
         messages.append(str(caught.value))
     assert len(set(messages)) == 1
@@ -507,7 +507,7 @@ def test_only_branches_that_cannot_fail_become_selects(name, nested):
     n[..., 2] = 3  # it fails now: divides by zero, or picks row 12 of 4
     messages = []
     for entries in ({"tier": "reference"}, *TIERS):
-        with pytest.raises(Exception, match="trip 2") as caught:
+        with pytest.raises(Exception, match="iteration 2") as caught:
             session(text, **entries).run(None, inputs)
         messages.append(str(caught.value))
     op = "Div" if "divisor" in name else "Gather"
@@ -565,7 +565,7 @@ def test_what_a_list_cannot_give_fails_in_its_trip():
     text = model("(float[T,4] x, int64 n) => (float[A,4] y)", nodes)
     check(text, {"x": floats(5, 4), "n": np.array(5)})
     for entries in (*TIERS, {"tier": "reference"}):
-        with pytest.raises(Exception, match="trip 5.*SequenceAt|SequenceAt.*iteration 5"):
+        with pytest.raises(Exception, match="iteration 5.*SequenceAt|SequenceAt.*iteration 5"):
             session(text, **entries).run(None, {"x": floats(5, 4), "n": np.array(7)})
 
 

@@ -72,7 +72,7 @@ def run_all(text, feeds, compilations=1):
 
 def scan(body, inputs, out_type, trips, count, opset=22):
     """A Scan whose body maps slices of the inputs to a slice of the output; a counter is carried along."""
-    outer = ", ".join(f"{dtype}[{iterations},{count}] {name}s" for name, dtype in inputs)
+    outer = ", ".join(f"{dtype}[{trips},{count}] {name}s" for name, dtype in inputs)
     inner = ", ".join(f"{dtype}[{count}] {name}" for name, dtype in inputs)
     names = ", ".join(f"{name}s" for name, _ in inputs)
     return f"""<ir_version: 10, opset_import: ["" : {opset}]>
@@ -222,7 +222,7 @@ def test_errors_name_the_same_place():
         with pytest.raises(Exception, match="division by zero") as caught:
             session(LOOP, **entries).run(None, feeds_of(divisors=(3, 0)))
         messages.add(str(caught.value))
-    assert len(messages) == 1 and "trip 1" in messages.pop()
+    assert len(messages) == 1 and "iteration 1" in messages.pop()
 
 
 FAILING = {

@@ -106,7 +106,7 @@ def test_a_division_that_fails_among_tiles():
     feeds["zs"][4, 77] = 0
     messages = set()
     for entries in ({"tier": "reference"}, {"jit": "off"}, {"jit": "always"}, {"jit": "always", "jit_iteration": 2}):
-        with pytest.raises(Exception, match="trip 4") as failure:
+        with pytest.raises(Exception, match="iteration 4") as failure:
             session(text, **entries).run(None, feeds)
         messages.add(str(failure.value))
     assert len(messages) == 1, messages

@@ -193,7 +193,7 @@ def test_errors_name_the_first_trip_that_fails(trip):
     messages = set()
     for threads in (1, 2, 4):
         for jit in ("off", "always"):
-            with pytest.raises(Exception, match=f"trip {iteration}:") as error:
+            with pytest.raises(Exception, match=f"iteration {trip}:") as error:
                 session(scans(), threads, jit=jit).run(None, feeds)
             messages.add(str(error.value))
     assert len(messages) == 1

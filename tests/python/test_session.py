@@ -146,7 +146,7 @@ def test_failures_at_run_name_their_place():
     session = treadle.InferenceSession(models.division())
     with pytest.raises(treadle.RuntimeException) as caught:
         session.run(None, {"x": np.array([1, 2, 0, 4])})
-    assert "trip 2" in caught.value.place and "divide" in caught.value.place and "Div" in caught.value.place
+    assert "iteration 2" in caught.value.place and "divide" in caught.value.place and "Div" in caught.value.place
     (y,) = session.run(None, {"x": np.array([1, 2, 4])})
     np.testing.assert_array_equal(y, [100, 50, 25])
 

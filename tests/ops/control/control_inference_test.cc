@@ -96,7 +96,7 @@ TEST(Scan, Version8HasABatchAxisThatTheBodyDoesNotSee) {
 TEST(Scan, StatesKeepTheirShape) {
   FakeBodies bodies({floats({3})});
   const auto runs = infer("Scan", 16, {floats({2}), floats({7})}, 1, bodies, {scan_inputs(1)});
-  EXPECT_THAT(runs.status.message(), HasSubstr("trip 0"));
+  EXPECT_THAT(runs.status.message(), HasSubstr("iteration 0"));
   EXPECT_TRUE(infer("Scan", 16, {floats({2}), floats({0})}, 1, bodies, {scan_inputs(1)}).status.ok());
 }
 
