@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "check/diagnostic.h"
+#include "base/utf8.h"
 
 namespace treadle {
 

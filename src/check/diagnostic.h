@@ -136,7 +136,6 @@ struct Report {
 
 // A text of a file for messages: control characters and what is not UTF-8 escaped, long ones cut, in double quotes.
 std::string quoted(std::string_view text);
-bool is_utf8(std::string_view text);
 // Where `part` begins in `file`; kNoOffset for a view into something else.
 size_t offset_in(std::string_view file, std::string_view part);
 

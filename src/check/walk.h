@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/utf8.h"
 #include "check/checker.h"
 #include "check/external_files.h"
 #include "check/loop_condition.h"

@@ -7,25 +7,13 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/utf8.h"
 #include "ir/text_lexer.h"
 #include "type/element_type.h"
 
 namespace treadle::ir {
 
 namespace {
-
-// Length of the UTF-8 character that `text` begins with; 0 when it begins with none.
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
-  const auto follows = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
-  if (byte(0) < 0x80) return 1;
-  if (byte(0) < 0xc2 || byte(0) > 0xf4 || !follows(1)) return 0;
-  if (byte(0) < 0xe0) return 2;
-  if (!follows(2) || (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) > 0x9f)) return 0;
-  if (byte(0) < 0xf0) return 3;
-  if (!follows(3) || (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) > 0x8f)) return 0;
-  return 4;
-}
 
 bool is_printable(std::string_view text) {
   for (size_t i = 0; i < text.size();) {

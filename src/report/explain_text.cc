@@ -102,7 +102,8 @@ class TextWriter {
 
   void write(const LoopReport& loop) {
     indent_ = std::string(2 * depth(loop), ' ');
-    const std::string trips = loop.trips < 0 ? "iterations as the run decides" : fmt::format("{} iterations", loop.trips);
+    const std::string trips =
+        loop.trips < 0 ? "iterations as the run decides" : fmt::format("{} iterations", loop.trips);
     text_ += fmt::format("\n{}{} ({}), {}\n", indent_, loop.node, loop.op, trips);
     indent_ += "  ";
     line("tier", tier_text(loop));

@@ -1,4 +1,5 @@
 #include "base/spelling.h"
+#include "base/utf8.h"
 #include "check/name_table.h"
 #include "check_test_util.h"
 

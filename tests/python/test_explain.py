@@ -19,7 +19,7 @@ def session(text, **entries):
     return treadle.InferenceSession(text.encode(), options)
 
 
-def model(body, signature="(float[8] x) => (float[8] y)", before="", call="(iterations, yes, x)", opset=22):
+def model(body, signature="(float[8] x) => (float[8] y)", before="", call="(trips, yes, x)", opset=22):
     """A Loop of 9 iterations over the state s."""
     return f"""<ir_version: 10, opset_import: ["" : {opset}]>
     g {signature} {{

@@ -51,7 +51,7 @@ def test_a_state_that_grows_reaches_its_limit_and_fails_there(axis):
     with pytest.raises(treadle.LimitExceeded, match=rf"the memory limit of {limit} bytes was reached") as failed:
         grown.run(None, {"x": x}, limits(memory_limit=limit))
     assert time.process_time() - begin < 20  # a copy of 4 MB in each of thousands of trips takes minutes
-    trip = int(str(failed.value).split("trip ")[1].split(":")[0])
+    trip = int(str(failed.value).split("iteration ")[1].split(":")[0])
     # Along the outermost axis memory grows where it is; elsewhere there is the old and the new for a moment.
     least = 0.8 if axis == 0 else 0.4
     assert trip * width * 4 > least * limit

@@ -124,7 +124,7 @@ def test_explain_and_profile_name_what_runs_in_blocks(tmp_path):
     found.run(None, inputs)
     [loop] = loops_of(found)
     assert loop["in_blocks"][0]["op"] == "Gemm" and 64 <= loop["block_trips"] <= 2500
-    assert "trips at a time" in found.explain()
+    assert "iterations at a time" in found.explain()
     profile = found.profile(inputs, str(tmp_path / "trace.json"))
     blocks = -(-5000 // loop["block_trips"])
     [product] = [n for n in profile.nodes if n["node"] == loop["in_blocks"][0]["node"]]
