@@ -16,7 +16,7 @@ file(GLOB_RECURSE trained_sources
   "${CMAKE_SOURCE_DIR}/src/api/*.cc" "${CMAKE_SOURCE_DIR}/src/base/*.cc" "${CMAKE_SOURCE_DIR}/src/check/*.cc"
   "${CMAKE_SOURCE_DIR}/src/run/*.cc" "${CMAKE_SOURCE_DIR}/src/session/*.cc" "${CMAKE_SOURCE_DIR}/src/stream/*.cc"
   "${CMAKE_SOURCE_DIR}/src/report/*.cc"
-  "${CMAKE_SOURCE_DIR}/src/ir/*.cc" "${CMAKE_SOURCE_DIR}/src/model/*.cc" "${CMAKE_SOURCE_DIR}/src/op/*.cc"
+  "${CMAKE_SOURCE_DIR}/src/infer/*.cc" "${CMAKE_SOURCE_DIR}/src/ir/*.cc" "${CMAKE_SOURCE_DIR}/src/model/*.cc" "${CMAKE_SOURCE_DIR}/src/op/*.cc"
   "${CMAKE_SOURCE_DIR}/src/type/*.cc" "${CMAKE_SOURCE_DIR}/src/wire/*.cc")
 
 function(treadle_use_profile)
