@@ -147,9 +147,9 @@ def judge(model: onnx.ModelProto, feeds: list[dict]) -> Verdict:
     for tier in [tier for tier in TIERS if tier != "reference"]:
         result, trouble = attempt(lambda t=tier: run_tier(data, [*feeds, feeds[0]], t))
         if (ours is None) != (result is None):
-            return Verdict("DIFFERENT", f"judge: {problem or 'ran'}; {tier}: {trouble or 'ran'}")
+            return Verdict("DIFFERENT", f"reference: {problem or 'ran'}; {tier}: {trouble or 'ran'}")
         if ours is not None and (found := difference(result, [*ours, ours[0]])):
-            return Verdict("DIFFERENT", f"{tier} and judge: {found}")
+            return Verdict("DIFFERENT", f"{tier} and reference: {found}")
         planned = result if tier == "program" else planned
         if tier != "program" and (found := difference(result, planned, exactly=True)):
             return Verdict("DIFFERENT", f"{tier} and program: {found}")

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tests" / "reference"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tests" / "equations"))
 
 from gru import gru
 from loop import loop
