@@ -70,23 +70,23 @@ def bench_costs(options) -> None:
 
     multiply, sums = "Mul(s{k}, keep)", "CumSum(s{k}, axis)"
     chain, chain_rest = measured("float[4]", multiply, "off")
-    group, group_rest = measured("float[256]", multiply, "off")
-    kernel, kernel_rest = measured("float[4]", sums, "off")
+    group, group_rest = measured("float[96]", multiply, "off")
+    kernel, kernel_rest = measured("float[1]", sums, "off")
     guarded, _ = measured("float[n]", sums, "off")
     _, native_rest = measured("float[4]", multiply, "always")
-    call, _ = measured("float[4]", sums, "always")
+    call, _ = measured("float[1]", sums, "always")
     compile_ms(FEW)  # loads the compiler
     operation, loop = slope_and_rest(compile_ms)
     table = [
         ("iteration", kernel_rest, "kIterationNs", ""),
-        ("group of operations", group_rest, "kInstructionNs", "with the iteration, and a pass over 256 floats"),
-        ("operation of a group", group, "kOperationNs", "with 256 floats"),
-        ("kernel", kernel, "kKernelNs", "with four sums"),
+        ("group of operations", group_rest, "kInstructionNs", "with the iteration, and a pass over 96 floats"),
+        ("operation of a group", group, "kOperationNs", "with 96 floats"),
+        ("kernel", kernel, "kKernelNs", "with the sum of one number"),
         ("iteration of a chain", chain_rest, "kChainIterationNs", ""),
         ("operation of a chain", chain, "kChainOperationNs", "with its state on the back edge"),
         ("guarded kernel", guarded, "kDynamicNs", "with the copy of its state"),
         ("native iteration", native_rest, "kNativeIterationNs", ""),
-        ("native call", call, "kNativeCallNs", "with four sums"),
+        ("native call", call, "kNativeCallNs", "with the sum of one number"),
         ("compiling, a loop", loop, "kCompileNs", ""),
         ("compiling, an operation", operation, "kCompileOperationNs", "over eight floats"),
     ]
