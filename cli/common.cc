@@ -43,7 +43,7 @@ std::function<std::string(const std::string&)> one_of(std::vector<std::string> v
 }
 
 // What the reference interpreter was once called goes on working.
-static std::string current_tier(std::string tier) {
+static std::string current_tier(const std::string& tier) {
   return tier == "judge" ? "reference" : tier;
 }
 

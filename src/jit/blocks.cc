@@ -14,7 +14,6 @@ namespace treadle::jit {
 
 using kernels::ElementwiseOp;
 using plan::ElementwiseCode;
-using plan::Instruction;
 using plan::kNoSlot;
 using plan::Loop;
 using plan::LoopState;

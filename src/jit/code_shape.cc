@@ -86,7 +86,7 @@ class Chooser {
       in.written = vectors_of(*in.code, in.tile);
       operations += in.code->steps.size();
       for (const Step& step : in.code->steps) in.size += measure_.of(step).instructions;
-      instructions_.push_back(std::move(in));
+      instructions_.push_back(in);
     }
     limit_ = kInstructions + (operations > kOperations ? (operations - kOperations) * kInstructionsMore : 0);
     // What is written for many vectors comes first.

@@ -88,8 +88,8 @@ class Rewriter : public Restater {
   ir::Value* multiply_and_sum(ir::Value* a, ir::Value* x, const Dims& columns) {
     Dims as_row = columns;
     if (as_row.size() > 1) std::swap(as_row[as_row.size() - 1], as_row[as_row.size() - 2]);
-    Shape sizes;
-    if (!broadcast_into(sizes = a->type.shape, to_shape(as_row)).ok()) return nullptr;
+    Shape sizes = a->type.shape;
+    if (!broadcast_into(sizes, to_shape(as_row)).ok()) return nullptr;
     ir::Value* products = call("Mul", {a, reshape(x, as_row)}, Type::tensor(element(), sizes));
     const int64_t last[] = {static_cast<int64_t>(sizes.size()) - 1};
     return reduce("ReduceSum", products, last, columns.size() > 1);
@@ -136,7 +136,7 @@ class Rewriter : public Restater {
     for (size_t i = 0; i < equation_.inputs.size(); ++i) {
       const Labels& labels = equation_.inputs[i];
       for (size_t d = 0; d < labels.size(); ++d) {
-        int64_t& size = sizes_[static_cast<size_t>(labels[d])];
+        int64_t& size = sizes_[static_cast<uint8_t>(labels[d])];
         const int64_t here = node.inputs[i]->type.shape[d].value();
         if (std::find(labels.begin(), labels.begin() + d, labels[d]) != labels.begin() + d) return false;
         if (size != 0 && size != here) return false;
@@ -207,7 +207,7 @@ class Rewriter : public Restater {
     Dims under;
     for (const Label l : order) {
       if (term.has(l)) own.push_back(l);
-      under.push_back(term.has(l) ? sizes_[static_cast<size_t>(l)] : 1);
+      under.push_back(term.has(l) ? sizes_[static_cast<uint8_t>(l)] : 1);
     }
     return reshape(in_order(term, own), under);
   }
@@ -231,7 +231,7 @@ class Rewriter : public Restater {
 
   Dims sizes(std::initializer_list<const Labels*> groups) const {
     Dims out;
-    for (const Label l : joined(groups)) out.push_back(sizes_[static_cast<size_t>(l)]);
+    for (const Label l : joined(groups)) out.push_back(sizes_[static_cast<uint8_t>(l)]);
     return out;
   }
 

@@ -287,7 +287,7 @@ std::shared_ptr<const KernelCode> code_of_node(const ir::Node& node, const Eleme
                                                const KernelCall& call) {
   if (node.outputs.size() == 1 && node.outputs[0] && node.op->elementwise) {
     const ir::Node* const nodes[] = {&node};
-    const ElementwiseForm own = in_one_type(form, node);
+    ElementwiseForm own = in_one_type(form, node);
     if (auto code = describe(nodes, {node.inputs, node.outputs}, call, [&](const ir::Node&) { return own; })) {
       return std::make_shared<KernelCode>(KernelCode{std::move(code), std::nullopt, nullptr});
     }

@@ -85,27 +85,27 @@ Status set_load_time(SessionOptions& options, Text name, Text value) {
   return {};
 }
 
-// 0 or 1, a number, a number of bytes: for the member that `member` gives.
-template <bool& (*member)(SessionOptions&)>
+// 0 or 1, a number, a number of bytes: for the member that `kMember` gives.
+template <bool& (*kMember)(SessionOptions&)>
 Status set_switch(SessionOptions& options, Text name, Text value) {
   if (value != "0" && value != "1") {
     return error(Code::kInvalidArgument, "option {} takes 0 or 1, not '{}'", name, value);
   }
-  member(options) = value == "1";
+  kMember(options) = value == "1";
   return {};
 }
 
-template <int64_t& (*member)(SessionOptions&)>
+template <int64_t& (*kMember)(SessionOptions&)>
 Status set_number(SessionOptions& options, Text name, Text value) {
-  TREADLE_ASSIGN(member(options), parse_number(name, value));
+  TREADLE_ASSIGN(kMember(options), parse_number(name, value));
   return {};
 }
 
-template <size_t& (*member)(SessionOptions&)>
+template <size_t& (*kMember)(SessionOptions&)>
 Status set_bytes(SessionOptions& options, Text name, Text value) {
   TREADLE_ASSIGN(const int64_t bytes, parse_number(name, value));
   if (bytes < 0) return error(Code::kInvalidArgument, "{}: {} bytes are out of range", name, bytes);
-  member(options) = static_cast<size_t>(bytes);
+  kMember(options) = static_cast<size_t>(bytes);
   return {};
 }
 

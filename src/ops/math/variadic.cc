@@ -12,12 +12,12 @@ using kernels::ElementwiseOp;
 using kernels::ElementwiseOperand;
 using kernels::ElementwisePlan;
 
-template <DimFn fn>
+template <DimFn kFn>
 Status infer_extreme(InferContext& ctx) {
   TREADLE_TRY(infer_broadcast(ctx));
   if (ctx.inputs.size() == 2) {
-    infer_symbols(ctx, fn);
-    infer_real_symbols(ctx, fn);
+    infer_symbols(ctx, kFn);
+    infer_real_symbols(ctx, kFn);
   }
   if (ctx.inputs.size() == 1 && wants_small_symbols(ctx)) {
     if (std::optional<Shape> dims = small_dims(ctx, 0)) ctx.set_output_symbols(0, std::move(*dims));
@@ -118,11 +118,11 @@ Status prepare_one(PrepareContext& ctx) {
   return {};
 }
 
-template <ElementwiseOp op>
+template <ElementwiseOp kOp>
 Status prepare_fold(PrepareContext& ctx) {
   if (ctx.inputs.size() == 1) return prepare_one(ctx);
-  if (ctx.inputs.size() == 2) return prepare_elementwise(ctx, op);
-  return prepare_many(ctx, op, false);
+  if (ctx.inputs.size() == 2) return prepare_elementwise(ctx, kOp);
+  return prepare_many(ctx, kOp, false);
 }
 
 Status prepare_mean(PrepareContext& ctx) {

@@ -43,15 +43,15 @@ struct ArgState {
 
 using ArgFn = decltype(&kernels::arg_max);
 
-template <ArgFn fn>
+template <ArgFn kFn>
 uint32_t run_arg(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const ArgState*>(state);
-  fn(s.type, slots[operands[0]], static_cast<int64_t*>(slots[operands[1]]), s.view.outer, s.view.n, s.view.inner,
-     s.select_last);
+  kFn(s.type, slots[operands[0]], static_cast<int64_t*>(slots[operands[1]]), s.view.outer, s.view.n, s.view.inner,
+      s.select_last);
   return 0;
 }
 
-template <ArgFn fn>
+template <ArgFn kFn>
 Status prepare_arg(PrepareContext& ctx) {
   const Operand& x = ctx.inputs[0];
   TREADLE_ASSIGN(const int64_t axis, normalize_axis(ctx.attributes().get_int("axis"), x.rank()));
@@ -60,10 +60,10 @@ Status prepare_arg(PrepareContext& ctx) {
     const AxisView view = view_along(x.dims, axis);
     ctx.form->kind = ElementwiseForm::Kind::kArgReduction;
     ctx.form->extreme = {static_cast<int64_t>(view.outer), static_cast<int64_t>(view.n),
-                         static_cast<int64_t>(view.inner), fn == kernels::arg_max, last};
+                         static_cast<int64_t>(view.inner), kFn == kernels::arg_max, last};
     if (ctx.form_only) return {};
   }
-  ctx.set_kernel(run_arg<fn>, ctx.make_state<ArgState>(ArgState{view_along(x.dims, axis), x.type, last}));
+  ctx.set_kernel(run_arg<kFn>, ctx.make_state<ArgState>(ArgState{view_along(x.dims, axis), x.type, last}));
   return {};
 }
 
