@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "api/handles.h"
 #include "api/lent_values.h"

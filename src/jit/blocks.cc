@@ -76,11 +76,9 @@ bool LoopWriter::runs_in_blocks(uint32_t index) const {
     return element_ir_type(b_.getContext(), type) && static_cast<int64_t>(bytes) == count * width_of(type);
   };
   for (const LoopState& state : loop.states) made.push_back(state.in);
-  std::vector<plan::Copy> copies;
   for (uint32_t pc = loop.first + 1; pc + 1 < loop.last; ++pc) {
     if (p_.code[pc].code == OpCode::kCopy) {
-      copies.push_back(p_.copies[p_.code[pc].index]);
-      made.push_back(copies.back().to);
+      made.push_back(p_.copies[p_.code[pc].index].to);
       continue;
     }
     const ElementwiseCode* code = request_.elementwise(pc);

@@ -3,7 +3,7 @@
 // takes part as an `Edge` that does each thing by its own means: the interpreter moves memory (exec::Context), a loop
 // that is one chain gets steps (chain_loops.cc), a native loop gets code (jit/loops.cc).
 //
-//   edge.ask(continues)        the body's condition, while states still are where the body left them
+//   edge.ask(continues)    the body's condition, while states still are where the body left them
 //   edge.put_row(row)      a row of a scan output
 //   edge.exchange(swap)    a state and its successor change places
 //   edge.advance(pointer)  to the next row

@@ -1,5 +1,5 @@
-// The steps of the body, one chain after the other, then those of the back edge. Nothing in
-// them can fail, so the interpreter only comes back to look at limits, to make room for rows, and at the end.
+// The steps of the body, one chain after the other, then those of the back edge. Nothing in them can fail, so the
+// interpreter only comes back to look at limits, to make room for rows, and at the end.
 #include "plan/chain_loops.h"
 
 #include "plan/back_edge.h"

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <optional>
+#include <string>
 
 #include "opt/pipeline.h"
 
@@ -12,6 +13,12 @@ namespace treadle::session {
 namespace {
 
 using Text = std::string_view;
+
+struct Option {
+  Text name;
+  Status (*set)(SessionOptions& options, Text name, Text value);
+  Text old_name = {};  // goes on working
+};
 
 Result<int64_t> parse_number(Text name, Text text) {
   int64_t number = 0;
@@ -128,6 +135,7 @@ size_t& load_memory(SessionOptions& o) {
   return o.load.memory_limit;
 }
 
+// In the order in which errors name them.
 constexpr Option kOptions[] = {
     {"tier", set_tier},
     {"threads", set_threads},
@@ -147,10 +155,6 @@ constexpr Option kOptions[] = {
 };
 
 }  // namespace
-
-std::span<const Option> options() {
-  return kOptions;
-}
 
 Status set_option(SessionOptions& options, std::string_view name, std::string_view value) {
   for (const Option& option : kOptions) {

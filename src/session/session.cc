@@ -52,8 +52,8 @@ Result<const Plan*> Session::Impl::plan_for_run(Values values, const RunOptions&
                                                 Limits::Clock::time_point& since) {
   if (const Plan* plan = plans->find(values)) return plan;
   since = Limits::Clock::now();
-  Limits limits;
-  limits.begin(run, "run", since);
+  run::RunLimits limits;
+  limits.begin(run, since);
   const ThreadScope scope(1, limits.stop_check());
   auto plan = plans->find_or_make(values);
   if (plan.ok()) return plan;
