@@ -1,6 +1,6 @@
 #pragma once
 // From the end of one trip to the beginning of the next: the one place that says in which order. Whoever runs loops
-// takes part as an `Edge` that does each thing by its own means: the interpreter moves memory (exec::Context), a loop
+// takes part as an `Edge` that does each thing by its own means: the interpreter moves memory (run::HandOn), a loop
 // that is one chain gets steps (chain_loops.cc), a native loop gets code (jit/loops.cc).
 //
 //   edge.ask(continues)    the body's condition, while states still are where the body left them

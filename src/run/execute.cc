@@ -13,7 +13,7 @@ using plan::Loop;
 using plan::OpCode;
 
 Status Context::execute() {
-  return options_->profile ? interpret<true>() : interpret<false>();
+  return profile_ ? interpret<true>() : interpret<false>();
 }
 
 // What an instruction does leaves `in` where the run goes on, or at the instruction that an error belongs to.
@@ -30,7 +30,7 @@ Status Context::interpret() {
   };
   for (;;) {
     if (kProfiled && in->code != OpCode::kInStrips) {
-      options_->profile->at(static_cast<uint32_t>(in - code), [this](uint32_t loop) { return loops_[loop].trip; });
+      profile_->at(static_cast<uint32_t>(in - code), [this](uint32_t loop) { return loops_[loop].trip; });
     }
     Status status;
     switch (in->code) {
@@ -43,7 +43,7 @@ Status Context::interpret() {
         if (status.ok()) continue;
         break;
       case OpCode::kCopy:
-        copy(program_->copies[in++->index]);
+        frame_.copy(program_->copies[in++->index]);
         continue;
       case OpCode::kJump:
         in = code + in->target;
@@ -68,18 +68,18 @@ Status Context::interpret() {
       case OpCode::kMove:
       case OpCode::kGuarded:
       case OpCode::kCompute:
-        status = run_dynamic(*in);
+        status = dynamic_.run(*in);
         in += status.ok();
         break;
       case OpCode::kPoll:
-        status = poll();
+        status = polls_.poll();
         in += status.ok();
         break;
       case OpCode::kPipeline:
         status = apart(&Context::offer_pipeline<kProfiled>);
         break;
       case OpCode::kPipelineEnd:
-        if constexpr (!kProfiled) end_pipeline(in->index);
+        if constexpr (!kProfiled) pipelines_.end(in->index);
         ++in;
         continue;
       case OpCode::kInStrips:
@@ -94,7 +94,7 @@ Status Context::interpret() {
 
 template <bool kProfiled>
 TREADLE_STEP Status Context::run_kernels(const Instruction*& in) {
-  void** const slots = slots_.data();
+  void** const slots = frame_.slots();
   do {
     if (const uint32_t failed = in->run(in->state, slots, in->operands)) return kernel_status(failed);
   } while ((++in)->code == OpCode::kKernel && !kProfiled);
@@ -102,7 +102,7 @@ TREADLE_STEP Status Context::run_kernels(const Instruction*& in) {
 }
 
 TREADLE_STEP Status Context::run_row(const Instruction*& in) {
-  if (const uint32_t failed = point_at_row(program_->rows[in->index])) return kernel_status(failed);
+  if (const uint32_t failed = frame_.point_at_row(program_->rows[in->index])) return kernel_status(failed);
   ++in;
   return {};
 }
@@ -110,10 +110,10 @@ TREADLE_STEP Status Context::run_row(const Instruction*& in) {
 TREADLE_STEP Status Context::branch(const Instruction*& in, const Instruction* target) {
   const uint32_t flag = in->index;
   bool condition = false;
-  if (program_->slots[flag].storage == plan::Storage::kHandle) {
-    TREADLE_TRY(read_flag(flag, "cond", condition));
+  if (frame_.is_handle(flag)) {
+    TREADLE_TRY(frame_.read_flag(flag, "cond", condition));
   } else {  // without a call: bodies of a few operations branch as well
-    condition = *static_cast<const bool*>(slots_[flag]);
+    condition = *static_cast<const bool*>(frame_.address(flag));
   }
   in = condition ? in + 1 : target;
   return {};
@@ -123,16 +123,16 @@ template <bool kProfiled>
 Status Context::enter_loop(const Instruction*& in) {
   const uint32_t index = in->index;
   bool runs = false;
-  TREADLE_TRY(loop_begin(index, runs));
+  TREADLE_TRY(trips_.begin_loop(index, runs));
   in = runs ? in + 1 : target_of(*in);
   if (kProfiled || !runs) return {};
-  TREADLE_TRY(ask_for_native(index, in));
-  return run_trips(index, budget_, in);
+  TREADLE_TRY(trips_.ask_for_native(index, in));
+  return trips_.run(index, polls_.budget(), in);
 }
 
 Status Context::end_trip(const Instruction*& in) {
   bool again = false;
-  TREADLE_TRY(loop_next(in->index, again));
+  TREADLE_TRY(loops_.next(in->index, again));
   in = again ? target_of(*in) : in + 1;
   return {};
 }
@@ -142,32 +142,29 @@ TREADLE_STEP Status Context::end_simple_trip(const Instruction*& in, const Instr
   const uint32_t index = in->index;
   const Loop& loop = program_->loops[index];
   LoopPosition& at = loops_[index];
-  const bool continues = step(loop, at);
-  const bool is_granted = budget_.units >= loop.schedule.weight && at.trip < std::min(at.trips, at.row_capacity);
-  if (continues && is_granted) {  // what next_trip does where nothing is due
-    ++budget_.trips;
-    budget_.units -= loop.schedule.weight;
-  } else if (continues && has_trip(index)) {
-    TREADLE_TRY(next_trip(index, budget_));
+  Budget& budget = polls_.budget();
+  const bool continues = take_simple_edge(loop, at, frame_.slots());
+  const bool is_granted = budget.units >= loop.schedule.weight && at.trip < std::min(at.trips, at.row_capacity);
+  if (continues && is_granted) {  // what Trips::next does where nothing is due
+    ++budget.trips;
+    budget.units -= loop.schedule.weight;
+  } else if (continues && loops_.has_trip(index)) {
+    TREADLE_TRY(trips_.next(index, budget));
   } else {
     ++in;
     return {};
   }
   in = body;
-  // Once limits have been looked at, native code may be there to take over.
-  if (kProfiled || !native_ || (budget_.units != plan::kPollUnits && at.trip != native_trip_)) return {};
-  if (!native_code(index)) return {};
+  if (kProfiled || !trips_.goes_native(index, budget.units)) return {};
   const Instruction* next = in;
-  Status status = run_trips(index, budget_, next);
+  Status status = trips_.run(index, budget, next);
   in = next;
   return status;
 }
 
 Status Context::leave_loop(const Instruction*& in) {
-  const Loop& loop = program_->loops[in->index];
-  if (native_ && !loop.in_loop) native_->worked(in->index, loops_[in->index].trip * loop.schedule.weight);
-  TREADLE_TRY(loop_end(in->index));
-  release(loop.releases, loop.in_loop);
+  if (!program_->loops[in->index].in_loop) trips_.worked(in->index, loops_[in->index].trip);
+  TREADLE_TRY(trips_.end_loop(in->index));
   ++in;
   return {};
 }
@@ -175,31 +172,8 @@ Status Context::leave_loop(const Instruction*& in) {
 template <bool kProfiled>
 Status Context::offer_pipeline(const Instruction*& in) {
   bool done = false;
-  if constexpr (!kProfiled) TREADLE_TRY(run_pipeline(in->index, done));
+  if constexpr (!kProfiled) TREADLE_TRY(pipelines_.run(in->index, done));
   in = done ? target_of(*in) : in + 1;
-  return {};
-}
-
-Status Context::run_dynamic(const Instruction& in) {
-  if (in.code == OpCode::kMove) {
-    const auto [from, to] = program_->moves[in.index];
-    TREADLE_ASSIGN(AnyValue value, value_of(from, program_->slots[from].type));
-    return set_handle(to, std::move(value));
-  }
-  const plan::DynamicNode& node = program_->dynamic[in.index];
-  TREADLE_TRY(in.code == OpCode::kGuarded ? run_guarded(node, in.index) : run_compute(node));
-  release(node.releases, node.in_loop);
-  return {};
-}
-
-Status Context::read_flag(uint32_t s, const char* what, bool& value) const {
-  if (program_->slots[s].storage == plan::Storage::kHandle) {
-    const AnyValue& v = handles_[s];
-    if (!v.is_tensor() || v.tensor().type() != ElementType::kBool || v.tensor().element_count() != 1) {
-      return error(Code::kRuntime, "{} must be one bool, found {}", what, v.type().to_string());
-    }
-  }
-  value = *static_cast<const bool*>(slots_[s]);
   return {};
 }
 

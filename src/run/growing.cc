@@ -1,18 +1,15 @@
-// Values to which a loop appends. The memory of such a value has spare room behind the elements, or along an inner axis
-// (plan/growing.h). Appending writes new elements into the spare room if nobody has appended to the same value before;
-// otherwise the value moves to memory of twice the size.
+#include "run/growing.h"
+
 #include <cstring>
 
 #include "base/in_pieces.h"
 #include "kernels/move.h"
 #include "op/op_def.h"
-#include "run/context.h"
 
 namespace treadle::run {
 
 using plan::DynamicNode;
 using plan::Growth;
-using plan::Storage;
 
 namespace {
 
@@ -72,10 +69,10 @@ Dims strides_with_room(const Dims& dims, size_t axis, Growth growth, int64_t roo
 
 }  // namespace
 
-Result<bool> Context::append(const DynamicNode& node) {
+Result<bool> Appends::append(const DynamicNode& node) {
   const uint32_t base_slot = node.inputs[0];
-  if (base_slot == plan::kNoSlot || program_->slots[base_slot].storage != Storage::kHandle) return false;
-  const Tensor& base = handles_[base_slot].tensor();
+  if (base_slot == plan::kNoSlot || !frame_.is_handle(base_slot)) return false;
+  const Tensor& base = frame_.handle(base_slot).tensor();
   const int64_t rank = base.rank();
   int64_t axis = node.node->attributes.get_int("axis", 1);
   if (axis < 0) axis += rank;
@@ -86,7 +83,7 @@ Result<bool> Context::append(const DynamicNode& node) {
   Dims dims = base.dims();
   Dims storage;
   for (size_t i = 1; i < node.inputs.size(); ++i) {
-    const Dims& more = dims_of(node.inputs[i], *node.node->inputs[i], storage);
+    const Dims& more = frame_.dims_of(node.inputs[i], *node.node->inputs[i], storage);
     if (static_cast<int64_t>(more.size()) != rank) return false;
     for (int64_t d = 0; d < rank; ++d) {
       const auto k = static_cast<size_t>(d);
@@ -97,98 +94,93 @@ Result<bool> Context::append(const DynamicNode& node) {
   if (is_outermost && node.growth != Growth::kColumns) {
     TREADLE_TRY(append_row_major(node, std::move(dims)));
   } else {
-    TREADLE_TRY(append_spread(node, static_cast<size_t>(axis), std::move(dims)));
+    TREADLE_TRY(append_in_layout(node, static_cast<size_t>(axis), std::move(dims)));
   }
   return true;
 }
 
-size_t Context::with_room_to_grow(size_t bytes, size_t have) {
-  const size_t want = bytes <= SIZE_MAX / 2 ? 2 * bytes : bytes;
-  if (account_->fits(want - have)) return want;
-  spare_.clear();
-  const size_t most = have + account_->room();
-  if (most >= want) return want;
-  // Half of what is left: the limit is come close to in a few steps, and others find something as well.
-  return most > bytes ? bytes + (most - bytes) / 2 : bytes;
-}
-
-void Context::grow_in_place(uint32_t s, size_t bytes) {
-  Tensor& base = handles_[s].tensor();
+// Makes the memory of a handle's tensor, which ends with the memory, at least `bytes` long where it lies.
+void Appends::grow_in_place(uint32_t s, size_t bytes) {
+  Tensor& base = frame_.handle(s).tensor();
   Buffer& memory = *base.buffer().get();
-  const size_t room = with_room_to_grow(bytes, memory.size());
-  if (!account_->fits(room - memory.size()) || !MemoryAccount::grow(*account_, memory, room)) return;
+  if (!memory_.grow(memory, memory_.with_room_to_grow(bytes, memory.size()))) return;
   base = Tensor::from_buffer(base.type(), base.dims(), base.buffer());
-  slots_[s] = base.mutable_raw();
+  frame_.point(s, base.mutable_raw());
 }
 
-Status Context::append_row_major(const DynamicNode& node, Dims dims) {
-  const Tensor& base = handles_[node.inputs[0]].tensor();
-  TREADLE_ASSIGN(const int64_t count, element_count(dims));
-  const size_t bytes = static_cast<size_t>(count) * byte_width(base.type());
+// Memory of at least `bytes` that begins with the elements of the node's first input: that input's own where it has
+// room behind them that nobody has taken.
+Result<BufferRef> Appends::row_major_room(const DynamicNode& node, size_t bytes, const Dims& dims) {
+  const Tensor& base = frame_.handle(node.inputs[0]).tensor();
   const size_t old_bytes = base.byte_size();
   const bool ends_here = base.buffer() && base.buffer()->writable() && base.raw() == base.buffer()->data() &&
                          old_bytes == base.buffer()->used();
   if (ends_here && bytes > base.buffer()->size()) {
     // What the node made in the trip before is the base of this one.
-    if (node.outputs[0] != node.inputs[0]) handles_[node.outputs[0]] = {};
+    if (node.outputs[0] != node.inputs[0]) frame_.handle(node.outputs[0]) = {};
     grow_in_place(node.inputs[0], bytes);
   }
-  BufferRef buffer = base.buffer();
-  if (!ends_here || bytes > buffer->size()) {
-    const size_t room = with_room_to_grow(bytes, 0);
-    TREADLE_TRY(check_memory(room, dims));
-    ++allocations_;
-    buffer = MemoryAccount::allocate_growable(account_, room);
-    if (!buffer) return error(Code::kLimit, "no memory for a tensor of shape {} ({} bytes)", to_string(dims), room);
-    if (old_bytes > 0) copy_in_pieces(buffer->data(), base.raw(), old_bytes);
-    TREADLE_TRY(charge(old_bytes));
-  }
+  if (ends_here && bytes <= base.buffer()->size()) return base.buffer();
+  TREADLE_ASSIGN(BufferRef buffer, memory_.allocate_growable(memory_.with_room_to_grow(bytes, 0), dims));
+  if (old_bytes > 0) copy_in_pieces(buffer->data(), base.raw(), old_bytes);
+  TREADLE_TRY(polls_.charge(old_bytes));
+  return buffer;
+}
+
+Status Appends::append_row_major(const DynamicNode& node, Dims dims) {
+  const Tensor& base = frame_.handle(node.inputs[0]).tensor();
+  const ElementType type = base.type();
+  const size_t old_bytes = base.byte_size();
+  TREADLE_ASSIGN(const int64_t count, element_count(dims));
+  const size_t bytes = static_cast<size_t>(count) * byte_width(type);
+  TREADLE_ASSIGN(BufferRef buffer, row_major_room(node, bytes, dims));
   std::byte* to = buffer->data() + old_bytes;
   Dims storage;
   for (size_t i = 1; i < node.inputs.size(); ++i) {
-    const Dims& more = dims_of(node.inputs[i], *node.node->inputs[i], storage);
-    const size_t added = static_cast<size_t>(element_count_unchecked(more)) * byte_width(base.type());
-    if (added > 0) copy_in_pieces(to, slots_[node.inputs[i]], added);
+    const Dims& more = frame_.dims_of(node.inputs[i], *node.node->inputs[i], storage);
+    const size_t added = static_cast<size_t>(element_count_unchecked(more)) * byte_width(type);
+    if (added > 0) copy_in_pieces(to, frame_.address(node.inputs[i]), added);
     to += added;
   }
   buffer->set_used(bytes);
-  const ElementType type = base.type();
   const void* data = buffer->data();
-  return set_handle(node.outputs[0], AnyValue(Tensor::from_buffer(type, std::move(dims), std::move(buffer), data)));
+  return frame_.set_handle(node.outputs[0],
+                           AnyValue(Tensor::from_buffer(type, std::move(dims), std::move(buffer), data)));
 }
 
-Status Context::append_spread(const DynamicNode& node, size_t axis, Dims dims) {
+Status Appends::append_in_layout(const DynamicNode& node, size_t axis, Dims dims) {
   const uint32_t base_slot = node.inputs[0];
-  const Tensor& base = handles_[base_slot].tensor();
+  const Tensor& base = frame_.handle(base_slot).tensor();
   const ElementType type = base.type();
   const size_t width = byte_width(type);
   TREADLE_TRY(element_count(dims).status());
   // Of such memory, Buffer::used() counts positions along the axis.
   int64_t at = base.dims()[axis];
-  StrideLayout spread = layouts_[base_slot];
+  StrideLayout layout = frame_.layout(base_slot);
   BufferRef buffer = base.buffer();
   const bool in_place =
-      !spread.strides.empty() && dims[axis] <= spread.room && buffer->used() == static_cast<size_t>(at);
+      !layout.strides.empty() && dims[axis] <= layout.room && buffer->used() == static_cast<size_t>(at);
   if (!in_place) {
-    TREADLE_ASSIGN(buffer, spread_out(base, strides_of(base_slot), axis, dims, node.growth, spread));
+    TREADLE_ASSIGN(buffer, lay_out(base, frame_.strides_of(base_slot), axis, dims, node.growth, layout));
   }
   Dims storage;
   for (size_t i = 1; i < node.inputs.size(); ++i) {
-    const Dims& more = dims_of(node.inputs[i], *node.node->inputs[i], storage);
+    const Dims& more = frame_.dims_of(node.inputs[i], *node.node->inputs[i], storage);
     if (element_count_unchecked(more) == 0) continue;
-    const auto offset = static_cast<size_t>(at * spread.strides[axis]) * width;
-    scatter(static_cast<const std::byte*>(slots_[node.inputs[i]]), buffer->data() + offset, more, spread.strides,
-            width);
+    const auto offset = static_cast<size_t>(at * layout.strides[axis]) * width;
+    scatter(static_cast<const std::byte*>(frame_.address(node.inputs[i])), buffer->data() + offset, more,
+            layout.strides, width);
     at += more[axis];
   }
   buffer->set_used(static_cast<size_t>(dims[axis]));
-  TREADLE_TRY(set_handle(node.outputs[0], AnyValue(Tensor::from_buffer(type, std::move(dims), std::move(buffer)))));
-  layouts_[node.outputs[0]] = std::move(spread);
+  TREADLE_TRY(
+      frame_.set_handle(node.outputs[0], AnyValue(Tensor::from_buffer(type, std::move(dims), std::move(buffer)))));
+  frame_.set_layout(node.outputs[0], std::move(layout));
   return {};
 }
 
-Result<BufferRef> Context::spread_out(const Tensor& base, const Dims* strides, size_t axis, const Dims& dims,
-                                      Growth growth, StrideLayout& made) {
+Result<BufferRef> Appends::lay_out(const Tensor& base, const Dims* strides, size_t axis, const Dims& dims,
+                                   Growth growth, StrideLayout& made) {
   const size_t width = byte_width(base.type());
   Dims larger = dims;
   const auto bytes_with = [&](int64_t room) -> Result<size_t> {
@@ -198,31 +190,20 @@ Result<BufferRef> Context::spread_out(const Tensor& base, const Dims* strides, s
     return static_cast<size_t>(count) * width;
   };
   TREADLE_ASSIGN(size_t bytes, bytes_with(dims[axis]));
-  const size_t room = with_room_to_grow(bytes, 0), row = bytes / static_cast<size_t>(made.room);
+  const size_t room = memory_.with_room_to_grow(bytes, 0), row = bytes / static_cast<size_t>(made.room);
   if (row > 0 && room > bytes) {
     TREADLE_ASSIGN(bytes, bytes_with(static_cast<int64_t>(room / row)));
   }
-  TREADLE_ASSIGN(BufferRef buffer, allocate_bytes(bytes, dims));
+  TREADLE_ASSIGN(BufferRef buffer, memory_.allocate_bytes(bytes, dims));
   made.strides = strides_with_room(dims, axis, growth, made.room);
   if (base.element_count() > 0) {
     kernels::CopyPlan copy;
     const Dims row_major = strides ? Dims() : contiguous_strides(base.dims());
     TREADLE_TRY(kernels::prepare_copy(&copy, width, base.dims(), strides ? *strides : row_major, made.strides));
     copy(base.raw(), buffer->data());
-    TREADLE_TRY(charge(base.byte_size()));
+    TREADLE_TRY(polls_.charge(base.byte_size()));
   }
   return buffer;
-}
-
-Result<AnyValue> Context::gathered(const Tensor& tensor, const Dims& strides) {
-  TREADLE_ASSIGN(Tensor copy, allocate(tensor.type(), tensor.dims()));
-  if (tensor.element_count() > 0) {
-    kernels::CopyPlan plan;
-    TREADLE_TRY(kernels::prepare_copy(&plan, byte_width(tensor.type()), tensor.dims(), strides,
-                                      contiguous_strides(tensor.dims())));
-    plan(tensor.raw(), copy.mutable_raw());
-  }
-  return AnyValue(std::move(copy));
 }
 
 }  // namespace treadle::run

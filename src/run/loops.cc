@@ -1,10 +1,10 @@
-// Loops: where a loop begins, its back edge, and its end.
+#include "run/loops.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "base/in_pieces.h"
 #include "op/loop_signature.h"
-#include "run/context.h"
 
 namespace treadle::run {
 
@@ -47,40 +47,62 @@ void clear_rows(std::byte* whole, const LoopPosition& at, size_t row_bytes) {
 
 }  // namespace
 
-Status Context::count_trips(const Loop& loop, LoopPosition& at) {
-  if (loop.is_scan) {
-    at.trips = loop.known_trips;
-    at.trips_known = true;
-    for (size_t i = 0; i < loop.scan_inputs.size(); ++i) {
-      const uint32_t s = loop.scan_inputs[i].whole;
-      if (program_->slots[s].storage != Storage::kHandle) continue;
-      const AnyValue& v = handles_[s];
-      if (!v.is_tensor() || v.tensor().rank() < 1) {
-        return error(Code::kRuntime, "scan input {} must be a tensor of rank 1 or more, found {}", i,
-                     v.type().to_string());
-      }
-      const int64_t length = v.tensor().dims()[0];
-      if (at.trips >= 0 && at.trips != length) return check_lengths(loop);
-      at.trips = length;
-    }
-    at.rows = at.trips;
-    if (loop.masked && at.trips > 1) at.trips = count_masked_trips(loop.scan_inputs[0], at.trips);
-    return {};
+Loops::Loops(const plan::Program& program, Frame& frame, RunMemory& memory, Polls& polls)
+    : program_(program), frame_(frame), memory_(memory), polls_(polls), positions_(program.loops.size()) {
+  for (size_t i = 0; i < positions_.size(); ++i) positions_[i].outputs.resize(program.loops[i].scan_outputs.size());
+}
+
+void Loops::begin_run() {
+  for (LoopPosition& at : positions_) at.active = false;
+  misplanned_ = false;
+}
+
+void Loops::abandon() {
+  for (LoopPosition& at : positions_) {
+    const size_t count = at.outputs.size();
+    at.outputs.clear();
+    at.outputs.resize(count);
   }
+}
+
+// --- how many trips --------------------------------------------------------------------------------------------------
+
+Status Loops::count_scan_trips(const Loop& loop, LoopPosition& at) {
+  at.trips = loop.known_trips;
+  at.trips_known = true;
+  for (size_t i = 0; i < loop.scan_inputs.size(); ++i) {
+    const uint32_t s = loop.scan_inputs[i].whole;
+    if (!frame_.is_handle(s)) continue;
+    const AnyValue& v = frame_.handle(s);
+    if (!v.is_tensor() || v.tensor().rank() < 1) {
+      return error(Code::kRuntime, "scan input {} must be a tensor of rank 1 or more, found {}", i,
+                   v.type().to_string());
+    }
+    const int64_t length = v.tensor().dims()[0];
+    if (at.trips >= 0 && at.trips != length) return check_lengths(loop);
+    at.trips = length;
+  }
+  at.rows = at.trips;
+  if (loop.masked && at.trips > 1) at.trips = count_masked_trips(loop.scan_inputs[0], at.trips);
+  return {};
+}
+
+Status Loops::count_trips(const Loop& loop, LoopPosition& at) {
+  if (loop.is_scan) return count_scan_trips(loop, at);
   at.trips = INT64_MAX;
   at.trips_known = loop.trip_count != plan::kNoSlot && loop.continues == plan::kNoSlot;
   if (loop.trip_count != plan::kNoSlot) {
-    if (program_->slots[loop.trip_count].storage == Storage::kHandle) {
-      const AnyValue& m = handles_[loop.trip_count];
+    if (frame_.is_handle(loop.trip_count)) {
+      const AnyValue& m = frame_.handle(loop.trip_count);
       if (!m.is_tensor() || m.tensor().type() != ElementType::kInt64 || m.tensor().element_count() != 1) {
         return error(Code::kRuntime, "M must be one int64, found {}", m.type().to_string());
       }
     }
-    at.trips = *static_cast<const int64_t*>(slots_[loop.trip_count]);
+    at.trips = *static_cast<const int64_t*>(frame_.address(loop.trip_count));
   }
   if (loop.condition != plan::kNoSlot) {
     bool condition = false;
-    TREADLE_TRY(read_flag(loop.condition, "cond", condition));
+    TREADLE_TRY(frame_.read_flag(loop.condition, "cond", condition));
     if (!condition) at.trips = 0;
   }
   at.trips = at.rows = std::max<int64_t>(at.trips, 0);
@@ -88,13 +110,13 @@ Status Context::count_trips(const Loop& loop, LoopPosition& at) {
 }
 
 // In the order of the inputs, as the first that differs is the one to name.
-Status Context::check_lengths(const Loop& loop) const {
+Status Loops::check_lengths(const Loop& loop) const {
   int64_t length = -1;
   for (size_t i = 0; i < loop.scan_inputs.size(); ++i) {
     const uint32_t s = loop.scan_inputs[i].whole;
-    const bool is_handle = program_->slots[s].storage == Storage::kHandle;
-    if (is_handle && (!handles_[s].is_tensor() || handles_[s].tensor().rank() < 1)) continue;
-    const int64_t own = is_handle ? handles_[s].tensor().dims()[0] : program_->slots[s].type.shape[0].value();
+    const bool is_handle = frame_.is_handle(s);
+    if (is_handle && (!frame_.handle(s).is_tensor() || frame_.handle(s).tensor().rank() < 1)) continue;
+    const int64_t own = is_handle ? frame_.handle(s).tensor().dims()[0] : program_.slots[s].type.shape[0].value();
     if (length >= 0 && own != length) return unequal_lengths(i, own, length);
     length = own;
   }
@@ -102,34 +124,66 @@ Status Context::check_lengths(const Loop& loop) const {
 }
 
 // The trips up to the last one whose mask is not all false in time; one at least, which tells what rows look like.
-int64_t Context::count_masked_trips(const ScanInput& mask, int64_t length) const {
-  const plan::Slot& slot = program_->slots[mask.whole];
-  const bool* within = static_cast<const bool*>(slots_[mask.whole]);
-  const int64_t count = slot.storage == Storage::kHandle ? handles_[mask.whole].tensor().element_count()
-                                                         : element_count_unchecked(known_dims(slot.type.shape));
+int64_t Loops::count_masked_trips(const ScanInput& mask, int64_t length) const {
+  const bool* within = static_cast<const bool*>(frame_.address(mask.whole));
+  const int64_t count = frame_.is_handle(mask.whole)
+                            ? frame_.handle(mask.whole).tensor().element_count()
+                            : element_count_unchecked(known_dims(program_.slots[mask.whole].type.shape));
   int64_t last = count - 1;
   while (last > 0 && !within[last]) --last;
   return count > 0 ? last / (count / length) + 1 : 1;
 }
 
-Status Context::begin_states(const Loop& loop) {
+// --- a loop begins ---------------------------------------------------------------------------------------------------
+
+Status Loops::begin(uint32_t index, bool& runs) {
+  const Loop& loop = program_.loops[index];
+  LoopPosition& at = positions_[index];
+  at.trip = 0;
+  TREADLE_TRY(count_trips(loop, at));
+  TREADLE_TRY(begin_states(loop));
+  TREADLE_TRY(begin_outputs(index));
+  at.all_trips = at.trips;
+  runs = at.trips > 0;
+  if (!runs) return {};
+  TREADLE_TRY(polls_.count_trip(loop.schedule.weight, polls_.budget()));
+  TREADLE_TRY(set_elements(loop, at));
+  if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(frame_.address(loop.counter)) = 0;
+  at.active = true;
+  polls_.teams().begin(index);
+  return {};
+}
+
+Status Loops::begin_stage(uint32_t index) {
+  const Loop& loop = program_.loops[index];
+  LoopPosition& at = positions_[index];
+  at.trip = 0;
+  TREADLE_TRY(count_trips(loop, at));
+  TREADLE_TRY(begin_states(loop));
+  TREADLE_TRY(begin_outputs(index));
+  return set_elements(loop, at);
+}
+
+Status Loops::begin_states(const Loop& loop) {
   for (const LoopState& state : loop.states) {
-    if (state.planned) {
-      copy_in_pieces(slots_[state.in], slots_[state.initial], state.bytes);
-      // Kernels may compute along what is behind it (see Planner::find_padded).
-      const size_t behind = program_->slots[state.in].bytes - state.bytes;
-      for (const uint32_t s : {state.in, state.out}) {
-        if (behind > 0) std::memset(static_cast<std::byte*>(slots_[s]) + state.bytes, 0, behind);
-      }
-    } else {
-      TREADLE_ASSIGN(AnyValue value, value_of(state.initial, program_->slots[state.initial].type));
-      TREADLE_TRY(set_handle(state.in, std::move(value)));
+    if (!state.planned) {
+      TREADLE_ASSIGN(AnyValue value, frame_.value_of(state.initial, program_.slots[state.initial].type));
+      TREADLE_TRY(frame_.set_handle(state.in, std::move(value)));
+      continue;
+    }
+    copy_in_pieces(frame_.address(state.in), frame_.address(state.initial), state.bytes);
+    // Kernels may compute along what is behind it (see Planner::find_padded).
+    const size_t behind = program_.slots[state.in].bytes - state.bytes;
+    for (const uint32_t s : {state.in, state.out}) {
+      if (behind > 0) std::memset(static_cast<std::byte*>(frame_.address(s)) + state.bytes, 0, behind);
     }
   }
   return {};
 }
 
-Status Context::begin_outputs(const Loop& loop, LoopPosition& at) {
+Status Loops::begin_outputs(uint32_t index) {
+  const Loop& loop = program_.loops[index];
+  LoopPosition& at = positions_[index];
   at.row_capacity = INT64_MAX;
   for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
     const ScanOutput& scan = loop.scan_outputs[i];
@@ -143,29 +197,19 @@ Status Context::begin_outputs(const Loop& loop, LoopPosition& at) {
       state.element_bytes = scan.element_bytes;
     }
     if (!scan.whole_planned) continue;
-    auto* row = static_cast<std::byte*>(slots_[scan.whole]);
+    auto* row = static_cast<std::byte*>(frame_.address(scan.whole));
     if (loop.masked) clear_rows(row, at, scan.element_bytes);
     if (scan.reverse && at.trips > 0) row += static_cast<size_t>(at.trips - 1) * scan.element_bytes;
-    slots_[scan.row] = row;
+    frame_.point(scan.row, row);
   }
-  return loop.step.grows && at.trips > 0 ? grow_rows(loop, at) : Status();
+  return loop.step.grows && at.trips > 0 ? grow_rows(index) : Status();
 }
 
-Status Context::grow(GrowBuffer& rows, size_t needed, size_t want) {
-  const size_t have = rows.capacity();
-  if (!account_->fits(want - have)) spare_.clear();
-  if (!account_->fits(want - have)) {
-    // All that is left, so that a limit is not approached row by row.
-    want = std::min(want, have + account_->room());
-    if (want < needed) return account_->refusal(needed - have, "a scan output");
-  }
-  ++allocations_;
-  if (!rows.reserve(want, *account_)) return error(Code::kLimit, "no memory for {} bytes of scan output", want);
-  return {};
-}
+// --- from trip to trip -----------------------------------------------------------------------------------------------
 
-// Memory for the row of the coming trip and more, for every output whose rows go to memory that grows.
-Status Context::grow_rows(const Loop& loop, LoopPosition& at) {
+Status Loops::grow_rows(uint32_t index) {
+  const Loop& loop = program_.loops[index];
+  LoopPosition& at = positions_[index];
   at.row_capacity = INT64_MAX;
   for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
     const ScanOutput& scan = loop.scan_outputs[i];
@@ -179,95 +223,83 @@ Status Context::grow_rows(const Loop& loop, LoopPosition& at) {
       if (at.trips_known && !__builtin_mul_overflow(static_cast<size_t>(at.rows), bytes, &all)) {
         want = all <= kMaxReservedBytes ? all : std::min(want, all);
       }
-      TREADLE_TRY(grow(rows, needed, want));
+      TREADLE_TRY(memory_.grow(rows, needed, want));
     }
-    slots_[scan.row] = rows.data() + static_cast<size_t>(at.trip) * scan.element_bytes;
+    frame_.point(scan.row, rows.data() + static_cast<size_t>(at.trip) * scan.element_bytes);
     at.row_capacity = std::min(at.row_capacity, static_cast<int64_t>(rows.capacity() / bytes));
   }
   return {};
 }
 
-Status Context::set_elements(const Loop& loop, LoopPosition& at) {
+Status Loops::set_elements(const Loop& loop, const LoopPosition& at) {
   for (size_t i = 0; i < loop.scan_inputs.size(); ++i) {
     const ScanInput& scan = loop.scan_inputs[i];
     const int64_t row = scan.reverse ? at.trips - 1 - at.trip : at.trip;
-    if (scan.planned) {
-      if (program_->slots[scan.whole].storage == Storage::kHandle) {
-        const Dims& dims = handles_[scan.whole].tensor().dims();
-        const Shape& element = scan.element_type.shape;
-        bool fits = dims.size() == element.size() + 1;
-        for (size_t d = 0; fits && d < element.size(); ++d) fits = dims[d + 1] == element[d].value();
-        if (!fits) {
-          return error(Code::kInternal, "scan input {} was planned for elements of {}, found shape {}", i,
-                       scan.element_type.to_string(), to_string(dims));
-        }
-      }
-      slots_[scan.element] =
-          static_cast<std::byte*>(slots_[scan.whole]) + row * static_cast<int64_t>(scan.element_bytes);
-      continue;
-    }
-    const plan::Slot& slot = program_->slots[scan.whole];
-    if (slot.storage != Storage::kHandle && slot.storage != Storage::kConstant) {
-      return error(Code::kInternal, "scan input {} has elements of unknown size in planned memory", i);
-    }
-    const Tensor& whole = slot.storage == Storage::kConstant ? slot.constant : handles_[scan.whole].tensor();
-    Dims dims = whole.dims();
-    dims.erase(0);
-    const auto stride = element_count_unchecked(dims) * static_cast<int64_t>(byte_width(whole.type()));
-    Tensor element = Tensor::from_buffer(whole.type(), std::move(dims), whole.buffer(),
-                                         static_cast<const std::byte*>(whole.raw()) + row * stride);
-    TREADLE_TRY(set_handle(scan.element, AnyValue(std::move(element))));
+    TREADLE_TRY(scan.planned ? point_at_element(scan, i, row) : take_element(scan, i, row));
   }
   return {};
 }
 
-Status Context::loop_begin(uint32_t index, bool& runs) {
-  const Loop& loop = program_->loops[index];
-  LoopPosition& at = loops_[index];
-  at.trip = 0;
-  TREADLE_TRY(count_trips(loop, at));
-  TREADLE_TRY(begin_states(loop));
-  TREADLE_TRY(begin_outputs(loop, at));
-  at.all_trips = at.trips;
-  runs = at.trips > 0;
-  if (!runs) return {};
-  TREADLE_TRY(count_trip(loop, budget_));
-  TREADLE_TRY(set_elements(loop, at));
-  if (loop.schedule.blocks.trips > 0) make_block(loop, at);
-  if (loop.counter != plan::kNoSlot) *static_cast<int64_t*>(slots_[loop.counter]) = 0;
-  at.active = true;
-  begin_team(index);
+Status Loops::point_at_element(const ScanInput& scan, size_t i, int64_t row) {
+  if (frame_.is_handle(scan.whole)) {
+    const Dims& dims = frame_.handle(scan.whole).tensor().dims();
+    const Shape& element = scan.element_type.shape;
+    bool fits = dims.size() == element.size() + 1;
+    for (size_t d = 0; fits && d < element.size(); ++d) fits = dims[d + 1] == element[d].value();
+    if (!fits) {
+      return error(Code::kInternal, "scan input {} was planned for elements of {}, found shape {}", i,
+                   scan.element_type.to_string(), to_string(dims));
+    }
+  }
+  frame_.point(scan.element,
+               static_cast<std::byte*>(frame_.address(scan.whole)) + row * static_cast<int64_t>(scan.element_bytes));
   return {};
 }
 
-Status Context::loop_next(uint32_t index, bool& again) {
-  const Loop& loop = program_->loops[index];
-  LoopPosition& at = loops_[index];
+// An element whose sizes only the run knows is a tensor within the whole one.
+Status Loops::take_element(const ScanInput& scan, size_t i, int64_t row) {
+  const plan::Slot& slot = program_.slots[scan.whole];
+  const bool is_constant = slot.storage == Storage::kConstant;
+  if (!is_constant && !frame_.is_handle(scan.whole)) {
+    return error(Code::kInternal, "scan input {} has elements of unknown size in planned memory", i);
+  }
+  const Tensor& whole = is_constant ? slot.constant : frame_.handle(scan.whole).tensor();
+  Dims dims = whole.dims();
+  dims.erase(0);
+  const auto stride = element_count_unchecked(dims) * static_cast<int64_t>(byte_width(whole.type()));
+  Tensor element = Tensor::from_buffer(whole.type(), std::move(dims), whole.buffer(),
+                                       static_cast<const std::byte*>(whole.raw()) + row * stride);
+  return frame_.set_handle(scan.element, AnyValue(std::move(element)));
+}
+
+Status Loops::next(uint32_t index, bool& again) {
+  const Loop& loop = program_.loops[index];
+  LoopPosition& at = positions_[index];
   bool continues = true;
-  if (loop.continues != plan::kNoSlot) TREADLE_TRY(read_flag(loop.continues, "the body's condition", continues));
+  if (loop.continues != plan::kNoSlot) {
+    TREADLE_TRY(frame_.read_flag(loop.continues, "the body's condition", continues));
+  }
   for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
     if (loop.scan_outputs[i].row == plan::kNoSlot) TREADLE_TRY(store_row(loop.scan_outputs[i], at.outputs[i], at));
   }
-  TREADLE_TRY(move_handles(loop));
-  plan::take_back_edge(loop, HandOn{slots_.data(), at});
+  TREADLE_TRY(move_handles(index));
+  plan::take_back_edge(loop, HandOn{frame_.slots(), at});
   again = continues && at.trip < at.trips;
   if (!again) return {};
-  TREADLE_TRY(count_trip(loop, budget_));
-  if (at.trip >= at.row_capacity) TREADLE_TRY(grow_rows(loop, at));
+  TREADLE_TRY(polls_.count_trip(loop.schedule.weight, polls_.budget()));
+  if (at.trip >= at.row_capacity) TREADLE_TRY(grow_rows(index));
   return set_elements(loop, at);
 }
 
-Status Context::store_row(const ScanOutput& scan, ScanOutputState& state, LoopPosition& at) {
+Status Loops::store_row(const ScanOutput& scan, ScanOutputState& state, const LoopPosition& at) {
   const Tensor* tensor = nullptr;
-  const void* data = slots_[scan.element];
-  Dims planned;
   if (!scan.element_planned) {
-    const plan::Slot& slot = program_->slots[scan.element];
-    if (slot.storage == Storage::kHandle && !handles_[scan.element].is_tensor()) {
+    const bool is_handle = frame_.is_handle(scan.element);
+    if (is_handle && !frame_.handle(scan.element).is_tensor()) {
       return error(Code::kRuntime, "a scan output's element must be a tensor, found {}",
-                   handles_[scan.element].type().to_string());
+                   frame_.handle(scan.element).type().to_string());
     }
-    tensor = slot.storage == Storage::kHandle ? &handles_[scan.element].tensor() : &slot.constant;
+    tensor = is_handle ? &frame_.handle(scan.element).tensor() : &program_.slots[scan.element].constant;
   }
   if (at.trip == 0) {
     state.dims = tensor ? tensor->dims() : known_dims(scan.element_type.shape);
@@ -284,112 +316,128 @@ Status Context::store_row(const ScanOutput& scan, ScanOutputState& state, LoopPo
   }
   const size_t needed = (static_cast<size_t>(at.trip) + 1) * state.element_bytes;
   if (needed > state.rows.capacity()) {
-    size_t want = std::max(needed, 2 * state.rows.capacity());
-    want = std::max(want, kFirstRows * state.element_bytes);
-    if (at.trips_known) {
-      size_t all = 0;
-      if (!__builtin_mul_overflow(static_cast<size_t>(at.rows), state.element_bytes, &all)) {
-        want = all <= kMaxReservedBytes || scan.reverse ? all : std::min(want, all);
-      }
+    size_t want = std::max({needed, 2 * state.rows.capacity(), kFirstRows * state.element_bytes});
+    size_t all = 0;
+    if (at.trips_known && !__builtin_mul_overflow(static_cast<size_t>(at.rows), state.element_bytes, &all)) {
+      want = all <= kMaxReservedBytes || scan.reverse ? all : std::min(want, all);
     }
-    TREADLE_TRY(grow(state.rows, needed, want));
+    TREADLE_TRY(memory_.grow(state.rows, needed, want));
   }
   const auto row = static_cast<size_t>(scan.reverse ? at.trips - 1 - at.trip : at.trip);
-  if (state.element_bytes > 0)
-    copy_in_pieces(state.rows.data() + row * state.element_bytes, tensor ? tensor->raw() : data, state.element_bytes);
+  if (state.element_bytes > 0) {
+    copy_in_pieces(state.rows.data() + row * state.element_bytes, tensor ? tensor->raw() : frame_.address(scan.element),
+                   state.element_bytes);
+  }
   return {};
 }
 
-Status Context::move_handles(const Loop& loop) {
+// A scan's state keeps its type and its sizes.
+Status Loops::check_state(uint32_t index, size_t state, const AnyValue& next) {
+  const AnyValue& old = frame_.handle(program_.loops[index].states[state].in);
+  if (next.is_tensor() && old.is_tensor() && next.tensor().dims() == old.tensor().dims() &&
+      next.tensor().type() == old.tensor().type()) {
+    return {};
+  }
+  LoopPosition& at = positions_[index];
+  at.active = false;  // it is the loop that fails
+  return changed_state(Code::kRuntime, state, at.trip, old.type(), next.type());
+}
+
+Status Loops::move_handles(uint32_t index) {
+  const Loop& loop = program_.loops[index];
   // One parallel move: every new state is taken before any is put in place.
   InlineVector<AnyValue, 4> next;
   for (size_t i = 0; i < loop.states.size(); ++i) {
     const LoopState& state = loop.states[i];
     if (state.planned) continue;
     if (state.grows) {
-      next.push_back(handles_[state.out]);
+      next.push_back(frame_.handle(state.out));
       continue;
     }
-    TREADLE_ASSIGN(AnyValue value, value_of(state.out, program_->slots[state.out].type));
-    if (state.shape_is_fixed) {
-      const AnyValue& old = handles_[state.in];
-      if (!value.is_tensor() || !old.is_tensor() || !(value.tensor().dims() == old.tensor().dims()) ||
-          value.tensor().type() != old.tensor().type()) {
-        LoopPosition& at = loops_[static_cast<size_t>(&loop - program_->loops.data())];
-        at.active = false;  // it is the loop that fails
-        return changed_state(Code::kRuntime, i, at.trip, old.type(), value.type());
-      }
-    }
+    TREADLE_ASSIGN(AnyValue value, frame_.value_of(state.out, program_.slots[state.out].type));
+    if (state.shape_is_fixed) TREADLE_TRY(check_state(index, i, value));
     next.push_back(std::move(value));
   }
   size_t k = 0;
   for (const LoopState& state : loop.states) {
     if (state.planned) continue;
     // The memory of the old state serves the node that makes the new one, if nobody else holds it.
-    AnyValue old = std::move(handles_[state.in]);
-    TREADLE_TRY(set_handle(state.in, std::move(next[k++])));
+    AnyValue old = std::move(frame_.handle(state.in));
+    TREADLE_TRY(frame_.set_handle(state.in, std::move(next[k++])));
     if (state.grows) {
-      layouts_[state.in] = layouts_[state.out];
+      frame_.set_layout(state.in, frame_.layout(state.out));
       continue;
     }
-    if (state.made_by_trip && program_->slots[state.out].storage == Storage::kHandle && state.out != state.in &&
-        old.is_tensor()) {
+    if (state.made_by_trip && frame_.is_handle(state.out) && state.out != state.in && old.is_tensor()) {
       const bool is_state =
           std::any_of(loop.states.begin(), loop.states.end(), [&](const LoopState& s) { return s.in == state.out; });
-      if (!is_state && old.tensor().exclusive()) handles_[state.out] = std::move(old);
+      if (!is_state && old.tensor().exclusive()) frame_.handle(state.out) = std::move(old);
     }
   }
   return {};
 }
 
-Status Context::finish_output(const ScanOutput& scan, ScanOutputState& state, LoopPosition& at, bool masked) {
-  if (at.trip == 0) {
-    ElementType type = scan.empty.element;
-    if (type == ElementType::kUndefined) type = scan.element_type.element;
-    const Dims dims = empty_dims(scan.empty);
-    // Plans expect the sizes that rows have where there are any.
-    misplanned_ = !fits(program_->slots[scan.whole].type, dims);
-    if (misplanned_) return error(Code::kInternal, "no rows of sizes {} were planned for", to_string(dims));
-    TREADLE_ASSIGN(Tensor empty, allocate(type == ElementType::kUndefined ? ElementType::kFloat : type, dims));
-    return set_handle(scan.whole, AnyValue(std::move(empty)));
+// --- a loop ends -----------------------------------------------------------------------------------------------------
+
+Status Loops::end(uint32_t index) {
+  const Loop& loop = program_.loops[index];
+  LoopPosition& at = positions_[index];
+  at.active = false;
+  polls_.teams().end(index);
+  for (const LoopState& state : loop.states) {
+    if (state.final == plan::kNoSlot) continue;
+    if (state.planned) {
+      copy_in_pieces(frame_.address(state.final), frame_.address(state.in), state.bytes);
+    } else {
+      TREADLE_ASSIGN(AnyValue last, frame_.value_of(state.in, program_.slots[state.in].type));
+      TREADLE_TRY(frame_.set_handle(state.final, std::move(last)));
+    }
   }
+  for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
+    if (loop.scan_outputs[i].whole_planned) continue;
+    TREADLE_TRY(finish_output(loop.scan_outputs[i], at.outputs[i], at, loop.masked));
+  }
+  return {};
+}
+
+void Loops::end_stage(uint32_t index) {
+  for (const LoopState& state : program_.loops[index].states) {
+    if (state.final != plan::kNoSlot) {
+      std::memcpy(frame_.address(state.final), frame_.address(state.in), state.bytes);
+    }
+  }
+}
+
+// Of a loop without trips.
+Status Loops::finish_empty(const ScanOutput& scan) {
+  ElementType type = scan.empty.element;
+  if (type == ElementType::kUndefined) type = scan.element_type.element;
+  const Dims dims = empty_dims(scan.empty);
+  // Plans expect the sizes that rows have where there are any.
+  misplanned_ = !fits(program_.slots[scan.whole].type, dims);
+  if (misplanned_) return error(Code::kInternal, "no rows of sizes {} were planned for", to_string(dims));
+  TREADLE_ASSIGN(Tensor empty, memory_.allocate(type == ElementType::kUndefined ? ElementType::kFloat : type, dims));
+  return frame_.set_handle(scan.whole, AnyValue(std::move(empty)));
+}
+
+Status Loops::finish_output(const ScanOutput& scan, ScanOutputState& state, const LoopPosition& at, bool masked) {
+  if (at.trip == 0) return finish_empty(scan);
   Dims dims = state.dims;
   const int64_t count = masked ? at.rows : at.trip;
   dims.insert(0, count);
   if (is_string(state.type)) {
-    TREADLE_ASSIGN(Tensor whole, allocate(state.type, dims));
+    TREADLE_ASSIGN(Tensor whole, memory_.allocate(state.type, dims));
     std::move(state.strings.begin(), state.strings.end(), whole.mutable_data<String>());
-    return set_handle(scan.whole, AnyValue(std::move(whole)));
+    return frame_.set_handle(scan.whole, AnyValue(std::move(whole)));
   }
   const size_t bytes = static_cast<size_t>(count) * state.element_bytes;
   if (masked) {
-    if (bytes > state.rows.capacity()) TREADLE_TRY(grow(state.rows, bytes, bytes));
+    if (bytes > state.rows.capacity()) TREADLE_TRY(memory_.grow(state.rows, bytes, bytes));
     clear_rows(state.rows.data(), at, state.element_bytes);
   }
   BufferRef rows = state.rows.take(bytes);
   if (!rows) return error(Code::kLimit, "no memory for a scan output");
-  return set_handle(scan.whole, AnyValue(Tensor::from_buffer(state.type, std::move(dims), std::move(rows))));
-}
-
-Status Context::loop_end(uint32_t index) {
-  const Loop& loop = program_->loops[index];
-  LoopPosition& at = loops_[index];
-  at.active = false;
-  end_team(index);
-  for (const LoopState& state : loop.states) {
-    if (state.final == plan::kNoSlot) continue;
-    if (state.planned) {
-      copy_in_pieces(slots_[state.final], slots_[state.in], state.bytes);
-    } else {
-      TREADLE_ASSIGN(AnyValue last, value_of(state.in, program_->slots[state.in].type));
-      TREADLE_TRY(set_handle(state.final, std::move(last)));
-    }
-  }
-  for (size_t i = 0; i < loop.scan_outputs.size(); ++i) {
-    if (!loop.scan_outputs[i].whole_planned)
-      TREADLE_TRY(finish_output(loop.scan_outputs[i], at.outputs[i], at, loop.masked));
-  }
-  return {};
+  return frame_.set_handle(scan.whole, AnyValue(Tensor::from_buffer(state.type, std::move(dims), std::move(rows))));
 }
 
 }  // namespace treadle::run

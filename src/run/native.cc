@@ -13,7 +13,7 @@
 #include "base/uninterrupted.h"
 #include "kernels/dispatch.h"
 #include "plan/native_key.h"
-#include "run/context.h"
+#include "run/loops.h"
 #include "run/native_library.h"
 
 namespace treadle::run {

@@ -40,7 +40,7 @@ class NativeCode {
   std::vector<const void*> table_;
 };
 
-// The functions that native code calls; their `context` is an run::Context.
+// The functions that native code calls; their `context` is a run::Trips.
 const plan::NativeHost& native_host();
 
 class NativeLoops : public std::enable_shared_from_this<NativeLoops> {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "kernels/dispatch.h"
-#include "run/context.h"
 #include "run/native.h"
+#include "run/trips.h"
 
 namespace treadle::run {
 
@@ -166,51 +166,47 @@ NativeCode::~NativeCode() {
 // --- what native code calls, and calling it --------------------------------------------------------------------------
 
 struct NativeHostFunctions {
-  // What goes wrong is kept in the context: nothing can be thrown through native code.
+  // What goes wrong is kept in the trips: nothing can be thrown through native code.
   template <class Step>
   static uint32_t run(void* context, Step&& step) {
-    Context& c = *static_cast<Context*>(context);
+    Trips& trips = *static_cast<Trips*>(context);
     try {
-      Status status = step(c);
+      Status status = step(trips);
       if (status.ok()) return 0;
-      c.native_status_ = std::move(status);
+      trips.native_status_ = std::move(status);
     } catch (...) {
-      c.native_failure_ = std::current_exception();
+      trips.native_failure_ = std::current_exception();
     }
     return plan::kNativeStopped;
   }
 
   static uint32_t poll(void* context) {
-    return run(context, [](Context& c) { return c.poll(); });
+    return run(context, [](Trips& trips) { return trips.polls_.poll(); });
   }
   static uint32_t grow_rows(void* context, uint32_t loop) {
-    return run(context, [&](Context& c) { return c.grow_rows(c.program_->loops[loop], c.loops_[loop]); });
+    return run(context, [&](Trips& trips) { return trips.loops_.grow_rows(loop); });
   }
   static uint32_t dynamic(void* context, uint32_t pc) {
-    return run(context, [&](Context& c) { return c.run_dynamic(c.program_->code[pc]); });
+    return run(context, [&](Trips& trips) { return trips.dynamic_.run(trips.program_.code[pc]); });
   }
   static uint32_t loop_begin(void* context, uint32_t loop, uint8_t* runs) {
     bool any = false;
-    const uint32_t result = run(context, [&](Context& c) { return c.loop_begin(loop, any); });
+    const uint32_t result = run(context, [&](Trips& trips) { return trips.begin_loop(loop, any); });
     *runs = any;
     return result;
   }
   static uint32_t loop_next(void* context, uint32_t loop, uint8_t* again) {
     bool more = false;
-    const uint32_t result = run(context, [&](Context& c) { return c.loop_next(loop, more); });
+    const uint32_t result = run(context, [&](Trips& trips) { return trips.loops_.next(loop, more); });
     *again = more;
     return result;
   }
   static uint32_t loop_end(void* context, uint32_t loop) {
-    return run(context, [&](Context& c) -> Status {
-      TREADLE_TRY(c.loop_end(loop));
-      c.release(c.program_->loops[loop].releases, c.program_->loops[loop].in_loop);
-      return {};
-    });
+    return run(context, [&](Trips& trips) { return trips.end_loop(loop); });
   }
   static uint32_t read_flag(void* context, uint32_t slot, uint8_t* value) {
     bool flag = false;
-    const uint32_t result = run(context, [&](Context& c) { return c.read_flag(slot, "cond", flag); });
+    const uint32_t result = run(context, [&](Trips& trips) { return trips.frame_.read_flag(slot, "cond", flag); });
     *value = flag;
     return result;
   }
@@ -223,16 +219,16 @@ const NativeHost& native_host() {
   return kHost;
 }
 
-Status Context::run_native(const NativeCode& code, Budget& budget, const plan::Instruction*& failed) {
+Status Trips::run_native(const NativeCode& code, Budget& budget, const plan::Instruction*& failed) {
   plan::NativeFrame frame;
-  frame.slots = slots_.data();
-  frame.counters = reinterpret_cast<std::byte*>(static_cast<plan::LoopCounters*>(loops_.data()));
+  frame.slots = frame_.slots();
+  frame.counters = loops_.counters();
   frame.context = this;
   frame.poll_units = &budget.units;
   frame.trips = &budget.trips;
   std::exception_ptr thrown;  // by kernels; other threads may be in code of other loops of this run
   const uint32_t result = code.run(frame, thrown);
-  failed = program_->code.data() + frame.failed_at;
+  failed = program_.code.data() + frame.failed_at;
   if (thrown) std::rethrow_exception(thrown);
   if (native_failure_) std::rethrow_exception(std::exchange(native_failure_, nullptr));
   if (result == 0) return {};

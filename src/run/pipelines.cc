@@ -2,7 +2,6 @@
 
 #include "base/pause.h"
 #include "base/thread_pool.h"
-#include "run/context.h"
 
 namespace treadle::run {
 
@@ -74,31 +73,37 @@ void PipelineRun::wait(uint32_t seen) const {
 
 // --- the work --------------------------------------------------------------------------------------------------------
 
-Status Context::run_pipeline(uint32_t index, bool& done) {
-  const Pipeline& pipeline = program_->pipelines[index];
-  PipelineRun& at = *pipelines_[index];
+Pipelines::Pipelines(const plan::Program& program, Frame& frame, Polls& polls, Loops& loops, Trips& trips)
+    : program_(program), frame_(frame), polls_(polls), loops_(loops), trips_(trips) {
+  for (const Pipeline& pipeline : program.pipelines) runs_.push_back(std::make_unique<PipelineRun>(pipeline));
+}
+
+Status Pipelines::run(uint32_t index, bool& done) {
+  const Pipeline& pipeline = program_.pipelines[index];
+  PipelineRun& at = *runs_[index];
   done = false;
   // Trips of several loops at a time cannot be counted in the order in which a limit would meet them.
-  at.tells = !limits_.counts_iterations();
+  at.tells = !polls_.limits().counts_iterations();
   if (!at.tells) return {};
   at.since = std::chrono::steady_clock::now();
   if (!at.trial.team()) return {};
   for (const PipelineStage& stage : pipeline.stages) {
-    if (native_ && stage.loop != PipelineStage::kNoLoop) native_->before_loop(stage.loop, pipeline.trips);
+    if (trips_.native() && stage.loop != PipelineStage::kNoLoop)
+      trips_.native()->before_loop(stage.loop, pipeline.trips);
   }
   if (!run_aside(pipeline.before)) return {};
   at.begin();
   at.status = Status();
   const int threads = std::min(thread_limit(), static_cast<int>(pipeline.stages.size()));
   struct Call {
-    Context* context;
+    Pipelines* pipelines;
     uint32_t index;
   } call{this, index};
   run_ranges(
       threads, {threads, 0, threads},
       [](void* context, int64_t, int64_t, int worker) {
         const Call& work = *static_cast<Call*>(context);
-        work.context->work_on_pipeline(work.index, worker);
+        work.pipelines->work(work.index, worker);
       },
       &call);
   if (!at.status.ok()) return std::move(at.status);
@@ -107,36 +112,36 @@ Status Context::run_pipeline(uint32_t index, bool& done) {
   if (at.stopped() || !at.finished() || !run_aside(pipeline.after)) return {};
   for (const PipelineStage& stage : pipeline.stages) {
     if (stage.loop == PipelineStage::kNoLoop) continue;
-    const Loop& loop = program_->loops[stage.loop];
-    if (native_) native_->worked(stage.loop, pipeline.trips * loop.schedule.weight);
-    release(loop.releases, loop.in_loop);
+    const Loop& loop = program_.loops[stage.loop];
+    trips_.worked(stage.loop, pipeline.trips);
+    frame_.release(loop.releases, loop.in_loop);
   }
   done = true;
   return {};
 }
 
-void Context::end_pipeline(uint32_t index) {
-  PipelineRun& at = *pipelines_[index];
+void Pipelines::end(uint32_t index) {
+  PipelineRun& at = *runs_[index];
   if (!at.tells) return;
   at.trial.took(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - at.since).count());
 }
 
 // Instructions that stand between the stages. False: one of them failed.
-bool Context::run_aside(const std::vector<uint32_t>& instructions) {
+bool Pipelines::run_aside(const std::vector<uint32_t>& instructions) {
   for (const uint32_t pc : instructions) {
-    const plan::Instruction& in = program_->code[pc];
+    const plan::Instruction& in = program_.code[pc];
     uint32_t failed = 0;
-    if (in.code == OpCode::kKernel) failed = in.run(in.state, slots_.data(), in.operands);
-    if (in.code == OpCode::kRow) failed = point_at_row(program_->rows[in.index]);
-    if (in.code == OpCode::kCopy) copy(program_->copies[in.index]);
+    if (in.code == OpCode::kKernel) failed = in.run(in.state, frame_.slots(), in.operands);
+    if (in.code == OpCode::kRow) failed = frame_.point_at_row(program_.rows[in.index]);
+    if (in.code == OpCode::kCopy) frame_.copy(program_.copies[in.index]);
     if (failed != 0) return false;
   }
   return true;
 }
 
 // Never throws: whoever waits for a block would wait for ever.
-void Context::work_on_pipeline(uint32_t index, int worker) {
-  PipelineRun& at = *pipelines_[index];
+void Pipelines::work(uint32_t index, int worker) {
+  PipelineRun& at = *runs_[index];
   try {
     take_blocks(index, worker);
   } catch (...) {
@@ -144,8 +149,8 @@ void Context::work_on_pipeline(uint32_t index, int worker) {
   }
 }
 
-void Context::take_blocks(uint32_t index, int worker) {
-  PipelineRun& at = *pipelines_[index];
+void Pipelines::take_blocks(uint32_t index, int worker) {
+  PipelineRun& at = *runs_[index];
   const bool calls = worker == 0;  // the thread that the run was called from, where signals are looked for
   size_t stage = PipelineRun::kNone;
   while (!at.stopped() && !at.finished()) {
@@ -156,45 +161,35 @@ void Context::take_blocks(uint32_t index, int worker) {
       continue;
     }
     stage = taken;
-    if (calls) at.status = poll();
-    const bool stops = calls ? !at.status.ok() : limits_.should_stop();
-    if (stops || !run_block(program_->pipelines[index], stage, at.next_block(stage))) return at.stop();
+    if (calls) at.status = polls_.poll();
+    const bool stops = calls ? !at.status.ok() : polls_.limits().should_stop();
+    if (stops || !run_block(program_.pipelines[index], stage, at.next_block(stage))) return at.stop();
     at.give_back(stage);
   }
 }
 
-bool Context::run_block(const Pipeline& pipeline, size_t index, int64_t block) {
+bool Pipelines::run_block(const Pipeline& pipeline, size_t index, int64_t block) {
   const PipelineStage& stage = pipeline.stages[index];
   const int64_t begin = block * pipeline.block, end = std::min(begin + pipeline.block, pipeline.trips);
   const bool last = end == pipeline.trips;
   for (const plan::RowKernel& rows : stage.kernels) {
-    if (run_rows(rows, begin, last) != 0) return false;
+    if (run_rows(frame_, rows, begin, last) != 0) return false;
   }
   if (stage.loop == PipelineStage::kNoLoop) return true;
-  const Loop& loop = program_->loops[stage.loop];
-  LoopPosition& at = loops_[stage.loop];
-  if (begin == 0) {
-    at.trip = 0;
-    const bool ready = count_trips(loop, at).ok() && begin_states(loop).ok() && begin_outputs(loop, at).ok() &&
-                       set_elements(loop, at).ok();
-    if (!ready) return false;
-  }
+  if (begin == 0 && !loops_.begin_stage(stage.loop).ok()) return false;
   if (!run_trips_until(stage.loop, end)) return false;
-  if (!last) return true;
-  for (const plan::LoopState& state : loop.states) {
-    if (state.final != plan::kNoSlot) std::memcpy(slots_[state.final], slots_[state.in], state.bytes);
-  }
+  if (last) loops_.end_stage(stage.loop);
   return true;
 }
 
 // Of a loop that fits a pipeline. The stretch is short, so nothing in it looks at limits.
-bool Context::run_trips_until(uint32_t index, int64_t end) {
+bool Pipelines::run_trips_until(uint32_t index, int64_t end) {
   LoopPosition& at = loops_[index];
   const int64_t all = at.trips;
   at.trips = std::min(end, all);
   Budget budget{INT64_MAX / 2, 0};
   const plan::Instruction* in = nullptr;
-  const bool ran = !has_trip(index) || run_trips(index, budget, in).ok();
+  const bool ran = !loops_.has_trip(index) || trips_.run(index, budget, in).ok();
   at.trips = all;
   return ran;
 }

@@ -6,10 +6,12 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <vector>
 
 #include "base/status.h"
 #include "plan/program.h"
 #include "run/team.h"
+#include "run/trips.h"
 
 namespace treadle::run {
 
@@ -57,6 +59,34 @@ class PipelineRun {
   std::atomic<int64_t> left_{0};  // blocks of all stages
   std::atomic<uint32_t> events_{0};
   std::atomic<bool> stopped_{false};
+};
+
+// The pipelines of a program during a run.
+class Pipelines {
+ public:
+  // All must outlive the object.
+  Pipelines(const plan::Program& program, Frame& frame, Polls& polls, Loops& loops, Trips& trips);
+  Pipelines(const Pipelines&) = delete;
+  Pipelines& operator=(const Pipelines&) = delete;
+
+  // All of a pipeline, `done`, unless it is better left to its instructions, which find what was wrong.
+  Status run(uint32_t index, bool& done);
+  // The run is behind it, whichever way it went.
+  void end(uint32_t index);
+
+ private:
+  void work(uint32_t index, int worker);
+  void take_blocks(uint32_t index, int worker);
+  bool run_aside(const std::vector<uint32_t>& instructions);
+  bool run_block(const plan::Pipeline& pipeline, size_t stage, int64_t block);
+  bool run_trips_until(uint32_t loop, int64_t end);
+
+  const plan::Program& program_;
+  Frame& frame_;
+  Polls& polls_;
+  Loops& loops_;
+  Trips& trips_;
+  std::vector<std::unique_ptr<PipelineRun>> runs_;
 };
 
 }  // namespace treadle::run

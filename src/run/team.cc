@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/thread_pool.h"
+
 namespace treadle::run {
 
 bool TeamTrial::took(double ns_per_unit) {
@@ -35,6 +37,30 @@ bool TeamTrial::took(double ns_per_unit) {
   }
   left_ = hold_;
   return team_;
+}
+
+void LoopTeams::begin(uint32_t loop) {
+  if (!loops_[loop].schedule.may_team) return;
+  running_ = loop;
+  units_ = 0;
+  set_team(trials_[loop].team());
+}
+
+void LoopTeams::end(uint32_t loop) {
+  if (running_ != loop) return;
+  running_ = kNone;
+  set_team(false);
+}
+
+void LoopTeams::measure(int64_t units) {
+  if (running_ == kNone) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (units_ > 0) {
+    const double ns = std::chrono::duration<double, std::nano>(now - since_).count();
+    set_team(trials_[running_].took(ns / static_cast<double>(units_)));
+  }
+  since_ = now;
+  units_ = units;
 }
 
 }  // namespace treadle::run

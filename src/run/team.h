@@ -6,6 +6,12 @@
 // are the same to the bit. So a loop runs both ways for a few stretches, then the faster way, and ever more rarely
 // tries the other again.
 
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "plan/program.h"
+
 namespace treadle::run {
 
 class TeamTrial {
@@ -31,6 +37,30 @@ class TeamTrial {
   int left_ = kTrial;
   int hold_ = kFirstHold;
   double ns_[2] = {0, 0};  // alone, as a team
+};
+
+// The loops of a program whose steps may be shared, and the one of them that runs. Each poll measures what the stretch
+// before it has taken.
+class LoopTeams {
+ public:
+  // Must outlive the object.
+  explicit LoopTeams(const std::vector<plan::Loop>& loops) : loops_(loops), trials_(loops.size()) {}
+
+  void begin_run() { running_ = kNone; }
+  // From begin() to end() the steps of `loop` are shared, where that may be and is measured to pay.
+  void begin(uint32_t loop);
+  void end(uint32_t loop);
+  // A stretch of `units` of work begins (plan::kPollUnitNs), and one before it ends.
+  void measure(int64_t units);
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  const std::vector<plan::Loop>& loops_;
+  std::vector<TeamTrial> trials_;  // by loop
+  uint32_t running_ = kNone;
+  int64_t units_ = 0;  // of the stretch that began at since_; 0: none did
+  std::chrono::steady_clock::time_point since_;
 };
 
 }  // namespace treadle::run

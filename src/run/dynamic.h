@@ -1,0 +1,38 @@
+#pragma once
+// Nodes whose sizes are known only at run time, and moves of such values.
+
+#include "run/growing.h"
+#include "run/size_cache.h"
+
+namespace treadle::run {
+
+class DynamicNodes {
+ public:
+  // All must outlive the object.
+  DynamicNodes(const plan::Program& program, Frame& frame, RunMemory& memory, Polls& polls)
+      : program_(program),
+        frame_(frame),
+        memory_(memory),
+        polls_(polls),
+        sizes_(program, frame, memory),
+        appends_(frame, memory, polls) {}
+
+  // Runs an instruction kGuarded, kCompute or kMove, and gives up the handles that it is the last to use.
+  Status run(const plan::Instruction& in);
+
+ private:
+  Status run_guarded(const plan::DynamicNode& node, uint32_t index);
+  Status run_prepared(const plan::DynamicNode& node, Prepared& prepared);
+  Status run_compute(const plan::DynamicNode& node);
+  bool all_numeric_tensors(const plan::DynamicNode& node) const;
+  Status charge_operands(const plan::DynamicNode& node);
+
+  const plan::Program& program_;
+  Frame& frame_;
+  RunMemory& memory_;
+  Polls& polls_;
+  SizeCache sizes_;
+  Appends appends_;
+};
+
+}  // namespace treadle::run

@@ -1,0 +1,111 @@
+#pragma once
+// The values of a run: the arena, the table of slots, and the handles of values whose size is known only at run time.
+// Whatever runs instructions reads and writes values here.
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/in_pieces.h"
+#include "plan/program.h"
+#include "run/memory.h"
+#include "type/any_value.h"
+
+namespace treadle::run {
+
+// Most rows and states of small bodies are one or two elements.
+inline void copy_bytes(void* to, const void* from, size_t bytes) {
+  if (bytes == 4) {
+    std::memcpy(to, from, 4);
+  } else if (bytes == 8) {
+    std::memcpy(to, from, 8);
+  } else {
+    copy_in_pieces(to, from, bytes);
+  }
+}
+
+// Where the elements of a handle lie that has room to grow (plan::Growth).
+struct StrideLayout {
+  Dims strides;      // in elements; none: row-major
+  int64_t room = 0;  // along the grown axis
+};
+
+class Frame {
+ public:
+  // Both must outlive the frame.
+  Frame(const plan::Program& program, RunMemory& memory);
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  // The arena, from the first run on; its memory is counted by then. Errors: kLimit.
+  Status need_arena();
+  size_t arena_bytes() const { return arena_ ? program_.arena_bytes : 0; }
+  // Slots as a run begins: addresses in the arena and of constants.
+  void begin();
+  // Gives up all handles: a pooled frame must not keep alive what the caller gave.
+  void end();
+
+  // --- addresses
+  void** slots() { return slots_.data(); }
+  void* address(uint32_t s) const { return slots_[s]; }
+  void point(uint32_t s, void* to) { slots_[s] = to; }
+  void copy(const plan::Copy& of) { copy_bytes(slots_[of.to], slots_[of.from], of.bytes); }
+  // Points at the row that an index says. Returns 0 or a KernelError.
+  uint32_t point_at_row(const plan::Row& row) {
+    void** const slots = slots_.data();
+    const int64_t index = row.wide ? *static_cast<const int64_t*>(slots[row.index])
+                                   : int64_t{*static_cast<const int32_t*>(slots[row.index])};
+    const int64_t i = index < 0 ? index + row.count : index;
+    if (i < 0 || i >= row.count) {
+      return fail(KernelError::kIndexOutOfRange, index, row.count);
+    }
+    slots[row.to] = static_cast<std::byte*>(slots[row.from]) + static_cast<size_t>(i) * row.bytes;
+    return 0;
+  }
+  // One bool, called `what` in errors: kRuntime where a handle is something else.
+  Status read_flag(uint32_t s, const char* what, bool& value) const;
+
+  // --- values
+  bool is_handle(uint32_t s) const { return program_.slots[s].storage == plan::Storage::kHandle; }
+  const AnyValue& handle(uint32_t s) const { return handles_[s]; }
+  // Whoever changes the value through this keeps the slot's address right.
+  AnyValue& handle(uint32_t s) { return handles_[s]; }
+  // The value in slot `s`, which stands for `type`: shared where it is reference-counted, copied from planned memory.
+  Result<AnyValue> value_of(uint32_t s, const Type& type);
+  Status set_handle(uint32_t s, AnyValue value);
+  // The sizes of slot `s`, which holds `value`; `storage` has them where they are planned.
+  const Dims& dims_of(uint32_t s, const ir::Value& value, Dims& storage) const;
+  // Makes the handle in slot `s` a tensor of these sizes to be written: in the memory of its last value where nobody
+  // else holds that and it is large enough. A small value that has grown is given twice the room, for it will grow
+  // again.
+  Status renew(uint32_t s, ElementType type, const Dims& dims);
+  // Gives up handles after their last use. In a loop, small tensors stay: the next trip writes into their memory.
+  void release(const std::vector<uint32_t>& slots, bool in_loop) {
+    if (!slots.empty()) release_handles(slots, in_loop);
+  }
+
+  // --- values that are not row-major, since they have room to grow
+  bool has_layouts() const { return !layouts_.empty(); }
+  // Of a frame that has layouts.
+  const StrideLayout& layout(uint32_t s) const { return layouts_[s]; }
+  void set_layout(uint32_t s, StrideLayout layout) { layouts_[s] = std::move(layout); }
+  // Of a handle that is not row-major; null for any other.
+  const Dims* strides_of(uint32_t s) const {
+    return layouts_.empty() || layouts_[s].strides.empty() ? nullptr : &layouts_[s].strides;
+  }
+
+ private:
+  void release_handles(const std::vector<uint32_t>& slots, bool in_loop);
+  Result<AnyValue> row_major_copy(const Tensor& tensor, const Dims& strides);
+
+  const plan::Program& program_;
+  RunMemory& memory_;
+  BufferRef arena_;  // none before the first run
+  std::vector<void*> slots_;
+  std::vector<void*> first_slots_;      // what a run begins with
+  std::vector<AnyValue> handles_;       // by slot; used for kHandle only
+  std::vector<uint32_t> handle_slots_;  // those
+  std::vector<StrideLayout> layouts_;   // by slot; empty where nothing grows
+};
+
+}  // namespace treadle::run

@@ -1,0 +1,34 @@
+#pragma once
+// Values to which a loop appends. The memory of such a value has spare room behind the elements, or along an inner axis
+// (plan/growing.h). Appending writes new elements into the spare room if nobody has appended to the same value before;
+// otherwise the value moves to memory of twice the size.
+
+#include "run/frame.h"
+#include "run/polls.h"
+
+namespace treadle::run {
+
+class Appends {
+ public:
+  // All must outlive the object.
+  Appends(Frame& frame, RunMemory& memory, Polls& polls) : frame_(frame), memory_(memory), polls_(polls) {}
+
+  // Runs a node that joins tensors along an axis by appending to the first. False where the node is no such case, and
+  // nothing has happened.
+  Result<bool> append(const plan::DynamicNode& node);
+
+ private:
+  void grow_in_place(uint32_t s, size_t bytes);
+  Result<BufferRef> row_major_room(const plan::DynamicNode& node, size_t bytes, const Dims& dims);
+  Status append_row_major(const plan::DynamicNode& node, Dims dims);
+  Status append_in_layout(const plan::DynamicNode& node, size_t axis, Dims dims);
+  // Memory with room for twice the elements that `dims` says, with those of `base` in it.
+  Result<BufferRef> lay_out(const Tensor& base, const Dims* strides, size_t axis, const Dims& dims, plan::Growth growth,
+                            StrideLayout& made);
+
+  Frame& frame_;
+  RunMemory& memory_;
+  Polls& polls_;
+};
+
+}  // namespace treadle::run
