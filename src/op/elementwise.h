@@ -89,11 +89,11 @@ struct ElementwiseForm {
   // kReduction: of input 0.
   const kernels::ReducePlan* reduction = nullptr;
   // kArgReduction: positions along the middle axis of input 0 as [outer, n, inner].
-  struct Extreme {
+  struct ArgReduction {
     int64_t outer = 0, n = 0, inner = 0;
     bool greatest = false, last = false;
   };
-  Extreme extreme;
+  ArgReduction arg_reduction;
   // kProduct: of inputs 0 and 1 in the type that they are stored in, input 2 being the bias.
   const StackedGemm* product = nullptr;
   // kMoves: of the results.

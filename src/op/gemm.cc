@@ -7,19 +7,6 @@
 
 namespace treadle {
 
-ElementType gemm_type(ElementType type) {
-  switch (compute_type(type)) {
-    case ComputeType::kF32:
-      return ElementType::kFloat;
-    case ComputeType::kI32:
-      return ElementType::kInt32;
-    case ComputeType::kU32:
-      return ElementType::kUint32;
-    default:
-      return type;
-  }
-}
-
 Status WideOperand::prepare(const Operand& operand, ElementType wide, ScratchLayout& scratch) {
   strides = operand.strides;
   widen = operand.type != wide;

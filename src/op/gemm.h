@@ -30,9 +30,6 @@ class ScratchLayout {
 // An attribute that rewriting gives to products (opt::narrow_weights): a constant right-hand side is packed in float16.
 inline constexpr const char* kHalfWeights = "half_weights";
 
-// The type in which matrices of `type` are multiplied: float for narrow floats, 32 bits for narrow integers.
-ElementType gemm_type(ElementType type);
-
 // An operand in the type that is computed in. Where that is not its own, it is brought into scratch first.
 struct WideOperand {
   Dims strides;  // of what get() returns

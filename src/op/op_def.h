@@ -205,6 +205,9 @@ class VersionBuilder {
   VersionBuilder& optional(const char* name, ir::AttributeKind kind);
   VersionBuilder& drop_attr(const char* name);
 
+  // What several operators have in common: `part` adds it.
+  VersionBuilder& with(void (*part)(VersionBuilder&)) { return part(*this), *this; }
+
   VersionBuilder& type(const char* name, TypeSet types);
   VersionBuilder& drop_type(const char* name);
   VersionBuilder& deprecated();

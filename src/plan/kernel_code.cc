@@ -187,7 +187,7 @@ ReductionCode reduction_of(const ElementwiseForm& form, const ir::Node& node, co
 }
 
 ArgReductionCode extreme_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in) {
-  const auto& [outer, n, inner, greatest, last] = form.extreme;
+  const auto& [outer, n, inner, greatest, last] = form.arg_reduction;
   return {
       in.operands[0], in.operands[node.inputs.size()], node.inputs[0]->type.element, outer, n, inner, greatest, last};
 }

@@ -54,4 +54,17 @@ size_t byte_width(ComputeType type) {
   return 0;
 }
 
+ElementType wide_type(ElementType type) {
+  switch (compute_type(type)) {
+    case ComputeType::kF32:
+      return ElementType::kFloat;
+    case ComputeType::kI32:
+      return ElementType::kInt32;
+    case ComputeType::kU32:
+      return ElementType::kUint32;
+    default:
+      return type;
+  }
+}
+
 }  // namespace treadle

@@ -95,6 +95,10 @@ inline bool is_sub_byte(ElementType type) {
 ElementType element_type_from_name(std::string_view name);
 ElementType element_type_from_number(int64_t number);
 
+// The type that elements of `type` are brought to for computing: float for narrow floats, 32 bits for narrow integers,
+// the type itself for all others.
+ElementType wide_type(ElementType type);
+
 // Memory size of one element of a compute type.
 size_t byte_width(ComputeType type);
 

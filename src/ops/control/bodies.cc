@@ -1,7 +1,5 @@
 #include "ops/control/bodies.h"
 
-#include "op/op_def.h"
-
 namespace treadle {
 
 Status check_body(const ir::NodeInfo& node, const ir::Region& body, size_t inputs, size_t outputs) {
@@ -22,6 +20,25 @@ Status check_one_element(const InferContext& ctx, size_t i, std::string_view wha
   const Dim count = element_count(*shape);
   if (!count.is_known() || count.value() == 1) return {};
   return error(Code::kInvalidArgument, "{} has shape {}, expected a scalar or one element", what, to_string(*shape));
+}
+
+namespace {
+
+TypeSet values_of(const ElementTypeSet& tensors, const ElementTypeSet& in_optional_sequences) {
+  return tensors | sequences_of(tensors) | optionals_of(tensors) | optional_sequences_of(in_optional_sequences);
+}
+
+}  // namespace
+
+void add_value_types(OpBuilder& op) {
+  using namespace types;
+  op.since(13).type("V", kAllTensors | sequences_of(kAllTensors));
+  op.since(16).type("V", values_of(kAllTensorsIr4, kAllTensorsIr4));
+  op.since(19).type("V", values_of(kAllTensorsIr9, kAllTensorsIr4));
+  op.since(21).type("V", values_of(kAllTensorsIr10, kAllTensorsIr4));
+  op.since(23).type("V", values_of(kAllTensorsIr11, kAllTensorsIr4));
+  op.since(24).type("V", values_of(kAllTensorsIr12, kAllTensorsIr4));
+  op.since(25).type("V", values_of(kAllTensorsIr13, kAllTensorsIr4));
 }
 
 }  // namespace treadle

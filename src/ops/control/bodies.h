@@ -2,6 +2,7 @@
 // Checks that the operators with bodies share.
 
 #include "op/context.h"
+#include "op/op_def.h"
 
 namespace treadle {
 
@@ -10,5 +11,8 @@ Status check_body(const ir::NodeInfo& node, const ir::Region& body, size_t input
 
 // Input i (M, cond) is left out or holds one element: a scalar, or one element of any rank.
 Status check_one_element(const InferContext& ctx, size_t i, std::string_view what);
+
+// The types "V" of what goes into and out of bodies, by version, from version 13 on.
+void add_value_types(OpBuilder& op);
 
 }  // namespace treadle

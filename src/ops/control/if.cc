@@ -64,18 +64,6 @@ TREADLE_OP(If, "") {
       .type("V", types::kAllTensors)
       .type("B", types::kBools);
   op.since(11);
-  op.since(13).type("V", types::kAllTensors | sequences_of(types::kAllTensors));
-  op.since(16).type("V", types::kAllTensorsIr4 | sequences_of(types::kAllTensorsIr4) |
-                             optionals_of(types::kAllTensorsIr4) | optional_sequences_of(types::kAllTensorsIr4));
-  op.since(19).type("V", types::kAllTensorsIr9 | sequences_of(types::kAllTensorsIr9) |
-                             optionals_of(types::kAllTensorsIr9) | optional_sequences_of(types::kAllTensorsIr4));
-  op.since(21).type("V", types::kAllTensorsIr10 | sequences_of(types::kAllTensorsIr10) |
-                             optionals_of(types::kAllTensorsIr10) | optional_sequences_of(types::kAllTensorsIr4));
-  op.since(23).type("V", types::kAllTensorsIr11 | sequences_of(types::kAllTensorsIr11) |
-                             optionals_of(types::kAllTensorsIr11) | optional_sequences_of(types::kAllTensorsIr4));
-  op.since(24).type("V", types::kAllTensorsIr12 | sequences_of(types::kAllTensorsIr12) |
-                             optionals_of(types::kAllTensorsIr12) | optional_sequences_of(types::kAllTensorsIr4));
-  op.since(25).type("V", types::kAllTensorsIr13 | sequences_of(types::kAllTensorsIr13) |
-                             optionals_of(types::kAllTensorsIr13) | optional_sequences_of(types::kAllTensorsIr4));
+  add_value_types(op);
   op.infer(infer_if).control(Control::kIf).axes(branch_axes);
 }

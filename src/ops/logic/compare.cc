@@ -1,11 +1,14 @@
 // Comparisons; the result is bool.
 
-#include "op/elementwise.h"
-#include "op/op_def.h"
+#include "op/elementwise_records.h"
 
 namespace treadle {
 
 namespace {
+
+constexpr TypeSet kFloatsDownTo8Bits = tensors(
+    ElementType::kFloat, ElementType::kFloat16, ElementType::kDouble, ElementType::kBfloat16,
+    ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz, ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz);
 
 // Contents of comparisons of sizes: 1 and 0, or unknown.
 Dim is_less(const Dim& a, const Dim& b) {
@@ -42,30 +45,16 @@ Status prepare_is_inf(PrepareContext& ctx) {
 }  // namespace treadle
 
 TREADLE_OP(Greater, "") {
-  op.since(1)
-      .in("A", "T")
-      .in("B", "T")
-      .out("C", "T1")
-      .optional("axis", ir::AttributeKind::kInt)
-      .attr("broadcast", 0)
-      .type("T", types::kFloats)
-      .type("T1", types::kBools);
-  op.since(7).drop_attr("axis").drop_attr("broadcast");
+  predicate_from_1_to_7(op, types::kFloats);
   op.since(9).type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_order<is_greater>)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kGreater>)
-      .strided_inputs({0, 1})
-      .elementwise();
+  binary<kernels::ElementwiseOp::kGreater>(op, infer_order<is_greater>);
 }
 
 TREADLE_OP(GreaterOrEqual, "") {
   op.since(12).in("A", "T").in("B", "T").out("C", "T1").type("T", types::kNumeric).type("T1", types::kBools);
   op.since(16).type("T", types::kNumericBf16);
-  op.infer(infer_order<is_greater_or_equal>)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kGreaterOrEqual>)
-      .strided_inputs({0, 1})
-      .elementwise();
+  binary<kernels::ElementwiseOp::kGreaterOrEqual>(op, infer_order<is_greater_or_equal>);
 }
 
 TREADLE_OP(IsInf, "") {
@@ -76,47 +65,26 @@ TREADLE_OP(IsInf, "") {
       .attr("detect_positive", 1)
       .type("T1", types::kFloats32)
       .type("T2", types::kBools);
-  op.since(20).type("T1", tensors(ElementType::kFloat, ElementType::kFloat16, ElementType::kDouble,
-                                  ElementType::kBfloat16, ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz,
-                                  ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz));
-  op.infer(infer_predicate).prepare(prepare_is_inf).strided_inputs({0}).elementwise();
+  op.since(20).type("T1", kFloatsDownTo8Bits);
+  unary(op, prepare_is_inf, infer_predicate);
 }
 
 TREADLE_OP(IsNaN, "") {
   op.since(9).in("X", "T1").out("Y", "T2").type("T1", types::kFloats).type("T2", types::kBools);
   op.since(13).type("T1", types::kFloatsBf16);
-  op.since(20).type("T1", tensors(ElementType::kFloat, ElementType::kFloat16, ElementType::kDouble,
-                                  ElementType::kBfloat16, ElementType::kFloat8e4m3fn, ElementType::kFloat8e4m3fnuz,
-                                  ElementType::kFloat8e5m2, ElementType::kFloat8e5m2fnuz));
-  op.infer(infer_predicate)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kIsNaN>)
-      .strided_inputs({0})
-      .elementwise();
+  op.since(20).type("T1", kFloatsDownTo8Bits);
+  unary<kernels::ElementwiseOp::kIsNaN>(op, infer_predicate);
 }
 
 TREADLE_OP(Less, "") {
-  op.since(1)
-      .in("A", "T")
-      .in("B", "T")
-      .out("C", "T1")
-      .optional("axis", ir::AttributeKind::kInt)
-      .attr("broadcast", 0)
-      .type("T", types::kFloats)
-      .type("T1", types::kBools);
-  op.since(7).drop_attr("axis").drop_attr("broadcast");
+  predicate_from_1_to_7(op, types::kFloats);
   op.since(9).type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_order<is_less>)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kLess>)
-      .strided_inputs({0, 1})
-      .elementwise();
+  binary<kernels::ElementwiseOp::kLess>(op, infer_order<is_less>);
 }
 
 TREADLE_OP(LessOrEqual, "") {
   op.since(12).in("A", "T").in("B", "T").out("C", "T1").type("T", types::kNumeric).type("T1", types::kBools);
   op.since(16).type("T", types::kNumericBf16);
-  op.infer(infer_order<is_less_or_equal>)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kLessOrEqual>)
-      .strided_inputs({0, 1})
-      .elementwise();
+  binary<kernels::ElementwiseOp::kLessOrEqual>(op, infer_order<is_less_or_equal>);
 }

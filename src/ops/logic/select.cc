@@ -1,7 +1,7 @@
 // Equal and Where, strings included.
 
 #include "op/broadcast_loop.h"
-#include "op/elementwise.h"
+#include "op/elementwise_records.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
 
@@ -117,15 +117,7 @@ Status compute_where(ComputeContext& ctx) {
 }  // namespace treadle
 
 TREADLE_OP(Equal, "") {
-  op.since(1)
-      .in("A", "T")
-      .in("B", "T")
-      .out("C", "T1")
-      .optional("axis", ir::AttributeKind::kInt)
-      .attr("broadcast", 0)
-      .type("T", tensors(ElementType::kInt32, ElementType::kInt64, ElementType::kBool))
-      .type("T1", types::kBools);
-  op.since(7).drop_attr("axis").drop_attr("broadcast");
+  predicate_from_1_to_7(op, tensors(ElementType::kInt32, ElementType::kInt64, ElementType::kBool));
   op.since(11).type("T", types::kNumericBool);
   op.since(13).type("T", types::kNumericBoolBf16);
   op.since(19).type("T", types::kCastableIr4);

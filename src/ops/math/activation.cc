@@ -1,7 +1,6 @@
 // Activation functions of one operand.
 
-#include "op/elementwise.h"
-#include "op/op_def.h"
+#include "op/elementwise_records.h"
 
 namespace treadle {
 
@@ -39,10 +38,7 @@ Status prepare_shrink(PrepareContext& ctx) {
 TREADLE_OP(Celu, "") {
   op.since(12).in("X", "T").out("Y", "T").attr("alpha", 1.0).type("T", types::kFloat32s);
   op.since(28).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_with_alpha<kernels::ElementwiseOp::kCelu>)
-      .strided_inputs({0})
-      .elementwise();
+  unary(op, prepare_with_alpha<kernels::ElementwiseOp::kCelu>);
 }
 
 TREADLE_OP(Elu, "") {
@@ -54,15 +50,12 @@ TREADLE_OP(Elu, "") {
       .type("T", types::kFloats);
   op.since(6).drop_attr("consumed_inputs");
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_with_alpha<kernels::ElementwiseOp::kElu>)
-      .strided_inputs({0})
-      .elementwise();
+  unary(op, prepare_with_alpha<kernels::ElementwiseOp::kElu>);
 }
 
 TREADLE_OP(Gelu, "") {
   op.since(20).in("X", "T").out("Y", "T").attr("approximate", "none").type("T", types::kFloatsBf16);
-  op.infer(infer_like_input).prepare(prepare_gelu).strided_inputs({0}).elementwise();
+  unary(op, prepare_gelu);
 }
 
 TREADLE_OP(HardSigmoid, "") {
@@ -75,16 +68,13 @@ TREADLE_OP(HardSigmoid, "") {
       .type("T", types::kFloats);
   op.since(6).drop_attr("consumed_inputs");
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input).prepare(prepare_hard_sigmoid).strided_inputs({0}).elementwise();
+  unary(op, prepare_hard_sigmoid);
 }
 
 TREADLE_OP(HardSwish, "") {
   op.since(14).in("X", "T").out("Y", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kHardSwish>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kHardSwish>(op);
 }
 
 TREADLE_OP(LeakyRelu, "") {
@@ -96,34 +86,20 @@ TREADLE_OP(LeakyRelu, "") {
       .type("T", types::kFloats);
   op.since(6).drop_attr("consumed_inputs");
   op.since(16).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_with_alpha<kernels::ElementwiseOp::kLeakyRelu>)
-      .strided_inputs({0})
-      .elementwise();
+  unary(op, prepare_with_alpha<kernels::ElementwiseOp::kLeakyRelu>);
 }
 
 TREADLE_OP(Mish, "") {
   op.since(18).in("X", "T").out("Y", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kMish>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kMish>(op);
 }
 
 TREADLE_OP(Relu, "") {
-  op.since(1)
-      .in("X", "T")
-      .out("Y", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs");
+  unary_from_1_to_6(op);
   op.since(13).type("T", types::kFloatsBf16);
   op.since(14).type("T", types::kSignedBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kRelu>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kRelu>(op);
 }
 
 TREADLE_OP(Selu, "") {
@@ -136,73 +112,45 @@ TREADLE_OP(Selu, "") {
       .type("T", types::kFloats);
   op.since(6).drop_attr("consumed_inputs").attr("alpha", 1.6732632).attr("gamma", 1.050701);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input).prepare(prepare_selu).strided_inputs({0}).elementwise();
+  unary(op, prepare_selu);
 }
 
 TREADLE_OP(Shrink, "") {
   op.since(9).in("input", "T").out("output", "T").attr("bias", 0.0).attr("lambd", 0.5).type("T", types::kNumeric);
-  op.infer(infer_like_input).prepare(prepare_shrink).strided_inputs({0}).elementwise();
+  unary(op, prepare_shrink);
 }
 
 TREADLE_OP(Sigmoid, "") {
-  op.since(1)
-      .in("X", "T")
-      .out("Y", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs");
+  unary_from_1_to_6(op);
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kSigmoid>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kSigmoid>(op);
 }
 
 TREADLE_OP(Softplus, "") {
   op.since(1).in("X", "T").out("Y", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kSoftplus>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kSoftplus>(op);
 }
 
 TREADLE_OP(Softsign, "") {
   op.since(1).in("input", "T").out("output", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kSoftsign>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kSoftsign>(op);
 }
 
 TREADLE_OP(Swish, "") {
   op.since(24).in("X", "T").out("Y", "T").attr("alpha", 1.0).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_with_alpha<kernels::ElementwiseOp::kSwish>)
-      .strided_inputs({0})
-      .elementwise();
+  unary(op, prepare_with_alpha<kernels::ElementwiseOp::kSwish>);
 }
 
 TREADLE_OP(Tanh, "") {
-  op.since(1)
-      .in("input", "T")
-      .out("output", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs");
+  unary_from_1_to_6(op, "input", "output");
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kTanh>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kTanh>(op);
 }
 
 TREADLE_OP(ThresholdedRelu, "") {
   op.since(10).in("X", "T").out("Y", "T").attr("alpha", 1.0).type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_with_alpha<kernels::ElementwiseOp::kThresholdedRelu>)
-      .strided_inputs({0})
-      .elementwise();
+  unary(op, prepare_with_alpha<kernels::ElementwiseOp::kThresholdedRelu>);
 }

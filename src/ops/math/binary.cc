@@ -1,6 +1,7 @@
 // Arithmetic on two operands.
 
 #include "op/axis_rules.h"
+#include "op/elementwise_records.h"
 #include "op/small_contents.h"
 #include "type/dim_fractions.h"
 
@@ -123,46 +124,33 @@ bool divides_by_constants(const ir::Node& node) {
          !has_integer_zero(divisor->constant);
 }
 
+void versions_of_arithmetic(OpBuilder& op) {
+  op.since(1)
+      .in("A", "T")
+      .in("B", "T")
+      .out("C", "T")
+      .optional("axis", ir::AttributeKind::kInt)
+      .attr("broadcast", 0)
+      .optional("consumed_inputs", ir::AttributeKind::kInts)
+      .type("T", types::kFloats);
+  op.since(6).drop_attr("consumed_inputs").type("T", types::kNumeric32);
+  op.since(7).drop_attr("axis").drop_attr("broadcast");
+  op.since(13).type("T", types::kNumeric32Bf16);
+  op.since(14).type("T", types::kNumericBf16);
+}
+
 }  // namespace
 
 }  // namespace treadle
 
 TREADLE_OP(Add, "") {
-  op.since(1)
-      .in("A", "T")
-      .in("B", "T")
-      .out("C", "T")
-      .optional("axis", ir::AttributeKind::kInt)
-      .attr("broadcast", 0)
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs").type("T", types::kNumeric32);
-  op.since(7).drop_attr("axis").drop_attr("broadcast");
-  op.since(13).type("T", types::kNumeric32Bf16);
-  op.since(14).type("T", types::kNumericBf16);
-  op.infer((infer_size_arithmetic<add, add>))
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kAdd>)
-      .strided_inputs({0, 1})
-      .elementwise();
+  versions_of_arithmetic(op);
+  binary<kernels::ElementwiseOp::kAdd>(op, infer_size_arithmetic<add, add>);
 }
 
 TREADLE_OP(Div, "") {
-  op.since(1)
-      .in("A", "T")
-      .in("B", "T")
-      .out("C", "T")
-      .optional("axis", ir::AttributeKind::kInt)
-      .attr("broadcast", 0)
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs").type("T", types::kNumeric32);
-  op.since(7).drop_attr("axis").drop_attr("broadcast");
-  op.since(13).type("T", types::kNumeric32Bf16);
-  op.since(14).type("T", types::kNumericBf16);
-  op.infer((infer_size_arithmetic<divide, real_quotient>))
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kDiv>)
-      .strided_inputs({0, 1})
-      .elementwise()
+  versions_of_arithmetic(op);
+  binary<kernels::ElementwiseOp::kDiv>(op, infer_size_arithmetic<divide, real_quotient>)
       .can_fail(types::kIntegers)
       .can_fail_unless(divides_by_constants);
 }
@@ -171,31 +159,12 @@ TREADLE_OP(Mod, "") {
   op.since(10).in("A", "T").in("B", "T").out("C", "T").attr("fmod", 0).type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
   op.since(28);
-  op.infer(infer_mod)
-      .prepare(prepare_mod)
-      .strided_inputs({0, 1})
-      .elementwise()
-      .can_fail(types::kIntegers)
-      .can_fail_unless(divides_by_constants);
+  binary(op, prepare_mod, infer_mod).can_fail(types::kIntegers).can_fail_unless(divides_by_constants);
 }
 
 TREADLE_OP(Mul, "") {
-  op.since(1)
-      .in("A", "T")
-      .in("B", "T")
-      .out("C", "T")
-      .optional("axis", ir::AttributeKind::kInt)
-      .attr("broadcast", 0)
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs").type("T", types::kNumeric32);
-  op.since(7).drop_attr("axis").drop_attr("broadcast");
-  op.since(13).type("T", types::kNumeric32Bf16);
-  op.since(14).type("T", types::kNumericBf16);
-  op.infer((infer_size_arithmetic<multiply, multiply>))
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kMul>)
-      .strided_inputs({0, 1})
-      .elementwise();
+  versions_of_arithmetic(op);
+  binary<kernels::ElementwiseOp::kMul>(op, infer_size_arithmetic<multiply, multiply>);
 }
 
 TREADLE_OP(PRelu, "") {
@@ -209,24 +178,10 @@ TREADLE_OP(PRelu, "") {
   op.since(7);
   op.since(9).type("T", types::kNumeric32);
   op.since(16).type("T", types::kNumeric32Bf16);
-  op.infer(infer_prelu).prepare(prepare_prelu).strided_inputs({0, 1}).elementwise().axes(slope_axes, axes::aligned);
+  binary(op, prepare_prelu, infer_prelu).axes(slope_axes, axes::aligned);
 }
 
 TREADLE_OP(Sub, "") {
-  op.since(1)
-      .in("A", "T")
-      .in("B", "T")
-      .out("C", "T")
-      .optional("axis", ir::AttributeKind::kInt)
-      .attr("broadcast", 0)
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs").type("T", types::kNumeric32);
-  op.since(7).drop_attr("axis").drop_attr("broadcast");
-  op.since(13).type("T", types::kNumeric32Bf16);
-  op.since(14).type("T", types::kNumericBf16);
-  op.infer((infer_size_arithmetic<subtract, subtract>))
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kSub>)
-      .strided_inputs({0, 1})
-      .elementwise();
+  versions_of_arithmetic(op);
+  binary<kernels::ElementwiseOp::kSub>(op, infer_size_arithmetic<subtract, subtract>);
 }

@@ -1,7 +1,6 @@
 // Bits of integers.
 
-#include "op/elementwise.h"
-#include "op/op_def.h"
+#include "op/elementwise_records.h"
 
 namespace treadle {
 
@@ -26,37 +25,25 @@ TREADLE_OP(BitShift, "") {
       .required("direction", ir::AttributeKind::kString)
       .type("T", types::kUnsigneds);
   op.since(28).type("T", types::kIntegers);
-  op.infer(infer_broadcast).prepare(prepare_bit_shift).strided_inputs({0, 1}).elementwise();
+  binary(op, prepare_bit_shift, infer_broadcast);
 }
 
 TREADLE_OP(BitwiseAnd, "") {
   op.since(18).in("A", "T").in("B", "T").out("C", "T").type("T", types::kIntegers);
-  op.infer(infer_broadcast)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kBitwiseAnd>)
-      .strided_inputs({0, 1})
-      .elementwise();
+  binary<kernels::ElementwiseOp::kBitwiseAnd>(op, infer_broadcast);
 }
 
 TREADLE_OP(BitwiseNot, "") {
   op.since(18).in("X", "T").out("Y", "T").type("T", types::kIntegers);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kBitwiseNot>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kBitwiseNot>(op);
 }
 
 TREADLE_OP(BitwiseOr, "") {
   op.since(18).in("A", "T").in("B", "T").out("C", "T").type("T", types::kIntegers);
-  op.infer(infer_broadcast)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kBitwiseOr>)
-      .strided_inputs({0, 1})
-      .elementwise();
+  binary<kernels::ElementwiseOp::kBitwiseOr>(op, infer_broadcast);
 }
 
 TREADLE_OP(BitwiseXor, "") {
   op.since(18).in("A", "T").in("B", "T").out("C", "T").type("T", types::kIntegers);
-  op.infer(infer_broadcast)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kBitwiseXor>)
-      .strided_inputs({0, 1})
-      .elementwise();
+  binary<kernels::ElementwiseOp::kBitwiseXor>(op, infer_broadcast);
 }

@@ -104,7 +104,7 @@ struct EinsumState {
 class Builder {
  public:
   Builder(PrepareContext& ctx, EinsumState& state, const einsum::Equation& equation)
-      : ctx_(ctx), state_(state), equation_(equation), wide_(gemm_type(ctx.outputs[0].type)) {}
+      : ctx_(ctx), state_(state), equation_(equation), wide_(wide_type(ctx.outputs[0].type)) {}
 
   Status build() {
     set_sizes();

@@ -85,7 +85,7 @@ kernels::GemmShape describe(const PrepareContext& ctx, const GemmState& s) {
 template <bool kRagged>
 Status prepare_gemm(PrepareContext& ctx) {
   const Operand& out = ctx.outputs[0];
-  const ElementType wide = gemm_type(out.type);
+  const ElementType wide = wide_type(out.type);
   auto* state = ctx.make_state<GemmState>();
   ScratchLayout scratch;
   state->has_bias = ctx.has_input(2) && ctx.attributes().get_float("beta") != 0;

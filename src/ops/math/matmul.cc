@@ -134,7 +134,7 @@ bool resize_product(void* state, ResizeContext& ctx) {
 
 Status prepare_product(PrepareContext& ctx, const Operand& a, const Operand& b) {
   const Operand& out = ctx.outputs[0];
-  const ElementType wide = gemm_type(out.type);
+  const ElementType wide = wide_type(out.type);
   auto* state = ctx.make_state<MatMulState>();
   ScratchLayout scratch;
   TREADLE_TRY(state->a.prepare(a, wide, scratch));

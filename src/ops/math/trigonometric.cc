@@ -1,103 +1,69 @@
 // Circular and hyperbolic functions and their inverses.
 
-#include "op/elementwise.h"
-#include "op/op_def.h"
+#include "op/elementwise_records.h"
 
 TREADLE_OP(Acos, "") {
   op.since(7).in("input", "T").out("output", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kAcos>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kAcos>(op);
 }
 
 TREADLE_OP(Acosh, "") {
   op.since(9).in("input", "T").out("output", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kAcosh>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kAcosh>(op);
 }
 
 TREADLE_OP(Asin, "") {
   op.since(7).in("input", "T").out("output", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kAsin>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kAsin>(op);
 }
 
 TREADLE_OP(Asinh, "") {
   op.since(9).in("input", "T").out("output", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kAsinh>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kAsinh>(op);
 }
 
 TREADLE_OP(Atan, "") {
   op.since(7).in("input", "T").out("output", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kAtan>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kAtan>(op);
 }
 
 TREADLE_OP(Atanh, "") {
   op.since(9).in("input", "T").out("output", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kAtanh>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kAtanh>(op);
 }
 
 TREADLE_OP(Cos, "") {
   op.since(7).in("input", "T").out("output", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kCos>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kCos>(op);
 }
 
 TREADLE_OP(Cosh, "") {
   op.since(9).in("input", "T").out("output", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kCosh>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kCosh>(op);
 }
 
 TREADLE_OP(Sin, "") {
   op.since(7).in("input", "T").out("output", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kSin>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kSin>(op);
 }
 
 TREADLE_OP(Sinh, "") {
   op.since(9).in("input", "T").out("output", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kSinh>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kSinh>(op);
 }
 
 TREADLE_OP(Tan, "") {
   op.since(7).in("input", "T").out("output", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kTan>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kTan>(op);
 }

@@ -1,5 +1,6 @@
 // Functions of one number: rounding, roots, exponentials, sign.
 
+#include "op/elementwise_records.h"
 #include "op/small_contents.h"
 #include "type/dim_fractions.h"
 
@@ -43,125 +44,61 @@ Status infer_rounding(InferContext& ctx) {
 }  // namespace treadle
 
 TREADLE_OP(Abs, "") {
-  op.since(1)
-      .in("X", "T")
-      .out("Y", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs").type("T", types::kNumeric);
+  unary_from_1_to_6(op).type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_abs).prepare(prepare_elementwise<kernels::ElementwiseOp::kAbs>).strided_inputs({0}).elementwise();
+  unary<kernels::ElementwiseOp::kAbs>(op, infer_abs);
 }
 
 TREADLE_OP(Ceil, "") {
-  op.since(1)
-      .in("X", "T")
-      .out("Y", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs");
+  unary_from_1_to_6(op);
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_rounding<rounded_up>)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kCeil>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kCeil>(op, infer_rounding<rounded_up>);
 }
 
 TREADLE_OP(Exp, "") {
-  op.since(1)
-      .in("input", "T")
-      .out("output", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs");
+  unary_from_1_to_6(op, "input", "output");
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kExp>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kExp>(op);
 }
 
 TREADLE_OP(Floor, "") {
-  op.since(1)
-      .in("X", "T")
-      .out("Y", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs");
+  unary_from_1_to_6(op);
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_rounding<rounded_down>)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kFloor>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kFloor>(op, infer_rounding<rounded_down>);
 }
 
 TREADLE_OP(Log, "") {
-  op.since(1)
-      .in("input", "T")
-      .out("output", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs");
+  unary_from_1_to_6(op, "input", "output");
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kLog>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kLog>(op);
 }
 
 TREADLE_OP(Neg, "") {
-  op.since(1)
-      .in("X", "T")
-      .out("Y", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs").type("T", types::kSigned);
+  unary_from_1_to_6(op).type("T", types::kSigned);
   op.since(13).type("T", types::kSignedBf16);
-  op.infer(infer_neg).prepare(prepare_elementwise<kernels::ElementwiseOp::kNeg>).strided_inputs({0}).elementwise();
+  unary<kernels::ElementwiseOp::kNeg>(op, infer_neg);
 }
 
 TREADLE_OP(Reciprocal, "") {
-  op.since(1)
-      .in("X", "T")
-      .out("Y", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs");
+  unary_from_1_to_6(op);
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kReciprocal>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kReciprocal>(op);
 }
 
 TREADLE_OP(Round, "") {
   op.since(11).in("X", "T").out("Y", "T").type("T", types::kFloats);
   op.since(22).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kRound>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kRound>(op);
 }
 
 TREADLE_OP(Sign, "") {
   op.since(9).in("input", "T").out("output", "T").type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kSign>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kSign>(op);
 }
 
 TREADLE_OP(Sqrt, "") {
-  op.since(1)
-      .in("X", "T")
-      .out("Y", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs");
+  unary_from_1_to_6(op);
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_like_input)
-      .prepare(prepare_elementwise<kernels::ElementwiseOp::kSqrt>)
-      .strided_inputs({0})
-      .elementwise();
+  unary<kernels::ElementwiseOp::kSqrt>(op);
 }

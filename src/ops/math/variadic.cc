@@ -2,6 +2,7 @@
 
 #include "kernels/convert.h"
 #include "kernels/move.h"
+#include "op/elementwise_records.h"
 #include "op/small_contents.h"
 
 namespace treadle {
@@ -51,19 +52,6 @@ uint32_t run_fold(const void* state, void* const* slots, const uint32_t* operand
     s.divide(inputs, out);
   }
   return 0;
-}
-
-ElementType wide_type(ElementType type) {
-  switch (compute_type(type)) {
-    case ComputeType::kF32:
-      return ElementType::kFloat;
-    case ComputeType::kI32:
-      return ElementType::kInt32;
-    case ComputeType::kU32:
-      return ElementType::kUint32;
-    default:
-      return type;
-  }
 }
 
 Status prepare_steps(PrepareContext& ctx, ElementwiseOp op, size_t count, FoldState& state) {
@@ -152,68 +140,43 @@ bool expand_mean(LowerContext& ctx) {
   return true;
 }
 
+// The first versions of y = f(x0, x1, ...).
+void fold_from_1_to_8(OpBuilder& op, const char* y) {
+  op.since(1)
+      .in("data_0", "T", Arity::kVariadic)
+      .out(y, "T")
+      .optional("consumed_inputs", ir::AttributeKind::kInts)
+      .type("T", types::kFloats);
+  op.since(6).drop_attr("consumed_inputs");
+  op.since(8);
+}
+
 }  // namespace
 
 }  // namespace treadle
 
 TREADLE_OP(Max, "") {
-  op.since(1)
-      .in("data_0", "T", Arity::kVariadic)
-      .out("max", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs");
-  op.since(8);
+  fold_from_1_to_8(op, "max");
   op.since(12).type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_extreme<max>)
-      .prepare(prepare_fold<kernels::ElementwiseOp::kMax>)
-      .strided_inputs({0, 1})
-      .elementwise()
-      .expand(expand_many);
+  binary(op, prepare_fold<kernels::ElementwiseOp::kMax>, infer_extreme<max>).expand(expand_many);
 }
 
 TREADLE_OP(Mean, "") {
-  op.since(1)
-      .in("data_0", "T", Arity::kVariadic)
-      .out("mean", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs");
-  op.since(8);
+  fold_from_1_to_8(op, "mean");
   op.since(13).type("T", types::kFloatsBf16);
   op.infer(infer_broadcast).prepare(prepare_mean).elementwise().expand(expand_mean);
 }
 
 TREADLE_OP(Min, "") {
-  op.since(1)
-      .in("data_0", "T", Arity::kVariadic)
-      .out("min", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs");
-  op.since(8);
+  fold_from_1_to_8(op, "min");
   op.since(12).type("T", types::kNumeric);
   op.since(13).type("T", types::kNumericBf16);
-  op.infer(infer_extreme<min>)
-      .prepare(prepare_fold<kernels::ElementwiseOp::kMin>)
-      .strided_inputs({0, 1})
-      .elementwise()
-      .expand(expand_many);
+  binary(op, prepare_fold<kernels::ElementwiseOp::kMin>, infer_extreme<min>).expand(expand_many);
 }
 
 TREADLE_OP(Sum, "") {
-  op.since(1)
-      .in("data_0", "T", Arity::kVariadic)
-      .out("sum", "T")
-      .optional("consumed_inputs", ir::AttributeKind::kInts)
-      .type("T", types::kFloats);
-  op.since(6).drop_attr("consumed_inputs");
-  op.since(8);
+  fold_from_1_to_8(op, "sum");
   op.since(13).type("T", types::kFloatsBf16);
-  op.infer(infer_broadcast)
-      .prepare(prepare_fold<kernels::ElementwiseOp::kAdd>)
-      .strided_inputs({0, 1})
-      .elementwise()
-      .expand(expand_many);
+  binary(op, prepare_fold<kernels::ElementwiseOp::kAdd>, infer_broadcast).expand(expand_many);
 }

@@ -76,7 +76,7 @@ const void* pack_constant(PrepareContext& ctx, const ConvState& s, ElementType w
 Status prepare_conv(PrepareContext& ctx, const kernels::ConvShape& shape, const ConvEpilogue& epilogue) {
   auto* s = ctx.make_state<ConvState>();
   const Operand& y = ctx.outputs[0];
-  const ElementType wide = gemm_type(y.type);
+  const ElementType wide = wide_type(y.type);
   s->plan = kernels::prepare_conv(compute_type(wide), shape);
   s->plan.clamp = epilogue.clamp;
   s->table = ctx.arena.allocate(s->plan.table_bytes);
@@ -135,12 +135,7 @@ TREADLE_OP(Conv, "") {
       .in("W", "T")
       .in("B", "T", Arity::kOptional)
       .out("Y", "T")
-      .attr("auto_pad", "NOTSET")
-      .optional("dilations", ir::AttributeKind::kInts)
-      .attr("group", 1)
-      .optional("kernel_shape", ir::AttributeKind::kInts)
-      .optional("pads", ir::AttributeKind::kInts)
-      .optional("strides", ir::AttributeKind::kInts)
+      .with(nn::add_conv_attributes)
       .type("T", types::kFloats);
   op.since(11);
   op.since(22).type("T", types::kFloatsBf16);
@@ -160,14 +155,9 @@ TREADLE_OP(FusedConv, "treadle") {
       .in("B", "T", Arity::kOptional)
       .in("addend", "T", Arity::kOptional)
       .out("Y", "T")
-      .attr("auto_pad", "NOTSET")
-      .optional("dilations", ir::AttributeKind::kInts)
-      .attr("group", 1)
+      .with(nn::add_conv_attributes)
       .optional("high", ir::AttributeKind::kFloat)
-      .optional("kernel_shape", ir::AttributeKind::kInts)
       .optional("low", ir::AttributeKind::kFloat)
-      .optional("pads", ir::AttributeKind::kInts)
-      .optional("strides", ir::AttributeKind::kInts)
       .type("T", types::kFloatsBf16);
   op.infer(nn::infer_plain_conv)
       .prepare(nn::prepare_fused_conv)

@@ -172,14 +172,9 @@ TREADLE_OP(ConvTranspose, "") {
       .in("W", "T")
       .in("B", "T", Arity::kOptional)
       .out("Y", "T")
-      .attr("auto_pad", "NOTSET")
-      .optional("dilations", ir::AttributeKind::kInts)
-      .attr("group", 1)
-      .optional("kernel_shape", ir::AttributeKind::kInts)
+      .with(nn::add_conv_attributes)
       .optional("output_padding", ir::AttributeKind::kInts)
       .optional("output_shape", ir::AttributeKind::kInts)
-      .optional("pads", ir::AttributeKind::kInts)
-      .optional("strides", ir::AttributeKind::kInts)
       .type("T", types::kFloats);
   op.since(11);
   op.since(22).type("T", types::kFloatsBf16);

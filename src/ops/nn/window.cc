@@ -200,4 +200,13 @@ uint64_t layout_key(const kernels::ConvShape& shape, uint64_t seed) {
   return key;
 }
 
+void add_conv_attributes(VersionBuilder& version) {
+  version.attr("auto_pad", "NOTSET")
+      .optional("dilations", ir::AttributeKind::kInts)
+      .attr("group", 1)
+      .optional("kernel_shape", ir::AttributeKind::kInts)
+      .optional("pads", ir::AttributeKind::kInts)
+      .optional("strides", ir::AttributeKind::kInts);
+}
+
 }  // namespace treadle::nn

@@ -2,6 +2,7 @@
 // What convolutions and pools have in common: a window that slides over the spatial axes of [N, C, spatial...].
 
 #include "kernels/conv.h"
+#include "op/op_def.h"
 #include "op/operands.h"
 
 namespace treadle::nn {
@@ -46,5 +47,8 @@ double multiply_adds(const kernels::ConvShape& shape);
 
 // Key of packed weights, of what they depend on beside the method (`seed`): channels, groups and kernel.
 uint64_t layout_key(const kernels::ConvShape& shape, uint64_t seed);
+
+// The attributes that all convolutions have.
+void add_conv_attributes(VersionBuilder& version);
 
 }  // namespace treadle::nn

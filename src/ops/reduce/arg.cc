@@ -59,7 +59,7 @@ Status prepare_arg(PrepareContext& ctx) {
   if (ctx.form) {
     const AxisView view = view_along(x.dims, axis);
     ctx.form->kind = ElementwiseForm::Kind::kArgReduction;
-    ctx.form->extreme = {static_cast<int64_t>(view.outer), static_cast<int64_t>(view.n),
+    ctx.form->arg_reduction = {static_cast<int64_t>(view.outer), static_cast<int64_t>(view.n),
                          static_cast<int64_t>(view.inner), kFn == kernels::arg_max, last};
     if (ctx.form_only) return {};
   }

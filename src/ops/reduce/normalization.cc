@@ -13,10 +13,6 @@ namespace treadle {
 
 namespace {
 
-ElementType wide_type(ElementType type) {
-  return type == ElementType::kDouble ? type : ElementType::kFloat;
-}
-
 ir::Value* cast_to(LowerContext& ctx, ir::Value* x, ElementType from, ElementType to) {
   if (from == to) return x;
   return ctx.call("Cast", {x}, {ir::Attribute::of("to", static_cast<int64_t>(to))});

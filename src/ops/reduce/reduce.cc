@@ -177,191 +177,109 @@ bool expand_log_sum_exp(LowerContext& ctx) {
   return true;
 }
 
+// --- what the records of reductions have in common
+
+constexpr TypeSet kReducibleOrBool =
+    tensors(ElementType::kFloat, ElementType::kUint8, ElementType::kInt8, ElementType::kInt32, ElementType::kInt64,
+            ElementType::kBool, ElementType::kFloat16, ElementType::kDouble, ElementType::kUint32, ElementType::kUint64,
+            ElementType::kBfloat16);
+
+// The first versions. Later ones differ in types, and in where they have their axes.
+void begin_reduction(OpBuilder& op) {
+  op.since(1)
+      .in("data", "T")
+      .out("reduced", "T")
+      .optional("axes", ir::AttributeKind::kInts)
+      .attr("keepdims", 1)
+      .type("T", types::kNumeric32);
+  op.since(11);
+}
+
+VersionBuilder axes_as_input(VersionBuilder version) {
+  return version.in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
+}
+
+OpBuilder& end_reduction(OpBuilder& op, InferFn infer, PrepareFn prepare) {
+  return op.infer(infer).prepare(prepare).shape_inputs({1}).axes(axes::reduced, axes::shift_axes).work(work::reduction);
+}
+
 }  // namespace
 
 }  // namespace treadle
 
 TREADLE_OP(ReduceL1, "") {
-  op.since(1)
-      .in("data", "T")
-      .out("reduced", "T")
-      .optional("axes", ir::AttributeKind::kInts)
-      .attr("keepdims", 1)
-      .type("T", types::kNumeric32);
-  op.since(11);
+  begin_reduction(op);
   op.since(13).type("T", types::kNumeric32Bf16);
-  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
-  op.infer(infer_reduce)
-      .prepare(prepare_reduce<kernels::ReduceOp::kL1>)
-      .shape_inputs({1})
-      .axes(axes::reduced, axes::shift_axes)
-      .work(work::reduction);
+  axes_as_input(op.since(18));
+  end_reduction(op, infer_reduce, prepare_reduce<kernels::ReduceOp::kL1>);
 }
 
 TREADLE_OP(ReduceL2, "") {
-  op.since(1)
-      .in("data", "T")
-      .out("reduced", "T")
-      .optional("axes", ir::AttributeKind::kInts)
-      .attr("keepdims", 1)
-      .type("T", types::kNumeric32);
-  op.since(11);
+  begin_reduction(op);
   op.since(13).type("T", types::kNumeric32Bf16);
-  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
-  op.infer(infer_reduce)
-      .prepare(prepare_reduce<kernels::ReduceOp::kL2>)
-      .shape_inputs({1})
-      .axes(axes::reduced, axes::shift_axes)
-      .work(work::reduction);
+  axes_as_input(op.since(18));
+  end_reduction(op, infer_reduce, prepare_reduce<kernels::ReduceOp::kL2>);
 }
 
 TREADLE_OP(ReduceLogSum, "") {
-  op.since(1)
-      .in("data", "T")
-      .out("reduced", "T")
-      .optional("axes", ir::AttributeKind::kInts)
-      .attr("keepdims", 1)
-      .type("T", types::kNumeric32);
-  op.since(11);
+  begin_reduction(op);
   op.since(13).type("T", types::kNumeric32Bf16);
-  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
+  axes_as_input(op.since(18));
   op.since(28).type("T", types::kFloatsBf16);
-  op.infer(infer_reduce)
-      .prepare(prepare_reduce<kernels::ReduceOp::kLogSum>)
-      .shape_inputs({1})
-      .axes(axes::reduced, axes::shift_axes)
-      .work(work::reduction)
-      .expand_in_loops(expand_log_sum);
+  end_reduction(op, infer_reduce, prepare_reduce<kernels::ReduceOp::kLogSum>).expand_in_loops(expand_log_sum);
 }
 
 TREADLE_OP(ReduceLogSumExp, "") {
-  op.since(1)
-      .in("data", "T")
-      .out("reduced", "T")
-      .optional("axes", ir::AttributeKind::kInts)
-      .attr("keepdims", 1)
-      .type("T", types::kNumeric32);
-  op.since(11);
+  begin_reduction(op);
   op.since(13).type("T", types::kNumeric32Bf16);
-  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
+  axes_as_input(op.since(18));
   op.since(28).type("T", types::kFloatsBf16);
-  op.infer(infer_reduce)
-      .prepare(prepare_reduce<kernels::ReduceOp::kLogSumExp>)
-      .shape_inputs({1})
-      .axes(axes::reduced, axes::shift_axes)
+  end_reduction(op, infer_reduce, prepare_reduce<kernels::ReduceOp::kLogSumExp>)
       .work(work::functions_of_input)
       .expand_in_loops(expand_log_sum_exp);
 }
 
 TREADLE_OP(ReduceMax, "") {
-  op.since(1)
-      .in("data", "T")
-      .out("reduced", "T")
-      .optional("axes", ir::AttributeKind::kInts)
-      .attr("keepdims", 1)
-      .type("T", types::kNumeric32);
-  op.since(11);
+  begin_reduction(op);
   op.since(12).type("T", types::kReducible8);
   op.since(13).type("T", types::kReducible8Bf16);
-  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
-  op.since(20).type("T", tensors(ElementType::kFloat, ElementType::kUint8, ElementType::kInt8, ElementType::kInt32,
-                                 ElementType::kInt64, ElementType::kBool, ElementType::kFloat16, ElementType::kDouble,
-                                 ElementType::kUint32, ElementType::kUint64, ElementType::kBfloat16));
-  op.infer(infer_and_fold<max>)
-      .prepare(prepare_reduce<kernels::ReduceOp::kMax>)
-      .shape_inputs({1})
-      .axes(axes::reduced, axes::shift_axes)
-      .work(work::reduction);
+  axes_as_input(op.since(18));
+  op.since(20).type("T", kReducibleOrBool);
+  end_reduction(op, infer_and_fold<max>, prepare_reduce<kernels::ReduceOp::kMax>);
 }
 
 TREADLE_OP(ReduceMean, "") {
-  op.since(1)
-      .in("data", "T")
-      .out("reduced", "T")
-      .optional("axes", ir::AttributeKind::kInts)
-      .attr("keepdims", 1)
-      .type("T", types::kNumeric32);
-  op.since(11);
+  begin_reduction(op);
   op.since(13).type("T", types::kNumeric32Bf16);
-  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
-  op.infer(infer_reduce)
-      .prepare(prepare_reduce<kernels::ReduceOp::kMean>)
-      .shape_inputs({1})
-      .axes(axes::reduced, axes::shift_axes)
-      .work(work::reduction);
+  axes_as_input(op.since(18));
+  end_reduction(op, infer_reduce, prepare_reduce<kernels::ReduceOp::kMean>);
 }
 
 TREADLE_OP(ReduceMin, "") {
-  op.since(1)
-      .in("data", "T")
-      .out("reduced", "T")
-      .optional("axes", ir::AttributeKind::kInts)
-      .attr("keepdims", 1)
-      .type("T", types::kNumeric32);
-  op.since(11);
+  begin_reduction(op);
   op.since(12).type("T", types::kReducible8);
   op.since(13).type("T", types::kReducible8Bf16);
-  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
-  op.since(20).type("T", tensors(ElementType::kFloat, ElementType::kUint8, ElementType::kInt8, ElementType::kInt32,
-                                 ElementType::kInt64, ElementType::kBool, ElementType::kFloat16, ElementType::kDouble,
-                                 ElementType::kUint32, ElementType::kUint64, ElementType::kBfloat16));
-  op.infer(infer_and_fold<min>)
-      .prepare(prepare_reduce<kernels::ReduceOp::kMin>)
-      .shape_inputs({1})
-      .axes(axes::reduced, axes::shift_axes)
-      .work(work::reduction);
+  axes_as_input(op.since(18));
+  op.since(20).type("T", kReducibleOrBool);
+  end_reduction(op, infer_and_fold<min>, prepare_reduce<kernels::ReduceOp::kMin>);
 }
 
 TREADLE_OP(ReduceProd, "") {
-  op.since(1)
-      .in("data", "T")
-      .out("reduced", "T")
-      .optional("axes", ir::AttributeKind::kInts)
-      .attr("keepdims", 1)
-      .type("T", types::kNumeric32);
-  op.since(11);
+  begin_reduction(op);
   op.since(13).type("T", types::kNumeric32Bf16);
-  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
-  op.infer(infer_and_fold<multiply>)
-      .prepare(prepare_reduce<kernels::ReduceOp::kProd>)
-      .shape_inputs({1})
-      .axes(axes::reduced, axes::shift_axes)
-      .work(work::reduction);
+  axes_as_input(op.since(18));
+  end_reduction(op, infer_and_fold<multiply>, prepare_reduce<kernels::ReduceOp::kProd>);
 }
 
 TREADLE_OP(ReduceSum, "") {
-  op.since(1)
-      .in("data", "T")
-      .out("reduced", "T")
-      .optional("axes", ir::AttributeKind::kInts)
-      .attr("keepdims", 1)
-      .type("T", types::kNumeric32);
-  op.since(11);
-  op.since(13)
-      .in("axes", "tensor(int64)", Arity::kOptional)
-      .drop_attr("axes")
-      .attr("noop_with_empty_axes", 0)
-      .type("T", types::kNumeric32Bf16);
-  op.infer(infer_and_fold<add>)
-      .prepare(prepare_reduce<kernels::ReduceOp::kSum>)
-      .shape_inputs({1})
-      .axes(axes::reduced, axes::shift_axes)
-      .work(work::reduction);
+  begin_reduction(op);
+  axes_as_input(op.since(13)).type("T", types::kNumeric32Bf16);
+  end_reduction(op, infer_and_fold<add>, prepare_reduce<kernels::ReduceOp::kSum>);
 }
 
 TREADLE_OP(ReduceSumSquare, "") {
-  op.since(1)
-      .in("data", "T")
-      .out("reduced", "T")
-      .optional("axes", ir::AttributeKind::kInts)
-      .attr("keepdims", 1)
-      .type("T", types::kNumeric32);
-  op.since(11);
+  begin_reduction(op);
   op.since(13).type("T", types::kNumeric32Bf16);
-  op.since(18).in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
-  op.infer(infer_reduce)
-      .prepare(prepare_reduce<kernels::ReduceOp::kSumSquare>)
-      .shape_inputs({1})
-      .axes(axes::reduced, axes::shift_axes)
-      .work(work::reduction);
+  axes_as_input(op.since(18));
+  end_reduction(op, infer_reduce, prepare_reduce<kernels::ReduceOp::kSumSquare>);
 }

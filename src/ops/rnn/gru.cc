@@ -82,20 +82,11 @@ Status lower_gru(LowerContext& ctx) {
 
 TREADLE_OP(GRU, "") {
   op.since(1)
-      .in("X", "T")
-      .in("W", "T")
-      .in("R", "T")
-      .in("B", "T", Arity::kOptional)
-      .in("sequence_lens", "T1", Arity::kOptional)
-      .in("initial_h", "T", Arity::kOptional)
+      .with(rnn::add_inputs)
       .out("Y", "T", Arity::kOptional)
       .out("Y_h", "T")
-      .optional("activation_alpha", ir::AttributeKind::kFloats)
-      .optional("activation_beta", ir::AttributeKind::kFloats)
-      .optional("activations", ir::AttributeKind::kStrings)
-      .optional("clip", ir::AttributeKind::kFloat)
+      .with(rnn::add_attributes)
       .attr("direction", "foward")
-      .optional("hidden_size", ir::AttributeKind::kInt)
       .attr("output_sequence", 0)
       .type("T", types::kFloats)
       .type("T1", types::kInt32s);

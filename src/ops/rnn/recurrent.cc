@@ -108,4 +108,22 @@ Status recurrent_axes(AxisContext& c) {
   return c.give(2, batch);
 }
 
+void add_inputs(VersionBuilder& version) {
+  version.in("X", "T")
+      .in("W", "T")
+      .in("R", "T")
+      .in("B", "T", Arity::kOptional)
+      .in("sequence_lens", "T1", Arity::kOptional)
+      .in("initial_h", "T", Arity::kOptional);
+}
+
+void add_attributes(VersionBuilder& version) {
+  version.optional("activation_alpha", ir::AttributeKind::kFloats)
+      .optional("activation_beta", ir::AttributeKind::kFloats)
+      .optional("activations", ir::AttributeKind::kStrings)
+      .optional("clip", ir::AttributeKind::kFloat)
+      .attr("direction", "forward")
+      .optional("hidden_size", ir::AttributeKind::kInt);
+}
+
 }  // namespace treadle::rnn

@@ -22,6 +22,10 @@ namespace treadle::rnn {
 // Positions of inputs; the first six are alike in all three.
 enum Input : size_t { kX, kW, kR, kB, kSequenceLens, kInitialH, kInitialC, kP };
 
+// The first six inputs, and the attributes that all of the family have.
+void add_inputs(VersionBuilder& version);
+void add_attributes(VersionBuilder& version);
+
 // How an operator of the family differs from the others.
 struct Family {
   int64_t gates;                                   // blocks of hidden_size rows in W and R

@@ -40,20 +40,11 @@ Status lower_rnn(LowerContext& ctx) {
 
 TREADLE_OP(RNN, "") {
   op.since(1)
-      .in("X", "T")
-      .in("W", "T")
-      .in("R", "T")
-      .in("B", "T", Arity::kOptional)
-      .in("sequence_lens", "T1", Arity::kOptional)
-      .in("initial_h", "T", Arity::kOptional)
+      .with(rnn::add_inputs)
       .out("Y", "T", Arity::kOptional)
       .out("Y_h", "T", Arity::kOptional)
-      .optional("activation_alpha", ir::AttributeKind::kFloats)
-      .optional("activation_beta", ir::AttributeKind::kFloats)
+      .with(rnn::add_attributes)
       .attr_strings("activations", {"Tanh", "Tanh"})
-      .optional("clip", ir::AttributeKind::kFloat)
-      .attr("direction", "forward")
-      .optional("hidden_size", ir::AttributeKind::kInt)
       .attr("output_sequence", 0)
       .type("T", types::kFloats)
       .type("T1", types::kInt32s);
