@@ -96,7 +96,8 @@ class LayoutBuilder {
       const size_t of_model = session().outputs().size();
       for (size_t i = 0; i < layout_->over_time->states.size(); ++i) layout_->block_outputs.push_back(of_model + i);
     }
-    layout_->can_step = can_step();
+    layout_->by_position = by_position();
+    list_inputs();
     return std::shared_ptr<const StreamLayout>(std::move(layout_));
   }
 
@@ -348,14 +349,37 @@ class LayoutBuilder {
     return {};
   }
 
-  // All values are tensors, and results are handed out as runs give them.
-  bool can_step() const {
+  // All results are tensors, each with one place.
+  bool by_position() const {
     const auto is_tensor = [&](size_t output) { return session().outputs()[output].type.is_tensor(); };
-    const auto shows_context = [&](const StreamLayout::Output& o) { return layout_->context > 0 && o.time_axis >= 0; };
     const std::set<size_t> different(layout_->run_outputs.begin(), layout_->run_outputs.end());
     return session().options().tier != Tier::kReference && different.size() == layout_->run_outputs.size() &&
-           std::all_of(layout_->run_outputs.begin(), layout_->run_outputs.end(), is_tensor) &&
-           std::none_of(layout_->outputs.begin(), layout_->outputs.end(), shows_context);
+           std::all_of(layout_->run_outputs.begin(), layout_->run_outputs.end(), is_tensor);
+  }
+
+  void list_inputs() {
+    for (const auto list : {session().inputs(), session().overridable()}) {
+      for (const IoInfo& info : list) layout_->inputs.push_back({&info});
+    }
+    const auto set = [&](std::string_view name, StreamLayout::Role role, size_t index) {
+      const auto input = std::find_if(layout_->inputs.begin(), layout_->inputs.end(),
+                                      [&](const StreamLayout::Input& i) { return i.info->name == name; });
+      input->role = role;
+      input->index = index;
+      return static_cast<size_t>(input - layout_->inputs.begin());
+    };
+    for (size_t i = 0; i < layout_->states.size(); ++i) {
+      layout_->states[i].at = set(layout_->states[i].input->name, StreamLayout::Role::kState, i);
+    }
+    layout_->bound_feeds.resize(layout_->inputs.size());
+    for (size_t i = 0; i < layout_->bound.size(); ++i) {
+      const auto& [name, value] = layout_->bound[i];
+      layout_->bound_feeds[set(name, StreamLayout::Role::kBound, i)] = &value;
+    }
+    for (size_t i = 0; i < layout_->timed.size(); ++i) {
+      StreamLayout::Timed& timed = layout_->timed[i];
+      timed.at = set(timed.input->name, StreamLayout::Role::kTimed, i);
+    }
   }
 
   StreamOptions options_;

@@ -17,18 +17,29 @@ struct StreamLayout {
     AnyValue initial;
     bool has_initial = false;
     bool found = false;  // by name, not given
+    size_t at = 0;       // among `inputs`
   };
   struct Timed {
     const IoInfo* input;
     int64_t axis;
     bool found = false;
+    size_t at = 0;  // among `inputs`
   };
   struct Output {
     size_t index;            // into Session::outputs()
     int64_t time_axis = -1;  // -1: stacked
   };
 
+  enum class Role : uint8_t { kState, kTimed, kBound, kGiven };
+  struct Input {
+    const IoInfo* info;
+    Role role = Role::kGiven;
+    size_t index = 0;  // among those of its role; none that are given
+  };
+
   std::shared_ptr<const Session> session;
+  std::vector<Input> inputs;                 // of the model, each in one role
+  std::vector<const AnyValue*> bound_feeds;  // parallel to inputs; null: not bound
   int64_t hop = 0;
   int64_t context = 0;
   std::vector<State> states;
@@ -39,7 +50,7 @@ struct StreamLayout {
   std::vector<std::string> output_names;      // parallel to outputs
   std::vector<size_t> run_outputs;            // outputs, then states: what a run is asked for
   std::vector<size_t> block_outputs;          // over time: the same, then the states that were found
-  bool can_step = false;                      // pushes of one run may go the short way (stream_step.cc)
+  bool by_position = false;                   // runs may be made so (RepeatedRun) where all inputs are tensors
   std::shared_ptr<const OverTime> over_time;  // null: windows, or a run per push
 
   static Result<std::shared_ptr<const StreamLayout>> make(std::shared_ptr<const Session> session,

@@ -5,7 +5,6 @@
 
 #include "session/limited_work.h"
 #include "stream/layout.h"
-#include "stream/runs.h"
 #include "stream/tensor_slices.h"
 
 namespace treadle {
@@ -96,6 +95,26 @@ std::shared_ptr<const PooledModel> PooledModel::make(const StreamLayout& layout)
 
 // ---------------------------------------------------------------------------------------------------------------------
 
+namespace {
+
+// One entry of a batch, in memory of its own: it does not keep those of all.
+Result<AnyValue> entry_of(const AnyValue& batch, int64_t axis, size_t entry) {
+  AnyValue own;
+  TREADLE_TRY(slice_into(batch.tensor(), axis, static_cast<int64_t>(entry), 1, own));
+  return own;
+}
+
+// The states of one entry become those that a stream carries.
+Status take_entry(const std::vector<AnyValue>& states, const PooledModel& model, size_t entry, Carried& carried) {
+  for (size_t s = 0; s < states.size(); ++s) {
+    TREADLE_ASSIGN(carried.state(s), entry_of(states[s], model.states[s], entry));
+  }
+  std::fill(carried.is_initial.begin(), carried.is_initial.end(), 0);
+  return {};
+}
+
+}  // namespace
+
 // One push. Works on copies of the streams, which take the places of theirs when all has succeeded.
 class PooledPush {
  public:
@@ -104,26 +123,19 @@ class PooledPush {
 
   Result<std::vector<Stream::Pushed>> run() {
     TREADLE_TRY(join());
-    std::vector<Stream::Pushed> pushed(works_.size());
     for (size_t i = 0; i < works_.size(); ++i) {
       Work& work = works_[i];
       TREADLE_TRY(check_entries(chunks_[i]).in(fmt::format("stream {}:", chunks_[i].id)));
-      if (model_.session && (!layout_.over_time || work.stream.begun_)) {
-        Status status = begin(chunks_[i], work);
-        if (!status.ok()) return std::move(status).in(fmt::format("stream {}:", chunks_[i].id));
-      } else {
-        auto alone = work.stream.push(chunks_[i].feeds, options_);
-        if (!alone.ok()) return std::move(alone).status().in(fmt::format("stream {}:", chunks_[i].id));
-        pushed[i] = std::move(*alone);
-        work.alone = true;
-        ++runs_;
-      }
+      work.alone = !model_.session || (layout_.over_time && !work.stream.carried_.begun);
+      Status status = work.alone ? push_alone(chunks_[i], work) : begin(chunks_[i], work);
+      if (!status.ok()) return std::move(status).in(fmt::format("stream {}:", chunks_[i].id));
     }
     TREADLE_TRY(run_batches());
-    for (size_t i = 0; i < works_.size(); ++i) {
-      if (works_[i].alone) continue;
-      TREADLE_ASSIGN(pushed[i], finish(works_[i]));
+    for (Work& work : works_) {
+      if (!work.alone) TREADLE_TRY(finish(work));
     }
+    std::vector<Stream::Pushed> pushed;
+    for (Work& work : works_) pushed.push_back(std::move(work.pushed));
     commit();
     return pushed;
   }
@@ -131,13 +143,12 @@ class PooledPush {
  private:
   struct Work {
     Stream stream;
+    Push push;
+    Stream::Pushed pushed;
     bool alone = false;
-    Stream::Runs runs;
-    Stream::Block block;    // over time
     int64_t at = 0;         // samples that have run
     int64_t end = 0;        // samples to run
-    int64_t rows = 0;       // runs made
-    bool in_batch = false;  // states are in `together_`, not in `runs`
+    bool in_batch = false;  // states are in `states_`, not in the stream
   };
 
   // The streams that take part. States stay together when the same streams come as last time.
@@ -158,7 +169,7 @@ class PooledPush {
     if (!same) TREADLE_TRY(pool_.part());
     for (const int64_t id : ids) {
       const auto it = pool_.streams_.find(id);
-      works_.push_back({it == pool_.streams_.end() ? pool_.first_ : it->second, false, {}, {}});
+      works_.push_back({it == pool_.streams_.end() ? pool_.first_ : it->second, {}, {}});
       works_.back().in_batch = same;
     }
     if (same) {
@@ -168,24 +179,27 @@ class PooledPush {
     return {};
   }
 
-  Status begin(const StreamPool::Chunk& chunk, Work& work) {
-    Stream& stream = work.stream;
-    Stream::Runs& runs = work.runs;
-    runs.results.resize(layout_.outputs.size());
-    runs.states = stream.states_;
-    if (layout_.over_time) {
-      if (stream.ended_) return error(Code::kInvalidArgument, "it has ended");
-      TREADLE_TRY(stream.sort_feeds(chunk.feeds, false, runs));
-      TREADLE_TRY(stream.join_block(chunk.feeds, false, runs));
-      stream.bind_symbols(runs);
-      work.block = stream.choose_block(false, runs);
-      work.end = work.block.samples;
-      if (!work.in_batch) runs.states.insert(runs.states.end(), stream.found_.begin(), stream.found_.end());
-    } else {
-      TREADLE_TRY(stream.begin_windows(chunk.feeds, false, runs));
-      work.end = static_cast<int64_t>(runs.count) * runs.hop;
-    }
+  Status push_alone(const StreamPool::Chunk& chunk, Work& work) {
+    TREADLE_ASSIGN(work.pushed.runs,
+                   work.push.make(layout_, work.stream.carried_, chunk.feeds, false, places(work), options_));
+    ++runs_;
     return {};
+  }
+
+  Status begin(const StreamPool::Chunk& chunk, Work& work) {
+    TREADLE_TRY(work.push.begin(layout_, work.stream.carried_, chunk.feeds, false));
+    const Block& block = work.push.block();
+    work.end = static_cast<int64_t>(block.count) * block.samples;
+    // Over time, a block is cut where another stream has fewer samples.
+    work.push.expect(layout_.over_time ? 0 : block.count, places(work));
+    return {};
+  }
+
+  std::span<AnyValue* const> places(Work& work) {
+    places_.clear();
+    work.pushed.outputs.resize(layout_.outputs.size());
+    for (AnyValue& output : work.pushed.outputs) places_.push_back(&output);
+    return places_;
   }
 
   Status check_entries(const StreamPool::Chunk& chunk) const {
@@ -225,13 +239,15 @@ class PooledPush {
     std::vector<AnyValue> samples_of_all(layout_.timed.size());
     for (size_t t = 0; t < layout_.timed.size(); ++t) {
       std::vector<Tensor> parts;
+      std::vector<const Tensor*> pointers;
       for (const size_t i : present) {
         const Work& work = works_[i];
         TREADLE_ASSIGN(Tensor part,
-                       slice_axis(work.runs.joined[t], layout_.timed[t].axis, work.at, layout_.context + samples));
+                       slice_axis(work.push.samples(t), layout_.timed[t].axis, work.at, layout_.context + samples));
         parts.push_back(std::move(part));
       }
-      TREADLE_ASSIGN(samples_of_all[t], concat_axis(parts, model_.timed[t]));
+      for (const Tensor& part : parts) pointers.push_back(&part);
+      TREADLE_TRY(concat_into(pointers, model_.timed[t], samples_of_all[t]));
       feeds.push_back({layout_.timed[t].input->name, &samples_of_all[t]});
     }
     for (size_t s = 0; s < states_.size(); ++s) feeds.push_back({state_name(s), &states_[s]});
@@ -244,7 +260,7 @@ class PooledPush {
                    std::make_move_iterator(results.end()));
     for (const size_t i : present) {
       works_[i].at += samples;
-      ++works_[i].rows;
+      ++works_[i].pushed.runs;
     }
     return {};
   }
@@ -253,14 +269,12 @@ class PooledPush {
   Status give(const std::vector<size_t>& present, size_t output, const AnyValue& value) {
     const int64_t axis = model_.outputs[output];
     for (size_t k = 0; k < present.size(); ++k) {
-      std::vector<AnyValue>& results = works_[present[k]].runs.results[output];
-      if (axis == kNoAxis) {
-        results.push_back(value);
-        continue;
+      Gathered& results = works_[present[k]].push.results(output);
+      results.row() = value;
+      if (axis != kNoAxis) {
+        TREADLE_ASSIGN(results.row(), entry_of(value, axis, k));
       }
-      TREADLE_ASSIGN(const Tensor entry, slice_axis(value.tensor(), axis, static_cast<int64_t>(k), 1));
-      TREADLE_ASSIGN(Tensor own, entry.clone());  // does not keep the outputs of all
-      results.push_back(AnyValue(std::move(own)));
+      TREADLE_TRY(results.take());
     }
     return {};
   }
@@ -273,14 +287,13 @@ class PooledPush {
   Status gather(const std::vector<size_t>& present) {
     TREADLE_TRY(scatter());
     for (size_t s = 0; s < model_.states.size(); ++s) {
-      std::vector<Tensor> parts;
+      std::vector<const Tensor*> parts;
       for (const size_t i : present) {
-        const AnyValue& state = works_[i].runs.states[s];
+        const AnyValue& state = works_[i].push.first_state(s);
         if (!state.is_tensor()) return error(Code::kInvalidArgument, "state '{}' is no tensor", state_name(s));
-        parts.push_back(state.tensor());
+        parts.push_back(&state.tensor());
       }
-      TREADLE_ASSIGN(Tensor together, concat_axis(parts, model_.states[s]));
-      states_.push_back(AnyValue(std::move(together)));
+      TREADLE_TRY(concat_into(parts, model_.states[s], states_.emplace_back()));
     }
     members_ = present;
     for (const size_t i : present) works_[i].in_batch = true;
@@ -290,14 +303,7 @@ class PooledPush {
   Status scatter() {
     for (size_t k = 0; k < members_.size(); ++k) {
       Work& work = works_[members_[k]];
-      work.runs.states.clear();
-      for (size_t s = 0; s < states_.size(); ++s) {
-        TREADLE_ASSIGN(const Tensor entry,
-                       slice_axis(states_[s].tensor(), model_.states[s], static_cast<int64_t>(k), 1));
-        TREADLE_ASSIGN(Tensor own, entry.clone());
-        work.runs.states.push_back(AnyValue(std::move(own)));
-      }
-      work.stream.take_states(work.runs.states);
+      TREADLE_TRY(take_entry(states_, model_, k, work.stream.carried_));
       work.in_batch = false;
     }
     members_.clear();
@@ -306,28 +312,12 @@ class PooledPush {
   }
 
   // States that stay in the batch are empty here.
-  Result<Stream::Pushed> finish(Work& work) {
-    if (work.in_batch) {
-      work.runs.states.assign(model_.states.size(), {});
-      work.in_batch = false;
-    }
-    if (!layout_.over_time) return work.stream.finish_windows(work.runs);
-    for (size_t o = 0; o < layout_.outputs.size(); ++o) {
-      std::vector<AnyValue>& results = work.runs.results[o];
-      if (results.size() < 2) continue;
-      AnyValue whole = results.back();
-      if (layout_.outputs[o].time_axis >= 0) {
-        std::vector<Tensor> parts;
-        for (const AnyValue& value : results) parts.push_back(value.tensor());
-        TREADLE_ASSIGN(Tensor joined, concat_axis(parts, layout_.outputs[o].time_axis));
-        whole = AnyValue(std::move(joined));
-      }
-      results.resize(1);
-      results[0] = std::move(whole);
-    }
-    TREADLE_ASSIGN(Stream::Pushed pushed, work.stream.finish_block(work.block, false, work.runs));
-    pushed.runs = static_cast<size_t>(work.rows);
-    return pushed;
+  Status finish(Work& work) {
+    const std::span<AnyValue* const> results = places(work);
+    TREADLE_TRY(work.push.give(results));
+    work.push.commit(work.stream.carried_, results);
+    for (size_t s = 0; work.in_batch && s < model_.states.size(); ++s) work.stream.carried_.state(s) = {};
+    return {};
   }
 
   // What needs memory comes first: from the first change of the pool on, nothing fails.
@@ -357,6 +347,7 @@ class PooledPush {
   std::vector<Work> works_;
   std::vector<size_t> members_;   // whose states are in `states_`, side by side
   std::vector<AnyValue> states_;  // declared, then found
+  std::vector<AnyValue*> places_;
   int64_t runs_ = 0;
 };
 
@@ -411,9 +402,9 @@ Status StreamPool::check_entries(const Stream& stream) const {
     return !t.defined() || (t.rank() > axis && t.dims()[static_cast<size_t>(axis)] == 1);
   };
   bool fits = true;
-  for (size_t i = 0; i < stream.tails_.size(); ++i) fits &= is_one(stream.tails_[i], model_->timed[i]);
-  for (size_t i = 0; i < stream.states_.size(); ++i) {
-    fits &= stream.states_[i].is_tensor() && is_one(stream.states_[i].tensor(), model_->states[i]);
+  for (size_t i = 0; i < stream.carried_.tails.size(); ++i) fits &= is_one(stream.carried_.tails[i], model_->timed[i]);
+  for (size_t i = 0; i < stream.carried_.states.size(); ++i) {
+    fits &= stream.carried_.states[i].is_tensor() && is_one(stream.carried_.states[i].tensor(), model_->states[i]);
   }
   if (fits) return {};
   return error(Code::kInvalidArgument, "a stream of a pool has one entry of the batch");
@@ -440,16 +431,12 @@ bool StreamPool::done(int64_t id) const {
 }
 
 Status StreamPool::part() {
-  std::vector<std::vector<AnyValue>> own(together_.ids.size());
-  for (size_t k = 0; k < own.size(); ++k) {
-    for (size_t s = 0; s < together_.states.size(); ++s) {
-      TREADLE_ASSIGN(const Tensor entry,
-                     slice_axis(together_.states[s].tensor(), model_->states[s], static_cast<int64_t>(k), 1));
-      TREADLE_ASSIGN(Tensor copy, entry.clone());
-      own[k].push_back(AnyValue(std::move(copy)));
-    }
+  std::vector<Carried> own;
+  for (size_t k = 0; k < together_.ids.size(); ++k) {
+    own.push_back(streams_.at(together_.ids[k]).carried_);
+    TREADLE_TRY(take_entry(together_.states, *model_, k, own.back()));
   }
-  for (size_t k = 0; k < own.size(); ++k) streams_.at(together_.ids[k]).take_states(std::move(own[k]));
+  for (size_t k = 0; k < own.size(); ++k) streams_.at(together_.ids[k]).carried_ = std::move(own[k]);
   together_ = {};
   return {};
 }

@@ -95,27 +95,27 @@ Status check_tail(const StreamLayout& layout, size_t index, const Tensor& tail, 
 
 std::string Stream::to_string() const {
   std::string text = layout_->to_string();
-  for (size_t i = 0; i < states_.size(); ++i) {
-    text += fmt::format("  now    {} is {}\n", state_name(i), states_[i].type().to_string());
+  for (size_t i = 0; i < carried_.states.size(); ++i) {
+    text += fmt::format("  now    {} is {}\n", state_name(i), carried_.states[i].type().to_string());
   }
-  if (!tails_.empty()) text += fmt::format("  {} samples wait\n", pending_);
+  if (!carried_.tails.empty()) text += fmt::format("  {} samples wait\n", carried_.pending);
   return text;
 }
 
 Result<std::string> Stream::save() const {
   Writer writer;
   writer.text(layout_->to_string());
-  writer.number(pending_);
-  for (size_t i = 0; i < states_.size(); ++i) {
-    writer.number(is_initial_[i]);
-    TREADLE_TRY(writer.value(states_[i]).in(state_name(i)));
+  writer.number(carried_.pending);
+  for (size_t i = 0; i < carried_.states.size(); ++i) {
+    writer.number(carried_.is_initial[i]);
+    TREADLE_TRY(writer.value(carried_.states[i]).in(state_name(i)));
   }
-  for (const Tensor& tail : tails_) TREADLE_TRY(writer.value(AnyValue(tail)));
-  writer.number(begun_);
-  writer.number(ended_);
-  writer.number(static_cast<int64_t>(found_.size()));
-  for (size_t i = 0; i < found_.size(); ++i) {
-    TREADLE_TRY(writer.value(found_[i]).in(layout_->over_time->states[i]));
+  for (const Tensor& tail : carried_.tails) TREADLE_TRY(writer.value(AnyValue(tail)));
+  writer.number(carried_.begun);
+  writer.number(carried_.ended);
+  writer.number(static_cast<int64_t>(carried_.found.size()));
+  for (size_t i = 0; i < carried_.found.size(); ++i) {
+    TREADLE_TRY(writer.value(carried_.found[i]).in(layout_->over_time->states[i]));
   }
   return writer.take();
 }
@@ -125,9 +125,9 @@ template <class Source>
 Status Stream::load_found(Source& reader) {
   TREADLE_ASSIGN(const int64_t count, reader.number());
   const OverTime* over_time = layout_->over_time.get();
-  const size_t expected = over_time && begun_ ? over_time->states.size() : 0;
+  const size_t expected = over_time && carried_.begun ? over_time->states.size() : 0;
   if (count < 0 || static_cast<size_t>(count) > (over_time ? over_time->states.size() : 0) ||
-      (!ended_ && static_cast<size_t>(count) != expected)) {
+      (!carried_.ended && static_cast<size_t>(count) != expected)) {
     return error(Code::kInvalidFile, "the snapshot holds {} found states, expected {}", count, expected);
   }
   for (int64_t i = 0; i < count; ++i) {
@@ -137,7 +137,7 @@ Status Stream::load_found(Source& reader) {
         std::find_if(inputs.begin(), inputs.end(), [&](const IoInfo& info) { return info.name == name; });
     TREADLE_ASSIGN(AnyValue value, reader.value(input->type));
     if (value.is_none()) return error(Code::kInvalidFile, "the snapshot lacks state '{}'", name);
-    found_.push_back(std::move(value));
+    carried_.found.push_back(std::move(value));
   }
   return {};
 }
@@ -152,23 +152,27 @@ Status Stream::load(std::string_view snapshot) {
   }
   Stream loaded(layout_);
   TREADLE_TRY(loaded.reset());
-  TREADLE_ASSIGN(loaded.pending_, reader.number());
-  for (size_t i = 0; i < loaded.states_.size(); ++i) {
+  TREADLE_ASSIGN(loaded.carried_.pending, reader.number());
+  for (size_t i = 0; i < loaded.carried_.states.size(); ++i) {
     TREADLE_ASSIGN(const int64_t is_initial, reader.number());
-    loaded.is_initial_[i] = is_initial != 0;
-    TREADLE_ASSIGN(loaded.states_[i], reader.value(layout_->states[i].input->type));
+    loaded.carried_.is_initial[i] = is_initial != 0;
+    TREADLE_ASSIGN(loaded.carried_.states[i], reader.value(layout_->states[i].input->type));
   }
-  for (size_t i = 0; i < loaded.tails_.size(); ++i) {
+  for (size_t i = 0; i < loaded.carried_.tails.size(); ++i) {
     TREADLE_ASSIGN(AnyValue tail, reader.value(Type::tensor(layout_->timed[i].input->type.element)));
-    if (tail.is_none() && loaded.pending_ == 0) continue;
+    if (tail.is_none() && loaded.carried_.pending == 0) continue;
     if (!tail.is_tensor()) return error(Code::kInvalidFile, "the snapshot lacks samples");
-    TREADLE_TRY(check_tail(*layout_, i, tail.tensor(), loaded.pending_));
-    loaded.tails_[i] = tail.tensor();
+    TREADLE_TRY(check_tail(*layout_, i, tail.tensor(), loaded.carried_.pending));
+    loaded.carried_.tails[i] = tail.tensor();
   }
   TREADLE_ASSIGN(const int64_t begun, reader.number());
   TREADLE_ASSIGN(const int64_t ended, reader.number());
-  loaded.begun_ = begun != 0;
-  loaded.ended_ = ended != 0;
+  loaded.carried_.begun = begun != 0;
+  const std::vector<Tensor>& tails = loaded.carried_.tails;
+  if (begun != 0 && std::any_of(tails.begin(), tails.end(), [](const Tensor& tail) { return !tail.defined(); })) {
+    return error(Code::kInvalidFile, "the snapshot lacks samples");
+  }
+  loaded.carried_.ended = ended != 0;
   TREADLE_TRY(loaded.load_found(reader));
   TREADLE_TRY(reader.end());
   *this = std::move(loaded);

@@ -16,13 +16,12 @@
 // whole signal gives.
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "session/session.h"
-#include "stream/step.h"
+#include "stream/push.h"
 
 namespace treadle {
 
@@ -76,9 +75,9 @@ class Stream {
   const std::vector<std::string>& output_names() const;
   size_t state_count() const;
   const std::string& state_name(size_t i) const;  // the input's
-  const AnyValue& state(size_t i) const { return states_[i]; }
+  const AnyValue& state(size_t i) const { return carried_.states[i]; }
   Status set_state(std::string_view input, AnyValue value);
-  int64_t pending() const { return pending_; }
+  int64_t pending() const { return carried_.pending; }
   int64_t delay() const;  // samples by which a stream over time lags behind a run over all that has come
   bool done() const;      // a Loop has ended by its condition: no more frames come
   Status reset();
@@ -88,73 +87,18 @@ class Stream {
   Status load(std::string_view snapshot);
   std::string to_string() const;
 
-  struct Runs;
-
  private:
   friend class StreamPool;
   friend class PooledPush;
   explicit Stream(std::shared_ptr<const StreamLayout> layout) : layout_(std::move(layout)) {}
-  Result<Pushed> advance(std::span<const Feed> feeds, bool pad, const RunOptions& options);
-  Status begin_windows(std::span<const Feed> feeds, bool pad, Runs& runs) const;
-  Result<Pushed> finish_windows(Runs& runs);
-  Status sort_feeds(std::span<const Feed> feeds, bool pad, Runs& runs) const;
-  Status join_samples(bool pad, Runs& runs) const;
-  void bind_symbols(Runs& runs) const;
-  Status settle_states(Runs& runs) const;
-  Status run_hop(size_t index, Runs& runs, const RunOptions& options) const;
-  // What is to wait behind the runs, for keep_tails().
-  Result<std::vector<Tensor>> tails_behind(const Runs& runs) const;
-  void keep_tails(std::vector<Tensor> tails, const Runs& runs);
-  Result<AnyValue> combine(size_t output, const Runs& runs) const;
-  Result<AnyValue> no_result(size_t output, const Runs& runs) const;
-
-  // stream_step.cc
-  std::optional<StepRuns> short_way(std::span<const Feed> feeds);
-  std::optional<StepRuns> divide(int64_t available) const;
-  int64_t most_waiting() const;
-  void ready_step(const Session& session);
-  Status join_step(const StepRuns& runs);
-  Status next_tails(const StepRuns& runs);
-  Result<const AnyValue*> window_of(const StepRuns& runs, size_t index, size_t i);
-  void turn_places(bool odd, std::span<AnyValue* const> outputs);
-  AnyValue& carried(size_t i);
-  void lend_states(size_t index);
-  Status feed_step(const StepRuns& runs, size_t index);
-  Result<bool> step(const StepRuns& runs, std::span<AnyValue* const> outputs, const RunOptions& options);
-  Result<bool> give_nothing(std::span<AnyValue* const> outputs);
-  Result<bool> run_once(const StepRuns& runs, std::span<AnyValue* const> outputs, const RunOptions& options);
-  Result<bool> run_often(const StepRuns& runs, std::span<AnyValue* const> outputs, const RunOptions& options);
-  Result<bool> put_row(size_t output, size_t index, size_t count, AnyValue& place);
-  void keep_output(size_t output, const AnyValue& value);
-
-  // stream_warm.cc
-  Result<std::vector<AnyValue>> silence(int64_t samples) const;
-  Status rehearse(int64_t samples) const;
-
-  // stream_over_time.cc
-  struct Block;
-  Result<Pushed> advance_over_time(std::span<const Feed> feeds, bool last, const RunOptions& options);
-  Status join_block(std::span<const Feed> feeds, bool last, Runs& runs) const;
-  Block choose_block(bool last, const Runs& runs) const;
-  Status run_block(const Block& block, Runs& runs, const RunOptions& options) const;
-  void take_states(std::vector<AnyValue> states);  // declared ones, then those found; asks for no memory
-  Result<Pushed> finish_block(const Block& block, bool last, Runs& runs);
-  Result<AnyValue> give_output(size_t output, const Runs& runs) const;
+  Result<Pushed> advance(std::span<const Feed> feeds, bool last, const RunOptions& options);
+  Status rehearse(int64_t samples) const;  // warm.cc
   template <class Source>
-  Status load_found(Source& reader);  // stream_snapshot.cc
+  Status load_found(Source& reader);  // snapshot.cc
 
   std::shared_ptr<const StreamLayout> layout_;
-  std::vector<AnyValue> states_;
-  std::vector<uint8_t> is_initial_;  // state i is still the zeros that it began with
-  std::vector<Tensor> tails_;        // per timed input: context and waiting samples; undefined before the first push
-  int64_t pending_ = 0;
-  std::vector<Dims> last_dims_;  // per output, of its last run; for the sizes of empty results
-  // Of a stream over time.
-  std::vector<AnyValue> found_;        // states that were found in the model; empty before the first block
-  std::vector<AnyValue> last_values_;  // per output without frames, of its last run
-  bool begun_ = false;                 // the first block has run
-  bool ended_ = false;
-  StreamScratch scratch_;
+  Carried carried_;
+  Push push_;  // the one at hand
 };
 
 }  // namespace treadle

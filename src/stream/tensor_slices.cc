@@ -51,30 +51,77 @@ Result<Tensor> slice_axis(const Tensor& tensor, int64_t axis, int64_t begin, int
   return part;
 }
 
-Result<Tensor> concat_axis(std::span<const Tensor> parts, int64_t axis) {
+bool is_free(const AnyValue& place) {
+  return place.is_none() || (place.is_tensor() && place.tensor().exclusive());
+}
+
+bool can_take(const AnyValue& place, ElementType type, const Dims& dims) {
+  const Tensor& tensor = place.tensor();
+  return place.is_tensor() && tensor.exclusive() && tensor.type() == type && tensor.dims() == dims && !is_string(type);
+}
+
+Status resize(AnyValue& value, ElementType type, const Dims& dims, int64_t axis, int64_t room) {
+  if (can_take(value, type, dims)) return {};
+  Tensor& tensor = value.tensor();
+  if (room == 0) {
+    TREADLE_ASSIGN(value, Tensor::allocate(type, dims));
+    return {};
+  }
+  TREADLE_ASSIGN(const int64_t count, element_count(dims));
+  const bool has_room = value.is_tensor() && tensor.exclusive() && !is_string(type) &&
+                        tensor.raw() == tensor.buffer()->data() &&
+                        static_cast<size_t>(count) * byte_width(type) <= tensor.buffer()->size();
+  if (!has_room) {
+    Dims most = dims;
+    most[static_cast<size_t>(axis)] = std::max(room, dims[static_cast<size_t>(axis)]);
+    TREADLE_ASSIGN(value, Tensor::allocate(type, std::move(most)));
+  }
+  tensor = Tensor::from_buffer(type, dims, tensor.buffer());
+  return {};
+}
+
+Status copy_into(const AnyValue& from, AnyValue& into) {
+  if (!from.is_tensor() || is_string(from.tensor().type())) {
+    into = from;
+    return {};
+  }
+  const Tensor& tensor = from.tensor();
+  TREADLE_TRY(resize(into, tensor.type(), tensor.dims()));
+  copy_elements(tensor, 0, into.tensor(), 0, tensor.element_count());
+  return {};
+}
+
+Status slice_into(const Tensor& from, int64_t axis, int64_t begin, int64_t length, AnyValue& into, int64_t room) {
+  Dims dims = from.dims();
+  dims[static_cast<size_t>(axis)] = length;
+  TREADLE_TRY(resize(into, from.type(), dims, axis, room));
+  copy_along(from, begin, length, into.tensor(), 0, axis);
+  return {};
+}
+
+Status concat_into(std::span<const Tensor* const> parts, int64_t axis, AnyValue& into, int64_t room) {
+  const Tensor& first = *parts.front();
   const auto at = static_cast<size_t>(axis);
-  Dims dims = parts.front().dims();
-  for (const Tensor& part : parts.subspan(1)) {
-    Dims other = part.dims();
+  Dims dims = first.dims();
+  for (const Tensor* part : parts.subspan(1)) {
+    Dims other = part->dims();
     const bool same_rank = other.size() == dims.size();
     const int64_t length = same_rank ? other[at] : 0;
     if (same_rank) other[at] = dims[at];
-    if (!same_rank || !(other == dims) || part.type() != parts.front().type()) {
-      return error(Code::kInvalidArgument, "{}{} does not continue {}{} along axis {}", name(part.type()),
-                   to_string(part.dims()), name(parts.front().type()), to_string(parts.front().dims()), axis);
+    if (!same_rank || !(other == dims) || part->type() != first.type()) {
+      return error(Code::kInvalidArgument, "{}{} does not continue {}{} along axis {}", name(part->type()),
+                   to_string(part->dims()), name(first.type()), to_string(first.dims()), axis);
     }
     dims[at] += length;
   }
-  const Rows rows = rows_of(dims, axis);
-  const int64_t row = dims[at] * rows.inner;
-  TREADLE_ASSIGN(Tensor joined, Tensor::allocate(parts.front().type(), std::move(dims)));
+  TREADLE_TRY(resize(into, first.type(), dims, axis, room));
   int64_t offset = 0;
-  for (const Tensor& part : parts) {
-    const int64_t length = part.dims()[at] * rows.inner;
-    for (int64_t i = 0; i < rows.outer; ++i) copy_elements(part, i * length, joined, i * row + offset, length);
+  for (const Tensor* part : parts) {
+    const int64_t length = part->dims()[at];
+    copy_along(*part, 0, length, into.tensor(), offset, axis);
     offset += length;
   }
-  return joined;
+  return {};
 }
 
 void copy_along(const Tensor& from, int64_t begin, int64_t length, Tensor& to, int64_t at, int64_t axis) {
@@ -85,16 +132,8 @@ void copy_along(const Tensor& from, int64_t begin, int64_t length, Tensor& to, i
   }
 }
 
-Result<Tensor> stack(std::span<const Tensor> parts) {
-  Dims dims = {static_cast<int64_t>(parts.size())};
-  for (const int64_t d : parts.front().dims()) dims.push_back(d);
-  TREADLE_ASSIGN(Tensor stacked, Tensor::allocate(parts.front().type(), std::move(dims)));
-  int64_t offset = 0;
-  for (const Tensor& part : parts) {
-    copy_elements(part, 0, stacked, offset, part.element_count());
-    offset += part.element_count();
-  }
-  return stacked;
+void copy_row(const Tensor& from, Tensor& to, int64_t at) {
+  copy_elements(from, 0, to, at * from.element_count(), from.element_count());
 }
 
 Result<Tensor> zeros(ElementType type, Dims dims) {

@@ -2,7 +2,6 @@
 #include <numeric>
 
 #include "stream/layout.h"
-#include "stream/runs.h"
 #include "stream/stream.h"
 
 namespace treadle {
@@ -10,6 +9,22 @@ namespace treadle {
 namespace {
 
 constexpr int64_t kMostPushes = 4096;  // of one size
+
+// As many samples as there are of one size, in each input that is cut; all others as they begin.
+Result<std::vector<AnyValue>> silence(const StreamLayout& layout, int64_t samples) {
+  std::vector<AnyValue> values;
+  for (const StreamLayout::Timed& timed : layout.timed) {
+    IoInfo info = *timed.input;
+    if (info.type.has_shape) info.type.shape[static_cast<size_t>(timed.axis)] = samples;
+    TREADLE_ASSIGN(AnyValue value, first_state(info, {}));
+    values.push_back(std::move(value));
+  }
+  for (const IoInfo* info : layout.given) {
+    TREADLE_ASSIGN(AnyValue value, first_state(*info, {}));
+    values.push_back(std::move(value));
+  }
+  return values;
+}
 
 }  // namespace
 
@@ -27,27 +42,11 @@ Status Stream::warm(std::span<const int64_t> sizes) const {
   return {};
 }
 
-// As many samples as there are of one size, in each input that is cut; all others as they begin.
-Result<std::vector<AnyValue>> Stream::silence(int64_t samples) const {
-  std::vector<AnyValue> values;
-  for (const StreamLayout::Timed& timed : layout_->timed) {
-    IoInfo info = *timed.input;
-    if (info.type.has_shape) info.type.shape[static_cast<size_t>(timed.axis)] = samples;
-    TREADLE_ASSIGN(AnyValue value, first_state(info, {}));
-    values.push_back(std::move(value));
-  }
-  for (const IoInfo* info : layout_->given) {
-    TREADLE_ASSIGN(AnyValue value, first_state(*info, {}));
-    values.push_back(std::move(value));
-  }
-  return values;
-}
-
 // Pushes until the stream has begun and the number of samples that wait has been through all of its values.
 Status Stream::rehearse(int64_t samples) const {
   Stream trial(layout_);
   TREADLE_TRY(trial.reset());
-  TREADLE_ASSIGN(const std::vector<AnyValue> values, silence(samples));
+  TREADLE_ASSIGN(const std::vector<AnyValue> values, silence(*layout_, samples));
   std::vector<Feed> feeds;
   for (size_t i = 0; i < values.size(); ++i) {
     const bool timed = i < layout_->timed.size();

@@ -1,0 +1,469 @@
+#include "stream/push.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "stream/layout.h"
+#include "stream/tensor_slices.h"
+
+namespace treadle {
+
+namespace {
+
+using Role = StreamLayout::Role;
+
+Status check_chunk(const IoInfo& info, int64_t axis, const AnyValue& value) {
+  bool fits = value.is_tensor() && value.tensor().type() == info.type.element && value.tensor().rank() > axis &&
+              (!info.type.has_shape || value.tensor().rank() == info.type.rank());
+  for (size_t i = 0; fits && i < info.type.shape.size(); ++i) {
+    const Dim& size = info.type.shape[i];
+    fits = static_cast<int64_t>(i) == axis || !size.is_known() || size.is_known(value.tensor().dims()[i]);
+  }
+  if (fits) return {};
+  return error(Code::kInvalidArgument, "input '{}' takes {}, not {}", info.name, info.type.to_string(),
+               value.type().to_string());
+}
+
+int64_t size_along(const Tensor& tensor, int64_t axis) {
+  return tensor.dims()[static_cast<size_t>(axis)];
+}
+
+// Whether the tensor is what is left of `samples` when all are gone.
+bool is_without(const Tensor& tensor, const Tensor& samples, int64_t axis) {
+  const Dims &dims = tensor.dims(), &whole = samples.dims();
+  bool same = tensor.defined() && dims.size() == whole.size() && size_along(tensor, axis) == 0;
+  for (size_t i = 0; same && i < dims.size(); ++i) same = dims[i] == whole[i] || static_cast<int64_t>(i) == axis;
+  return same;
+}
+
+// Samples that may be there for the next push, at most.
+int64_t most_waiting(const StreamLayout& layout) {
+  const int64_t hop = layout.over_time ? layout.over_time->hop : layout.hop;
+  return layout.context + std::max<int64_t>(hop - 1, 0);
+}
+
+}  // namespace
+
+// --- What is fed, and what runs -------------------------------------------------------------------------------------
+
+Status Push::begin(const StreamLayout& layout, const Carried& carried, std::span<const Feed> feeds, bool last) {
+  if (carried.ended) {
+    return error(Code::kInvalidArgument, "the stream has been flushed and has ended: reset() begins it anew");
+  }
+  prepare(layout);
+  carried_ = &carried;
+  last_ = last;
+  TREADLE_TRY(sort_feeds(feeds));
+  available_ = carried.pending;
+  samples_.clear();
+  for (size_t i = 0; i < layout.timed.size(); ++i) {
+    if (last && !carried.tails[i].defined()) break;
+    if (last) TREADLE_TRY(pad(i));
+    TREADLE_TRY(join(i));
+  }
+  block_ = choose_block();
+  TREADLE_TRY(settle_states());
+  return next_tails();
+}
+
+void Push::prepare(const StreamLayout& layout) {
+  if (layout_ == &layout) return;
+  const size_t outputs = layout.outputs.size();
+  for (auto* values : {&padding_, &joined_, &windows_, &tails_}) values->resize(layout.timed.size());
+  for (auto* values : {&last_values_, &kept_}) values->resize(outputs);
+  last_dims_.resize(outputs);
+  settled_.resize(layout.states.size());
+  gathered_.clear();
+  for (size_t i = 0; i < outputs; ++i) {
+    gathered_.push_back(Gathered({.name = layout.output_names[i],
+                                  .axis = layout.outputs[i].time_axis,
+                                  .context = layout.context,
+                                  .stacks = layout.hop > 0}));
+  }
+  layout_ = &layout;  // all of it is there
+}
+
+// Gives each input of the model what is bound to it or fed.
+Status Push::sort_feeds(std::span<const Feed> feeds) {
+  const std::vector<StreamLayout::Input>& inputs = layout_->inputs;
+  fed_ = layout_->bound_feeds;
+  for (const Feed& feed : feeds) {
+    size_t k = 0;
+    while (k < inputs.size() && inputs[k].info->name != feed.name) ++k;
+    if (k == inputs.size()) return error(Code::kInvalidArgument, "the model has no input '{}'", feed.name);
+    const Role role = inputs[k].role;
+    if (role == Role::kState) {
+      return error(Code::kInvalidArgument, "input '{}' is a state of the stream; set it as such", feed.name);
+    }
+    if (role == Role::kTimed && last_) {
+      return error(Code::kInvalidArgument, "flush() takes no samples of '{}'", feed.name);
+    }
+    if (role == Role::kGiven && layout_->over_time && inputs[k].info->has_default) {
+      return error(Code::kInvalidArgument, "input '{}' stays the same in a stream over time: bind it", feed.name);
+    }
+    if (fed_[k]) return error(Code::kInvalidArgument, "input '{}' is bound, or given twice", feed.name);
+    fed_[k] = feed.value;
+  }
+  for (const StreamLayout::Timed& timed : layout_->timed) {
+    if (last_) continue;
+    const AnyValue* chunk = fed_[timed.at];
+    if (!chunk) return error(Code::kInvalidArgument, "samples of input '{}' are missing", timed.input->name);
+    TREADLE_TRY(check_chunk(*timed.input, timed.axis, *chunk));
+  }
+  return {};
+}
+
+// At the end, samples that wait are filled up with zeros to a whole hop. Over time, the last block takes them as they
+// are.
+Status Push::pad(size_t timed) {
+  const StreamLayout::Timed& role = layout_->timed[timed];
+  const Tensor& tail = carried_->tails[timed];
+  Dims dims = tail.dims();
+  const bool fills = !layout_->over_time && carried_->pending > 0;
+  dims[static_cast<size_t>(role.axis)] = fills ? layout_->hop - carried_->pending : 0;
+  TREADLE_ASSIGN(padding_[timed], zeros(tail.type(), std::move(dims)));
+  fed_[role.at] = &padding_[timed];
+  return {};
+}
+
+// Context, samples that waited, the new ones.
+Status Push::join(size_t timed) {
+  const StreamLayout::Timed& role = layout_->timed[timed];
+  const AnyValue* chunk = fed_[role.at];
+  const int64_t before = layout_->context + carried_->pending;
+  const int64_t available = carried_->pending + size_along(chunk->tensor(), role.axis);
+  if (timed > 0 && available != available_) {
+    return error(Code::kInvalidArgument, "inputs '{}' and '{}' get unlike numbers of samples ({} and {})",
+                 layout_->timed[0].input->name, role.input->name, available_ - carried_->pending,
+                 available - carried_->pending);
+  }
+  available_ = available;
+  samples_.push_back(before > 0 ? &joined_[timed] : chunk);
+  if (before == 0) return {};
+  Tensor silence;
+  if (!carried_->tails[timed].defined()) {
+    Dims dims = chunk->tensor().dims();
+    dims[static_cast<size_t>(role.axis)] = before;
+    TREADLE_ASSIGN(silence, zeros(chunk->tensor().type(), std::move(dims)));
+  }
+  const std::array<const Tensor*, 2> parts = {silence.defined() ? &silence : &carried_->tails[timed], &chunk->tensor()};
+  const int64_t room = most_waiting(*layout_) + size_along(chunk->tensor(), role.axis);
+  Status status = concat_into(parts, role.axis, joined_[timed], room);
+  if (status.ok()) return status;
+  return std::move(status).in(fmt::format("input '{}'", role.input->name));
+}
+
+// Over time, all whole hops that are there are one run. The first block has a graph of its own, and so has what is left
+// at the end. The model itself runs a signal that ends before the first block is whole.
+Block Push::choose_block() const {
+  const StreamLayout& layout = *layout_;
+  const int64_t here = available_;
+  if (const OverTime* over_time = layout.over_time.get()) {
+    const int64_t hop = over_time->hop;
+    if (!carried_->begun) {
+      if (last_) return here > 0 ? Block{layout.session.get(), here, 1, here / hop} : Block{};
+      if (here < over_time->first) return {};
+      const int64_t more = (here - over_time->first) / hop * hop;
+      return {over_time->start.get(), over_time->first + more, 1, 1 + more / hop, false, true};
+    }
+    if (last_) return {over_time->last.get(), here, 1, here / hop, true, false};
+    const int64_t samples = here / hop * hop;
+    if (samples == 0) return {};
+    return {over_time->steady.get(), samples, 1, here / hop, true, true};
+  }
+  if (layout.timed.empty()) return last_ ? Block{} : Block{layout.session.get(), 0, 1, 1};
+  const int64_t samples = layout.hop > 0 ? layout.hop : here;
+  const int64_t count = samples > 0 ? here / samples : 0;
+  if (count == 0) return {};
+  return {layout.session.get(), samples, static_cast<size_t>(count), count};
+}
+
+// Sizes that inputs give to the names in their declared types; the time axes say nothing lasting.
+Symbols Push::symbols() const {
+  Symbols found;
+  const auto bind = [&](const IoInfo& info, const AnyValue& value, int64_t skip) {
+    if (!value.is_tensor() || !info.type.has_shape || info.type.rank() != value.tensor().rank()) return;
+    for (size_t i = 0; i < info.type.shape.size(); ++i) {
+      if (static_cast<int64_t>(i) == skip || info.type.shape[i].symbol_name().empty()) continue;
+      found.emplace_back(info.type.shape[i].symbol_name(), value.tensor().dims()[i]);
+    }
+  };
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    bind(*layout_->timed[i].input, *samples_[i], layout_->timed[i].axis);
+  }
+  for (size_t k = 0; k < fed_.size(); ++k) {
+    const StreamLayout::Input& input = layout_->inputs[k];
+    if (input.role == Role::kGiven && fed_[k] && !input.info->has_default) bind(*input.info, *fed_[k], -1);
+  }
+  return found;
+}
+
+// States that are still their first zeros take their open sizes (the batch) from the inputs that came.
+Status Push::settle_states() {
+  if (!block_.session) return {};
+  for (size_t i = 0; i < settled_.size(); ++i) {
+    if (!carried_->is_initial[i]) continue;
+    TREADLE_ASSIGN(settled_[i], treadle::first_state(*layout_->states[i].input, symbols()));
+  }
+  if (block_.gives_found && carried_->found.empty()) found_.resize(layout_->over_time->states.size());
+  return {};
+}
+
+const AnyValue& Push::first_state(size_t i) const {
+  return i < carried_->states.size() && carried_->is_initial[i] ? settled_[i] : carried_->state(i);
+}
+
+// The samples behind the runs, with their context, in memory of their own: neither the caller's array nor a long join
+// is kept.
+Status Push::next_tails() {
+  const int64_t used = static_cast<int64_t>(block_.count) * block_.samples;
+  const int64_t rest = layout_->context + available_ - used;
+  new_tails_ = false;
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    const int64_t axis = layout_->timed[i].axis;
+    new_tails_ |= rest > 0 || !is_without(carried_->tails[i], samples(i), axis);
+  }
+  for (size_t i = 0; new_tails_ && i < samples_.size(); ++i) {
+    TREADLE_TRY(slice_into(samples(i), layout_->timed[i].axis, used, rest, tails_[i],
+                           std::max<int64_t>(most_waiting(*layout_), 1)));
+  }
+  return {};
+}
+
+// --- The runs -------------------------------------------------------------------------------------------------------
+
+void Push::prepare_run(const Session& session) {
+  if (session_ == &session) return;
+  session_ = nullptr;
+  const std::vector<ir::Value*>& inputs = session.graph().top().inputs;
+  const auto position = [&](std::string_view name) {
+    const auto it = std::find_if(inputs.begin(), inputs.end(), [&](const ir::Value* v) { return v->name == name; });
+    return static_cast<size_t>(it - inputs.begin());
+  };
+  at_.clear();
+  found_at_.clear();
+  for (const StreamLayout::Input& input : layout_->inputs) at_.push_back(position(input.info->name));
+  for (size_t i = 0; block_.takes_found && i < carried_->found.size(); ++i) {
+    found_at_.push_back(position(layout_->over_time->states[i]));
+  }
+  repeated_ = {};
+  repeated_.inputs.resize(inputs.size());
+  repeated_.outputs.resize(session.outputs().size());
+  const size_t found = block_.gives_found ? layout_->over_time->states.size() : 0;
+  for (std::vector<AnyValue>& states : next_) states.resize(layout_->states.size() + found);
+  session_ = &session;  // all of it is there
+}
+
+// What a run sees of a timed input.
+Result<const AnyValue*> Push::window(size_t run, size_t timed) {
+  const int64_t axis = layout_->timed[timed].axis, length = layout_->context + block_.samples;
+  if (size_along(samples(timed), axis) == length) return samples_[timed];
+  TREADLE_TRY(
+      slice_into(samples(timed), axis, static_cast<int64_t>(run) * block_.samples, length, windows_[timed], length));
+  return &windows_[timed];
+}
+
+// What is the same in all runs.
+void Push::feed_all_runs() {
+  by_position_ = layout_->by_position;
+  for (size_t k = 0; k < at_.size(); ++k) {
+    const StreamLayout::Input& input = layout_->inputs[k];
+    const AnyValue* value = input.role == Role::kState ? &first_state(input.index) : fed_[k];
+    if (value && value->is_none()) value = nullptr;
+    repeated_.inputs[at_[k]] = value;
+    by_position_ &= value ? value->is_tensor() : input.info->has_default;
+  }
+  for (size_t i = 0; i < found_at_.size(); ++i) {
+    repeated_.inputs[found_at_[i]] = &carried_->found[i];
+    by_position_ &= carried_->found[i].is_tensor();
+  }
+  for (size_t i = 0; i < gathered_.size(); ++i) repeated_.outputs[layout_->block_outputs[i]] = &gathered_[i].row();
+}
+
+// Samples, and states: each run takes those of the run before, and nothing that is carried changes.
+Status Push::feed(size_t run) {
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    TREADLE_ASSIGN(repeated_.inputs[at_[layout_->timed[i].at]], window(run, i));
+  }
+  for (size_t i = 0; i < layout_->states.size() && run > 0; ++i) {
+    const AnyValue& state = next_[(run + 1) % 2][i];
+    repeated_.inputs[at_[layout_->states[i].at]] = state.is_none() ? nullptr : &state;
+  }
+  for (size_t i = 0; i < next_[0].size(); ++i) {
+    AnyValue& next = next_[run % 2][i];
+    if (!is_free(next)) next = {};
+    repeated_.outputs[layout_->block_outputs[gathered_.size() + i]] = &next;
+  }
+  return {};
+}
+
+// By position where that is possible, which asks for no memory: of tensors, and not in the reference interpreter.
+Status Push::run_session(const RunOptions& options) {
+  if (by_position_) return session_->run(repeated_, options);
+  const std::vector<ir::Value*>& inputs = session_->graph().top().inputs;
+  std::vector<Feed> feeds;
+  std::vector<size_t> wanted;
+  std::vector<AnyValue*> places;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (repeated_.inputs[i]) feeds.push_back({inputs[i]->name, repeated_.inputs[i]});
+  }
+  for (size_t i = 0; i < repeated_.outputs.size(); ++i) {
+    if (!repeated_.outputs[i]) continue;
+    wanted.push_back(i);
+    places.push_back(repeated_.outputs[i]);
+  }
+  return session_->run(feeds, wanted, places, options);
+}
+
+Status Push::run(const RunOptions& options) {
+  if (!block_.session) return {};
+  prepare_run(*block_.session);
+  feed_all_runs();
+  for (size_t run = 0; run < block_.count; ++run) {
+    TREADLE_TRY(feed(run));
+    Status status = run_session(options);
+    if (!status.ok() && block_.count == 1) return status;
+    if (!status.ok()) return std::move(status).in(fmt::format("hop {} of the push:", run));
+    for (size_t i = 0; !by_position_ && i < next_[0].size(); ++i) {  // two states may be one output
+      AnyValue& next = next_[run % 2][i];
+      const AnyValue& made = *repeated_.outputs[layout_->block_outputs[gathered_.size() + i]];
+      if (&made != &next) next = made;
+    }
+    for (Gathered& output : gathered_) TREADLE_TRY(output.take());
+  }
+  return {};
+}
+
+// --- Results, and what the stream carries from now on ---------------------------------------------------------------
+
+void Push::expect(size_t count, std::span<AnyValue* const> places) {
+  for (size_t i = 0; i < places.size(); ++i) {
+    gathered_[i].begin(layout_->context + block_.samples, count, *places[i]);
+  }
+}
+
+Status Push::give(std::span<AnyValue* const> places) {
+  for (size_t i = 0; i < places.size(); ++i) {
+    Gathered& made = gathered_[i];
+    last_dims_[i].clear();
+    if (made.is_empty()) {
+      TREADLE_TRY(give_nothing(i, *places[i]));
+    } else if (layout_->over_time && layout_->outputs[i].time_axis < 0) {
+      TREADLE_TRY(made.finish(*places[i]));
+      TREADLE_TRY(keep_value(i, *places[i]));
+    } else {
+      const Dims* dims = made.row_dims();
+      const bool is_known = !dims || *dims == carried_->last_dims[i];
+      if (!is_known) last_dims_[i] = *dims;
+      TREADLE_TRY(made.finish(*places[i]));
+      if (!is_known && lacks_frames(i, *places[i])) {
+        last_dims_[i].clear();
+        TREADLE_TRY(give_nothing(i, *places[i]));
+      }
+    }
+  }
+  return {};
+}
+
+// The caller may have the next push write into its place, so the stream has a copy. commit() makes the copy where the
+// stream has the memory.
+Status Push::keep_value(size_t output, const AnyValue& value) {
+  const AnyValue& before = carried_->last_values[output];
+  if (value.is_tensor() && can_take(before, value.tensor().type(), value.tensor().dims())) return {};
+  return copy_into(value, last_values_[output]);
+}
+
+// Without frames, a loop may not know how large they would be; those before say it.
+bool Push::lacks_frames(size_t output, const AnyValue& value) const {
+  const auto axis = static_cast<size_t>(layout_->outputs[output].time_axis);
+  if (!layout_->over_time || carried_->last_dims[output].empty()) return false;
+  if (!value.is_tensor() || value.tensor().element_count() > 0) return false;
+  const Dims& dims = value.tensor().dims();
+  return dims.size() <= axis || dims[axis] == 0;
+}
+
+// No sample completes a run, or the run has no frames.
+Status Push::give_nothing(size_t output, AnyValue& place) {
+  const StreamLayout::Output& role = layout_->outputs[output];
+  if (layout_->over_time && role.time_axis < 0) {
+    return copy_into(carried_->last_values[output], place);
+  }
+  const Type& type = layout_->session->outputs()[role.index].type;
+  if (!type.is_tensor()) {
+    place = Sequence(type);
+    return {};
+  }
+  Dims dims = carried_->last_dims[output];
+  if (dims.empty() && !type.shape.empty()) dims = first_dims(type, symbols());
+  if (role.time_axis >= 0 && role.time_axis < static_cast<int64_t>(dims.size())) {
+    dims[static_cast<size_t>(role.time_axis)] = 0;
+  } else {
+    dims.insert(size_t{0}, 0);
+  }
+  return resize(place, type.element, dims);
+}
+
+// Results of pushes that complete an even number of hops and of those that complete an odd one have sizes of their own:
+// the number may alternate between n and n + 1. Where it changes, what is in the caller's places waits for the next
+// change.
+void Push::turn_places(bool odd, std::span<AnyValue* const> places) {
+  if (odd_ != odd) {
+    for (size_t i = 0; i < places.size(); ++i) std::swap(*places[i], kept_[i]);
+  }
+  odd_ = odd;
+}
+
+Result<size_t> Push::make(const StreamLayout& layout, Carried& carried, std::span<const Feed> feeds, bool last,
+                          std::span<AnyValue* const> places, const RunOptions& options) {
+  TREADLE_TRY(begin(layout, carried, feeds, last));
+  // Unless the push succeeds, whatever happens, what was lent goes back to its place.
+  struct Turn {
+    Push& push;
+    std::span<AnyValue* const> places;
+    const bool was_odd = push.odd_;
+    bool stays = false;
+    ~Turn() {
+      if (stays) return;
+      for (size_t i = 0; i < push.gathered_.size(); ++i) push.gathered_[i].give_back(*places[i]);
+      push.turn_places(was_odd, places);
+    }
+  } turn{*this, places};
+  turn_places(block_.hops % 2 != 0, places);
+  expect(block_.count, places);
+  TREADLE_TRY(run(options));
+  TREADLE_TRY(give(places));
+  turn.stays = true;
+  commit(carried, places);
+  commit_states(carried);
+  return block_.count;
+}
+
+void Push::commit(Carried& carried, std::span<AnyValue* const> places) {
+  for (size_t i = 0; new_tails_ && i < samples_.size(); ++i) std::swap(carried.tails[i], tails_[i].tensor());
+  if (!samples_.empty()) carried.pending = available_ - static_cast<int64_t>(block_.count) * block_.samples;
+  const bool over_time = layout_->over_time != nullptr;
+  carried.ended = last_ && over_time;
+  if (!block_.session) return;
+  carried.begun = over_time;
+  std::fill(carried.is_initial.begin(), carried.is_initial.end(), 0);
+  for (size_t i = 0; i < last_dims_.size(); ++i) {
+    if (!last_dims_[i].empty()) std::swap(carried.last_dims[i], last_dims_[i]);
+    if (!over_time || layout_->outputs[i].time_axis >= 0) continue;
+    if (last_values_[i].is_none()) {
+      static_cast<void>(copy_into(*places[i], carried.last_values[i]));
+    } else {
+      carried.last_values[i] = std::exchange(last_values_[i], {});
+    }
+  }
+}
+
+void Push::commit_states(Carried& carried) {
+  if (!block_.session) return;
+  if (block_.gives_found && carried.found.empty()) std::swap(carried.found, found_);
+  std::vector<AnyValue>& next = next_[(block_.count - 1) % 2];
+  for (size_t i = 0; i < next.size(); ++i) std::swap(next[i], carried.state(i));
+}
+
+}  // namespace treadle
