@@ -348,6 +348,7 @@ Status Push::give(std::span<AnyValue* const> places) {
   for (size_t i = 0; i < places.size(); ++i) {
     Gathered& made = gathered_[i];
     last_dims_[i].clear();
+    if (!last_values_[i].is_none()) last_values_[i] = {};  // of a push that failed
     if (made.is_empty()) {
       TREADLE_TRY(give_nothing(i, *places[i]));
     } else if (layout_->over_time && layout_->outputs[i].time_axis < 0) {
