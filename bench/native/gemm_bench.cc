@@ -34,8 +34,10 @@ void run(benchmark::State& state, bool packed, bool transposed) {
       bias(static_cast<size_t>(shape.n)), c(static_cast<size_t>(shape.m * shape.n));
   AlignedBytes scratch(plan.scratch_bytes), panels(plan.packed_b_bytes);
   pack_b(plan, b.data(), panels.data);
+  GemmOperands operands{a.data(), packed ? panels.data : b.data(), bias.data(), c.data(), scratch.data};
   for (auto _ : state) {
-    run_gemm(plan, a.data(), packed ? panels.data : b.data(), bias.data(), c.data(), scratch.data);
+    run_gemm_range(plan, operands, {0, shape.m, 0, shape.n});
+    operands.backward = plan.alternates && !operands.backward;  // as runs of a loop
     benchmark::DoNotOptimize(c.data());
     benchmark::ClobberMemory();
   }

@@ -90,6 +90,7 @@ class Survey {
       case Role::kWrites:
       case Role::kWritesValue:
       case Role::kScratch:
+      case Role::kKeeps:
         slot.written = true;
         break;
       case Role::kReadsValue:

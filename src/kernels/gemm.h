@@ -64,6 +64,9 @@ struct GemmOperands {
   void* c;
   void* scratch;                 // plan.scratch_bytes, one per thread
   const void* addend = nullptr;  // floats only; lies like c; null: nothing
+  // Packed B is read from its last columns to its first: what a run in the other order has read last is still in a
+  // cache that B is too large for. Results do not depend on it.
+  bool backward = false;
 };
 using GemmRun = void (*)(const GemmPlan& plan, const GemmOperands& operands, const GemmRange& range);
 using GemmPack = void (*)(const GemmPlan& plan, const void* b, void* packed);
@@ -75,6 +78,7 @@ struct GemmPlan {
   int32_t column_step = 1;  // splitting columns at multiples of this loses no speed
   size_t scratch_bytes = 0;
   size_t packed_b_bytes = 0;
+  bool alternates = false;  // with few rows, runs one after the other gain from changing direction (GemmOperands)
   GemmPanels panels;
   GemmRun run = nullptr;
   GemmPack pack = nullptr;

@@ -95,6 +95,9 @@ class PrepareContext {
   int threads = 1;
   // Result: about how many nanoseconds a run takes, where that is more than a pass over the operands.
   double cost_ns = 0;
+  // Result: bytes that live from one run to the next, at operand scratch_operand() + 1. They are zero before the first
+  // run. A null operand stands for them where runs do not follow each other.
+  size_t kept_bytes = 0;
   // Nothing but `form` is wanted: who fills it may leave `kernel` empty.
   bool form_only = false;
 

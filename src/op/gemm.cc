@@ -209,9 +209,22 @@ void StackedGemm::run_single_rows(const void* a, const void* b, void* c) const {
   });
 }
 
-void StackedGemm::run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch) const {
+namespace {
+
+// Whether it is the turn of reading B backwards: every other run.
+bool takes_turn_backward(void* kept) {
+  if (!kept) return false;
+  auto& turn = *static_cast<uint8_t*>(kept);
+  turn ^= 1;
+  return turn == 0;
+}
+
+}  // namespace
+
+void StackedGemm::run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch, void* kept) const {
   if (single_rows && !packed && !bias) return run_single_rows(a, b, c);
   const int64_t blocks = grid.blocks();
+  const bool backward = takes_turn_backward(kept);
   parallel_for(matrices * blocks, grid.block_ns, [&](int64_t begin, int64_t end, int worker) {
     std::byte* own = scratch + gemm_scratch + static_cast<size_t>(worker) * worker_scratch;
     const auto bytes = static_cast<int64_t>(width);
@@ -220,7 +233,7 @@ void StackedGemm::run(const void* a, const void* b, const void* bias, void* c, s
       const int64_t count = grid.in_one_row(block, end - begin);
       kernels::run_gemm_range(plan,
                               {static_cast<const std::byte*>(a) + at.a * bytes, matrix_b(b, at.b), bias,
-                               static_cast<std::byte*>(c) + at.c * bytes, own},
+                               static_cast<std::byte*>(c) + at.c * bytes, own, nullptr, backward},
                               grid.range(block, count));
       begin += count;
       block += count;
@@ -231,16 +244,17 @@ void StackedGemm::run(const void* a, const void* b, const void* bias, void* c, s
   });
 }
 
-void StackedGemm::run_rows(int64_t rows, const void* a, const void* b, const void* bias, void* c,
-                           std::byte* scratch) const {
+void StackedGemm::run_rows(int64_t rows, const void* a, const void* b, const void* bias, void* c, std::byte* scratch,
+                           void* kept) const {
   const int64_t row_blocks = grid.row_step == 0 ? 0 : (rows + grid.row_step - 1) / grid.row_step;
+  const bool backward = takes_turn_backward(kept);
   parallel_for(row_blocks * grid.column_blocks, grid.block_ns, [&](int64_t begin, int64_t end, int worker) {
     std::byte* own = scratch + gemm_scratch + static_cast<size_t>(worker) * worker_scratch;
     for (int64_t count = 0; begin < end; begin += count) {
       count = grid.in_one_row(begin, end - begin);
       kernels::GemmRange range = grid.range(begin, count);
       range.row_end = std::min(range.row_end, rows);
-      kernels::run_gemm_range(plan, {a, matrix_b(b, 0), bias, c, own}, range);
+      kernels::run_gemm_range(plan, {a, matrix_b(b, 0), bias, c, own, nullptr, backward}, range);
     }
   });
 }

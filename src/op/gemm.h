@@ -86,9 +86,14 @@ struct StackedGemm {
   // Packs the constant `b` of row-major matrices, now or when it was first seen; run() ignores its b from then on.
   void pack(const Operand& b, PackCache& packs, ElementType wide);
 
-  void run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch) const;
+  // What runs keep (PrepareContext::kept_bytes): the direction in which the last one read B.
+  size_t kept_bytes() const { return plan.alternates ? 1 : 0; }
+
+  // `kept`: null, or what runs keep.
+  void run(const void* a, const void* b, const void* bias, void* c, std::byte* scratch, void* kept) const;
   // The first `rows` rows of a single matrix.
-  void run_rows(int64_t rows, const void* a, const void* b, const void* bias, void* c, std::byte* scratch) const;
+  void run_rows(int64_t rows, const void* a, const void* b, const void* bias, void* c, std::byte* scratch,
+                void* kept) const;
   double cost_ns() const { return static_cast<double>(matrices * grid.blocks()) * grid.block_ns; }
 
  private:

@@ -41,7 +41,8 @@ inline uint32_t fail(KernelError code, int64_t found = 0, int64_t limit = 0, int
 // The sentence for `code` and the numbers left by the failing kernel.
 Status kernel_status(uint32_t code);
 
-// `operands` are indices into `slots`: the node's inputs, then its outputs, then scratch if it asked for any.
+// `operands` are indices into `slots`: the node's inputs, then its outputs, then scratch and what it keeps from run to
+// run, if it asked for any (PrepareContext).
 // An operand that was left out points to a null slot. Returns 0 or a KernelError.
 using KernelFn = uint32_t (*)(const void* state, void* const* slots, const uint32_t* operands);
 

@@ -173,6 +173,7 @@ Status prepare_and_run(const ir::NodeInfo& node, std::span<const Tensor> inputs,
   TREADLE_TRY(node.op->prepare(prepare));
   TREADLE_ASSIGN(Tensor scratch, Tensor::allocate(ElementType::kUint8, {static_cast<int64_t>(prepare.scratch_bytes)}));
   slots.push_back(scratch.mutable_raw());
+  slots.push_back(nullptr);  // what it keeps for another run
   std::vector<uint32_t> operands(slots.size());
   for (size_t i = 0; i < operands.size(); ++i) operands[i] = static_cast<uint32_t>(i);
   return kernel_status(prepare.kernel.run(prepare.kernel.state, slots.data(), operands.data()));

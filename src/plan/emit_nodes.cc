@@ -139,6 +139,10 @@ Status Planner::emit_kernel(const ir::Node& node) {
     TREADLE_TRY(node.op->prepare(context));
   }
   call.operands.push_back(new_scratch(context.scratch_bytes));
+  if (context.kept_bytes > 0) {
+    call.operands.push_back(new_scratch(context.kept_bytes));
+    call.kept = 1;
+  }
   call.kernel = context.kernel;
   if (in_loop_) call.code = code_of_node(node, form, call);
   emit_call(&node, std::move(call));

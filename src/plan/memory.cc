@@ -48,10 +48,17 @@ class Placement {
     slot.last = std::max(slot.last, at);
   }
 
+  void live(const SlotUse& use, uint32_t at) {
+    live(use.slot, at);
+    if (use.role != Role::kKeeps) return;
+    live(use.slot, 0);
+    live(use.slot, static_cast<uint32_t>(p_.code.size() - 1));
+  }
+
   void find_lifetimes() {
     for (uint32_t at = 0; at < p_.code.size(); ++at) {
       if (info(p_.code[at].code).index == IndexOf::kLoop) continue;
-      for_each_slot(p_, at, [&](const SlotUse& use) { live(use.slot, at); });
+      for_each_slot(p_, at, [&](const SlotUse& use) { live(use, at); });
     }
     for (const Loop& loop : p_.loops) {
       for_each_slot(loop, [&](const SlotUse& use) { live(use, loop); });

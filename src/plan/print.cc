@@ -44,7 +44,8 @@ std::string text(const Pipeline& pipeline) {
 // What it reads before the arrow, what it writes behind it, then its numbers.
 struct Text : RecordVisitor {
   void slot(const SlotUse& use) {
-    const bool is_made = writes(use.role) || use.role == Role::kPoints || use.role == Role::kScratch;
+    const bool is_own = use.role == Role::kScratch || use.role == Role::kKeeps;
+    const bool is_made = writes(use.role) || use.role == Role::kPoints || is_own;
     std::string& list = is_made ? made : read;
     list += use.slot == kNoSlot ? " -" : fmt::format(" s{}", use.slot);
   }

@@ -59,10 +59,10 @@ struct Slot {
   uint32_t first = UINT32_MAX, last = 0;  // instructions between which arena memory is taken
 };
 
-// A prepared kernel over slots: those of the inputs, of the outputs, then scratch.
+// A prepared kernel over slots: those of the inputs, of the outputs, then scratch, then what it keeps from run to run.
 struct KernelCall {
   std::vector<uint32_t> operands;
-  uint32_t inputs = 0, outputs = 0;  // of the operands
+  uint32_t inputs = 0, outputs = 0, kept = 0;  // of the operands
   Kernel kernel;
   const kernels::ChainStep* chain = nullptr;  // the steps that `kernel` runs, where it is a chain (kernels/chain.h)
   std::vector<const ir::Node*> group;         // empty: it runs the instruction's node

@@ -15,6 +15,7 @@ enum class Role : uint8_t {
   kReads,        // its elements
   kWrites,       // its elements
   kScratch,      // memory that means nothing before and behind the instruction
+  kKeeps,        // memory that no other instruction touches, from one run to the next; zero before the first one
   kReadsValue,   // a value: a handle, or planned memory under the type of its slot
   kWritesValue,  // a handle
   kReadsRows,    // pointers into it are set, to read there
@@ -52,16 +53,20 @@ struct RecordVisitor {
 
 template <class V>
 void describe(const KernelCall& call, V&& v) {
-  const auto& [operands, inputs, outputs, kernel, chain, group, code] = call;
+  const auto& [operands, inputs, outputs, kept, kernel, chain, group, code] = call;
   v.number("inputs", inputs);
   v.number("outputs", outputs);
+  v.number("kept", kept);
+  const size_t first_kept = operands.size() - kept;
   for (uint32_t i = 0; i < operands.size(); ++i) {
     if (i < inputs) {
       v.slot({"input", i, operands[i], Role::kReads});
     } else if (i < inputs + outputs) {
       v.slot({"output", i - inputs, operands[i], Role::kWrites});
-    } else {
+    } else if (i < first_kept) {
       v.slot({"scratch", i - inputs - outputs, operands[i], Role::kScratch});
+    } else {
+      v.slot({"kept", static_cast<uint32_t>(i - first_kept), operands[i], Role::kKeeps});
     }
   }
 }

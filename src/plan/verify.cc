@@ -67,8 +67,9 @@ class Verifier {
 
   Status check_call(uint32_t at, const Instruction& in, const KernelCall& call) const {
     if (!p_.node_of[at]) return broken(at, "a kernel of no node");
-    if (call.operands.size() < call.inputs + call.outputs) {
-      return broken(at, "{} operands for {} inputs and {} outputs", call.operands.size(), call.inputs, call.outputs);
+    if (call.operands.size() < call.inputs + call.outputs + call.kept) {
+      return broken(at, "{} operands for {} inputs, {} outputs and {} kept", call.operands.size(), call.inputs,
+                    call.outputs, call.kept);
     }
     const bool is_bound = in.run && in.run == call.kernel.run && in.state == call.kernel.state;
     if (!is_bound) return broken(at, "it runs another kernel than its record says");
@@ -184,6 +185,8 @@ class Verifier {
         return storage == Storage::kArena || storage == Storage::kConstant
                    ? Status()
                    : broken(at, use, "is no memory of the arena");
+      case Role::kKeeps:
+        return storage == Storage::kArena ? Status() : broken(at, use, "is no memory of the arena");
       case Role::kWrites:
         // Whose memory nobody has made ready for a kernel.
         return is_handle && p_.code[at].code == OpCode::kKernel ? broken(at, use, "is a handle") : Status();
@@ -249,10 +252,13 @@ class Verifier {
   Status check_memory() const {
     TREADLE_TRY(for_each_use([this](uint32_t at, const SlotUse& use) -> Status {
       const Slot& slot = p_.slots[use.slot];
-      const bool is_kept = slot.storage == Storage::kArena || slot.storage == Storage::kHandle;
+      const bool is_placed = slot.storage == Storage::kArena || slot.storage == Storage::kHandle;
       const uint32_t turn = turn_of(at, use);
-      if (is_kept && (turn < slot.first || turn > slot.last)) {
+      if (is_placed && (turn < slot.first || turn > slot.last)) {
         return broken(at, use, "lives from {} to {} only", slot.first, slot.last);
+      }
+      if (use.role == Role::kKeeps && (slot.first > 0 || slot.last + 1 < p_.code.size())) {
+        return broken(at, use, "is kept, but lives from {} to {} only", slot.first, slot.last);
       }
       return {};
     }));

@@ -65,6 +65,7 @@ Result<std::vector<AnyValue>> run_prepared(const ir::NodeInfo& node, const Input
   TREADLE_TRY(node.op->prepare(context));
   TREADLE_ASSIGN(Tensor scratch, Tensor::allocate(ElementType::kUint8, {static_cast<int64_t>(context.scratch_bytes)}));
   slots.push_back(scratch.mutable_raw());
+  slots.push_back(nullptr);  // what it keeps for another run
   std::vector<uint32_t> operands(slots.size());
   for (size_t i = 0; i < operands.size(); ++i) operands[i] = static_cast<uint32_t>(i);
   if (const uint32_t code = context.kernel.run(context.kernel.state, slots.data(), operands.data())) {

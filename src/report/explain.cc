@@ -244,7 +244,8 @@ class Explainer {
     const OpCode code = p_.code[pc].code;
     if (code != OpCode::kKernel && code != OpCode::kCopy && !plan::is_dynamic(code)) return slots;
     plan::for_each_slot(p_, pc, [&](const plan::SlotUse& use) {
-      if (use.role != plan::Role::kScratch) slots.push_back(use.slot);
+      const bool is_own = use.role == plan::Role::kScratch || use.role == plan::Role::kKeeps;
+      if (!is_own) slots.push_back(use.slot);
     });
     return slots;
   }

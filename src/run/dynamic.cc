@@ -87,6 +87,7 @@ Status DynamicNodes::run_prepared(const DynamicNode& node, Prepared& prepared) {
     slots.push_back(frame_.address(s));
   }
   slots.push_back(scratch);
+  slots.push_back(prepared.kept.data());
   for (uint32_t i = 0; i < slots.size(); ++i) operands.push_back(i);
   if (const uint32_t failed = prepared.kernel.run(prepared.kernel.state, slots.data(), operands.data())) {
     return kernel_status(failed);

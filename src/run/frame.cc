@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/move.h"
+#include "plan/roles.h"
 
 namespace treadle::run {
 
@@ -29,6 +30,11 @@ Status Frame::need_arena() {
   for (uint32_t s = 0; s < program_.slots.size(); ++s) {
     const Slot& slot = program_.slots[s];
     if (slot.storage == Storage::kArena) first_slots_[s] = arena_->data() + slot.offset;
+  }
+  for (uint32_t at = 0; at < program_.code.size(); ++at) {
+    plan::for_each_slot(program_, at, [this](const plan::SlotUse& use) {
+      if (use.role == plan::Role::kKeeps) std::memset(first_slots_[use.slot], 0, program_.slots[use.slot].bytes);
+    });
   }
   return {};
 }

@@ -220,6 +220,7 @@ Status SizeCache::prepare(const DynamicNode& node, Prepared& made) {
   }
   made.kernel = context.kernel;
   made.scratch_bytes = context.scratch_bytes;
+  made.kept.assign(context.kept_bytes, std::byte{0});
   return {};
 }
 

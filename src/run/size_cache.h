@@ -19,6 +19,7 @@ struct Prepared {
   StateArena states;
   Kernel kernel;
   size_t scratch_bytes = 0;
+  std::vector<std::byte> kept;  // PrepareContext::kept_bytes
 };
 
 class SizeCache {

@@ -115,8 +115,8 @@ Status Trips::next(uint32_t index, Budget& budget) {
 // --- rows of kernels that lie outside of the loop --------------------------------------------------------------------
 
 uint32_t run_rows(Frame& frame, const RowKernel& rows, int64_t first, bool is_rest) {
-  static constexpr uint32_t kPlaces[RowKernel::kMostOperands] = {0, 1, 2, 3, 4, 5, 6, 7};
-  void* operands[RowKernel::kMostOperands];
+  static constexpr uint32_t kPlaces[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+  void* operands[RowKernel::kMostOperands + 1] = {};  // behind scratch: kernels over rows keep nothing
   for (size_t i = 0; i < rows.operand_count; ++i) {
     const auto& [slot, row_bytes] = rows.operands[i];
     void* whole = frame.address(slot);

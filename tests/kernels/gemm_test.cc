@@ -278,6 +278,16 @@ void expect_rows_independent(std::mt19937& random, int64_t n, int64_t k, bool ha
     }
     equal_rows(got, "columns in parts");
   }
+  for (int64_t step : {1, 3, 5}) {
+    auto got = problem.c;
+    const GemmOperands operands{problem.a_data(), panels.get(), problem.bias.data(), got.data(), scratch.get(), nullptr,
+                                /*backward=*/true};
+    for (int64_t i = 0; i < kRows; i += step) {
+      run_gemm_range(plan, operands, {i, std::min(i + step, kRows), 0, n / 3});
+      run_gemm_range(plan, operands, {i, std::min(i + step, kRows), n / 3, n});
+    }
+    equal_rows(got, "backwards");
+  }
 }
 
 TEST_P(GemmTest, GemvPerStepEqualsGemm) {

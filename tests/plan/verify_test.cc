@@ -159,6 +159,27 @@ TEST_F(Damaged, SharedMemory) {
   EXPECT_THAT(said(), HasSubstr("ends behind the arena, which has 8 bytes"));
 }
 
+// A product with weights that no first-level cache holds, in a loop: it keeps the direction in which it reads them.
+TEST(Kept, LivesFromTheFirstInstructionToTheLast) {
+  TestGraph t({int64s({}), floats({1, 128})}, 1);
+  std::mt19937 engine(3);
+  auto* weights = t->constant(random_value(floats({128, 128}), engine).tensor());
+  const auto body = t.begin_loop(t.in(0), {t.in(1)});
+  t->set_output(0, t.end_loop({t->call("Softmax", {t->call("MatMul", {body[2], weights})})})[0]);
+  const auto planned = plan_of(t, false);
+  expect_same_as_reference(t, *planned, {{0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, 5))}});
+  auto& p = const_cast<Program&>(*planned->program);
+  const auto call = std::ranges::find(p.kernels, 1u, &plan::KernelCall::kept);
+  ASSERT_NE(call, p.kernels.end());
+  plan::Slot& kept = p.slots[call->operands.back()];
+  EXPECT_EQ(kept.first, 0u);
+  EXPECT_EQ(kept.last, p.code.size() - 1);
+  kept.first = 1;
+  EXPECT_THAT(verify(p).message(), HasSubstr("is kept, but lives from"));
+  kept.storage = plan::Storage::kOutput;
+  EXPECT_THAT(verify(p).message(), HasSubstr("is no memory of the arena"));
+}
+
 // The names that the table of opcodes gives.
 TEST(OpCodes, AreListedByName) {
   TestGraph t({int64s({}), floats({8})}, 1);

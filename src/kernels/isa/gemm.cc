@@ -2,8 +2,8 @@
 //
 // Loops, outermost first: blocks of k (the panel of one block stays in the first-level cache), panels of B, tiles of
 // rows. Few rows take several panels at a time instead (a GEMV needs many independent chains), and all of k in one go,
-// so that B is read once, by turns from its first columns on and from its last. Partial sums travel from block to block
-// through C, which leaves each element's chain as it is.
+// so that B is read once, from its first columns on or from its last. Partial sums travel from block to block through
+// C, which leaves each element's chain as it is.
 
 #include <algorithm>
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 namespace {
 
 constexpr int64_t kPanelBlockBytes = 32 << 10;
-constexpr int64_t kNearBytes = 32 << 10;  // all in the first-level cache
-constexpr int64_t kPackRows = 24;         // from here on a panel of unpacked B is used often enough to be copied first
+constexpr size_t kNearBytes = 32 << 10;  // all in the first-level cache
+constexpr int64_t kPackRows = 24;        // from here on a panel of unpacked B is used often enough to be copied first
 
 template <class T>
 constexpr int64_t kStepsPerBlock = kPanelBlockBytes / (kPanelWidth<T> * int64_t{sizeof(T)});
@@ -87,14 +87,6 @@ int64_t half_panel_width(const GemmShape& shape, int64_t first) {
   return std::min(kHalfWidth, (shape.n - first + kWidth - 1) / kWidth * kWidth);
 }
 
-// Whether this thread goes through packed B from its last columns to its first: every other time. What was read last is
-// still in a cache that the matrix is too large for, and a loop that multiplies by it again finds it there.
-bool takes_turn_backward(const void* b) {
-  thread_local uint8_t turns[256] = {};
-  uint8_t& turn = turns[reinterpret_cast<uintptr_t>(b) / 64 * 0x9E37'79B9'7F4A'7C15u >> 56];
-  return (turn ^= 1) == 0;
-}
-
 template <class T>
 constexpr GemmPanels panels_of(const GemmShape& shape) {
   return {kPanelWidth<T>, shape.k};
@@ -112,7 +104,8 @@ class Gemm {
         panel_scratch_(static_cast<T*>(operands.scratch)),
         rows_scratch_(panel_scratch_ + kStepsPerBlock<T> * kPanelWidth<T>),
         sum_scratch_(rows_scratch_ + kStepsPerBlock<T> * kMaxRows<T>),
-        epilogue_(make_epilogue<T>(plan, operands)) {}
+        epilogue_(make_epilogue<T>(plan, operands)),
+        backward_(operands.backward && plan.shape.b_packed) {}
 
   void run(const GemmRange& range) {
     const int64_t rows = range.row_end - range.row_begin;
@@ -121,8 +114,7 @@ class Gemm {
     copy_panels_ =
         kHalf ? rows > kHalfRows || shape_.a_col != 1 : !shape_.b_packed && (shape_.b_col != 1 || rows >= kPackRows);
     const bool blocked = copy_panels_ || strided_a_ || rows > kMaxRows<T>;
-    const int64_t bytes = (range.column_end - range.column_begin) * shape_.k * int64_t{sizeof(B)};
-    backward_ = !blocked && shape_.b_packed && bytes > kNearBytes && takes_turn_backward(b_);
+    backward_ &= !blocked;
     if (!blocked || shape_.k <= kStepsPerBlock<T>) {
       block(range, 0, shape_.k, {c_, shape_.c_row}, {});
     } else if (epilogue_.bias != c_) {
@@ -305,7 +297,7 @@ class Gemm {
   Epilogue<T> epilogue_, tile_epilogue_;
   TileArgs<T> t_;
   TileMode mode_ = TileMode::kRowA;
-  bool strided_a_ = false, copy_panels_ = false, backward_ = false;
+  bool strided_a_ = false, copy_panels_ = false, backward_;
 };
 
 template <class T, class B = T>
@@ -369,6 +361,7 @@ GemmPlan prepare(ComputeType type, const GemmShape& shape) {
       plan.panels = {};
     }
   }
+  plan.alternates = shape.b_packed && plan.packed_b_bytes > kNearBytes;
   return plan;
 }
 

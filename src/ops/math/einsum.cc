@@ -349,7 +349,7 @@ uint32_t run_einsum(const void* state, void* const* slots, const uint32_t* opera
       const void* factors[] = {a, read(step.b)};
       step.multiply(factors, to);
     } else {
-      step.gemm.run(a, read(step.b), nullptr, to, scratch);
+      step.gemm.run(a, read(step.b), nullptr, to, scratch, nullptr);
     }
   }
   if (s.narrows) parallel_convert(s.narrow, scratch + s.wide_result, out, s.count);

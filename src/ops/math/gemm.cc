@@ -20,8 +20,8 @@ struct GemmState {
   WideOperand a, b, c;
   StackedGemm gemm;
   kernels::TileConverter narrow;
-  bool narrows = false, has_bias = false;
-  uint32_t output = 0;     // operand of the result; scratch follows it
+  bool narrows = false, has_bias = false, keeps = false;
+  uint32_t output = 0;     // operand of the result; scratch and what the product keeps follow it
   size_t wide_result = 0;  // offset in scratch
   size_t count = 0;
   int64_t entries = 0;  // of a batch (RaggedGemm)
@@ -38,6 +38,7 @@ template <bool kRagged>
 uint32_t run_gemm(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const GemmState*>(state);
   auto* scratch = static_cast<std::byte*>(slots[operands[s.output + 1]]);
+  void* kept = s.keeps ? slots[operands[s.output + 2]] : nullptr;
   void* out = slots[operands[s.output]];
   const void* a = s.a.get(slots[operands[0]], scratch);
   const void* b = s.gemm.packed ? nullptr : s.b.get(slots[operands[1]], scratch);
@@ -46,12 +47,12 @@ uint32_t run_gemm(const void* state, void* const* slots, const uint32_t* operand
   size_t count = s.count;
   if constexpr (kRagged) {
     const int64_t rows = used_rows(s, slots[operands[3]]);
-    s.gemm.run_rows(rows, a, b, c, result, scratch);
+    s.gemm.run_rows(rows, a, b, c, result, scratch, kept);
     count = static_cast<size_t>(rows * s.gemm.grid.n);
     const size_t width = s.narrows ? s.narrow.to_width : s.gemm.width;
     if (count < s.count) std::memset(static_cast<std::byte*>(out) + count * width, 0, (s.count - count) * width);
   } else {
-    s.gemm.run(a, b, c, result, scratch);
+    s.gemm.run(a, b, c, result, scratch, kept);
   }
   if (s.narrows) parallel_convert(s.narrow, result, out, count);
   return 0;
@@ -107,6 +108,8 @@ Status prepare_gemm(PrepareContext& ctx) {
     state->wide_result = scratch.add(state->count * byte_width(wide));
   }
   ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
+  ctx.kept_bytes = state->gemm.kept_bytes();
+  state->keeps = ctx.kept_bytes > 0;
   ctx.cost_ns = state->gemm.cost_ns();
   if (kRagged) state->entries = ctx.inputs[3].element_count();
   ctx.set_kernel(run_gemm<kRagged>, state);

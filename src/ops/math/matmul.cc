@@ -20,6 +20,7 @@ struct MatMulState {
   kernels::TileConverter narrow;    // of the result; no steps: written in place
   size_t wide_result = 0;           // offset in scratch
   size_t count = 0;                 // elements of the result
+  bool keeps = false;               // operand 4 is what the product keeps
   const int64_t* perm_a = nullptr;  // the order in which axes are read; null: as they are
   const int64_t* perm_b = nullptr;
 };
@@ -32,10 +33,14 @@ const int64_t* axes_of(const PrepareContext& ctx, size_t i) {
   return axes.empty() ? nullptr : axes.data();
 }
 
+void* kept(const MatMulState& s, void* const* slots, const uint32_t* operands) {
+  return s.keeps ? slots[operands[4]] : nullptr;
+}
+
 uint32_t run_plain(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const MatMulState*>(state);
   s.gemm.run(slots[operands[0]], slots[operands[1]], nullptr, slots[operands[2]],
-             static_cast<std::byte*>(slots[operands[3]]));
+             static_cast<std::byte*>(slots[operands[3]]), kept(s, slots, operands));
   return 0;
 }
 
@@ -44,7 +49,7 @@ uint32_t run_narrow(const void* state, void* const* slots, const uint32_t* opera
   auto* scratch = static_cast<std::byte*>(slots[operands[3]]);
   const void* a = s.a.get(slots[operands[0]], scratch);
   const void* b = s.gemm.packed ? nullptr : s.b.get(slots[operands[1]], scratch);
-  s.gemm.run(a, b, nullptr, scratch + s.wide_result, scratch);
+  s.gemm.run(a, b, nullptr, scratch + s.wide_result, scratch, kept(s, slots, operands));
   parallel_convert(s.narrow, scratch + s.wide_result, slots[operands[2]], s.count);
   return 0;
 }
@@ -154,6 +159,8 @@ Status prepare_product(PrepareContext& ctx, const Operand& a, const Operand& b) 
     state->wide_result = scratch.add(state->count * byte_width(wide));
   }
   ctx.scratch_bytes = std::max<size_t>(scratch.size(), 64);
+  ctx.kept_bytes = state->gemm.kept_bytes();
+  state->keeps = ctx.kept_bytes > 0;
   ctx.cost_ns = state->gemm.cost_ns();
   if (wide != out.type) {
     ctx.set_kernel(run_narrow, state);
