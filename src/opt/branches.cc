@@ -35,10 +35,6 @@ bool is_cheap(const ir::Node& node) {
   return price && *price < kernels::Price::kRemainder;
 }
 
-bool is_single_bool(const ir::Value& v) {
-  return v.type.is_concrete() && v.type.element == ElementType::kBool && count_of(v) == 1;
-}
-
 // Results that Where can pick from: of one type, and with room for the dimensions of the condition.
 bool can_pick(const ir::Value& condition, const ir::Value* a, const ir::Value* b) {
   if (!a || !b || !a->type.is_concrete() || !b->type.is_concrete()) return false;

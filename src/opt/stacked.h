@@ -27,6 +27,12 @@ bool is_product_with_weights(const ir::Node& node, const Varies& varies);
 // Elements of a value of known sizes; of more than 2^48, which no memory holds, as many, so that sums of counts and
 // bytes do not overflow.
 int64_t count_of(const ir::Value& v);
+inline bool is_single(const ir::Value& v) {
+  return v.type.is_concrete() && count_of(v) == 1;
+}
+inline bool is_single_bool(const ir::Value& v) {
+  return v.type.element == ElementType::kBool && is_single(v);
+}
 
 // Puts nodes that run for all trips to one place of a region, one behind the other.
 class StackedNodes {

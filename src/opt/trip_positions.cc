@@ -23,17 +23,9 @@ bool is_at_least(const Sum& sum, int64_t least) {
   return sum.terms.empty() && is_at_least(sum.number, least);
 }
 
-bool is_one_element(const ir::Value* v) {
-  return v->type.is_concrete() && count_of(*v) == 1;
-}
-
 bool is_true(const ir::Value& v) {
   return v.is_constant() && v.constant.type() == ElementType::kBool && v.constant.element_count() == 1 &&
          *v.constant.data<bool>();
-}
-
-bool is_single_bool(const ir::Value& v) {
-  return v.type.element == ElementType::kBool && is_one_element(&v);
 }
 
 // What is added to `from` to make `to`, by constants alone.
@@ -153,12 +145,12 @@ std::optional<Sum> CountedLoop::number(const ir::Value* v) const {
     return symbols && symbols->size() == 1 && !(*symbols)[0].is_unknown() ? std::optional(Sum{(*symbols)[0]})
                                                                           : std::nullopt;
   }
-  if (!is_one_element(v) || !is_integer(v->type.element) || body_.contains(v->owner)) return std::nullopt;
+  if (!is_single(*v) || !is_integer(v->type.element) || body_.contains(v->owner)) return std::nullopt;
   return Sum{0, {{const_cast<ir::Value*>(v)}}};
 }
 
 std::optional<CountedLoop::Index> CountedLoop::index_of(const ir::Value* v) const {
-  if (!v || !is_one_element(v)) return std::nullopt;
+  if (!v || !is_single(*v)) return std::nullopt;
   if (v == loop_.counter()) return Index{};
   const ir::Node* node = v->producer;
   if (!node) return index_of_state(v);
@@ -182,7 +174,7 @@ bool CountedLoop::is_counter(size_t state) const {
   const auto [initial, in, out, final] = loop_.state(state);
   const ElementType type = in->type.element;
   if (type != ElementType::kInt64 && type != ElementType::kInt32) return false;
-  if (!is_one_element(in) || !is_one_element(initial)) return false;
+  if (!is_single(*in) || !is_single(*initial)) return false;
   const auto step = difference(out, in);
   return step == 1 || step == -1;
 }

@@ -24,10 +24,6 @@ constexpr size_t kMaxNodes = 96;       // of a loop
 constexpr int64_t kMaxRowBytes = 512;  // of all scan outputs of one trip
 constexpr size_t kMaxCopied = 4096;    // nodes of all loops together: every further condition of a loop doubles it
 
-bool is_single_bool(const ir::Value& v) {
-  return v.type.is_concrete() && v.type.element == ElementType::kBool && count_of(v) == 1;
-}
-
 // A condition that comes from outside of `body`, of an If right in it; null: none.
 ir::Value* fixed_condition(const ir::Region& body) {
   for (const auto& node : body.nodes) {

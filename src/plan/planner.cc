@@ -159,6 +159,12 @@ std::span<const ir::Node* const> nodes_of(const Program& program, uint32_t pc) {
   return {&program.node_of[pc], program.node_of[pc] ? size_t{1} : 0};
 }
 
+std::string op_names(const Program& program, uint32_t pc) {
+  std::string names;
+  for (const ir::Node* node : nodes_of(program, pc)) names += (names.empty() ? "" : "+") + node->op->name;
+  return names;
+}
+
 std::unordered_set<uint32_t> branch_targets(const Program& program) {
   std::unordered_set<uint32_t> targets;
   for (const Instruction& in : program.code) {

@@ -271,6 +271,8 @@ Result<std::shared_ptr<const Program>> make_program(std::unique_ptr<ir::Graph>& 
 
 // The nodes that an instruction runs; none for glue.
 std::span<const ir::Node* const> nodes_of(const Program& program, uint32_t pc);
+// The names of their operators, joined by "+".
+std::string op_names(const Program& program, uint32_t pc);
 // Instructions that jumps and branches lead to.
 std::unordered_set<uint32_t> branch_targets(const Program& program);
 // Its kernel, null where it is something else.

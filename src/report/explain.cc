@@ -28,12 +28,6 @@ using plan::OpCode;
 using plan::Program;
 using plan::Storage;
 
-std::string op_names(std::span<const ir::Node* const> nodes) {
-  std::string text;
-  for (const ir::Node* node : nodes) text += (text.empty() ? "" : "+") + node->op->name;
-  return text;
-}
-
 class Explainer {
  public:
   Explainer(const Program& program, const NativeLoops* native, std::span<const opt::Remarks* const> all_remarks,
@@ -334,7 +328,7 @@ class Explainer {
 
   NodeRemark call_of(uint32_t pc, bool has_no_form) const {
     const ir::Node& node = *p_.node_of[pc];
-    NodeRemark call{node.name, op_names(plan::nodes_of(p_, pc)), {}};
+    NodeRemark call{node.name, plan::op_names(p_, pc), {}};
     const ElementType narrow = narrow_type_of(node);
     if (node.op->elementwise && has_no_form && narrow != ElementType::kUndefined) {
       call.remark = fmt::format("elements of type {} are not stored as they are computed with", info(narrow).name);

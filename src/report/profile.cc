@@ -22,12 +22,6 @@ bool is_glue(OpCode code) {
          code != OpCode::kRow;
 }
 
-std::string op_names(const Program& program, uint32_t pc) {
-  std::string text;
-  for (const ir::Node* node : plan::nodes_of(program, pc)) text += (text.empty() ? "" : "+") + node->op->name;
-  return text;
-}
-
 double microseconds(int64_t ns) {
   return static_cast<double>(ns) / 1e3;
 }
@@ -61,7 +55,7 @@ class TraceWriter {
     if (trip >= 0) arguments.integer("trip", trip);
     events_.push_back(event("X", at_ns)
                           .number("dur", microseconds(ns))
-                          .text("name", op_names(p_, pc))
+                          .text("name", plan::op_names(p_, pc))
                           .text("cat", "node")
                           .raw("args", arguments.str())
                           .str());
@@ -95,7 +89,7 @@ std::vector<ProfileNode> nodes_of(const Profile& profile) {
     if (sum.count == 0) continue;
     const std::string loop = loops[pc] < 0 ? "" : p.loops[static_cast<size_t>(loops[pc])].node->name;
     const bool glue = is_glue(p.code[pc].code) || !p.node_of[pc];
-    const std::string name = glue ? "" : p.node_of[pc]->name, op = glue ? "" : op_names(p, pc);
+    const std::string name = glue ? "" : p.node_of[pc]->name, op = glue ? "" : plan::op_names(p, pc);
     ProfileNode& node = found.try_emplace({name, op, loop, glue}, ProfileNode{name, op, loop, glue}).first->second;
     node.count += sum.count;
     node.ns += sum.ns;
