@@ -112,31 +112,57 @@ template <int kCount, class F>
 [[gnu::always_inline]] inline void unrolled(F&& f) {
   [&]<int... i>(std::integer_sequence<int, i...>) __attribute__((always_inline)) {
     (f(std::integral_constant<int, i>()), ...);
-  }(std::make_integer_sequence<int, kCount>());
+  }
+  (std::make_integer_sequence<int, kCount>());
 }
 
-// kAhead: of B, bytes from what is read to what is asked for; 0: nothing is.
-template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B = T, int kAhead = 0>
-void tile(const TileArgs<T>& t) {
+// Rows of `kVectors` vectors in memory; with kTail, lanes of the last one are missing.
+template <class T, int kVectors, bool kTail>
+struct TileRow {
+  using L = Lanes<T>;
+  using V = typename L::V;
+
+  explicit TileRow(int last_lanes) : tail(L::mask(last_lanes)) {}
+
+  [[gnu::always_inline]] V load(const T* row, int v) const {
+    return kTail && v == kVectors - 1 ? L::load(row + v * L::kCount, tail) : L::load(row + v * L::kCount);
+  }
+  [[gnu::always_inline]] void store(T* row, int v, V value) const {
+    if (kTail && v == kVectors - 1) {
+      L::store(row + v * L::kCount, tail, value);
+    } else {
+      L::store(row + v * L::kCount, value);
+    }
+  }
+
+  const decltype(L::mask(0)) tail;
+};
+
+// The sums of a tile, in registers.
+template <class T, int kRows, int kVectors>
+using TileSums = typename Lanes<T>::V[kRows][kVectors];
+
+// The sums over the steps before those of the tile.
+template <class T, int kRows, int kVectors, bool kTail>
+[[gnu::always_inline]] inline void begin_sums(const TileArgs<T>& t, const TileRow<T, kVectors, kTail>& row,
+                                              TileSums<T, kRows, kVectors>& acc) {
+  unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+    unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = Lanes<T>::zero(); });
+  });
+  if (t.sum == nullptr) return;
+  unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+    unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = row.load(t.sum + r * t.sum_row, v); });
+  });
+}
+
+// All steps of the tile. kAhead: of B, bytes from what is read to what is asked for; 0: nothing is.
+template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B, int kAhead>
+[[gnu::always_inline]] inline void add_products(const TileArgs<T>& t, const TileRow<T, kVectors, kTail>& row,
+                                                TileSums<T, kRows, kVectors>& acc) {
   using L = Lanes<T>;
   using V = typename L::V;
   // Rows in threes share a pointer: base, base + stride, base + 2 * stride are all addressing modes of one instruction.
   constexpr int kGroups = (kRows + 2) / 3;
-  const auto tail = L::mask(t.last_lanes);
-  const auto load = [&](const T* p, int v) __attribute__((always_inline)) {
-    return kTail && v == kVectors - 1 ? L::load(p + v * L::kCount, tail) : L::load(p + v * L::kCount);
-  };
-  if (!t.partial) prefetch_addends<T, kRows, kVectors>(t);
-  V acc[kRows][kVectors];
-  unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
-    unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = L::zero(); });
-  });
-  if (t.sum != nullptr) {
-    unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
-      unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = load(t.sum + r * t.sum_row, v); });
-    });
-  }
-
   const T* a[kGroups];
   const int64_t a_row = kMode == TileMode::kRowA ? t.a_row : 1;
   const int64_t a_col = kMode == TileMode::kRowA ? 1 : t.a_col;
@@ -144,7 +170,7 @@ void tile(const TileArgs<T>& t) {
   // Panels of Half are padded: their last vector is whole.
   const auto load_b = [&](const B* p, int v) __attribute__((always_inline)) {
     if constexpr (std::is_same_v<B, T>) {
-      return load(p, v);
+      return row.load(p, v);
     } else {
       return L::load(p + v * L::kCount);
     }
@@ -178,56 +204,68 @@ void tile(const TileArgs<T>& t) {
 #pragma GCC unroll 4
     for (int64_t p = 0; p < t.k; ++p) step(p);
   }
+}
 
+// Whether finish_in_registers() does what is left to do: a bias is added as it is.
+template <class T>
+[[gnu::always_inline]] inline bool has_plain_epilogue(const TileArgs<T>& t) {
+  const Epilogue<T>& e = *t.epilogue;
+  return e.alpha == T(1) && (e.bias == nullptr || (e.beta == T(1) && (e.bias_col == 0 || e.bias_col == 1)));
+}
+
+template <class T, int kRows, int kVectors, bool kTail>
+[[gnu::always_inline]] inline void finish_in_registers(const TileArgs<T>& t, const TileRow<T, kVectors, kTail>& row,
+                                                       TileSums<T, kRows, kVectors>& acc) {
+  using L = Lanes<T>;
+  using V = typename L::V;
   const Epilogue<T>* e = t.epilogue;
-  const bool plain = t.partial || (e->alpha == T(1) &&
-                                   (e->bias == nullptr || (e->beta == T(1) && (e->bias_col == 0 || e->bias_col == 1))));
-  if (plain) {
-    if (!t.partial && e->bias != nullptr) {
-      if (e->bias_col == 1) {
-        unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
-          unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
-            acc[r][v] = L::add(acc[r][v], load(e->bias + r * e->bias_row, v));
-          });
-        });
-      } else if (e->bias_col == 0) {
-        unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
-          const V addend = L::splat(e->bias[r * e->bias_row]);
-          unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = L::add(acc[r][v], addend); });
-        });
-      }
-    }
-    if constexpr (!std::is_integral_v<T>) {
-      if (!t.partial && e->addend != nullptr) {
-        unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
-          unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
-            acc[r][v] = L::add(acc[r][v], load(e->addend + r * t.c_row, v));
-          });
-        });
-      }
-      if (!t.partial && e->clamps) {
-        const V low = L::splat(e->low), high = L::splat(e->high);
-        unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
-          unrolled<kVectors>([&](auto v)
-                                 __attribute__((always_inline)) { acc[r][v] = L::min(high, L::max(low, acc[r][v])); });
-        });
-      }
-    }
+  const auto add_rows = [&](const T* from, int64_t stride) __attribute__((always_inline)) {
     unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
       unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
-        T* c = t.c + r * t.c_row + v * L::kCount;
-        if (kTail && v == kVectors - 1) {
-          L::store(c, tail, acc[r][v]);
-        } else {
-          L::store(c, acc[r][v]);
-        }
+        acc[r][v] = L::add(acc[r][v], row.load(from + r * stride, v));
       });
+    });
+  };
+  if (e->bias != nullptr) {
+    if (e->bias_col == 1) {
+      add_rows(e->bias, e->bias_row);
+    } else if (e->bias_col == 0) {
+      unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+        const V addend = L::splat(e->bias[r * e->bias_row]);
+        unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = L::add(acc[r][v], addend); });
+      });
+    }
+  }
+  if constexpr (!std::is_integral_v<T>) {
+    if (e->addend != nullptr) add_rows(e->addend, t.c_row);
+    if (!e->clamps) return;
+    const V low = L::splat(e->low), high = L::splat(e->high);
+    unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+      unrolled<kVectors>([&](auto v)
+                             __attribute__((always_inline)) { acc[r][v] = L::min(high, L::max(low, acc[r][v])); });
+    });
+  }
+}
+
+template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B = T, int kAhead = 0>
+void tile(const TileArgs<T>& t) {
+  using L = Lanes<T>;
+  const TileRow<T, kVectors, kTail> row(t.last_lanes);
+  if (!t.partial) prefetch_addends<T, kRows, kVectors>(t);
+  TileSums<T, kRows, kVectors> acc;
+  begin_sums<T, kRows>(t, row, acc);
+  add_products<T, kRows, kVectors, kMode, kTail, B, kAhead>(t, row, acc);
+  if (t.partial || has_plain_epilogue(t)) {
+    if (!t.partial) finish_in_registers<T, kRows>(t, row, acc);
+    unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+      unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { row.store(t.c + r * t.c_row, v, acc[r][v]); });
     });
   } else {
     alignas(kVectorBytes) T sums[kRows * kVectors * L::kCount];
     unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
-      unrolled<kVectors>(
-          [&](auto v) __attribute__((always_inline)) { L::store(sums + (r * kVectors + v) * L::kCount, acc[r][v]); });
+      unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
+        L::store(sums + (r * kVectors + v) * L::kCount, acc[r][v]);
+      });
     });
     finish(t, sums, kRows, kVectors * L::kCount);
   }
