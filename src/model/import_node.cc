@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <bit>
-#include <unordered_set>
 
-#include "base/stack.h"
 #include "model/importer.h"
 #include "op/constant_value.h"
 #include "op/node.h"
@@ -16,11 +14,6 @@ using ir::AttributeKind;
 
 namespace {
 
-// Attributes whose names begin so are notes of other tools.
-bool is_private(std::string_view name) {
-  return name.starts_with("__");
-}
-
 std::string_view shown_domain(std::string_view domain) {
   return domain.empty() ? "ai.onnx" : domain;
 }
@@ -32,12 +25,6 @@ Status Importer::import_node(const wire::NodeProto& node, std::string_view path,
   if (const Function* function = functions_.find(node)) return call_function(node, *function, path, place);
   if (canonical_domain(node.domain).empty() && node.op_type == "Constant") return import_constant(node, place);
   return import_operator(node, path, place);
-}
-
-Status Importer::count_inlined(size_t cost) {
-  inlined_ += std::min(cost, SIZE_MAX - inlined_);
-  if (inlined_ <= options_.max_inlined_nodes) return {};
-  return error(Code::kLimit, "inlining the model's functions makes more than {} nodes", options_.max_inlined_nodes);
 }
 
 Result<Binding> Importer::resolve_attribute(const wire::AttributeProto& attribute, const Place& place) {
@@ -433,108 +420,6 @@ Status Importer::import_constant(const wire::NodeProto& node, Place& place) {
   std::string text;
   ir::Value* value = graph_->new_constant(value_name(node.outputs[0], place, text), std::move(tensor));
   return define(node.outputs[0], value, place);
-}
-
-// ---- Functions
-
-Status Importer::call_function(const wire::NodeProto& call, const Function& function, std::string_view path,
-                               Place& place) {
-  const wire::FunctionProto& proto = *function.proto;
-  // What cannot end well does not begin.
-  if (function.nodes > options_.max_inlined_nodes) return count_inlined(function.nodes);
-  if (++depth_ > kMaxImportDepth) {
-    return error(Code::kLimit, "bodies and calls are nested more than {} deep", kMaxImportDepth);
-  }
-  TREADLE_TRY(check_stack(static_cast<size_t>(depth_)));
-  TREADLE_TRY(count_inlined(1));
-  ++open_calls_;
-  if (call.inputs.size() > proto.inputs.size() || call.outputs.size() > proto.outputs.size()) {
-    return error(Code::kInvalidModel, "function {} has {} inputs and {} outputs, the call {} and {}",
-                 function_name(proto), proto.inputs.size(), proto.outputs.size(), call.inputs.size(),
-                 call.outputs.size());
-  }
-  if (options_.as_onnx && call.outputs.size() < proto.outputs.size()) {
-    return error(Code::kInvalidModel, "function {} has {} outputs, the call takes {}", function_name(proto),
-                 proto.outputs.size(), call.outputs.size());
-  }
-  Scope scope(nullptr);
-  std::vector<ir::Value*> arguments;
-  for (size_t i = 0; i < proto.inputs.size(); ++i) {
-    TREADLE_ASSIGN(ir::Value * value, resolve(i < call.inputs.size() ? call.inputs[i] : std::string_view(), place));
-    arguments.push_back(value);
-    if (!scope.define(proto.inputs[i], value)) {
-      return error(Code::kInvalidModel, "function {} has two inputs \"{}\"", function_name(proto), proto.inputs[i]);
-    }
-  }
-  Environment environment{&function.opsets, nullptr, &proto};
-  TREADLE_ASSIGN(const Bindings parameters, bind_attributes(call, proto, environment, place));
-  environment.parameters = &parameters;
-  NodePaths paths(path);
-  const DeclaredTypes no_types;  // those of a function speak of every call at once
-  Place inside{place.region, scope, environment, paths, no_types};
-  TREADLE_TRY(import_nodes(proto.nodes, inside));
-  TREADLE_TRY(bind_outputs(call, proto, scope, arguments, path, place));
-  --open_calls_;
-  --depth_;
-  return {};
-}
-
-Result<Bindings> Importer::bind_attributes(const wire::NodeProto& call, const wire::FunctionProto& function,
-                                           const Environment& inner, const Place& place) {
-  Bindings bindings;
-  for (const wire::AttributeProto& attribute : call.attributes) {
-    if (is_private(attribute.name)) continue;
-    bool declared = false;
-    for (const std::string_view name : function.attributes) declared |= name == attribute.name;
-    for (const wire::AttributeProto& parameter : function.attribute_protos)
-      declared |= parameter.name == attribute.name;
-    if (!declared) {
-      return error(Code::kInvalidModel, "function {} has no attribute \"{}\"", function_name(function), attribute.name);
-    }
-    TREADLE_ASSIGN(const Binding binding, resolve_attribute(attribute, place));
-    if (binding.proto && !bindings.emplace(attribute.name, binding).second) {
-      return error(Code::kInvalidModel, "attribute \"{}\" is given twice", attribute.name);
-    }
-  }
-  for (const wire::AttributeProto& parameter : function.attribute_protos) {
-    bindings.emplace(parameter.name, Binding{&parameter, &inner, nullptr});
-  }
-  return bindings;
-}
-
-// The function's outputs take the names that the caller gives them. One that is an argument, or stands for two outputs,
-// is passed on by an Identity, since a value has one name.
-Status Importer::bind_outputs(const wire::NodeProto& call, const wire::FunctionProto& function, const Scope& inner,
-                              const std::vector<ir::Value*>& arguments, std::string_view path, Place& place) {
-  std::unordered_set<const ir::Value*> taken(arguments.begin(), arguments.end());
-  for (size_t i = 0; i < call.outputs.size(); ++i) {
-    if (call.outputs[i].empty()) continue;
-    ir::Value* const* found = inner.find(function.outputs[i]);
-    if (!found) {
-      return error(Code::kInvalidModel, "nothing in function {} defines its output \"{}\"", function_name(function),
-                   function.outputs[i]);
-    }
-    ir::Value* value = *found;
-    if (value && !taken.insert(value).second) {
-      TREADLE_ASSIGN(value, insert_identity(value, fmt::format("{}/{}", path, function.outputs[i]), place));
-    }
-    if (value) {
-      value->name = value_name(call.outputs[i], place);
-      if (!value->type.is_known()) {
-        TREADLE_ASSIGN(value->type, declared_type(call.outputs[i], place));
-      }
-    }
-    TREADLE_TRY(define(call.outputs[i], value, place));
-  }
-  return {};
-}
-
-Result<ir::Value*> Importer::insert_identity(ir::Value* value, std::string_view path, Place& place) {
-  const OpDef* identity = find_op("", "Identity");
-  if (!identity) return error(Code::kNotImplemented, "operator Identity is not implemented");
-  ir::Node* node = graph_->new_node(place.region, identity, &identity->newest(), path);
-  graph_->add_input(node, value);
-  return graph_->add_output(node, path, value->type);
 }
 
 }  // namespace treadle::model

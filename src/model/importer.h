@@ -1,5 +1,6 @@
 #pragma once
-// The state of one import. import_graph.cc walks graphs and names, import_node.cc makes nodes and inlines calls.
+// The state of one import. import_graph.cc walks graphs and names, import_node.cc makes nodes,
+// import_call.cc puts the nodes of functions in the place of their calls.
 
 #include <deque>
 #include <string>

@@ -1,4 +1,4 @@
-// GridSample, and AffineGrid, which makes the grids for it.
+// GridSample: a picture, read at positions that the model computes (affine_grid.cc makes some).
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +13,6 @@
 
 namespace treadle {
 namespace {
-
-// --- GridSample
 
 enum class SampleMode : uint8_t { kNearest, kLinear, kCubic };
 enum class Padding : uint8_t { kZeros, kBorder, kReflection };
@@ -385,102 +383,6 @@ Status compute_grid_sample(ComputeContext& c) {
   return compute_by_position(c);
 }
 
-// --- AffineGrid
-
-Status infer_affine_grid(InferContext& c) {
-  const auto size = c.dims_value(1);
-  if (!size) {
-    const Dim length = dimensions_listed(c, 1);
-    if (length.is_known() && length.value() >= 4) {
-      Shape out = unknown_shape(static_cast<size_t>(length.value()));
-      out.back() = Dim(length.value() - 2);
-      c.set_output(0, c.element(0), std::move(out));
-    } else {
-      c.set_output(0, c.element(0));
-    }
-    return {};
-  }
-  if (size->size() != 4 && size->size() != 5) {
-    return error(Code::kInvalidArgument, "size has {} elements, expected 4 or 5", size->size());
-  }
-  const auto rank = static_cast<int64_t>(size->size()) - 2;
-  const Shape* theta = c.shape(0);
-  if (theta && (theta->size() != 3 || ((*theta)[1].is_known() && !(*theta)[1].is_known(rank)) ||
-                ((*theta)[2].is_known() && !(*theta)[2].is_known(rank + 1)))) {
-    return error(Code::kInvalidArgument, "theta has shape {}, expected [N,{},{}]", to_string(*theta), rank, rank + 1);
-  }
-  Shape out{(*size)[0]};
-  for (size_t i = 2; i < size->size(); ++i) out.push_back((*size)[i]);
-  out.emplace_back(rank);
-  c.set_output(0, c.element(0), std::move(out));
-  return {};
-}
-
-struct AffineState {
-  int64_t batches = 0, rank = 0, points = 1;
-  int64_t dims[3] = {};
-  bool align_corners = false;
-  ElementType type{};
-};
-
-// Of the points [begin, end) of one matrix.
-void grid_points(const AffineState& s, const double* matrix, int64_t begin, int64_t end, char* out) {
-  const size_t width = byte_width(s.type);
-  for (int64_t p = begin; p < end; ++p, out += static_cast<size_t>(s.rank) * width) {
-    // Homogeneous coordinates in [-1, 1], the innermost axis first.
-    double at[4], image[3];
-    int64_t rest = p;
-    for (int64_t d = 0; d < s.rank; ++d) {
-      const int64_t size = s.dims[s.rank - 1 - d];
-      const auto i = static_cast<double>(rest % size);
-      rest /= size;
-      const auto n = static_cast<double>(size);
-      at[d] = !s.align_corners ? (2 * i + 1) / n - 1 : size > 1 ? 2 * i / (n - 1) - 1 : -1.0;
-    }
-    at[s.rank] = 1;
-    for (int64_t r = 0; r < s.rank; ++r) {
-      image[r] = 0;
-      for (int64_t k = 0; k <= s.rank; ++k) image[r] += matrix[r * (s.rank + 1) + k] * at[k];
-    }
-    kernels::cast(ElementType::kDouble, s.type, image, out, static_cast<size_t>(s.rank));
-  }
-}
-
-uint32_t run_affine_grid(const void* state, void* const* slots, const uint32_t* operands) {
-  constexpr double kPointNs = 20;
-  const auto& s = *static_cast<const AffineState*>(state);
-  const auto* theta = static_cast<const char*>(slots[operands[0]]);
-  auto* out = static_cast<char*>(slots[operands[2]]);
-  const auto terms = static_cast<size_t>(s.rank * (s.rank + 1));
-  const int64_t point = s.rank * static_cast<int64_t>(byte_width(s.type));
-  parallel_for(s.batches * s.points, kPointNs, [&](int64_t begin, int64_t end, int) {
-    while (begin < end) {
-      const int64_t batch = begin / s.points, first = batch * s.points, last = std::min(end, first + s.points);
-      double matrix[12];
-      kernels::cast(s.type, ElementType::kDouble, theta + static_cast<size_t>(batch) * terms * byte_width(s.type),
-                    matrix, terms);
-      grid_points(s, matrix, begin - first, last - first, out + begin * point);
-      begin = last;
-    }
-  });
-  return 0;
-}
-
-Status prepare_affine_grid(PrepareContext& c) {
-  const Operand& out = c.outputs[0];
-  if (c.inputs[0].dims[0] != out.dims[0]) {
-    return error(Code::kInvalidArgument, "{} matrices for a batch of {}", c.inputs[0].dims[0], out.dims[0]);
-  }
-  auto* s = c.make_state<AffineState>();
-  s->batches = out.dims[0];
-  s->rank = out.rank() - 2;
-  for (int64_t d = 0; d < s->rank; ++d) s->points *= s->dims[d] = out.dims[static_cast<size_t>(d) + 1];
-  s->align_corners = c.attributes().get_int("align_corners", 0) != 0;
-  s->type = out.type;
-  c.set_kernel(run_affine_grid, s);
-  return {};
-}
-
 // Entries of both, channels of the picture, positions of the grid.
 Status sampled_axes(AxisContext& c) {
   if (c.runs_along(0) && c.runs_along(1)) return axes::entries_of<0b11>(c);
@@ -505,18 +407,4 @@ TREADLE_OP(GridSample, "") {
   op.since(20).attr("mode", "linear");
   op.since(22).type("T1", types::kAllTensorsIr4).type("T2", types::kFloatsBf16);
   op.infer(infer_grid_sample).prepare(prepare_grid_sample).compute(compute_grid_sample).axes(sampled_axes);
-}
-
-TREADLE_OP(AffineGrid, "") {
-  op.since(20)
-      .in("theta", "T1")
-      .in("size", "T2")
-      .out("grid", "T1")
-      .attr("align_corners", 0)
-      .type("T1", types::kFloatsBf16)
-      .type("T2", types::kInt64s);
-  op.infer(infer_affine_grid)
-      .prepare(prepare_affine_grid)
-      .shape_inputs({1})
-      .no_axes("its sizes say how many entries there are");
 }

@@ -1,20 +1,16 @@
 // Resize and Upsample: separable, one axis after the other. Nearest neighbours are copied, whatever their type; else
 // elements are converted to float or double, combined and converted back.
 
+#include "ops/image/resize.h"
+
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
-#include "kernels/convert.h"
 #include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/operands.h"
-#include "op/parallel.h"
-#include "op/pieces.h"
 #include "op/small_contents.h"
-#include "ops/image/resample.h"
-#include "ops/image/resample_pass.h"
 #include "type/dim_fractions.h"
 
 namespace treadle {
@@ -234,289 +230,11 @@ Result<std::vector<AxisScale>> axis_scales(const PrepareContext& c, const Resize
   return result;
 }
 
-// --- Nearest neighbours
-
-struct NearestState {
-  std::vector<AxisTaps> axes;       // the trailing ones that stay as they are, merged into runs
-  std::vector<int64_t> in_strides;  // in bytes, by axis
-  std::vector<int64_t> out_strides;
-  size_t run = 0;                        // bytes
-  bool doubles = false;                  // the last axis gives every element twice
-  std::vector<std::byte> extrapolation;  // a run of the extrapolation value
-  size_t first = 0;                      // axis that is resized first
-  int64_t leading = 1;                   // positions of the axes before it; of axis 0 if there are none
-  double leading_ns = 0;
-  uint32_t output = 0;
-};
-
-void fill_runs(const NearestState& s, char* out, size_t bytes) {
-  for (size_t i = 0; i < bytes; i += s.run) std::memcpy(out + i, s.extrapolation.data(), s.run);
-}
-
-template <class T>
-void pick_elements(const AxisTaps& axis, const char* in, char* out) {
-  const auto* from = reinterpret_cast<const T*>(in);
-  auto* to = reinterpret_cast<T*>(out);
-  const int64_t* index = axis.indices.data();
-  for (int64_t i = 0; i < axis.out; ++i) to[i] = from[index[i]];
-}
-
-template <class T>
-void double_elements(const AxisTaps& axis, const char* in, char* out) {
-  const auto* from = reinterpret_cast<const T*>(in);
-  auto* to = reinterpret_cast<T*>(out);
-  for (int64_t i = 0; i < axis.in; ++i) to[2 * i] = to[2 * i + 1] = from[i];
-}
-
-// A row of single elements; false where it has to be copied run by run.
-bool copy_row(const NearestState& s, const AxisTaps& axis, const char* in, char* out) {
-  if (!axis.is_outside.empty() || (s.run != 1 && s.run != 2 && s.run != 4 && s.run != 8)) return false;
-  const auto copy = [&]<class T>(T) {
-    s.doubles ? double_elements<T>(axis, in, out) : pick_elements<T>(axis, in, out);
-  };
-  s.run == 1 ? copy(uint8_t()) : s.run == 2 ? copy(uint16_t()) : s.run == 4 ? copy(uint32_t()) : copy(uint64_t());
-  return true;
-}
-
-// Elements [begin, end) of an axis of the result.
-void copy_nearest(const NearestState& s, size_t axis, const char* in, char* out, int64_t begin, int64_t end,
-                  StopPoll& stop) {
-  const AxisTaps& a = s.axes[axis];
-  const bool innermost = axis + 1 == s.axes.size();
-  if (innermost && stop.after(static_cast<double>(end - begin))) return;
-  if (innermost && end - begin == a.out && copy_row(s, a, in, out)) return;
-  const auto bytes = static_cast<size_t>(s.out_strides[axis]);
-  out += begin * s.out_strides[axis];
-  for (int64_t i = begin; i < end && !stop.after(kByteNs * static_cast<double>(s.run)); ++i, out += bytes) {
-    const auto at = static_cast<size_t>(i);
-    if (!a.is_outside.empty() && a.is_outside[at]) {
-      fill_runs(s, out, bytes);
-    } else if (a.is_outside.empty() && i > begin && a.indices[at] == a.indices[at - 1]) {
-      std::memcpy(out, out - bytes, bytes);
-    } else if (const char* from = in + a.indices[at] * s.in_strides[axis]; innermost) {
-      std::memcpy(out, from, s.run);
-    } else {
-      copy_nearest(s, axis + 1, from, out, 0, s.axes[axis + 1].out, stop);
-    }
-  }
-}
-
-uint32_t run_nearest(const void* state, void* const* slots, const uint32_t* operands) {
-  const auto& s = *static_cast<const NearestState*>(state);
-  const auto* in = static_cast<const char*>(slots[operands[0]]);
-  auto* out = static_cast<char*>(slots[operands[s.output]]);
-  if (s.axes.empty()) {
-    return unless_stopped(copy_in_pieces(out, in, s.run));
-  }
-  // The leading axes that stay as they are (batch and channels) are walked as one.
-  parallel_for(s.leading, s.leading_ns, [&](int64_t begin, int64_t end, int) {
-    StopPoll stop;
-    if (s.first == 0) return copy_nearest(s, 0, in, out, begin, end, stop);
-    for (int64_t i = begin; i < end; ++i) {
-      copy_nearest(s, s.first, in + i * s.in_strides[s.first - 1], out + i * s.out_strides[s.first - 1], 0,
-                   s.axes[s.first].out, stop);
-    }
-  });
-  return 0;
-}
-
-Status prepare_nearest(PrepareContext& c, const ResizeOptions& options, std::vector<AxisTaps> axes) {
-  const ElementType type = c.inputs[0].type;
-  auto* s = c.make_state<NearestState>();
-  s->output = static_cast<uint32_t>(c.inputs.size());
-  const size_t width = byte_width(type);
-  std::vector<std::byte> value(width);
-  if (options.extrapolation != 0 && kernels::can_convert(ElementType::kFloat, type)) {
-    kernels::cast(ElementType::kFloat, type, &options.extrapolation, value.data(), 1);
-  }
-  s->run = width;
-  while (!axes.empty() && axes.back().identity) {
-    s->run *= static_cast<size_t>(axes.back().out);
-    axes.pop_back();
-  }
-  for (size_t i = 0; i < s->run / width; ++i) {
-    s->extrapolation.insert(s->extrapolation.end(), value.begin(), value.end());
-  }
-  s->axes = std::move(axes);
-  s->in_strides.resize(s->axes.size());
-  s->out_strides.resize(s->axes.size());
-  auto in_stride = static_cast<int64_t>(s->run), out_stride = in_stride;
-  for (size_t i = s->axes.size(); i-- > 0;) {
-    s->in_strides[i] = in_stride;
-    s->out_strides[i] = out_stride;
-    in_stride *= s->axes[i].in;
-    out_stride *= s->axes[i].out;
-  }
-  while (s->first < s->axes.size() && s->axes[s->first].identity) s->leading *= s->axes[s->first++].out;
-  if (s->first == 0 && !s->axes.empty()) s->leading = s->axes[0].out;
-  c.cost_ns = static_cast<double>(c.outputs[0].byte_size()) * (s->run >= 64 ? 0.1 : 0.3);
-  s->leading_ns = c.cost_ns / static_cast<double>(std::max<int64_t>(s->leading, 1));
-  if (!s->axes.empty()) {
-    const AxisTaps& last = s->axes.back();
-    s->doubles = last.out == 2 * last.in;
-    for (int64_t i = 0; i < last.out; ++i) s->doubles &= last.indices[static_cast<size_t>(i)] == i / 2;
-  }
-  c.set_kernel(run_nearest, s);
-  return {};
-}
-
-// --- Interpolation
-
-template <class T>
-struct InterpolateState {
-  std::vector<image_ops::ResamplePass<T>> passes;  // over one plane
-  kernels::TileConverter widen, narrow;
-  bool converts = false;           // numbers are not T, or have to be rounded
-  int64_t planes = 1;              // leading axes that stay as they are
-  size_t inputs = 0, outputs = 0;  // of a plane, in numbers; a complex element is two
-  size_t buffer = 0;               // numbers in each of the two buffers
-  bool rounds = false;             // integers: to nearest, ties to even
-  double low = 0, high = 0;        // what an integer type can hold; low == high: no bounds
-  T extrapolation{};
-  size_t in_bytes = 0, out_bytes = 0;  // of a plane
-  double plane_ns = 0;
-  std::vector<AxisTaps> axes;  // with elements outside; empty when there are none
-  uint32_t output = 0, scratch = 0;
-};
-
-// Sets output elements that lie outside along any axis.
-template <class T>
-void extrapolate(const InterpolateState<T>& s, size_t axis, T* out, int64_t count, bool outside) {
-  if (axis == s.axes.size()) {
-    if (outside) std::fill_n(out, count, s.extrapolation);
-    return;
-  }
-  const AxisTaps& a = s.axes[axis];
-  const int64_t step = a.out ? count / a.out : 0;
-  for (int64_t i = 0; i < a.out; ++i) {
-    const bool here = !a.is_outside.empty() && a.is_outside[static_cast<size_t>(i)];
-    extrapolate(s, axis + 1, out + i * step, step, outside || here);
-  }
-}
-
-// From `from` through the buffers to `to`, which may be one of them.
-template <class T>
-void run_passes(const InterpolateState<T>& s, const T* from, T* const (&buffers)[2], T* to) {
-  if (s.passes.empty()) std::copy_n(from, s.inputs, to);
-  for (size_t i = 0; i < s.passes.size(); ++i) {
-    T* target = i + 1 == s.passes.size() ? to : buffers[i % 2];
-    s.passes[i].run(from, target);
-    from = target;
-  }
-  if (!s.axes.empty()) extrapolate(s, 0, to, static_cast<int64_t>(s.outputs), false);
-}
-
-template <class T>
-void round_and_bound(const InterpolateState<T>& s, T* numbers) {
-  if (s.rounds) std::transform(numbers, numbers + s.outputs, numbers, [](T x) { return std::nearbyint(x); });
-  if (s.low == s.high) return;
-  const auto low = static_cast<T>(s.low), high = static_cast<T>(s.high);
-  std::transform(numbers, numbers + s.outputs, numbers, [=](T x) { return std::clamp(x, low, high); });
-}
-
-// One plane, by way of `scratch`.
-template <class T>
-void interpolate_plane(const InterpolateState<T>& s, const std::byte* in, T* scratch, std::byte* out) {
-  T* const buffers[2] = {scratch + s.buffer, scratch + 2 * s.buffer};
-  if (!s.converts) return run_passes(s, reinterpret_cast<const T*>(in), buffers, reinterpret_cast<T*>(out));
-  kernels::convert(s.widen, in, scratch, s.inputs);
-  T* result = buffers[(s.passes.size() + 1) % 2];
-  run_passes(s, scratch, buffers, result);
-  round_and_bound(s, result);
-  kernels::convert(s.narrow, result, out, s.outputs);
-}
-
-template <class T>
-uint32_t run_interpolate(const void* state, void* const* slots, const uint32_t* operands) {
-  const auto& s = *static_cast<const InterpolateState<T>*>(state);
-  auto* scratch = static_cast<T*>(slots[operands[s.scratch]]);
-  const auto* in = static_cast<const std::byte*>(slots[operands[0]]);
-  auto* out = static_cast<std::byte*>(slots[operands[s.output]]);
-  parallel_for(s.planes, s.plane_ns, [&](int64_t begin, int64_t end, int worker) {
-    T* own = scratch + static_cast<size_t>(worker) * 3 * s.buffer;
-    for (int64_t plane = begin; plane < end; ++plane) {
-      const auto at = static_cast<size_t>(plane);
-      interpolate_plane(s, in + at * s.in_bytes, own, out + at * s.out_bytes);
-    }
-  });
-  return 0;
-}
-
-// Integers are rounded, and narrow ones bounded: cubic weights may leave their range.
-template <class State>
-void set_bounds(State* s, ElementType type) {
-  s->rounds = is_integer(type);
-  const int bits = static_cast<int>(byte_width(type)) * 8;
-  if (!is_integer(type) || bits > 32) return;
-  s->low = is_signed_integer(type) ? -std::ldexp(1.0, bits - 1) : 0;
-  s->high = std::ldexp(1.0, is_signed_integer(type) ? bits - 1 : bits) - 1;
-}
-
-// What shrinks goes first and what grows last, the innermost axis before the others, so that most numbers are made by
-// passes that run along rows of the axes within.
-std::vector<size_t> cheapest_order(const std::vector<AxisTaps>& axes) {
-  std::vector<size_t> order;
-  for (size_t d = 0; d < axes.size(); ++d) {
-    if (!axes[d].identity && axes[d].out < axes[d].in) order.push_back(d);
-  }
-  for (size_t d = axes.size(); d-- > 0;) {
-    if (!axes[d].identity && axes[d].out >= axes[d].in) order.push_back(d);
-  }
-  return order;
-}
-
-template <class T>
-Status prepare_interpolate(PrepareContext& c, const ResizeOptions& options, std::vector<AxisTaps> axes,
-                           ElementType number_type, int64_t parts) {
-  constexpr ElementType kWide = std::is_same_v<T, float> ? ElementType::kFloat : ElementType::kDouble;
-  constexpr double kTapNs = 0.3;
-  auto* s = c.make_state<InterpolateState<T>>();
-  size_t leading = 0;
-  for (; leading < axes.size() && axes[leading].identity; ++leading) s->planes *= axes[leading].out;
-  axes.erase(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(leading));
-  Dims dims;
-  for (const AxisTaps& axis : axes) dims.push_back(axis.in);
-  int64_t largest = element_count_unchecked(dims) * parts;
-  s->inputs = static_cast<size_t>(largest);
-  for (size_t d : cheapest_order(axes)) {
-    auto& pass = s->passes.emplace_back();
-    pass.outer = element_count_unchecked(dims.span().first(d));
-    pass.inner = element_count_unchecked(dims.span().subspan(d + 1)) * parts;
-    pass.in = axes[d].in;
-    pass.out = axes[d].out;
-    pass.taps = axes[d].taps;
-    pass.indices.assign(axes[d].indices.begin(), axes[d].indices.end());
-    pass.weights.assign(axes[d].weights.begin(), axes[d].weights.end());
-    dims[d] = axes[d].out;
-    largest = std::max(largest, element_count_unchecked(dims) * parts);
-    s->plane_ns += kTapNs * static_cast<double>(element_count_unchecked(dims) * parts * pass.taps);
-  }
-  s->outputs = static_cast<size_t>(element_count_unchecked(dims) * parts);
-  s->in_bytes = s->inputs * byte_width(number_type);
-  s->out_bytes = s->outputs * byte_width(number_type);
-  s->buffer = static_cast<size_t>(largest);
-  s->converts = number_type != kWide;
-  s->widen = kernels::make_converter(number_type, kWide);
-  s->narrow = kernels::make_converter(kWide, number_type);
-  set_bounds(s, number_type);
-  s->extrapolation = static_cast<T>(options.extrapolation);
-  s->output = static_cast<uint32_t>(c.inputs.size());
-  s->scratch = c.scratch_operand();
-  const size_t workers = scratch_parts(s->planes, s->plane_ns, c.threads);
-  c.scratch_bytes = std::max<size_t>(workers * 3 * s->buffer * sizeof(T), 64);
-  if (std::any_of(axes.begin(), axes.end(), [](const AxisTaps& a) { return !a.is_outside.empty(); })) {
-    s->axes = std::move(axes);
-  }
-  c.set_kernel(run_interpolate<T>, s);
-  return {};
-}
-
 uint32_t run_nothing(const void*, void* const*, const uint32_t*) {
   return 0;
 }
 
 Status prepare_resize(PrepareContext& c) {
-  const ElementType type = c.inputs[0].type;
   TREADLE_ASSIGN(const ResizeOptions options, image_ops::resize_options(c.node, is_upsample(c.node), c.version()));
   if (c.outputs[0].element_count() == 0) return c.set_kernel(run_nothing, nullptr), Status();
   if (c.inputs[0].element_count() == 0) {
@@ -528,20 +246,8 @@ Status prepare_resize(PrepareContext& c) {
     TREADLE_TRY(image_ops::check_taps(options, axis));
     axes.push_back(make_taps(options, axis));
   }
-  if (options.mode == ResizeMode::kNearest) return prepare_nearest(c, options, std::move(axes));
-  switch (compute_type(type)) {
-    case ComputeType::kNone:
-      if (type == ElementType::kComplex64) {
-        return prepare_interpolate<float>(c, options, std::move(axes), ElementType::kFloat, 2);
-      }
-      return prepare_interpolate<double>(c, options, std::move(axes), ElementType::kDouble, 2);
-    case ComputeType::kF32:
-      return prepare_interpolate<float>(c, options, std::move(axes), type, 1);
-    default:
-      // Narrow integers fit a float, the others do not.
-      if (byte_width(type) <= 2) return prepare_interpolate<float>(c, options, std::move(axes), type, 1);
-      return prepare_interpolate<double>(c, options, std::move(axes), type, 1);
-  }
+  if (options.mode == ResizeMode::kNearest) return image_ops::prepare_nearest(c, options, std::move(axes));
+  return image_ops::prepare_interpolation(c, options, std::move(axes));
 }
 
 // Strings can be copied, not interpolated.
