@@ -1,6 +1,6 @@
 """The exceptions of onnxruntime, each a direct subclass of Exception, and one of treadle's own.
 
-`code` says in words what kind of failure it was, `place` where it happened: file, path through the bodies, trip, operator.
+`code` says in words what kind of failure it was, `place` where it happened: file, path through the bodies, iteration, operator.
 """
 
 __all__ = [

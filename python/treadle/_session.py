@@ -374,7 +374,7 @@ class InferenceSession:
     @overload
     def explain(self, input_feed: Mapping[str, Any] | None = None, *, json: Literal[True]) -> dict[str, Any]: ...
     def explain(self, input_feed: Mapping[str, Any] | None = None, *, json: bool = False) -> str | dict[str, Any]:
-        """What has become of the loops: how each was rewritten and runs, what stands in the way of more, what a trip takes.
+        """What has become of the loops: how each was rewritten and runs, what stands in the way of more, what an iteration takes.
 
         Of the plan for `input_feed`; without one, of the newest plan, or before the first run of what the model says of its
         inputs. A text, or with `json` a dict.
@@ -390,7 +390,7 @@ class InferenceSession:
         runs: int = 10,
         run_options: RunOptions | None = None,
     ) -> Profile:
-        """Times every node, in loops every trip; `path`: where to write the trace. `print` shows a table.
+        """Times every node, in loops every iteration; `path`: where to write the trace. `print` shows a table.
 
         Table and trace are those of the median of `runs` runs. The runs go instruction by instruction, so they are slower than others and their results the same; one more, to warm
         up, comes first.

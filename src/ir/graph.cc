@@ -39,7 +39,7 @@ std::vector<Value*> captures(const Region& region) {
   return found;
 }
 
-Graph::Graph() : top_(new(arena_) Region) {
+Graph::Graph() : top_(new (arena_) Region) {
   top_->graph = this;
 }
 
@@ -191,7 +191,7 @@ std::vector<Value*> inline_region(const Region& from, Region* into, std::unorder
   return outputs;
 }
 
-std::vector<std::unique_ptr<Node>> Graph::absorb(Graph& other, Region* into) {
+std::vector<std::unique_ptr<Node>> Graph::splice(Graph& other, Region* into) {
   for (Value* v : other.values_) {
     if (v->owner == other.top_.get()) v->owner = v->is_constant() ? top_.get() : into;
   }

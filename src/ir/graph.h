@@ -140,7 +140,7 @@ class Graph {
   void add_absent_output(Node* node);
   // Takes over all values of `other` and returns the nodes of its top region, now belonging to `into`. The caller maps
   // the inputs and outputs of other's top region to values of its own.
-  std::vector<std::unique_ptr<Node>> absorb(Graph& other, Region* into);
+  std::vector<std::unique_ptr<Node>> splice(Graph& other, Region* into);
   // A deep copy; constants share their memory.
   std::unique_ptr<Graph> clone() const;
   void reserve_values(size_t count) { values_.reserve(values_.size() + count); }

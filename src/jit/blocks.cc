@@ -37,7 +37,7 @@ bool can_fail(const ElementwiseCode::Step& step) {
 // Elements stay where they are, or one goes to all.
 bool keeps_places(const ElementwiseCode& code) {
   return std::none_of(code.inputs.begin(), code.inputs.end(),
-                      [](const auto& in) { return in.spread == Broadcast::kOther; });
+                      [](const auto& in) { return in.broadcast == Broadcast::kOther; });
 }
 
 int64_t width_of(ElementType type) {
@@ -213,8 +213,8 @@ class LoopWriter::BlockWriter {
   void write_steps(const ElementwiseCode& code, Value* trip) {
     std::vector<Lanes> operands;
     for (const ElementwiseCode::Input& in : code.inputs) {
-      operands.push_back(in.spread == Broadcast::kScalar ? w_.lanes_.splat(scalar(in, trip), count_)
-                                                         : value(in.slot, in.type, trip));
+      operands.push_back(in.broadcast == Broadcast::kScalar ? w_.lanes_.splat(scalar(in, trip), count_)
+                                                            : value(in.slot, in.type, trip));
     }
     operands = w_.run_steps(code, std::move(operands));
     for (const ElementwiseCode::Output& out : code.outputs) {

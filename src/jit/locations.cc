@@ -168,7 +168,7 @@ class Survey {
     const bool walks = layout_.shape.tiles.contains(pc);  // a loop over memory
     for (const ElementwiseCode::Input& in : code.inputs) {
       read(in.slot);
-      if (walks && in.spread != ElementwiseCode::Broadcast::kScalar) uses_[in.slot].address = true;
+      if (walks && in.broadcast != ElementwiseCode::Broadcast::kScalar) uses_[in.slot].address = true;
     }
     for (const ElementwiseCode::Output& out : code.outputs) {
       write(out.slot);

@@ -20,8 +20,8 @@ void add_boundaries(const Dims& dims, std::vector<int64_t>& boundaries) {
 
 // The stride of an input along the dimension that begins at elements `boundary` apart.
 int64_t stride_at(const ElementwiseCode::Input& input, int64_t boundary) {
-  if (input.spread == Broadcast::kDense) return boundary;
-  if (input.spread == Broadcast::kScalar) return 0;
+  if (input.broadcast == Broadcast::kDense) return boundary;
+  if (input.broadcast == Broadcast::kScalar) return 0;
   int64_t inside = 1;
   for (size_t d = input.dims.size(); d-- > 0;) {
     if (boundary < inside * input.dims[d]) return boundary / inside * input.strides[d];
@@ -107,8 +107,8 @@ Numbers Nest::tile_numbers(const Numbers& along, int64_t rows) const {
 }
 
 Numbers input_numbers(const ElementwiseCode::Input& input, int64_t count) {
-  if (input.spread == Broadcast::kDense) return range(count);
-  if (input.spread == Broadcast::kScalar) return Numbers(static_cast<size_t>(count), 0);
+  if (input.broadcast == Broadcast::kDense) return range(count);
+  if (input.broadcast == Broadcast::kScalar) return Numbers(static_cast<size_t>(count), 0);
   Numbers numbers;
   for (int64_t i = 0; i < count; ++i) {
     int64_t rest = i, number = 0;

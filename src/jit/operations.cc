@@ -199,7 +199,7 @@ llvm::Function* LoopWriter::step_function(const ElementwiseCode::Step& step, llv
 void LoopWriter::write_short(const ElementwiseCode& code) {
   std::vector<Lanes> values;
   for (const ElementwiseCode::Input& in : code.inputs) {
-    switch (in.spread) {
+    switch (in.broadcast) {
       case Broadcast::kDense:
         values.push_back(read_flat(in.slot, in.type, code.count));
         break;
@@ -231,7 +231,7 @@ class LoopWriter::NestWriter {
   void write() {
     // What no loop changes is read before them.
     for (size_t i = 0; i < code_.inputs.size(); ++i) {
-      if (code_.inputs[i].spread == Broadcast::kScalar) {
+      if (code_.inputs[i].broadcast == Broadcast::kScalar) {
         fixed_[i].scalar = w_.element(code_.inputs[i].slot, code_.inputs[i].type, 0);
       } else if (stays(i)) {
         fixed_[i].tile = load(i, nest_.step, w_.b_.getInt64(0));

@@ -1,7 +1,7 @@
 // What surrounds a convolution goes into it. Both passes walk each region front to back and look from a node to the
-// convolution that makes its input, so that chains (Conv, Add, Relu) grow together link by link. A node that absorbs
-// its convolution is rewritten in its place, where all that the convolution reads is defined as well; the convolution,
-// now unused, is dead.
+// convolution that makes its input, so that chains (Conv, Add, Relu) grow together link by link. A node that takes
+// its convolution in is rewritten in its place, where all that the convolution reads is defined as well; the
+// convolution, now unused, is dead.
 #include "opt/convolution.h"
 
 #include <algorithm>
@@ -39,15 +39,15 @@ ir::Node* sole_convolution(const ir::Node& user, const ir::Value* v, const Uses&
 }
 
 // `node` becomes what `conv` is, as an `op`, its outputs staying its own.
-void absorb(ir::Node& node, const ir::Node& conv, const OpDef& op, const OpVersion& version) {
+void become_convolution(ir::Node& node, const ir::Node& conv, const OpDef& op, const OpVersion& version) {
   become(node, op, version, conv.attributes);
   node.name = conv.name;
   node.inputs = conv.inputs;
   node.input_count = conv.input_count;
 }
-void absorb(ir::Node& node, const ir::Node& conv) {
+void become_convolution(ir::Node& node, const ir::Node& conv) {
   const OpDef& fused = require_op("FusedConv", "treadle");
-  absorb(node, conv, fused, fused.newest());
+  become_convolution(node, conv, fused, fused.newest());
 }
 
 bool is_clamped(const ir::Node& conv) {
@@ -81,7 +81,7 @@ bool fuse_add(ir::Graph& graph, ir::Node& add, const Uses& uses) {
     if (!same(result.type.shape, add.outputs[0]->type.shape)) continue;
     const Tensor bias = input(*conv, kBias) ? Tensor() : as_bias(*other, result);
     if (!bias.defined() && !same(result.type.shape, other->type.shape)) continue;
-    absorb(add, *conv);
+    become_convolution(add, *conv);
     set_input(add, bias.defined() ? kBias : kAddend, bias.defined() ? graph.new_constant(other->name, bias) : other);
     return true;
   }
@@ -92,7 +92,7 @@ bool fuse_relu(ir::Node& relu, const Uses& uses) {
   if (!is(relu, "Relu")) return false;
   const ir::Node* conv = sole_convolution(relu, relu.inputs[0], uses);
   if (!conv || is_clamped(*conv)) return false;
-  absorb(relu, *conv);
+  become_convolution(relu, *conv);
   relu.attributes.set(ir::Attribute::of("low", 0.0f));
   return true;
 }
@@ -120,7 +120,7 @@ bool fuse_clip(ir::Node& clip, const Uses& uses) {
   const auto bounds = bounds_of(clip);
   const ir::Node* conv = bounds ? sole_convolution(clip, clip.inputs[0], uses) : nullptr;
   if (!conv || is_clamped(*conv)) return false;
-  absorb(clip, *conv);
+  become_convolution(clip, *conv);
   clip.attributes.set(ir::Attribute::of("low", bounds->low));
   clip.attributes.set(ir::Attribute::of("high", bounds->high));
   return true;
@@ -189,7 +189,7 @@ bool fold(ir::Graph& graph, ir::Node& norm, const ir::Node& conv) {
     }
   }
   ir::Value* shift = norm.inputs[2];
-  absorb(norm, conv, *conv.op, *conv.version);
+  become_convolution(norm, conv, *conv.op, *conv.version);
   set_input(norm, kW, graph.new_constant(conv.inputs[kW]->name, *weights));
   set_input(norm, kBias, graph.new_constant(shift->name, *bias));
   norm.outputs.resize(1);
@@ -208,7 +208,7 @@ void fuse_convolutions(ir::Graph& graph, Remarks* remarks) {
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
     if (node.outputs.size() != 1 || !node.outputs[0]) return;
     const ir::Node* loop = remarks ? loop_around(*node.parent) : nullptr;
-    Remark entry{Change::kAbsorbed, {}, {}, node.op->name};
+    Remark entry{Change::kFused, {}, {}, node.op->name};
     if (loop) entry.node = node.name;
     if (!fuse_add(graph, node, uses) && !fuse_relu(node, uses) && !fuse_clip(node, uses)) return;
     if (!loop) return;
@@ -229,7 +229,7 @@ void fold_batch_normalization(ir::Graph& graph, Remarks* remarks) {
     if (!fold(graph, norm, *conv)) return;
     folded.insert(conv);
     const ir::Node* loop = remarks ? loop_around(*norm.parent) : nullptr;
-    if (loop) remarks->add({Change::kAbsorbed, loop->name, name, op.name, norm.name});
+    if (loop) remarks->add({Change::kFused, loop->name, name, op.name, norm.name});
   });
   if (folded.empty()) return;
   erase_nodes(graph.top(), [&](const ir::Region&, const ir::Node& node) { return folded.contains(&node); });

@@ -64,7 +64,7 @@ class Expander {
     node->outputs[0]->producer = nullptr;
     Builder build(graph_, region, at);
     std::vector<std::string_view> made;
-    for (auto& part : graph_.absorb(parts, &region)) {
+    for (auto& part : graph_.splice(parts, &region)) {
       ir::replace_uses(*part, replaced_);
       made.push_back(part->op->name);
       build.adopt(std::move(part));

@@ -91,7 +91,7 @@ class Lists {
     ir::Value* result = loop_.state(state).final;
     const bool grows = is(appended.node, "Concat");
     const size_t axis = grows ? grown_axis(appended) : 0;
-    note_of_loop(remarks_, Change::kAbsorbed, loop_.node(), *appended.node, "a scan output");
+    note_of_loop(remarks_, Change::kFused, loop_.node(), *appended.node, "a scan output");
     std::erase_if(body_.nodes, [&](const auto& node) { return node.get() == appended.node; });
     loop_.remove_state(state);
     if (!result) return loop_.add_unread_scan_output(row);

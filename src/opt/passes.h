@@ -53,7 +53,7 @@ void reshape_transposes(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // Transpose of an operand of MatMul becomes the order in which the product reads it, where nothing else reads the
 // transposed value.
-void absorb_transposes(ir::Graph& graph, Remarks* remarks = nullptr);
+void fuse_transposes(ir::Graph& graph, Remarks* remarks = nullptr);
 
 // If in a small loop on a condition from outside of it is decided once: the loop stands in both branches of the If.
 void unswitch_loops(ir::Graph& graph, Remarks* remarks = nullptr);

@@ -74,7 +74,7 @@ constexpr Pass kPasses[] = {
     {"sink-outputs", Stage::kPlanning, plain<sink_outputs>, "last of what empties loops: it takes what is left"},
     {"fuse-convolutions", Stage::kPlanning, plain<fuse_convolutions>,
      "behind all that brings convolutions and what follows them out of loops"},
-    {"absorb-transposes", Stage::kPlanning, plain<absorb_transposes>, "behind all that moves products"},
+    {"fuse-transposes", Stage::kPlanning, plain<fuse_transposes>, "behind all that moves products"},
     {"remove-dead-nodes", Stage::kPlanning, plain<remove_dead_nodes>, "takes what the others left behind"},
 };
 static_assert(std::size(kPasses) <= 64);  // PassSet

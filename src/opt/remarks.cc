@@ -7,7 +7,7 @@ namespace treadle::opt {
 std::string_view name(Change change) {
   constexpr std::string_view kNames[kChangeCount] = {"lowered",      "folded",   "decided",  "elided",   "merged",
                                                      "dropped",      "hoisted",  "batched",  "scanned",  "sunk",
-                                                     "absorbed",     "selected", "delayed",  "mapped",   "guarded",
+                                                     "fused",        "selected", "delayed",  "mapped",   "guarded",
                                                      "reassociated", "restated", "unrolled", "narrowed", "regrouped"};
   return kNames[static_cast<size_t>(change)];
 }

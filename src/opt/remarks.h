@@ -20,7 +20,7 @@ enum class Change : uint8_t {
   kBatched,       // depends on scan inputs alone: runs before the loop, for all trips at once
   kScanned,       // picked a row by the trip counter: reads a scan input instead
   kSunk,          // only fed a scan output: runs behind the loop, for all trips at once
-  kAbsorbed,      // has become part of another node (`into`)
+  kFused,         // has become part of another node (`into`)
   kSelected,      // an If with cheap branches: both run, and one result is taken
   kDelayed,       // a state made of scan inputs alone (`into`): reads them one trip late
   kMapped,        // a loop that carries nothing: its body runs for all trips at once

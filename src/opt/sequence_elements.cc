@@ -153,7 +153,7 @@ class Lists {
       if (loop.body().contains(list->owner) || !is_inside(node, loop, counted)) return;
       const auto elements = elements_of(list);
       if (!elements) return;
-      note_of_loop(remarks_, Change::kAbsorbed, loop.node(), node, "Gather");
+      note_of_loop(remarks_, Change::kFused, loop.node(), node, "Gather");
       become_gather(node, *elements);
     });
   }

@@ -78,14 +78,14 @@ void reshape_transposes(ir::Graph& graph, Remarks* remarks) {
   });
 }
 
-void absorb_transposes(ir::Graph& graph, Remarks* remarks) {
+void fuse_transposes(ir::Graph& graph, Remarks* remarks) {
   const Values candidates = operands_of_products(graph.top());
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
     if (!is(node, "MatMul")) return;
     for (size_t i = 0; i < 2; ++i) {
       if (!candidates.contains(node.inputs[i])) continue;
       const ir::Node& transpose = *node.inputs[i]->producer;
-      note(remarks, Change::kAbsorbed, *node.parent, transpose, node.name);
+      note(remarks, Change::kFused, *node.parent, transpose, node.name);
       become(node, require_op("PermutedMatMul", "treadle"), node.attributes);
       node.attributes.set(ir::Attribute::of(i == 0 ? "perm_a" : "perm_b", permutation(transpose)));
       node.inputs[i] = transpose.inputs[0];

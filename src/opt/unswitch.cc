@@ -69,7 +69,7 @@ class Unswitcher {
     note_decisions(*loop.regions[0], loop, condition);
     ir::Node& choice = put_into_branches(graph_, region, at, condition, std::string(loop.name) + ":choice");
     for (const bool taken : {true, false}) {
-      decide(*IfView(choice).branch(taken).nodes[0]->regions[0], condition, taken);
+      fold_branches(*IfView(choice).branch(taken).nodes[0]->regions[0], condition, taken);
     }
     return choice;
   }
@@ -82,7 +82,7 @@ class Unswitcher {
   }
 
   // The nodes of the branch that is taken stand where each If on `condition` stood.
-  void decide(ir::Region& region, const ir::Value* condition, bool taken) {
+  void fold_branches(ir::Region& region, const ir::Value* condition, bool taken) {
     std::unordered_map<ir::Value*, ir::Value*> replaced;
     for (size_t at = 0; at < region.nodes.size(); ++at) {
       if (region.nodes[at]->op->control == Control::kIf && region.nodes[at]->inputs[0] == condition) {
@@ -94,7 +94,7 @@ class Unswitcher {
         Builder(graph_, region, at).adopt_all(branch);
         --at;  // what has taken its place may be such an If itself
       } else {
-        for (auto& inner : region.nodes[at]->regions) decide(*inner, condition, taken);
+        for (auto& inner : region.nodes[at]->regions) fold_branches(*inner, condition, taken);
       }
     }
     if (!replaced.empty()) ir::replace_uses(region, replaced);

@@ -22,7 +22,7 @@ bool is_held(const ir::Value* v) {
 
 using Broadcast = ElementwiseCode::Broadcast;
 
-Broadcast spread_of(const Dims& dims, const Dims& strides) {
+Broadcast broadcast_of(const Dims& dims, const Dims& strides) {
   bool dense = true, scalar = true;
   int64_t next = 1;
   for (size_t d = dims.size(); d-- > 0;) {
@@ -107,14 +107,14 @@ class Describer {
     input.slot = slot->second;
     input.type = v->type.element;
     Dims strides = broadcast_strides(operand_of(*v), dims, axis);
-    input.spread = spread_of(dims, strides);
-    if (input.spread == Broadcast::kOther) {
+    input.broadcast = broadcast_of(dims, strides);
+    if (input.broadcast == Broadcast::kOther) {
       input.dims = dims;
       input.strides = std::move(strides);
     }
     for (size_t i = 0; i < code_.inputs.size(); ++i) {
       const ElementwiseCode::Input& known = code_.inputs[i];
-      if (known.slot == input.slot && known.spread == input.spread && known.dims == input.dims &&
+      if (known.slot == input.slot && known.broadcast == input.broadcast && known.dims == input.dims &&
           known.strides == input.strides) {
         at = static_cast<uint16_t>(i);
         return true;

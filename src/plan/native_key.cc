@@ -72,9 +72,9 @@ class KeyWriter {
   void add(const ElementwiseCode& code) {
     const auto& [count, inputs, steps, outputs] = code;
     d_.number(count).number(inputs.size()).number(steps.size()).number(outputs.size());
-    for (const auto& [in, element, spread, in_dims, strides] : inputs) {
+    for (const auto& [in, element, broadcast, in_dims, strides] : inputs) {
       slot(in);
-      d_.number(element).number(spread);
+      d_.number(element).number(broadcast);
       dims(in_dims);
       dims(strides);
     }

@@ -34,25 +34,25 @@ enum class Flow : uint8_t {
 };
 
 // clang-format off
-//  name             listing    index     flow     what it does
-#define TREADLE_OPCODES(X)                                                                                            \
-  X(kKernel,         "kernel",  kKernel,  kNext)   /* run(state, slots, operands)                                  */ \
-  X(kGuarded,        "guarded", kDynamic, kNext)   /* a kernel that is prepared per shapes seen                    */ \
-  X(kCompute,        "compute", kDynamic, kNext)   /* values in, values out                                        */ \
-  X(kCopy,           "copy",    kCopy,    kNext)   /* bytes                                                        */ \
-  X(kRow,            "row",     kRow,     kNext)   /* a pointer to one row of a tensor                             */ \
-  X(kMove,           "move",    kMove,    kNext)   /* a value of run-time size takes another place                 */ \
-  X(kJump,           "jump",    kNothing, kJump)                                                                      \
-  X(kBranchUnless,   "unless",  kFlag,    kEither) /* jumps where the flag is false                                */ \
-  X(kLoopBegin,      "loop",    kLoop,    kEither) /* target: the LoopEnd, when no trip runs                       */ \
-  X(kLoopNext,       "next",    kLoopOf,  kEither) /* target: the first instruction of the body                    */ \
-  X(kLoopNextSimple, "next",    kLoopOf,  kEither) /* the same where LoopStep is all there is to do                */ \
-  X(kLoopEnd,        "endloop", kLoopOf,  kNext)                                                                      \
-  X(kPoll,           "poll",    kNothing, kNext)   /* limits and cancellation, after work that takes its time      */ \
-  X(kPipeline,           "pipeline",    kPipeline,    kEither) /* runs on several threads what follows, up to target, or not   */ \
-  X(kPipelineEnd,        "endpipeline", kPipelineOf,  kNext)                                                                      \
-  X(kInStrips,       "blocks",  kLoopOf,  kNext)   /* nothing: the node runs in the blocks of the loop's trips     */ \
-  X(kEnd,            "end",     kNothing, kStop)
+//  name             listing        index        flow     what it does
+#define TREADLE_OPCODES(X)                                                                                             \
+  X(kKernel,         "kernel",      kKernel,     kNext)   /* run(state, slots, operands)                           */  \
+  X(kGuarded,        "guarded",     kDynamic,    kNext)   /* a kernel that is prepared per shapes seen             */  \
+  X(kCompute,        "compute",     kDynamic,    kNext)   /* values in, values out                                 */  \
+  X(kCopy,           "copy",        kCopy,       kNext)   /* bytes                                                 */  \
+  X(kRow,            "row",         kRow,        kNext)   /* a pointer to one row of a tensor                      */  \
+  X(kMove,           "move",        kMove,       kNext)   /* a value of run-time size takes another place          */  \
+  X(kJump,           "jump",        kNothing,    kJump)                                                                \
+  X(kBranchUnless,   "unless",      kFlag,       kEither) /* jumps where the flag is false                         */  \
+  X(kLoopBegin,      "loop",        kLoop,       kEither) /* target: the LoopEnd, when no iteration runs           */  \
+  X(kLoopNext,       "next",        kLoopOf,     kEither) /* target: the first instruction of the body             */  \
+  X(kLoopNextSimple, "next",        kLoopOf,     kEither) /* the same where LoopStep is all there is to do         */  \
+  X(kLoopEnd,        "endloop",     kLoopOf,     kNext)                                                                \
+  X(kPoll,           "poll",        kNothing,    kNext)   /* limits and cancellation, after work that takes its time */\
+  X(kPipeline,       "pipeline",    kPipeline,   kEither) /* runs on several threads what follows, up to target, or not */\
+  X(kPipelineEnd,    "endpipeline", kPipelineOf, kNext)                                                                \
+  X(kInStrips,       "blocks",      kLoopOf,     kNext)   /* nothing: the node runs in the strips of the loop      */  \
+  X(kEnd,            "end",         kNothing,    kStop)
 // clang-format on
 
 #define TREADLE_OPCODE_NAME(name, listing, index, flow) name,

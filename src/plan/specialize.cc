@@ -182,7 +182,7 @@ class Specializer {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] && inner.top().outputs[i]) replaced_[node.outputs[i]] = inner.top().outputs[i];
     }
-    std::vector<std::unique_ptr<ir::Node>> made = graph_.absorb(inner, &region);
+    std::vector<std::unique_ptr<ir::Node>> made = graph_.splice(inner, &region);
     for (const auto& loop : made) {
       if (is_loop(*loop)) opt::note_of_loop(&remarks_, opt::Change::kLowered, *loop, node);
     }

@@ -95,7 +95,8 @@ class Verifier {
     if (!is(loop.last - 1, next, index)) return broken(loop.last - 1, "it is not the back edge of the loop before it");
     if (p_.code[loop.first].target != loop.last)
       return broken(loop.first, "without iterations, it goes on inside the loop");
-    if (p_.code[loop.last - 1].target != loop.first + 1) return broken(loop.last - 1, "trips begin inside the body");
+    if (p_.code[loop.last - 1].target != loop.first + 1)
+      return broken(loop.last - 1, "iterations begin inside the body");
     for (uint32_t inner = index + 1; inner < p_.loops.size(); ++inner) {
       const Loop& other = p_.loops[inner];
       const bool apart = other.first > loop.last || other.last < loop.first;

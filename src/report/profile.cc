@@ -52,7 +52,7 @@ class TraceWriter {
     } else {
       arguments.text("node", p_.node_of[pc]->name);
     }
-    if (trip >= 0) arguments.integer("trip", trip);
+    if (trip >= 0) arguments.integer("iteration", trip);
     events_.push_back(event("X", at_ns)
                           .number("dur", microseconds(ns))
                           .text("name", plan::op_names(p_, pc))
@@ -164,13 +164,13 @@ std::string to_trace(const Profile& profile) {
     switch (in.code) {
       case OpCode::kLoopBegin:
         trace.begin(p.loops[in.index].node->name, "loop", e.start_ns);
-        // Without trips, the end is next.
-        if (!goes_on || events[at + 1].pc != p.loops[in.index].last) trace.begin("trip 0", "trip", end);
+        // Without iterations, the end is next.
+        if (!goes_on || events[at + 1].pc != p.loops[in.index].last) trace.begin("iteration 0", "iteration", end);
         break;
       case OpCode::kLoopNext:
       case OpCode::kLoopNextSimple:
         trace.end(end);
-        if (!goes_on) trace.begin(fmt::format("trip {}", e.trip + 1), "trip", end);
+        if (!goes_on) trace.begin(fmt::format("iteration {}", e.trip + 1), "iteration", end);
         break;
       case OpCode::kLoopEnd:
         trace.end(end);

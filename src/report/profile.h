@@ -21,7 +21,7 @@ std::vector<ProfileNode> nodes_of(const run::Profile& profile);
 
 std::string to_text(const run::Profile& profile);
 std::string to_json(const run::Profile& profile);
-// Chrome's trace events, which Perfetto shows: loops hold trips, trips hold nodes.
+// Chrome's trace events, which Perfetto shows: loops hold iterations, iterations hold nodes.
 std::string to_trace(const run::Profile& profile);
 
 }  // namespace treadle::report

@@ -48,13 +48,13 @@ Status read_environment(SessionOptions& options) {
   if (!text || !*text || options.jit != Jit::kAuto) return {};
   const std::string_view wanted(text);
   const std::string_view mode = wanted.substr(0, wanted.find(','));
-  const bool has_trip = mode.size() < wanted.size();
-  const std::string_view trip = has_trip ? wanted.substr(mode.size() + 1) : "0";
+  const bool has_iteration = mode.size() < wanted.size();
+  const std::string_view iteration = has_iteration ? wanted.substr(mode.size() + 1) : "0";
   const std::optional<Jit> named = jit_named(mode);
-  if (!named || !is_number(trip, options.jit_iteration)) {
+  if (!named || !is_number(iteration, options.jit_iteration)) {
     return error(Code::kInvalidArgument,
-                 "TREADLE_JIT is off, auto, always or required, and may be followed by a comma and a "
-                 "trip; found '{}'",
+                 "TREADLE_JIT is off, auto, always or required, and may be followed by a comma and an "
+                 "iteration; found '{}'",
                  wanted);
   }
   options.jit = *named;

@@ -31,7 +31,7 @@ struct SessionOptions {
   Jit jit = Jit::kAuto;
   Weights weights = Weights::kF32;
   bool copy_weights = false;  // into memory when the model is loaded; else they are read in the model's files
-  int64_t jit_iteration = 0;  // no native code before so many trips of a loop (for tests)
+  int64_t jit_iteration = 0;  // no native code before so many iterations of a loop (for tests)
   // Where native code is kept for later processes, and how much of it (see run/native_cache.h for what is meant by
   // leaving them alone).
   std::string jit_cache;

@@ -23,7 +23,7 @@ class TransposesTest : public ::testing::Test {
   // The names of the operators left.
   std::string after() {
     EXPECT_TRUE(ir::verify(graph_).ok());
-    absorb_transposes(graph_);
+    fuse_transposes(graph_);
     remove_dead_nodes(graph_);
     EXPECT_TRUE(ir::verify(graph_).ok());
     std::string names;

@@ -174,7 +174,7 @@ TEST(KernelCode, OneElementwiseNodeIsAStep) {
   EXPECT_EQ(of.elementwise()->count, 24);
   ASSERT_EQ(of.elementwise()->steps.size(), 1u);
   EXPECT_EQ(of.elementwise()->steps[0].op, kernels::ElementwiseOp::kMul);
-  EXPECT_EQ(of.elementwise()->inputs[1].spread, plan::ElementwiseCode::Broadcast::kScalar);
+  EXPECT_EQ(of.elementwise()->inputs[1].broadcast, plan::ElementwiseCode::Broadcast::kScalar);
 }
 
 // Nobody writes code for what runs once.

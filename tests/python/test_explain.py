@@ -324,15 +324,15 @@ def test_slices_of_the_trace_lie_in_each_other(tmp_path):
         last = event["ts"]
         if event["ph"] == "B":
             open_slices.append(event["cat"])
-            trips += event["cat"] == "trip"
+            trips += event["cat"] == "iteration"
         elif event["ph"] == "E":
             open_slices.pop()
         else:
             assert event["ph"] == "X"
             nodes += 1
             if event["name"] in ("MatMul", "Softmax"):
-                assert open_slices == ["loop", "trip"]
-                assert event["args"]["trip"] == trips - 1
+                assert open_slices == ["loop", "iteration"]
+                assert event["args"]["iteration"] == trips - 1
     assert open_slices == []
     assert trips == 9
     assert nodes >= 18

@@ -304,7 +304,7 @@ def test_lists_that_a_loop_appends_to_are_scan_outputs(axis, new_axis):
     fixed = text.replace("[T,", "[7,")
     zero = np.array(0, np.int64)
     check(fixed, {"h0": floats(2, 6), "x": floats(7, 2, 6), "zero0": zero})
-    assert {("absorbed", "SequenceInsert"), ("scanned", "Gather")} <= changes(fixed)
+    assert {("fused", "SequenceInsert"), ("scanned", "Gather")} <= changes(fixed)
     sessions = [session(text, **entries) for entries in ({"tier": "reference"}, *TIERS)]
     for steps in (3, 1, 5, 0):
         inputs = {"h0": floats(2, 6), "x": floats(steps, 2, 6), "zero0": zero}

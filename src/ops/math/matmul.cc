@@ -282,7 +282,7 @@ TREADLE_OP(MatMul, "") {
       .work(work::matrix_product<0>);
 }
 
-// What opt::absorb_transposes makes of a MatMul of transposed operands.
+// What opt::fuse_transposes makes of a MatMul of transposed operands.
 TREADLE_OP(PermutedMatMul, "treadle") {
   op.since(1)
       .in("A", "T")
