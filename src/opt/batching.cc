@@ -10,7 +10,6 @@
 // it writes them out, and computes them while it waits for the states. Only nodes that cannot fail leave, so nothing is
 // lost when there are no steps.
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "op/costs.h"
@@ -19,6 +18,7 @@
 #include "opt/match.h"
 #include "opt/passes.h"
 #include "opt/stacked.h"
+#include "opt/uses.h"
 
 namespace treadle::opt {
 
@@ -38,59 +38,25 @@ class Batcher {
 
   // Returns how many nodes were put before the Scan.
   size_t run() {
-    for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
-      const LoopView::ScanInput in = scan_.scan_input(i);
-      if (in.axis != 0 || !in.whole->type.has_shape || in.whole->type.shape.empty()) return 0;
-      reverse_[in.element] = in.reverse;
-      steps_ = in.whole->type.shape[0];
+    if (!batched_.begin(scan_)) return 0;
+    for (const auto& node : body_.nodes) {
+      if (batched_.add_results(*node, body_)) candidates_.insert(node.get());
     }
-    find_candidates();
     choose();
     if (leaving_.empty()) return 0;
-    StackedNodes outside(graph_, region_, at_, steps_);
+    StackedNodes outside(graph_, region_, at_, batched_.trips());
     move(outside);
     add_scan_inputs(outside);
     return outside.added();
   }
 
  private:
-  bool is_batched(const ir::Value* v) const { return v && reverse_.contains(v); }
-  Varies batched() const {
-    return [this](const ir::Value* v) { return is_batched(v); };
-  }
-
-  // --- which nodes could leave
-
-  void find_candidates() {
-    for (const auto& node : body_.nodes) {
-      if (!can_leave(*node)) continue;
-      candidates_.insert(node.get());
-      const auto first = std::find_if(node->inputs.begin(), node->inputs.end(), [&](auto* v) { return is_batched(v); });
-      const bool reverse = reverse_.at(*first);
-      for (const ir::Value* v : node->outputs) {
-        if (v) reverse_[v] = reverse;
-      }
-    }
-  }
-
-  bool can_leave(const ir::Node& node) const {
-    bool any = false, reverse = false;
-    for (const ir::Value* v : node.inputs) {
-      if (is_invariant(v, body_)) continue;
-      const auto it = reverse_.find(v);
-      if (it == reverse_.end() || (any && it->second != reverse)) return false;
-      any = true;
-      reverse = it->second;
-    }
-    return any && runs_stacked(node, batched(), steps_);
-  }
-
-  // --- which of them do
+  // --- which of the nodes that could leave do
 
   void choose() {
     for (const auto& node : body_.nodes) {
       if (!candidates_.contains(node.get())) continue;
-      if (is_product_with_weights(*node, batched()) && !is_written_out(*node)) {
+      if (is_product_with_weights(*node, batched_.varies()) && !is_written_out(*node)) {
         leave_with_producers(*node);
       } else if (follows(*node)) {
         leaving_.insert(node.get());
@@ -119,7 +85,7 @@ class Batcher {
     int64_t largest = 0, made = 0;
     bool behind = false;
     for (const ir::Value* v : node.inputs) {
-      if (!is_batched(v)) continue;
+      if (!batched_.has(v)) continue;
       const bool leaves = v->producer && leaving_.contains(v->producer);
       if (v->producer && !leaves) return false;
       behind |= leaves;
@@ -151,15 +117,10 @@ class Batcher {
   // --- what the body still reads
 
   void add_scan_inputs(const StackedNodes& outside) {
-    std::unordered_set<const ir::Value*> read;
-    for (const ir::Value* v : body_.outputs) read.insert(v);
-    ir::for_each_node(body_, [&](const ir::Node& node) {
-      read.insert(node.inputs.begin(), node.inputs.end());
-      for (const auto& inner : node.regions) read.insert(inner->outputs.begin(), inner->outputs.end());
-    });
+    const std::unordered_set<const ir::Value*> read = values_read(body_);
     for (ir::Value* element : moved_) {
       if (element && read.contains(element)) {
-        scan_.add_scan_input(outside.whole(element), element, reverse_.at(element));
+        scan_.add_scan_input(outside.whole(element), element, batched_.reverse(element));
       }
     }
     // Scan inputs that nobody reads any more go, all but one: a Scan takes its length from them.
@@ -175,10 +136,9 @@ class Batcher {
   ir::Region& body_;
   const bool native_;
   Remarks* remarks_;
-  Dim steps_ = Dim::unknown();
-  std::unordered_map<const ir::Value*, bool> reverse_;  // of what depends on scan inputs alone
-  std::unordered_set<const ir::Node*> candidates_, leaving_;
-  std::vector<ir::Value*> moved_;  // results of nodes that left, in the order of the body
+  FromScanInputs batched_;
+  std::unordered_set<const ir::Node*> candidates_, leaving_;  // candidates make what is batched
+  std::vector<ir::Value*> moved_;                             // results of nodes that left, in the order of the body
 };
 
 void batch(ir::Graph& graph, bool native, Remarks* remarks) {

@@ -17,6 +17,7 @@
 #include "opt/match.h"
 #include "opt/passes.h"
 #include "opt/stacked.h"
+#include "opt/uses.h"
 
 namespace treadle::opt {
 
@@ -41,7 +42,7 @@ class Delayer {
     if (delayed_.empty()) return 0;
     if (!becomes_map()) keep_those_of_products();
     if (delayed_.empty()) return 0;
-    StackedNodes outside(graph_, region_, at_, trips_);
+    StackedNodes outside(graph_, region_, at_, values_.trips());
     for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
       outside.set(scan_.scan_input(i).element, scan_.scan_input(i).whole);
     }
@@ -54,19 +55,10 @@ class Delayer {
  private:
   bool read() {
     if (scan_.masked()) return false;
-    for (size_t i = 0; i < scan_.scan_inputs(); ++i) {
-      const LoopView::ScanInput in = scan_.scan_input(i);
-      if (in.axis != 0 || !in.whole->type.has_shape || in.whole->type.shape.empty()) return false;
-      reverse_[in.element] = in.reverse;
-      trips_ = in.whole->type.shape[0];
-    }
-    return !trips_.is_unknown();
+    return values_.begin(scan_) && !values_.trips().is_unknown();
   }
 
-  bool is_free(const ir::Value* v) const { return v && reverse_.contains(v); }
-  Varies varies() const {
-    return [this](const ir::Value* v) { return is_free(v); };
-  }
+  bool is_free(const ir::Value* v) const { return values_.has(v); }
 
   // --- what depends on scan inputs alone, perhaps of trips before
 
@@ -74,34 +66,18 @@ class Delayer {
     for (bool any = true; any;) {
       any = false;
       for (const auto& node : body_.nodes) {
-        if (!free_.contains(node.get()) && becomes_free(*node)) any = true;
+        if (free_.contains(node.get()) || !values_.add_results(*node, body_)) continue;
+        free_.insert(node.get());
+        any = true;
       }
       for (size_t i = 0; i < scan_.states(); ++i) {
         const auto [initial, before, after, final] = scan_.state(i);
         if (is_free(before) || !is_free(after) || !fits(*initial, *after)) continue;
-        const bool reverse = reverse_.at(after);
-        reverse_[before] = reverse;
+        values_.add(before, values_.reverse(after));
         delayed_.push_back(i);
         any = true;
       }
     }
-  }
-
-  bool becomes_free(const ir::Node& node) {
-    bool any = false, reverse = false;
-    for (const ir::Value* v : node.inputs) {
-      if (is_invariant(v, body_)) continue;
-      const auto it = reverse_.find(v);
-      if (it == reverse_.end() || (any && it->second != reverse)) return false;
-      any = true;
-      reverse = it->second;
-    }
-    if (!any || !runs_stacked(node, varies(), trips_)) return false;
-    free_.insert(&node);
-    for (const ir::Value* v : node.outputs) {
-      if (v) reverse_[v] = reverse;
-    }
-    return true;
   }
 
   // The first trip reads what was given, of the type that all others read.
@@ -130,7 +106,7 @@ class Delayer {
         const ir::Node& node = *body_.nodes[i];
         const bool is_read = std::any_of(node.outputs.begin(), node.outputs.end(),
                                          [&](const ir::Value* v) { return v && wanted.contains(v); });
-        if (free_.contains(&node) && (is_read || is_product_with_weights(node, varies()))) want_inputs(node);
+        if (free_.contains(&node) && (is_read || is_product_with_weights(node, values_.varies()))) want_inputs(node);
       }
       for (const size_t state : delayed_) {
         if (wanted.contains(scan_.state(state).before)) wanted.insert(scan_.state(state).after);
@@ -145,7 +121,7 @@ class Delayer {
     const auto [initial, element, next, final] = scan_.state(state);
     note_of_loop(remarks_, Change::kDelayed, scan_.node(), scan_.node(), element->name);
     take_out(outside, next);
-    const auto [before, last] = outside.delayed(initial, next, reverse_.at(element), std::string(element->name));
+    const auto [before, last] = outside.delayed(initial, next, values_.reverse(element), std::string(element->name));
     outside.set(element, before);
     if (final) replaced_[final] = last;
     inputs_.push_back(element);
@@ -169,16 +145,11 @@ class Delayer {
 
   // Of what was taken out, the body reads on what it read before.
   void keep_read(const StackedNodes& outside) {
-    std::unordered_set<const ir::Value*> read;
-    read.insert(body_.outputs.begin(), body_.outputs.end());
-    ir::for_each_node(body_, [&](const ir::Node& node) {
-      read.insert(node.inputs.begin(), node.inputs.end());
-      for (const auto& inner : node.regions) read.insert(inner->outputs.begin(), inner->outputs.end());
-    });
+    const std::unordered_set<const ir::Value*> read = values_read(body_);
     for (ir::Value* v : moved_) {
       if (read.contains(v)) inputs_.push_back(v);
     }
-    for (ir::Value* v : inputs_) scan_.add_scan_input(outside.whole(v), v, reverse_.at(v));
+    for (ir::Value* v : inputs_) scan_.add_scan_input(outside.whole(v), v, values_.reverse(v));
   }
 
   void drop_states() {
@@ -193,12 +164,11 @@ class Delayer {
   ir::Region& body_;
   Remarks* remarks_;
   std::unordered_map<ir::Value*, ir::Value*>& replaced_;  // results of the Scan that others take the place of
-  Dim trips_ = Dim::unknown();
-  std::unordered_map<const ir::Value*, bool> reverse_;  // of what depends on scan inputs alone: their direction
-  std::unordered_set<const ir::Node*> free_;            // nodes that make such values
-  std::vector<size_t> delayed_;                         // states, each behind those that it is made of
-  std::vector<ir::Value*> moved_;                       // what nodes make that left the body
-  std::vector<ir::Value*> inputs_;                      // new inputs of the body
+  FromScanInputs values_;
+  std::unordered_set<const ir::Node*> free_;  // nodes that make such values
+  std::vector<size_t> delayed_;               // states, each behind those that it is made of
+  std::vector<ir::Value*> moved_;             // what nodes make that left the body
+  std::vector<ir::Value*> inputs_;            // new inputs of the body
 };
 
 }  // namespace

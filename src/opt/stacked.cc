@@ -54,6 +54,31 @@ bool is_product_with_weights(const ir::Node& node, const Varies& varies) {
   return rank(weights) == 2 && rank(rows) > 0 && rows->type.shape[rank(rows) - 1].value() >= kLeastDepth;
 }
 
+bool FromScanInputs::begin(const LoopView& scan) {
+  for (size_t i = 0; i < scan.scan_inputs(); ++i) {
+    const LoopView::ScanInput in = scan.scan_input(i);
+    if (in.axis != 0 || !in.whole->type.has_shape || in.whole->type.shape.empty()) return false;
+    reverse_[in.element] = in.reverse;
+    trips_ = in.whole->type.shape[0];
+  }
+  return true;
+}
+
+bool FromScanInputs::add_results(const ir::Node& node, const ir::Region& body) {
+  std::optional<bool> reverse;
+  for (const ir::Value* v : node.inputs) {
+    if (is_invariant(v, body)) continue;
+    const auto it = reverse_.find(v);
+    if (it == reverse_.end() || (reverse && it->second != *reverse)) return false;
+    reverse = it->second;
+  }
+  if (!reverse || !runs_stacked(node, varies(), trips_)) return false;
+  for (const ir::Value* v : node.outputs) {
+    if (v) reverse_[v] = *reverse;
+  }
+  return true;
+}
+
 Shape StackedNodes::with_trips(const Shape& element) const {
   Shape whole{trips_};
   for (const Dim& d : element) whole.push_back(d);

@@ -4,9 +4,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "op/axes.h"
+#include "op/loop_view.h"
 #include "opt/builder.h"
 
 namespace treadle::opt {
@@ -33,6 +35,27 @@ inline bool is_single(const ir::Value& v) {
 inline bool is_single_bool(const ir::Value& v) {
   return v.type.element == ElementType::kBool && is_single(v);
 }
+
+// The values of a Scan's body that depend on its scan inputs alone, and the direction in which these are read.
+class FromScanInputs {
+ public:
+  // False where a scan input is not scanned along axis 0.
+  bool begin(const LoopView& scan);
+  const Dim& trips() const { return trips_; }  // unknown without scan inputs
+  bool has(const ir::Value* v) const { return v && reverse_.contains(v); }
+  bool reverse(const ir::Value* v) const { return reverse_.at(v); }
+  void add(const ir::Value* v, bool reverse) { reverse_[v] = reverse; }
+  // Whether `node` of `body` reads such values in one direction, and none that vary otherwise, and runs for all trips
+  // at once: then its results are such values, too.
+  bool add_results(const ir::Node& node, const ir::Region& body);
+  Varies varies() const {
+    return [this](const ir::Value* v) { return has(v); };
+  }
+
+ private:
+  Dim trips_ = Dim::unknown();
+  std::unordered_map<const ir::Value*, bool> reverse_;
+};
 
 // Puts nodes that run for all trips to one place of a region, one behind the other.
 class StackedNodes {

@@ -2,6 +2,7 @@
 // How often values are used, and by whom.
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/graph.h"
 
@@ -18,6 +19,12 @@ void for_each_use(const ir::Region& top, const Fn& fn) {
       for (const ir::Value* v : body->outputs) fn(v, nullptr);
     }
   });
+}
+
+inline std::unordered_set<const ir::Value*> values_read(const ir::Region& top) {
+  std::unordered_set<const ir::Value*> read;
+  for_each_use(top, [&](const ir::Value* v, const ir::Node*) { read.insert(v); });
+  return read;
 }
 
 // In `top` and all regions inside, as results of regions too.
