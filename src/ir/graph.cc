@@ -39,7 +39,7 @@ std::vector<Value*> captures(const Region& region) {
   return found;
 }
 
-Graph::Graph() : top_(new (arena_) Region) {
+Graph::Graph() : top_(new(arena_) Region) {
   top_->graph = this;
 }
 

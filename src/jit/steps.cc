@@ -38,9 +38,7 @@ bool with_type(ElementType type, F f) {
 }
 
 template <class Op>
-concept ByLane = requires {
-  Op::kByLane;
-};
+concept ByLane = requires { Op::kByLane; };
 
 // Operations that call the C library, lane by lane or for some lanes.
 template <class Op, class T>
@@ -53,9 +51,7 @@ constexpr bool uses_library() {
 
 template <class Op, class T>
 constexpr bool checks_integers() {
-  if constexpr (std::is_integral_v<T>) return requires(T t, uint32_t & e) {
-      Op::template integer<T>(t, t, e);
-    };
+  if constexpr (std::is_integral_v<T>) return requires(T t, uint32_t& e) { Op::template integer<T>(t, t, e); };
   return false;
 }
 

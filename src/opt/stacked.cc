@@ -89,8 +89,7 @@ void StackedNodes::add(std::unique_ptr<ir::Node> node) {
   for (ir::Value* v : node->outputs) {
     if (v) v->producer = nullptr;
   }
-  const Result<Stacked> how = stack_node(
-      *node, [&](const ir::Value* v) { return has(v); }, trips_);
+  const Result<Stacked> how = stack_node(*node, [&](const ir::Value* v) { return has(v); }, trips_);
   TREADLE_ASSERT(how.ok());
   if (how->way == Stacked::Way::kWidened) return add_widened(std::move(node), *how);
   if (how->way == Stacked::Way::kMerged) return add_merged(std::move(node));

@@ -122,7 +122,7 @@ std::vector<uint32_t> slots_of(const KernelCode& code);
 
 // Of a group, by the forms of its nodes: operands are `inputs`, then `outputs`.
 struct ValueLists {
-  std::span<const ir::Value*const> inputs, outputs;
+  std::span<const ir::Value* const> inputs, outputs;
 };
 class Fusion;
 std::shared_ptr<const KernelCode> code_of_group(const Fusion& fusion, std::span<const ir::Node* const> nodes,

@@ -112,8 +112,7 @@ template <int kCount, class F>
 [[gnu::always_inline]] inline void unrolled(F&& f) {
   [&]<int... i>(std::integer_sequence<int, i...>) __attribute__((always_inline)) {
     (f(std::integral_constant<int, i>()), ...);
-  }
-  (std::make_integer_sequence<int, kCount>());
+  }(std::make_integer_sequence<int, kCount>());
 }
 
 // Rows of `kVectors` vectors in memory; with kTail, lanes of the last one are missing.
@@ -263,9 +262,8 @@ void tile(const TileArgs<T>& t) {
   } else {
     alignas(kVectorBytes) T sums[kRows * kVectors * L::kCount];
     unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
-      unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
-        L::store(sums + (r * kVectors + v) * L::kCount, acc[r][v]);
-      });
+      unrolled<kVectors>(
+          [&](auto v) __attribute__((always_inline)) { L::store(sums + (r * kVectors + v) * L::kCount, acc[r][v]); });
     });
     finish(t, sums, kRows, kVectors * L::kCount);
   }

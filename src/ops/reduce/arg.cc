@@ -60,7 +60,7 @@ Status prepare_arg(PrepareContext& ctx) {
     const AxisView view = view_along(x.dims, axis);
     ctx.form->kind = ElementwiseForm::Kind::kArgReduction;
     ctx.form->arg_reduction = {static_cast<int64_t>(view.outer), static_cast<int64_t>(view.n),
-                         static_cast<int64_t>(view.inner), kFn == kernels::arg_max, last};
+                               static_cast<int64_t>(view.inner), kFn == kernels::arg_max, last};
     if (ctx.form_only) return {};
   }
   ctx.set_kernel(run_arg<kFn>, ctx.make_state<ArgState>(ArgState{view_along(x.dims, axis), x.type, last}));
