@@ -13,7 +13,7 @@ class TransposesTest : public ::testing::Test {
     graph_.top().inputs.push_back(v);
     return v;
   }
-  ir::Value* node(const char* op, std::vector<ir::Value*> inputs, std::vector<int64_t> perm = {}) {
+  ir::Value* node(const char* op, const std::vector<ir::Value*>& inputs, std::vector<int64_t> perm = {}) {
     const OpDef& def = require_op(op);
     ir::Node* made = graph_.new_node(&graph_.top(), &def, &def.newest(), op);
     if (!perm.empty()) made->attributes.set(ir::Attribute::of("perm", std::move(perm)));

@@ -22,7 +22,7 @@ class OneKernel {
     const auto body = t_.begin_loop(t_.in(0), {t_.in(1)}, outputs);
     std::vector<ir::Value*> inputs(states, body[2]);
     for (const Tensor& constant : constants) inputs.push_back(constant.defined() ? t_->constant(constant) : nullptr);
-    const ir::Node* node = t_->node(op, inputs, outputs, attributes);
+    const ir::Node* node = t_->node(op, inputs, outputs, std::move(attributes));
     std::vector<ir::Value*> results{t_->call("Tanh", {body[2]})};
     results.insert(results.end(), node->outputs.begin(), node->outputs.end());
     const auto all = t_.end_loop(results);
@@ -57,7 +57,7 @@ Tensor numbers(std::vector<int64_t> values, Dims dims = {}) {
 }
 
 Tensor reals(std::vector<float> values, Dims dims) {
-  Tensor tensor = Tensor::allocate(ElementType::kFloat, dims).value();
+  Tensor tensor = Tensor::allocate(ElementType::kFloat, std::move(dims)).value();
   std::memcpy(tensor.mutable_raw(), values.data(), tensor.byte_size());
   return tensor;
 }

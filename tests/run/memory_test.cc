@@ -79,10 +79,9 @@ TEST(RunMemory, LargeMemoryGoesRound) {
 TEST(RunMemory, WhatSomebodyHoldsDoesNotGoRound) {
   RunMemory memory;
   ASSERT_TRUE(memory.begin(0, 0, 0).ok());
-  const Tensor large = *memory.allocate(ElementType::kInt8, dims_of_bytes(kLarge));
-  const Tensor held = large;
-  memory.recycle(large);
-  EXPECT_NE(memory.allocate(ElementType::kInt8, dims_of_bytes(kLarge))->raw(), held.raw());
+  const std::vector<Tensor> held(2, *memory.allocate(ElementType::kInt8, dims_of_bytes(kLarge)));
+  memory.recycle(held[0]);
+  EXPECT_NE(memory.allocate(ElementType::kInt8, dims_of_bytes(kLarge))->raw(), held[1].raw());
 }
 
 TEST(RunMemory, GivesUpWhatIsSpareBeforeItRefuses) {

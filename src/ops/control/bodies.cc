@@ -31,14 +31,13 @@ TypeSet values_of(const ElementTypeSet& tensors, const ElementTypeSet& in_option
 }  // namespace
 
 void add_value_types(OpBuilder& op) {
-  using namespace types;
-  op.since(13).type("V", kAllTensors | sequences_of(kAllTensors));
-  op.since(16).type("V", values_of(kAllTensorsIr4, kAllTensorsIr4));
-  op.since(19).type("V", values_of(kAllTensorsIr9, kAllTensorsIr4));
-  op.since(21).type("V", values_of(kAllTensorsIr10, kAllTensorsIr4));
-  op.since(23).type("V", values_of(kAllTensorsIr11, kAllTensorsIr4));
-  op.since(24).type("V", values_of(kAllTensorsIr12, kAllTensorsIr4));
-  op.since(25).type("V", values_of(kAllTensorsIr13, kAllTensorsIr4));
+  op.since(13).type("V", types::kAllTensors | sequences_of(types::kAllTensors));
+  op.since(16).type("V", values_of(types::kAllTensorsIr4, types::kAllTensorsIr4));
+  op.since(19).type("V", values_of(types::kAllTensorsIr9, types::kAllTensorsIr4));
+  op.since(21).type("V", values_of(types::kAllTensorsIr10, types::kAllTensorsIr4));
+  op.since(23).type("V", values_of(types::kAllTensorsIr11, types::kAllTensorsIr4));
+  op.since(24).type("V", values_of(types::kAllTensorsIr12, types::kAllTensorsIr4));
+  op.since(25).type("V", values_of(types::kAllTensorsIr13, types::kAllTensorsIr4));
 }
 
 }  // namespace treadle
