@@ -51,7 +51,7 @@ class Frame {
   void point(uint32_t s, void* to) { slots_[s] = to; }
   void copy(const plan::Copy& of) { copy_bytes(slots_[of.to], slots_[of.from], of.bytes); }
   // Points at the row that an index says. Returns 0 or a KernelError.
-  uint32_t point_at_row(const plan::Row& row) {
+  [[gnu::always_inline]] uint32_t point_at_row(const plan::Row& row) {
     void** const slots = slots_.data();
     const int64_t index = row.wide ? *static_cast<const int64_t*>(slots[row.index])
                                    : int64_t{*static_cast<const int32_t*>(slots[row.index])};

@@ -165,17 +165,18 @@ Status Loops::begin_stage(uint32_t index) {
 }
 
 Status Loops::begin_states(const Loop& loop) {
+  void** const slots = frame_.slots();
   for (const LoopState& state : loop.states) {
     if (!state.planned) {
       TREADLE_ASSIGN(AnyValue value, frame_.value_of(state.initial, program_.slots[state.initial].type));
       TREADLE_TRY(frame_.set_handle(state.in, std::move(value)));
       continue;
     }
-    copy_in_pieces(frame_.address(state.in), frame_.address(state.initial), state.bytes);
+    copy_bytes(slots[state.in], slots[state.initial], state.bytes);
     // Kernels may compute along what is behind it (see Planner::find_padded).
     const size_t behind = program_.slots[state.in].bytes - state.bytes;
     for (const uint32_t s : {state.in, state.out}) {
-      if (behind > 0) std::memset(static_cast<std::byte*>(frame_.address(s)) + state.bytes, 0, behind);
+      if (behind > 0) std::memset(static_cast<std::byte*>(slots[s]) + state.bytes, 0, behind);
     }
   }
   return {};
@@ -384,10 +385,11 @@ Status Loops::end(uint32_t index) {
   LoopPosition& at = positions_[index];
   at.active = false;
   polls_.teams().end(index);
+  void** const slots = frame_.slots();
   for (const LoopState& state : loop.states) {
     if (state.final == plan::kNoSlot) continue;
     if (state.planned) {
-      copy_in_pieces(frame_.address(state.final), frame_.address(state.in), state.bytes);
+      copy_bytes(slots[state.final], slots[state.in], state.bytes);
     } else {
       TREADLE_ASSIGN(AnyValue last, frame_.value_of(state.in, program_.slots[state.in].type));
       TREADLE_TRY(frame_.set_handle(state.final, std::move(last)));

@@ -39,15 +39,13 @@ bool TeamTrial::took(double ns_per_unit) {
   return team_;
 }
 
-void LoopTeams::begin(uint32_t loop) {
-  if (!loops_[loop].schedule.may_team) return;
+void LoopTeams::start(uint32_t loop) {
   running_ = loop;
   units_ = 0;
   set_team(trials_[loop].team());
 }
 
-void LoopTeams::end(uint32_t loop) {
-  if (running_ != loop) return;
+void LoopTeams::stop() {
   running_ = kNone;
   set_team(false);
 }

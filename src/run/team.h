@@ -48,13 +48,20 @@ class LoopTeams {
 
   void begin_run() { running_ = kNone; }
   // From begin() to end() the steps of `loop` are shared, where that may be and is measured to pay.
-  void begin(uint32_t loop);
-  void end(uint32_t loop);
+  void begin(uint32_t loop) {
+    if (loops_[loop].schedule.may_team) start(loop);
+  }
+  void end(uint32_t loop) {
+    if (running_ == loop) stop();
+  }
   // A stretch of `units` of work begins (plan::kPollUnitNs), and one before it ends.
   void measure(int64_t units);
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
+
+  void start(uint32_t loop);
+  void stop();
 
   const std::vector<plan::Loop>& loops_;
   std::vector<TeamTrial> trials_;  // by loop
