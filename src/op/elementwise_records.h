@@ -36,7 +36,8 @@ OpBuilder& unary(OpBuilder& op, InferFn infer = infer_like_input) {
   return unary(op, prepare_elementwise<kOp>, infer);
 }
 
-// What runs an operation on two operands that are broadcast, any strides.
+// What runs an operation on two operands that are broadcast, any strides. Max, Min and Sum take any number of operands,
+// of which prepare makes an operation on two where it is given two.
 inline OpBuilder& binary(OpBuilder& op, PrepareFn prepare, InferFn infer) {
   return op.infer(infer).prepare(prepare).strided_inputs({0, 1}).elementwise();
 }

@@ -139,10 +139,7 @@ int64_t Loops::count_masked_trips(const ScanInput& mask, int64_t length) const {
 Status Loops::begin(uint32_t index, bool& runs) {
   const Loop& loop = program_.loops[index];
   LoopPosition& at = positions_[index];
-  at.trip = 0;
-  TREADLE_TRY(count_trips(loop, at));
-  TREADLE_TRY(begin_states(loop));
-  TREADLE_TRY(begin_outputs(index));
+  TREADLE_TRY(enter(index));
   at.all_trips = at.trips;
   runs = at.trips > 0;
   if (!runs) return {};
@@ -155,13 +152,17 @@ Status Loops::begin(uint32_t index, bool& runs) {
 }
 
 Status Loops::begin_stage(uint32_t index) {
+  TREADLE_TRY(enter(index));
+  return set_elements(program_.loops[index], positions_[index]);
+}
+
+Status Loops::enter(uint32_t index) {
   const Loop& loop = program_.loops[index];
   LoopPosition& at = positions_[index];
   at.trip = 0;
   TREADLE_TRY(count_trips(loop, at));
   TREADLE_TRY(begin_states(loop));
-  TREADLE_TRY(begin_outputs(index));
-  return set_elements(loop, at);
+  return begin_outputs(index);
 }
 
 Status Loops::begin_states(const Loop& loop) {

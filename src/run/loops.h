@@ -93,6 +93,7 @@ class Loops {
   Status count_scan_trips(const plan::Loop& loop, LoopPosition& at);
   Status check_lengths(const plan::Loop& loop) const;  // of scan inputs
   int64_t count_masked_trips(const plan::ScanInput& mask, int64_t length) const;
+  Status enter(uint32_t index);  // what every beginning has in common
   Status begin_states(const plan::Loop& loop);
   Status begin_outputs(uint32_t index);
   Status set_elements(const plan::Loop& loop, const LoopPosition& at);
