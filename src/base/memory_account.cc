@@ -17,15 +17,15 @@ constexpr size_t kGrantBytes = size_t{64} << 20;
 // What the machine keeps for everybody else.
 constexpr size_t kKeptFree = size_t{128} << 20;
 
-// Memory of all accounts of the process in large pieces: some of it was granted, but has not been written to yet, so
-// the system takes it for free.
-constexpr size_t kLargePiece = size_t{1} << 20;
-std::atomic<size_t> large_pieces{0};
+// What all accounts of the process hold, each to the megabyte below: some of it was granted, but has not been written
+// to yet, so the system takes it for free.
+constexpr size_t kMegabyte = size_t{1} << 20;
+std::atomic<size_t> held_megabytes{0};
 
 size_t machine_grant() {
   const size_t left = machine_memory_left();
   if (left == SIZE_MAX) return left;
-  const size_t promised = large_pieces.load(std::memory_order_relaxed), resident = resident_memory();
+  const size_t promised = held_megabytes.load(std::memory_order_relaxed) * kMegabyte, resident = resident_memory();
   const size_t spoken_for = kKeptFree + (promised > resident ? promised - resident : 0);
   return left - std::min(left, spoken_for);
 }
@@ -104,17 +104,30 @@ void MemoryAccount::add(size_t bytes) {
   while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
   if (whole_) return whole_->add(bytes);
-  if (bytes >= kLargePiece) large_pieces.fetch_add(bytes, std::memory_order_relaxed);
+  tell(now);
 }
 
 void MemoryAccount::subtract(size_t bytes) {
   if (bytes == 0) return;  // nothing kept the account alive
   if (whole_) {
     whole_->subtract(bytes);
-  } else if (bytes >= kLargePiece) {
-    large_pieces.fetch_sub(bytes, std::memory_order_relaxed);
+  } else {
+    tell((live_.load(std::memory_order_relaxed) - bytes) & (kHeld - 1));  // before the account may go
   }
   let_go(bytes);
+}
+
+MemoryAccount::~MemoryAccount() {
+  tell(0);
+}
+
+// Accounts differ in what they last told, so what all of them hold stays right whatever the pieces are in which memory
+// is added and subtracted. Threads that tell at once may leave a number that is older: until the next one, or the end.
+void MemoryAccount::tell(size_t held) {
+  const size_t megabytes = held / kMegabyte;
+  if (told_.load(std::memory_order_relaxed) == megabytes) return;
+  const size_t before = told_.exchange(megabytes, std::memory_order_relaxed);
+  held_megabytes.fetch_add(megabytes - before, std::memory_order_relaxed);
 }
 
 void MemoryAccount::let_go(size_t units) {

@@ -57,13 +57,15 @@ class MemoryAccount {
   static constexpr size_t kHeld = size_t{1} << 62;
 
   explicit MemoryAccount(std::shared_ptr<MemoryAccount> whole) : whole_(std::move(whole)) {}
-  ~MemoryAccount() = default;
+  ~MemoryAccount();
   bool machine_grants(size_t bytes, size_t held);
+  void tell(size_t held);
   void let_go(size_t units);
 
   const std::shared_ptr<MemoryAccount> whole_;
   std::atomic<size_t> live_{kHeld}, peak_{0};
   size_t limit_ = 0, elsewhere_ = 0;
+  std::atomic<size_t> told_{0};     // megabytes that are counted among those of the process
   std::atomic<size_t> granted_{0};  // without a limit: up to here the machine need not be asked
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/machine_memory.h"
@@ -42,6 +43,26 @@ TEST(MemoryAccount, RefusesWhatDoesNotFit) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Code::kLimit);
   EXPECT_EQ(refused.error().message(), "the memory limit of 100000 bytes was reached by a tensor of shape [50001]");
+}
+
+// What all accounts hold is subtracted from what the machine has left.
+TEST(MemoryAccount, WhatGoesIsNoLongerHeldWhateverThePiecesItCameIn) {
+  constexpr size_t kFirst = 1 << 20, kStep = 60'000, kSteps = 100, kNear = size_t{1} << 29;
+  const auto other = account_of(0);
+  const size_t before = other->room();
+  {
+    const auto account = account_of(0);
+    BufferRef grown = MemoryAccount::allocate_growable(account, kFirst);
+    ASSERT_TRUE(grown);
+    for (size_t i = 1; i <= kSteps; ++i) ASSERT_TRUE(MemoryAccount::grow(*account, *grown.get(), kFirst + i * kStep));
+  }
+  EXPECT_GT(other->room(), before - std::min(before, kNear));
+  for (int i = 0; i < 1000; ++i) {
+    const auto account = account_of(0);
+    account->add(kNear);
+    for (size_t piece = 0; piece < 1024; ++piece) account->subtract(kNear / 1024);
+  }
+  EXPECT_GT(other->room(), before - std::min(before, kNear));
 }
 
 TEST(MemoryAccount, CountsTexts) {
