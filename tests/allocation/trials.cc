@@ -14,8 +14,11 @@ namespace {
 
 constexpr unsigned kLongest = 60;  // seconds, of a call that ends
 constexpr int64_t kMostTold = 12;  // of one process
-// Processes of a trial that takes one for each request; where all requests are wanted.
-constexpr size_t kMostProcesses = 200, kMostOfAll = 4000;
+// Processes of a trial that takes one for each request.
+constexpr size_t kMostProcesses = 200;
+// Points of one trial where all requests are wanted: calls of more (loops of many iterations) ask for the same ones
+// over and over, and the time of a trial grows with the square of their number.
+constexpr size_t kMostOfAll = 4000;
 
 treadle_status* const kNoText = reinterpret_cast<treadle_status*>(alignof(void*));
 
@@ -158,20 +161,25 @@ std::vector<Place> Trials::list_in_fresh_process(const Trial& trial) {
 void Trials::run_in_fresh_processes(const char* phase, const std::string& model, const Trial& trial) {
   Count* const count = begin(phase, model);
   if (!count) return;
-  const auto in_phase = static_cast<Place>(count - board_.counts.data()) << 32;
   const std::vector<Place> places = list_in_fresh_process(trial);
   if (places.empty()) ++count->wrong;
   may_lose_ = true;
   std::vector<Point> points;
-  for (size_t i = 0; i < places.size(); ++i) {
-    for (const How how : {How::kOne, How::kAllFrom}) {
-      if (is_new(places[i] ^ in_phase, how) || everywhere_)
-        points.push_back({trial.whose, how, static_cast<int64_t>(i) + 1});
-    }
+  for (size_t i = 0; i < 2 * places.size(); ++i) {
+    if (Point point; is_wanted(trial, places, i, *count, point)) points.push_back(point);
   }
-  // Odd, so that both ways of refusing have their turn.
-  const size_t step = points.size() / (everywhere_ ? kMostOfAll : kMostProcesses) | 1;
+  const size_t step = everywhere_ ? 1 : points.size() / kMostProcesses | 1;
   for (size_t i = 0; i < points.size(); i += step) try_in_fresh_process(trial, points[i], *count);
+}
+
+// Whether to try what request number `i / 2` (from 0) of a trial does when it is refused, in the way of `i`: at a place
+// that is new to this phase, and where all are wanted elsewhere.
+bool Trials::is_wanted(const Trial& trial, const std::vector<Place>& places, size_t i, const Count& count,
+                       Point& point) {
+  const auto in_phase = static_cast<Place>(&count - board_.counts.data()) << 32;
+  point = {trial.whose, i % 2 == 0 ? How::kOne : How::kAllFrom, static_cast<int64_t>(i / 2) + 1};
+  const size_t step = 2 * places.size() / kMostOfAll | 1;  // odd, so that both ways of refusing have their turn
+  return is_new(places[i / 2] ^ in_phase, point.how) || (everywhere_ && i % step == 0);
 }
 
 void Trials::try_in_fresh_process(const Trial& trial, const Point& point, Count& count) {
@@ -197,13 +205,9 @@ void Trials::run(const char* phase, const std::string& model, const Trial& trial
   list_requests(trial);  // what is made once for the process
   const std::vector<Place> places = list_requests(trial);
   if (told_ > told) ++count->wrong;
-  for (size_t i = 0; i < places.size(); ++i) {
-    for (const How how : {How::kOne, How::kAllFrom}) {
-      const Point point{trial.whose, how, static_cast<int64_t>(i) + 1};
-      if (number == skipped_trials_ && point.nth * 2 + static_cast<int64_t>(how) <= skipped_) continue;
-      const auto in_phase = static_cast<Place>(count - board_.counts.data()) << 32;
-      if (is_new(places[i] ^ in_phase, how) || everywhere_) try_point(trial, point, *count);
-    }
+  for (size_t i = 0; i < 2 * places.size(); ++i) {
+    const bool was_tried = number == skipped_trials_ && static_cast<int64_t>(i) + 2 <= skipped_;
+    if (Point point; !was_tried && is_wanted(trial, places, i, *count, point)) try_point(trial, point, *count);
   }
 }
 

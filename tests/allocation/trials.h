@@ -69,6 +69,7 @@ class Trials {
   };
   Count* begin(const char* phase, const std::string& model);
   std::vector<Place> list_requests(const Trial& trial);
+  bool is_wanted(const Trial& trial, const std::vector<Place>& places, size_t i, const Count& count, Point& point);
   std::vector<Place> list_in_fresh_process(const Trial& trial);
   Attempt attempt(const Trial& trial, const Point& point);
   void try_point(const Trial& trial, const Point& point, Count& count);
