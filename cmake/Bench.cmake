@@ -2,7 +2,7 @@
 
 find_package(benchmark REQUIRED)
 
-file(GLOB bench_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/bench/native/*.cc")
+file(GLOB bench_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/native/*.cc")
 if(bench_sources)
   add_executable(treadle_bench ${bench_sources})
   set_target_properties(treadle_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${TREADLE_BIN_DIR}")

@@ -6,7 +6,7 @@ find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_reader.hpp REQUIRED)
 
 # Debian ships fmt as a shared library only; its implementation is one header, compiled once here.
 find_path(FMT_INCLUDE_DIR fmt/format-inl.h REQUIRED)
-add_library(treadle_fmt STATIC "${CMAKE_SOURCE_DIR}/cmake/fmt.cc")
+add_library(treadle_fmt STATIC "${PROJECT_SOURCE_DIR}/cmake/fmt.cc")
 target_include_directories(treadle_fmt SYSTEM PUBLIC "${FMT_INCLUDE_DIR}")
 
 find_path(UTF8PROC_INCLUDE_DIR utf8proc.h REQUIRED)

@@ -1,15 +1,15 @@
 # fuzz/NAME_fuzzer.cc -> bin/NAME_fuzzer, a libFuzzer target each; fuzz/support/ is linked into all of them.
 
-file(GLOB fuzz_support CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/fuzz/support/*.cc")
+file(GLOB fuzz_support CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/fuzz/support/*.cc")
 add_library(treadle_fuzz_support STATIC ${fuzz_support})
-target_include_directories(treadle_fuzz_support PUBLIC "${CMAKE_SOURCE_DIR}")
+target_include_directories(treadle_fuzz_support PUBLIC "${PROJECT_SOURCE_DIR}")
 target_link_libraries(treadle_fuzz_support PUBLIC treadle_core)
-add_executable(fuzz_words "${CMAKE_SOURCE_DIR}/fuzz/words.cc")
+add_executable(fuzz_words "${PROJECT_SOURCE_DIR}/fuzz/words.cc")
 set_target_properties(fuzz_words PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${TREADLE_BIN_DIR}")
 target_link_libraries(fuzz_words PRIVATE treadle_fuzz_support)
 add_custom_target(dev_fuzz DEPENDS fuzz_words)
 
-file(GLOB fuzz_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/fuzz/*_fuzzer.cc")
+file(GLOB fuzz_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/fuzz/*_fuzzer.cc")
 foreach(source IN LISTS fuzz_sources)
   get_filename_component(name "${source}" NAME_WE)
   add_executable(${name} "${source}")

@@ -7,13 +7,13 @@ if(LLVM_CONFIG)
   execute_process(COMMAND "${LLVM_CONFIG}" --version OUTPUT_VARIABLE llvm_version OUTPUT_STRIP_TRAILING_WHITESPACE)
 endif()
 
-set(TREADLE_NATIVE_VERSION "${CMAKE_BINARY_DIR}/generated/native_version.cc")
-set(native_script "${CMAKE_SOURCE_DIR}/tools/gen_native_version.py")
-file(GLOB native_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/jit/*.*" "${CMAKE_SOURCE_DIR}/src/base/*.h"
-  "${CMAKE_SOURCE_DIR}/src/type/*.h" "${CMAKE_SOURCE_DIR}/src/kernels/*.h" "${CMAKE_SOURCE_DIR}/src/op/*.h"
-  "${CMAKE_SOURCE_DIR}/src/plan/*.h")
+set(TREADLE_NATIVE_VERSION "${PROJECT_BINARY_DIR}/generated/native_version.cc")
+set(native_script "${PROJECT_SOURCE_DIR}/tools/gen_native_version.py")
+file(GLOB native_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/jit/*.*" "${PROJECT_SOURCE_DIR}/src/base/*.h"
+  "${PROJECT_SOURCE_DIR}/src/type/*.h" "${PROJECT_SOURCE_DIR}/src/kernels/*.h" "${PROJECT_SOURCE_DIR}/src/op/*.h"
+  "${PROJECT_SOURCE_DIR}/src/plan/*.h")
 add_custom_command(OUTPUT "${TREADLE_NATIVE_VERSION}"
-  COMMAND "${Python3_EXECUTABLE}" "${native_script}" --source "${CMAKE_SOURCE_DIR}" "--llvm=${llvm_version}"
+  COMMAND "${Python3_EXECUTABLE}" "${native_script}" --source "${PROJECT_SOURCE_DIR}" "--llvm=${llvm_version}"
     --out "${TREADLE_NATIVE_VERSION}"
   DEPENDS ${native_sources} "${native_script}"
   COMMENT "Naming this version of native code"

@@ -17,21 +17,20 @@ function(treadle_precompile target header)
   else()
     set(addressing -fPIC)
   endif()
-  # Compilers are given it relative to the folder of the build, for the cache's sake.
   set(name "generated/${header}${addressing}.pch")
-  set(parsed "${CMAKE_BINARY_DIR}/${name}")
+  set(parsed "${PROJECT_BINARY_DIR}/${name}")
   if(NOT TARGET treadle_${header}${addressing})
     separate_arguments(flags UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_RELEASE}")
-    file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/generated")
+    file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/generated")
     add_custom_command(OUTPUT "${parsed}"
-      COMMAND sh -c "exec \"$@\" <\"$0\"" "${CMAKE_SOURCE_DIR}/cmake/${header}.h" "${CMAKE_CXX_COMPILER}" ${flags}
+      COMMAND sh -c "exec \"$@\" <\"$0\"" "${PROJECT_SOURCE_DIR}/cmake/${header}.h" "${CMAKE_CXX_COMPILER}" ${flags}
         ${ARGN} -std=c++20 ${addressing} -fvisibility=hidden -fvisibility-inlines-hidden -Xclang -fno-pch-timestamp
         -MD -MF "${parsed}.d" -MT "${name}" -x c++-header - -o "${parsed}"
-      DEPENDS "${CMAKE_SOURCE_DIR}/cmake/${header}.h" DEPFILE "${parsed}.d" WORKING_DIRECTORY / VERBATIM
+      DEPENDS "${PROJECT_SOURCE_DIR}/cmake/${header}.h" DEPFILE "${parsed}.d" WORKING_DIRECTORY / VERBATIM
       COMMENT "Parsing ${header}.h")
     add_custom_target(treadle_${header}${addressing} DEPENDS "${parsed}")
   endif()
-  target_compile_options(${target} PRIVATE "SHELL:-include-pch ${name}")
+  target_compile_options(${target} PRIVATE "SHELL:-include-pch ${TREADLE_TOLD}${name}")
   get_target_property(sources ${target} SOURCES)
   set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS "${parsed}")
   add_dependencies(${target} treadle_${header}${addressing})

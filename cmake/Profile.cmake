@@ -5,19 +5,18 @@
 option(TREADLE_PROFILE "Compile by the counts in profile/models.proftext, if this is a release build by clang" ON)
 option(TREADLE_TRAIN "Count the branches for profile/models.proftext" OFF)
 
-set(trained_text "${CMAKE_SOURCE_DIR}/profile/models.proftext")
-# Relative to the folder of the build, so that several checkouts share a compiler cache.
+set(trained_text "${PROJECT_SOURCE_DIR}/profile/models.proftext")
 set(trained_data "generated/models.profdata")
 # Functions of one file are known by its name alone, wherever it lies.
 set(trained_options -mllvm -static-func-full-module-prefix=0)
 
 file(GLOB_RECURSE trained_sources
-  "${CMAKE_SOURCE_DIR}/python/*.cc"
-  "${CMAKE_SOURCE_DIR}/src/api/*.cc" "${CMAKE_SOURCE_DIR}/src/base/*.cc" "${CMAKE_SOURCE_DIR}/src/check/*.cc"
-  "${CMAKE_SOURCE_DIR}/src/run/*.cc" "${CMAKE_SOURCE_DIR}/src/session/*.cc" "${CMAKE_SOURCE_DIR}/src/stream/*.cc"
-  "${CMAKE_SOURCE_DIR}/src/report/*.cc"
-  "${CMAKE_SOURCE_DIR}/src/infer/*.cc" "${CMAKE_SOURCE_DIR}/src/ir/*.cc" "${CMAKE_SOURCE_DIR}/src/model/*.cc" "${CMAKE_SOURCE_DIR}/src/op/*.cc"
-  "${CMAKE_SOURCE_DIR}/src/type/*.cc" "${CMAKE_SOURCE_DIR}/src/wire/*.cc")
+  "${PROJECT_SOURCE_DIR}/python/*.cc"
+  "${PROJECT_SOURCE_DIR}/src/api/*.cc" "${PROJECT_SOURCE_DIR}/src/base/*.cc" "${PROJECT_SOURCE_DIR}/src/check/*.cc"
+  "${PROJECT_SOURCE_DIR}/src/run/*.cc" "${PROJECT_SOURCE_DIR}/src/session/*.cc" "${PROJECT_SOURCE_DIR}/src/stream/*.cc"
+  "${PROJECT_SOURCE_DIR}/src/report/*.cc"
+  "${PROJECT_SOURCE_DIR}/src/infer/*.cc" "${PROJECT_SOURCE_DIR}/src/ir/*.cc" "${PROJECT_SOURCE_DIR}/src/model/*.cc" "${PROJECT_SOURCE_DIR}/src/op/*.cc"
+  "${PROJECT_SOURCE_DIR}/src/type/*.cc" "${PROJECT_SOURCE_DIR}/src/wire/*.cc")
 
 function(treadle_use_profile)
   find_program(LLVM_PROFDATA NAMES llvm-profdata-19 llvm-profdata)
@@ -25,8 +24,8 @@ function(treadle_use_profile)
     return()
   endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${trained_text}")
-  file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/generated")
-  set(made "${CMAKE_BINARY_DIR}/${trained_data}.new")
+  file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/generated")
+  set(made "${PROJECT_BINARY_DIR}/${trained_data}.new")
   execute_process(COMMAND "${LLVM_PROFDATA}" merge -o "${made}" "${trained_text}"
     RESULT_VARIABLE status ERROR_VARIABLE message)
   if(status)
@@ -34,11 +33,11 @@ function(treadle_use_profile)
     return()
   endif()
   # Every file of the list depends on it, so it keeps its time where its contents are the same.
-  file(COPY_FILE "${made}" "${CMAKE_BINARY_DIR}/${trained_data}" ONLY_IF_DIFFERENT)
+  file(COPY_FILE "${made}" "${PROJECT_BINARY_DIR}/${trained_data}" ONLY_IF_DIFFERENT)
   set_property(SOURCE ${trained_sources} APPEND PROPERTY COMPILE_OPTIONS
-    "-fprofile-use=${trained_data}" -Wno-profile-instr-out-of-date -Wno-profile-instr-unprofiled
+    "-fprofile-use=${TREADLE_TOLD}${trained_data}" -Wno-profile-instr-out-of-date -Wno-profile-instr-unprofiled
     -Wno-backend-plugin ${trained_options})
-  set_property(SOURCE ${trained_sources} APPEND PROPERTY OBJECT_DEPENDS "${CMAKE_BINARY_DIR}/${trained_data}")
+  set_property(SOURCE ${trained_sources} APPEND PROPERTY OBJECT_DEPENDS "${PROJECT_BINARY_DIR}/${trained_data}")
 endfunction()
 
 if(TREADLE_TRAIN)

@@ -4,7 +4,7 @@
 # sources, so that an edited .py file needs no build. `pip install` takes the sources from pyproject.toml and the
 # extension from the install rule.
 
-file(GLOB_RECURSE python_extension_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/python/*.cc")
+file(GLOB_RECURSE python_extension_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python/*.cc")
 if(NOT python_extension_sources OR NOT TARGET treadle_api)
   return()
 endif()
@@ -19,19 +19,18 @@ execute_process(COMMAND "${Python_EXECUTABLE}" -c "import numpy; print(numpy.get
 set(python_package "${TREADLE_PYTHON_DIR}/treadle")
 nanobind_add_module(treadle_python NB_STATIC NOMINSIZE ${python_extension_sources})
 set_target_properties(treadle_python PROPERTIES OUTPUT_NAME _core LIBRARY_OUTPUT_DIRECTORY "${python_package}")
-target_include_directories(treadle_python PRIVATE "${CMAKE_SOURCE_DIR}/python")
+target_include_directories(treadle_python PRIVATE "${PROJECT_SOURCE_DIR}/python")
 target_include_directories(treadle_python SYSTEM PRIVATE "${numpy_include}")
 target_link_libraries(treadle_python PRIVATE treadle_api)
 target_link_options(treadle_python PRIVATE "LINKER:--exclude-libs,ALL")
-install(TARGETS treadle_python LIBRARY DESTINATION treadle COMPONENT python)
 
-file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}/python/treadle"
-  "${CMAKE_SOURCE_DIR}/python/treadle/*.py" "${CMAKE_SOURCE_DIR}/python/treadle/*.pyi"
-  "${CMAKE_SOURCE_DIR}/python/treadle/py.typed")
+file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/treadle"
+  "${PROJECT_SOURCE_DIR}/python/treadle/*.py" "${PROJECT_SOURCE_DIR}/python/treadle/*.pyi"
+  "${PROJECT_SOURCE_DIR}/python/treadle/py.typed")
 foreach(file IN LISTS python_files)
   get_filename_component(folder "${python_package}/${file}" DIRECTORY)
   file(MAKE_DIRECTORY "${folder}")
-  file(CREATE_LINK "${CMAKE_SOURCE_DIR}/python/treadle/${file}" "${python_package}/${file}" SYMBOLIC)
+  file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/treadle/${file}" "${python_package}/${file}" SYMBOLIC)
 endforeach()
 
 # An extension under a sanitizer cannot be imported by a plain python, so such builds go without the stub.
@@ -42,14 +41,12 @@ if(NOT TREADLE_SANITIZE)
     INCLUDE_PRIVATE
     PYTHON_PATH "${python_package}"
     DEPENDS treadle_python)
-  install(FILES "${python_package}/_core.pyi" DESTINATION treadle COMPONENT python)
 endif()
 
 add_custom_target(treadle_python_package DEPENDS treadle_python)
 if(TARGET treadle_jit)
   add_dependencies(treadle_python_package treadle_jit)
   file(CREATE_LINK "${TREADLE_LIB_DIR}/libtreadle_jit.so" "${python_package}/libtreadle_jit.so" SYMBOLIC)
-  install(TARGETS treadle_jit LIBRARY DESTINATION treadle COMPONENT python)
 endif()
 if(TARGET treadle_python_stub)
   add_dependencies(treadle_python_package treadle_python_stub)

@@ -6,7 +6,7 @@
 # TREADLE_RE2_SOURCE to a folder that holds RE2 2022-06-01.
 
 set(TREADLE_RE2_SOURCE "" CACHE PATH "RE2's sources; empty: those of Debian's source package")
-set(TREADLE_THIRD_PARTY_DIR "${CMAKE_SOURCE_DIR}/build/third_party" CACHE PATH "Where fetched sources are kept")
+set(TREADLE_THIRD_PARTY_DIR "${PROJECT_SOURCE_DIR}/build/third_party" CACHE PATH "Where fetched sources are kept")
 
 set(RE2_ARCHIVE "re2_20220601+dfsg.orig.tar.xz")
 set(RE2_HASH 3bc61251da3b0b97be40a8a127818c517c62516e4eda11fc901d29496663df54)

@@ -4,14 +4,14 @@
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
 function(treadle_add_registry core)
-  if(NOT EXISTS "${CMAKE_SOURCE_DIR}/src/op/op_def.h")
+  if(NOT EXISTS "${PROJECT_SOURCE_DIR}/src/op/op_def.h")
     return()
   endif()
-  file(GLOB_RECURSE op_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/ops/*.cc")
-  set(table "${CMAKE_BINARY_DIR}/generated/op_table.cc")
-  set(script "${CMAKE_SOURCE_DIR}/tools/gen_registry.py")
+  file(GLOB_RECURSE op_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/ops/*.cc")
+  set(table "${PROJECT_BINARY_DIR}/generated/op_table.cc")
+  set(script "${PROJECT_SOURCE_DIR}/tools/gen_registry.py")
   add_custom_command(OUTPUT "${table}"
-    COMMAND "${Python3_EXECUTABLE}" "${script}" --ops "${CMAKE_SOURCE_DIR}/src/ops" --out "${table}"
+    COMMAND "${Python3_EXECUTABLE}" "${script}" --ops "${PROJECT_SOURCE_DIR}/src/ops" --out "${table}"
     DEPENDS ${op_sources} "${script}"
     COMMENT "Listing operators"
     VERBATIM)

@@ -236,7 +236,14 @@ typedef struct treadle_counters {
   int64_t compilations;         /* loops that have become native code */
   int64_t cache_loads;          /* those of them whose code an earlier process had left */
 } treadle_counters;
-TREADLE_API treadle_counters treadle_session_counters(const treadle_session* session);
+/* Writes the first `bytes` of the counters, or all: later versions may have more of them at the end. What the library
+ * does not know of becomes 0. */
+TREADLE_API void treadle_session_read_counters(const treadle_session* session, treadle_counters* out, size_t bytes);
+static inline treadle_counters treadle_session_counters(const treadle_session* session) {
+  treadle_counters counters;
+  treadle_session_read_counters(session, &counters, sizeof counters);
+  return counters;
+}
 /* Returns once nothing is being compiled in the background, nor waits for it. */
 TREADLE_API void treadle_session_wait_compiled(const treadle_session* session);
 

@@ -229,11 +229,15 @@ int64_t treadle_session_opset_version(const treadle_session* session, size_t ind
   return index < treadle_session_opset_count(session) ? metadata_of(session).opset_imports[index].second : 0;
 }
 
-treadle_counters treadle_session_counters(const treadle_session* session) {
-  if (!session) return {};
+void treadle_session_read_counters(const treadle_session* session, treadle_counters* out, size_t bytes) {
+  if (!out) return;
+  std::memset(out, 0, bytes);
+  if (!session) return;
   const SessionCounters counters = session->session->counters();
-  return {counters.plans,        counters.runs,       counters.allocations_last_run, counters.peak_bytes_last_run,
-          counters.compilations, counters.cache_loads};
+  const treadle_counters known = {
+      counters.plans,        counters.runs,       counters.allocations_last_run, counters.peak_bytes_last_run,
+      counters.compilations, counters.cache_loads};
+  std::memcpy(out, &known, std::min(bytes, sizeof known));
 }
 
 void treadle_session_wait_compiled(const treadle_session* session) {

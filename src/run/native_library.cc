@@ -23,6 +23,7 @@ namespace treadle::run {
 namespace {
 
 constexpr char kLibrary[] = "libtreadle_jit.so";
+constexpr char kVersioned[] = "/treadle/" TREADLE_VERSION;
 constexpr size_t kCompilerStack = size_t{8} << 20;  // whatever the threads of this process have
 
 // The folder of the file that this code is in.
@@ -46,8 +47,12 @@ std::vector<std::string> libraries() {
   if (const char* forced = std::getenv("TREADLE_JIT_LIBRARY")) {
     places.emplace_back(forced);
   } else {
+    // Beside this code, or as it lies in a build folder; where the library, the tool, and what has the engine inside
+    // (Python's extension, programs with the static library) find the one that is installed.
     const std::string folder = own_folder();
-    places = {folder + "/" + kLibrary, folder + "/../lib/" + kLibrary};
+    places = {folder, folder + "/../lib", folder + kVersioned, folder + "/" TREADLE_TOOL_TO_LIBDIR + kVersioned,
+              std::string(TREADLE_LIBDIR) + kVersioned};
+    for (std::string& place : places) place.append("/").append(kLibrary);
   }
   std::erase_if(places, [](const std::string& path) { return access(path.c_str(), R_OK) != 0; });
   return places;

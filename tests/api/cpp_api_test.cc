@@ -147,6 +147,125 @@ TEST(CppApi, StreamsWriteIntoResults) {
   EXPECT_FALSE(stream.done());
 }
 
+TEST(CppApi, TellsAndSetsStates) {
+  const std::string bytes = accumulator();
+  const treadle::Session session(bytes.data(), bytes.size());
+  treadle::Stream stream(session, treadle::StreamOptions().hop(2));
+  EXPECT_EQ(stream.output_names(), std::vector<std::string>{"level"});
+  ASSERT_EQ(stream.state_names(), std::vector<std::string>{"state"});
+  size_t hops = 0;
+  stream.push(samples({1, 2, 3, 4, 5}), nullptr, &hops);
+  EXPECT_EQ(hops, 2u);
+  EXPECT_EQ(stream.state(0).to_doubles(), std::vector<double>{10});
+  const float ten = 100;
+  stream.set_state("state", treadle::Value::of(&ten, {}));
+  EXPECT_EQ(stream.push(samples({6}))[0].to_doubles(), std::vector<double>{-111});
+}
+
+// y = x + x, for any batch and any length
+std::string doubling() {
+  return model_bytes(graph({.nodes = {node("Add", {"x", "x"}, {"y"})},
+                            .inputs = {value("x", 1, {"N", "T"})},
+                            .outputs = {value("y", 1, {"N", "T"})}}));
+}
+
+TEST(CppApi, PoolsRunStreamsTogether) {
+  const std::string bytes = doubling();
+  const treadle::Session session(bytes.data(), bytes.size());
+  treadle::Pool pool(session, treadle::StreamOptions().time("x", 1), 4);
+  const auto chunk = [](float number) { return std::vector{treadle::Value::of(&number, {1, 1})}; };
+  const auto results = pool.push({"x"}, {{7, chunk(1)}, {8, chunk(2)}});
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[1][0].to_doubles(), std::vector<double>{4});
+  EXPECT_EQ(pool.output_names(), std::vector<std::string>{"y"});
+  EXPECT_EQ(pool.size(), 2u);
+  EXPECT_EQ(pool.why_single(), "");
+  treadle::Stream alone = pool.fork(8);
+  EXPECT_EQ(alone.push({{"x", chunk(3)[0]}})[0].to_doubles(), std::vector<double>{6});
+  pool.leave(8);
+  EXPECT_FALSE(pool.contains(8));
+  pool.join(9, alone);
+  EXPECT_TRUE(pool.contains(9));
+  EXPECT_FALSE(pool.done(9));
+  pool.flush(7);
+  EXPECT_EQ(pool.size(), 1u);
+  EXPECT_THROW(pool.flush(7), treadle::Error);
+}
+
+TEST(CppApi, ChecksInfersAndShowsModels) {
+  const treadle::ModelFile model = treadle::ModelFile::bytes(doubling());
+  const treadle::Report report = treadle::check_model(model, TREADLE_CHECK_FULL | TREADLE_CHECK_RUNS);
+  EXPECT_EQ(report.error_count(), 0u) << report.text();
+  EXPECT_EQ(report.refusal(), "");
+  EXPECT_NE(treadle::model_tree(model).find("Add"), std::string::npos);
+  const std::string typed = treadle::infer_model(model);
+  EXPECT_EQ(treadle::Session(typed.data(), typed.size()).type(TREADLE_OUTPUT, 0).text(), "tensor(float)[N,T]");
+  const std::string wrong = model_bytes(graph(
+      {.nodes = {node("Add", {"x", "z"}, {"y"})}, .inputs = {value("x", 1, {})}, .outputs = {value("y", 1, {})}}));
+  const auto problems = treadle::check_model(treadle::ModelFile::bytes(wrong)).problems();
+  ASSERT_FALSE(problems.empty());
+  EXPECT_TRUE(problems[0].is_error);
+  EXPECT_EQ(problems[0].code, "name-unknown");
+  EXPECT_THROW(treadle::check_model("/nowhere/model.onnx"), treadle::Error);
+}
+
+TEST(CppApi, WritesAndReadsTexts) {
+  const std::string bytes = doubling();
+  const std::string text = treadle::print_text(TREADLE_MODEL, bytes);
+  EXPECT_TRUE(treadle::is_text(text));
+  EXPECT_FALSE(treadle::is_text(bytes));
+  EXPECT_EQ(treadle::print_text(TREADLE_MODEL, treadle::parse_text(TREADLE_MODEL, text)), text);
+}
+
+TEST(CppApi, ListsOperators) {
+  size_t loops = 0;
+  for (const treadle::Operator& op : treadle::operators()) {
+    if (op.name() != "Loop") continue;
+    ++loops;
+    EXPECT_EQ(op.domain(), "");
+    EXPECT_EQ(op.versions().front(), 1);
+    EXPECT_NE(op.json().find("v_initial"), std::string::npos);
+  }
+  EXPECT_EQ(loops, 1u);
+  EXPECT_EQ(treadle::operator_like("Loopp"), "Loop");
+}
+
+// A program that was compiled with another version of the header.
+TEST(CppApi, CountersMayGrow) {
+  const std::string bytes = doubling();
+  const treadle::Session session(bytes.data(), bytes.size());
+  session.run({{"x", treadle::Value::tensor(1, {1, 1})}});
+  EXPECT_EQ(session.counters().runs, 1);
+  struct {
+    treadle_counters known;
+    int64_t later;
+  } larger{{}, 7};
+  treadle_session_read_counters(session.get(), &larger.known, sizeof larger);
+  EXPECT_EQ(larger.known.runs, 1);
+  EXPECT_EQ(larger.later, 0);
+  treadle_counters smaller{0, 7, 7, 7, 7, 7};
+  treadle_session_read_counters(session.get(), &smaller, sizeof smaller.plans);
+  EXPECT_EQ(smaller.plans, 1);
+  EXPECT_EQ(smaller.runs, 7);
+}
+
+TEST(CppApi, MakesOptionalsAndMaps) {
+  const int64_t keys[] = {3, 5};
+  const float numbers[] = {1, 2};
+  const treadle::Value values = treadle::Value::of(numbers, {2});
+  const treadle::Value map = treadle::Value::map(treadle::Value::of(keys, {2}), values);
+  EXPECT_EQ(map.map_keys().to_doubles(), (std::vector<double>{3, 5}));
+  const treadle::Value some = treadle::Value::optional(values);
+  EXPECT_TRUE(some.has_value());
+  EXPECT_EQ(some.optional_value().to_doubles(), (std::vector<double>{1, 2}));
+  EXPECT_FALSE(values.is_exclusive());
+  EXPECT_TRUE(values.clone().is_exclusive());
+  const auto [table_keys, table_values] = treadle::Value::sequence({map, map}).sequence_table();
+  EXPECT_EQ(table_keys.dims(), std::vector<int64_t>{2});
+  EXPECT_EQ(table_values.dims(), (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(treadle::Value::from_pb(values.to_pb()).to_doubles(), (std::vector<double>{1, 2}));
+}
+
 TEST(CppApi, StreamsOutliveTheirSession) {
   const std::string bytes = accumulator();
   auto session = std::make_unique<treadle::Session>(bytes.data(), bytes.size());

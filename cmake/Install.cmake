@@ -1,0 +1,67 @@
+# What `cmake --install` puts where, by component:
+#
+#   library      libtreadle.so.0
+#   native       libtreadle_jit.so, in a folder of this version, as it serves no other
+#   development  headers, libtreadle.so, libtreadle.a, CMake's package, treadle.pc
+#   tool         the command-line tool
+#   python       the extension (and its stub) beside the sources of the package; only when it is asked for by name
+#
+# Packages.cmake makes Debian packages of them, pyproject.toml wheels.
+
+include(CMakePackageConfigHelpers)
+
+if(TARGET treadle)
+  install(TARGETS treadle EXPORT treadle
+    LIBRARY COMPONENT library NAMELINK_COMPONENT development
+    INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/treadle" TYPE INCLUDE COMPONENT development)
+
+  set(TREADLE_CMAKE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/treadle")
+  install(EXPORT treadle NAMESPACE treadle:: FILE treadleTargets.cmake DESTINATION "${TREADLE_CMAKE_DIR}"
+    COMPONENT development)
+  set(package "${PROJECT_BINARY_DIR}/package")
+  configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/package/treadleConfig.cmake.in"
+    "${package}/treadleConfig.cmake" INSTALL_DESTINATION "${TREADLE_CMAKE_DIR}" PATH_VARS CMAKE_INSTALL_LIBDIR
+    CMAKE_INSTALL_INCLUDEDIR NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+  write_basic_package_version_file("${package}/treadleConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+  install(FILES "${package}/treadleConfig.cmake" "${package}/treadleConfigVersion.cmake"
+    DESTINATION "${TREADLE_CMAKE_DIR}" COMPONENT development)
+
+  # Folders of treadle.pc are given from the prefix, except those that are not below it.
+  foreach(folder IN ITEMS LIBDIR INCLUDEDIR)
+    if(IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
+      set(PC_${folder} "${CMAKE_INSTALL_${folder}}")
+    else()
+      set(PC_${folder} "\${prefix}/${CMAKE_INSTALL_${folder}}")
+    endif()
+  endforeach()
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/package/treadle.pc.in" "${package}/treadle.pc" @ONLY)
+  install(FILES "${package}/treadle.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
+endif()
+if(TARGET treadle_archive)
+  install(FILES "${TREADLE_ARCHIVE}" TYPE LIB COMPONENT development)
+endif()
+if(TARGET treadle_jit)
+  install(TARGETS treadle_jit LIBRARY DESTINATION "${TREADLE_NATIVE_DIR}" COMPONENT native)
+endif()
+if(TARGET treadle_cli)
+  install(TARGETS treadle_cli COMPONENT tool)
+endif()
+
+# A wheel takes the sources itself (pyproject.toml), and has the package at its root.
+if(TARGET treadle_python)
+  if(SKBUILD)
+    set(python_dir treadle)
+    if(TARGET treadle_jit)
+      install(TARGETS treadle_jit LIBRARY DESTINATION "${python_dir}" COMPONENT python EXCLUDE_FROM_ALL)
+    endif()
+  else()
+    set(python_dir "lib/python3/dist-packages/treadle")
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/python/treadle/" DESTINATION "${python_dir}" COMPONENT python EXCLUDE_FROM_ALL
+      FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed")
+  endif()
+  install(TARGETS treadle_python LIBRARY DESTINATION "${python_dir}" COMPONENT python EXCLUDE_FROM_ALL)
+  if(TARGET treadle_python_stub)
+    install(FILES "${TREADLE_PYTHON_DIR}/treadle/_core.pyi" DESTINATION "${python_dir}" COMPONENT python EXCLUDE_FROM_ALL)
+  endif()
+endif()

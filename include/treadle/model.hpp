@@ -1,0 +1,137 @@
+// Models without running them: files, texts, checking, inference; and what this build of treadle knows (treadle.hpp).
+#pragma once
+
+#include "treadle/value.hpp"
+
+namespace treadle {
+inline namespace v1 {
+
+// Names of the rewrites, in the order in which they run.
+inline std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  while (const char* name = treadle_pass_name(names.size())) names.emplace_back(name);
+  return names;
+}
+
+// The bytes of a regular file, or of a pipe.
+inline std::string read_file(const std::string& path) {
+  return detail::take_bytes(treadle_file_read, path.c_str());
+}
+
+// A model: a file, or the bytes of one (binary or text).
+struct ModelFile {
+  std::string path;
+  static ModelFile bytes(std::string contents) { return {{}, std::move(contents)}; }
+  ModelFile(std::string path) : path(std::move(path)) {}  // NOLINT(google-explicit-constructor)
+  ModelFile(const char* path) : path(path) {}             // NOLINT(google-explicit-constructor)
+
+  template <class Fn, class... Args>
+  auto given_to(Fn fn, Args... args) const {
+    return fn(path.empty() ? nullptr : path.c_str(), contents_.data(), contents_.size(), args...);
+  }
+
+ private:
+  ModelFile(std::string path, std::string contents) : path(std::move(path)), contents_(std::move(contents)) {}
+  std::string contents_;
+};
+
+struct Problem {
+  bool is_error;
+  std::string code;  // "name-unknown"
+  std::string path;  // through functions and bodies to the node; "" is the model
+  std::string message;
+};
+
+// What is wrong or surprising about a model; made by check_model().
+class Report {
+ public:
+  explicit Report(treadle_report* handle) : handle_(handle) {}
+  size_t error_count() const { return treadle_report_error_count(get()); }
+  size_t warning_count() const { return treadle_report_warning_count(get()); }
+  // With TREADLE_CHECK_RUNS: why no session takes the model; empty: one does.
+  std::string refusal() const {
+    const char* refusal = treadle_report_refusal(get());
+    return refusal ? refusal : "";
+  }
+  // Of very many the first.
+  std::vector<Problem> problems() const {
+    std::vector<Problem> problems;
+    for (size_t i = 0; i < treadle_report_size(get()); ++i) {
+      problems.push_back({treadle_report_is_error(get(), i) != 0, treadle_report_code(get(), i),
+                          treadle_report_path(get(), i), treadle_report_message(get(), i)});
+    }
+    return problems;
+  }
+  std::string text(bool colour = false) const { return detail::take(treadle_report_text(get(), colour)); }
+  std::string json() const { return detail::take(treadle_report_json(get())); }
+  treadle_report* get() const { return handle_.get(); }
+
+ private:
+  detail::Handle<treadle_report, treadle_report_free> handle_;
+};
+
+// That there are problems is no error. `flags`: of TREADLE_CHECK_*.
+inline Report check_model(const ModelFile& model, int flags = TREADLE_CHECK_FULL) {
+  treadle_report* report = nullptr;
+  check(model.given_to(treadle_model_check, flags, &report));
+  return Report(report);
+}
+
+// The model with the types of its values written into it. `flags`: of TREADLE_INFER_*.
+inline std::string infer_model(const ModelFile& model, unsigned flags = 0) {
+  return detail::take_bytes(
+      [&](char** typed, size_t* size) { return model.given_to(treadle_model_infer, flags, typed, size); });
+}
+
+// The graph as a tree of bodies with the types of all values, for people.
+inline std::string model_tree(const ModelFile& model, unsigned flags = 0) {
+  return detail::take_text([&](char** text) { return model.given_to(treadle_model_tree, flags, text); });
+}
+
+// Rather than a serialised model.
+inline bool is_text(const std::string& bytes) {
+  return treadle_is_text(bytes.data(), bytes.size());
+}
+// The part of a model that a text says, serialised.
+inline std::string parse_text(treadle_part part, const std::string& text) {
+  return detail::take_bytes(treadle_text_parse, part, text.data(), text.size());
+}
+// The text of a serialised part of a model. Tensors of more elements than `max_elements` are written without their
+// values; negative: no limit.
+inline std::string print_text(treadle_part part, const std::string& bytes, int64_t max_elements = -1) {
+  return detail::take_bytes(treadle_text_print, part, bytes.data(), bytes.size(), max_elements);
+}
+
+// An operator that this build knows.
+class Operator {
+ public:
+  explicit Operator(size_t index) : index_(index) {}
+  std::string name() const { return treadle_operator_name(index_); }
+  std::string domain() const { return treadle_operator_domain(index_); }  // "" is ai.onnx
+  std::vector<int> versions() const {
+    std::vector<int> versions;
+    for (size_t i = 0; i < treadle_operator_version_count(index_); ++i) {
+      versions.push_back(treadle_operator_version(index_, i));
+    }
+    return versions;
+  }
+  std::string json() const { return detail::take(treadle_operator_json(index_)); }
+  std::string text() const { return detail::take(treadle_operator_text(index_)); }
+
+ private:
+  size_t index_;
+};
+
+inline std::vector<Operator> operators() {
+  std::vector<Operator> operators;
+  for (size_t i = 0; i < treadle_operator_count(); ++i) operators.emplace_back(i);
+  return operators;
+}
+// The operator that a misspelt name is likely to mean; empty when none is near.
+inline std::string operator_like(const std::string& name) {
+  const char* like = treadle_operator_like(name.c_str());
+  return like ? like : "";
+}
+
+}  // namespace v1
+}  // namespace treadle

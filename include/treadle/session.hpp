@@ -1,0 +1,194 @@
+// Sessions, their options, and runs (treadle.hpp).
+#pragma once
+
+#include "treadle/value.hpp"
+
+namespace treadle {
+inline namespace v1 {
+
+class SessionOptions {
+ public:
+  SessionOptions() {
+    treadle_options* handle = nullptr;
+    check(treadle_options_create(&handle));
+    handle_.reset(handle);
+  }
+  SessionOptions& set(const std::string& key, const std::string& value) {
+    check(treadle_options_set(get(), key.c_str(), value.c_str()));
+    return *this;
+  }
+  SessionOptions& threads(int count) { return set("threads", std::to_string(count)); }
+  // Of loading, and of each planning later on; 0: none. See docs/limits.md.
+  void limit_load_time(double seconds) { treadle_options_limit_load_time(get(), seconds); }
+  void limit_load_memory(size_t bytes) { treadle_options_limit_load_memory(get(), bytes); }
+  void cancel_load(bool on = true) { treadle_options_cancel_load(get(), on); }  // from any thread
+  SessionOptions& dimension(const std::string& name, int64_t size) {
+    check(treadle_options_set_dimension(get(), name.c_str(), size));
+    return *this;
+  }
+  SessionOptions& denoted_dimension(const std::string& denotation, int64_t size) {
+    check(treadle_options_set_denoted_dimension(get(), denotation.c_str(), size));
+    return *this;
+  }
+  // Asked about every 5 ms by whoever loads or plans; true stops that. As long as there are sessions with these
+  // options.
+  void set_interrupt(bool (*interrupted)(void*), void* context) {
+    treadle_options_set_interrupt(get(), interrupted, context);
+  }
+  treadle_options* get() const { return handle_.get(); }
+
+ private:
+  detail::Handle<treadle_options, treadle_options_free> handle_;
+};
+
+class RunOptions {
+ public:
+  RunOptions() {
+    treadle_run_options* handle = nullptr;
+    check(treadle_run_options_create(&handle));
+    handle_.reset(handle);
+  }
+  void limit_time(double seconds) { treadle_run_options_limit_time(get(), seconds); }
+  void limit_iterations(int64_t iterations) { treadle_run_options_limit_iterations(get(), iterations); }
+  void limit_trips(int64_t iterations) { limit_iterations(iterations); }  // its old name
+  void limit_memory(size_t bytes) { treadle_run_options_limit_memory(get(), bytes); }
+  void cancel(bool on = true) { treadle_run_options_cancel(get(), on); }  // from any thread
+  bool is_cancelled() const { return treadle_run_options_is_cancelled(get()); }
+  // Asked about every 5 ms, from the thread that runs; true cancels the run.
+  void set_interrupt(bool (*interrupted)(void*), void* context) {
+    treadle_run_options_set_interrupt(get(), interrupted, context);
+  }
+  treadle_run_options* get() const { return handle_.get(); }
+
+ private:
+  detail::Handle<treadle_run_options, treadle_run_options_free> handle_;
+};
+
+using Feed = std::pair<std::string, Value>;
+using Feeds = std::vector<Feed>;
+
+namespace detail {
+struct FeedArrays {
+  explicit FeedArrays(const Feeds& feeds) {
+    for (const auto& [name, value] : feeds) {
+      names.push_back(name.c_str());
+      values.push_back(value.get());
+    }
+  }
+  std::vector<const char*> names;
+  std::vector<const treadle_value*> values;
+};
+}  // namespace detail
+
+// Where the time of runs went; made by Session::profile.
+class Profile {
+ public:
+  explicit Profile(treadle_profile* handle) : handle_(handle) {}
+  std::string text() const { return detail::take(treadle_profile_text(get())); }
+  std::string json() const { return detail::take(treadle_profile_json(get())); }
+  std::string trace() const { return detail::take(treadle_profile_trace(get())); }
+  treadle_profile* get() const { return handle_.get(); }
+
+ private:
+  detail::Handle<treadle_profile, treadle_profile_free> handle_;
+};
+
+class Session {
+ public:
+  explicit Session(const std::string& path, const SessionOptions& options = {}) {
+    treadle_session* handle = nullptr;
+    check(treadle_session_open(path.c_str(), options.get(), &handle));
+    handle_.reset(handle);
+  }
+  // The bytes are copied. `folder`: where external data is looked up; empty refuses external data.
+  Session(const void* bytes, size_t size, const SessionOptions& options = {}, const std::string& folder = {}) {
+    treadle_session* handle = nullptr;
+    check(treadle_session_from_bytes(bytes, size, folder.empty() ? nullptr : folder.c_str(), options.get(), &handle));
+    handle_.reset(handle);
+  }
+
+  // Options that were given and have no effect on this model, each as a sentence.
+  std::vector<std::string> remarks() const {
+    std::vector<std::string> remarks;
+    while (const char* remark = treadle_session_remark(get(), remarks.size())) remarks.emplace_back(remark);
+    return remarks;
+  }
+  size_t count(treadle_role role) const { return treadle_session_count(get(), role); }
+  std::string name(treadle_role role, size_t index) const { return treadle_session_name(get(), role, index); }
+  Type type(treadle_role role, size_t index) const { return Type(treadle_session_type(get(), role, index)); }
+  std::string metadata(const std::string& field) const {
+    return detail::take(treadle_session_metadata(get(), field.c_str()));
+  }
+
+  std::vector<std::pair<std::string, std::string>> properties() const {
+    std::vector<std::pair<std::string, std::string>> properties;
+    for (size_t i = 0; i < treadle_session_property_count(get()); ++i) {
+      properties.emplace_back(treadle_session_property_key(get(), i), treadle_session_property_value(get(), i));
+    }
+    return properties;
+  }
+  // Domains ("" is ai.onnx) and versions.
+  std::vector<std::pair<std::string, int64_t>> opsets() const {
+    std::vector<std::pair<std::string, int64_t>> opsets;
+    for (size_t i = 0; i < treadle_session_opset_count(get()); ++i) {
+      opsets.emplace_back(treadle_session_opset_domain(get(), i), treadle_session_opset_version(get(), i));
+    }
+    return opsets;
+  }
+  treadle_counters counters() const { return treadle_session_counters(get()); }
+
+  // The outputs named, or all.
+  std::vector<Value> run(const Feeds& feeds, const std::vector<std::string>& outputs = {},
+                         const RunOptions* options = nullptr) const {
+    std::vector<Value> results(outputs.empty() ? count(TREADLE_OUTPUT) : outputs.size());
+    run_into(feeds, outputs, results, options);
+    return results;
+  }
+  // Tensors of the right type and sizes in `results` are written in place.
+  void run_into(const Feeds& feeds, const std::vector<std::string>& outputs, std::vector<Value>& results,
+                const RunOptions* options = nullptr) const {
+    const detail::FeedArrays arrays(feeds);
+    std::vector<const char*> names;
+    for (const std::string& output : outputs) names.push_back(output.c_str());
+    std::vector<treadle_value*> handles;
+    for (const Value& result : results) handles.push_back(result.get());
+    check(treadle_session_run(get(), options ? options->get() : nullptr, arrays.names.data(), arrays.values.data(),
+                              arrays.names.size(), names.empty() ? nullptr : names.data(), names.size(),
+                              handles.data()));
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!results[i].get()) results[i] = Value(handles[i]);
+    }
+  }
+
+  Profile profile(const Feeds& feeds, size_t runs = 10, const RunOptions* options = nullptr) const {
+    const detail::FeedArrays arrays(feeds);
+    treadle_profile* profile = nullptr;
+    check(treadle_session_profile(get(), options ? options->get() : nullptr, arrays.names.data(), arrays.values.data(),
+                                  arrays.names.size(), runs, &profile));
+    return Profile(profile);
+  }
+
+  // The model after the rewrites of loading, serialised.
+  std::string optimized_model() const { return detail::take_bytes(treadle_session_optimized_model, get()); }
+  // The graph after the rewrites of loading; with the option "dump", as it was behind that rewrite.
+  std::string dump_graph() const { return detail::take_text(treadle_session_dump_graph, get()); }
+  void compile() const { treadle_session_compile(get()); }
+  void wait_compiled() const { treadle_session_wait_compiled(get()); }
+  std::string explain(const Feeds& feeds = {}, bool json = false) const {
+    const detail::FeedArrays arrays(feeds);
+    return detail::take_text(treadle_session_explain, get(), arrays.names.data(), arrays.values.data(),
+                             arrays.names.size(), json);
+  }
+  std::string dump_plan(const Feeds& feeds) const {
+    const detail::FeedArrays arrays(feeds);
+    return detail::take_text(treadle_session_dump_plan, get(), arrays.names.data(), arrays.values.data(),
+                             arrays.names.size());
+  }
+  treadle_session* get() const { return handle_.get(); }
+
+ private:
+  detail::Handle<treadle_session, treadle_session_free> handle_;
+};
+
+}  // namespace v1
+}  // namespace treadle
