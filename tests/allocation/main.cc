@@ -2,7 +2,7 @@
 // checking, inference, conversion. See trials.h for what has to hold, docs/memory.md for what is promised.
 //
 //   treadle_allocation_tests                      at every place in the code, reached in every way, once
-//   TREADLE_TEST_LONG=1 treadle_allocation_tests  every single request, up to 4000 points of a call
+//   TREADLE_TEST_LONG=1 treadle_allocation_tests  every single request, up to 1000 points of a call
 //   treadle_allocation_tests NAME...              trials of these models only ("recurrent", "stream windows")
 //
 // TREADLE_ALLOCATION_STACKS=1 keeps stacks, for memory that is lost. Addresses become names by

@@ -18,7 +18,7 @@ constexpr int64_t kMostTold = 12;  // of one process
 constexpr size_t kMostProcesses = 200;
 // Points of one trial where all requests are wanted: calls of more (loops of many iterations) ask for the same ones
 // over and over, and the time of a trial grows with the square of their number.
-constexpr size_t kMostOfAll = 4000;
+constexpr size_t kMostOfAll = 1000;
 
 treadle_status* const kNoText = reinterpret_cast<treadle_status*>(alignof(void*));
 
