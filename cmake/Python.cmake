@@ -23,6 +23,10 @@ target_include_directories(treadle_python PRIVATE "${PROJECT_SOURCE_DIR}/python"
 target_include_directories(treadle_python SYSTEM PRIVATE "${numpy_include}")
 target_link_libraries(treadle_python PRIVATE treadle_api)
 target_link_options(treadle_python PRIVATE "LINKER:--exclude-libs,ALL")
+if(NOT TREADLE_SANITIZE)
+  # The C++ library inside, so that a wheel loads where there is an older one.
+  target_link_options(treadle_python PRIVATE -static-libstdc++)
+endif()
 
 file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/treadle"
   "${PROJECT_SOURCE_DIR}/python/treadle/*.py" "${PROJECT_SOURCE_DIR}/python/treadle/*.pyi"

@@ -48,9 +48,14 @@ std::vector<std::string> libraries() {
     places.emplace_back(forced);
   } else {
     // Beside this code, or as it lies in a build folder; where the library, the tool, and what has the engine inside
-    // (Python's extension, programs with the static library) find the one that is installed.
+    // (Python's extension, programs with the static library) find the one that is installed; what the wheel treadle-jit
+    // brings, beside the folder of the wheel treadle.
     const std::string folder = own_folder();
-    places = {folder, folder + "/../lib", folder + kVersioned, folder + "/" TREADLE_TOOL_TO_LIBDIR + kVersioned,
+    places = {folder,
+              folder + "/../treadle_jit/" TREADLE_VERSION,
+              folder + "/../lib",
+              folder + kVersioned,
+              folder + "/" TREADLE_TOOL_TO_LIBDIR + kVersioned,
               std::string(TREADLE_LIBDIR) + kVersioned};
     for (std::string& place : places) place.append("/").append(kLibrary);
   }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <new>
 
+#include "base/float_formats.h"
 #include "base/memory_account.h"
 #include "type/make_tensor.h"
 
@@ -145,9 +146,9 @@ double Tensor::double_at(int64_t i) const {
     case ElementType::kDouble:
       return data<double>()[i];
     case ElementType::kFloat16:
-      return static_cast<double>(std::bit_cast<_Float16>(data<uint16_t>()[i]));
+      return half_to_float(data<uint16_t>()[i]);
     case ElementType::kBfloat16:
-      return std::bit_cast<float>(uint32_t{data<uint16_t>()[i]} << 16);
+      return bfloat16_to_float(data<uint16_t>()[i]);
     default:
       return is_integer(type_) || type_ == ElementType::kBool ? static_cast<double>(int64_at(i)) : 0.0;
   }

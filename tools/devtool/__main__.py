@@ -7,6 +7,7 @@ import fuzzing
 import linting
 import testing
 import training
+import wheels
 from building import build
 from console import ROOT, Failure, run, say
 from environment import PYTHON, ensure_venv
@@ -68,6 +69,7 @@ def parse_arguments():
     command.add_argument(
         "--tidy-seconds", type=int, default=300, metavar="N", help="start no clang-tidy after N seconds (300)"
     )
+    add("wheels", wheels.command_wheels, "make wheels of the Python package in build/wheels")
     add("train", training.train, "count branches anew for cmake/Profile.cmake, after changes to reading or checking")
     add("fmt", lambda options: linting.fmt(), "format C++ and Python")
     command = add(

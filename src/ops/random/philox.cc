@@ -1,9 +1,11 @@
 #include "ops/random/philox.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <bit>
 #include <cmath>
-#include <random>
+#include <ctime>
 
 namespace treadle::random {
 
@@ -18,8 +20,9 @@ Source Source::of(const ir::Attributes& attributes) {
 namespace {
 
 uint64_t entropy() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
+  uint64_t key = 0;
+  if (getentropy(&key, sizeof key) != 0) key = static_cast<uint64_t>(time(nullptr));  // before Linux 3.17
+  return key;
 }
 
 // Of all nodes without a seed of their own.

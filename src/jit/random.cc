@@ -1,0 +1,17 @@
+// What the C++ library inside libtreadle_jit.so draws random numbers by. The system's own function of this name came
+// with glibc 2.36, and the object is to load with older ones.
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <ctime>
+
+extern "C" {
+[[gnu::visibility("hidden")]] uint32_t arc4random() noexcept;
+}
+
+uint32_t arc4random() noexcept {
+  uint32_t number = 0;
+  if (getentropy(&number, sizeof number) != 0) number = static_cast<uint32_t>(time(nullptr));  // before Linux 3.17
+  return number;
+}
