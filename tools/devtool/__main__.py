@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+import debs
 import fuzzing
 import linting
 import testing
@@ -70,6 +71,7 @@ def parse_arguments():
         "--tidy-seconds", type=int, default=300, metavar="N", help="start no clang-tidy after N seconds (300)"
     )
     add("wheels", wheels.command_wheels, "make wheels of the Python package in build/wheels")
+    add("debs", debs.command_debs, "make Debian packages in build/debs")
     add("train", training.train, "count branches anew for cmake/Profile.cmake, after changes to reading or checking")
     add("fmt", lambda options: linting.fmt(), "format C++ and Python")
     command = add(

@@ -3,7 +3,7 @@
 from console import BUILD, run
 from environment import PYTHON, cpu_count
 
-WITH_PYTHON = ("release", "asan", "train")
+WITH_PYTHON = ("release", "asan", "train", "deb")
 
 
 def build(target: str, preset: str = "release") -> None:

@@ -41,7 +41,8 @@ class Component:
             path = distribution.locate_file(pathlib.Path(distribution.name, *inside))
             return comment_at_the_head(pathlib.Path(path).read_text())
         files = [f for f in distribution.files or [] if "/licenses/" in str(f) and f.name.upper().startswith("LICENSE")]
-        return "\n".join(pathlib.Path(distribution.locate_file(f)).read_text() for f in sorted(files)[:1])
+        text = pathlib.Path(distribution.locate_file(sorted(files)[0])).read_text()
+        return re.split(r"^-{4,}$", text, maxsplit=1, flags=re.MULTILINE)[0]  # behind it: what the wheel bundles
 
     def _distribution(self) -> importlib.metadata.Distribution:
         [folder] = VENV.glob("lib/python3*/site-packages")
