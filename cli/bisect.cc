@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "bar.h"
 #include "compare.h"
 #include "inputs.h"
 #include "json.h"
@@ -35,12 +36,13 @@ struct Bisect : Inputs {
     if (!problem_with(reference, passes, 0).empty()) return report("", problem, "with all rewrites switched off, too");
     // With the first `right` rewrites the result is right, with the first `wrong` of them it is not.
     size_t right = 0, wrong = passes.size();
+    Bar bar("rewrites", common.quiet || common.json);
     while (wrong - right > 1) {
       const size_t middle = right + (wrong - right) / 2;
-      progress(fmt::format("the first {} of {} rewrites", middle, passes.size()));
+      bar.update(static_cast<int64_t>(passes.size() - (wrong - right)), static_cast<int64_t>(passes.size()));
       (problem_with(reference, passes, middle).empty() ? right : wrong) = middle;
     }
-    end_progress();
+    bar.clear();
     Common alone = common;
     alone.without.push_back(passes[right]);
     const bool is_enough = difference(reference, alone).empty();
@@ -101,6 +103,7 @@ void add_bisect(CLI::App& app, int& status) {
   command.add_option("--rtol", bisect->tolerance.relative,
                      "How far results may be off, relative to the reference interpreter's");
   command.add_option("--atol", bisect->tolerance.absolute, "How far results may be off beside that");
+  add_quiet(command, bisect->common);
   command.footer("Status 1: some result differs. 0: none does.");
   command.callback([bisect, &status] { status = (*bisect)(); });
 }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "bar.h"
 #include "common.h"
 #include "json.h"
 
@@ -24,23 +25,24 @@ struct Check {
   int operator()() const {
     bool failed = false;
     std::vector<std::string> items;
-    for (const std::string& model : models) {
-      if (models.size() > 1) progress(model);
-      failed |= check(model, items);
+    Bar bar("models", common.quiet || common.json);
+    for (size_t i = 0; i < models.size(); ++i) {
+      bar.update(static_cast<int64_t>(i), static_cast<int64_t>(models.size()), models[i]);
+      failed |= check(models[i], bar, items);
     }
     if (common.json) fmt::print("{}\n", json_array(items));
     return failed ? kFailed : kOk;
   }
 
   // Whether it is wrong.
-  bool check(const std::string& model, std::vector<std::string>& items) const {
+  bool check(const std::string& model, Bar& bar, std::vector<std::string>& items) const {
     treadle_report* made = nullptr;
     const int flags =
         TREADLE_CHECK_RUNS | (full ? TREADLE_CHECK_FULL : 0) | (custom_domains ? TREADLE_CHECK_CUSTOM_DOMAINS : 0);
     try {
       treadle::check(treadle_model_check(model.c_str(), nullptr, 0, flags, &made));
     } catch (const treadle::Error& e) {
-      end_progress();
+      bar.clear();
       const std::string problem = e.what();
       if (common.json) {
         items.push_back(
@@ -50,7 +52,7 @@ struct Check {
       }
       return true;
     }
-    end_progress();
+    bar.clear();
     const Report report(made, treadle_report_free);
     const size_t errors = treadle_report_error_count(made), warnings = treadle_report_warning_count(made);
     if (common.json) {
@@ -88,6 +90,7 @@ void add_check(CLI::App& app, int& status) {
   command.add_flag("--strict", check->strict, "Take warnings for errors");
   command.add_flag("--custom-domains", check->custom_domains, "An operator of an unknown domain is an error");
   add_json(command, check->common);
+  add_quiet(command, check->common);
   command.callback([check, &status] { status = (*check)(); });
 }
 

@@ -16,6 +16,8 @@
 #include <memory>
 #include <system_error>
 
+#include "bar.h"
+
 namespace cli {
 
 namespace {
@@ -33,6 +35,10 @@ struct Close {
 
 void add_json(CLI::App& command, Common& common) {
   command.add_flag("--json", common.json, "Print one JSON document");
+}
+
+void add_quiet(CLI::App& command, Common& common) {
+  command.add_flag("--quiet", common.quiet, "Show no bar on a terminal");
 }
 
 std::function<std::string(const std::string&)> one_of(std::vector<std::string> values) {
@@ -76,6 +82,7 @@ void add_session(CLI::App& command, Common& common, const std::vector<std::strin
 
 treadle::SessionOptions session_options(const Common& common) {
   treadle::SessionOptions options;
+  treadle_options_set_interrupt(options.get(), interrupted, nullptr);
   // Left out, loops become native code once that pays.
   if (common.tier == "program") options.set("jit", "off");
   if (common.tier == "native") options.set("jit", "always");
@@ -139,16 +146,6 @@ std::string green(std::string_view text) {
 }
 std::string dim(std::string_view text) {
   return coloured("2", text);
-}
-
-void progress(std::string_view text) {
-  if (!isatty(STDERR_FILENO)) return;
-  fmt::print(stderr, "\r\x1b[K{}", text.substr(0, 100));
-  std::fflush(stderr);
-}
-
-void end_progress() {
-  progress("");
 }
 
 void write_file(const std::string& path, std::string_view bytes) {

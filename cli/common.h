@@ -19,10 +19,11 @@ namespace cli {
 // The number of the element type of texts.
 inline constexpr int kString = 8;
 
-// Exit status: 0 it worked; 1 the model, the input or a case failed; 2 the command line makes no sense.
+// Exit status: 0 it worked; 1 the model, the input or a case failed; 2 the command line makes no sense; 130 Ctrl-C.
 inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
+inline constexpr int kInterrupted = 130;
 
 // The command line makes no sense.
 struct UsageError : std::runtime_error {
@@ -35,6 +36,7 @@ struct InputError : std::runtime_error {
 
 struct Common {
   bool json = false;
+  bool quiet = false;
   std::string tier;  // "": the default
   std::string weights;
   bool copy_weights = false;
@@ -49,6 +51,7 @@ struct Common {
 // A check of an option's value that names those that there are, and leaves the help as it is.
 std::function<std::string(const std::string&)> one_of(std::vector<std::string> values);
 void add_json(CLI::App& command, Common& common);
+void add_quiet(CLI::App& command, Common& common);  // of commands with a bar
 void add_session(CLI::App& command, Common& common,
                  const std::vector<std::string>& tiers = {"program", "native", "reference"});
 treadle::SessionOptions session_options(const Common& common);
@@ -69,10 +72,6 @@ std::string bold(std::string_view text);
 std::string red(std::string_view text);
 std::string green(std::string_view text);
 std::string dim(std::string_view text);
-
-// A line on standard error that is overwritten; silent unless that is a terminal.
-void progress(std::string_view text);
-void end_progress();
 
 class Stopwatch {
  public:

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "bar.h"
 #include "common.h"
 #include "json.h"
 
@@ -15,7 +16,6 @@ namespace {
 
 // Says what went wrong: for people on standard error, as JSON on standard output.
 int fail(bool json, const cli::Failure& failure, int status) {
-  cli::end_progress();
   if (json) {
     fmt::print("{}\n", cli::JsonObject().raw("error", cli::to_json(failure)).str());
   } else {
@@ -53,7 +53,10 @@ int run(int argc, char** argv) {
     return fail(json, {.code = "usage", .message = e.what()}, cli::kUsage);
   } catch (const cli::InputError& e) {
     return fail(json, {.code = "input", .message = e.what()}, cli::kFailed);
+  } catch (const cli::Interrupted& e) {
+    return fail(json, {.code = "interrupted", .message = e.what()}, cli::kInterrupted);
   } catch (const treadle::Error& e) {
+    if (cli::interrupted()) return fail(json, {.code = "interrupted", .message = e.what()}, cli::kInterrupted);
     return fail(json, cli::failure_of(e), cli::kFailed);
   } catch (const std::filesystem::filesystem_error& e) {
     return fail(json, {.code = "input", .message = e.what()}, cli::kFailed);

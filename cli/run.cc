@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "arrays.h"
+#include "bar.h"
 #include "common.h"
 #include "inputs.h"
 #include "json.h"
@@ -30,6 +31,7 @@ struct Run : Inputs {
   bool dump_plan = false;
 
   int operator()() const {
+    const CatchInterrupts here;
     const Session session = open_session(model, common, dump);
     const Feeds fed = feeds(session);
     if (!dump.empty()) {
@@ -46,11 +48,8 @@ struct Run : Inputs {
       names.push_back(session.name(TREADLE_OUTPUT, i));
     }
     const std::vector<Target> to = targets(names);
-    treadle::RunOptions options;
-    options.limit_time(time_limit);
-    const Stopwatch watch;
-    const std::vector<Value> results = session.run(fed, outputs, &options);
-    const double seconds = watch.seconds();
+    double seconds = 0;
+    const std::vector<Value> results = run_watched(session, fed, seconds);
     for (const Target& target : to) {
       const Value& value = results[target.output];
       write_file(target.path, target.path.ends_with(".pb") ? value.to_pb(names[target.output]) : write_npy(value));
@@ -69,6 +68,22 @@ struct Run : Inputs {
       fmt::print("{}\n", dim(fmt::format("{:.3f} ms", seconds * 1e3)));
     }
     return kOk;
+  }
+
+  std::vector<Value> run_watched(const Session& session, const Feeds& fed, double& seconds) const {
+    Bar bar("iterations", common.quiet || common.json);
+    treadle::RunOptions options;
+    options.limit_time(time_limit);
+    watch(options, &bar);
+    try {
+      const Stopwatch watch;
+      std::vector<Value> results = session.run(fed, outputs, &options);
+      seconds = watch.seconds();
+      return results;
+    } catch (const treadle::Error&) {
+      if (interrupted()) throw Interrupted("interrupted after " + bar.where());
+      throw;
+    }
   }
 
   struct Target {
@@ -106,22 +121,19 @@ struct Bench : Inputs {
   double seconds = 2;
 
   int operator()() const {
+    const CatchInterrupts here;
     const Stopwatch loading;
     const Session session = open_session(model, common);
     const double load = loading.seconds();
     const Feeds fed = feeds(session);
-    std::vector<Value> results(session.count(TREADLE_OUTPUT));
-    const Stopwatch first_run;
-    session.run_into(fed, {}, results);
-    const double first = first_run.seconds();
+    double first = 0;
     std::vector<double> times;
-    for (const Stopwatch all; times.size() < 3 || (all.seconds() < seconds && times.size() < 100000);) {
-      const Stopwatch one;
-      results = session.run(fed);
-      times.push_back(one.seconds());
-      if (times.size() % 64 == 1) progress(fmt::format("run {}", times.size()));
+    try {
+      time_runs(session, fed, first, times);
+    } catch (const treadle::Error&) {
+      if (!interrupted()) throw;
     }
-    end_progress();
+    if (interrupted()) throw Interrupted(fmt::format("interrupted after {} runs", times.size()));
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     const double best = *std::min_element(times.begin(), times.end());
@@ -141,6 +153,27 @@ struct Bench : Inputs {
         load * 1e3, first * 1e3, median(times) * 1e3, times.size(), best * 1e3);
     fmt::print("memory    {:10.1f} MB at its peak\n", static_cast<double>(usage.ru_maxrss) / 1024);
     return kOk;
+  }
+
+  // Until the time is up, or Ctrl-C comes.
+  void time_runs(const Session& session, const Feeds& fed, double& first, std::vector<double>& times) const {
+    treadle::RunOptions options;
+    watch(options);
+    std::vector<Value> results(session.count(TREADLE_OUTPUT));
+    const Stopwatch first_run;
+    session.run_into(fed, {}, results, &options);
+    first = first_run.seconds();
+    Bar bar("runs", common.quiet || common.json);
+    const Stopwatch all;
+    while (times.size() < 3 || (all.seconds() < seconds && times.size() < 100000)) {
+      if (interrupted()) return;
+      const Stopwatch one;
+      results = session.run(fed, {}, &options);
+      times.push_back(one.seconds());
+      const auto made = static_cast<double>(times.size());
+      bar.update(static_cast<int64_t>(times.size()),
+                 static_cast<int64_t>(std::max(3.0, made * seconds / all.seconds())));
+    }
   }
 };
 
@@ -166,6 +199,7 @@ void add_run(CLI::App& app, int& status) {
     plan->excludes(of_runs);
     dump->excludes(of_runs);
   }
+  add_quiet(command, run->common);
   command.callback([run, &status] { status = (*run)(); });
 }
 
@@ -176,6 +210,7 @@ void add_bench(CLI::App& app, int& status) {
   command.add_option("--seconds", bench->seconds, "For how long to repeat")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  add_quiet(command, bench->common);
   command.callback([bench, &status] { status = (*bench)(); });
 }
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "bar.h"
 #include "common.h"
 #include "compare.h"
 #include "json.h"
@@ -82,7 +83,7 @@ std::vector<Slot> input_slots(const Session& session, const JsonTop& meta) {
 }
 
 std::string run_set(const Session& session, const fs::path& set, const JsonTop& meta, const Tolerance& tolerance,
-                    double& largest) {
+                    const treadle::RunOptions& watched, double& largest) {
   const std::vector<Slot> slots = input_slots(session, meta);
   Feeds feeds;
   for (size_t i = 0; fs::exists(set / fmt::format("input_{}.pb", i)); ++i) {
@@ -90,7 +91,7 @@ std::string run_set(const Session& session, const fs::path& set, const JsonTop& 
     feeds.emplace_back(slots[i].name,
                        Value::from_pb_file((set / fmt::format("input_{}.pb", i)).string(), slots[i].type));
   }
-  const std::vector<Value> results = session.run(feeds);
+  const std::vector<Value> results = session.run(feeds, {}, &watched);
   size_t i = 0;
   for (; fs::exists(set / fmt::format("output_{}.pb", i)); ++i) {
     if (i == results.size()) return fmt::format("{} outputs, more are expected", results.size());
@@ -104,7 +105,8 @@ std::string run_set(const Session& session, const fs::path& set, const JsonTop& 
   return i == 0 ? fmt::format("{}: no expected outputs", set.filename().string()) : "";
 }
 
-Outcome run_case(const fs::path& folder, const std::string& name, const Common& common, const std::string& tier) {
+Outcome run_case(const fs::path& folder, const std::string& name, const Common& common, const std::string& tier,
+                 const treadle::RunOptions& watched) {
   Outcome outcome;
   outcome.name = name;
   outcome.tier = tier;
@@ -125,7 +127,7 @@ Outcome run_case(const fs::path& folder, const std::string& name, const Common& 
     const std::vector<fs::path> sets = data_sets(folder);
     if (sets.empty()) throw InputError("no test_data_set_N");
     for (const fs::path& set : sets) {
-      outcome.problem = run_set(session, set, meta, tolerance, outcome.largest);
+      outcome.problem = run_set(session, set, meta, tolerance, watched, outcome.largest);
       if (!outcome.problem.empty()) break;
     }
   } catch (const std::exception& e) {
@@ -140,6 +142,7 @@ struct Test {
   std::vector<std::string> folders;
 
   int operator()() const {
+    const CatchInterrupts here;
     const std::vector<fs::path> cases = find_cases(folders);
     if (cases.empty()) throw UsageError("no folder with a model.onnx was found");
     std::vector<std::string> tiers = {common.tier.empty() ? "program" : common.tier};
@@ -153,11 +156,21 @@ struct Test {
     }
     size_t passed = 0, failed = 0;
     std::vector<std::string> items;
+    Bar bar("cases", common.quiet || common.json);
     for (size_t i = 0; i < cases.size(); ++i) {
       for (const std::string& tier : tiers) {
-        progress(fmt::format("{}/{} {} ({})", i + 1, cases.size(), names[i], tier));
-        const Outcome outcome = run_case(cases[i], names[i], common, tier);
-        end_progress();
+        const auto show = [&](const auto&...) {
+          bar.update(static_cast<int64_t>(i), static_cast<int64_t>(cases.size()), names[i]);
+          return false;
+        };
+        treadle::RunOptions watched;
+        watch(watched);
+        watched.progress(show);
+        show();
+        const Outcome outcome = run_case(cases[i], names[i], common, tier, watched);
+        if (interrupted())
+          throw Interrupted(fmt::format("interrupted in {} ({}), after {}", names[i], tier, bar.where()));
+        bar.clear();
         ++(outcome.passed() ? passed : failed);
         if (common.json) {
           items.push_back(to_json(outcome));
@@ -206,6 +219,7 @@ void add_test(CLI::App& app, int& status) {
   add_session(command, test->common, {"program", "native", "reference", "all"});
   command.get_option("--tier")->description("How to run: program, native, reference, or all");
   add_json(command, test->common);
+  add_quiet(command, test->common);
   command.callback([test, &status] { status = (*test)(); });
 }
 

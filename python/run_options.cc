@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "support.h"
 
@@ -36,21 +37,58 @@ void LoadFlag::set(bool on) {
   for (treadle_options* options : opening_) treadle_options_cancel_load(options, on);
 }
 
-RunOptions::RunOptions() {
+namespace {
+
+thread_local PyObject* watching = nullptr;  // what is told of the runs of this thread; null: nothing
+
+// What it raises stays pending, as what a signal handler raises.
+bool tell(void*, const treadle_progress* progress) {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  PyObject* const told = std::exchange(watching, nullptr);  // runs that it makes itself are others
+  PyObject* result = progress->total < 0
+                         ? PyObject_CallFunction(told, "LO", static_cast<long long>(progress->done), Py_None)
+                         : PyObject_CallFunction(told, "LL", static_cast<long long>(progress->done),
+                                                 static_cast<long long>(progress->total));
+  watching = told;
+  const bool raised = result == nullptr;
+  Py_XDECREF(result);
+  PyGILState_Release(state);
+  return raised;
+}
+
+nb::object watch(nb::object told) {
+  PyObject* const before = std::exchange(watching, told.is_none() ? nullptr : told.release().ptr());
+  return before ? nb::steal(before) : nb::none();
+}
+
+Owned<treadle_run_options> new_options() {
   treadle_run_options* options = nullptr;
   check(treadle_run_options_create(&options));
-  handle.reset(options);
   treadle_run_options_set_interrupt(options, interrupted, nullptr);
+  return Owned<treadle_run_options>(options);
+}
+
+// A setter of both.
+template <auto kSet, class T>
+void set(RunOptions& options, T value) {
+  kSet(options.handle.get(), value);
+  kSet(options.watched.get(), value);
+}
+
+}  // namespace
+
+RunOptions::RunOptions() : handle(new_options()), watched(new_options()) {
+  treadle_run_options_set_progress(watched.get(), tell, nullptr);
 }
 
 const treadle_run_options* run_options_of(nb::handle options) {
   static const RunOptions* const defaults = new RunOptions;  // outlives every thread
-  if (options.is_none()) return defaults->handle.get();
-  if (!nb::isinstance<RunOptions>(options)) {
+  if (!options.is_none() && !nb::isinstance<RunOptions>(options)) {
     PyErr_Format(PyExc_TypeError, "run_options are RunOptions, not a %s", Py_TYPE(options.ptr())->tp_name);
     raise_pending();
   }
-  return nb::cast<const RunOptions&>(options).handle.get();
+  const RunOptions& found = options.is_none() ? *defaults : nb::cast<const RunOptions&>(options);
+  return (watching ? found.watched : found.handle).get();
 }
 
 void define_run_options(nb::module_& m) {
@@ -65,11 +103,13 @@ void define_run_options(nb::module_& m) {
       .def(nb::init<>())
       .def_prop_rw(
           "terminate", [](const RunOptions& o) { return treadle_run_options_is_cancelled(o.handle.get()); },
-          [](RunOptions& o, bool on) { treadle_run_options_cancel(o.handle.get(), on); })
-      .def("_limit_time", [](RunOptions& o, double s) { treadle_run_options_limit_time(o.handle.get(), s); })
-      .def("_limit_iterations",
-           [](RunOptions& o, int64_t n) { treadle_run_options_limit_iterations(o.handle.get(), n); })
-      .def("_limit_memory", [](RunOptions& o, size_t n) { treadle_run_options_limit_memory(o.handle.get(), n); });
+          set<treadle_run_options_cancel, bool>)
+      .def("_limit_time", set<treadle_run_options_limit_time, double>)
+      .def("_limit_iterations", set<treadle_run_options_limit_iterations, int64_t>)
+      .def("_limit_memory", set<treadle_run_options_limit_memory, size_t>);
+  m.def("watch", watch, nb::arg("told").none(),
+        nb::sig("def watch(told: collections.abc.Callable[[int, int | None], object] | None) -> "
+                "collections.abc.Callable[[int, int | None], object] | None"));
 }
 
 }  // namespace treadle_python

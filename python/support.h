@@ -85,7 +85,8 @@ void define_value(nb::module_& m);
 
 struct RunOptions {
   RunOptions();
-  Owned<treadle_run_options> handle;
+  // Of the same limits and flags; `watched` are those of runs whose progress a function of the thread is told.
+  Owned<treadle_run_options> handle, watched;
 };
 void define_run_options(nb::module_& m);
 // Whether a signal handler has raised something in this thread. For treadle_*_set_interrupt.
@@ -114,7 +115,7 @@ class LoadFlag {
   bool on_ = false;
   std::vector<treadle_options*> opening_;
 };
-// Of None, options without limits; Python's signals are looked at either way.
+// Of None, options without limits; Python's signals are looked at either way, and who watches the thread is told.
 const treadle_run_options* run_options_of(nb::handle options);
 
 // Calls `fn` (returning a status) without the GIL, then throws what it, or a signal handler, reported.

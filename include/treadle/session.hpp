@@ -1,6 +1,8 @@
 // Sessions, their options, and runs (treadle.hpp).
 #pragma once
 
+#include <functional>
+
 #include "treadle/value.hpp"
 
 namespace treadle {
@@ -58,10 +60,25 @@ class RunOptions {
   void set_interrupt(bool (*interrupted)(void*), void* context) {
     treadle_run_options_set_interrupt(get(), interrupted, context);
   }
+  // Called from the thread that runs (treadle_run_options_set_progress); true cancels the run, and so does an
+  // exception, which comes out of it.
+  void progress(std::function<bool(const treadle_progress&)> told) {
+    progress_ = std::make_unique<std::function<bool(const treadle_progress&)>>(std::move(told));
+    treadle_run_options_set_progress(get(), *progress_ ? tell : nullptr, progress_.get());
+  }
   treadle_run_options* get() const { return handle_.get(); }
 
  private:
+  static bool tell(void* told, const treadle_progress* progress) {
+    try {
+      return (*static_cast<std::function<bool(const treadle_progress&)>*>(told))(*progress);
+    } catch (...) {
+      detail::thrown() = std::current_exception();
+      return true;
+    }
+  }
   detail::Handle<treadle_run_options, treadle_run_options_free> handle_;
+  std::unique_ptr<std::function<bool(const treadle_progress&)>> progress_;
 };
 
 using Feed = std::pair<std::string, Value>;
@@ -152,9 +169,9 @@ class Session {
     for (const std::string& output : outputs) names.push_back(output.c_str());
     std::vector<treadle_value*> handles;
     for (const Value& result : results) handles.push_back(result.get());
-    check(treadle_session_run(get(), options ? options->get() : nullptr, arrays.names.data(), arrays.values.data(),
-                              arrays.names.size(), names.empty() ? nullptr : names.data(), names.size(),
-                              handles.data()));
+    detail::check_run(treadle_session_run(get(), options ? options->get() : nullptr, arrays.names.data(),
+                                          arrays.values.data(), arrays.names.size(),
+                                          names.empty() ? nullptr : names.data(), names.size(), handles.data()));
     for (size_t i = 0; i < results.size(); ++i) {
       if (!results[i].get()) results[i] = Value(handles[i]);
     }
@@ -163,8 +180,8 @@ class Session {
   Profile profile(const Feeds& feeds, size_t runs = 10, const RunOptions* options = nullptr) const {
     const detail::FeedArrays arrays(feeds);
     treadle_profile* profile = nullptr;
-    check(treadle_session_profile(get(), options ? options->get() : nullptr, arrays.names.data(), arrays.values.data(),
-                                  arrays.names.size(), runs, &profile));
+    detail::check_run(treadle_session_profile(get(), options ? options->get() : nullptr, arrays.names.data(),
+                                              arrays.values.data(), arrays.names.size(), runs, &profile));
     return Profile(profile);
   }
 

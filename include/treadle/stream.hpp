@@ -79,8 +79,8 @@ class Stream {
     const detail::FeedArrays arrays(feeds);
     std::vector<treadle_value*> handles(treadle_stream_output_count(get()), nullptr);
     for (size_t i = 0; i < handles.size() && i < results.size(); ++i) handles[i] = results[i].get();
-    check(treadle_stream_push(get(), options ? options->get() : nullptr, arrays.names.data(), arrays.values.data(),
-                              arrays.names.size(), handles.data(), nullptr));
+    detail::check_run(treadle_stream_push(get(), options ? options->get() : nullptr, arrays.names.data(),
+                                          arrays.values.data(), arrays.names.size(), handles.data(), nullptr));
     for (size_t i = results.size(); i < handles.size(); ++i) results.emplace_back(handles[i]);
   }
   // Plans and compiles for pushes of these numbers of samples (none: of one hop), so that no push has to.
@@ -119,8 +119,8 @@ class Stream {
   std::vector<Value> advance(Fn fn, const Feeds& feeds, const RunOptions* options, size_t* hops) {
     const detail::FeedArrays arrays(feeds);
     std::vector<treadle_value*> handles(treadle_stream_output_count(get()), nullptr);
-    check(fn(get(), options ? options->get() : nullptr, arrays.names.data(), arrays.values.data(), arrays.names.size(),
-             handles.data(), hops));
+    detail::check_run(fn(get(), options ? options->get() : nullptr, arrays.names.data(), arrays.values.data(),
+                         arrays.names.size(), handles.data(), hops));
     return {handles.begin(), handles.end()};
   }
   friend class Pool;
@@ -154,8 +154,8 @@ class Pool {
     }
     const size_t outputs = treadle_pool_output_count(get());
     std::vector<treadle_value*> handles(chunks.size() * outputs, nullptr);
-    check(treadle_pool_push(get(), options ? options->get() : nullptr, ids.data(), ids.size(), inputs.data(),
-                            inputs.size(), values.data(), handles.data()));
+    detail::check_run(treadle_pool_push(get(), options ? options->get() : nullptr, ids.data(), ids.size(),
+                                        inputs.data(), inputs.size(), values.data(), handles.data()));
     std::vector<std::vector<Value>> results(chunks.size());
     for (size_t i = 0; i < handles.size(); ++i) results[i / outputs].emplace_back(handles[i]);
     return results;
@@ -163,7 +163,7 @@ class Pool {
   // What the end of a stream's signal brings; the stream leaves.
   std::vector<Value> flush(int64_t id, const RunOptions* options = nullptr) {
     std::vector<treadle_value*> handles(treadle_pool_output_count(get()), nullptr);
-    check(treadle_pool_flush(get(), options ? options->get() : nullptr, id, handles.data()));
+    detail::check_run(treadle_pool_flush(get(), options ? options->get() : nullptr, id, handles.data()));
     return {handles.begin(), handles.end()};
   }
   void leave(int64_t id) { check(treadle_pool_leave(get(), id)); }

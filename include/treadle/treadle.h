@@ -287,6 +287,18 @@ TREADLE_API bool treadle_run_options_is_cancelled(const treadle_run_options* opt
 TREADLE_API void treadle_run_options_set_interrupt(treadle_run_options* options, bool (*interrupted)(void* context),
                                                    void* context);
 
+/* How far a run is, in iterations of its outermost loops: loops within loops are not counted, nor what runs outside of
+ * them. Of a stream's push or flush that makes several runs: in runs. Later versions add members at the end. */
+typedef struct treadle_progress {
+  int64_t done;
+  int64_t total; /* -1: not known, as of loops that end by a condition */
+} treadle_progress;
+/* Told about every 50 ms, from the thread that runs, and once when a run has succeeded, with as many done as there are;
+ * true cancels the run. How fast a run goes is for the caller to measure. */
+TREADLE_API void treadle_run_options_set_progress(treadle_run_options* options,
+                                                  bool (*progress)(void* context, const treadle_progress* progress),
+                                                  void* context);
+
 /* `names` and `values` are parallel; a value of NULL or TREADLE_NONE stands for an empty optional. `output_names` NULL:
  * all outputs. `outputs[i]`: NULL gets a new handle. A handle that holds a tensor of the right type and sizes is
  * written in place; any other content of it is replaced. On failure, handles that were NULL stay NULL. */

@@ -38,6 +38,20 @@ inline void check(treadle_status* status) {
 }
 
 namespace detail {
+// What a callback has thrown in the run that this thread is in.
+inline std::exception_ptr& thrown() {
+  thread_local std::exception_ptr thrown;
+  return thrown;
+}
+// The status of a run.
+inline void check_run(treadle_status* status) {
+  if (const std::exception_ptr failure = std::exchange(thrown(), nullptr)) {
+    treadle_status_free(status);
+    std::rethrow_exception(failure);
+  }
+  check(status);
+}
+
 template <class T, void (*free)(T*)>
 struct Deleter {
   void operator()(T* handle) const { free(handle); }

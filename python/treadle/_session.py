@@ -20,6 +20,7 @@ from ._model import ModelMetadata, NodeArg, model_source
 from ._options import _FOLDER, RunOptions, SessionOptions
 from ._pool import StreamPool
 from ._profile import Profile, Trace
+from ._progress import Progress, watched
 from ._stream import Stream
 from ._values import IOBinding, OrtValue
 
@@ -215,13 +216,19 @@ class InferenceSession:
         output_names: Sequence[str] | None,
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None = None,
+        *,
+        progress: Progress = None,
     ) -> list[Any]:
         """New arrays for the outputs named, or for all (None, or an empty list).
 
         Feeds may be numpy arrays, lists, numbers, anything with `__dlpack__` (torch, jax), OrtValues; lists of these for
         sequences, None for optionals, dicts for maps. Raises InvalidArgument for what does not fit, ValueError for missing
-        inputs.
+        inputs. `progress(done, total)` is told of the iterations of the outermost loops about every 50 ms and at the end,
+        with None for a total that nobody knows; what it raises stops the run. True shows tqdm's bar.
         """
+        if progress is not None:
+            with watched(progress):
+                return self.run(output_names, input_feed, run_options)
         if self._plain:
             return self._run(output_names, input_feed, run_options)
         run = self._recorded("model_run", self._run)

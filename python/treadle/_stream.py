@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _core
 from ._profile import Recorder
+from ._progress import Progress, watched
 
 
 def _joined(feed: Mapping[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
@@ -64,8 +65,22 @@ class Stream:
             self._core.load(backup)
             raise
 
-    def push(self, feed: Mapping[str, Any] | None = None, /, *, run_options: Any = None, **inputs: Any) -> Any:
-        """Inputs by keyword, or in a dict when their names are no identifiers. A push that fails changes nothing."""
+    def push(
+        self,
+        feed: Mapping[str, Any] | None = None,
+        /,
+        *,
+        run_options: Any = None,
+        progress: Progress = None,
+        **inputs: Any,
+    ) -> Any:
+        """Inputs by keyword, or in a dict when their names are no identifiers. A push that fails changes nothing.
+
+        `progress`: as for `InferenceSession.run`; of a push that makes several runs, it counts runs.
+        """
+        if progress is not None:
+            with watched(progress):
+                return self.push(feed, run_options=run_options, **inputs)
         return self._push(inputs if feed is None else _joined(feed, inputs), run_options)
 
     def flush(self, feed: Mapping[str, Any] | None = None, /, *, run_options: Any = None, **inputs: Any) -> Any:

@@ -42,6 +42,8 @@ struct treadle_session {
 struct treadle_run_options {
   treadle::RunOptions options;
   std::atomic<bool> cancel{false};
+  bool (*progress)(void* context, const treadle_progress* progress) = nullptr;
+  void* progress_context = nullptr;
 };
 
 struct treadle_profile {

@@ -379,6 +379,21 @@ void treadle_run_options_set_interrupt(treadle_run_options* options, bool (*inte
   options->options.interrupted_context = context;
 }
 
+void treadle_run_options_set_progress(treadle_run_options* options,
+                                      bool (*progress)(void* context, const treadle_progress* progress),
+                                      void* context) {
+  options->progress = progress;
+  options->progress_context = context;
+  options->options.progress_context = options;
+  options->options.progress = nullptr;
+  if (!progress) return;
+  options->options.progress = [](void* watched, int64_t done, int64_t total) {
+    const auto& told = *static_cast<treadle_run_options*>(watched);
+    const treadle_progress so_far{done, total};
+    return told.progress(told.progress_context, &so_far);
+  };
+}
+
 treadle_status* treadle_session_run(const treadle_session* session, const treadle_run_options* options,
                                     const char* const* names, const treadle_value* const* values, size_t count,
                                     const char* const* output_names, size_t output_count, treadle_value** outputs) {

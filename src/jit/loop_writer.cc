@@ -60,7 +60,6 @@ void LoopWriter::write() {
   }
 
   b_.SetInsertPoint(exit_);
-  b_.CreateStore(get(trip_[request_.loop]), counter_address(request_.loop, offsetof(LoopCounters, trip)));
   close_places();
   publish();
   b_.CreateRet(b_.getInt32(0));
@@ -240,8 +239,9 @@ void LoopWriter::copy(uint32_t from, uint32_t to, size_t bytes) {
 
 // --- leaving ---------------------------------------------------------------------------------------------------------
 
-// The engine's counts of work and trips, before it is called and after.
+// The engine's counts of work and trips, before it is called and after, and how far the loop is.
 void LoopWriter::publish() {
+  b_.CreateStore(get(trip_[request_.loop]), counter_address(request_.loop, offsetof(LoopCounters, trip)));
   b_.CreateStore(get(units_), field(offsetof(NativeFrame, poll_units), b_.getPtrTy()));
   b_.CreateStore(get(total_trips_), field(offsetof(NativeFrame, trips), b_.getPtrTy()));
 }

@@ -84,6 +84,22 @@ Result<Tensor> stack(const std::vector<Tensor>& elements, int64_t axis, bool rev
   return whole;
 }
 
+// While it lives, a loop runs.
+class InLoop {
+ public:
+  explicit InLoop(Guard* guard) : guard_(guard) {
+    if (guard_) ++guard_->loops;
+  }
+  ~InLoop() {
+    if (guard_) --guard_->loops;
+  }
+  InLoop(const InLoop&) = delete;
+  InLoop& operator=(const InLoop&) = delete;
+
+ private:
+  Guard* guard_;
+};
+
 class Walker {
  public:
   explicit Walker(Guard* guard) : guard_(guard) {}
@@ -208,6 +224,7 @@ class Walker {
   };
 
   Status run_loop(const ir::Node& node) {
+    const InLoop here(guard_);
     TREADLE_ASSIGN(const LoopView loop, LoopView::read(node));
     int64_t trips = INT64_MAX;
     if (loop.trip_count()) {
@@ -274,6 +291,7 @@ class Walker {
   }
 
   Status run_scan(const ir::Node& node) {
+    const InLoop here(guard_);
     TREADLE_ASSIGN(const LoopView scan, LoopView::read(node));
     std::vector<AnyValue> state = initial_states(scan);
     std::vector<Tensor> sources;

@@ -18,6 +18,8 @@ Result<std::vector<Type>> infer_outputs(const ir::NodeInfo& node, std::span<cons
 // Asked between nodes and trips whether to go on.
 class Guard {
  public:
+  // Around what is run.
+  int loops = 0;
   virtual Status trip() = 0;  // called before each trip of any loop
   virtual Status step() = 0;  // called before each node
 

@@ -67,7 +67,7 @@ Status Context::run_program() {
   } else {
     status = execute();
   }
-  if (!scope.stopped()) return status;
+  if (!scope.stopped()) return polls_.progress().finish(std::move(status));
   // A kernel that was told to stop has left its results half written. What it says of that is no news.
   Status reached = polls_.limits().check();
   if (reached.ok()) reached = error(Code::kCancelled, "the run was cancelled");

@@ -141,6 +141,7 @@ Status Loops::begin(uint32_t index, bool& runs) {
   LoopPosition& at = positions_[index];
   TREADLE_TRY(enter(index));
   at.all_trips = at.trips;
+  polls_.progress().begin(loop, at);
   runs = at.trips > 0;
   if (!runs) return {};
   TREADLE_TRY(polls_.count_trip(loop.schedule.weight, polls_.budget()));
@@ -385,6 +386,7 @@ Status Loops::end(uint32_t index) {
   const Loop& loop = program_.loops[index];
   LoopPosition& at = positions_[index];
   at.active = false;
+  polls_.progress().end(loop, at);
   polls_.teams().end(index);
   void** const slots = frame_.slots();
   for (const LoopState& state : loop.states) {

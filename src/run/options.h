@@ -25,10 +25,15 @@ enum class Jit : uint8_t {
 std::string_view name(Jit jit);
 std::optional<Jit> jit_named(std::string_view name);
 
-// Limits of one run. A limit that is hit is an error kLimit that says which and where; cancelling is kCancelled.
+// Limits of one run, and who is told how far it is. A limit that is hit is an error kLimit that says which and where;
+// cancelling is kCancelled.
 struct RunOptions : WorkLimits {
   int64_t iteration_limit = 0;      // iterations of all loops together; 0: none
   run::Profile* profile = nullptr;  // records the run, which is interpreted for it; not in the reference interpreter
+  // Told how many iterations the outermost loops have made, and how many they will make (-1: not known), about every
+  // 50 ms and when the run has succeeded, from the thread that works; true cancels the run.
+  bool (*progress)(void* context, int64_t done, int64_t total) = nullptr;
+  void* progress_context = nullptr;
 };
 
 }  // namespace treadle

@@ -1,5 +1,7 @@
 #include "run/pipelines.h"
 
+#include <algorithm>
+
 #include "base/pause.h"
 #include "base/thread_pool.h"
 
@@ -9,6 +11,16 @@ using plan::Loop;
 using plan::OpCode;
 using plan::Pipeline;
 using plan::PipelineStage;
+
+namespace {
+
+// Iterations of all its loops together.
+int64_t iterations(const Pipeline& pipeline) {
+  const auto has_loop = [](const PipelineStage& stage) { return stage.loop != PipelineStage::kNoLoop; };
+  return pipeline.trips * std::count_if(pipeline.stages.begin(), pipeline.stages.end(), has_loop);
+}
+
+}  // namespace
 
 // --- who works on what -----------------------------------------------------------------------------------------------
 
@@ -62,6 +74,15 @@ void PipelineRun::stop() {
   note();
 }
 
+int64_t PipelineRun::made() const {
+  int64_t sum = 0;
+  for (size_t s = 0; s < count_; ++s) {
+    if (pipeline_.stages[s].loop == PipelineStage::kNoLoop) continue;
+    sum += std::min(stages_[s].done.load(std::memory_order_relaxed) * pipeline_.block, pipeline_.trips);
+  }
+  return sum;
+}
+
 void PipelineRun::wait(uint32_t seen) const {
   constexpr int kSpins = 2000;
   for (int i = 0; i < kSpins; ++i) {
@@ -94,6 +115,8 @@ Status Pipelines::run(uint32_t index, bool& done) {
   if (!run_aside(pipeline.before)) return {};
   at.begin();
   at.status = Status();
+  at.told = 0;
+  polls_.progress().begin(at.told, iterations(pipeline), pipeline.last);
   const int threads = std::min(thread_limit(), static_cast<int>(pipeline.stages.size()));
   struct Call {
     Pipelines* pipelines;
@@ -116,6 +139,7 @@ Status Pipelines::run(uint32_t index, bool& done) {
     trips_.worked(stage.loop, pipeline.trips);
     frame_.release(loop.releases, loop.in_loop);
   }
+  polls_.progress().end(iterations(pipeline));
   done = true;
   return {};
 }
@@ -161,11 +185,16 @@ void Pipelines::take_blocks(uint32_t index, int worker) {
       continue;
     }
     stage = taken;
-    if (calls) at.status = polls_.poll();
+    if (calls) at.status = poll(at);
     const bool stops = calls ? !at.status.ok() : polls_.limits().should_stop();
     if (stops || !run_block(program_.pipelines[index], stage, at.next_block(stage))) return at.stop();
     at.give_back(stage);
   }
+}
+
+Status Pipelines::poll(PipelineRun& at) {
+  if (polls_.progress().is_told()) at.told = at.made();
+  return polls_.poll();
 }
 
 bool Pipelines::run_block(const Pipeline& pipeline, size_t index, int64_t block) {

@@ -33,6 +33,8 @@ class PipelineRun {
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   bool finished() const { return left_.load(std::memory_order_acquire) == 0; }
   uint32_t events() const { return events_.load(std::memory_order_acquire); }
+  // Iterations of all loops so far.
+  int64_t made() const;
   // Until something has happened since `seen` was asked for.
   void wait(uint32_t seen) const;
 
@@ -40,6 +42,7 @@ class PipelineRun {
   std::chrono::steady_clock::time_point since;
   bool tells = false;  // what the run takes says something about the way it was run
   Status status;       // of the calling thread, where the run is to end
+  int64_t told = 0;    // made(), as the calling thread looked last
 
  private:
   struct alignas(64) Stage {
@@ -77,6 +80,7 @@ class Pipelines {
  private:
   void work(uint32_t index, int worker);
   void take_blocks(uint32_t index, int worker);
+  Status poll(PipelineRun& at);
   bool run_aside(const std::vector<uint32_t>& instructions);
   bool run_block(const plan::Pipeline& pipeline, size_t stage, int64_t block);
   bool run_trips_until(uint32_t loop, int64_t end);

@@ -8,7 +8,7 @@ void Polls::begin(const RunOptions& options, Limits::Clock::time_point since) {
   budget_ = {};
   uncounted_ns_ = 0;
   teams_.begin_run();
-  limits_.begin(options, since);
+  limits_.begin(progress_.begin_run(options), since);
 }
 
 Status Polls::poll() {

@@ -5,6 +5,7 @@
 #include "op/costs.h"
 #include "plan/program.h"
 #include "run/limits.h"
+#include "run/progress.h"
 #include "run/team.h"
 
 namespace treadle::run {
@@ -17,7 +18,7 @@ struct Budget {
 
 class Polls {
  public:
-  explicit Polls(const plan::Program& program) : teams_(program.loops) {}
+  explicit Polls(const plan::Program& program) : progress_(&program), teams_(program.loops) {}
   Polls(const Polls&) = delete;
   Polls& operator=(const Polls&) = delete;
 
@@ -42,12 +43,14 @@ class Polls {
 
   Budget& budget() { return budget_; }
   const RunLimits& limits() const { return limits_; }
+  Progress& progress() { return progress_; }
   LoopTeams& teams() { return teams_; }
 
  private:
   RunLimits limits_;
   Budget budget_;
   double uncounted_ns_ = 0;  // of work that no weight of a loop counts, since limits were looked at
+  Progress progress_;
   LoopTeams teams_;
 };
 

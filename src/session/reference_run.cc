@@ -8,6 +8,7 @@
 #include "ir/nesting.h"
 #include "reference/interpreter.h"
 #include "run/limits.h"
+#include "run/progress.h"
 
 namespace treadle::session {
 
@@ -15,10 +16,18 @@ namespace {
 
 class Guard final : public reference::Guard {
  public:
-  Guard(const run::RunLimits& limits, MemoryAccount& account) : limits_(limits), account_(account) {}
+  Guard(const run::RunLimits& limits, MemoryAccount& account, run::Progress& progress)
+      : limits_(limits), account_(account), progress_(progress) {
+    progress_.begin(made_, -1, 0);
+  }
   Status trip() override {
     TREADLE_TRY(limits_.check_iterations(++trips_));
+    if (loops == 1) made_ = begun_++;
     return step();
+  }
+  Status finish() {
+    progress_.end(begun_);
+    return progress_.finish({});
   }
   Status step() override {
     if (!account_.fits(0)) return account_.refusal(0, "the values that are kept");
@@ -28,7 +37,9 @@ class Guard final : public reference::Guard {
  private:
   const run::RunLimits& limits_;
   MemoryAccount& account_;
+  run::Progress& progress_;
   int64_t trips_ = 0;
+  int64_t begun_ = 0, made_ = 0;  // of outermost loops
 };
 
 }  // namespace
@@ -40,15 +51,16 @@ Status run_reference(const Loaded& loaded, Values values, std::span<AnyValue* co
   account->begin(options.memory_limit);
   const MemoryScope counted(account);
   run::RunLimits limits;
-  limits.begin(options);
+  run::Progress progress(nullptr);  // which loops follow is not known
+  limits.begin(progress.begin_run(options));
   const ThreadScope scope(1, limits.stop_check());
-  Guard guard(limits, *account);
+  Guard guard(limits, *account, progress);
   std::vector<AnyValue> fed;
   for (const AnyValue* value : values) fed.push_back(*value);
   std::vector<AnyValue> made;
   Status status = within_memory([&]() -> Status {
     TREADLE_ASSIGN(made, reference::run_graph(*loaded.graph, fed, &guard));
-    return {};
+    return guard.finish();
   });
   // What a kernel has written that was told to stop is worth nothing, and what it says of that is no news.
   if (scope.stopped()) status = std::move(limits.check()).in(status.place());

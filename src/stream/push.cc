@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "run/progress.h"
 #include "stream/layout.h"
 #include "stream/tensor_slices.h"
 
@@ -317,13 +318,48 @@ Status Push::run_session(const RunOptions& options) {
   return session_->run(feeds, wanted, places, options);
 }
 
+namespace {
+
+// A push of several runs is itself the outermost loop, of which it tells its caller in place of its runs.
+class Hops {
+ public:
+  Hops(const RunOptions& options, size_t count)
+      : options_(options), watched_(options), count_(static_cast<int64_t>(count)) {
+    watched_.progress = [](void* hops, int64_t, int64_t) { return static_cast<Hops*>(hops)->tell(); };
+    watched_.progress_context = this;
+  }
+  const RunOptions& of_run() const { return options_.progress && count_ > 1 ? watched_ : options_; }
+  void made() { ++made_; }
+  Status finish() const {
+    if (!options_.progress || count_ < 2 || !options_.progress(options_.progress_context, made_, count_)) return {};
+    return error(Code::kCancelled, "the push was interrupted");
+  }
+
+ private:
+  // Asked by each run in its own time, and at its end.
+  bool tell() {
+    const auto now = Limits::Clock::now();
+    if (now < next_) return false;
+    next_ = now + run::kBetweenTellings;
+    return options_.progress(options_.progress_context, made_, count_);
+  }
+
+  const RunOptions& options_;
+  RunOptions watched_;
+  int64_t made_ = 0, count_;
+  Limits::Clock::time_point next_;
+};
+
+}  // namespace
+
 Status Push::run(const RunOptions& options) {
   if (!block_.session) return {};
   prepare_run(*block_.session);
   feed_all_runs();
-  for (size_t run = 0; run < block_.count; ++run) {
+  Hops hops(options, block_.count);
+  for (size_t run = 0; run < block_.count; ++run, hops.made()) {
     TREADLE_TRY(feed(run));
-    Status status = run_session(options);
+    Status status = run_session(hops.of_run());
     if (!status.ok() && block_.count == 1) return status;
     if (!status.ok()) return std::move(status).in(fmt::format("hop {} of the push:", run));
     for (size_t i = 0; !by_position_ && i < next_[0].size(); ++i) {  // two states may be one output
@@ -333,7 +369,7 @@ Status Push::run(const RunOptions& options) {
     }
     for (Gathered& output : gathered_) TREADLE_TRY(output.take());
   }
-  return {};
+  return hops.finish();
 }
 
 // --- Results, and what the stream carries from now on ---------------------------------------------------------------

@@ -214,6 +214,20 @@ TEST_F(CApi, LimitsAndCancelling) {
   EXPECT_EQ(run(), TREADLE_CANCELLED);
   EXPECT_EQ(asked, 2);
   treadle_run_options_set_interrupt(options, nullptr, nullptr);
+  int64_t done[2] = {};  // of the last two tellings
+  treadle_run_options_set_progress(
+      options,
+      [](void* context, const treadle_progress* progress) {
+        auto* const last = static_cast<int64_t*>(context);
+        EXPECT_EQ(progress->total, -1) << "the loop ends by a condition";
+        last[0] = last[1];
+        last[1] = progress->done;
+        return last[0] > 0;
+      },
+      done);
+  EXPECT_EQ(run(), TREADLE_CANCELLED);
+  EXPECT_LT(done[0], done[1]);
+  treadle_run_options_set_progress(options, nullptr, nullptr);
 
   *static_cast<bool*>(treadle_tensor_mutable_data(go)) = false;
   EXPECT_EQ(run(), TREADLE_OK);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "support/model_bytes.h"
 #include "support/temp_dir.h"
 #include "treadle/treadle.hpp"
@@ -51,6 +53,32 @@ TEST(CppApi, WritesIntoResults) {
   results.push_back(treadle::Value::borrow(&level, {}));
   session.run_into(feeds, {"level"}, results);
   EXPECT_EQ(level, -6);
+}
+
+TEST(CppApi, TellsHowFarARunIs) {
+  const std::string bytes = accumulator();
+  const treadle::Session session(bytes.data(), bytes.size());
+  treadle::Stream stream(session, treadle::StreamOptions().time("x", 0).hop(2).state("state", "stateN"));
+  treadle::RunOptions options;
+  std::vector<int64_t> told;
+  options.progress([&](const treadle_progress& progress) {
+    told = {progress.done, progress.total};
+    return false;
+  });
+  stream.push(samples({1, 2, 3, 4, 5, 6}), &options);
+  EXPECT_EQ(told, (std::vector<int64_t>{3, 3})) << "runs of the push";
+
+  options.progress([](const treadle_progress&) -> bool { throw std::out_of_range("enough"); });
+  EXPECT_THROW(stream.push(samples({1, 2}), &options), std::out_of_range);
+  options.progress([](const treadle_progress&) { return true; });
+  try {
+    stream.push(samples({1, 2}), &options);
+    FAIL() << "the caller wants no more";
+  } catch (const treadle::Error& e) {
+    EXPECT_EQ(e.code(), TREADLE_CANCELLED);
+  }
+  options.progress(nullptr);
+  EXPECT_EQ(stream.push(samples({1, 2}), &options)[0].to_doubles(), std::vector<double>{-24});
 }
 
 TEST(CppApi, SaysWhichOptionsHaveNoEffect) {

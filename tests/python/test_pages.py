@@ -82,6 +82,8 @@ def names_for(page, number):
         return {"x": signal(), "source": np.split(signal(), 4, axis=2)}
     if page == "limits.md":
         return {"x": signal()}
+    if page == "progress.md":
+        return {"session": recurrent_session(), "x": signal()}
     if page == "native.md":
         return {"session": recurrent_session(), "feed": {"x": signal()}}
     if page == "streams.md" and number == 1:

@@ -153,10 +153,18 @@ TEST(Pipelines, AllNumbersOfThreadsGiveTheSameBits) {
     const auto plan = (*session)->dump_plan(feeds);
     ASSERT_TRUE(plan.ok());
     EXPECT_EQ(plan->find(" pipeline ") != std::string::npos, threads > 1);
+    int64_t iterations = 0;
+    RunOptions watched;
+    watched.progress_context = &iterations;
+    watched.progress = [](void* context, int64_t done, int64_t) {
+      *static_cast<int64_t*>(context) = done;
+      return false;
+    };
     for (int run = 0; run < 8; ++run) {
       std::vector<AnyValue> results;
-      const Status status = (*session)->run(feeds, {}, results, {});
+      const Status status = (*session)->run(feeds, {}, results, watched);
       ASSERT_TRUE(status.ok()) << status.to_string();
+      EXPECT_EQ(iterations, 2 * kSteps) << "of both loops";
       if (!expected) expected = results[0].tensor();
       EXPECT_TRUE(identical(results[0].tensor(), *expected)) << threads << " threads, run " << run;
     }
