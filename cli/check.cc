@@ -85,7 +85,7 @@ struct Check {
 void add_check(CLI::App& app, int& status) {
   CLI::App& command = *app.add_subcommand("check", "Say everything that is wrong or surprising about models");
   const auto check = std::make_shared<Check>();
-  command.add_option("models", check->models, "The models")->required();
+  command.add_option("models", check->models, "The models")->required()->type_name("MODEL");
   command.add_flag("--full", check->full, "Infer types as well, and hold them against what is declared");
   command.add_flag("--strict", check->strict, "Take warnings for errors");
   command.add_flag("--custom-domains", check->custom_domains, "An operator of an unknown domain is an error");

@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <system_error>
@@ -41,11 +40,12 @@ void add_quiet(CLI::App& command, Common& common) {
   command.add_flag("--quiet", common.quiet, "Show no bar on a terminal");
 }
 
-std::function<std::string(const std::string&)> one_of(std::vector<std::string> values) {
-  return [values = std::move(values)](const std::string& value) {
+CLI::Validator one_of(const std::vector<std::string>& values) {
+  const auto check = [values](const std::string& value) {
     const bool known = std::find(values.begin(), values.end(), value) != values.end();
     return known ? std::string() : fmt::format("'{}' is none of {}", value, fmt::join(values, ", "));
   };
+  return CLI::Validator(check, "", fmt::to_string(fmt::join(values, " ")));
 }
 
 // What the reference interpreter was once called goes on working.

@@ -2,7 +2,6 @@
 // What the commands share.
 
 #include <chrono>
-#include <functional>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -12,14 +11,15 @@
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library calls itself so
 class App;
-}
+class Validator;
+}  // namespace CLI
 
 namespace cli {
 
 // The number of the element type of texts.
 inline constexpr int kString = 8;
 
-// Exit status: 0 it worked; 1 the model, the input or a case failed; 2 the command line makes no sense; 130 Ctrl-C.
+// Exit status, as --help tells it (main.cc).
 inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
@@ -48,8 +48,9 @@ struct Common {
   std::vector<std::string> without;     // names of rewrites
 };
 
-// A check of an option's value that names those that there are, and leaves the help as it is.
-std::function<std::string(const std::string&)> one_of(std::vector<std::string> values);
+// A check of an option's value that names those that there are, and leaves the help as it is. Its name lists them, for
+// whoever reads the options (surface.h).
+CLI::Validator one_of(const std::vector<std::string>& values);
 void add_json(CLI::App& command, Common& common);
 void add_quiet(CLI::App& command, Common& common);  // of commands with a bar
 void add_session(CLI::App& command, Common& common,
@@ -96,5 +97,7 @@ void add_bench(CLI::App& app, int& status);
 void add_explain(CLI::App& app, int& status);
 void add_profile(CLI::App& app, int& status);
 void add_bisect(CLI::App& app, int& status);
+// Hidden: what describes the others to shells and in manual pages.
+void add_describe(CLI::App& app);
 
 }  // namespace cli

@@ -99,10 +99,13 @@ std::string model_text(const std::string& bytes, const std::string& path, int64_
 void add_convert(CLI::App& app, int& status) {
   CLI::App& command = *app.add_subcommand("convert", "Write a model as ONNX text, or a text as a binary model");
   const auto convert = std::make_shared<Convert>();
-  command.add_option("in", convert->in, "The model, binary or text")->required();
-  command.add_option("out", convert->out, "Where it goes; - is standard output, as text")->required();
+  command.add_option("in", convert->in, "The model, binary or text")->required()->type_name("MODEL");
+  command.add_option("out", convert->out, "Where it goes; - is standard output, as text")
+      ->required()
+      ->type_name("FILE");
   command.add_option("--to", convert->to, "text or binary; otherwise by the ending of the name")
-      ->check(CLI::IsMember({"text", "binary"}));
+      ->type_name("FORMAT")
+      ->check(one_of({"text", "binary"}));
   command.add_option("--max-elements", convert->max_elements,
                      "Leave out the values of tensors with more elements than this (in texts; they cannot be run)");
   add_json(command, convert->common);

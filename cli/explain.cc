@@ -59,7 +59,8 @@ void add_profile(CLI::App& app, int& status) {
   CLI::App& command = *app.add_subcommand("profile", "Time every node, in loops every iteration");
   const auto profile = std::make_shared<Profile>();
   profile->add(command);
-  command.add_option("--out", profile->trace, "Write a trace here that Perfetto (ui.perfetto.dev) and browsers show");
+  command.add_option("--out", profile->trace, "Write a trace here that Perfetto (ui.perfetto.dev) and browsers show")
+      ->type_name("FILE");
   command.add_option("--runs", profile->runs, "Runs to record, after one to warm up; what is told is the median one")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));

@@ -19,11 +19,12 @@ struct Inputs {
   CLI::Option* random = nullptr;
 
   void add(CLI::App& command, const std::vector<std::string>& tiers = {"program", "native", "reference"}) {
-    command.add_option("model", model, "The model")->required();
-    command.add_option(
-        "inputs", values,
-        "[NAME=]FILE (.npy, .npz, .pb, .wav), or NAME=NUMBER, NAME=[NUMBER,...]; without a name the next "
-        "input takes it; or --random");
+    command.add_option("model", model, "The model")->required()->type_name("MODEL");
+    command
+        .add_option("inputs", values,
+                    "[NAME=]FILE (.npy, .npz, .pb, .wav), or NAME=NUMBER, NAME=[NUMBER,...]; without a name the next "
+                    "input takes it; or --random")
+        ->type_name("VALUE");
     random = command.add_option(
         "--random", seed,
         "Draw the inputs that are not given, from this seed (a number), and say what was drawn (on standard error)");

@@ -31,6 +31,10 @@ int run(int argc, char** argv) {
   CLI::App app("treadle: an ONNX engine for models that loop", "treadle");
   app.set_version_flag("--version", std::string("treadle ") + treadle_version());
   app.require_subcommand(1);
+  app.footer(
+      "Exit status: 0 it worked; 1 the model, the input or a case failed; 2 the command line makes no sense; 130 it "
+      "was "
+      "ended by Ctrl-C.");
   int status = cli::kOk;
   cli::add_run(app, status);
   cli::add_check(app, status);
@@ -43,6 +47,7 @@ int run(int argc, char** argv) {
   cli::add_explain(app, status);
   cli::add_profile(app, status);
   cli::add_bisect(app, status);
+  cli::add_describe(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -213,7 +213,7 @@ void add_show(CLI::App& app, int& status) {
   CLI::App& command =
       *app.add_subcommand("show", "What a model is: origin, inputs, outputs, the graph with its bodies and types");
   const auto show = std::make_shared<Show>();
-  command.add_option("model", show->model, "The model")->required();
+  command.add_option("model", show->model, "The model")->required()->type_name("MODEL");
   command.add_flag("--summary", show->summary, "Without the graph");
   CLI::Option* text = command.add_flag("--text", show->as_text, "The file as ONNX text");
   CLI::Option* tree = command.add_flag("--tree", show->as_tree,
@@ -235,12 +235,13 @@ void add_show(CLI::App& app, int& status) {
 void add_infer(CLI::App& app, int& status) {
   CLI::App& command = *app.add_subcommand("infer", "Infer the types of all values of a model");
   const auto infer = std::make_shared<Infer>();
-  command.add_option("model", infer->model, "The model")->required();
-  command.add_option("-o,--out", infer->out, "Write the model with its types here");
+  command.add_option("model", infer->model, "The model")->required()->type_name("MODEL");
+  command.add_option("-o,--out", infer->out, "Write the model with its types here")->type_name("FILE");
   command.add_flag("--lenient", infer->lenient, "A node that breaks a rule is no error: its outputs stay as declared");
   command.add_flag("--no-contents", infer->no_contents, "Do not carry contents of small integer tensors along");
   command.add_option("--rules", infer->rules, "treadle, or onnx: conclude what the onnx package does and not more")
-      ->check(CLI::IsMember({"treadle", "onnx"}));
+      ->type_name("RULES")
+      ->check(one_of({"treadle", "onnx"}));
   add_json(command, infer->common);
   command.callback([infer, &status] { status = (*infer)(); });
 }
@@ -250,7 +251,7 @@ void add_ops(CLI::App& app, int& status) {
       "ops",
       "List the operators, or say all about one: inputs, outputs, attributes, types, and what each version changed");
   const auto ops = std::make_shared<Ops>();
-  command.add_option("name", ops->name, "Only this one");
+  command.add_option("name", ops->name, "Only this one")->type_name("OPERATOR");
   add_json(command, ops->common);
   command.callback([ops, &status] { status = (*ops)(); });
 }

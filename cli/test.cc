@@ -215,7 +215,9 @@ struct Test {
 void add_test(CLI::App& app, int& status) {
   CLI::App& command = *app.add_subcommand("test", "Run cases in the layout of the ONNX backend tests");
   const auto test = std::make_shared<Test>();
-  command.add_option("folders", test->folders, "Cases, or folders with cases at any depth")->required();
+  command.add_option("folders", test->folders, "Cases, or folders with cases at any depth")
+      ->required()
+      ->type_name("FOLDER");
   add_session(command, test->common, {"program", "native", "reference", "all"});
   command.get_option("--tier")->description("How to run: program, native, reference, or all");
   add_json(command, test->common);
