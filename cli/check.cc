@@ -40,7 +40,8 @@ struct Check {
     const int flags =
         TREADLE_CHECK_RUNS | (full ? TREADLE_CHECK_FULL : 0) | (custom_domains ? TREADLE_CHECK_CUSTOM_DOMAINS : 0);
     try {
-      treadle::check(treadle_model_check(model.c_str(), nullptr, 0, flags, &made));
+      const Source source = source_of(model);
+      treadle::check(treadle_model_check(source.path, source.bytes, source.size, flags, &made));
     } catch (const treadle::Error& e) {
       bar.clear();
       const std::string problem = e.what();
@@ -85,7 +86,7 @@ struct Check {
 void add_check(CLI::App& app, int& status) {
   CLI::App& command = *app.add_subcommand("check", "Say everything that is wrong or surprising about models");
   const auto check = std::make_shared<Check>();
-  command.add_option("models", check->models, "The models")->required()->type_name("MODEL");
+  command.add_option("models", check->models, "The models; - is standard input")->required()->type_name("MODEL");
   command.add_flag("--full", check->full, "Infer types as well, and hold them against what is declared");
   command.add_flag("--strict", check->strict, "Take warnings for errors");
   command.add_flag("--custom-domains", check->custom_domains, "An operator of an unknown domain is an error");

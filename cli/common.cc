@@ -14,6 +14,7 @@
 #include <iostream>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include "bar.h"
 
@@ -115,12 +116,19 @@ std::map<std::string, int64_t> dimensions_of(const Common& common) {
   return dimensions;
 }
 
+std::string read_input(const std::string& path) {
+  static bool is_read = false;
+  if (path != "-") return treadle::read_file(path);
+  if (std::exchange(is_read, true)) throw UsageError("standard input (-) is asked for twice, and gives its bytes once");
+  return treadle::read_file("/dev/stdin");
+}
+
 Source source_of(const std::string& model) {
   static std::map<std::string, std::string> pipes;  // what they gave, for whoever reads them again
   std::error_code ignored;
-  if (!std::filesystem::is_fifo(model, ignored)) return {model.c_str(), nullptr, 0};
+  if (model != "-" && !std::filesystem::is_fifo(model, ignored)) return {model.c_str(), nullptr, 0};
   auto pipe = pipes.find(model);
-  if (pipe == pipes.end()) pipe = pipes.emplace(model, treadle::read_file(model)).first;
+  if (pipe == pipes.end()) pipe = pipes.emplace(model, read_input(model)).first;
   return {nullptr, pipe->second.data(), pipe->second.size()};
 }
 
@@ -149,6 +157,10 @@ std::string dim(std::string_view text) {
 }
 
 void write_file(const std::string& path, std::string_view bytes) {
+  if (path == "-") {
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);  // looked at in the end (finish_output)
+    return;
+  }
   std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wb"));
   const bool written = file && std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size();
   if (!written || std::fclose(file.release()) != 0) {

@@ -57,7 +57,10 @@ void add_session(CLI::App& command, Common& common,
                  const std::vector<std::string>& tiers = {"program", "native", "reference"});
 treadle::SessionOptions session_options(const Common& common);
 std::map<std::string, int64_t> dimensions_of(const Common& common);  // UsageError for what is not NAME=SIZE
-// A model as the library's functions take it: a path, or (path null) the bytes that a pipe gave, which gives them once.
+// The bytes of a file; "-" is standard input. UsageError where that is asked for twice.
+std::string read_input(const std::string& path);
+// A model as the library's functions take it: a path, or (path null) the bytes that a pipe, or standard input ("-"),
+// gave, which give them once.
 struct Source {
   const char* path;
   const void* bytes;
@@ -82,6 +85,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
+// "-" is standard output.
 void write_file(const std::string& path, std::string_view bytes);
 // std::system_error, as fmt::print throws, where something that was printed has not arrived (a full disk).
 void finish_output();

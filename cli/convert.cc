@@ -36,7 +36,7 @@ struct Convert {
   int operator()() const {
     const bool to_text = wants_text();
     if (!to_text && max_elements >= 0) throw UsageError("--max-elements is for texts");
-    const std::string bytes = treadle::read_file(in);
+    const std::string bytes = read_input(in);
     std::string converted;
     if (to_text) {
       converted = model_text(bytes, in, max_elements);
@@ -46,11 +46,7 @@ struct Convert {
       model_text(bytes, in, 0);  // says what is wrong with what is no model
       converted = bytes;
     }
-    if (out == "-") {
-      std::fwrite(converted.data(), 1, converted.size(), stdout);  // looked at in the end (finish_output)
-    } else {
-      write_file(out, converted);
-    }
+    write_file(out, converted);
     if (common.json) {
       fmt::print(out == "-" ? stderr : stdout, "{}\n",
                  JsonObject()
@@ -99,7 +95,9 @@ std::string model_text(const std::string& bytes, const std::string& path, int64_
 void add_convert(CLI::App& app, int& status) {
   CLI::App& command = *app.add_subcommand("convert", "Write a model as ONNX text, or a text as a binary model");
   const auto convert = std::make_shared<Convert>();
-  command.add_option("in", convert->in, "The model, binary or text")->required()->type_name("MODEL");
+  command.add_option("in", convert->in, "The model, binary or text; - is standard input")
+      ->required()
+      ->type_name("MODEL");
   command.add_option("out", convert->out, "Where it goes; - is standard output, as text")
       ->required()
       ->type_name("FILE");

@@ -35,9 +35,11 @@ struct Profile : Inputs {
   size_t runs = 10;
 
   int operator()() const {
+    if (trace == "-" && common.json) throw UsageError("--out - and --json both take standard output");
     const Session session = open_session(model, common);
     const treadle::Profile profile = session.profile(feeds(session), runs);
     if (!trace.empty()) write_file(trace, profile.trace());
+    if (trace == "-") return kOk;
     fmt::print("{}{}", common.json ? profile.json() : profile.text(), common.json ? "\n" : "");
     return kOk;
   }
@@ -59,7 +61,9 @@ void add_profile(CLI::App& app, int& status) {
   CLI::App& command = *app.add_subcommand("profile", "Time every node, in loops every iteration");
   const auto profile = std::make_shared<Profile>();
   profile->add(command);
-  command.add_option("--out", profile->trace, "Write a trace here that Perfetto (ui.perfetto.dev) and browsers show")
+  command
+      .add_option("--out", profile->trace,
+                  "Write a trace here that Perfetto (ui.perfetto.dev) and browsers show; - is standard output")
       ->type_name("FILE");
   command.add_option("--runs", profile->runs, "Runs to record, after one to warm up; what is told is the median one")
       ->capture_default_str()

@@ -153,6 +153,23 @@ Value fit_wave(const Type& type, const Value& samples) {
   return reshaped(samples, dims);
 }
 
+// What standard input holds, as the ending of a file would tell it.
+std::string format_of(std::string_view bytes) {
+  if (bytes.starts_with("\x93NUMPY")) return ".npy";
+  if (bytes.starts_with("PK")) return ".npz";
+  return bytes.starts_with("RIFF") ? ".wav" : ".pb";
+}
+
+// A value of standard input.
+Value read_value(const Type& type, const std::string& bytes) {
+  const std::string format = format_of(bytes);
+  if (format == ".npy") return read_npy(bytes, "standard input");
+  if (format == ".wav") return fit_wave(type, read_wav(bytes, "standard input").samples);
+  treadle_value* value = nullptr;
+  treadle::check(treadle_value_from_pb(bytes.data(), bytes.size(), type.get(), &value));
+  return Value(value);
+}
+
 Value read_value(const Type& type, const std::string& name, const std::string& text) {
   if (ends_with(text, ".npy")) return read_npy(treadle::read_file(text), text);
   if (ends_with(text, ".pb")) return Value::from_pb_file(text, type.get());
@@ -218,9 +235,10 @@ Feeds read_feeds(const Session& session, const std::vector<std::string>& argumen
     const size_t equals = argument.find('=');
     const bool named = equals != std::string::npos;
     const std::string text = named ? argument.substr(equals + 1) : argument;
-    if (ends_with(text, ".npz")) {
+    const std::string piped = text == "-" ? read_input(text) : "";
+    if (ends_with(text, ".npz") || format_of(piped) == ".npz") {
       if (named) throw UsageError(fmt::format("'{}': the names of inputs are those in the file", argument));
-      for (auto& [name, value] : read_npz(treadle::read_file(text), text)) {
+      for (auto& [name, value] : read_npz(piped.empty() ? treadle::read_file(text) : piped, text)) {
         type_of_input(session, name);
         if (has_feed(feeds, name)) throw UsageError(fmt::format("input '{}' is given twice", name));
         feeds.emplace_back(name, std::move(value));
@@ -230,7 +248,7 @@ Feeds read_feeds(const Session& session, const std::vector<std::string>& argumen
     const std::string name = named ? argument.substr(0, equals) : next_input(session, feeds);
     if (has_feed(feeds, name)) throw UsageError(fmt::format("input '{}' is given twice", name));
     const Type type(type_of_input(session, name));
-    feeds.emplace_back(name, read_value(type, name, text));
+    feeds.emplace_back(name, text == "-" ? read_value(type, piped) : read_value(type, name, text));
   }
   return feeds;
 }

@@ -19,10 +19,11 @@ struct Inputs {
   CLI::Option* random = nullptr;
 
   void add(CLI::App& command, const std::vector<std::string>& tiers = {"program", "native", "reference"}) {
-    command.add_option("model", model, "The model")->required()->type_name("MODEL");
+    command.add_option("model", model, "The model; - is standard input")->required()->type_name("MODEL");
     command
         .add_option("inputs", values,
-                    "[NAME=]FILE (.npy, .npz, .pb, .wav), or NAME=NUMBER, NAME=[NUMBER,...]; without a name the next "
+                    "[NAME=]FILE (.npy, .npz, .pb, .wav; - is standard input), or NAME=NUMBER, NAME=[NUMBER,...]; "
+                    "without a name the next "
                     "input takes it; or --random")
         ->type_name("VALUE");
     random = command.add_option(

@@ -48,12 +48,14 @@ struct Run : Inputs {
       names.push_back(session.name(TREADLE_OUTPUT, i));
     }
     const std::vector<Target> to = targets(names);
+    const bool is_taken = writes_to_output(to);
     double seconds = 0;
     const std::vector<Value> results = run_watched(session, fed, seconds);
     for (const Target& target : to) {
       const Value& value = results[target.output];
       write_file(target.path, target.path.ends_with(".pb") ? value.to_pb(names[target.output]) : write_npy(value));
     }
+    if (is_taken) return kOk;
     std::vector<std::string> items;
     for (size_t i = 0; i < results.size(); ++i) {
       if (common.json) {
@@ -91,6 +93,14 @@ struct Run : Inputs {
     std::string path;
   };
 
+  // Whether a value takes standard output, which then gets nothing else.
+  bool writes_to_output(const std::vector<Target>& to) const {
+    const auto count = std::count_if(to.begin(), to.end(), [](const Target& target) { return target.path == "-"; });
+    if (count > 1) throw UsageError("standard output (-) takes one output");
+    if (count > 0 && common.json) throw UsageError("--out - and --json both take standard output");
+    return count > 0;
+  }
+
   // Of "NAME=FILE", or files for the outputs in order.
   std::vector<Target> targets(const std::vector<std::string>& names) const {
     std::vector<Target> found;
@@ -103,8 +113,8 @@ struct Run : Inputs {
       if (name >= names.end()) {
         throw UsageError(fmt::format("there is no output for --out {} (outputs: {})", item, fmt::join(names, ", ")));
       }
-      if (!path.ends_with(".npy") && !path.ends_with(".pb")) {
-        throw UsageError(fmt::format("--out {}: outputs are written as .npy or .pb", item));
+      if (path != "-" && !path.ends_with(".npy") && !path.ends_with(".pb")) {
+        throw UsageError(fmt::format("--out {}: outputs are written as .npy or .pb, or as .npy to -", item));
       }
       found.push_back({static_cast<size_t>(name - names.begin()), path});
     }
@@ -186,7 +196,9 @@ void add_run(CLI::App& app, int& status) {
   command.add_option("--output", run->outputs, "Compute this output only; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  command.add_option("--out", run->files, "Write an output to a .npy or .pb file; may be repeated")
+  command
+      .add_option("--out", run->files,
+                  "Write an output to a .npy or .pb file; - is standard output, as .npy; may be repeated")
       ->type_name("[NAME=]FILE")
       ->allow_extra_args(false);
   CLI::Option* limit = command.add_option("--time-limit", run->time_limit, "Stop after this many seconds");

@@ -83,7 +83,7 @@ struct Show {
 
   // The file as it is, whether or not its operators run.
   int print_text() const {
-    const std::string written = model_text(treadle::read_file(model), model, max_elements);
+    const std::string written = model_text(read_input(model), model, max_elements);
     if (common.json) {
       fmt::print("{}\n", JsonObject().text("model", model).text("text", written).str());
     } else {
@@ -124,6 +124,7 @@ struct Infer {
   bool lenient = false, no_contents = false;
 
   int operator()() const {
+    if (out == "-" && common.json) throw UsageError("--out - and --json both take standard output");
     unsigned flags = TREADLE_INFER_TYPES;
     if (lenient) flags |= TREADLE_INFER_LENIENT;
     if (no_contents) flags |= TREADLE_INFER_NO_CONTENTS;
@@ -213,7 +214,7 @@ void add_show(CLI::App& app, int& status) {
   CLI::App& command =
       *app.add_subcommand("show", "What a model is: origin, inputs, outputs, the graph with its bodies and types");
   const auto show = std::make_shared<Show>();
-  command.add_option("model", show->model, "The model")->required()->type_name("MODEL");
+  command.add_option("model", show->model, "The model; - is standard input")->required()->type_name("MODEL");
   command.add_flag("--summary", show->summary, "Without the graph");
   CLI::Option* text = command.add_flag("--text", show->as_text, "The file as ONNX text");
   CLI::Option* tree = command.add_flag("--tree", show->as_tree,
@@ -235,8 +236,9 @@ void add_show(CLI::App& app, int& status) {
 void add_infer(CLI::App& app, int& status) {
   CLI::App& command = *app.add_subcommand("infer", "Infer the types of all values of a model");
   const auto infer = std::make_shared<Infer>();
-  command.add_option("model", infer->model, "The model")->required()->type_name("MODEL");
-  command.add_option("-o,--out", infer->out, "Write the model with its types here")->type_name("FILE");
+  command.add_option("model", infer->model, "The model; - is standard input")->required()->type_name("MODEL");
+  command.add_option("-o,--out", infer->out, "Write the model with its types here; - is standard output")
+      ->type_name("FILE");
   command.add_flag("--lenient", infer->lenient, "A node that breaks a rule is no error: its outputs stay as declared");
   command.add_flag("--no-contents", infer->no_contents, "Do not carry contents of small integer tensors along");
   command.add_option("--rules", infer->rules, "treadle, or onnx: conclude what the onnx package does and not more")

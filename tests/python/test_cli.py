@@ -1,5 +1,6 @@
 """The command-line tool."""
 
+import io
 import json
 import os
 import pathlib
@@ -298,6 +299,32 @@ def test_every_command_takes_a_model_from_a_pipe(add, tmp_path):
         line = f"{TOOL} {command.replace('MODEL', f'<(cat {add})')}"
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, cwd=tmp_path)
         assert done.returncode == 0 and "pipe" not in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def piped(data, *arguments, status=0, cwd=None):
+    done = subprocess.run([TOOL, *map(str, arguments)], input=data, capture_output=True, timeout=60, cwd=cwd)
+    assert done.returncode == status, done.stderr
+    return done.stdout
+
+
+def test_a_dash_is_standard_input_or_output(add, tmp_path):
+    model = add.read_bytes()
+    text = piped(model, "convert", "-", "-")
+    assert piped(text, "convert", "-", "-", "--to", "binary") == model or b"Add" in text
+    for command in ("check -", "show -", "show - --text", "show - --tree", "run - --random 1", "infer -"):
+        assert piped(model, *command.split()) and piped(text, *command.split()), command
+    onnx.load_from_string(piped(model, "infer", "-", "--out", "-"))
+    assert "traceEvents" in json.loads(piped(model, "profile", "-", "--random", "1", "--out", "-"))
+
+    np.save(tmp_path / "x.npy", X)
+    np.savez(tmp_path / "both.npz", x=X, y=Y)
+    (tmp_path / "x.pb").write_bytes(numpy_helper.from_array(X).SerializeToString())
+    for name, arguments in (("x.npy", ["x=-", "y=[10,20,30]"]), ("x.pb", ["-", "y=[10,20,30]"]), ("both.npz", ["-"])):
+        z = piped((tmp_path / name).read_bytes(), "run", add, *arguments, "--out", "-")
+        np.testing.assert_array_equal(np.load(io.BytesIO(z)), X + Y)
+    for arguments in (["run", "-", "x=-"], ["run", add, "--random", 1, "--out", "-", "--json"], ["test", "-"]):
+        piped(model, *arguments, status=2)
+    piped(model, "infer", "-", "--out", "-", "--json", status=2)
 
 
 def test_what_is_no_model_is_named(tmp_path):
