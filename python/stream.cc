@@ -97,6 +97,14 @@ class Stream {
     return result;
   }
 
+  nb::typed<nb::list, nb::str> state_names() const {
+    nb::typed<nb::list, nb::str> names;
+    for (size_t i = 0; i < treadle_stream_state_count(handle_.get()); ++i) {
+      names.append(treadle_stream_state_name(handle_.get(), i));
+    }
+    return names;
+  }
+
   void set_state(const std::string& name, nb::handle value) {
     check(treadle_stream_state_set(handle_.get(), name.c_str(), own_copy(*session_, name, value).get()));
   }
@@ -246,6 +254,7 @@ void define_stream(nb::module_& m) {
       .def("flush", &Stream::flush, nb::arg("feed"), nb::arg("options").none())
       .def("output_names", &Stream::output_names)
       .def("state", &Stream::state)
+      .def("state_names", &Stream::state_names)
       .def("set_state", &Stream::set_state)
       .def_prop_ro("pending", &Stream::pending)
       .def_prop_ro("delay", &Stream::delay)

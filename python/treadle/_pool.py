@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from . import _core
 from ._errors import InvalidArgument
 from ._profile import Recorder
-from ._stream import Stream
+from ._stream import Closed, Stream
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ._options import RunOptions
+    from ._types import InputValue, Key, OutputValue
 
 
 class StreamPool:
@@ -16,24 +22,33 @@ class StreamPool:
 
     Streams that come in one push run together as the entries of a batch. A stream joins with its first chunk, and leaves
     with `flush` or `leave`. Each gives what it would give on its own.
+
+    As a context manager a pool is closed when its block is left, however that is left: all streams leave, and what they
+    carry is given up. Nothing is flushed then; `flush` streams inside the block.
     """
 
-    def __init__(self, recorded: Recorder, capacity: int, timed: list[str], core: _core.StreamPool) -> None:
+    def __init__(
+        self, recorded: Recorder, capacity: int, inputs: Sequence[str], timed: Sequence[str], core: _core.StreamPool
+    ) -> None:
+        """Not for callers: `InferenceSession.streams` makes pools. `inputs`: those that are not bound."""
         self._recorded = recorded
         self._capacity = capacity
+        self._inputs = inputs
         self._timed = timed
         self._core = core
-        self._push = recorded("pool_push", core.push)
-        self._flush = recorded("pool_flush", core.flush)
+        self._push: Callable[..., Any] = recorded("pool_push", core.push)
+        self._flush: Callable[..., Any] = recorded("pool_flush", core.flush)
         self._numbers: dict[Hashable, int] = {}
         self._next = 0
 
     @property
     def output_names(self) -> list[str]:
+        """Names of the outputs that a push gives for each stream, in their order."""
         return self._core.output_names()
 
     @property
     def capacity(self) -> int:
+        """Streams that there is room for."""
         return self._capacity
 
     @property
@@ -46,16 +61,26 @@ class StreamPool:
         """Runs made so far, each for one or more streams."""
         return self._core.runs
 
+    @property
+    def closed(self) -> bool:
+        """Whether the pool was closed; pushes and whatever looks into it raise ValueError then."""
+        return isinstance(self._core, Closed)
+
     def __len__(self) -> int:
+        """How many streams have joined and not left."""
         return len(self._numbers)
 
     def __contains__(self, stream: Hashable) -> bool:
+        """Whether the stream has joined and not left."""
         return stream in self._numbers
 
-    def push(self, chunks: Mapping[Hashable, Any], *, run_options: Any = None) -> dict[Hashable, Any]:
+    def push(
+        self, chunks: Mapping[Key, InputValue], *, run_options: RunOptions | None = None
+    ) -> dict[Key, OutputValue]:
         """The next chunk of each stream that has one: an array, or a dict of arrays where several inputs are cut.
 
-        Gives for each stream what `Stream.push` gives. A push that fails changes nothing.
+        Gives for each stream what `Stream.push` gives. Raises InvalidArgument for chunks that do not fit and for more
+        streams than there is room for, otherwise what `Stream.push` raises. A push that fails changes nothing.
         """
         numbers = dict(self._numbers)
         upcoming = self._next
@@ -68,19 +93,20 @@ class StreamPool:
         self._numbers, self._next = numbers, upcoming
         return {stream: self._unpack(result) for stream, result in zip(chunks, results, strict=True)}
 
-    def flush(self, stream: Hashable, *, run_options: Any = None) -> Any:
-        """What the end of the stream's signal brings; the stream leaves."""
+    def flush(self, stream: Hashable, *, run_options: RunOptions | None = None) -> OutputValue:
+        """What the end of the stream's signal brings; the stream leaves. InvalidArgument where the pool has none of it."""
         result = self._unpack(self._flush(self._number(stream), run_options))
         del self._numbers[stream]
         return result
 
     def leave(self, stream: Hashable) -> None:
+        """Gives up what the stream carries and makes room; InvalidArgument where the pool has no such stream."""
         self._core.leave(self._number(stream))
         del self._numbers[stream]
 
     def fork(self, stream: Hashable) -> Stream:
         """A stream of its own that goes on from where this one is: to look at its state, or to save it."""
-        return Stream(self._recorded, self._core.fork(self._number(stream)))
+        return Stream(self._recorded, self._inputs, self._core.fork(self._number(stream)))
 
     def join(self, name: Hashable, stream: Stream) -> None:
         """A stream of the pool that goes on from where `stream` is, which was made with the same arguments."""
@@ -94,7 +120,38 @@ class StreamPool:
         """Whether a loop of the model has ended by its condition, so that no more frames of the stream come."""
         return self._core.done(self._number(stream))
 
+    def close(self) -> None:
+        """Gives up all streams and what they carry, and their memory; a second call does nothing."""
+        self._core = cast(_core.StreamPool, Closed("pool"))
+        self._push = self._flush = self._refuse
+        self._numbers = {}
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise ValueError("the pool is closed")
+
+    def __enter__(self) -> StreamPool:
+        """The pool; ValueError where it is closed already."""
+        if self.closed:
+            self._refuse()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the pool."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """One line: how many streams, for how many there is room, outputs, and whether they run one by one."""
+        if self.closed:
+            return "<treadle.StreamPool, closed>"
+        single = ", run one by one" if self.why_single else ""
+        outputs = ", ".join(self.output_names) or "nothing"
+        return f"<treadle.StreamPool: {len(self)} of {self._capacity} streams -> {outputs}{single}>"
+
     def _number(self, stream: Hashable) -> int:
+        if self.closed:
+            self._refuse()
         if stream not in self._numbers:
             raise InvalidArgument(f"the pool has no stream {stream!r}")
         return self._numbers[stream]
@@ -103,7 +160,8 @@ class StreamPool:
         if isinstance(chunk, Mapping):
             return dict(chunk)
         if len(self._timed) != 1:
-            raise InvalidArgument("say which input a chunk belongs to: {stream: {input: chunk}}")
+            known = ", ".join(self._timed or self._inputs)
+            raise InvalidArgument(f"say which input a chunk belongs to ({known}): {{stream: {{input: chunk}}}}")
         return {self._timed[0]: chunk}
 
     @staticmethod

@@ -344,7 +344,7 @@ class InferenceSession:
         core = _core.Stream(self._sess, *roles, operator.index(hop), operator.index(context))
         if warm is not False:
             core.warm([] if warm is True else [warm] if isinstance(warm, int) else list(warm))
-        return Stream(self._recorded, core)
+        return Stream(self._recorded, self._open_inputs(bind), core)
 
     def streams(
         self,
@@ -361,8 +361,12 @@ class InferenceSession:
         """Room for many streams over this model, whose chunks run together. Arguments as for `stream`."""
         roles = self._roles(state, find_state, initial, bind, time)
         core = _core.StreamPool(self._sess, capacity, *roles, operator.index(hop), operator.index(context))
-        inputs = {i.name for i in self.get_inputs()}
-        return StreamPool(self._recorded, capacity, [name for name in time or {} if name in inputs], core)
+        inputs = self._open_inputs(bind)
+        return StreamPool(self._recorded, capacity, inputs, [name for name in time or {} if name in inputs], core)
+
+    def _open_inputs(self, bind: Mapping[str, Any] | None) -> list[str]:
+        """Inputs that are not bound: pushes or states give them."""
+        return [info.name for info in self._inputs_meta if info.name not in (bind or {})]
 
     def counters(self) -> dict[str, int]:
         """What tests assert: plans made, runs, allocations of the last run, loops that have become native code."""

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from . import _core
+from ._errors import InvalidArgument
 from ._profile import Recorder
 from ._progress import Progress, watched
 
+if TYPE_CHECKING:
+    from types import TracebackType
 
-def _joined(feed: Mapping[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+    from ._options import RunOptions
+    from ._types import InputValue, OutputValue
+
+
+class Closed:
+    """What a closed stream or pool holds in place of its core: all that is asked of it is an error."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise ValueError(f"the {self._what} is closed")
+
+
+def _joined(feed: Mapping[Any, Any], inputs: dict[str, Any]) -> dict[str, Any]:
     for name in inputs:
         if name in feed:
             raise TypeError(f"input '{name}' is given twice")
@@ -23,21 +40,29 @@ class Stream:
     `push` takes any number of samples and gives, for each output that is not a state, what the completed hops gave:
     joined along the output's time axis where it has one, else stacked along a new first axis. A model with one such
     output gives its array, with several a list in the order of `output_names`.
+
+    As a context manager a stream is closed when its block is left, however that is left: the state and the samples that
+    wait are given up. Nothing is flushed then, since nobody could take what a flush gives; `flush` inside the block.
+    One thread at a time may use a stream; `Busy` is raised in another one.
     """
 
-    def __init__(self, recorded: Recorder, core: _core.Stream) -> None:
+    def __init__(self, recorded: Recorder, inputs: Sequence[str], core: _core.Stream) -> None:
+        """Not for callers: `InferenceSession.stream` makes streams. `inputs`: those that are not bound."""
+        states = core.state_names()
         self._recorded = recorded
+        self._inputs = [name for name in inputs if name not in states]
         self._core = core
-        self._push = recorded("stream_push", core.push)
-        self._flush = recorded("stream_flush", core.flush)
+        self._push: Callable[..., Any] = recorded("stream_push", core.push)
+        self._flush: Callable[..., Any] = recorded("stream_flush", core.flush)
 
     @property
     def output_names(self) -> list[str]:
+        """Names of the outputs that a push gives, in their order: those of the model that are not states."""
         return self._core.output_names()
 
     @property
     def pending(self) -> int:
-        """Samples that wait for their hop."""
+        """Samples that wait for their hop, or for the stride of a convolution."""
         return self._core.pending
 
     @property
@@ -51,12 +76,21 @@ class Stream:
         return self._core.done
 
     @property
-    def state(self) -> dict[str, Any]:
-        """A copy of what is carried, by the names of inputs."""
+    def closed(self) -> bool:
+        """Whether the stream was closed; all but this and `close` raise ValueError then."""
+        return isinstance(self._core, Closed)
+
+    @property
+    def state(self) -> dict[str, OutputValue]:
+        """A copy of what is carried, by the names of inputs.
+
+        Values assigned (some states, or all) replace what is carried; InvalidArgument for names, types and shapes that
+        do not fit, and nothing has changed then.
+        """
         return self._core.state()
 
     @state.setter
-    def state(self, values: Mapping[str, Any]) -> None:
+    def state(self, values: Mapping[str, InputValue]) -> None:
         backup = self._core.save()
         try:
             for name, value in values.items():
@@ -67,43 +101,102 @@ class Stream:
 
     def push(
         self,
-        feed: Mapping[str, Any] | None = None,
+        feed: InputValue = None,
         /,
         *,
-        run_options: Any = None,
+        run_options: RunOptions | None = None,
         progress: Progress = None,
-        **inputs: Any,
-    ) -> Any:
-        """Inputs by keyword, or in a dict when their names are no identifiers. A push that fails changes nothing.
+        **inputs: InputValue,
+    ) -> OutputValue:
+        """Runs the model over what has come; gives the array of the one output, or a list of several.
+
+        Inputs by keyword, or in a dict when their names are no identifiers. An array alone is the chunk of the one input
+        that is neither a state, nor bound, nor given by keyword. Chunks have the shape of their input, with any number
+        of samples along its time axis where the stream has one. Without a whole hop the results have 0 frames.
 
         `progress`: as for `InferenceSession.run`; of a push that makes several runs, it counts runs.
+
+        Raises InvalidArgument for what does not fit (an array alone where several inputs are open: the message names
+        them), RuntimeException where data make an operator fail, LimitExceeded at a limit of `run_options`, Busy while
+        another thread pushes, ValueError once the stream is closed. A push that fails changes nothing.
         """
         if progress is not None:
             with watched(progress):
                 return self.push(feed, run_options=run_options, **inputs)
-        return self._push(inputs if feed is None else _joined(feed, inputs), run_options)
+        if feed is None:
+            return self._push(inputs, run_options)
+        if not isinstance(feed, Mapping):
+            return self._push({self._open_input(inputs): feed, **inputs}, run_options)
+        return self._push(_joined(feed, inputs), run_options)
 
-    def flush(self, feed: Mapping[str, Any] | None = None, /, *, run_options: Any = None, **inputs: Any) -> Any:
+    def _open_input(self, given: Mapping[str, Any]) -> str:
+        """The input that an array alone is for."""
+        found = [name for name in self._inputs if name not in given]
+        if len(found) != 1:
+            takes = f"takes {', '.join(found)}: give each by its name" if found else "has no input left"
+            raise InvalidArgument(f"an array alone is for a stream with one input; this one {takes}")
+        return found[0]
+
+    def flush(
+        self,
+        feed: Mapping[str, InputValue] | None = None,
+        /,
+        *,
+        run_options: RunOptions | None = None,
+        **inputs: InputValue,
+    ) -> OutputValue:
         """Pads the samples that wait with zeros to a whole hop and runs it; empty results when nothing waits.
 
-        Without a hop: the frames that the end of the signal brings. The stream has ended then, until `reset`.
+        Without a hop: the frames that the end of the signal brings. The stream has ended then, until `reset`. Inputs
+        that do not run over time are given as to `push`. Results and errors are those of `push`.
         """
         return self._flush(_joined(feed or {}, inputs), run_options)
 
     def reset(self) -> None:
-        """Back to the first state; samples that wait are dropped."""
+        """Back to the first state; samples that wait are dropped. Raises Busy while another thread pushes."""
         self._core.reset()
 
     def fork(self) -> Stream:
         """A second stream that goes on from here on its own."""
-        return Stream(self._recorded, self._core.fork())
+        return Stream(self._recorded, self._inputs, self._core.fork())
 
     def save(self) -> bytes:
         """State and waiting samples, for `load` on a stream of the same model that was made alike."""
         return self._core.save()
 
     def load(self, snapshot: bytes) -> None:
+        """Goes on from what `save` gave; InvalidArgument where that was of another model or another kind of stream."""
         self._core.load(bytes(snapshot))
 
+    def close(self) -> None:
+        """Gives up the state, the samples that wait and their memory; a second call does nothing."""
+        self._core = cast(_core.Stream, Closed("stream"))
+        self._push = self._flush = self._refuse
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise ValueError("the stream is closed")
+
+    def __enter__(self) -> Stream:
+        """The stream; ValueError where it is closed already."""
+        if self.closed:
+            self._refuse()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the stream."""
+        self.close()
+
+    def __str__(self) -> str:
+        """What is carried, and along which axes: a line for each input and output."""
+        return repr(self) if self.closed else self._core.text().rstrip()
+
     def __repr__(self) -> str:
-        return self._core.text().rstrip()
+        """One line: inputs, states, outputs, samples that wait."""
+        if self.closed:
+            return "<treadle.Stream, closed>"
+        inputs, states = ", ".join(self._inputs) or "nothing", len(self._core.state_names())
+        carried = f"{states} state{'s' * (states != 1)}"
+        waits = f", {self.pending} pending" if self.pending else ""
+        return f"<treadle.Stream: {inputs} -> {', '.join(self.output_names) or 'nothing'}, {carried}{waits}>"

@@ -86,7 +86,7 @@ def names_for(page, number):
         return {"session": recurrent_session(), "x": signal()}
     if page == "native.md":
         return {"session": recurrent_session(), "feed": {"x": signal()}}
-    if page == "streams.md" and number == 1:
+    if page == "streams.md" and number == 2:
         samples = np.zeros((1, 2000), np.float32)
         return {"session": treadle.InferenceSession(WINDOWED.encode()), "samples": samples, "numpy": np}
     if page == "streams.md":

@@ -1,0 +1,48 @@
+"""Types that signatures name. Type checkers read this module; running programs import it only by asking for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from numpy.typing import ArrayLike, NDArray
+
+
+class SupportsDLPack(Protocol):
+    """An array of another library (torch, jax, an OrtValue), whose memory can be read."""
+
+    def __dlpack__(self) -> Any:
+        """A DLPack capsule."""
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        """Type and number of the device that the memory is on."""
+
+
+class Serializable(Protocol):
+    """A message of protobuf's: an onnx.ModelProto, GraphProto, FunctionProto, NodeProto."""
+
+    def SerializeToString(self) -> bytes:
+        """The bytes of the message."""
+
+
+# A message whose type the result has as well.
+Message = TypeVar("Message", bound=Serializable)
+
+# What a caller calls the streams of a pool by.
+Key = TypeVar("Key", bound=Hashable)
+
+# The path of a model, or the bytes of one.
+PathOrBytes: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview
+
+# What an input may be given as. None is an empty optional; sequences hold values, dicts are maps.
+InputValue: TypeAlias = (
+    ArrayLike | SupportsDLPack | None | Sequence["InputValue"] | Mapping[str, "InputValue"] | Mapping[int, "InputValue"]
+)
+
+# What an output is: nearly always an array, which is what checkers hold uses against. A sequence is a list, a map is a
+# dict, an empty optional is None: only the model says which, so `Any` lets programs that know their model use them.
+OutputValue: TypeAlias = NDArray[Any] | Any
+
+# The name of an execution provider, alone or with its options.
+Provider: TypeAlias = str | tuple[str, Mapping[str, Any]]
