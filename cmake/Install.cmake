@@ -58,7 +58,7 @@ if(TARGET treadle_python)
   else()
     set(python_dir "lib/python3/dist-packages/treadle")
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/python/treadle/" DESTINATION "${python_dir}" COMPONENT python EXCLUDE_FROM_ALL
-      FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed")
+      PATTERN "__pycache__" EXCLUDE)
   endif()
   install(TARGETS treadle_python LIBRARY DESTINATION "${python_dir}" COMPONENT python EXCLUDE_FROM_ALL)
   if(TARGET treadle_python_stub)

@@ -14,7 +14,7 @@ import json
 from types import ModuleType
 from typing import Any
 
-from . import _alias, _core
+from . import _core
 from ._errors import (
     Busy,
     DeviceReset,
@@ -101,7 +101,13 @@ def operators() -> list[dict[str, Any]]:
 
 
 def as_onnxruntime() -> ModuleType:
-    """Puts a module `onnxruntime` that stands on treadle into `sys.modules`, and returns it."""
+    """Puts a module `onnxruntime` that stands on treadle into `sys.modules`, and returns it (docs/drop-in.md).
+
+    `importlib.metadata.version("onnxruntime")` answers as well, and processes of Python that are started from here on find
+    the same: a folder of treadle's comes first in `sys.path` and in the environment's PYTHONPATH.
+    """
+    from . import _alias
+
     own = ("as_onnxruntime", "check", "infer_shapes")
     return _alias.install({name: globals()[name] for name in __all__ if name not in own})
 

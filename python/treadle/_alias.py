@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
+import os
 import sys
 from types import ModuleType
 from typing import Any
 
 # The release whose names and behaviours are offered; programs compare it.
 ONNXRUNTIME_VERSION = "1.31.1"
+
+# Holds a package that installs the alias, and the metadata of a distribution, both called onnxruntime. Processes find them
+# by PYTHONPATH, or by the sys.path that multiprocessing hands on.
+_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_onnxruntime")
 
 # Parts of onnxruntime that are programs over it. They come from an installed onnxruntime, and run on treadle.
 _BORROWED = ("quantization", "transformers", "tools")
@@ -35,7 +40,8 @@ class _BorrowedFinder(importlib.abc.MetaPathFinder):
 
 
 def _installed_folders() -> list[str]:
-    spec = importlib.machinery.PathFinder.find_spec("onnxruntime")
+    path = [folder for folder in sys.path if not folder.endswith(os.path.join("treadle", "_onnxruntime"))]
+    spec = importlib.machinery.PathFinder.find_spec("onnxruntime", path)
     return list(spec.submodule_search_locations or []) if spec else []
 
 
@@ -53,11 +59,24 @@ def _module(name: str, doc: str, contents: dict[str, Any], folders: list[str] | 
     return module
 
 
+def _reach_started_processes() -> None:
+    if _FOLDER not in sys.path:
+        sys.path.insert(1, _FOLDER)  # after the folder of the program, before what is installed
+    inherited = os.environ.get("PYTHONPATH")
+    if _FOLDER not in (inherited or "").split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join([_FOLDER, inherited] if inherited else [_FOLDER])
+
+
 def install(public: dict[str, Any]) -> ModuleType:
-    """Puts a module `onnxruntime` that has the names of `public` into `sys.modules`, and returns it."""
+    """Puts a module `onnxruntime` that has the names of `public` into `sys.modules`, and returns it.
+
+    Processes of Python that are started from here on find it as well, unless they are kept from reading PYTHONPATH (-E, -I,
+    an environment of their own).
+    """
     current = sys.modules.get("onnxruntime")
     if current is not None and getattr(current, "_is_treadle", False):
         return current
+    _reach_started_processes()
     folders = _installed_folders()
     public = {
         **public,

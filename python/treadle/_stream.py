@@ -125,7 +125,7 @@ class Stream:
                 return self.push(feed, run_options=run_options, **inputs)
         if feed is None:
             return self._push(inputs, run_options)
-        if not isinstance(feed, Mapping):
+        if not isinstance(feed, (dict, Mapping)):
             return self._push({self._open_input(inputs): feed, **inputs}, run_options)
         return self._push(_joined(feed, inputs), run_options)
 

@@ -1,7 +1,8 @@
-"""Runs a program with treadle in place of onnxruntime.
+"""Runs a program with treadle in place of onnxruntime, in this process and in those of Python that it starts.
 
-python -m treadle.as_onnxruntime script.py [arguments]
-python -m treadle.as_onnxruntime -m module [arguments]
+usage: python -m treadle.as_onnxruntime SCRIPT [ARGUMENT...]
+       python -m treadle.as_onnxruntime -m MODULE [ARGUMENT...]
+       python -m treadle.as_onnxruntime -c CODE [ARGUMENT...]
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import os
 import runpy
 import sys
 from types import ModuleType
-from typing import Any
 
 import treadle
 
@@ -20,23 +20,45 @@ _as_onnxruntime = treadle.as_onnxruntime  # before this module takes the name
 class _Callable(ModuleType):
     """`import treadle.as_onnxruntime` binds this module over the function of the same name; it works like it."""
 
-    def __call__(self) -> Any:
+    def __call__(self) -> ModuleType:
         return _as_onnxruntime()
 
 
+def _look_first_in(folder: str) -> None:
+    """Puts `folder` where Python has the folder of what it runs, unless it was told to have none (-P, -I)."""
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[:1] = [folder]
+
+
+def _run_code(code: str) -> None:
+    main = ModuleType("__main__")
+    sys.modules["__main__"] = main
+    exec(compile(code, "<string>", "exec"), main.__dict__)  # what Python does with -c
+
+
 def main(arguments: list[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help") or arguments == ["-m"]:
-        print(__doc__.strip())
-        return 0 if arguments and arguments[0] in ("-h", "--help") else 2
+    """Runs what the arguments name; returns the exit status: 2, with the usage, where they name nothing."""
+    usage = (__doc__ or "").strip()
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(usage)
+        return 0
+    if (
+        not arguments
+        or arguments in (["-m"], ["-c"])
+        or (arguments[0].startswith("-") and arguments[0] not in ("-m", "-c"))
+    ):
+        print(usage, file=sys.stderr)
+        return 2
+    how, *rest = arguments
+    sys.argv = arguments if how not in ("-m", "-c") else [how, *rest[1:]] if how == "-c" else rest
+    _look_first_in({"-m": os.getcwd(), "-c": ""}.get(how, os.path.dirname(os.path.realpath(how))))
     _as_onnxruntime()
-    if arguments[0] == "-m":
-        sys.argv = arguments[1:]
-        sys.path.insert(0, os.getcwd())
-        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    if how == "-c":
+        _run_code(rest[0])
+    elif how == "-m":
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
     else:
-        sys.argv = arguments
-        sys.path.insert(0, os.path.dirname(os.path.abspath(arguments[0])))
-        runpy.run_path(arguments[0], run_name="__main__")
+        runpy.run_path(how, run_name="__main__")
     return 0
 
 

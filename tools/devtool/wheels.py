@@ -44,9 +44,8 @@ def project() -> dict:
 def package_files() -> dict[str, pathlib.Path]:
     """The package as it is imported from the build, whose Python files are links to the sources."""
     package = BUILD / "python" / "treadle"
-    kinds = (".py", ".pyi", ".typed", ".so")
-    found = sorted(path for path in package.rglob("*") if path.suffix in kinds and path.name != "libtreadle_jit.so")
-    return {f"treadle/{path.relative_to(package)}": path.resolve() for path in found}
+    found = sorted(path for path in package.rglob("*") if path.is_file() and path.name != "libtreadle_jit.so")
+    return {f"treadle/{path.relative_to(package)}": path.resolve() for path in found if path.suffix != ".pyc"}
 
 
 def wheels() -> list[Wheel]:
