@@ -80,7 +80,7 @@ def names_for(page, number):
     """What block `number` of the page finds that its text takes for granted."""
     if page == "README.md":
         return {"x": signal(), "source": np.split(signal(), 4, axis=2)}
-    if page == "limits.md":
+    if page in ("limits.md", "drop-in.md"):
         return {"x": signal()}
     if page == "progress.md":
         return {"session": recurrent_session(), "x": signal()}
