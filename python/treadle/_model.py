@@ -6,12 +6,15 @@ import dataclasses
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _core
 
+if TYPE_CHECKING:
+    from ._types import Message, PathOrBytes, Serializable
 
-def model_source(model: Any) -> tuple[str | None, bytes | None]:
+
+def model_source(model: PathOrBytes | Serializable) -> tuple[str | None, bytes | None]:
     """(path, None) or (None, bytes) of a path, bytes, or a ModelProto."""
     if isinstance(model, (str, os.PathLike)):
         return os.fspath(model), None
@@ -28,9 +31,9 @@ class NodeArg:
     __slots__ = ("name", "shape", "type")
 
     def __init__(self, name: str, type: str, shape: list[int | str | None]) -> None:
-        self.name = name
-        self.type = type
-        self.shape = shape
+        self.name: str = name
+        self.type: str = type
+        self.shape: list[int | str | None] = shape
 
     def __repr__(self) -> str:
         return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"
@@ -46,8 +49,8 @@ class ModelMetadata:
         self.domain: str = fields["domain"]
         self.description: str = fields["description"]
         self.graph_description: str = fields["graph_description"]
-        self.version = int(fields["model_version"])
-        self.ir_version = int(fields["ir_version"])
+        self.version: int = int(fields["model_version"])
+        self.ir_version: int = int(fields["ir_version"])
         self.opset_imports: dict[str, int] = dict(fields["opsets"])
         self.custom_metadata_map: dict[str, str] = dict(fields["properties"])
 
@@ -88,7 +91,11 @@ class Problem:
 
 
 def check(
-    model: Any, full: bool = False, *, custom_domains: bool = False, skip_opset_compatibility: bool = False
+    model: PathOrBytes | Serializable,
+    full: bool = False,
+    *,
+    custom_domains: bool = False,
+    skip_opset_compatibility: bool = False,
 ) -> list[Problem]:
     """Everything that is wrong or surprising about a model (a path, bytes or a ModelProto), in the model's order.
 
@@ -104,13 +111,31 @@ def check(
 _CHECK_TYPES, _LENIENT, _NO_CONTENTS, _AS_ONNX = 1, 2, 4, 8
 
 
+@overload
+def infer_shapes(
+    model: PathOrBytes,
+    check_type: bool = True,
+    strict_mode: bool = True,
+    data_prop: bool = True,
+    *,
+    rules: Literal["treadle", "onnx"] = "treadle",
+) -> bytes: ...
+@overload
+def infer_shapes(
+    model: Message,
+    check_type: bool = True,
+    strict_mode: bool = True,
+    data_prop: bool = True,
+    *,
+    rules: Literal["treadle", "onnx"] = "treadle",
+) -> Message: ...
 def infer_shapes(
     model: Any,
     check_type: bool = True,
     strict_mode: bool = True,
     data_prop: bool = True,
     *,
-    rules: str = "treadle",
+    rules: Literal["treadle", "onnx"] = "treadle",
 ) -> Any:
     """The model with the types of all its values, in bodies too: a ModelProto for a ModelProto, else bytes.
 

@@ -10,12 +10,15 @@ import enum
 import math
 import operator
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._errors import NotImplemented as NotSupported
 from ._ignored import suggestion, warn_once
+
+if TYPE_CHECKING:
+    from ._types import InputValue
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -134,22 +137,22 @@ class SessionOptions:
     """
 
     def __init__(self) -> None:
-        self.enable_cpu_mem_arena = True
-        self.enable_mem_pattern = True
-        self.enable_mem_reuse = True
-        self.enable_profiling = False
-        self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
-        self.execution_order = ExecutionOrder.DEFAULT
-        self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
-        self.inter_op_num_threads = 0
-        self.intra_op_num_threads = 0
-        self.log_severity_level = -1
-        self.log_verbosity_level = 0
-        self.logid = ""
-        self.optimized_model_filepath = ""
-        self.profile_file_prefix = "treadle_profile_"
-        self.use_deterministic_compute = False
-        self.use_per_session_threads = True
+        self.enable_cpu_mem_arena: bool = True
+        self.enable_mem_pattern: bool = True
+        self.enable_mem_reuse: bool = True
+        self.enable_profiling: bool = False
+        self.execution_mode: ExecutionMode = ExecutionMode.ORT_SEQUENTIAL
+        self.execution_order: ExecutionOrder = ExecutionOrder.DEFAULT
+        self.graph_optimization_level: GraphOptimizationLevel = GraphOptimizationLevel.ORT_ENABLE_ALL
+        self.inter_op_num_threads: int = 0
+        self.intra_op_num_threads: int = 0
+        self.log_severity_level: int = -1
+        self.log_verbosity_level: int = 0
+        self.logid: str = ""
+        self.optimized_model_filepath: str = ""
+        self.profile_file_prefix: str = "treadle_profile_"
+        self.use_deterministic_compute: bool = False
+        self.use_per_session_threads: bool = True
         self._entries: dict[str, str] = {}
         self._dimensions: dict[str, int] = {}
         self._dimensions_by_denotation: dict[str, int] = {}
@@ -158,9 +161,12 @@ class SessionOptions:
         self._load_flag = _core.LoadFlag()
         self._is_made = True
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        hint = f"; treadle's own settings are entries: add_session_config_entry('treadle.{name}', ...)"
-        super().__setattr__(name, _checked(self, _SESSION, name, value, hint))
+    # Hidden from type checkers, which would take any name for an attribute that can be set.
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            hint = f"; treadle's own settings are entries: add_session_config_entry('treadle.{name}', ...)"
+            super().__setattr__(name, _checked(self, _SESSION, name, value, hint))
 
     @property
     def load_time_limit(self) -> float | None:
@@ -211,11 +217,11 @@ class SessionOptions:
     def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
         self._dimensions_by_denotation[str(denotation)] = operator.index(size)
 
-    def add_initializer(self, name: str, value: Any) -> None:
+    def add_initializer(self, name: str, value: InputValue) -> None:
         """Replaces an initialiser that is also an input of the graph."""
         self._initializers[name] = value
 
-    def add_external_initializers(self, names: list[str], values: list[Any]) -> None:
+    def add_external_initializers(self, names: Sequence[str], values: Sequence[InputValue]) -> None:
         self._initializers.update(zip(names, values, strict=True))
 
     def register_custom_ops_library(self, path: str) -> None:
@@ -251,17 +257,20 @@ class RunOptions(_core.RunOptions):
 
     def __init__(self) -> None:
         super().__init__()
-        self.log_severity_level = -1
-        self.log_verbosity_level = 0
-        self.logid = ""
-        self.only_execute_path_to_fetches = False
+        self.log_severity_level: int = -1
+        self.log_verbosity_level: int = 0
+        self.logid: str = ""
+        self.only_execute_path_to_fetches: bool = False
         self._entries: dict[str, str] = {}
         self._limits: dict[str, Any] = {}
         self._is_made = True
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        hint = "; limits are time_limit, iteration_limit and memory_limit"
-        super().__setattr__(name, _checked(self, _RUN, name, value, hint))
+    # Hidden from type checkers, as in SessionOptions.
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            hint = "; limits are time_limit, iteration_limit and memory_limit"
+            super().__setattr__(name, _checked(self, _RUN, name, value, hint))
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         warn_once(f"the configuration entry '{key}' = '{value}' of a run has no effect")

@@ -7,7 +7,10 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._types import NodeTime
 
 # Takes the name of a kind of call and what makes it; gives what makes it and records that where anybody wants to know.
 Recorder = Callable[[str, Callable[..., Any]], Callable[..., Any]]
@@ -52,13 +55,13 @@ class Profile:
         self._trace = trace
 
     @property
-    def nodes(self) -> list[dict[str, Any]]:
+    def nodes(self) -> list[NodeTime]:
         """Of the median run, for each node: its name ("node"), operator ("op"), loop, how often it ran ("count") and its
         time together ("ns").
 
         Those that took longest come first. What lies around nodes (copies, back edges of loops) "is_glue".
         """
-        nodes: list[dict[str, Any]] = self._table["nodes"]
+        nodes: list[NodeTime] = self._table["nodes"]
         return nodes
 
     @property

@@ -11,7 +11,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from . import _core
 from ._errors import InvalidArgument
@@ -24,6 +24,12 @@ from ._progress import Progress, watched
 from ._stream import Stream
 from ._values import IOBinding, OrtValue
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._types import InputValue, OtherKeywords, OutputValue, PathOrBytes, Provider, Serializable
+
+_User = TypeVar("_User")
 _PROVIDERS = ["CPUExecutionProvider"]
 _INPUT, _OUTPUT, _OVERRIDABLE = 0, 1, 2
 
@@ -37,7 +43,7 @@ def get_all_providers() -> list[str]:
 
 
 def _normalize_providers(
-    providers: Sequence[Any] | None, provider_options: Sequence[Mapping[Any, Any]] | None
+    providers: Sequence[Provider] | None, provider_options: Sequence[Mapping[str, Any]] | None
 ) -> tuple[list[str], dict[str, dict[str, str]]]:
     """Names in order and options by name. Whatever is asked for, the CPU runs the model."""
     if providers is None:
@@ -109,13 +115,13 @@ class InferenceSession:
 
     def __init__(
         self,
-        path_or_bytes: str | os.PathLike[str] | bytes | Any,
+        path_or_bytes: PathOrBytes | Serializable,
         sess_options: SessionOptions | None = None,
-        providers: Sequence[Any] | None = None,
-        provider_options: Sequence[Mapping[Any, Any]] | None = None,
+        providers: Sequence[Provider] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
         *,
         weights: Literal["f32", "f16"] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[OtherKeywords],
     ) -> None:
         _check_keywords(kwargs)
         if sess_options is not None and not isinstance(sess_options, SessionOptions):
@@ -198,7 +204,11 @@ class InferenceSession:
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         return self._provider_options
 
-    def set_providers(self, providers: Sequence[Any] | None = None, provider_options: Any = None) -> None:
+    def set_providers(
+        self,
+        providers: Sequence[Provider] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
         for provider in providers or ():
             name = provider if isinstance(provider, str) else provider[0]
             if not name.endswith("ExecutionProvider"):
@@ -214,11 +224,11 @@ class InferenceSession:
     def run(
         self,
         output_names: Sequence[str] | None,
-        input_feed: Mapping[str, Any],
+        input_feed: Mapping[str, InputValue],
         run_options: RunOptions | None = None,
         *,
         progress: Progress = None,
-    ) -> list[Any]:
+    ) -> list[OutputValue]:
         """New arrays for the outputs named, or for all (None, or an empty list).
 
         Feeds may be numpy arrays, lists, numbers, anything with `__dlpack__` (torch, jax), OrtValues; lists of these for
@@ -232,7 +242,7 @@ class InferenceSession:
         if self._plain:
             return self._run(output_names, input_feed, run_options)
         run = self._recorded("model_run", self._run)
-        results: list[Any] = run(output_names, {**self._replaced, **input_feed}, run_options)
+        results: list[OutputValue] = run(output_names, {**self._replaced, **input_feed}, run_options)
         return results
 
     def _recorded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -252,9 +262,9 @@ class InferenceSession:
     def run_async(
         self,
         output_names: Sequence[str] | None,
-        input_feed: Mapping[str, Any],
-        callback: Callable[[list[Any], Any, str], None],
-        user_data: Any,
+        input_feed: Mapping[str, InputValue],
+        callback: Callable[[list[OutputValue], _User, str], object],
+        user_data: _User,
         run_options: RunOptions | None = None,
     ) -> None:
         """Runs in a thread of its own, which calls `callback(results, user_data, error)`."""
@@ -305,8 +315,8 @@ class InferenceSession:
         self,
         state: Mapping[str, str] | None,
         find_state: bool,
-        initial: Mapping[str, Any] | None,
-        bind: Mapping[str, Any] | None,
+        initial: Mapping[str, InputValue] | None,
+        bind: Mapping[str, InputValue] | None,
         time: Mapping[str, int | str] | None,
     ) -> tuple[dict[str, str], bool, dict[str, Any], dict[str, Any], dict[str, Any]]:
         """What the extension's streams take. Initialisers that the options replace are bound."""
@@ -319,12 +329,12 @@ class InferenceSession:
     def stream(
         self,
         state: Mapping[str, str] | None = None,
-        bind: Mapping[str, Any] | None = None,
+        bind: Mapping[str, InputValue] | None = None,
         time: Mapping[str, int | str] | None = None,
         hop: int = 0,
         context: int = 0,
         *,
-        initial: Mapping[str, Any] | None = None,
+        initial: Mapping[str, InputValue] | None = None,
         find_state: bool = True,
         warm: bool | int | Iterable[int] = False,
     ) -> Stream:
@@ -350,12 +360,12 @@ class InferenceSession:
         self,
         capacity: int,
         state: Mapping[str, str] | None = None,
-        bind: Mapping[str, Any] | None = None,
+        bind: Mapping[str, InputValue] | None = None,
         time: Mapping[str, int | str] | None = None,
         hop: int = 0,
         context: int = 0,
         *,
-        initial: Mapping[str, Any] | None = None,
+        initial: Mapping[str, InputValue] | None = None,
         find_state: bool = True,
     ) -> StreamPool:
         """Room for many streams over this model, whose chunks run together. Arguments as for `stream`."""
@@ -364,7 +374,7 @@ class InferenceSession:
         inputs = self._open_inputs(bind)
         return StreamPool(self._recorded, capacity, inputs, [name for name in time or {} if name in inputs], core)
 
-    def _open_inputs(self, bind: Mapping[str, Any] | None) -> list[str]:
+    def _open_inputs(self, bind: Mapping[str, InputValue] | None) -> list[str]:
         """Inputs that are not bound: pushes or states give them."""
         return [info.name for info in self._inputs_meta if info.name not in (bind or {})]
 
@@ -381,10 +391,12 @@ class InferenceSession:
         self._sess.compile()
 
     @overload
-    def explain(self, input_feed: Mapping[str, Any] | None = None, *, json: Literal[False] = False) -> str: ...
+    def explain(self, input_feed: Mapping[str, InputValue] | None = None, *, json: Literal[False] = False) -> str: ...
     @overload
-    def explain(self, input_feed: Mapping[str, Any] | None = None, *, json: Literal[True]) -> dict[str, Any]: ...
-    def explain(self, input_feed: Mapping[str, Any] | None = None, *, json: bool = False) -> str | dict[str, Any]:
+    def explain(self, input_feed: Mapping[str, InputValue] | None = None, *, json: Literal[True]) -> dict[str, Any]: ...
+    def explain(
+        self, input_feed: Mapping[str, InputValue] | None = None, *, json: bool = False
+    ) -> str | dict[str, Any]:
         """What has become of the loops: how each was rewritten and runs, what stands in the way of more, what an iteration takes.
 
         Of the plan for `input_feed`; without one, of the newest plan, or before the first run of what the model says of its
@@ -395,7 +407,7 @@ class InferenceSession:
 
     def profile(
         self,
-        input_feed: Mapping[str, Any],
+        input_feed: Mapping[str, InputValue],
         path: str | os.PathLike[str] | None = None,
         *,
         runs: int = 10,
@@ -417,6 +429,6 @@ class InferenceSession:
         """The graph after import and rewriting."""
         return self._sess.dump_graph()
 
-    def dump_plan(self, input_feed: Mapping[str, Any]) -> str:
+    def dump_plan(self, input_feed: Mapping[str, InputValue]) -> str:
         """The program that these inputs are run by."""
         return self._sess.dump_plan({**self._replaced, **input_feed})

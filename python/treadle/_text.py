@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import _core
+
+if TYPE_CHECKING:
+    from ._types import PathOrBytes, Serializable
 
 _PARTS = {"ModelProto": 0, "GraphProto": 1, "FunctionProto": 2, "NodeProto": 3}
 
@@ -34,7 +37,7 @@ def parse_node(text: str | bytes) -> bytes:
     return _parse("NodeProto", text)
 
 
-def to_text(model: Any, max_elements: int | None = None) -> str:
+def to_text(model: PathOrBytes | Serializable, max_elements: int | None = None) -> str:
     """The text of a model (a path, bytes or a ModelProto), or of a GraphProto, FunctionProto or NodeProto. Tensors of
     more than `max_elements` elements are written without their values."""
     part = "ModelProto"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 
 class SupportsDLPack(Protocol):
@@ -14,9 +14,11 @@ class SupportsDLPack(Protocol):
 
     def __dlpack__(self) -> Any:
         """A DLPack capsule."""
+        ...
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         """Type and number of the device that the memory is on."""
+        ...
 
 
 class Serializable(Protocol):
@@ -24,6 +26,7 @@ class Serializable(Protocol):
 
     def SerializeToString(self) -> bytes:
         """The bytes of the message."""
+        ...
 
 
 # A message whose type the result has as well.
@@ -44,5 +47,27 @@ InputValue: TypeAlias = (
 # dict, an empty optional is None: only the model says which, so `Any` lets programs that know their model use them.
 OutputValue: TypeAlias = NDArray[Any] | Any
 
+# An element type: ONNX's number of it, or anything that numpy takes for one.
+ElementType: TypeAlias = DTypeLike | int
+
 # The name of an execution provider, alone or with its options.
 Provider: TypeAlias = str | tuple[str, Mapping[str, Any]]
+
+
+class OtherKeywords(TypedDict, total=False):
+    """Keywords of onnxruntime's sessions that its documentation does not name."""
+
+    disabled_optimizers: Sequence[str] | None
+    enable_fallback: bool
+    read_config_from_model: bool | int | None
+
+
+class NodeTime(TypedDict):
+    """Where the time of one node went, in the median run of a profile."""
+
+    node: str  # its name; empty for what lies around nodes
+    op: str
+    loop: str  # that it stands in; empty outside of loops
+    is_glue: bool  # copies, jumps and back edges
+    count: int  # how often it ran
+    ns: int  # nanoseconds of all these together

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -11,10 +11,16 @@ from . import _core
 from ._errors import InvalidArgument
 from ._model import NodeArg
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+    from ._options import RunOptions
+    from ._types import ElementType, InputValue, OutputValue
+
 _TENSOR, _SEQUENCE = 1, 2
 
 
-def _element(element_type: Any) -> int:
+def _element(element_type: ElementType) -> int:
     """ONNX's number of an element type, given as such or as a numpy type."""
     if isinstance(element_type, (int, np.integer)) and not isinstance(element_type, bool):
         return int(element_type)
@@ -59,14 +65,14 @@ class OrtValue:
 
     @classmethod
     def ortvalue_from_numpy(
-        cls, numpy_obj: np.ndarray, /, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
+        cls, numpy_obj: ArrayLike, /, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
     ) -> OrtValue:
         """Shares the array's memory when that is contiguous."""
         _check_device(device_type)
         return cls(_core.Value.from_object(numpy_obj, True))
 
     @classmethod
-    def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray, /, onnx_element_type: int) -> OrtValue:
+    def ortvalue_from_numpy_with_onnx_type(cls, data: ArrayLike, /, onnx_element_type: int) -> OrtValue:
         """The array's bytes as elements of another type of equal width."""
         data = np.ascontiguousarray(data)
         shared = _core.Value.of_shape(int(onnx_element_type), list(data.shape))
@@ -79,7 +85,7 @@ class OrtValue:
     def ortvalue_from_shape_and_type(
         cls,
         shape: Sequence[int],
-        element_type: Any,
+        element_type: ElementType,
         device_type: str = "cpu",
         device_id: int = 0,
         vendor_id: int = -1,
@@ -114,21 +120,21 @@ class OrtValue:
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("the array of an OrtValue is a copy")
         array = np.asarray(self.numpy())
         return array if dtype is None else array.astype(dtype)
 
-    def numpy(self) -> Any:
+    def numpy(self) -> OutputValue:
         """A copy: an array, a list for a sequence, a dict for a map, None for an empty optional."""
         return self._value.numpy()
 
-    def to_list(self) -> list[Any]:
-        values: list[Any] = self._value.numpy()
+    def to_list(self) -> list[OutputValue]:
+        values: list[OutputValue] = self._value.numpy()
         return values
 
-    def update_inplace(self, np_arr: Any) -> None:
+    def update_inplace(self, np_arr: ArrayLike) -> None:
         self._value.write(np_arr)
 
     def data_ptr(self) -> int:
@@ -168,7 +174,7 @@ def _tensor_type(value: _core.Value | None) -> str | None:
     return value.type_text if value is not None and value.kind == _TENSOR else None
 
 
-def _memory(value: _core.Value) -> np.ndarray:
+def _memory(value: _core.Value) -> NDArray[np.uint8]:
     """The bytes of a tensor, to write to while `value` lives."""
     import ctypes
 
@@ -193,12 +199,18 @@ class IOBinding:
         self._kept: dict[str, Any] = {}
         self._results: list[OrtValue] = []
 
-    def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
+    def bind_cpu_input(self, name: str, arr_on_cpu: InputValue) -> None:
         self._check("input", name)
         self._inputs[name] = arr_on_cpu
 
     def bind_input(
-        self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
+        self,
+        name: str,
+        device_type: str,
+        device_id: int,
+        element_type: ElementType,
+        shape: Sequence[int],
+        buffer_ptr: int,
     ) -> None:
         _check_device(device_type)
         self._check("input", name)
@@ -213,7 +225,7 @@ class IOBinding:
         name: str,
         device_type: str = "cpu",
         device_id: int = 0,
-        element_type: Any = None,
+        element_type: ElementType | None = None,
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
@@ -241,7 +253,7 @@ class IOBinding:
         """Of the last run, in the order in which outputs were bound."""
         return list(self._results)
 
-    def copy_outputs_to_cpu(self) -> list[Any]:
+    def copy_outputs_to_cpu(self) -> list[OutputValue]:
         return [value.numpy() for value in self._results]
 
     def clear_binding_inputs(self) -> None:
@@ -256,7 +268,7 @@ class IOBinding:
         if all(info.name != name for info in known):
             raise InvalidArgument(f"the model has no {role} '{name}'")
 
-    def _run(self, run_values: Callable[..., Any], replaced: dict[str, Any], run_options: Any) -> None:
+    def _run(self, run_values: Callable[..., Any], replaced: dict[str, Any], run_options: RunOptions | None) -> None:
         names = list(self._outputs)
         given = list(self._outputs.values())
         if not names:

@@ -11,7 +11,7 @@ import xml.etree.ElementTree
 
 from building import build
 from console import BUILD, ROOT, Failure, run, run_together, say
-from environment import PYTHON, cpu_count, shared_folder
+from environment import PYTHON, cpu_count, ensure_type_checkers, shared_folder
 
 RESULTS = BUILD / "test"
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.MULTILINE)
@@ -162,6 +162,7 @@ def python_tests(options, names=None, env=None, what="release", jobs=None) -> Ta
     found = [name for name in names if name.endswith(".py") or list((ROOT / name).glob("**/test_*.py"))]
     if not found:
         return Tally()
+    ensure_type_checkers()
     RESULTS.mkdir(parents=True, exist_ok=True)
     report = RESULTS / f"python-{what}.xml"
     report.unlink(missing_ok=True)
