@@ -103,7 +103,8 @@ void define_run_options(nb::module_& m) {
       .def(nb::init<>())
       .def_prop_rw(
           "terminate", [](const RunOptions& o) { return treadle_run_options_is_cancelled(o.handle.get()); },
-          set<treadle_run_options_cancel, bool>)
+          set<treadle_run_options_cancel, bool>,
+          "True stops the runs that use these options, from any thread: they raise Fail")
       .def("_limit_time", set<treadle_run_options_limit_time, double>)
       .def("_limit_iterations", set<treadle_run_options_limit_iterations, int64_t>)
       .def("_limit_memory", set<treadle_run_options_limit_memory, size_t>);

@@ -10,7 +10,6 @@ treadle's own.
 
 from __future__ import annotations
 
-import json
 from types import ModuleType
 from typing import Any
 
@@ -47,14 +46,17 @@ __version__: str = _core.version()
 
 
 def get_device() -> str:
+    """ "CPU"."""
     return "CPU"
 
 
 def get_version_string() -> str:
+    """The version of treadle; under the alias that of the onnxruntime whose names are offered."""
     return __version__
 
 
 def get_build_info() -> str:
+    """Name and version of the library."""
     return f"treadle {__version__}"
 
 
@@ -91,13 +93,16 @@ def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, direc
 
 
 def has_collective_ops() -> bool:
+    """False: nothing runs on several machines."""
     return False
 
 
 def operators() -> list[dict[str, Any]]:
     """Every operator: `domain`, `name`, `effects`, the `tiers` that run it, and its `versions` whole (inputs, outputs,
     attributes, types)."""
-    return [json.loads(line) for line in _core.operators()]
+    from json import loads  # rare, and takes a while to import
+
+    return [loads(line) for line in _core.operators()]
 
 
 def as_onnxruntime() -> ModuleType:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 import warnings
@@ -25,5 +24,7 @@ def warn_once(message: str) -> None:
 
 def suggestion(name: str, known: Collection[str]) -> str:
     """ "; did you mean 'sess_options'?", or nothing where no known name is near."""
+    import difflib  # rare, and takes a while to import
+
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
     return f"; did you mean '{near[0]}'?" if near else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -36,6 +35,7 @@ class NodeArg:
         self.shape: list[int | str | None] = shape
 
     def __repr__(self) -> str:
+        """As it is made."""
         return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"
 
 
@@ -54,8 +54,12 @@ class ModelMetadata:
         self.opset_imports: dict[str, int] = dict(fields["opsets"])
         self.custom_metadata_map: dict[str, str] = dict(fields["properties"])
 
+    def __repr__(self) -> str:
+        """The fields that say something."""
+        return f"ModelMetadata({', '.join(f'{name}={value!r}' for name, value in vars(self).items() if value)})"
 
-@dataclasses.dataclass(frozen=True)
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class Problem:
     """One thing that is wrong or surprising about a model."""
 
@@ -76,7 +80,14 @@ class Problem:
     origin_line: int | None = None
     origin_column: int | None = None
 
+    def __repr__(self) -> str:
+        """The fields that say something; `print` shows the problem as a text of a few lines."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        said = [f"{name}={value!r}" for name, value in fields.items() if value not in ("", None)]
+        return f"Problem({', '.join(said)})"
+
     def __str__(self) -> str:
+        """The problem as `treadle check` prints it."""
         text = f"line {self.line}, column {self.column}: " if self.line else ""
         text += f"{self.path} ({self.operator}): " if self.operator else f"{self.path}: " if self.path else ""
         text += self.message
@@ -103,6 +114,8 @@ def check(
     treadle knows nothing of are errors. skip_opset_compatibility: functions may import other versions of operators
     than their model. Raises only for files that cannot be read.
     """
+    import json  # rare, and takes a while to import
+
     flags = 1 * full | 2 * custom_domains | 4 * skip_opset_compatibility
     report = json.loads(_core.check_model(*model_source(model), flags))
     return [Problem(operator=p.pop("operator", ""), **p) for p in report["problems"]]

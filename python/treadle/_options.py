@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 
 class GraphOptimizationLevel(enum.IntEnum):
+    """How much of a model may be rewritten: nothing (`ORT_DISABLE_ALL`) or all of it (the others)."""
+
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
     ORT_ENABLE_EXTENDED = 2
@@ -30,11 +32,15 @@ class GraphOptimizationLevel(enum.IntEnum):
 
 
 class ExecutionMode(enum.IntEnum):
+    """Has no effect: treadle itself finds what may run at the same time."""
+
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
 class ExecutionOrder(enum.IntEnum):
+    """Has no effect: treadle orders nodes itself."""
+
     DEFAULT = 0
     PRIORITY_BASED = 1
     MEMORY_EFFICIENT = 2
@@ -117,6 +123,13 @@ def _checked(options: Any, table: dict[str, _Option], name: str, value: Any, hin
     return value
 
 
+def _changed(options: Any) -> list[str]:
+    """What differs from the defaults, as texts "name=value"."""
+    defaults = vars(type(options)())
+    now = {name: value for name, value in vars(options).items() if value != defaults[name]}
+    return [f"{name}={value!r}" for name, value in now.items() if not name.startswith("_")]
+
+
 class SessionOptions:
     """What a session is made with.
 
@@ -168,9 +181,24 @@ class SessionOptions:
             hint = f"; treadle's own settings are entries: add_session_config_entry('treadle.{name}', ...)"
             super().__setattr__(name, _checked(self, _SESSION, name, value, hint))
 
+    def __repr__(self) -> str:
+        """What differs from the defaults, configuration entries, limits and sizes that are fixed."""
+        others = {
+            "entries": self._entries,
+            "dimensions": self._dimensions,
+            "denoted_dimensions": self._dimensions_by_denotation,
+            "initializers": sorted(self._initializers),
+        }
+        limits = [f"{name}={value!r}" for name, value in self._load_limits.items() if value is not None]
+        more = [f"{name}={value!r}" for name, value in others.items() if value]
+        return f"SessionOptions({', '.join(_changed(self) + limits + more)})"
+
     @property
     def load_time_limit(self) -> float | None:
-        """Seconds that loading may take, and each planning for new sizes later on."""
+        """Seconds that loading may take, and each planning for new sizes later on; None: no limit.
+
+        Past it, LimitExceeded is raised.
+        """
         return self._load_limits.get("load_time_limit")
 
     @load_time_limit.setter
@@ -179,7 +207,10 @@ class SessionOptions:
 
     @property
     def load_memory_limit(self) -> int | None:
-        """Bytes that loading may use, and each planning for new sizes later on; weights that stay in their file aside."""
+        """Bytes that loading may use, and each planning for new sizes later on; weights that stay in their file aside.
+
+        None: no limit. Past it, LimitExceeded is raised.
+        """
         return self._load_limits.get("load_memory_limit")
 
     @load_memory_limit.setter
@@ -200,6 +231,10 @@ class SessionOptions:
         self._load_flag.set(bool(on))
 
     def add_session_config_entry(self, key: str, value: str) -> None:
+        """Sets a configuration entry: treadle's own begin with "treadle."; others are kept, and warn once without effect.
+
+        A wrong name or value of treadle's own is InvalidArgument when a session is made.
+        """
         key, value = str(key), str(value)
         if not key.startswith("treadle.") and (key not in _ENTRIES or _ENTRIES[key] not in (None, value.upper())):
             hint = suggestion(key, _ENTRIES) or "; treadle's own begin with 'treadle.'"
@@ -207,27 +242,36 @@ class SessionOptions:
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
+        """The value that an entry was set to; RuntimeError where it was not set."""
         if key not in self._entries:
             raise RuntimeError(f"SessionOptions does not have configuration with key: {key}")
         return self._entries[key]
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
+        """Fixes the size that the model calls `name`; TypeError where the size is no whole number."""
         self._dimensions[str(name)] = operator.index(size)
 
     def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
+        """Fixes the sizes of inputs that have this denotation, such as "DATA_BATCH"."""
         self._dimensions_by_denotation[str(denotation)] = operator.index(size)
 
     def add_initializer(self, name: str, value: InputValue) -> None:
-        """Replaces an initialiser that is also an input of the graph."""
+        """Replaces an initialiser that is also an input of the graph, by an array or OrtValue of its type and shape.
+
+        A session that has no such input raises InvalidArgument when it is made.
+        """
         self._initializers[name] = value
 
     def add_external_initializers(self, names: Sequence[str], values: Sequence[InputValue]) -> None:
+        """`add_initializer` for several; ValueError where there are not as many names as values."""
         self._initializers.update(zip(names, values, strict=True))
 
     def register_custom_ops_library(self, path: str) -> None:
+        """Raises NotImplemented: libraries of operators for onnxruntime cannot be loaded."""
         raise NotSupported(f"{path}: libraries of operators for onnxruntime cannot be loaded")
 
     def has_providers(self) -> bool:
+        """False: providers are given to sessions."""
         return False
 
     def _to_core(self) -> dict[str, str]:
@@ -272,18 +316,32 @@ class RunOptions(_core.RunOptions):
             hint = "; limits are time_limit, iteration_limit and memory_limit"
             super().__setattr__(name, _checked(self, _RUN, name, value, hint))
 
+    def __repr__(self) -> str:
+        """What differs from the defaults: limits, `terminate`, configuration entries."""
+        limits: dict[str, Any] = {
+            "time_limit": self.time_limit,
+            "iteration_limit": self.iteration_limit,
+            "memory_limit": self.memory_limit,
+            "terminate": self.terminate or None,
+            "entries": self._entries or None,
+        }
+        more = [f"{name}={value!r}" for name, value in limits.items() if value is not None]
+        return f"RunOptions({', '.join(_changed(self) + more)})"
+
     def add_run_config_entry(self, key: str, value: str) -> None:
+        """Keeps the entry, and warns once that it has no effect."""
         warn_once(f"the configuration entry '{key}' = '{value}' of a run has no effect")
         self._entries[str(key)] = str(value)
 
     def get_run_config_entry(self, key: str) -> str:
+        """The value that an entry was set to; RuntimeError where it was not set."""
         if key not in self._entries:
             raise RuntimeError(f"RunOptions does not have configuration with key: {key}")
         return self._entries[key]
 
     @property
     def time_limit(self) -> float | None:
-        """Seconds that a run may take."""
+        """Seconds that a run may take, a positive number; None: no limit. Past it, LimitExceeded is raised."""
         return self._limits.get("time")
 
     @time_limit.setter
@@ -294,7 +352,7 @@ class RunOptions(_core.RunOptions):
 
     @property
     def iteration_limit(self) -> int | None:
-        """Iterations that all loops of a run may make together."""
+        """Iterations that all loops of a run may make together; None: no limit. Past it, LimitExceeded is raised."""
         return self._limits.get("iterations")
 
     @iteration_limit.setter
@@ -314,7 +372,7 @@ class RunOptions(_core.RunOptions):
 
     @property
     def memory_limit(self) -> int | None:
-        """Bytes that a run may use."""
+        """Bytes that a run may use; None: no limit. Past it, LimitExceeded is raised."""
         return self._limits.get("memory")
 
     @memory_limit.setter

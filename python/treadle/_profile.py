@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -41,6 +40,8 @@ class Trace:
             self._events.append(event)
 
     def write(self) -> str:
+        import json  # here and below: rare, and takes a while to import
+
         with open(self.path, "w", encoding="utf-8") as file:
             json.dump(self._events, file)
         return self.path
@@ -50,6 +51,8 @@ class Profile:
     """Where the time of runs went; made by `InferenceSession.profile`. `print(profile)` shows a table by node."""
 
     def __init__(self, text: str, table: str, trace: str) -> None:
+        import json
+
         self._text = text
         self._table: dict[str, Any] = json.loads(table)
         self._trace = trace
@@ -66,17 +69,27 @@ class Profile:
 
     @property
     def total_ns(self) -> float:
+        """Nanoseconds of the median run."""
         return float(self._table["total_ns"])
 
     def trace(self) -> dict[str, Any]:
-        """Chrome's trace events: loops hold iterations, iterations hold nodes."""
+        """Chrome's trace events, in microseconds: loops hold iterations, iterations hold nodes."""
+        import json
+
         events: dict[str, Any] = json.loads(self._trace)
         return events
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the trace, for Perfetto (ui.perfetto.dev) and browsers."""
+        """Writes the trace, for Perfetto (ui.perfetto.dev) and browsers; OSError where the file cannot be written."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self._trace)
 
+    def __repr__(self) -> str:
+        """How many nodes, and how long a run takes."""
+        return (
+            f"<treadle.Profile: {sum(not node['is_glue'] for node in self.nodes)} nodes, {self.total_ns:.0f} ns a run>"
+        )
+
     def __str__(self) -> str:
+        """A table of the nodes that took longest."""
         return self._text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json as _json
 import operator
 import os
 import threading
@@ -35,10 +34,12 @@ _INPUT, _OUTPUT, _OVERRIDABLE = 0, 1, 2
 
 
 def get_available_providers() -> list[str]:
+    """["CPUExecutionProvider"]."""
     return list(_PROVIDERS)
 
 
 def get_all_providers() -> list[str]:
+    """["CPUExecutionProvider"]."""
     return list(_PROVIDERS)
 
 
@@ -100,6 +101,16 @@ def _check_keywords(kwargs: Mapping[str, Any]) -> None:
         warn_once("read_config_from_model has no effect: no options are read from models")
 
 
+def _briefly(values: list[NodeArg], most: int = 4) -> str:
+    """ "x tensor(float)[n, 3], h tensor(float)[3]"; of many values the first ones."""
+    texts = []
+    for value in values[:most]:
+        sizes = ", ".join("?" if size is None else str(size) for size in value.shape)
+        texts.append(f"{value.name} {value.type}" + (f"[{sizes}]" if value.type.startswith("tensor") else ""))
+    more = [f"{len(values) - most} more"] if len(values) > most else []
+    return ", ".join(texts + more) or "nothing"
+
+
 def _mapping(name: str, value: Any, what: str) -> dict[str, Any]:
     if value is None or isinstance(value, Mapping):
         return dict(value or {})
@@ -107,10 +118,14 @@ def _mapping(name: str, value: Any, what: str) -> dict[str, Any]:
 
 
 class InferenceSession:
-    """A loaded model. May be run by many threads at once.
+    """A loaded model. May be run by many threads at once. What it holds is freed when nothing refers to it.
 
     `path_or_bytes`: a path, the bytes of a model, or a ModelProto. `weights="f16"` keeps the weights of recurrences in
     float16, as the configuration entry "treadle.weights" does; `explain()` says how far off they are.
+
+    Raises NoSuchFile, InvalidProtobuf for what is no model, InvalidGraph for a model that breaks a rule, NotImplemented for an
+    operator or type that treadle does not run, InvalidArgument for options, LimitExceeded past a limit of loading,
+    ModelLoadCanceled.
     """
 
     def __init__(
@@ -183,25 +198,37 @@ class InferenceSession:
                 raise InvalidArgument(f"initialiser '{name}' cannot be replaced: it is no input of the graph")
         return {name: value._value if isinstance(value, OrtValue) else value for name, value in given.items()}
 
+    def __repr__(self) -> str:
+        """Where the model is from, and its inputs and outputs."""
+        source = repr(self._model_path) if self._model_path is not None else f"of graph {self._model_meta.graph_name!r}"
+        return f"<treadle.InferenceSession {source}: {_briefly(self._inputs_meta)} -> {_briefly(self._outputs_meta)}>"
+
     def get_session_options(self) -> SessionOptions:
+        """The options that the session was made with."""
         return self._sess_options
 
     def get_inputs(self) -> list[NodeArg]:
+        """Name, type and sizes of each input that runs need, in the model's order."""
         return self._inputs_meta
 
     def get_outputs(self) -> list[NodeArg]:
+        """Name, type and sizes of each output, in the model's order."""
         return self._outputs_meta
 
     def get_overridable_initializers(self) -> list[NodeArg]:
+        """Name, type and sizes of each input that has a default, which feeds and `add_initializer` replace."""
         return self._overridable_meta
 
     def get_modelmeta(self) -> ModelMetadata:
+        """What the model says about itself."""
         return self._model_meta
 
     def get_providers(self) -> list[str]:
+        """["CPUExecutionProvider"]."""
         return self._providers
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """Options by the name of the provider."""
         return self._provider_options
 
     def set_providers(
@@ -209,6 +236,7 @@ class InferenceSession:
         providers: Sequence[Provider] | None = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
+        """Keeps what is asked for; the CPU runs the model. RuntimeError for what is no provider's name."""
         for provider in providers or ():
             name = provider if isinstance(provider, str) else provider[0]
             if not name.endswith("ExecutionProvider"):
@@ -216,9 +244,11 @@ class InferenceSession:
         self._providers, self._provider_options = _normalize_providers(providers, provider_options)
 
     def disable_fallback(self) -> None:
+        """Has no effect: there is nothing to fall back from."""
         self._enable_fallback = False
 
     def enable_fallback(self) -> None:
+        """Has no effect: there is nothing to fall back from."""
         self._enable_fallback = True
 
     def run(
@@ -287,15 +317,18 @@ class InferenceSession:
         input_dict_ort_values: Mapping[str, OrtValue],
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
+        """`run` from values to values, which stay in the engine's hands; errors are those of `run`."""
         feed = {name: value._value for name, value in input_dict_ort_values.items()}
         run = self._recorded("model_run", self._sess.run_values)
         values = run(output_names, {**self._replaced, **feed}, [], run_options)
         return [OrtValue(value) for value in values]
 
     def io_binding(self) -> IOBinding:
+        """Fixes inputs and outputs in place, for `run_with_iobinding`."""
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
+        """Runs with what is bound. Errors are those of `run`, and RuntimeError where an output does not fit its buffer."""
         iobinding._run(self._recorded("model_run", self._sess.run_values), self._replaced, run_options)
 
     def end_profiling(self) -> str:
@@ -309,6 +342,7 @@ class InferenceSession:
         return profile.write()
 
     def get_profiling_start_time_ns(self) -> int:
+        """When recording began, in nanoseconds since 1970; 0 when profiling was not enabled."""
         return self._profile.start_ns if self._profile else 0
 
     def _roles(
@@ -403,7 +437,12 @@ class InferenceSession:
         inputs. A text, or with `json` a dict.
         """
         text = self._sess.explain(None if input_feed is None else {**self._replaced, **input_feed}, json)
-        return _json.loads(text) if json else text
+        if not json:
+            return text
+        from json import loads  # rare, and takes a while to import
+
+        parts: dict[str, Any] = loads(text)
+        return parts
 
     def profile(
         self,

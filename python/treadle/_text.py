@@ -18,22 +18,22 @@ def _parse(part: str, text: str | bytes) -> bytes:
 
 
 def parse_model(text: str | bytes) -> bytes:
-    """The serialised model that a text says."""
+    """The serialised model that a text says; InvalidProtobuf, with line and column, where it is none."""
     return _parse("ModelProto", text)
 
 
 def parse_graph(text: str | bytes) -> bytes:
-    """The serialised GraphProto that a text says."""
+    """The serialised GraphProto that a text says; InvalidProtobuf, with line and column, where it is none."""
     return _parse("GraphProto", text)
 
 
 def parse_function(text: str | bytes) -> bytes:
-    """The serialised FunctionProto that a text says."""
+    """The serialised FunctionProto that a text says; InvalidProtobuf, with line and column, where it is none."""
     return _parse("FunctionProto", text)
 
 
 def parse_node(text: str | bytes) -> bytes:
-    """The serialised NodeProto that a text says."""
+    """The serialised NodeProto that a text says; InvalidProtobuf, with line and column, where it is none."""
     return _parse("NodeProto", text)
 
 

@@ -33,27 +33,36 @@ def _check_device(device_type: str) -> None:
 
 
 class OrtDevice:
-    """The CPU."""
+    """The CPU; InvalidArgument for the name of any other device."""
 
     def __init__(self, name: str = "cpu", device_id: int = 0) -> None:
         _check_device(name)
         self._name = name
         self._id = device_id
 
+    def __repr__(self) -> str:
+        """As it is made."""
+        return f"OrtDevice({self._name!r}, {self._id})"
+
     @staticmethod
     def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
+        """The device of this name; InvalidArgument for any but "cpu"."""
         return OrtDevice(ort_device_name, device_id)
 
     def device_id(self) -> int:
+        """The number that the device was made with."""
         return self._id
 
     def device_type(self) -> int:
+        """0: a CPU, in onnxruntime's numbers."""
         return 0
 
     def device_vendor_id(self) -> int:
+        """0: no vendor in particular."""
         return 0
 
     def device_mem_type(self) -> int:
+        """0: ordinary memory."""
         return 0
 
 
@@ -91,6 +100,7 @@ class OrtValue:
         vendor_id: int = -1,
         memory_info: Any = None,
     ) -> OrtValue:
+        """A new tensor of these sizes, whose elements are not set; InvalidArgument for element types and devices that there are not."""
         _check_device(device_type)
         return cls(_core.Value.of_shape(_element(element_type), [int(d) for d in shape]))
 
@@ -115,6 +125,7 @@ class OrtValue:
         return _core.Value.from_object(self.numpy()).dlpack() if copy else self._value.dlpack()
 
     def to_dlpack(self) -> Any:
+        """A DLPack capsule that shares the tensor's memory."""
         return self._value.dlpack()
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -126,24 +137,33 @@ class OrtValue:
         array = np.asarray(self.numpy())
         return array if dtype is None else array.astype(dtype)
 
+    def __repr__(self) -> str:
+        """Element type and sizes, or the kind of value."""
+        return f"<treadle.OrtValue {self._value.type_text or 'without a value'}>"
+
     def numpy(self) -> OutputValue:
         """A copy: an array, a list for a sequence, a dict for a map, None for an empty optional."""
         return self._value.numpy()
 
     def to_list(self) -> list[OutputValue]:
+        """A sequence as a list of its elements."""
         values: list[OutputValue] = self._value.numpy()
         return values
 
     def update_inplace(self, np_arr: ArrayLike) -> None:
+        """Copies an array of the same type and shape into the tensor; InvalidArgument for another."""
         self._value.write(np_arr)
 
     def data_ptr(self) -> int:
+        """The address of the tensor's memory, valid while the value lives."""
         return self._value.address
 
     def device_name(self) -> str:
+        """ "cpu"."""
         return "cpu"
 
     def shape(self) -> list[int]:
+        """The tensor's sizes."""
         return self._value.shape
 
     def data_type(self) -> str:
@@ -151,21 +171,27 @@ class OrtValue:
         return self._value.type_text.split("[")[0]
 
     def element_type(self) -> int:
+        """ONNX's number of the tensor's element type: 1 for float32, 7 for int64."""
         return self._value.element
 
     def tensor_size_in_bytes(self) -> int:
+        """Bytes of the tensor's elements; 0 for strings."""
         return self._value.bytes
 
     def has_value(self) -> bool:
+        """Whether there is one: an empty optional has none."""
         return self._value.kind != 0 and (self._value.kind != 3 or self._value.numpy() is not None)
 
     def is_tensor(self) -> bool:
+        """Whether the value is a tensor."""
         return self._value.kind == _TENSOR
 
     def is_sparse_tensor(self) -> bool:
+        """False: there are no sparse tensors."""
         return False
 
     def is_tensor_sequence(self) -> bool:
+        """Whether the value is a sequence."""
         return self._value.kind == _SEQUENCE
 
 
@@ -200,6 +226,7 @@ class IOBinding:
         self._results: list[OrtValue] = []
 
     def bind_cpu_input(self, name: str, arr_on_cpu: InputValue) -> None:
+        """Feeds an array, whose memory is read by later runs; InvalidArgument where the model has no such input."""
         self._check("input", name)
         self._inputs[name] = arr_on_cpu
 
@@ -212,11 +239,16 @@ class IOBinding:
         shape: Sequence[int],
         buffer_ptr: int,
     ) -> None:
+        """Feeds the memory at an address: `shape` elements of a type, row by row, that live until the runs are over.
+
+        InvalidArgument for names, devices and types that there are not.
+        """
         _check_device(device_type)
         self._check("input", name)
         self._inputs[name] = _core.Value.from_memory(_element(element_type), [int(d) for d in shape], buffer_ptr)
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
+        """Feeds a value; InvalidArgument where the model has no such input."""
         self._check("input", name)
         self._inputs[name] = ortvalue._value
 
@@ -240,8 +272,15 @@ class IOBinding:
         self._outputs[name] = _core.Value.from_memory(_element(element_type), [int(d) for d in shape], buffer_ptr)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
+        """Has runs write into a value; InvalidArgument where the model has no such output."""
         self._check("output", name)
         self._outputs[name] = ortvalue._value
+
+    def __repr__(self) -> str:
+        """Names of the inputs and outputs that are bound."""
+        bound = [("inputs", self._inputs), ("outputs", self._outputs)]
+        texts = [f"{what} {', '.join(names)}" for what, names in bound if names]
+        return f"<treadle.IOBinding: {'; '.join(texts) or 'nothing is bound'}>"
 
     def synchronize_inputs(self) -> None:
         """Memory of the CPU needs no waiting for."""
@@ -254,12 +293,15 @@ class IOBinding:
         return list(self._results)
 
     def copy_outputs_to_cpu(self) -> list[OutputValue]:
+        """Copies of the outputs of the last run, in the order in which they were bound."""
         return [value.numpy() for value in self._results]
 
     def clear_binding_inputs(self) -> None:
+        """Forgets what inputs are bound to."""
         self._inputs.clear()
 
     def clear_binding_outputs(self) -> None:
+        """Forgets what outputs are bound to, and the outputs of the last run."""
         self._outputs.clear()
         self._results = []
 
