@@ -1,22 +1,29 @@
-"""The code of README.md and docs/*.md runs as it stands there.
+"""The code of README.md, of the other pages beside it and of docs/ runs as it stands there.
 
-The word behind a block's backquotes says what happens with it:
+The blocks of a page run one after the other, in a folder with the files that `folder` says. The word behind a block's
+backquotes says what happens with it:
 
-    python    is run, the blocks of a page one after the other, in a folder with the model that FOLDERS says
-    sh        so is every command of the tool; of ./dev it is seen that the command exists: it would build, test or fuzz.
+    python    is run; where its first line is `# NAME.py`, it becomes this file instead
+    sh        so is every command of the tool, of Python and of the compiler, and what a page has compiled; of ./dev it is
+              seen that the command exists: it would build, test or fuzz; pip, apt and git are not called
               Blocks without a word that hold nothing but such commands are of this kind, too
-    c, cpp    is compiled into a program around it (HARNESSES), which is run
+    output    is what the block before it prints, where '...' stands for anything
+    c, cpp    is compiled into a program around it (HARNESSES), which is run; where its first line is `// NAME`, it becomes
+              this file instead
     onnx      is a model: it is read and checked
     text      is not run: it shows what a program prints, or a grammar
 
 Pages of models with what is said about them have tests of their own (OWN_TESTS).
 """
 
+import contextlib
+import io
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import onnx
@@ -33,8 +40,12 @@ OWN_TESTS = {
     "extending.md": "../tools/test_tutorial.py",
     "strictness.md": "test_strictness_page.py",
 }
-PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").glob("*.md")) if p.name not in OWN_TESTS)]
-LANGUAGES = {"python", "sh", "c", "cpp", "onnx", "text"}
+FOUND = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [page for page in FOUND if page.name not in OWN_TESTS]
+LANGUAGES = {"python", "sh", "output", "c", "cpp", "onnx", "text"}
+RUN = ("treadle", "python", "c++", "cc", "./")  # what commands begin with that are run
+NOT_RUN = ("pip ", "apt-get ", "sudo ", "git ", "docker ")
+OF_THE_REPOSITORY = ("examples/vad/silero_vad.onnx", "examples/vad/recording.wav")
 
 # y = tanh(W x + R h): frames along axis 2 of x.
 RECURRENT = """<ir_version: 10, opset_import: ["" : 22]>
@@ -78,6 +89,8 @@ def backend_case(folder):
 
 def names_for(page, number):
     """What block `number` of the page finds that its text takes for granted."""
+    if page in ("index.md", "choose-a-stream.md"):
+        return {"session": recurrent_session(), "x": signal(), "np": np}
     if page == "README.md":
         return {"x": signal(), "source": np.split(signal(), 4, axis=2)}
     if page in ("limits.md", "drop-in.md"):
@@ -134,24 +147,34 @@ HARNESSES = {
 
 
 def blocks(page):
-    for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE):
+    for language, text in re.findall(
+        r"^```(\w*)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    ):
         commands = all(line.startswith(("treadle ", "./dev ")) for line in text.splitlines())
         yield "sh" if commands and not language else language, text
 
 
+def file_of(text):
+    """The file that a block becomes, or None."""
+    name = re.match(r"(?://|#) ([\w.]+\.\w+)\n", text)
+    return name[1] if name else None
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Holds the model, one of its inputs and a case, under the names that pages call them by."""
+    """Holds the model, one of its inputs, a case and the voice detector, under the names that pages call them by."""
     monkeypatch.chdir(tmp_path)
     pathlib.Path("model.onnx").write_bytes(treadle.parse_model(RECURRENT))
     np.save("x.npy", signal())
     backend_case(tmp_path / "DIR")
+    for name in OF_THE_REPOSITORY:
+        (tmp_path / pathlib.Path(name).name).symlink_to(ROOT / name)
     return tmp_path
 
 
 def clean_environment():
     """Of a program beside this process: what a sanitizer needs to be loaded into Python is not for it."""
-    return {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "ASAN_OPTIONS")}
+    return {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "ASAN_OPTIONS", "PYTHONPATH")}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -159,17 +182,63 @@ def test_every_block_says_what_it_is(page):
     assert {language for language, _ in blocks(page)} <= LANGUAGES
 
 
-def pages_with(language):
-    found = [page for page in PAGES if any(word == language for word, _ in blocks(page))]
-    return pytest.mark.parametrize("page", found, ids=lambda page: page.name)
+def pages_with(*languages):
+    found = [page for page in PAGES if any(word in languages for word, _ in blocks(page))]
+    return pytest.mark.parametrize("page", found, ids=lambda page: str(page.relative_to(ROOT)))
 
 
-@pages_with("python")
-def test_python(page, folder):
-    names = {"treadle": treadle}
-    for number, text in enumerate(text for language, text in blocks(page) if language == "python"):
-        names.update(names_for(page.name, number))
-        exec(compile(text, f"{page.name}, block {number}", "exec"), names)  # noqa: S102 - our own page
+def is_as_shown(printed, shown):
+    wanted = ".*".join(re.escape(part) for part in shown.strip().split("..."))
+    return re.fullmatch(wanted, printed.strip(), re.DOTALL) is not None
+
+
+def run_python(text, what, names):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(text, what, "exec"), names)  # noqa: S102 - our own page
+    return printed.getvalue()
+
+
+def run_commands(text):
+    """What the commands of a block print, errors included."""
+    search = f"{BIN}:{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {**clean_environment(), "PATH": search, "TREADLE_JIT_CACHE": "off", "CHECKOUT": str(ROOT)}
+    printed = ""
+    for line in text.replace("\\\n", "").splitlines():
+        command = line.split(" #")[0].strip()
+        if command.startswith("./dev "):
+            assert command.split()[1] in dev_commands(), command
+        elif not command.startswith(NOT_RUN):
+            assert command.startswith(RUN), command
+            done = subprocess.run(
+                ["bash", "-c", command],
+                env=env,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+            assert done.returncode == 0, f"{command}\n{done.stdout}"
+            printed += done.stdout
+    return printed
+
+
+@pages_with("python", "sh")
+def test_blocks_run(page, folder):
+    if not (BIN / "treadle").exists():
+        pytest.skip("the tool is not built")
+    names, printed, number = {"treadle": treadle}, "", 0
+    for language, text in blocks(page):
+        if file_of(text):
+            (folder / file_of(text)).write_text(text, encoding="utf-8")
+        elif language == "python":
+            names.update(names_for(page.name, number))
+            printed = run_python(text, f"{page.name}, block {number}", names)
+            number += 1
+        elif language == "sh":
+            printed = run_commands(text)
+        elif language == "output":
+            assert is_as_shown(printed, text), f"{page.name} shows\n{text}\nbut it printed\n{printed}"
 
 
 def test_every_option_that_limits_names_exists():
@@ -181,21 +250,6 @@ def test_every_option_that_limits_names_exists():
 def dev_commands():
     usage = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True).stdout
     return set(re.findall(r"^  (\w+) ", usage, re.MULTILINE))
-
-
-@pages_with("sh")
-def test_commands(page, folder):
-    if not (BIN / "treadle").exists():
-        pytest.skip("the tool is not built")
-    env = {**clean_environment(), "PATH": f"{BIN}:{os.environ['PATH']}", "TREADLE_JIT_CACHE": "off"}
-    for line in "".join(text for language, text in blocks(page) if language == "sh").splitlines():
-        command = line.split(" #")[0].strip()
-        if command.startswith("./dev "):
-            assert command.split()[1] in dev_commands(), command
-            continue
-        assert command.startswith("treadle "), command
-        done = subprocess.run(["bash", "-c", command], env=env, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
 
 
 @pages_with("onnx")
@@ -210,7 +264,7 @@ def test_compiled(language, folder):
     compiler = shutil.which("cc" if language == "c" else "c++") or shutil.which("clang-19")
     if not compiler or not (LIB / "libtreadle.so").exists():
         pytest.skip("no compiler, or the library is not built")
-    found = [text for page in PAGES for word, text in blocks(page) if word == language]
+    found = [text for page in PAGES for word, text in blocks(page) if word == language and not file_of(text)]
     assert found
     for text in found:
         source = folder / f"example.{language}"

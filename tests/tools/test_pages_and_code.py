@@ -6,7 +6,7 @@ import re
 import tutorial
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("src/**/*.md")]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.md")]
 CODE = [
     path
     for folder in ("src", "include", "cli", "python", "tests", "fuzz", "bench", "tools", "examples")

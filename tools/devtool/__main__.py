@@ -4,6 +4,7 @@ import argparse
 import sys
 
 import debs
+import documenting
 import fuzzing
 import linting
 import testing
@@ -72,6 +73,11 @@ def parse_arguments():
     )
     add("wheels", wheels.command_wheels, "make wheels of the Python package in build/wheels")
     add("debs", debs.command_debs, "make Debian packages in build/debs")
+    add(
+        "docs",
+        documenting.docs,
+        "build the site of docs/ in build/docs/html; warnings and links that lead nowhere are errors",
+    )
     add("train", training.train, "count branches anew for cmake/Profile.cmake, after changes to reading or checking")
     add("fmt", lambda options: linting.fmt(), "format C++ and Python")
     command = add(

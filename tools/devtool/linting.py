@@ -54,6 +54,7 @@ def lint(options) -> int:
         "ruff format (./dev fmt mends it)": [PYTHON, "-m", "ruff", "format", "-q", "--diff", "."],
         "ruff check": [PYTHON, "-m", "ruff", "check", "-q", "."],
         "bash -n": ["bash", "-n", "dev"],
+        "spelling and links of pages": [PYTHON, "tools/check_pages.py"],
     }
     for what, command in checks.items():
         failures += run(what, command, log="lint-" + what.split(" (")[0].replace(" ", "-"), check=False) != 0

@@ -17,13 +17,13 @@ import zipfile
 import tomllib
 from building import build
 from console import BUILD, ROOT, Failure, run, say
-from environment import PYTHON
+from environment import make_venv
 from third_party import bill_of_materials, components
 
-VENV = BUILD / "packaging-venv"
+VENV = BUILD / "venv-packaging"
 WHEELS = BUILD / "wheels"
 STAGED = BUILD / "wheels-staged"
-REQUIREMENTS = ROOT / "tools" / "packaging.txt"
+REQUIREMENTS = ROOT / "tools" / "requirements-packaging.txt"
 OLDEST_GLIBC = 34  # 2.34 at most: a wheel that needs a newer one is an error
 LARGEST = {"treadle": 8_000_000, "treadle-jit": 16_000_000}  # bytes
 WRITTEN = (1980, 1, 1, 0, 0, 0)  # when all files in a wheel say they were
@@ -142,19 +142,9 @@ def oldest_platform(path: pathlib.Path) -> str:
     return found[1]
 
 
-def ensure_venv() -> None:
-    stamp = VENV / "made-from"
-    if stamp.exists() and stamp.read_text() == REQUIREMENTS.read_text():
-        return
-    run("making build/packaging-venv", [PYTHON, "-m", "venv", "--clear", VENV], log="packaging-venv")
-    command = [VENV / "bin" / "pip", "--disable-pip-version-check", "install", "--progress-bar=off", "-r", REQUIREMENTS]
-    run("installing tools/packaging.txt", command, log="packaging-pip")
-    stamp.write_text(REQUIREMENTS.read_text())
-
-
 def make_wheels() -> list[pathlib.Path]:
     build("dev_build")
-    ensure_venv()
+    make_venv(VENV, REQUIREMENTS)
     for folder in (WHEELS, STAGED):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

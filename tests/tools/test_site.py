@@ -1,0 +1,121 @@
+"""The site's parts: the references of the headers are whole, and what checks pages finds what is wrong."""
+
+import pathlib
+import re
+import shutil
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "site")]
+
+import check_pages  # noqa: E402
+import check_site  # noqa: E402
+import headers  # noqa: E402
+import navigation  # noqa: E402
+
+HEADERS = ROOT / "include" / "treadle"
+
+
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
+
+
+def test_the_c_reference_has_every_name():
+    page = headers.c_page(HEADERS / "treadle.h")
+    text = without_comments((HEADERS / "treadle.h").read_text(encoding="utf-8"))
+    declared = set(re.findall(r"\b(treadle_\w+)\(", text)) | set(re.findall(r"typedef \w+ (treadle_\w+)", text))
+    shown = set(re.findall(r"\{c:\w+\}[^\n]*?\b(treadle_\w+)(?:\(|\n)", page))
+    assert declared and declared - shown == set()
+
+
+def test_the_cpp_reference_has_every_class_and_no_bodies():
+    page = headers.cpp_page(HEADERS / "treadle.hpp")
+    classes = set()
+    for path in HEADERS.glob("*.hpp"):
+        text = path.read_text(encoding="utf-8")
+        classes |= set(
+            re.findall(r"^class (\w+)", re.sub(r"namespace detail \{.*?\n\}", "", text, flags=re.DOTALL), re.M)
+        )
+    assert {"Session", "Stream"} <= classes <= set(re.findall(r"\{cpp:class\} (\w+)", page))
+    signatures = re.findall(r"\{cpp:function\} (.*)", page)
+    assert len(signatures) > 50
+    assert not [line for line in signatures if "return " in line or line.count("(") != line.count(")")]
+
+
+def test_comments_come_with_their_declarations():
+    text = """
+/* Of both. */
+void first(int a); /* NULL: none */
+
+/* ---- Second part: more */
+
+typedef enum kind {
+  A = 0 /* a */
+} kind;
+"""
+    first, heading, kind = headers.items(text)
+    assert (first.code, first.comment) == ("void first(int a)", "Of both.\n\nNULL: none")
+    assert (heading.code, heading.comment) == ("", "Second part: more")
+    assert kind.code.startswith("typedef enum kind {") and kind.code.endswith("kind")
+
+
+@pytest.fixture
+def pages(tmp_path, monkeypatch):
+    """A checkout of two pages."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text("# One\n\nSee [two](docs/two.md#second-heading).\n")
+    (tmp_path / "docs" / "two.md").write_text(
+        "# Two\n\n## Second heading\n\nA tensor, `speling` and [C](reference/c.md).\n"
+    )
+    (tmp_path / "words.txt").write_text("# words\ntensor\n")
+    monkeypatch.setattr(check_pages, "ROOT", tmp_path)
+    monkeypatch.setattr(check_pages, "WORDS", tmp_path / "words.txt")
+    return tmp_path
+
+
+def what_is_found(capsys):
+    status = check_pages.main()
+    return status, capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.skipif(not shutil.which("aspell"), reason="aspell is installed by ./dev lint")
+def test_good_pages_pass(pages, capsys):
+    assert what_is_found(capsys) == (0, ["2 pages"])
+
+
+@pytest.mark.skipif(not shutil.which("aspell"), reason="aspell is installed by ./dev lint")
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("A mispelt word.", "'mispelt' is misspelt"),
+        ("[x](three.md)", "three.md: there is no such file"),
+        ("[x](../README.md#two)", "the page has no such heading"),
+    ],
+)
+def test_faults_of_pages_are_named(pages, capsys, line, said):
+    with (pages / "docs" / "two.md").open("a") as file:
+        file.write(f"\n{line}\n")
+    status, lines = what_is_found(capsys)
+    assert status == 1 and len(lines) == 1
+    assert lines[0].startswith("docs/two.md:7: ") and said in lines[0]
+
+
+def test_links_of_the_site_are_followed(tmp_path):
+    (tmp_path / "a.html").write_text('<a href="b.html#x">b</a><a href="https://example.org">away</a>')
+    (tmp_path / "b.html").write_text('<h1 id="x">b</h1><a href="a.html">a</a><a href="#x">x</a>')
+    assert check_site.faults(tmp_path) == []
+    (tmp_path / "b.html").write_text('<a href="c.html">c</a><script src="https://example.org/x.js"></script>')
+    assert [fault.split(": ", 1)[1] for fault in check_site.faults(tmp_path)] == [
+        "b.html#x: the page has no such anchor",
+        "c.html: there is no such file",
+        "https://example.org/x.js: is not part of the site",
+    ]
+
+
+def test_places_of_pages_have_pages():
+    placed = [f"{name}.md" for names in navigation.SECTIONS.values() for name in names]
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    known = pages | {f"reference/{name}.md" for name in navigation.MADE} | set(navigation.FROM_THE_ROOT)
+    assert len(set(placed)) == len(placed) and set(placed) <= known
