@@ -17,6 +17,7 @@ Pages of models with what is said about them have tests of their own (OWN_TESTS)
 """
 
 import contextlib
+import importlib.util
 import io
 import os
 import pathlib
@@ -43,7 +44,8 @@ OWN_TESTS = {
 FOUND = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in FOUND if page.name not in OWN_TESTS]
 LANGUAGES = {"python", "sh", "output", "c", "cpp", "onnx", "text"}
-RUN = ("treadle", "python", "c++", "cc", "./")  # what commands begin with that are run
+RUN = ("treadle", "TREADLE_", "python", "clang++-19", "clang-19", "./")  # what commands begin with that are run
+MODULES = {"scikit-learn": "sklearn"}  # packages that are imported by another name
 NOT_RUN = ("pip ", "apt-get ", "sudo ", "git ", "docker ")
 OF_THE_REPOSITORY = ("examples/vad/silero_vad.onnx", "examples/vad/recording.wav")
 
@@ -223,8 +225,27 @@ def run_commands(text):
     return printed
 
 
+def packages_of(page):
+    """What the page installs besides treadle."""
+    return re.findall(r"^pip install (?![.]|.*treadle)(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.fixture
+def installed(page, tmp_path_factory, monkeypatch):
+    """Longer test runs install the packages that a page needs; shorter ones skip the page where they are not there."""
+    for names in packages_of(page):
+        target = tmp_path_factory.mktemp("packages")
+        if not all(importlib.util.find_spec(MODULES.get(name, name)) for name in names.split()):
+            if not os.environ.get("TREADLE_TEST_LONG"):
+                pytest.skip(f"{names}: not installed")
+            command = [sys.executable, "-m", "pip", "install", "-q", "--no-input", "--target", target, *names.split()]
+            if subprocess.run(command, check=False).returncode:
+                pytest.skip(f"{names}: cannot be installed")
+            monkeypatch.setattr(sys, "path", [*sys.path, str(target)])
+
+
 @pages_with("python", "sh")
-def test_blocks_run(page, folder):
+def test_blocks_run(page, folder, installed):
     if not (BIN / "treadle").exists():
         pytest.skip("the tool is not built")
     names, printed, number = {"treadle": treadle}, "", 0

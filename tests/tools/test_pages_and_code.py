@@ -2,10 +2,15 @@
 
 import pathlib
 import re
+import sys
 
 import tutorial
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "site"))
+
+import navigation  # noqa: E402
+
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.md")]
 CODE = [
     path
@@ -43,6 +48,7 @@ def named(pattern, paths):
 def test_files_exist():
     missing = []
     created = {block.path for block in tutorial.blocks()}
+    created |= {f"{folder}reference/{name}.md" for name in navigation.MADE for folder in ("", "../")}  # by ./dev docs
     for name, (path, number) in named(PATH, PAGES + CODE).items():
         if name in created:
             continue
@@ -93,3 +99,17 @@ def test_environment_variables_are_in_the_page():
     assert "TREADLE_JIT" in read
     page = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
     assert {name for name in read if name not in page} == set()
+
+
+def rows(page):
+    """{first cell: the other cells} of a page's tables."""
+    lines = re.findall(r"^\| (.*) \|$", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.MULTILINE)
+    return {cells[0]: cells[1:] for cells in (line.split(" | ") for line in lines)}
+
+
+def test_compared_figures_are_those_of_the_benchmarks():
+    measured = rows("benchmarks.md")
+    compared = {name.split("`")[1]: cells for name, cells in rows("comparison.md").items() if name.startswith("`")}
+    assert len(compared) > 8
+    wrong = {name: cells for name, cells in compared.items() if not set(cells) <= set(measured.get(name, ()))}
+    assert not wrong

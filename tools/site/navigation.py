@@ -7,13 +7,19 @@ MADE = ("cli", "python", "c", "cpp", "operators")
 PICTURE = "speech.svg"
 
 # Pages of the site that lie at the repository's root.
-FROM_THE_ROOT: dict[str, str] = {}
+FROM_THE_ROOT = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md", "security.md": "SECURITY.md"}
 
 # A page of docs/ that no section names stands at the end of "How to".
 SECTIONS = {
-    "How to": ["limits", "files", "memory"],
+    "Tutorials": [f"tutorials/{name}" for name in ("audio-streams", "scikit-learn", "decoders", "cpp")],
+    "How to": [
+        *(f"howto/{name}" for name in ("onnxruntime", "deployment", "choose-a-stream", "custom-operators")),
+        "limits",
+        "files",
+        "memory",
+    ],
     "Reference": [*(f"reference/{name}" for name in MADE), "options", "diagnostics", "strictness", "text", "glossary"],
-    "Explanation": ["streams", "native", "architecture"],
-    "Comparison": ["benchmarks"],
-    "Project": ["extending", "fuzzing"],
+    "Explanation": ["streams", "native", "numerics", "security-model", "architecture"],
+    "Comparison": ["comparison", "benchmarks"],
+    "Project": ["changelog", "contributing", "security", "releases", "extending", "fuzzing"],
 }
