@@ -15,6 +15,7 @@ myst_heading_anchors = 4
 suppress_warnings = ["myst.header"]  # a page that jumps from a title to a heading of the third level
 highlight_language = "text"
 default_role = "code"
+maximum_signature_line_length = 100
 
 html_theme = "furo"
 html_title = f"treadle {treadle.__version__}"

@@ -118,6 +118,8 @@ def operators() -> str:
         "`treadle ops --json` prints all of it for programs.",
         f"This build has {len(found)} operators with {sum(len(op['versions']) for op in found)} versions. A version is the operator set "
         "that the version came with. Types are those of the newest version.",
+        "A loop with any of these operators may become native code: the compiler writes out elementwise operators, and calls the kernels of "
+        "the others ([Loops](../native.md)).",
     ]
     for domain in dict.fromkeys(op["domain"] for op in found):
         rows = [

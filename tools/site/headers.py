@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 
 SECTION = re.compile(r"/\* ---- (.*?)\*/", re.DOTALL)
-NAMED = re.compile(r"\btreadle_\w+")
+PAGE = re.compile(r"\bdocs/[\w/-]+\.md\b")
+NAMED = re.compile(r"\b(treadle_\w+)(\(\))?")
 
 
 @dataclasses.dataclass
@@ -100,11 +101,12 @@ def items(text: str) -> Iterator[Item]:
 
 
 def prose(text: str) -> str:
-    """A comment as Markdown: names of functions become code, stars stay stars."""
+    """A comment as Markdown: names of functions and pages become links, stars stay stars."""
     parts = re.split(r"(`[^`]*`)", text)
     for i in range(0, len(parts), 2):
         parts[i] = re.sub(r"([*<>\[\]])", r"\\\1", parts[i])
-        parts[i] = NAMED.sub(lambda m: f"`{m[0]}`", parts[i])
+        parts[i] = NAMED.sub(r"{c:data}`\1`", parts[i])  # of any kind
+        parts[i] = PAGE.sub(lambda m: f"`{m[0]}`", parts[i])  # which tools/site/generate.py makes a link
     return "".join(parts)
 
 
