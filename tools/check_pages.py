@@ -23,8 +23,8 @@ FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"`[^`]+`", re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
-# What no dictionary can know: parts of code and addresses, words with digits, names in capitals.
-NO_WORD = re.compile(r"https?://\S+|\]\([^)]*\)|[\w.]*[_\d][\w.]*|\b\w*[A-Z]{2,}\w*\b")
+# What no dictionary can know: parts of code and addresses, words with digits, names with capitals inside.
+NO_WORD = re.compile(r"https?://\S+|\]\([^)]*\)|[\w.]*[_\d][\w.]*|\b\w+[A-Z]\w*\b")
 
 
 def pages() -> list[pathlib.Path]:

@@ -1,5 +1,6 @@
 """The site's parts: the references of the headers are whole, and what checks pages finds what is wrong."""
 
+import importlib
 import pathlib
 import re
 import shutil
@@ -100,6 +101,33 @@ def test_faults_of_pages_are_named(pages, capsys, line, said):
     status, lines = what_is_found(capsys)
     assert status == 1 and len(lines) == 1
     assert lines[0].startswith("docs/two.md:7: ") and said in lines[0]
+
+
+@pytest.fixture
+def generate():
+    """The script that writes the pages; it asks the package and the tool."""
+    pytest.importorskip("treadle", reason="the Python package is not built")
+    return importlib.import_module("generate")
+
+
+def test_names_of_pages_become_links_but_in_code(generate):
+    text = "See `docs/limits.md` and `docs/none.md`.\n\n```text\n`docs/limits.md`\n```\n"
+    expected = "See [](../limits.md) and `docs/none.md`.\n\n```text\n`docs/limits.md`\n```\n"
+    assert generate.linked(text, pathlib.PurePosixPath("howto/page.md")) == expected
+
+
+def test_a_page_without_a_place_is_shown_all_the_same(generate):
+    assert "\nnew/page\n" in generate.table_of_contents({"new/page.md", "limits.md"})
+
+
+def test_references_have_every_operator_command_and_name(generate):
+    treadle = generate.treadle
+    operators, names = generate.operators(), generate.python_package()
+    assert all(f"\n| {op['name']} | " in operators for op in treadle.operators())
+    assert all(f" treadle.{name}\n" in names for name in treadle.__all__ if name[0] != "_")
+    if generate.TOOL.exists():
+        page = generate.command_line()
+        assert all(f"\n## treadle {name}\n" in page for name in ("run", "check", "explain", "profile", "bisect", "ops"))
 
 
 def test_links_of_the_site_are_followed(tmp_path):
