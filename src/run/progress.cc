@@ -22,7 +22,7 @@ const RunOptions& Progress::begin_run(const RunOptions& options) {
   end_ = 0;
   if (!options.progress) {
     told_.progress = nullptr;
-    return options;
+    return options;  // NOLINT(bugprone-return-const-ref-from-parameter): the caller hands it on at once
   }
   next_ = {};
   told_ = asking_ = options;
