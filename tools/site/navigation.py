@@ -13,12 +13,21 @@ FROM_THE_ROOT = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTIN
 SECTIONS = {
     "Tutorials": [f"tutorials/{name}" for name in ("audio-streams", "scikit-learn", "decoders", "cpp")],
     "How to": [
-        *(f"howto/{name}" for name in ("onnxruntime", "deployment", "choose-a-stream", "custom-operators")),
+        *(f"howto/{name}" for name in ("install", "onnxruntime", "deployment", "choose-a-stream", "custom-operators")),
+        "progress",
         "limits",
         "files",
         "memory",
     ],
-    "Reference": [*(f"reference/{name}" for name in MADE), "options", "diagnostics", "strictness", "text", "glossary"],
+    "Reference": [
+        *(f"reference/{name}" for name in MADE),
+        "options",
+        "drop-in",
+        "diagnostics",
+        "strictness",
+        "text",
+        "glossary",
+    ],
     "Explanation": ["streams", "native", "numerics", "security-model", "architecture"],
     "Comparison": ["comparison", "benchmarks"],
     "Project": ["changelog", "contributing", "security", "releases", "extending", "fuzzing"],
