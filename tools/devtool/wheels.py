@@ -16,7 +16,7 @@ import zipfile
 
 import tomllib
 from building import build
-from console import BUILD, ROOT, Failure, run, say
+from console import BUILD, ROOT, Failure, say
 from environment import make_venv
 from third_party import bill_of_materials, components
 
