@@ -22,6 +22,10 @@ set_target_properties(treadle_python PROPERTIES OUTPUT_NAME _core LIBRARY_OUTPUT
 target_include_directories(treadle_python PRIVATE "${PROJECT_SOURCE_DIR}/python")
 target_include_directories(treadle_python SYSTEM PRIVATE "${numpy_include}")
 target_link_libraries(treadle_python PRIVATE treadle_api)
+if(TARGET treadle_tool)
+  target_link_libraries(treadle_python PRIVATE treadle_tool)
+  target_compile_definitions(treadle_python PRIVATE TREADLE_HAS_TOOL)
+endif()
 target_link_options(treadle_python PRIVATE "LINKER:--exclude-libs,ALL")
 if(NOT TREADLE_SANITIZE)
   # The C++ library inside, so that a wheel loads where there is an older one.

@@ -1,5 +1,13 @@
 #define TREADLE_IMPORTS_NUMPY
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
 #include "support.h"
+#ifdef TREADLE_HAS_TOOL
+#include "tool.h"
+#endif
 
 namespace treadle_python {
 
@@ -78,6 +86,18 @@ bool is_text(nb::bytes bytes) {
   return treadle_is_text(bytes.c_str(), bytes.size());
 }
 
+#ifdef TREADLE_HAS_TOOL
+int run_tool(const std::vector<nb::bytes>& words) {
+  std::vector<std::string> arguments;
+  for (const nb::bytes& word : words) arguments.emplace_back(word.c_str(), word.size());
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  const nb::gil_scoped_release released;
+  return cli::run_tool(static_cast<int>(arguments.size()), pointers.data());
+}
+#endif
+
 bool import_numpy() {
   return PyArray_ImportNumPyAPI() == 0;
 }
@@ -102,6 +122,9 @@ NB_MODULE(_core, m) {
   m.def("operators", operators, "Every operator as a line of JSON");
   m.def("element_of_dtype", element_of_dtype, "Number of the ONNX element type of a numpy dtype, 0 for none");
   m.def("element_name", treadle_element_name, nb::arg("element"));
+#ifdef TREADLE_HAS_TOOL
+  m.def("run_tool", run_tool, nb::arg("arguments"), "The command-line tool; gives its exit status");
+#endif
 }
 
 }  // namespace treadle_python

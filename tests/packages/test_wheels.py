@@ -104,6 +104,8 @@ def test_runs_where_it_is_installed(made, tmp_path, numpy):
     expected = f"{PROJECT['version']} [0.0, 1.0, 1.75, 2.312, 1.734, 1.301] True\n"
     done = run(python, "required")
     assert (done.stdout, done.stderr) == (expected, "")
+    assert call(python.with_name("treadle"), "--version") == f"treadle {PROJECT['version']}\n"
+    assert call(python.with_name("treadle"), "check", MODEL)
 
 
 def test_runs_without_native_code(made, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 RELEASE = ROOT / "build" / "release"
 SHIPPED_OBJECT = re.compile(
-    r"CMakeFiles/(treadle_(core|api|cli|fmt|python|jit|kernels_\w+)|treadle|nanobind-static)\.dir/"
+    r"CMakeFiles/(treadle_(core|api|cli|tool|fmt|python|jit|kernels_\w+)|treadle|nanobind-static)\.dir/"
 )
 SHIPPED_LINK = re.compile(r"CXX_\w+_LINKER__treadle(_cli|_python|_jit)?_Release")
 COMPILER_AND_LIBC = {"c++", "x86_64-linux-gnu", "aarch64-linux-gnu", "linux", "asm-generic", "python3.11"}
