@@ -6,7 +6,7 @@
 
 #include "support.h"
 #ifdef TREADLE_HAS_TOOL
-#include "tool.h"
+#include "cli/tool.h"
 #endif
 
 namespace treadle_python {

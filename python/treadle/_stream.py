@@ -120,14 +120,16 @@ class Stream:
         them), RuntimeException where data make an operator fail, LimitExceeded at a limit of `run_options`, Busy while
         another thread pushes, ValueError once the stream is closed. A push that fails changes nothing.
         """
-        if progress is not None:
-            with watched(progress):
-                return self.push(feed, run_options=run_options, **inputs)
         if feed is None:
-            return self._push(inputs, run_options)
-        if not isinstance(feed, (dict, Mapping)):
-            return self._push({self._open_input(inputs): feed, **inputs}, run_options)
-        return self._push(_joined(feed, inputs), run_options)
+            given: Mapping[str, InputValue] = inputs
+        elif isinstance(feed, Mapping):
+            given = _joined(feed, inputs)
+        else:
+            given = {self._open_input(inputs): feed, **inputs}
+        if progress is None:
+            return self._push(given, run_options)
+        with watched(progress):
+            return self._push(given, run_options)
 
     def _open_input(self, given: Mapping[str, Any]) -> str:
         """The input that an array alone is for."""
