@@ -177,6 +177,18 @@ Value read_value(const Type& type, const std::string& name, const std::string& t
   return read_literal(type, name, text);
 }
 
+// The float16 nearest to a number, ties to even. What compilers make of a conversion is a function of a libgcc that is
+// newer than the systems that treadle runs on.
+uint16_t half_of(double number) {
+  const unsigned sign = std::signbit(number) ? 0x8000 : 0;
+  const double size = std::abs(number);
+  if (std::isnan(number)) return static_cast<uint16_t>(sign | 0x7e00);
+  if (size >= 65520) return static_cast<uint16_t>(sign | 0x7c00);  // rounds to infinity
+  const int exponent = size > 0 ? std::max(std::ilogb(size), -14) : -14;
+  const auto steps = static_cast<unsigned>(std::nearbyint(std::ldexp(size, 10 - exponent)));
+  return static_cast<uint16_t>(sign | ((static_cast<unsigned>(exponent + 14) << 10) + steps));
+}
+
 }  // namespace
 
 bool store_number(int element, double number, char* at) {
@@ -200,10 +212,8 @@ bool store_number(int element, double number, char* at) {
       return put(static_cast<int32_t>(number));
     case 7:
       return put(static_cast<int64_t>(number));
-    case 10: {
-      const auto half = static_cast<_Float16>(number);
-      return put(half);
-    }
+    case 10:
+      return put(half_of(number));
     case 11:
       return put(number);
     case 12:

@@ -12,7 +12,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <new>
+#include <system_error>
 #include <vector>
 
 #include "base/stack.h"
@@ -23,7 +25,6 @@ namespace treadle::run {
 namespace {
 
 constexpr char kLibrary[] = "libtreadle_jit.so";
-constexpr char kVersioned[] = "/treadle/" TREADLE_VERSION;
 constexpr size_t kCompilerStack = size_t{8} << 20;  // whatever the threads of this process have
 
 // The folder of the file that this code is in.
@@ -41,22 +42,24 @@ std::string own_folder() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
+// Folders with a folder for each version that is installed: what the wheel treadle-jit brings, beside the folder of the
+// wheel treadle; and what `cmake --install` makes, as seen from the library, from the tool, and from what has the
+// engine inside wherever it is (Python's extension, programs with the static library).
+std::vector<std::string> folders_of_versions() {
+  const std::string folder = own_folder();
+  return {folder + "/../treadle_jit", folder + "/treadle", folder + "/" TREADLE_TOOL_TO_LIBDIR "/treadle",
+          TREADLE_LIBDIR "/treadle"};
+}
+
 // Where the library is, or would be looked for: those that can be read.
 std::vector<std::string> libraries() {
   std::vector<std::string> places;
   if (const char* forced = std::getenv("TREADLE_JIT_LIBRARY")) {
     places.emplace_back(forced);
   } else {
-    // Beside this code, or as it lies in a build folder; where the library, the tool, and what has the engine inside
-    // (Python's extension, programs with the static library) find the one that is installed; what the wheel treadle-jit
-    // brings, beside the folder of the wheel treadle.
     const std::string folder = own_folder();
-    places = {folder,
-              folder + "/../treadle_jit/" TREADLE_VERSION,
-              folder + "/../lib",
-              folder + kVersioned,
-              folder + "/" TREADLE_TOOL_TO_LIBDIR + kVersioned,
-              std::string(TREADLE_LIBDIR) + kVersioned};
+    places = {folder, folder + "/../lib"};  // beside this code, or as it lies in a build folder
+    for (std::string& versions : folders_of_versions()) places.push_back(std::move(versions) + "/" TREADLE_VERSION);
     for (std::string& place : places) place.append("/").append(kLibrary);
   }
   std::erase_if(places, [](const std::string& path) { return access(path.c_str(), R_OK) != 0; });
@@ -80,6 +83,7 @@ const plan::NativeCompiler* open_compiler(std::string& why) {
     if (compiler && compiler->version == plan::native_version()) return compiler;
     why = path + " belongs to another version of treadle";
   }
+  if (why.empty()) why = why_of_another_version();
   if (why.empty()) why = std::string(kLibrary) + " is not installed";
   return nullptr;
 }
@@ -139,6 +143,21 @@ std::string why_damaged() {
     if (why.empty()) return why;
   }
   return why;
+}
+
+std::string why_of_another_version() {
+  if (std::getenv("TREADLE_JIT_LIBRARY") || !libraries().empty()) return {};
+  for (const std::string& versions : folders_of_versions()) {
+    std::error_code broken;
+    for (std::filesystem::directory_iterator at(versions, broken), end; !broken && at != end; at.increment(broken)) {
+      const std::filesystem::path& version = at->path();
+      const std::string path = version / kLibrary;
+      if (access(path.c_str(), R_OK) != 0) continue;
+      return fmt::format("{} is of treadle {}, and this is treadle {}: install treadle-jit=={}", path,
+                         version.filename().string(), TREADLE_VERSION, TREADLE_VERSION);
+    }
+  }
+  return {};
 }
 
 const plan::NativeCompiler* native_compiler(std::string& why) {

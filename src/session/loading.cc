@@ -80,6 +80,9 @@ Status settle_options(Loaded& loaded) {
   if (const std::string why = options.jit < Jit::kAlways ? "" : run::why_damaged(); !why.empty()) {
     loaded.warnings.push_back(fmt::format("jit = {} has no effect: {}", name(options.jit), why));
   }
+  if (const std::string why = options.jit == Jit::kOff ? "" : run::why_of_another_version(); !why.empty()) {
+    loaded.warnings.push_back(fmt::format("loops do not become native code: {}", why));
+  }
   loaded.native_cache =
       std::make_shared<run::NativeCache>(run::NativeCacheOptions{options.jit_cache, options.jit_cache_bytes});
   if (options.threads > kMaxThreads) {

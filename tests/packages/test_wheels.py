@@ -98,6 +98,18 @@ def run(python, jit):
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=False, env=env)
 
 
+def test_a_compiler_of_another_version_is_told_of(made, tmp_path):
+    python = environment(tmp_path / "venv", "treadle[jit]")
+    [version] = (tmp_path / "venv").glob("lib/python3*/site-packages/treadle_jit/*/libtreadle_jit.so")
+    version.parent.rename(version.parent.with_name("0.0.9"))
+    done = run(python, "auto")
+    assert done.stdout.endswith(" False\n")
+    said = f"is of treadle 0.0.9, and this is treadle {PROJECT['version']}: install treadle-jit=={PROJECT['version']}"
+    assert f"loops do not become native code: {version.parents[1]}/0.0.9/{version.name} {said}" in done.stderr.replace(
+        "treadle/../", ""
+    )
+
+
 @pytest.mark.parametrize("numpy", ["numpy==1.26.4", "numpy>=2"])
 def test_runs_where_it_is_installed(made, tmp_path, numpy):
     python = environment(tmp_path / "venv", "treadle[jit]", numpy)

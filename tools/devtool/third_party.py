@@ -59,7 +59,9 @@ def components(*parts: str) -> list[Component]:
     """Those that are inside of any of these parts."""
     text = (ROOT / "THIRD_PARTY.md").read_text().split("## Linked into")[1].split("\n## ")[0]
     rows = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")
+        [cell.strip().replace("`", "") for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("| ")
     ]
     found = []
     for row in rows[2:]:
