@@ -3,7 +3,7 @@
 #   library      libtreadle.so.0
 #   native       libtreadle_jit.so, in a folder of this version, as it serves no other
 #   development  headers, libtreadle.so, libtreadle.a, CMake's package, treadle.pc
-#   tool         the command-line tool
+#   tool         the command-line tool, its manual pages and completions
 #   python       the extension (and its stub) beside the sources of the package; only when it is asked for by name
 #
 # Packages.cmake makes Debian packages of them, pyproject.toml wheels.
@@ -46,6 +46,12 @@ if(TARGET treadle_jit)
 endif()
 if(TARGET treadle_cli)
   install(TARGETS treadle_cli COMPONENT tool)
+  if(NOT TREADLE_SANITIZE AND NOT TREADLE_TRAIN AND NOT CMAKE_CROSSCOMPILING)
+    # Manual pages and completions: the tool writes them from what --help says.
+    set(described "${PROJECT_BINARY_DIR}/described")
+    add_custom_command(TARGET treadle_cli POST_BUILD COMMAND treadle_cli describe "${described}" VERBATIM)
+    install(DIRECTORY "${described}/share/" DESTINATION "${CMAKE_INSTALL_DATADIR}" COMPONENT tool)
+  endif()
 endif()
 
 # A wheel takes the sources itself (pyproject.toml), and has the package at its root.

@@ -19,6 +19,7 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_STRIP_FILES ON)
+set(CPACK_PRE_BUILD_SCRIPTS "${PROJECT_SOURCE_DIR}/cmake/package/compress_manual.cmake")
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_COMPONENTS_ALL library native development tool python)
@@ -63,6 +64,8 @@ set(CPACK_DEBIAN_LIBTREADLE-DEV_PACKAGE_DEPENDS "libtreadle0 (= ${version})")
 set(CPACK_DEBIAN_TREADLE_PACKAGE_RECOMMENDS "libtreadle0 (= ${version})") # loops as native code
 set(CPACK_DEBIAN_PYTHON3-TREADLE_PACKAGE_DEPENDS
   "python3 (>= ${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}), python3 (<< ${Python_VERSION_MAJOR}.${PYTHON_NEXT_MINOR}), python3-numpy-abi9")
+set(CPACK_DEBIAN_PYTHON3-TREADLE_PACKAGE_CONTROL_EXTRA
+  "${PROJECT_SOURCE_DIR}/cmake/package/python/postinst;${PROJECT_SOURCE_DIR}/cmake/package/python/prerm")
 set(CPACK_DEBIAN_PYTHON3-TREADLE_PACKAGE_RECOMMENDS "libtreadle0 (= ${version})")
 
 # Debian's policy: who holds which rights, and what changed. Licences of what is linked in are Debian's own copyright files.

@@ -1,12 +1,15 @@
 """copyright and changelog.Debian.gz of the Debian packages (cmake/Packages.cmake).
 
-The changelog's date is that of the release in docs/changelog.md, so that the same sources give the same packages.
+The changelog's date is SOURCE_DATE_EPOCH, where the environment has it, so that the same sources give the same packages.
 """
 
 import argparse
+import email.utils
 import gzip
+import os
 import pathlib
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools" / "devtool"))
@@ -50,13 +53,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--version", required=True)
     parser.add_argument("--maintainer", required=True)
-    parser.add_argument("--date", default="Thu, 01 Jan 2026 00:00:00 +0000")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     options = parser.parse_args()
     inside = components("engine", "jit", "tool", "python")
     texts = "".join(f"\nComment: {one.name} ({one.licence}) is inside:\n{indented(text_of(one))}" for one in inside)
     (options.out / "copyright").write_text(COPYRIGHT + texts)
-    changelog = CHANGELOG.format(upstream=options.version.partition("-")[0], **vars(options))
+    date = email.utils.formatdate(float(os.environ.get("SOURCE_DATE_EPOCH", time.time())))
+    changelog = CHANGELOG.format(upstream=options.version.partition("-")[0], date=date, **vars(options))
     (options.out / "changelog.Debian.gz").write_bytes(gzip.compress(changelog.encode(), 9, mtime=0))
 
 

@@ -161,6 +161,8 @@ class Session {
     run_into(feeds, outputs, results, options);
     return results;
   }
+  // All outputs.
+  std::vector<Value> run(const Feeds& feeds, const RunOptions* options) const { return run(feeds, {}, options); }
   // Tensors of the right type and sizes in `results` are written in place.
   void run_into(const Feeds& feeds, const std::vector<std::string>& outputs, std::vector<Value>& results,
                 const RunOptions* options = nullptr) const {

@@ -34,6 +34,9 @@ TEST(CppApi, RunsAndThrows) {
   ASSERT_EQ(results.size(), 1u);
   EXPECT_EQ(results[0].to_doubles(), std::vector<double>{6});
   EXPECT_EQ(session.type(TREADLE_INPUT, 0).text(), "tensor(float)[T]");
+  treadle::RunOptions options;
+  EXPECT_EQ(session.run(feeds, &options)[1].to_doubles(), std::vector<double>{6});
+  EXPECT_EQ(session.run(feeds, {})[1].to_doubles(), std::vector<double>{6});
   try {
     session.run(samples({1}));
     FAIL() << "an input is missing";

@@ -1,16 +1,18 @@
 """./dev debs: what is in the Debian packages, and that lintian finds no error."""
 
 import pathlib
+import shutil
 import subprocess
 
 import pytest
+from bare_tree import bare_tree
 
 ROOT = pathlib.Path(__file__).parents[2]
 # A file that must be in each package.
 FILES = {
     "libtreadle0": "/libtreadle.so.0",
     "libtreadle-dev": "/include/treadle/treadle.h",
-    "treadle": "/bin/treadle",
+    "treadle": "/share/man/man1/treadle.1.gz",
     "python3-treadle": "/dist-packages/treadle/__init__.py",
 }
 
@@ -35,3 +37,28 @@ def test_lintian_finds_no_error(debs):
     command = ["lintian", "--allow-root", "--fail-on", "error", *debs.values()]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_installs_and_removes_cleanly_in_a_bare_tree(debs, tmp_path):
+    """The tool, native code, C by pkg-config and Python, each by its package; nothing stays when they are removed."""
+    with bare_tree(tmp_path) as run:
+        for path in debs.values():
+            shutil.copy(path, run.tree / "root")
+        shutil.copytree(ROOT / "examples" / "embedding", run.tree / "root" / "embedding")
+        run("apt-get update -q && apt-get install -y -q --no-install-recommends gcc libc6-dev pkg-config")
+        before = run(
+            "dpkg-query -W -f '${Package}\\n'; find /usr /etc /var/lib/dpkg/info -name '*treadle*'"
+        ).splitlines()
+        run("apt-get install -y -q --no-install-recommends /root/*.deb")
+        model = "/root/embedding/smooth.onnxtxt"
+        assert run(f"treadle check {model}")
+        assert run(f"TREADLE_JIT=required treadle run {model} --random 1 --dim time=64 --dim batch=4")
+        run("cd /root/embedding && gcc run.c $(pkg-config --cflags --libs treadle) -o /root/run")
+        assert run(f"TREADLE_JIT=required /root/run {model}") == "0.000 1.000 1.750 2.312 1.734 1.301 \n"
+        python = f"import treadle; print(treadle.InferenceSession('{model}').get_outputs()[0].shape)"
+        assert run(f'python3 -c "{python}"') == "['time', 'batch']\n"
+        run("apt-get purge -y -q " + " ".join(debs))
+        after = run(
+            "dpkg-query -W -f '${Package}\\n'; find /usr /etc /var/lib/dpkg/info -name '*treadle*'"
+        ).splitlines()
+        assert not [line for line in after if "treadle" in line and line not in before]

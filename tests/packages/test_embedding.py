@@ -66,6 +66,8 @@ def test_what_is_installed(prefix):
         headers
         | {
             "bin/treadle",
+            "share/man/man1/treadle.1",
+            "share/bash-completion/completions/treadle",
             "lib/libtreadle.a",
             "lib/libtreadle.so",
             "lib/libtreadle.so.0",

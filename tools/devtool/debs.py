@@ -1,6 +1,8 @@
 """./dev debs: Debian packages in build/debs, by CPack (cmake/Packages.cmake)."""
 
+import os
 import shutil
+import subprocess
 
 from building import build
 from console import BUILD, ROOT, run, say
@@ -9,6 +11,8 @@ DEBS = BUILD / "debs"
 
 
 def command_debs(options) -> int:
+    commit = ["git", "log", "-1", "--format=%ct"]
+    os.environ.setdefault("SOURCE_DATE_EPOCH", subprocess.check_output(commit, cwd=ROOT, text=True).strip())
     build("all", "deb")
     made = BUILD / "deb" / "packages"
     for old in made.glob("*.deb"):
