@@ -1,6 +1,7 @@
 // Completion scripts. Each is one function over tables that are written out; none asks the tool anything.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>

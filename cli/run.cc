@@ -1,6 +1,7 @@
 // treadle run, treadle bench.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -28,6 +29,8 @@ struct Run : Inputs {
   std::vector<std::string> files;
   std::string dump;
   double time_limit = 0;
+  int64_t iteration_limit = 0;
+  size_t memory_limit = 0;
   bool dump_plan = false;
 
   int operator()() const {
@@ -76,6 +79,8 @@ struct Run : Inputs {
     Bar bar("iterations", common.quiet || common.json);
     treadle::RunOptions options;
     options.limit_time(time_limit);
+    options.limit_iterations(iteration_limit);
+    options.limit_memory(memory_limit);
     watch(options, &bar);
     try {
       const Stopwatch watch;
@@ -201,13 +206,20 @@ void add_run(CLI::App& app, int& status) {
                   "Write an output to a .npy or .pb file; - is standard output, as .npy; may be repeated")
       ->type_name("[NAME=]FILE")
       ->allow_extra_args(false);
-  CLI::Option* limit = command.add_option("--time-limit", run->time_limit, "Stop after this many seconds");
-  limit->check(CLI::PositiveNumber);
+  command.add_option("--time-limit", run->time_limit, "Stop after this many seconds")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--iteration-limit", run->iteration_limit, "Stop after this many iterations of all loops")
+      ->type_name("COUNT")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--memory-limit", run->memory_limit, "Bytes that the run may use")
+      ->type_name("BYTES")
+      ->check(CLI::PositiveNumber);
   CLI::Option* plan = command.add_flag("--plan", run->dump_plan, "Print the program that would run, and run nothing");
   CLI::Option* dump =
       command.add_option("--dump", run->dump, "Print the graph as it is behind this rewrite, and run nothing");
   dump->type_name("PASS")->check(one_of(treadle::pass_names()))->excludes(plan);
-  for (const char* of_runs : {"--output", "--out", "--time-limit", "--json"}) {
+  for (const char* of_runs : {"--output", "--out", "--time-limit", "--iteration-limit", "--memory-limit", "--json"}) {
     plan->excludes(of_runs);
     dump->excludes(of_runs);
   }

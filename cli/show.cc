@@ -1,6 +1,7 @@
 // treadle show, infer, ops.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -4,7 +4,7 @@
 #   native       libtreadle_jit.so, in a folder of this version, as it serves no other
 #   development  headers, libtreadle.so, libtreadle.a, CMake's package, treadle.pc
 #   tool         the command-line tool, its manual pages and completions
-#   python       the extension (and its stub) beside the sources of the package; only when it is asked for by name
+#   python       the extension beside the sources of the package; only when it is asked for by name
 #
 # Packages.cmake makes Debian packages of them, pyproject.toml wheels.
 
@@ -67,7 +67,4 @@ if(TARGET treadle_python)
       PATTERN "__pycache__" EXCLUDE)
   endif()
   install(TARGETS treadle_python LIBRARY DESTINATION "${python_dir}" COMPONENT python EXCLUDE_FROM_ALL)
-  if(TARGET treadle_python_stub)
-    install(FILES "${TREADLE_PYTHON_DIR}/treadle/_core.pyi" DESTINATION "${python_dir}" COMPONENT python EXCLUDE_FROM_ALL)
-  endif()
 endif()

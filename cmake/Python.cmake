@@ -1,26 +1,26 @@
 # The Python package: the pure part in python/treadle, the extension treadle._core from python/*.cc.
 #
-# A build stages a package that can be imported under TREADLE_PYTHON_DIR: the extension and its stub, and links to the
-# sources, so that an edited .py file needs no build. `pip install` takes the sources from pyproject.toml and the
-# extension from the install rule.
+# A build stages a package that can be imported under TREADLE_PYTHON_DIR: the extension, and links to the sources, so that
+# an edited .py file needs no build. `pip install` takes the sources from pyproject.toml and the extension from the install
+# rule.
 
 file(GLOB_RECURSE python_extension_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/python/*.cc")
 if(NOT python_extension_sources OR NOT TARGET treadle_api)
   return()
 endif()
 
-find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
-execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
-  OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-find_package(nanobind CONFIG REQUIRED)
+# The headers of a later Python do as well: the extension asks them for what Python 3.11 has.
+find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
 execute_process(COMMAND "${Python_EXECUTABLE}" -c "import numpy; print(numpy.get_include())"
   OUTPUT_VARIABLE numpy_include OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 
 set(python_package "${TREADLE_PYTHON_DIR}/treadle")
-nanobind_add_module(treadle_python NB_STATIC NOMINSIZE ${python_extension_sources})
-set_target_properties(treadle_python PROPERTIES OUTPUT_NAME _core LIBRARY_OUTPUT_DIRECTORY "${python_package}")
+add_library(treadle_python MODULE ${python_extension_sources})
+set_target_properties(treadle_python PROPERTIES PREFIX "" OUTPUT_NAME _core SUFFIX ".abi3.so"
+  CXX_VISIBILITY_PRESET hidden LIBRARY_OUTPUT_DIRECTORY "${python_package}")
+target_compile_definitions(treadle_python PRIVATE Py_LIMITED_API=0x030b0000)
 target_include_directories(treadle_python PRIVATE "${PROJECT_SOURCE_DIR}/python")
-target_include_directories(treadle_python SYSTEM PRIVATE "${numpy_include}")
+target_include_directories(treadle_python SYSTEM PRIVATE "${Python_INCLUDE_DIRS}" "${numpy_include}")
 target_link_libraries(treadle_python PRIVATE treadle_api)
 if(TARGET treadle_tool)
   target_link_libraries(treadle_python PRIVATE treadle_tool)
@@ -42,21 +42,8 @@ foreach(file IN LISTS python_files)
   file(CREATE_LINK "${PROJECT_SOURCE_DIR}/python/treadle/${file}" "${python_package}/${file}" SYMBOLIC)
 endforeach()
 
-# An extension under a sanitizer cannot be imported by a plain python, so such builds go without the stub.
-if(NOT TREADLE_SANITIZE)
-  nanobind_add_stub(treadle_python_stub
-    MODULE _core
-    OUTPUT "${python_package}/_core.pyi"
-    INCLUDE_PRIVATE
-    PYTHON_PATH "${python_package}"
-    DEPENDS treadle_python)
-endif()
-
 add_custom_target(treadle_python_package DEPENDS treadle_python)
 if(TARGET treadle_jit)
   add_dependencies(treadle_python_package treadle_jit)
   file(CREATE_LINK "${TREADLE_LIB_DIR}/libtreadle_jit.so" "${python_package}/libtreadle_jit.so" SYMBOLIC)
-endif()
-if(TARGET treadle_python_stub)
-  add_dependencies(treadle_python_package treadle_python_stub)
 endif()

@@ -68,13 +68,13 @@ struct MlDtypes {
 
  private:
   MlDtypes() {
-    nb::module_ package = nb::module_::import_("ml_dtypes");
+    const py::Object package = py::import("ml_dtypes");
     for (size_t i = 0; i < kElements.size(); ++i) {
       const char* name = kElements[i].ml_dtype;
-      if (!name || !nb::hasattr(package, name)) continue;
+      if (!name || !py::has_attribute(package.get(), name)) continue;
       PyArray_Descr* d = nullptr;
-      nb::object type = package.attr(name);
-      if (PyArray_DescrConverter(type.ptr(), &d) == NPY_SUCCEED) descr[i] = reinterpret_cast<PyObject*>(d);
+      const py::Object type = py::attribute(package.get(), name);
+      if (PyArray_DescrConverter(type.get(), &d) == NPY_SUCCEED) descr[i] = reinterpret_cast<PyObject*>(d);
     }
   }
 };
@@ -88,7 +88,7 @@ PyArray_Descr* descr_of(int element) {
   }
   const char* name = treadle_element_name(element);
   PyErr_Format(PyExc_TypeError, "numpy and ml_dtypes have no type for %s", name ? name : "this element type");
-  raise_pending();
+  throw py::Error{};
 }
 
 int element_of(PyArray_Descr* descr) {
@@ -124,13 +124,13 @@ int element_of(PyArray_Descr* descr) {
 void release_object(void* object) {
   if (GilHeld::here()) return Py_DECREF(static_cast<PyObject*>(object));
   if (!Py_IsInitialized()) return;
-  const PyGILState_STATE state = PyGILState_Ensure();
+  const py::Locked locked;
   Py_DECREF(static_cast<PyObject*>(object));
-  PyGILState_Release(state);
 }
 
-std::string python_type(nb::handle object) {
-  return Py_TYPE(object.ptr())->tp_name;
+// What print() shows of an object.
+std::string printed(PyObject* object) {
+  return std::string(py::text(py::steal(PyObject_Str(object)).get()));
 }
 
 // As onnxruntime takes what is no text: None is "None", nan is "nan", and a number what Python prints for it. Bytes are
@@ -140,26 +140,23 @@ treadle_text text_of(PyObject* item, std::string& storage) {
     Py_ssize_t size = 0;
     if (const char* data = PyUnicode_AsUTF8AndSize(item, &size)) return {data, static_cast<size_t>(size)};
     PyErr_Clear();  // lone surrogates: bytes that were no UTF-8 when they came in
-    nb::object bytes = nb::steal(PyUnicode_AsEncodedString(item, "utf-8", "surrogateescape"));
-    if (!bytes.is_valid()) raise_pending();
-    storage.assign(PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+    py::Object bytes = py::steal(PyUnicode_AsEncodedString(item, "utf-8", "surrogateescape"));
+    storage.assign(PyBytes_AsString(bytes.get()), static_cast<size_t>(PyBytes_Size(bytes.get())));
     return {storage.data(), storage.size()};
   }
   if (PyBytes_Check(item)) {
-    return {PyBytes_AS_STRING(item), static_cast<size_t>(PyBytes_GET_SIZE(item))};
+    return {PyBytes_AsString(item), static_cast<size_t>(PyBytes_Size(item))};
   }
-  const nb::object printed = nb::steal(PyObject_Str(item));
-  if (!printed.is_valid()) raise_pending();
-  const treadle_text text = text_of(printed.ptr(), storage);
+  const py::Object printed = py::steal(PyObject_Str(item));
+  const treadle_text text = text_of(printed.get(), storage);
   storage.assign(text.data, text.size);  // `printed` goes
   return {storage.data(), storage.size()};
 }
 
-Owned<treadle_value> strings_to_value(nb::object array) {
-  auto* source = reinterpret_cast<PyArrayObject*>(array.ptr());
-  nb::object objects = nb::steal(PyArray_FromArray(source, PyArray_DescrFromType(NPY_OBJECT), NPY_ARRAY_CARRAY_RO));
-  if (!objects.is_valid()) raise_pending();
-  auto* a = reinterpret_cast<PyArrayObject*>(objects.ptr());
+Owned<treadle_value> strings_to_value(py::Object array) {
+  auto* source = reinterpret_cast<PyArrayObject*>(array.get());
+  py::Object objects = py::steal(PyArray_FromArray(source, PyArray_DescrFromType(NPY_OBJECT), NPY_ARRAY_CARRAY_RO));
+  auto* a = reinterpret_cast<PyArrayObject*>(objects.get());
   const auto count = static_cast<size_t>(PyArray_SIZE(a));
   auto** items = static_cast<PyObject**>(PyArray_DATA(a));
   std::vector<std::string> storage(count);
@@ -189,26 +186,25 @@ Owned<treadle_value> narrow_to_value(PyArrayObject* a, const ElementRow& row) {
 
 static_assert(sizeof(npy_intp) == sizeof(int64_t), "sizes of arrays are passed on as they are");
 
-Owned<treadle_value> array_to_value(nb::object array, const char* name, bool writable) {
-  auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
+Owned<treadle_value> array_to_value(py::Object array, const char* name, bool writable) {
+  auto* a = reinterpret_cast<PyArrayObject*>(array.get());
   const int element = element_of(PyArray_DESCR(a));
   if (element == 0) {
-    nb::object dtype = nb::borrow(reinterpret_cast<PyObject*>(PyArray_DESCR(a)));
-    invalid_argument(std::string("input '") + name + "': there is no element type for dtype " + nb::str(dtype).c_str());
+    invalid_argument(std::string("input '") + name + "': there is no element type for dtype " +
+                     printed(reinterpret_cast<PyObject*>(PyArray_DESCR(a))));
   }
   if (element == kString) return strings_to_value(std::move(array));
   if (!PyArray_ISCARRAY_RO(a)) {
-    array = nb::steal(PyArray_CheckFromAny(array.ptr(), nullptr, 0, 0,
+    array = py::steal(PyArray_CheckFromAny(array.get(), nullptr, 0, 0,
                                            NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED, nullptr));
-    if (!array.is_valid()) raise_pending();
-    a = reinterpret_cast<PyArrayObject*>(array.ptr());
+    a = reinterpret_cast<PyArrayObject*>(array.get());
   }
   const ElementRow& row = *row_of(element);
   if (row.bits < 8) return narrow_to_value(a, row);
   treadle_value* value = nullptr;
   check(treadle_tensor_borrow(
       element, reinterpret_cast<const int64_t*>(PyArray_DIMS(a)), static_cast<size_t>(PyArray_NDIM(a)), PyArray_DATA(a),
-      static_cast<size_t>(PyArray_NBYTES(a)), writable && PyArray_ISWRITEABLE(a), release_object, array.ptr(), &value));
+      static_cast<size_t>(PyArray_NBYTES(a)), writable && PyArray_ISWRITEABLE(a), release_object, array.get(), &value));
   array.release();
   return Owned<treadle_value>(value);
 }
@@ -223,121 +219,125 @@ void require_whole(PyArrayObject* objects, int declared, const char* name) {
   for (npy_intp i = 0, n = PyArray_SIZE(objects); i < n; ++i) {
     if (PyIndex_Check(items[i])) continue;
     invalid_argument(std::string("input '") + name + "' takes " + treadle_element_name(declared) + ", found a " +
-                     Py_TYPE(items[i])->tp_name);
+                     py::type_name(items[i]));
   }
 }
 
-// A list as an array of an element type of numpy's; an invalid object where numpy refuses.
-nb::object list_as(nb::handle list, PyArray_Descr* descr) {
-  return nb::steal(PyArray_FromAny(list.ptr(), descr, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr));
+// The text of the pending error, which is cleared.
+std::string pending_text() {
+  PyObject* type = nullptr;
+  PyObject* error = nullptr;
+  PyObject* trace = nullptr;
+  PyErr_Fetch(&type, &error, &trace);
+  PyErr_NormalizeException(&type, &error, &trace);
+  const py::Object owned[] = {py::Object::take(type), py::Object::take(error), py::Object::take(trace)};
+  return py::type_name(error) + ": " + printed(error);
+}
+
+// A list as an array of an element type of numpy's; none, and a pending error, where numpy refuses.
+py::Object list_as(PyObject* list, PyArray_Descr* descr) {
+  return py::Object::take(PyArray_FromAny(list, descr, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr));
 }
 
 // Lists and numbers of Python have no element type of their own: they take the declared one, unless that would cut off
 // fractions or turn numbers into something else. None is nan among floats and, as numbers are, a text among strings.
-Owned<treadle_value> literal_to_value(nb::handle object, const treadle_type* type, const char* name) {
-  nb::object array = nb::steal(PyArray_FromAny(object.ptr(), nullptr, 0, 0, NPY_ARRAY_CARRAY_RO, nullptr));
-  if (!array.is_valid()) {
-    if (!PyErr_ExceptionMatches(PyExc_ValueError)) raise_pending();
+Owned<treadle_value> literal_to_value(PyObject* object, const treadle_type* type, const char* name) {
+  py::Object array = py::Object::take(PyArray_FromAny(object, nullptr, 0, 0, NPY_ARRAY_CARRAY_RO, nullptr));
+  if (!array) {
+    if (!PyErr_ExceptionMatches(PyExc_ValueError)) throw py::Error{};
     PyErr_Clear();
-    invalid_argument(std::string("input '") + name + "': this " + python_type(object) + " has no regular shape");
+    invalid_argument(std::string("input '") + name + "': this " + py::type_name(object) + " has no regular shape");
   }
-  auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
+  auto* a = reinterpret_cast<PyArrayObject*>(array.get());
   const int declared = treadle_type_element(type);
   const int found = element_of(PyArray_DESCR(a));
   const bool is_mixed = PyArray_TYPE(a) == NPY_OBJECT;
   if (declared == kString && found != 0 && (found != kString || is_mixed)) {
     array = list_as(object, PyArray_DescrFromType(NPY_OBJECT));
-    if (!array.is_valid()) raise_pending();
+    py::require(static_cast<bool>(array));
     return strings_to_value(std::move(array));
   }
   if (declared == 0 || declared == found || found == 0 || (found == kString && !is_mixed)) {
     return array_to_value(std::move(array), name, false);
   }
-  nb::object wanted = nb::steal(reinterpret_cast<PyObject*>(descr_of(declared)));
-  auto* descr = reinterpret_cast<PyArray_Descr*>(wanted.ptr());
+  py::Object wanted = py::steal(reinterpret_cast<PyObject*>(descr_of(declared)));
+  auto* descr = reinterpret_cast<PyArray_Descr*>(wanted.get());
   const bool whole = is_kind(descr, "biu") || strstr(treadle_element_name(declared), "int");
   if (whole && is_mixed) require_whole(a, declared, name);
   if ((whole && is_kind(PyArray_DESCR(a), "fc") && PyArray_SIZE(a) > 0) ||
       (!is_kind(descr, "c") && is_kind(PyArray_DESCR(a), "c"))) {
     return array_to_value(std::move(array), name, false);  // which the engine refuses, with both types
   }
-  array = list_as(object, reinterpret_cast<PyArray_Descr*>(wanted.release().ptr()));
-  if (!array.is_valid()) {
-    const nb::python_error why;
-    invalid_argument(std::string("input '") + name + "' takes " + treadle_element_name(declared) + ": " + why.what());
+  array = list_as(object, reinterpret_cast<PyArray_Descr*>(wanted.release()));
+  if (!array) {
+    invalid_argument(std::string("input '") + name + "' takes " + treadle_element_name(declared) + ": " +
+                     pending_text());
   }
   return array_to_value(std::move(array), name, false);
 }
 
-Owned<treadle_value> tensor_to_value(nb::handle object, const treadle_type* type, const char* name, bool writable) {
-  PyObject* o = object.ptr();
-  if (PyArray_Check(o)) return array_to_value(nb::borrow(object), name, writable);
-  if (PyArray_IsScalar(o, Generic)) return array_to_value(nb::steal(PyArray_FromScalar(o, nullptr)), name, false);
-  const bool plain = PyList_Check(o) || PyTuple_Check(o) || PyFloat_Check(o) || PyLong_Check(o) || PyBool_Check(o) ||
-                     PyUnicode_Check(o) || PyBytes_Check(o) || PyComplex_Check(o);
-  if (!plain && nb::hasattr(object, "__dlpack__")) return from_dlpack(object, name);
-  if (plain || PySequence_Check(o)) return literal_to_value(object, type, name);
-  nb::object array = nb::steal(PyArray_FromAny(o, nullptr, 0, 0, NPY_ARRAY_CARRAY_RO, nullptr));
-  if (!array.is_valid()) raise_pending();
-  auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
+Owned<treadle_value> tensor_to_value(PyObject* object, const treadle_type* type, const char* name, bool writable) {
+  if (PyArray_Check(object)) return array_to_value(py::borrow(object), name, writable);
+  if (PyArray_IsScalar(object, Generic))
+    return array_to_value(py::steal(PyArray_FromScalar(object, nullptr)), name, false);
+  const bool plain = PyList_Check(object) || PyTuple_Check(object) || PyFloat_Check(object) || PyLong_Check(object) ||
+                     PyBool_Check(object) || PyUnicode_Check(object) || PyBytes_Check(object) ||
+                     PyComplex_Check(object);
+  if (!plain && py::has_attribute(object, "__dlpack__")) return from_dlpack(object, name);
+  if (plain || PySequence_Check(object)) return literal_to_value(object, type, name);
+  py::Object array = py::steal(PyArray_FromAny(object, nullptr, 0, 0, NPY_ARRAY_CARRAY_RO, nullptr));
+  auto* a = reinterpret_cast<PyArrayObject*>(array.get());
   if (PyArray_TYPE(a) == NPY_OBJECT && PyArray_NDIM(a) == 0) {
-    invalid_argument(std::string("input '") + name + "' cannot be made from a " + python_type(object));
+    invalid_argument(std::string("input '") + name + "' cannot be made from a " + py::type_name(object));
   }
   return array_to_value(std::move(array), name, false);
 }
 
-Owned<treadle_value> sequence_to_value(nb::handle object, const treadle_type* type, const char* name) {
-  if (PyUnicode_Check(object.ptr()) || PyDict_Check(object.ptr()) || !PySequence_Check(object.ptr())) {
-    invalid_argument(std::string("input '") + name + "' takes a list, not a " + python_type(object));
+Owned<treadle_value> sequence_to_value(PyObject* object, const treadle_type* type, const char* name) {
+  if (PyUnicode_Check(object) || PyDict_Check(object) || !PySequence_Check(object)) {
+    invalid_argument(std::string("input '") + name + "' takes a list, not a " + py::type_name(object));
   }
-  nb::object items = nb::steal(PySequence_Fast(object.ptr(), "a sequence is expected"));
-  if (!items.is_valid()) raise_pending();
   const treadle_type* child = treadle_type_child(type);
   std::vector<Owned<treadle_value>> elements;
   std::vector<const treadle_value*> handles;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i) {
-    elements.push_back(to_value(PySequence_Fast_GET_ITEM(items.ptr(), i), child, name));
+  py::for_each(object, [&](PyObject* item) {
+    elements.push_back(to_value(item, child, name));
     handles.push_back(elements.back().get());
-  }
+  });
   treadle_value* value = nullptr;
   check(treadle_sequence_create(child, handles.data(), handles.size(), &value));
   return Owned<treadle_value>(value);
 }
 
 // 1-D, of the given element type.
-Owned<treadle_value> items_to_value(nb::object items, int element, const char* name) {
+Owned<treadle_value> items_to_value(py::Object items, int element, const char* name) {
   if (element == kString) {
-    nb::object array = nb::steal(PyArray_FromAny(items.ptr(), PyArray_DescrFromType(NPY_OBJECT), 1, 1, 0, nullptr));
-    if (!array.is_valid()) raise_pending();
+    py::Object array = py::steal(PyArray_FromAny(items.get(), PyArray_DescrFromType(NPY_OBJECT), 1, 1, 0, nullptr));
     return strings_to_value(std::move(array));
   }
-  nb::object array = nb::steal(
-      PyArray_FromAny(items.ptr(), descr_of(element), 1, 1, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr));
-  if (!array.is_valid()) raise_pending();
+  py::Object array = py::steal(
+      PyArray_FromAny(items.get(), descr_of(element), 1, 1, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr));
   return array_to_value(std::move(array), name, false);
 }
 
-Owned<treadle_value> map_to_value(nb::handle object, const treadle_type* type, const char* name) {
-  if (!PyDict_Check(object.ptr())) {
-    invalid_argument(std::string("input '") + name + "' takes a dict, not a " + python_type(object));
+Owned<treadle_value> map_to_value(PyObject* object, const treadle_type* type, const char* name) {
+  if (!PyDict_Check(object)) {
+    invalid_argument(std::string("input '") + name + "' takes a dict, not a " + py::type_name(object));
   }
   const int value_element = treadle_type_element(treadle_type_child(type));
-  const auto keys = items_to_value(nb::steal(PyDict_Keys(object.ptr())), treadle_type_element(type), name);
-  const auto values = items_to_value(nb::steal(PyDict_Values(object.ptr())), value_element ? value_element : 1, name);
+  const auto keys = items_to_value(py::steal(PyDict_Keys(object)), treadle_type_element(type), name);
+  const auto values = items_to_value(py::steal(PyDict_Values(object)), value_element ? value_element : 1, name);
   treadle_value* value = nullptr;
   check(treadle_map_create(keys.get(), values.get(), &value));
   return Owned<treadle_value>(value);
 }
 
-nb::object strings_to_python(const treadle_value* tensor, int rank, npy_intp* dims) {
-  nb::object array = nb::steal(PyArray_SimpleNew(rank, dims, NPY_OBJECT));
-  if (!array.is_valid()) raise_pending();
-  auto** items = static_cast<PyObject**>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.ptr())));
+py::Object strings_to_python(const treadle_value* tensor, int rank, npy_intp* dims) {
+  py::Object array = py::steal(PyArray_SimpleNew(rank, dims, NPY_OBJECT));
+  auto** items = static_cast<PyObject**>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.get())));
   for (int64_t i = 0, n = treadle_tensor_count(tensor); i < n; ++i) {
     const treadle_text text = treadle_tensor_text(tensor, i);
-    PyObject* item = PyUnicode_DecodeUTF8(text.data, static_cast<Py_ssize_t>(text.size), "surrogateescape");
-    if (!item) raise_pending();
-    Py_XSETREF(items[i], item);
+    Py_XDECREF(std::exchange(items[i], py::to(std::string_view(text.data, text.size)).release()));
   }
   return array;
 }
@@ -348,7 +348,7 @@ void free_capsule(PyObject* capsule) {
 
 constexpr size_t kCopiedBytes = 1024;  // below, a copy is cheaper than keeping the engine's memory alive
 
-nb::object tensor_to_python(Owned<treadle_value>& value) {
+py::Object tensor_to_python(Owned<treadle_value>& value) {
   const treadle_value* tensor = value.get();
   const int element = treadle_tensor_element(tensor);
   auto* dims = const_cast<npy_intp*>(reinterpret_cast<const npy_intp*>(treadle_tensor_dims(tensor)));
@@ -362,13 +362,13 @@ nb::object tensor_to_python(Owned<treadle_value>& value) {
   const bool exclusive = treadle_tensor_is_exclusive(tensor);
   const bool lend = row.bits >= 8 && bytes > kCopiedBytes && exclusive;
   void* data = lend ? const_cast<void*>(treadle_tensor_data(tensor)) : nullptr;
-  nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr_of(element), rank, dims, nullptr, data,
+  py::Object array = py::steal(PyArray_NewFromDescr(&PyArray_Type, descr_of(element), rank, dims, nullptr, data,
                                                     lend ? NPY_ARRAY_CARRAY : 0, nullptr));
-  if (!array.is_valid()) raise_pending();
-  auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
+  auto* a = reinterpret_cast<PyArrayObject*>(array.get());
   if (lend) {
-    PyObject* capsule = PyCapsule_New(value.release(), nullptr, free_capsule);
-    if (!capsule || PyArray_SetBaseObject(a, capsule) < 0) raise_pending();
+    py::Object capsule = py::steal(PyCapsule_New(value.get(), nullptr, free_capsule));
+    [[maybe_unused]] auto* kept_by_capsule = value.release();
+    py::require(PyArray_SetBaseObject(a, capsule.release()) == 0);
     return array;
   }
   const auto* from = static_cast<const uint8_t*>(treadle_tensor_data(tensor));
@@ -383,104 +383,100 @@ nb::object tensor_to_python(Owned<treadle_value>& value) {
   return array;
 }
 
-// Element i of a tensor as int, float or str; an invalid object for other types.
-nb::object item_to_python(const treadle_value* tensor, int element, size_t i) {
+// Element i of a tensor as int, float or str; none for other types.
+py::Object item_to_python(const treadle_value* tensor, int element, size_t i) {
   switch (element) {
     case kInt64:
-      return nb::steal(PyLong_FromLongLong(static_cast<const int64_t*>(treadle_tensor_data(tensor))[i]));
+      return py::to(static_cast<const int64_t*>(treadle_tensor_data(tensor))[i]);
     case kFloat:
-      return nb::steal(
+      return py::steal(
           PyFloat_FromDouble(static_cast<double>(static_cast<const float*>(treadle_tensor_data(tensor))[i])));
     case kDouble:
-      return nb::steal(PyFloat_FromDouble(static_cast<const double*>(treadle_tensor_data(tensor))[i]));
+      return py::steal(PyFloat_FromDouble(static_cast<const double*>(treadle_tensor_data(tensor))[i]));
     case kString: {
       const treadle_text text = treadle_tensor_text(tensor, static_cast<int64_t>(i));
-      return nb::steal(PyUnicode_DecodeUTF8(text.data, static_cast<Py_ssize_t>(text.size), "surrogateescape"));
+      return py::to(std::string_view(text.data, text.size));
     }
     default:
       return {};
   }
 }
 
-std::vector<nb::object> items_to_python(Owned<treadle_value> tensor) {
+std::vector<py::Object> items_to_python(Owned<treadle_value> tensor) {
   const int element = treadle_tensor_element(tensor.get());
   const auto count = static_cast<size_t>(treadle_tensor_count(tensor.get()));
-  std::vector<nb::object> items;
+  std::vector<py::Object> items;
   items.reserve(count);
   if (element == kInt64 || element == kFloat || element == kDouble || element == kString) {
     for (size_t i = 0; i < count; ++i) {
       items.push_back(item_to_python(tensor.get(), element, i));
-      if (!items.back().is_valid()) raise_pending();
     }
     return items;
   }
-  const nb::object list = tensor_to_python(tensor).attr("tolist")();
-  for (size_t i = 0; i < count; ++i) items.push_back(nb::borrow(PyList_GET_ITEM(list.ptr(), i)));
+  const py::Object list = py::call(py::attribute(tensor_to_python(tensor).get(), "tolist"));
+  py::for_each(list.get(), [&](PyObject* item) { items.push_back(py::borrow(item)); });
   return items;
 }
 
-nb::object dict_of(std::span<const nb::object> names, std::span<const nb::object> items) {
-  nb::object result = nb::steal(PyDict_New());
-  if (!result.is_valid()) raise_pending();
+py::Object dict_of(std::span<const py::Object> names, std::span<const py::Object> items) {
+  py::Object result = py::new_dict();
   for (size_t i = 0; i < names.size(); ++i) {
-    if (PyDict_SetItem(result.ptr(), names[i].ptr(), items[i].ptr()) < 0) raise_pending();
+    py::require(PyDict_SetItem(result.get(), names[i].get(), items[i].get()) == 0);
   }
   return result;
 }
 
-nb::object map_to_python(const treadle_value* map) {
+py::Object map_to_python(const treadle_value* map) {
   treadle_value* keys = nullptr;
   check(treadle_map_keys(map, &keys));
-  const std::vector<nb::object> names = items_to_python(Owned<treadle_value>(keys));
+  const std::vector<py::Object> names = items_to_python(Owned<treadle_value>(keys));
   treadle_value* values = nullptr;
   check(treadle_map_values(map, &values));
   return dict_of(names, items_to_python(Owned<treadle_value>(values)));
 }
 
-// Maps that share their keys, as one table: the keys become objects once, and no map is looked at by itself. An invalid
-// object for any other sequence.
-nb::object table_to_python(const treadle_value* sequence) {
+// Maps that share their keys, as one table: the keys become objects once, and no map is looked at by itself. None for
+// any other sequence.
+py::Object table_to_python(const treadle_value* sequence) {
   treadle_value* keys = nullptr;
   treadle_value* values = nullptr;
   check(treadle_sequence_table(sequence, &keys, &values));
   const Owned<treadle_value> table(values);
   if (!keys) return {};
-  const std::vector<nb::object> names = items_to_python(Owned<treadle_value>(keys));
+  const std::vector<py::Object> names = items_to_python(Owned<treadle_value>(keys));
   const int element = treadle_tensor_element(values);
   if (element != kInt64 && element != kFloat && element != kDouble) return {};
   const auto rows = static_cast<size_t>(treadle_tensor_dims(values)[0]);
-  nb::object items = nb::steal(PyList_New(static_cast<Py_ssize_t>(rows)));
-  if (!items.is_valid()) raise_pending();
-  std::vector<nb::object> row(names.size());
+  py::Object items = py::new_list(rows);
+  std::vector<py::Object> row(names.size());
   for (size_t i = 0; i < rows; ++i) {
     for (size_t k = 0; k < row.size(); ++k) {
       row[k] = item_to_python(values, element, i * row.size() + k);
-      if (!row[k].is_valid()) raise_pending();
     }
-    PyList_SET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i), dict_of(names, row).release().ptr());
+    py::set_item(items, i, dict_of(names, row));
   }
   return items;
 }
 
-nb::object sequence_to_python(const treadle_value* sequence) {
-  nb::object table = table_to_python(sequence);
-  if (table.is_valid()) return table;
-  nb::list items;
+py::Object sequence_to_python(const treadle_value* sequence) {
+  py::Object table = table_to_python(sequence);
+  if (table) return table;
+  const py::Object items = py::new_list();
   for (size_t i = 0, n = treadle_sequence_size(sequence); i < n; ++i) {
     treadle_value* element = nullptr;
     check(treadle_sequence_at(sequence, i, &element));
-    items.append(to_python(Owned<treadle_value>(element)));
+    py::append(items, to_python(Owned<treadle_value>(element)));
   }
   return items;
 }
 
 }  // namespace
 
-Owned<treadle_value> to_value(nb::handle object, const treadle_type* type, const char* name, bool writable) {
-  if (object.is_none()) return nullptr;
-  if (nb::isinstance<Value>(object)) {
+Owned<treadle_value> to_value(PyObject* object, const treadle_type* type, const char* name, bool writable) {
+  if (py::is_none(object)) return nullptr;
+  if (const Value* const given = py::find_instance<Value>(object)) {
     treadle_value* copy = nullptr;
-    check(treadle_value_copy(nb::cast<Value&>(object).handle.get(), &copy));
+    check(treadle_value_copy(given->handle.get(), &copy));
     return Owned<treadle_value>(copy);
   }
   switch (treadle_type_kind(type)) {
@@ -499,17 +495,17 @@ Owned<treadle_value> to_value(nb::handle object, const treadle_type* type, const
   }
 }
 
-Owned<treadle_value> tensor_from_memory(int element, const std::vector<int64_t>& shape, void* data, nb::handle owner) {
+Owned<treadle_value> tensor_from_memory(int element, const std::vector<int64_t>& shape, void* data, PyObject* owner) {
   size_t bytes = treadle_element_width(element);
   for (const int64_t d : shape) bytes *= static_cast<size_t>(d);
   treadle_value* value = nullptr;
-  check(treadle_tensor_borrow(element, shape.data(), shape.size(), data, bytes, true,
-                              owner.is_valid() ? release_object : nullptr, owner.ptr(), &value));
-  if (owner.is_valid()) owner.inc_ref();
+  check(treadle_tensor_borrow(element, shape.data(), shape.size(), data, bytes, true, owner ? release_object : nullptr,
+                              owner, &value));
+  Py_XINCREF(owner);
   return Owned<treadle_value>(value);
 }
 
-nb::object to_python(Owned<treadle_value>& value) {
+py::Object to_python(Owned<treadle_value>& value) {
   if (treadle_value_kind(value.get()) == TREADLE_TENSOR) return tensor_to_python(value);
   const Owned<treadle_value> taken = std::move(value);
   switch (treadle_value_kind(taken.get())) {
@@ -518,20 +514,20 @@ nb::object to_python(Owned<treadle_value>& value) {
     case TREADLE_MAP:
       return map_to_python(taken.get());
     case TREADLE_OPTIONAL: {
-      if (!treadle_optional_has_value(taken.get())) return nb::none();
+      if (!treadle_optional_has_value(taken.get())) return py::none();
       treadle_value* inner = nullptr;
       check(treadle_optional_get(taken.get(), &inner));
       return to_python(Owned<treadle_value>(inner));
     }
     default:
-      return nb::none();
+      return py::none();
   }
 }
 
-int element_of_dtype(nb::handle dtype) {
+int element_of_dtype(PyObject* dtype) {
   PyArray_Descr* descr = nullptr;
-  if (PyArray_DescrConverter(dtype.ptr(), &descr) != NPY_SUCCEED) raise_pending();
-  const nb::object owned = nb::steal(reinterpret_cast<PyObject*>(descr));
+  py::require(PyArray_DescrConverter(dtype, &descr) == NPY_SUCCEED);
+  const py::Object owned = py::steal(reinterpret_cast<PyObject*>(descr));
   return element_of(descr);
 }
 

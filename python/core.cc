@@ -1,5 +1,4 @@
 #define TREADLE_IMPORTS_NUMPY
-#include <nanobind/stl/vector.h>
 
 #include <string>
 #include <vector>
@@ -13,28 +12,35 @@ namespace treadle_python {
 
 namespace {
 
-nb::typed<nb::list, nb::str> operators() {
-  nb::typed<nb::list, nb::str> result;
-  for (size_t i = 0; i < treadle_operator_count(); ++i) result.append(take_text(treadle_operator_json(i)));
+py::Object operators() {
+  const py::Object result = py::new_list();
+  for (size_t i = 0; i < treadle_operator_count(); ++i) py::append(result, take_text(treadle_operator_json(i)));
   return result;
+}
+
+py::Object encoded_path(PyObject* path) {
+  return py::steal(PyUnicode_EncodeFSDefault(path));
 }
 
 // A path or bytes; the other is None.
 struct Source {
-  Source(nb::handle path, nb::handle bytes) : bytes_(nb::borrow(bytes)) {
-    if (path.is_none()) return;
-    path_ = nb::steal(PyUnicode_EncodeFSDefault(path.ptr()));
-    if (!path_.is_valid()) raise_pending();
+  Source(PyObject* path, PyObject* bytes) {
+    if (py::is_none(path)) {
+      bytes_ = py::bytes(bytes);
+    } else {
+      path_ = encoded_path(path);
+    }
   }
-  const char* path() const { return path_.is_valid() ? PyBytes_AS_STRING(path_.ptr()) : nullptr; }
-  const char* data() const { return path() ? nullptr : PyBytes_AS_STRING(bytes_.ptr()); }
-  size_t size() const { return path() ? 0 : static_cast<size_t>(PyBytes_GET_SIZE(bytes_.ptr())); }
+  const char* path() const { return path_ ? PyBytes_AsString(path_.get()) : nullptr; }
+  const char* data() const { return bytes_.data(); }
+  size_t size() const { return bytes_.size(); }
 
  private:
-  nb::object path_, bytes_;
+  py::Object path_;
+  std::string_view bytes_;
 };
 
-nb::str check_model(nb::handle path, nb::handle bytes, int flags) {
+py::Object check_model(PyObject* path, PyObject* bytes, int flags) {
   const Source source(path, bytes);
   treadle_report* report = nullptr;
   call_engine([&] { return treadle_model_check(source.path(), source.data(), source.size(), flags, &report); });
@@ -42,89 +48,96 @@ nb::str check_model(nb::handle path, nb::handle bytes, int flags) {
   return take_text(treadle_report_json(report));
 }
 
-nb::bytes infer_model(nb::handle path, nb::handle bytes, unsigned flags) {
+py::Object infer_model(PyObject* path, PyObject* bytes, unsigned flags) {
   const Source source(path, bytes);
   char* typed = nullptr;
   size_t size = 0;
   call_engine([&] { return treadle_model_infer(source.path(), source.data(), source.size(), flags, &typed, &size); });
-  const Owned<char> owned(typed);
-  return nb::bytes(typed, size);
+  return take_bytes(typed, size);
 }
 
 // A part of a model: the number of a treadle_part.
-nb::bytes parse_text(int part, nb::bytes text) {
+py::Object parse_text(int part, PyObject* text) {
+  const std::string_view source = py::bytes(text);
   char* bytes = nullptr;
   size_t size = 0;
   call_engine(
-      [&] { return treadle_text_parse(static_cast<treadle_part>(part), text.c_str(), text.size(), &bytes, &size); });
-  const Owned<char> owned(bytes);
-  return nb::bytes(bytes, size);
+      [&] { return treadle_text_parse(static_cast<treadle_part>(part), source.data(), source.size(), &bytes, &size); });
+  return take_bytes(bytes, size);
 }
 
-nb::bytes print_text(int part, nb::bytes message, int64_t max_elements) {
+py::Object print_text(int part, PyObject* message, int64_t max_elements) {
+  const std::string_view source = py::bytes(message);
   char* text = nullptr;
   size_t size = 0;
   call_engine([&] {
-    return treadle_text_print(static_cast<treadle_part>(part), message.c_str(), message.size(), max_elements, &text,
+    return treadle_text_print(static_cast<treadle_part>(part), source.data(), source.size(), max_elements, &text,
                               &size);
   });
-  const Owned<char> owned(text);
-  return nb::bytes(text, size);
+  return take_bytes(text, size);
 }
 
-nb::bytes read_file(nb::handle path) {
-  const nb::bytes name = nb::steal<nb::bytes>(PyUnicode_EncodeFSDefault(path.ptr()));
-  if (!name.is_valid()) raise_pending();
+py::Object read_file(PyObject* path) {
+  const py::Object name = encoded_path(path);
   char* bytes = nullptr;
   size_t size = 0;
-  call_engine([&] { return treadle_file_read(name.c_str(), &bytes, &size); });
-  const Owned<char> owned(bytes);
-  return nb::bytes(bytes, size);
+  call_engine([&] { return treadle_file_read(PyBytes_AsString(name.get()), &bytes, &size); });
+  return take_bytes(bytes, size);
 }
 
-bool is_text(nb::bytes bytes) {
-  return treadle_is_text(bytes.c_str(), bytes.size());
+bool is_text(PyObject* bytes) {
+  const std::string_view found = py::bytes(bytes);
+  return treadle_is_text(found.data(), found.size());
 }
 
 #ifdef TREADLE_HAS_TOOL
-int run_tool(const std::vector<nb::bytes>& words) {
+int run_tool(PyObject* words) {
   std::vector<std::string> arguments;
-  for (const nb::bytes& word : words) arguments.emplace_back(word.c_str(), word.size());
+  py::for_each(words, [&](PyObject* word) { arguments.emplace_back(py::bytes(word)); });
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
-  const nb::gil_scoped_release released;
+  const py::Unlocked unlocked;
   return cli::run_tool(static_cast<int>(arguments.size()), pointers.data());
 }
 #endif
 
-bool import_numpy() {
-  return PyArray_ImportNumPyAPI() == 0;
+void define_module(PyObject* module) {
+  define_run_options(module);
+  define_value(module);
+  define_session(module);
+  define_stream(module);
+  py::define_functions(
+      module,
+      {py::function<treadle_version>("version"),
+       py::function<check_model>("check_model", "path, bytes, flags", "A report as JSON"),
+       py::function<infer_model>("infer_model", "path, bytes, flags"),
+       py::function<parse_text>("parse_text", "part, text"),
+       py::function<print_text>("print_text", "part, message, max_elements"), py::function<is_text>("is_text", "bytes"),
+       py::function<read_file>("read_file", "path", "The bytes of a regular file, or of a pipe"),
+       py::function<treadle_set_seed>("set_seed", "seed"),
+       py::function<operators>("operators", "", "Every operator as a line of JSON"),
+       py::function<element_of_dtype>("element_of_dtype", "dtype",
+                                      "Number of the ONNX element type of a numpy dtype, 0 for none"),
+       py::function<treadle_element_name>("element_name", "element")});
+#ifdef TREADLE_HAS_TOOL
+  py::define_functions(
+      module, {py::function<run_tool>("run_tool", "arguments", "The command-line tool; gives its exit status")});
+#endif
 }
+
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "treadle._core", nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 
-NB_MODULE(_core, m) {
-  if (!import_numpy()) raise_pending();
-  define_run_options(m);
-  define_value(m);
-  define_session(m);
-  define_stream(m);
-  m.def("version", treadle_version);
-  m.def("check_model", check_model, nb::arg("path").none(), nb::arg("bytes").none(), nb::arg("flags"),
-        "A report as JSON");
-  m.def("infer_model", infer_model, nb::arg("path").none(), nb::arg("bytes").none(), nb::arg("flags"));
-  m.def("parse_text", parse_text, nb::arg("part"), nb::arg("text"));
-  m.def("print_text", print_text, nb::arg("part"), nb::arg("message"), nb::arg("max_elements"));
-  m.def("is_text", is_text, nb::arg("bytes"));
-  m.def("read_file", read_file, nb::arg("path"), "The bytes of a regular file, or of a pipe");
-  m.def("set_seed", treadle_set_seed, nb::arg("seed"));
-  m.def("operators", operators, "Every operator as a line of JSON");
-  m.def("element_of_dtype", element_of_dtype, "Number of the ONNX element type of a numpy dtype, 0 for none");
-  m.def("element_name", treadle_element_name, nb::arg("element"));
-#ifdef TREADLE_HAS_TOOL
-  m.def("run_tool", run_tool, nb::arg("arguments"), "The command-line tool; gives its exit status");
-#endif
+PyMODINIT_FUNC PyInit__core() {
+  return py::guarded(static_cast<PyObject*>(nullptr), [] {
+    py::require(PyArray_ImportNumPyAPI() == 0);
+    py::Object module = py::steal(PyModule_Create(&definition));
+    define_module(module.get());
+    return module.release();
+  });
 }
 
 }  // namespace treadle_python

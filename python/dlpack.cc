@@ -71,9 +71,8 @@ void copy_strided(const DlTensor& t, int32_t axis, const char* from, char*& to, 
 void release_managed(void* context) {
   if (!Py_IsInitialized()) return;
   auto* managed = static_cast<DlManagedTensor*>(context);
-  const PyGILState_STATE state = PyGILState_Ensure();
+  const py::Locked locked;
   if (managed->deleter) managed->deleter(managed);
-  PyGILState_Release(state);
 }
 
 Owned<treadle_value> copy_of(const DlTensor& t, int element, const char* data) {
@@ -108,10 +107,11 @@ void free_capsule(PyObject* capsule) {
 
 }  // namespace
 
-Owned<treadle_value> from_dlpack(nb::handle object, const char* name) {
-  nb::object capsule = PyCapsule_CheckExact(object.ptr()) ? nb::borrow(object) : object.attr("__dlpack__")();
-  auto* managed = static_cast<DlManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
-  if (!managed) raise_pending();
+Owned<treadle_value> from_dlpack(PyObject* object, const char* name) {
+  const py::Object capsule =
+      PyCapsule_CheckExact(object) ? py::borrow(object) : py::call(py::attribute(object, "__dlpack__"));
+  auto* managed = static_cast<DlManagedTensor*>(PyCapsule_GetPointer(capsule.get(), "dltensor"));
+  py::require(managed != nullptr);
   const DlTensor& t = managed->tensor;
   if (t.device_type != kCpu && t.device_type != kPinned) {
     invalid_argument(std::string("input '") + name + "' is not in the CPU's memory");
@@ -130,11 +130,11 @@ Owned<treadle_value> from_dlpack(nb::handle object, const char* name) {
   treadle_value* value = nullptr;
   check(treadle_tensor_borrow(element, t.shape, static_cast<size_t>(t.ndim), data, bytes, true, release_managed,
                               managed, &value));
-  PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+  PyCapsule_SetName(capsule.get(), "used_dltensor");
   return Owned<treadle_value>(value);
 }
 
-nb::object to_dlpack(const treadle_value* tensor) {
+py::Object to_dlpack(const treadle_value* tensor) {
   const int element = treadle_tensor_element(tensor);
   const Row* row = nullptr;
   for (const Row& candidate : kRows) {
@@ -156,8 +156,7 @@ nb::object to_dlpack(const treadle_value* tensor) {
   t.shape = const_cast<int64_t*>(treadle_tensor_dims(copy));
   exported->managed.manager = exported.get();
   exported->managed.deleter = free_exported;
-  nb::object capsule = nb::steal(PyCapsule_New(&exported->managed, "dltensor", free_capsule));
-  if (!capsule.is_valid()) raise_pending();
+  py::Object capsule = py::steal(PyCapsule_New(&exported->managed, "dltensor", free_capsule));
   [[maybe_unused]] auto* kept_by_capsule = exported.release();
   return capsule;
 }

@@ -29,14 +29,17 @@ const char* exception_name(treadle_code code) {
   }
 }
 
+py::Object readable(std::string_view text) {
+  return py::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
 [[noreturn]] void raise(const char* exception, const std::string& text, const char* code, const char* place) {
-  nb::object type = nb::module_::import_("treadle._errors").attr(exception);
-  nb::object message = nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-  nb::object error = type(message);
-  error.attr("code") = code;
-  error.attr("place") = nb::steal(PyUnicode_DecodeUTF8(place, static_cast<Py_ssize_t>(strlen(place)), "replace"));
-  PyErr_SetObject(type.ptr(), error.ptr());
-  throw nb::python_error();
+  const py::Object type = py::attribute(py::import("treadle._errors").get(), exception);
+  const py::Object error = py::call(type, readable(text).get());
+  py::set_attribute(error.get(), "code", py::to(code));
+  py::set_attribute(error.get(), "place", readable(place));
+  PyErr_SetObject(type.get(), error.get());
+  throw py::Error{};
 }
 
 }  // namespace
@@ -67,10 +70,16 @@ void invalid_argument(const std::string& message) {
   raise("InvalidArgument", message, treadle_code_name(TREADLE_INVALID_ARGUMENT), "");
 }
 
-nb::str take_text(char* text) {
+py::Object take_text(char* text) {
   const Owned<char> owned(text);
   if (!text) throw std::bad_alloc();
-  return nb::steal<nb::str>(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "surrogateescape"));
+  return py::to(text);
+}
+
+py::Object take_bytes(char* bytes, size_t size) {
+  const Owned<char> owned(bytes);
+  if (!bytes) throw std::bad_alloc();
+  return py::to_bytes(bytes, size);
 }
 
 }  // namespace treadle_python

@@ -14,10 +14,8 @@ bool interrupted(void*) {
 #ifdef __linux__
   if (gettid() != getpid()) return false;
 #endif
-  const PyGILState_STATE state = PyGILState_Ensure();
-  const bool raised = PyErr_CheckSignals() != 0;
-  PyGILState_Release(state);
-  return raised;
+  const py::Locked locked;
+  return PyErr_CheckSignals() != 0;
 }
 
 LoadFlag::Opening::Opening(LoadFlag& flag, treadle_options* options) : flag_(flag), options_(options) {
@@ -43,22 +41,18 @@ thread_local PyObject* watching = nullptr;  // what is told of the runs of this 
 
 // What it raises stays pending, as what a signal handler raises.
 bool tell(void*, const treadle_progress* progress) {
-  const PyGILState_STATE state = PyGILState_Ensure();
+  const py::Locked locked;
   PyObject* const told = std::exchange(watching, nullptr);  // runs that it makes itself are others
-  PyObject* result = progress->total < 0
-                         ? PyObject_CallFunction(told, "LO", static_cast<long long>(progress->done), Py_None)
-                         : PyObject_CallFunction(told, "LL", static_cast<long long>(progress->done),
-                                                 static_cast<long long>(progress->total));
+  const auto done = static_cast<long long>(progress->done), total = static_cast<long long>(progress->total);
+  const py::Object result = py::Object::take(total < 0 ? PyObject_CallFunction(told, "LO", done, Py_None)
+                                                       : PyObject_CallFunction(told, "LL", done, total));
   watching = told;
-  const bool raised = result == nullptr;
-  Py_XDECREF(result);
-  PyGILState_Release(state);
-  return raised;
+  return !result;
 }
 
-nb::object watch(nb::object told) {
-  PyObject* const before = std::exchange(watching, told.is_none() ? nullptr : told.release().ptr());
-  return before ? nb::steal(before) : nb::none();
+py::Object watch(PyObject* told) {
+  PyObject* const before = std::exchange(watching, py::is_none(told) ? nullptr : py::borrow(told).release());
+  return before ? py::steal(before) : py::none();
 }
 
 Owned<treadle_run_options> new_options() {
@@ -75,42 +69,39 @@ void set(RunOptions& options, T value) {
   kSet(options.watched.get(), value);
 }
 
+bool is_cancelled(const RunOptions& options) {
+  return treadle_run_options_is_cancelled(options.handle.get());
+}
+
+// Options can be copied and pickled; nobody cancels what is loaded with the copy.
+py::Object reduce(PyObject* flag) {
+  return py::tuple(py::borrow(reinterpret_cast<PyObject*>(Py_TYPE(flag))), py::tuple());
+}
+
 }  // namespace
 
 RunOptions::RunOptions() : handle(new_options()), watched(new_options()) {
   treadle_run_options_set_progress(watched.get(), tell, nullptr);
 }
 
-const treadle_run_options* run_options_of(nb::handle options) {
+const treadle_run_options* run_options_of(PyObject* options) {
   static const RunOptions* const defaults = new RunOptions;  // outlives every thread
-  if (!options.is_none() && !nb::isinstance<RunOptions>(options)) {
-    PyErr_Format(PyExc_TypeError, "run_options are RunOptions, not a %s", Py_TYPE(options.ptr())->tp_name);
-    raise_pending();
-  }
-  const RunOptions& found = options.is_none() ? *defaults : nb::cast<const RunOptions&>(options);
-  return (watching ? found.watched : found.handle).get();
+  const RunOptions* const found = py::is_none(options) ? defaults : py::find_instance<RunOptions>(options);
+  if (!found) py::type_error("run_options are RunOptions, not a " + py::type_name(options));
+  return (watching ? found->watched : found->handle).get();
 }
 
-void define_run_options(nb::module_& m) {
-  nb::class_<LoadFlag>(m, "LoadFlag")
-      .def(nb::init<>())
-      .def("set", &LoadFlag::set)
-      // Options can be copied and pickled; nobody cancels what is loaded with the copy.
-      .def(
-          "__reduce__", [](nb::handle self) { return nb::make_tuple(self.type(), nb::tuple()); },
-          nb::sig("def __reduce__(self) -> tuple[type[LoadFlag], tuple[()]]"));
-  nb::class_<RunOptions>(m, "RunOptions", nb::dynamic_attr())
-      .def(nb::init<>())
-      .def_prop_rw(
-          "terminate", [](const RunOptions& o) { return treadle_run_options_is_cancelled(o.handle.get()); },
-          set<treadle_run_options_cancel, bool>,
-          "True stops the runs that use these options, from any thread: they raise Fail")
-      .def("_limit_time", set<treadle_run_options_limit_time, double>)
-      .def("_limit_iterations", set<treadle_run_options_limit_iterations, int64_t>)
-      .def("_limit_memory", set<treadle_run_options_limit_memory, size_t>);
-  m.def("watch", watch, nb::arg("told").none(),
-        nb::sig("def watch(told: collections.abc.Callable[[int, int | None], object] | None) -> "
-                "collections.abc.Callable[[int, int | None], object] | None"));
+void define_run_options(PyObject* module) {
+  py::define_type<LoadFlag>(module, "LoadFlag", py::constructor<LoadFlag>(),
+                            {py::method<&LoadFlag::set>("set", "on"), py::method<reduce>("__reduce__")});
+  py::define_type<RunOptions>(
+      module, "RunOptions", py::constructor<RunOptions>(Py_TPFLAGS_BASETYPE),
+      {py::method<set<treadle_run_options_limit_time, double>>("_limit_time", "seconds"),
+       py::method<set<treadle_run_options_limit_iterations, int64_t>>("_limit_iterations", "count"),
+       py::method<set<treadle_run_options_limit_memory, size_t>>("_limit_memory", "bytes")},
+      {py::property<is_cancelled, set<treadle_run_options_cancel, bool>>(
+          "terminate", "True stops the runs that use these options, from any thread: they raise Fail")});
+  py::define_functions(module, {py::function<watch>("watch", "told")});
 }
 
 }  // namespace treadle_python

@@ -1,9 +1,5 @@
 #include "session.h"
 
-#include <nanobind/stl/map.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
@@ -12,39 +8,38 @@ namespace treadle_python {
 
 namespace {
 
-Owned<treadle_options> make_options(const std::map<std::string, std::string>& options,
-                                    const std::map<std::string, int64_t>& dimensions,
-                                    const std::map<std::string, int64_t>& denoted) {
+Owned<treadle_options> make_options(PyObject* options, PyObject* dimensions, PyObject* denoted) {
   treadle_options* handle = nullptr;
   check(treadle_options_create(&handle));
   Owned<treadle_options> owned(handle);
-  for (const auto& [key, value] : options) check(treadle_options_set(handle, key.c_str(), value.c_str()));
-  for (const auto& [name, size] : dimensions) check(treadle_options_set_dimension(handle, name.c_str(), size));
-  for (const auto& [name, size] : denoted) check(treadle_options_set_denoted_dimension(handle, name.c_str(), size));
+  const auto set_each = [&](PyObject* given, auto set, auto convert) {
+    py::for_each_item(given, [&](PyObject* name, PyObject* value) {
+      check(set(handle, py::from<const char*>(name), convert(value)));
+    });
+  };
+  set_each(options, treadle_options_set, py::from<const char*>);
+  set_each(dimensions, treadle_options_set_dimension, py::from<int64_t>);
+  set_each(denoted, treadle_options_set_denoted_dimension, py::from<int64_t>);
   treadle_options_set_interrupt(handle, interrupted, nullptr);
   return owned;
 }
 
-const char* utf8(nb::handle text) {
-  const char* data = PyUnicode_Check(text.ptr()) ? PyUnicode_AsUTF8(text.ptr()) : nullptr;
-  if (!data) {
-    if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "names are str, not %s", Py_TYPE(text.ptr())->tp_name);
-    raise_pending();
-  }
-  return data;
+const char* name_of(PyObject* name) {
+  if (!PyUnicode_Check(name)) py::type_error("names are str, not " + py::type_name(name));
+  return py::text(name).data();
 }
 
-nb::object shape_of(const treadle_type* type) {
-  nb::list shape;
+py::Object shape_of(const treadle_type* type) {
   const int64_t rank = treadle_type_rank(type);
-  if (rank < 0) return nb::none();
+  if (rank < 0) return py::none();
+  py::Object shape = py::new_list();
   for (int64_t i = 0; i < rank; ++i) {
     const int64_t dim = treadle_type_dim(type, i);
     if (dim >= 0) {
-      shape.append(dim);
+      py::append(shape, dim);
     } else {
       char* symbol = treadle_type_symbol(type, i);
-      shape.append(symbol ? take_text(symbol) : nb::object(nb::none()));
+      py::append(shape, symbol ? take_text(symbol) : py::none());
     }
   }
   return shape;
@@ -52,20 +47,18 @@ nb::object shape_of(const treadle_type* type) {
 
 }  // namespace
 
-Session::Session(nb::object path, nb::object bytes, nb::object folder,
-                 const std::map<std::string, std::string>& options, const std::map<std::string, int64_t>& dimensions,
-                 const std::map<std::string, int64_t>& denoted, LoadFlag& flag) {
+Session::Session(PyObject* path, PyObject* bytes, PyObject* folder, PyObject* options, PyObject* dimensions,
+                 PyObject* denoted, LoadFlag& flag) {
   const auto made = make_options(options, dimensions, denoted);
   const LoadFlag::Opening opening(flag, made.get());
   treadle_session* session = nullptr;
-  if (!path.is_none()) {
-    nb::bytes name = nb::steal<nb::bytes>(PyUnicode_EncodeFSDefault(path.ptr()));
-    if (!name.is_valid()) raise_pending();
-    call_engine([&] { return treadle_session_open(name.c_str(), made.get(), &session); }, check_load);
+  if (!py::is_none(path)) {
+    const py::Object name = py::steal(PyUnicode_EncodeFSDefault(path));
+    call_engine([&] { return treadle_session_open(PyBytes_AsString(name.get()), made.get(), &session); }, check_load);
   } else {
-    const nb::bytes data = nb::cast<nb::bytes>(bytes);
-    const char* where = folder.is_none() ? nullptr : utf8(folder);
-    call_engine([&] { return treadle_session_from_bytes(data.c_str(), data.size(), where, made.get(), &session); },
+    const std::string_view data = py::bytes(bytes);
+    const char* where = py::is_none(folder) ? nullptr : name_of(folder);
+    call_engine([&] { return treadle_session_from_bytes(data.data(), data.size(), where, made.get(), &session); },
                 check_load);
   }
   handle.reset(session);
@@ -74,8 +67,8 @@ Session::Session(nb::object path, nb::object bytes, nb::object folder,
       const treadle_type* type = treadle_session_type(session, role, i);
       const bool required = role == TREADLE_INPUT && treadle_type_kind(type) != TREADLE_OPTIONAL;
       const char* name = treadle_session_name(session, role, i);
-      nb::object key = nb::steal(PyUnicode_InternFromString(name));
-      if (!key.is_valid()) PyErr_Clear();  // no UTF-8: such a name cannot be fed
+      py::Object key = py::Object::take(PyUnicode_InternFromString(name));
+      if (!key) PyErr_Clear();  // no UTF-8: such a name cannot be fed
       input_index_.emplace(name, inputs_.size());
       inputs_.push_back({std::move(key), name, type, required});
       required_ += required;
@@ -84,31 +77,26 @@ Session::Session(nb::object path, nb::object bytes, nb::object folder,
 }
 
 // What was fed is counted on the way; only when something is missing is it looked for.
-void Session::collect(nb::handle feed, Feeds& feeds, bool allow_missing) const {
-  if (!PyDict_Check(feed.ptr())) {
-    PyErr_Format(PyExc_TypeError, "the feed is a dict from names to values, not %s", Py_TYPE(feed.ptr())->tp_name);
-    raise_pending();
+void Session::collect(PyObject* feed, Feeds& feeds, bool allow_missing) const {
+  if (!PyDict_Check(feed)) {
+    py::type_error("the feed is a dict from names to values, not " + py::type_name(feed));
   }
   size_t required = 0;
-  Py_ssize_t position = 0;
-  PyObject* key = nullptr;
-  PyObject* object = nullptr;
-  const auto size = static_cast<size_t>(PyDict_GET_SIZE(feed.ptr()));
-  feeds.reserve(size);
-  while (PyDict_Next(feed.ptr(), &position, &key, &object)) {
+  feeds.reserve(static_cast<size_t>(PyDict_Size(feed)));
+  py::for_each_item(feed, [&](PyObject* key, PyObject* object) {
     const Input& input = find_input(key);
     feeds.add(input.name, to_value(object, input.type, input.name));
     required += input.required;
-  }
+  });
   if (required < required_ && !allow_missing) missing_inputs(feed);
 }
 
-const Session::Input& Session::find_input(nb::handle key) const {
+const Session::Input& Session::find_input(PyObject* key) const {
   constexpr size_t kFew = 16;
   for (size_t i = 0; i < std::min(inputs_.size(), kFew); ++i) {
-    if (inputs_[i].key.ptr() == key.ptr()) return inputs_[i];
+    if (inputs_[i].key.get() == key) return inputs_[i];
   }
-  return find_input(utf8(key));
+  return find_input(name_of(key));
 }
 
 const Session::Input& Session::find_input(const char* name) const {
@@ -125,35 +113,35 @@ void Session::unknown_input(const char* name) const {
   invalid_argument(std::string("the model has no input '") + name + "' (it has: " + known + ")");
 }
 
-void Session::missing_inputs(nb::handle feed) const {
-  nb::list missing;
+void Session::missing_inputs(PyObject* feed) const {
+  const py::Object missing = py::new_list();
   for (size_t i = 0; i < treadle_session_count(handle.get(), TREADLE_INPUT); ++i) {
     const char* name = treadle_session_name(handle.get(), TREADLE_INPUT, i);
-    if (find_input(name).required && !nb::cast<nb::dict>(feed).contains(name)) missing.append(name);
+    const py::Object key = py::to(name);
+    const int given = PyDict_Contains(feed, key.get());
+    py::require(given >= 0);
+    if (find_input(name).required && !given) py::append(missing, key);
   }
-  nb::object text = nb::steal(PyUnicode_FromFormat("Required inputs (%R) are missing from input feed (%R).",
-                                                   missing.ptr(), nb::steal(PyDict_Keys(feed.ptr())).ptr()));
-  PyErr_SetObject(PyExc_ValueError, text.ptr());
-  raise_pending();
+  const py::Object names = py::steal(PyDict_Keys(feed));
+  PyErr_Format(PyExc_ValueError, "Required inputs (%R) are missing from input feed (%R).", missing.get(), names.get());
+  throw py::Error{};
 }
 
-std::vector<const char*> Session::output_names(nb::handle names) const {
+// The names live as long as `names`, which is None, a list, or, which is refused, one str.
+std::vector<const char*> Session::output_names(PyObject* names) const {
   std::vector<const char*> result;
-  if (names.is_none()) return result;
-  if (PyUnicode_Check(names.ptr())) {
-    PyErr_SetString(PyExc_TypeError, "output names are a list of str, not one str");
-    raise_pending();
-  }
-  for (nb::handle name : nb::iter(names)) result.push_back(utf8(name));
+  if (py::is_none(names)) return result;
+  if (PyUnicode_Check(names)) py::type_error("output names are a list of str, not one str");
+  py::for_each(names, [&](PyObject* name) { result.push_back(name_of(name)); });
   return result;
 }
 
-AnyList Session::run(nb::handle names, nb::handle feed, nb::handle options) const {
+py::Object Session::run(PyObject* names, PyObject* feed, PyObject* options) const {
   Feeds feeds;
   collect(feed, feeds, false);
-  const nb::object kept = names.is_none() ? nb::none() : nb::object(nb::steal(PySequence_List(names.ptr())));
-  if (!kept.is_valid()) raise_pending();
-  const std::vector<const char*> wanted = PyUnicode_Check(names.ptr()) ? output_names(names) : output_names(kept);
+  const bool is_list = py::is_none(names) || PyUnicode_Check(names) || PyList_Check(names);
+  const py::Object kept = is_list ? py::borrow(names) : py::steal(PySequence_List(names));
+  const std::vector<const char*> wanted = output_names(kept.get());
   const size_t count = wanted.empty() ? treadle_session_count(handle.get(), TREADLE_OUTPUT) : wanted.size();
   Outputs outputs(count, wanted.empty() ? &results_ : nullptr);
   const treadle_run_options* run_options = run_options_of(options);
@@ -161,15 +149,13 @@ AnyList Session::run(nb::handle names, nb::handle feed, nb::handle options) cons
     return treadle_session_run(handle.get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(),
                                wanted.empty() ? nullptr : wanted.data(), wanted.size(), outputs.data());
   });
-  AnyList results = nb::steal<AnyList>(PyList_New(static_cast<Py_ssize_t>(count)));
-  for (size_t i = 0; i < count; ++i) {
-    PyList_SET_ITEM(results.ptr(), static_cast<Py_ssize_t>(i), outputs.to_python(i).release().ptr());
-  }
+  py::Object results = py::new_list(count);
+  for (size_t i = 0; i < count; ++i) py::set_item(results, i, outputs.to_python(i));
   return results;
 }
 
-std::vector<Value> Session::run_values(nb::handle names, AnyDict feed, std::vector<Value*> given,
-                                       nb::handle options) const {
+py::Object Session::run_values(PyObject* names, PyObject* feed, const std::vector<Value*>& given,
+                               PyObject* options) const {
   Feeds feeds;
   collect(feed, feeds, false);
   const std::vector<const char*> wanted = output_names(names);
@@ -182,76 +168,78 @@ std::vector<Value> Session::run_values(nb::handle names, AnyDict feed, std::vect
     return treadle_session_run(handle.get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(),
                                wanted.empty() ? nullptr : wanted.data(), wanted.size(), handles.data());
   });
-  std::vector<Value> results;
+  py::Object results = py::new_list(count);
   for (size_t i = 0; i < count; ++i) {
     const bool ours = i >= given.size() || !given[i];
     treadle_value* copy = nullptr;
     if (!ours) check(treadle_value_copy(handles[i], &copy));
-    results.push_back({Owned<treadle_value>(ours ? handles[i] : copy)});
+    py::set_item(results, i, to(Value{Owned<treadle_value>(ours ? handles[i] : copy)}));
   }
   return results;
 }
 
-Session::Infos Session::infos(int role) const {
-  Infos result;
-  for (size_t i = 0; i < treadle_session_count(handle.get(), static_cast<treadle_role>(role)); ++i) {
-    const treadle_type* type = treadle_session_type(handle.get(), static_cast<treadle_role>(role), i);
-    result.append(nb::make_tuple(treadle_session_name(handle.get(), static_cast<treadle_role>(role), i),
-                                 take_text(treadle_type_name(type)), shape_of(type)));
+py::Object Session::infos(int role) const {
+  const auto which = static_cast<treadle_role>(role);
+  py::Object result = py::new_list();
+  for (size_t i = 0; i < treadle_session_count(handle.get(), which); ++i) {
+    const treadle_type* type = treadle_session_type(handle.get(), which, i);
+    py::append(result, py::tuple(treadle_session_name(handle.get(), which, i), take_text(treadle_type_name(type)),
+                                 shape_of(type)));
   }
   return result;
 }
 
-AnyDict Session::metadata() const {
-  AnyDict result;
+py::Object Session::metadata() const {
+  py::Object result = py::new_dict();
   for (const char* field : {"producer_name", "producer_version", "domain", "description", "graph_name",
                             "graph_description", "ir_version", "model_version"}) {
-    result[field] = take_text(treadle_session_metadata(handle.get(), field));
+    py::set_item(result, field, take_text(treadle_session_metadata(handle.get(), field)));
   }
-  nb::dict properties;
+  const py::Object properties = py::new_dict();
   for (size_t i = 0; i < treadle_session_property_count(handle.get()); ++i) {
-    properties[treadle_session_property_key(handle.get(), i)] = treadle_session_property_value(handle.get(), i);
+    py::set_item(properties, treadle_session_property_key(handle.get(), i),
+                 treadle_session_property_value(handle.get(), i));
   }
-  nb::dict opsets;
+  const py::Object opsets = py::new_dict();
   for (size_t i = 0; i < treadle_session_opset_count(handle.get()); ++i) {
-    opsets[treadle_session_opset_domain(handle.get(), i)] = treadle_session_opset_version(handle.get(), i);
+    py::set_item(opsets, treadle_session_opset_domain(handle.get(), i), treadle_session_opset_version(handle.get(), i));
   }
-  result["properties"] = properties;
-  result["opsets"] = opsets;
+  py::set_item(result, "properties", properties);
+  py::set_item(result, "opsets", opsets);
   return result;
 }
 
-Session::Counters Session::counters() const {
+py::Object Session::counters() const {
   const treadle_counters counters = treadle_session_counters(handle.get());
-  Counters result;
-  result["plans"] = counters.plans;
-  result["runs"] = counters.runs;
-  result["allocations_last_run"] = counters.allocations_last_run;
-  result["peak_bytes_last_run"] = counters.peak_bytes_last_run;
-  result["compilations"] = counters.compilations;
-  result["cache_loads"] = counters.cache_loads;
+  py::Object result = py::new_dict();
+  py::set_item(result, "plans", counters.plans);
+  py::set_item(result, "runs", counters.runs);
+  py::set_item(result, "allocations_last_run", counters.allocations_last_run);
+  py::set_item(result, "peak_bytes_last_run", counters.peak_bytes_last_run);
+  py::set_item(result, "compilations", counters.compilations);
+  py::set_item(result, "cache_loads", counters.cache_loads);
   return result;
 }
 
-nb::typed<nb::list, nb::str> Session::remarks() const {
-  nb::typed<nb::list, nb::str> remarks;
-  for (size_t i = 0; const char* remark = treadle_session_remark(handle.get(), i); ++i) remarks.append(remark);
+py::Object Session::remarks() const {
+  py::Object remarks = py::new_list();
+  for (size_t i = 0; const char* remark = treadle_session_remark(handle.get(), i); ++i) py::append(remarks, remark);
   return remarks;
 }
 
 void Session::wait_compiled() const {
-  const nb::gil_scoped_release release;
+  const py::Unlocked unlocked;
   treadle_session_wait_compiled(handle.get());
 }
 
 void Session::compile() const {
-  const nb::gil_scoped_release release;
+  const py::Unlocked unlocked;
   treadle_session_compile(handle.get());
 }
 
-nb::str Session::explain(nb::handle feed, bool json) const {
+py::Object Session::explain(PyObject* feed, bool json) const {
   Feeds feeds;
-  if (!feed.is_none()) collect(feed, feeds, false);
+  if (!py::is_none(feed)) collect(feed, feeds, false);
   char* text = nullptr;
   call_engine([&] {
     return treadle_session_explain(handle.get(), feeds.names.data(), feeds.values.data(), feeds.names.size(), json,
@@ -260,8 +248,7 @@ nb::str Session::explain(nb::handle feed, bool json) const {
   return take_text(text);
 }
 
-nb::typed<nb::tuple, nb::str, nb::str, nb::str> Session::profile(nb::handle feed, size_t runs,
-                                                                 nb::handle options) const {
+py::Object Session::profile(PyObject* feed, size_t runs, PyObject* options) const {
   Feeds feeds;
   collect(feed, feeds, false);
   const treadle_run_options* run_options = run_options_of(options);
@@ -271,25 +258,24 @@ nb::typed<nb::tuple, nb::str, nb::str, nb::str> Session::profile(nb::handle feed
                                    feeds.names.size(), runs, &made);
   });
   const std::unique_ptr<treadle_profile, void (*)(treadle_profile*)> profile(made, treadle_profile_free);
-  return nb::make_tuple(take_text(treadle_profile_text(made)), take_text(treadle_profile_json(made)),
-                        take_text(treadle_profile_trace(made)));
+  return py::tuple(take_text(treadle_profile_text(made)), take_text(treadle_profile_json(made)),
+                   take_text(treadle_profile_trace(made)));
 }
 
-nb::str Session::dump_graph() const {
+py::Object Session::dump_graph() const {
   char* text = nullptr;
   check(treadle_session_dump_graph(handle.get(), &text));
   return take_text(text);
 }
 
-nb::bytes Session::optimized_model() const {
+py::Object Session::optimized_model() const {
   char* bytes = nullptr;
   size_t size = 0;
   call_engine([&] { return treadle_session_optimized_model(handle.get(), &bytes, &size); });
-  const Owned<char> owned(bytes);
-  return nb::bytes(bytes, size);
+  return take_bytes(bytes, size);
 }
 
-nb::str Session::dump_plan(nb::handle feed) const {
+py::Object Session::dump_plan(PyObject* feed) const {
   Feeds feeds;
   collect(feed, feeds, false);
   char* text = nullptr;
@@ -299,28 +285,18 @@ nb::str Session::dump_plan(nb::handle feed) const {
   return take_text(text);
 }
 
-void define_session(nb::module_& m) {
-  nb::class_<Session>(m, "Session")
-      .def(nb::init<nb::object, nb::object, nb::object, const std::map<std::string, std::string>&,
-                    const std::map<std::string, int64_t>&, const std::map<std::string, int64_t>&, LoadFlag&>(),
-           nb::arg("path").none(), nb::arg("bytes").none(), nb::arg("folder").none(), nb::arg("options"),
-           nb::arg("dimensions"), nb::arg("denoted"), nb::arg("flag"))
-      .def("run", &Session::run, nb::arg("output_names").none(), nb::arg("feed"), nb::arg("options").none())
-      .def("run_values", &Session::run_values, nb::arg("output_names").none(), nb::arg("feed"), nb::arg("outputs"),
-           nb::arg("options").none(),
-           nb::sig("def run_values(self, output_names: object | None, feed: dict[str, typing.Any], "
-                   "outputs: collections.abc.Sequence[Value | None], options: object | None) -> list[Value]"))
-      .def("infos", &Session::infos)
-      .def("metadata", &Session::metadata)
-      .def("counters", &Session::counters)
-      .def("remarks", &Session::remarks)
-      .def("wait_compiled", &Session::wait_compiled)
-      .def("compile", &Session::compile)
-      .def("explain", &Session::explain, nb::arg("feed").none(), nb::arg("json"))
-      .def("profile", &Session::profile, nb::arg("feed"), nb::arg("runs"), nb::arg("options").none())
-      .def("dump_graph", &Session::dump_graph)
-      .def("optimized_model", &Session::optimized_model)
-      .def("dump_plan", &Session::dump_plan);
+void define_session(PyObject* module) {
+  py::define_type<Session>(
+      module, "Session",
+      py::constructor<Session, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*, LoadFlag&>(),
+      {py::method<&Session::run>("run", "output_names, feed, options"),
+       py::method<&Session::run_values>("run_values", "output_names, feed, outputs, options"),
+       py::method<&Session::infos>("infos", "role"), py::method<&Session::metadata>("metadata"),
+       py::method<&Session::counters>("counters"), py::method<&Session::remarks>("remarks"),
+       py::method<&Session::wait_compiled>("wait_compiled"), py::method<&Session::compile>("compile"),
+       py::method<&Session::explain>("explain", "feed, json"),
+       py::method<&Session::profile>("profile", "feed, runs, options"), py::method<&Session::dump_graph>("dump_graph"),
+       py::method<&Session::optimized_model>("optimized_model"), py::method<&Session::dump_plan>("dump_plan", "feed")});
 }
 
 }  // namespace treadle_python

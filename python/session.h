@@ -1,8 +1,5 @@
 #pragma once
 
-#include <nanobind/stl/map.h>
-
-#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -105,9 +102,9 @@ class Outputs {
   size_t size() const { return handles_.size(); }
   Owned<treadle_value> take(size_t i) { return Owned<treadle_value>(std::exchange(handles_[i], nullptr)); }
   // What Python gets for result i; its handle stays where that is a copy, else it is taken.
-  nb::object to_python(size_t i) {
+  py::Object to_python(size_t i) {
     Owned<treadle_value> value = take(i);
-    nb::object result = treadle_python::to_python(value);
+    py::Object result = treadle_python::to_python(value);
     handles_[i] = value.release();
     return result;
   }
@@ -119,50 +116,49 @@ class Outputs {
 
 class Session {
  public:
-  // `path`, or `bytes` with the folder of their external data; the others None.
-  Session(nb::object path, nb::object bytes, nb::object folder, const std::map<std::string, std::string>& options,
-          const std::map<std::string, int64_t>& dimensions, const std::map<std::string, int64_t>& denoted,
+  // `path`, or `bytes` with the folder of their external data; the others None. `options`: a dict from names to texts,
+  // `dimensions` and `denoted` to sizes.
+  Session(PyObject* path, PyObject* bytes, PyObject* folder, PyObject* options, PyObject* dimensions, PyObject* denoted,
           LoadFlag& flag);
 
-  AnyList run(nb::handle names, nb::handle feed, nb::handle options) const;
+  // `names` may be None: all outputs.
+  py::Object run(PyObject* names, PyObject* feed, PyObject* options) const;
   // `given`: values to write into, or None; parallel to the names.
-  std::vector<Value> run_values(nb::handle names, AnyDict feed, std::vector<Value*> given, nb::handle options) const;
+  py::Object run_values(PyObject* names, PyObject* feed, const std::vector<Value*>& given, PyObject* options) const;
   // (name, type, shape); the shape is a list, or None
-  using Infos = nb::typed<nb::list, nb::typed<nb::tuple, nb::str, nb::str, nb::any>>;
-  Infos infos(int role) const;
-  AnyDict metadata() const;
-  using Counters = nb::typed<nb::dict, nb::str, int64_t>;
-  Counters counters() const;
-  nb::typed<nb::list, nb::str> remarks() const;
+  py::Object infos(int role) const;
+  py::Object metadata() const;
+  py::Object counters() const;
+  py::Object remarks() const;
   void wait_compiled() const;
   void compile() const;
   // `feed` may be None. Text, or JSON.
-  nb::str explain(nb::handle feed, bool json) const;
+  py::Object explain(PyObject* feed, bool json) const;
   // Text, JSON and trace.
-  nb::typed<nb::tuple, nb::str, nb::str, nb::str> profile(nb::handle feed, size_t runs, nb::handle options) const;
-  nb::str dump_graph() const;
-  nb::bytes optimized_model() const;
-  nb::str dump_plan(nb::handle feed) const;
+  py::Object profile(PyObject* feed, size_t runs, PyObject* options) const;
+  py::Object dump_graph() const;
+  py::Object optimized_model() const;
+  py::Object dump_plan(PyObject* feed) const;
 
   // Throws InvalidArgument for an unknown name, ValueError for missing inputs.
-  void collect(nb::handle feed, Feeds& feeds, bool allow_missing) const;
-  Owned<treadle_value> input_value(const char* name, nb::handle object) const;
+  void collect(PyObject* feed, Feeds& feeds, bool allow_missing) const;
+  Owned<treadle_value> input_value(const char* name, PyObject* object) const;
 
   Owned<treadle_session> handle;
 
  private:
   struct Input {
-    nb::object key;  // as Python interns it: the names in most dicts are this very object
+    py::Object key;  // as Python interns it: the names in most dicts are this very object
     const char* name;
     const treadle_type* type;
     bool required;
   };
   // Throw InvalidArgument for an unknown name.
-  const Input& find_input(nb::handle key) const;
+  const Input& find_input(PyObject* key) const;
   const Input& find_input(const char* name) const;
-  std::vector<const char*> output_names(nb::handle names) const;
+  std::vector<const char*> output_names(PyObject* names) const;
   [[noreturn]] void unknown_input(const char* name) const;
-  [[noreturn]] void missing_inputs(nb::handle feed) const;
+  [[noreturn]] void missing_inputs(PyObject* feed) const;
 
   std::vector<Input> inputs_;
   std::unordered_map<std::string_view, size_t> input_index_;  // names belong to the session

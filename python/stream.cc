@@ -1,6 +1,3 @@
-#include <nanobind/stl/map.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,102 +8,108 @@ namespace treadle_python {
 
 namespace {
 
-using Pairs = std::map<std::string, std::string>;
-
 // What a stream keeps must not change when the caller writes into the array that it came from.
-Owned<treadle_value> own_copy(const Session& session, const std::string& name, nb::handle value) {
-  const auto borrowed = session.input_value(name.c_str(), value);
+Owned<treadle_value> own_copy(const Session& session, const char* name, PyObject* value) {
+  const auto borrowed = session.input_value(name, value);
   treadle_value* copy = nullptr;
-  if (!borrowed) invalid_argument("'" + name + "' cannot be None");
+  if (!borrowed) invalid_argument("'" + std::string(name) + "' cannot be None");
   check(treadle_value_clone(borrowed.get(), &copy));
   return Owned<treadle_value>(copy);
 }
 
 // An axis by its number, or by the name of its size.
-void set_time(treadle_stream_options* options, const std::string& name, nb::handle axis) {
-  if (PyUnicode_Check(axis.ptr())) {
-    return check(treadle_stream_options_time_symbol(options, name.c_str(), nb::cast<std::string>(axis).c_str()));
+void set_time(treadle_stream_options* options, const char* name, PyObject* axis) {
+  if (PyUnicode_Check(axis)) {
+    return check(treadle_stream_options_time_symbol(options, name, py::from<const char*>(axis)));
   }
-  const nb::object number = nb::steal(PyNumber_Index(axis.ptr()));
-  if (!number.is_valid()) {
-    PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "the time axis of '%s' is a number or the name of its size, not %s", name.c_str(),
-                 Py_TYPE(axis.ptr())->tp_name);
-    raise_pending();
+  if (!PyIndex_Check(axis)) {
+    py::type_error("the time axis of '" + std::string(name) + "' is a number or the name of its size, not " +
+                   py::type_name(axis));
   }
-  check(treadle_stream_options_time(options, name.c_str(), nb::cast<int64_t>(number)));
+  check(treadle_stream_options_time(options, name, py::from<int64_t>(axis)));
 }
 
-Owned<treadle_stream_options> make_options(const Session& session, const Pairs& state, bool find, AnyDict initial,
-                                           AnyDict bind, AnyDict time, int64_t hop, int64_t context) {
+// How a stream or the streams of a pool are made, as Python gives it.
+struct Roles {
+  PyObject* state;           // a dict from inputs to outputs
+  bool find;                 // more such pairs
+  PyObject *initial, *bind;  // dicts from inputs to values
+  PyObject* time;            // a dict from names to axes
+  int64_t hop, context;
+};
+
+Owned<treadle_stream_options> make_options(const Session& session, const Roles& roles) {
   treadle_stream_options* options = nullptr;
   check(treadle_stream_options_create(&options));
   Owned<treadle_stream_options> owned(options);
-  for (const auto& [in, out] : state) check(treadle_stream_options_pair(options, in.c_str(), out.c_str()));
-  for (auto [name, axis] : time) set_time(options, nb::cast<std::string>(name), axis);
-  treadle_stream_options_find_pairs(options, find);
-  treadle_stream_options_hop(options, hop, context);
-  for (auto [name, value] : initial) {
-    const std::string text = nb::cast<std::string>(name);
-    check(treadle_stream_options_initial(options, text.c_str(), own_copy(session, text, value).get()));
-  }
-  for (auto [name, value] : bind) {
-    const std::string text = nb::cast<std::string>(name);
-    check(treadle_stream_options_bind(options, text.c_str(), own_copy(session, text, value).get()));
-  }
+  const auto for_each_name = [](PyObject* given, auto fn) {
+    py::for_each_item(given, [&](PyObject* name, PyObject* value) { fn(py::from<const char*>(name), value); });
+  };
+  for_each_name(roles.state, [&](const char* in, PyObject* out) {
+    check(treadle_stream_options_pair(options, in, py::from<const char*>(out)));
+  });
+  for_each_name(roles.time, [&](const char* name, PyObject* axis) { set_time(options, name, axis); });
+  treadle_stream_options_find_pairs(options, roles.find);
+  treadle_stream_options_hop(options, roles.hop, roles.context);
+  for_each_name(roles.initial, [&](const char* name, PyObject* value) {
+    check(treadle_stream_options_initial(options, name, own_copy(session, name, value).get()));
+  });
+  for_each_name(roles.bind, [&](const char* name, PyObject* value) {
+    check(treadle_stream_options_bind(options, name, own_copy(session, name, value).get()));
+  });
   return owned;
 }
 
-// The session object is kept by Python for as long as its streams live (keep_alive), and with it the types of its
-// inputs.
+// `session`: the object of a Session, which lives as long as its streams, and with it the types of its inputs.
 class Stream {
  public:
-  Stream(const Session& session, const Pairs& state, bool find, AnyDict initial, AnyDict bind, AnyDict time,
-         int64_t hop, int64_t context)
-      : session_(&session) {
-    const auto options = make_options(session, state, find, initial, bind, time, hop, context);
+  Stream(PyObject* session, PyObject* state, bool find, PyObject* initial, PyObject* bind, PyObject* time, int64_t hop,
+         int64_t context)
+      : kept_(py::borrow(session)), session_(&py::instance<Session>(session)) {
+    const auto options = make_options(*session_, {state, find, initial, bind, time, hop, context});
     treadle_stream* stream = nullptr;
-    check(treadle_stream_create(session.handle.get(), options.get(), &stream));
+    check(treadle_stream_create(session_->handle.get(), options.get(), &stream));
     handle_.reset(stream);
   }
 
-  Stream(const Session* session, Owned<treadle_stream> handle) : session_(session), handle_(std::move(handle)) {}
+  Stream(PyObject* session, Owned<treadle_stream> handle)
+      : kept_(py::borrow(session)), session_(&py::instance<Session>(session)), handle_(std::move(handle)) {}
 
   void warm(const std::vector<int64_t>& sizes) {
     call_engine([&] { return treadle_stream_warm(handle_.get(), sizes.data(), sizes.size()); });
   }
   // What the only output got, or a list of what each one got.
-  nb::object push(nb::handle feed, nb::handle options) { return advance(treadle_stream_push, feed, options); }
-  nb::object flush(nb::handle feed, nb::handle options) { return advance(treadle_stream_flush, feed, options); }
+  py::Object push(PyObject* feed, PyObject* options) { return advance(treadle_stream_push, feed, options); }
+  py::Object flush(PyObject* feed, PyObject* options) { return advance(treadle_stream_flush, feed, options); }
 
-  nb::typed<nb::list, nb::str> output_names() const {
-    nb::typed<nb::list, nb::str> names;
+  py::Object output_names() const {
+    py::Object names = py::new_list();
     for (size_t i = 0; i < treadle_stream_output_count(handle_.get()); ++i) {
-      names.append(treadle_stream_output_name(handle_.get(), i));
+      py::append(names, treadle_stream_output_name(handle_.get(), i));
     }
     return names;
   }
 
-  AnyDict state() const {
-    AnyDict result;
+  py::Object state() const {
+    py::Object result = py::new_dict();
     for (size_t i = 0; i < treadle_stream_state_count(handle_.get()); ++i) {
       treadle_value* value = nullptr;
       check(treadle_stream_state_get(handle_.get(), i, &value));
-      result[treadle_stream_state_name(handle_.get(), i)] = to_python(Owned<treadle_value>(value));
+      py::set_item(result, treadle_stream_state_name(handle_.get(), i), to_python(Owned<treadle_value>(value)));
     }
     return result;
   }
 
-  nb::typed<nb::list, nb::str> state_names() const {
-    nb::typed<nb::list, nb::str> names;
+  py::Object state_names() const {
+    py::Object names = py::new_list();
     for (size_t i = 0; i < treadle_stream_state_count(handle_.get()); ++i) {
-      names.append(treadle_stream_state_name(handle_.get(), i));
+      py::append(names, treadle_stream_state_name(handle_.get(), i));
     }
     return names;
   }
 
-  void set_state(const std::string& name, nb::handle value) {
-    check(treadle_stream_state_set(handle_.get(), name.c_str(), own_copy(*session_, name, value).get()));
+  void set_state(const char* name, PyObject* value) {
+    check(treadle_stream_state_set(handle_.get(), name, own_copy(*session_, name, value).get()));
   }
 
   int64_t pending() const { return treadle_stream_pending(handle_.get()); }
@@ -114,27 +117,29 @@ class Stream {
   bool done() const { return treadle_stream_done(handle_.get()); }
   void reset() { check(treadle_stream_reset(handle_.get())); }
 
-  Stream* fork() const {
+  py::Object fork() const {
     treadle_stream* copy = nullptr;
     check(treadle_stream_fork(handle_.get(), &copy));
-    return new Stream(session_, Owned<treadle_stream>(copy));
+    return py::make<Stream>(kept_.get(), Owned<treadle_stream>(copy));
   }
 
-  nb::bytes save() const {
+  py::Object save() const {
     char* bytes = nullptr;
     size_t size = 0;
     check(treadle_stream_save(handle_.get(), &bytes, &size));
-    const Owned<char> owned(bytes);
-    return nb::bytes(bytes, size);
+    return take_bytes(bytes, size);
   }
 
-  void load(nb::bytes snapshot) { check(treadle_stream_load(handle_.get(), snapshot.c_str(), snapshot.size())); }
+  void load(PyObject* snapshot) {
+    const std::string_view saved = py::bytes(snapshot);
+    check(treadle_stream_load(handle_.get(), saved.data(), saved.size()));
+  }
   const treadle_stream* handle() const { return handle_.get(); }
-  nb::str text() const { return take_text(treadle_stream_text(handle_.get())); }
+  py::Object text() const { return take_text(treadle_stream_text(handle_.get())); }
 
  private:
   template <class Fn>
-  nb::object advance(Fn fn, nb::handle feed, nb::handle options) {
+  py::Object advance(Fn fn, PyObject* feed, PyObject* options) {
     Feeds feeds;
     session_->collect(feed, feeds, true);
     Outputs outputs(treadle_stream_output_count(handle_.get()), &results_);
@@ -144,12 +149,13 @@ class Stream {
                 nullptr);
     });
     if (outputs.size() == 1) return outputs.to_python(0);
-    nb::list results;
-    for (size_t i = 0; i < outputs.size(); ++i) results.append(outputs.to_python(i));
+    py::Object results = py::new_list(outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) py::set_item(results, i, outputs.to_python(i));
     return results;
   }
 
-  const Session* session_;
+  const py::Object kept_;
+  const Session* const session_;  // in `kept_`
   Owned<treadle_stream> handle_;
   KeptHandles results_;
 };
@@ -157,20 +163,20 @@ class Stream {
 // Chunks come by number; treadle/_pool.py has the caller's names for them.
 class StreamPool {
  public:
-  StreamPool(const Session& session, size_t capacity, const Pairs& state, bool find, AnyDict initial, AnyDict bind,
-             AnyDict time, int64_t hop, int64_t context)
-      : session_(&session) {
-    const auto options = make_options(session, state, find, initial, bind, time, hop, context);
+  StreamPool(PyObject* session, size_t capacity, PyObject* state, bool find, PyObject* initial, PyObject* bind,
+             PyObject* time, int64_t hop, int64_t context)
+      : kept_(py::borrow(session)), session_(&py::instance<Session>(session)) {
+    const auto options = make_options(*session_, {state, find, initial, bind, time, hop, context});
     treadle_pool* pool = nullptr;
-    check(treadle_pool_create(session.handle.get(), options.get(), capacity, &pool));
+    check(treadle_pool_create(session_->handle.get(), options.get(), capacity, &pool));
     handle_.reset(pool);
   }
 
   // `chunks`: a dict of inputs for each id, all with the same names. A list of outputs for each id.
-  AnyList push(const std::vector<int64_t>& ids, AnyList chunks, nb::handle options) {
+  py::Object push(const std::vector<int64_t>& ids, PyObject* chunks, PyObject* options) {
     Feeds feeds;
     size_t names = 0;
-    for (nb::handle chunk : chunks) {
+    py::for_each(chunks, [&](PyObject* chunk) {
       Feeds of_stream;
       session_->collect(chunk, of_stream, true);
       if (feeds.names.empty()) {
@@ -178,19 +184,19 @@ class StreamPool {
         names = of_stream.names.size();
       }
       add_in_order(of_stream, names, feeds);
-    }
+    });
     Outputs outputs(ids.size() * output_count());
     const treadle_run_options* run_options = run_options_of(options);
     call_engine([&] {
       return treadle_pool_push(handle_.get(), run_options, ids.data(), ids.size(), feeds.names.data(), names,
                                feeds.values.data(), outputs.data());
     });
-    AnyList results;
-    for (size_t i = 0; i < ids.size(); ++i) results.append(take(outputs, i * output_count()));
+    py::Object results = py::new_list(ids.size());
+    for (size_t i = 0; i < ids.size(); ++i) py::set_item(results, i, take(outputs, i * output_count()));
     return results;
   }
 
-  AnyList flush(int64_t id, nb::handle options) {
+  py::Object flush(int64_t id, PyObject* options) {
     Outputs outputs(output_count());
     const treadle_run_options* run_options = run_options_of(options);
     call_engine([&] { return treadle_pool_flush(handle_.get(), run_options, id, outputs.data()); });
@@ -198,28 +204,28 @@ class StreamPool {
   }
 
   void leave(int64_t id) { check(treadle_pool_leave(handle_.get(), id)); }
-  Stream* fork(int64_t id) {
+  py::Object fork(int64_t id) {
     treadle_stream* copy = nullptr;
     check(treadle_pool_fork(handle_.get(), id, &copy));
-    return new Stream(session_, Owned<treadle_stream>(copy));
+    return py::make<Stream>(kept_.get(), Owned<treadle_stream>(copy));
   }
   void join(int64_t id, const Stream& stream) { check(treadle_pool_join(handle_.get(), id, stream.handle())); }
   bool done(int64_t id) const { return treadle_pool_done(handle_.get(), id); }
   int64_t runs() const { return treadle_pool_runs(handle_.get()); }
-  nb::str why_single() const { return nb::str(treadle_pool_why_single(handle_.get())); }
+  const char* why_single() const { return treadle_pool_why_single(handle_.get()); }
 
-  nb::typed<nb::list, nb::str> output_names() const {
-    nb::typed<nb::list, nb::str> names;
-    for (size_t i = 0; i < output_count(); ++i) names.append(treadle_pool_output_name(handle_.get(), i));
+  py::Object output_names() const {
+    py::Object names = py::new_list();
+    for (size_t i = 0; i < output_count(); ++i) py::append(names, treadle_pool_output_name(handle_.get(), i));
     return names;
   }
 
  private:
   size_t output_count() const { return treadle_pool_output_count(handle_.get()); }
 
-  AnyList take(Outputs& outputs, size_t first) const {
-    AnyList results;
-    for (size_t i = 0; i < output_count(); ++i) results.append(to_python(outputs.take(first + i)));
+  py::Object take(Outputs& outputs, size_t first) const {
+    py::Object results = py::new_list(output_count());
+    for (size_t i = 0; i < output_count(); ++i) py::set_item(results, i, to_python(outputs.take(first + i)));
     return results;
   }
 
@@ -235,47 +241,38 @@ class StreamPool {
     for (auto& value : of_stream.owned) feeds.owned.push_back(std::move(value));
   }
 
-  const Session* session_;
+  const py::Object kept_;
+  const Session* const session_;  // in `kept_`
   Owned<treadle_pool> handle_;
 };
 
 }  // namespace
 
-Owned<treadle_value> Session::input_value(const char* name, nb::handle object) const {
+Owned<treadle_value> Session::input_value(const char* name, PyObject* object) const {
   return to_value(object, find_input(name).type, name);
 }
 
-void define_stream(nb::module_& m) {
-  nb::class_<Stream>(m, "Stream")
-      .def(nb::init<const Session&, const Pairs&, bool, AnyDict, AnyDict, AnyDict, int64_t, int64_t>(),
-           nb::keep_alive<1, 2>())
-      .def("warm", &Stream::warm, nb::arg("sizes"))
-      .def("push", &Stream::push, nb::arg("feed"), nb::arg("options").none())
-      .def("flush", &Stream::flush, nb::arg("feed"), nb::arg("options").none())
-      .def("output_names", &Stream::output_names)
-      .def("state", &Stream::state)
-      .def("state_names", &Stream::state_names)
-      .def("set_state", &Stream::set_state)
-      .def_prop_ro("pending", &Stream::pending)
-      .def_prop_ro("delay", &Stream::delay)
-      .def_prop_ro("done", &Stream::done)
-      .def("reset", &Stream::reset)
-      .def("fork", &Stream::fork, nb::keep_alive<0, 1>())
-      .def("save", &Stream::save)
-      .def("load", &Stream::load)
-      .def("text", &Stream::text);
-  nb::class_<StreamPool>(m, "StreamPool")
-      .def(nb::init<const Session&, size_t, const Pairs&, bool, AnyDict, AnyDict, AnyDict, int64_t, int64_t>(),
-           nb::keep_alive<1, 2>())
-      .def("push", &StreamPool::push, nb::arg("ids"), nb::arg("chunks"), nb::arg("options").none())
-      .def("flush", &StreamPool::flush, nb::arg("id"), nb::arg("options").none())
-      .def("leave", &StreamPool::leave)
-      .def("fork", &StreamPool::fork, nb::keep_alive<0, 1>())
-      .def("join", &StreamPool::join)
-      .def("done", &StreamPool::done)
-      .def("output_names", &StreamPool::output_names)
-      .def_prop_ro("runs", &StreamPool::runs)
-      .def_prop_ro("why_single", &StreamPool::why_single);
+void define_stream(PyObject* module) {
+  py::define_type<Stream>(
+      module, "Stream",
+      py::constructor<Stream, PyObject*, PyObject*, bool, PyObject*, PyObject*, PyObject*, int64_t, int64_t>(),
+      {py::method<&Stream::warm>("warm", "sizes"), py::method<&Stream::push>("push", "feed, options"),
+       py::method<&Stream::flush>("flush", "feed, options"), py::method<&Stream::output_names>("output_names"),
+       py::method<&Stream::state>("state"), py::method<&Stream::state_names>("state_names"),
+       py::method<&Stream::set_state>("set_state", "name, value"), py::method<&Stream::reset>("reset"),
+       py::method<&Stream::fork>("fork"), py::method<&Stream::save>("save"),
+       py::method<&Stream::load>("load", "snapshot"), py::method<&Stream::text>("text")},
+      {py::property<&Stream::pending>("pending"), py::property<&Stream::delay>("delay"),
+       py::property<&Stream::done>("done")});
+  py::define_type<StreamPool>(
+      module, "StreamPool",
+      py::constructor<StreamPool, PyObject*, size_t, PyObject*, bool, PyObject*, PyObject*, PyObject*, int64_t,
+                      int64_t>(),
+      {py::method<&StreamPool::push>("push", "ids, chunks, options"),
+       py::method<&StreamPool::flush>("flush", "id, options"), py::method<&StreamPool::leave>("leave", "id"),
+       py::method<&StreamPool::fork>("fork", "id"), py::method<&StreamPool::join>("join", "id, stream"),
+       py::method<&StreamPool::done>("done", "id"), py::method<&StreamPool::output_names>("output_names")},
+      {py::property<&StreamPool::runs>("runs"), py::property<&StreamPool::why_single>("why_single")});
 }
 
 }  // namespace treadle_python

@@ -1,14 +1,13 @@
 #pragma once
 // What the files of the extension share: numpy's C API, owning pointers to treadle's handles, errors.
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "binding.h"
+
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define PY_ARRAY_UNIQUE_SYMBOL treadle_numpy_api
 #ifndef TREADLE_IMPORTS_NUMPY
 #define NO_IMPORT_ARRAY
 #endif
-#include <nanobind/nanobind.h>
 #include <numpy/arrayobject.h>
 
 #include <cstdint>
@@ -20,8 +19,6 @@
 #include "treadle/treadle.h"
 
 namespace treadle_python {
-
-namespace nb = nanobind;
 
 struct Free {
   void operator()(treadle_value* p) const { treadle_value_free(p); }
@@ -40,6 +37,9 @@ using Owned = std::unique_ptr<T, Free>;
 struct Value {
   Owned<treadle_value> handle;
 };
+inline py::Object to(Value value) {
+  return py::make<Value>(std::move(value));
+}
 
 // Throws the Python exception that belongs to a status (and frees it).
 void check(treadle_status* status);
@@ -47,39 +47,32 @@ void check(treadle_status* status);
 void check_load(treadle_status* status);
 // Throws treadle's InvalidArgument.
 [[noreturn]] void invalid_argument(const std::string& message);
-// Throws what Python has been told already.
-[[noreturn]] inline void raise_pending() {
-  throw nb::python_error();
-}
 
-nb::str take_text(char* text);  // frees it
-
-// What the extension's stub says about values of any type.
-using AnyList = nb::typed<nb::list, nb::any>;
-using AnyDict = nb::typed<nb::dict, nb::str, nb::any>;
+py::Object take_text(char* text);                 // frees it; the engine has no memory where it is null
+py::Object take_bytes(char* bytes, size_t size);  // the same
 
 // ---- arrays.cc
 
 // `type`: the declared type, may be NULL; `name`: for messages. NULL stands for None, an absent value. Arrays are
 // borrowed where their memory can be used as it is; `writable`: the engine may write into it.
-Owned<treadle_value> to_value(nb::handle object, const treadle_type* type, const char* name, bool writable = false);
-Owned<treadle_value> tensor_from_memory(int element, const std::vector<int64_t>& shape, void* data, nb::handle owner);
+Owned<treadle_value> to_value(PyObject* object, const treadle_type* type, const char* name, bool writable = false);
+Owned<treadle_value> tensor_from_memory(int element, const std::vector<int64_t>& shape, void* data, PyObject* owner);
 // Takes the value, unless it is a tensor of its own that Python has got a copy of.
-nb::object to_python(Owned<treadle_value>& value);
-inline nb::object to_python(Owned<treadle_value>&& value) {
+py::Object to_python(Owned<treadle_value>& value);
+inline py::Object to_python(Owned<treadle_value>&& value) {
   return to_python(value);
 }
 // The number of the ONNX element type of a numpy dtype (or what numpy takes for one); 0: none.
-int element_of_dtype(nb::handle dtype);
+int element_of_dtype(PyObject* dtype);
 
 // ---- dlpack.cc
 
-Owned<treadle_value> from_dlpack(nb::handle object, const char* name);
-nb::object to_dlpack(const treadle_value* tensor);
+Owned<treadle_value> from_dlpack(PyObject* object, const char* name);
+py::Object to_dlpack(const treadle_value* tensor);
 
-void define_session(nb::module_& m);
-void define_stream(nb::module_& m);
-void define_value(nb::module_& m);
+void define_session(PyObject* module);
+void define_stream(PyObject* module);
+void define_value(PyObject* module);
 
 // ---- run_options.cc
 
@@ -88,7 +81,7 @@ struct RunOptions {
   // Of the same limits and flags; `watched` are those of runs whose progress a function of the thread is told.
   Owned<treadle_run_options> handle, watched;
 };
-void define_run_options(nb::module_& m);
+void define_run_options(PyObject* module);
 // Whether a signal handler has raised something in this thread. For treadle_*_set_interrupt.
 bool interrupted(void*);
 
@@ -116,19 +109,19 @@ class LoadFlag {
   std::vector<treadle_options*> opening_;
 };
 // Of None, options without limits; Python's signals are looked at either way, and who watches the thread is told.
-const treadle_run_options* run_options_of(nb::handle options);
+const treadle_run_options* run_options_of(PyObject* options);
 
 // Calls `fn` (returning a status) without the GIL, then throws what it, or a signal handler, reported.
 template <class Fn>
 void call_engine(Fn&& fn, void (*throw_error)(treadle_status*) = check) {
   treadle_status* status = nullptr;
   {
-    nb::gil_scoped_release unlocked;
+    const py::Unlocked unlocked;
     status = fn();
   }
   if (PyErr_Occurred()) {
     treadle_status_free(status);
-    raise_pending();
+    throw py::Error{};
   }
   if (status) throw_error(status);
 }

@@ -1,8 +1,5 @@
 // The object behind OrtValue.
 
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -12,12 +9,12 @@ namespace treadle_python {
 
 namespace {
 
-Value from_object(nb::handle object, bool writable) {
+Value from_object(PyObject* object, bool writable) {
   return {to_value(object, nullptr, "value", writable)};
 }
 
 Value from_memory(int element, const std::vector<int64_t>& shape, size_t address) {
-  return {tensor_from_memory(element, shape, reinterpret_cast<void*>(address), nb::handle())};
+  return {tensor_from_memory(element, shape, reinterpret_cast<void*>(address), nullptr)};
 }
 
 Value of_shape(int element, const std::vector<int64_t>& shape) {
@@ -30,11 +27,27 @@ Value empty_value() {
   return {nullptr};
 }
 
-nb::typed<nb::object, nb::any> numpy(const Value& value) {
-  if (!value.handle) return nb::none();
+Value of_dlpack(PyObject* object) {
+  return {from_dlpack(object, "value")};
+}
+
+py::Object numpy(const Value& value) {
+  if (!value.handle) return py::none();
   treadle_value* copy = nullptr;
   check(treadle_value_copy(value.handle.get(), &copy));
   return to_python(Owned<treadle_value>(copy));
+}
+
+py::Object dlpack(const Value& value) {
+  return to_dlpack(value.handle.get());
+}
+
+int kind(const Value& value) {
+  return treadle_value_kind(value.handle.get());
+}
+
+int element(const Value& value) {
+  return treadle_tensor_element(value.handle.get());
 }
 
 std::vector<int64_t> shape(const Value& value) {
@@ -42,21 +55,33 @@ std::vector<int64_t> shape(const Value& value) {
   return {dims, dims + treadle_tensor_rank(value.handle.get())};
 }
 
-nb::bytes to_pb(const Value& value, const std::string& name) {
-  char* bytes = nullptr;
-  size_t size = 0;
-  check(treadle_value_to_pb(value.handle.get(), name.c_str(), &bytes, &size));
-  const Owned<char> owned(bytes);
-  return nb::bytes(bytes, size);
+size_t bytes(const Value& value) {
+  return treadle_tensor_bytes(value.handle.get());
 }
 
-Value from_pb(nb::bytes bytes) {
+size_t address(const Value& value) {
+  return reinterpret_cast<size_t>(treadle_tensor_data(value.handle.get()));
+}
+
+py::Object type_text(const Value& value) {
+  return value.handle ? take_text(treadle_value_type_text(value.handle.get())) : py::to("");
+}
+
+py::Object to_pb(const Value& value, std::string_view name) {
+  char* bytes = nullptr;
+  size_t size = 0;
+  check(treadle_value_to_pb(value.handle.get(), std::string(name).c_str(), &bytes, &size));
+  return take_bytes(bytes, size);
+}
+
+Value from_pb(PyObject* bytes) {
+  const std::string_view message = py::bytes(bytes);
   treadle_value* value = nullptr;
-  check(treadle_value_from_pb(bytes.c_str(), bytes.size(), nullptr, &value));
+  check(treadle_value_from_pb(message.data(), message.size(), nullptr, &value));
   return {Owned<treadle_value>(value)};
 }
 
-void write(Value& value, nb::handle object) {
+void write(Value& value, PyObject* object) {
   const auto source = to_value(object, nullptr, "value");
   treadle_value* to = value.handle.get();
   const size_t rank = treadle_tensor_rank(to);
@@ -71,27 +96,17 @@ void write(Value& value, nb::handle object) {
 
 }  // namespace
 
-void define_value(nb::module_& m) {
-  nb::class_<Value>(m, "Value")
-      .def_static("from_object", from_object, nb::arg("object"), nb::arg("writable") = false)
-      .def_static("from_memory", from_memory)
-      .def_static("of_shape", of_shape)
-      .def_static("empty", empty_value)
-      .def_static("from_pb", from_pb)
-      .def_static("from_dlpack", [](nb::handle object) { return Value{from_dlpack(object, "value")}; })
-      .def("to_pb", to_pb, nb::arg("name") = "")
-      .def("write", write)
-      .def("numpy", numpy)
-      .def("dlpack", [](const Value& v) { return to_dlpack(v.handle.get()); })
-      .def_prop_ro("kind", [](const Value& v) { return static_cast<int>(treadle_value_kind(v.handle.get())); })
-      .def_prop_ro("shape", shape)
-      .def_prop_ro("element", [](const Value& v) { return treadle_tensor_element(v.handle.get()); })
-      .def_prop_ro("bytes", [](const Value& v) { return treadle_tensor_bytes(v.handle.get()); })
-      .def_prop_ro(
-          "type_text",
-          [](const Value& v) { return v.handle ? take_text(treadle_value_type_text(v.handle.get())) : nb::str(""); })
-      .def_prop_ro("address",
-                   [](const Value& v) { return reinterpret_cast<size_t>(treadle_tensor_data(v.handle.get())); });
+void define_value(PyObject* module) {
+  py::define_type<Value>(
+      module, "Value", {},
+      {py::static_method<from_object>("from_object", "object, writable"),
+       py::static_method<from_memory>("from_memory", "element, shape, address"),
+       py::static_method<of_shape>("of_shape", "element, shape"), py::static_method<empty_value>("empty"),
+       py::static_method<from_pb>("from_pb", "message"), py::static_method<of_dlpack>("from_dlpack", "tensor"),
+       py::method<to_pb>("to_pb", "name"), py::method<write>("write", "object"), py::method<numpy>("numpy"),
+       py::method<dlpack>("dlpack")},
+      {py::property<kind>("kind"), py::property<shape>("shape"), py::property<element>("element"),
+       py::property<bytes>("bytes"), py::property<type_text>("type_text"), py::property<address>("address")});
 }
 
 }  // namespace treadle_python

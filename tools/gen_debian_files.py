@@ -45,7 +45,7 @@ def text_of(component) -> str:
         return component.licence_text()
     return (
         "On Debian systems, the full text of the GNU General Public License 3 is in\n"
-        f"/usr/share/common-licenses/GPL-3, and the exception in /usr/share/doc/{component.origin}/copyright.\n"
+        f"/usr/share/common-licenses/GPL-3, and the exception in /usr/share/doc/{component.package}/copyright.\n"
     )
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._errors import InvalidArgument
 from ._profile import Recorder
-from ._stream import Closed, Stream
+from ._stream import Closable, Stream
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from ._options import RunOptions
     from ._types import InputValue, Key, OutputValue
 
 
-class StreamPool:
+class StreamPool(Closable):
     """Streams by any names of yours; made by `InferenceSession.streams`.
 
     Streams that come in one push run together as the entries of a batch. A stream joins with its first chunk, and leaves
@@ -27,6 +25,8 @@ class StreamPool:
     carry is given up. Nothing is flushed then; `flush` streams inside the block.
     """
 
+    _what = "pool"
+
     def __init__(
         self, recorded: Recorder, capacity: int, inputs: Sequence[str], timed: Sequence[str], core: _core.StreamPool
     ) -> None:
@@ -35,9 +35,9 @@ class StreamPool:
         self._capacity = capacity
         self._inputs = inputs
         self._timed = timed
-        self._core = core
-        self._push: Callable[..., Any] = recorded("pool_push", core.push)
-        self._flush: Callable[..., Any] = recorded("pool_flush", core.flush)
+        self._core: _core.StreamPool = core
+        self._push = recorded("pool_push", core.push)
+        self._flush = recorded("pool_flush", core.flush)
         self._numbers: dict[Hashable, int] = {}
         self._next = 0
 
@@ -60,11 +60,6 @@ class StreamPool:
     def runs(self) -> int:
         """Runs made so far, each for one or more streams."""
         return self._core.runs
-
-    @property
-    def closed(self) -> bool:
-        """Whether the pool was closed; pushes and whatever looks into it raise ValueError then."""
-        return isinstance(self._core, Closed)
 
     def __len__(self) -> int:
         """How many streams have joined and not left."""
@@ -121,25 +116,9 @@ class StreamPool:
         return self._core.done(self._number(stream))
 
     def close(self) -> None:
-        """Gives up all streams and what they carry, and their memory; a second call does nothing."""
-        self._core = cast(_core.StreamPool, Closed("pool"))
-        self._push = self._flush = self._refuse
+        """Gives up all streams, what they carry, and their memory; a second call does nothing."""
+        super().close()
         self._numbers = {}
-
-    def _refuse(self, *_: Any) -> NoReturn:
-        raise ValueError("the pool is closed")
-
-    def __enter__(self) -> StreamPool:
-        """The pool; ValueError where it is closed already."""
-        if self.closed:
-            self._refuse()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes the pool."""
-        self.close()
 
     def __repr__(self) -> str:
         """One line: how many streams, for how many there is room, outputs, and whether they run one by one."""

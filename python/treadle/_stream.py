@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from . import _core
 from ._errors import InvalidArgument
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ._types import InputValue, OutputValue
 
 
-class Closed:
+class _Closed:
     """What a closed stream or pool holds in place of its core: all that is asked of it is an error."""
 
     def __init__(self, what: str) -> None:
@@ -27,6 +27,40 @@ class Closed:
         raise ValueError(f"the {self._what} is closed")
 
 
+class Closable:
+    """What a stream and a pool have in common: a core, which they give up when they are closed."""
+
+    _what: ClassVar[str]  # for messages
+    _core: Any
+    _push: Callable[..., Any]
+    _flush: Callable[..., Any]
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called; whatever is asked of the core raises ValueError then."""
+        return isinstance(self._core, _Closed)
+
+    def close(self) -> None:
+        """Gives up what is carried, samples that wait, and their memory; a second call does nothing."""
+        self._core = _Closed(self._what)
+        self._push = self._flush = self._refuse
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise ValueError(f"the {self._what} is closed")
+
+    def __enter__(self) -> Self:
+        """The same object; ValueError where it is closed already."""
+        if self.closed:
+            self._refuse()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes it."""
+        self.close()
+
+
 def _joined(feed: Mapping[Any, Any], inputs: dict[str, Any]) -> dict[str, Any]:
     for name in inputs:
         if name in feed:
@@ -34,7 +68,7 @@ def _joined(feed: Mapping[Any, Any], inputs: dict[str, Any]) -> dict[str, Any]:
     return {**feed, **inputs}
 
 
-class Stream:
+class Stream(Closable):
     """State that is carried from run to run; made by `InferenceSession.stream`. `print(stream)` says what is carried.
 
     `push` takes any number of samples and gives, for each output that is not a state, what the completed hops gave:
@@ -46,14 +80,16 @@ class Stream:
     One thread at a time may use a stream; `Busy` is raised in another one.
     """
 
+    _what = "stream"
+
     def __init__(self, recorded: Recorder, inputs: Sequence[str], core: _core.Stream) -> None:
         """Not for callers: `InferenceSession.stream` makes streams. `inputs`: those that are not bound."""
         states = core.state_names()
         self._recorded = recorded
         self._inputs = [name for name in inputs if name not in states]
-        self._core = core
-        self._push: Callable[..., Any] = recorded("stream_push", core.push)
-        self._flush: Callable[..., Any] = recorded("stream_flush", core.flush)
+        self._core: _core.Stream = core
+        self._push = recorded("stream_push", core.push)
+        self._flush = recorded("stream_flush", core.flush)
 
     @property
     def output_names(self) -> list[str]:
@@ -74,11 +110,6 @@ class Stream:
     def done(self) -> bool:
         """Whether a loop of the model has ended by its condition, so that no more frames come."""
         return self._core.done
-
-    @property
-    def closed(self) -> bool:
-        """Whether the stream was closed; all but this and `close` raise ValueError then."""
-        return isinstance(self._core, Closed)
 
     @property
     def state(self) -> dict[str, OutputValue]:
@@ -169,26 +200,6 @@ class Stream:
     def load(self, snapshot: bytes) -> None:
         """Goes on from what `save` gave; InvalidArgument where that was of another model or another kind of stream."""
         self._core.load(bytes(snapshot))
-
-    def close(self) -> None:
-        """Gives up the state, the samples that wait and their memory; a second call does nothing."""
-        self._core = cast(_core.Stream, Closed("stream"))
-        self._push = self._flush = self._refuse
-
-    def _refuse(self, *_: Any) -> NoReturn:
-        raise ValueError("the stream is closed")
-
-    def __enter__(self) -> Stream:
-        """The stream; ValueError where it is closed already."""
-        if self.closed:
-            self._refuse()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes the stream."""
-        self.close()
 
     def __str__(self) -> str:
         """What is carried, and along which axes: a line for each input and output."""

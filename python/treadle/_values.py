@@ -109,7 +109,7 @@ class OrtValue:
         """From an object with `__dlpack__`, or a capsule."""
         value = cls(_core.Value.from_dlpack(data))
         if is_bool_tensor and value.element_type() == 2:
-            return cls(_core.Value.from_object(value.numpy().astype(bool)))
+            return cls(_core.Value.from_object(value.numpy().astype(bool), False))
         return value
 
     def __dlpack__(
@@ -122,7 +122,7 @@ class OrtValue:
     ) -> Any:
         if dl_device is not None and (int(dl_device[0]), dl_device[1]) != self.__dlpack_device__():
             raise BufferError(f"values are in the CPU's memory, not on device {dl_device}")
-        return _core.Value.from_object(self.numpy()).dlpack() if copy else self._value.dlpack()
+        return _core.Value.from_object(self.numpy(), False).dlpack() if copy else self._value.dlpack()
 
     def to_dlpack(self) -> Any:
         """A DLPack capsule that shares the tensor's memory."""

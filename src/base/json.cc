@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 

@@ -1,6 +1,7 @@
 #include "op/print.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

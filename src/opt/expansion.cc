@@ -4,6 +4,7 @@
 //
 // What a convolution will take into itself (opt/convolution.h) stays whole.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <unordered_map>

@@ -1,6 +1,7 @@
 #include "opt/restater.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

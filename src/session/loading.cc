@@ -1,5 +1,6 @@
 // From a model's file or bytes to what a session plans and runs.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>

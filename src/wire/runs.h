@@ -2,6 +2,8 @@
 // A repeated scalar field left where it is in the file, so that a model with its weights in `float_data` opens as
 // quickly as one with `raw_data`. Protobuf allows values packed in one block or one by one; a Run is either.
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <string_view>
 #include <type_traits>

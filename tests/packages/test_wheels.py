@@ -6,15 +6,18 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 
 import pytest
-import tomllib
+from bare_tree import bare_tree
 
 ROOT = pathlib.Path(__file__).parents[2]
 WHEELS = ROOT / "build" / "wheels"
+SOURCES = ROOT / "build" / "sdist"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MODEL = ROOT / "examples" / "embedding" / "smooth.onnxtxt"
 SCRIPT = f"""
@@ -34,14 +37,19 @@ def call(*command, **options):
 
 
 @pytest.fixture(scope="module")
-def made():
-    """The wheels by name, each as the bytes of two builds."""
-    builds = []
+def builds():
+    """Wheels and sources of two builds, by path."""
+    found = []
     for _ in range(2):
         call("./dev", "wheels", cwd=ROOT)
-        builds.append({path.name: path.read_bytes() for path in WHEELS.iterdir()})
-    assert builds[0].keys() == builds[1].keys()
-    return {name: (data, builds[1][name]) for name, data in builds[0].items()}
+        found.append({path: path.read_bytes() for folder in (WHEELS, SOURCES) for path in folder.iterdir()})
+    return found
+
+
+@pytest.fixture(scope="module")
+def made(builds):
+    """The names of the wheels."""
+    return [path.name for path in builds[1] if path.parent == WHEELS]
 
 
 def test_versions_agree():
@@ -50,15 +58,16 @@ def test_versions_agree():
     assert PROJECT["optional-dependencies"]["jit"] == [f"treadle-jit=={cmake}"]
 
 
-def test_two_builds_give_the_same_bytes(made):
-    for name, (first, second) in made.items():
-        assert hashlib.sha256(first).digest() == hashlib.sha256(second).digest(), name
+def test_two_builds_give_the_same_bytes(builds):
+    first, second = [{path.name: hashlib.sha256(data).hexdigest() for path, data in one.items()} for one in builds]
+    assert first == second
+    assert len(first) == 3
 
 
 def test_names_say_what_is_needed(made):
     version = re.escape(PROJECT["version"])
     library, jit = sorted(made)
-    assert re.fullmatch(rf"treadle-{version}-cp311-\w+-manylinux_2_(1[7-9]|2\d|3[0-4])_\w+\.whl", library)
+    assert re.fullmatch(rf"treadle-{version}-cp311-abi3-manylinux_2_(1[7-9]|2\d|3[0-4])_\w+\.whl", library)
     assert re.fullmatch(rf"treadle_jit-{version}-py3-none-manylinux_2_(1[7-9]|2\d|3[0-4])_\w+\.whl", jit)
 
 
@@ -125,3 +134,58 @@ def test_runs_without_native_code(made, tmp_path):
     done = run(python, "auto")
     assert done.stdout.endswith(" False\n"), done.stderr
     assert "libtreadle_jit.so is not installed" in run(python, "required").stderr
+
+
+def test_the_sources_build(made, tmp_path):
+    """As pip does it where no wheel fits; with what is quick to compile, and what the machine has for it."""
+    [sources] = SOURCES.iterdir()
+    quick = {"TREADLE_WIDE_KERNELS": "OFF", "TREADLE_BUILD_JIT": "OFF", "TREADLE_PROFILE": "OFF"}
+    settings = [f"--config-settings=cmake.define.{name}={value}" for name, value in quick.items()]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+    ]
+    call(*pip, *settings, "-w", tmp_path, sources, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)})
+    [wheel] = tmp_path.glob("treadle-*.whl")
+    assert "-cp311-abi3-" in wheel.name
+    python = environment(tmp_path / "venv", wheel)
+    done = run(python, "off")
+    assert done.stdout.endswith("[0.0, 1.0, 1.75, 2.312, 1.734, 1.301] False\n"), done.stderr
+
+
+# Pages that need more than the wheels: a compiler, or a checkout that was built.
+NOT_FOR_PYTHON = ("cpp.md", "extending.md", "fuzzing.md", "benchmarks.md", "CONTRIBUTING.md")
+
+
+def test_pages_hold_on_a_machine_without_a_compiler(made, tmp_path):
+    """README's own command installs the wheels in an empty tree; there, the pages' programs print what the pages say."""
+    readme = (ROOT / "README.md").read_text()
+    install = re.search(r"^pip install .*wheels.*$", readme, re.MULTILINE)[0]
+    with bare_tree(tmp_path) as run:
+        checkout = run.tree / "root" / "checkout"
+        for path in ("README.md", "dev", "docs", "examples", "build/wheels", "tests/python/test_pages.py"):
+            copy = shutil.copytree if (ROOT / path).is_dir() else shutil.copy
+            (checkout / path).parent.mkdir(parents=True, exist_ok=True)
+            copy(ROOT / path, checkout / path)
+        run("apt-get update -q && apt-get install -y -q --no-install-recommends python3-venv")
+        run("python3 -m venv /root/venv")
+        inside = "cd /root/checkout && . /root/venv/bin/activate && export TREADLE_BIN_DIR=/root/venv/bin && "
+        run(f"{inside} {install}")
+        assert run(f"{inside} command -v cc gcc clang c++ || true") == ""
+        assert run(f"{inside} treadle --version") == f"treadle {PROJECT['version']}\n"
+        run(
+            f"{inside} TREADLE_JIT=required treadle run examples/embedding/smooth.onnxtxt --random 1 --dim time=64 --dim batch=4"
+        )
+        run(f"{inside} pip install -q pytest onnx scikit-learn skl2onnx")
+        left_out = " or ".join(NOT_FOR_PYTHON)
+        printed = run(
+            f"{inside} python -m pytest -q -p no:cacheprovider tests/python/test_pages.py -k 'test_blocks_run and not ({left_out})'"
+        )
+        assert " passed" in printed
+        print(printed)

@@ -30,6 +30,13 @@ def tool(*arguments, status: int = 0, cwd=None) -> str:
     return done.stdout
 
 
+def complaint(*arguments) -> str:
+    """What the tool says of a run that fails."""
+    done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stderr
+
+
 @pytest.fixture
 def add(tmp_path):
     path = tmp_path / "add.onnx"
@@ -222,7 +229,17 @@ def test_an_interrupt_ends_an_endless_model(tmp_path):
 def test_endless_models_are_stopped(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(models.endless())
-    tool("run", path, "go=1", "s0=0", "--time-limit", 0.05, status=1)
+    for limit, value, named in (
+        ("--time-limit", 0.05, "time limit"),
+        ("--iteration-limit", 1000, "iteration limit"),
+    ):
+        assert named in complaint("run", path, "go=1", "s0=0", limit, value)
+
+
+def test_a_run_that_takes_too_much_memory_is_refused(add):
+    given = ["x=[1, 2, 3]", "y=[1, 2, 3]"]
+    assert "memory limit" in complaint("run", add, *given, "--memory-limit", 1)
+    tool("run", add, *given, "--memory-limit", 1_000_000)
 
 
 def test_options_that_do_nothing_are_refused(add, tmp_path):
@@ -232,6 +249,8 @@ def test_options_that_do_nothing_are_refused(add, tmp_path):
         ["run", add, "--random", 1, "--dim", "btach=4"],
         ["run", add, "--random", 1, "--dim", "=4"],
         ["run", add, "--random", 1, "--time-limit", -1],
+        ["run", add, "--random", 1, "--iteration-limit", 0],
+        ["run", add, "--random", 1, "--memory-limit", "1 MB"],
         ["run", add, "--random", 1, "--plan", "--out", "z.npy"],
         ["run", add, "x=both.npz"],
         ["run", add, "both.npz", "y=[1, 2, 3]"],

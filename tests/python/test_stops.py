@@ -107,6 +107,18 @@ def test_every_recipe_is_of_an_operator():
 @pytest.mark.skipif(not os.environ.get("TREADLE_TEST_LONG"), reason="looks at time: with TREADLE_TEST_LONG")
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case])
 def test_stops(name):
+    # What holds the machine up meanwhile (another guest of its host, say) counts as time of the processor, too: a stop is
+    # late when it is late each time.
+    for attempt in reversed(range(TRIES)):
+        try:
+            check_stops(name)
+            break
+        except (AssertionError, pytest.fail.Exception):
+            if not attempt:
+                raise
+
+
+def check_stops(name):
     model, feeds = CASES[name].build()
     session = open_session(model, 1)
     whole = whole_run(session, feeds)
@@ -119,7 +131,7 @@ def test_stops(name):
     if whole > 10 * SHORT_S:
         stops.append((session, a_signal))  # asked for every few milliseconds
     for stopped, stop in stops:
-        used = min(seconds_of(stopped, feeds, stop, after) for _ in range(TRIES if late < PATIENCE_S else 1))
+        used = seconds_of(stopped, feeds, stop, after)
         assert used < after + late, (
             f"{stop.__name__} after {after * 1e3:.1f} ms, {used * 1e3:.1f} of {whole * 1e3:.1f} ms"
         )

@@ -1,6 +1,10 @@
 """./dev: how results are counted, and that a quiet command does not leave the terminal silent."""
 
+import contextlib
+import os
 import pathlib
+import pty
+import re
 import subprocess
 import sys
 import time
@@ -67,6 +71,30 @@ def test_a_quiet_command_is_spoken_for(capsys, monkeypatch):
     assert lines[0] == "-- waiting"
     assert sum("step 1" in line for line in lines) >= 1
     assert lines[-1].startswith("   waiting: ")
+
+
+def on_a_terminal(script):
+    """What a script of Python's draws on a terminal of 80 columns."""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "COLUMNS": "80", "PYTHONPATH": str(ROOT / "tools" / "devtool")}
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    drawn = b""
+    with contextlib.suppress(OSError):  # the other end was closed
+        while data := os.read(ours, 65536):
+            drawn += data
+    os.close(ours)
+    assert process.wait() == 0, drawn
+    return drawn.decode()
+
+
+def test_a_terminal_gets_a_bar():
+    loop = "for i in 1 2 3 4; do echo step $i/4; sleep 0.4; done"
+    drawn = on_a_terminal(f"import console; console.run('counting', ['sh', '-c', {loop!r}], log='test-console')")
+    assert "\r   counting: 0:00 |############            |  50%, 0:00 left  step 2/4" in drawn
+    assert all(len(line) < 80 for line in drawn.replace("\x1b[K", "").split("\r"))
+    drawn = on_a_terminal("import console; console.run('waiting', ['sleep', '1'], log='test-console', seconds=1)")
+    assert re.search(r"waiting: 0:00 \|#+ *\| +\d+%, 0:0\d left", drawn)
 
 
 def test_a_failure_shows_the_end_of_the_log_and_raises(capsys):

@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+import affected
 import debs
 import documenting
 import fuzzing
@@ -78,6 +79,7 @@ def parse_arguments():
         documenting.docs,
         "build the site of docs/ in build/docs/html; warnings and links that lead nowhere are errors",
     )
+    add("affected", affected.affected, "make wheels and site where what has changed may break them")
     add("train", training.train, "count branches anew for cmake/Profile.cmake, after changes to reading or checking")
     add("fmt", lambda options: linting.fmt(), "format C++ and Python")
     command = add(

@@ -86,7 +86,7 @@ def run_target(name, seconds, dictionary, arguments) -> Totals:
     command += [*arguments, corpus, *seeds(name)]
     before = cpu_seconds()
     what = f"{name}_fuzzer ({seconds} s)"
-    status = run(what, command, log=f"fuzz-{name}", env=ENVIRONMENT, check=False, tail=40)
+    status = run(what, command, log=f"fuzz-{name}", env=ENVIRONMENT, check=False, tail=40, seconds=seconds)
     log = (LOGS / f"fuzz-{name}.log").read_text(errors="replace")
     return read_totals(Totals(name, cpu_seconds() - before, finding=status != 0), log)
 

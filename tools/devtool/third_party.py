@@ -18,41 +18,32 @@ class Component:
     name: str
     licence: str  # an SPDX expression
     parts: frozenset[str]  # of what is shipped that have it inside
-    origin: str  # "libfmt-dev", "PyPI nanobind [FILE]", "source re2"
+    kind: str  # where it is from: "Debian", "PyPI" or "source", a folder of build/third_party
+    package: str  # its name there
 
     def version(self) -> str:
-        kind, _, name = self.origin.rpartition(" ") if self.origin.startswith("source ") else ("", "", self.origin)
-        if kind == "source":
-            [archive] = (BUILD / "third_party").glob(f"{name}_*.orig.tar.*")
-            return archive.name.removeprefix(f"{name}_").split("+")[0].split(".orig")[0]
-        if self.origin.startswith("PyPI "):
+        if self.kind == "source":
+            [archive] = (BUILD / "third_party").glob(f"{self.package}_*.orig.tar.*")
+            return archive.name.removeprefix(f"{self.package}_").split("+")[0].split(".orig")[0]
+        if self.kind == "PyPI":
             return self._distribution().version
-        command = ["dpkg-query", "-W", "-f=${Version}", self.origin]
+        command = ["dpkg-query", "-W", "-f=${Version}", self.package]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     def licence_text(self) -> str:
-        if self.origin.startswith("source "):
-            return (BUILD / "third_party" / self.origin.split()[1] / "include" / "LICENSE").read_text()
-        if not self.origin.startswith("PyPI "):
-            return pathlib.Path("/usr/share/doc", self.origin, "copyright").read_text()
-        distribution = self._distribution()
-        inside = self.origin.split()[2:]
-        if inside:
-            path = distribution.locate_file(pathlib.Path(distribution.name, *inside))
-            return comment_at_the_head(pathlib.Path(path).read_text())
-        files = [f for f in distribution.files or [] if "/licenses/" in str(f) and f.name.upper().startswith("LICENSE")]
-        text = pathlib.Path(distribution.locate_file(sorted(files)[0])).read_text()
+        if self.kind == "source":
+            return (BUILD / "third_party" / self.package / "include" / "LICENSE").read_text()
+        if self.kind == "Debian":
+            return pathlib.Path("/usr/share/doc", self.package, "copyright").read_text()
+        found = self._distribution()
+        files = [f for f in found.files or [] if "/licenses/" in str(f) and f.name.upper().startswith("LICENSE")]
+        text = pathlib.Path(found.locate_file(sorted(files)[0])).read_text()
         return re.split(r"^-{4,}$", text, maxsplit=1, flags=re.MULTILINE)[0]  # behind it: what the wheel bundles
 
     def _distribution(self) -> importlib.metadata.Distribution:
         [folder] = VENV.glob("lib/python3*/site-packages")
-        [found] = importlib.metadata.distributions(name=self.origin.split()[1], path=[str(folder)])
+        [found] = importlib.metadata.distributions(name=self.package, path=[str(folder)])
         return found
-
-
-def comment_at_the_head(source: str) -> str:
-    comment = re.match(r"\s*/\*(.*?)\*/", source, re.DOTALL)[1]
-    return re.sub(r"^ ?\*? ?", "", comment.strip("*"), flags=re.MULTILINE).strip() + "\n"
 
 
 def components(*parts: str) -> list[Component]:
@@ -70,7 +61,8 @@ def components(*parts: str) -> list[Component]:
         cells = dict(zip(COLUMNS, row, strict=True))
         inside = frozenset(part.strip() for part in cells["parts"].split(","))
         if inside & set(parts):
-            found.append(Component(cells["name"], cells["licence"], inside, cells["origin"]))
+            kind, _, package = cells["origin"].rpartition(" ")
+            found.append(Component(cells["name"], cells["licence"], inside, kind or "Debian", package))
     return found
 
 
@@ -90,7 +82,7 @@ def bill_of_materials(name: str, version: str, inside: list[Component]) -> str:
             "version": one.version(),
             "bom-ref": one.name,
             "licenses": [{"expression": one.licence}],
-            "properties": [{"name": "treadle:from", "value": one.origin}],
+            "properties": [{"name": "treadle:from", "value": f"{one.kind} {one.package}"}],
         }
         for one in inside
     ]

@@ -1,4 +1,4 @@
-"""./dev wheels: the Python package as wheels, for systems that have no compiler.
+"""./dev wheels: the Python package as wheels, for systems that have no compiler, and as sources.
 
 Made of what `./dev build` has built, stripped. `treadle` has the library inside, `treadle-jit` the compiler of loops, which the
 library finds beside itself. The same sources give the same bytes: entries are sorted, and all have one time.
@@ -11,20 +11,23 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sysconfig
+import tomllib
 import zipfile
 
-import tomllib
 from building import build
-from console import BUILD, ROOT, Failure, say
-from environment import make_venv
+from console import BUILD, ROOT, Failure, run, say
+from environment import PYTHON, make_venv
 from third_party import bill_of_materials, components
 
 VENV = BUILD / "venv-packaging"
 WHEELS = BUILD / "wheels"
+SOURCES = (
+    BUILD / "sdist"
+)  # not beside the wheels: where no wheel fits, pip is to say so, not to compile for half an hour
 STAGED = BUILD / "wheels-staged"
 REQUIREMENTS = ROOT / "tools" / "requirements-packaging.txt"
 OLDEST_GLIBC = 34  # 2.34 at most: a wheel that needs a newer one is an error
+OLDEST_PYTHON = (3, 11)  # of CPython; the extension keeps to its limited API, which all later ones have
 LARGEST = {"treadle": 8_000_000, "treadle-jit": 16_000_000}  # bytes
 WRITTEN = (1980, 1, 1, 0, 0, 0)  # when all files in a wheel say they were
 
@@ -50,12 +53,12 @@ def package_files() -> dict[str, pathlib.Path]:
 
 def wheels() -> list[Wheel]:
     version = project()["version"]
-    python = f"cp{sysconfig.get_config_var('py_version_nodot')}"
+    oldest = "cp" + "".join(map(str, OLDEST_PYTHON))
     marker = STAGED / "treadle_jit.py"
     marker.write_text('"""What treadle compiles loops by; treadle finds it here by itself."""\n')
     library = {f"treadle_jit/{version}/libtreadle_jit.so": BUILD / "lib" / "libtreadle_jit.so"}
     return [
-        Wheel("treadle", f"{python}-{python}", ("engine", "python"), package_files()),
+        Wheel("treadle", f"{oldest}-abi3", ("engine", "python"), package_files()),
         Wheel("treadle-jit", "py3-none", ("jit",), {"treadle_jit/__init__.py": marker, **library}),
     ]
 
@@ -110,7 +113,7 @@ def stripped(path: pathlib.Path) -> bytes:
     return copy.read_bytes()
 
 
-def write(wheel: Wheel, platform: str) -> pathlib.Path:
+def write(wheel: Wheel, platform: str, compression: int = zipfile.ZIP_DEFLATED) -> pathlib.Path:
     version = project()["version"]
     base = f"{wheel.name.replace('-', '_')}-{version}"
     tag = f"{wheel.tag}-{platform}"
@@ -123,10 +126,10 @@ def write(wheel: Wheel, platform: str) -> pathlib.Path:
         lines.append(f"{name},sha256={digest},{len(data)}\n")
     entries[record] = "".join([*lines, f"{record},,\n"]).encode()
     path = WHEELS / f"{base}-{tag}.whl"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(path, "w", compression, compresslevel=9) as archive:
         for name, data in entries.items():
             entry = zipfile.ZipInfo(name, WRITTEN)
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.compress_type = compression
             entry.external_attr = (0o100755 if ".so" in name else 0o100644) << 16
             archive.writestr(entry, data)
     return path
@@ -142,18 +145,38 @@ def oldest_platform(path: pathlib.Path) -> str:
     return found[1]
 
 
+def require_stable_abi(extension: pathlib.Path) -> None:
+    """An error for a symbol that the limited API of OLDEST_PYTHON lacks."""
+    script = f"""
+import subprocess, sys
+from abi3info import DATAS, FUNCTIONS
+from abi3info.models import PyVersion, Symbol
+oldest = PyVersion(*{OLDEST_PYTHON})
+listed = subprocess.check_output(["nm", "-D", "--undefined-only", sys.argv[1]], text=True)
+asked = [name for name in listed.split() if name.startswith(("Py", "_Py"))]
+found = {{name: FUNCTIONS.get(Symbol(name)) or DATAS.get(Symbol(name)) for name in asked}}
+print(*sorted(name for name, known in found.items() if not known or known.added > oldest))
+sys.exit(not asked)
+"""
+    command = [VENV / "bin" / "python", "-c", script, extension]
+    outside = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    if outside:
+        oldest = ".".join(map(str, OLDEST_PYTHON))
+        raise Failure(f"{extension.name}: the limited API of Python {oldest} lacks {', '.join(outside)}")
+
+
 def make_wheels() -> list[pathlib.Path]:
     build("dev_build")
     make_venv(VENV, REQUIREMENTS)
     for folder in (WHEELS, STAGED):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+    require_stable_abi(BUILD / "python" / "treadle" / "_core.abi3.so")
     made = []
     for wheel in wheels():
-        draft = write(wheel, sysconfig.get_platform().replace("-", "_"))
+        draft = write(wheel, "draft", zipfile.ZIP_STORED)
         path = write(wheel, oldest_platform(draft))
-        if path != draft:
-            draft.unlink()
+        draft.unlink()
         size = path.stat().st_size
         say(f"   {path.relative_to(ROOT)}: {size / 1e6:.1f} MB")
         if size > LARGEST[wheel.name]:
@@ -163,7 +186,18 @@ def make_wheels() -> list[pathlib.Path]:
     return made
 
 
+def make_sources() -> pathlib.Path:
+    """What `pip install` builds from, where there are compilers (docs/howto/install.md)."""
+    shutil.rmtree(SOURCES, ignore_errors=True)
+    script = "import sys, scikit_build_core.build; scikit_build_core.build.build_sdist(sys.argv[1])"
+    run("packing the sources", [PYTHON, "-c", script, SOURCES], log="sdist")
+    [path] = SOURCES.iterdir()
+    say(f"   {path.relative_to(ROOT)}: {path.stat().st_size / 1e6:.1f} MB")
+    return path
+
+
 def command_wheels(options) -> int:
     make_wheels()
+    make_sources()
     say("   to install: pip install --find-links build/wheels 'treadle[jit]'")
     return 0

@@ -26,6 +26,7 @@ SECTIONS = {
         "diagnostics",
         "strictness",
         "text",
+        "vocabulary",
         "glossary",
     ],
     "Explanation": ["streams", "native", "numerics", "security-model", "architecture"],
