@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._errors import InvalidArgument
 from ._profile import Recorder
+from ._progress import Progress, watched
 from ._stream import Closable, Stream
 
 if TYPE_CHECKING:
@@ -70,9 +71,11 @@ class StreamPool(Closable):
         return stream in self._numbers
 
     def push(
-        self, chunks: Mapping[Key, InputValue], *, run_options: RunOptions | None = None
+        self, chunks: Mapping[Key, InputValue], *, run_options: RunOptions | None = None, progress: Progress = None
     ) -> dict[Key, OutputValue]:
         """The next chunk of each stream that has one: an array, or a dict of arrays where several inputs are cut.
+
+        `progress`: as for `InferenceSession.run`, told of each run that the push makes.
 
         Gives for each stream what `Stream.push` gives. Raises InvalidArgument for chunks that do not fit and for more
         streams than there is room for, otherwise what `Stream.push` raises. A push that fails changes nothing.
@@ -84,7 +87,12 @@ class StreamPool(Closable):
                 numbers[stream] = upcoming
                 upcoming += 1
         feeds = [self._feed(chunk) for chunk in chunks.values()]
-        results = self._push([numbers[stream] for stream in chunks], feeds, run_options)
+        ids = [numbers[stream] for stream in chunks]
+        if progress is None:
+            results = self._push(ids, feeds, run_options)
+        else:
+            with watched(progress):
+                results = self._push(ids, feeds, run_options)
         self._numbers, self._next = numbers, upcoming
         return {stream: self._unpack(result) for stream, result in zip(chunks, results, strict=True)}
 

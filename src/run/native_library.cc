@@ -66,6 +66,22 @@ std::vector<std::string> libraries() {
   return places;
 }
 
+// What is installed for another version, where nothing is for this one.
+std::string another_version() {
+  if (std::getenv("TREADLE_JIT_LIBRARY")) return {};
+  for (const std::string& versions : folders_of_versions()) {
+    std::error_code broken;
+    for (std::filesystem::directory_iterator at(versions, broken), end; !broken && at != end; at.increment(broken)) {
+      const std::filesystem::path& version = at->path();
+      const std::string path = version / kLibrary;
+      if (access(path.c_str(), R_OK) != 0) continue;
+      return fmt::format("{} is of treadle {}, and this is treadle {}: install treadle-jit=={}", path,
+                         version.filename().string(), TREADLE_VERSION, TREADLE_VERSION);
+    }
+  }
+  return {};
+}
+
 const plan::NativeCompiler* open_compiler(std::string& why) {
   for (const std::string& path : libraries()) {
     if (std::string broken = why_not_whole(path); !broken.empty()) {
@@ -83,7 +99,7 @@ const plan::NativeCompiler* open_compiler(std::string& why) {
     if (compiler && compiler->version == plan::native_version()) return compiler;
     why = path + " belongs to another version of treadle";
   }
-  if (why.empty()) why = why_of_another_version();
+  if (why.empty()) why = another_version();
   if (why.empty()) why = std::string(kLibrary) + " is not installed";
   return nullptr;
 }
@@ -136,28 +152,15 @@ std::string why_not_whole(const std::string& path) {
   return why.empty() ? why : path + " " + why;
 }
 
-std::string why_damaged() {
-  std::string why;
-  for (const std::string& path : libraries()) {
-    why = why_not_whole(path);
-    if (why.empty()) return why;
+InstalledCompiler look_at_compiler() {
+  InstalledCompiler found;
+  const std::vector<std::string> places = libraries();
+  if (places.empty()) found.another_version = another_version();
+  for (const std::string& path : places) {
+    found.damage = why_not_whole(path);
+    if (found.damage.empty()) break;
   }
-  return why;
-}
-
-std::string why_of_another_version() {
-  if (std::getenv("TREADLE_JIT_LIBRARY") || !libraries().empty()) return {};
-  for (const std::string& versions : folders_of_versions()) {
-    std::error_code broken;
-    for (std::filesystem::directory_iterator at(versions, broken), end; !broken && at != end; at.increment(broken)) {
-      const std::filesystem::path& version = at->path();
-      const std::string path = version / kLibrary;
-      if (access(path.c_str(), R_OK) != 0) continue;
-      return fmt::format("{} is of treadle {}, and this is treadle {}: install treadle-jit=={}", path,
-                         version.filename().string(), TREADLE_VERSION, TREADLE_VERSION);
-    }
-  }
-  return {};
+  return found;
 }
 
 const plan::NativeCompiler* native_compiler(std::string& why) {

@@ -10,11 +10,13 @@ namespace treadle::run {
 // Loaded when this is first called, by whichever thread that is. Null: `why` says what stands in the way.
 const plan::NativeCompiler* native_compiler(std::string& why);
 
-// Without loading it: why the library that is installed cannot be; empty: it can, or none is installed.
-std::string why_damaged();
-
-// Why there is none although one is installed: it belongs to another version. Empty: there is one, or none at all.
-std::string why_of_another_version();
+// What stands in the way of the library that is installed, without loading it. Both empty: nothing, or none is
+// installed.
+struct InstalledCompiler {
+  std::string damage;           // why it cannot be loaded
+  std::string another_version;  // it belongs to another version of treadle
+};
+InstalledCompiler look_at_compiler();
 
 // compiler.compile() on a thread of its own: its stack is all there before it is used, and its thread-local variables
 // are made while that can still be refused. False: `why` says what stands in the way. Errors: std::bad_alloc.

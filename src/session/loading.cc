@@ -78,11 +78,12 @@ Status settle_options(Loaded& loaded) {
   TREADLE_TRY(read_environment(options));
   TREADLE_ASSIGN(loaded.passes_off, opt::PassSet::named(options.passes_off));
   if (!options.dump.empty()) TREADLE_TRY(opt::pass_named(options.dump).status());
-  if (const std::string why = options.jit < Jit::kAlways ? "" : run::why_damaged(); !why.empty()) {
-    loaded.warnings.push_back(fmt::format("jit = {} has no effect: {}", name(options.jit), why));
+  const auto compiler = options.jit == Jit::kOff ? run::InstalledCompiler() : run::look_at_compiler();
+  if (options.jit >= Jit::kAlways && !compiler.damage.empty()) {
+    loaded.warnings.push_back(fmt::format("jit = {} has no effect: {}", name(options.jit), compiler.damage));
   }
-  if (const std::string why = options.jit == Jit::kOff ? "" : run::why_of_another_version(); !why.empty()) {
-    loaded.warnings.push_back(fmt::format("loops do not become native code: {}", why));
+  if (!compiler.another_version.empty()) {
+    loaded.warnings.push_back(fmt::format("loops do not become native code: {}", compiler.another_version));
   }
   loaded.native_cache =
       std::make_shared<run::NativeCache>(run::NativeCacheOptions{options.jit_cache, options.jit_cache_bytes});

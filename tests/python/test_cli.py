@@ -231,7 +231,7 @@ def test_endless_models_are_stopped(tmp_path):
     path.write_bytes(models.endless())
     for limit, value, named in (
         ("--time-limit", 0.05, "time limit"),
-        ("--iteration-limit", 1000, "iteration limit"),
+        ("--iteration-limit", 1000, "limit of 1000 iterations"),
     ):
         assert named in complaint("run", path, "go=1", "s0=0", limit, value)
 

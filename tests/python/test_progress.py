@@ -193,6 +193,15 @@ def test_pushes_over_time_count_iterations():
         assert told.calls[-1] == (length, length)
 
 
+def test_pushes_of_a_pool_are_told():
+    pool = session(SUMS).streams(4, time={"x": 0})
+    told = Told()
+    pool.push({name: np.ones(30, np.float32) for name in "ab"}, progress=told)
+    assert told.calls[-1] == (30, 30)
+    with pytest.raises(Enough):
+        pool.push({"a": np.ones(30, np.float32)}, progress=Told(last=1))
+
+
 def test_true_shows_the_bar_of_tqdm(capsys):
     session(COUNTED).run(None, {"m": np.int64(9), "x": X}, progress=True)
     assert "100%" in capsys.readouterr().err
