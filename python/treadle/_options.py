@@ -10,7 +10,7 @@ import enum
 import math
 import operator
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -296,6 +296,10 @@ def _limit(name: str, value: Any) -> Any:
     return value
 
 
+# What limits a run, by the names that they are kept under.
+_LIMITS = {"time": "time_limit", "iterations": "iteration_limit", "memory": "memory_limit"}
+
+
 class RunOptions(_core.RunOptions):
     """What a run may use. Setting `terminate` stops the runs that use these options, from any thread."""
 
@@ -327,6 +331,19 @@ class RunOptions(_core.RunOptions):
         }
         more = [f"{name}={value!r}" for name, value in limits.items() if value is not None]
         return f"RunOptions({', '.join(_changed(self) + more)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Attributes, entries, limits and `terminate`, for pickle and copy."""
+        hidden = ("_is_made", "_limits")
+        attributes = {name: value for name, value in vars(self).items() if name not in hidden}
+        return {"attributes": attributes, "limits": dict(self._limits), "terminate": self.terminate}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        RunOptions.__init__(self)
+        vars(self).update(state["attributes"])
+        for name, limit in state["limits"].items():
+            setattr(self, _LIMITS[name], limit)
+        self.terminate = state["terminate"]
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Keeps the entry, and warns once that it has no effect."""

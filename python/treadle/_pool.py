@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _core
 from ._errors import InvalidArgument
-from ._profile import Recorder
 from ._progress import Progress, watched
-from ._stream import Closable, Stream
+from ._stream import Closable, Origin, Stream
 
 if TYPE_CHECKING:
     from ._options import RunOptions
@@ -29,16 +28,16 @@ class StreamPool(Closable):
     _what = "pool"
 
     def __init__(
-        self, recorded: Recorder, capacity: int, inputs: Sequence[str], timed: Sequence[str], core: _core.StreamPool
+        self, origin: Origin, capacity: int, inputs: Sequence[str], timed: Sequence[str], core: _core.StreamPool
     ) -> None:
         """Not for callers: `InferenceSession.streams` makes pools. `inputs`: those that are not bound."""
-        self._recorded = recorded
+        self._origin = origin
         self._capacity = capacity
         self._inputs = inputs
         self._timed = timed
         self._core: _core.StreamPool = core
-        self._push = recorded("pool_push", core.push)
-        self._flush = recorded("pool_flush", core.flush)
+        self._push = origin.session._recorded("pool_push", core.push)
+        self._flush = origin.session._recorded("pool_flush", core.flush)
         self._numbers: dict[Hashable, int] = {}
         self._next = 0
 
@@ -109,7 +108,7 @@ class StreamPool(Closable):
 
     def fork(self, stream: Hashable) -> Stream:
         """A stream of its own that goes on from where this one is: to look at its state, or to save it."""
-        return Stream(self._recorded, self._inputs, self._core.fork(self._number(stream)))
+        return Stream(self._origin, self._inputs, self._core.fork(self._number(stream)))
 
     def join(self, name: Hashable, stream: Stream) -> None:
         """A stream of the pool that goes on from where `stream` is, which was made with the same arguments."""
@@ -127,6 +126,12 @@ class StreamPool(Closable):
         """Gives up all streams, what they carry, and their memory; a second call does nothing."""
         super().close()
         self._numbers = {}
+
+    def __reduce__(self) -> NoReturn:
+        """Raises TypeError: streams are pickled one by one."""
+        raise TypeError(
+            "a pool cannot be pickled: pickle its streams, which `fork` gives, and let `join` take them into another pool"
+        )
 
     def __repr__(self) -> str:
         """One line: how many streams, for how many there is room, outputs, and whether they run one by one."""

@@ -5,14 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._types import NodeTime
-
-# Takes the name of a kind of call and what makes it; gives what makes it and records that where anybody wants to know.
-Recorder = Callable[[str, Callable[..., Any]], Callable[..., Any]]
 
 
 class Trace:

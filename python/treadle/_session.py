@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from . import _core
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, NoSuchFile
 from ._ignored import suggestion, warn_once
 from ._model import ModelMetadata, NodeArg, model_source
 from ._options import _FOLDER, RunOptions, SessionOptions
 from ._pool import StreamPool
 from ._profile import Profile, Trace
 from ._progress import Progress, watched
-from ._stream import Stream
+from ._stream import Origin, Stream
 from ._values import IOBinding, OrtValue
 
 if TYPE_CHECKING:
@@ -152,6 +152,9 @@ class InferenceSession:
         core_options = options._to_core()
         if weights is not None:
             core_options["weights"] = weights
+        # Where the files are, wherever the process goes.
+        self._model_place = None if self._model_path is None else os.path.abspath(self._model_path)
+        self._weights = weights
         self._sess = _core.Session(
             self._model_path,
             self._model_bytes,
@@ -176,6 +179,31 @@ class InferenceSession:
         # A model that needs nothing of Python around its runs is run by the extension at once.
         self._plain = self._profile is None and not self._replaced
         self._run = self._sess.run
+        self._own = frozenset(vars(self))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What the session was made of, for pickle: its model, by the path or in bytes, and its options.
+
+        Where a session is made again from a path, the path has to be there; NoSuchFile says from where the session came.
+        """
+        return {
+            "model": self._model_bytes if self._model_place is None else self._model_place,
+            "options": self._sess_options,
+            "providers": [(name, self._provider_options.get(name, {})) for name in self._providers],
+            "weights": self._weights,
+            "host": os.uname().nodename,
+            "others": {name: value for name, value in vars(self).items() if name not in (*self._own, "_own")},
+        }
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        model = state["model"]
+        if isinstance(model, str) and not os.path.exists(model):
+            raise NoSuchFile(
+                f"{model} is not on {os.uname().nodename}: a session was made from it on {state['host']} and pickled, which "
+                "takes along the path alone; put the model where both can read it, or make the session from its bytes"
+            )
+        InferenceSession.__init__(self, model, state["options"], state["providers"], weights=state["weights"])
+        vars(self).update(state["others"])
 
     def _write_optimized(self, path: str) -> None:
         try:
@@ -388,7 +416,7 @@ class InferenceSession:
         core = _core.Stream(self._sess, *roles, operator.index(hop), operator.index(context))
         if warm is not False:
             core.warm([] if warm is True else [warm] if isinstance(warm, int) else list(warm))
-        return Stream(self._recorded, self._open_inputs(bind), core)
+        return Stream(Origin(self, *roles, hop, context), self._open_inputs(bind), core)
 
     def streams(
         self,
@@ -406,7 +434,8 @@ class InferenceSession:
         roles = self._roles(state, find_state, initial, bind, time)
         core = _core.StreamPool(self._sess, capacity, *roles, operator.index(hop), operator.index(context))
         inputs = self._open_inputs(bind)
-        return StreamPool(self._recorded, capacity, inputs, [name for name in time or {} if name in inputs], core)
+        origin = Origin(self, *roles, hop, context)
+        return StreamPool(origin, capacity, inputs, [name for name in time or {} if name in inputs], core)
 
     def _open_inputs(self, bind: Mapping[str, InputValue] | None) -> list[str]:
         """Inputs that are not bound: pushes or states give them."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self
 
 from . import _core
 from ._errors import InvalidArgument
-from ._profile import Recorder
 from ._progress import Progress, watched
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from ._options import RunOptions
+    from ._session import InferenceSession
     from ._types import InputValue, OutputValue
 
 
@@ -68,6 +68,31 @@ def _joined(feed: Mapping[Any, Any], inputs: dict[str, Any]) -> dict[str, Any]:
     return {**feed, **inputs}
 
 
+class Origin(NamedTuple):
+    """What a stream was made of, to make another one like it: the arguments of `InferenceSession.stream`."""
+
+    session: InferenceSession
+    state: dict[str, str]
+    find_state: bool
+    initial: dict[str, Any]
+    bind: dict[str, Any]
+    time: dict[str, Any]
+    hop: int
+    context: int
+
+    def stream(self) -> Stream:
+        """A stream in its first state."""
+        session, state, find_state, initial, bind, time, hop, context = self
+        return session.stream(state, bind, time, hop, context, initial=initial, find_state=find_state)
+
+
+def _go_on(origin: Origin, snapshot: bytes) -> Stream:
+    """What a pickled stream becomes."""
+    stream = origin.stream()
+    stream.load(snapshot)
+    return stream
+
+
 class Stream(Closable):
     """State that is carried from run to run; made by `InferenceSession.stream`. `print(stream)` says what is carried.
 
@@ -82,14 +107,14 @@ class Stream(Closable):
 
     _what = "stream"
 
-    def __init__(self, recorded: Recorder, inputs: Sequence[str], core: _core.Stream) -> None:
+    def __init__(self, origin: Origin, inputs: Sequence[str], core: _core.Stream) -> None:
         """Not for callers: `InferenceSession.stream` makes streams. `inputs`: those that are not bound."""
         states = core.state_names()
-        self._recorded = recorded
+        self._origin = origin
         self._inputs = [name for name in inputs if name not in states]
         self._core: _core.Stream = core
-        self._push = recorded("stream_push", core.push)
-        self._flush = recorded("stream_flush", core.flush)
+        self._push = origin.session._recorded("stream_push", core.push)
+        self._flush = origin.session._recorded("stream_flush", core.flush)
 
     @property
     def output_names(self) -> list[str]:
@@ -191,7 +216,7 @@ class Stream(Closable):
 
     def fork(self) -> Stream:
         """A second stream that goes on from here on its own."""
-        return Stream(self._recorded, self._inputs, self._core.fork())
+        return Stream(self._origin, self._inputs, self._core.fork())
 
     def save(self) -> bytes:
         """State and waiting samples, for `load` on a stream of the same model that was made alike."""
@@ -200,6 +225,10 @@ class Stream(Closable):
     def load(self, snapshot: bytes) -> None:
         """Goes on from what `save` gave; InvalidArgument where that was of another model or another kind of stream."""
         self._core.load(bytes(snapshot))
+
+    def __reduce__(self) -> tuple[Callable[[Origin, bytes], Stream], tuple[Origin, bytes]]:
+        """The session, the arguments that the stream was made with, and what `save` gives: the copy goes on from here."""
+        return _go_on, (self._origin, self.save())
 
     def __str__(self) -> str:
         """What is carried, and along which axes: a line for each input and output."""

@@ -137,6 +137,12 @@ class OrtValue:
         array = np.asarray(self.numpy())
         return array if dtype is None else array.astype(dtype)
 
+    def __reduce__(self) -> tuple[Callable[[bytes], OrtValue], tuple[bytes]]:
+        """A tensor as the bytes of a TensorProto; TypeError for other kinds."""
+        if not self.is_tensor():
+            raise TypeError(f"only tensors can be pickled, and this is {self!r}: pickle what `numpy` gives")
+        return _of_proto, (self._value.to_pb(""),)
+
     def __repr__(self) -> str:
         """Element type and sizes, or the kind of value."""
         return f"<treadle.OrtValue {self._value.type_text or 'without a value'}>"
@@ -193,6 +199,10 @@ class OrtValue:
     def is_tensor_sequence(self) -> bool:
         """Whether the value is a sequence."""
         return self._value.kind == _SEQUENCE
+
+
+def _of_proto(message: bytes) -> OrtValue:
+    return OrtValue(_core.Value.from_pb(message))
 
 
 def _tensor_type(value: _core.Value | None) -> str | None:

@@ -414,13 +414,19 @@ Status StreamPool::join(int64_t id, const Stream& stream) {
   if (contains(id)) return error(Code::kInvalidArgument, "the pool has a stream {} already", id);
   if (size() == capacity_) return error(Code::kLimit, "the pool has room for {} streams, not for another", capacity_);
   const StreamLayout &ours = *first_.layout_, &theirs = *stream.layout_;
-  if (ours.session != theirs.session || ours.to_string() != theirs.to_string()) {
+  if (ours.to_string() != theirs.to_string()) {
     return error(Code::kInvalidArgument, "the stream is of another kind:\n{}the pool's are\n{}", theirs.to_string(),
                  ours.to_string());
   }
   TREADLE_TRY(check_entries(stream));
   Stream joined = stream;
-  joined.layout_ = first_.layout_;
+  if (ours.session == theirs.session) {
+    joined.layout_ = first_.layout_;
+  } else {  // one that has opened the model as well: what the stream carries is looked at as a snapshot is
+    TREADLE_ASSIGN(const std::string snapshot, stream.save());
+    joined = first_;
+    TREADLE_TRY(joined.load(snapshot));
+  }
   streams_.emplace(id, std::move(joined));
   return {};
 }

@@ -1,0 +1,1 @@
+. "/work/rooms/tests/packages/conan_library/conanrunenv-release-x86_64.sh"
