@@ -281,7 +281,7 @@ def test_streams_move_in_and_out():
         pool.join("a", loaded)
     other.leave("first")
     with pytest.raises(treadle.InvalidArgument, match="another kind"):
-        other.join("third", treadle.InferenceSession(gru_model()).stream(time={"x": 2}))
+        other.join("third", session.stream(time={"x": 2}, hop=16))
     wide = session.stream(time={"x": 2})
     wide.push(x=normal(3, 4, 16))
     with pytest.raises(treadle.InvalidArgument, match="one entry"):
