@@ -124,12 +124,14 @@ class Parser {
       return take(close);
     }
     const size_t begin = position();
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || strchr_("+-.", text_[at_])))
-      ++at_;
+    while (at_ < text_.size() && is_of_word(text_[at_])) ++at_;
     return at_ > begin;
   }
 
-  static bool strchr_(std::string_view set, char c) { return set.find(c) != std::string_view::npos; }
+  // Of a number, or of true, false and null.
+  static bool is_of_word(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '+' || c == '-' || c == '.';
+  }
 
   bool string(std::string& out) {
     if (!take('"')) return false;
@@ -137,7 +139,9 @@ class Parser {
       if (text_[at_] == '\\') ++at_;
       if (at_ < text_.size()) out += text_[at_++];
     }
-    return at_ < text_.size() && text_[at_++] == '"';
+    if (at_ == text_.size() || text_[at_] != '"') return false;
+    ++at_;
+    return true;
   }
 
   size_t position() {

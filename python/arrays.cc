@@ -153,7 +153,7 @@ treadle_text text_of(PyObject* item, std::string& storage) {
   return {storage.data(), storage.size()};
 }
 
-Owned<treadle_value> strings_to_value(py::Object array) {
+Owned<treadle_value> strings_to_value(const py::Object& array) {
   auto* source = reinterpret_cast<PyArrayObject*>(array.get());
   py::Object objects = py::steal(PyArray_FromArray(source, PyArray_DescrFromType(NPY_OBJECT), NPY_ARRAY_CARRAY_RO));
   auto* a = reinterpret_cast<PyArrayObject*>(objects.get());
@@ -193,7 +193,7 @@ Owned<treadle_value> array_to_value(py::Object array, const char* name, bool wri
     invalid_argument(std::string("input '") + name + "': there is no element type for dtype " +
                      printed(reinterpret_cast<PyObject*>(PyArray_DESCR(a))));
   }
-  if (element == kString) return strings_to_value(std::move(array));
+  if (element == kString) return strings_to_value(array);
   if (!PyArray_ISCARRAY_RO(a)) {
     array = py::steal(PyArray_CheckFromAny(array.get(), nullptr, 0, 0,
                                            NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED, nullptr));
@@ -255,7 +255,7 @@ Owned<treadle_value> literal_to_value(PyObject* object, const treadle_type* type
   if (declared == kString && found != 0 && (found != kString || is_mixed)) {
     array = list_as(object, PyArray_DescrFromType(NPY_OBJECT));
     py::require(static_cast<bool>(array));
-    return strings_to_value(std::move(array));
+    return strings_to_value(array);
   }
   if (declared == 0 || declared == found || found == 0 || (found == kString && !is_mixed)) {
     return array_to_value(std::move(array), name, false);
@@ -310,10 +310,10 @@ Owned<treadle_value> sequence_to_value(PyObject* object, const treadle_type* typ
 }
 
 // 1-D, of the given element type.
-Owned<treadle_value> items_to_value(py::Object items, int element, const char* name) {
+Owned<treadle_value> items_to_value(const py::Object& items, int element, const char* name) {
   if (element == kString) {
     py::Object array = py::steal(PyArray_FromAny(items.get(), PyArray_DescrFromType(NPY_OBJECT), 1, 1, 0, nullptr));
-    return strings_to_value(std::move(array));
+    return strings_to_value(array);
   }
   py::Object array = py::steal(
       PyArray_FromAny(items.get(), descr_of(element), 1, 1, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr));

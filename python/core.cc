@@ -131,7 +131,8 @@ PyModuleDef definition = {
 
 }  // namespace
 
-PyMODINIT_FUNC PyInit__core() {
+// Python looks for this name.
+PyMODINIT_FUNC PyInit__core() {  // NOLINT(bugprone-reserved-identifier,readability-identifier-naming)
   return py::guarded(static_cast<PyObject*>(nullptr), [] {
     py::require(PyArray_ImportNumPyAPI() == 0);
     py::Object module = py::steal(PyModule_Create(&definition));
