@@ -41,6 +41,8 @@ TOOL = pathlib.Path(os.environ.get("TREADLE_BIN_DIR", ROOT / "build" / "bin")) /
 RUN_MEMORY = 256 << 20
 # Beside what Python takes: a run at its limit, and what loading takes, which is bounded.
 MOST_MEMORY = 512 << 20
+if "LD_PRELOAD" in os.environ:
+    MOST_MEMORY += 1 << 30  # a sanitizer keeps what was freed
 FRONT = 64 << 10
 SECONDS = 20  # after which a model hangs
 REFUSALS = (
