@@ -15,6 +15,12 @@ execute_process(COMMAND "${Python_EXECUTABLE}" -c "import numpy; print(numpy.get
   OUTPUT_VARIABLE numpy_include OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 
 set(python_package "${TREADLE_PYTHON_DIR}/treadle")
+# An extension that another version of the sources has left, under another name, would be imported in place of this one.
+file(GLOB left_over "${python_package}/_core.*.so")
+list(FILTER left_over EXCLUDE REGEX "/_core\\.abi3\\.so$")
+if(left_over)
+  file(REMOVE ${left_over})
+endif()
 add_library(treadle_python MODULE ${python_extension_sources})
 set_target_properties(treadle_python PROPERTIES PREFIX "" OUTPUT_NAME _core SUFFIX ".abi3.so"
   CXX_VISIBILITY_PRESET hidden LIBRARY_OUTPUT_DIRECTORY "${python_package}")
