@@ -19,6 +19,7 @@ SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.MUL
 # SIGBUS, by which a mapped file that was cut short makes itself felt, is the engine's to handle, and Python's.
 SANITIZER_ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1:handle_sigbus=0",
+    "TSAN_OPTIONS": f"handle_sigbus=0:suppressions={ROOT / 'tools' / 'tsan.supp'}",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
 SHORT = {"TREADLE_TEST_LONG": ""}  # the long random runs are made once, by the release build
