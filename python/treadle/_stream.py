@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol, Self
 
 from . import _core
 from ._errors import InvalidArgument
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ._options import RunOptions
-    from ._session import InferenceSession
     from ._types import InputValue, OutputValue
 
 
@@ -68,10 +67,18 @@ def _joined(feed: Mapping[Any, Any], inputs: dict[str, Any]) -> dict[str, Any]:
     return {**feed, **inputs}
 
 
+class Maker(Protocol):
+    """What makes streams: an `InferenceSession`."""
+
+    @property
+    def stream(self) -> Callable[..., Stream]: ...
+    def _recorded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]: ...
+
+
 class Origin(NamedTuple):
     """What a stream was made of, to make another one like it: the arguments of `InferenceSession.stream`."""
 
-    session: InferenceSession
+    session: Maker
     state: dict[str, str]
     find_state: bool
     initial: dict[str, Any]

@@ -28,6 +28,10 @@ needs_plain_build = pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="the c
 
 # Public annotations that say Any, and why nothing narrower holds.
 ANY = {
+    "InferenceSession.__getstate__": "what pickle keeps, for __setstate__ alone",
+    "InferenceSession.__setstate__": "what __getstate__ gave",
+    "RunOptions.__getstate__": "what pickle keeps, for __setstate__ alone",
+    "RunOptions.__setstate__": "what __getstate__ gave",
     "InferenceSession.__init__": "options of providers may have any values: they are turned into texts",
     "InferenceSession.set_providers": "options of providers may have any values: they are turned into texts",
     "InferenceSession.explain": "a JSON document, described in docs/native.md",

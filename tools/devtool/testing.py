@@ -255,7 +255,7 @@ def other_configuration(preset, options) -> Tally:
 def tool_by_itself(preset) -> pathlib.Path:
     """A folder with the tool as a script that calls it without what is preloaded into Python."""
     folder = BUILD / preset / "bin-by-itself"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     script = folder / "treadle"
     script.write_text(f'#!/bin/sh\nunset LD_PRELOAD\nexec {BUILD / preset / "bin" / "treadle"} "$@"\n')
     script.chmod(0o755)
