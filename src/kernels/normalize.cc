@@ -247,7 +247,9 @@ void normalize_rows(const NormRows& norm, const void* x, const void* scale, cons
     if (mean != nullptr) static_cast<T*>(mean)[r] = row.mean;
     if (inv_std != nullptr) static_cast<T*>(inv_std)[r] = row.inv_std;
     if (direct) {
-      const auto at_element = [](const void* x, size_t i) { return x ? static_cast<const T*>(x) + i : nullptr; };
+      const auto at_element = [](const void* vector, size_t i) {
+        return vector ? static_cast<const T*>(vector) + i : nullptr;
+      };
       blocks.in_blocks(norm.n, [&](size_t at, size_t count) {
         normalize(at_element(from, at), &row.mean, &row.inv_std, at_element(scale, at), at_element(bias, at),
                   reinterpret_cast<T*>(to) + at, count);
