@@ -22,8 +22,8 @@ inline std::string read_file(const std::string& path) {
 struct ModelFile {
   std::string path;
   static ModelFile bytes(std::string contents) { return {{}, std::move(contents)}; }
-  ModelFile(std::string path) : path(std::move(path)) {}  // NOLINT(google-explicit-constructor)
-  ModelFile(const char* path) : path(path) {}             // NOLINT(google-explicit-constructor)
+  ModelFile(std::string name) : path(std::move(name)) {}  // NOLINT(google-explicit-constructor)
+  ModelFile(const char* name) : path(name) {}             // NOLINT(google-explicit-constructor)
 
   template <class Fn, class... Args>
   auto given_to(Fn fn, Args... args) const {
@@ -31,7 +31,7 @@ struct ModelFile {
   }
 
  private:
-  ModelFile(std::string path, std::string contents) : path(std::move(path)), contents_(std::move(contents)) {}
+  ModelFile(std::string name, std::string contents) : path(std::move(name)), contents_(std::move(contents)) {}
   std::string contents_;
 };
 

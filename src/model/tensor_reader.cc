@@ -202,7 +202,7 @@ std::byte* TensorReader::small_room(size_t bytes) {
   constexpr size_t kPiece = 16 * kSmallTensor;
   if (!small_ || small_used_ + bytes > kPiece) {
     auto piece = std::make_unique_for_overwrite<std::byte[]>(kPiece);
-    const auto drop = [](void* bytes) { delete[] static_cast<std::byte*>(bytes); };
+    const auto drop = [](void* kept) { delete[] static_cast<std::byte*>(kept); };
     small_ = BufferRef::wrap(piece.get(), kPiece, false, drop, piece.get());
     [[maybe_unused]] const std::byte* const owned = piece.release();  // by the buffer
     small_used_ = 0;
