@@ -147,7 +147,9 @@ inline void expect_native_as_interpreted(const std::string& text, const Feeds& f
         EXPECT_TRUE(loop.tier == LoopTier::kNative || loop.tier == LoopTier::kInside) << loop.why_not_native;
         for (std::string& op : calls_of(loop)) called.push_back(std::move(op));
       }
-      if (calls) EXPECT_EQ(called, *calls);
+      if (calls) {
+        EXPECT_EQ(called, *calls);
+      }
     }
   }
 }
