@@ -128,8 +128,8 @@ TEST_P(LeavesLoops, AsInTheLoop) {
   expect_same_as_reference(t, *planned);
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, LeavesLoops, testing::ValuesIn(kCases), [](const auto& info) {
-  std::string name = info.param.name;
+INSTANTIATE_TEST_SUITE_P(Operators, LeavesLoops, testing::ValuesIn(kCases), [](const auto& test) {
+  std::string name = test.param.name;
   for (char& c : name) {
     if (c == ' ') c = '_';
   }
