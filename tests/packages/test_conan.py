@@ -63,7 +63,9 @@ def conan(tmp_path_factory):
         ("utf8proc", "2.8.0", SYSTEM / "utf8proc.h", static_library("libutf8proc.a")),
     ):
         recipe = pathlib.Path(__file__).parent / "conan_library"
-        run("export-pkg", recipe, "--name", name, "--version", version, HEADERS=str(headers), LIBRARY=str(library))
+        # Without a folder of its own for them, Conan writes scripts beside the recipe.
+        made = ["--name", name, "--version", version, "-of", folder / name]
+        run("export-pkg", recipe, *made, HEADERS=str(headers), LIBRARY=str(library))
     return run
 
 

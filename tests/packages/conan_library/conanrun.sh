@@ -1,1 +1,0 @@
-. "/work/rooms/tests/packages/conan_library/conanrunenv-release-x86_64.sh"
