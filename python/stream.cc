@@ -196,6 +196,26 @@ class StreamPool {
     return results;
   }
 
+  // `ids`: an array of int64, one after the other in memory.
+  py::Object push_batch(PyObject* ids, PyObject* feed, PyObject* options) {
+    if (!PyArray_Check(ids)) py::type_error("the numbers of streams are an array, not " + py::type_name(ids));
+    auto* const array = reinterpret_cast<PyArrayObject*>(ids);
+    if (PyArray_TYPE(array) != NPY_INT64 || !PyArray_IS_C_CONTIGUOUS(array) || PyArray_NDIM(array) != 1) {
+      invalid_argument("the numbers of streams are no contiguous array of int64 with one axis");
+    }
+    const auto* const numbers = static_cast<const int64_t*>(PyArray_DATA(array));
+    const auto count = static_cast<size_t>(PyArray_DIM(array, 0));
+    Feeds feeds;
+    session_->collect(feed, feeds, true);
+    Outputs outputs(output_count());
+    const treadle_run_options* run_options = run_options_of(options);
+    call_engine([&] {
+      return treadle_pool_push_batch(handle_.get(), run_options, numbers, count, feeds.names.data(),
+                                     feeds.values.data(), feeds.names.size(), outputs.data());
+    });
+    return take(outputs, 0);
+  }
+
   py::Object flush(int64_t id, PyObject* options) {
     Outputs outputs(output_count());
     const treadle_run_options* run_options = run_options_of(options);
@@ -211,6 +231,8 @@ class StreamPool {
   }
   void join(int64_t id, const Stream& stream) { check(treadle_pool_join(handle_.get(), id, stream.handle())); }
   bool done(int64_t id) const { return treadle_pool_done(handle_.get(), id); }
+  bool contains(int64_t id) const { return treadle_pool_contains(handle_.get(), id); }
+  size_t size() const { return treadle_pool_size(handle_.get()); }
   int64_t runs() const { return treadle_pool_runs(handle_.get()); }
   const char* why_single() const { return treadle_pool_why_single(handle_.get()); }
 
@@ -269,10 +291,13 @@ void define_stream(PyObject* module) {
       py::constructor<StreamPool, PyObject*, size_t, PyObject*, bool, PyObject*, PyObject*, PyObject*, int64_t,
                       int64_t>(),
       {py::method<&StreamPool::push>("push", "ids, chunks, options"),
-       py::method<&StreamPool::flush>("flush", "id, options"), py::method<&StreamPool::leave>("leave", "id"),
-       py::method<&StreamPool::fork>("fork", "id"), py::method<&StreamPool::join>("join", "id, stream"),
-       py::method<&StreamPool::done>("done", "id"), py::method<&StreamPool::output_names>("output_names")},
-      {py::property<&StreamPool::runs>("runs"), py::property<&StreamPool::why_single>("why_single")});
+       py::method<&StreamPool::push_batch>("push_batch", "ids, feed, options"),
+       py::method<&StreamPool::contains>("contains", "id"), py::method<&StreamPool::flush>("flush", "id, options"),
+       py::method<&StreamPool::leave>("leave", "id"), py::method<&StreamPool::fork>("fork", "id"),
+       py::method<&StreamPool::join>("join", "id, stream"), py::method<&StreamPool::done>("done", "id"),
+       py::method<&StreamPool::output_names>("output_names")},
+      {py::property<&StreamPool::runs>("runs"), py::property<&StreamPool::size>("size"),
+       py::property<&StreamPool::why_single>("why_single")});
 }
 
 }  // namespace treadle_python

@@ -160,6 +160,17 @@ class Pool {
     for (size_t i = 0; i < handles.size(); ++i) results[i / outputs].emplace_back(handles[i]);
     return results;
   }
+  // As many samples of each stream: values have their entries along the model's axis of the batch, in the order of
+  // `ids`, and so have the outputs. Throws for streams that run on their own, and for results of unlike sizes.
+  std::vector<Value> push_batch(const std::vector<int64_t>& ids, const Feeds& feeds,
+                                const RunOptions* options = nullptr) {
+    const detail::FeedArrays arrays(feeds);
+    std::vector<treadle_value*> handles(treadle_pool_output_count(get()), nullptr);
+    detail::check_run(treadle_pool_push_batch(get(), options ? options->get() : nullptr, ids.data(), ids.size(),
+                                              arrays.names.data(), arrays.values.data(), arrays.names.size(),
+                                              handles.data()));
+    return {handles.begin(), handles.end()};
+  }
   // What the end of a stream's signal brings; the stream leaves.
   std::vector<Value> flush(int64_t id, const RunOptions* options = nullptr) {
     std::vector<treadle_value*> handles(treadle_pool_output_count(get()), nullptr);

@@ -70,9 +70,9 @@ int64_t same_axis(const Shape& in, int64_t axis, const Shape& out) {
   const auto at = static_cast<size_t>(axis);
   const Dim before = product(in, 0, at), behind = product(in, at + 1, in.size());
   for (size_t i = 0; i < out.size(); ++i) {
-    if (same(out[i], in[at]) && same(product(out, 0, i), before) && same(product(out, i + 1, out.size()), behind)) {
-      return static_cast<int64_t>(i);
-    }
+    // Both have as many elements, so what agrees on one side of the axis agrees on the other.
+    const bool agrees = same(product(out, 0, i), before) || same(product(out, i + 1, out.size()), behind);
+    if (same(out[i], in[at]) && agrees) return static_cast<int64_t>(i);
   }
   return kNoAxis;
 }

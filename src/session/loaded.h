@@ -41,6 +41,7 @@ struct Loaded {
   std::shared_ptr<wire::MappedFile> text;  // of a model that is text, for errors
   std::string path;                        // of the file; empty for bytes
   std::unique_ptr<ir::Graph> graph;        // as imported, types inferred
+  uint64_t fingerprint = 0;                // of its weights, as they were read
   Inputs inputs;
   std::vector<bool> deciding;  // parallel to the inputs: small contents decide branches or shapes
   std::vector<bool> listed;    // likewise: lists that loops read

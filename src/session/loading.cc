@@ -131,6 +131,7 @@ Status import(std::shared_ptr<wire::MappedFile> from, const std::string& folder,
   for (const auto& [denotation, size] : loaded.options.denotation_overrides) denoted.push_back({denotation, size});
   if (!denoted.empty()) import.denoted_sizes = &denoted;
   TREADLE_ASSIGN(loaded.graph, model::import_model(std::move(from), import));
+  loaded.fingerprint = ir::fingerprint(*loaded.graph);
   for (const auto& [denotation, size, found] : denoted) {
     if (found) continue;
     loaded.warnings.push_back(fmt::format("no input of the model has a size denoted '{}': {} = {} has no effect",

@@ -116,6 +116,9 @@ std::span<const IoInfo> Session::outputs() const {
 const ir::Metadata& Session::metadata() const {
   return impl_->loaded.graph->metadata;
 }
+uint64_t Session::fingerprint() const {
+  return impl_->loaded.fingerprint;
+}
 const ir::Graph& Session::graph() const {
   return *impl_->loaded.graph;
 }

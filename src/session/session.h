@@ -59,6 +59,7 @@ class Session {
   // Options that were given and have no effect on this model, each as a sentence.
   std::span<const std::string> remarks() const;
   const ir::Graph& graph() const;  // as imported, types inferred
+  uint64_t fingerprint() const;    // of the model's weights (ir/nesting.h)
 
   // Runs the model. `outputs`: indices into outputs(); empty means all. `results` are the places of their values, none
   // of which is fed: a tensor of the right type and sizes that is there already is written in place, else replaced.

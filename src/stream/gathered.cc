@@ -171,4 +171,40 @@ Status Gathered::join_list(AnyValue& place) {
   return {};
 }
 
+namespace {
+
+// Rows that were stacked, or listed.
+Status unstack(const AnyValue& part, std::vector<AnyValue>& rows) {
+  if (!part.is_tensor()) {
+    const std::span<const AnyValue> elements = part.sequence().elements();
+    rows.insert(rows.end(), elements.begin(), elements.end());
+    return {};
+  }
+  for (int64_t i = 0; i < part.tensor().dims()[0]; ++i) {
+    TREADLE_ASSIGN(Tensor row, slice_axis(part.tensor(), 0, i, 1));
+    rows.push_back(unstacked(std::move(row)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<AnyValue> Gathered::joined(const Rule& rule, std::vector<AnyValue> parts) {
+  if (parts.size() == 1 || (rule.axis < 0 && !rule.stacks)) return std::move(parts.back());
+  const bool tensors = std::all_of(parts.begin(), parts.end(), [](const AnyValue& part) { return part.is_tensor(); });
+  std::vector<const Tensor*> pointers;
+  for (const AnyValue& part : parts) pointers.push_back(&part.tensor());
+  AnyValue whole;
+  if (tensors) {
+    Status status = concat_into(pointers, std::max<int64_t>(rule.axis, 0), whole);
+    if (status.ok()) return whole;
+    if (rule.axis >= 0) return status;
+  }
+  std::vector<AnyValue> rows;  // of unlike sizes
+  for (const AnyValue& part : parts) TREADLE_TRY(unstack(part, rows));
+  Type element = rows.front().type();
+  if (tensors) element = Type::tensor(rows.front().tensor().type());
+  return AnyValue(Sequence(std::move(element), std::move(rows)));
+}
+
 }  // namespace treadle

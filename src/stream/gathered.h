@@ -21,6 +21,9 @@ class Gathered {
     bool stacks = false;
   };
 
+  // What pushes one after the other gave, as one push would have given it.
+  static Result<AnyValue> joined(const Rule& rule, std::vector<AnyValue> parts);
+
   explicit Gathered(const Rule& rule) : rule_(rule) {}
 
   // `window`: samples of each run, its context included. `count`: of the rows to come; 0: not known. Where it is 1 and

@@ -409,6 +409,35 @@ Result<std::shared_ptr<const StreamLayout>> StreamLayout::make(std::shared_ptr<c
   return LayoutBuilder(std::move(session), std::move(options)).build();
 }
 
+Result<std::shared_ptr<const StreamLayout>> StreamLayout::on(std::shared_ptr<const Session> other,
+                                                             std::shared_ptr<const OverTime> blocks) const {
+  auto layout = std::make_shared<StreamLayout>(*this);
+  const auto same = [&](const IoInfo*& info) -> Status {
+    for (const auto list : {other->inputs(), other->overridable()}) {
+      for (const IoInfo& candidate : list) {
+        if (candidate.name != info->name) continue;
+        info = &candidate;
+        return {};
+      }
+    }
+    return error(Code::kInternal, "a model made for streams lacks input '{}'", info->name);
+  };
+  for (State& state : layout->states) TREADLE_TRY(same(state.input));
+  for (Timed& t : layout->timed) TREADLE_TRY(same(t.input));
+  for (const IoInfo*& info : layout->given) TREADLE_TRY(same(info));
+  for (size_t i = 0; i < layout->inputs.size(); ++i) {
+    TREADLE_TRY(same(layout->inputs[i].info));
+    if (inputs[i].role == Role::kBound) layout->bound_feeds[i] = &layout->bound[inputs[i].index].second;
+  }
+  layout->session = std::move(other);
+  layout->over_time = std::move(blocks);
+  return std::shared_ptr<const StreamLayout>(std::move(layout));
+}
+
+const std::string& StreamLayout::state_name(size_t state) const {
+  return state < states.size() ? states[state].input->name : over_time->states[state - states.size()];
+}
+
 std::string StreamLayout::to_string() const {
   const auto outs = session->outputs();
   std::string text = over_time ? fmt::format("stream over time: blocks of {} samples, {} in the first, delay {}\n",

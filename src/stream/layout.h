@@ -55,6 +55,11 @@ struct StreamLayout {
 
   static Result<std::shared_ptr<const StreamLayout>> make(std::shared_ptr<const Session> session,
                                                           StreamOptions options);
+  // The same roles in a model made of this one, whose inputs and outputs have the same names. Errors: kInternal.
+  Result<std::shared_ptr<const StreamLayout>> on(std::shared_ptr<const Session> session,
+                                                 std::shared_ptr<const OverTime> over_time) const;
+  // Declared ones, then those found in a model that is streamed over time.
+  const std::string& state_name(size_t state) const;
   std::string to_string() const;
 };
 

@@ -169,6 +169,9 @@ Result<std::shared_ptr<const OverTime>> OverTime::make_batched(
   auto made = std::make_shared<OverTime>();
   TREADLE_ASSIGN(made->batch, stream::find_batch_axes(*streamed.steady->clone()));
   TREADLE_ASSIGN(made->steady, Session::from_graph(std::move(streamed.steady), options_of(session)));
+  const auto of_first = stream::find_batch_axes(*streamed.start->clone());
+  made->first_has_batch = of_first.ok() && of_first->outputs == made->batch.outputs;
+  TREADLE_ASSIGN(made->start, Session::from_graph(std::move(streamed.start), options_of(session)));
   take_counts(streamed, *made);
   return std::shared_ptr<const OverTime>(std::move(made));
 }

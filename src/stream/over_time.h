@@ -22,14 +22,14 @@ struct OverTime {
 
   // Set by make_batched(): axes of the batch in the inputs of `steady`, by name, and in its outputs.
   stream::BatchAxes batch;
+  bool first_has_batch = false;  // the same axes in `start`
 
   // `bound`: inputs that stay the same, by name. Errors: kInvalidArgument says why the model cannot be streamed.
   static Result<std::shared_ptr<const OverTime>> make(const Session& session,
                                                       const std::vector<stream::TimedInput>& timed,
                                                       const std::vector<std::string_view>& carried,
                                                       const std::vector<std::pair<std::string, AnyValue>>& bound);
-  // The same with a batch of any size, whose entries do not mix; only `steady` is made. Errors say which node mixes
-  // them.
+  // The same with a batch of any size, whose entries do not mix; `last` is not made. Errors say which node mixes them.
   static Result<std::shared_ptr<const OverTime>> make_batched(
       const Session& session, const std::vector<stream::TimedInput>& timed,
       const std::vector<std::string_view>& carried, const std::vector<std::pair<std::string, AnyValue>>& bound);

@@ -49,6 +49,45 @@ int64_t most_waiting(const StreamLayout& layout) {
 
 // --- What is fed, and what runs -------------------------------------------------------------------------------------
 
+int64_t samples_to_run(const StreamLayout& layout, bool begun, int64_t available) {
+  if (const OverTime* over_time = layout.over_time.get()) {
+    if (begun) return available / over_time->hop * over_time->hop;
+    if (available < over_time->first) return 0;
+    return over_time->first + (available - over_time->first) / over_time->hop * over_time->hop;
+  }
+  return layout.hop > 0 ? available / layout.hop * layout.hop : available;
+}
+
+Status sort_feeds(const StreamLayout& layout, std::span<const Feed> feeds, bool last,
+                  std::vector<const AnyValue*>& fed) {
+  const std::vector<StreamLayout::Input>& inputs = layout.inputs;
+  fed = layout.bound_feeds;
+  for (const Feed& feed : feeds) {
+    size_t k = 0;
+    while (k < inputs.size() && inputs[k].info->name != feed.name) ++k;
+    if (k == inputs.size()) return error(Code::kInvalidArgument, "the model has no input '{}'", feed.name);
+    const Role role = inputs[k].role;
+    if (role == Role::kState) {
+      return error(Code::kInvalidArgument, "input '{}' is a state of the stream; set it as such", feed.name);
+    }
+    if (role == Role::kTimed && last) {
+      return error(Code::kInvalidArgument, "flush() takes no samples of '{}'", feed.name);
+    }
+    if (role == Role::kGiven && layout.over_time && inputs[k].info->has_default) {
+      return error(Code::kInvalidArgument, "input '{}' stays the same in a stream over time: bind it", feed.name);
+    }
+    if (fed[k]) return error(Code::kInvalidArgument, "input '{}' is bound, or given twice", feed.name);
+    fed[k] = feed.value;
+  }
+  for (const StreamLayout::Timed& timed : layout.timed) {
+    if (last) continue;
+    const AnyValue* chunk = fed[timed.at];
+    if (!chunk) return error(Code::kInvalidArgument, "samples of input '{}' are missing", timed.input->name);
+    TREADLE_TRY(check_chunk(*timed.input, timed.axis, *chunk));
+  }
+  return {};
+}
+
 Status Push::begin(const StreamLayout& layout, const Carried& carried, std::span<const Feed> feeds, bool last) {
   if (carried.ended) {
     return error(Code::kInvalidArgument, "the stream has been flushed and has ended: reset() begins it anew");
@@ -56,7 +95,7 @@ Status Push::begin(const StreamLayout& layout, const Carried& carried, std::span
   prepare(layout);
   carried_ = &carried;
   last_ = last;
-  TREADLE_TRY(sort_feeds(feeds));
+  TREADLE_TRY(sort_feeds(layout, feeds, last, fed_));
   available_ = carried.pending;
   samples_.clear();
   for (size_t i = 0; i < layout.timed.size(); ++i) {
@@ -84,36 +123,6 @@ void Push::prepare(const StreamLayout& layout) {
                                   .stacks = layout.hop > 0}));
   }
   layout_ = &layout;  // all of it is there
-}
-
-// Gives each input of the model what is bound to it or fed.
-Status Push::sort_feeds(std::span<const Feed> feeds) {
-  const std::vector<StreamLayout::Input>& inputs = layout_->inputs;
-  fed_ = layout_->bound_feeds;
-  for (const Feed& feed : feeds) {
-    size_t k = 0;
-    while (k < inputs.size() && inputs[k].info->name != feed.name) ++k;
-    if (k == inputs.size()) return error(Code::kInvalidArgument, "the model has no input '{}'", feed.name);
-    const Role role = inputs[k].role;
-    if (role == Role::kState) {
-      return error(Code::kInvalidArgument, "input '{}' is a state of the stream; set it as such", feed.name);
-    }
-    if (role == Role::kTimed && last_) {
-      return error(Code::kInvalidArgument, "flush() takes no samples of '{}'", feed.name);
-    }
-    if (role == Role::kGiven && layout_->over_time && inputs[k].info->has_default) {
-      return error(Code::kInvalidArgument, "input '{}' stays the same in a stream over time: bind it", feed.name);
-    }
-    if (fed_[k]) return error(Code::kInvalidArgument, "input '{}' is bound, or given twice", feed.name);
-    fed_[k] = feed.value;
-  }
-  for (const StreamLayout::Timed& timed : layout_->timed) {
-    if (last_) continue;
-    const AnyValue* chunk = fed_[timed.at];
-    if (!chunk) return error(Code::kInvalidArgument, "samples of input '{}' are missing", timed.input->name);
-    TREADLE_TRY(check_chunk(*timed.input, timed.axis, *chunk));
-  }
-  return {};
 }
 
 // At the end, samples that wait are filled up with zeros to a whole hop. Over time, the last block takes them as they
@@ -163,22 +172,18 @@ Block Push::choose_block() const {
   const int64_t here = available_;
   if (const OverTime* over_time = layout.over_time.get()) {
     const int64_t hop = over_time->hop;
-    if (!carried_->begun) {
-      if (last_) return here > 0 ? Block{layout.session.get(), here, 1, here / hop} : Block{};
-      if (here < over_time->first) return {};
-      const int64_t more = (here - over_time->first) / hop * hop;
-      return {over_time->start.get(), over_time->first + more, 1, 1 + more / hop, false, true};
-    }
-    if (last_) return {over_time->last.get(), here, 1, here / hop, true, false};
-    const int64_t samples = here / hop * hop;
+    if (last_ && carried_->begun) return {over_time->last.get(), here, 1, here / hop, true, false};
+    if (last_) return here > 0 ? Block{layout.session.get(), here, 1, here / hop} : Block{};
+    const int64_t samples = samples_to_run(layout, carried_->begun, here);
     if (samples == 0) return {};
-    return {over_time->steady.get(), samples, 1, here / hop, true, true};
+    if (carried_->begun) return {over_time->steady.get(), samples, 1, samples / hop, true, true};
+    return {over_time->start.get(), samples, 1, 1 + (samples - over_time->first) / hop, false, true};
   }
   if (layout.timed.empty()) return last_ ? Block{} : Block{layout.session.get(), 0, 1, 1};
-  const int64_t samples = layout.hop > 0 ? layout.hop : here;
-  const int64_t count = samples > 0 ? here / samples : 0;
-  if (count == 0) return {};
-  return {layout.session.get(), samples, static_cast<size_t>(count), count};
+  const int64_t all = samples_to_run(layout, carried_->begun, here);
+  if (all == 0) return {};
+  const int64_t samples = layout.hop > 0 ? layout.hop : all;
+  return {layout.session.get(), samples, static_cast<size_t>(all / samples), all / samples};
 }
 
 // Sizes that inputs give to the names in their declared types; the time axes say nothing lasting.

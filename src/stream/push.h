@@ -26,6 +26,12 @@ struct Block {
   bool takes_found = false, gives_found = false;  // states that were found in the model
 };
 
+// Of so many samples that are there, how many the next runs take.
+int64_t samples_to_run(const StreamLayout& layout, bool begun, int64_t available);
+// Gives each input of the model what is bound to it or fed; parallel to StreamLayout::inputs. `last`: of a flush.
+Status sort_feeds(const StreamLayout& layout, std::span<const Feed> feeds, bool last,
+                  std::vector<const AnyValue*>& fed);
+
 class Push {
  public:
   Push() = default;
@@ -60,7 +66,6 @@ class Push {
 
  private:
   void prepare(const StreamLayout& layout);
-  Status sort_feeds(std::span<const Feed> feeds);
   Status pad(size_t timed);
   Status join(size_t timed);
   Block choose_block() const;

@@ -1,6 +1,6 @@
-// Snapshots of streams. A snapshot begins with a line that names the format, then states the stream's layout (a stream
-// of another layout refuses the snapshot), then holds numbers and values; each value is its protobuf message behind the
-// message's length.
+// Snapshots of streams. A snapshot begins with a line that names the format, then states the stream's layout and a
+// number that tells its model's weights (a stream of another layout or model refuses the snapshot), then holds numbers
+// and values; each value is its protobuf message behind the message's length.
 
 #include <algorithm>
 #include <bit>
@@ -15,7 +15,7 @@ namespace treadle {
 
 namespace {
 
-constexpr std::string_view kMagic = "treadle stream 2\n";
+constexpr std::string_view kMagic = "treadle stream 3\n";
 static_assert(std::endian::native == std::endian::little, "snapshots are little-endian");
 
 class Writer {
@@ -105,6 +105,7 @@ std::string Stream::to_string() const {
 Result<std::string> Stream::save() const {
   Writer writer;
   writer.text(layout_->to_string());
+  writer.number(static_cast<int64_t>(layout_->session->fingerprint()));
   writer.number(carried_.pending);
   for (size_t i = 0; i < carried_.states.size(); ++i) {
     writer.number(carried_.is_initial[i]);
@@ -149,6 +150,10 @@ Status Stream::load(std::string_view snapshot) {
   if (layout != layout_->to_string()) {
     return error(Code::kInvalidArgument, "the snapshot belongs to another stream:\n{}this one is\n{}", layout,
                  layout_->to_string());
+  }
+  TREADLE_ASSIGN(const int64_t fingerprint, reader.number());
+  if (static_cast<uint64_t>(fingerprint) != layout_->session->fingerprint()) {
+    return error(Code::kInvalidArgument, "the snapshot belongs to a model with other weights");
   }
   Stream loaded(layout_);
   TREADLE_TRY(loaded.reset());

@@ -132,6 +132,25 @@ void copy_along(const Tensor& from, int64_t begin, int64_t length, Tensor& to, i
   }
 }
 
+void copy_block(const Tensor& from, const std::array<Positions, 2>& block, Tensor& to,
+                const std::array<int64_t, 2>& at) {
+  const size_t a = block[0].axis < block[1].axis ? 0 : 1, b = 1 - a;  // the outer one, the inner one
+  const auto outer = static_cast<size_t>(block[a].axis), inner = static_cast<size_t>(block[b].axis);
+  const Rows before = rows_of(from.dims(), block[a].axis), behind = rows_of(from.dims(), block[b].axis);
+  int64_t between = 1;
+  for (size_t i = outer + 1; i < inner; ++i) between *= from.dims()[i];
+  for (int64_t o = 0; o < before.outer; ++o) {
+    for (int64_t i = 0; i < block[a].length; ++i) {
+      for (int64_t m = 0; m < between; ++m) {
+        const int64_t source = (o * from.dims()[outer] + block[a].begin + i) * between + m;
+        const int64_t target = (o * to.dims()[outer] + at[a] + i) * between + m;
+        copy_elements(from, (source * from.dims()[inner] + block[b].begin) * behind.inner, to,
+                      (target * to.dims()[inner] + at[b]) * behind.inner, block[b].length * behind.inner);
+      }
+    }
+  }
+}
+
 void copy_row(const Tensor& from, Tensor& to, int64_t at) {
   copy_elements(from, 0, to, at * from.element_count(), from.element_count());
 }

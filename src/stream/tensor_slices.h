@@ -1,6 +1,7 @@
 #pragma once
 // Cutting tensors along an axis and putting them together, for any element type, also in memory that is there.
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -33,6 +34,15 @@ Status concat_into(std::span<const Tensor* const> parts, int64_t axis, AnyValue&
 // Copies `length` positions of `axis` of `from`, beginning at `begin`, to `at` of the same axis of `to`. All other
 // sizes must agree.
 void copy_along(const Tensor& from, int64_t begin, int64_t length, Tensor& to, int64_t at, int64_t axis);
+
+// Positions of an axis, from `begin` on.
+struct Positions {
+  int64_t axis, begin, length;
+};
+// Copies the block of `from` to the place in `to` that begins at position `at[i]` of the axis of `block[i]`. All other
+// sizes must agree.
+void copy_block(const Tensor& from, const std::array<Positions, 2>& block, Tensor& to,
+                const std::array<int64_t, 2>& at);
 
 // Copies all of `from` to row `at` of `to`, along the first axis of `to`.
 void copy_row(const Tensor& from, Tensor& to, int64_t at);

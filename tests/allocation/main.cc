@@ -523,6 +523,12 @@ class PoolUnderTrial {
     return treadle_pool_push(pool_.get(), nullptr, ids.data(), count, call_.names.data(), 1, values.data(),
                              outputs_.data());
   }
+  // As an array of one stream.
+  treadle_status* push_batch(int64_t id) {
+    return treadle_pool_push_batch(pool_.get(), nullptr, &id, 1, call_.names.data(), call_.values.data(), 1,
+                                   outputs_.data());
+  }
+  bool has_batch() const { return *treadle_pool_why_single(pool_.get()) == 0; }
   treadle_status* flush(int64_t id) { return treadle_pool_flush(pool_.get(), nullptr, id, outputs_.data()); }
   // What was given, and what all streams that are there give from now on.
   std::string rest() {
@@ -573,7 +579,7 @@ void try_pool(Trials& trials, const StreamModel& model) {
   PoolUnderTrial pool(session, roles, model);
   const auto open = [&] { pool.open(); };
   const auto close = [&] { pool.close(); };
-  Same pushed, fewer, more, flushed, left, forked, joined;
+  Same pushed, fewer, more, of_one, of_new, flushed, left, forked, joined;
   trials.run("pool: push", name,
              {.prepare = open,
               .call = [&] { return pool.push({1, 2, 3}); },
@@ -589,6 +595,21 @@ void try_pool(Trials& trials, const StreamModel& model) {
               .call = [&] { return pool.push({4, 1, 2}); },
               .verify = [&] { return more(pool.rest()); },
               .finish = close});
+  pool.open();
+  const bool has_batch = pool.has_batch();
+  pool.close();
+  if (has_batch) {
+    trials.run("pool: push_batch", name,
+               {.prepare = open,
+                .call = [&] { return pool.push_batch(2); },
+                .verify = [&] { return of_one(pool.rest()); },
+                .finish = close});
+    trials.run("pool: push_batch", name + ", with a new one",
+               {.prepare = open,
+                .call = [&] { return pool.push_batch(4); },
+                .verify = [&] { return of_new(pool.rest()); },
+                .finish = close});
+  }
   trials.run("pool: flush", name,
              {.prepare = open,
               .call = [&] { return pool.flush(2); },

@@ -213,6 +213,10 @@ TEST(CppApi, PoolsRunStreamsTogether) {
   EXPECT_EQ(pool.why_single(), "");
   treadle::Stream alone = pool.fork(8);
   EXPECT_EQ(alone.push({{"x", chunk(3)[0]}})[0].to_doubles(), std::vector<double>{6});
+  const float together[] = {5, 6};
+  const auto batch = pool.push_batch({8, 7}, {{"x", treadle::Value::of(together, {2, 1})}});
+  EXPECT_EQ(batch[0].to_doubles(), (std::vector<double>{10, 12}));
+  EXPECT_THROW(pool.push_batch({8, 8}, {{"x", treadle::Value::of(together, {2, 1})}}), treadle::Error);
   pool.leave(8);
   EXPECT_FALSE(pool.contains(8));
   pool.join(9, alone);

@@ -8,6 +8,15 @@ from onnx import TensorProto, helper
 FLOAT = TensorProto.FLOAT
 INT64 = TensorProto.INT64
 
+# y[t] = tanh(y[t - 1] + x[t])
+SUMS = """<ir_version: 10, opset_import: ["" : 22]> g (float[T] x) => (float[T] y) <float zero = {0}> {
+  last, y = Scan <num_scan_inputs = 1, body = b (float s, float e) => (float t, float o) {
+    sum = Add (s, e)
+    t = Tanh (sum)
+    o = Identity (t)
+  }> (zero, x)
+}"""
+
 
 def value(name: str, element: int = FLOAT, shape=None):
     return helper.make_tensor_value_info(name, element, shape)

@@ -13,4 +13,4 @@ def test_streams():
     text = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
     differences = [float(number) for number in re.findall(r"differ from one run(?: each)? by (\S+?),?(?:\s|$)", text)]
     assert len(differences) == 4 and max(differences) < 1e-6, text
-    assert "in 14 runs" in text  # eight first blocks, then six of all together
+    assert "in 7 runs" in text  # each of all together

@@ -63,6 +63,12 @@ g (float[1,2,T] x) => (float[1,2,T] y) <float[2] zero = {0, 0}, float[2,2] w = {
   y = Unsqueeze (out, first)
 }"""
 
+# What looks back at the sample before, in any number of signals.
+BATCHED = """<ir_version: 10, opset_import: ["" : 22]>
+g (float[N,2,T] x) => (float[N,2,T] y) <float[2,2,2] w = {1, 0.5, 0.25, 1, -1, 2, 0.5, 1}> {
+  y = Conv <pads = [1, 0]> (x, w)
+}"""
+
 # A voice detector's signature: a window with its context, the rate, and a state.
 WINDOWED = """<ir_version: 10, opset_import: ["" : 22]>
 g (float[1,576] input, float[2,1,4] state, int64 sr) => (float[1,1] output, float[2,1,4] stateN) {
@@ -107,7 +113,14 @@ def names_for(page, number):
     if page == "streams.md":
         first, second = np.split(signal(), 2, axis=2)
         ticks = [{"a": first}, {"a": second, "b": first}]
-        return {"session": recurrent_session(), "source": [first, second], "ticks": ticks, "name": "a"}
+        shown = {
+            "source": [first, second],
+            "ticks": ticks,
+            "name": "a",
+            "block": np.repeat(first, 32, axis=0),
+            "np": np,
+        }
+        return {"session": treadle.InferenceSession(BATCHED.encode()), **shown}
     return {}
 
 

@@ -1,5 +1,6 @@
 """Sessions, options, streams and values go through pickle: into processes that are spawned, and from machine to machine."""
 
+import concurrent.futures
 import copy
 import multiprocessing
 import os
@@ -11,17 +12,6 @@ import pytest
 import treadle
 
 HEAD = '<ir_version: 10, opset_import: ["" : 22]> '
-# y[t] = tanh(y[t - 1] + x[t])
-SUMS = (
-    HEAD
-    + """g (float[T] x) => (float[T] y) <float zero = {0}> {
-    last, y = Scan <num_scan_inputs = 1, body = b (float s, float e) => (float t, float o) {
-      sum = Add (s, e)
-      t = Tanh (sum)
-      o = Identity (t)
-    }> (zero, x)
-  }"""
-)
 # A window's sum times a factor, and the state that grows by it.
 WINDOWS = (
     HEAD
@@ -59,7 +49,7 @@ def test_options_of_a_session_go_with_it():
     options.load_time_limit = 20.0
     options.add_session_config_entry("treadle.jit", "off")
     options.add_free_dimension_override_by_name("T", 8)
-    session = again(treadle.InferenceSession(SUMS.encode(), options, weights="f16"))
+    session = again(treadle.InferenceSession(models.SUMS.encode(), options, weights="f16"))
     found = session.get_session_options()
     assert repr(found) == repr(options)
     assert session.get_inputs()[0].shape == [8]
@@ -79,7 +69,7 @@ class Named(treadle.InferenceSession):
     """With an attribute, and another signature."""
 
     def __init__(self, name):
-        super().__init__(SUMS.encode())
+        super().__init__(models.SUMS.encode())
         self.name = name
 
 
@@ -94,7 +84,7 @@ def test_run_options():
     options.time_limit, options.iteration_limit, options.logid = 20.0, 5, "mine"
     for other in (again(options), copy.copy(options), copy.deepcopy(options)):
         assert repr(other) == repr(options)
-        session = treadle.InferenceSession(SUMS.encode())
+        session = treadle.InferenceSession(models.SUMS.encode())
         with pytest.raises(treadle.LimitExceeded):
             session.run(None, {"x": np.zeros(50, np.float32)}, other)
     options.terminate = True
@@ -107,7 +97,7 @@ def signal(length):
 
 @pytest.mark.parametrize("begun", [0, 1, 37])
 def test_streams_over_time(begun):
-    stream = treadle.InferenceSession(SUMS.encode()).stream(time={"x": 0})
+    stream = treadle.InferenceSession(models.SUMS.encode()).stream(time={"x": 0})
     stream.push(signal(begun))
     other = again(stream)
     np.testing.assert_array_equal(other.push(signal(20)), stream.push(signal(20)))
@@ -127,9 +117,9 @@ def test_streams_of_windows():
 
 
 def test_streams_of_a_pool_and_the_pool():
-    pool = treadle.InferenceSession(SUMS.encode()).streams(4, time={"x": 0})
+    pool = treadle.InferenceSession(models.SUMS.encode()).streams(4, time={"x": 0})
     pool.push({"a": signal(5)})
-    other = treadle.InferenceSession(SUMS.encode()).streams(4, time={"x": 0})
+    other = treadle.InferenceSession(models.SUMS.encode()).streams(4, time={"x": 0})
     other.join("a", again(pool.fork("a")))
     np.testing.assert_array_equal(other.push({"a": signal(5)})["a"], pool.push({"a": signal(5)})["a"])
     with pytest.raises(TypeError, match="pickle its streams, which `fork` gives"):
@@ -137,7 +127,7 @@ def test_streams_of_a_pool_and_the_pool():
 
 
 def test_closed_streams_are_refused():
-    stream = treadle.InferenceSession(SUMS.encode()).stream(time={"x": 0})
+    stream = treadle.InferenceSession(models.SUMS.encode()).stream(time={"x": 0})
     stream.close()
     with pytest.raises(ValueError, match="the stream is closed"):
         pickle.dumps(stream)
@@ -151,16 +141,13 @@ def test_values():
     assert again(half).element_type() == 16
 
 
-def run_elsewhere(session, stream, values):
-    return os.getpid(), session.run(None, {"x": values})[0], stream.push(values)
-
-
 def test_a_process_that_is_spawned(tmp_path):
-    session = treadle.InferenceSession(SUMS.encode())
+    session = treadle.InferenceSession(models.SUMS.encode())
     stream = session.stream(time={"x": 0})
     stream.push(signal(7))
-    with multiprocessing.get_context("spawn").Pool(1) as processes:
-        process, ran, pushed = processes.apply(run_elsewhere, (session, stream, signal(30)))
-    assert process != os.getpid()
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as processes:
+        assert processes.submit(os.getpid).result() != os.getpid()
+        ran = processes.submit(session.run, None, {"x": signal(30)}).result()[0]
+        pushed = processes.submit(treadle.Stream.push, stream, signal(30)).result()
     np.testing.assert_array_equal(ran, session.run(None, {"x": signal(30)})[0])
     np.testing.assert_array_equal(pushed, stream.push(signal(30)))

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 
+import models
 import numpy as np
 import pytest
 import treadle
@@ -38,17 +39,6 @@ WINDOWS = (
     sum = ReduceSum <keepdims = 0> (x)
     stateN = Add (state, sum)
     y = Neg (stateN)
-  }"""
-)
-# y[t] = tanh(y[t - 1] + x[t])
-SUMS = (
-    HEAD
-    + """g (float[T] x) => (float[T] y) <float zero = {0}> {
-    last, y = Scan <num_scan_inputs = 1, body = b (float s, float e) => (float t, float o) {
-      sum = Add (s, e)
-      t = Tanh (sum)
-      o = Identity (t)
-    }> (zero, x)
   }"""
 )
 X = np.float32([1, 2, 3, 4])
@@ -186,7 +176,7 @@ def test_pushes_of_several_runs_count_runs():
 
 
 def test_pushes_over_time_count_iterations():
-    stream = session(SUMS).stream(time={"x": 0})
+    stream = session(models.SUMS).stream(time={"x": 0})
     for length in (30, 50):
         told = Told()
         stream.push(x=np.ones(length, np.float32), progress=told)
@@ -194,7 +184,7 @@ def test_pushes_over_time_count_iterations():
 
 
 def test_pushes_of_a_pool_are_told():
-    pool = session(SUMS).streams(4, time={"x": 0})
+    pool = session(models.SUMS).streams(4, time={"x": 0})
     told = Told()
     pool.push({name: np.ones(30, np.float32) for name in "ab"}, progress=told)
     assert told.calls[-1] == (30, 30)

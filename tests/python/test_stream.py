@@ -4,7 +4,7 @@ import models
 import numpy as np
 import pytest
 import treadle
-from onnx import helper
+from onnx import helper, numpy_helper
 
 
 @pytest.fixture
@@ -160,6 +160,29 @@ def test_save_load_fork_reset(session):
         with pytest.raises((treadle.InvalidProtobuf, treadle.InvalidArgument)):
             stream.load(broken)
     assert stream.pending == 0
+
+
+def test_a_snapshot_of_other_weights():
+    """Two models that were trained apart differ in nothing else; how a session keeps its weights does not count."""
+    gain = np.linspace(0, 1, 2000, dtype=np.float32)
+
+    def trained(gain, **options):
+        data = models.model(
+            [models.node("Mul", ["x", "gain"], ["y"]), models.node("Add", ["state", "y"], ["stateN"])],
+            [models.value("x", shape=[2000]), models.value("state", shape=[2000])],
+            [models.value("y", shape=[2000]), models.value("stateN", shape=[2000])],
+            initializers=[numpy_helper.from_array(gain, "gain")],
+        )
+        return treadle.InferenceSession(data, **options)
+
+    stream = trained(gain).stream()
+    stream.push(x=gain)
+    for same in (trained(gain), trained(gain, weights="f16")):
+        loaded = same.stream()
+        loaded.load(stream.save())
+        np.testing.assert_array_equal(loaded.state["state"], stream.state["state"])
+    with pytest.raises(treadle.InvalidArgument, match="other weights"):
+        trained(gain[::-1].copy()).stream().load(stream.save())
 
 
 def test_forks_do_not_share_what_they_carry():

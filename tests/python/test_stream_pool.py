@@ -1,5 +1,7 @@
 """Streams that run together give what each gives on its own."""
 
+import os
+
 import models
 import numpy as np
 import pytest
@@ -81,6 +83,171 @@ def test_64_streams_join_and_leave_at_random():
         session, pool, lambda: session.stream(time={"x": 2}), (1, 4, 400), lambda x, a, b: x[:, :, a:b], [0]
     )
     assert ended > 20
+
+
+class Script:
+    """What callers may do with a pool, drawn at random, beside streams of their own that get the same samples."""
+
+    def __init__(self, rng, model, roles, shape, time, batch, results):
+        self.rng, self.shape, self.time, self.batch, self.results = rng, shape, time, batch, results
+        self.session = treadle.InferenceSession(model)
+        self.roles = roles
+        self.pool = self.session.streams(40, **roles)
+        assert self.pool.why_single == ""
+        self.alone = {}
+        self.done = {"batch": 0, "far": 0}
+
+    def samples(self, streams, size):
+        shape = list(self.shape)
+        shape[self.time], shape[self.batch] = size, streams
+        return self.rng.standard_normal(shape).astype(np.float32)
+
+    def some(self):
+        count = int(self.rng.integers(1, 31))
+        return self.rng.choice(30, size=count, replace=False).tolist()
+
+    def entry(self, array, axis, i):
+        return None if array is None else np.take(array, [i], axis=axis)
+
+    def check(self, i, got, chunk):
+        self.compare(got, self.alone.setdefault(i, self.session.stream(**self.roles)).push(x=chunk))
+
+    def compare(self, got, want):
+        got, want = (got, want) if isinstance(want, list) else ([got], [want])
+        for g, w in zip(got, want, strict=True):
+            assert (g is None) == (w is None)  # nothing has run yet
+            if g is not None:
+                np.testing.assert_allclose(g, w, atol=1e-6)
+
+    def push(self):
+        chunks = {i: self.samples(1, int(self.rng.choice([0, 1, 3, 4, 8, 20]))) for i in self.some()}
+        for i, got in self.pool.push(chunks).items():
+            self.check(i, got, chunks[i])
+
+    def push_batch(self, streams=None):
+        streams = streams or self.some()
+        chunk = self.samples(len(streams), int(self.rng.choice([1, 4, 8, 8, 8])))
+        try:
+            got = self.pool.push_batch(streams, chunk)
+        except treadle.InvalidArgument as error:
+            assert "not equally far" in str(error)
+            self.done["far"] += 1
+            return
+        self.done["batch"] += 1
+        got = got if isinstance(got, list) else [got]
+        for k, i in enumerate(streams):
+            own = [self.entry(array, axis, k) for array, axis in zip(got, self.results, strict=True)]
+            self.check(i, own if len(own) > 1 else own[0], self.entry(chunk, self.batch, k))
+
+    def push_same_again(self):
+        streams = self.some()
+        for _ in range(3):
+            self.push_batch(streams)
+
+    def fail(self):
+        chunks = {i: self.samples(1, 8) for i in self.some()}
+        chunks[int(self.rng.integers(30))] = self.samples(2, 8)
+        with pytest.raises(treadle.InvalidArgument):
+            self.pool.push(chunks)
+
+    def leave(self):
+        for i in self.some()[:5]:
+            if i in self.alone:
+                self.pool.leave(i)
+                del self.alone[i]
+
+    def flush(self):
+        for i in self.some()[:3]:
+            if i in self.alone:
+                self.compare(self.pool.flush(i), self.alone.pop(i).flush())
+
+    def move(self):
+        for i in self.some()[:5]:
+            if i in self.alone:
+                fork = self.pool.fork(i)
+                assert fork.save() == self.pool.fork(i).save()
+                self.pool.leave(i)
+                self.pool.join(i, fork)
+
+    def run(self, steps):
+        kinds = [self.push, self.push_batch, self.push_same_again, self.fail, self.leave, self.flush, self.move]
+        for _ in range(steps):
+            kinds[self.rng.integers(len(kinds))]()
+            assert len(self.pool) == len(self.alone)
+            assert all((i in self.pool) == (i in self.alone) for i in range(30))
+
+
+def lstm_model():
+    return models.model(
+        [node("LSTM", ["x", "W", "R"], ["l"], hidden_size=5), node("Squeeze", ["l", "one"], ["y"])],
+        [value("x", shape=["T", "B", 4])],
+        [value("y", shape=None)],
+        initializers=weights(W=normal(1, 20, 4), R=normal(1, 20, 5), one=np.array([1], np.int64)),
+    )
+
+
+WINDOWS = {"state": {"state": "stateN"}, "time": {"x": 1}, "hop": 4, "context": 2}
+
+
+@pytest.mark.parametrize("seed", range(25 if os.environ.get("TREADLE_TEST_LONG") else 2))
+@pytest.mark.parametrize("kind", ["gru", "lstm", "windows", "begun"])
+def test_whatever_a_caller_does(kind, seed):
+    rng = np.random.default_rng([seed, len(kind)])
+    begun = {"initial": {"state": rng.standard_normal((2, 1, 3)).astype(np.float32)}}
+    arguments = {
+        "gru": lambda: (gru_model(), {"time": {"x": 2}}, (1, 4, 0), 2, 0, (1, 1)),
+        "lstm": lambda: (lstm_model(), {"time": {"x": 0}}, (0, 1, 4), 0, 1, (1,)),
+        "windows": lambda: (windows_model(), WINDOWS, (1, 0), 1, 0, (1,)),
+        "begun": lambda: (windows_model(), WINDOWS | begun, (1, 0), 1, 0, (1,)),
+    }
+    script = Script(rng, *arguments[kind]())
+    script.run(150)
+    assert script.done["batch"] > 0
+
+
+def test_an_array_of_streams():
+    session = treadle.InferenceSession(lstm_model())
+    pool = session.streams(6, time={"x": 0})
+    x = normal(3, 4, 4)
+    together = pool.push_batch([3, 1, 2, 0], x)
+    assert together.shape == (3, 4, 5) and len(pool) == 4 and 3 in pool and 4 not in pool
+    # The numbers are the names that dictionaries have.
+    np.testing.assert_allclose(together[:, 1:2], pool.push({5: x[:, 1:2]})[5], atol=1e-6)
+    assert pool.push_batch(np.array([1], np.uint8), {"x": x[:, :1]}).shape == (3, 1, 5)
+    pool.leave(np.int64(5))
+    for streams, feed, message in (
+        ([0, 0], x[:, :2], "comes twice"),
+        ([0, 1, 2], x, "4 entries along axis 1, for 3 streams"),
+        ([[0, 1]], x[:, :2], "one axis"),
+        ([-1], x[:, :1], "one is -1"),
+        ([0.5], x[:, :1], "float64"),
+        ([], x[:, :0], "no stream"),
+        ([0], x[:, :1].astype(np.float64), "double"),
+    ):
+        with pytest.raises(treadle.InvalidArgument, match=message):
+            pool.push_batch(streams, feed)
+    with pytest.raises(treadle.LimitExceeded, match="room for 6 streams, not for 7"):
+        pool.push_batch([0, 7, 8, 9], x)
+    assert len(pool) == 4
+    single = treadle.InferenceSession(CASES["scan"].model).streams(2, time={"x": CASES["scan"].axis})
+    with pytest.raises(treadle.InvalidArgument, match="one by one, since"):
+        single.push_batch([0], x[:, :1])
+    pool.close()
+    assert len(pool) == 0 and 0 not in pool
+    with pytest.raises(ValueError, match="closed"):
+        pool.push_batch([0], x[:, :1])
+
+
+def test_arrays_of_streams_that_are_not_equally_far():
+    session = treadle.InferenceSession(gru_model())
+    pool = session.streams(4, time={"x": 2})
+    pool.push_batch([0, 1], normal(2, 4, 16))
+    alone = pool.fork(0)
+    with pytest.raises(treadle.InvalidArgument, match="streams 0 and 2 are not equally far: their results of 'y'"):
+        pool.push_batch([0, 2], normal(2, 4, 16))
+    assert len(pool) == 2
+    x = normal(2, 4, 16)
+    np.testing.assert_allclose(pool.push_batch([1, 0], x)[0][:, 1:], alone.push(x=x[1:])[0], atol=1e-6)
 
 
 def windows_model():

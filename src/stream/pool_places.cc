@@ -1,0 +1,174 @@
+#include "stream/pool_places.h"
+
+#include <algorithm>
+
+#include "stream/entries.h"
+
+namespace treadle {
+
+PoolPlaces::~PoolPlaces() {
+  forget_promises();
+}
+
+// Groups that come whole are made anew first: nobody else is to be put among what they were.
+Status PoolPlaces::find(std::vector<Moved> moved) {
+  const auto is_whole = [](const Moved& one) { return one.origin && one.members.size() == one.origin->live; };
+  const auto others = std::partition(moved.begin(), moved.end(), is_whole);
+  for (auto it = moved.begin(); it != moved.end(); ++it) TREADLE_TRY(find_one(std::move(*it), it < others));
+  return {};
+}
+
+// What keeps its sizes goes back to where it was. A group that comes whole is remade in the order of the push, so that
+// the next push finds it so. All else goes to a group of streams like these, or makes one.
+Status PoolPlaces::find_one(Moved moved, bool whole) {
+  if (moved.origin && !whole && entries::alike(*pool_.model_, moved.origin->carried, moved.carried)) {
+    TREADLE_TRY(entries::make_exclusive(moved.origin->carried));
+    promise(moved, *moved.origin);
+    written_.push_back({moved.origin, std::move(moved.members), std::move(moved.carried), false});
+    return {};
+  }
+  if (Remade* like = remade_like(moved.carried)) {
+    promise(moved, *like->group);
+    return grow(*like, moved, 0);
+  }
+  PoolGroup* group = whole ? moved.origin : group_like(moved.carried);
+  if (group && !whole) return add(*group, std::move(moved));
+  if (!group) group = &fresh_.emplace_back();
+  promise(moved, *group);
+  Remade made{group, {}, {}, {}};
+  for (const PoolMember* member : moved.members) made.ids.push_back(member->id);
+  made.members = std::move(moved.members);
+  made.carried = std::move(moved.carried);
+  remade_.push_back(std::move(made));
+  return {};
+}
+
+// Beside the streams of a group that is not in the push as a whole: in entries that are free, else in a larger group,
+// which has room for more such streams to come.
+Status PoolPlaces::add(PoolGroup& group, Moved moved) {
+  const size_t count = moved.members.size();
+  promise(moved, group);
+  if (group.members.size() - group.live - group.promised >= count) {
+    TREADLE_TRY(entries::make_exclusive(group.carried));
+    written_.push_back({&group, std::move(moved.members), std::move(moved.carried), true});
+    group.promised += count;
+    return {};
+  }
+  Remade larger{&group, {}, {}, {}};
+  std::vector<entries::Entry> entries;
+  for (size_t i = 0; i < group.members.size(); ++i) {
+    if (!group.members[i]) continue;
+    larger.ids.push_back(group.ids[i]);
+    larger.members.push_back(group.members[i]);
+    entries.push_back({&group.carried, i});
+  }
+  TREADLE_ASSIGN(larger.carried, entries::gather(*pool_.model_, entries));
+  TREADLE_TRY(grow(larger, moved, group.promised + std::max(count, group.live / 4)));
+  remade_.push_back(std::move(larger));
+  return {};
+}
+
+// `room`: for streams beyond these.
+Status PoolPlaces::grow(Remade& target, const Moved& moved, size_t room) {
+  std::vector<entries::Entry> entries;
+  for (size_t i = 0; i < target.members.size(); ++i) entries.push_back({&target.carried, i});
+  for (size_t i = 0; i < moved.members.size(); ++i) entries.push_back({&moved.carried, i});
+  std::vector<int64_t> ids = target.ids;
+  std::vector<PoolMember*> members = target.members;
+  for (PoolMember* member : moved.members) {
+    ids.push_back(member->id);
+    members.push_back(member);
+  }
+  ids.resize(ids.size() + room);
+  members.resize(members.size() + room);
+  TREADLE_ASSIGN(target.carried, entries::gather(*pool_.model_, entries, members.size()));
+  target.ids = std::move(ids);
+  target.members = std::move(members);
+  return {};
+}
+
+PoolPlaces::Remade* PoolPlaces::remade_like(const Carried& carried) {
+  const auto it = std::find_if(remade_.begin(), remade_.end(),
+                               [&](const Remade& r) { return entries::alike(*pool_.model_, r.carried, carried); });
+  return it == remade_.end() ? nullptr : &*it;
+}
+
+PoolGroup* PoolPlaces::group_like(const Carried& carried) {
+  const auto is_remade = [&](const PoolGroup& group) {
+    return std::any_of(remade_.begin(), remade_.end(), [&](const Remade& r) { return r.group == &group; });
+  };
+  for (PoolGroup& group : pool_.groups_) {
+    if (!is_remade(group) && entries::alike(*pool_.model_, group.carried, carried)) return &group;
+  }
+  return nullptr;
+}
+
+void PoolPlaces::promise(const Moved& moved, PoolGroup& group) {
+  promised_.insert(promised_.end(), moved.members.begin(), moved.members.end());
+  for (PoolMember* member : moved.members) member->goes_to = &group;
+}
+
+void PoolPlaces::forget_promises() {
+  for (const Written& w : written_) w.group->promised = 0;
+  for (PoolMember* member : promised_) member->goes_to = nullptr;
+  written_.clear();
+  promised_.clear();
+}
+
+void PoolPlaces::leave(StreamPool& pool, PoolMember& member) {
+  PoolGroup* group = std::exchange(member.group, nullptr);
+  if (!group) return;
+  group->members[member.at] = nullptr;
+  if (--group->live > 0) return;
+  pool.groups_.remove_if([&](const PoolGroup& g) { return &g == group; });
+}
+
+void PoolPlaces::take() {
+  // Members give up the entries that they do not keep; their groups stay until all have found their places.
+  for (PoolMember* member : promised_) {
+    if (!member->group || member->group == member->goes_to) continue;
+    member->group->members[member->at] = nullptr;
+    --member->group->live;
+  }
+  pool_.groups_.splice(pool_.groups_.end(), fresh_);
+  for (Remade& made : remade_) settle(made);
+  for (const Written& written : written_) write(written);
+  forget_promises();
+  remade_.clear();
+  pool_.groups_.remove_if([](const PoolGroup& group) { return group.live == 0; });
+}
+
+void PoolPlaces::settle(Remade& remade) {
+  PoolGroup& group = *remade.group;
+  group.ids.swap(remade.ids);
+  group.members.swap(remade.members);
+  std::swap(group.carried, remade.carried);
+  group.live = 0;
+  for (size_t i = 0; i < group.members.size(); ++i) {
+    PoolMember*& member = group.members[i];
+    if (member && member->goes_to && member->goes_to != &group) member = nullptr;  // goes on to another one
+    if (!member) continue;
+    member->group = &group;
+    member->at = i;
+    ++group.live;
+  }
+}
+
+void PoolPlaces::write(const Written& written) {
+  PoolGroup& group = *written.group;
+  size_t free = 0;
+  for (size_t i = 0; i < written.members.size(); ++i) {
+    PoolMember& member = *written.members[i];
+    if (written.moves) {
+      while (group.members[free]) ++free;
+      group.members[free] = &member;
+      group.ids[free] = member.id;
+      ++group.live;
+      member.group = &group;
+      member.at = free;
+    }
+    entries::put(*pool_.model_, {&written.carried, i}, 1, group.carried, member.at);
+  }
+}
+
+}  // namespace treadle

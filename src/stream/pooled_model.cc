@@ -1,0 +1,95 @@
+#include "stream/pooled_model.h"
+
+namespace treadle {
+
+namespace {
+
+class Finder {
+ public:
+  Finder(const StreamLayout& layout, PooledModel& model) : layout_(layout), model_(model) {}
+
+  Status find() {
+    if (layout_.timed.empty()) return error(Code::kInvalidArgument, "no input has a time axis");
+    if (!layout_.given.empty()) {
+      return error(Code::kInvalidArgument, "input '{}' is given with each push: bind it", layout_.given[0]->name);
+    }
+    for (const StreamLayout::Timed& t : layout_.timed) timed_.push_back({t.input->name, t.axis});
+    for (const StreamLayout::State& s : layout_.states) {
+      if (s.input->has_default && !s.has_initial) {
+        return error(Code::kInvalidArgument, "state '{}' begins with the model's own value", s.input->name);
+      }
+      carried_.push_back(s.input->name);
+    }
+    return layout_.over_time ? find_over_time() : find_windows();
+  }
+
+ private:
+  Status find_windows() {
+    if (layout_.hop == 0) return error(Code::kInvalidArgument, "there is no hop");
+    TREADLE_ASSIGN(const auto windows, BatchedModel::make(*layout_.session, timed_, carried_, layout_.bound,
+                                                          layout_.context + layout_.hop));
+    TREADLE_TRY(take_axes(*windows->session, windows->batch));
+    TREADLE_ASSIGN(model_.layout, layout_.on({windows, windows->session.get()}, nullptr));
+    return {};
+  }
+
+  Status find_over_time() {
+    TREADLE_ASSIGN(const auto batched, OverTime::make_batched(*layout_.session, timed_, carried_, layout_.bound));
+    const OverTime& single = *layout_.over_time;
+    if (batched->hop != single.hop || batched->first != single.first || batched->states != single.states) {
+      return error(Code::kInvalidArgument, "a batch is taken in other blocks");
+    }
+    TREADLE_TRY(take_axes(*batched->steady, batched->batch));
+    TREADLE_ASSIGN(model_.layout, layout_.on({batched, batched->start.get()}, batched));
+    return {};
+  }
+
+  Status take_axes(const Session& session, const stream::BatchAxes& batch) {
+    const std::vector<ir::Value*>& inputs = session.graph().top().inputs;
+    const auto axis_of = [&](std::string_view name) -> int64_t {
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i]->name == name) return batch.inputs[i];
+      }
+      return kNoAxis;
+    };
+    for (const StreamLayout::Timed& t : layout_.timed) {
+      model_.timed.push_back(axis_of(t.input->name));
+      if (model_.timed.back() != kNoAxis) continue;
+      return error(Code::kInvalidArgument, "input '{}' has no batch", t.input->name);
+    }
+    const size_t found = layout_.over_time ? layout_.over_time->states.size() : 0;
+    for (size_t i = 0; i < layout_.states.size() + found; ++i) {
+      const std::string& name = layout_.state_name(i);
+      model_.states.push_back(axis_of(name));
+      const size_t output = layout_.block_outputs[layout_.outputs.size() + i];
+      if (model_.states.back() != kNoAxis && model_.states.back() == batch.outputs[output]) continue;
+      return error(Code::kInvalidArgument, "state '{}' is one for the whole batch", name);
+    }
+    for (const StreamLayout::Output& o : layout_.outputs) model_.outputs.push_back(batch.outputs[o.index]);
+    return {};
+  }
+
+  const StreamLayout& layout_;
+  PooledModel& model_;
+  std::vector<stream::TimedInput> timed_;
+  std::vector<std::string_view> carried_;
+};
+
+}  // namespace
+
+std::shared_ptr<const PooledModel> PooledModel::make(const StreamLayout& layout) {
+  auto model = std::make_shared<PooledModel>();
+  const Status status = Finder(layout, *model).find();
+  if (!status.ok()) {
+    model->layout = nullptr;
+    model->why_single = status.message();
+  }
+  return model;
+}
+
+int64_t PooledModel::result_axis(size_t output) const {
+  const bool stacked = layout->hop > 0 && layout->outputs[output].time_axis < 0;
+  return outputs[output] == kNoAxis ? kNoAxis : outputs[output] + (stacked ? 1 : 0);
+}
+
+}  // namespace treadle

@@ -1,0 +1,24 @@
+#pragma once
+// A model that takes many streams at once, as the entries of a batch.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stream/layout.h"
+
+namespace treadle {
+
+struct PooledModel {
+  std::shared_ptr<const StreamLayout> layout;  // of a batch of any size; null: every stream runs on its own
+  std::string why_single;                      // empty: streams run together
+  // Axes of the batch: of timed inputs, of states (declared, then found), of outputs. kNoAxis: alike for all entries.
+  std::vector<int64_t> timed, states, outputs;
+
+  // `layout`: of one stream.
+  static std::shared_ptr<const PooledModel> make(const StreamLayout& layout);
+  // Where the entries are in what a push gives for an output, which may be stacked. kNoAxis: alike for all.
+  int64_t result_axis(size_t output) const;
+};
+
+}  // namespace treadle

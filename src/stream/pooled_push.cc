@@ -1,0 +1,396 @@
+#include "stream/pooled_push.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "stream/entries.h"
+#include "stream/tensor_slices.h"
+
+namespace treadle {
+
+namespace {
+
+int64_t size_along(const AnyValue& value, int64_t axis) {
+  return value.tensor().dims()[static_cast<size_t>(axis)];
+}
+
+std::vector<AnyValue*> places_of(std::vector<AnyValue>& values) {
+  std::vector<AnyValue*> places;
+  places.reserve(values.size());
+  for (AnyValue& value : values) places.push_back(&value);
+  return places;
+}
+
+}  // namespace
+
+PooledPush::PooledPush(StreamPool& pool, const RunOptions& options)
+    : pool_(pool), model_(*pool.model_), layout_(*model_.layout), options_(options), places_(pool) {
+  ++pool_.pushes_;
+}
+
+Result<std::vector<Stream::Pushed>> PooledPush::each(std::span<const StreamPool::Chunk> chunks) {
+  std::vector<int64_t> ids;
+  for (const StreamPool::Chunk& chunk : chunks) ids.push_back(chunk.id);
+  TREADLE_TRY(admit(ids));
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    auto taken = take_chunk(*pool_.first_.layout_, chunks[i].feeds, 1);
+    if (!taken.ok()) return std::move(taken).status().in(fmt::format("stream {}:", chunks[i].id));
+    chunks_.push_back(std::move(*taken));
+    rows_[i].chunk = i;
+  }
+  TREADLE_TRY(run_all());
+  std::vector<Stream::Pushed> pushed(chunks.size());
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    for (size_t o = 0; o < layout_.outputs.size(); ++o) {
+      TREADLE_ASSIGN(pushed[i].outputs.emplace_back(), result_of(rows_[i], o));
+    }
+    for (const Piece& piece : alike_[rows_[i].with].pieces)
+      pushed[i].runs += rows_[i].position < piece.rows ? piece.runs : 0;
+  }
+  commit();
+  return pushed;
+}
+
+Result<Stream::Pushed> PooledPush::batch(std::span<const int64_t> ids, std::span<const Feed> feeds) {
+  Stream::Pushed pushed;
+  pushed.outputs.resize(layout_.outputs.size());
+  if (ids.empty()) return error(Code::kInvalidArgument, "a push to no stream");
+  TREADLE_ASSIGN(const bool was_group, push_group(ids, feeds, pushed));
+  if (was_group) return pushed;
+  TREADLE_TRY(admit(ids));
+  TREADLE_ASSIGN(Chunk chunk, take_chunk(layout_, feeds, ids.size()));
+  chunks_.push_back(std::move(chunk));
+  for (size_t i = 0; i < rows_.size(); ++i) rows_[i].entry = i;
+  TREADLE_TRY(run_all());
+  TREADLE_TRY(join_results(pushed.outputs));
+  for (const Piece& piece : alike_.front().pieces) pushed.runs += piece.runs;
+  commit();
+  return pushed;
+}
+
+// Streams that are a group, in its order, and whose samples leave none to wait: a push of one stream with so many
+// entries.
+Result<bool> PooledPush::push_group(std::span<const int64_t> ids, std::span<const Feed> feeds, Stream::Pushed& pushed) {
+  const auto first = pool_.members_.find(ids.front());
+  PoolGroup* group = first == pool_.members_.end() ? nullptr : first->second.group;
+  if (!group || group->live != group->ids.size() ||
+      !std::equal(ids.begin(), ids.end(), group->ids.begin(), group->ids.end())) {
+    return false;
+  }
+  const auto waits = [](const PoolMember* member) { return member->pending > 0; };
+  if (std::any_of(group->members.begin(), group->members.end(), waits)) return false;
+  TREADLE_ASSIGN(const Chunk chunk, take_chunk(layout_, feeds, ids.size()));
+  const int64_t fresh = size_along(*chunk[0], layout_.timed[0].axis);
+  if (samples_to_run(layout_, group->carried.begun, fresh) != fresh) return false;
+  const std::vector<AnyValue*> places = places_of(pushed.outputs);
+  TREADLE_ASSIGN(pushed.runs, group->push.make(layout_, group->carried, feeds, false, places, options_));
+  pool_.runs_ += static_cast<int64_t>(pushed.runs);
+  return true;
+}
+
+// The streams that take part, each once; those that are new join if all goes well.
+Status PooledPush::admit(std::span<const int64_t> ids) {
+  rows_.resize(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const auto it = pool_.members_.find(ids[i]);
+    PoolMember& member = it == pool_.members_.end() ? fresh_[ids[i]] : it->second;
+    if (member.push == pool_.pushes_) return error(Code::kInvalidArgument, "stream {} comes twice", ids[i]);
+    member.id = ids[i];
+    member.push = pool_.pushes_;
+    rows_[i].member = &member;
+  }
+  return pool_.check_room(fresh_.size());
+}
+
+Result<PooledPush::Chunk> PooledPush::take_chunk(const StreamLayout& layout, std::span<const Feed> feeds,
+                                                 size_t entries) const {
+  std::vector<const AnyValue*> fed;
+  Chunk chunk;
+  for (const Feed& feed : feeds) {
+    for (size_t t = 0; t < layout.timed.size(); ++t) {
+      const auto axis = static_cast<size_t>(model_.timed[t]);
+      if (feed.name != layout.timed[t].input->name || !feed.value->is_tensor()) continue;
+      const Dims& dims = feed.value->tensor().dims();
+      if (axis >= dims.size() || dims[axis] == static_cast<int64_t>(entries)) continue;
+      if (&layout == &layout_) {
+        return error(Code::kInvalidArgument, "input '{}' has {} entries along axis {}, for {} streams", feed.name,
+                     dims[axis], axis, entries);
+      }
+      return error(Code::kInvalidArgument, "input '{}' has {} entries along axis {}; a stream of a pool has one",
+                   feed.name, dims[axis], axis);
+    }
+  }
+  TREADLE_TRY(sort_feeds(layout, feeds, false, fed));
+  for (const StreamLayout::Timed& timed : layout.timed) {
+    chunk.push_back(fed[timed.at]);
+    const int64_t first = size_along(*chunk[0], layout.timed[0].axis), here = size_along(*chunk.back(), timed.axis);
+    if (first == here) continue;
+    return error(Code::kInvalidArgument, "inputs '{}' and '{}' get unlike numbers of samples ({} and {})",
+                 layout.timed[0].input->name, timed.input->name, first, here);
+  }
+  return chunk;
+}
+
+// --- The runs -------------------------------------------------------------------------------------------------------
+
+Status PooledPush::run_all() {
+  for (Row& row : rows_) {
+    const PoolGroup* group = row.member->group;
+    row.fresh = size_along(*chunks_[row.chunk][0], layout_.timed[0].axis);
+    row.runs = samples_to_run(layout_, group ? group->carried.begun : pool_.first_.carried_.begun,
+                              row.member->pending + row.fresh);
+    size_t k = runs_alone(row) ? 0 : alike_.size();
+    while (k > 0 && !fits(alike_[k - 1], row)) --k;
+    if (k == 0) {
+      alike_.push_back({row.member->group, row.runs > 0, {}, {}});
+      k = alike_.size();
+    }
+    row.with = k - 1;
+    alike_[row.with].rows.push_back(&row);
+  }
+  for (Alike& alike : alike_) {
+    std::sort(alike.rows.begin(), alike.rows.end(),
+              [](const Row* a, const Row* b) { return a->runs == b->runs ? a < b : a->runs > b->runs; });
+    for (size_t i = 0; i < alike.rows.size(); ++i) alike.rows[i]->position = i;
+    Status status = alike.run ? run(alike) : give_nothing(alike);
+    if (status.ok()) continue;
+    const std::string more = alike.rows.size() > 1 ? fmt::format(" and {} more", alike.rows.size() - 1) : "";
+    return std::move(status).in(fmt::format("stream {}{}:", alike.rows.front()->member->id, more));
+  }
+  TREADLE_TRY(keep_waiting());
+  return places_.find(std::move(moved_));
+}
+
+// The first block of a stream over time, where that has no batch.
+bool PooledPush::runs_alone(const Row& row) const {
+  const PoolGroup* group = row.member->group;
+  return row.runs > 0 && layout_.over_time && !layout_.over_time->first_has_batch && !(group && group->carried.begun);
+}
+
+bool PooledPush::fits(const Alike& alike, const Row& row) const {
+  if (alike.group != row.member->group || alike.run != (row.runs > 0)) return false;
+  const Row& other = *alike.rows.front();
+  if (other.chunk == row.chunk) return true;
+  for (size_t t = 0; t < layout_.timed.size(); ++t) {
+    const Dims &a = chunks_[other.chunk][t]->tensor().dims(), &b = chunks_[row.chunk][t]->tensor().dims();
+    if (a.size() != b.size()) return false;
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (a[i] != b[i] && static_cast<int64_t>(i) != layout_.timed[t].axis) return false;
+    }
+  }
+  return true;
+}
+
+// All run together for as long as all have samples; then those go on that have more.
+Status PooledPush::run(Alike& alike) {
+  std::vector<entries::Entry> from;
+  for (const Row* row : alike.rows) {
+    from.push_back({row->member->group ? &row->member->group->carried : &pool_.first_.carried_, row->member->at});
+  }
+  TREADLE_ASSIGN(Carried carried, entries::gather(model_, from));
+  int64_t at = 0;
+  for (size_t rows = alike.rows.size(); rows > 0;) {
+    const int64_t until = alike.rows[rows - 1]->runs;
+    TREADLE_ASSIGN(Piece piece, make(alike, rows, carried, at, until));
+    alike.pieces.push_back(std::move(piece));
+    at = until;
+    size_t left = rows;
+    while (left > 0 && alike.rows[left - 1]->runs == at) --left;
+    if (left == 0) return split(alike, 0, rows, std::move(carried));
+    TREADLE_TRY(split(alike, left, rows, carried));
+    from.clear();
+    for (size_t i = 0; i < left; ++i) from.push_back({&carried, i});
+    TREADLE_ASSIGN(carried, entries::gather(model_, from));
+    rows = left;
+  }
+  return {};
+}
+
+// What no sample completes a block of still gives what is known: results without frames, or those of the samples
+// before. What the streams carry stays as it is.
+Status PooledPush::give_nothing(Alike& alike) {
+  std::vector<entries::Entry> from;
+  for (const Row* row : alike.rows) {
+    from.push_back({row->member->group ? &row->member->group->carried : &pool_.first_.carried_, row->member->at});
+  }
+  TREADLE_ASSIGN(Carried carried, entries::gather(model_, from));
+  TREADLE_ASSIGN(Piece piece, make(alike, alike.rows.size(), carried, 0, 0));
+  alike.pieces.push_back(std::move(piece));
+  return {};
+}
+
+// Samples from `from` until `until` of the first `rows` streams, which carry `carried`.
+Result<PooledPush::Piece> PooledPush::make(const Alike& alike, size_t rows, Carried& carried, int64_t from,
+                                           int64_t until) {
+  Piece piece{rows, 0, std::vector<AnyValue>(layout_.outputs.size())};
+  std::vector<AnyValue> made(layout_.timed.size());
+  std::vector<Feed> feeds;
+  for (size_t t = 0; t < layout_.timed.size(); ++t) {
+    TREADLE_ASSIGN(const AnyValue* value, samples(alike, rows, t, from, until, made[t]));
+    feeds.push_back({layout_.timed[t].input->name, value});
+  }
+  const StreamLayout& layout = runs_alone(*alike.rows[0]) ? *pool_.first_.layout_ : layout_;
+  TREADLE_ASSIGN(piece.runs, pool_.push_.make(layout, carried, feeds, false, places_of(piece.results), options_));
+  runs_ += static_cast<int64_t>(piece.runs);
+  return piece;
+}
+
+Result<const AnyValue*> PooledPush::samples(const Alike& alike, size_t rows, size_t timed, int64_t from, int64_t until,
+                                            AnyValue& made) const {
+  const AnyValue& like = *chunks_[alike.rows.front()->chunk][timed];
+  if (is_all_that_is_fed(alike, rows, from, until)) return &like;
+  Dims dims = like.tensor().dims();
+  dims[static_cast<size_t>(model_.timed[timed])] = static_cast<int64_t>(rows);
+  dims[static_cast<size_t>(layout_.timed[timed].axis)] = until - from;
+  TREADLE_TRY(resize(made, like.tensor().type(), dims));
+  for (size_t i = 0; i < rows;) {
+    const Row& row = *alike.rows[i];
+    size_t next = i + 1;  // entries that lie one after the other are copied at once
+    while (next < rows && row.member->pending == 0 && continues(row, *alike.rows[next], next - i)) ++next;
+    copy_samples(row, timed, {from, until, static_cast<int64_t>(next - i)}, made, i);
+    i = next;
+  }
+  return &made;
+}
+
+// Whether the samples of `other` are those of the entry that lies so far behind that of `row`.
+bool PooledPush::continues(const Row& row, const Row& other, size_t behind) {
+  return other.member->pending == 0 && other.chunk == row.chunk && other.entry == row.entry + behind;
+}
+
+// Whether the one chunk, which has an entry for each stream, is what the run takes.
+bool PooledPush::is_all_that_is_fed(const Alike& alike, size_t rows, int64_t from, int64_t until) const {
+  if (chunks_.size() > 1 || rows != rows_.size() || from > 0) return false;
+  for (size_t i = 0; i < rows; ++i) {
+    const Row& row = *alike.rows[i];
+    if (row.entry != i || row.member->pending > 0 || row.fresh != until) return false;
+  }
+  return true;
+}
+
+// Samples that waited come first, then those of the chunk. Several entries of a chunk: none has samples that waited.
+void PooledPush::copy_samples(const Row& row, size_t timed, const Range& range, AnyValue& to, size_t at) const {
+  const int64_t waited = row.member->pending, batch = model_.timed[timed], time = layout_.timed[timed].axis;
+  const auto copy = [&](const Tensor& source, size_t entry, int64_t begin, int64_t end, int64_t offset) {
+    if (begin >= end) return;
+    copy_block(source, {{{batch, static_cast<int64_t>(entry), range.entries}, {time, begin, end - begin}}}, to.tensor(),
+               {static_cast<int64_t>(at), offset});
+  };
+  if (waited > 0) copy(row.member->waiting[timed], 0, range.from, std::min(range.until, waited), 0);
+  const int64_t begin = std::max(range.from, waited);
+  copy(chunks_[row.chunk][timed]->tensor(), row.entry, begin - waited, range.until - waited, begin - range.from);
+}
+
+// Streams `from` to `until` have run: entries of `carried` are theirs.
+Status PooledPush::split(const Alike& alike, size_t from, size_t until, Carried carried) {
+  std::vector<PoolMember*> members;
+  std::vector<entries::Entry> entries;
+  for (size_t i = from; i < until; ++i) {
+    members.push_back(alike.rows[i]->member);
+    entries.push_back({&carried, i});
+  }
+  if (from == 0) {
+    moved_.push_back({std::move(members), alike.group, std::move(carried)});
+    return {};
+  }
+  TREADLE_ASSIGN(Carried own, entries::gather(model_, entries));
+  moved_.push_back({std::move(members), alike.group, std::move(own)});
+  return {};
+}
+
+// --- Results, and what the streams carry from now on
+// ------------------------------------------------------------------
+
+Status PooledPush::keep_waiting() {
+  waiting_.resize(rows_.size());
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const Row& row = rows_[i];
+    const int64_t available = row.member->pending + row.fresh;
+    for (size_t t = 0; t < layout_.timed.size() && row.runs < available; ++t) {
+      const Tensor& like = chunks_[row.chunk][t]->tensor();
+      Dims dims = like.dims();
+      dims[static_cast<size_t>(model_.timed[t])] = 1;
+      dims[static_cast<size_t>(layout_.timed[t].axis)] = available - row.runs;
+      AnyValue rest;
+      TREADLE_TRY(resize(rest, like.type(), dims));
+      copy_samples(row, t, {row.runs, available, 1}, rest, 0);
+      waiting_[i].push_back(std::move(rest.tensor()));
+    }
+  }
+  return {};
+}
+
+Result<AnyValue> PooledPush::result_of(const Row& row, size_t output) const {
+  std::vector<AnyValue> parts;
+  for (const Piece& piece : alike_[row.with].pieces) {
+    if (row.position >= piece.rows) continue;
+    const AnyValue& result = piece.results[output];
+    // The elements of a sequence are not stacked.
+    const int64_t axis = result.is_tensor() ? model_.result_axis(output) : model_.outputs[output];
+    TREADLE_ASSIGN(parts.emplace_back(), entries::of_result(result, axis, row.position));
+  }
+  const int64_t axis = layout_.outputs[output].time_axis;
+  return Gathered::joined({.name = layout_.output_names[output], .axis = axis, .stacks = layout_.hop > 0},
+                          std::move(parts));
+}
+
+Status PooledPush::join_results(std::vector<AnyValue>& outputs) {
+  std::vector<Piece>& pieces = alike_.front().pieces;
+  const bool in_order = alike_.size() == 1 && pieces.size() == 1 && pieces.front().rows == rows_.size();
+  if (in_order) {
+    outputs = std::move(pieces.front().results);
+    return {};
+  }
+  for (size_t o = 0; o < outputs.size(); ++o) TREADLE_TRY(join_result(o, outputs[o]));
+  return {};
+}
+
+// One array of what streams of several groups gave.
+Status PooledPush::join_result(size_t output, AnyValue& joined) const {
+  const int64_t axis = model_.result_axis(output);
+  std::vector<const Tensor*> given;  // parallel to `alike_`
+  for (const Alike& alike : alike_) {
+    const AnyValue& result = alike.pieces.front().results[output];
+    if (axis == kNoAxis) {
+      joined = result;
+      return {};
+    }
+    Dims dims = result.is_tensor() ? result.tensor().dims() : Dims();
+    if (result.is_tensor()) dims[static_cast<size_t>(axis)] = static_cast<int64_t>(rows_.size());
+    if (given.empty() && result.is_tensor()) TREADLE_TRY(resize(joined, result.tensor().type(), dims));
+    if (alike.pieces.size() > 1 || !result.is_tensor() || dims != joined.tensor().dims()) {
+      return error(Code::kInvalidArgument,
+                   "streams {} and {} are not equally far: their results of '{}' have unlike sizes. Give chunks of "
+                   "their own to the streams",
+                   alike_.front().rows.front()->member->id, alike.rows.back()->member->id,
+                   layout_.output_names[output]);
+    }
+    given.push_back(&result.tensor());
+  }
+  for (size_t i = 0; i < rows_.size();) {
+    const Row& row = rows_[i];
+    size_t next = i + 1;  // rows that lie one after the other are copied at once
+    while (next < rows_.size() && rows_[next].with == row.with && rows_[next].position == row.position + (next - i))
+      ++next;
+    copy_along(*given[row.with], static_cast<int64_t>(row.position), static_cast<int64_t>(next - i), joined.tensor(),
+               static_cast<int64_t>(i), axis);
+    i = next;
+  }
+  return {};
+}
+
+// What needs memory comes first: from the first change of the pool on, nothing fails.
+void PooledPush::commit() {
+  pool_.members_.reserve(pool_.members_.size() + fresh_.size());
+  pool_.members_.merge(fresh_);
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    PoolMember& member = *rows_[i].member;
+    member.pending += rows_[i].fresh - rows_[i].runs;
+    member.waiting.swap(waiting_[i]);
+  }
+  places_.take();
+  pool_.runs_ += runs_;
+}
+
+}  // namespace treadle

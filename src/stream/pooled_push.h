@@ -1,0 +1,85 @@
+#pragma once
+// One push of a pool whose streams run together. Nothing of the pool changes before all runs have succeeded.
+
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "stream/pool.h"
+#include "stream/pool_places.h"
+
+namespace treadle {
+
+class PooledPush {
+ public:
+  PooledPush(StreamPool& pool, const RunOptions& options);
+
+  // A chunk of its own for each stream, and results of its own.
+  Result<std::vector<Stream::Pushed>> each(std::span<const StreamPool::Chunk> chunks);
+  // What is fed has an entry for each stream, and so have the results.
+  Result<Stream::Pushed> batch(std::span<const int64_t> ids, std::span<const Feed> feeds);
+
+ private:
+  struct Row {
+    PoolMember* member = nullptr;
+    size_t chunk = 0, entry = 0;    // of what is fed
+    int64_t fresh = 0, runs = 0;    // samples that have come; of all that are there, those that run
+    size_t with = 0, position = 0;  // among `alike_`, and there
+  };
+  // What a run, or several in a row, gave to the first `rows` streams.
+  struct Piece {
+    size_t rows, runs;
+    std::vector<AnyValue> results;
+  };
+  // Streams of one group whose chunks have the same sizes but for time.
+  struct Alike {
+    PoolGroup* group;        // null: they have not run yet
+    bool run;                // else no sample completes a block of theirs
+    std::vector<Row*> rows;  // by falling number of samples to run
+    std::vector<Piece> pieces;
+  };
+  // Samples of streams that follow each other.
+  struct Range {
+    int64_t from, until, entries;
+  };
+  // Of what is fed: a value per timed input.
+  using Chunk = std::vector<const AnyValue*>;
+
+  Result<bool> push_group(std::span<const int64_t> ids, std::span<const Feed> feeds, Stream::Pushed& pushed);
+  Status admit(std::span<const int64_t> ids);
+  Status check_chunk(const Chunk& chunk, size_t entries) const;
+  Result<Chunk> take_chunk(const StreamLayout& layout, std::span<const Feed> feeds, size_t entries) const;
+  void sort(const std::vector<Chunk>& chunks);
+  bool runs_alone(const Row& row) const;
+  bool fits(const Alike& alike, const Row& row) const;
+  Status run_all();
+  Status run(Alike& alike);
+  Status give_nothing(Alike& alike);
+  Result<Piece> make(const Alike& alike, size_t rows, Carried& carried, int64_t from, int64_t until);
+  Result<const AnyValue*> samples(const Alike& alike, size_t rows, size_t timed, int64_t from, int64_t until,
+                                  AnyValue& made) const;
+  bool is_all_that_is_fed(const Alike& alike, size_t rows, int64_t from, int64_t until) const;
+  static bool continues(const Row& row, const Row& other, size_t behind);
+  void copy_samples(const Row& row, size_t timed, const Range& range, AnyValue& to, size_t at) const;
+  Status split(const Alike& alike, size_t from, size_t until, Carried carried);
+  Status keep_waiting();
+  Result<AnyValue> result_of(const Row& row, size_t output) const;
+  Status join_results(std::vector<AnyValue>& outputs);
+  Status join_result(size_t output, AnyValue& joined) const;
+  void commit();
+
+  StreamPool& pool_;
+  const PooledModel& model_;
+  const StreamLayout& layout_;
+  const RunOptions& options_;
+  std::unordered_map<int64_t, PoolMember> fresh_;  // streams that join
+  std::vector<Row> rows_;
+  std::vector<Chunk> chunks_;
+  std::vector<Alike> alike_;
+  std::vector<PoolPlaces::Moved> moved_;
+  std::vector<std::vector<Tensor>> waiting_;  // parallel to `rows_`: samples that wait from now on
+  PoolPlaces places_;
+  int64_t runs_ = 0;
+};
+
+}  // namespace treadle
