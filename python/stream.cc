@@ -130,9 +130,10 @@ class Stream {
     return take_bytes(bytes, size);
   }
 
-  void load(PyObject* snapshot) {
+  void load(PyObject* snapshot, bool other_weights) {
     const std::string_view saved = py::bytes(snapshot);
-    check(treadle_stream_load(handle_.get(), saved.data(), saved.size()));
+    const auto fn = other_weights ? treadle_stream_load_from_other_weights : treadle_stream_load;
+    check(fn(handle_.get(), saved.data(), saved.size()));
   }
   const treadle_stream* handle() const { return handle_.get(); }
   py::Object text() const { return take_text(treadle_stream_text(handle_.get())); }
@@ -283,7 +284,7 @@ void define_stream(PyObject* module) {
        py::method<&Stream::state>("state"), py::method<&Stream::state_names>("state_names"),
        py::method<&Stream::set_state>("set_state", "name, value"), py::method<&Stream::reset>("reset"),
        py::method<&Stream::fork>("fork"), py::method<&Stream::save>("save"),
-       py::method<&Stream::load>("load", "snapshot"), py::method<&Stream::text>("text")},
+       py::method<&Stream::load>("load", "snapshot, other_weights"), py::method<&Stream::text>("text")},
       {py::property<&Stream::pending>("pending"), py::property<&Stream::delay>("delay"),
        py::property<&Stream::done>("done")});
   py::define_type<StreamPool>(

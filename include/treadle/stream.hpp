@@ -111,6 +111,10 @@ class Stream {
   bool done() const { return treadle_stream_done(get()); }
   std::string save() const { return detail::take_bytes(treadle_stream_save, get()); }
   void load(const std::string& snapshot) { check(treadle_stream_load(get(), snapshot.data(), snapshot.size())); }
+  // The same, also where the model's weights are others: streams go on with a newer model.
+  void load_from_other_weights(const std::string& snapshot) {
+    check(treadle_stream_load_from_other_weights(get(), snapshot.data(), snapshot.size()));
+  }
   std::string text() const { return detail::take(treadle_stream_text(get())); }
   treadle_stream* get() const { return handle_.get(); }
 

@@ -159,7 +159,7 @@ class Stream(Closable):
             for name, value in values.items():
                 self._core.set_state(name, value)
         except Exception:
-            self._core.load(backup)
+            self._core.load(backup, True)
             raise
 
     def push(
@@ -229,9 +229,12 @@ class Stream(Closable):
         """State and waiting samples, for `load` on a stream of the same model that was made alike."""
         return self._core.save()
 
-    def load(self, snapshot: bytes) -> None:
-        """Goes on from what `save` gave; InvalidArgument where that was of another model or another kind of stream."""
-        self._core.load(bytes(snapshot))
+    def load(self, snapshot: bytes, *, other_weights: bool = False) -> None:
+        """Goes on from what `save` gave; InvalidArgument where that was of another model or another kind of stream.
+
+        `other_weights`: the model's weights may be others, so that streams go on with a newer model.
+        """
+        self._core.load(bytes(snapshot), other_weights)
 
     def __reduce__(self) -> tuple[Callable[[Origin, bytes], Stream], tuple[Origin, bytes]]:
         """The session, the arguments that the stream was made with, and what `save` gives: the copy goes on from here."""

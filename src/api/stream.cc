@@ -203,6 +203,13 @@ treadle_status* treadle_stream_load(treadle_stream* stream, const void* bytes, s
   });
 }
 
+treadle_status* treadle_stream_load_from_other_weights(treadle_stream* stream, const void* bytes, size_t size) {
+  return changing(stream, &treadle_stream::stream, [&](Stream& changed) -> Status {
+    TREADLE_TRY(require(bytes || size == 0, "a snapshot is missing"));
+    return changed.load({static_cast<const char*>(bytes), size}, true);
+  });
+}
+
 char* treadle_stream_text(const treadle_stream* stream) {
   return stream ? give_or_null([&] { return stream->stream.to_string(); }) : nullptr;
 }

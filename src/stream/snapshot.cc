@@ -143,7 +143,7 @@ Status Stream::load_found(Source& reader) {
   return {};
 }
 
-Status Stream::load(std::string_view snapshot) {
+Status Stream::load(std::string_view snapshot, bool other_weights) {
   Reader reader(snapshot);
   TREADLE_TRY(reader.magic());
   TREADLE_ASSIGN(const std::string_view layout, reader.text());
@@ -152,7 +152,7 @@ Status Stream::load(std::string_view snapshot) {
                  layout_->to_string());
   }
   TREADLE_ASSIGN(const int64_t fingerprint, reader.number());
-  if (static_cast<uint64_t>(fingerprint) != layout_->session->fingerprint()) {
+  if (!other_weights && static_cast<uint64_t>(fingerprint) != layout_->session->fingerprint()) {
     return error(Code::kInvalidArgument, "the snapshot belongs to a model with other weights");
   }
   Stream loaded(layout_);

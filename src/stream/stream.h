@@ -82,9 +82,10 @@ class Stream {
   bool done() const;      // a Loop has ended by its condition: no more frames come
   Status reset();
 
-  // State, waiting samples and context. A snapshot fits a stream of the same model with the same roles.
+  // State, waiting samples and context. A snapshot fits a stream of the same model with the same roles; with
+  // `other_weights` also where the model has other weights.
   Result<std::string> save() const;
-  Status load(std::string_view snapshot);
+  Status load(std::string_view snapshot, bool other_weights = false);
   std::string to_string() const;
 
  private:

@@ -155,6 +155,7 @@ TEST(CppApi, Streams) {
   EXPECT_EQ(stream.push(samples({4, 5, 6}))[0].to_doubles(), (std::vector<double>{-10, -21}));
   EXPECT_EQ(fork.flush()[0].to_doubles(), std::vector<double>{-6});
   stream.load(snapshot);
+  stream.load_from_other_weights(snapshot);
   EXPECT_EQ(stream.push(samples({4}))[0].to_doubles(), std::vector<double>{-10});
   stream.reset();
   EXPECT_EQ(stream.push(samples({1, 1}))[0].to_doubles(), std::vector<double>{-2});

@@ -181,8 +181,12 @@ def test_a_snapshot_of_other_weights():
         loaded = same.stream()
         loaded.load(stream.save())
         np.testing.assert_array_equal(loaded.state["state"], stream.state["state"])
+    newer = trained(gain[::-1].copy()).stream()
     with pytest.raises(treadle.InvalidArgument, match="other weights"):
-        trained(gain[::-1].copy()).stream().load(stream.save())
+        newer.load(stream.save())
+    newer.load(stream.save(), other_weights=True)
+    np.testing.assert_array_equal(newer.push(x=gain), gain * gain[::-1])
+    np.testing.assert_array_equal(newer.state["state"], stream.state["state"] + gain * gain[::-1])
 
 
 def test_forks_do_not_share_what_they_carry():
