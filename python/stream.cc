@@ -90,6 +90,14 @@ class Stream {
     return names;
   }
 
+  py::Object output_axes() const {
+    py::Object axes = py::new_list();
+    for (size_t i = 0; i < treadle_stream_output_count(handle_.get()); ++i) {
+      py::append(axes, treadle_stream_output_axis(handle_.get(), i));
+    }
+    return axes;
+  }
+
   py::Object state() const {
     py::Object result = py::new_dict();
     for (size_t i = 0; i < treadle_stream_state_count(handle_.get()); ++i) {
@@ -281,9 +289,9 @@ void define_stream(PyObject* module) {
       py::constructor<Stream, PyObject*, PyObject*, bool, PyObject*, PyObject*, PyObject*, int64_t, int64_t>(),
       {py::method<&Stream::warm>("warm", "sizes"), py::method<&Stream::push>("push", "feed, options"),
        py::method<&Stream::flush>("flush", "feed, options"), py::method<&Stream::output_names>("output_names"),
-       py::method<&Stream::state>("state"), py::method<&Stream::state_names>("state_names"),
-       py::method<&Stream::set_state>("set_state", "name, value"), py::method<&Stream::reset>("reset"),
-       py::method<&Stream::fork>("fork"), py::method<&Stream::save>("save"),
+       py::method<&Stream::output_axes>("output_axes"), py::method<&Stream::state>("state"),
+       py::method<&Stream::state_names>("state_names"), py::method<&Stream::set_state>("set_state", "name, value"),
+       py::method<&Stream::reset>("reset"), py::method<&Stream::fork>("fork"), py::method<&Stream::save>("save"),
        py::method<&Stream::load>("load", "snapshot, other_weights"), py::method<&Stream::text>("text")},
       {py::property<&Stream::pending>("pending"), py::property<&Stream::delay>("delay"),
        py::property<&Stream::done>("done")});

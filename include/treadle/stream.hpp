@@ -92,6 +92,8 @@ class Stream {
       names.emplace_back(treadle_stream_output_name(get(), i));
     return names;
   }
+  // The axis along which the results of pushes go together; -1: each push gives the newest value.
+  int64_t output_axis(size_t index) const { return treadle_stream_output_axis(get(), index); }
   std::vector<std::string> state_names() const {
     std::vector<std::string> names;
     for (size_t i = 0; i < treadle_stream_state_count(get()); ++i)

@@ -354,6 +354,9 @@ TREADLE_API void treadle_stream_free(treadle_stream* stream);
 /* Outputs that are not states. */
 TREADLE_API size_t treadle_stream_output_count(const treadle_stream* stream);
 TREADLE_API const char* treadle_stream_output_name(const treadle_stream* stream, size_t index);
+/* The axis along which what pushes give for an output goes together to what one push of all would give. -1: it does
+ * not; each push gives the newest value. */
+TREADLE_API int64_t treadle_stream_output_axis(const treadle_stream* stream, size_t index);
 /* Plans pushes of these numbers of samples (none: of one hop) and makes native code of their loops, so that no push has
  * to. The stream stays as it is. Inputs that come with each push are taken to be zeros. */
 TREADLE_API treadle_status* treadle_stream_warm(treadle_stream* stream, const int64_t* sizes, size_t count);

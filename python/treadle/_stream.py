@@ -129,6 +129,15 @@ class Stream(Closable):
         return self._core.output_names()
 
     @property
+    def output_axes(self) -> dict[str, int | None]:
+        """For each output the axis along which the results of pushes go together, as `numpy.concatenate` joins them.
+
+        None where they do not: each push gives the newest value.
+        """
+        axes = self._core.output_axes()
+        return {name: None if axis < 0 else axis for name, axis in zip(self.output_names, axes, strict=True)}
+
+    @property
     def pending(self) -> int:
         """Samples that wait for their hop, or for the stride of a convolution."""
         return self._core.pending

@@ -118,6 +118,10 @@ const char* treadle_stream_output_name(const treadle_stream* stream, size_t inde
   return index < treadle_stream_output_count(stream) ? stream->stream.output_names()[index].c_str() : nullptr;
 }
 
+int64_t treadle_stream_output_axis(const treadle_stream* stream, size_t index) {
+  return index < treadle_stream_output_count(stream) ? stream->stream.output_axis(index) : -1;
+}
+
 treadle_status* treadle_stream_warm(treadle_stream* stream, const int64_t* sizes, size_t count) {
   return changing(stream, &treadle_stream::stream, [&](Stream& warmed) -> Status {
     TREADLE_TRY(require(sizes || count == 0, "sizes are missing"));

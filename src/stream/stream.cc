@@ -51,6 +51,11 @@ Status Stream::set_state(std::string_view input, AnyValue value) {
   return error(Code::kInvalidArgument, "the stream has no state '{}'", input);
 }
 
+int64_t Stream::output_axis(size_t i) const {
+  const int64_t axis = layout_->outputs[i].time_axis;
+  return axis < 0 && layout_->hop > 0 ? 0 : axis;  // without an axis of time, the results of hops are stacked
+}
+
 int64_t Stream::delay() const {
   return layout_->over_time ? layout_->over_time->delay : 0;
 }

@@ -73,6 +73,8 @@ class Stream {
   Status warm(std::span<const int64_t> sizes = {}) const;
 
   const std::vector<std::string>& output_names() const;
+  // Along which the results of pushes go together; -1 where each push gives the newest value.
+  int64_t output_axis(size_t i) const;
   size_t state_count() const;
   const std::string& state_name(size_t i) const;  // the input's
   const AnyValue& state(size_t i) const { return carried_.states[i]; }

@@ -184,6 +184,8 @@ TEST(CppApi, TellsAndSetsStates) {
   const treadle::Session session(bytes.data(), bytes.size());
   treadle::Stream stream(session, treadle::StreamOptions().hop(2));
   EXPECT_EQ(stream.output_names(), std::vector<std::string>{"level"});
+  EXPECT_EQ(stream.output_axis(0), 0);
+  EXPECT_EQ(stream.output_axis(1), -1);
   ASSERT_EQ(stream.state_names(), std::vector<std::string>{"state"});
   size_t hops = 0;
   stream.push(samples({1, 2, 3, 4, 5}), nullptr, &hops);

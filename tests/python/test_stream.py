@@ -260,6 +260,13 @@ def test_wrong_roles(session):
         stream.push(x=X, state=np.zeros(1, np.float32))
 
 
+def test_axes_along_which_results_go_together(session):
+    """Those of hops are stacked, or joined along time where the output has it; those of single runs stand alone."""
+    roles = {"bind": {"gain": np.float32(1)}, "time": {"x": 1}}
+    assert session.stream(**roles, hop=2).output_axes == {"level": 0, "doubled": 1}
+    assert session.stream(bind=roles["bind"]).output_axes == {"level": None, "doubled": None}
+
+
 def test_one_output_comes_alone():
     data = models.model(
         [models.node("Add", ["state", "x"], ["stateN"]), models.node("Neg", ["stateN"], ["y"])],

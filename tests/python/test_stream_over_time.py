@@ -579,6 +579,11 @@ def test_delay_and_waiting_samples():
     assert treadle.InferenceSession(CASES["same size"].model).stream(time={"x": 2}).delay == 1
 
 
+def test_axes_along_which_results_go_together():
+    session = treadle.InferenceSession(CASES["strides and an operand that waits"].model)
+    assert session.stream(time={"x": 2}).output_axes == {"y": 2, "p": 2}
+
+
 def test_save_fork_and_reset():
     case = convolution_and_gru()
     session = treadle.InferenceSession(case.model)

@@ -67,9 +67,7 @@ def blocks_for(length):
 
 def frame_axes(stream):
     """Of each output, the axis of its frames; None for one that is given as it is so far."""
-    found = re.findall(r"^  output (.*?)  .*, (?:frames along axis (\d+)|so far)$", str(stream), re.MULTILINE)
-    axes = dict(found)
-    return [int(axes[name]) if axes[name] else None for name in stream.output_names]
+    return list(stream.output_axes.values())
 
 
 def push_all(stream, signal, axis, sizes):
