@@ -30,19 +30,33 @@ class _Bar:
         self.bar.update(done - self.bar.n)
 
 
+def check_progress(progress: Progress) -> None:
+    """TypeError for what nobody can be told by."""
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise TypeError(f"progress is True or is called with (done, total), and is a {type(progress).__name__}")
+
+
+@contextlib.contextmanager
+def told(progress: Progress) -> Iterator[Callable[[int, int | None], object] | None]:
+    """Who is called with (done, total) while it lasts; None where nobody is."""
+    check_progress(progress)
+    if progress is True:
+        bar = _Bar()
+        with contextlib.closing(bar.bar):
+            yield bar
+    else:
+        yield progress or None
+
+
 @contextlib.contextmanager
 def watched(progress: Progress) -> Iterator[None]:
     """While it lasts, `progress` is told of the runs of this thread."""
-    if progress is None or progress is False:
-        yield
-        return
-    if progress is not True and not callable(progress):
-        raise TypeError(f"progress is True or is called with (done, total), and is a {type(progress).__name__}")
-    with contextlib.ExitStack() as stack:
-        told = progress
-        if told is True:
-            told = _Bar()
-            stack.callback(told.bar.close)
-        before = _core.watch(told)
-        stack.callback(_core.watch, before)
-        yield
+    with told(progress) as watcher:
+        if watcher is None:
+            yield
+            return
+        before = _core.watch(watcher)
+        try:
+            yield
+        finally:
+            _core.watch(before)

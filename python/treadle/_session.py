@@ -117,6 +117,15 @@ def _mapping(name: str, value: Any, what: str) -> dict[str, Any]:
     raise TypeError(f"{name} is a dict from {what}, not a {type(value).__name__}")
 
 
+def check_is_here(model: Any, host: str) -> None:
+    """NoSuchFile where what was pickled on `host` was made from a path, and there is no such file here."""
+    if isinstance(model, str) and not os.path.exists(model):
+        raise NoSuchFile(
+            f"{model} is not on {os.uname().nodename}: a session was made from it on {host} and pickled, which "
+            "takes along the path alone; put the model where both can read it, or make the session from its bytes"
+        )
+
+
 class InferenceSession:
     """A loaded model. May be run by many threads at once. What it holds is freed when nothing refers to it.
 
@@ -197,11 +206,7 @@ class InferenceSession:
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         model = state["model"]
-        if isinstance(model, str) and not os.path.exists(model):
-            raise NoSuchFile(
-                f"{model} is not on {os.uname().nodename}: a session was made from it on {state['host']} and pickled, which "
-                "takes along the path alone; put the model where both can read it, or make the session from its bytes"
-            )
+        check_is_here(model, state["host"])
         InferenceSession.__init__(self, model, state["options"], state["providers"], weights=state["weights"])
         vars(self).update(state["others"])
 

@@ -7,15 +7,17 @@ import models
 import numpy as np
 import pytest
 import treadle
+import treadle.batch
 
 X, Y = np.ones((2, 3), np.float32), np.ones(3, np.float32)
 CLASSES_WITHOUT_NAMES = {"Profile": treadle._profile.Profile}
+BATCH = {f"batch.{name}": getattr(treadle.batch, name) for name in treadle.batch.__all__}
 
 
 def public():
     """(name, object) of every public function and class, and of every public member of these classes."""
     names = {name: getattr(treadle, name) for name in treadle.__all__ if not name.startswith("_")}
-    for name, found in {**names, **CLASSES_WITHOUT_NAMES}.items():
+    for name, found in {**names, **CLASSES_WITHOUT_NAMES, **BATCH}.items():
         yield name, found
         if inspect.isclass(found):
             for key, member in inspect.getmembers(found):

@@ -19,6 +19,7 @@ sys.path[:0] = [str(ROOT / "tools" / "site"), str(ROOT / "examples" / "vad")]
 import headers  # noqa: E402
 import navigation  # noqa: E402
 import treadle  # noqa: E402
+import treadle.batch  # noqa: E402
 import vad  # noqa: E402
 
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
@@ -95,6 +96,8 @@ def python_package() -> str:
     for kind, found in kinds.items():
         shown = "\n\n".join(f".. {directives[kind]}:: treadle.{name}" for name in sorted(found, key=str.lower))
         parts.append(f"## {kind}\n\n```{{eval-rst}}\n{shown}\n```")
+    shown = "\n\n".join(f".. autoclass:: treadle.batch.{name}" for name in treadle.batch.__all__ if name[0].isupper())
+    parts.append(f"## Tables\n\n```{{eval-rst}}\n{shown}\n\n.. autofunction:: treadle.batch.arrow\n```")
     return "\n\n".join(parts) + "\n"
 
 

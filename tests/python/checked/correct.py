@@ -7,9 +7,11 @@ import os
 import pathlib
 import sys
 import tempfile
+from typing import Any
 
 import numpy as np
 import treadle
+import treadle.batch
 from numpy.typing import NDArray
 
 MODEL = """<ir_version: 10, opset_import: ["" : 17]>
@@ -97,6 +99,13 @@ def reports(session: treadle.InferenceSession, model: bytes, feed: dict[str, NDA
     print(session.counters()["runs"] + 1, treadle.operators()[0]["name"], session.get_profiling_start_time_ns())
 
 
+def tables(model: bytes, h: NDArray[np.float32]) -> None:
+    predict = treadle.batch.Predictor(model, inputs={"x": "features"}, keep=["id"], bind={"h": h}, on_error="column")
+    table: dict[str, NDArray[Any]] = predict({"features": np.ones((2, 3), np.float32), "id": np.arange(2)})
+    function = treadle.batch.arrow(model, bind={"h": h}, threads=1)
+    print(sorted(table), predict.session.get_inputs()[0].name, predict.why_single.upper(), predict.keep[0], function)
+
+
 def main(folder: str | os.PathLike[str]) -> None:
     model = treadle.parse_model(MODEL)
     path = pathlib.Path(folder) / "model.onnx"
@@ -107,6 +116,7 @@ def main(folder: str | os.PathLike[str]) -> None:
     limits(treadle.InferenceSession(model, weights="f32"), {"x": x, "h": h})
     reports(session, model, {"x": x, "h": h})
     streams(treadle.InferenceSession(model), x)
+    tables(model, h)
     ort = treadle.as_onnxruntime()
     print(ort.__name__, file=sys.stderr)
 

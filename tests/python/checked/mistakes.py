@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import treadle
+import treadle.batch
 
 X = np.ones((2, 3), np.float32)
 
@@ -82,6 +83,15 @@ with session.streams(4) as pool:
     len(pool) + pool.capacity.real.upper()  # attr-defined, reportAttributeAccessIssue
 with session:  # attr-defined, reportGeneralTypeIssues
     pass
+
+# --- tables
+
+predict = treadle.batch.Predictor("model.onnx", input={"x": "a"})  # call-arg, reportCallIssue
+treadle.batch.Predictor("model.onnx", on_error="skip")  # arg-type, reportArgumentType
+treadle.batch.Predictor("model.onnx", time=["x"])  # arg-type, reportArgumentType
+treadle.batch.arrow("model.onnx", thread=1)  # call-arg, reportCallIssue
+predict([X])  # arg-type, reportArgumentType
+predict({"x": X}).y  # attr-defined, reportAttributeAccessIssue
 
 # --- values
 
