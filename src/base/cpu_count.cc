@@ -117,6 +117,20 @@ int cgroup_cpus(std::string_view membership, const std::string& mount) {
   return smallest;
 }
 
+std::optional<int> omp_threads(std::string_view text) {
+  std::optional<int64_t> first;
+  for (bool more = true; more;) {
+    const auto number = take_number(text);
+    if (!number || *number < 1) return std::nullopt;
+    if (!first) first = number;
+    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+    more = !text.empty();
+    if (more && text.front() != ',') return std::nullopt;
+    if (more) text.remove_prefix(1);
+  }
+  return static_cast<int>(std::min<int64_t>(*first, INT_MAX));
+}
+
 int available_cpus() {
   static const int cpus = [] {
     const int allowed = affinity_cpus();

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "base/cpu_count.h"
@@ -71,6 +72,15 @@ void override_sizes(Loaded& loaded) {
   }
 }
 
+// Of runs whose options say no number: the CPUs that the process may use, or fewer where OMP_NUM_THREADS says so.
+int default_threads(std::vector<std::string>& warnings) {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  if (!text || !*text) return available_cpus();
+  const auto wanted = omp_threads(text);
+  if (!wanted) warnings.push_back(fmt::format("OMP_NUM_THREADS = {} has no effect: it is no number of threads", text));
+  return std::min(wanted.value_or(available_cpus()), available_cpus());
+}
+
 // What the options ask of the engine, whatever the model is.
 Status settle_options(Loaded& loaded) {
   SessionOptions& options = loaded.options;
@@ -94,7 +104,7 @@ Status settle_options(Loaded& loaded) {
   if (const std::string why = options.jit_cache.empty() ? "" : loaded.native_cache->why_unusable(); !why.empty()) {
     loaded.warnings.push_back(fmt::format("jit_cache = {} has no effect: {}", options.jit_cache, why));
   }
-  loaded.threads = std::min(options.threads > 0 ? options.threads : available_cpus(), kMaxThreads);
+  loaded.threads = std::min(options.threads > 0 ? options.threads : default_threads(loaded.warnings), kMaxThreads);
   return {};
 }
 

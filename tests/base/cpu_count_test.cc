@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <climits>
+
 #include "support/temp_dir.h"
 
 namespace treadle {
@@ -43,6 +45,18 @@ TEST(CgroupCpus, ReadsVersion1) {
   dir.write("cpu,cpuacct/job/cpu.cfs_quota_us", "-1\n");
   EXPECT_EQ(cgroup_cpus("4:cpu,cpuacct:/job\n", dir.path()), 0);
   EXPECT_EQ(cgroup_cpus("4:cpuset:/job\n", dir.path()), 0);
+}
+
+TEST(OmpThreads, ReadsANumberOrTheFirstOfAList) {
+  EXPECT_EQ(omp_threads("3"), 3);
+  EXPECT_EQ(omp_threads(" 4 , 2,1 "), 4);
+  EXPECT_EQ(omp_threads("99999999999"), INT_MAX);
+}
+
+TEST(OmpThreads, ReadsNothingElse) {
+  for (const char* text : {"", "0", "-2", "two", "2,", ",2", "2 2", "2,x", "1.5", "99999999999999999999"}) {
+    EXPECT_EQ(omp_threads(text), std::nullopt) << text;
+  }
 }
 
 TEST(AvailableCpus, AreNoMoreThanTheAffinityMaskAllows) {

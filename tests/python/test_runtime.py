@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
+import pathlib
+import subprocess
+import sys
 import threading
 import time
 
@@ -163,6 +167,75 @@ def test_a_session_works_after_a_fork():
         os._exit(0 if same else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert (several.run(None, {"x": matrix, "y": matrix})[0] == expected).all()
+
+
+def test_forks_while_other_threads_run():
+    """The child makes threads of its own, whatever the parent's were doing; streams go on from where they were."""
+    proto = model([node("MatMul", ["x", "y"], ["z"])], [value(n, shape=["n", "n"]) for n in "xy"], [value("z")])
+    matrix = np.random.default_rng(0).normal(size=(200, 200)).astype(np.float32)
+    feed = {"x": matrix, "y": matrix}
+    several = session(proto, threads=3)
+    [expected] = several.run(None, feed)
+    stream = treadle.InferenceSession(models.accumulator()).stream(time={"x": 1}, hop=2, bind={"gain": np.float32(1)})
+    stream.push(np.ones((1, 4), np.float32))
+    ended = threading.Event()
+
+    def run_on():
+        while not ended.is_set():
+            several.run(None, feed)
+
+    def same_in_the_child():
+        with concurrent.futures.ThreadPoolExecutor(3) as callers:
+            found = list(callers.map(lambda _: several.run(None, feed)[0], range(6)))
+        level, _ = stream.push(np.ones((1, 2), np.float32))
+        return all((one == expected).all() for one in found) and level.ravel().tolist() == [6]
+
+    busy = [threading.Thread(target=run_on) for _ in range(2)]
+    for thread in busy:
+        thread.start()
+    try:
+        for _ in range(10):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if same_in_the_child() else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        ended.set()
+        for thread in busy:
+            thread.join()
+
+
+COUNTS_THREADS = """
+import os, sys, warnings
+import numpy as np
+import treadle
+ort = treadle.as_onnxruntime() if sys.argv[2] == "alias" else treadle
+options = ort.SessionOptions()
+options.intra_op_num_threads = int(sys.argv[3])
+warnings.simplefilter("always")
+run = ort.InferenceSession(sys.argv[1], options).run
+before = len(os.listdir("/proc/self/task"))
+run(None, {"x": np.ones((500, 500), np.float32), "y": np.ones((500, 500), np.float32)})
+print(len(os.listdir("/proc/self/task")) - before + 1)
+"""
+
+
+@pytest.mark.parametrize("name", ["treadle", "alias"])
+@pytest.mark.parametrize(
+    ("omp", "asked", "expected"),
+    [("1", 0, 1), ("1,4", 0, 1), ("1", 2, 2), ("64", 0, None), ("", 0, None), ("x", 0, None)],
+)
+def test_threads_that_the_environment_says(tmp_path, name, omp, asked, expected):
+    """OMP_NUM_THREADS counts where the options leave the number open, and no more than the CPUs that there are."""
+    proto = model([node("MatMul", ["x", "y"], ["z"])], [value(n, shape=["n", "n"]) for n in "xy"], [value("z")])
+    (tmp_path / "model.onnx").write_bytes(proto)
+    environment = {**os.environ, "OMP_NUM_THREADS": omp, "PYTHONPATH": str(pathlib.Path(treadle.__file__).parents[1])}
+    command = [sys.executable, "-c", COUNTS_THREADS, tmp_path / "model.onnx", name, str(asked)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    cpus = len(os.sched_getaffinity(0))
+    found = int(done.stdout)
+    assert found == expected if expected else 1 <= found <= cpus
+    assert ("OMP_NUM_THREADS = x has no effect" in done.stderr) == (omp == "x"), done.stderr
 
 
 def test_sessions_share_the_threads_from_many_callers():
