@@ -13,7 +13,10 @@ FROM_THE_ROOT = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTIN
 SECTIONS = {
     "Tutorials": [f"tutorials/{name}" for name in ("audio-streams", "scikit-learn", "decoders", "cpp")],
     "How to": [
-        *(f"howto/{name}" for name in ("install", "onnxruntime", "deployment", "choose-a-stream", "custom-operators")),
+        *(
+            f"howto/{name}"
+            for name in ("install", "onnxruntime", "deployment", "cluster", "choose-a-stream", "custom-operators")
+        ),
         "progress",
         "limits",
         "files",

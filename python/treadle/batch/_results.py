@@ -56,8 +56,9 @@ class Result:
         """What these rows give, in the same form."""
         column = self._start()
         if self._shape is None:
-            for row, value in zip(rows, values, strict=True):
-                column[row] = np.asarray(value) if isinstance(value, np.generic) else value
+            entries = values if not isinstance(values, np.ndarray) or values.ndim > 1 else map(np.asarray, values)
+            for row, value in zip(rows, entries, strict=True):
+                column[row] = value
             return
         if isinstance(values, np.ndarray) and values.shape == (len(rows), *self._shape):
             column[list(rows)] = values
