@@ -169,6 +169,9 @@ def test_a_session_works_after_a_fork():
     assert (several.run(None, {"x": matrix, "y": matrix})[0] == expected).all()
 
 
+@pytest.mark.skipif(
+    "LD_PRELOAD" in os.environ, reason="a sanitizer's own locks may be held by another thread at the fork"
+)
 def test_forks_while_other_threads_run():
     """The child makes threads of its own, whatever the parent's were doing; streams go on from where they were."""
     proto = model([node("MatMul", ["x", "y"], ["z"])], [value(n, shape=["n", "n"]) for n in "xy"], [value("z")])

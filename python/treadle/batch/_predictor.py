@@ -222,7 +222,7 @@ class _Source:
 
 def _with_threads(options: SessionOptions | None, threads: int | None) -> SessionOptions:
     """Options with the number of threads: as given, or the environment's (which sessions heed by themselves), or 1."""
-    found = copy.deepcopy(options) if options is not None else SessionOptions()
+    found = copy.copy(options) if options is not None else SessionOptions()
     if threads is None:
         if found.intra_op_num_threads == 0 and not os.environ.get("OMP_NUM_THREADS"):
             found.intra_op_num_threads = 1
