@@ -62,6 +62,7 @@ class Treadle(ConanFile):
             "TREADLE_BUILD_CLI": bool(self.options.tool),
             "TREADLE_BUILD_JIT": bool(self.options.jit),
             "TREADLE_BUILD_TESTS": False,
+            "TREADLE_BUILD_TRITON": False,
             "TREADLE_FIND_PACKAGES": True,
             "TREADLE_WERROR": False,
         }

@@ -15,7 +15,7 @@ if("jit" IN_LIST FEATURES)
 endif()
 
 vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}" OPTIONS ${options}
-  -DTREADLE_BUILD_TESTS=OFF -DTREADLE_FIND_PACKAGES=ON -DTREADLE_WERROR=OFF)
+  -DTREADLE_BUILD_TESTS=OFF -DTREADLE_BUILD_TRITON=OFF -DTREADLE_FIND_PACKAGES=ON -DTREADLE_WERROR=OFF)
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/treadle)
 vcpkg_fixup_pkgconfig()

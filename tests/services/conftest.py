@@ -1,0 +1,6 @@
+"""Files here import each other by their plain names."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))

@@ -1,0 +1,33 @@
+#pragma once
+// Errors between treadle, Triton and this backend.
+
+#include <stdexcept>
+#include <string>
+
+#include "treadle/treadle.hpp"
+#include "triton_api.h"
+
+namespace backend {
+
+// What the server is told of a model that does not load, or the caller of a request.
+struct Failure : std::runtime_error {
+  Failure(TRITONSERVER_Error_Code code, const std::string& message) : std::runtime_error(message), code(code) {}
+  TRITONSERVER_Error_Code code;
+};
+
+// The caller, or who wrote the configuration, has to change something.
+struct InvalidArgument : Failure {
+  explicit InvalidArgument(const std::string& message) : Failure(TRITONSERVER_ERROR_INVALID_ARG, message) {}
+};
+
+Failure failure_of(const treadle::Error& error);
+// Throws what the status says, and frees it.
+void check(treadle_status* status);
+void check(TRITONSERVER_Error* error);
+// The exception at hand, for the server.
+TRITONSERVER_Error* current_error() noexcept;
+
+void log(TRITONSERVER_LogLevel level, const char* file, int line, const std::string& message);
+#define TREADLE_LOG(level, message) ::backend::log(TRITONSERVER_LOG_##level, __FILE__, __LINE__, message)
+
+}  // namespace backend

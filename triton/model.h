@@ -1,0 +1,39 @@
+#pragma once
+// A model of the server's repository: its configuration, opened and held against the file.
+
+#include <string>
+#include <vector>
+
+#include "config.h"
+
+namespace backend {
+
+struct Model {
+  // Errors: Failure, with what was expected and found.
+  explicit Model(TRITONBACKEND_Model* handle);
+
+  // How requests run.
+  enum class Way {
+    kBatches,    // each by itself, several as entries of a batch; the server may keep states
+    kSequences,  // each goes on from the one before it with the same correlation id
+    kSignals     // each is a whole signal, which is cut into windows or blocks
+  };
+
+  Config config;
+  std::string label;  // "model 'vad' version 1"
+  uint64_t version = 0;
+  treadle::Session session;
+  Way way = Way::kBatches;
+  treadle::Feeds bound;
+  std::vector<std::string> fed;  // inputs that requests give, controls among them
+
+ private:
+  Model(TRITONBACKEND_Model* handle, const Json& json);
+  void check_batches();
+  void check_streams();
+};
+
+// How streams of the model are made.
+treadle::StreamOptions stream_options(const Model& model);
+
+}  // namespace backend

@@ -1,0 +1,57 @@
+#pragma once
+// Tensors between requests, treadle and responses.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "failure.h"
+
+namespace backend {
+
+// ONNX's number of an element type, 0 where it has none; and back, TRITONSERVER_TYPE_INVALID where Triton has none.
+int element_of(TRITONSERVER_DataType type);
+TRITONSERVER_DataType type_of(int element);
+
+std::string shape_text(std::span<const int64_t> dims);
+
+// An input of a request as it came: the memory is the server's.
+struct Arrived {
+  TRITONBACKEND_Input* input = nullptr;
+  std::string_view name;
+  TRITONSERVER_DataType type = TRITONSERVER_TYPE_INVALID;
+  std::span<const int64_t> dims;
+  uint64_t bytes = 0;
+  uint32_t buffers = 0;
+};
+std::vector<Arrived> inputs_of(TRITONBACKEND_Request* request);
+
+// The input's bytes one after the other, in memory with room for them.
+void copy_bytes(const Arrived& from, void* to);
+std::string bytes_of(const Arrived& from);
+// A tensor of treadle's that holds what arrived. Errors: InvalidArgument for bytes that do not fit its shape.
+treadle::Value tensor_of(const Arrived& from);
+// The texts of a tensor of TRITONSERVER_TYPE_BYTES: each a length of four bytes (little-endian) and so many bytes.
+std::vector<std::string> texts_of(const Arrived& from);
+
+// A tensor, or the elements [begin, end) of one, as `dims` say.
+struct Output {
+  Output(const char* name, const treadle_value* value, std::vector<int64_t> dims);  // all of it
+  Output(const char* name, const treadle_value* value, std::vector<int64_t> dims, int64_t begin, int64_t end)
+      : name(name), value(value), dims(std::move(dims)), begin(begin), end(end) {}
+
+  const char* name;
+  const treadle_value* value;
+  std::vector<int64_t> dims;
+  int64_t begin, end;
+};
+void add_output(TRITONBACKEND_Response* response, const Output& output);
+// Bytes as a tensor of TRITONSERVER_TYPE_UINT8.
+void add_bytes(TRITONBACKEND_Response* response, const char* name, std::string_view bytes,
+               std::span<const int64_t> dims);
+// What the server gives as input of the sequence's next request.
+void update_state(TRITONBACKEND_Request* request, const Output& state);
+
+}  // namespace backend

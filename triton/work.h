@@ -1,0 +1,51 @@
+#pragma once
+// Requests at hand, their answers, and what is told of them.
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model.h"
+#include "wire.h"
+
+namespace backend {
+
+uint64_t now_ns();
+
+struct Work {
+  // Reads what came; on an error keeps it as the answer.
+  explicit Work(TRITONBACKEND_Request* request);
+
+  const Arrived* input(std::string_view name) const;
+  bool asks_for(std::string_view output) const;
+
+  TRITONBACKEND_Request* request;
+  std::vector<Arrived> inputs;
+  std::vector<std::string_view> asked;  // outputs
+  std::optional<Failure> failure;
+};
+
+// Runs requests of one model instance. One thread at a time.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  // Answers each and releases it.
+  void execute(std::span<TRITONBACKEND_Request*> requests);
+
+ protected:
+  explicit Runner(TRITONBACKEND_ModelInstance* instance) : instance_(instance) {}
+  // Keeps errors in the requests that they are of.
+  virtual void run(std::span<Work> works) = 0;
+  // Sends what `fill` adds, or the failure; then the request is the server's again.
+  void answer(Work& work, const std::function<void(TRITONBACKEND_Response*)>& fill);
+  // Between these two the model runs.
+  void begin_compute() { compute_start_ = now_ns(); }
+  void end_compute() { compute_end_ = now_ns(); }
+
+ private:
+  TRITONBACKEND_ModelInstance* instance_;
+  uint64_t start_ = 0, compute_start_ = 0, compute_end_ = 0;
+};
+
+}  // namespace backend
