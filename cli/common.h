@@ -101,6 +101,7 @@ void add_bench(CLI::App& app, int& status);
 void add_explain(CLI::App& app, int& status);
 void add_profile(CLI::App& app, int& status);
 void add_bisect(CLI::App& app, int& status);
+void add_triton_config(CLI::App& app, int& status);
 // Hidden: what describes the others to shells and in manual pages.
 void add_describe(CLI::App& app);
 

@@ -41,7 +41,8 @@ Config::Tensor tensor_said(const Json& json, const char* name_field = "name") {
   Config::Tensor tensor;
   tensor.name = json[name_field].text();
   tensor.element = element_named(json, tensor.name);
-  tensor.dims = integers(json["reshape"]["shape"].items().empty() ? json["dims"] : json["reshape"]["shape"]);
+  // The server reshapes between callers and the backend.
+  tensor.dims = integers(json.has("reshape") ? json["reshape"]["shape"] : json["dims"]);
   tensor.optional = json["optional"].truth();
   return tensor;
 }
@@ -98,13 +99,7 @@ Config Config::read(const Json& json) {
   config.file = json["default_model_filename"].text();
   if (config.file.empty()) config.file = "model.onnx";
   for (const Json& input : json["input"].items()) config.inputs.push_back(tensor_said(input));
-  for (const Json& output : json["output"].items()) {
-    config.outputs.push_back(tensor_said(output));
-    if (output.has("reshape") && !output["reshape"]["shape"].items().empty()) {
-      throw InvalidArgument(
-          fmt::format("output '{}' has a reshape; say in dims what the model gives", config.outputs.back().name));
-    }
-  }
+  for (const Json& output : json["output"].items()) config.outputs.push_back(tensor_said(output));
   for (const auto& [name, value] : json["parameters"].members()) {
     config.parameters.emplace(name, value["string_value"].text());
   }

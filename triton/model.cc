@@ -53,12 +53,16 @@ int64_t time_axis(const Config& config, const treadle::Type& type, const std::st
     if (timed != name) continue;
     int64_t number = 0;
     const auto read = std::from_chars(axis.data(), axis.data() + axis.size(), number);
-    if (read.ec == std::errc()) return number;
+    if (read.ec == std::errc()) return number < 0 ? number + type.rank() : number;
     for (int64_t i = 0; i < type.rank(); ++i) {
       if (type.symbol(i) == axis) return i;
     }
   }
   return -1;
+}
+
+bool is_snapshot(const Config::Tensor& tensor) {
+  return tensor.element == element_of(TRITONSERVER_TYPE_UINT8) && tensor.dims == std::vector<int64_t>{-1};
 }
 
 }  // namespace
@@ -122,15 +126,11 @@ void Model::check_batches() {
   }
 }
 
-void Model::check_streams() {
-  const Signature signature(config, session);
+void Model::check_stream_inputs(const Signature& signature) {
   for (const Config::Tensor& input : config.inputs) {
     if (input.name == kSnapshot && way == Way::kSequences) {
-      if (input.element != element_of(TRITONSERVER_TYPE_UINT8) || input.dims != std::vector<int64_t>{-1} ||
-          !input.optional) {
-        throw InvalidArgument("input 'treadle_state' is to have data_type: TYPE_UINT8, dims: [ -1 ], optional: true");
-      }
-      continue;
+      if (is_snapshot(input) && input.optional) continue;
+      throw InvalidArgument("input 'treadle_state' is to have data_type: TYPE_UINT8, dims: [ -1 ], optional: true");
     }
     if (input.optional) {
       throw InvalidArgument(
@@ -145,15 +145,13 @@ void Model::check_streams() {
     signature.check_input(control);
     fed.push_back(control.name);
   }
-  const treadle::Stream stream(session, stream_options(*this));
-  std::vector<std::string> all = fed;
-  for (const auto& [name, value] : bound) all.push_back(name);
-  for (const std::string& state : stream.state_names()) all.push_back(state);
-  signature.check_all_fed(all);
+}
+
+void Model::check_stream_outputs(const Signature& signature, const treadle::Stream& stream) const {
   const std::vector<std::string> given = stream.output_names();
   for (const Config::Tensor& output : config.outputs) {
     if (output.name == kSnapshot && way == Way::kSequences) {
-      if (output.element == element_of(TRITONSERVER_TYPE_UINT8) && output.dims == std::vector<int64_t>{-1}) continue;
+      if (is_snapshot(output)) continue;
       throw InvalidArgument("output 'treadle_state' is to have data_type: TYPE_UINT8, dims: [ -1 ]");
     }
     const auto type = signature.output(output.name);
@@ -169,9 +167,30 @@ void Model::check_streams() {
   }
 }
 
+// What config.pbtxt lists as input comes with requests, and is no state, whatever its name looks like.
+treadle::Stream Model::open_stream() {
+  treadle::Stream stream(session, stream_options(*this));
+  const std::vector<std::string> states = stream.state_names();
+  finds_states = std::ranges::none_of(
+      states, [&](const std::string& state) { return std::ranges::find(fed, state) != fed.end(); });
+  return finds_states ? std::move(stream) : treadle::Stream(session, stream_options(*this));
+}
+
+void Model::check_streams() {
+  const Signature signature(config, session);
+  check_stream_inputs(signature);
+  const treadle::Stream stream = open_stream();
+  std::vector<std::string> all = fed;
+  for (const auto& [name, value] : bound) all.push_back(name);
+  for (const std::string& state : stream.state_names()) all.push_back(state);
+  signature.check_all_fed(all);
+  check_stream_outputs(signature, stream);
+}
+
 treadle::StreamOptions stream_options(const Model& model) {
   treadle::StreamOptions options;
   const Config& config = model.config;
+  options.find_pairs(model.finds_states);
   for (const auto& [name, value] : model.bound) options.bind(name, value);
   if (const std::string* text = config.parameter("time")) {
     for (const auto& [name, axis] : assignments("time", *text)) {

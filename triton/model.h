@@ -26,11 +26,15 @@ struct Model {
   Way way = Way::kBatches;
   treadle::Feeds bound;
   std::vector<std::string> fed;  // inputs that requests give, controls among them
+  bool finds_states = true;      // by their names, beside those of parameter "state"
 
  private:
   Model(TRITONBACKEND_Model* handle, const Json& json);
   void check_batches();
   void check_streams();
+  void check_stream_inputs(const Signature& signature);
+  void check_stream_outputs(const Signature& signature, const treadle::Stream& stream) const;
+  treadle::Stream open_stream();
 };
 
 // How streams of the model are made.

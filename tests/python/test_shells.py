@@ -30,7 +30,7 @@ def needs(program):
 
 def commands():
     listed = tool("--help").partition("Subcommands:")[2]
-    return re.findall(r"^  (\w+) ", listed, re.MULTILINE)
+    return re.findall(r"^  ([\w-]+) ", listed, re.MULTILINE)
 
 
 @pytest.fixture
