@@ -70,7 +70,12 @@ void read_sequences(const Json& json, Config& config) {
   config.in_sequences = true;
   config.server_idle_s = static_cast<double>(json["max_sequence_idle_microseconds"].integer()) * 1e-6;
   if (config.server_idle_s == 0) config.server_idle_s = 1;  // the server's own default
-  for (const Json& control : json["control_input"].items()) config.controls.push_back(control_said(control));
+  for (const Json& control : json["control_input"].items()) {
+    config.controls.push_back(control_said(control));
+    const std::vector<Json>& kinds = control["control"].items();
+    if (!kinds.empty() && kinds.front()["kind"].text() == "CONTROL_SEQUENCE_CORRID")
+      config.correlation = config.controls.back();
+  }
   for (const Json& state : json["state"].items()) {
     config.states.push_back({tensor_said(state, "input_name"), state["output_name"].text()});
   }

@@ -32,7 +32,8 @@ struct Config {
   std::string file;  // in the version's folder
   int64_t max_batch = 0;
   std::vector<Tensor> inputs, outputs;
-  std::vector<Tensor> controls;  // inputs that the server's batcher adds
+  std::vector<Tensor> controls;       // inputs that the server's batcher adds
+  std::optional<Tensor> correlation;  // of these, the one that holds the correlation id
   std::vector<State> states;
   bool in_sequences = false;
   double server_idle_s = 0;  // after this time without a request the server itself forgets a sequence

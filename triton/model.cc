@@ -97,6 +97,12 @@ void Model::check_batches() {
                     config.in_sequences ? "the server keeps the states of this model (sequence_batching has a state)"
                                         : "this model has neither sequence_batching nor parameters 'time' and 'hop'"));
   }
+  if (config.correlation && config.correlation->element == element_of(TRITONSERVER_TYPE_BYTES)) {
+    throw InvalidArgument(
+        fmt::format("control input '{}' holds correlation ids as texts, which goes with streams alone, "
+                    "not with states that the server keeps",
+                    config.correlation->name));
+  }
   const Signature signature(config, session);
   const auto takes = [&](const Config::Tensor& tensor) {
     signature.check_input(tensor);

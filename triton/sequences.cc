@@ -28,6 +28,14 @@ double idle_seconds(const Config& config) {
   return seconds;
 }
 
+// The caller knows the sequence's name and not the stream's number.
+Failure failure_of_step(const treadle::Error& error, int64_t id, const SequenceName& name) {
+  Failure failure = failure_of(error);
+  const std::string text = failure.what(), own = fmt::format("stream {}: ", id);
+  if (!text.starts_with(own)) return failure;
+  return {failure.code, fmt::format("sequence {}: {}", name.shown(), text.substr(own.size()))};
+}
+
 // Two results of a stream as one, along an axis. Errors: Failure where they do not go together.
 treadle::Value joined(const std::string& name, const treadle::Value& first, const treadle::Value& second,
                       int64_t axis) {
@@ -179,6 +187,24 @@ void Sequences::find_stream(Step& step, const SequenceName& name) {
   live_.splice(live_.end(), live_, step.live);
 }
 
+treadle::Value Sequences::input_value(const Work& work, const char* input, const SequenceName& name) const {
+  const Arrived* arrived = work.input(input);
+  if (!arrived) throw InvalidArgument(fmt::format("the request lacks input '{}'", input));
+  const auto& of_name = model_.config.correlation;
+  if (!of_name || of_name->name != input) return tensor_of(*arrived);
+  // What the server writes there is good where the kinds agree, and a text has bytes behind it that mean nothing.
+  const bool takes_text = of_name->element == element_of(TRITONSERVER_TYPE_BYTES);
+  if (takes_text) {
+    const std::string text = name.text.empty() ? std::to_string(name.number) : name.text;
+    return treadle::Value::texts({text}, {arrived->dims.begin(), arrived->dims.end()});
+  }
+  if (!name.text.empty()) {
+    throw InvalidArgument(
+        fmt::format("sequence {} is named by a text, and the model's input '{}' takes numbers", name.shown(), input));
+  }
+  return tensor_of(*arrived);
+}
+
 // Adds the request to `steps`. False: it waits, as another step of the same sequence is among them.
 bool Sequences::begin(Work& work, std::vector<Step>& steps) {
   Step step;
@@ -191,8 +217,10 @@ bool Sequences::begin(Work& work, std::vector<Step>& steps) {
   } else {
     step.flags = TRITONSERVER_REQUEST_FLAG_SEQUENCE_START | TRITONSERVER_REQUEST_FLAG_SEQUENCE_END;
   }
-  // Fills a slot of the direct strategy that has no request; nobody waits for an answer.
-  if (name.is_none()) throw InvalidArgument("the request belongs to no sequence");
+  // The server warms up by requests without a name. Those that ask for nothing fill slots of the direct strategy that
+  // have no request: nobody waits for an answer.
+  if (name.is_none() && work.asked.empty()) throw InvalidArgument("the request belongs to no sequence");
+  if (name.is_none()) step.flags = TRITONSERVER_REQUEST_FLAG_SEQUENCE_START | TRITONSERVER_REQUEST_FLAG_SEQUENCE_END;
   for (const Step& other : steps) {
     if (other.live->name == name) return false;
   }
@@ -202,9 +230,7 @@ bool Sequences::begin(Work& work, std::vector<Step>& steps) {
   };
   try {
     for (const char* input : names_) {
-      const Arrived* arrived = work.input(input);
-      if (!arrived) throw InvalidArgument(fmt::format("the request lacks input '{}'", input));
-      step.values.push_back(tensor_of(*arrived));
+      step.values.push_back(input_value(work, input, name));
     }
     find_stream(step, name);
   } catch (...) {
@@ -229,7 +255,7 @@ bool Sequences::push(std::span<Step> steps) {
   if (treadle_status* status = treadle_pool_push(pool_.get(), nullptr, ids.data(), ids.size(), names_.data(),
                                                  names_.size(), values.data(), results.data())) {
     const treadle::Error error(status);
-    if (steps.size() == 1) steps[0].work->failure = failure_of(error);
+    if (steps.size() == 1) steps[0].work->failure = failure_of_step(error, steps[0].live->id, steps[0].live->name);
     return false;
   }
   for (size_t i = 0; i < steps.size(); ++i) {

@@ -59,6 +59,7 @@ class Sequences final : public Runner {
   };
 
   SequenceName name_of(TRITONBACKEND_Request* request);
+  treadle::Value input_value(const Work& work, const char* input, const SequenceName& name) const;
   void leave_idle(Clock::time_point now);
   bool begin(Work& work, std::vector<Step>& steps);
   void find_stream(Step& step, const SequenceName& name);

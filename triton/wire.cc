@@ -142,20 +142,19 @@ std::string bytes_of(const Arrived& from) {
 
 std::vector<std::string> texts_of(const Arrived& from) {
   const std::string bytes = bytes_of(from);
+  const auto count = static_cast<size_t>(count_of(from.dims));
   std::vector<std::string> texts;
   size_t at = 0;
-  while (at + 4 <= bytes.size()) {
+  while (texts.size() < count && at + 4 <= bytes.size()) {
     uint32_t length = 0;
     std::memcpy(&length, bytes.data() + at, sizeof length);
-    at += 4;
-    if (length > bytes.size() - at) break;
-    texts.push_back(bytes.substr(at, length));
-    at += length;
+    if (length > bytes.size() - at - 4) break;
+    texts.push_back(bytes.substr(at + 4, length));
+    at += 4 + length;
   }
-  const int64_t count = count_of(from.dims);
-  if (at != bytes.size() || static_cast<int64_t>(texts.size()) != count) {
-    throw InvalidArgument(fmt::format("input '{}' is to have {} texts for its shape {}, and its bytes hold {}",
-                                      from.name, count, shape_text(from.dims), texts.size()));
+  if (texts.size() != count || at != bytes.size()) {
+    throw InvalidArgument(fmt::format("the bytes of input '{}' are not the {} texts that its shape {} has", from.name,
+                                      count, shape_text(from.dims)));
   }
   return texts;
 }

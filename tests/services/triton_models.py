@@ -88,6 +88,13 @@ controlled (int32[B,1] INPUT, int32[B,1] START, int32[B,1] READY) => (int32[B,1]
    OUTPUT = Mul(sum, READY)
 }
 """
+# The correlation id itself.
+NAMED = """
+named (int32[B,1] INPUT, string[B,1] CORRID) => (string[B,1] OUTPUT)
+{
+   OUTPUT = Identity(CORRID)
+}
+"""
 # A sum whose state is the server's.
 IMPLICIT = """
 implicit (int32[B,1] INPUT, int32[B,1] sum) => (int32[B,1] OUTPUT, int32[B,1] next)
@@ -139,6 +146,14 @@ CONTROLS = """sequence_batching { control_input [
 CONTROLLED_CONFIG = (
     "max_batch_size: 8\n" + CONTROLS + tensor("input", "INPUT", "INT32", "1") + tensor("output", "OUTPUT", "INT32", "1")
 )
+NAMED_CONFIG = (
+    """max_batch_size: 8
+sequence_batching { oldest { max_candidate_sequences: 8 } control_input [
+  { name: "CORRID" control [ { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING } ] } ] }
+"""
+    + tensor("input", "INPUT", "INT32", "1")
+    + tensor("output", "OUTPUT", "STRING", "1")
+)
 STATES = """sequence_batching { STRATEGY { } state [
   { input_name: "sum" output_name: "next" data_type: TYPE_INT32 dims: [ 1 ]
     initial_state: { name: "zero" data_type: TYPE_INT32 dims: [ 1 ] zero_data: true } } ] }
@@ -146,19 +161,24 @@ STATES = """sequence_batching { STRATEGY { } state [
 IMPLICIT_CONFIG = (
     "max_batch_size: 8\n" + STATES + tensor("input", "INPUT", "INT32", "1") + tensor("output", "OUTPUT", "INT32", "1")
 )
+WARMUP = """model_warmup [ { name: "first" batch_size: 1 inputs {
+  key: "x" value: { data_type: TYPE_FP32 dims: [ 4 ] zero_data: true } } } ]
+"""
 
 
 def repository(folder: pathlib.Path) -> pathlib.Path:
     save(folder, "step", STEP, STEP_CONFIG)
     save(folder, "step_direct", STEP, STEP_CONFIG.replace(OLDEST, DIRECT))
     save(folder, "step_instances", STEP, STEP_CONFIG + "instance_group [ { count: 3 kind: KIND_CPU } ]\n")
-    save(folder, "step_few", STEP, STEP_CONFIG + parameters(capacity=2, idle_s=60))
+    save(folder, "step_few", STEP, STEP_CONFIG.replace("60000000", "1000000") + parameters(capacity=2, idle_s=1))
+    save(folder, "step_warm", STEP, STEP_CONFIG + WARMUP)
     save(folder, "windows", WINDOWS, WINDOWS_CONFIG)
     save(folder, "signal", SIGNAL, SIGNAL_CONFIG)
     save(folder, "signal_whole", SIGNAL, SIGNAL_CONFIG.replace(OLDEST, "").replace(SNAPSHOTS, ""))
     save(folder, "simple", SIMPLE, SIMPLE_CONFIG + "dynamic_batching { max_queue_delay_microseconds: 2000 }\n")
     save(folder, "texts", TEXTS, TEXTS_CONFIG)
     save(folder, "controlled", CONTROLLED, CONTROLLED_CONFIG)
+    save(folder, "named", NAMED, NAMED_CONFIG)
     for strategy in ("direct", "oldest"):
         save(folder, f"implicit_{strategy}", IMPLICIT, IMPLICIT_CONFIG.replace("STRATEGY", strategy))
     return folder
