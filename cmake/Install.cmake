@@ -3,6 +3,7 @@
 #   library      libtreadle.so.0
 #   native       libtreadle_jit.so, in a folder of this version, as it serves no other
 #   development  headers, libtreadle.so, libtreadle.a, CMake's package, treadle.pc
+#   triton       the backend for Triton Inference Server
 #   tool         the command-line tool, its manual pages and completions
 #   python       the extension beside the sources of the package; only when it is asked for by name
 #
@@ -43,6 +44,9 @@ if(TARGET treadle_archive)
 endif()
 if(TARGET treadle_jit)
   install(TARGETS treadle_jit LIBRARY DESTINATION "${TREADLE_NATIVE_DIR}" COMPONENT native)
+endif()
+if(TARGET treadle_triton)
+  install(TARGETS treadle_triton LIBRARY DESTINATION "${TREADLE_TRITON_DIR}" COMPONENT triton)
 endif()
 if(TARGET treadle_cli)
   install(TARGETS treadle_cli COMPONENT tool)

@@ -3,6 +3,7 @@
 #   libtreadle0      the library and its native tier
 #   libtreadle-dev   headers, static library, packages of CMake and pkg-config
 #   treadle          the command-line tool
+#   treadle-triton   the backend for Triton Inference Server
 #   python3-treadle  the Python package, for Debian's python3
 
 set(CPACK_GENERATOR DEB)
@@ -16,13 +17,14 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "ONNX engine for models that loop")
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${TREADLE_LIB_DIR}") # the backend needs the library
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PRE_BUILD_SCRIPTS "${PROJECT_SOURCE_DIR}/cmake/package/compress_manual.cmake")
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
-set(CPACK_COMPONENTS_ALL library native development tool python)
+set(CPACK_COMPONENTS_ALL library native development tool triton python)
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
 
 # package NAME of COMPONENTS...: what its control file says, and what Debian asks of every package.
@@ -48,6 +50,8 @@ treadle_package(libtreadle-dev libdevel
   "${about}\nThis package has headers for C and C++, a static library, and what CMake and\npkg-config find them by." development)
 treadle_package(treadle science
   "${about}\nThis package has the tool that runs, checks, infers, shows, converts and\nprofiles models." tool)
+treadle_package(treadle-triton science
+  "${about}\nThis package has the backend by which Triton Inference Server serves models." triton)
 treadle_package(python3-treadle python
   "${about}\nThis package has the Python package, whose names are onnxruntime's." python)
 
@@ -61,6 +65,7 @@ install(FILES "${PROJECT_BINARY_DIR}/packages/libtreadle0" DESTINATION share/lin
 
 set(version "${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")
 set(CPACK_DEBIAN_LIBTREADLE-DEV_PACKAGE_DEPENDS "libtreadle0 (= ${version})")
+set(CPACK_DEBIAN_TREADLE-TRITON_PACKAGE_DEPENDS "libtreadle0 (= ${version})")
 set(CPACK_DEBIAN_TREADLE_PACKAGE_RECOMMENDS "libtreadle0 (= ${version})") # loops as native code
 set(CPACK_DEBIAN_PYTHON3-TREADLE_PACKAGE_DEPENDS
   "python3 (>= ${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}), python3 (<< ${Python_VERSION_MAJOR}.${PYTHON_NEXT_MINOR}), python3-numpy-abi9")

@@ -13,6 +13,7 @@ FILES = {
     "libtreadle0": "/libtreadle.so.0",
     "libtreadle-dev": "/include/treadle/treadle.h",
     "treadle": "/share/man/man1/treadle.1.gz",
+    "treadle-triton": "/treadle/backends/treadle/libtriton_treadle.so",
     "python3-treadle": "/dist-packages/treadle/__init__.py",
 }
 

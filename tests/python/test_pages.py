@@ -41,6 +41,7 @@ OWN_TESTS = {
     "diagnostics.md": "test_diagnostics_page.py",
     "extending.md": "../tools/test_tutorial.py",
     "strictness.md": "test_strictness_page.py",
+    "triton.md": "../services/test_triton_page.py",
 }
 FOUND = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in FOUND if page.name not in OWN_TESTS]

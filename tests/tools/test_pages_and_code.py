@@ -14,7 +14,7 @@ import navigation  # noqa: E402
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.md")]
 CODE = [
     path
-    for folder in ("src", "include", "cli", "python", "tests", "fuzz", "bench", "tools", "examples")
+    for folder in ("src", "include", "cli", "triton", "python", "tests", "fuzz", "bench", "tools", "examples")
     for path in (ROOT / folder).rglob("*")
     if path.suffix in (".h", ".hpp", ".cc", ".py") and path.parent.name != "tools"  # whose tests invent files
 ]
@@ -66,7 +66,8 @@ def test_flags_exist():
     readers = PAGES + [path for path in CODE if path.relative_to(ROOT).parts[0] != "src"]
     for path in [*CODE, ROOT / "dev"]:
         defined |= set(re.findall(r"""["',|]--([a-z][a-z-]+)""", path.read_text(encoding="utf-8")))
-    known = {"help", "obj", "overlay-ports"}  # of every program; a directory of the linker's notes; vcpkg's
+    # Of every program; a directory of the linker's notes; vcpkg's; CMake's.
+    known = {"help", "obj", "overlay-ports", "component"}
     missing = [
         f"{path.relative_to(ROOT)}:{number}: --{name}"
         for name, (path, number) in named(FLAG, readers).items()

@@ -15,7 +15,15 @@ SECTIONS = {
     "How to": [
         *(
             f"howto/{name}"
-            for name in ("install", "onnxruntime", "deployment", "cluster", "choose-a-stream", "custom-operators")
+            for name in (
+                "install",
+                "onnxruntime",
+                "deployment",
+                "cluster",
+                "triton",
+                "choose-a-stream",
+                "custom-operators",
+            )
         ),
         "progress",
         "limits",
