@@ -1,0 +1,152 @@
+"""What a step brings and gives: inputs are checked before they come near a pool, outputs of a last step are joined."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._steps import BadStep, Outputs
+
+if TYPE_CHECKING:
+    from .. import InferenceSession, NodeArg, Stream
+
+DTYPES = {
+    **{kind: np.dtype(kind) for kind in ("float16", "double", "bool")},
+    **{f"{sign}int{bits}": np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "float": np.dtype(np.float32),
+    "string": np.dtype(object),
+}
+KNOWN_FORMS = 1024  # types and shapes of inputs that are remembered to be good
+
+
+def element(info: NodeArg) -> str:
+    """The element type of "tensor(float)": "float"; the whole type of what is no tensor."""
+    found = re.fullmatch(r"tensor\((\w+)\)", info.type)
+    return found[1] if found else info.type
+
+
+class Signature:
+    """Of the streams of a session: inputs of a step, and how outputs of pushes are put together."""
+
+    def __init__(self, session: InferenceSession, stream: Stream, time: Mapping[str, int | str]) -> None:
+        """`stream`: one of those that it is for; its text says along which axes outputs are put together."""
+        self.inputs = [info for info in session.get_inputs() if info.name in stream._inputs]
+        by_name = {info.name: info for info in session.get_outputs()}
+        self.outputs = [by_name[name] for name in stream.output_names]
+        text = str(stream)
+        axes = {name: int(axis) for name, axis in re.findall(r"^  time   (.*) along axis (\d+)  ", text, re.MULTILINE)}
+        self.timed = {info.name: axes[info.name] for info in self.inputs if info.name in axes}
+        self.steps_only = not self.timed  # a run per push, with nothing to flush
+        self._kinds = [self._kind(text, name) for name in stream.output_names]
+        self._good: set[tuple[Any, ...]] = set()
+
+    @staticmethod
+    def _kind(text: str, name: str) -> int | None:
+        """The axis along which what several pushes gave is joined; None where the last one stands for all."""
+        line = next(line for line in text.splitlines() if line.startswith(f"  output {name}  "))
+        found = re.search(r", (?:(?:frames|joined) along axis (\d+)|(stacked)|so far|as it is)$", line)
+        assert found, line
+        return int(found[1]) if found[1] else 0 if found[2] else None
+
+    def checked(self, given: Mapping[str, Any] | NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """The inputs of a step by name; BadStep where names, types, ranks or fixed sizes do not fit."""
+        if not isinstance(given, Mapping):
+            if len(self.inputs) != 1:
+                raise BadStep(f"a step brings its inputs by name: {self._names()}")
+            given = {self.inputs[0].name: given}
+        if len(given) != len(self.inputs):
+            raise BadStep(f"a step brings {self._names()}, not {', '.join(given) or 'nothing'}")
+        result = {}
+        for info in self.inputs:
+            if info.name not in given:
+                raise BadStep(f"a step brings {self._names()}, not {', '.join(given)}")
+            array = np.asarray(given[info.name])
+            form = (info.name, array.dtype, array.shape)
+            if form not in self._good:
+                self._check(info, array)
+                if len(self._good) >= KNOWN_FORMS:
+                    self._good.clear()
+                self._good.add(form)
+            result[info.name] = array
+        return result
+
+    def _names(self) -> str:
+        return ", ".join(f"'{info.name}'" for info in self.inputs) or "no inputs"
+
+    def _check(self, info: NodeArg, array: NDArray[Any]) -> None:
+        wanted = DTYPES.get(element(info))
+        said = f"input '{info.name}' is {array.dtype} {list(array.shape)}, expected {info.type} {info.shape}"
+        if wanted is not None and array.dtype != wanted:
+            raise BadStep(said)
+        if info.shape is None:
+            return
+        if array.ndim != len(info.shape):
+            raise BadStep(said)
+        for axis, (size, fixed) in enumerate(zip(array.shape, info.shape, strict=True)):
+            if isinstance(fixed, int) and size != fixed and axis != self.timed.get(info.name):
+                raise BadStep(said)
+
+    def batch_axis(self, name: str) -> int:
+        """The axis of an input along which the streams of a batch lie: the first that is neither time nor fixed."""
+        [info] = [info for info in self.inputs if info.name == name]
+        for axis, size in enumerate(info.shape or [None, None]):
+            if axis != self.timed.get(name) and (not isinstance(size, int) or size == 1):
+                return axis
+        return 0
+
+    def batch_axis_out(self, output: int, single: NDArray[Any]) -> int:
+        """The axis of a result along which those of several streams are put together; `single`: what one stream gave."""
+        symbols = {info.shape[self.batch_axis(info.name)] for info in self.inputs if info.shape}
+        shape = self.outputs[output].shape or []
+        stacked = single.ndim - len(shape)
+        for axis, size in enumerate(shape):
+            if isinstance(size, str) and size in symbols:
+                return axis + max(stacked, 0)
+        ones = [axis for axis, size in enumerate(single.shape) if size == 1 and axis != self._kinds[output]]
+        return ones[0] if ones else 0
+
+    def joined(self, pushed: Outputs, flushed: Outputs) -> Outputs:
+        """What a push and the flush behind it gave, as one result for each output."""
+        results = []
+        for first, last, axis in zip(pushed, flushed, self._kinds, strict=True):
+            if first is None or last is None:
+                results.append(first if last is None else last)
+            else:
+                results.append(last if axis is None else np.concatenate([first, last], axis=axis))
+        return results
+
+    def ended(self, stream: Stream, inputs: Mapping[str, Any]) -> Outputs:
+        """What the last step of a stream gives, its end included."""
+        pushed = as_list(stream.push(inputs), len(self.outputs))
+        if self.steps_only:
+            return pushed
+        given = {name: value for name, value in inputs.items() if name not in self.timed}
+        return self.joined(pushed, as_list(stream.flush(given), len(self.outputs)))
+
+
+def as_list(results: Any, count: int) -> Outputs:
+    """Results of a push as a list, also of a model with one output."""
+    return [results] if count == 1 else list(results)
+
+
+def rows_of(inputs: Mapping[str, NDArray[Any]], axes: Mapping[str, int], row: int) -> dict[str, NDArray[Any]]:
+    """The inputs of one stream out of those of a batch."""
+    return {name: array[(slice(None),) * axes[name] + (slice(row, row + 1),)] for name, array in inputs.items()}
+
+
+def stacked(results: Sequence[Outputs], signature: Signature) -> Outputs | None:
+    """Results of several streams as entries of a batch; None where their sizes differ."""
+    outputs: Outputs = []
+    for k in range(len(signature.outputs)):
+        parts = [result[k] for result in results]
+        if any(part is None for part in parts) or len({part.shape for part in parts}) != 1:
+            if any(part is not None for part in parts):
+                return None
+            outputs.append(None)
+            continue
+        outputs.append(np.concatenate(parts, axis=signature.batch_axis_out(k, parts[0])))
+    return outputs
