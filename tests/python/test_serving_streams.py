@@ -277,7 +277,7 @@ def test_error_texts(whole):
     assert one(server, 7, ones(1, 3)).outputs[0].tolist() == [[2 * 3 * 5040]]  # as if nothing had been
 
 
-@pytest.mark.parametrize("sequence", [-1, 2**64, True, 1.5, b"a", "x" * 129, "é" * 65, ("a",)])
+@pytest.mark.parametrize("sequence", [-1, 2**64, True, 1.5, b"a", "x" * 129, "é" * 65, ("a",), {}, None])
 def test_ids_that_are_none(whole, sequence):
     assert isinstance(one(whole.streams(lambda: 0.0), sequence, ones(1, 3), start=True), BadStep)
 

@@ -41,13 +41,18 @@ class Signature:
         axes = {name: int(axis) for name, axis in re.findall(r"^  time   (.*) along axis (\d+)  ", text, re.MULTILINE)}
         self.timed = {info.name: axes[info.name] for info in self.inputs if info.name in axes}
         self.steps_only = not self.timed  # a run per push, with nothing to flush
-        self._kinds = [self._kind(text, name) for name in stream.output_names]
+        self._lines = [self._line(text, name) for name in stream.output_names]
+        self._kinds = [self._kind(line) for line in self._lines]
         self._good: set[tuple[Any, ...]] = set()
 
     @staticmethod
-    def _kind(text: str, name: str) -> int | None:
+    def _line(text: str, name: str) -> str:
+        """What the text of a stream says of an output."""
+        return next(line for line in text.splitlines() if line.startswith(f"  output {name}  "))
+
+    @staticmethod
+    def _kind(line: str) -> int | None:
         """The axis along which what several pushes gave is joined; None where the last one stands for all."""
-        line = next(line for line in text.splitlines() if line.startswith(f"  output {name}  "))
         found = re.search(r", (?:(?:frames|joined) along axis (\d+)|(stacked)|so far|as it is)$", line)
         assert found, line
         return int(found[1]) if found[1] else 0 if found[2] else None
@@ -98,6 +103,19 @@ class Signature:
                 return axis
         return 0
 
+    def row_axes(self, inputs: Mapping[str, NDArray[Any]], rows: int) -> dict[str, int]:
+        """The axis of each input along which `rows` streams lie; BadStep where the inputs are not those of so many."""
+        axes = {}
+        for info in self.inputs:
+            if (array := inputs.get(info.name)) is None:
+                raise BadStep(f"there is no input '{info.name}' in the request")
+            axis = axes[info.name] = self.batch_axis(info.name)
+            if array.ndim <= axis or array.shape[axis] != rows:
+                shape = list(array.shape)
+                raise BadStep(f"input '{info.name}' has the shape {shape}, and no row for each of {rows} sequences")
+        self.checked(inputs)
+        return axes
+
     def batch_axis_out(self, output: int, single: NDArray[Any]) -> int:
         """The axis of a result along which those of several streams are put together; `single`: what one stream gave."""
         symbols = {info.shape[self.batch_axis(info.name)] for info in self.inputs if info.shape}
@@ -108,6 +126,22 @@ class Signature:
                 return axis + max(stacked, 0)
         ones = [axis for axis, size in enumerate(single.shape) if size == 1 and axis != self._kinds[output]]
         return ones[0] if ones else 0
+
+    def answer_shapes(self) -> list[list[int | str | None]]:
+        """Shapes of the outputs of an answer, None where any size may come."""
+        shapes: list[list[int | str | None]] = []
+        for info, line, axis in zip(self.outputs, self._lines, self._kinds, strict=True):
+            shape = list(info.shape or [])
+            if line.endswith(", stacked"):
+                shape = [None, *shape]
+            elif axis is not None and axis < len(shape):
+                shape[axis] = None
+            shapes.append(shape)
+        return shapes
+
+    def dtype_out(self, output: int) -> np.dtype[Any]:
+        """The element type of an output."""
+        return DTYPES.get(element(self.outputs[output]), np.dtype(object))
 
     def joined(self, pushed: Outputs, flushed: Outputs) -> Outputs:
         """What a push and the flush behind it gave, as one result for each output."""

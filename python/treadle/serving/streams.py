@@ -1,7 +1,7 @@
 """Sequences: streams by the ids of callers, which start, go on, end, are put away as snapshots and taken up again.
 
-What a server of any protocol needs to know of a sequence is here, without a server: `Streams` takes steps of many
-streams, pushes those that can go together as one batch, and answers each for itself.
+`Streams` takes steps of many streams, pushes those that can go together as one batch, and answers each for itself. It
+needs no server and knows of no protocol.
 """
 
 from __future__ import annotations
@@ -128,11 +128,11 @@ class Streams:
         """
         answers: list[Answer | Exception] = [StepError()] * len(steps)
         self._sweep(now := self._clock())
-        upcoming = list(range(len(steps)))
+        upcoming = [k for k, step in enumerate(steps) if type(step.id) in (int, str)]
+        for k in set(range(len(steps))).difference(upcoming) if len(upcoming) < len(steps) else ():
+            answers[k] = self._refused(self._no_id(steps[k].id))
         while upcoming:
-            taken: set[Id] = set()
-            turn: list[int] = []
-            later: list[int] = []
+            taken, turn, later = set[Id](), list[int](), list[int]()
             for k in upcoming:
                 sequence = steps[k].id
                 (later if sequence in taken else turn).append(k)
@@ -221,8 +221,12 @@ class Streams:
         if isinstance(sequence, str):
             if len(sequence.encode("utf-8", "surrogatepass")) > LONGEST_ID:
                 raise BadStep(f"a sequence id has {LONGEST_ID} bytes at most")
-        elif isinstance(sequence, bool) or not isinstance(sequence, int) or not 0 < sequence < 1 << 64:
-            raise BadStep(f"a sequence id is a text or an integer of 64 bits without a sign, not {sequence!r}")
+        elif not 0 < sequence < 1 << 64:
+            raise Streams._no_id(sequence)
+
+    @staticmethod
+    def _no_id(found: object) -> BadStep:
+        return BadStep(f"a sequence id is a text or an integer of 64 bits without a sign, not {found!r:.100}")
 
     def _run(self, works: list[Work]) -> None:
         """Results of all, as outputs or errors."""
@@ -290,11 +294,8 @@ class Streams:
         self._seen[work.number] = now
         if not (step.snapshot or self._retiring):
             return Answer(work.result)
-        answer = Answer(work.result, self.snapshot(step.id), self._retiring)
-        if self._retiring:
-            self.statistics.handed_out += 1
-            self._release(step.id, work.number)
-        return answer
+        take = self.hand_out if self._retiring else self.snapshot
+        return Answer(work.result, take(step.id), self._retiring)
 
     def _undo(self, work: Work) -> None:
         """Takes back what a start has taken."""
@@ -344,17 +345,7 @@ class Streams:
             )
         if len(set(ids)) != len(ids) or not all(ids):
             raise BadStep("the sequences of one request have ids, each another one")
-        axes = {}
-        for info in self.signature.inputs:
-            if (array := inputs.get(info.name)) is None:
-                raise BadStep(f"there is no input '{info.name}' in the request")
-            axis = axes[info.name] = self.signature.batch_axis(info.name)
-            if array.ndim <= axis or array.shape[axis] != len(ids):
-                raise BadStep(
-                    f"input '{info.name}' has the shape {list(array.shape)}, and no row for each of {len(ids)} sequences"
-                )
-        self.signature.checked(inputs)
-        return axes
+        return self.signature.row_axes(inputs, len(ids))
 
     def _rows_together(
         self,
@@ -434,6 +425,13 @@ class Streams:
         self.statistics.snapshots += 1
         return self._pool.fork(number).save()
 
+    def hand_out(self, sequence: Id) -> bytes:
+        """The snapshot of a stream that leaves with it; UnknownSequence where none lives."""
+        state = self.snapshot(sequence)
+        self.statistics.handed_out += 1
+        self._release(sequence, self._live[sequence])
+        return state
+
     def leave(self, sequence: Id) -> bool:
         """Drops a stream, whose caller has gone; False where there is none."""
         if (number := self._live.get(sequence, -1)) < 0:
@@ -450,11 +448,7 @@ class Streams:
         """Retires, and hands out the snapshots of all streams that live; they have left then."""
         self.retire()
         self._sweep(self._clock(), at_once=True)
-        states = {sequence: self.snapshot(sequence) for sequence in self._live}
-        self.statistics.handed_out += len(states)
-        for sequence, number in list(self._live.items()):
-            self._release(sequence, number)
-        return states
+        return {sequence: self.hand_out(sequence) for sequence in list(self._live)}
 
     def reload(self, session: InferenceSession) -> None:
         """Streams go on with another session, such as one of a newer file; nothing has changed where that fails.

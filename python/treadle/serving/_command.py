@@ -1,0 +1,109 @@
+"""The command line of `python -m treadle.serving.kserve`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from .. import InferenceSession
+from ._server import Server
+from ._signature import DTYPES, element
+from .kserve import StreamModel, one_thread
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    made = argparse.ArgumentParser(
+        prog="python -m treadle.serving.kserve",
+        description="Serves live streams by the Open Inference Protocol v2: REST, gRPC and WebSockets.",
+        allow_abbrev=False,
+    )
+    add = made.add_argument
+    add("models", nargs="+", metavar="MODEL", help="a file, or NAME=FILE; one that ends in .json lists models")
+    add("--model_name", help="the name of the only model; else that of its file")
+    add("--time", action="append", default=[], metavar="INPUT=AXIS", help="the axis that an input is cut along")
+    add("--state", action="append", default=[], metavar="INPUT=OUTPUT", help="a state that is carried")
+    add("--bind", action="append", default=[], metavar="INPUT=VALUE", help="an input that stays the same, in JSON")
+    add("--hop", type=int, default=0, help="samples of a run, for models over windows")
+    add("--context", type=int, default=0, help="samples of the window before that a run sees again")
+    add("--capacity", type=int, default=4096, help="streams of each model (%(default)s)")
+    add("--idle_s", type=float, default=300.0, help="seconds without a step after which a stream leaves (%(default)s)")
+    add("--max_delay_s", type=float, default=0.0, help="seconds that a step may wait for others (%(default)s)")
+    add("--host", default="127.0.0.1", help="the address to listen at (%(default)s); 0.0.0.0 for all")
+    add("--http_port", type=int, default=8080, help="of REST and WebSockets (%(default)s)")
+    add("--grpc_port", type=int, default=8081, help="of gRPC (%(default)s); 0 for none")
+    add("--drain_s", type=float, default=10.0, help="seconds to hand streams out at the end (%(default)s)")
+    add("--max_message_bytes", type=int, default=16 << 20, help="of a request and of a frame (%(default)s)")
+    add("--log_level", default="WARNING", help="of Python's logging (%(default)s)")
+    return made
+
+
+def pairs(texts: list[str], option: str) -> dict[str, str]:
+    """NAME=VALUE, each given once; SystemExit for others."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name or name in found:
+            raise SystemExit(f"--{option} {text}: expected NAME=VALUE, once for each name")
+        found[name] = value
+    return found
+
+
+def entries(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """What models there are: "name", "model" and what `StreamModel` takes."""
+    common: dict[str, Any] = {"hop": options.hop, "context": options.context, "capacity": options.capacity}
+    common |= {"idle_s": options.idle_s, "max_delay_s": options.max_delay_s}
+    axes = pairs(options.time, "time").items()
+    common["time"] = {name: int(axis) if axis.lstrip("-").isdecimal() else axis for name, axis in axes}
+    common["state"] = pairs(options.state, "state")
+    common["bind"] = {name: json.loads(value) for name, value in pairs(options.bind, "bind").items()}
+    found = []
+    for text in options.models:
+        name, equals, path = text.rpartition("=")
+        if not equals and path.endswith(".json"):
+            listed = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+            folder = pathlib.Path(path).parent
+            found += [{**common, **entry, "model": str(folder / entry["model"])} for entry in listed]
+        else:
+            found.append({**common, "name": name or pathlib.Path(path).stem, "model": path})
+    if options.model_name:
+        if len(found) != 1:
+            raise SystemExit(f"--model_name is for one model, and there are {len(found)}: write NAME=FILE")
+        found[0]["name"] = options.model_name
+    if len({entry["name"] for entry in found}) != len(found):
+        raise SystemExit(f"models have names of their own, not {', '.join(entry['name'] for entry in found)}")
+    return found
+
+
+def model_of(entry: dict[str, Any], max_request_bytes: int) -> StreamModel:
+    """A model as the command line or a file says; values that are bound get the types of their inputs."""
+    entry = dict(entry)
+    name, path = entry.pop("name"), entry.pop("model")
+    if entry["bind"]:
+        infos = {info.name: info for info in InferenceSession(path, one_thread()).get_inputs()}
+        for key, value in entry["bind"].items():
+            if key not in infos:
+                raise SystemExit(f"--bind {key}: model '{name}' has the inputs {', '.join(infos)}")
+            entry["bind"][key] = np.array(value, DTYPES.get(element(infos[key])))
+    entry = {key: value for key, value in entry.items() if value not in ({}, 0) or key in ("idle_s", "capacity")}
+    return StreamModel(name, path, max_request_bytes=max_request_bytes, **entry)
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Serves until a signal ends it."""
+    options = parser().parse_args(arguments)
+    logging.basicConfig(level=options.log_level.upper())
+    models = [model_of(entry, options.max_message_bytes) for entry in entries(options)]
+    Server(
+        models,
+        host=options.host,
+        http_port=options.http_port,
+        grpc_port=options.grpc_port or None,
+        drain_s=options.drain_s,
+        max_message_bytes=options.max_message_bytes,
+    ).run()

@@ -1,0 +1,142 @@
+"""One process with REST, WebSockets and gRPC: the SDK's servers, bound where the caller wants them, ended with grace."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ._grpc import Servicer
+from ._sdk import (
+    APP,
+    DataPlane,
+    ExceptionToStatusInterceptor,
+    ModelRepository,
+    ModelRepositoryExtension,
+    RESTServer,
+    grpc,
+    pb_grpc,
+)
+from ._sdk import Server as UvicornServer
+from ._service import EXTENSIONS
+from .kserve import StreamModel
+
+log = logging.getLogger("treadle.serving")
+
+
+class _Models(ModelRepository):
+    """Models by name, which can be loaded again."""
+
+    def load(self, name: str) -> bool:
+        """Reads the model's file again; KeyError where there is no such model, and what loading raises."""
+        model = self.get_model(name)
+        if model is None:
+            raise KeyError(f"there is no model '{name}'")
+        return bool(model.load())
+
+
+class _DataPlane(DataPlane):
+    """The SDK's, which knows what streams add to the protocol."""
+
+    def metadata(self) -> dict[str, Any]:
+        found: dict[str, Any] = super().metadata()
+        return {**found, "extensions": [*found["extensions"], *EXTENSIONS]}
+
+    async def ready(self) -> bool:
+        """Whether every model takes new streams."""
+        return all([await self.model_registry.is_model_ready(name) for name in self.model_registry.get_models()])
+
+
+class _Rest(UvicornServer):
+    """Leaves signals to the process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Server:
+    """REST, WebSockets and gRPC for models, until a signal ends it."""
+
+    def __init__(
+        self,
+        models: Sequence[StreamModel],
+        *,
+        host: str = "127.0.0.1",
+        http_port: int = 8080,
+        grpc_port: int | None = 8081,
+        drain_s: float = 10.0,
+        max_message_bytes: int = 16 << 20,
+    ) -> None:
+        """`grpc_port`: None for no gRPC. `drain_s`: seconds that streams have at the end to fetch their snapshots.
+
+        `max_message_bytes`: of a gRPC message and of a WebSocket's frame.
+        """
+        self._models = list(models)
+        self._host, self._grpc_port, self._drain_s = host, grpc_port, drain_s
+        registry = _Models()
+        for model in models:
+            registry.update(model)
+        plane, extension = _DataPlane(registry), ModelRepositoryExtension(registry)
+        rest = RESTServer(APP, plane, extension, http_port, grace_period=5)
+        rest.config.host = host
+        rest.config.ws_max_size = max_message_bytes
+        rest.config.ws_per_message_deflate = False  # samples hardly shrink, and frames cost more than a step
+        self._prepare, self._rest = rest.create_application, _Rest(rest.config)
+        self._servicer, self._max_message_bytes = Servicer(plane, extension), max_message_bytes
+        self._ending = False
+
+    def run(self) -> None:
+        """Serves until SIGINT, SIGTERM or SIGQUIT; a second one ends without waiting for streams."""
+        with asyncio.Runner(loop_factory=self._rest.config.get_loop_factory()) as runner:
+            runner.run(self.serve())
+
+    async def serve(self) -> None:
+        """The same, in an event loop that runs."""
+        for model in self._models:
+            model.start()
+        self._prepare()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
+            loop.add_signal_handler(number, self.end)
+        rpc = await self._start_grpc()
+        self._tasks: set[asyncio.Task[None]] = set()
+        await self._rest.serve()
+        if rpc is not None:
+            await rpc.stop(grace=1.0)
+        for model in self._models:
+            model.stop()
+
+    async def _start_grpc(self) -> Any:
+        if self._grpc_port is None:
+            return None
+        size = self._max_message_bytes
+        options = [("grpc.max_receive_message_length", size), ("grpc.max_send_message_length", size)]
+        server = grpc.aio.server(interceptors=(ExceptionToStatusInterceptor(),), options=options)
+        pb_grpc.add_GRPCInferenceServiceServicer_to_server(self._servicer, server)
+        server.add_insecure_port(f"{self._host}:{self._grpc_port}")
+        await server.start()
+        return server
+
+    def end(self) -> None:
+        """Hands streams out, and ends when they have gone, or after `drain_s`; at once where it is called again."""
+        if self._ending:
+            self._rest.should_exit = True
+            return
+        self._ending = True
+        task = asyncio.get_running_loop().create_task(self._drain())
+        self._tasks.add(task)
+
+    async def _drain(self) -> None:
+        loop = asyncio.get_running_loop()
+        latest = loop.time() + self._drain_s
+        await asyncio.gather(*(model.retire() for model in self._models), return_exceptions=True)
+        while any(len(model.streams) for model in self._models) and loop.time() < latest and not self._rest.should_exit:
+            await asyncio.sleep(0.05)
+        for model in self._models:
+            if left := len(model.streams):
+                log.warning("model '%s' ends with %d streams that have not fetched their snapshots", model.name, left)
+        self._rest.should_exit = True
