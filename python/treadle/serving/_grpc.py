@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _v2
-from ._sdk import InferenceServicer, grpc, pb
+from ._sdk import InferenceServicer, InvalidInput, ModelNotFound, ModelNotReady, grpc, pb
 from ._service import EXTENSIONS, Service
 from ._steps import BadStep, StepError, Unavailable
 from ._v2 import Request, Response
@@ -26,29 +27,61 @@ CONTENTS = {
 
 
 class Servicer(InferenceServicer):
-    """The SDK's service, with requests for streams answered here."""
+    """The SDK's service, with requests for streams answered here, and its errors told as statuses.
+
+    The SDK has an interceptor for the latter, which costs each request as much as a hundred steps.
+    """
 
     async def ModelInfer(self, request: Any, context: Any) -> Any:
         """The answer to a request, or a status with the reason."""
-        model = self._data_plane.get_model_from_registry(request.model_name)
+        model = self._data_plane.model_registry.get_model(request.model_name)
         service = getattr(model, "service", None)
         if not isinstance(service, Service):
-            return await super().ModelInfer(request, context)
+            return await _told(super().ModelInfer(request, context), context, pb.ModelInferResponse)
         try:
             return to_grpc(await service.infer(from_grpc(request)), request.model_name)
-        except Unavailable as e:
-            context.set_code(grpc.StatusCode.UNAVAILABLE)
-            context.set_details(str(e))
         except StepError as e:
-            context.set_code(grpc.StatusCode.INVALID_ARGUMENT)
-            context.set_details(str(e))
-        return pb.ModelInferResponse()
+            return _refuse(context, e, str(e), pb.ModelInferResponse)
+
+    async def ModelMetadata(self, request: Any, context: Any) -> Any:
+        """Inputs and outputs of a model."""
+        return await _told(super().ModelMetadata(request, context), context, pb.ModelMetadataResponse)
+
+    async def ModelReady(self, request: Any, context: Any) -> Any:
+        """Whether a model takes new streams."""
+        return await _told(super().ModelReady(request, context), context, pb.ModelReadyResponse)
+
+    async def RepositoryModelLoad(self, request: Any, context: Any) -> Any:
+        """Reads the file of a model again."""
+        done = super().RepositoryModelLoad(request, context)
+        return await _told(done, context, pb.RepositoryModelLoadResponse)
+
+    async def RepositoryModelUnload(self, request: Any, context: Any) -> Any:
+        """Ends a model."""
+        done = super().RepositoryModelUnload(request, context)
+        return await _told(done, context, pb.RepositoryModelUnloadResponse)
 
     async def ServerMetadata(self, request: Any, context: Any) -> Any:
-        """Of the server."""
+        """Name, version and extensions of the server."""
         found = await super().ServerMetadata(request, context)
         found.extensions.extend(name for name in EXTENSIONS if name not in found.extensions)
         return found
+
+
+async def _told(answer: Awaitable[Any], context: Any, empty: Callable[[], Any]) -> Any:
+    """An answer of the SDK, whose errors become statuses."""
+    try:
+        return await answer
+    except (ModelNotFound, ModelNotReady, InvalidInput) as e:
+        return _refuse(context, e, str(e), empty)
+
+
+def _refuse(context: Any, error: Exception, text: str, empty: Callable[[], Any]) -> Any:
+    codes = grpc.StatusCode
+    code = codes.UNAVAILABLE if isinstance(error, (Unavailable, ModelNotReady)) else codes.INVALID_ARGUMENT
+    context.set_code(codes.NOT_FOUND if isinstance(error, ModelNotFound) else code)
+    context.set_details(text)
+    return empty()
 
 
 def from_grpc(message: Any) -> Request:
@@ -58,7 +91,9 @@ def from_grpc(message: Any) -> Request:
         raise BadStep(f"there are {len(message.inputs)} inputs and {len(raw)} raw_input_contents")
     inputs: dict[str, NDArray[Any]] = {}
     for k, given in enumerate(message.inputs):
-        name, shape = given.name, _v2.shape_of(given.shape, given.name)
+        name, shape = given.name, tuple(given.shape)
+        if min(shape, default=0) < 0:
+            raise BadStep(f"the shape of input '{name}' is {list(shape)}, expected sizes")
         if name in inputs:
             raise BadStep(f"input '{name}' is given twice")
         if raw:
@@ -66,10 +101,11 @@ def from_grpc(message: Any) -> Request:
         else:
             inputs[name] = _typed(given, shape)
     parameters = {key: value_of(value) for key, value in message.parameters.items()}
-    return Request(inputs, parameters, dict.fromkeys([o.name for o in message.outputs], True) or None, message.id, True)
+    outputs = {output.name: True for output in message.outputs}
+    return Request(inputs, parameters, outputs or None, message.id, True)
 
 
-def _typed(given: Any, shape: list[int]) -> NDArray[Any]:
+def _typed(given: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     if given.datatype not in CONTENTS:
         raise BadStep(f"input '{given.name}' has the datatype '{given.datatype}', which comes as raw_input_contents")
     data = list(getattr(given.contents, CONTENTS[given.datatype]))
@@ -78,7 +114,7 @@ def _typed(given: Any, shape: list[int]) -> NDArray[Any]:
         array[:] = data
         if len(data) == np.prod(shape, dtype=int):
             return array.reshape(shape)
-        raise BadStep(f"input '{given.name}' has {len(data)} elements, expected BYTES {shape}")
+        raise BadStep(f"input '{given.name}' has {len(data)} elements, expected BYTES {list(shape)}")
     return _v2.from_json(given.name, given.datatype, shape, data)
 
 

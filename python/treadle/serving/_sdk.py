@@ -19,12 +19,11 @@ try:
     import starlette.routing
     import uvicorn
     from kserve import InferOutput, InferRequest, InferResponse, Model
-    from kserve.errors import InvalidInput, ModelNotReady
+    from kserve.errors import InvalidInput, ModelNotFound, ModelNotReady
     from kserve.model_repository import ModelRepository
     from kserve.protocol.dataplane import DataPlane
     from kserve.protocol.grpc import grpc_predict_v2_pb2 as pb
     from kserve.protocol.grpc import grpc_predict_v2_pb2_grpc as pb_grpc
-    from kserve.protocol.grpc.interceptors import ExceptionToStatusInterceptor
     from kserve.protocol.grpc.servicer import InferenceServicer
     from kserve.protocol.infer_type import RequestedOutput, to_http_parameters
     from kserve.protocol.model_repository_extension import ModelRepositoryExtension
@@ -41,13 +40,13 @@ Server = uvicorn.Server
 __all__ = [
     "APP",
     "DataPlane",
-    "ExceptionToStatusInterceptor",
     "InferOutput",
     "InferRequest",
     "InferResponse",
     "InferenceServicer",
     "InvalidInput",
     "Model",
+    "ModelNotFound",
     "ModelNotReady",
     "ModelRepository",
     "ModelRepositoryExtension",

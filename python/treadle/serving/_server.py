@@ -13,7 +13,6 @@ from ._grpc import Servicer
 from ._sdk import (
     APP,
     DataPlane,
-    ExceptionToStatusInterceptor,
     ModelRepository,
     ModelRepositoryExtension,
     RESTServer,
@@ -115,7 +114,7 @@ class Server:
             return None
         size = self._max_message_bytes
         options = [("grpc.max_receive_message_length", size), ("grpc.max_send_message_length", size)]
-        server = grpc.aio.server(interceptors=(ExceptionToStatusInterceptor(),), options=options)
+        server = grpc.aio.server(options=options)
         pb_grpc.add_GRPCInferenceServiceServicer_to_server(self._servicer, server)
         server.add_insecure_port(f"{self._host}:{self._grpc_port}")
         await server.start()

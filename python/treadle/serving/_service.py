@@ -27,6 +27,9 @@ class Service:
         """`max_delay_s`: how long a step may wait for others to make a batch with."""
         self.streams = streams
         self.batcher = Batcher(streams, max_delay_s)
+        own = {info.name for info in streams.signature.inputs}
+        self._extra = [name for name in ROWS if name not in own]  # tensors that are about sequences
+        self._texts = any(element(info) == "string" for info in streams.signature.inputs)
 
     def inputs(self) -> list[dict[str, Any]]:
         """Inputs of a step as v2's metadata have them: without states and what is bound."""
@@ -47,9 +50,9 @@ class Service:
         """The answer to a request; raises StepError."""
         wanted = self._wanted(request)
         inputs = dict(request.inputs)
-        names = {info.name for info in self.streams.signature.inputs}
-        extra = {name: inputs.pop(name) for name in ROWS if name in inputs and name not in names}
-        self._decode(inputs)
+        extra = {name: inputs.pop(name) for name in self._extra if name in inputs}
+        if self._texts:
+            self._decode(inputs)
         if "sequence_id" in extra:
             made: Answer | Rows = await self._rows(request, inputs, extra, STATE in wanted)
         else:
@@ -58,9 +61,8 @@ class Service:
         for name, array in zip(self.streams.output_names, self.arrays(made.outputs), strict=True):
             if name in wanted:
                 outputs[name] = array, wanted[name]
-        state = self._state(made)
-        if state is not None and (STATE in wanted or made.moved):
-            outputs[STATE] = state, wanted.get(STATE, request.binary)
+        if STATE in wanted or made.moved:
+            outputs[STATE] = self._state(made), wanted.get(STATE, request.binary)
         return Response(outputs, {"treadle_moved": True} if made.moved else {}, request.id)
 
     def _wanted(self, request: Request) -> dict[str, bool]:
@@ -119,7 +121,7 @@ class Service:
         rows: Rows = await self.batcher.submit(call)
         return rows
 
-    def _state(self, made: Answer | Rows) -> NDArray[Any] | None:
+    def _state(self, made: Answer | Rows) -> NDArray[Any]:
         """The snapshot as a tensor: UINT8 [1, n] of one stream, BYTES [B] of several."""
         if isinstance(made, Answer):
             return np.frombuffer(made.state, np.uint8)[None]

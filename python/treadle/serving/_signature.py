@@ -44,6 +44,7 @@ class Signature:
         self._lines = [self._line(text, name) for name in stream.output_names]
         self._kinds = [self._kind(line) for line in self._lines]
         self._good: set[tuple[Any, ...]] = set()
+        self.entry_axes: list[int | None] | None = None  # of results of a batch, once `entries` has seen one
 
     @staticmethod
     def _line(text: str, name: str) -> str:
@@ -118,6 +119,8 @@ class Signature:
 
     def batch_axis_out(self, output: int, single: NDArray[Any]) -> int:
         """The axis of a result along which those of several streams are put together; `single`: what one stream gave."""
+        if self.entry_axes is not None:
+            return self.entry_axes[output] or 0
         symbols = {info.shape[self.batch_axis(info.name)] for info in self.inputs if info.shape}
         shape = self.outputs[output].shape or []
         stacked = single.ndim - len(shape)
@@ -126,6 +129,29 @@ class Signature:
                 return axis + max(stacked, 0)
         ones = [axis for axis, size in enumerate(single.shape) if size == 1 and axis != self._kinds[output]]
         return ones[0] if ones else 0
+
+    def entries(self, outputs: Outputs, count: int, single: Outputs) -> list[Outputs]:
+        """What each of several streams gave, out of the results of a batch; `single`: what one stream gave once."""
+        axes = self.entry_axes
+        if axes is None:
+            axes = [self._entry_axis(*found) for found in zip(single, outputs, self._kinds, strict=True)]
+            if all(output is not None for output in outputs):
+                self.entry_axes = axes
+        columns: list[list[Any]] = []
+        for array, axis in zip(outputs, axes, strict=True):
+            if array is None or axis is None:
+                columns.append([array] * count)
+                continue
+            before = (slice(None),) * axis
+            columns.append([array[(*before, slice(row, row + 1))] for row in range(count)])
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    @staticmethod
+    def _entry_axis(one: Any, several: Any, joined: int | None) -> int | None:
+        """The axis along which the streams of a batch lie: where sizes differ, the axis apart that pushes are joined along."""
+        if several is None:
+            return None
+        return next((a for a in range(several.ndim) if a != joined and several.shape[a] != one.shape[a]), None)
 
     def answer_shapes(self) -> list[list[int | str | None]]:
         """Shapes of the outputs of an answer, None where any size may come."""

@@ -143,7 +143,7 @@ def dtype_of(name: str, kind: str) -> np.dtype[Any]:
 def from_bytes(name: str, kind: str, shape: Sequence[int], data: bytes | memoryview) -> NDArray[Any]:
     """The array whose elements lie one behind the other in `data`."""
     dtype = dtype_of(name, kind)
-    if dtype.kind == "O":
+    if kind == "BYTES":
         return _texts(name, data, shape)
     if len(data) != math.prod(shape) * dtype.itemsize:
         raise BadStep(f"input '{name}' has {len(data)} bytes, expected {kind} {list(shape)}")

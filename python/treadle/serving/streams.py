@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import Fail, InvalidArgument, InvalidProtobuf, LimitExceeded, NotImplemented, RuntimeException
+from ._arrays import ArrayPush
 from ._signature import Signature, as_list, rows_of, stacked
 from ._statistics import Statistics
 from ._steps import (
@@ -86,12 +87,12 @@ class Streams:
         self._first = session.stream(**stream)
         # While a start replaces a stream that lives, both have a place.
         self._pool = session.streams(2 * capacity, **{k: v for k, v in stream.items() if k != "warm"})
-        self._push_batch: Callable[..., Any] | None = getattr(self._pool, "push_batch", None)
         self.signature = Signature(session, self._first, stream.get("time") or {})
         self._live: dict[Id, int] = {}
         self._free = list(range(2 * capacity - 1, -1, -1))
         self._seen = np.zeros(2 * capacity)  # when each number was last used
         self._next_sweep = -np.inf
+        self._arrays = ArrayPush(self._pool, self.signature)
         self._retiring = False
 
     @property
@@ -243,7 +244,7 @@ class Streams:
         """One push; where it fails, two of the halves, so that only the step that is at fault fails."""
         begun = clocks.perf_counter()
         try:
-            results = self._pool.push({work.number: work.inputs for work in works})
+            self._arrays.push(works)
         except Exception as e:
             if len(works) == 1:
                 works[0].result = self._failed(works[0], e)
@@ -252,9 +253,6 @@ class Streams:
                 self._push(works[:middle])
                 self._push(works[middle:])
             return
-        count = len(self.signature.outputs)
-        for work in works:
-            work.result = as_list(results[work.number], count)
         self.statistics.count_push(len(works), clocks.perf_counter() - begun)
 
     def _failed(self, work: Work, error: Exception) -> Exception:
@@ -330,8 +328,14 @@ class Streams:
             for what, values in (("start", started), ("end", ended), ("snapshot", given)):
                 if values and len(values) != len(ids):
                     raise BadStep(f"{len(ids)} sequences have {len(values)} values of {what}")
-            if self._push_batch and not any(started) and not any(ended) and not any(given) and not self._retiring:
-                return self._rows_together(self._push_batch, ids, inputs, snapshot, now)
+            if (
+                self._arrays.push_batch
+                and not any(started)
+                and not any(ended)
+                and not any(given)
+                and not self._retiring
+            ):
+                return self._rows_together(self._arrays.push_batch, ids, inputs, snapshot, now)
             return self._rows_apart(ids, inputs, axes, started, ended, given, snapshot, now)
         except StepError as e:
             self.statistics.refused[type(e).__name__] += len(ids)
