@@ -20,6 +20,7 @@ SECTIONS = {
                 "onnxruntime",
                 "deployment",
                 "cluster",
+                "serving",
                 "triton",
                 "choose-a-stream",
                 "custom-operators",
