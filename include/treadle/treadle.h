@@ -390,8 +390,8 @@ TREADLE_API bool treadle_stream_done(const treadle_stream* stream);
 TREADLE_API treadle_status* treadle_stream_reset(treadle_stream* stream);
 TREADLE_API treadle_status* treadle_stream_fork(const treadle_stream* stream, treadle_stream** out);
 TREADLE_API treadle_status* treadle_stream_save(const treadle_stream* stream, char** bytes, size_t* size);
-/* Goes on from what save gave. Errors: TREADLE_INVALID_ARGUMENT for a snapshot of a stream that was made otherwise, or of
- * a model with other weights; TREADLE_INVALID_FILE for bytes that are none. */
+/* Goes on from what save gave. Errors: TREADLE_INVALID_ARGUMENT for a snapshot of a stream that was made otherwise, or
+ * of a model with other weights; TREADLE_INVALID_FILE for bytes that are none. */
 TREADLE_API treadle_status* treadle_stream_load(treadle_stream* stream, const void* bytes, size_t size);
 /* The same, also where the weights are others: streams go on with a newer model. */
 TREADLE_API treadle_status* treadle_stream_load_from_other_weights(treadle_stream* stream, const void* bytes,

@@ -463,7 +463,7 @@ class Streams:
         other = Streams(session, name=self.name, clock=self._clock, **arguments)
         for sequence, number in self._live.items():
             stream = other._first.fork()
-            stream.load(self._pool.fork(number).save())
+            stream.load(self._pool.fork(number).save(), other_weights=True)
             other._pool.join(taken := other._free.pop(), stream)
             other._live[sequence] = taken
             other._seen[taken] = self._seen[number]
