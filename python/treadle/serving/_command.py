@@ -28,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     add("--model_name", help="the name of the only model; else that of its file")
     add("--time", action="append", default=[], metavar="INPUT=AXIS", help="the axis that an input is cut along")
     add("--state", action="append", default=[], metavar="INPUT=OUTPUT", help="a state that is carried")
+    add("--no_find_state", action="store_true", help="no states but those of --state are looked for")
     add("--bind", action="append", default=[], metavar="INPUT=VALUE", help="an input that stays the same, in JSON")
     add("--hop", type=int, default=0, help="samples of a run, for models over windows")
     add("--context", type=int, default=0, help="samples of the window before that a run sees again")
@@ -57,7 +58,7 @@ def pairs(texts: list[str], option: str) -> dict[str, str]:
 def entries(options: argparse.Namespace) -> list[dict[str, Any]]:
     """What models there are: "name", "model" and what `StreamModel` takes."""
     common: dict[str, Any] = {"hop": options.hop, "context": options.context, "capacity": options.capacity}
-    common |= {"idle_s": options.idle_s, "max_delay_s": options.max_delay_s}
+    common |= {"idle_s": options.idle_s, "max_delay_s": options.max_delay_s, "find_state": not options.no_find_state}
     axes = pairs(options.time, "time").items()
     common["time"] = {name: int(axis) if axis.lstrip("-").isdecimal() else axis for name, axis in axes}
     common["state"] = pairs(options.state, "state")
@@ -90,7 +91,6 @@ def model_of(entry: dict[str, Any], max_request_bytes: int) -> StreamModel:
             if key not in infos:
                 raise SystemExit(f"--bind {key}: model '{name}' has the inputs {', '.join(infos)}")
             entry["bind"][key] = np.array(value, DTYPES.get(element(infos[key])))
-    entry = {key: value for key, value in entry.items() if value not in ({}, 0) or key in ("idle_s", "capacity")}
     return StreamModel(name, path, max_request_bytes=max_request_bytes, **entry)
 
 

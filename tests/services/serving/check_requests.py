@@ -143,6 +143,27 @@ def test_metadata(client):
     assert not client.client.is_model_ready("none") if client.transport != "grpc" else True
 
 
+def test_texts_and_no_sequence(client):
+    a = np.array([[str(n).encode() for n in range(16)]], object)
+    b = np.full((1, 16), 3, np.int32)
+    result = client.infer("texts", {"a": a, "b": b}, ["d", "c"])
+    assert result.as_numpy("d").tolist() == [[n - 3 for n in range(16)]]
+    assert [bytes(v) if isinstance(v, bytes) else v.encode() for v in result.as_numpy("c")[0]] == [
+        str(n + 3).encode() for n in range(16)
+    ]
+    with pytest.raises(InferenceServerException, match="not UTF-8|utf-8|UTF-8"):
+        client.infer("texts", {"a": np.array([[b"\xff"]], object), "b": b[:, :1]})
+
+
+def test_requests_that_are_sent_together(served):
+    """Answers of one connection's requests, which tritonclient sends side by side, are those of each alone."""
+    client = Client(served, "binary").module.InferenceServerClient(served.url, concurrency=8)
+    tensors = [Client(served, "binary").tensor("x", np.full((1, 1, 8), n, np.float32)) for n in range(32)]
+    sent = [client.async_infer("smooth", [tensor]) for tensor in tensors]
+    for n, request in enumerate(sent):
+        assert request.get_result().as_numpy("y")[0, 0, 0] == 7 * n
+
+
 def test_a_request_has_its_id_back(client):
     for given in ("", "mine"):
         result = client.infer("sums", {"x": samples(RNG, 4)}, request_id=given)

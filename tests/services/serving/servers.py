@@ -40,10 +40,20 @@ smooth (float[B,1,T] x) => (float[B,1,T] y) <float[1,1,3] w = {1, 2, 4}> {
   y = Conv <pads = [0, 2]> (x, w)
 }"""
 
+# No sequence at all: texts and numbers of one request.
+TEXTS = """<ir_version: 10, opset_import: ["" : 22]>
+texts (string[B,N] a, int32[B,N] b) => (string[B,N] c, int32[B,N] d) {
+  n = Cast <to = 6> (a)
+  d = Sub (n, b)
+  sum = Add (n, b)
+  c = Cast <to = 8> (sum)
+}"""
+
 MODELS = {
     "sums": {"text": SUMS, "time": {"x": 1}, "hop": 4, "state": {"state": "stateN"}},
     "quotients": {"text": QUOTIENTS, "time": {"x": 1}, "hop": 2, "state": {"state": "stateN"}},
     "smooth": {"text": SMOOTH, "time": {"x": 2}},
+    "texts": {"text": TEXTS, "find_state": False},
 }
 
 
