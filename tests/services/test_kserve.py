@@ -3,6 +3,7 @@
 The SDK, the clients and the tests that use them, serving/check_*.py, have an environment of their own.
 """
 
+import fcntl
 import os
 import pathlib
 import subprocess
@@ -20,9 +21,11 @@ CHECKS = sorted((pathlib.Path(__file__).parent / "serving").glob("check_*.py"))
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory, worker_id="master"):
-    """The interpreter that has the SDK."""
-    make_venv(VENV, ROOT / "tools" / "requirements-kserve.txt")
+def python():
+    """The interpreter that has the SDK; of several processes that run tests, one makes the environment."""
+    with VENV.with_name("venv-kserve.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        make_venv(VENV, ROOT / "tools" / "requirements-kserve.txt")
     return VENV / "bin" / "python"
 
 
