@@ -120,7 +120,8 @@ global
   maxconn 1000
 defaults
   mode http
-  timeout connect 2s
+  timeout connect 20s
+  timeout check 20s
   timeout client 60s
   timeout server 60s
   option redispatch
