@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 
 #include "batches.h"
@@ -48,6 +50,22 @@ void keep(TRITONSERVER_Error* (*write)(Handle*, void*), Handle* handle, std::uni
   (void)made.release();
 }
 
+// --backend-config=treadle,KEY=VALUE of the server, which has keys of its own for every backend.
+void refuse_settings(TRITONBACKEND_Backend* handle) {
+  TRITONSERVER_Message* message = nullptr;
+  check(TRITONBACKEND_BackendConfig(handle, &message));
+  static constexpr std::array kOfServer = {"auto-complete-config", "backend-directory", "default-max-batch-size",
+                                           "min-compute-capability"};
+  const Json config = json_of(message);
+  for (const auto& setting : config["cmdline"].members()) {
+    if (std::ranges::find(kOfServer, setting.first) != kOfServer.end()) continue;
+    throw InvalidArgument(
+        fmt::format("--backend-config=treadle,{}={}: treadle has no settings for all models; write "
+                    "parameters into config.pbtxt",
+                    setting.first, setting.second.text()));
+  }
+}
+
 std::unique_ptr<Runner> runner_of(TRITONBACKEND_ModelInstance* instance) {
   TRITONBACKEND_Model* handle = nullptr;
   TRITONBACKEND_Backend* backend = nullptr;
@@ -86,6 +104,7 @@ TREADLE_EXPORTED TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEND_Back
                     fmt::format("the server's interface for backends is {}.{}, and treadle needs {}.{} or a later {}",
                                 major, minor, kTritonBackendMajor, kTritonBackendMinor, kTritonBackendMajor));
     }
+    refuse_settings(handle);
     keep(TRITONBACKEND_BackendSetState, handle, std::make_unique<MetricFamilies>());
     TREADLE_LOG(INFO, fmt::format("version {}, over the server's interface for backends {}.{}", treadle::version(),
                                   major, minor));

@@ -135,4 +135,11 @@ int64_t Json::integer(int64_t otherwise) const {
   return read.ec == std::errc() && read.ptr == end && !text_.empty() ? value : otherwise;
 }
 
+Json json_of(TRITONSERVER_Message* message) {
+  const char* base = nullptr;
+  size_t size = 0;
+  check(TRITONSERVER_MessageSerializeToJson(message, &base, &size));
+  return Json::parse({base, size});
+}
+
 }  // namespace backend

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "triton_api.h"
+
 namespace backend {
 
 class Json {
@@ -33,5 +35,8 @@ class Json {
   std::vector<Json> items_;
   std::vector<std::pair<std::string, Json>> members_;
 };
+
+// What a message of the server says, which stays whose it is.
+Json json_of(TRITONSERVER_Message* message);
 
 }  // namespace backend

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <memory>
 
 #include "failure.h"
 #include "literals.h"
@@ -20,13 +21,11 @@ constexpr std::array kOfStreams = {"capacity", "context", "hop", "idle_s", "stat
 Json config_of(TRITONBACKEND_Model* handle) {
   TRITONSERVER_Message* message = nullptr;
   check(TRITONBACKEND_ModelConfig(handle, 1, &message));
-  const char* base = nullptr;
-  size_t size = 0;
-  TRITONSERVER_Error* error = TRITONSERVER_MessageSerializeToJson(message, &base, &size);
-  const std::string text = error ? std::string() : std::string(base, size);
-  if (TRITONSERVER_Error* of_delete = TRITONSERVER_MessageDelete(message)) TRITONSERVER_ErrorDelete(of_delete);
-  check(error);
-  return Json::parse(text);
+  const auto remove = [](TRITONSERVER_Message* made) {
+    if (TRITONSERVER_Error* error = TRITONSERVER_MessageDelete(made)) TRITONSERVER_ErrorDelete(error);
+  };
+  const std::unique_ptr<TRITONSERVER_Message, decltype(remove)> owned(message, remove);  // as the backend's is not
+  return json_of(message);
 }
 
 uint64_t version_of(TRITONBACKEND_Model* handle) {

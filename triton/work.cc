@@ -50,13 +50,22 @@ void Runner::execute(std::span<TRITONBACKEND_Request*> requests) {
   std::vector<Work> works;
   works.reserve(requests.size());
   for (TRITONBACKEND_Request* request : requests) works.emplace_back(request);
-  run(works);
+  try {
+    run(works);
+  } catch (const std::exception& error) {  // no memory
+    for (Work& work : works) {
+      if (work.is_answered) continue;
+      work.failure = Failure(TRITONSERVER_ERROR_UNAVAILABLE, error.what());
+      answer(work, {});
+    }
+  }
   drop(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance_, requests.size(), start_, compute_start_,
                                                         compute_end_, now_ns()),
        "the batch's times could not be reported");
 }
 
 void Runner::answer(Work& work, const std::function<void(TRITONBACKEND_Response*)>& fill) {
+  work.is_answered = true;
   TRITONBACKEND_Response* response = nullptr;
   TRITONSERVER_Error* error = TRITONBACKEND_ResponseNew(&response, work.request);
   const bool has_response = !error;

@@ -24,13 +24,14 @@ struct Work {
   std::vector<Arrived> inputs;
   std::vector<std::string_view> asked;  // outputs
   std::optional<Failure> failure;
+  bool is_answered = false;  // and the server's again
 };
 
 // Runs requests of one model instance. One thread at a time.
 class Runner {
  public:
   virtual ~Runner() = default;
-  // Answers each and releases it.
+  // Answers each and releases it, whatever happens.
   void execute(std::span<TRITONBACKEND_Request*> requests);
 
  protected:

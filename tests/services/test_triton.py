@@ -4,6 +4,7 @@ What a sequence gives is held against a stream of treadle's that runs alone in t
 """
 
 import concurrent.futures
+import os
 import time
 
 import numpy as np
@@ -47,6 +48,15 @@ def test_a_sequence_over_time_gives_what_a_run_over_the_signal_gives(server, cal
         for i, piece in enumerate(pieces)
     ]
     close(np.concatenate(found, axis=2), expected)
+
+
+def test_a_model_without_a_batch_is_served_in_sequences(caller):
+    signal = rows(4, 2, 12)
+    first, second = (np.ascontiguousarray(signal[:, part]) for part in (slice(0, 5), slice(5, 12)))
+    begun = caller.infer("flat", {"x": first}, sequence_id=1, sequence_start=True)
+    resumed = {"x": second, "treadle_state": begun["treadle_state"]}
+    ended = caller.infer("flat", resumed, ["y"], sequence_id=2, sequence_start=True, sequence_end=True)
+    close(np.concatenate([begun["y"], ended["y"]], axis=1), np.cumsum(signal, axis=1))
 
 
 def test_without_sequences_a_request_is_a_whole_signal(server, caller):
@@ -314,35 +324,30 @@ def test_a_warm_model_is_ready_and_has_no_streams_left(server, binary):
 
 
 def test_sequences_outlive_the_server_by_snapshots(tmp_path, backend):
-    """SIGKILL with 64 sequences in the middle; each caller goes on from its last snapshot."""
+    """SIGKILL after random steps of 64 sequences, again and again; each caller goes on from its last snapshot."""
     from triton_client import Caller
 
     repository = tmp_path / "models"
     triton_models.save(repository, "step", triton_models.STEP, triton_models.STEP_CONFIG)
+    rng = np.random.default_rng(11)
+    deaths = 50 if os.environ.get("TREADLE_TEST_LONG") else 3
     with TritonServer(repository) as server:
-        chunks = rows(7, 64, 8, 1, 4)
-        streams = [session(server, "step").stream() for _ in range(64)]
-        snapshots = []
-        with Caller(server, "binary") as calling:
-            for name, stream in enumerate(streams):
-                for step in range(1 + name % 4):
-                    answer = calling.infer("step", {"x": chunks[name][step]}, sequence_id=1 + name, **flags(step, 8))
-                    close(answer["y"], stream.push(chunks[name][step]))
-                snapshots.append(answer["treadle_state"])
-        server.kill()
-        server.start()
-        with Caller(server, "binary") as calling:
-            for name, stream in enumerate(streams):
-                at = 1 + name % 4
-                step = {"x": chunks[name][at]}
-                assert "must specify the START flag" in refusal(calling.infer, "step", step, sequence_id=1 + name)
-                resumed = {**step, "treadle_state": snapshots[name]}
-                answer = calling.infer("step", resumed, ["y"], sequence_id=1 + name, sequence_start=True)
-                close(answer["y"], stream.push(chunks[name][at]))
-                for later in range(at + 1, 8):
-                    given = {"x": chunks[name][later]}
-                    answer = calling.infer("step", given, ["y"], sequence_id=1 + name, sequence_end=later == 7)
-                    close(answer["y"], stream.push(chunks[name][later]))
+        streams = {name: session(server, "step").stream() for name in range(1, 65)}
+        snapshots: dict[int, dict] = {name: {} for name in streams}
+        for _ in range(deaths):
+            with Caller(server, "binary") as calling:
+                for name, stream in streams.items():
+                    x = rows(int(rng.integers(1000)), 1, 4)
+                    if snapshots[name]:
+                        said = refusal(calling.infer, "step", {"x": x}, sequence_id=name)
+                        assert "must specify the START flag" in said
+                    for step in range(1 + int(rng.integers(3))):
+                        given = {"x": x} | (snapshots[name] if step == 0 else {})
+                        answer = calling.infer("step", given, sequence_id=name, sequence_start=step == 0)
+                        close(answer.pop("y"), stream.push(x))
+                        snapshots[name] = answer
+            server.kill()
+            server.start()
 
 
 def test_the_server_ends_in_order(tmp_path, backend):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import triton_models
 from comparing import rows
-from triton_server import ROOT
+from triton_server import ROOT, TritonServer
 
 STEP, CONFIG = triton_models.STEP, triton_models.STEP_CONFIG
 
@@ -57,6 +57,12 @@ def test_a_wrong_configuration_is_refused_at_load(tmp_path, loader, model, confi
     with pytest.raises(Error) as found:
         loader.client.load_model(name)
     assert said in found.value.message()
+
+
+def test_settings_for_all_models_are_refused(tmp_path, backend):
+    triton_models.save(tmp_path / "models", "step", STEP, CONFIG)
+    with pytest.raises(RuntimeError, match="--backend-config=treadle,threads=2: treadle has no settings"):
+        TritonServer(tmp_path / "models", "--backend-config=treadle,threads=2")
 
 
 def test_a_model_that_is_not_there_is_told_of(loader):

@@ -61,6 +61,14 @@ signal (float[B,2,T] x) => (float[B,3,T] y)
 }}
 """
 
+# The same without a batch.
+FLAT = """
+flat (float[2,T] x) => (float[2,T] y) <int64 axis = {1}>
+{
+   y = CumSum(x, axis)
+}
+"""
+
 # The calls of tritonclient's example programs: sums and differences, of numbers and of texts.
 SIMPLE = """
 simple (int32[B,16] INPUT0, int32[B,16] INPUT1) => (int32[B,16] OUTPUT0, int32[B,16] OUTPUT1)
@@ -135,6 +143,14 @@ SIGNAL_TENSORS = tensor("input", "x", "FP32", "2, -1", "allow_ragged_batch: true
     "output", "y", "FP32", "3, -1"
 )
 SIGNAL_CONFIG = "max_batch_size: 64\n" + OLDEST + SIGNAL_TENSORS + SNAPSHOTS + parameters(time="x=T")
+FLAT_CONFIG = (
+    "max_batch_size: 0\n"
+    + OLDEST
+    + tensor("input", "x", "FP32", "2, -1")
+    + tensor("output", "y", "FP32", "2, -1")
+    + SNAPSHOTS.replace("allow_ragged_batch: true", "")
+    + parameters(time="x=-1")
+)
 SIMPLE_CONFIG = "max_batch_size: 8\n" + "".join(
     tensor(field, f"{field.upper()}{i}", "INT32", "16") for field in ("input", "output") for i in range(2)
 )
@@ -174,6 +190,7 @@ def repository(folder: pathlib.Path) -> pathlib.Path:
     save(folder, "step_warm", STEP, STEP_CONFIG + WARMUP)
     save(folder, "windows", WINDOWS, WINDOWS_CONFIG)
     save(folder, "signal", SIGNAL, SIGNAL_CONFIG)
+    save(folder, "flat", FLAT, FLAT_CONFIG)
     save(folder, "signal_whole", SIGNAL, SIGNAL_CONFIG.replace(OLDEST, "").replace(SNAPSHOTS, ""))
     save(folder, "simple", SIMPLE, SIMPLE_CONFIG + "dynamic_batching { max_queue_delay_microseconds: 2000 }\n")
     save(folder, "texts", TEXTS, TEXTS_CONFIG)

@@ -78,7 +78,7 @@ class TritonServer:
         deadline = time.monotonic() + 60
         while True:
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"the server is not {what}:\n{self.text()[-6000:]}")
+                raise RuntimeError(f"the server is not {what}:\n{self.text()}")
             with (
                 contextlib.suppress(urllib.error.URLError, ConnectionError),
                 urllib.request.urlopen(f"http://{self.http}/v2/health/{what}", timeout=5) as answer,
