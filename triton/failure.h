@@ -11,7 +11,7 @@ namespace backend {
 
 // What the server is told of a model that does not load, or the caller of a request.
 struct Failure : std::runtime_error {
-  Failure(TRITONSERVER_Error_Code code, const std::string& message) : std::runtime_error(message), code(code) {}
+  Failure(TRITONSERVER_Error_Code kind, const std::string& message) : std::runtime_error(message), code(kind) {}
   TRITONSERVER_Error_Code code;
 };
 

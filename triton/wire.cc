@@ -171,8 +171,8 @@ treadle::Value tensor_of(const Arrived& from) {
   return value;
 }
 
-Output::Output(const char* name, const treadle_value* value, std::vector<int64_t> dims)
-    : Output(name, value, std::move(dims), 0, treadle_tensor_count(value)) {}
+Output::Output(const char* called, const treadle_value* tensor, std::vector<int64_t> sizes)
+    : Output(called, tensor, std::move(sizes), 0, treadle_tensor_count(tensor)) {}
 
 void add_output(TRITONBACKEND_Response* response, const Output& output) {
   with_wire_bytes(output, [&](const void* data, size_t bytes) {

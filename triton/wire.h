@@ -38,9 +38,9 @@ std::vector<std::string> texts_of(const Arrived& from);
 
 // A tensor, or the elements [begin, end) of one, as `dims` say.
 struct Output {
-  Output(const char* name, const treadle_value* value, std::vector<int64_t> dims);  // all of it
-  Output(const char* name, const treadle_value* value, std::vector<int64_t> dims, int64_t begin, int64_t end)
-      : name(name), value(value), dims(std::move(dims)), begin(begin), end(end) {}
+  Output(const char* called, const treadle_value* tensor, std::vector<int64_t> sizes);  // all of it
+  Output(const char* called, const treadle_value* tensor, std::vector<int64_t> sizes, int64_t from, int64_t to)
+      : name(called), value(tensor), dims(std::move(sizes)), begin(from), end(to) {}
 
   const char* name;
   const treadle_value* value;

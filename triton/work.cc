@@ -21,7 +21,7 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
-Work::Work(TRITONBACKEND_Request* request) : request(request) {
+Work::Work(TRITONBACKEND_Request* arrived) : request(arrived) {
   try {
     inputs = inputs_of(request);
     uint32_t count = 0;

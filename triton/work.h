@@ -15,7 +15,7 @@ uint64_t now_ns();
 
 struct Work {
   // Reads what came; on an error keeps it as the answer.
-  explicit Work(TRITONBACKEND_Request* request);
+  explicit Work(TRITONBACKEND_Request* arrived);
 
   const Arrived* input(std::string_view name) const;
   bool asks_for(std::string_view output) const;
