@@ -29,13 +29,13 @@ Status PoolPlaces::find_one(Moved moved, bool whole) {
   }
   if (Remade* like = remade_like(moved.carried)) {
     promise(moved, *like->group);
-    return grow(*like, moved, 0);
+    return join(*like, moved);
   }
   PoolGroup* group = whole ? moved.origin : group_like(moved.carried);
   if (group && !whole) return add(*group, std::move(moved));
   if (!group) group = &fresh_.emplace_back();
   promise(moved, *group);
-  Remade made{group, {}, {}, {}};
+  Remade made{group, {}, {}, {}, false};
   for (const PoolMember* member : moved.members) made.ids.push_back(member->id);
   made.members = std::move(moved.members);
   made.carried = std::move(moved.carried);
@@ -54,7 +54,7 @@ Status PoolPlaces::add(PoolGroup& group, Moved moved) {
     group.promised += count;
     return {};
   }
-  Remade larger{&group, {}, {}, {}};
+  Remade larger{&group, {}, {}, {}, true};
   std::vector<entries::Entry> entries;
   for (size_t i = 0; i < group.members.size(); ++i) {
     if (!group.members[i]) continue;
@@ -68,7 +68,26 @@ Status PoolPlaces::add(PoolGroup& group, Moved moved) {
   return {};
 }
 
-// `room`: for streams beyond these.
+// The first that join make the group as large as it has to be, as the next push may bring all of it. Where more come
+// one by one, it doubles.
+Status PoolPlaces::join(Remade& target, const Moved& moved) {
+  const size_t there = target.members.size(), count = moved.members.size();
+  size_t free = 0;
+  for (size_t i = there; i > 0 && !target.members[i - 1]; --i) ++free;
+  if (free < count + target.group->promised) {
+    TREADLE_TRY(grow(target, moved, target.joined ? there : 0));
+    target.joined = true;
+    return {};
+  }
+  for (size_t i = 0; i < count; ++i) {
+    target.ids[there - free + i] = moved.members[i]->id;
+    target.members[there - free + i] = moved.members[i];
+  }
+  entries::put(*pool_.model_, {&moved.carried, 0}, count, target.carried, there - free);
+  return {};
+}
+
+// `room`: for streams beyond these. What is grown is exclusive.
 Status PoolPlaces::grow(Remade& target, const Moved& moved, size_t room) {
   std::vector<entries::Entry> entries;
   for (size_t i = 0; i < target.members.size(); ++i) entries.push_back({&target.carried, i});

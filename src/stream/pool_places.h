@@ -36,6 +36,7 @@ class PoolPlaces {
     std::vector<int64_t> ids;
     std::vector<PoolMember*> members;  // null: room
     Carried carried;
+    bool joined;  // by streams of another group
   };
   // What is to be written into entries of a group: those that its members have, or those that are free.
   struct Written {
@@ -48,6 +49,7 @@ class PoolPlaces {
   Status find_one(Moved moved, bool whole);
   Remade* remade_like(const Carried& carried);
   PoolGroup* group_like(const Carried& carried);
+  Status join(Remade& target, const Moved& moved);
   Status grow(Remade& target, const Moved& moved, size_t room);
   Status add(PoolGroup& group, Moved moved);
   void promise(const Moved& moved, PoolGroup& group);

@@ -82,7 +82,7 @@ Result<bool> PooledPush::push_group(std::span<const int64_t> ids, std::span<cons
   if (std::any_of(group->members.begin(), group->members.end(), waits)) return false;
   TREADLE_ASSIGN(const Chunk chunk, take_chunk(layout_, feeds, ids.size()));
   const int64_t fresh = size_along(*chunk[0], layout_.timed[0].axis);
-  if (samples_to_run(layout_, group->carried.begun, fresh) != fresh) return false;
+  if (samples_to_run(layout_, group->carried.begun, fresh) != fresh || begins_alone(group)) return false;
   const std::vector<AnyValue*> places = places_of(pushed.outputs);
   TREADLE_ASSIGN(pushed.runs, group->push.make(layout_, group->carried, feeds, false, places, options_));
   pool_.runs_ += static_cast<int64_t>(pushed.runs);
@@ -140,7 +140,7 @@ Status PooledPush::run_all() {
     row.fresh = size_along(*chunks_[row.chunk][0], layout_.timed[0].axis);
     row.runs = samples_to_run(layout_, group ? group->carried.begun : pool_.first_.carried_.begun,
                               row.member->pending + row.fresh);
-    size_t k = runs_alone(row) ? 0 : alike_.size();
+    size_t k = row.runs > 0 && begins_alone(row.member->group) ? 0 : alike_.size();
     while (k > 0 && !fits(alike_[k - 1], row)) --k;
     if (k == 0) {
       alike_.push_back({row.member->group, row.runs > 0, {}, {}});
@@ -162,10 +162,9 @@ Status PooledPush::run_all() {
   return places_.find(std::move(moved_));
 }
 
-// The first block of a stream over time, where that has no batch.
-bool PooledPush::runs_alone(const Row& row) const {
-  const PoolGroup* group = row.member->group;
-  return row.runs > 0 && layout_.over_time && !layout_.over_time->first_has_batch && !(group && group->carried.begun);
+// Whether the first block of streams over time is to come, and has no batch.
+bool PooledPush::begins_alone(const PoolGroup* group) const {
+  return layout_.over_time && !layout_.over_time->first_has_batch && !(group && group->carried.begun);
 }
 
 bool PooledPush::fits(const Alike& alike, const Row& row) const {
@@ -230,7 +229,7 @@ Result<PooledPush::Piece> PooledPush::make(const Alike& alike, size_t rows, Carr
     TREADLE_ASSIGN(const AnyValue* value, samples(alike, rows, t, from, until, made[t]));
     feeds.push_back({layout_.timed[t].input->name, value});
   }
-  const StreamLayout& layout = runs_alone(*alike.rows[0]) ? *pool_.first_.layout_ : layout_;
+  const StreamLayout& layout = alike.run && begins_alone(alike.group) ? *pool_.first_.layout_ : layout_;
   TREADLE_ASSIGN(piece.runs, pool_.push_.make(layout, carried, feeds, false, places_of(piece.results), options_));
   runs_ += static_cast<int64_t>(piece.runs);
   return piece;

@@ -50,7 +50,7 @@ class PooledPush {
   Status check_chunk(const Chunk& chunk, size_t entries) const;
   Result<Chunk> take_chunk(const StreamLayout& layout, std::span<const Feed> feeds, size_t entries) const;
   void sort(const std::vector<Chunk>& chunks);
-  bool runs_alone(const Row& row) const;
+  bool begins_alone(const PoolGroup* group) const;
   bool fits(const Alike& alike, const Row& row) const;
   Status run_all();
   Status run(Alike& alike);
