@@ -43,6 +43,7 @@ class StreamPool(Closable):
         self._capacity = capacity
         self._inputs = inputs
         self._timed = timed
+        self._cut: Sequence[str] | None = None  # inputs that an array may be for
         self._core: _core.StreamPool = core
         self._push = origin.session._recorded("pool_push", core.push)
         self._flush = origin.session._recorded("pool_flush", core.flush)
@@ -210,10 +211,12 @@ class StreamPool(Closable):
     def _feed(self, chunk: Any) -> dict[str, Any]:
         if isinstance(chunk, Mapping):
             return dict(chunk)
-        if len(self._timed) != 1:
-            known = ", ".join(self._timed or self._inputs)
+        if self._cut is None:  # no array has come before
+            self._cut = self._timed or self._origin.stream()._inputs
+        if len(self._cut) != 1:
+            known = ", ".join(self._cut)
             raise InvalidArgument(f"say which input a chunk belongs to ({known}): {{stream: {{input: chunk}}}}")
-        return {self._timed[0]: chunk}
+        return {self._cut[0]: chunk}
 
     @staticmethod
     def _unpack(outputs: list[Any]) -> Any:

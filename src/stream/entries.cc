@@ -17,7 +17,7 @@ void for_each_value(const PooledModel& model, const Carried& shape, Fn fn, Of&..
     fn(model.states[shape.states.size() + i], carried.found[i].tensor()...);
   }
   for (size_t i = 0; i < shape.tails.size(); ++i) {
-    if (shape.tails[i].defined()) fn(model.timed[i], carried.tails[i]...);
+    if (shape.tails[i].defined()) fn(model.fed[i].batch, carried.tails[i]...);
   }
   for (size_t i = 0; i < shape.last_values.size(); ++i) {
     const bool has_entries = model.outputs[i] != kNoAxis && shape.last_values[i].is_tensor();

@@ -79,15 +79,24 @@ class Decider {
     return symbol.empty() ? input.name + "." + std::to_string(axis) : std::string(symbol);
   }
 
-  // Sizes of timed inputs beside time: the open ones; of entries the first open one, else the first that is 1.
+  // What each push gives, where no input is timed.
+  bool is_given(size_t input) const {
+    const ir::Value& v = *graph_.top().inputs[input];
+    const bool has_default = input < graph_.input_defaults.size() && graph_.input_defaults[input].defined();
+    return timed_.empty() && !has_default && !bound(v) &&
+           std::find(carried_.begin(), carried_.end(), v.name.view()) == carried_.end();
+  }
+
+  // Sizes of inputs beside time: the open ones; of entries the first open one, else the first that is 1.
   std::vector<std::string> batch_names(bool entries) const {
     std::vector<std::string> names;
-    for (const ir::Value* v : graph_.top().inputs) {
+    for (size_t k = 0; k < graph_.top().inputs.size(); ++k) {
+      const ir::Value* v = graph_.top().inputs[k];
       const stream::TimedInput* input = timed(*v);
-      if (!input) continue;
+      if (!input && !is_given(k)) continue;
       std::optional<std::string> open, one;
       for (size_t i = 0; i < v->type.shape.size(); ++i) {
-        if (static_cast<int64_t>(i) == input->axis) continue;
+        if (input && static_cast<int64_t>(i) == input->axis) continue;
         if (!v->type.shape[i].is_known()) {
           if (!entries) names.push_back(size_name(*v, i));
           if (!open) open = size_name(*v, i);

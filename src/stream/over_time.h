@@ -35,12 +35,12 @@ struct OverTime {
       const std::vector<std::string_view>& carried, const std::vector<std::pair<std::string, AnyValue>>& bound);
 };
 
-// A model that takes the windows of several signals at once, as entries of a batch.
+// A model that takes the windows of several signals at once, or what each gets in a step, as entries of a batch.
 struct BatchedModel {
   std::unique_ptr<const Session> session;
   stream::BatchAxes batch;
 
-  // `window`: samples of each timed input.
+  // `window`: samples of each timed input, where there are such.
   static Result<std::shared_ptr<const BatchedModel>> make(const Session& session,
                                                           const std::vector<stream::TimedInput>& timed,
                                                           const std::vector<std::string_view>& carried,

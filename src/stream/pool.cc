@@ -124,7 +124,7 @@ Status StreamPool::check_entries(const Stream& stream) const {
   };
   const Carried& carried = stream.carried_;
   bool fits = true;
-  for (size_t i = 0; i < carried.tails.size(); ++i) fits &= is_one(carried.tails[i], model_->timed[i]);
+  for (size_t i = 0; i < carried.tails.size(); ++i) fits &= is_one(carried.tails[i], model_->fed[i].batch);
   for (size_t i = 0; i < carried.states.size() + carried.found.size(); ++i) {
     if (i < carried.states.size() && carried.is_initial[i]) continue;  // takes its size from the samples
     fits &= carried.state(i).is_tensor() && is_one(carried.state(i).tensor(), model_->states[i]);

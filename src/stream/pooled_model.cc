@@ -9,10 +9,10 @@ class Finder {
   Finder(const StreamLayout& layout, PooledModel& model) : layout_(layout), model_(model) {}
 
   Status find() {
-    if (layout_.timed.empty()) return error(Code::kInvalidArgument, "no input has a time axis");
-    if (!layout_.given.empty()) {
+    if (layout_.over_time && !layout_.given.empty()) {
       return error(Code::kInvalidArgument, "input '{}' is given with each push: bind it", layout_.given[0]->name);
     }
+    if (layout_.timed.empty() && layout_.given.empty()) return error(Code::kInvalidArgument, "a push gives nothing");
     for (const StreamLayout::Timed& t : layout_.timed) timed_.push_back({t.input->name, t.axis});
     for (const StreamLayout::State& s : layout_.states) {
       if (s.input->has_default && !s.has_initial) {
@@ -25,7 +25,7 @@ class Finder {
 
  private:
   Status find_windows() {
-    if (layout_.hop == 0) return error(Code::kInvalidArgument, "there is no hop");
+    if (layout_.hop == 0 && !layout_.timed.empty()) return error(Code::kInvalidArgument, "there is no hop");
     TREADLE_ASSIGN(const auto windows, BatchedModel::make(*layout_.session, timed_, carried_, layout_.bound,
                                                           layout_.context + layout_.hop));
     TREADLE_TRY(take_axes(*windows->session, windows->batch));
@@ -52,10 +52,15 @@ class Finder {
       }
       return kNoAxis;
     };
-    for (const StreamLayout::Timed& t : layout_.timed) {
-      model_.timed.push_back(axis_of(t.input->name));
-      if (model_.timed.back() != kNoAxis) continue;
-      return error(Code::kInvalidArgument, "input '{}' has no batch", t.input->name);
+    for (const StreamLayout::Timed& t : layout_.timed) model_.fed.push_back({t.input, t.at, 0, t.axis});
+    for (size_t i = 0; i < layout_.inputs.size(); ++i) {
+      const StreamLayout::Input& input = layout_.inputs[i];
+      const bool is_given = input.role == StreamLayout::Role::kGiven && !input.info->has_default;
+      if (is_given) model_.fed.push_back({input.info, i, 0, -1});
+    }
+    for (PooledModel::Fed& fed : model_.fed) {
+      fed.batch = axis_of(fed.info->name);
+      if (fed.batch == kNoAxis) return error(Code::kInvalidArgument, "input '{}' has no batch", fed.info->name);
     }
     const size_t found = layout_.over_time ? layout_.over_time->states.size() : 0;
     for (size_t i = 0; i < layout_.states.size() + found; ++i) {

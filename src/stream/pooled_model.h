@@ -12,8 +12,15 @@ namespace treadle {
 struct PooledModel {
   std::shared_ptr<const StreamLayout> layout;  // of a batch of any size; null: every stream runs on its own
   std::string why_single;                      // empty: streams run together
-  // Axes of the batch: of timed inputs, of states (declared, then found), of outputs. kNoAxis: alike for all entries.
-  std::vector<int64_t> timed, states, outputs;
+  // What a push gives each stream: timed inputs, then those that come with each push.
+  struct Fed {
+    const IoInfo* info;
+    size_t at;            // among StreamLayout::inputs
+    int64_t batch, time;  // axes; of time -1: it has none
+  };
+  std::vector<Fed> fed;
+  // Axes of the batch: of states (declared, then found), of outputs. kNoAxis: alike for all entries.
+  std::vector<int64_t> states, outputs;
 
   // `layout`: of one stream.
   static std::shared_ptr<const PooledModel> make(const StreamLayout& layout);

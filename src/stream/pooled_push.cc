@@ -81,7 +81,7 @@ Result<bool> PooledPush::push_group(std::span<const int64_t> ids, std::span<cons
   const auto waits = [](const PoolMember* member) { return member->pending > 0; };
   if (std::any_of(group->members.begin(), group->members.end(), waits)) return false;
   TREADLE_ASSIGN(const Chunk chunk, take_chunk(layout_, feeds, ids.size()));
-  const int64_t fresh = size_along(*chunk[0], layout_.timed[0].axis);
+  const int64_t fresh = samples_of(chunk);
   if (samples_to_run(layout_, group->carried.begun, fresh) != fresh || begins_alone(group)) return false;
   const std::vector<AnyValue*> places = places_of(pushed.outputs);
   TREADLE_ASSIGN(pushed.runs, group->push.make(layout_, group->carried, feeds, false, places, options_));
@@ -108,9 +108,9 @@ Result<PooledPush::Chunk> PooledPush::take_chunk(const StreamLayout& layout, std
   std::vector<const AnyValue*> fed;
   Chunk chunk;
   for (const Feed& feed : feeds) {
-    for (size_t t = 0; t < layout.timed.size(); ++t) {
-      const auto axis = static_cast<size_t>(model_.timed[t]);
-      if (feed.name != layout.timed[t].input->name || !feed.value->is_tensor()) continue;
+    for (const PooledModel::Fed& fed_by : model_.fed) {
+      const auto axis = static_cast<size_t>(fed_by.batch);
+      if (feed.name != fed_by.info->name || !feed.value->is_tensor()) continue;
       const Dims& dims = feed.value->tensor().dims();
       if (axis >= dims.size() || dims[axis] == static_cast<int64_t>(entries)) continue;
       if (&layout == &layout_) {
@@ -122,14 +122,31 @@ Result<PooledPush::Chunk> PooledPush::take_chunk(const StreamLayout& layout, std
     }
   }
   TREADLE_TRY(sort_feeds(layout, feeds, false, fed));
-  for (const StreamLayout::Timed& timed : layout.timed) {
-    chunk.push_back(fed[timed.at]);
-    const int64_t first = size_along(*chunk[0], layout.timed[0].axis), here = size_along(*chunk.back(), timed.axis);
+  for (const PooledModel::Fed& input : model_.fed) {
+    chunk.push_back(fed[input.at]);
+    TREADLE_TRY(check_rank(input, chunk.back()));
+    if (input.time < 0) continue;
+    const int64_t first = samples_of(chunk), here = size_along(*chunk.back(), input.time);
     if (first == here) continue;
     return error(Code::kInvalidArgument, "inputs '{}' and '{}' get unlike numbers of samples ({} and {})",
-                 layout.timed[0].input->name, timed.input->name, first, here);
+                 model_.fed[0].info->name, input.info->name, first, here);
   }
   return chunk;
+}
+
+// What a push gives without a time axis is looked at here alone; of samples, much has been looked at.
+Status PooledPush::check_rank(const PooledModel::Fed& input, const AnyValue* value) {
+  if (!value) return error(Code::kInvalidArgument, "input '{}' is missing", input.info->name);
+  const bool fits =
+      value->is_tensor() && value->tensor().type() == input.info->type.element && value->tensor().rank() > input.batch;
+  if (fits) return {};
+  return error(Code::kInvalidArgument, "input '{}' takes {}, not {}", input.info->name, input.info->type.to_string(),
+               value->type().to_string());
+}
+
+// Of a step, which has none, 1.
+int64_t PooledPush::samples_of(const Chunk& chunk) const {
+  return model_.fed[0].time < 0 ? 1 : size_along(*chunk[0], model_.fed[0].time);
 }
 
 // --- The runs -------------------------------------------------------------------------------------------------------
@@ -137,7 +154,7 @@ Result<PooledPush::Chunk> PooledPush::take_chunk(const StreamLayout& layout, std
 Status PooledPush::run_all() {
   for (Row& row : rows_) {
     const PoolGroup* group = row.member->group;
-    row.fresh = size_along(*chunks_[row.chunk][0], layout_.timed[0].axis);
+    row.fresh = samples_of(chunks_[row.chunk]);
     row.runs = samples_to_run(layout_, group ? group->carried.begun : pool_.first_.carried_.begun,
                               row.member->pending + row.fresh);
     size_t k = row.runs > 0 && begins_alone(row.member->group) ? 0 : alike_.size();
@@ -171,11 +188,11 @@ bool PooledPush::fits(const Alike& alike, const Row& row) const {
   if (alike.group != row.member->group || alike.run != (row.runs > 0)) return false;
   const Row& other = *alike.rows.front();
   if (other.chunk == row.chunk) return true;
-  for (size_t t = 0; t < layout_.timed.size(); ++t) {
+  for (size_t t = 0; t < model_.fed.size(); ++t) {
     const Dims &a = chunks_[other.chunk][t]->tensor().dims(), &b = chunks_[row.chunk][t]->tensor().dims();
     if (a.size() != b.size()) return false;
     for (size_t i = 0; i < a.size(); ++i) {
-      if (a[i] != b[i] && static_cast<int64_t>(i) != layout_.timed[t].axis) return false;
+      if (a[i] != b[i] && static_cast<int64_t>(i) != model_.fed[t].time) return false;
     }
   }
   return true;
@@ -223,11 +240,11 @@ Status PooledPush::give_nothing(Alike& alike) {
 Result<PooledPush::Piece> PooledPush::make(const Alike& alike, size_t rows, Carried& carried, int64_t from,
                                            int64_t until) {
   Piece piece{rows, 0, std::vector<AnyValue>(layout_.outputs.size())};
-  std::vector<AnyValue> made(layout_.timed.size());
+  std::vector<AnyValue> made(model_.fed.size());
   std::vector<Feed> feeds;
-  for (size_t t = 0; t < layout_.timed.size(); ++t) {
+  for (size_t t = 0; t < model_.fed.size(); ++t) {
     TREADLE_ASSIGN(const AnyValue* value, samples(alike, rows, t, from, until, made[t]));
-    feeds.push_back({layout_.timed[t].input->name, value});
+    feeds.push_back({model_.fed[t].info->name, value});
   }
   const StreamLayout& layout = alike.run && begins_alone(alike.group) ? *pool_.first_.layout_ : layout_;
   TREADLE_ASSIGN(piece.runs, pool_.push_.make(layout, carried, feeds, false, places_of(piece.results), options_));
@@ -240,13 +257,15 @@ Result<const AnyValue*> PooledPush::samples(const Alike& alike, size_t rows, siz
   const AnyValue& like = *chunks_[alike.rows.front()->chunk][timed];
   if (is_all_that_is_fed(alike, rows, from, until)) return &like;
   Dims dims = like.tensor().dims();
-  dims[static_cast<size_t>(model_.timed[timed])] = static_cast<int64_t>(rows);
-  dims[static_cast<size_t>(layout_.timed[timed].axis)] = until - from;
+  const PooledModel::Fed& input = model_.fed[timed];
+  dims[static_cast<size_t>(input.batch)] = static_cast<int64_t>(rows);
+  if (input.time >= 0) dims[static_cast<size_t>(input.time)] = until - from;
   TREADLE_TRY(resize(made, like.tensor().type(), dims));
   for (size_t i = 0; i < rows;) {
     const Row& row = *alike.rows[i];
     size_t next = i + 1;  // entries that lie one after the other are copied at once
-    while (next < rows && row.member->pending == 0 && continues(row, *alike.rows[next], next - i)) ++next;
+    while (next < rows && (input.time < 0 || row.member->pending == 0) && continues(row, *alike.rows[next], next - i))
+      ++next;
     copy_samples(row, timed, {from, until, static_cast<int64_t>(next - i)}, made, i);
     i = next;
   }
@@ -270,7 +289,12 @@ bool PooledPush::is_all_that_is_fed(const Alike& alike, size_t rows, int64_t fro
 
 // Samples that waited come first, then those of the chunk. Several entries of a chunk: none has samples that waited.
 void PooledPush::copy_samples(const Row& row, size_t timed, const Range& range, AnyValue& to, size_t at) const {
-  const int64_t waited = row.member->pending, batch = model_.timed[timed], time = layout_.timed[timed].axis;
+  const int64_t waited = row.member->pending, batch = model_.fed[timed].batch, time = model_.fed[timed].time;
+  if (time < 0) {  // the same in all runs
+    copy_along(chunks_[row.chunk][timed]->tensor(), static_cast<int64_t>(row.entry), range.entries, to.tensor(),
+               static_cast<int64_t>(at), batch);
+    return;
+  }
   const auto copy = [&](const Tensor& source, size_t entry, int64_t begin, int64_t end, int64_t offset) {
     if (begin >= end) return;
     copy_block(source, {{{batch, static_cast<int64_t>(entry), range.entries}, {time, begin, end - begin}}}, to.tensor(),
@@ -309,8 +333,8 @@ Status PooledPush::keep_waiting() {
     for (size_t t = 0; t < layout_.timed.size() && row.runs < available; ++t) {
       const Tensor& like = chunks_[row.chunk][t]->tensor();
       Dims dims = like.dims();
-      dims[static_cast<size_t>(model_.timed[t])] = 1;
-      dims[static_cast<size_t>(layout_.timed[t].axis)] = available - row.runs;
+      dims[static_cast<size_t>(model_.fed[t].batch)] = 1;
+      dims[static_cast<size_t>(model_.fed[t].time)] = available - row.runs;
       AnyValue rest;
       TREADLE_TRY(resize(rest, like.type(), dims));
       copy_samples(row, t, {row.runs, available, 1}, rest, 0);

@@ -7,6 +7,7 @@
 
 #include "stream/pool.h"
 #include "stream/pool_places.h"
+#include "stream/pooled_model.h"
 
 namespace treadle {
 
@@ -42,14 +43,14 @@ class PooledPush {
   struct Range {
     int64_t from, until, entries;
   };
-  // Of what is fed: a value per timed input.
+  // Of what is fed: a value for each of PooledModel::fed.
   using Chunk = std::vector<const AnyValue*>;
 
   Result<bool> push_group(std::span<const int64_t> ids, std::span<const Feed> feeds, Stream::Pushed& pushed);
   Status admit(std::span<const int64_t> ids);
-  Status check_chunk(const Chunk& chunk, size_t entries) const;
+  static Status check_rank(const PooledModel::Fed& input, const AnyValue* value);
+  int64_t samples_of(const Chunk& chunk) const;
   Result<Chunk> take_chunk(const StreamLayout& layout, std::span<const Feed> feeds, size_t entries) const;
-  void sort(const std::vector<Chunk>& chunks);
   bool begins_alone(const PoolGroup* group) const;
   bool fits(const Alike& alike, const Row& row) const;
   Status run_all();

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import treadle
 from models import node, value
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from test_stream_pool import gru_model, windows_model
 from treadle.serving import streams as serving
 from treadle.serving.streams import Answer, BadStep, Full, Retiring, Step, Streams, UnknownSequence
@@ -357,7 +357,7 @@ def test_rows_of_one_request_are_steps(pooled):
     ids = [1, 2, "c", 4, 5]
     alone = {i: pooled.stream() for i in ids}
     for turn in range(6):
-        size = (1, 4, 8) if pooled.roles["time"]["x"] == 2 else (1, 12)
+        size = {2: (1, 4, 8), 1: (1, 12), None: (1, 2)}[pooled.roles.get("time", {}).get("x")]
         chunks = [rng.integers(1, 9, size).astype(pooled.chunk(rng).dtype) for _ in ids]
         starts, ends = [turn == 0] * 5, [turn == 5] * 5
         found = rows(server, ids, np.concatenate(chunks), start=starts, end=ends, snapshot=turn == 3)
@@ -415,7 +415,13 @@ def test_rows_with_results_of_unlike_sizes_are_refused(whole):
 
 
 def test_rows_of_a_model_without_a_batch_are_refused():
-    server = KINDS["steps"]().streams(lambda: 0.0)
+    mixing = models.model(
+        [models.node("ReduceMax", ["x", "zero"], ["m"], keepdims=1), models.node("Sub", ["x", "m"], ["y"])],
+        [models.value("x", shape=["B", "T"])],
+        [models.value("y", shape=None)],
+        initializers=[numpy_helper.from_array(np.array([0], np.int64), "zero")],
+    )
+    server = Kind(mixing, samples, time={"x": 1}).streams(lambda: 0.0)
     with pytest.raises(BadStep, match="one sequence in a request"):
         rows(server, [1], np.ones((1, 2), np.float32))
 

@@ -99,7 +99,9 @@ class Script:
 
     def samples(self, streams, size):
         shape = list(self.shape)
-        shape[self.time], shape[self.batch] = size, streams
+        if self.time is not None:
+            shape[self.time] = size
+        shape[self.batch] = streams
         return self.rng.standard_normal(shape).astype(np.float32)
 
     def some(self):
@@ -186,11 +188,40 @@ def lstm_model():
     )
 
 
+def step_model():
+    """One step of a recurrence: what is carried is an input and an output."""
+    return models.model(
+        [
+            node("Concat", ["x", "h"], ["xh"], axis=1),
+            node("MatMul", ["xh", "w"], ["sum"]),
+            node("Tanh", ["sum"], ["hn"]),
+            node("ReduceSum", ["hn", "axis"], ["y"], keepdims=0),
+        ],
+        [value("x", shape=["B", 4]), value("h", shape=["B", 5])],
+        [value("y", shape=["B"]), value("hn", shape=["B", 5])],
+        initializers=weights(w=normal(9, 5), axis=np.array([1], np.int64)),
+    )
+
+
+def cache_model():
+    """A step that looks back at all that came before: the state grows with each."""
+    return models.model(
+        [
+            node("Unsqueeze", ["x", "one"], ["row"]),
+            node("Concat", ["past", "row"], ["present"], axis=1),
+            node("ReduceMax", ["present", "one"], ["y"], keepdims=0),
+        ],
+        [value("x", shape=["B", 3]), value("past", shape=["B", "past_length", 3])],
+        [value("y", shape=["B", 3]), value("present", shape=["B", "length", 3])],
+        initializers=weights(one=np.array([1], np.int64)),
+    )
+
+
 WINDOWS = {"state": {"state": "stateN"}, "time": {"x": 1}, "hop": 4, "context": 2}
 
 
 @pytest.mark.parametrize("seed", range(25 if os.environ.get("TREADLE_TEST_LONG") else 2))
-@pytest.mark.parametrize("kind", ["gru", "lstm", "windows", "begun"])
+@pytest.mark.parametrize("kind", ["gru", "lstm", "windows", "begun", "steps", "cache"])
 def test_whatever_a_caller_does(kind, seed):
     rng = np.random.default_rng([seed, len(kind)])
     begun = {"initial": {"state": rng.standard_normal((2, 1, 3)).astype(np.float32)}}
@@ -199,6 +230,8 @@ def test_whatever_a_caller_does(kind, seed):
         "lstm": lambda: (lstm_model(), {"time": {"x": 0}}, (0, 1, 4), 0, 1, (1,)),
         "windows": lambda: (windows_model(), WINDOWS, (1, 0), 1, 0, (1,)),
         "begun": lambda: (windows_model(), WINDOWS | begun, (1, 0), 1, 0, (1,)),
+        "steps": lambda: (step_model(), {}, (1, 4), None, 0, (0,)),
+        "cache": lambda: (cache_model(), {"state": {"past": "present"}}, (1, 3), None, 0, (0,)),
     }
     script = Script(rng, *arguments[kind]())
     script.run(150)
