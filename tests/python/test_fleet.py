@@ -14,7 +14,7 @@ sys.path.insert(0, str(SCRIPT.parent))
 
 import fleet  # noqa: E402
 
-MACHINES, STREAMS, BLOCKS = (1000, 4000, 40) if LONG else (20, 80, 40)
+MACHINES, STREAMS, BLOCKS = (1000, 2000, 30) if LONG else (20, 80, 40)
 
 
 def run(**settings):
