@@ -153,7 +153,9 @@ def main() -> None:
         kept[name] = streams, case, cost
         shown = (*by_step, *by_rows, cost.state_bytes, cost.save_s * 1e6, cost.load_s * 1e6)
         print(f"| {name} | " + " | ".join(f"{v:,.0f}" if v >= 20 else f"{v:.1f}" for v in shown) + " |", flush=True)
-    print("\n| model, block | steps/s | p50 us: ran, computed | p99 us: ran, computed | steps of a push: ran, computed |")
+    print(
+        "\n| model, block | steps/s | p50 us: ran, computed | p99 us: ran, computed | steps of a push: ran, computed |"
+    )
     print("| --- | --- | --- | --- | --- |")
     for name, (streams, case, cost) in kept.items():
         for busy in BUSY:

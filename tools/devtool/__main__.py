@@ -65,7 +65,7 @@ def parse_arguments():
     add(
         "bench",
         command_bench,
-        "measure beside onnxruntime and onnx: loops, rnn, models, check; arguments go to bench/bench.py",
+        "measure beside onnxruntime and onnx: loops, rnn, models, pools, check; arguments go to bench/bench.py",
     )
     command = add("lint", linting.lint, "check format, includes, clang-tidy on what changed, Python")
     command.add_argument("--all", action="store_true", help="clang-tidy on every file, not only on what changed")
