@@ -33,6 +33,7 @@ def python():
 def test_serving(check, python, tmp_path):
     env = {**os.environ, "PYTHONPATH": str(ROOT / "build" / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
     env.pop("PYTEST_XDIST_WORKER", None)
-    command = [python, "-m", "pytest", "-q", "-rs", "--tb=short", f"--basetemp={tmp_path / 'temp'}", check]
+    command = [python, "-m", "pytest", "-q", "-rs", "--tb=short", f"--basetemp={tmp_path / 'temp'}"]
+    command += [f"--confcutdir={check.parent}", check]  # what is above needs packages of another environment
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
