@@ -40,7 +40,8 @@ endif()
 
 file(GLOB_RECURSE python_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/treadle"
   "${PROJECT_SOURCE_DIR}/python/treadle/*.py" "${PROJECT_SOURCE_DIR}/python/treadle/*.pyi"
-  "${PROJECT_SOURCE_DIR}/python/treadle/py.typed" "${PROJECT_SOURCE_DIR}/python/treadle/_onnxruntime/METADATA"
+  "${PROJECT_SOURCE_DIR}/python/treadle/*.html" "${PROJECT_SOURCE_DIR}/python/treadle/py.typed"
+  "${PROJECT_SOURCE_DIR}/python/treadle/_onnxruntime/METADATA"
   "${PROJECT_SOURCE_DIR}/python/treadle/_onnxruntime/top_level.txt")
 foreach(file IN LISTS python_files)
   get_filename_component(folder "${python_package}/${file}" DIRECTORY)

@@ -14,6 +14,7 @@ from typing import Any
 from .. import InferenceSession, SessionOptions
 from . import _v2
 from ._metrics import Metrics
+from ._page import page_route
 from ._rest import infer_route
 from ._sdk import (
     InferOutput,
@@ -49,7 +50,7 @@ class StreamModel(Model):
 
     REST, REST with binary data and gRPC as Triton has them: `sequence_id`, `sequence_start` and `sequence_end` as
     parameters, or as tensors for many streams in one request; `treadle_state` is a snapshot. WebSockets at
-    `/v2/models/NAME/stream`. All of them share one pool.
+    `/v2/models/NAME/stream`. All of them share one pool. `/v2/models/NAME/page` is a page for browsers.
     """
 
     def __init__(
@@ -62,19 +63,31 @@ class StreamModel(Model):
         max_delay_s: float = 0.0,
         max_request_bytes: int = 16 << 20,
         websocket: bool = True,
+        page: bool = True,
+        sample_rate: int = 16000,
         sess_options: SessionOptions | None = None,
         **stream: Any,
     ) -> None:
         """Loads the model, from a path or from bytes.
 
         `capacity`, `idle_s`: as for `Streams`. `max_delay_s`: seconds that a step may wait for others to make a batch
-        with. `max_request_bytes`: a REST request with more is refused (413). `sess_options`: one thread by default.
-        `stream`: how streams are made, as for `InferenceSession.streams`. Raises what making session and streams raises.
+        with. `max_request_bytes`: a REST request with more is refused (413). `websocket`, `page`: whether
+        there are these routes; the page needs the other. `sample_rate`: of the sound that the page sends, per second.
+        `sess_options`: one thread by default. `stream`: how streams are made, as for `InferenceSession.streams`. Raises
+        ValueError for a page without WebSockets or a rate that the page cannot send, and what making session and
+        streams raises.
         """
         super().__init__(name)
         self._model = model if isinstance(model, bytes) else os.fspath(model)
         self._options = sess_options or one_thread()
+        if page and not websocket:
+            raise ValueError(
+                f"model '{name}': the page needs the WebSocket route; give page=False with websocket=False"
+            )
+        if not 100 <= sample_rate <= 384_000:
+            raise ValueError(f"model '{name}': sample_rate is {sample_rate}, expected 100 to 384000 samples per second")
         self._websocket, self._max_request_bytes = websocket, max_request_bytes
+        self._page, self._sample_rate = page, sample_rate
         streams = Streams(self._session(), name=name, capacity=capacity, idle_s=idle_s, **stream)
         self.service = Service(streams, max_delay_s)
         self.sockets = Sockets(self.service)
@@ -115,6 +128,9 @@ class StreamModel(Model):
         routes = [starlette.routing.Route(f"/v2/models/{self.name}/infer", answer, methods=["POST"])]
         if self._websocket:
             routes.append(starlette.routing.WebSocketRoute(f"/v2/models/{self.name}/stream", self.sockets))
+        if self._page:
+            page = page_route(self._sample_rate)
+            routes.append(starlette.routing.Route(f"/v2/models/{self.name}/page", page, methods=["GET"]))
         app.router.routes[:0] = routes  # in front of the SDK's own
 
     def stop(self) -> None:
