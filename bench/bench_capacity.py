@@ -2,12 +2,13 @@
 
 By model and block: microseconds of a push and of each step in it, by `Streams.step` and by `Streams.step_rows`; snapshots.
 Then latencies: `Streams` under random arrivals in simulated time, each push as long as it was measured to take, beside what
-`capacity.latency` computes from the same costs. Times are those of the thread's own clock, which other programs leave alone.
+`capacity.latency` computes from the same costs. Times are by the clock of the thread, which does not count the time of other programs: medians of the least of three.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import pathlib
 import time
 from collections.abc import Callable
@@ -23,7 +24,8 @@ from treadle.serving.streams import Answer, Step, Streams
 HERE = pathlib.Path(__file__).parent
 SILERO = HERE.parent / "examples" / "vad" / "silero_vad.onnx"
 SIZES = (1, 4, 16, 64, 256)  # steps of a push
-BUSY = (0.2, 0.5, 0.8)  # share of a core's time that steps take
+BUSY = (0.2, 0.4, 0.6)  # share of a core's time that steps take
+REPEATS = 3  # of each push, of which the least counts: the machine has other programs
 RNG = np.random.default_rng(1)
 
 
@@ -69,14 +71,25 @@ def cases() -> dict[str, Case]:
     return found
 
 
-def best(do: Callable[[], object], seconds: float) -> float:
-    """Least microseconds of the thread's own time."""
-    least, until = np.inf, time.perf_counter() + seconds
-    while time.perf_counter() < until:
+def least(make: Callable[[], Callable[[], object]]) -> float:
+    """Seconds of the thread's own time, of REPEATS; what `make` does beforehand is not counted."""
+    found = np.inf
+    for _ in range(REPEATS):
+        do = make()
         begun = time.thread_time()
         do()
-        least = min(least, time.thread_time() - begun)
-    return float(least) * 1e6
+        found = min(found, time.thread_time() - begun)
+    return float(found)
+
+
+def medians(makers: list[Callable[[], Callable[[], object]]], seconds: float) -> list[float]:
+    """Microseconds that each takes, in turns."""
+    took: list[list[float]] = [[] for _ in makers]
+    until = time.perf_counter() + seconds * len(makers)
+    while time.perf_counter() < until:
+        for make, found in zip(makers, took, strict=True):
+            found.append(least(make))
+    return [float(np.median(found)) * 1e6 for found in took]
 
 
 def line(sizes: list[int], took: list[float]) -> tuple[float, float]:
@@ -99,43 +112,81 @@ def costs(case: Case, seconds: float) -> tuple[Streams, tuple[float, float], tup
     streams = streams_of(case)
     ids = list(range(1, max(SIZES) + 1))
     streams.step([Step(i, case.block, start=True) for i in ids])
-    single, rows = [], []
-    for size in SIZES:
-        steps = [Step(i, case.block) for i in ids[:size]]
-        single.append(best(lambda steps=steps: streams.step(steps), seconds))
-        many = {case.name: np.concatenate([case.block] * size, case.axis)}
-        rows.append(best(lambda size=size, many=many: streams.step_rows(ids[:size], many), seconds))
-    by_step, by_rows = line(list(SIZES), single), line(list(SIZES), rows)
+
+    def by_step_of(size: int) -> Callable[[], object]:
+        return push_of(streams, case.block, range(size))
+
+    def by_rows_of(size: int) -> Callable[[], object]:
+        block = np.concatenate([case.block] * size, case.axis)
+        return lambda: streams.step_rows(ids[:size], {case.name: block})
+
     [answer] = streams.step([Step(1, case.block, snapshot=True)])
     assert isinstance(answer, Answer)
-    save = best(lambda: streams.step([Step(1, case.block, snapshot=True)]), seconds) - single[0]
+    one = Step(ids[-1] + 1, case.block)
 
-    def start() -> None:
-        streams.step([Step(ids[-1] + 1, case.block, start=True, state=answer.state)])
+    def leave_and_start(state: bytes) -> Callable[[], object]:
+        streams.leave(one.id)
+        return lambda: streams.step([Step(one.id, case.block, start=True, state=state)])
 
-    def start_and_leave() -> None:
-        start()
-        streams.leave(ids[-1] + 1)
-
-    load = best(start_and_leave, seconds) - single[0]
+    single = medians([functools.partial(by_step_of, size) for size in SIZES], seconds)
+    rows = medians([functools.partial(by_rows_of, size) for size in SIZES], seconds)
+    by_step, by_rows = line(list(SIZES), single), line(list(SIZES), rows)
+    plain, saved, loaded = medians(
+        [
+            lambda: lambda: streams.step([Step(1, case.block)]),
+            lambda: lambda: streams.step([Step(1, case.block, snapshot=True)]),
+            lambda: leave_and_start(answer.state),
+        ],
+        seconds,
+    )
+    save, load = saved - plain, loaded - plain
     found = (by_step[0], by_step[1], 0.0, max(0.0, save), max(0.0, load))
     return streams, by_step, by_rows, capacity.Cost(*(value * 1e-6 for value in found), len(answer.state))
 
 
-def arrivals(streams: Streams, block: np.ndarray, rate: float, count: int) -> tuple[np.ndarray, float]:
-    """Seconds from arrival to answer, of random arrivals: steps run, time is simulated. And the mean size of a push."""
+@dataclass
+class Ran:
+    """Random arrivals: seconds from each to its answer, and sizes of the pushes with the microseconds that they took."""
+
+    waits: np.ndarray
+    sizes: list[int]
+    took: list[float]
+
+
+def push_of(streams: Streams, block: np.ndarray, numbers: range) -> Callable[[], object]:
+    """Steps of streams that take turns."""
+    steps = [Step(k % max(SIZES) + 1, block.copy()) for k in numbers]
+    return lambda: streams.step(steps)
+
+
+def arrivals(streams: Streams, block: np.ndarray, rate: float, count: int) -> Ran:
+    """Steps run, time is simulated: a push begins when the one before it has ended, with all steps that have come."""
     came = np.cumsum(np.random.default_rng(2).exponential(1 / rate, count))
-    found, now, first, pushes = np.empty(count), 0.0, 0, 0
+    ran, now, first = Ran(np.empty(count), [], []), 0.0, 0
     while first < count:
         now = max(now, came[first])
         last = min(int(np.searchsorted(came, now, side="right")), first + max(SIZES))
-        steps = [Step(k % max(SIZES) + 1, block) for k in range(first, last)]
-        begun = time.thread_time()
-        streams.step(steps)
-        now += time.thread_time() - begun
-        found[first:last] = now - came[first:last]
-        first, pushes = last, pushes + 1
-    return found, count / pushes
+        took = least(functools.partial(push_of, streams, block, range(first, last)))
+        now += took
+        ran.waits[first:last] = now - came[first:last]
+        ran.sizes.append(last - first)
+        ran.took.append(took * 1e6)
+        first = last
+    return ran
+
+
+def compared(name: str, ran: Ran, rate: float) -> str:
+    """A row: what ran, and what is computed from the costs that pushes had in that run."""
+    p50, p99 = np.quantile(ran.waits, [0.5, 0.99]) * 1e6
+    push, step = line(ran.sizes, ran.took)
+    shown = f"| {name} | {rate:,.0f} | {push:.0f} + {step:.1f} "
+    if rate * step * 1e-6 > capacity.FULLEST:
+        return f"{shown}| {p50:.0f}, - | {p99:.0f}, - | {np.mean(ran.sizes):.1f}, - |"
+    found = capacity.latency(rate, push * 1e-6, step * 1e-6)
+    return (
+        f"{shown}| {p50:.0f}, {found.p50_s * 1e6:.0f} | {p99:.0f}, {found.p99_s * 1e6:.0f} "
+        f"| {np.mean(ran.sizes):.1f}, {found.batch:.1f} |"
+    )
 
 
 def main() -> None:
@@ -153,21 +204,12 @@ def main() -> None:
         kept[name] = streams, case, cost
         shown = (*by_step, *by_rows, cost.state_bytes, cost.save_s * 1e6, cost.load_s * 1e6)
         print(f"| {name} | " + " | ".join(f"{v:,.0f}" if v >= 20 else f"{v:.1f}" for v in shown) + " |", flush=True)
-    print(
-        "\n| model, block | steps/s | p50 us: ran, computed | p99 us: ran, computed | steps of a push: ran, computed |"
-    )
-    print("| --- | --- | --- | --- | --- |")
+    print("\n| model, block | steps/s | costs, us | p50 us: ran, computed | p99 us | steps of a push |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for name, (streams, case, cost) in kept.items():
         for busy in BUSY:
             rate = busy / cost.step_s
-            ran, batch = arrivals(streams, case.block, rate, options.count)
-            computed = capacity.latency(rate, cost.push_s, cost.step_s)
-            p50, p99 = np.quantile(ran, [0.5, 0.99]) * 1e6
-            print(
-                f"| {name} | {rate:,.0f} | {p50:.0f}, {computed.p50_s * 1e6:.0f} | {p99:.0f}, {computed.p99_s * 1e6:.0f} "
-                f"| {batch:.1f}, {computed.batch:.1f} |",
-                flush=True,
-            )
+            print(compared(name, arrivals(streams, case.block, rate, options.count), rate), flush=True)
 
 
 if __name__ == "__main__":

@@ -153,7 +153,7 @@ def latency(rate: float, push_s: float, step_s: float) -> Latency:
     if not rate:
         return Latency(push_s + step_s, push_s + step_s, push_s + step_s, 1.0, 0.0)
     sizes = _sizes(rate, push_s, step_s)
-    took = push_s + sizes * step_s
+    took: NDArray[np.float64] = push_s + sizes.astype(np.float64) * step_s
     others = np.arange(max(0, sizes[0] - 1), sizes[-1] + 1)
     chances = _poisson(rate * took, others)  # of steps that come during a push
     moves = chances[:, others >= sizes[0]].copy()
@@ -174,8 +174,8 @@ def latency(rate: float, push_s: float, step_s: float) -> Latency:
     mean = float((each * (took[:, None] / 2 + own[None, :])).sum() + alone * (push_s + step_s))
     batch, length = float(shares @ sizes), float(shares @ took)
     longest = float(took[-1] + own[-1])
-    quantiles = [_quantile(below, share, longest) for share in (0.5, 0.99)]
-    return Latency(mean, *quantiles, batch, length / (length + idle / rate))
+    p50, p99 = _quantile(below, 0.5, longest), _quantile(below, 0.99, longest)
+    return Latency(mean, p50, p99, batch, length / (length + idle / rate))
 
 
 def _quantile(below: Callable[[float], float], share: float, high: float) -> float:
