@@ -22,6 +22,7 @@ SECTIONS = {
                 "cluster",
                 "serving",
                 "triton",
+                "kubernetes",
                 "choose-a-stream",
                 "custom-operators",
             )
