@@ -20,6 +20,16 @@ pytestmark = pytest.mark.skipif(not browser.CHROMIUM, reason="chromium is not in
 
 VAD = pathlib.Path(__file__).parents[3] / "examples" / "vad"
 ROLES = {"time": {"input": 1}, "hop": 512, "context": 64, "state": {"state": "stateN"}}
+# Fails where a window holds sound.
+SILENCE = """<ir_version: 10, opset_import: ["" : 22]>
+silence (float[1,N] x) => (float[1] y) <float[1] table = {0.5}> {
+  total = ReduceSumSquare <keepdims = 0> (x)
+  up = Ceil (total)
+  index = Cast <to = 7> (up)
+  one = Gather (table, index)
+  first = Constant <value = int64[1] {0}> ()
+  y = Unsqueeze (one, first)
+}"""
 NUMBERS = "Array.from(running.picture.values.values)"
 STATE = "document.getElementById('status').dataset.state"
 SAYS = "document.getElementById('status').textContent"
@@ -29,7 +39,7 @@ RECORD = """{ const push = Stream.prototype.push; Stream.prototype.heard = []; S
 
 
 class Speech(Served):
-    """A server of the voice detector, of a model that the page cannot feed, and of one without a page."""
+    """A server of the voice detector, of models that refuse what the page sends, and of one without a page."""
 
     def __init__(self, folder, ports=None, **options):
         self.folder = folder
@@ -38,9 +48,11 @@ class Speech(Served):
             '<ir_version: 10, opset_import: ["" : 22]> two (float[N] x, float[N] y) => (float[N] z) { z = Add (x, y) }'
         )
         (folder / "two.onnxtxt").write_text(two)
+        (folder / "silence.onnxtxt").write_text(SILENCE)
         vad = {"name": "vad", "model": str(VAD / "silero_vad.onnx"), "bind": {"sr": 16000}, **ROLES}
         entries = [vad, {"name": "two", "model": "two.onnxtxt", "sample_rate": 8000}]
         entries.append({"name": "plain", "model": "two.onnxtxt", "page": False})
+        entries.append({"name": "silence", "model": "silence.onnxtxt", "time": {"x": 1}, "hop": 1600})
         (folder / "models.json").write_text(json.dumps(entries))
         flags = [f"--{key}={value}" for key, value in options.items()]
         command = [sys.executable, "-m", "treadle.serving.kserve", str(folder / "models.json"), *flags]
@@ -315,6 +327,16 @@ def test_a_server_that_stops_answering(mortal, opened, tmp_path):
     finally:
         mortal.process.send_signal(signal.SIGCONT)
     assert finished(page).tolist() == alone(samples).tolist()
+
+
+@pytest.mark.parametrize("more", [0, 16000])
+def test_a_step_that_is_refused(served, opened, tmp_path, more):
+    """Frames behind it or not, the stream ends: it would be one without the step."""
+    path = written(tmp_path / "loud.wav", np.concatenate([np.zeros(3200), np.full(1600, 0.5), np.zeros(more)]))
+    page = opened(served.page.replace("vad", "silence"))
+    page.choose("file", path)
+    page.wait(f"{STATE} === 'failed'")
+    assert "The server refuses a step: " in page.run(SAYS) and page.run(NUMBERS) == [0.5, 0.5]
 
 
 def test_a_full_server(opened, tmp_path):
