@@ -49,7 +49,7 @@ LANGUAGES = {"python", "sh", "output", "c", "cpp", "onnx", "text"}
 RUN = ("treadle", "TREADLE_", "python", "clang++-19", "clang-19", "./")  # what commands begin with that are run
 MODULES = {"scikit-learn": "sklearn"}  # packages that are imported by another name
 NOT_RUN = ("pip ", "apt-get ", "sudo ", "git ", "docker ")
-OF_THE_REPOSITORY = ("examples/vad/silero_vad.onnx", "examples/vad/recording.wav")
+OF_THE_REPOSITORY = ("examples/vad/silero_vad.onnx", "examples/vad/recording.wav", "examples/serving/fleet.py")
 
 # y = tanh(W x + R h): frames along axis 2 of x.
 RECURRENT = """<ir_version: 10, opset_import: ["" : 22]>

@@ -23,6 +23,7 @@ SECTIONS = {
                 "serving",
                 "triton",
                 "kubernetes",
+                "capacity",
                 "choose-a-stream",
                 "custom-operators",
             )
