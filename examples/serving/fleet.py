@@ -39,35 +39,62 @@ digest (int64[batch, samples] x) => (int64[samples, batch] y) <int64[1] none = {
 """
 TIME = {"x": 1}
 SAMPLES = 4  # of a block
+# What the settings are, as the command says it; times are seconds.
+OPTIONS = {
+    "--machines": "servers, each of one process",
+    "--streams": "callers, each with one stream",
+    "--blocks": "of each stream",
+    "--block_s": "between two blocks of a caller",
+    "--snapshot_every": "blocks from one snapshot to the next",
+    "--failures_per_hour": "of one machine",
+    "--silent": "share of failures that nobody is told of: callers wait for timeout_s",
+    "--repair_s": "until a machine that has died is back, without its streams",
+    "--update": "replace all machines, some after the other, while streams run",
+    "--updates_at_once": "share of machines",
+    "--drain_s": "that a machine waits for its streams to leave before it is replaced",
+    "--false_alarms_per_hour": "of one machine: the balancer takes it for dead for a while",
+    "--check_s": "until the balancer knows of a machine that has died or come back, at most",
+    "--network_s": "one way, at least",
+    "--late": "share of requests that come after the caller has given them up",
+    "--pauses": "share of blocks that come later than idle_s",
+    "--timeout_s": "that a caller waits for an answer",
+    "--retry_s": "that a caller waits before the next attempt",
+    "--idle_s": "that a machine keeps a stream without steps",
+    "--capacity": "streams of a machine; 0: sixteen times its share, and 64 more",
+    "--push_s": "that a push takes, beside its steps",
+    "--step_s": "that each step in a push takes",
+    "--same_id": "callers start anew under the id that they had: wrong, to be seen here",
+    "--seed": "of all that is drawn at random",
+}
 
 
 @dataclasses.dataclass
 class Settings:
-    """A fleet, its callers and what happens to them; times are seconds."""
+    """A fleet, its callers and what happens to them, as OPTIONS says."""
 
     machines: int = 100
     streams: int = 400
-    blocks: int = 60  # of each stream
-    block_s: float = 0.1  # between two blocks of a caller
-    snapshot_every: int = 1  # blocks from one snapshot to the next
-    failures_per_hour: float = 60.0  # of one machine
-    silent: float = 0.3  # share of failures that nobody is told of: callers wait for `timeout_s`
-    repair_s: float = 2.0  # until a machine that has died is back, without its streams
-    update: bool = True  # replace all machines, some after the other, while streams run
-    updates_at_once: float = 0.2  # share of machines
-    drain_s: float = 0.5  # that a machine waits for its streams to leave before it is replaced
-    false_alarms_per_hour: float = 20.0  # of one machine: the balancer takes it for dead for a check or two
-    check_s: float = 0.2  # until the balancer knows of a machine that has died or come back
-    network_s: float = 0.001  # one way, at least
-    late: float = 0.002  # share of requests that come after the caller has given them up
-    pauses: float = 0.002  # share of blocks that come later than `idle_s`
+    blocks: int = 60
+    block_s: float = 0.1
+    snapshot_every: int = 1
+    failures_per_hour: float = 60.0
+    silent: float = 0.3
+    repair_s: float = 2.0
+    update: bool = True
+    updates_at_once: float = 0.2
+    drain_s: float = 0.5
+    false_alarms_per_hour: float = 20.0
+    check_s: float = 0.2
+    network_s: float = 0.001
+    late: float = 0.002
+    pauses: float = 0.002
     timeout_s: float = 0.5
     retry_s: float = 0.05
     idle_s: float = 3.0
-    capacity: int = 0  # streams of a machine; 0: sixteen times its share, and 64 more
-    push_s: float = 50e-6  # that a push takes, and more for each of its steps
+    capacity: int = 0
+    push_s: float = 50e-6
     step_s: float = 100e-6
-    same_id: bool = False  # callers start anew under the id that they had: wrong, to be seen here
+    same_id: bool = False
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -426,12 +453,13 @@ class Fleet:
 
 def arguments() -> Settings:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    for field in dataclasses.fields(Settings):
-        name, default = f"--{field.name}", field.default
+    defaults = dataclasses.asdict(Settings())
+    for flag, text in OPTIONS.items():
+        default = defaults[flag.removeprefix("--")]
         if isinstance(default, bool):
-            parser.add_argument(name, action=argparse.BooleanOptionalAction, default=default, help=" ")
+            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=default, help=text)
         else:
-            parser.add_argument(name, type=type(default), default=default, help=" ")
+            parser.add_argument(flag, type=type(default), default=default, help=text)
     try:
         return Settings(**vars(parser.parse_args()))
     except ValueError as e:

@@ -1,5 +1,6 @@
 """A fleet in simulated time: machines die, are replaced and taken for dead, and each stream ends with its own results."""
 
+import dataclasses
 import logging
 import os
 import pathlib
@@ -110,5 +111,6 @@ def test_command():
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = dict(line.rsplit(maxsplit=1) for line in done.stdout.splitlines())
     assert found["streams lost"] == found["streams with wrong results"] == "0"
+    assert list(fleet.OPTIONS) == [f"--{field.name}" for field in dataclasses.fields(fleet.Settings)]
     refused = subprocess.run([*command, "--late", "2"], capture_output=True, text=True, check=False)
     assert refused.returncode == 2 and "late cannot be 2.0" in refused.stderr
