@@ -40,6 +40,7 @@ OWN_TESTS = {
     "cluster.md": "../services/test_cluster_page.py",
     "diagnostics.md": "test_diagnostics_page.py",
     "extending.md": "../tools/test_tutorial.py",
+    "ray-serve.md": "../services/test_ray_serve.py",
     "strictness.md": "test_strictness_page.py",
     "triton.md": "../services/test_triton_page.py",
 }

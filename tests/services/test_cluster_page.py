@@ -1,7 +1,6 @@
 """docs/howto/cluster.md: its programs run one by one as they stand there, each in an environment that has its engine."""
 
 import pathlib
-import re
 import shutil
 import sys
 
@@ -10,9 +9,8 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from engines import RAY, ROOT, TABLES, interpreter, run  # noqa: E402
+from pages import is_as_shown, programs  # noqa: E402
 
-PAGE = ROOT / "docs" / "howto" / "cluster.md"
-BLOCK = re.compile(r"^```(python|output)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NEEDS = {
     "ray_job.py": RAY,
     "ray_resumable_job.py": RAY,
@@ -22,19 +20,7 @@ NEEDS = {
 }
 
 
-def programs():
-    """Each program's text and what it prints, by the name that its first line says."""
-    found = {}
-    for kind, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
-        if kind == "python":
-            name = re.match(r"# (\w+\.py)\n", text)[1]
-            found[name] = (text, None)
-        else:
-            found[name] = (found[name][0], text)
-    return found
-
-
-PROGRAMS = programs()
+PROGRAMS = programs("cluster.md")
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +33,6 @@ def folder(tmp_path_factory):
         (made / name).write_text(text, encoding="utf-8")
     run(interpreter(TABLES), "make_table.py", made)
     return made
-
-
-def is_as_shown(printed, shown):
-    return [line for line in printed.splitlines() if line in shown.splitlines()] == shown.splitlines()
 
 
 def test_every_engine_has_its_program():

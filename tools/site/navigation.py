@@ -21,6 +21,7 @@ SECTIONS = {
                 "deployment",
                 "cluster",
                 "serving",
+                "ray-serve",
                 "triton",
                 "kubernetes",
                 "capacity",
