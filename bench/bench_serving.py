@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from models.registry import Built
@@ -62,9 +64,10 @@ def cpu_seconds(process: int) -> float:
 class Server:
     """A server on the first core."""
 
-    def __init__(self, engine: str, path: pathlib.Path, env: dict[str, str]) -> None:
+    def __init__(self, command: Callable[[int, int], list[Any]], env: dict[str, str]) -> None:
+        """`command`: what comes behind the interpreter, for the ports of HTTP and of gRPC."""
         self.http, self.grpc = free_port(), free_port()
-        command = [VENV / "bin/python", HERE / "serving_server.py", engine, path, self.http, self.grpc]
+        command = [VENV / "bin/python", *command(self.http, self.grpc)]
         self.process = subprocess.Popen(["taskset", "-c", "0", *map(str, command)], env=env)
         while True:
             try:
@@ -74,10 +77,9 @@ class Server:
                 assert self.process.poll() is None
                 time.sleep(0.1)
 
-    def measure(self, kind: str, streams: int, seconds: float, env: dict[str, str]) -> tuple[float, ...]:
-        """Steps per CPU second, steps per second, and milliseconds that half and 99 of 100 requests took at most."""
-        port = self.grpc if kind == "grpc" else self.http
-        command = [VENV / "bin/python", HERE / "serving_load.py", kind, port, streams, seconds]
+    def measure(self, program: str, *arguments: object, env: dict[str, str]) -> tuple[list[float], float]:
+        """The figures that a load prints, which runs on another core, and the seconds of a core that the server took for it."""
+        command = [VENV / "bin/python", HERE / program, *arguments]
         pinned = ["taskset", "-c", str(min(1, (os.cpu_count() or 1) - 1)), *map(str, command)]
         pipe = subprocess.PIPE
         with subprocess.Popen(pinned, env=env, stdin=pipe, stdout=pipe, text=True) as load:
@@ -85,9 +87,14 @@ class Server:
             before = cpu_seconds(self.process.pid)
             load.stdin.write("\n")
             load.stdin.flush()
-            count, took, p50, p99 = map(float, load.stdout.readline().split())
-            cpu = cpu_seconds(self.process.pid) - before
-        return count / cpu, count / took, p50, p99
+            figures = [float(word) for word in load.stdout.readline().split()]
+            return figures, cpu_seconds(self.process.pid) - before
+
+
+def environment() -> dict[str, str]:
+    """Of servers and loads, whose Python packages are there behind this."""
+    make_venv(VENV, HERE.parent / "tools" / "requirements-kserve.txt")
+    return {**os.environ, "PYTHONPATH": str(HERE.parent / "build" / "python")}
 
 
 def main() -> None:
@@ -96,12 +103,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="how often the engines take turns; the best counts")
     parser.add_argument("--match", default="", metavar="TEXT", help="only loads with TEXT in the name")
     options = parser.parse_args()
-    make_venv(VENV, HERE.parent / "tools" / "requirements-kserve.txt")
-    env = {**os.environ, "PYTHONPATH": str(HERE.parent / "build" / "python")}
+    env = environment()
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "lstm.onnx"
         path.write_bytes(model())
-        servers = {engine: Server(engine, path, env) for engine in ENGINES}
+        program = HERE / "serving_server.py"
+        servers = {
+            engine: Server(lambda *ports, engine=engine: [program, engine, path, *ports], env) for engine in ENGINES
+        }
         try:
             print(f"{'load':16}{'engine':13}{'steps/s of a core':>18}{'steps/s':>10}{'p50 ms':>9}{'p99 ms':>9}")
             for kind, streams in LOADS:
@@ -110,7 +119,11 @@ def main() -> None:
                 found: dict[str, list[tuple[float, ...]]] = {engine: [] for engine in ENGINES}
                 for _ in range(options.rounds):
                     for engine, server in servers.items():
-                        found[engine].append(server.measure(kind, streams, options.seconds, env))
+                        port = server.grpc if kind == "grpc" else server.http
+                        (count, took, p50, p99), cpu = server.measure(
+                            "serving_load.py", kind, port, streams, options.seconds, env=env
+                        )
+                        found[engine].append((count / cpu, count / took, p50, p99))
                 for engine in ENGINES:
                     core, rate, p50, p99 = max(found[engine])
                     print(f"{kind + ' ' + str(streams):16}{engine:13}{core:18,.0f}{rate:10,.0f}{p50:9.2f}{p99:9.2f}")

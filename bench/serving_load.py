@@ -36,11 +36,11 @@ async def read(reader: asyncio.StreamReader) -> bytes:
             return payload
 
 
-async def websocket(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def websocket(port: int, model: str = "lstm") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     key = base64.b64encode(os.urandom(16)).decode()
     head = "Host: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-    writer.write(f"GET /v2/models/lstm/stream HTTP/1.1\r\n{head}Sec-WebSocket-Key: {key}\r\n\r\n".encode())
+    writer.write(f"GET /v2/models/{model}/stream HTTP/1.1\r\n{head}Sec-WebSocket-Key: {key}\r\n\r\n".encode())
     await reader.readuntil(b"\r\n\r\n")
     writer.write(frame(1, OPENING))
     await read(reader)

@@ -1,6 +1,6 @@
 """The voice detector over hours of synthetic audio: a plain loop, Ray Data with one and two workers, and onnxruntime.
 
-    build/venv-ray/bin/python bench/tables.py [--hours 10] [--rows] [--only NAME,...]
+    build/venv-ray/bin/python bench/tables.py [--hours 10] [--rows] [--only NAME ...]
 
 It needs ray[data] and onnxruntime in the interpreter that runs it. Recordings are 20 to 100 seconds long and cut out of
 noise and tones, so reading costs next to nothing and nothing is stored. A row of a table is a recording.
@@ -185,12 +185,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hours", type=float, default=10)
     parser.add_argument("--rows", action="store_true", help="only what a row costs at 256 rows a batch")
-    parser.add_argument("--only", help="names of jobs, or parts of them, with a comma between")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="NAME", help="names of jobs, or parts of them")
     options = parser.parse_args()
     cost_of_a_row()
     if options.rows:
         return
-    wanted = [name for name in JOBS if not options.only or any(part in name for part in options.only.split(","))]
+    wanted = [name for name in JOBS if any(part in name for part in options.only)]
     rows = max(int(options.hours * 3600 / MEAN_SECONDS), 1)
     one, other = WithTreadle()({"id": np.arange(4)}), WithOnnxruntime()({"id": np.arange(4)})
     np.testing.assert_allclose(one["speech"], other["speech"], atol=1e-4)

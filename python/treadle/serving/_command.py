@@ -16,6 +16,9 @@ from ._signature import DTYPES, element
 from .kserve import StreamModel, one_thread
 
 
+ORIGIN = "pages of another site that may use WebSockets, such as https://example.org; * for all"
+
+
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
     made = argparse.ArgumentParser(
@@ -37,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     add("--max_delay_s", type=float, default=0.0, help="seconds that a step may wait for others (%(default)s)")
     add("--sample_rate", type=int, default=16000, help="per second, of the sound that the page sends (%(default)s)")
     add("--no_page", action="store_true", help="no page for browsers at /v2/models/NAME/page")
+    add("--allow_origin", action="append", default=[], metavar="ORIGIN", help=ORIGIN)
     add("--host", default="127.0.0.1", help="the address to listen at (%(default)s); 0.0.0.0 for all")
     add("--http_port", type=int, default=8080, help="of REST and WebSockets (%(default)s)")
     add("--grpc_port", type=int, default=8081, help="of gRPC (%(default)s); 0 for none")
@@ -62,6 +66,7 @@ def entries(options: argparse.Namespace) -> list[dict[str, Any]]:
     common: dict[str, Any] = {"hop": options.hop, "context": options.context, "capacity": options.capacity}
     common |= {"idle_s": options.idle_s, "max_delay_s": options.max_delay_s, "find_state": not options.no_find_state}
     common |= {"page": not options.no_page, "sample_rate": options.sample_rate}
+    common["allow_origins"] = options.allow_origin
     axes = pairs(options.time, "time").items()
     common["time"] = {name: int(axis) if axis.lstrip("-").isdecimal() else axis for name, axis in axes}
     common["state"] = pairs(options.state, "state")

@@ -11,8 +11,9 @@ import binascii
 import contextlib
 import json
 import math
+import re
 import uuid
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,6 +24,7 @@ from ._service import STATE, Service, flag
 from ._steps import Answer, BadStep, Step, StepError, Unavailable, UnknownSequence
 
 SEND_S = 30.0  # a peer that takes in nothing for so long has gone
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]+")
 DONE, BAD, RESTART, LATER = 1000, 1008, 1012, 1013  # codes of closing
 
 Message = MutableMapping[str, Any]
@@ -37,13 +39,25 @@ class _Closed(Exception):
 class Sockets:
     """The WebSocket route of a model; an ASGI application."""
 
-    def __init__(self, service: Service) -> None:
-        """`service`: what REST and gRPC answer with as well, so that all streams share one pool."""
+    def __init__(self, service: Service, allow_origins: Collection[str] = ()) -> None:
+        """`service`: what REST and gRPC answer with as well, so that all streams share one pool.
+
+        `allow_origins`: of pages of other sites that may connect, such as "https://example.org"; "*": of all. ValueError
+        for a text that is no origin.
+        """
+        for origin in allow_origins:
+            if origin != "*" and not ORIGIN.fullmatch(origin):
+                raise ValueError(f"{origin!r} is no origin: expected SCHEME://HOST or SCHEME://HOST:PORT, or *")
         self.service = service
+        self._origins = frozenset(allow_origins)
         self.open: set[Socket] = set()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Serves one connection until its end."""
+        """Serves one connection until its end; a page of another site is refused (403)."""
+        if not self._lets_in(scope):
+            await receive()
+            await send({"type": "websocket.close", "code": BAD})
+            return
         socket = Socket(self.service, receive, send)
         self.open.add(socket)
         try:
@@ -53,6 +67,16 @@ class Sockets:
         finally:
             self.open.discard(socket)
             await self.service.batcher.submit(lambda: self.service.streams.leave(socket.id))
+
+    def _lets_in(self, scope: Message) -> bool:
+        """Whether no page asks, as programs that are no browsers have no origin, or one of this server or an allowed one.
+
+        Browsers let any page open a WebSocket anywhere, and tell the server whose page it is.
+        """
+        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        if (origin := headers.get(b"origin")) is None or "*" in self._origins or origin in self._origins:
+            return True
+        return origin.partition("://")[2] == headers.get(b"host")
 
     async def retire(self) -> None:
         """Every connection that waits for samples gets its snapshot and is closed; the others with their next answer."""

@@ -8,7 +8,7 @@ serves a model; `StreamModel` is the same for a program that has a server alread
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from .. import InferenceSession, SessionOptions
@@ -63,6 +63,7 @@ class StreamModel(Model):
         max_delay_s: float = 0.0,
         max_request_bytes: int = 16 << 20,
         websocket: bool = True,
+        allow_origins: Collection[str] = (),
         page: bool = True,
         sample_rate: int = 16000,
         sess_options: SessionOptions | None = None,
@@ -72,10 +73,11 @@ class StreamModel(Model):
 
         `capacity`, `idle_s`: as for `Streams`. `max_delay_s`: seconds that a step may wait for others to make a batch
         with. `max_request_bytes`: a REST request with more is refused (413). `websocket`, `page`: whether
-        there are these routes; the page needs the other. `sample_rate`: of the sound that the page sends, per second.
+        there are these routes; the page needs the other. `allow_origins`: pages of other sites that may use the WebSocket
+        route, such as "https://example.org"; "*": all. `sample_rate`: of the sound that the page sends, per second.
         `sess_options`: one thread by default. `stream`: how streams are made, as for `InferenceSession.streams`. Raises
-        ValueError for a page without WebSockets or a rate that the page cannot send, and what making session and
-        streams raises.
+        ValueError for a page without WebSockets, a rate that the page cannot send or a text that is no origin, and what
+        making session and streams raises.
         """
         super().__init__(name)
         self._model = model if isinstance(model, bytes) else os.fspath(model)
@@ -90,7 +92,7 @@ class StreamModel(Model):
         self._page, self._sample_rate = page, sample_rate
         streams = Streams(self._session(), name=name, capacity=capacity, idle_s=idle_s, **stream)
         self.service = Service(streams, max_delay_s)
-        self.sockets = Sockets(self.service)
+        self.sockets = Sockets(self.service, allow_origins)
         self._routed = False
         self.ready = True
 

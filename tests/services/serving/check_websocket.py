@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 from servers import Served, levels, samples
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 RNG = np.random.default_rng(4)
@@ -258,3 +258,17 @@ def test_a_graceful_end_hands_snapshots_out(tmp_path):
         ws, _ = opened(other, parameters={"treadle_state": last["treadle_state"]})
         assert step(ws, np.ones(4, np.float32)).tolist() == [8]
         ws.close()
+
+
+def test_pages_of_other_sites(tmp_path):
+    """A browser says whose page connects: one of the server, one that is allowed, or another one, which is kept out."""
+    with Served(tmp_path, None, "--allow_origin", "https://example.org") as served:
+        url = f"ws://{served.url}/v2/models/sums/stream"
+        for origin in (None, f"http://{served.url}", f"https://{served.url}", "https://example.org"):
+            with connect(url, origin=origin) as ws:
+                ws.send("{}")
+                assert "outputs" in ws.recv(60)
+        wrong = ("http://example.org", "https://example.org:8443", "https://example.org.evil", "http://127.0.0.1", "null")
+        for origin in (*wrong, f"http://{served.url}.evil", "", f"http://evil@{served.url}"):
+            with pytest.raises(InvalidStatus, match="403"):
+                connect(url, origin=origin)
