@@ -65,6 +65,8 @@ def gateway(port: int, model: str, samples: int, streams: int, seconds: float) -
 
     def request(first: int, end: int, start: bool):
         made = pb.ModelInferRequest(model_name=model)
+        for name in ("output", "treadle_lengths"):
+            made.outputs.add(name=name)
         tensors = [("input", "FP32", x[first:end]), ("sequence_id", "INT64", np.arange(first + 1, end + 1))]
         if start:
             tensors.append(("sequence_start", "BOOL", np.ones(end - first, bool)))

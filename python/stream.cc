@@ -206,7 +206,8 @@ class StreamPool {
   }
 
   // `ids`: an array of int64, one after the other in memory.
-  py::Object push_batch(PyObject* ids, PyObject* feed, PyObject* options) {
+  // `lengths`: None, or an array of int64 for each of these and each output, likewise.
+  py::Object push_batch(PyObject* ids, PyObject* feed, PyObject* options, PyObject* lengths) {
     if (!PyArray_Check(ids)) py::type_error("the numbers of streams are an array, not " + py::type_name(ids));
     auto* const array = reinterpret_cast<PyArrayObject*>(ids);
     if (PyArray_TYPE(array) != NPY_INT64 || !PyArray_IS_C_CONTIGUOUS(array) || PyArray_NDIM(array) != 1) {
@@ -214,13 +215,14 @@ class StreamPool {
     }
     const auto* const numbers = static_cast<const int64_t*>(PyArray_DATA(array));
     const auto count = static_cast<size_t>(PyArray_DIM(array, 0));
+    int64_t* const room = lengths == Py_None ? nullptr : room_for_lengths(lengths, count);
     Feeds feeds;
     session_->collect(feed, feeds, true);
     Outputs outputs(output_count());
     const treadle_run_options* run_options = run_options_of(options);
     call_engine([&] {
       return treadle_pool_push_batch(handle_.get(), run_options, numbers, count, feeds.names.data(),
-                                     feeds.values.data(), feeds.names.size(), outputs.data());
+                                     feeds.values.data(), feeds.names.size(), outputs.data(), room);
     });
     return take(outputs, 0);
   }
@@ -253,6 +255,18 @@ class StreamPool {
 
  private:
   size_t output_count() const { return treadle_pool_output_count(handle_.get()); }
+
+  int64_t* room_for_lengths(PyObject* lengths, size_t streams) const {
+    if (!PyArray_Check(lengths)) py::type_error("lengths are an array, not " + py::type_name(lengths));
+    auto* const array = reinterpret_cast<PyArrayObject*>(lengths);
+    if (PyArray_TYPE(array) != NPY_INT64 || !PyArray_ISCARRAY(array) || PyArray_NDIM(array) != 2 ||
+        static_cast<size_t>(PyArray_DIM(array, 0)) != streams ||
+        static_cast<size_t>(PyArray_DIM(array, 1)) != output_count()) {
+      invalid_argument("lengths are no contiguous, writable array of int64 [" + std::to_string(streams) + ", " +
+                       std::to_string(output_count()) + "]: a number for each stream and output");
+    }
+    return static_cast<int64_t*>(PyArray_DATA(array));
+  }
 
   py::Object take(Outputs& outputs, size_t first) const {
     py::Object results = py::new_list(output_count());
@@ -300,7 +314,7 @@ void define_stream(PyObject* module) {
       py::constructor<StreamPool, PyObject*, size_t, PyObject*, bool, PyObject*, PyObject*, PyObject*, int64_t,
                       int64_t>(),
       {py::method<&StreamPool::push>("push", "ids, chunks, options"),
-       py::method<&StreamPool::push_batch>("push_batch", "ids, feed, options"),
+       py::method<&StreamPool::push_batch>("push_batch", "ids, feed, options, lengths"),
        py::method<&StreamPool::contains>("contains", "id"), py::method<&StreamPool::flush>("flush", "id, options"),
        py::method<&StreamPool::leave>("leave", "id"), py::method<&StreamPool::fork>("fork", "id"),
        py::method<&StreamPool::join>("join", "id, stream"), py::method<&StreamPool::done>("done", "id"),

@@ -167,14 +167,17 @@ class Pool {
     return results;
   }
   // As many samples of each stream: values have their entries along the model's axis of the batch, in the order of
-  // `ids`, and so have the outputs. Throws for streams that run on their own, and for results of unlike sizes.
+  // `ids`, and so have the outputs. `lengths`: becomes [ids, outputs], how much of each output is the stream's own along
+  // the axis that pushes are joined along, where zeros fill it up. Throws for streams that run on their own, and without
+  // `lengths` for results of unlike sizes.
   std::vector<Value> push_batch(const std::vector<int64_t>& ids, const Feeds& feeds,
-                                const RunOptions* options = nullptr) {
+                                const RunOptions* options = nullptr, std::vector<int64_t>* lengths = nullptr) {
     const detail::FeedArrays arrays(feeds);
     std::vector<treadle_value*> handles(treadle_pool_output_count(get()), nullptr);
+    if (lengths) lengths->assign(ids.size() * handles.size(), 0);
     detail::check_run(treadle_pool_push_batch(get(), options ? options->get() : nullptr, ids.data(), ids.size(),
                                               arrays.names.data(), arrays.values.data(), arrays.names.size(),
-                                              handles.data()));
+                                              handles.data(), lengths ? lengths->data() : nullptr));
     return {handles.begin(), handles.end()};
   }
   // What the end of a stream's signal brings; the stream leaves.

@@ -416,12 +416,14 @@ TREADLE_API treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_
                                               treadle_value** outputs);
 /* As many samples of each of `streams` streams: each value has their entries along the model's axis of the batch, in
  * the order of `ids`, and so has each of `outputs` (one new handle per output). Copies nothing that is carried while
- * the streams of the pool come together in the same order. Errors, besides those above: TREADLE_INVALID_ARGUMENT where
- * streams run on their own, and where they would give results of unlike sizes. */
+ * the streams of the pool come together in the same order. `lengths`: NULL, or room for a number for each stream and
+ * output, [streams, outputs]: how much of the output is the stream's own along the axis that pushes are joined along (1
+ * where there is none); zeros fill it up. Errors, besides those above: TREADLE_INVALID_ARGUMENT where streams run on
+ * their own, and with `lengths` NULL where they would give results of unlike sizes. */
 TREADLE_API treadle_status* treadle_pool_push_batch(treadle_pool* pool, const treadle_run_options* options,
                                                     const int64_t* ids, size_t streams, const char* const* names,
                                                     const treadle_value* const* values, size_t name_count,
-                                                    treadle_value** outputs);
+                                                    treadle_value** outputs, int64_t* lengths);
 /* What the end of a stream's signal brings; the stream leaves. Errors of this and all below: TREADLE_INVALID_ARGUMENT
  * for an id that is not in the pool. */
 TREADLE_API treadle_status* treadle_pool_flush(treadle_pool* pool, const treadle_run_options* options, int64_t id,

@@ -117,6 +117,7 @@ class StreamPool(Closable):
         feed: InputValue,
         /,
         *,
+        lengths: NDArray[np.int64] | None = None,
         run_options: RunOptions | None = None,
         progress: Progress = None,
     ) -> OutputValue:
@@ -127,9 +128,14 @@ class StreamPool(Closable):
         dict of such arrays where several inputs are cut. Gives what `Stream.push` gives, with N entries along the axis
         of the batch. Nothing is copied of what streams carry while the same numbers come in the same order.
 
-        Raises InvalidArgument for chunks that do not fit, for streams that are not equally far, so that their results
-        would have unlike sizes, and where the streams of the pool run one by one (`why_single`); LimitExceeded for more
-        streams than there is room for; otherwise what `Stream.push` raises. A push that fails changes nothing.
+        `lengths`: int64 [N, outputs], written: how much of each output is the stream's own along the axis that pushes
+        are joined along, such as frames (1 where there is no such axis); zeros fill up what is shorter than the longest.
+        Streams that are not equally far, as after blocks that are no whole number of windows, need it.
+
+        Raises InvalidArgument for chunks that do not fit, without `lengths` for streams that are not equally far, so
+        that their results would have unlike sizes, and where the streams of the pool run one by one (`why_single`);
+        LimitExceeded for more streams than there is room for; otherwise what `Stream.push` raises. A push that fails
+        changes nothing but `lengths`.
         """
         numbers = np.asarray(streams)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
@@ -141,9 +147,9 @@ class StreamPool(Closable):
         numbers = np.ascontiguousarray(numbers, dtype=np.int64)
         given = self._feed(feed)
         if progress is None:
-            return self._unpack(self._push_batch(numbers, given, run_options))
+            return self._unpack(self._push_batch(numbers, given, run_options, lengths))
         with watched(progress):
-            return self._unpack(self._push_batch(numbers, given, run_options))
+            return self._unpack(self._push_batch(numbers, given, run_options, lengths))
 
     def flush(self, stream: Hashable, *, run_options: RunOptions | None = None) -> OutputValue:
         """What the end of the stream's signal brings; the stream leaves. InvalidArgument where the pool has none of it."""

@@ -77,12 +77,14 @@ treadle_status* treadle_pool_push(treadle_pool* pool, const treadle_run_options*
 
 treadle_status* treadle_pool_push_batch(treadle_pool* pool, const treadle_run_options* options, const int64_t* ids,
                                         size_t streams, const char* const* names, const treadle_value* const* values,
-                                        size_t name_count, treadle_value** outputs) {
+                                        size_t name_count, treadle_value** outputs, int64_t* lengths) {
   return changing(pool, &treadle_pool::pool, [&](StreamPool& pushed_to) -> Status {
     TREADLE_TRY(require(ids && outputs, "ids or room for outputs are missing"));
     TREADLE_ASSIGN(const auto feeds, make_feeds(names, values, name_count));
-    OutputHandles handles(pushed_to.output_names().size());
-    TREADLE_ASSIGN(Stream::Pushed pushed, pushed_to.push_batch({ids, streams}, feeds, run_options(options)));
+    const size_t count = pushed_to.output_names().size();
+    OutputHandles handles(count);
+    const std::span<int64_t> room(lengths, lengths ? streams * count : 0);
+    TREADLE_ASSIGN(Stream::Pushed pushed, pushed_to.push_batch({ids, streams}, feeds, run_options(options), room));
     handles.give({&pushed, 1}, outputs);
     return {};
   });

@@ -37,11 +37,11 @@ Result<std::vector<Stream::Pushed>> StreamPool::push(std::span<const Chunk> chun
 }
 
 Result<Stream::Pushed> StreamPool::push_batch(std::span<const int64_t> ids, std::span<const Feed> feeds,
-                                              const RunOptions& options) {
+                                              const RunOptions& options, std::span<int64_t> lengths) {
   if (!model_->layout) {
     return error(Code::kInvalidArgument, "the streams of this pool are pushed one by one, since {}", why_single());
   }
-  return PooledPush(*this, options).batch(ids, feeds);
+  return PooledPush(*this, options).batch(ids, feeds, lengths);
 }
 
 // Works on copies of the streams, which take the places of theirs when all have succeeded.

@@ -56,9 +56,11 @@ class StreamPool {
   // before. Errors: kLimit when there is no room, kInvalidArgument for an id that comes twice.
   Result<std::vector<Stream::Pushed>> push(std::span<const Chunk> chunks, const RunOptions& options = {});
   // The same for as many samples of each stream: what is fed has an entry of the batch for each, and so have results.
-  // Errors, besides: kInvalidArgument for streams that run on their own, and for results of unlike sizes.
+  // `lengths`: empty, or room for a length of each stream and output, [ids, outputs]: how much of the result is the
+  // stream's own along the axis that pushes are joined along (1 where none is); zeros fill it up. Errors, besides:
+  // kInvalidArgument for streams that run on their own, and without lengths for results of unlike sizes.
   Result<Stream::Pushed> push_batch(std::span<const int64_t> ids, std::span<const Feed> feeds,
-                                    const RunOptions& options = {});
+                                    const RunOptions& options = {}, std::span<int64_t> lengths = {});
   // What the end of the stream's signal brings; the stream leaves.
   Result<Stream::Pushed> flush(int64_t id, const RunOptions& options = {});
   Status leave(int64_t id);

@@ -97,4 +97,9 @@ int64_t PooledModel::result_axis(size_t output) const {
   return outputs[output] == kNoAxis ? kNoAxis : outputs[output] + (stacked ? 1 : 0);
 }
 
+int64_t PooledModel::joined_axis(size_t output) const {
+  const int64_t time = layout->outputs[output].time_axis;
+  return time < 0 && layout->hop > 0 ? 0 : time;
+}
+
 }  // namespace treadle

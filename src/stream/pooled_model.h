@@ -26,6 +26,8 @@ struct PooledModel {
   static std::shared_ptr<const PooledModel> make(const StreamLayout& layout);
   // Where the entries are in what a push gives for an output, which may be stacked. kNoAxis: alike for all.
   int64_t result_axis(size_t output) const;
+  // The axis along which an output's results of pushes one after the other are joined; -1: the last one counts.
+  int64_t joined_axis(size_t output) const;
 };
 
 }  // namespace treadle

@@ -52,18 +52,25 @@ Result<std::vector<Stream::Pushed>> PooledPush::each(std::span<const StreamPool:
   return pushed;
 }
 
-Result<Stream::Pushed> PooledPush::batch(std::span<const int64_t> ids, std::span<const Feed> feeds) {
+Result<Stream::Pushed> PooledPush::batch(std::span<const int64_t> ids, std::span<const Feed> feeds,
+                                         std::span<int64_t> lengths) {
   Stream::Pushed pushed;
   pushed.outputs.resize(layout_.outputs.size());
   if (ids.empty()) return error(Code::kInvalidArgument, "a push to no stream");
   TREADLE_ASSIGN(const bool was_group, push_group(ids, feeds, pushed));
-  if (was_group) return pushed;
+  if (was_group) {
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      const size_t output = i % pushed.outputs.size();
+      lengths[i] = length_of(pushed.outputs[output], output);
+    }
+    return pushed;
+  }
   TREADLE_TRY(admit(ids));
   TREADLE_ASSIGN(Chunk chunk, take_chunk(layout_, feeds, ids.size()));
   chunks_.push_back(std::move(chunk));
   for (size_t i = 0; i < rows_.size(); ++i) rows_[i].entry = i;
   TREADLE_TRY(run_all());
-  TREADLE_TRY(join_results(pushed.outputs));
+  TREADLE_TRY(join_results(pushed.outputs, lengths));
   for (const Piece& piece : alike_.front().pieces) pushed.runs += piece.runs;
   commit();
   return pushed;
@@ -322,8 +329,7 @@ Status PooledPush::split(const Alike& alike, size_t from, size_t until, Carried 
   return {};
 }
 
-// --- Results, and what the streams carry from now on
-// ------------------------------------------------------------------
+// --- What the streams carry from now on; results are in stream/pooled_results.cc ------------------------------------
 
 Status PooledPush::keep_waiting() {
   waiting_.resize(rows_.size());
@@ -340,65 +346,6 @@ Status PooledPush::keep_waiting() {
       copy_samples(row, t, {row.runs, available, 1}, rest, 0);
       waiting_[i].push_back(std::move(rest.tensor()));
     }
-  }
-  return {};
-}
-
-Result<AnyValue> PooledPush::result_of(const Row& row, size_t output) const {
-  std::vector<AnyValue> parts;
-  for (const Piece& piece : alike_[row.with].pieces) {
-    if (row.position >= piece.rows) continue;
-    const AnyValue& result = piece.results[output];
-    // The elements of a sequence are not stacked.
-    const int64_t axis = result.is_tensor() ? model_.result_axis(output) : model_.outputs[output];
-    TREADLE_ASSIGN(parts.emplace_back(), entries::of_result(result, axis, row.position));
-  }
-  const int64_t axis = layout_.outputs[output].time_axis;
-  return Gathered::joined({.name = layout_.output_names[output], .axis = axis, .stacks = layout_.hop > 0},
-                          std::move(parts));
-}
-
-Status PooledPush::join_results(std::vector<AnyValue>& outputs) {
-  std::vector<Piece>& pieces = alike_.front().pieces;
-  const bool in_order = alike_.size() == 1 && pieces.size() == 1 && pieces.front().rows == rows_.size();
-  if (in_order) {
-    outputs = std::move(pieces.front().results);
-    return {};
-  }
-  for (size_t o = 0; o < outputs.size(); ++o) TREADLE_TRY(join_result(o, outputs[o]));
-  return {};
-}
-
-// One array of what streams of several groups gave.
-Status PooledPush::join_result(size_t output, AnyValue& joined) const {
-  const int64_t axis = model_.result_axis(output);
-  std::vector<const Tensor*> given;  // parallel to `alike_`
-  for (const Alike& alike : alike_) {
-    const AnyValue& result = alike.pieces.front().results[output];
-    if (axis == kNoAxis) {
-      joined = result;
-      return {};
-    }
-    Dims dims = result.is_tensor() ? result.tensor().dims() : Dims();
-    if (result.is_tensor()) dims[static_cast<size_t>(axis)] = static_cast<int64_t>(rows_.size());
-    if (given.empty() && result.is_tensor()) TREADLE_TRY(resize(joined, result.tensor().type(), dims));
-    if (alike.pieces.size() > 1 || !result.is_tensor() || dims != joined.tensor().dims()) {
-      return error(Code::kInvalidArgument,
-                   "streams {} and {} are not equally far: their results of '{}' have unlike sizes. Give chunks of "
-                   "their own to the streams",
-                   alike_.front().rows.front()->member->id, alike.rows.back()->member->id,
-                   layout_.output_names[output]);
-    }
-    given.push_back(&result.tensor());
-  }
-  for (size_t i = 0; i < rows_.size();) {
-    const Row& row = rows_[i];
-    size_t next = i + 1;  // rows that lie one after the other are copied at once
-    while (next < rows_.size() && rows_[next].with == row.with && rows_[next].position == row.position + (next - i))
-      ++next;
-    copy_along(*given[row.with], static_cast<int64_t>(row.position), static_cast<int64_t>(next - i), joined.tensor(),
-               static_cast<int64_t>(i), axis);
-    i = next;
   }
   return {};
 }

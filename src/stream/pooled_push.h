@@ -17,8 +17,8 @@ class PooledPush {
 
   // A chunk of its own for each stream, and results of its own.
   Result<std::vector<Stream::Pushed>> each(std::span<const StreamPool::Chunk> chunks);
-  // What is fed has an entry for each stream, and so have the results.
-  Result<Stream::Pushed> batch(std::span<const int64_t> ids, std::span<const Feed> feeds);
+  // What is fed has an entry for each stream, and so have the results. `lengths`: as for StreamPool::push_batch.
+  Result<Stream::Pushed> batch(std::span<const int64_t> ids, std::span<const Feed> feeds, std::span<int64_t> lengths);
 
  private:
   struct Row {
@@ -65,8 +65,13 @@ class PooledPush {
   Status split(const Alike& alike, size_t from, size_t until, Carried carried);
   Status keep_waiting();
   Result<AnyValue> result_of(const Row& row, size_t output) const;
-  Status join_results(std::vector<AnyValue>& outputs);
-  Status join_result(size_t output, AnyValue& joined) const;
+  int64_t length_of(const AnyValue& result, size_t output) const;
+  int64_t length_of(const Row& row, size_t output) const;
+  Status join_results(std::vector<AnyValue>& outputs, std::span<int64_t> lengths) const;
+  Status join_result(size_t output, std::span<const int64_t> lengths, AnyValue& joined) const;
+  Status check_lengths(size_t output, std::span<const int64_t> lengths) const;
+  Result<const Tensor*> shape_of_results(size_t output) const;
+  void copy_rows(size_t output, Tensor& joined) const;
   void commit();
 
   StreamPool& pool_;

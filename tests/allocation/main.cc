@@ -526,7 +526,7 @@ class PoolUnderTrial {
   // As an array of one stream.
   treadle_status* push_batch(int64_t id) {
     return treadle_pool_push_batch(pool_.get(), nullptr, &id, 1, call_.names.data(), call_.values.data(), 1,
-                                   outputs_.data());
+                                   outputs_.data(), nullptr);
   }
   bool has_batch() const { return *treadle_pool_why_single(pool_.get()) == 0; }
   treadle_status* flush(int64_t id) { return treadle_pool_flush(pool_.get(), nullptr, id, outputs_.data()); }

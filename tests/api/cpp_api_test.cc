@@ -219,6 +219,9 @@ TEST(CppApi, PoolsRunStreamsTogether) {
   const float together[] = {5, 6};
   const auto batch = pool.push_batch({8, 7}, {{"x", treadle::Value::of(together, {2, 1})}});
   EXPECT_EQ(batch[0].to_doubles(), (std::vector<double>{10, 12}));
+  std::vector<int64_t> lengths;
+  EXPECT_EQ(pool.push_batch({7, 8}, {{"x", treadle::Value::of(together, {2, 1})}}, nullptr, &lengths).size(), 1u);
+  EXPECT_EQ(lengths, (std::vector<int64_t>{1, 1}));
   EXPECT_THROW(pool.push_batch({8, 8}, {{"x", treadle::Value::of(together, {2, 1})}}), treadle::Error);
   pool.leave(8);
   EXPECT_FALSE(pool.contains(8));

@@ -414,6 +414,38 @@ def test_rows_with_results_of_unlike_sizes_are_refused(whole):
     assert 2 not in server
 
 
+def test_rows_with_lengths_need_not_be_equally_far(pooled):
+    """Blocks that are no whole number of windows, from streams that start, go on and end, against each one alone."""
+    rng, server, alone = np.random.default_rng(3), pooled.streams(lambda: 0.0, capacity=16), {}
+    timed = pooled.roles.get("time", {}).get("x")
+    unlike = 0
+    for turn in range(60):
+        ids = rng.choice(np.arange(1, 9), rng.integers(1, 6), replace=False).tolist()
+        size = {2: (1, 4, turn % 7), 1: (1, turn % 7), None: (1, 2)}[timed]
+        chunks = [rng.integers(1, 9, size).astype(pooled.chunk(rng).dtype) for _ in ids]
+        starts = [i not in alone for i in ids] if turn % 3 else [i not in alone or rng.random() < 0.2 for i in ids]
+        may_end = turn % 4 == 0 and chunks[0].dtype.kind == "f"  # an end is zeros, which whole numbers cannot be divided by
+        ends = [bool(may_end and rng.random() < 0.3) for _ in ids]
+        found = rows(server, ids, np.concatenate(chunks), start=starts, end=ends, lengths=True)
+        for row, (i, chunk) in enumerate(zip(ids, chunks, strict=True)):
+            if starts[row]:
+                alone[i] = pooled.stream()
+            wanted = server.signature.ended(alone.pop(i), {"x": chunk}) if ends[row] else alone[i].push(x=chunk)
+            wanted = wanted if isinstance(wanted, list) else [wanted]
+            for k, (theirs, axis) in enumerate(zip(wanted, server.signature.joined_axes, strict=True)):
+                length = 0 if theirs is None else 1 if axis is None else theirs.shape[axis]
+                assert found.lengths[row, k] == length
+                if theirs is None:
+                    continue
+                mine = np.take(found.outputs[k], [row], server.signature.batch_axis_out(k, theirs))
+                if axis is not None:
+                    assert not np.delete(mine, np.s_[:length], axis).any()
+                    mine = np.take(mine, range(length), axis)
+                np.testing.assert_allclose(mine, theirs, atol=1e-5)
+        unlike += bool((found.lengths != found.lengths[0]).any())
+    assert unlike or timed is None
+
+
 def test_rows_of_a_model_without_a_batch_are_refused():
     mixing = models.model(
         [models.node("ReduceMax", ["x", "zero"], ["m"], keepdims=1), models.node("Sub", ["x", "m"], ["y"])],

@@ -95,7 +95,7 @@ class Script:
         self.pool = self.session.streams(40, **roles)
         assert self.pool.why_single == ""
         self.alone = {}
-        self.done = {"batch": 0, "far": 0}
+        self.done = {"batch": 0, "far": 0, "unlike": 0}
 
     def samples(self, streams, size):
         shape = list(self.shape)
@@ -141,6 +141,29 @@ class Script:
             own = [self.entry(array, axis, k) for array, axis in zip(got, self.results, strict=True)]
             self.check(i, own if len(own) > 1 else own[0], self.entry(chunk, self.batch, k))
 
+    def push_lengths(self):
+        """As `push_batch`, of streams that need not be equally far."""
+        streams = self.some()
+        axes = list(self.session.stream(**self.roles).output_axes.values())
+        chunk = self.samples(len(streams), int(self.rng.choice([1, 4, 5, 8, 20])))
+        lengths = np.full((len(streams), len(axes)), -1)
+        got = self.pool.push_batch(streams, chunk, lengths=lengths)
+        got = got if isinstance(got, list) else [got]
+        for k, i in enumerate(streams):
+            want = self.alone.setdefault(i, self.session.stream(**self.roles)).push(x=self.entry(chunk, self.batch, k))
+            want = want if isinstance(want, list) else [want]
+            for g, w, axis, batch, length in zip(got, want, axes, self.results, lengths[k], strict=True):
+                frames = 0 if w is None else 1 if axis is None else w.shape[axis]
+                assert length == frames
+                if w is None:
+                    continue
+                own = self.entry(g, batch, k)
+                if axis is not None:
+                    assert not np.delete(own, np.s_[:length], axis).any()
+                    own = np.take(own, range(length), axis)
+                np.testing.assert_allclose(own, w, atol=1e-6)
+        self.done["unlike"] += bool((lengths != lengths[0]).any())
+
     def push_same_again(self):
         streams = self.some()
         for _ in range(3):
@@ -172,7 +195,8 @@ class Script:
                 self.pool.join(i, fork)
 
     def run(self, steps):
-        kinds = [self.push, self.push_batch, self.push_same_again, self.fail, self.leave, self.flush, self.move]
+        kinds = [self.push, self.push_batch, self.push_lengths, self.push_same_again]
+        kinds += [self.fail, self.leave, self.flush, self.move]
         for _ in range(steps):
             kinds[self.rng.integers(len(kinds))]()
             assert len(self.pool) == len(self.alone)
@@ -235,7 +259,7 @@ def test_whatever_a_caller_does(kind, seed):
     }
     script = Script(rng, *arguments[kind]())
     script.run(150)
-    assert script.done["batch"] > 0
+    assert script.done["batch"] > 0 and (script.done["unlike"] > 0 or kind in ("steps", "cache"))
 
 
 def test_an_array_of_streams():
@@ -281,6 +305,26 @@ def test_arrays_of_streams_that_are_not_equally_far():
     assert len(pool) == 2
     x = normal(2, 4, 16)
     np.testing.assert_allclose(pool.push_batch([1, 0], x)[0][:, 1:], alone.push(x=x[1:])[0], atol=1e-6)
+
+
+def test_lengths_of_results_that_are_not_equally_long():
+    session = treadle.InferenceSession(windows_model())
+    roles = {"time": {"x": 1}, "hop": 4, "state": {"state": "stateN"}}
+    pool, alone = session.streams(3, **roles), [session.stream(**roles) for _ in range(3)]
+    pool.push({2: {"x": normal(1, 3)}})
+    for size in (2, 4, 5, 0, 11):
+        x, lengths = normal(2, size), np.full((2, 1), -1)
+        pool.push_batch([0, 1], x, lengths=lengths)
+        want = [alone[i].push(x[i : i + 1]) for i in (0, 1)]
+        assert lengths.tolist() == [[0 if w is None else len(w)] for w in want]
+    x = normal(3, 9)
+    with pytest.raises(treadle.InvalidArgument, match="not equally far.*Ask for their lengths"):
+        pool.push_batch([0, 1, 2], x)
+    for wrong in (np.zeros(3, np.int64), np.zeros((3, 2), np.int64), np.zeros((2, 1), np.int64), np.zeros((3, 1), np.int32)):
+        with pytest.raises(treadle.InvalidArgument, match=r"lengths are no contiguous, writable array of int64 \[3, 1\]"):
+            pool.push_batch([0, 1, 2], x, lengths=wrong)
+    with pytest.raises(TypeError, match="lengths are an array, not list"):
+        pool.push_batch([0, 1, 2], x, lengths=[[0], [0], [0]])
 
 
 def windows_model():

@@ -15,7 +15,7 @@ from ._steps import Answer, BadStep, Id, Outputs, Rows, Step
 from ._v2 import Request, Response
 from .streams import Streams
 
-STATE = "treadle_state"
+STATE, LENGTHS = "treadle_state", "treadle_lengths"
 ROWS = ("sequence_id", "sequence_start", "sequence_end", STATE)
 EXTENSIONS = ["sequence", "sequence(string_id)", "binary_tensor_data"]
 
@@ -54,7 +54,9 @@ class Service:
         if self._texts:
             self._decode(inputs)
         if "sequence_id" in extra:
-            made: Answer | Rows = await self._rows(request, inputs, extra, STATE in wanted)
+            made: Answer | Rows = await self._rows(request, inputs, extra, wanted)
+        elif LENGTHS in wanted:
+            raise BadStep(f"the output '{LENGTHS}' goes together with a tensor 'sequence_id'")
         else:
             made = await self.batcher.submit(self._step(request, inputs, extra, STATE in wanted))
         outputs = {}
@@ -63,6 +65,9 @@ class Service:
                 outputs[name] = array, wanted[name]
         if STATE in wanted or made.moved:
             outputs[STATE] = self._state(made), wanted.get(STATE, request.binary)
+        if isinstance(made, Rows) and made.lengths is not None:
+            columns = [k for k, name in enumerate(self.streams.output_names) if name in wanted]
+            outputs[LENGTHS] = made.lengths[:, columns], wanted[LENGTHS]
         return Response(outputs, {"treadle_moved": True} if made.moved else {}, request.id)
 
     def _wanted(self, request: Request) -> dict[str, bool]:
@@ -71,8 +76,8 @@ class Service:
         if request.outputs is None:
             return dict.fromkeys(names, request.binary)
         for name in request.outputs:
-            if name not in names and name != STATE:
-                known = ", ".join([*names, STATE])
+            if name not in names and name not in (STATE, LENGTHS):
+                known = ", ".join([*names, STATE, LENGTHS])
                 raise BadStep(f"model '{self.streams.name}' has no output '{name}': it has {known}")
         return request.outputs
 
@@ -100,7 +105,7 @@ class Service:
         return Step(sequence, inputs, start, end, snapshot, state)
 
     async def _rows(
-        self, request: Request, inputs: dict[str, NDArray[Any]], extra: dict[str, NDArray[Any]], snapshot: bool
+        self, request: Request, inputs: dict[str, NDArray[Any]], extra: dict[str, NDArray[Any]], wanted: dict[str, bool]
     ) -> Rows:
         for name in ROWS[:3]:
             if name in request.parameters:
@@ -115,7 +120,8 @@ class Service:
             inputs,
             start=flags(extra, "sequence_start"),
             end=flags(extra, "sequence_end"),
-            snapshot=snapshot,
+            snapshot=STATE in wanted,
+            lengths=LENGTHS in wanted,
             states=None if states is None else [as_bytes(value) for value in states.ravel().tolist()],
         )
         rows: Rows = await self.batcher.submit(call)

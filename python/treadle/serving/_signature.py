@@ -42,7 +42,7 @@ class Signature:
         self.timed = {info.name: axes[info.name] for info in self.inputs if info.name in axes}
         self.steps_only = not self.timed  # a run per push, with nothing to flush
         self._lines = [self._line(text, name) for name in stream.output_names]
-        self._kinds = [self._kind(line) for line in self._lines]
+        self.joined_axes = [self._kind(line) for line in self._lines]
         self._good: set[tuple[Any, ...]] = set()
         self.entry_axes: list[int | None] | None = None  # of results of a batch, once `entries` has seen one
 
@@ -127,14 +127,14 @@ class Signature:
         for axis, size in enumerate(shape):
             if isinstance(size, str) and size in symbols:
                 return axis + max(stacked, 0)
-        ones = [axis for axis, size in enumerate(single.shape) if size == 1 and axis != self._kinds[output]]
+        ones = [axis for axis, size in enumerate(single.shape) if size == 1 and axis != self.joined_axes[output]]
         return ones[0] if ones else 0
 
     def entries(self, outputs: Outputs, count: int, single: Outputs) -> list[Outputs]:
         """What each of several streams gave, out of the results of a batch; `single`: what one stream gave once."""
         axes = self.entry_axes
         if axes is None:
-            axes = [self._entry_axis(*found) for found in zip(single, outputs, self._kinds, strict=True)]
+            axes = [self._entry_axis(*found) for found in zip(single, outputs, self.joined_axes, strict=True)]
             if all(output is not None for output in outputs):
                 self.entry_axes = axes
         columns: list[list[Any]] = []
@@ -156,7 +156,7 @@ class Signature:
     def answer_shapes(self) -> list[list[int | str | None]]:
         """Shapes of the outputs of an answer, None where any size may come."""
         shapes: list[list[int | str | None]] = []
-        for info, line, axis in zip(self.outputs, self._lines, self._kinds, strict=True):
+        for info, line, axis in zip(self.outputs, self._lines, self.joined_axes, strict=True):
             shape = list(info.shape or [])
             if line.endswith(", stacked"):
                 shape = [None, *shape]
@@ -172,7 +172,7 @@ class Signature:
     def joined(self, pushed: Outputs, flushed: Outputs) -> Outputs:
         """What a push and the flush behind it gave, as one result for each output."""
         results = []
-        for first, last, axis in zip(pushed, flushed, self._kinds, strict=True):
+        for first, last, axis in zip(pushed, flushed, self.joined_axes, strict=True):
             if first is None or last is None:
                 results.append(first if last is None else last)
             else:
@@ -198,15 +198,40 @@ def rows_of(inputs: Mapping[str, NDArray[Any]], axes: Mapping[str, int], row: in
     return {name: array[(slice(None),) * axes[name] + (slice(row, row + 1),)] for name, array in inputs.items()}
 
 
-def stacked(results: Sequence[Outputs], signature: Signature) -> Outputs | None:
-    """Results of several streams as entries of a batch; None where their sizes differ."""
+def stacked(results: Sequence[Outputs], signature: Signature, lengths: NDArray[np.int64] | None = None) -> Outputs | None:
+    """Results of several streams as entries of a batch; None where their sizes differ.
+
+    With `lengths`, [streams, outputs], sizes along the axis of time may differ: zeros fill up what is shorter, and
+    `lengths` gets what is each stream's own.
+    """
     outputs: Outputs = []
-    for k in range(len(signature.outputs)):
+    for k, joined in enumerate(signature.joined_axes):
         parts = [result[k] for result in results]
-        if any(part is None for part in parts) or len({part.shape for part in parts}) != 1:
-            if any(part is not None for part in parts):
-                return None
+        given = [part for part in parts if part is not None]
+        if lengths is not None:
+            lengths[:, k] = [0 if p is None else 1 if joined is None else p.shape[joined] for p in parts]
+            parts = _filled_up(parts, joined) if given else parts
+        if not given:
             outputs.append(None)
-            continue
-        outputs.append(np.concatenate(parts, axis=signature.batch_axis_out(k, parts[0])))
+        elif any(part is None for part in parts) or len({part.shape for part in parts}) != 1:
+            return None
+        else:
+            outputs.append(np.concatenate(parts, axis=signature.batch_axis_out(k, given[0])))
     return outputs
+
+
+def _filled_up(parts: Sequence[NDArray[Any] | None], axis: int | None) -> list[NDArray[Any]]:
+    """Results of one output, as long as the longest along `axis`."""
+    like = next(part for part in parts if part is not None)
+    shape = list(like.shape)
+    if axis is not None:
+        shape[axis] = max(part.shape[axis] for part in parts if part is not None)
+    filled = []
+    for part in parts:
+        whole = part
+        if part is None or part.shape != tuple(shape):
+            whole = np.zeros(shape, like.dtype)
+            if part is not None and axis is not None:
+                whole[(*(slice(None),) * axis, slice(part.shape[axis]))] = part
+        filled.append(whole)
+    return filled

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -76,11 +77,16 @@ class Answer:
 
 @dataclass(slots=True)
 class Rows:
-    """What steps of several streams gave, put together along the batch axis of each output; snapshots row by row."""
+    """What steps of several streams gave, put together along the batch axis of each output; snapshots row by row.
+
+    `lengths`: where they were asked for, [rows, outputs]: how much of each output is the row's own along the axis of time,
+    1 where there is none; the rest is zeros.
+    """
 
     outputs: Outputs
     states: list[bytes] = field(default_factory=list)
     moved: bool = False
+    lengths: NDArray[np.int64] | None = None
 
 
 @dataclass(slots=True)

@@ -315,15 +315,19 @@ class Streams:
         end: Sequence[bool] | None = None,
         snapshot: bool = False,
         states: Sequence[bytes] | None = None,
+        lengths: bool = False,
     ) -> Rows:
         """Steps of several streams at once, whose chunks are the entries of the inputs' batch axis; all or none.
 
-        `start`, `end`, `states`: one of each for each id, as in `Step`. Raises the StepError of the first row that is
-        refused, and of rows whose results have unlike sizes; nothing has changed then for any of them.
+        `start`, `end`, `states`: one of each for each id, as in `Step`. `lengths`: results may have unlike sizes, as those
+        of streams that are not equally far, and the answer says how long each is. Raises the StepError of the first row
+        that is refused, and without `lengths` of rows whose results have unlike sizes; nothing has changed then for any of
+        them.
         """
         self._sweep(now := self._clock())
         try:
             axes = self._check_rows(ids, inputs)
+            room = np.zeros((len(ids), len(self.signature.outputs)), np.int64) if lengths else None
             started, ended, given = start or [], end or [], states or []
             for what, values in (("start", started), ("end", ended), ("snapshot", given)):
                 if values and len(values) != len(ids):
@@ -335,8 +339,8 @@ class Streams:
                 and not any(given)
                 and not self._retiring
             ):
-                return self._rows_together(self._arrays.push_batch, ids, inputs, snapshot, now)
-            return self._rows_apart(ids, inputs, axes, started, ended, given, snapshot, now)
+                return self._rows_together(self._arrays.push_batch, ids, inputs, snapshot, room, now)
+            return self._rows_apart(ids, inputs, axes, started, ended, given, snapshot, room, now)
         except StepError as e:
             self.statistics.refused[type(e).__name__] += len(ids)
             raise
@@ -357,6 +361,7 @@ class Streams:
         ids: Sequence[Id],
         inputs: Mapping[str, NDArray[Any]],
         snapshot: bool,
+        lengths: NDArray[np.int64] | None,
         now: float,
     ) -> Rows:
         """Rows of streams that live and go on: one push of arrays, and no work by the row."""
@@ -368,13 +373,14 @@ class Streams:
         if len(numbers) != len(ids) or now - self._seen[numbers].min(initial=now) > self.idle_s:
             raise self._unknown(next(i for i in ids if self._find(i, now) < 0))
         try:
-            outputs = as_list(push_batch(numbers, dict(inputs)), len(self.signature.outputs))
+            room = {} if lengths is None else {"lengths": lengths}
+            outputs = as_list(push_batch(numbers, dict(inputs), **room), len(self.signature.outputs))
         except OF_THE_STEP as e:
             raise BadStep(f"sequences of model '{self.name}': {e}") from e
         self._seen[numbers] = now
         self.statistics.steps += len(ids)
         self.statistics.count_push(len(ids), clocks.perf_counter() - begun)
-        return Rows(outputs, [self.snapshot(i) for i in ids] if snapshot else [])
+        return Rows(outputs, [self.snapshot(i) for i in ids] if snapshot else [], lengths=lengths)
 
     def _rows_apart(
         self,
@@ -385,6 +391,7 @@ class Streams:
         end: Sequence[bool],
         states: Sequence[bytes],
         snapshot: bool,
+        lengths: NDArray[np.int64] | None,
         now: float,
     ) -> Rows:
         """Rows that start or end: a step for each of them, taken back together where one fails."""
@@ -397,7 +404,7 @@ class Streams:
                 step = Step(sequence, rows_of(inputs, axes, k), starts, ends, snapshot, states[k] if states else b"")
                 works.append(self._admit(step, now, fresh))
             before = [(w.number, self._pool.fork(w.number)) for w in works if w.own is None and not w.step.start]
-            outputs = self._outputs_of(works)
+            outputs = self._outputs_of(works, lengths)
         except StepError:
             for work in works:
                 if work.step.start and work.number in self._pool and not work.joined:
@@ -409,17 +416,18 @@ class Streams:
             raise
         answers = [self._finish(work, now) for work in works]
         good = [answer for answer in answers if isinstance(answer, Answer)]
-        return Rows(outputs, [a.state for a in good] if snapshot or self._retiring else [], self._retiring)
+        kept = [answer.state for answer in good] if snapshot or self._retiring else []
+        return Rows(outputs, kept, self._retiring, lengths)
 
-    def _outputs_of(self, works: list[Work]) -> Outputs:
+    def _outputs_of(self, works: list[Work], lengths: NDArray[np.int64] | None) -> Outputs:
         self._run(works)
         results: list[Outputs] = []
         for work in works:
             if isinstance(work.result, Exception):
                 raise work.result
             results.append(work.result)
-        if (outputs := stacked(results, self.signature)) is None:
-            raise BadStep("the sequences give results of unlike sizes: make their steps in requests of their own")
+        if (outputs := stacked(results, self.signature, lengths)) is None:
+            raise BadStep("the sequences give results of unlike sizes: ask for their lengths, or make steps one by one")
         return outputs
 
     def snapshot(self, sequence: Id) -> bytes:

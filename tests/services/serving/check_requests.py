@@ -114,6 +114,24 @@ def test_many_streams_in_one_request(client, ids):
         client.infer("sums", {"x": np.concatenate(chunks[0]), "sequence_id": kind})
 
 
+def test_many_streams_that_are_not_equally_far(client):
+    ids = np.array([51, 52, 53])
+    client.infer("sums", {"x": samples(RNG, 2)}, sequence_id=51, sequence_start=True)
+    client.infer("sums", {"x": samples(RNG, 9)}, sequence_id=52, sequence_start=True)
+    given = {"x": np.ones((3, 3), np.float32), "sequence_id": ids, "sequence_start": np.array([False, False, True])}
+    with pytest.raises(InferenceServerException, match="ask for their lengths"):
+        client.infer("sums", given, ["level"])
+    result = client.infer("sums", given, ["level", "treadle_lengths"])
+    assert result.as_numpy("treadle_lengths").tolist() == [[1], [1], [0]]
+    assert result.as_numpy("level").shape == (1, 3, 1) and result.as_numpy("level")[0, 2, 0] == 0
+    result = client.infer("sums", {"x": np.ones((3, 6), np.float32), "sequence_id": ids}, ["level", "treadle_lengths"])
+    assert result.as_numpy("treadle_lengths").tolist() == [[1], [1], [2]]  # 1, 0 and 3 samples had waited
+    level = result.as_numpy("level")
+    assert level.shape == (2, 3, 1) and level[:, 2, 0].tolist() == [4, 8] and level[1, :2, 0].tolist() == [0, 0]
+    with pytest.raises(InferenceServerException, match="goes together with a tensor 'sequence_id'"):
+        client.infer("sums", {"x": samples(RNG, 4)}, ["treadle_lengths"], sequence_id=51)
+
+
 def test_snapshots_of_many_streams(client):
     if client.transport == "json":
         pytest.skip("snapshots of many streams are bytes, which JSON has not")
