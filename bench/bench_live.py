@@ -18,19 +18,34 @@ ROLES = ["--time", "input=1", "--hop", 512, "--context", 64, "--state", "state=s
 
 
 def command(http: int, grpc: int) -> list[object]:
-    ports = ["--http_port", http, "--grpc_port", grpc, "--max_message_bytes", 1 << 24, "--drain_s", 0]
+    ports = [
+        "--http_port",
+        http,
+        "--grpc_port",
+        grpc,
+        "--max_message_bytes",
+        1 << 24,
+        "--drain_s",
+        0,
+        "--log_level",
+        "ERROR",
+    ]
     return ["-m", "treadle.serving.kserve", SILERO, "--model_name", "vad", *ROLES, *ports]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
-    parser.add_argument("--websocket", type=int, nargs="*", default=[250, 500, 750], help="callers with a WebSocket each")
+    parser.add_argument(
+        "--websocket", type=int, nargs="*", default=[250, 500, 750], help="callers with a WebSocket each"
+    )
     parser.add_argument("--gateway", type=int, nargs="*", default=[1000, 2000, 2500], help="callers behind one gateway")
     options = parser.parse_args()
     env = environment()
     server = Server(command, env)
-    loads = itertools.chain(zip(itertools.repeat("websocket"), options.websocket), zip(itertools.repeat("gateway"), options.gateway))
+    loads = itertools.chain(
+        zip(itertools.repeat("websocket"), options.websocket), zip(itertools.repeat("gateway"), options.gateway)
+    )
     try:
         print(f"{'callers':18}{'steps/s':>9}{'core':>7}{'wait ms: p50':>14}{'p99':>8}{'most':>8}")
         for kind, streams in loads:

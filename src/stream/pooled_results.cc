@@ -105,10 +105,10 @@ Result<const Tensor*> PooledPush::shape_of_results(size_t output) const {
         fits = may_differ || result.tensor().dims()[i] == like->dims()[i];
       }
       if (fits) continue;
-      return error(Code::kInvalidArgument,
-                   "the results of '{}' of streams {} and {} fit into no array. Give chunks of their own to the streams",
-                   layout_.output_names[output], alike_.front().rows.front()->member->id,
-                   alike.rows.front()->member->id);
+      return error(
+          Code::kInvalidArgument,
+          "the results of '{}' of streams {} and {} fit into no array. Give chunks of their own to the streams",
+          layout_.output_names[output], alike_.front().rows.front()->member->id, alike.rows.front()->member->id);
     }
   }
   return like;

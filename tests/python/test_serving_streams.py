@@ -424,7 +424,9 @@ def test_rows_with_lengths_need_not_be_equally_far(pooled):
         size = {2: (1, 4, turn % 7), 1: (1, turn % 7), None: (1, 2)}[timed]
         chunks = [rng.integers(1, 9, size).astype(pooled.chunk(rng).dtype) for _ in ids]
         starts = [i not in alone for i in ids] if turn % 3 else [i not in alone or rng.random() < 0.2 for i in ids]
-        may_end = turn % 4 == 0 and chunks[0].dtype.kind == "f"  # an end is zeros, which whole numbers cannot be divided by
+        may_end = (
+            turn % 4 == 0 and chunks[0].dtype.kind == "f"
+        )  # an end is zeros, which whole numbers cannot be divided by
         ends = [bool(may_end and rng.random() < 0.3) for _ in ids]
         found = rows(server, ids, np.concatenate(chunks), start=starts, end=ends, lengths=True)
         for row, (i, chunk) in enumerate(zip(ids, chunks, strict=True)):

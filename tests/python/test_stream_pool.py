@@ -320,8 +320,15 @@ def test_lengths_of_results_that_are_not_equally_long():
     x = normal(3, 9)
     with pytest.raises(treadle.InvalidArgument, match="not equally far.*Ask for their lengths"):
         pool.push_batch([0, 1, 2], x)
-    for wrong in (np.zeros(3, np.int64), np.zeros((3, 2), np.int64), np.zeros((2, 1), np.int64), np.zeros((3, 1), np.int32)):
-        with pytest.raises(treadle.InvalidArgument, match=r"lengths are no contiguous, writable array of int64 \[3, 1\]"):
+    for wrong in (
+        np.zeros(3, np.int64),
+        np.zeros((3, 2), np.int64),
+        np.zeros((2, 1), np.int64),
+        np.zeros((3, 1), np.int32),
+    ):
+        with pytest.raises(
+            treadle.InvalidArgument, match=r"lengths are no contiguous, writable array of int64 \[3, 1\]"
+        ):
             pool.push_batch([0, 1, 2], x, lengths=wrong)
     with pytest.raises(TypeError, match="lengths are an array, not list"):
         pool.push_batch([0, 1, 2], x, lengths=[[0], [0], [0]])

@@ -15,7 +15,6 @@ from ._server import Server
 from ._signature import DTYPES, element
 from .kserve import StreamModel, one_thread
 
-
 ORIGIN = "pages of another site that may use WebSockets, such as https://example.org; * for all"
 
 

@@ -198,7 +198,9 @@ def rows_of(inputs: Mapping[str, NDArray[Any]], axes: Mapping[str, int], row: in
     return {name: array[(slice(None),) * axes[name] + (slice(row, row + 1),)] for name, array in inputs.items()}
 
 
-def stacked(results: Sequence[Outputs], signature: Signature, lengths: NDArray[np.int64] | None = None) -> Outputs | None:
+def stacked(
+    results: Sequence[Outputs], signature: Signature, lengths: NDArray[np.int64] | None = None
+) -> Outputs | None:
     """Results of several streams as entries of a batch; None where their sizes differ.
 
     With `lengths`, [streams, outputs], sizes along the axis of time may differ: zeros fill up what is shorter, and
@@ -228,10 +230,10 @@ def _filled_up(parts: Sequence[NDArray[Any] | None], axis: int | None) -> list[N
         shape[axis] = max(part.shape[axis] for part in parts if part is not None)
     filled = []
     for part in parts:
-        whole = part
-        if part is None or part.shape != tuple(shape):
-            whole = np.zeros(shape, like.dtype)
-            if part is not None and axis is not None:
-                whole[(*(slice(None),) * axis, slice(part.shape[axis]))] = part
-        filled.append(whole)
+        if part is not None and part.shape == tuple(shape):
+            filled.append(part)
+            continue
+        filled.append(np.zeros(shape, like.dtype))
+        if part is not None and axis is not None:
+            filled[-1][(*(slice(None),) * axis, slice(part.shape[axis]))] = part
     return filled

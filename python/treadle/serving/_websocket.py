@@ -73,7 +73,7 @@ class Sockets:
 
         Browsers let any page open a WebSocket anywhere, and tell the server whose page it is.
         """
-        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers: dict[bytes, str] = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         if (origin := headers.get(b"origin")) is None or "*" in self._origins or origin in self._origins:
             return True
         return origin.partition("://")[2] == headers.get(b"host")

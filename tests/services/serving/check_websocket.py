@@ -268,7 +268,13 @@ def test_pages_of_other_sites(tmp_path):
             with connect(url, origin=origin) as ws:
                 ws.send("{}")
                 assert "outputs" in ws.recv(60)
-        wrong = ("http://example.org", "https://example.org:8443", "https://example.org.evil", "http://127.0.0.1", "null")
+        wrong = (
+            "http://example.org",
+            "https://example.org:8443",
+            "https://example.org.evil",
+            "http://127.0.0.1",
+            "null",
+        )
         for origin in (*wrong, f"http://{served.url}.evil", "", f"http://evil@{served.url}"):
             with pytest.raises(InvalidStatus, match="403"):
                 connect(url, origin=origin)
