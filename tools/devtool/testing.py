@@ -24,7 +24,6 @@ SANITIZER_ENVIRONMENT = {
 }
 SHORT = {"TREADLE_TEST_LONG": ""}  # the long random runs are made once, by the release build
 INSTRUCTION_SETS = ("baseline", "avx2")  # beside the widest, which every other run takes
-CONFIGURATIONS = ("streamed",)  # suites that are one of their own
 OTHER_PRESETS = ("debug", "asan", "tsan")
 
 
@@ -45,24 +44,22 @@ class Tally:
 
 
 def test(options) -> int:
-    if options.all:
+    everything = options.all = bool(options.all or options.only)
+    if everything:
         os.environ["TREADLE_TEST_LONG"] = "1"  # tests that draw at random draw more
     if shared := shared_folder():
         os.environ["TREADLE_SHARED"] = str(shared)
-    configurations = {"release": release}
-    if options.all:
-        configurations |= {"streamed": streamed}
-        configurations |= {isa: functools.partial(instruction_set, isa) for isa in INSTRUCTION_SETS}
-        configurations |= {preset: functools.partial(other_configuration, preset) for preset in OTHER_PRESETS}
-        configurations |= {"gcc": functools.partial(compile_check, "gcc")}
-        configurations |= {"tutorial": tutorial}
+    wanted = options.only or (CONFIGURATIONS if everything else ["release"])
+    configurations = {name: run_tests for name, run_tests in CONFIGURATIONS.items() if name in wanted}
+    if not configurations.keys() & {"release", *OTHER_PRESETS}:
+        build("dev_test")
     tally, lines = Tally(), [""]
     for name, run_tests in configurations.items():
         start = time.monotonic()
         found = run_tests(options)
         lines.append(f"{name:10}{found}, {time.monotonic() - start:.0f} s")
         tally += found
-    say("\n".join(lines) if options.all else "")
+    say("\n".join(lines) if everything else "")
     say(str(tally))
     return 1 if tally.failed or not tally.passed else 0
 
@@ -276,3 +273,14 @@ def compile_check(preset, options) -> Tally:
     except Failure:
         return Tally(failed=1)
     return Tally(passed=1)
+
+
+# What --all runs, in this order.
+CONFIGURATIONS = {
+    "release": release,
+    "streamed": streamed,
+    **{isa: functools.partial(instruction_set, isa) for isa in INSTRUCTION_SETS},
+    **{preset: functools.partial(other_configuration, preset) for preset in OTHER_PRESETS},
+    "gcc": functools.partial(compile_check, "gcc"),
+    "tutorial": tutorial,
+}
