@@ -203,10 +203,13 @@ void Pool::start(Loop& loop, size_t wanted, Claim* claims, size_t& count) {
   if (pthread_attr_init(&attributes) != 0) return;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   want_stack(attributes, kHelperStack);
-  // Signals are the caller's business: its handlers expect its own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  // Signals are the caller's business: its handlers expect its own threads. Those that a thread brings on itself go to
+  // that thread, and where it blocks them they end the process whatever handler there is, such as that of
+  // wire/watched_mapping.h.
+  sigset_t blocked, before;
+  sigfillset(&blocked);
+  for (const int own : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) sigdelset(&blocked, own);
+  pthread_sigmask(SIG_SETMASK, &blocked, &before);
   while (count < wanted && started() < std::min(wanted, kHelpers)) {
     Helper& helper = helpers_[started()];
     pthread_t thread;

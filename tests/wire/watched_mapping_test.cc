@@ -7,10 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <thread>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "support/temp_dir.h"
 #include "wire/mapped_file.h"
 
@@ -53,6 +56,25 @@ class WatchedMappingTest : public testing::Test {
 
   TempDir dir_;
 };
+
+// The helpers of the pool block what is their caller's business, which a missing page is not.
+TEST_F(WatchedMappingTest, HelpersMayReadWhatIsMissing) {
+  write(1);
+  const auto file = open(path());
+  std::filesystem::resize_file(path(), 0);
+  const ThreadScope scope(2);
+  const auto caller = std::this_thread::get_id();
+  std::atomic<int> read = -1;
+  parallel_for(2, 1e9, [&](int64_t, int64_t, int) {
+    if (std::this_thread::get_id() != caller) {
+      read = sum(file->bytes());
+    } else {
+      for (int i = 0; i < 5'000 && read < 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  EXPECT_EQ(read, 0);
+  EXPECT_FALSE(file->unchanged().ok());
+}
 
 TEST_F(WatchedMappingTest, WhatIsMissingReadsAsZeros) {
   write(1);
