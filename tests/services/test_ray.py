@@ -1,4 +1,4 @@
-"""Ray Data carries predictors: two workers over Parquet, a worker that dies, rows that are unfit, a job that is resumed."""
+"""Ray Data carries predictors: two workers over Parquet, workers that die, rows that are unfit, a job that is resumed."""
 
 import json
 import pathlib
@@ -51,6 +51,17 @@ VAD = {"model": os.path.abspath("silero_vad.onnx"), "inputs": {"input": "audio"}
 FOLDER = pathlib.Path.cwd()
 
 
+class Poisoned(Predictor):
+    \"\"\"Ends its process at row 70, each time.\"\"\"
+
+    def __call__(self, batch):
+        if 70 in batch["id"]:
+            with open(FOLDER / f"{CASE}-deaths", "a") as file:
+                file.write("death\\n")
+            os.kill(os.getpid(), 9)
+        return super().__call__(batch)
+
+
 class Spoiled(Predictor):
     \"\"\"Ends its process, or the job, at row 70, for the first time that it comes by; keeps a list of what it has done.\"\"\"
 
@@ -76,11 +87,31 @@ context.enable_progress_bars = False
 context.use_datasource_v2 = False
 if CASE == "resumed":
     context.checkpoint_config = CheckpointConfig(id_column="id", checkpoint_path=str(FOLDER / "checkpoint"))
-kind = Predictor if CASE == "plain" else ray.cloudpickle.loads(ray.cloudpickle.dumps(Spoiled))
+BOUNDS = {
+    "restarts": {"max_restarts": 2},
+    "retries": {"max_restarts": 100, "max_task_retries": 2},
+    "skipped": {"max_restarts": 100, "max_task_retries": 2},
+}
+kind = Predictor
+if CASE != "plain":
+    kind = ray.cloudpickle.loads(ray.cloudpickle.dumps(Poisoned if CASE in BOUNDS else Spoiled))
+if CASE == "skipped":
+    context.max_errored_blocks = 1
 table = ray.data.read_parquet("table", override_num_blocks=8).map_batches(
-    kind, fn_constructor_kwargs=VAD, batch_size=16, num_cpus=1, compute=ray.data.ActorPoolStrategy(size=2)
+    kind,
+    fn_constructor_kwargs=VAD,
+    batch_size=16,
+    num_cpus=1,
+    compute=ray.data.ActorPoolStrategy(size=2),
+    **BOUNDS.get(CASE, {}),
 )
-table.write_parquet(f"{CASE}-speech")
+if CASE in BOUNDS:
+    try:
+        print(len(table.take_all()), "rows")
+    except Exception as e:
+        print(type(e).__name__)
+else:
+    table.write_parquet(f"{CASE}-speech")
 """
 
 # What came, beside each row's own stream.
@@ -139,6 +170,15 @@ def test_a_worker_that_is_killed_loses_nothing(python, folder):
     run(python, "job.py", folder, "killed", "1")
     assert (folder / "killed-once").exists()
     assert "equal" in run(python, "check.py", folder, "killed")
+
+
+@pytest.mark.parametrize(
+    ("case", "printed"),
+    [("restarts", "ActorDiedError"), ("retries", "ActorUnavailableError"), ("skipped", "112 rows")],
+)
+def test_a_row_that_kills_its_worker_each_time(case, printed, python, folder):
+    assert printed in run(python, "job.py", folder, case, "1").splitlines()  # Ray prints lines of its own
+    assert len((folder / f"{case}-deaths").read_text().split()) == 3
 
 
 def test_a_job_that_is_started_again_does_what_is_left(python, folder):
