@@ -50,6 +50,9 @@ def main(arguments: list[str]) -> int:
         print(usage, file=sys.stderr)
         return 2
     how, *rest = arguments
+    if how not in ("-m", "-c") and not os.path.exists(how):
+        print(f"treadle.as_onnxruntime: there is no file {how!r}", file=sys.stderr)
+        return 2
     sys.argv = arguments if how not in ("-m", "-c") else [how, *rest[1:]] if how == "-c" else rest
     _look_first_in({"-m": os.getcwd(), "-c": ""}.get(how, os.path.dirname(os.path.realpath(how))))
     _as_onnxruntime()

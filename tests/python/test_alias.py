@@ -225,6 +225,13 @@ def test_the_usage(arguments, status):
     assert "-c CODE" in (done.stderr if status else done.stdout)
 
 
+def test_a_program_that_is_not_there(tmp_path):
+    out = subprocess.run([sys.executable, "-m", "treadle.as_onnxruntime", "none.py"], capture_output=True, text=True,
+                         timeout=120, cwd=tmp_path, check=False,
+                         env={**os.environ, "PYTHONPATH": str(pathlib.Path(treadle.__file__).parent.parent)})  # fmt: skip
+    assert out.returncode == 2 and out.stderr == "treadle.as_onnxruntime: there is no file 'none.py'\n"
+
+
 def test_the_module_is_callable_too():
     run_python(
         """
