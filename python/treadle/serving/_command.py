@@ -10,22 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from .. import InferenceSession
+from .. import InferenceSession, _errors
 from ._server import Server
 from ._signature import DTYPES, element
 from .kserve import StreamModel, one_thread
 
 ORIGIN = "pages of another site that may use WebSockets, such as https://example.org; * for all"
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+REFUSED = tuple(getattr(_errors, name) for name in _errors.__all__)
+LOG_LEVEL = "of Python's logging (WARNING, and one line when the server listens)"
 
 
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
-    made = argparse.ArgumentParser(
+    taken = argparse.ArgumentParser(
         prog="python -m treadle.serving.kserve",
         description="Serves live streams by the Open Inference Protocol v2: REST, gRPC and WebSockets.",
         allow_abbrev=False,
     )
-    add = made.add_argument
+    add = taken.add_argument
     add("models", nargs="+", metavar="MODEL", help="a file, or NAME=FILE; one that ends in .json lists models")
     add("--model_name", help="the name of the only model; else that of its file")
     add("--time", action="append", default=[], metavar="INPUT=AXIS", help="the axis that an input is cut along")
@@ -45,8 +48,8 @@ def parser() -> argparse.ArgumentParser:
     add("--grpc_port", type=int, default=8081, help="of gRPC (%(default)s); 0 for none")
     add("--drain_s", type=float, default=10.0, help="seconds to hand streams out at the end (%(default)s)")
     add("--max_message_bytes", type=int, default=16 << 20, help="of a request and of a frame (%(default)s)")
-    add("--log_level", default="WARNING", help="of Python's logging (%(default)s)")
-    return made
+    add("--log_level", type=str.upper, choices=LEVELS, metavar="LOG_LEVEL", help=LOG_LEVEL)
+    return taken
 
 
 def pairs(texts: list[str], option: str) -> dict[str, str]:
@@ -60,6 +63,28 @@ def pairs(texts: list[str], option: str) -> dict[str, str]:
     return found
 
 
+def read_json(text: str, where: str) -> Any:
+    """What a text says in JSON; SystemExit for one that is none."""
+    try:
+        return json.loads(text)
+    except ValueError as e:
+        raise SystemExit(f"{where}: no JSON: {e}") from None
+
+
+def listed(path: str) -> list[dict[str, Any]]:
+    """The models that a file lists; SystemExit for a file that is none."""
+    try:
+        found = read_json(pathlib.Path(path).read_text(encoding="utf-8"), path)
+    except OSError as e:
+        raise SystemExit(f"{path}: {e.strerror}") from None
+    if not isinstance(found, list) or not found:
+        raise SystemExit(f"{path}: expected a list of models, [{{...}}, ...]")
+    for number, entry in enumerate(found):
+        if not isinstance(entry, dict) or not all(isinstance(entry.get(key), str) for key in ("name", "model")):
+            raise SystemExit(f'{path}: entry {number} is to be an object with the texts "name" and "model"')
+    return found
+
+
 def entries(options: argparse.Namespace) -> list[dict[str, Any]]:
     """What models there are: "name", "model" and what `StreamModel` takes."""
     common: dict[str, Any] = {"hop": options.hop, "context": options.context, "capacity": options.capacity}
@@ -69,14 +94,13 @@ def entries(options: argparse.Namespace) -> list[dict[str, Any]]:
     axes = pairs(options.time, "time").items()
     common["time"] = {name: int(axis) if axis.lstrip("-").isdecimal() else axis for name, axis in axes}
     common["state"] = pairs(options.state, "state")
-    common["bind"] = {name: json.loads(value) for name, value in pairs(options.bind, "bind").items()}
+    common["bind"] = {name: read_json(value, f"--bind {name}") for name, value in pairs(options.bind, "bind").items()}
     found = []
     for text in options.models:
         name, equals, path = text.rpartition("=")
         if not equals and path.endswith(".json"):
-            listed = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
             folder = pathlib.Path(path).parent
-            found += [{**common, **entry, "model": str(folder / entry["model"])} for entry in listed]
+            found += [{**common, **entry, "model": str(folder / entry["model"])} for entry in listed(path)]
         else:
             found.append({**common, "name": name or pathlib.Path(path).stem, "model": path})
     if options.model_name:
@@ -101,16 +125,30 @@ def model_of(entry: dict[str, Any], max_request_bytes: int) -> StreamModel:
     return StreamModel(name, path, max_request_bytes=max_request_bytes, **entry)
 
 
+def made(entry: dict[str, Any], max_request_bytes: int) -> StreamModel:
+    """The same; SystemExit, with the path, where the file or an option does not fit."""
+    try:
+        return model_of(entry, max_request_bytes)
+    except (OSError, TypeError, ValueError, *REFUSED) as e:
+        raise SystemExit(f"{entry['model']}: {e}") from None
+
+
 def run(arguments: list[str] | None = None) -> None:
     """Serves until a signal ends it."""
     options = parser().parse_args(arguments)
-    logging.basicConfig(level=options.log_level.upper())
-    models = [model_of(entry, options.max_message_bytes) for entry in entries(options)]
-    Server(
+    logging.basicConfig(level=options.log_level or "WARNING")
+    if not options.log_level:
+        logging.getLogger("treadle.serving").setLevel("INFO")
+    models = [made(entry, options.max_message_bytes) for entry in entries(options)]
+    server = Server(
         models,
         host=options.host,
         http_port=options.http_port,
         grpc_port=options.grpc_port or None,
         drain_s=options.drain_s,
         max_message_bytes=options.max_message_bytes,
-    ).run()
+    )
+    try:
+        server.run()
+    except OSError as e:
+        raise SystemExit(str(e)) from None

@@ -50,7 +50,13 @@ class _DataPlane(DataPlane):
 
 
 class _Rest(UvicornServer):
-    """Leaves signals to the process."""
+    """Leaves signals to the process; says where it listens."""
+
+    told = ""
+
+    async def startup(self, *arguments: Any, **more: Any) -> None:
+        await super().startup(*arguments, **more)
+        log.info("%s", self.told)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -86,10 +92,16 @@ class Server:
         rest.config.ws_per_message_deflate = False  # samples hardly shrink, and frames cost more than a step
         self._prepare, self._rest = rest.create_application, _Rest(rest.config)
         self._servicer, self._max_message_bytes = Servicer(plane, extension), max_message_bytes
+        rpc = f"gRPC at {host}:{grpc_port}" if grpc_port else "no gRPC"
+        names = ", ".join(model.name for model in models)
+        self._rest.told = f"serving {names}: REST and WebSockets at http://{host}:{http_port}, {rpc}"
         self._ending = False
 
     def run(self) -> None:
-        """Serves until SIGINT, SIGTERM or SIGQUIT; a second one ends without waiting for streams."""
+        """Serves until SIGINT, SIGTERM or SIGQUIT; a second one ends without waiting for streams.
+
+        Raises OSError where gRPC cannot listen, and SystemExit where REST cannot.
+        """
         with asyncio.Runner(loop_factory=self._rest.config.get_loop_factory()) as runner:
             runner.run(self.serve())
 
@@ -103,20 +115,28 @@ class Server:
             loop.add_signal_handler(number, self.end)
         rpc = await self._start_grpc()
         self._tasks: set[asyncio.Task[None]] = set()
-        await self._rest.serve()
-        if rpc is not None:
-            await rpc.stop(grace=1.0)
-        for model in self._models:
-            model.stop()
+        try:
+            await self._rest.serve()
+        finally:
+            if rpc is not None:
+                await rpc.stop(grace=1.0)
+            for model in self._models:
+                model.stop()
 
     async def _start_grpc(self) -> Any:
         if self._grpc_port is None:
             return None
         size = self._max_message_bytes
         options = [("grpc.max_receive_message_length", size), ("grpc.max_send_message_length", size)]
+        # With it, a second process on the port would take a share of the connections, and of the steps of live streams.
+        options.append(("grpc.so_reuseport", 0))
         server = grpc.aio.server(options=options)
         pb_grpc.add_GRPCInferenceServiceServicer_to_server(self._servicer, server)
-        server.add_insecure_port(f"{self._host}:{self._grpc_port}")
+        address = f"{self._host}:{self._grpc_port}"
+        try:
+            server.add_insecure_port(address)
+        except RuntimeError as e:
+            raise OSError(f"gRPC cannot listen at {address}: its own line says why; is the port taken?") from e
         await server.start()
         return server
 
