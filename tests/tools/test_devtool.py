@@ -134,7 +134,7 @@ def test_all_runs_every_configuration_and_sums_them_up(capsys, monkeypatch):
     monkeypatch.setattr(testing, "python_tests", python_tests)
     monkeypatch.setattr(testing, "shared_folder", lambda: None)
     monkeypatch.setenv("TREADLE_TEST_LONG", "")  # it sets this
-    options = types.SimpleNamespace(all=True, match=None)
+    options = types.SimpleNamespace(all=True, only=None, match=None)
     assert testing.test(options) == 1
     assert seen == [
         ("release", None),
@@ -149,3 +149,6 @@ def test_all_runs_every_configuration_and_sums_them_up(capsys, monkeypatch):
     assert [line.split()[0] for line in lines[-10:-1]] == configurations
     assert lines[-5].startswith("asan      4 passed, 1 failed, 1 skipped, ")
     assert lines[-1].startswith("22 passed, 1 failed, ")
+    seen.clear()
+    assert testing.test(types.SimpleNamespace(all=False, only=["tsan", "avx2"], match=None)) == 0
+    assert seen == [("release", "avx2"), ("tsan", None)]
