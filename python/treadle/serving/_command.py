@@ -18,6 +18,7 @@ from .kserve import StreamModel, one_thread
 ORIGIN = "pages of another site that may use WebSockets, such as https://example.org; * for all"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 REFUSED = tuple(getattr(_errors, name) for name in _errors.__all__)
+KINDS = {int: "a whole number", float: "a number", bool: "true or false", dict: "an object", list: "a list"}
 LOG_LEVEL = "of Python's logging (WARNING, and one line when the server listens)"
 
 
@@ -85,6 +86,16 @@ def listed(path: str) -> list[dict[str, Any]]:
     return found
 
 
+def check_kinds(entry: dict[str, Any], common: dict[str, Any], path: str) -> None:
+    """SystemExit where a value is of another kind than the command line gives for the same key."""
+    for key in entry.keys() & common.keys():
+        kind = type(common[key])
+        fits = isinstance(entry[key], (int, float) if kind is float else kind)
+        if not fits or isinstance(entry[key], bool) != (kind is bool):
+            shown = json.dumps(entry[key])
+            raise SystemExit(f"{path}: {key} of model '{entry['name']}' is {shown}, expected {KINDS[kind]}")
+
+
 def entries(options: argparse.Namespace) -> list[dict[str, Any]]:
     """What models there are: "name", "model" and what `StreamModel` takes."""
     common: dict[str, Any] = {"hop": options.hop, "context": options.context, "capacity": options.capacity}
@@ -100,7 +111,9 @@ def entries(options: argparse.Namespace) -> list[dict[str, Any]]:
         name, equals, path = text.rpartition("=")
         if not equals and path.endswith(".json"):
             folder = pathlib.Path(path).parent
-            found += [{**common, **entry, "model": str(folder / entry["model"])} for entry in listed(path)]
+            for entry in listed(path):
+                check_kinds(entry, common, path)
+                found.append({**common, **entry, "model": str(folder / entry["model"])})
         else:
             found.append({**common, "name": name or pathlib.Path(path).stem, "model": path})
     if options.model_name:
