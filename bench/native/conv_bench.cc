@@ -2,11 +2,13 @@
 
 #include <benchmark/benchmark.h>
 
+#include <cmath>
 #include <cstddef>
 #include <new>
+#include <numbers>
 #include <vector>
 
-#include "kernels/conv.h"
+#include "kernels/conv_folded.h"
 
 namespace treadle::kernels {
 namespace {
@@ -87,6 +89,48 @@ BENCHMARK(BM_Conv)
     ->Args({1, 1, 640, 258, 1, 1, 256, 1, 128, 0, 0})
     ->Args({129, 1, 4, 128, 1, 1, 3, 1, 1, 0, 1})
     ->Args({128, 1, 4, 64, 1, 1, 3, 1, 2, 0, 1});
+
+// The transform of frames, filters for the real and the imaginary parts: length, step, frames, batch, whether it folds.
+void BM_Transform(benchmark::State& state) {
+  const int64_t length = state.range(0);
+  ConvShape s;
+  s.axes = 1, s.batch = state.range(3), s.out_channels = length + 2;
+  s.kernel[0] = length, s.stride[0] = state.range(1), s.output[0] = state.range(2);
+  s.input[0] = length + (s.output[0] - 1) * s.stride[0];
+  std::vector<float> w;
+  for (int64_t f = 0; f < s.out_channels; ++f) {
+    const int64_t k = f % (length / 2 + 1);
+    for (int64_t n = 0; n < length; ++n) {
+      const double turn = 2 * std::numbers::pi / static_cast<double>(length);
+      const double angle = turn * static_cast<double>(k * n % length),
+                   window = 0.5 - 0.5 * std::cos(turn * static_cast<double>(n));
+      w.push_back(static_cast<float>(window * (f == k ? std::cos(angle) : std::sin(angle))));
+    }
+  }
+  ConvPlan plan = prepare_conv(ComputeType::kF32, s);
+  const Fold fold = fold_weights(ComputeType::kF32, s, w.data());
+  const bool folds = state.range(4) != 0;
+  if (folds) fold_conv(plan, fold);
+  AlignedBytes scratch(plan.scratch_bytes), packed(plan.packed_weight_bytes), table(plan.table_bytes);
+  folds ? make_folded_table(plan, fold, table.data) : make_conv_table(plan, table.data);
+  pack_conv_weights(plan, w.data(), packed.data);
+  std::vector<float> x(static_cast<size_t>(s.batch * s.input[0]), 0.5f);
+  std::vector<float> y(static_cast<size_t>(s.batch * s.out_channels * s.output[0]));
+  for (auto _ : state) {
+    run_conv(plan, {x.data(), packed.data, nullptr, y.data(), scratch.data, nullptr, table.data});
+    benchmark::DoNotOptimize(y.data());
+    benchmark::ClobberMemory();
+  }
+  const double flop = 2.0 * static_cast<double>(length) * static_cast<double>(y.size());
+  state.counters["flop/s"] = benchmark::Counter(flop, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+BENCHMARK(BM_Transform)
+    ->ArgNames({"length", "step", "frames", "batch", "folds"})
+    // a spectrogram of a second, a frame of a stream, a voice detector
+    ->ArgsProduct({{400}, {160}, {98}, {1}, {0, 1}})
+    ->ArgsProduct({{512}, {128}, {1}, {1, 32}, {0, 1}})
+    ->ArgsProduct({{256}, {128}, {4}, {1, 25, 64, 200}, {0, 1}});
 
 }  // namespace
 }  // namespace treadle::kernels

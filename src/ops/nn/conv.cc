@@ -3,8 +3,10 @@
 #include "ops/nn/conv.h"
 
 #include <algorithm>
+#include <new>
 #include <vector>
 
+#include "kernels/conv_folded.h"
 #include "kernels/dispatch.h"
 #include "op/axis_rules.h"
 #include "op/gemm.h"
@@ -60,15 +62,35 @@ uint64_t packed_layout(const kernels::ConvPlan& plan) {
   return layout_key(plan.shape, reinterpret_cast<uintptr_t>(plan.pack));
 }
 
+// Calls `use` with constant weights in the type that is computed in.
+template <class Use>
+auto with_wide_weights(const Operand& w, ElementType wide, Use&& use) {
+  if (w.type == wide) return use(w.constant);
+  const auto count = static_cast<size_t>(w.element_count());
+  std::vector<std::byte> widened(count * byte_width(wide));
+  kernels::cast(w.type, wide, w.constant, widened.data(), count);
+  return use(static_cast<const void*>(widened.data()));
+}
+
 const void* pack_constant(PrepareContext& ctx, const ConvState& s, ElementType wide) {
   const Operand& w = ctx.inputs[kW];
   return ctx.packs.get(w.constant, packed_layout(s.plan), s.plan.packed_weight_bytes, [&](void* out) {
-    if (w.type == wide) return kernels::pack_conv_weights(s.plan, w.constant, out);
-    const auto count = static_cast<size_t>(w.element_count());
-    std::vector<std::byte> widened(count * byte_width(wide));
-    kernels::cast(w.type, wide, w.constant, widened.data(), count);
-    kernels::pack_conv_weights(s.plan, widened.data(), out);
+    with_wide_weights(w, wide, [&](const void* weights) { kernels::pack_conv_weights(s.plan, weights, out); });
   });
+}
+
+// How constant weights fold; null where that does not pay. One look for all sizes of the input.
+const kernels::Fold* fold_constant(PrepareContext& ctx, const kernels::ConvShape& shape, ElementType wide) {
+  const Operand& w = ctx.inputs[kW];
+  if (w.constant == nullptr || !kernels::may_fold(shape)) return nullptr;
+  static const char kFold = 0;
+  const uint64_t layout = layout_key(shape, reinterpret_cast<uintptr_t>(&kFold));
+  const void* fold = ctx.packs.get(w.constant, layout, sizeof(kernels::Fold), [&](void* out) {
+    new (out) kernels::Fold(with_wide_weights(
+        w, wide, [&](const void* weights) { return kernels::fold_weights(compute_type(wide), shape, weights); }));
+  });
+  const auto* found = static_cast<const kernels::Fold*>(fold);
+  return kernels::pays(*found) ? found : nullptr;
 }
 
 }  // namespace
@@ -78,9 +100,15 @@ Status prepare_conv(PrepareContext& ctx, const kernels::ConvShape& shape, const 
   const Operand& y = ctx.outputs[0];
   const ElementType wide = wide_type(y.type);
   s->plan = kernels::prepare_conv(compute_type(wide), shape);
+  const kernels::Fold* fold = fold_constant(ctx, shape, wide);
+  if (fold != nullptr) kernels::fold_conv(s->plan, *fold);
   s->plan.clamp = epilogue.clamp;
   s->table = ctx.arena.allocate(s->plan.table_bytes);
-  kernels::make_conv_table(s->plan, s->table);
+  if (fold != nullptr) {
+    kernels::make_folded_table(s->plan, *fold, s->table);
+  } else {
+    kernels::make_conv_table(s->plan, s->table);
+  }
   s->output = static_cast<uint32_t>(ctx.inputs.size());
   ScratchLayout scratch;
   TREADLE_TRY(s->x.prepare(ctx.inputs[kX], wide, scratch));
@@ -98,6 +126,7 @@ Status prepare_conv(PrepareContext& ctx, const kernels::ConvShape& shape, const 
     s->wide_at = scratch.add(s->count * byte_width(wide));
   }
   ctx.cost_ns = multiply_adds(shape) * (wide == ElementType::kDouble ? 0.05 : 0.025);
+  if (fold != nullptr) ctx.cost_ns *= fold->share();
   s->unit_ns = ctx.cost_ns / static_cast<double>(std::max<int64_t>(s->plan.units, 1));
   s->conv_bytes = (s->plan.scratch_bytes + 63) / 64 * 64;
   s->conv_at = scratch.add(s->conv_bytes * scratch_parts(s->plan.units, s->unit_ns, ctx.threads));

@@ -1,0 +1,66 @@
+#include "kernels/conv_folded.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "kernels/isa/conv_folded.h"
+
+namespace treadle::kernels {
+
+namespace {
+
+// Beside what Fold::work counts: a row is copied, results are copied to where they belong.
+constexpr int64_t kStoreWork = 16;
+
+int64_t taps_of(const ConvShape& shape) {
+  return std::accumulate(shape.kernel.begin(), shape.kernel.begin() + shape.axes, int64_t{1}, std::multiplies<>());
+}
+
+}  // namespace
+
+bool may_fold(const ConvShape& shape) {
+  if (shape.transposed || shape.groups != 1) return false;
+  const auto is_long = [](int64_t size) { return size > 1; };
+  return std::count_if(shape.kernel.begin(), shape.kernel.begin() + shape.axes, is_long) == 1 &&
+         may_fold(shape.out_channels, shape.in_channels, taps_of(shape));
+}
+
+Fold fold_weights(ComputeType type, const ConvShape& shape, const void* weights) {
+  const int64_t filters = shape.out_channels, channels = shape.in_channels, taps = taps_of(shape);
+  if (type == ComputeType::kF64) return fold_filters(static_cast<const double*>(weights), filters, channels, taps).fold;
+  return fold_filters(static_cast<const float*>(weights), filters, channels, taps).fold;
+}
+
+bool pays(const Fold& fold) {
+  if (fold.split_count == 0) return false;
+  return fold.work + kStoreWork * fold.filters + fold.channels * fold.lists[0].length < fold.plain_work;
+}
+
+void fold_conv(ConvPlan& plan, const Fold& fold) {
+  switch (preferred_isa()) {
+#if defined(TREADLE_HAS_X86_KERNELS)
+    case Isa::kAvx512:
+      return avx512::fold_conv(plan, fold);
+    case Isa::kAvx2:
+      return avx2::fold_conv(plan, fold);
+#endif
+    default:
+      return baseline::fold_conv(plan, fold);
+  }
+}
+
+void make_folded_table(const ConvPlan& plan, const Fold& fold, void* table) {
+  switch (preferred_isa()) {
+#if defined(TREADLE_HAS_X86_KERNELS)
+    case Isa::kAvx512:
+      return avx512::make_folded_table(plan, fold, table);
+    case Isa::kAvx2:
+      return avx2::make_folded_table(plan, fold, table);
+#endif
+    default:
+      return baseline::make_folded_table(plan, fold, table);
+  }
+}
+
+}  // namespace treadle::kernels
