@@ -10,8 +10,19 @@ namespace treadle::kernels {
 
 namespace {
 
-// Beside what Fold::work counts: a row is copied, results are copied to where they belong.
-constexpr int64_t kStoreWork = 16;
+// What folding costs where a plain convolution reads its input and stores its results in place, in products: for each
+// result a copy to where it belongs, for each value of many channels a copy into a row.
+constexpr int64_t kStoreWork = 28, kCopyWork = 10;
+constexpr double kWorthwhile = 0.8;  // counts are not times
+
+// Few positions, or long steps over one channel: a plain convolution copies as well (isa/conv_rows.h).
+bool plain_copies(const ConvShape& shape) {
+  constexpr int64_t kFewPositions = 8, kLongStride = 8;
+  const auto positions =
+      std::accumulate(shape.output.begin(), shape.output.begin() + shape.axes, int64_t{1}, std::multiplies<>());
+  return positions <= kFewPositions ||
+         (shape.in_channels == 1 && shape.stride[static_cast<size_t>(shape.axes) - 1] >= kLongStride);
+}
 
 int64_t taps_of(const ConvShape& shape) {
   return std::accumulate(shape.kernel.begin(), shape.kernel.begin() + shape.axes, int64_t{1}, std::multiplies<>());
@@ -32,9 +43,14 @@ Fold fold_weights(ComputeType type, const ConvShape& shape, const void* weights)
   return fold_filters(static_cast<const float*>(weights), filters, channels, taps).fold;
 }
 
-bool pays(const Fold& fold) {
+bool pays(const Fold& fold, const ConvShape& shape) {
   if (fold.split_count == 0) return false;
-  return fold.work + kStoreWork * fold.filters + fold.channels * fold.lists[0].length < fold.plain_work;
+  int64_t work = fold.work;
+  if (!plain_copies(shape)) {
+    work += kStoreWork * fold.filters;
+    if (fold.channels > 1) work += kCopyWork * fold.channels * fold.lists[0].length;
+  }
+  return static_cast<double>(work) < kWorthwhile * static_cast<double>(fold.plain_work);
 }
 
 void fold_conv(ConvPlan& plan, const Fold& fold) {

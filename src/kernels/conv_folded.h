@@ -11,8 +11,8 @@ namespace treadle::kernels {
 bool may_fold(const ConvShape& shape);
 Fold fold_weights(ComputeType type, const ConvShape& shape, const void* weights);
 
-// Whether folding takes less time than a plain convolution.
-bool pays(const Fold& fold);
+// Whether folding takes less time than a plain convolution of these sizes.
+bool pays(const Fold& fold, const ConvShape& shape);
 
 // Makes a prepared plan one that folds. Its table is made by make_folded_table, its weights are packed as ever.
 void fold_conv(ConvPlan& plan, const Fold& fold);

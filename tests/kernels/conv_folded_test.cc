@@ -244,7 +244,7 @@ Fold fold_of(const std::vector<double>& weights, int64_t filters, int64_t length
 TEST(Fold, TransformsTakeAFourthOfTheProducts) {
   for (const int64_t length : {256, 400, 512}) {
     const Fold fold = fold_of(transform(length, hann(length)), length + 2, length);
-    EXPECT_TRUE(pays(fold));
+    EXPECT_TRUE(pays(fold, frames(1, 1, length + 2, length, 1, 1000)));
     EXPECT_LT(fold.work, fold.plain_work * 2 / 7) << length;
   }
 }
@@ -291,6 +291,17 @@ TEST(Fold, NeedsFiltersEnoughAndFiniteWeights) {
   weights[64 * 7] = weights[64 * 7 + 63] = INFINITY;
   weights[64 * 9] = weights[64 * 9 + 63] = NAN;
   EXPECT_EQ(fold_of(weights, 64, 64).lists[0].filters, 2);
+}
+
+// The fewer filters share the sums, the less they gain; results that a plain convolution stores in place cost more.
+TEST(Fold, PaysByTheCountsOfProducts) {
+  std::mt19937 random(1);
+  for (const int64_t filters : {16, 32, 64, 128, 256}) {
+    const Fold fold = fold_of(symmetric_bank(random, filters, 64), filters, 64);
+    EXPECT_EQ(pays(fold, frames(1, 1, filters, 64, 1, 4)), filters >= 64) << filters;
+    EXPECT_FALSE(pays(fold, frames(1, 1, filters, 64, 1, 300))) << filters;
+    EXPECT_EQ(pays(fold, frames(1, 1, filters, 64, 32, 300)), filters >= 64) << filters;
+  }
 }
 
 TEST(Fold, ShapesThatDoNot) {

@@ -90,7 +90,7 @@ const kernels::Fold* fold_constant(PrepareContext& ctx, const kernels::ConvShape
         w, wide, [&](const void* weights) { return kernels::fold_weights(compute_type(wide), shape, weights); }));
   });
   const auto* found = static_cast<const kernels::Fold*>(fold);
-  return kernels::pays(*found) ? found : nullptr;
+  return kernels::pays(*found, shape) ? found : nullptr;
 }
 
 }  // namespace
