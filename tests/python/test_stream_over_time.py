@@ -113,6 +113,12 @@ def conv(x, y, w="w", **attributes):
     return node("Conv", [x, w], [y], **attributes)
 
 
+def transform(length):
+    """Filters of a windowed transform, which fold (src/kernels/fold.h)."""
+    basis = np.fft.fft(np.eye(length))[: length // 2 + 1] * np.hanning(length + 1)[:-1]
+    return np.concatenate([basis.real, basis.imag])[:, None].astype(np.float32)
+
+
 W = {"w": floats(4, 4, 5)}
 AXIS2 = {"zero": ints(0), "one": ints(1), "minus1": ints(-1), "minus4": ints(-4), "all": ints(2**62), "axis": ints(2)}
 
@@ -204,6 +210,14 @@ CASES = {
         2,
         (2,),
         {"w3": floats(4, 4, 3), "u": floats(4, 3, 3)},
+        exact=False,
+    ),
+    "transform of windowed frames": Case(
+        [conv("x", "y", strides=[16], pads=[64, 0])],
+        (1, 1, 0),
+        2,
+        (2,),
+        {"w": transform(128)},
         exact=False,
     ),
     "pools": Case(
