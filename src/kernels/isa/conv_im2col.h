@@ -9,14 +9,16 @@
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
-// `lanes` taps of as many channels as `count`, one behind the other: more than `taps` are copied where that stays
+// `kLanes` taps of as many channels as `count`, one behind the other: more than `taps` are copied where that stays
 // inside both (what is too much is overwritten by the next channel's), since copies of a fixed size are single moves.
-template <int lanes, class T>
+template <int kLanes, class T>
 void copy_taps(const T* from, int64_t from_step, int64_t from_left, T* to, int64_t to_step, int64_t to_left,
                int64_t taps, int64_t count) {
-  const auto channels_inside = [](int64_t left, int64_t step) { return left < lanes ? 0 : (left - lanes) / step + 1; };
+  const auto channels_inside = [](int64_t left, int64_t step) {
+    return left < kLanes ? 0 : (left - kLanes) / step + 1;
+  };
   const int64_t wide = std::min({channels_inside(from_left, from_step), channels_inside(to_left, to_step), count});
-  for (int64_t c = 0; c < wide; ++c) std::memcpy(to + c * to_step, from + c * from_step, lanes * sizeof(T));
+  for (int64_t c = 0; c < wide; ++c) std::memcpy(to + c * to_step, from + c * from_step, kLanes * sizeof(T));
   for (int64_t c = wide; c < count; ++c) std::copy_n(from + c * from_step, taps, to + c * to_step);
 }
 
