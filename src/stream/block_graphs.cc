@@ -42,6 +42,7 @@ Result<Streamed> stream_over_time(const ir::Graph& graph, const std::vector<Time
   streamed.delay = steady.walk->delay();
   streamed.outputs = steady.walk->outputs();
   streamed.running = steady.walk->running();
+  streamed.begins_with_zeros = steady.walk->begins_with_zeros();
   for (const TimeWalk::State& s : steady.walk->states()) streamed.states.push_back(s.name);
   streamed.start = std::move(start.graph);
   streamed.steady = std::move(steady.graph);

@@ -48,6 +48,8 @@ struct Streamed {
   std::vector<std::string> states;
   // States (indices) that say, as a bool, whether a Loop goes on; false: it has ended by its condition.
   std::vector<size_t> running;
+  // `start` does what `steady` does with zeros as states, whose sizes are those of any later block.
+  bool begins_with_zeros = false;
 };
 
 // `graph`: typed, its conditions decided as far as they are known, its functions inlined; timed inputs have any size

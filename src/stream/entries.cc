@@ -1,5 +1,7 @@
 #include "stream/entries.h"
 
+#include <cstring>
+
 #include "stream/tensor_slices.h"
 
 namespace treadle::entries {
@@ -88,6 +90,24 @@ Result<Carried> gather(const PooledModel& model, std::span<const Entry> from, si
     i = next;
   }
   return made;
+}
+
+Result<std::optional<Carried>> beginning_like(const PooledModel& model, const Carried& other, const Carried& begin) {
+  const Entry one{&other, 0};
+  TREADLE_ASSIGN(Carried made, gather(model, {&one, 1}));
+  bool fits = true;
+  const auto clear = [&](int64_t, Tensor& t) {
+    fits &= t.type() != ElementType::kString;
+    if (fits) std::memset(t.mutable_raw(), 0, t.byte_size());
+  };
+  for_each_value(model, other, clear, made);
+  for (size_t i = 0; i < made.states.size(); ++i) {
+    if (begin.is_initial[i] || made.is_initial[i]) continue;
+    fits &= begin.states[i].is_tensor() && same_but_for(kNoAxis, begin.states[i].tensor(), made.states[i].tensor());
+    made.states[i] = begin.states[i];
+  }
+  if (!fits) return std::optional<Carried>();
+  return std::optional(std::move(made));
 }
 
 Status make_exclusive(Carried& carried) {

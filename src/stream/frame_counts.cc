@@ -57,6 +57,10 @@ int FrameCounts::least(const std::vector<int>& of) {
   return add_term(std::move(term));
 }
 
+bool FrameCounts::first_is_like_others() const {
+  return std::all_of(terms_.begin(), terms_.end(), [](const Term& t) { return t.at_first == t.per_hop; });
+}
+
 int64_t FrameCounts::delay(int c) const {
   const int64_t missing = count(lattice_.first, true)[index(c)] - at_first(c);
   const Rate& rate = terms_[index(c)].rate;

@@ -34,6 +34,8 @@ class FrameCounts {
   // Of the first block, and of every hop behind it. Settled counts only.
   int64_t at_first(int count) const { return terms_[index(count)].at_first; }
   int64_t per_hop(int count) const { return terms_[index(count)].per_hop; }
+  // Whether the first block gives the frames that every other one does.
+  bool first_is_like_others() const;
   // Samples by which frames come later than in a whole run.
   int64_t delay(int count) const;
 

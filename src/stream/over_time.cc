@@ -144,6 +144,7 @@ void take_counts(stream::Streamed& streamed, OverTime& made) {
   made.outputs = std::move(streamed.outputs);
   made.states = std::move(streamed.states);
   made.running = std::move(streamed.running);
+  made.begins_with_zeros = streamed.begins_with_zeros;
 }
 
 }  // namespace

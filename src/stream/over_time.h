@@ -19,6 +19,7 @@ struct OverTime {
   std::vector<stream::Streamed::Output> outputs;  // parallel to the model's
   std::vector<std::string> states;
   std::vector<size_t> running;
+  bool begins_with_zeros = false;
 
   // Set by make_batched(): axes of the batch in the inputs of `steady`, by name, and in its outputs.
   stream::BatchAxes batch;

@@ -12,7 +12,11 @@ PoolPlaces::~PoolPlaces() {
 
 // Groups that come whole are made anew first: nobody else is to be put among what they were.
 Status PoolPlaces::find(std::vector<Moved> moved) {
-  const auto is_whole = [](const Moved& one) { return one.origin && one.members.size() == one.origin->live; };
+  const auto is_whole = [](const Moved& one) {
+    const auto comes_from_there = [&](const PoolMember* m) { return m->group == one.origin; };
+    return one.origin && static_cast<size_t>(std::count_if(one.members.begin(), one.members.end(), comes_from_there)) ==
+                             one.origin->live;
+  };
   const auto others = std::partition(moved.begin(), moved.end(), is_whole);
   for (auto it = moved.begin(); it != moved.end(); ++it) TREADLE_TRY(find_one(std::move(*it), it < others));
   return {};

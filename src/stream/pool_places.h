@@ -12,7 +12,8 @@ namespace treadle {
 
 class PoolPlaces {
  public:
-  // What members carry now, who all come from `origin` (null: from no group), with an entry for each.
+  // What members carry now, with an entry for each. They come from `origin` (null: from no group); where all of its
+  // members do, some may come from no group.
   struct Moved {
     std::vector<PoolMember*> members;
     PoolGroup* origin;

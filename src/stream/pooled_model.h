@@ -21,6 +21,8 @@ struct PooledModel {
   std::vector<Fed> fed;
   // Axes of the batch: of states (declared, then found), of outputs. kNoAxis: alike for all entries.
   std::vector<int64_t> states, outputs;
+  // A stream may begin in a run of streams that have run before: all that they carry is known of its beginning.
+  bool begins_among_others = false;
 
   // `layout`: of one stream.
   static std::shared_ptr<const PooledModel> make(const StreamLayout& layout);

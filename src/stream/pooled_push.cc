@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "stream/entries.h"
 #include "stream/tensor_slices.h"
@@ -99,15 +100,27 @@ Result<bool> PooledPush::push_group(std::span<const int64_t> ids, std::span<cons
 // The streams that take part, each once; those that are new join if all goes well.
 Status PooledPush::admit(std::span<const int64_t> ids) {
   rows_.resize(ids.size());
+  const PoolMember* before = nullptr;
   for (size_t i = 0; i < ids.size(); ++i) {
-    const auto it = pool_.members_.find(ids[i]);
-    PoolMember& member = it == pool_.members_.end() ? fresh_[ids[i]] : it->second;
+    PoolMember& member = find(ids[i], before);
+    before = &member;
     if (member.push == pool_.pushes_) return error(Code::kInvalidArgument, "stream {} comes twice", ids[i]);
     member.id = ids[i];
     member.push = pool_.pushes_;
     rows_[i].member = &member;
   }
   return pool_.check_room(fresh_.size());
+}
+
+// Streams often come in the order of their group: whoever lies behind the one before is looked at first.
+PoolMember& PooledPush::find(int64_t id, const PoolMember* before) {
+  if (before && before->group) {
+    const PoolGroup& group = *before->group;
+    const size_t next = before->at + 1;
+    if (next < group.ids.size() && group.ids[next] == id && group.members[next]) return *group.members[next];
+  }
+  const auto it = pool_.members_.find(id);
+  return it == pool_.members_.end() ? fresh_[id] : it->second;
 }
 
 Result<PooledPush::Chunk> PooledPush::take_chunk(const StreamLayout& layout, std::span<const Feed> feeds,
@@ -159,23 +172,18 @@ int64_t PooledPush::samples_of(const Chunk& chunk) const {
 // --- The runs -------------------------------------------------------------------------------------------------------
 
 Status PooledPush::run_all() {
+  TREADLE_TRY(find_host());
   for (Row& row : rows_) {
-    const PoolGroup* group = row.member->group;
-    row.fresh = samples_of(chunks_[row.chunk]);
-    row.runs = samples_to_run(layout_, group ? group->carried.begun : pool_.first_.carried_.begun,
-                              row.member->pending + row.fresh);
-    size_t k = row.runs > 0 && begins_alone(row.member->group) ? 0 : alike_.size();
-    while (k > 0 && !fits(alike_[k - 1], row)) --k;
-    if (k == 0) {
-      alike_.push_back({row.member->group, row.runs > 0, {}, {}});
-      k = alike_.size();
-    }
-    row.with = k - 1;
-    alike_[row.with].rows.push_back(&row);
+    if (row.member->group || !host_) sort_in(row);
+  }
+  for (Row& row : rows_) {
+    if (!row.member->group && host_) sort_in(row);
   }
   for (Alike& alike : alike_) {
-    std::sort(alike.rows.begin(), alike.rows.end(),
-              [](const Row* a, const Row* b) { return a->runs == b->runs ? a < b : a->runs > b->runs; });
+    const auto before = [](const Row* a, const Row* b) { return a->runs == b->runs ? a < b : a->runs > b->runs; };
+    if (!std::is_sorted(alike.rows.begin(), alike.rows.end(), before)) {
+      std::sort(alike.rows.begin(), alike.rows.end(), before);
+    }
     for (size_t i = 0; i < alike.rows.size(); ++i) alike.rows[i]->position = i;
     Status status = alike.run ? run(alike) : give_nothing(alike);
     if (status.ok()) continue;
@@ -186,13 +194,41 @@ Status PooledPush::run_all() {
   return places_.find(std::move(moved_));
 }
 
+Status PooledPush::find_host() {
+  const auto is_fresh = [](const Row& row) { return !row.member->group; };
+  if (!model_.begins_among_others || std::none_of(rows_.begin(), rows_.end(), is_fresh)) return {};
+  const auto row = std::find_if_not(rows_.begin(), rows_.end(), is_fresh);
+  if (row == rows_.end() || (layout_.over_time && !row->member->group->carried.begun)) return {};
+  TREADLE_ASSIGN(beginning_, entries::beginning_like(model_, row->member->group->carried, pool_.first_.carried_));
+  if (beginning_) host_ = row->member->group;
+  return {};
+}
+
+// Puts the stream among those that it runs with.
+void PooledPush::sort_in(Row& row) {
+  row.group = row.member->group;
+  const Carried& carried = row.group ? row.group->carried : pool_.first_.carried_;
+  row.fresh = samples_of(chunks_[row.chunk]);
+  row.runs = samples_to_run(layout_, carried.begun, row.member->pending + row.fresh);
+  if (!row.group && row.runs > 0) row.group = host_;
+  size_t k = row.runs > 0 && begins_alone(row.group) ? 0 : alike_.size();
+  while (k > 0 && !fits(alike_[k - 1], row)) --k;
+  if (k == 0) {
+    row.group = row.member->group;
+    alike_.push_back({row.group, row.runs > 0, {}, {}});
+    k = alike_.size();
+  }
+  row.with = k - 1;
+  alike_[row.with].rows.push_back(&row);
+}
+
 // Whether the first block of streams over time is to come, and has no batch.
 bool PooledPush::begins_alone(const PoolGroup* group) const {
   return layout_.over_time && !layout_.over_time->first_has_batch && !(group && group->carried.begun);
 }
 
 bool PooledPush::fits(const Alike& alike, const Row& row) const {
-  if (alike.group != row.member->group || alike.run != (row.runs > 0)) return false;
+  if (alike.group != row.group || alike.run != (row.runs > 0)) return false;
   const Row& other = *alike.rows.front();
   if (other.chunk == row.chunk) return true;
   for (size_t t = 0; t < model_.fed.size(); ++t) {
@@ -205,12 +241,20 @@ bool PooledPush::fits(const Alike& alike, const Row& row) const {
   return true;
 }
 
+std::vector<entries::Entry> PooledPush::entries_of(const Alike& alike) const {
+  const Carried& beginning = alike.group ? *beginning_ : pool_.first_.carried_;
+  std::vector<entries::Entry> entries;
+  entries.reserve(alike.rows.size());
+  for (const Row* row : alike.rows) {
+    const PoolGroup* group = row->member->group;
+    entries.push_back({group ? &group->carried : &beginning, row->member->at});
+  }
+  return entries;
+}
+
 // All run together for as long as all have samples; then those go on that have more.
 Status PooledPush::run(Alike& alike) {
-  std::vector<entries::Entry> from;
-  for (const Row* row : alike.rows) {
-    from.push_back({row->member->group ? &row->member->group->carried : &pool_.first_.carried_, row->member->at});
-  }
+  std::vector<entries::Entry> from = entries_of(alike);
   TREADLE_ASSIGN(Carried carried, entries::gather(model_, from));
   int64_t at = 0;
   for (size_t rows = alike.rows.size(); rows > 0;) {
@@ -233,11 +277,7 @@ Status PooledPush::run(Alike& alike) {
 // What no sample completes a block of still gives what is known: results without frames, or those of the samples
 // before. What the streams carry stays as it is.
 Status PooledPush::give_nothing(Alike& alike) {
-  std::vector<entries::Entry> from;
-  for (const Row* row : alike.rows) {
-    from.push_back({row->member->group ? &row->member->group->carried : &pool_.first_.carried_, row->member->at});
-  }
-  TREADLE_ASSIGN(Carried carried, entries::gather(model_, from));
+  TREADLE_ASSIGN(Carried carried, entries::gather(model_, entries_of(alike)));
   TREADLE_ASSIGN(Piece piece, make(alike, alike.rows.size(), carried, 0, 0));
   alike.pieces.push_back(std::move(piece));
   return {};
@@ -312,26 +352,40 @@ void PooledPush::copy_samples(const Row& row, size_t timed, const Range& range, 
   copy(chunks_[row.chunk][timed]->tensor(), row.entry, begin - waited, range.until - waited, begin - range.from);
 }
 
-// Streams `from` to `until` have run: entries of `carried` are theirs.
+// Streams `from` to `until` have run: entries of `carried` are theirs. Those that began here stay with a group that is
+// there as a whole; else they go where there is room.
 Status PooledPush::split(const Alike& alike, size_t from, size_t until, Carried carried) {
-  std::vector<PoolMember*> members;
-  std::vector<entries::Entry> entries;
+  std::vector<PoolMember*> all, old, fresh;
   for (size_t i = from; i < until; ++i) {
-    members.push_back(alike.rows[i]->member);
-    entries.push_back({&carried, i});
+    PoolMember* member = alike.rows[i]->member;
+    all.push_back(member);
+    (member->group ? old : fresh).push_back(member);
   }
-  if (from == 0) {
-    moved_.push_back({std::move(members), alike.group, std::move(carried)});
+  const bool together = fresh.empty() || old.empty() || old.size() == alike.group->live;
+  if (from == 0 && together) {
+    moved_.push_back({std::move(all), old.empty() ? nullptr : alike.group, std::move(carried)});
     return {};
   }
-  TREADLE_ASSIGN(Carried own, entries::gather(model_, entries));
-  moved_.push_back({std::move(members), alike.group, std::move(own)});
-  return {};
+  const auto move = [&](std::vector<PoolMember*> members, PoolGroup* origin, auto takes_part) -> Status {
+    std::vector<entries::Entry> entries;
+    for (size_t i = from; i < until; ++i) {
+      if (takes_part(alike.rows[i]->member)) entries.push_back({&carried, i});
+    }
+    TREADLE_ASSIGN(Carried own, entries::gather(model_, entries));
+    moved_.push_back({std::move(members), origin, std::move(own)});
+    return {};
+  };
+  const auto is_old = [](const PoolMember* member) { return member->group != nullptr; };
+  if (together) return move(std::move(all), old.empty() ? nullptr : alike.group, [](const auto*) { return true; });
+  TREADLE_TRY(move(std::move(old), alike.group, is_old));
+  return move(std::move(fresh), nullptr, std::not_fn(is_old));
 }
 
 // --- What the streams carry from now on; results are in stream/pooled_results.cc ------------------------------------
 
 Status PooledPush::keep_waiting() {
+  const auto waits = [](const Row& row) { return row.member->pending > 0 || row.runs < row.fresh; };
+  if (std::none_of(rows_.begin(), rows_.end(), waits)) return {};
   waiting_.resize(rows_.size());
   for (size_t i = 0; i < rows_.size(); ++i) {
     const Row& row = rows_[i];
@@ -357,7 +411,7 @@ void PooledPush::commit() {
   for (size_t i = 0; i < rows_.size(); ++i) {
     PoolMember& member = *rows_[i].member;
     member.pending += rows_[i].fresh - rows_[i].runs;
-    member.waiting.swap(waiting_[i]);
+    if (!waiting_.empty()) member.waiting.swap(waiting_[i]);
   }
   places_.take();
   pool_.runs_ += runs_;

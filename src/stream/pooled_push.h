@@ -1,10 +1,12 @@
 #pragma once
 // One push of a pool whose streams run together. Nothing of the pool changes before all runs have succeeded.
 
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "stream/entries.h"
 #include "stream/pool.h"
 #include "stream/pool_places.h"
 #include "stream/pooled_model.h"
@@ -23,6 +25,7 @@ class PooledPush {
  private:
   struct Row {
     PoolMember* member = nullptr;
+    PoolGroup* group = nullptr;     // whose streams it runs with; null: they have not run yet
     size_t chunk = 0, entry = 0;    // of what is fed
     int64_t fresh = 0, runs = 0;    // samples that have come; of all that are there, those that run
     size_t with = 0, position = 0;  // among `alike_`, and there
@@ -48,10 +51,14 @@ class PooledPush {
 
   Result<bool> push_group(std::span<const int64_t> ids, std::span<const Feed> feeds, Stream::Pushed& pushed);
   Status admit(std::span<const int64_t> ids);
+  PoolMember& find(int64_t id, const PoolMember* before);
   static Status check_rank(const PooledModel::Fed& input, const AnyValue* value);
   int64_t samples_of(const Chunk& chunk) const;
   Result<Chunk> take_chunk(const StreamLayout& layout, std::span<const Feed> feeds, size_t entries) const;
   bool begins_alone(const PoolGroup* group) const;
+  Status find_host();
+  void sort_in(Row& row);
+  std::vector<entries::Entry> entries_of(const Alike& alike) const;
   bool fits(const Alike& alike, const Row& row) const;
   Status run_all();
   Status run(Alike& alike);
@@ -83,8 +90,10 @@ class PooledPush {
   std::vector<Chunk> chunks_;
   std::vector<Alike> alike_;
   std::vector<PoolPlaces::Moved> moved_;
-  std::vector<std::vector<Tensor>> waiting_;  // parallel to `rows_`: samples that wait from now on
+  std::vector<std::vector<Tensor>> waiting_;  // parallel to `rows_`: samples that wait from now on; empty: none do
   PoolPlaces places_;
+  PoolGroup* host_ = nullptr;         // whose runs streams begin in that have not run yet; null: none
+  std::optional<Carried> beginning_;  // of such a stream, in the sizes of the host's
   int64_t runs_ = 0;
 };
 

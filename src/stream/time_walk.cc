@@ -305,6 +305,11 @@ std::vector<Streamed::Output> TimeWalk::outputs() const {
   return outputs;
 }
 
+bool TimeWalk::begins_with_zeros() const {
+  return counts_.first_is_like_others() &&
+         std::all_of(states_.begin(), states_.end(), [](const State& s) { return s.zeros; });
+}
+
 int64_t TimeWalk::delay() const {
   int64_t delay = 0;
   for (const ir::Value* v : outputs_) {

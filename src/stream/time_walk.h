@@ -46,6 +46,7 @@ class TimeWalk {
     std::string name;
     ir::Value* past = nullptr;  // null in the first block
     ir::Value* next = nullptr;
+    bool zeros = false;  // the first block, too, is one behind zeros of its sizes
   };
 
   TimeWalk(ir::Graph& graph, Phase phase, Lattice lattice)
@@ -57,6 +58,7 @@ class TimeWalk {
   const std::vector<State>& states() const { return states_; }
   const std::vector<size_t>& running() const { return running_; }
   std::vector<Streamed::Output> outputs() const;
+  bool begins_with_zeros() const;
   int64_t delay() const;
 
  private:

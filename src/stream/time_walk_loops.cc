@@ -12,6 +12,30 @@
 
 namespace treadle::stream {
 
+namespace {
+
+bool is_zeros(const Tensor& t) {
+  const auto* bytes = static_cast<const char*>(t.raw());
+  return t.type() != ElementType::kString && std::all_of(bytes, bytes + t.byte_size(), [](char b) { return b == 0; });
+}
+
+// Zeros of any sizes, as exporters write the state that a recurrence begins with; null: none is given.
+bool is_zeros(const ir::Value* v) {
+  if (v && v->is_constant()) return is_zeros(v->constant);
+  if (!v || !v->producer || !v->producer->op->domain.empty()) return !v;
+  const ir::Node& node = *v->producer;
+  const std::string& op = node.op->name;
+  if (op == "ConstantOfShape") {
+    const ir::Attribute* value = node.attributes.find("value");
+    return !value || is_zeros(value->as_tensor());
+  }
+  const bool moves = op == "Expand" || op == "Identity" || op == "Reshape" || op == "Slice" || op == "Squeeze" ||
+                     op == "Tile" || op == "Transpose" || op == "Unsqueeze";
+  return moves && is_zeros(node.inputs[0]);
+}
+
+}  // namespace
+
 void TimeWalk::carry(ir::Node& node, size_t in, size_t out, const Type& type) {
   ir::Value* begin = in < node.inputs.size() ? node.inputs[in] : nullptr;
   const bool by_caller = begin && role(begin).carried;
@@ -24,6 +48,7 @@ void TimeWalk::carry(ir::Node& node, size_t in, size_t out, const Type& type) {
   const size_t state = add_state(std::string(node.name) + ":state" + (out > 0 ? std::to_string(out) : ""), type);
   if (!first_block()) set_input(node, in, past(state));
   set_next(state, end);
+  states_[state].zeros = node.op->name != "Loop" && is_zeros(begin);  // what a Loop carries may grow
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
