@@ -412,6 +412,65 @@ def expect_as_alone(case, pool, session, streams, exact):
 
 
 # A batch that the model fixes at one is a batch all the same, where nothing in the model mixes its entries.
+def recurrence(op, **first):
+    """A recurrence over frames whose first state an exporter gives in one of several ways."""
+    gates, width = {"LSTM": 4, "GRU": 3, "RNN": 1}[op], 6
+    states = ["h0", "c0"] if op == "LSTM" else ["h0"]
+    nodes = []
+    if "expanded" in first:
+        nodes += [node("Shape", ["x"], ["n"], start=1, end=2), node("Concat", ["one", "n", "width"], ["sizes"], axis=0)]
+        nodes += [node("Expand", ["zero", "sizes"], [name]) for name in states]
+    if "filled" in first:
+        nodes += [node("Shape", ["x"], ["n"], start=1, end=2), node("Concat", ["one", "n", "width"], ["sizes"], axis=0)]
+        nodes += [node("ConstantOfShape", ["sizes"], [name], value=first["filled"]) for name in states]
+    given = ["", "", *states] if nodes else []
+    nodes += [node(op, ["x", "W", "R", *given], ["l"], hidden_size=width), node("Squeeze", ["l", "one"], ["y"])]
+    arrays = {"W": normal(1, gates * width, 4), "R": normal(1, gates * width, width), "one": np.array([1], np.int64)}
+    arrays |= {"width": np.array([width], np.int64), "zero": np.zeros((1, 1, 1), np.float32)}
+    return models.model(
+        nodes, [value("x", shape=["T", "B", 4])], [value("y", shape=None)], initializers=weights(**arrays)
+    )
+
+
+def filled(number):
+    return numpy_helper.from_array(np.array([number], np.float32))
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize(
+    ("first", "runs"), [({}, 1), ({"expanded": True}, 1), ({"filled": filled(0)}, 1), ({"filled": filled(0.5)}, 2)]
+)
+def test_streams_begin_among_others(op, first, runs):
+    session = treadle.InferenceSession(recurrence(op, **first))
+    pool, alone = session.streams(8, time={"x": 0}), [session.stream(time={"x": 0}) for _ in range(6)]
+
+    def push(streams, x):
+        before = pool.runs
+        got = pool.push_batch(streams, x)
+        for k, i in enumerate(streams):
+            np.testing.assert_allclose(got[:, k : k + 1], alone[i].push(x=x[:, k : k + 1]), atol=1e-6)
+        return pool.runs - before
+
+    assert push([0, 1, 2], normal(3, 3, 4)) == 1
+    assert push([0, 1, 2, 3], normal(2, 4, 4)) == runs  # with all of those that were there
+    assert push([3, 1, 4], normal(1, 3, 4)) == runs  # with some
+    assert push([5, 0], normal(2, 2, 4)) == runs
+    assert push([5, 4, 3, 2, 1, 0], normal(4, 6, 4)) == 1
+
+
+def test_windows_begin_among_others():
+    session = treadle.InferenceSession(windows_model())
+    first = normal(2, 1, 3)
+    for roles in (WINDOWS, WINDOWS | {"initial": {"state": first}}):
+        pool, alone = session.streams(4, **roles), [session.stream(**roles) for _ in range(3)]
+        for streams in ([0, 1], [2, 0]):
+            x, before = normal(2, 8), pool.runs
+            got = pool.push_batch(streams, x)
+            for k, i in enumerate(streams):
+                np.testing.assert_allclose(got[:, k : k + 1], alone[i].push(x=x[k : k + 1]), atol=1e-6)
+            assert pool.runs - before == 2  # windows, not streams
+
+
 def test_a_batch_that_the_model_fixes_at_one():
     case = convolution_and_gru()
     session = treadle.InferenceSession(case.model)
