@@ -54,7 +54,7 @@ void set_entries(const PooledModel& model, size_t count, Carried& carried) {
 
 bool alike(const PooledModel& model, const Carried& a, const Carried& b) {
   bool same = a.begun == b.begun && a.is_initial == b.is_initial && same_kinds(a.found, b.found) &&
-              same_kinds(a.last_values, b.last_values);
+              same_kinds(a.last_values, b.last_values) && a.tails.size() == b.tails.size();
   for (size_t i = 0; same && i < a.tails.size(); ++i) same = a.tails[i].defined() == b.tails[i].defined();
   if (!same) return false;
   for_each_value(
@@ -62,10 +62,12 @@ bool alike(const PooledModel& model, const Carried& a, const Carried& b) {
   return same;
 }
 
-Result<Carried> gather(const PooledModel& model, std::span<const Entry> from, size_t room) {
+Result<Carried> gather(const PooledModel& model, std::span<const Entry> from, size_t room, Carried spare) {
   const Carried& first = *from.front().carried;
   const size_t count = std::max(from.size(), room);
   Carried made = first;
+  const auto take = [](int64_t, Tensor& tensor, Tensor& free) { tensor = std::move(free); };
+  if (alike(model, first, spare)) for_each_value(model, first, take, made, spare);
   set_entries(model, count, made);
   Status status;
   for_each_value(
@@ -73,6 +75,7 @@ Result<Carried> gather(const PooledModel& model, std::span<const Entry> from, si
       [&](int64_t axis, const Tensor& like, Tensor& tensor) {
         Dims dims = like.dims();
         dims[static_cast<size_t>(axis)] = static_cast<int64_t>(count);
+        if (tensor.dims() == dims && tensor.exclusive()) return;
         auto allocated = Tensor::allocate(like.type(), std::move(dims));
         if (!allocated.ok()) {
           if (status.ok()) status = std::move(allocated).status();

@@ -18,8 +18,8 @@ struct Entry {
 // Whether entries of both fit side by side.
 bool alike(const PooledModel& model, const Carried& a, const Carried& b);
 // The entries, which are alike, in memory of their own. There is one at least. `room`: entries in all; what those
-// beyond hold is undefined.
-Result<Carried> gather(const PooledModel& model, std::span<const Entry> from, size_t room = 0);
+// beyond hold is undefined. `spare`: what nobody needs, whose memory is taken where it has the right sizes.
+Result<Carried> gather(const PooledModel& model, std::span<const Entry> from, size_t room = 0, Carried spare = {});
 // What a stream carries that has not run, in the sizes of `other`, whose model begins_among_others. `begin`: what a
 // stream of its own begins with. Nothing: other sizes are declared for it.
 Result<std::optional<Carried>> beginning_like(const PooledModel& model, const Carried& other, const Carried& begin);

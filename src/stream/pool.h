@@ -95,6 +95,7 @@ class StreamPool {
   std::list<PoolGroup> groups_;                // none is empty
   std::unordered_map<int64_t, Stream> alone_;  // where streams run on their own
   Push push_;                                  // the one at hand, of streams of any groups
+  Carried spare_;                              // what a group carried before it was made anew: memory for the next one
   uint64_t pushes_ = 0;
   int64_t runs_ = 0;
 };

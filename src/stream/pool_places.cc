@@ -154,7 +154,10 @@ void PoolPlaces::take() {
     --member->group->live;
   }
   pool_.groups_.splice(pool_.groups_.end(), fresh_);
-  for (Remade& made : remade_) settle(made);
+  for (Remade& made : remade_) {
+    settle(made);
+    pool_.spare_ = std::move(made.carried);
+  }
   for (const Written& written : written_) write(written);
   forget_promises();
   remade_.clear();

@@ -255,7 +255,7 @@ std::vector<entries::Entry> PooledPush::entries_of(const Alike& alike) const {
 // All run together for as long as all have samples; then those go on that have more.
 Status PooledPush::run(Alike& alike) {
   std::vector<entries::Entry> from = entries_of(alike);
-  TREADLE_ASSIGN(Carried carried, entries::gather(model_, from));
+  TREADLE_ASSIGN(Carried carried, entries::gather(model_, from, 0, std::exchange(pool_.spare_, {})));
   int64_t at = 0;
   for (size_t rows = alike.rows.size(); rows > 0;) {
     const int64_t until = alike.rows[rows - 1]->runs;
