@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 from collections.abc import Iterator, Sequence
@@ -115,9 +116,14 @@ class Server:
             loop.add_signal_handler(number, self.end)
         rpc = await self._start_grpc()
         self._tasks: set[asyncio.Task[None]] = set()
+        # What the packages have made lives as long as the process. Each full collection of garbage would go through all
+        # of it: 75 to 90 ms, about once a second under load.
+        gc.collect()
+        gc.freeze()
         try:
             await self._rest.serve()
         finally:
+            gc.unfreeze()
             if rpc is not None:
                 await rpc.stop(grace=1.0)
             for model in self._models:
