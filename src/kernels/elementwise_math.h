@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <type_traits>
 
@@ -41,20 +42,20 @@ template <>
 struct Coefficients<float> {
   // e^x underflows to 0 at the lower bound and overflows at the upper one.
   static constexpr float kExpLow = -104.0f, kExpHigh = 89.0f;
+  static constexpr float kBesideOne = 20.0f;  // 1 + e^-x is 1 from here on
+  static constexpr int kSmallOne = 24;        // 2^-24 + e^x 2^-24 neither underflows nor overflows up to e^104
   // ln 2 in two parts, the first short enough for exact multiples.
-  static constexpr float kLn2High = 0x1.63p-1f, kLn2Low = -2.12194440e-4f;
+  static constexpr float kLn2High = 0x1.63p-1f, kLn2Low = -2.12194440e-4f, kLn2 = 0x1.62e430p-1f;
   // (e^r - 1 - r) / r^2 for |r| <= ln(2)/2
-  static constexpr float kExp[] = {0.5000000046f,   0.1666666682f,   0.04166635418f,
-                                   0.008333272888f, 0.001394106335f, 0.0001991427457f};
+  static constexpr float kExp[] = {0.4999999816f, 0.1666654367f, 0.04166719965f, 0.00836651394f, 0.001388252279f};
   // ln((1+s)/(1-s)) = 2s + s^3 P(s^2) for |s| <= 3 - 2 sqrt(2)
   static constexpr float kLog[] = {0.6666666558f, 0.4000035255f, 0.2853607785f, 0.2360748023f};
   static constexpr float kSubnormalScale = 0x1p25f;
   static constexpr int kSubnormalShift = 25;
-  // erf(x) = x P(x^2) for |x| <= 1; ln(erfc(x)) = Q(x) for 1 <= x <= 4
-  static constexpr float kErfSmall[] = {1.128379166f,    -0.3761262714f,    0.1128360018f,  -0.02685444468f,
-                                        0.005189535501f, -0.0008020842733f, 7.889124432e-5f};
-  static constexpr float kErfLarge[] = {0.0001880360549f, -1.129578406f,   -0.6332199273f,   -0.1084185426f,
-                                        0.025208236f,     -0.00420455459f, 0.0004413349837f, -2.168673801e-5f};
+  // ln(erfc(x)) = -x - x P(x) for 0 <= x <= 4
+  static constexpr float kErf[] = {0.128379172f,     0.636619382f,     0.1027778305f,
+                                   -0.0191530639f,   -0.000160396052f, 0.001667027437f,
+                                   -0.000632836838f, 0.0001176412656f, -9.256264425e-06f};
   // pi/2 in three parts, the first two short enough for exact multiples up to kTurnLimit
   static constexpr float kHalfPi[] = {0x1.92p0f, 0x1.fb4p-12f, 7.54978995489188e-8f};
   static constexpr float kTurnLimit = 8192.0f;
@@ -66,7 +67,9 @@ struct Coefficients<float> {
 template <>
 struct Coefficients<double> {
   static constexpr double kExpLow = -746.0, kExpHigh = 710.0;
-  static constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
+  static constexpr double kBesideOne = 40.0;
+  static constexpr int kSmallOne = 64;
+  static constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33, kLn2 = 0x1.62e42fefa39efp-1;
   static constexpr double kExp[] = {0.5,
                                     0.166666666666666766,
                                     0.0416666666666667015,
@@ -111,9 +114,11 @@ template <class V>
 TREADLE_INLINE V absolute(V x) {
   return from_bits_of<V>(to_bits(x) & ~sign_bit<V>());
 }
+
+// `magnitude` is not negative.
 template <class V>
-TREADLE_INLINE V copy_sign(V magnitude, V sign) {
-  return from_bits_of<V>((to_bits(magnitude) & ~sign_bit<V>()) | (to_bits(sign) & sign_bit<V>()));
+TREADLE_INLINE V with_sign(V magnitude, V sign) {
+  return from_bits_of<V>(to_bits(magnitude) | (to_bits(sign) & sign_bit<V>()));
 }
 
 // A NaN in x stays.
@@ -168,20 +173,49 @@ TREADLE_INLINE V exp(V x) {
   return p * power_of_two<V>(half) * power_of_two<V>(n - half);
 }
 
-// For x where 2^n stays a normal number: what is in range without overflow or underflow.
+// Coefficients of (e^-2r - 1 + 2r) / (2 r^2), exactly those of (e^x - 1 - x) / x^2 by powers of two.
+template <class T>
+struct Halves {
+  T exp[std::size(Coefficients<T>::kExp)];
+  constexpr Halves() : exp() {
+    T power = 2;
+    for (size_t i = 0; i < std::size(exp); ++i, power *= -2) exp[i] = power * Coefficients<T>::kExp[i];
+  }
+};
+template <class T>
+inline constexpr Halves<T> kHalves;
+
+// e^x = scale (1 + e^r - 1), where 2^(n + shift) is a normal number, to which `scale` comes from the bits of the
+// rounding magic alone. `kExact`: n ln 2 is subtracted in two parts; not needed where e^x is added to 1.
 template <class V>
-TREADLE_INLINE V exp_in_range(V x) {
-  const auto [r, n] = reduce_by_ln2(x);
-  return (V(1) + exp_minus_one_reduced(r)) * power_of_two<V>(n);
+struct Scaled {
+  V scale, tail;  // tail: e^r - 1
+};
+template <bool kExact, class V>
+TREADLE_INLINE Scaled<V> exp_in_range(V x, int shift = 0) {
+  using T = ScalarOf<V>;
+  using C = Coefficients<T>;
+  using L = FloatLayout<T>;
+  const V magic(L::kRoundingMagic + static_cast<T>(static_cast<int>(L::kBias) + shift));
+  const V shifted = multiply_add(x, V(T(1.4426950408889634074)), magic);
+  const V n = shifted - magic;
+  V r = multiply_add(n, V(kExact ? -C::kLn2High : -C::kLn2), x);
+  if constexpr (kExact) r = multiply_add(n, V(-C::kLn2Low), r);
+  return {from_bits_of<V>(to_bits(shifted) << L::kMantissaBits), exp_minus_one_reduced(r)};
 }
 
 // e^x - 1 for x <= 0.
 template <class V>
 TREADLE_INLINE V expm1_nonpositive(V x) {
-  x = at_least(x, V(ScalarOf<V>(-60)));
-  const auto [r, n] = reduce_by_ln2(x);
-  const V scale = power_of_two<V>(n);
-  return multiply_add(scale, exp_minus_one_reduced(r), scale - V(1));
+  const auto [scale, tail] = exp_in_range<false>(at_least(x, V(-Coefficients<ScalarOf<V>>::kBesideOne)));
+  return multiply_add(scale, tail, scale - V(1));
+}
+
+// 1 - e^x for x <= 0 where e^x is a normal number.
+template <class V>
+TREADLE_INLINE V one_minus_exp(V x) {
+  const auto [scale, tail] = exp_in_range<false>(x);
+  return multiply_add(-scale, tail, V(1) - scale);
 }
 
 template <class V>
@@ -220,16 +254,32 @@ TREADLE_INLINE V log1p_unit(V x) {
   return log(sum) + (x - (sum - V(1))) / sum;
 }
 
+// 1 / (1 + e^-x), both sides of the fraction by a factor that keeps e^-x from overflow until the result underflows.
 template <class V>
 TREADLE_INLINE V sigmoid(V x) {
-  const V e = exp(-absolute(x));
-  return select(x < V(0), e, V(1)) / (V(1) + e);
+  using T = ScalarOf<V>;
+  using C = Coefficients<T>;
+  using Bits = typename FloatLayout<T>::Bits;
+  const V one = power_of_two<V>(typename V::Bits(static_cast<Bits>(-C::kSmallOne)));
+  const V y = at_most(at_least(x, V(C::kExpLow)), V(C::kBesideOne));
+  const auto [scale, tail] = exp_in_range<true>(-y, -C::kSmallOne);
+  return one / multiply_add(tail, scale, scale + one);
 }
 
+// With a = |x| and t = (1 - e^-2a) / 2: t / (1 - t). In halves, a need not be doubled.
 template <class V>
 TREADLE_INLINE V tanh(V x) {
-  const V t = expm1_nonpositive(V(-2) * absolute(x));
-  return copy_sign(-t / (V(2) + t), x);
+  using T = ScalarOf<V>;
+  using C = Coefficients<T>;
+  using L = FloatLayout<T>;
+  const V a = at_most(absolute(x), V(C::kBesideOne / 2));
+  const V magic(L::kRoundingMagic + static_cast<T>(L::kBias));
+  const V shifted = multiply_add(a, V(T(-2 * 1.4426950408889634074)), magic);
+  const V r = multiply_add(shifted - magic, V(C::kLn2 / 2), a);
+  const V scale = from_bits_of<V>(to_bits(shifted) << L::kMantissaBits);
+  const V tail = multiply_add(-polynomial(r, kHalves<T>.exp), r * r, r);  // (1 - e^-2r) / 2
+  const V t = multiply_add(scale, tail, multiply_add(scale, V(T(-0.5)), V(T(0.5))));
+  return with_sign(t / (V(1) - t), x);
 }
 
 template <class V>
@@ -242,9 +292,7 @@ template <class V>
 TREADLE_INLINE V erf_float(V x) {
   using C = Coefficients<float>;
   const V a = at_most(absolute(x), V(4));
-  const V small = x * polynomial(x * x, C::kErfSmall);
-  const V large = V(1) - exp_in_range(polynomial(a, C::kErfLarge));
-  return select(absolute(x) < V(1), small, copy_sign(large, x));
+  return with_sign(one_minus_exp(-multiply_add(a, polynomial(a, C::kErf), a)), x);
 }
 
 // sin(x + quarter_turns pi/2) for |x| <= kTurnLimit, float only.
