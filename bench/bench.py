@@ -1,13 +1,14 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
-[pools] [check] [stops] [costs].
+[functions] [pools] [check] [stops] [costs].
 
-    loops    nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
-    rnn      recurrent operators beside onnxruntime and the machine's roof
-    models   real models of SHARED/models (a folder beside the repository, or $TREADLE_SHARED), where it is there
-    pools    many streams at once, beside a batch made by hand for onnxruntime
-    check    checking and inferring models, beside the onnx package
-    costs    what the engine itself takes, beside the estimates of src/op/costs.h
-    stops    how late each operator hears that it should stop
+    loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
+    rnn        recurrent operators beside onnxruntime and the machine's roof
+    functions  elementwise functions: time of an element, and errors
+    models     real models of SHARED/models (a folder beside the repository, or $TREADLE_SHARED), where it is there
+    pools      many streams at once, beside a batch made by hand for onnxruntime
+    check      checking and inferring models, beside the onnx package
+    costs      what the engine itself takes, beside the estimates of src/op/costs.h
+    stops      how late each operator hears that it should stop
 
 docs/benchmarks.md tells what the figures mean.
 """
@@ -18,6 +19,7 @@ import argparse
 
 from bench_check import bench_check
 from bench_costs import bench_costs
+from bench_functions import bench_functions
 from bench_loops import bench_loops
 from bench_pools import bench_pools
 from bench_real import bench_real
@@ -29,6 +31,7 @@ def main() -> None:
     kinds = {
         "loops": bench_loops,
         "rnn": bench_rnn,
+        "functions": bench_functions,
         "models": bench_real,
         "pools": bench_pools,
         "check": bench_check,
