@@ -50,8 +50,6 @@ class Pending {
   void visit(const ir::Node& node) {
     if (waits(node)) {
       join(node);
-      waiting_.push_back(&node);
-      members_.insert(&node);
       return;
     }
     for (const ir::Value* v : node.inputs) need(v);
@@ -62,12 +60,12 @@ class Pending {
   }
 
   std::vector<Unit> finish() {
-    while (!waiting_.empty()) need(waiting_.front()->outputs[0]);
+    for (size_t i = 0; i < seen_.size(); ++i) need(seen_[i]->outputs[0]);
     return std::move(units_);
   }
 
  private:
-  bool is_waiting(const ir::Value* v) const { return v && v->producer && members_.contains(v->producer); }
+  bool is_waiting(const ir::Value* v) const { return v && v->producer && group_of_.contains(v->producer); }
 
   bool waits(const ir::Node& node) {
     if (is_alias(node)) {
@@ -83,37 +81,38 @@ class Pending {
   }
 
   void run_group(const ir::Node& wanted) {
-    const std::vector<const ir::Node*> group = connected_with(wanted);
-    for (const ir::Node* node : group) members_.erase(node);
-    std::erase_if(waiting_, [&](const ir::Node* node) { return !members_.contains(node); });
+    const size_t index = group_of_.at(&wanted);
+    std::vector<size_t> places = std::move(groups_[index]);
+    std::sort(places.begin(), places.end());  // the order of the model
+    std::vector<const ir::Node*> group;
+    for (const size_t place : places) group.push_back(seen_[place]);
+    for (const ir::Node* node : group) group_of_.erase(node);
     for (const ir::Node* node : group) {
       for (const ir::Value* v : node->inputs) need(v);  // of other numbers of elements
     }
     emit(group);
   }
 
-  // In the order of the model.
-  std::vector<const ir::Node*> connected_with(const ir::Node& wanted) {
-    const ir::Node* leader = leader_of(&wanted);
-    std::vector<const ir::Node*> group;
-    for (const ir::Node* node : waiting_) {
-      if (leader_of(node) == leader) group.push_back(node);
-    }
-    return group;
-  }
-
-  const ir::Node* leader_of(const ir::Node* node) {
-    while (leader_.at(node) != node) node = leader_[node] = leader_.at(leader_.at(node));
-    return node;
-  }
-
   // A node that starts to wait becomes connected with those over as many elements that it takes values from.
   void join(const ir::Node& node) {
-    leader_[&node] = &node;
+    size_t index = groups_.size();
+    groups_.push_back({seen_.size()});
+    seen_.push_back(&node);
+    group_of_[&node] = index;
     const int64_t count = count_of(*node.outputs[0]);
     for (const ir::Value* v : node.inputs) {
-      if (is_waiting(v) && count_of(*v) == count) leader_[leader_of(v->producer)] = &node;
+      if (is_waiting(v) && count_of(*v) == count) index = merge(index, group_of_.at(v->producer));
     }
+  }
+
+  // The smaller group moves, so that no node moves more often than groups double.
+  size_t merge(size_t a, size_t b) {
+    if (a == b) return a;
+    if (groups_[a].size() < groups_[b].size()) std::swap(a, b);
+    for (const size_t place : groups_[b]) group_of_[seen_[place]] = a;
+    groups_[a].insert(groups_[a].end(), groups_[b].begin(), groups_[b].end());
+    groups_[b] = {};
+    return a;
   }
 
   // One unit, or several where the group is too large for one kernel. An alias stays with what it looks at; of a unit
@@ -140,9 +139,9 @@ class Pending {
   }
 
   Fusion& fusion_;
-  std::vector<const ir::Node*> waiting_;
-  std::unordered_set<const ir::Node*> members_;                  // the same, to ask
-  std::unordered_map<const ir::Node*, const ir::Node*> leader_;  // towards one node for each group
+  std::vector<const ir::Node*> seen_;                     // all that have waited, in the order of the model
+  std::unordered_map<const ir::Node*, size_t> group_of_;  // of those that wait still
+  std::vector<std::vector<size_t>> groups_;               // connected ones: their places in seen_, in any order
   std::vector<Unit> units_;
 };
 

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "base/stop.h"
+#include "plan/nested_ranges.h"
 #include "plan/roles.h"
 
 namespace treadle::plan {
@@ -12,6 +16,54 @@ namespace treadle::plan {
 namespace {
 
 constexpr size_t kArenaAlignment = 64;
+
+// Blocks of the arena that nobody uses, no two next to each other.
+class FreeBlocks {
+ public:
+  // Takes `size` bytes out of the smallest block that has as many, and of those the first; none: SIZE_MAX.
+  size_t take(size_t size) {
+    const auto best = by_size_.lower_bound({size, 0});
+    if (best == by_size_.end()) return SIZE_MAX;
+    const auto [have, offset] = *best;
+    remove(sizes_.find(offset));
+    if (have > size) add(offset + size, have - size);
+    return offset;
+  }
+
+  void release(size_t offset, size_t size) {
+    TREADLE_ASSERT(!sizes_.contains(offset));
+    const auto next = sizes_.lower_bound(offset);
+    const auto before = next == sizes_.begin() ? sizes_.end() : std::prev(next);
+    const bool joins_next = next != sizes_.end() && offset + size == next->first;
+    const bool joins_before = before != sizes_.end() && before->first + before->second == offset;
+    if (joins_next) {
+      size += next->second;
+      remove(next);
+    }
+    if (joins_before) {
+      offset = before->first;
+      size += before->second;
+      remove(before);
+    }
+    add(offset, size);
+  }
+
+ private:
+  using Sizes = std::map<size_t, size_t>;
+
+  void add(size_t offset, size_t size) {
+    sizes_.emplace(offset, size);
+    by_size_.emplace(size, offset);
+  }
+
+  void remove(Sizes::iterator block) {
+    by_size_.erase({block->second, block->first});
+    sizes_.erase(block);
+  }
+
+  Sizes sizes_;  // of each offset
+  std::set<std::pair<size_t, size_t>> by_size_;
+};
 
 class Placement {
  public:
@@ -26,17 +78,18 @@ class Placement {
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
       return std::pair(p_.slots[a].first, a) < std::pair(p_.slots[b].first, b);
     });
-    std::map<size_t, size_t> free_blocks;                     // offset -> size
+    FreeBlocks free_blocks;
     std::multimap<uint32_t, std::pair<size_t, size_t>> busy;  // last instruction -> block
     for (uint32_t s : order) {
       if (stop_requested()) return;
       Slot& slot = p_.slots[s];
       while (!busy.empty() && busy.begin()->first < slot.first) {
-        release(free_blocks, busy.begin()->second);
+        free_blocks.release(busy.begin()->second.first, busy.begin()->second.second);
         busy.erase(busy.begin());
       }
       const size_t size = std::max((slot.bytes + kArenaAlignment - 1) / kArenaAlignment, size_t{1}) * kArenaAlignment;
-      slot.offset = take(free_blocks, size);
+      slot.offset = free_blocks.take(size);
+      if (slot.offset == SIZE_MAX) slot.offset = std::exchange(p_.arena_bytes, p_.arena_bytes + size);
       busy.emplace(slot.last, std::pair(slot.offset, size));
     }
   }
@@ -64,16 +117,8 @@ class Placement {
       for_each_slot(loop, [&](const SlotUse& use) { live(use, loop); });
       for_each_slot(loop.schedule.blocks, [&](const SlotUse& use) { live(use, loop); });
     }
-    // Inner loops come after the loops around them; from the inside out, what was there before a loop outlives it.
-    for (size_t i = p_.loops.size(); i-- > 0;) {
-      if (stop_requested()) return;
-      for (Slot& s : p_.slots) {
-        if (s.first < p_.loops[i].first && s.last >= p_.loops[i].first && s.last < p_.loops[i].last) {
-          s.last = p_.loops[i].last;
-        }
-      }
-    }
-    for (const Pipeline& pipeline : p_.pipelines) extend_lifetimes(pipeline);
+    extend_to_ends_of_loops();
+    extend_to_pipelines();
     // What rows point into stays as long as they are used; rows of rows come after the rows they are taken of.
     for (size_t i = p_.rows.size(); i-- > 0;) {
       Slot& from = p_.slots[p_.rows[i].from];
@@ -89,42 +134,25 @@ class Placement {
     if (is_whole || use.when == When::kEnd) live(use.slot, loop.last);
   }
 
-  // Its instructions run in any order, so what is alive somewhere in it is so all the time.
-  void extend_lifetimes(const Pipeline& pipeline) {
+  // What was there before a loop outlives the loop.
+  void extend_to_ends_of_loops() {
+    std::vector<NestedRanges::Range> ranges;  // inner loops come after the loops around them
+    for (const Loop& loop : p_.loops) ranges.push_back({loop.first, loop.last});
+    const NestedRanges loops(ranges, p_.code.size());
     for (Slot& s : p_.slots) {
-      if (s.first == UINT32_MAX || s.first > pipeline.last || s.last < pipeline.first) continue;
-      s.first = std::min(s.first, pipeline.first);
-      s.last = std::max(s.last, pipeline.last);
+      if (const NestedRanges::Range* loop = loops.outermost(s.last, s.first)) s.last = loop->end;
     }
   }
 
-  size_t take(std::map<size_t, size_t>& free_blocks, size_t size) {
-    auto best = free_blocks.end();
-    for (auto it = free_blocks.begin(); it != free_blocks.end(); ++it) {
-      if (it->second >= size && (best == free_blocks.end() || it->second < best->second)) best = it;
-    }
-    if (best == free_blocks.end()) {
-      const size_t offset = p_.arena_bytes;
-      p_.arena_bytes += size;
-      return offset;
-    }
-    const auto [offset, have] = *best;
-    free_blocks.erase(best);
-    if (have > size) free_blocks.emplace(offset + size, have - size);
-    return offset;
-  }
-
-  static void release(std::map<size_t, size_t>& free_blocks, std::pair<size_t, size_t> block) {
-    auto [it, fresh] = free_blocks.insert(block);
-    TREADLE_ASSERT(fresh);
-    if (auto next = std::next(it); next != free_blocks.end() && it->first + it->second == next->first) {
-      it->second += next->second;
-      free_blocks.erase(next);
-    }
-    if (it == free_blocks.begin()) return;
-    if (auto before = std::prev(it); before->first + before->second == it->first) {
-      before->second += it->second;
-      free_blocks.erase(it);
+  // A pipeline's instructions run in any order, so what is alive somewhere in it is so all the time.
+  void extend_to_pipelines() {
+    std::vector<NestedRanges::Range> ranges;
+    for (const Pipeline& pipeline : p_.pipelines) ranges.push_back({pipeline.first, pipeline.last + 1});
+    const NestedRanges pipelines(ranges, p_.code.size());
+    for (Slot& s : p_.slots) {
+      if (s.first == UINT32_MAX) continue;
+      if (const NestedRanges::Range* at_begin = pipelines.outermost(s.first)) s.first = at_begin->begin;
+      if (const NestedRanges::Range* at_end = pipelines.outermost(s.last)) s.last = at_end->end - 1;
     }
   }
 

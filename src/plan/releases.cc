@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/stop.h"
+#include "plan/nested_ranges.h"
 
 namespace treadle::plan {
 
@@ -13,6 +13,7 @@ class Releases {
   explicit Releases(Program& program)
       : p_(program),
         end_(static_cast<uint32_t>(p_.code.size() - 1)),
+        loops_(bodies(p_), p_.code.size()),
         last_(p_.slots.size()),
         is_input_(p_.slots.size()) {
     for (size_t s = 0; s < p_.slots.size(); ++s) last_[s] = p_.slots[s].last;
@@ -47,15 +48,27 @@ class Releases {
       uint32_t& last = last_[input.slot];
       if (const Loop* loop = outermost_loop(last)) last = std::max(last, loop->last);
     }
-    for (uint32_t at = end_; at-- > 0;) {
-      if (p_.code[at].code != OpCode::kBranchUnless) continue;
-      if (stop_requested()) return;
-      const uint32_t behind = p_.code[p_.code[at].target - 1].target;
-      for (size_t s = 0; s < p_.slots.size(); ++s) {
-        const bool before = is_input_[s] || p_.slots[s].first < at;
-        if (before && last_[s] >= at && last_[s] < behind) last_[s] = behind;
-      }
+    const NestedRanges branches(choices(), p_.code.size());
+    for (size_t s = 0; s < p_.slots.size(); ++s) {
+      const int64_t made = is_input_[s] ? -1 : int64_t{p_.slots[s].first};
+      if (const NestedRanges::Range* choice = branches.outermost(last_[s], made)) last_[s] = choice->end;
     }
+  }
+
+  // From each branch to the instruction in front of what follows both of its sides.
+  std::vector<NestedRanges::Range> choices() const {
+    std::vector<NestedRanges::Range> out;
+    for (uint32_t at = 0; at < end_; ++at) {
+      if (p_.code[at].code == OpCode::kBranchUnless) out.push_back({at, p_.code[p_.code[at].target - 1].target});
+    }
+    return out;
+  }
+
+  // Of all loops, in their order (outer ones come first).
+  static std::vector<NestedRanges::Range> bodies(const Program& program) {
+    std::vector<NestedRanges::Range> out;
+    for (const Loop& loop : program.loops) out.push_back({loop.first + 1, loop.last});
+    return out;
   }
 
   std::vector<uint32_t>* list_of(const Instruction& in) {
@@ -65,14 +78,13 @@ class Releases {
 
   // The outermost loop whose body an instruction is in; null when it is in none.
   Loop* outermost_loop(uint32_t at) {
-    for (Loop& loop : p_.loops) {  // outer ones come first
-      if (at > loop.first && at < loop.last) return &loop;
-    }
-    return nullptr;
+    const NestedRanges::Range* body = loops_.outermost(at);
+    return body ? &p_.loops[loops_.index(*body)] : nullptr;
   }
 
   Program& p_;
   const uint32_t end_;
+  const NestedRanges loops_;
   std::vector<uint32_t> last_;
   std::vector<bool> is_input_;
 };
