@@ -64,7 +64,7 @@ class Selector {
   Selector(ir::Graph& graph, Remarks* remarks) : graph_(graph), remarks_(remarks) {}
 
   void run() {
-    visit_nodes(graph_.top(), [&](ir::Region& region, size_t at) {
+    rewrite_nodes(graph_.top(), [&](ir::Region& region, size_t at) {
       if (region.nodes[at]->op->control != Control::kIf || !can_select(*region.nodes[at])) return at;
       note(remarks_, Change::kSelected, region, *region.nodes[at]);
       return replace(region, at);

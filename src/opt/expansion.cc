@@ -24,7 +24,7 @@ class Expander {
   Expander(ir::Graph& graph, Remarks* remarks) : graph_(graph), remarks_(remarks), uses_(graph.top()) {}
 
   void run() {
-    visit_nodes(graph_.top(), [this](ir::Region& region, size_t at) { return visit(region, at); });
+    rewrite_nodes(graph_.top(), [this](ir::Region& region, size_t at) { return visit(region, at); });
     ir::replace_uses(graph_, replaced_);
   }
 

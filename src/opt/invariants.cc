@@ -38,7 +38,7 @@ size_t hoist(ir::Graph& graph, ir::Region& body, ir::Region& region, size_t at, 
 }  // namespace
 
 void hoist_invariants(ir::Graph& graph, Remarks* remarks) {
-  visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
+  rewrite_nodes(graph.top(), [&](ir::Region& region, size_t at) {
     ir::Node& node = *region.nodes[at];
     return is_loop(node) ? at + hoist(graph, *node.regions[0], region, at, remarks) : at;
   });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "op/op_def.h"
 #include "opt/builder.h"
@@ -13,15 +14,19 @@ ir::Node& put_into_branches(ir::Graph& graph, ir::Region& region, size_t at, ir:
   std::unique_ptr<ir::Node> node = take_out(region, at);
   ir::Node* choice = Builder(graph, region, at).node("If", name);
   graph.add_input(choice, condition);
-  std::unordered_map<ir::Value*, ir::Value*> replaced;
-  for (ir::Value* result : node->outputs) {
+  // The If makes the values that others read: nobody has to look for the readers. What the node makes is new.
+  for (ir::Value*& result : node->outputs) {
     if (!result) {
       graph.add_absent_output(choice);
       continue;
     }
-    replaced[result] = graph.add_output(choice, std::string(result->name) + ":chosen", result->type);
+    ir::Value* inside = graph.add_output(choice, std::string(result->name) + ":chosen", result->type);
+    std::swap(inside->name, result->name);
+    inside->producer = node.get();
+    result->producer = choice;
+    choice->outputs.back() = result;
+    result = inside;
   }
-  ir::replace_uses(graph, replaced);
 
   ir::Region* yes = graph.new_region(choice, "then_branch");
   ir::Region* no = graph.new_region(choice, "else_branch");

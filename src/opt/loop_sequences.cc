@@ -52,13 +52,14 @@ class Lists {
   // To a state that nothing else reads or writes.
   Appended what_is_appended(size_t state) const {
     const auto [initial, in, out, final] = loop_.state(state);
-    if (!out->producer || out->owner != &body_ || count_uses(body_, in) != 1 || count_uses(body_, out) != 1) return {};
+    if (!out->producer || out->owner != &body_) return {};
     ir::Node& node = *out->producer;
-    if (node.inputs[0] != in || node.inputs.size() < 2) return {};
+    if (node.inputs.size() < 2 || node.inputs[0] != in) return {};
     const Appended appended{&node, node.inputs[1], node.attributes.get_int("axis", 1)};
     if (!appended.piece->type.is_concrete() || is_string(appended.piece->type.element)) return {};
     const bool is_row = grows(*initial, appended) || (!trips_.is_unknown() && is_list(*initial, node));
-    return is_row ? appended : Appended{};
+    const bool is_alone = is_row && count_uses(body_, in) == 1 && count_uses(body_, out) == 1;  // last: takes longest
+    return is_alone ? appended : Appended{};
   }
 
   static bool is_list(const ir::Value& initial, const ir::Node& insert) {

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <memory>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/stop.h"
 #include "op/op_def.h"
@@ -30,6 +34,31 @@ void visit_nodes(ir::Region& region, const Visit& visit) {
     for (auto& body : region.nodes[at]->regions) visit_nodes(*body, visit);
     at = visit(region, at);
   }
+}
+
+// As visit_nodes, where many nodes are replaced: what nodes put in and taken out cost does not grow with the region.
+// While `visit` runs, the nodes behind `at` are not in the region.
+template <class Visit>
+void rewrite_nodes(ir::Region& region, const Visit& visit) {
+  std::vector<std::unique_ptr<ir::Node>> waiting = std::exchange(region.nodes, {});
+  region.nodes.reserve(waiting.size());
+  for (auto& node : waiting) {
+    region.nodes.push_back(std::move(node));
+    for (size_t at = region.nodes.size() - 1; at < region.nodes.size() && !stop_requested(); ++at) {
+      for (auto& body : region.nodes[at]->regions) rewrite_nodes(*body, visit);
+      at = visit(region, at);
+    }
+  }
+}
+
+// As rewrite_nodes, where `visit` notes in `replaced` which values others take the place of: the node that it sees
+// reads these others, bodies included. The caller replaces what is left (results of `region`) at the end, once.
+template <class Visit>
+void rewrite_nodes(ir::Region& region, const std::unordered_map<ir::Value*, ir::Value*>& replaced, const Visit& visit) {
+  rewrite_nodes(region, [&](ir::Region& around, size_t at) {
+    if (!replaced.empty()) ir::replace_uses(*around.nodes[at], replaced);
+    return visit(around, at);
+  });
 }
 
 // Takes out the nodes of which `goes(region, node)` says so, in the order of each region, then those of the bodies of

@@ -20,7 +20,7 @@ std::optional<Dims> sizes_of(const ir::Value* v) {
 }
 
 void Restater::run() {
-  visit_nodes(graph_.top(), [this](ir::Region& region, size_t at) { return visit(region, at); });
+  rewrite_nodes(graph_.top(), [this](ir::Region& region, size_t at) { return visit(region, at); });
   if (!replaced_.empty()) ir::replace_uses(graph_, replaced_);
 }
 

@@ -51,7 +51,7 @@ class Unroller {
   Unroller(ir::Graph& graph, Remarks* remarks) : graph_(graph), remarks_(remarks) {}
 
   void run() {
-    visit_nodes(graph_.top(), [&](ir::Region& region, size_t at) {
+    rewrite_nodes(graph_.top(), [&](ir::Region& region, size_t at) {
       return runs_once(*region.nodes[at]) ? unroll(region, at) - 1 : at;
     });
     if (!replaced_.empty()) ir::replace_uses(graph_, replaced_);

@@ -251,13 +251,11 @@ class Sinker {
 }  // namespace
 
 void sink_outputs(ir::Graph& graph, Remarks* remarks) {
-  visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
-    if (!is_loop(*region.nodes[at])) return at;
-    std::unordered_map<ir::Value*, ir::Value*> replaced;
-    const size_t added = Sinker(graph, region, at, remarks, replaced).run();
-    ir::replace_uses(graph, replaced);
-    return at + added;
+  std::unordered_map<ir::Value*, ir::Value*> replaced;
+  rewrite_nodes(graph.top(), replaced, [&](ir::Region& region, size_t at) {
+    return is_loop(*region.nodes[at]) ? at + Sinker(graph, region, at, remarks, replaced).run() : at;
   });
+  ir::replace_uses(graph, replaced);
 }
 
 }  // namespace treadle::opt

@@ -3,6 +3,7 @@
 #include "plan/strip_mining.h"
 
 #include <algorithm>
+#include <queue>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -24,8 +25,9 @@ class Blocker {
     for (const Pipeline& pipeline : p_.pipelines) {
       for (const PipelineStage& stage : pipeline.stages) in_pipeline_.insert(stage.loop);
     }
-    for (uint32_t i = 0; i < p_.loops.size(); ++i) loop_ends_[p_.loops[i].last] = i;
     count_uses();
+    find_makers();
+    find_stretches();
   }
 
   void run() {
@@ -52,19 +54,57 @@ class Blocker {
     for (const Output& output : p_.outputs) ++uses_[output.slot];
   }
 
+  void find_makers() {
+    made_at_.resize(p_.slots.size());
+    for (uint32_t at = 0; at < p_.code.size(); ++at) {
+      const KernelCall* call = kernel_of(p_, at);
+      const ir::Node* node = p_.node_of[at];
+      if (!call || !node || !call->group.empty() || call->operands.size() <= node->inputs.size()) continue;
+      const uint32_t result = call->operands[node->inputs.size()];
+      if (result != kNoSlot) made_at_[result].push_back(at);
+    }
+  }
+
+  // What may run behind what stands between: straight code, with whole loops in it.
+  void find_stretches() {
+    stretch_.resize(p_.code.size());
+    around_.resize(p_.code.size());
+    std::vector<uint32_t> open{PipelineStage::kNoLoop};
+    for (uint32_t at = 0; at < p_.code.size(); ++at) {
+      around_[at] = open.back();
+      const Instruction& in = p_.code[at];
+      if (at == 0 || targets_.contains(at)) {
+        stretch_[at] = at;
+      } else if (const Instruction& before = p_.code[at - 1]; before.code == OpCode::kLoopEnd) {
+        stretch_[at] = stretch_[p_.loops[before.index].first];
+      } else {
+        stretch_[at] = passes(before.code) ? stretch_[at - 1] : at;
+      }
+      if (in.code == OpCode::kLoopBegin) open.push_back(in.index);
+      if (in.code == OpCode::kLoopEnd) open.pop_back();
+    }
+  }
+
   void block(uint32_t index) {
     Loop& loop = p_.loops[index];
     std::unordered_map<uint32_t, size_t> known;  // slot -> its uses row by row, and being written
     for (size_t i = loop.masked ? 1 : 0; i < loop.scan_inputs.size(); ++i) ++known[loop.scan_inputs[i].whole];
+    std::priority_queue<uint32_t> makers;  // of what is known: the last instruction first
+    const auto add_makers = [&](uint32_t slot, uint32_t before) {
+      for (const uint32_t at : made_at_[slot]) {
+        if (at >= stretch_[loop.first] && at < before && around_[at] == around_[loop.first]) makers.push(at);
+      }
+    };
+    for (const auto& [slot, count] : known) add_makers(slot, loop.first);
     std::vector<RowKernel> kernels;
-    for (uint32_t at = loop.first; at > 0 && !targets_.contains(at);) {
-      --at;
-      if (const auto other = loop_ends_.find(at); other != loop_ends_.end()) {
-        at = p_.loops[other->second].first;
-      } else if (!passes(p_.code[at].code)) {
-        break;
-      } else if (auto rows = joining(at, loop.known_trips, known)) {
-        kernels.push_back(*rows);
+    while (!makers.empty()) {
+      const uint32_t at = makers.top();
+      while (!makers.empty() && makers.top() == at) makers.pop();
+      const auto rows = joining(at, loop.known_trips, known);
+      if (!rows) continue;
+      kernels.push_back(*rows);
+      for (size_t i = 0; i + 1 < rows->operand_count; ++i) {
+        if (rows->operands[i].row_bytes > 0) add_makers(rows->operands[i].slot, at);
       }
     }
     std::reverse(kernels.begin(), kernels.end());
@@ -159,10 +199,12 @@ class Blocker {
 
   Program& p_;
   const std::unordered_set<uint32_t> targets_;
-  std::unordered_set<uint32_t> in_pipeline_;  // loops
-  std::unordered_map<uint32_t, uint32_t> loop_ends_;
-  std::vector<size_t> uses_;             // by slot, being written included
-  std::unordered_set<uint32_t> shrunk_;  // slots of a block
+  std::unordered_set<uint32_t> in_pipeline_;    // loops
+  std::vector<size_t> uses_;                    // by slot, being written included
+  std::vector<std::vector<uint32_t>> made_at_;  // by slot: the kernels that make its contents
+  std::vector<uint32_t> stretch_;               // by instruction: the first one that could run behind what follows it
+  std::vector<uint32_t> around_;                // by instruction: the innermost loop around it
+  std::unordered_set<uint32_t> shrunk_;         // slots of a block
 };
 
 }  // namespace

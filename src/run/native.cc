@@ -13,6 +13,7 @@
 #include "base/uninterrupted.h"
 #include "kernels/dispatch.h"
 #include "plan/native_key.h"
+#include "plan/nested_ranges.h"
 #include "run/loops.h"
 #include "run/native_library.h"
 
@@ -129,13 +130,13 @@ NativeLoops::NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode,
       states_(program_->loops.size()) {
   CompileQueue::get();  // is there from now on: asking how far it is takes no memory
   const auto& loops = program_->loops;
-  owned_.reserve(loops.size());  // taking in code asks for no memory
+  owned_.reserve(loops.size());                   // taking in code asks for no memory
+  std::vector<plan::NestedRanges::Range> ranges;  // empty ones of the others
+  for (const plan::Loop& loop : loops) ranges.push_back({loop.first, loop.step.simple ? loop.last : loop.first});
+  const plan::NestedRanges simple(ranges, program_->code.size());
   for (uint32_t i = 0; i < loops.size(); ++i) {
-    uint32_t outermost = i;
-    for (uint32_t k = 0; k < i && outermost == i; ++k) {
-      if (loops[k].step.simple && loops[k].first < loops[i].first && loops[i].last < loops[k].last) outermost = k;
-    }
-    outermost_.push_back(outermost);
+    const plan::NestedRanges::Range* outermost = simple.outermost(loops[i].first);
+    outermost_.push_back(outermost ? static_cast<uint32_t>(simple.index(*outermost)) : i);
     const plan::NativeGain gain = plan::expected_gain(*program_, i);
     loops_[i].units_to_pay = static_cast<int64_t>(gain.compile_ns * gain.trip_ns / gain.saved_ns / plan::kPollUnitNs);
     loops_[i].trips_to_pay = static_cast<int64_t>(kCertainty * gain.compile_ns / gain.saved_ns);
