@@ -1,5 +1,5 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
-[functions] [pools] [check] [stops] [costs].
+[functions] [pools] [check] [growth] [stops] [costs].
 
     loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
@@ -7,6 +7,7 @@
     models     real models of SHARED/models (a folder beside the repository, or $TREADLE_SHARED), where it is there
     pools      many streams at once, beside a batch made by hand for onnxruntime
     check      checking and inferring models, beside the onnx package
+    growth     load and first run of models of many nodes, beside onnxruntime
     costs      what the engine itself takes, beside the estimates of src/op/costs.h
     stops      how late each operator hears that it should stop
 
@@ -20,6 +21,7 @@ import argparse
 from bench_check import bench_check
 from bench_costs import bench_costs
 from bench_functions import bench_functions
+from bench_growth import bench_growth
 from bench_loops import bench_loops
 from bench_pools import bench_pools
 from bench_real import bench_real
@@ -35,6 +37,7 @@ def main() -> None:
         "models": bench_real,
         "pools": bench_pools,
         "check": bench_check,
+        "growth": bench_growth,
         "stops": bench_stops,
         "costs": bench_costs,
     }
@@ -43,7 +46,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="per measurement of an engine (loops, rnn: 0.005; else 0.5)")
     parser.add_argument("--rounds", type=int, default=9, help="how often the engines take turns at a loop")
     parser.add_argument(
-        "--match", default="", metavar="TEXT", help="of loops and operators, those with TEXT in the name"
+        "--match",
+        default="",
+        metavar="TEXT",
+        help="of loops, operators and growing models, those with TEXT in the name",
     )
     options = parser.parse_args()
     for kind in options.kind:
