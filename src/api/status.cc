@@ -1,7 +1,7 @@
 #include <cstdlib>
 
 #include "api/handles.h"
-#include "ops/random/philox.h"
+#include "ops/random/source.h"
 
 namespace treadle::api {
 

@@ -86,6 +86,12 @@ struct Coefficients<double> {
                                     0.148231456385636937};
   static constexpr double kSubnormalScale = 0x1p54;
   static constexpr int kSubnormalShift = 54;
+  static constexpr double kSin[] = {-1.66666666666666324348e-01, 8.33333333332248946124e-03,
+                                    -1.98412698298579493134e-04, 2.75573137070700676789e-06,
+                                    -2.50507602534068634195e-08, 1.58969099521155010221e-10};
+  static constexpr double kCos[] = {4.16666666666666019037e-02, -1.38888888888741095749e-03,
+                                    2.48015872894767294178e-05, -2.75573143513906633035e-07,
+                                    2.08757232129817482790e-09, -1.13596475577881948265e-11};
 };
 
 template <class V>

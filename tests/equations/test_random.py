@@ -45,6 +45,24 @@ def test_uniform(op, version, dtype):
         assert abs(np.corrcoef(halves[:, 0], halves[:, 1])[0, 1]) < 0.02
 
 
+@pytest.mark.parametrize("dtype", types_of(schemas("RandomUniform")[-1]), ids=str)
+@pytest.mark.parametrize("low, high", [(1, 2), (0, 1), (-2, -1), (-1, 0), (0, 1e-6), (-1e-7, 1e-7), (3, 3.1)])
+def test_uniform_numbers_stay_below_high(dtype, low, high):
+    y = made("RandomUniform", 22, dtype, (MANY,), low=float(low), high=float(high), seed=2.0).astype(np.float64)
+    high = float(np.float32(high))
+    rounded = float(np.array(low, np.float32).astype(dtype))  # the type's own nearest to `low`
+    assert y.min() >= min(rounded, low) and y.max() < high
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("low, high", [(-3e38, 3e38), (0, 1e-42), (-2e-38, 1e-38)])
+def test_uniform_ranges_wider_and_narrower_than_a_float(dtype, low, high):
+    y = made("RandomUniform", 22, dtype, (MANY,), low=float(low), high=float(high), seed=2.0).astype(np.float64)
+    assert y.min() >= low and y.max() < float(np.float32(high))
+    assert abs((y.mean() - low) / (high - low) - 0.5) < 0.01
+    assert abs(y.std() / (high - low) - 1 / np.sqrt(12)) < 0.01
+
+
 @pytest.mark.parametrize("version, dtype", cases("RandomNormal"), ids=str)
 @pytest.mark.parametrize("op", ["RandomNormal", "RandomNormalLike"])
 def test_normal(op, version, dtype):

@@ -1,14 +1,13 @@
 // Dropout: the identity, unless training. Before version 12 training is asked for by is_test = 0 (versions 1 and 6)
 // and cannot be asked for afterwards (7, 10); from 12 on by the input training_mode.
 
-#include <cstring>
+#include <algorithm>
 
-#include "base/thread_pool.h"
 #include "kernels/convert.h"
 #include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
-#include "ops/random/philox.h"
+#include "ops/random/source.h"
 
 namespace treadle::nn {
 
@@ -33,39 +32,36 @@ Status infer_dropout(InferContext& ctx) {
 
 struct DropoutState {
   size_t count = 0, width = 4;
-  ElementType type = ElementType::kFloat, ratio_type = ElementType::kFloat;
-  ElementType mask = ElementType::kBool;
+  ElementType ratio_type = ElementType::kFloat;
   float ratio = 0.5f;
   bool ratio_input = false, training_input = false, training = false;
   bool has_mask = false;
   random::Source source;
+  random::UnitNumbers numbers;
+  kernels::TileConverter widen, narrow, to_mask;  // of elements to double, and of double
   uint32_t output = 0;
 };
 
-void write_mask(const DropoutState& s, void* mask, size_t i, bool kept) {
-  if (s.mask == ElementType::kBool) {
-    static_cast<uint8_t*>(mask)[i] = kept;
-  } else {
-    const float value = kept;
-    kernels::cast(ElementType::kFloat, s.mask, &value, static_cast<std::byte*>(mask) + i * s.width, 1);
-  }
+// `kept`: 1 or 0 for n elements from `begin` on.
+void write_mask(const DropoutState& s, void* mask, size_t begin, const double* kept, size_t n) {
+  kernels::convert(s.to_mask, kept, static_cast<std::byte*>(mask) + begin * s.to_mask.to_width, n);
 }
 
 void drop(const DropoutState& s, double ratio, const std::byte* x, std::byte* y, void* mask) {
-  const random::Philox generator = s.source.generator();
+  const kernels::RandomKey sequence = s.source.sequence();
   const double scale = ratio < 1 ? 1 / (1 - ratio) : 0;
-  constexpr double kElementNs = 20;
-  parallel_for(static_cast<int64_t>(s.count), kElementNs, [&](int64_t begin, int64_t end, int) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      const bool kept = generator.uniform(i) >= ratio;
-      double value = 0;
-      if (kept) {
-        kernels::cast(s.type, ElementType::kDouble, x + i * s.width, &value, 1);
-        value *= scale;
-      }
-      kernels::cast(ElementType::kDouble, s.type, &value, y + i * s.width, 1);
-      if (mask) write_mask(s, mask, i, kept);
+  constexpr double kElementNs = 2;
+  random::for_each_tile(s.count, kElementNs, [&](size_t begin, size_t n) {
+    double kept[kernels::kTile], values[kernels::kTile];
+    s.numbers.make(sequence, begin, kept, n);
+    kernels::convert(s.widen, x + begin * s.width, values, n);
+    for (size_t i = 0; i < n; ++i) {
+      const bool keep = kept[i] >= ratio;
+      values[i] = keep ? values[i] * scale : 0;
+      kept[i] = keep ? 1 : 0;
     }
+    kernels::convert(s.narrow, values, y + begin * s.width, n);
+    if (mask) write_mask(s, mask, begin, kept, n);
   });
 }
 
@@ -84,17 +80,19 @@ uint32_t run_dropout(const void* state, void* const* slots, const uint32_t* oper
   }
   if (x != y && !copy_in_pieces(y, x, s.count * s.width)) return fail(KernelError::kStopped);
   if (!mask) return 0;
-  constexpr double kMaskNs = 3;
-  return unless_stopped(in_pieces(static_cast<int64_t>(s.count), kMaskNs, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) write_mask(s, mask, static_cast<size_t>(i), true);
-  }));
+  constexpr double kMaskNs = 0.5;
+  double kept[kernels::kTile];
+  std::fill_n(kept, kernels::kTile, 1.0);
+  random::for_each_tile(s.count, kMaskNs, [&](size_t begin, size_t n) { write_mask(s, mask, begin, kept, n); });
+  return 0;
 }
 
 Status prepare_dropout(PrepareContext& ctx) {
   auto* s = ctx.make_state<DropoutState>();
   const Operand& x = ctx.inputs[kData];
   s->count = static_cast<size_t>(x.element_count());
-  s->type = x.type;
+  s->widen = kernels::make_converter(x.type, ElementType::kDouble);
+  s->narrow = kernels::make_converter(ElementType::kDouble, x.type);
   s->width = byte_width(x.type);
   s->ratio = ctx.attributes().get_float("ratio", 0.5f);
   s->training = ctx.version() < 7 && ctx.attributes().get_int("is_test", 0) == 0;
@@ -113,7 +111,7 @@ Status prepare_dropout(PrepareContext& ctx) {
     }
   }
   s->has_mask = ctx.has_output(1);
-  if (s->has_mask) s->mask = ctx.outputs[1].type;
+  if (s->has_mask) s->to_mask = kernels::make_converter(ElementType::kDouble, ctx.outputs[1].type);
   s->source = random::Source::of(ctx.attributes());
   s->output = static_cast<uint32_t>(ctx.inputs.size());
   ctx.set_kernel(run_dropout, s);

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+#include <limits>
 
 #include "kernels/convert.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
 #include "op/pieces.h"
-#include "ops/random/philox.h"
+#include "ops/random/source.h"
 
 namespace treadle::random {
 
@@ -60,103 +60,125 @@ int significant_bits(ElementType type) {
   return type == ElementType::kFloat16 ? 11 : 8;
 }
 
-// Calls fn(begin, n) for all tiles of `count` elements, on any thread.
-template <class Fn>
-void for_each_tile(size_t count, double element_ns, Fn&& fn) {
-  const size_t tiles = (count + kernels::kTile - 1) / kernels::kTile;
-  parallel_for(static_cast<int64_t>(tiles), element_ns * static_cast<double>(kernels::kTile),
-               [&](int64_t first, int64_t last, int) {
-                 for (size_t at = static_cast<size_t>(first) * kernels::kTile;
-                      at < std::min(static_cast<size_t>(last) * kernels::kTile, count); at += kernels::kTile) {
-                   fn(at, std::min(kernels::kTile, count - at));
-                 }
-               });
-}
-
 // ---- Uniform and normal numbers
 
+// Results of type T, or converted from T.
+template <class T>
 struct DrawState {
   Source source;
-  size_t count = 0, width = 4;
-  double offset = 0, scale = 1;  // of the standard distribution
-  double step = 0x1p53;          // uniform numbers are multiples of 1 / step
-  bool normal = false;
-  uint32_t output = 0;
+  size_t count = 0, width = sizeof(T);
+  kernels::RandomRows<T> rows;
+  kernels::RandomScale<T> scale;
+  int bits = 0;  // of a uniform number; 0: normal numbers
+  bool converted = false;
   kernels::TileConverter narrow;
+  uint32_t output = 0;
+
+  void make(kernels::RandomKey sequence, size_t begin, T* out, size_t n) const {
+    if (bits != 0) {
+      rows.uniform(sequence, begin, bits, scale, out, n);
+    } else {
+      rows.normal(sequence, begin, scale, out, n);
+    }
+  }
 };
 
-// Two standard normal numbers of two uniform ones (Box and Muller).
-std::array<double, 2> normals(std::array<double, 2> uniform) {
-  const double radius = std::sqrt(-2 * std::log1p(-uniform[0])), angle = 2 * std::numbers::pi * uniform[1];
-  return {radius * std::cos(angle), radius * std::sin(angle)};
-}
-
+template <class T>
 uint32_t run_draw(const void* state, void* const* slots, const uint32_t* operands) {
-  const auto& s = *static_cast<const DrawState*>(state);
-  const Philox generator = s.source.generator();
+  const auto& s = *static_cast<const DrawState<T>*>(state);
+  const kernels::RandomKey sequence = s.source.sequence();
   auto* out = static_cast<std::byte*>(slots[operands[s.output]]);
-  static_assert(kernels::kTile % 2 == 0);
-  constexpr double kUniformNs = 8, kNormalNs = 20;
-  for_each_tile(s.count, s.normal ? kNormalNs : kUniformNs, [&](size_t begin, size_t n) {
-    double tile[kernels::kTile];
-    for (size_t i = 0; i < n; i += 2) {
-      std::array<double, 2> pair = generator.uniforms((begin + i) / 2);
-      if (s.normal) {
-        pair = normals(pair);
-      } else {
-        for (double& u : pair) u = std::floor(u * s.step) / s.step;
-      }
-      tile[i] = s.offset + s.scale * pair[0];
-      tile[i + 1] = s.offset + s.scale * pair[1];
-    }
+  constexpr double kUniformNs = 0.5, kNormalNs = 1.2;
+  for_each_tile(s.count, s.bits != 0 ? kUniformNs : kNormalNs, [&](size_t begin, size_t n) {
+    if (!s.converted) return s.make(sequence, begin, reinterpret_cast<T*>(out) + begin, n);
+    T tile[kernels::kTile];
+    s.make(sequence, begin, tile, n);
     kernels::convert(s.narrow, tile, out + begin * s.width, n);
   });
   return 0;
 }
 
-Status prepare_draw(PrepareContext& ctx, bool normal) {
-  auto* s = ctx.make_state<DrawState>();
+// The largest number of a type of floats that is less than `high`.
+double largest_below(double high, ElementType type) {
+  uint64_t bits = 0;
+  double x = 0;
+  kernels::cast(ElementType::kDouble, type, &high, &bits, 1);
+  kernels::cast(type, ElementType::kDouble, &bits, &x, 1);
+  if (x < high) return x;
+  const uint64_t sign = uint64_t{1} << (byte_width(type) * 8 - 1);
+  if ((bits & ~sign) == 0) {
+    bits = sign | 1;
+  } else {
+    bits = bits & sign ? bits + 1 : bits - 1;
+  }
+  kernels::cast(type, ElementType::kDouble, &bits, &x, 1);
+  return x;
+}
+
+// `bits`: of a uniform number; 0: normal numbers.
+template <class T>
+Status prepare_rows(PrepareContext& ctx, const kernels::RandomRows<T>& rows, const kernels::RandomScale<T>& scale,
+                    int bits) {
+  constexpr ElementType kMade = sizeof(T) == sizeof(float) ? ElementType::kFloat : ElementType::kDouble;
+  auto* s = ctx.make_state<DrawState<T>>();
   const Operand& out = ctx.outputs[0];
-  const ir::Attributes& attributes = ctx.attributes();
-  s->source = Source::of(attributes);
+  s->source = Source::of(ctx.attributes());
   s->count = static_cast<size_t>(out.element_count());
   s->width = byte_width(out.type);
-  s->normal = normal;
-  const double low = attributes.get_float("low", 0), high = attributes.get_float("high", 1);
-  s->offset = normal ? static_cast<double>(attributes.get_float("mean", 0)) : low;
-  s->scale = normal ? static_cast<double>(attributes.get_float("scale", 1)) : high - low;
-  s->step = std::ldexp(1.0, significant_bits(out.type));
+  s->rows = rows;
+  s->scale = scale;
+  s->bits = bits;
+  s->converted = out.type != kMade;
+  if (s->converted) s->narrow = kernels::make_converter(kMade, out.type);
   s->output = static_cast<uint32_t>(ctx.inputs.size());
-  s->narrow = kernels::make_converter(ElementType::kDouble, out.type);
-  ctx.set_kernel(run_draw, s);
+  ctx.set_kernel(run_draw<T>, s);
   return {};
 }
 
 Status prepare_uniform(PrepareContext& ctx) {
-  return prepare_draw(ctx, false);
+  const ElementType type = ctx.outputs[0].type;
+  const double low = ctx.attributes().get_float("low", 0), high = ctx.attributes().get_float("high", 1);
+  const int bits = significant_bits(type);
+  const double step = std::ldexp(high - low, -bits), below = largest_below(high, type);
+  const double most = low <= below && below < high ? below : std::numeric_limits<double>::infinity();
+  const kernels::RandomKernels& kernels = kernels::random_kernels();
+  // float is too narrow for steps that are not normal numbers, and for ranges beyond its own.
+  const auto narrow = static_cast<float>(step), range = static_cast<float>(high - low);
+  if (type == ElementType::kDouble || !std::isfinite(range) || (step != 0 && !std::isnormal(narrow))) {
+    return prepare_rows<double>(ctx, kernels.f64, {low, step, most}, bits);
+  }
+  return prepare_rows<float>(ctx, kernels.f32, {static_cast<float>(low), narrow, static_cast<float>(most)}, bits);
 }
+
 Status prepare_normal(PrepareContext& ctx) {
-  return prepare_draw(ctx, true);
+  const float mean = ctx.attributes().get_float("mean", 0), scale = ctx.attributes().get_float("scale", 1);
+  const kernels::RandomKernels& kernels = kernels::random_kernels();
+  if (ctx.outputs[0].type == ElementType::kDouble) {
+    return prepare_rows<double>(ctx, kernels.f64, {static_cast<double>(mean), static_cast<double>(scale)}, 0);
+  }
+  return prepare_rows<float>(ctx, kernels.f32, {mean, scale}, 0);
 }
 
 // ---- Bernoulli
 
 struct BernoulliState {
   Source source;
+  UnitNumbers numbers;
   size_t count = 0, in_width = 4, out_width = 4;
   kernels::TileConverter widen, narrow;
 };
 
 uint32_t run_bernoulli(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const BernoulliState*>(state);
-  const Philox generator = s.source.generator();
+  const kernels::RandomKey sequence = s.source.sequence();
   const auto* probabilities = static_cast<const std::byte*>(slots[operands[0]]);
   auto* out = static_cast<std::byte*>(slots[operands[1]]);
-  constexpr double kDrawNs = 12;
+  constexpr double kDrawNs = 2;
   for_each_tile(s.count, kDrawNs, [&](size_t begin, size_t n) {
-    double tile[kernels::kTile];
+    double tile[kernels::kTile], unit[kernels::kTile];
+    s.numbers.make(sequence, begin, unit, n);
     kernels::convert(s.widen, probabilities + begin * s.in_width, tile, n);
-    for (size_t i = 0; i < n; ++i) tile[i] = generator.uniform(begin + i) < tile[i] ? 1 : 0;
+    for (size_t i = 0; i < n; ++i) tile[i] = unit[i] < tile[i] ? 1 : 0;
     kernels::convert(s.narrow, tile, out + begin * s.out_width, n);
   });
   return 0;
@@ -179,6 +201,7 @@ Status prepare_bernoulli(PrepareContext& ctx) {
 
 struct MultinomialState {
   Source source;
+  UnitNumbers numbers;
   size_t batch = 0, classes = 0, samples = 1, in_width = 4, out_width = 4;
   kernels::TileConverter widen, narrow;
 };
@@ -201,18 +224,24 @@ double accumulate(double* row, size_t n, StopPoll& stop) {
 
 uint32_t run_multinomial(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const MultinomialState*>(state);
-  const Philox generator = s.source.generator();
+  const kernels::RandomKey sequence = s.source.sequence();
   const auto* in = static_cast<const std::byte*>(slots[operands[0]]);
   auto* out = static_cast<std::byte*>(slots[operands[1]]);
   auto* sums = static_cast<double*>(slots[operands[2]]);
   constexpr double kDrawNs = 80;
   StopPoll stop;
+  double unit[kernels::kTile];
+  size_t drawn_before = 0;
   for (size_t b = 0; b < s.batch; ++b, in += s.classes * s.in_width) {
     parallel_convert(s.widen, in, sums, s.classes);
     const double total = accumulate(sums, s.classes, stop);
     if (!(total > 0)) return fail(KernelError::kInvalidValue, static_cast<int64_t>(b));
-    for (size_t i = 0; i < s.samples; ++i, out += s.out_width) {
-      const double at = generator.uniform(b * s.samples + i) * total;
+    for (size_t i = 0; i < s.samples; ++i, ++drawn_before, out += s.out_width) {
+      const size_t place = drawn_before % kernels::kTile;
+      if (place == 0) {
+        s.numbers.make(sequence, drawn_before, unit, std::min(kernels::kTile, s.batch * s.samples - drawn_before));
+      }
+      const double at = unit[place] * total;
       const auto drawn =
           std::min<int64_t>(std::upper_bound(sums, sums + s.classes, at) - sums, static_cast<int64_t>(s.classes) - 1);
       kernels::convert(s.narrow, &drawn, out, 1);

@@ -1,4 +1,4 @@
-#include "ops/random/philox.h"
+#include "ops/random/source.h"
 
 #include <unistd.h>
 
@@ -42,10 +42,10 @@ void set_process_seed(uint64_t seed) {
   Process::get().runs.store(1, std::memory_order_relaxed);
 }
 
-Philox Source::generator() const {
-  if (seeded) return Philox(key);
+kernels::RandomKey Source::sequence() const {
+  if (seeded) return {key, 0};
   Process& process = Process::get();
-  return Philox(process.key.load(std::memory_order_relaxed), process.runs.fetch_add(1, std::memory_order_relaxed));
+  return {process.key.load(std::memory_order_relaxed), process.runs.fetch_add(1, std::memory_order_relaxed)};
 }
 
 }  // namespace treadle::random
