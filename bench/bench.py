@@ -1,5 +1,5 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
-[functions] [pools] [check] [growth] [stops] [costs].
+[functions] [pools] [check] [growth] [random] [stops] [costs].
 
     loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
@@ -8,6 +8,7 @@
     pools      many streams at once, beside a batch made by hand for onnxruntime
     check      checking and inferring models, beside the onnx package
     growth     load and first run of models of many nodes, beside onnxruntime
+    random     random operators beside onnxruntime
     costs      what the engine itself takes, beside the estimates of src/op/costs.h
     stops      how late each operator hears that it should stop
 
@@ -24,6 +25,7 @@ from bench_functions import bench_functions
 from bench_growth import bench_growth
 from bench_loops import bench_loops
 from bench_pools import bench_pools
+from bench_random import bench_random
 from bench_real import bench_real
 from bench_rnn import bench_rnn
 from bench_stops import bench_stops
@@ -38,6 +40,7 @@ def main() -> None:
         "pools": bench_pools,
         "check": bench_check,
         "growth": bench_growth,
+        "random": bench_random,
         "stops": bench_stops,
         "costs": bench_costs,
     }
