@@ -164,3 +164,32 @@ def test_loops_draw_anew():
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
     (us,) = treadle.InferenceSession(model.SerializeToString()).run(None, {"m": np.int64(50)})
     assert us.shape == (50, 4) and len(np.unique(us, axis=0)) == 50
+
+
+def dropout(version, dtype, x, ratio):
+    """Output and mask of Dropout in training, in versions that ask for training by an attribute or by an input."""
+    if version < 12:
+        return run("Dropout", version, [x], [dtype, dtype], {"is_test": 0, "ratio": ratio})
+    inputs = [x, np.array(ratio, np.float32), np.array(True)]
+    return run("Dropout", version, inputs, [dtype, np.bool_], {"seed": 5})
+
+
+@pytest.mark.parametrize("version, dtype", [c for c in cases("Dropout") if c[0] in (1, 6, 12, 13, 22)], ids=str)
+def test_dropout_in_training(version, dtype):
+    x = np.tile(np.array([1, -2, 0.5, np.nan], dtype), MANY // 4 + 1)[:-3]  # of uneven size
+    y, mask = dropout(version, dtype, x, 0.75)
+    kept = mask.astype(bool)
+    assert mask.shape == x.shape and set(np.unique(mask.astype(np.float32))) == {0, 1}
+    assert abs(kept.mean() - 0.25) < 0.01  # over five deviations
+    expected = np.where(kept, x.astype(np.float64) * 4, 0).astype(dtype)
+    np.testing.assert_array_equal(y.astype(np.float64), expected.astype(np.float64))
+    neighbours = kept[: len(kept) // 2 * 2].reshape(-1, 2)
+    assert abs(np.corrcoef(neighbours[:, 0], neighbours[:, 1])[0, 1]) < 0.025
+
+
+@pytest.mark.parametrize("version", [12, 22])
+def test_dropout_without_training_keeps_everything(version):
+    x = np.arange(1003, dtype=np.float32)
+    y, mask = run("Dropout", version, [x, np.array(0.5, np.float32), np.array(False)], [np.float32, np.bool_])
+    np.testing.assert_array_equal(y, x)
+    assert mask.all()

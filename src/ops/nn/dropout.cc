@@ -55,10 +55,10 @@ void drop(const DropoutState& s, double ratio, const std::byte* x, std::byte* y,
     double kept[kernels::kTile], values[kernels::kTile];
     s.numbers.make(sequence, begin, kept, n);
     kernels::convert(s.widen, x + begin * s.width, values, n);
-    for (size_t i = 0; i < n; ++i) {
-      const bool keep = kept[i] >= ratio;
-      values[i] = keep ? values[i] * scale : 0;
-      kept[i] = keep ? 1 : 0;
+    for (size_t i = 0; i < n; ++i) {  // selections of what is at hand: branches would be mispredicted
+      const double scaled = values[i] * scale;
+      values[i] = kept[i] >= ratio ? scaled : 0.0;
+      kept[i] = kept[i] >= ratio ? 1.0 : 0.0;
     }
     kernels::convert(s.narrow, values, y + begin * s.width, n);
     if (mask) write_mask(s, mask, begin, kept, n);
