@@ -195,7 +195,7 @@ TREADLE_ALWAYS_INLINE void make_row(RandomKey key, uint64_t first, T* out, size_
   };
   for (; n >= kGroup; n -= kGroup, out += kGroup) make_group(out, kGroup);
   if (n == 0) return;
-  T group[kGroup]{};
+  alignas(kVectorBytes) T group[kGroup]{};
   make_group(group, n);
   std::memcpy(out, group, n * sizeof(T));
 }
