@@ -143,8 +143,9 @@ Status prepare_uniform(PrepareContext& ctx) {
   const double most = low <= below && below < high ? below : std::numeric_limits<double>::infinity();
   const kernels::RandomKernels& kernels = kernels::random_kernels();
   // float is too narrow for steps that are not normal numbers, and for ranges beyond its own.
-  const auto narrow = static_cast<float>(step), range = static_cast<float>(high - low);
-  if (type == ElementType::kDouble || !std::isfinite(range) || (step != 0 && !std::isnormal(narrow))) {
+  constexpr auto kFloatMost = static_cast<double>(std::numeric_limits<float>::max());
+  const auto narrow = static_cast<float>(step);
+  if (type == ElementType::kDouble || std::abs(high - low) > kFloatMost || (step != 0 && !std::isnormal(narrow))) {
     return prepare_rows<double>(ctx, kernels.f64, {low, step, most}, bits);
   }
   return prepare_rows<float>(ctx, kernels.f32, {static_cast<float>(low), narrow, static_cast<float>(most)}, bits);
