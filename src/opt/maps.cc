@@ -23,14 +23,23 @@ constexpr int64_t kMaxOfUnknown = int64_t{1} << 11;  // elements of one value in
 
 class Mapper {
  public:
-  Mapper(ir::Graph& graph, ir::Region& region, size_t at, Remarks* remarks)
-      : graph_(graph), region_(region), at_(at), scan_(*region.nodes[at]), body_(scan_.body()), remarks_(remarks) {}
+  // `replaced`: results of the Scan that others take the place of.
+  Mapper(ir::Graph& graph, ir::Region& region, size_t at, Remarks* remarks,
+         std::unordered_map<ir::Value*, ir::Value*>& replaced)
+      : graph_(graph),
+        region_(region),
+        at_(at),
+        scan_(*region.nodes[at]),
+        body_(scan_.body()),
+        remarks_(remarks),
+        replaced_(replaced) {}
 
   // Whether nodes took the place of the Scan, and how many.
   bool run() {
     if (!reads_along_trips() || !is_map()) return false;
-    for (size_t i = 0; i < scan_.states(); ++i) replaced_[scan_.state(i).before] = scan_.state(i).initial;
-    ir::replace_uses(body_, replaced_);
+    std::unordered_map<ir::Value*, ir::Value*> states;  // none of them changes
+    for (size_t i = 0; i < scan_.states(); ++i) states[scan_.state(i).before] = scan_.state(i).initial;
+    ir::replace_uses(body_, states);
     dissolve();
     return true;
   }
@@ -99,7 +108,6 @@ class Mapper {
     }
     for (auto& node : body_.nodes) outside.add(std::move(node));
     body_.nodes.clear();
-    replaced_.clear();
     for (size_t i = 0; i < scan_.states(); ++i) replace(scan_.state(i).final, scan_.state(i).initial);
     for (size_t i = 0; i < scan_.scan_outputs(); ++i) {
       const LoopView::ScanOutput out = scan_.scan_output(i);
@@ -109,7 +117,6 @@ class Mapper {
     }
     added_ = outside.added();
     region_.nodes.erase(region_.nodes.begin() + static_cast<std::ptrdiff_t>(at_ + added_));
-    ir::replace_uses(graph_, replaced_);
   }
 
   void replace(ir::Value* result, ir::Value* made) {
@@ -127,17 +134,19 @@ class Mapper {
   size_t added_ = 0;
   Dim trips_;
   std::unordered_set<const ir::Value*> varying_;
-  std::unordered_map<ir::Value*, ir::Value*> replaced_;
+  std::unordered_map<ir::Value*, ir::Value*>& replaced_;
 };
 
 }  // namespace
 
 void run_maps_at_once(ir::Graph& graph, Remarks* remarks) {
-  visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
+  std::unordered_map<ir::Value*, ir::Value*> replaced;
+  rewrite_nodes(graph.top(), replaced, [&](ir::Region& region, size_t at) {
     if (!is_scan(*region.nodes[at])) return at;
-    Mapper mapper(graph, region, at, remarks);
+    Mapper mapper(graph, region, at, remarks, replaced);
     return mapper.run() ? at + mapper.added() - 1 : at;
   });
+  ir::replace_uses(graph, replaced);
 }
 
 }  // namespace treadle::opt
