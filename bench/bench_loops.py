@@ -91,7 +91,7 @@ def print_classes(all_found: list[Found]) -> None:
             continue
         slowest = min((m.ratio("onnxruntime", "native") for m in members), key=lambda r: r.mean)
         farthest = max((m.ratio("native", "C++") for m in members), key=lambda r: r.mean)
-        cells = [group.title, f"{group.onnxruntime:g}", f"{slowest.mean:.1f}"]
+        cells = [group.title, f"{group.onnxruntime or ''}", f"{slowest.mean:.1f}"]
         cells += [measure.at_least(slowest, group.onnxruntime), f"{group.yardstick or ''}", str(farthest)]
         cells += [measure.at_most(farthest, group.yardstick)]
         print(f"| {' | '.join(cells)} |", flush=True)

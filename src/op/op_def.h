@@ -13,9 +13,11 @@
 
 namespace treadle {
 
-class AxisContext;   // op/axes.h
-class WidenContext;  // op/axes.h
-struct Work;         // op/work.h
+class AxisContext;      // op/axes.h
+class WidenContext;     // op/axes.h
+struct Work;            // op/work.h
+struct DynamicKernel;   // op/dynamic_kernel.h
+struct DynamicContext;  // op/dynamic_kernel.h
 
 enum class Arity : uint8_t { kSingle, kOptional, kVariadic, kVariadicMixed /* each argument its own type */ };
 
@@ -91,6 +93,7 @@ using WidenFn = Status (*)(WidenContext&);
 using WorkFn = Work (*)(const ir::Node&);
 using TotalFn = bool (*)(const ir::Node&);
 using ExpandFn = bool (*)(LowerContext&);
+using DynamicFn = DynamicKernel (*)(const DynamicContext&);
 
 // Products of an operand with another one that is often the same for many of them: weights.
 enum class Product : uint8_t { kNone, kMatrices, kConvolution };
@@ -168,6 +171,8 @@ struct OpDef {
   // The elements of every result are elements of the inputs that have its type, or bits that never change; which ones,
   // sizes and the other inputs decide.
   bool moves_elements = false;
+  // Optional: a kernel that takes operands of any size. Elementwise operators need not say it.
+  DynamicFn dynamic = nullptr;
   // Output 0 is input 0 with the other inputs behind it along attribute `axis`: where input 0 is a value that grows, it
   // is extended in place.
   bool appends = false;
@@ -258,6 +263,7 @@ class OpBuilder {
   OpBuilder& expand(ExpandFn fn) { return def.expand = fn, *this; }
   OpBuilder& expand_in_loops(ExpandFn fn) { return def.expands_in_loops = true, expand(fn); }
   OpBuilder& axes(AxesFn rule, WidenFn widen = nullptr) { return def.axes = rule, def.widen = widen, *this; }
+  OpBuilder& dynamic(DynamicFn fn) { return def.dynamic = fn, *this; }
   OpBuilder& no_axes(const char* why) { return def.no_axes = why, *this; }
 
   OpDef& def;

@@ -170,6 +170,7 @@ Status Planner::emit_dynamic(const ir::Node& node) {
   dynamic.node = &node;
   for (const ir::Value* v : node.inputs) dynamic.inputs.push_back(slot(v));
   for (const ir::Value* v : node.outputs) dynamic.outputs.push_back(define(v, Storage::kHandle));
+  dynamic.kernel = dynamic_kernel_of(node, p_.states);
   p_.dynamic.push_back(std::move(dynamic));
   emit_code(node.op->prepare ? OpCode::kGuarded : OpCode::kCompute, &node,
             static_cast<uint32_t>(p_.dynamic.size() - 1));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "op/dynamic_kernel.h"
 #include "op/kernel.h"
 #include "op/op_def.h"
 #include "plan/opcodes.h"
@@ -101,6 +102,7 @@ struct DynamicNode {
   std::vector<uint32_t> releases;         // handles that nobody needs once the node has run
   bool in_loop = false;
   Growth growth = Growth::kNone;  // of output 0, where the node appends to input 0
+  DynamicKernel kernel;           // takes the sizes at hand, where the node has one
 };
 
 struct LoopState {

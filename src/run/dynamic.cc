@@ -3,6 +3,9 @@
 // where nobody else holds that result.
 #include "run/dynamic.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "op/op_def.h"
 
 namespace treadle::run {
@@ -17,9 +20,108 @@ Status DynamicNodes::run(const plan::Instruction& in) {
     return frame_.set_handle(to, std::move(value));
   }
   const DynamicNode& node = program_.dynamic[in.index];
-  TREADLE_TRY(in.code == OpCode::kGuarded ? run_guarded(node, in.index) : run_compute(node));
+  TREADLE_ASSIGN(const bool done, run_kernel(node, in.index));
+  if (!done) TREADLE_TRY(in.code == OpCode::kGuarded ? run_guarded(node, in.index) : run_compute(node));
   frame_.release(node.releases, node.in_loop);
   return {};
+}
+
+// --- dynamic kernels -------------------------------------------------------------------------------------------------
+
+// Operands of this many bytes are better off with a prepared kernel, which may run on several threads and be stopped.
+constexpr size_t kMostBytes = 1 << 16;
+
+class DynamicNodes::Call final : public DynamicCall {
+ public:
+  Call(DynamicNodes& nodes, const Operands& operands)
+      : DynamicCall(operands.at), nodes_(nodes), sources_(operands.sources), results_(operands.results) {}
+
+  void* make(size_t i, std::span<const int64_t> dims) override {
+    const Operands::Source& result = results_[i];
+    size_t count = 1;
+    for (const int64_t size : dims) {
+      if (size < 0 || __builtin_mul_overflow(count, static_cast<size_t>(size), &count)) return nullptr;
+    }
+    if (count > kMostBytes / result.width) return nullptr;
+    bytes_ += count * result.width;
+    return nodes_.frame_.renew_for(result.slot, result.type, dims);
+  }
+
+  bool share(size_t i, size_t from, std::span<const int64_t> dims) override {
+    // Short values are copied: whoever shares memory keeps the next trip from writing to it.
+    constexpr size_t kMostCopied = 4096;
+    const size_t bytes = static_cast<size_t>(inputs[from].count) * results_[i].width;
+    if (bytes <= kMostCopied) {
+      void* to = make(i, dims);
+      if (to && bytes > 0) std::memcpy(to, inputs[from].data, bytes);
+      return to != nullptr;
+    }
+    Frame& frame = nodes_.frame_;
+    const uint32_t base = sources_[from].slot;
+    return sources_[from].is_handle &&
+           frame.set_handle(results_[i].slot, AnyValue(frame.handle(base).tensor().reshaped(Dims(dims)))).ok();
+  }
+
+  size_t bytes() const { return bytes_; }
+
+ private:
+  DynamicNodes& nodes_;
+  std::span<const Operands::Source> sources_, results_;
+  size_t bytes_ = 0;  // of all that was made
+};
+
+DynamicNodes::Operands DynamicNodes::first_operands(const DynamicNode& node) const {
+  Operands made;
+  made.at.resize(node.inputs.size());
+  made.planned.resize(node.inputs.size());
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const uint32_t s = node.inputs[i];
+    if (s == plan::kNoSlot) {
+      made.sources.emplace_back();
+      continue;
+    }
+    const Type& type = node.node->inputs[i]->type;
+    made.sources.push_back({s, type.element, byte_width(type.element), frame_.is_handle(s)});
+    if (frame_.is_handle(s)) continue;
+    made.planned[i] = known_dims(type.shape);
+    made.at[i].dims = &made.planned[i];
+    made.at[i].count = element_count_unchecked(made.planned[i]);
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const ElementType type = node.node->outputs[i]->type.element;
+    made.results.push_back({node.outputs[i], type, byte_width(type), true});
+  }
+  return made;
+}
+
+// False where one is no row-major tensor of the type that the kernel was made for. `bytes`: of those of run-time size.
+bool DynamicNodes::find_operands(Operands& operands, size_t& bytes) const {
+  for (size_t i = 0; i < operands.at.size(); ++i) {
+    const Operands::Source& source = operands.sources[i];
+    DynamicOperand& operand = operands.at[i];
+    operand.data = frame_.address(source.slot);
+    if (!source.is_handle) continue;
+    const AnyValue& value = frame_.handle(source.slot);
+    if (!value.is_tensor() || value.tensor().type() != source.type || frame_.strides_of(source.slot)) return false;
+    operand.dims = &value.tensor().dims();
+    operand.count = value.tensor().element_count();
+    bytes += static_cast<size_t>(operand.count) * source.width;
+  }
+  return true;
+}
+
+Result<bool> DynamicNodes::run_kernel(const DynamicNode& node, uint32_t index) {
+  if (!node.kernel.run || node.growth != plan::Growth::kNone) return false;
+  Operands& operands = operands_[index];
+  if (operands.results.empty()) operands = first_operands(node);
+  size_t bytes = 0;
+  if (!find_operands(operands, bytes) || bytes > kMostBytes) return false;
+  Call call(*this, operands);
+  const uint32_t failed = node.kernel.run(node.kernel.state, call);
+  if (failed == kNotDynamic) return false;
+  if (failed != 0) return kernel_status(failed);
+  TREADLE_TRY(polls_.charge(bytes + call.bytes()));
+  return true;
 }
 
 bool DynamicNodes::all_numeric_tensors(const DynamicNode& node) const {

@@ -18,6 +18,7 @@ Frame::Frame(const plan::Program& program, RunMemory& memory)
     if (slot.storage == Storage::kConstant) first_slots_[s] = const_cast<void*>(slot.constant.raw());
     if (slot.storage == Storage::kHandle) handle_slots_.push_back(s);
   }
+  for (const Slot& slot : program.slots) is_fixed_.push_back(slot.type.is_concrete());
   const bool any_grows = std::any_of(program.dynamic.begin(), program.dynamic.end(),
                                      [](const plan::DynamicNode& node) { return node.growth != plan::Growth::kNone; });
   if (any_grows) layouts_.resize(program.slots.size());
@@ -83,7 +84,7 @@ Status Frame::set_handle(uint32_t s, AnyValue value) {
   if (value.is_tensor()) {
     const Tensor& t = value.tensor();
     // Kernels that were planned with known sizes read this memory.
-    if (expected.is_concrete() && !(known_dims(expected.shape) == t.dims() && expected.element == t.type())) {
+    if (is_fixed_[s] && !(known_dims(expected.shape) == t.dims() && expected.element == t.type())) {
       return error(Code::kInternal, "planned for {}, found {}", expected.to_string(), value.type().to_string());
     }
     slots_[s] = const_cast<void*>(t.raw());
@@ -122,6 +123,20 @@ Status Frame::renew(uint32_t s, ElementType type, const Dims& dims) {
   }
   TREADLE_ASSIGN(Tensor tensor, memory_.allocate(type, dims));
   return set_handle(s, AnyValue(std::move(tensor)));
+}
+
+void* Frame::renew_for(uint32_t s, ElementType type, std::span<const int64_t> dims) {
+  AnyValue& old = handles_[s];
+  if (is_fixed_[s]) {
+    const Shape& planned = program_.slots[s].type.shape;
+    if (!std::ranges::equal(dims, planned, [](int64_t size, const Dim& d) { return d.value() == size; }))
+      return nullptr;
+  }
+  if (old.is_tensor() && old.tensor().type() == type && old.tensor().rewrite(dims)) {
+    if (!layouts_.empty()) layouts_[s].strides.clear();
+    return slots_[s] = old.tensor().mutable_raw();
+  }
+  return renew(s, type, Dims(dims)).ok() ? slots_[s] : nullptr;
 }
 
 void Frame::release_handles(const std::vector<uint32_t>& slots, bool in_loop) {

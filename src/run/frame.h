@@ -73,12 +73,24 @@ class Frame {
   // The value in slot `s`, which stands for `type`: shared where it is reference-counted, copied from planned memory.
   Result<AnyValue> value_of(uint32_t s, const Type& type);
   Status set_handle(uint32_t s, AnyValue value);
+  // Puts the value of `successor` into the place of `state`, whose own goes the other way where its memory can be
+  // written anew, as nobody else holds it.
+  void exchange(uint32_t state, uint32_t successor) {
+    std::swap(handles_[state], handles_[successor]);
+    std::swap(slots_[state], slots_[successor]);
+    AnyValue& old = handles_[successor];
+    if (!old.is_tensor() || !old.tensor().exclusive()) old = {};
+  }
+  // Whether kernels were planned for the sizes that the type of slot `s` has.
+  bool is_fixed(uint32_t s) const { return is_fixed_[s]; }
   // The sizes of slot `s`, which holds `value`; `storage` has them where they are planned.
   const Dims& dims_of(uint32_t s, const ir::Value& value, Dims& storage) const;
   // Makes the handle in slot `s` a tensor of these sizes to be written: in the memory of its last value where nobody
   // else holds that and it is large enough. A small value that has grown is given twice the room, for it will grow
   // again.
   Status renew(uint32_t s, ElementType type, const Dims& dims);
+  // The same for what a dynamic kernel writes; null where its memory cannot be had that way.
+  void* renew_for(uint32_t s, ElementType type, std::span<const int64_t> dims);
   // Gives up handles after their last use. In a loop, small tensors stay: the next trip writes into their memory.
   void release(const std::vector<uint32_t>& slots, bool in_loop) {
     if (!slots.empty()) release_handles(slots, in_loop);
@@ -105,6 +117,7 @@ class Frame {
   std::vector<void*> first_slots_;      // what a run begins with
   std::vector<AnyValue> handles_;       // by slot; used for kHandle only
   std::vector<uint32_t> handle_slots_;  // those
+  std::vector<bool> is_fixed_;          // by slot: kernels were planned for the sizes of its type
   std::vector<StrideLayout> layouts_;   // by slot; empty where nothing grows
 };
 

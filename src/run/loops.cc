@@ -49,6 +49,7 @@ void clear_rows(std::byte* whole, const LoopPosition& at, size_t row_bytes) {
 
 Loops::Loops(const plan::Program& program, Frame& frame, RunMemory& memory, Polls& polls)
     : program_(program), frame_(frame), memory_(memory), polls_(polls), positions_(program.loops.size()) {
+  for (const Loop& loop : program.loops) exchanges_.push_back(exchanges_handles(loop));
   for (size_t i = 0; i < positions_.size(); ++i) positions_[i].outputs.resize(program.loops[i].scan_outputs.size());
 }
 
@@ -346,8 +347,28 @@ Status Loops::check_state(uint32_t index, size_t state, const AnyValue& next) {
   return changed_state(Code::kRuntime, state, at.trip, old.type(), next.type());
 }
 
+// Whether every state of run-time size is a value of its own that each trip makes anew: then a state and its successor
+// change places.
+bool Loops::exchanges_handles(const Loop& loop) const {
+  const auto is_taken = [&](const LoopState& state) {
+    return std::any_of(loop.states.begin(), loop.states.end(), [&](const LoopState& other) {
+      return other.in == state.out || (&other != &state && other.out == state.out);
+    });
+  };
+  return !frame_.has_layouts() && std::all_of(loop.states.begin(), loop.states.end(), [&](const LoopState& state) {
+    return state.planned || (state.made_by_trip && !state.grows && !state.shape_is_fixed &&
+                             frame_.is_handle(state.out) && !frame_.is_fixed(state.in) && !is_taken(state));
+  });
+}
+
 Status Loops::move_handles(uint32_t index) {
   const Loop& loop = program_.loops[index];
+  if (exchanges_[index]) {
+    for (const LoopState& state : loop.states) {
+      if (!state.planned) frame_.exchange(state.in, state.out);
+    }
+    return {};
+  }
   // One parallel move: every new state is taken before any is put in place.
   InlineVector<AnyValue, 4> next;
   for (size_t i = 0; i < loop.states.size(); ++i) {

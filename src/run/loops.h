@@ -99,6 +99,7 @@ class Loops {
   Status set_elements(const plan::Loop& loop, const LoopPosition& at);
   Status point_at_element(const plan::ScanInput& scan, size_t i, int64_t row);
   Status take_element(const plan::ScanInput& scan, size_t i, int64_t row);
+  bool exchanges_handles(const plan::Loop& loop) const;
   Status move_handles(uint32_t index);
   Status check_state(uint32_t index, size_t state, const AnyValue& next);
   Status store_row(const plan::ScanOutput& scan, ScanOutputState& state, const LoopPosition& at);
@@ -110,6 +111,7 @@ class Loops {
   RunMemory& memory_;
   Polls& polls_;
   std::vector<LoopPosition> positions_;  // by loop
+  std::vector<bool> exchanges_;          // by loop: exchanges_handles
   bool misplanned_ = false;
 };
 

@@ -62,6 +62,9 @@ class Tensor {
   // The same data under other sizes of equal count.
   Tensor reshaped(Dims dims) const;
   Result<Tensor> clone() const;
+  // Makes this a tensor of other sizes and of the same type in the memory that it has, whose contents then mean
+  // nothing. False, with nothing changed: somebody else sees the memory, it is too small, or far too large.
+  bool rewrite(std::span<const int64_t> dims);
   // Nobody else sees this memory and it may be written.
   bool exclusive() const { return buffer_ && buffer_->unique() && buffer_->writable(); }
 

@@ -5,6 +5,7 @@
 #include "kernels/reduce.h"
 #include "op/axis.h"
 #include "op/axis_rules.h"
+#include "op/dynamic_kernel.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/work.h"
@@ -67,6 +68,38 @@ Status prepare_arg(PrepareContext& ctx) {
   return {};
 }
 
+struct DynamicArg {
+  int64_t axis = 0;
+  ElementType type{};
+  bool keep = true, last = false;
+};
+
+template <ArgFn kFn>
+uint32_t run_dynamic_arg(const DynamicArg& s, DynamicCall& call) {
+  const DynamicOperand& x = call.inputs[0];
+  const int64_t axis = s.axis < 0 ? s.axis + x.rank() : s.axis;
+  if (axis < 0 || axis >= x.rank() || x.size(static_cast<size_t>(axis)) == 0) return kNotDynamic;
+  Dims dims = *x.dims;
+  if (s.keep) {
+    dims[static_cast<size_t>(axis)] = 1;
+  } else {
+    dims.erase(static_cast<size_t>(axis));
+  }
+  auto* to = static_cast<int64_t*>(call.make(0, dims));
+  if (!to) return kNotDynamic;
+  const AxisView view = view_along(*x.dims, axis);
+  kFn(s.type, x.data, to, view.outer, view.n, view.inner, s.last);
+  return 0;
+}
+
+template <ArgFn kFn>
+DynamicKernel dynamic_arg(const DynamicContext& c) {
+  const auto& a = c.attributes();
+  const DynamicArg made{a.get_int("axis"), c.element(0), a.get_int("keepdims", 1) != 0,
+                        a.get_int("select_last_index") != 0};
+  return dynamic_kernel<DynamicArg, run_dynamic_arg<kFn>>(c, made);
+}
+
 Status searched_axes(AxisContext& c) {
   const int64_t axis = c.axis(c.rank(0), 0);
   if (axis == c.in(0)) return looks_along(fmt::format("it searches axis {}", axis));
@@ -90,6 +123,7 @@ TREADLE_OP(ArgMax, "") {
   op.since(13).type("T", types::kNumericBf16);
   op.infer(infer_arg)
       .prepare(prepare_arg<kernels::arg_max>)
+      .dynamic(dynamic_arg<kernels::arg_max>)
       .axes(searched_axes, axes::shift_axis)
       .work(work::reduction);
 }
@@ -106,6 +140,7 @@ TREADLE_OP(ArgMin, "") {
   op.since(13).type("T", types::kNumericBf16);
   op.infer(infer_arg)
       .prepare(prepare_arg<kernels::arg_min>)
+      .dynamic(dynamic_arg<kernels::arg_min>)
       .axes(searched_axes, axes::shift_axis)
       .work(work::reduction);
 }

@@ -3,6 +3,7 @@
 #include "kernels/reduce.h"
 #include "op/axis.h"
 #include "op/axis_rules.h"
+#include "op/dynamic_kernel.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/work.h"
@@ -68,6 +69,34 @@ Status prepare_cumulative(PrepareContext& ctx) {
   return {};
 }
 
+struct DynamicCumulative {
+  ElementType type{};
+  bool wide = false;  // the axis is int64
+  kernels::CumSumOptions options;
+};
+
+template <CumulativeFn fn>
+uint32_t run_dynamic_cumulative(const DynamicCumulative& s, DynamicCall& call) {
+  const DynamicOperand& x = call.inputs[0];
+  if (call.inputs[1].count != 1) return kNotDynamic;
+  int64_t axis = index_at(call.inputs[1].data, s.wide, 0);
+  if (axis < 0) axis += x.rank();
+  if (axis < 0 || axis >= x.rank()) return kNotDynamic;
+  void* to = call.make(0, *x.dims);
+  if (!to) return kNotDynamic;
+  const AxisView view = view_along(*x.dims, axis);
+  fn(s.type, x.data, to, view.outer, view.n, view.inner, s.options);
+  return 0;
+}
+
+template <CumulativeFn fn>
+DynamicKernel dynamic_cumulative(const DynamicContext& c) {
+  const auto& a = c.attributes();
+  const DynamicCumulative made{
+      c.element(0), c.element(1) == ElementType::kInt64, {a.get_int("exclusive") != 0, a.get_int("reverse") != 0}};
+  return dynamic_kernel<DynamicCumulative, run_dynamic_cumulative<fn>>(c, made);
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -83,6 +112,7 @@ TREADLE_OP(CumProd, "") {
       .type("T2", types::kIndices);
   op.infer(infer_cumulative)
       .prepare(prepare_cumulative<kernels::cum_prod>)
+      .dynamic(dynamic_cumulative<kernels::cum_prod>)
       .shape_inputs({1})
       .axes(axes::along_axis_input, axes::shift_axis_input)
       .work(work::reduction);
@@ -101,6 +131,7 @@ TREADLE_OP(CumSum, "") {
   op.since(14).type("T", types::kNumeric32Bf16);
   op.infer(infer_cumulative)
       .prepare(prepare_cumulative<kernels::cum_sum>)
+      .dynamic(dynamic_cumulative<kernels::cum_sum>)
       .shape_inputs({1})
       .axes(axes::along_axis_input, axes::shift_axis_input)
       .over_time(TimeRule::kPrefixSum)

@@ -3,6 +3,7 @@
 #include "kernels/reduce.h"
 
 #include "op/axis_rules.h"
+#include "op/dynamic_kernel.h"
 #include "op/elementwise.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
@@ -132,6 +133,53 @@ Status prepare_reduce(PrepareContext& ctx) {
   return {};
 }
 
+template <kernels::ReduceOp kOp>
+struct DynamicReduce {
+  ElementType type{};
+  bool keep = true, none = false;  // none: without axes it reduces nothing
+  Axes axes;                       // of versions that have them as an attribute
+};
+
+template <kernels::ReduceOp kOp>
+uint32_t run_dynamic_reduce(const DynamicReduce<kOp>& s, DynamicCall& call) {
+  const DynamicOperand& x = call.inputs[0];
+  const size_t rank = x.dims->size();
+  const bool listed = call.has(1);
+  const int64_t count = listed ? call.inputs[1].count : static_cast<int64_t>(s.axes.size());
+  Reduced reduced(rank, count == 0 && !s.none);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t axis = listed ? static_cast<const int64_t*>(call.inputs[1].data)[i] : s.axes[static_cast<size_t>(i)];
+    if (axis < 0) axis += static_cast<int64_t>(rank);
+    if (axis < 0 || axis >= static_cast<int64_t>(rank)) return kNotDynamic;
+    reduced[static_cast<size_t>(axis)] = true;
+  }
+  Dims dims;
+  for (size_t d = 0; d < rank; ++d) {
+    if (!reduced[d]) {
+      dims.push_back(x.size(d));
+    } else if (s.keep) {
+      dims.push_back(1);
+    }
+  }
+  kernels::ReducePlan plan;
+  if (!kernels::prepare_reduce(&plan, kOp, s.type, *x.dims, reduced).ok()) return kNotDynamic;
+  void* to = call.make(0, dims);
+  if (!to) return kNotDynamic;
+  plan(x.data, to);
+  return 0;
+}
+
+template <kernels::ReduceOp kOp>
+DynamicKernel dynamic_reduce(const DynamicContext& c) {
+  DynamicReduce<kOp> made{c.element(0),
+                          c.attributes().get_int("keepdims", 1) != 0,
+                          c.attributes().get_int("noop_with_empty_axes") != 0,
+                          {}};
+  const auto axes = c.attributes().get_ints("axes");
+  made.axes.assign(axes.begin(), axes.end());
+  return dynamic_kernel<DynamicReduce<kOp>, run_dynamic_reduce<kOp>>(c, std::move(made));
+}
+
 // The node's axes as an input of the newest version; null where none are given. nullopt: it reduces nothing, or what
 // the run says.
 std::optional<ir::Value*> axes_input(LowerContext& ctx) {
@@ -199,8 +247,14 @@ VersionBuilder axes_as_input(VersionBuilder version) {
   return version.in("axes", "tensor(int64)", Arity::kOptional).drop_attr("axes").attr("noop_with_empty_axes", 0);
 }
 
-OpBuilder& end_reduction(OpBuilder& op, InferFn infer, PrepareFn prepare) {
-  return op.infer(infer).prepare(prepare).shape_inputs({1}).axes(axes::reduced, axes::shift_axes).work(work::reduction);
+template <kernels::ReduceOp kOp>
+OpBuilder& end_reduction(OpBuilder& op, InferFn infer) {
+  return op.infer(infer)
+      .prepare(prepare_reduce<kOp>)
+      .dynamic(dynamic_reduce<kOp>)
+      .shape_inputs({1})
+      .axes(axes::reduced, axes::shift_axes)
+      .work(work::reduction);
 }
 
 }  // namespace
@@ -211,14 +265,14 @@ TREADLE_OP(ReduceL1, "") {
   begin_reduction(op);
   op.since(13).type("T", types::kNumeric32Bf16);
   axes_as_input(op.since(18));
-  end_reduction(op, infer_reduce, prepare_reduce<kernels::ReduceOp::kL1>);
+  end_reduction<kernels::ReduceOp::kL1>(op, infer_reduce);
 }
 
 TREADLE_OP(ReduceL2, "") {
   begin_reduction(op);
   op.since(13).type("T", types::kNumeric32Bf16);
   axes_as_input(op.since(18));
-  end_reduction(op, infer_reduce, prepare_reduce<kernels::ReduceOp::kL2>);
+  end_reduction<kernels::ReduceOp::kL2>(op, infer_reduce);
 }
 
 TREADLE_OP(ReduceLogSum, "") {
@@ -226,7 +280,7 @@ TREADLE_OP(ReduceLogSum, "") {
   op.since(13).type("T", types::kNumeric32Bf16);
   axes_as_input(op.since(18));
   op.since(28).type("T", types::kFloatsBf16);
-  end_reduction(op, infer_reduce, prepare_reduce<kernels::ReduceOp::kLogSum>).expand_in_loops(expand_log_sum);
+  end_reduction<kernels::ReduceOp::kLogSum>(op, infer_reduce).expand_in_loops(expand_log_sum);
 }
 
 TREADLE_OP(ReduceLogSumExp, "") {
@@ -234,7 +288,7 @@ TREADLE_OP(ReduceLogSumExp, "") {
   op.since(13).type("T", types::kNumeric32Bf16);
   axes_as_input(op.since(18));
   op.since(28).type("T", types::kFloatsBf16);
-  end_reduction(op, infer_reduce, prepare_reduce<kernels::ReduceOp::kLogSumExp>)
+  end_reduction<kernels::ReduceOp::kLogSumExp>(op, infer_reduce)
       .work(work::functions_of_input)
       .expand_in_loops(expand_log_sum_exp);
 }
@@ -245,14 +299,14 @@ TREADLE_OP(ReduceMax, "") {
   op.since(13).type("T", types::kReducible8Bf16);
   axes_as_input(op.since(18));
   op.since(20).type("T", kReducibleOrBool);
-  end_reduction(op, infer_and_fold<max>, prepare_reduce<kernels::ReduceOp::kMax>);
+  end_reduction<kernels::ReduceOp::kMax>(op, infer_and_fold<max>);
 }
 
 TREADLE_OP(ReduceMean, "") {
   begin_reduction(op);
   op.since(13).type("T", types::kNumeric32Bf16);
   axes_as_input(op.since(18));
-  end_reduction(op, infer_reduce, prepare_reduce<kernels::ReduceOp::kMean>);
+  end_reduction<kernels::ReduceOp::kMean>(op, infer_reduce);
 }
 
 TREADLE_OP(ReduceMin, "") {
@@ -261,25 +315,25 @@ TREADLE_OP(ReduceMin, "") {
   op.since(13).type("T", types::kReducible8Bf16);
   axes_as_input(op.since(18));
   op.since(20).type("T", kReducibleOrBool);
-  end_reduction(op, infer_and_fold<min>, prepare_reduce<kernels::ReduceOp::kMin>);
+  end_reduction<kernels::ReduceOp::kMin>(op, infer_and_fold<min>);
 }
 
 TREADLE_OP(ReduceProd, "") {
   begin_reduction(op);
   op.since(13).type("T", types::kNumeric32Bf16);
   axes_as_input(op.since(18));
-  end_reduction(op, infer_and_fold<multiply>, prepare_reduce<kernels::ReduceOp::kProd>);
+  end_reduction<kernels::ReduceOp::kProd>(op, infer_and_fold<multiply>);
 }
 
 TREADLE_OP(ReduceSum, "") {
   begin_reduction(op);
   axes_as_input(op.since(13)).type("T", types::kNumeric32Bf16);
-  end_reduction(op, infer_and_fold<add>, prepare_reduce<kernels::ReduceOp::kSum>);
+  end_reduction<kernels::ReduceOp::kSum>(op, infer_and_fold<add>);
 }
 
 TREADLE_OP(ReduceSumSquare, "") {
   begin_reduction(op);
   op.since(13).type("T", types::kNumeric32Bf16);
   axes_as_input(op.since(18));
-  end_reduction(op, infer_reduce, prepare_reduce<kernels::ReduceOp::kSumSquare>);
+  end_reduction<kernels::ReduceOp::kSumSquare>(op, infer_reduce);
 }

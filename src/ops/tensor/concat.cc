@@ -1,7 +1,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/move.h"
 #include "op/axis_rules.h"
+#include "op/dynamic_kernel.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/small_contents.h"
@@ -98,6 +100,50 @@ Status prepare_concat(PrepareContext& c) {
   return tensor_ops::set_copies_kernel(c, copied);
 }
 
+struct DynamicConcat {
+  int64_t axis = 0;
+  size_t width = 0;
+};
+
+uint32_t run_dynamic_concat(const DynamicConcat& s, DynamicCall& call) {
+  // Values that are long when something is appended to them are better off growing in place.
+  constexpr int64_t kLongest = 1024;
+  const DynamicOperand& first = call.inputs[0];
+  const int64_t rank = first.rank(), signed_axis = s.axis < 0 ? s.axis + rank : s.axis;
+  if (signed_axis < 0 || signed_axis >= rank || first.count * static_cast<int64_t>(s.width) > kLongest) {
+    return kNotDynamic;
+  }
+  const auto axis = static_cast<size_t>(signed_axis);
+  Dims dims = *first.dims;
+  for (const DynamicOperand& in : call.inputs.subspan(1)) {
+    if (in.rank() != rank) return kNotDynamic;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (d != axis && in.size(d) != dims[d]) return kNotDynamic;
+    }
+    dims[axis] += in.size(axis);
+  }
+  auto* to = static_cast<std::byte*>(call.make(0, dims));
+  if (!to) return kNotDynamic;
+  int64_t outer = 1;
+  for (size_t d = 0; d < axis; ++d) outer *= dims[d];
+  if (outer == 0) return 0;
+  const auto width = static_cast<int64_t>(s.width);
+  int64_t row = 0;
+  for (const DynamicOperand& in : call.inputs) row += in.count / outer * width;
+  for (const DynamicOperand& in : call.inputs) {
+    const int64_t bytes = in.count / outer * width;
+    if (bytes == 0) continue;
+    kernels::copy_blocks(in.data, bytes, to, row, static_cast<size_t>(bytes), static_cast<size_t>(outer));
+    to += bytes;
+  }
+  return 0;
+}
+
+DynamicKernel dynamic_concat(const DynamicContext& c) {
+  const DynamicConcat concat{c.attributes().get_int("axis", 1), byte_width(c.element(0))};
+  return dynamic_kernel<DynamicConcat, run_dynamic_concat>(c, concat);
+}
+
 Status concat_axes(AxisContext& c) {
   const int64_t axis = c.in(0);
   for (size_t i = 0; i < c.inputs(); ++i) {
@@ -123,6 +169,7 @@ TREADLE_OP(Concat, "") {
       .prepare(prepare_concat)
       .compute(compute_by_position)
       .moves_elements()
+      .dynamic(dynamic_concat)
       .axes(concat_axes, axes::shift_axis_of_all)
       .over_time(TimeRule::kConcat);
   op.def.strided_inputs = ~uint64_t{0};  // however many there are

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "op/axis_rules.h"
+#include "op/dynamic_kernel.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/rank.h"
@@ -121,6 +122,33 @@ Status prepare_expand(PrepareContext& c) {
   return tensor_ops::set_copy_kernel(c, out.dims, strides, out.strides);
 }
 
+struct DynamicExpand {
+  size_t width = 0;
+};
+
+uint32_t run_dynamic_expand(const DynamicExpand& s, DynamicCall& call) {
+  const DynamicOperand &in = call.inputs[0], &shape = call.inputs[1];
+  const auto* target = static_cast<const int64_t*>(shape.data);
+  const size_t rank = std::max(in.dims->size(), static_cast<size_t>(shape.count));
+  const size_t skip = rank - in.dims->size(), untouched = rank - static_cast<size_t>(shape.count);
+  const Dims own = contiguous_strides(*in.dims);
+  Dims dims(rank, 1), strides(rank, 0);
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t from = d < skip ? 1 : in.size(d - skip), to = d < untouched ? 1 : target[d - untouched];
+    if (to < 0 || (from != to && from != 1 && to != 1)) return kNotDynamic;
+    dims[d] = from == 1 ? to : from;
+    if (from != 1) strides[d] = own[d - skip];
+  }
+  void* to = call.make(0, dims);
+  if (!to) return kNotDynamic;
+  copy_strided(s.width, dims, in.data, strides, to, contiguous_strides(dims));
+  return 0;
+}
+
+DynamicKernel dynamic_expand(const DynamicContext& c) {
+  return dynamic_kernel<DynamicExpand, run_dynamic_expand>(c, DynamicExpand{byte_width(c.element(0))});
+}
+
 Status spread_axes(AxisContext& c) {
   TREADLE_TRY(axes::only_first(c));
   const int64_t axis = c.in(0) + c.out_rank() - c.rank(0);
@@ -173,6 +201,7 @@ TREADLE_OP(Expand, "") {
       .moves_elements()
       .shape_inputs({1})
       .strided_inputs({0})
+      .dynamic(dynamic_expand)
       .axes(spread_axes, widen_expand)
       .over_time(TimeRule::kExpand);
 }

@@ -3,6 +3,7 @@
 #include "kernels/convert.h"
 #include "kernels/move.h"
 #include "op/axis_rules.h"
+#include "op/dynamic_kernel.h"
 #include "op/effects.h"
 #include "op/moves.h"
 #include "op/op_def.h"
@@ -147,6 +148,52 @@ Status prepare_gather(PrepareContext& c) {
   const bool wide = indices.type == ElementType::kInt64;
   c.set_kernel(wide ? gather_kernel<int64_t>(*s) : gather_kernel<int32_t>(*s), s);
   return {};
+}
+
+// --- Gather of any sizes
+
+struct DynamicGather {
+  int64_t axis = 0;
+  size_t width = 0;
+  bool wide = false;
+};
+
+uint32_t run_dynamic_gather(const DynamicGather& s, DynamicCall& call) {
+  const DynamicOperand &data = call.inputs[0], &indices = call.inputs[1];
+  const int64_t axis = s.axis < 0 ? s.axis + data.rank() : s.axis;
+  if (axis < 0 || axis >= data.rank()) return kNotDynamic;
+  const auto at = static_cast<size_t>(axis);
+  Dims dims;
+  size_t outer = 1, bytes = s.width;
+  for (size_t d = 0; d < at; ++d) {
+    dims.push_back(data.size(d));
+    outer *= static_cast<size_t>(data.size(d));
+  }
+  for (const int64_t size : *indices.dims) dims.push_back(size);
+  for (size_t d = at + 1; d < data.dims->size(); ++d) {
+    dims.push_back(data.size(d));
+    bytes *= static_cast<size_t>(data.size(d));
+  }
+  const int64_t n = data.size(at);
+  // Whether an index is out of range is for the prepared kernel to say.
+  for (int64_t i = 0; i < indices.count; ++i) {
+    if (checked_index(index_at(indices.data, s.wide, i), n) < 0) return kNotDynamic;
+  }
+  void* to = call.make(0, dims);
+  if (!to) return kNotDynamic;
+  const auto count = static_cast<size_t>(indices.count);
+  if (s.wide) {
+    kernels::gather(data.data, outer, n, bytes, static_cast<const int64_t*>(indices.data), count, to, nullptr);
+  } else {
+    kernels::gather(data.data, outer, n, bytes, static_cast<const int32_t*>(indices.data), count, to, nullptr);
+  }
+  return 0;
+}
+
+DynamicKernel dynamic_gather(const DynamicContext& c) {
+  const DynamicGather gather{c.attributes().get_int("axis", 0), byte_width(c.element(0)),
+                             c.element(1) == ElementType::kInt64};
+  return dynamic_kernel<DynamicGather, run_dynamic_gather>(c, gather);
 }
 
 // --- GatherElements
@@ -384,6 +431,7 @@ TREADLE_OP(Gather, "") {
       .prepare(prepare_gather)
       .compute(compute_by_position)
       .moves_elements()
+      .dynamic(dynamic_gather)
       .can_fail_unless(picks_by_constants)
       .axes(gathered_axes, widen_gather)
       .over_time(TimeRule::kGather);

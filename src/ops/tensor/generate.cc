@@ -7,6 +7,7 @@
 #include "kernels/convert.h"
 #include "kernels/move.h"
 #include "op/axis_rules.h"
+#include "op/dynamic_kernel.h"
 #include "op/moves.h"
 #include "op/op_def.h"
 #include "op/operands.h"
@@ -135,6 +136,58 @@ void set_range(PrepareContext& c, KernelFn run) {
     return is_integer(type) ? static_cast<T>(t.int64_at(0)) : static_cast<T>(t.double_at(0));
   };
   c.set_kernel(run, c.make_state<RangeState<T>>(RangeState<T>{read(0), read(2), c.outputs[0].element_count(), type}));
+}
+
+// Of any length.
+template <class T>
+struct DynamicRange {
+  ElementType type{};
+};
+
+template <class T>
+uint32_t run_dynamic_range(const DynamicRange<T>& s, DynamicCall& call) {
+  T bounds[3];
+  for (size_t i = 0; i < 3; ++i) {
+    if (call.inputs[i].count != 1) return kNotDynamic;
+    bounds[i] = *static_cast<const T*>(call.inputs[i].data);
+  }
+  const auto [start, limit, delta] = bounds;
+  Result<int64_t> count = 0;
+  if constexpr (std::is_integral_v<T>) {
+    count = integer_count(start, limit, delta);
+  } else {
+    count = float_count(start, limit, delta);
+  }
+  if (!count.ok()) return kNotDynamic;
+  const int64_t dims[] = {*count};
+  void* to = call.make(0, dims);
+  if (!to) return kNotDynamic;
+  const RangeState<T> state{start, delta, *count, s.type};
+  void* const slots[] = {to};
+  static constexpr uint32_t kOperands[] = {0, 0, 0, 0};
+  return run_range<T>(&state, slots, kOperands);
+}
+
+template <class T>
+DynamicKernel dynamic_range_of(const DynamicContext& c) {
+  return dynamic_kernel<DynamicRange<T>, run_dynamic_range<T>>(c, DynamicRange<T>{c.element(0)});
+}
+
+DynamicKernel dynamic_range(const DynamicContext& c) {
+  switch (c.element(0)) {
+    case ElementType::kFloat:
+      return dynamic_range_of<float>(c);
+    case ElementType::kDouble:
+      return dynamic_range_of<double>(c);
+    case ElementType::kInt16:
+      return dynamic_range_of<int16_t>(c);
+    case ElementType::kInt32:
+      return dynamic_range_of<int32_t>(c);
+    case ElementType::kInt64:
+      return dynamic_range_of<int64_t>(c);
+    default:
+      return {};
+  }
 }
 
 Status prepare_range(PrepareContext& c) {
@@ -323,6 +376,7 @@ TREADLE_OP(Range, "") {
                          ElementType::kFloat16, ElementType::kDouble, ElementType::kBfloat16));
   op.infer(infer_range)
       .prepare(prepare_range)
+      .dynamic(dynamic_range)
       .shape_inputs({0, 1, 2})
       .no_axes("its operands are single numbers")
       .over_time(TimeRule::kRange);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "op/axis_rules.h"
+#include "op/dynamic_kernel.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/rank.h"
@@ -193,6 +194,103 @@ Status infer_unsqueeze(InferContext& c) {
   return {};
 }
 
+// --- of any sizes
+
+struct DynamicReshape {
+  bool allow_zero = false;
+};
+
+uint32_t run_dynamic_reshape(const DynamicReshape& s, DynamicCall& call) {
+  const DynamicOperand &in = call.inputs[0], &shape = call.inputs[1];
+  const auto* target = static_cast<const int64_t*>(shape.data);
+  Dims dims;
+  int64_t rest = 1, deduced = -1;
+  for (int64_t i = 0; i < shape.count; ++i) {
+    int64_t size = target[i];
+    if (size == 0 && !s.allow_zero) {
+      if (i >= in.rank()) return kNotDynamic;
+      size = in.size(static_cast<size_t>(i));
+    }
+    if (size < -1 || (size == -1 && deduced >= 0)) return kNotDynamic;
+    if (size == -1) {
+      deduced = i;
+    } else if (__builtin_mul_overflow(rest, size, &rest)) {
+      return kNotDynamic;
+    }
+    dims.push_back(size);
+  }
+  if (deduced >= 0) {
+    if (rest == 0 || in.count % rest != 0) return kNotDynamic;
+    dims[static_cast<size_t>(deduced)] = in.count / rest;
+  } else if (rest != in.count) {
+    return kNotDynamic;
+  }
+  return call.share(0, 0, dims) ? 0 : kNotDynamic;
+}
+
+DynamicKernel dynamic_reshape(const DynamicContext& c) {
+  if (c.node.version->since < 5) return {};
+  const DynamicReshape reshape{c.attributes().get_int("allowzero", 0) != 0};
+  return dynamic_kernel<DynamicReshape, run_dynamic_reshape>(c, reshape);
+}
+
+// Axes as the node has them: an attribute, or the contents of input 1.
+struct DynamicAxes {
+  Ints given;
+
+  explicit DynamicAxes(const DynamicContext& c) {
+    const auto axes = c.attributes().get_ints("axes");
+    given.assign(axes.begin(), axes.end());
+  }
+  // As bits; nullopt where one is not among `rank`, or comes twice.
+  std::optional<uint64_t> bits(const DynamicCall& call, int64_t rank) const {
+    const bool listed = call.has(1);
+    const int64_t count = listed ? call.inputs[1].count : static_cast<int64_t>(given.size());
+    uint64_t named = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t axis = listed ? static_cast<const int64_t*>(call.inputs[1].data)[i] : given[static_cast<size_t>(i)];
+      if (axis < 0) axis += rank;
+      if (axis < 0 || axis >= std::min<int64_t>(rank, 64) || named >> axis & 1) return std::nullopt;
+      named |= uint64_t{1} << axis;
+    }
+    return named;
+  }
+  bool any(const DynamicCall& call) const { return call.has(1) || !given.empty(); }
+  int64_t count(const DynamicCall& call) const {
+    return call.has(1) ? call.inputs[1].count : static_cast<int64_t>(given.size());
+  }
+};
+
+uint32_t run_dynamic_squeeze(const DynamicAxes& s, DynamicCall& call) {
+  const DynamicOperand& in = call.inputs[0];
+  const auto named = s.bits(call, in.rank());
+  if (!named || in.rank() > 64) return kNotDynamic;
+  Dims dims;
+  for (size_t d = 0; d < in.dims->size(); ++d) {
+    const bool goes = s.any(call) ? (*named >> d & 1) != 0 : in.size(d) == 1;
+    if (goes && in.size(d) != 1) return kNotDynamic;
+    if (!goes) dims.push_back(in.size(d));
+  }
+  return call.share(0, 0, dims) ? 0 : kNotDynamic;
+}
+
+uint32_t run_dynamic_unsqueeze(const DynamicAxes& s, DynamicCall& call) {
+  const DynamicOperand& in = call.inputs[0];
+  const int64_t rank = in.rank() + s.count(call);
+  const auto named = s.bits(call, rank);
+  if (!named || rank > 64) return kNotDynamic;
+  Dims dims;
+  for (size_t d = 0, next = 0; d < static_cast<size_t>(rank); ++d) {
+    dims.push_back(*named >> d & 1 ? 1 : in.size(next++));
+  }
+  return call.share(0, 0, dims) ? 0 : kNotDynamic;
+}
+
+template <auto kRun>
+DynamicKernel dynamic_axes(const DynamicContext& c) {
+  return dynamic_kernel<DynamicAxes, kRun>(c, c);
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -219,6 +317,7 @@ TREADLE_OP(Reshape, "") {
       .prepare(prepare_plain_copy)
       .compute(compute_reshaped)
       .alias(0)
+      .dynamic(dynamic_reshape)
       .shape_inputs({1})
       .axes(axes::reshaped)
       .over_time(TimeRule::kReshape);
@@ -252,6 +351,7 @@ TREADLE_OP(Squeeze, "") {
       .prepare(prepare_plain_copy)
       .compute(compute_reshaped)
       .alias(0)
+      .dynamic(dynamic_axes<run_dynamic_squeeze>)
       .shape_inputs({1})
       .axes(axes::reshaped)
       .over_time(TimeRule::kSqueeze);
@@ -273,6 +373,7 @@ TREADLE_OP(Unsqueeze, "") {
       .prepare(prepare_plain_copy)
       .compute(compute_reshaped)
       .alias(0)
+      .dynamic(dynamic_axes<run_dynamic_unsqueeze>)
       .shape_inputs({1})
       .axes(axes::reshaped);
 }

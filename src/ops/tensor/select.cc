@@ -1,6 +1,7 @@
 // Operators whose output sizes depend on all of their data: NonZero, Compress, Unique.
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -8,6 +9,7 @@
 #include "base/counted.h"
 #include "kernels/sort.h"
 #include "op/axis_rules.h"
+#include "op/dynamic_kernel.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/pieces.h"
@@ -96,6 +98,74 @@ Status compute_non_zero(ComputeContext& c) {
   return {};
 }
 
+// Of few elements of 1, 4 or 8 bytes.
+template <class Word>
+struct DynamicNonZero {
+  Word mask = 0;
+};
+
+// Calls `found` with the places of elements that are not zero, in order. Bytes eight at a time: most of a mask are
+// zero.
+template <class Word, class Fn>
+void each_non_zero(const Word* data, int64_t count, Word mask, Fn&& found) {
+  int64_t i = 0;
+  if constexpr (sizeof(Word) == 1) {
+    for (; i + 8 <= count; i += 8) {
+      uint64_t eight = 0;
+      std::memcpy(&eight, data + i, sizeof eight);
+      constexpr uint64_t kLow = 0x7f7f'7f7f'7f7f'7f7f;
+      for (uint64_t any = (((eight & kLow) + kLow) | eight) & ~kLow; any != 0; any &= any - 1) {
+        found(i + std::countr_zero(any) / 8);
+      }
+    }
+  }
+  for (; i < count; ++i) {
+    if ((data[i] & mask) != 0) found(i);
+  }
+}
+
+template <class Word>
+uint32_t run_dynamic_non_zero(const DynamicNonZero<Word>& s, DynamicCall& call) {
+  const DynamicOperand& in = call.inputs[0];
+  const auto* data = static_cast<const Word*>(in.data);
+  int64_t count = 0;
+  for (int64_t i = 0; i < in.count; ++i) count += (data[i] & s.mask) != 0;
+  const int64_t dims[] = {in.rank(), count};
+  auto* to = static_cast<int64_t*>(call.make(0, dims));
+  if (!to) return kNotDynamic;
+  if (in.rank() == 0) return 0;
+  // Flat positions lie where the last coordinates will be, which are taken off them last.
+  int64_t* const flat = to + (in.rank() - 1) * count;
+  int64_t* next = flat;
+  each_non_zero(data, in.count, s.mask, [&](int64_t i) { *next++ = i; });
+  const Dims strides = contiguous_strides(*in.dims);
+  for (size_t d = 0; d < strides.size() && in.rank() > 1; ++d) {
+    for (int64_t k = 0; k < count; ++k) to[static_cast<int64_t>(d) * count + k] = flat[k] / strides[d] % in.size(d);
+  }
+  return 0;
+}
+
+template <class Word>
+DynamicKernel dynamic_non_zero_of(const DynamicContext& c, bool signed_zero) {
+  const DynamicNonZero<Word> made{static_cast<Word>(signed_zero ? static_cast<Word>(~Word{0}) >> 1 : ~Word{0})};
+  return dynamic_kernel<DynamicNonZero<Word>, run_dynamic_non_zero<Word>>(c, made);
+}
+
+DynamicKernel dynamic_non_zero(const DynamicContext& c) {
+  const ElementType type = c.element(0);
+  if (info(type).type_class == TypeClass::kComplex) return {};
+  switch (byte_width(type)) {
+    case 1:
+      return is_float(type) ? DynamicKernel() : dynamic_non_zero_of<uint8_t>(c, false);
+    case 4:
+      return dynamic_non_zero_of<uint32_t>(c, is_float(type));
+    case 8:
+      return dynamic_non_zero_of<uint64_t>(c, is_float(type));
+    default:
+      return {};
+  }
+}
+
 // A tensor as `count` slices, each of `outer` runs of `inner` elements, along one axis; without an axis every element
 // is a slice.
 struct Slices {
@@ -180,6 +250,48 @@ Status compute_compress(ComputeContext& c) {
     return error(Code::kRuntime, "condition selects {}, but there are only {} slices", beyond, slices);
   }
   return pick_slices(c, in, axis, kept);
+}
+
+struct DynamicCompress {
+  std::optional<int64_t> axis;
+  size_t width = 0;
+};
+
+uint32_t run_dynamic_compress(const DynamicCompress& s, DynamicCall& call) {
+  const DynamicOperand &in = call.inputs[0], &condition = call.inputs[1];
+  std::optional<int64_t> axis = s.axis;
+  if (axis && *axis < 0) *axis += in.rank();
+  if (condition.rank() != 1 || (axis && (*axis < 0 || *axis >= in.rank()))) return kNotDynamic;
+  const Slices slices(*in.dims, axis);
+  const auto* wanted = static_cast<const bool*>(condition.data);
+  int64_t count = 0;
+  for (int64_t i = 0; i < condition.count; ++i) {
+    if (wanted[i] && i >= slices.count) return kNotDynamic;
+    count += wanted[i] ? 1 : 0;
+  }
+  Dims dims{count};
+  if (axis) {
+    dims = *in.dims;
+    dims[static_cast<size_t>(*axis)] = count;
+  }
+  auto* to = static_cast<char*>(call.make(0, dims));
+  if (!to) return kNotDynamic;
+  const auto bytes = static_cast<size_t>(slices.inner) * s.width;
+  const auto* from = static_cast<const char*>(in.data);
+  for (int64_t o = 0; o < slices.outer && bytes > 0; ++o, from += static_cast<size_t>(slices.count) * bytes) {
+    for (int64_t i = 0; i < std::min(condition.count, slices.count); ++i) {
+      if (!wanted[i]) continue;
+      std::memcpy(to, from + static_cast<size_t>(i) * bytes, bytes);
+      to += bytes;
+    }
+  }
+  return 0;
+}
+
+DynamicKernel dynamic_compress(const DynamicContext& c) {
+  DynamicCompress made{std::nullopt, byte_width(c.element(0))};
+  if (c.attributes().has("axis")) made.axis = c.attributes().get_int("axis");
+  return dynamic_kernel<DynamicCompress, run_dynamic_compress>(c, made);
 }
 
 // --- Unique
@@ -359,6 +471,7 @@ TREADLE_OP(NonZero, "") {
   op.since(13).type("T", types::kAllTensorsIr4);
   op.infer(infer_non_zero)
       .compute(compute_non_zero)
+      .dynamic(dynamic_non_zero)
       .no_axes("what it finds depends on all positions")
       .work(work::reduction);
 }
@@ -373,7 +486,7 @@ TREADLE_OP(Compress, "") {
       .type("T1", types::kBools);
   op.since(11);
   op.since(28).type("T", types::kAllTensorsIr4);
-  op.infer(infer_compress).compute(compute_compress).can_fail().axes(compressed_axes);
+  op.infer(infer_compress).compute(compute_compress).dynamic(dynamic_compress).can_fail().axes(compressed_axes);
 }
 
 TREADLE_OP(Unique, "") {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "op/dynamic_kernel.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 
@@ -63,6 +64,31 @@ Status compute_size(ComputeContext& c) {
   return {};
 }
 
+struct DynamicShape {
+  const ir::Attributes* attributes = nullptr;
+};
+
+uint32_t run_dynamic_shape(const DynamicShape& s, DynamicCall& call) {
+  const auto [start, end] = axis_range(*s.attributes, call.inputs[0].rank());
+  const int64_t dims[] = {end - start};
+  auto* to = static_cast<int64_t*>(call.make(0, dims));
+  if (!to) return kNotDynamic;
+  std::copy(call.inputs[0].dims->begin() + start, call.inputs[0].dims->begin() + end, to);
+  return 0;
+}
+
+uint32_t run_dynamic_size(const DynamicShape&, DynamicCall& call) {
+  auto* to = static_cast<int64_t*>(call.make(0, {}));
+  if (!to) return kNotDynamic;
+  *to = call.inputs[0].count;
+  return 0;
+}
+
+template <auto kRun>
+DynamicKernel dynamic_sizes(const DynamicContext& c) {
+  return dynamic_kernel<DynamicShape, kRun>(c, DynamicShape{&c.attributes()});
+}
+
 }  // namespace
 }  // namespace treadle
 
@@ -78,6 +104,7 @@ TREADLE_OP(Shape, "") {
   op.infer(infer_shape)
       .prepare(prepare_shape)
       .compute(compute_shape)
+      .dynamic(dynamic_sizes<run_dynamic_shape>)
       .strided_inputs({0})
       .no_axes("it asks for sizes")
       .over_time(TimeRule::kSize);
@@ -94,6 +121,7 @@ TREADLE_OP(Size, "") {
   op.infer(infer_size)
       .prepare(prepare_size)
       .compute(compute_size)
+      .dynamic(dynamic_sizes<run_dynamic_size>)
       .strided_inputs({0})
       .no_axes("it asks for sizes")
       .over_time(TimeRule::kSize);

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "op/axis_rules.h"
+#include "op/dynamic_kernel.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/small_contents.h"
@@ -194,6 +195,47 @@ Status prepare_slice(PrepareContext& c) {
   return tensor_ops::set_copy_kernel(c, c.outputs[0].dims, strides, c.outputs[0].strides, offset);
 }
 
+// Of version 10 and later: bounds are inputs.
+struct DynamicSlice {
+  size_t width = 0;
+  bool wide = false;  // the bounds are int64
+};
+
+uint32_t run_dynamic_slice(const DynamicSlice& s, DynamicCall& call) {
+  const DynamicOperand &in = call.inputs[0], &starts = call.inputs[1], &ends = call.inputs[2];
+  const int64_t rank = in.rank(), count = starts.count;
+  if (ends.count != count || count > rank) return kNotDynamic;
+  for (const size_t i : {3, 4}) {
+    if (call.has(i) && call.inputs[i].count != count) return kNotDynamic;
+  }
+  Dims dims = *in.dims, strides = contiguous_strides(dims);
+  int64_t offset = 0;
+  uint64_t named = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t axis = call.has(3) ? index_at(call.inputs[3].data, s.wide, i) : i;
+    if (axis < 0) axis += rank;
+    const int64_t step = call.has(4) ? index_at(call.inputs[4].data, s.wide, i) : 1;
+    if (axis < 0 || axis >= rank || named >> axis & 1 || step == 0) return kNotDynamic;
+    named |= uint64_t{1} << axis;
+    const auto d = static_cast<size_t>(axis);
+    const Range r = known_range(dims[d], index_at(starts.data, s.wide, i), index_at(ends.data, s.wide, i), step);
+    offset += r.start * strides[d];
+    if (r.count > 1) strides[d] *= r.step;
+    dims[d] = r.count;
+  }
+  void* to = call.make(0, dims);
+  if (!to) return kNotDynamic;
+  const auto* from = static_cast<const std::byte*>(in.data) + offset * static_cast<int64_t>(s.width);
+  copy_strided(s.width, dims, from, strides, to, contiguous_strides(dims));
+  return 0;
+}
+
+DynamicKernel dynamic_slice(const DynamicContext& c) {
+  if (c.node.version->since < 10) return {};
+  const DynamicSlice slice{byte_width(c.element(0)), c.element(1) == ElementType::kInt64};
+  return dynamic_kernel<DynamicSlice, run_dynamic_slice>(c, slice);
+}
+
 // A part of unit steps that is as long as the axis is all of it.
 Status sliced_axes(AxisContext& c) {
   TREADLE_TRY(axes::only_first(c));
@@ -253,6 +295,7 @@ TREADLE_OP(Slice, "") {
       .moves_elements()
       .shape_inputs({1, 2, 3, 4})
       .strided_inputs({0})
+      .dynamic(dynamic_slice)
       .axes(sliced_axes, widen_slice)
       .over_time(TimeRule::kSlice);
 }

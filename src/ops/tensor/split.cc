@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/move.h"
 #include "op/axis_rules.h"
+#include "op/dynamic_kernel.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "ops/tensor/copy.h"
@@ -111,6 +113,55 @@ Status prepare_split(PrepareContext& c) {
   return tensor_ops::set_copies_kernel(c, copied);
 }
 
+struct DynamicSplit {
+  int64_t axis = 0;
+  int version = 1;
+  Ints sizes;  // of versions that have them as an attribute
+  bool given = false;
+  size_t width = 0;
+  size_t outputs = 0;
+};
+
+uint32_t run_dynamic_split(const DynamicSplit& s, DynamicCall& call) {
+  const DynamicOperand& in = call.inputs[0];
+  const int64_t axis = s.axis < 0 ? s.axis + in.rank() : s.axis;
+  if (axis < 0 || axis >= in.rank()) return kNotDynamic;
+  const auto at = static_cast<size_t>(axis);
+  Ints parts = s.sizes;
+  if (call.has(1)) {
+    const auto* listed = static_cast<const int64_t*>(call.inputs[1].data);
+    parts.assign(listed, listed + call.inputs[1].count);
+  } else if (!s.given) {
+    const auto equal = equal_parts(in.size(at), static_cast<int64_t>(s.outputs), s.version);
+    if (!equal.ok()) return kNotDynamic;
+    for (const Dim& part : *equal) parts.push_back(part.value());
+  }
+  const auto sum = check_parts(parts, s.outputs);
+  if (!sum.ok() || *sum != in.size(at)) return kNotDynamic;
+  const int64_t block = contiguous_strides(*in.dims)[at] * static_cast<int64_t>(s.width);  // bytes
+  const int64_t row = block * in.size(at), outer = in.count > 0 ? in.count * static_cast<int64_t>(s.width) / row : 0;
+  const auto* from = static_cast<const std::byte*>(in.data);
+  for (size_t i = 0; i < s.outputs; ++i) {
+    Dims dims = *in.dims;
+    dims[at] = parts[i];
+    void* to = call.make(i, dims);
+    if (!to) return kNotDynamic;
+    const int64_t bytes = parts[i] * block;
+    if (outer == 0 || bytes == 0) continue;
+    kernels::copy_blocks(from, row, to, bytes, static_cast<size_t>(bytes), static_cast<size_t>(outer));
+    from += bytes;
+  }
+  return 0;
+}
+
+DynamicKernel dynamic_split(const DynamicContext& c) {
+  DynamicSplit made{c.attributes().get_int("axis", 0), c.node.version->since,    {},
+                    c.attributes().has("split"),       byte_width(c.element(0)), c.node.outputs.size()};
+  const auto sizes = c.attributes().get_ints("split");
+  made.sizes.assign(sizes.begin(), sizes.end());
+  return dynamic_kernel<DynamicSplit, run_dynamic_split>(c, std::move(made));
+}
+
 Status split_axes(AxisContext& c) {
   TREADLE_TRY(axes::only_first(c));
   if (c.axis(c.rank(0), 0) == c.in(0)) return looks_along("it splits it");
@@ -143,5 +194,6 @@ TREADLE_OP(Split, "") {
       .moves_elements()
       .shape_inputs({1})
       .strided_inputs({0})
+      .dynamic(dynamic_split)
       .axes(split_axes, axes::shift_axis);
 }

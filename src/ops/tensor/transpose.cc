@@ -1,4 +1,5 @@
 #include "op/axis_rules.h"
+#include "op/dynamic_kernel.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "ops/tensor/copy.h"
@@ -50,6 +51,38 @@ Status prepare_transpose(PrepareContext& c) {
   Dims strides;
   for (int64_t axis : perm) strides.push_back(in.strides[static_cast<size_t>(axis)]);
   return set_copy_kernel(c, c.outputs[0].dims, strides, c.outputs[0].strides);
+}
+
+struct DynamicTranspose {
+  Ints perm;  // empty: all axes the other way round
+  size_t width = 0;
+};
+
+uint32_t run_dynamic_transpose(const DynamicTranspose& s, DynamicCall& call) {
+  const DynamicOperand& in = call.inputs[0];
+  const size_t rank = in.dims->size();
+  if (!s.perm.empty() && s.perm.size() != rank) return kNotDynamic;
+  const Dims own = contiguous_strides(*in.dims);
+  Dims dims, strides;
+  for (size_t d = 0; d < rank; ++d) {
+    const size_t axis = s.perm.empty() ? rank - 1 - d : static_cast<size_t>(s.perm[d]);
+    dims.push_back(in.size(axis));
+    strides.push_back(own[axis]);
+  }
+  void* to = call.make(0, dims);
+  if (!to) return kNotDynamic;
+  copy_strided(s.width, dims, in.data, strides, to, contiguous_strides(dims));
+  return 0;
+}
+
+DynamicKernel dynamic_transpose(const DynamicContext& c) {
+  DynamicTranspose made{{}, byte_width(c.element(0))};
+  if (const ir::Attribute* perm = c.attributes().find("perm")) {
+    auto axes = normalize_axes(perm->as_ints(), static_cast<int64_t>(perm->as_ints().size()), "perm");
+    if (!axes.ok()) return {};
+    made.perm = std::move(axes).value();
+  }
+  return dynamic_kernel<DynamicTranspose, run_dynamic_transpose>(c, std::move(made));
 }
 
 // --- DepthToSpace, SpaceToDepth
@@ -168,6 +201,7 @@ TREADLE_OP(Transpose, "") {
       .prepare(prepare_transpose)
       .compute(compute_by_position)
       .moves_elements()
+      .dynamic(dynamic_transpose)
       .strided_inputs({0})
       .axes(permuted_axes, widen_permutation);
 }

@@ -1,0 +1,78 @@
+#pragma once
+// Kernels for operands whose sizes only the run knows. A prepared kernel (op/kernel.h) is made for the sizes of its
+// operands; finding or making the one for the sizes at hand takes longer than work on some dozen elements. A dynamic
+// kernel takes whatever sizes come, finds those of the results and computes these. Operators that loops use on values
+// which grow, shrink or are cut to pieces have one; it gives the same bits as the prepared kernel.
+
+#include <cstdint>
+#include <span>
+
+#include "ir/graph.h"
+#include "op/kernel.h"
+#include "type/shape.h"
+
+namespace treadle {
+
+// A tensor at hand, row-major. One that was left out has no dims.
+struct DynamicOperand {
+  const void* data = nullptr;
+  const Dims* dims = nullptr;
+  int64_t count = 0;  // elements
+
+  bool present() const { return dims != nullptr; }
+  int64_t rank() const { return static_cast<int64_t>(dims->size()); }
+  int64_t size(size_t axis) const { return (*dims)[axis]; }
+};
+
+// What a dynamic kernel returns, beside 0 and a KernelError, where these operands are none for it: they are wrong, so
+// that the prepared kernel has to say how, or they are long enough for a prepared kernel to be the better one.
+inline constexpr uint32_t kNotDynamic = UINT32_MAX - 1;
+
+class DynamicCall {
+ public:
+  explicit DynamicCall(std::span<const DynamicOperand> operands) : inputs(operands) {}
+
+  const std::span<const DynamicOperand> inputs;
+
+  bool has(size_t i) const { return i < inputs.size() && inputs[i].present(); }
+  // Memory for output `i` of these sizes, none of which is negative; null where the kernel is to return kNotDynamic.
+  virtual void* make(size_t i, std::span<const int64_t> dims) = 0;
+  // Makes output `i` the elements of input `from` under other sizes of equal count. False: as above.
+  virtual bool share(size_t i, size_t from, std::span<const int64_t> dims) = 0;
+
+ protected:
+  ~DynamicCall() = default;
+};
+
+struct DynamicKernel {
+  uint32_t (*run)(const void* state, DynamicCall& call) = nullptr;  // null: there is none
+  const void* state = nullptr;
+};
+
+// What a dynamic kernel is made of, once for a node: all but the sizes. Element types of inputs are known.
+struct DynamicContext {
+  const ir::Node& node;
+  StateArena& arena;
+
+  const ir::Attributes& attributes() const { return node.attributes; }
+  ElementType element(size_t input) const { return node.inputs[input]->type.element; }
+  bool has_input(size_t i) const { return i < node.inputs.size() && node.inputs[i] != nullptr; }
+};
+
+// A kernel without state but for T, which `arguments` make.
+template <class T, auto kRun, class... Args>
+DynamicKernel dynamic_kernel(const DynamicContext& context, Args&&... arguments) {
+  const auto run = [](const void* state, DynamicCall& call) { return kRun(*static_cast<const T*>(state), call); };
+  return {run, context.arena.make<T>(std::forward<Args>(arguments)...)};
+}
+
+// The dynamic kernel of a node; none where the operator has none, an element type is unknown or no number, or an output
+// is left out.
+DynamicKernel dynamic_kernel_of(const ir::Node& node, StateArena& arena);
+
+// What kernels share: element k of a list of int32 or int64; a strided copy, strides in elements.
+int64_t index_at(const void* list, bool wide, int64_t k);
+void copy_strided(size_t width, std::span<const int64_t> dims, const void* from, std::span<const int64_t> from_strides,
+                  void* to, std::span<const int64_t> to_strides);
+
+}  // namespace treadle
