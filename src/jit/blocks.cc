@@ -36,8 +36,8 @@ bool can_fail(const ElementwiseCode::Step& step) {
 
 // Elements stay where they are, or one goes to all.
 bool keeps_places(const ElementwiseCode& code) {
-  return std::none_of(code.inputs.begin(), code.inputs.end(),
-                      [](const auto& in) { return in.broadcast == Broadcast::kOther; });
+  return code.reductions.empty() && std::none_of(code.inputs.begin(), code.inputs.end(),
+                                                 [](const auto& in) { return in.broadcast == Broadcast::kOther; });
 }
 
 int64_t width_of(ElementType type) {
@@ -216,7 +216,7 @@ class LoopWriter::BlockWriter {
       operands.push_back(in.broadcast == Broadcast::kScalar ? w_.lanes_.splat(scalar(in, trip), count_)
                                                             : value(in.slot, in.type, trip));
     }
-    operands = w_.run_steps(code, std::move(operands));
+    operands = w_.run_steps(code, std::move(operands), count_);
     for (const ElementwiseCode::Output& out : code.outputs) {
       const Lanes& result = operands[code.inputs.size() + out.step];
       values_[out.slot] = result;

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "jit/nest.h"
+#include "jit/reductions.h"
 
 namespace treadle::jit {
 
@@ -82,7 +83,7 @@ class Chooser {
       Instruction in;
       in.pc = pc;
       in.code = request.elementwise(pc);
-      in.tile = chunks.is_short(in.code->count) ? 0 : kTileVectors;
+      in.tile = chunks.is_short(in.code->count) && in.code->reductions.empty() ? 0 : kTileVectors;
       in.written = vectors_of(*in.code, in.tile);
       operations += in.code->steps.size();
       for (const Step& step : in.code->steps) in.size += measure_.of(step).instructions;
@@ -123,11 +124,23 @@ class Chooser {
   // Vectors that its steps are written for.
   size_t vectors_of(const ElementwiseCode& code, int64_t tile) const {
     if (tile == 0) return chunks_.size(code.count);
+    if (!code.reductions.empty()) return vectors_of_lines(code);
     Nest nest = *common_nest(code);
     cut(nest, tile * chunks_.full);
     if (nest.split == 0) return chunks_.size(nest.tile_count(1));
     const int64_t rest = nest.sizes[nest.split - 1] % nest.step;
     return chunks_.size(nest.tile_count(nest.step)) + (rest > 0 ? chunks_.size(nest.tile_count(rest)) : 0);
+  }
+  // The same where results are reduced: a tile, and what tiles leave of a line.
+  size_t vectors_of_lines(const ElementwiseCode& code) const {
+    const plan::Lines& lines = code.lines;
+    const int64_t tile = kTileVectors * static_cast<int64_t>(chunks_.full);
+    if (lines.inner > 1) {
+      const int64_t some = std::min(lines.inner, tile);
+      return chunks_.size(some) + chunks_.size(lines.inner % some);
+    }
+    if (!chunks_.is_short(lines.n)) return chunks_.size(tile) + chunks_.size(lines.n % tile);
+    return 2 * chunks_.size(lines.n * rows_of_tile(lines, lines.outer, chunks_));
   }
   size_t sum() const {
     size_t sum = functions_;

@@ -19,6 +19,14 @@ class LaneMaths {
 
   // `from`: the whole operand. The result has one element for each that is kept.
   Lanes reduce(const plan::ReductionCode& code, Lanes from) const;
+  // The parts of reduce(): a block of n neighbours from each of `bases` on, and what becomes of the sum of `count`
+  // elements in `type`.
+  Lanes reduce_block(kernels::ElementwiseOp op, ElementType type, const Lanes& from, const Numbers& bases,
+                     int64_t n) const;
+  Lanes finish(const plan::ReductionCode& code, ElementType type, Lanes sum, int64_t count) const;
+  int64_t lanes_of_kernel(ElementType type) const {
+    return vector_bytes_ / static_cast<int64_t>(byte_width(compute_type(type)));
+  }
   // Of the elements `stride` apart from each of `bases` on.
   Lanes extreme(const plan::ArgReductionCode& code, const Lanes& from, const Numbers& bases, int64_t stride) const;
   // `bias` is null where there is none.
@@ -39,18 +47,12 @@ class LaneMaths {
   static constexpr int64_t kLongestChain = 64;  // that is written out
 
  private:
-  int64_t lanes_of_kernel(ElementType type) const {
-    return vector_bytes_ / static_cast<int64_t>(byte_width(compute_type(type)));
-  }
   // Element i of each result: `from` at bases[i] + offset.
   Lanes at(const Lanes& from, const Numbers& bases, int64_t offset) const;
   // Rows of `width` (a power of two) lie one behind the other: lane i with lane i + width / 2, and so on.
   Lanes fold(kernels::ElementwiseOp op, ElementType type, Lanes rows, int64_t width) const;
-  Lanes reduce_block(kernels::ElementwiseOp op, ElementType type, const Lanes& from, const Numbers& bases,
-                     int64_t n) const;
   Lanes chain(kernels::ElementwiseOp op, ElementType type, const Lanes& from, const Numbers& bases, int64_t n,
               int64_t stride, const Lanes* before = nullptr) const;
-  Lanes finish(const plan::ReductionCode& code, ElementType type, Lanes sum, int64_t count) const;
   // Elements, and where in their rows they lie (32 bits).
   struct Extreme {
     Lanes value, place;

@@ -5,6 +5,7 @@
 #include "jit/lane_maths.h"
 #include "jit/moves.h"
 #include "jit/nest.h"
+#include "jit/reductions.h"
 #include "jit/row_product.h"
 #include "plan/roles.h"
 
@@ -120,6 +121,7 @@ class Survey {
     if (!request_.elementwise(pc) || request_.elementwise(pc)->count < 1) return false;
     const ElementwiseCode& code = *request_.elementwise(pc);
     if (!std::all_of(code.steps.begin(), code.steps.end(), knows_step)) return false;
+    if (!code.reductions.empty()) return one_thread(code.count) && nest_of_lines(code);
     return chunks_.is_short(code.count) || (one_thread(code.count) && common_nest(code));
   }
 
@@ -173,6 +175,10 @@ class Survey {
     for (const ElementwiseCode::Output& out : code.outputs) {
       write(out.slot);
       if (walks) uses_[out.slot].address = true;
+    }
+    for (const ElementwiseCode::Reduction& reduction : code.reductions) {
+      write(reduction.slot);
+      if (!is_single(code.lines)) uses_[reduction.slot].address = true;
     }
   }
 

@@ -323,6 +323,7 @@ void LoopWriter::write(uint32_t pc) {
         return std::visit([&](const auto& code) { write_other(code); }, *other);
       }
       const ElementwiseCode& code = *request_.elementwise(pc);
+      if (!code.reductions.empty()) return write_reductions(code);
       const auto tiles = layout_.shape.tiles.find(pc);
       return tiles == layout_.shape.tiles.end() ? write_short(code) : write_nest(code, tiles->second);
     }

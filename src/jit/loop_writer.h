@@ -71,7 +71,7 @@ class LoopWriter final : private StepHost {
                                 const std::vector<std::vector<Value*>>& arguments);
   llvm::Function* step_function(const plan::ElementwiseCode::Step& step, llvm::ArrayRef<Value*> arguments,
                                 size_t vectors);
-  std::vector<Lanes> run_steps(const plan::ElementwiseCode& code, std::vector<Lanes> values);
+  std::vector<Lanes> run_steps(const plan::ElementwiseCode& code, std::vector<Lanes> values, int64_t count);
   void write_short(const plan::ElementwiseCode& code);
   void write_nest(const plan::ElementwiseCode& code, int64_t vectors);
   void write_rows(int64_t rows, int64_t n, uint32_t from, uint32_t to, ElementType type, ElementType to_type,
@@ -88,6 +88,8 @@ class LoopWriter final : private StepHost {
   void write_vectors(const plan::MoveCode& code);
   Lanes constants(const plan::MoveCode& code);
   class NestWriter;
+  void write_reductions(const plan::ElementwiseCode& code);
+  class ReductionWriter;
 
   // --- loops
   void write_begin(uint32_t pc);

@@ -30,16 +30,18 @@ int64_t stride_at(const ElementwiseCode::Input& input, int64_t boundary) {
   return 0;
 }
 
-bool merges(const Nest& nest, size_t d) {
+bool merges(const Nest& nest, size_t d, const Numbers& apart) {
+  if (std::find(apart.begin(), apart.end(), nest.result_strides()[d - 1]) != apart.end()) return false;
   return std::all_of(nest.strides.begin(), nest.strides.end(),
                      [&](const Numbers& s) { return s[d - 1] == s[d] * nest.sizes[d]; });
 }
 
 }  // namespace
 
-std::optional<Nest> common_nest(const ElementwiseCode& code) {
+std::optional<Nest> common_nest(const ElementwiseCode& code, const Numbers& apart) {
   std::vector<int64_t> boundaries{1, code.count};
   for (const auto& input : code.inputs) add_boundaries(input.dims, boundaries);
+  boundaries.insert(boundaries.end(), apart.begin(), apart.end());
   std::sort(boundaries.begin(), boundaries.end());
   boundaries.erase(std::unique(boundaries.begin(), boundaries.end()), boundaries.end());
   Nest nest;
@@ -54,7 +56,7 @@ std::optional<Nest> common_nest(const ElementwiseCode& code) {
     if (strides.empty()) strides.push_back(0);
   }
   for (size_t d = nest.sizes.size(); d-- > 1;) {
-    if (!merges(nest, d)) continue;
+    if (!merges(nest, d, apart)) continue;
     const auto at = static_cast<std::ptrdiff_t>(d);
     nest.sizes[d] *= nest.sizes[d - 1];
     nest.sizes.erase(nest.sizes.begin() + at - 1);
@@ -111,7 +113,7 @@ Numbers input_numbers(const ElementwiseCode::Input& input, int64_t count) {
   if (input.broadcast == Broadcast::kScalar) return Numbers(static_cast<size_t>(count), 0);
   Numbers numbers;
   for (int64_t i = 0; i < count; ++i) {
-    int64_t rest = i, number = 0;
+    int64_t rest = i, number = input.start;
     for (size_t d = input.dims.size(); d-- > 0;) {
       number += rest % input.dims[d] * input.strides[d];
       rest /= input.dims[d];

@@ -25,8 +25,9 @@ struct Nest {
   Numbers tile_numbers(const Numbers& strides, int64_t rows) const;
 };
 
-// nullopt: operands are broadcast along dimensions that do not divide each other.
-std::optional<Nest> common_nest(const plan::ElementwiseCode& code);
+// nullopt: operands are broadcast along dimensions that do not divide each other. No dimension crosses `apart`: so many
+// elements apart.
+std::optional<Nest> common_nest(const plan::ElementwiseCode& code, const Numbers& apart = {});
 // Chooses tiles of at most `most` elements, as large as possible.
 void cut(Nest& nest, int64_t most);
 

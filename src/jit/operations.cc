@@ -4,6 +4,7 @@
 
 #include "jit/lane_maths.h"
 #include "jit/loop_writer.h"
+#include "jit/nest_writer.h"
 #include "jit/row_product.h"
 
 namespace treadle::jit {
@@ -118,8 +119,7 @@ void LoopWriter::count_up_to(Value* count, const std::function<void(Value*)>& fn
 // --- elementwise -----------------------------------------------------------------------------------------------------
 
 // The results of all steps; step by step over all vectors, whose operations do not wait for each other.
-std::vector<Lanes> LoopWriter::run_steps(const ElementwiseCode& code, std::vector<Lanes> values) {
-  const int64_t count = values.empty() ? code.count : values[0].count;
+std::vector<Lanes> LoopWriter::run_steps(const ElementwiseCode& code, std::vector<Lanes> values, int64_t count) {
   for (const ElementwiseCode::Step& step : code.steps) {
     Lanes result{element_ir_type(b_.getContext(), step.to), count, {}};
     std::vector<std::vector<Value*>> arguments;  // of each vector
@@ -216,105 +216,101 @@ void LoopWriter::write_short(const ElementwiseCode& code) {
       }
     }
   }
-  values = run_steps(code, std::move(values));
+  values = run_steps(code, std::move(values), code.count);
   for (const ElementwiseCode::Output& out : code.outputs) {
     write_flat(out.slot, code.steps[out.step].to, values[code.inputs.size() + out.step]);
   }
 }
 
-// One walk over a nest.
-class LoopWriter::NestWriter {
- public:
-  NestWriter(LoopWriter& writer, const ElementwiseCode& code, Nest nest)
-      : w_(writer), code_(code), nest_(std::move(nest)), fixed_(code.inputs.size()) {}
+// --- nests -----------------------------------------------------------------------------------------------------------
 
-  void write() {
-    // What no loop changes is read before them.
-    for (size_t i = 0; i < code_.inputs.size(); ++i) {
-      if (code_.inputs[i].broadcast == Broadcast::kScalar) {
-        fixed_[i].scalar = w_.element(code_.inputs[i].slot, code_.inputs[i].type, 0);
-      } else if (stays(i)) {
-        fixed_[i].tile = load(i, nest_.step, w_.b_.getInt64(0));
-      }
+LoopWriter::NestWriter::NestWriter(LoopWriter& writer, const ElementwiseCode& code, Nest nest)
+    : w_(writer), code_(code), nest_(std::move(nest)), fixed_(code.inputs.size()) {}
+
+void LoopWriter::NestWriter::write(const Sink& sink) {
+  walk(0, begin(), sink);
+}
+
+LoopWriter::NestWriter::Places LoopWriter::NestWriter::begin() {
+  Places at;
+  for (size_t i = 0; i < code_.inputs.size(); ++i) {
+    const ElementwiseCode::Input& in = code_.inputs[i];
+    at.push_back(w_.b_.getInt64(static_cast<uint64_t>(in.start)));
+    if (in.broadcast == Broadcast::kScalar) {
+      fixed_[i].scalar = w_.element(in.slot, in.type, 0);
+    } else if (stays(i)) {
+      fixed_[i].tile = load(i, nest_.step, at.back());
     }
-    std::vector<Value*> at(code_.inputs.size() + 1, w_.b_.getInt64(0));
-    walk(0, at);
   }
+  at.push_back(w_.b_.getInt64(0));
+  return at;
+}
 
- private:
-  struct Fixed {
-    Value* scalar = nullptr;
-    std::optional<Lanes> tile;
+bool LoopWriter::NestWriter::stays(size_t input) const {
+  const Numbers& strides = nest_.strides[input];
+  return nest_.split > 0 && std::all_of(strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(nest_.split),
+                                        [](int64_t stride) { return stride == 0; });
+}
+
+Lanes LoopWriter::NestWriter::load(size_t input, int64_t rows, Value* first) {
+  const ElementwiseCode::Input& in = code_.inputs[input];
+  Value* from = w_.b_.CreateGEP(element_ir_type(w_.b_.getContext(), in.type), w_.pointer(in.slot), first);
+  return w_.load_numbers(from, in.type, nest_.tile_numbers(nest_.strides[input], rows));
+}
+
+LoopWriter::NestWriter::Places LoopWriter::NestWriter::moved(const Places& at, size_t d, int64_t step, Value* turns) {
+  Places to = at;
+  auto move = [&](Value*& position, int64_t stride) {
+    if (stride == 0) return;
+    Value* distance = w_.b_.CreateMul(turns, w_.b_.getInt64(static_cast<uint64_t>(stride * step)));
+    position = w_.b_.CreateAdd(position, distance);
   };
+  for (size_t i = 0; i < code_.inputs.size(); ++i) move(to[i], nest_.strides[i][d]);
+  move(to.back(), nest_.result_strides()[d]);
+  return to;
+}
 
-  bool stays(size_t input) const {
-    const Numbers& strides = nest_.strides[input];
-    return nest_.split > 0 && std::all_of(strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(nest_.split),
-                                          [](int64_t stride) { return stride == 0; });
+void LoopWriter::NestWriter::walk(size_t d, const Places& at, const Sink& sink) {
+  auto tile = [&](int64_t rows, const Places& here) { sink(here, values(rows, here)); };
+  if (nest_.split == 0) return tile(1, at);
+  if (d + 1 < nest_.split) {
+    w_.count_to(nest_.sizes[d], [&](Value* i) { walk(d + 1, moved(at, d, 1, i), sink); });
+    return;
   }
+  const int64_t turns = nest_.sizes[d] / nest_.step, rest = nest_.sizes[d] % nest_.step;
+  w_.count_to(turns, [&](Value* i) { tile(nest_.step, moved(at, d, nest_.step, i)); });
+  if (rest > 0) tile(rest, moved(at, d, nest_.step, w_.b_.getInt64(static_cast<uint64_t>(turns))));
+}
 
-  Lanes load(size_t input, int64_t rows, Value* first) {
-    const ElementwiseCode::Input& in = code_.inputs[input];
-    Value* from = w_.b_.CreateGEP(element_ir_type(w_.b_.getContext(), in.type), w_.pointer(in.slot), first);
-    return w_.load_numbers(from, in.type, nest_.tile_numbers(nest_.strides[input], rows));
-  }
-
-  // Positions after `turns` turns of `step` along dimension d.
-  std::vector<Value*> moved(const std::vector<Value*>& at, size_t d, int64_t step, Value* turns) {
-    std::vector<Value*> to = at;
-    auto move = [&](Value*& position, int64_t stride) {
-      if (stride == 0) return;
-      Value* distance = w_.b_.CreateMul(turns, w_.b_.getInt64(static_cast<uint64_t>(stride * step)));
-      position = w_.b_.CreateAdd(position, distance);
-    };
-    for (size_t i = 0; i < code_.inputs.size(); ++i) move(to[i], nest_.strides[i][d]);
-    move(to.back(), nest_.result_strides()[d]);
-    return to;
-  }
-
-  // `at`: where the inputs are, in elements, then the result.
-  void walk(size_t d, const std::vector<Value*>& at) {
-    if (nest_.split == 0) return tile(1, at);
-    if (d + 1 < nest_.split) {
-      w_.count_to(nest_.sizes[d], [&](Value* i) { walk(d + 1, moved(at, d, 1, i)); });
-      return;
-    }
-    const int64_t turns = nest_.sizes[d] / nest_.step, rest = nest_.sizes[d] % nest_.step;
-    w_.count_to(turns, [&](Value* i) { tile(nest_.step, moved(at, d, nest_.step, i)); });
-    if (rest > 0) tile(rest, moved(at, d, nest_.step, w_.b_.getInt64(static_cast<uint64_t>(turns))));
-  }
-
-  void tile(int64_t rows, const std::vector<Value*>& at) {
-    const int64_t count = nest_.tile_count(rows);
-    std::vector<Lanes> values;
-    for (size_t i = 0; i < code_.inputs.size(); ++i) {
-      if (fixed_[i].scalar) {
-        values.push_back(w_.lanes_.splat(fixed_[i].scalar, count));
-      } else if (fixed_[i].tile && fixed_[i].tile->count == count) {
-        values.push_back(*fixed_[i].tile);
-      } else {
-        values.push_back(load(i, rows, at[i]));
-      }
-    }
-    values = w_.run_steps(code_, std::move(values));
-    for (const ElementwiseCode::Output& out : code_.outputs) {
-      const ElementType type = code_.steps[out.step].to;
-      Value* to = w_.b_.CreateGEP(element_ir_type(w_.b_.getContext(), type), w_.pointer(out.slot), at.back());
-      w_.store_flat(to, type, values[code_.inputs.size() + out.step]);
+std::vector<Lanes> LoopWriter::NestWriter::values(int64_t rows, const Places& at) {
+  const int64_t count = nest_.tile_count(rows);
+  std::vector<Lanes> values;
+  for (size_t i = 0; i < code_.inputs.size(); ++i) {
+    if (fixed_[i].scalar) {
+      values.push_back(w_.lanes_.splat(fixed_[i].scalar, count));
+    } else if (fixed_[i].tile && fixed_[i].tile->count == count) {
+      values.push_back(*fixed_[i].tile);
+    } else {
+      values.push_back(load(i, rows, at[i]));
     }
   }
+  return w_.run_steps(code_, std::move(values), count);
+}
 
-  LoopWriter& w_;
-  const ElementwiseCode& code_;
-  const Nest nest_;
-  std::vector<Fixed> fixed_;
-};
+void LoopWriter::NestWriter::store(const Places& at, const std::vector<Lanes>& values) {
+  for (const ElementwiseCode::Output& out : code_.outputs) {
+    const ElementType type = code_.steps[out.step].to;
+    Value* to = w_.b_.CreateGEP(element_ir_type(w_.b_.getContext(), type), w_.pointer(out.slot), at.back());
+    w_.store_flat(to, type, values[code_.inputs.size() + out.step]);
+  }
+}
 
 // In tiles of so many vectors.
 void LoopWriter::write_nest(const ElementwiseCode& code, int64_t vectors) {
   Nest nest = *common_nest(code);
   cut(nest, vectors * chunks_.full);
-  NestWriter(*this, code, std::move(nest)).write();
+  NestWriter writer(*this, code, std::move(nest));
+  writer.write([&](const auto& at, const std::vector<Lanes>& values) { writer.store(at, values); });
 }
 
 // --- others ----------------------------------------------------------------------------------------------------------

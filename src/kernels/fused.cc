@@ -120,8 +120,12 @@ uint32_t run_operation(const FusedStep& step, const std::byte* const* in, std::b
 
 uint32_t FusedPlan::run_tiles(std::byte** table, std::byte* scratch, int64_t begin, int64_t end) const {
   if (begin >= end) return kOk;
-  const size_t first = static_cast<size_t>(begin) * tile, last = std::min(static_cast<size_t>(end) * tile, count);
-  for (size_t i = 0; i < bound; ++i) table[i] += first * advance[i];
+  return run_elements(table, scratch, static_cast<size_t>(begin) * tile,
+                      std::min(static_cast<size_t>(end) * tile, count));
+}
+
+uint32_t FusedPlan::run_elements(std::byte** table, std::byte* scratch, size_t first, size_t last) const {
+  for (size_t i = 0; i < bound; ++i) table[i] += starts[i] + static_cast<int64_t>(first * advance[i]);
   for (size_t i = 0; i < tiles; ++i) table[bound + i] = scratch + i * tile_bytes;
   for (const FusedSpread& s : once) run_spread(s, table, 0, tile);
   for (size_t start = first;;) {
@@ -141,13 +145,14 @@ bool FusedBuilder::can_hold(ElementType type) {
 }
 
 FusedBuilder::Value FusedBuilder::input(ElementType type, std::span<const int64_t> dims,
-                                        std::span<const int64_t> strides) {
+                                        std::span<const int64_t> strides, int64_t start) {
   FusedSpread s = merged(dims, strides, byte_width(type));
   Kind kind = Kind::kSpread;
   if (s.period == 1) kind = Kind::kScalar;
   if ((s.dims.size() == 1 && s.strides[0] == s.width) || count_ == 1) kind = Kind::kDense;
   const auto v = static_cast<Value>(items_.size());
   items_.push_back({kind, type});
+  items_[v].start = start * static_cast<int64_t>(byte_width(type));
   inputs_.push_back(v);
   if (kind == Kind::kSpread) spreads_.emplace_back(v, std::move(s));
   return v;
@@ -207,6 +212,7 @@ void FusedBuilder::place_bound() {
       item.place = static_cast<uint16_t>(plan_.bound++);
       const bool moves = item.kind == Kind::kDense || item.kind == Kind::kMade;
       plan_.advance.push_back(moves ? static_cast<uint8_t>(byte_width(item.type)) : 0);
+      plan_.starts.push_back(item.start);
     }
   }
 }
@@ -260,7 +266,7 @@ void FusedBuilder::choose_tile() {
   for (const Item& item : items_) width = std::max(width, byte_width(item.type));
   size_t tile = kLargestTile;
   while (tile > kSmallestTile && plan_.tiles * tile * width > kTileMemory) tile /= 2;
-  size_t unit = 1;
+  size_t unit = line_ <= tile ? line_ : 1;
   for (const auto& [v, s] : spreads_) {
     for (const int64_t n : {s.dims.back(), s.period}) {
       if (n <= static_cast<int64_t>(tile)) unit = std::max(unit, static_cast<size_t>(n));

@@ -58,6 +58,7 @@ struct FusedPlan {
   size_t tiles = 0;
   size_t tile_bytes = 0;
   std::vector<uint8_t> advance;   // per bound place: bytes per element that it moves by
+  std::vector<int64_t> starts;    // per bound place: bytes to the first element
   std::vector<FusedStep> steps;   // in order
   std::vector<FusedSpread> once;  // the same in every tile
   std::vector<FusedSpread> each;
@@ -69,6 +70,8 @@ struct FusedPlan {
   uint32_t run(std::byte** table, std::byte* scratch) const { return run_tiles(table, scratch, 0, tile_count()); }
   // Tiles [begin, end); each thread has a table and scratch of its own.
   uint32_t run_tiles(std::byte** table, std::byte* scratch, int64_t begin, int64_t end) const;
+  // Elements [first, last), at least one; what `once` holds repeats from `first` on.
+  uint32_t run_elements(std::byte** table, std::byte* scratch, size_t first, size_t last) const;
 };
 
 // A FusedPlan over few elements. Steps find their operands by number: the bound places of the plan in their order, then
@@ -99,13 +102,15 @@ class FusedBuilder {
   static bool can_hold(ElementType type);
 
   // An input, in the order of the caller's list. `dims`: of the result that it is used for; `strides` in elements, 0
-  // where it is broadcast.
-  Value input(ElementType type, std::span<const int64_t> dims, std::span<const int64_t> strides);
+  // where it is broadcast. `start`: elements before its first one.
+  Value input(ElementType type, std::span<const int64_t> dims, std::span<const int64_t> strides, int64_t start = 0);
   // Arguments and results are as long as the result and of types that can_hold() allows. Not Clip.
   Value apply(ElementwiseOp op, std::span<const Value> arguments, const ElementwiseParams& params = {});
   Value convert(const TileConverter& converter, Value x, ElementType to);  // of one step
   // A value that apply() or convert() made and that the caller wants, in the order of the caller's list.
   void output(Value v);
+  // Somebody works on whole lines of so many elements: tiles are lines, or parts of one.
+  void set_line(size_t elements) { line_ = elements; }
   FusedPlan finish();
   double estimated_ns() const { return FusedPlan::kElementNs * static_cast<double>(count_ * made_.size()); }
 
@@ -129,6 +134,7 @@ class FusedBuilder {
     uint16_t place = 0;   // in the table
     size_t last_use = 0;  // the last step that reads it
     bool is_output = false;
+    int64_t start = 0;  // in bytes
   };
   struct Tiles;
 
@@ -138,6 +144,7 @@ class FusedBuilder {
   void choose_tile();
 
   size_t count_;
+  size_t line_ = 1;
   FusedPlan plan_;
   std::vector<Item> items_;
   std::vector<std::vector<Value>> arguments_;      // per step

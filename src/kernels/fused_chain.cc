@@ -243,6 +243,8 @@ const ChainTable& chain_steps() {
 
 std::optional<ChainShape> FusedBuilder::chain_shape() const {
   constexpr size_t kSmallest = 16, kMostVectors = 4, kMostLanes = 16;
+  const auto begins_inside = [](const Item& item) { return item.start != 0; };
+  if (std::any_of(items_.begin(), items_.end(), begins_inside)) return std::nullopt;
   if (count_ == 1) return ChainShape{1, 1};
   size_t width = 1;
   for (const Item& item : items_) width = std::max(width, byte_width(item.type));

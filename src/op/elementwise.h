@@ -5,7 +5,9 @@
 // from `axis` on (default: the last ones), and the result has A's shape. The functions below follow the attributes
 // wherever a node has them.
 
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "kernels/convert.h"
 #include "kernels/elementwise.h"
@@ -98,7 +100,17 @@ struct ElementwiseForm {
   const StackedGemm* product = nullptr;
   // kMoves: of the results.
   std::shared_ptr<const Moves> moves;
+  // Input 0 seen otherwise, and nothing else: the element at index i of the result is the operand's element of number
+  // start + sum(i * strides), in row-major order. Whatever the kind.
+  struct View {
+    int64_t start = 0;
+    Dims strides;
+  };
+  std::optional<View> view;
 };
+
+// use(form) for what a node of known sizes computes.
+void with_form(const ir::Node& node, const std::function<void(const ElementwiseForm&)>& use);
 
 // What a node of known sizes computes; kNone where elements are not stored as they are computed with, or where it takes
 // more than an operation of one type.

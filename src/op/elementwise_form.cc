@@ -6,7 +6,7 @@
 
 namespace treadle {
 
-ElementwiseForm elementwise_form(const ir::Node& node) {
+void with_form(const ir::Node& node, const std::function<void(const ElementwiseForm&)>& use) {
   std::vector<Operand> in, out{operand_of(*node.outputs[0])};
   for (const ir::Value* v : node.inputs) in.push_back(v ? operand_of(*v) : Operand());
   StateArena states;
@@ -14,7 +14,13 @@ ElementwiseForm elementwise_form(const ir::Node& node) {
   ElementwiseForm form;
   PrepareContext context{node, in, out, states, packs, {}, 0, &form};
   context.form_only = true;
-  return node.op->prepare(context).ok() ? in_one_type(form, node) : ElementwiseForm();
+  if (node.op->prepare(context).ok()) use(form);
+}
+
+ElementwiseForm elementwise_form(const ir::Node& node) {
+  ElementwiseForm result;
+  with_form(node, [&](const ElementwiseForm& form) { result = in_one_type(form, node); });
+  return result;
 }
 
 ElementwiseForm in_one_type(const ElementwiseForm& form, const ir::Node& node) {

@@ -16,7 +16,7 @@ namespace treadle::plan {
 Status Planner::emit(const ir::Region& region, bool is_body) {
   const std::vector<Unit> units = fusion_.units(region);
   const bool groups_only = is_body && std::all_of(units.begin(), units.end(), [&](const Unit& unit) {
-                             return unit.fused || fusion_.can_be_group(unit);
+                             return unit.reductions.empty() && (unit.fused || fusion_.can_be_group(unit));
                            });
   for (const Unit& unit : units) {
     if (stop_requested()) return stopped();
@@ -42,9 +42,11 @@ void Planner::emit_fused(const Unit& unit, FusedGroup group) {
   for (const ir::Value* v : group.inputs) call.operands.push_back(slot(v));
   for (const ir::Value* v : group.outputs) call.operands.push_back(define(v, Storage::kArena));
   for (const auto& [alias, base] : group.aliases) slot_of_[alias] = slot(base);
-  call.group = unit.nodes;
-  if (in_loop_) call.code = code_of_group(fusion_, unit.nodes, {group.inputs, group.outputs}, call);
-  const uint32_t at = emit_call(unit.nodes.back(), std::move(call));
+  for (const ir::Node* node : unit.reductions) call.operands.push_back(define(node->outputs[0], Storage::kArena));
+  call.outputs += static_cast<uint32_t>(unit.reductions.size());
+  call.group = unit.all();
+  if (in_loop_) call.code = code_of_group(fusion_, unit, {group.inputs, group.outputs}, call);
+  const uint32_t at = emit_call(call.group.back(), std::move(call));
   count_work(group.builder.estimated_ns());
   groups_.emplace_back(p_.code[at].index, std::move(group));
 }

@@ -5,6 +5,7 @@
 
 #include "op/parallel.h"
 #include "plan/planner.h"
+#include "plan/reduced_group.h"
 #include "type/make_tensor.h"
 
 namespace treadle::plan {
@@ -13,7 +14,11 @@ void Planner::finish_groups() {
   find_padded();
   for (auto& [index, group] : groups_) {
     KernelCall& call = p_.kernels[index];
-    if (!finish_chain(call, group)) finish_tiles(call, group);
+    if (!group.reductions.empty()) {
+      finish_reduced(call, group);
+    } else if (!finish_chain(call, group)) {
+      finish_tiles(call, group);
+    }
   }
   // The two pieces of memory of a state take turns.
   for (const Loop& loop : p_.loops) {
@@ -37,7 +42,7 @@ void Planner::find_padded() {
     }
   }
   for (const auto& [index, group] : groups_) {
-    if (!group.builder.chain_shape()) continue;
+    if (!group.builder.chain_shape() || !group.reductions.empty()) continue;
     for (size_t i = 0; i < group.outputs.size(); ++i) pad(p_.kernels[index].operands[group.inputs.size() + i]);
   }
 }
@@ -81,6 +86,13 @@ void Planner::finish_tiles(KernelCall& call, FusedGroup& group) {
   call.operands.push_back(
       new_scratch(plan->scratch_bytes() * scratch_parts(plan->tile_count(), plan->tile_ns(), p_.threads)));
   call.kernel = {run_fused, plan};
+}
+
+void Planner::finish_reduced(KernelCall& call, FusedGroup& group) {
+  const auto* made = p_.states.make<ReducedGroup>(make_reduced_group(group));
+  call.operands.push_back(
+      new_scratch(made->scratch_bytes() * scratch_parts(made->strips(), made->strip_ns(), p_.threads)));
+  call.kernel = {run_reduced_group, made};
 }
 
 }  // namespace treadle::plan

@@ -7,6 +7,11 @@
 //
 // Nodes that can fail or are random never wait, so of several errors the first in the model's order is still the one
 // that is met. Reshape and its like wait with what they look at: they are another name for its memory.
+//
+// A node that only looks at its operand in another way (Slice, Transpose) runs when somebody needs its result as it is;
+// groups read the operand instead. A reduction waits with the group that makes its operand, so that the elements need
+// not be in memory. Whoever needs a reduction's result, or looks at an operand that waits, makes the group run at once:
+// a group never waits for itself.
 #include "plan/fusion.h"
 
 #include <algorithm>
@@ -22,6 +27,10 @@ namespace treadle::plan {
 namespace {
 
 constexpr size_t kMaxMembers = 24;
+// Over so many elements chains and registers are better (kernels/chain.h, jit/chunks.h).
+constexpr int64_t kFewElements = 160;
+// More than that is shared among threads, where a run has several.
+constexpr int64_t kMostOnOneThread = 8192;
 
 bool is_held(const ir::Value* v) {
   return v && v->type.is_concrete() && kernels::FusedBuilder::can_hold(v->type.element) &&
@@ -49,18 +58,30 @@ class Pending {
 
   void visit(const ir::Node& node) {
     if (waits(node)) {
+      for (const ir::Value* v : node.inputs) settle(v);
       join(node);
+      return;
+    }
+    if (fusion_.is_view(node)) {
+      views_.insert(node.outputs[0]);
+      return;
+    }
+    if (reduces_waiting(node)) {
+      groups_[group_of_.at(node.inputs[0]->producer)].push_back(seen_.size());
+      group_of_[&node] = group_of_.at(node.inputs[0]->producer);
+      seen_.push_back(&node);
       return;
     }
     for (const ir::Value* v : node.inputs) need(v);
     for (const auto& body : node.regions) {
       for (const ir::Value* v : ir::captures(*body)) need(v);
     }
-    units_.push_back({{&node}, false});
+    units_.push_back({{&node}, false, {}, {}});
   }
 
-  std::vector<Unit> finish() {
+  std::vector<Unit> finish(const ir::Region& region) {
     for (size_t i = 0; i < seen_.size(); ++i) need(seen_[i]->outputs[0]);
+    for (const ir::Value* v : region.outputs) need(v);
     return std::move(units_);
   }
 
@@ -69,15 +90,45 @@ class Pending {
 
   bool waits(const ir::Node& node) {
     if (is_alias(node)) {
-      return node.outputs[0] && is_held(node.outputs[0]) && is_waiting(aliased(node)) &&
+      return node.outputs[0] && is_held(node.outputs[0]) && is_waiting(aliased(node)) && !is_reduced(aliased(node)) &&
              std::all_of(node.inputs.begin() + 1, node.inputs.end(),
                          [](const ir::Value* v) { return !v || v->is_constant(); });
     }
     return fusion_.is_elementwise(node);
   }
 
+  bool is_reduced(const ir::Value* v) const { return v->producer && fusion_.reductions_.contains(v->producer); }
+
+  bool reduces_waiting(const ir::Node& node) {
+    return !node.inputs.empty() && is_waiting(node.inputs[0]) && !is_reduced(node.inputs[0]) &&
+           fusion_.is_reduction(node);
+  }
+
   void need(const ir::Value* v) {
-    if (is_waiting(v)) run_group(*v->producer);
+    if (is_waiting(v)) return run_group(*v->producer);
+    if (v && views_.erase(v) > 0) {
+      need(v->producer->inputs[0]);
+      units_.push_back({{v->producer}, false, {}, {}});
+    }
+  }
+
+  // What a node that starts to wait reads is there, or waits with it.
+  void settle(const ir::Value* v) {
+    if (!v) return;
+    if (views_.contains(v)) {
+      need(v->producer->inputs[0]);
+    } else if (is_waiting(v) && is_reduced(v)) {
+      need(v);
+    }
+  }
+
+  // What a member of a group that runs reads is there.
+  void need_source(const ir::Value* v) {
+    if (v && views_.contains(v)) {
+      need(v->producer->inputs[0]);
+    } else {
+      need(v);
+    }
   }
 
   void run_group(const ir::Node& wanted) {
@@ -88,7 +139,7 @@ class Pending {
     for (const size_t place : places) group.push_back(seen_[place]);
     for (const ir::Node* node : group) group_of_.erase(node);
     for (const ir::Node* node : group) {
-      for (const ir::Value* v : node->inputs) need(v);  // of other numbers of elements
+      for (const ir::Value* v : node->inputs) need_source(v);  // of other numbers of elements
     }
     emit(group);
   }
@@ -118,30 +169,53 @@ class Pending {
   // One unit, or several where the group is too large for one kernel. An alias stays with what it looks at; of a unit
   // before, it is a unit of its own.
   void emit(const std::vector<const ir::Node*>& group) {
+    std::vector<const ir::Node*> reductions, members;
+    for (const ir::Node* node : group) (fusion_.reductions_.contains(node) ? reductions : members).push_back(node);
     size_t at = 0;
-    while (at < group.size()) {
+    while (at < members.size()) {
       Unit unit;
       size_t operations = 0;
       std::unordered_set<const ir::Value*> made;
-      for (; at < group.size() && (operations < kMaxMembers || is_alias(*group[at])); ++at) {
-        const ir::Node* node = group[at];
+      for (; at < members.size() && (operations < kMaxMembers || is_alias(*members[at])); ++at) {
+        const ir::Node* node = members[at];
         if (is_alias(*node) && !made.contains(aliased(*node))) {
-          units_.push_back({{node}, false});
+          units_.push_back({{node}, false, {}, {}});
           continue;
         }
         made.insert(node->outputs[0]);
         unit.nodes.push_back(node);
         if (!is_alias(*node)) ++operations;
+        for (const ir::Value* v : node->inputs) {
+          if (views_.contains(v)) unit.views.push_back(v);
+        }
       }
-      unit.fused = operations > 1;
-      if (!unit.nodes.empty()) units_.push_back(std::move(unit));
+      if (unit.nodes.empty()) continue;
+      const auto rest = take_reductions(unit, made, reductions);
+      unit.fused = operations > 1 || !unit.views.empty() || !unit.reductions.empty();
+      units_.push_back(std::move(unit));
+      for (const ir::Node* node : rest) units_.push_back({{node}, false, {}, {}});
     }
+  }
+
+  // Those that reduce what the unit makes become part of it, or are handed back.
+  std::vector<const ir::Node*> take_reductions(Unit& unit, const std::unordered_set<const ir::Value*>& made,
+                                               const std::vector<const ir::Node*>& reductions) {
+    std::vector<const ir::Node*> rest;
+    for (const ir::Node* node : reductions) {
+      if (!made.contains(node->inputs[0])) continue;
+      const Lines& lines = fusion_.lines_.at(node);
+      const bool alike =
+          unit.reductions.empty() ? fusion_.is_even(unit, lines) : lines == fusion_.lines_.at(unit.reductions[0]);
+      (alike ? unit.reductions : rest).push_back(node);
+    }
+    return rest;
   }
 
   Fusion& fusion_;
   std::vector<const ir::Node*> seen_;                     // all that have waited, in the order of the model
   std::unordered_map<const ir::Node*, size_t> group_of_;  // of those that wait still
   std::vector<std::vector<size_t>> groups_;               // connected ones: their places in seen_, in any order
+  std::unordered_set<const ir::Value*> views_;            // that nobody has needed as they are
   std::vector<Unit> units_;
 };
 
@@ -157,7 +231,13 @@ uint32_t run_fused(const void* state, void* const* slots, const uint32_t* operan
   });
 }
 
-Fusion::Fusion(const ir::Graph& graph, bool enabled) : enabled_(enabled) {
+std::vector<const ir::Node*> Unit::all() const {
+  std::vector<const ir::Node*> all = nodes;
+  all.insert(all.end(), reductions.begin(), reductions.end());
+  return all;
+}
+
+Fusion::Fusion(const ir::Graph& graph, bool enabled, int threads) : enabled_(enabled), threads_(threads) {
   auto count = [&](const ir::Value* v) {
     if (v) ++uses_[v];
   };
@@ -188,15 +268,122 @@ bool Fusion::is_elementwise(const ir::Node& node) {
 std::vector<Unit> Fusion::units(const ir::Region& region) {
   Pending pending(*this);
   for (const auto& node : region.nodes) pending.visit(*node);
-  return pending.finish();
+  return pending.finish(region);
+}
+
+bool Fusion::is_view(const ir::Node& node) {
+  constexpr int64_t kFarthest = 4;  // between neighbours; farther ones are read one by one
+  if (!enabled_ || !node.op->moves_elements || !node.op->prepare || is_alias(node)) return false;
+  if (node.inputs.empty() || node.outputs.size() != 1 || !is_held(node.outputs[0]) || !is_held(node.inputs[0])) {
+    return false;
+  }
+  const bool is_known = std::all_of(node.inputs.begin() + 1, node.inputs.end(),
+                                    [](const ir::Value* v) { return !v || v->is_constant(); });
+  if (!is_known || can_fail(node) || count_of(*node.outputs[0]) <= kFewElements) return false;
+  std::optional<ElementwiseForm::View> view;
+  with_form(node, [&](const ElementwiseForm& form) { view = form.view; });
+  if (!view) return false;
+  const Dims dims = known_dims(node.outputs[0]->type.shape);
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (dims[d] == 1) continue;
+    if (std::abs(view->strides[d]) > kFarthest) return false;
+    break;
+  }
+  views_.emplace(node.outputs[0], *view);
+  return true;
 }
 
 namespace {
 
+std::optional<Lines> lines_of(const kernels::ReducePlan& plan, ElementType type) {
+  using kernels::ReduceOp;
+  const bool has_loop = plan.op == ReduceOp::kSum || plan.op == ReduceOp::kMean || plan.op == ReduceOp::kMax ||
+                        plan.op == ReduceOp::kMin || plan.op == ReduceOp::kL1 || plan.op == ReduceOp::kSumSquare ||
+                        (plan.op == ReduceOp::kL2 && is_float(type));
+  if (!has_loop || type == ElementType::kBool || plan.load.step_count > 0 || plan.kept_rank > 1) return std::nullopt;
+  Lines lines{plan.kept_rank == 1 ? plan.kept_dims[0] : 1, static_cast<int64_t>(plan.inner), 1};
+  if (plan.columns) {
+    if (plan.reduced_rank != 1) return std::nullopt;
+    lines.inner = std::exchange(lines.n, plan.reduced_dims[0]);
+  } else if (plan.reduced_rank > 0) {
+    return std::nullopt;
+  }
+  return lines.n > 1 ? std::optional(lines) : std::nullopt;
+}
+
+}  // namespace
+
+bool Fusion::is_reduction(const ir::Node& node) {
+  if (!enabled_ || !node.op->prepare || node.outputs.size() != 1 || !is_held(node.outputs[0])) return false;
+  const int64_t count = count_of(*node.inputs[0]);
+  const bool is_known = std::all_of(node.inputs.begin() + 1, node.inputs.end(),
+                                    [](const ir::Value* v) { return !v || v->is_constant(); });
+  if (!is_known || can_fail(node) || count <= kFewElements) return false;
+  std::optional<kernels::ReducePlan> plan;
+  with_form(node, [&](const ElementwiseForm& form) {
+    if (form.kind == ElementwiseForm::Kind::kReduction) plan = *form.reduction;
+  });
+  if (!plan) return false;
+  const auto lines = lines_of(*plan, node.inputs[0]->type.element);
+  if (!lines || (lines->outer == 1 && threads_ > 1 && count > kMostOnOneThread)) return false;
+  reductions_.emplace(&node, *plan);
+  lines_.emplace(&node, *lines);
+  return true;
+}
+
+Fusion::Source Fusion::source(const Unit& unit, const ir::Value* v) const {
+  Source source{v, 0, operand_of(*v)};
+  if (std::find(unit.views.begin(), unit.views.end(), v) == unit.views.end()) return source;
+  const ElementwiseForm::View& view = views_.at(v);
+  source.value = v->producer->inputs[0];
+  source.start = view.start;
+  source.operand.strides = view.strides;
+  return source;
+}
+
+namespace {
+
+// Whether `strides` over `dims` are those of one axis where dims hold neighbours [first, last) of each other.
+bool is_one_axis(const Dims& dims, const Dims& strides, int64_t first, int64_t last) {
+  int64_t inside = 1, stride = 0;
+  bool begun = false;
+  for (size_t d = dims.size(); d-- > 0; inside *= dims[d]) {
+    const int64_t end = inside * dims[d], from = std::max(inside, first);
+    if (end <= from || inside >= last) continue;
+    const int64_t here = strides[d] * (from / inside);
+    if (!begun) stride = here;
+    if (here * first != stride * from) return false;
+    begun = true;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool Fusion::is_even(const Unit& unit, const Lines& lines) const {
+  const int64_t line = lines.n * lines.inner;
+  std::unordered_set<const ir::Value*> made;
+  for (const ir::Node* node : unit.nodes) {
+    made.insert(node->outputs[0]);
+    if (is_alias(*node)) continue;
+    const ElementwiseForm& form = forms_.at(node);
+    const Dims dims = known_dims(node->outputs[0]->type.shape);
+    const size_t count = form.kind == ElementwiseForm::Kind::kConversion ? 1 : kernels::info(form.op).inputs;
+    for (size_t i = 0; i < count; ++i) {
+      const ir::Value* v = node->inputs[count == 1 ? 0 : form.arguments[i]];
+      if (made.contains(v)) continue;
+      const Dims strides = broadcast_strides(source(unit, v).operand, dims, i == 1 ? form.axis : -1);
+      if (!is_one_axis(dims, strides, 1, lines.inner) || !is_one_axis(dims, strides, lines.inner, line)) return false;
+    }
+  }
+  return true;
+}
+
 // The values of a group while its plan is put together.
-struct Members {
+struct Fusion::Members {
   struct Input {
     const ir::Value* value;
+    int64_t start;
     Dims strides;
     kernels::FusedBuilder::Value made;
   };
@@ -213,22 +400,41 @@ struct Members {
   }
 
   // `v` as an argument of an operation with a result of `dims`.
-  kernels::FusedBuilder::Value argument(const ir::Value* v, const Dims& dims, int64_t axis) {
+  kernels::FusedBuilder::Value argument(const Fusion::Source& from, const ir::Value* v, const Dims& dims,
+                                        int64_t axis) {
     if (const auto it = made.find(resolve(v)); it != made.end()) return it->second;
-    Dims strides = broadcast_strides(operand_of(*v), dims, axis);
+    Dims strides = broadcast_strides(from.operand, dims, axis);
     for (const Input& input : inputs) {
-      if (input.value == v && input.strides == strides) return input.made;
+      if (input.value == from.value && input.start == from.start && input.strides == strides) return input.made;
     }
-    inputs.push_back({v, strides, group.builder.input(v->type.element, dims, strides)});
-    group.inputs.push_back(v);
+    inputs.push_back(
+        {from.value, from.start, strides, group.builder.input(v->type.element, dims, strides, from.start)});
+    group.inputs.push_back(from.value);
     return inputs.back().made;
   }
 };
 
-}  // namespace
+// What they reduce comes behind the outputs that are wanted, unless it is one of them.
+void Fusion::add_reductions(const Unit& unit, Members& members) const {
+  FusedGroup& group = members.group;
+  std::vector<const ir::Value*> reduced = group.outputs;
+  for (const ir::Node* node : unit.reductions) {
+    const ir::Value* base = members.resolve(node->inputs[0]);
+    auto at = std::find(reduced.begin(), reduced.end(), base);
+    if (at == reduced.end()) {
+      group.builder.output(members.made.at(base));
+      group.hidden.push_back(base->type.element);
+      at = reduced.insert(reduced.end(), base);
+    }
+    const Lines& lines = lines_.at(node);
+    group.line = static_cast<size_t>(lines.outer == 1 ? count_of(*base) : lines.n * lines.inner);
+    group.builder.set_line(group.line);
+    group.reductions.push_back({node, static_cast<size_t>(at - reduced.begin()), reductions_.at(node)});
+  }
+}
 
 FusedGroup Fusion::build(const Unit& unit) const {
-  FusedGroup group{kernels::FusedBuilder(static_cast<size_t>(count_of(*unit.nodes[0]->outputs[0]))), {}, {}, {}};
+  FusedGroup group(static_cast<size_t>(count_of(*unit.nodes[0]->outputs[0])));
   Members members{group, {}, {}, {}, {}};
   for (const ir::Node* node : unit.nodes) {
     const ir::Value* result = node->outputs[0];
@@ -240,17 +446,19 @@ FusedGroup Fusion::build(const Unit& unit) const {
     const ElementwiseForm& form = forms_.at(node);
     const Dims dims = known_dims(result->type.shape);
     if (form.kind == ElementwiseForm::Kind::kConversion) {
-      const auto x = members.argument(node->inputs[0], dims, -1);
+      const auto x = members.argument(source(unit, node->inputs[0]), node->inputs[0], dims, -1);
       members.made[result] = group.builder.convert(form.converter, x, result->type.element);
       continue;
     }
     kernels::FusedBuilder::Value arguments[3];
     const size_t count = kernels::info(form.op).inputs;
     for (size_t i = 0; i < count; ++i) {
-      arguments[i] = members.argument(node->inputs[form.arguments[i]], dims, i == 1 ? form.axis : -1);
+      const ir::Value* v = node->inputs[form.arguments[i]];
+      arguments[i] = members.argument(source(unit, v), v, dims, i == 1 ? form.axis : -1);
     }
     members.made[result] = group.builder.apply(form.op, std::span(arguments, count), form.params);
   }
+  for (const ir::Node* node : unit.reductions) ++members.used[node->inputs[0]];
   std::unordered_set<const ir::Value*> wanted;
   for (const ir::Node* node : unit.nodes) {
     const ir::Value* result = node->outputs[0];
@@ -263,6 +471,7 @@ FusedGroup Fusion::build(const Unit& unit) const {
     }
     if (base != result) group.aliases.emplace_back(result, base);
   }
+  add_reductions(unit, members);
   return group;
 }
 

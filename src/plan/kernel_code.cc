@@ -1,6 +1,7 @@
 #include "plan/kernel_code.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 
 #include "kernels/fused.h"
@@ -37,8 +38,9 @@ Broadcast broadcast_of(const Dims& dims, const Dims& strides) {
 // Puts the nodes of one instruction together.
 class Describer {
  public:
-  Describer(ElementwiseCode& code, const std::unordered_map<const ir::Value*, uint32_t>& slots)
-      : code_(code), slots_(slots) {}
+  using SourceOf = std::function<Fusion::Source(const ir::Value*)>;
+  Describer(ElementwiseCode& code, const std::unordered_map<const ir::Value*, uint32_t>& slots, SourceOf source_of)
+      : code_(code), slots_(slots), source_of_(std::move(source_of)) {}
 
   // `form`: in_one_type.
   bool add(const ir::Node& node, const ElementwiseForm& form) {
@@ -101,21 +103,23 @@ class Describer {
       at = static_cast<uint16_t>(kMade + *step);
       return true;
     }
-    const auto slot = slots_.find(v);
+    const Fusion::Source source = source_of_(v);
+    const auto slot = slots_.find(source.value);
     if (slot == slots_.end()) return false;
     ElementwiseCode::Input input;
     input.slot = slot->second;
     input.type = v->type.element;
-    Dims strides = broadcast_strides(operand_of(*v), dims, axis);
-    input.broadcast = broadcast_of(dims, strides);
+    Dims strides = broadcast_strides(source.operand, dims, axis);
+    input.broadcast = source.start == 0 ? broadcast_of(dims, strides) : Broadcast::kOther;
     if (input.broadcast == Broadcast::kOther) {
       input.dims = dims;
       input.strides = std::move(strides);
+      input.start = source.start;
     }
     for (size_t i = 0; i < code_.inputs.size(); ++i) {
       const ElementwiseCode::Input& known = code_.inputs[i];
       if (known.slot == input.slot && known.broadcast == input.broadcast && known.dims == input.dims &&
-          known.strides == input.strides) {
+          known.strides == input.strides && known.start == input.start) {
         at = static_cast<uint16_t>(i);
         return true;
       }
@@ -127,19 +131,21 @@ class Describer {
 
   ElementwiseCode& code_;
   const std::unordered_map<const ir::Value*, uint32_t>& slots_;
+  SourceOf source_of_;
   std::unordered_map<const ir::Value*, size_t> made_;
   std::unordered_map<const ir::Value*, const ir::Value*> base_;
 };
 
 template <class FormOf>
 std::optional<ElementwiseCode> describe(std::span<const ir::Node* const> nodes, const ValueLists& values,
-                                        const KernelCall& call, FormOf&& form_of) {
+                                        const KernelCall& call, FormOf&& form_of, const Describer::SourceOf& source_of,
+                                        const std::function<bool(const Describer&, ElementwiseCode&)>& add_more) {
   std::unordered_map<const ir::Value*, uint32_t> slots;
   for (size_t i = 0; i < values.inputs.size(); ++i) {
     if (values.inputs[i]) slots.emplace(values.inputs[i], call.operands[i]);
   }
   ElementwiseCode code;
-  Describer describer(code, slots);
+  Describer describer(code, slots, source_of);
   for (const ir::Node* node : nodes) {
     const bool is_alias = node->op->alias_input >= 0;
     if (!describer.add(*node, is_alias ? ElementwiseForm() : form_of(*node))) return std::nullopt;
@@ -151,6 +157,7 @@ std::optional<ElementwiseCode> describe(std::span<const ir::Node* const> nodes, 
     if (!step) return std::nullopt;
     code.outputs.push_back({*step, call.operands[values.inputs.size() + i]});
   }
+  if (!add_more(describer, code)) return std::nullopt;
   return code;
 }
 
@@ -264,6 +271,9 @@ struct Slots {
   void add(const Code& of) {
     for (const auto& in : of.inputs) all.push_back(in.slot);
     for (const auto& out : of.outputs) all.push_back(out.slot);
+    if constexpr (requires { of.reductions; }) {
+      for (const auto& reduction : of.reductions) all.push_back(reduction.slot);
+    }
   }
 };
 
@@ -276,9 +286,21 @@ std::vector<uint32_t> slots_of(const KernelCode& code) {
   return slots.all;
 }
 
-std::shared_ptr<const KernelCode> code_of_group(const Fusion& fusion, std::span<const ir::Node* const> nodes,
-                                                const ValueLists& values, const KernelCall& call) {
-  auto code = describe(nodes, values, call, [&](const ir::Node& node) { return fusion.form(node); });
+std::shared_ptr<const KernelCode> code_of_group(const Fusion& fusion, const Unit& unit, const ValueLists& values,
+                                                const KernelCall& call) {
+  const auto add_reductions = [&](const Describer& describer, ElementwiseCode& code) {
+    size_t operand = values.inputs.size() + values.outputs.size();
+    for (const ir::Node* node : unit.reductions) {
+      const auto step = describer.step_of(node->inputs[0]);
+      if (!step) return false;
+      code.reductions.push_back({*step, call.operands[operand++], fusion.reduction(*node).op});
+      code.lines = fusion.lines(*node);
+    }
+    return true;
+  };
+  auto code = describe(
+      unit.nodes, values, call, [&](const ir::Node& node) { return fusion.form(node); },
+      [&](const ir::Value* v) { return fusion.source(unit, v); }, add_reductions);
   if (!code) return nullptr;
   return std::make_shared<KernelCode>(KernelCode{std::move(code), std::nullopt, nullptr});
 }
@@ -288,7 +310,10 @@ std::shared_ptr<const KernelCode> code_of_node(const ir::Node& node, const Eleme
   if (node.outputs.size() == 1 && node.outputs[0] && node.op->elementwise) {
     const ir::Node* const nodes[] = {&node};
     ElementwiseForm own = in_one_type(form, node);
-    if (auto code = describe(nodes, {node.inputs, node.outputs}, call, [&](const ir::Node&) { return own; })) {
+    if (auto code = describe(
+            nodes, {node.inputs, node.outputs}, call, [&](const ir::Node&) { return own; },
+            [](const ir::Value* v) { return Fusion::Source{v, 0, operand_of(*v)}; },
+            [](const Describer&, ElementwiseCode&) { return true; })) {
       return std::make_shared<KernelCode>(KernelCode{std::move(code), std::nullopt, nullptr});
     }
   }

@@ -17,6 +17,12 @@
 
 namespace treadle::plan {
 
+// What a reduction does with its operand, seen as [outer, n, inner]: the middle axis goes.
+struct Lines {
+  int64_t outer = 1, n = 1, inner = 1;
+  bool operator==(const Lines&) const = default;
+};
+
 struct ElementwiseCode {
   enum class Broadcast : uint8_t {
     kDense,   // element i of the result takes element i
@@ -28,6 +34,7 @@ struct ElementwiseCode {
     ElementType type = ElementType::kUndefined;
     Broadcast broadcast = Broadcast::kDense;
     Dims dims, strides;  // kOther: of the result; strides in elements, 0 where it is broadcast
+    int64_t start = 0;   // kOther: the element that the first one of the result takes
   };
   struct Step {
     bool converts = false;  // else `op`
@@ -43,10 +50,19 @@ struct ElementwiseCode {
     uint16_t step = 0;
     uint32_t slot = kNoSlot;
   };
+  // The middle axis of a step's result, seen as [outer, n, inner], is reduced, in the order that kernels/reduce.h
+  // states.
+  struct Reduction {
+    uint16_t step = 0;
+    uint32_t slot = kNoSlot;
+    kernels::ReduceOp op{};
+  };
   int64_t count = 0;  // elements of every step's result
   std::vector<Input> inputs;
   std::vector<Step> steps;
   std::vector<Output> outputs;
+  std::vector<Reduction> reductions;
+  Lines lines;  // of all reductions
 };
 
 // Sums and their like, in the order that kernels/reduce.h states.
@@ -120,13 +136,14 @@ inline const InstructionCode* other_code(const Program& program, uint32_t pc) {
 // The slots that it names: operands of its call, or kNoSlot.
 std::vector<uint32_t> slots_of(const KernelCode& code);
 
-// Of a group, by the forms of its nodes: operands are `inputs`, then `outputs`.
+// Of a group, by the forms of its nodes: operands are `inputs`, then `outputs`, then what reductions make.
 struct ValueLists {
   std::span<const ir::Value* const> inputs, outputs;
 };
 class Fusion;
-std::shared_ptr<const KernelCode> code_of_group(const Fusion& fusion, std::span<const ir::Node* const> nodes,
-                                                const ValueLists& values, const KernelCall& call);
+struct Unit;
+std::shared_ptr<const KernelCode> code_of_group(const Fusion& fusion, const Unit& unit, const ValueLists& values,
+                                                const KernelCall& call);
 // Of one node, whose preparation gave `form` and the call's kernel. Null: native code has to call the kernel.
 std::shared_ptr<const KernelCode> code_of_node(const ir::Node& node, const ElementwiseForm& form,
                                                const KernelCall& call);

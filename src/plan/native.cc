@@ -18,6 +18,7 @@ NativeGain expected_gain(const Program& program, uint32_t index) {
     gain.saved_ns += costs::kSavedInstructionNs;
     const ir::Node* node = program.node_of[pc];
     const bool computes = program.code[pc].code == OpCode::kKernel && node && !node->outputs.empty();
+    if (computes && nodes_of(program, pc).size() > 1) node = nodes_of(program, pc)[0];  // a reduction may be the last
     if (computes && node->outputs[0] && node->op->elementwise) {
       operations = static_cast<double>(nodes_of(program, pc).size());
       const auto count = static_cast<double>(element_count_unchecked(known_dims(node->outputs[0]->type.shape)));

@@ -70,11 +70,13 @@ class KeyWriter {
   }
 
   void add(const ElementwiseCode& code) {
-    const auto& [count, inputs, steps, outputs] = code;
-    d_.number(count).number(inputs.size()).number(steps.size()).number(outputs.size());
-    for (const auto& [in, element, broadcast, in_dims, strides] : inputs) {
+    const auto& [count, inputs, steps, outputs, reductions, lines] = code;
+    d_.number(count).number(inputs.size()).number(steps.size()).number(outputs.size()).number(reductions.size());
+    const auto& [outer, n, inner] = lines;
+    d_.number(outer).number(n).number(inner);
+    for (const auto& [in, element, broadcast, in_dims, strides, start] : inputs) {
       slot(in);
-      d_.number(element).number(broadcast);
+      d_.number(element).number(broadcast).number(start);
       dims(in_dims);
       dims(strides);
     }
@@ -87,6 +89,10 @@ class KeyWriter {
     }
     for (const auto& [step, out] : outputs) {
       d_.number(step);
+      slot(out);
+    }
+    for (const auto& [step, out, op] : reductions) {
+      d_.number(step).number(op);
       slot(out);
     }
   }

@@ -32,7 +32,9 @@ bool same_memory(const Type& a, const Type& b);
 
 class Planner {
  public:
-  Planner(Program& program, bool fuse) : p_(program), fusion_(*program.graph, fuse) { new_slot(Storage::kNull, {}); }
+  Planner(Program& program, bool fuse) : p_(program), fusion_(*program.graph, fuse, program.threads) {
+    new_slot(Storage::kNull, {});
+  }
 
   Status run();
 
@@ -132,6 +134,7 @@ class Planner {
   void find_padded();
   bool finish_chain(KernelCall& call, const FusedGroup& group);
   uint32_t new_extra(const kernels::FusedChain::Extra& extra);
+  void finish_reduced(KernelCall& call, FusedGroup& group);
   void finish_tiles(KernelCall& call, FusedGroup& group);
 
   static constexpr uint32_t kAsked = UINT32_MAX;

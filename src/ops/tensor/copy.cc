@@ -1,9 +1,11 @@
 #include "ops/tensor/copy.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/move.h"
+#include "op/elementwise.h"
 #include "op/moves.h"
 
 namespace treadle::tensor_ops {
@@ -44,6 +46,13 @@ uint32_t run_copies(const void* state, void* const* slots, const uint32_t* opera
   return 0;
 }
 
+// Whether the part is all of output 0, in order.
+bool is_whole(const PrepareContext& c, const CopiedPart& part) {
+  const Operand& out = c.outputs[part.output];
+  return part.input == 0 && part.output == 0 && part.out_start == 0 && std::ranges::equal(part.dims, out.dims) &&
+         std::ranges::equal(part.out_strides, out.strides);
+}
+
 }  // namespace
 
 Status set_copy_kernel(PrepareContext& c, std::span<const int64_t> dims, std::span<const int64_t> in_strides,
@@ -55,6 +64,9 @@ Status set_copy_kernel(PrepareContext& c, std::span<const int64_t> dims, std::sp
 Status set_copies_kernel(PrepareContext& c, std::span<const CopiedPart> parts) {
   const size_t width = byte_width(c.inputs[0].type);
   Moves* moves = moves_of(c);
+  if (c.form && parts.size() == 1 && is_whole(c, parts[0])) {
+    c.form->view = {parts[0].in_start, Dims(parts[0].in_strides.begin(), parts[0].in_strides.end())};
+  }
   std::vector<StridedCopy> copies;
   for (const CopiedPart& part : parts) {
     const auto& [input, output, dims, in_strides, out_strides, in_start, out_start] = part;

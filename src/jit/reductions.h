@@ -1,0 +1,20 @@
+#pragma once
+// How elementwise work with reductions is walked through.
+
+#include "jit/nest.h"
+
+namespace treadle::jit {
+
+// Loops over the lines, then one dimension for each axis of a line that is longer than 1; nullopt where operands are
+// not spread evenly along them.
+std::optional<Nest> nest_of_lines(const plan::ElementwiseCode& code);
+
+// Lines of a few neighbours, of which there are `along`, that are reduced at once.
+int64_t rows_of_tile(const plan::Lines& lines, int64_t along, const Chunks& chunks);
+
+// Whether there is one result.
+inline bool is_single(const plan::Lines& lines) {
+  return lines.outer == 1 && lines.inner == 1;
+}
+
+}  // namespace treadle::jit
