@@ -335,11 +335,20 @@ def reshape(call: Call):
     return call.inputs[0].reshape(shape)
 
 
-def slice_rows(call: Call):
+def cut(call: Call):
     x = call.inputs[0]
-    start, end = (call.attribute("starts")[0], call.attribute("ends")[0]) if call.frame.opset < 10 else (
-        int(call.inputs[1][0]), int(call.inputs[2][0]))  # fmt: skip
-    return x[start:end]
+    if call.frame.opset < 10:
+        starts, ends = call.attribute("starts"), call.attribute("ends")
+    else:
+        starts, ends = call.inputs[1].tolist(), call.inputs[2].tolist()
+    return x[tuple(slice(start, end) for start, end in zip(starts, ends, strict=True))]
+
+
+def pad(call: Call):
+    pads = call.inputs[1].tolist() if call.frame.opset >= 11 else call.attribute("pads")
+    rank = len(pads) // 2
+    mode = call.attribute("mode", b"constant")
+    return np.pad(call.inputs[0], list(zip(pads[:rank], pads[rank:], strict=True)), mode=mode.decode())
 
 
 def sequence_insert(call: Call):
@@ -398,7 +407,7 @@ OPERATORS = {
     "MatMul": lambda c: np.asarray(np.matmul(*c.inputs)), "Transpose": lambda c: np.transpose(c.inputs[0]),
     "Reshape": reshape, "Expand": lambda c: c.inputs[0] * np.ones(c.inputs[1], c.inputs[0].dtype),
     "Unsqueeze": unsqueeze, "Squeeze": lambda c: np.squeeze(c.inputs[0], axes_of(c)),
-    "Concat": lambda c: np.concatenate(c.inputs, axis=c.attribute("axis")), "Slice": slice_rows,
+    "Concat": lambda c: np.concatenate(c.inputs, axis=c.attribute("axis")), "Slice": cut, "Pad": pad,
     "Gather": lambda c: np.asarray(np.take(c.inputs[0], c.inputs[1], axis=0), c.inputs[0].dtype),
     "Shape": lambda c: np.array(c.inputs[0].shape, np.int64), "Size": lambda c: np.array(c.inputs[0].size, np.int64),
     "SequenceEmpty": lambda c: [], "SequenceConstruct": lambda c: list(c.inputs), "SequenceInsert": sequence_insert,

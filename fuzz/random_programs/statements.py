@@ -20,6 +20,7 @@ from random_programs.blocks import (
     Value,
     numpy_type,
 )
+from random_programs.neighbours import pairs, stencil
 
 ANY = (*FLOATS, *INTS, BOOL, STRING)
 
@@ -420,4 +421,6 @@ STRAIGHT = [
     (optional, 15, 1.2, False),
     (recurrent, 7, 0.4, False),
     (call, 8, 1, False),
+    (stencil, 7, 1, False),
+    (pairs, 7, 1, False),
 ]

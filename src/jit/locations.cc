@@ -154,12 +154,13 @@ class Survey {
     return LaneMaths::knows(code) && chunks_.is_short(code.a_count) && chunks_.is_short(code.b_count) &&
            chunks_.is_short(code.c_count) && chunks_.is_short(code.bias_count);
   }
-  bool writes(const plan::MoveCode& code) const { return fits_vectors(code) || moves_vectors(code, chunks_); }
-  bool fits_vectors(const plan::MoveCode& code) const {
-    return std::all_of(code.inputs.begin(), code.inputs.end(),
-                       [&](const auto& in) { return chunks_.is_short(in.count); }) &&
-           std::all_of(code.outputs.begin(), code.outputs.end(),
-                       [&](const auto& out) { return chunks_.is_short(static_cast<int64_t>(out.from.size())); });
+  bool writes(const plan::MoveCode& code) const {
+    return jit::fits_vectors(code, chunks_) || moves_vectors(code, chunks_) || writes_regions(code);
+  }
+  bool writes_regions(const plan::MoveCode& code) const {
+    int64_t count = 0;
+    for (const auto& region : code.regions) count += product_of(region.dims);
+    return one_thread(count) && moves_regions(code);
   }
 
   void visit_inline(uint32_t pc) {
@@ -202,6 +203,14 @@ class Survey {
     write(code.c);
   }
   void visit_other(const plan::MoveCode& code) {
+    if (!jit::fits_vectors(code, chunks_) && !moves_vectors(code, chunks_)) {
+      for (const auto& region : code.regions) {
+        if (region.from != kNoSlot) read(region.from), uses_[region.from].address = true;
+        write(region.to);
+        uses_[region.to].address = true;
+      }
+      return;
+    }
     for (const auto& in : code.inputs) read(in.slot);
     for (const auto& out : code.outputs) write(out.slot);
   }

@@ -86,6 +86,8 @@ class LoopWriter final : private StepHost {
   Lanes sum_rows(const plan::ProductCode& code, Value* row, Value* matrix, int64_t column, int64_t count);
   void write_other(const plan::MoveCode& code);
   void write_vectors(const plan::MoveCode& code);
+  void write_region(const plan::MoveCode& code, const plan::MoveCode::Region& region, size_t d, Value* in, Value* out);
+  Value* filler(const plan::MoveCode& code, const plan::MoveCode::Region& region);
   Lanes constants(const plan::MoveCode& code);
   class NestWriter;
   void write_reductions(const plan::ElementwiseCode& code);

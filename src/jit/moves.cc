@@ -22,10 +22,36 @@ std::optional<Run> run_at(const plan::MoveCode& code, std::span<const int64_t> f
   return run;
 }
 
+using Region = plan::MoveCode::Region;
+
+bool is_filled(const Region& region) {
+  return region.from == plan::kNoSlot ||
+         std::ranges::all_of(region.in_strides, [](int64_t stride) { return stride == 0; });
+}
+
+// Without sizes of 1, and with neighbours that are walked as one merged.
+Region merged(const Region& from) {
+  Region to = from;
+  to.dims.clear(), to.in_strides.clear(), to.out_strides.clear();
+  for (size_t d = 0; d < from.dims.size(); ++d) {
+    const int64_t size = from.dims[d], in = from.in_strides[d], out = from.out_strides[d];
+    if (size == 1) continue;
+    if (!to.dims.empty() && to.in_strides.back() == size * in && to.out_strides.back() == size * out) {
+      to.dims.back() *= size;
+      to.in_strides.back() = in;
+      to.out_strides.back() = out;
+      continue;
+    }
+    to.dims.push_back(size), to.in_strides.push_back(in), to.out_strides.push_back(out);
+  }
+  return to;
+}
+
 }  // namespace
 
 bool moves_vectors(const plan::MoveCode& code, const Chunks& chunks) {
   constexpr size_t kMostVectors = 64;
+  if (!code.is_listed) return false;
   size_t vectors = 0;
   for (const auto& output : code.outputs) {
     const auto count = static_cast<int64_t>(output.from.size());
@@ -36,6 +62,60 @@ bool moves_vectors(const plan::MoveCode& code, const Chunks& chunks) {
     }
   }
   return true;
+}
+
+bool fits_vectors(const plan::MoveCode& code, const Chunks& chunks) {
+  return code.is_listed &&
+         std::ranges::all_of(code.inputs, [&](const auto& in) { return chunks.is_short(in.count); }) &&
+         std::ranges::all_of(code.outputs,
+                             [&](const auto& out) { return chunks.is_short(static_cast<int64_t>(out.from.size())); });
+}
+
+bool moves_regions(const plan::MoveCode& code) {
+  constexpr size_t kMostRegions = 9;
+  constexpr int64_t kFewElements = 512;
+  const auto is_simple = [](const Region& all) {
+    const Region region = merged(all);
+    if (region.dims.empty()) return true;
+    const bool is_run =
+        region.out_strides.back() == 1 && (region.in_strides.back() == 1 || region.in_strides.back() == 0);
+    return is_run ||
+           element_count_unchecked(std::span<const int64_t>(region.dims.data(), region.dims.size())) <= kFewElements;
+  };
+  return !code.regions.empty() && code.regions.size() <= kMostRegions && std::ranges::all_of(code.regions, is_simple);
+}
+
+// Dimension d and those behind it, from elements `in` and `out` on.
+void LoopWriter::write_region(const plan::MoveCode& code, const plan::MoveCode::Region& region, size_t d, Value* in,
+                              Value* out) {
+  auto number = [&](int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); };
+  llvm::Type* scalar = element_ir_type(b_.getContext(), code.type);
+  auto moved = [&](Value* from, Value* turn, int64_t by) { return b_.CreateAdd(from, b_.CreateMul(turn, number(by))); };
+  const bool is_fill = is_filled(region);
+  auto copy = [&](int64_t count, Value* from, Value* to) {
+    const Lanes lanes = is_fill
+                            ? lanes_.splat(filler(code, region), count)
+                            : load_numbers(b_.CreateGEP(scalar, pointer(region.from), from), code.type, range(count));
+    store_flat(b_.CreateGEP(scalar, pointer(region.to), to), code.type, lanes);
+  };
+  if (d == region.dims.size()) return copy(1, in, out);
+  const int64_t size = region.dims[d], in_stride = region.in_strides[d], out_stride = region.out_strides[d];
+  const bool is_run = out_stride == 1 && (is_fill || in_stride == 1);
+  if (d + 1 < region.dims.size() || !is_run) {
+    return count_to(
+        size, [&](Value* i) { write_region(code, region, d + 1, moved(in, i, in_stride), moved(out, i, out_stride)); });
+  }
+  const int64_t some = 4 * static_cast<int64_t>(chunks_.full), turns = size / some, rest = size % some;
+  count_to(turns, [&](Value* i) { copy(some, moved(in, i, in_stride * some), moved(out, i, some)); });
+  if (rest > 0) copy(rest, moved(in, number(turns), in_stride * some), moved(out, number(turns), some));
+}
+
+// The element that is everywhere.
+LoopWriter::Value* LoopWriter::filler(const plan::MoveCode& code, const plan::MoveCode::Region& region) {
+  if (region.from != plan::kNoSlot) return element(region.from, code.type, region.in_start);
+  llvm::Type* scalar = element_ir_type(b_.getContext(), code.type);
+  auto* bits = b_.getIntN(scalar->getScalarSizeInBits(), region.bits);
+  return scalar->isIntegerTy() ? bits : llvm::ConstantExpr::getBitCast(bits, scalar);
 }
 
 void LoopWriter::write_vectors(const plan::MoveCode& code) {
@@ -55,6 +135,14 @@ void LoopWriter::write_vectors(const plan::MoveCode& code) {
 
 void LoopWriter::write_other(const plan::MoveCode& code) {
   if (moves_vectors(code, chunks_)) return write_vectors(code);
+  if (!fits_vectors(code, chunks_)) {
+    for (const Region& all : code.regions) {
+      const Region region = merged(all);
+      write_region(code, region, 0, b_.getInt64(static_cast<uint64_t>(region.in_start)),
+                   b_.getInt64(static_cast<uint64_t>(region.out_start)));
+    }
+    return;
+  }
   // Operands, then constants, each from a whole vector on.
   Lanes all{element_ir_type(b_.getContext(), code.type), 0, {}};
   Numbers places;

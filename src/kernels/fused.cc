@@ -30,8 +30,7 @@ void copy_line(const std::byte* from, int64_t stride, T* to, size_t n) {
     std::memcpy(&value, from, sizeof(T));
     for (size_t i = 0; i < n; ++i) to[i] = value;
   } else if (stride == sizeof(T)) {
-    const T* source = reinterpret_cast<const T*>(from);
-    for (size_t i = 0; i < n; ++i) to[i] = source[i];
+    std::memcpy(to, from, n * sizeof(T));
   } else {
     for (size_t i = 0; i < n; ++i, from += stride) std::memcpy(to + i, from, sizeof(T));
   }

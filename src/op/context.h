@@ -70,6 +70,8 @@ struct Operand {
   Dims dims;
   Dims strides;                    // in elements; row-major unless the operator takes any strides for this operand
   const void* constant = nullptr;  // contents, where they are fixed while this preparation lives
+  int64_t start = 0;               // of its first element in memory, in elements: of what is part of something larger
+  bool is_part = false;            // only for operators that copy (tensor_ops::set_copies_kernel)
 
   bool present() const { return type != ElementType::kUndefined; }
   int64_t rank() const { return static_cast<int64_t>(dims.size()); }

@@ -74,6 +74,7 @@ Status prepare_with_alpha(PrepareContext& ctx) {
   return prepare_elementwise(ctx, kOp, {.alpha = ctx.attributes().get_float("alpha")});
 }
 
+struct CopiedRegion;
 struct Moves;
 struct StackedGemm;
 
@@ -107,6 +108,8 @@ struct ElementwiseForm {
     Dims strides;
   };
   std::optional<View> view;
+  // The copies that make the results, whatever the kind. Null: they are not known.
+  std::shared_ptr<const std::vector<CopiedRegion>> regions;
 };
 
 // use(form) for what a node of known sizes computes.

@@ -25,6 +25,18 @@ struct Moves {
             std::span<const int64_t> out_strides, int64_t in_start = 0, int64_t out_start = 0);
 };
 
+// What one strided copy between an input and an output moves, or one element to all of a part of an output:
+// out[out_start
+// + sum(i * out_strides)] = in[in_start + sum(i * in_strides)], in elements.
+struct CopiedRegion {
+  static constexpr size_t kConstant = SIZE_MAX;
+  size_t input = 0;  // kConstant: `bits`
+  size_t output = 0;
+  int64_t in_start = 0, out_start = 0;
+  Dims dims, in_strides, out_strides;
+  uint64_t bits = 0;
+};
+
 // Where `context`'s node can say it; all elements are zeros so far. Null: nobody asks, results are empty, or too many
 // elements move.
 Moves* moves_of(PrepareContext& context);

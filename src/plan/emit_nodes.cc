@@ -28,7 +28,7 @@ Status Planner::emit(const ir::Region& region, bool is_body) {
       }
     }
     for (const ir::Node* node : unit.nodes) {
-      Status status = emit(*node);
+      Status status = emit(*node, unit);
       if (!status.ok()) return status.place().empty() ? std::move(status).in(node_place(*node)) : std::move(status);
     }
   }
@@ -51,6 +51,13 @@ void Planner::emit_fused(const Unit& unit, FusedGroup group) {
   groups_.emplace_back(p_.code[at].index, std::move(group));
 }
 
+Status Planner::emit(const ir::Node& node, const Unit& unit) {
+  if (unit.views.empty()) return emit(node);
+  if (is_planned(node)) return emit_kernel(node, unit);
+  for (const ir::Value* v : unit.views) TREADLE_TRY(emit(*v->producer));
+  return emit(node);
+}
+
 Status Planner::emit(const ir::Node& node) {
   switch (node.op->control) {
     case Control::kIf:
@@ -63,7 +70,7 @@ Status Planner::emit(const ir::Node& node) {
   }
   if (is_planned(node)) {
     if (is_row(node)) return emit_row(node);
-    return is_alias(node) ? emit_alias(node) : emit_kernel(node);
+    return is_alias(node) ? emit_alias(node) : emit_kernel(node, {});
   }
   return emit_dynamic(node);
 }
@@ -119,14 +126,16 @@ Status Planner::emit_row(const ir::Node& node) {
   return {};
 }
 
-Status Planner::emit_kernel(const ir::Node& node) {
+Status Planner::emit_kernel(const ir::Node& node, const Unit& unit) {
   std::vector<Operand> in, out;
   KernelCall call;
   call.inputs = static_cast<uint32_t>(node.inputs.size());
   call.outputs = static_cast<uint32_t>(node.outputs.size());
   for (const ir::Value* v : node.inputs) {
-    in.push_back(v ? operand_of(*v) : Operand());
-    call.operands.push_back(slot(v));
+    Fusion::Source source;
+    if (v) source = fusion_.source(unit, v);
+    in.push_back(source.operand);
+    call.operands.push_back(slot(source.value));
   }
   for (const ir::Value* v : node.outputs) {
     out.push_back(v ? operand_of(*v) : Operand());

@@ -72,11 +72,19 @@ class Pending {
       seen_.push_back(&node);
       return;
     }
-    for (const ir::Value* v : node.inputs) need(v);
+    Unit unit{{&node}, false, {}, {}};
+    for (const ir::Value* v : node.inputs) {
+      if (!node.op->appends || !views_.contains(v)) {
+        need(v);
+        continue;
+      }
+      need_source(v);
+      unit.views.push_back(v);
+    }
     for (const auto& body : node.regions) {
       for (const ir::Value* v : ir::captures(*body)) need(v);
     }
-    units_.push_back({{&node}, false, {}, {}});
+    units_.push_back(std::move(unit));
   }
 
   std::vector<Unit> finish(const ir::Region& region) {
@@ -338,6 +346,8 @@ Fusion::Source Fusion::source(const Unit& unit, const ir::Value* v) const {
   source.value = v->producer->inputs[0];
   source.start = view.start;
   source.operand.strides = view.strides;
+  source.operand.start = view.start;
+  source.operand.is_part = true;
   return source;
 }
 

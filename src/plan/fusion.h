@@ -18,8 +18,10 @@ namespace treadle::plan {
 struct Unit {
   std::vector<const ir::Node*> nodes;  // elementwise ones and aliases
   bool fused = false;
-  std::vector<const ir::Node*> reductions;   // of what `nodes` make; all of one Lines
-  std::vector<const ir::Value*> views;       // which `nodes` read where they come from; nobody runs their nodes
+  std::vector<const ir::Node*> reductions;  // of what `nodes` make; all of one Lines
+  // What `nodes` read where it comes from; nobody runs the nodes that make it. Of a unit that is not fused, its node is
+  // a Concat.
+  std::vector<const ir::Value*> views;
   std::vector<const ir::Node*> all() const;  // nodes and reductions
 };
 

@@ -224,26 +224,41 @@ ProductCode product_of(const ElementwiseForm& form, const ir::Node& node, const 
   return code;
 }
 
-std::optional<MoveCode> move_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in) {
-  const Moves& moves = *form.moves;
-  MoveCode code;
-  code.type = node.outputs[0]->type.element;
-  if (!is_held(node.outputs[0])) return std::nullopt;
+std::vector<MoveCode::Region> regions_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in) {
+  std::vector<MoveCode::Region> regions;
+  if (!form.regions) return regions;
+  for (const CopiedRegion& r : *form.regions) {
+    const uint32_t from = r.input == CopiedRegion::kConstant ? kNoSlot : in.operands[r.input];
+    regions.push_back({from, in.operands[node.inputs.size() + r.output], r.in_start, r.out_start, r.dims, r.in_strides,
+                       r.out_strides, r.bits});
+  }
+  return regions;
+}
+
+void list_elements(MoveCode& code, const Moves& moves, const ir::Node& node, const KernelCall& in) {
   for (size_t i = 0; i < moves.first.size(); ++i) {
     if (moves.first[i] >= 0) code.inputs.push_back({in.operands[i], count_of(node.inputs[i])});
   }
-  if (code.inputs.empty()) return std::nullopt;
   bool is_constant = false;
   for (size_t i = 0; i < moves.from.size(); ++i) {
     code.outputs.push_back({in.operands[node.inputs.size() + i], moves.from[i]});
     is_constant |= *std::ranges::min_element(moves.from[i]) < 0;
   }
   if (is_constant) code.constants = moves.constants;
-  return code;
+}
+
+std::optional<MoveCode> move_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in) {
+  if (!is_held(node.outputs[0])) return std::nullopt;
+  MoveCode code;
+  code.type = node.outputs[0]->type.element;
+  if (form.moves) list_elements(code, *form.moves, node, in);
+  code.is_listed = !code.inputs.empty();
+  code.regions = regions_of(form, node, in);
+  return code.is_listed || !code.regions.empty() ? std::optional(std::move(code)) : std::nullopt;
 }
 
 std::optional<InstructionCode> other_of(const ir::Node& node, const ElementwiseForm& form, const KernelCall& call) {
-  if (form.kind == Kind::kMoves) return move_of(form, node, call);
+  if (form.kind == Kind::kMoves || (form.kind == Kind::kNone && form.regions)) return move_of(form, node, call);
   if (node.outputs.size() != 1 || node.inputs.empty() || !is_held(node.inputs[0]) || !is_small(node)) {
     return std::nullopt;
   }
@@ -273,6 +288,9 @@ struct Slots {
     for (const auto& out : of.outputs) all.push_back(out.slot);
     if constexpr (requires { of.reductions; }) {
       for (const auto& reduction : of.reductions) all.push_back(reduction.slot);
+    }
+    if constexpr (requires { of.regions; }) {
+      for (const auto& region : of.regions) all.insert(all.end(), {region.from, region.to});
     }
   }
 };

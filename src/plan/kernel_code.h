@@ -108,10 +108,19 @@ struct MoveCode {
     // Element i of the result: the element of that number, counted through all inputs; below 0: constants[-1 - it].
     std::vector<int64_t> from;
   };
+  // The same as copies between parts of operands, for those who write loops.
+  struct Region {
+    uint32_t from = kNoSlot, to = kNoSlot;  // no `from`: `bits` everywhere
+    int64_t in_start = 0, out_start = 0;
+    Dims dims, in_strides, out_strides;
+    uint64_t bits = 0;
+  };
   ElementType type = ElementType::kUndefined;
+  bool is_listed = true;  // `outputs` are known: elements are few
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::vector<uint64_t> constants;
+  std::vector<Region> regions;  // none: they are not known
 };
 
 using InstructionCode = std::variant<MoveCode, ReductionCode, ArgReductionCode, ProductCode>;

@@ -129,7 +129,14 @@ class KeyWriter {
     for (const auto& [size, of_a, of_b, of_c] : stack) d_.number(size).number(of_a).number(of_b).number(of_c);
   }
   void add(const MoveCode& code) {
-    const auto& [element, inputs, outputs, constants] = code;
+    const auto& [element, is_listed, inputs, outputs, constants, regions] = code;
+    d_.number(is_listed).number(regions.size());
+    for (const auto& [from, to, in_start, out_start, sizes, in_strides, out_strides, bits] : regions) {
+      slot(from);
+      slot(to);
+      d_.number(in_start).number(out_start).number(bits);
+      for (const Dims* list : {&sizes, &in_strides, &out_strides}) dims(*list);
+    }
     d_.number(element).number(inputs.size()).number(outputs.size()).number(constants.size());
     for (const auto& [in, count] : inputs) {
       slot(in);

@@ -68,6 +68,7 @@ class Planner {
   Status emit(const ir::Region& region, bool is_body = false);
   void emit_fused(const Unit& unit, FusedGroup group);
   Status emit(const ir::Node& node);
+  Status emit(const ir::Node& node, const Unit& unit);
 
   // All sizes are known, and all contents that preparation depends on.
   static bool is_planned(const ir::Node& node);
@@ -79,7 +80,7 @@ class Planner {
 
   // Its result is a pointer into the data.
   Status emit_row(const ir::Node& node);
-  Status emit_kernel(const ir::Node& node);
+  Status emit_kernel(const ir::Node& node, const Unit& unit);
 
   // After an instruction of about `ns` nanoseconds.
   void count_work(double ns);

@@ -9,6 +9,9 @@ namespace treadle::plan {
 
 namespace {
 
+// Elements of a strip, about: they stay in the first- or second-level cache.
+constexpr size_t kStrip = 4096;
+
 // The address of element 0 of memory that element `first` begins.
 std::byte* before(std::byte* memory, size_t bytes) {
   return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(memory) - bytes);
@@ -16,11 +19,13 @@ std::byte* before(std::byte* memory, size_t bytes) {
 
 // Strips are whole tiles, or lines of several tiles, and what repeats does so from each strip's first element on.
 size_t strip_of(const kernels::FusedPlan& plan, size_t line) {
-  if (line <= plan.tile) return plan.tile % line == 0 ? plan.tile : plan.count;
-  const bool repeats = std::all_of(plan.once.begin(), plan.once.end(), [&](const kernels::FusedSpread& s) {
-    return line % static_cast<size_t>(s.period) == 0;
-  });
-  return repeats ? line : plan.count;
+  const auto repeats = [&](const kernels::FusedSpread& spread) {
+    return line % static_cast<size_t>(spread.period) == 0;
+  };
+  const bool fits =
+      line <= plan.tile ? plan.tile % line == 0 : std::all_of(plan.once.begin(), plan.once.end(), repeats);
+  const size_t unit = std::max(line, plan.tile);
+  return fits ? std::min(unit * std::max<size_t>(kStrip / unit, 1), plan.count) : plan.count;
 }
 
 }  // namespace

@@ -222,5 +222,98 @@ TEST(Fusion, CapturedGroupsRunBeforeTheLoop) {
   expect_same_as_reference(t, *planned, {{0, AnyValue(Tensor::scalar<int64_t>(ElementType::kInt64, 4))}});
 }
 
+Attribute keepdims(int64_t keeps) {
+  return Attribute::of("keepdims", keeps);
+}
+
+// The operand of a reduction is made where it is reduced; the result is what the kernels give one by one.
+TEST(Fusion, ReductionsOfPairs) {
+  const std::pair<int64_t, int64_t> sizes[] = {{30, 40}, {7, 1300}, {1300, 7}, {200, 3}, {3, 200}};
+  for (const auto& [rows, columns] : sizes) {
+    for (const int64_t axis : {0, 1}) {
+      TestGraph t({floats({rows, 1}), floats({1, columns})}, 2);
+      auto* far = t->call("Sub", {t.in(0), t.in(1)});
+      auto* square = t->call("Mul", {far, far});
+      auto* axes = t->constant_int64s({axis});
+      t->set_output(0, t->call("ReduceSum", {square, axes}, {keepdims(0)}));
+      t->set_output(1, t->call("ReduceMax", {square, axes}, {keepdims(1)}));
+      const auto planned = plan_of(t);
+      EXPECT_THAT(planned->listing(), ElementsAre("fused Sub Mul ReduceSum ReduceMax"));
+      expect_same_as_reference(t, *planned);
+    }
+  }
+}
+
+TEST(Fusion, ReductionsOfWhatIsWantedToo) {
+  TestGraph t({floats({20, 33})}, 2);
+  auto* e = t->call("Exp", {t.in(0)});
+  auto* sum = t->call("ReduceSum", {e, t->constant_int64s({1})}, {keepdims(1)});
+  t->set_output(0, t->call("Div", {e, sum}));
+  t->set_output(1, sum);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("fused Exp ReduceSum", "Div"));
+  expect_same_as_reference(t, *planned);
+}
+
+// Over few elements, over all axes in two pieces, and of what no group makes.
+TEST(Fusion, ReductionsThatStayAlone) {
+  TestGraph t({floats({8, 16}), floats({20, 30})}, 3);
+  auto* few = t->call("Exp", {t.in(0)});
+  auto* other = t->call("Sin", {t.in(1)});
+  auto* axis = t->constant_int64s({1});
+  t->set_output(0, t->call("ReduceSum", {few, axis}, {keepdims(0)}));
+  t->set_output(1, t->call("ReduceLogSumExp", {other, axis}, {keepdims(0)}));
+  t->set_output(2, t->call("ReduceSum", {t.in(1), axis}, {keepdims(0)}));
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(),
+              testing::UnorderedElementsAre("Exp", "Sin", "ReduceSum", "ReduceLogSumExp", "ReduceSum"));
+  expect_same_as_reference(t, *planned);
+}
+
+ir::Value* cut(TestGraph& t, ir::Value* from, std::vector<int64_t> starts, std::vector<int64_t> ends) {
+  return t->call("Slice", {from, t->constant_int64s(starts), t->constant_int64s(ends)});
+}
+
+TEST(Fusion, SlicesAreReadWhereTheyComeFrom) {
+  TestGraph t({floats({22, 32})}, 1);
+  auto* middle = cut(t, t.in(0), {1, 1}, {21, 31});
+  auto* sum = t->call("Add", {cut(t, t.in(0), {0, 1}, {20, 31}), cut(t, t.in(0), {2, 1}, {22, 31})});
+  t->set_output(0, t->call("Sub", {sum, middle}));
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("fused Add Sub"));
+  expect_same_as_reference(t, *planned);
+}
+
+TEST(Fusion, SlicesThatAreNeededAsTheyAreRun) {
+  TestGraph t({floats({22, 32})}, 2);
+  auto* part = cut(t, t.in(0), {1, 1}, {21, 31});
+  t->set_output(0, t->call("Mul", {part, part}));
+  t->set_output(1, part);
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), testing::UnorderedElementsAre("Mul", "Slice"));
+  expect_same_as_reference(t, *planned);
+}
+
+// A group that looks at what it makes in another order would read what is not there yet.
+TEST(Fusion, TransposedResultsAreMadeBefore) {
+  TestGraph t({floats({4, 16, 16})}, 1);
+  auto* a = t->call("Exp", {t.in(0)});
+  auto* turned = t->call("Transpose", {t->call("Reshape", {a, t->constant_int64s({16, 4, 16})})},
+                         {Attribute::of("perm", std::vector<int64_t>{1, 0, 2})});
+  t->set_output(0, t->call("Add", {a, turned}));
+  const auto planned = plan_of(t);
+  expect_same_as_reference(t, *planned);
+}
+
+TEST(Fusion, RollsAreTwoCopies) {
+  TestGraph t({floats({20, 30})}, 1);
+  auto* rolled = t->call("Concat", {cut(t, t.in(0), {0, 7}, {20, 30}), cut(t, t.in(0), {0, 0}, {20, 7})},
+                         {Attribute::of("axis", int64_t{1})});
+  t->set_output(0, t->call("Sub", {rolled, t.in(0)}));
+  const auto planned = plan_of(t);
+  EXPECT_THAT(planned->listing(), ElementsAre("Concat", "Sub"));
+  expect_same_as_reference(t, *planned);
+}
+
 }  // namespace
 }  // namespace treadle::testing_support

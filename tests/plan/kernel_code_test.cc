@@ -142,8 +142,12 @@ TEST(KernelCode, PositionsOutsideAreLeftToTheKernel) {
             nullptr);
 }
 
-TEST(KernelCode, LongResultsAreLeftToTheKernel) {
-  EXPECT_EQ(OneKernel("Tile", {numbers({20, 10})}).code<plan::MoveCode>(), nullptr);
+TEST(KernelCode, LongResultsAreNoLists) {
+  const OneKernel of("Tile", {numbers({20, 10})});
+  const auto* code = of.code<plan::MoveCode>();
+  ASSERT_NE(code, nullptr);
+  EXPECT_FALSE(code->is_listed);
+  EXPECT_FALSE(code->regions.empty());
 }
 
 TEST(KernelCode, AProductIsKeptWithItsPackedMatrix) {

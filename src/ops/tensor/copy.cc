@@ -53,6 +53,24 @@ bool is_whole(const PrepareContext& c, const CopiedPart& part) {
          std::ranges::equal(part.out_strides, out.strides);
 }
 
+void say_regions(PrepareContext& c, std::span<const CopiedPart> parts) {
+  if (!c.form || c.form_only) return;
+  const auto dims_of = [](std::span<const int64_t> from) { return Dims(from.begin(), from.end()); };
+  auto regions = std::make_shared<std::vector<CopiedRegion>>();
+  for (const CopiedPart& part : parts) {
+    if (element_count_unchecked(part.dims) == 0) continue;
+    CopiedRegion& region = regions->emplace_back();
+    region.input = part.input;
+    region.output = part.output;
+    region.in_start = c.inputs[part.input].start + part.in_start;
+    region.out_start = part.out_start;
+    region.dims = dims_of(part.dims);
+    region.in_strides = dims_of(part.in_strides);
+    region.out_strides = dims_of(part.out_strides);
+  }
+  c.form->regions = std::move(regions);
+}
+
 }  // namespace
 
 Status set_copy_kernel(PrepareContext& c, std::span<const int64_t> dims, std::span<const int64_t> in_strides,
@@ -67,6 +85,7 @@ Status set_copies_kernel(PrepareContext& c, std::span<const CopiedPart> parts) {
   if (c.form && parts.size() == 1 && is_whole(c, parts[0])) {
     c.form->view = {parts[0].in_start, Dims(parts[0].in_strides.begin(), parts[0].in_strides.end())};
   }
+  say_regions(c, parts);
   std::vector<StridedCopy> copies;
   for (const CopiedPart& part : parts) {
     const auto& [input, output, dims, in_strides, out_strides, in_start, out_start] = part;
@@ -74,7 +93,7 @@ Status set_copies_kernel(PrepareContext& c, std::span<const CopiedPart> parts) {
     StridedCopy& copy = copies.emplace_back();
     copy.input = static_cast<uint32_t>(input);
     copy.output = static_cast<uint32_t>(c.inputs.size() + output);
-    copy.in_offset = in_start * static_cast<int64_t>(width);
+    copy.in_offset = (c.inputs[input].start + in_start) * static_cast<int64_t>(width);
     copy.out_offset = out_start * static_cast<int64_t>(width);
     TREADLE_TRY(kernels::prepare_copy(&copy.plan, width, dims, in_strides, out_strides));
     if (moves) moves->copy(input, output, dims, in_strides, out_strides, in_start, out_start);

@@ -4,6 +4,7 @@
 #include "kernels/convert.h"
 #include "kernels/move.h"
 #include "op/axis_rules.h"
+#include "op/elementwise.h"
 #include "op/moves.h"
 #include "op/op_def.h"
 #include "op/operands.h"
@@ -35,8 +36,110 @@ PadState* make_pad_state(PrepareContext& c) {
   return s;
 }
 
+constexpr size_t kValueInput = 2;
+
+// Parts of the result along each dimension: before the operand's elements, they, and behind them.
+class PadRegions {
+ public:
+  PadRegions(const kernels::PadPlan& plan, const CopiedRegion& border) : plan_(plan), border_(border) {
+    int64_t stride = unit();
+    for (int d = plan.rank; d-- > 0; stride *= plan.out_dims[d]) out_strides_[d] = stride;
+  }
+
+  // False: elements are repeated more than once around.
+  bool find(std::vector<CopiedRegion>& regions) {
+    const bool reflects = plan_.mode == kernels::PadMode::kReflect;
+    for (int d = 0; d < plan_.rank && (reflects || plan_.mode == kernels::PadMode::kWrap); ++d) {
+      if (std::max(plan_.before[d], after(d)) > plan_.in_dims[d] - (reflects ? 1 : 0)) return false;
+    }
+    regions_ = &regions;
+    CopiedRegion whole;
+    whole.in_start = plan_.offset / plan_.width;
+    add(0, whole);
+    return true;
+  }
+
+ private:
+  // Positions of the result along a dimension, and what they take.
+  struct Part {
+    int64_t first, count;
+    int64_t from, step;  // positions of the operand
+  };
+
+  int64_t unit() const { return static_cast<int64_t>(plan_.unit / plan_.width); }
+  int64_t after(int d) const { return plan_.out_dims[d] - plan_.before[d] - plan_.in_dims[d]; }
+
+  // What the border before or behind the elements takes; its first position is not known here.
+  Part border(int64_t n, int64_t count, bool is_before) const {
+    switch (plan_.mode) {
+      case kernels::PadMode::kReflect:
+        return {0, count, is_before ? count : n - 2, -1};
+      case kernels::PadMode::kWrap:
+        return {0, count, is_before ? n - count : 0, 1};
+      default:
+        return {0, count, is_before ? 0 : n - 1, 0};
+    }
+  }
+
+  // `so_far`: dimensions before d.
+  void add(int d, const CopiedRegion& so_far) {
+    if (d == plan_.rank) {
+      CopiedRegion region = so_far;
+      extend(region, unit(), 1, 1);
+      return regions_->push_back(std::move(region));
+    }
+    const int64_t n = plan_.in_dims[d], before = plan_.before[d];
+    for (const bool is_before : {true, false}) {
+      Part part = border(n, is_before ? before : after(d), is_before);
+      part.first = is_before ? 0 : before + n;
+      if (part.count == 0) continue;
+      plan_.mode == kernels::PadMode::kConstant ? fill(d, so_far, part) : copy(d, so_far, part);
+    }
+    if (n > 0) copy(d, so_far, {before, n, 0, 1});
+  }
+
+  void copy(int d, CopiedRegion region, const Part& part) {
+    const int64_t stride = plan_.in_strides[d] / plan_.width;
+    region.out_start += part.first * out_strides_[d];
+    region.in_start += part.from * stride;
+    extend(region, part.count, part.step * stride, out_strides_[d]);
+    add(d + 1, region);
+  }
+
+  // Whatever the dimensions behind it.
+  void fill(int d, CopiedRegion region, const Part& part) {
+    region.input = border_.input;
+    region.bits = border_.bits;
+    region.in_start = 0;
+    region.out_start += part.first * out_strides_[d];
+    extend(region, part.count * out_strides_[d], 0, 1);
+    region.in_strides = Dims(region.dims.size(), 0);
+    regions_->push_back(std::move(region));
+  }
+
+  static void extend(CopiedRegion& region, int64_t size, int64_t in_stride, int64_t out_stride) {
+    region.dims.push_back(size);
+    region.in_strides.push_back(in_stride);
+    region.out_strides.push_back(out_stride);
+  }
+
+  const kernels::PadPlan& plan_;
+  const CopiedRegion& border_;
+  int64_t out_strides_[kernels::kMaxMoveDims] = {};
+  std::vector<CopiedRegion>* regions_ = nullptr;
+};
+
+void say_regions(PrepareContext& c, const PadState& s) {
+  if (!c.form || c.form_only || s.plan.empty || s.plan.width > sizeof(uint64_t)) return;
+  CopiedRegion border;
+  border.input = s.has_value ? kValueInput : CopiedRegion::kConstant;
+  std::memcpy(&border.bits, s.value, s.plan.width);
+  auto regions = std::make_shared<std::vector<CopiedRegion>>();
+  if (PadRegions(s.plan, border).find(*regions)) c.form->regions = std::move(regions);
+}
+
 void say_padded(PrepareContext& c, const PadState& s) {
-  constexpr size_t kValueInput = 2;
+  say_regions(c, s);
   Moves* moves = moves_of(c);
   if (!moves) return;
   std::memcpy(&moves->constants[0], s.value, std::min<size_t>(s.plan.width, sizeof(uint64_t)));
