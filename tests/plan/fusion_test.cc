@@ -270,7 +270,8 @@ TEST(Fusion, ReductionsThatStayAlone) {
   expect_same_as_reference(t, *planned);
 }
 
-ir::Value* cut(TestGraph& t, ir::Value* from, std::vector<int64_t> starts, std::vector<int64_t> ends) {
+ir::Value* cut(TestGraph& t, ir::Value* from, std::initializer_list<int64_t> starts,
+               std::initializer_list<int64_t> ends) {
   return t->call("Slice", {from, t->constant_int64s(starts), t->constant_int64s(ends)});
 }
 
@@ -306,8 +307,8 @@ TEST(Fusion, TransposedResultsAreMadeBefore) {
 }
 
 TEST(Fusion, RollsAreTwoCopies) {
-  TestGraph t({floats({20, 30})}, 1);
-  auto* rolled = t->call("Concat", {cut(t, t.in(0), {0, 7}, {20, 30}), cut(t, t.in(0), {0, 0}, {20, 7})},
+  TestGraph t({floats({30, 40})}, 1);
+  auto* rolled = t->call("Concat", {cut(t, t.in(0), {0, 10}, {30, 40}), cut(t, t.in(0), {0, 0}, {30, 10})},
                          {Attribute::of("axis", int64_t{1})});
   t->set_output(0, t->call("Sub", {rolled, t.in(0)}));
   const auto planned = plan_of(t);
