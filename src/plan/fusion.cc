@@ -198,25 +198,24 @@ class Pending {
         }
       }
       if (unit.nodes.empty()) continue;
-      const auto rest = take_reductions(unit, made, reductions);
+      take_reductions(unit, made, reductions);
       unit.fused = operations > 1 || !unit.views.empty() || !unit.reductions.empty();
       units_.push_back(std::move(unit));
-      for (const ir::Node* node : rest) units_.push_back({{node}, false, {}, {}});
     }
+    for (const ir::Node* node : reductions) units_.push_back({{node}, false, {}, {}});
   }
 
-  // Those that reduce what the unit makes become part of it, or are handed back.
-  std::vector<const ir::Node*> take_reductions(Unit& unit, const std::unordered_set<const ir::Value*>& made,
-                                               const std::vector<const ir::Node*>& reductions) {
-    std::vector<const ir::Node*> rest;
-    for (const ir::Node* node : reductions) {
-      if (!made.contains(node->inputs[0])) continue;
+  // Those that reduce what the unit makes become part of it, where they go along the same lines.
+  void take_reductions(Unit& unit, const std::unordered_set<const ir::Value*>& made,
+                       std::vector<const ir::Node*>& reductions) {
+    std::erase_if(reductions, [&](const ir::Node* node) {
+      if (!made.contains(node->inputs[0])) return false;
       const Lines& lines = fusion_.lines_.at(node);
       const bool alike =
           unit.reductions.empty() ? fusion_.is_even(unit, lines) : lines == fusion_.lines_.at(unit.reductions[0]);
-      (alike ? unit.reductions : rest).push_back(node);
-    }
-    return rest;
+      if (alike) unit.reductions.push_back(node);
+      return alike;
+    });
   }
 
   Fusion& fusion_;

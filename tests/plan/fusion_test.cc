@@ -270,6 +270,21 @@ TEST(Fusion, ReductionsThatStayAlone) {
   expect_same_as_reference(t, *planned);
 }
 
+// The group is too long for one instruction, and what is reduced is another name for what its first part makes.
+TEST(Fusion, ReductionsOfEarlyResultsUnderAnotherName) {
+  TestGraph t({floats({20, 30})}, 3);
+  auto* early = t->call("Tanh", {t.in(0)});
+  auto* v = early;
+  for (int i = 0; i < 40; ++i) v = t->call(i % 2 ? "Mul" : "Add", {v, t.in(0)});
+  auto* axes = t->constant_int64s({1});
+  auto* flat = t->call("Reshape", {early, t->constant_int64s({30, 20})});
+  t->set_output(0, t->call("ReduceSum", {flat, axes}));
+  t->set_output(1, t->call("ReduceMax", {early, axes}));
+  t->set_output(2, t->call("ReduceMean", {v, axes}));
+  const auto planned = plan_of(t);
+  expect_same_as_reference(t, *planned);
+}
+
 ir::Value* cut(TestGraph& t, ir::Value* from, std::initializer_list<int64_t> starts,
                std::initializer_list<int64_t> ends) {
   return t->call("Slice", {from, t->constant_int64s(starts), t->constant_int64s(ends)});
