@@ -36,11 +36,12 @@ class Built:
     arrays: str = ""
     tolerance: float = 1e-4
     allowed_mismatch: float = 0.0  # part of the elements that may differ: where results are chaotic
+    opset: int = OPSET
 
     def model(self) -> bytes:
         graph = parser.parse_graph(self.text)
         graph.initializer.extend(numpy_helper.from_array(w, name) for name, w in self.weights.items())
-        opsets = [helper.make_opsetid("", OPSET)]
+        opsets = [helper.make_opsetid("", self.opset)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
 
     def yardstick_arrays(self) -> list[np.ndarray]:

@@ -41,7 +41,7 @@ bool keeps_places(const ElementwiseCode& code) {
 }
 
 int64_t width_of(ElementType type) {
-  return static_cast<int64_t>(byte_width(compute_type(type)));
+  return static_cast<int64_t>(byte_width(type));
 }
 
 // How many trips' rows a pass goes over; INT64_MAX where there are none.

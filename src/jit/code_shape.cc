@@ -30,8 +30,7 @@ struct StepSize {
 // Writes steps where nobody runs them.
 class Measure final : private StepHost {
  public:
-  Measure(unsigned lanes, bool fused_multiply_add)
-      : lanes_(lanes), fused_multiply_add_(fused_multiply_add), module_("sizes", context_), b_(context_) {}
+  Measure(unsigned lanes, Isa isa) : lanes_(lanes), isa_(isa), module_("sizes", context_), b_(context_) {}
 
   const StepSize& of(const Step& step) {
     const auto [at, is_new] = known_.try_emplace(StepKind(step));
@@ -51,7 +50,7 @@ class Measure final : private StepHost {
     alone_ = true;
     llvm::SmallVector<llvm::Value*, 3> arguments;
     for (llvm::Argument& argument : function_->args()) arguments.push_back(&argument);
-    const IrScope scope(b_, lanes_, fused_multiply_add_);
+    const IrScope scope(b_, lanes_, isa_);
     write_step(step, arguments, *this);
     return {function_->getInstructionCount(), alone_};
   }
@@ -65,7 +64,7 @@ class Measure final : private StepHost {
   llvm::Value* stack(size_t bytes) override { return b_.CreateAlloca(llvm::ArrayType::get(b_.getInt8Ty(), bytes)); }
 
   const unsigned lanes_;
-  const bool fused_multiply_add_;
+  const Isa isa_;
   llvm::LLVMContext context_;
   llvm::Module module_;
   llvm::IRBuilder<> b_;
@@ -77,7 +76,7 @@ class Measure final : private StepHost {
 class Chooser {
  public:
   Chooser(const plan::NativeRequest& request, const Chunks& chunks, std::span<const uint32_t> inlined)
-      : chunks_(chunks), measure_(chunks.full, request.isa != Isa::kBaseline) {
+      : chunks_(chunks), measure_(chunks.full, request.isa) {
     size_t operations = 0;
     for (const uint32_t pc : inlined) {
       Instruction in;

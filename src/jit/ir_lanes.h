@@ -10,15 +10,20 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/cpu.h"
+
 namespace treadle::jit {
 
 struct IrScope {
   llvm::IRBuilder<>& builder;
   unsigned lanes;
-  bool fused_multiply_add;  // as the kernels of the instruction set in use do
+  // Whether a * b + c rounds once, as in the kernels of the instruction set in use.
+  bool fused_multiply_add;
+  // Whether the processor converts float16.
+  bool converts_halves;
   IrScope* outer;
 
-  IrScope(llvm::IRBuilder<>& b, unsigned n, bool fused);
+  IrScope(llvm::IRBuilder<>& b, unsigned n, Isa isa);
   ~IrScope();
   IrScope(const IrScope&) = delete;
   static IrScope& current();

@@ -14,7 +14,7 @@ namespace {
 
 // What integers are accumulated in.
 ElementType wide_integer(ElementType type) {
-  return type == ElementType::kUint32 || type == ElementType::kUint64 ? ElementType::kUint64 : ElementType::kInt64;
+  return is_signed_integer(type) ? ElementType::kInt64 : ElementType::kUint64;
 }
 
 int64_t product_of(const Dims& dims) {
@@ -59,7 +59,7 @@ Lanes LaneMaths::apply(ElementwiseOp op, ElementType type, std::initializer_list
   step.from = step.to = type;
   step.argument_count = static_cast<uint8_t>(arguments.size());
   return lanes_.map(arguments, [&](llvm::ArrayRef<Value*> vectors, unsigned lanes) {
-    const IrScope scope(lanes_.ir(), lanes, vector_bytes_ > 16);
+    const IrScope scope(lanes_.ir(), lanes, isa_);
     return write_step(step, vectors, host_);
   });
 }
@@ -72,7 +72,7 @@ Lanes LaneMaths::convert(const Lanes& from, ElementType type, ElementType to) co
   step.to = to;
   step.argument_count = 1;
   return lanes_.map({&from}, [&](llvm::ArrayRef<Value*> vectors, unsigned lanes) {
-    const IrScope scope(lanes_.ir(), lanes, vector_bytes_ > 16);
+    const IrScope scope(lanes_.ir(), lanes, isa_);
     return write_step(step, vectors, host_);
   });
 }
@@ -193,7 +193,8 @@ bool LaneMaths::knows(const plan::ReductionCode& code) {
 
 Lanes LaneMaths::reduce(const plan::ReductionCode& code, Lanes from) const {
   const ElementwiseOp op = combining(code.op);
-  ElementType type = code.type;
+  ElementType type = wide_type(code.type);
+  from = convert(from, code.type, type);
   const bool is_wide = !is_float(type) || code.op == ReduceOp::kProd;
   if (is_wide) {
     const ElementType wide = is_float(type) ? ElementType::kDouble : wide_integer(type);
@@ -210,7 +211,7 @@ Lanes LaneMaths::reduce(const plan::ReductionCode& code, Lanes from) const {
   if (!outer.empty()) outer.pop_back(), outer_strides.pop_back();
 
   const bool in_order = op == ElementwiseOp::kMul;  // products are one chain
-  const auto block = in_order ? n : static_cast<int64_t>(kernels::kReduceBlock);
+  const auto block = in_order ? n : static_cast<int64_t>(kernels::reduce_block(code.type, code.columns));
   Lanes total;
   for (const int64_t offset : offsets_of(outer, outer_strides)) {
     for (int64_t first = 0; first < n; first += block) {
@@ -248,7 +249,9 @@ Lanes LaneMaths::finish(const plan::ReductionCode& code, ElementType type, Lanes
     }
   }
   if (code.op == ReduceOp::kL2) sum = apply(ElementwiseOp::kSqrt, type, {&sum});
-  return convert(sum, type, code.type);
+  // Doubles are rounded to floats before narrow floats are made of them.
+  const ElementType wide = wide_type(code.type);
+  return convert(convert(sum, type, wide), wide, code.type);
 }
 
 // --- extremes --------------------------------------------------------------------------------------------------------
@@ -258,11 +261,12 @@ bool LaneMaths::knows(const plan::ArgReductionCode& code) {
 }
 
 // Of equal elements the first or the last; a NaN is more extreme than any number.
-Lanes LaneMaths::extreme(const plan::ArgReductionCode& code, const Lanes& from, const Numbers& bases,
+Lanes LaneMaths::extreme(const plan::ArgReductionCode& code, const Lanes& stored, const Numbers& bases,
                          int64_t stride) const {
+  const Lanes from = convert(stored, code.type, wide_type(code.type));
   auto& b = lanes_.ir();
   const bool real = is_float(code.type);
-  const bool has_sign = code.type == ElementType::kInt32 || code.type == ElementType::kInt64;
+  const bool has_sign = is_signed_integer(code.type);
   auto beats = [&](Value* x, Value* best) {
     using P = llvm::CmpInst;
     if (!real) {

@@ -13,6 +13,7 @@ class LaneMaths {
   LaneMaths(LaneBuilder& flats, StepHost& host, Isa isa)
       : lanes_(flats),
         host_(host),
+        isa_(isa),
         vector_bytes_(isa == Isa::kAvx512 ? 64
                       : isa == Isa::kAvx2 ? 32
                                           : 16) {}
@@ -28,7 +29,7 @@ class LaneMaths {
     return vector_bytes_ / static_cast<int64_t>(byte_width(compute_type(type)));
   }
   // Of the elements `stride` apart from each of `bases` on.
-  Lanes extreme(const plan::ArgReductionCode& code, const Lanes& from, const Numbers& bases, int64_t stride) const;
+  Lanes extreme(const plan::ArgReductionCode& code, const Lanes& stored, const Numbers& bases, int64_t stride) const;
   // `bias` is null where there is none.
   Lanes product(const plan::ProductCode& code, const Lanes& a, const Lanes& b, const Lanes* bias) const;
 
@@ -68,6 +69,7 @@ class LaneMaths {
 
   LaneBuilder& lanes_;
   StepHost& host_;
+  Isa isa_;
   int64_t vector_bytes_;
 };
 

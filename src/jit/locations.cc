@@ -247,24 +247,9 @@ class Survey {
     for (const Dim& d : slot.type.shape) {
       if (!d.is_known()) return false;
     }
-    if (!is_computed(slot.type.element)) return false;
+    if (!plan::is_native(slot.type.element)) return false;
     const int64_t count = count_of(slot.type);
     return count > 0 && chunks_.is_short(count);
-  }
-
-  static bool is_computed(ElementType type) {
-    switch (type) {
-      case ElementType::kFloat:
-      case ElementType::kDouble:
-      case ElementType::kInt32:
-      case ElementType::kInt64:
-      case ElementType::kUint32:
-      case ElementType::kUint64:
-      case ElementType::kBool:
-        return true;
-      default:
-        return false;
-    }
   }
 
   void choose() {

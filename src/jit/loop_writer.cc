@@ -25,7 +25,6 @@ LoopWriter::LoopWriter(const plan::NativeRequest& request, llvm::Module& module)
       loop_(p_.loops[request.loop]),
       chunks_(request.isa),
       layout_(lay_out(request, chunks_)),
-      fused_multiply_add_(request.isa != Isa::kBaseline),
       module_(module),
       b_(module.getContext()),
       lanes_(b_, chunks_) {}
@@ -120,7 +119,7 @@ void LoopWriter::open_places() {
       if (p_.slots[s].storage == Storage::kConstant && place.count == 1) continue;  // a literal
       Value* memory = b_.CreateLoad(b_.getPtrTy(), slot_address(s));
       llvm::Type* scalar = element_ir_type(b_.getContext(), place.type);
-      const auto width = static_cast<int64_t>(byte_width(compute_type(place.type)));
+      const auto width = static_cast<int64_t>(byte_width(place.type));
       for (size_t c = 0; c < chunks_.size(place.count); ++c) {
         const unsigned lanes = chunks_.lanes(place.count, c);
         registers_[s].push_back(variable(lanes_of(scalar, lanes), "value"));
@@ -140,7 +139,7 @@ void LoopWriter::close_places() {
     const Location& place = layout_.locations[state.in];
     if (place.kind != LocationKind::kRegister) continue;
     Value* memory = b_.CreateLoad(b_.getPtrTy(), slot_address(state.in));
-    const auto width = static_cast<int64_t>(byte_width(compute_type(place.type)));
+    const auto width = static_cast<int64_t>(byte_width(place.type));
     for (size_t c = 0; c < registers_.at(state.in).size(); ++c) {
       store_at(offset(memory, static_cast<int64_t>(c) * chunks_.full * width), place.type,
                get(registers_.at(state.in)[c]));
@@ -164,11 +163,11 @@ void LoopWriter::set_pointer(uint32_t s, Value* to) {
 
 LoopWriter::Value* LoopWriter::load_at(Value* at, ElementType type, unsigned lanes) {
   return b_.CreateAlignedLoad(lanes_of(element_ir_type(b_.getContext(), type), lanes), at,
-                              llvm::Align(byte_width(compute_type(type))));
+                              llvm::Align(byte_width(type)));
 }
 
 void LoopWriter::store_at(Value* at, ElementType type, Value* value) {
-  b_.CreateAlignedStore(value, at, llvm::Align(byte_width(compute_type(type))));
+  b_.CreateAlignedStore(value, at, llvm::Align(byte_width(type)));
 }
 
 LoopWriter::Value* LoopWriter::literal(uint32_t s, int64_t index) {
@@ -176,7 +175,7 @@ LoopWriter::Value* LoopWriter::literal(uint32_t s, int64_t index) {
   const auto* bytes = static_cast<const std::byte*>(constant.raw());
   const ElementType type = layout_.locations[s].type;
   llvm::Type* ir_type = element_ir_type(b_.getContext(), type);
-  const size_t width = byte_width(compute_type(type));
+  const size_t width = byte_width(type);
   uint64_t bits = 0;
   std::memcpy(&bits, bytes + static_cast<size_t>(index) * width, width);
   llvm::Constant* whole = llvm::ConstantInt::get(b_.getIntNTy(static_cast<unsigned>(8 * width)), bits);
@@ -188,7 +187,7 @@ LoopWriter::Value* LoopWriter::load_chunk(uint32_t s, ElementType type, int64_t 
     const auto it = registers_.find(s);
     return it == registers_.end() ? literal(s, 0) : get(it->second[chunk]);
   }
-  const auto width = static_cast<int64_t>(byte_width(compute_type(type)));
+  const auto width = static_cast<int64_t>(byte_width(type));
   return load_at(offset(pointer(s), static_cast<int64_t>(chunk) * chunks_.full * width), type,
                  chunks_.lanes(count, chunk));
 }
@@ -196,14 +195,14 @@ LoopWriter::Value* LoopWriter::load_chunk(uint32_t s, ElementType type, int64_t 
 void LoopWriter::store_chunk(uint32_t s, ElementType type, int64_t count, size_t chunk, Value* value) {
   static_cast<void>(count);
   if (layout_.locations[s].kind == LocationKind::kRegister) return set(registers_.at(s)[chunk], value);
-  const auto width = static_cast<int64_t>(byte_width(compute_type(type)));
+  const auto width = static_cast<int64_t>(byte_width(type));
   store_at(offset(pointer(s), static_cast<int64_t>(chunk) * chunks_.full * width), type, value);
 }
 
 LoopWriter::Value* LoopWriter::element(uint32_t s, ElementType type, int64_t index) {
   const Location& place = layout_.locations[s];
   if (place.kind != LocationKind::kRegister) {
-    const auto width = static_cast<int64_t>(byte_width(compute_type(type)));
+    const auto width = static_cast<int64_t>(byte_width(type));
     return load_at(offset(pointer(s), index * width), type, 1);
   }
   const auto chunk = static_cast<size_t>(index / chunks_.full);

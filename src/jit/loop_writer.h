@@ -123,7 +123,6 @@ class LoopWriter final : private StepHost {
   const plan::Loop& loop_;
   const Chunks chunks_;
   const Layout layout_;
-  const bool fused_multiply_add_;
   llvm::Module& module_;
   llvm::IRBuilder<> b_;
   LaneBuilder lanes_;

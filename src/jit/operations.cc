@@ -15,7 +15,7 @@ using Broadcast = ElementwiseCode::Broadcast;
 namespace {
 
 int64_t width_of(ElementType type) {
-  return static_cast<int64_t>(byte_width(compute_type(type)));
+  return static_cast<int64_t>(byte_width(type));
 }
 
 unsigned lanes_in(llvm::Type* type) {
@@ -138,7 +138,7 @@ std::vector<Lanes> LoopWriter::run_steps(const ElementwiseCode& code, std::vecto
 }
 
 LoopWriter::Value* LoopWriter::step_of(const ElementwiseCode::Step& step, llvm::ArrayRef<Value*> arguments) {
-  const IrScope scope(b_, lanes_in(arguments[0]->getType()), fused_multiply_add_);
+  const IrScope scope(b_, lanes_in(arguments[0]->getType()), request_.isa);
   return write_step(step, arguments, *this);
 }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "jit/narrow_lanes.h"
 #include "kernels/elementwise_functions.h"
 #include "kernels/error.h"
 
@@ -129,9 +130,6 @@ bool is_checked_integer(ElementType type) {
   return type == ElementType::kInt32 || type == ElementType::kInt64 || type == ElementType::kUint32 ||
          type == ElementType::kUint64;
 }
-bool is_signed(ElementType type) {
-  return type == ElementType::kInt32 || type == ElementType::kInt64;
-}
 
 Value* any_lane(Value* mask) {
   return mask->getType()->isVectorTy() ? ir().CreateOrReduce(mask) : mask;
@@ -144,7 +142,7 @@ Value* divide(const Step& step, Value* a, Value* b, StepHost& host) {
   Value* zero = llvm::ConstantInt::get(type, 0);
   Value* one = llvm::ConstantInt::get(type, 1);
   host.fail_if(any_lane(ir().CreateICmpEQ(b, zero)), kernels::kDivisionByZero);
-  if (!is_signed(step.from)) {
+  if (!is_signed_integer(step.from)) {
     return step.op == ElementwiseOp::kDiv ? ir().CreateUDiv(a, b) : ir().CreateURem(a, b);
   }
   Value* minus_one = ir().CreateICmpEQ(b, llvm::ConstantInt::getAllOnesValue(type));
@@ -164,7 +162,7 @@ Value* shift(const Step& step, Value* a, Value* b) {
   const unsigned width = type->getScalarSizeInBits();
   Value* in_range = ir().CreateICmpULT(b, llvm::ConstantInt::get(type, width));
   Value* zero = llvm::ConstantInt::get(type, 0);
-  if (step.op == ElementwiseOp::kShiftRight && is_signed(step.from)) {
+  if (step.op == ElementwiseOp::kShiftRight && is_signed_integer(step.from)) {
     return ir().CreateAShr(a, ir().CreateSelect(in_range, b, llvm::ConstantInt::get(type, width - 1)));
   }
   Value* count = ir().CreateSelect(in_range, b, zero);
@@ -246,7 +244,8 @@ Value* float_to_uint64(Value* x) {
   return b.CreateXor(low, b.CreateSelect(flips, top, llvm::ConstantInt::get(low->getType(), 0)));
 }
 
-Value* convert(const Step& step, Value* x) {
+// Between types that are stored as they are computed with.
+Value* convert_wide(const Step& step, Value* x) {
   auto& b = ir();
   llvm::Type* to = lanes_of(element_ir_type(b.getContext(), step.to), IrScope::current().lanes);
   const bool from_float = x->getType()->isFPOrFPVectorTy();
@@ -273,8 +272,22 @@ Value* convert(const Step& step, Value* x) {
         return b.CreateFPCast(x, to);
     }
   }
-  if (to->isFPOrFPVectorTy()) return is_signed(step.from) ? b.CreateSIToFP(x, to) : b.CreateUIToFP(x, to);
-  return b.CreateIntCast(x, to, is_signed(step.from));
+  if (to->isFPOrFPVectorTy()) return is_signed_integer(step.from) ? b.CreateSIToFP(x, to) : b.CreateUIToFP(x, to);
+  return b.CreateIntCast(x, to, is_signed_integer(step.from));
+}
+
+Value* convert(const Step& step, Value* x) {
+  if (step.from == step.to) return x;
+  Step wide = step;
+  wide.from = wide_type(step.from);
+  wide.to = wide_type(step.to);
+  x = widen(step.from, x);
+  if (wide.from == ElementType::kDouble && is_narrow(step.to) && is_float(step.to)) {
+    x = to_float_odd(x);
+  } else if (wide.from != wide.to) {
+    x = convert_wide(wide, x);
+  }
+  return narrow(step.to, x);
 }
 
 Value* where(llvm::ArrayRef<Value*> a) {
@@ -284,8 +297,12 @@ Value* where(llvm::ArrayRef<Value*> a) {
 
 }  // namespace
 
-IrScope::IrScope(llvm::IRBuilder<>& b, unsigned n, bool fused)
-    : builder(b), lanes(n), fused_multiply_add(fused), outer(current_scope) {
+IrScope::IrScope(llvm::IRBuilder<>& b, unsigned n, Isa isa)
+    : builder(b),
+      lanes(n),
+      fused_multiply_add(isa != Isa::kBaseline),
+      converts_halves(isa != Isa::kBaseline),
+      outer(current_scope) {
   current_scope = this;
 }
 IrScope::~IrScope() {
@@ -308,22 +325,28 @@ llvm::Type* element_ir_type(llvm::LLVMContext& context, ElementType type) {
     case ElementType::kUint64:
       return llvm::Type::getInt64Ty(context);
     case ElementType::kBool:
+    case ElementType::kInt8:
+    case ElementType::kUint8:
       return llvm::Type::getInt8Ty(context);
+    case ElementType::kInt16:
+    case ElementType::kUint16:
+    case ElementType::kFloat16:
+    case ElementType::kBfloat16:
+      return llvm::Type::getInt16Ty(context);
     default:
       return nullptr;
   }
 }
 
 bool knows_step(const Step& step) {
-  auto held = [](ElementType type) { return with_type(type, [](auto) { return true; }); };
-  return held(step.from) && held(step.to);
+  return plan::is_native(step.from) && plan::is_native(step.to);
 }
 
-Value* write_step(const Step& step, llvm::ArrayRef<Value*> a, StepHost& host) {
-  if (step.converts) return convert(step, a[0]);
+namespace {
+
+// Of a type that is stored as it is computed with.
+Value* write_operation(const Step& step, llvm::ArrayRef<Value*> a, StepHost& host) {
   switch (step.op) {
-    case ElementwiseOp::kWhere:
-      return where(a);
     case ElementwiseOp::kSin:
     case ElementwiseOp::kCos:
       if (step.from == ElementType::kFloat) return turn(step, a[0], host);
@@ -341,6 +364,19 @@ Value* write_step(const Step& step, llvm::ArrayRef<Value*> a, StepHost& host) {
   }
   if (Value* result = by_definition(step, a)) return result;
   return by_row(step, a, host);
+}
+
+}  // namespace
+
+Value* write_step(const Step& step, llvm::ArrayRef<Value*> a, StepHost& host) {
+  if (step.converts) return convert(step, a[0]);
+  if (step.op == ElementwiseOp::kWhere) return where(a);
+  Step wide = step;
+  wide.from = wide_type(step.from);
+  wide.to = wide_type(step.to);
+  llvm::SmallVector<Value*, 3> widened;
+  for (Value* argument : a) widened.push_back(widen(step.from, argument));
+  return narrow(step.to, write_operation(wide, widened, host));
 }
 
 }  // namespace treadle::jit

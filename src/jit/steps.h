@@ -20,7 +20,8 @@ class StepHost {
   virtual llvm::Value* stack(size_t bytes) = 0;
 };
 
-// The IR type of one element; null for types that no step computes with. Bools are bytes.
+// The IR type of one element; null where plan::is_native() does not hold. Bools are bytes; float16 and bfloat16 are
+// their bits.
 llvm::Type* element_ir_type(llvm::LLVMContext& context, ElementType type);
 
 // Whether write_step() knows the step.

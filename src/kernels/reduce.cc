@@ -17,7 +17,6 @@ namespace {
 
 // Columns that are reduced side by side, and rows of them that are converted at once.
 constexpr size_t kColumns = 128;
-constexpr size_t kConvertedRows = 32;
 // About what an element takes, one with another.
 constexpr double kElementNs = 0.5;
 

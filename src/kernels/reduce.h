@@ -1,7 +1,7 @@
 #pragma once
 // Reductions over any set of axes, positions of extremes, running sums.
 //
-// Order of a sum: row-major along the reduced elements. Blocks of kReduceBlock neighbours (where the innermost
+// Order of a sum: row-major along the reduced elements. Blocks of reduce_block() neighbours (where the innermost
 // dimension is kept: of rows of the innermost reduced one) are summed in the compute type, in lanes fixed by the
 // instruction set; their sums are added in order in double, integers in 64 bits. Products are in double throughout.
 // Nothing depends on threads or on how outputs are split among calls.
@@ -30,6 +30,12 @@ enum class ReduceOp : uint8_t {
 };
 
 inline constexpr size_t kReduceBlock = 512;
+// Rows of a block where the innermost dimension is kept and elements are converted first.
+inline constexpr size_t kConvertedRows = 32;
+// The same for any reduction.
+inline size_t reduce_block(ElementType type, bool columns) {
+  return columns && wide_type(type) != type ? kConvertedRows : kReduceBlock;
+}
 inline constexpr int kMaxReduceDims = 8;
 
 struct ReduceTable;

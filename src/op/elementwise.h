@@ -115,8 +115,7 @@ struct ElementwiseForm {
 // use(form) for what a node of known sizes computes.
 void with_form(const ir::Node& node, const std::function<void(const ElementwiseForm&)>& use);
 
-// What a node of known sizes computes; kNone where elements are not stored as they are computed with, or where it takes
-// more than an operation of one type.
+// What a node of known sizes computes; kNone where it takes more than an operation of one type.
 ElementwiseForm elementwise_form(const ir::Node& node);
 // Of what a node computes, that which elementwise_form says.
 ElementwiseForm in_one_type(const ElementwiseForm& form, const ir::Node& node);

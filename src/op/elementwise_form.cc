@@ -24,9 +24,7 @@ ElementwiseForm elementwise_form(const ir::Node& node) {
 }
 
 ElementwiseForm in_one_type(const ElementwiseForm& form, const ir::Node& node) {
-  if (form.kind == ElementwiseForm::Kind::kConversion) {
-    return form.converter.step_count == 1 ? form : ElementwiseForm();
-  }
+  if (form.kind == ElementwiseForm::Kind::kConversion) return form;
   if (form.kind != ElementwiseForm::Kind::kOperation) return {};
   const auto type = [&](size_t i) {
     const ir::Value* v = node.inputs[form.arguments[i]];

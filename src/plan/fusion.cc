@@ -268,6 +268,7 @@ bool Fusion::is_elementwise(const ir::Node& node) {
   if (can_fail(node) || count_of(*node.outputs[0]) < 1) return false;
   const ElementwiseForm form = elementwise_form(node);
   if (form.kind == ElementwiseForm::Kind::kNone || form.op == kernels::ElementwiseOp::kClip) return false;
+  if (form.kind == ElementwiseForm::Kind::kConversion && form.converter.step_count != 1) return false;
   forms_.emplace(&node, form);
   return true;
 }

@@ -18,7 +18,7 @@ namespace {
 using Kind = ElementwiseForm::Kind;
 
 bool is_held(const ir::Value* v) {
-  return v && kernels::FusedBuilder::can_hold(v->type.element);
+  return v && is_native(v->type.element);
 }
 
 using Broadcast = ElementwiseCode::Broadcast;
@@ -269,6 +269,7 @@ std::optional<InstructionCode> other_of(const ir::Node& node, const ElementwiseF
     case Kind::kArgReduction:
       return extreme_of(form, node, call);
     case Kind::kProduct:
+      if (!is_stored_as_computed(node.inputs[0]->type.element)) return std::nullopt;
       return product_of(form, node, call);
     default:
       return std::nullopt;

@@ -23,6 +23,12 @@ struct Lines {
   bool operator==(const Lines&) const = default;
 };
 
+// Types of elements that native code holds and computes with. Elements of 8 and 16 bits are computed with in
+// wide_type(), as kernels do it: steps bring their arguments to that type, and their result back.
+inline bool is_native(ElementType type) {
+  return compute_type(type) != ComputeType::kNone && !is_sub_byte(type) && (!is_float(type) || byte_width(type) > 1);
+}
+
 struct ElementwiseCode {
   enum class Broadcast : uint8_t {
     kDense,   // element i of the result takes element i
@@ -125,7 +131,7 @@ struct MoveCode {
 
 using InstructionCode = std::variant<MoveCode, ReductionCode, ArgReductionCode, ProductCode>;
 
-// At most one of the two; none where the elements are not stored as they are computed with, or where it works on large
+// At most one of the two; none where native code does not compute with the elements, or where it works on large
 // constants.
 struct KernelCode {
   std::optional<ElementwiseCode> elementwise;

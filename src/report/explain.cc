@@ -315,23 +315,23 @@ class Explainer {
     return std::find(made.calls.begin(), made.calls.end(), pc) != made.calls.end();
   }
 
-  // The type of a result or an operand that is computed with in another one; kUndefined where there is none.
-  static ElementType narrow_type_of(const ir::Node& node) {
-    ElementType narrow = ElementType::kUndefined;
+  // The type of a result or an operand that native code does not compute with; kUndefined where there is none.
+  static ElementType foreign_type_of(const ir::Node& node) {
+    ElementType foreign = ElementType::kUndefined;
     const auto look = [&](const ir::Value* v) {
-      if (v && !kernels::FusedBuilder::can_hold(v->type.element)) narrow = v->type.element;
+      if (v && !plan::is_native(v->type.element)) foreign = v->type.element;
     };
     for (const ir::Value* v : node.inputs) look(v);
     for (const ir::Value* v : node.outputs) look(v);
-    return narrow;
+    return foreign;
   }
 
   NodeRemark call_of(uint32_t pc, bool has_no_form) const {
     const ir::Node& node = *p_.node_of[pc];
     NodeRemark call{node.name, plan::op_names(p_, pc), {}};
-    const ElementType narrow = narrow_type_of(node);
-    if (node.op->elementwise && has_no_form && narrow != ElementType::kUndefined) {
-      call.remark = fmt::format("elements of type {} are not stored as they are computed with", info(narrow).name);
+    const ElementType foreign = foreign_type_of(node);
+    if (node.op->elementwise && has_no_form && foreign != ElementType::kUndefined) {
+      call.remark = fmt::format("native code does not compute with elements of type {}", info(foreign).name);
     } else if (!has_no_form) {
       call.remark = "so long, or so spread, that its kernel is as fast";
     } else {
