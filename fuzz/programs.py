@@ -45,7 +45,7 @@ TIERS = {
 }
 MOST_AXES = 3  # that a program is streamed along
 # Relative and absolute: states pass through many roundings, each within the bounds of an operator.
-TOLERANCE = {"float16": (5e-2, 5e-2), "float32": (2e-4, 2e-4), "float64": (1e-8, 1e-8)}
+TOLERANCE = {"bfloat16": (1e-1, 1e-1), "float16": (5e-2, 5e-2), "float32": (2e-4, 2e-4), "float64": (1e-8, 1e-8)}
 
 
 @dataclass

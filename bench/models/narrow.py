@@ -126,21 +126,20 @@ def blended_pixels(n: int, width: int) -> Built:
 
 def half_recurrence(n: int, width: int) -> Built:
     """A number, or `width` of them, that decay towards their inputs and are drawn to 0."""
-    size = str(width) if width > 1 else ""
+    shape = (width,) if width > 1 else ()
+    state = f"float16[{width}]" if shape else "float16"
     text = f"""
-    g (float16[{f"{n},{width}" if size else n}] xs, float16[{size}] start) => (float16[{size}] last) {{
-      last = Scan <num_scan_inputs = 1, body = b (float16[{size}] s, float16[{size}] x) => (float16[{size}] s2) {{
+    g (float16[{",".join(map(str, (n, *shape)))}] xs, {state} start) => ({state} last) {{
+      last = Scan <num_scan_inputs = 1, body = b ({state} s, {state} x) => ({state} s2) {{
         kept = Mul(s, decay)
         sum = Add(kept, x)
         size = Abs(sum)
         least = Min(size, most)
         s2 = Sub(sum, least) }}> (start, xs) }}"""
-    shape = (width,) if size else ()
     xs = numbers("half_recurrence").uniform(-1, 1, (n, *shape)).astype(F16)
     start = np.broadcast_to(np.array(0.5, F16), shape)
     weights = constants(F16, decay=0.875, most=0.0625)
-    sizes = (n, width) if size else (n,)
-    return Built(text, weights, {"xs": xs, "start": start}, n, sizes, "xs start decay most", tolerance=0.05, opset=OPSET)
+    return Built(text, weights, {"xs": xs, "start": start}, n, (n, *shape), "xs start decay most", tolerance=0.05, opset=OPSET)
 
 
 @loop(NARROW, 4000)

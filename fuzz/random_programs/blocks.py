@@ -18,7 +18,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 FLOAT, DOUBLE, HALF = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16
 INT64, INT32, BOOL, STRING = TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.STRING
+BRAIN = TensorProto.BFLOAT16
 FLOATS, INTS = (FLOAT, DOUBLE, HALF), (INT64, INT32)
+NARROW = (TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16)
+UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16)
 OPSETS = tuple(range(7, 26))
 LOCAL = "local"  # the domain of a model's own functions
 SPECIAL = (np.inf, -np.inf, np.nan, 0.0, -0.0, "least", "-least", "below normal")
@@ -82,9 +85,9 @@ class Draw:
         return bool(self.rng.random() < probability)
 
     def array(self, element: int, shape: tuple[int, ...]) -> np.ndarray:
-        if element in FLOATS:
+        if element in (*FLOATS, BRAIN):
             x = np.asarray(self.rng.uniform(-1, 1, shape).astype(numpy_type(element)))
-            if self.special:
+            if self.special and element != BRAIN:
                 x.ravel()[self.rng.random(x.size) < 0.12] = special_number(self.pick(SPECIAL), x.dtype)
             return x
         if element == BOOL:
@@ -93,7 +96,7 @@ class Draw:
             words = [self.pick(["", "a", "bc", "é", "loop"]) for _ in range(int(np.prod(shape)))]
             return np.array(words, object).reshape(shape)
         info = np.iinfo(numpy_type(element))
-        low, high = (info.min, info.max) if self.chance(0.25) else (-9, 9)
+        low, high = (info.min, info.max) if self.chance(0.25) else (max(info.min, -9), 9)
         return np.asarray(self.rng.integers(low, high, shape, numpy_type(element), endpoint=True))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from random_programs.blocks import BOOL, FLOAT, INT64, STRING, Block, Reference, Value
-from random_programs.statements import ANY, STRAIGHT, unsqueeze
+from random_programs.statements import ANY, IN_SEQUENCES, STRAIGHT, unsqueeze
 
 LARGEST = np.iinfo(np.int64).max
 
@@ -29,7 +29,7 @@ def grow(block: Block, count: int) -> None:
 
 def body_input(block: Block, like: Value, stem: str = "s") -> Value:
     """A body's input; at times its name hides an outer value's."""
-    outer = [v for v in block.scope if v.name[0] in "vabfdhnmk"]
+    outer = [v for v in block.scope if v.name[0] in "vabfdhnmkucoi"]
     name = block.draw.name(stem)
     if outer and block.draw.chance(0.06):
         name = block.draw.pick(outer).name
@@ -322,7 +322,7 @@ def sequence_map(block: Block) -> None:
         body.take(replace(other, name=""))
         inputs.append(other.name)
     grow(body.block, int(block.draw.rng.integers(1, 4)))
-    results = [body.block.tensor(ANY) for _ in range(int(block.draw.rng.integers(1, 3)))]
+    results = [body.block.tensor(IN_SEQUENCES) for _ in range(int(block.draw.rng.integers(1, 3)))]
     for result in results:
         body.give(result)
     names = block.emit("SequenceMap", inputs, len(results), body=body.graph())

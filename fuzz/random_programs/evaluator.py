@@ -201,6 +201,9 @@ def run_recurrent(call: Call) -> tuple:
 # Everything else -----------------------------------------------------------------------------------------------------
 
 
+NARROW_FLOATS = (np.float16, helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16))
+
+
 def elementwise(function):
     def run(call: Call):
         result = function(*call.inputs)
@@ -214,7 +217,7 @@ def folded(function):
 
     def run(call: Call):
         dtype = call.inputs[0].dtype
-        wide = [x.astype(np.float32) if dtype == np.float16 else x for x in call.inputs]
+        wide = [x.astype(np.float32) if dtype in NARROW_FLOATS else x for x in call.inputs]
         return np.asarray(function(wide)).astype(dtype)
 
     return run
@@ -225,7 +228,7 @@ def in_float(function):
 
     def run(call: Call):
         (x,) = call.inputs
-        wide = x.astype(np.float32) if x.dtype == np.float16 else x
+        wide = x.astype(np.float32) if x.dtype in NARROW_FLOATS else x
         return np.asarray(function(wide)).astype(x.dtype)
 
     return run
@@ -279,7 +282,7 @@ def clip(call: Call):
         low, high = (np.array(call.attribute(name, sign * 3.4028235e38)).astype(x.dtype)
                      for name, sign in (("min", -1), ("max", 1)))  # fmt: skip
     else:
-        info = np.iinfo(x.dtype) if x.dtype.kind == "i" else np.finfo(x.dtype)
+        info = np.iinfo(x.dtype) if x.dtype.kind in "iu" else np.finfo(x.dtype)
         low = info.min if call.input(1) is None else call.inputs[1]
         high = info.max if call.input(2) is None else call.inputs[2]
     return np.asarray(np.minimum(np.maximum(x, low), high)).astype(x.dtype)
@@ -312,10 +315,19 @@ def unsqueeze(call: Call):
 
 
 def divide(x, y):
+    if x.dtype.kind == "u":
+        return x // y
     if x.dtype.kind != "i":
         return x / y
     quotient = np.abs(x.astype(object)) // np.abs(y.astype(object)) * np.sign(x).astype(object) * np.sign(y)
     return np.asarray(quotient).astype(x.dtype)
+
+
+def bit_shift(call: Call):
+    """By the width of an element and more, nothing is left."""
+    x, by = call.inputs
+    wide = x.astype(np.uint32) << by if call.attribute("direction") == b"LEFT" else x >> by
+    return np.asarray(np.where(by < 8 * x.dtype.itemsize, wide, 0)).astype(x.dtype)
 
 
 def constant(call: Call):
@@ -394,7 +406,9 @@ OPERATORS = {
     "Not": elementwise(np.logical_not), "Less": lambda c: np.asarray(c.inputs[0] < c.inputs[1]),
     "Greater": lambda c: np.asarray(c.inputs[0] > c.inputs[1]),
     "Equal": lambda c: np.asarray(c.inputs[0] == c.inputs[1]).astype(np.bool_),
-    "Tanh": in_float(np.tanh), "Sigmoid": in_float(lambda x: x.dtype.type(0.5) * (1 + np.tanh(x.dtype.type(0.5) * x))),
+    "BitwiseAnd": elementwise(np.bitwise_and), "BitwiseOr": elementwise(np.bitwise_or),
+    "BitwiseXor": elementwise(np.bitwise_xor), "BitwiseNot": elementwise(np.invert), "BitShift": bit_shift,
+    "Sign": elementwise(np.sign), "Tanh": in_float(np.tanh), "Sigmoid": in_float(lambda x: x.dtype.type(0.5) * (1 + np.tanh(x.dtype.type(0.5) * x))),
     "LeakyRelu": leaky_relu, "Identity": lambda c: c.inputs[0], "Constant": constant,
     "Cast": lambda c: c.inputs[0].astype(helper.tensor_dtype_to_np_dtype(c.attribute("to"))),
     "Where": lambda c: np.asarray(np.where(*c.inputs), c.inputs[1].dtype),

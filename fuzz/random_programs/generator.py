@@ -14,6 +14,7 @@ from random_programs.blocks import (
     INT32,
     INT64,
     LOCAL,
+    NARROW,
     OPSETS,
     STRING,
     Block,
@@ -51,6 +52,8 @@ def possible_inputs(draw: Draw) -> list[Value]:
         Value("k", INT32, (width,)), Value("p", BOOL, ()), Value("q", BOOL, (1,)), Value("s", STRING, (2,)),
         Value("r", FLOAT, (None, width)),
     ]  # fmt: skip
+    u8, i8, u16, i16 = NARROW
+    inputs += [Value("u", u8, (width,)), Value("c", i8, ()), Value("o", u16, (rows, width)), Value("i", i16, (width,))]
     if draw.empty:
         inputs += [Value("e", FLOAT, (0, width)), Value("z", DOUBLE, (0,)), Value("y", INT64, (rows, 0))]
     return inputs

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 
 from random_programs.blocks import (
     BOOL,
+    BRAIN,
     DOUBLE,
     FLOAT,
     FLOATS,
@@ -14,7 +17,9 @@ from random_programs.blocks import (
     INT64,
     INTS,
     LOCAL,
+    NARROW,
     STRING,
+    UNSIGNED,
     Block,
     Reference,
     Value,
@@ -22,7 +27,8 @@ from random_programs.blocks import (
 )
 from random_programs.neighbours import pairs, stencil
 
-ANY = (*FLOATS, *INTS, BOOL, STRING)
+IN_SEQUENCES = (*FLOATS, *INTS, *NARROW, BOOL, STRING)
+ANY = (*IN_SEQUENCES, BRAIN)
 
 
 def float_pair(block: Block) -> None:
@@ -124,11 +130,11 @@ def logic(block: Block) -> None:
 
 
 def cast(block: Block) -> None:
-    x = block.tensor((*FLOATS, *INTS, BOOL))
+    x = block.tensor((*FLOATS, *INTS, *NARROW, BOOL))
     if x is None:
         return
     # A wider float would be held to what a narrower one's rounding decides.
-    targets = {DOUBLE: (FLOAT, HALF), FLOAT: (HALF,), HALF: ()}.get(x.element, (*FLOATS, *INTS))
+    targets = {DOUBLE: (FLOAT, HALF), FLOAT: (HALF,), HALF: ()}.get(x.element, (*FLOATS, *INTS, *NARROW))
     targets = [t for t in targets if t != x.element]
     if not targets:
         return
@@ -138,6 +144,68 @@ def cast(block: Block) -> None:
         block.bounded(made)
     else:
         block.scope.append(made)
+
+
+def narrow_pair(block: Block) -> None:
+    """Integers of 8 and 16 bits wrap where they overflow."""
+    if x := block.tensor(NARROW):
+        kinds = ["Add", "Sub", "Mul", "Max", "Min"]
+        kinds += ["BitwiseAnd", "BitwiseOr", "BitwiseXor"] if block.opset >= 18 else []
+        block.add(block.draw.pick(kinds), [x.name, block.partner(x).name], x)
+
+
+def narrow_single(block: Block) -> None:
+    x = block.tensor(NARROW)
+    if x is None:
+        return
+    kinds = ["Abs", "Div", "Mod", "Sign"] + (["BitwiseNot"] if block.opset >= 18 else [])
+    kinds.append("BitShift" if x.element in UNSIGNED else "Neg")
+    kind = block.draw.pick(kinds)
+    if kind == "BitShift":
+        by = block.constant(np.array(block.draw.pick([0, 1, 4, 7, 15]), numpy_type(x.element)))
+        block.add(kind, [x.name, by], x, direction=block.draw.pick(["LEFT", "RIGHT"]))
+        return
+    divisor = block.constant(np.array(block.draw.pick([2, 3, 7, 100]), numpy_type(x.element)))
+    block.add(kind, [x.name, divisor] if kind in ("Div", "Mod") else [x.name], x)
+
+
+def narrow_choice(block: Block) -> None:
+    """A comparison, and what it chooses."""
+    if x := block.tensor(NARROW):
+        y = block.partner(x)
+        chosen = block.add(block.draw.pick(["Equal", "Less", "Greater"]), [x.name, y.name], Value("", BOOL, x.shape))
+        block.add("Where", [chosen.name, x.name, y.name], x)
+
+
+def table(block: Block) -> None:
+    """A table of small elements by what a narrow integer says."""
+    x = block.tensor(NARROW, lambda v: v.known)
+    if x is None:
+        return
+    element = block.draw.pick([*NARROW, HALF])
+    entries = block.fresh(element, 7)
+    (wide,) = block.emit("Cast", [x.name], to=INT64)
+    (index,) = block.emit("Mod", [wide, block.number(7)])
+    block.add("Gather", [entries.name, index], Value("", element, x.shape), axis=0)
+
+
+def narrow_extreme(block: Block) -> None:
+    if x := block.tensor(NARROW[:2], lambda v: v.known and 0 not in v.shape):
+        block.add(block.draw.pick(["ReduceMax", "ReduceMin"]), [x.name], Value("", x.element, ()), keepdims=0)
+
+
+def brain(block: Block) -> None:
+    """bfloat16, which nothing wider is made of."""
+    x = block.tensor((BRAIN,))
+    if x is None or block.draw.chance(0.2):
+        if source := block.tensor((FLOAT,)):
+            block.add("Cast", [source.name], replace(source, element=BRAIN), to=BRAIN)
+        return
+    if block.draw.chance(0.4):
+        block.add(block.draw.pick(["Neg", "Abs", "Relu", "Sigmoid"]), [x.name], x)
+        return
+    (made,) = block.emit(block.draw.pick(["Add", "Sub", "Mul", "Max", "Min"]), [x.name, block.partner(x).name])
+    block.add("Tanh", [made], x)
 
 
 def total(block: Block) -> None:
@@ -312,7 +380,7 @@ def sequence(block: Block) -> None:
     kind = block.draw.rng.integers(8)
     q = block.some(lambda v: v.kind == "sequence")
     if q is None or kind == 0:
-        x = block.tensor(ANY)
+        x = block.tensor(IN_SEQUENCES)
         if block.draw.chance(0.5):
             block.add("SequenceConstruct", [x.name], Value("", x.element, x.shape, "sequence", 1))
         else:
@@ -408,6 +476,12 @@ STRAIGHT = [
     (comparison, 7, 1.5, False),
     (logic, 7, 1, False),
     (cast, 7, 1, False),
+    (narrow_pair, 14, 3, False),
+    (narrow_single, 14, 2, False),
+    (narrow_choice, 11, 1.5, False),
+    (table, 11, 1, False),
+    (narrow_extreme, 12, 0.5, False),
+    (brain, 16, 1.5, False),
     (total, 7, 1, False),
     (size, 7, 0.7, False),
     (rearranged, 7, 1.5, False),
