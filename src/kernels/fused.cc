@@ -5,6 +5,7 @@
 #include "kernels/fused.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/status.h"
@@ -139,15 +140,12 @@ uint32_t FusedPlan::run_elements(std::byte** table, std::byte* scratch, size_t f
   }
 }
 
-bool FusedBuilder::can_hold(ElementType type) {
-  return compute_type(type) != ComputeType::kNone && element_type_of(compute_type(type)) == type;
-}
-
 FusedBuilder::Value FusedBuilder::input(ElementType type, std::span<const int64_t> dims,
                                         std::span<const int64_t> strides, int64_t start) {
   FusedSpread s = merged(dims, strides, byte_width(type));
   Kind kind = Kind::kSpread;
-  if (s.period == 1) kind = Kind::kScalar;
+  // What has to be converted first is spread first.
+  if (s.period == 1 && wide_type(type) == type) kind = Kind::kScalar;
   if ((s.dims.size() == 1 && s.strides[0] == s.width) || count_ == 1) kind = Kind::kDense;
   const auto v = static_cast<Value>(items_.size());
   items_.push_back({kind, type});
@@ -183,7 +181,7 @@ FusedBuilder::Value FusedBuilder::apply(ElementwiseOp op, std::span<const Value>
   }
   if (where) {
     step.scalar_mask = static_cast<uint8_t>(scalars);
-    step.where = kernels().where[byte_width(type) == 8 ? 3 : byte_width(type) == 4 ? 2 : 0];
+    step.where = kernels().where[std::countr_zero(byte_width(type))];
   } else {
     const ElementwiseRows& rows = elementwise_rows(op, compute_type(type));
     step.row = arguments.size() == 1 || scalars == 0 ? rows.vv : scalars & 1 ? rows.sv : rows.vs;

@@ -98,13 +98,12 @@ class FusedBuilder {
 
   explicit FusedBuilder(size_t count) : count_(count) {}
 
-  // Types whose elements are stored as they are computed with; the others are converted at every operation.
-  static bool can_hold(ElementType type);
 
   // An input, in the order of the caller's list. `dims`: of the result that it is used for; `strides` in elements, 0
   // where it is broadcast. `start`: elements before its first one.
   Value input(ElementType type, std::span<const int64_t> dims, std::span<const int64_t> strides, int64_t start = 0);
-  // Arguments and results are as long as the result and of types that can_hold() allows. Not Clip.
+  // Arguments and results are as long as the result, and stored as they are computed with (but for Where, which only
+  // moves them). Not Clip.
   Value apply(ElementwiseOp op, std::span<const Value> arguments, const ElementwiseParams& params = {});
   Value convert(const TileConverter& converter, Value x, ElementType to);  // of one step
   // A value that apply() or convert() made and that the caller wants, in the order of the caller's list.

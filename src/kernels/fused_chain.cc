@@ -184,9 +184,11 @@ class ChainBuilder {
   ChainForms forms_of(size_t at) const {
     const std::optional<ElementwiseOp> op = fused_.ops_[at];
     if (!op) return {};
-    const auto type = [&](size_t i) { return compute_type(fused_.items_[fused_.arguments_[at][i]].type); };
-    if (*op == ElementwiseOp::kWhere) return isa_.where(type(1), chain_.shape);
-    return isa_.operation(*op, type(0), chain_.shape);
+    const bool chooses = *op == ElementwiseOp::kWhere;
+    const ElementType type = fused_.items_[fused_.arguments_[at][chooses ? 1 : 0]].type;
+    if (wide_type(type) != type) return {};
+    return chooses ? isa_.where(compute_type(type), chain_.shape)
+                   : isa_.operation(*op, compute_type(type), chain_.shape);
   }
 
   void add(size_t at) {

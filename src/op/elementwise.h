@@ -123,7 +123,7 @@ ElementwiseForm in_one_type(const ElementwiseForm& form, const ir::Node& node);
 // Whether elements are computed with as they are stored, so that steps on their own round as often as all in one
 // kernel.
 inline bool is_stored_as_computed(ElementType type) {
-  return compute_type(type) != ComputeType::kNone && byte_width(type) == byte_width(compute_type(type));
+  return compute_type(type) != ComputeType::kNone && wide_type(type) == type;
 }
 
 // A kernel that does `op` on two elements (one for Not and Neg) in a few instructions; null where there is none.

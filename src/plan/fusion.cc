@@ -21,6 +21,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/parallel.h"
+#include "plan/kernel_code.h"
 
 namespace treadle::plan {
 
@@ -33,7 +34,7 @@ constexpr int64_t kFewElements = 160;
 constexpr int64_t kMostOnOneThread = 8192;
 
 bool is_held(const ir::Value* v) {
-  return v && v->type.is_concrete() && kernels::FusedBuilder::can_hold(v->type.element) &&
+  return v && v->type.is_concrete() && is_native(v->type.element) &&
          v->type.shape.size() <= kernels::FusedPlan::kMaxDims;
 }
 
@@ -268,7 +269,7 @@ bool Fusion::is_elementwise(const ir::Node& node) {
   if (can_fail(node) || count_of(*node.outputs[0]) < 1) return false;
   const ElementwiseForm form = elementwise_form(node);
   if (form.kind == ElementwiseForm::Kind::kNone || form.op == kernels::ElementwiseOp::kClip) return false;
-  if (form.kind == ElementwiseForm::Kind::kConversion && form.converter.step_count != 1) return false;
+  if (form.kind == ElementwiseForm::Kind::kConversion && form.converter.step_count == 0) return false;
   forms_.emplace(&node, form);
   return true;
 }
@@ -389,20 +390,63 @@ bool Fusion::is_even(const Unit& unit, const Lines& lines) const {
   return true;
 }
 
-// The values of a group while its plan is put together.
+namespace {
+
+using kernels::ElementwiseOp;
+using kernels::TileConverter;
+
+// What an operation makes of narrow elements in wide_type() is a narrow element already.
+bool stays_narrow(ElementwiseOp op) {
+  return op == ElementwiseOp::kMin || op == ElementwiseOp::kMax || op == ElementwiseOp::kBitwiseAnd ||
+         op == ElementwiseOp::kBitwiseOr || op == ElementwiseOp::kBitwiseXor;
+}
+
+TileConverter one_step(const TileConverter& converter, size_t at) {
+  TileConverter step;
+  step.steps[0] = converter.steps[at];
+  step.step_count = 1;
+  return step;
+}
+
+}  // namespace
+
+// The values of a group while its plan is put together. Narrow elements are widened before operations and narrowed
+// behind them, once each, and only where somebody asks.
 struct Fusion::Members {
+  using Made = kernels::FusedBuilder::Value;
+  // One of the two at least; for elements that are stored as they are computed with, both are the same.
+  struct Forms {
+    std::optional<Made> stored, wide;
+  };
   struct Input {
     const ir::Value* value;
     int64_t start;
     Dims strides;
-    kernels::FusedBuilder::Value made;
+    Forms forms;
   };
 
+  const Fusion& fusion;
+  const Unit& unit;
   FusedGroup& group;
   std::vector<Input> inputs;
-  std::unordered_map<const ir::Value*, kernels::FusedBuilder::Value> made;
+  std::unordered_map<const ir::Value*, Forms> made;
   std::unordered_map<const ir::Value*, const ir::Value*> base;  // of aliases
   std::unordered_map<const ir::Value*, size_t> used;            // inside
+
+  Made stored(Forms& forms, ElementType type) {
+    if (!forms.stored) {
+      forms.stored = group.builder.convert(kernels::make_converter(wide_type(type), type), *forms.wide, type);
+    }
+    return *forms.stored;
+  }
+  Made wide(Forms& forms, ElementType type) {
+    const ElementType to = wide_type(type);
+    if (!forms.wide) {
+      forms.wide = to == type ? *forms.stored
+                              : group.builder.convert(kernels::make_converter(type, to), *forms.stored, to);
+    }
+    return *forms.wide;
+  }
 
   const ir::Value* resolve(const ir::Value* v) const {
     const auto it = base.find(v);
@@ -410,17 +454,59 @@ struct Fusion::Members {
   }
 
   // `v` as an argument of an operation with a result of `dims`.
-  kernels::FusedBuilder::Value argument(const Fusion::Source& from, const ir::Value* v, const Dims& dims,
-                                        int64_t axis) {
+  Forms& argument(const ir::Value* v, const Dims& dims, int64_t axis) {
     if (const auto it = made.find(resolve(v)); it != made.end()) return it->second;
+    const Fusion::Source from = fusion.source(unit, v);
     Dims strides = broadcast_strides(from.operand, dims, axis);
-    for (const Input& input : inputs) {
-      if (input.value == from.value && input.start == from.start && input.strides == strides) return input.made;
+    for (Input& input : inputs) {
+      if (input.value == from.value && input.start == from.start && input.strides == strides) return input.forms;
     }
-    inputs.push_back(
-        {from.value, from.start, strides, group.builder.input(v->type.element, dims, strides, from.start)});
+    const Made read = group.builder.input(v->type.element, dims, strides, from.start);
+    inputs.push_back({from.value, from.start, std::move(strides), {read, std::nullopt}});
     group.inputs.push_back(from.value);
-    return inputs.back().made;
+    return inputs.back().forms;
+  }
+
+  // Storage -> its compute type -> the other's compute type -> storage.
+  void convert(const ir::Node& node, const TileConverter& converter) {
+    const ir::Value *from = node.inputs[0], *to = node.outputs[0];
+    const ElementType source = from->type.element, target = to->type.element;
+    Forms& x = argument(from, known_dims(to->type.shape), -1);
+    if (converter.step_count == 1 && wide_type(target) == target) {
+      made[to].stored = group.builder.convert(converter, stored(x, source), target);
+      return;
+    }
+    Made value = wide(x, source);
+    size_t at = wide_type(source) == source ? 0 : 1;
+    if (wide_type(source) != wide_type(target)) {
+      value = group.builder.convert(one_step(converter, at++), value, wide_type(target));
+    }
+    if (wide_type(target) != target) value = group.builder.convert(one_step(converter, at), value, target);
+    made[to].stored = value;
+  }
+
+  void apply(const ir::Node& node, const ElementwiseForm& form) {
+    const ir::Value* result = node.outputs[0];
+    const Dims dims = known_dims(result->type.shape);
+    const bool chooses = form.op == ElementwiseOp::kWhere;
+    Made arguments[3];
+    const size_t count = kernels::info(form.op).inputs;
+    for (size_t i = 0; i < count; ++i) {
+      const ir::Value* v = node.inputs[form.arguments[i]];
+      Forms& forms = argument(v, dims, i == 1 ? form.axis : -1);
+      arguments[i] = chooses ? stored(forms, v->type.element) : wide(forms, v->type.element);
+    }
+    const Made value = group.builder.apply(form.op, std::span(arguments, count), form.params);
+    Forms& forms = made[result];
+    const ElementType type = result->type.element;
+    if (chooses || wide_type(type) == type) {
+      forms.stored = value;
+      return;
+    }
+    forms.wide = value;
+    if (stays_narrow(form.op)) return;
+    stored(forms, type);
+    forms.wide.reset();
   }
 };
 
@@ -432,7 +518,7 @@ void Fusion::add_reductions(const Unit& unit, Members& members) const {
     const ir::Value* base = members.resolve(node->inputs[0]);
     auto at = std::find(reduced.begin(), reduced.end(), base);
     if (at == reduced.end()) {
-      group.builder.output(members.made.at(base));
+      group.builder.output(members.stored(members.made.at(base), base->type.element));
       group.hidden.push_back(base->type.element);
       at = reduced.insert(reduced.end(), base);
     }
@@ -445,7 +531,7 @@ void Fusion::add_reductions(const Unit& unit, Members& members) const {
 
 FusedGroup Fusion::build(const Unit& unit) const {
   FusedGroup group(static_cast<size_t>(count_of(*unit.nodes[0]->outputs[0])));
-  Members members{group, {}, {}, {}, {}};
+  Members members{*this, unit, group, {}, {}, {}, {}};
   for (const ir::Node* node : unit.nodes) {
     const ir::Value* result = node->outputs[0];
     for (const ir::Value* v : node->inputs) ++members.used[v];
@@ -454,19 +540,11 @@ FusedGroup Fusion::build(const Unit& unit) const {
       continue;
     }
     const ElementwiseForm& form = forms_.at(node);
-    const Dims dims = known_dims(result->type.shape);
     if (form.kind == ElementwiseForm::Kind::kConversion) {
-      const auto x = members.argument(source(unit, node->inputs[0]), node->inputs[0], dims, -1);
-      members.made[result] = group.builder.convert(form.converter, x, result->type.element);
-      continue;
+      members.convert(*node, form.converter);
+    } else {
+      members.apply(*node, form);
     }
-    kernels::FusedBuilder::Value arguments[3];
-    const size_t count = kernels::info(form.op).inputs;
-    for (size_t i = 0; i < count; ++i) {
-      const ir::Value* v = node->inputs[form.arguments[i]];
-      arguments[i] = members.argument(source(unit, v), v, dims, i == 1 ? form.axis : -1);
-    }
-    members.made[result] = group.builder.apply(form.op, std::span(arguments, count), form.params);
   }
   for (const ir::Node* node : unit.reductions) ++members.used[node->inputs[0]];
   std::unordered_set<const ir::Value*> wanted;
@@ -476,7 +554,7 @@ FusedGroup Fusion::build(const Unit& unit) const {
     if (uses == uses_.end() || uses->second == members.used[result]) continue;
     const ir::Value* base = members.resolve(result);
     if (wanted.insert(base).second) {
-      group.builder.output(members.made.at(base));
+      group.builder.output(members.stored(members.made.at(base), base->type.element));
       group.outputs.push_back(base);
     }
     if (base != result) group.aliases.emplace_back(result, base);

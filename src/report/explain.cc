@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <set>
 
-#include "kernels/fused.h"
 #include "op/costs.h"
 #include "op/gemm.h"
 #include "op/loop_view.h"
