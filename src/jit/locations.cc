@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jit/gathers.h"
 #include "jit/lane_maths.h"
 #include "jit/moves.h"
 #include "jit/nest.h"
@@ -147,6 +148,7 @@ class Survey {
   bool writes(const plan::ArgReductionCode& code) const {
     return LaneMaths::knows(code) && writes_lines(code.outer, code.n, code.inner);
   }
+  bool writes(const plan::GatherCode& code) const { return gathers(code); }
   bool writes(const plan::ProductCode& code) const {
     return multiplies_rows(code, request_, chunks_, p_.threads) || fits_vectors(code);
   }
@@ -193,6 +195,13 @@ class Survey {
   }
   void visit_other(const plan::ArgReductionCode& code) {
     visit_rows(code.from, code.to, code.outer * code.n * code.inner);
+  }
+  void visit_other(const plan::GatherCode& code) {
+    read(code.data);
+    read(code.index);
+    write(code.to);
+    uses_[code.data].address = true;
+    if (gathers_to_memory(code, chunks_)) uses_[code.index].address = uses_[code.to].address = true;
   }
   void visit_other(const plan::ProductCode& code) {
     const bool by_rows = multiplies_rows(code, request_, chunks_, p_.threads);

@@ -380,11 +380,9 @@ void LoopWriter::write_call(uint32_t pc) {
   leave_unless_zero(b_.CreateCall(type, run, {state, slots_, operands}));
 }
 
-void LoopWriter::write_row(uint32_t pc) {
-  const plan::Row& row = p_.rows[p_.code[pc].index];
-  Value* index = element(row.index, row.wide ? ElementType::kInt64 : ElementType::kInt32, 0);
-  index = b_.CreateSExt(index, b_.getInt64Ty());
-  Value* count = b_.getInt64(static_cast<uint64_t>(row.count));
+// Counted from the start; leaves where there is no such element.
+LoopWriter::Value* LoopWriter::checked_index(Value* index, int64_t size) {
+  Value* count = b_.getInt64(static_cast<uint64_t>(size));
   Value* negative = b_.CreateICmpSLT(index, b_.getInt64(0));
   Value* at = b_.CreateSelect(negative, b_.CreateAdd(index, count), index);
   Block* wrong = Block::Create(b_.getContext(), "wrong", function_);
@@ -397,6 +395,13 @@ void LoopWriter::write_row(uint32_t pc) {
   leave_unless_zero(code);
   b_.CreateUnreachable();
   b_.SetInsertPoint(right);
+  return at;
+}
+
+void LoopWriter::write_row(uint32_t pc) {
+  const plan::Row& row = p_.rows[p_.code[pc].index];
+  Value* index = element(row.index, row.wide ? ElementType::kInt64 : ElementType::kInt32, 0);
+  Value* at = checked_index(b_.CreateSExt(index, b_.getInt64Ty()), row.count);
   Value* bytes = b_.CreateMul(at, b_.getInt64(row.bytes));
   set_pointer(row.to, b_.CreateGEP(b_.getInt8Ty(), pointer(row.from), bytes));
 }

@@ -88,6 +88,9 @@ class LoopWriter final : private StepHost {
   void write_vectors(const plan::MoveCode& code);
   void write_region(const plan::MoveCode& code, const plan::MoveCode::Region& region, size_t d, Value* in, Value* out);
   Value* filler(const plan::MoveCode& code, const plan::MoveCode::Region& region);
+  void write_other(const plan::GatherCode& code);
+  Value* gathered_row(const plan::GatherCode& code, Value* index);
+  Value* checked_index(Value* index, int64_t count);
   Lanes constants(const plan::MoveCode& code);
   class NestWriter;
   void write_reductions(const plan::ElementwiseCode& code);

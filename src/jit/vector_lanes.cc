@@ -38,6 +38,21 @@ Lanes LaneBuilder::splat(Value* scalar, int64_t count) const {
   return result;
 }
 
+Lanes LaneBuilder::of(llvm::ArrayRef<Value*> elements) const {
+  const auto count = static_cast<int64_t>(elements.size());
+  Lanes result{elements[0]->getType(), count, {}};
+  for (size_t c = 0; c < chunks_.size(count); ++c) {
+    const unsigned lanes = chunks_.lanes(count, c);
+    const auto here = elements.slice(c * chunks_.full, lanes);
+    Value* vector = lanes == 1 ? here[0] : llvm::PoisonValue::get(lanes_of(result.scalar, lanes));
+    for (unsigned lane = 0; lane < lanes && lanes > 1; ++lane) {
+      vector = b_.CreateInsertElement(vector, here[lane], lane);
+    }
+    result.vectors.push_back(vector);
+  }
+  return result;
+}
+
 Lanes LaneBuilder::map(std::initializer_list<const Lanes*> arguments, const Fn& fn) const {
   const Lanes& first = **arguments.begin();
   Lanes result{nullptr, first.count, {}};

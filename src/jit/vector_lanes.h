@@ -35,6 +35,8 @@ class LaneBuilder {
   // Element i of the result is element numbers[i] of `from`; below 0: of no consequence.
   Lanes pick(const Lanes& from, std::span<const int64_t> numbers) const;
   Lanes splat(llvm::Value* scalar, int64_t count) const;
+  // One scalar for each element.
+  Lanes of(llvm::ArrayRef<llvm::Value*> elements) const;
   // fn(vectors, one of each argument, lanes) for each place; arguments are of one length.
   using Fn = std::function<llvm::Value*(llvm::ArrayRef<llvm::Value*>, unsigned lanes)>;
   Lanes map(std::initializer_list<const Lanes*> arguments, const Fn& fn) const;

@@ -82,7 +82,7 @@ struct StackedGemm;
 // who writes code of its own (plan/native.h). Asked for by PrepareContext::form; operators that cannot say leave it
 // kNone. What is pointed to lies in the arena of the PrepareContext.
 struct ElementwiseForm {
-  enum class Kind : uint8_t { kNone, kOperation, kConversion, kReduction, kArgReduction, kProduct, kMoves };
+  enum class Kind : uint8_t { kNone, kOperation, kConversion, kReduction, kArgReduction, kProduct, kMoves, kGather };
   Kind kind = Kind::kNone;
   kernels::ElementwiseOp op{};
   kernels::ElementwiseParams params;
@@ -97,6 +97,11 @@ struct ElementwiseForm {
     bool greatest = false, last = false;
   };
   ArgReduction arg_reduction;
+  // kGather: slices of input 0 as [outer, n, row] by the `count` indices of input 1; the result is [outer, count, row].
+  struct Gather {
+    int64_t outer = 0, n = 0, row = 0, count = 0;
+  };
+  Gather gather;
   // kProduct: of inputs 0 and 1 in the type that they are stored in, input 2 being the bias.
   const StackedGemm* product = nullptr;
   // kMoves: of the results.

@@ -257,6 +257,12 @@ std::optional<MoveCode> move_of(const ElementwiseForm& form, const ir::Node& nod
   return code.is_listed || !code.regions.empty() ? std::optional(std::move(code)) : std::nullopt;
 }
 
+GatherCode gather_of(const ElementwiseForm& form, const ir::Node& node, const KernelCall& in) {
+  const auto& [outer, n, row, count] = form.gather;
+  const bool wide = node.inputs[1]->type.element == ElementType::kInt64;
+  return {in.operands[0], in.operands[1], in.operands[2], node.inputs[0]->type.element, wide, outer, n, row, count};
+}
+
 std::optional<InstructionCode> other_of(const ir::Node& node, const ElementwiseForm& form, const KernelCall& call) {
   if (form.kind == Kind::kMoves || (form.kind == Kind::kNone && form.regions)) return move_of(form, node, call);
   if (node.outputs.size() != 1 || node.inputs.empty() || !is_held(node.inputs[0]) || !is_small(node)) {
@@ -268,6 +274,8 @@ std::optional<InstructionCode> other_of(const ir::Node& node, const ElementwiseF
       return reduction_of(form, node, call);
     case Kind::kArgReduction:
       return extreme_of(form, node, call);
+    case Kind::kGather:
+      return gather_of(form, node, call);
     case Kind::kProduct:
       if (!is_stored_as_computed(node.inputs[0]->type.element)) return std::nullopt;
       return product_of(form, node, call);
@@ -282,6 +290,7 @@ struct Slots {
   void operator()(const ReductionCode& of) { all = {of.from, of.to}; }
   void operator()(const ArgReductionCode& of) { all = {of.from, of.to}; }
   void operator()(const ProductCode& of) { all = {of.a, of.b, of.bias, of.c}; }
+  void operator()(const GatherCode& of) { all = {of.data, of.index, of.to}; }
   void operator()(const MoveCode& of) { add(of); }
   template <class Code>
   void add(const Code& of) {

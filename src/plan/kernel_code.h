@@ -129,7 +129,16 @@ struct MoveCode {
   std::vector<Region> regions;  // none: they are not known
 };
 
-using InstructionCode = std::variant<MoveCode, ReductionCode, ArgReductionCode, ProductCode>;
+// Slices of `data` as [outer, n, row] by `count` indices, which count from the end where they are negative and may lie
+// outside; the result is [outer, count, row].
+struct GatherCode {
+  uint32_t data = kNoSlot, index = kNoSlot, to = kNoSlot;
+  ElementType type = ElementType::kUndefined;
+  bool wide = true;  // indices of 64 bits, else of 32
+  int64_t outer = 0, n = 0, row = 0, count = 0;
+};
+
+using InstructionCode = std::variant<MoveCode, ReductionCode, ArgReductionCode, ProductCode, GatherCode>;
 
 // At most one of the two; none where native code does not compute with the elements, or where it works on large
 // constants.

@@ -114,6 +114,11 @@ class KeyWriter {
     slot(to);
     d_.number(element).number(outer).number(n).number(inner).number(greatest).number(last);
   }
+  void add(const GatherCode& code) {
+    const auto& [data, index, to, element, wide, outer, n, row, count] = code;
+    for (const uint32_t s : {data, index, to}) slot(s);
+    d_.number(element).number(wide).number(outer).number(n).number(row).number(count);
+  }
   void add(const ProductCode& code) {
     const auto& [a, b, bias, c, element, shape, a_count, b_count, bias_count, c_count, stack, panels] = code;
     for (const uint32_t s : {a, b, bias, c}) slot(s);

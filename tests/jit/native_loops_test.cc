@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "support/text_session.h"
 
 namespace treadle::testing_support {
@@ -35,6 +37,47 @@ TEST(NativeLoops, ElementwiseStepsOfEveryWidth) {
   for (const int64_t width : {1, 3, 8, 21, 100, 700}) {
     expect_state_of({width}, "a = Tanh (s)  b = Mul (a, s)  c = Sub (b, a)  t = Abs (c)");
   }
+}
+
+// src/jit/narrow_lanes.h: what the kernels compute in 32 bits and store in fewer.
+TEST(NativeLoops, ElementsOf8And16Bits) {
+  for (const int64_t width : {1, 3, 8, 21, 100, 700}) {
+    SCOPED_TRACE(width);
+    const Tensor x = some_floats({width});
+    auto run = [&](const std::string& body) {
+      expect_native_as_interpreted(loop_over(fmt::format("float[{}]", width), body), {{"x", x}});
+    };
+    for (const int type : {2, 3, 4, 5}) {  // uint8, int8, uint16, int16
+      run(fmt::format(R"(c = Constant <value = float {{77}}> ()  m = Mul (s, c)
+        a = Cast <to = {0}> (m)  b = Cast <to = {0}> (s)  p = Mul (a, a)  q = Sub (b, p)  l = Less (q, a)
+        w = Where (l, p, q)  x = Max (w, a)  k = BitwiseXor (x, p)  n = BitwiseNot (k)  f = Cast <to = 1> (n)
+        e = Mul (f, s)  t = Sin (e))",
+                      type));
+    }
+    for (const int type : {10, 16}) {  // float16, bfloat16
+      run(fmt::format(R"(a = Cast <to = {0}> (s)  b = Exp (a)  p = Mul (b, a)  q = Add (p, b)  d = Div (q, a)
+        l = Less (d, a)  w = Where (l, d, p)  f = Cast <to = 1> (w)  e = Add (f, s)  t = Tanh (e))",
+                      type));
+    }
+  }
+}
+
+// States and scan inputs that are bytes, and a table of bytes: nothing is called.
+TEST(NativeLoops, StatesThatAreBytes) {
+  const std::string text = R"(<ir_version: 10, opset_import: ["" : 22]>
+    g (uint8[40] xs, uint8[16] table) => (uint8 last, int16 sum, uint8[40] ys)
+    <uint8 first = {1}, int16 none = {0}, uint8 low = {15}> {
+      last, sum, ys = Scan <num_scan_inputs = 1, body = b (uint8 s, int16 m, uint8 x) => (uint8 t, int16 n, uint8 y) {
+        mixed = BitwiseXor (s, x)  at = BitwiseAnd (mixed, low)  i = Cast <to = 7> (at)
+        entry = Gather (table, i)  t = Add (entry, s)  wide = Cast <to = 5> (t)  n = Sub (wide, m)  y = Identity (t)
+      }> (first, none, xs)
+    })";
+  std::vector<uint8_t> bytes(40);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(37 * i * i + 11);
+  Tensor xs = *Tensor::allocate(ElementType::kUint8, {40}), table = *Tensor::allocate(ElementType::kUint8, {16});
+  std::memcpy(xs.mutable_raw(), bytes.data(), 40);
+  std::memcpy(table.mutable_raw(), bytes.data() + 7, 16);
+  expect_native_as_interpreted(text, {{"xs", xs}, {"table", table}});
 }
 
 // A body that is long takes another form than a short one: functions of steps, then calls of kernels.

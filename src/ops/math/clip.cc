@@ -82,7 +82,7 @@ Status prepare_clip(PrepareContext& ctx) {
 // Min(Max(x, low), high), where the bounds are inputs.
 bool expand_clip(LowerContext& ctx) {
   const Type& x = ctx.type(0);
-  if (ctx.version() < kClipTakesBoundsSince || !is_stored_as_computed(x.element)) return false;
+  if (ctx.version() < kClipTakesBoundsSince) return false;
   const double left_out = clip_bound_left_out(x.element);
   ir::Value* result = ctx.input(0);
   for (const size_t i : {1, 2}) {

@@ -118,9 +118,10 @@ Status prepare_mean(PrepareContext& ctx) {
   return prepare_many(ctx, ElementwiseOp::kAdd, true);
 }
 
-// Of more than two operands: two at a time, in their order. Kernels of narrow types round once instead.
+// Of more than two operands: two at a time, in their order. Kernels of narrow types round sums once instead.
 ir::Value* expand_fold(LowerContext& ctx, std::string_view op) {
-  if (ctx.input_count() <= 2 || !is_stored_as_computed(ctx.type(0).element)) return nullptr;
+  const bool rounds = op == "Sum" && !is_stored_as_computed(ctx.type(0).element);
+  if (ctx.input_count() <= 2 || rounds) return nullptr;
   ir::Value* acc = ctx.input(0);
   for (size_t i = 1; i < ctx.input_count(); ++i) acc = ctx.call(op, {acc, ctx.input(i)});
   return acc;

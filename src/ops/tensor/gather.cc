@@ -126,6 +126,11 @@ void say_gathered(PrepareContext& c, Fn&& from) {
 void say_gather(PrepareContext& c, const GatherState& s) {
   const auto row = static_cast<int64_t>(s.bytes / byte_width(c.inputs[0].type));
   const auto count = static_cast<int64_t>(s.count);
+  if (c.form && !c.form_only && !c.inputs[1].constant) {
+    c.form->kind = ElementwiseForm::Kind::kGather;
+    c.form->gather = {static_cast<int64_t>(s.outer), s.n, row, count};
+    return;
+  }
   say_gathered(c, [&](int64_t k) {
     const int64_t i = constant_position(c.inputs[1], k / row % count, s.n);
     return i < 0 ? i : (k / row / count * s.n + i) * row + k % row;
