@@ -59,18 +59,21 @@ Value* encoded(Value* x) {
   return low_half(sign | select(magnitude > Words(kFloatInfinity), nan, code));
 }
 
+Value* fenced(Value* x) {
+  return ir().CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {x->getType()}, {x});
+}
+
 Value* from_half(Value* half) {
   if (!IrScope::current().converts_halves) return decoded(half);
   Value* typed = ir().CreateBitCast(half, lanes_of(ir().getHalfTy(), IrScope::current().lanes));
-  return ir().CreateFPExt(typed, lanes_type<float>());
+  return extend(typed, lanes_type<float>());
 }
 
 // The fence keeps LLVM from computing in float16, where a NaN that is only passed on would not become a quiet one.
 Value* to_half(Value* x) {
   if (!IrScope::current().converts_halves) return encoded(x);
   const unsigned lanes = IrScope::current().lanes;
-  Value* fenced = ir().CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {x->getType()}, {x});
-  Value* rounded = ir().CreateFPTrunc(fenced, lanes_of(ir().getHalfTy(), lanes));
+  Value* rounded = ir().CreateFPTrunc(fenced(x), lanes_of(ir().getHalfTy(), lanes));
   return ir().CreateBitCast(rounded, lanes_of(ir().getInt16Ty(), lanes));
 }
 
@@ -88,6 +91,11 @@ Value* to_bfloat16(Value* x) {
 }
 
 }  // namespace
+
+// The fence keeps LLVM from comparing in the narrower type, where choosing by such a comparison loses the sign of -0.
+Value* extend(Value* x, llvm::Type* to) {
+  return fenced(ir().CreateFPExt(x, to));
+}
 
 Value* widen(ElementType type, Value* x) {
   if (!is_narrow(type)) return x;

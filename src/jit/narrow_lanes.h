@@ -16,6 +16,9 @@ inline bool is_narrow(ElementType type) {
 llvm::Value* widen(ElementType type, llvm::Value* x);
 llvm::Value* narrow(ElementType type, llvm::Value* x);
 
+// Of floats, to a wider type.
+llvm::Value* extend(llvm::Value* x, llvm::Type* to);
+
 // double_to_float_odd() of base/float_formats.h: what a double becomes on its way to a narrow float.
 llvm::Value* to_float_odd(llvm::Value* x);
 

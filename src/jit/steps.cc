@@ -268,8 +268,10 @@ Value* convert_wide(const Step& step, Value* x) {
         return b.CreateTrunc(truncate(x, 64), to);
       case ElementType::kUint64:
         return float_to_uint64(x);
+      case ElementType::kDouble:
+        return extend(x, to);
       default:
-        return b.CreateFPCast(x, to);
+        return b.CreateFPTrunc(x, to);
     }
   }
   if (to->isFPOrFPVectorTy()) return is_signed_integer(step.from) ? b.CreateSIToFP(x, to) : b.CreateUIToFP(x, to);
