@@ -139,7 +139,9 @@ def half_recurrence(n: int, width: int) -> Built:
     xs = numbers("half_recurrence").uniform(-1, 1, (n, *shape)).astype(F16)
     start = np.broadcast_to(np.array(0.5, F16), shape)
     weights = constants(F16, decay=0.875, most=0.0625)
-    return Built(text, weights, {"xs": xs, "start": start}, n, (n, *shape), "xs start decay most", tolerance=0.05, opset=OPSET)
+    return Built(
+        text, weights, {"xs": xs, "start": start}, n, (n, *shape), "xs start decay most", tolerance=0.05, opset=OPSET
+    )
 
 
 @loop(NARROW, 4000)

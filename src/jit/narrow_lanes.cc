@@ -108,8 +108,8 @@ Value* narrow(ElementType type, Value* x) {
   if (!is_narrow(type)) return x;
   if (type == ElementType::kFloat16) return to_half(x);
   if (type == ElementType::kBfloat16) return to_bfloat16(x);
-  return ir().CreateTrunc(x, lanes_of(ir().getIntNTy(8 * static_cast<unsigned>(byte_width(type))),
-                                      IrScope::current().lanes));
+  return ir().CreateTrunc(
+      x, lanes_of(ir().getIntNTy(8 * static_cast<unsigned>(byte_width(type))), IrScope::current().lanes));
 }
 
 Value* to_float_odd(Value* x) {
@@ -118,9 +118,7 @@ Value* to_float_odd(Value* x) {
   const Floats nearest = Floats::of(ir().CreateFPTrunc(x, lanes_type<float>()));
   const Doubles back = Doubles::of(ir().CreateFPExt(nearest.v, lanes_type<double>()));
   const IrMask inexact = (back != value) & (value == value);
-  auto magnitude = [](Doubles d) {
-    return Doubles::of(ir().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, d.v));
-  };
+  auto magnitude = [](Doubles d) { return Doubles::of(ir().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, d.v)); };
   const IrMask away = inexact & (magnitude(back) > magnitude(value));
   const Words bits = to_bits(nearest) - select(away, Words(1u), Words(0u));
   return from_bits_of<Floats>(bits | select(inexact, Words(1u), Words(0u))).v;

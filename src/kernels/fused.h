@@ -98,7 +98,6 @@ class FusedBuilder {
 
   explicit FusedBuilder(size_t count) : count_(count) {}
 
-
   // An input, in the order of the caller's list. `dims`: of the result that it is used for; `strides` in elements, 0
   // where it is broadcast. `start`: elements before its first one.
   Value input(ElementType type, std::span<const int64_t> dims, std::span<const int64_t> strides, int64_t start = 0);

@@ -442,8 +442,8 @@ struct Fusion::Members {
   Made wide(Forms& forms, ElementType type) {
     const ElementType to = wide_type(type);
     if (!forms.wide) {
-      forms.wide = to == type ? *forms.stored
-                              : group.builder.convert(kernels::make_converter(type, to), *forms.stored, to);
+      forms.wide =
+          to == type ? *forms.stored : group.builder.convert(kernels::make_converter(type, to), *forms.stored, to);
     }
     return *forms.wide;
   }

@@ -172,6 +172,25 @@ TEST(KernelCode, ReductionsAndExtremes) {
   EXPECT_TRUE(greatest.code<plan::ArgReductionCode>()->greatest);
 }
 
+TEST(KernelCode, GathersByIndicesOfTheRun) {
+  TestGraph t({int64s({}), Type::tensor(ElementType::kUint8, Shape{Dim(4), Dim(6)})}, 1);
+  const auto body = t.begin_loop(t.in(0), {t.in(1)});
+  auto* column = t->call("Gather", {body[2], body[0]}, {integer("axis", 1)});
+  const auto after = t.end_loop({t->call("Add", {body[2], t->call("Unsqueeze", {column, t->constant(numbers({1}))})})});
+  t->set_output(0, after[0]);
+  const auto planned = plan_of(t, false);
+  const plan::GatherCode* found = nullptr;
+  for (uint32_t pc = 0; pc < planned->program->code.size(); ++pc) {
+    const plan::InstructionCode* other = plan::other_code(*planned->program, pc);
+    if (other && std::get_if<plan::GatherCode>(other)) found = std::get_if<plan::GatherCode>(other);
+  }
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->outer, 4);
+  EXPECT_EQ(found->n, 6);
+  EXPECT_EQ(found->row, 1);
+  EXPECT_EQ(found->count, 1);
+}
+
 TEST(KernelCode, OneElementwiseNodeIsAStep) {
   const OneKernel of("Mul", {reals({2}, {})});
   ASSERT_NE(of.elementwise(), nullptr);

@@ -375,4 +375,6 @@ def test_products_are_restated():
 def test_calls_name_the_type_that_is_in_the_way():
     body = "c = Cast <to = 17> (s)\n d = Cast <to = 1> (c)\n t = Add(s, d)"
     loop = explained(model(body), jit="always")
-    assert {call["why"] for call in loop["calls"]} == {"native code does not compute with elements of type float8e4m3fn"}
+    assert {call["why"] for call in loop["calls"]} == {
+        "native code does not compute with elements of type float8e4m3fn"
+    }

@@ -61,7 +61,9 @@ def test_operators_of_integers(kind, count):
         outputs.append((f"u{op}", kind))
     if kind in UNSIGNED:
         for way in ("LEFT", "RIGHT"):
-            lines.append(f'h{way} = BitShift <direction = "{way}"> (x, x2)  g{way} = BitShift <direction = "{way}"> (x, three)')
+            lines.append(
+                f'h{way} = BitShift <direction = "{way}"> (x, x2)  g{way} = BitShift <direction = "{way}"> (x, three)'
+            )
             outputs += [(f"h{way}", kind), (f"g{way}", kind)]
     lines.append("c = Clip (x, low, high)  w = Greater (x, x2)  v = Where (w, x, x2)")
     outputs += [("c", kind), ("v", kind)]
@@ -182,9 +184,15 @@ def test_moves(kind):
 @pytest.mark.parametrize("count", [3, 16, 64, 300])
 @pytest.mark.parametrize("kind", [*INTEGERS, *HALVES])
 def test_reductions_and_extremes(kind, count):
-    x = floats_for(kind, (4, 5, count), 1) if kind in HALVES else np.round(interesting(np.float32, (4, 5, count), 2) * 3)
+    x = (
+        floats_for(kind, (4, 5, count), 1)
+        if kind in HALVES
+        else np.round(interesting(np.float32, (4, 5, count), 2) * 3)
+    )
     x = np.clip(np.nan_to_num(x), -200, 200).astype(np.float32)
-    kinds = ["ReduceMax", "ReduceMin"] + (["ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceProd"] if kind in HALVES else [])
+    kinds = ["ReduceMax", "ReduceMin"] + (
+        ["ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceProd"] if kind in HALVES else []
+    )
     for op, axis in itertools.product([*kinds, "ArgMax", "ArgMin"], (0, 1)):
         if kind in ("int16", "uint16") and op.startswith("Reduce"):
             continue
