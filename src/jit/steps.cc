@@ -44,9 +44,11 @@ concept ByLane = requires { Op::kByLane; };
 // Operations that call the C library, lane by lane or for some lanes.
 template <class Op, class T>
 constexpr bool uses_library() {
-  namespace f = kernels::functions;
-  if constexpr (ByLane<Op> || std::is_same_v<Op, f::Sin> || std::is_same_v<Op, f::Cos>) return true;
-  if constexpr (std::is_same_v<Op, f::Erf> || std::is_same_v<Op, f::GeluErf>) return !std::is_same_v<T, float>;
+  if constexpr (ByLane<Op> || std::is_same_v<Op, kernels::functions::Sin> ||
+                std::is_same_v<Op, kernels::functions::Cos>)
+    return true;
+  if constexpr (std::is_same_v<Op, kernels::functions::Erf> || std::is_same_v<Op, kernels::functions::GeluErf>)
+    return !std::is_same_v<T, float>;
   return false;
 }
 
