@@ -20,24 +20,25 @@ struct QGemmShape {
   bool b_zero_per_column = false;  // one for each column of B, else one for all
 };
 
-// How the i32 sums leave. Otherwise value = float(sum + bias[j]) * (a_scale * b_scale[j] / c_scale),
-// with c_scale 1 for kScaled.
+// How the i32 sums leave. value = float(sum + bias[j]) * scale + float_bias[j], where scale is a_scale * b_scale[j]
+// for kScaled and where c_scale divides, else a_scale * b_scale[j] / c_scale.
 enum class QGemmOutput : uint8_t {
   kInt32,   // the sums (+ bias)
-  kScaled,  // float: value + float_bias[j]
-  kUint8,   // saturate(round half to even(value) + c_zero)
+  kScaled,  // float: value
+  kUint8,   // saturate(round half to even(value or value / c_scale) + c_zero)
   kInt8,    // likewise
 };
 
 struct QGemmEpilogue {
   QGemmOutput output = QGemmOutput::kInt32;
   const int32_t* bias = nullptr;      // per column, or null
-  const float* float_bias = nullptr;  // per column, or null; kScaled only
+  const float* float_bias = nullptr;  // per column, or null
   const float* a_scale = nullptr;     // one, or one per row
   const float* b_scale = nullptr;     // one, or one per column
   const float* c_scale = nullptr;     // one
   int32_t c_zero = 0;
   bool a_scale_per_row = false, b_scale_per_column = false;
+  bool divides = false;     // c_scale divides the value as QuantizeLinear does, else it goes into the scale
   bool accumulate = false;  // kScaled: C += value instead of C = value
 };
 

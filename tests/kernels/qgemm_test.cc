@@ -55,7 +55,10 @@ class QGemmTest : public EachIsa {
  protected:
   void check(QGemmShape s) {
     s.c_row = s.n + 2;
-    const QProblem problem(random_, s);
+    check(s, QProblem(random_, s));
+  }
+
+  void check(QGemmShape s, const QProblem& problem) {
     for (bool zeros : {false, true}) {
       const auto want = problem.expected(zeros);
       for (bool packed : {false, true}) {
@@ -93,6 +96,38 @@ TEST_P(QGemmTest, ExactForEveryCombination) {
       s.a_signed = flags & 1, s.b_signed = flags & 2;
       s.a_zero_per_row = flags & 4, s.b_zero_per_column = flags & 8;
       check(s);
+    }
+  }
+}
+
+// Weights as they are trained, of which few neighbours do not fit 16 bits together, and those of which all or none do.
+TEST_P(QGemmTest, ExactForWeightsThatFitAndThoseThatDoNot) {
+  const auto weight = [this](int kind) -> int {
+    std::normal_distribution<double> normal(0, kind);
+    switch (kind) {
+      case 0:
+        return -128;
+      case 1:
+        return 127;
+      case 2:
+        return 64;
+      default:
+        return static_cast<int>(std::clamp(std::nearbyint(normal(random_)), -128., 127.));
+    }
+  };
+  for (const int kind : {0, 1, 2, 25, 33, 38, 60}) {
+    for (int round = 0; round < 12; ++round) {
+      QGemmShape s;
+      s.m = 1 + random_() % 40, s.n = 1 + random_() % 90, s.k = 1 + random_() % 300;
+      const bool a_turned = round % 3 == 0, b_turned = round % 4 == 0;
+      s.a_row = a_turned ? 1 : s.k, s.a_col = a_turned ? s.m : 1;
+      s.b_row = b_turned ? 1 : s.n, s.b_col = b_turned ? s.k : 1;
+      s.a_signed = round & 1, s.b_signed = round & 2;
+      s.a_zero_per_row = random_() % 2, s.b_zero_per_column = random_() % 2;
+      s.c_row = s.n + 2;
+      QProblem problem(random_, s);
+      for (auto& b : problem.b) b = static_cast<uint8_t>(weight(kind) + (s.b_signed ? 0 : 128));
+      check(s, problem);
     }
   }
 }
@@ -151,6 +186,7 @@ TEST_P(QGemmTest, Epilogues) {
     each([&](size_t at, size_t j, float scale, int32_t sum, int32_t b) {
       EXPECT_FLOAT_EQ(floats[at], 100.f + (scaled(sum, b, scale) + float_bias[j]));
     });
+    e.float_bias = nullptr;
     std::vector<uint8_t> bytes(5 * 37);
     for (auto output : {QGemmOutput::kUint8, QGemmOutput::kInt8}) {
       e.output = output;
@@ -162,6 +198,42 @@ TEST_P(QGemmTest, Epilogues) {
         const double low = is_signed ? -128 : 0;
         EXPECT_EQ(byte_value(bytes[at], is_signed), std::clamp(want, low, low + 255)) << sum;
       });
+    }
+  }
+}
+
+// As QuantizeLinear behind a product and a bias, to the last bit.
+TEST_P(QGemmTest, DividesAsQuantizeLinearDoes) {
+  QGemmShape s;
+  s.m = 7, s.n = 41, s.k = 30;
+  s.a_row = s.k, s.b_row = s.n, s.c_row = s.n;
+  s.b_packed = true;
+  const QProblem problem(random_, s);
+  const auto sums = problem.expected(true);
+  const QGemmPlan plan = prepare_qgemm(s);
+  Scratch scratch(plan.scratch_bytes), panels(plan.packed_b_bytes);
+  pack_qgemm_b(plan, problem.b.data(), panels.get());
+  const auto bias = random_values<float>(random_, static_cast<size_t>(s.n));
+  const auto b_scale = random_values<float>(random_, static_cast<size_t>(s.n));
+  const float a_scale = 0.0123f, c_scale = 3.7f;
+  for (const bool per_column : {false, true}) {
+    QGemmEpilogue e;
+    e.output = QGemmOutput::kInt8;
+    e.float_bias = bias.data();
+    e.a_scale = &a_scale, e.b_scale = b_scale.data(), e.c_scale = &c_scale;
+    e.b_scale_per_column = per_column;
+    e.divides = true;
+    e.c_zero = 5;
+    std::vector<int8_t> got(sums.size());
+    run_qgemm(plan,
+              {problem.a.data(), panels.get(), problem.a_zero.data(), problem.b_zero.data(), got.data(), scratch.get()},
+              e);
+    for (size_t at = 0; at < sums.size(); ++at) {
+      const size_t j = at % static_cast<size_t>(s.n);
+      const float scale = a_scale * b_scale[per_column ? j : 0];
+      const float scaled = static_cast<float>(sums[at]) * scale;
+      const float value = (scaled + bias[j]) / c_scale;
+      EXPECT_EQ(got[at], std::clamp(std::nearbyint(value) + 5, -128.f, 127.f)) << at;
     }
   }
 }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "kernels/isa/lanes.h"
+#include "kernels/isa/unrolled.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
@@ -105,14 +106,6 @@ template <class T, int kRows, int kVectors>
   const Epilogue<T>& e = *t.epilogue;
   if (e.bias != nullptr && e.bias_col == 1 && (kRows == 1 || e.bias_row != 0)) fetch(e.bias, e.bias_row);
   if (e.addend != nullptr) fetch(e.addend, t.c_row);
-}
-
-// f(0), ..., f(kCount - 1) with constant arguments, so that arrays indexed by them become registers.
-template <int kCount, class F>
-[[gnu::always_inline]] inline void unrolled(F&& f) {
-  [&]<int... i>(std::integer_sequence<int, i...>) __attribute__((always_inline)) {
-    (f(std::integral_constant<int, i>()), ...);
-  }(std::make_integer_sequence<int, kCount>());
 }
 
 // Rows of `kVectors` vectors in memory; with kTail, lanes of the last one are missing.

@@ -1,13 +1,19 @@
 #pragma once
-// Register tiles of 8-bit products. Two schemes, both exact:
+// Register tiles of 8-bit products. Three schemes, all exact:
 //   kPairs   A as int16 with its zero point taken off, B as int8 widened on load; products of two steps are added in 32
-//   bits. kQuads   the four-step product of AVX-512 VNNI: A as uint8, B as int8, sums in 32 bits without saturation.
+//            bits.
+//   kFitted  A as uint8, B as int8 of which neighbours fit together: vpmaddubsw adds the products of two steps in 16
+//            bits, which saturates nowhere if weights of one sign add up to at most 128 (255 * 128 < 2^15).
+//   kQuads   the four-step product of VNNI: A as uint8, B as int8, sums in 32 bits without saturation.
 // Panels of B hold two vectors of columns: [step / kSteps][column][kSteps] bytes.
 
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
-#include "kernels/isa/gemm_tile.h"
+#include "kernels/isa/unrolled.h"
+#include "kernels/isa/vector.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -15,9 +21,8 @@
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
-inline constexpr int kIntLanes = kVectorBytes / 4;
+inline constexpr int kIntLanes = kFullLanes<int32_t>;
 inline constexpr int kIntPanel = 2 * kIntLanes;
-inline constexpr int kIntRows = kVectorRegisters == 32 ? 8 : 4;
 
 #if defined(__AVX512F__)
 
@@ -35,6 +40,10 @@ struct IntVector {
   static IntVector load(const int8_t* p) { return {_mm512_loadu_si512(p)}; }
   void store(int32_t* p) const { _mm512_storeu_si512(p, v); }
   void add_pairs(IntVector a, IntVector b) { v = _mm512_add_epi32(v, _mm512_madd_epi16(a.v, b.v)); }
+  void add_fitted(IntVector a, IntVector b) {
+    const __m512i pairs = _mm512_maddubs_epi16(a.v, b.v);
+    v = _mm512_add_epi32(v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+  }
   // Spelled as assembly because this file is compiled for processors without it too.
   void add_quads(IntVector a, IntVector b) { asm("vpdpbusd %2, %1, %0" : "+v"(v) : "v"(a.v), "v"(b.v)); }
 };
@@ -52,8 +61,15 @@ struct IntVector {
   static IntVector widen(const int8_t* p) {
     return {_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
   }
+  static IntVector load(const int8_t* p) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))}; }
   void store(int32_t* p) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
   void add_pairs(IntVector a, IntVector b) { v = _mm256_add_epi32(v, _mm256_madd_epi16(a.v, b.v)); }
+  void add_fitted(IntVector a, IntVector b) {
+    const __m256i pairs = _mm256_maddubs_epi16(a.v, b.v);
+    v = _mm256_add_epi32(v, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  }
+  // As for AVX-512; {vex}: the form of AVX-VNNI.
+  void add_quads(IntVector a, IntVector b) { asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(v) : "x"(a.v), "x"(b.v)); }
 };
 
 #elif defined(__SSE2__)
@@ -101,12 +117,44 @@ struct IntVector {
 
 #endif
 
-enum class QScheme { kPairs, kQuads };
+enum class QScheme { kPairs, kFitted, kQuads };
+
+template <QScheme kScheme>
+inline constexpr int kIntSteps = kScheme == QScheme::kPairs ? 2 : 4;
+
+// As many rows as leave registers for two vectors of B, one of A and what products are made in.
+template <QScheme kScheme>
+#if defined(__AVX512F__)
+inline constexpr int kIntRows = kScheme == QScheme::kQuads ? 12 : 8;
+#else
+inline constexpr int kIntRows = 4;
+#endif
+
+// Templates over the vector, since not all of them have all schemes.
+template <QScheme kScheme, class V = IntVector>
+[[gnu::always_inline]] inline V load_step(const int8_t* b) {
+  if constexpr (kScheme == QScheme::kPairs) {
+    return V::widen(b);
+  } else {
+    return V::load(b);
+  }
+}
+
+template <QScheme kScheme, class V>
+[[gnu::always_inline]] inline void add_step(V& sum, V a, V b) {
+  if constexpr (kScheme == QScheme::kPairs) {
+    sum.add_pairs(a, b);
+  } else if constexpr (kScheme == QScheme::kFitted) {
+    sum.add_fitted(a, b);
+  } else {
+    sum.add_quads(a, b);
+  }
+}
 
 // kRows rows of A (four bytes a step, rows a_row bytes apart) by one panel; sums[row][kIntPanel].
 template <QScheme kScheme, int kRows>
 void qtile(const std::byte* a, int64_t a_row, const int8_t* b, int64_t steps, int32_t* sums) {
-  constexpr int kBytes = kIntLanes * (kScheme == QScheme::kPairs ? 2 : 4);
+  constexpr int kBytes = kIntLanes * kIntSteps<kScheme>;
   constexpr int kGroups = (kRows + 2) / 3;
   IntVector acc[kRows][2];
   unrolled<kRows>([&](auto r) __attribute__((always_inline)) { acc[r][0] = acc[r][1] = IntVector::zero(); });
@@ -114,24 +162,12 @@ void qtile(const std::byte* a, int64_t a_row, const int8_t* b, int64_t steps, in
   unrolled<kGroups>([&](auto g) __attribute__((always_inline)) { rows[g] = a + 3 * g * a_row; });
 #pragma GCC unroll 1
   for (int64_t p = 0; p < steps; ++p) {
-    if constexpr (kScheme == QScheme::kPairs) {
-      const IntVector b0 = IntVector::widen(b), b1 = IntVector::widen(b + kBytes);
-      unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
-        const IntVector x = IntVector::splat(rows[r / 3] + (r % 3) * a_row);
-        acc[r][0].add_pairs(x, b0);
-        acc[r][1].add_pairs(x, b1);
-      });
-    }
-#if defined(__AVX512F__)
-    if constexpr (kScheme == QScheme::kQuads) {
-      const IntVector b0 = IntVector::load(b), b1 = IntVector::load(b + kBytes);
-      unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
-        const IntVector x = IntVector::splat(rows[r / 3] + (r % 3) * a_row);
-        acc[r][0].add_quads(x, b0);
-        acc[r][1].add_quads(x, b1);
-      });
-    }
-#endif
+    const IntVector b0 = load_step<kScheme>(b), b1 = load_step<kScheme>(b + kBytes);
+    unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+      const IntVector x = IntVector::splat(rows[r / 3] + (r % 3) * a_row);
+      add_step<kScheme>(acc[r][0], x, b0);
+      add_step<kScheme>(acc[r][1], x, b1);
+    });
     unrolled<kGroups>([&](auto g) __attribute__((always_inline)) { rows[g] += 4; });
     b += 2 * kBytes;
   }
@@ -148,6 +184,6 @@ constexpr std::array<QTile, sizeof...(kRows)> qtiles_by_rows(std::integer_sequen
   return {qtile<kScheme, kRows + 1>...};
 }
 template <QScheme kScheme>
-inline constexpr auto kQtileTable = qtiles_by_rows<kScheme>(std::make_integer_sequence<int, kIntRows>());
+inline constexpr auto kQtileTable = qtiles_by_rows<kScheme>(std::make_integer_sequence<int, kIntRows<kScheme>>());
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

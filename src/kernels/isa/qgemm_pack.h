@@ -1,0 +1,142 @@
+#pragma once
+// Packed B of 8-bit products: sums of the columns of B', then panels; for kFitted a head before them and, behind them,
+// what did not fit. B' is B as int8, whatever its type was (uint8 minus 128).
+//
+// kFitted asks that neighbours of one sign add up to at most 128. In trained weights few pairs do not: the larger one
+// of such a pair is cut, and the rest goes into a list that is added behind the tile. Where too many pairs do not
+// fit, the panels are those of kPairs, and the head says so.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "kernels/isa/qgemm_tile.h"
+#include "kernels/qgemm.h"
+
+namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+
+constexpr int64_t align_up(int64_t bytes) {
+  return (bytes + int64_t{kKernelAlignment} - 1) & -int64_t{kKernelAlignment};
+}
+
+template <QScheme kScheme>
+struct QLayout {
+  static constexpr int64_t kSteps = kIntSteps<kScheme>;
+  explicit QLayout(const QGemmShape& s)
+      : steps((s.k + kSteps - 1) / kSteps),
+        panels((s.n + kIntPanel - 1) / kIntPanel),
+        sums_bytes(align_up(panels * kIntPanel * 4)),
+        panel_bytes(steps * kSteps * kIntPanel),
+        a_bytes(align_up(steps * 4)) {}
+  int64_t packed_bytes() const { return sums_bytes + panels * panel_bytes; }
+
+  int64_t steps, panels;
+  int64_t sums_bytes, panel_bytes;
+  int64_t a_bytes;  // of a converted row
+};
+
+// B' as panels at `packed`.
+template <QScheme kScheme>
+void pack_qpanels(const QGemmShape& s, const void* b, void* packed, int64_t first_panel, int64_t end_panel) {
+  const QLayout<kScheme> layout(s);
+  constexpr int64_t kSteps = QLayout<kScheme>::kSteps;
+  const uint8_t flip = s.b_signed ? 0 : 0x80;
+  const uint8_t* from = static_cast<const uint8_t*>(b);
+  for (int64_t panel = first_panel; panel < end_panel; ++panel) {
+    int32_t* sums = static_cast<int32_t*>(packed) + panel * kIntPanel;
+    int8_t* to = static_cast<int8_t*>(packed) + layout.sums_bytes + panel * layout.panel_bytes;
+    const int64_t columns = std::min<int64_t>(kIntPanel, s.n - panel * kIntPanel);
+    std::memset(to, 0, static_cast<size_t>(layout.panel_bytes));
+    std::fill_n(sums, kIntPanel, 0);
+    for (int64_t p = 0; p < s.k; ++p) {
+      const uint8_t* row = from + p * s.b_row + panel * kIntPanel * s.b_col;
+      int8_t* at = to + p / kSteps * kIntPanel * kSteps + p % kSteps;
+      for (int64_t j = 0; j < columns; ++j) {
+        const auto value = static_cast<int8_t>(row[j * s.b_col] ^ flip);
+        at[j * kSteps] = value;
+        sums[j] += value;
+      }
+    }
+  }
+}
+
+// What a weight has more than its panel holds.
+struct QRest {
+  uint16_t step;
+  uint8_t column;
+  int8_t value;
+};
+
+// The packed B of kFitted: head, sums and panels, where each panel's rests end, rests.
+class FittedLayout {
+ public:
+  static constexpr int64_t kMostSteps = int64_t{1} << 16;  // QRest::step
+  struct Head {
+    int32_t fits;
+  };
+
+  explicit FittedLayout(const QGemmShape& s)
+      : panels_at(align_up(sizeof(Head))),
+        ends_at(panels_at + QLayout<QScheme::kFitted>(s).packed_bytes()),
+        rests_at(ends_at + align_up(QLayout<QScheme::kFitted>(s).panels * 4)),
+        most_rests(s.k * s.n / 2 * kMostOfThousand / 1000) {}
+  int64_t packed_bytes() const { return rests_at + align_up(most_rests * int64_t{sizeof(QRest)}); }
+
+  int64_t panels_at, ends_at, rests_at;
+  int64_t most_rests;
+
+ private:
+  // Pairs that do not fit: from here on kPairs is as fast.
+  static constexpr int64_t kMostOfThousand = 25;
+};
+
+// Cuts what does not fit from the panels at `panels`; the number of rests, or -1 where there are too many.
+inline int64_t cut_rests(const QGemmShape& s, int8_t* panels, int32_t* ends, QRest* rests, int64_t most) {
+  constexpr int kLargest = 128;
+  const QLayout<QScheme::kFitted> layout(s);
+  int64_t count = 0;
+  for (int64_t panel = 0; panel < layout.panels; ++panel) {
+    int8_t* pair = panels + panel * layout.panel_bytes;
+    for (int64_t i = 0; i < layout.panel_bytes / 2; ++i, pair += 2) {
+      const int sum = pair[0] + pair[1];
+      if (std::abs(sum) <= kLargest || (pair[0] < 0) != (pair[1] < 0)) continue;
+      if (count == most) return -1;
+      const int larger = std::abs(int{pair[1]}) > std::abs(int{pair[0]}) ? 1 : 0;
+      const int rest = sum > 0 ? sum - kLargest : sum + kLargest;
+      pair[larger] = static_cast<int8_t>(pair[larger] - rest);
+      rests[count++] = {static_cast<uint16_t>(i / (2 * kIntPanel) * 4 + i % 2 * 2 + larger),
+                        static_cast<uint8_t>(i / 2 % kIntPanel), static_cast<int8_t>(rest)};
+    }
+    ends[panel] = static_cast<int32_t>(count);
+  }
+  return count;
+}
+
+inline void pack_fitted(const QGemmShape& s, const void* b, void* packed) {
+  const FittedLayout layout(s);
+  const QLayout<QScheme::kFitted> inner(s);
+  auto* bytes = static_cast<std::byte*>(packed);
+  std::byte* panels = bytes + layout.panels_at;
+  pack_qpanels<QScheme::kFitted>(s, b, panels, 0, inner.panels);
+  const int64_t rests = cut_rests(s, reinterpret_cast<int8_t*>(panels + inner.sums_bytes),
+                                  reinterpret_cast<int32_t*>(bytes + layout.ends_at),
+                                  reinterpret_cast<QRest*>(bytes + layout.rests_at), layout.most_rests);
+  const FittedLayout::Head head{rests >= 0 ? 1 : 0};
+  std::memcpy(packed, &head, sizeof head);
+  if (head.fits == 0) pack_qpanels<QScheme::kPairs>(s, b, panels, 0, inner.panels);
+}
+
+// Adds a[row][rest.step] * rest.value to the sums of a tile's rows.
+inline void add_rests(const QRest* rest, const QRest* end, const uint8_t* a, int64_t a_row, int64_t rows,
+                      int32_t* sums) {
+  for (; rest != end; ++rest) {
+    const uint8_t* from = a + rest->step;
+    int32_t* to = sums + rest->column;
+    for (int64_t r = 0; r < rows; ++r, from += a_row, to += kIntPanel) {
+      *to = static_cast<int32_t>(static_cast<uint32_t>(*to) + static_cast<uint32_t>(*from * rest->value));
+    }
+  }
+}
+
+}  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
