@@ -40,6 +40,14 @@ void select_branches(ir::Graph& graph, Remarks* remarks = nullptr);
 // are the same bit for bit, since every step stays as it is.
 void fuse_convolutions(ir::Graph& graph, Remarks* remarks = nullptr);
 
+// MatMul, Gemm and Conv of dequantised bytes and dequantised constant weights become products that read the bytes and
+// sum in integers: exact where sums of floats round. Needs no types, so that it is done once when a model is loaded.
+void sum_in_integers(ir::Graph& graph, Remarks* remarks = nullptr);
+
+// Products that sum in integers take in the Cast, the scale, the bias and the QuantizeLinear that follow where nobody
+// else uses what lies between. Wants types; results are the same bit for bit, since every step stays as it is.
+void fuse_integer_products(ir::Graph& graph, Remarks* remarks = nullptr);
+
 // Nodes that depend on constants alone become constants; those that only they used are given back. Needs no types, so
 // that it is done once when a model is loaded. What would go beyond `limits` stays.
 void fold_constants(ir::Graph& graph, Remarks* remarks = nullptr, const reference::FoldLimits& limits = {});

@@ -32,6 +32,8 @@ void regroup(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options)
 }
 
 constexpr Pass kPasses[] = {
+    {"sum-in-integers", Stage::kLoading, plain<sum_in_integers>,
+     "before fold-constants, which makes floats of the weights' bytes"},
     {"fold-constants", Stage::kLoading, fold, "what becomes a constant is what all later passes look for"},
     {"fold-batch-normalization", Stage::kLoading, plain<fold_batch_normalization>,
      "behind fold-constants, which makes its operands constants"},
@@ -74,6 +76,7 @@ constexpr Pass kPasses[] = {
     {"sink-outputs", Stage::kPlanning, plain<sink_outputs>, "last of what empties loops: it takes what is left"},
     {"fuse-convolutions", Stage::kPlanning, plain<fuse_convolutions>,
      "behind all that brings convolutions and what follows them out of loops"},
+    {"fuse-integer-products", Stage::kPlanning, plain<fuse_integer_products>, "behind all that moves products"},
     {"fuse-transposes", Stage::kPlanning, plain<fuse_transposes>, "behind all that moves products"},
     {"remove-dead-nodes", Stage::kPlanning, plain<remove_dead_nodes>, "takes what the others left behind"},
 };

@@ -1,5 +1,9 @@
 #include "kernels/quantize.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "kernels/isa/rows.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
@@ -85,10 +89,80 @@ void centre(const int32_t* x, const int32_t* zero, size_t step, float* out, size
   });
 }
 
+template <class Byte>
+void quantize_row(const float* x, float scale, int32_t zero, Byte* out, size_t n) {
+  constexpr float kRound = 12582912.0f;  // see round
+  const float least = static_cast<float>(std::numeric_limits<Byte>::min() - zero);
+  const float most = static_cast<float>(std::numeric_limits<Byte>::max() - zero);
+  row_loop<float, false>(
+      n, [x](auto lanes, size_t i) { return Vec<float, lanes.value>::load(x + i); },
+      [=](size_t i, auto in) {
+        using V = decltype(in);
+        V v = in / V(scale);
+        v = select(v >= V(least), v, V(least));
+        v = select(v <= V(most), v, V(most));
+        v = (v + V(kRound)) - V(kRound);
+        using Ints = Vec<int32_t, V::kLanes>;
+        convert_lanes<Byte>(convert_lanes<int32_t>(v) + Ints(zero)).store(out + i);
+      });
+}
+
+template <class Byte>
+void dequantize_row(const Byte* x, float scale, int32_t zero, float* out, size_t n) {
+  row_loop<float, false>(
+      n, [x](auto lanes, size_t i) { return Vec<Byte, lanes.value>::load(x + i); },
+      [=](size_t i, auto in) {
+        using Ints = Vec<int32_t, decltype(in)::kLanes>;
+        const auto level = convert_lanes<float>(convert_lanes<int32_t>(in) - Ints(zero));
+        (level * decltype(level)(scale)).store(out + i);
+      });
+}
+
+void to_bytes(const float* x, float scale, int32_t zero, bool is_signed, void* out, size_t n) {
+  if (is_signed) return quantize_row(x, scale, zero, static_cast<int8_t*>(out), n);
+  quantize_row(x, scale, zero, static_cast<uint8_t*>(out), n);
+}
+
+void from_bytes(const void* x, float scale, int32_t zero, bool is_signed, float* out, size_t n) {
+  if (is_signed) return dequantize_row(static_cast<const int8_t*>(x), scale, zero, out, n);
+  dequantize_row(static_cast<const uint8_t*>(x), scale, zero, out, n);
+}
+
+template <int N>
+FloatRange range_of(const float* x, size_t n) {
+  using V = Vec<float, N>;
+  V low(0.f), high(0.f);
+  auto orderless = low != low;
+  size_t i = 0;
+  for (; i + N <= n; i += N) {
+    const V v = V::load(x + i);
+    low = select(v < low, v, low);
+    high = select(v > high, v, high);
+    orderless = orderless | (v != v);
+  }
+  float lows[N], highs[N];
+  const V one(1.f), none(0.f);
+  low.store(lows);
+  select(orderless, one, none).store(highs);
+  bool any = std::any_of(highs, highs + N, [](float is) { return is != 0; });
+  high.store(highs);
+  FloatRange range{*std::min_element(lows, lows + N), *std::max_element(highs, highs + N)};
+  for (; i < n; ++i) {
+    range = {std::min(range.low, x[i]), std::max(range.high, x[i])};
+    any |= std::isnan(x[i]);
+  }
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  return any ? FloatRange{kNaN, kNaN} : range;
+}
+
+FloatRange range(const float* x, size_t n) {
+  return range_of<kFullLanes<float>>(x, n);
+}
+
 }  // namespace
 
 const QuantizeKernels& quantize_kernels() {
-  static constexpr QuantizeKernels kKernels{divide, multiply, round, centre};
+  static constexpr QuantizeKernels kKernels{divide, multiply, round, centre, to_bytes, from_bytes, range};
   return kKernels;
 }
 

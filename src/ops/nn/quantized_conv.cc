@@ -21,6 +21,7 @@ struct Roles {
 };
 constexpr Roles kInteger{0, -1, 2, 1, -1, 3, -1, -1, -1};
 constexpr Roles kLinear{0, 1, 2, 3, 4, 5, 6, 7, 8};
+constexpr Roles kScaled{0, 4, 2, 1, 5, 3, 7, 8, 6};
 
 struct QuantizedConv {
   Roles roles{};
@@ -31,6 +32,7 @@ struct QuantizedConv {
   size_t conv_bytes = 0;  // for each thread
   double unit_ns = 0;
   bool y_signed = false;
+  bool float_bias = false;
   uint32_t output = 0;
 };
 
@@ -46,7 +48,11 @@ uint32_t run_quantized_conv(const void* state, void* const* slots, const uint32_
     weights = scratch + s.packed_at;
   }
   kernels::QGemmEpilogue epilogue = s.epilogue;
-  epilogue.bias = static_cast<const int32_t*>(input(s.roles.bias));
+  if (s.float_bias) {
+    epilogue.float_bias = static_cast<const float*>(input(s.roles.bias));
+  } else {
+    epilogue.bias = static_cast<const int32_t*>(input(s.roles.bias));
+  }
   epilogue.a_scale = static_cast<const float*>(input(s.roles.x_scale));
   epilogue.b_scale = static_cast<const float*>(input(s.roles.w_scale));
   epilogue.c_scale = static_cast<const float*>(input(s.roles.y_scale));
@@ -82,10 +88,13 @@ Status prepare_quantized_conv(PrepareContext& ctx, const Roles& roles) {
   s->output = static_cast<uint32_t>(ctx.inputs.size());
   const ElementType y = ctx.outputs[0].type;
   s->y_signed = y == ElementType::kInt8;
-  s->epilogue.output = y == ElementType::kInt32  ? kernels::QGemmOutput::kInt32
-                       : y == ElementType::kInt8 ? kernels::QGemmOutput::kInt8
-                                                 : kernels::QGemmOutput::kUint8;
+  s->epilogue.output = y == ElementType::kInt32   ? kernels::QGemmOutput::kInt32
+                       : y == ElementType::kFloat ? kernels::QGemmOutput::kScaled
+                       : y == ElementType::kInt8  ? kernels::QGemmOutput::kInt8
+                                                  : kernels::QGemmOutput::kUint8;
   s->epilogue.b_scale_per_column = has(roles.w_scale) && operand(roles.w_scale).element_count() > 1;
+  s->float_bias = has(roles.bias) && operand(roles.bias).type == ElementType::kFloat;
+  s->epilogue.divides = &roles == &kScaled;
   ScratchLayout scratch;
   if (w.constant) {
     s->packed = ctx.packs.get(w.constant, packed_layout(shape), s->plan.packed_weight_bytes,
@@ -140,9 +149,43 @@ Status prepare_qlinear_conv(PrepareContext& ctx) {
   return prepare_quantized_conv(ctx, kLinear);
 }
 
+Status infer_scaled_conv(InferContext& ctx) {
+  const ElementType quantized = ctx.element(static_cast<size_t>(kScaled.y_zero));
+  return infer_quantized_conv(ctx, kScaled, quantized == ElementType::kUndefined ? ElementType::kFloat : quantized);
+}
+Status prepare_scaled_conv(PrepareContext& ctx) {
+  return prepare_quantized_conv(ctx, kScaled);
+}
+
 }  // namespace
 
 }  // namespace treadle::nn
+
+// y = float(sum) * (x_scale * w_scale) + bias for the sums of ConvInteger, each step rounded; with y_scale and y_zero
+// quantised as QuantizeLinear does. w_scale: one for all, or one for each output channel.
+TREADLE_OP(ScaledConvInteger, "treadle") {
+  op.since(1)
+      .in("x", "T1")
+      .in("w", "T2")
+      .in("x_zero_point", "T1", Arity::kOptional)
+      .in("w_zero_point", "T2", Arity::kOptional)
+      .in("x_scale", "tensor(float)")
+      .in("w_scale", "tensor(float)")
+      .in("bias", "tensor(float)", Arity::kOptional)
+      .in("y_scale", "tensor(float)", Arity::kOptional)
+      .in("y_zero_point", "T3", Arity::kOptional)
+      .out("y", "T4")
+      .with(nn::add_conv_attributes)
+      .type("T1", types::kBytes)
+      .type("T2", types::kBytes)
+      .type("T3", types::kBytes)
+      .type("T4", types::kBytes | types::kFloat32s);
+  op.infer(nn::infer_scaled_conv)
+      .prepare(nn::prepare_scaled_conv)
+      .axes(axes::entries)
+      .product(Product::kConvolution)
+      .work(work::convolution<1>);
+}
 
 TREADLE_OP(QLinearConv, "") {
   op.since(10)

@@ -1,4 +1,5 @@
-// MatMulInteger, exact on 8-bit operands, and QLinearMatMul, which requantises its sums.
+// MatMulInteger, exact on 8-bit operands; ScaledMatMulInteger, which scales the sums, adds a bias and quantises; and
+// QLinearMatMul, which is that where it has one scale for all rows.
 
 #include "kernels/dispatch.h"
 #include "kernels/qgemm.h"
@@ -90,6 +91,9 @@ Result<ZeroPoint> zero_point(const PrepareContext& ctx, size_t i, int64_t lines,
   return zero;
 }
 
+// Inputs of ScaledMatMulInteger behind those of MatMulInteger.
+enum ScaledInput : size_t { kScaleOfA = 4, kScaleOfB, kBias, kScaleOfY, kZeroOfY };
+
 struct MatMulIntegerState {
   struct Level {
     int64_t size, a, b, c, a_zero, b_zero;
@@ -102,6 +106,10 @@ struct MatMulIntegerState {
   ProductGrid grid;
   size_t worker_scratch = 0;  // bytes for each thread
   uint32_t output = 0;        // operand of the result; scratch follows it
+  // ScaledMatMulInteger:
+  kernels::QGemmEpilogue epilogue;  // without what a run reads
+  bool has_bias = false, y_signed = false;
+  size_t c_width = 4;
 };
 
 // Steps through the matrices of a stack.
@@ -132,13 +140,29 @@ struct MatrixWalk {
   }
 };
 
+// What the sums become, with the operands of this run.
+kernels::QGemmEpilogue epilogue_of(const MatMulIntegerState& s, void* const* slots, const uint32_t* operands) {
+  kernels::QGemmEpilogue epilogue = s.epilogue;
+  if (epilogue.output == kernels::QGemmOutput::kInt32) return epilogue;
+  const auto floats = [&](size_t i) { return static_cast<const float*>(slots[operands[i]]); };
+  epilogue.a_scale = floats(kScaleOfA);
+  epilogue.b_scale = floats(kScaleOfB);
+  if (s.has_bias) epilogue.float_bias = floats(kBias);
+  if (epilogue.output == kernels::QGemmOutput::kScaled) return epilogue;
+  epilogue.c_scale = floats(kScaleOfY);
+  const void* zero = slots[operands[kZeroOfY]];
+  epilogue.c_zero = s.y_signed ? int32_t{*static_cast<const int8_t*>(zero)} : *static_cast<const uint8_t*>(zero);
+  return epilogue;
+}
+
 uint32_t run_matmul_integer(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const MatMulIntegerState*>(state);
   const auto* a = static_cast<const std::byte*>(slots[operands[0]]);
   const auto* b = static_cast<const std::byte*>(slots[operands[1]]);
   const auto* a_zero = s.has_a_zero ? static_cast<const std::byte*>(slots[operands[2]]) : nullptr;
   const auto* b_zero = s.has_b_zero ? static_cast<const std::byte*>(slots[operands[3]]) : nullptr;
-  auto* c = static_cast<int32_t*>(slots[operands[s.output]]);
+  auto* c = static_cast<std::byte*>(slots[operands[s.output]]);
+  const kernels::QGemmEpilogue epilogue = epilogue_of(s, slots, operands);
   auto* scratch = static_cast<std::byte*>(slots[operands[s.output + 1]]);
   const int64_t size = s.plan.shape.k * s.plan.shape.n, blocks = s.grid.blocks();
   parallel_for(s.matrices * blocks, s.grid.block_ns, [&](int64_t begin, int64_t end, int worker) {
@@ -151,8 +175,8 @@ uint32_t run_matmul_integer(const void* state, void* const* slots, const uint32_
           s.packed ? s.packed + (size ? at.b / size : 0) * static_cast<int64_t>(s.plan.packed_b_bytes) : b + at.b;
       s.plan.run(s.plan,
                  {a + at.a, matrix, a_zero ? a_zero + at.a_zero : nullptr, b_zero ? b_zero + at.b_zero : nullptr,
-                  c + at.c, own},
-                 {}, s.grid.range(block));
+                  c + at.c * static_cast<int64_t>(s.c_width), own},
+                 epilogue, s.grid.range(block));
       if (++block < blocks) continue;
       block = 0;
       walk.next();
@@ -195,7 +219,7 @@ void pack_constant(PrepareContext& ctx, MatMulIntegerState& state) {
   state.plan = plan;
 }
 
-Status prepare_matmul_integer(PrepareContext& ctx) {
+Result<MatMulIntegerState*> prepare_product(PrepareContext& ctx) {
   const Dims& a = ctx.inputs[0].dims;
   const Dims& b = ctx.inputs[1].dims;
   kernels::QGemmShape shape;
@@ -241,7 +265,44 @@ Status prepare_matmul_integer(PrepareContext& ctx) {
   ctx.scratch_bytes = state->worker_scratch * scratch_parts(blocks, state->grid.block_ns, ctx.threads) + 64;
   ctx.cost_ns = ns * static_cast<double>(state->matrices);
   ctx.set_kernel(run_matmul_integer, state);
+  return state;
+}
+
+Status prepare_matmul_integer(PrepareContext& ctx) {
+  return prepare_product(ctx).status();
+}
+
+Status prepare_scaled_matmul(PrepareContext& ctx) {
+  TREADLE_ASSIGN(MatMulIntegerState * state, prepare_product(ctx));
+  const ElementType y = ctx.outputs[0].type;
+  kernels::QGemmEpilogue& epilogue = state->epilogue;
+  epilogue.output = y == ElementType::kFloat  ? kernels::QGemmOutput::kScaled
+                    : y == ElementType::kInt8 ? kernels::QGemmOutput::kInt8
+                                              : kernels::QGemmOutput::kUint8;
+  epilogue.b_scale_per_column = ctx.inputs[kScaleOfB].element_count() != 1;
+  epilogue.divides = true;
+  state->has_bias = ctx.has_input(kBias);
+  state->y_signed = y == ElementType::kInt8;
+  state->c_width = byte_width(y);
   return {};
+}
+
+// One element, or as many as the product has columns.
+Status check_columns(const InferContext& ctx, size_t i, const char* what, bool or_one) {
+  const Shape *given = ctx.shape(i), *b = ctx.shape(1);
+  if (!given || !b || b->empty() || (or_one && element_count(*given).is_known(1))) return {};
+  if (given->size() == 1 && !differ((*given)[0], b->back())) return {};
+  return error(Code::kInvalidArgument, "{} of shape {} does not fit {} columns", what, to_string(*given),
+               b->back().to_string());
+}
+
+Status infer_scaled_matmul(InferContext& ctx) {
+  TREADLE_TRY(check_lines(ctx, 2, "a zero point", 0, true));
+  TREADLE_TRY(check_lines(ctx, 3, "a zero point", 1, false));
+  TREADLE_TRY(check_columns(ctx, kScaleOfB, "a scale", true));
+  TREADLE_TRY(check_columns(ctx, kBias, "a bias", false));
+  const ElementType quantized = ctx.element(kZeroOfY);
+  return infer_product(ctx, 1, quantized == ElementType::kUndefined ? ElementType::kFloat : quantized);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -268,9 +329,35 @@ ir::Value* as_float(LowerContext& ctx, size_t i) {
   return ctx.call("Cast", {ctx.input(i)}, {ir::Attribute::of("to", static_cast<int64_t>(ElementType::kFloat))});
 }
 
+// Whether one number, or one per column where `per_column`, is all that there is of input i.
+bool serves_rows(const LowerContext& ctx, size_t i, bool per_column) {
+  const Type& type = ctx.type(i);
+  if (!type.has_shape) return false;
+  if (element_count(type.shape).is_known(1)) return true;
+  return per_column && type.rank() == 1 && type.shape[0].is_known();
+}
+
+// Whether ScaledMatMulInteger says it all.
+bool is_scaled_product(const LowerContext& ctx) {
+  for (const size_t i : {kA, kB, kYZero}) {
+    if (!is_integer(ctx.type(i).element)) return false;
+  }
+  const bool vector = ctx.type(kB).rank() < 2;
+  return serves_rows(ctx, kAScale, false) && serves_rows(ctx, kBScale, !vector) && serves_rows(ctx, kYScale, false) &&
+         serves_rows(ctx, kYZero, false);
+}
+
 // y = quantise((a - a_zero)(b - b_zero) * (a_scale b_scale)), sums exact for 8-bit integers. Zero points of 8-bit
 // floats are 0.
 Status lower_qlinear_matmul(LowerContext& ctx) {
+  if (is_scaled_product(ctx)) {
+    ctx.set_output(0,
+                   ctx.call("ScaledMatMulInteger",
+                            {ctx.input(kA), ctx.input(kB), ctx.input(kAZero), ctx.input(kBZero), as_float(ctx, kAScale),
+                             as_float(ctx, kBScale), nullptr, as_float(ctx, kYScale), ctx.input(kYZero)},
+                            {}, "treadle"));
+    return {};
+  }
   ir::Value* scale = ctx.call("Mul", {as_column(ctx, kAScale, as_float(ctx, kAScale)), as_float(ctx, kBScale)});
   ir::Value* product;
   if (is_integer(ctx.type(kA).element) && is_integer(ctx.type(kB).element)) {
@@ -304,6 +391,15 @@ Status integer_product_axes(AxisContext& c) {
   return axes::matrix_product(c, 0, 1);
 }
 
+Status scaled_product_axes(AxisContext& c) {
+  for (size_t i = kScaleOfA; i < c.inputs(); ++i) {
+    if (!c.present(i)) continue;
+    if (c.runs_along(i)) return looks_along("its scales have axes of their own");
+    if (c.in(1) == c.rank(1) - 1 && !c.is_single(i)) return looks_along("its scales run along it");
+  }
+  return integer_product_axes(c);
+}
+
 Status quantized_product_axes(AxisContext& c) {
   for (const size_t i : {1, 2, 4, 5, 6, 7}) {
     if (c.runs_along(i) || !c.is_single(i)) return looks_along("its scales have axes of their own");
@@ -328,6 +424,31 @@ TREADLE_OP(MatMulInteger, "") {
   op.infer(infer_matmul_integer)
       .prepare(prepare_matmul_integer)
       .axes(integer_product_axes, axes::unchanged)
+      .product(Product::kMatrices)
+      .work(work::matrix_product<0>);
+}
+
+// y = float(sum) * (a_scale * b_scale) + bias for the sums of MatMulInteger, each step rounded; with y_scale and y_zero
+// quantised as QuantizeLinear does. b_scale and bias: one for each column, b_scale also one for all.
+TREADLE_OP(ScaledMatMulInteger, "treadle") {
+  op.since(1)
+      .in("A", "T1")
+      .in("B", "T2")
+      .in("a_zero_point", "T1", Arity::kOptional)
+      .in("b_zero_point", "T2", Arity::kOptional)
+      .in("a_scale", "tensor(float)")
+      .in("b_scale", "tensor(float)")
+      .in("bias", "tensor(float)", Arity::kOptional)
+      .in("y_scale", "tensor(float)", Arity::kOptional)
+      .in("y_zero_point", "T3", Arity::kOptional)
+      .out("Y", "T4")
+      .type("T1", types::kBytes)
+      .type("T2", types::kBytes)
+      .type("T3", types::kBytes)
+      .type("T4", types::kBytes | types::kFloat32s);
+  op.infer(infer_scaled_matmul)
+      .prepare(prepare_scaled_matmul)
+      .axes(scaled_product_axes, axes::unchanged)
       .product(Product::kMatrices)
       .work(work::matrix_product<0>);
 }

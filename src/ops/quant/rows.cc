@@ -12,6 +12,10 @@ struct Range {
   float low, high;
 };
 
+bool is_byte(ElementType type) {
+  return type == ElementType::kUint8 || type == ElementType::kInt8;
+}
+
 Range range_of(ElementType type) {
   const int bits = info(type).file_bits;
   if (is_signed_integer(type)) {
@@ -28,6 +32,7 @@ QuantizeRows::QuantizeRows(ElementType x, ElementType to_type, ElementType preci
       widen(kernels::make_converter(x, ElementType::kFloat)),
       rows(&kernels::quantize_kernels()),
       integers(is_integer(to_type)),
+      bytes(x == ElementType::kFloat && is_byte(to_type)),
       rounds(precision == ElementType::kFloat16 || precision == ElementType::kBfloat16),
       x_width(byte_width(x)),
       out_width(byte_width(to_type)) {
@@ -45,6 +50,10 @@ QuantizeRows::QuantizeRows(ElementType x, ElementType to_type, ElementType preci
 }
 
 void QuantizeRows::operator()(const void* x, const RowScale& row, void* out, size_t n) const {
+  if (bytes && !rounds && row.step == 0) {
+    return rows->to_bytes(static_cast<const float*>(x), *row.scale, row.zero ? *row.zero : 0, to == ElementType::kInt8,
+                          out, n);
+  }
   alignas(64) float values[kTile];
   alignas(64) int32_t levels[kTile];
   uint16_t rounded[kTile];
@@ -72,10 +81,15 @@ DequantizeRows::DequantizeRows(ElementType x, ElementType to)
       narrow(kernels::make_converter(ElementType::kFloat, to)),
       rows(&kernels::quantize_kernels()),
       integers(is_integer(x)),
+      bytes(is_byte(x) && to == ElementType::kFloat),
+      is_signed(x == ElementType::kInt8),
       x_width(byte_width(x)),
       out_width(byte_width(to)) {}
 
 void DequantizeRows::operator()(const void* x, const RowScale& row, void* out, size_t n) const {
+  if (bytes && row.step == 0) {
+    return rows->from_bytes(x, *row.scale, row.zero ? *row.zero : 0, is_signed, static_cast<float*>(out), n);
+  }
   alignas(64) float values[kTile];
   alignas(64) int32_t levels[kTile];
   for (size_t begin = 0; begin < n; begin += kTile) {

@@ -21,7 +21,7 @@ struct QuantizeRows {
   kernels::TileConverter unround;
   kernels::TileConverter narrow;  // integers: from int32; floats: from float, saturating as asked
   const kernels::QuantizeKernels* rows = nullptr;
-  bool integers = true, rounds = false;
+  bool integers = true, bytes = false, rounds = false;
   float low = 0, high = 0;
   size_t x_width = 4, out_width = 1;
 
@@ -35,7 +35,7 @@ struct DequantizeRows {
   kernels::TileConverter widen;   // x to int32, or to float
   kernels::TileConverter narrow;  // from float
   const kernels::QuantizeKernels* rows = nullptr;
-  bool integers = true;
+  bool integers = true, bytes = false, is_signed = false;
   size_t x_width = 1, out_width = 4;
 
   DequantizeRows() = default;

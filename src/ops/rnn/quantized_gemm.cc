@@ -7,10 +7,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/convert.h"
 #include "kernels/dispatch.h"
 #include "kernels/qgemm.h"
-#include "kernels/reduce.h"
+#include "kernels/quantize.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
@@ -20,16 +19,11 @@ namespace treadle::rnn {
 
 namespace {
 
-using kernels::ElementwiseOp;
-using kernels::Row;
-
 enum Operands { kA, kB, kScale, kZero, kC };
 
 struct State {
   size_t m, n, k;
-  kernels::ReducePlan min, max;
-  Row div, round, add, clip;
-  kernels::TileConverter to_uint8;
+  const kernels::QuantizeKernels* rows = nullptr;
   kernels::QGemmPlan plan;
   ProductGrid grid;
   size_t worker_scratch = 0;     // bytes for each thread
@@ -45,30 +39,10 @@ struct Quantization {
 };
 
 Quantization choose(const State& state, const float* a) {
-  if (state.m * state.k == 0) return {};
-  float low = 0, high = 0;
-  state.min(a, &low);
-  state.max(a, &high);
-  low = std::min(low, 0.0f);
-  high = std::max(high, 0.0f);
+  const auto [low, high] = state.rows->range(a, state.m * state.k);
   const float scale = (high - low) / 255.0f;
   if (!(scale > 0)) return {};
   return {scale, static_cast<uint8_t>(std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f)))};
-}
-
-// saturate(round(a / scale) + zero)
-void quantize(const State& state, const float* a, Quantization q, uint8_t* out) {
-  const float zero = q.zero, bounds[2] = {0, 255};
-  float tile[kernels::kTile];
-  const size_t count = state.m * state.k;
-  for (size_t begin = 0; begin < count; begin += kernels::kTile) {
-    const size_t n = std::min(kernels::kTile, count - begin);
-    state.div(a + begin, &q.scale, tile, n, nullptr);
-    state.round(tile, nullptr, tile, n, nullptr);
-    state.add(tile, &zero, tile, n, nullptr);
-    state.clip(tile, bounds, tile, n, nullptr);
-    kernels::convert(state.to_uint8, tile, out + begin, n);
-  }
 }
 
 uint32_t run(const void* opaque, void* const* slots, const uint32_t* operands) {
@@ -80,7 +54,7 @@ uint32_t run(const void* opaque, void* const* slots, const uint32_t* operands) {
   uint8_t* quantized = reinterpret_cast<uint8_t*>(scratch + state.quantized_at);
 
   const Quantization q = choose(state, a);
-  quantize(state, a, q, quantized);
+  state.rows->to_bytes(a, q.scale, q.zero, false, quantized, state.m * state.k);
   for (size_t row = 0; c && row < state.m; ++row) {
     std::memcpy(y + row * state.n, c + (state.c_per_row ? row * state.n : 0), state.n * sizeof(float));
   }
@@ -123,15 +97,7 @@ Status prepare(PrepareContext& ctx) {
   state->m = static_cast<size_t>(ctx.inputs[kA].dims[0]);
   state->k = static_cast<size_t>(ctx.inputs[kA].dims[1]);
   state->n = static_cast<size_t>(ctx.inputs[kB].dims[1]);
-  const int64_t count[] = {static_cast<int64_t>(state->m * state->k)};
-  const bool all[] = {true};
-  TREADLE_TRY(kernels::prepare_reduce(&state->min, kernels::ReduceOp::kMin, ElementType::kFloat, count, all));
-  TREADLE_TRY(kernels::prepare_reduce(&state->max, kernels::ReduceOp::kMax, ElementType::kFloat, count, all));
-  state->div = kernels::elementwise_rows(ElementwiseOp::kDiv, ComputeType::kF32).vs;
-  state->round = kernels::elementwise_rows(ElementwiseOp::kRound, ComputeType::kF32).vv;
-  state->add = kernels::elementwise_rows(ElementwiseOp::kAdd, ComputeType::kF32).vs;
-  state->clip = kernels::elementwise_rows(ElementwiseOp::kClip, ComputeType::kF32).vs;
-  state->to_uint8 = kernels::make_converter(ElementType::kFloat, ElementType::kUint8);
+  state->rows = &kernels::quantize_kernels();
   state->plan = plan_product(ctx, *state);
   state->scale_per_column = ctx.inputs[kScale].element_count() > 1;
   state->c_per_row = ctx.has_input(kC) && ctx.inputs[kC].rank() == 2;

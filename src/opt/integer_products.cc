@@ -1,0 +1,251 @@
+// Products of 8-bit operands. Exporters write them in two ways, and both become one node that reads bytes, sums in
+// integers and scales what leaves:
+//   DequantizeLinear(a), DequantizeLinear(constant) -> MatMul, Gemm, Conv
+//   MatMulInteger -> Cast -> Mul by the scales
+// Then the node takes in the bias and the QuantizeLinear that follow. The former sums exactly where the float product
+// rounds; all else keeps its bits.
+#include <unordered_set>
+
+#include "op/node.h"
+#include "op/registry.h"
+#include "opt/match.h"
+#include "opt/passes.h"
+#include "opt/uses.h"
+
+namespace treadle::opt {
+
+namespace {
+
+constexpr const char* kScaled = "ScaledMatMulInteger";
+constexpr const char* kScaledConv = "ScaledConvInteger";
+enum Input : size_t { kA, kB, kAZero, kBZero, kAScale, kBScale, kBias, kYScale, kYZero };
+
+ir::Value* input(const ir::Node& node, size_t i) {
+  return i < node.inputs.size() ? node.inputs[i] : nullptr;
+}
+
+void set_inputs(ir::Node& node, std::vector<ir::Value*> inputs) {
+  node.inputs.assign(inputs.begin(), inputs.end());
+  node.input_count = static_cast<uint32_t>(node.inputs.size());
+}
+
+bool is_byte(ElementType type) {
+  return type == ElementType::kUint8 || type == ElementType::kInt8;
+}
+
+bool is_one(const ir::Value* v, ElementType type) {
+  return v && v->is_constant() && v->constant.type() == type && v->constant.element_count() == 1;
+}
+
+// --- dequantised operands
+
+// What a DequantizeLinear reads, where it is bytes with constant float scales.
+struct Bytes {
+  ir::Value *x = nullptr, *scale = nullptr, *zero = nullptr;
+  ElementType type = ElementType::kUndefined;
+  int64_t axis = 1;
+};
+
+// The type of what is quantised: types are not inferred yet.
+ElementType type_of(const ir::Value& x, const ir::Value* zero) {
+  if (x.is_constant()) return x.constant.type();
+  if (zero) return zero->is_constant() ? zero->constant.type() : ElementType::kUndefined;
+  const bool quantized = is(x.producer, "QuantizeLinear") && !input(*x.producer, 2);
+  return quantized && x.producer->attributes.get_int("output_dtype") == 0 ? ElementType::kUint8
+                                                                          : ElementType::kUndefined;
+}
+
+bool dequantized(const ir::Value* v, Bytes& found) {
+  const ir::Node* node = v ? v->producer : nullptr;
+  if (!is(node, "DequantizeLinear") || node->attributes.get_int("block_size") != 0) return false;
+  if (node->attributes.get_int("output_dtype") > static_cast<int64_t>(ElementType::kFloat)) return false;
+  found = {node->inputs[0], node->inputs[1], input(*node, 2), ElementType::kUndefined,
+           node->attributes.get_int("axis", 1)};
+  found.type = type_of(*found.x, found.zero);
+  const bool constant = found.scale->is_constant() && found.scale->constant.type() == ElementType::kFloat;
+  return constant && is_byte(found.type) && (!found.zero || found.zero->is_constant());
+}
+
+bool has_one_scale(const Bytes& bytes) {
+  return is_one(bytes.scale, ElementType::kFloat) && (!bytes.zero || is_one(bytes.zero, bytes.type));
+}
+
+// Constant weights of `rank` axes, with one scale, or with one for each position along `axis`.
+bool are_weights(const Bytes& bytes, size_t rank, int64_t axis) {
+  if (!bytes.x->is_constant() || bytes.x->constant.dims().size() != rank) return false;
+  if (has_one_scale(bytes)) return true;
+  const int64_t along = bytes.axis < 0 ? bytes.axis + static_cast<int64_t>(rank) : bytes.axis;
+  const int64_t count = bytes.x->constant.dims()[static_cast<size_t>(axis)];
+  const auto is_list = [&](const Tensor& t) { return t.dims().size() == 1 && t.element_count() == count; };
+  return along == axis && is_list(bytes.scale->constant) && (!bytes.zero || is_list(bytes.zero->constant));
+}
+
+// Sums of more products than this may leave 32 bits.
+constexpr int64_t kMostProducts = int64_t{1} << 15;
+
+ir::Value* transposed(ir::Graph& graph, const ir::Value& matrix) {
+  const Dims& dims = matrix.constant.dims();
+  auto made = Tensor::allocate(matrix.constant.type(), {dims[1], dims[0]});
+  if (!made.ok()) return nullptr;
+  const auto* from = static_cast<const uint8_t*>(matrix.constant.raw());
+  auto* to = static_cast<uint8_t*>(made->mutable_raw());
+  for (int64_t i = 0; i < dims[0]; ++i) {
+    for (int64_t j = 0; j < dims[1]; ++j) to[j * dims[0] + i] = from[i * dims[1] + j];
+  }
+  return graph.new_constant(matrix.name, *made);
+}
+
+// Whether `bias` is a list of `count` floats, once what is constant is folded.
+bool is_bias(const ir::Value* bias, int64_t count) {
+  const ir::Node* made = bias->producer;
+  if (is(made, "DequantizeLinear")) bias = made->inputs[0];
+  return bias->is_constant() && bias->constant.dims().size() == 1 && bias->constant.dims()[0] == count &&
+         (made || bias->constant.type() == ElementType::kFloat);
+}
+
+bool is_plain(const ir::Node& gemm) {
+  return gemm.attributes.get_float("alpha", 1) == 1.0f && gemm.attributes.get_float("beta", 1) == 1.0f &&
+         gemm.attributes.get_int("transA") == 0;
+}
+
+bool sum_product(ir::Graph& graph, ir::Node& node) {
+  const bool is_gemm = is(node, "Gemm");
+  if (!(is(node, "MatMul") || (is_gemm && is_plain(node)))) return false;
+  const bool turned = is_gemm && node.attributes.get_int("transB") != 0;
+  Bytes a, b;
+  if (!dequantized(node.inputs[0], a) || !has_one_scale(a) || !dequantized(node.inputs[1], b)) return false;
+  if (!are_weights(b, 2, turned ? 0 : 1)) return false;
+  const Dims& dims = b.x->constant.dims();
+  if (dims[turned ? 1 : 0] > kMostProducts) return false;
+  ir::Value* bias = is_gemm ? input(node, 2) : nullptr;
+  if (bias && !is_bias(bias, dims[turned ? 0 : 1])) return false;
+  ir::Value* weights = turned ? transposed(graph, *b.x) : b.x;
+  if (!weights) return false;
+  become(node, require_op(kScaled, "treadle"));
+  set_inputs(node, {a.x, weights, a.zero, b.zero, a.scale, b.scale, bias});
+  return true;
+}
+
+bool sum_convolution(ir::Node& node) {
+  if (!is(node, "Conv")) return false;
+  Bytes x, w;
+  if (!dequantized(node.inputs[0], x) || !has_one_scale(x) || !dequantized(node.inputs[1], w)) return false;
+  if (!w.x->is_constant() || !are_weights(w, w.x->constant.dims().size(), 0)) return false;
+  const Dims& dims = w.x->constant.dims();
+  if (dims.size() < 3 || dims[0] == 0 || w.x->constant.element_count() / dims[0] > kMostProducts) return false;
+  ir::Value* bias = input(node, 2);
+  if (bias && !is_bias(bias, dims[0])) return false;
+  become(node, require_op(kScaledConv, "treadle"), node.attributes);
+  set_inputs(node, {x.x, w.x, x.zero, w.zero, x.scale, w.scale, bias});
+  return true;
+}
+
+// --- what follows
+
+// The node that makes `v` for `user` alone.
+ir::Node* sole_producer(const ir::Node& user, const ir::Value* v, const Uses& uses) {
+  ir::Node* node = v ? v->producer : nullptr;
+  return node && node->parent == user.parent && uses.once(v) ? node : nullptr;
+}
+
+bool is_single(const ir::Value& v) {
+  return v.type.has_shape && element_count(v.type.shape).is_known(1);
+}
+
+// Whether `v` is a list along the last axis of `product`.
+bool is_list_of_columns(const ir::Value& v, const ir::Value& product) {
+  return v.type.has_shape && v.type.shape.size() == 1 && product.type.has_shape && !product.type.shape.empty() &&
+         same(v.type.shape[0], product.type.shape.back());
+}
+
+ir::Value* one(ir::Graph& graph, const ir::Value& beside) {
+  return graph.new_constant(beside.name + ":one", Tensor::scalar<float>(ElementType::kFloat, 1.0f));
+}
+
+// Mul(Cast(MatMulInteger), scale).
+bool take_scale(ir::Graph& graph, ir::Node& mul, const Uses& uses) {
+  if (!is(mul, "Mul") || mul.outputs[0]->type.element != ElementType::kFloat) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    const ir::Node* cast = sole_producer(mul, mul.inputs[i], uses);
+    if (!is(cast, "Cast")) continue;
+    const ir::Node* product = sole_producer(*cast, cast->inputs[0], uses);
+    ir::Value* scale = mul.inputs[1 - i];
+    if (!is(product, "MatMulInteger") || !same(cast->outputs[0]->type.shape, mul.outputs[0]->type.shape)) continue;
+    const ir::Value* b = product->inputs[1];
+    const bool single = is_single(*scale);
+    const bool per_column =
+        b->type.has_shape && b->type.shape.size() > 1 && is_list_of_columns(*scale, *mul.outputs[0]);
+    if (!single && !per_column) continue;
+    ir::Value* unit = one(graph, *scale);
+    std::vector<ir::Value*> inputs{product->inputs[0], product->inputs[1],    input(*product, 2),
+                                   input(*product, 3), single ? scale : unit, single ? unit : scale};
+    become(mul, require_op(kScaled, "treadle"));
+    set_inputs(mul, std::move(inputs));
+    return true;
+  }
+  return false;
+}
+
+void become_product(ir::Node& node, const ir::Node& product, size_t behind, std::vector<ir::Value*> more) {
+  std::vector<ir::Value*> inputs(product.inputs.begin(), product.inputs.end());
+  inputs.resize(behind);
+  inputs.insert(inputs.end(), more.begin(), more.end());
+  become(node, *product.op, *product.version, product.attributes);
+  set_inputs(node, std::move(inputs));
+}
+
+bool take_bias(ir::Node& add, const Uses& uses) {
+  if (!is(add, "Add")) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    const ir::Node* product = sole_producer(add, add.inputs[i], uses);
+    ir::Value* bias = add.inputs[1 - i];
+    if (!product || !is(*product, kScaled, "treadle") || input(*product, kBias) || input(*product, kYScale)) continue;
+    const ir::Value* b = product->inputs[kB];
+    if (!b->type.has_shape || b->type.shape.size() < 2 || !is_list_of_columns(*bias, *product->outputs[0])) continue;
+    if (!same(product->outputs[0]->type.shape, add.outputs[0]->type.shape)) continue;
+    become_product(add, *product, kBias, {bias});
+    return true;
+  }
+  return false;
+}
+
+bool take_quantization(ir::Node& node, const Uses& uses) {
+  if (!is(node, "QuantizeLinear") || !is_byte(node.outputs[0]->type.element)) return false;
+  ir::Value *scale = node.inputs[1], *zero = input(node, 2);
+  if (!zero || !is_single(*scale) || !is_single(*zero) || scale->type.element != ElementType::kFloat) return false;
+  if (node.attributes.get_int("precision") > static_cast<int64_t>(ElementType::kFloat)) return false;
+  const ir::Node* product = sole_producer(node, node.inputs[0], uses);
+  if (!product || !(is(*product, kScaled, "treadle") || is(*product, kScaledConv, "treadle"))) return false;
+  if (input(*product, kYScale)) return false;
+  become_product(node, *product, kYScale, {scale, zero});
+  return true;
+}
+
+}  // namespace
+
+void sum_in_integers(ir::Graph& graph, Remarks* remarks) {
+  ir::for_each_node(graph.top(), [&](ir::Node& node) {
+    const std::string& op = node.op->name;
+    if (sum_product(graph, node) || sum_convolution(node)) {
+      note(remarks, Change::kRestated, *node.parent, node, op == kScaled ? "MatMulInteger" : "ConvInteger");
+    }
+  });
+  remove_dead_nodes(graph, remarks);
+}
+
+void fuse_integer_products(ir::Graph& graph, Remarks* remarks) {
+  const Uses uses(graph.top());
+  ir::for_each_node(graph.top(), [&](ir::Node& node) {
+    if (node.outputs.size() != 1 || !node.outputs[0]) return;
+    const ir::Node* loop = remarks ? loop_around(*node.parent) : nullptr;
+    Remark entry{Change::kFused, {}, {}, node.op->name};
+    if (loop) entry.node = node.name;
+    if (!take_scale(graph, node, uses) && !take_bias(node, uses) && !take_quantization(node, uses)) return;
+    if (!loop) return;
+    entry.loop = loop->name;
+    entry.into = kScaled;
+    remarks->add(std::move(entry));
+  });
+}
+
+}  // namespace treadle::opt
