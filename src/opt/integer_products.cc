@@ -126,13 +126,16 @@ bool sum_product(ir::Graph& graph, ir::Node& node) {
   return true;
 }
 
+// Of a group: depthwise kernels of floats are faster than sums of bytes.
+constexpr int64_t kFewestFilters = 4;
+
 bool sum_convolution(ir::Node& node) {
   if (!is(node, "Conv")) return false;
   Bytes x, w;
   if (!dequantized(node.inputs[0], x) || !has_one_scale(x) || !dequantized(node.inputs[1], w)) return false;
   if (!w.x->is_constant() || !are_weights(w, w.x->constant.dims().size(), 0)) return false;
   const Dims& dims = w.x->constant.dims();
-  if (dims.size() < 3 || dims[0] == 0 || w.x->constant.element_count() / dims[0] > kMostProducts) return false;
+  if (dims.size() < 3 || dims[0] < kFewestFilters * node.attributes.get_int("group", 1) || w.x->constant.element_count() / dims[0] > kMostProducts) return false;
   ir::Value* bias = input(node, 2);
   if (bias && !is_bias(bias, dims[0])) return false;
   become(node, require_op(kScaledConv, "treadle"), node.attributes);

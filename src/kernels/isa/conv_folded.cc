@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "kernels/fold.h"
+#include "kernels/isa/conv_geometry.h"
 #include "kernels/isa/conv_im2col.h"
 #include "kernels/isa/entry.h"
 #include "kernels/isa/gemm_pack.h"

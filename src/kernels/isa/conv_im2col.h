@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/isa/conv_geometry.h"
+#include "kernels/isa/conv_axes.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 

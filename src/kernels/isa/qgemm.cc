@@ -202,14 +202,6 @@ QGemmPlan prepare_fitted(const QGemmShape& shape) {
   return plan;
 }
 
-bool has_quads() {
-#if defined(__AVX512F__)
-  return __builtin_cpu_supports("avx512vnni");
-#else
-  return __builtin_cpu_supports("avxvnni");
-#endif
-}
-
 #endif
 
 }  // namespace

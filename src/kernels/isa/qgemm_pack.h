@@ -91,20 +91,28 @@ class FittedLayout {
   static constexpr int64_t kMostOfThousand = 25;
 };
 
+// Cuts the larger one of two neighbours that do not fit; what it lacks then, 0 where they fit.
+inline int cut_pair(int8_t* pair, int& larger) {
+  constexpr int kLargest = 128;
+  const int sum = pair[0] + pair[1];
+  if (std::abs(sum) <= kLargest || (pair[0] < 0) != (pair[1] < 0)) return 0;
+  larger = std::abs(int{pair[1]}) > std::abs(int{pair[0]}) ? 1 : 0;
+  const int rest = sum > 0 ? sum - kLargest : sum + kLargest;
+  pair[larger] = static_cast<int8_t>(pair[larger] - rest);
+  return rest;
+}
+
 // Cuts what does not fit from the panels at `panels`; the number of rests, or -1 where there are too many.
 inline int64_t cut_rests(const QGemmShape& s, int8_t* panels, int32_t* ends, QRest* rests, int64_t most) {
-  constexpr int kLargest = 128;
   const QLayout<QScheme::kFitted> layout(s);
   int64_t count = 0;
   for (int64_t panel = 0; panel < layout.panels; ++panel) {
     int8_t* pair = panels + panel * layout.panel_bytes;
     for (int64_t i = 0; i < layout.panel_bytes / 2; ++i, pair += 2) {
-      const int sum = pair[0] + pair[1];
-      if (std::abs(sum) <= kLargest || (pair[0] < 0) != (pair[1] < 0)) continue;
+      int larger = 0;
+      const int rest = cut_pair(pair, larger);
+      if (rest == 0) continue;
       if (count == most) return -1;
-      const int larger = std::abs(int{pair[1]}) > std::abs(int{pair[0]}) ? 1 : 0;
-      const int rest = sum > 0 ? sum - kLargest : sum + kLargest;
-      pair[larger] = static_cast<int8_t>(pair[larger] - rest);
       rests[count++] = {static_cast<uint16_t>(i / (2 * kIntPanel) * 4 + i % 2 * 2 + larger),
                         static_cast<uint8_t>(i / 2 % kIntPanel), static_cast<int8_t>(rest)};
     }

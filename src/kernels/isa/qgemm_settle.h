@@ -3,12 +3,9 @@
 // type they leave in. Everything beside a panel is laid out once for all rows of it, as whole vectors.
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <cstring>
-#include <limits>
 
-#include "kernels/isa/qgemm_tile.h"
+#include "kernels/isa/qgemm_store.h"
 #include "kernels/qgemm.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
@@ -37,10 +34,8 @@ class QSettler {
         operands_(operands),
         epilogue_(epilogue),
         column_zeros_(has_column_zeros(shape, operands.b_zero)),
-        folds_(epilogue.output > QGemmOutput::kScaled && !epilogue.divides) {
-    if (epilogue.output == QGemmOutput::kInt32) return;
-    if (!epilogue.a_scale_per_row) a_scale_ = *epilogue.a_scale;
-    if (epilogue.output != QGemmOutput::kScaled) c_scale_ = *epilogue.c_scale;
+        store_(epilogue) {
+    if (epilogue.output != QGemmOutput::kInt32 && !epilogue.a_scale_per_row) a_scale_ = *epilogue.a_scale;
   }
 
   // The panel of `columns` columns from j on; `column_sums` of B', as many as a panel has.
@@ -58,24 +53,17 @@ class QSettler {
   void rows(const int32_t* sums, const QRow* row, int64_t i, int64_t count) {
     for (int64_t r = 0; r < count; ++r, sums += kIntPanel) {
       const int64_t at = (i + r) * shape_.c_row + j_;
-      const Sums settled = settle(sums, row[r]);
+      const QSums settled = settle(sums, row[r]);
       if (epilogue_.output == QGemmOutput::kInt32) {
-        put(settled, static_cast<int32_t*>(operands_.c) + at);
+        store_.sums(settled, columns_, operands_.c, at);
       } else {
         if (epilogue_.a_scale_per_row) set_scale(epilogue_.a_scale[i + r]);
-        put_values(settled, at);
+        store_.values(scaled(settled), columns_, operands_.c, at);
       }
     }
   }
 
  private:
-  using Ints = Vec<int32_t, kIntLanes>;
-  using Floats = Vec<float, kIntLanes>;
-  using Sums = std::array<Ints, 2>;
-  using Values = std::array<Floats, 2>;
-
-  static Sums load(const int32_t* sums) { return {Ints::load(sums), Ints::load(sums + kIntLanes)}; }
-
   void set_zeros() {
     const int32_t flip = shape_.b_signed ? 0 : 128;
     if (!shape_.b_zero_per_column) {
@@ -94,7 +82,7 @@ class QSettler {
   }
 
   void set_scale(float a_scale) {
-    const float over = folds_ ? c_scale_ : 1.f;
+    const float over = folded_scale(epilogue_);
     if (!epilogue_.b_scale_per_column) {
       std::fill_n(scale_, kIntPanel, a_scale * *epilogue_.b_scale / over);
       return;
@@ -106,80 +94,32 @@ class QSettler {
     }
   }
 
-  Sums settle(const int32_t* sums, const QRow& row) const {
-    Sums settled = load(sums);
+  QSums settle(const int32_t* sums, const QRow& row) const {
+    QSums settled = load_sums(sums);
     if (column_zeros_) owe(settled, zeros_, row.sum);
     if (row.zero != 0) owe(settled, column_sums_, row.zero);
     if (epilogue_.bias != nullptr) owe(settled, bias_, uint32_t{0} - 1);
     return settled;
   }
-  static void owe(Sums& sums, const int32_t* values, uint32_t times) {
-    const Ints each(static_cast<int32_t>(times));
-    for (int v = 0; v < 2; ++v) sums[v] = sums[v] - Ints::load(values + v * kIntLanes) * each;
-  }
-
-  void put_values(const Sums& sums, int64_t at) const {
-    Values values;
+  QValues scaled(const QSums& sums) const {
+    QValues values;
     for (size_t v = 0; v < 2; ++v) {
-      values[v] = convert_lanes<float>(sums[v]) * Floats::load(scale_ + v * kIntLanes);
-      if (epilogue_.float_bias != nullptr) values[v] = values[v] + Floats::load(float_bias_ + v * kIntLanes);
-      if (epilogue_.divides) values[v] = values[v] / Floats(c_scale_);
+      values[v] = convert_lanes<float>(sums[v]) * QFloats::load(scale_ + v * kIntLanes);
+      if (epilogue_.float_bias != nullptr) values[v] = values[v] + QFloats::load(float_bias_ + v * kIntLanes);
     }
-    switch (epilogue_.output) {
-      case QGemmOutput::kScaled:
-        return put_scaled(values, static_cast<float*>(operands_.c) + at);
-      case QGemmOutput::kUint8:
-        return put_bytes(values, static_cast<uint8_t*>(operands_.c) + at);
-      default:
-        return put_bytes(values, static_cast<int8_t*>(operands_.c) + at);
-    }
+    return values;
   }
-
-  // The panel's columns that exist.
-  template <class T>
-  void put(const std::array<Vec<T, kIntLanes>, 2>& row, T* c) const {
-    if (columns_ == kIntPanel) {
-      for (size_t v = 0; v < 2; ++v) row[v].store(c + v * kIntLanes);
-      return;
-    }
-    T room[kIntPanel];
-    for (size_t v = 0; v < 2; ++v) row[v].store(room + v * kIntLanes);
-    std::copy_n(room, columns_, c);
-  }
-
-  void put_scaled(const Values& values, float* c) const {
-    if (!epilogue_.accumulate) return put(values, c);
-    float before[kIntPanel] = {};
-    const float* from = c;
-    if (columns_ < kIntPanel)
-      from = static_cast<const float*>(std::memcpy(before, c, static_cast<size_t>(columns_) * sizeof(float)));
-    Values both;
-    for (size_t v = 0; v < 2; ++v) both[v] = Floats::load(from + v * kIntLanes) + values[v];
-    put(both, c);
-  }
-
-  // saturate(round half to even(value) + zero). NaN becomes the lowest.
-  template <class Byte>
-  void put_bytes(const Values& values, Byte* c) const {
-    const Floats round(12582912.f);  // 1.5 * 2^23: adding it leaves no room for a fraction
-    const int32_t zero = epilogue_.c_zero;
-    const Floats low(static_cast<float>(std::numeric_limits<Byte>::min() - zero));
-    const Floats high(static_cast<float>(std::numeric_limits<Byte>::max() - zero));
-    std::array<Vec<Byte, kIntLanes>, 2> bytes;
-    for (size_t v = 0; v < 2; ++v) {
-      const Floats above = select(values[v] > low, values[v], low);
-      const Floats inside = select(above < high, above, high);
-      bytes[v] = convert_lanes<Byte>(convert_lanes<int32_t>((inside + round) - round) + Ints(zero));
-    }
-    put(bytes, c);
+  static void owe(QSums& sums, const int32_t* values, uint32_t times) {
+    const QInts each(static_cast<int32_t>(times));
+    for (int v = 0; v < 2; ++v) sums[v] = sums[v] - QInts::load(values + v * kIntLanes) * each;
   }
 
   const QGemmShape& shape_;
   const QGemmOperands& operands_;
   const QGemmEpilogue& epilogue_;
   const bool column_zeros_;
-  const bool folds_;  // c_scale into the scale
-  float a_scale_ = 1, c_scale_ = 1;
+  const QStore store_;
+  float a_scale_ = 1;
   int64_t j_ = 0, columns_ = 0;
   const int32_t* column_sums_ = nullptr;
   const int32_t* bias_ = nullptr;

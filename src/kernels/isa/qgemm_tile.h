@@ -119,6 +119,19 @@ struct IntVector {
 
 enum class QScheme { kPairs, kFitted, kQuads };
 
+#if defined(__AVX2__)
+
+// Whether this processor has kQuads.
+inline bool has_quads() {
+#if defined(__AVX512F__)
+  return __builtin_cpu_supports("avx512vnni");
+#else
+  return __builtin_cpu_supports("avxvnni");
+#endif
+}
+
+#endif
+
 template <QScheme kScheme>
 inline constexpr int kIntSteps = kScheme == QScheme::kPairs ? 2 : 4;
 
@@ -140,8 +153,12 @@ template <QScheme kScheme, class V = IntVector>
   }
 }
 
-template <QScheme kScheme, class V>
+// Which side has the bytes without a sign, for kFitted and kQuads; the other one has weights.
+enum class QSide { kRows, kPanels };
+
+template <QScheme kScheme, QSide kUnsigned, class V>
 [[gnu::always_inline]] inline void add_step(V& sum, V a, V b) {
+  if constexpr (kUnsigned == QSide::kPanels) return add_step<kScheme, QSide::kRows>(sum, b, a);
   if constexpr (kScheme == QScheme::kPairs) {
     sum.add_pairs(a, b);
   } else if constexpr (kScheme == QScheme::kFitted) {
@@ -152,7 +169,7 @@ template <QScheme kScheme, class V>
 }
 
 // kRows rows of A (four bytes a step, rows a_row bytes apart) by one panel; sums[row][kIntPanel].
-template <QScheme kScheme, int kRows>
+template <QScheme kScheme, QSide kUnsigned, int kRows>
 void qtile(const std::byte* a, int64_t a_row, const int8_t* b, int64_t steps, int32_t* sums) {
   constexpr int kBytes = kIntLanes * kIntSteps<kScheme>;
   constexpr int kGroups = (kRows + 2) / 3;
@@ -165,8 +182,8 @@ void qtile(const std::byte* a, int64_t a_row, const int8_t* b, int64_t steps, in
     const IntVector b0 = load_step<kScheme>(b), b1 = load_step<kScheme>(b + kBytes);
     unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
       const IntVector x = IntVector::splat(rows[r / 3] + (r % 3) * a_row);
-      add_step<kScheme>(acc[r][0], x, b0);
-      add_step<kScheme>(acc[r][1], x, b1);
+      add_step<kScheme, kUnsigned>(acc[r][0], x, b0);
+      add_step<kScheme, kUnsigned>(acc[r][1], x, b1);
     });
     unrolled<kGroups>([&](auto g) __attribute__((always_inline)) { rows[g] += 4; });
     b += 2 * kBytes;
@@ -179,11 +196,12 @@ void qtile(const std::byte* a, int64_t a_row, const int8_t* b, int64_t steps, in
 
 using QTile = void (*)(const std::byte*, int64_t, const int8_t*, int64_t, int32_t*);
 
-template <QScheme kScheme, int... kRows>
+template <QScheme kScheme, QSide kUnsigned, int... kRows>
 constexpr std::array<QTile, sizeof...(kRows)> qtiles_by_rows(std::integer_sequence<int, kRows...>) {
-  return {qtile<kScheme, kRows + 1>...};
+  return {qtile<kScheme, kUnsigned, kRows + 1>...};
 }
-template <QScheme kScheme>
-inline constexpr auto kQtileTable = qtiles_by_rows<kScheme>(std::make_integer_sequence<int, kIntRows<kScheme>>());
+template <QScheme kScheme, QSide kUnsigned = QSide::kRows>
+inline constexpr auto kQtileTable =
+    qtiles_by_rows<kScheme, kUnsigned>(std::make_integer_sequence<int, kIntRows<kScheme>>());
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
