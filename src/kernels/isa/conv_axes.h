@@ -29,6 +29,10 @@ struct Interval {
 };
 // The i in [0, count) for which first + i * stride lies in [0, size).
 inline Interval inside(int64_t first, int64_t stride, int64_t size, int64_t count) {
+  if (stride == 1) {  // divisions take long
+    const int64_t begin = std::clamp<int64_t>(-first, 0, count);
+    return {begin, std::clamp(size - first, begin, count)};
+  }
   const int64_t begin = first >= 0 ? 0 : std::min(count, (-first + stride - 1) / stride);
   const int64_t end = first >= size ? begin : std::clamp((size - 1 - first) / stride + 1, begin, count);
   return {begin, end};

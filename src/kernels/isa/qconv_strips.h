@@ -140,11 +140,13 @@ class StripMaker {
   // `x`: the group's first channel in one image.
   void make(const uint8_t* x, int64_t first, int64_t count) {
     const int64_t line = layout_.width + kLineRoom;
+    const Place place{first / g_.out_plane, first % g_.out_plane / g_.width.out, first % g_.width.out};
+    Tap tap{x};
     for (int64_t step = 0; step < layout_.steps; ++step) {
       for (int64_t i = 0; i < 4; ++i) {
-        const int64_t k = 4 * step + i;
-        if (k < g_.k) {
-          fill(x, k, first, count, lines_ + i * line);
+        if (4 * step + i < g_.k) {
+          fill(tap, place, count, lines_ + i * line);
+          next(tap);
         } else {
           std::memset(lines_ + i * line, 0, static_cast<size_t>(layout_.width));
         }
@@ -173,23 +175,38 @@ class StripMaker {
     store(3, _mm_unpackhi_epi16(high, next_high));
   }
 
-  // What element k of the filters meets at positions from `first` on.
-  void fill(const uint8_t* x, int64_t k, int64_t first, int64_t count, uint8_t* line) const {
+  // An element of the filters, and the channel that it is multiplied by.
+  struct Tap {
+    const uint8_t* channel;
+    int64_t outer = 0, y = 0, x = 0;
+  };
+  void next(Tap& tap) const {
+    if (++tap.x < g_.width.kernel) return;
+    tap.x = 0;
+    if (++tap.y < g_.height.kernel) return;
+    tap.y = 0;
+    if (++tap.outer < g_.outer_taps) return;
+    tap.outer = 0;
+    tap.channel += g_.in_channel();
+  }
+
+  // What `tap` meets at `count` positions from `place` on.
+  struct Place {
+    int64_t outer, row, column;
+  };
+  void fill(const Tap& tap, Place place, int64_t count, uint8_t* line) const {
     const Axis &h = g_.height, &w = g_.width;
-    const int64_t tap = k % g_.taps, kx = tap % w.kernel, ky = tap / w.kernel % h.kernel;
-    const int64_t outer_tap = tap / (w.kernel * h.kernel);
-    const uint8_t* channel = x + k / g_.taps * g_.in_channel();
-    const Interval whole = inside(w.input_at(0, kx), w.stride, w.in, w.out);  // of a row of positions
-    int64_t outer = first / g_.out_plane, row = first % g_.out_plane / w.out, column = first % w.out;
+    auto [outer, row, column] = place;
+    const Interval whole = inside(w.input_at(0, tap.x), w.stride, w.in, w.out);  // of a row of positions
     while (count > 0) {
       const int64_t n = std::min(count, w.out - column);
-      const int64_t plane = g_.outer_plane(outer, outer_tap), y = h.input_at(row, ky);
+      const int64_t plane = g_.outer_plane(outer, tap.outer), y = h.input_at(row, tap.y);
       if (plane < 0 || y < 0 || y >= h.in) {
         std::memset(line, padding_, static_cast<size_t>(n));
       } else {
         const int64_t begin = std::clamp<int64_t>(whole.begin - column, 0, n);
         const int64_t end = std::clamp(whole.end - column, begin, n);
-        const uint8_t* from = channel + plane * g_.in_plane + y * w.in + w.input_at(column + begin, kx);
+        const uint8_t* from = tap.channel + plane * g_.in_plane + y * w.in + w.input_at(column + begin, tap.x);
         if (end > begin) copy(from, end - begin, line + begin);
         for (int64_t i = 0; i < begin; ++i) line[i] = padding_;
         for (int64_t i = end; i < n; ++i) line[i] = padding_;
