@@ -1,9 +1,10 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
-[functions] [pools] [check] [growth] [random] [stops] [costs].
+[functions] [products8] [pools] [check] [growth] [random] [stops] [costs].
 
     loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
     functions  elementwise functions: time of an element, and errors
+    products8  products and convolutions of bytes beside onnxruntime and the machine's roof
     models     real models of SHARED/models (a folder beside the repository, or $TREADLE_SHARED), where it is there
     pools      many streams at once, beside a batch made by hand for onnxruntime
     check      checking and inferring models, beside the onnx package
@@ -25,6 +26,7 @@ from bench_functions import bench_functions
 from bench_growth import bench_growth
 from bench_loops import bench_loops
 from bench_pools import bench_pools
+from bench_products8 import bench_products8
 from bench_random import bench_random
 from bench_real import bench_real
 from bench_rnn import bench_rnn
@@ -36,6 +38,7 @@ def main() -> None:
         "loops": bench_loops,
         "rnn": bench_rnn,
         "functions": bench_functions,
+        "products8": bench_products8,
         "models": bench_real,
         "pools": bench_pools,
         "check": bench_check,

@@ -135,7 +135,9 @@ bool sum_convolution(ir::Node& node) {
   if (!dequantized(node.inputs[0], x) || !has_one_scale(x) || !dequantized(node.inputs[1], w)) return false;
   if (!w.x->is_constant() || !are_weights(w, w.x->constant.dims().size(), 0)) return false;
   const Dims& dims = w.x->constant.dims();
-  if (dims.size() < 3 || dims[0] < kFewestFilters * node.attributes.get_int("group", 1) || w.x->constant.element_count() / dims[0] > kMostProducts) return false;
+  if (dims.size() < 3 || dims[0] < kFewestFilters * node.attributes.get_int("group", 1) ||
+      w.x->constant.element_count() / dims[0] > kMostProducts)
+    return false;
   ir::Value* bias = input(node, 2);
   if (bias && !is_bias(bias, dims[0])) return false;
   become(node, require_op(kScaledConv, "treadle"), node.attributes);
@@ -227,13 +229,19 @@ bool take_quantization(ir::Node& node, const Uses& uses) {
 }  // namespace
 
 void sum_in_integers(ir::Graph& graph, Remarks* remarks) {
+  std::unordered_set<const ir::Node*> passed;  // nodes that dequantised for a product that now reads bytes
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
-    const std::string& op = node.op->name;
-    if (sum_product(graph, node) || sum_convolution(node)) {
-      note(remarks, Change::kRestated, *node.parent, node, op == kScaled ? "MatMulInteger" : "ConvInteger");
-    }
+    if (!is_any(&node, {"MatMul", "Gemm", "Conv"})) return;
+    const ir::Node* sources[] = {node.inputs[0]->producer, node.inputs[1]->producer};
+    if (!sum_product(graph, node) && !sum_convolution(node)) return;
+    passed.insert(std::begin(sources), std::end(sources));
+    note(remarks, Change::kRestated, *node.parent, node, "a product of integers");
   });
-  remove_dead_nodes(graph, remarks);
+  if (passed.empty()) return;
+  const auto read = values_read(graph.top());
+  erase_nodes(graph.top(), [&](const ir::Region&, const ir::Node& node) {
+    return passed.contains(&node) && !read.contains(node.outputs[0]);
+  });
 }
 
 void fuse_integer_products(ir::Graph& graph, Remarks* remarks) {
