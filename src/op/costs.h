@@ -29,9 +29,15 @@ inline constexpr double kPlannedByteNs = 0.03, kDynamicByteNs = 0.25;
 
 inline constexpr double kNativeIterationNs = 0.3;  // of a back edge ("native iteration")
 inline constexpr double kNativeCallNs = 4;         // of a kernel that native code calls ("native call")
-// What native code saves of an interpreted loop: at each instruction, at each elementwise group, and of each pass over
-// an element in cache; of a whole iteration never more than a share ("saved by native code").
-inline constexpr double kSavedInstructionNs = 2, kSavedGroupNs = 4, kSavedElementNs = 0.02, kMostSaved = 0.8;
+// What native code saves of an interpreted loop: at a back edge, at an instruction that stays a call, at an elementwise
+// group, at a kernel that is written out, and where a loop inside begins and ends ("saved by native code"). Of each
+// operation on an element: of short rows, which stay in registers, and of long ones in a loop that does nothing else.
+inline constexpr double kSavedIterationNs = 4, kSavedInstructionNs = 2, kSavedGroupNs = 6, kSavedKernelNs = 16;
+inline constexpr double kSavedProductNs = 40;  // instead, of a row times a matrix and of a position of an extreme
+inline constexpr double kInnerLoopNs = 45, kSavedInnerLoopNs = 35;
+inline constexpr double kSavedElementNs = 0.02, kSavedPassNs = 0.08;
+// Of a whole iteration: never more than a share, and a share that is worth it.
+inline constexpr double kMostSaved = 0.8, kLeastSaved = 0.01;
 // What LLVM takes: for a loop, and for each operation and vector of it; from some operations on, code gets less wide
 // (jit/code_shape.h), so that it takes no longer ("compiling").
 inline constexpr double kCompileNs = 3e6, kCompileOperationNs = 60e3;

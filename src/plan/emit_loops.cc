@@ -47,9 +47,11 @@ Status Planner::emit_loop(const ir::Node& node) {
   emit_code(OpCode::kLoopEnd, &node, index);
   loop.last = here() - 1;
   const double work = work_ns_ - work_before;
+  loop.schedule.work_ns = work;
   loop.schedule.weight = std::clamp(static_cast<int64_t>(work / kPollUnitNs), int64_t{1}, kPollUnits);
+  loop.schedule.holds_loops = p_.loops.size() > index + 1;
   // Of nested loops the innermost, whose work is counted in full.
-  loop.schedule.may_team = p_.threads > 1 && p_.loops.size() == index + 1 && work >= 2 * kMinTeamNs;
+  loop.schedule.may_team = p_.threads > 1 && !loop.schedule.holds_loops && work >= 2 * kMinTeamNs;
   p_.loops[index] = std::move(loop);
   return {};
 }

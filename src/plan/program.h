@@ -183,7 +183,9 @@ struct Strips {
 
 // When and by whom trips are run.
 struct LoopSchedule {
-  int64_t weight = 1;                // of a trip, in kPollUnitNs
+  int64_t weight = 1;  // of a trip, in kPollUnitNs
+  double work_ns = 0;  // of a trip, loops inside counted with one trip
+  bool holds_loops = false;
   bool may_team = false;             // trips are long enough to be shared among threads (base/thread_pool.h, set_team)
   const ChainLoop* chain = nullptr;  // all trips as one chain; null: there is none (plan/chain_loops.h)
   Strips blocks;

@@ -163,7 +163,7 @@ TREADLE_STEP Status Context::end_simple_trip(const Instruction*& in, const Instr
 }
 
 Status Context::leave_loop(const Instruction*& in) {
-  if (!program_->loops[in->index].in_loop) trips_.worked(in->index, loops_[in->index].trip);
+  trips_.count_lost(in->index);
   TREADLE_TRY(trips_.end_loop(in->index));
   ++in;
   return {};

@@ -161,7 +161,7 @@ Status Loops::begin_stage(uint32_t index) {
 Status Loops::enter(uint32_t index) {
   const Loop& loop = program_.loops[index];
   LoopPosition& at = positions_[index];
-  at.trip = 0;
+  at.trip = at.counted = 0;
   TREADLE_TRY(count_trips(loop, at));
   TREADLE_TRY(begin_states(loop));
   return begin_outputs(index);

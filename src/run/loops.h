@@ -22,6 +22,8 @@ struct ScanOutputState {
 struct LoopPosition : plan::LoopCounters {
   int64_t rows = 0;       // of scan outputs; those behind the last trip are zeros
   int64_t all_trips = 0;  // `trips` of all blocks of time
+  int64_t counted = 0;    // trips up to here are in lost_ns, or were native code
+  double lost_ns = 0;     // by interpreting this loop and those inside, where native code holds them together
   std::vector<ScanOutputState> outputs;
 };
 

@@ -13,7 +13,6 @@
 #include "base/uninterrupted.h"
 #include "kernels/dispatch.h"
 #include "plan/native_key.h"
-#include "plan/nested_ranges.h"
 #include "run/loops.h"
 #include "run/native_library.h"
 
@@ -24,8 +23,8 @@ using plan::NativeRef;
 
 namespace {
 
-// A loop is worth a look for code in the cache once it has taken about as long as that will take.
-constexpr int64_t kUnitsBeforeLooking = static_cast<int64_t>(0.2e6 / plan::kPollUnitNs);
+// Code in the cache is worth a look once it would have saved about what looking takes.
+constexpr double kLookNs = 0.1e6;
 
 }  // namespace
 
@@ -130,16 +129,18 @@ NativeLoops::NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode,
       states_(program_->loops.size()) {
   CompileQueue::get();  // is there from now on: asking how far it is takes no memory
   const auto& loops = program_->loops;
-  owned_.reserve(loops.size());                   // taking in code asks for no memory
-  std::vector<plan::NestedRanges::Range> ranges;  // empty ones of the others
-  for (const plan::Loop& loop : loops) ranges.push_back({loop.first, loop.step.simple ? loop.last : loop.first});
-  const plan::NestedRanges simple(ranges, program_->code.size());
+  owned_.reserve(loops.size());  // taking in code asks for no memory
+  std::vector<uint32_t> open;    // that can be native code
   for (uint32_t i = 0; i < loops.size(); ++i) {
-    const plan::NestedRanges::Range* outermost = simple.outermost(loops[i].first);
-    outermost_.push_back(outermost ? static_cast<uint32_t>(simple.index(*outermost)) : i);
+    while (!open.empty() && loops[open.back()].last < loops[i].first) open.pop_back();
+    around_.push_back(open.empty() ? kNone : open.back());
+    outermost_.push_back(open.empty() ? i : open.front());
+    if (loops[i].step.simple) open.push_back(i);
     const plan::NativeGain gain = plan::expected_gain(*program_, i);
-    loops_[i].units_to_pay = static_cast<int64_t>(gain.compile_ns * gain.trip_ns / gain.saved_ns / plan::kPollUnitNs);
-    loops_[i].trips_to_pay = static_cast<int64_t>(kCertainty * gain.compile_ns / gain.saved_ns);
+    Entry& entry = loops_[i];
+    entry.compile_ns = gain.compile_ns;
+    entry.trip_saves_ns = gain.saved_ns;
+    if (gain.ahead_ns > 0) entry.trips_to_pay = std::min(kCertainty * gain.compile_ns / gain.ahead_ns, 1e18);
   }
 }
 
@@ -155,23 +156,27 @@ bool NativeLoops::Entry::ask(Asked next) {
 
 void NativeLoops::before_loop(uint32_t loop, int64_t trips) {
   Entry& entry = loops_[loop];
-  if (entry.asked.load(std::memory_order_relaxed) == Asked::kCompiler) return;
+  if (entry.asked.load(std::memory_order_relaxed) >= Asked::kCompiler) return;
   if (mode_ >= Jit::kAlways) {
     if (entry.ask(Asked::kCompiler)) make(loop, Asked::kCompiler);
-  } else if (mode_ == Jit::kAuto && outermost_[loop] == loop && trips >= entry.trips_to_pay) {
+  } else if (mode_ == Jit::kAuto && static_cast<double>(trips) >= entry.trips_to_pay) {
     make_in_background(loop, Asked::kCompiler);
   }
 }
 
-void NativeLoops::worked(uint32_t loop, int64_t units) {
-  loop = outermost_[loop];
-  Entry& entry = loops_[loop];
-  if (mode_ != Jit::kAuto || entry.asked.load(std::memory_order_relaxed) == Asked::kCompiler) return;
-  const int64_t all = entry.units.fetch_add(units, std::memory_order_relaxed) + units;
-  if (all >= entry.units_to_pay) {
-    make_in_background(loop, Asked::kCompiler);
-  } else if (all >= kUnitsBeforeLooking && cache_->is_on()) {
-    make_in_background(loop, Asked::kCache);
+void NativeLoops::interpreted(uint32_t loop, double lost_ns) {
+  uint32_t open = kNone;
+  for (uint32_t at = loop; at != kNone; at = around_[at]) {
+    if (loops_[at].asked.load(std::memory_order_relaxed) != Asked::kAnswered) open = at;
+  }
+  if (open == kNone || !program_->loops[open].step.simple) return;
+  Entry& entry = loops_[open];
+  if (entry.asked.load(std::memory_order_relaxed) >= Asked::kCompiler) return;
+  const double all = entry.lost_ns.fetch_add(lost_ns, std::memory_order_relaxed) + lost_ns;
+  if (all >= entry.compile_ns) {
+    make_in_background(open, Asked::kCompiler);
+  } else if (all >= kLookNs && cache_->is_on()) {
+    make_in_background(open, Asked::kCache);
   }
 }
 
@@ -277,6 +282,7 @@ void NativeLoops::make(uint32_t loop, Asked whom) {
     if (code) owned_.push_back(std::move(code));
   }
   loops_[loop].code.store(ready, std::memory_order_release);
+  loops_[loop].asked = Asked::kAnswered;
 }
 
 }  // namespace treadle::run

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,17 +52,21 @@ class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
   Jit mode() const { return mode_; }
   // The code of a loop, if there is any now.
   const NativeCode* code(uint32_t loop) const { return loops_[loop].code.load(std::memory_order_acquire); }
-  // A loop is about to run, so many trips if that is known, else 0. kAlways compiles it now; kAuto in the background,
-  // if these trips alone are worth it.
+  // A loop is about to be interpreted, so many trips if that is known, else 0. kAlways compiles it now; kAuto in the
+  // background, if these trips alone are worth it.
   void before_loop(uint32_t loop, int64_t trips);
   // Compiles, or finds in the cache, whatever has not been asked for yet, and waits for the rest.
   void make_all();
   // The loop whose code would hold this one: itself, or the outermost one around it that can be native code.
   uint32_t outermost(uint32_t loop) const { return outermost_[loop]; }
   const std::string& cache_folder() const { return cache_->folder(); }  // empty: none
-  // A loop has worked so long since this was last called, in plan::kPollUnitNs. What counts is the outermost loop
-  // around it that can be native code: it is compiled once that would have saved about as much as it costs.
-  void worked(uint32_t loop, int64_t units);
+  // What native code would have saved in a trip of a loop that was interpreted, without what loops inside do.
+  double trip_saves_ns(uint32_t loop) const { return loops_[loop].trip_saves_ns; }
+  // A loop, and loops inside of it, were interpreted, which native code would have done in so much less time. That
+  // counts for the outermost loop around that can be native code: it is compiled once that would have saved about as
+  // much as it costs. While its code waits for its next trip, the same goes for the loop inside that is still
+  // interpreted.
+  void interpreted(uint32_t loop, double lost_ns);
   // Until nothing is being compiled, or waits for it.
   void wait() const;
 
@@ -83,12 +88,13 @@ class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
 
  private:
   // How far a loop has come, in this order.
-  enum class Asked : uint8_t { kNothing, kCache, kCompiler };
+  enum class Asked : uint8_t { kNothing, kCache, kCompiler, kAnswered };
   struct Entry {
     std::atomic<const NativeCode*> code{nullptr};
-    std::atomic<int64_t> units{0};
+    std::atomic<double> lost_ns{0};  // by interpreting
     std::atomic<Asked> asked{Asked::kNothing};
-    int64_t units_to_pay = 0, trips_to_pay = 0;  // from when on compiling is worth it
+    double compile_ns = 0, trip_saves_ns = 0;
+    double trips_to_pay = std::numeric_limits<double>::infinity();  // these ahead are worth compiling at once
     // True once for each step.
     bool ask(Asked next);
   };
@@ -101,7 +107,8 @@ class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
   Jit mode_;
   std::shared_ptr<const NativeCache> cache_;
   std::vector<Entry> loops_;
-  std::vector<uint32_t> outermost_;  // by loop
+  static constexpr uint32_t kNone = UINT32_MAX;
+  std::vector<uint32_t> outermost_, around_;  // by loop: loops that can be native code; itself, kNone: there is none
   // Written where the queue's lock of results is held, so that no child of a fork finds them locked.
   std::vector<State> states_;
   std::vector<std::unique_ptr<NativeCode>> owned_;

@@ -136,7 +136,7 @@ Status Pipelines::run(uint32_t index, bool& done) {
   for (const PipelineStage& stage : pipeline.stages) {
     if (stage.loop == PipelineStage::kNoLoop) continue;
     const Loop& loop = program_.loops[stage.loop];
-    trips_.worked(stage.loop, pipeline.trips);
+    trips_.count_lost(stage.loop);
     frame_.release(loop.releases, loop.in_loop);
   }
   polls_.progress().end(iterations(pipeline));

@@ -1,6 +1,7 @@
 #include "run/trips.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "plan/chain_loops.h"
 #include "run/profile.h"
@@ -21,7 +22,8 @@ Trips::Trips(const plan::Program& program, Frame& frame, Polls& polls, Loops& lo
       loops_(loops),
       dynamic_(dynamic),
       native_(std::move(native)),
-      native_trip_(native_trip) {}
+      native_trip_(native_trip),
+      counts_(native_ && native_->mode() == Jit::kAuto) {}
 
 Status Trips::begin_loop(uint32_t index, bool& runs) {
   TREADLE_TRY(loops_.begin(index, runs));
@@ -47,7 +49,9 @@ Status Trips::run(uint32_t index, Budget& budget, const Instruction*& in) {
   for (;;) {
     bool continues = true;
     if (const NativeCode* code = native_code(index)) {
+      add_lost(index);
       TREADLE_TRY(run_native(*code, budget, in));
+      at.counted = at.trip;
       continues = loop.schedule.blocks.trips > 0;  // whose conditions are no others
     } else if (loop.schedule.chain) {
       const kernels::ChainTrips ran =
@@ -107,9 +111,27 @@ Status Trips::next(uint32_t index, Budget& budget) {
   LoopPosition& at = loops_[index];
   const int64_t units = budget.units;
   TREADLE_TRY(polls_.count_trip(loop.schedule.weight, budget));
-  if (native_ && budget.units > units) native_->worked(index, plan::kPollUnits);
+  if (counts_ && budget.units > units) {
+    add_lost(index);
+    tell_lost(index);
+  }
   if (at.trip == at.trips) make_block(index);
   return at.trip >= at.row_capacity ? loops_.grow_rows(index) : Status();
+}
+
+// --- when native code would pay --------------------------------------------------------------------------------------
+
+void Trips::add_lost(uint32_t index) {
+  if (!counts_) return;
+  LoopPosition& at = loops_[index];
+  loops_[native_->outermost(index)].lost_ns +=
+      static_cast<double>(at.trip - at.counted) * native_->trip_saves_ns(index);
+  at.counted = at.trip;
+}
+
+void Trips::tell_lost(uint32_t index) {
+  const double lost_ns = std::exchange(loops_[native_->outermost(index)].lost_ns, 0);
+  if (lost_ns > 0) native_->interpreted(index, lost_ns);
 }
 
 // --- rows of kernels that lie outside of the loop --------------------------------------------------------------------

@@ -31,9 +31,11 @@ class Trips {
   Status ask_for_native(uint32_t index, const plan::Instruction*& in);
   // Whether native code takes over at this trip. `units`: those that are left; new ones have just been granted where a
   // poll has come, which is when a loop looks for code that was made meanwhile.
+  // A loop with loops inside, in which polls come elsewhere, looks at every trip.
   bool goes_native(uint32_t index, int64_t units) const {
-    if (!native_ || (units != plan::kPollUnits && loops_[index].trip != native_trip_)) return false;
-    return native_code(index) != nullptr;
+    if (!native_) return false;
+    const bool looks = units == plan::kPollUnits || program_.loops[index].schedule.holds_loops;
+    return (looks || loops_[index].trip == native_trip_) && native_code(index) != nullptr;
   }
   // The trips that are left of a loop whose next one has been counted, as native code, as a chain or straight through
   // the body; `in` is behind them then. Where there is no such way, nothing happens.
@@ -46,9 +48,11 @@ class Trips {
     frame_.release(program_.loops[index].releases, program_.loops[index].in_loop);
     return {};
   }
-  // An outermost loop has made so many trips since this was last called.
-  void worked(uint32_t index, int64_t trips) {
-    if (native_) native_->worked(index, trips * program_.loops[index].schedule.weight);
+  // A loop comes to its end: what was lost by interpreting it is counted.
+  void count_lost(uint32_t index) {
+    if (!counts_) return;
+    add_lost(index);
+    if (native_->outermost(index) == index) tell_lost(index);
   }
 
  private:
@@ -62,6 +66,8 @@ class Trips {
   Status run_bodies(const plan::Loop& loop, LoopPosition& at, Budget& budget, int64_t trips, bool& continues,
                     const plan::Instruction*& failed);
   void make_block(uint32_t index);
+  void add_lost(uint32_t index);
+  void tell_lost(uint32_t index);
 
   const plan::Program& program_;
   Frame& frame_;
@@ -70,6 +76,7 @@ class Trips {
   DynamicNodes& dynamic_;
   std::shared_ptr<NativeLoops> native_;
   int64_t native_trip_;
+  const bool counts_;  // what interpreting loses
   Profile* profile_ = nullptr;
   // What has ended native code: an error, or what was thrown.
   Status native_status_;

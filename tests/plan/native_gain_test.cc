@@ -46,5 +46,35 @@ TEST(NativeGain, NoMoreIsSavedThanATripTakes) {
   }
 }
 
+// A Scan of so many trips inside of a Scan, a Tanh each.
+plan::NativeGain gain_around(int64_t trips) {
+  TestGraph t({floats({8}), floats({5, 8}), floats({trips, 8})}, 1);
+  const auto outer = t.begin_scan({t.in(0)}, {t.in(1)});
+  const auto around = t.loop();
+  const auto inner = t.begin_scan({outer[0]}, {t.in(2)});
+  ir::Value* last = t.end_scan({t->call("Tanh", {t->call("Add", {inner[0], inner[1]})})})[0];
+  t.resume(around);
+  t->set_output(0, t.end_scan({t->call("Add", {last, outer[1]})})[0]);
+  const auto planned = plan_of(t);
+  EXPECT_EQ(planned->program->loops.size(), 2u);
+  return plan::expected_gain(*planned->program, 0);
+}
+
+// What is saved in loops inside counts for trips that are still to come; for those that were, each loop counts its own.
+TEST(NativeGain, LoopsInsideCountWithTheirTrips) {
+  const plan::NativeGain few = gain_around(10), many = gain_around(1000);
+  EXPECT_EQ(few.saved_ns, many.saved_ns);
+  EXPECT_EQ(few.compile_ns, many.compile_ns);
+  EXPECT_GT(many.ahead_ns - many.saved_ns, 90 * (few.ahead_ns - few.saved_ns));
+}
+
+TEST(NativeGain, LargeProductsAreNotWorthIt) {
+  TestGraph t({floats({64, 256}), floats({256, 256}), floats({50, 64, 256})}, 1);
+  const auto body = t.begin_scan({t.in(0)}, {t.in(2)});
+  t->set_output(0, t.end_scan({t->call("Add", {t->call("MatMul", {body[0], t.in(1)}), body[1]})})[0]);
+  const auto planned = plan_of(t);
+  EXPECT_EQ(plan::expected_gain(*planned->program, 0).saved_ns, 0);
+}
+
 }  // namespace
 }  // namespace treadle::testing_support

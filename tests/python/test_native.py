@@ -292,6 +292,92 @@ def test_auto_compiles_in_the_background():
     assert_same_bits(s.run(None, feeds_of(3000)), expected)
 
 
+def nest(depth, trips):
+    """Loops inside of loops, of so many iterations each."""
+    body = "t = Mul (s, keep) out = Add (t, step)"
+    for _ in range(depth):
+        body = (
+            f"""out = Loop <body = level (int64 i, bool c, float s) => (bool c, float out) {{ {body} }}> (m, yes, s)"""
+        )
+    constants = "keep = Constant <value_float = 0.99> () step = Constant <value_float = 0.5> ()"
+    constants += f" yes = Constant <value = bool {{1}}> () m = Constant <value = int64 {{{trips}}}> ()"
+    head = '<ir_version: 10, opset_import: ["" : 22]>'
+    return f"{head} g (float s) => (float out) {{ {constants} {body} }}"
+
+
+# A Scan in a Loop; what its iterations take, the Scan takes.
+SCAN_IN_LOOP = """<ir_version: 10, opset_import: ["" : 22]>
+g (int64 m, float[16,8] e, float[8,8] w, float[8] a) => (float[8] last) {
+  yes = Constant <value = bool {1}> ()
+  zero = Constant <value = int64[1] {0}> ()
+  last = Loop <body = outer (int64 i, bool c, float[8] s) => (bool c, float[8] next) {
+    h, rows = Scan <num_scan_inputs = 1, body = inner (float[8] s1, float[8] x) => (float[8] s2, float[8] y) {
+      u = Unsqueeze (s1, zero)
+      p = MatMul (u, w)
+      q = Squeeze (p, zero)
+      s2 = Tanh (q)
+      y = Mul (s2, x)
+    }> (s, e)
+    r = ReduceMean <keepdims = 0> (rows, zero)
+    next = Add (r, h)
+  }> (m, yes, a)
+}"""
+
+
+def scan_in_loop_feeds():
+    rng = np.random.default_rng(3)
+    e, w, a = (rng.standard_normal(s).astype(np.float32) for s in ((16, 8), (8, 8), (8,)))
+    return {"m": np.int64(5), "e": e, "w": w, "a": a}
+
+
+# How often it runs follows from what the plan expects of native code: about 10 ms of work here.
+@pytest.mark.parametrize(
+    ("text", "feeds", "runs"),
+    (
+        (nest(3, 16), {"s": np.float32(1)}, 1000),
+        (nest(4, 8), {"s": np.float32(1)}, 800),
+        (nest(6, 4), {"s": np.float32(1)}, 600),
+        (nest(1, 10), {"s": np.float32(1)}, 300_000),
+        (SCAN_IN_LOOP, scan_in_loop_feeds(), 3000),
+    ),
+)
+def test_auto_counts_what_loops_inside_take(text, feeds, runs):
+    options = {"jit_cache": "off"}
+    expected = session(text, jit="off", **options).run(None, feeds)
+    s = session(text, jit="auto", **options)
+    for _ in range(runs):
+        s.run(None, feeds)
+    s.wait_compiled()
+    assert s.counters()["compilations"] >= 1
+    assert_same_bits(s.run(None, feeds), expected)
+
+
+def test_auto_takes_over_inside_of_a_long_iteration():
+    text = nest(2, 2).replace("(m, yes, s) }> (m", "(long, yes, s) }> (m")
+    text = text.replace("yes = Const", "long = Constant <value = int64 {30000000}> () yes = Const")
+    s = session(text, jit="auto", jit_cache="off")
+    s.run(None, {"s": np.float32(1)})
+    s.wait_compiled()
+    assert s.counters()["compilations"] >= 1
+
+
+# A sort and a product of matrices stay calls of their kernels.
+@pytest.mark.parametrize("step", ("v, p = TopK (h, n) next = Relu (v)", "next = MatMul (h, w)"))
+def test_auto_does_not_compile_what_kernels_decide(step):
+    text = f"""<ir_version: 10, opset_import: ["" : 22]>
+    g (int64 m, float[64,128] x, float[128,128] w) => (float[64,128] y) {{
+      yes = Constant <value = bool {{1}}> ()
+      n = Constant <value = int64[1] {{128}}> ()
+      y = Loop <body = b (int64 i, bool c, float[64,128] h) => (bool c, float[64,128] next) {{ {step} }}> (m, yes, x)
+    }}"""
+    s = session(text, jit="auto", jit_cache="off")
+    feeds = {"m": np.int64(200), "x": np.ones((64, 128), np.float32), "w": np.eye(128, dtype=np.float32)}
+    for _ in range(5):
+        s.run(None, feeds)
+    s.wait_compiled()
+    assert s.counters()["compilations"] == 0
+
+
 def run_script(code, **env):
     script = textwrap.dedent(code)
     result = subprocess.run(
