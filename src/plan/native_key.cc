@@ -4,7 +4,6 @@
 #include "plan/native_key.h"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "plan/roles.h"
@@ -31,6 +30,8 @@ class KeyWriter {
       d_.number(other != nullptr);
       if (other) add(*other);
     }
+    std::sort(slots_.begin(), slots_.end());
+    slots_.erase(std::unique(slots_.begin(), slots_.end()), slots_.end());
     for (const uint32_t s : slots_) add(s, program->slots[s]);
     return d_.finish();
   }
@@ -38,7 +39,7 @@ class KeyWriter {
  private:
   void slot(uint32_t s) {
     d_.number(s);
-    slots_.insert(s);
+    slots_.push_back(s);
   }
   void dims(const Dims& dims) {
     d_.number(dims.size());
@@ -168,7 +169,7 @@ class KeyWriter {
   const NativeRequest& request_;
   const Program& p_;
   Digester d_;
-  std::set<uint32_t> slots_;
+  std::vector<uint32_t> slots_;  // in the order of the instructions, some more than once
 };
 
 }  // namespace
