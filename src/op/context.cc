@@ -67,7 +67,28 @@ InlineVector<int64_t, 8> PrepareContext::int64s(size_t i) const {
   return Tensor::from_buffer(operand.type, operand.dims, {}, operand.constant).to_int64s();
 }
 
+namespace {
+
+bool takes(const AnyValue& value, ElementType type, const Dims& dims) {
+  if (!value.is_tensor()) return false;
+  const Tensor& tensor = value.tensor();
+  return tensor.type() == type && tensor.dims() == dims && tensor.exclusive();
+}
+
+void clear_texts(Tensor& tensor) {
+  auto* texts = tensor.mutable_data<String>();
+  for (int64_t i = 0; i < tensor.element_count(); ++i) texts[i].clear();
+}
+
+}  // namespace
+
+// The memory of the result before this one serves again, if nobody else holds it.
 Result<Tensor*> ComputeContext::allocate(size_t i, ElementType type, Dims dims) {
+  if (takes(outputs[i], type, dims)) {
+    Tensor& tensor = outputs[i].tensor();
+    if (is_string(type)) clear_texts(tensor);
+    return &tensor;
+  }
   TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(type, std::move(dims)));
   outputs[i] = AnyValue(std::move(tensor));
   return &outputs[i].tensor();

@@ -197,18 +197,42 @@ Status DynamicNodes::run_prepared(const DynamicNode& node, Prepared& prepared) {
   return {};
 }
 
+// What is read where it lies: `compute` reads nothing behind its end, and what it gives is kept apart below.
+Result<AnyValue> DynamicNodes::input_of(const DynamicNode& node, size_t i, bool borrows) {
+  const uint32_t s = node.inputs[i];
+  const Type& type = node.node->inputs[i]->type;
+  if (!borrows || frame_.is_handle(s) || program_.slots[s].storage == plan::Storage::kConstant) {
+    return frame_.value_of(s, type);
+  }
+  return AnyValue(Tensor::from_buffer(type.element, known_dims(type.shape), BufferRef(), frame_.address(s)));
+}
+
 Status DynamicNodes::run_compute(const DynamicNode& node) {
   const ir::Node& info = *node.node;
-  std::vector<AnyValue> inputs(node.inputs.size()), outputs(node.outputs.size());
+  InlineVector<AnyValue, 8> inputs(node.inputs.size());
+  InlineVector<AnyValue, 4> outputs(node.outputs.size());  // at first what they were before
+  const bool borrows = std::all_of(info.outputs.begin(), info.outputs.end(),
+                                   [](const ir::Value* v) { return !v || v->type.is_tensor(); });
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (node.inputs[i] == plan::kNoSlot) continue;
-    TREADLE_ASSIGN(inputs[i], frame_.value_of(node.inputs[i], info.inputs[i]->type));
+    TREADLE_ASSIGN(inputs[i], input_of(node, i, borrows));
   }
-  ComputeContext context{info, inputs, outputs};
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const uint32_t s = node.outputs[i];
+    if (s == plan::kNoSlot || !frame_.is_handle(s)) continue;
+    AnyValue& old = frame_.handle(s);
+    if (old.is_tensor() && old.tensor().byte_size() < RunMemory::kLargeBytes) outputs[i] = std::move(old);
+  }
+  ComputeContext context{info, inputs, {outputs.data(), outputs.size()}};
   {
     if (memory_.is_limited()) memory_.drop_spare();
     const MemoryScope counted(memory_.account());
     TREADLE_TRY(within_memory([&] { return info.op->compute(context); }));
+    for (AnyValue& value : outputs) {
+      if (!value.is_tensor() || value.tensor().buffer() || value.tensor().element_count() == 0) continue;
+      TREADLE_ASSIGN(Tensor own, value.tensor().clone());  // it was passed on
+      value = AnyValue(std::move(own));
+    }
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     TREADLE_TRY(frame_.set_handle(node.outputs[i], std::move(outputs[i])));

@@ -43,6 +43,7 @@ class DynamicNodes {
   Status run_guarded(const plan::DynamicNode& node, uint32_t index);
   Status run_prepared(const plan::DynamicNode& node, Prepared& prepared);
   Status run_compute(const plan::DynamicNode& node);
+  Result<AnyValue> input_of(const plan::DynamicNode& node, size_t i, bool borrows);
   bool all_numeric_tensors(const plan::DynamicNode& node) const;
   Status charge_operands(const plan::DynamicNode& node);
 

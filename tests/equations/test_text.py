@@ -215,3 +215,57 @@ def test_two_operators_in_a_body_of_a_loop():
     end, match = session.run(None, feed)
     assert end.tolist() == ["abcbcbc", "bbcbcbc"]
     assert match.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("axis", (0, 1, -1))
+@pytest.mark.parametrize(
+    "indices", (np.int64(-2), np.array([1, 0, 1]), np.array([[0], [-1]], np.int32), np.zeros(0, np.int64))
+)
+def test_gather(axis, indices):
+    x = draw_texts(np.random.default_rng(7), (3, 2, 4))
+    indices = np.asarray(indices)
+    [y] = run("Gather", 13, [x, indices], [object], {"axis": axis})
+    assert np.array_equal(y, np.take(x, indices, axis))
+
+
+def test_gather_names_an_index_outside():
+    with pytest.raises(Exception, match=r"index 2.*2"):
+        run("Gather", 13, [np.array(["a", "b"], object), np.array([0, 2])], [object])
+
+
+LOOP = """<ir_version: 10, opset_import: ["" : 22]>
+g (string[V] words, int64 m, string before, string stop) => (string last, string[N] rows, bool[N] same, string[N] kept) {
+  yes = Constant <value = bool {1}> ()
+  last, rows, same, kept = Loop <body = b (int64 i, bool c, string s)
+      => (bool c, string next, string row, bool equal, string old) {
+    size = Size (words)
+    at = Mod (i, size)
+    word = Gather (words, at)
+    equal = Equal (word, stop)
+    next = If (equal) <then_branch = t () => (string a) { a = Identity (before) },
+                       else_branch = e () => (string d) { d = StringConcat (word, before) }>
+    row = StringConcat (s, word)
+    old = Identity (s)
+  }> (m, yes, before)
+}"""
+
+
+# Texts short and long, so that what a text holds goes to memory of its own or not; memory that serves again must not
+# show what it held before, nor change what somebody else still holds.
+@pytest.mark.parametrize("jit", ("off", "always"))
+@pytest.mark.parametrize("words", (["a", "stop", "bc"], ["x" * 40, "stop", "", "y" * 90, "日本"], ["stop"], ["only"]))
+def test_loop(words, jit):
+    options = treadle.SessionOptions()
+    options.add_session_config_entry("treadle.jit", jit)
+    session = treadle.InferenceSession(LOOP.encode(), options)
+    for m in (0, 1, 7, 200, 3):
+        feeds = {"words": np.array(words, object), "m": np.int64(m)}
+        feeds |= {"before": np.array("<>", object), "stop": np.array("stop", object)}
+        last, rows, same, kept = session.run(None, feeds)
+        s, expected = "<>", []
+        for i in range(m):
+            word = words[i % len(words)]
+            expected.append((s + word, word == "stop", s))
+            s = "<>" if word == "stop" else word + "<>"
+        assert str(last) == s
+        assert list(zip(rows.tolist(), same.tolist(), kept.tolist(), strict=True)) == expected

@@ -201,6 +201,35 @@ DynamicKernel dynamic_gather(const DynamicContext& c) {
   return dynamic_kernel<DynamicGather, run_dynamic_gather>(c, gather);
 }
 
+// Of strings, which no kernel moves.
+Status compute_gather(ComputeContext& c) {
+  const Tensor &data = c.tensor(0), &indices = c.tensor(1);
+  if (!is_string(data.type())) return compute_by_position(c);
+  TREADLE_ASSIGN(const int64_t axis, normalize_axis(c.attributes().get_int("axis", 0), data.rank()));
+  const auto at = static_cast<size_t>(axis);
+  Dims dims(data.dims().begin(), data.dims().begin() + at);
+  const int64_t outer = element_count_unchecked(dims), n = data.dims()[at];
+  const Dims within(data.dims().begin() + at + 1, data.dims().end());
+  const int64_t inner = element_count_unchecked(within);
+  for (const int64_t size : indices.dims()) dims.push_back(size);
+  for (const int64_t size : within) dims.push_back(size);
+  TREADLE_ASSIGN(Tensor * z, c.allocate(0, ElementType::kString, std::move(dims)));
+  const auto* from = data.data<String>();
+  auto* to = z->mutable_data<String>();
+  StopPoll stop;
+  for (int64_t o = 0; o < outer; ++o, from += n * inner) {
+    for (int64_t k = 0; k < indices.element_count(); ++k) {
+      const int64_t wanted = indices.int64_at(k), index = checked_index(wanted, n);
+      if (index < 0) return kernel_status(out_of_range(wanted, n));
+      for (const String& text : std::span(from + index * inner, static_cast<size_t>(inner))) {
+        *to++ = text;
+        if (stop.after(text_ns(text))) return stopped();
+      }
+    }
+  }
+  return {};
+}
+
 // --- GatherElements
 
 Status infer_gather_elements(InferContext& c) {
@@ -434,7 +463,7 @@ TREADLE_OP(Gather, "") {
   op.since(13).type("T", types::kAllTensorsIr4);
   op.infer(infer_gather)
       .prepare(prepare_gather)
-      .compute(compute_by_position)
+      .compute(compute_gather)
       .moves_elements()
       .dynamic(dynamic_gather)
       .can_fail_unless(picks_by_constants)
