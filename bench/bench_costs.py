@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import statistics
 import time
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ from models.registry import YES, Built
 
 ESTIMATES = pathlib.Path(__file__).parents[1] / "src" / "op" / "costs.h"
 FEW, MANY = 2, 18  # nodes
+INNER = "Loop <body = in{k} (int64 j{k}, bool d{k}, float[4] u{k}) => (bool d{k}, float[4] v{k}) {{ v{k} = Mul(u{k}, keep) }}>"
 LENGTHS = 20_000, 40_000
 
 
@@ -30,9 +32,15 @@ def body(nodes: int, shape: str, op: str) -> Built:
           => (bool c2, {", ".join(f"{shape} t{k}" for k in states)}) {{
         c2 = Identity(c)
         {" ".join(f"t{k} = {op.format(k=k)}" for k in states)} }}> (m, yes, {", ".join(f"x{k}" for k in states)}) }}"""
-    size = int(re.search(r"\[(\d+)\]", shape).group(1)) if re.search(r"\[\d+\]", shape) else 8
-    inputs = {f"x{k}": np.full(size, 1 + k, np.float32) for k in states}
-    weights = YES | {"keep": np.array(0.999, np.float32), "axis": np.array(0, np.int64)}
+    sizes = [int(size) if size.isdigit() else 8 for size in re.search(r"\[(.*)\]", shape).group(1).split(",")]
+    inputs = {f"x{k}": np.full(sizes, 1 + k, np.float32) for k in states}
+    weights = YES | {
+        "keep": np.array(0.999, np.float32),
+        "axis": np.array(0, np.int64),
+        "two": np.array(2, np.int64),
+        "order": np.arange(16)[::-1].copy(),
+        "square": np.eye(64, dtype=np.float32),
+    }
     return Built(text, weights, inputs, 0)
 
 
@@ -75,6 +83,17 @@ def bench_costs(options) -> None:
     guarded, _ = measured("float[n]", sums, "off")
     _, native_rest = measured("float[4]", multiply, "always")
     call, _ = measured("float[1]", sums, "always")
+
+    def saved(shape: str, op: str) -> tuple[float, float, float]:
+        """A node as the program runs it, what native code saves of it, and of an iteration without nodes."""
+        off, off_rest = measured(shape, op, "off")
+        native, rest = measured(shape, op, "always")
+        return off, off - native, off_rest - rest
+
+    inner, saved_inner, _ = saved("float[4]", f"{INNER}(two, yes, s{{k}})")
+    _, saved_move, saved_rest = saved("float[16]", "Gather(s{k}, order)")
+    _, saved_product, _ = saved("float[1,64]", "MatMul(s{k}, square)")
+    _, saved_group, _ = saved("float[96]", multiply)
     compile_ms(FEW)  # loads the compiler
     operation, loop = slope_and_rest(compile_ms)
     table = [
@@ -87,9 +106,21 @@ def bench_costs(options) -> None:
         ("guarded kernel", guarded, "kDynamicNs", "with the copy of its state"),
         ("native iteration", native_rest, "kNativeIterationNs", ""),
         ("native call", call, "kNativeCallNs", "with the sum of one number"),
+        ("a loop inside", inner, "kInnerLoopNs", "with its two iterations"),
+        ("saved by native code: a loop inside", saved_inner, "kSavedInnerLoopNs", "with its two iterations"),
+        ("saved by native code: an iteration", saved_rest, "kSavedIterationNs", ""),
+        ("saved by native code: a group", saved_group, "kSavedGroupNs", "with 96 floats"),
+        ("saved by native code: a kernel", saved_move, "kSavedKernelNs", "16 floats in another order"),
+        ("saved by native code: a product", saved_product, "kSavedProductNs", "a row times 64 x 64"),
         ("compiling, a loop", loop, "kCompileNs", ""),
         ("compiling, an operation", operation, "kCompileOperationNs", "over eight floats"),
     ]
-    print("| cost | ns measured | ns in costs.h | remark |\n| --- | --- | --- | --- |")
+    print("| cost | ns measured | ns in costs.h | ratio | remark |\n| --- | --- | --- | --- | --- |")
+    ratios = []
     for name, ns, constant, remark in table:
-        print(f"| {name} | {ns:.1f} | {float(estimates[constant]):g} | {remark} |", flush=True)
+        ratios.append(ns / float(estimates[constant]))
+        print(f"| {name} | {ns:.1f} | {float(estimates[constant]):g} | {ratios[-1]:.2f} | {remark} |")
+    # Plans compare costs with each other, so a machine that is slower in all of them plans alike.
+    print(
+        f"\nmedian ratio {statistics.median(ratios):.2f}: what this machine takes beside the one of costs.h", flush=True
+    )
