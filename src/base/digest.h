@@ -24,7 +24,8 @@ class Digester {
   Digester& add(std::string_view text) { return number(text.size()).add(std::as_bytes(std::span(text))); }
   // Numbers, bools and enumerators: seven bits a byte, from the lowest on, as many as it takes.
   template <class T>
-  requires(std::is_integral_v<T> || std::is_enum_v<T>) Digester& number(T value) {
+    requires(std::is_integral_v<T> || std::is_enum_v<T>)
+  Digester& number(T value) {
     constexpr size_t kMost = 10;
     const auto wide = static_cast<uint64_t>(value);
     if (filled_ + kMost <= kBlock) {  // most of what is digested is numbers, which this makes twice as fast

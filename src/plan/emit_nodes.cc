@@ -46,7 +46,8 @@ void Planner::emit_fused(const Unit& unit, FusedGroup group) {
   call.outputs += static_cast<uint32_t>(unit.reductions.size());
   call.group = unit.all();
   if (in_loop_) call.code = code_of_group(fusion_, unit, {group.inputs, group.outputs}, call);
-  const uint32_t at = emit_call(call.group.back(), std::move(call));
+  const ir::Node* const last = call.group.back();
+  const uint32_t at = emit_call(last, std::move(call));
   count_work(group.builder.estimated_ns());
   groups_.emplace_back(p_.code[at].index, std::move(group));
 }

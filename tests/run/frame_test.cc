@@ -75,9 +75,36 @@ TEST_F(FrameTest, CopiesPlannedValues) {
 
 TEST_F(FrameTest, RefusesAValueThatKernelsWereNotPlannedFor) {
   program.slots[1].type = Type::tensor(ElementType::kFloat, {Dim(4)});
+  frame = std::make_unique<Frame>(program, memory);
   const Status status = frame->set_handle(1, AnyValue(*Tensor::allocate(ElementType::kFloat, {5})));
   EXPECT_EQ(status.code(), Code::kInternal);
   EXPECT_THAT(status.to_string(), HasSubstr("planned for"));
+  const int64_t four[] = {4}, five[] = {5};
+  EXPECT_EQ(frame->renew_for(1, ElementType::kFloat, five), nullptr);
+  EXPECT_NE(frame->renew_for(1, ElementType::kFloat, four), nullptr);
+}
+
+TEST_F(FrameTest, WritesOtherSizesToTheSameMemory) {
+  const void* const first = renewed({8});
+  const int64_t fewer[] = {2, 3}, more[] = {100};
+  EXPECT_EQ(frame->renew_for(1, ElementType::kFloat, fewer), first);
+  EXPECT_EQ(frame->handle(1).tensor().dims(), (Dims{2, 3}));
+  EXPECT_NE(frame->renew_for(1, ElementType::kFloat, more), nullptr);
+  EXPECT_EQ(frame->handle(1).tensor().element_count(), 100);
+  const AnyValue held = frame->handle(1);
+  EXPECT_NE(frame->renew_for(1, ElementType::kFloat, more), held.tensor().raw());
+}
+
+TEST_F(FrameTest, AStateChangesPlacesWithItsSuccessor) {
+  const void* const state = renewed({8});
+  ASSERT_TRUE(frame->renew(2, ElementType::kFloat, {3}).ok());
+  const void* const successor = frame->address(2);
+  frame->exchange(1, 2);
+  EXPECT_EQ(frame->address(1), successor);
+  EXPECT_EQ(frame->address(2), state);
+  const AnyValue held = frame->handle(1);  // somebody holds the state: its memory is not written to again
+  frame->exchange(1, 2);
+  EXPECT_FALSE(frame->handle(2).is_tensor());
 }
 
 TEST_F(FrameTest, AFlagIsOneBool) {

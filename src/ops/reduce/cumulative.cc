@@ -49,14 +49,14 @@ struct CumulativeState {
 
 using CumulativeFn = decltype(&kernels::cum_sum);
 
-template <CumulativeFn fn>
+template <CumulativeFn kFn>
 uint32_t run_cumulative(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const CumulativeState*>(state);
-  fn(s.type, slots[operands[0]], slots[operands[2]], s.view.outer, s.view.n, s.view.inner, s.options);
+  kFn(s.type, slots[operands[0]], slots[operands[2]], s.view.outer, s.view.n, s.view.inner, s.options);
   return 0;
 }
 
-template <CumulativeFn fn>
+template <CumulativeFn kFn>
 Status prepare_cumulative(PrepareContext& ctx) {
   const Operand& x = ctx.inputs[0];
   const auto axes = ctx.int64s(1);
@@ -64,7 +64,7 @@ Status prepare_cumulative(PrepareContext& ctx) {
   TREADLE_ASSIGN(const int64_t axis, normalize_axis(axes[0], x.rank()));
   const auto& a = ctx.attributes();
   const kernels::CumSumOptions options{a.get_int("exclusive") != 0, a.get_int("reverse") != 0};
-  ctx.set_kernel(run_cumulative<fn>,
+  ctx.set_kernel(run_cumulative<kFn>,
                  ctx.make_state<CumulativeState>(CumulativeState{view_along(x.dims, axis), x.type, options}));
   return {};
 }
@@ -75,7 +75,7 @@ struct DynamicCumulative {
   kernels::CumSumOptions options;
 };
 
-template <CumulativeFn fn>
+template <CumulativeFn kFn>
 uint32_t run_dynamic_cumulative(const DynamicCumulative& s, DynamicCall& call) {
   const DynamicOperand& x = call.inputs[0];
   if (call.inputs[1].count != 1) return kNotDynamic;
@@ -85,16 +85,16 @@ uint32_t run_dynamic_cumulative(const DynamicCumulative& s, DynamicCall& call) {
   void* to = call.make(0, *x.dims);
   if (!to) return kNotDynamic;
   const AxisView view = view_along(*x.dims, axis);
-  fn(s.type, x.data, to, view.outer, view.n, view.inner, s.options);
+  kFn(s.type, x.data, to, view.outer, view.n, view.inner, s.options);
   return 0;
 }
 
-template <CumulativeFn fn>
+template <CumulativeFn kFn>
 DynamicKernel dynamic_cumulative(const DynamicContext& c) {
   const auto& a = c.attributes();
   const DynamicCumulative made{
       c.element(0), c.element(1) == ElementType::kInt64, {a.get_int("exclusive") != 0, a.get_int("reverse") != 0}};
-  return dynamic_kernel<DynamicCumulative, run_dynamic_cumulative<fn>>(c, made);
+  return dynamic_kernel<DynamicCumulative, run_dynamic_cumulative<kFn>>(c, made);
 }
 
 }  // namespace

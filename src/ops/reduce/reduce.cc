@@ -145,6 +145,7 @@ uint32_t run_dynamic_reduce(const DynamicReduce<kOp>& s, DynamicCall& call) {
   const DynamicOperand& x = call.inputs[0];
   const size_t rank = x.dims->size();
   const bool listed = call.has(1);
+  if (listed && call.inputs[1].rank() != 1) return kNotDynamic;
   const int64_t count = listed ? call.inputs[1].count : static_cast<int64_t>(s.axes.size());
   Reduced reduced(rank, count == 0 && !s.none);
   for (int64_t i = 0; i < count; ++i) {

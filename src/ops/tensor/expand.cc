@@ -128,6 +128,7 @@ struct DynamicExpand {
 
 uint32_t run_dynamic_expand(const DynamicExpand& s, DynamicCall& call) {
   const DynamicOperand &in = call.inputs[0], &shape = call.inputs[1];
+  if (shape.rank() != 1) return kNotDynamic;
   const auto* target = static_cast<const int64_t*>(shape.data);
   const size_t rank = std::max(in.dims->size(), static_cast<size_t>(shape.count));
   const size_t skip = rank - in.dims->size(), untouched = rank - static_cast<size_t>(shape.count);

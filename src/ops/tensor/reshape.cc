@@ -202,6 +202,7 @@ struct DynamicReshape {
 
 uint32_t run_dynamic_reshape(const DynamicReshape& s, DynamicCall& call) {
   const DynamicOperand &in = call.inputs[0], &shape = call.inputs[1];
+  if (shape.rank() != 1) return kNotDynamic;
   const auto* target = static_cast<const int64_t*>(shape.data);
   Dims dims;
   int64_t rest = 1, deduced = -1;
@@ -245,6 +246,7 @@ struct DynamicAxes {
   // As bits; nullopt where one is not among `rank`, or comes twice.
   std::optional<uint64_t> bits(const DynamicCall& call, int64_t rank) const {
     const bool listed = call.has(1);
+    if (listed && call.inputs[1].rank() != 1) return std::nullopt;
     const int64_t count = listed ? call.inputs[1].count : static_cast<int64_t>(given.size());
     uint64_t named = 0;
     for (int64_t i = 0; i < count; ++i) {

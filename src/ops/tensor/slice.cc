@@ -204,9 +204,9 @@ struct DynamicSlice {
 uint32_t run_dynamic_slice(const DynamicSlice& s, DynamicCall& call) {
   const DynamicOperand &in = call.inputs[0], &starts = call.inputs[1], &ends = call.inputs[2];
   const int64_t rank = in.rank(), count = starts.count;
-  if (ends.count != count || count > rank) return kNotDynamic;
-  for (const size_t i : {3, 4}) {
-    if (call.has(i) && call.inputs[i].count != count) return kNotDynamic;
+  if (count > rank) return kNotDynamic;
+  for (const DynamicOperand& list : call.inputs.subspan(1)) {
+    if (list.present() && (list.rank() != 1 || list.count != count)) return kNotDynamic;
   }
   Dims dims = *in.dims, strides = contiguous_strides(dims);
   int64_t offset = 0;

@@ -129,6 +129,7 @@ uint32_t run_dynamic_split(const DynamicSplit& s, DynamicCall& call) {
   const auto at = static_cast<size_t>(axis);
   Ints parts = s.sizes;
   if (call.has(1)) {
+    if (call.inputs[1].rank() != 1) return kNotDynamic;
     const auto* listed = static_cast<const int64_t*>(call.inputs[1].data);
     parts.assign(listed, listed + call.inputs[1].count);
   } else if (!s.given) {
