@@ -20,7 +20,7 @@ import numpy as np, treadle
 
 LOOP = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[4] x) => (y) {
-  n = Constant <value_int = 300000> ()
+  n = Constant <value_int = 2000000> ()
   y = Loop (n, , x) <body = b (int64 i, bool c, float[4] s) => (bool d, float[4] o) {
     d = Identity (c)
     a = Sin (s)
