@@ -210,16 +210,30 @@ void PooledPush::sort_in(Row& row) {
   const Carried& carried = row.group ? row.group->carried : pool_.first_.carried_;
   row.fresh = samples_of(chunks_[row.chunk]);
   row.runs = samples_to_run(layout_, carried.begun, row.member->pending + row.fresh);
-  if (!row.group && row.runs > 0) row.group = host_;
-  size_t k = row.runs > 0 && begins_alone(row.group) ? 0 : alike_.size();
-  while (k > 0 && !fits(alike_[k - 1], row)) --k;
-  if (k == 0) {
-    row.group = row.member->group;
-    alike_.push_back({row.group, row.runs > 0, {}, {}});
-    k = alike_.size();
+  std::optional<size_t> with;
+  if (!row.group && row.runs > 0 && host_) {
+    row.group = host_;
+    with = find_alike(row);
   }
-  row.with = k - 1;
+  if (!with) {
+    row.group = row.member->group;  // of the host's streams none runs: those that begin run together
+    with = find_alike(row);
+  }
+  if (!with) {
+    with = alike_.size();
+    alike_.push_back({row.group, row.runs > 0, {}, {}});
+  }
+  row.with = *with;
   alike_[row.with].rows.push_back(&row);
+}
+
+// Those of its group that it can run with.
+std::optional<size_t> PooledPush::find_alike(const Row& row) const {
+  if (row.runs > 0 && begins_alone(row.group)) return std::nullopt;
+  for (size_t k = alike_.size(); k-- > 0;) {
+    if (fits(alike_[k], row)) return k;
+  }
+  return std::nullopt;
 }
 
 // Whether the first block of streams over time is to come, and has no batch.
@@ -242,12 +256,12 @@ bool PooledPush::fits(const Alike& alike, const Row& row) const {
 }
 
 std::vector<entries::Entry> PooledPush::entries_of(const Alike& alike) const {
-  const Carried& beginning = alike.group ? *beginning_ : pool_.first_.carried_;
+  const Carried* beginning = alike.group && beginning_ ? &*beginning_ : &pool_.first_.carried_;
   std::vector<entries::Entry> entries;
   entries.reserve(alike.rows.size());
   for (const Row* row : alike.rows) {
     const PoolGroup* group = row->member->group;
-    entries.push_back({group ? &group->carried : &beginning, row->member->at});
+    entries.push_back({group ? &group->carried : beginning, row->member->at});
   }
   return entries;
 }

@@ -58,6 +58,7 @@ class PooledPush {
   bool begins_alone(const PoolGroup* group) const;
   Status find_host();
   void sort_in(Row& row);
+  std::optional<size_t> find_alike(const Row& row) const;
   std::vector<entries::Entry> entries_of(const Alike& alike) const;
   bool fits(const Alike& alike, const Row& row) const;
   Status run_all();

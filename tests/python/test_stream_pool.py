@@ -471,6 +471,16 @@ def test_windows_begin_among_others():
             assert pool.runs - before == 2  # windows, not streams
 
 
+def test_those_that_begin_run_together_where_the_others_wait():
+    session = treadle.InferenceSession(windows_model())
+    pool, alone = session.streams(4, **WINDOWS), [session.stream(**WINDOWS) for _ in range(4)]
+    for lengths in ({0: 8}, {0: 1, 1: 8, 2: 8, 3: 8}):  # one sample is no window
+        chunks, before = {i: normal(1, n) for i, n in lengths.items()}, pool.runs
+        for i, got in pool.push(chunks).items():
+            np.testing.assert_allclose(got, alone[i].push(x=chunks[i]), atol=1e-6)
+        assert pool.runs - before == 2  # windows, not streams
+
+
 def test_a_batch_that_the_model_fixes_at_one():
     case = convolution_and_gru()
     session = treadle.InferenceSession(case.model)
