@@ -26,7 +26,6 @@ using kernels::ElementwiseOp;
 struct Elementwise {
   bool converts = false;
   kernels::TileConverter converter;
-  ElementwiseOp op{};
   kernels::ElementwiseRows rows;
   kernels::WhereRow where = nullptr;
   kernels::ElementwiseParams params;
@@ -222,15 +221,11 @@ Operand one_element(const ir::Value* v) {
 
 DynamicKernel elementwise_kernel(const DynamicContext& context) {
   const ir::Node& node = context.node;
-  std::vector<Operand> in, out{one_element(node.outputs[0])};
+  std::vector<Operand> in;
   for (const ir::Value* v : node.inputs) in.push_back(one_element(v));
-  StateArena states;
-  PackCache packs;
   ElementwiseForm form;
-  PrepareContext preparation{node, in, out, states, packs, {}, 0, &form};
-  preparation.form_only = true;
-  if (!node.op->prepare(preparation).ok()) return {};
-  form = in_one_type(form, node);
+  with_form(node, in, one_element(node.outputs[0]),
+            [&](const ElementwiseForm& said) { form = in_one_type(said, node); });
   Elementwise made;
   made.result_width = static_cast<uint8_t>(byte_width(node.outputs[0]->type.element));
   if (form.kind == ElementwiseForm::Kind::kConversion) {
@@ -241,7 +236,6 @@ DynamicKernel elementwise_kernel(const DynamicContext& context) {
     const bool where = form.op == ElementwiseOp::kWhere;
     const ElementType type = node.inputs[form.arguments[where ? 1 : 0]]->type.element;
     if (!is_stored_as_computed(type)) return {};
-    made.op = form.op;
     made.params = form.params;
     made.count = kernels::info(form.op).inputs;
     std::copy_n(form.arguments, 3, made.arguments);

@@ -56,7 +56,6 @@ struct DynamicContext {
 
   const ir::Attributes& attributes() const { return node.attributes; }
   ElementType element(size_t input) const { return node.inputs[input]->type.element; }
-  bool has_input(size_t i) const { return i < node.inputs.size() && node.inputs[i] != nullptr; }
 };
 
 // A kernel without state but for T, which `arguments` make.

@@ -119,6 +119,9 @@ struct ElementwiseForm {
 
 // use(form) for what a node of known sizes computes.
 void with_form(const ir::Node& node, const std::function<void(const ElementwiseForm&)>& use);
+// The same where operands and result have the given sizes.
+void with_form(const ir::Node& node, std::span<const Operand> inputs, const Operand& result,
+               const std::function<void(const ElementwiseForm&)>& use);
 
 // What a node of known sizes computes; kNone where it takes more than an operation of one type.
 ElementwiseForm elementwise_form(const ir::Node& node);

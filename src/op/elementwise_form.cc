@@ -7,12 +7,17 @@
 namespace treadle {
 
 void with_form(const ir::Node& node, const std::function<void(const ElementwiseForm&)>& use) {
-  std::vector<Operand> in, out{operand_of(*node.outputs[0])};
+  std::vector<Operand> in;
   for (const ir::Value* v : node.inputs) in.push_back(v ? operand_of(*v) : Operand());
+  with_form(node, in, operand_of(*node.outputs[0]), use);
+}
+
+void with_form(const ir::Node& node, std::span<const Operand> inputs, const Operand& result,
+               const std::function<void(const ElementwiseForm&)>& use) {
   StateArena states;
   PackCache packs;
   ElementwiseForm form;
-  PrepareContext context{node, in, out, states, packs, {}, 0, &form};
+  PrepareContext context{node, inputs, std::span(&result, 1), states, packs, {}, 0, &form};
   context.form_only = true;
   if (node.op->prepare(context).ok()) use(form);
 }

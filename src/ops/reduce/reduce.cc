@@ -136,24 +136,21 @@ Status prepare_reduce(PrepareContext& ctx) {
 template <kernels::ReduceOp kOp>
 struct DynamicReduce {
   ElementType type{};
-  bool keep = true, none = false;  // none: without axes it reduces nothing
-  Axes axes;                       // of versions that have them as an attribute
+  const ir::Attributes* attributes = nullptr;
+  bool keep = true;
+  Axes axes;  // of versions that have them as an attribute
 };
 
 template <kernels::ReduceOp kOp>
 uint32_t run_dynamic_reduce(const DynamicReduce<kOp>& s, DynamicCall& call) {
   const DynamicOperand& x = call.inputs[0];
   const size_t rank = x.dims->size();
-  const bool listed = call.has(1);
-  if (listed && call.inputs[1].rank() != 1) return kNotDynamic;
-  const int64_t count = listed ? call.inputs[1].count : static_cast<int64_t>(s.axes.size());
-  Reduced reduced(rank, count == 0 && !s.none);
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t axis = listed ? static_cast<const int64_t*>(call.inputs[1].data)[i] : s.axes[static_cast<size_t>(i)];
-    if (axis < 0) axis += static_cast<int64_t>(rank);
-    if (axis < 0 || axis >= static_cast<int64_t>(rank)) return kNotDynamic;
-    reduced[static_cast<size_t>(axis)] = true;
-  }
+  if (call.has(1) && call.inputs[1].rank() != 1) return kNotDynamic;
+  std::span<const int64_t> axes = s.axes;
+  if (call.has(1)) axes = {static_cast<const int64_t*>(call.inputs[1].data), static_cast<size_t>(call.inputs[1].count)};
+  const auto found = reduced_dimensions(*s.attributes, axes, rank);
+  if (!found.ok()) return kNotDynamic;
+  const Reduced& reduced = *found;
   Dims dims;
   for (size_t d = 0; d < rank; ++d) {
     if (!reduced[d]) {
@@ -172,10 +169,7 @@ uint32_t run_dynamic_reduce(const DynamicReduce<kOp>& s, DynamicCall& call) {
 
 template <kernels::ReduceOp kOp>
 DynamicKernel dynamic_reduce(const DynamicContext& c) {
-  DynamicReduce<kOp> made{c.element(0),
-                          c.attributes().get_int("keepdims", 1) != 0,
-                          c.attributes().get_int("noop_with_empty_axes") != 0,
-                          {}};
+  DynamicReduce<kOp> made{c.element(0), &c.attributes(), c.attributes().get_int("keepdims", 1) != 0, {}};
   const auto axes = c.attributes().get_ints("axes");
   made.axes.assign(axes.begin(), axes.end());
   return dynamic_kernel<DynamicReduce<kOp>, run_dynamic_reduce<kOp>>(c, std::move(made));
