@@ -35,10 +35,12 @@ class InlineVector {
     assign(first, last);
   }
   explicit InlineVector(std::span<const T> values) { assign(values.begin(), values.end()); }
-  InlineVector(const InlineVector& other) { assign(other.begin(), other.end()); }
+  InlineVector(const InlineVector& other) {
+    if (!copy_inline(other)) assign(other.begin(), other.end());
+  }
   InlineVector(InlineVector&& other) noexcept { take(std::move(other)); }
   InlineVector& operator=(const InlineVector& other) {
-    if (this != &other) assign(other.begin(), other.end());
+    if (this != &other && !copy_inline(other)) assign(other.begin(), other.end());
     return *this;
   }
   InlineVector& operator=(InlineVector&& other) noexcept {
@@ -73,7 +75,7 @@ class InlineVector {
     if constexpr (std::forward_iterator<It>) {
       const size_t count = static_cast<size_t>(std::distance(first, last));
       reserve(count);
-      std::uninitialized_copy(first, last, data_);
+      copy_elements(first, count);
       size_ = count;
     } else {
       for (; first != last; ++first) push_back(*first);
@@ -126,7 +128,11 @@ class InlineVector {
   }
 
   friend bool operator==(const InlineVector& a, const InlineVector& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    if (a.size_ != b.size_) return false;
+    for (size_t i = 0; i < a.size_; ++i) {
+      if (!(a.data_[i] == b.data_[i])) return false;
+    }
+    return true;
   }
 
  private:
@@ -163,6 +169,40 @@ class InlineVector {
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
+  // False, with nothing done, where elements have to be copied one by one.
+  bool copy_inline(const InlineVector& other) {
+    if constexpr (std::is_trivially_copyable_v<T> && sizeof(storage_) <= kFewBytes) {
+      if (!is_inline() || !other.is_inline()) return false;
+      copy_storage(other);
+      size_ = other.size_;
+      return true;
+    } else {
+      return false;
+    }
+  }
+  // Into memory that holds nothing. Most are a few numbers, for which a call takes longer than the copy.
+  template <class It>
+  void copy_elements(It first, size_t count) {
+    if constexpr (std::is_trivially_copyable_v<T> && std::contiguous_iterator<It>) {
+      const auto* from = std::to_address(first);
+      switch (count) {
+        case 3:
+          data_[2] = from[2];
+          [[fallthrough]];
+        case 2:
+          data_[1] = from[1];
+          [[fallthrough]];
+        case 1:
+          data_[0] = from[0];
+          [[fallthrough]];
+        case 0:
+          return;
+        default:
+          break;
+      }
+    }
+    std::uninitialized_copy_n(first, count, data_);
+  }
   void take(InlineVector&& other) {
     if (other.is_inline()) {
       if constexpr (kMovesByBytes<T> && sizeof(storage_) <= kFewBytes) {

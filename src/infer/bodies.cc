@@ -31,13 +31,14 @@ Result<std::vector<Type>> Inference::Bodies::infer(const char* attribute, std::v
   hints_.clear();
   const size_t first = before_states(node_.op->control, node_.version->since).body_inputs;
   for (size_t i = 0; i < states; ++i) hints_.push_back(driver_.declared(body->inputs[first + i]));
+  find_least_sizes(inputs, first, states);
   for (;;) {
     start_trip(*body, inputs);
     if (is_loop(node_)) TREADLE_TRY(know_constant_states());
     if (!trip.empty()) know_loop_inputs(trip);
     TREADLE_TRY(driver_.infer(*body));
     TREADLE_ASSIGN(const bool settled, unite_states(*body, inputs, states));
-    if (settled) break;
+    if (settled && keep_least_sizes(*body, inputs)) break;
   }
   return outputs_of(*body, trip);
 }
@@ -49,6 +50,38 @@ void Inference::Bodies::start_trip(ir::Region& body, const std::vector<Type>& in
     value->type = inputs[i];
     if (driver_.options_.name_unknowns) driver_.name_unknowns(value, value->type);
   }
+  for (const LeastSize& size : least_sizes_) {
+    if (changes(size, inputs)) body.inputs[size.input]->type.shape[size.axis] = Dim::at_least(size.least);
+  }
+}
+
+void Inference::Bodies::find_least_sizes(const std::vector<Type>& initial, size_t first, size_t states) {
+  least_sizes_.clear();
+  if (driver_.options_.name_unknowns) return;
+  const size_t outputs = before_states(node_.op->control, node_.version->since).body_outputs;
+  for (size_t i = 0; i < states; ++i) {
+    const Type& type = initial[first + i];
+    if (!type.is_tensor() || !type.has_shape) continue;
+    for (size_t axis = 0; axis < type.shape.size(); ++axis) {
+      const int64_t least = type.shape[axis].lower_bound().value_or(0);
+      if (least > 0) least_sizes_.push_back({first + i, outputs + i, axis, least});
+    }
+  }
+}
+
+bool Inference::Bodies::changes(const LeastSize& size, const std::vector<Type>& inputs) {
+  const Type& type = inputs[size.input];
+  return type.is_tensor() && type.has_shape && size.axis < type.shape.size() && type.shape[size.axis].is_unknown();
+}
+
+bool Inference::Bodies::keep_least_sizes(const ir::Region& body, const std::vector<Type>& inputs) {
+  const size_t wrong = std::erase_if(least_sizes_, [&](const LeastSize& size) {
+    if (!changes(size, inputs)) return false;
+    const Type& out = body.outputs[size.output]->type;
+    const bool has_size = out.is_tensor() && out.has_shape && size.axis < out.shape.size();
+    return !has_size || out.shape[size.axis].lower_bound().value_or(0) < size.least;
+  });
+  return wrong == 0;
 }
 
 // A state that no trip changes is what it was.

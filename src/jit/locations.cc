@@ -239,7 +239,7 @@ class Survey {
   void visit_loop(uint32_t index) {
     const Loop& loop = p_.loops[index];
     const bool outer = index == request_.loop;
-    const bool written_out = outer || begins_inline(loop);
+    const bool written_out = outer ? loop.step.simple : begins_inline(loop);
     layout_.inline_loop[index] = written_out;
     plan::for_each_slot(loop, [&](const SlotUse& use) {
       const bool is_around = use.when == When::kBegin || use.when == When::kEnd;

@@ -45,12 +45,7 @@ void LoopWriter::write() {
   total_trips_ = variable(b_.getInt64Ty(), "total_trips");
   refresh();
   open_places();
-  trip_[request_.loop] = variable(b_.getInt64Ty(), "trip");
-  trips_[request_.loop] = variable(b_.getInt64Ty(), "trips");
-  set(trip_[request_.loop],
-      b_.CreateLoad(b_.getInt64Ty(), counter_address(request_.loop, offsetof(LoopCounters, trip))));
-  set(trips_[request_.loop],
-      b_.CreateLoad(b_.getInt64Ty(), counter_address(request_.loop, offsetof(LoopCounters, trips))));
+  if (layout_.inline_loop[request_.loop]) open_counters();
   if (runs_in_blocks(request_.loop)) {
     write_blocks(request_.loop);
     b_.CreateBr(exit_);
@@ -62,6 +57,15 @@ void LoopWriter::write() {
   close_places();
   publish();
   b_.CreateRet(b_.getInt32(0));
+}
+
+void LoopWriter::open_counters() {
+  trip_[request_.loop] = variable(b_.getInt64Ty(), "trip");
+  trips_[request_.loop] = variable(b_.getInt64Ty(), "trips");
+  set(trip_[request_.loop],
+      b_.CreateLoad(b_.getInt64Ty(), counter_address(request_.loop, offsetof(LoopCounters, trip))));
+  set(trips_[request_.loop],
+      b_.CreateLoad(b_.getInt64Ty(), counter_address(request_.loop, offsetof(LoopCounters, trips))));
 }
 
 // --- the frame -------------------------------------------------------------------------------------------------------
@@ -240,7 +244,9 @@ void LoopWriter::copy(uint32_t from, uint32_t to, size_t bytes) {
 
 // The engine's counts of work and trips, before it is called and after, and how far the loop is.
 void LoopWriter::publish() {
-  b_.CreateStore(get(trip_[request_.loop]), counter_address(request_.loop, offsetof(LoopCounters, trip)));
+  if (const auto trip = trip_.find(request_.loop); trip != trip_.end()) {
+    b_.CreateStore(get(trip->second), counter_address(request_.loop, offsetof(LoopCounters, trip)));
+  }
   b_.CreateStore(get(units_), field(offsetof(NativeFrame, poll_units), b_.getPtrTy()));
   b_.CreateStore(get(total_trips_), field(offsetof(NativeFrame, trips), b_.getPtrTy()));
 }

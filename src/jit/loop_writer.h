@@ -25,6 +25,7 @@ class LoopWriter final : private StepHost {
   using Block = llvm::BasicBlock;
 
   // --- the frame
+  void open_counters();
   Value* field(size_t offset, llvm::Type* type);
   Value* slot_address(uint32_t s);
   Value* counter_address(uint32_t loop, size_t offset);

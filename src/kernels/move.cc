@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "base/in_pieces.h"
 #include "kernels/types.h"
@@ -284,7 +285,22 @@ void fill(size_t width, const void* value, void* out, size_t count) {
 void copy_blocks(const void* in, int64_t in_stride, void* out, int64_t out_stride, size_t bytes, size_t count) {
   const std::byte* from = static_cast<const std::byte*>(in);
   std::byte* to = static_cast<std::byte*>(out);
-  for (size_t i = 0; i < count; ++i, from += in_stride, to += out_stride) std::memcpy(to, from, bytes);
+  const auto copy_all = [&](auto size) {
+    for (size_t i = 0; i < count; ++i, from += in_stride, to += out_stride) std::memcpy(to, from, size);
+  };
+  // Blocks of a few elements take longer to call for than to copy.
+  switch (bytes) {
+    case 4:
+      return copy_all(std::integral_constant<size_t, 4>());
+    case 8:
+      return copy_all(std::integral_constant<size_t, 8>());
+    case 16:
+      return copy_all(std::integral_constant<size_t, 16>());
+    case 32:
+      return copy_all(std::integral_constant<size_t, 32>());
+    default:
+      return copy_all(bytes);
+  }
 }
 
 namespace {

@@ -323,8 +323,7 @@ bool has_reduce(ReduceOp op, ElementType type) {
   return compute != ComputeType::kNone;
 }
 
-Status prepare_reduce(ReducePlan* plan, ReduceOp op, ElementType type, std::span<const int64_t> dims,
-                      std::span<const bool> reduced) {
+Status begin_reduce(ReducePlan* plan, ReduceOp op, ElementType type) {
   if (!has_reduce(op, type)) return error(Code::kNotImplemented, "no such reduction of {}", name(type));
   *plan = ReducePlan();
   plan->run = run_reduce;
@@ -337,7 +336,10 @@ Status prepare_reduce(ReducePlan* plan, ReduceOp op, ElementType type, std::span
   const ElementType computed = element_type_of(plan->compute);
   plan->load = make_converter(type, computed);
   plan->store = make_converter(computed, type);
+  return {};
+}
 
+Status size_reduce(ReducePlan* plan, std::span<const int64_t> dims, std::span<const bool> reduced) {
   Group groups[2 * kMaxReduceDims];
   int rank = 0;
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -368,6 +370,12 @@ Status prepare_reduce(ReducePlan* plan, ReduceOp op, ElementType type, std::span
   }
   if (is_rows(*plan)) plan->run = run_rows;
   return {};
+}
+
+Status prepare_reduce(ReducePlan* plan, ReduceOp op, ElementType type, std::span<const int64_t> dims,
+                      std::span<const bool> reduced) {
+  TREADLE_TRY(begin_reduce(plan, op, type));
+  return size_reduce(plan, dims, reduced);
 }
 
 }  // namespace treadle::kernels

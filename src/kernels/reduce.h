@@ -70,7 +70,11 @@ struct ReducePlan {
   void operator()(const void* input, void* output) const { run(*this, input, output); }
 };
 
-// reduced[d]: whether dimension d is reduced. With none, each element is reduced by itself.
+// What does not depend on sizes, and the rest. reduced[d]: whether dimension d is reduced. With none, each element is
+// reduced by itself.
+Status begin_reduce(ReducePlan* plan, ReduceOp op, ElementType type);
+Status size_reduce(ReducePlan* plan, std::span<const int64_t> dims, std::span<const bool> reduced);
+// Both.
 Status prepare_reduce(ReducePlan* plan, ReduceOp op, ElementType type, std::span<const int64_t> dims,
                       std::span<const bool> reduced);
 bool has_reduce(ReduceOp op, ElementType type);

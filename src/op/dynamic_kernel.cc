@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <functional>
-#include <numeric>
 #include <vector>
 
 #include "kernels/convert.h"
@@ -196,12 +194,34 @@ uint32_t run_levels(const Elementwise& s, std::span<const Walk::Level> levels, c
   return 0;
 }
 
+// The sizes of the result where every argument has them or is one element; null elsewhere. `moving`: as of a level.
+const Dims* common_sizes(std::span<const DynamicOperand* const> arguments, unsigned& moving) {
+  const DynamicOperand* most = arguments[0];
+  for (const DynamicOperand* a : arguments.subspan(1)) {
+    if (a->count > most->count || (a->count == most->count && a->rank() > most->rank())) most = a;
+  }
+  moving = 0;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i]->count == 1 && arguments[i]->rank() <= most->rank()) continue;
+    if (arguments[i] != most && *arguments[i]->dims != *most->dims) return nullptr;
+    moving |= 1U << i;
+  }
+  return most->dims;
+}
+
 uint32_t run_elementwise(const Elementwise& s, DynamicCall& call) {
   const DynamicOperand* arguments[3] = {};
   const void* a[3] = {};
   for (size_t i = 0; i < s.count; ++i) {
     arguments[i] = &call.inputs[s.arguments[i]];
     a[i] = arguments[i]->data;
+  }
+  unsigned moving = 0;
+  if (const Dims* dims = common_sizes({arguments, s.count}, moving)) {
+    void* to = call.make(0, *dims);
+    if (!to) return kNotDynamic;
+    const int64_t count = element_count_unchecked(dims->span());
+    return count == 0 ? 0 : run_row(s, a, to, count, moving);
   }
   Walk walk;
   if (!walk.spread({arguments, s.count})) return kNotDynamic;
@@ -258,10 +278,42 @@ bool is_number(const ir::Value* v) {
 }
 
 template <class Word>
-void copy_line(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t count) {
+void copy_words(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t count) {
   const auto* source = static_cast<const Word*>(from);
   auto* target = static_cast<Word*>(to);
   for (int64_t i = 0; i < count; ++i) target[i * to_stride] = source[i * from_stride];
+}
+
+void copy_line(size_t width, int64_t count, const void* from, int64_t from_stride, void* to, int64_t to_stride) {
+  if (from_stride == 1 && to_stride == 1) {
+    std::memcpy(to, from, static_cast<size_t>(count) * width);
+    return;
+  }
+  switch (width) {
+    case 1:
+      return copy_words<uint8_t>(from, from_stride, to, to_stride, count);
+    case 2:
+      return copy_words<uint16_t>(from, from_stride, to, to_stride, count);
+    case 4:
+      return copy_words<uint32_t>(from, from_stride, to, to_stride, count);
+    case 8:
+      return copy_words<uint64_t>(from, from_stride, to, to_stride, count);
+    default: {
+      const auto bytes = static_cast<int64_t>(width);
+      return kernels::copy_blocks(from, from_stride * bytes, to, to_stride * bytes, width, static_cast<size_t>(count));
+    }
+  }
+}
+
+// Line by line.
+void copy_lines(size_t width, std::span<const int64_t> dims, const std::byte* from,
+                std::span<const int64_t> from_strides, std::byte* to, std::span<const int64_t> to_strides) {
+  if (dims.size() == 1) return copy_line(width, dims[0], from, from_strides[0], to, to_strides[0]);
+  const auto bytes = static_cast<int64_t>(width);
+  for (int64_t i = 0; i < dims[0]; ++i) {
+    copy_lines(width, dims.subspan(1), from + i * from_strides[0] * bytes, from_strides.subspan(1),
+               to + i * to_strides[0] * bytes, to_strides.subspan(1));
+  }
 }
 
 }  // namespace
@@ -280,15 +332,16 @@ int64_t index_at(const void* list, bool wide, int64_t k) {
 
 void copy_strided(size_t width, std::span<const int64_t> dims, const void* from, std::span<const int64_t> from_strides,
                   void* to, std::span<const int64_t> to_strides) {
-  const int64_t count = std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
-  if (count == 0) return;
-  if (dims.size() < 2 && (count == 1 || (from_strides[0] == 1 && to_strides[0] == 1))) {
-    std::memcpy(to, from, static_cast<size_t>(count) * width);
+  constexpr int64_t kFewElements = 256;  // for which preparing takes longer than copying
+  if (dims.empty()) {
+    std::memcpy(to, from, width);
     return;
   }
-  if (dims.size() == 1 && (width == 4 || width == 8)) {
-    if (width == 4) return copy_line<uint32_t>(from, from_strides[0], to, to_strides[0], count);
-    return copy_line<uint64_t>(from, from_strides[0], to, to_strides[0], count);
+  const int64_t count = element_count_unchecked(dims);
+  if (count == 0) return;
+  if (dims.size() == 1 || count <= kFewElements) {
+    return copy_lines(width, dims, static_cast<const std::byte*>(from), from_strides, static_cast<std::byte*>(to),
+                      to_strides);
   }
   kernels::CopyPlan plan;
   [[maybe_unused]] const Status prepared = kernels::prepare_copy(&plan, width, dims, from_strides, to_strides);

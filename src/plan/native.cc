@@ -60,7 +60,8 @@ class Body {
       } else if (p_.code[pc].code == OpCode::kKernel) {
         add_kernel(pc);
       } else {
-        gain_.saved_ns += costs::kSavedInstructionNs;
+        // What goes by sizes of the run is done by the engine, whoever asks for it.
+        if (!is_dynamic(p_.code[pc].code)) gain_.saved_ns += costs::kSavedInstructionNs;
         compile_ns_ += costs::kCompileOperationNs;
         operations_ += 1;
       }
@@ -70,7 +71,8 @@ class Body {
       gain_.trip_ns =
           costs::kChainIterationNs + costs::kChainOperationNs * static_cast<double>(loop_.schedule.chain->steps.size());
     }
-    gain_.saved_ns = std::min(gain_.saved_ns + costs::kSavedIterationNs, costs::kMostSaved * gain_.trip_ns);
+    if (loop_.step.simple) gain_.saved_ns += costs::kSavedIterationNs;
+    gain_.saved_ns = std::min(gain_.saved_ns, costs::kMostSaved * gain_.trip_ns);
     if (gain_.saved_ns < costs::kLeastSaved * gain_.trip_ns) gain_.saved_ns = 0;
     gain_.ahead_ns += gain_.saved_ns;
   }
@@ -128,12 +130,7 @@ NativeGain expected_gain(const Program& program, uint32_t index) {
   return Body(program, index).gain();
 }
 
-std::optional<NativeRequest> describe_loop(const Program& program, uint32_t index, std::string& why) {
-  const Loop& loop = program.loops[index];
-  if (!loop.step.simple) {
-    why = "a state, scan input or scan output has a size that is known only at run time";
-    return std::nullopt;
-  }
+NativeRequest describe_loop(const Program& program, uint32_t index) {
   NativeRequest request;
   request.program = &program;
   request.loop = index;

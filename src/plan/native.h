@@ -6,7 +6,8 @@
 //
 // Native code is entered before a trip: the position of the loop is in its LoopCounters, the loop's states and pointers
 // are in the table of slots. After the last trip the native code leaves both there in the same way. So the interpreter
-// begins and ends every loop, and may hand a loop over before any trip.
+// begins and ends every loop, and may hand a loop over before any trip. Where a state, a scan input or a scan output
+// has a size that only the run knows, the engine takes the back edge as well (NativeHost::loop_next).
 
 #include <cstddef>
 #include <cstdint>
@@ -115,7 +116,7 @@ struct NativeGain {
 };
 NativeGain expected_gain(const Program& program, uint32_t loop);
 
-// The request for loop `loop`; `why` when it cannot be native code.
-std::optional<NativeRequest> describe_loop(const Program& program, uint32_t loop, std::string& why);
+// The request for loop `loop`.
+NativeRequest describe_loop(const Program& program, uint32_t loop);
 
 }  // namespace treadle::plan

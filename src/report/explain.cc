@@ -75,9 +75,7 @@ class Explainer {
       const ir::Node& node = *p_.node_of[kernel.at];
       report.blocked.push_back({std::string(node.name), node.op->name, {}});
     }
-    std::string why;
     find_obstacles(loop, report);
-    if (!plan::describe_loop(p_, index, why)) report.why_not_native = why;
     count(index, others, report);
     return report;
   }

@@ -47,6 +47,7 @@ class Context {
   Status branch(const plan::Instruction*& in, const plan::Instruction* target);
   template <bool kProfiled>
   Status enter_loop(const plan::Instruction*& in);
+  template <bool kProfiled>
   Status end_trip(const plan::Instruction*& in);
   template <bool kProfiled>
   Status end_simple_trip(const plan::Instruction*& in, const plan::Instruction* body);

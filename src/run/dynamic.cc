@@ -38,13 +38,14 @@ class DynamicNodes::Call final : public DynamicCall {
 
   void* make(size_t i, std::span<const int64_t> dims) override {
     const Operands::Source& result = results_[i];
-    size_t count = 1;
+    int64_t count = 1;
     for (const int64_t size : dims) {
-      if (size < 0 || __builtin_mul_overflow(count, static_cast<size_t>(size), &count)) return nullptr;
+      if (size < 0 || __builtin_mul_overflow(count, size, &count)) return nullptr;
     }
-    if (count > kMostBytes / result.width) return nullptr;
-    bytes_ += count * result.width;
-    return nodes_.frame_.renew_for(result.slot, result.type, dims);
+    if (static_cast<size_t>(count) > kMostBytes / result.width) return nullptr;
+    const size_t bytes = static_cast<size_t>(count) * result.width;
+    bytes_ += bytes;
+    return nodes_.frame_.renew_for(result.slot, result.type, dims, count, bytes);
   }
 
   bool share(size_t i, size_t from, std::span<const int64_t> dims) override {
@@ -82,7 +83,10 @@ DynamicNodes::Operands DynamicNodes::first_operands(const DynamicNode& node) con
     }
     const Type& type = node.node->inputs[i]->type;
     made.sources.push_back({s, type.element, byte_width(type.element), frame_.is_handle(s)});
-    if (frame_.is_handle(s)) continue;
+    if (frame_.is_handle(s)) {
+      made.handles.push_back(static_cast<uint32_t>(i));
+      continue;
+    }
     made.planned[i] = known_dims(type.shape);
     made.at[i].dims = &made.planned[i];
     made.at[i].count = element_count_unchecked(made.planned[i]);
@@ -96,13 +100,13 @@ DynamicNodes::Operands DynamicNodes::first_operands(const DynamicNode& node) con
 
 // False where one is no row-major tensor of the type that the kernel was made for. `bytes`: of those of run-time size.
 bool DynamicNodes::find_operands(Operands& operands, size_t& bytes) const {
-  for (size_t i = 0; i < operands.at.size(); ++i) {
+  const size_t count = operands.at.size();
+  for (size_t i = 0; i < count; ++i) operands.at[i].data = frame_.address(operands.sources[i].slot);
+  for (const uint32_t i : operands.handles) {
     const Operands::Source& source = operands.sources[i];
-    DynamicOperand& operand = operands.at[i];
-    operand.data = frame_.address(source.slot);
-    if (!source.is_handle) continue;
     const AnyValue& value = frame_.handle(source.slot);
     if (!value.is_tensor() || value.tensor().type() != source.type || frame_.strides_of(source.slot)) return false;
+    DynamicOperand& operand = operands.at[i];
     operand.dims = &value.tensor().dims();
     operand.count = value.tensor().element_count();
     bytes += static_cast<size_t>(operand.count) * source.width;

@@ -33,6 +33,7 @@ class DynamicNodes {
     std::vector<DynamicOperand> at;
     std::vector<Source> sources, results;
     std::vector<Dims> planned;
+    std::vector<uint32_t> handles;  // inputs of run-time size
   };
   class Call;
 

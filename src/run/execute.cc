@@ -56,7 +56,7 @@ Status Context::interpret() {
         status = apart(&Context::enter_loop<kProfiled>);
         break;
       case OpCode::kLoopNext:
-        status = apart(&Context::end_trip);
+        status = apart(&Context::end_trip<kProfiled>);
         break;
       case OpCode::kLoopNextSimple:
         status = end_simple_trip<kProfiled>(in, code + in->target);
@@ -130,11 +130,14 @@ Status Context::enter_loop(const Instruction*& in) {
   return trips_.run(index, polls_.budget(), in);
 }
 
+template <bool kProfiled>
 Status Context::end_trip(const Instruction*& in) {
+  const uint32_t index = in->index;
   bool again = false;
-  TREADLE_TRY(loops_.next(in->index, again));
+  TREADLE_TRY(trips_.take_edge(index, again));
   in = again ? target_of(*in) : in + 1;
-  return {};
+  if (kProfiled || !again || !trips_.goes_native(index, polls_.budget().units)) return {};
+  return trips_.run(index, polls_.budget(), in);
 }
 
 template <bool kProfiled>

@@ -125,16 +125,11 @@ Status Frame::renew(uint32_t s, ElementType type, const Dims& dims) {
   return set_handle(s, AnyValue(std::move(tensor)));
 }
 
-void* Frame::renew_for(uint32_t s, ElementType type, std::span<const int64_t> dims) {
-  AnyValue& old = handles_[s];
+void* Frame::renew_elsewhere(uint32_t s, ElementType type, std::span<const int64_t> dims) {
   if (is_fixed_[s]) {
     const Shape& planned = program_.slots[s].type.shape;
-    if (!std::ranges::equal(dims, planned, [](int64_t size, const Dim& d) { return d.value() == size; }))
-      return nullptr;
-  }
-  if (old.is_tensor() && old.tensor().type() == type && old.tensor().rewrite(dims)) {
-    if (!layouts_.empty()) layouts_[s].strides.clear();
-    return slots_[s] = old.tensor().mutable_raw();
+    const auto same = [](int64_t size, const Dim& d) { return d.value() == size; };
+    if (!std::ranges::equal(dims, planned, same)) return nullptr;
   }
   return renew(s, type, Dims(dims)).ok() ? slots_[s] : nullptr;
 }

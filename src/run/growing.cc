@@ -1,7 +1,5 @@
 #include "run/growing.h"
 
-#include <cstring>
-
 #include "base/in_pieces.h"
 #include "kernels/move.h"
 #include "op/op_def.h"
@@ -12,37 +10,6 @@ using plan::DynamicNode;
 using plan::Growth;
 
 namespace {
-
-template <class T>
-void scatter_line(const std::byte* from, std::byte* to, int64_t count, int64_t stride) {
-  for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(to + i * stride * int64_t{sizeof(T)}, from + i * int64_t{sizeof(T)}, sizeof(T));
-  }
-}
-
-// Row-major elements to where strides say. Few of them, so nothing is prepared.
-const std::byte* scatter(const std::byte* from, std::byte* to, std::span<const int64_t> dims,
-                         std::span<const int64_t> strides, size_t width) {
-  const int64_t count = dims.empty() ? 1 : dims[0];
-  const int64_t stride = dims.empty() ? 1 : strides[0];
-  const auto bytes = static_cast<int64_t>(width);
-  if (dims.size() > 1) {
-    for (int64_t i = 0; i < count; ++i) {
-      from = scatter(from, to + i * stride * bytes, dims.subspan(1), strides.subspan(1), width);
-    }
-    return from;
-  }
-  if (stride == 1) {
-    std::memcpy(to, from, static_cast<size_t>(count) * width);
-  } else if (width == 4) {
-    scatter_line<uint32_t>(from, to, count, stride);
-  } else if (width == 8) {
-    scatter_line<uint64_t>(from, to, count, stride);
-  } else {
-    for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * stride * bytes, from + i * bytes, width);
-  }
-  return from + count * bytes;
-}
 
 // Lines of memory are an odd number of cache lines apart: columns of elements then do not compete for the same few
 // places of the cache.
@@ -168,8 +135,8 @@ Status Appends::append_in_layout(const DynamicNode& node, size_t axis, Dims dims
     const Dims& more = frame_.dims_of(node.inputs[i], *node.node->inputs[i], storage);
     if (element_count_unchecked(more) == 0) continue;
     const auto offset = static_cast<size_t>(at * layout.strides[axis]) * width;
-    scatter(static_cast<const std::byte*>(frame_.address(node.inputs[i])), buffer->data() + offset, more,
-            layout.strides, width);
+    copy_strided(width, more, frame_.address(node.inputs[i]), contiguous_strides(more), buffer->data() + offset,
+                 layout.strides);
     at += more[axis];
   }
   buffer->set_used(static_cast<size_t>(dims[axis]));

@@ -135,7 +135,7 @@ NativeLoops::NativeLoops(std::shared_ptr<const plan::Program> program, Jit mode,
     while (!open.empty() && loops[open.back()].last < loops[i].first) open.pop_back();
     around_.push_back(open.empty() ? kNone : open.back());
     outermost_.push_back(open.empty() ? i : open.front());
-    if (loops[i].step.simple) open.push_back(i);
+    open.push_back(i);
     const plan::NativeGain gain = plan::expected_gain(*program_, i);
     Entry& entry = loops_[i];
     entry.compile_ns = gain.compile_ns;
@@ -169,7 +169,7 @@ void NativeLoops::interpreted(uint32_t loop, double lost_ns) {
   for (uint32_t at = loop; at != kNone; at = around_[at]) {
     if (loops_[at].asked.load(std::memory_order_relaxed) != Asked::kAnswered) open = at;
   }
-  if (open == kNone || !program_->loops[open].step.simple) return;
+  if (open == kNone) return;
   Entry& entry = loops_[open];
   if (entry.asked.load(std::memory_order_relaxed) >= Asked::kCompiler) return;
   const double all = entry.lost_ns.fetch_add(lost_ns, std::memory_order_relaxed) + lost_ns;
@@ -206,9 +206,7 @@ NativeLoops::State NativeLoops::state(uint32_t loop) const {
 }
 
 std::string NativeLoops::why_not(uint32_t loop) const {
-  State of = state(loop);
-  if (!of.tried) plan::describe_loop(*program_, loop, of.why);
-  return of.why;
+  return state(loop).why;
 }
 
 int64_t NativeLoops::compilations() const {
@@ -222,14 +220,13 @@ int64_t NativeLoops::cache_loads() const {
 }
 
 std::unique_ptr<NativeCode> NativeLoops::make_code(uint32_t loop, Asked whom, State& state) const {
-  auto request = plan::describe_loop(*program_, loop, state.why);
-  if (!request) return nullptr;
-  request->isa = kernels::preferred_isa();
-  request->counter_stride = sizeof(LoopPosition);
+  plan::NativeRequest request = plan::describe_loop(*program_, loop);
+  request.isa = kernels::preferred_isa();
+  request.counter_stride = sizeof(LoopPosition);
   Digest key{};
   std::optional<NativeBlob> blob;
   if (cache_->is_on()) {
-    key = plan::native_key(*request);
+    key = plan::native_key(request);
     blob = cache_->load(key, state.cache_why);
     state.from_cache = blob.has_value();
   }
@@ -238,7 +235,7 @@ std::unique_ptr<NativeCode> NativeLoops::make_code(uint32_t loop, Asked whom, St
     const plan::NativeCompiler* compiler = native_compiler(state.why);
     if (!compiler) return nullptr;
     blob.emplace();
-    if (!compile_apart(*compiler, *request, *blob, state.why)) return nullptr;
+    if (!compile_apart(*compiler, request, *blob, state.why)) return nullptr;
     std::string unkept;
     if (cache_->is_on() && !cache_->store(key, *blob, unkept)) state.cache_why = unkept;
   }

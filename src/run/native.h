@@ -81,7 +81,7 @@ class NativeLoops : public std::enable_shared_from_this<NativeLoops> {
     std::vector<uint32_t> calls;  // instructions whose kernel is called; the others are in the code
   };
   State state(uint32_t loop) const;
-  // Why a loop that was tried, or cannot be, is not native code.
+  // Why a loop that was tried is not native code.
   std::string why_not(uint32_t loop) const;
   int64_t compilations() const;  // loops that are native code, those from the cache included
   int64_t cache_loads() const;

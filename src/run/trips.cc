@@ -36,7 +36,7 @@ Status Trips::ask_for_native(uint32_t index, const Instruction*& in) {
   const LoopPosition& at = loops_[index];
   if (!native_) return {};
   const bool is_counted = loop.continues == plan::kNoSlot && at.trips_known;
-  if (loop.step.simple) native_->before_loop(index, is_counted ? at.all_trips - at.trip : 0);
+  native_->before_loop(index, is_counted ? at.all_trips - at.trip : 0);
   if (native_->mode() != Jit::kRequired || at.trip < native_trip_ || native_code(index)) return {};
   in = program_.code.data() + loop.last - 1;
   return error(Code::kNotImplemented, "jit is required, but the loop is not native code: {}", native_->why_not(index));
@@ -102,6 +102,16 @@ Status Trips::run_bodies(const Loop& loop, LoopPosition& at, Budget& budget, int
     }
     continues = take_simple_edge(loop, at, slots);
     if (!continues) break;
+  }
+  return {};
+}
+
+Status Trips::take_edge(uint32_t index, bool& again) {
+  const int64_t units = polls_.budget().units;
+  TREADLE_TRY(loops_.next(index, again));
+  if (counts_ && again && polls_.budget().units > units) {
+    add_lost(index);
+    tell_lost(index);
   }
   return {};
 }

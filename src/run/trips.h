@@ -40,6 +40,8 @@ class Trips {
   // The trips that are left of a loop whose next one has been counted, as native code, as a chain or straight through
   // the body; `in` is behind them then. Where there is no such way, nothing happens.
   Status run(uint32_t index, Budget& budget, const plan::Instruction*& in);
+  // The back edge of a loop whose sizes only the run knows; `again`: there is another trip, which is counted.
+  Status take_edge(uint32_t index, bool& again);
   // Counts the next trip, and sees to its block and to room for its rows.
   Status next(uint32_t index, Budget& budget);
   // The end of a loop, and of what nobody needs behind it.

@@ -77,6 +77,7 @@ std::string Dim::to_string() const {
 
 std::optional<int64_t> Dim::lower_bound() const {
   if (is_known()) return value_;
+  if (is_unknown()) return value_ == kUnbounded ? std::nullopt : std::optional(value_);
   return DimAlgebra::lower_bound(*this, DimAlgebra::kMaxBoundSteps);
 }
 
@@ -101,10 +102,24 @@ bool identical(const Dim& a, const Dim& b) {
   return same(a, b) || (a.is_unknown() && b.is_unknown());
 }
 
+namespace {
+
+// What is left of a sum or product with something unknown: `combine` of the least values.
+template <class Combine>
+Dim least_of(const Dim& a, const Dim& b, Combine&& combine) {
+  const auto x = a.lower_bound(), y = b.lower_bound();
+  int64_t least = 0;
+  return x && y && !combine(*x, *y, &least) ? Dim::at_least(least) : Dim();
+}
+
+}  // namespace
+
 Dim operator+(const Dim& a, const Dim& b) {
   int64_t sum = 0;
   if (a.is_known() && b.is_known()) return __builtin_add_overflow(a.value(), b.value(), &sum) ? Dim() : Dim(sum);
-  if (a.is_unknown() || b.is_unknown()) return {};
+  if (a.is_unknown() || b.is_unknown()) {
+    return least_of(a, b, [](int64_t x, int64_t y, int64_t* to) { return __builtin_add_overflow(x, y, to); });
+  }
   return DimAlgebra::scale_add(a, b, 1);
 }
 
@@ -112,6 +127,9 @@ Dim operator-(const Dim& a, const Dim& b) {
   int64_t difference = 0;
   if (a.is_known() && b.is_known()) {
     return __builtin_sub_overflow(a.value(), b.value(), &difference) ? Dim() : Dim(difference);
+  }
+  if (a.is_unknown() && b.is_known()) {
+    return least_of(a, b, [](int64_t x, int64_t y, int64_t* to) { return __builtin_sub_overflow(x, y, to); });
   }
   if (a.is_unknown() || b.is_unknown()) return {};
   return DimAlgebra::scale_add(a, b, -1);
@@ -122,7 +140,10 @@ Dim operator*(const Dim& a, const Dim& b) {
   if (a.is_known() && b.is_known())
     return __builtin_mul_overflow(a.value(), b.value(), &product) ? Dim() : Dim(product);
   if (a.is_known(0) || b.is_known(0)) return 0;
-  if (a.is_unknown() || b.is_unknown()) return {};
+  if (a.is_unknown() || b.is_unknown()) {
+    return least_of(
+        a, b, [](int64_t x, int64_t y, int64_t* to) { return x < 0 || y < 0 || __builtin_mul_overflow(x, y, to); });
+  }
   return DimAlgebra::multiply(a, b);
 }
 
@@ -133,8 +154,11 @@ Dim floor_div(const Dim& a, const Dim& b) {
     const int64_t q = x / y;
     return q * y != x && ((x < 0) != (y < 0)) ? q - 1 : q;
   }
-  if (a.is_unknown() || b.is_unknown() || b.is_known(0)) return {};
   if (b.is_known(1)) return a;
+  if (a.is_unknown() && b.is_known() && b.value() > 0) {
+    return least_of(a, b, [](int64_t x, int64_t y, int64_t* to) { return *to = x / y, x < 0; });
+  }
+  if (a.is_unknown() || b.is_unknown() || b.is_known(0)) return {};
   if (b.is_known() && b.value() != -1) {
     if (auto exact = DimAlgebra::exact_quotient(a, b.value())) return *exact;
   }
@@ -171,7 +195,12 @@ int provable_order(const Dim& a, const Dim& b) {
 
 Dim min(const Dim& a, const Dim& b) {
   if (a.is_known() && b.is_known()) return std::min(a.value(), b.value());
-  if (a.is_unknown() || b.is_unknown()) return {};
+  if (a.is_unknown() || b.is_unknown()) {
+    const auto x = a.lower_bound(), y = b.lower_bound();
+    if (a.is_known() && y && *y >= a.value()) return a;
+    if (b.is_known() && x && *x >= b.value()) return b;
+    return x && y ? Dim::at_least(std::min(*x, *y)) : Dim();
+  }
   if (same(a, b)) return a;
   if (const int order = provable_order(a, b)) return order < 0 ? a : b;
   const bool in_order = a.to_string() <= b.to_string();
@@ -180,7 +209,10 @@ Dim min(const Dim& a, const Dim& b) {
 
 Dim max(const Dim& a, const Dim& b) {
   if (a.is_known() && b.is_known()) return std::max(a.value(), b.value());
-  if (a.is_unknown() || b.is_unknown()) return {};
+  if (a.is_unknown() || b.is_unknown()) {
+    const auto x = a.lower_bound(), y = b.lower_bound();
+    return x || y ? Dim::at_least(x && y ? std::max(*x, *y) : x ? *x : *y) : Dim();
+  }
   if (same(a, b)) return a;
   if (const int order = provable_order(a, b)) return order < 0 ? b : a;
   const bool in_order = a.to_string() <= b.to_string();

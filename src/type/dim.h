@@ -1,7 +1,7 @@
 #pragma once
 // The size of one axis, or one element of a small integer tensor that sizes are computed from: a known integer, an
-// expression over named symbols (`2*N+1`, `ceil((T-3)/2)`, `min(a,b)`), or unknown. Inference is written once over Dim:
-// with known sizes it is integer arithmetic behind one test and allocates nothing.
+// expression over named symbols (`2*N+1`, `ceil((T-3)/2)`, `min(a,b)`), or unknown, but for a least value. Inference is
+// written once over Dim: with known sizes it is integer arithmetic behind one test and allocates nothing.
 
 #include <cstdint>
 #include <optional>
@@ -24,7 +24,10 @@ class Dim {
   Dim(const Dim& other) : kind_(other.kind_), value_(other.value_) {
     if (kind_ == Kind::kExpr) detail::retain(expr_);
   }
-  Dim(Dim&& other) noexcept : kind_(other.kind_), value_(other.value_) { other.kind_ = Kind::kUnknown; }
+  Dim(Dim&& other) noexcept : kind_(other.kind_), value_(other.value_) {
+    other.kind_ = Kind::kUnknown;
+    other.value_ = kUnbounded;
+  }
   Dim& operator=(const Dim& other) {
     Dim copy(other);
     swap(copy);
@@ -39,6 +42,12 @@ class Dim {
   }
 
   static Dim unknown() { return {}; }
+  // Unknown, but never smaller than that.
+  static Dim at_least(int64_t least) {
+    Dim d;
+    d.value_ = least;
+    return d;
+  }
   static Dim symbol(std::string_view name);
 
   bool is_known() const { return kind_ == Kind::kKnown; }
@@ -79,9 +88,11 @@ class Dim {
     std::swap(value_, other.value_);
   }
 
+  static constexpr int64_t kUnbounded = INT64_MIN;
+
   Kind kind_ = Kind::kUnknown;
   union {
-    int64_t value_ = 0;
+    int64_t value_ = kUnbounded;  // of an unknown: the least
     const detail::DimExpr* expr_;
   };
 };

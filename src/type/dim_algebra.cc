@@ -174,7 +174,7 @@ std::optional<int64_t> DimAlgebra::lower_bound(const Atom& atom) {
 
 std::optional<int64_t> DimAlgebra::lower_bound(const Dim& d, int steps) {
   if (d.is_known()) return d.value();
-  if (!d.is_symbolic()) return std::nullopt;
+  if (!d.is_symbolic()) return d.lower_bound();
   auto best = lower_bound_by_terms(*d.expr_);
   if (steps == 0 || (best && *best >= 0) || d.expr_->terms.size() > 8) return best;
   for (const Monomial& m : d.expr_->terms) {

@@ -1,33 +1,12 @@
 #include "type/element_type.h"
 
-#include <array>
 #include <string>
 
 namespace treadle {
 
-namespace {
-
-constexpr std::array<ElementTypeInfo, kElementTypeCount> make_table() {
-  std::array<ElementTypeInfo, kElementTypeCount> table{};
-  table[0] = {"undefined", 0, 0, TypeClass::kNone, ComputeType::kNone};
-#define X(enumerator, number, text, bits, bytes, type_class, compute) \
-  table[number] = {text, bits, bytes, TypeClass::type_class, ComputeType::compute};
-  TREADLE_ELEMENT_TYPES(X)
-#undef X
-  return table;
-}
-
-constexpr auto kTable = make_table();
-
-}  // namespace
-
-const ElementTypeInfo& info(ElementType type) {
-  return kTable[static_cast<size_t>(type)];
-}
-
 ElementType element_type_from_name(std::string_view name) {
   for (int i = 1; i < kElementTypeCount; ++i) {
-    if (kTable[i].name == name) return static_cast<ElementType>(i);
+    if (kElementTypes[i].name == name) return static_cast<ElementType>(i);
   }
   return ElementType::kUndefined;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Element types of tensors. One table; enumerators, names, widths, classes and compute types all follow from it.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -63,7 +64,20 @@ struct ElementTypeInfo {
   ComputeType compute;
 };
 
-const ElementTypeInfo& info(ElementType type);
+// By number.
+inline constexpr std::array<ElementTypeInfo, kElementTypeCount> kElementTypes = [] {
+  std::array<ElementTypeInfo, kElementTypeCount> table{};
+  table[0] = {"undefined", 0, 0, TypeClass::kNone, ComputeType::kNone};
+#define X(enumerator, number, text, bits, bytes, type_class, compute) \
+  table[number] = {text, bits, bytes, TypeClass::type_class, ComputeType::compute};
+  TREADLE_ELEMENT_TYPES(X)
+#undef X
+  return table;
+}();
+
+inline const ElementTypeInfo& info(ElementType type) {
+  return kElementTypes[static_cast<size_t>(type)];
+}
 
 inline std::string_view name(ElementType type) {
   return info(type).name;

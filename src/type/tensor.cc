@@ -60,26 +60,6 @@ Tensor Tensor::from_buffer(ElementType type, Dims dims, BufferRef buffer, const 
   return t;
 }
 
-bool Tensor::rewrite(std::span<const int64_t> dims) {
-  constexpr size_t kNeverTooLarge = 4096;
-  if (!exclusive() || data_ != buffer_->data()) return false;
-  const ElementTypeInfo& type = info(type_);
-  int64_t count = 1, bytes = 0;
-  for (const int64_t size : dims) {
-    if (__builtin_mul_overflow(count, size, &count)) return false;
-  }
-  if (__builtin_mul_overflow(count, int64_t{type.byte_width}, &bytes) || type.type_class == TypeClass::kString) {
-    return false;
-  }
-  const size_t room = buffer_->size();
-  if (static_cast<size_t>(bytes) > room || (room > kNeverTooLarge && room / 4 > static_cast<size_t>(bytes)))
-    return false;
-  buffer_->seal();
-  dims_.assign(dims.begin(), dims.end());
-  count_ = count;
-  return true;
-}
-
 namespace {
 template <class T>
 Tensor vector_tensor(ElementType type, std::span<const T> values) {

@@ -63,8 +63,18 @@ class Tensor {
   Tensor reshaped(Dims dims) const;
   Result<Tensor> clone() const;
   // Makes this a tensor of other sizes and of the same type in the memory that it has, whose contents then mean
-  // nothing. False, with nothing changed: somebody else sees the memory, it is too small, or far too large.
-  bool rewrite(std::span<const int64_t> dims);
+  // nothing; `count` elements in `bytes`, of numbers. False, with nothing changed: somebody else sees the memory, it is
+  // too small, or far too large.
+  bool rewrite(std::span<const int64_t> dims, int64_t count, size_t bytes) {
+    constexpr size_t kNeverTooLarge = 4096;
+    if (!exclusive() || data_ != buffer_->data()) return false;
+    const size_t room = buffer_->size();
+    if (bytes > room || (room > kNeverTooLarge && room / 4 > bytes)) return false;
+    buffer_->seal();
+    dims_.assign(dims.begin(), dims.end());
+    count_ = count;
+    return true;
+  }
   // Nobody else sees this memory and it may be written.
   bool exclusive() const { return buffer_ && buffer_->unique() && buffer_->writable(); }
 

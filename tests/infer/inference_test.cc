@@ -161,6 +161,18 @@ TEST(InferLoops, WhatGrowsIsUnknown) {
   EXPECT_EQ(types["y"], "[?]") << "the declared [2] holds for the first iteration only";
 }
 
+TEST(InferLoops, WhatGrowsIsNeverEmpty) {
+  const std::string head =
+      "minus = Constant <value = int64[1] {-1}> () far = Constant <value = int64[1] {2147483647}> () ";
+  const std::string last = "last = Slice (h, minus, far) c = Cast <to = 7> (last) part = Slice (x, zero, c) ";
+  const std::string inputs = "(float[2] x, int64 n) => (float[?] y, float[?,?] scanned)";
+  Types grows = types_of(inputs, head + loop_of("float[?]", last + "h_out = Concat <axis = 0> (h, part)"));
+  EXPECT_EQ(grows["last"], "[1]");
+  EXPECT_EQ(grows["h_out"], "[?]");
+  Types shrinks = types_of(inputs, head + loop_of("float[?]", last + "h_out = Slice (h, zero, c)"));
+  EXPECT_EQ(shrinks["last"], "[?]") << "a part may be empty";
+}
+
 TEST(InferLoops, DeclaredStatesHelpWhereNothingIsKnown) {
   const std::string keep = "u = NonZero (h) v = Squeeze (u, zero) h_out = Gather <axis = 0> (x, v)";
   Types types = types_of("(float[K] x, int64 n) => (float[?] y, float[?,?] scanned)", loop_of("float[S]", keep));

@@ -28,8 +28,7 @@ struct Made {
     }
     t->set_output(0, state);
     planned = plan_of(t);
-    std::string why;
-    request = *plan::describe_loop(*planned->program, 0, why);
+    request = plan::describe_loop(*planned->program, 0);
     request.isa = Isa::kAvx2;
     request.counter_stride = 64;
   }
@@ -68,8 +67,7 @@ TEST(NativeKey, DependsOnMachineAndOptions) {
 
 TEST(NativeKey, DiffersBetweenTheLoopsOfAProgram) {
   Made made("Tanh", 8, 0.5f, 2);
-  std::string why;
-  NativeRequest second = *plan::describe_loop(*made.planned->program, 1, why);
+  NativeRequest second = plan::describe_loop(*made.planned->program, 1);
   second.isa = made.request.isa;
   second.counter_stride = made.request.counter_stride;
   EXPECT_NE(native_key(second), made.key());

@@ -70,6 +70,30 @@ TEST(Dims, OrdersThatNeedNotHoldAreNotAssumed) {
   EXPECT_EQ((n - mod(t, 4)).lower_bound(), -3);
 }
 
+TEST(Dims, AnUnknownMayHaveALeastValue) {
+  const Dim some = Dim::at_least(3), unknown = Dim::unknown();
+  EXPECT_TRUE(some.is_unknown());
+  EXPECT_TRUE(identical(some, unknown));
+  EXPECT_FALSE(same(some, some));
+  EXPECT_EQ(unknown.lower_bound(), std::nullopt);
+  EXPECT_EQ((some + 2).lower_bound(), 5);
+  EXPECT_EQ((some + Dim::at_least(-5)).lower_bound(), -2);
+  EXPECT_EQ((some + unknown).lower_bound(), std::nullopt);
+  EXPECT_EQ((some - 4).lower_bound(), -1);
+  EXPECT_EQ((Dim(4) - some).lower_bound(), std::nullopt);
+  EXPECT_EQ((some * Dim::at_least(2)).lower_bound(), 6);
+  EXPECT_EQ((some * Dim(-1)).lower_bound(), std::nullopt);
+  EXPECT_EQ(floor_div(some, 2).lower_bound(), 1);
+  EXPECT_EQ(floor_div(some - 9, 2).lower_bound(), std::nullopt);
+  EXPECT_TRUE(min(some, 3).is_known(3)) << "it is never smaller";
+  EXPECT_EQ(min(some, 7).lower_bound(), 3);
+  EXPECT_EQ(max(unknown, 2).lower_bound(), 2);
+  EXPECT_EQ((Dim::at_least(INT64_MAX) + 1).lower_bound(), std::nullopt);
+  Dim moved = some;
+  const Dim taken = std::move(moved);
+  EXPECT_EQ(taken.lower_bound(), 3);
+}
+
 TEST(Dims, NamesThatReadLikeExpressionsStayApart) {
   const Dim odd = Dim::symbol("n+t");
   EXPECT_FALSE(same(odd * 2, n * 2 + t));

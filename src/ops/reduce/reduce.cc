@@ -133,24 +133,37 @@ Status prepare_reduce(PrepareContext& ctx) {
   return {};
 }
 
-template <kernels::ReduceOp kOp>
 struct DynamicReduce {
-  ElementType type{};
-  const ir::Attributes* attributes = nullptr;
+  kernels::ReducePlan plan;  // without sizes
+  bool all = true;           // reduces all dimensions where no axes are given, else none
   bool keep = true;
   Axes axes;  // of versions that have them as an attribute
 };
 
-template <kernels::ReduceOp kOp>
-uint32_t run_dynamic_reduce(const DynamicReduce<kOp>& s, DynamicCall& call) {
+// reduced_dimensions of the sizes at hand. False where the axes are wrong.
+bool find_reduced(const DynamicReduce& s, const DynamicCall& call, std::span<bool> reduced) {
+  std::span<const int64_t> axes = s.axes;
+  if (call.has(1)) {
+    const DynamicOperand& given = call.inputs[1];
+    if (given.rank() != 1) return false;
+    axes = {static_cast<const int64_t*>(given.data), static_cast<size_t>(given.count)};
+  }
+  std::ranges::fill(reduced, axes.empty() && s.all);
+  const auto rank = static_cast<int64_t>(reduced.size());
+  for (const int64_t axis : axes) {
+    if (axis < -rank || axis >= rank) return false;
+    reduced[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = true;
+  }
+  return true;
+}
+
+uint32_t run_dynamic_reduce(const DynamicReduce& s, DynamicCall& call) {
+  constexpr size_t kMostRank = 8;
   const DynamicOperand& x = call.inputs[0];
   const size_t rank = x.dims->size();
-  if (call.has(1) && call.inputs[1].rank() != 1) return kNotDynamic;
-  std::span<const int64_t> axes = s.axes;
-  if (call.has(1)) axes = {static_cast<const int64_t*>(call.inputs[1].data), static_cast<size_t>(call.inputs[1].count)};
-  const auto found = reduced_dimensions(*s.attributes, axes, rank);
-  if (!found.ok()) return kNotDynamic;
-  const Reduced& reduced = *found;
+  bool flags[kMostRank];
+  const std::span<bool> reduced{flags, std::min(rank, kMostRank)};
+  if (rank > kMostRank || !find_reduced(s, call, reduced)) return kNotDynamic;
   Dims dims;
   for (size_t d = 0; d < rank; ++d) {
     if (!reduced[d]) {
@@ -159,8 +172,8 @@ uint32_t run_dynamic_reduce(const DynamicReduce<kOp>& s, DynamicCall& call) {
       dims.push_back(1);
     }
   }
-  kernels::ReducePlan plan;
-  if (!kernels::prepare_reduce(&plan, kOp, s.type, *x.dims, reduced).ok()) return kNotDynamic;
+  kernels::ReducePlan plan = s.plan;
+  if (!kernels::size_reduce(&plan, *x.dims, reduced).ok()) return kNotDynamic;
   void* to = call.make(0, dims);
   if (!to) return kNotDynamic;
   plan(x.data, to);
@@ -169,10 +182,12 @@ uint32_t run_dynamic_reduce(const DynamicReduce<kOp>& s, DynamicCall& call) {
 
 template <kernels::ReduceOp kOp>
 DynamicKernel dynamic_reduce(const DynamicContext& c) {
-  DynamicReduce<kOp> made{c.element(0), &c.attributes(), c.attributes().get_int("keepdims", 1) != 0, {}};
-  const auto axes = c.attributes().get_ints("axes");
+  const ir::Attributes& a = c.attributes();
+  DynamicReduce made{{}, a.get_int("noop_with_empty_axes") == 0, a.get_int("keepdims", 1) != 0, {}};
+  if (!kernels::begin_reduce(&made.plan, kOp, c.element(0)).ok()) return {};
+  const auto axes = a.get_ints("axes");
   made.axes.assign(axes.begin(), axes.end());
-  return dynamic_kernel<DynamicReduce<kOp>, run_dynamic_reduce<kOp>>(c, std::move(made));
+  return dynamic_kernel<DynamicReduce, run_dynamic_reduce>(c, std::move(made));
 }
 
 // The node's axes as an input of the newest version; null where none are given. nullopt: it reduces nothing, or what

@@ -48,6 +48,11 @@ Result<int64_t> concat_axis(const ir::NodeInfo& node, int64_t rank) {
   return normalize_axis(node.attributes.get_int("axis", 1), rank);
 }
 
+// Of something that no rule knows the size of, it is still a size.
+Dim size(const Dim& d) {
+  return d.lower_bound() ? d : Dim::at_least(0);
+}
+
 Status infer_concat(InferContext& c) {
   Shape out;
   bool complete = true, first = true;
@@ -70,7 +75,7 @@ Status infer_concat(InferContext& c) {
     for (size_t d = 0; d < out.size(); ++d) {
       if (d == static_cast<size_t>(axis)) {
         const bool known = out[d].is_known() && (*shape)[d].is_known();
-        out[d] = out[d] + (*shape)[d];
+        out[d] = size(out[d]) + size((*shape)[d]);
         if (known && out[d].is_unknown()) return error(Code::kLimit, "the inputs' sizes along axis {} overflow", d);
       } else {
         TREADLE_ASSIGN(out[d], common_size(out[d], (*shape)[d], d));

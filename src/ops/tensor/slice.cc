@@ -208,7 +208,7 @@ uint32_t run_dynamic_slice(const DynamicSlice& s, DynamicCall& call) {
   for (const DynamicOperand& list : call.inputs.subspan(1)) {
     if (list.present() && (list.rank() != 1 || list.count != count)) return kNotDynamic;
   }
-  Dims dims = *in.dims, strides = contiguous_strides(dims);
+  Dims dims = *in.dims, strides = dims.size() == 1 ? Dims{1} : contiguous_strides(dims);
   int64_t offset = 0;
   uint64_t named = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -226,7 +226,7 @@ uint32_t run_dynamic_slice(const DynamicSlice& s, DynamicCall& call) {
   void* to = call.make(0, dims);
   if (!to) return kNotDynamic;
   const auto* from = static_cast<const std::byte*>(in.data) + offset * static_cast<int64_t>(s.width);
-  copy_strided(s.width, dims, from, strides, to, contiguous_strides(dims));
+  copy_strided(s.width, dims, from, strides, to, dims.size() == 1 ? Dims{1} : contiguous_strides(dims));
   return 0;
 }
 

@@ -132,6 +132,8 @@ uint32_t run_dynamic_split(const DynamicSplit& s, DynamicCall& call) {
     if (call.inputs[1].rank() != 1) return kNotDynamic;
     const auto* listed = static_cast<const int64_t*>(call.inputs[1].data);
     parts.assign(listed, listed + call.inputs[1].count);
+  } else if (!s.given && in.size(at) % static_cast<int64_t>(s.outputs) == 0) {
+    parts.resize(s.outputs, in.size(at) / static_cast<int64_t>(s.outputs));
   } else if (!s.given) {
     const auto equal = equal_parts(in.size(at), static_cast<int64_t>(s.outputs), s.version);
     if (!equal.ok()) return kNotDynamic;
