@@ -21,6 +21,7 @@ inline constexpr double kKernelNs = 20;           // of any other kernel, with w
 inline constexpr double kChainIterationNs = 1.5;  // of a loop that is one instruction ("iteration of a chain")
 inline constexpr double kChainOperationNs = 1.2;  // of each operation of such a loop ("operation of a chain")
 inline constexpr double kDynamicNs = 200;         // of an instruction that looks at sizes first ("guarded kernel")
+inline constexpr double kDynamicKernelNs = 45;    // the same where its kernel takes any sizes (bench.py loops, sizes)
 // Of a byte that a kernel without an estimate of its own reads or writes: in cache, where its sizes are planned; out of
 // cache, where only the run knows them ("guarded kernel" with large operands).
 inline constexpr double kPlannedByteNs = 0.03, kDynamicByteNs = 0.25;
@@ -29,6 +30,11 @@ inline constexpr double kPlannedByteNs = 0.03, kDynamicByteNs = 0.25;
 
 inline constexpr double kNativeIterationNs = 0.3;  // of a back edge ("native iteration")
 inline constexpr double kNativeCallNs = 4;         // of a kernel that native code calls ("native call")
+// Of what native code does to elements in registers beside arithmetic (reductions, small products, moves): of each
+// instruction, and of each 64 bytes that it reads or writes. Arithmetic reaches a share of what the machine can do
+// (`bench.py loops`, with jit = always).
+inline constexpr double kNativeMoveNs = 1.5, kNativeMovedLineNs = 2;
+inline constexpr double kReachedShare = 0.7;
 // What native code saves of an interpreted loop: at a back edge, at an instruction that stays a call, at an elementwise
 // group, at a kernel that is written out, and where a loop inside begins and ends ("saved by native code"). Of each
 // operation on an element: of short rows, which stay in registers, and of long ones in a loop that does nothing else.

@@ -16,6 +16,7 @@ constexpr double kReducedOperations = 8;  // of an element that is summed up, co
 
 // What results wait for, in additions that wait for each other.
 constexpr double kBitsLatency = 0.25, kDivisionLatency = 3, kFunctionLatency = 8;
+constexpr double kRoundingLatency = 3;  // to 32 bits and back
 
 }  // namespace
 
@@ -54,8 +55,15 @@ Work work_of(const ir::Node& node) {
   return node.op->elementwise ? work_of(price_of(node).value_or(Price::kBits), result) : Work{.operations = result};
 }
 
-double latency_of(const ir::Node& node) {
-  if (node.op->alias_input >= 0 || !node.regions.empty()) return 0;
+namespace {
+
+// Floats of 16 bits are brought to 32 bits and back.
+double rounding_latency(const ir::Value* result) {
+  const ElementType type = result ? result->type.element : ElementType::kUndefined;
+  return is_float(type) && byte_width(type) < 4 ? kRoundingLatency : 0;
+}
+
+double own_latency(const ir::Node& node) {
   if (!node.op->elementwise) {
     const Work work = work_of(node);
     return work.flops == 0 && work.functions > 0 ? 2 * kFunctionLatency : kBitsLatency;
@@ -72,6 +80,13 @@ double latency_of(const ir::Node& node) {
       return kFunctionLatency;
   }
   return 0;
+}
+
+}  // namespace
+
+double latency_of(const ir::Node& node) {
+  if (node.op->alias_input >= 0 || !node.regions.empty()) return 0;
+  return own_latency(node) + (node.op->elementwise ? rounding_latency(node.outputs[0]) : 0);
 }
 
 namespace work {

@@ -280,11 +280,13 @@ class Explainer {
       } else if (in.code == OpCode::kKernel) {
         report.operations += steps;
       }
-      const double takes = work_ns(roof_, work);
+      double takes = work_ns(roof_, work) / costs::kReachedShare;
       if (dynamic) {
-        waits += share * costs::kDynamicNs;
+        const bool has_kernel = in.code != OpCode::kMove && p_.dynamic[in.index].kernel.run != nullptr;
+        waits += share * (has_kernel ? costs::kDynamicKernelNs : costs::kDynamicNs);
       } else if (is_native) {
-        waits += called ? share * costs::kNativeCallNs : 0;
+        waits += share * native_waits(pc, called);
+        if (code) takes = std::max(takes, share * cached_ns(streamed_by(*code)));
       } else if (in.code == OpCode::kKernel) {
         const double each = is_chain ? costs::kChainOperationNs : costs::kOperationNs;
         const double around = is_chain ? 0 : code ? costs::kInstructionNs : costs::kKernelNs;
@@ -303,6 +305,33 @@ class Explainer {
     report.bound = static_cast<LoopReport::Bound>(bound - least);
     report.roof_ns += *bound;
     report.estimated_ns += waits + std::max({computes, *bound});
+  }
+
+  // What native code takes beside arithmetic: to move elements within registers, or many of them through memory.
+  double native_waits(uint32_t pc, bool called) const {
+    constexpr double kRegisterBytes = 2048;
+    if (called) return costs::kNativeCallNs;
+    const auto* other = plan::other_code(p_, pc);
+    if (!other) return 0;
+    const double traffic = traffic_at(pc);
+    const bool is_product = std::holds_alternative<plan::ProductCode>(*other);
+    if (std::holds_alternative<plan::GatherCode>(*other) || (is_product && traffic > kRegisterBytes)) {
+      return costs::kNativeMoveNs;
+    }
+    return costs::kNativeMoveNs +
+           (traffic > kRegisterBytes ? cached_ns(traffic) : costs::kNativeMovedLineNs / 64 * traffic);
+  }
+
+  // The bytes that a group reads and writes, where they are too many for the nearest cache.
+  static double streamed_by(const plan::ElementwiseCode& code) {
+    constexpr double kNearestCacheBytes = 16384;
+    double bytes = 0;
+    const auto add = [&](ElementType type) { bytes += static_cast<double>(code.count) * byte_width(type); };
+    for (const auto& input : code.inputs) {
+      if (input.broadcast != plan::ElementwiseCode::Broadcast::kScalar) add(input.type);
+    }
+    for (const auto& output : code.outputs) add(code.steps[output.step].to);
+    return bytes > kNearestCacheBytes ? bytes : 0;
   }
 
   double cached_ns(double bytes) const { return bytes / roof_.bytes_per_ns(bytes); }
