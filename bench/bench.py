@@ -1,8 +1,9 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
-[functions] [products8] [pools] [check] [growth] [random] [stops] [costs].
+[recurrent] [functions] [products8] [pools] [check] [growth] [random] [stops] [costs].
 
     loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
+    recurrent  LSTM and GRU beside onnxruntime, over a grid of batches and widths
     functions  elementwise functions: time of an element, and errors
     products8  products and convolutions of bytes beside onnxruntime and the machine's roof
     models     real models of SHARED/models (a folder beside the repository, or $TREADLE_SHARED), where it is there
@@ -29,6 +30,7 @@ from bench_pools import bench_pools
 from bench_products8 import bench_products8
 from bench_random import bench_random
 from bench_real import bench_real
+from bench_recurrent import bench_recurrent
 from bench_rnn import bench_rnn
 from bench_stops import bench_stops
 
@@ -37,6 +39,7 @@ def main() -> None:
     kinds = {
         "loops": bench_loops,
         "rnn": bench_rnn,
+        "recurrent": bench_recurrent,
         "functions": bench_functions,
         "products8": bench_products8,
         "models": bench_real,

@@ -42,8 +42,9 @@ template <>
 struct Coefficients<float> {
   // e^x underflows to 0 at the lower bound and overflows at the upper one.
   static constexpr float kExpLow = -104.0f, kExpHigh = 89.0f;
-  static constexpr float kBesideOne = 20.0f;  // 1 + e^-x is 1 from here on
-  static constexpr int kSmallOne = 24;        // 2^-24 + e^x 2^-24 neither underflows nor overflows up to e^104
+  static constexpr float kNearExpLow = -87.0f;  // e^-x is finite from here on
+  static constexpr float kBesideOne = 20.0f;    // 1 + e^-x is 1 from here on
+  static constexpr int kSmallOne = 24;          // 2^-24 + e^x 2^-24 neither underflows nor overflows up to e^104
   // ln 2 in two parts, the first short enough for exact multiples.
   static constexpr float kLn2High = 0x1.63p-1f, kLn2Low = -2.12194440e-4f, kLn2 = 0x1.62e430p-1f;
   // (e^r - 1 - r) / r^2 for |r| <= ln(2)/2
@@ -67,6 +68,7 @@ struct Coefficients<float> {
 template <>
 struct Coefficients<double> {
   static constexpr double kExpLow = -746.0, kExpHigh = 710.0;
+  static constexpr double kNearExpLow = -700.0;
   static constexpr double kBesideOne = 40.0;
   static constexpr int kSmallOne = 64;
   static constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33, kLn2 = 0x1.62e42fefa39efp-1;
@@ -210,6 +212,37 @@ TREADLE_INLINE Scaled<V> exp_in_range(V x, int shift = 0) {
   return {from_bits_of<V>(to_bits(shifted) << L::kMantissaBits), exp_minus_one_reduced(r)};
 }
 
+// Coefficients of (e^-x - 1 + x) / x^2, exactly those of (e^x - 1 - x) / x^2 but for signs.
+template <class T>
+struct Mirrored {
+  T exp[std::size(Coefficients<T>::kExp)];
+  constexpr Mirrored() : exp() {
+    T sign = 1;
+    for (size_t i = 0; i < std::size(exp); ++i, sign = -sign) exp[i] = sign * Coefficients<T>::kExp[i];
+  }
+};
+template <class T>
+inline constexpr Mirrored<T> kMirrored;
+
+// 2^shift (1 + e^-x), where e^-x 2^shift is a normal number; `kExact` as above. x itself is never negated, so that an
+// instruction set's minimum and maximum serve who limits it.
+template <bool kExact, class V>
+TREADLE_INLINE V one_plus_exp_minus(V x, int shift = 0) {
+  using T = ScalarOf<V>;
+  using C = Coefficients<T>;
+  using L = FloatLayout<T>;
+  using Bits = typename L::Bits;
+  const V magic(L::kRoundingMagic + static_cast<T>(static_cast<int>(L::kBias) + shift));
+  const V shifted = multiply_add(x, V(T(-1.4426950408889634074)), magic);
+  const V n = shifted - magic;
+  V r = multiply_add(n, V(kExact ? C::kLn2High : C::kLn2), x);  // -x = n ln 2 - r
+  if constexpr (kExact) r = multiply_add(n, V(C::kLn2Low), r);
+  const V scale = from_bits_of<V>(to_bits(shifted) << L::kMantissaBits);
+  const V tail = multiply_add(polynomial(r, kMirrored<T>.exp), r * r, -r);
+  const V one = power_of_two<V>(typename V::Bits(static_cast<Bits>(shift)));
+  return multiply_add(tail, scale, scale + one);
+}
+
 // e^x - 1 for x <= 0.
 template <class V>
 TREADLE_INLINE V expm1_nonpositive(V x) {
@@ -268,13 +301,23 @@ TREADLE_INLINE V sigmoid(V x) {
   using Bits = typename FloatLayout<T>::Bits;
   const V one = power_of_two<V>(typename V::Bits(static_cast<Bits>(-C::kSmallOne)));
   const V y = at_most(at_least(x, V(C::kExpLow)), V(C::kBesideOne));
-  const auto [scale, tail] = exp_in_range<true>(-y, -C::kSmallOne);
-  return one / multiply_add(tail, scale, scale + one);
+  return one / one_plus_exp_minus<true>(y, -C::kSmallOne);
+}
+
+// 1 + e^-x for who divides by it, limited so that it is no infinity: where it would be, its inverse is as good as 0.
+template <class V>
+TREADLE_INLINE V sigmoid_divisor(V x) {
+  using C = Coefficients<ScalarOf<V>>;
+  return one_plus_exp_minus<false>(at_most(at_least(x, V(C::kNearExpLow)), V(C::kBesideOne)));
 }
 
 // With a = |x| and t = (1 - e^-2a) / 2: t / (1 - t). In halves, a need not be doubled.
 template <class V>
-TREADLE_INLINE V tanh(V x) {
+struct Fraction {
+  V top, bottom;  // top has the sign; bottom is within [1/2, 1]
+};
+template <class V>
+TREADLE_INLINE Fraction<V> tanh_fraction(V x) {
   using T = ScalarOf<V>;
   using C = Coefficients<T>;
   using L = FloatLayout<T>;
@@ -285,7 +328,12 @@ TREADLE_INLINE V tanh(V x) {
   const V scale = from_bits_of<V>(to_bits(shifted) << L::kMantissaBits);
   const V tail = multiply_add(-polynomial(r, kHalves<T>.exp), r * r, r);  // (1 - e^-2r) / 2
   const V t = multiply_add(scale, tail, multiply_add(scale, V(T(-0.5)), V(T(0.5))));
-  return with_sign(t / (V(1) - t), x);
+  return {with_sign(t, x), V(1) - t};
+}
+template <class V>
+TREADLE_INLINE V tanh(V x) {
+  const auto [top, bottom] = tanh_fraction(x);
+  return top / bottom;
 }
 
 template <class V>

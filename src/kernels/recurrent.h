@@ -1,7 +1,7 @@
 #pragma once
 // What a step of LSTM or GRU does after its matrix product, for one batch entry with the default activations (sigmoid
-// gates, tanh elsewhere), in one pass over `hidden` lanes. The same operations in the same order as the elementwise
-// rows, so the results are the same to the bit.
+// gates, tanh elsewhere). A lane's result depends on nothing but the lane: neither on `hidden` nor on its place in the
+// row. It differs by rounding from what rows of sigmoids, tanhs, products and sums would give.
 
 #include <cstddef>
 

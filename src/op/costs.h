@@ -56,8 +56,9 @@ inline constexpr double kMostCompileNs = 12e6, kFreeOperations = 200;
 inline constexpr int64_t kFewWeights = 2048;
 // Rows below which bringing a product's weights into the cache takes longer than using them: of one stage of a
 // pipeline, whose weights are likely there, and of a block of a product in front of a loop (`bench.py rnn`, stacked
-// layers and long sequences).
-inline constexpr int64_t kLeastStageRows = 12, kLeastBlockRows = 64;
+// layers and long sequences); of such a block whose weights do not stay in the second-level cache from one block to the
+// next, since they take more than half of it (`bench.py recurrent`, H=512 and 1024).
+inline constexpr int64_t kLeastStageRows = 12, kLeastBlockRows = 64, kLeastFarBlockRows = 256;
 inline constexpr double kProductFlopsPerNs = 100;  // of a large product on one thread (treadle_bench, gemm)
 
 // --- Blocks of iterations
@@ -65,7 +66,7 @@ inline constexpr double kProductFlopsPerNs = 100;  // of a large product on one 
 // What is made for all iterations at once stays whole up to this: more than a cache gladly holds (`bench.py rnn`, long
 // sequences).
 inline constexpr size_t kLeastBlockedBytes = size_t{1} << 20;
-inline constexpr size_t kBlockBytes = size_t{256} << 10;  // of a block: half of a second-level cache
+inline constexpr size_t kBlocksInCache = 4;  // so many would fit the second-level cache
 // Of a product that threads share: long beside what it takes to wake them (`bench.py rnn` with several threads).
 inline constexpr double kSharedBlockNs = 4e6;
 inline constexpr size_t kMostSharedBlockBytes = size_t{2} << 20;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/caches.h"
 #include "op/costs.h"
 #include "op/effects.h"
 #include "op/op_def.h"
@@ -137,14 +138,19 @@ class Blocker {
   void put(uint32_t index, std::vector<RowKernel> kernels) {
     Loop& loop = p_.loops[index];
     size_t row_bytes = 0;  // of all that is made for one trip
+    size_t weight_bytes = 0;
     int64_t rows = INT64_MAX;
     for (const RowKernel& kernel : kernels) {
       row_bytes += kernel.operands[kernel.operand_count - 1].row_bytes;
+      weight_bytes += bytes_of_weights(kernel);
       rows = std::min(rows, p_.node_of[kernel.at]->outputs[0]->type.shape[0].value() / loop.known_trips);
     }
     if (rows == 0) return;  // an empty batch
-    const int64_t least = (costs::kLeastBlockRows + rows - 1) / rows;
-    int64_t trips = std::max(static_cast<int64_t>(costs::kBlockBytes / std::max<size_t>(row_bytes, 1)), least);
+    const size_t cache = caches().second;
+    const int64_t least_rows = weight_bytes > cache / 2 ? costs::kLeastFarBlockRows : costs::kLeastBlockRows;
+    const int64_t least = (least_rows + rows - 1) / rows;
+    const size_t block_bytes = cache / costs::kBlocksInCache;
+    int64_t trips = std::max(static_cast<int64_t>(block_bytes / std::max<size_t>(row_bytes, 1)), least);
     if (p_.threads > 1) trips = std::max(trips, shared_trips(kernels, loop.known_trips, row_bytes));
     const bool is_large =
         row_bytes > 0 && static_cast<size_t>(loop.known_trips) >= costs::kLeastBlockedBytes / row_bytes;
@@ -159,6 +165,19 @@ class Blocker {
     for (uint32_t i = 0; i < loop.scan_inputs.size(); ++i) {
       if (shrunk_.contains(loop.scan_inputs[i].whole)) loop.schedule.blocks.inputs.push_back(i);
     }
+  }
+
+  // Of what all trips of a kernel read.
+  size_t bytes_of_weights(const RowKernel& kernel) const {
+    const ir::Node& node = *p_.node_of[kernel.at];
+    size_t bytes = 0;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ir::Value* input = node.inputs[i];
+      if (!input || kernel.operands[i].row_bytes > 0) continue;
+      bytes +=
+          static_cast<size_t>(element_count_unchecked(known_dims(input->type.shape))) * byte_width(input->type.element);
+    }
+    return bytes;
   }
 
   // Trips of a block that gives all threads enough to do; 0: it would be too large for the cache.

@@ -8,21 +8,66 @@ namespace {
 
 using functions::Sigmoid;
 using functions::Tanh;
+using math::sigmoid_divisor;
+using math::tanh_fraction;
+
+// A step goes over a stretch of a row in several passes, each with one function, results in between in the first-level
+// cache: a pass is short enough that a processor works on several vectors at a time, which it does not where all
+// functions of a step stand in one loop. Sigmoids and tanhs stay fractions until they meet, so that one division serves
+// two of them.
+constexpr size_t kStretch = 128;
+
+// fn(first, count) over stretches of a row; a short rest belongs to the stretch before it.
+template <class Fn>
+TREADLE_ALWAYS_INLINE void over_stretches(size_t hidden, Fn fn) {
+  for (size_t first = 0; first < hidden;) {
+    const size_t left = hidden - first, count = left < 2 * kStretch ? left : kStretch;
+    fn(first, count);
+    first += count;
+  }
+}
+template <class T>
+struct Stretch {
+  alignas(64) T at[2 * kStretch];
+};
+
+template <class V>
+struct Three {
+  V a, b, c;
+};
+
+// out[k] = eval(a[k]), or of what lies in two or three rows at k. A row may be written in place.
+template <class T, class Eval>
+TREADLE_ALWAYS_INLINE void pass(size_t count, T* out, Eval eval, const T* a) {
+  row_loop<T, false>(
+      count, [=](auto lanes, size_t k) { return Vec<T, lanes.value>::load(a + k); },
+      [=](size_t k, auto x) { eval(x).store(out + k); });
+}
+template <class T, class Eval>
+TREADLE_ALWAYS_INLINE void pass(size_t count, T* out, Eval eval, const T* a, const T* b) {
+  row_loop<T, false>(
+      count,
+      [=](auto lanes, size_t k) {
+        using V = Vec<T, lanes.value>;
+        return Pair<V>{V::load(a + k), V::load(b + k)};
+      },
+      [=](size_t k, auto x) { eval(x.a, x.b).store(out + k); });
+}
+template <class T, class Eval>
+TREADLE_ALWAYS_INLINE void pass(size_t count, T* out, Eval eval, const T* a, const T* b, const T* c) {
+  row_loop<T, false>(
+      count,
+      [=](auto lanes, size_t k) {
+        using V = Vec<T, lanes.value>;
+        return Three<V>{V::load(a + k), V::load(b + k), V::load(c + k)};
+      },
+      [=](size_t k, auto x) { eval(x.a, x.b, x.c).store(out + k); });
+}
 
 // What is read of a row before anything is written.
 template <class V>
-struct LstmLanes {
-  V i, o, f, candidate, c;
-};
-
-template <class V>
 struct GruLanes {
-  V z, r, x, u, h;
-};
-
-template <class V>
-struct GateLanes {
-  V z, r, h;
+  V x, u, candidate, u_candidate;
 };
 
 template <class V>
@@ -37,55 +82,61 @@ TREADLE_ALWAYS_INLINE V blend(V z, V candidate, V h) {
   return (one - z) * candidate + z * h;
 }
 
+constexpr auto kDivisor = [](auto x) { return sigmoid_divisor(x); };
+// tanh(x) / divisor
+constexpr auto kTanhOver = [](auto x, auto divisor) {
+  const auto [top, bottom] = tanh_fraction(x);
+  return top / (bottom * divisor);
+};
+
 template <class T>
 void lstm(const void* gates, const void* c, void* h_out, void* c_out, size_t hidden) {
   const T *g = static_cast<const T*>(gates), *before = static_cast<const T*>(c);
   T *h = static_cast<T*>(h_out), *after = static_cast<T*>(c_out);
-  row_loop<T, false>(
-      hidden,
-      [=](auto lanes, size_t k) {
-        using V = Vec<T, lanes.value>;
-        return LstmLanes<V>{V::load(g + k), V::load(g + hidden + k), V::load(g + 2 * hidden + k),
-                            V::load(g + 3 * hidden + k), V::load(before + k)};
-      },
-      [=](size_t k, auto in) {
-        const auto cell = Sigmoid::eval(in.f) * in.c + Sigmoid::eval(in.i) * Tanh::eval(in.candidate);
-        (Sigmoid::eval(in.o) * Tanh::eval(cell)).store(h + k);
-        cell.store(after + k);
-      });
+  over_stretches(hidden, [=](size_t first, size_t count) {
+    const T *i = g + first, *o = i + hidden, *f = o + hidden, *candidate = f + hidden;
+    Stretch<T> s;
+    pass(count, s.at, kDivisor, i);
+    pass(count, s.at, kTanhOver, candidate, s.at);
+    const auto update = [](auto forget, auto old, auto added) { return old / sigmoid_divisor(forget) + added; };
+    pass(count, after + first, update, f, before + first, s.at);
+    pass(count, s.at, kDivisor, o);
+    pass(count, h + first, kTanhOver, after + first, s.at);
+  });
 }
 
 template <class T>
 void gru(const void* x_gates, const void* u_gates, const void* h_in, void* h_out, size_t hidden) {
   const T *x = static_cast<const T*>(x_gates), *u = static_cast<const T*>(u_gates), *h = static_cast<const T*>(h_in);
   T* out = static_cast<T*>(h_out);
-  row_loop<T, false>(
-      hidden,
-      [=](auto lanes, size_t k) {
-        using V = Vec<T, lanes.value>;
-        return GruLanes<V>{V::load(x + k) + V::load(u + k), V::load(x + hidden + k) + V::load(u + hidden + k),
-                           V::load(x + 2 * hidden + k), V::load(u + 2 * hidden + k), V::load(h + k)};
-      },
-      [=](size_t k, auto in) {
-        const auto candidate = Tanh::eval(Sigmoid::eval(in.r) * in.u + in.x);
-        blend(Sigmoid::eval(in.z), candidate, in.h).store(out + k);
-      });
+  over_stretches(hidden, [=](size_t first, size_t count) {
+    const T *xz = x + first, *uz = u + first, *xr = xz + hidden, *ur = uz + hidden;
+    Stretch<T> candidate, divisor;
+    row_loop<T, false>(
+        count,
+        [=](auto lanes, size_t k) {
+          using V = Vec<T, lanes.value>;
+          return GruLanes<V>{V::load(xr + k), V::load(ur + k), V::load(xr + hidden + k), V::load(ur + hidden + k)};
+        },
+        [&](size_t k, auto in) {
+          (in.u_candidate / sigmoid_divisor(in.x + in.u) + in.candidate).store(candidate.at + k);
+        });
+    pass(count, divisor.at, [](auto a, auto b) { return sigmoid_divisor(a + b); }, xz, uz);
+    // With z = 1 / d and candidate = t / b: ((d - 1) t + h b) / (d b).
+    const auto update = [](auto gate, auto d, auto old) {
+      using V = decltype(gate);
+      const auto [top, bottom] = tanh_fraction(gate);
+      return multiply_add(d - V(typename V::Scalar(1)), top, old * bottom) / (d * bottom);
+    };
+    pass(count, out + first, update, candidate.at, divisor.at, h + first);
+  });
 }
 
 template <class T>
 void gru_gates(const void* gates, const void* h_in, void* z_out, void* rh_out, size_t hidden) {
   const T *g = static_cast<const T*>(gates), *h = static_cast<const T*>(h_in);
-  T *z = static_cast<T*>(z_out), *rh = static_cast<T*>(rh_out);
-  row_loop<T, false>(
-      hidden,
-      [=](auto lanes, size_t k) {
-        using V = Vec<T, lanes.value>;
-        return GateLanes<V>{V::load(g + k), V::load(g + hidden + k), V::load(h + k)};
-      },
-      [=](size_t k, auto in) {
-        Sigmoid::eval(in.z).store(z + k);
-        (Sigmoid::eval(in.r) * in.h).store(rh + k);
-      });
+  pass(hidden, static_cast<T*>(z_out), [](auto z) { return Sigmoid::eval(z); }, g);
+  pass(hidden, static_cast<T*>(rh_out), [](auto r, auto old) { return old / sigmoid_divisor(r); }, g + hidden, h);
 }
 
 template <class T>
