@@ -42,6 +42,7 @@ CASES = (
     Case("Tanh", np.tanh),
     Case("Sigmoid", sigmoid, -103.0),
     Case("Erf", erf),
+    Case("Gelu", lambda x: 0.5 * x * np.vectorize(math.erfc, otypes=[np.float64])(-x / math.sqrt(2.0)), -3.0),
     Case("Softplus", lambda x: np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))), -80.0),
     Case("Elu", np.expm1, -math.inf, 0.0),
     Case("Sin", np.sin, -1000.0, 1000.0),

@@ -5,6 +5,8 @@
 //   eval(V, Params<V>)    where the operation has parameters
 //   integer(T, T, error)  on scalars, for integer types, where eval doesn't serve them
 //   kByLane               eval calls the C library lane by lane (each_lane)
+//   first(V), second(made, x)  where eval(x) is second(first(x), x): long chains of operations, which rows do in two
+//                         passes, each short enough that a processor works on several vectors at a time
 
 #include <cmath>
 #include <cstdint>
@@ -149,10 +151,20 @@ struct Erf {
   template <class V>
   TREADLE_INLINE V eval(V x) {
     if constexpr (kIsFloat32<V>) {
-      return math::erf_float(x);
+      return second(first(x), x);
     } else {
       return each_lane(x, [](auto lane) { return std::erf(lane); });
     }
+  }
+  template <class V>
+    requires kIsFloat32<V>
+  TREADLE_INLINE V first(V x) {
+    return math::erf_exponent(x);
+  }
+  template <class V>
+    requires kIsFloat32<V>
+  TREADLE_INLINE V second(V exponent, V x) {
+    return math::erf_of_exponent(exponent, x);
   }
 };
 // x tanh(softplus(x)); with e = exp(x), tanh(ln(1 + e)) = e(e + 2) / (e(e + 2) + 2).
@@ -165,21 +177,52 @@ struct Mish {
     return select(x > limit, x, x * (t / (t + V(typename V::Scalar(2)))));
   }
 };
+// x / 2 (1 + erf(x / sqrt 2))
 struct GeluErf {
   template <class V>
   TREADLE_INLINE V eval(V x) {
-    const V half(static_cast<typename V::Scalar>(0.5));
-    const V root_half(static_cast<typename V::Scalar>(0.70710678118654752440));
-    return half * x * (one<V>() + Erf::eval(x * root_half));
+    if constexpr (kIsFloat32<V>) {
+      return second(first(x), x);
+    } else {
+      return weighted(Erf::eval(scaled(x)), x);
+    }
+  }
+  template <class V>
+    requires kIsFloat32<V>
+  TREADLE_INLINE V first(V x) {
+    return Erf::first(scaled(x));
+  }
+  template <class V>
+    requires kIsFloat32<V>
+  TREADLE_INLINE V second(V exponent, V x) {
+    return weighted(Erf::second(exponent, x), x);  // of x is asked the sign alone
+  }
+
+ private:
+  template <class V>
+  TREADLE_INLINE V scaled(V x) {
+    return x * V(static_cast<typename V::Scalar>(0.70710678118654752440));
+  }
+  template <class V>
+  TREADLE_INLINE V weighted(V erf, V x) {
+    return V(static_cast<typename V::Scalar>(0.5)) * x * (one<V>() + erf);
   }
 };
 struct GeluTanh {
   template <class V>
   TREADLE_INLINE V eval(V x) {
-    const V half(static_cast<typename V::Scalar>(0.5));
+    return second(first(x), x);
+  }
+  template <class V>
+  TREADLE_INLINE V first(V x) {
     const V cubic(static_cast<typename V::Scalar>(0.044715));
     const V root(static_cast<typename V::Scalar>(0.79788456080286535588));  // sqrt(2/pi)
-    return half * x * (one<V>() + math::tanh(root * (x + cubic * (x * x * x))));
+    return root * (x + cubic * (x * x * x));
+  }
+  template <class V>
+  TREADLE_INLINE V second(V inner, V x) {
+    const V half(static_cast<typename V::Scalar>(0.5));
+    return half * x * (one<V>() + math::tanh(inner));
   }
 };
 

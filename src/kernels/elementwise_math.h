@@ -341,12 +341,15 @@ TREADLE_INLINE V softplus(V x) {
   return select(x > V(0), x, V(0)) + log1p_unit(exp(-absolute(x)));
 }
 
-// float only.
+// float only: ln(erfc(|x|)), and erf(x) from it.
 template <class V>
-TREADLE_INLINE V erf_float(V x) {
-  using C = Coefficients<float>;
+TREADLE_INLINE V erf_exponent(V x) {
   const V a = at_most(absolute(x), V(4));
-  return with_sign(one_minus_exp(-multiply_add(a, polynomial(a, C::kErf), a)), x);
+  return -multiply_add(a, polynomial(a, Coefficients<float>::kErf), a);
+}
+template <class V>
+TREADLE_INLINE V erf_of_exponent(V exponent, V x) {
+  return with_sign(one_minus_exp(exponent), x);
 }
 
 // sin(x + quarter_turns pi/2) for |x| <= kTurnLimit, float only.

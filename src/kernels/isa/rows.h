@@ -5,6 +5,8 @@
 // last vector of a row ends at the row's end and may overlap the one before it; its inputs are read before anything is
 // written, so that a row may be computed in place.
 
+#include <utility>
+
 #include "kernels/elementwise_functions.h"
 #include "kernels/isa/tables.h"
 #include "kernels/isa/vector.h"
@@ -57,11 +59,39 @@ template <class Op>
 concept ByLane = requires { Op::kByLane; };
 
 template <class Op, class T>
+concept InTwoPasses = requires(Vec<T, 1> v) {
+  Op::first(v);
+  Op::second(v, v);
+};
+
+// A stretch of the row at a time, what the first pass makes in the first-level cache; x may be `out`.
+template <class Op, class T>
+void run_two_passes(const T* x, T* out, size_t n) {
+  constexpr size_t kStretch = 256;
+  alignas(kVectorBytes) T made[2 * kStretch];
+  for (size_t count = 0; n > 0; n -= count, x += count, out += count) {
+    count = n < 2 * kStretch ? n : kStretch;  // a short rest belongs to the stretch before it
+    row_loop<T, false>(
+        count, [x](auto lanes, size_t i) { return Vec<T, lanes.value>::load(x + i); },
+        [&made](size_t i, auto v) { Op::first(v).store(made + i); });
+    row_loop<T, false>(
+        count,
+        [x, &made](auto lanes, size_t i) {
+          using V = Vec<T, lanes.value>;
+          return std::pair<V, V>{V::load(made + i), V::load(x + i)};
+        },
+        [out](size_t i, const auto& in) { Op::second(in.first, in.second).store(out + i); });
+  }
+}
+
+template <class Op, class T>
 struct UnaryRow {
   static uint32_t run(const void* a, const void*, void* out, size_t n, const ElementwiseParams* params) {
     const T* x = static_cast<const T*>(a);
     const auto load = [x](auto lanes, size_t i) { return Vec<T, lanes.value>::load(x + i); };
-    if constexpr (requires(Vec<T, 1> v) { Op::eval(v); }) {
+    if constexpr (InTwoPasses<Op, T>) {
+      run_two_passes<Op>(x, static_cast<T*>(out), n);
+    } else if constexpr (requires(Vec<T, 1> v) { Op::eval(v); }) {
       row_loop<T, ByLane<Op>>(n, load, [out](size_t i, auto v) { store_result(out, i, Op::eval(v)); });
     } else if constexpr (std::is_integral_v<T>) {
       T* y = static_cast<T*>(out);
