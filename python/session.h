@@ -11,22 +11,22 @@
 
 namespace treadle_python {
 
+struct FeedLists {
+  std::vector<Owned<treadle_value>> owned;
+  std::vector<const char*> names;
+  std::vector<const treadle_value*> values;
+};
+
 // Names (of the session, or what the fed dict keeps alive) and values, parallel. Their memory stays with the thread.
-class Feeds {
+class Feeds : private FeedLists {
  public:
-  Feeds() {
-    std::swap(owned, kept().owned);
-    std::swap(names, kept().names);
-    std::swap(values, kept().values);
-  }
+  Feeds() : FeedLists(std::exchange(kept(), {})) {}
   ~Feeds() {
     const GilHeld held;
     owned.clear();
     names.clear();
     values.clear();
-    std::swap(owned, kept().owned);
-    std::swap(names, kept().names);
-    std::swap(values, kept().values);
+    kept() = std::move(static_cast<FeedLists&>(*this));
   }
   Feeds(const Feeds&) = delete;
   Feeds& operator=(const Feeds&) = delete;
@@ -42,18 +42,13 @@ class Feeds {
     owned.push_back(std::move(value));
   }
 
-  std::vector<Owned<treadle_value>> owned;
-  std::vector<const char*> names;
-  std::vector<const treadle_value*> values;
+  using FeedLists::names;
+  using FeedLists::owned;
+  using FeedLists::values;
 
  private:
-  struct Lists {
-    std::vector<Owned<treadle_value>> owned;
-    std::vector<const char*> names;
-    std::vector<const treadle_value*> values;
-  };
-  static Lists& kept() {
-    thread_local Lists lists;
+  static FeedLists& kept() {
+    thread_local FeedLists lists;
     return lists;
   }
 };

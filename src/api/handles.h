@@ -116,7 +116,10 @@ char* give_or_null(Body&& body) noexcept {
 }
 Status give_text(std::string_view text, char** out);
 
-Status require(bool condition, std::string_view what);
+inline Status require(bool condition, std::string_view what) {
+  if (condition) [[likely]] return {};
+  return error(Code::kInvalidArgument, "{}", what);
+}
 
 // Feeds of the values themselves. Errors: a null name.
 Status fill_feeds(const char* const* names, const treadle_value* const* values, size_t count, std::vector<Feed>& feeds);

@@ -66,11 +66,6 @@ Status give_text(std::string_view text, char** out) {
   return {};
 }
 
-Status require(bool condition, std::string_view what) {
-  if (condition) return {};
-  return error(Code::kInvalidArgument, "{}", what);
-}
-
 }  // namespace treadle::api
 
 extern "C" {

@@ -18,18 +18,22 @@ Status require_kind(const treadle_value* value, AnyValue::Kind kind, std::string
   return error(Code::kInvalidArgument, "expected {}", what);
 }
 
-// Checked: element type, sizes that are not negative and whose product fits.
-Result<Dims> checked_dims(int element, const int64_t* dims, size_t rank) {
+// The number of elements. Checked: element type, sizes that are not negative and whose product fits.
+Result<int64_t> checked_count(int element, const int64_t* dims, size_t rank) {
   if (element_type_from_number(element) == ElementType::kUndefined) {
     return error(Code::kInvalidArgument, "there is no element type {}", element);
   }
   TREADLE_TRY(require(dims || rank == 0, "sizes are missing"));
-  Dims result(dims, dims + rank);
-  for (const int64_t d : result) {
-    if (d < 0) return error(Code::kInvalidArgument, "a size is negative: {}", to_string(result));
+  const std::span<const int64_t> sizes(dims, rank);
+  for (const int64_t d : sizes) {
+    if (d < 0) return error(Code::kInvalidArgument, "a size is negative: {}", to_string(Dims(sizes)));
   }
-  TREADLE_TRY(element_count(result).status());
-  return result;
+  return element_count(sizes);
+}
+
+Result<Dims> checked_dims(int element, const int64_t* dims, size_t rank) {
+  TREADLE_TRY(checked_count(element, dims, rank).status());
+  return Dims(dims, dims + rank);
 }
 
 Result<AnyValue> deep_copy(const AnyValue& value) {
@@ -164,14 +168,14 @@ treadle_status* treadle_tensor_borrow(int element, const int64_t* dims, size_t r
                                       bool writable, void (*release)(void* context), void* context,
                                       treadle_value** out) {
   return guarded([&]() -> Status {
-    TREADLE_ASSIGN(Dims sizes, checked_dims(element, dims, rank));
+    TREADLE_ASSIGN(const int64_t count, checked_count(element, dims, rank));
+    const std::span<const int64_t> sizes(dims, rank);
     const ElementType type = element_type_from_number(element);
     TREADLE_TRY(require(!is_string(type), "strings cannot be borrowed"));
-    const int64_t count = element_count_unchecked(sizes);
     size_t needed = 0;
     if (__builtin_mul_overflow(static_cast<size_t>(count), byte_width(type), &needed) || needed > bytes) {
-      return error(Code::kInvalidArgument, "a tensor {}{} does not fit into {} bytes", name(type), to_string(sizes),
-                   bytes);
+      return error(Code::kInvalidArgument, "a tensor {}{} does not fit into {} bytes", name(type),
+                   to_string(Dims(sizes)), bytes);
     }
     TREADLE_TRY(require(data || needed == 0, "data is missing"));
     const size_t alignment = std::min<size_t>(byte_width(type), alignof(int64_t));
@@ -179,8 +183,7 @@ treadle_status* treadle_tensor_borrow(int element, const int64_t* dims, size_t r
       return error(Code::kInvalidArgument, "data of type {} must be aligned to {} bytes", name(type), alignment);
     }
     auto handle = std::make_unique<treadle_value>();
-    handle->value =
-        Tensor::from_buffer(type, std::move(sizes), BufferRef::wrap(data, bytes, writable, release, context));
+    handle->value = Tensor(type, sizes, count, BufferRef::wrap(data, bytes, writable, release, context));
     *out = handle.release();
     return {};
   });

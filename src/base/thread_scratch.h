@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 namespace treadle {
 
@@ -27,20 +28,30 @@ class ThreadScratch {
   T& operator*() { return *object_; }
 
  private:
+  // Of one thread. A variable with a destructor would not do: where there is no memory to note that, the C library ends
+  // the process.
+  struct Place {
+    T* object = nullptr;
+    bool is_emptied_at_the_end = false;
+  };
+
   // Puts an object into the thread's place and returns the one from there, or the same where there is no place for it.
-  // Not a variable that is thread_local: where there is no memory to note its destructor, the C library ends the
-  // process.
   static std::unique_ptr<T> exchange(std::unique_ptr<T> object) {
+    thread_local constinit Place place;
+    if (!place.is_emptied_at_the_end && !empty_at_the_end(place)) return object;
+    return std::unique_ptr<T>(std::exchange(place.object, object.release()));
+  }
+
+  static bool empty_at_the_end(Place& place) {
     static const std::optional<pthread_key_t> key = [] {
       pthread_key_t made{};
-      const int failed = pthread_key_create(&made, [](void* kept) { delete static_cast<T*>(kept); });
+      const int failed = pthread_key_create(&made, [](void* ended) {
+        const Place last = std::exchange(*static_cast<Place*>(ended), {});
+        delete last.object;
+      });
       return failed ? std::nullopt : std::optional(made);
     }();
-    if (!key) return object;
-    std::unique_ptr<T> before(static_cast<T*>(pthread_getspecific(*key)));
-    if (pthread_setspecific(*key, object.get()) != 0) return object;
-    [[maybe_unused]] const T* const kept = object.release();  // by the place
-    return before;
+    return place.is_emptied_at_the_end = key && pthread_setspecific(*key, &place) == 0;
   }
 
   std::unique_ptr<T> object_;

@@ -6,17 +6,17 @@ namespace {
 constexpr int64_t kMaxElements = int64_t{1} << 62;
 }
 
-Result<int64_t> element_count(const Dims& dims) {
+Result<int64_t> element_count(std::span<const int64_t> dims) {
   int64_t count = 1;
   bool overflow = false, empty = false;
   for (int64_t d : dims) {
-    if (d < 0) return error(Code::kInvalidArgument, "shape {} has a negative size", to_string(dims));
+    if (d < 0) return error(Code::kInvalidArgument, "shape {} has a negative size", to_string(Dims(dims)));
     empty |= d == 0;
     if (d == 0) continue;
     overflow |= __builtin_mul_overflow(count, d, &count) || count > kMaxElements;
     if (overflow) count = 1;
   }
-  if (overflow) return error(Code::kLimit, "shape {} has more elements than can be addressed", to_string(dims));
+  if (overflow) return error(Code::kLimit, "shape {} has more elements than can be addressed", to_string(Dims(dims)));
   return empty ? int64_t{0} : count;
 }
 

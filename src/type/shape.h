@@ -17,7 +17,7 @@ using Dims = InlineVector<int64_t, 6>;
 using Shape = InlineVector<Dim, 6>;
 
 // Product of sizes; error kLimit when it does not fit 62 bits (sizes of 0 left aside, so that strides fit as well).
-Result<int64_t> element_count(const Dims& dims);
+Result<int64_t> element_count(std::span<const int64_t> dims);
 // The same for sizes that are already known to fit (checked when the tensor was made).
 int64_t element_count_unchecked(const Dims& dims);
 inline int64_t element_count_unchecked(std::span<const int64_t> dims) {

@@ -24,6 +24,9 @@ class Tensor {
     const void* data = buffer ? buffer->data() : nullptr;
     return from_buffer(type, std::move(dims), std::move(buffer), data);
   }
+  // `count`: what the sizes multiply to.
+  Tensor(ElementType type, std::span<const int64_t> dims, int64_t count, BufferRef buffer)
+      : type_(type), dims_(dims), count_(count), data_(buffer->data()), buffer_(std::move(buffer)) {}
   template <class T>
   static Tensor scalar(ElementType type, T value) {
     Tensor t = allocate(type, {}).value();
