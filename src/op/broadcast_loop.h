@@ -39,6 +39,8 @@ inline Dims broadcast_strides(const Dims& dims, const Dims& result) {
 
 // Sizes of two shapes broadcast against each other.
 inline Result<Dims> broadcast_dims(const Dims& a, const Dims& b) {
+  if (a == b || b.empty()) return a;
+  if (a.empty()) return b;
   TREADLE_ASSIGN(const Shape shape, broadcast(to_shape(a), to_shape(b)));
   return known_dims(shape);
 }

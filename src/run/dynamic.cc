@@ -16,6 +16,7 @@ using plan::OpCode;
 Status DynamicNodes::run(const plan::Instruction& in) {
   if (in.code == OpCode::kMove) {
     const auto [from, to] = program_.moves[in.index];
+    if (frame_.is_plain_handle(from)) return frame_.set_handle(to, frame_.handle(from));
     TREADLE_ASSIGN(AnyValue value, frame_.value_of(from, program_.slots[from].type));
     return frame_.set_handle(to, std::move(value));
   }
@@ -218,8 +219,13 @@ Status DynamicNodes::run_compute(const DynamicNode& node) {
   const bool borrows = std::all_of(info.outputs.begin(), info.outputs.end(),
                                    [](const ir::Value* v) { return !v || v->type.is_tensor(); });
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (node.inputs[i] == plan::kNoSlot) continue;
-    TREADLE_ASSIGN(inputs[i], input_of(node, i, borrows));
+    const uint32_t s = node.inputs[i];
+    if (s == plan::kNoSlot) continue;
+    if (frame_.is_plain_handle(s)) {
+      inputs[i] = frame_.handle(s);
+    } else {
+      TREADLE_ASSIGN(inputs[i], input_of(node, i, borrows));
+    }
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const uint32_t s = node.outputs[i];

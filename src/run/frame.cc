@@ -10,6 +10,14 @@ namespace treadle::run {
 using plan::Slot;
 using plan::Storage;
 
+namespace {
+
+bool has_sizes(const Shape& planned, std::span<const int64_t> dims) {
+  return std::ranges::equal(dims, planned, [](int64_t size, const Dim& d) { return d.value() == size; });
+}
+
+}  // namespace
+
 Frame::Frame(const plan::Program& program, RunMemory& memory)
     : program_(program), memory_(memory), slots_(program.slots.size(), nullptr), handles_(program.slots.size()) {
   first_slots_ = slots_;
@@ -84,7 +92,7 @@ Status Frame::set_handle(uint32_t s, AnyValue value) {
   if (value.is_tensor()) {
     const Tensor& t = value.tensor();
     // Kernels that were planned with known sizes read this memory.
-    if (is_fixed_[s] && !(known_dims(expected.shape) == t.dims() && expected.element == t.type())) {
+    if (is_fixed_[s] && !(has_sizes(expected.shape, t.dims()) && expected.element == t.type())) {
       return error(Code::kInternal, "planned for {}, found {}", expected.to_string(), value.type().to_string());
     }
     slots_[s] = const_cast<void*>(t.raw());
@@ -126,11 +134,7 @@ Status Frame::renew(uint32_t s, ElementType type, const Dims& dims) {
 }
 
 void* Frame::renew_elsewhere(uint32_t s, ElementType type, std::span<const int64_t> dims) {
-  if (is_fixed_[s]) {
-    const Shape& planned = program_.slots[s].type.shape;
-    const auto same = [](int64_t size, const Dim& d) { return d.value() == size; };
-    if (!std::ranges::equal(dims, planned, same)) return nullptr;
-  }
+  if (is_fixed_[s] && !has_sizes(program_.slots[s].type.shape, dims)) return nullptr;
   return renew(s, type, Dims(dims)).ok() ? slots_[s] : nullptr;
 }
 

@@ -67,6 +67,8 @@ class Frame {
 
   // --- values
   bool is_handle(uint32_t s) const { return program_.slots[s].storage == plan::Storage::kHandle; }
+  // Whether the value in slot `s` is the handle's, as it is.
+  bool is_plain_handle(uint32_t s) const { return is_handle(s) && !strides_of(s); }
   const AnyValue& handle(uint32_t s) const { return handles_[s]; }
   // Whoever changes the value through this keeps the slot's address right.
   AnyValue& handle(uint32_t s) { return handles_[s]; }
