@@ -117,7 +117,7 @@ char* give_or_null(Body&& body) noexcept {
 Status give_text(std::string_view text, char** out);
 
 inline Status require(bool condition, std::string_view what) {
-  if (condition) [[likely]] return {};
+  if (condition) return {};
   return error(Code::kInvalidArgument, "{}", what);
 }
 
