@@ -1,10 +1,15 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
+<<<<<<< HEAD
 [recurrent] [functions] [products8] [pools] [check] [growth] [random] [stops] [costs].
+=======
+[functions] [products] [products8] [pools] [check] [growth] [random] [stops] [costs].
+>>>>>>> 1de95ba (Measure products of float32 matrices and transformers beside onnxruntime and the roof)
 
     loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
     recurrent  LSTM and GRU beside onnxruntime, over a grid of batches and widths
     functions  elementwise functions: time of an element, and errors
+    products   products of float32 matrices and transformers beside onnxruntime and the machine's roof, one thread and two
     products8  products and convolutions of bytes beside onnxruntime and the machine's roof
     models     real models of SHARED/models (a folder beside the repository, or $TREADLE_SHARED), where it is there
     pools      many streams at once, beside a batch made by hand for onnxruntime
@@ -27,6 +32,7 @@ from bench_functions import bench_functions
 from bench_growth import bench_growth
 from bench_loops import bench_loops
 from bench_pools import bench_pools
+from bench_products import bench_products
 from bench_products8 import bench_products8
 from bench_random import bench_random
 from bench_real import bench_real
@@ -41,6 +47,7 @@ def main() -> None:
         "rnn": bench_rnn,
         "recurrent": bench_recurrent,
         "functions": bench_functions,
+        "products": bench_products,
         "products8": bench_products8,
         "models": bench_real,
         "pools": bench_pools,
