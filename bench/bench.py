@@ -1,9 +1,5 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
-<<<<<<< HEAD
-[recurrent] [functions] [products8] [pools] [check] [growth] [random] [stops] [costs].
-=======
-[functions] [products] [products8] [pools] [check] [growth] [random] [stops] [costs].
->>>>>>> 1de95ba (Measure products of float32 matrices and transformers beside onnxruntime and the roof)
+[recurrent] [functions] [products] [products8] [pools] [check] [growth] [random] [stops] [costs].
 
     loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof

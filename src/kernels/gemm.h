@@ -80,6 +80,10 @@ struct GemmPlan {
   size_t packed_b_bytes = 0;
   bool alternates = false;  // with few rows, runs one after the other gain from changing direction (GemmOperands)
   GemmPanels panels;
+  // Products of many rows go through blocks of so many steps and rows. Rows of A are copied next to each other where
+  // there is room in the scratch.
+  int64_t block_steps = 0, block_rows = 0;
+  bool copies_rows = false;
   GemmRun run = nullptr;
   GemmPack pack = nullptr;
 };

@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "base/caches.h"
 #include "base/float_formats.h"
 #include "kernels/kernel_test_util.h"
 
@@ -307,6 +308,16 @@ TEST_P(GemmTest, LargeMatrices) {
     check<double>(m, 360, 400, Order::kRows, Order::kColumns, Bias::kRow);
   }
   expect_rows_independent<float>(random_, 1050, 512, true);
+  expect_rows_independent<float>(random_, 1050, 512);
+}
+
+// Rows of A are copied a block at a time, and tiles ask for the panel that comes next.
+TEST_P(GemmTest, ManyRowsOfManySteps) {
+  const auto steps = static_cast<int64_t>(caches().second / 512);
+  for (Bias bias : {Bias::kRow, Bias::kInPlace}) {
+    check<float>(331, 270, steps, Order::kRows, Order::kRows, bias);
+    check<float>(331, 270, steps, Order::kReversed, Order::kColumns, bias);
+  }
 }
 
 TEST_P(GemmTest, NotANumberAndInfinityFlow) {

@@ -1,13 +1,15 @@
 // Matrix products of 32- and 64-bit elements: drives register tiles over rows, panels of columns and blocks of k.
 //
-// Loops, outermost first: blocks of k (the panel of one block stays in the first-level cache), panels of B, tiles of
-// rows. Few rows take several panels at a time instead (a GEMV needs many independent chains), and all of k in one go,
-// so that B is read once, from its first columns on or from its last. Partial sums travel from block to block through
-// C, which leaves each element's chain as it is.
+// Loops, outermost first: blocks of k (the panel of one block stays in a near cache), blocks of rows (they stay in the
+// second-level cache), panels of B, tiles of rows. A tile asks for its share of the panel that comes next, and for the
+// partial sums of the next tile. Few rows take several panels at a time instead (a GEMV needs many independent chains),
+// and all of k in one go, so that B is read once, from its first columns on or from its last. Partial sums travel from
+// block to block through C, which leaves each element's chain as it is.
 
 #include <algorithm>
 #include <cstdint>
 
+#include "base/caches.h"
 #include "kernels/isa/entry.h"
 #include "kernels/isa/gemm_dot.h"
 #include "kernels/isa/gemm_pack.h"
@@ -16,25 +18,47 @@
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 namespace {
 
-constexpr int64_t kPanelBlockBytes = 32 << 10;
-constexpr size_t kNearBytes = 32 << 10;  // all in the first-level cache
-constexpr int64_t kPackRows = 24;        // from here on a panel of unpacked B is used often enough to be copied first
-
+constexpr int64_t kPackRows = 24;      // from here on a panel of unpacked B is used often enough to be copied first
+constexpr int64_t kCopyColumns = 256;  // from here on rows of A are used often enough to be copied next to each other
+constexpr bool kManyRegisters = kVectorRegisters == 32;
+// 12 sums and four operands of a step take 16 registers. Products of integers need one more.
 template <class T>
-constexpr int64_t kStepsPerBlock = kPanelBlockBytes / (kPanelWidth<T> * int64_t{sizeof(T)});
+constexpr bool kThreeVectors = kVectorBytes == 32 && !std::is_integral_v<T>;
+// Copied rows lie so many elements further apart than they are long, so that those of a tile never share the lines of a
+// cache that all have addresses a power of two apart.
+template <class T>
+constexpr int64_t kRowGap = 64 / int64_t{sizeof(T)};
 
-// Vectors per tile for `rows` rows where several panels are at hand: enough chains to hide the latency of an addition.
+// Steps of a panel that stay near: a tall tile takes so few bytes of B for its multiply-adds that they may come from
+// the second-level cache; a low one needs them in the first.
+int64_t near_steps() {
+  const size_t bytes = kManyRegisters ? std::max(caches().first, caches().second / 8) : caches().first;
+  return std::max<int64_t>(static_cast<int64_t>(bytes) / (2 * kVectorBytes), 64);
+}
+
+// Rows whose block of `steps` takes three eighths of the second-level cache: panels and sums pass through it as well.
+template <class T>
+int64_t near_rows(int64_t steps) {
+  const auto bytes = static_cast<int64_t>(caches().second / 8 * 3);
+  const int64_t rows = bytes / (std::max<int64_t>(steps, 1) * int64_t{sizeof(T)});
+  return std::max<int64_t>(rows / kMaxRows<T>, 4) * kMaxRows<T>;
+}
+
+// Vectors per tile for tiles of `rows` rows where several panels are at hand: enough chains to hide the latency of an
+// addition.
 template <class T>
 constexpr int wide_vectors(int64_t rows) {
   if (rows == 1) return 8;
-  if (rows == 2) return kVectorRegisters == 32 ? 8 : 4;
-  if (rows <= 4 && kVectorRegisters == 32) return 4;
+  if (rows == 2) return kManyRegisters ? 8 : 4;
+  if (rows == 3) return kManyRegisters || kThreeVectors<T> ? 4 : 2;
+  if (rows == 4) return kManyRegisters ? 4 : kThreeVectors<T> ? 3 : 2;
   return 2;
 }
 
+// `second`: of three vectors, the first is the second one of a panel.
 template <class T, TileMode kMode, class B = T, int kAhead = 0>
-TileFunction<T> wide_tile(int64_t rows, int vectors) {
-  constexpr bool kLong = kVectorRegisters == 32;
+TileFunction<T> wide_tile(int64_t rows, int vectors, bool second) {
+  constexpr bool kLong = kManyRegisters;
   if (rows == 1) return vectors == 8 ? tile<T, 1, 8, kMode, false, B, kAhead> : tile<T, 1, 4, kMode, false, B, kAhead>;
   if (rows == 2) {
     if constexpr (kLong) {
@@ -42,8 +66,18 @@ TileFunction<T> wide_tile(int64_t rows, int vectors) {
     }
     return tile<T, 2, 4, kMode, false, B, kAhead>;
   }
-  if constexpr (kLong) {
+  if constexpr (kThreeVectors<T>) {
+    if (vectors == 3) {
+      constexpr TileFunction<T> kTiles[2][2] = {
+          {tile<T, 3, 3, kMode, false, B, kAhead>, tile<T, 3, 3, kMode, false, B, kAhead, 1>},
+          {tile<T, 4, 3, kMode, false, B, kAhead>, tile<T, 4, 3, kMode, false, B, kAhead, 1>}};
+      return kTiles[rows - 3][second];
+    }
+  }
+  if constexpr (kLong || kThreeVectors<T>) {
     if (rows == 3) return tile<T, 3, 4, kMode, false, B, kAhead>;
+  }
+  if constexpr (kLong) {
     if (rows == 4) return tile<T, 4, 4, kMode, false, B, kAhead>;
   }
   return nullptr;
@@ -65,7 +99,6 @@ TileFunction<T> narrow_tile(TileMode mode, int64_t rows, int vectors, bool tail)
 // Few rows times a matrix that does not fit the second-level cache: so many bytes ahead of a tile it is asked for.
 // Elements of Half take twice the instructions for a byte, too many to have enough answers under way at a time, and
 // asking costs them nothing where they are near.
-constexpr int64_t kOuterBytes = 1 << 20;
 constexpr int kFarAhead = 1024, kHalfAhead = 2048;
 
 // Tiles on panels of Half, for rows that lie in order and are too few to make up for widening a panel first: a tile
@@ -74,7 +107,7 @@ constexpr int64_t kHalfRows = (kVectorBytes > 16 ? 3 : 1) * kMaxRows<float>;
 
 TileFunction<float> half_tile(int64_t rows, int vectors) {
   constexpr auto kRowA = TileMode::kRowA;
-  if (vectors > 2) return wide_tile<float, kRowA, Half, kHalfAhead>(rows, vectors);
+  if (vectors > 2) return wide_tile<float, kRowA, Half, kHalfAhead>(rows, vectors, false);
   return (vectors == 1 ? kTileTable<float, 1, kRowA, true, Half> : kTileTable<float, 2, kRowA, true, Half>)[rows - 1];
 }
 
@@ -102,9 +135,13 @@ class Gemm {
         b_(static_cast<const B*>(operands.b)),
         c_(static_cast<T*>(operands.c)),
         panel_scratch_(static_cast<T*>(operands.scratch)),
-        rows_scratch_(panel_scratch_ + kStepsPerBlock<T> * kPanelWidth<T>),
-        sum_scratch_(rows_scratch_ + kStepsPerBlock<T> * kMaxRows<T>),
+        rows_scratch_(panel_scratch_ + plan.block_steps * kPanelWidth<T>),
+        sum_scratch_(rows_scratch_ + plan.block_steps * kMaxRows<T>),
+        copy_scratch_(sum_scratch_ + kMaxRows<T> * kPanelWidth<T>),
+        block_steps_(plan.block_steps),
+        block_rows_(plan.block_rows),
         epilogue_(make_epilogue<T>(plan, operands)),
+        copies_rows_(plan.copies_rows),
         backward_(operands.backward && plan.shape.b_packed) {}
 
   void run(const GemmRange& range) {
@@ -115,9 +152,12 @@ class Gemm {
         kHalf ? rows > kHalfRows || shape_.a_col != 1 : !shape_.b_packed && (shape_.b_col != 1 || rows >= kPackRows);
     const bool blocked = copy_panels_ || strided_a_ || rows > kMaxRows<T>;
     backward_ &= !blocked;
-    if (!blocked || shape_.k <= kStepsPerBlock<T>) {
+    const bool in_place = epilogue_.bias == c_;
+    copies_rows_ &= blocked && !in_place && shape_.a_col == 1 && rows > block_rows_ / 2 &&
+                    range.column_end - range.column_begin >= kCopyColumns;
+    if (!blocked || (shape_.k <= block_steps_ && !copies_rows_)) {
       block(range, 0, shape_.k, {c_, shape_.c_row}, {});
-    } else if (epilogue_.bias != c_) {
+    } else if (!in_place) {
       run_blocks(range, {c_, shape_.c_row});
     } else {
       run_in_place(range);
@@ -139,10 +179,14 @@ class Gemm {
 
   // All of k in blocks; `sums` is where partial sums wait.
   void run_blocks(const GemmRange& range, const Place& sums) {
-    for (int64_t p = 0; p < shape_.k; p += kStepsPerBlock<T>) {
-      const int64_t steps = std::min(kStepsPerBlock<T>, shape_.k - p);
+    for (int64_t p = 0; p < shape_.k; p += block_steps_) {
+      const int64_t steps = std::min(block_steps_, shape_.k - p);
       const bool last = p + steps == shape_.k;
-      block(range, p, steps, last ? Place{c_, shape_.c_row} : sums, p == 0 ? Place{} : sums);
+      GemmRange rows = range;
+      for (; rows.row_begin < range.row_end; rows.row_begin = rows.row_end) {
+        if (copies_rows_) rows.row_end = std::min(rows.row_begin + block_rows_, range.row_end);
+        block(rows, p, steps, last ? Place{c_, shape_.c_row} : sums, p == 0 ? Place{} : sums);
+      }
     }
   }
 
@@ -168,7 +212,8 @@ class Gemm {
       mode_ = shape_.a_col == 1 ? TileMode::kRowA : TileMode::kColumnA;
       t_.a_row = shape_.a_row;
       t_.a_col = shape_.a_col;
-      columns(range, a_ + range.row_begin * shape_.a_row + p * shape_.a_col, p, to, from);
+      const T* a = a_ + range.row_begin * shape_.a_row + p * shape_.a_col;
+      columns(range, copies_rows_ ? copy_rows(a, range.row_end - range.row_begin, steps) : a, p, to, from);
       return;
     }
     mode_ = TileMode::kColumnA;
@@ -182,9 +227,17 @@ class Gemm {
     }
   }
 
+  // Rows far apart cost a page each, and lines of a cache that only few of them can share.
+  const T* copy_rows(const T* a, int64_t rows, int64_t steps) {
+    t_.a_row = steps + kRowGap<T>;
+    for (int64_t i = 0; i < rows; ++i) std::copy_n(a + i * shape_.a_row, steps, copy_scratch_ + i * t_.a_row);
+    return copy_scratch_;
+  }
+
   void columns(const GemmRange& range, const T* a, int64_t p, const Place& to, const Place& from) {
     if (!backward_) return columns_in_order(range, a, p, to, from);
-    constexpr int64_t kStep = 8 * Lanes<T>::kCount;
+    // A whole number of the widest tiles.
+    const int64_t kStep = (wide_vectors<T>(range.row_end - range.row_begin) == 3 ? 12 : 8) * Lanes<T>::kCount;
     GemmRange part = range;
     while (part.column_end > range.column_begin) {
       part.column_begin = std::max(range.column_begin, (part.column_end - 1) / kStep * kStep);
@@ -195,14 +248,17 @@ class Gemm {
 
   void columns_in_order(const GemmRange& range, const T* a, int64_t p, const Place& to, const Place& from) {
     constexpr int64_t kWidth = kPanelWidth<T>;
-    const int64_t rows = range.row_end - range.row_begin;
+    constexpr int64_t kCount = Lanes<T>::kCount;
+    const int vectors = wide_vectors<T>(balanced_rows<T>(range.row_end - range.row_begin));
     for (int64_t j = range.column_begin; j < range.column_end;) {
       const int64_t left = range.column_end - j;
       const int64_t in_panel = shape_.b_packed ? kWidth - j % kWidth : kWidth;
       int64_t width = std::min(left, in_panel);
-      if (!copy_panels_ && in_panel == kWidth) {
+      if (vectors == 3) {
+        if (!copy_panels_ && !kHalf && in_panel % kCount == 0 && left >= 3 * kCount) width = 3 * kCount;
+      } else if (!copy_panels_ && in_panel == kWidth) {
         const int64_t most = kHalf ? std::min(left, kHalfWidth - j % kHalfWidth) : left;
-        for (int64_t wide = wide_vectors<T>(rows) * Lanes<T>::kCount; wide > kWidth; wide /= 2) {
+        for (int64_t wide = vectors * kCount; wide > kWidth; wide /= 2) {
           if (wide <= most) {
             width = wide;
             break;
@@ -210,6 +266,7 @@ class Gemm {
         }
       }
       set_panel(p, j, width);
+      if (far_) find_next_panel(range, p, j + width);
       tiles_down(range, a, j, width, to, from);
       j += width;
     }
@@ -229,6 +286,7 @@ class Gemm {
       t_.b = b_ + panels.place(p, j);
       t_.b_step = panels.columns;
       t_.b_panel = panels.panel();
+      second_ = j % kWidth != 0;
     } else if (copy_panels_) {
       pack_panel(b_ + p * shape_.b_row + j * shape_.b_col, shape_.b_row, shape_.b_col, t_.k, count, kWidth,
                  panel_scratch_);
@@ -239,6 +297,16 @@ class Gemm {
       t_.b = b_ + p * shape_.b_row + j;
       t_.b_step = shape_.b_row;
       t_.b_panel = kWidth;
+    }
+  }
+
+  // Where the panel lies that is read after the one before column j.
+  void find_next_panel(const GemmRange& range, int64_t p, int64_t j) {
+    const GemmPanels panels = panels_of<T>(shape_);
+    if (j < range.column_end) {
+      next_panel_ = b_ + panels.place(p, j);
+    } else if (p + t_.k < shape_.k) {
+      next_panel_ = b_ + panels.place(p + t_.k, range.column_begin);
     }
   }
 
@@ -270,34 +338,73 @@ class Gemm {
         tile_epilogue_.bias = epilogue_.bias + i * epilogue_.bias_row + j * epilogue_.bias_col;
       }
       if (epilogue_.addend != nullptr) tile_epilogue_.addend = epilogue_.addend + i * shape_.c_row + j;
-      pick_tile(count, vectors, t_.last_lanes < kCount)(t_);
+      if (from.at != nullptr) {
+        if (i + height < range.row_end) {
+          ask_for_sums(from(i + height, j), count);
+        } else if (j + width < range.column_end) {
+          ask_for_sums(from(range.row_begin, j + width), height);
+        }
+      }
+      if (far_) set_next((i - range.row_begin) / height, (range.row_end - range.row_begin + height - 1) / height);
+      pick_tile(count, vectors, t_.last_lanes < kCount, i == range.row_begin)(t_);
     }
   }
 
-  TileFunction<T> pick_tile(int64_t rows, int vectors, bool tail) const {
+  // Of the next tile, about: its first loads would wait for them.
+  void ask_for_sums(const T* sums, int64_t rows) const {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t v = 0; v < kPanelWidth<T>; v += kLine / int64_t{sizeof(T)}) {
+        __builtin_prefetch(sums + r * t_.sum_row + v);
+      }
+    }
+  }
+
+  // What tile `tile` of the `tiles` that share a panel asks for: its part of the next one. A single tile goes through
+  // panels that lie one behind the other.
+  void set_next(int64_t tile, int64_t tiles) {
+    constexpr int64_t kStepBytes = 2 * kVectorBytes;
+    if (tiles == 1) {
+      t_.next = static_cast<const char*>(t_.b) + 2 * kFarAhead;
+      t_.next_step = kStepBytes;
+      return;
+    }
+    t_.next_step = (kStepBytes + tiles - 1) / tiles;
+    t_.next = reinterpret_cast<const char*>(next_panel_) + t_.k * kStepBytes / tiles * tile;
+  }
+
+  TileFunction<T> pick_tile(int64_t rows, int vectors, bool tail, bool first) const {
+    constexpr auto kRowA = TileMode::kRowA;
     if constexpr (kHalf) {
       if (!copy_panels_) return half_tile(rows, vectors);
     }
+    if constexpr (std::is_same_v<B, float>) {
+      if (far_ && mode_ == kRowA && !tail && vectors == 2)
+        return kTileTable<T, 2, kRowA, false, T, kNextPanel>[rows - 1];
+    }
     if (vectors <= 2) return narrow_tile<T>(mode_, rows, vectors, tail);
     if constexpr (std::is_same_v<T, float>) {
-      if (far_ && mode_ == TileMode::kRowA) return wide_tile<T, TileMode::kRowA, T, kFarAhead>(rows, vectors);
+      if (far_ && mode_ == kRowA && first) return wide_tile<T, kRowA, T, kFarAhead>(rows, vectors, second_);
     }
-    return mode_ == TileMode::kRowA ? wide_tile<T, TileMode::kRowA>(rows, vectors)
-                                    : wide_tile<T, TileMode::kColumnA>(rows, vectors);
+    return mode_ == kRowA ? wide_tile<T, kRowA>(rows, vectors, second_)
+                          : wide_tile<T, TileMode::kColumnA>(rows, vectors, second_);
   }
 
   const GemmShape& shape_;
-  const bool far_ = shape_.b_packed && shape_.n * shape_.k * int64_t{sizeof(B)} > kOuterBytes;
+  const bool far_ = shape_.b_packed && static_cast<size_t>(shape_.n * shape_.k) * sizeof(B) > caches().second;
   const T* a_;
   const B* b_;
   T* c_;
   T* panel_scratch_;  // one block of one panel
-  T* rows_scratch_;   // one block of kMaxRows rows of A
+  T* rows_scratch_;   // kMaxRows rows of one block of A
   T* sum_scratch_;    // one tile
+  T* copy_scratch_;   // one block of rows of A
+  const int64_t block_steps_, block_rows_;
   Epilogue<T> epilogue_, tile_epilogue_;
   TileArgs<T> t_;
   TileMode mode_ = TileMode::kRowA;
-  bool strided_a_ = false, copy_panels_ = false, backward_;
+  const B* next_panel_ = b_;
+  bool strided_a_ = false, copy_panels_ = false, second_ = false;
+  bool copies_rows_, backward_;
 };
 
 template <class T, class B = T>
@@ -334,6 +441,20 @@ void pack_half_panels(const GemmPlan& plan, const void* b, void* packed) {
   }
 }
 
+// Cuts the plan into blocks, and says how much scratch they take.
+template <class T>
+void set_blocks(GemmPlan& plan) {
+  constexpr int64_t kWidth = kPanelWidth<T>;
+  const GemmShape& s = plan.shape;
+  plan.block_steps = std::min(near_steps(), std::max<int64_t>(s.k, 1));
+  plan.block_rows = near_rows<T>(plan.block_steps);
+  plan.copies_rows =
+      s.a_col == 1 && s.n >= kCopyColumns && static_cast<size_t>(s.m * s.k) * sizeof(T) > caches().second / 2;
+  int64_t elements = plan.block_steps * (kWidth + kMaxRows<T>)+kMaxRows<T> * kWidth;
+  if (plan.copies_rows) elements += plan.block_rows * (plan.block_steps + kRowGap<T>);
+  plan.scratch_bytes = static_cast<size_t>(elements) * sizeof(T);
+}
+
 template <class T>
 GemmPlan prepare(ComputeType type, const GemmShape& shape) {
   GemmPlan plan;
@@ -349,7 +470,7 @@ GemmPlan prepare(ComputeType type, const GemmShape& shape) {
   constexpr int64_t kWidth = kPanelWidth<T>;
   plan.column_step = kWidth;
   plan.packed_b_bytes = static_cast<size_t>((shape.n + kWidth - 1) / kWidth * kWidth * shape.k) * sizeof(T);
-  plan.scratch_bytes = static_cast<size_t>(kStepsPerBlock<T> * (kWidth + kMaxRows<T>)+kMaxRows<T> * kWidth) * sizeof(T);
+  set_blocks<T>(plan);
   plan.run = run_panels<T>;
   plan.pack = pack_panels<T>;
   plan.panels = panels_of<T>(shape);
@@ -361,7 +482,7 @@ GemmPlan prepare(ComputeType type, const GemmShape& shape) {
       plan.panels = {};
     }
   }
-  plan.alternates = shape.b_packed && plan.packed_b_bytes > kNearBytes;
+  plan.alternates = shape.b_packed && plan.packed_b_bytes > caches().first;
   return plan;
 }
 

@@ -4,7 +4,8 @@
 //
 // B comes as panels of two vectors: vector v of step p is at b + p * b_step + (v / 2) * b_panel + (v % 2) * lanes. For
 // packed B b_step is the panel's width; for B as it lies in memory b_step is its row stride and b_panel the panel's
-// width.
+// width. A tile of three vectors may begin with the second one of a panel (kFirst = 1): b is where that one is, and
+// vectors 1 and 2 are the next panel's.
 
 #include <algorithm>
 #include <array>
@@ -43,6 +44,8 @@ struct TileArgs {
   int64_t sum_row = 0;
   bool partial = false;  // more steps follow: no epilogue yet
   const Epilogue<T>* epilogue = nullptr;
+  const char* next = nullptr;  // kNextPanel: what to ask for, `next_step` bytes further on at each step
+  int64_t next_step = 0;
 };
 
 enum class TileMode { kRowA, kColumnA, kIndirectB };  // a_col == 1; a_row == 1 (or one row); a_row == 1 and b_offset
@@ -91,6 +94,7 @@ template <class T>
 }
 
 inline constexpr int kLine = 64;  // bytes
+inline constexpr int kNextPanel = -1;
 
 // Asks for what the epilogue will read, so that it is there after the sums: rows of a recurrence's input come from
 // afar, once per step. A row that all rows share is near already.
@@ -147,8 +151,17 @@ template <class T, int kRows, int kVectors, bool kTail>
   });
 }
 
-// All steps of the tile. kAhead: of B, bytes from what is read to what is asked for; 0: nothing is.
-template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B, int kAhead>
+// Where a tile takes every register, the compiler must not load the next operand before it has used this one.
+template <class V>
+[[gnu::always_inline]] inline void finish_before_next_load([[maybe_unused]] V& sum) {
+#if defined(__AVX2__)
+  asm volatile("" : "+x"(sum)::"memory");
+#endif
+}
+
+// All steps of the tile. kAhead: of B, bytes from what is read to what is asked for; 0: nothing is; kNextPanel: what
+// the arguments say is asked for.
+template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B, int kAhead, int kFirst>
 [[gnu::always_inline]] inline void add_products(const TileArgs<T>& t, const TileRow<T, kVectors, kTail>& row,
                                                 TileSums<T, kRows, kVectors>& acc) {
   using L = Lanes<T>;
@@ -168,24 +181,45 @@ template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B,
     }
   };
   const B* b = static_cast<const B*>(t.b);
+  [[maybe_unused]] const char* next = t.next;
   const auto step = [&](int64_t p) __attribute__((always_inline)) {
     const B* from = kMode == TileMode::kIndirectB ? b + t.b_offset[p] : b;
-    V bv[kVectors];
     if constexpr (kAhead > 0) {
       constexpr int kPerLine = kLine / (L::kCount * int{sizeof(B)});  // vectors
-      unrolled<kVectors / kPerLine>([&](auto line) __attribute__((always_inline)) {
+      unrolled<(kVectors + kPerLine - 1) / kPerLine>([&](auto line) __attribute__((always_inline)) {
         constexpr int v = line * kPerLine;
         const B* at = from + (v / 2) * t.b_panel + v % 2 * L::kCount;
         __builtin_prefetch(reinterpret_cast<const char*>(at) + kAhead);
       });
+    } else if constexpr (kAhead == kNextPanel) {
+      unrolled<2 * kVectorBytes / kLine>([&](auto line) __attribute__((always_inline)) {
+        __builtin_prefetch(next + line * kLine, 0, 2);  // for the second-level cache
+      });
+      next += t.next_step;
     }
-    unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
-      bv[v] = load_b(from + (v / 2) * (t.b_panel - 2 * L::kCount), v);
-    });
-    unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
-      const V x = L::splat(a[r / 3][(r % 3) * a_row]);
-      unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = L::mul_add(x, bv[v], acc[r][v]); });
-    });
+    const auto b_vector = [&](auto v) __attribute__((always_inline)) {
+      return load_b(from + ((v + kFirst) / 2) * (t.b_panel - 2 * L::kCount), v);
+    };
+    const auto a_vector = [&](auto r) __attribute__((always_inline)) { return L::splat(a[r / 3][(r % 3) * a_row]); };
+    // Registers hold the operands of which there are fewer.
+    if constexpr (kRows < kVectors) {
+      V x[kRows];
+      unrolled<kRows>([&](auto r) __attribute__((always_inline)) { x[r] = a_vector(r); });
+      unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
+        const V bv = b_vector(v);
+        unrolled<kRows>([&](auto r) __attribute__((always_inline)) { acc[r][v] = L::mul_add(x[r], bv, acc[r][v]); });
+      });
+    } else {
+      V bv[kVectors];
+      unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { bv[v] = b_vector(v); });
+      unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+        const V x = a_vector(r);
+        unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = L::mul_add(x, bv[v], acc[r][v]); });
+        if constexpr (kRows * kVectors + kVectors + 1 == kVectorRegisters) {
+          unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { finish_before_next_load(acc[r][v]); });
+        }
+      });
+    }
     unrolled<kGroups>([&](auto g) __attribute__((always_inline)) { a[g] += a_col; });
     if (kMode != TileMode::kIndirectB) b += t.b_step;
   };
@@ -239,14 +273,14 @@ template <class T, int kRows, int kVectors, bool kTail>
   }
 }
 
-template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B = T, int kAhead = 0>
+template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B = T, int kAhead = 0, int kFirst = 0>
 void tile(const TileArgs<T>& t) {
   using L = Lanes<T>;
   const TileRow<T, kVectors, kTail> row(t.last_lanes);
   if (!t.partial) prefetch_addends<T, kRows, kVectors>(t);
   TileSums<T, kRows, kVectors> acc;
   begin_sums<T, kRows>(t, row, acc);
-  add_products<T, kRows, kVectors, kMode, kTail, B, kAhead>(t, row, acc);
+  add_products<T, kRows, kVectors, kMode, kTail, B, kAhead, kFirst>(t, row, acc);
   if (t.partial || has_plain_epilogue(t)) {
     if (!t.partial) finish_in_registers<T, kRows>(t, row, acc);
     unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
@@ -265,15 +299,15 @@ void tile(const TileArgs<T>& t) {
 template <class T>
 using TileFunction = void (*)(const TileArgs<T>&);
 
-template <class T, int kVectors, TileMode kMode, bool kTail, class B, int... kRows>
+template <class T, int kVectors, TileMode kMode, bool kTail, class B, int kAhead, int... kRows>
 constexpr std::array<TileFunction<T>, sizeof...(kRows)> tiles_by_rows(std::integer_sequence<int, kRows...>) {
-  return {tile<T, kRows + 1, kVectors, kMode, kTail, B>...};
+  return {tile<T, kRows + 1, kVectors, kMode, kTail, B, kAhead>...};
 }
 
 // kTileTable<...>[rows - 1]
-template <class T, int kVectors, TileMode kMode, bool kTail, class B = T>
+template <class T, int kVectors, TileMode kMode, bool kTail, class B = T, int kAhead = 0>
 inline constexpr auto kTileTable =
-    tiles_by_rows<T, kVectors, kMode, kTail, B>(std::make_integer_sequence<int, kMaxRows<T>>());
+    tiles_by_rows<T, kVectors, kMode, kTail, B, kAhead>(std::make_integer_sequence<int, kMaxRows<T>>());
 
 // Rows per tile when `rows` are to be done in tiles of about equal height.
 template <class T>
