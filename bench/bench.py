@@ -1,5 +1,6 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
-[recurrent] [functions] [products] [products8] [pools] [check] [growth] [random] [stops] [costs].
+[recurrent] [functions] [products] [products8] [convolutions] [pools] [check] [growth] [random] [stops]
+[costs].
 
     loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
@@ -7,6 +8,7 @@
     functions  elementwise functions: time of an element, and errors
     products   products of float32 matrices and transformers beside onnxruntime and the machine's roof, one thread and two
     products8  products and convolutions of bytes beside onnxruntime and the machine's roof
+    convolutions  convolutions of floats beside onnxruntime and the machine's roof
     models     real models of SHARED/models (a folder beside the repository, or $TREADLE_SHARED), where it is there
     pools      many streams at once, beside a batch made by hand for onnxruntime
     check      checking and inferring models, beside the onnx package
@@ -23,6 +25,7 @@ from __future__ import annotations
 import argparse
 
 from bench_check import bench_check
+from bench_convolutions import bench_convolutions
 from bench_costs import bench_costs
 from bench_functions import bench_functions
 from bench_growth import bench_growth
@@ -45,6 +48,7 @@ def main() -> None:
         "functions": bench_functions,
         "products": bench_products,
         "products8": bench_products8,
+        "convolutions": bench_convolutions,
         "models": bench_real,
         "pools": bench_pools,
         "check": bench_check,

@@ -1,11 +1,67 @@
 #include "kernels/conv.h"
 
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <numeric>
+
+#include "kernels/conv_folded.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa/entry.h"
 
 namespace treadle::kernels {
 
-ConvPlan prepare_conv(ComputeType type, const ConvShape& shape) {
+namespace {
+
+// Whether some position of the window, moved by a tap to `first`, `first + stride`, ..., meets the plane.
+bool meets(int64_t first, int64_t stride, int64_t positions, int64_t plane) {
+  const int64_t position = first >= 0 ? 0 : (-first + stride - 1) / stride;
+  return position < positions && first + position * stride < plane;
+}
+
+// Leaves out taps at the ends of axis `i` that meet padding alone.
+void cut_taps(ConvShape& s, size_t i, ConvPlan& plan) {
+  const int64_t positions = s.transposed ? s.input[i] : s.output[i], plane = s.transposed ? s.output[i] : s.input[i];
+  const auto is_live = [&](int64_t tap) {
+    return meets(tap * s.dilation[i] - s.pad_begin[i], s.stride[i], positions, plane);
+  };
+  int64_t first = 0, last = s.kernel[i] - 1;
+  while (first < last && !is_live(first)) ++first;
+  while (last > first && !is_live(last)) --last;
+  plan.first_tap[i] = first;
+  plan.kept[i] = last + 1 - first;
+  if (plan.kept[i] == s.kernel[i]) return;
+  plan.cuts = true;
+  s.kernel[i] = plan.kept[i];
+  s.pad_begin[i] -= first * s.dilation[i];
+}
+
+bool is_no_axis(const ConvShape& s, size_t i) {
+  return s.input[i] == 1 && s.output[i] == 1 && s.kernel[i] == 1 && s.pad_begin[i] == 0;
+}
+
+void drop_axis(ConvShape& s, size_t i) {
+  for (Spatial* sizes : {&s.input, &s.output, &s.kernel, &s.stride, &s.dilation, &s.pad_begin}) {
+    std::copy(sizes->begin() + i + 1, sizes->end(), sizes->begin() + i);
+  }
+  --s.axes;
+}
+
+// A kernel of 5 x 1 over planes of one column is one of 5 over lines, and so is one of 5 x 3 that begins in the
+// padding.
+ConvShape without_idle_axes(const ConvShape& given, ConvPlan& plan) {
+  ConvShape s = given;
+  plan.given_axes = s.axes;
+  plan.given_kernel = s.kernel;
+  // Weights that fold are looked at as they were given.
+  for (size_t i = 0; !may_fold(given) && i < static_cast<size_t>(given.axes); ++i) cut_taps(s, i, plan);
+  for (size_t i = static_cast<size_t>(given.axes); i-- > 0 && s.axes > 1;) {
+    if (is_no_axis(s, i)) drop_axis(s, i);
+  }
+  return s;
+}
+
+ConvPlan prepare_for_isa(ComputeType type, const ConvShape& shape) {
   switch (preferred_isa()) {
 #if defined(TREADLE_HAS_X86_KERNELS)
     case Isa::kAvx512:
@@ -16,6 +72,57 @@ ConvPlan prepare_conv(ComputeType type, const ConvShape& shape) {
     default:
       return baseline::prepare_conv(type, shape);
   }
+}
+
+int64_t product(const Spatial& sizes, int axes) {
+  return std::accumulate(sizes.begin(), sizes.begin() + axes, int64_t{1}, std::multiplies<>());
+}
+
+// Of each filter's plane of weights the box of taps that are kept.
+void copy_kept_taps(const ConvPlan& plan, const std::byte* from, std::byte* to) {
+  const size_t element = plan.type == ComputeType::kF64 ? sizeof(double) : sizeof(float);
+  const ConvShape& s = plan.shape;
+  const int64_t planes = s.in_channels * s.out_channels / s.groups;
+  const int64_t taps = product(plan.given_kernel, plan.given_axes), kept = product(plan.kept, plan.given_axes);
+  for (int64_t tap = 0; tap < kept; ++tap) {
+    int64_t at = 0, scale = 1, rest = tap;
+    for (int axis = plan.given_axes - 1; axis >= 0; --axis) {
+      const auto i = static_cast<size_t>(axis);
+      at += (plan.first_tap[i] + rest % plan.kept[i]) * scale;
+      scale *= plan.given_kernel[i];
+      rest /= plan.kept[i];
+    }
+    for (int64_t p = 0; p < planes; ++p) {
+      std::memcpy(to + static_cast<size_t>(p * kept + tap) * element,
+                  from + static_cast<size_t>(p * taps + at) * element, element);
+    }
+  }
+}
+
+}  // namespace
+
+ConvPlan prepare_conv(ComputeType type, const ConvShape& given) {
+  ConvPlan cut;
+  const ConvShape shape = without_idle_axes(given, cut);
+  ConvPlan plan = prepare_for_isa(type, shape);
+  if (!cut.cuts) return plan;
+  plan.cuts = true;
+  plan.given_axes = cut.given_axes;
+  plan.given_kernel = cut.given_kernel;
+  plan.first_tap = cut.first_tap;
+  plan.kept = cut.kept;
+  plan.cut_at = (plan.packed_weight_bytes + kKernelAlignment - 1) / kKernelAlignment * kKernelAlignment;
+  const int64_t weights = shape.in_channels * shape.out_channels / shape.groups * product(cut.kept, cut.given_axes);
+  plan.packed_weight_bytes =
+      plan.cut_at + static_cast<size_t>(weights) * (type == ComputeType::kF64 ? sizeof(double) : sizeof(float));
+  return plan;
+}
+
+void pack_conv_weights(const ConvPlan& plan, const void* weights, void* packed) {
+  if (!plan.cuts) return plan.pack(plan, weights, packed);
+  auto* box = static_cast<std::byte*>(packed) + plan.cut_at;
+  copy_kept_taps(plan, static_cast<const std::byte*>(weights), box);
+  plan.pack(plan, box, packed);
 }
 
 }  // namespace treadle::kernels

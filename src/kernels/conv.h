@@ -55,14 +55,18 @@ struct ConvPlan {
   ConvRun run = nullptr;
   ConvPack pack = nullptr;
   ConvTable make_table = nullptr;
+  // Where the weights as given have taps that no position reads the input with: the others' box is packed.
+  bool cuts = false;
+  int given_axes = 0;
+  Spatial given_kernel{}, first_tap{}, kept{};
+  size_t cut_at = 0;  // in packed weights: room for the box
 };
 
+// The plan's shape computes the same without axes and taps that nothing depends on.
 ConvPlan prepare_conv(ComputeType type, const ConvShape& shape);
 
 // Weights that are no constant are packed by the caller in every run, into scratch of its own.
-inline void pack_conv_weights(const ConvPlan& plan, const void* weights, void* packed) {
-  plan.pack(plan, weights, packed);
-}
+void pack_conv_weights(const ConvPlan& plan, const void* weights, void* packed);
 // Once per plan, 64-byte aligned.
 inline void make_conv_table(const ConvPlan& plan, void* table) {
   if (plan.make_table != nullptr) plan.make_table(plan, table);

@@ -59,7 +59,14 @@ uint32_t run_conv(const void* state, void* const* slots, const uint32_t* operand
 
 // One entry per arrangement of the same constant, whatever the size of the input.
 uint64_t packed_layout(const kernels::ConvPlan& plan) {
-  return layout_key(plan.shape, reinterpret_cast<uintptr_t>(plan.pack));
+  uint64_t key = layout_key(plan.shape, reinterpret_cast<uintptr_t>(plan.pack));
+  for (int i = 0; plan.cuts && i < plan.given_axes; ++i) {
+    const auto axis = static_cast<size_t>(i);
+    for (const int64_t part : {plan.first_tap[axis], plan.kept[axis]}) {
+      key = (key ^ static_cast<uint64_t>(part + 1)) * 0x9E37'79B9'7F4A'7C15u;
+    }
+  }
+  return key;
 }
 
 // Calls `use` with constant weights in the type that is computed in.
@@ -100,7 +107,7 @@ Status prepare_conv(PrepareContext& ctx, const kernels::ConvShape& shape, const 
   const Operand& y = ctx.outputs[0];
   const ElementType wide = wide_type(y.type);
   s->plan = kernels::prepare_conv(compute_type(wide), shape);
-  const kernels::Fold* fold = fold_constant(ctx, shape, wide);
+  const kernels::Fold* fold = s->plan.cuts ? nullptr : fold_constant(ctx, s->plan.shape, wide);
   if (fold != nullptr) kernels::fold_conv(s->plan, *fold);
   s->plan.clamp = epilogue.clamp;
   s->table = ctx.arena.allocate(s->plan.table_bytes);
