@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/isa/conv_channels.h"
 #include "kernels/isa/conv_depthwise.h"
 #include "kernels/isa/conv_depthwise_masked.h"
 #include "kernels/isa/conv_depthwise_rows.h"
@@ -179,6 +180,10 @@ void prepare(ConvPlan& plan) {
     prepare_transposed<T>(plan);
   } else if (prefers_rows<T>(g)) {
     prepare_rows<T>(plan);
+#if defined(__AVX2__)
+  } else if (std::is_same_v<T, float> && fills_lanes(g)) {
+    prepare_channels(plan);
+#endif
   } else if (is_pointwise(plan.shape)) {
     prepare_pointwise<T>(plan);
 #if defined(__AVX512F__)
