@@ -40,6 +40,7 @@ struct ChannelTile {
   int64_t steps;
   const Place* places;
   float* sums;  // of a position: kVectors * lanes
+  bool begins;  // there are no sums yet
 };
 
 template <int kCount, int kVectors>
@@ -50,7 +51,8 @@ void channel_tile(const ChannelTile& t) {
   unrolled<kCount>([&](auto i) __attribute__((always_inline)) {
     x[i] = t.x + t.places[i].x;
     unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
-      sums[i][v] = L::load(t.sums + t.places[i].sums * kVectors + v * L::kCount);
+      sums[i][v] = L::zero();
+      if (!t.begins) sums[i][v] = L::load(t.sums + t.places[i].sums * kVectors + v * L::kCount);
     });
   });
   const float* weights = t.weights;
@@ -209,7 +211,7 @@ class ChannelsBand {
     first_panel_ = chunk * layout_.chunk;
     last_panel_ = std::min(first_panel_ + layout_.chunk, layout_.panels);
     positions_ = rows_ * columns_;
-    std::fill_n(sums_, positions_ * layout_.chunk * kPanelChannels, 0.f);
+    begins_ = true;
     for (int64_t tap = 0; tap < g_.taps; tap += layout_.taps_together) add_taps(tap);
     for (int64_t panel = first_panel_; panel < last_panel_; ++panel) store_panel(panel);
   }
@@ -237,27 +239,38 @@ class ChannelsBand {
     const Axis& h = g_.height;
     const Axis& w = g_.width;
     const int64_t width = ChannelsLayout::extent(w, columns_), first = w.input_at(column_, 0);
+    const int64_t top = h.input_at(row_, 0), height = ChannelsLayout::extent(h, rows_);
     const auto [begin, end] = inside(first, 1, w.in, width);
-    for (int64_t r = 0; r < ChannelsLayout::extent(h, rows_); ++r, to += layout_.pitch) {
-      const int64_t y = h.input_at(row_, 0) + r;
-      if (y < 0 || y >= h.in || begin >= end) {
-        fill_zero(to, width);
-        continue;
+    const auto [row_begin, row_end] = inside(top, 1, h.in, height);
+    fill_zero(to, row_begin * layout_.pitch);
+    if (width == w.in && first == 0 && width == layout_.pitch) {
+      copy_strided(from + (top + row_begin) * w.in, 1, (row_end - row_begin) * width, to + row_begin * width);
+    } else {
+      for (int64_t r = row_begin; r < row_end; ++r) {
+        float* row = to + r * layout_.pitch;
+        fill_zero(row, begin);
+        copy_strided(from + (top + r) * w.in + first + begin, 1, end - begin, row + begin);
+        fill_zero(row + end, width - end);
       }
-      if (begin > 0) fill_zero(to, begin);
-      copy_strided(from + y * w.in + first + begin, 1, end - begin, to + begin);
-      if (end < width) fill_zero(to + end, width - end);
     }
+    fill_zero(to + row_end * layout_.pitch, (height - row_end) * layout_.pitch);
   }
 
   // All steps of taps [tap, tap + taps_together), for the positions that any of them reads the input for.
   void add_taps(int64_t tap) {
     const int64_t taps = layout_.taps_together;
     const int64_t places = find_places(tap, taps);
-    if (places == 0) return;
+    if (places == 0 && !begins_) return;
+    if (begins_ && places < positions_) {
+      std::fill_n(sums_, positions_ * layout_.chunk * kPanelChannels, 0.f);
+      begins_ = false;
+    }
     const int64_t all = taps * g_.in_per_group, blocks = (all + layout_.steps - 1) / layout_.steps;
     const int64_t steps = (all + blocks - 1) / blocks;
-    for (int64_t p = 0; p < all; p += steps) add_block(tap * g_.in_per_group + p, std::min(steps, all - p), places);
+    for (int64_t p = 0; p < all; p += steps) {
+      add_block(tap * g_.in_per_group + p, std::min(steps, all - p), places);
+      begins_ = false;
+    }
   }
 
   // The places of positions that meet the input; their number.
@@ -288,6 +301,7 @@ class ChannelsBand {
     t.offset = offset_ + first;
     t.steps = steps;
     t.sums = sums_;
+    t.begins = begins_;
     for (int64_t panel = first_panel_; panel < last_panel_; ++panel) {
       const int64_t vectors = layout_.panel_vectors(panel);
       const auto& tiles = kChannelTiles[static_cast<size_t>(vectors - 1)];
@@ -341,7 +355,7 @@ class ChannelsBand {
         if (lanes == L::kCount) {
           L::store(to, value);
         } else {
-          L::store(to, mask, value);
+          store_first(to, static_cast<int>(lanes), value);
         }
       }
     }
@@ -355,6 +369,7 @@ class ChannelsBand {
   float* sums_;
   float* buffer_;
   Place* places_;
+  bool begins_ = true;
   int64_t band_ = -1;
   int64_t image_ = 0, group_ = 0, row_ = 0, column_ = 0, rows_ = 0, columns_ = 0, positions_ = 0;
   int64_t first_panel_ = 0, last_panel_ = 0;
@@ -367,12 +382,16 @@ inline void run_channels(const ConvPlan& plan, const ConvOperands& operands, int
   for (int64_t unit = begin; unit < end; ++unit) band.run(unit);
 }
 
-// Whether lanes are filled, and products are many enough to pay for turning results.
+// Whether lanes are filled, and products are many enough to pay for turning results. Kernels of 1x1 read the input as
+// it lies, unless rows of a few positions would leave vectors unfilled.
 inline bool fills_lanes(const ConvGeometry& g) {
-  constexpr int64_t kLanes = Lanes<float>::kCount, kFewestProducts = 64;
+  constexpr int64_t kLanes = Lanes<float>::kCount, kFewestProducts = 200, kFewestChannels = 8, kSmallPlane = 256;
   const int64_t padded = (g.out_per_group + kLanes - 1) / kLanes * kLanes;
-  if (g.outer_axes > 0 || g.k < kFewestProducts || g.out_per_group < 2 * kLanes) return false;
-  if (g.out_plane == 0 || g.in_plane == 0 || padded * 9 > g.out_per_group * 10) return false;
+  if (g.outer_axes > 0 || g.k < kFewestProducts || g.in_per_group < kFewestChannels) return false;
+  if (g.out_per_group < 2 * kLanes || padded * 9 > g.out_per_group * 10) return false;
+  if (g.out_plane == 0 || g.in_plane == 0) return false;
+  const bool steps_over = g.height.stride > 1 || g.width.stride > 1;
+  if (g.taps == 1 && (steps_over || g.out_plane > kSmallPlane)) return false;
   const ChannelsLayout layout(g);
   return layout.buffer() <= 2 * kBandBytes / int64_t{sizeof(float)};
 }

@@ -171,7 +171,7 @@ class DepthwiseRows {
         if (left >= L::kCount) {
           L::store(to, value);
         } else {
-          L::store(to, L::mask(static_cast<int>(left)), value);
+          store_first(to, static_cast<int>(left), value);
         }
       });
     });

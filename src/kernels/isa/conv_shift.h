@@ -17,9 +17,9 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 template <class T>
 void fill_zero(T* to, int64_t count) {
   using L = Lanes<T>;
-  for (int64_t i = 0; i < count; i += L::kCount) {
-    L::store(to + i, L::mask(static_cast<int>(std::min<int64_t>(count - i, L::kCount))), L::zero());
-  }
+  int64_t i = 0;
+  for (; i + L::kCount <= count; i += L::kCount) L::store(to + i, L::zero());
+  if (i < count) store_first(to + i, static_cast<int>(count - i), L::zero());
 }
 
 // A last vector that is not full is copied twice in part rather than under a mask, where there is a full one: loads
@@ -31,13 +31,12 @@ void copy_strided(const T* from, int64_t stride, int64_t count, T* to) {
     for (int64_t i = 0; i < count - L::kCount; i += L::kCount) L::store(to + i, L::load(from + i));
     L::store(to + count - L::kCount, L::load(from + count - L::kCount));
   } else if (stride == 1) {
-    const auto mask = L::mask(static_cast<int>(count));
-    L::store(to, mask, L::load(from, mask));
+    if (count > 0) store_first(to, static_cast<int>(count), L::load(from, L::mask(static_cast<int>(count))));
   } else if (stride == 2 && count >= L::kCount) {
     for (int64_t i = 0; i < count - L::kCount; i += L::kCount) L::store(to + i, load_even<T>(from + 2 * i));
     L::store(to + count - L::kCount, load_even<T>(from + 2 * (count - L::kCount)));
   } else if (stride == 2 && count > 0) {
-    L::store(to, L::mask(static_cast<int>(count)), load_even<T>(from, static_cast<int>(count)));
+    store_first(to, static_cast<int>(count), load_even<T>(from, static_cast<int>(count)));
   } else {
     for (int64_t i = 0; i < count; ++i) to[i] = from[stride * i];
   }
@@ -369,7 +368,7 @@ void prepare_shift(ConvPlan& plan) {
   plan.packed_weight_bytes = static_cast<size_t>(plan.shape.out_channels * g.k) * sizeof(T);
   plan.table_bytes = static_cast<size_t>(g.k) * sizeof(int64_t);
   plan.run = run_shift<T>;
-  plan.pack = pack_shift<T>;
+  plan.pack = layout.walk == ShiftLayout<T>::kFlat ? pack_shift<T, true> : pack_shift<T, false>;
   plan.make_table = make_shift_table<T>;
 }
 

@@ -120,13 +120,14 @@ void make_shift_table(const ConvPlan& plan, void* table) {
   }
 }
 
-template <class T>
+// kWhole: all steps are one block.
+template <class T, bool kWhole>
 void pack_shift(const ConvPlan& plan, const void* weights, void* packed) {
   const ConvGeometry g(plan.shape);
   const T* from = static_cast<const T*>(weights);
   T* to = static_cast<T*>(packed);
   const int64_t height = balanced_rows<T>(g.out_per_group);
-  const int64_t steps = ShiftLayout<T>(g).steps;
+  const int64_t steps = kWhole ? g.k : ShiftLayout<T>(g).steps;
   for (int64_t group = 0; group < plan.shape.groups; ++group) {
     for (int64_t p = 0; p < g.k; p += steps) {
       const int64_t deep = std::min(steps, g.k - p);

@@ -265,4 +265,44 @@ typename Lanes<T>::V load_even(const T* p, int count) {
   return L::load(gathered);
 }
 
+// The first `count` lanes, not all of them. Stores under a mask of AVX2 take many cycles on some processors.
+template <class T>
+[[gnu::always_inline]] inline void store_first(T* p, int count, typename Lanes<T>::V v) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  if constexpr (std::is_same_v<T, float>) {
+    __m128 part = _mm256_castps256_ps128(v);
+    if ((count & 4) != 0) {
+      _mm_storeu_ps(p, part);
+      part = _mm256_extractf128_ps(v, 1);
+      p += 4;
+    }
+    if ((count & 2) != 0) {
+      _mm_storel_pi(reinterpret_cast<__m64*>(p), part);
+      part = _mm_movehl_ps(part, part);
+      p += 2;
+    }
+    if ((count & 1) != 0) _mm_store_ss(p, part);
+    return;
+  }
+#endif
+  Lanes<T>::store(p, Lanes<T>::mask(count), v);
+}
+
+#if defined(__AVX2__)
+// a[0], b[0], a[1], b[1], ...: to[0 .. 2 * lanes) += that.
+[[gnu::always_inline]] inline void add_zipped(Lanes<float>::V a, Lanes<float>::V b, float* to) {
+  using L = Lanes<float>;
+#if defined(__AVX512F__)
+  const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const __m512i high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  const L::V first = _mm512_permutex2var_ps(a, low, b), second = _mm512_permutex2var_ps(a, high, b);
+#else
+  const L::V low = _mm256_unpacklo_ps(a, b), high = _mm256_unpackhi_ps(a, b);
+  const L::V first = _mm256_permute2f128_ps(low, high, 0x20), second = _mm256_permute2f128_ps(low, high, 0x31);
+#endif
+  L::store(to, L::add(L::load(to), first));
+  L::store(to + L::kCount, L::add(L::load(to + L::kCount), second));
+}
+#endif
+
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
