@@ -111,6 +111,7 @@ ConvPlan prepare_conv(ComputeType type, const ConvShape& given) {
   plan.given_kernel = cut.given_kernel;
   plan.first_tap = cut.first_tap;
   plan.kept = cut.kept;
+  plan.uncut_bytes = plan.packed_weight_bytes;
   plan.cut_at = (plan.packed_weight_bytes + kKernelAlignment - 1) / kKernelAlignment * kKernelAlignment;
   const int64_t weights = shape.in_channels * shape.out_channels / shape.groups * product(cut.kept, cut.given_axes);
   plan.packed_weight_bytes =
@@ -122,7 +123,9 @@ void pack_conv_weights(const ConvPlan& plan, const void* weights, void* packed) 
   if (!plan.cuts) return plan.pack(plan, weights, packed);
   auto* box = static_cast<std::byte*>(packed) + plan.cut_at;
   copy_kept_taps(plan, static_cast<const std::byte*>(weights), box);
-  plan.pack(plan, box, packed);
+  ConvPlan uncut = plan;
+  uncut.packed_weight_bytes = plan.uncut_bytes;
+  plan.pack(uncut, box, packed);
 }
 
 }  // namespace treadle::kernels

@@ -59,7 +59,7 @@ struct ConvPlan {
   bool cuts = false;
   int given_axes = 0;
   Spatial given_kernel{}, first_tap{}, kept{};
-  size_t cut_at = 0;  // in packed weights: room for the box
+  size_t cut_at = 0, uncut_bytes = 0;  // in packed weights: room for the box; those without it
 };
 
 // The plan's shape computes the same without axes and taps that nothing depends on.
