@@ -1,4 +1,4 @@
-"""Convolutions of floats beside onnxruntime and the machine's roof, one core; the networks that they come from.
+"""Convolutions of floats beside onnxruntime and the machine's roof, one core.
 
 TREADLE_ISA picks the instruction set; onnxruntime takes the widest that it knows.
 """
