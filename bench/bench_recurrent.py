@@ -11,7 +11,6 @@ import time
 
 import engines
 import models
-import numpy as np
 from models.operators import Class
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
@@ -39,13 +38,7 @@ def least(run: engines.Run, seconds: float) -> float:
 
 def times(o: models.Operator, rounds: int, seconds: float) -> dict[str, float]:
     """Seconds of a run, the least of all rounds, by engine."""
-    data, feeds = o.build()
-    opened = {"onnxruntime": engines.open_theirs, "program": engines.open_ours, "native": engines.open_native}
-    runs = {name: engines.bind(open_one(data), feeds) for name, open_one in opened.items()}
-    expected = runs["onnxruntime"]()[0]
-    for name, run in runs.items():
-        if not np.allclose(run()[0], expected, rtol=1e-3, atol=1e-4):
-            print(f"NOT THE SAME RESULTS: {o.name}, {name}")
+    runs = engines.runs_by_all(o.name, *o.build())
     found = dict.fromkeys(runs, math.inf)
     for _ in range(rounds):
         for name, run in runs.items():

@@ -37,13 +37,7 @@ class Found:
 
 
 def measure_operator(o: models.Operator, pairs: int, seconds: float) -> Found:
-    data, feeds = o.build()
-    opened = {"onnxruntime": engines.open_theirs, "program": engines.open_ours, "native": engines.open_native}
-    runs = {name: engines.bind(open_one(data), feeds) for name, open_one in opened.items()}
-    expected = runs["onnxruntime"]()[0]
-    for name, run in runs.items():
-        if not np.allclose(run()[0], expected, rtol=1e-3, atol=1e-4):
-            print(f"NOT THE SAME RESULTS: {o.name}, {name}")
+    runs = engines.runs_by_all(o.name, *o.build())
     times = measure.in_turns(list(runs.values()), pairs, seconds)
     return Found(o, dict(zip(runs, times, strict=True)), roof.roof(o))
 

@@ -71,3 +71,14 @@ def jax_run(jax, loop: Loop, built: Built) -> Run | None:
 def yardstick_run(loop: Loop, built: Built, like: list[np.ndarray]) -> Run:
     outputs = [np.empty_like(a) for a in like]
     return yardsticks.bind(loop.yardstick, built.sizes, built.yardstick_arrays(), outputs)
+
+
+def runs_by_all(name: str, data: bytes, feeds: dict) -> dict:
+    """Runs of a model by onnxruntime and by both tiers, whose results are compared before anything is timed."""
+    opened = {"onnxruntime": open_theirs, "program": open_ours, "native": open_native}
+    runs = {engine: bind(open_one(data), feeds) for engine, open_one in opened.items()}
+    expected = runs["onnxruntime"]()[0]
+    for engine, run in runs.items():
+        if not np.allclose(run()[0], expected, rtol=1e-3, atol=1e-4):
+            print(f"NOT THE SAME RESULTS: {name}, {engine}")
+    return runs
