@@ -5,6 +5,7 @@
 // which grow, shrink or are cut to pieces have one; it gives the same bits as the prepared kernel.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "ir/graph.h"
@@ -22,6 +23,11 @@ struct DynamicOperand {
   bool present() const { return dims != nullptr; }
   int64_t rank() const { return static_cast<int64_t>(dims->size()); }
   int64_t size(size_t axis) const { return (*dims)[axis]; }
+  // The axis that a node calls `given`, counted from the end where it is negative; none where there is no such axis.
+  std::optional<size_t> axis(int64_t given) const {
+    const int64_t found = given < 0 ? given + rank() : given;
+    return found >= 0 && found < rank() ? std::optional(static_cast<size_t>(found)) : std::nullopt;
+  }
 };
 
 // What a dynamic kernel returns, beside 0 and a KernelError, where these operands are none for it: they are wrong, so

@@ -29,6 +29,11 @@ struct FrameTest : testing::Test {
     EXPECT_TRUE(frame->renew(1, ElementType::kFloat, dims).ok());
     return frame->address(1);
   }
+  // As a dynamic kernel asks for it.
+  const void* rewritten(std::span<const int64_t> dims) {
+    const int64_t count = element_count_unchecked(dims);
+    return frame->renew_for(1, ElementType::kFloat, dims, count, static_cast<size_t>(count) * sizeof(float));
+  }
 };
 
 TEST_F(FrameTest, WritesToTheMemoryOfTheLastValue) {
@@ -80,19 +85,19 @@ TEST_F(FrameTest, RefusesAValueThatKernelsWereNotPlannedFor) {
   EXPECT_EQ(status.code(), Code::kInternal);
   EXPECT_THAT(status.to_string(), HasSubstr("planned for"));
   const int64_t four[] = {4}, five[] = {5};
-  EXPECT_EQ(frame->renew_for(1, ElementType::kFloat, five), nullptr);
-  EXPECT_NE(frame->renew_for(1, ElementType::kFloat, four), nullptr);
+  EXPECT_EQ(rewritten(five), nullptr);
+  EXPECT_NE(rewritten(four), nullptr);
 }
 
 TEST_F(FrameTest, WritesOtherSizesToTheSameMemory) {
   const void* const first = renewed({8});
   const int64_t fewer[] = {2, 3}, more[] = {100};
-  EXPECT_EQ(frame->renew_for(1, ElementType::kFloat, fewer), first);
+  EXPECT_EQ(rewritten(fewer), first);
   EXPECT_EQ(frame->handle(1).tensor().dims(), (Dims{2, 3}));
-  EXPECT_NE(frame->renew_for(1, ElementType::kFloat, more), nullptr);
+  EXPECT_NE(rewritten(more), nullptr);
   EXPECT_EQ(frame->handle(1).tensor().element_count(), 100);
   const AnyValue held = frame->handle(1);
-  EXPECT_NE(frame->renew_for(1, ElementType::kFloat, more), held.tensor().raw());
+  EXPECT_NE(rewritten(more), held.tensor().raw());
 }
 
 TEST_F(FrameTest, AStateChangesPlacesWithItsSuccessor) {

@@ -77,17 +77,17 @@ struct DynamicArg {
 template <ArgFn kFn>
 uint32_t run_dynamic_arg(const DynamicArg& s, DynamicCall& call) {
   const DynamicOperand& x = call.inputs[0];
-  const int64_t axis = s.axis < 0 ? s.axis + x.rank() : s.axis;
-  if (axis < 0 || axis >= x.rank() || x.size(static_cast<size_t>(axis)) == 0) return kNotDynamic;
+  const auto axis = x.axis(s.axis);
+  if (!axis || x.size(*axis) == 0) return kNotDynamic;
   Dims dims = *x.dims;
   if (s.keep) {
-    dims[static_cast<size_t>(axis)] = 1;
+    dims[*axis] = 1;
   } else {
-    dims.erase(static_cast<size_t>(axis));
+    dims.erase(*axis);
   }
   auto* to = static_cast<int64_t*>(call.make(0, dims));
   if (!to) return kNotDynamic;
-  const AxisView view = view_along(*x.dims, axis);
+  const AxisView view = view_along(*x.dims, static_cast<int64_t>(*axis));
   kFn(s.type, x.data, to, view.outer, view.n, view.inner, s.last);
   return 0;
 }

@@ -79,12 +79,11 @@ template <CumulativeFn kFn>
 uint32_t run_dynamic_cumulative(const DynamicCumulative& s, DynamicCall& call) {
   const DynamicOperand& x = call.inputs[0];
   if (call.inputs[1].count != 1) return kNotDynamic;
-  int64_t axis = index_at(call.inputs[1].data, s.wide, 0);
-  if (axis < 0) axis += x.rank();
-  if (axis < 0 || axis >= x.rank()) return kNotDynamic;
+  const auto axis = x.axis(index_at(call.inputs[1].data, s.wide, 0));
+  if (!axis) return kNotDynamic;
   void* to = call.make(0, *x.dims);
   if (!to) return kNotDynamic;
-  const AxisView view = view_along(*x.dims, axis);
+  const AxisView view = view_along(*x.dims, static_cast<int64_t>(*axis));
   kFn(s.type, x.data, to, view.outer, view.n, view.inner, s.options);
   return 0;
 }

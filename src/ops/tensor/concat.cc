@@ -114,14 +114,12 @@ uint32_t run_dynamic_concat(const DynamicConcat& s, DynamicCall& call) {
   // Values that are long when something is appended to them are better off growing in place.
   constexpr int64_t kLongest = 1024;
   const DynamicOperand& first = call.inputs[0];
-  const int64_t rank = first.rank(), signed_axis = s.axis < 0 ? s.axis + rank : s.axis;
-  if (signed_axis < 0 || signed_axis >= rank || first.count * static_cast<int64_t>(s.width) > kLongest) {
-    return kNotDynamic;
-  }
-  const auto axis = static_cast<size_t>(signed_axis);
+  const auto found = first.axis(s.axis);
+  if (!found || first.count * static_cast<int64_t>(s.width) > kLongest) return kNotDynamic;
+  const size_t axis = *found;
   Dims dims = *first.dims;
   for (const DynamicOperand& in : call.inputs.subspan(1)) {
-    if (in.rank() != rank) return kNotDynamic;
+    if (in.rank() != first.rank()) return kNotDynamic;
     for (size_t d = 0; d < dims.size(); ++d) {
       if (d != axis && in.size(d) != dims[d]) return kNotDynamic;
     }

@@ -165,9 +165,9 @@ struct DynamicGather {
 
 uint32_t run_dynamic_gather(const DynamicGather& s, DynamicCall& call) {
   const DynamicOperand &data = call.inputs[0], &indices = call.inputs[1];
-  const int64_t axis = s.axis < 0 ? s.axis + data.rank() : s.axis;
-  if (axis < 0 || axis >= data.rank()) return kNotDynamic;
-  const auto at = static_cast<size_t>(axis);
+  const auto axis = data.axis(s.axis);
+  if (!axis) return kNotDynamic;
+  const size_t at = *axis;
   Dims dims;
   size_t outer = 1, bytes = s.width;
   for (size_t d = 0; d < at; ++d) {

@@ -259,9 +259,8 @@ struct DynamicCompress {
 
 uint32_t run_dynamic_compress(const DynamicCompress& s, DynamicCall& call) {
   const DynamicOperand &in = call.inputs[0], &condition = call.inputs[1];
-  std::optional<int64_t> axis = s.axis;
-  if (axis && *axis < 0) *axis += in.rank();
-  if (condition.rank() != 1 || (axis && (*axis < 0 || *axis >= in.rank()))) return kNotDynamic;
+  const auto axis = s.axis ? in.axis(*s.axis) : std::nullopt;
+  if (condition.rank() != 1 || (s.axis && !axis)) return kNotDynamic;
   const Slices slices(*in.dims, axis);
   const auto* wanted = static_cast<const bool*>(condition.data);
   int64_t count = 0;
@@ -272,7 +271,7 @@ uint32_t run_dynamic_compress(const DynamicCompress& s, DynamicCall& call) {
   Dims dims{count};
   if (axis) {
     dims = *in.dims;
-    dims[static_cast<size_t>(*axis)] = count;
+    dims[*axis] = count;
   }
   auto* to = static_cast<char*>(call.make(0, dims));
   if (!to) return kNotDynamic;

@@ -124,9 +124,9 @@ struct DynamicSplit {
 
 uint32_t run_dynamic_split(const DynamicSplit& s, DynamicCall& call) {
   const DynamicOperand& in = call.inputs[0];
-  const int64_t axis = s.axis < 0 ? s.axis + in.rank() : s.axis;
-  if (axis < 0 || axis >= in.rank()) return kNotDynamic;
-  const auto at = static_cast<size_t>(axis);
+  const auto axis = in.axis(s.axis);
+  if (!axis) return kNotDynamic;
+  const size_t at = *axis;
   Ints parts = s.sizes;
   if (call.has(1)) {
     if (call.inputs[1].rank() != 1) return kNotDynamic;
