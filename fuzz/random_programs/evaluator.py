@@ -265,6 +265,15 @@ def log_sum_exp(x, axis, keepdims):
     return result if keepdims else np.squeeze(result, axis)
 
 
+def mean(x, axis, keepdims):
+    """Of integers: their sum, which wraps around in 64 bits, divided towards 0."""
+    if x.dtype.kind not in "iu":
+        return np.mean(x, axis=axis, keepdims=keepdims)
+    total = np.asarray(np.sum(x, axis=axis, keepdims=keepdims))
+    count = total.dtype.type(x.size // total.size)
+    return total // count + ((total < 0) & (total % count != 0))
+
+
 def softmax(x):
     e = np.exp(x - np.max(x, axis=-1, keepdims=True))
     return e / np.sum(e, axis=-1, keepdims=True)
@@ -413,7 +422,7 @@ OPERATORS = {
     "Cast": lambda c: c.inputs[0].astype(helper.tensor_dtype_to_np_dtype(c.attribute("to"))),
     "Where": lambda c: np.asarray(np.where(*c.inputs), c.inputs[1].dtype),
     "ReduceMax": reduction(np.max), "ReduceMin": reduction(np.min), "ReduceSum": reduction(np.sum),
-    "ReduceMean": reduction(np.mean), "ReduceProd": reduction(np.prod), "ReduceLogSumExp": reduction(log_sum_exp),
+    "ReduceMean": reduction(mean), "ReduceProd": reduction(np.prod), "ReduceLogSumExp": reduction(log_sum_exp),
     "ReduceLogSum": reduction(lambda x, **how: np.log(np.sum(x, **how))),
     "ReduceL1": reduction(lambda x, **how: np.sum(np.abs(x), **how)),
     "ReduceL2": reduction(lambda x, **how: np.sqrt(np.sum(x * x, **how))),
