@@ -43,7 +43,7 @@ Status mismatch(const Type& a, const Type& b) {
 
 bool more_precise(const Dim& a, const Dim& b) {
   if (a.is_known()) return !b.is_known();
-  return a.is_symbolic() && b.is_unknown();
+  return b.is_unknown() && (a.is_symbolic() || a.lower_bound() > b.lower_bound());
 }
 
 }  // namespace
