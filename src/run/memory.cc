@@ -166,8 +166,10 @@ size_t RunMemory::with_room_to_grow(size_t bytes, size_t have) {
 Result<std::byte*> RunMemory::scratch(size_t bytes) {
   if (scratch_ && scratch_->size() >= bytes) return scratch_->data();
   ++allocations_;
-  const size_t room = scratch_ && bytes < kLargeBytes ? bytes : 0;
-  if (!account_->fits(bytes + room)) return account_->refusal(bytes + room, "what the kernel works in");
+  // What has grown will grow again: of a small one twice, of a large one half as much again, where there is room.
+  size_t room = !scratch_ ? 0 : bytes < kLargeBytes ? bytes : bytes / 2;
+  if (!account_->fits(bytes + room)) room = 0;
+  if (!account_->fits(bytes)) return account_->refusal(bytes, "what the kernel works in");
   BufferRef larger = BufferRef::allocate(bytes + room);
   if (!larger) return error(Code::kLimit, "no memory for {} bytes of scratch", bytes);
   account_->subtract(scratch_bytes());
