@@ -297,10 +297,16 @@ void LoopWriter::go_to(Block* block) {
   if (!b_.GetInsertBlock()->getTerminator()) b_.CreateBr(block);
 }
 
-// The instruction after which it goes on behind `pc`: what a loop in blocks consists of is written with its begin.
+// The instruction after which it goes on behind `pc`: what a loop in blocks consists of is written with its begin, and
+// one call of the engine runs all that it does in a row.
 uint32_t LoopWriter::last_written_with(uint32_t pc) const {
   const Instruction& in = p_.code[pc];
-  return in.code == OpCode::kLoopBegin && runs_in_blocks(in.index) ? p_.loops[in.index].last - 1 : pc;
+  if (in.code == OpCode::kLoopBegin && runs_in_blocks(in.index)) return p_.loops[in.index].last - 1;
+  const auto by_engine = [&](uint32_t at) {
+    return plan::is_dynamic(p_.code[at].code) || p_.code[at].code == OpCode::kMove;
+  };
+  while (by_engine(pc) && by_engine(pc + 1) && !blocks_.contains(pc + 1)) ++pc;
+  return pc;
 }
 
 void LoopWriter::write_body() {
@@ -336,9 +342,9 @@ void LoopWriter::write(uint32_t pc) {
     case OpCode::kCompute:
     case OpCode::kMove: {
       publish();
-      auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty()}, false);
-      Value* code = b_.CreateCall(type, host(offsetof(NativeHost, dynamic)), {context_, b_.getInt32(pc)});
-      leave_unless_zero(code);
+      auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty()}, false);
+      Value* const end = b_.getInt32(last_written_with(pc) + 1);
+      leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, dynamic)), {context_, b_.getInt32(pc), end}));
       return refresh();
     }
     case OpCode::kCopy: {

@@ -194,8 +194,18 @@ uint32_t run_levels(const Elementwise& s, std::span<const Walk::Level> levels, c
   return 0;
 }
 
-// The sizes of the result where every argument has them or is one element; null elsewhere. `moving`: as of a level.
-const Dims* common_sizes(std::span<const DynamicOperand* const> arguments, unsigned& moving) {
+bool same_sizes(const Dims& a, const Dims& b) {
+  const size_t rank = a.size();
+  if (rank != b.size()) return false;
+  for (size_t d = 0; d < rank; ++d) {
+    if (a[d] != b[d]) return false;
+  }
+  return true;
+}
+
+// The argument that has the sizes of the result where every other has them too or is one element; null elsewhere.
+// `moving`: as of a level.
+const DynamicOperand* longest(std::span<const DynamicOperand* const> arguments, unsigned& moving) {
   const DynamicOperand* most = arguments[0];
   for (const DynamicOperand* a : arguments.subspan(1)) {
     if (a->count > most->count || (a->count == most->count && a->rank() > most->rank())) most = a;
@@ -203,10 +213,10 @@ const Dims* common_sizes(std::span<const DynamicOperand* const> arguments, unsig
   moving = 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i]->count == 1 && arguments[i]->rank() <= most->rank()) continue;
-    if (arguments[i] != most && *arguments[i]->dims != *most->dims) return nullptr;
+    if (arguments[i] != most && !same_sizes(*arguments[i]->dims, *most->dims)) return nullptr;
     moving |= 1U << i;
   }
-  return most->dims;
+  return most;
 }
 
 uint32_t run_elementwise(const Elementwise& s, DynamicCall& call) {
@@ -217,10 +227,10 @@ uint32_t run_elementwise(const Elementwise& s, DynamicCall& call) {
     a[i] = arguments[i]->data;
   }
   unsigned moving = 0;
-  if (const Dims* dims = common_sizes({arguments, s.count}, moving)) {
-    void* to = call.make(0, *dims);
+  if (const DynamicOperand* most = longest({arguments, s.count}, moving)) {
+    const int64_t count = most->count;
+    void* to = call.make(0, *most->dims, count);
     if (!to) return kNotDynamic;
-    const int64_t count = element_count_unchecked(dims->span());
     return count == 0 ? 0 : run_row(s, a, to, count, moving);
   }
   Walk walk;

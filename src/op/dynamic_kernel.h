@@ -5,12 +5,13 @@
 // which grow, shrink or are cut to pieces have one; it gives the same bits as the prepared kernel.
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 
 #include "ir/graph.h"
 #include "op/kernel.h"
-#include "type/shape.h"
+#include "type/tensor.h"
 
 namespace treadle {
 
@@ -34,20 +35,65 @@ struct DynamicOperand {
 // that the prepared kernel has to say how, or they are long enough for a prepared kernel to be the better one.
 inline constexpr uint32_t kNotDynamic = UINT32_MAX - 1;
 
+// Where an output goes: the tensor that the last call made there, whose memory the next one writes anew where it can.
+struct DynamicResult {
+  Tensor* tensor = nullptr;  // null: memory has to be looked for each time
+  void** address = nullptr;  // of the elements, for those who look there; kept right
+  ElementType type{};
+  size_t width = 0;  // bytes of an element
+};
+
 class DynamicCall {
  public:
-  explicit DynamicCall(std::span<const DynamicOperand> operands) : inputs(operands) {}
+  // Operands of more bytes are better off with a prepared kernel, which may run on several threads and be stopped.
+  static constexpr size_t kMostBytes = 1 << 16;
+
+  DynamicCall(std::span<const DynamicOperand> operands, std::span<const DynamicResult> results)
+      : inputs(operands), results_(results) {}
 
   const std::span<const DynamicOperand> inputs;
 
   bool has(size_t i) const { return i < inputs.size() && inputs[i].present(); }
-  // Memory for output `i` of these sizes, none of which is negative; null where the kernel is to return kNotDynamic.
-  virtual void* make(size_t i, std::span<const int64_t> dims) = 0;
+  // Memory for output `i` of these sizes; null where the kernel is to return kNotDynamic, as it is for a size below 0.
+  void* make(size_t i, std::span<const int64_t> dims) {
+    int64_t count = 1;
+    for (const int64_t size : dims) {
+      if (size < 0 || __builtin_mul_overflow(count, size, &count)) return nullptr;
+    }
+    return make(i, dims, count);
+  }
+  // The same where it is known what the sizes multiply to.
+  void* make(size_t i, std::span<const int64_t> dims, int64_t count) {
+    const DynamicResult& result = results_[i];
+    if (static_cast<size_t>(count) > kMostBytes / result.width) return nullptr;
+    const size_t bytes = static_cast<size_t>(count) * result.width;
+    bytes_ += bytes;
+    Tensor* const old = result.tensor;
+    if (!old || old->type() != result.type || !old->rewrite(dims, count, bytes)) return make_elsewhere(i, dims);
+    return *result.address = old->mutable_raw();
+  }
   // Makes output `i` the elements of input `from` under other sizes of equal count. False: as above.
-  virtual bool share(size_t i, size_t from, std::span<const int64_t> dims) = 0;
+  bool share(size_t i, size_t from, std::span<const int64_t> dims) {
+    // Short values are copied: whoever shares memory keeps the next trip from writing to it.
+    constexpr size_t kMostCopied = 4096;
+    const size_t bytes = static_cast<size_t>(inputs[from].count) * results_[i].width;
+    if (bytes > kMostCopied) return share_memory(i, from, dims);
+    void* to = make(i, dims, inputs[from].count);
+    if (to && bytes > 0) std::memcpy(to, inputs[from].data, bytes);
+    return to != nullptr;
+  }
+  // Bytes of all that was made.
+  size_t bytes_made() const { return bytes_; }
 
  protected:
   ~DynamicCall() = default;
+
+ private:
+  virtual void* make_elsewhere(size_t i, std::span<const int64_t> dims) = 0;
+  virtual bool share_memory(size_t i, size_t from, std::span<const int64_t> dims) = 0;
+
+  std::span<const DynamicResult> results_;
+  size_t bytes_ = 0;
 };
 
 struct DynamicKernel {

@@ -50,7 +50,7 @@ struct NativeHost {
   uint32_t (*poll)(void* context);
   uint32_t (*grow_rows)(void* context, uint32_t loop);
   uint32_t (*fail)(uint32_t code, int64_t found, int64_t limit);
-  uint32_t (*dynamic)(void* context, uint32_t pc);                            // kGuarded, kCompute, kMove
+  uint32_t (*dynamic)(void* context, uint32_t first, uint32_t end);           // kGuarded, kCompute and kMove
   uint32_t (*loop_begin)(void* context, uint32_t loop, uint8_t* runs);        // of a loop inside
   uint32_t (*loop_next)(void* context, uint32_t loop, uint8_t* again);        // likewise
   uint32_t (*loop_end)(void* context, uint32_t loop);                         // likewise

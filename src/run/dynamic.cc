@@ -4,7 +4,6 @@
 #include "run/dynamic.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "op/op_def.h"
 
@@ -13,120 +12,109 @@ namespace treadle::run {
 using plan::DynamicNode;
 using plan::OpCode;
 
-Status DynamicNodes::run(const plan::Instruction& in) {
-  if (in.code == OpCode::kMove) {
-    const auto [from, to] = program_.moves[in.index];
-    if (frame_.is_plain_handle(from)) return frame_.set_handle(to, frame_.handle(from));
-    TREADLE_ASSIGN(AnyValue value, frame_.value_of(from, program_.slots[from].type));
-    return frame_.set_handle(to, std::move(value));
+Status DynamicNodes::run(const plan::Instruction*& in, const plan::Instruction* end) {
+  size_t charged = 0;
+  for (; in != end; ++in) {
+    if (in->code == OpCode::kMove) {
+      TREADLE_TRY(move(program_.moves[in->index]));
+      continue;
+    }
+    const DynamicNode& node = program_.dynamic[in->index];
+    size_t bytes = 0;
+    const uint32_t failed = run_kernel(node, in->index, bytes);
+    if (failed == 0) {
+      charged += bytes;
+      // What was read and is small stays for the next trip.
+      if (!node.in_loop || bytes >= RunMemory::kLargeBytes) frame_.release(node.releases, node.in_loop);
+      continue;
+    }
+    if (failed != kNotDynamic) return kernel_status(failed);
+    TREADLE_TRY(in->code == OpCode::kGuarded ? run_guarded(node, in->index) : run_compute(node));
+    frame_.release(node.releases, node.in_loop);
   }
-  const DynamicNode& node = program_.dynamic[in.index];
-  TREADLE_ASSIGN(const bool done, run_kernel(node, in.index));
-  if (!done) TREADLE_TRY(in.code == OpCode::kGuarded ? run_guarded(node, in.index) : run_compute(node));
-  frame_.release(node.releases, node.in_loop);
-  return {};
+  return polls_.charge(charged);
+}
+
+Status DynamicNodes::move(const plan::Move& move) {
+  if (frame_.is_plain_handle(move.from)) return frame_.set_handle(move.to, frame_.handle(move.from));
+  TREADLE_ASSIGN(AnyValue value, frame_.value_of(move.from, program_.slots[move.from].type));
+  return frame_.set_handle(move.to, std::move(value));
 }
 
 // --- dynamic kernels -------------------------------------------------------------------------------------------------
 
-// Operands of this many bytes are better off with a prepared kernel, which may run on several threads and be stopped.
-constexpr size_t kMostBytes = 1 << 16;
-
 class DynamicNodes::Call final : public DynamicCall {
  public:
-  Call(DynamicNodes& nodes, const Operands& operands)
-      : DynamicCall(operands.at), nodes_(nodes), sources_(operands.sources), results_(operands.results) {}
-
-  void* make(size_t i, std::span<const int64_t> dims) override {
-    const Operands::Source& result = results_[i];
-    int64_t count = 1;
-    for (const int64_t size : dims) {
-      if (size < 0 || __builtin_mul_overflow(count, size, &count)) return nullptr;
-    }
-    if (static_cast<size_t>(count) > kMostBytes / result.width) return nullptr;
-    const size_t bytes = static_cast<size_t>(count) * result.width;
-    bytes_ += bytes;
-    return nodes_.frame_.renew_for(result.slot, result.type, dims, count, bytes);
-  }
-
-  bool share(size_t i, size_t from, std::span<const int64_t> dims) override {
-    // Short values are copied: whoever shares memory keeps the next trip from writing to it.
-    constexpr size_t kMostCopied = 4096;
-    const size_t bytes = static_cast<size_t>(inputs[from].count) * results_[i].width;
-    if (bytes <= kMostCopied) {
-      void* to = make(i, dims);
-      if (to && bytes > 0) std::memcpy(to, inputs[from].data, bytes);
-      return to != nullptr;
-    }
-    Frame& frame = nodes_.frame_;
-    const uint32_t base = sources_[from].slot;
-    return sources_[from].is_handle &&
-           frame.set_handle(results_[i].slot, AnyValue(frame.handle(base).tensor().reshaped(Dims(dims)))).ok();
-  }
-
-  size_t bytes() const { return bytes_; }
+  Call(Frame& frame, const DynamicNode& node, const Operands& operands)
+      : DynamicCall(operands.at, operands.results), frame_(frame), node_(node), operands_(operands) {}
 
  private:
-  DynamicNodes& nodes_;
-  std::span<const Operands::Source> sources_, results_;
-  size_t bytes_ = 0;  // of all that was made
+  void* make_elsewhere(size_t i, std::span<const int64_t> dims) override {
+    return frame_.renew_for(node_.outputs[i], operands_.results[i].type, dims);
+  }
+  bool share_memory(size_t i, size_t from, std::span<const int64_t> dims) override {
+    const Operands::Source& source = operands_.sources[from];
+    return source.value &&
+           frame_.set_handle(node_.outputs[i], AnyValue(source.value->tensor().reshaped(Dims(dims)))).ok();
+  }
+
+  Frame& frame_;
+  const DynamicNode& node_;
+  const Operands& operands_;
 };
 
-DynamicNodes::Operands DynamicNodes::first_operands(const DynamicNode& node) const {
+DynamicNodes::Operands DynamicNodes::first_operands(const DynamicNode& node) {
   Operands made;
   made.at.resize(node.inputs.size());
   made.planned.resize(node.inputs.size());
   for (size_t i = 0; i < node.inputs.size(); ++i) {
+    Operands::Source& source = made.sources.emplace_back();
     const uint32_t s = node.inputs[i];
-    if (s == plan::kNoSlot) {
-      made.sources.emplace_back();
-      continue;
-    }
+    if (s == plan::kNoSlot) continue;
     const Type& type = node.node->inputs[i]->type;
-    made.sources.push_back({s, type.element, byte_width(type.element), frame_.is_handle(s)});
-    if (frame_.is_handle(s)) {
-      made.handles.push_back(static_cast<uint32_t>(i));
-      continue;
-    }
+    const bool is_handle = frame_.is_handle(s);
+    source = {s, frame_.slots() + s, is_handle ? &frame_.handle(s) : nullptr, type.element, byte_width(type.element)};
+    if (is_handle) continue;
     made.planned[i] = known_dims(type.shape);
     made.at[i].dims = &made.planned[i];
     made.at[i].count = element_count_unchecked(made.planned[i]);
   }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const uint32_t s = node.outputs[i];
     const ElementType type = node.node->outputs[i]->type.element;
-    made.results.push_back({node.outputs[i], type, byte_width(type), true});
+    const bool in_place = !frame_.has_layouts() && !frame_.is_fixed(s);
+    made.results.push_back(
+        {in_place ? &frame_.handle(s).tensor() : nullptr, frame_.slots() + s, type, byte_width(type)});
   }
   return made;
 }
 
 // False where one is no row-major tensor of the type that the kernel was made for. `bytes`: of those of run-time size.
 bool DynamicNodes::find_operands(Operands& operands, size_t& bytes) const {
-  const size_t count = operands.at.size();
-  for (size_t i = 0; i < count; ++i) operands.at[i].data = frame_.address(operands.sources[i].slot);
-  for (const uint32_t i : operands.handles) {
-    const Operands::Source& source = operands.sources[i];
-    const AnyValue& value = frame_.handle(source.slot);
-    if (!value.is_tensor() || value.tensor().type() != source.type || frame_.strides_of(source.slot)) return false;
-    DynamicOperand& operand = operands.at[i];
-    operand.dims = &value.tensor().dims();
-    operand.count = value.tensor().element_count();
-    bytes += static_cast<size_t>(operand.count) * source.width;
+  DynamicOperand* operand = operands.at.data();
+  for (const Operands::Source& source : operands.sources) {
+    if (source.address) operand->data = *source.address;
+    if (const AnyValue* value = source.value) {
+      const Tensor& tensor = value->tensor();
+      if (!value->is_tensor() || tensor.type() != source.type || frame_.strides_of(source.slot)) return false;
+      operand->dims = &tensor.dims();
+      operand->count = tensor.element_count();
+      bytes += static_cast<size_t>(operand->count) * source.width;
+    }
+    ++operand;
   }
   return true;
 }
 
-Result<bool> DynamicNodes::run_kernel(const DynamicNode& node, uint32_t index) {
-  if (!node.kernel.run || node.growth != plan::Growth::kNone) return false;
+uint32_t DynamicNodes::run_kernel(const DynamicNode& node, uint32_t index, size_t& bytes) {
+  if (!node.kernel.run || node.growth != plan::Growth::kNone) return kNotDynamic;
   Operands& operands = operands_[index];
   if (operands.results.empty()) operands = first_operands(node);
-  size_t bytes = 0;
-  if (!find_operands(operands, bytes) || bytes > kMostBytes) return false;
-  Call call(*this, operands);
+  if (!find_operands(operands, bytes) || bytes > DynamicCall::kMostBytes) return kNotDynamic;
+  Call call(frame_, node, operands);
   const uint32_t failed = node.kernel.run(node.kernel.state, call);
-  if (failed == kNotDynamic) return false;
-  if (failed != 0) return kernel_status(failed);
-  TREADLE_TRY(polls_.charge(bytes + call.bytes()));
-  return true;
+  bytes += call.bytes_made();
+  return failed;
 }
 
 bool DynamicNodes::all_numeric_tensors(const DynamicNode& node) const {

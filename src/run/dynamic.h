@@ -18,29 +18,32 @@ class DynamicNodes {
         appends_(frame, memory, polls),
         operands_(program.dynamic.size()) {}
 
-  // Runs an instruction kGuarded, kCompute or kMove, and gives up the handles that it is the last to use.
-  Status run(const plan::Instruction& in);
+  // Runs instructions kGuarded, kCompute and kMove from `in` up to `end`, and gives up the handles that each is the
+  // last to use. `in`: behind the last one that has run.
+  Status run(const plan::Instruction*& in, const plan::Instruction* end);
 
  private:
-  // What the dynamic kernel of a node is called with: sizes that are planned stay as they are.
+  // What the dynamic kernel of a node is called with. Frames do not move: where a value is looked up stays the same.
   struct Operands {
     struct Source {
       uint32_t slot = 0;
+      void* const* address = nullptr;   // null: the operand is left out
+      const AnyValue* value = nullptr;  // null: its sizes are planned
       ElementType type{};
       size_t width = 0;
-      bool is_handle = false;
     };
     std::vector<DynamicOperand> at;
-    std::vector<Source> sources, results;
+    std::vector<Source> sources;
+    std::vector<DynamicResult> results;
     std::vector<Dims> planned;
-    std::vector<uint32_t> handles;  // inputs of run-time size
   };
   class Call;
 
-  // False: nothing has happened.
-  Result<bool> run_kernel(const plan::DynamicNode& node, uint32_t index);
-  Operands first_operands(const plan::DynamicNode& node) const;
+  // 0, a KernelError, or kNotDynamic: nothing has happened.
+  uint32_t run_kernel(const plan::DynamicNode& node, uint32_t index, size_t& bytes);
+  Operands first_operands(const plan::DynamicNode& node);
   bool find_operands(Operands& operands, size_t& bytes) const;
+  Status move(const plan::Move& move);
   Status run_guarded(const plan::DynamicNode& node, uint32_t index);
   Status run_prepared(const plan::DynamicNode& node, Prepared& prepared);
   Status run_compute(const plan::DynamicNode& node);

@@ -68,8 +68,7 @@ Status Context::interpret() {
       case OpCode::kMove:
       case OpCode::kGuarded:
       case OpCode::kCompute:
-        status = dynamic_.run(*in);
-        in += status.ok();
+        status = dynamic_.run(in, in + 1);
         break;
       case OpCode::kPoll:
         status = polls_.poll();

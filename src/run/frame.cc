@@ -133,7 +133,7 @@ Status Frame::renew(uint32_t s, ElementType type, const Dims& dims) {
   return set_handle(s, AnyValue(std::move(tensor)));
 }
 
-void* Frame::renew_elsewhere(uint32_t s, ElementType type, std::span<const int64_t> dims) {
+void* Frame::renew_for(uint32_t s, ElementType type, std::span<const int64_t> dims) {
   if (is_fixed_[s] && !has_sizes(program_.slots[s].type.shape, dims)) return nullptr;
   return renew(s, type, Dims(dims)).ok() ? slots_[s] : nullptr;
 }

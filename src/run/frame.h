@@ -91,14 +91,8 @@ class Frame {
   // else holds that and it is large enough. A small value that has grown is given twice the room, for it will grow
   // again.
   Status renew(uint32_t s, ElementType type, const Dims& dims);
-  // The same for what a dynamic kernel writes, `count` elements in `bytes`; null where its memory cannot be had that
-  // way.
-  void* renew_for(uint32_t s, ElementType type, std::span<const int64_t> dims, int64_t count, size_t bytes) {
-    AnyValue& old = handles_[s];
-    const bool in_place = layouts_.empty() && !is_fixed_[s] && old.is_tensor() && old.tensor().type() == type &&
-                          old.tensor().rewrite(dims, count, bytes);
-    return in_place ? slots_[s] = old.tensor().mutable_raw() : renew_elsewhere(s, type, dims);
-  }
+  // The same for what a dynamic kernel writes; null where its memory cannot be had that way.
+  void* renew_for(uint32_t s, ElementType type, std::span<const int64_t> dims);
   // Gives up handles after their last use. In a loop, small tensors stay: the next trip writes into their memory.
   void release(const std::vector<uint32_t>& slots, bool in_loop) {
     if (!slots.empty()) release_handles(slots, in_loop);
@@ -116,7 +110,6 @@ class Frame {
 
  private:
   void release_handles(const std::vector<uint32_t>& slots, bool in_loop);
-  void* renew_elsewhere(uint32_t s, ElementType type, std::span<const int64_t> dims);
   Result<AnyValue> row_major_copy(const Tensor& tensor, const Dims& strides);
 
   const plan::Program& program_;

@@ -186,8 +186,12 @@ struct NativeHostFunctions {
   static uint32_t grow_rows(void* context, uint32_t loop) {
     return run(context, [&](Trips& trips) { return trips.loops_.grow_rows(loop); });
   }
-  static uint32_t dynamic(void* context, uint32_t pc) {
-    return run(context, [&](Trips& trips) { return trips.dynamic_.run(trips.program_.code[pc]); });
+  static uint32_t dynamic(void* context, uint32_t first, uint32_t end) {
+    const plan::Instruction* const code = static_cast<Trips*>(context)->program_.code.data();
+    const plan::Instruction* in = code + first;
+    const uint32_t result = run(context, [&](Trips& trips) { return trips.dynamic_.run(in, code + end); });
+    if (result != 0) static_cast<Trips*>(context)->native_failed_ = in;
+    return result;
   }
   static uint32_t loop_begin(void* context, uint32_t loop, uint8_t* runs) {
     bool any = false;
@@ -228,7 +232,7 @@ Status Trips::run_native(const NativeCode& code, Budget& budget, const plan::Ins
   frame.trips = &budget.trips;
   std::exception_ptr thrown;  // by kernels; other threads may be in code of other loops of this run
   const uint32_t result = code.run(frame, thrown);
-  failed = program_.code.data() + frame.failed_at;
+  failed = native_failed_ ? std::exchange(native_failed_, nullptr) : program_.code.data() + frame.failed_at;
   if (thrown) std::rethrow_exception(thrown);
   if (native_failure_) std::rethrow_exception(std::exchange(native_failure_, nullptr));
   if (result == 0) return {};

@@ -80,9 +80,10 @@ class Trips {
   int64_t native_trip_;
   const bool counts_;  // what interpreting loses
   Profile* profile_ = nullptr;
-  // What has ended native code: an error, or what was thrown.
+  // What has ended native code: an error, or what was thrown; and where, if native code does not know.
   Status native_status_;
   std::exception_ptr native_failure_;
+  const plan::Instruction* native_failed_ = nullptr;
 };
 
 // The rows of a kernel from trip `first` on; `is_rest`: of the last block. Returns 0 or a KernelError.
