@@ -1,6 +1,6 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
 [recurrent] [functions] [products] [products8] [convolutions] [pools] [check] [growth] [random] [stops]
-[costs].
+[costs] [explain].
 
     loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
@@ -15,6 +15,7 @@
     growth     load and first run of models of many nodes, beside onnxruntime
     random     random operators beside onnxruntime
     costs      what the engine itself takes, beside the estimates of src/op/costs.h
+    explain    what `explain` estimates loops to take, beside what they take
     stops      how late each operator hears that it should stop
 
 docs/benchmarks.md tells what the figures mean.
@@ -27,6 +28,7 @@ import argparse
 from bench_check import bench_check
 from bench_convolutions import bench_convolutions
 from bench_costs import bench_costs
+from bench_explain import bench_explain
 from bench_functions import bench_functions
 from bench_growth import bench_growth
 from bench_loops import bench_loops
@@ -56,6 +58,7 @@ def main() -> None:
         "random": bench_random,
         "stops": bench_stops,
         "costs": bench_costs,
+        "explain": bench_explain,
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", nargs="*", choices=[[], *kinds], default=list(kinds))

@@ -98,8 +98,38 @@ T step(T a, T b) {
   }
 }
 
+// Of one column, whose sum stays in a register.
+template <bool kProduct, class T>
+void accumulate_column(const Axis& axis, const T* x, T* result, const CumSumOptions& options) {
+  const int64_t count = static_cast<int64_t>(axis.n), apart = static_cast<int64_t>(axis.inner);
+  const int64_t step_by = options.reverse ? -apart : apart;
+  const int64_t at = options.reverse ? (count - 1) * apart : 0;
+  T sum = x[at];  // -0 stays
+  result[at] = options.exclusive ? T(kProduct ? 1 : 0) : sum;
+  in_pieces(count - 1, kStepNs, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin + 1; i <= end; ++i) {
+      const T next = step<kProduct>(sum, x[at + i * step_by]);
+      result[at + i * step_by] = options.exclusive ? sum : next;
+      sum = next;
+    }
+  });
+}
+
 template <bool kProduct, class T>
 void accumulate(const Axis& axis, const void* input, void* output, const CumSumOptions& options) {
+  constexpr size_t kFewColumns = 4;
+  if (axis.inner <= kFewColumns && axis.n > 0 && axis.load.step_count == 0) {
+    parallel_for(static_cast<int64_t>(axis.outer), kStepNs * static_cast<double>(axis.n * axis.inner),
+                 [&](int64_t begin, int64_t end, int) {
+                   for (auto o = static_cast<size_t>(begin); o < static_cast<size_t>(end); ++o) {
+                     for (size_t at = o * axis.n * axis.inner, c = 0; c < axis.inner; ++c) {
+                       accumulate_column<kProduct>(axis, static_cast<const T*>(input) + at + c,
+                                                   static_cast<T*>(output) + at + c, options);
+                     }
+                   }
+                 });
+    return;
+  }
   axis.for_each_chunk([&](size_t first, size_t columns, size_t) {
     T buffer[kColumns];
     T sum[kColumns];

@@ -34,7 +34,7 @@ inline constexpr double kNativeCallNs = 4;         // of a kernel that native co
 // instruction, and of each 64 bytes that it reads or writes. Arithmetic reaches a share of what the machine can do
 // (`bench.py loops`, with jit = always).
 inline constexpr double kNativeMoveNs = 1.5, kNativeMovedLineNs = 2;
-inline constexpr double kReachedShare = 0.7;
+inline constexpr double kReachedShare = 0.75;
 // What native code saves of an interpreted loop: at a back edge, at an instruction that stays a call, at an elementwise
 // group, at a kernel that is written out, and where a loop inside begins and ends ("saved by native code"). Of each
 // operation on an element: of short rows, which stay in registers, and of long ones in a loop that does nothing else.

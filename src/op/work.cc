@@ -12,11 +12,19 @@ namespace {
 using kernels::Price;
 
 constexpr double kLanes = 8;              // that a result has at least: a scalar takes as long as a short vector
-constexpr double kReducedOperations = 8;  // of an element that is summed up, compared or sorted
+constexpr double kReducedOperations = 2;  // of an element that is summed up or compared
+constexpr double kDivisionOperations = 8, kIntegerDivisionOperations = 3;
 
 // What results wait for, in additions that wait for each other.
 constexpr double kBitsLatency = 0.25, kDivisionLatency = 3, kFunctionLatency = 8;
 constexpr double kRoundingLatency = 3;  // to 32 bits and back
+
+// What elements of a type take of a register, beside those of 32 bits. Narrow floats are computed with in 32 bits, and
+// narrow integers partly.
+double registers_of(ElementType type) {
+  const size_t width = byte_width(type);
+  return width > 4 ? static_cast<double>(width) / 4 : width < 4 && !is_float(type) ? 0.5 : 1;
+}
 
 }  // namespace
 
@@ -24,18 +32,22 @@ Work& Work::operator+=(const Work& other) {
   flops += other.flops;
   operations += other.operations;
   functions += other.functions;
+  one_by_one += other.one_by_one;
   return *this;
 }
 
 Work operator*(double times, const Work& work) {
-  return {times * work.flops, times * work.operations, times * work.functions};
+  return {times * work.flops, times * work.operations, times * work.functions, times * work.one_by_one};
 }
 
-Work work_of(Price price, double elements) {
-  elements = std::ceil(elements / kLanes) * kLanes;
-  if (price == Price::kFunction) return {.functions = elements};
-  const bool divides = price == Price::kDivision || price == Price::kRemainder;
-  return {.operations = divides ? kDivisionLatency * elements : elements};
+Work work_of(Price price, ElementType type, double elements) {
+  const auto whole = [](double count) { return std::ceil(count / kLanes) * kLanes; };
+  if (price == Price::kFunction) return {.functions = whole(elements)};
+  elements = whole(registers_of(type) * elements);
+  if (price == Price::kDivision || price == Price::kRemainder) {
+    elements *= is_float(type) ? kDivisionOperations : kIntegerDivisionOperations;
+  }
+  return {.operations = elements};
 }
 
 std::optional<Price> price_of(const ir::Node& node) {
@@ -52,7 +64,8 @@ Work work_of(const ir::Node& node) {
   if (node.outputs.empty() || !node.outputs[0] || node.op->alias_input >= 0) return {};
   if (node.op->work) return node.op->work(node);
   const double result = work::elements_of(node.outputs[0]);
-  return node.op->elementwise ? work_of(price_of(node).value_or(Price::kBits), result) : Work{.operations = result};
+  if (!node.op->elementwise) return {.operations = result};
+  return work_of(price_of(node).value_or(Price::kBits), node.outputs[0]->type.element, result);
 }
 
 namespace {
@@ -112,6 +125,18 @@ Work convolution(const ir::Node& node, size_t weights) {
 
 Work reduction(const ir::Node& node) {
   return {.operations = kReducedOperations * elements_of(node.inputs[0])};
+}
+
+Work positions(const ir::Node& node) {
+  return 3 * reduction(node);
+}
+
+Work one_by_one(const ir::Node& node) {
+  return {.one_by_one = elements_of(node.inputs[0])};
+}
+
+Work search(const ir::Node& node) {
+  return 0.5 * one_by_one(node);
 }
 
 Work functions_of_input(const ir::Node& node) {

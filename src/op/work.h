@@ -10,8 +10,9 @@ namespace treadle {
 
 struct Work {
   double flops = 0;       // of products: a multiplication and an addition count as two
-  double operations = 0;  // one per element: additions, comparisons, moves
+  double operations = 0;  // one per element of 32 bits: additions, comparisons, moves
   double functions = 0;   // likewise, of exp and its like
+  double one_by_one = 0;  // elements that are looked at one after the other, as long as an addition that waits
 
   Work& operator+=(const Work& other);
   friend Work operator*(double times, const Work& work);
@@ -19,8 +20,8 @@ struct Work {
 
 // Of a node whose sizes are known. Of unknown ones: nothing.
 Work work_of(const ir::Node& node);
-// Of an operation on so many elements.
-Work work_of(kernels::Price price, double elements);
+// Of an operation on so many elements of a type.
+Work work_of(kernels::Price price, ElementType type, double elements);
 // An elementwise node's; nullopt: none that one operation stands for.
 std::optional<kernels::Price> price_of(const ir::Node& node);
 
@@ -48,8 +49,14 @@ template <size_t kWeights>
 Work convolution(const ir::Node& node) {
   return convolution(node, kWeights);
 }
-// Each element of input 0 is added up, compared or sorted.
+// Each element of input 0 is added up or compared, many at a time.
 Work reduction(const ir::Node& node);
+// Of the extremes of input 0: beside elements, their numbers are carried along.
+Work positions(const ir::Node& node);
+// Each element of input 0 is looked at after the one before: where it goes depends on those.
+Work one_by_one(const ir::Node& node);
+// Each element of input 0 is compared with the best so far, which few are better than.
+Work search(const ir::Node& node);
 // Each element of input 0 is the argument of a function.
 Work functions_of_input(const ir::Node& node);
 // So many functions for each element of the result.

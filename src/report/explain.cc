@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/caches.h"
 #include "op/costs.h"
 #include "op/gemm.h"
 #include "op/loop_view.h"
@@ -247,6 +248,7 @@ class Explainer {
     const bool is_native = native_ && native_->code(outer);
     const NativeLoops::State made = is_native ? native_->state(outer) : NativeLoops::State();
     const bool is_chain = loop.schedule.chain != nullptr;
+    const bool in_registers = stays_in_registers(loop);
     const std::vector<double> shares = shares_of(loop);
     Work all;
     double memory = 0, computes = 0,
@@ -286,7 +288,7 @@ class Explainer {
         waits += share * (has_kernel ? costs::kDynamicKernelNs : costs::kDynamicNs);
       } else if (is_native) {
         waits += share * native_waits(pc, called);
-        if (code) takes = std::max(takes, share * cached_ns(streamed_by(*code)));
+        if (code && !in_registers) takes = std::max(takes, share * cached_ns(streamed_by(*code)));
       } else if (in.code == OpCode::kKernel) {
         const double each = is_chain ? costs::kChainOperationNs : costs::kOperationNs;
         const double around = is_chain ? 0 : code ? costs::kInstructionNs : costs::kKernelNs;
@@ -304,7 +306,9 @@ class Explainer {
     const auto* bound = std::max_element(std::begin(least), std::end(least));
     report.bound = static_cast<LoopReport::Bound>(bound - least);
     report.roof_ns += *bound;
-    report.estimated_ns += waits + std::max({computes, *bound});
+    // Weights that are near are not what a product waits for most.
+    const double far = report.bytes > static_cast<double>(caches().second) ? 1 : costs::kReachedShare;
+    report.estimated_ns += waits + std::max({computes, *bound, least[1] / far});
   }
 
   // What native code takes beside arithmetic: to move elements within registers, or many of them through memory.
@@ -318,20 +322,48 @@ class Explainer {
     if (std::holds_alternative<plan::GatherCode>(*other) || (is_product && traffic > kRegisterBytes)) {
       return costs::kNativeMoveNs;
     }
+    if (const auto* move = std::get_if<plan::MoveCode>(other); move && moves_lines(*move)) {
+      return costs::kNativeMoveNs + cached_ns(traffic);
+    }
     return costs::kNativeMoveNs +
            (traffic > kRegisterBytes ? cached_ns(traffic) : costs::kNativeMovedLineNs / 64 * traffic);
   }
 
+  // Neighbours stay neighbours.
+  static bool moves_lines(const plan::MoveCode& move) {
+    const auto is_line = [](const plan::MoveCode::Region& region) {
+      return region.from == plan::kNoSlot || region.dims.empty() || region.dims.back() == 1 ||
+             (region.in_strides.back() == 1 && region.out_strides.back() == 1);
+    };
+    return !move.regions.empty() && std::ranges::all_of(move.regions, is_line);
+  }
+
   // The bytes that a group reads and writes, where they are too many for the nearest cache.
-  static double streamed_by(const plan::ElementwiseCode& code) {
+  double streamed_by(const plan::ElementwiseCode& code) const {
     constexpr double kNearestCacheBytes = 16384;
+    std::set<uint32_t> slots;
+    for (const auto& input : code.inputs) slots.insert(input.slot);
+    for (const auto& output : code.outputs) slots.insert(output.slot);
     double bytes = 0;
-    const auto add = [&](ElementType type) { bytes += static_cast<double>(code.count) * byte_width(type); };
-    for (const auto& input : code.inputs) {
-      if (input.broadcast != plan::ElementwiseCode::Broadcast::kScalar) add(input.type);
-    }
-    for (const auto& output : code.outputs) add(code.steps[output.step].to);
+    for (const uint32_t s : slots) bytes += bytes_of(s);
     return bytes > kNearestCacheBytes ? bytes : 0;
+  }
+
+  // Whether native code keeps a part of the states in registers for many trips: nothing but arithmetic, element by
+  // element (jit/blocks.cc).
+  bool stays_in_registers(const Loop& loop) const {
+    if (loop.continues != plan::kNoSlot || !loop.scan_inputs.empty() || !loop.scan_outputs.empty()) return false;
+    int64_t count = 0;
+    for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
+      const OpCode code = p_.code[pc].code;
+      if (code == OpCode::kCopy || code == OpCode::kLoopNext || code == OpCode::kLoopNextSimple) continue;
+      const plan::ElementwiseCode* group = plan::elementwise_code(p_, pc);
+      if (!group || !group->reductions.empty() || (count != 0 && group->count != count)) return false;
+      count = group->count;
+      const auto moves = [](const auto& in) { return in.broadcast == plan::ElementwiseCode::Broadcast::kOther; };
+      if (std::ranges::any_of(group->inputs, moves)) return false;
+    }
+    return true;
   }
 
   double cached_ns(double bytes) const { return bytes / roof_.bytes_per_ns(bytes); }

@@ -14,18 +14,20 @@ constexpr double kFunctionOperations = 12;  // of exp and its like, per element
 }  // namespace
 
 double operations_of(const Work& work) {
-  return work.flops + work.operations + kFunctionOperations * work.functions;
+  return work.flops + work.operations + kFunctionOperations * work.functions + work.one_by_one;
 }
 
 double work_ns(const Roofline& roof, const Work& work) {
-  return (work.flops + work.operations) / roof.flops_per_ns + work.functions * roof.function_ns;
+  return (work.flops + work.operations) / roof.flops_per_ns + work.functions * roof.function_ns +
+         work.one_by_one * roof.latency_ns;
 }
 
 Work work_of(const plan::ElementwiseCode& code) {
   Work work;
   for (const auto& step : code.steps) {
     const kernels::Price price = step.converts ? kernels::Price::kBits : kernels::info(step.op).price;
-    work += treadle::work_of(price, static_cast<double>(code.count));
+    const ElementType type = byte_width(step.from) > byte_width(step.to) ? step.from : step.to;
+    work += treadle::work_of(price, type, static_cast<double>(code.count));
   }
   return work;
 }

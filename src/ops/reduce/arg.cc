@@ -125,7 +125,7 @@ TREADLE_OP(ArgMax, "") {
       .prepare(prepare_arg<kernels::arg_max>)
       .dynamic(dynamic_arg<kernels::arg_max>)
       .axes(searched_axes, axes::shift_axis)
-      .work(work::reduction);
+      .work(work::positions);
 }
 
 TREADLE_OP(ArgMin, "") {
@@ -142,5 +142,5 @@ TREADLE_OP(ArgMin, "") {
       .prepare(prepare_arg<kernels::arg_min>)
       .dynamic(dynamic_arg<kernels::arg_min>)
       .axes(searched_axes, axes::shift_axis)
-      .work(work::reduction);
+      .work(work::positions);
 }

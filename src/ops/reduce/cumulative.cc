@@ -114,7 +114,7 @@ TREADLE_OP(CumProd, "") {
       .dynamic(dynamic_cumulative<kernels::cum_prod>)
       .shape_inputs({1})
       .axes(axes::along_axis_input, axes::shift_axis_input)
-      .work(work::reduction);
+      .work(work::one_by_one);
 }
 
 TREADLE_OP(CumSum, "") {
@@ -134,5 +134,5 @@ TREADLE_OP(CumSum, "") {
       .shape_inputs({1})
       .axes(axes::along_axis_input, axes::shift_axis_input)
       .over_time(TimeRule::kPrefixSum)
-      .work(work::reduction);
+      .work(work::one_by_one);
 }

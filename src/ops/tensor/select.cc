@@ -472,7 +472,7 @@ TREADLE_OP(NonZero, "") {
       .compute(compute_non_zero)
       .dynamic(dynamic_non_zero)
       .no_axes("what it finds depends on all positions")
-      .work(work::reduction);
+      .work(work::one_by_one);
 }
 
 TREADLE_OP(Compress, "") {
@@ -502,5 +502,5 @@ TREADLE_OP(Unique, "") {
   op.infer(infer_unique)
       .compute(compute_unique)
       .no_axes("what it finds depends on all positions")
-      .work(work::reduction);
+      .work(work::one_by_one);
 }

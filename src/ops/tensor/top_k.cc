@@ -243,5 +243,5 @@ TREADLE_OP(TopK, "") {
       .prepare(prepare_top_k)
       .shape_inputs({1})
       .axes(axes::along_axis_attribute, axes::shift_axis)
-      .work(work::reduction);
+      .work(work::search);
 }
