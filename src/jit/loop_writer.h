@@ -125,7 +125,7 @@ class LoopWriter final : private StepHost {
   const plan::NativeRequest& request_;
   const plan::Program& p_;
   const plan::Loop& loop_;
-  const Chunks chunks_;
+  Chunks chunks_;
   const Layout layout_;
   llvm::Module& module_;
   llvm::IRBuilder<> b_;

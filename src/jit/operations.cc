@@ -34,6 +34,12 @@ bool is_run(std::span<const int64_t> numbers) {
   return true;
 }
 
+bool has_bytes_only(const ElementwiseCode& code) {
+  const auto is_byte = [](ElementType type) { return byte_width(type) == 1; };
+  return std::ranges::all_of(code.inputs, [&](const auto& in) { return is_byte(in.type); }) &&
+         std::ranges::all_of(code.steps, [&](const auto& step) { return is_byte(step.from) && is_byte(step.to); });
+}
+
 }  // namespace
 
 // --- elements of slots and of memory ---------------------------------------------------------------------------------
@@ -305,12 +311,16 @@ void LoopWriter::NestWriter::store(const Places& at, const std::vector<Lanes>& v
   }
 }
 
-// In tiles of so many vectors.
+// In tiles of so many vectors. Values that lie in registers from one instruction to the next have as many lanes as
+// those of 32 bits; where nothing but bytes comes from memory and goes there, vectors are as wide as bytes allow.
 void LoopWriter::write_nest(const ElementwiseCode& code, int64_t vectors) {
+  const Chunks usual = chunks_;
+  if (has_bytes_only(code)) chunks_.full *= sizeof(uint32_t);
   Nest nest = *common_nest(code);
   cut(nest, vectors * chunks_.full);
   NestWriter writer(*this, code, std::move(nest));
   writer.write([&](const auto& at, const std::vector<Lanes>& values) { writer.store(at, values); });
+  chunks_ = usual;
 }
 
 // --- others ----------------------------------------------------------------------------------------------------------

@@ -323,3 +323,39 @@ def test_on_every_instruction_set(isa):
     if "cannot run" in done.stderr:
         pytest.skip(f"this machine has no {isa}")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("count", (100, 161, 333, 1000))
+def test_masks(count):
+    """Groups that hold nothing but bytes go through memory in vectors that are full of bytes."""
+    text = f"""<ir_version: 10, opset_import: ["" : 22]>
+    g (int64 m, bool[{count}] start, bool[{count}] other, uint8[{count}] bytes, bool one)
+        => (bool[{count}] last, uint8[{count}] sums)
+    <bool yes = {{1}}, int64[2] edges = {{1, 1}}, int64[1] at0 = {{0}}, int64[1] at2 = {{2}},
+     int64[1] to0 = {{{count}}}, int64[1] to2 = {{{count + 2}}}, bool no = {{0}}> {{
+      last, sums = Loop <body = b (int64 i, bool c, bool[{count}] s, uint8[{count}] u)
+          => (bool c2, bool[{count}] s2, uint8[{count}] u2) {{
+        c2 = Identity (c)
+        p = Pad (s, edges, no)
+        left = Slice (p, at0, to0)
+        right = Slice (p, at2, to2)
+        both = And (left, right)
+        either = Xor (left, other)
+        some = Or (both, either)
+        not = Not (some)
+        s2 = Xor (not, one)
+        raised = Add (u, bytes)
+        u2 = Where (s2, raised, bytes) }}> (m, yes, start, bytes) }}"""
+    rng = np.random.default_rng(count)
+    start, other = rng.random((2, count)) < 0.5
+    data = any_integer(np.uint8, count, count)
+    for one in (False, True):
+        s, u = start, data
+        for _ in range(9):
+            p = np.pad(s, 1)
+            s = ~((p[:-2] & p[2:]) | (p[:-2] ^ other)) ^ one
+            u = np.where(s, u + data, data)
+        feeds = {"m": np.array(9), "start": start, "other": other, "bytes": data, "one": np.array(one)}
+        last, sums = run_all(text, feeds)
+        np.testing.assert_array_equal(last, s)
+        np.testing.assert_array_equal(sums, u)
