@@ -47,6 +47,12 @@ CASES = (
     Case("Elu", np.expm1, -math.inf, 0.0),
     Case("Sin", np.sin, -1000.0, 1000.0),
     Case("Cos", np.cos, -1000.0, 1000.0),
+    Case("Tan", np.tan, -1000.0, 1000.0),
+    Case("Atan", np.arctan),
+    Case("Asin", np.arcsin, -1.0, 1.0),
+    Case("Acos", np.arccos, -1.0, 1.0),
+    Case("Sinh", np.sinh, -89.0, 89.0),
+    Case("Cosh", np.cosh, -89.0, 89.0),
 )
 
 

@@ -44,12 +44,10 @@ concept ByLane = requires { Op::kByLane; };
 // Operations that call the C library, lane by lane or for some lanes.
 template <class Op, class T>
 constexpr bool uses_library() {
-  if constexpr (ByLane<Op> || std::is_same_v<Op, kernels::functions::Sin> ||
-                std::is_same_v<Op, kernels::functions::Cos>)
-    return true;
-  if constexpr (std::is_same_v<Op, kernels::functions::Erf> || std::is_same_v<Op, kernels::functions::GeluErf>)
-    return !std::is_same_v<T, float>;
-  return false;
+  namespace functions = kernels::functions;
+  if constexpr (requires { Op::kFormulaOfFloat32; }) return !std::is_same_v<T, float>;
+  return ByLane<Op> || std::is_same_v<Op, functions::Sin> || std::is_same_v<Op, functions::Cos> ||
+         std::is_same_v<Op, functions::Tan>;
 }
 
 template <class Op, class T>
@@ -198,15 +196,18 @@ Value* by_row(const Step& step, llvm::ArrayRef<Value*> a, StepHost& host) {
   return b.CreateAlignedLoad(result, out, llvm::Align(1));
 }
 
-// sin and cos of moderate arguments are a few instructions; what lies beyond goes through the row function.
+// sin, cos and tan of moderate arguments are a few instructions; what lies beyond goes through the row function.
 Value* turn(const Step& step, Value* a, StepHost& host) {
   using V = IrLanes<float>;
   auto& b = ir();
   const V x = V::of(a);
   const V zero(0.0f);
-  V y = kernels::math::sin_float(x, step.op == ElementwiseOp::kCos ? 1 : 0);
-  if (step.op == ElementwiseOp::kSin) y = select(x == zero, x, y);
-  const IrMask far = !(kernels::math::absolute(x) <= V(kernels::math::Coefficients<float>::kTurnLimit));
+  using C = kernels::math::Coefficients<float>;
+  const float limit = step.op == ElementwiseOp::kTan ? C::kTanLimit : C::kTurnLimit;
+  V y = step.op == ElementwiseOp::kTan ? kernels::math::tan_float(x)
+                                       : kernels::math::sin_float(x, step.op == ElementwiseOp::kCos ? 1 : 0);
+  if (step.op != ElementwiseOp::kCos) y = select(x == zero, x, y);
+  const IrMask far = !(kernels::math::absolute(x) <= V(limit));
   llvm::Function* function = b.GetInsertBlock()->getParent();
   auto* here = b.GetInsertBlock();
   auto* slow = llvm::BasicBlock::Create(b.getContext(), "far", function);
@@ -353,6 +354,7 @@ Value* write_operation(const Step& step, llvm::ArrayRef<Value*> a, StepHost& hos
   switch (step.op) {
     case ElementwiseOp::kSin:
     case ElementwiseOp::kCos:
+    case ElementwiseOp::kTan:
       if (step.from == ElementType::kFloat) return turn(step, a[0], host);
       break;
     case ElementwiseOp::kDiv:

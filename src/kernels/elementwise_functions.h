@@ -90,6 +90,19 @@ struct Relu {
       return each_lane(x, [](auto lane) -> decltype(lane) { return function(lane); }); \
     }                                                                                  \
   };
+// float32 has a formula; other types call the C library.
+#define TREADLE_UNARY_OF_FLOAT32(name, expression, function)                             \
+  struct name {                                                                          \
+    static constexpr bool kFormulaOfFloat32 = true;                                      \
+    template <class V>                                                                   \
+    TREADLE_INLINE V eval(V x) {                                                         \
+      if constexpr (kIsFloat32<V>) {                                                     \
+        return expression;                                                               \
+      } else {                                                                           \
+        return each_lane(x, [](auto lane) -> decltype(lane) { return function(lane); }); \
+      }                                                                                  \
+    }                                                                                    \
+  };
 #define TREADLE_UNARY_WITH_PARAMS(name, expression)            \
   struct name {                                                \
     template <class V>                                         \
@@ -105,12 +118,11 @@ TREADLE_UNARY(Sqrt, sqrt(x))
 TREADLE_UNARY(Reciprocal, one<V>() / x)
 TREADLE_UNARY(Exp, math::exp(x))
 TREADLE_UNARY(Log, math::log(x))
-TREADLE_UNARY_BY_LANE(Tan, std::tan)
-TREADLE_UNARY_BY_LANE(Asin, std::asin)
-TREADLE_UNARY_BY_LANE(Acos, std::acos)
-TREADLE_UNARY_BY_LANE(Atan, std::atan)
-TREADLE_UNARY_BY_LANE(Sinh, std::sinh)
-TREADLE_UNARY_BY_LANE(Cosh, std::cosh)
+TREADLE_UNARY_OF_FLOAT32(Asin, math::asin_float(x), std::asin)
+TREADLE_UNARY_OF_FLOAT32(Acos, math::acos_float(x), std::acos)
+TREADLE_UNARY_OF_FLOAT32(Atan, math::atan_float(x), std::atan)
+TREADLE_UNARY_OF_FLOAT32(Sinh, math::sinh_float(x), std::sinh)
+TREADLE_UNARY_OF_FLOAT32(Cosh, math::cosh_float(x), std::cosh)
 TREADLE_UNARY_BY_LANE(Asinh, std::asinh)
 TREADLE_UNARY_BY_LANE(Acosh, std::acosh)
 TREADLE_UNARY_BY_LANE(Atanh, std::atanh)
@@ -147,7 +159,22 @@ struct Cos {
     }
   }
 };
+struct Tan {
+  template <class V>
+  TREADLE_INLINE V eval(V x) {
+    if constexpr (kIsFloat32<V>) {
+      const V y = math::tan_float(x);
+      const auto far = !(math::absolute(x) <= V(math::Coefficients<float>::kTanLimit));
+      if (!any(far)) [[likely]]
+        return select(x == zero<V>(), x, y);
+      return select(far, each_lane(x, [](float lane) { return std::tan(lane); }), y);
+    } else {
+      return each_lane(x, [](auto lane) { return std::tan(lane); });
+    }
+  }
+};
 struct Erf {
+  static constexpr bool kFormulaOfFloat32 = true;
   template <class V>
   TREADLE_INLINE V eval(V x) {
     if constexpr (kIsFloat32<V>) {
@@ -179,6 +206,7 @@ struct Mish {
 };
 // x / 2 (1 + erf(x / sqrt 2))
 struct GeluErf {
+  static constexpr bool kFormulaOfFloat32 = true;
   template <class V>
   TREADLE_INLINE V eval(V x) {
     if constexpr (kIsFloat32<V>) {
@@ -439,6 +467,7 @@ struct Where {};  // moves elements by width; see the rows
 
 #undef TREADLE_UNARY
 #undef TREADLE_UNARY_BY_LANE
+#undef TREADLE_UNARY_OF_FLOAT32
 #undef TREADLE_UNARY_WITH_PARAMS
 #undef TREADLE_BINARY
 

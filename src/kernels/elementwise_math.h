@@ -60,9 +60,20 @@ struct Coefficients<float> {
   // pi/2 in three parts, the first two short enough for exact multiples up to kTurnLimit
   static constexpr float kHalfPi[] = {0x1.92p0f, 0x1.fb4p-12f, 7.54978995489188e-8f};
   static constexpr float kTurnLimit = 8192.0f;
+  static constexpr float kHalfPiRest = -1.715124451e-15f;  // what the parts leave, where poles are to be met
+  static constexpr float kTanLimit = 512.0f;
   // (sin(r)/r - 1)/r^2 and (cos(r) - 1 + r^2/2)/r^4 over r^2, for |r| <= pi/4
   static constexpr float kSin[] = {-0.1666666664f, 0.008333329382f, -0.0001983933206f, 2.718276016e-6f};
   static constexpr float kCos[] = {0.041666647f, -0.001388737184f, 2.443875942e-5f};
+  // (f(r)/r - 1)/r^2 over r^2: tan for |r| <= pi/4, atan and sinh for |r| <= 1, asin for |r| <= 1/2
+  static constexpr float kTan[] = {0.3333334923f,  0.1333265901f,    0.05406049266f, 0.02127911709f,
+                                   0.01084400713f, 7.885703963e-05f, 0.004381681792f};
+  static constexpr float kAtan[] = {-0.3333329856f, 0.1999854892f,  -0.1426424235f, 0.1095218584f,   -0.08403450251f,
+                                    0.0579575859f,  -0.0311778374f, 0.01091460139f, -0.001793620526f};
+  static constexpr float kAsin[] = {0.1666675359f, 0.07495241612f, 0.04547709972f, 0.02414759062f, 0.04221858829f};
+  static constexpr float kSinh[] = {0.1666666716f, 0.0083333496f, 0.0001983615948f, 2.816951337e-06f};
+  // pi/2 and what rounding took from it
+  static constexpr float kRightAngle = 0x1.921fb6p0f, kRightAngleRest = -0x1.777a5cp-25f;
 };
 
 template <>
@@ -168,17 +179,23 @@ TREADLE_INLINE V exp_minus_one_reduced(V r) {
   return multiply_add(polynomial(r, Coefficients<ScalarOf<V>>::kExp), r * r, r);
 }
 
-template <class V>
-TREADLE_INLINE V exp(V x) {
+// e^x / 2^halvings, for 0 or 1 of them.
+template <int kHalvings, class V>
+TREADLE_INLINE V exp_shared(V x) {
   using C = Coefficients<ScalarOf<V>>;
-  x = at_most(at_least(x, V(C::kExpLow)), V(C::kExpHigh));
-  const auto [r, n] = reduce_by_ln2(x);
+  x = at_most(at_least(x, V(C::kExpLow)), V(C::kExpHigh + kHalvings));
+  const auto [r, whole] = reduce_by_ln2(x);
+  const auto n = whole - typename V::Bits(kHalvings);
   const V p = V(1) + exp_minus_one_reduced(r);
   // In two factors, since n goes beyond the normal exponents; the first product is exact. Half of n, rounded down, of a
   // two's complement number: shift with an offset that makes it positive.
   using B = typename V::Bits;
   const B half = ((n + B(4096)) >> 1) - B(2048);
   return p * power_of_two<V>(half) * power_of_two<V>(n - half);
+}
+template <class V>
+TREADLE_INLINE V exp(V x) {
+  return exp_shared<0>(x);
 }
 
 // Coefficients of (e^-2r - 1 + 2r) / (2 r^2), exactly those of (e^x - 1 - x) / x^2 by powers of two.
@@ -352,22 +369,109 @@ TREADLE_INLINE V erf_of_exponent(V exponent, V x) {
   return with_sign(one_minus_exp(exponent), x);
 }
 
+// x = n pi/2 + r for |x| <= kTurnLimit, float only; the lowest bits of n are those of `quadrant`.
+template <class V>
+struct Turned {
+  V r, n;
+  typename V::Bits quadrant;
+};
+template <class V>
+TREADLE_INLINE Turned<V> reduce_by_quarter_turns(V x) {
+  const V magic(FloatLayout<float>::kRoundingMagic);
+  const V shifted = multiply_add(x, V(0.63661977236758134308f), magic);
+  const V n = shifted - magic;
+  V r = x;
+  for (float part : Coefficients<float>::kHalfPi) r = multiply_add(n, V(-part), r);
+  return {r, n, to_bits(shifted)};
+}
+
 // sin(x + quarter_turns pi/2) for |x| <= kTurnLimit, float only.
 template <class V>
 TREADLE_INLINE V sin_float(V x, uint32_t quarter_turns) {
   using C = Coefficients<float>;
   using B = typename V::Bits;
-  const V magic(FloatLayout<float>::kRoundingMagic);
-  const V shifted = multiply_add(x, V(0.63661977236758134308f), magic);
-  const V n = shifted - magic;
-  V r = x;
-  for (float part : C::kHalfPi) r = multiply_add(n, V(-part), r);
+  const auto [r, n, turns] = reduce_by_quarter_turns(x);
   const V z = r * r;
   const V sine = multiply_add(r * z, polynomial(z, C::kSin), r);
   const V cosine = multiply_add(z * z, polynomial(z, C::kCos), multiply_add(z, V(-0.5f), V(1)));
-  const B quadrant = to_bits(shifted) + B(quarter_turns);
+  const B quadrant = turns + B(quarter_turns);
   const V y = select((quadrant & B(1)) == B(0), sine, cosine);
   return from_bits_of<V>(to_bits(y) ^ ((quadrant & B(2)) << 30));
+}
+
+// r + r^3 P(r^2), where z = r^2.
+template <class V, size_t kCount>
+TREADLE_INLINE V odd(V r, V z, const float (&coefficients)[kCount]) {
+  return multiply_add(r * z, polynomial(z, coefficients), r);
+}
+
+// tan(x) for |x| <= kTanLimit, float only.
+template <class V>
+TREADLE_INLINE V tan_float(V x) {
+  using C = Coefficients<float>;
+  using B = typename V::Bits;
+  const auto [near, n, quadrant] = reduce_by_quarter_turns(x);
+  const V r = multiply_add(n, V(-C::kHalfPiRest), near);
+  const V t = odd(r, r * r, C::kTan);
+  return select((quadrant & B(1)) == B(0), t, V(-1) / t);
+}
+
+// Float only: a right angle less y.
+template <class V>
+TREADLE_INLINE V complement(V y) {
+  using C = Coefficients<float>;
+  return (V(C::kRightAngle) - y) + V(C::kRightAngleRest);
+}
+
+// Float only.
+template <class V>
+TREADLE_INLINE V atan_float(V x) {
+  const V a = absolute(x);
+  const auto steep = a > V(1);
+  const V r = select(steep, V(1), a) / select(steep, a, V(1));
+  const V y = odd(r, r * r, Coefficients<float>::kAtan);
+  return with_sign(select(steep, complement(y), y), x);
+}
+
+// Float only: the arcsine of |x| up to 1/2, beyond half the angle that is left to a right one. NaN where |x| > 1.
+template <class V>
+struct Arc {
+  V y;
+  decltype(V(0) < V(0)) is_half;
+};
+template <class V>
+TREADLE_INLINE Arc<V> arc(V x) {
+  const V a = absolute(x);
+  const auto beyond = a > V(0.5f);
+  const V z = select(beyond, (V(1) - a) * V(0.5f), a * a);
+  return {odd(select(beyond, sqrt(z), a), z, Coefficients<float>::kAsin), beyond};
+}
+template <class V>
+TREADLE_INLINE V asin_float(V x) {
+  const auto [y, is_half] = arc(x);
+  return with_sign(select(is_half, complement(y + y), y), x);
+}
+template <class V>
+TREADLE_INLINE V acos_float(V x) {
+  using C = Coefficients<float>;
+  const auto [y, is_half] = arc(x);
+  const V twice = y + y;
+  const V obtuse = (V(2 * C::kRightAngle) - twice) + V(2 * C::kRightAngleRest);
+  return select(is_half, select(x < V(0), obtuse, twice), complement(with_sign(y, x)));
+}
+
+// Float only.
+template <class V>
+TREADLE_INLINE V sinh_float(V x) {
+  const V a = absolute(x);
+  const V half = exp_shared<1>(a);
+  const V far = half - V(0.25f) / half;
+  return with_sign(select(a < V(1), odd(a, a * a, Coefficients<float>::kSinh), far), x);
+}
+template <class V>
+TREADLE_INLINE V cosh_float(V x) {
+  const V half = exp_shared<1>(absolute(x));
+  return half + V(0.25f) / half;
 }
 
 }  // namespace treadle::kernels::math

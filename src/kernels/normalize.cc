@@ -162,6 +162,14 @@ void softmax_of(SoftmaxKind kind, ElementType type, const void* input, void* out
   const std::byte* x = static_cast<const std::byte*>(input);
   std::byte* y = static_cast<std::byte*>(out);
   if (n == 0) return;
+  if (inner == 1 && n <= kBlock && blocks.load.step_count == 0) {
+    const auto run = rows.table.reduce.softmax_rows[kind == SoftmaxKind::kLogSoftmax ? 1 : 0][Rows<T>::kDouble ? 1 : 0];
+    in_pieces(static_cast<int64_t>(outer), kElementNs * static_cast<double>(n), stop, [&](int64_t begin, int64_t end) {
+      const size_t at = static_cast<size_t>(begin) * n * width;
+      run(x + at, y + at, static_cast<size_t>(end - begin), n);
+    });
+    return;
+  }
   for (size_t o = 0; o < outer; ++o, x += n * inner * width, y += n * inner * width) {
     if (inner == 1) {
       softmax_row(kind, rows, blocks, x, y, n);

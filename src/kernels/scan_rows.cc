@@ -130,20 +130,26 @@ void accumulate(const Axis& axis, const void* input, void* output, const CumSumO
                  });
     return;
   }
+  T neutral[kColumns];
+  std::fill_n(neutral, kColumns, T(kProduct ? 1 : 0));
   axis.for_each_chunk([&](size_t first, size_t columns, size_t) {
     T buffer[kColumns];
     T sum[kColumns];
-    T result[kColumns];
-    std::fill_n(sum, columns, T(kProduct ? 1 : 0));
+    T made[kColumns];
+    const bool direct = axis.store.step_count == 0;
     axis.for_each_step(0, columns, [&](size_t i) {
       const size_t at = first + (options.reverse ? axis.n - 1 - i : i) * axis.inner;
       const T* x = elements<T>(axis, input, at, columns, buffer);
-      for (size_t c = 0; c < columns; ++c) {
-        const T next = i == 0 ? x[c] : step<kProduct>(sum[c], x[c]);  // -0 stays
-        result[c] = options.exclusive ? sum[c] : next;
-        sum[c] = next;
+      std::byte* const place = static_cast<std::byte*>(output) + at * axis.load.from_width;
+      T* const result = direct ? reinterpret_cast<T*>(place) : made;
+      if (options.exclusive) std::copy_n(i == 0 ? neutral : sum, columns, result);
+      if (i == 0) {
+        std::copy_n(x, columns, sum);  // -0 stays
+      } else {
+        for (size_t c = 0; c < columns; ++c) sum[c] = step<kProduct>(sum[c], x[c]);
       }
-      convert(axis.store, result, static_cast<std::byte*>(output) + at * axis.load.from_width, columns);
+      if (!options.exclusive) std::copy_n(sum, columns, result);
+      if (!direct) convert(axis.store, made, place, columns);
     });
   });
 }

@@ -62,7 +62,7 @@ std::vector<UnaryCase> unary_cases() {
       {Op::kLog, ignoring(logl), 2, 2},
       {Op::kSin, ignoring(sinl), 2, 1, 0, 0, 2e-10},
       {Op::kCos, ignoring(cosl), 2, 1, 0, 0, 2e-10},
-      {Op::kTan, ignoring(tanl), 2, 1},
+      {Op::kTan, ignoring(tanl), 3, 1},
       {Op::kAsin, ignoring(asinl), 2, 1},
       {Op::kAcos, ignoring(acosl), 2, 1},
       {Op::kAtan, ignoring(atanl), 2, 1},

@@ -30,10 +30,7 @@ struct FrameTest : testing::Test {
     return frame->address(1);
   }
   // As a dynamic kernel asks for it.
-  const void* rewritten(std::span<const int64_t> dims) {
-    const int64_t count = element_count_unchecked(dims);
-    return frame->renew_for(1, ElementType::kFloat, dims, count, static_cast<size_t>(count) * sizeof(float));
-  }
+  const void* rewritten(std::span<const int64_t> dims) { return frame->renew_for(1, ElementType::kFloat, dims); }
 };
 
 TEST_F(FrameTest, WritesToTheMemoryOfTheLastValue) {

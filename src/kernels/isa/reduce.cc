@@ -1,6 +1,7 @@
 #include "kernels/reduce.h"
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 #include <utility>
 
@@ -15,6 +16,16 @@ constexpr bool takes_shift(Term term) {
   return term == Term::kExp || term == Term::kCenteredSquare;
 }
 
+// e^x, the bits of math::exp, for who asks about numbers up to 0: of those most have a normal result, to which one
+// factor is enough.
+template <class V>
+TREADLE_ALWAYS_INLINE V exp_up_to_zero(V x) {
+  if (any(!(x <= V(0)) | (x < V(math::Coefficients<typename V::Scalar>::kNearExpLow)))) [[unlikely]]
+    return math::exp(x);
+  const auto [scale, tail] = math::exp_in_range<true>(x);
+  return multiply_add(scale, tail, scale);
+}
+
 // What an element contributes.
 template <Term kTerm, class V>
 TREADLE_ALWAYS_INLINE V term_of(V x, [[maybe_unused]] V shift) {
@@ -23,7 +34,7 @@ TREADLE_ALWAYS_INLINE V term_of(V x, [[maybe_unused]] V shift) {
   } else if constexpr (kTerm == Term::kSquare) {
     return x * x;
   } else if constexpr (kTerm == Term::kExp) {
-    return math::exp(x - shift);
+    return exp_up_to_zero(x - shift);
   } else if constexpr (kTerm == Term::kCenteredSquare) {
     return (x - shift) * (x - shift);
   } else {
@@ -179,19 +190,24 @@ void reduce_rows(const void* in, size_t rows, size_t n, void* out) {
   for (; r < rows; ++r, x += n) results[r] = reduce_block<kTerm>(x, n, T(0));
 }
 
-template <Term kTerm, class T, int N>
+// kVectors of N columns side by side: rows that lie far apart are read by whole cache lines.
+template <Term kTerm, class T, int N, int kVectors>
 TREADLE_ALWAYS_INLINE void reduce_column_block(const std::byte* from, int64_t stride, size_t rows, Wide<T>* accumulator,
                                                const T* shift_at) {
   using V = Vec<T, N>;
-  const V shift = takes_shift(kTerm) ? V::load(shift_at) : V(T(0));
-  const auto at = [&](size_t r) {
-    return term_of<kTerm>(V::load(reinterpret_cast<const T*>(from + static_cast<int64_t>(r) * stride)), shift);
+  V shift[kVectors], sums[kVectors];
+  for (int k = 0; k < kVectors; ++k) shift[k] = takes_shift(kTerm) ? V::load(shift_at + k * N) : V(T(0));
+  const auto at = [&](size_t r, int k) {
+    const T* row = reinterpret_cast<const T*>(from + static_cast<int64_t>(r) * stride);
+    return term_of<kTerm>(V::load(row + k * N), shift[k]);
   };
-  V sum = at(0);
-  for (size_t r = 1; r < rows; ++r) sum = combine<kTerm>(sum, at(r));
-  T lanes[N];
-  sum.store(lanes);
-  for (int i = 0; i < N; ++i) combine_into<kTerm, T>(accumulator[i], lanes[i]);
+  for (int k = 0; k < kVectors; ++k) sums[k] = at(0, k);
+  for (size_t r = 1; r < rows; ++r) {
+    for (int k = 0; k < kVectors; ++k) sums[k] = combine<kTerm>(sums[k], at(r, k));
+  }
+  T lanes[kVectors * N];
+  for (int k = 0; k < kVectors; ++k) sums[k].store(lanes + k * N);
+  for (int i = 0; i < kVectors * N; ++i) combine_into<kTerm, T>(accumulator[i], lanes[i]);
 }
 
 template <Term kTerm, class T>
@@ -206,12 +222,15 @@ void reduce_columns(const void* in, int64_t stride, size_t rows, size_t columns,
       const size_t n = std::min(rows - start, kReduceBlock);
       const std::byte* block = from + static_cast<int64_t>(start) * stride;
       size_t c = 0;
-      for (; c + N <= columns; c += N) {
-        reduce_column_block<kTerm, T, N>(block + c * sizeof(T), stride, n, accumulator + c, shift_of(c));
-      }
-      for (; c < columns; ++c) {
-        reduce_column_block<kTerm, T, 1>(block + c * sizeof(T), stride, n, accumulator + c, shift_of(c));
-      }
+      const auto next = [&]<int kLanes, int kVectors>() {
+        for (; c + kLanes * kVectors <= columns; c += kLanes * kVectors) {
+          reduce_column_block<kTerm, T, kLanes, kVectors>(block + c * sizeof(T), stride, n, accumulator + c,
+                                                          shift_of(c));
+        }
+      };
+      next.template operator()<N, 4>();
+      next.template operator()<N, 1>();
+      next.template operator()<1, 1>();
     }
   } else {
     using W = Vec<Wide<T>, 1>;
@@ -300,6 +319,13 @@ void add_terms(ReduceTable& table, ComputeType type) {
 }
 
 template <class T>
+void exp_block(const T* x, T shift, T* y, size_t n) {
+  row_loop<T, false>(
+      n, [x](auto lanes, size_t i) { return Vec<T, lanes.value>::load(x + i); },
+      [y, shift](size_t i, auto v) { exp_up_to_zero(v - decltype(v)(shift)).store(y + i); });
+}
+
+template <class T>
 void exp_row(const void* in, const void* shift_at, void* out, size_t n, double* accumulator) {
   const T* x = static_cast<const T*>(in);
   T* y = static_cast<T*>(out);
@@ -308,10 +334,34 @@ void exp_row(const void* in, const void* shift_at, void* out, size_t n, double* 
     const size_t count = std::min(n - start, kReduceBlock);
     const T* from = x + start;
     T* to = y + start;
-    row_loop<T, false>(
-        count, [from](auto lanes, size_t i) { return Vec<T, lanes.value>::load(from + i); },
-        [to, shift](size_t i, auto v) { math::exp(v - decltype(v)(shift)).store(to + i); });
+    exp_block(from, shift, to, count);
     *accumulator += static_cast<double>(reduce_block<Term::kSum>(to, count, T(0)));
+  }
+}
+
+template <class T, bool kLog>
+void softmax_rows(const void* in, void* out, size_t rows, size_t n) {
+  const T* x = static_cast<const T*>(in);
+  T* y = static_cast<T*>(out);
+  for (size_t r = 0; r < rows; ++r, x += n, y += n) {
+    double largest = -HUGE_VAL, sum = 0;
+    combine_into<Term::kMax, T>(largest, reduce_block<Term::kMax>(x, n, T(0)));
+    const T shift = static_cast<T>(largest);
+    const auto map = [n](const T* from, T* to, auto fn) {
+      row_loop<T, false>(
+          n, [from](auto lanes, size_t i) { return Vec<T, lanes.value>::load(from + i); },
+          [to, fn](size_t i, auto v) { fn(v).store(to + i); });
+    };
+    if constexpr (kLog) {
+      sum += static_cast<double>(reduce_block<Term::kExp>(x, n, shift));
+      const T log_sum = static_cast<T>(std::log(sum));
+      map(x, y, [=](auto v) { return (v - decltype(v)(shift)) - decltype(v)(log_sum); });
+    } else {
+      exp_block(x, shift, y, n);
+      sum += static_cast<double>(reduce_block<Term::kSum>(y, n, T(0)));
+      const T factor = static_cast<T>(1 / sum);
+      map(y, y, [=](auto v) { return v * decltype(v)(factor); });
+    }
   }
 }
 
@@ -348,6 +398,10 @@ void add_reductions(KernelTable& table) {
   add_terms<uint8_t>(reduce, ComputeType::kBool);
   reduce.exp_row[0] = exp_row<float>;
   reduce.exp_row[1] = exp_row<double>;
+  reduce.softmax_rows[0][0] = softmax_rows<float, false>;
+  reduce.softmax_rows[0][1] = softmax_rows<double, false>;
+  reduce.softmax_rows[1][0] = softmax_rows<float, true>;
+  reduce.softmax_rows[1][1] = softmax_rows<double, true>;
   reduce.norm_row[0] = norm_row<float>;
   reduce.norm_row[1] = norm_row<double>;
 }

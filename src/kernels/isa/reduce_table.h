@@ -29,6 +29,9 @@ struct ReduceTable {
 
   // y[i] = exp(x[i] - *shift), whose sum *accumulator takes in. f32 and f64.
   void (*exp_row[2])(const void* x, const void* shift, void* y, size_t n, double* accumulator);
+  // Softmax ([0]) or its logarithm ([1]) of rows of n elements, 1 <= n <= kReduceBlock; f32 and f64. The operations and
+  // their order are those of a row that is worked on piece by piece (normalize.cc).
+  void (*softmax_rows[2][2])(const void* x, void* y, size_t rows, size_t n);
   // y[i] = (x[i] - *mean) * *inv_std, times scale[i] plus bias[i] where not null. f32 and f64.
   void (*norm_row[2])(const void* x, const void* mean, const void* inv_std, const void* scale, const void* bias,
                       void* y, size_t n);
