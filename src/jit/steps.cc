@@ -38,16 +38,11 @@ bool with_type(ElementType type, F f) {
   }
 }
 
-template <class Op>
-concept ByLane = requires { Op::kByLane; };
-
 // Operations that call the C library, lane by lane or for some lanes.
 template <class Op, class T>
 constexpr bool uses_library() {
-  namespace functions = kernels::functions;
   if constexpr (requires { Op::kFormulaOfFloat32; }) return !std::is_same_v<T, float>;
-  return ByLane<Op> || std::is_same_v<Op, functions::Sin> || std::is_same_v<Op, functions::Cos> ||
-         std::is_same_v<Op, functions::Tan>;
+  return requires { Op::kByLane; } || requires { Op::kCallsLibrary; };
 }
 
 template <class Op, class T>

@@ -5,6 +5,8 @@
 //   eval(V, Params<V>)    where the operation has parameters
 //   integer(T, T, error)  on scalars, for integer types, where eval doesn't serve them
 //   kByLane               eval calls the C library lane by lane (each_lane)
+//   kCallsLibrary         eval does so for some lanes
+//   kFormulaOfFloat32     eval does so unless lanes are float32
 //   first(V), second(made, x)  where eval(x) is second(first(x), x): long chains of operations, which rows do in two
 //                         passes, each short enough that a processor works on several vectors at a time
 
@@ -132,6 +134,7 @@ TREADLE_UNARY(Softplus, math::softplus(x))
 TREADLE_UNARY(Softsign, x / (one<V>() + math::absolute(x)))
 
 struct Sin {
+  static constexpr bool kCallsLibrary = true;
   template <class V>
   TREADLE_INLINE V eval(V x) {
     if constexpr (kIsFloat32<V>) {
@@ -146,6 +149,7 @@ struct Sin {
   }
 };
 struct Cos {
+  static constexpr bool kCallsLibrary = true;
   template <class V>
   TREADLE_INLINE V eval(V x) {
     if constexpr (kIsFloat32<V>) {
@@ -160,6 +164,7 @@ struct Cos {
   }
 };
 struct Tan {
+  static constexpr bool kCallsLibrary = true;
   template <class V>
   TREADLE_INLINE V eval(V x) {
     if constexpr (kIsFloat32<V>) {
@@ -415,11 +420,20 @@ struct Mod {
     return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
   }
 };
+// Exponents that models are full of are a few multiplications, a root or a fraction; the same for a lane as for a
+// vector.
 struct Pow {
-  static constexpr bool kByLane = true;
+  static constexpr bool kCallsLibrary = true;
   template <class V>
   TREADLE_INLINE V eval(V a, V b) {
-    return each_lane(a, b, [](auto x, auto y) { return y == 2 ? x * x : std::pow(x, y); });
+    using T = typename V::Scalar;
+    const auto all = [b](double exponent) { return !any(b != V(static_cast<T>(exponent))); };
+    if (all(2)) return a * a;
+    if (all(3)) return a * a * a;
+    if (all(-1)) return one<V>() / a;
+    if (all(0.5) && !any(!(a >= zero<V>()))) return sqrt(a + zero<V>());
+    if (all(-0.5) && !any(!(a >= zero<V>()))) return one<V>() / sqrt(a + zero<V>());
+    return each_lane(a, b, [](auto x, auto y) { return of_lane(x, y); });
   }
   template <class T>
   TREADLE_INLINE T integer(T base, T exponent, uint32_t&) {
@@ -437,6 +451,17 @@ struct Pow {
       square *= square;
     }
     return static_cast<T>(power);
+  }
+
+ private:
+  template <class T>
+  TREADLE_INLINE T of_lane(T x, T y) {
+    if (y == 2) return x * x;
+    if (y == 3) return x * x * x;
+    if (y == -1) return 1 / x;
+    if (y == T(0.5) && x >= 0) return std::sqrt(x + 0);  // of -0: 0
+    if (y == T(-0.5) && x >= 0) return 1 / std::sqrt(x + 0);
+    return std::pow(x, y);
   }
 };
 struct ShiftLeft {
