@@ -55,7 +55,16 @@ constexpr int wide_vectors(int64_t rows) {
   return 2;
 }
 
-// `second`: of three vectors, the first is the second one of a panel.
+// `second`: the first of the three vectors is the second one of a panel.
+template <class T, TileMode kMode, class B, int kAhead>
+TileFunction<T> tile_of_three(int64_t rows, bool second) {
+  constexpr TileFunction<T> kTiles[2][2] = {
+      {tile<T, 3, 3, kMode, false, B, kAhead>, tile<T, 3, 3, kMode, false, B, kAhead, 1>},
+      {tile<T, 4, 3, kMode, false, B, kAhead>, tile<T, 4, 3, kMode, false, B, kAhead, 1>}};
+  return kTiles[rows - 3][second];
+}
+
+// `second`: as above, of three vectors.
 template <class T, TileMode kMode, class B = T, int kAhead = 0>
 TileFunction<T> wide_tile(int64_t rows, int vectors, bool second) {
   constexpr bool kLong = kManyRegisters;
@@ -67,12 +76,7 @@ TileFunction<T> wide_tile(int64_t rows, int vectors, bool second) {
     return tile<T, 2, 4, kMode, false, B, kAhead>;
   }
   if constexpr (kThreeVectors<T>) {
-    if (vectors == 3) {
-      constexpr TileFunction<T> kTiles[2][2] = {
-          {tile<T, 3, 3, kMode, false, B, kAhead>, tile<T, 3, 3, kMode, false, B, kAhead, 1>},
-          {tile<T, 4, 3, kMode, false, B, kAhead>, tile<T, 4, 3, kMode, false, B, kAhead, 1>}};
-      return kTiles[rows - 3][second];
-    }
+    if (vectors == 3) return tile_of_three<T, kMode, B, kAhead>(rows, second);
   }
   if constexpr (kLong || kThreeVectors<T>) {
     if (rows == 3) return tile<T, 3, 4, kMode, false, B, kAhead>;
@@ -99,7 +103,7 @@ TileFunction<T> narrow_tile(TileMode mode, int64_t rows, int vectors, bool tail)
 // Few rows times a matrix that does not fit the second-level cache: so many bytes ahead of a tile it is asked for.
 // Elements of Half take twice the instructions for a byte, too many to have enough answers under way at a time, and
 // asking costs them nothing where they are near.
-constexpr int kFarAhead = 1024, kHalfAhead = 2048;
+constexpr int kFarAhead = 2048, kSingleAhead = 8192, kHalfAhead = 2048;
 
 // Tiles on panels of Half, for rows that lie in order and are too few to make up for widening a panel first: a tile
 // widens what it reads, which takes one instruction where there is one for it.
@@ -237,19 +241,27 @@ class Gemm {
   void columns(const GemmRange& range, const T* a, int64_t p, const Place& to, const Place& from) {
     if (!backward_) return columns_in_order(range, a, p, to, from);
     // A whole number of the widest tiles.
-    const int64_t kStep = (wide_vectors<T>(range.row_end - range.row_begin) == 3 ? 12 : 8) * Lanes<T>::kCount;
+    const int64_t kStep = (vectors_for(range.row_end - range.row_begin) == 3 ? 12 : 8) * Lanes<T>::kCount;
     GemmRange part = range;
     while (part.column_end > range.column_begin) {
       part.column_begin = std::max(range.column_begin, (part.column_end - 1) / kStep * kStep);
+      next_part_ = std::max(range.column_begin, part.column_begin - kStep);
       columns_in_order(part, a, p, to, from);
       part.column_end = part.column_begin;
     }
   }
 
+  int vectors_for(int64_t rows) const {
+    const int vectors = wide_vectors<T>(balanced_rows<T>(rows));
+    // One tile that takes half a panel at a time would read from afar by fits and starts.
+    return far_ && vectors == 3 && rows <= 4 ? 2 : vectors;
+  }
+
   void columns_in_order(const GemmRange& range, const T* a, int64_t p, const Place& to, const Place& from) {
     constexpr int64_t kWidth = kPanelWidth<T>;
     constexpr int64_t kCount = Lanes<T>::kCount;
-    const int vectors = wide_vectors<T>(balanced_rows<T>(range.row_end - range.row_begin));
+    wide_ = vectors_for(range.row_end - range.row_begin);
+    const int vectors = wide_;
     for (int64_t j = range.column_begin; j < range.column_end;) {
       const int64_t left = range.column_end - j;
       const int64_t in_panel = shape_.b_packed ? kWidth - j % kWidth : kWidth;
@@ -266,7 +278,7 @@ class Gemm {
         }
       }
       set_panel(p, j, width);
-      if (far_) find_next_panel(range, p, j + width);
+      if (far_) find_next_panels(range, p, j + width);
       tiles_down(range, a, j, width, to, from);
       j += width;
     }
@@ -300,13 +312,19 @@ class Gemm {
     }
   }
 
-  // Where the panel lies that is read after the one before column j.
-  void find_next_panel(const GemmRange& range, int64_t p, int64_t j) {
+  // Where the panels lie that are read after those before column j. Three vectors begin in a panel that has been read,
+  // or take two new ones.
+  void find_next_panels(const GemmRange& range, int64_t p, int64_t j) {
     const GemmPanels panels = panels_of<T>(shape_);
-    if (j < range.column_end) {
-      next_panel_ = b_ + panels.place(p, j);
+    const int64_t next = (j + kPanelWidth<T> - 1) / kPanelWidth<T> * kPanelWidth<T>;
+    next_panels_ = wide_ == 3 && next == j ? 2 : 1;
+    next_panel_bytes_ = panels.panel() * int64_t{sizeof(T)};
+    if (next < range.column_end) {
+      next_panel_ = b_ + panels.place(p, next);
     } else if (p + t_.k < shape_.k) {
       next_panel_ = b_ + panels.place(p + t_.k, range.column_begin);
+    } else {
+      next_panel_ = b_ + panels.place(0, next_part_);
     }
   }
 
@@ -326,11 +344,13 @@ class Gemm {
   void tiles_down(const GemmRange& range, const T* a, int64_t j, int64_t width, const Place& to, const Place& from) {
     constexpr int kCount = Lanes<T>::kCount;
     const int vectors = static_cast<int>((width + kCount - 1) / kCount);
-    const int64_t height = balanced_rows<T>(range.row_end - range.row_begin);
+    const int64_t rows = range.row_end - range.row_begin, tiles = tiles_of<T>(rows);
     t_.last_lanes = static_cast<int>(width - (vectors - 1) * kCount);
     tile_epilogue_ = epilogue_;
-    for (int64_t i = range.row_begin; i < range.row_end; i += height) {
-      const int64_t count = std::min(height, range.row_end - i);
+    int64_t i = range.row_begin;
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const int64_t count = (rows + tile) / tiles;  // the low ones first
+      const int64_t end = i + count;
       t_.a = a + (i - range.row_begin) * t_.a_row;
       t_.c = to(i, j);
       t_.sum = from(i, j);
@@ -339,14 +359,15 @@ class Gemm {
       }
       if (epilogue_.addend != nullptr) tile_epilogue_.addend = epilogue_.addend + i * shape_.c_row + j;
       if (from.at != nullptr) {
-        if (i + height < range.row_end) {
-          ask_for_sums(from(i + height, j), count);
+        if (end < range.row_end) {
+          ask_for_sums(from(end, j), kMaxRows<T>);
         } else if (j + width < range.column_end) {
-          ask_for_sums(from(range.row_begin, j + width), height);
+          ask_for_sums(from(range.row_begin, j + width), kMaxRows<T>);
         }
       }
-      if (far_) set_next((i - range.row_begin) / height, (range.row_end - range.row_begin + height - 1) / height);
-      pick_tile(count, vectors, t_.last_lanes < kCount, i == range.row_begin)(t_);
+      if (far_) set_next(tile, tiles, vectors);
+      pick_tile(count, vectors, t_.last_lanes < kCount)(t_);
+      i = end;
     }
   }
 
@@ -359,20 +380,26 @@ class Gemm {
     }
   }
 
-  // What tile `tile` of the `tiles` that share a panel asks for: its part of the next one. A single tile goes through
+  // What tile `tile` of the `tiles` that share panels asks for: its part of the next ones. A single tile goes through
   // panels that lie one behind the other.
-  void set_next(int64_t tile, int64_t tiles) {
+  void set_next(int64_t tile, int64_t tiles, int vectors) {
     constexpr int64_t kStepBytes = 2 * kVectorBytes;
+    if (vectors > 3) {
+      t_.next = reinterpret_cast<const char*>(next_panel_);
+      return;
+    }
     if (tiles == 1) {
-      t_.next = static_cast<const char*>(t_.b) + 2 * kFarAhead;
+      t_.next = static_cast<const char*>(t_.b) + kSingleAhead;
       t_.next_step = kStepBytes;
       return;
     }
-    t_.next_step = (kStepBytes + tiles - 1) / tiles;
-    t_.next = reinterpret_cast<const char*>(next_panel_) + t_.k * kStepBytes / tiles * tile;
+    const int64_t part = tile * next_panels_, panel = part / tiles;
+    t_.next_step = (kStepBytes * next_panels_ + tiles - 1) / tiles;
+    t_.next = reinterpret_cast<const char*>(next_panel_) + panel * next_panel_bytes_ +
+              t_.k * kStepBytes * (part % tiles) / tiles;
   }
 
-  TileFunction<T> pick_tile(int64_t rows, int vectors, bool tail, bool first) const {
+  TileFunction<T> pick_tile(int64_t rows, int vectors, bool tail) const {
     constexpr auto kRowA = TileMode::kRowA;
     if constexpr (kHalf) {
       if (!copy_panels_) return half_tile(rows, vectors);
@@ -383,14 +410,17 @@ class Gemm {
     }
     if (vectors <= 2) return narrow_tile<T>(mode_, rows, vectors, tail);
     if constexpr (std::is_same_v<T, float>) {
-      if (far_ && mode_ == kRowA && first) return wide_tile<T, kRowA, T, kFarAhead>(rows, vectors, second_);
+      if constexpr (kThreeVectors<T>) {
+        if (far_ && mode_ == kRowA && vectors == 3) return tile_of_three<T, kRowA, T, kNextPanel>(rows, second_);
+      }
+      if (far_ && mode_ == kRowA) return wide_tile<T, kRowA, T, kFarAhead>(rows, vectors, second_);
     }
     return mode_ == kRowA ? wide_tile<T, kRowA>(rows, vectors, second_)
                           : wide_tile<T, TileMode::kColumnA>(rows, vectors, second_);
   }
 
   const GemmShape& shape_;
-  const bool far_ = shape_.b_packed && static_cast<size_t>(shape_.n * shape_.k) * sizeof(B) > caches().second;
+  const bool far_ = !kHalf && shape_.b_packed && static_cast<size_t>(shape_.n * shape_.k) * sizeof(B) > caches().second;
   const T* a_;
   const B* b_;
   T* c_;
@@ -403,6 +433,9 @@ class Gemm {
   TileArgs<T> t_;
   TileMode mode_ = TileMode::kRowA;
   const B* next_panel_ = b_;
+  int64_t next_panels_ = 1, next_panel_bytes_ = 0;
+  int64_t next_part_ = 0;  // first column of what is read next, where B is read backwards
+  int wide_ = 0;
   bool strided_a_ = false, copy_panels_ = false, second_ = false;
   bool copies_rows_, backward_;
 };

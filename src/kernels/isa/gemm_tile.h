@@ -44,8 +44,9 @@ struct TileArgs {
   int64_t sum_row = 0;
   bool partial = false;  // more steps follow: no epilogue yet
   const Epilogue<T>* epilogue = nullptr;
-  const char* next = nullptr;  // kNextPanel: what to ask for, `next_step` bytes further on at each step
-  int64_t next_step = 0;
+  const char* next =
+      nullptr;            // kNextPanel: what to ask for, `next_step` bytes further on at each step; for a tile that
+  int64_t next_step = 0;  // asks ahead: the panels that are read after those of the tile
 };
 
 enum class TileMode { kRowA, kColumnA, kIndirectB };  // a_col == 1; a_row == 1 (or one row); a_row == 1 and b_offset
@@ -112,6 +113,16 @@ template <class T, int kRows, int kVectors>
   if (e.addend != nullptr) fetch(e.addend, t.c_row);
 }
 
+// And for where results go: a store that misses would wait for its line, and those behind it for that store.
+template <class T, int kRows, int kVectors>
+[[gnu::always_inline]] inline void prefetch_results(const TileArgs<T>& t) {
+  for (int r = 0; r < kRows; ++r) {
+    for (int b = 0; b < kVectors * kVectorBytes; b += kLine) {
+      __builtin_prefetch(reinterpret_cast<const char*>(t.c + r * t.c_row) + b, 1);
+    }
+  }
+}
+
 // Rows of `kVectors` vectors in memory; with kTail, lanes of the last one are missing.
 template <class T, int kVectors, bool kTail>
 struct TileRow {
@@ -159,8 +170,8 @@ template <class V>
 #endif
 }
 
-// All steps of the tile. kAhead: of B, bytes from what is read to what is asked for; 0: nothing is; kNextPanel: what
-// the arguments say is asked for.
+// All steps of the tile. kAhead: of each panel, bytes from what is read to what is asked for; 0: nothing is;
+// kNextPanel: what the arguments say is asked for.
 template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B, int kAhead, int kFirst>
 [[gnu::always_inline]] inline void add_products(const TileArgs<T>& t, const TileRow<T, kVectors, kTail>& row,
                                                 TileSums<T, kRows, kVectors>& acc) {
@@ -188,9 +199,9 @@ template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B,
       constexpr int kPerLine = kLine / (L::kCount * int{sizeof(B)});  // vectors
       unrolled<(kVectors + kPerLine - 1) / kPerLine>([&](auto line) __attribute__((always_inline)) {
         constexpr int v = line * kPerLine;
-        const B* at = from + (v / 2) * t.b_panel + v % 2 * L::kCount;
-        __builtin_prefetch(reinterpret_cast<const char*>(at) + kAhead);
+        __builtin_prefetch(reinterpret_cast<const B*>(next) + (v / 2) * t.b_panel + v % 2 * L::kCount);
       });
+      next += t.b_step * int64_t{sizeof(B)};
     } else if constexpr (kAhead == kNextPanel) {
       unrolled<2 * kVectorBytes / kLine>([&](auto line) __attribute__((always_inline)) {
         __builtin_prefetch(next + line * kLine, 0, 2);  // for the second-level cache
@@ -223,12 +234,23 @@ template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B,
     unrolled<kGroups>([&](auto g) __attribute__((always_inline)) { a[g] += a_col; });
     if (kMode != TileMode::kIndirectB) b += t.b_step;
   };
-  if constexpr (kRows * kVectors >= 8) {
+  const auto steps = [&](int64_t p, int64_t end) __attribute__((always_inline)) {
+    if constexpr (kRows * kVectors >= 8) {
 #pragma GCC unroll 1
-    for (int64_t p = 0; p < t.k; ++p) step(p);
-  } else {
+      for (; p < end; ++p) step(p);
+    } else {
 #pragma GCC unroll 4
-    for (int64_t p = 0; p < t.k; ++p) step(p);
+      for (; p < end; ++p) step(p);
+    }
+  };
+  if constexpr (kAhead > 0) {
+    const int64_t ahead = std::min(t.k, kAhead / (t.b_step * int64_t{sizeof(B)}));
+    next = reinterpret_cast<const char*>(b + ahead * t.b_step);
+    steps(0, t.k - ahead);
+    if (t.next != nullptr) next = t.next;
+    steps(t.k - ahead, t.k);
+  } else {
+    steps(0, t.k);
   }
 }
 
@@ -278,6 +300,7 @@ void tile(const TileArgs<T>& t) {
   using L = Lanes<T>;
   const TileRow<T, kVectors, kTail> row(t.last_lanes);
   if (!t.partial) prefetch_addends<T, kRows, kVectors>(t);
+  prefetch_results<T, kRows, kVectors>(t);
   TileSums<T, kRows, kVectors> acc;
   begin_sums<T, kRows>(t, row, acc);
   add_products<T, kRows, kVectors, kMode, kTail, B, kAhead, kFirst>(t, row, acc);
@@ -309,10 +332,16 @@ template <class T, int kVectors, TileMode kMode, bool kTail, class B = T, int kA
 inline constexpr auto kTileTable =
     tiles_by_rows<T, kVectors, kMode, kTail, B, kAhead>(std::make_integer_sequence<int, kMaxRows<T>>());
 
-// Rows per tile when `rows` are to be done in tiles of about equal height.
+// How many tiles `rows` rows take; tiles are of about equal height.
+template <class T>
+int64_t tiles_of(int64_t rows) {
+  return (rows + kMaxRows<T> - 1) / kMaxRows<T>;
+}
+
+// Of the highest of them.
 template <class T>
 int64_t balanced_rows(int64_t rows) {
-  const int64_t tiles = (rows + kMaxRows<T> - 1) / kMaxRows<T>;
+  const int64_t tiles = tiles_of<T>(rows);
   return (rows + tiles - 1) / tiles;
 }
 
