@@ -83,7 +83,7 @@ struct GemmPlan {
   // Products of many rows go through blocks of so many steps and rows. Rows of A are copied next to each other where
   // there is room in the scratch.
   int64_t block_steps = 0, block_rows = 0;
-  bool copies_rows = false;
+  bool blocks_rows = false;
   GemmRun run = nullptr;
   GemmPack pack = nullptr;
 };

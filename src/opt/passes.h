@@ -63,6 +63,9 @@ void reshape_transposes(ir::Graph& graph, Remarks* remarks = nullptr);
 // transposed value.
 void fuse_transposes(ir::Graph& graph, Remarks* remarks = nullptr);
 
+// Softmax of a product, times a matrix, becomes one node where rows are many.
+void fuse_attention(ir::Graph& graph, Remarks* remarks = nullptr);
+
 // If in a small loop on a condition from outside of it is decided once: the loop stands in both branches of the If.
 void unswitch_loops(ir::Graph& graph, Remarks* remarks = nullptr);
 

@@ -78,6 +78,8 @@ constexpr Pass kPasses[] = {
      "behind all that brings convolutions and what follows them out of loops"},
     {"fuse-integer-products", Stage::kPlanning, plain<fuse_integer_products>, "behind all that moves products"},
     {"fuse-transposes", Stage::kPlanning, plain<fuse_transposes>, "behind all that moves products"},
+    {"fuse-attention", Stage::kPlanning, plain<fuse_attention>,
+     "behind fuse-transposes, which leaves its products without copies of their operands"},
     {"remove-dead-nodes", Stage::kPlanning, plain<remove_dead_nodes>, "takes what the others left behind"},
 };
 static_assert(std::size(kPasses) <= 64);  // PassSet

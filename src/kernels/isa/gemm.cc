@@ -24,6 +24,8 @@ constexpr bool kManyRegisters = kVectorRegisters == 32;
 // 12 sums and four operands of a step take 16 registers. Products of integers need one more.
 template <class T>
 constexpr bool kThreeVectors = kVectorBytes == 32 && !std::is_integral_v<T>;
+// Lines whose addresses are a multiple of it apart share a place in a cache of the first level.
+constexpr int64_t kCacheWay = 4096;
 // Copied rows lie so many elements further apart than they are long, so that those of a tile never share the lines of a
 // cache that all have addresses a power of two apart.
 template <class T>
@@ -145,7 +147,7 @@ class Gemm {
         block_steps_(plan.block_steps),
         block_rows_(plan.block_rows),
         epilogue_(make_epilogue<T>(plan, operands)),
-        copies_rows_(plan.copies_rows),
+        blocks_rows_(plan.blocks_rows),
         backward_(operands.backward && plan.shape.b_packed) {}
 
   void run(const GemmRange& range) {
@@ -157,9 +159,10 @@ class Gemm {
     const bool blocked = copy_panels_ || strided_a_ || rows > kMaxRows<T>;
     backward_ &= !blocked;
     const bool in_place = epilogue_.bias == c_;
-    copies_rows_ &= blocked && !in_place && shape_.a_col == 1 && rows > block_rows_ / 2 &&
+    blocks_rows_ &= blocked && !in_place && shape_.a_col == 1 && rows > block_rows_ / 2 &&
                     range.column_end - range.column_begin >= kCopyColumns;
-    if (!blocked || (shape_.k <= block_steps_ && !copies_rows_)) {
+    copies_rows_ = blocks_rows_ && !lie_well();
+    if (!blocked || (shape_.k <= block_steps_ && !blocks_rows_)) {
       block(range, 0, shape_.k, {c_, shape_.c_row}, {});
     } else if (!in_place) {
       run_blocks(range, {c_, shape_.c_row});
@@ -188,7 +191,7 @@ class Gemm {
       const bool last = p + steps == shape_.k;
       GemmRange rows = range;
       for (; rows.row_begin < range.row_end; rows.row_begin = rows.row_end) {
-        if (copies_rows_) rows.row_end = std::min(rows.row_begin + block_rows_, range.row_end);
+        if (blocks_rows_) rows.row_end = std::min(rows.row_begin + block_rows_, range.row_end);
         block(rows, p, steps, last ? Place{c_, shape_.c_row} : sums, p == 0 ? Place{} : sums);
       }
     }
@@ -229,6 +232,11 @@ class Gemm {
                  rows_scratch_);
       columns({i, i + count, range.column_begin, range.column_end}, rows_scratch_, p, to, from);
     }
+  }
+
+  // Whether the rows of a block lie behind each other, and those of a tile in different places of a cache.
+  bool lie_well() const {
+    return shape_.k <= block_steps_ && shape_.a_row == shape_.k && shape_.a_row * int64_t{sizeof(T)} % kCacheWay != 0;
   }
 
   // Rows far apart cost a page each, and lines of a cache that only few of them can share.
@@ -437,7 +445,8 @@ class Gemm {
   int64_t next_part_ = 0;  // first column of what is read next, where B is read backwards
   int wide_ = 0;
   bool strided_a_ = false, copy_panels_ = false, second_ = false;
-  bool copies_rows_, backward_;
+  bool blocks_rows_, backward_;
+  bool copies_rows_ = false;
 };
 
 template <class T, class B = T>
@@ -481,10 +490,10 @@ void set_blocks(GemmPlan& plan) {
   const GemmShape& s = plan.shape;
   plan.block_steps = std::min(near_steps(), std::max<int64_t>(s.k, 1));
   plan.block_rows = near_rows<T>(plan.block_steps);
-  plan.copies_rows =
+  plan.blocks_rows =
       s.a_col == 1 && s.n >= kCopyColumns && static_cast<size_t>(s.m * s.k) * sizeof(T) > caches().second / 2;
   int64_t elements = plan.block_steps * (kWidth + kMaxRows<T>)+kMaxRows<T> * kWidth;
-  if (plan.copies_rows) elements += plan.block_rows * (plan.block_steps + kRowGap<T>);
+  if (plan.blocks_rows) elements += plan.block_rows * (plan.block_steps + kRowGap<T>);
   plan.scratch_bytes = static_cast<size_t>(elements) * sizeof(T);
 }
 

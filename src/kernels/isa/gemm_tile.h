@@ -254,11 +254,11 @@ template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B,
   }
 }
 
-// Whether finish_in_registers() does what is left to do: a bias is added as it is.
+// Whether finish_in_registers() does what is left to do: a bias is added as it is, as a row or as a number.
 template <class T>
 [[gnu::always_inline]] inline bool has_plain_epilogue(const TileArgs<T>& t) {
   const Epilogue<T>& e = *t.epilogue;
-  return e.alpha == T(1) && (e.bias == nullptr || (e.beta == T(1) && (e.bias_col == 0 || e.bias_col == 1)));
+  return e.bias == nullptr || (e.beta == T(1) && (e.bias_col == 0 || e.bias_col == 1));
 }
 
 template <class T, int kRows, int kVectors, bool kTail>
@@ -274,6 +274,12 @@ template <class T, int kRows, int kVectors, bool kTail>
       });
     });
   };
+  if (e->alpha != T(1)) {
+    const V alpha = L::splat(e->alpha);
+    unrolled<kRows>([&](auto r) __attribute__((always_inline)) {
+      unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { acc[r][v] = L::mul(acc[r][v], alpha); });
+    });
+  }
   if (e->bias != nullptr) {
     if (e->bias_col == 1) {
       add_rows(e->bias, e->bias_row);

@@ -1,0 +1,206 @@
+// softmax(scale · A B) V of stacks of matrices, a block of rows at a time: from one product to the other a block stays
+// in a near cache, and the scores of all rows are never in memory at once. Every number is computed as MatMul, Mul,
+// Softmax and MatMul compute it.
+
+#include <algorithm>
+
+#include "base/caches.h"
+#include "base/stop.h"
+#include "op/gemm.h"
+#include "op/op_def.h"
+#include "op/parallel.h"
+#include "op/work.h"
+
+namespace treadle {
+
+namespace {
+
+enum Input : size_t { kLeft, kRight, kValues, kInputs };
+constexpr const char* kPermutations[] = {"perm_a", "perm_b", "perm_v"};
+
+struct AttendedState {
+  // One dimension of the stack; strides in elements.
+  struct Level {
+    int64_t size;
+    int64_t strides[kInputs + 1];  // the last one is the result's
+  };
+  InlineVector<Level, 4> levels;
+  int64_t matrices = 1, rows = 0, columns = 0;
+  int64_t block = 0, blocks = 0;  // rows of a block; blocks of a matrix
+  kernels::GemmPlan scores, sums;
+  size_t packed_right = 0, packed_values = 0, score_rows = 0, gemm = 0;  // offsets in a worker's scratch
+  size_t worker_scratch = 0;
+  uint32_t scratch = 0;  // operand
+  double block_ns = 0;
+};
+
+// The blocks that one worker takes.
+class Blocks {
+ public:
+  Blocks(const AttendedState& s, void* const* slots, const uint32_t* operands, int worker)
+      : s_(s), scratch_(static_cast<std::byte*>(slots[operands[s.scratch]]) + size_t(worker) * s.worker_scratch) {
+    for (size_t i = 0; i <= kInputs; ++i) operands_[i] = static_cast<float*>(slots[operands[i]]);
+  }
+
+  void run(int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (i == begin || i % s_.blocks == 0) enter(i / s_.blocks);
+      const int64_t row = i % s_.blocks * s_.block;
+      run_rows(row, std::min(s_.block, s_.rows - row));
+      if (stop_.after(s_.block_ns)) return;
+    }
+  }
+
+ private:
+  float* part(size_t offset) const { return reinterpret_cast<float*>(scratch_ + offset); }
+
+  // Makes `matrix` of the stack the one that rows are of.
+  void enter(int64_t matrix) {
+    std::copy_n(operands_, kInputs + 1, at_);
+    for (size_t d = s_.levels.size(); d-- > 0; matrix /= s_.levels[d].size) {
+      const int64_t index = matrix % s_.levels[d].size;
+      for (size_t i = 0; i <= kInputs; ++i) at_[i] += index * s_.levels[d].strides[i];
+    }
+    kernels::pack_b(s_.scores, at_[kRight], part(s_.packed_right));
+    kernels::pack_b(s_.sums, at_[kValues], part(s_.packed_values));
+  }
+
+  void run_rows(int64_t row, int64_t count) {
+    float* scores = part(s_.score_rows);
+    kernels::run_gemm_rows(s_.scores, count, at_[kLeft] + row * s_.scores.shape.a_row, part(s_.packed_right), nullptr,
+                           scores, part(s_.gemm));
+    kernels::softmax(kernels::SoftmaxKind::kSoftmax, ElementType::kFloat, scores, scores, static_cast<size_t>(count),
+                     static_cast<size_t>(s_.columns), 1);
+    kernels::run_gemm_rows(s_.sums, count, scores, part(s_.packed_values), nullptr,
+                           at_[kInputs] + row * s_.sums.shape.c_row, part(s_.gemm));
+  }
+
+  const AttendedState& s_;
+  std::byte* scratch_;
+  float* operands_[kInputs + 1];
+  float* at_[kInputs + 1];
+  StopPoll stop_;
+};
+
+uint32_t run_attended(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const AttendedState*>(state);
+  parallel_for(s.matrices * s.blocks, s.block_ns,
+               [&](int64_t begin, int64_t end, int worker) { Blocks(s, slots, operands, worker).run(begin, end); });
+  return 0;
+}
+
+// Input i in the order in which its axes are read.
+Operand reordered(const PrepareContext& ctx, size_t i) {
+  Operand x = ctx.inputs[i];
+  const auto axes = ctx.attributes().get_ints(kPermutations[i]);
+  for (size_t d = 0; d < axes.size(); ++d) {
+    x.dims[d] = ctx.inputs[i].dims[static_cast<size_t>(axes[d])];
+    x.strides[d] = ctx.inputs[i].strides[static_cast<size_t>(axes[d])];
+  }
+  return x;
+}
+
+// A block's scores take a quarter of the second-level cache; blocks are of about equal height.
+void cut_rows(AttendedState& s) {
+  constexpr int64_t kFewest = 24, kStep = 12;  // rows
+  const auto bytes = static_cast<int64_t>(caches().second / 4);
+  const int64_t most = std::max(kFewest, bytes / (s.columns * int64_t{sizeof(float)}));
+  const int64_t wanted = (s.rows + most - 1) / most;
+  s.block = std::min(s.rows, ((s.rows + wanted - 1) / wanted + kStep - 1) / kStep * kStep);
+  s.blocks = (s.rows + s.block - 1) / s.block;
+}
+
+Status prepare_attended(PrepareContext& ctx) {
+  const Operand a = reordered(ctx, kLeft), b = reordered(ctx, kRight), v = reordered(ctx, kValues);
+  const Operand& out = ctx.outputs[0];
+  const size_t stack = a.dims.size() - 2, row = stack, column = stack + 1;
+  auto* s = ctx.make_state<AttendedState>();
+  for (size_t d = 0; d < stack; ++d) {
+    s->levels.push_back({a.dims[d], {a.strides[d], b.strides[d], v.strides[d], out.strides[d]}});
+    s->matrices *= a.dims[d];
+  }
+  s->rows = a.dims[row];
+  s->columns = b.dims[column];
+  if (s->rows == 0 || s->columns == 0) s->matrices = 0;
+  if (s->matrices > 0) cut_rows(*s);
+  kernels::GemmShape scores{.m = s->block, .n = s->columns, .k = a.dims[column]};
+  scores.a_row = a.strides[row];
+  scores.a_col = a.strides[column];
+  scores.b_row = b.strides[row];
+  scores.b_col = b.strides[column];
+  scores.c_row = s->columns;
+  scores.alpha = static_cast<double>(ctx.attributes().get_float("scale", 1));
+  scores.b_packed = true;
+  s->scores = kernels::prepare_gemm(ComputeType::kF32, scores);
+  kernels::GemmShape sums{.m = s->block, .n = v.dims[column], .k = s->columns};
+  sums.a_row = s->columns;
+  sums.b_row = v.strides[row];
+  sums.b_col = v.strides[column];
+  sums.c_row = out.strides[row];
+  sums.b_packed = true;
+  s->sums = kernels::prepare_gemm(ComputeType::kF32, sums);
+  ScratchLayout scratch;
+  s->packed_right = scratch.add(s->scores.packed_b_bytes);
+  s->packed_values = scratch.add(s->sums.packed_b_bytes);
+  s->score_rows = scratch.add(static_cast<size_t>(s->block * s->columns) * sizeof(float));
+  s->gemm = scratch.add(std::max(s->scores.scratch_bytes, s->sums.scratch_bytes));
+  s->worker_scratch = scratch.size();
+  s->scratch = ctx.scratch_operand();
+  constexpr double kScoreNs = 0.6, kMultiplyAddNs = 0.02;
+  s->block_ns =
+      static_cast<double>(s->block * s->columns) * (kScoreNs + kMultiplyAddNs * static_cast<double>(scores.k + sums.n));
+  const int64_t units = s->matrices * s->blocks;
+  ctx.cost_ns = s->block_ns * static_cast<double>(units);
+  ctx.scratch_bytes = std::max<size_t>(64, s->worker_scratch * scratch_parts(units, s->block_ns, ctx.threads));
+  ctx.set_kernel(run_attended, s);
+  return {};
+}
+
+// The axis of input i that is read at place `at`.
+size_t axis_at(const ir::Attributes& attributes, size_t i, size_t at) {
+  const auto axes = attributes.get_ints(kPermutations[i]);
+  return axes.empty() ? at : static_cast<size_t>(axes[at]);
+}
+
+Status infer_attended(InferContext& ctx) {
+  const Shape *a = ctx.shape(kLeft), *v = ctx.shape(kValues);
+  if (!a || !v) {
+    ctx.set_output(0, ctx.element(0));
+    return {};
+  }
+  Shape out;
+  for (size_t d = 0; d + 1 < a->size(); ++d) out.push_back((*a)[axis_at(ctx.attributes(), kLeft, d)]);
+  out.push_back((*v)[axis_at(ctx.attributes(), kValues, v->size() - 1)]);
+  ctx.set_output(0, ctx.element(0), std::move(out));
+  return {};
+}
+
+Work attended_work(const ir::Node& node) {
+  const size_t rank = node.inputs[kLeft]->type.shape.size();
+  const auto size = [&](size_t i, size_t at) {
+    return work::size_of(node.inputs[i], rank - axis_at(node.attributes, i, at));
+  };
+  const double sums = work::elements_of(node.outputs[0]), columns = size(kValues, rank - 2);
+  const double scores = sums / std::max(1.0, size(kValues, rank - 1)) * columns;
+  return {.flops = 2 * (scores * size(kLeft, rank - 1) + sums * columns), .functions = scores};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+// What opt::fuse_attention makes of two products and what lies between them. Ranks are equal, stacks are of equal
+// sizes.
+TREADLE_OP(AttendedValues, "treadle") {
+  op.since(1)
+      .in("A", "T")
+      .in("B", "T")
+      .in("V", "T")
+      .out("Y", "T")
+      .attr("scale", 1.0)
+      .optional("perm_a", ir::AttributeKind::kInts)
+      .optional("perm_b", ir::AttributeKind::kInts)
+      .optional("perm_v", ir::AttributeKind::kInts)
+      .type("T", types::kFloats);
+  op.infer(infer_attended).prepare(prepare_attended).strided_inputs({0, 1, 2}).work(attended_work);
+}
