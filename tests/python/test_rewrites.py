@@ -114,3 +114,26 @@ def test_products_of_transposed_operands(dtype, a, perm_a, b, perm_b):
         names.append(name + "_t" if perm else name)
     nodes.append(helper.make_node("MatMul", names, ["y"]))
     _same_bits(nodes, inputs, {})
+
+
+@pytest.mark.parametrize("scaling", [None, ("Mul", 0.3), ("Div", 8.0), ("Div", 3.0)])
+@pytest.mark.parametrize(
+    ("stack", "rows", "columns", "inner", "width"),
+    [((2, 3), 40, 33, 16, 20), ((6,), 300, 1500, 64, 64), ((), 33, 1, 5, 1), ((1, 2), 64, 2, 3, 9), ((2,), 31, 50, 4, 3)],
+)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_softmax_between_products(stack, rows, columns, inner, width, scaling, transposed):
+    rng = np.random.default_rng(5)
+    shapes = {"q": (rows, inner), "k": (columns, inner) if transposed else (inner, columns), "v": (columns, width)}
+    inputs = {name: rng.standard_normal((*stack, *shape)).astype(np.float32) for name, shape in shapes.items()}
+    nodes, scores = [], "s"
+    if transposed:
+        perm = [*range(len(stack)), len(stack) + 1, len(stack)]
+        nodes.append(helper.make_node("Transpose", ["k"], ["kt"], perm=perm))
+    nodes.append(helper.make_node("MatMul", ["q", "kt" if transposed else "k"], ["s"]))
+    if scaling:
+        nodes.append(helper.make_node(scaling[0], ["s", "c"], ["scaled"]))
+        scores = "scaled"
+    nodes.append(helper.make_node("Softmax", [scores], ["w"], axis=-1))
+    nodes.append(helper.make_node("MatMul", ["w", "v"], ["y"]))
+    _same_bits(nodes, inputs, {"c": np.array(scaling[1], np.float32)} if scaling else {})
