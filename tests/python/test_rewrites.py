@@ -119,7 +119,13 @@ def test_products_of_transposed_operands(dtype, a, perm_a, b, perm_b):
 @pytest.mark.parametrize("scaling", [None, ("Mul", 0.3), ("Div", 8.0), ("Div", 3.0)])
 @pytest.mark.parametrize(
     ("stack", "rows", "columns", "inner", "width"),
-    [((2, 3), 40, 33, 16, 20), ((6,), 300, 1500, 64, 64), ((), 33, 1, 5, 1), ((1, 2), 64, 2, 3, 9), ((2,), 31, 50, 4, 3)],
+    [
+        ((2, 3), 40, 33, 16, 20),
+        ((6,), 300, 1500, 64, 64),
+        ((), 33, 1, 5, 1),
+        ((1, 2), 64, 2, 3, 9),
+        ((2,), 31, 50, 4, 3),
+    ],
 )
 @pytest.mark.parametrize("transposed", [False, True])
 def test_softmax_between_products(stack, rows, columns, inner, width, scaling, transposed):
