@@ -227,14 +227,14 @@ bool prefers_rows(const ConvGeometry& g) {
 template <class T>
 void prepare(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
-  if (plan.shape.transposed) {
-    prepare_transposed<T>(plan);
-  } else if (prefers_rows<T>(g)) {
+  if (!plan.shape.transposed && prefers_rows<T>(g)) {
     prepare_rows<T>(plan);
 #if defined(__AVX2__)
   } else if (std::is_same_v<T, float> && fills_lanes(g)) {
     prepare_channels(plan);
 #endif
+  } else if (plan.shape.transposed) {
+    prepare_transposed<T>(plan);
   } else if (is_pointwise(plan.shape)) {
     prepare_pointwise<T>(plan);
 #if defined(__AVX512F__)

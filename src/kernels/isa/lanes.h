@@ -289,17 +289,24 @@ template <class T>
 }
 
 #if defined(__AVX2__)
-// a[0], b[0], a[1], b[1], ...: to[0 .. 2 * lanes) += that.
-[[gnu::always_inline]] inline void add_zipped(Lanes<float>::V a, Lanes<float>::V b, float* to) {
-  using L = Lanes<float>;
+struct ZippedLanes {
+  Lanes<float>::V first, second;
+};
+// a[0], b[0], a[1], b[1], ...
+[[gnu::always_inline]] inline ZippedLanes zipped(Lanes<float>::V a, Lanes<float>::V b) {
 #if defined(__AVX512F__)
   const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   const __m512i high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-  const L::V first = _mm512_permutex2var_ps(a, low, b), second = _mm512_permutex2var_ps(a, high, b);
+  return {_mm512_permutex2var_ps(a, low, b), _mm512_permutex2var_ps(a, high, b)};
 #else
-  const L::V low = _mm256_unpacklo_ps(a, b), high = _mm256_unpackhi_ps(a, b);
-  const L::V first = _mm256_permute2f128_ps(low, high, 0x20), second = _mm256_permute2f128_ps(low, high, 0x31);
+  const auto low = _mm256_unpacklo_ps(a, b), high = _mm256_unpackhi_ps(a, b);
+  return {_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31)};
 #endif
+}
+// to[0 .. 2 * lanes) += that.
+[[gnu::always_inline]] inline void add_zipped(Lanes<float>::V a, Lanes<float>::V b, float* to) {
+  using L = Lanes<float>;
+  const auto [first, second] = zipped(a, b);
   L::store(to, L::add(L::load(to), first));
   L::store(to + L::kCount, L::add(L::load(to + L::kCount), second));
 }

@@ -1,0 +1,282 @@
+#pragma once
+// Sums of a convolution with output channels in the lanes, whatever is multiplied. A tile is some positions by a panel
+// of channels; each step multiplies a row of the panel by one element of the input for each position. Elements are
+// broadcast, so neither the length of rows nor strides nor shifts cost anything, and a tile may reach over the ends of
+// rows.
+//
+//   sums[position][channel] += x[position + step] * panel[step][channel]
+//
+// The copy of the input has the channels of a position next to each other, so that the steps of a tap, or of a row of
+// taps, are neighbours: a run. Steps are taken in blocks, whose part of a panel stays in the first-level cache while
+// positions pass by; sums wait in scratch. Where a block belongs to one tap (or one row of taps), positions that it
+// reads padding for are left out.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "kernels/isa/conv_channels_layout.h"
+#include "kernels/isa/unrolled.h"
+
+namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+
+#if defined(__AVX2__)
+
+// Where a position's input and sums begin.
+struct Place {
+  int32_t x, sums;
+};
+
+// Neighbouring steps: where they begin in a position's input and in a panel.
+struct StepRun {
+  int64_t x, row, steps;
+};
+
+// Math: Element (of the input and of a row of a panel, four bytes each), Sum, V (a vector of sums), and what tiles do.
+template <class Math>
+struct ChannelTile {
+  const typename Math::Element* x;
+  const typename Math::Element* weights;  // [steps][kVectors * lanes]
+  const StepRun* runs;
+  const StepRun* runs_end;
+  const Place* places;
+  typename Math::Sum* sums;             // of a position: kVectors * lanes
+  const typename Math::Element* ahead;  // what is asked for meanwhile
+  const typename Math::Element* ahead_end;
+  bool begins;  // there are no sums yet
+};
+
+template <class Math, int kCount, int kVectors>
+void channel_tile(const ChannelTile<Math>& t) {
+  constexpr int64_t kLanes = Math::kLanes, kLineElements = 16;
+  typename Math::V sums[kCount][kVectors];
+  const typename Math::Element* x[kCount];
+  unrolled<kCount>([&](auto i) __attribute__((always_inline)) {
+    x[i] = t.x + t.places[i].x;
+    unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
+      sums[i][v] = Math::zero();
+      if (!t.begins) sums[i][v] = Math::load(t.sums + t.places[i].sums * kVectors + v * kLanes);
+    });
+  });
+  for (const auto* line = t.ahead; line < t.ahead_end; line += kLineElements) __builtin_prefetch(line, 0, 2);
+  for (const StepRun* run = t.runs; run != t.runs_end; ++run) {
+    const typename Math::Element* weights = t.weights + run->row * kVectors * kLanes;
+    const int64_t end = run->x + run->steps;
+#pragma GCC unroll 1
+    for (int64_t at = run->x; at < end; ++at, weights += kVectors * kLanes) {
+      typename Math::Row row[kVectors];
+      unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { row[v] = Math::row(weights + v * kLanes); });
+      unrolled<kCount>([&](auto i) __attribute__((always_inline)) {
+        const auto element = Math::splat(x[i] + at);
+        unrolled<kVectors>([&](auto v) __attribute__((always_inline)) { Math::add(sums[i][v], element, row[v]); });
+      });
+    }
+  }
+  unrolled<kCount>([&](auto i) __attribute__((always_inline)) {
+    unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
+      Math::store(t.sums + t.places[i].sums * kVectors + v * kLanes, sums[i][v]);
+    });
+  });
+}
+
+template <class Math>
+using ChannelTileFunction = void (*)(const ChannelTile<Math>&);
+
+template <class Math, int kVectors, int... kCount>
+constexpr std::array<ChannelTileFunction<Math>, Math::kMostPlaces> channel_tiles_of(
+    std::integer_sequence<int, kCount...>) {
+  return {channel_tile<Math, kCount + 1, kVectors>...};
+}
+template <class Math, int... kVectors>
+constexpr std::array<std::array<ChannelTileFunction<Math>, Math::kMostPlaces>, Math::kPanelVectors> channel_tiles(
+    std::integer_sequence<int, kVectors...>) {
+  return {channel_tiles_of<Math, kVectors + 1>(std::make_integer_sequence<int, Math::places(kVectors + 1)>())...};
+}
+// [vectors - 1][positions - 1]
+template <class Math>
+inline constexpr auto kChannelTiles = channel_tiles<Math>(std::make_integer_sequence<int, Math::kPanelVectors>());
+
+// A part of the positions of one image and group, and a part of its panels.
+struct ChannelUnit {
+  ChannelUnit(const ChannelsLayout& layout, int64_t unit) {
+    const auto next = [&](int64_t count) {
+      const int64_t index = unit % count;
+      unit /= count;
+      return index;
+    };
+    first_panel = next(layout.chunks) * layout.chunk;
+    band = unit;
+    column = next(layout.column_bands) * layout.columns;
+    row = next(layout.row_bands) * layout.rows;
+    group = next(layout.groups);
+    image = unit;
+    last_panel = std::min(first_panel + layout.chunk, layout.panels);
+    rows = std::min(layout.rows, layout.height.positions - row);
+    columns = std::min(layout.columns, layout.width.positions - column);
+  }
+  int64_t positions() const { return rows * columns; }
+
+  int64_t first_panel, last_panel;
+  int64_t band;  // units of one band read the same input
+  int64_t row, column, group, image;
+  int64_t rows, columns;
+};
+
+// Sums of units, [panel][phase][position][channel].
+template <class Math>
+class ChannelSums {
+  using Element = typename Math::Element;
+  using Sum = typename Math::Sum;
+
+ public:
+  // `skips`: what is outside the input adds nothing and may be left out.
+  ChannelSums(const ChannelsLayout& layout, const Element* x, Sum* sums, Place* places, bool skips)
+      : layout_(layout), x_(x), sums_(sums), places_(places), skips_(skips) {}
+
+  // `weights`: of the unit's group.
+  void add(const ChannelUnit& unit, const Element* weights) {
+    unit_ = &unit;
+    weights_ = weights;
+    for (phase_ = 0; phase_ < layout_.phases(); ++phase_) add_phase();
+  }
+
+  const Sum* panel(int64_t panel, int64_t phase) const {
+    return sums_ + ((panel - unit_->first_panel) * layout_.phases() + phase) * layout_.panel_sums();
+  }
+
+ private:
+  static constexpr int64_t kFewestSteps = 48, kMostSteps = 192;  // of a block
+  static constexpr int kMostRuns = 32;
+
+  void add_phase() {
+    const PhaseTaps y = layout_.height.phase(phase_ / layout_.width.phases);
+    const PhaseTaps x = layout_.width.phase(phase_ % layout_.width.phases);
+    begins_ = true;
+    for (int64_t down = 0; down < y.taps; ++down) {
+      const bool by_tap = layout_.depth >= 2 * kFewestSteps;
+      if (!by_tap && x.taps * layout_.depth < kFewestSteps) {
+        if (down == 0) add_taps(y, {0, y.taps}, x, {0, x.taps});
+      } else if (!by_tap) {
+        add_taps(y, {down, down + 1}, x, {0, x.taps});
+      } else {
+        for (int64_t across = 0; across < x.taps; ++across) add_taps(y, {down, down + 1}, x, {across, across + 1});
+      }
+    }
+    if (begins_) clear();
+  }
+
+  void clear() {
+    begins_ = false;
+    for (int64_t p = unit_->first_panel; p < unit_->last_panel; ++p) {
+      std::fill_n(sums_at(p), unit_->positions() * layout_.panel_vectors(p) * Math::kLanes, Sum(0));
+    }
+  }
+
+  Sum* sums_at(int64_t panel) { return const_cast<Sum*>(this->panel(panel, phase_)); }
+
+  // All steps of some taps, for the positions that any of them reads the input for.
+  void add_taps(const PhaseTaps& y, Interval down, const PhaseTaps& x, Interval across) {
+    find_places(y, down, x, across);
+    if (place_count_ == 0) return;
+    if (begins_ && place_count_ < unit_->positions()) clear();
+    steps_ = 0;
+    run_count_ = 0;
+    for (int64_t i = down.begin; i < down.end; ++i) {
+      const int64_t row_tap = (y.first_tap + i * y.tap_step) * layout_.width.taps() + x.first_tap;
+      const int64_t row_x = (y.first + i * y.spacing) * layout_.pitch + x.first;
+      const bool joined = x.tap_step == 1 && x.spacing == 1;
+      const int64_t taps = joined ? across.end - across.begin : 1;
+      for (int64_t j = across.begin; j < across.end; j += taps) {
+        add_run((row_x + j * x.spacing) * layout_.depth, (row_tap + j * x.tap_step) * layout_.depth,
+                taps * layout_.depth);
+      }
+    }
+    flush();
+  }
+
+  void add_run(int64_t x, int64_t row, int64_t steps) {
+    if (run_count_ == kMostRuns || (steps_ > 0 && steps_ + steps > kMostSteps)) flush();
+    const int64_t pieces = (steps + kMostSteps - 1) / kMostSteps, piece = (steps + pieces - 1) / pieces;
+    for (int64_t at = 0; at < steps; at += piece) {
+      if (at > 0) flush();
+      const int64_t count = std::min(piece, steps - at);
+      runs_[run_count_++] = {x + at, row + at, count};
+      steps_ += count;
+    }
+  }
+
+  void flush() {
+    if (run_count_ > 0) add_block();
+    run_count_ = 0;
+    steps_ = 0;
+  }
+
+  void find_places(const PhaseTaps& y, Interval down, const PhaseTaps& x, Interval across) {
+    Interval rows{0, unit_->rows}, columns{0, unit_->columns};
+    if (skips_ && down.end - down.begin == 1) rows = meeting(layout_.height, y, down.begin, unit_->row, unit_->rows);
+    if (skips_ && across.end - across.begin == 1) {
+      columns = meeting(layout_.width, x, across.begin, unit_->column, unit_->columns);
+    }
+    const int64_t step = layout_.width.step * layout_.depth;
+    Place* place = places_;
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      int64_t at_x = r * layout_.height.step * layout_.pitch * layout_.depth + columns.begin * step;
+      int64_t at = (r * unit_->columns + columns.begin) * Math::kLanes;
+      for (int64_t q = columns.begin; q < columns.end; ++q, at_x += step, at += Math::kLanes) {
+        *place++ = {static_cast<int32_t>(at_x), static_cast<int32_t>(at)};
+      }
+    }
+    place_count_ = place - places_;
+  }
+
+  // Of `count` positions from `first` on those that a tap reads the input for.
+  static Interval meeting(const ChannelAxis& axis, const PhaseTaps& taps, int64_t tap, int64_t first, int64_t count) {
+    return inside(first * axis.step + axis.begin + taps.first + tap * taps.spacing, axis.step, axis.in, count);
+  }
+
+  void add_block() {
+    ChannelTile<Math> t;
+    t.x = x_;
+    t.runs = runs_.data();
+    t.runs_end = t.runs + run_count_;
+    t.begins = begins_;
+    begins_ = false;
+    for (int64_t panel = unit_->first_panel; panel < unit_->last_panel; ++panel) {
+      const int64_t vectors = layout_.panel_vectors(panel);
+      const auto& tiles = kChannelTiles<Math>[static_cast<size_t>(vectors - 1)];
+      t.weights = weights_ + panel * layout_.panel_elements();
+      t.sums = sums_at(panel);
+      const int64_t most = Math::places(static_cast<int>(vectors));
+      int64_t at = 0, left = (place_count_ + most - 1) / most;
+      // The same block of the next panel.
+      const Element* ahead = t.weights + layout_.panel_elements() + t.runs->row * vectors * Math::kLanes;
+      const Element* ahead_end = panel + 1 < unit_->last_panel ? ahead + steps_ * vectors * Math::kLanes : ahead;
+      const int64_t share = (ahead_end - ahead + left - 1) / left;
+      for (; left > 0; --left) {
+        const int64_t count = (place_count_ - at + left - 1) / left;  // about equal ones
+        t.places = places_ + at;
+        t.ahead = ahead;
+        t.ahead_end = ahead = std::min(ahead + share, ahead_end);
+        tiles[static_cast<size_t>(count - 1)](t);
+        at += count;
+      }
+    }
+  }
+
+  const ChannelsLayout& layout_;
+  const Element* x_;
+  Sum* sums_;
+  Place* places_;
+  const bool skips_;
+  const ChannelUnit* unit_ = nullptr;
+  const Element* weights_ = nullptr;
+  int64_t phase_ = 0, place_count_ = 0, steps_ = 0;
+  bool begins_ = true;
+  int run_count_ = 0;
+  std::array<StepRun, kMostRuns> runs_;
+};
+
+#endif
+
+}  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
