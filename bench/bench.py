@@ -1,5 +1,5 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
-[recurrent] [functions] [products] [products8] [convolutions] [pools] [check] [growth] [random] [stops]
+[recurrent] [functions] [products] [products8] [convolutions] [networks] [pools] [check] [growth] [random] [stops]
 [costs] [explain].
 
     loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
@@ -9,6 +9,7 @@
     products   products of float32 matrices and transformers beside onnxruntime and the machine's roof, one thread and two
     products8  products and convolutions of bytes beside onnxruntime and the machine's roof
     convolutions  convolutions of floats beside onnxruntime and the machine's roof
+    networks   convolutional networks of real sizes beside onnxruntime, one thread and two
     models     real models of SHARED/models (a folder beside the repository, or $TREADLE_SHARED), where it is there
     pools      many streams at once, beside a batch made by hand for onnxruntime
     check      checking and inferring models, beside the onnx package
@@ -32,6 +33,7 @@ from bench_explain import bench_explain
 from bench_functions import bench_functions
 from bench_growth import bench_growth
 from bench_loops import bench_loops
+from bench_networks import bench_networks
 from bench_pools import bench_pools
 from bench_products import bench_products
 from bench_products8 import bench_products8
@@ -51,6 +53,7 @@ def main() -> None:
         "products": bench_products,
         "products8": bench_products8,
         "convolutions": bench_convolutions,
+        "networks": bench_networks,
         "models": bench_real,
         "pools": bench_pools,
         "check": bench_check,

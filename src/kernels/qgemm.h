@@ -20,8 +20,8 @@ struct QGemmShape {
   bool b_zero_per_column = false;  // one for each column of B, else one for all
 };
 
-// How the i32 sums leave. value = float(sum + bias[j]) * scale + float_bias[j], where scale is a_scale * b_scale[j]
-// for kScaled and where c_scale divides, else a_scale * b_scale[j] / c_scale.
+// How the i32 sums leave. value = float(sum + bias[j]) * scale + float_bias[j], kept within [low, high], where scale is
+// a_scale * b_scale[j] for kScaled and where c_scale divides, else a_scale * b_scale[j] / c_scale.
 enum class QGemmOutput : uint8_t {
   kInt32,   // the sums (+ bias)
   kScaled,  // float: value
@@ -37,6 +37,7 @@ struct QGemmEpilogue {
   const float* b_scale = nullptr;     // one, or one per column
   const float* c_scale = nullptr;     // one
   int32_t c_zero = 0;
+  float low = -__builtin_inff(), high = __builtin_inff();
   bool a_scale_per_row = false, b_scale_per_column = false;
   bool divides = false;     // c_scale divides the value as QuantizeLinear does, else it goes into the scale
   bool accumulate = false;  // kScaled: C += value instead of C = value

@@ -106,13 +106,10 @@ float bound(const ir::Node& clip, size_t index, const char* attribute, float sig
   return v->is_constant() && v->constant.element_count() == 1 ? *v->constant.data<float>() : NAN;
 }
 
-struct Bounds {
-  float low, high;
-};
 // Of a Clip that a convolution may take in.
-std::optional<Bounds> bounds_of(const ir::Node& clip) {
+std::optional<ClampBounds> bounds_of(const ir::Node& clip) {
   if (!is(clip, "Clip") || clip.outputs[0]->type.element != ElementType::kFloat) return std::nullopt;
-  const Bounds bounds{bound(clip, 1, "min", -1), bound(clip, 2, "max", 1)};
+  const ClampBounds bounds{bound(clip, 1, "min", -1), bound(clip, 2, "max", 1)};
   return bounds.low <= bounds.high ? std::optional(bounds) : std::nullopt;
 }
 
@@ -134,6 +131,7 @@ bool ends_convolution(const ir::Node& user, const ir::Value* v, const Uses& uses
     pending.pop_back();
     if (sole_convolution(*reader, value, uses)) return true;
     const ir::Node* add = value ? value->producer : nullptr;
+    if (add && is(*add, "ScaledConvInteger", "treadle") && reader == &user) return uses.once(value);
     if (!add || !is(*add, "Add") || add->parent != user.parent || !uses.once(value)) continue;
     for (const ir::Value* term : add->inputs) {
       if (same(term->type.shape, value->type.shape)) pending.emplace_back(add, term);
@@ -198,6 +196,11 @@ bool fold(ir::Graph& graph, ir::Node& norm, const ir::Node& conv) {
 }
 
 }  // namespace
+
+std::optional<ClampBounds> clamp_of(const ir::Node& node) {
+  if (is(node, "Relu") && node.outputs[0]->type.element == ElementType::kFloat) return ClampBounds{0, INFINITY};
+  return bounds_of(node);
+}
 
 bool goes_into_convolution(const ir::Node& node, const Uses& uses) {
   return bounds_of(node) && ends_convolution(node, node.inputs[0], uses);

@@ -2,12 +2,13 @@
 // integers and scales what leaves:
 //   DequantizeLinear(a), DequantizeLinear(constant) -> MatMul, Gemm, Conv
 //   MatMulInteger -> Cast -> Mul by the scales
-// Then the node takes in the bias and the QuantizeLinear that follow. The former sums exactly where the float product
-// rounds; all else keeps its bits.
+// Then the node takes in the bias, Relu or Clip, and the QuantizeLinear that follow. The former sums exactly where the
+// float product rounds; all else keeps its bits.
 #include <unordered_set>
 
 #include "op/node.h"
 #include "op/registry.h"
+#include "opt/convolution.h"
 #include "opt/match.h"
 #include "opt/passes.h"
 #include "opt/uses.h"
@@ -226,6 +227,21 @@ bool take_quantization(ir::Node& node, const Uses& uses) {
   return true;
 }
 
+bool is_clamped(const ir::Node& conv) {
+  return conv.attributes.has("low") || conv.attributes.has("high");
+}
+
+// Relu and Clip of a convolution's result.
+bool take_clamp(ir::Node& node, const Uses& uses) {
+  const auto bounds = clamp_of(node);
+  const ir::Node* conv = bounds ? sole_producer(node, node.inputs[0], uses) : nullptr;
+  if (!conv || !is(*conv, kScaledConv, "treadle") || input(*conv, kYScale) || is_clamped(*conv)) return false;
+  become_product(node, *conv, conv->inputs.size(), {});
+  node.attributes.set(ir::Attribute::of("low", bounds->low));
+  node.attributes.set(ir::Attribute::of("high", bounds->high));
+  return true;
+}
+
 }  // namespace
 
 void sum_in_integers(ir::Graph& graph, Remarks* remarks) {
@@ -251,7 +267,10 @@ void fuse_integer_products(ir::Graph& graph, Remarks* remarks) {
     const ir::Node* loop = remarks ? loop_around(*node.parent) : nullptr;
     Remark entry{Change::kFused, {}, {}, node.op->name};
     if (loop) entry.node = node.name;
-    if (!take_scale(graph, node, uses) && !take_bias(node, uses) && !take_quantization(node, uses)) return;
+    if (!take_scale(graph, node, uses) && !take_bias(node, uses) && !take_clamp(node, uses) &&
+        !take_quantization(node, uses)) {
+      return;
+    }
     if (!loop) return;
     entry.loop = loop->name;
     entry.into = kScaled;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/isa/conv_channels_copy.h"
 #include "kernels/isa/conv_channels_sums.h"
 #include "kernels/isa/conv_shift.h"
 #include "kernels/isa/gemm_pack.h"
@@ -32,61 +33,6 @@ struct FloatChannels {
   static void store(float* p, V v) { L::store(p, v); }
 };
 inline constexpr ChannelsForm kFloatForm = {FloatChannels::kLanes, FloatChannels::kPanelVectors};
-
-// to[j * to_row + i] = from[i * from_row + j] for i < rows, j < columns, at most as many as lanes.
-inline void turn_square(const float* from, int64_t from_row, int64_t rows, int64_t columns, float* to, int64_t to_row) {
-  using L = Lanes<float>;
-  if (rows == L::kCount && columns == L::kCount) return transpose_square(from, from_row, to, to_row);
-  alignas(kVectorBytes) float square[L::kCount * L::kCount], turned[L::kCount * L::kCount];
-  const auto mask = L::mask(static_cast<int>(columns));
-  for (int64_t i = 0; i < rows; ++i) L::store(square + i * L::kCount, L::load(from + i * from_row, mask));
-  for (int64_t i = rows; i < L::kCount; ++i) L::store(square + i * L::kCount, L::zero());
-  transpose_square(square, L::kCount, turned, L::kCount);
-  for (int64_t j = 0; j < columns; ++j, to += to_row) {
-    const auto row = L::load(turned + j * L::kCount);
-    if (rows == L::kCount) {
-      L::store(to, row);
-    } else {
-      store_first(to, static_cast<int>(rows), row);
-    }
-  }
-}
-
-// to[j * rows + i] = from[i * from_row + j]: `columns` neighbours of `rows` planes.
-inline void turn_planes(const float* from, int64_t from_row, int64_t rows, int64_t columns, float* to) {
-  constexpr int64_t kLanes = Lanes<float>::kCount;
-  for (int64_t j = 0; j < columns; j += kLanes) {
-    // Whole squares may overlap, which is less work than parts of some.
-    const int64_t width = std::min(kLanes, columns), first = std::min(j, columns - width);
-    for (int64_t i = 0; i < rows; i += kLanes) {
-      const int64_t height = std::min(kLanes, rows), top = std::min(i, rows - height);
-      turn_square(from + top * from_row + first, from_row, height, width, to + first * rows + top, rows);
-    }
-  }
-}
-
-// The input that a unit's positions read, [row][column][channel]; `copy` writes a piece of a row of it, `pad` what lies
-// outside.
-template <class Element, class Copy, class Pad>
-void copy_band(const ChannelsLayout& layout, const ChannelUnit& unit, Element* to, Copy&& copy, Pad&& pad) {
-  const ChannelAxis &h = layout.height, &w = layout.width;
-  const int64_t first = unit.column * w.step + w.begin, width = w.extent(unit.columns);
-  const int64_t top = unit.row * h.step + h.begin, height = h.extent(unit.rows);
-  const auto [begin, end] = inside(first, 1, w.in, width);
-  const auto [row_begin, row_end] = inside(top, 1, h.in, height);
-  pad(to, row_begin * layout.pitch);
-  if (first == 0 && width == w.in && width == layout.pitch) {
-    copy((top + row_begin) * w.in, (row_end - row_begin) * width, to + row_begin * layout.pitch * layout.depth);
-  } else {
-    for (int64_t r = row_begin; r < row_end; ++r) {
-      Element* row = to + r * layout.pitch * layout.depth;
-      pad(row, begin);
-      if (end > begin) copy((top + r) * w.in + first + begin, end - begin, row + begin * layout.depth);
-      pad(row + end * layout.depth, layout.pitch - end);
-    }
-  }
-  pad(to + row_end * layout.pitch * layout.depth, (height - row_end) * layout.pitch);
-}
 
 template <bool kTransposed>
 void pack_channels(const ConvPlan& plan, const void* weights, void* packed) {
@@ -238,8 +184,8 @@ inline void run_channels(const ConvPlan& plan, const ConvOperands& operands, int
 // Whether lanes are filled, and products are many enough to pay for turning the input and the results. Kernels of 1x1
 // read the input as it lies, unless rows of a few positions would leave vectors unfilled.
 inline bool fills_lanes(const ConvGeometry& g) {
-  constexpr int64_t kLanes = Lanes<float>::kCount, kFewestProducts = 200, kFewestChannels = 8, kSmallPlane = 256,
-                    kFewestOfPhase = 64;
+  constexpr int64_t kLanes = Lanes<float>::kCount, kFewestProducts = 96, kFewestChannels = 8, kSmallPlane = 256,
+                    kFewestOfPhase = 4 * kLanes;
   const int64_t padded = (g.out_per_group + kLanes - 1) / kLanes * kLanes;
   if (g.outer_axes > 0 || g.in_per_group < kFewestChannels || padded * 9 > g.out_per_group * 10) return false;
   if (g.out_plane == 0 || g.in_plane == 0) return false;

@@ -86,6 +86,7 @@ class ChannelAxis {
 struct ChannelsForm {
   int64_t lanes, panel_vectors;  // of a vector; of a panel, at most
   int64_t element_channels = 1;  // of the input in an element of the copy
+  int64_t most_positions = 512;  // of a band
 };
 
 // Packed weights: per group panels of channels, the last one narrower, [tap][element of the input][channels]. They
@@ -140,12 +141,12 @@ struct ChannelsLayout {
 
  private:
   static constexpr int64_t kChunkChannels = 128;  // so that threads find parts of small planes
-  static constexpr int64_t kMostPositions = 512, kFewestColumns = 12;
+  static constexpr int64_t kFewestColumns = 12;
 
   // Whole rows where they fit.
   void choose_band() {
     const int64_t most = std::max<int64_t>(kBandBytes / kElementBytes / depth, 1);
-    const int64_t most_positions = std::max<int64_t>(kMostPositions / phases(), 64);
+    const int64_t most_positions = std::max<int64_t>(form.most_positions / phases(), 64);
     columns = std::clamp<int64_t>(width.positions, 1, most_positions);
     while (columns > kFewestColumns && width.extent(columns) * height.extent(1) > most) columns = (columns + 1) / 2;
     rows = 1;

@@ -134,10 +134,11 @@ class ChannelSums {
   ChannelSums(const ChannelsLayout& layout, const Element* x, Sum* sums, Place* places, bool skips)
       : layout_(layout), x_(x), sums_(sums), places_(places), skips_(skips) {}
 
-  // `weights`: of the unit's group.
-  void add(const ChannelUnit& unit, const Element* weights) {
+  // `weights`: of the unit's group. `more`: sums that are there stay.
+  void add(const ChannelUnit& unit, const Element* weights, bool more = false) {
     unit_ = &unit;
     weights_ = weights;
+    more_ = more;
     for (phase_ = 0; phase_ < layout_.phases(); ++phase_) add_phase();
   }
 
@@ -152,7 +153,7 @@ class ChannelSums {
   void add_phase() {
     const PhaseTaps y = layout_.height.phase(phase_ / layout_.width.phases);
     const PhaseTaps x = layout_.width.phase(phase_ % layout_.width.phases);
-    begins_ = true;
+    begins_ = !more_;
     for (int64_t down = 0; down < y.taps; ++down) {
       const bool by_tap = layout_.depth >= 2 * kFewestSteps;
       if (!by_tap && x.taps * layout_.depth < kFewestSteps) {
@@ -249,9 +250,12 @@ class ChannelSums {
       t.sums = sums_at(panel);
       const int64_t most = Math::places(static_cast<int>(vectors));
       int64_t at = 0, left = (place_count_ + most - 1) / most;
-      // The same block of the next panel.
-      const Element* ahead = t.weights + layout_.panel_elements() + t.runs->row * vectors * Math::kLanes;
-      const Element* ahead_end = panel + 1 < unit_->last_panel ? ahead + steps_ * vectors * Math::kLanes : ahead;
+      // The same block of the next panel, or the next block of the first one.
+      const bool last = panel + 1 == unit_->last_panel;
+      const Element* ahead =
+          last ? weights_ + unit_->first_panel * layout_.panel_elements() : t.weights + layout_.panel_elements();
+      ahead += (t.runs->row + (last ? steps_ : 0)) * vectors * Math::kLanes;
+      const Element* ahead_end = std::min(ahead + steps_ * vectors * Math::kLanes, weights_ + layout_.group_elements());
       const int64_t share = (ahead_end - ahead + left - 1) / left;
       for (; left > 0; --left) {
         const int64_t count = (place_count_ - at + left - 1) / left;  // about equal ones
@@ -272,7 +276,7 @@ class ChannelSums {
   const ChannelUnit* unit_ = nullptr;
   const Element* weights_ = nullptr;
   int64_t phase_ = 0, place_count_ = 0, steps_ = 0;
-  bool begins_ = true;
+  bool more_ = false, begins_ = true;
   int run_count_ = 0;
   std::array<StepRun, kMostRuns> runs_;
 };

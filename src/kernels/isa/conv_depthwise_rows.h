@@ -11,7 +11,7 @@
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
-inline constexpr int kTallRows = kVectorRegisters == 32 ? 8 : 4;  // output rows at once, at most
+inline constexpr int kMostRows = 8;  // output rows at once, at most
 
 inline bool is_depthwise_by_rows(const ConvGeometry& g) {
   const Axis& h = g.height;
@@ -71,29 +71,56 @@ class DepthwiseRows {
   using V = L::V;
 
  public:
-  DepthwiseRows(const Clamp& clamp, const ConvGeometry& g, const float* zeros)
-      : g_(g), zeros_(zeros), low_(L::splat(clamp.low)), high_(L::splat(clamp.high)) {}
+  // Of `scratch`.
+  static size_t scratch_bytes(const ConvGeometry& g) {
+    return static_cast<size_t>(edge_count(g)) * sizeof(Edge) + static_cast<size_t>(g.width.in) * sizeof(float);
+  }
+
+  DepthwiseRows(const Clamp& clamp, const ConvGeometry& g, void* scratch)
+      : g_(g),
+        vectors_(row_vectors(g)),
+        edges_(static_cast<Edge*>(scratch)),
+        low_(L::splat(clamp.low)),
+        high_(L::splat(clamp.high)) {
+    Edge* edge = edges_;
+    for (int64_t v = 0; v < vectors_; ++v) {
+      for (int64_t kx = 0; kx < g.width.kernel; ++kx) *edge++ = {g.width.input_at(v * L::kCount, kx), g.width.in};
+    }
+    float* zeros = reinterpret_cast<float*>(edge);
+    std::fill_n(zeros, g.width.in, 0.f);
+    zeros_ = zeros;
+  }
 
   void channel(const float* x, const float* weights, float bias, float* y) {
     weights_ = weights;
     bias_ = L::splat(bias);
-    const int64_t height = g_.height.out, vectors = (g_.width.out + L::kCount - 1) / L::kCount;
-    for (int64_t row = 0; row < height;) {
-      const int count = rows_at_once(height - row);
-      find_rows(x, row, count);
-      y_ = y + row * g_.width.out;
-      rows_left_ = std::min<int64_t>(count, height - row);
+    const int64_t height = g_.height.out;
+    for (row_ = 0; row_ < height;) {
+      const int count = rows_at_once(height - row_);
+      find_rows(x, row_, count);
+      y_ = y + row_ * g_.width.out;
+      rows_left_ = std::min<int64_t>(count, height - row_);
       int64_t v = 0;
-      for (; v + 2 <= vectors; v += 2) blocks<2>(count, v);
-      if (v < vectors) blocks<1>(count, v);
-      row += rows_left_;
+      for (; v + 2 <= vectors_; v += 2) blocks<2>(count, v);
+      if (v < vectors_) blocks<1>(count, v);
+      row_ += rows_left_;
     }
   }
 
  private:
+  using Edge = EdgeLanes<kAcross>;
+
+  static int64_t row_vectors(const ConvGeometry& g) { return (g.width.out + L::kCount - 1) / L::kCount; }
+  static int64_t edge_count(const ConvGeometry& g) { return row_vectors(g) * g.width.kernel; }
+
+  // As many as registers have room for, of rows of so many vectors.
+  template <int kVectors>
+  static constexpr int kTallRows = kVectorRegisters == 32 || (kVectors == 1 && kTall <= 5) ? 8 : 4;
+
   // The last ones may be fewer than are computed.
-  static int rows_at_once(int64_t left) {
-    if (left >= kTallRows - 1) return kTallRows;
+  int rows_at_once(int64_t left) const {
+    const int most = vectors_ == 1 ? kTallRows<1> : kTallRows<2>;
+    if (left >= most - 1) return most;
     return left >= 3 ? 4 : left >= 2 ? 2 : 1;
   }
 
@@ -108,7 +135,7 @@ class DepthwiseRows {
   void blocks(int rows, int64_t v) const {
     switch (rows) {
       case 8:
-        if constexpr (kTallRows == 8) return block<8, kVectors>(v);
+        if constexpr (kTallRows<kVectors> == 8) return block<8, kVectors>(v);
         break;
       case 4:
         return block<4, kVectors>(v);
@@ -134,8 +161,8 @@ class DepthwiseRows {
           return kAcross == 1 ? L::load(p) : load_even<float>(p);
         });
       } else {
-        EdgeLanes<kAcross> edges[kVectors];
-        for (int i = 0; i < kVectors; ++i) edges[i] = {first + i * L::kCount * kAcross, w.in};
+        Edge edges[kVectors];
+        for (int i = 0; i < kVectors; ++i) edges[i] = edges_[(v + i) * w.kernel + kx];
         add_column(sums, kx, first,
                    [&](const float* p, auto i) __attribute__((always_inline)) { return edges[i].load(p); });
       }
@@ -168,7 +195,9 @@ class DepthwiseRows {
         const int64_t at = (v + i) * L::kCount, left = g_.width.out - at;
         const V value = L::min(high_, L::max(low_, L::add(sums[r][i], bias_)));
         float* to = y_ + r * g_.width.out + at;
-        if (left >= L::kCount) {
+        // What lies behind the end of a row is overwritten by the rows that come next.
+        const bool overhangs = vectors_ <= kVectors && rows_below(r) * g_.width.out >= L::kCount - left;
+        if (left >= L::kCount || overhangs) {
           L::store(to, value);
         } else {
           store_first(to, static_cast<int>(left), value);
@@ -177,21 +206,24 @@ class DepthwiseRows {
     });
   }
 
+  // Of the plane, below row r of those at hand.
+  int64_t rows_below(int64_t r) const { return g_.height.out - 1 - row_ - r; }
+
   const ConvGeometry& g_;
+  const int64_t vectors_;  // of a row
+  Edge* edges_;            // [vector][kx]
   const float* zeros_;
   V low_, high_, bias_;
   const float* weights_ = nullptr;
-  const float* rows_[(kTallRows - 1) * kDown + kTall];
+  const float* rows_[(kMostRows - 1) * kDown + kTall];
   float* y_ = nullptr;
-  int64_t rows_left_ = 0;
+  int64_t row_ = 0, rows_left_ = 0;
 };
 
 template <int kTall, int kDown, int kAcross>
 void run_depthwise_rows(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvGeometry g(plan.shape);
-  float* zeros = static_cast<float*>(operands.scratch);
-  std::fill_n(zeros, g.width.in, 0.f);
-  DepthwiseRows<kTall, kDown, kAcross> rows(early_clamp(plan, operands), g, zeros);
+  DepthwiseRows<kTall, kDown, kAcross> rows(early_clamp(plan, operands), g, operands.scratch);
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t c = unit % plan.shape.out_channels;
     float* y = static_cast<float*>(operands.y) + unit * g.out_plane;
@@ -213,7 +245,8 @@ inline void prepare_depthwise_rows(ConvPlan& plan) {
   const int64_t down = g.height.stride, across = g.width.stride;
   plan.units = plan.shape.batch * plan.shape.out_channels;
   plan.packed_weight_bytes = static_cast<size_t>(plan.shape.out_channels * g.taps) * sizeof(float);
-  plan.scratch_bytes = static_cast<size_t>(g.width.in) * sizeof(float);
+  plan.scratch_bytes =
+      across == 1 ? DepthwiseRows<3, 1, 1>::scratch_bytes(g) : DepthwiseRows<3, 1, 2>::scratch_bytes(g);
   plan.run = g.height.kernel == 3   ? depthwise_rows_for<3>(down, across)
              : g.height.kernel == 5 ? depthwise_rows_for<5>(down, across)
                                     : depthwise_rows_for<7>(down, across);

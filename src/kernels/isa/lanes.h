@@ -12,17 +12,13 @@
 #endif
 
 #include "base/float_formats.h"
+#include "kernels/isa/vector_bytes.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 #if defined(__AVX512F__)
-inline constexpr int kVectorBytes = 64;
 inline constexpr int kVectorRegisters = 32;
-#elif defined(__AVX2__)
-inline constexpr int kVectorBytes = 32;
-inline constexpr int kVectorRegisters = 16;
 #else
-inline constexpr int kVectorBytes = 16;
 inline constexpr int kVectorRegisters = 16;
 #endif
 

@@ -1,8 +1,10 @@
-// 8-bit convolution: by strips of output positions where tiles multiply bytes (AVX2 and up), else by rows.
+// 8-bit convolution: where tiles multiply bytes (AVX2 and up) with channels in the lanes or, if those are few, by
+// strips of output positions; else by rows.
 
 #include "kernels/isa/entry.h"
 #include "kernels/isa/qconv_rows.h"
 #if defined(__AVX2__)
+#include "kernels/isa/qconv_channels.h"
 #include "kernels/isa/qconv_strips.h"
 #endif
 
@@ -10,6 +12,7 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 QConvPlan prepare_qconv(const QConvShape& shape) {
 #if defined(__AVX2__)
+  if (QConvPlan plan; prepare_byte_channels(shape, &plan)) return plan;
   if (ConvGeometry(shape.conv).k <= FittedLayout::kMostSteps) return prepare_strips(shape);
 #endif
   return prepare_rows(shape);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/isa/quotients.h"
 #include "kernels/isa/rows.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
@@ -94,11 +95,12 @@ void quantize_row(const float* x, float scale, int32_t zero, Byte* out, size_t n
   constexpr float kRound = 12582912.0f;  // see round
   const float least = static_cast<float>(std::numeric_limits<Byte>::min() - zero);
   const float most = static_cast<float>(std::numeric_limits<Byte>::max() - zero);
+  const ByteQuotients quotients(scale);
   row_loop<float, false>(
       n, [x](auto lanes, size_t i) { return Vec<float, lanes.value>::load(x + i); },
       [=](size_t i, auto in) {
         using V = decltype(in);
-        V v = in / V(scale);
+        V v = quotients(in);
         v = select(v >= V(least), v, V(least));
         v = select(v <= V(most), v, V(most));
         v = (v + V(kRound)) - V(kRound);

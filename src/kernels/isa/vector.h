@@ -9,16 +9,11 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/isa/vector_bytes.h"
+
 namespace treadle::kernels {
 namespace TREADLE_ISA_NAMESPACE {
 
-#if defined(__AVX512F__)
-inline constexpr size_t kVectorBytes = 64;
-#elif defined(__AVX2__)
-inline constexpr size_t kVectorBytes = 32;
-#else
-inline constexpr size_t kVectorBytes = 16;
-#endif
 template <class T>
 inline constexpr int kFullLanes = static_cast<int>(kVectorBytes / sizeof(T));
 template <class T>

@@ -68,9 +68,9 @@ uint32_t run_quantized_conv(const void* state, void* const* slots, const uint32_
   return 0;
 }
 
-uint64_t packed_layout(const kernels::QConvShape& shape) {
-  constexpr uint64_t kQConvWeights = 0x7163'6f6e'7600;
-  return nn::layout_key(shape.conv, kQConvWeights + (shape.x_signed ? 2 : 0) + (shape.w_signed ? 1 : 0));
+uint64_t packed_layout(const kernels::QConvPlan& plan) {
+  const uint64_t seed = reinterpret_cast<uintptr_t>(plan.pack) + (plan.shape.w_signed ? 1 : 0);
+  return nn::layout_key(plan.shape.conv, seed);
 }
 
 Status prepare_quantized_conv(PrepareContext& ctx, const Roles& roles) {
@@ -95,9 +95,13 @@ Status prepare_quantized_conv(PrepareContext& ctx, const Roles& roles) {
   s->epilogue.b_scale_per_column = has(roles.w_scale) && operand(roles.w_scale).element_count() > 1;
   s->float_bias = has(roles.bias) && operand(roles.bias).type == ElementType::kFloat;
   s->epilogue.divides = &roles == &kScaled;
+  if (&roles == &kScaled) {
+    s->epilogue.low = ctx.attributes().get_float("low", s->epilogue.low);
+    s->epilogue.high = ctx.attributes().get_float("high", s->epilogue.high);
+  }
   ScratchLayout scratch;
   if (w.constant) {
-    s->packed = ctx.packs.get(w.constant, packed_layout(shape), s->plan.packed_weight_bytes,
+    s->packed = ctx.packs.get(w.constant, packed_layout(s->plan), s->plan.packed_weight_bytes,
                               [&](void* out) { kernels::pack_qconv_weights(s->plan, w.constant, out); });
   } else {
     s->packed_at = scratch.add(s->plan.packed_weight_bytes);
@@ -161,8 +165,8 @@ Status prepare_scaled_conv(PrepareContext& ctx) {
 
 }  // namespace treadle::nn
 
-// y = float(sum) * (x_scale * w_scale) + bias for the sums of ConvInteger, each step rounded; with y_scale and y_zero
-// quantised as QuantizeLinear does. w_scale: one for all, or one for each output channel.
+// y = float(sum) * (x_scale * w_scale) + bias for the sums of ConvInteger, each step rounded, kept within [low, high];
+// with y_scale and y_zero quantised as QuantizeLinear does. w_scale: one for all, or one for each output channel.
 TREADLE_OP(ScaledConvInteger, "treadle") {
   op.since(1)
       .in("x", "T1")
@@ -176,6 +180,8 @@ TREADLE_OP(ScaledConvInteger, "treadle") {
       .in("y_zero_point", "T3", Arity::kOptional)
       .out("y", "T4")
       .with(nn::add_conv_attributes)
+      .optional("low", ir::AttributeKind::kFloat)
+      .optional("high", ir::AttributeKind::kFloat)
       .type("T1", types::kBytes)
       .type("T2", types::kBytes)
       .type("T3", types::kBytes)

@@ -1,0 +1,125 @@
+#pragma once
+// Copies between planes of bytes and what tiles with channels in the lanes read and make: elements of four channels of
+// a position, and results of some channels of a position.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/isa/conv_channels_copy.h"
+
+namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+
+inline constexpr int kTurned = 16;  // positions at once
+
+// Planes of bytes as [position][four channels]; channels that do not exist are 0.
+struct QuadCopy {
+  const uint8_t* planes;
+  const uint8_t* end;  // of all that may be read
+  int64_t plane;       // bytes
+  int64_t channels, depth;
+  bool flip;  // bytes have a sign
+  uint8_t padding;
+
+  static constexpr int64_t kRoomBytes = 16 << 10;
+  // Positions at once: lines of planes are read whole, and the room stays in the first-level cache.
+  static int64_t columns(int64_t depth) {
+    return std::clamp<int64_t>(kRoomBytes / (depth * 4) / kTurned * kTurned, kTurned, 4 * kTurned);
+  }
+  static int64_t room_bytes(int64_t depth) { return columns(depth) * depth * 4; }
+
+  // `count` neighbours from `at` on.
+  void copy(int64_t at, int64_t count, uint32_t* room, uint32_t* to) const {
+    const int64_t most = columns(depth);
+    for (int64_t first = 0; first < count; first += most) {
+      const int64_t n = std::min(most, count - first);
+      for (int64_t c = 0; c < depth; ++c) {
+        for (int64_t i = 0; i < n; i += kTurned) quads(c, at + first + i, room + c * most + i);
+      }
+      turn_planes(reinterpret_cast<const float*>(room), most, depth, n, reinterpret_cast<float*>(to + first * depth));
+    }
+  }
+
+  void pad(int64_t count, uint32_t* to) const {
+    const uint32_t all = padding * 0x01010101u;
+    const int64_t last = channels - (depth - 1) * 4;  // channels of the last element
+    const uint32_t partial = last == 4 ? all : all & ((uint32_t{1} << (8 * last)) - 1);
+    for (int64_t i = 0; i < count; ++i, to += depth) {
+      std::fill_n(to, depth - 1, all);
+      to[depth - 1] = partial;
+    }
+  }
+
+ private:
+  // Element c of 16 positions.
+  void quads(int64_t c, int64_t at, uint32_t* to) const {
+    const __m128i flipped = _mm_set1_epi8(static_cast<char>(flip ? 0x80 : 0));
+    __m128i line[4];
+    for (int64_t i = 0; i < 4; ++i) {
+      line[i] = _mm_setzero_si128();
+      if (4 * c + i < channels) line[i] = _mm_xor_si128(bytes(planes + (4 * c + i) * plane + at), flipped);
+    }
+    const __m128i low = _mm_unpacklo_epi8(line[0], line[1]), high = _mm_unpackhi_epi8(line[0], line[1]);
+    const __m128i next_low = _mm_unpacklo_epi8(line[2], line[3]), next_high = _mm_unpackhi_epi8(line[2], line[3]);
+    auto* out = reinterpret_cast<__m128i*>(to);
+    _mm_storeu_si128(out, _mm_unpacklo_epi16(low, next_low));
+    _mm_storeu_si128(out + 1, _mm_unpackhi_epi16(low, next_low));
+    _mm_storeu_si128(out + 2, _mm_unpacklo_epi16(high, next_high));
+    _mm_storeu_si128(out + 3, _mm_unpackhi_epi16(high, next_high));
+  }
+  __m128i bytes(const uint8_t* from) const {
+    if (end - from >= 16) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    alignas(16) uint8_t room[16] = {};
+    std::memcpy(room, from, static_cast<size_t>(end - from));
+    return _mm_load_si128(reinterpret_cast<const __m128i*>(room));
+  }
+};
+
+// 8 bytes of each of 16 positions, `pitch` apart: 16 bytes of each of 8 channels.
+inline void turn_bytes(const uint8_t* from, int64_t pitch, __m128i (&to)[8]) {
+  __m128i a[8], b[8];
+  for (int i = 0; i < 8; ++i) {
+    a[i] = _mm_unpacklo_epi8(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + 2 * i * pitch)),
+                             _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + (2 * i + 1) * pitch)));
+  }
+  for (int i = 0; i < 8; i += 2) {
+    b[i] = _mm_unpacklo_epi16(a[i], a[i + 1]);
+    b[i + 1] = _mm_unpackhi_epi16(a[i], a[i + 1]);
+  }
+  // b[2 * i] has channels 0 to 3 of positions 4 * i to 4 * i + 3, b[2 * i + 1] channels 4 to 7.
+  for (int half = 0; half < 2; ++half) {
+    const __m128i low = _mm_unpacklo_epi32(b[half], b[2 + half]), high = _mm_unpackhi_epi32(b[half], b[2 + half]);
+    const __m128i next_low = _mm_unpacklo_epi32(b[4 + half], b[6 + half]),
+                  next_high = _mm_unpackhi_epi32(b[4 + half], b[6 + half]);
+    to[4 * half] = _mm_unpacklo_epi64(low, next_low);
+    to[4 * half + 1] = _mm_unpackhi_epi64(low, next_low);
+    to[4 * half + 2] = _mm_unpacklo_epi64(high, next_high);
+    to[4 * half + 3] = _mm_unpackhi_epi64(high, next_high);
+  }
+}
+
+// Of `n` positions, at most 16, `count` channels each, `pitch` apart: rows of y.
+inline void put_turned_bytes(const uint8_t* from, int64_t pitch, int64_t count, int64_t n, uint8_t* y, int64_t row) {
+  __m128i turned[8];
+  for (int64_t c = 0; c < count; c += 8) {
+    turn_bytes(from + c, pitch, turned);
+    for (int64_t i = 0; i < std::min<int64_t>(8, count - c); ++i) {
+      uint8_t* to = y + (c + i) * row;
+      if (n == kTurned) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to), turned[i]);
+      } else {
+        std::memcpy(to, &turned[i], static_cast<size_t>(n));
+      }
+    }
+  }
+}
+
+// The same of words, as many channels apart as there are lanes.
+inline void put_turned_words(const float* from, int64_t count, int64_t n, float* y, int64_t row) {
+  constexpr int64_t kLanes = Lanes<float>::kCount;
+  for (int64_t at = 0; at < n; at += kLanes) {
+    turn_square(from + at * kLanes, kLanes, std::min(kLanes, n - at), count, y + at, row);
+  }
+}
+
+}  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
