@@ -39,18 +39,24 @@ bool is_pointwise(const ConvShape& s) {
   return true;
 }
 
-constexpr int64_t kPointwiseColumns = 512;  // columns in a unit of work
+// Columns in a unit of work, so that two threads find parts of one size.
+int64_t pointwise_columns(const ConvGeometry& g) {
+  constexpr int64_t kMost = 512, kFewest = 64, kTogether = 32;
+  const int64_t pairs = (g.out_channel() + 2 * kMost - 1) / (2 * kMost);
+  const int64_t columns = (g.out_channel() + 2 * pairs - 1) / std::max<int64_t>(2 * pairs, 1);
+  return std::max(kFewest, (columns + kTogether - 1) / kTogether * kTogether);
+}
 
 template <class T>
 void run_pointwise(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvShape& s = plan.shape;
   const ConvGeometry g(s);
   const GemmPlan gemm = pointwise_gemm<T>(plan, g);
-  const int64_t parts = (g.out_channel() + kPointwiseColumns - 1) / kPointwiseColumns;
+  const int64_t most = pointwise_columns(g), parts = (g.out_channel() + most - 1) / most;
   for (int64_t unit = begin; unit < end; ++unit) {
-    const int64_t column = unit % parts * kPointwiseColumns, group = unit / parts % s.groups;
+    const int64_t column = unit % parts * most, group = unit / parts % s.groups;
     const int64_t image = unit / parts / s.groups;
-    const int64_t columns = std::min(kPointwiseColumns, g.out_channel() - column);
+    const int64_t columns = std::min(most, g.out_channel() - column);
     const T* bias = static_cast<const T*>(operands.bias);
     T* y = static_cast<T*>(operands.y) + (image * s.out_channels + group * g.out_per_group) * g.out_channel();
     run_gemm_range(
@@ -65,7 +71,8 @@ void run_pointwise(const ConvPlan& plan, const ConvOperands& operands, int64_t b
 template <class T>
 void prepare_pointwise(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
-  plan.units = plan.shape.batch * plan.shape.groups * ((g.out_channel() + kPointwiseColumns - 1) / kPointwiseColumns);
+  const int64_t columns = pointwise_columns(g);
+  plan.units = plan.shape.batch * plan.shape.groups * ((g.out_channel() + columns - 1) / columns);
   plan.packed_weight_bytes = static_cast<size_t>(plan.shape.out_channels * g.k) * sizeof(T);
   plan.scratch_bytes = pointwise_gemm<T>(plan, g).scratch_bytes;
   plan.run = run_pointwise<T>;

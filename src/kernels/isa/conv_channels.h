@@ -172,8 +172,10 @@ inline void run_channels(const ConvPlan& plan, const ConvOperands& operands, int
                        (unit.image * plan.shape.in_channels + unit.group * g.in_per_group) * g.in_plane;
       copy_band(
           layout, unit, buffer,
-          [&](int64_t at, int64_t count, float* to) { turn_planes(x + at, g.in_plane, layout.depth, count, to); },
-          [&](float* to, int64_t count) { fill_zero(to, count * layout.depth); });
+          [&](int64_t at, int64_t count, float* to) {
+            turn_planes(x + at, g.in_plane, layout.depth, count, to, layout.stride);
+          },
+          [&](float* to, int64_t count) { fill_zero(to, count * layout.stride); });
     }
     band = unit.band;
     channels.add(unit, static_cast<const float*>(operands.packed_weights) + unit.group * layout.group_elements());
@@ -190,9 +192,8 @@ inline bool fills_lanes(const ConvGeometry& g) {
   if (g.outer_axes > 0 || g.in_per_group < kFewestChannels || padded * 9 > g.out_per_group * 10) return false;
   if (g.out_plane == 0 || g.in_plane == 0) return false;
   if (!g.shape.transposed) {
-    const bool steps_over = g.height.stride > 1 || g.width.stride > 1;
     if (g.k < kFewestProducts || g.out_per_group < 2 * kLanes) return false;
-    if (g.taps == 1 && (steps_over || g.out_plane > kSmallPlane)) return false;
+    if (g.taps == 1 && g.out_plane > kSmallPlane) return false;
   } else if (g.k < kFewestOfPhase * g.height.stride * g.width.stride) {
     return false;
   }

@@ -31,9 +31,9 @@ inline void turn_square(const float* from, int64_t from_row, int64_t rows, int64
   }
 }
 
-// to[j * rows + i] = from[i * from_row + j]: `columns` neighbours of `rows` planes. Plane by plane, since planes that
+// to[j * to_row + i] = from[i * from_row + j]: `columns` neighbours of `rows` planes. Plane by plane, since planes that
 // lie a power of two apart share few lines of the caches.
-inline void turn_planes(const float* from, int64_t from_row, int64_t rows, int64_t columns, float* to) {
+inline void turn_planes(const float* from, int64_t from_row, int64_t rows, int64_t columns, float* to, int64_t to_row) {
   constexpr int64_t kLanes = Lanes<float>::kCount;
   const int64_t width = std::min(kLanes, columns), height = std::min(kLanes, rows);
   // Whole squares may overlap, which is less work than parts of some.
@@ -41,7 +41,7 @@ inline void turn_planes(const float* from, int64_t from_row, int64_t rows, int64
     const int64_t top = std::min(i, rows - height);
     for (int64_t j = 0; j < columns; j += kLanes) {
       const int64_t first = std::min(j, columns - width);
-      turn_square(from + top * from_row + first, from_row, height, width, to + first * rows + top, rows);
+      turn_square(from + top * from_row + first, from_row, height, width, to + first * to_row + top, to_row);
     }
   }
 }
@@ -57,16 +57,16 @@ void copy_band(const ChannelsLayout& layout, const ChannelUnit& unit, Element* t
   const auto [row_begin, row_end] = inside(top, 1, h.in, height);
   pad(to, row_begin * layout.pitch);
   if (first == 0 && width == w.in && width == layout.pitch) {
-    copy((top + row_begin) * w.in, (row_end - row_begin) * width, to + row_begin * layout.pitch * layout.depth);
+    copy((top + row_begin) * w.in, (row_end - row_begin) * width, to + row_begin * layout.pitch * layout.stride);
   } else {
     for (int64_t r = row_begin; r < row_end; ++r) {
-      Element* row = to + r * layout.pitch * layout.depth;
+      Element* row = to + r * layout.pitch * layout.stride;
       pad(row, begin);
-      if (end > begin) copy((top + r) * w.in + first + begin, end - begin, row + begin * layout.depth);
-      pad(row + end * layout.depth, layout.pitch - end);
+      if (end > begin) copy((top + r) * w.in + first + begin, end - begin, row + begin * layout.stride);
+      pad(row + end * layout.stride, layout.pitch - end);
     }
   }
-  pad(to + row_end * layout.pitch * layout.depth, (height - row_end) * layout.pitch);
+  pad(to + row_end * layout.pitch * layout.stride, (height - row_end) * layout.pitch);
 }
 
 #endif

@@ -103,16 +103,13 @@ struct ChannelsLayout {
         steps(g.height.kernel * g.width.kernel * depth),
         groups(g.shape.groups),
         batch(g.shape.batch) {
+    choose_stride();
     choose_band();
     pitch = width.extent(columns);
-    row_bands = (height.positions + rows - 1) / rows;
     column_bands = (width.positions + columns - 1) / columns;
     vectors = (g.out_per_group + form.lanes - 1) / form.lanes;
-    panels = (vectors + form.panel_vectors - 1) / form.panel_vectors;
-    chunk = std::clamp<int64_t>(kSumsBytes / std::max<int64_t>(rows * columns * phases() * panel_channels() * 4, 1), 1,
-                                panels);
-    chunk = std::min(chunk, std::max<int64_t>(kChunkChannels / panel_channels(), 1));
-    chunks = (panels + chunk - 1) / chunk;
+    panels = std::max<int64_t>((vectors + form.panel_vectors - 1) / form.panel_vectors, 1);
+    choose_chunks();
   }
 
   int64_t phases() const { return height.phases * width.phases; }
@@ -123,15 +120,16 @@ struct ChannelsLayout {
   int64_t panel_elements() const { return steps * panel_channels(); }      // but for the last one
   int64_t group_elements() const { return steps * vectors * form.lanes; }  // of packed weights
   int64_t places() const { return rows * columns; }
-  int64_t buffer() const { return height.extent(rows) * pitch * depth; }
+  int64_t buffer() const { return height.extent(rows) * pitch * stride; }
   int64_t panel_sums() const { return (rows * columns + form.lanes) * panel_channels(); }
   int64_t sums() const { return panel_sums() * phases() * chunk; }
   int64_t units() const { return batch * groups * row_bands * column_bands * chunks; }
 
   ChannelsForm form;
   ChannelAxis height, width;
-  int64_t depth;  // elements of a position of the copy
-  int64_t steps;  // of a panel
+  int64_t depth;   // elements of a position of the copy
+  int64_t stride;  // from one of them to the next
+  int64_t steps;   // of a panel
   int64_t groups, batch;
   int64_t rows = 1, columns = 1;  // of positions in a band
   int64_t pitch;                  // of the copy, in positions
@@ -143,9 +141,30 @@ struct ChannelsLayout {
   static constexpr int64_t kChunkChannels = 128;  // so that threads find parts of small planes
   static constexpr int64_t kFewestColumns = 12;
 
+  // Positions a multiple of 1 KiB apart would share few lines of the first-level cache.
+  void choose_stride() {
+    constexpr int64_t kApart = 1024 / kElementBytes, kMore = 64 / kElementBytes;
+    stride = depth % kApart == 0 ? depth + kMore : depth;
+  }
+
+  // Two threads find parts of one size.
+  void choose_chunks() {
+    row_bands = (height.positions + rows - 1) / rows;
+    chunk = std::clamp<int64_t>(kSumsBytes / std::max<int64_t>(rows * columns * phases() * panel_channels() * 4, 1), 1,
+                                panels);
+    chunk = std::min(chunk, std::max<int64_t>(kChunkChannels / panel_channels(), 1));
+    chunks = (panels + chunk - 1) / chunk;
+    chunk = (panels + chunks - 1) / chunks;
+    const bool even = panels % chunks == 0 && vectors % form.panel_vectors == 0;
+    if (rows > 1 && (units() < 2 || (units() < 4 && !even))) {
+      rows = (rows + 1) / 2;
+      row_bands = (height.positions + rows - 1) / rows;
+    }
+  }
+
   // Whole rows where they fit.
   void choose_band() {
-    const int64_t most = std::max<int64_t>(kBandBytes / kElementBytes / depth, 1);
+    const int64_t most = std::max<int64_t>(kBandBytes / kElementBytes / stride, 1);
     const int64_t most_positions = std::max<int64_t>(form.most_positions / phases(), 64);
     columns = std::clamp<int64_t>(width.positions, 1, most_positions);
     while (columns > kFewestColumns && width.extent(columns) * height.extent(1) > most) columns = (columns + 1) / 2;

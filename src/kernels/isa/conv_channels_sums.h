@@ -186,10 +186,10 @@ class ChannelSums {
     for (int64_t i = down.begin; i < down.end; ++i) {
       const int64_t row_tap = (y.first_tap + i * y.tap_step) * layout_.width.taps() + x.first_tap;
       const int64_t row_x = (y.first + i * y.spacing) * layout_.pitch + x.first;
-      const bool joined = x.tap_step == 1 && x.spacing == 1;
+      const bool joined = x.tap_step == 1 && x.spacing == 1 && layout_.stride == layout_.depth;
       const int64_t taps = joined ? across.end - across.begin : 1;
       for (int64_t j = across.begin; j < across.end; j += taps) {
-        add_run((row_x + j * x.spacing) * layout_.depth, (row_tap + j * x.tap_step) * layout_.depth,
+        add_run((row_x + j * x.spacing) * layout_.stride, (row_tap + j * x.tap_step) * layout_.depth,
                 taps * layout_.depth);
       }
     }
@@ -219,10 +219,10 @@ class ChannelSums {
     if (skips_ && across.end - across.begin == 1) {
       columns = meeting(layout_.width, x, across.begin, unit_->column, unit_->columns);
     }
-    const int64_t step = layout_.width.step * layout_.depth;
+    const int64_t step = layout_.width.step * layout_.stride;
     Place* place = places_;
     for (int64_t r = rows.begin; r < rows.end; ++r) {
-      int64_t at_x = r * layout_.height.step * layout_.pitch * layout_.depth + columns.begin * step;
+      int64_t at_x = r * layout_.height.step * layout_.pitch * layout_.stride + columns.begin * step;
       int64_t at = (r * unit_->columns + columns.begin) * Math::kLanes;
       for (int64_t q = columns.begin; q < columns.end; ++q, at_x += step, at += Math::kLanes) {
         *place++ = {static_cast<int32_t>(at_x), static_cast<int32_t>(at)};

@@ -218,6 +218,7 @@ class ByteConv {
                          .plane = g_.in_plane,
                          .channels = g_.in_per_group,
                          .depth = layout_.depth,
+                         .stride = layout_.stride,
                          .flip = shape_.x_signed,
                          .padding = x_zero_};
     copy_band(
@@ -232,7 +233,7 @@ class ByteConv {
     int32_t* sum = position_sums_;
     for (int64_t r = 0; r < unit.rows; ++r) {
       for (int64_t q = 0; q < unit.columns; ++q, ++sum) {
-        const uint32_t* at = buffer_ + (r * g_.height.stride * layout_.pitch + q * g_.width.stride) * layout_.depth;
+        const uint32_t* at = buffer_ + (r * g_.height.stride * layout_.pitch + q * g_.width.stride) * layout_.stride;
         *sum = -taken;
         for (int64_t tap = 0; tap < g_.taps; ++tap) *sum += sum_bytes(at + tap_at(tap), layout_.depth);
       }
@@ -247,7 +248,7 @@ class ByteConv {
   // Where a tap's elements lie behind a position's first one.
   int64_t tap_at(int64_t tap) const {
     const int64_t y = tap / g_.width.kernel * g_.height.dilation, x = tap % g_.width.kernel * g_.width.dilation;
-    return (y * layout_.pitch + x) * layout_.depth;
+    return (y * layout_.pitch + x) * layout_.stride;
   }
 
   void add_more(const ChannelUnit& unit, ChannelSums<Math>& sums) {
@@ -268,9 +269,9 @@ class ByteConv {
   void add_rest(const ChannelUnit& unit, const QRest& rest, int64_t width, int32_t* sums) const {
     const int64_t tap = rest.step / (4 * layout_.depth), byte = rest.step % (4 * layout_.depth);
     const auto* x = reinterpret_cast<const uint8_t*>(buffer_ + tap_at(tap)) + byte;
-    const int64_t step = g_.width.stride * layout_.depth * 4;
+    const int64_t step = g_.width.stride * layout_.stride * 4;
     int32_t* to = sums + rest.column;
-    for (int64_t r = 0; r < unit.rows; ++r, x += g_.height.stride * layout_.pitch * layout_.depth * 4) {
+    for (int64_t r = 0; r < unit.rows; ++r, x += g_.height.stride * layout_.pitch * layout_.stride * 4) {
       for (int64_t q = 0; q < unit.columns; ++q, to += width) *to += x[q * step] * rest.value;
     }
   }

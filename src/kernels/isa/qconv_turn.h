@@ -18,7 +18,8 @@ struct QuadCopy {
   const uint8_t* end;  // of all that may be read
   int64_t plane;       // bytes
   int64_t channels, depth;
-  bool flip;  // bytes have a sign
+  int64_t stride;  // from one position to the next
+  bool flip;       // bytes have a sign
   uint8_t padding;
 
   static constexpr int64_t kRoomBytes = 16 << 10;
@@ -36,7 +37,8 @@ struct QuadCopy {
       for (int64_t c = 0; c < depth; ++c) {
         for (int64_t i = 0; i < n; i += kTurned) quads(c, at + first + i, room + c * most + i);
       }
-      turn_planes(reinterpret_cast<const float*>(room), most, depth, n, reinterpret_cast<float*>(to + first * depth));
+      turn_planes(reinterpret_cast<const float*>(room), most, depth, n, reinterpret_cast<float*>(to + first * stride),
+                  stride);
     }
   }
 
@@ -44,7 +46,7 @@ struct QuadCopy {
     const uint32_t all = padding * 0x01010101u;
     const int64_t last = channels - (depth - 1) * 4;  // channels of the last element
     const uint32_t partial = last == 4 ? all : all & ((uint32_t{1} << (8 * last)) - 1);
-    for (int64_t i = 0; i < count; ++i, to += depth) {
+    for (int64_t i = 0; i < count; ++i, to += stride) {
       std::fill_n(to, depth - 1, all);
       to[depth - 1] = partial;
     }

@@ -56,9 +56,6 @@ class QStore {
         v = select(v > high, high, v);
       }
     }
-    if (divides_) {
-      for (QFloats& v : row) v = quotients_(v);
-    }
     switch (epilogue_.output) {
       case QGemmOutput::kScaled:
         return put_scaled(row, columns, static_cast<float*>(c) + at);
@@ -94,15 +91,15 @@ class QStore {
   // saturate(round half to even(value) + zero). NaN becomes the lowest.
   template <class Byte, size_t kVectors>
   void put_bytes(const QFloatRow<kVectors>& row, int64_t columns, Byte* c) const {
-    const QFloats round(12582912.f);  // 1.5 * 2^23: adding it leaves no room for a fraction
     const int32_t zero = epilogue_.c_zero;
     const QFloats low(static_cast<float>(std::numeric_limits<Byte>::min() - zero));
     const QFloats high(static_cast<float>(std::numeric_limits<Byte>::max() - zero));
     std::array<Vec<Byte, kIntLanes>, kVectors> bytes;
     for (size_t v = 0; v < kVectors; ++v) {
-      const QFloats above = select(row[v] > low, row[v], low);
+      const QFloats whole = divides_ ? quotients_(row[v]) : ByteQuotients::rounded(row[v]);
+      const QFloats above = select(whole > low, whole, low);
       const QFloats inside = select(above < high, above, high);
-      bytes[v] = convert_lanes<Byte>(convert_lanes<int32_t>((inside + round) - round) + QInts(zero));
+      bytes[v] = convert_lanes<Byte>(convert_lanes<int32_t>(inside) + QInts(zero));
     }
     put(bytes, columns, c);
   }

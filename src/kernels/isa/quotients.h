@@ -7,6 +7,10 @@
 
 #include "kernels/isa/vector.h"
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 class ByteQuotients {
@@ -17,20 +21,35 @@ class ByteQuotients {
     if (size >= kLeast && size <= kMost) reciprocal_ = 1 / divisor;
   }
 
-  // Rounds as x / divisor does wherever that lies within 512 of 0.
+  // x / divisor, rounded to a whole number, ties to even, wherever that lies within 512 of 0.
   template <int N>
   TREADLE_ALWAYS_INLINE Vec<float, N> operator()(Vec<float, N> x) const {
     using V = Vec<float, N>;
     // The product is off by 2^-13 at most.
-    const V kRound(12582912.f), kNear(0.4998f * 0.4998f);  // 1.5 * 2^23: adding it leaves no room for a fraction
-    const V quotient = x * V(reciprocal_);
-    const V rest = quotient - ((quotient + kRound) - kRound);
-    if (reciprocal_ == 0 || any(rest * rest > kNear)) [[unlikely]]
-      return x / V(divisor_);
-    return quotient;
+    const V near(0.4998f * 0.4998f);
+    const V quotient = x * V(reciprocal_), whole = rounded(quotient), rest = quotient - whole;
+    if (reciprocal_ == 0 || found(rest * rest > near)) [[unlikely]]
+      return rounded(x / V(divisor_));
+    return whole;
+  }
+
+  template <int N>
+  TREADLE_ALWAYS_INLINE static Vec<float, N> rounded(Vec<float, N> x) {
+    const Vec<float, N> round(12582912.f);  // 1.5 * 2^23: adding it leaves no room for a fraction
+    return (x + round) - round;
   }
 
  private:
+  template <int N>
+  TREADLE_ALWAYS_INLINE static bool found(Mask<4, N> mask) {
+#if defined(__AVX512F__)
+    if constexpr (N == 16) return _mm512_test_epi32_mask((__m512i)mask.v, (__m512i)mask.v) != 0;
+#elif defined(__AVX2__)
+    if constexpr (N == 8) return _mm256_movemask_ps((__m256)mask.v) != 0;
+#endif
+    return any(mask);
+  }
+
   float divisor_, reciprocal_ = 0;
 };
 
