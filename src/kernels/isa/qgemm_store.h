@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "kernels/isa/qgemm_tile.h"
-#include "kernels/isa/quotients.h"
 #include "kernels/qgemm.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
@@ -38,8 +37,7 @@ class QStore {
   explicit QStore(const QGemmEpilogue& epilogue)
       : epilogue_(epilogue),
         clamps_(epilogue.low != -INFINITY || epilogue.high != INFINITY),
-        divides_(epilogue.divides && epilogue.output > QGemmOutput::kScaled),
-        quotients_(divides_ ? *epilogue.c_scale : 1.f) {}
+        c_scale_(epilogue.divides && epilogue.output > QGemmOutput::kScaled ? *epilogue.c_scale : 1.f) {}
 
   // `at`: where the row begins, in elements of c.
   template <size_t kVectors>
@@ -55,6 +53,9 @@ class QStore {
         v = select(v < low, low, v);  // NaN stays
         v = select(v > high, high, v);
       }
+    }
+    if (c_scale_ != 1) {
+      for (QFloats& v : row) v = v / QFloats(c_scale_);
     }
     switch (epilogue_.output) {
       case QGemmOutput::kScaled:
@@ -92,21 +93,21 @@ class QStore {
   template <class Byte, size_t kVectors>
   void put_bytes(const QFloatRow<kVectors>& row, int64_t columns, Byte* c) const {
     const int32_t zero = epilogue_.c_zero;
+    const QFloats round(12582912.f);  // 1.5 * 2^23: adding it leaves no room for a fraction
     const QFloats low(static_cast<float>(std::numeric_limits<Byte>::min() - zero));
     const QFloats high(static_cast<float>(std::numeric_limits<Byte>::max() - zero));
     std::array<Vec<Byte, kIntLanes>, kVectors> bytes;
     for (size_t v = 0; v < kVectors; ++v) {
-      const QFloats whole = divides_ ? quotients_(row[v]) : ByteQuotients::rounded(row[v]);
-      const QFloats above = select(whole > low, whole, low);
+      const QFloats above = select(row[v] > low, row[v], low);
       const QFloats inside = select(above < high, above, high);
-      bytes[v] = convert_lanes<Byte>(convert_lanes<int32_t>(inside) + QInts(zero));
+      bytes[v] = convert_lanes<Byte>(convert_lanes<int32_t>((inside + round) - round) + QInts(zero));
     }
     put(bytes, columns, c);
   }
 
   const QGemmEpilogue& epilogue_;
-  const bool clamps_, divides_;
-  const ByteQuotients quotients_;
+  const bool clamps_;
+  const float c_scale_;
 };
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

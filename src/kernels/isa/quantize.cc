@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/isa/quotients.h"
 #include "kernels/isa/rows.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
@@ -92,16 +91,17 @@ void centre(const int32_t* x, const int32_t* zero, size_t step, float* out, size
 
 template <class Byte>
 void quantize_row(const float* x, float scale, int32_t zero, Byte* out, size_t n) {
+  constexpr float kRound = 12582912.0f;  // see round
   const float least = static_cast<float>(std::numeric_limits<Byte>::min() - zero);
   const float most = static_cast<float>(std::numeric_limits<Byte>::max() - zero);
-  const ByteQuotients quotients(scale);
   row_loop<float, false>(
       n, [x](auto lanes, size_t i) { return Vec<float, lanes.value>::load(x + i); },
       [=](size_t i, auto in) {
         using V = decltype(in);
-        V v = quotients(in);
+        V v = in / V(scale);
         v = select(v >= V(least), v, V(least));
         v = select(v <= V(most), v, V(most));
+        v = (v + V(kRound)) - V(kRound);
         using Ints = Vec<int32_t, V::kLanes>;
         convert_lanes<Byte>(convert_lanes<int32_t>(v) + Ints(zero)).store(out + i);
       });
