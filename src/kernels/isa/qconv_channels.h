@@ -379,12 +379,13 @@ void pack_byte_channels(const QConvPlan& plan, const void* weights, void* packed
   }
 }
 
-// Whether most lanes and most bytes of elements are filled. Depends on nothing but channels and kernels: weights are
-// packed once for inputs of any size.
+// Whether most lanes and most bytes of elements are filled, by enough steps to pay for sums that wait in scratch.
+// Depends on nothing but channels and kernels: weights are packed once for inputs of any size.
 inline bool fills_byte_lanes(const ConvGeometry& g, const ChannelsLayout& layout) {
+  constexpr int64_t kFewestSteps = 24;
   const int64_t lanes = layout.vectors * layout.form.lanes;
-  return g.outer_axes == 0 && 3 * layout.depth <= g.in_per_group && lanes * 2 <= g.out_per_group * 3 &&
-         layout.steps * 4 < FittedLayout::kMostSteps;
+  return g.outer_axes == 0 && layout.steps >= kFewestSteps && layout.steps * 4 < FittedLayout::kMostSteps &&
+         3 * layout.depth <= g.in_per_group && lanes * 2 <= g.out_per_group * 3;
 }
 
 template <QScheme kScheme>
