@@ -117,7 +117,7 @@ class Batcher {
   // --- what the body still reads
 
   void add_scan_inputs(const StackedNodes& outside) {
-    const std::unordered_set<const ir::Value*> read = values_read(body_);
+    const ValueSet read = values_read(body_);
     for (ir::Value* element : moved_) {
       if (element && read.contains(element)) {
         scan_.add_scan_input(outside.whole(element), element, batched_.reverse(element));

@@ -207,6 +207,8 @@ bool goes_into_convolution(const ir::Node& node, const Uses& uses) {
 }
 
 void fuse_convolutions(ir::Graph& graph, Remarks* remarks) {
+  const auto fusible = [](const ir::Node& node) { return is(node, "Conv") || is(node, "FusedConv", "treadle"); };
+  if (!has_node(graph.top(), fusible)) return;
   const Uses uses(graph.top());
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
     if (node.outputs.size() != 1 || !node.outputs[0]) return;
@@ -222,6 +224,7 @@ void fuse_convolutions(ir::Graph& graph, Remarks* remarks) {
 }
 
 void fold_batch_normalization(ir::Graph& graph, Remarks* remarks) {
+  if (!has_node(graph.top(), [](const ir::Node& node) { return is(node, "BatchNormalization"); })) return;
   const Uses uses(graph.top());
   std::unordered_set<const ir::Node*> folded;
   ir::for_each_node(graph.top(), [&](ir::Node& norm) {

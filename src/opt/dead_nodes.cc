@@ -1,11 +1,10 @@
 // Marks from the outputs of the top region back to front, then sweeps. Nodes have no effects but their outputs, so a
 // loop whose outputs are unused goes as a whole; of a loop that stays, only the nodes behind its states, its condition
 // and its used scan outputs are kept.
-#include <unordered_set>
-
 #include "op/loop_view.h"
 #include "opt/match.h"
 #include "opt/passes.h"
+#include "opt/uses.h"
 
 namespace treadle::opt {
 
@@ -13,7 +12,7 @@ namespace {
 
 class Marker {
  public:
-  std::unordered_set<const ir::Value*> used;
+  ValueSet used;
 
   void use(const ir::Value* v) {
     if (v) used.insert(v);

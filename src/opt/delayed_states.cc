@@ -145,7 +145,7 @@ class Delayer {
 
   // Of what was taken out, the body reads on what it read before.
   void keep_read(const StackedNodes& outside) {
-    const std::unordered_set<const ir::Value*> read = values_read(body_);
+    const ValueSet read = values_read(body_);
     for (ir::Value* v : moved_) {
       if (read.contains(v)) inputs_.push_back(v);
     }

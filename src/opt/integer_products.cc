@@ -261,6 +261,10 @@ void sum_in_integers(ir::Graph& graph, Remarks* remarks) {
 }
 
 void fuse_integer_products(ir::Graph& graph, Remarks* remarks) {
+  const auto fusible = [](const ir::Node& node) {
+    return is(node, "MatMulInteger") || is(node, kScaled, "treadle") || is(node, kScaledConv, "treadle");
+  };
+  if (!has_node(graph.top(), fusible)) return;
   const Uses uses(graph.top());
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
     if (node.outputs.size() != 1 || !node.outputs[0]) return;

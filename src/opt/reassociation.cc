@@ -294,6 +294,7 @@ class Reassociator {
 }  // namespace
 
 void reassociate(ir::Graph& graph, Remarks* remarks, bool compiles) {
+  if (!has_node(graph.top(), [](const ir::Node& node) { return is_loop(node); })) return;
   const Uses uses(graph.top());
   visit_nodes(graph.top(), [&](ir::Region& region, size_t at) {
     return is_loop(*region.nodes[at]) ? at + Reassociator(graph, region, at, uses, remarks, compiles).run() : at;

@@ -1,9 +1,7 @@
 #pragma once
 // How often values are used, and by whom.
 
-#include <unordered_map>
-#include <unordered_set>
-
+#include "base/pointer_map.h"
 #include "ir/graph.h"
 
 namespace treadle::opt {
@@ -21,23 +19,55 @@ void for_each_use(const ir::Region& top, const Fn& fn) {
   });
 }
 
-inline std::unordered_set<const ir::Value*> values_read(const ir::Region& top) {
-  std::unordered_set<const ir::Value*> read;
-  for_each_use(top, [&](const ir::Value* v, const ir::Node*) { read.insert(v); });
+class ValueSet {
+ public:
+  void insert(const ir::Value* v) { values_.emplace(v); }
+  bool contains(const ir::Value* v) const { return values_.contains(v); }
+
+ private:
+  struct Nothing {};
+  PointerMap<ir::Value, Nothing> values_;
+};
+
+inline ValueSet values_read(const ir::Region& top) {
+  ValueSet read;
+  for_each_use(top, [&](const ir::Value* v, const ir::Node*) {
+    if (v) read.insert(v);
+  });
   return read;
+}
+
+// Whether `which(node)` holds of a node of `top` or of a region inside: passes ask before they count uses.
+template <class Which>
+bool has_node(const ir::Region& top, const Which& which) {
+  for (const auto& node : top.nodes) {
+    if (which(*node)) return true;
+    for (const auto& body : node->regions) {
+      if (has_node(*body, which)) return true;
+    }
+  }
+  return false;
 }
 
 // In `top` and all regions inside, as results of regions too.
 class Uses {
  public:
   explicit Uses(const ir::Region& top) {
-    for_each_use(top, [this](const ir::Value* v, const ir::Node* node) { uses_[v] = {uses_[v].count + 1, node}; });
+    for_each_use(top, [this](const ir::Value* v, const ir::Node* node) {
+      if (!v) return;
+      Use& use = *uses_.emplace(v).first;
+      ++use.count;
+      use.node = node;
+    });
   }
-  bool once(const ir::Value* v) const { return uses_.at(v).count == 1; }
+  bool once(const ir::Value* v) const {
+    const Use* found = uses_.find(v);
+    return found && found->count == 1;
+  }
   // The node that reads it where nothing else does, once; else null.
   const ir::Node* reader(const ir::Value* v) const {
-    const auto found = uses_.find(v);
-    return found != uses_.end() && found->second.count == 1 ? found->second.node : nullptr;
+    const Use* found = uses_.find(v);
+    return found && found->count == 1 ? found->node : nullptr;
   }
 
  private:
@@ -46,7 +76,7 @@ class Uses {
     const ir::Node* node = nullptr;  // the last one; null: it is a result of a region
   };
 
-  std::unordered_map<const ir::Value*, Use> uses_;
+  PointerMap<ir::Value, Use> uses_;
 };
 
 }  // namespace treadle::opt
