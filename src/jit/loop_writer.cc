@@ -101,8 +101,23 @@ llvm::AllocaInst* LoopWriter::variable(llvm::Type* type, const char* name) {
   return at.CreateAlloca(type, nullptr, name);
 }
 
+// What a block has set it reads without a load: for each variable that two blocks set and one of them reads, LLVM walks
+// through that block, which would make compiling quadratic in the length of a body.
+llvm::DenseMap<const llvm::AllocaInst*, LoopWriter::Value*>& LoopWriter::known() {
+  if (known_in_ != b_.GetInsertBlock()) known_.clear();
+  known_in_ = b_.GetInsertBlock();
+  return known_;
+}
+
 LoopWriter::Value* LoopWriter::get(llvm::AllocaInst* variable) {
-  return b_.CreateLoad(variable->getAllocatedType(), variable);
+  Value*& value = known()[variable];
+  if (!value) value = b_.CreateLoad(variable->getAllocatedType(), variable);
+  return value;
+}
+
+void LoopWriter::set(llvm::AllocaInst* variable, Value* value) {
+  b_.CreateStore(value, variable);
+  known()[variable] = value;
 }
 
 LoopWriter::Value* LoopWriter::stack(size_t bytes) {

@@ -1,6 +1,7 @@
 #pragma once
 // A loop of a program as an LLVM function: uint32_t (NativeFrame*).
 
+#include <llvm/ADT/DenseMap.h>
 #include <llvm/IR/Module.h>
 
 #include <map>
@@ -33,7 +34,9 @@ class LoopWriter final : private StepHost {
   Value* host(size_t offset);
   llvm::AllocaInst* variable(llvm::Type* type, const char* name);
   Value* get(llvm::AllocaInst* variable);
-  void set(llvm::AllocaInst* variable, Value* value) { b_.CreateStore(value, variable); }
+  void set(llvm::AllocaInst* variable, Value* value);
+  // The variables whose values the block that is being written knows.
+  llvm::DenseMap<const llvm::AllocaInst*, Value*>& known();
 
   // --- places
   void open_places();
@@ -144,6 +147,8 @@ class LoopWriter final : private StepHost {
   std::map<uint32_t, llvm::AllocaInst*> pointers_;                // by slot
   std::map<uint32_t, llvm::AllocaInst*> trip_, trips_;            // by loop
   std::map<uint32_t, Block*> blocks_;                             // by instruction that is jumped to
+  llvm::DenseMap<const llvm::AllocaInst*, Value*> known_;
+  const Block* known_in_ = nullptr;
   std::map<std::tuple<StepKind, llvm::Type*, size_t>, llvm::Function*> step_functions_;  // by lanes and vectors
   std::vector<plan::NativeRef> refs_;
   bool unrolls_ = false;
