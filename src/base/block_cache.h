@@ -44,6 +44,16 @@ class BlockCache {
   Block take(size_t bytes);
   // False when there is no room.
   bool give(Block block);
+  // Takes all blocks out: `drop(block)` for each.
+  template <class Drop>
+  void clear(Drop&& drop) {
+    for (auto& place : places_) {
+      const Block block = Block::of(place.exchange(0, std::memory_order_acquire));
+      if (!block) continue;
+      held_.fetch_sub(block.size(), std::memory_order_relaxed);
+      drop(block);
+    }
+  }
   size_t held() const { return held_.load(std::memory_order_relaxed); }
 
  private:
@@ -53,5 +63,9 @@ class BlockCache {
   std::atomic<size_t> held_{0};
   std::array<std::atomic<uintptr_t>, kPlaces> places_{};  // 0: empty
 };
+
+// Gives what buffers (base/buffer.h) keep in their cache back to the system: for the end of work that needs memory as
+// no run will, such as folding the weights of a model.
+void release_idle_blocks();
 
 }  // namespace treadle

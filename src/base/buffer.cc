@@ -66,6 +66,10 @@ void release_block(void* context) {
 
 }  // namespace
 
+void release_idle_blocks() {
+  cache().clear([](Block block) { std::free(block.data()); });
+}
+
 void Buffer::uncount() {
   account_->subtract(counted_);
 }

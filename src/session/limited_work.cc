@@ -1,5 +1,7 @@
 #include "session/limited_work.h"
 
+#include "base/block_cache.h"
+
 namespace treadle::session {
 
 namespace {
@@ -15,6 +17,10 @@ LimitedWork::LimitedWork(const WorkLimits& limits, std::string_view work)
     : around_(StopSource::current()), account_(account_within()) {
   limits_.begin(limits, work);
   account_->begin(limits.memory_limit);
+}
+
+LimitedWork::~LimitedWork() {
+  release_idle_blocks();
 }
 
 // Not all that is counted can be refused (small tensors, what operators are lowered to): so memory is asked about too.

@@ -17,6 +17,10 @@ class LimitedWork {
  public:
   // Begins, on the calling thread. `work`: what errors call it ("loading").
   LimitedWork(const WorkLimits& limits, std::string_view work);
+  // Gives the system back what only such work needs.
+  ~LimitedWork();
+  LimitedWork(const LimitedWork&) = delete;
+  LimitedWork& operator=(const LimitedWork&) = delete;
 
   // The status of `fn()`, or of the limit that was reached on the way.
   template <class Fn>

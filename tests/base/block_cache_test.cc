@@ -42,6 +42,20 @@ TEST(BlockCache, HoldsNoMoreThanItsLimit) {
   for (const Block& block : blocks) std::free(block.data());
 }
 
+TEST(BlockCache, GivesUpAllThatItHolds) {
+  BlockCache cache(4 * kMegabyte);
+  ASSERT_TRUE(cache.give(new_block(kMegabyte)));
+  ASSERT_TRUE(cache.give(new_block(2 * kMegabyte)));
+  size_t dropped = 0;
+  cache.clear([&](Block block) {
+    dropped += block.size();
+    std::free(block.data());
+  });
+  EXPECT_EQ(dropped, 3 * kMegabyte);
+  EXPECT_EQ(cache.held(), 0u);
+  EXPECT_FALSE(cache.take(kMegabyte));
+}
+
 // Whatever its size, a buffer is aligned, writable to its end, and says the size that was asked for.
 TEST(Buffer, OfAnySize) {
   for (int round = 0; round < 2; ++round) {
