@@ -6,6 +6,7 @@
 
 #include "model/packing.h"
 #include "model/types.h"
+#include "type/shared_tensor.h"
 
 namespace treadle::model {
 
@@ -185,11 +186,17 @@ Result<Tensor> TensorReader::from_raw(ElementType type, Dims dims, int64_t count
     std::memcpy(room, bytes.data(), bytes.size());
     return Tensor::from_buffer(type, std::move(dims), small_, room);
   }
-  TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(type, std::move(dims)));
+  const auto copy = [&] { return copied(type, dims, source, bytes, as_is); };
+  return shares_ ? shared_copy(type, dims, bytes, copy) : copy();
+}
+
+Result<Tensor> TensorReader::copied(ElementType type, const Dims& dims, const Source& source, std::string_view bytes,
+                                    bool as_is) {
+  TREADLE_ASSIGN(Tensor tensor, Tensor::allocate(type, dims));
   auto* out = tensor.mutable_data<uint8_t>();
   const auto* in = reinterpret_cast<const uint8_t*>(bytes.data());
   if (is_sub_byte(type)) {
-    unpack(type, in, static_cast<size_t>(count), out);
+    unpack(type, in, static_cast<size_t>(tensor.element_count()), out);
   } else if (!as_is) {
     for (size_t i = 0; i < bytes.size(); ++i) out[i] = in[i] != 0;
   } else {

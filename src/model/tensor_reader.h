@@ -36,6 +36,8 @@ class TensorReader {
   TensorReader(std::shared_ptr<wire::MappedFile> file, Folder folder);
   // From now on no contents stay in a mapped file.
   void copy_contents() { copies_ = true; }
+  // From now on tensors may share their memory with others (type/shared_tensor.h).
+  void share_contents() { shares_ = true; }
 
   // Errors: kInvalidFile or kInvalidModel, kNotImplemented (segments), kLimit.
   Result<Tensor> read(const wire::TensorProto& proto);
@@ -54,6 +56,9 @@ class TensorReader {
   };
 
   Result<Tensor> from_raw(ElementType type, Dims dims, int64_t count, const Source& source, std::string_view bytes);
+  // In memory of its own, as the engine holds such elements; `as_is`: as the file does.
+  static Result<Tensor> copied(ElementType type, const Dims& dims, const Source& source, std::string_view bytes,
+                               bool as_is);
   // Room for the contents of a small tensor that many share.
   std::byte* small_room(size_t bytes);
   Result<Tensor> read_external(const wire::TensorProto& proto, ElementType type, Dims dims, int64_t count);
@@ -61,6 +66,7 @@ class TensorReader {
 
   Source file_;
   bool copies_ = false;
+  bool shares_ = false;
   BufferRef small_;  // the last piece of such room
   size_t small_used_ = 0;
   std::optional<std::vector<std::string>> folders_;

@@ -7,6 +7,8 @@
 
 #include "ir/graph.h"
 #include "op/kernel.h"
+#include "op/operand.h"
+#include "op/pack_cache.h"
 #include "type/any_value.h"
 
 namespace treadle {
@@ -63,21 +65,6 @@ class InferContext {
 };
 
 // ---------------------------------------------------------------------------------------------------------------------
-
-// A tensor operand whose sizes are known, as preparation sees it.
-struct Operand {
-  ElementType type = ElementType::kUndefined;  // kUndefined: left out
-  Dims dims;
-  Dims strides;                    // in elements; row-major unless the operator takes any strides for this operand
-  const void* constant = nullptr;  // contents, where they are fixed while this preparation lives
-  int64_t start = 0;               // of its first element in memory, in elements: of what is part of something larger
-  bool is_part = false;            // only for operators that copy (tensor_ops::set_copies_kernel)
-
-  bool present() const { return type != ElementType::kUndefined; }
-  int64_t rank() const { return static_cast<int64_t>(dims.size()); }
-  int64_t element_count() const { return element_count_unchecked(dims); }
-  size_t byte_size() const { return static_cast<size_t>(element_count()) * byte_width(type); }
-};
 
 // Known shapes in, a kernel out. Everything that does not depend on data happens here.
 class PrepareContext {

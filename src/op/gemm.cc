@@ -143,7 +143,7 @@ void StackedGemm::pack(const Operand& b, PackCache& packs, ElementType wide) {
   const kernels::GemmPlan packing = kernels::prepare_gemm(plan.type, shape);
   if (packing.scratch_bytes > plan.scratch_bytes || !packing.pack) return;
   const size_t bytes = packing.packed_b_bytes * static_cast<size_t>(count);
-  packed = static_cast<const std::byte*>(packs.get(b.constant, layout_key(packing, b.type), bytes, [&](void* out) {
+  packed = static_cast<const std::byte*>(packs.get(b, layout_key(packing, b.type), bytes, [&](void* out) {
     const auto elements = static_cast<size_t>(b.element_count());
     std::unique_ptr<std::byte[]> widened;
     const void* source = b.constant;

@@ -1,10 +1,7 @@
 #include "op/kernel.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 
-#include "base/memory_account.h"
 #include "base/stop.h"
 
 namespace treadle {
@@ -66,27 +63,6 @@ void StateArena::clear() {
   blocks_.erase(blocks_.begin() + 1, blocks_.end());
   next_ = blocks_[0].memory.get();
   left_ = blocks_[0].size;
-}
-
-void* PackCache::make(size_t bytes) {
-  constexpr size_t kMinBlock = 16 << 10, kMaxBlock = 8 << 20;
-  const size_t rounded =
-      std::max((bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment, kBufferAlignment);
-  if (rounded > left_) {
-    const size_t size = std::max(rounded, std::clamp(total_, kMinBlock, kMaxBlock));
-    const MemoryScope* const scope = MemoryScope::current();
-    if (scope && !scope->fits(size)) throw MemoryRefused(scope->account(), size);
-    BufferRef block = scope ? MemoryAccount::allocate(scope->account(), size) : BufferRef::allocate(size);
-    if (!block) throw std::bad_alloc();
-    next_ = block->data();
-    left_ = size;
-    total_ += size;
-    blocks_.push_back(std::move(block));
-  }
-  void* memory = next_;
-  next_ += rounded;
-  left_ -= rounded;
-  return memory;
 }
 
 }  // namespace treadle

@@ -4,12 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "base/buffer.h"
 #include "base/status.h"
 
 namespace treadle {
@@ -90,45 +87,6 @@ class StateArena {
   std::vector<Cleanup> cleanups_;
   std::byte* next_ = nullptr;
   size_t left_ = 0;
-};
-
-// Weights packed for kernels, shared by all plans of a session and kept across re-preparations for other input sizes.
-class PackCache {
- public:
-  // The packed form of `constant` under `layout`, made by `pack(void* destination)` on first use. 64-byte aligned.
-  template <class Fn>
-  const void* get(const void* constant, uint64_t layout, size_t bytes, Fn&& pack) {
-    std::lock_guard lock(mutex_);
-    void*& entry = entries_[Key{constant, layout, bytes}];
-    if (!entry) {
-      void* const made = make(bytes);
-      pack(made);
-      entry = made;  // whole: `pack` may throw
-    }
-    return entry;
-  }
-
- private:
-  struct Key {
-    const void* constant;
-    uint64_t layout;
-    size_t bytes;
-    bool operator==(const Key&) const = default;
-  };
-  struct Hash {
-    size_t operator()(const Key& k) const {
-      return reinterpret_cast<size_t>(k.constant) * 0x9E3779B97F4A7C15u + k.layout * 31 + k.bytes;
-    }
-  };
-  void* make(size_t bytes);
-
-  std::mutex mutex_;
-  std::unordered_map<Key, void*, Hash> entries_;
-  // Weights lie close together in blocks that grow, so that they take few large pages instead of many small ones.
-  std::vector<BufferRef> blocks_;
-  std::byte* next_ = nullptr;
-  size_t left_ = 0;
-  size_t total_ = 0;
 };
 
 }  // namespace treadle

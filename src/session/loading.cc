@@ -20,6 +20,7 @@
 #include "session/limited_work.h"
 #include "session/loaded.h"
 #include "session/sequence_signature.h"
+#include "session/shared_weights.h"
 
 namespace treadle::session {
 
@@ -128,6 +129,7 @@ Status settle_graph(Loaded& loaded) {
   }
   loaded.deciding = deciding_inputs(graph);
   loaded.listed = sequences_in_loops(graph);
+  share_weights(graph);
   loaded.files = WeightFiles(graph);
   return loaded.files.checked({});
 }
@@ -199,7 +201,7 @@ Status load_file(const std::string& path, Loaded& loaded) {
 
 Status load_bytes(std::span<const std::byte> bytes, const std::string& folder, Loaded& loaded) {
   return load(loaded, [&]() -> Status {
-    auto file = wire::MappedFile::own(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    auto file = wire::MappedFile::share({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     return import(std::move(file), folder, loaded);
   });
 }

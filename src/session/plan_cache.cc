@@ -6,6 +6,7 @@
 #include "base/no_fork.h"
 #include "session/limited_work.h"
 #include "session/optimize.h"
+#include "session/shared_weights.h"
 
 namespace treadle::session {
 
@@ -157,6 +158,7 @@ Result<Planned> PlanCache::plan(std::span<const plan::InputSpec> knowledge, std:
                                 std::vector<Tensor>* abandoned) const {
   const SessionOptions& options = loaded_.options;
   TREADLE_ASSIGN(plan::Specialized specialized, optimize(*loaded_.graph, knowledge, loaded_.pipeline()));
+  share_weights(*specialized.graph);
   auto program = plan::make_program(specialized.graph, std::move(packs), options.optimize, loaded_.threads);
   if (!program.ok()) {
     if (abandoned) keep_constants(*specialized.graph, *abandoned);

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <new>
 
+#include "base/equal_bytes.h"
 #include "base/no_fork.h"
 #include "base/stop.h"
 
@@ -131,6 +132,21 @@ bool has_parent_step(std::string_view path) {
   return false;
 }
 
+bool same_time(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+// The clock that files are stamped by moves in ticks: a change within the tick of an earlier one has its time. Whether
+// `changed` lies so far back that a change from now on has another.
+bool is_settled(const timespec& changed) {
+  constexpr int64_t kTicksNs = 50'000'000;
+  timespec now{};
+  if (::clock_gettime(CLOCK_REALTIME, &now) != 0) return false;
+  return (now.tv_sec - changed.tv_sec) * int64_t{1'000'000'000} + (now.tv_nsec - changed.tv_nsec) > kTicksNs;
+}
+
+}  // namespace
+
 // The mapped files of the process, by where they are mapped.
 class MappedFiles {
  public:
@@ -138,6 +154,16 @@ class MappedFiles {
     const NoFork whole;
     const std::lock_guard lock(mutex_);
     by_end_.emplace(end_of(file), &file);
+  }
+  // One that is mapped as these say, and settled; null: none.
+  std::shared_ptr<MappedFile> find(const MappedFile::Identity& identity, size_t size, const std::string& path) {
+    const NoFork whole;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [end, file] : by_end_) {
+      if (!file->settled_ || !file->is(identity, size, path)) continue;
+      if (auto found = std::const_pointer_cast<MappedFile>(file->weak_from_this().lock())) return found;
+    }
+    return nullptr;
   }
   void remove(const MappedFile& file) {
     const NoFork whole;
@@ -159,9 +185,16 @@ class MappedFiles {
   std::map<const char*, const MappedFile*, std::less<>> by_end_;
 };
 
+namespace {
+
 MappedFiles& mapped_files() {
   static auto* const files = new MappedFiles;  // there for files that are closed last of all
   return *files;
+}
+
+EqualBytes<MappedFile>& equal_bytes() {
+  static auto* const models = new EqualBytes<MappedFile>;
+  return *models;
 }
 
 }  // namespace
@@ -233,6 +266,13 @@ Result<std::shared_ptr<MappedFile>> MappedFile::from_descriptor(int descriptor, 
     TREADLE_ASSIGN(std::string bytes, read_small(descriptor, size, path));
     return own(std::move(bytes), path);
   }
+  const MappedFile::Identity identity{information.st_dev, information.st_ino, information.st_mtim, information.st_ctim};
+  if (auto found = mapped_files().find(identity, size, path); found && found->unchanged().ok()) return found;
+  return map(descriptor, size, identity, path);
+}
+
+Result<std::shared_ptr<MappedFile>> MappedFile::map(int descriptor, size_t size, const Identity& identity,
+                                                    const std::string& path) {
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->path_ = path;
   MappedFiles& all = mapped_files();  // there before it is needed on the way out
@@ -247,9 +287,9 @@ Result<std::shared_ptr<MappedFile>> MappedFile::from_descriptor(int descriptor, 
   file->descriptor_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   file->bytes_ = {static_cast<const char*>(mapping), size};
   file->watched_ = WatchedMapping(mapping, size);
-  file->device_ = information.st_dev;
-  file->inode_ = information.st_ino;
-  file->written_ = information.st_mtim;
+  file->identity_ = identity;
+  file->settled_ = is_settled(identity.changed);
+  file->range_ = SharedRange(mapping, size);
   all.add(*file);
   return file;
 }
@@ -262,14 +302,32 @@ std::shared_ptr<MappedFile> MappedFile::own(std::string bytes, std::string path)
   return file;
 }
 
+std::shared_ptr<MappedFile> MappedFile::share(std::string_view bytes) {
+  return equal_bytes().find_or_add(
+      bytes, [](const MappedFile&) { return true; },
+      [&] {
+        auto file = own(std::string(bytes));
+        file->range_ = SharedRange(file->bytes_.data(), file->bytes_.size());
+        file->among_equals_ = true;
+        return file;
+      });
+}
+
 std::shared_ptr<MappedFile> MappedFile::borrow(std::string_view bytes) {
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->bytes_ = bytes;
   return file;
 }
 
+bool MappedFile::is(const Identity& identity, size_t size, const std::string& path) const {
+  return identity_.device == identity.device && identity_.inode == identity.inode && bytes_.size() == size &&
+         same_time(identity_.written, identity.written) && same_time(identity_.changed, identity.changed) &&
+         path_ == path;
+}
+
 void MappedFile::expect_data_reads() const {
   if (!mapping_ || bytes_.size() <= kSmallFile) return;
+  if (reads_expected_.exchange(true)) return;  // others read it
   ::madvise(mapping_, bytes_.size(), MADV_NORMAL);
   ::madvise(mapping_, bytes_.size(), MADV_DONTNEED);
 }
@@ -308,12 +366,12 @@ Status MappedFile::unchanged() const {
   struct stat now{};
   if (::fstat(descriptor_, &now) != 0) return {};
   // Programs that close all descriptors close this one too; it may be another file's by now.
-  if (now.st_dev != device_ || now.st_ino != inode_) return {};
+  if (now.st_dev != identity_.device || now.st_ino != identity_.inode) return {};
   if (static_cast<size_t>(now.st_size) != bytes_.size()) {
     return error(Code::kInvalidFile, "\"{}\" had {} bytes when it was opened, and has {} now", path_, bytes_.size(),
                  now.st_size);
   }
-  if (now.st_mtim.tv_sec == written_.tv_sec && now.st_mtim.tv_nsec == written_.tv_nsec) return {};
+  if (same_time(now.st_mtim, identity_.written)) return {};
   return error(Code::kInvalidFile, "\"{}\" has been written to since it was opened", path_);
 }
 
@@ -323,6 +381,8 @@ std::shared_ptr<const MappedFile> MappedFile::around(const void* address) {
 
 MappedFile::~MappedFile() {
   if (mapping_) mapped_files().remove(*this);
+  if (among_equals_) equal_bytes().remove(*this);
+  range_ = {};
   watched_ = {};
   if (mapping_) ::munmap(mapping_, bytes_.size());
   if (descriptor_ >= 0) ::close(descriptor_);

@@ -3,15 +3,19 @@
 // Views into `bytes()` are valid as long as the MappedFile lives; whoever keeps a view keeps a shared pointer to it.
 // Small files are read at once instead. A mapped file that is shortened or written to while it is open gives other
 // bytes than it did: whoever has used them asks unchanged() before what came of them is passed on.
+// Who opens a file that is mapped already gets the same mapping, if the file is as it was, and who brings equal bytes
+// gets those that are there: sessions of one model share what lies in them.
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <ctime>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/shared_range.h"
 #include "base/status.h"
 #include "wire/watched_mapping.h"
 
@@ -29,6 +33,8 @@ class MappedFile : public std::enable_shared_from_this<MappedFile> {
                                                          const std::vector<std::string>& folders);
   // `path`: the file that the bytes stand for, if any.
   static std::shared_ptr<MappedFile> own(std::string bytes, std::string path = {});
+  // A copy of `bytes`, or the one that is there for somebody else.
+  static std::shared_ptr<MappedFile> share(std::string_view bytes);
   // The caller keeps `bytes` alive and unchanged.
   static std::shared_ptr<MappedFile> borrow(std::string_view bytes);
 
@@ -56,8 +62,20 @@ class MappedFile : public std::enable_shared_from_this<MappedFile> {
   std::vector<std::string> data_folders() const;
 
  private:
+  friend class MappedFiles;
+  // What the system said of the file when it was mapped.
+  struct Identity {
+    dev_t device = 0;
+    ino_t inode = 0;
+    timespec written{};
+    timespec changed{};  // also by what puts an older time of writing in place
+  };
+
   MappedFile() = default;
   static Result<std::shared_ptr<MappedFile>> from_descriptor(int descriptor, const std::string& path);
+  static Result<std::shared_ptr<MappedFile>> map(int descriptor, size_t size, const Identity& identity,
+                                                 const std::string& path);
+  bool is(const Identity& identity, size_t size, const std::string& path) const;
 
   std::string path_;
   std::string owned_;
@@ -65,10 +83,11 @@ class MappedFile : public std::enable_shared_from_this<MappedFile> {
   void* mapping_ = nullptr;
   int descriptor_ = -1;  // of a mapped file
   WatchedMapping watched_;
-  // What the system said of the file when it was mapped.
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
-  timespec written_{};
+  Identity identity_;
+  bool settled_ = false;  // no later change can have the identity's times
+  bool among_equals_ = false;
+  SharedRange range_;
+  mutable std::atomic<bool> reads_expected_{false};
 };
 
 // `folder` as MappedFile::open_inside() takes it; empty when there is no such folder.

@@ -227,5 +227,48 @@ TEST_F(ExternalData, NeedsAFolder) {
   EXPECT_THAT(file.error().message(), HasSubstr("given as bytes"));
 }
 
+constexpr auto kTicks = std::chrono::milliseconds(100);  // of the clock that files are stamped by
+
+TEST(MappedFile, WhoOpensAFileAgainGetsTheSameMapping) {
+  TempDir dir;
+  const std::string path = dir.write("a.bin", std::string(100'000, 'a'));
+  std::this_thread::sleep_for(kTicks);
+  const auto file = MappedFile::open(path).value();
+  EXPECT_EQ(MappedFile::open(path).value(), file);
+  const void* where = file->bytes().data();
+  EXPECT_EQ(MappedFile::around(where), file);
+}
+
+TEST(MappedFile, AFileThatHasChangedSinceIsMappedAnew) {
+  TempDir dir;
+  const std::string path = dir.write("a.bin", std::string(100'000, 'a'));
+  const timespec before[2] = {{1'000'000'000, 0}, {1'000'000'000, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), before, 0), 0);
+  std::this_thread::sleep_for(kTicks);
+  const auto file = MappedFile::open(path).value();
+  dir.write("a.bin", std::string(100'000, 'b'));
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), before, 0), 0);  // the old time does not hide it
+  const auto again = MappedFile::open(path).value();
+  EXPECT_NE(again, file);
+  EXPECT_EQ(again->bytes()[99'999], 'b');
+}
+
+TEST(MappedFile, AFileThatHasJustBeenWrittenIsNotShared) {
+  TempDir dir;
+  const std::string path = dir.write("a.bin", std::string(100'000, 'a'));
+  const auto file = MappedFile::open(path).value();
+  EXPECT_NE(MappedFile::open(path).value(), file);
+}
+
+TEST(MappedFile, EqualBytesAreSharedWhileSomebodyHasThem) {
+  const std::string bytes(5000, 'a');
+  auto one = MappedFile::share(bytes);
+  EXPECT_EQ(MappedFile::share(std::string(5000, 'a')), one);
+  EXPECT_NE(MappedFile::share(std::string(5000, 'b')), one);
+  const std::weak_ptr<MappedFile> last = one;
+  one.reset();
+  EXPECT_TRUE(last.expired());
+}
+
 }  // namespace
 }  // namespace treadle::wire

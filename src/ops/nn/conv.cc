@@ -81,7 +81,7 @@ auto with_wide_weights(const Operand& w, ElementType wide, Use&& use) {
 
 const void* pack_constant(PrepareContext& ctx, const ConvState& s, ElementType wide) {
   const Operand& w = ctx.inputs[kW];
-  return ctx.packs.get(w.constant, packed_layout(s.plan), s.plan.packed_weight_bytes, [&](void* out) {
+  return ctx.packs.get(w, packed_layout(s.plan), s.plan.packed_weight_bytes, [&](void* out) {
     with_wide_weights(w, wide, [&](const void* weights) { kernels::pack_conv_weights(s.plan, weights, out); });
   });
 }
@@ -92,7 +92,7 @@ const kernels::Fold* fold_constant(PrepareContext& ctx, const kernels::ConvShape
   if (w.constant == nullptr || !kernels::may_fold(shape)) return nullptr;
   static const char kFold = 0;
   const uint64_t layout = layout_key(shape, reinterpret_cast<uintptr_t>(&kFold));
-  const void* fold = ctx.packs.get(w.constant, layout, sizeof(kernels::Fold), [&](void* out) {
+  const void* fold = ctx.packs.get(w, layout, sizeof(kernels::Fold), [&](void* out) {
     new (out) kernels::Fold(with_wide_weights(
         w, wide, [&](const void* weights) { return kernels::fold_weights(compute_type(wide), shape, weights); }));
   });

@@ -101,7 +101,7 @@ Status prepare_quantized_conv(PrepareContext& ctx, const Roles& roles) {
   }
   ScratchLayout scratch;
   if (w.constant) {
-    s->packed = ctx.packs.get(w.constant, packed_layout(s->plan), s->plan.packed_weight_bytes,
+    s->packed = ctx.packs.get(w, packed_layout(s->plan), s->plan.packed_weight_bytes,
                               [&](void* out) { kernels::pack_qconv_weights(s->plan, w.constant, out); });
   } else {
     s->packed_at = scratch.add(s->plan.packed_weight_bytes);

@@ -210,7 +210,7 @@ void pack_constant(PrepareContext& ctx, MatMulIntegerState& state) {
     key = key * 0x9E37'79B9'7F4A'7C15u + static_cast<uint64_t>(part);
   }
   const size_t bytes = plan.packed_b_bytes * static_cast<size_t>(matrices);
-  state.packed = static_cast<const std::byte*>(ctx.packs.get(b.constant, key, bytes, [&](void* out) {
+  state.packed = static_cast<const std::byte*>(ctx.packs.get(b, key, bytes, [&](void* out) {
     for (int64_t i = 0; i < matrices; ++i) {
       kernels::pack_qgemm_b(plan, static_cast<const std::byte*>(b.constant) + i * matrix,
                             static_cast<std::byte*>(out) + static_cast<size_t>(i) * plan.packed_b_bytes);
