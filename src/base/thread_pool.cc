@@ -108,7 +108,7 @@ struct Claim {
 constexpr size_t kHelpers = kMaxThreads - 1;
 constexpr size_t kMaskWords = (kHelpers + 63) / 64;
 // A helper looks into its mailbox for this long before it sleeps, if runs are in progress.
-constexpr auto kHelperSpin = std::chrono::microseconds(30);
+constexpr auto kHelperSpin = std::chrono::microseconds(60);
 constexpr int kJoinSpins = 2000;
 constexpr int kMostInTeam = 64;
 constexpr size_t kHelperStack = size_t{512} << 10;
@@ -192,8 +192,13 @@ Pool& pool() {
   return *made;
 }
 
+// Work of this much on each thread is worth sharing with helpers that have just worked for the same run.
+constexpr double kMinAwakeNs = 12'000;
+
 // The innermost scope of this thread.
 thread_local ThreadScope* current_scope = nullptr;
+// Until when helpers of the innermost scope look out for the next loop.
+thread_local std::chrono::steady_clock::time_point awake_until;
 
 }  // namespace
 
@@ -281,6 +286,7 @@ ThreadScope::ThreadScope(int threads, StopCheck stop)
 
 ThreadScope::~ThreadScope() {
   current_scope = outer_;
+  awake_until = {};
   StopSource::exchange(outer_stop_);
   if (generation_ != 0 && generation_ == pool().generation.load(std::memory_order_relaxed)) {
     pool().scopes.fetch_sub(1, std::memory_order_relaxed);
@@ -296,7 +302,10 @@ void set_team(bool on) {
 }
 
 double least_thread_ns() {
-  return current_scope && current_scope->team_ ? kMinTeamNs : kMinThreadNs;
+  if (!current_scope) return kMinThreadNs;
+  if (current_scope->team_) return kMinTeamNs;
+  const bool awake = awake_until != decltype(awake_until)() && std::chrono::steady_clock::now() < awake_until;
+  return awake ? kMinAwakeNs : kMinThreadNs;
 }
 
 Spread spread(double total_ns, int limit, double least_ns) {
@@ -333,6 +342,7 @@ void run_ranges(int64_t units, Spread how, void (*fn)(void*, int64_t, int64_t, i
     loop.work(0);
     current_scope = scope;
     helpers.join(loop, std::span(claims.data(), count));
+    if (count > 0) awake_until = std::chrono::steady_clock::now() + kHelperSpin;
   }
   if (loop.failure) std::rethrow_exception(loop.failure);
 }
