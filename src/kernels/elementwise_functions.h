@@ -168,10 +168,10 @@ struct Tan {
   template <class V>
   TREADLE_INLINE V eval(V x) {
     if constexpr (kIsFloat32<V>) {
-      const V y = math::tan_float(x);
+      const V y = select(x == zero<V>(), x, math::tan_float(x));  // keeps the sign of zero
       const auto far = !(math::absolute(x) <= V(math::Coefficients<float>::kTanLimit));
       if (!any(far)) [[likely]]
-        return select(x == zero<V>(), x, y);
+        return y;
       return select(far, each_lane(x, [](float lane) { return std::tan(lane); }), y);
     } else {
       return each_lane(x, [](auto lane) { return std::tan(lane); });
