@@ -16,7 +16,7 @@ import engines
 import measure
 import numpy as np
 from models.operators import OTHER, Operator
-from models.registry import YES, Built, constants
+from models.registry import LOOPS, YES, Built, constants
 
 SEQUENCE = """
     g (int64 m, float[1,16] x) => (float[k,16] y) {
@@ -120,13 +120,14 @@ def maps_over_lists() -> None:
         row(f"SequenceMap over 200 elements, {name}: times faster than onnxruntime", "1", found)
 
 
+def resident(name: str) -> int:
+    """Bytes, of a line of the process's status."""
+    [line] = [t for t in pathlib.Path("/proc/self/status").read_text().splitlines() if t.startswith(name)]
+    return int(line.split()[1]) * 1024
+
+
 def peak_of_wide_output(trips: int) -> None:
     """In a process of its own: prints how many times its size a scan output takes."""
-
-    def resident(name: str) -> int:
-        [line] = [t for t in pathlib.Path("/proc/self/status").read_text().splitlines() if t.startswith(name)]
-        return int(line.split()[1]) * 1024
-
     session = engines.open_native(Built(WIDE_OUTPUT, YES | KEEP, {}, 0).model())
     x = np.ones(65536, np.float32)
     session.run(None, {"m": np.array(4), "x": x})
@@ -188,9 +189,54 @@ def compile_times() -> None:
         row("the same from the disk cache, ms", "0.2", f"{(found - program) * 1e3:.2f}")
 
 
+def long_body(operations: int) -> bytes:
+    """A Loop of so many operations on one number; each reads the one before and one of the thirty before that."""
+    rng = np.random.default_rng(1)
+    pairs = [(k, rng.integers(max(0, k - 30), k + 1)) for k in range(operations)]
+    lines = "\n".join(f"v{k + 1} = {'Sub' if k % 2 else 'Max'}(v{k}, v{j})" for k, j in pairs)
+    text = f"""
+    g (int64 m, float[1] x) => (float[1] y) {{
+      y = Loop <body = b (int64 i, bool c, float[1] v0) => (bool c2, float[1] v{operations}) {{
+        c2 = Identity(c)
+        {lines} }}> (m, yes, x) }}"""
+    return Built(text, YES, {}, 0).model()
+
+
+def long_bodies() -> None:
+    for operations in (1_000, 4_000, 16_000):
+        data = long_body(operations)
+        program, native = (
+            statistics.median(first_run(opener, data, 1) for _ in range(3))
+            for opener in (engines.open_ours, engines.open_native)
+        )
+        row(
+            f"compile time of a loop of {operations} operations, each of which reads an earlier one as well: us each",
+            "the same",
+            f"{(native - program) / operations * 1e6:.0f}",
+        )
+
+
+def sessions_of_one_model() -> None:
+    built = next(loop for name, loop in LOOPS.items() if name.startswith("gru_cell")).make(1)
+    data, count = built.model(), 500
+
+    def opened() -> object:
+        session = engines.open_ours(data)
+        session.run(None, built.inputs)
+        return session
+
+    kept = [opened()]
+    before = resident("VmRSS")
+    kept += [opened() for _ in range(count)]
+    each = (resident("VmRSS") - before) / count
+    row(f"{count} sessions of a GRU loop, weights {len(data) >> 10} KB: KB each", "600", f"{each / 1024:.0f}")
+
+
 def bench_limits() -> None:
     print("\n| limit | target | found |\n| --- | --- | --- |")
     compile_times()
+    long_bodies()
+    sessions_of_one_model()
     sequences()
     lengths()
     long_sequences()
