@@ -111,7 +111,6 @@ Importer::Importer(const wire::ModelProto& model, const std::shared_ptr<wire::Ma
       file_(file),
       tensors_(file, TensorReader::Folder(options.folder)),
       graph_(std::make_unique<ir::Graph>()) {
-  tensors_.share_contents();
   if (options.copy_weights) tensors_.copy_contents();
 }
 

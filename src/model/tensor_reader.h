@@ -36,8 +36,9 @@ class TensorReader {
   TensorReader(std::shared_ptr<wire::MappedFile> file, Folder folder);
   // From now on no contents stay in a mapped file.
   void copy_contents() { copies_ = true; }
-  // From now on tensors may share their memory with others (type/shared_tensor.h).
-  void share_contents() { shares_ = true; }
+  // From now on what is copied from a file is memory of its own, which may be written to; else others may share it
+  // (type/shared_tensor.h).
+  void own_copies() { shares_ = false; }
 
   // Errors: kInvalidFile or kInvalidModel, kNotImplemented (segments), kLimit.
   Result<Tensor> read(const wire::TensorProto& proto);
@@ -66,7 +67,7 @@ class TensorReader {
 
   Source file_;
   bool copies_ = false;
-  bool shares_ = false;
+  bool shares_ = true;
   BufferRef small_;  // the last piece of such room
   size_t small_used_ = 0;
   std::optional<std::vector<std::string>> folders_;
