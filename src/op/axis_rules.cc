@@ -111,6 +111,17 @@ Matrices matrices(const AxisContext& c, size_t input) {
 }
 
 // Axes are counted among as many as the longer operand has; a vector has no rows, or no columns, to give.
+Matrices permuted(const AxisContext& c, size_t input, const char* permutation) {
+  const auto perm = c.attributes().get_ints(permutation);
+  if (perm.empty()) return matrices(c, input);
+  Matrices m{{}, kNoAxis};
+  for (size_t at = 0; at < perm.size(); ++at) {
+    m.shape.push_back(c.size(input, perm[at]));
+    if (perm[at] == c.in(input)) m.axis = static_cast<int64_t>(at);
+  }
+  return m;
+}
+
 Result<int64_t> matrix_product(const Matrices& a, const Matrices& b) {
   const int64_t rank = std::max(a.rank(), b.rank());
   if (a.runs_along() && a.axis == a.rank() - 1) return looks_along("its product sums along it");

@@ -42,6 +42,8 @@ struct Matrices {
   bool runs_along() const { return axis != kNoAxis; }
 };
 Matrices matrices(const AxisContext& c, size_t input);
+// In the order that the attribute `permutation` says, where it is there.
+Matrices permuted(const AxisContext& c, size_t input, const char* permutation);
 Result<int64_t> matrix_product(const Matrices& a, const Matrices& b);
 // Data, indices and updates of one shape, along attribute `axis`.
 Status elements_along_axis(AxisContext& c);

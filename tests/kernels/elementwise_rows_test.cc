@@ -232,8 +232,8 @@ T reference_pow(T base, T exponent) {
   if constexpr (std::is_floating_point_v<T>) {
     if (exponent == 3) return base * base * base;
     if (exponent == -1) return 1 / base;
-    if (exponent == T(0.5) && base >= 0) return std::sqrt(base);
-    if (exponent == T(-0.5) && base >= 0) return 1 / std::sqrt(base);
+    if (exponent == T(0.5) && base >= 0) return std::abs(std::sqrt(base));
+    if (exponent == T(-0.5) && base >= 0) return 1 / std::abs(std::sqrt(base));  // of -0: as of 0
     return std::pow(base, exponent);
   } else {
     if (exponent < 0) return base == 1 ? 1 : base == static_cast<T>(-1) ? (exponent & 1 ? static_cast<T>(-1) : 1) : 0;

@@ -6,6 +6,7 @@
 
 #include "base/caches.h"
 #include "base/stop.h"
+#include "op/axis_rules.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
@@ -175,6 +176,17 @@ Status infer_attended(InferContext& ctx) {
   return {};
 }
 
+Status attended_axes(AxisContext& c) {
+  const auto read = [&](size_t i) { return axes::permuted(c, i, kPermutations[i]); };
+  const axes::Matrices left = read(kLeft), right = read(kRight);
+  axes::Matrices scores{left.shape, kNoAxis};
+  scores.shape.back() = right.shape.back();
+  TREADLE_ASSIGN(scores.axis, axes::matrix_product(left, right));
+  if (scores.axis == scores.rank() - 1) return looks_along("its softmax runs along it");
+  TREADLE_ASSIGN(const int64_t axis, axes::matrix_product(scores, read(kValues)));
+  return c.give(0, axis);
+}
+
 Work attended_work(const ir::Node& node) {
   const size_t rank = node.inputs[kLeft]->type.shape.size();
   const auto size = [&](size_t i, size_t at) {
@@ -202,5 +214,5 @@ TREADLE_OP(AttendedValues, "treadle") {
       .optional("perm_b", ir::AttributeKind::kInts)
       .optional("perm_v", ir::AttributeKind::kInts)
       .type("T", types::kFloats);
-  op.infer(infer_attended).prepare(prepare_attended).strided_inputs({0, 1, 2}).work(attended_work);
+  op.infer(infer_attended).prepare(prepare_attended).strided_inputs({0, 1, 2}).axes(attended_axes).work(attended_work);
 }

@@ -243,19 +243,9 @@ Status widen_matmul(WidenContext& c) {
   return {};
 }
 
-axes::Matrices permuted(const AxisContext& c, size_t i, const char* attribute) {
-  const auto perm = c.attributes().get_ints(attribute);
-  if (perm.empty()) return axes::matrices(c, i);
-  axes::Matrices m{{}, kNoAxis};
-  for (size_t at = 0; at < perm.size(); ++at) {
-    m.shape.push_back(c.size(i, perm[at]));
-    if (perm[at] == c.in(i)) m.axis = static_cast<int64_t>(at);
-  }
-  return m;
-}
-
 Status permuted_matmul_axes(AxisContext& c) {
-  TREADLE_ASSIGN(const int64_t axis, axes::matrix_product(permuted(c, 0, "perm_a"), permuted(c, 1, "perm_b")));
+  TREADLE_ASSIGN(const int64_t axis,
+                 axes::matrix_product(axes::permuted(c, 0, "perm_a"), axes::permuted(c, 1, "perm_b")));
   return c.give(0, axis);
 }
 
