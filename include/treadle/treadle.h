@@ -197,6 +197,15 @@ TREADLE_API treadle_status* treadle_options_set_dimension(treadle_options* optio
 TREADLE_API treadle_status* treadle_options_set_denoted_dimension(treadle_options* options, const char* denotation,
                                                                   int64_t size);
 
+/* The contents of an initializer of the model, in place of those in its file, of its type and sizes. The session shares
+ * `tensor`'s memory, which must not change while the session lives. */
+TREADLE_API treadle_status* treadle_options_set_initializer(treadle_options* options, const char* name,
+                                                            const treadle_value* tensor);
+/* Bytes that stand for a file of external data, by what the model calls the file. They stay the caller's until the
+ * session is open; the session copies them. */
+TREADLE_API treadle_status* treadle_options_set_external_file(treadle_options* options, const char* location,
+                                                              const void* bytes, size_t size);
+
 /* ---- Sessions */
 
 TREADLE_API treadle_status* treadle_session_open(const char* path, const treadle_options* options,

@@ -127,6 +127,30 @@ treadle_status* treadle_options_set_denoted_dimension(treadle_options* options, 
   });
 }
 
+treadle_status* treadle_options_set_initializer(treadle_options* options, const char* name,
+                                                const treadle_value* tensor) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(options && name && tensor, "an initializer's name or value is missing"));
+    if (!tensor->value.is_tensor()) return error(Code::kInvalidArgument, "initializer '{}' is not a tensor", name);
+    for (auto& [known, contents] : options->options.initializers) {
+      if (known != name) continue;
+      contents = tensor->value.tensor();
+      return {};
+    }
+    options->options.initializers.emplace_back(name, tensor->value.tensor());
+    return {};
+  });
+}
+
+treadle_status* treadle_options_set_external_file(treadle_options* options, const char* location, const void* bytes,
+                                                  size_t size) {
+  return guarded([&]() -> Status {
+    TREADLE_TRY(require(options && location && (bytes || size == 0), "a file's name or bytes are missing"));
+    options->options.external_files.emplace_back(location, std::span(static_cast<const std::byte*>(bytes), size));
+    return {};
+  });
+}
+
 void treadle_options_limit_load_time(treadle_options* options, double seconds) {
   options->options.load.time_limit_s = std::max(seconds, 0.0);
 }

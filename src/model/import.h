@@ -50,6 +50,15 @@ struct ImportOptions {
     bool found = false;  // set by the import
   };
   std::vector<DenotedSize>* denoted_sizes = nullptr;
+  // Contents of the graph's initializers in place of the file's, which are not looked at.
+  struct GivenInitializer {
+    std::string name;
+    Tensor contents;
+    bool found = false;  // set by the import
+  };
+  std::vector<GivenInitializer>* initializers = nullptr;
+  // What the model's external data is read from, by what the model calls it, in place of files of that name.
+  std::vector<std::pair<std::string, std::shared_ptr<wire::MappedFile>>> files;
 };
 
 // Errors, each with its place (file, path through the bodies, operator and version):

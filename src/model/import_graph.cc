@@ -112,6 +112,7 @@ Importer::Importer(const wire::ModelProto& model, const std::shared_ptr<wire::Ma
       tensors_(file, TensorReader::Folder(options.folder)),
       graph_(std::make_unique<ir::Graph>()) {
   if (options.copy_weights) tensors_.copy_contents();
+  for (const auto& [location, given] : options.files) tensors_.give_file(location, given);
 }
 
 Result<std::unique_ptr<ir::Graph>> Importer::run() {
@@ -290,6 +291,25 @@ Result<bool> Importer::fits_declared(std::string_view name, const Type& type, co
   return !input;
 }
 
+ImportOptions::GivenInitializer* Importer::given_initializer(std::string_view name) const {
+  if (!options_.initializers) return nullptr;
+  for (ImportOptions::GivenInitializer& given : *options_.initializers) {
+    if (given.name != name) continue;
+    given.found = true;
+    return &given;
+  }
+  return nullptr;
+}
+
+Status Importer::fits_given(const wire::TensorProto& proto, const Tensor& given, const Place& place) {
+  TREADLE_ASSIGN(const Type type, TensorReader::type_of(proto));
+  const Type found = Type::tensor(given.type(), to_shape(given.dims()));
+  if (merge(type, found).ok()) return {};
+  return error(Code::kInvalidArgument, "initializer '{}' is {} in the model and cannot be replaced by {}", proto.name,
+               type.to_string(), found.to_string())
+      .in(place.paths.prefix());
+}
+
 Status Importer::import_initializers(const wire::GraphProto& proto, Place& place) {
   std::unordered_map<std::string_view, size_t> inputs;
   const bool top = place.region == &graph_->top();
@@ -325,6 +345,11 @@ Status Importer::import_initializers(const wire::GraphProto& proto, Place& place
     return result;
   };
   for (const wire::TensorProto& tensor : proto.initializers) {
+    if (ImportOptions::GivenInitializer* const given = top ? given_initializer(tensor.name) : nullptr) {
+      TREADLE_TRY(fits_given(tensor, given->contents, place));
+      TREADLE_TRY(add(tensor.name, given->contents));
+      continue;
+    }
     if (leaves_contents(tensor)) {
       TREADLE_TRY(add_type(tensor));
       continue;

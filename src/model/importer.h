@@ -114,6 +114,8 @@ class Importer {
   Status fix_denoted_sizes(const wire::ValueInfoProto& info, Type& type) const;
   Result<bool> fits_declared(std::string_view name, const Type& type, const DeclaredTypes& inputs, const Place& place);
   Status import_initializers(const wire::GraphProto& proto, Place& place);
+  ImportOptions::GivenInitializer* given_initializer(std::string_view name) const;
+  static Status fits_given(const wire::TensorProto& proto, const Tensor& given, const Place& place);
   Status import_outputs(const wire::GraphProto& proto, Place& place);
   Status import_body(const wire::GraphProto& proto, std::string_view path, ir::Region* region, const Scope* outer,
                      const Environment& environment);

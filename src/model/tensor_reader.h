@@ -34,6 +34,10 @@ class TensorReader {
     std::string path;
   };
   TensorReader(std::shared_ptr<wire::MappedFile> file, Folder folder);
+  // What stands for the external data of this name, rather than a file.
+  void give_file(std::string location, std::shared_ptr<wire::MappedFile> file) {
+    external_files_.emplace(std::move(location), Source(std::move(file)));
+  }
   // From now on no contents stay in a mapped file.
   void copy_contents() { copies_ = true; }
   // From now on what is copied from a file is memory of its own, which may be written to; else others may share it

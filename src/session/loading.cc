@@ -142,7 +142,20 @@ Status import(std::shared_ptr<wire::MappedFile> from, const std::string& folder,
   std::vector<model::ImportOptions::DenotedSize> denoted;
   for (const auto& [denotation, size] : loaded.options.denotation_overrides) denoted.push_back({denotation, size});
   if (!denoted.empty()) import.denoted_sizes = &denoted;
+  std::vector<model::ImportOptions::GivenInitializer> initializers;
+  for (const auto& [name, contents] : loaded.options.initializers) initializers.push_back({name, contents});
+  if (!initializers.empty()) import.initializers = &initializers;
+  for (const auto& [location, bytes] : loaded.options.external_files) {
+    const std::string_view contents(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    import.files.emplace_back(location, wire::MappedFile::share(contents));
+  }
+  loaded.options.external_files.clear();  // of this call
   TREADLE_ASSIGN(loaded.graph, model::import_model(std::move(from), import));
+  for (const auto& given : initializers) {
+    if (given.found) continue;
+    loaded.warnings.push_back(
+        fmt::format("the model has no initializer '{}': the one that was given has no effect", given.name));
+  }
   loaded.fingerprint = ir::fingerprint(*loaded.graph);
   for (const auto& [denotation, size, found] : denoted) {
     if (found) continue;

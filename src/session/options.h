@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "run/options.h"
+#include "type/tensor.h"
 
 namespace treadle {
 
@@ -47,6 +49,10 @@ struct SessionOptions {
   // Sizes for symbolic dimensions of inputs, by name ("batch" -> 1), and for those that the model denotes by a word of
   // the specification ("DATA_BATCH" -> 1; in any case of letters).
   std::vector<std::pair<std::string, int64_t>> dimension_overrides, denotation_overrides;
+  // Contents of initializers by name, in place of the model's.
+  std::vector<std::pair<std::string, Tensor>> initializers;
+  // Bytes of external data by what the model calls the file; somebody else's while a session is opened.
+  std::vector<std::pair<std::string, std::span<const std::byte>>> external_files;
 };
 
 namespace session {

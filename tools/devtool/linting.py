@@ -8,8 +8,8 @@ from building import build
 from console import BUILD, HEARTBEAT, ROOT, run, say
 from environment import PYTHON, cpu_count
 
-CPP_FOLDERS = ("src", "include", "cli", "triton", "python", "tests", "bench", "fuzz", "examples", "cmake")
-TIDY_FOLDERS = ("src/", "cli/", "triton/", "python/")
+CPP_FOLDERS = ("src", "include", "cli", "triton", "dropin", "python", "tests", "bench", "fuzz", "examples", "cmake")
+TIDY_FOLDERS = ("src/", "cli/", "triton/", "dropin/", "python/")
 
 
 def git(*arguments: str) -> list[str]:

@@ -1,0 +1,19 @@
+# libonnxruntime.so, by which programs that are linked against onnxruntime run on treadle: a library of its own over
+# libtreadle.so. Programs ask for symbols of many versions (OrtGetApiBase@VERS_1.23.2); only a library whose symbols have
+# no versions serves all of them. The soname is onnxruntime's.
+
+file(GLOB dropin_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/dropin/*.cc")
+add_library(treadle_dropin SHARED ${dropin_sources})
+target_include_directories(treadle_dropin PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/dropin")
+target_link_libraries(treadle_dropin PRIVATE treadle_options treadle)
+set(TREADLE_DROPIN_DIR "${CMAKE_INSTALL_LIBDIR}/treadle/onnxruntime")
+set_target_properties(treadle_dropin PROPERTIES OUTPUT_NAME onnxruntime SOVERSION 1
+  LIBRARY_OUTPUT_DIRECTORY "${TREADLE_LIB_DIR}/onnxruntime"
+  BUILD_RPATH "${TREADLE_LIB_DIR}" INSTALL_RPATH "$ORIGIN/../.."
+  LINK_DEPENDS "${PROJECT_SOURCE_DIR}/dropin/exports.map")
+# Programs close it and open it again, while threads of theirs may be in it.
+target_link_options(treadle_dropin PRIVATE "LINKER:-z,nodelete"
+  "LINKER:--version-script,${PROJECT_SOURCE_DIR}/dropin/exports.map")
+if(NOT TREADLE_SANITIZE)
+  target_link_options(treadle_dropin PRIVATE "LINKER:-z,defs")
+endif()

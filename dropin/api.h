@@ -1,0 +1,48 @@
+// Functions of the table, by the names of its entries (entries.inc). Those whose entry gives a status throw instead:
+// Failure, or what the standard library throws. table.cc makes statuses of it.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include "abi.h"
+#include "treadle/treadle.h"
+
+namespace treadle::dropin {
+
+struct Failure : std::runtime_error {
+  Failure(OrtErrorCode code, const std::string& message) : std::runtime_error(message), code(code) {}
+  OrtErrorCode code;
+};
+
+// Throws what treadle says, if anything; frees the status.
+void check(treadle_status* status);
+// Throws INVALID_ARGUMENT.
+[[noreturn]] void refuse_argument(const std::string& message);
+inline void require(bool holds, const char* message) {
+  if (!holds) refuse_argument(message);
+}
+
+OrtStatus* make_status(OrtErrorCode code, const std::string& message) noexcept;
+// Of the exception that is being handled.
+OrtStatus* status_of_exception() noexcept;
+
+namespace api {
+
+template <class Result>
+using Thrown = std::conditional_t<std::is_same_v<Result, OrtStatus*>, void, Result>;
+
+#define TREADLE_DECLARE_ours(name, result, ...) Thrown<result> name(__VA_ARGS__);
+#define TREADLE_DECLARE_gives(name, result, ...) result name(__VA_ARGS__);
+#define TREADLE_DECLARE_refused(name, result, ...)
+#define X(how, ...) TREADLE_DECLARE_##how(__VA_ARGS__)
+#include "entries.inc"
+#undef X
+#undef TREADLE_DECLARE_ours
+#undef TREADLE_DECLARE_gives
+#undef TREADLE_DECLARE_refused
+
+}  // namespace api
+
+}  // namespace treadle::dropin

@@ -1,0 +1,137 @@
+// Inputs and outputs that stay bound to a session from run to run.
+
+#include <algorithm>
+#include <cstring>
+
+#include "memory.h"
+#include "session.h"
+
+struct OrtIoBinding {
+  struct Bound {
+    std::string name;
+    OrtValue value;
+    bool made_by_run = false;  // an output of which only the device is said
+  };
+
+  OrtSession* session;
+  std::vector<Bound> inputs, outputs;
+};
+
+namespace treadle::dropin {
+
+namespace {
+
+void bind(std::vector<OrtIoBinding::Bound>& bound, const char* name, OrtValue value, bool made_by_run) {
+  require(name, "the name of what is bound is missing");
+  const auto found = std::find_if(bound.begin(), bound.end(), [&](const auto& b) { return b.name == name; });
+  if (found == bound.end()) {
+    bound.push_back({name, std::move(value), made_by_run});
+  } else {
+    found->value = std::move(value);
+    found->made_by_run = made_by_run;
+  }
+}
+
+void require_name(const OrtSession& session, treadle_role role, const char* name, const char* kind) {
+  const auto has = [&](treadle_role of) {
+    for (size_t i = 0; i < treadle_session_count(session.engine.get(), of); ++i) {
+      if (std::strcmp(treadle_session_name(session.engine.get(), of, i), name) == 0) return true;
+    }
+    return false;
+  };
+  if (has(role) || (role == TREADLE_INPUT && has(TREADLE_OVERRIDABLE))) return;
+  refuse_argument("the model has no " + std::string(kind) + " '" + name + "'");
+}
+
+}  // namespace
+
+namespace api {
+
+void CreateIoBinding(OrtSession* session, OrtIoBinding** out) {
+  *out = new OrtIoBinding{.session = session, .inputs = {}, .outputs = {}};
+}
+
+void ReleaseIoBinding(OrtIoBinding* binding) {
+  delete binding;
+}
+
+void BindInput(OrtIoBinding* binding, const char* name, const OrtValue* value) {
+  require(name && value, "a name and a value are bound");
+  require_name(*binding->session, TREADLE_INPUT, name, "input");
+  bind(binding->inputs, name, value->share(), false);
+}
+
+void BindOutput(OrtIoBinding* binding, const char* name, const OrtValue* value) {
+  require(name && value, "a name and a value are bound");
+  require_name(*binding->session, TREADLE_OUTPUT, name, "output");
+  bind(binding->outputs, name, value->share(), false);
+}
+
+void BindOutputToDevice(OrtIoBinding* binding, const char* name, const OrtMemoryInfo* memory) {
+  require_cpu(memory);
+  require(name, "the name of an output is missing");
+  require_name(*binding->session, TREADLE_OUTPUT, name, "output");
+  bind(binding->outputs, name, OrtValue(), true);
+}
+
+void ClearBoundInputs(OrtIoBinding* binding) {
+  binding->inputs.clear();
+}
+
+void ClearBoundOutputs(OrtIoBinding* binding) {
+  binding->outputs.clear();
+}
+
+void RunWithBinding(OrtSession* session, const OrtRunOptions* options, const OrtIoBinding* given) {
+  // What is bound is the client's to change, what results there are is not.
+  auto* const binding = const_cast<OrtIoBinding*>(given);
+  std::vector<const char*> names, output_names;
+  std::vector<const OrtValue*> inputs;
+  std::vector<OrtValue*> outputs;
+  for (const auto& input : binding->inputs) names.push_back(input.name.c_str()), inputs.push_back(&input.value);
+  for (auto& output : binding->outputs) {
+    output_names.push_back(output.name.c_str());
+    outputs.push_back(output.made_by_run ? nullptr : &output.value);
+  }
+  session->run(options, names.data(), inputs.data(), inputs.size(), output_names.data(), outputs.size(),
+               outputs.data());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!binding->outputs[i].made_by_run) continue;
+    binding->outputs[i].value = std::move(*outputs[i]);
+    delete outputs[i];
+  }
+}
+
+// Everything is where it is when a run has ended.
+void SynchronizeBoundInputs(OrtIoBinding*) {}
+void SynchronizeBoundOutputs(OrtIoBinding*) {}
+
+// All names in one run of characters.
+void GetBoundOutputNames(const OrtIoBinding* binding, OrtAllocator* allocator, char** names, size_t** lengths,
+                         size_t* count) {
+  *count = binding->outputs.size();
+  *names = nullptr;
+  *lengths = nullptr;
+  if (*count == 0) return;
+  std::string all;
+  for (const auto& output : binding->outputs) all += output.name;
+  size_t* const sizes = static_cast<size_t*>(allocate(allocator, *count * sizeof(size_t)));
+  for (size_t i = 0; i < *count; ++i) sizes[i] = binding->outputs[i].name.size();
+  *lengths = sizes;
+  *names = copy_text(allocator, all);
+}
+
+void GetBoundOutputValues(const OrtIoBinding* binding, OrtAllocator* allocator, OrtValue*** values, size_t* count) {
+  *count = binding->outputs.size();
+  *values = nullptr;
+  if (*count == 0) return;
+  std::vector<std::unique_ptr<OrtValue>> made;
+  for (const auto& output : binding->outputs) made.push_back(std::make_unique<OrtValue>(output.value.share()));
+  auto** const out = static_cast<OrtValue**>(allocate(allocator, *count * sizeof(OrtValue*)));
+  for (size_t i = 0; i < *count; ++i) out[i] = made[i].release();
+  *values = out;
+}
+
+}  // namespace api
+
+}  // namespace treadle::dropin

@@ -1,0 +1,123 @@
+#include "environment.h"
+
+#include <cstdio>
+
+#include "memory.h"
+
+namespace treadle::dropin {
+
+void Logger::warn(const std::string& message) const {
+  if (least > ORT_LOGGING_LEVEL_WARNING) return;
+  if (function) {
+    function(parameter, ORT_LOGGING_LEVEL_WARNING, "treadle", id.c_str(), "", message.c_str());
+  } else {
+    std::fprintf(stderr, "[W:treadle:%s] %s\n", id.c_str(), message.c_str());
+  }
+}
+
+namespace {
+
+// As onnxruntime has it: every CreateEnv gives the same environment; the first one says how it logs. Clients create and
+// release it over and over.
+struct Shared {
+  std::mutex mutex;
+  OrtEnv* environment = nullptr;
+  int users = 0;
+};
+Shared& shared() {
+  static Shared* const shared = new Shared;  // outlives what runs while the process ends
+  return *shared;
+}
+
+OrtEnv* acquire(Logger logger, int threads) {
+  Shared& all = shared();
+  const std::lock_guard lock(all.mutex);
+  if (!all.environment) {
+    all.environment = new OrtEnv;
+    all.environment->logger = std::move(logger);
+    all.environment->threads = threads;
+  }
+  ++all.users;
+  return all.environment;
+}
+
+Logger logger_of(OrtLoggingFunction function, void* parameter, OrtLoggingLevel least, const char* id) {
+  return {.function = function, .parameter = parameter, .id = id ? id : "", .least = least};
+}
+
+int threads_of(const OrtThreadingOptions* options) {
+  return options ? options->threads : 0;
+}
+
+}  // namespace
+
+namespace api {
+
+void CreateEnv(OrtLoggingLevel least, const char* id, OrtEnv** out) {
+  *out = acquire(logger_of(nullptr, nullptr, least, id), 0);
+}
+
+void CreateEnvWithCustomLogger(OrtLoggingFunction function, void* parameter, OrtLoggingLevel least, const char* id,
+                               OrtEnv** out) {
+  *out = acquire(logger_of(function, parameter, least, id), 0);
+}
+
+void CreateEnvWithGlobalThreadPools(OrtLoggingLevel least, const char* id, const OrtThreadingOptions* options,
+                                    OrtEnv** out) {
+  *out = acquire(logger_of(nullptr, nullptr, least, id), threads_of(options));
+}
+
+void CreateEnvWithCustomLoggerAndGlobalThreadPools(OrtLoggingFunction function, void* parameter, OrtLoggingLevel least,
+                                                   const char* id, const OrtThreadingOptions* options, OrtEnv** out) {
+  *out = acquire(logger_of(function, parameter, least, id), threads_of(options));
+}
+
+void CreateEnvWithOptions(const OrtEnvCreationOptions* options, OrtEnv** out) {
+  require(options, "the options of an environment are missing");
+  *out = acquire(logger_of(options->custom_logging_function, options->custom_logging_param,
+                           static_cast<OrtLoggingLevel>(options->logging_severity_level), options->log_id),
+                 threads_of(options->threading_options));
+}
+
+void ReleaseEnv(OrtEnv* environment) {
+  if (!environment) return;
+  Shared& all = shared();
+  const std::lock_guard lock(all.mutex);
+  if (--all.users > 0) return;
+  delete all.environment;
+  all.environment = nullptr;
+}
+
+void UpdateEnvWithCustomLogLevel(OrtEnv* environment, OrtLoggingLevel least) {
+  const std::lock_guard lock(environment->mutex);
+  environment->logger.least = least;
+}
+
+// treadle sends nothing to anybody, and does not care which language calls.
+void EnableTelemetryEvents(const OrtEnv*) {}
+void DisableTelemetryEvents(const OrtEnv*) {}
+void SetLanguageProjection(const OrtEnv*, OrtLanguageProjection) {}
+
+void CreateThreadingOptions(OrtThreadingOptions** out) {
+  *out = new OrtThreadingOptions;
+}
+
+void ReleaseThreadingOptions(OrtThreadingOptions* options) {
+  delete options;
+}
+
+void SetGlobalIntraOpNumThreads(OrtThreadingOptions* options, int threads) {
+  require(threads >= 0, "the number of threads is 0 (as many as processors) or more");
+  options->threads = threads;
+}
+
+// The work of operators is all that threads share; they spin for as long as it pays; no result depends on denormals.
+void SetGlobalInterOpNumThreads(OrtThreadingOptions*, int) {}
+void SetGlobalSpinControl(OrtThreadingOptions*, int) {}
+void SetGlobalDenormalAsZero(OrtThreadingOptions*) {
+  throw Failure(ORT_NOT_IMPLEMENTED, "treadle keeps denormal numbers as they are");
+}
+
+}  // namespace api
+
+}  // namespace treadle::dropin
