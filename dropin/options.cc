@@ -50,6 +50,7 @@ OrtSessionOptions::OrtSessionOptions(const OrtSessionOptions& other)
       entries(other.entries),
       sizes(other.sizes),
       denoted_sizes(other.denoted_sizes),
+      files(other.files),
       load_cancelled(other.load_cancelled) {
   for (const auto& [name, value] : other.initializers) initializers.emplace(name, value.share());
 }
@@ -68,6 +69,9 @@ treadle::dropin::EngineOptions OrtSessionOptions::engine(const OrtEnv* environme
     treadle::dropin::Feeds feed;
     feed.add(&value);
     check(treadle_options_set_initializer(made.get(), name.c_str(), feed.values()[0]));
+  }
+  for (const auto& [name, bytes] : files) {
+    check(treadle_options_set_external_file(made.get(), name.c_str(), bytes.data(), bytes.size()));
   }
   for (size_t i = 0; i < entries.keys.size(); ++i) {
     const std::string_view key = entries.keys[i];
@@ -214,6 +218,14 @@ void AddInitializer(OrtSessionOptions* options, const char* name, const OrtValue
 void AddExternalInitializers(OrtSessionOptions* options, const char* const* names, const OrtValue* const* values,
                              size_t count) {
   for (size_t i = 0; i < count; ++i) AddInitializer(options, names[i], values[i]);
+}
+
+void AddExternalInitializersFromFilesInMemory(OrtSessionOptions* options, const char* const* names, char* const* buffers,
+                                              const size_t* sizes, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    require(names[i] && buffers[i], "a file of external data has a name and bytes");
+    given(options)->files[names[i]] = {buffers[i], sizes[i]};
+  }
 }
 
 void SessionOptionsSetLoadCancellationFlag(OrtSessionOptions* options, bool cancel) {

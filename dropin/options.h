@@ -37,6 +37,7 @@ struct OrtSessionOptions {
   OrtKeyValuePairs entries;
   std::vector<std::pair<std::string, int64_t>> sizes, denoted_sizes;
   std::map<std::string, OrtValue> initializers;
+  std::map<std::string, std::string_view> files;  // of external data: the client's bytes
   // Stops the sessions that are being made with these options. Copies of the options share it.
   std::shared_ptr<std::atomic<bool>> load_cancelled;
 };

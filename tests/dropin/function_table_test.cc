@@ -1,0 +1,553 @@
+// libonnxruntime.so as programs use it: by its two symbols and the table of functions. With TREADLE_TEST_ONNXRUNTIME
+// naming another libonnxruntime.so the same tests hold for that one (tests/dropin/test_function_table.py).
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "dropin/abi.h"
+#include "treadle/treadle.h"
+
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr auto kFloat = static_cast<ONNXTensorElementDataType>(1);
+constexpr auto kString = ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING;
+constexpr auto kInt4 = static_cast<ONNXTensorElementDataType>(22);
+
+std::string library() {
+  if (const char* other = std::getenv("TREADLE_TEST_ONNXRUNTIME")) return other;
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib/onnxruntime/libonnxruntime.so";
+}
+
+const OrtApiBase* base() {
+  static const OrtApiBase* const base = [] {
+    void* const handle = dlopen(library().c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) throw std::runtime_error(dlerror());
+    return reinterpret_cast<const OrtApiBase* (*)()>(dlsym(handle, "OrtGetApiBase"))();
+  }();
+  return base;
+}
+
+// The version that a widely used program was built with.
+const OrtApi& ort() {
+  return *base()->GetApi(23);
+}
+
+struct Error : std::runtime_error {
+  Error(OrtErrorCode code, const std::string& message) : std::runtime_error(message), code(code) {}
+  OrtErrorCode code;
+};
+
+void check(OrtStatus* status) {
+  if (!status) return;
+  const Error error(ort().GetErrorCode(status), ort().GetErrorMessage(status));
+  ort().ReleaseStatus(status);
+  throw error;
+}
+
+// A handle that its own function of the table frees.
+template <class T, void (*OrtApi::* kRelease)(T*)>
+struct Release {
+  void operator()(T* handle) const { (ort().*kRelease)(handle); }
+};
+#define TREADLE_HANDLE(name) using name = std::unique_ptr<Ort##name, Release<Ort##name, &OrtApi::Release##name>>
+TREADLE_HANDLE(Env);
+TREADLE_HANDLE(IoBinding);
+TREADLE_HANDLE(MemoryInfo);
+TREADLE_HANDLE(ModelMetadata);
+TREADLE_HANDLE(RunOptions);
+TREADLE_HANDLE(Session);
+TREADLE_HANDLE(SessionOptions);
+TREADLE_HANDLE(TensorTypeAndShapeInfo);
+TREADLE_HANDLE(TypeInfo);
+TREADLE_HANDLE(Value);
+#undef TREADLE_HANDLE
+
+template <class Owner, class... Parameters, class... Arguments>
+Owner make(OrtStatus* (*function)(Parameters...), Arguments... arguments) {
+  typename Owner::pointer made = nullptr;
+  check(function(arguments..., &made));
+  return Owner(made);
+}
+template <class Result, class... Parameters, class... Arguments>
+Result ask(OrtStatus* (*function)(Parameters...), Arguments... arguments) {
+  Result result{};
+  check(function(arguments..., &result));
+  return result;
+}
+
+std::string bytes_of(const std::string& text) {
+  char* bytes = nullptr;
+  size_t size = 0;
+  treadle_status* const status = treadle_text_parse(TREADLE_MODEL, text.data(), text.size(), &bytes, &size);
+  if (status) throw std::runtime_error(treadle_status_text(status));
+  std::string model(bytes, size);
+  treadle_free(bytes);
+  return model;
+}
+
+std::string model_of(const std::string& graph) {
+  return bytes_of("<ir_version: 8, opset_import: [\"\" : 17]>\n" + graph);
+}
+
+const Env& environment() {
+  static const Env environment = make<Env>(ort().CreateEnv, ORT_LOGGING_LEVEL_WARNING, "tests");
+  return environment;
+}
+
+Session open(const std::string& model, const OrtSessionOptions* options = nullptr) {
+  const SessionOptions defaults = make<SessionOptions>(ort().CreateSessionOptions);
+  return make<Session>(ort().CreateSessionFromArray, environment().get(), model.data(), model.size(),
+                       options ? options : defaults.get());
+}
+
+const OrtMemoryInfo* cpu() {
+  static const MemoryInfo memory = make<MemoryInfo>(ort().CreateCpuMemoryInfo, OrtArenaAllocator, OrtMemTypeDefault);
+  return memory.get();
+}
+
+template <class T>
+Value lend(std::vector<T>& elements, const std::vector<int64_t>& dims, ONNXTensorElementDataType type) {
+  return make<Value>(ort().CreateTensorWithDataAsOrtValue, cpu(), elements.data(), elements.size() * sizeof(T),
+                     dims.data(), dims.size(), type);
+}
+
+OrtAllocator* allocator() {
+  return ask<OrtAllocator*>(ort().GetAllocatorWithDefaultOptions);
+}
+
+std::string take(char* text) {
+  std::string copy = text;
+  allocator()->Free(allocator(), text);
+  return copy;
+}
+
+std::vector<Value> run(OrtSession* session, const std::vector<const char*>& names,
+                       const std::vector<const OrtValue*>& inputs, const std::vector<const char*>& output_names,
+                       const OrtRunOptions* options = nullptr) {
+  std::vector<OrtValue*> outputs(output_names.size());
+  check(ort().Run(session, options, names.data(), inputs.data(), inputs.size(), output_names.data(), outputs.size(),
+                  outputs.data()));
+  std::vector<Value> owned;
+  for (OrtValue* output : outputs) owned.emplace_back(output);
+  return owned;
+}
+
+template <class T>
+std::vector<T> elements(const OrtValue* value) {
+  const auto info = make<TensorTypeAndShapeInfo>(ort().GetTensorTypeAndShape, value);
+  const T* const data = static_cast<const T*>(ask<void*>(ort().GetTensorMutableData, const_cast<OrtValue*>(value)));
+  return {data, data + ask<size_t>(ort().GetTensorShapeElementCount, info.get())};
+}
+
+std::vector<int64_t> dims(const OrtTensorTypeAndShapeInfo* info) {
+  std::vector<int64_t> sizes(ask<size_t>(ort().GetDimensionsCount, info));
+  check(ort().GetDimensions(info, sizes.data(), sizes.size()));
+  return sizes;
+}
+
+std::vector<std::string> texts(const OrtValue* value, size_t count) {
+  const size_t size = ask<size_t>(ort().GetStringTensorDataLength, value);
+  std::string all(size, ' ');
+  std::vector<size_t> offsets(count);
+  check(ort().GetStringTensorContent(value, all.data(), size, offsets.data(), count));
+  std::vector<std::string> made;
+  for (size_t i = 0; i < count; ++i) {
+    made.push_back(all.substr(offsets[i], (i + 1 < count ? offsets[i + 1] : size) - offsets[i]));
+  }
+  return made;
+}
+
+OrtErrorCode code_of(const std::function<void()>& call, std::string* message = nullptr) {
+  try {
+    call();
+  } catch (const Error& error) {
+    if (message) *message = error.what();
+    return error.code;
+  }
+  return ORT_OK;
+}
+
+const char* const kAdd = "g (float[N, 3] x, float[3] b) => (float[N, 3] y) { y = Add(x, b) }";
+// Runs until somebody stops it.
+const char* const kEndless = R"(g (float[4] x) => (float[4] y) {
+  yes = Constant <value = bool {1}> ()
+  y = Loop <body = b (int64 i, bool go, float[4] s) => (bool on, float[4] t) { on = Identity(go) t = Cos(s) }> (, yes, x)
+})";
+
+TEST(FunctionTable, VersionsGiveTheOneTable) {
+  EXPECT_EQ(base()->GetApi(0), nullptr);
+  EXPECT_EQ(base()->GetApi(1), base()->GetApi(23));
+  EXPECT_EQ(base()->GetApi(1000), nullptr);
+  EXPECT_THAT(base()->GetVersionString(), testing::StartsWith("1."));
+}
+
+TEST(FunctionTable, EveryReleaseTakesNull) {
+  ort().ReleaseValue(nullptr);
+  ort().ReleaseSession(nullptr);
+  ort().ReleaseSessionOptions(nullptr);
+  ort().ReleaseStatus(nullptr);
+  ort().ReleaseTypeInfo(nullptr);
+  ort().ReleaseTensorTypeAndShapeInfo(nullptr);
+  ort().ReleaseRunOptions(nullptr);
+  ort().ReleaseMemoryInfo(nullptr);
+}
+
+TEST(FunctionTable, SessionsSayWhatTheyTake) {
+  const Session session = open(model_of(kAdd));
+  ASSERT_EQ(ask<size_t>(ort().SessionGetInputCount, session.get()), 2U);
+  ASSERT_EQ(ask<size_t>(ort().SessionGetOutputCount, session.get()), 1U);
+  EXPECT_EQ(ask<size_t>(ort().SessionGetOverridableInitializerCount, session.get()), 0U);
+  EXPECT_EQ(take(ask<char*>(ort().SessionGetInputName, session.get(), 1, allocator())), "b");
+  EXPECT_EQ(take(ask<char*>(ort().SessionGetOutputName, session.get(), 0, allocator())), "y");
+  const auto type = make<TypeInfo>(ort().SessionGetInputTypeInfo, session.get(), 0);
+  EXPECT_EQ(ask<ONNXType>(ort().GetOnnxTypeFromTypeInfo, type.get()), ONNX_TYPE_TENSOR);
+  const auto* info = ask<const OrtTensorTypeAndShapeInfo*>(ort().CastTypeInfoToTensorInfo, type.get());
+  EXPECT_EQ(ask<ONNXTensorElementDataType>(ort().GetTensorElementType, info), kFloat);
+  EXPECT_THAT(dims(info), ElementsAre(-1, 3));
+  const char* names[2] = {};
+  check(ort().GetSymbolicDimensions(info, names, 2));
+  EXPECT_STREQ(names[0], "N");
+  EXPECT_STREQ(names[1], "");
+  EXPECT_EQ(ask<const OrtSequenceTypeInfo*>(ort().CastTypeInfoToSequenceTypeInfo, type.get()), nullptr);
+}
+
+TEST(FunctionTable, RunsOnBorrowedMemory) {
+  const Session session = open(model_of(kAdd));
+  std::vector<float> x{1, 2, 3, 4, 5, 6}, b{10, 20, 30};
+  const Value xs = lend(x, {2, 3}, kFloat), bs = lend(b, {3}, kFloat);
+  auto results = run(session.get(), {"x", "b"}, {xs.get(), bs.get()}, {"y"});
+  EXPECT_THAT(elements<float>(results[0].get()), ElementsAre(11, 22, 33, 14, 25, 36));
+  x[0] = 100;  // read anew
+  results = run(session.get(), {"b", "x"}, {bs.get(), xs.get()}, {"y"});
+  EXPECT_EQ(elements<float>(results[0].get())[0], 110);
+}
+
+TEST(FunctionTable, ResultsAreWrittenWhereTheCallerSays) {
+  const Session session = open(model_of(kAdd));
+  std::vector<float> x{1, 2, 3}, b{10, 20, 30}, y(3);
+  const Value xs = lend(x, {1, 3}, kFloat), bs = lend(b, {3}, kFloat), ys = lend(y, {1, 3}, kFloat);
+  const char* const names[] = {"x", "b"};
+  const OrtValue* const inputs[] = {xs.get(), bs.get()};
+  const char* const output = "y";
+  for (int round = 0; round < 3; ++round) {
+    x[0] = static_cast<float>(round);
+    OrtValue* outputs[] = {ys.get()};
+    check(ort().Run(session.get(), nullptr, names, inputs, 2, &output, 1, outputs));
+    EXPECT_EQ(outputs[0], ys.get());
+    EXPECT_THAT(y, ElementsAre(10.0F + static_cast<float>(round), 22, 33));
+  }
+}
+
+TEST(FunctionTable, AResultOfOtherSizesThanItsPlaceIsAnError) {
+  const Session session = open(model_of(kAdd));
+  std::vector<float> x{1, 2, 3}, b{10, 20, 30}, y(6);
+  const Value xs = lend(x, {1, 3}, kFloat), bs = lend(b, {3}, kFloat), ys = lend(y, {2, 3}, kFloat);
+  const char* const names[] = {"x", "b"};
+  const OrtValue* const inputs[] = {xs.get(), bs.get()};
+  const char* const output = "y";
+  OrtValue* outputs[] = {ys.get()};
+  EXPECT_NE(code_of([&] { check(ort().Run(session.get(), nullptr, names, inputs, 2, &output, 1, outputs)); }), ORT_OK);
+}
+
+// What a run returns stays, whatever becomes of what it was given.
+TEST(FunctionTable, ResultsAreNotTheCallersMemory) {
+  const Session session = open(model_of("g (float[3] x) => (float[3] y, float[3] z) { y = Identity(x) z = Neg(x) }"));
+  std::vector<float> x{1, 2, 3};
+  Value xs = lend(x, {3}, kFloat);
+  const auto results = run(session.get(), {"x"}, {xs.get()}, {"y", "z"});
+  xs.reset();
+  x.assign(3, 0);
+  EXPECT_THAT(elements<float>(results[0].get()), ElementsAre(1, 2, 3));
+  EXPECT_THAT(elements<float>(results[1].get()), ElementsAre(-1, -2, -3));
+}
+
+// A result may be an initializer; writing to the result leaves the model as it is.
+TEST(FunctionTable, WritingToAResultLeavesTheModelAlone) {
+  const Session session = open(model_of("g (float[2] x) => (float[2] y, float[2] c) <float[2] c = {5, 6}> { y = Add(x, c) }"));
+  std::vector<float> x{1, 2};
+  const Value xs = lend(x, {2}, kFloat);
+  const auto first = run(session.get(), {"x"}, {xs.get()}, {"y", "c"});
+  static_cast<float*>(ask<void*>(ort().GetTensorMutableData, first[1].get()))[0] = 1000;
+  const auto second = run(session.get(), {"x"}, {xs.get()}, {"y", "c"});
+  EXPECT_THAT(elements<float>(second[0].get()), ElementsAre(6, 8));
+  EXPECT_THAT(elements<float>(second[1].get()), ElementsAre(5, 6));
+}
+
+TEST(FunctionTable, Texts) {
+  const Session session = open(model_of("g (string[N] x) => (string[N] y) { y = Identity(x) }"));
+  const int64_t count = 3;
+  const Value value = make<Value>(ort().CreateTensorAsOrtValue, allocator(), &count, 1, kString);
+  const char* const given[] = {"eins", "", "drei"};
+  check(ort().FillStringTensor(value.get(), given, 3));
+  check(ort().FillStringTensorElement(value.get(), "zwei", 1));
+  std::memcpy(ask<char*>(ort().GetResizedStringTensorElementBuffer, value.get(), 2, 5), "fuenf", 5);
+  const auto results = run(session.get(), {"x"}, {value.get()}, {"y"});
+  EXPECT_THAT(texts(results[0].get(), 3), ElementsAre("eins", "zwei", "fuenf"));
+  EXPECT_EQ(ask<size_t>(ort().GetStringTensorElementLength, results[0].get(), 2), 5U);
+  std::string one(4, ' ');
+  check(ort().GetStringTensorElement(results[0].get(), 4, 0, one.data()));
+  EXPECT_EQ(one, "eins");
+}
+
+TEST(FunctionTable, SequencesAreMadeAndTaken) {
+  const Session session = open(model_of(R"(g (seq(float[N]) s, float[N] x) => (seq(float[N]) t, int64 n) {
+    t = SequenceInsert(s, x)
+    n = SequenceLength(t)
+  })"));
+  const auto type = make<TypeInfo>(ort().SessionGetOutputTypeInfo, session.get(), 0);
+  EXPECT_EQ(ask<ONNXType>(ort().GetOnnxTypeFromTypeInfo, type.get()), ONNX_TYPE_SEQUENCE);
+  std::vector<float> a{1}, b{2, 3}, c{4, 5, 6};
+  const Value av = lend(a, {1}, kFloat), bv = lend(b, {2}, kFloat), cv = lend(c, {3}, kFloat);
+  const OrtValue* const parts[] = {av.get(), bv.get()};
+  const Value sequence = make<Value>(ort().CreateValue, parts, 2, ONNX_TYPE_SEQUENCE);
+  const auto results = run(session.get(), {"s", "x"}, {sequence.get(), cv.get()}, {"t", "n"});
+  EXPECT_EQ(ask<ONNXType>(ort().GetValueType, results[0].get()), ONNX_TYPE_SEQUENCE);
+  EXPECT_EQ(ask<size_t>(ort().GetValueCount, results[0].get()), 3U);
+  const Value last = make<Value>(ort().GetValue, results[0].get(), 2, allocator());
+  EXPECT_THAT(elements<float>(last.get()), ElementsAre(4, 5, 6));
+  EXPECT_THAT(elements<int64_t>(results[1].get()), ElementsAre(3));
+}
+
+TEST(FunctionTable, MapsAreKeysAndValues) {
+  const Session session = open(bytes_of(R"(<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 1]>
+    g (float[N, 2] x) => (seq(map(int64, float)) y) { y = ai.onnx.ml.ZipMap <classlabels_int64s = [7, 9]> (x) })"));
+  std::vector<float> x{1, 2, 3, 4};
+  const Value xs = lend(x, {2, 2}, kFloat);
+  const auto results = run(session.get(), {"x"}, {xs.get()}, {"y"});
+  EXPECT_EQ(ask<size_t>(ort().GetValueCount, results[0].get()), 2U);
+  const Value map = make<Value>(ort().GetValue, results[0].get(), 1, allocator());
+  EXPECT_EQ(ask<ONNXType>(ort().GetValueType, map.get()), ONNX_TYPE_MAP);
+  const Value keys = make<Value>(ort().GetValue, map.get(), 0, allocator());
+  const Value values = make<Value>(ort().GetValue, map.get(), 1, allocator());
+  EXPECT_THAT(elements<int64_t>(keys.get()), ElementsAre(7, 9));
+  EXPECT_THAT(elements<float>(values.get()), ElementsAre(3, 4));
+}
+
+TEST(FunctionTable, AbsentOptionals) {
+  const Session session = open(model_of("g (float[2] x) => (optional(float[2]) y, bool has) { y = Optional <type = float[2]> () has = OptionalHasElement(y) }"));
+  std::vector<float> x{1, 2};
+  const Value xs = lend(x, {2}, kFloat);
+  const auto results = run(session.get(), {"x"}, {xs.get()}, {"y"});
+  EXPECT_EQ(ask<int>(ort().HasValue, results[0].get()), 0);
+}
+
+TEST(FunctionTable, ElementsOfHalfAByteArePacked) {
+  const Session session = open(bytes_of(R"(<ir_version: 10, opset_import: ["" : 21]>
+    g (int4[3] x) => (float[3] f, int4[3] y) { f = Cast <to = 1> (x) y = Cast <to = 22> (f) })"));
+  std::vector<uint8_t> x{0xF7, 0x08};  // 7, -1, -8
+  const Value xs = lend(x, {3}, kInt4);
+  const auto results = run(session.get(), {"x"}, {xs.get()}, {"f", "y"});
+  EXPECT_THAT(elements<float>(results[0].get()), ElementsAre(7, -1, -8));
+  const auto* const packed = static_cast<const uint8_t*>(ask<void*>(ort().GetTensorMutableData, results[1].get()));
+  EXPECT_EQ(packed[0], 0xF7);
+  EXPECT_EQ(packed[1] & 0xF, 0x8);
+}
+
+TEST(FunctionTable, Metadata) {
+  std::string text = "<ir_version: 8, opset_import: [\"\" : 17], producer_name: \"loom\", domain: \"org.tests\", "
+                     "model_version: 5, doc_string: \"what it is\", metadata_props: [\"a\" : \"1\", \"b\" : \"\"]>\n";
+  const Session session = open(bytes_of(text + kAdd));
+  const auto metadata = make<ModelMetadata>(ort().SessionGetModelMetadata, session.get());
+  EXPECT_EQ(take(ask<char*>(ort().ModelMetadataGetProducerName, metadata.get(), allocator())), "loom");
+  EXPECT_EQ(take(ask<char*>(ort().ModelMetadataGetGraphName, metadata.get(), allocator())), "g");
+  EXPECT_EQ(take(ask<char*>(ort().ModelMetadataGetDomain, metadata.get(), allocator())), "org.tests");
+  EXPECT_EQ(take(ask<char*>(ort().ModelMetadataGetDescription, metadata.get(), allocator())), "what it is");
+  EXPECT_EQ(ask<int64_t>(ort().ModelMetadataGetVersion, metadata.get()), 5);
+  EXPECT_EQ(take(ask<char*>(ort().ModelMetadataLookupCustomMetadataMap, metadata.get(), allocator(), "a")), "1");
+  EXPECT_EQ(ask<char*>(ort().ModelMetadataLookupCustomMetadataMap, metadata.get(), allocator(), "c"), nullptr);
+  char** keys = nullptr;
+  int64_t count = 0;
+  check(ort().ModelMetadataGetCustomMetadataMapKeys(metadata.get(), allocator(), &keys, &count));
+  ASSERT_EQ(count, 2);
+  for (int64_t i = 0; i < count; ++i) take(keys[i]);
+  allocator()->Free(allocator(), keys);
+}
+
+TEST(FunctionTable, ErrorsHaveTheirNumbers) {
+  EXPECT_EQ(code_of([] {
+              const SessionOptions options = make<SessionOptions>(ort().CreateSessionOptions);
+              make<Session>(ort().CreateSession, environment().get(), "/nowhere/model.onnx", options.get());
+            }),
+            ORT_NO_SUCHFILE);
+  EXPECT_EQ(code_of([] { open("not a model at all"); }), ORT_INVALID_PROTOBUF);
+  const Session session = open(model_of(kAdd));
+  std::vector<float> x{1, 2, 3};
+  const Value xs = lend(x, {1, 3}, kFloat);
+  std::string message;
+  EXPECT_EQ(code_of([&] { run(session.get(), {"q"}, {xs.get()}, {"y"}); }, &message), ORT_INVALID_ARGUMENT);
+  EXPECT_THAT(message, HasSubstr("q"));
+  EXPECT_EQ(code_of([&] { run(session.get(), {"x", "b"}, {xs.get(), xs.get()}, {"nothing"}); }), ORT_INVALID_ARGUMENT);
+}
+
+TEST(FunctionTable, RunsAreTerminated) {
+  const Session session = open(model_of(kEndless));
+  std::vector<float> x(4);
+  const Value xs = lend(x, {4}, kFloat);
+  const auto options = make<RunOptions>(ort().CreateRunOptions);
+  std::thread stops([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    check(ort().RunOptionsSetTerminate(options.get()));
+  });
+  EXPECT_NE(code_of([&] { run(session.get(), {"x"}, {xs.get()}, {"y"}, options.get()); }), ORT_OK);
+  stops.join();
+
+  const Session add = open(model_of(kAdd));
+  const Value rows = lend(x, {1, 3}, kFloat), row = lend(x, {3}, kFloat);
+  const auto runs = [&] { run(add.get(), {"x", "b"}, {rows.get(), row.get()}, {"y"}, options.get()); };
+  EXPECT_NE(code_of(runs), ORT_OK) << "the options still say so";
+  check(ort().RunOptionsUnsetTerminate(options.get()));
+  EXPECT_EQ(code_of(runs), ORT_OK);
+}
+
+TEST(FunctionTable, Bindings) {
+  const Session session = open(model_of("g (float[N] x) => (float[N] y, float[N] z) { y = Neg(x) z = Abs(x) }"));
+  const auto binding = make<IoBinding>(ort().CreateIoBinding, session.get());
+  std::vector<float> x{-1, 2}, y(2);
+  const Value ys = lend(y, {2}, kFloat);
+  {
+    const Value xs = lend(x, {2}, kFloat);
+    check(ort().BindInput(binding.get(), "x", xs.get()));  // the binding has a handle of its own
+  }
+  check(ort().BindOutput(binding.get(), "y", ys.get()));
+  check(ort().BindOutputToDevice(binding.get(), "z", cpu()));
+  for (float first : {-1.0F, 4.0F}) {
+    x[0] = first;
+    check(ort().RunWithBinding(session.get(), nullptr, binding.get()));
+    EXPECT_THAT(y, ElementsAre(-first, -2));
+    OrtValue** values = nullptr;
+    size_t count = 0;
+    check(ort().GetBoundOutputValues(binding.get(), allocator(), &values, &count));
+    ASSERT_EQ(count, 2U);
+    EXPECT_THAT(elements<float>(values[1]), ElementsAre(std::abs(first), 2));
+    for (size_t i = 0; i < count; ++i) ort().ReleaseValue(values[i]);
+    allocator()->Free(allocator(), values);
+  }
+  char* names = nullptr;
+  size_t *lengths = nullptr, count = 0;
+  check(ort().GetBoundOutputNames(binding.get(), allocator(), &names, &lengths, &count));
+  ASSERT_EQ(count, 2U);
+  EXPECT_EQ(std::string(names, lengths[0] + lengths[1]), "yz");
+  allocator()->Free(allocator(), names);
+  allocator()->Free(allocator(), lengths);
+  EXPECT_NE(code_of([&] { check(ort().BindInput(binding.get(), "nothing", ys.get())); }), ORT_OK);
+}
+
+TEST(FunctionTable, InitializersAreGiven) {
+  const std::string model = model_of("g (float[2] x) => (float[2] y) <float[2] w = {5, 6}> { y = Mul(x, w) }");
+  const auto options = make<SessionOptions>(ort().CreateSessionOptions);
+  std::vector<float> w{2, 3}, x{10, 100};
+  const Value ws = lend(w, {2}, kFloat), xs = lend(x, {2}, kFloat);
+  check(ort().AddInitializer(options.get(), "w", ws.get()));
+  const Session session = open(model, options.get());
+  EXPECT_THAT(elements<float>(run(session.get(), {"x"}, {xs.get()}, {"y"})[0].get()), ElementsAre(20, 300));
+}
+
+TEST(FunctionTable, SizesAreFixedByName) {
+  const auto options = make<SessionOptions>(ort().CreateSessionOptions);
+  check(ort().AddFreeDimensionOverrideByName(options.get(), "N", 4));
+  const Session session = open(model_of(kAdd), options.get());
+  const auto type = make<TypeInfo>(ort().SessionGetInputTypeInfo, session.get(), 0);
+  EXPECT_THAT(dims(ask<const OrtTensorTypeAndShapeInfo*>(ort().CastTypeInfoToTensorInfo, type.get())),
+              ElementsAre(4, 3));
+}
+
+TEST(FunctionTable, EntriesOfOptionsAreKept) {
+  const auto options = make<SessionOptions>(ort().CreateSessionOptions);
+  check(ort().AddSessionConfigEntry(options.get(), "session.intra_op.allow_spinning", "0"));
+  const auto copy = make<SessionOptions>(ort().CloneSessionOptions, options.get());
+  EXPECT_EQ(ask<int>(ort().HasSessionConfigEntry, copy.get(), "session.intra_op.allow_spinning"), 1);
+  EXPECT_EQ(ask<int>(ort().HasSessionConfigEntry, copy.get(), "another"), 0);
+  size_t size = 0;
+  check(ort().GetSessionConfigEntry(copy.get(), "session.intra_op.allow_spinning", nullptr, &size));
+  ASSERT_EQ(size, 2U);
+  std::string value(size, ' ');
+  check(ort().GetSessionConfigEntry(copy.get(), "session.intra_op.allow_spinning", value.data(), &size));
+  EXPECT_STREQ(value.c_str(), "0");
+}
+
+TEST(FunctionTable, RunsInTheBackground) {
+  const auto options = make<SessionOptions>(ort().CreateSessionOptions);
+  check(ort().SetIntraOpNumThreads(options.get(), 2));  // onnxruntime wants threads for it
+  const Session session = open(model_of(kAdd), options.get());
+  std::vector<float> x{1, 2, 3}, b{10, 20, 30};
+  const Value xs = lend(x, {1, 3}, kFloat), bs = lend(b, {3}, kFloat);
+  const char* const names[] = {"x", "b"};
+  const OrtValue* const inputs[] = {xs.get(), bs.get()};
+  const char* const output = "y";
+  OrtValue* outputs[1] = {};
+  struct Ended {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool ended = false;
+    OrtStatus* status = nullptr;
+  } told;
+  const auto callback = [](void* context, OrtValue**, size_t, OrtStatus* status) {
+    auto& told = *static_cast<Ended*>(context);
+    const std::lock_guard lock(told.mutex);
+    told.ended = true;
+    told.status = status;
+    told.changed.notify_all();
+  };
+  check(ort().RunAsync(session.get(), nullptr, names, inputs, 2, &output, 1, outputs, callback, &told));
+  std::unique_lock lock(told.mutex);
+  told.changed.wait(lock, [&] { return told.ended; });
+  check(told.status);
+  const Value result(outputs[0]);
+  EXPECT_THAT(elements<float>(result.get()), ElementsAre(11, 22, 33));
+}
+
+TEST(FunctionTable, ProvidersAndDevices) {
+  char** names = nullptr;
+  int count = 0;
+  check(ort().GetAvailableProviders(&names, &count));
+  std::vector<std::string> known(names, names + count);
+  check(ort().ReleaseAvailableProviders(names, count));
+  EXPECT_THAT(known, testing::Contains("CPUExecutionProvider"));
+  const auto options = make<SessionOptions>(ort().CreateSessionOptions);
+  EXPECT_NE(code_of([&] {
+              check(ort().SessionOptionsAppendExecutionProvider(options.get(), "Imaginary", nullptr, nullptr, 0));
+            }),
+            ORT_OK);
+  const OrtEpDevice* const* devices = nullptr;
+  size_t device_count = 0;
+  check(ort().GetEpDevices(environment().get(), &devices, &device_count));
+  ASSERT_GE(device_count, 1U);
+  EXPECT_STREQ(ort().EpDevice_EpName(devices[0]), "CPUExecutionProvider");
+}
+
+TEST(FunctionTable, EnvironmentsAreOne) {
+  const Env first = make<Env>(ort().CreateEnv, ORT_LOGGING_LEVEL_WARNING, "a");
+  const Env second = make<Env>(ort().CreateEnv, ORT_LOGGING_LEVEL_WARNING, "b");
+  EXPECT_EQ(first.get(), second.get());
+}
+
+TEST(FunctionTable, ElementsHaveAddresses) {
+  std::vector<float> x{1, 2, 3, 4, 5, 6};
+  const Value xs = lend(x, {2, 3}, kFloat);
+  const int64_t position[] = {1, 2};
+  EXPECT_EQ(ask<void*>(ort().TensorAt, xs.get(), position, 2), &x[5]);
+  const int64_t outside[] = {2, 0};
+  EXPECT_NE(code_of([&] { ask<void*>(ort().TensorAt, xs.get(), outside, 2); }), ORT_OK);
+}
+
+TEST(FunctionTable, MemoryOfTheCallerMustSuffice) {
+  std::vector<float> x(5);
+  EXPECT_EQ(code_of([&] { lend(x, {2, 3}, kFloat); }), ORT_INVALID_ARGUMENT);
+  EXPECT_EQ(code_of([&] { lend(x, {-1, 3}, kFloat); }), ORT_INVALID_ARGUMENT);
+}
+
+}  // namespace
