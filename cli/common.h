@@ -103,6 +103,7 @@ void add_profile(CLI::App& app, int& status);
 void add_bisect(CLI::App& app, int& status);
 void add_triton_config(CLI::App& app, int& status);
 // Hidden: what describes the others to shells and in manual pages.
+void add_onnxruntime_lib(CLI::App& app);
 void add_describe(CLI::App& app);
 
 }  // namespace cli

@@ -48,6 +48,7 @@ int run(int argc, char** argv) {
   cli::add_profile(app, status);
   cli::add_bisect(app, status);
   cli::add_triton_config(app, status);
+  cli::add_onnxruntime_lib(app);
   cli::add_describe(app);
   try {
     app.parse(argc, argv);

@@ -1,6 +1,6 @@
 # What `cmake --install` puts where, by component:
 #
-#   library      libtreadle.so.0
+#   library      libtreadle.so.0, and libonnxruntime.so over it in a folder of its own
 #   native       libtreadle_jit.so, in a folder of this version, as it serves no other
 #   development  headers, libtreadle.so, libtreadle.a, CMake's package, treadle.pc
 #   triton       the backend for Triton Inference Server
@@ -44,6 +44,9 @@ if(TARGET treadle_archive)
 endif()
 if(TARGET treadle_jit)
   install(TARGETS treadle_jit LIBRARY DESTINATION "${TREADLE_NATIVE_DIR}" COMPONENT native)
+endif()
+if(TARGET treadle_dropin)
+  install(TARGETS treadle_dropin LIBRARY DESTINATION "${TREADLE_DROPIN_DIR}" COMPONENT library)
 endif()
 if(TARGET treadle_triton)
   install(TARGETS treadle_triton LIBRARY DESTINATION "${TREADLE_TRITON_DIR}" COMPONENT triton)

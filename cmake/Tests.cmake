@@ -23,6 +23,9 @@ if(test_sources)
   set_target_properties(treadle_failing_malloc PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${TREADLE_LIB_DIR}"
     CXX_VISIBILITY_PRESET default)
   add_dependencies(treadle_tests treadle_failing_malloc)
+  if(TARGET treadle_dropin)
+    add_dependencies(treadle_tests treadle_dropin) # tests/dropin/ opens it
+  endif()
 endif()
 
 # tests/allocation/ -> an executable of its own, whose allocator fails on demand.

@@ -173,6 +173,7 @@ struct OrtApiBase {
 };
 
 __attribute__((visibility("default"))) const OrtApiBase* OrtGetApiBase();
-__attribute__((visibility("default"))) OrtStatus* OrtSessionOptionsAppendExecutionProvider_CPU(OrtSessionOptions* options, int use_arena);
+__attribute__((visibility("default"))) OrtStatus* OrtSessionOptionsAppendExecutionProvider_CPU(
+    OrtSessionOptions* options, int use_arena);
 
 }  // extern "C"

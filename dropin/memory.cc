@@ -79,11 +79,8 @@ void CreateMemoryInfo_V2(const char* name, OrtMemoryInfoDeviceType device, uint3
                          OrtDeviceMemoryType type, size_t, OrtAllocatorType allocator, OrtMemoryInfo** out) {
   require(name, "the name of a memory is missing");
   if (device != OrtMemoryInfoDeviceType_CPU) refuse_argument("there is no device but the processor");
-  *out = new OrtMemoryInfo{.name = name,
-                           .allocator = allocator,
-                           .device_id = device_id,
-                           .device_memory = type,
-                           .vendor_id = vendor_id};
+  *out = new OrtMemoryInfo{
+      .name = name, .allocator = allocator, .device_id = device_id, .device_memory = type, .vendor_id = vendor_id};
 }
 
 void ReleaseMemoryInfo(OrtMemoryInfo* memory) {

@@ -220,8 +220,8 @@ void AddExternalInitializers(OrtSessionOptions* options, const char* const* name
   for (size_t i = 0; i < count; ++i) AddInitializer(options, names[i], values[i]);
 }
 
-void AddExternalInitializersFromFilesInMemory(OrtSessionOptions* options, const char* const* names, char* const* buffers,
-                                              const size_t* sizes, size_t count) {
+void AddExternalInitializersFromFilesInMemory(OrtSessionOptions* options, const char* const* names,
+                                              char* const* buffers, const size_t* sizes, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     require(names[i] && buffers[i], "a file of external data has a name and bytes");
     given(options)->files[names[i]] = {buffers[i], sizes[i]};

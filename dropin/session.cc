@@ -158,8 +158,10 @@ void Trace::add(const char* name, uint64_t begin_ns, uint64_t end_ns) {
   const std::lock_guard lock(mutex_);
   char event[256];
   std::snprintf(event, sizeof event,
-                "%s{\"cat\":\"Session\",\"pid\":%d,\"tid\":%zu,\"ts\":%llu,\"dur\":%llu,\"ph\":\"X\",\"name\":\"%s\",\"args\":{}}",
-                events_.empty() ? "" : ",\n", getpid(), std::hash<std::thread::id>()(std::this_thread::get_id()) % 1000000,
+                "%s{\"cat\":\"Session\",\"pid\":%d,\"tid\":%zu,\"ts\":%llu,\"dur\":%llu,\"ph\":\"X\",\"name\":\"%s\","
+                "\"args\":{}}",
+                events_.empty() ? "" : ",\n", getpid(),
+                std::hash<std::thread::id>()(std::this_thread::get_id()) % 1000000,
                 static_cast<unsigned long long>((begin_ns - start_ns_) / 1000),
                 static_cast<unsigned long long>((end_ns - begin_ns) / 1000), name);
   events_ += event;
@@ -189,7 +191,8 @@ namespace {
 
 void add_nodes_of(Trace& trace, const treadle_session* engine, const char* const* names, const Feeds& feeds) {
   treadle_profile* made = nullptr;
-  treadle_status* const status = treadle_session_profile(engine, nullptr, names, feeds.values(), feeds.size(), 1, &made);
+  treadle_status* const status =
+      treadle_session_profile(engine, nullptr, names, feeds.values(), feeds.size(), 1, &made);
   const std::unique_ptr<treadle_profile, void (*)(treadle_profile*)> profile(made, treadle_profile_free);
   if (status) return treadle_status_free(status);  // the run itself says what is wrong
   const std::unique_ptr<char, void (*)(void*)> text(treadle_profile_trace(made), treadle_free);
@@ -240,8 +243,8 @@ void CreateSession(const OrtEnv* environment, const char* path, const OrtSession
   *out = open_file(environment, path, options);
 }
 
-void CreateSessionFromArray(const OrtEnv* environment, const void* bytes, size_t size,
-                            const OrtSessionOptions* options, OrtSession** out) {
+void CreateSessionFromArray(const OrtEnv* environment, const void* bytes, size_t size, const OrtSessionOptions* options,
+                            OrtSession** out) {
   *out = open_bytes(environment, bytes, size, options);
 }
 

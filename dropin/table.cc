@@ -50,7 +50,8 @@ consteval auto entry() {
 template <class Result>
 Result refuse(const char* name) {
   if constexpr (std::is_same_v<Result, OrtStatus*>) {
-    return make_status(ORT_NOT_IMPLEMENTED, std::string("treadle does not implement ") + name + " of onnxruntime's C API");
+    return make_status(ORT_NOT_IMPLEMENTED,
+                       std::string("treadle does not implement ") + name + " of onnxruntime's C API");
   } else if constexpr (!std::is_void_v<Result>) {
     return Result{};
   }
@@ -59,8 +60,7 @@ Result refuse(const char* name) {
 constexpr OrtApi kTable = {
 #define TREADLE_ENTRY_ours(name, result, ...) .name = entry<result, &api::name>(),
 #define TREADLE_ENTRY_gives(name, result, ...) .name = &api::name,
-#define TREADLE_ENTRY_refused(name, result, ...) \
-  .name = +[](__VA_ARGS__) -> result { return refuse<result>(#name); },
+#define TREADLE_ENTRY_refused(name, result, ...) .name = +[](__VA_ARGS__) -> result { return refuse<result>(#name); },
 #define X(how, ...) TREADLE_ENTRY_##how(__VA_ARGS__)
 #include "entries.inc"
 #undef X

@@ -364,8 +364,9 @@ void GetTypeInfo(const OrtValue* value, OrtTypeInfo** out) {
 }
 
 void GetValueType(const OrtValue* value, ONNXType* out) {
-  *out = value->staged ? ONNX_TYPE_TENSOR
-                       : value->handle ? kind_of(treadle_value_kind(value->handle.get())) : ONNX_TYPE_UNKNOWN;
+  *out = value->staged   ? ONNX_TYPE_TENSOR
+         : value->handle ? kind_of(treadle_value_kind(value->handle.get()))
+                         : ONNX_TYPE_UNKNOWN;
 }
 
 void GetTensorMemoryInfo(const OrtValue*, const OrtMemoryInfo** out) {
@@ -419,8 +420,8 @@ void GetStringTensorElementLength(const OrtValue* value, size_t index, size_t* o
 void GetStringTensorElement(const OrtValue* value, size_t size, size_t index, void* out) {
   const std::string& text = text_in(value, index);
   if (text.size() > size) {
-    refuse_argument("text " + std::to_string(index) + " takes " + std::to_string(text.size()) + " bytes, found room for " +
-                    std::to_string(size));
+    refuse_argument("text " + std::to_string(index) + " takes " + std::to_string(text.size()) +
+                    " bytes, found room for " + std::to_string(size));
   }
   std::memcpy(out, text.data(), text.size());
 }

@@ -20,7 +20,7 @@ inline Handle own(treadle_value* value) {
 // A tensor that clients see in another form than treadle does.
 class Staged {
  public:
-  Staged(int element, const int64_t* dims, size_t rank);            // texts, or packed elements in memory of its own
+  Staged(int element, const int64_t* dims, size_t rank);  // texts, or packed elements in memory of its own
   Staged(int element, const int64_t* dims, size_t rank, void* memory, size_t bytes);  // packed elements of the client
   explicit Staged(const treadle_value* value);
 

@@ -46,6 +46,14 @@ Status check_feed(const IoInfo& input, const AnyValue& value) {
   return {};
 }
 
+// A tensor of one element for an input that is a scalar: programs hand over a list of one number, and other engines
+// take it.
+bool stands_for_scalar(const Type& declared, const AnyValue& value) {
+  return declared.kind == Type::Kind::kTensor && declared.has_shape && declared.shape.empty() && value.is_tensor() &&
+         !value.tensor().dims().empty() && value.tensor().element_count() == 1 &&
+         value.tensor().type() == declared.element;
+}
+
 // Sequences of the caller's, however deep, may be used by several runs at once; in-place growth needs storage of one's
 // own.
 bool needs_own(const AnyValue& value) {
@@ -116,6 +124,10 @@ Status Inputs::fill(std::span<const Feed> feeds, Given& given) const {
     }
     const size_t i = position++;
     if (feed.value->is_none()) continue;
+    if (stands_for_scalar(by_position_[i]->type, *feed.value)) {
+      given.values[i] = given.keep(AnyValue(feed.value->tensor().reshaped({})));
+      continue;
+    }
     TREADLE_TRY(check(i, *feed.value));
     given.values[i] = needs_own(*feed.value) ? given.keep(own(*feed.value)) : feed.value;
   }

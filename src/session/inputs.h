@@ -56,7 +56,8 @@ class Inputs {
   std::span<const IoInfo> overridable() const { return overridable_; }   // initialisers that one may give
   std::vector<Type> types() const;                                       // parallel to the graph's
 
-  // The values of a run: those of the caller, looked up by name, and defaults. Errors: kInvalidArgument names the
+  // The values of a run: those of the caller, looked up by name, and defaults; one element of any rank where the model
+  // has a scalar is that scalar. Errors: kInvalidArgument names the
   // input, what was expected and what was found.
   Status fill(std::span<const Feed> feeds, Given& given) const;
   // Whether `value` may be given for input i. Errors: likewise.
