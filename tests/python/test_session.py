@@ -397,3 +397,17 @@ def test_settings_that_do_not_exist_are_refused():
     run.terminate = False
     with pytest.raises(AttributeError, match="no attribute 'timeout'.*time_limit"):
         run.timeout = 2.0
+
+
+def test_one_number_stands_for_a_scalar():
+    """Voice detectors hand over their rate as [16000] where the model has a scalar; other engines take it."""
+    session = treadle.InferenceSession(
+        b'<ir_version: 8, opset_import: ["" : 17]> g (int64 n, float[3] x) => (float[3] y) {'
+        b" f = Cast <to = 1> (n) y = Mul (x, f) }"
+    )
+    x = np.arange(3, dtype=np.float32)
+    for shape in ((), (1,), (1, 1)):
+        [y] = session.run(None, {"n": np.full(shape, 4), "x": x})
+        np.testing.assert_array_equal(y, 4 * x)
+    with pytest.raises(treadle.InvalidArgument, match="input 'n': expected tensor"):
+        session.run(None, {"n": np.array([4, 5]), "x": x})
