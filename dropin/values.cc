@@ -288,7 +288,7 @@ void CreateTensorWithDataAndDeleterAsOrtValue(OrtAllocator* deleter, void* data,
   };
   treadle_value* value = nullptr;
   check(treadle_tensor_borrow(element, dims, rank, data, bytes, true, release, owner.get(), &value));
-  owner.release();
+  (void)owner.release();
   *out = new OrtValue(own(value));
 }
 

@@ -100,7 +100,7 @@ def tidy_one(file, deadline):
     """(file, its findings); None as findings when the deadline has passed."""
     if time.monotonic() > deadline:
         return file, None
-    headers = f"--header-filter=^{ROOT}/(src|cli|python)/"
+    headers = f"--header-filter=^{ROOT}/(src|cli|python|dropin)/"
     command = ["clang-tidy-19", "-p", str(BUILD / "release"), "--quiet", "--warnings-as-errors=*", headers, file]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return file, done.stdout.strip() if done.returncode else ""
