@@ -99,7 +99,26 @@ void copy_kept_taps(const ConvPlan& plan, const std::byte* from, std::byte* to) 
   }
 }
 
+ConvLayouts layouts_for_isa(ComputeType type, const ConvShape& shape) {
+  switch (preferred_isa()) {
+#if defined(TREADLE_HAS_X86_KERNELS)
+    case Isa::kAvx512:
+      return avx512::conv_layouts(type, shape);
+    case Isa::kAvx2:
+      return avx2::conv_layouts(type, shape);
+#endif
+    default:
+      return baseline::conv_layouts(type, shape);
+  }
+}
+
 }  // namespace
+
+ConvLayouts conv_layouts(ComputeType type, const ConvShape& given) {
+  if (may_fold(given)) return {};
+  ConvPlan cut;
+  return layouts_for_isa(type, without_idle_axes(given, cut));
+}
 
 ConvPlan prepare_conv(ComputeType type, const ConvShape& given) {
   ConvPlan cut;

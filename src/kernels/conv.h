@@ -22,7 +22,17 @@ struct ConvShape {
   Spatial stride{1, 1, 1, 1, 1, 1}, dilation{1, 1, 1, 1, 1, 1};
   Spatial pad_begin{};
   bool transposed = false;
+  // Channels are the last axis of x, and of y and the addend: [N, spatial..., C]. Only as conv_layouts says.
+  bool x_last = false, y_last = false;
 };
+
+// Which operands may have their channels last. Results have the same bits.
+struct ConvLayouts {
+  bool x = false, y = false;
+  bool apart = false;  // one without the other as well
+  bool in_lanes = false;  // otherwise the convolution turns what has channels first while it computes
+};
+ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape);
 
 // Applied to every output element at the very end: Relu is (0, inf). NaN stays NaN.
 struct Clamp {

@@ -33,4 +33,39 @@ void run_global_pool(PoolKind kind, ElementType type, int p, int64_t plane, cons
   }
 }
 
+bool pools_last(const PoolShape& shape) {
+  constexpr int64_t kMostRows = 64, kMostElements = 4096, kMostLanes = 16;  // what isa/pool_rows.h takes
+  if (shape.axes < 1 || shape.axes > 2) return false;
+  const auto w = static_cast<size_t>(shape.axes - 1);
+  const int64_t lanes = shape.output[w] + kMostLanes, reach = (shape.kernel[w] - 1) * shape.dilation[w];
+  return (shape.axes == 1 || shape.kernel[0] <= kMostRows) && shape.pad_begin[w] >= 0 &&
+         lanes * shape.stride[w] + reach < kMostElements && shape.pad_begin[w] + kMostLanes < kMostElements;
+}
+
+void run_pool_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end) {
+  switch (preferred_isa()) {
+#if defined(TREADLE_HAS_X86_KERNELS)
+    case Isa::kAvx512:
+      return avx512::run_pool_last(kind, shape, x, y, begin, end);
+    case Isa::kAvx2:
+      return avx2::run_pool_last(kind, shape, x, y, begin, end);
+#endif
+    default:
+      return baseline::run_pool_last(kind, shape, x, y, begin, end);
+  }
+}
+
+void run_global_average_last(int64_t plane, int64_t channels, const float* x, float* y, int64_t begin, int64_t end) {
+  switch (preferred_isa()) {
+#if defined(TREADLE_HAS_X86_KERNELS)
+    case Isa::kAvx512:
+      return avx512::run_global_average_last(plane, channels, x, y, begin, end);
+    case Isa::kAvx2:
+      return avx2::run_global_average_last(plane, channels, x, y, begin, end);
+#endif
+    default:
+      return baseline::run_global_average_last(plane, channels, x, y, begin, end);
+  }
+}
+
 }  // namespace treadle::kernels

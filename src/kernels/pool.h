@@ -35,4 +35,11 @@ void run_pool(PoolKind kind, ElementType type, const PoolShape& shape, const voi
 void run_global_pool(PoolKind kind, ElementType type, int p, int64_t plane, const void* x, void* y, int64_t begin,
                      int64_t end);
 
+// Of floats with their channels last, [N, spatial..., C]: rows (batch * all output axes but the last one) [begin, end)
+// of y. kMax and averages, for shapes that pools_last is true of. Results have the bits of run_pool.
+bool pools_last(const PoolShape& shape);
+void run_pool_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end);
+// The average of the whole plane, for each channel of images [begin, end).
+void run_global_average_last(int64_t plane, int64_t channels, const float* x, float* y, int64_t begin, int64_t end);
+
 }  // namespace treadle::kernels

@@ -6,6 +6,7 @@
 
 #include "kernels/isa/conv_channels.h"
 #include "kernels/isa/conv_depthwise.h"
+#include "kernels/isa/conv_depthwise_last.h"
 #include "kernels/isa/conv_depthwise_masked.h"
 #include "kernels/isa/conv_depthwise_rows.h"
 #include "kernels/isa/conv_rows.h"
@@ -23,7 +24,8 @@ GemmPlan pointwise_gemm(const ConvPlan& plan, const ConvGeometry& g) {
   s.n = g.out_channel();
   s.k = g.in_per_group;
   s.a_row = g.in_per_group;
-  s.b_row = g.in_channel();
+  s.b_row = plan.shape.x_last ? 1 : g.in_channel();
+  if (plan.shape.x_last) s.b_col = plan.shape.in_channels;
   s.c_row = g.out_channel();
   s.bias_row = 1;
   s.bias_col = 0;
@@ -62,7 +64,8 @@ void run_pointwise(const ConvPlan& plan, const ConvOperands& operands, int64_t b
     run_gemm_range(
         gemm,
         {static_cast<const T*>(operands.packed_weights) + group * g.out_per_group * g.k,
-         static_cast<const T*>(operands.x) + (image * s.in_channels + group * g.in_per_group) * g.in_channel(),
+         static_cast<const T*>(operands.x) + image * s.in_channels * g.in_channel() +
+             group * g.in_per_group * (s.x_last ? 1 : g.in_channel()),
          bias == nullptr ? nullptr : bias + group * g.out_per_group, y, operands.scratch, beside(operands, y)},
         {0, g.out_per_group, column, column + columns});
   }
@@ -77,6 +80,93 @@ void prepare_pointwise(ConvPlan& plan) {
   plan.scratch_bytes = pointwise_gemm<T>(plan, g).scratch_bytes;
   plan.run = run_pointwise<T>;
   plan.pack = copy_weights;
+}
+
+// 1x1 kernels with channels last: [positions, in] x [in, out], weights packed.
+template <class T>
+GemmPlan pointwise_last_gemm(const ConvPlan& plan, const ConvGeometry& g) {
+  GemmShape s;
+  s.m = g.out_channel();
+  s.n = g.out_per_group;
+  s.k = g.in_per_group;
+  s.a_row = plan.shape.x_last ? plan.shape.in_channels : 1;
+  s.a_col = plan.shape.x_last ? 1 : g.in_channel();
+  s.b_row = 1;
+  s.b_col = g.in_per_group;
+  s.b_packed = true;
+  s.c_row = plan.shape.out_channels;
+  s.bias_row = 0;
+  s.bias_col = 1;
+  s.low = plan.clamp.low;
+  s.high = plan.clamp.high;
+  return TREADLE_ISA_NAMESPACE::prepare_gemm(plan.type, s);
+}
+
+// Units of work are some positions by some output channels: what a unit reads and writes stays in the second-level
+// cache, and two threads find parts of one size.
+template <class T>
+struct PointwiseUnits {
+  explicit PointwiseUnits(const ConvGeometry& g) : rows(g.out_channel()), columns(g.out_per_group) {
+    constexpr int64_t kBytes = 256 << 10, kFewest = 96, kTogether = 12, kFewestColumns = 128;
+    const int64_t most = std::max(kFewest, kBytes / ((g.in_per_group + g.out_per_group) * int64_t{sizeof(T)}));
+    if (rows >= 2 * kFewest) {
+      const int64_t pairs = (rows + 2 * most - 1) / (2 * most);
+      rows = (rows + 2 * pairs - 1) / (2 * pairs);
+      rows = (rows + kTogether - 1) / kTogether * kTogether;
+    } else if (columns >= kFewestColumns) {
+      const int64_t panels = (columns + kPanelWidth<T> - 1) / kPanelWidth<T>;
+      columns = (panels + 1) / 2 * kPanelWidth<T>;
+    }
+    row_parts = (g.out_channel() + rows - 1) / rows;
+    column_parts = (g.out_per_group + columns - 1) / columns;
+  }
+  int64_t rows, columns, row_parts, column_parts;
+};
+
+template <class T>
+void run_pointwise_last(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
+  const ConvShape& s = plan.shape;
+  const ConvGeometry g(s);
+  const GemmPlan gemm = pointwise_last_gemm<T>(plan, g);
+  const PointwiseUnits<T> units(g);
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t column = unit % units.column_parts * units.columns;
+    const int64_t row = unit / units.column_parts % units.row_parts * units.rows;
+    const int64_t rest = unit / units.column_parts / units.row_parts, group = rest % s.groups, image = rest / s.groups;
+    const T* bias = static_cast<const T*>(operands.bias);
+    T* y = static_cast<T*>(operands.y) + image * s.out_channels * g.out_channel() + group * g.out_per_group;
+    run_gemm_range(gemm,
+                   {static_cast<const T*>(operands.x) + image * s.in_channels * g.in_channel() +
+                        group * g.in_per_group * (s.x_last ? 1 : g.in_channel()),
+                    static_cast<const std::byte*>(operands.packed_weights) +
+                        static_cast<size_t>(group) * gemm.packed_b_bytes,
+                    bias == nullptr ? nullptr : bias + group * g.out_per_group, y, operands.scratch,
+                    beside(operands, y)},
+                   {row, std::min(row + units.rows, g.out_channel()), column,
+                    std::min(column + units.columns, g.out_per_group)});
+  }
+}
+
+template <class T>
+void pack_pointwise_last(const ConvPlan& plan, const void* weights, void* packed) {
+  const ConvGeometry g(plan.shape);
+  const GemmPlan gemm = pointwise_last_gemm<T>(plan, g);
+  for (int64_t group = 0; group < plan.shape.groups; ++group) {
+    pack_b(gemm, static_cast<const T*>(weights) + group * g.out_per_group * g.k,
+           static_cast<std::byte*>(packed) + static_cast<size_t>(group) * gemm.packed_b_bytes);
+  }
+}
+
+template <class T>
+void prepare_pointwise_last(ConvPlan& plan) {
+  const ConvGeometry g(plan.shape);
+  const GemmPlan gemm = pointwise_last_gemm<T>(plan, g);
+  const PointwiseUnits<T> units(g);
+  plan.units = plan.shape.batch * plan.shape.groups * units.row_parts * units.column_parts;
+  plan.packed_weight_bytes = static_cast<size_t>(plan.shape.groups) * gemm.packed_b_bytes;
+  plan.scratch_bytes = gemm.scratch_bytes;
+  plan.run = run_pointwise_last<T>;
+  plan.pack = pack_pointwise_last<T>;
 }
 
 // Transposed: for some output channels at once, columns[channel, tap, input position] = weights[in, channel, tap]^T
@@ -231,37 +321,79 @@ bool prefers_rows(const ConvGeometry& g) {
          g.out_per_group >= Lanes<T>::kCount;
 }
 
+enum class Method { kRows, kChannels, kTransposed, kPointwise, kMasked, kDepthwiseRows, kDepthwise, kShift };
+
+template <class T>
+Method method_of(const ConvGeometry& g) {
+  if (!g.shape.transposed && prefers_rows<T>(g)) return Method::kRows;
+#if defined(__AVX2__)
+  if (std::is_same_v<T, float> && fills_lanes(g)) return Method::kChannels;
+#endif
+  if (g.shape.transposed) return Method::kTransposed;
+  if (is_pointwise(g.shape)) return Method::kPointwise;
+#if defined(__AVX512F__)
+  if (is_masked_depthwise(g) && is_narrow(g)) return Method::kMasked;
+#endif
+  if (std::is_same_v<T, float> && is_depthwise_by_rows(g)) return Method::kDepthwiseRows;
+#if defined(__AVX512F__)
+  if (is_masked_depthwise(g)) return Method::kMasked;
+#endif
+  return is_depthwise<T>(g) ? Method::kDepthwise : Method::kShift;
+}
+
 template <class T>
 void prepare(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
-  if (!plan.shape.transposed && prefers_rows<T>(g)) {
-    prepare_rows<T>(plan);
+  const ConvShape& s = plan.shape;
+  const Method method = method_of<T>(g);
+  const bool last = s.x_last && s.y_last;
+  switch (method) {
+    case Method::kRows:
+      return prepare_rows<T>(plan);
+    case Method::kChannels:
 #if defined(__AVX2__)
-  } else if (std::is_same_v<T, float> && fills_lanes(g)) {
-    prepare_channels(plan);
+      return last && is_pointwise(s) ? prepare_pointwise_last<T>(plan) : prepare_channels(plan);
 #endif
-  } else if (plan.shape.transposed) {
-    prepare_transposed<T>(plan);
-  } else if (is_pointwise(plan.shape)) {
-    prepare_pointwise<T>(plan);
+    case Method::kTransposed:
+      return prepare_transposed<T>(plan);
+    case Method::kPointwise:
+      return s.y_last ? prepare_pointwise_last<T>(plan) : prepare_pointwise<T>(plan);
+    case Method::kMasked:
 #if defined(__AVX512F__)
-  } else if (is_masked_depthwise(g) && is_narrow(g)) {
-    prepare_masked<T>(plan);
+      return last ? prepare_depthwise_last(plan, false) : prepare_masked<T>(plan);
 #endif
-  } else if (std::is_same_v<T, float> && is_depthwise_by_rows(g)) {
-    prepare_depthwise_rows(plan);
-#if defined(__AVX512F__)
-  } else if (is_masked_depthwise(g)) {
-    prepare_masked<T>(plan);
-#endif
-  } else if (is_depthwise<T>(g)) {
-    prepare_depthwise<T>(plan);
-  } else {
-    prepare_shift<T>(plan);
+    case Method::kDepthwiseRows:
+      return last ? prepare_depthwise_last(plan, true) : prepare_depthwise_rows(plan);
+    case Method::kDepthwise:
+      return last ? prepare_depthwise_last(plan, false) : prepare_depthwise<T>(plan);
+    case Method::kShift:
+      return prepare_shift<T>(plan);
   }
 }
 
 }  // namespace
+
+ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape) {
+  if (type != ComputeType::kF32) return {};
+  const ConvGeometry g(shape);
+  if (g.in_channel() == 0 || g.out_channel() == 0 || shape.batch == 0) return {};
+  switch (method_of<float>(g)) {
+    case Method::kRows: {
+      const bool single = g.in_channel() == 1 && g.out_channel() == 1;  // both layouts are one
+      return {single, single, true, true};
+    }
+    case Method::kChannels:
+      return {true, true, true, false};
+    case Method::kPointwise:
+      return {true, g.out_per_group > kGemmDotColumns, true, true};
+    case Method::kMasked:
+    case Method::kDepthwiseRows:
+    case Method::kDepthwise:
+      return {true, true, false, true};
+    default:
+      return {};
+  }
+}
 
 ConvPlan prepare_conv(ComputeType type, const ConvShape& shape) {
   ConvPlan plan;

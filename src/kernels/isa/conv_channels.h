@@ -69,6 +69,7 @@ class ChannelStore {
 
   template <class Sums>
   void run(const ChannelUnit& unit, const Sums& sums) {
+    if (g_.shape.y_last) return run_last(unit, sums);
     for (int64_t panel = unit.first_panel; panel < unit.last_panel; ++panel) {
       pitch_ = layout_.panel_vectors(panel) * L::kCount;
       for (int64_t v = 0; v < layout_.panel_vectors(panel); ++v) {
@@ -85,6 +86,49 @@ class ChannelStore {
   }
 
  private:
+  // Channels are neighbours in y as in the sums.
+  template <class Sums>
+  void run_last(const ChannelUnit& unit, const Sums& sums) {
+    const ChannelAxis &h = layout_.height, &w = layout_.width;
+    for (int64_t panel = unit.first_panel; panel < unit.last_panel; ++panel) {
+      pitch_ = layout_.panel_vectors(panel) * L::kCount;
+      const int64_t inner = panel * layout_.panel_channels();
+      channel_ = unit.group * g_.out_per_group + inner;
+      count_ = std::min(pitch_, g_.out_per_group - inner);
+      for (int64_t phase = 0; phase < layout_.phases(); ++phase) {
+        const float* from = sums.panel(panel, phase);
+        for (int64_t r = 0; r < unit.rows; ++r) {
+          const int64_t row = (unit.row + r) * h.phases + phase / w.phases;
+          for (int64_t q = 0; q < unit.columns; ++q, from += pitch_) {
+            const int64_t column = (unit.column + q) * w.phases + phase % w.phases;
+            if (row >= h.out || column >= w.out) continue;
+            const int64_t position = (unit.image * h.out + row) * w.out + column;
+            position_last(from, static_cast<float*>(operands_.y) + position * g_.shape.out_channels + channel_);
+          }
+        }
+      }
+    }
+  }
+
+  void position_last(const float* sums, float* y) const {
+    const auto* bias = static_cast<const float*>(operands_.bias);
+    const float* addend = beside(operands_, y);
+    for (int64_t c = 0; c < count_; c += L::kCount) {
+      const bool whole = count_ - c >= L::kCount;
+      const auto mask = L::mask(static_cast<int>(std::min<int64_t>(L::kCount, count_ - c)));
+      const auto read = [&](const float* p) { return whole ? L::load(p) : L::load(p, mask); };
+      auto value = L::load(sums + c);
+      if (bias != nullptr) value = L::add(value, read(bias + channel_ + c));
+      if (addend != nullptr) value = L::add(value, read(addend + c));
+      value = L::min(high_, L::max(low_, value));
+      if (whole) {
+        L::store(y + c, value);
+      } else {
+        L::store(y + c, mask, value);
+      }
+    }
+  }
+
   // Of one phase of rows and all phases of columns; `sums` of the first one.
   void rows(const ChannelUnit& unit, const float* sums, int64_t phase) {
     const ChannelAxis &h = layout_.height, &w = layout_.width;
@@ -157,6 +201,27 @@ class ChannelStore {
   float* y_ = nullptr;  // of the first channel
 };
 
+inline void copy_input(const ConvPlan& plan, const ConvGeometry& g, const ChannelsLayout& layout,
+                       const ChannelUnit& unit, const float* x, float* buffer) {
+  const auto pad = [&](float* to, int64_t count) { fill_zero(to, count * layout.stride); };
+  const int64_t channels = plan.shape.in_channels, first = unit.group * g.in_per_group;
+  if (plan.shape.x_last) {
+    x += unit.image * channels * g.in_plane + first;
+    const auto copy = [&](int64_t at, int64_t count, float* to) {
+      const float* from = x + at * channels;
+      if (layout.stride == channels) return copy_strided(from, 1, count * channels, to);
+      for (int64_t i = 0; i < count; ++i) copy_strided(from + i * channels, 1, layout.depth, to + i * layout.stride);
+    };
+    copy_band(layout, unit, buffer, copy, pad);
+  } else {
+    x += (unit.image * channels + first) * g.in_plane;
+    const auto turn = [&](int64_t at, int64_t count, float* to) {
+      turn_planes(x + at, g.in_plane, layout.depth, count, to, layout.stride);
+    };
+    copy_band(layout, unit, buffer, turn, pad);
+  }
+}
+
 inline void run_channels(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvGeometry g(plan.shape);
   const ChannelsLayout layout(g, kFloatForm);
@@ -167,16 +232,7 @@ inline void run_channels(const ConvPlan& plan, const ConvOperands& operands, int
   int64_t band = -1;
   for (int64_t i = begin; i < end; ++i) {
     const ChannelUnit unit(layout, i);
-    if (unit.band != band) {
-      const float* x = static_cast<const float*>(operands.x) +
-                       (unit.image * plan.shape.in_channels + unit.group * g.in_per_group) * g.in_plane;
-      copy_band(
-          layout, unit, buffer,
-          [&](int64_t at, int64_t count, float* to) {
-            turn_planes(x + at, g.in_plane, layout.depth, count, to, layout.stride);
-          },
-          [&](float* to, int64_t count) { fill_zero(to, count * layout.stride); });
-    }
+    if (unit.band != band) copy_input(plan, g, layout, unit, static_cast<const float*>(operands.x), buffer);
     band = unit.band;
     channels.add(unit, static_cast<const float*>(operands.packed_weights) + unit.group * layout.group_elements());
     store.run(unit, channels);

@@ -10,6 +10,10 @@
   namespace treadle::kernels::isa {                                                                                  \
   GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape);                                                   \
   ConvPlan prepare_conv(ComputeType type, const ConvShape& shape);                                                   \
+  ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape);                                                \
+  void run_pool_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end);   \
+  void run_global_average_last(int64_t plane, int64_t channels, const float* x, float* y, int64_t begin,             \
+                               int64_t end);                                                                         \
   QGemmPlan prepare_qgemm(const QGemmShape& shape);                                                                  \
   QConvPlan prepare_qconv(const QConvShape& shape);                                                                  \
   void run_pool(PoolKind kind, ElementType type, const PoolShape& shape, const void* x, void* y, int64_t* indices,   \

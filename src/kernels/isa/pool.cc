@@ -108,6 +108,9 @@ class Pool {
     }
   }
 
+  // Of a window at a row and a column, where there are no more axes: what its sum is divided by.
+  int64_t elements(int64_t row, int64_t column) const { return elements_of_rows(0, row) * elements_of_columns(column); }
+
  private:
   void rows_of_plane(const T* plane, int64_t row, T* y) const {
     for (int64_t ky = 0; ky < g_.height.kernel; ++ky) {
@@ -164,6 +167,18 @@ class Pool {
   }
 
   void divide_row(int64_t outer, int64_t row, T* y) const {
+    const int64_t others = elements_of_rows(outer, row);
+    for (int64_t i = 0; i < g_.width.out; ++i) {
+      const int64_t elements = others * elements_of_columns(i);
+      y[i] = elements == 0 ? T(0) : y[i] / static_cast<T>(elements);
+    }
+  }
+
+  int64_t elements_of_columns(int64_t column) const {
+    return count(g_.width, column, shape_.axes >= 1 ? shape_.pad_end[shape_.axes - 1] : 0);
+  }
+
+  int64_t elements_of_rows(int64_t outer, int64_t row) const {
     const int a = shape_.axes;
     int64_t others = 1;
     for (int i = g_.outer_axes - 1; i >= 0; --i) {
@@ -173,11 +188,7 @@ class Pool {
       outer /= axis.out;
     }
     if (a >= 2) others *= count(g_.height, row, shape_.pad_end[a - 2]);
-    const int64_t pad_end = a >= 1 ? shape_.pad_end[a - 1] : 0;
-    for (int64_t i = 0; i < g_.width.out; ++i) {
-      const int64_t elements = others * count(g_.width, i, pad_end);
-      y[i] = elements == 0 ? T(0) : y[i] / static_cast<T>(elements);
-    }
+    return others;
   }
 
   int64_t count(const Axis& axis, int64_t position, int64_t pad_end) const {
@@ -264,7 +275,106 @@ void global_pool_rows(PoolKind kind, int p, int64_t plane, const void* x, void* 
   }
 }
 
+// Windows over channels that are the last axis: lanes hold channels. Each window takes its elements in the order of
+// PoolRows: down its columns, then across them.
+template <bool kMax>
+class PoolLast {
+  using L = Lanes<float>;
+  using V = L::V;
+
+ public:
+  explicit PoolLast(const ConvGeometry& g, int64_t channels) : g_(g), channels_(channels) {}
+
+  // One row of windows; `x` is the image. `elements(column)`: what sums are divided by.
+  template <class Elements>
+  void row(const float* x, int64_t row, float* y, Elements&& elements) const {
+    const auto [top, bottom] =
+        inside(g_.height.input_at(row, 0), g_.height.dilation, g_.height.in, g_.height.kernel);
+    const int64_t down = g_.height.dilation * g_.width.in * channels_;
+    const float* first = x + g_.height.input_at(row, top) * g_.width.in * channels_;
+    for (int64_t column = 0; column < g_.width.out; ++column, y += channels_) {
+      const auto [left, right] =
+          inside(g_.width.input_at(column, 0), g_.width.dilation, g_.width.in, g_.width.kernel);
+      const float* from = first + g_.width.input_at(column, left) * channels_;
+      const auto divisor = kMax ? 1.f : static_cast<float>(elements(column));
+      for (int64_t c = 0; c < channels_; c += L::kCount) {
+        const auto mask = L::mask(static_cast<int>(std::min<int64_t>(L::kCount, channels_ - c)));
+        V best = start();
+        const float* p = from + c;
+        for (int64_t kx = left; kx < right; ++kx, p += g_.width.dilation * channels_) {
+          V of_column = start();
+          const float* q = p;
+          for (int64_t ky = top; ky < bottom; ++ky, q += down) of_column = take(of_column, L::load(q, mask));
+          best = take(best, of_column);
+        }
+        if (!kMax) best = divided(best, divisor);
+        L::store(y + c, mask, best);
+      }
+    }
+  }
+
+ private:
+  static V start() { return L::splat(kMax ? -std::numeric_limits<float>::infinity() : 0.f); }
+  static V take(V best, V x) {
+    if constexpr (kMax) return L::max_or_nan(best, x);
+    return L::add(best, x);
+  }
+  static V divided(V sum, float by) {
+    if (by == 0) return L::zero();
+    float lanes[L::kCount];
+    L::store(lanes, sum);
+    for (float& lane : lanes) lane /= by;
+    return L::load(lanes);
+  }
+
+  const ConvGeometry& g_;
+  const int64_t channels_;
+};
+
+template <bool kMax>
+void pool_rows_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end) {
+  const ConvShape window = window_shape(shape);
+  const ConvGeometry g(window);
+  const Pool<float> pool(kind, shape, g);
+  const PoolLast<kMax> last(g, shape.channels);
+  StopPoll stop;
+  for (int64_t i = begin; i < end && !stop.after(0.1 * static_cast<double>(g.width.out * g.taps * shape.channels)); ++i) {
+    const int64_t image = i / g.height.out, row = i % g.height.out;
+    last.row(x + image * g.in_plane * shape.channels, row, y + i * g.width.out * shape.channels,
+             [&](int64_t column) { return pool.elements(row, column); });
+  }
+}
+
 }  // namespace
+
+void run_pool_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end) {
+  return kind == PoolKind::kMax ? pool_rows_last<true>(kind, shape, x, y, begin, end)
+                                : pool_rows_last<false>(kind, shape, x, y, begin, end);
+}
+
+// Elements are added in the order of global_pool.
+void run_global_average_last(int64_t plane, int64_t channels, const float* x, float* y, int64_t begin, int64_t end) {
+  using L = Lanes<float>;
+  constexpr int64_t kChains = 4 * L::kCount;
+  for (int64_t image = begin; image < end; ++image) {
+    for (int64_t c = 0; c < channels; c += L::kCount) {
+      const auto mask = L::mask(static_cast<int>(std::min<int64_t>(L::kCount, channels - c)));
+      const float* from = x + image * plane * channels + c;
+      L::V sums[kChains];
+      std::fill_n(sums, kChains, L::zero());
+      for (int64_t i = 0; i < plane; ++i, from += channels) {
+        sums[i % kChains] = L::add(sums[i % kChains], L::load(from, mask));
+      }
+      for (int64_t width = kChains / 2; width > 0; width /= 2) {
+        for (int64_t j = 0; j < width; ++j) sums[j] = L::add(sums[j], sums[j + width]);
+      }
+      float lanes[L::kCount];
+      L::store(lanes, sums[0]);
+      for (float& lane : lanes) lane /= static_cast<float>(plane);
+      L::store(y + image * channels + c, mask, L::load(lanes));
+    }
+  }
+}
 
 void run_pool(PoolKind kind, ElementType type, const PoolShape& shape, const void* x, void* y, int64_t* indices,
               int64_t begin, int64_t end) {
