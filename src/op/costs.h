@@ -61,6 +61,14 @@ inline constexpr int64_t kFewWeights = 2048;
 inline constexpr int64_t kLeastStageRows = 12, kLeastBlockRows = 64, kLeastFarBlockRows = 256;
 inline constexpr double kProductFlopsPerNs = 100;  // of a large product on one thread (treadle_bench, gemm)
 
+// --- Images with their channels last (opt/channels_last.cc)
+
+// Of an element that a Transpose takes to the last axis, or back; of one that a convolution turns while it reads or
+// stores, in cache; of one that a kernel of 1x1 packs; and, of a depthwise convolution's results, what lanes that hold
+// positions cost more for each tap (`bench.py networks`, `treadle profile` of its models).
+inline constexpr double kTransposedElementNs = 0.35, kTurnedElementNs = 0.15, kPackedElementNs = 0.08;
+inline constexpr double kDepthwiseTapNs = 0.012;
+
 // --- Blocks of iterations
 
 // What is made for all iterations at once stays whole up to this: more than a cache gladly holds (`bench.py rnn`, long

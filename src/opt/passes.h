@@ -40,6 +40,10 @@ void select_branches(ir::Graph& graph, Remarks* remarks = nullptr);
 // are the same bit for bit, since every step stays as it is.
 void fuse_convolutions(ir::Graph& graph, Remarks* remarks = nullptr);
 
+// Convolutions, pools and what lies between them keep their channels last, [N, spatial..., C], where that costs less
+// than turning what each of them reads and stores. Wants types; results are the same bit for bit.
+void lay_channels_last(ir::Graph& graph, Remarks* remarks = nullptr);
+
 // MatMul, Gemm and Conv of dequantised bytes and dequantised constant weights become products that read the bytes and
 // sum in integers: exact where sums of floats round. Needs no types, so that it is done once when a model is loaded.
 void sum_in_integers(ir::Graph& graph, Remarks* remarks = nullptr);

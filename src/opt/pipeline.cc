@@ -80,6 +80,8 @@ constexpr Pass kPasses[] = {
     {"fuse-transposes", Stage::kPlanning, plain<fuse_transposes>, "behind all that moves products"},
     {"fuse-attention", Stage::kPlanning, plain<fuse_attention>,
      "behind fuse-transposes, which leaves its products without copies of their operands"},
+    {"lay-channels-last", Stage::kPlanning, plain<lay_channels_last>,
+     "behind fuse-convolutions, which decides what a convolution reads, and all that moves nodes"},
     {"remove-dead-nodes", Stage::kPlanning, plain<remove_dead_nodes>, "takes what the others left behind"},
 };
 static_assert(std::size(kPasses) <= 64);  // PassSet

@@ -107,7 +107,7 @@ Status prepare_conv(PrepareContext& ctx, const kernels::ConvShape& shape, const 
   const Operand& y = ctx.outputs[0];
   const ElementType wide = wide_type(y.type);
   s->plan = kernels::prepare_conv(compute_type(wide), shape);
-  const kernels::Fold* fold = s->plan.cuts ? nullptr : fold_constant(ctx, s->plan.shape, wide);
+  const kernels::Fold* fold = s->plan.cuts || shape.x_last || shape.y_last ? nullptr : fold_constant(ctx, s->plan.shape, wide);
   if (fold != nullptr) kernels::fold_conv(s->plan, *fold);
   s->plan.clamp = epilogue.clamp;
   s->table = ctx.arena.allocate(s->plan.table_bytes);
@@ -153,8 +153,23 @@ Status prepare_plain_conv(PrepareContext& ctx) {
   return prepare_conv(ctx, shape);
 }
 
+bool is_last(const ir::Attributes& attributes, const char* operand) {
+  return attributes.get_int(operand, 0) != 0;
+}
+
+Status infer_fused_conv(InferContext& ctx) {
+  const ir::Attributes& attributes = ctx.attributes();
+  return infer_channels_last(ctx, infer_plain_conv, is_last(attributes, "x_last") ? 1 << kX : 0,
+                             is_last(attributes, "y_last"));
+}
+
 Status prepare_fused_conv(PrepareContext& ctx) {
-  TREADLE_ASSIGN(const kernels::ConvShape shape, conv_shape(ctx, ctx.inputs[kX], ctx.inputs[kW]));
+  const bool x_last = is_last(ctx.attributes(), "x_last"), y_last = is_last(ctx.attributes(), "y_last");
+  const Dims &x = ctx.inputs[kX].dims, &y = ctx.outputs[0].dims;
+  TREADLE_ASSIGN(kernels::ConvShape shape, conv_shape(ctx.attributes(), x_last ? channels_second(x) : x,
+                                                      ctx.inputs[kW].dims, y_last ? channels_second(y) : y));
+  shape.x_last = x_last;
+  shape.y_last = y_last;
   ConvEpilogue epilogue;
   epilogue.clamp.low = ctx.attributes().get_float("low", epilogue.clamp.low);
   epilogue.clamp.high = ctx.attributes().get_float("high", epilogue.clamp.high);
@@ -183,7 +198,8 @@ TREADLE_OP(Conv, "") {
       .work(work::convolution<1>);
 }
 
-// Conv, plus `addend` (of y's sizes), cut off at `low` and `high`: what opt::fuse_convolutions makes.
+// Conv, plus `addend` (of y's sizes), cut off at `low` and `high`: what opt::fuse_convolutions makes. With `x_last` x,
+// with `y_last` y and the addend have their channels last: [N, spatial..., C].
 TREADLE_OP(FusedConv, "treadle") {
   op.since(1)
       .in("X", "T")
@@ -194,8 +210,10 @@ TREADLE_OP(FusedConv, "treadle") {
       .with(nn::add_conv_attributes)
       .optional("high", ir::AttributeKind::kFloat)
       .optional("low", ir::AttributeKind::kFloat)
+      .optional("x_last", ir::AttributeKind::kInt)
+      .optional("y_last", ir::AttributeKind::kInt)
       .type("T", types::kFloatsBf16);
-  op.infer(nn::infer_plain_conv)
+  op.infer(nn::infer_fused_conv)
       .prepare(nn::prepare_fused_conv)
       .axes(axes::entries_of<0b1001>)
       .product(Product::kConvolution)

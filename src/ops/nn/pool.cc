@@ -104,29 +104,21 @@ uint32_t run_pool(const void* state, void* const* slots, const uint32_t* operand
   return 0;
 }
 
+PoolKind average_kind(const ir::Attributes& attributes) {
+  return attributes.get_int("count_include_pad", 0) != 0 ? PoolKind::kAverageWithPads : PoolKind::kAverage;
+}
+
 Status prepare_pool(PrepareContext& ctx, PoolKind kind) {
   const Operand& x = ctx.inputs[0];
-  TREADLE_ASSIGN(Window window, read_window(ctx.attributes(), x.dims.size() - 2));
   auto* s = ctx.make_state<PoolState>();
   s->kind = kind;
   s->type = pool_type(x.type);
-  s->shape.axes = window.axes;
-  s->shape.batch = x.dims[0];
-  s->shape.channels = x.dims[1];
-  s->shape.input = spatial_sizes(x.dims);
-  s->shape.output = spatial_sizes(ctx.outputs[0].dims);
-  window.resolve_pads(s->shape.input, s->shape.output);
-  s->shape.kernel = window.kernel;
-  s->shape.stride = window.stride;
-  s->shape.dilation = window.dilation;
-  s->shape.pad_begin = window.pad_begin;
-  s->shape.pad_end = window.pad_end;
-  s->shape.column_major_indices = ctx.attributes().get_int("storage_order", 0) != 0;
+  TREADLE_ASSIGN(s->shape, pool_shape(ctx.attributes(), x.dims, ctx.outputs[0].dims));
   if (kind == PoolKind::kLp) {
     TREADLE_ASSIGN(s->shape.p, read_p(ctx.attributes()));
   }
   s->plane_ns = 0.2;
-  for (size_t i = 0; i < static_cast<size_t>(window.axes); ++i) {
+  for (size_t i = 0; i < static_cast<size_t>(s->shape.axes); ++i) {
     s->plane_ns *= static_cast<double>(s->shape.output[i]) * static_cast<double>(s->shape.kernel[i]);
   }
   ctx.cost_ns = s->plane_ns * static_cast<double>(s->shape.batch * s->shape.channels);
@@ -141,8 +133,7 @@ Status prepare_max_pool(PrepareContext& ctx) {
   return prepare_pool(ctx, PoolKind::kMax);
 }
 Status prepare_average_pool(PrepareContext& ctx) {
-  const bool with_pads = ctx.attributes().get_int("count_include_pad", 0) != 0;
-  return prepare_pool(ctx, with_pads ? PoolKind::kAverageWithPads : PoolKind::kAverage);
+  return prepare_pool(ctx, average_kind(ctx.attributes()));
 }
 Status prepare_lp_pool(PrepareContext& ctx) {
   return prepare_pool(ctx, PoolKind::kLp);
@@ -199,6 +190,72 @@ Status prepare_global_pool(PrepareContext& ctx) {
   return {};
 }
 
+// --- Channels last
+
+struct PoolLastState {
+  PoolKind kind = PoolKind::kMax;
+  kernels::PoolShape shape;
+  double row_ns = 0;
+};
+
+uint32_t run_pool_last(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const PoolLastState*>(state);
+  const int64_t rows = s.shape.batch * (s.shape.axes == 2 ? s.shape.output[0] : 1);
+  parallel_for(rows, s.row_ns, [&](int64_t begin, int64_t end, int) {
+    kernels::run_pool_last(s.kind, s.shape, static_cast<const float*>(slots[operands[0]]),
+                           static_cast<float*>(slots[operands[1]]), begin, end);
+  });
+  return 0;
+}
+
+Status infer_pool_last(InferContext& ctx) {
+  return infer_channels_last(ctx, infer_pool, 1, true);
+}
+
+Status prepare_pool_last(PrepareContext& ctx) {
+  auto* s = ctx.make_state<PoolLastState>();
+  const bool average = ctx.attributes().get_int("average", 0) != 0;
+  TREADLE_ASSIGN(s->shape,
+                 pool_shape(ctx.attributes(), channels_second(ctx.inputs[0].dims), channels_second(ctx.outputs[0].dims)));
+  if (average) s->kind = average_kind(ctx.attributes());
+  const Dims& y = ctx.outputs[0].dims;
+  constexpr double kTapNs = 0.03;
+  s->row_ns = kTapNs * static_cast<double>(y[y.size() - 2] * y.back());
+  for (size_t i = 0; i < static_cast<size_t>(s->shape.axes); ++i) {
+    s->row_ns *= static_cast<double>(s->shape.kernel[i]);
+  }
+  ctx.cost_ns = s->row_ns * static_cast<double>(s->shape.batch * (s->shape.axes == 2 ? s->shape.output[0] : 1));
+  ctx.set_kernel(run_pool_last, s);
+  return {};
+}
+
+Status infer_global_average_last(InferContext& ctx) {
+  return infer_channels_last(ctx, infer_global_pool, 1, true);
+}
+
+struct GlobalAverageLast {
+  int64_t images = 0, plane = 1, channels = 0;
+};
+
+uint32_t run_global_average_last(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const GlobalAverageLast*>(state);
+  parallel_for(s.images, kElementNs * static_cast<double>(s.plane * s.channels), [&](int64_t begin, int64_t end, int) {
+    kernels::run_global_average_last(s.plane, s.channels, static_cast<const float*>(slots[operands[0]]),
+                                     static_cast<float*>(slots[operands[1]]), begin, end);
+  });
+  return 0;
+}
+
+Status prepare_global_average_last(PrepareContext& ctx) {
+  auto* s = ctx.make_state<GlobalAverageLast>();
+  const Dims& x = ctx.inputs[0].dims;
+  s->images = x[0];
+  s->channels = x.back();
+  for (size_t i = 1; i + 1 < x.size(); ++i) s->plane *= x[i];
+  ctx.set_kernel(run_global_average_last, s);
+  return {};
+}
+
 // Entries and channels.
 Status axes_of_planes(AxisContext& c) {
   if (c.in(0) > 1) return looks_along(fmt::format("its windows run along axis {}", c.in(0)));
@@ -208,6 +265,24 @@ Status axes_of_planes(AxisContext& c) {
 }
 
 }  // namespace
+
+Result<kernels::PoolShape> pool_shape(const ir::Attributes& attributes, const Dims& x, const Dims& y) {
+  TREADLE_ASSIGN(Window window, read_window(attributes, x.size() - 2));
+  kernels::PoolShape shape;
+  shape.axes = window.axes;
+  shape.batch = x[0];
+  shape.channels = x[1];
+  shape.input = spatial_sizes(x);
+  shape.output = spatial_sizes(y);
+  window.resolve_pads(shape.input, shape.output);
+  shape.kernel = window.kernel;
+  shape.stride = window.stride;
+  shape.dilation = window.dilation;
+  shape.pad_begin = window.pad_begin;
+  shape.pad_end = window.pad_end;
+  shape.column_major_indices = attributes.get_int("storage_order", 0) != 0;
+  return shape;
+}
 
 }  // namespace treadle::nn
 
@@ -283,4 +358,28 @@ TREADLE_OP(GlobalLpPool, "") {
   op.since(2).attr("p", 2);
   op.since(22).type("T", types::kFloatsBf16);
   op.infer(nn::infer_global_pool).prepare(nn::prepare_global_pool<kernels::PoolKind::kLp>).axes(nn::axes_of_planes);
+}
+
+// MaxPool, with `average` AveragePool, of floats with their channels last, [N, spatial..., C]: what
+// opt::lay_channels_last makes of them.
+TREADLE_OP(PoolLast, "treadle") {
+  op.since(1)
+      .in("X", "T")
+      .out("Y", "T")
+      .attr("auto_pad", "NOTSET")
+      .attr("average", 0)
+      .attr("ceil_mode", 0)
+      .attr("count_include_pad", 0)
+      .optional("dilations", ir::AttributeKind::kInts)
+      .required("kernel_shape", ir::AttributeKind::kInts)
+      .optional("pads", ir::AttributeKind::kInts)
+      .optional("strides", ir::AttributeKind::kInts)
+      .type("T", tensors(ElementType::kFloat));
+  op.infer(nn::infer_pool_last).prepare(nn::prepare_pool_last).axes(axes::entries);
+}
+
+// GlobalAveragePool of floats with their channels last.
+TREADLE_OP(GlobalAverageLast, "treadle") {
+  op.since(1).in("X", "T").out("Y", "T").type("T", tensors(ElementType::kFloat));
+  op.infer(nn::infer_global_average_last).prepare(nn::prepare_global_average_last).axes(axes::entries);
 }

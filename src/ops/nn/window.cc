@@ -1,6 +1,8 @@
 #include "ops/nn/window.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "kernels/dispatch.h"
 
@@ -157,17 +159,52 @@ Status infer_conv(InferContext& ctx, size_t x_index, size_t w_index, size_t bias
   return {};
 }
 
+Dims channels_second(const Dims& last) {
+  Dims dims = last;
+  std::rotate(dims.begin() + 1, dims.end() - 1, dims.end());
+  return dims;
+}
+
+Dims channels_last(const Dims& second) {
+  Dims dims = second;
+  std::rotate(dims.begin() + 1, dims.begin() + 2, dims.end());
+  return dims;
+}
+
+Status infer_channels_last(InferContext& ctx, InferFn infer, uint64_t inputs, bool y) {
+  std::vector<Type> types(ctx.inputs.size());
+  std::vector<const Type*> given(ctx.inputs.begin(), ctx.inputs.end());
+  for (size_t i = 0; i < given.size(); ++i) {
+    if ((inputs >> i & 1) == 0 || !ctx.shape(i) || ctx.shape(i)->size() < 3) continue;
+    types[i] = *given[i];
+    std::rotate(types[i].shape.begin() + 1, types[i].shape.end() - 1, types[i].shape.end());
+    given[i] = &types[i];
+  }
+  const auto before = std::exchange(ctx.inputs, given);
+  Status status = infer(ctx);
+  ctx.inputs = before;
+  Type& out = ctx.outputs[0];
+  if (status.ok() && y && out.has_shape && out.shape.size() > 2) {
+    std::rotate(out.shape.begin() + 1, out.shape.begin() + 2, out.shape.end());
+  }
+  return status;
+}
+
 Result<kernels::ConvShape> conv_shape(const PrepareContext& ctx, const Operand& x, const Operand& w) {
-  TREADLE_ASSIGN(Window window, read_window(ctx.attributes(), x.dims.size() - 2));
+  return conv_shape(ctx.attributes(), x.dims, w.dims, ctx.outputs[0].dims);
+}
+
+Result<kernels::ConvShape> conv_shape(const ir::Attributes& attributes, const Dims& x, const Dims& w, const Dims& y) {
+  TREADLE_ASSIGN(Window window, read_window(attributes, x.size() - 2));
   kernels::ConvShape shape;
   shape.axes = window.axes;
-  shape.batch = x.dims[0];
-  shape.in_channels = x.dims[1];
-  shape.out_channels = w.dims[0];
-  shape.groups = ctx.attributes().get_int("group", 1);
-  shape.input = spatial_sizes(x.dims);
-  shape.output = spatial_sizes(ctx.outputs[0].dims);
-  window.kernel = shape.kernel = spatial_sizes(w.dims);
+  shape.batch = x[0];
+  shape.in_channels = x[1];
+  shape.out_channels = w[0];
+  shape.groups = attributes.get_int("group", 1);
+  shape.input = spatial_sizes(x);
+  shape.output = spatial_sizes(y);
+  window.kernel = shape.kernel = spatial_sizes(w);
   window.resolve_pads(shape.input, shape.output);
   shape.stride = window.stride;
   shape.dilation = window.dilation;

@@ -2,6 +2,7 @@
 // What convolutions and pools have in common: a window that slides over the spatial axes of [N, C, spatial...].
 
 #include "kernels/conv.h"
+#include "kernels/pool.h"
 #include "op/op_def.h"
 #include "op/operands.h"
 
@@ -41,6 +42,17 @@ Status infer_conv(InferContext& ctx, size_t x, size_t w, size_t bias, ElementTyp
 
 // The kernel's sizes of a convolution without transposition.
 Result<kernels::ConvShape> conv_shape(const PrepareContext& ctx, const Operand& x, const Operand& w);
+
+Result<kernels::ConvShape> conv_shape(const ir::Attributes& attributes, const Dims& x, const Dims& w, const Dims& y);
+
+// The kernel's sizes of a pool.
+Result<kernels::PoolShape> pool_shape(const ir::Attributes& attributes, const Dims& x, const Dims& y);
+
+// Sizes with channels second, of those with channels last, and the other way round.
+Dims channels_second(const Dims& last);
+Dims channels_last(const Dims& second);
+// `infer` of operands of which those in `inputs` (bits) and, where `y` says so, output 0 have their channels last.
+Status infer_channels_last(InferContext& ctx, InferFn infer, uint64_t inputs, bool y);
 
 // Of a convolution, transposed or not: what its time is estimated by.
 double multiply_adds(const kernels::ConvShape& shape);
