@@ -232,8 +232,10 @@ class Layout {
     const double read = elements(node.inputs[0]), stored = elements(node.outputs[0]);
     if (layouts.x && !layouts.apart) {
       const int side = cut_.node();
-      const double taps = static_cast<double>(w->constant.element_count() / shape.value().out_channels);
-      cut_.price(side, Cut::kSink, costs::kDepthwiseTapNs * taps * stored);
+      const int64_t taps = w->constant.element_count() / shape.value().out_channels;
+      const bool is_depthwise = shape.value().groups == shape.value().in_channels;
+      cut_.price(side, Cut::kSink, is_depthwise ? costs::kDepthwiseTapNs * static_cast<double>(taps) * stored
+                                                : costs::kPackedElementNs * (read + stored));
       return {side, side};
     }
     const double turned = layouts.in_lanes ? costs::kPackedElementNs : costs::kTurnedElementNs;

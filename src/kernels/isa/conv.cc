@@ -41,6 +41,14 @@ bool is_pointwise(const ConvShape& s) {
   return true;
 }
 
+// 1x1 kernels that leave out positions, and read none outside of the input.
+bool is_strided_pointwise(const ConvGeometry& g) {
+  const auto leaves_out = [](const Axis& a) {
+    return a.kernel == 1 && a.pad == 0 && (a.out - 1) * a.stride < a.in;
+  };
+  return !g.shape.transposed && g.outer_axes == 0 && leaves_out(g.height) && leaves_out(g.width);
+}
+
 // Columns in a unit of work, so that two threads find parts of one size.
 int64_t pointwise_columns(const ConvGeometry& g) {
   constexpr int64_t kMost = 512, kFewest = 64, kTogether = 32;
@@ -89,7 +97,7 @@ GemmPlan pointwise_last_gemm(const ConvPlan& plan, const ConvGeometry& g) {
   s.m = g.out_channel();
   s.n = g.out_per_group;
   s.k = g.in_per_group;
-  s.a_row = plan.shape.x_last ? plan.shape.in_channels : 1;
+  s.a_row = !is_pointwise(plan.shape) ? g.in_per_group : plan.shape.x_last ? plan.shape.in_channels : 1;
   s.a_col = plan.shape.x_last ? 1 : g.in_channel();
   s.b_row = 1;
   s.b_col = g.in_per_group;
@@ -123,27 +131,40 @@ struct PointwiseUnits {
   int64_t rows, columns, row_parts, column_parts;
 };
 
+// What positions [begin, end) read, one behind the other.
+template <class T>
+void gather_positions(const ConvGeometry& g, const T* x, int64_t begin, int64_t end, T* to) {
+  for (int64_t i = begin; i < end; ++i, to += g.in_per_group) {
+    const int64_t row = i / g.width.out * g.height.stride, column = i % g.width.out * g.width.stride;
+    std::copy_n(x + (row * g.width.in + column) * g.shape.in_channels, g.in_per_group, to);
+  }
+}
+
 template <class T>
 void run_pointwise_last(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvShape& s = plan.shape;
   const ConvGeometry g(s);
   const GemmPlan gemm = pointwise_last_gemm<T>(plan, g);
   const PointwiseUnits<T> units(g);
+  const bool gathers = !is_pointwise(s);
+  T* gathered = reinterpret_cast<T*>(static_cast<std::byte*>(operands.scratch) + gemm.scratch_bytes);
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t column = unit % units.column_parts * units.columns;
     const int64_t row = unit / units.column_parts % units.row_parts * units.rows;
     const int64_t rest = unit / units.column_parts / units.row_parts, group = rest % s.groups, image = rest / s.groups;
+    const int64_t rows = std::min(units.rows, g.out_channel() - row);
     const T* bias = static_cast<const T*>(operands.bias);
-    T* y = static_cast<T*>(operands.y) + image * s.out_channels * g.out_channel() + group * g.out_per_group;
+    const T* x = static_cast<const T*>(operands.x) + image * s.in_channels * g.in_channel() +
+                 group * g.in_per_group * (s.x_last ? 1 : g.in_channel());
+    if (gathers) gather_positions(g, x, row, row + rows, gathered);
+    T* y = static_cast<T*>(operands.y) + (image * g.out_channel() + row) * s.out_channels + group * g.out_per_group;
     run_gemm_range(gemm,
-                   {static_cast<const T*>(operands.x) + image * s.in_channels * g.in_channel() +
-                        group * g.in_per_group * (s.x_last ? 1 : g.in_channel()),
+                   {gathers ? gathered : x + row * gemm.shape.a_row,
                     static_cast<const std::byte*>(operands.packed_weights) +
                         static_cast<size_t>(group) * gemm.packed_b_bytes,
                     bias == nullptr ? nullptr : bias + group * g.out_per_group, y, operands.scratch,
                     beside(operands, y)},
-                   {row, std::min(row + units.rows, g.out_channel()), column,
-                    std::min(column + units.columns, g.out_per_group)});
+                   {0, rows, column, std::min(column + units.columns, g.out_per_group)});
   }
 }
 
@@ -165,6 +186,7 @@ void prepare_pointwise_last(ConvPlan& plan) {
   plan.units = plan.shape.batch * plan.shape.groups * units.row_parts * units.column_parts;
   plan.packed_weight_bytes = static_cast<size_t>(plan.shape.groups) * gemm.packed_b_bytes;
   plan.scratch_bytes = gemm.scratch_bytes;
+  if (!is_pointwise(plan.shape)) plan.scratch_bytes += static_cast<size_t>(units.rows * g.in_per_group) * sizeof(T);
   plan.run = run_pointwise_last<T>;
   plan.pack = pack_pointwise_last<T>;
 }
@@ -352,7 +374,7 @@ void prepare(ConvPlan& plan) {
       return prepare_rows<T>(plan);
     case Method::kChannels:
 #if defined(__AVX2__)
-      return last && is_pointwise(s) ? prepare_pointwise_last<T>(plan) : prepare_channels(plan);
+      return last && is_strided_pointwise(g) ? prepare_pointwise_last<T>(plan) : prepare_channels(plan);
 #endif
     case Method::kTransposed:
       return prepare_transposed<T>(plan);
@@ -367,7 +389,7 @@ void prepare(ConvPlan& plan) {
     case Method::kDepthwise:
       return last ? prepare_depthwise_last(plan, false) : prepare_depthwise<T>(plan);
     case Method::kShift:
-      return prepare_shift<T>(plan);
+      return last ? prepare_pointwise_last<T>(plan) : prepare_shift<T>(plan);
   }
 }
 
@@ -390,6 +412,10 @@ ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape) {
     case Method::kDepthwiseRows:
     case Method::kDepthwise:
       return {true, true, false, true};
+    case Method::kShift: {
+      const bool fits = is_strided_pointwise(g) && g.out_per_group > kGemmDotColumns;
+      return {fits, fits, false, true};
+    }
     default:
       return {};
   }
