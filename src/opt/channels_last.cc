@@ -112,7 +112,7 @@ double elements(const ir::Value* v) {
 }
 
 bool is_convolution(const ir::Node& node) {
-  return is(node, "Conv") || is(node, "FusedConv", "treadle");
+  return is(node, "Conv") || is(node, "FusedConv", "treadle") || is(node, "ConvTranspose");
 }
 
 bool is_pool(const ir::Node& node) {
@@ -172,6 +172,11 @@ Type last_type(const ir::Value* v) {
   return type;
 }
 
+Result<kernels::ConvShape> of_convolution(const ir::Attributes& attributes, const Dims& x, const Dims& w,
+                                          const Dims& y) {
+  return nn::conv_shape(attributes, x, w, y);
+}
+
 // The nodes of one region.
 class Layout {
  public:
@@ -226,7 +231,8 @@ class Layout {
     const ir::Value* w = node.inputs[1];
     if (!w->is_constant() || node.inputs[0]->is_constant()) return {};
     if (node.inputs.size() > 3 && node.inputs[3] && node.inputs[3]->is_constant()) return {};
-    const auto shape = nn::conv_shape(node.attributes, *image(node.inputs[0]), w->constant.dims(), y);
+    const auto sizes = is(node, "ConvTranspose") ? nn::transposed_shape : of_convolution;
+    const auto shape = sizes(node.attributes, *image(node.inputs[0]), w->constant.dims(), y);
     if (!shape.ok()) return {};
     const kernels::ConvLayouts layouts = kernels::conv_layouts(ComputeType::kF32, shape.value());
     const double read = elements(node.inputs[0]), stored = elements(node.outputs[0]);
@@ -312,7 +318,8 @@ class Layout {
   static void change(ir::Node& node, bool x, bool y) {
     if (is_convolution(node)) {
       const ir::Attributes given = node.attributes;
-      become(node, require_op("FusedConv", "treadle"), given);
+      const char* op = is(node, "ConvTranspose") ? "TransposedConvLast" : "FusedConv";
+      become(node, require_op(op, "treadle"), given);
       if (x) node.attributes.set(ir::Attribute::of("x_last", 1));
       if (y) node.attributes.set(ir::Attribute::of("y_last", 1));
     } else if (is_pool(node)) {

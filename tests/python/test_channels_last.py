@@ -55,6 +55,16 @@ class Chain:
         y = self.node("Conv", inputs, pads=pads, strides=[stride] * 2, dilations=[dilation] * 2, group=group)
         self.values.append((y, out, after))
 
+    def transposed(self) -> None:
+        x, channels, sizes = self.pick()
+        kernel, stride, out = int(self.rng.integers(1, 5)), int(self.rng.integers(1, 4)), int(self.rng.choice([8, 32]))
+        after = tuple((n - 1) * stride + kernel for n in sizes)
+        if max(after) > 48:
+            return
+        filters = self.constant(self.rng.standard_normal((channels, out, kernel, kernel)) / kernel)
+        y = self.node("ConvTranspose", [x, filters], strides=[stride] * 2)
+        self.values.append((y, out, after))
+
     def pool(self) -> None:
         x, channels, sizes = self.pick()
         kernel, stride = int(self.rng.choice([2, 3])), int(self.rng.choice([1, 2]))
@@ -87,8 +97,8 @@ class Chain:
 
     def model(self) -> onnx.ModelProto:
         for _ in range(12):
-            step = self.rng.choice([self.conv, self.conv, self.conv, self.pool, self.elementwise, self.concat])
-            step()
+            steps = [self.conv, self.conv, self.conv, self.transposed, self.pool, self.elementwise, self.concat]
+            self.rng.choice(steps)()
         last = self.values[-1]
         kept = {last[0], self.values[len(self.values) // 2][0]} - {"x"}
         average = self.node("GlobalAveragePool", [last[0]])

@@ -132,26 +132,22 @@ int64_t pad_begin(const Transposed& t, size_t axis, int64_t full, int64_t output
   return pad == AutoPad::kSameUpper ? total / 2 : total - total / 2;
 }
 
+bool is_last(const ir::Attributes& attributes, const char* operand) {
+  return attributes.get_int(operand, 0) != 0;
+}
+
+Status infer_transposed_last(InferContext& ctx) {
+  return infer_channels_last(ctx, infer_conv_transpose, is_last(ctx.attributes(), "x_last") ? 1 << kX : 0,
+                             is_last(ctx.attributes(), "y_last"));
+}
+
 Status prepare_conv_transpose(PrepareContext& ctx) {
-  const Operand &x = ctx.inputs[kX], &w = ctx.inputs[kW];
-  const size_t axes = x.dims.size() - 2;
-  TREADLE_ASSIGN(const Transposed t, read_transposed(ctx.attributes(), axes));
-  kernels::ConvShape shape;
-  shape.axes = static_cast<int>(axes);
-  shape.transposed = true;
-  shape.batch = x.dims[0];
-  shape.in_channels = x.dims[1];
-  shape.groups = ctx.attributes().get_int("group", 1);
-  shape.out_channels = w.dims[1] * shape.groups;
-  shape.input = spatial_sizes(x.dims);
-  shape.output = spatial_sizes(ctx.outputs[0].dims);
-  shape.kernel = spatial_sizes(w.dims);
-  shape.stride = t.window.stride;
-  shape.dilation = t.window.dilation;
-  for (size_t i = 0; i < axes; ++i) {
-    const int64_t full = full_size(t, i, Dim(shape.input[i]), Dim(shape.kernel[i])).value();
-    shape.pad_begin[i] = pad_begin(t, i, full, shape.output[i]);
-  }
+  const bool x_last = is_last(ctx.attributes(), "x_last"), y_last = is_last(ctx.attributes(), "y_last");
+  const Dims &x = ctx.inputs[kX].dims, &y = ctx.outputs[0].dims;
+  TREADLE_ASSIGN(kernels::ConvShape shape, transposed_shape(ctx.attributes(), x_last ? channels_second(x) : x,
+                                                            ctx.inputs[kW].dims, y_last ? channels_second(y) : y));
+  shape.x_last = x_last;
+  shape.y_last = y_last;
   return prepare_conv(ctx, shape);
 }
 
@@ -163,6 +159,29 @@ Work transposed_conv_work(const ir::Node& node) {
 }
 
 }  // namespace
+
+Result<kernels::ConvShape> transposed_shape(const ir::Attributes& attributes, const Dims& x, const Dims& w,
+                                            const Dims& y) {
+  const size_t axes = x.size() - 2;
+  TREADLE_ASSIGN(const Transposed t, read_transposed(attributes, axes));
+  kernels::ConvShape shape;
+  shape.axes = static_cast<int>(axes);
+  shape.transposed = true;
+  shape.batch = x[0];
+  shape.in_channels = x[1];
+  shape.groups = attributes.get_int("group", 1);
+  shape.out_channels = w[1] * shape.groups;
+  shape.input = spatial_sizes(x);
+  shape.output = spatial_sizes(y);
+  shape.kernel = spatial_sizes(w);
+  shape.stride = t.window.stride;
+  shape.dilation = t.window.dilation;
+  for (size_t i = 0; i < axes; ++i) {
+    const int64_t full = full_size(t, i, Dim(shape.input[i]), Dim(shape.kernel[i])).value();
+    shape.pad_begin[i] = pad_begin(t, i, full, shape.output[i]);
+  }
+  return shape;
+}
 
 }  // namespace treadle::nn
 
@@ -182,5 +201,24 @@ TREADLE_OP(ConvTranspose, "") {
       .prepare(nn::prepare_conv_transpose)
       .axes(axes::entries)
       .over_time(TimeRule::kTransposedWindow)
+      .work(nn::transposed_conv_work);
+}
+
+// ConvTranspose; with `x_last` x, with `y_last` y has its channels last: what opt::lay_channels_last makes.
+TREADLE_OP(TransposedConvLast, "treadle") {
+  op.since(1)
+      .in("X", "T")
+      .in("W", "T")
+      .in("B", "T", Arity::kOptional)
+      .out("Y", "T")
+      .with(nn::add_conv_attributes)
+      .optional("output_padding", ir::AttributeKind::kInts)
+      .optional("output_shape", ir::AttributeKind::kInts)
+      .optional("x_last", ir::AttributeKind::kInt)
+      .optional("y_last", ir::AttributeKind::kInt)
+      .type("T", tensors(ElementType::kFloat));
+  op.infer(nn::infer_transposed_last)
+      .prepare(nn::prepare_conv_transpose)
+      .axes(axes::entries)
       .work(nn::transposed_conv_work);
 }

@@ -45,6 +45,10 @@ Result<kernels::ConvShape> conv_shape(const PrepareContext& ctx, const Operand& 
 
 Result<kernels::ConvShape> conv_shape(const ir::Attributes& attributes, const Dims& x, const Dims& w, const Dims& y);
 
+// The kernel's sizes of a ConvTranspose.
+Result<kernels::ConvShape> transposed_shape(const ir::Attributes& attributes, const Dims& x, const Dims& w,
+                                            const Dims& y);
+
 // The kernel's sizes of a pool.
 Result<kernels::PoolShape> pool_shape(const ir::Attributes& attributes, const Dims& x, const Dims& y);
 
