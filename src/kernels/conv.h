@@ -29,7 +29,7 @@ struct ConvShape {
 // Which operands may have their channels last. Results have the same bits.
 struct ConvLayouts {
   bool x = false, y = false;
-  bool apart = false;  // one without the other as well
+  bool apart = false;     // one without the other as well
   bool in_lanes = false;  // otherwise the convolution turns what has channels first while it computes
 };
 ConvLayouts conv_layouts(ComputeType type, const ConvShape& shape);

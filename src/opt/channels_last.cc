@@ -19,11 +19,11 @@
 #include "op/gemm.h"
 #include "op/node.h"
 #include "op/registry.h"
+#include "ops/nn/window.h"
 #include "opt/builder.h"
 #include "opt/match.h"
 #include "opt/passes.h"
 #include "opt/uses.h"
-#include "ops/nn/window.h"
 
 namespace treadle::opt {
 
@@ -240,8 +240,9 @@ class Layout {
       const int side = cut_.node();
       const int64_t taps = w->constant.element_count() / shape.value().out_channels;
       const bool is_depthwise = shape.value().groups == shape.value().in_channels;
-      cut_.price(side, Cut::kSink, is_depthwise ? costs::kDepthwiseTapNs * static_cast<double>(taps) * stored
-                                                : costs::kPackedElementNs * (read + stored));
+      cut_.price(side, Cut::kSink,
+                 is_depthwise ? costs::kDepthwiseTapNs * static_cast<double>(taps) * stored
+                              : costs::kPackedElementNs * (read + stored));
       return {side, side};
     }
     const double turned = layouts.in_lanes ? costs::kPackedElementNs : costs::kTurnedElementNs;

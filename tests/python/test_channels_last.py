@@ -7,9 +7,8 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
-
 import treadle
+from onnx import TensorProto, helper, numpy_helper
 
 F = np.float32
 

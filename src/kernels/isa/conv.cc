@@ -43,9 +43,7 @@ bool is_pointwise(const ConvShape& s) {
 
 // 1x1 kernels that leave out positions, and read none outside of the input.
 bool is_strided_pointwise(const ConvGeometry& g) {
-  const auto leaves_out = [](const Axis& a) {
-    return a.kernel == 1 && a.pad == 0 && (a.out - 1) * a.stride < a.in;
-  };
+  const auto leaves_out = [](const Axis& a) { return a.kernel == 1 && a.pad == 0 && (a.out - 1) * a.stride < a.in; };
   return !g.shape.transposed && g.outer_axes == 0 && leaves_out(g.height) && leaves_out(g.width);
 }
 
@@ -158,13 +156,12 @@ void run_pointwise_last(const ConvPlan& plan, const ConvOperands& operands, int6
                  group * g.in_per_group * (s.x_last ? 1 : g.in_channel());
     if (gathers) gather_positions(g, x, row, row + rows, gathered);
     T* y = static_cast<T*>(operands.y) + (image * g.out_channel() + row) * s.out_channels + group * g.out_per_group;
-    run_gemm_range(gemm,
-                   {gathers ? gathered : x + row * gemm.shape.a_row,
-                    static_cast<const std::byte*>(operands.packed_weights) +
-                        static_cast<size_t>(group) * gemm.packed_b_bytes,
-                    bias == nullptr ? nullptr : bias + group * g.out_per_group, y, operands.scratch,
-                    beside(operands, y)},
-                   {0, rows, column, std::min(column + units.columns, g.out_per_group)});
+    run_gemm_range(
+        gemm,
+        {gathers ? gathered : x + row * gemm.shape.a_row,
+         static_cast<const std::byte*>(operands.packed_weights) + static_cast<size_t>(group) * gemm.packed_b_bytes,
+         bias == nullptr ? nullptr : bias + group * g.out_per_group, y, operands.scratch, beside(operands, y)},
+        {0, rows, column, std::min(column + units.columns, g.out_per_group)});
   }
 }
 

@@ -96,7 +96,8 @@ class DepthwiseLast {
   template <int kWide, int kCount, bool kTail>
   void tile_of(int64_t c, float* y) const {
     const auto tail = L::mask(static_cast<int>(std::min<int64_t>(L::kCount, channels_ - c)));
-    const auto read = [&](const float* p) __attribute__((always_inline)) { return kTail ? L::load(p, tail) : L::load(p); };
+    const auto read = [&](const float* p)
+                          __attribute__((always_inline)) { return kTail ? L::load(p, tail) : L::load(p); };
     V sums[kWide][kCount];
     unrolled<kWide>([&](auto j) __attribute__((always_inline)) {
       unrolled<kCount>([&](auto v) __attribute__((always_inline)) { sums[j][v] = L::zero(); });
@@ -106,8 +107,7 @@ class DepthwiseLast {
     const float* const* place = places_;
     for (int64_t tap = 0; tap < g_.taps; ++tap, weights += pitch, place += kColumns) {
       V factors[kCount];
-      unrolled<kCount>(
-          [&](auto v) __attribute__((always_inline)) { factors[v] = L::load(weights + v * L::kCount); });
+      unrolled<kCount>([&](auto v) __attribute__((always_inline)) { factors[v] = L::load(weights + v * L::kCount); });
       unrolled<kWide>([&](auto j) __attribute__((always_inline)) {
         const float* p = place[j] + c;
         unrolled<kCount>([&](auto v) __attribute__((always_inline)) {

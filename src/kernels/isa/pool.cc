@@ -288,13 +288,11 @@ class PoolLast {
   // One row of windows; `x` is the image. `elements(column)`: what sums are divided by.
   template <class Elements>
   void row(const float* x, int64_t row, float* y, Elements&& elements) const {
-    const auto [top, bottom] =
-        inside(g_.height.input_at(row, 0), g_.height.dilation, g_.height.in, g_.height.kernel);
+    const auto [top, bottom] = inside(g_.height.input_at(row, 0), g_.height.dilation, g_.height.in, g_.height.kernel);
     const int64_t down = g_.height.dilation * g_.width.in * channels_;
     const float* first = x + g_.height.input_at(row, top) * g_.width.in * channels_;
     for (int64_t column = 0; column < g_.width.out; ++column, y += channels_) {
-      const auto [left, right] =
-          inside(g_.width.input_at(column, 0), g_.width.dilation, g_.width.in, g_.width.kernel);
+      const auto [left, right] = inside(g_.width.input_at(column, 0), g_.width.dilation, g_.width.in, g_.width.kernel);
       const float* from = first + g_.width.input_at(column, left) * channels_;
       const auto divisor = kMax ? 1.f : static_cast<float>(elements(column));
       for (int64_t c = 0; c < channels_; c += L::kCount) {
@@ -338,7 +336,8 @@ void pool_rows_last(PoolKind kind, const PoolShape& shape, const float* x, float
   const Pool<float> pool(kind, shape, g);
   const PoolLast<kMax> last(g, shape.channels);
   StopPoll stop;
-  for (int64_t i = begin; i < end && !stop.after(0.1 * static_cast<double>(g.width.out * g.taps * shape.channels)); ++i) {
+  for (int64_t i = begin; i < end && !stop.after(0.1 * static_cast<double>(g.width.out * g.taps * shape.channels));
+       ++i) {
     const int64_t image = i / g.height.out, row = i % g.height.out;
     last.row(x + image * g.in_plane * shape.channels, row, y + i * g.width.out * shape.channels,
              [&](int64_t column) { return pool.elements(row, column); });

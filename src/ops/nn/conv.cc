@@ -107,7 +107,8 @@ Status prepare_conv(PrepareContext& ctx, const kernels::ConvShape& shape, const 
   const Operand& y = ctx.outputs[0];
   const ElementType wide = wide_type(y.type);
   s->plan = kernels::prepare_conv(compute_type(wide), shape);
-  const kernels::Fold* fold = s->plan.cuts || shape.x_last || shape.y_last ? nullptr : fold_constant(ctx, s->plan.shape, wide);
+  const kernels::Fold* fold =
+      s->plan.cuts || shape.x_last || shape.y_last ? nullptr : fold_constant(ctx, s->plan.shape, wide);
   if (fold != nullptr) kernels::fold_conv(s->plan, *fold);
   s->plan.clamp = epilogue.clamp;
   s->table = ctx.arena.allocate(s->plan.table_bytes);

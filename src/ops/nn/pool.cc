@@ -215,8 +215,8 @@ Status infer_pool_last(InferContext& ctx) {
 Status prepare_pool_last(PrepareContext& ctx) {
   auto* s = ctx.make_state<PoolLastState>();
   const bool average = ctx.attributes().get_int("average", 0) != 0;
-  TREADLE_ASSIGN(s->shape,
-                 pool_shape(ctx.attributes(), channels_second(ctx.inputs[0].dims), channels_second(ctx.outputs[0].dims)));
+  TREADLE_ASSIGN(s->shape, pool_shape(ctx.attributes(), channels_second(ctx.inputs[0].dims),
+                                      channels_second(ctx.outputs[0].dims)));
   if (average) s->kind = average_kind(ctx.attributes());
   const Dims& y = ctx.outputs[0].dims;
   constexpr double kTapNs = 0.03;
