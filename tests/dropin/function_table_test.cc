@@ -1,5 +1,5 @@
 // libonnxruntime.so as programs use it: by its two symbols and the table of functions. With TREADLE_TEST_ONNXRUNTIME
-// naming another libonnxruntime.so the same tests hold for that one (tests/dropin/test_function_table.py).
+// naming another libonnxruntime.so the same tests hold for that one (tests/python/test_function_table.py).
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
