@@ -281,14 +281,15 @@ void CreateTensorWithDataAndDeleterAsOrtValue(OrtAllocator* deleter, void* data,
     OrtAllocator* deleter;
     void* data;
   };
-  auto owner = std::make_unique<Owner>(Owner{deleter, data});
+  auto* const owner = new Owner{deleter, data};
   const auto release = [](void* context) {
     const std::unique_ptr<Owner> owned(static_cast<Owner*>(context));
     owned->deleter->Free(owned->deleter, owned->data);
   };
   treadle_value* value = nullptr;
-  check(treadle_tensor_borrow(element, dims, rank, data, bytes, true, release, owner.get(), &value));
-  (void)owner.release();
+  treadle_status* const status = treadle_tensor_borrow(element, dims, rank, data, bytes, true, release, owner, &value);
+  if (status) delete owner;  // the memory stays the client's
+  check(status);
   *out = new OrtValue(own(value));
 }
 

@@ -64,7 +64,7 @@ struct ImportOptions {
 // Errors, each with its place (file, path through the bodies, operator and version):
 // kInvalidFile (bytes), kInvalidModel (rules of the specification), kNotImplemented (an operator, version or type that
 // treadle lacks), kLimit, kNoSuchFile (external data).
-Result<std::unique_ptr<ir::Graph>> import_model(std::shared_ptr<wire::MappedFile> file,
+Result<std::unique_ptr<ir::Graph>> import_model(const std::shared_ptr<wire::MappedFile>& file,
                                                 const ImportOptions& options = {});
 // The same for a message that has been parsed from `file`.
 Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model,

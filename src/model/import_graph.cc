@@ -469,7 +469,8 @@ Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model,
   return graph;
 }
 
-Result<std::unique_ptr<ir::Graph>> import_model(std::shared_ptr<wire::MappedFile> file, const ImportOptions& options) {
+Result<std::unique_ptr<ir::Graph>> import_model(const std::shared_ptr<wire::MappedFile>& file,
+                                                const ImportOptions& options) {
   TREADLE_ASSIGN(const auto binary, binary_model(file));
   auto model = wire::parse_model(binary->bytes());
   TREADLE_TRY(binary->unchanged());

@@ -134,7 +134,7 @@ Status settle_graph(Loaded& loaded) {
   return loaded.files.checked({});
 }
 
-Status import(std::shared_ptr<wire::MappedFile> from, const std::string& folder, Loaded& loaded) {
+Status import(const std::shared_ptr<wire::MappedFile>& from, const std::string& folder, Loaded& loaded) {
   if (ir::looks_like_text(from->bytes())) loaded.text = from;
   model::ImportOptions import;
   import.folder = folder;
@@ -150,7 +150,7 @@ Status import(std::shared_ptr<wire::MappedFile> from, const std::string& folder,
     import.files.emplace_back(location, wire::MappedFile::share(contents));
   }
   loaded.options.external_files.clear();  // of this call
-  TREADLE_ASSIGN(loaded.graph, model::import_model(std::move(from), import));
+  TREADLE_ASSIGN(loaded.graph, model::import_model(from, import));
   for (const auto& given : initializers) {
     if (given.found) continue;
     loaded.warnings.push_back(
@@ -208,14 +208,14 @@ Status load_file(const std::string& path, Loaded& loaded) {
   return load(loaded, [&]() -> Status {
     TREADLE_ASSIGN(auto file, wire::MappedFile::open(path));
     loaded.path = path;
-    return import(std::move(file), {}, loaded);
+    return import(file, {}, loaded);
   });
 }
 
 Status load_bytes(std::span<const std::byte> bytes, const std::string& folder, Loaded& loaded) {
   return load(loaded, [&]() -> Status {
     auto file = wire::MappedFile::share({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    return import(std::move(file), folder, loaded);
+    return import(file, folder, loaded);
   });
 }
 

@@ -127,7 +127,10 @@ def test_onnx_extended_runs_a_loop(installed, library, loop_model):
         print(json.dumps([r.tolist() for r in results]))
     """
     expected = run(program, target, loop_model)
-    for file in [*target.glob("onnx_extended.libs/libonnxruntime-*"), *target.glob("onnx_extended/ortcy/wrap/libonnxruntime.so*")]:
+    for file in [
+        *target.glob("onnx_extended.libs/libonnxruntime-*"),
+        *target.glob("onnx_extended/ortcy/wrap/libonnxruntime.so*"),
+    ]:
         put_in_place(library, file)
     for found, wanted in zip(run(program, target, loop_model), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
