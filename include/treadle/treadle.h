@@ -197,8 +197,8 @@ TREADLE_API treadle_status* treadle_options_set_dimension(treadle_options* optio
 TREADLE_API treadle_status* treadle_options_set_denoted_dimension(treadle_options* options, const char* denotation,
                                                                   int64_t size);
 
-/* The contents of an initializer of the model, in place of those in its file, of its type and sizes. The session shares
- * `tensor`'s memory, which must not change while the session lives. */
+/* The contents of an initializer of the model, in place of those in its file, of its type and sizes. The session copies
+ * them, once for all sessions that have the same. */
 TREADLE_API treadle_status* treadle_options_set_initializer(treadle_options* options, const char* name,
                                                             const treadle_value* tensor);
 /* Bytes that stand for a file of external data, by what the model calls the file. They stay the caller's until the

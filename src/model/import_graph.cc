@@ -347,7 +347,7 @@ Status Importer::import_initializers(const wire::GraphProto& proto, Place& place
   for (const wire::TensorProto& tensor : proto.initializers) {
     if (ImportOptions::GivenInitializer* const given = top ? given_initializer(tensor.name) : nullptr) {
       TREADLE_TRY(fits_given(tensor, given->contents, place));
-      TREADLE_TRY(add(tensor.name, given->contents));
+      TREADLE_TRY(add(tensor.name, given->contents.clone()));  // sessions share contents, the caller may write
       continue;
     }
     if (leaves_contents(tensor)) {

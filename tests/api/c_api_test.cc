@@ -1,12 +1,15 @@
 // The C interface as another language would use it.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "support/model_bytes.h"
 #include "treadle/treadle.h"
@@ -405,6 +408,93 @@ TEST(CApiOperators, AreListed) {
     }
   }
   EXPECT_TRUE(found);
+}
+
+// y = x + w, with as many weights as two sessions share.
+constexpr int64_t kManyWeights = 5000;
+std::string weights_model() {
+  const std::string text =
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[5000] x) => (float[5000] y) "
+      "<float[5000] w = [\"location\": \"weights.bin\"]> { y = Add(x, w) }";
+  char* bytes = nullptr;
+  size_t size = 0;
+  EXPECT_EQ(take_code(treadle_text_parse(TREADLE_MODEL, text.data(), text.size(), &bytes, &size)), TREADLE_OK);
+  std::string model(bytes, size);
+  treadle_free(bytes);
+  return model;
+}
+
+treadle_value* lent(std::vector<float>& elements) {
+  const int64_t size = std::ssize(elements);
+  treadle_value* value = nullptr;
+  EXPECT_EQ(take_code(treadle_tensor_borrow(1, &size, 1, elements.data(), elements.size() * sizeof(float), true,
+                                            nullptr, nullptr, &value)),
+            TREADLE_OK);
+  return value;
+}
+
+// The first element of y for an x of zeros.
+float first_result(const treadle_session* session) {
+  std::vector<float> zeros(kManyWeights);
+  treadle_value *x = lent(zeros), *y = nullptr;
+  const char *const in = "x", *const out = "y";
+  EXPECT_EQ(take_code(treadle_session_run(session, nullptr, &in, &x, 1, &out, 1, &y)), TREADLE_OK);
+  const float first = static_cast<const float*>(treadle_tensor_data(y))[0];
+  treadle_value_free(x);
+  treadle_value_free(y);
+  return first;
+}
+
+TEST(CApiWeights, GivenInitializersAreCopied) {
+  const std::string model = weights_model();
+  std::vector<float> weights(kManyWeights, 3);
+  treadle_options* options = nullptr;
+  ASSERT_EQ(take_code(treadle_options_create(&options)), TREADLE_OK);
+  treadle_value* const given = lent(weights);
+  ASSERT_EQ(take_code(treadle_options_set_initializer(options, "w", given)), TREADLE_OK);
+  ASSERT_EQ(take_code(treadle_options_set_initializer(options, "nobody", given)), TREADLE_OK);
+  treadle_session *first = nullptr, *second = nullptr;
+  ASSERT_EQ(take_code(treadle_session_from_bytes(model.data(), model.size(), nullptr, options, &first)), TREADLE_OK);
+  EXPECT_THAT(treadle_session_remark(first, 0), testing::HasSubstr("nobody"));
+  std::fill(weights.begin(), weights.end(), 4.0F);
+  ASSERT_EQ(take_code(treadle_session_from_bytes(model.data(), model.size(), nullptr, options, &second)), TREADLE_OK);
+  treadle_options_free(options);
+  treadle_value_free(given);
+  std::fill(weights.begin(), weights.end(), 5.0F);
+  EXPECT_EQ(first_result(first), 3);
+  EXPECT_EQ(first_result(second), 4);
+  treadle_session_free(first);
+  treadle_session_free(second);
+}
+
+TEST(CApiWeights, GivenInitializersHaveTheTypeAndSizesOfTheModels) {
+  const std::string model = weights_model();
+  std::vector<float> few(3);
+  treadle_options* options = nullptr;
+  ASSERT_EQ(take_code(treadle_options_create(&options)), TREADLE_OK);
+  treadle_value* const given = lent(few);
+  ASSERT_EQ(take_code(treadle_options_set_initializer(options, "w", given)), TREADLE_OK);
+  treadle_session* session = nullptr;
+  EXPECT_EQ(take_code(treadle_session_from_bytes(model.data(), model.size(), nullptr, options, &session)),
+            TREADLE_INVALID_ARGUMENT);
+  treadle_value_free(given);
+  treadle_options_free(options);
+}
+
+TEST(CApiWeights, ExternalDataIsReadFromMemory) {
+  const std::string model = weights_model();
+  std::vector<float> weights(kManyWeights, 7);
+  treadle_options* options = nullptr;
+  ASSERT_EQ(take_code(treadle_options_create(&options)), TREADLE_OK);
+  ASSERT_EQ(take_code(treadle_options_set_external_file(options, "weights.bin", weights.data(),
+                                                        weights.size() * sizeof(float))),
+            TREADLE_OK);
+  treadle_session* session = nullptr;
+  ASSERT_EQ(take_code(treadle_session_from_bytes(model.data(), model.size(), nullptr, options, &session)), TREADLE_OK);
+  treadle_options_free(options);
+  weights.assign(kManyWeights, 0);
+  EXPECT_EQ(first_result(session), 7);
+  treadle_session_free(session);
 }
 
 }  // namespace
