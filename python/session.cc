@@ -8,7 +8,8 @@ namespace treadle_python {
 
 namespace {
 
-Owned<treadle_options> make_options(PyObject* options, PyObject* dimensions, PyObject* denoted) {
+Owned<treadle_options> make_options(PyObject* options, PyObject* dimensions, PyObject* denoted, PyObject* initializers,
+                                    PyObject* files) {
   treadle_options* handle = nullptr;
   check(treadle_options_create(&handle));
   Owned<treadle_options> owned(handle);
@@ -20,6 +21,14 @@ Owned<treadle_options> make_options(PyObject* options, PyObject* dimensions, PyO
   set_each(options, treadle_options_set, py::from<const char*>);
   set_each(dimensions, treadle_options_set_dimension, py::from<int64_t>);
   set_each(denoted, treadle_options_set_denoted_dimension, py::from<int64_t>);
+  py::for_each_item(initializers, [&](PyObject* name, PyObject* value) {
+    const char* const key = py::from<const char*>(name);
+    check(treadle_options_set_initializer(handle, key, to_value(value, nullptr, key).get()));
+  });
+  py::for_each_item(files, [&](PyObject* name, PyObject* contents) {
+    const std::string_view data = py::bytes(contents);
+    check(treadle_options_set_external_file(handle, py::from<const char*>(name), data.data(), data.size()));
+  });
   treadle_options_set_interrupt(handle, interrupted, nullptr);
   return owned;
 }
@@ -48,8 +57,8 @@ py::Object shape_of(const treadle_type* type) {
 }  // namespace
 
 Session::Session(PyObject* path, PyObject* bytes, PyObject* folder, PyObject* options, PyObject* dimensions,
-                 PyObject* denoted, LoadFlag& flag) {
-  const auto made = make_options(options, dimensions, denoted);
+                 PyObject* denoted, PyObject* initializers, PyObject* files, LoadFlag& flag) {
+  const auto made = make_options(options, dimensions, denoted, initializers, files);
   const LoadFlag::Opening opening(flag, made.get());
   treadle_session* session = nullptr;
   if (!py::is_none(path)) {
@@ -288,7 +297,8 @@ py::Object Session::dump_plan(PyObject* feed) const {
 void define_session(PyObject* module) {
   py::define_type<Session>(
       module, "Session",
-      py::constructor<Session, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*, LoadFlag&>(),
+      py::constructor<Session, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*,
+                      LoadFlag&>(),
       {py::method<&Session::run>("run", "output_names, feed, options"),
        py::method<&Session::run_values>("run_values", "output_names, feed, outputs, options"),
        py::method<&Session::infos>("infos", "role"), py::method<&Session::metadata>("metadata"),

@@ -112,9 +112,9 @@ class Outputs {
 class Session {
  public:
   // `path`, or `bytes` with the folder of their external data; the others None. `options`: a dict from names to texts,
-  // `dimensions` and `denoted` to sizes.
+  // `dimensions` and `denoted` to sizes, `initializers` to tensors, `files` (of external data) to bytes.
   Session(PyObject* path, PyObject* bytes, PyObject* folder, PyObject* options, PyObject* dimensions, PyObject* denoted,
-          LoadFlag& flag);
+          PyObject* initializers, PyObject* files, LoadFlag& flag);
 
   // `names` may be None: all outputs.
   py::Object run(PyObject* names, PyObject* feed, PyObject* options) const;

@@ -67,6 +67,8 @@ class Session:
         options: dict[str, str],
         dimensions: dict[str, int],
         denoted: dict[str, int],
+        initializers: dict[str, Any],
+        files: dict[str, bytes],
         flag: LoadFlag,
         /,
     ) -> Self: ...

@@ -170,6 +170,7 @@ class SessionOptions:
         self._dimensions: dict[str, int] = {}
         self._dimensions_by_denotation: dict[str, int] = {}
         self._initializers: dict[str, Any] = {}
+        self._files: dict[str, bytes] = {}
         self._load_limits: dict[str, Any] = {}
         self._load_flag = _core.LoadFlag()
         self._is_made = True
@@ -256,15 +257,26 @@ class SessionOptions:
         self._dimensions_by_denotation[str(denotation)] = operator.index(size)
 
     def add_initializer(self, name: str, value: InputValue) -> None:
-        """Replaces an initialiser that is also an input of the graph, by an array or OrtValue of its type and shape.
+        """Replaces an initialiser of the model by an array or OrtValue of its type and shape, whose elements are copied.
 
-        A session that has no such input raises InvalidArgument when it is made.
+        A session whose model has no such initialiser warns when it is made; one of another type or shape is InvalidArgument.
         """
         self._initializers[name] = value
 
     def add_external_initializers(self, names: Sequence[str], values: Sequence[InputValue]) -> None:
         """`add_initializer` for several; ValueError where there are not as many names as values."""
         self._initializers.update(zip(names, values, strict=True))
+
+    def add_external_initializers_from_files_in_memory(
+        self, names: Sequence[str], buffers: Sequence[bytes], sizes: Sequence[int]
+    ) -> None:
+        """The bytes of files of external data, by what the model calls them; `sizes` says how many bytes of each count.
+
+        ValueError where there are not as many names as buffers and sizes.
+        """
+        self._files.update(
+            {name: bytes(memoryview(buffer)[:size]) for name, buffer, size in zip(names, buffers, sizes, strict=True)}
+        )
 
     def register_custom_ops_library(self, path: str) -> None:
         """Raises NotImplemented: libraries of operators for onnxruntime cannot be loaded."""

@@ -171,6 +171,8 @@ class InferenceSession:
             core_options,
             dict(options._dimensions),
             dict(options._dimensions_by_denotation),
+            {name: v._value if isinstance(v, OrtValue) else v for name, v in options._initializers.items()},
+            dict(options._files),
             options._load_flag,
         )
         for remark in self._sess.remarks():
@@ -181,12 +183,11 @@ class InferenceSession:
         self._outputs_meta = self._node_args(_OUTPUT)
         self._overridable_meta = self._node_args(_OVERRIDABLE)
         self._model_meta = ModelMetadata(self._sess.metadata())
-        self._replaced = self._replaced_initializers()
         self._profile = Trace(options.profile_file_prefix) if options.enable_profiling else None
         # A session that nobody asks for its profile writes it in the end.
         self._unwritten = weakref.finalize(self, self._profile.write) if self._profile else None
         # A model that needs nothing of Python around its runs is run by the extension at once.
-        self._plain = self._profile is None and not self._replaced
+        self._plain = self._profile is None
         self._run = self._sess.run
         self._own = frozenset(vars(self))
 
@@ -222,14 +223,6 @@ class InferenceSession:
 
     def _all_inputs(self) -> list[NodeArg]:
         return self._inputs_meta + self._overridable_meta
-
-    def _replaced_initializers(self) -> dict[str, Any]:
-        given = self._sess_options._initializers
-        known = {info.name for info in self._overridable_meta}
-        for name in given:
-            if name not in known:
-                raise InvalidArgument(f"initialiser '{name}' cannot be replaced: it is no input of the graph")
-        return {name: value._value if isinstance(value, OrtValue) else value for name, value in given.items()}
 
     def __repr__(self) -> str:
         """Where the model is from, and its inputs and outputs."""
@@ -305,7 +298,7 @@ class InferenceSession:
         if self._plain:
             return self._run(output_names, input_feed, run_options)
         run = self._recorded("model_run", self._run)
-        results: list[OutputValue] = run(output_names, {**self._replaced, **input_feed}, run_options)
+        results: list[OutputValue] = run(output_names, input_feed, run_options)
         return results
 
     def _recorded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -353,7 +346,7 @@ class InferenceSession:
         """`run` from values to values, which stay in the engine's hands; errors are those of `run`."""
         feed = {name: value._value for name, value in input_dict_ort_values.items()}
         run = self._recorded("model_run", self._sess.run_values)
-        values = run(output_names, {**self._replaced, **feed}, [], run_options)
+        values = run(output_names, feed, [], run_options)
         return [OrtValue(value) for value in values]
 
     def io_binding(self) -> IOBinding:
@@ -362,14 +355,14 @@ class InferenceSession:
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
         """Runs with what is bound. Errors are those of `run`, and RuntimeError where an output does not fit its buffer."""
-        iobinding._run(self._recorded("model_run", self._sess.run_values), self._replaced, run_options)
+        iobinding._run(self._recorded("model_run", self._sess.run_values), run_options)
 
     def end_profiling(self) -> str:
         """Writes the profile and returns its path; empty when profiling was not enabled."""
         if self._profile is None:
             return ""
         profile, self._profile = self._profile, None
-        self._plain = not self._replaced
+        self._plain = True
         if self._unwritten is not None:
             self._unwritten.detach()
         return profile.write()
@@ -386,12 +379,11 @@ class InferenceSession:
         bind: Mapping[str, InputValue] | None,
         time: Mapping[str, int | str] | None,
     ) -> tuple[dict[str, str], bool, dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """What the extension's streams take. Initialisers that the options replace are bound."""
+        """What the extension's streams take."""
         states = _mapping("state", state, "inputs to outputs")
         axes = _mapping("time", time, "inputs to axes")
         bound = _mapping("bind", bind, "inputs to values")
-        replaced = {name: value for name, value in self._replaced.items() if name not in states and name not in axes}
-        return states, find_state, _mapping("initial", initial, "states to values"), {**replaced, **bound}, axes
+        return states, find_state, _mapping("initial", initial, "states to values"), bound, axes
 
     def stream(
         self,
@@ -470,7 +462,7 @@ class InferenceSession:
         Of the plan for `input_feed`; without one, of the newest plan, or before the first run of what the model says of its
         inputs. A text, or with `json` a dict.
         """
-        text = self._sess.explain(None if input_feed is None else {**self._replaced, **input_feed}, json)
+        text = self._sess.explain(input_feed, json)
         if not json:
             return text
         from json import loads  # rare, and takes a while to import
@@ -493,7 +485,7 @@ class InferenceSession:
         """
         if operator.index(runs) < 1:
             raise ValueError(f"a profile is made of at least one run, not of {runs}")
-        profile = Profile(*self._sess.profile({**self._replaced, **input_feed}, runs, run_options))
+        profile = Profile(*self._sess.profile(input_feed, runs, run_options))
         if path is not None:
             profile.save(path)
         return profile
@@ -504,4 +496,4 @@ class InferenceSession:
 
     def dump_plan(self, input_feed: Mapping[str, InputValue]) -> str:
         """The program that these inputs are run by."""
-        return self._sess.dump_plan({**self._replaced, **input_feed})
+        return self._sess.dump_plan(input_feed)

@@ -320,14 +320,14 @@ class IOBinding:
         if all(info.name != name for info in known):
             raise InvalidArgument(f"the model has no {role} '{name}'")
 
-    def _run(self, run_values: Callable[..., Any], replaced: dict[str, Any], run_options: RunOptions | None) -> None:
+    def _run(self, run_values: Callable[..., Any], run_options: RunOptions | None) -> None:
         names = list(self._outputs)
         given = list(self._outputs.values())
         if not names:
             names = [info.name for info in self._session.get_outputs()]
             given = [None] * len(names)
         bound = [_tensor_type(buffer) for buffer in given]
-        values = run_values(names, {**replaced, **self._inputs}, given, run_options)
+        values = run_values(names, self._inputs, given, run_options)
         for name, value, buffer, wanted in zip(names, values, given, bound, strict=True):
             if buffer is None:
                 continue

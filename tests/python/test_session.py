@@ -411,3 +411,31 @@ def test_one_number_stands_for_a_scalar():
         np.testing.assert_array_equal(y, 4 * x)
     with pytest.raises(treadle.InvalidArgument, match="input 'n': expected tensor"):
         session.run(None, {"n": np.array([4, 5]), "x": x})
+
+
+def test_initialisers_are_given_that_are_no_inputs():
+    """Also where their file is not there; what the model does not have is said."""
+    data = treadle.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) '
+        '<float[2] w = ["location": "nowhere.bin"]> { y = Mul (x, w) }'
+    )
+    x = np.float32([2, 3])
+    options = treadle.SessionOptions()
+    given = np.float32([5, 7])
+    options.add_initializer("w", given)
+    session = treadle.InferenceSession(data, options)
+    given[:] = 0  # the session has copied them
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], [10, 21])
+
+    options = treadle.SessionOptions()
+    options.add_external_initializers_from_files_in_memory(["nowhere.bin"], [np.float32([1, 2, 9]).tobytes()], [8])
+    np.testing.assert_array_equal(treadle.InferenceSession(data, options).run(None, {"x": x})[0], [2, 6])
+
+    options = treadle.SessionOptions()
+    options.add_initializer("w", np.float32([1, 2, 3]))
+    with pytest.raises(treadle.InvalidArgument, match="initializer 'w' is .* cannot be replaced by"):
+        treadle.InferenceSession(data, options)
+    options = treadle.SessionOptions()
+    options.add_external_initializers(["w", "v"], [np.float32([1, 2]), np.float32([0])])
+    with pytest.warns(UserWarning, match="no initializer 'v'"):
+        treadle.InferenceSession(data, options)
