@@ -276,18 +276,30 @@ using OpDefineFn = void (*)(OpBuilder&);
 // Written by the build (tools/gen_registry.py) from the TREADLE_OP blocks under src/ops/.
 std::span<const OpDefineFn> generated_op_table();
 
+// A text as a template's argument.
+template <size_t kSize>
+struct OpText {
+  consteval OpText(const char (&given)[kSize]) {  // NOLINT(google-explicit-constructor): a literal stands for it
+    for (size_t i = 0; i < kSize; ++i) text[i] = given[i];
+  }
+  char text[kSize] = {};
+};
+
+// The record of operator `kName` of `kDomain`: a TREADLE_OP block defines define(), the table calls make().
+template <OpText kName, OpText kDomain>
+struct OpRecord {
+  static void define(OpBuilder& op);
+  static void make(OpBuilder& op) {
+    op.def.domain = kDomain.text;
+    op.def.name = kName.text;
+    define(op);
+  }
+};
+
 }  // namespace treadle
 
 // TREADLE_OP(Add, "") { op.since(7).in("A", "T")...; op.infer(infer_add).prepare(prepare_add); }
 // stands at file scope, outside any namespace; the functions it names may live in an anonymous namespace above it.
-#define TREADLE_OP(op_name, op_domain)            \
-  namespace treadle {                             \
-  static void define_op_##op_name(OpBuilder& op); \
-  void treadle_define_##op_name(OpBuilder& op);   \
-  void treadle_define_##op_name(OpBuilder& op) {  \
-    op.def.domain = op_domain;                    \
-    op.def.name = #op_name;                       \
-    define_op_##op_name(op);                      \
-  }                                               \
-  }                                               \
-  void treadle::define_op_##op_name([[maybe_unused]] treadle::OpBuilder& op)
+#define TREADLE_OP(op_name, op_domain) \
+  template <>                          \
+  void treadle::OpRecord<#op_name, op_domain>::define([[maybe_unused]] treadle::OpBuilder& op)

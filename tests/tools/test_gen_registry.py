@@ -24,14 +24,15 @@ def folders(tmp_path):
 def test_lists_every_block_of_every_file_once(folders):
     ops, out = folders
     (ops / "math" / "add.cc").write_text('TREADLE_OP(Sub, "") {\n}\n\nTREADLE_OP(Add, "") {\n}\n')
-    (ops / "scaler.cc").write_text('// TREADLE_OP(Comment, "")\nTREADLE_OP(Scaler, "ai.onnx.ml") {\n}\n')
+    (ops / "scaler.cc").write_text('// TREADLE_OP(Comment, "")\nTREADLE_OP(Add, "ai.onnx.ml") {\n}\n')
     done = generate(ops, out)
     assert done.returncode == 0, done.stderr
     text = out.read_text()
     entries = [line.strip() for line in text.splitlines() if line.strip().startswith("&")]
-    assert entries == ["&treadle_define_Add,", "&treadle_define_Scaler,", "&treadle_define_Sub,"]
-    for name in ("Add", "Sub", "Scaler"):
-        assert text.count(f"void treadle_define_{name}(OpBuilder&);") == 1
+    records = ['OpRecord<"Add", "">', 'OpRecord<"Add", "ai.onnx.ml">', 'OpRecord<"Sub", "">']
+    assert entries == [f"&{record}::make," for record in records]
+    for record in records:
+        assert text.count(f"void {record}::define(OpBuilder&);") == 1
     assert "Comment" not in text
 
 
@@ -58,7 +59,7 @@ def test_an_unchanged_table_keeps_its_time(folders):
 @pytest.mark.parametrize(
     "text, complaint",
     [
-        ('TREADLE_OP(Add, "") {\n}\nTREADLE_OP(Add, "ai.onnx.ml") {\n}\n', "Add is already defined in math/add.cc"),
+        ('TREADLE_OP(Add, "") {\n}\nTREADLE_OP(Add, "") {\n}\n', 'Add of domain "" is already defined in math/add.cc'),
         ("TREADLE_OP(Add, kDomain) {\n}\n", "expected TREADLE_OP(Name"),
         ('#define UNARY(name) TREADLE_OP(name, "")\n', "on a line of its own"),
     ],
