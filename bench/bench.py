@@ -1,11 +1,12 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
-[recurrent] [functions] [products] [products8] [convolutions] [networks] [pools] [check] [growth] [random] [stops]
-[costs] [explain].
+[recurrent] [functions] [operators] [products] [products8] [convolutions] [networks] [pools] [check] [growth] [random]
+[stops] [costs] [explain].
 
     loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
     recurrent  LSTM and GRU beside onnxruntime, over a grid of batches and widths
     functions  elementwise functions: time of an element, and errors
+    operators  single operators of common sizes and types beside onnxruntime
     products   products of float32 matrices and transformers beside onnxruntime and the machine's roof, one thread and two
     products8  products and convolutions of bytes beside onnxruntime and the machine's roof
     convolutions  convolutions of floats beside onnxruntime and the machine's roof
@@ -34,6 +35,7 @@ from bench_functions import bench_functions
 from bench_growth import bench_growth
 from bench_loops import bench_loops
 from bench_networks import bench_networks
+from bench_operators import bench_operators
 from bench_pools import bench_pools
 from bench_products import bench_products
 from bench_products8 import bench_products8
@@ -50,6 +52,7 @@ def main() -> None:
         "rnn": bench_rnn,
         "recurrent": bench_recurrent,
         "functions": bench_functions,
+        "operators": bench_operators,
         "products": bench_products,
         "products8": bench_products8,
         "convolutions": bench_convolutions,

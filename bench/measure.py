@@ -24,26 +24,31 @@ STUDENT = {
 }
 
 
-def best_of(run: Callable[[], object], seconds: float) -> float:
+Clock = Callable[[], float]
+
+
+def best_of(run: Callable[[], object], seconds: float, clock: Clock = time.perf_counter) -> float:
     """The least time of one call, in calls that take `seconds` together; at least one call."""
-    least, stop = math.inf, time.perf_counter() + seconds
+    least, stop = math.inf, clock() + seconds
     while True:
-        start = time.perf_counter()
+        start = clock()
         run()
-        end = time.perf_counter()
+        end = clock()
         least = min(least, end - start)
         if end > stop:
             return least
 
 
-def in_turns(runs: list[Callable[[], object]], rounds: int, seconds: float) -> list[list[float]]:
+def in_turns(
+    runs: list[Callable[[], object]], rounds: int, seconds: float, clock: Clock = time.perf_counter
+) -> list[list[float]]:
     """For each of `runs` the best time of each round; a round takes them one after the other."""
     for run in runs:
         run()
     times: list[list[float]] = [[] for _ in runs]
     for _ in range(rounds):
         for run, taken in zip(runs, times, strict=True):
-            taken.append(best_of(run, seconds))
+            taken.append(best_of(run, seconds, clock))
     return times
 
 
