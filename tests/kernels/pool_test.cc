@@ -46,7 +46,7 @@ T expected(PoolKind kind, int p, const T* x, const Window& window, int64_t* best
     T best = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min();
     *best_index = -1;
     for (int64_t i : window.inside) {
-      if (*best_index < 0 || x[i] > best) best = x[i], *best_index = i;
+      if (*best_index < 0 || x[i] > best || (x[i] != x[i] && best == best)) best = x[i], *best_index = i;
     }
     return best;
   }
@@ -84,12 +84,22 @@ class PoolTest : public EachIsa {
     return s;
   }
 
+  static int64_t elements(const PoolShape& s) {
+    int64_t count = s.batch * s.channels;
+    for (int i = 0; i < s.axes; ++i) count *= s.input[i];
+    return count;
+  }
+
   template <class T>
   void check(PoolKind kind, ElementType type, const PoolShape& s) {
+    check(kind, type, s, random_values<T>(random_, static_cast<size_t>(elements(s))));
+  }
+
+  template <class T>
+  void check(PoolKind kind, ElementType type, const PoolShape& s, const std::vector<T>& x) {
     int64_t in = 1, out = 1;
     for (int i = 0; i < s.axes; ++i) in *= s.input[i], out *= s.output[i];
     const int64_t planes = s.batch * s.channels;
-    const auto x = random_values<T>(random_, static_cast<size_t>(planes * in));
     Scratch y(static_cast<size_t>(planes * out) * sizeof(T)), z(static_cast<size_t>(planes * out) * sizeof(T));
     Scratch indices(static_cast<size_t>(planes * out) * sizeof(int64_t));
     run_pool(kind, type, s, x.data(), y.get(), nullptr, 0, planes);
@@ -105,7 +115,8 @@ class PoolTest : public EachIsa {
         if constexpr (std::is_integral_v<T>) {
           ASSERT_EQ(got, want) << "output " << output;
         } else {
-          ASSERT_TRUE(got == want || std::abs(got - want) < 1e-5) << got << " for " << want << " at " << output;
+          const bool equal = got == want || (std::isnan(got) && std::isnan(want));
+          ASSERT_TRUE(equal || std::abs(got - want) < 1e-5) << got << " for " << want << " at " << output;
         }
         if (kind != PoolKind::kMax) return;
         if (index >= 0 && s.column_major_indices) {
@@ -132,6 +143,42 @@ TEST_P(PoolTest, RandomWindows) {
     }
     check<int8_t>(PoolKind::kMax, ElementType::kInt8, s);
     check<uint8_t>(PoolKind::kMax, ElementType::kUint8, s);
+  }
+}
+
+// Infinities and NaNs among the elements, most of them or few, in windows of any shape.
+TEST_P(PoolTest, SpecialValues) {
+  for (int round = 0; round < 100; ++round) {
+    const PoolShape s = random_shape();
+    const auto place = [&](auto x) {
+      using T = typename decltype(x)::value_type;
+      constexpr T kInfinity = std::numeric_limits<T>::infinity();
+      const T special[] = {kInfinity, -kInfinity, std::numeric_limits<T>::quiet_NaN(), T(-0.0)};
+      const int64_t every = draw(1, 40);
+      for (T& element : x) {
+        if (draw(1, every) == 1) element = special[draw(0, 3)];
+      }
+      return x;
+    };
+    const auto count = static_cast<size_t>(elements(s));
+    check<float>(PoolKind::kMax, ElementType::kFloat, s, place(random_values<float>(random_, count)));
+    check<double>(PoolKind::kMax, ElementType::kDouble, s, place(random_values<double>(random_, count)));
+    check<float>(PoolKind::kAverage, ElementType::kFloat, s, place(random_values<float>(random_, count)));
+    check<double>(PoolKind::kAverageWithPads, ElementType::kDouble, s, place(random_values<double>(random_, count)));
+  }
+}
+
+// Planes of few rows and columns, and rows longer than what positions are looked for in at once.
+TEST_P(PoolTest, SmallAndLongRows) {
+  for (const int64_t width : {2, 5, 7, 8, 9, 127, 128, 129, 300}) {
+    PoolShape s;
+    s.channels = 5;
+    s.input[0] = 4, s.input[1] = width;
+    s.kernel[0] = s.kernel[1] = 2;
+    s.output[0] = 3, s.output[1] = width - 1;
+    check<float>(PoolKind::kMax, ElementType::kFloat, s);
+    check<uint8_t>(PoolKind::kMax, ElementType::kUint8, s);
+    check<float>(PoolKind::kAverage, ElementType::kFloat, s);
   }
 }
 

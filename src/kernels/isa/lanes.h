@@ -73,6 +73,7 @@ struct PortableLanes {
   }
   static V mul(V a, V b) { return a * b; }
   static V add(V a, V b) { return a + b; }
+  static V div(V a, V b) { return a / b; }
   static V max(V a, V b) { return select(a > b, a, b); }  // b where one of them is NaN
   static V min(V a, V b) { return select(a < b, a, b); }
   static V max_or_nan(V a, V b) { return select(a != a, a, max(a, b)); }  // NaN where one of them is
@@ -118,6 +119,7 @@ struct Lanes<float> {
   static V mul_add(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
   static V mul(V a, V b) { return _mm512_mul_ps(a, b); }
   static V add(V a, V b) { return _mm512_add_ps(a, b); }
+  static V div(V a, V b) { return _mm512_div_ps(a, b); }
   static V max(V a, V b) { return _mm512_maskz_max_ps(0xFFFF, a, b); }  // b where one of them is NaN
   static V min(V a, V b) { return _mm512_maskz_min_ps(0xFFFF, a, b); }
   static V max_or_nan(V a, V b) {  // NaN where one of them is
@@ -144,6 +146,7 @@ struct Lanes<double> {
   static V mul_add(V a, V b, V c) { return _mm512_fmadd_pd(a, b, c); }
   static V mul(V a, V b) { return _mm512_mul_pd(a, b); }
   static V add(V a, V b) { return _mm512_add_pd(a, b); }
+  static V div(V a, V b) { return _mm512_div_pd(a, b); }
   static V max(V a, V b) { return _mm512_maskz_max_pd(0xFF, a, b); }  // b where one of them is NaN
   static V min(V a, V b) { return _mm512_maskz_min_pd(0xFF, a, b); }
   static V max_or_nan(V a, V b) {  // NaN where one of them is
@@ -176,6 +179,7 @@ struct Lanes<float> {
   static V mul_add(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }
   static V mul(V a, V b) { return _mm256_mul_ps(a, b); }
   static V add(V a, V b) { return _mm256_add_ps(a, b); }
+  static V div(V a, V b) { return _mm256_div_ps(a, b); }
   static V max(V a, V b) { return _mm256_max_ps(a, b); }  // b where one of them is NaN
   static V min(V a, V b) { return _mm256_min_ps(a, b); }
   static V max_or_nan(V a, V b) {  // NaN where one of them is
@@ -204,6 +208,7 @@ struct Lanes<double> {
   static V mul_add(V a, V b, V c) { return _mm256_fmadd_pd(a, b, c); }
   static V mul(V a, V b) { return _mm256_mul_pd(a, b); }
   static V add(V a, V b) { return _mm256_add_pd(a, b); }
+  static V div(V a, V b) { return _mm256_div_pd(a, b); }
   static V max(V a, V b) { return _mm256_max_pd(a, b); }  // b where one of them is NaN
   static V min(V a, V b) { return _mm256_min_pd(a, b); }
   static V max_or_nan(V a, V b) {  // NaN where one of them is

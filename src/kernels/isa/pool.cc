@@ -43,6 +43,9 @@ ConvShape window_shape(const PoolShape& p) {
 // How many taps of the window at `position` lie in [low, high), in input coordinates.
 int64_t taps_inside(const Axis& a, int64_t position, int64_t low, int64_t high) {
   const int64_t first = position * a.stride - a.pad;
+  if (a.dilation == 1) {  // divisions take long
+    return std::max<int64_t>(0, std::min(first + a.kernel, high) - std::max(first, low));
+  }
   const int64_t skipped = first >= low ? 0 : (low - first + a.dilation - 1) / a.dilation;
   const int64_t until = first >= high ? 0 : (high - 1 - first) / a.dilation + 1;
   return std::max<int64_t>(0, std::min(until, a.kernel) - skipped);
@@ -72,44 +75,46 @@ class Pool {
   // The largest element of each window and where it was found; -1 for a window without elements.
   void plane_with_indices(const T* x, int64_t base, T* y, int64_t* indices) const {
     StopPoll stop;
-    for (int64_t position = 0; position < g_.out_channel() && !stop.after(kTapNs * static_cast<double>(g_.taps));
-         ++position) {
-      const int64_t outer = position / g_.out_plane, row = position % g_.out_plane / g_.width.out;
-      const int64_t column = position % g_.width.out;
-      T best = lowest<T>();
-      int64_t at = -1;
-      for (int64_t tap = 0; tap < g_.taps; ++tap) {
-        const int64_t kx = tap % g_.width.kernel, ky = tap / g_.width.kernel % g_.height.kernel;
-        const int64_t plane = g_.outer_plane(outer, tap / g_.width.kernel / g_.height.kernel);
-        const int64_t in_y = g_.height.input_at(row, ky), in_x = g_.width.input_at(column, kx);
-        if (plane < 0 || in_y < 0 || in_y >= g_.height.in || in_x < 0 || in_x >= g_.width.in) continue;
-        const int64_t index = plane * g_.in_plane + in_y * g_.width.in + in_x;
-        const bool better = at < 0 || x[index] > best || (x[index] != x[index] && best == best);
-        if (better) best = x[index], at = index;
+    for (int64_t outer = 0; outer < g_.outer_out; ++outer) {
+      for (int64_t row = 0; row < g_.height.out; ++row, y += g_.width.out, indices += g_.width.out) {
+        if (stop.after(kIndexTapNs / kTapNs * row_ns_)) return;
+        for (int64_t begin = 0; begin < g_.width.out; begin += kFound) {
+          const int64_t count = std::min(kFound, g_.width.out - begin);
+          if (g_.in_channel() <= std::numeric_limits<int32_t>::max()) {
+            find<int32_t>(x, outer, row, begin, count, base, y + begin, indices + begin);
+          } else {
+            find<int64_t>(x, outer, row, begin, count, base, y + begin, indices + begin);
+          }
+        }
       }
-      y[position] = best;
-      indices[position] = at < 0 ? -1 : base + (shape_.column_major_indices ? column_major(at) : at);
     }
   }
 
-  // One plane after the other, through the same buffer.
-  template <bool kMax>
+  // Planes one after the other, through the same buffers.
+  template <PoolTake kTake>
   void by_rows(const T* x, T* y, int64_t planes) const {
-    PoolRows<T, kMax> rows(g_);
+    T divisors[kPoolRowElements + Lanes<T>::kCount];
+    std::fill(divisors, divisors + g_.width.out + Lanes<T>::kCount, T(1));
+    for (int64_t i = 0; kTake == PoolTake::kSum && i < g_.width.out; ++i) divisors[i] = divisor(elements_of_columns(i));
+    PoolRows<T, kTake> rows(g_, divisors);
     StopPoll stop;
+    const T* end = y + planes * g_.out_channel();
     for (int64_t plane = 0; plane < planes; ++plane, x += g_.in_channel()) {
       for (int64_t outer = 0; outer < g_.outer_out; ++outer) {
-        for (int64_t row = 0; row < g_.height.out; ++row, y += g_.width.out) {
-          if (stop.after(row_ns_)) return;
-          rows.run(x, outer, row, y);
-          if (!kMax) divide_row(outer, row, y);
+        rows.choose_planes(x, outer);
+        const int64_t others = kTake == PoolTake::kSum ? elements_of_outer(outer) : 1;
+        for (int64_t row = 0; row < g_.height.out; row += rows.band()) {
+          const int64_t count = std::min(rows.band(), g_.height.out - row);
+          if (stop.after(row_ns_ * static_cast<double>(count))) return;
+          rows.run(row, count, y, end, [&](int64_t r) { return divisor(others * elements_of_height(r)); });
+          y += count * g_.width.out;
         }
       }
     }
   }
 
   // Of a window at a row and a column, where there are no more axes: what its sum is divided by.
-  int64_t elements(int64_t row, int64_t column) const { return elements_of_rows(0, row) * elements_of_columns(column); }
+  int64_t elements(int64_t row, int64_t column) const { return elements_of_height(row) * elements_of_columns(column); }
 
  private:
   void rows_of_plane(const T* plane, int64_t row, T* y) const {
@@ -166,20 +171,22 @@ class Pool {
     }
   }
 
+  // Windows without elements have the sum 0.
+  static T divisor(int64_t elements) { return static_cast<T>(std::max<int64_t>(elements, 1)); }
+
   void divide_row(int64_t outer, int64_t row, T* y) const {
-    const int64_t others = elements_of_rows(outer, row);
-    for (int64_t i = 0; i < g_.width.out; ++i) {
-      const int64_t elements = others * elements_of_columns(i);
-      y[i] = elements == 0 ? T(0) : y[i] / static_cast<T>(elements);
-    }
+    const int64_t others = elements_of_outer(outer) * elements_of_height(row);
+    for (int64_t i = 0; i < g_.width.out; ++i) y[i] /= divisor(others * elements_of_columns(i));
   }
 
   int64_t elements_of_columns(int64_t column) const {
     return count(g_.width, column, shape_.axes >= 1 ? shape_.pad_end[shape_.axes - 1] : 0);
   }
+  int64_t elements_of_height(int64_t row) const {
+    return shape_.axes >= 2 ? count(g_.height, row, shape_.pad_end[shape_.axes - 2]) : 1;
+  }
 
-  int64_t elements_of_rows(int64_t outer, int64_t row) const {
-    const int a = shape_.axes;
+  int64_t elements_of_outer(int64_t outer) const {
     int64_t others = 1;
     for (int i = g_.outer_axes - 1; i >= 0; --i) {
       const Axis axis{shape_.input[i],  shape_.output[i],   shape_.kernel[i],
@@ -187,13 +194,52 @@ class Pool {
       others *= count(axis, outer % axis.out, shape_.pad_end[i]);
       outer /= axis.out;
     }
-    if (a >= 2) others *= count(g_.height, row, shape_.pad_end[a - 2]);
     return others;
   }
 
   int64_t count(const Axis& axis, int64_t position, int64_t pad_end) const {
     const bool pads = kind_ == PoolKind::kAverageWithPads;
     return taps_inside(axis, position, pads ? -axis.pad : 0, pads ? axis.in + pad_end : axis.in);
+  }
+
+  // Columns [begin, begin + count) of a row of windows: each tap is compared with the best ones so far.
+  template <class Index>
+  void find(const T* x, int64_t outer, int64_t row, int64_t begin, int64_t count, int64_t base, T* y,
+            int64_t* indices) const {
+    Index at[kFound];
+    T best[kFound];
+    std::fill_n(at, count, Index(-1));
+    std::fill_n(best, count, lowest<T>());
+    const Axis &h = g_.height, &w = g_.width;
+    for (int64_t tap = 0; tap < g_.outer_taps; ++tap) {
+      const int64_t plane = g_.outer_plane(outer, tap);
+      const auto [top, bottom] = inside(h.input_at(row, 0), h.dilation, h.in, h.kernel);
+      for (int64_t ky = top; plane >= 0 && ky < bottom; ++ky) {
+        const int64_t row_at = plane * g_.in_plane + h.input_at(row, ky) * w.in;
+        for (int64_t kx = 0; kx < w.kernel; ++kx) {
+          const int64_t first = w.input_at(begin, kx);
+          const auto [left, right] = inside(first, w.stride, w.in, count);
+          const auto from = static_cast<Index>(row_at + first + left * w.stride);
+          take_better(x + from, from, right - left, best + left, at + left);
+        }
+      }
+    }
+    std::copy_n(best, count, y);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t index = shape_.column_major_indices && at[i] >= 0 ? column_major(at[i]) : at[i];
+      indices[i] = index < 0 ? -1 : base + index;
+    }
+  }
+
+  // Of equal elements the first stays, of NaNs too.
+  template <class Index>
+  void take_better(const T* x, Index from, int64_t count, T* best, Index* at) const {
+    const auto step = static_cast<Index>(g_.width.stride);
+    strided(x, count, [=](int64_t i, T value) {
+      const bool better = (at[i] < 0) | (value > best[i]) | ((value != value) & (best[i] == best[i]));
+      best[i] = better ? value : best[i];
+      at[i] = better ? static_cast<Index>(from + static_cast<Index>(i) * step) : at[i];
+    });
   }
 
   int64_t column_major(int64_t index) const {
@@ -206,13 +252,20 @@ class Pool {
     return result;
   }
 
-  static constexpr double kTapNs = 1;
+  static constexpr double kTapNs = 1, kIndexTapNs = 2;
+  static constexpr int64_t kFound = 128;
 
   PoolKind kind_;
   const PoolShape& shape_;
   const ConvGeometry& g_;
   const double row_ns_ = 0.2 * kTapNs * static_cast<double>(g_.width.out * g_.taps);
 };
+
+// As many as are looked at for NaN before their maxima are taken: few enough to stay in the cache.
+inline int64_t planes_at_once(const ConvGeometry& g) {
+  constexpr int64_t kElements = 1 << 14;
+  return std::max<int64_t>(kElements / std::max<int64_t>(g.in_channel(), 1), 1);
+}
 
 template <class T>
 void pool_planes(PoolKind kind, const PoolShape& shape, const void* x, void* y, int64_t* indices, int64_t begin,
@@ -221,11 +274,18 @@ void pool_planes(PoolKind kind, const PoolShape& shape, const void* x, void* y, 
   const ConvGeometry g(window);
   const Pool<T> pool(kind, shape, g);
   if constexpr (std::is_floating_point_v<T>) {
-    if (indices == nullptr && kind != PoolKind::kLp && PoolRows<T, true>::fits(g)) {
+    if (indices == nullptr && kind != PoolKind::kLp && PoolRows<T, PoolTake::kMax>::fits(g)) {
       const T* from = static_cast<const T*>(x) + begin * g.in_channel();
       T* to = static_cast<T*>(y) + begin * g.out_channel();
-      return kind == PoolKind::kMax ? pool.template by_rows<true>(from, to, end - begin)
-                                    : pool.template by_rows<false>(from, to, end - begin);
+      if (kind != PoolKind::kMax) return pool.template by_rows<PoolTake::kSum>(from, to, end - begin);
+      for (int64_t some, plane = begin; plane < end; plane += some) {
+        some = std::min(planes_at_once(g), end - plane);
+        const T* here = static_cast<const T*>(x) + plane * g.in_channel();
+        any_nan(here, some * g.in_channel()) ? pool.template by_rows<PoolTake::kMaxOrNan>(here, to, some)
+                                             : pool.template by_rows<PoolTake::kMax>(here, to, some);
+        to += some * g.out_channel();
+      }
+      return;
     }
   }
   for (int64_t plane = begin; plane < end; ++plane) {
@@ -240,12 +300,26 @@ void pool_planes(PoolKind kind, const PoolShape& shape, const void* x, void* y, 
 }
 
 template <class T>
-T global_pool(PoolKind kind, int p, const T* x, int64_t n) {
-  if (kind == PoolKind::kMax) {
-    T best = lowest<T>();
-    for (int64_t i = 0; i < n; ++i) best = take_max(best, x[i]);
-    return best;
+T largest(const T* x, int64_t n) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (any_nan(x, n)) return std::numeric_limits<T>::quiet_NaN();
   }
+  constexpr int kWidth = static_cast<int>(4 * kVectorBytes / sizeof(T));
+  T best[kWidth];
+  std::fill_n(best, kWidth, lowest<T>());
+  const auto take = [](T& most, T value) { most = value > most ? value : most; };
+  int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) {
+    for (int j = 0; j < kWidth; ++j) take(best[j], x[i + j]);
+  }
+  for (int j = 0; i < n; ++i, ++j) take(best[j], x[i]);
+  for (int j = 1; j < kWidth; ++j) take(best[0], best[j]);
+  return best[0];
+}
+
+template <class T>
+T global_pool(PoolKind kind, int p, const T* x, int64_t n) {
+  if (kind == PoolKind::kMax) return largest(x, n);
   if constexpr (std::is_floating_point_v<T>) {
     constexpr int kWidth = 4 * Lanes<T>::kCount;
     T sums[kWidth] = {};
@@ -294,7 +368,7 @@ class PoolLast {
     for (int64_t column = 0; column < g_.width.out; ++column, y += channels_) {
       const auto [left, right] = inside(g_.width.input_at(column, 0), g_.width.dilation, g_.width.in, g_.width.kernel);
       const float* from = first + g_.width.input_at(column, left) * channels_;
-      const auto divisor = kMax ? 1.f : static_cast<float>(elements(column));
+      const auto divisor = kMax ? 1.f : static_cast<float>(std::max<int64_t>(elements(column), 1));
       for (int64_t c = 0; c < channels_; c += L::kCount) {
         const auto mask = L::mask(static_cast<int>(std::min<int64_t>(L::kCount, channels_ - c)));
         V best = start();
@@ -305,7 +379,7 @@ class PoolLast {
           for (int64_t ky = top; ky < bottom; ++ky, q += down) of_column = take(of_column, L::load(q, mask));
           best = take(best, of_column);
         }
-        if (!kMax) best = divided(best, divisor);
+        if (!kMax) best = L::div(best, L::splat(divisor));
         L::store(y + c, mask, best);
       }
     }
@@ -316,13 +390,6 @@ class PoolLast {
   static V take(V best, V x) {
     if constexpr (kMax) return L::max_or_nan(best, x);
     return L::add(best, x);
-  }
-  static V divided(V sum, float by) {
-    if (by == 0) return L::zero();
-    float lanes[L::kCount];
-    L::store(lanes, sum);
-    for (float& lane : lanes) lane /= by;
-    return L::load(lanes);
   }
 
   const ConvGeometry& g_;
@@ -367,10 +434,7 @@ void run_global_average_last(int64_t plane, int64_t channels, const float* x, fl
       for (int64_t width = kChains / 2; width > 0; width /= 2) {
         for (int64_t j = 0; j < width; ++j) sums[j] = L::add(sums[j], sums[j + width]);
       }
-      float lanes[L::kCount];
-      L::store(lanes, sums[0]);
-      for (float& lane : lanes) lane /= static_cast<float>(plane);
-      L::store(y + image * channels + c, mask, L::load(lanes));
+      L::store(y + image * channels + c, mask, L::div(sums[0], L::splat(static_cast<float>(plane))));
     }
   }
 }

@@ -1,7 +1,8 @@
 #pragma once
 // Maxima and sums of windows in two steps: the rows that a row of windows covers become one row, down the columns; then
-// the columns of each window become one element. The row between waits in a buffer with its padding around it, so that
-// neither step has borders to look after.
+// the columns of each window become one element. The rows between wait in a buffer with their padding around them, so
+// that neither step has borders to look after, a band of them at a time: what is read right behind the store that wrote
+// a part of it would have to wait for that store.
 
 #include <algorithm>
 #include <cstdint>
@@ -9,13 +10,35 @@
 #include <type_traits>
 
 #include "kernels/isa/conv_geometry.h"
+#include "kernels/isa/vector.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 
 inline constexpr int64_t kPoolRowElements = 4096;  // of the buffer
 inline constexpr int64_t kPoolRows = 64;           // that a window covers, at most
 
-template <class T, bool kMax>
+enum class PoolTake : uint8_t {
+  kMax,       // where no element is NaN
+  kMaxOrNan,  // the same, of any elements
+  kSum,
+};
+
+// Whether an element is NaN.
+template <class T>
+bool any_nan(const T* x, int64_t count) {
+  using V = Vec<T, kFullLanes<T>>;
+  int64_t i = 0;
+  auto found = V(T(0)) != V(T(0));
+  for (; i + 2 * V::kLanes <= count; i += 2 * V::kLanes) {
+    const V a = V::load(x + i), b = V::load(x + i + V::kLanes);
+    found = found | (a != a) | (b != b);
+  }
+  bool rest = false;
+  for (; i < count; ++i) rest |= x[i] != x[i];
+  return rest || any(found);
+}
+
+template <class T, PoolTake kTake>
 class PoolRows {
   using L = Lanes<T>;
   using V = typename L::V;
@@ -25,30 +48,46 @@ class PoolRows {
     return g.width.pad >= 0 && g.outer_taps * g.height.kernel <= kPoolRows && elements(g) <= kPoolRowElements;
   }
 
-  explicit PoolRows(const ConvGeometry& g)
-      : g_(g), span_(std::clamp<int64_t>(elements(g) - g.width.pad, 0, g.width.in)) {
-    std::fill_n(buffer_, elements(g), kMax ? -std::numeric_limits<T>::infinity() : T(0));
+  // `divisors`: what the sum of each column of windows is divided by, beside its row's; as many as whole vectors of
+  // windows have.
+  explicit PoolRows(const ConvGeometry& g, const T* divisors)
+      : g_(g),
+        divisors_(divisors),
+        pitch_(elements(g)),
+        band_(std::min(kPoolRowElements / pitch_, kMostRows)),
+        span_(std::clamp<int64_t>(pitch_ - g.width.pad, 0, g.width.in)) {
+    std::fill_n(buffer_, band_ * pitch_, kStart);
+    for (int64_t i = 0; i < L::kCount; ++i) beyond_[i] = i < span_ ? T(-0.0) : kStart;
   }
 
-  // One row of windows; `x` is the channel.
-  void run(const T* x, int64_t outer, int64_t row, T* y) {
-    const T* rows[kPoolRows];
-    int64_t count = 0;
+  int64_t band() const { return band_; }
+
+  // The planes of the channel `x` that windows at this position of the outer axes cover.
+  void choose_planes(const T* x, int64_t outer) {
+    plane_count_ = 0;
     for (int64_t tap = 0; tap < g_.outer_taps; ++tap) {
       const int64_t plane = g_.outer_plane(outer, tap);
-      const auto [begin, end] = inside(g_.height.input_at(row, 0), g_.height.dilation, g_.height.in, g_.height.kernel);
-      for (int64_t ky = begin; plane >= 0 && ky < end; ++ky) {
-        rows[count++] = x + plane * g_.in_plane + g_.height.input_at(row, ky) * g_.width.in;
-      }
+      if (plane >= 0) planes_[plane_count_++] = x + plane * g_.in_plane;
     }
-    down(rows, count);
-    across(y);
+  }
+
+  // Rows [row, row + count) of windows in those planes, at most band(), to y. Elements behind them are overwritten, but
+  // not from `end` on. `divisor(row)`: what sums are divided by beside their column's.
+  template <class Divisor>
+  void run(int64_t row, int64_t count, T* y, const T* end, Divisor&& divisor) {
+    for (int64_t r = 0; r < count; ++r) down(row + r, buffer_ + r * pitch_);
+    for (int64_t r = 0; r < count; ++r, y += g_.width.out) {
+      across(buffer_ + r * pitch_, y, end, kTake == PoolTake::kSum ? divisor(row + r) : T(1));
+    }
   }
 
  private:
-  static V start() { return L::splat(kMax ? -std::numeric_limits<T>::infinity() : T(0)); }
+  static constexpr int64_t kMostRows = 16;
+  static constexpr T kStart = kTake == PoolTake::kSum ? T(0) : -std::numeric_limits<T>::infinity();
+
   static V take(V best, V x) {
-    if constexpr (kMax) return L::max_or_nan(best, x);
+    if constexpr (kTake == PoolTake::kMax) return L::max(best, x);
+    if constexpr (kTake == PoolTake::kMaxOrNan) return L::max_or_nan(best, x);
     return L::add(best, x);
   }
 
@@ -59,48 +98,87 @@ class PoolRows {
                     g.width.pad + int64_t{L::kCount});
   }
 
-  void down(const T* const* rows, int64_t count) {
-    T* to = buffer_ + g_.width.pad;
-    if (span_ < L::kCount) {
+  void down(int64_t row, T* buffer) const {
+    const T* rows[kPoolRows];
+    int64_t count = 0;
+    const Axis& h = g_.height;
+    const int64_t first = h.input_at(row, 0), step = h.dilation * g_.width.in;
+    const auto [begin, end] = inside(first, h.dilation, h.in, h.kernel);
+    for (int64_t p = 0; p < plane_count_; ++p) {
+      const T* from = planes_[p] + first * g_.width.in;
+      for (int64_t ky = begin; ky < end; ++ky) rows[count++] = from + ky * step;
+    }
+    down(rows, count, buffer + g_.width.pad);
+  }
+
+  // Calls f with the number of taps, which the compiler knows where it is usual.
+  template <class F>
+  static void with_taps(int64_t taps, F&& f) {
+    if (taps == 2) return f(std::integral_constant<int64_t, 2>());
+    if (taps == 3) return f(std::integral_constant<int64_t, 3>());
+    f(taps);
+  }
+
+  void down(const T* const* rows, int64_t count, T* to) const {
+    const V start = L::splat(kStart);
+    if (span_ < L::kCount) {  // lanes behind the row get the padding that stands there
       const auto mask = L::mask(static_cast<int>(span_));
-      V best = start();
-      for (int64_t r = 0; r < count; ++r) best = take(best, L::load(rows[r], mask));
-      L::store(to, mask, best);
-      return;
+      const V beyond = L::load(beyond_);
+      V best = start;
+      for (int64_t r = 0; r < count; ++r) best = take(best, L::add(L::load(rows[r], mask), beyond));
+      return L::store(to, best);
     }
-    for (int64_t i = 0; i < span_; i += L::kCount) {
-      const int64_t at = std::min(i, span_ - L::kCount);  // the last vector overlaps the one before
-      V best = start();
-      for (int64_t r = 0; r < count; ++r) best = take(best, L::load(rows[r] + at));
-      L::store(to + at, best);
-    }
-  }
-
-  void across(T* y) const {
-    const Axis& w = g_.width;
-    for (int64_t i = 0; i < w.out; i += L::kCount) {
-      const T* from = buffer_ + i * w.stride;
-      V best = start();
-      for (int64_t kx = 0; kx < w.kernel; ++kx, from += w.dilation) best = take(best, read(from));
-      if (w.out - i >= L::kCount) {
-        L::store(y + i, best);
-      } else {
-        L::store(y + i, L::mask(static_cast<int>(w.out - i)), best);
+    with_taps(count, [&](auto taps) {
+      for (int64_t i = 0; i < span_; i += L::kCount) {
+        const int64_t at = std::min(i, span_ - L::kCount);  // the last vector overlaps the one before
+        V best = start;
+        for (int64_t r = 0; r < taps; ++r) best = take(best, L::load(rows[r] + at));
+        L::store(to + at, best);
       }
+    });
+  }
+
+  void across(const T* from, T* y, const T* end, T row_divisor) const {
+    const int64_t stride = g_.width.stride;
+    if (stride == 1) {
+      windows(y, end, row_divisor, [from](int64_t i, int64_t tap) { return L::load(from + i + tap); });
+    } else if (stride == 2) {
+      windows(y, end, row_divisor, [from](int64_t i, int64_t tap) { return load_even<T>(from + 2 * i + tap); });
+    } else {
+      windows(y, end, row_divisor, [from, stride](int64_t i, int64_t tap) {
+        T gathered[L::kCount];
+        for (int64_t k = 0; k < L::kCount; ++k) gathered[k] = from[(i + k) * stride + tap];
+        return L::load(gathered);
+      });
     }
   }
 
-  V read(const T* p) const {
-    const int64_t stride = g_.width.stride;
-    if (stride == 1) return L::load(p);
-    if (stride == 2) return load_even<T>(p);
-    T gathered[L::kCount];
-    for (int i = 0; i < L::kCount; ++i) gathered[i] = p[i * stride];
-    return L::load(gathered);
+  template <class Read>
+  void windows(T* y, const T* end, T row_divisor, Read&& read) const {
+    with_taps(g_.width.kernel, [&](auto taps) {
+      const int64_t count = g_.width.out, dilation = g_.width.dilation;
+      const V start = L::splat(kStart), row = L::splat(row_divisor);
+      for (int64_t i = 0; i < count; i += L::kCount) {
+        V best = start;
+        for (int64_t kx = 0; kx < taps; ++kx) best = take(best, read(i, kx * dilation));
+        if constexpr (kTake == PoolTake::kSum) best = L::div(best, L::mul(row, L::load(divisors_ + i)));
+        if (end - (y + i) >= L::kCount) {
+          L::store(y + i, best);
+        } else {
+          store_first(y + i, static_cast<int>(count - i), best);
+        }
+      }
+    });
   }
 
   const ConvGeometry& g_;
+  const T* divisors_;
+  int64_t pitch_;
+  int64_t band_;
   int64_t span_;  // elements of an input row that any window reads
+  int64_t plane_count_ = 0;
+  const T* planes_[kPoolRows];
+  alignas(kVectorBytes) T beyond_[L::kCount];
   alignas(kVectorBytes) T buffer_[kPoolRowElements];
 };
 
