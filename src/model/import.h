@@ -7,6 +7,10 @@
 // kinds are those of that version; every name is defined once per graph and before its uses. `Constant` nodes have
 // become constants. Declared types are taken over as they are: they are the exporter's word, not checked here.
 //
+// Two rules of the specification may be broken, as exporters and graph editors do break them and onnxruntime lets them:
+// nodes that are not sorted are sorted, and operators of domains that the model does not import (ai.onnx.ml,
+// com.microsoft) are those of the newest version.
+//
 // A name in a body may hide one of an outer graph; a use means the innermost definition that stands before it.
 
 #include <memory>
@@ -25,10 +29,11 @@ inline constexpr int64_t kOldestIrVersion = 1;
 inline constexpr int64_t kNewestIrVersion = 14;
 
 struct ImportOptions {
-  std::string folder;                            // where external data lies; empty: the file's own folder
-  bool copy_weights = false;                     // into memory; else they stay where they are in mapped files
-  size_t max_inlined_nodes = 1'000'000;          // what calls of functions may grow into
-  std::vector<std::string>* warnings = nullptr;  // gets a sentence for each hidden name
+  std::string folder;                    // where external data lies; empty: the file's own folder
+  bool copy_weights = false;             // into memory; else they stay where they are in mapped files
+  size_t max_inlined_nodes = 1'000'000;  // what calls of functions may grow into
+  std::vector<std::string>* warnings =
+      nullptr;  // gets a sentence for each rule that the model breaks and runs all the same
   // Nodes of operators that treadle does not know become opaque_op() and nothing is known of what they make; a node
   // that breaks the rules of its operator does too, and its error, with its place, is added to `broken`. For looking at
   // models, not for running them: operators that are known, but not run, stay. Errors of the file itself are still

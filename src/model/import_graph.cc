@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <cctype>
 
 #include "base/stack.h"
 #include "base/stop.h"
 #include "model/importer.h"
+#include "model/missing_operators.h"
+#include "model/node_order.h"
 #include "model/text_file.h"
 #include "model/types.h"
 #include "wire/parse.h"
@@ -16,9 +19,19 @@ bool is_whole(const Type& type) {
   return type.is_tensor() || (type.child && is_whole(*type.child));
 }
 
-// Operator sets above these did not exist when this was written; what their operators mean is not known.
-constexpr std::pair<std::string_view, int64_t> kNewestOpsets[] = {
-    {"", 28}, {"ai.onnx.ml", 5}, {"ai.onnx.preview.training", 1}};
+// What is known of a domain's versions. Operator sets above `newest` did not exist when this was written. A model that
+// uses an `implied` domain without importing it is read as of the newest version, as onnxruntime reads it.
+struct Domain {
+  std::string_view name;
+  int64_t newest;
+  bool refuses_newer, implied;
+};
+constexpr Domain kDomains[] = {
+    {"", 28, true, false},
+    {"ai.onnx.ml", 5, true, true},
+    {"ai.onnx.preview.training", 1, true, false},
+    {"com.microsoft", 1, false, true},
+};
 
 std::string quoted(std::string_view kind, std::string_view name) {
   return fmt::format("{} \"{}\"", kind, name);
@@ -63,6 +76,10 @@ bool defines(const wire::List<wire::NodeProto>& nodes, std::string_view name) {
   return false;
 }
 
+std::string_view graph_name(const std::string& path) {
+  return path.empty() ? "the graph" : std::string_view(path);
+}
+
 }  // namespace
 
 std::string shortened(std::string text) {
@@ -105,9 +122,10 @@ std::string_view NodePaths::make_any(const wire::NodeProto& node, size_t index, 
 }
 
 Importer::Importer(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file,
-                   const ImportOptions& options)
+                   const ImportOptions& options, bool sorts)
     : model_(model),
       options_(options),
+      sorts_(sorts),
       file_(file),
       tensors_(file, TensorReader::Folder(options.folder)),
       graph_(std::make_unique<ir::Graph>()) {
@@ -120,7 +138,13 @@ Result<std::unique_ptr<ir::Graph>> Importer::run() {
   TREADLE_TRY(check_model());
   if (!options_.for_types) read_metadata();
   TREADLE_TRY(functions_.build(model_, opsets_));
-  TREADLE_TRY(import_top());
+  Status status = import_top();
+  if (lacks_operator_) {
+    if (std::string all = missing_operators(model_, functions_); !all.empty()) {
+      return error(Code::kNotImplemented, "{}", all);
+    }
+  }
+  TREADLE_TRY(std::move(status));
   return std::move(graph_);
 }
 
@@ -140,12 +164,17 @@ Status Importer::check_model() {
     if (ir >= 3) return error(Code::kInvalidModel, "the model imports no operator set");
     opsets_.emplace("", 1);
   }
-  for (const auto& [domain, newest] : kNewestOpsets) {
-    const auto it = opsets_.find(domain);
-    if (it == opsets_.end() || it->second <= newest) continue;
-    return error(Code::kNotImplemented,
-                 "operator set {} of domain \"{}\" is newer than {}, the newest that treadle has", it->second,
-                 domain.empty() ? "ai.onnx" : domain, newest);
+  for (const Domain& domain : kDomains) {
+    const auto it = opsets_.find(domain.name);
+    if (it == opsets_.end()) {
+      if (!domain.implied || options_.as_onnx) continue;
+      opsets_.emplace(domain.name, domain.newest);
+      implied_.push_back(domain.name);
+    } else if (domain.refuses_newer && it->second > domain.newest) {
+      return error(Code::kNotImplemented,
+                   "operator set {} of domain \"{}\" is newer than {}, the newest that treadle has", it->second,
+                   domain.name.empty() ? "ai.onnx" : domain.name, domain.newest);
+    }
   }
   return {};
 }
@@ -385,8 +414,19 @@ Status Importer::import_nodes(const wire::List<wire::NodeProto>& nodes, Place& p
     place.region->nodes.reserve(nodes.size());
     if (place.region == &graph_->top()) graph_->reserve_values(nodes.size());
   }
+  std::vector<uint32_t> order;
+  if (sorts_) {
+    order = sorted_order(nodes);
+    if (options_.warnings && open_calls_ == 0 && !std::is_sorted(order.begin(), order.end())) {
+      options_.warnings->push_back(
+          fmt::format("the nodes of {} do not each stand behind those that they need: they run in another order than "
+                      "the file's",
+                      graph_name(place.paths.prefix())));
+    }
+  }
   std::string text;
-  for (size_t i = 0; i < nodes.size(); ++i) {
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    const size_t i = order.empty() ? k : order[k];
     const wire::NodeProto& node = nodes[i];
     if (stop_requested()) return stopped();
     std::string_view path;
@@ -398,7 +438,12 @@ Status Importer::import_nodes(const wire::List<wire::NodeProto>& nodes, Place& p
     const int depth = depth_, open_calls = open_calls_;
     Status status = import_node(node, path, place);
     if (status.ok()) continue;
-    if (status.place().empty()) status = locate(std::move(status), node, path, nodes, place);
+    const std::string_view later = needed_later(node, nodes, place);
+    if (status.place().empty()) status = locate(std::move(status), node, path, later, place);
+    if (!later.empty() && !sorts_ && !options_.as_onnx) {
+      unsorted_ = true;
+      return status;
+    }
     if (!options_.broken) return status;
     depth_ = depth;
     open_calls_ = open_calls;
@@ -407,14 +452,25 @@ Status Importer::import_nodes(const wire::List<wire::NodeProto>& nodes, Place& p
   return {};
 }
 
-// The error of a node with its place; where an input is merely defined too late, the error says so.
-Status Importer::locate(Status status, const wire::NodeProto& node, std::string_view path,
-                        const wire::List<wire::NodeProto>& nodes, const Place& place) const {
-  for (const std::string_view input : node.inputs) {
-    if (input.empty() || place.numbers || place.scope.find(input) || !defines(nodes, input)) continue;
+// A name that the node or its bodies use and that only a node behind it defines; empty where there is none.
+std::string_view Importer::needed_later(const wire::NodeProto& node, const wire::List<wire::NodeProto>& nodes,
+                                        const Place& place) {
+  std::string_view found;
+  if (place.numbers) return found;
+  for_each_used_name(node, [&](std::string_view name) {
+    if (found.empty() && !place.scope.find(name) && defines(nodes, name)) found = name;
+  });
+  return found;
+}
+
+// The error of a node with its place; where a value is merely defined too late (`later`), the error says so.
+Status Importer::locate(Status status, const wire::NodeProto& node, std::string_view path, std::string_view later,
+                        const Place& place) const {
+  if (!later.empty() && sorts_) {
+    status = error(Code::kInvalidModel, "\"{}\" depends on this node's own output: nodes go around in a circle", later);
+  } else if (!later.empty()) {
     status = error(Code::kInvalidModel,
-                   "\"{}\" is used before the node that defines it: nodes must be sorted topologically", input);
-    break;
+                   "\"{}\" is used before the node that defines it: nodes must be sorted topologically", later);
   }
   const std::string_view domain = canonical_domain(node.domain);
   const auto opset = place.environment.opsets->find(domain);
@@ -434,10 +490,6 @@ Result<Type> Importer::declared_type(std::string_view name, const wire::TypeProt
 }
 
 Status Importer::define(std::string_view name, ir::Value* value, Place& place) {
-  if (options_.warnings && place.scope.outer() && place.scope.outer()->find(name)) {
-    options_.warnings->push_back(
-        fmt::format("{}: \"{}\" hides a value of the same name in an outer graph", place.paths.prefix(), name));
-  }
   if (place.numbers) {
     if (const uint32_t* number = place.take_number()) values_[*number] = value;
     return {};
@@ -458,12 +510,33 @@ Result<ir::Value*> Importer::resolve(std::string_view name, Place& place) {
   return error(Code::kInvalidModel, "nothing defines the input \"{}\"", name);
 }
 
+namespace {
+
+// A model whose nodes are not sorted is read once more, in an order of ours: that a name is used too early is seen only
+// when a node has been read in part.
+Result<std::unique_ptr<ir::Graph>> import_in_order(const wire::ModelProto& model,
+                                                   const std::shared_ptr<wire::MappedFile>& file,
+                                                   const ImportOptions& options) {
+  const size_t warnings = options.warnings ? options.warnings->size() : 0;
+  const size_t broken = options.broken ? options.broken->size() : 0;
+  for (const bool sorts : {false, true}) {
+    Importer importer(model, file, options, sorts);
+    auto graph = importer.run();
+    TREADLE_TRY(importer.tensors().unchanged());
+    if (sorts || !importer.unsorted()) return graph;
+    if (options.warnings) options.warnings->resize(warnings);
+    if (options.broken)
+      options.broken->erase(options.broken->begin() + static_cast<ptrdiff_t>(broken), options.broken->end());
+  }
+  return Status();  // not reached
+}
+
+}  // namespace
+
 Result<std::unique_ptr<ir::Graph>> import_model(const wire::ModelProto& model,
                                                 const std::shared_ptr<wire::MappedFile>& file,
                                                 const ImportOptions& options) {
-  Importer importer(model, file, options);
-  auto graph = importer.run();
-  TREADLE_TRY(importer.tensors().unchanged());
+  auto graph = import_in_order(model, file, options);
   if (!graph.ok()) return in_file(std::move(graph).status(), *file);
   if (!options.for_types) file->expect_data_reads();
   return graph;

@@ -40,7 +40,7 @@ Result<Binding> Importer::resolve_attribute(const wire::AttributeProto& attribut
 // ---- Operators
 
 Status Importer::find_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op,
-                               const OpVersion*& version) const {
+                               const OpVersion*& version) {
   const std::string_view domain = canonical_domain(node.domain);
   const auto opset = place.environment.opsets->find(domain);
   if (opset == place.environment.opsets->end()) {
@@ -48,7 +48,16 @@ Status Importer::find_operator(const wire::NodeProto& node, const Place& place, 
                  shown_domain(domain), node.op_type);
   }
   op = find_op(domain, node.op_type);
+  if (const auto implied = std::find(implied_.begin(), implied_.end(), domain); op && implied != implied_.end()) {
+    if (options_.warnings) {
+      options_.warnings->push_back(fmt::format(
+          "the model imports no operator set of domain \"{}\", which operator {} is of: it is read as of version {}",
+          domain, node.op_type, opset->second));
+    }
+    implied_.erase(implied);
+  }
   if (!op) {
+    lacks_operator_ = !options_.broken;
     return error(Code::kNotImplemented, "operator {} of domain \"{}\" (operator set {}) is not implemented",
                  node.op_type, shown_domain(domain), opset->second);
   }

@@ -101,8 +101,12 @@ struct Place {
 
 class Importer {
  public:
-  Importer(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file, const ImportOptions& options);
+  // `sorts`: nodes may stand in any order.
+  Importer(const wire::ModelProto& model, const std::shared_ptr<wire::MappedFile>& file, const ImportOptions& options,
+           bool sorts);
   const TensorReader& tensors() const { return tensors_; }
+  // Whether run() failed at a value that a later node defines.
+  bool unsorted() const { return unsorted_; }
   Result<std::unique_ptr<ir::Graph>> run();
 
  private:
@@ -120,8 +124,10 @@ class Importer {
   Status import_body(const wire::GraphProto& proto, std::string_view path, ir::Region* region, const Scope* outer,
                      const Environment& environment);
   Status import_nodes(const wire::List<wire::NodeProto>& nodes, Place& place);
-  Status locate(Status status, const wire::NodeProto& node, std::string_view path,
-                const wire::List<wire::NodeProto>& nodes, const Place& place) const;
+  static std::string_view needed_later(const wire::NodeProto& node, const wire::List<wire::NodeProto>& nodes,
+                                       const Place& place);
+  Status locate(Status status, const wire::NodeProto& node, std::string_view path, std::string_view later,
+                const Place& place) const;
   Result<Type> declared_type(std::string_view name, const Place& place) {
     return declared_type(name, place.types.find(name), place);
   }
@@ -157,8 +163,7 @@ class Importer {
   Status import_attribute(const wire::AttributeProto& proto, ir::Node* node, Place& place);
   Status import_regions(const wire::NodeProto& proto, ir::Node* node, Place& place);
   Status define_outputs(const wire::NodeProto& proto, ir::Node* node, Place& place);
-  Status find_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op,
-                       const OpVersion*& version) const;
+  Status find_operator(const wire::NodeProto& node, const Place& place, const OpDef*& op, const OpVersion*& version);
   struct Resolved;
   Result<const Resolved*> resolve_operator(const wire::NodeProto& node, const Place& place);
   Status call_function(const wire::NodeProto& call, const Function& function, std::string_view path, Place& place);
@@ -176,6 +181,10 @@ class Importer {
 
   const wire::ModelProto& model_;
   const ImportOptions& options_;
+  const bool sorts_;
+  bool unsorted_ = false;
+  bool lacks_operator_ = false;            // an import failed, or will, at an operator that treadle does not have
+  std::vector<std::string_view> implied_;  // domains in opsets_ that the model does not import, until one is met
   std::shared_ptr<wire::MappedFile> file_;
   TensorReader tensors_;
   std::unique_ptr<ir::Graph> graph_;

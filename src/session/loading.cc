@@ -139,6 +139,7 @@ Status import(const std::shared_ptr<wire::MappedFile>& from, const std::string& 
   model::ImportOptions import;
   import.folder = folder;
   import.copy_weights = loaded.options.copy_weights;
+  import.warnings = &loaded.warnings;
   std::vector<model::ImportOptions::DenotedSize> denoted;
   for (const auto& [denotation, size] : loaded.options.denotation_overrides) denoted.push_back({denotation, size});
   if (!denoted.empty()) import.denoted_sizes = &denoted;

@@ -81,6 +81,16 @@ def test_linear(dtype, post):
     close(z, posts[post], units=8)
 
 
+def test_linear_classifier_of_more_coefficients_than_features():
+    """As in logreg_iris, which onnxruntime ships: three classes of two features, and twelve coefficients."""
+    x = table(1, 5, 2, np.float32)
+    w = np.random.default_rng(2).uniform(-1, 1, 12).astype(np.float32)
+    attributes = {"coefficients": w.tolist(), "intercepts": [0.0] * 3, "classlabels_ints": [0, 1, 2]}
+    y, z = run("LinearClassifier", 1, [x], [np.int64, np.float32], attributes, DOMAIN)
+    close(z, x.astype(np.float64) @ w[:6].reshape(3, 2).T.astype(np.float64), units=8)
+    assert y.tolist() == z.argmax(axis=1).tolist()
+
+
 def kernel(name, x, v, gamma, offset, degree):
     if name == "RBF":
         return np.exp(-gamma * ((x[:, None] - v[None]) ** 2).sum(axis=2))

@@ -34,7 +34,7 @@ struct Linear {
   double row_ns() const { return static_cast<double>(coefficients.size()); }
   template <class T>
   void evaluate(const T* x, size_t rows, size_t features, double* scores, size_t stride) const {
-    const auto terms = static_cast<size_t>(least_features);
+    const size_t terms = std::min(coefficients.size() / raw, features);
     StopPoll stop;
     for (size_t r = 0; r < rows && !stop.after(row_ns()); ++r, x += features, scores += stride) {
       for (size_t i = 0; i < raw; ++i) {
@@ -85,6 +85,10 @@ Result<LinearClassification> read_classification(const ir::NodeInfo& node) {
   const size_t intercepts = node.attributes.get_floats("intercepts").size();
   const size_t rows = intercepts ? intercepts : std::max<size_t>(1, m.labels.size());
   TREADLE_TRY(m.read(node.attributes, rows));
+  // Rows of fewer features than there are coefficients of a class: the first class takes as many as there are features,
+  // the next class those behind them. The model logreg_iris of onnxruntime's manual, which many programs begin with, is
+  // such a model, and the specification does not say what it means.
+  m.least_features = 0;
   if (rows == 1 && m.labels.size() == 2) m.columns = 2;
   return m;
 }
