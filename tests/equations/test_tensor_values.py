@@ -483,3 +483,67 @@ REFUSED = [
 def test_bad_inputs_are_refused(op, inputs, attributes, message):
     with pytest.raises(Exception, match=message):
         run(op, *inputs, outputs=2 if op == "TopK" else 1, **attributes)
+
+
+def many(kind, count, seed):
+    """Numbers of which some are alike; among floats zeros of both signs, infinities and NaNs."""
+    rng = np.random.default_rng(seed)
+    if np.issubdtype(kind, np.floating):
+        x = np.round(rng.standard_normal(count) * 5, 1).astype(kind)
+        x[rng.random(count) < 0.2] = 0
+        x[rng.random(count) < 0.05] = -0.0
+        x[rng.random(count) < 0.05] = np.nan
+        x[rng.random(count) < 0.02] = np.inf
+        return x
+    return rng.integers(0, 100, count).astype(kind)
+
+
+MANY = (np.float32, np.float64, np.float16, np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint64)
+
+
+@pytest.mark.parametrize("kind", MANY)
+@pytest.mark.parametrize("count", [0, 1, 63, 500, 3000])
+def test_unique_numbers(kind, count):
+    x = many(kind, count, count)
+    sorted_ = run("Unique", x, outputs=4, sorted=1)
+    want = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    for got, expected in zip(sorted_, want, strict=True):
+        np.testing.assert_array_equal(got, expected.reshape(-1))
+    values, first, inverse, counts = run("Unique", x, outputs=4, sorted=0)
+    order = np.argsort(want[1])
+    np.testing.assert_array_equal(first, want[1][order])
+    np.testing.assert_array_equal(values, x[first])
+    np.testing.assert_array_equal(values[inverse], x)
+    np.testing.assert_array_equal(counts, want[3][order])
+
+
+@pytest.mark.parametrize("kind", MANY)
+@pytest.mark.parametrize("shape", [(0,), (1,), (9,), (1000,), (40, 30), (7, 11, 13), (3, 0, 2)])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.6, 1.0])
+def test_which_are_kept(kind, shape, share):
+    rng = np.random.default_rng(1)
+    x = many(kind, int(np.prod(shape)), 2).reshape(shape)
+    kept = rng.random(shape) < share
+    np.testing.assert_array_equal(
+        run("NonZero", np.where(kept, x, 0).astype(kind))[0], np.nonzero(np.where(kept, x, 0))
+    )
+    np.testing.assert_array_equal(run("NonZero", kept)[0], np.nonzero(kept))
+    flags = kept.reshape(-1)
+    np.testing.assert_array_equal(run("Compress", x, flags)[0], x.reshape(-1)[flags])
+    for axis in range(x.ndim):
+        flags = rng.random(shape[axis]) < share
+        np.testing.assert_array_equal(run("Compress", x, flags, axis=axis)[0], np.compress(flags, x, axis))
+
+
+@pytest.mark.parametrize("kind", MANY)
+@pytest.mark.parametrize(("count", "k"), [(1000, 1), (1000, 16), (1000, 17), (1000, 125), (1000, 126), (1000, 1000), (5000, 40)])  # fmt: skip
+@pytest.mark.parametrize("largest", [0, 1])
+def test_top_k_of_many(kind, count, k, largest):
+    x = many(kind, count, k)
+    values, indices = run("TopK", x, np.array([k]), outputs=2, largest=largest)
+    numbers = x.astype(np.float64)
+    keys = np.where(np.isnan(numbers), np.inf, numbers)  # a NaN is more than infinity
+    nan = np.isnan(numbers)
+    order = np.lexsort((np.arange(count), ~nan if largest else nan, -keys if largest else keys))
+    np.testing.assert_array_equal(indices, order[:k])
+    np.testing.assert_array_equal(values, x[order[:k]])

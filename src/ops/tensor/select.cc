@@ -40,14 +40,15 @@ Result<Positions> positions_where(int64_t count, Test&& test) {
   const auto count_kept = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) kept += test(i) ? 1 : 0;
   };
-  Positions found;
+  if (!in_pieces(count, kElementNs, stop, count_kept)) return stopped();
+  Positions found(kept);
+  size_t at = 0;
   const auto keep = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      if (test(i)) found.push_back(i);
+    for (int64_t i = begin; i < end && at < kept; ++i) {  // without a branch that would be hard to foresee
+      found[at] = i;
+      at += test(i) ? 1 : 0;
     }
   };
-  if (!in_pieces(count, kElementNs, stop, count_kept)) return stopped();
-  found.reserve(kept);
   if (!in_pieces(count, kElementNs, stop, keep)) return stopped();
   return found;
 }
@@ -81,6 +82,27 @@ Result<Positions> non_zero_positions(const Tensor& t) {
   }
 }
 
+// The coordinates in dimension d of `count` flat positions, which may lie in `to`. Divisions of 64 bits take long.
+template <class Position>
+void write_coordinates(const int64_t* flat, int64_t count, int64_t stride, int64_t size, int64_t* to) {
+  const auto by = static_cast<Position>(stride), of = static_cast<Position>(size);
+  for (int64_t i = 0; i < count; ++i) {
+    auto at = static_cast<Position>(flat[i]);
+    if (stride > 1) at /= by;
+    to[i] = static_cast<int64_t>(size > 0 ? at % of : at);
+  }
+}
+
+void write_coordinates(const int64_t* flat, int64_t count, const Dims& dims, const Dims& strides, size_t d,
+                       int64_t* to) {
+  const int64_t size = d == 0 ? 0 : dims[d];  // the first one is what is left
+  if (dims[0] * strides[0] <= std::numeric_limits<uint32_t>::max()) {
+    write_coordinates<uint32_t>(flat, count, strides[d], size, to);
+  } else {
+    write_coordinates<uint64_t>(flat, count, strides[d], size, to);
+  }
+}
+
 Status compute_non_zero(ComputeContext& c) {
   const Tensor& in = c.tensor(0);
   TREADLE_ASSIGN(const Positions found, non_zero_positions(in));
@@ -91,36 +113,38 @@ Status compute_non_zero(ComputeContext& c) {
   StopPoll stop;
   for (size_t d = 0; d < strides.size(); ++d, to += count) {
     const auto write = [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) to[i] = found[static_cast<size_t>(i)] / strides[d] % in.dims()[d];
+      write_coordinates(found.data() + begin, end - begin, in.dims(), strides, d, to + begin);
     };
     if (!in_pieces(count, kElementNs, stop, write)) return stopped();
   }
   return {};
 }
 
-// Of few elements of 1, 4 or 8 bytes.
+// Of elements of 1, 4 or 8 bytes.
 template <class Word>
 struct DynamicNonZero {
   Word mask = 0;
 };
 
-// Calls `found` with the places of elements that are not zero, in order. Bytes eight at a time: most of a mask are
-// zero.
-template <class Word, class Fn>
-void each_non_zero(const Word* data, int64_t count, Word mask, Fn&& found) {
+// Places of `found` elements that are not zero, in order.
+template <class Word>
+void place_non_zero(const Word* data, int64_t count, Word mask, int64_t found, int64_t* to) {
+  const int64_t* end = to + found;
   int64_t i = 0;
-  if constexpr (sizeof(Word) == 1) {
+  constexpr int64_t kRare = 4;  // one in so many
+  if (sizeof(Word) == 1 && found < count / kRare) {
     for (; i + 8 <= count; i += 8) {
       uint64_t eight = 0;
       std::memcpy(&eight, data + i, sizeof eight);
       constexpr uint64_t kLow = 0x7f7f'7f7f'7f7f'7f7f;
       for (uint64_t any = (((eight & kLow) + kLow) | eight) & ~kLow; any != 0; any &= any - 1) {
-        found(i + std::countr_zero(any) / 8);
+        *to++ = i + std::countr_zero(any) / 8;
       }
     }
   }
-  for (; i < count; ++i) {
-    if ((data[i] & mask) != 0) found(i);
+  for (; to < end; ++i) {  // without a branch that would be hard to foresee
+    *to = i;
+    to += (data[i] & mask) != 0 ? 1 : 0;
   }
 }
 
@@ -136,11 +160,10 @@ uint32_t run_dynamic_non_zero(const DynamicNonZero<Word>& s, DynamicCall& call) 
   if (in.rank() == 0) return 0;
   // Flat positions lie where the last coordinates will be, which are taken off them last.
   int64_t* const flat = to + (in.rank() - 1) * count;
-  int64_t* next = flat;
-  each_non_zero(data, in.count, s.mask, [&](int64_t i) { *next++ = i; });
+  place_non_zero(data, in.count, s.mask, count, flat);
   const Dims strides = contiguous_strides(*in.dims);
   for (size_t d = 0; d < strides.size() && in.rank() > 1; ++d) {
-    for (int64_t k = 0; k < count; ++k) to[static_cast<int64_t>(d) * count + k] = flat[k] / strides[d] % in.size(d);
+    write_coordinates(flat, count, *in.dims, strides, d, to + static_cast<int64_t>(d) * count);
   }
   return 0;
 }
@@ -252,6 +275,28 @@ Status compute_compress(ComputeContext& c) {
   return pick_slices(c, in, axis, kept);
 }
 
+// Elements that are wanted, `count` of them, without a branch that would be hard to foresee.
+template <class Word>
+void compress_elements(const char* from, const bool* wanted, int64_t count, char* to) {
+  const char* end = to + static_cast<size_t>(count) * sizeof(Word);
+  for (; to < end; from += sizeof(Word), ++wanted) {
+    std::memcpy(to, from, sizeof(Word));
+    to += sizeof(Word) * static_cast<size_t>(*wanted);
+  }
+}
+
+// The same of slices of `bytes`.
+void compress_slices(const char* from, size_t bytes, const bool* wanted, int64_t count, char* to) {
+  if (bytes == 4) return compress_elements<uint32_t>(from, wanted, count, to);
+  if (bytes == 8) return compress_elements<uint64_t>(from, wanted, count, to);
+  for (; count > 0; from += bytes, ++wanted) {
+    if (!*wanted) continue;
+    std::memcpy(to, from, bytes);
+    to += bytes;
+    --count;
+  }
+}
+
 struct DynamicCompress {
   std::optional<int64_t> axis;
   size_t width = 0;
@@ -263,11 +308,10 @@ uint32_t run_dynamic_compress(const DynamicCompress& s, DynamicCall& call) {
   if (condition.rank() != 1 || (s.axis && !axis)) return kNotDynamic;
   const Slices slices(*in.dims, axis);
   const auto* wanted = static_cast<const bool*>(condition.data);
-  int64_t count = 0;
-  for (int64_t i = 0; i < condition.count; ++i) {
-    if (wanted[i] && i >= slices.count) return kNotDynamic;
-    count += wanted[i] ? 1 : 0;
-  }
+  const bool* end = wanted + condition.count;
+  const bool* beyond = wanted + std::min(condition.count, slices.count);
+  if (std::find(beyond, end, true) != end) return kNotDynamic;
+  const int64_t count = std::count(wanted, beyond, true);
   Dims dims{count};
   if (axis) {
     dims = *in.dims;
@@ -278,11 +322,8 @@ uint32_t run_dynamic_compress(const DynamicCompress& s, DynamicCall& call) {
   const auto bytes = static_cast<size_t>(slices.inner) * s.width;
   const auto* from = static_cast<const char*>(in.data);
   for (int64_t o = 0; o < slices.outer && bytes > 0; ++o, from += static_cast<size_t>(slices.count) * bytes) {
-    for (int64_t i = 0; i < std::min(condition.count, slices.count); ++i) {
-      if (!wanted[i]) continue;
-      std::memcpy(to, from + static_cast<size_t>(i) * bytes, bytes);
-      to += bytes;
-    }
+    compress_slices(from, bytes, wanted, count, to);
+    to += static_cast<size_t>(count) * bytes;
   }
   return 0;
 }
@@ -383,6 +424,122 @@ struct Groups {
   Positions inverse;  // group by slice
 };
 
+// Elements that are equal have the same key: zeros of either sign do, and NaNs.
+template <class T>
+uint64_t key_of(T x) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (x == 0) return 0;
+    return std::bit_cast<uint64_t>(x != x ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(x));
+  } else {
+    return static_cast<uint64_t>(x);
+  }
+}
+
+// Numbers keys in the order in which they come: an open table, as large as the number of different ones asks for.
+class KeyNumbers {
+ public:
+  int64_t number(uint64_t key) {
+    if (2 * keys_.size() >= places_.size()) grow();
+    int64_t& place = place_of(key);
+    if (place < 0) {
+      place = static_cast<int64_t>(keys_.size());
+      keys_.push_back(key);
+    }
+    return place;
+  }
+
+ private:
+  int64_t& place_of(uint64_t key) {
+    uint64_t mixed = (key ^ (key >> 32)) * 0x9e37'79b9'7f4a'7c15;
+    mixed ^= mixed >> 29;
+    const size_t mask = places_.size() - 1;
+    size_t at = (mixed * 0xbf58'476d'1ce4'e5b9) >> 20 & mask;
+    while (places_[at] >= 0 && keys_[static_cast<size_t>(places_[at])] != key) at = (at + 1) & mask;
+    return places_[at];
+  }
+  void grow() {
+    constexpr size_t kLeast = 64;
+    places_ = Positions(std::max(kLeast, 2 * places_.size()), -1);
+    for (size_t i = 0; i < keys_.size(); ++i) place_of(keys_[i]) = static_cast<int64_t>(i);
+  }
+
+  CountedVector<uint64_t> keys_;  // by number
+  Positions places_;              // a number, or -1
+};
+
+// Groups in the order of their values instead of their first members.
+Result<Groups> in_order_of_values(const Tensor& t, Groups groups) {
+  const Compare compare = comparison(t.type());
+  Positions order(groups.first.size()), rank(order.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const auto first = [&](int64_t group) { return groups.first[static_cast<size_t>(group)]; };
+  const auto before = [&](int64_t a, int64_t b) { return compare(t, first(a), first(b)) < 0; };
+  if (!kernels::sort(order.data(), static_cast<int64_t>(order.size()), before)) return stopped();
+  Groups sorted;
+  StopPoll stop;
+  constexpr double kMoveNs = 5;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (stop.after(kMoveNs)) return stopped();
+    rank[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+    sorted.first.push_back(first(order[i]));
+    sorted.count.push_back(groups.count[static_cast<size_t>(order[i])]);
+  }
+  for (int64_t& group : groups.inverse) {
+    group = rank[static_cast<size_t>(group)];
+    if (stop.after(kMoveNs)) return stopped();
+  }
+  sorted.inverse = std::move(groups.inverse);
+  return sorted;
+}
+
+// Of numbers one by one: by tables.
+template <class Get>
+Result<Groups> group_numbers(const Tensor& t, bool sorted, Get&& get) {
+  Groups groups;
+  KeyNumbers numbers;
+  groups.inverse.resize(static_cast<size_t>(t.element_count()));
+  StopPoll stop;
+  constexpr double kKeyNs = 10;
+  const bool goes_on = in_pieces(t.element_count(), kKeyNs, stop, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t group = numbers.number(key_of(get(i)));
+      if (group == static_cast<int64_t>(groups.first.size())) {
+        groups.first.push_back(i);
+        groups.count.push_back(0);
+      }
+      ++groups.count[static_cast<size_t>(group)];
+      groups.inverse[static_cast<size_t>(i)] = group;
+    }
+  });
+  if (!goes_on) return stopped();
+  if (!sorted) return groups;
+  return in_order_of_values(t, std::move(groups));
+}
+
+// Nothing: the elements are no numbers.
+std::optional<Result<Groups>> group_if_numbers(const Tensor& t, bool sorted) {
+  if (is_string(t.type()) || info(t.type()).type_class == TypeClass::kComplex) return std::nullopt;
+  const auto grouped = [&](auto zero) {
+    const auto* data = t.data<decltype(zero)>();
+    return group_numbers(t, sorted, [data](int64_t i) { return data[i]; });
+  };
+  if (compute_type(t.type()) == ComputeType::kF32 && t.type() != ElementType::kFloat) {
+    return group_numbers(t, sorted, [&](int64_t i) { return t.double_at(i); });
+  }
+  if (t.type() == ElementType::kFloat) return grouped(float());
+  if (t.type() == ElementType::kDouble) return grouped(double());
+  switch (byte_width(t.type())) {
+    case 1:
+      return grouped(uint8_t());
+    case 2:
+      return grouped(uint16_t());
+    case 4:
+      return grouped(uint32_t());
+    default:
+      return grouped(uint64_t());
+  }
+}
+
 Result<Groups> group_slices(const Tensor& t, const Slices& s, bool sorted) {
   const Compare compare = comparison(t.type());
   StopPoll stop;
@@ -444,7 +601,10 @@ Status compute_unique(ComputeContext& c) {
   const Tensor& in = c.tensor(0);
   TREADLE_ASSIGN(const auto axis, optional_axis(c.attributes(), in.rank()));
   const bool sorted = c.attributes().get_int("sorted", 1) != 0;
-  TREADLE_ASSIGN(const Groups groups, group_slices(in, Slices(in.dims(), axis), sorted));
+  std::optional<Result<Groups>> found;
+  if (!axis) found = group_if_numbers(in, sorted);
+  if (!found) found = group_slices(in, Slices(in.dims(), axis), sorted);
+  TREADLE_ASSIGN(const Groups groups, std::move(*found));
   TREADLE_TRY(pick_slices(c, in, axis, groups.first));
   const Positions* lists[] = {&groups.first, &groups.inverse, &groups.count};
   for (size_t i = 1; i < c.outputs.size(); ++i) {

@@ -106,6 +106,36 @@ bool select_few(const T* row, int64_t n, int64_t* positions, int64_t k, StopPoll
   return true;
 }
 
+// More of many: those that beat the worst of the best ones so far are collected; when twice as many as wanted have come
+// together, the better half stays. `before` orders positions.
+template <bool kLargest, class T, class Before>
+bool select_some(const T* row, int64_t n, int64_t* positions, int64_t k, Before before, StopPoll& stop) {
+  constexpr int64_t kBlock = 64;
+  constexpr double kBlockNs = 50;
+  std::iota(positions, positions + 2 * k, int64_t{0});
+  int64_t held = 2 * k;
+  T last{};
+  const auto keep_better = [&] {
+    if (!kernels::select(positions, held, k, before)) return false;
+    held = k;
+    last = row[*std::max_element(positions, positions + k, before)];
+    return true;
+  };
+  if (!keep_better()) return false;
+  for (int64_t begin = 2 * k; begin < n; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, n);
+    bool any = false;
+    for (int64_t i = begin; i < end; ++i) any |= beats<kLargest>(row[i], last);
+    for (int64_t i = begin; any && i < end; ++i) {
+      if (!beats<kLargest>(row[i], last)) continue;
+      positions[held++] = i;
+      if (held == 2 * k && !keep_better()) return false;
+    }
+    if (stop.after(kBlockNs)) return false;
+  }
+  return kernels::select(positions, held, k, before);
+}
+
 // The positions of the k first elements of `row`, in order; of equal ones the lower position comes first.
 template <class T>
 bool select(const T* row, int64_t* positions, const TopKState& s, StopPoll& stop) {
@@ -120,6 +150,12 @@ bool select(const T* row, int64_t* positions, const TopKState& s, StopPoll& stop
     if (larger(y, x)) return !largest;
     return a < b;
   };
+  constexpr int64_t kManyTimes = 8;
+  if (s.k <= s.n / kManyTimes) {
+    const bool selected = s.largest ? select_some<true>(row, s.n, positions, s.k, before, stop)
+                                    : select_some<false>(row, s.n, positions, s.k, before, stop);
+    return selected && kernels::sort(positions, s.k, before);
+  }
   const auto number = [&](int64_t begin, int64_t end) { std::iota(positions + begin, positions + end, begin); };
   return in_pieces(s.n, 1, stop, number) && kernels::select(positions, s.n, s.k, before) &&
          kernels::sort(positions, s.k, before);
