@@ -1,4 +1,5 @@
-"""Every operator record against the onnx package's registry: all versions, every field."""
+"""Every operator record against the onnx package's registry, all versions, every field; and the records of operators that
+only onnxruntime has against what it says of them."""
 
 import re
 
@@ -9,8 +10,11 @@ from onnx import numpy_helper
 
 treadle = pytest.importorskip("treadle", reason="the Python package is not built")
 
-# Operators of other domains, which other engines' exporters write.
-EXTENSIONS = {("com.microsoft", "DynamicQuantizeLSTM")}
+# Operators that the onnx package does not know: onnxruntime's own, by domain and name...
+EXTENSIONS: set[tuple[str, str]] = set()
+EXTENDED_DOMAINS = {"com.microsoft"}
+# ... and versions of its own in the standard's domain.
+EXTENDED_VERSIONS = {("", "LayerNormalization", 1), ("", "SimplifiedLayerNormalization", 1)}
 MAX_ARGUMENTS = 2**31 - 1
 
 
@@ -27,6 +31,10 @@ def theirs() -> dict:
 
 
 OURS, THEIRS = ours(), theirs()
+
+
+def is_extension(key) -> bool:
+    return key[:2] in EXTENSIONS or key[0] in EXTENDED_DOMAINS or key in EXTENDED_VERSIONS
 
 
 def formals(parameters) -> list[dict]:
@@ -117,23 +125,64 @@ def test_number_of_versions():
 
 
 def test_no_version_is_missing_or_invented():
-    own = {key for key in OURS if key[:2] not in EXTENSIONS}
+    own = {key for key in OURS if not is_extension(key)}
     assert sorted(set(THEIRS) - own) == []
     assert sorted(own - set(THEIRS)) == []
 
 
-@pytest.mark.parametrize(
-    "key", sorted(set(OURS) & set(THEIRS)), ids=lambda key: f"{key[0] or 'ai.onnx'}.{key[1]}-{key[2]}"
-)
-def test_every_field(key):
-    version, schema = OURS[key], THEIRS[key]
-    assert version["deprecated"] == schema.deprecated
+def check_fields(version, schema):
     assert version["inputs"] == formals(schema.inputs)
     assert version["outputs"] == formals(schema.outputs)
     assert our_attributes(version) == their_attributes(schema)
     assert our_types(version) == their_types(schema)
     arguments = [version[k] for k in ("min_inputs", "max_inputs", "min_outputs", "max_outputs")]
     assert arguments == [schema.min_input, most(schema.max_input), schema.min_output, most(schema.max_output)]
+
+
+def names(keys):
+    return {"argvalues": keys, "ids": [f"{domain or 'ai.onnx'}.{name}-{version}" for domain, name, version in keys]}
+
+
+@pytest.mark.parametrize("key", **names(sorted(set(OURS) & set(THEIRS))))
+def test_every_field(key):
+    version, schema = OURS[key], THEIRS[key]
+    assert version["deprecated"] == schema.deprecated
+    check_fields(version, schema)
+
+
+class OnnxruntimeSchema:
+    """A schema of onnxruntime under the names of the onnx package's."""
+
+    def __init__(self, schema):
+        self.schema = schema
+        self.inputs, self.outputs = ([Formal(p) for p in list(side)] for side in (schema.inputs, schema.outputs))
+        self.attributes = {name: Attribute(a) for name, a in schema.attributes.items()}
+
+    def __getattr__(self, name):
+        return getattr(self.schema, name)
+
+
+class Formal:
+    def __init__(self, formal):
+        self.name, self.type_str, self.option = formal.name, formal.typeStr, formal.option
+        self.is_homogeneous = formal.isHomogeneous
+        self.min_arity = 1
+
+
+class Attribute:
+    def __init__(self, attribute):
+        self.type, self.required = attribute.type, attribute.required
+        self.default_value = onnx.AttributeProto.FromString(attribute._default_value)
+
+
+def onnxruntime_schemas() -> dict:
+    state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
+    return {(s.domain, s.name, s.since_version): s for s in state.get_all_operator_schema()}
+
+
+@pytest.mark.parametrize("key", **names(sorted(key for key in OURS if is_extension(key) and key[:2] not in EXTENSIONS)))
+def test_every_field_of_onnxruntimes_own(key):
+    check_fields(OURS[key], OnnxruntimeSchema(onnxruntime_schemas()[key]))
 
 
 def test_extensions_are_there():
@@ -144,6 +193,9 @@ def test_random_operators_are_marked():
     random = {op["name"] for op in treadle.operators() if op["effects"] == "random"}
     assert random == {
         "Bernoulli",
+        "BiasDropout",
+        "BitmaskBiasDropout",
+        "BitmaskDropout",
         "Dropout",
         "Multinomial",
         "RandomNormal",

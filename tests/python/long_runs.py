@@ -95,7 +95,14 @@ NO_LONG_RUN = {
     "SequenceLength": "looks at one value",
     "Shape": "looks at the sizes of a tensor",
     "Size": "looks at the sizes of a tensor",
-}
+} | {
+    f"com.microsoft.{name}": "becomes operators that have a case each"
+    for name in (
+        "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "BiasSplitGelu", "BitmaskBiasDropout", "BitmaskDropout",
+        "BranchwiseRMSNorm", "EmbedLayerNormalization", "FastGelu", "GatedAdd", "GatedRMSNorm", "Gelu", "GroupNorm",
+        "QEmbedLayerNormalization", "QuickGelu", "ScaledSiLU", "SkipGroupNorm",
+    )
+}  # fmt: skip
 
 
 def ints(*values: int) -> str:
@@ -534,6 +541,10 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
           d = Identity(c) z = NonZero(s) w = Squeeze(z) t = Cast<to = 1>(w) }>""",
         lambda: {"x": floats(1000)},
     ),
+    "SimplifiedLayerNormalization": (
+        "y = SimplifiedLayerNormalization(x, g)",
+        lambda: {"x": floats(BIG // 1000, 1000), "g": floats(1000)},
+    ),
     "RotaryEmbedding": (
         "y = RotaryEmbedding(x, c, c)",
         lambda: {"x": floats(1, 128, 2000, 128), "c": floats(1, 2000, 64)},
@@ -562,6 +573,13 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
             "zx": np.uint8([128]),
         },
     ),
+    **{
+        f"com.microsoft.{name}": (
+            f"y = com.microsoft.{name}(x, x, g)",
+            lambda: {"x": floats(40, 1000, 1000), "g": floats(1000)},
+        )
+        for name in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
+    },
     # ---- made of nothing -----
     "Bernoulli": ("y = Bernoulli(x)", lambda: {"x": floats(BIG) / 2}),
     **{

@@ -1,4 +1,5 @@
-// LayerNormalization and RMSNormalization over the axes from `axis` on.
+// LayerNormalization and RMSNormalization over the axes from `axis` on, and the form of the latter that onnxruntime's
+// models have had before it: SimplifiedLayerNormalization.
 
 #include "kernels/normalize.h"
 #include "op/axis_rules.h"
@@ -37,10 +38,12 @@ ElementType stash_type(const ir::Attributes& attributes) {
   return element_type_from_number(attributes.get_int("stash_type", 1));
 }
 
-Status infer_layer_norm(InferContext& ctx) {
+// Output 0 has the sizes of X and the type of the scale; the others are statistics of rows.
+Status infer_with_statistics(InferContext& ctx) {
   TREADLE_TRY(infer_like_input(ctx));
   const ElementType stash = stash_type(ctx.attributes());
   const Shape* x = ctx.shape(0);
+  if (ctx.has_input(1)) ctx.outputs[0].element = ctx.element(1);
   if (!x) {
     for (size_t i = 1; i < ctx.outputs.size(); ++i) ctx.set_output(i, stash);
     return {};
@@ -103,22 +106,22 @@ struct RowParameter {
 struct LayerNormState {
   kernels::NormRows rows;
   RowParameter scale, bias;
-  norm::WideResult statistics[2];
-  bool wanted[2] = {};
-  uint32_t inputs = 0, outputs = 0;
+  norm::WideResult statistics[2];  // mean and inverse deviation
+  uint32_t places[2] = {};         // their operands; 0: they are not wanted
+  uint32_t output = 0, scratch = 0;
 };
 
 uint32_t run_layer_norm(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const LayerNormState*>(state);
-  auto* scratch = static_cast<std::byte*>(slots[operands[s.inputs + s.outputs]]);
+  auto* scratch = static_cast<std::byte*>(slots[operands[s.scratch]]);
   void* results[2] = {};
   for (size_t k = 0; k < 2; ++k) {
-    if (s.wanted[k]) results[k] = s.statistics[k].begin(slots[operands[s.inputs + 1 + k]], scratch);
+    if (s.places[k]) results[k] = s.statistics[k].begin(slots[operands[s.places[k]]], scratch);
   }
   parallel_normalize(s.rows, slots[operands[0]], s.scale.get(slots, operands, scratch),
-                     s.bias.get(slots, operands, scratch), slots[operands[s.inputs]], results[0], results[1]);
+                     s.bias.get(slots, operands, scratch), slots[operands[s.output]], results[0], results[1]);
   for (size_t k = 0; k < 2; ++k) {
-    if (s.wanted[k]) s.statistics[k].finish(slots[operands[s.inputs + 1 + k]], scratch);
+    if (s.places[k]) s.statistics[k].finish(slots[operands[s.places[k]]], scratch);
   }
   return 0;
 }
@@ -129,15 +132,18 @@ Status prepare_rows(PrepareContext& ctx, kernels::NormKind kind) {
   const AxisView view = view_along(x.dims, axis, x.rank());
   auto* state = ctx.make_state<LayerNormState>();
   state->rows = {kind, x.type, ctx.inputs[1].type, view.outer, view.n, ctx.attributes().get_float("epsilon")};
-  state->inputs = static_cast<uint32_t>(ctx.inputs.size());
-  state->outputs = static_cast<uint32_t>(ctx.outputs.size());
+  state->output = static_cast<uint32_t>(ctx.inputs.size());
+  state->scratch = ctx.scratch_operand();
   const Dims row(x.dims.begin() + axis, x.dims.end());
   ScratchLayout scratch;
   TREADLE_TRY(state->scale.prepare(ctx, 1, row, scratch));
   TREADLE_TRY(state->bias.prepare(ctx, 2, row, scratch));
-  for (size_t k = 0; k < 2; ++k) {
-    state->wanted[k] = ctx.has_output(1 + k);
-    if (state->wanted[k]) state->statistics[k].prepare(ctx.outputs[1 + k], norm::wide_float(x.type), scratch);
+  const size_t first = kind == kernels::NormKind::kLayer ? 0 : 1;  // of the statistics that there are outputs for
+  for (size_t k = first; k < 2; ++k) {
+    const size_t at = 1 + k - first;
+    if (!ctx.has_output(at)) continue;
+    state->places[k] = state->output + static_cast<uint32_t>(at);
+    state->statistics[k].prepare(ctx.outputs[at], norm::wide_float(x.type), scratch);
   }
   ctx.scratch_bytes = scratch.size() + 64;
   ctx.set_kernel(run_layer_norm, state);
@@ -157,19 +163,27 @@ Status prepare_rms_norm(PrepareContext& ctx) {
 }  // namespace treadle
 
 TREADLE_OP(LayerNormalization, "") {
-  op.since(17)
+  // onnxruntime's own, before the standard had it.
+  op.since(1)
       .in("X", "T")
-      .in("Scale", "T")
-      .in("B", "T", Arity::kOptional)
-      .out("Y", "T")
+      .in("Scale", "V")
+      .in("B", "V", Arity::kOptional)
+      .out("Y", "V")
       .out("Mean", "U", Arity::kOptional)
       .out("InvStdDev", "U", Arity::kOptional)
       .attr("axis", -1)
       .attr("epsilon", 1e-05)
       .attr("stash_type", 1)
       .type("T", types::kFloatsBf16)
-      .type("U", tensors(ElementType::kFloat, ElementType::kBfloat16));
-  op.infer(infer_layer_norm)
+      .type("U", types::kFloats32)
+      .type("V", types::kFloatsBf16);
+  op.since(17)
+      .in("Scale", "T")
+      .in("B", "T", Arity::kOptional)
+      .out("Y", "T")
+      .type("U", tensors(ElementType::kFloat, ElementType::kBfloat16))
+      .drop_type("V");
+  op.infer(infer_with_statistics)
       .prepare(prepare_layer_norm)
       .axes(axes::from_axis_attribute, axes::shift_axis)
       .work(work::reduction);
@@ -186,6 +200,24 @@ TREADLE_OP(RMSNormalization, "") {
       .type("T", types::kFloatsBf16)
       .type("V", types::kFloatsBf16);
   op.infer(infer_rms_norm)
+      .prepare(prepare_rms_norm)
+      .axes(axes::from_axis_attribute, axes::shift_axis)
+      .work(work::reduction);
+}
+
+TREADLE_OP(SimplifiedLayerNormalization, "") {
+  op.since(1)
+      .in("X", "T")
+      .in("scale", "V")
+      .out("Y", "V")
+      .out("inv_std_var", "U", Arity::kOptional)
+      .attr("axis", -1)
+      .attr("epsilon", 1e-05)
+      .attr("stash_type", 1)
+      .type("T", types::kFloatsBf16)
+      .type("U", types::kFloats32)
+      .type("V", types::kFloatsBf16);
+  op.infer(infer_with_statistics)
       .prepare(prepare_rms_norm)
       .axes(axes::from_axis_attribute, axes::shift_axis)
       .work(work::reduction);

@@ -1,0 +1,36 @@
+#pragma once
+// What lowerings of fused operators write again and again.
+
+#include "op/context.h"
+
+namespace treadle::fused {
+
+inline ir::Value* cast(LowerContext& ctx, ir::Value* v, ElementType from, ElementType to) {
+  if (from == to) return v;
+  return ctx.call("Cast", {v}, {ir::Attribute::of("to", static_cast<int64_t>(to))});
+}
+
+// Input i in another type.
+inline ir::Value* input_as(LowerContext& ctx, size_t i, ElementType to) {
+  return cast(ctx, ctx.input(i), ctx.type(i).element, to);
+}
+
+inline ir::Value* optional_input(LowerContext& ctx, size_t i) {
+  return ctx.has_input(i) ? ctx.input(i) : nullptr;
+}
+
+// One element, whatever its rank, as a scalar.
+inline ir::Value* as_scalar(LowerContext& ctx, ir::Value* v) {
+  return ctx.call("Reshape", {v, ctx.constant_int64s({})});
+}
+
+inline ir::Value* concat(LowerContext& ctx, std::initializer_list<ir::Value*> parts, int64_t axis = 0) {
+  return ctx.call("Concat", parts, {ir::Attribute::of("axis", axis)});
+}
+
+// The sizes [begin, end) of v.
+inline ir::Value* sizes(LowerContext& ctx, ir::Value* v, int64_t begin, int64_t end) {
+  return ctx.call("Shape", {v}, {ir::Attribute::of("start", begin), ir::Attribute::of("end", end)});
+}
+
+}  // namespace treadle::fused
