@@ -99,8 +99,10 @@ NO_LONG_RUN = {
     f"com.microsoft.{name}": "becomes operators that have a case each"
     for name in (
         "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "BiasSplitGelu", "BitmaskBiasDropout", "BitmaskDropout",
-        "BranchwiseRMSNorm", "EmbedLayerNormalization", "FastGelu", "GatedAdd", "GatedRMSNorm", "Gelu", "GroupNorm",
-        "QEmbedLayerNormalization", "QuickGelu", "ScaledSiLU", "SkipGroupNorm",
+        "BranchwiseRMSNorm", "EmbedLayerNormalization", "FastGelu", "FusedConv", "FusedGemm",
+        "FusedMatMul", "FusedMatMulActivation", "GatedAdd", "GatedRMSNorm", "Gelu", "GemmFastGelu", "GroupNorm", "NhwcConv",
+        "NhwcFusedConv", "NhwcMaxPool",
+        "QEmbedLayerNormalization", "QuickGelu", "ScaledSiLU", "SkipGroupNorm", "TransposeMatMul",
     )
 }  # fmt: skip
 

@@ -1,0 +1,28 @@
+#pragma once
+// The activation that a fused operator ends with, which an attribute names.
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "op/context.h"
+#include "op/op_def.h"
+
+namespace treadle::fused {
+
+// Parameters in the order in which onnxruntime lists them: alpha, beta, gamma of the operator, or min and max of Clip.
+struct Activation {
+  std::string name;  // empty: none
+  InlineVector<float, 3> parameters;
+
+  // An error that names the ones that there are, unless this is one of them.
+  Status check() const;
+  ir::Value* apply(LowerContext& ctx, ir::Value* x, ElementType type) const;
+};
+
+// Attributes `activation`, and `activation_params` or `activation_alpha`, `_beta` and `_gamma`.
+Activation read_activation(const ir::Attributes& attributes);
+
+void add_activation_letters(VersionBuilder& version);
+
+}  // namespace treadle::fused
