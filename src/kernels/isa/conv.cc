@@ -7,6 +7,7 @@
 #include "kernels/isa/conv_channels.h"
 #include "kernels/isa/conv_depthwise.h"
 #include "kernels/isa/conv_depthwise_last.h"
+#include "kernels/isa/conv_depthwise_last_rows.h"
 #include "kernels/isa/conv_depthwise_masked.h"
 #include "kernels/isa/conv_depthwise_rows.h"
 #include "kernels/isa/conv_rows.h"
@@ -379,12 +380,12 @@ void prepare(ConvPlan& plan) {
       return s.y_last ? prepare_pointwise_last<T>(plan) : prepare_pointwise<T>(plan);
     case Method::kMasked:
 #if defined(__AVX512F__)
-      return last ? prepare_depthwise_last(plan, false) : prepare_masked<T>(plan);
+      return last ? prepare_depthwise_last(plan) : prepare_masked<T>(plan);
 #endif
     case Method::kDepthwiseRows:
-      return last ? prepare_depthwise_last(plan, true) : prepare_depthwise_rows(plan);
+      return last ? prepare_depthwise_last_rows(plan) : prepare_depthwise_rows(plan);
     case Method::kDepthwise:
-      return last ? prepare_depthwise_last(plan, false) : prepare_depthwise<T>(plan);
+      return last ? prepare_depthwise_last(plan) : prepare_depthwise<T>(plan);
     case Method::kShift:
       return last ? prepare_pointwise_last<T>(plan) : prepare_shift<T>(plan);
   }

@@ -32,7 +32,29 @@ void pack_depthwise_last(const ConvPlan& plan, const void* weights, void* packed
   }
 }
 
-template <bool kByColumn>
+inline size_t depthwise_last_weight_bytes(const ConvGeometry& g) {
+  return static_cast<size_t>(g.taps * padded_channels(g.shape.out_channels)) * sizeof(float);
+}
+
+// A vector of sums to where it belongs; `c`: its first channel. kTail: only the lanes in `tail` are channels.
+template <bool kTail>
+[[gnu::always_inline]] inline void store_last(const ConvOperands& operands, Lanes<float>::V value, int64_t c,
+                                              Lanes<float>::Mask tail, Lanes<float>::V low, Lanes<float>::V high,
+                                              float* to) {
+  using L = Lanes<float>;
+  const auto read = [&](const float* p)
+                        __attribute__((always_inline)) { return kTail ? L::load(p, tail) : L::load(p); };
+  const auto* bias = static_cast<const float*>(operands.bias);
+  value = L::add(value, bias == nullptr ? L::zero() : read(bias + c));
+  if (const float* addend = beside(operands, to)) value = L::add(value, read(addend));
+  value = L::min(high, L::max(low, value));
+  if (kTail) {
+    L::store(to, tail, value);
+  } else {
+    L::store(to, value);
+  }
+}
+
 class DepthwiseLast {
   using L = Lanes<float>;
   using V = L::V;
@@ -75,7 +97,7 @@ class DepthwiseLast {
     const Axis &h = g_.height, &w = g_.width;
     const float** place = places_;
     for (int64_t i = 0; i < g_.taps; ++i) {
-      const int64_t ky = kByColumn ? i % h.kernel : i / w.kernel, kx = kByColumn ? i / h.kernel : i % w.kernel;
+      const int64_t ky = i / w.kernel, kx = i % w.kernel;
       const int64_t at_y = h.input_at(row, ky);
       const bool is_row = at_y >= 0 && at_y < h.in;
       int64_t at_x = w.input_at(column, kx);
@@ -115,19 +137,11 @@ class DepthwiseLast {
         });
       });
     }
-    const auto* bias = static_cast<const float*>(operands_.bias);
     unrolled<kWide>([&](auto j) __attribute__((always_inline)) {
       if (j >= columns_) return;
       unrolled<kCount>([&](auto v) __attribute__((always_inline)) {
-        float* to = y + j * channels_ + v * L::kCount;
-        V value = L::add(sums[j][v], bias == nullptr ? L::zero() : read(bias + c + v * L::kCount));
-        if (const float* addend = beside(operands_, to)) value = L::add(value, read(addend));
-        value = L::min(high_, L::max(low_, value));
-        if (kTail) {
-          L::store(to, tail, value);
-        } else {
-          L::store(to, value);
-        }
+        const int64_t first = v * L::kCount;
+        store_last<kTail>(operands_, sums[j][v], c + first, tail, low_, high_, y + j * channels_ + first);
       });
     });
   }
@@ -141,10 +155,9 @@ class DepthwiseLast {
   int64_t columns_ = 0;  // of the tile
 };
 
-template <bool kByColumn>
-void run_depthwise_last(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
+inline void run_depthwise_last(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvGeometry g(plan.shape);
-  DepthwiseLast<kByColumn> last(plan, g, operands);
+  DepthwiseLast last(plan, g, operands);
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t image = unit / g.height.out, channels = plan.shape.out_channels;
     last.row(static_cast<const float*>(operands.x) + image * g.in_plane * channels, unit % g.height.out,
@@ -152,13 +165,13 @@ void run_depthwise_last(const ConvPlan& plan, const ConvOperands& operands, int6
   }
 }
 
-inline void prepare_depthwise_last(ConvPlan& plan, bool by_column) {
+inline void prepare_depthwise_last(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
   plan.units = plan.shape.batch * g.height.out;
-  plan.packed_weight_bytes = static_cast<size_t>(g.taps * padded_channels(plan.shape.out_channels)) * sizeof(float);
-  plan.scratch_bytes = DepthwiseLast<true>::scratch_bytes(g);
-  plan.run = by_column ? run_depthwise_last<true> : run_depthwise_last<false>;
-  plan.pack = by_column ? pack_depthwise_last<true> : pack_depthwise_last<false>;
+  plan.packed_weight_bytes = depthwise_last_weight_bytes(g);
+  plan.scratch_bytes = DepthwiseLast::scratch_bytes(g);
+  plan.run = run_depthwise_last;
+  plan.pack = pack_depthwise_last<false>;
 }
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
