@@ -30,7 +30,6 @@ constexpr Format kFormats[] = {
     {0, "7z\xbc\xaf\x27\x1c"sv, "a 7z archive; unpack it first"sv},
     {257, "ustar"sv, "a tar archive; unpack it first"sv},
     {4, "TFL3"sv, "a TFLite model; convert it to ONNX (tf2onnx does)"sv},
-    {4, "ORTM"sv, "a model in onnxruntime's own format (.ort); use the ONNX model that it was made of"sv},
     {0, "\x89HDF\r\n\x1a\n"sv, "an HDF5 file, as Keras writes models; convert it to ONNX (tf2onnx does)"sv},
     {0, "GGUF"sv, "a GGUF file: weights without a graph"sv},
     {0, "\x93NUMPY"sv, "an array of numpy (.npy)"sv},

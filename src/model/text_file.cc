@@ -4,6 +4,7 @@
 
 #include "ir/text.h"
 #include "model/node_finder.h"
+#include "model/ort_file.h"
 #include "model/other_formats.h"
 #include "wire/serialize.h"
 
@@ -59,6 +60,12 @@ size_t offset_of_place(std::string_view text, std::string_view place, size_t& le
 }  // namespace
 
 Result<std::shared_ptr<wire::MappedFile>> binary_model(std::shared_ptr<wire::MappedFile> file) {
+  if (is_ort_file(file->bytes())) {
+    auto onnx = onnx_of_ort_file(file->bytes());
+    TREADLE_TRY(file->unchanged());
+    if (!onnx.ok()) return in_file(std::move(onnx).status(), *file);
+    return wire::MappedFile::own(std::move(*onnx), file->path());
+  }
   Status status = refuse_other_formats(file->bytes());
   if (!status.ok()) return in_file(std::move(status), *file);
   if (!ir::looks_like_text(file->bytes())) return file;

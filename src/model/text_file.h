@@ -1,5 +1,5 @@
 #pragma once
-// Models that are texts, for those who read protobuf, and for errors in them.
+// Models that are texts or in onnxruntime's own format, for those who read protobuf, and for errors in them.
 
 #include <memory>
 
@@ -7,8 +7,9 @@
 
 namespace treadle::model {
 
-// The file itself, or if it is ONNX text (ir/text.h) the model that it says, serialised, in a file of the same path.
-// Error: kInvalidFile, or kLimit, with file, line and column as place; for a file of another format, which.
+// The file itself, or if it is ONNX text (ir/text.h) or an .ort file (model/ort_file.h) the model that it says,
+// serialised, in a file of the same path. Error: kInvalidFile, or kLimit, with file, line and column as place; for a
+// file of another format, which.
 Result<std::shared_ptr<wire::MappedFile>> binary_model(std::shared_ptr<wire::MappedFile> file);
 
 // An error in the model of `file`, with the file's name before its place ("model" for bytes). If the file is a text and

@@ -29,7 +29,6 @@ const std::pair<std::string, std::string> kOthers[] = {
     {"PK\3\4" + std::string(26, '\0') + "m/data.pklPK\1\2m/data.pklPK\5\6", "a PyTorch checkpoint"},
     {"PK\3\4" + std::string(26, '\0') + "x.npyPK\1\2x.npyPK\5\6", "arrays of numpy (.npz)"},
     {"\x1c\0\0\0TFL3"s, "a TFLite model"},
-    {"\x1c\0\0\0ORTM"s, "onnxruntime's own format"},
     {"\x80\2\x8a\nl\xfc\x9c", "a pickle"},
     {"\x02\0\0\0\0\0\0\0{\"}"s, "a safetensors file"},
     {"\x93NUMPY\1\0"s, "an array of numpy"},
