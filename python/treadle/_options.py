@@ -98,7 +98,7 @@ _FOLDER = "session.model_external_initializers_file_folder_path"
 # Entries of onnxruntime's that are kept to: of all values, or of one.
 _ENTRIES: dict[str, str | None] = {
     _FOLDER: None,
-    "session.load_model_format": "ONNX",
+    "session.load_model_format": None,  # a file says what it is
     "session.save_model_format": "ONNX",
 }
 

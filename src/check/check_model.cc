@@ -299,6 +299,14 @@ Report unreadable_text(const wire::MappedFile& file, const Status& status) {
   return report;
 }
 
+// Of a model that stands otherwise in its file: bytes of what was made of it tell nobody anything.
+void forget_offsets(Report& report) {
+  for (Diagnostic& d : report.diagnostics) {
+    d.offset = d.origin_offset = kNoOffset;
+    d.length = d.origin_length = 0;
+  }
+}
+
 // The names of a model that is text are views into it, which is where problems get their lines from. Types are inferred
 // on what the text says.
 Report check_text(const std::shared_ptr<wire::MappedFile>& file, const CheckOptions& options) {
@@ -329,8 +337,13 @@ Report check_model(const wire::ModelProto& model, const std::shared_ptr<wire::Ma
 Report check_model(const std::shared_ptr<wire::MappedFile>& file, const CheckOptions& options) {
   if (const Status status = model::refuse_other_formats(file->bytes()); !status.ok()) return unreadable(*file, status);
   if (ir::looks_like_text(file->bytes())) return check_text(file, options);
-  auto model = wire::parse_model(file->bytes());
-  return model.ok() ? check_model(**model, file, options) : unreadable(*file, model.error());
+  auto binary = model::binary_model(file);
+  if (!binary.ok()) return unreadable(*file, binary.error());
+  auto model = wire::parse_model((*binary)->bytes());
+  if (!model.ok()) return unreadable(*file, model.error());
+  Report report = check_model(**model, *binary, options);
+  if (*binary != file) forget_offsets(report);
+  return report;
 }
 
 namespace {
