@@ -55,6 +55,7 @@ TileConverter make_converter(ElementType from, ElementType to, const CastOptions
   add_step(&converter,
            twice_rounded ? table.f64_to_f32_odd : table.cast[static_cast<int>(source)][static_cast<int>(target)]);
   add_step(&converter, store);
+  converter.direct = table.direct[static_cast<int>(from)][static_cast<int>(to)];
   return converter;
 }
 
@@ -91,6 +92,7 @@ void convert(const TileConverter& converter, const void* in, void* out, size_t n
     });
     return;
   }
+  if (converter.direct != nullptr) return converter.direct(in, out, n);
   if (converter.step_count == 1) return converter.steps[0](in, out, n);
   if (converter.step_count == 0) {
     if (in != out && n != 0) std::memcpy(out, in, n * converter.from_width);  // nothing may be at null

@@ -32,6 +32,7 @@ using ConvertRow = void (*)(const void* in, void* out, size_t n);
 // A conversion in up to three steps; see convert.h.
 struct TileConverter {
   ConvertRow steps[3] = {};
+  ConvertRow direct = nullptr;  // all steps in one, where there is such a row
   uint8_t step_count = 0;
   uint8_t from_width = 0;
   uint8_t to_width = 0;

@@ -203,7 +203,9 @@ TEST_P(ConvertTest, E8m0) {
 template <class From>
 void check_to_integers(Type from) {
   const std::vector<From> x = [] {
-    std::vector<From> all = float_samples<From>(4000, 9);
+    std::vector<From> all;
+    for (int i = 0; i < 1000; ++i) all.push_back(static_cast<From>(i * 7 - 3500) / 4);  // a stretch without others
+    for (From v : float_samples<From>(4000, 9)) all.push_back(v);
     for (double v : {2147483647.0, 2147483648.0, -2147483648.0, -2147483649.0, 4294967295.0, 4294967296.0, 9.2e18,
                      9.3e18, -9.3e18, 1.8e19, 1.9e19, 0x1p63, 0x1p64, -0x1p63, 127.9, 128.0, -128.9, 200.5, 300.0}) {
       all.push_back(static_cast<From>(v));
@@ -215,6 +217,8 @@ void check_to_integers(Type from) {
   std::vector<uint32_t> u32(x.size());
   std::vector<uint64_t> u64(x.size());
   std::vector<int8_t> i8(x.size());
+  std::vector<int16_t> i16(x.size());
+  std::vector<uint16_t> u16(x.size());
   std::vector<uint8_t> u8(x.size()), flags(x.size()), u4(x.size());
   cast(from, Type::kInt32, x.data(), i32.data(), x.size());
   cast(from, Type::kInt64, x.data(), i64.data(), x.size());
@@ -222,6 +226,8 @@ void check_to_integers(Type from) {
   cast(from, Type::kUint64, x.data(), u64.data(), x.size());
   cast(from, Type::kInt8, x.data(), i8.data(), x.size());
   cast(from, Type::kUint8, x.data(), u8.data(), x.size());
+  cast(from, Type::kInt16, x.data(), i16.data(), x.size());
+  cast(from, Type::kUint16, x.data(), u16.data(), x.size());
   cast(from, Type::kUint4, x.data(), u4.data(), x.size());
   cast(from, Type::kBool, x.data(), flags.data(), x.size());
   for (size_t i = 0; i < x.size(); ++i) {
@@ -236,6 +242,8 @@ void check_to_integers(Type from) {
     ASSERT_EQ(u64[i], v >= 0x1p63 && v < 0x1p64 ? static_cast<uint64_t>(v) : static_cast<uint64_t>(wide)) << v;
     ASSERT_EQ(i8[i], static_cast<int8_t>(narrow)) << v;
     ASSERT_EQ(u8[i], static_cast<uint8_t>(wide)) << v;
+    ASSERT_EQ(i16[i], static_cast<int16_t>(narrow)) << v;
+    ASSERT_EQ(u16[i], static_cast<uint16_t>(wide)) << v;
     ASSERT_EQ(u4[i], static_cast<uint8_t>(wide & 15)) << v;
     ASSERT_EQ(flags[i], v != 0 ? 1 : 0) << v;
   }
@@ -294,6 +302,19 @@ TEST_P(ConvertTest, SubByteIntegers) {
     EXPECT_EQ(u2[i], low2);
   }
   EXPECT_EQ((cast_all<int8_t, float>(Type::kInt4, Type::kFloat, {-8, 7}))[0], -8);
+}
+
+TEST_P(ConvertTest, BytesAndFlags) {
+  std::vector<uint8_t> x;
+  for (int i = 0; i < 600; ++i) x.push_back(static_cast<uint8_t>(i % 5 == 0 ? 0 : i));
+  for (const Type byte : {Type::kInt8, Type::kUint8}) {
+    const auto flags = cast_all<uint8_t, uint8_t>(byte, Type::kBool, x);
+    const auto numbers = cast_all<uint8_t, uint8_t>(Type::kBool, byte, flags);
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(flags[i], x[i] != 0 ? 1 : 0);
+    EXPECT_EQ(numbers, flags);
+  }
+  EXPECT_EQ((cast_all<uint8_t, uint8_t>(Type::kInt8, Type::kUint8, x)), x);
+  EXPECT_EQ((cast_all<uint8_t, uint8_t>(Type::kUint8, Type::kInt8, x)), x);
 }
 
 TEST_P(ConvertTest, BoolToNumbers) {

@@ -166,11 +166,58 @@ constexpr To convert_value(From value) {
   }
 }
 
+// Floats to integers of 32 bits and less, by way of Wide. Most numbers lie where a plain conversion says the same,
+// which is asked for a stretch at a time.
+template <class From, class Wide, class To>
+void truncate_row(const void* in, void* out, size_t n) {
+  constexpr size_t kStretch = 256;
+  constexpr From kHigh = static_cast<From>(int64_t{1} << 31);
+  const From* __restrict x = static_cast<const From*>(in);
+  To* __restrict y = static_cast<To*>(out);
+  for (size_t begin = 0; begin < n; begin += kStretch) {
+    const size_t end = begin + kStretch < n ? begin + kStretch : n;
+    bool beyond = false;
+    for (size_t i = begin; i < end; ++i) beyond |= !(x[i] > -kHigh) | !(x[i] < kHigh);
+    if (beyond) [[unlikely]] {
+      for (size_t i = begin; i < end; ++i) y[i] = static_cast<To>(convert_value<Wide>(x[i]));
+    } else {
+      for (size_t i = begin; i < end; ++i) y[i] = static_cast<To>(static_cast<int32_t>(x[i]));
+    }
+  }
+}
+
 template <class From, class To>
 void add_cast(KernelTable& table, ComputeType from, ComputeType to) {
   if constexpr (!std::is_same_v<From, To>) {
     table.cast[static_cast<int>(from)][static_cast<int>(to)] =
         row<From, To, [](From x) { return convert_value<To, From>(x); }>;
+  }
+}
+
+template <class From>
+void add_truncations(KernelTable& table, ElementType from) {
+  ConvertRow* const to = table.direct[static_cast<int>(from)];
+  to[static_cast<int>(ElementType::kInt8)] = truncate_row<From, int32_t, int8_t>;
+  to[static_cast<int>(ElementType::kInt16)] = truncate_row<From, int32_t, int16_t>;
+  to[static_cast<int>(ElementType::kUint8)] = truncate_row<From, uint32_t, uint8_t>;
+  to[static_cast<int>(ElementType::kUint16)] = truncate_row<From, uint32_t, uint16_t>;
+}
+
+// Between types that are as wide.
+void add_relabelings(KernelTable& table) {
+  const auto set = [&](ElementType from, ElementType to, ConvertRow direct) {
+    table.direct[static_cast<int>(from)][static_cast<int>(to)] = direct;
+  };
+  constexpr ConvertRow kBytes = row<uint8_t, uint8_t, [](uint8_t x) { return x; }>;
+  constexpr ConvertRow kWords = row<uint16_t, uint16_t, [](uint16_t x) { return x; }>;
+  constexpr ConvertRow kFlags = row<uint8_t, uint8_t, [](uint8_t x) { return static_cast<uint8_t>(x != 0 ? 1 : 0); }>;
+  set(ElementType::kInt8, ElementType::kUint8, kBytes);
+  set(ElementType::kUint8, ElementType::kInt8, kBytes);
+  set(ElementType::kInt16, ElementType::kUint16, kWords);
+  set(ElementType::kUint16, ElementType::kInt16, kWords);
+  for (const ElementType byte : {ElementType::kInt8, ElementType::kUint8}) {
+    set(byte, ElementType::kBool, kFlags);
+    set(ElementType::kBool, byte, kFlags);
   }
 }
 
@@ -207,6 +254,11 @@ void add_conversions(KernelTable& table) {
   add_casts<uint32_t>(table, ComputeType::kU32);
   add_casts<uint64_t>(table, ComputeType::kU64);
   add_casts<Bool>(table, ComputeType::kBool);
+  table.cast[static_cast<int>(ComputeType::kF64)][static_cast<int>(ComputeType::kI32)] =
+      truncate_row<double, int32_t, int32_t>;
+  add_truncations<float>(table, ElementType::kFloat);
+  add_truncations<double>(table, ElementType::kDouble);
+  add_relabelings(table);
   table.complex64_to_128 = complex_row<float, double>;
   table.complex128_to_64 = complex_row<double, float>;
 }

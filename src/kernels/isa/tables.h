@@ -19,6 +19,7 @@ struct KernelTable {
   ConvertRow store_unsaturated[kElementTypeCount];  // float8 only
   ConvertRow store_e8m0[2][3];                      // [saturate][E8m0Rounding]
   ConvertRow cast[kComputeTypeCount][kComputeTypeCount];
+  ConvertRow direct[kElementTypeCount][kElementTypeCount];  // of more than one step at once; most are null
   ConvertRow f64_to_f32_odd;  // rounds to odd, so that a second rounding to a narrower float is right
   ConvertRow complex64_to_128;
   ConvertRow complex128_to_64;

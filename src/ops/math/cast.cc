@@ -102,7 +102,8 @@ uint32_t run_copy(const void* state, void* const* slots, const uint32_t* operand
 template <size_t kOut>
 uint32_t run_one_step(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const CastState*>(state);
-  s.converter.steps[0](slots[operands[0]], slots[operands[kOut]], s.count);
+  const kernels::ConvertRow row = s.converter.direct ? s.converter.direct : s.converter.steps[0];
+  row(slots[operands[0]], slots[operands[kOut]], s.count);
   return 0;
 }
 
@@ -117,7 +118,8 @@ template <size_t kOut>
 KernelFn kernel_for(const kernels::TileConverter& converter, size_t count) {
   constexpr size_t kMany = size_t{1} << 20;  // long enough to be stopped in between
   if (converter.step_count == 0) return run_copy<kOut>;
-  return converter.step_count == 1 && count < kMany ? run_one_step<kOut> : run_steps<kOut>;
+  const bool one_step = converter.step_count == 1 || converter.direct != nullptr;
+  return one_step && count < kMany ? run_one_step<kOut> : run_steps<kOut>;
 }
 
 Status prepare_cast(PrepareContext& ctx) {
