@@ -3,6 +3,7 @@
 
 #include "base/in_pieces.h"
 #include "kernels/move.h"
+#include "kernels/types.h"
 
 namespace treadle::kernels {
 
@@ -37,7 +38,7 @@ int64_t source_index_anywhere(PadMode mode, int64_t i, int64_t n) {
 // About what it takes to find the place of an element of the border.
 constexpr double kRepeatedNs = 6;
 
-// The last padded dimension: `from` is its index 0 in the input, null where everything is constant.
+// The last padded dimension: `from` is its index 0 in the input.
 void pad_line(const PadPlan& plan, const std::byte* from, const void* value, std::byte* to, StopPoll& stop) {
   const int last = plan.rank - 1;
   const int64_t n = plan.in_dims[last];
@@ -56,39 +57,134 @@ void pad_line(const PadPlan& plan, const std::byte* from, const void* value, std
       }
     });
   };
-  if (from == nullptr) return constant(plan.out_dims[last]);
   border(-before, before);
   copy_in_pieces(to, from, static_cast<size_t>(n) * plan.unit);
   to += static_cast<size_t>(n) * plan.unit;
   border(n, after);
 }
 
+// Up to 64 bytes, whose number the compiler does not know: from both ends, which may meet.
+[[gnu::always_inline]] inline void copy_few(std::byte* to, const std::byte* from, size_t bytes) {
+  const auto from_both_ends = [=]<size_t kPart>(std::integral_constant<size_t, kPart>) {
+    std::byte first[kPart], last[kPart];
+    std::memcpy(first, from, kPart);
+    std::memcpy(last, from + bytes - kPart, kPart);
+    std::memcpy(to, first, kPart);
+    std::memcpy(to + bytes - kPart, last, kPart);
+  };
+  if (bytes >= 32) return from_both_ends(std::integral_constant<size_t, 32>());
+  if (bytes >= 16) return from_both_ends(std::integral_constant<size_t, 16>());
+  if (bytes >= 8) return from_both_ends(std::integral_constant<size_t, 8>());
+  if (bytes >= 4) return from_both_ends(std::integral_constant<size_t, 4>());
+  for (size_t i = 0; i < bytes; ++i) to[i] = from[i];
+}
+
+// The result in its order, dimension by dimension.
+class PadWalk {
+ public:
+  PadWalk(const PadPlan& plan, const void* value, std::byte* to) : plan_(plan), value_(value), to_(to) {
+    const int last = plan.rank - 1;
+    size_t bytes = plan.unit;
+    for (int d = last; d >= 0; --d) {
+      block_[d] = bytes;
+      bytes *= static_cast<size_t>(plan.out_dims[d]);
+    }
+    n_ = plan.in_dims[last];
+    before_ = plan.before[last];
+    after_ = plan.out_dims[last] - before_ - n_;
+    const bool repeats = plan.mode != PadMode::kConstant;
+    is_short_ = plan.unit == plan.width && plan.width <= 8 && before_ <= kBorder && after_ <= kBorder &&
+                plan.out_dims[last] <= kShortLine;
+    for (int64_t i = 0; is_short_ && repeats && i < before_; ++i) first_[i] = source_index(plan.mode, i - before_, n_);
+    for (int64_t i = 0; is_short_ && repeats && i < after_; ++i) behind_[i] = source_index(plan.mode, n_ + i, n_);
+  }
+
+  // Positions of dimension d and of those behind it; `from` is the first one in the input. False: stopped.
+  bool along(int d, const std::byte* from) {
+    if (d == plan_.rank - 1) return line(from);
+    const int64_t n = plan_.in_dims[d], before = plan_.before[d], stride = plan_.in_strides[d];
+    const int64_t after = plan_.out_dims[d] - before - n;
+    const auto border = [&](int64_t first, int64_t count) {
+      if (plan_.mode == PadMode::kConstant) return constant(static_cast<size_t>(count) * block_[d]);
+      for (int64_t i = first; i < first + count; ++i) {
+        if (!along(d + 1, from + source_index(plan_.mode, i, n) * stride)) return false;
+      }
+      return true;
+    };
+    if (!border(-before, before)) return false;
+    for (int64_t i = 0; i < n; ++i) {
+      if (!along(d + 1, from + i * stride)) return false;
+    }
+    return border(n, after);
+  }
+
+ private:
+  static constexpr int64_t kBorder = 32, kShortLine = 4096;
+
+  bool constant(size_t bytes) {
+    const bool goes_on = in_pieces(
+        static_cast<int64_t>(bytes / plan_.width), kByteNs * plan_.width, stop_, [&](int64_t begin, int64_t end) {
+          fill(plan_.width, value_, to_ + static_cast<size_t>(begin) * plan_.width, static_cast<size_t>(end - begin));
+        });
+    to_ += bytes;
+    return goes_on;
+  }
+
+  bool line(const std::byte* from) {
+    const size_t bytes = static_cast<size_t>(plan_.out_dims[plan_.rank - 1]) * plan_.unit;
+    if (!is_short_) {
+      pad_line(plan_, from, value_, to_, stop_);
+    } else {
+      with_width(plan_.width, [&](auto zero) { short_line<decltype(zero)>(from); });
+    }
+    to_ += bytes;
+    return !stop_.after(kByteNs * static_cast<double>(bytes));
+  }
+
+  template <class T>
+  void short_line(const std::byte* from) const {
+    const auto border = [&](std::byte* to, const int64_t* sources, int64_t count) {
+      if (plan_.mode == PadMode::kConstant) {
+        T value;
+        std::memcpy(&value, value_, sizeof(T));
+        for (int64_t i = 0; i < count; ++i, to += sizeof(T)) std::memcpy(to, &value, sizeof(T));
+        return;
+      }
+      for (int64_t i = 0; i < count; ++i, to += sizeof(T))
+        std::memcpy(to, from + sources[i] * int64_t{sizeof(T)}, sizeof(T));
+    };
+    constexpr size_t kFew = 64;
+    const size_t bytes = static_cast<size_t>(n_) * sizeof(T);
+    std::byte* const middle = to_ + static_cast<size_t>(before_) * sizeof(T);
+    border(to_, first_, before_);
+    if (bytes <= kFew) {
+      copy_few(middle, from, bytes);
+    } else {
+      std::memcpy(middle, from, bytes);
+    }
+    border(middle + bytes, behind_, after_);
+  }
+
+  const PadPlan& plan_;
+  const void* value_;
+  std::byte* to_;
+  StopPoll stop_;
+  size_t block_[kMaxMoveDims] = {};         // bytes of the result at one position of a dimension
+  int64_t n_ = 0, before_ = 0, after_ = 0;  // of a line
+  bool is_short_ = false;
+  int64_t first_[kBorder], behind_[kBorder];  // where a short line's borders come from
+};
+
 }  // namespace
 
 void PadPlan::operator()(const void* input, const void* value, void* output) const {
   if (empty) return;
   const std::byte* base = static_cast<const std::byte*>(input) + offset;
-  std::byte* to = static_cast<std::byte*>(output);
   if (rank == 0) {
-    copy_in_pieces(to, base, unit);
+    copy_in_pieces(output, base, unit);
     return;
   }
-  StopPoll stop;
-  const size_t line = static_cast<size_t>(out_dims[rank - 1]) * unit;
-  int64_t index[kMaxMoveDims] = {};
-  for (;;) {
-    const std::byte* from = base;
-    for (int d = 0; d < rank - 1 && from != nullptr; ++d) {
-      const int64_t i = source_index_anywhere(mode, index[d] - before[d], in_dims[d]);
-      from = i < 0 ? nullptr : from + i * in_strides[d];
-    }
-    pad_line(*this, from, value, to, stop);
-    if (stop.after(kByteNs * static_cast<double>(line))) return;
-    to += line;
-    int d = rank - 2;
-    for (; d >= 0 && ++index[d] == out_dims[d]; --d) index[d] = 0;
-    if (d < 0) return;
-  }
+  PadWalk(*this, value, static_cast<std::byte*>(output)).along(0, base);
 }
 
 int64_t PadPlan::source(int64_t i) const {

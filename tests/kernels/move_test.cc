@@ -116,7 +116,8 @@ TEST(Move, WhatTakesLongIsDoneInPieces) {
 
 TEST(Move, Transpositions) {
   for (size_t width : {1, 2, 4, 8, 16}) {
-    for (const Ints& dims : {Ints{5, 7}, Ints{64, 48}, Ints{2, 3, 4}, Ints{3, 17, 33}, Ints{2, 3, 4, 5}}) {
+    for (const Ints& dims : {Ints{5, 7}, Ints{64, 48}, Ints{2, 3, 4}, Ints{3, 17, 33}, Ints{2, 3, 4, 5}, Ints{40, 3},
+                             Ints{3, 41}, Ints{2, 3, 21}, Ints{16, 20}, Ints{21, 50}}) {
       Ints permutation(dims.size());
       for (size_t d = 0; d < dims.size(); ++d) permutation[d] = static_cast<int64_t>(d);
       do {
@@ -215,10 +216,11 @@ TEST(Move, Pad) {
     Ints dims(static_cast<size_t>(below(5)));
     Ints before(dims.size()), after(dims.size()), out_dims(dims.size());
     for (size_t d = 0; d < dims.size(); ++d) {
-      dims[d] = 1 + below(5);
+      const bool is_long = d + 1 == dims.size() && below(8) == 0;
+      dims[d] = 1 + below(is_long ? 90 : 5);
       if (below(2) == 0) {
-        before[d] = below(8);
-        after[d] = below(8);
+        before[d] = below(is_long ? 50 : 8);
+        after[d] = below(is_long ? 50 : 8);
       }
       if (below(5) == 0) before[d] = -below(dims[d]);
       out_dims[d] = dims[d] + before[d] + after[d];
