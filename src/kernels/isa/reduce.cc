@@ -304,6 +304,8 @@ void add_terms(ReduceTable& table, ComputeType type) {
     add_term<Term::kAbs, T>(table, type);
     add_term<Term::kSquare, T>(table, type);
     add_term<Term::kProd, T>(table, type);
+    table.extreme_rows[0][static_cast<int>(type)] = extreme_rows<Term::kMin, T>;
+    table.extreme_rows[1][static_cast<int>(type)] = extreme_rows<Term::kMax, T>;
   }
   if constexpr (std::is_floating_point_v<T>) {
     add_term<Term::kExp, T>(table, type);
@@ -313,8 +315,6 @@ void add_terms(ReduceTable& table, ComputeType type) {
     table.rows[static_cast<int>(Term::kSum)][static_cast<int>(type)] = reduce_rows<Term::kSum, T>;
     table.rows[static_cast<int>(Term::kAbs)][static_cast<int>(type)] = reduce_rows<Term::kAbs, T>;
     table.rows[static_cast<int>(Term::kSquare)][static_cast<int>(type)] = reduce_rows<Term::kSquare, T>;
-    table.extreme_rows[0][static_cast<int>(type)] = extreme_rows<Term::kMin, T>;
-    table.extreme_rows[1][static_cast<int>(type)] = extreme_rows<Term::kMax, T>;
   }
 }
 

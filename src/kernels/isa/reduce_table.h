@@ -24,7 +24,7 @@ struct ReduceTable {
   // out[r] = what is left of row r of [rows, n], 1 <= n <= kReduceBlock, in the compute type. Floats; not for products
   // and terms with a shift.
   void (*rows[kTermCount][kComputeTypeCount])(const void* x, size_t rows, size_t n, void* out);
-  // out[r] = where the least ([0]) or greatest ([1]) of row r is, n >= 1. Floats.
+  // out[r] = where the least ([0]) or greatest ([1]) of row r is, n >= 1. Not of bools.
   void (*extreme_rows[2][kComputeTypeCount])(const void* x, size_t rows, size_t n, int64_t* out, bool select_last);
 
   // y[i] = exp(x[i] - *shift), whose sum *accumulator takes in. f32 and f64.
