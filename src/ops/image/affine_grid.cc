@@ -1,5 +1,7 @@
 // AffineGrid: the positions that an affine map gives to the points of a picture, for GridSample to read at.
 
+#include <algorithm>
+
 #include "kernels/convert.h"
 #include "op/axis_rules.h"
 #include "op/op_def.h"
@@ -44,28 +46,40 @@ struct AffineState {
   int64_t dims[3] = {};
   bool align_corners = false;
   ElementType type{};
+  kernels::TileConverter narrow;  // from double
 };
 
-// Of the points [begin, end) of one matrix.
+// The coordinate in [-1, 1] of position i along an axis of that size.
+double coordinate(const AffineState& s, int64_t i, int64_t size) {
+  const auto at = static_cast<double>(i), n = static_cast<double>(size);
+  return !s.align_corners ? (2 * at + 1) / n - 1 : size > 1 ? 2 * at / (n - 1) - 1 : -1.0;
+}
+
+// Of the points [begin, end) of one matrix: pieces of rows, which differ in the innermost coordinate alone.
 void grid_points(const AffineState& s, const double* matrix, int64_t begin, int64_t end, char* out) {
-  const size_t width = byte_width(s.type);
-  for (int64_t p = begin; p < end; ++p, out += static_cast<size_t>(s.rank) * width) {
-    // Homogeneous coordinates in [-1, 1], the innermost axis first.
-    double at[4], image[3];
-    int64_t rest = p;
-    for (int64_t d = 0; d < s.rank; ++d) {
+  constexpr int64_t kPoints = 64;
+  const int64_t inner = s.dims[s.rank - 1];
+  while (begin < end) {
+    const int64_t column = begin % inner, count = std::min({kPoints, inner - column, end - begin});
+    double at[4], images[3 * kPoints];  // coordinates, the innermost axis first, and a 1
+    int64_t rest = begin / inner;
+    for (int64_t d = 1; d < s.rank; ++d) {
       const int64_t size = s.dims[s.rank - 1 - d];
-      const auto i = static_cast<double>(rest % size);
+      at[d] = coordinate(s, rest % size, size);
       rest /= size;
-      const auto n = static_cast<double>(size);
-      at[d] = !s.align_corners ? (2 * i + 1) / n - 1 : size > 1 ? 2 * i / (n - 1) - 1 : -1.0;
     }
     at[s.rank] = 1;
-    for (int64_t r = 0; r < s.rank; ++r) {
-      image[r] = 0;
-      for (int64_t k = 0; k <= s.rank; ++k) image[r] += matrix[r * (s.rank + 1) + k] * at[k];
+    for (int64_t i = 0; i < count; ++i) {
+      at[0] = coordinate(s, column + i, inner);
+      for (int64_t r = 0; r < s.rank; ++r) {
+        double image = 0;
+        for (int64_t k = 0; k <= s.rank; ++k) image += matrix[r * (s.rank + 1) + k] * at[k];
+        images[i * s.rank + r] = image;
+      }
     }
-    kernels::cast(ElementType::kDouble, s.type, image, out, static_cast<size_t>(s.rank));
+    kernels::convert(s.narrow, images, out, static_cast<size_t>(count * s.rank));
+    out += static_cast<size_t>(count * s.rank) * byte_width(s.type);
+    begin += count;
   }
 }
 
@@ -100,6 +114,7 @@ Status prepare_affine_grid(PrepareContext& c) {
   for (int64_t d = 0; d < s->rank; ++d) s->points *= s->dims[d] = out.dims[static_cast<size_t>(d) + 1];
   s->align_corners = c.attributes().get_int("align_corners", 0) != 0;
   s->type = out.type;
+  s->narrow = kernels::make_converter(ElementType::kDouble, s->type);
   c.set_kernel(run_affine_grid, s);
   return {};
 }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "base/counted.h"
 #include "kernels/convert.h"
 #include "op/axis_rules.h"
 #include "op/op_def.h"
@@ -32,6 +34,7 @@ struct MaxRoiState {
   int64_t pooled_height = 1, pooled_width = 1;
   double scale = 1;
   ElementType type = ElementType::kFloat;
+  kernels::TileConverter widen, narrow;  // to double, and back
 };
 
 // Element i of `count` bins over [start, start + length), cut to [0, size).
@@ -47,20 +50,38 @@ Span bin(int64_t i, int64_t count, int64_t start, int64_t length, int64_t size) 
 
 constexpr double kBinNs = 50, kElementNs = 1;
 
+// Of one bin, in double; 0 of an empty one.
 double largest(const MaxRoiState& s, const std::byte* plane, Span rows, Span columns, StopPoll& stop) {
-  double result = 0;  // of an empty bin
+  double result = 0;
   bool first = true;
   double line[kernels::kTile];
   for (int64_t y = rows.begin; y < rows.end; ++y) {
     if (stop.after(kElementNs * static_cast<double>(columns.end - columns.begin))) return result;
     for (int64_t x = columns.begin; x < columns.end; x += static_cast<int64_t>(kernels::kTile)) {
       const auto n = static_cast<size_t>(std::min<int64_t>(columns.end - x, kernels::kTile));
-      kernels::cast(s.type, ElementType::kDouble, plane + static_cast<size_t>(y * s.width + x) * byte_width(s.type),
-                    line, n);
+      kernels::convert(s.widen, plane + static_cast<size_t>(y * s.width + x) * byte_width(s.type), line, n);
       for (size_t i = 0; i < n; ++i) result = first || line[i] > result ? line[i] : result, first = false;
     }
   }
   return result;
+}
+
+// The same of floats as they are.
+float largest_float(const MaxRoiState& s, const float* plane, Span rows, Span columns, StopPoll& stop) {
+  if (rows.begin >= rows.end || columns.begin >= columns.end) return 0;
+  float result = plane[rows.begin * s.width + columns.begin];
+  for (int64_t y = rows.begin; y < rows.end; ++y) {
+    if (stop.after(kElementNs * static_cast<double>(columns.end - columns.begin))) return result;
+    const float* line = plane + y * s.width;
+    for (int64_t x = columns.begin; x < columns.end; ++x) result = line[x] > result ? line[x] : result;
+  }
+  return result;
+}
+
+// Bins of a region along one axis.
+void set_bins(CountedVector<Span>& bins, int64_t count, int64_t start, int64_t length, int64_t size) {
+  bins.clear();
+  for (int64_t i = 0; i < count; ++i) bins.push_back(bin(i, count, start, length, size));
 }
 
 // Coordinates beyond any image stay beyond it.
@@ -74,21 +95,30 @@ uint32_t run_max_roi_pool(const void* state, void* const* slots, const uint32_t*
   const auto* data = static_cast<const std::byte*>(slots[operands[0]]);
   const auto* rois = static_cast<const std::byte*>(slots[operands[1]]);
   auto* out = static_cast<std::byte*>(slots[operands[2]]);
+  CountedVector<Span> bin_rows, bin_columns;
   StopPoll stop;
   for (int64_t r = 0; r < s.rois; ++r) {
     double roi[5];
-    kernels::cast(s.type, ElementType::kDouble, rois + static_cast<size_t>(r) * 5 * width, roi, 5);
+    kernels::convert(s.widen, rois + static_cast<size_t>(r) * 5 * width, roi, 5);
     const int64_t image = rounded(roi[0]);
     if (image < 0 || image >= s.images) return fail(KernelError::kIndexOutOfRange, image, s.images);
     const int64_t left = rounded(roi[1] * s.scale), top = rounded(roi[2] * s.scale);
     const int64_t columns = std::max<int64_t>(rounded(roi[3] * s.scale) - left + 1, 1);
     const int64_t rows = std::max<int64_t>(rounded(roi[4] * s.scale) - top + 1, 1);
+    set_bins(bin_rows, s.pooled_height, top, rows, s.height);
+    set_bins(bin_columns, s.pooled_width, left, columns, s.width);
     for (int64_t c = 0; c < s.channels; ++c) {
       const std::byte* plane = data + static_cast<size_t>((image * s.channels + c) * s.height * s.width) * width;
       for (int64_t i = 0; i < s.pooled_height * s.pooled_width; ++i, out += width) {
-        const double value = largest(s, plane, bin(i / s.pooled_width, s.pooled_height, top, rows, s.height),
-                                     bin(i % s.pooled_width, s.pooled_width, left, columns, s.width), stop);
-        kernels::cast(ElementType::kDouble, s.type, &value, out, 1);
+        const Span rows_here = bin_rows[static_cast<size_t>(i / s.pooled_width)];
+        const Span columns_here = bin_columns[static_cast<size_t>(i % s.pooled_width)];
+        if (s.type == ElementType::kFloat) {
+          const float value = largest_float(s, reinterpret_cast<const float*>(plane), rows_here, columns_here, stop);
+          std::memcpy(out, &value, sizeof value);
+        } else {
+          const double value = largest(s, plane, rows_here, columns_here, stop);
+          kernels::convert(s.narrow, &value, out, 1);
+        }
         if (stop.after(kBinNs)) return fail(KernelError::kStopped);
       }
     }
@@ -108,6 +138,8 @@ Status prepare_max_roi_pool(PrepareContext& ctx) {
   s->pooled_width = out[3];
   s->scale = static_cast<double>(ctx.attributes().get_float("spatial_scale", 1));
   s->type = ctx.inputs[0].type;
+  s->widen = kernels::make_converter(s->type, ElementType::kDouble);
+  s->narrow = kernels::make_converter(ElementType::kDouble, s->type);
   ctx.set_kernel(run_max_roi_pool, s);
   return {};
 }

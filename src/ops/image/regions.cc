@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "base/counted.h"
@@ -47,9 +48,24 @@ struct RoiState {
   bool half_pixel = false;  // v16: positions are centres of pixels
   bool max = false;
   ElementType type{};
-  kernels::TileConverter widen;
-  uint32_t scratch = 0;
+  kernels::TileConverter widen, narrow;  // to double, and back
+  uint32_t scratch = 0;                  // where images are made doubles that are no floats
 };
+
+// Where a sampled point lies along an axis: between two elements, or too far outside to count.
+struct Split {
+  int64_t low = 0, high = 0;
+  double rest = 0;  // of the way from low to high
+  bool inside = false;
+};
+
+Split split_of(double at, int64_t size) {
+  if (!(at >= -1 && at <= static_cast<double>(size))) return {};
+  const double v = std::max(at, 0.0);
+  const auto low = static_cast<int64_t>(v);
+  if (low >= size - 1) return {size - 1, size - 1, 0, true};
+  return {low, low + 1, v - static_cast<double>(low), true};
+}
 
 // Four neighbours of a sampled point within a plane.
 struct Neighbours {
@@ -57,30 +73,11 @@ struct Neighbours {
   double weight[4] = {};
 };
 
-Neighbours neighbours_of(double y, double x, int64_t height, int64_t width) {
-  Neighbours n;
-  if (!(y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width))) return n;
-  auto split = [](double v, int64_t size, int64_t& low, int64_t& high) {
-    v = std::max(v, 0.0);
-    low = static_cast<int64_t>(v);
-    if (low >= size - 1) {
-      low = high = size - 1;
-      return 0.0;
-    }
-    high = low + 1;
-    return v - static_cast<double>(low);
-  };
-  int64_t top, bottom, left, right;
-  const double dy = split(y, height, top, bottom), dx = split(x, width, left, right);
-  n.at[0] = top * width + left;
-  n.at[1] = top * width + right;
-  n.at[2] = bottom * width + left;
-  n.at[3] = bottom * width + right;
-  n.weight[0] = (1 - dy) * (1 - dx);
-  n.weight[1] = (1 - dy) * dx;
-  n.weight[2] = dy * (1 - dx);
-  n.weight[3] = dy * dx;
-  return n;
+Neighbours neighbours_of(const Split& y, const Split& x, int64_t width) {
+  if (!y.inside || !x.inside) return {};
+  const double dy = y.rest, dx = x.rest;
+  return {{y.low * width + x.low, y.low * width + x.high, y.high * width + x.low, y.high * width + x.high},
+          {(1 - dy) * (1 - dx), (1 - dy) * dx, dy * (1 - dx), dy * dx}};
 }
 
 // Samples per bin and axis; a window that is larger than any image is sampled no more often.
@@ -108,53 +105,81 @@ Window window_of(const RoiState& s, const double* roi) {
 
 constexpr double kSampleNs = 10;
 
+// The sampled positions of a window along one axis, bin by bin: all planes are read at the same ones.
+bool sample(CountedVector<Split>& positions, double start, double bin_size, int64_t bins, int64_t samples, int64_t size,
+            StopPoll& stop) {
+  positions.clear();
+  for (int64_t bin = 0; bin < bins; ++bin) {
+    for (int64_t i = 0; i < samples; ++i) {
+      const double share = (static_cast<double>(i) + 0.5) / static_cast<double>(samples);
+      positions.push_back(split_of(start + (static_cast<double>(bin) + share) * bin_size, size));
+    }
+    if (stop.after(kSampleNs * static_cast<double>(samples))) return false;
+  }
+  return true;
+}
+
 // One output element. The maximum is taken over weighted neighbours, as the operator has always been computed.
-double pool_bin(const RoiState& s, const Window& w, const double* plane, int64_t bin_y, int64_t bin_x, StopPoll& stop) {
+template <class T>
+double pool_bin(const RoiState& s, std::span<const Split> rows, std::span<const Split> columns, const T* plane,
+                StopPoll& stop) {
   double sum = 0;
   bool first = true;
-  for (int64_t i = 0; i < w.samples_y; ++i) {
-    if (stop.after(kSampleNs * static_cast<double>(w.samples_x))) return 0;
-    const double y =
-        w.start_y +
-        (static_cast<double>(bin_y) + (static_cast<double>(i) + 0.5) / static_cast<double>(w.samples_y)) * w.bin_height;
-    for (int64_t j = 0; j < w.samples_x; ++j) {
-      const double x =
-          w.start_x + (static_cast<double>(bin_x) + (static_cast<double>(j) + 0.5) / static_cast<double>(w.samples_x)) *
-                          w.bin_width;
-      const Neighbours n = neighbours_of(y, x, s.height, s.width);
+  for (const Split& y : rows) {
+    if (stop.after(kSampleNs * static_cast<double>(columns.size()))) return 0;
+    for (const Split& x : columns) {
+      const Neighbours n = neighbours_of(y, x, s.width);
       for (int k = 0; k < 4; ++k) {
-        const double value = n.weight[k] * plane[n.at[k]];
+        const double value = n.weight[k] * static_cast<double>(plane[n.at[k]]);
         sum = s.max ? (first ? value : std::max(sum, value)) : sum + value;
         first = false;
       }
     }
   }
-  return s.max ? sum : sum / static_cast<double>(std::max<int64_t>(w.samples_y * w.samples_x, 1));
+  return s.max ? sum : sum / static_cast<double>(std::max<size_t>(rows.size() * columns.size(), 1));
+}
+
+// One region of all channels.
+template <class T>
+bool pool_region(const RoiState& s, const Window& w, std::span<const Split> rows, std::span<const Split> columns,
+                 const T* planes, char* out, StopPoll& stop) {
+  const auto samples_y = static_cast<size_t>(w.samples_y), samples_x = static_cast<size_t>(w.samples_x);
+  for (int64_t c = 0; c < s.channels; ++c, planes += s.height * s.width) {
+    for (int64_t bin = 0; bin < s.out_height * s.out_width; ++bin, out += byte_width(s.type)) {
+      const auto y = static_cast<size_t>(bin / s.out_width), x = static_cast<size_t>(bin % s.out_width);
+      const double value =
+          pool_bin(s, rows.subspan(y * samples_y, samples_y), columns.subspan(x * samples_x, samples_x), planes, stop);
+      kernels::convert(s.narrow, &value, out, 1);
+      if (stop.after(kSampleNs)) return false;
+    }
+  }
+  return true;
 }
 
 uint32_t run_roi_align(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const RoiState*>(state);
-  auto* planes = static_cast<double*>(slots[operands[s.scratch]]);
-  const int64_t plane = s.height * s.width;
-  parallel_convert(s.widen, slots[operands[0]], planes, static_cast<size_t>(s.batches * s.channels * plane));
+  const bool is_float = s.type == ElementType::kFloat;
+  const auto* floats = static_cast<const float*>(slots[operands[0]]);
+  auto* doubles = static_cast<double*>(slots[operands[s.scratch]]);
+  const int64_t image = s.channels * s.height * s.width;
+  if (!is_float) parallel_convert(s.widen, floats, doubles, static_cast<size_t>(s.batches * image));
   const auto* rois = static_cast<const char*>(slots[operands[1]]);
   const auto* batch = static_cast<const int64_t*>(slots[operands[2]]);
   auto* out = static_cast<char*>(slots[operands[3]]);
   const size_t width = byte_width(s.type);
+  const auto region = static_cast<size_t>(s.channels * s.out_height * s.out_width) * width;
+  CountedVector<Split> rows, columns;
   StopPoll stop;
-  for (int64_t r = 0; r < s.rois; ++r) {
+  for (int64_t r = 0; r < s.rois; ++r, out += region) {
     if (batch[r] < 0 || batch[r] >= s.batches) return fail(KernelError::kIndexOutOfRange, batch[r], s.batches);
     double roi[4];
-    kernels::cast(s.type, ElementType::kDouble, rois + static_cast<size_t>(r) * 4 * width, roi, 4);
+    kernels::convert(s.widen, rois + static_cast<size_t>(r) * 4 * width, roi, 4);
     const Window w = window_of(s, roi);
-    for (int64_t c = 0; c < s.channels; ++c) {
-      const double* from = planes + (batch[r] * s.channels + c) * plane;
-      for (int64_t i = 0; i < s.out_height * s.out_width; ++i, out += width) {
-        const double value = pool_bin(s, w, from, i / s.out_width, i % s.out_width, stop);
-        kernels::cast(ElementType::kDouble, s.type, &value, out, 1);
-        if (stop.after(kSampleNs)) return fail(KernelError::kStopped);
-      }
-    }
+    const bool goes_on = sample(rows, w.start_y, w.bin_height, s.out_height, w.samples_y, s.height, stop) &&
+                         sample(columns, w.start_x, w.bin_width, s.out_width, w.samples_x, s.width, stop) &&
+                         (is_float ? pool_region(s, w, rows, columns, floats + batch[r] * image, out, stop)
+                                   : pool_region(s, w, rows, columns, doubles + batch[r] * image, out, stop));
+    if (!goes_on) return fail(KernelError::kStopped);
   }
   return 0;
 }
@@ -181,8 +206,9 @@ Status prepare_roi_align(PrepareContext& c) {
   s->max = c.attributes().get_string("mode", "avg") == "max";
   s->type = x.type;
   s->widen = kernels::make_converter(x.type, ElementType::kDouble);
+  s->narrow = kernels::make_converter(ElementType::kDouble, x.type);
   s->scratch = c.scratch_operand();
-  c.scratch_bytes = static_cast<size_t>(x.element_count()) * sizeof(double);
+  c.scratch_bytes = x.type == ElementType::kFloat ? 0 : static_cast<size_t>(x.element_count()) * sizeof(double);
   c.set_kernel(run_roi_align, s);
   return {};
 }

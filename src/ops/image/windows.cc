@@ -208,24 +208,40 @@ struct Col2ImState {
   tensor_ops::CombineRow add = nullptr;
 };
 
-// One offset within the block: its row of columns is added to the image. False: it was told to stop.
+// One offset within the block: its row of columns is added to the image, a run along the last axis at a time. False: it
+// was told to stop.
 bool add_offset(const Col2ImState& s, const int64_t* offset, const char* columns, char* image, StopPoll& stop) {
-  constexpr double kColumnNs = 4;
+  constexpr double kRunNs = 10, kColumnNs = 2;
   const size_t last = s.geometry.rank - 1;
+  const auto place = [&](size_t d, int64_t position) {
+    return position * s.geometry.strides[d] - s.geometry.pads[d] + offset[d] * s.geometry.dilations[d];
+  };
+  const int64_t run = s.counts[last], step = s.geometry.strides[last], first = place(last, 0);
+  const int64_t size = s.image[last];
+  const int64_t begin = first >= 0 ? 0 : std::min(run, (-first + step - 1) / step);
+  const int64_t end = first >= size ? begin : std::clamp((size - 1 - first) / step + 1, begin, run);
   int64_t at[tensor_ops::kMaxWalkRank] = {};
-  for (int64_t column = 0; column < s.columns; ++column) {
-    if (stop.after(kColumnNs)) return false;
+  for (int64_t column = 0; column < s.columns; column += run) {
+    if (stop.after(kRunNs + kColumnNs * static_cast<double>(end - begin))) return false;
     int64_t index = 0;
-    bool inside = true;
-    for (size_t d = 0; d <= last; ++d) {
-      const int64_t i = at[d] * s.geometry.strides[d] - s.geometry.pads[d] + offset[d] * s.geometry.dilations[d];
+    bool inside = begin < end;
+    for (size_t d = 0; d < last; ++d) {
+      const int64_t i = place(d, at[d]);
       inside = inside && i >= 0 && i < s.image[d];
       index += i * s.image_strides[d];
     }
     if (inside) {
-      s.add(image + static_cast<size_t>(index) * s.width, columns + static_cast<size_t>(column) * s.width, 1);
+      char* to = image + static_cast<size_t>(index + first + begin * step) * s.width;
+      const char* from = columns + static_cast<size_t>(column + begin) * s.width;
+      if (step == 1) {
+        s.add(to, from, static_cast<size_t>(end - begin));
+      } else {
+        for (int64_t i = begin; i < end; ++i, to += static_cast<size_t>(step) * s.width, from += s.width) {
+          s.add(to, from, 1);
+        }
+      }
     }
-    for (size_t d = last + 1; d-- > 0;) {
+    for (size_t d = last; d-- > 0;) {
       if (++at[d] < s.counts[d]) break;
       at[d] = 0;
     }

@@ -265,21 +265,33 @@ struct GatherElementsState {
   int64_t n = 0;
 };
 
+// Elements [begin, end) of a row; strides are numbers or constants.
+template <size_t W, class Index, class RowStride, class AxisStride>
+uint32_t gather_row(const Bytes<W>* data, const Index* indices, int64_t n, RowStride row_stride, AxisStride axis_stride,
+                    int64_t begin, int64_t end, Bytes<W>* out) {
+  for (int64_t j = begin; j < end; ++j) {
+    const int64_t i = checked_index(indices[j], n);
+    if (i < 0) [[unlikely]]
+      return out_of_range(indices[j], n);
+    out[j] = data[j * row_stride + i * axis_stride];
+  }
+  return 0;
+}
+
 template <size_t W, class Index>
 uint32_t run_gather_elements(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const GatherElementsState*>(state);
   const auto* data = static_cast<const Bytes<W>*>(slots[operands[0]]);
   const auto* indices = static_cast<const Index*>(slots[operands[1]]);
   auto* out = static_cast<Bytes<W>*>(slots[operands[2]]);
+  const bool along_last = s.row_stride == 0 && s.axis_stride == 1;
   StopPoll stop;
   return tensor_ops::walk(s.dims, s.strides, [&](int64_t base) -> uint32_t {
     const auto gather = [&](int64_t begin, int64_t end) -> uint32_t {
-      for (int64_t j = begin; j < end; ++j) {
-        const int64_t i = checked_index(indices[j], s.n);
-        if (i < 0) return out_of_range(indices[j], s.n);
-        out[j] = data[base + j * s.row_stride + i * s.axis_stride];
-      }
-      return 0;
+      constexpr std::integral_constant<int64_t, 0> kNone;
+      constexpr std::integral_constant<int64_t, 1> kOne;
+      return along_last ? gather_row<W>(data + base, indices, s.n, kNone, kOne, begin, end, out)
+                        : gather_row<W>(data + base, indices, s.n, s.row_stride, s.axis_stride, begin, end, out);
     };
     const uint32_t failed = kernel_in_pieces(s.row, kIndexNs, stop, gather);
     indices += s.row;
