@@ -17,7 +17,8 @@ constexpr int kBytes = 32;
 constexpr int kBytes = 16;
 #endif
 using Vector = float __attribute__((vector_size(kBytes)));
-constexpr int kLanes = kBytes / 4, kChains = 24;
+// Enough chains to hide the latency of a multiply-add, and no more than registers hold beside two factors.
+constexpr int kLanes = kBytes / 4, kChains = kBytes == 64 ? 24 : 12;
 
 }  // namespace
 
