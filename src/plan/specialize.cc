@@ -4,6 +4,7 @@
 #include "plan/specialize.h"
 
 #include <deque>
+#include <unordered_set>
 
 #include "base/stop.h"
 #include "ir/nesting.h"
@@ -182,12 +183,32 @@ class Specializer {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] && inner.top().outputs[i]) replaced_[node.outputs[i]] = inner.top().outputs[i];
     }
+    leave_out_unused(inner, node);
     std::vector<std::unique_ptr<ir::Node>> made = graph_.splice(inner, &region);
     for (const auto& loop : made) {
       if (is_loop(*loop)) opt::note_of_loop(&remarks_, opt::Change::kLowered, *loop, node);
     }
     refill(queue, std::move(made));
     return {};
+  }
+
+  // Optional results that neither the lowered node's users nor another node of its lowering wants are left out.
+  static void leave_out_unused(ir::Graph& lowered, const ir::Node& node) {
+    std::unordered_set<const ir::Value*> used;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i]) used.insert(lowered.top().outputs[i]);
+    }
+    const auto note = [&](const ir::Node& made) {
+      used.insert(made.inputs.begin(), made.inputs.end());
+      for (const auto& body : made.regions) used.insert(body->outputs.begin(), body->outputs.end());
+    };
+    ir::for_each_node(lowered.top(), note);
+    for (const auto& made : lowered.top().nodes) {
+      for (size_t i = 0; i < made->outputs.size(); ++i) {
+        const Formal* formal = made->version->output(i);
+        if (!used.contains(made->outputs[i]) && formal && formal->arity == Arity::kOptional) made->outputs[i] = nullptr;
+      }
+    }
   }
 
   static void refill(std::deque<std::unique_ptr<ir::Node>>& queue, std::vector<std::unique_ptr<ir::Node>> nodes) {

@@ -98,11 +98,13 @@ NO_LONG_RUN = {
 } | {
     f"com.microsoft.{name}": "becomes operators that have a case each"
     for name in (
-        "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "BiasSplitGelu", "BitmaskBiasDropout", "BitmaskDropout",
-        "BranchwiseRMSNorm", "EmbedLayerNormalization", "FastGelu", "FusedConv", "FusedGemm",
-        "FusedMatMul", "FusedMatMulActivation", "GatedAdd", "GatedRMSNorm", "Gelu", "GemmFastGelu", "GroupNorm", "NhwcConv",
-        "NhwcFusedConv", "NhwcMaxPool",
-        "QEmbedLayerNormalization", "QuickGelu", "ScaledSiLU", "SkipGroupNorm", "TransposeMatMul",
+        "Attention", "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "BiasSplitGelu", "BitmaskBiasDropout", "BitmaskDropout",
+        "BranchwiseRMSNorm", "DecoderMaskedMultiHeadAttention",
+        "EmbedLayerNormalization", "FastGelu", "FusedConv", "FusedGemm",
+        "FusedMatMul", "FusedMatMulActivation", "GatedAdd", "GatedRMSNorm", "Gelu", "GemmFastGelu", "GemmaRotaryEmbedding",
+        "GroupNorm", "GroupQueryAttention", "MultiHeadAttention", "NhwcConv",
+        "NhwcFusedConv", "NhwcMaxPool", "PackedAttention", "PackedMultiHeadAttention",
+        "QEmbedLayerNormalization", "QuickGelu", "RotaryEmbedding", "ScaledSiLU", "SkipGroupNorm", "TransposeMatMul",
     )
 }  # fmt: skip
 

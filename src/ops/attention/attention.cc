@@ -102,7 +102,8 @@ Status check_packing(const InferContext& ctx) {
 
 Status check_options(const InferContext& ctx) {
   const int64_t mode = ctx.attributes().get_int("qk_matmul_output_mode", 0);
-  if (mode < 0 || mode > 3) return error(Code::kInvalidModel, "attribute qk_matmul_output_mode is {}", mode);
+  if (mode < 0 || mode > (ctx.node.op->domain.empty() ? 3 : 4))
+    return error(Code::kInvalidModel, "attribute qk_matmul_output_mode is {}", mode);
   for (const char* side : {"left_window_size", "right_window_size"}) {
     const int64_t size = ctx.attributes().get_int(side, -1);
     if (size < -1) return error(Code::kInvalidModel, "attribute {} is {}, expected -1 or more", side, size);
@@ -184,6 +185,11 @@ Status infer_attention(InferContext& ctx) {
     return error(Code::kInvalidArgument, "nonpad_kv_seqlen has shape {}, expected [{}]", to_string(*lengths),
                  s.q.batch.to_string());
   }
+  const Shape* sinks = ctx.shape(kSink);
+  if (sinks && (sinks->size() != 1 || differ((*sinks)[0], s.q.heads))) {
+    return error(Code::kInvalidArgument, "head_sink has shape {}, expected [{}]", to_string(*sinks),
+                 s.q.heads.to_string());
+  }
   const ElementType type = ctx.element(kQuery);
   if (!ctx.shape(kQuery)) {
     ctx.set_output(kResult, type);
@@ -244,6 +250,7 @@ void read_attributes(const ir::Attributes& attributes, State& s) {
   s.left = attributes.get_int("left_window_size", -1);
   s.right = attributes.get_int("right_window_size", -1);
   s.stage = static_cast<Stage>(attributes.get_int("qk_matmul_output_mode", 0));
+  s.from_zero = attributes.get_int("from_zero", 0) != 0;
 }
 
 // The type of the arithmetic: double where anything is double, else float, whatever softmax_precision names below that.
@@ -263,21 +270,22 @@ void prepare_products(State& s, ScratchLayout& scratch) {
   s.block =
       std::clamp(kBlockBytes / std::max<int64_t>(1, total * static_cast<int64_t>(width)), int64_t{8}, int64_t{64});
   s.block = std::min(s.block, std::max<int64_t>(rows, 1));
+  s.score_step = total + (s.has_sink ? 1 : 0);
   const ComputeType compute = compute_type(s.wide);
   kernels::GemmShape scores{.m = s.block, .n = total, .k = s.query.size};
   scores.a_row = s.query.type == s.wide ? s.query.step() : s.query.size;
   scores.b_row = 1;
   scores.b_col = s.query.size;
-  scores.c_row = total;
+  scores.c_row = s.score_step;
   scores.alpha = s.scale;
   scores.b_packed = s.packs_keys = rows > s.block;
   s.score_plan = kernels::prepare_gemm(compute, scores);
   kernels::GemmShape values{.m = s.block, .n = s.result.size, .k = total};
-  values.a_row = total;
+  values.a_row = s.score_step;
   values.b_row = values.c_row = s.result.size;
   s.value_plan = kernels::prepare_gemm(compute, values);
   const auto bytes = [&](int64_t n) { return static_cast<size_t>(n) * width; };
-  s.scores = scratch.add(bytes(s.block * total));
+  s.scores = scratch.add(bytes(s.block * s.score_step));
   if (s.packs_keys) s.packed_keys = scratch.add(s.score_plan.packed_b_bytes);
   if (s.query.type != s.wide) s.query_rows = scratch.add(bytes(s.block * s.query.size));
   if (s.result.type != s.wide) s.result_rows = scratch.add(bytes(s.block * s.result.size));
@@ -308,6 +316,8 @@ Status prepare_attention(PrepareContext& ctx) {
   prepare_mask(ctx, *s, scratch);
   read_attributes(ctx.attributes(), *s);
   s->has_lengths = ctx.has_input(kValidLength);
+  s->has_sinks = ctx.has_input(kSink);
+  s->has_sink = s->has_sinks || ctx.attributes().get_int("smooth_softmax", 0) != 0;
   s->has_scores = ctx.has_output(kScores);
   s->widen_query = kernels::make_converter(s->query.type, s->wide);
   s->narrow_result = kernels::make_converter(s->wide, s->result.type);
@@ -324,8 +334,11 @@ Status prepare_attention(PrepareContext& ctx) {
 
 // Of a batch: queries, keys, values and what is kept of them. Masks are the same for all entries, or run along it too.
 Status attention_axes(AxisContext& c) {
-  constexpr size_t kMask = 3;
   for (size_t i = 0; i < c.inputs(); ++i) {
+    if (i == kSink) {
+      if (c.runs_along(i)) return looks_along("all of its entries have the same heads");
+      continue;
+    }
     if (c.in(i) > 0) return looks_along("it relates its positions to all others");
     if (!c.present(i) || c.in(i) == 0) continue;
     const bool alike = i == kMask && (c.rank(i) < 4 || c.size(i, 0).is_known(1));
@@ -375,6 +388,42 @@ TREADLE_OP(Attention, "") {
       .type("U", types::kNumericBoolBf16);
   op.since(24).in("nonpad_kv_seqlen", "tensor(int64)", Arity::kOptional);
   op.since(25).attr("left_window_size", -1).attr("right_window_size", -1);
+  op.infer(attention::infer_attention)
+      .prepare(attention::prepare_attention)
+      .axes(attention::attention_axes)
+      .work(attention::attention_work);
+}
+
+// Attention, with what onnxruntime's has more: `head_sink`, and with `smooth_softmax` 0 in its place, is the logarithm
+// of what is added to the sum of a row's exponentials; with `from_zero` queries that are more than the valid keys begin
+// at position 0 (those at the end are padding) and not before it.
+TREADLE_OP(SinkAttention, "treadle") {
+  op.since(1)
+      .in("Q", "T1")
+      .in("K", "T1")
+      .in("V", "T2")
+      .in("attn_mask", "U", Arity::kOptional)
+      .in("past_key", "T1", Arity::kOptional)
+      .in("past_value", "T2", Arity::kOptional)
+      .in("nonpad_kv_seqlen", "tensor(int64)", Arity::kOptional)
+      .in("head_sink", "T1", Arity::kOptional)
+      .out("Y", "T1")
+      .out("present_key", "T1", Arity::kOptional)
+      .out("present_value", "T2", Arity::kOptional)
+      .out("qk_matmul_output", "T1", Arity::kOptional)
+      .attr("from_zero", 0)
+      .attr("is_causal", 0)
+      .optional("kv_num_heads", ir::AttributeKind::kInt)
+      .attr("left_window_size", -1)
+      .optional("q_num_heads", ir::AttributeKind::kInt)
+      .attr("qk_matmul_output_mode", 0)
+      .attr("right_window_size", -1)
+      .optional("scale", ir::AttributeKind::kFloat)
+      .attr("smooth_softmax", 0)
+      .attr("softcap", 0.0)
+      .type("T1", types::kFloatsBf16)
+      .type("T2", types::kFloatsBf16)
+      .type("U", types::kNumericBoolBf16);
   op.infer(attention::infer_attention)
       .prepare(attention::prepare_attention)
       .axes(attention::attention_axes)

@@ -9,11 +9,17 @@
 
 namespace treadle::attention {
 
-enum Input : size_t { kQuery, kKey, kValue, kMask, kPastKey, kPastValue, kValidLength };
+enum Input : size_t { kQuery, kKey, kValue, kMask, kPastKey, kPastValue, kValidLength, kSink };
 enum Output : size_t { kResult, kPresentKey, kPresentValue, kScores };
 
 // What the output of scores shows.
-enum class Stage : uint8_t { kProduct, kCapped, kBiased, kProbabilities };
+enum class Stage : uint8_t {
+  kProduct,
+  kCapped,
+  kBiased,
+  kProbabilities,
+  kAttended,  // as kBiased where the query attends, elsewhere 0
+};
 
 // Heads of a tensor [batch, heads, length, size], or packed as [batch, length, heads * size]. Strides in elements.
 struct Heads {
@@ -44,6 +50,7 @@ struct Cache {
 
 struct State {
   int64_t batch = 0, block = 1;  // rows of queries that are worked on at once
+  int64_t score_step = 0;        // elements from one row of scores to the next
   Heads query, result;
   Cache keys, values;
   ElementType wide = ElementType::kFloat;
@@ -58,6 +65,9 @@ struct State {
   kernels::TileConverter widen_mask;
 
   bool has_lengths = false;
+  bool from_zero = false;  // queries that are more than the valid keys begin at position 0
+  bool has_sink = false;   // every row has one more score, which weighs nothing: one for each head, or 0
+  bool has_sinks = false;  // they are input kSink, of the query's type
   bool has_scores = false;
   Stage stage = Stage::kProduct;
   kernels::TileConverter widen_query, narrow_result, narrow_scores;

@@ -109,7 +109,11 @@ class Run {
     return std::clamp<int64_t>(reinterpret_cast<const int64_t*>(input(kValidLength))[b], 0, s_.keys.total());
   }
   // The position of query 0.
-  int64_t offset_of(int64_t b) const { return s_.has_lengths ? valid_length(b) - s_.query.length : s_.keys.past; }
+  int64_t offset_of(int64_t b) const {
+    if (!s_.has_lengths) return s_.keys.past;
+    const int64_t offset = valid_length(b) - s_.query.length;
+    return s_.from_zero ? std::max<int64_t>(0, offset) : offset;
+  }
 
   void block(int64_t b, int64_t first, int64_t row, int64_t rows) {
     const int64_t total = s_.keys.total();
@@ -124,7 +128,7 @@ class Run {
     if (multiplied.begin < multiplied.end) multiply_keys(b, first, row, rows, multiplied);
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t head = first + (row + i) / s_.query.length, query = (row + i) % s_.query.length;
-      finish_row(b, head, query, used, scores + i * total);
+      finish_row(b, head, query, used, scores + i * s_.score_step);
     }
     weigh_values(b, first, row, rows, used);
   }
@@ -162,12 +166,16 @@ class Run {
     }
     if (s_.has_scores && s_.stage == Stage::kCapped) show(b, head, query, row);
     const bool attends = s_.has_mask ? add_mask(b, head, query, range, row) : count > 0;
-    if (s_.has_scores && s_.stage == Stage::kBiased) {
-      std::fill(row, begin, kMinusInfinity);
-      std::fill(begin + count, row + total, kMinusInfinity);
+    if (s_.has_scores && (s_.stage == Stage::kBiased || s_.stage == Stage::kAttended)) {
+      const W masked = s_.stage == Stage::kBiased ? kMinusInfinity : W{0};
+      std::fill(row, begin, masked);
+      std::fill(begin + count, row + total, masked);
       show(b, head, query, row);
     }
-    if (attends) {
+    if (attends && s_.has_sink) {
+      begin[count] = sink(head);  // of a key that is not in the range, or behind the row
+      kernels::softmax(kernels::SoftmaxKind::kSoftmax, s_.wide, begin, begin, 1, static_cast<size_t>(count + 1), 1);
+    } else if (attends) {
       kernels::softmax(kernels::SoftmaxKind::kSoftmax, s_.wide, begin, begin, 1, static_cast<size_t>(count), 1);
     } else {
       std::fill_n(begin, count, W{0});
@@ -176,6 +184,13 @@ class Run {
     if (cleared.begin < range.begin) std::fill(row + cleared.begin, begin, W{0});
     if (range.end < cleared.end) std::fill(begin + count, row + cleared.end, W{0});
     if (s_.has_scores && s_.stage == Stage::kProbabilities) show(b, head, query, row);
+  }
+
+  W sink(int64_t head) const {
+    if (!s_.has_sinks) return 0;
+    W value;
+    kernels::convert(s_.widen_query, input(kSink) + static_cast<size_t>(head) * byte_width(s_.query.type), &value, 1);
+    return value;
   }
 
   void show(int64_t b, int64_t head, int64_t query, const W* row) {

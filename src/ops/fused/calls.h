@@ -10,6 +10,11 @@ inline ir::Value* cast(LowerContext& ctx, ir::Value* v, ElementType from, Elemen
   return ctx.call("Cast", {v}, {ir::Attribute::of("to", static_cast<int64_t>(to))});
 }
 
+// Indices and lengths are of int32 in onnxruntime's operators, and of int64 in the standard's.
+inline ir::Value* as_int64(LowerContext& ctx, ir::Value* v) {
+  return cast(ctx, v, ElementType::kInt32, ElementType::kInt64);
+}
+
 // Input i in another type.
 inline ir::Value* input_as(LowerContext& ctx, size_t i, ElementType to) {
   return cast(ctx, ctx.input(i), ctx.type(i).element, to);
@@ -31,6 +36,23 @@ inline ir::Value* concat(LowerContext& ctx, std::initializer_list<ir::Value*> pa
 // The sizes [begin, end) of v.
 inline ir::Value* sizes(LowerContext& ctx, ir::Value* v, int64_t begin, int64_t end) {
   return ctx.call("Shape", {v}, {ir::Attribute::of("start", begin), ir::Attribute::of("end", end)});
+}
+
+inline ir::Value* size_of(LowerContext& ctx, ir::Value* v, int64_t axis) {
+  return sizes(ctx, v, axis, axis == -1 ? INT64_MAX : axis + 1);
+}
+
+// 0, 1, ..., of as many as `count` (one element) says.
+inline ir::Value* counted(LowerContext& ctx, ir::Value* count) {
+  return ctx.call("Range", {ctx.constant_int64(0), as_scalar(ctx, count), ctx.constant_int64(1)});
+}
+
+inline ir::Value* slice(LowerContext& ctx, ir::Value* v, ir::Value* begin, ir::Value* end, int64_t axis) {
+  return ctx.call("Slice", {v, begin, end, ctx.constant_int64s({axis})});
+}
+
+inline ir::Value* unsqueeze(LowerContext& ctx, ir::Value* v, std::initializer_list<int64_t> axes) {
+  return ctx.call("Unsqueeze", {v, ctx.constant_int64s(axes)});
 }
 
 }  // namespace treadle::fused
