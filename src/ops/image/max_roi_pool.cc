@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/counted.h"
 #include "kernels/convert.h"
 #include "op/axis_rules.h"
 #include "op/op_def.h"
@@ -35,6 +34,7 @@ struct MaxRoiState {
   double scale = 1;
   ElementType type = ElementType::kFloat;
   kernels::TileConverter widen, narrow;  // to double, and back
+  uint32_t scratch = 0;                  // for bins
 };
 
 // Element i of `count` bins over [start, start + length), cut to [0, size).
@@ -79,9 +79,8 @@ float largest_float(const MaxRoiState& s, const float* plane, Span rows, Span co
 }
 
 // Bins of a region along one axis.
-void set_bins(CountedVector<Span>& bins, int64_t count, int64_t start, int64_t length, int64_t size) {
-  bins.clear();
-  for (int64_t i = 0; i < count; ++i) bins.push_back(bin(i, count, start, length, size));
+void set_bins(Span* bins, int64_t count, int64_t start, int64_t length, int64_t size) {
+  for (int64_t i = 0; i < count; ++i) bins[i] = bin(i, count, start, length, size);
 }
 
 // Coordinates beyond any image stay beyond it.
@@ -95,7 +94,8 @@ uint32_t run_max_roi_pool(const void* state, void* const* slots, const uint32_t*
   const auto* data = static_cast<const std::byte*>(slots[operands[0]]);
   const auto* rois = static_cast<const std::byte*>(slots[operands[1]]);
   auto* out = static_cast<std::byte*>(slots[operands[2]]);
-  CountedVector<Span> bin_rows, bin_columns;
+  auto* bin_rows = static_cast<Span*>(slots[operands[s.scratch]]);
+  auto* bin_columns = bin_rows + s.pooled_height;
   StopPoll stop;
   for (int64_t r = 0; r < s.rois; ++r) {
     double roi[5];
@@ -110,8 +110,8 @@ uint32_t run_max_roi_pool(const void* state, void* const* slots, const uint32_t*
     for (int64_t c = 0; c < s.channels; ++c) {
       const std::byte* plane = data + static_cast<size_t>((image * s.channels + c) * s.height * s.width) * width;
       for (int64_t i = 0; i < s.pooled_height * s.pooled_width; ++i, out += width) {
-        const Span rows_here = bin_rows[static_cast<size_t>(i / s.pooled_width)];
-        const Span columns_here = bin_columns[static_cast<size_t>(i % s.pooled_width)];
+        const Span rows_here = bin_rows[i / s.pooled_width];
+        const Span columns_here = bin_columns[i % s.pooled_width];
         if (s.type == ElementType::kFloat) {
           const float value = largest_float(s, reinterpret_cast<const float*>(plane), rows_here, columns_here, stop);
           std::memcpy(out, &value, sizeof value);
@@ -140,6 +140,8 @@ Status prepare_max_roi_pool(PrepareContext& ctx) {
   s->type = ctx.inputs[0].type;
   s->widen = kernels::make_converter(s->type, ElementType::kDouble);
   s->narrow = kernels::make_converter(ElementType::kDouble, s->type);
+  s->scratch = ctx.scratch_operand();
+  ctx.scratch_bytes = static_cast<size_t>(s->pooled_height + s->pooled_width) * sizeof(Span);
   ctx.set_kernel(run_max_roi_pool, s);
   return {};
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <span>
 #include <vector>
 
 #include "base/counted.h"
@@ -49,7 +48,7 @@ struct RoiState {
   bool max = false;
   ElementType type{};
   kernels::TileConverter widen, narrow;  // to double, and back
-  uint32_t scratch = 0;                  // where images are made doubles that are no floats
+  uint32_t scratch = 0;                  // for samples, and images that are no floats as doubles
 };
 
 // Where a sampled point lies along an axis: between two elements, or too far outside to count.
@@ -105,30 +104,39 @@ Window window_of(const RoiState& s, const double* roi) {
 
 constexpr double kSampleNs = 10;
 
-// The sampled positions of a window along one axis, bin by bin: all planes are read at the same ones.
-bool sample(CountedVector<Split>& positions, double start, double bin_size, int64_t bins, int64_t samples, int64_t size,
-            StopPoll& stop) {
-  positions.clear();
-  for (int64_t bin = 0; bin < bins; ++bin) {
-    for (int64_t i = 0; i < samples; ++i) {
-      const double share = (static_cast<double>(i) + 0.5) / static_cast<double>(samples);
-      positions.push_back(split_of(start + (static_cast<double>(bin) + share) * bin_size, size));
-    }
-    if (stop.after(kSampleNs * static_cast<double>(samples))) return false;
+// The sampled positions of a window along one axis: all planes are read at the same ones. Kept in scratch where a bin
+// has few.
+struct Samples {
+  static constexpr int64_t kMostKept = 32;  // of a bin
+
+  double start, bin_size;
+  int64_t count;  // of a bin
+  int64_t size;   // of the image
+  Split* kept;
+
+  void keep(int64_t bins) {
+    for (int64_t i = 0; count <= kMostKept && i < bins * count; ++i) kept[i] = find(i / count, i % count);
   }
-  return true;
-}
+  Split at(int64_t bin, int64_t i) const { return count <= kMostKept ? kept[bin * count + i] : find(bin, i); }
+
+ private:
+  Split find(int64_t bin, int64_t i) const {
+    const double share = (static_cast<double>(i) + 0.5) / static_cast<double>(count);
+    return split_of(start + (static_cast<double>(bin) + share) * bin_size, size);
+  }
+};
 
 // One output element. The maximum is taken over weighted neighbours, as the operator has always been computed.
 template <class T>
-double pool_bin(const RoiState& s, std::span<const Split> rows, std::span<const Split> columns, const T* plane,
-                StopPoll& stop) {
+double pool_bin(const RoiState& s, const Samples& rows, const Samples& columns, int64_t bin_y, int64_t bin_x,
+                const T* plane, StopPoll& stop) {
   double sum = 0;
   bool first = true;
-  for (const Split& y : rows) {
-    if (stop.after(kSampleNs * static_cast<double>(columns.size()))) return 0;
-    for (const Split& x : columns) {
-      const Neighbours n = neighbours_of(y, x, s.width);
+  for (int64_t i = 0; i < rows.count; ++i) {
+    if (stop.after(kSampleNs * static_cast<double>(columns.count))) return 0;
+    const Split y = rows.at(bin_y, i);
+    for (int64_t j = 0; j < columns.count; ++j) {
+      const Neighbours n = neighbours_of(y, columns.at(bin_x, j), s.width);
       for (int k = 0; k < 4; ++k) {
         const double value = n.weight[k] * static_cast<double>(plane[n.at[k]]);
         sum = s.max ? (first ? value : std::max(sum, value)) : sum + value;
@@ -136,19 +144,16 @@ double pool_bin(const RoiState& s, std::span<const Split> rows, std::span<const 
       }
     }
   }
-  return s.max ? sum : sum / static_cast<double>(std::max<size_t>(rows.size() * columns.size(), 1));
+  return s.max ? sum : sum / static_cast<double>(std::max<int64_t>(rows.count * columns.count, 1));
 }
 
 // One region of all channels.
 template <class T>
-bool pool_region(const RoiState& s, const Window& w, std::span<const Split> rows, std::span<const Split> columns,
-                 const T* planes, char* out, StopPoll& stop) {
-  const auto samples_y = static_cast<size_t>(w.samples_y), samples_x = static_cast<size_t>(w.samples_x);
+bool pool_region(const RoiState& s, const Samples& rows, const Samples& columns, const T* planes, char* out,
+                 StopPoll& stop) {
   for (int64_t c = 0; c < s.channels; ++c, planes += s.height * s.width) {
     for (int64_t bin = 0; bin < s.out_height * s.out_width; ++bin, out += byte_width(s.type)) {
-      const auto y = static_cast<size_t>(bin / s.out_width), x = static_cast<size_t>(bin % s.out_width);
-      const double value =
-          pool_bin(s, rows.subspan(y * samples_y, samples_y), columns.subspan(x * samples_x, samples_x), planes, stop);
+      const double value = pool_bin(s, rows, columns, bin / s.out_width, bin % s.out_width, planes, stop);
       kernels::convert(s.narrow, &value, out, 1);
       if (stop.after(kSampleNs)) return false;
     }
@@ -160,7 +165,8 @@ uint32_t run_roi_align(const void* state, void* const* slots, const uint32_t* op
   const auto& s = *static_cast<const RoiState*>(state);
   const bool is_float = s.type == ElementType::kFloat;
   const auto* floats = static_cast<const float*>(slots[operands[0]]);
-  auto* doubles = static_cast<double*>(slots[operands[s.scratch]]);
+  auto* splits = static_cast<Split*>(slots[operands[s.scratch]]);
+  auto* doubles = reinterpret_cast<double*>(splits + Samples::kMostKept * (s.out_height + s.out_width));
   const int64_t image = s.channels * s.height * s.width;
   if (!is_float) parallel_convert(s.widen, floats, doubles, static_cast<size_t>(s.batches * image));
   const auto* rois = static_cast<const char*>(slots[operands[1]]);
@@ -168,17 +174,18 @@ uint32_t run_roi_align(const void* state, void* const* slots, const uint32_t* op
   auto* out = static_cast<char*>(slots[operands[3]]);
   const size_t width = byte_width(s.type);
   const auto region = static_cast<size_t>(s.channels * s.out_height * s.out_width) * width;
-  CountedVector<Split> rows, columns;
   StopPoll stop;
   for (int64_t r = 0; r < s.rois; ++r, out += region) {
     if (batch[r] < 0 || batch[r] >= s.batches) return fail(KernelError::kIndexOutOfRange, batch[r], s.batches);
     double roi[4];
     kernels::convert(s.widen, rois + static_cast<size_t>(r) * 4 * width, roi, 4);
     const Window w = window_of(s, roi);
-    const bool goes_on = sample(rows, w.start_y, w.bin_height, s.out_height, w.samples_y, s.height, stop) &&
-                         sample(columns, w.start_x, w.bin_width, s.out_width, w.samples_x, s.width, stop) &&
-                         (is_float ? pool_region(s, w, rows, columns, floats + batch[r] * image, out, stop)
-                                   : pool_region(s, w, rows, columns, doubles + batch[r] * image, out, stop));
+    Samples rows{w.start_y, w.bin_height, w.samples_y, s.height, splits};
+    Samples columns{w.start_x, w.bin_width, w.samples_x, s.width, splits + Samples::kMostKept * s.out_height};
+    rows.keep(s.out_height);
+    columns.keep(s.out_width);
+    const bool goes_on = is_float ? pool_region(s, rows, columns, floats + batch[r] * image, out, stop)
+                                  : pool_region(s, rows, columns, doubles + batch[r] * image, out, stop);
     if (!goes_on) return fail(KernelError::kStopped);
   }
   return 0;
@@ -208,7 +215,8 @@ Status prepare_roi_align(PrepareContext& c) {
   s->widen = kernels::make_converter(x.type, ElementType::kDouble);
   s->narrow = kernels::make_converter(ElementType::kDouble, x.type);
   s->scratch = c.scratch_operand();
-  c.scratch_bytes = x.type == ElementType::kFloat ? 0 : static_cast<size_t>(x.element_count()) * sizeof(double);
+  c.scratch_bytes = static_cast<size_t>(Samples::kMostKept * (s->out_height + s->out_width)) * sizeof(Split);
+  if (x.type != ElementType::kFloat) c.scratch_bytes += static_cast<size_t>(x.element_count()) * sizeof(double);
   c.set_kernel(run_roi_align, s);
   return {};
 }
