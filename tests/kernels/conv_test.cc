@@ -184,7 +184,7 @@ TEST_P(ConvTest, Depthwise) {
     for (int i = 0; i < s.axes; ++i) {
       const auto d = static_cast<size_t>(i);
       s.input[d] = draw(1, i == s.axes - 1 ? 120 : 20);
-      s.kernel[d] = pick({1, 3, 3, 5, 4});
+      s.kernel[d] = pick({1, 3, 3, 5, 7, 4});
       s.stride[d] = pick({1, 1, 2, 3});
       s.dilation[d] = pick({1, 1, 2});
       s.pad_begin[d] = (s.kernel[d] - 1) * s.dilation[d] / 2;

@@ -147,7 +147,9 @@ class ChannelSums {
   }
 
  private:
-  static constexpr int64_t kFewestSteps = 48, kMostSteps = 192;  // of a block
+  // Of a block; as many as leave the first-level cache room for the input beside a panel's part.
+  static constexpr int64_t kFewestSteps = 48, kMostSteps = kVectorRegisters == 32 ? 192 : 288;
+  static constexpr int64_t kTileSteps = 4;  // take as long as it takes a tile to fetch sums and put them back
   static constexpr int kMostRuns = 32;
 
   void add_phase() {
@@ -156,7 +158,7 @@ class ChannelSums {
     begins_ = !more_;
     for (int64_t down = 0; down < y.taps; ++down) {
       const bool by_tap = layout_.depth >= 2 * kFewestSteps;
-      if (!by_tap && x.taps * layout_.depth < kFewestSteps) {
+      if (!by_tap && takes_rows_together(y, x.taps * layout_.depth)) {
         if (down == 0) add_taps(y, {0, y.taps}, x, {0, x.taps});
       } else if (!by_tap) {
         add_taps(y, {down, down + 1}, x, {0, x.taps});
@@ -165,6 +167,18 @@ class ChannelSums {
       }
     }
     if (begins_) clear();
+  }
+
+  // Whether all rows of taps, of so many steps, are better taken at once, with what lies outside the input.
+  bool takes_rows_together(const PhaseTaps& y, int64_t steps) const {
+    if (steps < kFewestSteps || !skips_) return true;
+    if (2 * steps > kMostSteps) return false;
+    int64_t outside = y.taps * unit_->rows;
+    for (int64_t down = 0; down < y.taps; ++down) {
+      const Interval rows = meeting(layout_.height, y, down, unit_->row, unit_->rows);
+      outside -= rows.end - rows.begin;
+    }
+    return outside * steps <= kTileSteps * (y.taps - 1) * unit_->rows;
   }
 
   void clear() {
