@@ -369,6 +369,7 @@ class Layout {
 
 void lay_channels_last(ir::Graph& graph, Remarks* remarks) {
   if (!has_node(graph.top(), is_convolution)) return;
+  remove_dead_nodes(graph);  // what other rewrites left behind would be priced as well
   std::vector<ir::Region*> regions{&graph.top()};
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
     for (const auto& body : node.regions) regions.push_back(body.get());

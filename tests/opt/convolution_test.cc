@@ -64,6 +64,22 @@ class ConvolutionTest : public ::testing::Test {
   int count_ = 0;
 };
 
+// A convolution that a rewrite replaced stands beside the one that it became until dead nodes are removed.
+TEST_F(ConvolutionTest, OneConvolutionThatIsReadKeepsChannelsSecond) {
+  const Type large = Type::tensor(ElementType::kFloat, {Dim(1), Dim(16), Dim(112), Dim(112)});
+  x_->type = large;
+  const auto depthwise = [&] {
+    ir::Value* y = node("Conv", {x_, floats({16, 1, 7, 7}, std::vector<float>(784, 1))});
+    y->type = large;
+    y->producer->attributes.set(ir::Attribute::of("group", 16));
+    y->producer->attributes.set(ir::Attribute::of("pads", std::vector<int64_t>(4, 3)));
+    return y;
+  };
+  depthwise();
+  results({depthwise()});
+  EXPECT_EQ(after(lay_channels_last), "Conv");
+}
+
 TEST_F(ConvolutionTest, TakesInWhatFollows) {
   results({node("Relu", {node("Add", {other_, conv_with_bias(x_)})})});
   EXPECT_EQ(after(fuse_convolutions), "FusedConv");

@@ -40,7 +40,7 @@ class Chain:
     def conv(self) -> None:
         x, channels, sizes = self.pick()
         kind = self.rng.choice(["dense", "pointwise", "depthwise", "grouped"])
-        kernel = 1 if kind == "pointwise" else int(self.rng.choice([1, 2, 3, 5]))
+        kernel = 1 if kind == "pointwise" else int(self.rng.choice([1, 2, 3, 5, 7]))
         stride, dilation = int(self.rng.choice([1, 1, 2])), int(self.rng.choice([1, 1, 2]))
         pads = [int(p) for p in self.rng.integers(0, kernel, 4)]
         group = channels if kind == "depthwise" else 2 if kind == "grouped" and channels % 2 == 0 else 1
