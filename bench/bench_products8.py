@@ -13,13 +13,13 @@ import os
 import engines
 import measure
 import numpy as np
+import quantized
 import yardsticks
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+from quantized import encode, levels, node
 
 ROWS = (1, 4, 16, 64, 128)
 SIZES = (256, 768)
-SPREAD = 25  # of weights, as training leaves them
-BYTES = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8}
 F = np.float32
 
 
@@ -39,27 +39,9 @@ def roof() -> float:
     return quads or max(yardsticks.number("byte_product_rate", 0, 100_000) for _ in range(20))
 
 
-def weights(shape: tuple[int, ...], kind: type) -> np.ndarray:
-    centred = np.clip(np.rint(np.random.default_rng(0).standard_normal(shape) * SPREAD), -127, 127)
-    return (centred + (0 if kind is np.int8 else 128)).astype(kind)
-
-
-def encode(nodes: list, x: np.ndarray, y_type: int, constants: dict[str, object]) -> bytes:
-    x_type = BYTES.get(x.dtype.type, TensorProto.FLOAT)
-    values = [helper.make_tensor_value_info("x", x_type, x.shape), helper.make_tensor_value_info("y", y_type, None)]
-    tensors = [numpy_helper.from_array(np.asarray(v), name) for name, v in constants.items()]
-    graph = helper.make_graph(nodes, "products", values[:1], values[1:], tensors)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-    return bytes(made.SerializeToString())
-
-
-def node(op: str, inputs: list[str], output: str, **attributes):
-    return helper.make_node(op, inputs, [output], **attributes)
-
-
 def integer(kind: type, rows: int, size: int) -> Case:
     x = np.random.default_rng(1).integers(0, 255, (rows, size)).astype(np.uint8).view(kind)
-    constants = {"w": weights((size, size), np.int8), "zero": kind(3)}
+    constants = {"w": levels((size, size)), "zero": kind(3)}
     model = encode([node("MatMulInteger", ["x", "w", "zero"], "y")], x, TensorProto.INT32, constants)
     return Case(f"MatMulInteger {kind.__name__} x int8", model, x, 2 * rows * size**2)
 
@@ -67,7 +49,7 @@ def integer(kind: type, rows: int, size: int) -> Case:
 def linear(rows: int, size: int) -> Case:
     x = np.random.default_rng(1).integers(0, 255, (rows, size)).astype(np.uint8)
     constants = {
-        "xs": F(0.02), "xz": np.uint8(3), "w": weights((size, size), np.int8), "ws": F(0.01), "wz": np.int8(0),
+        "xs": F(0.02), "xz": np.uint8(3), "w": levels((size, size)), "ws": F(0.01), "wz": np.int8(0),
         "ys": F(0.3), "yz": np.uint8(7),
     }  # fmt: skip
     model = encode([node("QLinearMatMul", ["x", *constants], "y")], x, TensorProto.UINT8, constants)
@@ -85,7 +67,7 @@ def dynamic(rows: int, size: int) -> Case:
         node("Mul", ["floats", "scale"], "scaled"),
         node("Add", ["scaled", "bias"], "y"),
     ]
-    constants = {"w": weights((size, size), np.int8), "ws": F(0.01), "bias": rng.standard_normal(size).astype(F)}
+    constants = {"w": levels((size, size)), "ws": F(0.01), "bias": rng.standard_normal(size).astype(F)}
     return Case("dynamically quantised", encode(nodes, x, TensorProto.FLOAT, constants), x, 2 * rows * size**2)
 
 
@@ -105,13 +87,13 @@ def between_floats(nodes: list, x: np.ndarray, constants: dict[str, object]) -> 
 
 def pairs(rows: int, size: int) -> Case:
     x = np.random.default_rng(1).standard_normal((rows, size)).astype(F)
-    model = between_floats([node("MatMul", ["a", "w"], "v")], x, {"bytes": weights((size, size), np.int8)})
+    model = between_floats([node("MatMul", ["a", "w"], "v")], x, {"bytes": levels((size, size))})
     return Case("QDQ MatMul", model, x, 2 * rows * size**2)
 
 
 def convolution(name: str, channels: tuple[int, int], kernel: int, plane: int, stride: int = 1, group: int = 1) -> Case:
     x = np.random.default_rng(1).standard_normal((1, channels[0], plane, plane)).astype(F)
-    filters = weights((channels[1], channels[0] // group, kernel, kernel), np.int8)
+    filters = levels((channels[1], channels[0] // group, kernel, kernel))
     attributes = {"pads": [kernel // 2] * 4, "strides": [stride] * 2, "group": group}
     nodes = [node("Conv", ["a", "w"], "v", **attributes)]
     out = (plane + 2 * (kernel // 2) - kernel) // stride + 1
@@ -131,9 +113,14 @@ CONVOLUTIONS = (
 PRODUCTS = (functools.partial(integer, np.uint8), functools.partial(integer, np.int8), linear, dynamic, pairs)
 
 
+def times_of(model: bytes, feed: np.ndarray, options) -> list[list[float]]:
+    """Seconds of treadle's runs and of onnxruntime's."""
+    runs = [engines.bind(opened(model), {"x": feed}) for opened in (engines.open_ours, engines.open_theirs)]
+    return measure.in_turns(runs, options.rounds, options.seconds or 0.005)
+
+
 def figures(case: Case, options) -> str:
-    runs = [engines.bind(opened(case.model), {"x": case.feed}) for opened in (engines.open_ours, engines.open_theirs)]
-    ours, theirs = measure.in_turns(runs, options.rounds, options.seconds or 0.005)
+    ours, theirs = times_of(case.model, case.feed, options)
     rate = case.operations / min(ours)
     speeds = f"{rate / 1e9:.0f} / {case.operations / min(theirs) / 1e9:.0f}"
     return f"{speeds} ({min(theirs) / min(ours):.2f}, {rate / roof():.0%})"
@@ -155,3 +142,9 @@ def bench_products8(options) -> None:
         case = convolution(*shape)
         if options.match in case.name:
             print(f"| {case.name} | {figures(case, options)} |", flush=True)
+    print("\n| model | treadle: us | onnxruntime | ratio |")
+    print("| --- | --- | --- | --- |")
+    for model in quantized.models():
+        if options.match in model.name:
+            ours, theirs = (min(times) * 1e6 for times in times_of(model.data, model.feed, options))
+            print(f"| {model.name} | {ours:.1f} | {theirs:.1f} | {theirs / ours:.2f} |", flush=True)
