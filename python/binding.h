@@ -41,6 +41,12 @@ T& instance(PyObject* object) {
   return *found;
 }
 
+// Where Python has checked the type already, as it does for the object of a method.
+template <class T>
+T& instance_of_method(PyObject* object) {
+  return reinterpret_cast<Instance<T>*>(object)->value();
+}
+
 template <class T>
 void free_instance_memory(PyObject* object) {
   PyTypeObject* const type = Py_TYPE(object);
@@ -184,6 +190,29 @@ template <auto kMethod>
 PyMethodDef method(const char* name, const char* parameters = "", const char* doc = "") {
   return definition(name, fast_call<kMethod, true>, 0, joined("$self", parameters), doc);
 }
+// A function of the object and of arguments as Python has them: `count` by position, then those that `names` names (a
+// tuple; null: none).
+using RawCall = Object (*)(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
+template <RawCall kCall>
+PyObject* keyword_call(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] { return kCall(self, arguments, count, names).release(); });
+}
+
+// What a method of Python's is, as a method of T's type that calls `kCall`; with the signature and text of `function`.
+template <class T, RawCall kCall>
+Object method_like(PyObject* function, const std::string& signature) {
+  const Object doc = attribute(function, "__doc__");
+  const char* const name = keep(std::string(text(attribute(function, "__name__").get())));
+  auto* const call = reinterpret_cast<void (*)()>(keyword_call<kCall>);
+  auto& kept = *new PyMethodDef{name, reinterpret_cast<PyCFunction>(call), METH_FASTCALL | METH_KEYWORDS,
+                                keep(name + signature + "\n--\n\n" + std::string(text(doc.get())))};
+  Object method = steal(PyDescr_NewMethod(type_of<T>, &kept));
+  auto* const type = reinterpret_cast<PyObject*>(type_of<T>);
+  set_attribute(type, name, method);                                                        // where pickle looks for it
+  set_attribute(type, ("_" + std::string(name) + "_of_python").c_str(), borrow(function));  // for the documentation
+  return method;
+}
+
 template <auto kFunction>
 PyMethodDef static_method(const char* name, const char* parameters = "", const char* doc = "") {
   return definition(name, fast_call<kFunction, false>, METH_STATIC, joined("", parameters), doc);
@@ -236,6 +265,15 @@ struct Constructor {
 template <class T, class... Arguments>
 Constructor constructor(unsigned flags = 0) {
   return {construct<T, Arguments...>, flags};
+}
+
+// What Python's classes are made from, with arguments that are theirs alone.
+template <class T>
+Constructor base_constructor() {
+  return {[](PyTypeObject* type, PyObject*, PyObject*) {
+            return guarded(static_cast<PyObject*>(nullptr), [&] { return make_of_type<T>(type).release(); });
+          },
+          Py_TPFLAGS_BASETYPE};
 }
 
 // Makes the type that stands for T, and adds it to the module.

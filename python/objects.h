@@ -80,6 +80,19 @@ template <std::same_as<PyObject*>... Arguments>
 Object call(const Object& callee, Arguments... arguments) {
   return steal(PyObject_CallFunctionObjArgs(callee.get(), arguments..., nullptr));
 }
+// With arguments as a function with METH_FASTCALL | METH_KEYWORDS gets them, behind `self`.
+inline Object call_with(PyObject* callee, PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                        PyObject* names) {
+  const Object positional = steal(PyTuple_New(count + 1));
+  for (Py_ssize_t i = 0; i <= count; ++i) {
+    PyTuple_SetItem(positional.get(), i, Py_NewRef(i == 0 ? self : arguments[i - 1]));
+  }
+  const Object named = names ? steal(PyDict_New()) : Object();
+  for (Py_ssize_t i = 0, n = names ? PyTuple_Size(names) : 0; i < n; ++i) {
+    require(PyDict_SetItem(named.get(), PyTuple_GetItem(names, i), arguments[count + i]) == 0);
+  }
+  return steal(PyObject_Call(callee, positional.get(), named.get()));
+}
 inline Object import(const char* name) {
   return steal(PyImport_ImportModule(name));
 }

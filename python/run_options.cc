@@ -18,6 +18,16 @@ bool interrupted(void*) {
   return PyErr_CheckSignals() != 0;
 }
 
+PyThreadState*& unlocked_thread() {
+  thread_local constinit PyThreadState* thread = nullptr;
+  return thread;
+}
+
+void let_others_run(void*) {
+  PyThreadState*& unlocked = unlocked_thread();
+  if (!unlocked) unlocked = PyEval_SaveThread();
+}
+
 LoadFlag::Opening::Opening(LoadFlag& flag, treadle_options* options) : flag_(flag), options_(options) {
   const std::lock_guard lock(flag_.mutex_);
   flag_.opening_.push_back(options_);
@@ -59,6 +69,7 @@ Owned<treadle_run_options> new_options() {
   treadle_run_options* options = nullptr;
   check(treadle_run_options_create(&options));
   treadle_run_options_set_interrupt(options, interrupted, nullptr);
+  treadle_run_options_set_long_work(options, let_others_run, nullptr);
   return Owned<treadle_run_options>(options);
 }
 

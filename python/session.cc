@@ -94,18 +94,27 @@ void Session::collect(PyObject* feed, Feeds& feeds, bool allow_missing) const {
   feeds.reserve(static_cast<size_t>(PyDict_Size(feed)));
   py::for_each_item(feed, [&](PyObject* key, PyObject* object) {
     const Input& input = find_input(key);
-    feeds.add(input.name, to_value(object, input.type, input.name));
+    add(input, object, feeds);
     required += input.required;
   });
   if (required < required_ && !allow_missing) missing_inputs(feed);
 }
 
-const Session::Input& Session::find_input(PyObject* key) const {
+void Session::add(const Input& input, PyObject* object, Feeds& feeds) const {
+  feeds.add(input.name, to_value(object, input.type, input.name));
+}
+
+const Session::Input* Session::interned_input(PyObject* key) const {
   constexpr size_t kFew = 16;
   for (size_t i = 0; i < std::min(inputs_.size(), kFew); ++i) {
-    if (inputs_[i].key.get() == key) return inputs_[i];
+    if (inputs_[i].key.get() == key) return &inputs_[i];
   }
-  return find_input(name_of(key));
+  return nullptr;
+}
+
+const Session::Input& Session::find_input(PyObject* key) const {
+  const Input* const found = interned_input(key);
+  return found ? *found : find_input(name_of(key));
 }
 
 const Session::Input& Session::find_input(const char* name) const {
@@ -154,7 +163,7 @@ py::Object Session::run(PyObject* names, PyObject* feed, PyObject* options) cons
   const size_t count = wanted.empty() ? treadle_session_count(handle.get(), TREADLE_OUTPUT) : wanted.size();
   Outputs outputs(count, wanted.empty() ? &results_ : nullptr);
   const treadle_run_options* run_options = run_options_of(options);
-  call_engine([&] {
+  call_run([&] {
     return treadle_session_run(handle.get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(),
                                wanted.empty() ? nullptr : wanted.data(), wanted.size(), outputs.data());
   });
@@ -173,7 +182,7 @@ py::Object Session::run_values(PyObject* names, PyObject* feed, const std::vecto
   std::vector<treadle_value*> handles(count, nullptr);
   for (size_t i = 0; i < count; ++i) handles[i] = i < given.size() && given[i] ? given[i]->handle.get() : nullptr;
   const treadle_run_options* run_options = run_options_of(options);
-  call_engine([&] {
+  call_run([&] {
     return treadle_session_run(handle.get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(),
                                wanted.empty() ? nullptr : wanted.data(), wanted.size(), handles.data());
   });
@@ -294,7 +303,50 @@ py::Object Session::dump_plan(PyObject* feed) const {
   return take_text(text);
 }
 
+void SessionBase::set_core(PyObject* session) {
+  session_ = py::is_none(session) ? nullptr : &py::instance<Session>(session);
+  core_ = py::borrow(session);
+}
+
+namespace {
+
+PyObject* run_in_python = nullptr;  // the method that `run` stands for
+
+// The arguments of `run`, which are output_names, input_feed and run_options; false: Python's method is to look at
+// them, which watches the run's progress and says what is wrong with them.
+bool read_arguments(PyObject* const* arguments, Py_ssize_t count, PyObject* names, std::array<PyObject*, 4>& read) {
+  static const Keywords<4> keywords({"output_names", "input_feed", "run_options", "progress"});
+  if (count > 3) return false;
+  std::copy_n(arguments, count, read.begin());
+  for (Py_ssize_t i = 0, n = names ? PyTuple_Size(names) : 0; i < n; ++i) {
+    const size_t found = keywords.find(PyTuple_GetItem(names, i));
+    if (found == read.size() || read[found]) return false;
+    read[found] = arguments[count + i];
+  }
+  return read[0] && read[1] && (!read[3] || py::is_none(read[3]));
+}
+
+py::Object run_method(PyObject* function) {
+  run_in_python = py::borrow(function).release();
+  return py::method_like<SessionBase, SessionBase::run>(
+      function, "($self, output_names, input_feed, run_options=None, *, progress=None)");
+}
+
+}  // namespace
+
+py::Object SessionBase::run(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  const Session* const session = py::instance_of_method<SessionBase>(self).session_;
+  std::array<PyObject*, 4> read{};
+  if (!session || !read_arguments(arguments, count, names, read)) {
+    return py::call_with(run_in_python, self, arguments, count, names);
+  }
+  return session->run(read[0], read[1], read[2] ? read[2] : Py_None);
+}
+
 void define_session(PyObject* module) {
+  py::define_type<SessionBase>(module, "SessionBase", py::base_constructor<SessionBase>(),
+                               {py::method<&SessionBase::set_core>("_set_core", "session")});
+  py::define_functions(module, {py::function<run_method>("run_method", "function")});
   py::define_type<Session>(
       module, "Session",
       py::constructor<Session, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*,

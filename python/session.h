@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -138,16 +139,19 @@ class Session {
   // Throws InvalidArgument for an unknown name, ValueError for missing inputs.
   void collect(PyObject* feed, Feeds& feeds, bool allow_missing) const;
   Owned<treadle_value> input_value(const char* name, PyObject* object) const;
-
-  Owned<treadle_session> handle;
-
- private:
   struct Input {
     py::Object key;  // as Python interns it: the names in most dicts are this very object
     const char* name;
     const treadle_type* type;
     bool required;
   };
+  // The input whose name is this very object; null: none.
+  const Input* interned_input(PyObject* key) const;
+  void add(const Input& input, PyObject* object, Feeds& feeds) const;
+
+  Owned<treadle_session> handle;
+
+ private:
   // Throw InvalidArgument for an unknown name.
   const Input& find_input(PyObject* key) const;
   const Input& find_input(const char* name) const;
@@ -159,6 +163,36 @@ class Session {
   std::unordered_map<std::string_view, size_t> input_index_;  // names belong to the session
   size_t required_ = 0;
   mutable KeptHandles results_;  // of runs that give all outputs
+};
+
+// The base of Python's InferenceSession, whose method `run` it is wherever a run needs nothing else of Python.
+class SessionBase {
+ public:
+  // The object of a Session; None: runs go through Python.
+  void set_core(PyObject* session);
+  static py::Object run(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names);
+
+ private:
+  py::Object core_;
+  const Session* session_ = nullptr;  // in `core_`
+};
+
+// Names of parameters, as the calls of Python's code have them: interned.
+template <size_t kCount>
+class Keywords {
+ public:
+  explicit Keywords(const std::array<const char*, kCount>& names) {
+    for (size_t i = 0; i < kCount; ++i) names_[i] = py::steal(PyUnicode_InternFromString(names[i])).release();
+  }
+  // kCount: none of them, as far as can be seen at a glance.
+  size_t find(PyObject* name) const {
+    size_t i = 0;
+    while (i < kCount && names_[i] != name) ++i;
+    return i;
+  }
+
+ private:
+  std::array<PyObject*, kCount> names_{};
 };
 
 }  // namespace treadle_python

@@ -144,6 +144,8 @@ class Stream {
     check(fn(handle_.get(), saved.data(), saved.size()));
   }
   const treadle_stream* handle() const { return handle_.get(); }
+  const Session& session() const { return *session_; }
+  py::Object push_feeds(const Feeds& feeds) { return advance(treadle_stream_push, feeds, Py_None); }
   py::Object text() const { return take_text(treadle_stream_text(handle_.get())); }
 
  private:
@@ -151,9 +153,14 @@ class Stream {
   py::Object advance(Fn fn, PyObject* feed, PyObject* options) {
     Feeds feeds;
     session_->collect(feed, feeds, true);
+    return advance(fn, feeds, options);
+  }
+
+  template <class Fn>
+  py::Object advance(Fn fn, const Feeds& feeds, PyObject* options) {
     Outputs outputs(treadle_stream_output_count(handle_.get()), &results_);
     const treadle_run_options* run_options = run_options_of(options);
-    call_engine([&] {
+    call_run([&] {
       return fn(handle_.get(), run_options, feeds.names.data(), feeds.values.data(), feeds.names.size(), outputs.data(),
                 nullptr);
     });
@@ -167,6 +174,63 @@ class Stream {
   const Session* const session_;  // in `kept_`
   Owned<treadle_stream> handle_;
   KeptHandles results_;
+};
+
+// The base of Python's Stream, whose method `push` it is wherever a push needs nothing else of Python.
+class StreamBase {
+ public:
+  // The object of a Stream, and the name of its only input, or None where it has several. None: pushes go through
+  // Python.
+  void set_core(PyObject* stream, PyObject* only) {
+    stream_ = py::is_none(stream) ? nullptr : &py::instance<Stream>(stream);
+    core_ = py::borrow(stream);
+    only_ = py::borrow(only);
+  }
+
+  static py::Object method(PyObject* function) {
+    push_in_python = py::borrow(function).release();
+    return py::method_like<StreamBase, push>(function,
+                                             "($self, feed=None, /, *, run_options=None, progress=None, **inputs)");
+  }
+
+ private:
+  static py::Object push(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+    const StreamBase& base = py::instance_of_method<StreamBase>(self);
+    if (Stream* const stream = base.stream_) {
+      const py::Object kept = base.core_;  // another thread may close the stream
+      Feeds feeds;
+      if (base.read(arguments, count, names, feeds)) return stream->push_feeds(feeds);
+    }
+    return py::call_with(push_in_python, self, arguments, count, names);
+  }
+
+  // The chunks: in a dict, by keyword, or an array alone. False: Python's method is to look at the arguments.
+  bool read(PyObject* const* arguments, Py_ssize_t count, PyObject* names, Feeds& feeds) const {
+    static const Keywords<2> keywords({"run_options", "progress"});
+    const Session& session = stream_->session();
+    if (count > 0) {
+      if (count > 1 || names) return false;
+      if (PyDict_Check(arguments[0])) {
+        session.collect(arguments[0], feeds, true);
+        return true;
+      }
+      const Session::Input* const only = PyArray_Check(arguments[0]) ? session.interned_input(only_.get()) : nullptr;
+      if (only) session.add(*only, arguments[0], feeds);
+      return only;
+    }
+    for (Py_ssize_t i = 0, n = names ? PyTuple_Size(names) : 0; i < n; ++i) {
+      PyObject* const name = PyTuple_GetItem(names, i);
+      const Session::Input* const input = keywords.find(name) < 2 ? nullptr : session.interned_input(name);
+      if (!input) return false;
+      session.add(*input, arguments[i], feeds);
+    }
+    return true;
+  }
+
+  static inline PyObject* push_in_python = nullptr;  // the method that `push` stands for
+
+  py::Object core_, only_;
+  Stream* stream_ = nullptr;  // in `core_`
 };
 
 // Chunks come by number; treadle/_pool.py has the caller's names for them.
@@ -298,6 +362,9 @@ Owned<treadle_value> Session::input_value(const char* name, PyObject* object) co
 }
 
 void define_stream(PyObject* module) {
+  py::define_type<StreamBase>(module, "StreamBase", py::base_constructor<StreamBase>(),
+                              {py::method<&StreamBase::set_core>("_set_core", "stream, only")});
+  py::define_functions(module, {py::function<StreamBase::method>("push_method", "function")});
   py::define_type<Stream>(
       module, "Stream",
       py::constructor<Stream, PyObject*, PyObject*, bool, PyObject*, PyObject*, PyObject*, int64_t, int64_t>(),

@@ -111,19 +111,38 @@ class LoadFlag {
 // Of None, options without limits; Python's signals are looked at either way, and who watches the thread is told.
 const treadle_run_options* run_options_of(PyObject* options);
 
-// Calls `fn` (returning a status) without the GIL, then throws what it, or a signal handler, reported.
+// Lets other threads of Python run until the call_run() that this thread is in has returned. For
+// treadle_run_options_set_long_work.
+void let_others_run(void*);
+
+// The thread's state where let_others_run() has put it.
+PyThreadState*& unlocked_thread();
+
+// Calls `fn` (returning a status of the engine's), then throws what it, or a signal handler, reported. What takes long
+// gives up the GIL: a call of a microsecond is not worth that.
 template <class Fn>
-void call_engine(Fn&& fn, void (*throw_error)(treadle_status*) = check) {
-  treadle_status* status = nullptr;
-  {
-    const py::Unlocked unlocked;
-    status = fn();
-  }
+void call_run(Fn&& fn, void (*throw_error)(treadle_status*) = check) {
+  PyThreadState*& unlocked = unlocked_thread();
+  PyThreadState* const around = std::exchange(unlocked, nullptr);  // of a run that has called Python
+  treadle_status* const status = fn();
+  if (unlocked) PyEval_RestoreThread(unlocked);
+  unlocked = around;
   if (PyErr_Occurred()) {
     treadle_status_free(status);
     throw py::Error{};
   }
   if (status) throw_error(status);
+}
+
+// The same without the GIL from the start.
+template <class Fn>
+void call_engine(Fn&& fn, void (*throw_error)(treadle_status*) = check) {
+  call_run(
+      [&] {
+        let_others_run(nullptr);
+        return fn();
+      },
+      throw_error);
 }
 
 }  // namespace treadle_python

@@ -60,6 +60,9 @@ class RunOptions {
   void set_interrupt(bool (*interrupted)(void*), void* context) {
     treadle_run_options_set_interrupt(get(), interrupted, context);
   }
+  void set_long_work(void (*begins)(void*), void* context) {
+    treadle_run_options_set_long_work(get(), begins, context);
+  }
   // Called from the thread that runs (treadle_run_options_set_progress); true cancels the run, and so does an
   // exception, which comes out of it.
   void progress(std::function<bool(const treadle_progress&)> told) {

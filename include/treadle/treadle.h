@@ -308,6 +308,11 @@ TREADLE_API void treadle_run_options_set_progress(treadle_run_options* options,
                                                   bool (*progress)(void* context, const treadle_progress* progress),
                                                   void* context);
 
+/* `begins` is told, perhaps more than once, from the thread that runs, before a run plans, waits for another thread, or
+ * is expected to take more than some 10 us: for callers who hold a lock that is not worth giving up for less. */
+TREADLE_API void treadle_run_options_set_long_work(treadle_run_options* options, void (*begins)(void* context),
+                                                   void* context);
+
 /* `names` and `values` are parallel; a value of NULL or TREADLE_NONE stands for an empty optional. `output_names` NULL:
  * all outputs. `outputs[i]`: NULL gets a new handle. A handle that holds a tensor of the right type and sizes is
  * written in place; any other content of it is replaced. On failure, handles that were NULL stay NULL. */

@@ -1,11 +1,12 @@
 """The extension (python/*.cc). Its arguments come by position; a test compares this file with what it defines."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, final
+from typing import Any, Self, TypeVar, final
 
 from typing_extensions import disjoint_base
 
 _Told = Callable[[int, int | None], object]
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 @final
 class LoadFlag:
@@ -57,6 +58,16 @@ class Value:
     @property
     def address(self) -> int: ...
 
+@disjoint_base
+class SessionBase:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
+    def _set_core(self, session: Session | None, /) -> None: ...
+    def run(
+        self, output_names: Any, input_feed: Any, run_options: Any = None, *, progress: Any = None
+    ) -> list[Any]: ...
+
+def run_method(function: _Method, /) -> _Method: ...
+
 @final
 class Session:
     def __new__(
@@ -92,6 +103,14 @@ class Session:
     def dump_graph(self) -> str: ...
     def optimized_model(self) -> bytes: ...
     def dump_plan(self, feed: object, /) -> str: ...
+
+@disjoint_base
+class StreamBase:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
+    def _set_core(self, stream: Stream | None, only: str | None, /) -> None: ...
+    def push(self, feed: Any = None, /, *, run_options: Any = None, progress: Any = None, **inputs: Any) -> Any: ...
+
+def push_method(function: _Method, /) -> _Method: ...
 
 @final
 class Stream:

@@ -126,7 +126,7 @@ def check_is_here(model: Any, host: str) -> None:
         )
 
 
-class InferenceSession:
+class InferenceSession(_core.SessionBase):
     """A loaded model. May be run by many threads at once. What it holds is freed when nothing refers to it.
 
     `path_or_bytes`: a path, the bytes of a model, or a ModelProto. `weights="f16"` keeps the weights of recurrences in
@@ -186,9 +186,9 @@ class InferenceSession:
         self._profile = Trace(options.profile_file_prefix) if options.enable_profiling else None
         # A session that nobody asks for its profile writes it in the end.
         self._unwritten = weakref.finalize(self, self._profile.write) if self._profile else None
-        # A model that needs nothing of Python around its runs is run by the extension at once.
-        self._plain = self._profile is None
         self._run = self._sess.run
+        if self._profile is None:
+            self._set_core(self._sess)
         self._own = frozenset(vars(self))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -277,6 +277,7 @@ class InferenceSession:
         """Has no effect: there is nothing to fall back from."""
         self._enable_fallback = True
 
+    @_core.run_method
     def run(
         self,
         output_names: Sequence[str] | None,
@@ -295,8 +296,6 @@ class InferenceSession:
         if progress is not None:
             with watched(progress):
                 return self.run(output_names, input_feed, run_options)
-        if self._plain:
-            return self._run(output_names, input_feed, run_options)
         run = self._recorded("model_run", self._run)
         results: list[OutputValue] = run(output_names, input_feed, run_options)
         return results
@@ -362,7 +361,7 @@ class InferenceSession:
         if self._profile is None:
             return ""
         profile, self._profile = self._profile, None
-        self._plain = True
+        self._set_core(self._sess)
         if self._unwritten is not None:
             self._unwritten.detach()
         return profile.write()

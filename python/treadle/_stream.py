@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol, Self
 
@@ -100,7 +101,7 @@ def _go_on(origin: Origin, snapshot: bytes) -> Stream:
     return stream
 
 
-class Stream(Closable):
+class Stream(_core.StreamBase, Closable):
     """State that is carried from run to run; made by `InferenceSession.stream`. `print(stream)` says what is carried.
 
     `push` takes any number of samples and gives, for each output that is not a state, what the completed hops gave:
@@ -121,7 +122,14 @@ class Stream(Closable):
         self._inputs = [name for name in inputs if name not in states]
         self._core: _core.Stream = core
         self._push = origin.session._recorded("stream_push", core.push)
+        if self._push == core.push:  # else the extension must not push alone
+            self._set_core(core, sys.intern(self._inputs[0]) if len(self._inputs) == 1 else None)
         self._flush = origin.session._recorded("stream_flush", core.flush)
+
+    def close(self) -> None:
+        """Gives up what is carried, samples that wait, and their memory; a second call does nothing."""
+        self._set_core(None, None)
+        super().close()
 
     @property
     def output_names(self) -> list[str]:
@@ -171,6 +179,7 @@ class Stream(Closable):
             self._core.load(backup, True)
             raise
 
+    @_core.push_method
     def push(
         self,
         feed: InputValue = None,

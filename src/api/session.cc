@@ -418,6 +418,11 @@ void treadle_run_options_set_progress(treadle_run_options* options,
   };
 }
 
+void treadle_run_options_set_long_work(treadle_run_options* options, void (*begins)(void* context), void* context) {
+  options->options.long_work = begins;
+  options->options.long_work_context = context;
+}
+
 treadle_status* treadle_session_run(const treadle_session* session, const treadle_run_options* options,
                                     const char* const* names, const treadle_value* const* values, size_t count,
                                     const char* const* output_names, size_t output_count, treadle_value** outputs) {

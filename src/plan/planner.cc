@@ -45,6 +45,7 @@ Status Planner::run() {
   place_releases(p_);
   find_growing(p_);
   bind_kernels();
+  p_.work_ns = work_ns_;
   return stop_requested() ? stopped() : Status();
 }
 

@@ -265,6 +265,7 @@ struct Program {
   StateArena states;
   std::shared_ptr<PackCache> packs;  // kept as long: loops may be compiled when the session is gone
   int threads = 1;                   // that a run may use
+  double work_ns = 0;                // about what all instructions take, those of loops once
 };
 
 // Plans a specialised graph (see specialize.h). On failure the graph is handed back: what was packed of its constants

@@ -34,6 +34,14 @@ struct RunOptions : WorkLimits {
   // 50 ms and when the run has succeeded, from the thread that works; true cancels the run.
   bool (*progress)(void* context, int64_t done, int64_t total) = nullptr;
   void* progress_context = nullptr;
+  // Told, perhaps more than once, from the thread that works, before anything that takes more than some 10 us or waits
+  // for another thread.
+  void (*long_work)(void* context) = nullptr;
+  void* long_work_context = nullptr;
+
+  void begin_long_work() const {
+    if (long_work) long_work(long_work_context);
+  }
 };
 
 }  // namespace treadle

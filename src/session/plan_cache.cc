@@ -44,6 +44,13 @@ void keep_constants(const ir::Graph& unplanned, std::vector<Tensor>& kept) {
 
 }  // namespace
 
+Plan::Plan(Signature signature, Planned planned, int64_t native_trip)
+    : signature_(std::move(signature)), planned_(std::move(planned)), native_trip_(native_trip) {
+  constexpr double kBriefNs = 10'000;
+  const plan::Program& program = *planned_.program;
+  is_brief_ = program.loops.empty() && program.dynamic.empty() && program.work_ns < kBriefNs;
+}
+
 Plan::~Plan() {
   for (auto& place : idle_) delete place.load(std::memory_order_acquire);
 }

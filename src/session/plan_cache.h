@@ -29,14 +29,15 @@ struct Planned {
 
 class Plan {
  public:
-  Plan(Signature signature, Planned planned, int64_t native_trip)
-      : signature_(std::move(signature)), planned_(std::move(planned)), native_trip_(native_trip) {}
+  Plan(Signature signature, Planned planned, int64_t native_trip);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
   const Signature& signature() const { return signature_; }
   const Planned& planned() const { return planned_; }
+  // Whether a run is expected to take no more than some 10 us: what a caller's lock may be held for.
+  bool is_brief() const { return is_brief_; }
   // The plan that was made before this one.
   const Plan* next() const { return next_; }
 
@@ -51,6 +52,7 @@ class Plan {
   Signature signature_;
   Planned planned_;
   int64_t native_trip_;
+  bool is_brief_;
   const Plan* next_ = nullptr;
   // Contexts that no run is using: a place is emptied and filled by exchanging its pointer.
   mutable std::array<std::atomic<run::Context*>, kMaxIdleContexts> idle_{};

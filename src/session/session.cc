@@ -51,6 +51,7 @@ Session::~Session() = default;
 Result<const Plan*> Session::Impl::plan_for_run(Values values, const RunOptions& run,
                                                 Limits::Clock::time_point& since) {
   if (const Plan* plan = plans->find(values)) return plan;
+  run.begin_long_work();
   since = Limits::Clock::now();
   run::RunLimits limits;
   limits.begin(run, since);
@@ -66,17 +67,22 @@ Result<const Plan*> Session::Impl::plan_for_run(Values values, const RunOptions&
 
 Status Session::Impl::run_plan(const Plan& plan, Values values, std::span<AnyValue* const> places,
                                const RunOptions& run, Limits::Clock::time_point since) {
+  if (!plan.is_brief()) run.begin_long_work();
   auto context = plan.take_context();
   Status status = context->run(values, places, run, since);
   last_allocations.store(context->allocations(), std::memory_order_relaxed);
   last_peak.store(static_cast<int64_t>(context->peak_bytes()), std::memory_order_relaxed);
   const bool misplanned = context->misplanned();
   plan.give_back(std::move(context));
+  if (misplanned) run.begin_long_work();
   return misplanned ? run_reference(loaded, values, places, run) : loaded.in_file(std::move(status));
 }
 
 Status Session::Impl::run(Values values, std::span<AnyValue* const> places, const RunOptions& run) {
-  if (loaded.options.tier == Tier::kReference) return run_reference(loaded, values, places, run);
+  if (loaded.options.tier == Tier::kReference) {
+    run.begin_long_work();
+    return run_reference(loaded, values, places, run);
+  }
   Limits::Clock::time_point since{};
   TREADLE_ASSIGN(const Plan* const plan, plan_for_run(values, run, since));
   return run_plan(*plan, values, places, run, since);

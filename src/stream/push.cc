@@ -459,6 +459,7 @@ void Push::turn_places(bool odd, std::span<AnyValue* const> places) {
 
 Result<size_t> Push::make(const StreamLayout& layout, Carried& carried, std::span<const Feed> feeds, bool last,
                           std::span<AnyValue* const> places, const RunOptions& options) {
+  if (!layout.timed.empty()) options.begin_long_work();  // any number of samples, copied and run
   TREADLE_TRY(begin(layout, carried, feeds, last));
   // Unless the push succeeds, whatever happens, what was lent goes back to its place.
   struct Turn {

@@ -231,9 +231,12 @@ TEST_F(CApi, LimitsAndCancelling) {
   EXPECT_EQ(run(), TREADLE_CANCELLED);
   EXPECT_LT(done[0], done[1]);
   treadle_run_options_set_progress(options, nullptr, nullptr);
+  int begun = 0;
+  treadle_run_options_set_long_work(options, [](void* count) { ++*static_cast<int*>(count); }, &begun);
 
   *static_cast<bool*>(treadle_tensor_mutable_data(go)) = false;
   EXPECT_EQ(run(), TREADLE_OK);
+  EXPECT_EQ(begun, 1) << "how long a loop takes nobody knows before";
   EXPECT_EQ(*static_cast<const float*>(treadle_tensor_data(output)), 3);
   treadle_value_free(output);
   treadle_run_options_free(options);

@@ -1,5 +1,7 @@
 """InferenceSession by onnxruntime's names and behaviours."""
 
+import concurrent.futures
+import inspect
 import pathlib
 import signal
 import threading
@@ -7,6 +9,7 @@ import time
 
 import models
 import numpy as np
+import onnx.parser
 import pytest
 import treadle
 from onnx import TensorProto, helper
@@ -290,6 +293,72 @@ def test_run_releases_the_interpreter():
         ticks += 1
         time.sleep(0.005)
     assert ticks > 5
+
+
+def test_arguments_of_run_are_those_of_a_function_of_python(add):
+    session, feed = add, {"x": X, "y": Y}
+    expected = X + Y
+    run = treadle.InferenceSession.run
+    names = [output.name for output in session.get_outputs()]
+    for results in (
+        run(session, None, feed),
+        session.run(names, feed, None),
+        session.run(output_names=None, input_feed=feed, run_options=treadle.RunOptions(), progress=None),
+        session.run(None, **{"".join(["input", "_feed"]): feed}),  # a name that is not interned
+    ):
+        np.testing.assert_array_equal(results[0], expected)
+    for arguments, keywords, message in (
+        ((None,), {}, "missing 1 required positional argument: 'input_feed'"),
+        ((None, feed), {"output_names": None}, "multiple values for argument 'output_names'"),
+        ((None, feed), {"options": None}, "unexpected keyword argument 'options'"),
+        ((None, feed, None, None), {}, "takes from 3 to 4 positional arguments but 5 were given"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            session.run(*arguments, **keywords)
+    parameters = ["self", "output_names", "input_feed", "run_options", "progress"]
+    assert [*inspect.signature(run).parameters] == parameters
+    assert run.__name__ == "run" and "New arrays" in run.__doc__
+
+
+def test_run_of_a_subclass_and_of_a_patched_class(monkeypatch):
+    class Counting(treadle.InferenceSession):
+        count = 0
+
+        def run(self, *args, **kwargs):
+            self.count += 1
+            return super().run(*args, **kwargs)
+
+    feed = {"x": X, "y": Y}
+    session, plain = Counting(models.add()), treadle.InferenceSession(models.add())
+    np.testing.assert_array_equal(session.run(None, feed), plain.run(None, feed))
+    assert session.count == 1
+    monkeypatch.setattr(treadle.InferenceSession, "run", lambda self, *args: "patched")
+    assert plain.run(None, feed) == "patched"
+
+
+LOOP = """<ir_version: 8, opset_import: ["" : 17]> g (int64 n, float[4] s) => (float[4] t) {
+    yes = Constant<value = bool {1}> ()
+    t = Loop(n, yes, s) <body = b (int64 i, bool go, float[4] x) => (bool on, float[4] y) {
+        on = Identity(go)
+        y = Sin(x) }> }"""
+
+
+def test_short_runs_and_long_ones_of_many_threads_at_once(add):
+    """Short runs keep the lock of Python, long ones give it up; a run may call Python, which runs another one."""
+    loop = treadle.InferenceSession(onnx.parser.parse_model(LOOP).SerializeToString())
+    feed, long = {"x": X, "y": Y}, {"n": np.array(2000), "s": np.float32([1, 2, 3, 4])}
+    expected = loop.run(None, long)[0]
+
+    def both(_):
+        within = []
+        for _ in range(20):
+            np.testing.assert_array_equal(add.run(None, feed)[0], X + Y)
+            result = loop.run(None, long, progress=lambda *_: within.append(add.run(None, feed)[0]))[0]
+            np.testing.assert_array_equal(result, expected)
+        assert len(within) >= 20 and all((z == X + Y).all() for z in within)
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(both, range(4))] == [None] * 4
 
 
 def test_many_threads_share_a_session(add):

@@ -1,6 +1,7 @@
 """Streams and pools as context managers, pushes of an array alone, and what they say of themselves."""
 
 import gc
+import inspect
 import weakref
 
 import models
@@ -47,6 +48,27 @@ def test_what_is_bound_or_given_by_keyword_is_not_open():
     stream = session.stream(state={"h": "hN"})
     assert stream.push(ONES, gain=ONES).tolist() == [2, 2, 2]
     assert stream.push(ONES, x=ONES).tolist() == [4, 4, 4]
+
+
+def test_arguments_of_push_are_those_of_a_function_of_python():
+    stream, x = counting().stream(state={"h": "hN"}), ONES
+    first = stream.push(x)
+    for push in (
+        lambda: stream.push(x=x),
+        lambda: stream.push({"x": x}),
+        lambda: stream.push(x, run_options=None),
+        lambda: stream.push(x=x, progress=None),
+        lambda: treadle.Stream.push(stream, x=x),
+    ):
+        stream.reset()
+        np.testing.assert_array_equal(push(), first)
+    with pytest.raises(TypeError, match="takes from 1 to 2 positional arguments but 3 were given"):
+        stream.push(x, x)
+    with pytest.raises(TypeError, match="'x' is given twice"):
+        stream.push({"x": x}, x=x)
+    with pytest.raises(treadle.InvalidArgument, match="no input 'z'"):
+        stream.push(x=x, z=x)
+    assert [*inspect.signature(treadle.Stream.push).parameters][1:] == ["feed", "run_options", "progress", "inputs"]
 
 
 def test_an_array_alone_for_several_inputs_is_an_error_that_names_them():

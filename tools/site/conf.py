@@ -1,9 +1,11 @@
 """Sphinx's configuration of the site. ./dev docs puts the pages beside a copy of this file (tools/site/generate.py)."""
 
+import inspect
 import re
 
 import treadle
 from pygments.lexers.special import TextLexer
+from sphinx.util.inspect import stringify_signature
 
 project = "treadle"
 copyright = "the authors of treadle, Apache-2.0"  # noqa: A001 - Sphinx's name
@@ -51,6 +53,18 @@ def plain_text(app, what, name, obj, options, lines: list[str]) -> None:
     lines[:] = [line for block in blocks for line in (*paragraph(block), "")]
 
 
+def with_types(app, what, name, obj, options, signature, returns) -> tuple[str, str] | None:
+    """The signature of a method that the extension takes the place of, as Python's method has it."""
+    owner = getattr(obj, "__objclass__", None)
+    function = getattr(owner, f"_{name.rpartition('.')[2]}_of_python", None)
+    if function is None:
+        return None
+    _, *parameters = inspect.signature(function).parameters.values()
+    given = inspect.Signature(parameters)
+    return stringify_signature(given, unqualified_typehints=True), inspect.signature(function).return_annotation
+
+
 def setup(app) -> None:
     app.add_lexer("onnx", TextLexer)
     app.connect("autodoc-process-docstring", plain_text)
+    app.connect("autodoc-process-signature", with_types)
