@@ -24,15 +24,26 @@ LimitedWork::~LimitedWork() {
 }
 
 // Not all that is counted can be refused (small tensors, what operators are lowered to): so memory is asked about too.
+bool LimitedWork::should_stop() const {
+  if (limits_.should_stop() || (around_ && around_->requested())) return true;
+  if (account_->fits(0)) return false;
+  took_too_much_.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+// Passes ask at every node, which takes less than looking at the clocks of this work and of the run around it.
 StopCheck LimitedWork::stop_check() const {
-  const auto should_stop = [](const void* work) {
+  constexpr uint32_t kQuestionsPerLook = 8;
+  const auto asked = [](const void* work) {
     const auto& self = *static_cast<const LimitedWork*>(work);
-    if (self.limits_.should_stop() || (self.around_ && self.around_->requested())) return true;
-    if (self.account_->fits(0)) return false;
-    self.took_too_much_.store(true, std::memory_order_relaxed);
+    if (self.stops_.load(std::memory_order_relaxed)) return true;
+    const uint32_t before = self.asked_.load(std::memory_order_relaxed);
+    self.asked_.store(before + 1, std::memory_order_relaxed);
+    if (before % kQuestionsPerLook != 0 || !self.should_stop()) return false;
+    self.stops_.store(true, std::memory_order_relaxed);
     return true;
   };
-  return {should_stop, this};
+  return {asked, this};
 }
 
 // A limit of what is around it is for that to tell.

@@ -4,6 +4,7 @@
 // own on the same thread, which hold as well.
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -35,12 +36,14 @@ class LimitedWork {
   static constexpr std::string_view kWhat = "the model and what is made of it";  // takes memory
 
   StopCheck stop_check() const;
+  bool should_stop() const;
   Status reached(Status status) const;
 
   Limits limits_;
   StopSource* const around_;
   const std::shared_ptr<MemoryAccount> account_;
-  mutable std::atomic<bool> took_too_much_{false};
+  mutable std::atomic<bool> took_too_much_{false}, stops_{false};
+  mutable std::atomic<uint32_t> asked_{0};  // threads that count at once may lose a question
 };
 
 }  // namespace treadle::session
