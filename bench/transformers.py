@@ -19,6 +19,7 @@ class Builder:
         self.nodes: list = []
         self.constants: list = []
         self.count = 0
+        self.mask: str | None = None  # what is added to all scores
 
     def constant(self, value: np.ndarray) -> str:
         self.count += 1
@@ -56,7 +57,8 @@ class Builder:
 
     def attend(self, query: str, key: str, value: str, heads: int, width: int) -> str:
         scale = self.constant(np.array(1 / np.sqrt(width / heads), F))
-        weights = self("Softmax", self("Mul", self("MatMul", query, key), scale), axis=-1)
+        scores = self("Mul", self("MatMul", query, key), scale)
+        weights = self("Softmax", self("Add", scores, self.mask) if self.mask else scores, axis=-1)
         joined = self("Transpose", self("MatMul", weights, value), perm=[0, 2, 1, 3])
         flat = self("Reshape", joined, self.constant(np.array([0, 0, width], np.int64)))
         return self.linear(flat, width, width)
@@ -85,10 +87,13 @@ def numbers(*shape: int) -> np.ndarray:
     return np.random.default_rng(1).standard_normal(shape).astype(F)
 
 
-def bert(batch: int, tokens: int):
-    """6 layers of BERT-base width."""
-    b = Builder()
-    return b.finish({"x": numbers(batch, tokens, 768)}, b.encoder("x", 6, 12, 768))
+def bert(batch: int, tokens: int, masked: bool = False):
+    """6 layers of BERT-base width. `masked`: the last eighth of the tokens is padding."""
+    b, feeds = Builder(), {"x": numbers(batch, tokens, 768)}
+    if masked:
+        b.mask = "mask"
+        feeds["mask"] = np.where(np.arange(tokens) < tokens * 7 // 8, 0, np.finfo(F).min).astype(F)[None, None, None]
+    return b.finish(feeds, b.encoder("x", 6, 12, 768))
 
 
 WHISPER = {"layers": 4, "heads": 6, "width": 384}
@@ -124,6 +129,7 @@ NETWORKS = {
     "BERT-base, 6 layers, 128 tokens": functools.partial(bert, 1, 128),
     "BERT-base, 6 layers, 4 x 64 tokens": functools.partial(bert, 4, 64),
     "BERT-base, 6 layers, 384 tokens": functools.partial(bert, 1, 384),
+    "BERT-base, 6 layers, 384 tokens, masked": functools.partial(bert, 1, 384, True),
     "Whisper-tiny, encoder": whisper_encoder,
     "Whisper-tiny, decoder, 64th token": functools.partial(whisper_step, 63),
 }

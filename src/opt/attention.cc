@@ -1,8 +1,12 @@
-// Softmax(scale · A B) V, as exporters write attention, becomes one node, which never has the scores of all rows in
-// memory. Only where rows are many: few of them take a moment, and their scores stay in a cache anyway.
+// Softmax(mask(scale · A B)) V, as exporters write attention, becomes one node, which never has the scores of all rows
+// in memory. mask: what is added to scores (Add), and other numbers in their place (Where), in any order. Only where
+// rows are many: few of them take a moment, and their scores stay in a cache anyway.
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <vector>
 
+#include "op/attended_masks.h"
 #include "op/gemm.h"
 #include "op/node.h"
 #include "op/operands.h"
@@ -15,7 +19,10 @@ namespace treadle::opt {
 
 namespace {
 
+using Mask = AttendedMask;
+
 constexpr int64_t kFewestRows = 32;
+constexpr size_t kMostMasks = 4;
 
 bool is_product(const ir::Node& node) {
   return (is(node, "MatMul") || is(node, "PermutedMatMul", "treadle")) && !node.attributes.has(kHalfWeights);
@@ -43,16 +50,8 @@ class Fusion {
     if (!is_product(sums) || sums.attributes.has("perm_a")) return;
     const ir::Node* softmax = maker(sums, sums.inputs[0]);
     if (!softmax || !is(*softmax, "Softmax") || !along_rows(*softmax)) return;
-    const ir::Node* scaling = maker(sums, softmax->inputs[0]);
-    float scale = 1;
-    const ir::Node* scores = scaling;
-    if (scaling && !is_product(*scaling)) {
-      const std::optional<Scaled> scaled = take_scale(*scaling);
-      if (!scaled) return;
-      scale = scaled->factor;
-      scores = maker(sums, scaled->value);
-    }
-    if (scores && is_product(*scores) && fit(*scores, sums)) fuse(sums, *scores, scale);
+    Path path;
+    if (follow(sums, softmax->inputs[0], path) && fit(*path.scores, sums)) fuse(sums, path);
   }
 
  private:
@@ -60,6 +59,56 @@ class Fusion {
     ir::Value* value;
     float factor;
   };
+  // From the softmax back to the product of the scores.
+  struct Path {
+    const ir::Node* scores = nullptr;
+    float scale = 1;
+    std::vector<const ir::Node*> masks;  // the last one first
+    std::vector<size_t> places;          // which input of each of them the scores are
+  };
+
+  bool follow(const ir::Node& sums, const ir::Value* v, Path& path) const {
+    const ir::Node* node = maker(sums, v);
+    if (!node) return false;
+    const std::optional<Scaled> scaled = take_scale(*node);
+    if (scaled) node = maker(sums, scaled->value);
+    if (node && is_product(*node)) {
+      path.scores = node;
+      path.scale = scaled ? scaled->factor : 1;
+      return true;
+    }
+    return !scaled && path.masks.size() < kMostMasks && follow_mask(sums, *node, path);
+  }
+
+  bool follow_mask(const ir::Node& sums, const ir::Node& mask, Path& path) const {
+    if (!is(mask, "Add") && !is(mask, "Where")) return false;
+    for (size_t i = is(mask, "Where") ? 1 : 0; i < mask.inputs.size(); ++i) {
+      if (!masks(mask, i)) continue;
+      path.masks.push_back(&mask);
+      path.places.push_back(i);
+      if (follow(sums, mask.inputs[i], path)) return true;
+      path.masks.pop_back();
+      path.places.pop_back();
+    }
+    return false;
+  }
+
+  // Whether the node's other inputs spread over input `i`, all sizes known.
+  static bool masks(const ir::Node& node, size_t i) {
+    const Type& type = node.inputs[i]->type;
+    if (!type.has_shape || type.element != ElementType::kFloat) return false;
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const ir::Value* v) {
+      if (v == node.inputs[i]) return true;
+      const Type& other = v->type;
+      if (!other.has_shape || other.rank() > type.rank()) return false;
+      const size_t skipped = type.shape.size() - other.shape.size();
+      for (size_t d = 0; d < other.shape.size(); ++d) {
+        const Dim &size = other.shape[d], &whole = type.shape[skipped + d];
+        if (!size.is_known() || !whole.is_known() || (size.value() != 1 && size.value() != whole.value())) return false;
+      }
+      return true;
+    });
+  }
 
   // The node that makes `v` for one reader beside `node`.
   const ir::Node* maker(const ir::Node& node, const ir::Value* v) const {
@@ -102,7 +151,8 @@ class Fusion {
     return (*a)[stack] >= kFewestRows && !scores.inputs[1]->is_constant() && !sums.inputs[1]->is_constant();
   }
 
-  void fuse(ir::Node& sums, const ir::Node& scores, float scale) {
+  void fuse(ir::Node& sums, const Path& path) {
+    const ir::Node& scores = *path.scores;
     note(remarks_, Change::kFused, *sums.parent, scores, sums.name);
     const auto ints = [](const ir::Node& node, const char* name) {
       const auto given = node.attributes.get_ints(name);
@@ -111,13 +161,23 @@ class Fusion {
     const std::vector<int64_t> perms[] = {ints(scores, "perm_a"), ints(scores, "perm_b"), ints(sums, "perm_b")};
     constexpr const char* kNames[] = {"perm_a", "perm_b", "perm_v"};
     become(sums, require_op("AttendedValues", "treadle"));
-    sums.attributes.set(ir::Attribute::of("scale", scale));
+    sums.attributes.set(ir::Attribute::of("scale", path.scale));
     for (size_t i = 0; i < 3; ++i) {
       if (!perms[i].empty()) sums.attributes.set(ir::Attribute::of(kNames[i], perms[i]));
     }
     ir::Value* values = sums.inputs[1];
     sums.inputs = {scores.inputs[0], scores.inputs[1], values};
-    sums.input_count = 3;
+    std::vector<int64_t> masks;
+    for (size_t m = path.masks.size(); m-- > 0;) {
+      const ir::Node& mask = *path.masks[m];
+      const size_t place = path.places[m];
+      masks.push_back(static_cast<int64_t>(is(mask, "Add") ? Mask::kAdd : place == 1 ? Mask::kKeep : Mask::kReplace));
+      for (size_t i = 0; i < mask.inputs.size(); ++i) {
+        if (i != place) sums.inputs.push_back(mask.inputs[i]);
+      }
+    }
+    if (!masks.empty()) sums.attributes.set(ir::Attribute::of("masks", std::move(masks)));
+    sums.input_count = static_cast<decltype(sums.input_count)>(sums.inputs.size());
   }
 
   Remarks* remarks_;

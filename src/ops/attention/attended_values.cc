@@ -1,12 +1,14 @@
-// softmax(scale · A B) V of stacks of matrices, a block of rows at a time: from one product to the other a block stays
-// in a near cache, and the scores of all rows are never in memory at once. Every number is computed as MatMul, Mul,
-// Softmax and MatMul compute it.
+// softmax(masks(scale · A B)) V of stacks of matrices, a block of rows at a time: from one product to the other a block
+// stays in a near cache, and the scores of all rows are never in memory at once. Every number is computed as MatMul,
+// Mul, Add, Where, Softmax and MatMul compute it.
 
 #include <algorithm>
 
 #include "base/caches.h"
 #include "base/stop.h"
+#include "op/attended_masks.h"
 #include "op/axis_rules.h"
+#include "op/elementwise.h"
 #include "op/gemm.h"
 #include "op/op_def.h"
 #include "op/parallel.h"
@@ -25,7 +27,17 @@ struct AttendedState {
     int64_t size;
     int64_t strides[kInputs + 1];  // the last one is the result's
   };
+  // An input of a mask, spread over the scores.
+  struct Spread {
+    size_t width;  // bytes of an element
+    Dims strides;  // of the stack, of rows, of columns; in elements
+    int64_t row() const { return strides[strides.size() - 2]; }
+    int64_t column() const { return strides.back(); }
+  };
   InlineVector<Level, 4> levels;
+  std::vector<AttendedMask> masks;
+  std::vector<Spread> spreads;  // of inputs kInputs and more
+  bool adds_first = false;      // the first mask, as the bias of the product
   int64_t matrices = 1, rows = 0, columns = 0;
   int64_t block = 0, blocks = 0;  // rows of a block; blocks of a matrix
   kernels::GemmPlan scores, sums;
@@ -40,7 +52,11 @@ class Blocks {
  public:
   Blocks(const AttendedState& s, void* const* slots, const uint32_t* operands, int worker)
       : s_(s), scratch_(static_cast<std::byte*>(slots[operands[s.scratch]]) + size_t(worker) * s.worker_scratch) {
-    for (size_t i = 0; i <= kInputs; ++i) operands_[i] = static_cast<float*>(slots[operands[i]]);
+    for (size_t i = 0; i < kInputs; ++i) operands_[i] = static_cast<float*>(slots[operands[i]]);
+    operands_[kInputs] = static_cast<float*>(slots[operands[kInputs + s.spreads.size()]]);
+    for (size_t i = 0; i < s.spreads.size(); ++i)
+      spread_.push_back(static_cast<std::byte*>(slots[operands[kInputs + i]]));
+    spread_at_ = spread_;
   }
 
   void run(int64_t begin, int64_t end) {
@@ -58,9 +74,13 @@ class Blocks {
   // Makes `matrix` of the stack the one that rows are of.
   void enter(int64_t matrix) {
     std::copy_n(operands_, kInputs + 1, at_);
+    spread_at_ = spread_;
     for (size_t d = s_.levels.size(); d-- > 0; matrix /= s_.levels[d].size) {
       const int64_t index = matrix % s_.levels[d].size;
       for (size_t i = 0; i <= kInputs; ++i) at_[i] += index * s_.levels[d].strides[i];
+      for (size_t i = 0; i < spread_at_.size(); ++i) {
+        spread_at_[i] += index * s_.spreads[i].strides[d] * static_cast<int64_t>(s_.spreads[i].width);
+      }
     }
     kernels::pack_b(s_.scores, at_[kRight], part(s_.packed_right));
     kernels::pack_b(s_.sums, at_[kValues], part(s_.packed_values));
@@ -68,18 +88,60 @@ class Blocks {
 
   void run_rows(int64_t row, int64_t count) {
     float* scores = part(s_.score_rows);
-    kernels::run_gemm_rows(s_.scores, count, at_[kLeft] + row * s_.scores.shape.a_row, part(s_.packed_right), nullptr,
-                           scores, part(s_.gemm));
+    kernels::run_gemm_rows(s_.scores, count, at_[kLeft] + row * s_.scores.shape.a_row, part(s_.packed_right),
+                           s_.adds_first ? spread_row(0, row) : nullptr, scores, part(s_.gemm));
+    for (int64_t r = 0; r < count; ++r) mask_row(row + r, scores + r * s_.columns);
     kernels::softmax(kernels::SoftmaxKind::kSoftmax, ElementType::kFloat, scores, scores, static_cast<size_t>(count),
                      static_cast<size_t>(s_.columns), 1);
     kernels::run_gemm_rows(s_.sums, count, scores, part(s_.packed_values), nullptr,
                            at_[kInputs] + row * s_.sums.shape.c_row, part(s_.gemm));
   }
 
+  const std::byte* spread_row(size_t i, int64_t row) const {
+    return spread_at_[i] + row * s_.spreads[i].row() * static_cast<int64_t>(s_.spreads[i].width);
+  }
+
+  void mask_row(int64_t row, float* scores) const {
+    size_t input = s_.adds_first ? 1 : 0;
+    for (size_t m = input; m < s_.masks.size(); ++m) {
+      const auto numbers_at = [&](size_t i) { return reinterpret_cast<const float*>(spread_row(i, row)); };
+      if (s_.masks[m] == AttendedMask::kAdd) {
+        const float* numbers = numbers_at(input);
+        by_step(s_.spreads[input].column(), [&](auto step) {
+          for (int64_t j = 0; j < s_.columns; ++j) scores[j] += numbers[j * step];
+        });
+        input += 1;
+      } else {
+        replace(s_.masks[m] == AttendedMask::kReplace, spread_row(input, row), s_.spreads[input].column(),
+                numbers_at(input + 1), s_.spreads[input + 1].column(), scores);
+        input += 2;
+      }
+    }
+  }
+
+  void replace(bool where, const std::byte* condition, int64_t condition_step, const float* numbers,
+               int64_t numbers_step, float* scores) const {
+    by_step(condition_step, [&](auto every) {
+      by_step(numbers_step, [&](auto step) {
+        for (int64_t j = 0; j < s_.columns; ++j) {
+          const bool holds = condition[j * every] != std::byte{0};
+          scores[j] = holds == where ? numbers[j * step] : scores[j];
+        }
+      });
+    });
+  }
+
+  // fn(step), a constant: inputs that spread along a row have step 0, others 1.
+  template <class Fn>
+  static void by_step(int64_t step, const Fn& fn) {
+    step == 0 ? fn(std::integral_constant<int64_t, 0>()) : fn(std::integral_constant<int64_t, 1>());
+  }
+
   const AttendedState& s_;
   std::byte* scratch_;
   float* operands_[kInputs + 1];
   float* at_[kInputs + 1];
+  InlineVector<const std::byte*, 4> spread_, spread_at_;
   StopPoll stop_;
 };
 
@@ -111,6 +173,14 @@ void cut_rows(AttendedState& s) {
   s.blocks = (s.rows + s.block - 1) / s.block;
 }
 
+void prepare_masks(const PrepareContext& ctx, const Dims& scores, AttendedState& s) {
+  for (const int64_t mask : ctx.attributes().get_ints("masks")) s.masks.push_back(static_cast<AttendedMask>(mask));
+  for (size_t i = kInputs; i < ctx.inputs.size(); ++i) {
+    s.spreads.push_back({byte_width(ctx.inputs[i].type), broadcast_strides(ctx.inputs[i], scores)});
+  }
+  s.adds_first = !s.masks.empty() && s.masks[0] == AttendedMask::kAdd;
+}
+
 Status prepare_attended(PrepareContext& ctx) {
   const Operand a = reordered(ctx, kLeft), b = reordered(ctx, kRight), v = reordered(ctx, kValues);
   const Operand& out = ctx.outputs[0];
@@ -131,6 +201,13 @@ Status prepare_attended(PrepareContext& ctx) {
   scores.b_col = b.strides[column];
   scores.c_row = s->columns;
   scores.alpha = static_cast<double>(ctx.attributes().get_float("scale", 1));
+  Dims all = a.dims;
+  all[column] = s->columns;
+  prepare_masks(ctx, all, *s);
+  if (s->adds_first) {
+    scores.bias_row = s->spreads[0].row();
+    scores.bias_col = s->spreads[0].column();
+  }
   scores.b_packed = true;
   s->scores = kernels::prepare_gemm(ComputeType::kF32, scores);
   kernels::GemmShape sums{.m = s->block, .n = v.dims[column], .k = s->columns};
@@ -177,6 +254,7 @@ Status infer_attended(InferContext& ctx) {
 }
 
 Status attended_axes(AxisContext& c) {
+  if (c.inputs() > kInputs) return looks_along("its masks spread over its scores");
   const auto read = [&](size_t i) { return axes::permuted(c, i, kPermutations[i]); };
   const axes::Matrices left = read(kLeft), right = read(kRight);
   axes::Matrices scores{left.shape, kNoAxis};
@@ -208,11 +286,14 @@ TREADLE_OP(AttendedValues, "treadle") {
       .in("A", "T")
       .in("B", "T")
       .in("V", "T")
+      .in("masks", "M", Arity::kVariadicMixed, 0)
       .out("Y", "T")
       .attr("scale", 1.0)
+      .optional("masks", ir::AttributeKind::kInts)
       .optional("perm_a", ir::AttributeKind::kInts)
       .optional("perm_b", ir::AttributeKind::kInts)
       .optional("perm_v", ir::AttributeKind::kInts)
+      .type("M", types::kAllTensors)
       .type("T", types::kFloats);
   op.infer(infer_attended).prepare(prepare_attended).strided_inputs({0, 1, 2}).axes(attended_axes).work(attended_work);
 }
