@@ -250,6 +250,26 @@ def words(count: int = 1_000_000, length: int = 12):
     return lambda: {"x": texts(count, length)}
 
 
+# Searches whose tokens never end: the end is forbidden by scores that fall with a token's number.
+SEARCHED = "eos_token_id = 99999, pad_token_id = 1"
+LOGITS = """f = Cast<to = 1>(ids) z = Constant<value_ints = [2]>() u = Unsqueeze(f, z) logits = Sub(w, u)
+  h = Constant<value_ints = [1]>() k0 = Unsqueeze(u, h)"""
+DECODER = f"""decoder = d (int32[b,s] ids, int32[b,s] pos, int32[b,t] mask, float[2,b,1,p,1] past) =>
+  (float[b,s,100000] logits, float[2,b,1,q,1] present) {{
+  {LOGITS} a = Constant<value_ints = [0]>() v = Unsqueeze(k0, a) kv = Concat<axis = 0>(v, v)
+  present = Concat<axis = 3>(past, kv) }}"""
+WHISPER = f"""encoder = e (float[b,f,g] x, int32[b,s] ids) => (float[b,s,100000] logits, float[b,g,f] hid,
+  float[b,1,s,1] k0, float[b,1,s,1] v0, float[b,1,s,1] k1, float[b,1,s,1] v1) {{
+  {LOGITS} hid = Transpose<perm = [0, 2, 1]>(x) v0 = Neg(k0) k1 = Abs(k0) v1 = Abs(k0) }},
+  decoder = d (int32[b,1] ids, float[b,1,p,1] pk, float[b,1,p,1] pv, float[b,1,g,1] ck, float[b,1,g,1] cv) =>
+  (float[b,1,100000] logits, float[b,1,q,1] nk, float[b,1,q,1] nv) {{
+  {LOGITS} nk = Concat<axis = 2>(pk, k0) nv = Concat<axis = 2>(pv, k0) }}"""
+
+
+def tokens_to_search() -> dict:
+    return {"x": np.int32([[5]]), "n": np.int32([4000]), "w": -np.arange(100_000, dtype=np.float32) / 1000}
+
+
 QUANTIZED = "sx, zx, sx, zx, sx, zx"
 SCALES = {"sx": np.float32(0.1).reshape(()), "zx": np.uint8(3).reshape(())}
 
@@ -584,6 +604,16 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
         )
         for name in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
     },
+    "com.microsoft.GreedySearch": (f"y = com.microsoft.GreedySearch<{SEARCHED}, {DECODER}>(x, n)", tokens_to_search),
+    "com.microsoft.Sampling": (f"y = com.microsoft.Sampling<{SEARCHED}, {DECODER}>(x, n)", tokens_to_search),
+    "com.microsoft.BeamSearch": (
+        f"y = com.microsoft.BeamSearch<{SEARCHED}, {DECODER}>(x, n, , k, k)",
+        lambda: tokens_to_search() | {"k": np.int32([2])},
+    ),
+    "com.microsoft.WhisperBeamSearch": (
+        f"y = com.microsoft.WhisperBeamSearch<{SEARCHED}, decoder_start_token_id = 2, {WHISPER}>(x, n, , k, k)",
+        lambda: tokens_to_search() | {"x": floats(1, 4, 4), "k": np.int32([2])},
+    ),
     # ---- made of nothing -----
     "Bernoulli": ("y = Bernoulli(x)", lambda: {"x": floats(BIG) / 2}),
     **{

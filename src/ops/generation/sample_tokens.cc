@@ -1,0 +1,144 @@
+// SampleTokens (internal): one token for each row, drawn by its probability among the likeliest ones.
+//
+// Random numbers are those of the C++ library's std::minstd_rand0 and std::generate_canonical<double, 53>, one pair of
+// draws for each row, so that a seed means the same sequence as it does elsewhere. The state of the source is a value,
+// int64 [1].
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "op/op_def.h"
+#include "op/work.h"
+
+namespace treadle {
+
+namespace {
+
+struct SampleState {
+  int64_t rows = 0, vocabulary = 0, kept = 1;
+  float top_p = 0, filter = 0;
+  bool custom = false;
+  uint32_t scratch = 0;
+};
+
+// A linear congruential generator of 31 bits.
+struct Source {
+  uint64_t state;
+
+  uint64_t next() { return state = state * 16807 % 2147483647; }
+  double uniform() {  // [0, 1)
+    constexpr double kRange = 2147483646.0;
+    const auto low = static_cast<double>(next() - 1), high = static_cast<double>(next() - 1);
+    const double drawn = (low + high * kRange) / (kRange * kRange);
+    return drawn < 1 ? drawn : std::nextafter(1.0, 0.0);
+  }
+};
+
+// Tokens in the order of their scores; what is beyond top_p of the probability gets the filter's score.
+void filter(const SampleState& s, float* scores, int64_t* order, float* probabilities) {
+  const int64_t n = s.vocabulary;
+  std::iota(order, order + n, int64_t{0});
+  const auto sort = [&](auto before) {
+    std::sort(order, order + n,
+              [&](int64_t a, int64_t b) { return before(scores[a], scores[b]) || (scores[a] == scores[b] && a < b); });
+  };
+  s.custom ? sort(std::greater<float>()) : sort(std::less<float>());
+  const float highest = scores[order[s.custom ? 0 : n - 1]];
+  float sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += probabilities[i] = std::exp(scores[order[i]] - highest);
+  float cumulative = 0;
+  const int64_t count = n - (s.custom ? 1 : s.kept);
+  for (int64_t i = 0; i < count || (i == 0 && n > 0); ++i) {
+    cumulative += probabilities[i] / sum;
+    if (s.custom) {
+      if (cumulative > s.top_p && i + 1 < n) scores[order[i + 1]] = s.filter;
+    } else if (cumulative <= 1 - s.top_p) {
+      scores[order[i]] = s.filter;
+    }
+  }
+}
+
+int64_t draw(const SampleState& s, const float* scores, double* cumulative, Source& source) {
+  float highest = std::numeric_limits<float>::lowest();
+  for (int64_t i = 0; i < s.vocabulary; ++i) {
+    if (std::isfinite(scores[i])) highest = std::max(highest, scores[i]);
+  }
+  double total = 0;
+  for (int64_t i = 0; i < s.vocabulary; ++i) {
+    if (std::isfinite(scores[i])) total += std::exp(static_cast<double>(scores[i]) - static_cast<double>(highest));
+    cumulative[i] = total;
+  }
+  const double wanted = source.uniform() * total;
+  const int64_t found = std::upper_bound(cumulative, cumulative + s.vocabulary, wanted) - cumulative;
+  return std::min(found, s.vocabulary - 1);
+}
+
+uint32_t run_sample_tokens(const void* state, void* const* slots, const uint32_t* operands) {
+  const auto& s = *static_cast<const SampleState*>(state);
+  const auto* scores = static_cast<const float*>(slots[operands[0]]);
+  Source source{static_cast<uint64_t>(*static_cast<const int64_t*>(slots[operands[1]]))};
+  auto* tokens = static_cast<int64_t*>(slots[operands[2]]);
+  auto* filtered = static_cast<float*>(slots[operands[4]]);
+  const size_t n = static_cast<size_t>(s.vocabulary);
+  auto* cumulative = static_cast<double*>(slots[operands[5]]);
+  auto* order = reinterpret_cast<int64_t*>(cumulative + n);
+  auto* probabilities = reinterpret_cast<float*>(order + n);
+  auto* row = probabilities + n;
+  for (int64_t r = 0; r < s.rows; ++r) {
+    std::copy_n(scores + r * s.vocabulary, n, row);
+    filter(s, row, order, probabilities);
+    if (filtered) std::copy_n(row, n, filtered + r * s.vocabulary);
+    tokens[r] = draw(s, row, cumulative, source);
+  }
+  *static_cast<int64_t*>(slots[operands[3]]) = static_cast<int64_t>(source.state);
+  return 0;
+}
+
+Status prepare_sample_tokens(PrepareContext& ctx) {
+  auto* s = ctx.make_state<SampleState>();
+  const auto& a = ctx.attributes();
+  s->rows = ctx.inputs[0].dims[0];
+  s->vocabulary = ctx.inputs[0].dims[1];
+  s->kept = std::max<int64_t>(0, a.get_int("min_tokens_to_keep"));
+  s->top_p = a.get_float("top_p");
+  s->filter = a.get_float("filter_value");
+  s->custom = a.get_int("custom") != 0;
+  constexpr size_t kBytes = sizeof(double) + sizeof(int64_t) + 2 * sizeof(float);
+  ctx.scratch_bytes = static_cast<size_t>(s->vocabulary) * kBytes + 64;
+  ctx.set_kernel(run_sample_tokens, s);
+  return {};
+}
+
+Status infer_sample_tokens(InferContext& ctx) {
+  const Shape* scores = ctx.shape(0);
+  ctx.set_output(0, ElementType::kInt64, {scores ? (*scores)[0] : Dim()});
+  ctx.set_output(1, ctx.input(1));
+  ctx.set_output(2, ctx.input(0));
+  return {};
+}
+
+Work sample_work(const ir::Node& node) {
+  return {.functions = 2 * work::elements_of(node.inputs[0]), .one_by_one = 20 * work::elements_of(node.inputs[0])};
+}
+
+}  // namespace
+
+}  // namespace treadle
+
+TREADLE_OP(SampleTokens, "treadle") {
+  op.since(1)
+      .in("scores", "tensor(float)")
+      .in("source", "tensor(int64)")
+      .out("tokens", "tensor(int64)")
+      .out("source_after", "tensor(int64)")
+      .out("filtered", "tensor(float)", Arity::kOptional)
+      .attr("top_p", 0.0)
+      .attr("filter_value", -1e20)
+      .attr("min_tokens_to_keep", 0)
+      .attr("custom", 0);
+  op.infer(infer_sample_tokens)
+      .prepare(prepare_sample_tokens)
+      .work(sample_work)
+      .no_axes("its rows take their numbers one after the other");
+}
