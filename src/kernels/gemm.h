@@ -81,8 +81,8 @@ struct GemmPlan {
   bool alternates = false;  // with few rows, runs one after the other gain from changing direction (GemmOperands)
   GemmPanels panels;
   // Products of many rows go through blocks of so many steps and rows. Rows of A are copied next to each other where
-  // there is room in the scratch.
-  int64_t block_steps = 0, block_rows = 0;
+  // there is room in the scratch. Where B is not packed, so many of its panels are copied at a time.
+  int64_t block_steps = 0, block_rows = 0, block_panels = 1;
   bool blocks_rows = false;
   GemmRun run = nullptr;
   GemmPack pack = nullptr;

@@ -320,6 +320,15 @@ TEST_P(GemmTest, ManyRowsOfManySteps) {
   }
 }
 
+// B that is not packed is copied a group of panels at a time.
+TEST_P(GemmTest, GroupsOfCopiedPanels) {
+  for (Bias bias : {Bias::kNone, Bias::kMatrix, Bias::kInPlace}) {
+    for (int64_t m : {1, 2, 3, 4, 7, 13, 23}) check<float>(m, 300, 150, Order::kRows, Order::kColumns, bias);
+    check<float>(40, 700, 600, Order::kRows, Order::kRows, bias);
+    check<double>(3, 300, 150, Order::kColumns, Order::kReversed, bias);
+  }
+}
+
 TEST_P(GemmTest, NotANumberAndInfinityFlow) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (int64_t n : {1, 5, 40}) {

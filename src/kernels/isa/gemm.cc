@@ -1,10 +1,11 @@
 // Matrix products of 32- and 64-bit elements: drives register tiles over rows, panels of columns and blocks of k.
 //
-// Loops, outermost first: blocks of k (the panel of one block stays in a near cache), blocks of rows (they stay in the
-// second-level cache), panels of B, tiles of rows. A tile asks for its share of the panel that comes next, and for the
-// partial sums of the next tile. Few rows take several panels at a time instead (a GEMV needs many independent chains),
-// and all of k in one go, so that B is read once, from its first columns on or from its last. Partial sums travel from
-// block to block through C, which leaves each element's chain as it is.
+// Loops, outermost first: blocks of k (the panel of one block stays in a near cache), groups of panels where B has to
+// be copied into panels, blocks of rows (they stay in the second-level cache), panels of B, tiles of rows. A tile asks
+// for its share of the panel that comes next, and for the partial sums of the next tile. Few rows take several panels
+// at a time instead (a GEMV needs many independent chains), and all of k in one go, so that B is read once, from its
+// first columns on or from its last. Partial sums travel from block to block through C, which leaves each element's
+// chain as it is.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,6 +21,8 @@ namespace {
 
 constexpr int64_t kPackRows = 24;      // from here on a panel of unpacked B is used often enough to be copied first
 constexpr int64_t kCopyColumns = 256;  // from here on rows of A are used often enough to be copied next to each other
+constexpr int64_t kGroupPanels = 4;    // of B, that few rows have copied at a time: as many as the widest tile reads
+constexpr int64_t kGroupBytes = 16384;
 constexpr bool kManyRegisters = kVectorRegisters == 32;
 // 12 sums and four operands of a step take 16 registers. Products of integers need one more.
 template <class T>
@@ -131,6 +134,20 @@ constexpr GemmPanels panels_of(const GemmShape& shape) {
   return {kPanelWidth<T>, shape.k};
 }
 
+// `columns` columns of B, from `b` on, to panels. Where rows lie in order, a few of them at a time go to all panels, so
+// that they are read as they lie: pieces as wide as a panel would be one from each of many pages.
+template <class T>
+void pack_columns(const T* b, const GemmShape& shape, int64_t steps, int64_t columns, const GemmPanels& panels, T* to) {
+  constexpr int64_t kWidth = kPanelWidth<T>, kRowsAtATime = 8;
+  const int64_t block = shape.b_col == 1 ? kRowsAtATime : std::max<int64_t>(steps, 1);
+  for (int64_t p = 0; p < steps; p += block) {
+    for (int64_t j = 0; j < columns; j += kWidth) {
+      pack_panel(b + p * shape.b_row + j * shape.b_col, shape.b_row, shape.b_col, std::min(block, steps - p),
+                 std::min(kWidth, columns - j), kWidth, to + panels.place(p, j));
+    }
+  }
+}
+
 // One run of a plan over one range. Elements of B are Half where the plan's panels are.
 template <class T, class B = T>
 class Gemm {
@@ -141,11 +158,12 @@ class Gemm {
         b_(static_cast<const B*>(operands.b)),
         c_(static_cast<T*>(operands.c)),
         panel_scratch_(static_cast<T*>(operands.scratch)),
-        rows_scratch_(panel_scratch_ + plan.block_steps * kPanelWidth<T>),
+        rows_scratch_(panel_scratch_ + plan.block_panels * plan.block_steps * kPanelWidth<T>),
         sum_scratch_(rows_scratch_ + plan.block_steps * kMaxRows<T>),
         copy_scratch_(sum_scratch_ + kMaxRows<T> * kPanelWidth<T>),
         block_steps_(plan.block_steps),
         block_rows_(plan.block_rows),
+        block_panels_(plan.block_panels),
         epilogue_(make_epilogue<T>(plan, operands)),
         blocks_rows_(plan.blocks_rows),
         backward_(operands.backward && plan.shape.b_packed) {}
@@ -162,9 +180,10 @@ class Gemm {
     blocks_rows_ &= blocked && !in_place && shape_.a_col == 1 && rows > block_rows_ / 2 &&
                     range.column_end - range.column_begin >= kCopyColumns;
     copies_rows_ = blocks_rows_ && !lie_well();
-    if (!blocked || (shape_.k <= block_steps_ && !blocks_rows_)) {
+    if (groups()) set_groups(rows < kPackRows && !in_place);
+    if (!blocked || (shape_.k <= block_steps_ && !blocks_rows_ && !groups())) {
       block(range, 0, shape_.k, {c_, shape_.c_row}, {});
-    } else if (!in_place) {
+    } else if (!in_place || shape_.k <= block_steps_) {
       run_blocks(range, {c_, shape_.c_row});
     } else {
       run_in_place(range);
@@ -184,17 +203,60 @@ class Gemm {
     }
   };
 
-  // All of k in blocks; `sums` is where partial sums wait.
+  // Whether panels of B are copied, some of them at a time.
+  bool groups() const { return copy_panels_ && !kHalf; }
+
+  // A few rows have so few panels and steps copied at a time that they stay in the first-level cache.
+  void set_groups(bool few_rows) {
+    const int64_t panel = kPanelWidth<T> * int64_t{sizeof(T)}, room = block_panels_ * block_steps_;
+    few_rows_ = few_rows;
+    if (few_rows_) {
+      block_steps_ = std::min(block_steps_, kGroupBytes / (kGroupPanels * panel));
+      block_panels_ = std::min(kGroupPanels, room / block_steps_);
+    }
+    group_columns_ = block_panels_ * kPanelWidth<T>;
+  }
+
+  // All of k in blocks; `sums` is where partial sums wait. Few rows go through all of k for one group of panels after
+  // the other, so that B is read along its rows if it is transposed.
   void run_blocks(const GemmRange& range, const Place& sums) {
+    if (!few_rows_) return run_steps(range, sums);
+    by_groups(range, [&](const GemmRange& group) { run_steps(group, sums); });
+  }
+
+  // fn(part) for the columns of one group of panels after the other.
+  template <class Fn>
+  void by_groups(const GemmRange& range, Fn fn) const {
+    GemmRange part = range;
+    for (; part.column_begin < range.column_end; part.column_begin = part.column_end) {
+      if (groups()) part.column_end = std::min(part.column_begin + group_columns_, range.column_end);
+      fn(part);
+    }
+  }
+
+  void run_steps(const GemmRange& range, const Place& sums) {
     for (int64_t p = 0; p < shape_.k; p += block_steps_) {
       const int64_t steps = std::min(block_steps_, shape_.k - p);
       const bool last = p + steps == shape_.k;
-      GemmRange rows = range;
-      for (; rows.row_begin < range.row_end; rows.row_begin = rows.row_end) {
-        if (blocks_rows_) rows.row_end = std::min(rows.row_begin + block_rows_, range.row_end);
-        block(rows, p, steps, last ? Place{c_, shape_.c_row} : sums, p == 0 ? Place{} : sums);
-      }
+      by_groups(range, [&](const GemmRange& group) {
+        if constexpr (!kHalf) {
+          if (groups()) copy_group(group, p, steps);
+        }
+        GemmRange rows = group;
+        for (; rows.row_begin < range.row_end; rows.row_begin = rows.row_end) {
+          if (blocks_rows_) rows.row_end = std::min(rows.row_begin + block_rows_, range.row_end);
+          block(rows, p, steps, last ? Place{c_, shape_.c_row} : sums, p == 0 ? Place{} : sums);
+        }
+      });
     }
+  }
+
+  // Panels of the columns of `group`, steps from p on, one behind the other.
+  void copy_group(const GemmRange& group, int64_t p, int64_t steps) {
+    group_begin_ = group.column_begin;
+    const T* b = b_ + p * shape_.b_row + group.column_begin * shape_.b_col;
+    pack_columns(b, shape_, steps, group.column_end - group.column_begin, GemmPanels{kPanelWidth<T>, steps},
+                 panel_scratch_);
   }
 
   // The bias lies where partial sums would: they wait in scratch, a tile at a time.
@@ -272,11 +334,11 @@ class Gemm {
     const int vectors = wide_;
     for (int64_t j = range.column_begin; j < range.column_end;) {
       const int64_t left = range.column_end - j;
-      const int64_t in_panel = shape_.b_packed ? kWidth - j % kWidth : kWidth;
+      const int64_t in_panel = shape_.b_packed || groups() ? kWidth - (j - group_begin_) % kWidth : kWidth;
       int64_t width = std::min(left, in_panel);
       if (vectors == 3) {
-        if (!copy_panels_ && !kHalf && in_panel % kCount == 0 && left >= 3 * kCount) width = 3 * kCount;
-      } else if (!copy_panels_ && in_panel == kWidth) {
+        if (!kHalf && in_panel % kCount == 0 && left >= 3 * kCount) width = 3 * kCount;
+      } else if (!widens() && in_panel == kWidth) {
         const int64_t most = kHalf ? std::min(left, kHalfWidth - j % kHalfWidth) : left;
         for (int64_t wide = vectors * kCount; wide > kWidth; wide /= 2) {
           if (wide <= most) {
@@ -285,34 +347,37 @@ class Gemm {
           }
         }
       }
-      set_panel(p, j, width);
+      set_panel(p, j);
       if (far_) find_next_panels(range, p, j + width);
       tiles_down(range, a, j, width, to, from);
       j += width;
     }
   }
 
-  // Points the tile at `count` columns from j on of B, steps from p on.
-  void set_panel(int64_t p, int64_t j, int64_t count) {
+  // Whether panels are widened one at a time, in memory.
+  bool widens() const { return copy_panels_ && kHalf; }
+
+  // Points the tile at the columns from j on of B, steps from p on.
+  void set_panel(int64_t p, int64_t j) {
     constexpr int64_t kWidth = kPanelWidth<T>;
     if constexpr (kHalf) {
       const int64_t first = j / kHalfWidth * kHalfWidth, in_panel = j - first;
       t_.b_step = half_panel_width(shape_, first);
       t_.b_panel = kWidth;
       t_.b = b_ + first * shape_.k + p * t_.b_step + in_panel;
-      if (copy_panels_) widen(in_panel % kWidth);
+      if (widens()) widen(in_panel % kWidth);
     } else if (shape_.b_packed) {
       const GemmPanels panels = panels_of<T>(shape_);
       t_.b = b_ + panels.place(p, j);
       t_.b_step = panels.columns;
       t_.b_panel = panels.panel();
       second_ = j % kWidth != 0;
-    } else if (copy_panels_) {
-      pack_panel(b_ + p * shape_.b_row + j * shape_.b_col, shape_.b_row, shape_.b_col, t_.k, count, kWidth,
-                 panel_scratch_);
-      t_.b = panel_scratch_;
+    } else if (groups()) {
+      const GemmPanels panels{kWidth, t_.k};
+      t_.b = panel_scratch_ + panels.place(0, j - group_begin_);
       t_.b_step = kWidth;
-      t_.b_panel = 0;
+      t_.b_panel = panels.panel();
+      second_ = (j - group_begin_) % kWidth != 0;
     } else {
       t_.b = b_ + p * shape_.b_row + j;
       t_.b_step = shape_.b_row;
@@ -432,11 +497,13 @@ class Gemm {
   const T* a_;
   const B* b_;
   T* c_;
-  T* panel_scratch_;  // one block of one panel
+  T* panel_scratch_;  // one block of a group of panels, or of one that is widened
   T* rows_scratch_;   // kMaxRows rows of one block of A
   T* sum_scratch_;    // one tile
   T* copy_scratch_;   // one block of rows of A
-  const int64_t block_steps_, block_rows_;
+  int64_t block_steps_;
+  const int64_t block_rows_;
+  int64_t block_panels_;
   Epilogue<T> epilogue_, tile_epilogue_;
   TileArgs<T> t_;
   TileMode mode_ = TileMode::kRowA;
@@ -446,7 +513,8 @@ class Gemm {
   int wide_ = 0;
   bool strided_a_ = false, copy_panels_ = false, second_ = false;
   bool blocks_rows_, backward_;
-  bool copies_rows_ = false;
+  bool copies_rows_ = false, few_rows_ = false;
+  int64_t group_columns_ = 0, group_begin_ = 0;  // group_begin_: the column that begins a panel
 };
 
 template <class T, class B = T>
@@ -456,12 +524,8 @@ void run_panels(const GemmPlan& plan, const GemmOperands& operands, const GemmRa
 
 template <class T>
 void pack_panels(const GemmPlan& plan, const void* b, void* packed) {
-  constexpr int64_t kWidth = kPanelWidth<T>;
   const GemmShape& s = plan.shape;
-  for (int64_t j = 0; j < s.n; j += kWidth) {
-    pack_panel(static_cast<const T*>(b) + j * s.b_col, s.b_row, s.b_col, s.k, std::min(kWidth, s.n - j), kWidth,
-               static_cast<T*>(packed) + panels_of<T>(s).place(0, j));
-  }
+  pack_columns(static_cast<const T*>(b), s, s.k, s.n, panels_of<T>(s), static_cast<T*>(packed));
 }
 
 // As pack_panels, a block of steps at a time.
@@ -483,6 +547,17 @@ void pack_half_panels(const GemmPlan& plan, const void* b, void* packed) {
   }
 }
 
+// Panels of B that are copied at a time: they stay in the second-level cache, or are so many that the rows that are
+// copied next to each other are used for many columns.
+template <class T>
+int64_t copied_panels(const GemmPlan& plan) {
+  constexpr int64_t kWidth = kPanelWidth<T>;
+  if (plan.shape.b_packed) return 1;
+  const auto bytes = static_cast<int64_t>(plan.blocks_rows ? 2 * caches().second : caches().second / 4);
+  const int64_t most = std::max<int64_t>(bytes / (plan.block_steps * kWidth * int64_t{sizeof(T)}), 1);
+  return std::clamp<int64_t>((plan.shape.n + kWidth - 1) / kWidth, 1, most);
+}
+
 // Cuts the plan into blocks, and says how much scratch they take.
 template <class T>
 void set_blocks(GemmPlan& plan) {
@@ -492,7 +567,8 @@ void set_blocks(GemmPlan& plan) {
   plan.block_rows = near_rows<T>(plan.block_steps);
   plan.blocks_rows =
       s.a_col == 1 && s.n >= kCopyColumns && static_cast<size_t>(s.m * s.k) * sizeof(T) > caches().second / 2;
-  int64_t elements = plan.block_steps * (kWidth + kMaxRows<T>)+kMaxRows<T> * kWidth;
+  plan.block_panels = copied_panels<T>(plan);
+  int64_t elements = plan.block_steps * (plan.block_panels * kWidth + kMaxRows<T>)+kMaxRows<T> * kWidth;
   if (plan.blocks_rows) elements += plan.block_rows * (plan.block_steps + kRowGap<T>);
   plan.scratch_bytes = static_cast<size_t>(elements) * sizeof(T);
 }
