@@ -320,12 +320,28 @@ Owned<treadle_value> items_to_value(const py::Object& items, int element, const 
   return array_to_value(std::move(array), name, false);
 }
 
+// Programs catch RuntimeError where a dict has keys of another type than the map.
+void require_keys(PyObject* keys, int element, const char* name) {
+  const auto is_key = [&](PyObject* key) {
+    return element == kString ? PyUnicode_Check(key) || PyBytes_Check(key) : PyIndex_Check(key) && !PyBool_Check(key);
+  };
+  py::for_each(keys, [&](PyObject* key) {
+    if (is_key(key)) return;
+    PyErr_Format(PyExc_RuntimeError,
+                 "input '%s': Unexpected key type  %R, it cannot be linked to C type %s; the map's keys are %s", name,
+                 Py_TYPE(key), element == kString ? "std::string" : "int64_t", treadle_element_name(element));
+    throw py::Error{};
+  });
+}
+
 Owned<treadle_value> map_to_value(PyObject* object, const treadle_type* type, const char* name) {
   if (!PyDict_Check(object)) {
     invalid_argument(std::string("input '") + name + "' takes a dict, not a " + py::type_name(object));
   }
   const int value_element = treadle_type_element(treadle_type_child(type));
-  const auto keys = items_to_value(py::steal(PyDict_Keys(object)), treadle_type_element(type), name);
+  const py::Object names = py::steal(PyDict_Keys(object));
+  require_keys(names.get(), treadle_type_element(type), name);
+  const auto keys = items_to_value(names, treadle_type_element(type), name);
   const auto values = items_to_value(py::steal(PyDict_Values(object)), value_element ? value_element : 1, name);
   treadle_value* value = nullptr;
   check(treadle_map_create(keys.get(), values.get(), &value));

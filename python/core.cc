@@ -119,6 +119,7 @@ void define_module(PyObject* module) {
        py::function<operators>("operators", "", "Every operator as a line of JSON"),
        py::function<element_of_dtype>("element_of_dtype", "dtype",
                                       "Number of the ONNX element type of a numpy dtype, 0 for none"),
+       py::function<is_uint8_dlpack>("is_uint8_dlpack", "capsule", "Whether the elements of a DLPack tensor are uint8"),
        py::function<treadle_element_name>("element_name", "element")});
 #ifdef TREADLE_HAS_TOOL
   py::define_functions(

@@ -134,6 +134,13 @@ Owned<treadle_value> from_dlpack(PyObject* object, const char* name) {
   return Owned<treadle_value>(value);
 }
 
+bool is_uint8_dlpack(PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, "dltensor")) py::type_error("not a DLPack capsule: " + py::type_name(capsule));
+  const auto* managed = static_cast<DlManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+  constexpr int kUint8 = 2;
+  return element_of(managed->tensor.dtype) == kUint8;
+}
+
 py::Object to_dlpack(const treadle_value* tensor) {
   const int element = treadle_tensor_element(tensor);
   const Row* row = nullptr;

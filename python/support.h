@@ -69,6 +69,7 @@ int element_of_dtype(PyObject* dtype);
 
 Owned<treadle_value> from_dlpack(PyObject* object, const char* name);
 py::Object to_dlpack(const treadle_value* tensor);
+bool is_uint8_dlpack(PyObject* capsule);
 
 void define_session(PyObject* module);
 void define_stream(PyObject* module);

@@ -63,6 +63,11 @@ size_t address(const Value& value) {
   return reinterpret_cast<size_t>(treadle_tensor_data(value.handle.get()));
 }
 
+// Whether whoever holds the value alone may write to its memory.
+bool writable(const Value& value) {
+  return treadle_tensor_is_exclusive(value.handle.get());
+}
+
 py::Object type_text(const Value& value) {
   return value.handle ? take_text(treadle_value_type_text(value.handle.get())) : py::to("");
 }
@@ -106,7 +111,8 @@ void define_value(PyObject* module) {
        py::method<to_pb>("to_pb", "name"), py::method<write>("write", "object"), py::method<numpy>("numpy"),
        py::method<dlpack>("dlpack")},
       {py::property<kind>("kind"), py::property<shape>("shape"), py::property<element>("element"),
-       py::property<bytes>("bytes"), py::property<type_text>("type_text"), py::property<address>("address")});
+       py::property<bytes>("bytes"), py::property<type_text>("type_text"), py::property<address>("address"),
+       py::property<writable>("writable")});
 }
 
 }  // namespace treadle_python

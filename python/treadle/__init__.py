@@ -14,6 +14,26 @@ from types import ModuleType
 from typing import Any
 
 from . import _core
+from ._capi import OrtValueVector
+from ._devices import (
+    OrtAllocatorType,
+    OrtArenaCfg,
+    OrtDevice,
+    OrtDeviceMemoryType,
+    OrtDeviceVendorId,
+    OrtEpDevice,
+    OrtExecutionProviderDevicePolicy,
+    OrtHardwareDevice,
+    OrtHardwareDeviceType,
+    OrtMemoryInfo,
+    OrtMemoryInfoDeviceType,
+    OrtMemType,
+    create_and_register_allocator,
+    create_and_register_allocator_v2,
+    get_ep_devices,
+    register_execution_provider_library,
+    unregister_execution_provider_library,
+)
 from ._errors import (
     Busy,
     DeviceReset,
@@ -35,12 +55,19 @@ from ._errors import (
 )
 from ._ignored import warn_once
 from ._model import ModelMetadata, NodeArg, Problem, check, infer_shapes
-from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
+from ._options import (
+    ExecutionMode,
+    ExecutionOrder,
+    GraphOptimizationLevel,
+    RunOptions,
+    SessionOptions,
+    set_global_thread_pool_sizes,
+)
 from ._pool import StreamPool
 from ._session import InferenceSession, get_all_providers, get_available_providers
 from ._stream import Stream
 from ._text import parse_function, parse_graph, parse_model, parse_node, to_text
-from ._values import IOBinding, OrtDevice, OrtValue
+from ._values import IOBinding, OrtValue, copy_tensors
 
 __version__: str = _core.version()
 
@@ -57,7 +84,15 @@ def get_version_string() -> str:
 
 def get_build_info() -> str:
     """Name and version of the library."""
-    return f"treadle {__version__}"
+    return f"treadle Build Info: version={__version__}"
+
+
+def print_debug_info() -> None:
+    """Prints what a report of a fault should say: versions, the machine, and the providers."""
+    import platform  # rare, and takes a while to import
+
+    print(f"treadle: {__version__}\nPython: {platform.python_version()}\nplatform: {platform.platform()}")
+    print(f"providers: {', '.join(get_available_providers())}\ndevices: {get_ep_devices()}")
 
 
 def set_default_logger_severity(severity: int) -> None:
@@ -118,6 +153,7 @@ def as_onnxruntime() -> ModuleType:
 
 
 __all__ = [
+    "Busy",
     "DeviceReset",
     "EPFail",
     "EngineError",
@@ -131,7 +167,6 @@ __all__ = [
     "InvalidGraph",
     "InvalidProtobuf",
     "LimitExceeded",
-    "Busy",
     "ModelLoadCanceled",
     "ModelLoaded",
     "ModelMetadata",
@@ -141,8 +176,20 @@ __all__ = [
     "NodeArg",
     "NotFound",
     "NotImplemented",
+    "OrtAllocatorType",
+    "OrtArenaCfg",
     "OrtDevice",
+    "OrtDeviceMemoryType",
+    "OrtDeviceVendorId",
+    "OrtEpDevice",
+    "OrtExecutionProviderDevicePolicy",
+    "OrtHardwareDevice",
+    "OrtHardwareDeviceType",
+    "OrtMemType",
+    "OrtMemoryInfo",
+    "OrtMemoryInfoDeviceType",
     "OrtValue",
+    "OrtValueVector",
     "Problem",
     "RunOptions",
     "RuntimeException",
@@ -152,12 +199,16 @@ __all__ = [
     "__version__",
     "as_onnxruntime",
     "check",
+    "copy_tensors",
+    "create_and_register_allocator",
+    "create_and_register_allocator_v2",
     "disable_telemetry_events",
     "enable_telemetry_events",
     "get_all_providers",
     "get_available_providers",
     "get_build_info",
     "get_device",
+    "get_ep_devices",
     "get_version_string",
     "has_collective_ops",
     "infer_shapes",
@@ -167,8 +218,12 @@ __all__ = [
     "parse_model",
     "parse_node",
     "preload_dlls",
+    "print_debug_info",
+    "register_execution_provider_library",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
+    "set_global_thread_pool_sizes",
     "set_seed",
     "to_text",
+    "unregister_execution_provider_library",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import os
@@ -9,12 +10,24 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from ._capi import SessionIOBinding, is_dlpack_uint8_tensor
+from ._devices import ArenaExtendStrategy, get_hardware_devices
+from ._options import SessionOptions
+from ._session import check_and_normalize_provider_args
+
 # The release whose names and behaviours are offered; programs compare it.
 ONNXRUNTIME_VERSION = "1.31.1"
 
 # Holds a package that installs the alias, and the metadata of a distribution, both called onnxruntime. Processes find them
 # by PYTHONPATH, or by the sys.path that multiprocessing hands on.
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_onnxruntime")
+
+# onnxruntime's modules of onnx.backend, and what they call the two classes of treadle.backend, which needs onnx.
+_BACKEND = {
+    "onnxruntime.backend": {},
+    "onnxruntime.backend.backend": {"OnnxRuntimeBackend": "Backend"},
+    "onnxruntime.backend.backend_rep": {"OnnxRuntimeBackendRep": "BackendRep"},
+}
 
 # Parts of onnxruntime that are programs over it. They come from an installed onnxruntime, and run on treadle.
 _BORROWED = ("quantization", "transformers", "tools")
@@ -28,6 +41,29 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         pass
+
+
+class _BackendLoader(importlib.abc.Loader):
+    """Fills a module of `_BACKEND` from treadle.backend."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        backend = importlib.import_module("treadle.backend")
+        module.__doc__ = backend.__doc__
+        module.__dict__.update({name: getattr(backend, name) for name in backend.__all__})
+        module.__dict__.update({name: getattr(backend, own) for name, own in _BACKEND[module.__name__].items()})
+
+
+class _BackendFinder(importlib.abc.MetaPathFinder):
+    """Finds onnxruntime.backend while the alias stands."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if name not in _BACKEND or not getattr(sys.modules.get("onnxruntime"), "_is_treadle", False):
+            return None
+        is_package = name == "onnxruntime.backend"
+        return importlib.machinery.ModuleSpec(name, _BackendLoader(), origin=__file__, is_package=is_package)
 
 
 class _BorrowedFinder(importlib.abc.MetaPathFinder):
@@ -67,6 +103,28 @@ def _reach_started_processes() -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join([_FOLDER, inherited] if inherited else [_FOLDER])
 
 
+# What onnxruntime says of itself, beside its functions and classes.
+_ABOUT = {
+    "__version__": ONNXRUNTIME_VERSION,
+    "version": ONNXRUNTIME_VERSION,
+    "package_name": "onnxruntime",
+    "cuda_version": "",
+    "import_capi_exception": None,
+}
+
+
+def _inner_names() -> dict[str, Any]:
+    """What onnxruntime's extension module has and its package has not, or has in another form."""
+    return {
+        "ArenaExtendStrategy": ArenaExtendStrategy,
+        **ArenaExtendStrategy.__members__,
+        "SessionIOBinding": SessionIOBinding,
+        "get_default_session_options": SessionOptions,
+        "get_hardware_devices": get_hardware_devices,
+        "is_dlpack_uint8_tensor": is_dlpack_uint8_tensor,
+    }
+
+
 def install(public: dict[str, Any]) -> ModuleType:
     """Puts a module `onnxruntime` that has the names of `public` into `sys.modules`, and returns it.
 
@@ -78,12 +136,11 @@ def install(public: dict[str, Any]) -> ModuleType:
         return current
     _reach_started_processes()
     folders = _installed_folders()
-    public = {
-        **public,
-        "__version__": ONNXRUNTIME_VERSION,
-        "get_version_string": lambda: ONNXRUNTIME_VERSION,
-    }
-    core = {name: value for name, value in public.items() if name not in ("InferenceSession", "IOBinding", "OrtValue")}
+    public = {**public, **_ABOUT, "get_version_string": lambda: ONNXRUNTIME_VERSION}
+    values = {name: public[name] for name in ("InferenceSession", "IOBinding", "OrtValue")}
+    core = {**public, **_inner_names()}
+    for name in ("InferenceSession", "IOBinding"):
+        del core[name]
     modules = {
         "onnxruntime": _module(
             "onnxruntime", "treadle by onnxruntime's names.", {**public, "_is_treadle": True}, folders
@@ -91,12 +148,18 @@ def install(public: dict[str, Any]) -> ModuleType:
         "onnxruntime.capi": _module("onnxruntime.capi", "", {}, []),
     }
     for name, contents in {
-        "onnxruntime_pybind11_state": {**core, "SessionIOBinding": public["IOBinding"], "OrtValue": public["OrtValue"]},
-        "_pybind_state": {**core, "SessionIOBinding": public["IOBinding"], "OrtValue": public["OrtValue"]},
+        "onnxruntime_pybind11_state": core,
+        "_pybind_state": core,
         "onnxruntime_inference_collection": {
-            name: public[name] for name in ("InferenceSession", "IOBinding", "OrtValue", "OrtDevice")
+            **values,
+            **{name: public[name] for name in ("OrtDevice", "OrtDeviceVendorId", "copy_tensors")},
+            "check_and_normalize_provider_args": check_and_normalize_provider_args,
         },
-        "onnxruntime_validation": {"check_distro_info": lambda: None},
+        "onnxruntime_validation": {
+            "check_distro_info": lambda: None,
+            "get_package_name_and_version_info": lambda: ("onnxruntime", ONNXRUNTIME_VERSION, ""),
+        },
+        "build_and_package_info": {"package_name": "onnxruntime", "__version__": ONNXRUNTIME_VERSION},
     }.items():
         modules[f"onnxruntime.capi.{name}"] = _module(f"onnxruntime.capi.{name}", "", contents)
     for name in [n for n in sys.modules if n == "onnxruntime" or n.startswith("onnxruntime.")]:
@@ -106,6 +169,7 @@ def install(public: dict[str, Any]) -> ModuleType:
         parent, _, child = name.rpartition(".")
         if parent:
             setattr(modules[parent], child, module)
-    if not any(isinstance(finder, _BorrowedFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _BorrowedFinder())
+    for finder in (_BorrowedFinder, _BackendFinder):
+        if not any(isinstance(known, finder) for known in sys.meta_path):
+            sys.meta_path.insert(0, finder())
     return modules["onnxruntime"]

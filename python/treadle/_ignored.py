@@ -12,10 +12,14 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
 def warn_once(message: str) -> None:
-    """A UserWarning at the line outside of this package that led here; the same message comes once in a process."""
-    if message in _said:
-        return
-    _said.add(message)
+    """`warn`, where the same message comes once in a process."""
+    if message not in _said:
+        _said.add(message)
+        warn(message)
+
+
+def warn(message: str) -> None:
+    """A UserWarning at the line outside of this package that led here."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and os.path.dirname(os.path.abspath(frame.f_code.co_filename)) == _PACKAGE:
         level, frame = level + 1, frame.f_back

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from ._devices import OrtEpDevice, OrtExecutionProviderDevicePolicy
+from ._errors import Fail
 from ._errors import NotImplemented as NotSupported
 from ._ignored import suggestion, warn_once
 
@@ -57,6 +59,7 @@ def _path(value: Any) -> str:
 
 
 _PRINTS_NOTHING = "treadle prints no messages"
+_ONE_OR_OPEN = (0, 1)  # numbers of threads
 
 # By option: what makes its value, the values that ask for what treadle does anyway (None: any), and what is so instead.
 _Option = tuple[Callable[[Any], Any], tuple[Any, ...] | None, str]
@@ -82,7 +85,11 @@ _SESSION: dict[str, _Option] = {
         tuple(level for level in GraphOptimizationLevel if level != GraphOptimizationLevel.ORT_ENABLE_BASIC),
         "treadle has two levels, and this one means all rewrites",
     ),
-    "inter_op_num_threads": (operator.index, (0, 1), "threads share the work of operators: see intra_op_num_threads"),
+    "inter_op_num_threads": (
+        operator.index,
+        _ONE_OR_OPEN,
+        "threads share the work of operators: see intra_op_num_threads",
+    ),
     "intra_op_num_threads": (operator.index, None, ""),
     "optimized_model_filepath": (_path, None, ""),
     "profile_file_prefix": (_path, None, ""),
@@ -121,6 +128,23 @@ def _checked(options: Any, table: dict[str, _Option], name: str, value: Any, hin
     if kept is not None and value not in kept:
         warn_once(f"{kind}.{name} = {value!r} has no effect: {instead}")
     return value
+
+
+# What set_global_thread_pool_sizes was given; None before.
+_global_threads: int | None = None
+
+
+def set_global_thread_pool_sizes(intra_op_num_threads: int = 0, inter_op_num_threads: int = 0) -> None:
+    """Threads of all sessions that are made from here on (0: the CPUs that the process may use); Fail when called again.
+
+    As in onnxruntime, these sessions are made with `SessionOptions.use_per_session_threads` off.
+    """
+    global _global_threads
+    if _global_threads is not None:
+        raise Fail("Global thread pools have already been created, cannot replace them")
+    if inter_op_num_threads not in _ONE_OR_OPEN:
+        warn_once(f"inter_op_num_threads = {inter_op_num_threads} has no effect: {_SESSION['inter_op_num_threads'][2]}")
+    _global_threads = max(0, operator.index(intra_op_num_threads))
 
 
 def _changed(options: Any) -> list[str]:
@@ -173,6 +197,7 @@ class SessionOptions:
         self._files: dict[str, bytes] = {}
         self._load_limits: dict[str, Any] = {}
         self._load_flag = _core.LoadFlag()
+        self._has_providers = False
         self._is_made = True
 
     # Hidden from type checkers, which would take any name for an attribute that can be set.
@@ -282,12 +307,37 @@ class SessionOptions:
         """Raises NotImplemented: libraries of operators for onnxruntime cannot be loaded."""
         raise NotSupported(f"{path}: libraries of operators for onnxruntime cannot be loaded")
 
+    def add_provider(self, name: str, options: Mapping[str, str], /) -> None:
+        """Names the provider that runs the model; RuntimeError for any but "CPUExecutionProvider". Its options warn once."""
+        if name != "CPUExecutionProvider":
+            raise RuntimeError(f"Unknown Provider Type: {name}")
+        for key, value in options.items():
+            warn_once(f"the option '{key}' = '{value}' of {name} has no effect")
+        self._has_providers = True
+
+    def add_provider_for_devices(self, devices: Sequence[OrtEpDevice], options: Mapping[str, str], /) -> None:
+        """`add_provider` for devices that `get_ep_devices` gave."""
+        for device in devices:
+            self.add_provider(device.ep_name, options)
+
+    def set_provider_selection_policy(self, policy: OrtExecutionProviderDevicePolicy, /) -> None:
+        """Has nothing to choose from: the CPU is the one device, which every policy gives."""
+        OrtExecutionProviderDevicePolicy(policy)
+        self._has_providers = True
+
     def has_providers(self) -> bool:
-        """False: providers are given to sessions."""
-        return False
+        """Whether a provider or a policy was named here."""
+        return self._has_providers
+
+    def _check_threads(self) -> None:
+        if _global_threads is not None and self.use_per_session_threads:
+            raise RuntimeError(
+                "use_per_session_threads must be false when using a global thread pool: set_global_thread_pool_sizes was called"
+            )
 
     def _to_core(self) -> dict[str, str]:
-        options = {"threads": str(max(0, int(self.intra_op_num_threads)))}
+        threads = int(self.intra_op_num_threads) if _global_threads is None else _global_threads
+        options = {"threads": str(max(0, threads))}
         if int(self.graph_optimization_level) == GraphOptimizationLevel.ORT_DISABLE_ALL:
             options["optimize"] = "0"
         if tier := os.environ.get("TREADLE_TIER"):

@@ -7,14 +7,16 @@ import operator
 import os
 import threading
 import time
-import warnings
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from . import _core
+from ._capi import OrtValueVector
+from ._capi import Session as InnerSession
+from ._devices import OrtDevice, OrtEpDevice, OrtMemoryInfo, check_is_cpu, cpu_memory, get_ep_devices
 from ._errors import InvalidArgument, NoSuchFile
-from ._ignored import suggestion, warn_once
+from ._ignored import suggestion, warn, warn_once
 from ._model import ModelMetadata, NodeArg, model_source
 from ._options import _FOLDER, RunOptions, SessionOptions
 from ._pool import StreamPool
@@ -26,7 +28,7 @@ from ._values import IOBinding, OrtValue
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._types import InputValue, OtherKeywords, OutputValue, PathOrBytes, Provider, Serializable
+    from ._types import ElementType, InputValue, OtherKeywords, OutputValue, PathOrBytes, Provider, Serializable
 
 _User = TypeVar("_User")
 _PROVIDERS = ["CPUExecutionProvider"]
@@ -43,19 +45,16 @@ def get_all_providers() -> list[str]:
     return list(_PROVIDERS)
 
 
-def _normalize_providers(
-    providers: Sequence[Provider] | None, provider_options: Sequence[Mapping[str, Any]] | None
-) -> tuple[list[str], dict[str, dict[str, str]]]:
-    """Names in order and options by name. Whatever is asked for, the CPU runs the model."""
-    if providers is None:
-        if provider_options:
-            warn_once("provider_options without providers have no effect")
-        return list(_PROVIDERS), {_PROVIDERS[0]: {}}
+def _named_providers(
+    providers: Sequence[Provider], provider_options: Sequence[Mapping[Any, Any]] | None
+) -> Iterator[tuple[str, Mapping[Any, Any]]]:
+    """Names and options as they were given; ValueError for what is neither."""
     if isinstance(providers, str) or not isinstance(providers, Sequence):
         raise ValueError("'providers' should be a sequence of names or (name, options) tuples.")
+    if provider_options is not None and not isinstance(provider_options, Sequence):
+        raise ValueError("'provider_options' should be a sequence.")
     if provider_options is not None and len(provider_options) != len(providers):
         raise ValueError("'providers' and 'provider_options' should be the same length if both are given.")
-    found: dict[str, dict[str, str]] = {}
     for i, provider in enumerate(providers):
         if isinstance(provider, str):
             name, options = provider, provider_options[i] if provider_options is not None else {}
@@ -65,19 +64,43 @@ def _normalize_providers(
             raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
         if not isinstance(name, str) or not isinstance(options, Mapping):
             raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
-        if name not in _PROVIDERS:
-            warnings.warn(
+        yield name, options
+
+
+def check_and_normalize_provider_args(
+    providers: Sequence[Provider] | None,
+    provider_options: Sequence[Mapping[Any, Any]] | None,
+    available_provider_names: Sequence[str],
+) -> tuple[list[str], list[dict[str, str]]]:
+    """Names of providers, and the options of each as texts. Warns of names that are not available, and of names that come again.
+
+    ValueError for what is no list of names or (name, options) pairs.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for name, options in _named_providers(providers or (), provider_options if providers is not None else None):
+        if name not in available_provider_names:
+            warn(
                 f"Specified provider '{name}' is not in available provider names. Available providers: "
-                f"'{', '.join(_PROVIDERS)}'",
-                UserWarning,
-                stacklevel=4,
+                f"'{', '.join(available_provider_names)}'"
             )
-        elif name in found:
-            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", UserWarning, stacklevel=4)
+        if name in found:
+            warn(f"Duplicate provider '{name}' encountered, ignoring.")
         else:
-            found[name] = {str(k): str(v) for k, v in options.items()}
-            for key, value in found[name].items():
-                warn_once(f"the option '{key}' = '{value}' of {name} has no effect")
+            found[name] = {str(key): str(value) for key, value in options.items()}
+    return list(found), list(found.values())
+
+
+def _normalize_providers(
+    providers: Sequence[Provider] | None, provider_options: Sequence[Mapping[str, Any]] | None
+) -> tuple[list[str], dict[str, dict[str, str]]]:
+    """Names in order and options by name. Whatever is asked for, the CPU runs the model."""
+    if providers is None and provider_options:
+        warn_once("provider_options without providers have no effect")
+    names, options = check_and_normalize_provider_args(providers, provider_options, _PROVIDERS)
+    found = {name: given for name, given in zip(names, options, strict=True) if name in _PROVIDERS}
+    for name, given in found.items():
+        for key, value in given.items():
+            warn_once(f"the option '{key}' = '{value}' of {name} has no effect")
     found.setdefault(_PROVIDERS[0], {})
     return list(found), found
 
@@ -155,6 +178,7 @@ class InferenceSession(_core.SessionBase):
         self._enable_fallback = bool(kwargs.get("enable_fallback", True))
         self._providers, self._provider_options = _normalize_providers(providers, provider_options)
         options = self._sess_options
+        options._check_threads()
         folder = options._entries.get(_FOLDER)
         if folder is not None and self._model_path is not None:
             warn_once(f"the configuration entry '{_FOLDER}' has no effect on a model that is given by its path")
@@ -164,7 +188,7 @@ class InferenceSession(_core.SessionBase):
         # Where the files are, wherever the process goes.
         self._model_place = None if self._model_path is None else os.path.abspath(self._model_path)
         self._weights = weights
-        self._sess = _core.Session(
+        self._engine = _core.Session(
             self._model_path,
             self._model_bytes,
             folder,
@@ -175,20 +199,20 @@ class InferenceSession(_core.SessionBase):
             dict(options._files),
             options._load_flag,
         )
-        for remark in self._sess.remarks():
+        for remark in self._engine.remarks():
             warn_once(remark)
         if options.optimized_model_filepath:
             self._write_optimized(options.optimized_model_filepath)
         self._inputs_meta = self._node_args(_INPUT)
         self._outputs_meta = self._node_args(_OUTPUT)
         self._overridable_meta = self._node_args(_OVERRIDABLE)
-        self._model_meta = ModelMetadata(self._sess.metadata())
+        self._model_meta = ModelMetadata(self._engine.metadata())
         self._profile = Trace(options.profile_file_prefix) if options.enable_profiling else None
         # A session that nobody asks for its profile writes it in the end.
         self._unwritten = weakref.finalize(self, self._profile.write) if self._profile else None
-        self._run = self._sess.run
+        self._run = self._engine.run
         if self._profile is None:
-            self._set_core(self._sess)
+            self._set_core(self._engine)
         self._own = frozenset(vars(self))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -214,12 +238,12 @@ class InferenceSession(_core.SessionBase):
     def _write_optimized(self, path: str) -> None:
         try:
             with open(path, "wb") as file:
-                file.write(self._sess.optimized_model())
+                file.write(self._engine.optimized_model())
         except OSError as e:
             raise InvalidArgument(f"optimized_model_filepath: {e}") from e
 
     def _node_args(self, role: int) -> list[NodeArg]:
-        return [NodeArg(name, type_name, shape or []) for name, type_name, shape in self._sess.infos(role)]
+        return [NodeArg(name, type_name, shape or []) for name, type_name, shape in self._engine.infos(role)]
 
     def _all_inputs(self) -> list[NodeArg]:
         return self._inputs_meta + self._overridable_meta
@@ -248,6 +272,18 @@ class InferenceSession(_core.SessionBase):
     def get_modelmeta(self) -> ModelMetadata:
         """What the model says about itself."""
         return self._model_meta
+
+    def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where each input is read: in the CPU's memory."""
+        return [cpu_memory() for _ in self._inputs_meta]
+
+    def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where each output is written: in the CPU's memory."""
+        return [cpu_memory() for _ in self._outputs_meta]
+
+    def get_input_epdevices(self) -> list[OrtEpDevice]:
+        """The device that reads each input: the CPU."""
+        return get_ep_devices() * len(self._inputs_meta)
 
     def get_providers(self) -> list[str]:
         """["CPUExecutionProvider"]."""
@@ -344,9 +380,64 @@ class InferenceSession(_core.SessionBase):
     ) -> list[OrtValue]:
         """`run` from values to values, which stay in the engine's hands; errors are those of `run`."""
         feed = {name: value._value for name, value in input_dict_ort_values.items()}
-        run = self._recorded("model_run", self._sess.run_values)
+        run = self._recorded("model_run", self._engine.run_values)
         values = run(output_names, feed, [], run_options)
         return [OrtValue(value) for value in values]
+
+    @property
+    def _sess(self) -> InnerSession:
+        """The session as onnxruntime's extension has it."""
+        return InnerSession(self)
+
+    def run_with_ortvaluevector(
+        self,
+        run_options: RunOptions | None,
+        feed_names: Sequence[str],
+        feeds: OrtValueVector,
+        fetch_names: Sequence[str],
+        fetches: OrtValueVector,
+        fetch_devices: Sequence[OrtDevice],
+    ) -> None:
+        """`run` from values to values, which are appended to `fetches`. Errors are those of `run`.
+
+        ValueError where there are not as many names as values; InvalidArgument for devices other than the CPU.
+        """
+        for device in fetch_devices:
+            check_is_cpu(device)
+        feed = dict(zip(feed_names, feeds, strict=True))
+        for value in self.run_with_ort_values(fetch_names, feed, run_options):
+            fetches.push_back(value)
+
+    def create_ortvalue_from_shape_and_type(
+        self,
+        shape: Sequence[int],
+        element_type: ElementType,
+        device_type: str,
+        device_id: int = 0,
+        vendor_id: int = -1,
+    ) -> OrtValue:
+        """`OrtValue.ortvalue_from_shape_and_type`: values are not bound to sessions."""
+        return OrtValue.ortvalue_from_shape_and_type(shape, element_type, device_type, device_id, vendor_id)
+
+    def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
+        """Warns once of each option: providers have none that could be changed."""
+        for name, value in options.items():
+            warn_once(f"the dynamic option '{name}' = '{value}' has no effect")
+
+    def get_tuning_results(self) -> list[dict[str, Any]]:
+        """An empty list: nothing is tuned that could be kept."""
+        return []
+
+    def set_tuning_results(self, results: Sequence[Mapping[str, Any]], *, error_on_invalid: bool = False) -> None:
+        """Warns once that results have no effect, or with `error_on_invalid` refuses them with RuntimeError."""
+        for result in results:
+            text = f"Cannot find execution provider {result.get('ep')} that takes tuning results"
+            if error_on_invalid:
+                raise RuntimeError(text)
+            warn_once(f"{text}: they have no effect")
+
+    def release_captured_graph(self, graph_annotation_id: int = 0) -> None:
+        """Has nothing to do: no graphs of a GPU are captured."""
 
     def io_binding(self) -> IOBinding:
         """Fixes inputs and outputs in place, for `run_with_iobinding`."""
@@ -354,14 +445,14 @@ class InferenceSession(_core.SessionBase):
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
         """Runs with what is bound. Errors are those of `run`, and RuntimeError where an output does not fit its buffer."""
-        iobinding._run(self._recorded("model_run", self._sess.run_values), run_options)
+        iobinding._run(self._recorded("model_run", self._engine.run_values), run_options)
 
     def end_profiling(self) -> str:
         """Writes the profile and returns its path; empty when profiling was not enabled."""
         if self._profile is None:
             return ""
         profile, self._profile = self._profile, None
-        self._set_core(self._sess)
+        self._set_core(self._engine)
         if self._unwritten is not None:
             self._unwritten.detach()
         return profile.write()
@@ -409,7 +500,7 @@ class InferenceSession(_core.SessionBase):
         these numbers of samples, so that no push has to.
         """
         roles = self._roles(state, find_state, initial, bind, time)
-        core = _core.Stream(self._sess, *roles, operator.index(hop), operator.index(context))
+        core = _core.Stream(self._engine, *roles, operator.index(hop), operator.index(context))
         if warm is not False:
             core.warm([] if warm is True else [warm] if isinstance(warm, int) else list(warm))
         return Stream(Origin(self, *roles, hop, context), self._open_inputs(bind), core)
@@ -428,7 +519,7 @@ class InferenceSession(_core.SessionBase):
     ) -> StreamPool:
         """Room for many streams over this model, whose chunks run together. Arguments as for `stream`."""
         roles = self._roles(state, find_state, initial, bind, time)
-        core = _core.StreamPool(self._sess, capacity, *roles, operator.index(hop), operator.index(context))
+        core = _core.StreamPool(self._engine, capacity, *roles, operator.index(hop), operator.index(context))
         inputs = self._open_inputs(bind)
         origin = Origin(self, *roles, hop, context)
         return StreamPool(origin, capacity, inputs, [name for name in time or {} if name in inputs], core)
@@ -439,15 +530,15 @@ class InferenceSession(_core.SessionBase):
 
     def counters(self) -> dict[str, int]:
         """What tests assert: plans made, runs, allocations of the last run, loops that have become native code."""
-        return self._sess.counters()
+        return self._engine.counters()
 
     def wait_compiled(self) -> None:
         """Returns once no loop is being compiled in the background, nor waits for it; for tests and measurements."""
-        self._sess.wait_compiled()
+        self._engine.wait_compiled()
 
     def compile(self) -> None:
         """Makes native code of all loops that are planned so far, now; nothing where "treadle.jit" is "off"."""
-        self._sess.compile()
+        self._engine.compile()
 
     @overload
     def explain(self, input_feed: Mapping[str, InputValue] | None = None, *, json: Literal[False] = False) -> str: ...
@@ -461,7 +552,7 @@ class InferenceSession(_core.SessionBase):
         Of the plan for `input_feed`; without one, of the newest plan, or before the first run of what the model says of its
         inputs. A text, or with `json` a dict.
         """
-        text = self._sess.explain(input_feed, json)
+        text = self._engine.explain(input_feed, json)
         if not json:
             return text
         from json import loads  # rare, and takes a while to import
@@ -484,15 +575,15 @@ class InferenceSession(_core.SessionBase):
         """
         if operator.index(runs) < 1:
             raise ValueError(f"a profile is made of at least one run, not of {runs}")
-        profile = Profile(*self._sess.profile(input_feed, runs, run_options))
+        profile = Profile(*self._engine.profile(input_feed, runs, run_options))
         if path is not None:
             profile.save(path)
         return profile
 
     def dump_graph(self) -> str:
         """The graph after import and rewriting."""
-        return self._sess.dump_graph()
+        return self._engine.dump_graph()
 
     def dump_plan(self, input_feed: Mapping[str, InputValue]) -> str:
         """The program that these inputs are run by."""
-        return self._sess.dump_plan(input_feed)
+        return self._engine.dump_plan(input_feed)

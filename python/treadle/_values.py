@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from . import _core
+from ._devices import OrtDevice, OrtMemoryInfo, check_is_cpu
 from ._errors import InvalidArgument
 from ._model import NodeArg
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+    from ._capi import OrtValueVector
     from ._options import RunOptions
     from ._types import ElementType, InputValue, OutputValue
 
 _TENSOR, _SEQUENCE = 1, 2
+_STRING = 8
+# Element types whose elements numpy does not hold as the engine does: strings, and what is narrower than a byte.
+_NOT_BY_BYTES = frozenset((_STRING, 21, 22, 23, 25, 26, 27, 28))
 
 
 def _element(element_type: ElementType) -> int:
@@ -27,57 +32,28 @@ def _element(element_type: ElementType) -> int:
     return int(_core.element_of_dtype(element_type))
 
 
-def _check_device(device_type: str) -> None:
-    if str(device_type).lower() != "cpu":
-        raise InvalidArgument(f"there is no device '{device_type}', only 'cpu'")
-
-
-class OrtDevice:
-    """The CPU; InvalidArgument for the name of any other device."""
-
-    def __init__(self, name: str = "cpu", device_id: int = 0) -> None:
-        _check_device(name)
-        self._name = name
-        self._id = device_id
-
-    def __repr__(self) -> str:
-        """As it is made."""
-        return f"OrtDevice({self._name!r}, {self._id})"
-
-    @staticmethod
-    def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
-        """The device of this name; InvalidArgument for any but "cpu"."""
-        return OrtDevice(ort_device_name, device_id)
-
-    def device_id(self) -> int:
-        """The number that the device was made with."""
-        return self._id
-
-    def device_type(self) -> int:
-        """0: a CPU, in onnxruntime's numbers."""
-        return 0
-
-    def device_vendor_id(self) -> int:
-        """0: no vendor in particular."""
-        return 0
-
-    def device_mem_type(self) -> int:
-        """0: ordinary memory."""
-        return 0
-
-
 class OrtValue:
     """A value of any kind. Tensors may share their memory with a numpy array."""
 
-    def __init__(self, value: _core.Value) -> None:
-        self._value = value
+    def __init__(self, value: _core.Value | OrtValue, numpy_obj: object = None, session: object = None) -> None:
+        self._value = value._value if isinstance(value, OrtValue) else value
+        # What the memory belongs to, where the value itself does not know.
+        self._owners = (numpy_obj, session)
+
+    @property
+    def _ortvalue(self) -> OrtValue:
+        """The value itself, which is onnxruntime's inner value as well."""
+        return self
+
+    def _get_c_value(self) -> OrtValue:
+        return self
 
     @classmethod
     def ortvalue_from_numpy(
-        cls, numpy_obj: ArrayLike, /, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
+        cls, numpy_obj: ArrayLike, /, device_type: str | OrtDevice = "cpu", device_id: int = 0, vendor_id: int = -1
     ) -> OrtValue:
-        """Shares the array's memory when that is contiguous."""
-        _check_device(device_type)
+        """Shares the array's memory when that is contiguous; InvalidArgument for devices that there are not."""
+        check_is_cpu(device_type)
         return cls(_core.Value.from_object(numpy_obj, True))
 
     @classmethod
@@ -87,7 +63,7 @@ class OrtValue:
         shared = _core.Value.of_shape(int(onnx_element_type), list(data.shape))
         if shared.bytes != data.nbytes:
             raise ValueError(f"an array of {data.dtype} does not hold elements of type {onnx_element_type}")
-        _memory(shared)[...] = data.reshape(-1).view(np.uint8)
+        np.asarray(_Memory(shared))[...] = data.reshape(-1).view(np.uint8)
         return cls(shared)
 
     @classmethod
@@ -95,13 +71,13 @@ class OrtValue:
         cls,
         shape: Sequence[int],
         element_type: ElementType,
-        device_type: str = "cpu",
+        device_type: str | OrtDevice = "cpu",
         device_id: int = 0,
         vendor_id: int = -1,
-        memory_info: Any = None,
+        memory_info: OrtMemoryInfo | None = None,
     ) -> OrtValue:
         """A new tensor of these sizes, whose elements are not set; InvalidArgument for element types and devices that there are not."""
-        _check_device(device_type)
+        check_is_cpu(device_type if memory_info is None else memory_info._device())
         return cls(_core.Value.of_shape(_element(element_type), [int(d) for d in shape]))
 
     @classmethod
@@ -132,10 +108,26 @@ class OrtValue:
         return (1, 0)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        if copy is False:
-            raise ValueError("the array of an OrtValue is a copy")
-        array = np.asarray(self.numpy())
-        return array if dtype is None else array.astype(dtype)
+        """On the tensor's memory where numpy can read that, unless a copy is asked for; ValueError where none is allowed."""
+        view = None if copy else self._view()
+        array = np.asarray(self.numpy()) if view is None else view
+        wanted = array.dtype if dtype is None else np.dtype(dtype)
+        if copy is False and (view is None or wanted != array.dtype):
+            raise ValueError(f"the array of {self!r} as {wanted} is a copy")
+        return array if wanted == array.dtype else array.astype(wanted)
+
+    def _view(self) -> NDArray[Any] | None:
+        """The tensor's memory as an array, which may be written to where nothing else shares the memory.
+
+        None for strings, for elements that are narrower than a byte, and for what is no tensor.
+        """
+        if not self.is_tensor() or self._value.element in _NOT_BY_BYTES:
+            return None
+        dtype = np.dtype(_core.Value.of_shape(self._value.element, [0]).numpy().dtype)
+        shape = self._value.shape
+        if not self._value.bytes:
+            return np.empty(shape, dtype)
+        return np.asarray(_Memory(self._value)).view(dtype).reshape(shape)
 
     def __reduce__(self) -> tuple[Callable[[bytes], OrtValue], tuple[bytes]]:
         """A tensor as the bytes of a TensorProto; TypeError for other kinds."""
@@ -210,11 +202,40 @@ def _tensor_type(value: _core.Value | None) -> str | None:
     return value.type_text if value is not None and value.kind == _TENSOR else None
 
 
-def _memory(value: _core.Value) -> NDArray[np.uint8]:
-    """The bytes of a tensor, to write to while `value` lives."""
-    import ctypes
+class _Memory:
+    """The bytes of a tensor as numpy takes them; an array on them keeps the tensor."""
 
-    return np.frombuffer(memoryview((ctypes.c_uint8 * value.bytes).from_address(value.address)), np.uint8)
+    def __init__(self, value: _core.Value) -> None:
+        self._value = value
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": (value.bytes,),
+            "typestr": "|u1",
+            "data": (value.address, not value.writable),
+        }
+
+
+def _borrowed(element_type: ElementType, shape: Sequence[int], address: int) -> _core.Value:
+    """A tensor on a caller's memory; RuntimeError for strings, which have no memory that could be lent."""
+    element = _element(element_type)
+    if element == _STRING:
+        raise RuntimeError(
+            "Only binding non-string Tensors is currently supported: bind_cpu_input and bind_ortvalue_input take strings"
+        )
+    return _core.Value.from_memory(element, [int(d) for d in shape], address)
+
+
+def copy_tensors(src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: None = None) -> None:
+    """Copies each tensor into its counterpart of the same type and shape; InvalidArgument where these differ.
+
+    RuntimeError where there are not as many of the one as of the other. There are no streams of a device.
+    """
+    if stream is not None:
+        raise InvalidArgument("there are no streams of a device: tensors are copied when copy_tensors returns")
+    if len(src) != len(dst):
+        raise RuntimeError(f"Invalid arguments provided to CopyTensors: {len(src)} tensors to copy into {len(dst)}")
+    for source, target in zip(src, dst, strict=True):
+        target._value.write(source._value)
 
 
 class _Bindable(Protocol):
@@ -243,7 +264,7 @@ class IOBinding:
     def bind_input(
         self,
         name: str,
-        device_type: str,
+        device_type: str | OrtDevice,
         device_id: int,
         element_type: ElementType,
         shape: Sequence[int],
@@ -251,11 +272,11 @@ class IOBinding:
     ) -> None:
         """Feeds the memory at an address: `shape` elements of a type, row by row, that live until the runs are over.
 
-        InvalidArgument for names, devices and types that there are not.
+        InvalidArgument for names, devices and types that there are not, RuntimeError for strings.
         """
-        _check_device(device_type)
+        check_is_cpu(device_type)
         self._check("input", name)
-        self._inputs[name] = _core.Value.from_memory(_element(element_type), [int(d) for d in shape], buffer_ptr)
+        self._inputs[name] = _borrowed(element_type, shape, buffer_ptr)
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """Feeds a value; InvalidArgument where the model has no such input."""
@@ -265,21 +286,21 @@ class IOBinding:
     def bind_output(
         self,
         name: str,
-        device_type: str = "cpu",
+        device_type: str | OrtDevice = "cpu",
         device_id: int = 0,
         element_type: ElementType | None = None,
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
         """Without a buffer the engine allocates."""
-        _check_device(device_type)
+        check_is_cpu(device_type)
         self._check("output", name)
         if buffer_ptr is None:
             self._outputs[name] = None
             return
         if element_type is None or shape is None:
             raise ValueError("a buffer needs `element_type` and `shape`")
-        self._outputs[name] = _core.Value.from_memory(_element(element_type), [int(d) for d in shape], buffer_ptr)
+        self._outputs[name] = _borrowed(element_type, shape, buffer_ptr)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Has runs write into a value; InvalidArgument where the model has no such output."""
@@ -301,6 +322,12 @@ class IOBinding:
     def get_outputs(self) -> list[OrtValue]:
         """Of the last run, in the order in which outputs were bound."""
         return list(self._results)
+
+    def get_outputs_as_ortvaluevector(self) -> OrtValueVector:
+        """`get_outputs` as an OrtValueVector."""
+        from ._capi import OrtValueVector  # which imports this module
+
+        return OrtValueVector(self._results)
 
     def copy_outputs_to_cpu(self) -> list[OutputValue]:
         """Copies of the outputs of the last run, in the order in which they were bound."""

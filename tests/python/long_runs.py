@@ -67,7 +67,7 @@ def to_value(fed):
     if not isinstance(fed, list):
         return treadle.OrtValue.ortvalue_from_numpy(fed)._value
     text = f'<ir_version: 10, opset_import: ["" : 21]>\ng ({type_text(fed)} x) => (y) {{ y = Identity(x) }}'
-    [value] = treadle.InferenceSession(text.encode())._sess.run_values(None, {"x": fed}, [], None)
+    [value] = treadle.InferenceSession(text.encode())._engine.run_values(None, {"x": fed}, [], None)
     return value
 
 

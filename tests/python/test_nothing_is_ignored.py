@@ -280,6 +280,7 @@ def test_arguments_of_other_kinds_are_refused():
     session = treadle.InferenceSession(models.add())
     stream = session.stream(time={"x": "n"}, bind={"y": Y})
     value = treadle.OrtValue.ortvalue_from_numpy(X)
+    binding = session.io_binding()
     for call, error, message in (
         (lambda: session.run(None, FEEDS, {"time_limit": 1}), TypeError, "run_options are RunOptions, not a dict"),
         (lambda: session.run(["q"], FEEDS), treadle.InvalidArgument, r"no output 'q' \(it has: z\)"),
@@ -289,10 +290,12 @@ def test_arguments_of_other_kinds_are_refused():
         (lambda: session.stream(hop="3"), TypeError, "integer"),
         (lambda: stream.push({"x": X}, x=X), TypeError, "'x' is given twice"),
         (lambda: stream.push(x=np.ones((2, 4), np.float32)), treadle.InvalidArgument, r"\[n,3\], not .*\[2,4\]"),
-        (lambda: treadle.OrtDevice("cuda", 0), treadle.InvalidArgument, "no device 'cuda'"),
+        (lambda: treadle.OrtDevice("abacus", 0), treadle.InvalidArgument, "no device 'abacus'"),
+        (lambda: treadle.OrtValue.ortvalue_from_numpy(X, "cuda"), treadle.InvalidArgument, "no device 'cuda'"),
+        (lambda: binding.bind_output("z", "cuda"), treadle.InvalidArgument, "no device 'cuda'"),
         (lambda: value.__dlpack__(dl_device=(2, 0)), BufferError, "CPU"),
         (lambda: value.__dlpack__(copied=True), TypeError, "unexpected keyword"),
-        (lambda: np.asarray(value, copy=False), ValueError, "copy"),
+        (lambda: np.asarray(value, np.float64, copy=False), ValueError, "copy"),
     ):
         with pytest.raises(error, match=message):
             call()

@@ -78,7 +78,7 @@ def seconds_of(session, feeds, stop=no_stop, after=0.0) -> float:
     options = treadle.RunOptions()
     start = time.process_time()
     with stop(options, after):
-        session._sess.run_values(None, feeds, [], options)
+        session._engine.run_values(None, feeds, [], options)
     return time.process_time() - start
 
 
@@ -89,7 +89,7 @@ def whole_run(session, feeds) -> float:
         options.time_limit = seconds
         start = time.process_time()
         with contextlib.suppress(treadle.LimitExceeded):
-            session._sess.run_values(None, feeds, [], options)
+            session._engine.run_values(None, feeds, [], options)
     return time.process_time() - start
 
 

@@ -193,3 +193,25 @@ def test_io_binding_writes_in_place():
         binding.bind_output("q")
     with pytest.raises(treadle.InvalidArgument):
         binding.bind_input("x", "cuda", 0, np.float32, [1], 0)
+
+
+def test_tensors_are_copied_into_others():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    source, target = (
+        treadle.OrtValue.ortvalue_from_numpy(x),
+        treadle.OrtValue.ortvalue_from_shape_and_type(x.shape, x.dtype),
+    )
+    treadle.copy_tensors([source], [target])
+    np.testing.assert_array_equal(target.numpy(), x)
+    with pytest.raises(treadle.InvalidArgument, match="same type and shape"):
+        treadle.copy_tensors([treadle.OrtValue.ortvalue_from_numpy(x[:1])], [target])
+    with pytest.raises(treadle.InvalidArgument, match="no streams"):
+        treadle.copy_tensors([source], [target], object())
+
+
+def test_arrays_of_values_that_numpy_cannot_share():
+    texts = treadle.OrtValue.ortvalue_from_numpy(np.array(["a", "b"]))
+    assert np.asarray(texts).tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(texts, copy=False)
+    assert np.asarray(treadle.OrtValue.ortvalue_from_numpy(np.float32(3))).shape == ()

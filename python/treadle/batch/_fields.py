@@ -75,7 +75,7 @@ class Field(NamedTuple):
 def fields_of(session: InferenceSession, role: int) -> dict[str, Field]:
     """Inputs that runs need (0), outputs (1) or inputs with a default (2), each with the column of its own name."""
     found: dict[str, Field] = {}
-    for name, type_name, shape in session._sess.infos(role):
+    for name, type_name, shape in session._engine.infos(role):
         sizes = None if shape is None else tuple(shape)
         found[name] = Field(name, name, _element(type_name), sizes)
     return found
