@@ -58,12 +58,22 @@ enum ONNXTensorElementDataType : int {
   ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING = 8,
 };
 
+enum OrtOpAttrType : int {
+  ORT_OP_ATTR_INT = 1,
+  ORT_OP_ATTR_INTS = 2,
+  ORT_OP_ATTR_FLOAT = 3,
+  ORT_OP_ATTR_FLOATS = 4,
+  ORT_OP_ATTR_STRING = 5,
+  ORT_OP_ATTR_STRINGS = 6,
+  ORT_OP_ATTR_GRAPH = 7,
+  ORT_OP_ATTR_TENSOR = 8,
+};
+
 // Numbers that are handed through.
 enum OrtLanguageProjection : int {};
 enum OrtExecutionProviderDevicePolicy : int {};
 enum OrtSparseFormat : int {};
 enum OrtSparseIndicesFormat : int {};
-enum OrtOpAttrType : int {};
 enum OrtCompiledModelCompatibility : int {};
 
 // Handles.

@@ -39,7 +39,7 @@ def folder_of(path: str, folders) -> str | None:
 def resolve(root: pathlib.Path, source: pathlib.Path, name: str) -> str | None:
     """An include as a path relative to the root, or None when there is no such file of ours."""
     own_folders = [root / "src", root / "include"]
-    if source.relative_to(root).parts[0] in ("cli", "python", "triton", "dropin"):
+    if source.relative_to(root).parts[0] in ("cli", "python", "triton", "dropin", "provider"):
         own_folders += [root, root / source.relative_to(root).parts[0]]
     for base in own_folders:
         if (base / name).is_file():

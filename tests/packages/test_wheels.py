@@ -61,12 +61,13 @@ def test_versions_agree():
 def test_two_builds_give_the_same_bytes(builds):
     first, second = [{path.name: hashlib.sha256(data).hexdigest() for path, data in one.items()} for one in builds]
     assert first == second
-    assert len(first) == 3
+    assert len(first) == 4
 
 
 def test_names_say_what_is_needed(made):
     version = re.escape(PROJECT["version"])
-    library, jit = sorted(made)
+    provider, library, jit = sorted(made)
+    assert re.fullmatch(rf"onnxruntime_ep_treadle-{version}-py3-none-manylinux_2_(1[7-9]|2\d|3[0-4])_\w+\.whl", provider)
     assert re.fullmatch(rf"treadle-{version}-cp311-abi3-manylinux_2_(1[7-9]|2\d|3[0-4])_\w+\.whl", library)
     assert re.fullmatch(rf"treadle_jit-{version}-py3-none-manylinux_2_(1[7-9]|2\d|3[0-4])_\w+\.whl", jit)
 

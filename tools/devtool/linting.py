@@ -8,8 +8,21 @@ from building import build
 from console import BUILD, HEARTBEAT, ROOT, run, say
 from environment import PYTHON, cpu_count
 
-CPP_FOLDERS = ("src", "include", "cli", "triton", "dropin", "python", "tests", "bench", "fuzz", "examples", "cmake")
-TIDY_FOLDERS = ("src/", "cli/", "triton/", "dropin/", "python/")
+CPP_FOLDERS = (
+    "src",
+    "include",
+    "cli",
+    "triton",
+    "dropin",
+    "provider",
+    "python",
+    "tests",
+    "bench",
+    "fuzz",
+    "examples",
+    "cmake",
+)
+TIDY_FOLDERS = ("src/", "cli/", "triton/", "dropin/", "provider/", "python/")
 
 
 def git(*arguments: str) -> list[str]:
@@ -100,7 +113,7 @@ def tidy_one(file, deadline):
     """(file, its findings); None as findings when the deadline has passed."""
     if time.monotonic() > deadline:
         return file, None
-    headers = f"--header-filter=^{ROOT}/(src|cli|python|dropin)/"
+    headers = f"--header-filter=^{ROOT}/(src|cli|python|dropin|provider)/"
     command = ["clang-tidy-19", "-p", str(BUILD / "release"), "--quiet", "--warnings-as-errors=*", headers, file]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return file, done.stdout.strip() if done.returncode else ""

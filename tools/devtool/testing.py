@@ -157,7 +157,7 @@ def gtest_tally(report) -> Tally:
 
 def python_tests(options, names=None, env=None, what="release", jobs=None) -> Tally:
     whole = not names and not options.match
-    own = ["tests/tools", "tests/python", "tests/equations", "tests/onnx", "tests/cases"]
+    own = ["tests/tools", "tests/python", "tests/equations", "tests/onnx", "tests/cases", "tests/provider"]
     names = names or own + (["tests/dropin", "tests/packages", "tests/services"] if options.all else [])
     found = [name for name in names if name.endswith(".py") or list((ROOT / name).glob("**/test_*.py"))]
     if not found:

@@ -1,7 +1,7 @@
 """./dev wheels: the Python package as wheels, for systems that have no compiler, and as sources.
 
 Made of what `./dev build` has built, stripped. `treadle` has the library inside, `treadle-jit` the compiler of loops, which the
-library finds beside itself. The same sources give the same bytes: entries are sorted, and all have one time.
+library finds beside itself, and `onnxruntime-ep-treadle` the execution provider for onnxruntime. The same sources give the same bytes: entries are sorted, and all have one time.
 """
 
 import base64
@@ -28,7 +28,12 @@ STAGED = BUILD / "wheels-staged"
 REQUIREMENTS = ROOT / "tools" / "requirements-packaging.txt"
 OLDEST_GLIBC = 34  # 2.34 at most: a wheel that needs a newer one is an error
 OLDEST_PYTHON = (3, 11)  # of CPython; the extension keeps to its limited API, which all later ones have
-LARGEST = {"treadle": 8_000_000, "treadle-jit": 16_000_000}  # bytes
+LARGEST = {"treadle": 8_000_000, "treadle-jit": 16_000_000, "onnxruntime-ep-treadle": 8_000_000}  # bytes
+# What wheels beside the project's own say of themselves.
+DESCRIPTIONS = {
+    "treadle-jit": "What treadle, an ONNX engine, compiles loops by",
+    "onnxruntime-ep-treadle": "An execution provider for onnxruntime that runs the loops of models on treadle",
+}
 WRITTEN = (1980, 1, 1, 0, 0, 0)  # when all files in a wheel say they were
 
 
@@ -44,11 +49,11 @@ def project() -> dict:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def package_files() -> dict[str, pathlib.Path]:
-    """The package as it is imported from the build, whose Python files are links to the sources."""
-    package = BUILD / "python" / "treadle"
+def package_files(name: str) -> dict[str, pathlib.Path]:
+    """A package as it is imported from the build, whose Python files are links to the sources."""
+    package = BUILD / "python" / name
     found = sorted(path for path in package.rglob("*") if path.is_file() and path.name != "libtreadle_jit.so")
-    return {f"treadle/{path.relative_to(package)}": path.resolve() for path in found if path.suffix != ".pyc"}
+    return {f"{name}/{path.relative_to(package)}": path.resolve() for path in found if path.suffix != ".pyc"}
 
 
 def wheels() -> list[Wheel]:
@@ -58,8 +63,9 @@ def wheels() -> list[Wheel]:
     marker.write_text('"""What treadle compiles loops by; treadle finds it here by itself."""\n')
     library = {f"treadle_jit/{version}/libtreadle_jit.so": BUILD / "lib" / "libtreadle_jit.so"}
     return [
-        Wheel("treadle", f"{oldest}-abi3", ("engine", "python"), package_files()),
+        Wheel("treadle", f"{oldest}-abi3", ("engine", "python"), package_files("treadle")),
         Wheel("treadle-jit", "py3-none", ("jit",), {"treadle_jit/__init__.py": marker, **library}),
+        Wheel("onnxruntime-ep-treadle", "py3-none", ("engine",), package_files("onnxruntime_ep_treadle")),
     ]
 
 
@@ -72,7 +78,7 @@ project = data["project"]
 if {name!r} != project["name"]:
     for key in ("readme", "dependencies", "optional-dependencies", "scripts"):
         project.pop(key, None)
-    project |= {{"name": {name!r}, "description": "What treadle, an ONNX engine, compiles loops by"}}
+    project |= {{"name": {name!r}, "description": {DESCRIPTIONS.get(name)!r}}}
 sys.stdout.write(str(pyproject_metadata.StandardMetadata.from_pyproject(data, ".").as_rfc822()))
 """
     command = [VENV / "bin" / "python", "-c", script]

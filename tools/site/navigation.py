@@ -18,6 +18,7 @@ SECTIONS = {
             for name in (
                 "install",
                 "onnxruntime",
+                "onnxruntime-provider",
                 "deployment",
                 "cluster",
                 "serving",

@@ -1,0 +1,70 @@
+// The onnxruntime that has opened this library: its functions, its statuses, and what its version can do.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "interface.h"
+#include "treadle/treadle.h"
+
+namespace treadle::provider {
+
+constexpr uint32_t kOldestVersion = 23;  // of onnxruntime's interface: the first that opens such libraries
+
+struct Host {
+  const OrtApi* api = nullptr;
+  const OrtEpApi* ep_api = nullptr;
+  int release = 0;  // 31 of "1.31.1"
+
+  // Older ones have no entry for these questions in their tables.
+  bool tells_unknown_rank() const { return release >= 24; }
+  bool lends_sizes() const { return release >= 27; }
+  // A fused node has the values that bodies capture as inputs.
+  bool wires_captures() const { return release >= 27; }
+};
+
+// Throws unless `base` is recent enough.
+void open_host(const OrtApiBase* base);
+const Host& host();
+inline const OrtApi& ort() {
+  return *host().api;
+}
+
+struct Failure : std::runtime_error {
+  Failure(OrtErrorCode number, const std::string& message) : std::runtime_error(message), code(number) {}
+  OrtErrorCode code;
+};
+
+// Throw what onnxruntime or treadle says, if anything; free the status.
+void check(OrtStatus* status);
+void check(treadle_status* status);
+
+// Of the exception that is being handled.
+OrtStatus* status_of_exception(const OrtApi& api) noexcept;
+
+template <class Action>
+OrtStatus* guarded(Action action) noexcept {
+  try {
+    action();
+    return nullptr;
+  } catch (...) {
+    return status_of_exception(ort());
+  }
+}
+
+// A list that onnxruntime gives as a count and a function that fills an array.
+template <class Element, class Owner>
+std::vector<Element> list_of(OrtStatus* (*count)(const Owner*, size_t*),
+                             OrtStatus* (*fill)(const Owner*, Element*, size_t), const Owner* owner) {
+  size_t size = 0;
+  check(count(owner, &size));
+  std::vector<Element> elements(size);
+  check(fill(owner, elements.data(), size));
+  return elements;
+}
+
+void warn(const OrtLogger* logger, const std::string& message);
+
+}  // namespace treadle::provider

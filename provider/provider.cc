@@ -1,0 +1,96 @@
+#include "provider.h"
+
+#include <algorithm>
+
+#include "fused_node.h"
+#include "model.h"
+
+namespace treadle::provider {
+
+namespace {
+
+void require_no_captures(const std::vector<const Node*>& nodes) {
+  for (const Node* node : nodes) {
+    const bool captures = std::any_of(node->captured.begin(), node->captured.end(),
+                                      [](const OrtValueInfo* value) { return constant_of(value) == nullptr; });
+    if (captures) {
+      throw Failure(ORT_NOT_IMPLEMENTED, "only onnxruntime 1.27 and later hand captured values to providers");
+    }
+  }
+}
+
+}  // namespace
+
+Provider::Provider(const OrtSessionOptions* options, const OrtLogger* logger)
+    : OrtEp{}, settings_(options), sessions_(settings_), logger_(logger) {
+  ort_version_supported = kOldestVersion;
+  OrtEp::GetName = [](const OrtEp*) { return kName; };
+  OrtEp::GetCapability = [](OrtEp* self, const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
+    return guarded([&] { static_cast<Provider*>(self)->claim(graph, info); });
+  };
+  OrtEp::Compile = [](OrtEp* self, const OrtGraph** graphs, const OrtNode** fused, size_t count,
+                      OrtNodeComputeInfo** out, OrtNode**) {
+    return guarded([&] {
+      auto* provider = static_cast<Provider*>(self);
+      for (size_t i = 0; i < count; ++i) provider->compile(graphs[i], fused[i], &out[i]);
+      provider->sessions_.forget();
+    });
+  };
+  OrtEp::ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** infos, size_t count) {
+    for (size_t i = 0; i < count; ++i) delete static_cast<FusedNode*>(infos[i]);
+  };
+}
+
+// onnxruntime asks for bodies before it asks for the graph around them.
+void Provider::claim(const OrtGraph* handle, OrtEpGraphSupportInfo* info) {
+  const Graph graph(handle);
+  if (!has_seeds(graph, settings_) || is_left_to_outer(handle)) return;
+  const OrtNodeFusionOptions options{.ort_version_supported = kOldestVersion, .drop_constant_initializers = true};
+  for (const Claim& claim : claims_of(graph)) {
+    std::vector<const OrtNode*> nodes;
+    for (const Node* node : claim.members(graph)) nodes.push_back(node->handle);
+    check(host().ep_api->EpGraphSupportInfo_AddNodesToFuse(info, nodes.data(), nodes.size(), &options));
+  }
+}
+
+std::vector<Claim> Provider::claims_of(const Graph& graph) {
+  return find_claims(graph, settings_, [&](const Claim& claim) {
+    return accepts(graph.handle, claim.members(graph), outputs_of(graph, claim));
+  });
+}
+
+bool Provider::accepts(const OrtGraph* graph, const std::vector<const Node*>& nodes, const Values& outputs) {
+  try {
+    if (!host().wires_captures()) require_no_captures(nodes);
+    sessions_.open(write_model(graph, nodes, outputs));
+    return true;
+  } catch (const Failure& failure) {
+    warn(logger_, "left to onnxruntime: " + nodes.front()->type + " (" + failure.what() + ")");
+    return false;
+  }
+}
+
+// The loop that the graph is a body of will be claimed, or everything. onnxruntime shows that node alone, not what is
+// around it: of a loop that takes or gives other values than tensors, it is assumed that its claim can grow until only
+// tensors cross.
+bool Provider::is_left_to_outer(const OrtGraph* graph) {
+  const OrtNode* handle = parent_of(graph);
+  if (!handle) return false;
+  if (settings_.whole_graphs) return true;
+  const Node parent = read_node(handle);
+  if (!is_seed(parent, settings_)) return false;
+  Values outputs = parent.outputs;
+  std::erase(outputs, nullptr);
+  return accepts(graph, {&parent}, outputs);
+}
+
+void Provider::compile(const OrtGraph* graph, const OrtNode* fused, OrtNodeComputeInfo** out) {
+  const Node node = read_node(fused);
+  const std::vector<Node> nodes = read_nodes(graph);
+  std::vector<const Node*> members;
+  for (const Node& member : nodes) members.push_back(&member);
+  const Session session = sessions_.open(write_model(graph, members, node.outputs));
+  *out = new FusedNode(session, settings_, node.inputs, node.outputs);
+}
+
+}  // namespace treadle::provider

@@ -1,0 +1,35 @@
+// Options of a session that are meant for this provider.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "host.h"
+
+namespace treadle::provider {
+
+constexpr char kName[] = "TreadleExecutionProvider";
+
+using EngineOptions = std::unique_ptr<treadle_options, void (*)(treadle_options*)>;
+using RunOptions = std::unique_ptr<treadle_run_options, void (*)(treadle_run_options*)>;
+
+struct Settings {
+  // Reads "ep.treadle.KEY" and "ep.treadleexecutionprovider.KEY"; the latter is where onnxruntime puts what a program
+  // says beside the provider's name. Throws for a key or a value that neither this library nor treadle knows.
+  explicit Settings(const OrtSessionOptions* options);
+
+  bool whole_graphs = false;          // "claim": loops (of bodies and recurrent operators), all
+  int64_t recurrent_weights = 16384;  // a lone LSTM, GRU or RNN with fewer elements in its weights stays onnxruntime's
+  double time_limit = 0;              // of a run of a claimed node, in seconds; 0: none
+  int64_t iteration_limit = 0;
+  int64_t memory_limit = 0;
+  EngineOptions engine;
+
+  bool limits_runs() const { return time_limit > 0 || iteration_limit > 0 || memory_limit > 0; }
+  RunOptions run_options() const;  // NULL where nothing is limited
+
+ private:
+  void set(const std::string& key, const std::string& value);
+};
+
+}  // namespace treadle::provider

@@ -1,0 +1,15 @@
+// Types of values: as protobuf writes them, and whether a value can be handed from onnxruntime to treadle and back.
+#pragma once
+
+#include "host.h"
+#include "message.h"
+
+namespace treadle::provider {
+
+// A TypeProto; empty for a type that onnxruntime does not know.
+Message type_message(const OrtTypeInfo* type);
+
+// Only tensors can: this library has no way to make a sequence, a map or an optional that a node gives.
+bool can_cross(const OrtTypeInfo* type);
+
+}  // namespace treadle::provider

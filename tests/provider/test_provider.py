@@ -1,0 +1,307 @@
+"""treadle as an execution provider inside onnxruntime: what it claims, and that results are onnxruntime's own."""
+
+import os
+import pathlib
+import threading
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime
+import onnxruntime_ep_treadle
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHARED = pathlib.Path(os.environ.get("TREADLE_SHARED", ROOT.parent / "shared"))
+NAME = onnxruntime_ep_treadle.get_ep_name()
+HEAD = '<ir_version: 8, opset_import: ["" : 17]>\n'
+
+CAPTURES = (
+    HEAD
+    + """g (int64 n, float[N,3] x, float[3] step) => (float[N,3] y, float[trips,N] sums)
+<float[3] scale = {0.5, 2.0, -1.0}> {
+  yes = Constant <value = bool {1}> ()
+  moved = Mul(x, scale)
+  y, sums = Loop <body = b (int64 i, bool go, float[N,3] s) => (bool on, float[N,3] t, float[N] sum) {
+    on = Identity(go)
+    u = Add(s, step)
+    v = Mul(u, scale)
+    w = Add(v, moved)
+    t = Tanh(w)
+    axes = Constant <value_ints = [1]> ()
+    sum = ReduceSum <keepdims = 0> (t, axes)
+  }> (n, yes, moved)
+}"""
+)
+
+SEQUENCES = (
+    HEAD
+    + """g (int64 n, float[2] x) => (float[M] y) {
+  yes = Constant <value = bool {1}> ()
+  none = SequenceEmpty ()
+  last, parts = Loop <body = b (int64 i, bool go, float[2] s, seq(float[2]) l) => (bool on, float[2] t, seq(float[2]) m) {
+    on = Identity(go)
+    t = Add(s, s)
+    m = SequenceInsert(l, t)
+  }> (n, yes, x, none)
+  y = ConcatFromSequence <axis = 0> (parts)
+}"""
+)
+
+GIVES_A_SEQUENCE = (
+    HEAD
+    + """g (int64 n, float[2] x) => (seq(float[2]) parts) {
+  yes = Constant <value = bool {1}> ()
+  none = SequenceEmpty ()
+  parts = Loop <body = b (int64 i, bool go, seq(float[2]) l) => (bool on, seq(float[2]) m) {
+    on = Identity(go)
+    m = SequenceInsert(l, x)
+  }> (n, yes, none)
+}"""
+)
+
+LOOP_IN_IF = (
+    HEAD
+    + """g (bool c, int64 n, float[2] x) => (float[2] y) {
+  yes = Constant <value = bool {1}> ()
+  y = If <then_branch = t () => (float[2] a) {
+    a = Loop <body = b (int64 i, bool go, float[2] s) => (bool on, float[2] r) {
+      on = Identity(go)
+      r = Add(s, x)
+    }> (n, yes, x)
+  }, else_branch = e () => (float[2] b) { b = Neg(x) }> (c)
+}"""
+)
+
+TEXTS = (
+    HEAD
+    + """g (int64 n, string[2] words) => (string[2] last, string[trips,2] all) {
+  yes = Constant <value = bool {1}> ()
+  last, all = Loop <body = b (int64 i, bool go, string[2] s) => (bool on, string[2] t, string[2] u) {
+    on = Identity(go)
+    t = Identity(words)
+    u = Identity(s)
+  }> (n, yes, words)
+}"""
+)
+
+GATHERS = (
+    HEAD
+    + """g (int64 n, float[3] x) => (float y) {
+  yes = Constant <value = bool {1}> ()
+  zero = Constant <value = float {0}> ()
+  y = Loop <body = b (int64 i, bool go, float s) => (bool on, float t) {
+    on = Identity(go)
+    v = Gather(x, i)
+    t = Add(s, v)
+  }> (n, yes, zero)
+}"""
+)
+
+# The Relu comes between the two loops, so they cannot be one claim without it.
+TWO_LOOPS = (
+    HEAD
+    + """g (int64 n, float[2] x) => (float[2] z) {
+  yes = Constant <value = bool {1}> ()
+  y = Loop <body = b (int64 i, bool go, float[2] s) => (bool on, float[2] t) { on = Identity(go) t = Add(s, s) }> (n, yes, x)
+  r = Relu(y)
+  z = Loop <body = c (int64 j, bool ho, float[2] p) => (bool pn, float[2] q) { pn = Identity(ho) q = Sub(p, r) }> (n, yes, y)
+}"""
+)
+
+INPUTS = {
+    "captures": (CAPTURES, {"n": np.array(5), "x": np.ones((2, 3), "f4"), "step": np.float32([0.1, 0.2, 0.3])}),
+    "sequences": (SEQUENCES, {"n": np.array(3), "x": np.float32([1, 2])}),
+    "loop_in_if": (LOOP_IN_IF, {"c": np.array(True), "n": np.array(3), "x": np.float32([1, 2])}),
+    "texts": (TEXTS, {"n": np.array(2), "words": np.array(["é", ""], object)}),
+    "gathers": (GATHERS, {"n": np.array(3), "x": np.float32([1, 2, 4])}),
+    "two_loops": (TWO_LOOPS, {"n": np.array(3), "x": np.float32([1, -2])}),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered():
+    onnxruntime.register_execution_provider_library(NAME, onnxruntime_ep_treadle.get_library_path())
+
+
+def serialised(model) -> bytes | str:
+    if isinstance(model, pathlib.Path):
+        return str(model)
+    return (onnx.parser.parse_model(model) if isinstance(model, str) else model).SerializeToString()
+
+
+def on_treadle(model, options=None, entries=None, threads=1):
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = threads
+    settings.log_severity_level = 3
+    settings.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    for key, value in (entries or {}).items():
+        settings.add_session_config_entry(key, value)
+    providers = [(NAME, options or {}), "CPUExecutionProvider"]
+    session = onnxruntime.InferenceSession(serialised(model), settings, providers=providers, enable_fallback=False)
+    session.disable_fallback()
+    return session
+
+
+def on_cpu(model):
+    return onnxruntime.InferenceSession(serialised(model), providers=["CPUExecutionProvider"])
+
+
+def expected_outputs(case):
+    model, feeds = INPUTS[case]
+    if case == "texts":  # onnxruntime 1.31's Loop leaves the first text of the second iteration empty
+        return [feeds["words"], np.stack([feeds["words"]] * int(feeds["n"]))]
+    return on_cpu(model).run(None, feeds)
+
+
+def claimed(session) -> list[str]:
+    groups = session.get_provider_graph_assignment_info()
+    return sorted(node.op_type for group in groups if group.ep_name == NAME for node in group.get_nodes())
+
+
+def assert_same(got, want, tolerance=1e-5):
+    for ours, theirs in zip(got, want, strict=True):
+        if isinstance(theirs, np.ndarray) and theirs.dtype.kind == "f":
+            np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+        else:
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_package_names_what_onnxruntime_lists():
+    assert onnxruntime_ep_treadle.get_ep_names() == [NAME]
+    assert NAME in onnxruntime.get_available_providers()
+    assert NAME in {device.ep_name for device in onnxruntime.get_ep_devices()}
+
+
+@pytest.mark.parametrize("case", INPUTS)
+def test_loops_are_claimed_and_give_the_same(case):
+    model, feeds = INPUTS[case]
+    session = on_treadle(model)
+    expected = {
+        "sequences": ["ConcatFromSequence", "Loop", "SequenceEmpty"],
+        "loop_in_if": ["If"],
+        "two_loops": ["Loop"] * 2,
+    }
+    assert claimed(session) == expected.get(case, ["Loop"])
+    want = expected_outputs(case)
+    for _ in range(3):
+        assert_same(session.run(None, feeds), want)
+
+
+@pytest.mark.parametrize("case", INPUTS)
+def test_whole_graphs_on_request(case):
+    model, feeds = INPUTS[case]
+    session = on_treadle(model, {"claim": "all"})
+    assert len({group.ep_name for group in session.get_provider_graph_assignment_info()}) == 1
+    assert_same(session.run(None, feeds), expected_outputs(case))
+
+
+def test_sequences_do_not_cross_the_border():
+    session = on_treadle(GIVES_A_SEQUENCE)
+    assert claimed(session) == []
+    feeds = {"n": np.array(2), "x": np.float32([1, 2])}
+    assert_same(session.run(None, feeds)[0], on_cpu(GIVES_A_SEQUENCE).run(None, feeds)[0])
+
+
+def test_no_iterations_and_other_sizes_on_one_session():
+    session, reference = on_treadle(CAPTURES), on_cpu(CAPTURES)
+    for trips, rows in [(0, 1), (3, 4), (7, 2), (0, 3)]:
+        x = np.random.default_rng(rows).normal(size=(rows, 3)).astype("f4")
+        feeds = {"n": np.array(trips), "x": x, "step": np.float32([1, 2, 3])}
+        assert_same(session.run(None, feeds), reference.run(None, feeds))
+
+
+def test_several_sessions_and_threads():
+    sessions = [on_treadle(CAPTURES), on_treadle(TWO_LOOPS), on_treadle(CAPTURES, {"threads": "2"})]
+    feeds = [INPUTS["captures"][1], INPUTS["two_loops"][1], INPUTS["captures"][1]]
+    wanted = [on_cpu(CAPTURES), on_cpu(TWO_LOOPS), on_cpu(CAPTURES)]
+    wanted = [reference.run(None, feed) for reference, feed in zip(wanted, feeds, strict=True)]
+    failures = []
+
+    def use(index):
+        try:
+            for _ in range(50):
+                assert_same(sessions[index].run(None, feeds[index]), wanted[index])
+        except Exception as failure:  # of a thread, told below
+            failures.append(failure)
+
+    threads = [threading.Thread(target=use, args=(index,)) for index in (0, 0, 1, 1, 2, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_errors_of_runs_say_where_and_why():
+    session = on_treadle(GATHERS)
+    with pytest.raises(Exception, match=r"Gather.*out of (range|bounds)|index") as failure:
+        session.run(None, {"n": np.array(5), "x": np.float32([1, 2, 4])})
+    assert "EP_FAIL" not in str(failure.value)
+    assert_same(session.run(None, INPUTS["gathers"][1]), [np.float32(7)])
+
+
+def test_limits_of_runs():
+    session = on_treadle(GATHERS, {"iteration_limit": "2"})
+    with pytest.raises(Exception, match="2"):
+        session.run(None, INPUTS["gathers"][1])
+
+
+@pytest.mark.parametrize("prefix", ["ep.treadle.", f"ep.{NAME.lower()}."])
+def test_options_of_the_session(prefix):
+    session = on_treadle(LOOP_IN_IF, entries={f"{prefix}claim": "all", f"{prefix}jit": "off"})
+    assert claimed(session) == ["If"]
+    with pytest.raises(Exception, match=r"no option 'speed' .*threads.*claim, recurrent_weights"):
+        on_treadle(LOOP_IN_IF, entries={f"{prefix}speed": "1"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("claim", "some"), ("recurrent_weights", "many"), ("time_limit", "-1"), ("tier", "x")]
+)
+def test_values_of_options(key, value):
+    with pytest.raises(Exception, match=rf"{key}.*{value}"):
+        on_treadle(LOOP_IN_IF, {key: value})
+
+
+def lstm(hidden: int) -> onnx.ModelProto:
+    rng = np.random.default_rng(0)
+    weights = {"W": (1, 4 * hidden, hidden), "R": (1, 4 * hidden, hidden)}
+    tensors = [onnx.numpy_helper.from_array(rng.normal(size=s, scale=0.1).astype("f4"), n) for n, s in weights.items()]
+    node = onnx.helper.make_node("LSTM", ["x", "W", "R"], ["y", "", "c"], hidden_size=hidden)
+    value = onnx.helper.make_tensor_value_info
+    x, y, c = (value(n, onnx.TensorProto.FLOAT, None) for n in "xyc")
+    x = value("x", onnx.TensorProto.FLOAT, ["T", 1, hidden])
+    graph = onnx.helper.make_graph([node], "g", [x], [y, c], tensors)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_lone_recurrent_operators_from_some_size_on():
+    assert claimed(on_treadle(lstm(4))) == []
+    assert claimed(on_treadle(lstm(4), {"recurrent_weights": "0"})) == ["LSTM"]
+    model = lstm(64)
+    session = on_treadle(model)
+    assert claimed(session) == ["LSTM"]
+    feeds = {"x": np.random.default_rng(1).normal(size=(9, 1, 64)).astype("f4")}
+    assert_same(session.run(None, feeds), on_cpu(model).run(None, feeds))
+
+
+def shared_models() -> list[pathlib.Path]:
+    return sorted(path.parent for path in SHARED.glob("models/*/model.onnx"))
+
+
+@pytest.mark.parametrize("folder", shared_models(), ids=lambda folder: folder.name)
+def test_shared_models(folder):
+    reference = on_cpu(folder / "model.onnx")
+    session = on_treadle(folder / "model.onnx")
+    if not claimed(session):
+        pytest.skip("nothing to claim")
+    files = sorted(folder.glob("test_data_set_0/input_*.pb"), key=lambda path: int(path.stem.split("_")[1]))
+    feeds = {
+        value.name: onnx.numpy_helper.to_array(onnx.load_tensor(str(file)))
+        for value, file in zip(reference.get_inputs(), files, strict=False)
+    }
+    try:
+        want = reference.run(None, feeds)
+    except Exception as failure:  # a model that onnxruntime's own kernels do not run
+        pytest.skip(f"onnxruntime: {failure}")
+    assert_same(session.run(None, feeds), want, 1e-4)
