@@ -26,7 +26,7 @@ RUNS = 2  # of which the better one counts: the machine may be at something else
 
 
 def run(session, feeds, options=None):
-    return session._sess.run_values(None, feeds, [], options)
+    return session._engine.run_values(None, feeds, [], options)
 
 
 def stretches(session, feeds) -> tuple[float, float]:

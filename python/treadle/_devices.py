@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Mapping
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from . import _core
 from ._errors import Fail, InvalidArgument
@@ -385,6 +385,25 @@ class OrtEpDevice:
     def create_sync_stream(self) -> None:
         """Raises NotImplemented: runs on the CPU have no streams of a device."""
         raise NotSupported("the CPU has no streams to wait for: runs are over when they return")
+
+
+class OrtEpAssignedNode(NamedTuple):
+    """A node of a model, as a provider runs it."""
+
+    name: str
+    domain: str
+    op_type: str
+
+
+class OrtEpAssignedSubgraph(NamedTuple):
+    """Nodes that a provider runs together."""
+
+    ep_name: str
+    nodes: tuple[OrtEpAssignedNode, ...]
+
+    def get_nodes(self) -> list[OrtEpAssignedNode]:
+        """The nodes as a list."""
+        return list(self.nodes)
 
 
 # The words of /proc/cpuinfo, and what the vendors call themselves and are on PCI.

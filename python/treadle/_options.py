@@ -102,9 +102,16 @@ _RUN: dict[str, _Option] = {
 }
 
 _FOLDER = "session.model_external_initializers_file_folder_path"
+# Where the weights of the model at optimized_model_filepath go, beside it, and how large they are at least.
+_WEIGHTS_FILE = "session.optimized_model_external_initializers_file_name"
+_WEIGHTS_SIZE = "session.optimized_model_external_initializers_min_size_in_bytes"
+_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 # Entries of onnxruntime's that are kept to: of all values, or of one.
 _ENTRIES: dict[str, str | None] = {
     _FOLDER: None,
+    _ASSIGNMENT: None,
+    _WEIGHTS_FILE: None,
+    _WEIGHTS_SIZE: None,
     "session.load_model_format": None,  # a file says what it is
     "session.save_model_format": "ONNX",
 }

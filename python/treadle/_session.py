@@ -14,11 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from . import _core
 from ._capi import OrtValueVector
 from ._capi import Session as InnerSession
-from ._devices import OrtDevice, OrtEpDevice, OrtMemoryInfo, check_is_cpu, cpu_memory, get_ep_devices
-from ._errors import InvalidArgument, NoSuchFile
+from ._devices import (
+    OrtDevice,
+    OrtEpAssignedNode,
+    OrtEpAssignedSubgraph,
+    OrtEpDevice,
+    OrtMemoryInfo,
+    check_is_cpu,
+    cpu_memory,
+    get_ep_devices,
+)
+from ._errors import Fail, InvalidArgument, NoSuchFile
 from ._ignored import suggestion, warn, warn_once
 from ._model import ModelMetadata, NodeArg, model_source
-from ._options import _FOLDER, RunOptions, SessionOptions
+from ._options import _ASSIGNMENT, _FOLDER, _WEIGHTS_FILE, _WEIGHTS_SIZE, RunOptions, SessionOptions
 from ._pool import StreamPool
 from ._profile import Profile, Trace
 from ._progress import Progress, watched
@@ -134,6 +143,14 @@ def _briefly(values: list[NodeArg], most: int = 4) -> str:
     return ", ".join(texts + more) or "nothing"
 
 
+def _least_size(entries: Mapping[str, str]) -> int:
+    """Bytes from which on an initialiser goes to the file of weights; InvalidArgument for what is no number."""
+    text = entries.get(_WEIGHTS_SIZE, "1024")
+    if not text.isdecimal():
+        raise InvalidArgument(f"the configuration entry '{_WEIGHTS_SIZE}' is a number of bytes, found '{text}'")
+    return int(text)
+
+
 def _mapping(name: str, value: Any, what: str) -> dict[str, Any]:
     if value is None or isinstance(value, Mapping):
         return dict(value or {})
@@ -236,9 +253,19 @@ class InferenceSession(_core.SessionBase):
         vars(self).update(state["others"])
 
     def _write_optimized(self, path: str) -> None:
+        model = self._engine.optimized_model()
+        entries = self._sess_options._entries
+        weights_name = entries.get(_WEIGHTS_FILE, "")
+        files = {path: model}
+        if weights_name:
+            from ._proto import with_weights_apart  # rare
+
+            model, weights = with_weights_apart(model, weights_name, _least_size(entries))
+            files = {path: model, os.path.join(os.path.dirname(path), weights_name): weights}
         try:
-            with open(path, "wb") as file:
-                file.write(self._engine.optimized_model())
+            for name, contents in files.items():
+                with open(name, "wb") as file:
+                    file.write(contents)
         except OSError as e:
             raise InvalidArgument(f"optimized_model_filepath: {e}") from e
 
@@ -423,6 +450,20 @@ class InferenceSession(_core.SessionBase):
         """Warns once of each option: providers have none that could be changed."""
         for name, value in options.items():
             warn_once(f"the dynamic option '{name}' = '{value}' has no effect")
+
+    def get_provider_graph_assignment_info(self) -> list[OrtEpAssignedSubgraph]:
+        """The nodes of the graph after the rewrites of loading, each by itself: the CPU runs them all.
+
+        Fail unless the configuration entry "session.record_ep_graph_assignment_info" is "1".
+        """
+        if self._sess_options._entries.get(_ASSIGNMENT) != "1":
+            raise Fail(
+                f"Session configuration entry '{_ASSIGNMENT}' must be set to \"1\" to retrieve EP graph assignment information."
+            )
+        from ._proto import nodes  # rare
+
+        found = [OrtEpAssignedNode(*node) for node in nodes(self._engine.optimized_model())]
+        return [OrtEpAssignedSubgraph(_PROVIDERS[0], (node,)) for node in found]
 
     def get_tuning_results(self) -> list[dict[str, Any]]:
         """An empty list: nothing is tuned that could be kept."""

@@ -5,6 +5,7 @@ what went wrong, or to "".
 """
 
 import json
+import os
 import sys
 import tempfile
 import traceback
@@ -245,6 +246,55 @@ def sessions_without_a_device_to_tune():
     raised(lambda: ort.unregister_execution_provider_library("a"), Fail)
 
 
+def matrix_model():
+    w, b = np.arange(64, dtype=np.float32).reshape(8, 8), np.ones(8, np.float32)
+    nodes = [
+        models.node("MatMul", ["x", "w"], ["t"], name="product"),
+        models.node("Add", ["t", "b"], ["y"], name="sum"),
+    ]
+    initializers = [onnx.numpy_helper.from_array(w, "w"), onnx.numpy_helper.from_array(b, "b")]
+    return models.model(
+        nodes,
+        [models.value("x", shape=[2, 8])],
+        [models.value("y", shape=[2, 8])],
+        opset=17,
+        initializers=initializers,
+    )
+
+
+def optimised_models_with_weights_apart():
+    """The second is written from the first, and runs when that is gone."""
+    x = np.ones((2, 8), np.float32)
+    (expected,) = session(matrix_model()).run(None, {"x": x})
+    with tempfile.TemporaryDirectory() as folder:
+        data = matrix_model()
+        for name, least in (("one", 100), ("two", 10)):
+            options = ort.SessionOptions()
+            options.optimized_model_filepath = f"{folder}/{name}.onnx"
+            options.add_session_config_entry("session.optimized_model_external_initializers_file_name", f"{name}.bin")
+            options.add_session_config_entry(
+                "session.optimized_model_external_initializers_min_size_in_bytes", str(least)
+            )
+            session(data, options)
+            data = f"{folder}/{name}.onnx"
+            assert os.path.getsize(f"{folder}/{name}.bin") >= 256
+        os.remove(f"{folder}/one.onnx")
+        os.remove(f"{folder}/one.bin")
+        assert np.allclose(session(data).run(None, {"x": x})[0], expected)
+
+
+def which_provider_runs_a_node():
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    words = "'session.record_ep_graph_assignment_info' must be set to"
+    assert words in raised(session(matrix_model(), options).get_provider_graph_assignment_info, Fail)
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    found = session(matrix_model(), options).get_provider_graph_assignment_info()
+    assert {part.ep_name for part in found} == {"CPUExecutionProvider"}
+    nodes = {(node.domain, node.op_type, node.name) for part in found for node in part.get_nodes()}
+    assert nodes == {("", "MatMul", "product"), ("", "Add", "sum")}
+
+
 def what_the_package_says_of_itself():
     assert "Build Info" in ort.get_build_info()
     assert ort.package_name == "onnxruntime" and ort.version == ort.__version__ and ort.import_capi_exception is None
@@ -280,7 +330,9 @@ FUNCTIONS = [
     vectors_of_values, vectors_on_memory, runs_from_values_to_values, runs_from_vectors_to_vectors, bindings_give_vectors,
     inner_bindings, memory_of_strings_is_not_bound, arrays_share_memory, what_is_written_to_the_array_is_read_by_runs,
     capsules, devices, descriptions_of_memory, sizes_of_arenas, where_inputs_and_outputs_are, arguments_of_providers,
-    providers_of_options, values_are_updated, sessions_without_a_device_to_tune, what_the_package_says_of_itself,
+    providers_of_options, values_are_updated, optimised_models_with_weights_apart,
+    which_provider_runs_a_node,
+    sessions_without_a_device_to_tune, what_the_package_says_of_itself,
     keys_of_maps, threads_of_the_process,
 ]  # fmt: skip
 

@@ -203,10 +203,20 @@ def test_configuration_entries():
     options = treadle.SessionOptions()
     (message,) = said(lambda: options.add_session_config_entry("session.set_denormal_as_zero", "1"))
     assert "session.set_denormal_as_zero" in message
-    assert said(lambda: options.add_session_config_entry("session.load_model_format", "ONNX")) == []
-    assert len(said(lambda: options.add_session_config_entry("session.load_model_format", "ORT"))) == 1
+    for kind in ("ONNX", "ORT"):
+        assert said(lambda kind=kind: options.add_session_config_entry("session.load_model_format", kind)) == []
+    assert len(said(lambda: options.add_session_config_entry("session.save_model_format", "ORT"))) == 1
     options.add_session_config_entry("treadle.threds", "1")
     with pytest.raises(treadle.InvalidArgument, match=r"no option 'threds' \(tier, threads"):
+        treadle.InferenceSession(models.add(), options)
+
+
+def test_a_size_of_weights_that_is_no_number(tmp_path):
+    options = treadle.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "m.onnx")
+    options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "w.bin")
+    options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "many")
+    with pytest.raises(treadle.InvalidArgument, match="number of bytes, found 'many'"):
         treadle.InferenceSession(models.add(), options)
 
 

@@ -16,7 +16,7 @@ PROGRAM = pathlib.Path(__file__).with_name("onnxruntime_names.py")
 FUNCTIONS = [
     line.split()[1].partition("(")[0] for line in PROGRAM.read_text("utf-8").splitlines() if line.startswith("def ")
 ]
-HELPERS = ("session", "raised", "named_value", "found")
+HELPERS = ("session", "raised", "named_value", "matrix_model", "found")
 
 
 @functools.cache
