@@ -140,8 +140,8 @@ thread_local const MemoryScope* current_scope = nullptr;
 
 }  // namespace
 
-MemoryScope::MemoryScope(std::shared_ptr<MemoryAccount> account, Refuses refuses)
-    : account_(std::move(account)), refuses_(refuses), outer_(current_scope) {
+MemoryScope::MemoryScope(const std::shared_ptr<MemoryAccount>& account, Refuses refuses)
+    : account_(account), refuses_(refuses), outer_(current_scope) {
   current_scope = this;
 }
 

@@ -75,7 +75,9 @@ class MemoryAccount {
 class MemoryScope {
  public:
   enum class Refuses : bool { kNothing, kWhatDoesNotFit };
-  explicit MemoryScope(std::shared_ptr<MemoryAccount> account, Refuses refuses = Refuses::kWhatDoesNotFit);
+  // `account` must outlive the scope.
+  explicit MemoryScope(const std::shared_ptr<MemoryAccount>& account, Refuses refuses = Refuses::kWhatDoesNotFit);
+  explicit MemoryScope(std::shared_ptr<MemoryAccount>&& account, Refuses refuses = Refuses::kWhatDoesNotFit) = delete;
   ~MemoryScope();
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;
@@ -90,7 +92,7 @@ class MemoryScope {
   bool refuses() const { return refuses_ == Refuses::kWhatDoesNotFit; }
 
  private:
-  const std::shared_ptr<MemoryAccount> account_;
+  const std::shared_ptr<MemoryAccount>& account_;
   const Refuses refuses_;
   const MemoryScope* const outer_;
 };

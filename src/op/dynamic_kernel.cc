@@ -283,8 +283,12 @@ DynamicKernel elementwise_kernel(const DynamicContext& context) {
   return dynamic_kernel<Elementwise, run_elementwise>(context, made);
 }
 
-bool is_number(const ir::Value* v) {
-  return !v || (v->type.is_tensor() && v->type.element != ElementType::kUndefined && !is_string(v->type.element));
+bool is_known_tensor(const ir::Value* v) {
+  return !v || (v->type.is_tensor() && v->type.element != ElementType::kUndefined);
+}
+
+bool is_texts(const ir::Value* v) {
+  return v && is_string(v->type.element);
 }
 
 template <class Word>
@@ -329,9 +333,14 @@ void copy_lines(size_t width, std::span<const int64_t> dims, const std::byte* fr
 }  // namespace
 
 DynamicKernel dynamic_kernel_of(const ir::Node& node, StateArena& arena) {
-  if (!std::ranges::all_of(node.inputs, is_number) || !std::ranges::all_of(node.outputs, is_number)) return {};
-  if (!std::ranges::all_of(node.outputs, [](const ir::Value* v) { return v != nullptr; })) return {};
+  if (!std::ranges::all_of(node.inputs, is_known_tensor)) return {};
+  if (!std::ranges::all_of(node.outputs, [](const ir::Value* v) { return v && is_known_tensor(v); })) return {};
   const DynamicContext context{node, arena};
+  if (std::ranges::any_of(node.inputs, is_texts) || std::ranges::any_of(node.outputs, is_texts)) {
+    DynamicKernel kernel = node.op->dynamic_texts ? node.op->dynamic_texts(context) : DynamicKernel();
+    kernel.takes_texts = true;
+    return kernel;
+  }
   if (node.op->dynamic) return node.op->dynamic(context);
   return node.op->elementwise ? elementwise_kernel(context) : DynamicKernel();
 }

@@ -4,6 +4,7 @@
 // kernel takes whatever sizes come, finds those of the results and computes these. Operators that loops use on values
 // which grow, shrink or are cut to pieces have one; it gives the same bits as the prepared kernel.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -40,7 +41,8 @@ struct DynamicResult {
   Tensor* tensor = nullptr;  // null: memory has to be looked for each time
   void** address = nullptr;  // of the elements, for those who look there; kept right
   ElementType type{};
-  size_t width = 0;  // bytes of an element
+  size_t width = 0;       // bytes of an element
+  bool is_fixed = false;  // its sizes are planned: the tensor that is there has them
 };
 
 class DynamicCall {
@@ -69,7 +71,10 @@ class DynamicCall {
     const size_t bytes = static_cast<size_t>(count) * result.width;
     bytes_ += bytes;
     Tensor* const old = result.tensor;
-    if (!old || old->type() != result.type || !old->rewrite(dims, count, bytes)) return make_elsewhere(i, dims);
+    if (!old || old->type() != result.type || (result.is_fixed && !std::ranges::equal(dims, old->dims())) ||
+        !old->rewrite(dims, count, bytes)) {
+      return make_elsewhere(i, dims);
+    }
     return *result.address = old->mutable_raw();
   }
   // Makes output `i` the elements of input `from` under other sizes of equal count. False: as above.
@@ -77,11 +82,13 @@ class DynamicCall {
     // Short values are copied: whoever shares memory keeps the next trip from writing to it.
     constexpr size_t kMostCopied = 4096;
     const size_t bytes = static_cast<size_t>(inputs[from].count) * results_[i].width;
-    if (bytes > kMostCopied) return share_memory(i, from, dims);
+    if (bytes > kMostCopied || is_string(results_[i].type)) return share_memory(i, from, dims);
     void* to = make(i, dims, inputs[from].count);
     if (to && bytes > 0) std::memcpy(to, inputs[from].data, bytes);
     return to != nullptr;
   }
+  // Counts bytes that are read or written beside the elements themselves: those of texts.
+  void count_bytes(size_t bytes) { bytes_ += bytes; }
   // Bytes of all that was made.
   size_t bytes_made() const { return bytes_; }
 
@@ -99,6 +106,7 @@ class DynamicCall {
 struct DynamicKernel {
   uint32_t (*run)(const void* state, DynamicCall& call) = nullptr;  // null: there is none
   const void* state = nullptr;
+  bool takes_texts = false;  // texts are among its operands or results
 };
 
 // What a dynamic kernel is made of, once for a node: all but the sizes. Element types of inputs are known.
@@ -114,11 +122,11 @@ struct DynamicContext {
 template <class T, auto kRun, class... Args>
 DynamicKernel dynamic_kernel(const DynamicContext& context, Args&&... arguments) {
   const auto run = [](const void* state, DynamicCall& call) { return kRun(*static_cast<const T*>(state), call); };
-  return {run, context.arena.make<T>(std::forward<Args>(arguments)...)};
+  return {run, context.arena.make<T>(std::forward<Args>(arguments)...), false};
 }
 
-// The dynamic kernel of a node; none where the operator has none, an element type is unknown or no number, or an output
-// is left out.
+// The dynamic kernel of a node; none where the operator has none (for texts: OpDef::dynamic_texts), an element type is
+// unknown, or an output is left out.
 DynamicKernel dynamic_kernel_of(const ir::Node& node, StateArena& arena);
 
 // What kernels share: element k of a list of int32 or int64; a strided copy, strides in elements.

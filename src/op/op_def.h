@@ -173,6 +173,8 @@ struct OpDef {
   bool moves_elements = false;
   // Optional: a kernel that takes operands of any size. Elementwise operators need not say it.
   DynamicFn dynamic = nullptr;
+  // The same for a node among whose operands or results are texts.
+  DynamicFn dynamic_texts = nullptr;
   // Output 0 is input 0 with the other inputs behind it along attribute `axis`: where input 0 is a value that grows, it
   // is extended in place.
   bool appends = false;
@@ -264,6 +266,7 @@ class OpBuilder {
   OpBuilder& expand_in_loops(ExpandFn fn) { return def.expands_in_loops = true, expand(fn); }
   OpBuilder& axes(AxesFn rule, WidenFn widen = nullptr) { return def.axes = rule, def.widen = widen, *this; }
   OpBuilder& dynamic(DynamicFn fn) { return def.dynamic = fn, *this; }
+  OpBuilder& dynamic_texts(DynamicFn fn) { return def.dynamic_texts = fn, *this; }
   OpBuilder& no_axes(const char* why) { return def.no_axes = why, *this; }
 
   OpDef& def;

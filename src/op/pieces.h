@@ -10,8 +10,11 @@ namespace treadle {
 
 // About what it takes to make a text or to compare two: beside its bytes, and with them.
 inline constexpr double kTextNs = 50;
+inline double text_ns(size_t bytes) {
+  return kTextNs + kByteNs * static_cast<double>(bytes);
+}
 inline double text_ns(std::string_view text) {
-  return kTextNs + kByteNs * static_cast<double>(text.size());
+  return text_ns(text.size());
 }
 
 // in_pieces for what can fail: fn(begin, end) returns 0 or a KernelError, which ends the loop.

@@ -208,12 +208,23 @@ Status Planner::emit_branch(const ir::Node& node, const ir::Region& branch) {
     const uint32_t from = slot(branch.outputs[i]), to = slot(node.outputs[i]);
     if (p_.slots[to].storage == Storage::kHandle) {
       emit_move(from, to);
+      p_.moves.back().takes = can_be_taken(branch, i, p_.slots[from], p_.slots[to]);
       note_type(branch.outputs[i], from);
     } else {
       emit_copy_to(from, to, p_.slots[to].bytes);
     }
   }
   return {};
+}
+
+// Whether nobody but the If reads output `i` of the branch, whose place stands for the same sizes.
+bool Planner::can_be_taken(const ir::Region& branch, size_t i, const Slot& from, const Slot& to) {
+  const ir::Value* v = branch.outputs[i];
+  if (from.storage != Storage::kHandle || !v->producer || v->producer->parent != &branch) return false;
+  if (std::ranges::count(branch.outputs, v) > 1) return false;
+  if (!from.type.is_concrete() && !to.type.is_concrete()) return true;
+  return from.type.is_concrete() && to.type.is_concrete() && from.type.element == to.type.element &&
+         same(from.type.shape, to.type.shape);
 }
 
 void Planner::note_type(const ir::Value* v, uint32_t from) {

@@ -92,6 +92,7 @@ class Planner {
   Status emit_branch(const ir::Node& node, const ir::Region& branch);
 
   // A planned value that is about to be wrapped as a handle needs its own sizes, which an alias's slot does not have.
+  static bool can_be_taken(const ir::Region& branch, size_t i, const Slot& from, const Slot& to);
   void note_type(const ir::Value* v, uint32_t from);
   uint32_t typed_slot(const ir::Value* v, uint32_t s);
 

@@ -99,7 +99,7 @@ void describe(const Row& row, V&& v) {
 
 template <class V>
 void describe(const Move& move, V&& v) {
-  const auto& [from, to] = move;
+  const auto& [from, to, takes] = move;
   v.slot({"from", 0, from, Role::kReadsValue});
   v.slot({"to", 0, to, Role::kWritesValue});
 }

@@ -20,22 +20,27 @@ Status DynamicNodes::run(const plan::Instruction*& in, const plan::Instruction* 
       continue;
     }
     const DynamicNode& node = program_.dynamic[in->index];
-    size_t bytes = 0;
+    Bytes bytes;
     const uint32_t failed = run_kernel(node, in->index, bytes);
     if (failed == 0) {
-      charged += bytes;
+      const size_t all = bytes.read + bytes.made;
+      charged += node.kernel.takes_texts ? bytes.made : all;  // tables of texts are looked at here and there
       // What was read and is small stays for the next trip.
-      if (!node.in_loop || bytes >= RunMemory::kLargeBytes) frame_.release(node.releases, node.in_loop);
+      if (!node.in_loop || all >= RunMemory::kLargeBytes) frame_.release(node.releases, node.in_loop);
       continue;
     }
     if (failed != kNotDynamic) return kernel_status(failed);
-    TREADLE_TRY(in->code == OpCode::kGuarded ? run_guarded(node, in->index) : run_compute(node));
+    TREADLE_TRY(in->code == OpCode::kGuarded ? run_guarded(node, in->index) : run_compute(node, in->index));
     frame_.release(node.releases, node.in_loop);
   }
   return polls_.charge(charged);
 }
 
 Status DynamicNodes::move(const plan::Move& move) {
+  if (move.takes && !frame_.has_layouts()) {
+    frame_.exchange(move.to, move.from);
+    return {};
+  }
   if (frame_.is_plain_handle(move.from)) return frame_.set_handle(move.to, frame_.handle(move.from));
   TREADLE_ASSIGN(AnyValue value, frame_.value_of(move.from, program_.slots[move.from].type));
   return frame_.set_handle(move.to, std::move(value));
@@ -82,9 +87,8 @@ DynamicNodes::Operands DynamicNodes::first_operands(const DynamicNode& node) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const uint32_t s = node.outputs[i];
     const ElementType type = node.node->outputs[i]->type.element;
-    const bool in_place = !frame_.has_layouts() && !frame_.is_fixed(s);
     made.results.push_back(
-        {in_place ? &frame_.handle(s).tensor() : nullptr, frame_.slots() + s, type, byte_width(type)});
+        {&frame_.handle(s).tensor(), frame_.slots() + s, type, byte_width(type), frame_.is_fixed(s)});
   }
   return made;
 }
@@ -106,15 +110,27 @@ bool DynamicNodes::find_operands(Operands& operands, size_t& bytes) const {
   return true;
 }
 
-uint32_t DynamicNodes::run_kernel(const DynamicNode& node, uint32_t index, size_t& bytes) {
+uint32_t DynamicNodes::run_kernel(const DynamicNode& node, uint32_t index, Bytes& bytes) {
   if (!node.kernel.run || node.growth != plan::Growth::kNone) return kNotDynamic;
   Operands& operands = operands_[index];
   if (operands.results.empty()) operands = first_operands(node);
-  if (!find_operands(operands, bytes) || bytes > DynamicCall::kMostBytes) return kNotDynamic;
+  if (!find_operands(operands, bytes.read)) return kNotDynamic;
+  const bool texts = node.kernel.takes_texts;
+  if (!texts && bytes.read > DynamicCall::kMostBytes) return kNotDynamic;
   Call call(frame_, node, operands);
-  const uint32_t failed = node.kernel.run(node.kernel.state, call);
-  bytes += call.bytes_made();
+  const uint32_t failed = texts ? run_text_kernel(node.kernel, call) : node.kernel.run(node.kernel.state, call);
+  bytes.made = call.bytes_made();
   return failed;
+}
+
+// Texts allocate by themselves. Where memory is refused, `compute` is refused as well, and says so.
+uint32_t DynamicNodes::run_text_kernel(const DynamicKernel& kernel, DynamicCall& call) {
+  const MemoryScope counted(memory_.account());
+  try {
+    return kernel.run(kernel.state, call);
+  } catch (const MemoryRefused&) {
+    return kNotDynamic;
+  }
 }
 
 bool DynamicNodes::all_numeric_tensors(const DynamicNode& node) const {
@@ -149,7 +165,7 @@ Status DynamicNodes::run_guarded(const DynamicNode& node, uint32_t index) {
       return error(Code::kNotImplemented, "operator {}-{} cannot be run on these types", node.node->op->name,
                    node.node->version->since);
     }
-    return run_compute(node);
+    return run_compute(node, index);
   }
   if (node.node->op->appends) {
     TREADLE_ASSIGN(const bool done, appends_.append(node));
@@ -200,28 +216,50 @@ Result<AnyValue> DynamicNodes::input_of(const DynamicNode& node, size_t i, bool 
   return AnyValue(Tensor::from_buffer(type.element, known_dims(type.shape), BufferRef(), frame_.address(s)));
 }
 
-Status DynamicNodes::run_compute(const DynamicNode& node) {
-  const ir::Node& info = *node.node;
-  InlineVector<AnyValue, 8> inputs(node.inputs.size());
-  InlineVector<AnyValue, 4> outputs(node.outputs.size());  // at first what they were before
-  const bool borrows = std::all_of(info.outputs.begin(), info.outputs.end(),
-                                   [](const ir::Value* v) { return !v || v->type.is_tensor(); });
-  for (size_t i = 0; i < inputs.size(); ++i) {
+// Sets the values that `compute` reads; constants are there since the first time.
+Status DynamicNodes::set_arguments(const DynamicNode& node, Arguments& values) {
+  const auto& made = node.node->outputs;
+  values.inputs.resize(node.inputs.size());
+  values.outputs.resize(node.outputs.size());
+  const bool borrows = std::ranges::all_of(made, [](const ir::Value* v) { return !v || v->type.is_tensor(); });
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
     const uint32_t s = node.inputs[i];
-    if (s == plan::kNoSlot) continue;
+    if (s == plan::kNoSlot || !values.inputs[i].is_none()) continue;
     if (frame_.is_plain_handle(s)) {
-      inputs[i] = frame_.handle(s);
+      values.inputs[i] = frame_.handle(s);
     } else {
-      TREADLE_ASSIGN(inputs[i], input_of(node, i, borrows));
+      TREADLE_ASSIGN(values.inputs[i], input_of(node, i, borrows));
     }
   }
-  for (size_t i = 0; i < outputs.size(); ++i) {
+  return {};
+}
+
+// Of what the run changes: whoever makes the values anew finds that nobody else holds them.
+void DynamicNodes::drop_arguments(const DynamicNode& node, Arguments& values) {
+  for (size_t i = 0; i < values.inputs.size(); ++i) {
+    const uint32_t s = node.inputs[i];
+    if (s != plan::kNoSlot && program_.slots[s].storage != plan::Storage::kConstant) values.inputs[i] = {};
+  }
+  for (AnyValue& value : values.outputs) value = {};
+}
+
+Status DynamicNodes::run_compute(const DynamicNode& node, uint32_t index) {
+  Arguments& values = arguments_[index];
+  Status status = set_arguments(node, values);
+  if (status.ok()) status = compute(node, values.inputs, values.outputs);
+  drop_arguments(node, values);
+  return status.ok() ? charge_operands(node) : std::move(status);
+}
+
+Status DynamicNodes::compute(const DynamicNode& node, std::span<const AnyValue> inputs, std::span<AnyValue> outputs) {
+  const ir::Node& info = *node.node;
+  for (size_t i = 0; i < outputs.size(); ++i) {  // at first they are what they were before
     const uint32_t s = node.outputs[i];
     if (s == plan::kNoSlot || !frame_.is_handle(s)) continue;
     AnyValue& old = frame_.handle(s);
     if (old.is_tensor() && old.tensor().byte_size() < RunMemory::kLargeBytes) outputs[i] = std::move(old);
   }
-  ComputeContext context{info, inputs, {outputs.data(), outputs.size()}};
+  ComputeContext context{info, inputs, outputs};
   {
     if (memory_.is_limited()) memory_.drop_spare();
     const MemoryScope counted(memory_.account());
@@ -235,7 +273,7 @@ Status DynamicNodes::run_compute(const DynamicNode& node) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     TREADLE_TRY(frame_.set_handle(node.outputs[i], std::move(outputs[i])));
   }
-  return charge_operands(node);
+  return {};
 }
 
 }  // namespace treadle::run

@@ -16,7 +16,8 @@ class DynamicNodes {
         polls_(polls),
         sizes_(program, frame, memory),
         appends_(frame, memory, polls),
-        operands_(program.dynamic.size()) {}
+        operands_(program.dynamic.size()),
+        arguments_(program.dynamic.size()) {}
 
   // Runs instructions kGuarded, kCompute and kMove from `in` up to `end`, and gives up the handles that each is the
   // last to use. `in`: behind the last one that has run.
@@ -37,16 +38,27 @@ class DynamicNodes {
     std::vector<DynamicResult> results;
     std::vector<Dims> planned;
   };
+  // What `compute` of a node is called with, kept so that no call makes places for the values.
+  struct Arguments {
+    std::vector<AnyValue> inputs, outputs;
+  };
   class Call;
 
+  struct Bytes {
+    size_t read = 0, made = 0;
+  };
   // 0, a KernelError, or kNotDynamic: nothing has happened.
-  uint32_t run_kernel(const plan::DynamicNode& node, uint32_t index, size_t& bytes);
+  uint32_t run_kernel(const plan::DynamicNode& node, uint32_t index, Bytes& bytes);
+  uint32_t run_text_kernel(const DynamicKernel& kernel, DynamicCall& call);
   Operands first_operands(const plan::DynamicNode& node);
   bool find_operands(Operands& operands, size_t& bytes) const;
   Status move(const plan::Move& move);
   Status run_guarded(const plan::DynamicNode& node, uint32_t index);
   Status run_prepared(const plan::DynamicNode& node, Prepared& prepared);
-  Status run_compute(const plan::DynamicNode& node);
+  Status run_compute(const plan::DynamicNode& node, uint32_t index);
+  Status set_arguments(const plan::DynamicNode& node, Arguments& values);
+  void drop_arguments(const plan::DynamicNode& node, Arguments& values);
+  Status compute(const plan::DynamicNode& node, std::span<const AnyValue> inputs, std::span<AnyValue> outputs);
   Result<AnyValue> input_of(const plan::DynamicNode& node, size_t i, bool borrows);
   bool all_numeric_tensors(const plan::DynamicNode& node) const;
   Status charge_operands(const plan::DynamicNode& node);
@@ -57,7 +69,8 @@ class DynamicNodes {
   Polls& polls_;
   SizeCache sizes_;
   Appends appends_;
-  std::vector<Operands> operands_;  // by node
+  std::vector<Operands> operands_;    // by node
+  std::vector<Arguments> arguments_;  // by node
 };
 
 }  // namespace treadle::run

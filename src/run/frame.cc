@@ -112,11 +112,13 @@ const Dims& Frame::dims_of(uint32_t s, const ir::Value& value, Dims& storage) co
 
 Status Frame::renew(uint32_t s, ElementType type, const Dims& dims) {
   AnyValue& old = handles_[s];
-  if (old.is_tensor() && !is_string(type) && old.tensor().exclusive()) {
+  if (old.is_tensor() && old.tensor().exclusive()) {
     if (old.tensor().type() == type && old.tensor().dims() == dims) {
       slots_[s] = old.tensor().mutable_raw();
       return {};
     }
+  }
+  if (old.is_tensor() && !is_string(type) && old.tensor().exclusive()) {
     const BufferRef& memory = old.tensor().buffer();
     const size_t bytes = static_cast<size_t>(element_count_unchecked(dims)) * byte_width(type);
     const bool whole = old.tensor().raw() == memory->data() && memory->size() >= bytes && memory->size() / 4 <= bytes;

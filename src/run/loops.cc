@@ -194,7 +194,7 @@ Status Loops::begin_outputs(uint32_t index) {
     ScanOutputState& state = at.outputs[i];
     state.dims.clear();
     state.type = ElementType::kUndefined;
-    state.strings.clear();
+    state.texts = {};
     if (scan.row != plan::kNoSlot && !scan.whole_planned) {
       state.dims = known_dims(scan.element_type.shape);
       state.type = scan.element_type.element;
@@ -313,11 +313,8 @@ Status Loops::store_row(const ScanOutput& scan, ScanOutputState& state, const Lo
     return error(Code::kRuntime, "an element of a scan output has shape {}, in iteration 0 it had {}",
                  to_string(tensor->dims()), to_string(state.dims));
   }
-  if (is_string(state.type)) {
-    const auto values = tensor->span<String>();
-    state.strings.insert(scan.reverse ? state.strings.begin() : state.strings.end(), values.begin(), values.end());
-    return {};
-  }
+  const auto row = static_cast<size_t>(scan.reverse ? at.trips - 1 - at.trip : at.trip);
+  if (is_string(state.type)) return store_texts(*tensor, row, scan.reverse, state, at);
   const size_t needed = (static_cast<size_t>(at.trip) + 1) * state.element_bytes;
   if (needed > state.rows.capacity()) {
     size_t want = std::max({needed, 2 * state.rows.capacity(), kFirstRows * state.element_bytes});
@@ -327,12 +324,36 @@ Status Loops::store_row(const ScanOutput& scan, ScanOutputState& state, const Lo
     }
     TREADLE_TRY(memory_.grow(state.rows, needed, want));
   }
-  const auto row = static_cast<size_t>(scan.reverse ? at.trips - 1 - at.trip : at.trip);
   if (state.element_bytes > 0) {
     copy_in_pieces(state.rows.data() + row * state.element_bytes, tensor ? tensor->raw() : frame_.address(scan.element),
                    state.element_bytes);
   }
   return {};
+}
+
+// `whole`: rows come from the last one on, so that there must be room for all.
+Status Loops::store_texts(const Tensor& row, size_t at_row, bool whole, ScanOutputState& state,
+                          const LoopPosition& at) {
+  const auto count = static_cast<size_t>(row.element_count());
+  const int64_t capacity = state.texts.defined() ? state.texts.dims()[0] : 0;
+  if (at.trip >= capacity) {
+    int64_t rows = std::max<int64_t>(2 * capacity, kFirstRows);
+    if (at.trips_known) {
+      const bool reserves = static_cast<size_t>(at.rows) <= kMaxReservedBytes / std::max<size_t>(row.byte_size(), 1);
+      rows = whole || reserves ? at.rows : std::min(rows, at.rows);
+    }
+    TREADLE_ASSIGN(Tensor texts, memory_.allocate(ElementType::kString, {rows, row.element_count()}));
+    auto* const old = state.texts.mutable_data<String>();
+    std::move(old, old + state.texts.element_count(), texts.mutable_data<String>());
+    state.texts = std::move(texts);
+  }
+  const MemoryScope counted(memory_.account());
+  return within_memory(
+      [&] {
+        std::copy_n(row.data<String>(), count, state.texts.mutable_data<String>() + at_row * count);
+        return Status();
+      },
+      "a scan output");
 }
 
 // A scan's state keeps its type and its sizes.
@@ -355,9 +376,17 @@ bool Loops::exchanges_handles(const Loop& loop) const {
       return other.in == state.out || (&other != &state && other.out == state.out);
     });
   };
+  const auto keeps_sizes = [&](const LoopState& state) {
+    const Type &in = program_.slots[state.in].type, &out = program_.slots[state.out].type;
+    return frame_.is_fixed(state.in) && frame_.is_fixed(state.out) && in.element == out.element &&
+           same(in.shape, out.shape);
+  };
+  const auto has_any_sizes = [&](const LoopState& state) {
+    return !state.shape_is_fixed && !frame_.is_fixed(state.in);
+  };
   return !frame_.has_layouts() && std::all_of(loop.states.begin(), loop.states.end(), [&](const LoopState& state) {
-    return state.planned || (state.made_by_trip && !state.grows && !state.shape_is_fixed &&
-                             frame_.is_handle(state.out) && !frame_.is_fixed(state.in) && !is_taken(state));
+    return state.planned || (state.made_by_trip && !state.grows && frame_.is_handle(state.out) && !is_taken(state) &&
+                             (keeps_sizes(state) || has_any_sizes(state)));
   });
 }
 
@@ -452,9 +481,7 @@ Status Loops::finish_output(const ScanOutput& scan, ScanOutputState& state, cons
   const int64_t count = masked ? at.rows : at.trip;
   dims.insert(0, count);
   if (is_string(state.type)) {
-    TREADLE_ASSIGN(Tensor whole, memory_.allocate(state.type, dims));
-    std::move(state.strings.begin(), state.strings.end(), whole.mutable_data<String>());
-    return frame_.set_handle(scan.whole, AnyValue(std::move(whole)));
+    return frame_.set_handle(scan.whole, AnyValue(Tensor::from_buffer(state.type, dims, state.texts.buffer())));
   }
   const size_t bytes = static_cast<size_t>(count) * state.element_bytes;
   if (masked) {

@@ -16,7 +16,7 @@ struct ScanOutputState {
   Dims dims;  // of the element, from the first trip on
   ElementType type = ElementType::kUndefined;
   size_t element_bytes = 0;
-  std::vector<String> strings;  // rows of a string tensor
+  Tensor texts;  // rows of texts, and room for more
 };
 
 struct LoopPosition : plan::LoopCounters {
@@ -105,6 +105,7 @@ class Loops {
   Status move_handles(uint32_t index);
   Status check_state(uint32_t index, size_t state, const AnyValue& next);
   Status store_row(const plan::ScanOutput& scan, ScanOutputState& state, const LoopPosition& at);
+  Status store_texts(const Tensor& row, size_t at_row, bool whole, ScanOutputState& state, const LoopPosition& at);
   Status finish_output(const plan::ScanOutput& scan, ScanOutputState& state, const LoopPosition& at, bool masked);
   Status finish_empty(const plan::ScanOutput& scan);
 

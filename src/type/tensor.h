@@ -66,8 +66,8 @@ class Tensor {
   Tensor reshaped(Dims dims) const;
   Result<Tensor> clone() const;
   // Makes this a tensor of other sizes and of the same type in the memory that it has, whose contents then mean
-  // nothing; `count` elements in `bytes`, of numbers. False, with nothing changed: somebody else sees the memory, it is
-  // too small, or far too large.
+  // nothing (texts are some texts); `count` elements in `bytes`. False, with nothing changed: somebody else sees the
+  // memory, it is too small, or far too large.
   bool rewrite(std::span<const int64_t> dims, int64_t count, size_t bytes) {
     constexpr size_t kNeverTooLarge = 4096;
     if (!exclusive() || data_ != buffer_->data()) return false;

@@ -1,9 +1,8 @@
 // Equal and Where, strings included.
 
-#include "op/broadcast_loop.h"
 #include "op/elementwise_records.h"
 #include "op/op_def.h"
-#include "op/pieces.h"
+#include "op/text_kernel.h"
 
 namespace treadle {
 
@@ -40,6 +39,20 @@ Status compute_equal(ComputeContext& ctx) {
     return text_ns(a.data<String>()[at[0]]);
   });
   return {};
+}
+
+struct AnyTexts {};
+
+uint32_t run_dynamic_equal(const AnyTexts&, DynamicCall& call) {
+  const String *a = texts_of(call.inputs[0]), *b = texts_of(call.inputs[1]);
+  return make_spread<bool, 2>(call, [&](bool& equal, const int64_t* at) {
+    equal = a[at[0]] == b[at[1]];
+    return a[at[0]].size();
+  });
+}
+
+DynamicKernel dynamic_equal(const DynamicContext& c) {
+  return dynamic_kernel<AnyTexts, run_dynamic_equal>(c);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -112,6 +125,19 @@ Status compute_where(ComputeContext& ctx) {
   });
 }
 
+uint32_t run_dynamic_where(const AnyTexts&, DynamicCall& call) {
+  const auto* condition = static_cast<const uint8_t*>(call.inputs[0].data);
+  const String *x = texts_of(call.inputs[1]), *y = texts_of(call.inputs[2]);
+  return make_spread<String, 3>(call, [&](String& out, const int64_t* at) {
+    out = condition[at[0]] != 0 ? x[at[1]] : y[at[2]];
+    return out.size();
+  });
+}
+
+DynamicKernel dynamic_where(const DynamicContext& c) {
+  return dynamic_kernel<AnyTexts, run_dynamic_where>(c);
+}
+
 }  // namespace
 
 }  // namespace treadle
@@ -124,6 +150,7 @@ TREADLE_OP(Equal, "") {
   op.infer(infer_equal)
       .prepare(prepare_elementwise<kernels::ElementwiseOp::kEqual>)
       .compute(compute_equal)
+      .dynamic_texts(dynamic_equal)
       .strided_inputs({0, 1})
       .elementwise();
 }
@@ -137,5 +164,10 @@ TREADLE_OP(Where, "") {
       .type("B", types::kBools)
       .type("T", types::kAllTensors);
   op.since(16).type("T", types::kAllTensorsIr4);
-  op.infer(infer_where).prepare(prepare_where).compute(compute_where).strided_inputs({0, 1, 2}).elementwise();
+  op.infer(infer_where)
+      .prepare(prepare_where)
+      .compute(compute_where)
+      .dynamic_texts(dynamic_where)
+      .strided_inputs({0, 1, 2})
+      .elementwise();
 }

@@ -3,13 +3,12 @@
 #include "kernels/convert.h"
 #include "kernels/move.h"
 #include "op/axis_rules.h"
-#include "op/dynamic_kernel.h"
 #include "op/effects.h"
 #include "op/moves.h"
 #include "op/op_def.h"
 #include "op/operands.h"
-#include "op/pieces.h"
 #include "op/small_contents.h"
+#include "op/text_kernel.h"
 #include "ops/tensor/copy.h"
 #include "ops/tensor/walk.h"
 
@@ -163,42 +162,73 @@ struct DynamicGather {
   bool wide = false;
 };
 
+// What a Gather of the sizes at hand gives, and where its slices lie.
+struct Gathered {
+  Dims dims;
+  int64_t outer = 1, n = 0, inner = 1;  // of the data: sizes in front of the axis, along it, behind it
+};
+
+// None where there is no such axis or an index is out of range, which is for the prepared kernel to say.
+std::optional<Gathered> gathered(const DynamicGather& s, const DynamicOperand& data, const DynamicOperand& indices) {
+  const auto axis = data.axis(s.axis);
+  if (!axis) return std::nullopt;
+  Gathered made;
+  made.n = data.size(*axis);
+  for (int64_t i = 0; i < indices.count; ++i) {
+    if (checked_index(index_at(indices.data, s.wide, i), made.n) < 0) return std::nullopt;
+  }
+  for (size_t d = 0; d < *axis; ++d) {
+    made.dims.push_back(data.size(d));
+    made.outer *= data.size(d);
+  }
+  for (const int64_t size : *indices.dims) made.dims.push_back(size);
+  for (size_t d = *axis + 1; d < data.dims->size(); ++d) {
+    made.dims.push_back(data.size(d));
+    made.inner *= data.size(d);
+  }
+  return made;
+}
+
 uint32_t run_dynamic_gather(const DynamicGather& s, DynamicCall& call) {
   const DynamicOperand &data = call.inputs[0], &indices = call.inputs[1];
-  const auto axis = data.axis(s.axis);
-  if (!axis) return kNotDynamic;
-  const size_t at = *axis;
-  Dims dims;
-  size_t outer = 1, bytes = s.width;
-  for (size_t d = 0; d < at; ++d) {
-    dims.push_back(data.size(d));
-    outer *= static_cast<size_t>(data.size(d));
-  }
-  for (const int64_t size : *indices.dims) dims.push_back(size);
-  for (size_t d = at + 1; d < data.dims->size(); ++d) {
-    dims.push_back(data.size(d));
-    bytes *= static_cast<size_t>(data.size(d));
-  }
-  const int64_t n = data.size(at);
-  // Whether an index is out of range is for the prepared kernel to say.
-  for (int64_t i = 0; i < indices.count; ++i) {
-    if (checked_index(index_at(indices.data, s.wide, i), n) < 0) return kNotDynamic;
-  }
-  void* to = call.make(0, dims);
+  const auto made = gathered(s, data, indices);
+  void* to = made ? call.make(0, made->dims) : nullptr;
   if (!to) return kNotDynamic;
-  const auto count = static_cast<size_t>(indices.count);
+  const auto outer = static_cast<size_t>(made->outer), count = static_cast<size_t>(indices.count);
+  const size_t bytes = static_cast<size_t>(made->inner) * s.width;
   if (s.wide) {
-    kernels::gather(data.data, outer, n, bytes, static_cast<const int64_t*>(indices.data), count, to, nullptr);
+    kernels::gather(data.data, outer, made->n, bytes, static_cast<const int64_t*>(indices.data), count, to, nullptr);
   } else {
-    kernels::gather(data.data, outer, n, bytes, static_cast<const int32_t*>(indices.data), count, to, nullptr);
+    kernels::gather(data.data, outer, made->n, bytes, static_cast<const int32_t*>(indices.data), count, to, nullptr);
   }
   return 0;
 }
 
+uint32_t run_dynamic_text_gather(const DynamicGather& s, DynamicCall& call) {
+  const DynamicOperand &data = call.inputs[0], &indices = call.inputs[1];
+  const auto made = gathered(s, data, indices);
+  auto* to = made ? static_cast<String*>(call.make(0, made->dims)) : nullptr;
+  if (!to) return kNotDynamic;
+  const String* from = texts_of(data);
+  StopPoll stop;
+  for (int64_t o = 0; o < made->outer; ++o, from += made->n * made->inner) {
+    for (int64_t k = 0; k < indices.count; ++k) {
+      const int64_t index = checked_index(index_at(indices.data, s.wide, k), made->n);
+      for (const String& text : std::span(from + index * made->inner, static_cast<size_t>(made->inner))) {
+        *to++ = text;
+        call.count_bytes(text.size());
+        if (stop.after(text_ns(text))) return fail(KernelError::kStopped);
+      }
+    }
+  }
+  return 0;
+}
+
+template <auto kRun>
 DynamicKernel dynamic_gather(const DynamicContext& c) {
   const DynamicGather gather{c.attributes().get_int("axis", 0), byte_width(c.element(0)),
                              c.element(1) == ElementType::kInt64};
-  return dynamic_kernel<DynamicGather, run_dynamic_gather>(c, gather);
+  return dynamic_kernel<DynamicGather, kRun>(c, gather);
 }
 
 // Of strings, which no kernel moves.
@@ -477,7 +507,8 @@ TREADLE_OP(Gather, "") {
       .prepare(prepare_gather)
       .compute(compute_gather)
       .moves_elements()
-      .dynamic(dynamic_gather)
+      .dynamic(dynamic_gather<run_dynamic_gather>)
+      .dynamic_texts(dynamic_gather<run_dynamic_text_gather>)
       .can_fail_unless(picks_by_constants)
       .axes(gathered_axes, widen_gather)
       .over_time(TimeRule::kGather);

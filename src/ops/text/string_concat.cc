@@ -3,9 +3,8 @@
 #include <string>
 
 #include "op/axis_rules.h"
-#include "op/broadcast_loop.h"
 #include "op/op_def.h"
-#include "op/pieces.h"
+#include "op/text_kernel.h"
 
 namespace treadle::text {
 
@@ -20,6 +19,13 @@ Status infer_string_concat(InferContext& ctx) {
   return {};
 }
 
+size_t concat(String& out, const String& left, const String& right) {
+  out.reserve(left.size() + right.size());
+  out = left;
+  out += right;
+  return out.size();
+}
+
 Status compute_string_concat(ComputeContext& ctx) {
   const Tensor& x = ctx.tensor(0);
   const Tensor& y = ctx.tensor(1);
@@ -29,12 +35,20 @@ Status compute_string_concat(ComputeContext& ctx) {
   const auto* right = y.data<String>();
   auto* out = z->mutable_data<String>();
   const Dims strides[] = {broadcast_strides(x.dims(), dims), broadcast_strides(y.dims(), dims)};
-  return for_each_broadcast(dims, strides, [&](int64_t i, const int64_t* at) {
-    out[i].reserve(left[at[0]].size() + right[at[1]].size());
-    out[i] = left[at[0]];
-    out[i] += right[at[1]];
-    return text_ns(out[i]);
-  });
+  return for_each_broadcast(
+      dims, strides, [&](int64_t i, const int64_t* at) { return text_ns(concat(out[i], left[at[0]], right[at[1]])); });
+}
+
+struct AnyTexts {};
+
+uint32_t run_dynamic_concat(const AnyTexts&, DynamicCall& call) {
+  const String *left = texts_of(call.inputs[0]), *right = texts_of(call.inputs[1]);
+  return make_spread<String, 2>(call,
+                                [&](String& out, const int64_t* at) { return concat(out, left[at[0]], right[at[1]]); });
+}
+
+DynamicKernel dynamic_concat(const DynamicContext& c) {
+  return dynamic_kernel<AnyTexts, run_dynamic_concat>(c);
 }
 
 }  // namespace
@@ -43,5 +57,8 @@ Status compute_string_concat(ComputeContext& ctx) {
 
 TREADLE_OP(StringConcat, "") {
   op.since(20).in("X", "T").in("Y", "T").out("Z", "T").type("T", tensors(ElementType::kString));
-  op.infer(text::infer_string_concat).compute(text::compute_string_concat).axes(axes::broadcast, axes::aligned);
+  op.infer(text::infer_string_concat)
+      .compute(text::compute_string_concat)
+      .dynamic_texts(text::dynamic_concat)
+      .axes(axes::broadcast, axes::aligned);
 }
