@@ -400,6 +400,7 @@ void scan_counted_loops(ir::Graph& graph, Remarks* remarks) {
       changed |= slices_to_gathers(graph, LoopEditor(*region.nodes[at]).body(), counted);
     }
     changed |= lists_to_rows(graph, region, at, counted.trips(), remarks);
+    changed |= lists_to_growing(graph, region, at, remarks);
     return size_t{0};
   });
   if (changed) {

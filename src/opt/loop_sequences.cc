@@ -4,9 +4,20 @@
 // from the rows all the same, so that what fails for an empty one still does. So is a tensor that grows from nothing:
 //
 //   Y = Loop(ys = zeros(B, 0, N); ys' = Concat<axis = 1>(ys, y))   becomes   Y = Reshape(MoveAxis(Loop(; y)))
+//
+// Where the tensors of a list differ in the axis that they are joined along, they make no rows, but a tensor that grows
+// (plan/growing.h), which takes a small part of what a list of values takes:
+//
+//   s = Loop(ss = SequenceEmpty(); ss' = SequenceInsert(ss, y)); Y = ConcatFromSequence<axis = 0>(s)
+//
+// becomes  none, g = Loop(n = true, ys = zeros(0); n' = false, ys' = Concat<axis = 0>(ys, y))
+//          Y = If(none; ConcatFromSequence<axis = 0>(SequenceEmpty()); g)
+//
+// as there is nothing to join in a list that is empty: the first branch fails.
 #include "opt/loop_sequences.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
@@ -14,10 +25,18 @@
 #include "opt/builder.h"
 #include "opt/loop_edits.h"
 #include "opt/match.h"
+#include "type/make_tensor.h"
 
 namespace treadle::opt {
 
 namespace {
+
+bool is_list(const ir::Value& initial, const ir::Node& insert) {
+  if (!is(initial.producer, "SequenceEmpty") || !is(&insert, "SequenceInsert")) return false;
+  if (insert.inputs.size() > 2 && insert.inputs[2]) return false;
+  const Type& list = initial.type;
+  return list.kind == Type::Kind::kSequence && list.child->element == insert.inputs[1]->type.element;
+}
 
 class Lists {
  public:
@@ -60,13 +79,6 @@ class Lists {
     const bool is_row = grows(*initial, appended) || (!trips_.is_unknown() && is_list(*initial, node));
     const bool is_alone = is_row && count_uses(body_, in) == 1 && count_uses(body_, out) == 1;  // last: takes longest
     return is_alone ? appended : Appended{};
-  }
-
-  static bool is_list(const ir::Value& initial, const ir::Node& insert) {
-    if (!is(initial.producer, "SequenceEmpty") || !is(&insert, "SequenceInsert")) return false;
-    if (insert.inputs.size() > 2 && insert.inputs[2]) return false;
-    const Type& list = initial.type;
-    return list.kind == Type::Kind::kSequence && list.child->element == insert.inputs[1]->type.element;
   }
 
   static bool grows(const ir::Value& initial, const Appended& appended) {
@@ -178,7 +190,115 @@ class Lists {
   std::unordered_map<ir::Value*, ir::Value*> replaced_;
 };
 
+class JoinedLists {
+ public:
+  JoinedLists(ir::Graph& graph, ir::Region& region, size_t at, Remarks* remarks)
+      : graph_(graph), region_(region), loop_(*region.nodes[at]), remarks_(remarks) {}
+
+  bool run() {
+    bool any = false;
+    for (size_t state = loop_.states(); state-- > 0;) any |= grow(state);
+    return any;
+  }
+
+ private:
+  bool grow(size_t state) {
+    const auto [initial, before, after, list] = loop_.state(state);
+    ir::Region& body = loop_.body();
+    ir::Node* const insert = list && after->owner == &body ? after->producer : nullptr;
+    if (!insert || !is_list(*initial, *insert) || insert->inputs[0] != before) return false;
+    const std::vector<ir::Node*> joins = joins_of(list);
+    if (joins.empty() || joins.size() != count_uses(graph_.top(), list)) return false;
+    ir::Value* const piece = insert->inputs[1];
+    const auto axis = joined_axis(joins, piece->type);
+    if (!axis || count_uses(body, before) != 1 || count_uses(body, after) != 1) return false;
+    note_of_loop(remarks_, Change::kFused, loop_.node(), *insert, "a tensor that grows");
+    const auto place = position(*insert);
+    const std::unique_ptr<ir::Node> gone = take_out(body, place);
+    loop_.remove_state(state);
+    ir::Value* const whole = add_growing(*gone, piece, *axis, place);
+    ir::Value* const none = add_flag(std::string(gone->name) + ":none");
+    for (ir::Node* join : joins) choose(*join, initial, none, whole);
+    return true;
+  }
+
+  // Those beside the loop.
+  std::vector<ir::Node*> joins_of(const ir::Value* list) const {
+    std::vector<ir::Node*> joins;
+    for (const auto& node : region_.nodes) {
+      const bool reads = is(node.get(), "ConcatFromSequence") && node->inputs[0] == list;
+      if (reads && node->outputs[0]) joins.push_back(node.get());
+    }
+    return joins;
+  }
+
+  // The one axis of all joins, which is the only one whose size may vary.
+  static std::optional<size_t> joined_axis(const std::vector<ir::Node*>& joins, const Type& piece) {
+    if (!piece.is_tensor() || !piece.has_shape || is_string(piece.element)) return std::nullopt;
+    const auto rank = static_cast<int64_t>(piece.shape.size());
+    const auto axis_of = [&](const ir::Node* join) {
+      const int64_t axis = join->attributes.get_int("axis");
+      return axis < 0 ? axis + rank : axis;
+    };
+    const int64_t axis = axis_of(joins[0]);
+    if (axis < 0 || axis >= rank) return std::nullopt;
+    for (const ir::Node* join : joins) {
+      if (join->attributes.get_int("new_axis") != 0 || axis_of(join) != axis) return std::nullopt;
+    }
+    for (size_t d = 0; d < piece.shape.size(); ++d) {
+      if (static_cast<int64_t>(d) != axis && !piece.shape[d].is_known()) return std::nullopt;
+    }
+    return static_cast<size_t>(axis);
+  }
+
+  static size_t position(const ir::Node& node) {
+    const auto& nodes = node.parent->nodes;
+    const auto found = std::ranges::find_if(nodes, [&](const auto& other) { return other.get() == &node; });
+    return static_cast<size_t>(found - nodes.begin());
+  }
+
+  ir::Value* add_growing(const ir::Node& insert, ir::Value* piece, size_t axis, size_t place) {
+    const std::string name(insert.name);
+    Type type = piece->type;
+    type.shape[axis] = Dim::unknown();
+    Dims nothing;
+    for (const Dim& d : type.shape) nothing.push_back(d.value_or(0));
+    ir::Value* start = graph_.new_constant(name + ":start", make_tensor(piece->type.element, std::move(nothing)));
+    ir::Value* before = graph_.new_value(name + ":before", type, &loop_.body());
+    ir::Value* after =
+        Builder(graph_, loop_.body(), place)
+            .call("Concat", {before, piece}, type, name, {ir::Attribute::of("axis", static_cast<int64_t>(axis))});
+    return loop_.add_state(start, before, after, name + ":joined");
+  }
+
+  // Whether there was no trip.
+  ir::Value* add_flag(const std::string& name) {
+    const auto constant = [&](bool value) {
+      return graph_.new_constant(name, Tensor::scalar<bool>(ElementType::kBool, value));
+    };
+    ir::Value* before = graph_.new_value(name, Type::tensor(ElementType::kBool, Shape{}), &loop_.body());
+    return loop_.add_state(constant(true), before, constant(false), name);
+  }
+
+  void choose(ir::Node& join, ir::Value* empty, ir::Value* none, ir::Value* whole) {
+    join.inputs[0] = empty;
+    const ir::Node& choice = put_into_branches(graph_, region_, position(join), none, std::string(join.name) + ":any");
+    ir::Region& found = IfView(choice).else_branch();
+    found.outputs[0] = whole;
+    found.nodes.clear();
+  }
+
+  ir::Graph& graph_;
+  ir::Region& region_;
+  LoopEditor loop_;
+  Remarks* remarks_;
+};
+
 }  // namespace
+
+bool lists_to_growing(ir::Graph& graph, ir::Region& region, size_t at, Remarks* remarks) {
+  return JoinedLists(graph, region, at, remarks).run();
+}
 
 bool lists_to_rows(ir::Graph& graph, ir::Region& region, size_t at, const Dim& trips, Remarks* remarks) {
   return Lists(graph, region, at, trips, remarks).run();

@@ -1,5 +1,5 @@
 #pragma once
-// Turns sequences and tensors to which a Loop only appends into scan outputs.
+// Turns sequences and tensors to which a Loop only appends into scan outputs, or into tensors that grow.
 
 #include "opt/remarks.h"
 
@@ -11,5 +11,10 @@ namespace treadle::opt {
 // Tensors that begin without elements and get one piece of known sizes behind the others (Concat) become scan outputs
 // of any loop. Wants types, and leaves those of what follows as they were. Returns whether there were any.
 bool lists_to_rows(ir::Graph& graph, ir::Region& region, size_t at, const Dim& trips, Remarks* remarks);
+
+// Of the Loop at `at` of `region`: sequences that begin empty, get one tensor behind the others in each trip, and are
+// only joined behind the loop, along an axis that the tensors have, become tensors that grow. The tensors may differ in
+// that axis; their other sizes are known. Wants types. Returns whether there were any.
+bool lists_to_growing(ir::Graph& graph, ir::Region& region, size_t at, Remarks* remarks);
 
 }  // namespace treadle::opt
