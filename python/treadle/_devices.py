@@ -118,6 +118,8 @@ class OrtDevice:
                 raise InvalidArgument(f"there is no device '{kind}', only {', '.join(sorted(_NAMED))}")
             if len(numbers) > 1:
                 raise TypeError(f"a device is made of a name and a number, not of a name and {len(numbers)} numbers")
+            self._type: int
+            self._vendor: int
             self._type, self._vendor = _NAMED[kind.lower()]
             self._memory, self._id = 0, numbers[0] if numbers else 0
             return

@@ -36,7 +36,7 @@ class OrtValue:
     """A value of any kind. Tensors may share their memory with a numpy array."""
 
     def __init__(self, value: _core.Value | OrtValue, numpy_obj: object = None, session: object = None) -> None:
-        self._value = value._value if isinstance(value, OrtValue) else value
+        self._value: _core.Value = value._value if isinstance(value, OrtValue) else value
         # What the memory belongs to, where the value itself does not know.
         self._owners = (numpy_obj, session)
 
