@@ -229,6 +229,57 @@ def decoder_masked(rng):
     return node
 
 
+def linear_attention(rng):
+    rule, (batch, length, shared) = pick(rng, "linear", "gated", "delta", "gated_delta"), sizes(rng, 3, 5)
+    heads = shared * pick(rng, 1, 2)
+    q, k = draw(rng, (batch, length, heads * 8), FLOAT, -1, 1), draw(rng, (batch, length, shared * 8), FLOAT, -0.3, 0.3)
+    v, past = draw(rng, (batch, length, shared * 4), FLOAT), maybe(rng, draw(rng, (batch, shared, 8, 4), FLOAT))
+    decay = draw(rng, (batch, length, shared * pick(rng, 1, 8)), FLOAT, -1, 0) if rule.startswith("gated") else None
+    beta = draw(rng, (batch, length, shared), FLOAT, 0, 1) if rule.endswith("delta") else None
+    attributes = {"q_num_heads": heads, "kv_num_heads": shared, "update_rule": rule}
+    return Node("LinearAttention", [q, k, v, past, decay, beta], [FLOAT, FLOAT], attributes, units=64)
+
+
+def causal_conv(rng):
+    batch, channels, length, taps = sizes(rng, 4, 6)
+    x, w = draw(rng, (batch, channels, length), FLOAT), draw(rng, (channels, 1, taps), FLOAT)
+    bias, past = maybe(rng, draw(rng, (channels,), FLOAT)), maybe(rng, draw(rng, (batch, channels, taps - 1), FLOAT))
+    attributes = pick(rng, {}, {"activation": "silu"})
+    return Node("CausalConvWithState", [x, w, bias, past], [FLOAT, FLOAT], attributes, units=32)
+
+
+def padding(rng):
+    batch, longest, size = sizes(rng, 3)
+    lengths = rng.integers(0, longest + 1, batch)
+    lengths[0] = longest
+    kept = np.arange(longest) < lengths[:, None]
+    places = np.arange(batch * longest).reshape(batch, longest)
+    offsets = np.concatenate([places[kept], places[~kept]]).reshape(batch, longest).astype(INT)
+    x = draw(rng, (batch, longest, size), pick(rng, FLOAT, HALF))
+    if rng.integers(2):
+        return Node("RestorePadding", [x[kept], offsets], [x.dtype], expected=[np.where(kept[..., None], x, 0)])
+    expected = [x[kept], offsets, np.concatenate([[0], np.cumsum(lengths)]), np.array([longest])]
+    return Node("RemovePadding", [x, lengths.astype(INT)], [x.dtype, INT, INT, INT], expected=expected)
+
+
+def relative_position_bias(rng):
+    buckets, heads, queries, keys = 8 * int(rng.integers(1, 5)), *sizes(rng, 3, 20)
+    both, most = int(rng.integers(2)), pick(rng, 20, 128)
+    table = draw(rng, (buckets, heads), FLOAT)
+    distance = np.arange(queries)[:, None] - np.arange(keys)
+    count = buckets // 2 if both else buckets
+    away = np.abs(distance) if both else np.maximum(distance, 0)
+    far = np.log(np.maximum(away, 1).astype(np.float32) / np.float32(count // 2)) / np.float32(
+        np.log(most / (count // 2))
+    )
+    far = np.minimum(count // 2 + (far * np.float32(count - count // 2)).astype(np.int64), count - 1)
+    bucket = np.where(away < count // 2, away, far) + (count * (distance < 0) if both else 0)
+    expected = table[bucket].transpose(2, 0, 1)[None]
+    lengths = [np.array([n], np.int64) for n in (queries, keys)]
+    attributes = {"max_distance": most, "is_bidirectional": both}
+    return Node("RelativePositionBias", [table, *lengths], [FLOAT], attributes, expected=[expected], constants=(1, 2))
+
+
 def valid_rows(node, i, results):
     """What is not padding: of queries, keys, values and scores [batch, heads, queries, keys]."""
     axis = (1, 2, 2, 3)[i]
@@ -237,7 +288,8 @@ def valid_rows(node, i, results):
 
 
 MAKERS = [
-    multi_head, rotary, gemma_rotary, projected, packed_attention, packed_multi_head, decoder_masked,
+    multi_head, rotary, gemma_rotary, projected, packed_attention, packed_multi_head, decoder_masked, linear_attention,
+    causal_conv, padding, relative_position_bias,
 ]  # fmt: skip
 
 

@@ -99,12 +99,12 @@ NO_LONG_RUN = {
     f"com.microsoft.{name}": "becomes operators that have a case each"
     for name in (
         "Attention", "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "BiasSplitGelu", "BitmaskBiasDropout", "BitmaskDropout",
-        "BranchwiseRMSNorm", "DecoderMaskedMultiHeadAttention",
+        "BranchwiseRMSNorm", "CausalConvWithState", "DecoderMaskedMultiHeadAttention",
         "EmbedLayerNormalization", "FastGelu", "FusedConv", "FusedGemm",
         "FusedMatMul", "FusedMatMulActivation", "GatedAdd", "GatedRMSNorm", "Gelu", "GemmFastGelu", "GemmaRotaryEmbedding",
-        "GroupNorm", "GroupQueryAttention", "MultiHeadAttention", "NhwcConv",
+        "GroupNorm", "GroupQueryAttention", "LinearAttention", "MatMulBnb4", "MultiHeadAttention", "NhwcConv",
         "NhwcFusedConv", "NhwcMaxPool", "PackedAttention", "PackedMultiHeadAttention",
-        "QEmbedLayerNormalization", "QuickGelu", "RotaryEmbedding", "ScaledSiLU", "SkipGroupNorm", "TransposeMatMul",
+        "QEmbedLayerNormalization", "QuickGelu", "RelativePositionBias", "RemovePadding", "RestorePadding", "RotaryEmbedding", "ScaledSiLU", "SkipGroupNorm", "TransposeMatMul",
     )
 }  # fmt: skip
 
@@ -613,6 +613,10 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
     "com.microsoft.WhisperBeamSearch": (
         f"y = com.microsoft.WhisperBeamSearch<{SEARCHED}, decoder_start_token_id = 2, {WHISPER}>(x, n, , k, k)",
         lambda: tokens_to_search() | {"x": floats(1, 4, 4), "k": np.int32([2])},
+    ),
+    "com.microsoft.MatMulNBits": (
+        "y = com.microsoft.MatMulNBits<K = 4096, N = 4096, block_size = 32>(x, w, s)",
+        lambda: {"x": floats(256, 4096), "w": integers(255, 4096, 128, 16, dtype=np.uint8), "s": floats(4096, 128)},
     ),
     # ---- made of nothing -----
     "Bernoulli": ("y = Bernoulli(x)", lambda: {"x": floats(BIG) / 2}),

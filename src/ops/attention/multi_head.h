@@ -6,9 +6,9 @@
 
 namespace treadle::attention {
 
-// A mask of integers as numbers that broadcast to [batch, heads, queries, keys]: 0 where a
-// query attends, the attribute mask_filter_value (-10000 where it is left out) elsewhere, in float, since sums with it are rounded. `total`: how many keys there
-// are, one element; `length`: how many queries. Shapes:
+// A mask of integers as numbers that broadcast to [batch, heads, queries, keys]: 0 where a query attends, the attribute
+// mask_filter_value (-10000 where it is left out) elsewhere, in float, since sums with it are rounded. `total`: how
+// many keys there are, one element; `length`: how many queries. Shapes:
 //   [batch] ends of sequences, [2 * batch] ends and then begins, [3 * batch + 2] ends and what nobody needs here,
 //   [batch, keys], [batch, queries, keys], [batch, 1, most, most] of which the last rows and first columns are meant.
 struct MaskShape {

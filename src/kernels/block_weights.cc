@@ -1,0 +1,81 @@
+#include "kernels/block_weights.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/dispatch.h"
+
+namespace treadle::kernels {
+
+namespace baseline {
+BlockRowsRun block_rows();
+}
+#if defined(TREADLE_HAS_X86_KERNELS)
+namespace avx2 {
+BlockRowsRun block_rows();
+}
+namespace avx512 {
+BlockRowsRun block_rows();
+}
+#endif
+
+BlockRowsRun block_rows() {
+  switch (preferred_isa()) {
+#if defined(TREADLE_HAS_X86_KERNELS)
+    case Isa::kAvx512:
+      return avx512::block_rows();
+    case Isa::kAvx2:
+      return avx2::block_rows();
+#endif
+    default:
+      return baseline::block_rows();
+  }
+}
+
+int64_t block_rows_scratch(const BlockWeights& w, int64_t rows) {
+  return BlockWeights::kColumns * (rows + w.block);
+}
+
+namespace {
+
+// Turns unsigned weights into signed ones, counted from the middle of the range: the highest bit of each flips.
+uint32_t sign_bits(int bits) {
+  uint32_t flips = 0;
+  for (int at = bits - 1; at < 32; at += bits) flips |= uint32_t{1} << at;
+  return flips;
+}
+
+// `column` null: behind the last one, where all is zero.
+void pack_column(const BlockWeights& w, const std::byte* column, const float* scales, const float* zeros,
+                 uint32_t* packed) {
+  const uint32_t flips = sign_bits(w.bits);
+  const int64_t words = w.words();
+  for (int64_t b = 0; b < w.blocks(); ++b, packed += w.block_words()) {
+    for (int64_t i = 0; i < words; ++i) {
+      uint32_t word = flips;
+      if (column) std::memcpy(&word, column + (b * words + i) * static_cast<int64_t>(sizeof(word)), sizeof(word));
+      packed[i * BlockWeights::kColumns] = word ^ flips;
+    }
+    const float scale = column ? scales[b] : 0;
+    std::memcpy(packed + words * BlockWeights::kColumns, &scale, sizeof(scale));
+    if (!w.has_zeros) continue;
+    const float zero = column ? zeros[b] : 0;
+    std::memcpy(packed + (words + 1) * BlockWeights::kColumns, &zero, sizeof(zero));
+  }
+}
+
+}  // namespace
+
+void pack_block_weights(const BlockWeights& w, const std::byte* weights, const float* scales, const float* zeros,
+                        void* packed) {
+  auto* out = static_cast<uint32_t*>(packed);
+  const int64_t blocks = w.blocks(), column_bytes = blocks * w.words() * static_cast<int64_t>(sizeof(uint32_t));
+  for (int64_t j = 0; j < w.groups() * BlockWeights::kColumns; ++j) {
+    uint32_t* column = out + j / BlockWeights::kColumns * w.group_words() + j % BlockWeights::kColumns;
+    const bool there = j < w.n;
+    pack_column(w, there ? weights + j * column_bytes : nullptr, there ? scales + j * blocks : nullptr,
+                there && zeros ? zeros + j * blocks : nullptr, column);
+  }
+}
+
+}  // namespace treadle::kernels
