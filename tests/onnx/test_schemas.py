@@ -15,6 +15,10 @@ EXTENSIONS: set[tuple[str, str]] = set()
 EXTENDED_DOMAINS = {"com.microsoft"}
 # ... and versions of its own in the standard's domain.
 EXTENDED_VERSIONS = {("", "LayerNormalization", 1), ("", "SimplifiedLayerNormalization", 1)}
+# ... experiments in the standard's domain, which ended with operator set 10 or became operators.
+EXPERIMENTS = ("Affine", "Crop", "DynamicSlice", "ImageScaler", "ParametricSoftplus", "Scale", "ScaledTanh")
+EXTENDED_VERSIONS |= {("", name, since) for name in EXPERIMENTS for since in (1, 10)}
+EXTENDED_VERSIONS |= {("", "MeanVarianceNormalization", 1), ("", "ThresholdedRelu", 1)}
 MAX_ARGUMENTS = 2**31 - 1
 
 

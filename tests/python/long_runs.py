@@ -273,6 +273,11 @@ def tokens_to_search() -> dict:
 QUANTIZED = "sx, zx, sx, zx, sx, zx"
 SCALES = {"sx": np.float32(0.1).reshape(()), "zx": np.uint8(3).reshape(())}
 
+
+def bytes_to_scale() -> dict:
+    return {"x": integers(255, *PLANES, dtype=np.uint8)} | SCALES
+
+
 # Nodes and feeds, by operator; "Operator: what is special" where one is not enough.
 RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
     # ---- moving elements -----
@@ -530,6 +535,59 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
     ),
     "DynamicQuantizeLinear": ("y, s, z = DynamicQuantizeLinear(x)", lambda: {"x": floats(BIG)}),
     "QuantizeLinear": ("y = QuantizeLinear(x, sx, zx)", lambda: {"x": floats(BIG)} | SCALES),
+    **{
+        f"com.microsoft.{op}": (f"y = com.microsoft.{op}(x, sx, zx, x, sx, zx, sx, zx)", bytes_to_scale)
+        for op in ("QLinearAdd", "QLinearMul")
+    },
+    **{
+        f"com.microsoft.{op}": (f"y = com.microsoft.{op}{named}(x, sx, zx, sx, zx)", bytes_to_scale)
+        for op, named in (
+            ("QLinearSigmoid", ""),
+            ("QLinearLeakyRelu", ""),
+            ("QLinearSoftmax", "<opset = 13>"),
+            ("QLinearReduceMean", "<axes = [1], keepdims = 0>"),
+            ("QLinearGlobalAveragePool", ""),
+            ("QLinearAveragePool", "<kernel_shape = [5, 5]>"),
+        )
+    },
+    "com.microsoft.QLinearWhere": (
+        "y = com.microsoft.QLinearWhere(c, x, sx, zx, x, sx, zx, sx, zx)",
+        lambda: bytes_to_scale() | {"c": flags(*PLANES)},
+    ),
+    "com.microsoft.QLinearConcat": (
+        "y = com.microsoft.QLinearConcat<axis = 1>(sx, zx, x, sx, zx, x, sx, zx)",
+        bytes_to_scale,
+    ),
+    "com.microsoft.QuantizeLinear": (
+        "y = com.microsoft.QuantizeLinear(x, sx, zx)",
+        lambda: {"x": floats(BIG)} | SCALES,
+    ),
+    "com.microsoft.DequantizeLinear": ("y = com.microsoft.DequantizeLinear(x, sx, zx)", bytes_to_scale),
+    "com.microsoft.MatMulIntegerToFloat": (
+        "y = com.microsoft.MatMulIntegerToFloat(a, b, sx, sx, zx, zx)",
+        lambda: square(4000, np.uint8)() | SCALES,
+    ),
+    "com.microsoft.DynamicQuantizeMatMul": (
+        "y = com.microsoft.DynamicQuantizeMatMul(x, b, sx, zx)",
+        lambda: {"x": floats(4000, 4000), "b": square(4000, np.uint8)()["b"]} | SCALES,
+    ),
+    # ---- experiments that ended -----
+    **{
+        op: (f"y = {op}{named}(x)", lambda: {"x": floats(*PLANES)}, {"": 8})
+        for op, named in (
+            ("Affine", "<alpha = 2.0>"),
+            ("Scale", "<scale = 2.0>"),
+            ("ParametricSoftplus", "<alpha = 2.0, beta = 0.5>"),
+            ("ScaledTanh", "<alpha = 2.0, beta = 0.5>"),
+            ("ImageScaler", f"<bias = [{', '.join(['1.0'] * PLANES[1])}]>"),
+            ("Crop", "<border = [1, 1, 1, 1]>"),
+        )
+    },
+    "DynamicSlice": (
+        "y = DynamicSlice(x, a, b)",
+        lambda: {"x": floats(*PLANES), "a": np.zeros(1, np.int64), "b": np.array([2])},
+        {"": 8},
+    ),
     # ---- recurrences, attention, loops -----
     "Attention": ("y = Attention(x, x, x)", lambda: {"x": floats(1, 8, 3000, 64)}),
     "Attention: one query": (

@@ -32,7 +32,10 @@ struct Ended {
   void add(const int32_t* tokens, int64_t length, float sum) const {
     const float own = score(sum, length);
     int64_t at = count();
-    if (at == beams && !(own > scores[--at])) return;
+    if (at == beams) {
+      if (!(own > scores[beams - 1])) return;
+      --at;
+    }
     for (; at > 0 && own > scores[at - 1]; --at) {
       scores[at] = scores[at - 1];
       std::copy_n(sequence(at - 1), 1 + longest, sequence(at));

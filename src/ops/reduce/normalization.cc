@@ -42,11 +42,27 @@ Status lower_lp_normalization(LowerContext& ctx) {
   return {};
 }
 
+// The first version names no axes: all but the channels, or with `across_channels` all.
+std::vector<int64_t> normalised_axes(const LowerContext& ctx) {
+  const auto named = ctx.attributes().get_ints("axes");
+  if (ctx.version() >= 9) return {named.begin(), named.end()};
+  std::vector<int64_t> axes;
+  for (int64_t axis = 0; axis < ctx.type(0).rank(); ++axis) {
+    if (axis != 1 || ctx.attributes().get_int("across_channels") != 0) axes.push_back(axis);
+  }
+  return axes;
+}
+
 Status lower_mean_variance(LowerContext& ctx) {
   const ElementType type = ctx.type(0).element, wide = wide_type(type);
+  if (ctx.version() < 9 && !ctx.type(0).has_shape) return error(Code::kNotImplemented, "input of unknown rank");
   ir::Value* x = cast_to(ctx, ctx.input(0), type, wide);
-  ir::Value* axes = ctx.constant(Tensor::of_int64(ctx.attributes().get_ints("axes")));
+  ir::Value* axes = ctx.constant(Tensor::of_int64(normalised_axes(ctx)));
   ir::Value* centred = ctx.call("Sub", {x, ctx.call("ReduceMean", {x, axes})});
+  if (ctx.version() < 9 && ctx.attributes().get_int("normalize_variance") == 0) {
+    ctx.set_output(0, cast_to(ctx, centred, wide, type));
+    return {};
+  }
   ir::Value* variance = ctx.call("ReduceMean", {ctx.call("Mul", {centred, centred}), axes});
   ir::Value* deviation = ctx.call("Add", {ctx.call("Sqrt", {variance}), scalar(ctx, wide, 1e-9)});
   ctx.set_output(0, cast_to(ctx, ctx.call("Div", {centred, deviation}), wide, type));
@@ -67,7 +83,21 @@ TREADLE_OP(LpNormalization, "") {
 }
 
 TREADLE_OP(MeanVarianceNormalization, "") {
-  op.since(9).in("X", "T").out("Y", "T").attr_ints("axes", {0, 2, 3}).type("T", types::kFloats);
+  // The first version was an experiment, of which onnxruntime still runs models.
+  op.since(1)
+      .in("input", "T")
+      .out("output", "T")
+      .attr("across_channels", 0)
+      .attr("normalize_variance", 1)
+      .type("T", types::kFloats);
+  op.since(9)
+      .no_inputs()
+      .in("X", "T")
+      .no_outputs()
+      .out("Y", "T")
+      .drop_attr("across_channels")
+      .drop_attr("normalize_variance")
+      .attr_ints("axes", {0, 2, 3});
   op.since(13).type("T", types::kFloatsBf16);
   op.infer(infer_like_input).lower(lower_mean_variance).axes(axes::reduced, axes::shift_axes).work(work::reduction);
 }

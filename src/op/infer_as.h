@@ -1,0 +1,17 @@
+#pragma once
+// Inference by the rules of another operator, for operators that stand for others.
+
+#include <initializer_list>
+#include <string_view>
+
+#include "op/context.h"
+
+namespace treadle {
+
+// Of operator `op` of the standard, whose inputs are the given ones of this node.
+Status infer_as(InferContext& ctx, std::string_view op, std::span<const size_t> inputs);
+inline Status infer_as(InferContext& ctx, std::string_view op, std::initializer_list<size_t> inputs) {
+  return infer_as(ctx, op, std::span(inputs.begin(), inputs.size()));
+}
+
+}  // namespace treadle
