@@ -103,6 +103,7 @@ int run_tool(PyObject* words) {
 #endif
 
 void define_module(PyObject* module) {
+  define_operators(module);
   define_run_options(module);
   define_value(module);
   define_session(module);

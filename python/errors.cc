@@ -66,6 +66,20 @@ void check_load(treadle_status* status) {
   check(status, "ModelLoadCanceled");
 }
 
+void note_place(const treadle_status* status) {
+  const std::string_view place = treadle_status_place(status);
+  if (place.empty()) return;
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (value) {
+    const std::string note = "in " + std::string(place);
+    const py::Object done = py::Object::take(PyObject_CallMethod(value, "add_note", "O", readable(note).get()));
+    if (!done) PyErr_Clear();
+  }
+  PyErr_Restore(type, value, trace);
+}
+
 void invalid_argument(const std::string& message) {
   raise("InvalidArgument", message, treadle_code_name(TREADLE_INVALID_ARGUMENT), "");
 }

@@ -143,6 +143,10 @@ struct From<std::string_view> {
   static std::string_view convert(PyObject* object) { return text(object); }
 };
 template <>
+struct From<std::string> {
+  static std::string convert(PyObject* object) { return std::string(text(object)); }
+};
+template <>
 struct From<const char*> {
   static const char* convert(PyObject* object) { return text(object).data(); }
 };

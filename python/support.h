@@ -45,6 +45,8 @@ inline py::Object to(Value value) {
 void check(treadle_status* status);
 // The same of loading, which has an exception of its own for being cancelled.
 void check_load(treadle_status* status);
+// Adds where it happened to the pending error, which something that the engine called has raised.
+void note_place(const treadle_status* status);
 // Throws treadle's InvalidArgument.
 [[noreturn]] void invalid_argument(const std::string& message);
 
@@ -71,6 +73,7 @@ Owned<treadle_value> from_dlpack(PyObject* object, const char* name);
 py::Object to_dlpack(const treadle_value* tensor);
 bool is_uint8_dlpack(PyObject* capsule);
 
+void define_operators(PyObject* module);
 void define_session(PyObject* module);
 void define_stream(PyObject* module);
 void define_value(PyObject* module);
@@ -129,6 +132,7 @@ void call_run(Fn&& fn, void (*throw_error)(treadle_status*) = check) {
   if (unlocked) PyEval_RestoreThread(unlocked);
   unlocked = around;
   if (PyErr_Occurred()) {
+    note_place(status);
     treadle_status_free(status);
     throw py::Error{};
   }

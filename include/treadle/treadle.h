@@ -37,6 +37,11 @@ typedef struct treadle_run_options treadle_run_options;
 typedef struct treadle_stream treadle_stream;
 typedef struct treadle_stream_options treadle_stream_options;
 typedef struct treadle_pool treadle_pool;
+typedef struct treadle_operator treadle_operator;
+typedef struct treadle_node treadle_node;
+typedef struct treadle_attribute treadle_attribute;
+typedef struct treadle_inference treadle_inference;
+typedef struct treadle_call treadle_call;
 
 /* Characters that need not end with a zero byte. */
 typedef struct treadle_text {
@@ -72,6 +77,8 @@ TREADLE_API const char* treadle_status_message(const treadle_status* status);
 TREADLE_API const char* treadle_status_place(const treadle_status* status);
 TREADLE_API const char* treadle_status_text(const treadle_status* status); /* "<place>: <message>" */
 TREADLE_API void treadle_status_free(treadle_status* status);
+/* For functions of operators of your own. Never NULL; TREADLE_OK counts as TREADLE_INTERNAL. */
+TREADLE_API treadle_status* treadle_status_create(treadle_code code, const char* message);
 TREADLE_API const char* treadle_code_name(treadle_code code);
 
 /* ---- Types */
@@ -527,6 +534,98 @@ TREADLE_API const char* treadle_operator_like(const char* name);
  * types. JSON has every version whole; the text is for people, each version as what it changes. */
 TREADLE_API char* treadle_operator_json(size_t index);
 TREADLE_API char* treadle_operator_text(size_t index);
+
+/* ---- Operators of your own (docs/howto/custom-operators.md)
+ *
+ * An operator is described, given its functions, and registered: sessions that are opened from then on run nodes of it,
+ * in bodies, streams and every tier. The handles that its functions get are valid during the call, and so is what
+ * treadle_value_copy makes of them: treadle_value_clone makes values to keep. Functions that can fail
+ * return NULL or a status, whose place the engine adds: the path of the node, the iteration. */
+
+typedef enum treadle_arity { TREADLE_SINGLE = 0, TREADLE_OPTIONAL_ARGUMENT = 1, TREADLE_VARIADIC = 2 } treadle_arity;
+
+/* What an operator does. Several threads may call `compute` of one kernel at once. */
+typedef struct treadle_operator_functions {
+  size_t size; /* sizeof(treadle_operator_functions) */
+  void* context;
+  /* Makes the kernel of a node when a model is loaded; may be NULL: `context` is the kernel of every node. */
+  treadle_status* (*make_kernel)(void* context, const treadle_node* node, void** kernel);
+  void (*free_kernel)(void* kernel); /* may be NULL */
+  /* Sets every output, by treadle_call_allocate or treadle_call_set. */
+  treadle_status* (*compute)(void* kernel, treadle_call* call);
+  /* Sets sizes of outputs, where they follow from those of the inputs; may be NULL: sizes are known once a node has
+   * run. May be called any number of times, with more or less known of the inputs. */
+  treadle_status* (*infer)(void* kernel, treadle_inference* inference);
+  void (*release)(void* context); /* called when nobody calls the operator any more; may be NULL */
+} treadle_operator_functions;
+
+/* Version `since` of an operator; it is in force for models that import the domain in this version or a later one. */
+TREADLE_API treadle_status* treadle_operator_create(const char* domain, const char* name, int since,
+                                                    treadle_operator** out);
+TREADLE_API void treadle_operator_free(treadle_operator* operator_);
+/* The next input or output. `type`: "tensor(float)", "seq(tensor(int64))", ..., or NULL for any; outputs of any type
+ * have the element type of the first input of any type, unless `infer` says another. `name` may be NULL. Only the last
+ * one may be variadic. */
+TREADLE_API treadle_status* treadle_operator_input(treadle_operator* operator_, const char* name, const char* type,
+                                                   treadle_arity arity);
+TREADLE_API treadle_status* treadle_operator_output(treadle_operator* operator_, const char* name, const char* type,
+                                                    treadle_arity arity);
+/* An attribute that nodes may have, or must have. */
+TREADLE_API treadle_status* treadle_operator_attribute(treadle_operator* operator_, const char* name, bool required);
+/* Whether nodes may have attributes of other names too; they may unless this says otherwise. */
+TREADLE_API void treadle_operator_any_attributes(treadle_operator* operator_, bool any);
+/* The same inputs give the same outputs, and a run has no other effect: nodes whose inputs never change are computed
+ * once, and nodes whose outputs nobody uses are left out. */
+TREADLE_API void treadle_operator_pure(treadle_operator* operator_, bool pure);
+TREADLE_API treadle_status* treadle_operator_set_functions(treadle_operator* operator_,
+                                                           const treadle_operator_functions* functions);
+/* For all sessions that are opened from now on, in place of one of the same domain and name; the operator stays yours
+ * to free. TREADLE_INVALID_ARGUMENT where treadle has the operator itself. */
+TREADLE_API treadle_status* treadle_operator_register(const treadle_operator* operator_);
+/* For sessions with these options alone, before one that treadle has itself. */
+TREADLE_API treadle_status* treadle_options_add_operator(treadle_options* options, const treadle_operator* operator_);
+
+TREADLE_API treadle_text treadle_node_path(const treadle_node* node); /* "/encoder/Loop_3:body/Clip_7" */
+TREADLE_API const char* treadle_node_operator(const treadle_node* node);
+TREADLE_API const char* treadle_node_domain(const treadle_node* node);
+TREADLE_API size_t treadle_node_input_count(const treadle_node* node); /* with those left out between others */
+TREADLE_API size_t treadle_node_output_count(const treadle_node* node);
+TREADLE_API size_t treadle_node_attribute_count(const treadle_node* node);
+TREADLE_API const treadle_attribute* treadle_node_attribute_at(const treadle_node* node, size_t index);
+TREADLE_API const treadle_attribute* treadle_node_attribute(const treadle_node* node, const char* name); /* or NULL */
+
+TREADLE_API const char* treadle_attribute_name(const treadle_attribute* attribute);
+/* AttributeProto.AttributeType: 1 float, 2 int, 3 string, 4 tensor, 6 floats, 7 ints, 8 strings, 9 tensors. */
+TREADLE_API int treadle_attribute_kind(const treadle_attribute* attribute);
+TREADLE_API size_t treadle_attribute_size(const treadle_attribute* attribute); /* of a list; else 1 */
+/* Elements of lists by index; of others index 0. 0 or an empty text where the kind is another one. */
+TREADLE_API int64_t treadle_attribute_int(const treadle_attribute* attribute, size_t index);
+TREADLE_API float treadle_attribute_float(const treadle_attribute* attribute, size_t index);
+TREADLE_API treadle_text treadle_attribute_text(const treadle_attribute* attribute, size_t index);
+TREADLE_API treadle_status* treadle_attribute_tensor(const treadle_attribute* attribute, size_t index,
+                                                     treadle_value** out);
+
+TREADLE_API const treadle_node* treadle_inference_node(const treadle_inference* inference);
+/* NULL where the input is left out, or nothing is known of it. */
+TREADLE_API const treadle_type* treadle_inference_input(const treadle_inference* inference, size_t index);
+/* Contents that are known before a run; NULL else. */
+TREADLE_API const treadle_value* treadle_inference_contents(const treadle_inference* inference, size_t index);
+/* A tensor with these sizes: -1 for one that is not known, or that has a name in `symbols` (which may be NULL, as each
+ * name may be). `element` 0: the element type that is known already. */
+TREADLE_API treadle_status* treadle_inference_set_output(treadle_inference* inference, size_t index, int element,
+                                                         const int64_t* dims, const char* const* symbols, size_t rank);
+/* The output has element type and sizes of the input, as far as they are known. */
+TREADLE_API treadle_status* treadle_inference_set_like(treadle_inference* inference, size_t output, size_t input);
+
+TREADLE_API const treadle_node* treadle_call_node(const treadle_call* call);
+/* NULL where the input is left out. */
+TREADLE_API const treadle_value* treadle_call_input(const treadle_call* call, size_t index);
+/* Makes output `index` a tensor of these sizes, to be written through treadle_tensor_mutable_data(*tensor); the handle
+ * is the call's. */
+TREADLE_API treadle_status* treadle_call_allocate(treadle_call* call, size_t index, int element, const int64_t* dims,
+                                                  size_t rank, treadle_value** tensor);
+/* Makes output `index` refer to what `value` refers to. */
+TREADLE_API treadle_status* treadle_call_set(treadle_call* call, size_t index, const treadle_value* value);
 
 #ifdef __cplusplus
 }

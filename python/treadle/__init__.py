@@ -65,6 +65,8 @@ from ._options import (
     SessionOptions,
     set_global_thread_pool_sizes,
 )
+from ._operators import op
+from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from ._pool import StreamPool
 from ._session import InferenceSession, get_all_providers, get_available_providers
 from ._stream import Stream
@@ -150,7 +152,7 @@ def as_onnxruntime() -> ModuleType:
     """
     from . import _alias
 
-    own = ("as_onnxruntime", "check", "infer_shapes")
+    own = ("as_onnxruntime", "check", "infer_shapes", "op")
     return _alias.install({name: globals()[name] for name in __all__ if name not in own})
 
 
@@ -216,6 +218,7 @@ __all__ = [
     "get_version_string",
     "has_collective_ops",
     "infer_shapes",
+    "op",
     "operators",
     "parse_function",
     "parse_graph",

@@ -14,6 +14,23 @@ class LoadFlag:
     def set(self, on: bool, /) -> None: ...
     def __reduce__(self) -> tuple[type[LoadFlag], tuple[()]]: ...
 
+_Formal = tuple[str, str, int]
+_TypeOf = tuple[int, list[int | str | None] | None] | None
+
+def register_operator(
+    domain: str,
+    name: str,
+    since: int,
+    inputs: Sequence[_Formal],
+    outputs: Sequence[_Formal],
+    attributes: Sequence[tuple[str, bool]],
+    any_attributes: bool,
+    pure: bool,
+    compute: Callable[[list[Any], dict[str, Any], int], Sequence[object]],
+    infer: Callable[[list[_TypeOf], dict[str, Any]], Sequence[_TypeOf]] | None,
+    /,
+) -> None: ...
+
 @disjoint_base
 class RunOptions:
     def __new__(cls) -> Self: ...

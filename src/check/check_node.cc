@@ -366,9 +366,10 @@ void Walk::check_against_record(const wire::NodeProto& node, const Callee& calle
   for (const wire::AttributeProto& attribute : node.attributes) {
     const AttributeDef* def = version.attribute(attribute.name);
     if (!def) {
-      if (!is_private(attribute.name)) report_unknown_attribute(attribute, callee);
+      if (!is_private(attribute.name) && !version.any_attributes) report_unknown_attribute(attribute, callee);
       continue;
     }
+    if (def->kind == AttributeKind::kUndefined) continue;  // of any kind
     const AttributeKind kind = kind_of(attribute);
     if (kind == def->kind || (attribute.type == 0 && ir_version_ >= 2)) continue;
     Diagnostic& d =

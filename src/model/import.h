@@ -13,6 +13,7 @@
 //
 // A name in a body may hide one of an outer graph; a use means the innermost definition that stands before it.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,6 +63,9 @@ struct ImportOptions {
     bool found = false;  // set by the import
   };
   std::vector<GivenInitializer>* initializers = nullptr;
+  // Operators that only this model knows, by domain ("" for ai.onnx) and name; before treadle's own. Null: there is
+  // none such. Records live as long as the graph.
+  std::function<const OpDef*(std::string_view domain, std::string_view name)> operators;
   // What the model's external data is read from, by what the model calls it, in place of files of that name.
   std::vector<std::pair<std::string, std::shared_ptr<wire::MappedFile>>> files;
 };

@@ -47,7 +47,8 @@ Status Importer::find_operator(const wire::NodeProto& node, const Place& place, 
     return error(Code::kInvalidModel, "the model imports no operator set of domain \"{}\", which operator {} is of",
                  shown_domain(domain), node.op_type);
   }
-  op = find_op(domain, node.op_type);
+  op = options_.operators ? options_.operators(domain, node.op_type) : nullptr;
+  if (!op) op = find_op(domain, node.op_type);
   if (const auto implied = std::find(implied_.begin(), implied_.end(), domain); op && implied != implied_.end()) {
     if (options_.warnings) {
       options_.warnings->push_back(fmt::format(
@@ -312,9 +313,16 @@ Status Importer::read_attributes(const wire::NodeProto& proto, ir::Node* node, P
 
 Status Importer::import_attribute(const wire::AttributeProto& proto, ir::Node* node, Place& place) {
   const AttributeDef* def = node->version->attribute(proto.name);
-  if (!def) return error(Code::kInvalidModel, "the operator has no attribute \"{}\"", proto.name);
+  if (!def && !node->version->any_attributes) {
+    return error(Code::kInvalidModel, "the operator has no attribute \"{}\"", proto.name);
+  }
   TREADLE_ASSIGN(const Binding binding, resolve_attribute(proto, place));
   if (!binding.proto) return {};
+  if (!def || def->kind == AttributeKind::kUndefined) {  // of any kind
+    TREADLE_ASSIGN(Attribute attribute, read_attribute_once(proto.name, *binding.proto));
+    node->attributes.set(std::move(attribute));
+    return {};
+  }
   AttributeKind kind = attribute_kind(*binding.proto);
   // A list without elements and without a type is still a list.
   const bool untyped = kind == AttributeKind::kUndefined && binding.proto->type == wire::AttributeProto::kUndefined;

@@ -18,6 +18,7 @@ class WidenContext;     // op/axes.h
 struct Work;            // op/work.h
 struct DynamicKernel;   // op/dynamic_kernel.h
 struct DynamicContext;  // op/dynamic_kernel.h
+class CustomOperator;   // op/custom_operator.h
 
 enum class Arity : uint8_t { kSingle, kOptional, kVariadic, kVariadicMixed /* each argument its own type */ };
 
@@ -51,6 +52,7 @@ struct OpVersion {
   bool deprecated = false;
   std::vector<Formal> inputs, outputs;
   std::vector<AttributeDef> attributes;
+  bool any_attributes = false;  // also others than those
   std::vector<TypeConstraint> types;
 
   const AttributeDef* attribute(std::string_view name) const;
@@ -175,6 +177,8 @@ struct OpDef {
   DynamicFn dynamic = nullptr;
   // The same for a node among whose operands or results are texts.
   DynamicFn dynamic_texts = nullptr;
+  // Of an operator that a program brings along: what its `parse`, `infer` and `compute` call.
+  std::shared_ptr<const CustomOperator> custom;
   // Output 0 is input 0 with the other inputs behind it along attribute `axis`: where input 0 is a value that grows, it
   // is extended in place.
   bool appends = false;

@@ -1,10 +1,14 @@
 #include "op/registry.h"
 
 #include <algorithm>
+#include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/name_map.h"
+#include "op/custom_operator.h"
 
 namespace treadle {
 
@@ -44,16 +48,49 @@ const Registry& registry() {
   return *instance;
 }
 
-}  // namespace
-
-const OpDef* find_op(std::string_view domain, std::string_view name) {
-  if (domain == "ai.onnx") domain = {};
+const OpDef* find_own_op(std::string_view domain, std::string_view name) {
   for (const auto& [known, ops] : registry().by_domain) {
     if (known != domain) continue;
     const OpDef* const* op = ops.find(name);
     return op ? *op : nullptr;
   }
   return nullptr;
+}
+
+// Operators that the program has added. Whoever looks for one takes no lock: a list that has been published never
+// changes, and adding publishes a new one.
+using Added = std::map<std::pair<std::string_view, std::string_view>, const OpDef*>;
+std::atomic<const Added*> added{nullptr};
+
+const OpDef* find_added_op(std::string_view domain, std::string_view name) {
+  const Added* const list = added.load(std::memory_order_acquire);
+  if (!list) return nullptr;
+  const auto it = list->find({domain, name});
+  return it == list->end() ? nullptr : it->second;
+}
+
+}  // namespace
+
+const OpDef* find_op(std::string_view domain, std::string_view name) {
+  if (domain == "ai.onnx") domain = {};
+  const OpDef* const own = find_own_op(domain, name);
+  return own ? own : find_added_op(domain, name);
+}
+
+Status add_op(std::unique_ptr<OpDef> op) {
+  if (find_own_op(op->domain, op->name)) {
+    return error(Code::kInvalidArgument, "treadle has an operator {} of domain \"{}\" itself", op->name,
+                 op->domain.empty() ? "ai.onnx" : op->domain);
+  }
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const Added* const before = added.load(std::memory_order_relaxed);
+  auto after = before ? std::make_unique<Added>(*before) : std::make_unique<Added>();
+  const OpDef* const kept = op.release();
+  after->insert_or_assign({kept->domain, kept->name}, kept);
+  // A key of a record that is replaced stays: it is equal to the new one's, and records are never given up.
+  added.store(after.release(), std::memory_order_release);
+  return {};
 }
 
 const OpDef& require_op(std::string_view name, std::string_view domain) {

@@ -151,6 +151,13 @@ Status import(const std::shared_ptr<wire::MappedFile>& from, const std::string& 
     import.files.emplace_back(location, wire::MappedFile::share(contents));
   }
   loaded.options.external_files.clear();  // of this call
+  if (const auto& own = loaded.options.operators; !own.empty()) {
+    import.operators = [&own](std::string_view domain, std::string_view name) -> const OpDef* {
+      const auto it = std::find_if(own.rbegin(), own.rend(),
+                                   [&](const auto& op) { return op->domain == domain && op->name == name; });
+      return it == own.rend() ? nullptr : it->get();
+    };
+  }
   TREADLE_ASSIGN(loaded.graph, model::import_model(from, import));
   for (const auto& given : initializers) {
     if (given.found) continue;

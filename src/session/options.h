@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +13,8 @@
 #include "type/tensor.h"
 
 namespace treadle {
+
+struct OpDef;
 
 enum class Tier : uint8_t {
   kProgram,    // planned: the default
@@ -51,6 +54,8 @@ struct SessionOptions {
   std::vector<std::pair<std::string, int64_t>> dimension_overrides, denotation_overrides;
   // Contents of initializers by name, in place of the model's.
   std::vector<std::pair<std::string, Tensor>> initializers;
+  // Operators of these sessions alone, before treadle's own; of several of one name the last.
+  std::vector<std::shared_ptr<const OpDef>> operators;
   // Bytes of external data by what the model calls the file; somebody else's while a session is opened.
   std::vector<std::pair<std::string, std::span<const std::byte>>> external_files;
 };
