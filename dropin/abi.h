@@ -74,25 +74,37 @@ enum OrtLanguageProjection : int {};
 enum OrtExecutionProviderDevicePolicy : int {};
 enum OrtSparseFormat : int {};
 enum OrtSparseIndicesFormat : int {};
+enum OrtCustomOpInputOutputCharacteristic : int {
+  INPUT_OUTPUT_REQUIRED = 0,
+  INPUT_OUTPUT_OPTIONAL = 1,
+  INPUT_OUTPUT_VARIADIC = 2,
+};
 enum OrtCompiledModelCompatibility : int {};
 
 // Handles.
 struct OrtAllocator;
 struct OrtArenaCfg;
+struct OrtCustomOp;
+struct OrtCustomOpDomain;
 struct OrtEnv;
 struct OrtEpDevice;
 struct OrtHardwareDevice;
 struct OrtIoBinding;
 struct OrtKeyValuePairs;
+struct OrtKernelContext;
+struct OrtKernelInfo;
+struct OrtLogger;
 struct OrtMapTypeInfo;
 struct OrtMemoryInfo;
 struct OrtModelMetadata;
+struct OrtOpAttr;
 struct OrtOptionalTypeInfo;
 struct OrtPrepackedWeightsContainer;
 struct OrtRunOptions;
 struct OrtSequenceTypeInfo;
 struct OrtSession;
 struct OrtSessionOptions;
+struct OrtShapeInferContext;
 struct OrtStatus;
 struct OrtTensorTypeAndShapeInfo;
 struct OrtThreadingOptions;
@@ -104,8 +116,6 @@ struct OrtCANNProviderOptions;
 struct OrtCUDAProviderOptions;
 struct OrtCUDAProviderOptionsV2;
 struct OrtCompileApi;
-struct OrtCustomOp;
-struct OrtCustomOpDomain;
 struct OrtDeviceEpIncompatibilityDetails;
 struct OrtDnnlProviderOptions;
 struct OrtEpApi;
@@ -114,19 +124,14 @@ struct OrtEpAssignedSubgraph;
 struct OrtExternalInitializerInfo;
 struct OrtGraph;
 struct OrtInteropApi;
-struct OrtKernelContext;
-struct OrtKernelInfo;
-struct OrtLogger;
 struct OrtLoraAdapter;
 struct OrtMIGraphXProviderOptions;
 struct OrtModel;
 struct OrtModelEditorApi;
 struct OrtNode;
 struct OrtOp;
-struct OrtOpAttr;
 struct OrtOpenVINOProviderOptions;
 struct OrtROCMProviderOptions;
-struct OrtShapeInferContext;
 struct OrtSyncStream;
 struct OrtTensorRTProviderOptions;
 struct OrtTensorRTProviderOptionsV2;
@@ -158,6 +163,39 @@ struct OrtAllocator {
   OrtStatus* (*GetStats)(const OrtAllocator* self, OrtKeyValuePairs** out);   // since 23
   void* (*AllocOnStream)(OrtAllocator* self, size_t size, OrtSyncStream* s);  // since 23
   OrtStatus* (*Shrink)(OrtAllocator* self);                                   // since 25
+};
+
+// What a library fills in for an operator. `version` says how many of the members it has: those up to
+// GetOutputCharacteristic always, the others from the version beside them on.
+struct OrtApi;
+struct OrtCustomOp {
+  uint32_t version;
+  void* (*CreateKernel)(const OrtCustomOp* op, const OrtApi* api, const OrtKernelInfo* info);
+  const char* (*GetName)(const OrtCustomOp* op);
+  const char* (*GetExecutionProviderType)(const OrtCustomOp* op);
+  ONNXTensorElementDataType (*GetInputType)(const OrtCustomOp* op, size_t index);
+  size_t (*GetInputTypeCount)(const OrtCustomOp* op);
+  ONNXTensorElementDataType (*GetOutputType)(const OrtCustomOp* op, size_t index);
+  size_t (*GetOutputTypeCount)(const OrtCustomOp* op);
+  void (*KernelCompute)(void* kernel, OrtKernelContext* context);
+  void (*KernelDestroy)(void* kernel);
+  OrtCustomOpInputOutputCharacteristic (*GetInputCharacteristic)(const OrtCustomOp* op, size_t index);
+  OrtCustomOpInputOutputCharacteristic (*GetOutputCharacteristic)(const OrtCustomOp* op, size_t index);
+  OrtMemType (*GetInputMemoryType)(const OrtCustomOp* op, size_t index);  // 13
+  int (*GetVariadicInputMinArity)(const OrtCustomOp* op);                 // 14
+  int (*GetVariadicInputHomogeneity)(const OrtCustomOp* op);              // 14
+  int (*GetVariadicOutputMinArity)(const OrtCustomOp* op);                // 14
+  int (*GetVariadicOutputHomogeneity)(const OrtCustomOp* op);             // 14
+  OrtStatus* (*CreateKernelV2)(const OrtCustomOp* op, const OrtApi* api, const OrtKernelInfo* info,
+                               void** kernel);                                             // 16
+  OrtStatus* (*KernelComputeV2)(void* kernel, OrtKernelContext* context);                  // 16
+  OrtStatus* (*InferOutputShapeFn)(const OrtCustomOp* op, OrtShapeInferContext* context);  // 17
+  int (*GetStartVersion)(const OrtCustomOp* op);                                           // 17
+  int (*GetEndVersion)(const OrtCustomOp* op);                                             // 17
+  size_t (*GetMayInplace)(int** input_index, int** output_index);                          // 18
+  void (*ReleaseMayInplace)(int* input_index, int* output_index);                          // 18
+  size_t (*GetAliasMap)(int** input_index, int** output_index);                            // 18
+  void (*ReleaseAliasMap)(int* input_index, int* output_index);                            // 18
 };
 
 struct OrtEnvCreationOptions {

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "custom_operators.h"
+
 namespace treadle::dropin {
 
 namespace {
@@ -51,6 +53,7 @@ OrtSessionOptions::OrtSessionOptions(const OrtSessionOptions& other)
       sizes(other.sizes),
       denoted_sizes(other.denoted_sizes),
       files(other.files),
+      domains(other.domains),
       load_cancelled(other.load_cancelled) {
   for (const auto& [name, value] : other.initializers) initializers.emplace(name, value.share());
 }
@@ -73,6 +76,7 @@ treadle::dropin::EngineOptions OrtSessionOptions::engine(const OrtEnv* environme
   for (const auto& [name, bytes] : files) {
     check(treadle_options_set_external_file(made.get(), name.c_str(), bytes.data(), bytes.size()));
   }
+  for (const OrtCustomOpDomain* domain : domains) treadle::dropin::add_operators(made.get(), *domain);
   for (size_t i = 0; i < entries.keys.size(); ++i) {
     const std::string_view key = entries.keys[i];
     if (key.substr(0, treadle::dropin::kOwnPrefix.size()) != treadle::dropin::kOwnPrefix) continue;

@@ -38,6 +38,7 @@ struct OrtSessionOptions {
   std::vector<std::pair<std::string, int64_t>> sizes, denoted_sizes;
   std::map<std::string, OrtValue> initializers;
   std::map<std::string, std::string_view> files;  // of external data: the client's bytes
+  std::vector<const OrtCustomOpDomain*> domains;  // of operators; the client's, read when a session is made
   // Stops the sessions that are being made with these options. Copies of the options share it.
   std::shared_ptr<std::atomic<bool>> load_cancelled;
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "treadle/model.hpp"
+#include "treadle/operator.hpp"
 #include "treadle/session.hpp"
 #include "treadle/stream.hpp"
 #include "treadle/value.hpp"

@@ -28,7 +28,9 @@ class _Signature:
             has_default = parameter.default is not inspect.Parameter.empty
             if parameter.kind in _POSITIONAL:
                 if has_default and parameter.default is not None:
-                    raise TypeError(f"{name} is an input, and a model cannot leave it out for {parameter.default!r}: its default is None")
+                    raise TypeError(
+                        f"{name} is an input, and a model cannot leave it out for {parameter.default!r}: its default is None"
+                    )
                 self.inputs.append((name, _OPTIONAL if has_default else _SINGLE))
             elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
                 self.inputs.append((name, _VARIADIC))
@@ -47,7 +49,9 @@ def _types(what: str, given: Sequence[str] | Mapping[str, str] | None, names: Se
     if isinstance(given, Mapping):
         unknown = [name for name in given if name not in names]
         if unknown:
-            raise ValueError(f"{what} names {unknown[0]!r}, which the function does not have (it has: {', '.join(names)})")
+            raise ValueError(
+                f"{what} names {unknown[0]!r}, which the function does not have (it has: {', '.join(names)})"
+            )
         return [given.get(name, "") for name in names]
     if len(given) != len(names):
         raise ValueError(f"{what} has {len(given)} types for {len(names)} parameters ({', '.join(names)})")
@@ -116,13 +120,18 @@ def op(
             if infer is None or any(found is not None and found[1] is None for found in types):
                 return []
             sizes = infer(*shapes, **attributes)
-            return [None if own is None else (0, list(own)) for own in (sizes if isinstance(sizes, tuple) else (sizes,))]
+            return [
+                None if own is None else (0, list(own)) for own in (sizes if isinstance(sizes, tuple) else (sizes,))
+            ]
 
         _core.register_operator(
             domain,
             short,
             version,
-            [(parameter, type_name, arity) for (parameter, arity), type_name in zip(signature.inputs, input_types, strict=True)],
+            [
+                (parameter, type_name, arity)
+                for (parameter, arity), type_name in zip(signature.inputs, input_types, strict=True)
+            ],
             [(f"output{i}", type_name, _SINGLE if i == 0 else _OPTIONAL) for i, type_name in enumerate(output_types)],
             signature.attributes,
             signature.any_attributes,

@@ -169,7 +169,9 @@ Status Importer::import_operator(const wire::NodeProto& node, std::string_view p
   }
   // What stands before a variadic input has its place, also where the node lists nothing behind it.
   for (size_t i = made->inputs.size(); i < resolved->places; ++i) graph_->add_input(made, nullptr);
+  made->output_count = static_cast<uint32_t>(node.outputs.size());  // what `parse` may ask for
   TREADLE_TRY(import_attributes(node, made, place));
+  made->output_count = 0;
   TREADLE_TRY(define_outputs(node, made, place));
   return check_argument_rules(*made);
 }

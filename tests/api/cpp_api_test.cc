@@ -315,4 +315,54 @@ TEST(CppApi, StreamsOutliveTheirSession) {
   EXPECT_EQ(stream.push(samples({5}))[0].to_doubles(), std::vector<double>{-5});
 }
 
+// y = alpha x, and how many elements there are.
+struct Scale {
+  explicit Scale(const treadle::Node& node) : alpha(node.number("alpha", 2)), lists(node.integers("counts").size()) {
+    if (node.text("mode", "linear") != "linear") throw std::invalid_argument("mode is linear");
+  }
+  void compute(treadle::Call& call) const {
+    const auto x = call.input<float>(0);
+    auto y = call.output<float>(0, x.dims);
+    for (size_t i = 0; i < x.count; ++i) y[i] = alpha * x[i];
+    call.output<int64_t>(1, {})[0] = static_cast<int64_t>(x.count + lists);
+    if (x.count > 3) throw std::runtime_error("too many elements");
+  }
+  void infer(treadle::Inference& inference) const { inference.set_like(0, 0); }
+  float alpha;
+  size_t lists;
+};
+
+std::string scaled(std::vector<treadle::ProtoBytes> attributes) {
+  return model_bytes(graph({.nodes = {node("Scale", {"x"}, {"y", "count"}, std::move(attributes), "s", "mine")},
+                            .inputs = {value("x", 1, {"T"})},
+                            .outputs = {value("y", 1, {"T"}), value("count", 7, {})}}),
+                     {}, {opset("", 17), opset("mine", 1)});
+}
+
+TEST(CppApi, OperatorsOfAProgramsOwn) {
+  treadle::SessionOptions options;
+  treadle::CustomOperator("mine", "Scale")
+      .input("tensor(float)")
+      .output("tensor(float)")
+      .output("tensor(int64)")
+      .kernel<Scale>()
+      .add_to(options);
+  const std::string bytes = scaled({int_attribute("other", 1)});
+  EXPECT_THROW(treadle::Session(bytes.data(), bytes.size()), treadle::Error)
+      << "the operator is of these options alone";
+  const treadle::Session session(bytes.data(), bytes.size(), options);
+  EXPECT_EQ(session.type(TREADLE_OUTPUT, 0).text(), "tensor(float)[T]");
+  const auto results = session.run(samples({1, -3}));
+  EXPECT_EQ(results[0].to_doubles(), (std::vector<double>{2, -6}));
+  EXPECT_EQ(results[1].to_doubles(), std::vector<double>{2});
+  try {
+    session.run(samples({1, 2, 3, 4}));
+    FAIL() << "the kernel throws";
+  } catch (const treadle::Error& e) {
+    EXPECT_EQ(e.code(), TREADLE_RUNTIME);
+    EXPECT_EQ(e.message(), "too many elements");
+    EXPECT_EQ(e.place(), "/s (Scale-1)");
+  }
+}
+
 }  // namespace

@@ -562,4 +562,161 @@ TEST_F(FunctionTable, MemoryOfTheCallerMustSuffice) {
   EXPECT_EQ(code_of([&] { lend(x, {-1, 3}, kFloat); }), ORT_INVALID_ARGUMENT);
 }
 
+// ---- Operators of a library's own
+
+// y = alpha x + shift (shift may be left out), with the name of the node's mode as a text.
+struct ScaleKernel {
+  const OrtApi* api;
+  float alpha;
+  std::string mode;
+  std::vector<int64_t> counts;
+};
+
+OrtStatus* make_scale(const OrtCustomOp*, const OrtApi* api, const OrtKernelInfo* info, void** out) {
+  auto kernel = std::make_unique<ScaleKernel>(ScaleKernel{api, 2, "none", {}});
+  if (OrtStatus* missing = api->KernelInfoGetAttribute_float(info, "alpha", &kernel->alpha))
+    api->ReleaseStatus(missing);
+  size_t size = 0;
+  if (OrtStatus* missing = api->KernelInfoGetAttribute_string(info, "mode", nullptr, &size)) {
+    api->ReleaseStatus(missing);
+  } else {
+    kernel->mode.resize(size);
+    if (OrtStatus* failed = api->KernelInfoGetAttribute_string(info, "mode", kernel->mode.data(), &size)) return failed;
+    kernel->mode.resize(size - 1);
+  }
+  size = 0;
+  if (OrtStatus* missing = api->KernelInfoGetAttributeArray_int64(info, "counts", nullptr, &size)) {
+    api->ReleaseStatus(missing);
+  } else {
+    kernel->counts.resize(size);
+    if (OrtStatus* failed = api->KernelInfoGetAttributeArray_int64(info, "counts", kernel->counts.data(), &size))
+      return failed;
+  }
+  if (kernel->mode == "broken") return api->CreateStatus(ORT_INVALID_ARGUMENT, "mode is not broken");
+  *out = kernel.release();
+  return nullptr;
+}
+
+OrtStatus* run_scale(void* state, OrtKernelContext* context) {
+  const auto& kernel = *static_cast<const ScaleKernel*>(state);
+  const OrtApi& api = *kernel.api;
+  const auto must = [](OrtStatus* status) { check(status); };
+  const auto* x = ask<const OrtValue*>(api.KernelContext_GetInput, context, size_t{0});
+  const size_t inputs = ask<size_t>(api.KernelContext_GetInputCount, context);
+  const auto* shift = inputs > 1 ? ask<const OrtValue*>(api.KernelContext_GetInput, context, size_t{1}) : nullptr;
+  const auto info = make<TensorTypeAndShapeInfo>(api.GetTensorTypeAndShape, x);
+  const std::vector<int64_t> sizes = dims(info.get());
+  OrtValue* y = nullptr;
+  must(api.KernelContext_GetOutput(context, 0, sizes.data(), sizes.size(), &y));
+  const std::vector<float> from = elements<float>(x);
+  auto* to = static_cast<float*>(ask<void*>(api.GetTensorMutableData, y));
+  const float add = shift ? elements<float>(shift)[0] : 0;
+  for (size_t i = 0; i < from.size(); ++i) to[i] = kernel.alpha * from[i] + add;
+  OrtValue* text = nullptr;
+  const int64_t one = static_cast<int64_t>(kernel.counts.size());
+  must(api.KernelContext_GetOutput(context, 1, &one, 1, &text));
+  const std::vector<const char*> words(static_cast<size_t>(one), kernel.mode.c_str());
+  must(api.FillStringTensor(text, words.data(), words.size()));
+  return from.empty() || from[0] < 1000 ? nullptr : api.CreateStatus(ORT_FAIL, "the numbers are too large");
+}
+
+OrtStatus* infer_scale(const OrtCustomOp*, OrtShapeInferContext* context) {
+  OrtTensorTypeAndShapeInfo* x = nullptr;
+  if (OrtStatus* failed = ort().ShapeInferContext_GetInputTypeShape(context, 0, &x)) return failed;
+  return ort().ShapeInferContext_SetOutputTypeShape(context, 0, x);
+}
+
+OrtCustomOp scale_operator() {
+  OrtCustomOp op = {};
+  op.version = 23;
+  op.CreateKernel = nullptr;
+  op.GetName = [](const OrtCustomOp*) { return "Scale"; };
+  op.GetExecutionProviderType = [](const OrtCustomOp*) -> const char* { return nullptr; };
+  op.GetInputType = [](const OrtCustomOp*, size_t) { return kFloat; };
+  op.GetInputTypeCount = [](const OrtCustomOp*) -> size_t { return 2; };
+  op.GetOutputType = [](const OrtCustomOp*, size_t i) { return i == 0 ? kFloat : kString; };
+  op.GetOutputTypeCount = [](const OrtCustomOp*) -> size_t { return 2; };
+  op.KernelCompute = nullptr;
+  op.KernelDestroy = [](void* kernel) { delete static_cast<ScaleKernel*>(kernel); };
+  op.GetInputCharacteristic = [](const OrtCustomOp*, size_t i) {
+    return i == 0 ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
+  };
+  op.GetOutputCharacteristic = [](const OrtCustomOp*, size_t) { return INPUT_OUTPUT_REQUIRED; };
+  op.GetInputMemoryType = [](const OrtCustomOp*, size_t) { return OrtMemTypeDefault; };
+  const auto none = [](const OrtCustomOp*) { return 0; };
+  op.GetVariadicInputMinArity = op.GetVariadicInputHomogeneity = op.GetVariadicOutputMinArity =
+      op.GetVariadicOutputHomogeneity = none;
+  op.CreateKernelV2 = make_scale;
+  op.KernelComputeV2 = run_scale;
+  op.InferOutputShapeFn = infer_scale;
+  op.GetStartVersion = [](const OrtCustomOp*) { return 1; };
+  op.GetEndVersion = [](const OrtCustomOp*) { return 100; };
+  return op;
+}
+
+class CustomOperators : public FunctionTable {
+ protected:
+  void SetUp() override {
+    FunctionTable::SetUp();
+    if (IsSkipped()) return;
+    options_ = make<SessionOptions>(ort().CreateSessionOptions);
+    check(ort().CreateCustomOpDomain("mine", &domain_));
+    check(ort().CustomOpDomain_Add(domain_, &op_));
+    check(ort().AddCustomOpDomain(options_.get(), domain_));
+  }
+  void TearDown() override {
+    if (domain_) ort().ReleaseCustomOpDomain(domain_);
+  }
+  static std::string model(const std::string& graph) {
+    return bytes_of("<ir_version: 8, opset_import: [\"\" : 17, \"mine\" : 1]>\n" + graph);
+  }
+
+  const OrtCustomOp op_ = scale_operator();
+  OrtCustomOpDomain* domain_ = nullptr;
+  SessionOptions options_;
+};
+
+TEST_F(CustomOperators, Run) {
+  const Session session = open(model(R"(g (float[N] x, float s) => (float[N] y, string[C] t, float[N] z, string[D] u) {
+    y, t = mine.Scale <alpha = 3.0, mode = "loud", counts = [7, 8]> (x, s)
+    z, u = mine.Scale (y)
+  })"),
+                               options_.get());
+  std::vector<float> x = {1, -2}, s = {0.5};
+  const Value lent = lend(x, {2}, kFloat), shift = lend(s, {}, kFloat);
+  const auto results = run(session.get(), {"x", "s"}, {lent.get(), shift.get()}, {"y", "t", "z", "u"});
+  EXPECT_THAT(elements<float>(results[0].get()), ElementsAre(3.5, -5.5));
+  EXPECT_THAT(texts(results[1].get(), 2), ElementsAre("loud", "loud"));
+  EXPECT_THAT(elements<float>(results[2].get()), ElementsAre(7, -11));
+  std::string message;
+  x[0] = 2000;
+  EXPECT_NE(code_of([&] { run(session.get(), {"x", "s"}, {lent.get(), shift.get()}, {"y"}); }, &message), ORT_OK);
+  EXPECT_THAT(message, HasSubstr("the numbers are too large"));
+}
+
+TEST_F(CustomOperators, RunInALoop) {
+  const Session session = open(model(R"(g (int64 n, float[2] x) => (float[2] y) {
+    yes = Constant <value = bool {1}> ()
+    y = Loop <body = b (int64 i, bool go, float[2] h) => (bool on, float[2] k) {
+      on = Identity(go)
+      k, t = mine.Scale <counts = [1]> (h)
+    }> (n, yes, x)
+  })"),
+                               options_.get());
+  std::vector<float> x = {1, -2};
+  std::vector<int64_t> n = {5};
+  const Value lent = lend(x, {2}, kFloat), count = lend(n, {}, static_cast<ONNXTensorElementDataType>(7));
+  const auto results = run(session.get(), {"n", "x"}, {count.get(), lent.get()}, {"y"});
+  EXPECT_THAT(elements<float>(results[0].get()), ElementsAre(32, -64));
+}
+
+TEST_F(CustomOperators, FailWhereTheyAreMade) {
+  std::string message;
+  const std::string broken =
+      model("g (float[2] x) => (float[2] y, string[1] t) { y, t = mine.Scale <mode = \"broken\"> (x) }");
+  EXPECT_NE(code_of([&] { open(broken, options_.get()); }, &message), ORT_OK);
+  EXPECT_THAT(message, HasSubstr("mode is not broken"));
+  EXPECT_NE(code_of([&] { open(broken); }), ORT_OK) << "other options do not have the operator";
+}
+
 }  // namespace

@@ -28,6 +28,7 @@ needs_plain_build = pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="the c
 
 # Public annotations that say Any, and why nothing narrower holds.
 ANY = {
+    "op": "functions of any parameters become operators",
     "InferenceSession.__getstate__": "what pickle keeps, for __setstate__ alone",
     "InferenceSession.__setstate__": "what __getstate__ gave",
     "RunOptions.__getstate__": "what pickle keeps, for __setstate__ alone",
