@@ -57,6 +57,7 @@ from ._errors import (
 )
 from ._ignored import warn_once
 from ._model import ModelMetadata, NodeArg, Problem, check, infer_shapes
+from ._operators import op
 from ._options import (
     ExecutionMode,
     ExecutionOrder,
@@ -65,8 +66,6 @@ from ._options import (
     SessionOptions,
     set_global_thread_pool_sizes,
 )
-from ._operators import op
-from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from ._pool import StreamPool
 from ._session import InferenceSession, get_all_providers, get_available_providers
 from ._stream import Stream
