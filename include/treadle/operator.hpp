@@ -160,11 +160,13 @@ class CustomOperator {
     handle_.reset(handle);
   }
   // An empty type is any.
-  CustomOperator& input(const std::string& type = {}, treadle_arity arity = TREADLE_SINGLE, const char* name = nullptr) {
+  CustomOperator& input(const std::string& type = {}, treadle_arity arity = TREADLE_SINGLE,
+                        const char* name = nullptr) {
     check(treadle_operator_input(get(), name, type.empty() ? nullptr : type.c_str(), arity));
     return *this;
   }
-  CustomOperator& output(const std::string& type = {}, treadle_arity arity = TREADLE_SINGLE, const char* name = nullptr) {
+  CustomOperator& output(const std::string& type = {}, treadle_arity arity = TREADLE_SINGLE,
+                         const char* name = nullptr) {
     check(treadle_operator_output(get(), name, type.empty() ? nullptr : type.c_str(), arity));
     return *this;
   }

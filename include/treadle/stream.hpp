@@ -167,9 +167,9 @@ class Pool {
     return results;
   }
   // As many samples of each stream: values have their entries along the model's axis of the batch, in the order of
-  // `ids`, and so have the outputs. `lengths`: becomes [ids, outputs], how much of each output is the stream's own along
-  // the axis that pushes are joined along, where zeros fill it up. Throws for streams that run on their own, and without
-  // `lengths` for results of unlike sizes.
+  // `ids`, and so have the outputs. `lengths`: becomes [ids, outputs], how much of each output is the stream's own
+  // along the axis that pushes are joined along, where zeros fill it up. Throws for streams that run on their own, and
+  // without `lengths` for results of unlike sizes.
   std::vector<Value> push_batch(const std::vector<int64_t>& ids, const Feeds& feeds,
                                 const RunOptions* options = nullptr, std::vector<int64_t>* lengths = nullptr) {
     const detail::FeedArrays arrays(feeds);

@@ -67,7 +67,9 @@ def test_two_builds_give_the_same_bytes(builds):
 def test_names_say_what_is_needed(made):
     version = re.escape(PROJECT["version"])
     provider, library, jit = sorted(made)
-    assert re.fullmatch(rf"onnxruntime_ep_treadle-{version}-py3-none-manylinux_2_(1[7-9]|2\d|3[0-4])_\w+\.whl", provider)
+    assert re.fullmatch(
+        rf"onnxruntime_ep_treadle-{version}-py3-none-manylinux_2_(1[7-9]|2\d|3[0-4])_\w+\.whl", provider
+    )
     assert re.fullmatch(rf"treadle-{version}-cp311-abi3-manylinux_2_(1[7-9]|2\d|3[0-4])_\w+\.whl", library)
     assert re.fullmatch(rf"treadle_jit-{version}-py3-none-manylinux_2_(1[7-9]|2\d|3[0-4])_\w+\.whl", jit)
 
