@@ -79,6 +79,8 @@ def record(model, known) -> None:
         model = pathlib.Path(model).read_bytes() if pathlib.Path(model).stat().st_size <= LARGEST else b""
     if not isinstance(model, (bytes, bytearray)) or not 0 < len(model) <= LARGEST:
         return
+    if bytes(model[4:8]) == b"ORTM":  # onnxruntime's own format
+        return
     try:
         proto = onnx.load_from_string(bytes(model))
     except DecodeError:  # a text

@@ -14,7 +14,6 @@ from types import ModuleType
 from typing import Any
 
 from . import _core
-from ._capi import OrtValueVector
 from ._devices import (
     OrtAllocatorType,
     OrtArenaCfg,
@@ -70,7 +69,7 @@ from ._pool import StreamPool
 from ._session import InferenceSession, get_all_providers, get_available_providers
 from ._stream import Stream
 from ._text import parse_function, parse_graph, parse_model, parse_node, to_text
-from ._values import IOBinding, OrtValue, copy_tensors
+from ._values import IOBinding, OrtValue, OrtValueVector, copy_tensors
 
 __version__: str = _core.version()
 

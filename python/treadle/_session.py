@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from . import _core
-from ._capi import OrtValueVector
-from ._capi import Session as InnerSession
 from ._devices import (
     OrtDevice,
     OrtEpAssignedNode,
@@ -32,7 +30,7 @@ from ._pool import StreamPool
 from ._profile import Profile, Trace
 from ._progress import Progress, watched
 from ._stream import Origin, Stream
-from ._values import IOBinding, OrtValue
+from ._values import IOBinding, OrtValue, OrtValueVector
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -628,3 +626,100 @@ class InferenceSession(_core.SessionBase):
     def dump_plan(self, input_feed: Mapping[str, InputValue]) -> str:
         """The program that these inputs are run by."""
         return self._engine.dump_plan(input_feed)
+
+
+class InnerSession:
+    """A session as onnxruntime's extension has it: `InferenceSession._sess`."""
+
+    def __init__(self, session: InferenceSession) -> None:
+        self._session = session
+
+    @property
+    def inputs_meta(self) -> list[NodeArg]:
+        """`InferenceSession.get_inputs`."""
+        return self._session.get_inputs()
+
+    @property
+    def outputs_meta(self) -> list[NodeArg]:
+        """`InferenceSession.get_outputs`."""
+        return self._session.get_outputs()
+
+    @property
+    def overridable_initializers(self) -> list[NodeArg]:
+        """`InferenceSession.get_overridable_initializers`."""
+        return self._session.get_overridable_initializers()
+
+    @property
+    def model_meta(self) -> ModelMetadata:
+        """`InferenceSession.get_modelmeta`."""
+        return self._session.get_modelmeta()
+
+    @property
+    def session_options(self) -> SessionOptions:
+        """`InferenceSession.get_session_options`."""
+        return self._session.get_session_options()
+
+    @property
+    def input_meminfos(self) -> list[OrtMemoryInfo]:
+        """`InferenceSession.get_input_memory_infos`."""
+        return self._session.get_input_memory_infos()
+
+    @property
+    def output_meminfos(self) -> list[OrtMemoryInfo]:
+        """`InferenceSession.get_output_memory_infos`."""
+        return self._session.get_output_memory_infos()
+
+    @property
+    def input_epdevices(self) -> list[OrtEpDevice]:
+        """`InferenceSession.get_input_epdevices`."""
+        return self._session.get_input_epdevices()
+
+    def get_providers(self) -> list[str]:
+        """`InferenceSession.get_providers`."""
+        return self._session.get_providers()
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """`InferenceSession.get_provider_options`."""
+        return self._session.get_provider_options()
+
+    def end_profiling(self) -> str:
+        """`InferenceSession.end_profiling`."""
+        return self._session.end_profiling()
+
+    @property
+    def get_profiling_start_time_ns(self) -> int:
+        """`InferenceSession.get_profiling_start_time_ns`, which is a number here, as in onnxruntime."""
+        return self._session.get_profiling_start_time_ns()
+
+    def run(
+        self,
+        output_names: Sequence[str],
+        input_feed: Mapping[str, InputValue],
+        run_options: RunOptions | None = None,
+    ) -> list[OutputValue]:
+        """`InferenceSession.run`."""
+        return self._session.run(output_names, input_feed, run_options)
+
+    def run_with_ort_values(
+        self, input_feed: Mapping[str, OrtValue], output_names: Sequence[str], run_options: RunOptions | None = None
+    ) -> OrtValueVector:
+        """`InferenceSession.run_with_ort_values`, with the feed first; InvalidArgument where no output is named."""
+        if not output_names:
+            raise InvalidArgument("At least one output should be requested.")
+        return OrtValueVector(self._session.run_with_ort_values(output_names, input_feed, run_options))
+
+    def run_with_ortvaluevector(
+        self,
+        run_options: RunOptions | None,
+        feed_names: Sequence[str],
+        feeds: OrtValueVector,
+        fetch_names: Sequence[str],
+        fetches: OrtValueVector,
+        fetch_devices: Sequence[OrtDevice],
+    ) -> None:
+        """`InferenceSession.run_with_ortvaluevector`."""
+        self._session.run_with_ortvaluevector(run_options, feed_names, feeds, fetch_names, fetches, fetch_devices)
+
+    def run_with_iobinding(self, binding: IOBinding, run_options: RunOptions | None = None) -> None:
+        """`InferenceSession.run_with_iobinding`."""
+        self._session.run_with_iobinding(binding, run_options)

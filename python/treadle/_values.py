@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -15,12 +15,11 @@ from ._model import NodeArg
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-    from ._capi import OrtValueVector
     from ._options import RunOptions
     from ._types import ElementType, InputValue, OutputValue
 
 _TENSOR, _SEQUENCE = 1, 2
-_STRING = 8
+_STRING, _BOOL = 8, 9
 # Element types whose elements numpy does not hold as the engine does: strings, and what is narrower than a byte.
 _NOT_BY_BYTES = frozenset((_STRING, 21, 22, 23, 25, 26, 27, 28))
 
@@ -127,7 +126,8 @@ class OrtValue:
         shape = self._value.shape
         if not self._value.bytes:
             return np.empty(shape, dtype)
-        return np.asarray(_Memory(self._value)).view(dtype).reshape(shape)
+        view: NDArray[Any] = np.asarray(_Memory(self._value)).view(dtype).reshape(shape)
+        return view
 
     def __reduce__(self) -> tuple[Callable[[bytes], OrtValue], tuple[bytes]]:
         """A tensor as the bytes of a TensorProto; TypeError for other kinds."""
@@ -223,6 +223,72 @@ def _borrowed(element_type: ElementType, shape: Sequence[int], address: int) -> 
             "Only binding non-string Tensors is currently supported: bind_cpu_input and bind_ortvalue_input take strings"
         )
     return _core.Value.from_memory(element, [int(d) for d in shape], address)
+
+
+class OrtValueVector:
+    """Values in a row, which grow at the end."""
+
+    def __init__(self, values: Iterable[OrtValue] = ()) -> None:
+        self._values = list(values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, index: int) -> OrtValue:
+        return self._values[index]
+
+    def __iter__(self) -> Iterator[OrtValue]:
+        return iter(self._values)
+
+    def __repr__(self) -> str:
+        """The values."""
+        return f"<treadle.OrtValueVector {self._values}>"
+
+    def push_back(self, value: OrtValue | Any, is_bool_tensor: bool = False) -> None:
+        """Appends a value, or the tensor of a DLPack capsule or of an object with `__dlpack__`."""
+        self._values.append(value if isinstance(value, OrtValue) else OrtValue.from_dlpack(value, is_bool_tensor))
+
+    def push_back_batch(
+        self,
+        tensors: Sequence[Any],
+        data_ptrs: Sequence[int],
+        element_types: Sequence[ElementType],
+        shapes: Sequence[Sequence[int]],
+        devices: Sequence[OrtDevice],
+    ) -> None:
+        """Appends a tensor for each address, on the memory there, and keeps the objects in `tensors`, whose memory it is.
+
+        InvalidArgument for devices other than the CPU, ValueError where the sequences differ in length.
+        """
+        rows = zip(tensors, data_ptrs, element_types, shapes, devices, strict=True)
+        values = []
+        for owner, address, element_type, shape, device in rows:
+            check_is_cpu(device)
+            values.append(OrtValue(_borrowed(element_type, shape, address), owner))
+        self._values += values
+
+    def reserve(self, size: int, /) -> None:
+        """Has nothing to do: the vector grows by itself."""
+
+    def shrink_to_fit(self) -> None:
+        """Has nothing to do: the vector has no spare room."""
+
+    def element_type_at(self, index: int) -> int:
+        """ONNX's number of the element type of one tensor."""
+        return self._values[index].element_type()
+
+    def bool_tensor_indices(self) -> list[int]:
+        """Which of the values are tensors of bool."""
+        return [i for i, value in enumerate(self._values) if value.is_tensor() and value.element_type() == _BOOL]
+
+    def dlpack_at(self, index: int) -> Any:
+        """A DLPack capsule that shares the memory of one tensor."""
+        return self._values[index].to_dlpack()
+
+    def to_dlpacks(self, to_tensor: Callable[[Any], Any] | None = None) -> list[Any]:
+        """A DLPack capsule of each tensor, or what `to_tensor` makes of the capsules."""
+        capsules = [value.to_dlpack() for value in self._values]
+        return capsules if to_tensor is None else [to_tensor(capsule) for capsule in capsules]
 
 
 def copy_tensors(src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: None = None) -> None:
@@ -325,8 +391,6 @@ class IOBinding:
 
     def get_outputs_as_ortvaluevector(self) -> OrtValueVector:
         """`get_outputs` as an OrtValueVector."""
-        from ._capi import OrtValueVector  # which imports this module
-
         return OrtValueVector(self._results)
 
     def copy_outputs_to_cpu(self) -> list[OutputValue]:

@@ -63,7 +63,7 @@ class BackendRep(onnx.backend.base.BackendRep):
     def __init__(self, session: InferenceSession) -> None:
         self._session = session
 
-    def run(self, inputs: Any, **kwargs: Any) -> list[OutputValue]:
+    def run(self, inputs: Any, **kwargs: Any) -> list[OutputValue]:  # type: ignore[override]  # a list, as onnxruntime gives
         """The outputs for a list or tuple of inputs in the model's order, or for the one input of a model that has one.
 
         `kwargs` are options of the run: `logid` and the like. Errors are those of `InferenceSession.run`, and RuntimeError
@@ -117,12 +117,12 @@ class Backend(onnx.backend.base.Backend):
         return BackendRep(InferenceSession(model, options))
 
     @classmethod
-    def run_model(cls, model: Any, inputs: Any, device: str | None = None, **kwargs: Any) -> list[OutputValue]:
+    def run_model(cls, model: Any, inputs: Any, device: str | None = None, **kwargs: Any) -> list[OutputValue]:  # type: ignore[override]
         """`prepare` and `BackendRep.run`."""
         return cls.prepare(model, device, **kwargs).run(inputs, **kwargs)
 
     @classmethod
-    def run_node(
+    def run_node(  # type: ignore[override]
         cls,
         node: onnx.NodeProto,
         inputs: Sequence[InputValue],

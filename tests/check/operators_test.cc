@@ -33,7 +33,8 @@ TEST(CheckOperators, ByTheImportedVersion) {
   EXPECT_THAT(codes(normalised(21)), IsEmpty());
   EXPECT_THAT(codes(check_bytes(with_opset({node("GroupNormalization", {"x"}, {"y"})}, 18))),
               ElementsAre("input-count", "attribute-missing", "operator-replaced"));
-  EXPECT_THAT(codes(check_bytes(with_opset({node("Scale", {"x"}, {"y"})}, 9))), ElementsAre("operator-experimental"));
+  EXPECT_THAT(codes(check_bytes(with_opset({node("GRUUnit", {"x"}, {"y"})}, 9))), ElementsAre("operator-experimental"));
+  EXPECT_THAT(codes(check_bytes(with_opset({node("Scale", {"x"}, {"y"})}, 9))), ElementsAre("operator-outdated"));
   EXPECT_THAT(codes(check_bytes(with_opset({node("Neg", {"x"}, {"y"})}, 1000))), ElementsAre("opset-unknown"));
 }
 
