@@ -76,7 +76,7 @@ def test_programs_have_every_kind_of_value():
                     states |= {info.type.tensor_type.elem_type for info in inputs if info.type.HasField("tensor_type")}
     assert operators >= {"Range", "NonZero", "Compress", "Tile", "ConstantOfShape", "Reshape", "Slice"}
     assert operators >= {"StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch"}
-    assert operators >= {"SequenceAt", "SequenceLength", "SequenceInsert", "SequenceErase", "ConcatFromSequence"}
+    assert operators >= {"SequenceAt", "SequenceLength", "SequenceInsert", "ConcatFromSequence"}
     assert operators >= {f"Random{kind}{like}" for kind in ("Uniform", "Normal") for like in ("", "Like")}
     assert states >= {"tensor_type", "sequence_type", "optional_type"}
     t = onnx.TensorProto
