@@ -87,9 +87,11 @@ add_library(treadle_re2 STATIC ${re2_sources} "${RE2_INCLUDE_DIR}/util/rune.cc" 
 target_include_directories(treadle_re2 SYSTEM PUBLIC "${RE2_INCLUDE_DIR}")
 target_link_libraries(treadle_re2 PRIVATE treadle_options PUBLIC Threads::Threads)
 target_compile_options(treadle_re2 PRIVATE -w) # its warnings are its authors'
-# Only this operator sees RE2.
-set_source_files_properties("${PROJECT_SOURCE_DIR}/src/ops/text/regex_full_match.cc" PROPERTIES
-  COMPILE_OPTIONS "-isystem${RE2_INCLUDE_DIR}")
+# Only these operators see RE2.
+foreach(operator regex_full_match tokenizer)
+  set_source_files_properties("${PROJECT_SOURCE_DIR}/src/ops/text/${operator}.cc" PROPERTIES
+    COMPILE_OPTIONS "-isystem${RE2_INCLUDE_DIR}")
+endforeach()
 add_library(treadle_re2_linked INTERFACE)
 target_link_libraries(treadle_re2_linked INTERFACE $<LINK_ONLY:treadle_re2>)
 add_library(treadle::re2 ALIAS treadle_re2_linked)

@@ -8,30 +8,27 @@ import numpy as np
 import onnx
 
 from random_programs.blocks import (
-    ANY,
     BOOL,
     BRAIN,
     DOUBLE,
     FLOAT,
     FLOATS,
     HALF,
-    IN_SEQUENCES,
     INT64,
     INTS,
     LOCAL,
     NARROW,
     STRING,
     UNSIGNED,
-    WRAPPING,
     Block,
     Reference,
     Value,
     numpy_type,
 )
-from random_programs.chance import CHANCE
-from random_programs.changing import CHANGING
 from random_programs.neighbours import pairs, stencil
-from random_programs.words import WORDS
+
+IN_SEQUENCES = (*FLOATS, *INTS, *NARROW, BOOL, STRING)
+ANY = (*IN_SEQUENCES, BRAIN)
 
 
 def float_pair(block: Block) -> None:
@@ -133,11 +130,11 @@ def logic(block: Block) -> None:
 
 
 def cast(block: Block) -> None:
-    x = block.tensor((*FLOATS, *INTS, *WRAPPING, BOOL))
+    x = block.tensor((*FLOATS, *INTS, *NARROW, BOOL))
     if x is None:
         return
     # A wider float would be held to what a narrower one's rounding decides.
-    targets = {DOUBLE: (FLOAT, HALF), FLOAT: (HALF,), HALF: ()}.get(x.element, (*FLOATS, *INTS, *WRAPPING))
+    targets = {DOUBLE: (FLOAT, HALF), FLOAT: (HALF,), HALF: ()}.get(x.element, (*FLOATS, *INTS, *NARROW))
     targets = [t for t in targets if t != x.element]
     if not targets:
         return
@@ -150,15 +147,15 @@ def cast(block: Block) -> None:
 
 
 def narrow_pair(block: Block) -> None:
-    """Integers of few bits, and without a sign, wrap where they overflow."""
-    if x := block.tensor(WRAPPING):
+    """Integers of 8 and 16 bits wrap where they overflow."""
+    if x := block.tensor(NARROW):
         kinds = ["Add", "Sub", "Mul", "Max", "Min"]
         kinds += ["BitwiseAnd", "BitwiseOr", "BitwiseXor"] if block.opset >= 18 else []
         block.add(block.draw.pick(kinds), [x.name, block.partner(x).name], x)
 
 
 def narrow_single(block: Block) -> None:
-    x = block.tensor(WRAPPING)
+    x = block.tensor(NARROW)
     if x is None:
         return
     kinds = ["Abs", "Div", "Mod", "Sign"] + (["BitwiseNot"] if block.opset >= 18 else [])
@@ -174,7 +171,7 @@ def narrow_single(block: Block) -> None:
 
 def narrow_choice(block: Block) -> None:
     """A comparison, and what it chooses."""
-    if x := block.tensor(WRAPPING):
+    if x := block.tensor(NARROW):
         y = block.partner(x)
         chosen = block.add(block.draw.pick(["Equal", "Less", "Greater"]), [x.name, y.name], Value("", BOOL, x.shape))
         block.add("Where", [chosen.name, x.name, y.name], x)
@@ -182,10 +179,10 @@ def narrow_choice(block: Block) -> None:
 
 def table(block: Block) -> None:
     """A table of small elements by what a narrow integer says."""
-    x = block.tensor(WRAPPING, lambda v: v.known)
+    x = block.tensor(NARROW, lambda v: v.known)
     if x is None:
         return
-    element = block.draw.pick([*WRAPPING, HALF])
+    element = block.draw.pick([*NARROW, HALF])
     entries = block.fresh(element, 7)
     (wide,) = block.emit("Cast", [x.name], to=INT64)
     (index,) = block.emit("Mod", [wide, block.number(7)])
@@ -371,8 +368,16 @@ def einsum(block: Block) -> None:
     block.small("Einsum", [x.name, *others], Value("", x.element, shape), equation=equation)
 
 
+def text(block: Block) -> None:
+    if x := block.tensor((STRING,)):
+        if block.opset >= 19 and block.draw.chance(0.5):
+            block.add("Equal", [x.name, block.constant(np.array("bc", object))], Value("", BOOL, x.shape))
+        else:
+            block.add("Identity", [x.name], x)
+
+
 def sequence(block: Block) -> None:
-    kind = block.draw.rng.integers(9)
+    kind = block.draw.rng.integers(8)
     q = block.some(lambda v: v.kind == "sequence")
     if q is None or kind == 0:
         x = block.tensor(IN_SEQUENCES)
@@ -389,17 +394,14 @@ def sequence(block: Block) -> None:
             block.add("SequenceInsert", [q.name, x.name, *where], made)
     elif kind == 3:
         block.add("SequenceLength", [q.name], Value("", INT64, ()))
-    elif kind in (4, 8) and q.least > 0:
+    elif kind == 4 and q.least > 0:
         where = block.number(block.draw.pick([0, -1, q.least - 1, -q.least]))
-        if i := block.tensor((INT64,), lambda v: v.shape == () and kind == 8 and block.opset >= 10):
-            (length,) = block.emit("SequenceLength", [q.name])
-            (where,) = block.emit("Mod", [i.name, length])
         block.add("SequenceAt", [q.name, where], Value("", q.element, q.shape))
     elif kind == 5 and q.least > 0:
         where = [block.number(block.draw.pick([0, -1]))] if block.draw.chance(0.6) else []
         made = Value("", q.element, q.shape, "sequence", q.least - 1)
         block.add("SequenceErase", [q.name, *where], made)
-    elif kind == 6 and q.least > 0 and q.shape and None not in q.shape[1:]:
+    elif kind == 6 and q.least > 0 and q.shape and None not in q.shape[1:] and q.element != STRING:
         block.add("ConcatFromSequence", [q.name], Value("", q.element, (None, *q.shape[1:])), axis=0)
     elif kind == 7:
         x = block.tensor((FLOAT, INT64), lambda v: v.shape is not None and len(v.shape) > 1 and (v.shape[0] or 0) > 0)
@@ -488,13 +490,11 @@ STRAIGHT = [
     (gathered, 10, 1, False),
     (chosen, 9, 0.7, False),
     (product, 7, 0.7, False),
+    (text, 13, 0.5, False),
     (sequence, 11, 3, False),
     (optional, 15, 1.2, False),
     (recurrent, 7, 0.4, False),
     (call, 8, 1, False),
     (stencil, 7, 1, False),
     (pairs, 7, 1, False),
-    *CHANGING,
-    *CHANCE,
-    *WORDS,
 ]

@@ -98,13 +98,15 @@ NO_LONG_RUN = {
 } | {
     f"com.microsoft.{name}": "becomes operators that have a case each"
     for name in (
-        "Attention", "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "BiasSplitGelu", "BitmaskBiasDropout", "BitmaskDropout",
-        "BranchwiseRMSNorm", "CausalConvWithState", "DecoderMaskedMultiHeadAttention",
-        "EmbedLayerNormalization", "FastGelu", "FusedConv", "FusedGemm",
-        "FusedMatMul", "FusedMatMulActivation", "GatedAdd", "GatedRMSNorm", "Gelu", "GemmFastGelu", "GemmaRotaryEmbedding",
-        "GroupNorm", "GroupQueryAttention", "LinearAttention", "MatMulBnb4", "MultiHeadAttention", "NhwcConv",
-        "NhwcFusedConv", "NhwcMaxPool", "PackedAttention", "PackedMultiHeadAttention",
-        "QEmbedLayerNormalization", "QuickGelu", "RelativePositionBias", "RemovePadding", "RestorePadding", "RotaryEmbedding", "ScaledSiLU", "SkipGroupNorm", "TransposeMatMul",
+        "Attention", "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "BiasSplitGelu", "BitmaskBiasDropout",
+        "BitmaskDropout", "BranchwiseRMSNorm", "CausalConvWithState", "ConvTransposeWithDynamicPads",
+        "DecoderMaskedMultiHeadAttention", "EmbedLayerNormalization", "ExpandDims", "FastGelu", "FusedConv",
+        "FusedGemm", "FusedMatMul", "FusedMatMulActivation", "GatedAdd", "GatedRMSNorm", "GatherND", "Gelu",
+        "GemmFastGelu", "GemmaRotaryEmbedding", "GridSample", "GroupNorm", "GroupQueryAttention", "LinearAttention",
+        "MatMulBnb4", "MultiHeadAttention", "NhwcConv", "NhwcFusedConv", "NhwcMaxPool", "PackedAttention",
+        "PackedMultiHeadAttention", "Pad", "QEmbedLayerNormalization", "QuickGelu", "Range", "RelativePositionBias",
+        "RemovePadding", "RestorePadding", "RotaryEmbedding", "SampleOp", "ScaledSiLU", "SkipGroupNorm",
+        "TransposeMatMul", "Trilu", "Unique", "WordConvEmbedding",
     )
 }  # fmt: skip
 
@@ -676,6 +678,41 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
         "y = com.microsoft.MatMulNBits<K = 4096, N = 4096, block_size = 32>(x, w, s)",
         lambda: {"x": floats(256, 4096), "w": integers(255, 4096, 128, 16, dtype=np.uint8), "s": floats(4096, 128)},
     ),
+    "com.microsoft.BifurcationDetector": (
+        "y, z = com.microsoft.BifurcationDetector<min_ngram_size = 20000, max_ngram_size = 20000>(x, c, m)",
+        lambda: {
+            "x": np.ones(60_000, np.int64),
+            "c": np.ones(20_000, np.int64) + np.arange(20_000) // 19_999,
+            "m": np.zeros(1, np.int64),
+        },
+    ),
+    "com.microsoft.CDist": ("y = com.microsoft.CDist(a, b)", square(1500)),
+    "com.microsoft.CropAndResize": (
+        f"l = {ints(200, 200)} s = Cast<to = 6>(l) y = com.microsoft.CropAndResize(x, r, i, s)",
+        lambda: {
+            "x": floats(1, 16, 256, 256),
+            "r": np.float32([[0, 0, 1, 1]] * 100),
+            "i": np.zeros(100, np.int32),
+        },
+    ),
+    "com.microsoft.DynamicTimeWarping": ("y = com.microsoft.DynamicTimeWarping(x)", lambda: {"x": floats(6000, 6000)}),
+    "com.microsoft.Inverse": ("y = com.microsoft.Inverse(a)", lambda: {"a": floats(1000, 1000)}),
+    "com.microsoft.Inverse: small": ("y = com.microsoft.Inverse(a)", lambda: {"a": floats(200_000, 5, 5)}),
+    "com.microsoft.MaxpoolWithMask": (
+        "y = com.microsoft.MaxpoolWithMask<kernel_shape = [9, 9]>(x, m)",
+        lambda: {"x": floats(4, 4, 800, 800), "m": np.ones((1, 1, 800, 800), np.int32)},
+    ),
+    "com.microsoft.MurmurHash3": ("y = com.microsoft.MurmurHash3(x)", large),
+    "com.microsoft.MurmurHash3: texts": ("y = com.microsoft.MurmurHash3(x)", words(4_000_000, 20)),
+    "com.microsoft.NGramRepeatBlock": (
+        "y = com.microsoft.NGramRepeatBlock<ngram_size = 4000>(x, s)",
+        lambda: {"x": np.ones((8, 40_000), np.int64), "s": floats(8, 10)},
+    ),
+    "com.microsoft.Tokenizer": (
+        'y = com.microsoft.Tokenizer<mark = 0, mincharnum = 1, pad_value = "", separators = ["x"]>(x)',
+        words(200_000, 20),
+    ),
+    "com.microsoft.UnfoldTensor": ("y = com.microsoft.UnfoldTensor<size = 50>(x)", lambda: {"x": floats(BIG // 50)}),
     # ---- made of nothing -----
     "Bernoulli": ("y = Bernoulli(x)", lambda: {"x": floats(BIG) / 2}),
     **{

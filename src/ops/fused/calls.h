@@ -24,6 +24,12 @@ inline ir::Value* optional_input(LowerContext& ctx, size_t i) {
   return ctx.has_input(i) ? ctx.input(i) : nullptr;
 }
 
+// The node's own, for an operator that has them as well.
+inline std::vector<ir::Attribute> all_attributes(const LowerContext& ctx) {
+  const auto all = ctx.attributes().all();
+  return {all.begin(), all.end()};
+}
+
 // One element, whatever its rank, as a scalar.
 inline ir::Value* as_scalar(LowerContext& ctx, ir::Value* v) {
   return ctx.call("Reshape", {v, ctx.constant_int64s({})});

@@ -1,30 +1,16 @@
 // RegexFullMatch: whether each string as a whole matches a pattern of RE2's syntax.
 
-#include <re2/re2.h>
-
-#include <memory>
-#include <string>
-
 #include "op/axis_rules.h"
 #include "op/op_def.h"
 #include "op/pieces.h"
+#include "ops/text/pattern.h"
 
 namespace treadle::text {
 
 namespace {
 
-using Pattern = std::unique_ptr<re2::RE2>;
-
 Result<Pattern> parse_pattern(const ir::NodeInfo& node) {
-  const std::string_view text = node.attributes.get_string("pattern");
-  re2::RE2::Options options;
-  options.set_log_errors(false);
-  auto pattern = std::make_unique<re2::RE2>(re2::StringPiece(text.data(), text.size()), options);
-  if (!pattern->ok()) {
-    return error(Code::kInvalidModel, "attribute pattern '{}' is no regular expression of RE2: {}", text,
-                 pattern->error());
-  }
-  return pattern;
+  return read_pattern(node.attributes.get_string("pattern"), "pattern");
 }
 
 Status infer_regex_full_match(InferContext& ctx) {
