@@ -10,8 +10,22 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import onnx
 
-from random_programs.blocks import BOOL, FLOAT, INT64, STRING, Block, Reference, Value
-from random_programs.statements import ANY, IN_SEQUENCES, STRAIGHT, unsqueeze
+from random_programs.blocks import (
+    ANY,
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    HALF,
+    IN_SEQUENCES,
+    INT64,
+    NARROW,
+    STRING,
+    Block,
+    Reference,
+    Value,
+)
+from random_programs.changing import has_rows, limited
+from random_programs.statements import STRAIGHT, unsqueeze
 
 LARGEST = np.iinfo(np.int64).max
 
@@ -29,7 +43,7 @@ def grow(block: Block, count: int) -> None:
 
 def body_input(block: Block, like: Value, stem: str = "s") -> Value:
     """A body's input; at times its name hides an outer value's."""
-    outer = [v for v in block.scope if v.name[0] in "vabfdhnmkucoi"]
+    outer = [v for v in block.scope if v.name[0] in "vabfdhnmkucoilg"]
     name = block.draw.name(stem)
     if outer and block.draw.chance(0.06):
         name = block.draw.pick(outer).name
@@ -130,13 +144,13 @@ def loop(block: Block) -> None:
     grow(inner, int(draw.rng.integers(1, 6)))
     ends = int(draw.rng.integers(0, 4)) if endless else None
     body.give(next_condition(inner, trip, go, ends))
-    finals = [state.finish(body) for state in states]
+    exact = None if condition or trips == LARGEST else trips
+    finals = [state.finish(body, exact) for state in states]
     stacked = []
     for _ in range(int(draw.rng.integers(0, 3)) if states or draw.chance(0.9) else 0):
         element = inner.tensor(ANY, lambda v: v.known)
         if element is not None:
             body.give(element)
-            exact = trips if not condition else None
             stacked.append(Value("", element.element, (exact, *element.shape)))
     results = finals + stacked
     if not results:
@@ -166,60 +180,112 @@ def next_condition(inner: Block, trip: Value, go: Value, ends: int | None) -> Va
     return Value(stop, BOOL, ())
 
 
+GROWING = (FLOAT, FLOAT, FLOAT, DOUBLE, HALF, INT64, NARROW[0], NARROW[3], BOOL, STRING)
+
+
 class State:
-    """A loop state: of fixed sizes, growing, changing its shape from iteration to iteration, a sequence or an optional."""
+    """A loop state: of fixed sizes, growing, of other sizes or another shape from iteration to iteration, a list of which
+    all elements have one shape, any sequence, or an optional."""
 
     def __init__(self, body: Body, block: Block) -> None:
         draw, inner = block.draw, body.block
-        self.kind = draw.pick(["fixed", "fixed", "fixed", "grown", "turned", "sequence", "optional"])
-        if self.kind == "sequence" and block.opset < 13 or self.kind == "optional" and block.opset < 16:
-            self.kind = "fixed"
-        start = None
-        if self.kind == "turned":
-            start = block.tensor(ANY, lambda v: v.known and len(v.shape) == 2)
-        elif self.kind in ("sequence", "optional"):
-            start = block.some(lambda v: v.kind == self.kind)
-        elif self.kind == "grown":
-            start = block.fresh(FLOAT, int(draw.rng.integers(0, 3)), draw.width)
+        kinds = ["fixed"] * 4 + ["grown", "grown", "changing", "turned"]
+        kinds += (["list", "sequence"] if block.opset >= 13 else []) + (["optional"] if block.opset >= 16 else [])
+        self.kind, self.axis = draw.pick(kinds), 0
+        start = getattr(self, f"start_{self.kind}")(block)
         if start is None:
             self.kind = "fixed"
-            start = block.tensor(ANY, lambda v: v.known)
+            start = self.start_fixed(block)
         self.start = start.name
         # Exporters declare what the first trip sees, and are wrong from the second on.
-        moving = {"grown": (None, draw.width), "turned": (None, None)}.get(self.kind, start.shape)
+        moving = start.shape
+        if self.kind in ("grown", "changing"):
+            moving = tuple(None if d == self.axis else n for d, n in enumerate(start.shape))
+        elif self.kind in ("turned", "sequence"):
+            moving = (None, None) if self.kind == "turned" else None
         self.like = replace(start, shape=moving, least=0 if self.kind == "optional" else start.least)
-        if self.kind == "sequence":
-            self.like = replace(self.like, shape=None)
         self.declared = start if draw.chance(0.3) else self.like
         self.value = body.take(self.like, self.declared, visible=self.kind != "turned")
         self.inner = inner
 
-    def finish(self, body: Body) -> Value:
-        """Draws what the state becomes; returns what the loop gives for it."""
-        inner, draw, value = self.inner, self.inner.draw, self.value
-        if self.kind == "grown":
-            width = draw.width
-            rows = [value.name, inner.fresh(FLOAT, 1, width).name]
-            inner_row = inner.tensor((FLOAT,), lambda v: v.shape == (width,))
-            if inner_row is not None:
-                rows[1] = unsqueeze(inner, inner_row, 0, Value("", FLOAT, (1, width))).name
-            end = replace(self.like, name=inner.emit("Concat", rows if draw.chance(0.8) else rows[::-1], axis=0)[0])
-        elif self.kind == "turned":
-            end = replace(self.like, name=inner.emit("Transpose", [value.name])[0])
-        elif self.kind == "optional":
-            end = inner.some(lambda v: v.kind == "optional" and v.element == value.element and v.shape == value.shape)
-        elif self.kind == "sequence":
-            same = inner.some(lambda v: v.kind == "sequence" and v.element == value.element and v.least >= value.least)
-            item = inner.tensor((value.element,))
-            end = same or value
-            if item is not None and draw.chance(0.6):
-                end = replace(value, name=inner.emit("SequenceInsert", [value.name, item.name])[0])
-        else:
-            end = inner.tensor((value.element,), lambda v: v.shape == value.shape)
+    def start_fixed(self, block: Block) -> Value | None:
+        return block.tensor(ANY, lambda v: v.known)
+
+    def start_grown(self, block: Block) -> Value | None:
+        width, rows = block.draw.width, int(block.draw.rng.integers(0, 3))
+        self.axis = int(block.draw.chance(0.25))
+        return block.fresh(block.draw.pick(GROWING), *((width, rows) if self.axis else (rows, width)))
+
+    def start_changing(self, block: Block) -> Value | None:
+        movable = [e for e in ANY if e != STRING or block.opset >= 13]
+        return block.tensor(movable, lambda v: has_rows(v) and None not in v.shape[1:]) if block.opset >= 10 else None
+
+    def start_turned(self, block: Block) -> Value | None:
+        return block.tensor(ANY, lambda v: v.known and len(v.shape) == 2)
+
+    def start_list(self, block: Block) -> Value | None:
+        item = block.tensor(IN_SEQUENCES, lambda v: v.known)
+        if block.draw.chance(0.5):
+            (name,) = block.emit("SequenceEmpty", [], dtype=item.element)
+            return Value(name, item.element, item.shape, "sequence", 0)
+        (name,) = block.emit("SequenceConstruct", [item.name])
+        return Value(name, item.element, item.shape, "sequence", 1)
+
+    def start_sequence(self, block: Block) -> Value | None:
+        return block.some(lambda v: v.kind == "sequence")
+
+    def start_optional(self, block: Block) -> Value | None:
+        return block.some(lambda v: v.kind == "optional")
+
+    def finish(self, body: Body, trips: int | None) -> Value:
+        """Draws what the state becomes; returns what the loop gives for it after `trips` iterations."""
+        end = getattr(self, f"end_{self.kind}", self.end_fixed)(self.inner, self.value)
         if end is None:  # a shadowed name took the state away
-            end = replace(self.like, name=inner.emit("Identity", [value.name])[0])
+            end = replace(self.like, name=self.inner.emit("Identity", [self.value.name])[0])
         body.give(end, replace(self.declared, name=""))
-        return self.like
+        appended = trips if self.kind == "list" and trips is not None else 0
+        return replace(self.like, least=self.like.least + appended)
+
+    def end_fixed(self, inner: Block, value: Value) -> Value | None:
+        return inner.tensor((value.element,), lambda v: v.shape == value.shape)
+
+    def end_grown(self, inner: Block, value: Value) -> Value:
+        draw, width = inner.draw, inner.draw.width
+        shape = (width, 1) if self.axis else (1, width)
+        row = inner.tensor((value.element,), lambda v: v.shape == (width,))
+        part = unsqueeze(inner, row, self.axis, Value("", value.element, shape)) if row else inner.fresh(
+            value.element, *shape)  # fmt: skip
+        parts = [value.name, part.name]
+        return replace(
+            self.like, name=inner.emit("Concat", parts if draw.chance(0.8) else parts[::-1], axis=self.axis)[0]
+        )
+
+    def end_changing(self, inner: Block, value: Value) -> Value:
+        """Without its first row, or anything with as many axes."""
+        if inner.draw.chance(0.3):
+            bounds = [inner.integers(1), inner.integers(LARGEST)]
+            return replace(self.like, name=inner.emit("Slice", [value.name, *bounds])[0])
+        other = inner.tensor((value.element,), lambda v: has_rows(v) and v.shape[1:] == value.shape[1:])
+        if other is None or other.shape[0] is not None:
+            return other
+        return replace(other, name=limited(inner, other.name, other.element))
+
+    def end_turned(self, inner: Block, value: Value) -> Value:
+        return replace(self.like, name=inner.emit("Transpose", [value.name])[0])
+
+    def end_list(self, inner: Block, value: Value) -> Value | None:
+        item = inner.tensor((value.element,), lambda v: v.shape == value.shape)
+        return item and replace(value, name=inner.emit("SequenceInsert", [value.name, item.name])[0])
+
+    def end_sequence(self, inner: Block, value: Value) -> Value:
+        same = inner.some(lambda v: v.kind == "sequence" and v.element == value.element and v.least >= value.least)
+        item = inner.tensor((value.element,))
+        if item is not None and inner.draw.chance(0.6):
+            return replace(value, name=inner.emit("SequenceInsert", [value.name, item.name])[0])
+        return same or value
+
+    def end_optional(self, inner: Block, value: Value) -> Value | None:
+        return inner.some(lambda v: v.kind == "optional" and v.element == value.element and v.shape == value.shape)
 
 
 def constants_for_scan(block: Block, rank: int, axis: int, length: int) -> Value:

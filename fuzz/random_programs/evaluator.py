@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import pathlib
+import re
 import sys
 
 import numpy as np
@@ -22,6 +23,8 @@ from loop import loop
 from lstm import lstm
 from rnn import rnn
 from scan import scan, scan8
+
+from random_programs import philox
 
 
 class NoAnswer(Exception):
@@ -335,7 +338,7 @@ def divide(x, y):
 def bit_shift(call: Call):
     """By the width of an element and more, nothing is left."""
     x, by = call.inputs
-    wide = x.astype(np.uint32) << by if call.attribute("direction") == b"LEFT" else x >> by
+    wide = x.astype(np.uint64) << by if call.attribute("direction") == b"LEFT" else x >> by
     return np.asarray(np.where(by < 8 * x.dtype.itemsize, wide, 0)).astype(x.dtype)
 
 
@@ -357,12 +360,18 @@ def reshape(call: Call):
 
 
 def cut(call: Call):
+    """Bounds that reach beyond the first element backwards leave nothing out, as in the specification."""
     x = call.inputs[0]
     if call.frame.opset < 10:
         starts, ends = call.attribute("starts"), call.attribute("ends")
     else:
         starts, ends = call.inputs[1].tolist(), call.inputs[2].tolist()
-    return x[tuple(slice(start, end) for start, end in zip(starts, ends, strict=True))]
+    axes = range(len(starts)) if call.input(3) is None else call.inputs[3].tolist()
+    steps = [1] * len(starts) if call.input(4) is None else call.inputs[4].tolist()
+    whole = [slice(None)] * x.ndim
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        whole[axis] = slice(start, end, step)
+    return x[tuple(whole)]
 
 
 def pad(call: Call):
@@ -370,6 +379,57 @@ def pad(call: Call):
     rank = len(pads) // 2
     mode = call.attribute("mode", b"constant")
     return np.pad(call.inputs[0], list(zip(pads[:rank], pads[rank:], strict=True)), mode=mode.decode())
+
+
+def spelled(call: Call):
+    """Cast from and to strings included."""
+    x, dtype = call.inputs[0], helper.tensor_dtype_to_np_dtype(call.attribute("to"))
+    if call.attribute("to") == onnx.TensorProto.STRING:
+        return np.array([str(v) for v in x.ravel().tolist()], object).reshape(x.shape)
+    return np.array([int(v) for v in x.ravel()], dtype).reshape(x.shape) if x.dtype == object else x.astype(dtype)
+
+
+def filled(call: Call):
+    value = numpy_helper.to_array(call.attribute("value"))
+    return np.full(call.inputs[0], value[0], value.dtype)
+
+
+def drawn(function, low: str, high: str):
+    """Numbers of a node with a seed; of one without, some numbers of its distribution."""
+
+    def run(call: Call):
+        like = call.input(0)
+        shape = tuple(call.attribute("shape")) if like is None else like.shape
+        element = call.attribute("dtype")
+        dtype = like.dtype if element is None else helper.tensor_dtype_to_np_dtype(element)
+        options = [call.attribute(name) for name in (low, high)]
+        return function(call.attribute("seed", 0), dtype, math.prod(shape), *options).reshape(shape)
+
+    return run
+
+
+def split_texts(call: Call) -> tuple:
+    x = call.inputs[0]
+    delimiter = call.attribute("delimiter", b"").decode() or None
+    parts = [text.split(delimiter, call.attribute("maxsplit", -1)) for text in x.ravel()]
+    most = max(map(len, parts), default=0)
+    whole = np.array([p + [""] * (most - len(p)) for p in parts], object).reshape(*x.shape, most)
+    return whole, np.array([len(p) for p in parts], np.int64).reshape(x.shape)
+
+
+def normalize_texts(call: Call):
+    """One empty text where all are stop words."""
+    x = call.inputs[0]
+    stop = {word.decode() for word in call.attribute("stopwords", [])}
+    change = {b"LOWER": str.lower, b"UPPER": str.upper}.get(call.attribute("case_change_action"), str)
+    kept = [change(text) for text in x.ravel() if text not in stop] or [""]
+    return np.array(kept, object).reshape((1,) * (x.ndim - 1) + (-1,))
+
+
+def full_match(call: Call):
+    pattern = re.compile(call.attribute("pattern").decode())
+    return np.array([pattern.fullmatch(text) is not None for text in call.inputs[0].ravel()], bool).reshape(
+        call.inputs[0].shape)  # fmt: skip
 
 
 def sequence_insert(call: Call):
@@ -419,7 +479,7 @@ OPERATORS = {
     "BitwiseXor": elementwise(np.bitwise_xor), "BitwiseNot": elementwise(np.invert), "BitShift": bit_shift,
     "Sign": elementwise(np.sign), "Tanh": in_float(np.tanh), "Sigmoid": in_float(lambda x: x.dtype.type(0.5) * (1 + np.tanh(x.dtype.type(0.5) * x))),
     "LeakyRelu": leaky_relu, "Identity": lambda c: c.inputs[0], "Constant": constant,
-    "Cast": lambda c: c.inputs[0].astype(helper.tensor_dtype_to_np_dtype(c.attribute("to"))),
+    "Cast": spelled,
     "Where": lambda c: np.asarray(np.where(*c.inputs), c.inputs[1].dtype),
     "ReduceMax": reduction(np.max), "ReduceMin": reduction(np.min), "ReduceSum": reduction(np.sum),
     "ReduceMean": reduction(mean), "ReduceProd": reduction(np.prod), "ReduceLogSumExp": reduction(log_sum_exp),
@@ -440,4 +500,12 @@ OPERATORS = {
     "Optional": lambda c: c.inputs[0] if c.inputs else None,
     "OptionalHasElement": lambda c: np.array(c.input(0) is not None),
     "OptionalGetElement": lambda c: c.inputs[0],
+    "Range": lambda c: np.arange(*[int(x) for x in c.inputs], dtype=np.int64), "Floor": elementwise(np.floor),
+    "NonZero": lambda c: np.array(np.nonzero(np.atleast_1d(c.inputs[0])), np.int64),
+    "Compress": lambda c: np.compress(c.inputs[1], c.inputs[0], axis=c.attribute("axis")),
+    "Tile": lambda c: np.tile(c.inputs[0], c.inputs[1]), "ConstantOfShape": filled,
+    "RandomUniform": drawn(philox.uniform, "low", "high"), "RandomUniformLike": drawn(philox.uniform, "low", "high"),
+    "RandomNormal": drawn(philox.normal, "mean", "scale"), "RandomNormalLike": drawn(philox.normal, "mean", "scale"),
+    "StringConcat": lambda c: np.asarray(c.inputs[0] + c.inputs[1], object), "StringSplit": split_texts,
+    "StringNormalizer": normalize_texts, "RegexFullMatch": full_match,
 }  # fmt: skip

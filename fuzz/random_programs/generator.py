@@ -17,6 +17,8 @@ from random_programs.blocks import (
     NARROW,
     OPSETS,
     STRING,
+    UINT32,
+    UINT64,
     Block,
     Draw,
     Function,
@@ -54,6 +56,7 @@ def possible_inputs(draw: Draw) -> list[Value]:
     ]  # fmt: skip
     u8, i8, u16, i16 = NARROW
     inputs += [Value("u", u8, (width,)), Value("c", i8, ()), Value("o", u16, (rows, width)), Value("i", i16, (width,))]
+    inputs += [Value("l", UINT32, (width,)), Value("g", UINT64, ())]
     if draw.empty:
         inputs += [Value("e", FLOAT, (0, width)), Value("z", DOUBLE, (0,)), Value("y", INT64, (rows, 0))]
     return inputs

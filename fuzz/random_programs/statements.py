@@ -8,27 +8,30 @@ import numpy as np
 import onnx
 
 from random_programs.blocks import (
+    ANY,
     BOOL,
     BRAIN,
     DOUBLE,
     FLOAT,
     FLOATS,
     HALF,
+    IN_SEQUENCES,
     INT64,
     INTS,
     LOCAL,
     NARROW,
     STRING,
     UNSIGNED,
+    WRAPPING,
     Block,
     Reference,
     Value,
     numpy_type,
 )
+from random_programs.chance import CHANCE
+from random_programs.changing import CHANGING
 from random_programs.neighbours import pairs, stencil
-
-IN_SEQUENCES = (*FLOATS, *INTS, *NARROW, BOOL, STRING)
-ANY = (*IN_SEQUENCES, BRAIN)
+from random_programs.words import WORDS
 
 
 def float_pair(block: Block) -> None:
@@ -130,11 +133,11 @@ def logic(block: Block) -> None:
 
 
 def cast(block: Block) -> None:
-    x = block.tensor((*FLOATS, *INTS, *NARROW, BOOL))
+    x = block.tensor((*FLOATS, *INTS, *WRAPPING, BOOL))
     if x is None:
         return
     # A wider float would be held to what a narrower one's rounding decides.
-    targets = {DOUBLE: (FLOAT, HALF), FLOAT: (HALF,), HALF: ()}.get(x.element, (*FLOATS, *INTS, *NARROW))
+    targets = {DOUBLE: (FLOAT, HALF), FLOAT: (HALF,), HALF: ()}.get(x.element, (*FLOATS, *INTS, *WRAPPING))
     targets = [t for t in targets if t != x.element]
     if not targets:
         return
@@ -147,15 +150,15 @@ def cast(block: Block) -> None:
 
 
 def narrow_pair(block: Block) -> None:
-    """Integers of 8 and 16 bits wrap where they overflow."""
-    if x := block.tensor(NARROW):
+    """Integers of few bits, and without a sign, wrap where they overflow."""
+    if x := block.tensor(WRAPPING):
         kinds = ["Add", "Sub", "Mul", "Max", "Min"]
         kinds += ["BitwiseAnd", "BitwiseOr", "BitwiseXor"] if block.opset >= 18 else []
         block.add(block.draw.pick(kinds), [x.name, block.partner(x).name], x)
 
 
 def narrow_single(block: Block) -> None:
-    x = block.tensor(NARROW)
+    x = block.tensor(WRAPPING)
     if x is None:
         return
     kinds = ["Abs", "Div", "Mod", "Sign"] + (["BitwiseNot"] if block.opset >= 18 else [])
@@ -171,7 +174,7 @@ def narrow_single(block: Block) -> None:
 
 def narrow_choice(block: Block) -> None:
     """A comparison, and what it chooses."""
-    if x := block.tensor(NARROW):
+    if x := block.tensor(WRAPPING):
         y = block.partner(x)
         chosen = block.add(block.draw.pick(["Equal", "Less", "Greater"]), [x.name, y.name], Value("", BOOL, x.shape))
         block.add("Where", [chosen.name, x.name, y.name], x)
@@ -179,10 +182,10 @@ def narrow_choice(block: Block) -> None:
 
 def table(block: Block) -> None:
     """A table of small elements by what a narrow integer says."""
-    x = block.tensor(NARROW, lambda v: v.known)
+    x = block.tensor(WRAPPING, lambda v: v.known)
     if x is None:
         return
-    element = block.draw.pick([*NARROW, HALF])
+    element = block.draw.pick([*WRAPPING, HALF])
     entries = block.fresh(element, 7)
     (wide,) = block.emit("Cast", [x.name], to=INT64)
     (index,) = block.emit("Mod", [wide, block.number(7)])
@@ -368,16 +371,8 @@ def einsum(block: Block) -> None:
     block.small("Einsum", [x.name, *others], Value("", x.element, shape), equation=equation)
 
 
-def text(block: Block) -> None:
-    if x := block.tensor((STRING,)):
-        if block.opset >= 19 and block.draw.chance(0.5):
-            block.add("Equal", [x.name, block.constant(np.array("bc", object))], Value("", BOOL, x.shape))
-        else:
-            block.add("Identity", [x.name], x)
-
-
 def sequence(block: Block) -> None:
-    kind = block.draw.rng.integers(8)
+    kind = block.draw.rng.integers(9)
     q = block.some(lambda v: v.kind == "sequence")
     if q is None or kind == 0:
         x = block.tensor(IN_SEQUENCES)
@@ -394,14 +389,17 @@ def sequence(block: Block) -> None:
             block.add("SequenceInsert", [q.name, x.name, *where], made)
     elif kind == 3:
         block.add("SequenceLength", [q.name], Value("", INT64, ()))
-    elif kind == 4 and q.least > 0:
+    elif kind in (4, 8) and q.least > 0:
         where = block.number(block.draw.pick([0, -1, q.least - 1, -q.least]))
+        if i := block.tensor((INT64,), lambda v: v.shape == () and kind == 8 and block.opset >= 10):
+            (length,) = block.emit("SequenceLength", [q.name])
+            (where,) = block.emit("Mod", [i.name, length])
         block.add("SequenceAt", [q.name, where], Value("", q.element, q.shape))
     elif kind == 5 and q.least > 0:
         where = [block.number(block.draw.pick([0, -1]))] if block.draw.chance(0.6) else []
         made = Value("", q.element, q.shape, "sequence", q.least - 1)
         block.add("SequenceErase", [q.name, *where], made)
-    elif kind == 6 and q.least > 0 and q.shape and None not in q.shape[1:] and q.element != STRING:
+    elif kind == 6 and q.least > 0 and q.shape and None not in q.shape[1:]:
         block.add("ConcatFromSequence", [q.name], Value("", q.element, (None, *q.shape[1:])), axis=0)
     elif kind == 7:
         x = block.tensor((FLOAT, INT64), lambda v: v.shape is not None and len(v.shape) > 1 and (v.shape[0] or 0) > 0)
@@ -490,11 +488,13 @@ STRAIGHT = [
     (gathered, 10, 1, False),
     (chosen, 9, 0.7, False),
     (product, 7, 0.7, False),
-    (text, 13, 0.5, False),
     (sequence, 11, 3, False),
     (optional, 15, 1.2, False),
     (recurrent, 7, 0.4, False),
     (call, 8, 1, False),
     (stencil, 7, 1, False),
     (pairs, 7, 1, False),
+    *CHANGING,
+    *CHANCE,
+    *WORDS,
 ]

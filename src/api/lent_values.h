@@ -8,6 +8,7 @@
 
 #include "api/handles.h"
 #include "base/inline_vector.h"
+#include "type/write_over.h"
 
 namespace treadle::api {
 
@@ -54,7 +55,13 @@ class LentHandles {
     return {};
   }
   // The run has succeeded. Otherwise handles that were made go again, and what was fed goes back.
-  void keep() { kept_ = true; }
+  void keep() {
+    kept_ = true;
+    for (size_t i = 0; i < taken_.size(); ++i) {
+      AnyValue result = std::exchange(taken_[i]->value, std::move(scratch_.fed[i]));
+      write_over(taken_[i]->value, std::move(result));
+    }
+  }
 
  private:
   // A result must not take the place of what the run reads, nor of another result.

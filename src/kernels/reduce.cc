@@ -292,6 +292,7 @@ size_t ReducePlan::parts() const {
 }
 
 void ReducePlan::run_parts(const void* input, void* output, size_t begin, size_t end) const {
+  if (begin >= end) return;  // a result without elements has lines without blocks
   if (run == run_rows) {
     in_pieces(static_cast<int64_t>(end - begin), kElementNs * static_cast<double>(inner),
               [&](int64_t first, int64_t last) {

@@ -3,6 +3,7 @@
 #include "kernels/convert.h"
 #include "op/place.h"
 #include "op/registry.h"
+#include "op/small_contents.h"
 #include "type/make_tensor.h"
 
 namespace treadle {
@@ -21,12 +22,7 @@ int LowerContext::version() const {
 }
 
 std::optional<Shape> InferContext::dims_value(size_t i) const {
-  if (const Tensor* t = value(i)) {
-    if (!is_integer(t->type()) || t->rank() > 1) return std::nullopt;
-    Shape dims;
-    for (int64_t k = 0; k < t->element_count(); ++k) dims.emplace_back(t->int64_at(k));
-    return dims;
-  }
+  if (const Tensor* t = value(i)) return dims_of(*t);
   if (i < symbols.size() && symbols[i] && !is_float(element(i))) return *symbols[i];
   return std::nullopt;
 }

@@ -16,6 +16,17 @@ bool is_real(ElementType type) {
 
 }  // namespace
 
+std::optional<Shape> dims_of(const Tensor& t) {
+  if (!is_integer(t.type()) || t.rank() > 1) return std::nullopt;
+  Shape dims;
+  for (int64_t k = 0; k < t.element_count(); ++k) {
+    const int64_t size = t.int64_at(k);
+    if (size < 0 && t.type() == ElementType::kUint64) return std::nullopt;  // 2^63 and more
+    dims.emplace_back(size);
+  }
+  return dims;
+}
+
 bool wants_small_reals(const InferContext& ctx) {
   if (!ctx.wants_symbols(0) || ctx.outputs.empty()) return false;
   const Type& out = ctx.outputs[0];

@@ -8,6 +8,8 @@
 
 namespace treadle {
 
+// The contents of an integer tensor of at most one dimension; nullopt where one of them is 2^63 or more.
+std::optional<Shape> dims_of(const Tensor& t);
 // The contents of input i, numbers included, if it is a float tensor that sizes may be computed from.
 std::optional<Shape> small_reals(const InferContext& ctx, size_t i);
 // Contents of input i as they are, integers or reals: for operators that move elements.

@@ -4,6 +4,7 @@
 #include "base/thread_pool.h"
 #include "op/place.h"
 #include "run/profile.h"
+#include "type/write_over.h"
 
 namespace treadle::run {
 
@@ -124,9 +125,9 @@ Status Context::collect(std::span<AnyValue* const> outputs) {
   for (size_t i = 0; i < program_->outputs.size(); ++i) {
     const plan::Output& output = program_->outputs[i];
     if (output.direct || !outputs[i]) continue;
-    AnyValue& result = *outputs[i];
-    TREADLE_ASSIGN(result, frame_.value_of(output.slot, output.type));
+    TREADLE_ASSIGN(AnyValue result, frame_.value_of(output.slot, output.type));
     if (result.is_tensor() && result.tensor().buffer()) result.tensor().buffer()->seal();
+    write_over(*outputs[i], std::move(result));
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include "reference/interpreter.h"
 #include "run/limits.h"
 #include "run/progress.h"
+#include "type/write_over.h"
 
 namespace treadle::session {
 
@@ -66,7 +67,7 @@ Status run_reference(const Loaded& loaded, Values values, std::span<AnyValue* co
   if (scope.stopped()) status = std::move(limits.check()).in(status.place());
   if (!status.ok()) return loaded.in_file(std::move(status));
   for (size_t i = 0; i < places.size(); ++i) {
-    if (places[i]) *places[i] = std::move(made[i]);
+    if (places[i]) write_over(*places[i], std::move(made[i]));
   }
   return {};
 }

@@ -130,6 +130,26 @@ TEST_F(CApi, AResultMayGoWhereAnInputCameFrom) {
   for (treadle_value* value : {x, y, outputs[0], outputs[1]}) treadle_value_free(value);
 }
 
+// Also where runs of changing sizes are planned for any size.
+TEST_F(CApi, ResultsStayInTheMemoryThatTheyAreGiven) {
+  open(add_model());
+  const std::array<const char*, 2> names = {"x", "y"};
+  for (int64_t size = 1; size < 5; ++size) {
+    treadle_value* x = floats(std::vector<float>(static_cast<size_t>(size), 1));
+    treadle_value* y = floats(std::vector<float>(static_cast<size_t>(size), 2));
+    treadle_value* z = floats(std::vector<float>(static_cast<size_t>(size), 0));
+    const std::array<const treadle_value*, 2> values = {x, y};
+    for (treadle_value* place : {z, z, x, y}) {
+      const void* const memory = treadle_tensor_data(place);
+      ASSERT_STATUS_OK(treadle_session_run(session_, nullptr, names.data(), values.data(), 2, nullptr, 0, &place));
+      EXPECT_EQ(treadle_tensor_data(place), memory) << size;
+    }
+    EXPECT_EQ(*static_cast<const float*>(treadle_tensor_data(z)), 3);
+    EXPECT_EQ(*static_cast<const float*>(treadle_tensor_data(y)), 5);
+    for (treadle_value* value : {x, y, z}) treadle_value_free(value);
+  }
+}
+
 TEST_F(CApi, FailuresLeaveOutputsAlone) {
   open(add_model());
   const std::array<const char*, 2> names = {"x", "nothing"};

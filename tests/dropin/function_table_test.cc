@@ -20,6 +20,7 @@
 
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -257,6 +258,28 @@ TEST_F(FunctionTable, ResultsAreWrittenWhereTheCallerSays) {
     check(ort().Run(session.get(), nullptr, names, inputs, 2, &output, 1, outputs));
     EXPECT_EQ(outputs[0], ys.get());
     EXPECT_THAT(y, ElementsAre(10.0F + static_cast<float>(round), 22, 33));
+  }
+}
+
+// Runs whose sizes change are planned for any size, and their results lie elsewhere first. A cache of a decoder goes in
+// and comes out in one value.
+TEST_F(FunctionTable, ResultsOfAnySizeAreWrittenWhereTheCallerSays) {
+  const Session session =
+      open(model_of("g (float[N, M] x, float[N, M] c) => (float[N, M] y, float[N, M] d) {"
+                    "  d = Add(x, c)  y = Neg(d) }"));
+  const char* const names[] = {"x", "c"};
+  const char* const output_names[] = {"y", "d"};
+  for (int64_t rows = 1; rows < 5; ++rows) {
+    const auto count = static_cast<size_t>(rows * 2);
+    std::vector<float> x(count, 1), c(count, 10), y(count);
+    const Value xs = lend(x, {rows, 2}, kFloat), cs = lend(c, {rows, 2}, kFloat), ys = lend(y, {rows, 2}, kFloat);
+    const OrtValue* const inputs[] = {xs.get(), cs.get()};
+    OrtValue* outputs[] = {ys.get(), cs.get()};
+    for (int round = 1; round < 4; ++round) {
+      check(ort().Run(session.get(), nullptr, names, inputs, 2, output_names, 2, outputs));
+      EXPECT_THAT(c, Each(10.0F + static_cast<float>(round)));
+      EXPECT_THAT(y, Each(-10.0F - static_cast<float>(round)));
+    }
   }
 }
 

@@ -1,7 +1,6 @@
 """The native tier beside other users of LLVM and of threads in one process: each brings its own, and none sees the others'.
 
-llvmlite and numba are installed into a folder of the test run where they are missing, torch (hundreds of megabytes) is used
-where it is there; what cannot be had is skipped and says so.
+llvmlite and numba are installed where they are missing; torch (hundreds of megabytes) is used where it is there.
 """
 
 import importlib.util
@@ -85,30 +84,21 @@ THEIRS = {
 
 
 @pytest.fixture(scope="session")
-def folder_of(tmp_path_factory):
-    installed = {}
-
-    def install(name: str) -> list[str]:
+def folders_of(installed):
+    def folders(name: str) -> list[str]:
         if importlib.util.find_spec(name) is not None:
             return []
         if name == "torch":
             pytest.skip("torch is not installed")
-        if name not in installed:
-            target = tmp_path_factory.mktemp(name)
-            command = [sys.executable, "-m", "pip", "install", "-q", "--no-input", "--target", str(target), name]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=900)
-            installed[name] = target if done.returncode == 0 else done.stderr.strip().splitlines()[-1:]
-        if not isinstance(installed[name], pathlib.Path):
-            pytest.skip(f"{name} cannot be installed: {installed[name]}")
-        return [str(installed[name])]
+        return [str(installed(name))]
 
-    return install
+    return folders
 
 
 @pytest.mark.parametrize("order", ("ours first", "theirs first", "in turns"))
 @pytest.mark.parametrize("name", THEIRS)
-def test_in_one_process(folder_of, name, order):
-    folders = [str(pathlib.Path(treadle.__file__).parent.parent), *folder_of(name)]
+def test_in_one_process(folders_of, name, order):
+    folders = [str(pathlib.Path(treadle.__file__).parent.parent), *folders_of(name)]
     checks = {
         "ours first": "check_ours()\n{theirs}\ncheck_theirs()\ncheck_ours()",
         "theirs first": "{theirs}\ncheck_theirs()\ncheck_ours()\ncheck_theirs()",

@@ -95,6 +95,13 @@ TEST(InferContents, SizesAreNeverNegative) {
   EXPECT_EQ(size_of("g = Less (n0, two) d = Where (g, n0, two)"), "[?]") << "either may be the smaller one";
 }
 
+TEST(InferContents, AreNotThoseOfNumbersBeyondInt64) {
+  const std::string numbers =
+      "big = Constant <value = uint64[1] {16938609638610135651}> () small = Constant <value = uint64[1] {1}> () ";
+  EXPECT_EQ(size_of(numbers + "g = Greater (big, small) d = Where (g, two, three)"), "[2]");
+  EXPECT_EQ(size_of(numbers + "g = Greater (small, small) d = Where (g, two, three)"), "[3]");
+}
+
 TEST(InferContents, GoIntoBodiesAndComeOut) {
   EXPECT_EQ(size_of("d = If (c) <then_branch = a () => (int64[1] p) { p = Add (n0, one) },"
                     "else_branch = b () => (int64[1] q) { q = Add (one, n0) }>"),

@@ -234,6 +234,19 @@ TEST_P(ReduceTest, OfNothing) {
   EXPECT_EQ(reduce_all<uint8_t>(ReduceOp::kMax, Type::kBool, {}), 0);
 }
 
+TEST_P(ReduceTest, ToNothing) {
+  for (const auto& [dims, reduced] : {std::pair(std::vector<int64_t>{3, 0}, std::array{true, false, false}),
+                                      std::pair(std::vector<int64_t>{0, 3}, std::array{false, true, false}),
+                                      std::pair(std::vector<int64_t>{2, 0, 4}, std::array{false, false, true})}) {
+    ReducePlan plan;
+    ASSERT_TRUE(begin_reduce(&plan, ReduceOp::kSum, Type::kFloat).ok());
+    ASSERT_TRUE(size_reduce(&plan, dims, std::span(reduced).first(dims.size())).ok());
+    float untouched = 7;
+    plan(&untouched, &untouched);
+    EXPECT_EQ(untouched, 7);
+  }
+}
+
 // Rows of one block are reduced side by side, longer ones each by itself; NaN and -0 come out alike.
 template <class T>
 void check_short_rows(Type type) {

@@ -62,6 +62,27 @@ def test_programs_have_numbers_that_are_none():
     assert operators >= {"Clip", "ReduceLogSumExp", "ReduceLogSum", "Einsum", "Max", "Min", "Sum", "Mean", "MatMul"}
 
 
+def test_programs_have_every_kind_of_value():
+    """Sizes that the data decide, texts, lists, random numbers; states of all sorts of elements that grow and shrink."""
+    operators, states = set(), set()
+    for seed in range(300):
+        model, _ = programs.make_program(seed, 22)
+        for graph in programs.subgraphs(model.graph):
+            operators |= {node.op_type for node in graph.node}
+            for node in graph.node:
+                if node.op_type == "Loop":
+                    inputs = node.attribute[0].g.input[2:]
+                    states |= {info.type.WhichOneof("value") for info in inputs}
+                    states |= {info.type.tensor_type.elem_type for info in inputs if info.type.HasField("tensor_type")}
+    assert operators >= {"Range", "NonZero", "Compress", "Tile", "ConstantOfShape", "Reshape", "Slice"}
+    assert operators >= {"StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch"}
+    assert operators >= {"SequenceAt", "SequenceLength", "SequenceInsert", "ConcatFromSequence"}
+    assert operators >= {f"Random{kind}{like}" for kind in ("Uniform", "Normal") for like in ("", "Like")}
+    assert states >= {"tensor_type", "sequence_type", "optional_type"}
+    t = onnx.TensorProto
+    assert states >= {t.STRING, t.BOOL, t.INT8, t.UINT8, t.INT16, t.UINT16, t.UINT32, t.UINT64, t.FLOAT16, t.BFLOAT16}
+
+
 def test_shrinking_keeps_what_is_wrong():
     model, feeds = programs.make_program(3, 16)
     last = model.graph.output[-1].name

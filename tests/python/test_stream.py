@@ -134,6 +134,15 @@ def test_bound_values_are_copied(session):
     assert stream.push(x=np.ones((1, 2), np.float32))[0] == 2
 
 
+def test_bound_values_beyond_int64_stay_what_they_are():
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 19]>
+        g (float[T] x, uint64 big) => (float[T] y, uint64 z) {
+          y = Identity (x) low = Sub (big, big) more = Greater (big, low) z = Where (more, big, low) }""")
+    session = treadle.InferenceSession(model.SerializeToString())
+    stream = session.stream(time={"x": 0}, bind={"big": np.array(2**63 + 5, np.uint64)})
+    assert int(stream.push(x=np.ones(2, np.float32))[1]) == 2**63 + 5
+
+
 def test_inputs_without_a_role_are_given_with_each_push(session):
     stream = session.stream(time={"x": 1}, hop=2)
     assert stream.push(x=np.ones((1, 4), np.float32), gain=np.float32(10))[0].tolist() == [[20], [40]]

@@ -70,6 +70,11 @@ def frame_axes(stream):
     return list(stream.output_axes.values())
 
 
+def joined(parts, axis):
+    """Blocks without frames come before a stream knows how long the rows are that the data decide."""
+    return np.concatenate([x for x in parts if x.shape[axis] > 0] or parts[-1:], axis)
+
+
 def push_all(stream, signal, axis, sizes):
     length = next(iter(signal.values())).shape[axis]
     pushed, at, turn = [], 0, 0
@@ -85,7 +90,7 @@ def push_all(stream, signal, axis, sizes):
     results = []
     for i, frames in enumerate(frame_axes(stream)):
         parts = [outputs[i] for outputs in pushed]
-        results.append(parts[-1] if frames is None else np.concatenate(parts, frames))
+        results.append(parts[-1] if frames is None else joined(parts, frames))
     return results
 
 

@@ -4,6 +4,7 @@
 #include "op/constant_value.h"
 #include "op/op_def.h"
 #include "op/operands.h"
+#include "op/small_contents.h"
 
 namespace treadle {
 namespace {
@@ -25,10 +26,8 @@ Result<Tensor> constant_tensor(const ir::Attributes& attributes) {
 Status infer_constant(InferContext& c) {
   TREADLE_ASSIGN(const Tensor t, constant_tensor(c.attributes()));
   c.set_output(0, t.type(), to_shape(t.dims()));
-  if (!c.wants_symbols(0) || !is_integer(t.type()) || t.rank() > 1 || t.element_count() > kMaxSymbols) return {};
-  Shape values;
-  for (int64_t i = 0; i < t.element_count(); ++i) values.emplace_back(t.int64_at(i));
-  c.set_output_symbols(0, std::move(values));
+  if (!c.wants_symbols(0) || t.element_count() > kMaxSymbols) return {};
+  if (auto values = dims_of(t)) c.set_output_symbols(0, std::move(*values));
   return {};
 }
 

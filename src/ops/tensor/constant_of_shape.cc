@@ -4,6 +4,7 @@
 #include "op/op_def.h"
 #include "op/operands.h"
 #include "op/rank.h"
+#include "op/small_contents.h"
 
 namespace treadle {
 namespace {
@@ -44,8 +45,9 @@ Status infer_constant_of_shape(InferContext& c) {
   if (!has_shape) return c.set_output(0, type), Status();
   if (c.wants_symbols(0) && value && is_integer(type) && shape.size() <= 1) {
     const int64_t count = shape.empty() ? 1 : shape[0].value_or(kMaxSymbols + 1);
-    if (count <= kMaxSymbols) {
-      c.set_output_symbols(0, Shape(static_cast<size_t>(count), Dim(value->as_tensor().int64_at(0))));
+    const auto fill = dims_of(value->as_tensor());
+    if (count <= kMaxSymbols && fill && fill->size() == 1) {
+      c.set_output_symbols(0, Shape(static_cast<size_t>(count), (*fill)[0]));
     }
   }
   c.set_output(0, type, std::move(shape));
