@@ -32,15 +32,14 @@ void bind(std::vector<OrtIoBinding::Bound>& bound, const char* name, OrtValue va
   }
 }
 
-void require_name(const OrtSession& session, treadle_role role, const char* name, const char* kind) {
-  const auto has = [&](treadle_role of) {
-    for (size_t i = 0; i < treadle_session_count(session.engine.get(), of); ++i) {
-      if (std::strcmp(treadle_session_name(session.engine.get(), of, i), name) == 0) return true;
+// Names of outputs are looked up by a run, as in onnxruntime.
+void require_input(const OrtSession& session, const char* name) {
+  for (const treadle_role role : {TREADLE_INPUT, TREADLE_OVERRIDABLE}) {
+    for (size_t i = 0; i < treadle_session_count(session.engine.get(), role); ++i) {
+      if (std::strcmp(treadle_session_name(session.engine.get(), role, i), name) == 0) return;
     }
-    return false;
-  };
-  if (has(role) || (role == TREADLE_INPUT && has(TREADLE_OVERRIDABLE))) return;
-  refuse_argument("the model has no " + std::string(kind) + " '" + name + "'");
+  }
+  refuse_argument("the model has no input '" + std::string(name) + "'");
 }
 
 }  // namespace
@@ -57,20 +56,19 @@ void ReleaseIoBinding(OrtIoBinding* binding) {
 
 void BindInput(OrtIoBinding* binding, const char* name, const OrtValue* value) {
   require(name && value, "a name and a value are bound");
-  require_name(*binding->session, TREADLE_INPUT, name, "input");
+  require_input(*binding->session, name);
   bind(binding->inputs, name, value->share(), false);
 }
 
 void BindOutput(OrtIoBinding* binding, const char* name, const OrtValue* value) {
   require(name && value, "a name and a value are bound");
-  require_name(*binding->session, TREADLE_OUTPUT, name, "output");
-  bind(binding->outputs, name, value->share(), false);
+  // The memory of what is bound is the client's to give.
+  bind(binding->outputs, name, const_cast<OrtValue*>(value)->place(), false);
 }
 
 void BindOutputToDevice(OrtIoBinding* binding, const char* name, const OrtMemoryInfo* memory) {
   require_cpu(memory);
   require(name, "the name of an output is missing");
-  require_name(*binding->session, TREADLE_OUTPUT, name, "output");
   bind(binding->outputs, name, OrtValue(), true);
 }
 

@@ -1,5 +1,7 @@
 #include "options.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "custom_operators.h"
@@ -125,6 +127,10 @@ void GetSessionExecutionMode(const OrtSessionOptions* options, ExecutionMode* ou
 }
 
 void SetSessionGraphOptimizationLevel(OrtSessionOptions* options, GraphOptimizationLevel level) {
+  constexpr int kLevels[] = {ORT_DISABLE_ALL, ORT_ENABLE_BASIC, ORT_ENABLE_EXTENDED, ORT_ENABLE_LAYOUT, ORT_ENABLE_ALL};
+  if (std::ranges::find(kLevels, static_cast<int>(level)) == std::end(kLevels)) {
+    refuse_argument("there is no level " + std::to_string(level) + " of rewriting graphs");
+  }
   given(options)->level = level;
 }
 

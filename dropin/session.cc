@@ -177,8 +177,18 @@ void Trace::add_nodes(std::string trace) {
   nodes_ = std::move(trace);
 }
 
+Trace::~Trace() {
+  if (written_) return;
+  try {
+    write();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "treadle: %s\n", error.what());
+  }
+}
+
 std::string Trace::write() {
   const std::lock_guard lock(mutex_);
+  written_ = true;
   std::string text = "[" + events_;
   const size_t begin = nodes_.find('['), end = nodes_.rfind(']');
   if (begin != std::string::npos && end > begin + 1) text += ",\n" + nodes_.substr(begin + 1, end - begin - 1);

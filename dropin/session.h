@@ -7,10 +7,13 @@
 
 namespace treadle::dropin {
 
-// Runs in the trace format that browsers show. Written when the session is asked to end it.
+// Runs in the trace format that browsers show. Written when the session is asked to end it, or else when it goes.
 class Trace {
  public:
   Trace(std::string prefix, uint64_t now_ns);
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
 
   uint64_t start_ns() const { return start_ns_; }
   void add(const char* name, uint64_t begin_ns, uint64_t end_ns);
@@ -24,7 +27,7 @@ class Trace {
   std::mutex mutex_;
   std::string path_, events_, nodes_;
   uint64_t start_ns_;
-  bool has_nodes_ = false;
+  bool has_nodes_ = false, written_ = false;
 };
 
 }  // namespace treadle::dropin

@@ -232,6 +232,21 @@ OrtValue OrtValue::share() const {
   return shared;
 }
 
+OrtValue OrtValue::place() {
+  OrtValue shared = share();
+  if (staged || !is_tensor()) return shared;
+  void* const memory = treadle::dropin::data_to_write(this);
+  shared.handle = treadle::dropin::share_handle(handle.get());
+  const auto release = [](void* value) { treadle_value_free(static_cast<treadle_value*>(value)); };
+  treadle_value* place = nullptr;
+  treadle::dropin::check(treadle_tensor_borrow(treadle_tensor_element(handle.get()), treadle_tensor_dims(handle.get()),
+                              treadle_tensor_rank(handle.get()), memory, treadle_tensor_bytes(handle.get()), true,
+                              release, shared.handle.get(), &place));
+  static_cast<void>(shared.handle.release());  // the place frees it
+  shared.handle.reset(place);
+  return shared;
+}
+
 bool OrtValue::is_tensor() const {
   return staged || (handle && treadle_value_kind(handle.get()) == TREADLE_TENSOR);
 }
@@ -457,6 +472,10 @@ void CreateValue(const OrtValue* const* values, size_t count, ONNXType kind, Ort
   for (size_t i = 0; i < count; ++i) parts.add(values[i]);
   treadle_value* whole = nullptr;
   if (kind == ONNX_TYPE_SEQUENCE) {
+    for (size_t i = 0; i < count; ++i) {
+      const treadle_kind found = treadle_value_kind(parts.values()[i]);
+      require(found == TREADLE_TENSOR || found == TREADLE_MAP, "a sequence is made of tensors or of maps");
+    }
     check(treadle_sequence_create(nullptr, parts.values(), count, &whole));
   } else if (kind == ONNX_TYPE_MAP) {
     require(count == 2, "a map is made of two tensors: its keys and its values");

@@ -54,6 +54,8 @@ struct OrtValue {
       : handle(treadle::dropin::no_handle()), staged(std::move(value)) {}
   // Another handle of the same contents.
   OrtValue share() const;
+  // Another handle of the same memory, which results are written to though the first one is there as well.
+  OrtValue place();
 
   bool is_tensor() const;
   bool is_absent() const;

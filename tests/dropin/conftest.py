@@ -1,6 +1,6 @@
 """Packages of PyPI, each with what it needs in a folder of its own, which stays in build/packages for later runs.
 
-The other modules here are imported by their plain names.
+The other modules here and in tests/python are imported by their plain names.
 """
 
 import fcntl
@@ -14,7 +14,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "build" / "packages"
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path[:0] = [str(pathlib.Path(__file__).parent), str(ROOT / "tests" / "python")]
 
 
 def install(requirement: str) -> pathlib.Path:

@@ -352,6 +352,8 @@ TEST_F(FunctionTable, SequencesAreMadeAndTaken) {
   const Value last = make<Value>(ort().GetValue, results[0].get(), 2, allocator());
   EXPECT_THAT(elements<float>(last.get()), ElementsAre(4, 5, 6));
   EXPECT_THAT(elements<int64_t>(results[1].get()), ElementsAre(3));
+  const OrtValue* const nested[] = {sequence.get(), sequence.get()};
+  EXPECT_NE(code_of([&] { make<Value>(ort().CreateValue, nested, 2, ONNX_TYPE_SEQUENCE); }), ORT_OK);
 }
 
 TEST_F(FunctionTable, MapsAreKeysAndValues) {
@@ -481,6 +483,24 @@ TEST_F(FunctionTable, Bindings) {
   EXPECT_NE(code_of([&] { check(ort().BindInput(binding.get(), "nothing", ys.get())); }), ORT_OK);
 }
 
+// The client and the binding have a handle each, and runs of changing sizes are planned for any size.
+TEST_F(FunctionTable, BoundResultsOfAnySizeAreWrittenWhereTheyAre) {
+  const Session session = open(model_of("g (float[N] x) => (float[N] y) { y = Neg(x) }"));
+  const auto binding = make<IoBinding>(ort().CreateIoBinding, session.get());
+  for (int64_t size = 1; size < 5; ++size) {
+    std::vector<float> x(static_cast<size_t>(size), 2), y(x.size());
+    const Value xs = lend(x, {size}, kFloat), ys = lend(y, {size}, kFloat);
+    check(ort().BindInput(binding.get(), "x", xs.get()));
+    check(ort().BindOutput(binding.get(), "y", ys.get()));
+    check(ort().RunWithBinding(session.get(), nullptr, binding.get()));
+    EXPECT_THAT(y, Each(-2));
+  }
+  // What a binding is told of outputs is held against the model by a run.
+  const auto other = make<IoBinding>(ort().CreateIoBinding, session.get());
+  check(ort().BindOutputToDevice(other.get(), "nothing", cpu()));
+  EXPECT_NE(code_of([&] { check(ort().RunWithBinding(session.get(), nullptr, other.get())); }), ORT_OK);
+}
+
 TEST_F(FunctionTable, InitializersAreGiven) {
   const std::string model = model_of("g (float[2] x) => (float[2] y) <float[2] w = {5, 6}> { y = Mul(x, w) }");
   const auto options = make<SessionOptions>(ort().CreateSessionOptions);
@@ -512,6 +532,27 @@ TEST_F(FunctionTable, EntriesOfOptionsAreKept) {
   std::string value(size, ' ');
   check(ort().GetSessionConfigEntry(copy.get(), "session.intra_op.allow_spinning", value.data(), &size));
   EXPECT_STREQ(value.c_str(), "0");
+}
+
+TEST_F(FunctionTable, LevelsOfRewritingAreThoseThatThereAre) {
+  const auto options = make<SessionOptions>(ort().CreateSessionOptions);
+  for (const GraphOptimizationLevel level : {ORT_DISABLE_ALL, ORT_ENABLE_EXTENDED, ORT_ENABLE_ALL}) {
+    check(ort().SetSessionGraphOptimizationLevel(options.get(), level));
+  }
+  const auto none = static_cast<GraphOptimizationLevel>(-24);
+  EXPECT_NE(code_of([&] { check(ort().SetSessionGraphOptimizationLevel(options.get(), none)); }), ORT_OK);
+}
+
+TEST_F(FunctionTable, AProfileThatNobodyEndsIsWrittenWithTheSession) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "profile_of_a_session";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  const auto options = make<SessionOptions>(ort().CreateSessionOptions);
+  check(ort().EnableProfiling(options.get(), (folder / "trace").c_str()));
+  open(model_of(kAdd), options.get());
+  ASSERT_FALSE(std::filesystem::is_empty(folder));
+  EXPECT_GT(std::filesystem::file_size(std::filesystem::directory_iterator(folder)->path()), 2U);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(FunctionTable, RunsInTheBackground) {
