@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import onnxruntime
 from one_node import EPSILON, PROTO, treadle
-from onnx import helper
+from onnx import helper, numpy_helper
 
 NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
@@ -41,11 +41,7 @@ class Node:
             for i, (name, x) in enumerate(zip(names, inputs, strict=True))
             if name and i not in self.constants
         ]
-        initialisers = [
-            helper.make_tensor(names[i], PROTO[inputs[i].dtype], inputs[i].shape, inputs[i].tobytes(), raw=True)
-            for i in self.constants
-            if inputs[i] is not None
-        ]
+        initialisers = [numpy_helper.from_array(inputs[i], names[i]) for i in self.constants if inputs[i] is not None]
         made = [
             helper.make_tensor_value_info(name, PROTO[np.dtype(t)], None)
             for name, t in zip(results, outputs, strict=True)

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 from contrib import Node
 from one_node import PROTO, treadle
-from onnx import helper
+from onnx import helper, numpy_helper
 
 TRIPS = 3
 TIERS = ({"tier": "reference"}, {"jit": "off"}, {"jit": "always"})
@@ -36,11 +36,7 @@ def scanned(node: Node) -> tuple[bytes, dict]:
     stacked = [f"all_{name}" for name in results]
     scan = helper.make_node("Scan", list(stacks), stacked, body=body, num_scan_inputs=len(stacks))
     constants = [
-        helper.make_tensor(
-            names[i], PROTO[node.inputs[i].dtype], node.inputs[i].shape, node.inputs[i].tobytes(), raw=True
-        )
-        for i in node.constants
-        if node.inputs[i] is not None
+        numpy_helper.from_array(node.inputs[i], names[i]) for i in node.constants if node.inputs[i] is not None
     ]
     graph = helper.make_graph(
         [scan],

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("module", ["norms", "attention", "tensors"])
+@pytest.mark.parametrize("module", ["norms", "attention", "tensors", "experts"])
 def test_tiers_agree(module):
     script = os.path.join(os.path.dirname(__file__), "contrib_tiers.py")
     run = subprocess.run(

@@ -100,13 +100,14 @@ NO_LONG_RUN = {
     for name in (
         "Attention", "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "BiasSplitGelu", "BitmaskBiasDropout",
         "BitmaskDropout", "BranchwiseRMSNorm", "CausalConvWithState", "ConvTransposeWithDynamicPads",
-        "DecoderMaskedMultiHeadAttention", "EmbedLayerNormalization", "ExpandDims", "FastGelu", "FusedConv",
-        "FusedGemm", "FusedMatMul", "FusedMatMulActivation", "GatedAdd", "GatedRMSNorm", "GatherND", "Gelu",
-        "GemmFastGelu", "GemmaRotaryEmbedding", "GridSample", "GroupNorm", "GroupQueryAttention", "LinearAttention",
-        "MatMulBnb4", "MultiHeadAttention", "NhwcConv", "NhwcFusedConv", "NhwcMaxPool", "PackedAttention",
-        "PackedMultiHeadAttention", "Pad", "QEmbedLayerNormalization", "QuickGelu", "Range", "RelativePositionBias",
-        "RemovePadding", "RestorePadding", "RotaryEmbedding", "SampleOp", "ScaledSiLU", "SkipGroupNorm",
-        "TransposeMatMul", "Trilu", "Unique", "WordConvEmbedding",
+        "DecoderMaskedMultiHeadAttention", "EmbedLayerNormalization", "EngramGate", "ExpandDims", "FastGelu",
+        "FusedConv", "FusedGemm", "FusedMatMul", "FusedMatMulActivation", "GatedAdd", "GatedRMSNorm",
+        "GatherBlockQuantized", "GatherND", "Gelu", "GemmFastGelu", "GemmaRotaryEmbedding", "GridSample", "GroupNorm",
+        "GroupQueryAttention", "HyperConnectionPostMix", "HyperConnectionPreMix", "LinearAttention",
+        "LinearAttentionGate", "MRotaryEmbedding", "MatMulBnb4", "MultiHeadAttention", "NhwcConv", "NhwcFusedConv",
+        "NhwcMaxPool", "PackedAttention", "PackedMultiHeadAttention", "Pad", "QEmbedLayerNormalization", "QMoE",
+        "QuickGelu", "Range", "RelativePositionBias", "RemovePadding", "RestorePadding", "RotaryEmbedding",
+        "SampleOp", "ScaledSiLU", "SkipGroupNorm", "TransposeMatMul", "Trilu", "Unique", "WordConvEmbedding",
     )
 }  # fmt: skip
 
@@ -698,6 +699,23 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
     "com.microsoft.DynamicTimeWarping": ("y = com.microsoft.DynamicTimeWarping(x)", lambda: {"x": floats(6000, 6000)}),
     "com.microsoft.Inverse": ("y = com.microsoft.Inverse(a)", lambda: {"a": floats(1000, 1000)}),
     "com.microsoft.Inverse: small": ("y = com.microsoft.Inverse(a)", lambda: {"a": floats(200_000, 5, 5)}),
+    "com.microsoft.MoE": (
+        "y = com.microsoft.MoE<k = 2>(x, r, w, , w)",
+        lambda: {"x": floats(400, 512), "r": floats(400, 8), "w": floats(8, 512, 512)},
+    ),
+    "com.microsoft.NGramHashMapping": (
+        "y = com.microsoft.NGramHashMapping<max_ngram_size = 4, n_head_per_ngram = 8, pad_id = 0>(x, m, v)",
+        lambda: {"x": integers(1000, 8, 50_000), "m": integers(1000, 4), "v": integers(1000, 24) + 1},
+    ),
+    "com.microsoft.VarlenNGramHashMapping": (
+        "y = com.microsoft.VarlenNGramHashMapping<max_ngram_size = 4, n_head_per_ngram = 8, pad_id = 0>(x, m, v, c)",
+        lambda: {
+            "x": integers(1000, 400_000),
+            "m": integers(1000, 4),
+            "v": integers(1000, 24) + 1,
+            "c": np.int32([0, 400_000]),
+        },
+    ),
     "com.microsoft.MaxpoolWithMask": (
         "y = com.microsoft.MaxpoolWithMask<kernel_shape = [9, 9]>(x, m)",
         lambda: {"x": floats(4, 4, 800, 800), "m": np.ones((1, 1, 800, 800), np.int32)},

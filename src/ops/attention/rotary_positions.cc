@@ -2,6 +2,7 @@
 // and heads may be counted by the size of the angles. GemmaRotaryEmbedding: rotations whose halves are already
 // exchanged.
 
+#include <algorithm>
 #include <array>
 
 #include "op/axis_rules.h"
@@ -17,14 +18,26 @@ using namespace fused;  // NOLINT(google-build-using-namespace): what lowerings 
 
 enum RotaryInput : size_t { kData, kPositions, kCos, kSin };
 
-Status infer_rotary(InferContext& ctx) {
-  const Shape *x = ctx.shape(kData), *positions = ctx.shape(kPositions);
+Status check_operands(const InferContext& ctx) {
+  const Shape* x = ctx.shape(kData);
   if (ctx.attributes().get_int("is_packed_batching", 0) != 0) {
     return error(Code::kNotImplemented, "attribute is_packed_batching is 1: entries have to be padded to one length");
   }
   if (x && x->size() != 3 && x->size() != 4) {
     return error(Code::kInvalidArgument, "input has shape {}, expected 3 or 4 dimensions", to_string(*x));
   }
+  for (const size_t i : {kCos, kSin}) {
+    const Shape* shape = ctx.shape(i);
+    if (!shape || shape->size() == 2) continue;
+    return error(Code::kInvalidArgument, "{} has shape {}, expected [positions,pairs]",
+                 i == kCos ? "cos_cache" : "sin_cache", to_string(*shape));
+  }
+  return {};
+}
+
+Status infer_rotary(InferContext& ctx) {
+  const Shape *x = ctx.shape(kData), *positions = ctx.shape(kPositions);
+  TREADLE_TRY(check_operands(ctx));
   if (positions) {
     const Dim length = x ? (*x)[x->size() - 2] : Dim::unknown();
     const bool each =
@@ -33,12 +46,6 @@ Status infer_rotary(InferContext& ctx) {
       return error(Code::kInvalidArgument, "position_ids have shape {}, expected [1] or [batch,length] of input {}",
                    to_string(*positions), x ? to_string(*x) : "?");
     }
-  }
-  for (const size_t i : {kCos, kSin}) {
-    const Shape* shape = ctx.shape(i);
-    if (!shape || shape->size() == 2) continue;
-    return error(Code::kInvalidArgument, "{} has shape {}, expected [positions,pairs]",
-                 i == kCos ? "cos_cache" : "sin_cache", to_string(*shape));
   }
   ctx.set_output(0, ctx.input(kData));
   return {};
@@ -79,6 +86,109 @@ Status rotary_axes(AxisContext& c) {
   const int64_t axis = c.in(kData);
   if (axis == 0 && (shared ? !c.runs_along(kPositions) : c.in(kPositions) == 0)) return c.give(0, 0);
   if (axis == 1 && c.rank(kData) == 4 && !c.runs_along(kPositions)) return c.give(0, 1);
+  return looks_along("it turns pairs of elements by the positions along it");
+}
+
+void add_rotary(VersionBuilder& version) {
+  version.in("input", "T")
+      .in("position_ids", "M")
+      .in("cos_cache", "T")
+      .in("sin_cache", "T")
+      .out("output", "T")
+      .optional("interleaved", ir::AttributeKind::kInt)
+      .optional("is_packed_batching", ir::AttributeKind::kInt)
+      .optional("num_heads", ir::AttributeKind::kInt)
+      .optional("rotary_embedding_dim", ir::AttributeKind::kInt)
+      .optional("scale", ir::AttributeKind::kFloat)
+      .type("T", types::kFloatsTo32)
+      .type("M", types::kInt64s);
+}
+
+// ---- MRotaryEmbedding: three positions for each token, of time, height and width. Each pair has the angle of one of
+// them.
+
+Result<std::array<int64_t, 3>> read_sections(const ir::Attributes& attributes) {
+  const auto given = attributes.get_ints("mrope_section");
+  if (given.size() != 3 || std::any_of(given.begin(), given.end(), [](int64_t n) { return n < 0; })) {
+    return error(Code::kInvalidModel, "attribute mrope_section has {} numbers, expected 3 of 0 or more", given.size());
+  }
+  return std::array<int64_t, 3>{given[0], given[1], given[2]};
+}
+
+Status check_sections(const InferContext& ctx, const Shape* x) {
+  TREADLE_ASSIGN(const auto sections, read_sections(ctx.attributes()));
+  const int64_t layout = ctx.attributes().get_int("mrope_layout"), sum = sections[0] + sections[1] + sections[2];
+  if (layout != 0 && layout != 1)
+    return error(Code::kInvalidModel, "attribute mrope_layout is {}, expected 0 or 1", layout);
+  for (const size_t i : {kCos, kSin}) {
+    const Shape* angles = ctx.shape(i);
+    if (angles && !differ((*angles)[1], Dim(sum))) continue;
+    if (!angles) continue;
+    return error(Code::kInvalidArgument, "{} has shape {}, expected the {} pairs of mrope_section",
+                 i == kCos ? "cos_cache" : "sin_cache", to_string(*angles), sum);
+  }
+  if (x && x->size() == 3 && ctx.attributes().get_int("num_heads") < 1) {
+    return error(Code::kInvalidModel, "attribute num_heads is {}, but input {} has its heads side by side",
+                 ctx.attributes().get_int("num_heads"), to_string(*x));
+  }
+  return {};
+}
+
+Status infer_three(InferContext& ctx) {
+  const Shape *x = ctx.shape(kData), *positions = ctx.shape(kPositions);
+  TREADLE_TRY(check_operands(ctx));
+  if (positions) {
+    bool fits = positions->size() == 3 && !differ((*positions)[0], Dim(3));
+    fits = fits && (!x || (!differ((*positions)[1], (*x)[0]) && !differ((*positions)[2], (*x)[x->size() - 2])));
+    if (!fits) {
+      return error(Code::kInvalidArgument, "position_ids have shape {}, expected [3,batch,length] of input {}",
+                   to_string(*positions), x ? to_string(*x) : "?");
+    }
+  }
+  TREADLE_TRY(check_sections(ctx, x));
+  ctx.set_output(0, ctx.input(kData));
+  return {};
+}
+
+// For each pair, which of the three positions it turns by.
+Tensor position_of_pairs(const std::array<int64_t, 3>& sections, bool interleaved) {
+  std::vector<int64_t> which(static_cast<size_t>(sections[0] + sections[1] + sections[2]), 0);
+  for (size_t i = 0; i < which.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    if (!interleaved) {
+      which[i] = at < sections[0] ? 0 : at < sections[0] + sections[1] ? 1 : 2;
+    } else if (at % 3 != 0 && at < 3 * sections[i % 3]) {
+      which[i] = at % 3;
+    }
+  }
+  return Tensor::of_int64(which);
+}
+
+Status lower_three(LowerContext& ctx) {
+  const Type& x = ctx.type(kData);
+  if (!x.has_shape) return error(Code::kNotImplemented, "an input of unknown rank");
+  TREADLE_ASSIGN(const auto sections, read_sections(ctx.attributes()));
+  ir::Value* which = ctx.constant(position_of_pairs(sections, ctx.attributes().get_int("mrope_layout") == 1));
+  // [batch,length,pairs]: the position of each pair, and its angle.
+  ir::Value* at = ctx.call("Gather", {ctx.input(kPositions), which}, {ir::Attribute::of("axis", int64_t{0})});
+  at = ctx.call("Transpose", {at}, {ir::Attribute::of("perm", std::vector<int64_t>{1, 2, 0})});
+  ir::Value* pair = ctx.call("Expand", {counted(ctx, size_of(ctx, ctx.input(kCos), 1)), ctx.call("Shape", {at})});
+  ir::Value* place =
+      ctx.call("Concat", {unsqueeze(ctx, at, {3}), unsqueeze(ctx, pair, {3})}, {ir::Attribute::of("axis", int64_t{3})});
+  std::vector<ir::Attribute> attributes{
+      ir::Attribute::of("interleaved", ctx.attributes().get_int("interleaved")),
+      ir::Attribute::of("rotary_embedding_dim", 2 * (sections[0] + sections[1] + sections[2]))};
+  if (x.rank() == 3) attributes.push_back(ir::Attribute::of("num_heads", ctx.attributes().get_int("num_heads")));
+  const auto angles = [&](size_t cache) { return ctx.call("GatherND", {ctx.input(cache), place}); };
+  ctx.set_output(0, ctx.call("RotaryEmbedding", {ctx.input(kData), angles(kCos), angles(kSin)}, std::move(attributes)));
+  return {};
+}
+
+// Entries, and heads that are not packed.
+Status three_axes(AxisContext& c) {
+  if (c.runs_along(kCos) || c.runs_along(kSin)) return looks_along("it looks all of its angles up");
+  if (c.in(kData) == 0 && c.in(kPositions) == 1) return c.give(0, 0);
+  if (c.in(kData) == 1 && c.rank(kData) == 4 && !c.runs_along(kPositions)) return c.give(0, 1);
   return looks_along("it turns pairs of elements by the positions along it");
 }
 
@@ -123,19 +233,7 @@ Status lower_gemma(LowerContext& ctx) {
 }  // namespace treadle::attention
 
 TREADLE_OP(RotaryEmbedding, "com.microsoft") {
-  op.since(1)
-      .in("input", "T")
-      .in("position_ids", "M")
-      .in("cos_cache", "T")
-      .in("sin_cache", "T")
-      .out("output", "T")
-      .optional("interleaved", ir::AttributeKind::kInt)
-      .optional("is_packed_batching", ir::AttributeKind::kInt)
-      .optional("num_heads", ir::AttributeKind::kInt)
-      .optional("rotary_embedding_dim", ir::AttributeKind::kInt)
-      .optional("scale", ir::AttributeKind::kFloat)
-      .type("T", types::kFloatsTo32)
-      .type("M", types::kInt64s);
+  op.since(1).with(attention::add_rotary);
   op.infer(attention::infer_rotary).lower(attention::lower_rotary).can_fail().axes(attention::rotary_axes);
 }
 
@@ -151,4 +249,12 @@ TREADLE_OP(GemmaRotaryEmbedding, "com.microsoft") {
       .type("T", tensors(ElementType::kFloat16))
       .type("U", types::kFloat32s);
   op.infer(attention::infer_gemma).lower(attention::lower_gemma).axes(axes::entries_of<0b11111>);
+}
+
+TREADLE_OP(MRotaryEmbedding, "com.microsoft") {
+  op.since(1)
+      .with(attention::add_rotary)
+      .optional("mrope_layout", ir::AttributeKind::kInt)
+      .required("mrope_section", ir::AttributeKind::kInts);
+  op.infer(attention::infer_three).lower(attention::lower_three).can_fail().axes(attention::three_axes);
 }

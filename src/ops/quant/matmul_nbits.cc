@@ -13,6 +13,7 @@
 #include "op/work.h"
 #include "ops/fused/calls.h"
 #include "ops/norm/channels.h"
+#include "ops/quant/packed_bits.h"
 #include "type/make_tensor.h"
 
 namespace treadle::quant {
@@ -292,21 +293,6 @@ std::vector<ir::Attribute> sizes_of(const ir::Attributes& given) {
     attributes.push_back(ir::Attribute::of(name, given.get_int(name)));
   }
   return attributes;
-}
-
-// Numbers of few bits in bytes [rows, bytes], the first in the lowest bits, as floats [rows, count].
-ir::Value* unpacked(LowerContext& ctx, ir::Value* bytes, int bits, int64_t rows, int64_t count) {
-  const int64_t per_byte = 8 / bits;
-  bytes = ctx.call("Reshape", {bytes, ctx.constant_int64s({rows, -1})});
-  bytes = fused::unsqueeze(ctx, bytes, {2});
-  Tensor shifts = make_tensor(ElementType::kUint8, {per_byte});
-  for (int64_t i = 0; i < per_byte; ++i) shifts.mutable_data<uint8_t>()[i] = static_cast<uint8_t>(i * bits);
-  ir::Value* parts =
-      ctx.call("BitShift", {bytes, ctx.constant(std::move(shifts))}, {ir::Attribute::of("direction", "RIGHT")});
-  parts = ctx.call("BitwiseAnd", {parts, ctx.number((1 << bits) - 1, ElementType::kUint8)});
-  parts = fused::cast(ctx, parts, ElementType::kUint8, ElementType::kFloat);
-  parts = ctx.call("Reshape", {parts, ctx.constant_int64s({rows, -1})});
-  return fused::slice(ctx, parts, ctx.constant_int64s({0}), ctx.constant_int64s({count}), 1);
 }
 
 // [N, K], row k of the weights in block g_idx[k].

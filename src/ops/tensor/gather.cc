@@ -514,6 +514,22 @@ TREADLE_OP(Gather, "") {
       .over_time(TimeRule::kGather);
 }
 
+// Gather from tensors of any type, what the standard's has not: bytes of few bits.
+TREADLE_OP(GatherAny, "treadle") {
+  op.since(1)
+      .in("data", "T")
+      .in("indices", "Tind")
+      .out("output", "T")
+      .attr("axis", 0)
+      .type("T", types::kAllTensorsIr14)
+      .type("Tind", types::kIndices);
+  op.infer(infer_gather)
+      .prepare(prepare_gather)
+      .moves_elements()
+      .can_fail_unless(picks_by_constants)
+      .axes(gathered_axes);
+}
+
 TREADLE_OP(GatherElements, "") {
   op.since(11)
       .in("data", "T")
