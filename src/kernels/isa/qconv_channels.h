@@ -311,34 +311,48 @@ class ByteConv {
     for (int64_t r = 0, position = 0; r < runs; ++r, y += g_.width.out) {
       for (int64_t at = 0; at < length; at += kTurned) {
         const int64_t n = std::min<int64_t>(kTurned, length - at);
-        settle_positions(channels, sums + position * pitch + v * kIntLanes, pitch, position, n);
-        put(y + at, count, n);
+        settle_positions(channels, sums + position * pitch + v * kIntLanes, pitch, position, n, y + at, count);
         position += n;
       }
     }
   }
 
-  void settle_positions(const Beside& channels, const int32_t* sums, int64_t pitch, int64_t position, int64_t n) {
-    for (int64_t i = 0; i < n; ++i, sums += pitch) {
-      QInts sum = QInts::load(sums) + channels.owed;
+  // Of `n` positions, to rows of y for `count` channels.
+  void settle_positions(const Beside& channels, const int32_t* sums, int64_t pitch, int64_t position, int64_t n,
+                        int64_t y, int64_t count) {
+    const auto settled = [&](int64_t i) {
+      QInts sum = QInts::load(sums + i * pitch) + channels.owed;
       if (sums_positions_) sum = sum - channels.zeros * QInts(position_sums_[position + i]);
+      return sum;
+    };
+    const auto value = [&](int64_t i) {
+      QFloats v = convert_lanes<float>(settled(i)) * channels.scale;
+      if (epilogue_.float_bias != nullptr) v = v + channels.bias;
+      return v;
+    };
+    if (epilogue_.output > QGemmOutput::kScaled) return put_bytes(value, n, y, count);
+    for (int64_t i = 0; i < n; ++i) {
       if (epilogue_.output == QGemmOutput::kInt32) {
-        store_.sums(std::array{sum}, kIntLanes, settled_, i * kIntLanes);
-        continue;
+        from_bits_of<QFloats>(to_bits(settled(i))).store(settled_ + i * kIntLanes);
+      } else {
+        QFloatRow<1> row{value(i)};
+        store_.clamp(row);
+        row[0].store(settled_ + i * kIntLanes);
       }
-      QFloats value = convert_lanes<float>(sum) * channels.scale;
-      if (epilogue_.float_bias != nullptr) value = value + channels.bias;
-      store_.values(std::array{value}, kIntLanes, settled_, i * kIntLanes);
     }
+    put_turned_words(settled_, count, n, static_cast<float*>(operands_.y) + y,
+                     g_.out_plane);
   }
 
-  // The first `n` settled positions of `count` channels, as rows of y.
-  void put(int64_t y, int64_t count, int64_t n) const {
-    if (epilogue_.output > QGemmOutput::kScaled) {
-      return put_turned_bytes(reinterpret_cast<const uint8_t*>(settled_), kIntLanes, count, n,
-                              static_cast<uint8_t*>(operands_.y) + y, g_.out_plane);
-    }
-    put_turned_words(reinterpret_cast<const float*>(settled_), count, n, static_cast<float*>(operands_.y) + y,
+  template <class Value>
+  TREADLE_ALWAYS_INLINE void put_bytes(const Value& value, int64_t n, int64_t y, int64_t count) const {
+    const auto quads = [&](int64_t first) {
+      QFloatRow<4> row;
+      for (int64_t i = 0; i < 4; ++i) row[static_cast<size_t>(i)] = value(std::min(first + i, n - 1));
+      store_.clamp(row);
+      return store_.rounding().quads(row[0], row[1], row[2], row[3]);
+    };
+    put_turned_quads(quads(0), quads(4), quads(8), quads(12), count, n, static_cast<uint8_t*>(operands_.y) + y,
                      g_.out_plane);
   }
 
@@ -354,7 +368,7 @@ class ByteConv {
   int32_t* position_sums_;
   Place* places_;
   uint8_t x_zero_;  // of x'
-  alignas(kVectorBytes) std::byte settled_[kTurned * kIntLanes * 4] = {};
+  alignas(kVectorBytes) float settled_[kTurned * kIntLanes] = {};  // where results are words
   // Of the group:
   const std::byte* packed_ = nullptr;
   int64_t channel_ = 0;  // its first

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/isa/byte_rounding.h"
 #include "kernels/isa/conv_channels_copy.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
@@ -77,46 +78,30 @@ struct QuadCopy {
   }
 };
 
-// 8 bytes of each of 16 positions, `pitch` apart: 16 bytes of each of 8 channels.
-inline void turn_bytes(const uint8_t* from, int64_t pitch, __m128i (&to)[8]) {
-  __m128i a[8], b[8];
-  for (int i = 0; i < 8; ++i) {
-    a[i] = _mm_unpacklo_epi8(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + 2 * i * pitch)),
-                             _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + (2 * i + 1) * pitch)));
-  }
-  for (int i = 0; i < 8; i += 2) {
-    b[i] = _mm_unpacklo_epi16(a[i], a[i + 1]);
-    b[i + 1] = _mm_unpackhi_epi16(a[i], a[i + 1]);
-  }
-  // b[2 * i] has channels 0 to 3 of positions 4 * i to 4 * i + 3, b[2 * i + 1] channels 4 to 7.
-  for (int half = 0; half < 2; ++half) {
-    const __m128i low = _mm_unpacklo_epi32(b[half], b[2 + half]), high = _mm_unpackhi_epi32(b[half], b[2 + half]);
-    const __m128i next_low = _mm_unpacklo_epi32(b[4 + half], b[6 + half]),
-                  next_high = _mm_unpackhi_epi32(b[4 + half], b[6 + half]);
-    to[4 * half] = _mm_unpacklo_epi64(low, next_low);
-    to[4 * half + 1] = _mm_unpackhi_epi64(low, next_low);
-    to[4 * half + 2] = _mm_unpacklo_epi64(high, next_high);
-    to[4 * half + 3] = _mm_unpackhi_epi64(high, next_high);
-  }
-}
-
-// Of `n` positions, at most 16, `count` channels each, `pitch` apart: rows of y.
-inline void put_turned_bytes(const uint8_t* from, int64_t pitch, int64_t count, int64_t n, uint8_t* y, int64_t row) {
-  __m128i turned[8];
-  for (int64_t c = 0; c < count; c += 8) {
-    turn_bytes(from + c, pitch, turned);
-    for (int64_t i = 0; i < std::min<int64_t>(8, count - c); ++i) {
-      uint8_t* to = y + (c + i) * row;
-      if (n == kTurned) {
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(to), turned[i]);
-      } else {
-        std::memcpy(to, &turned[i], static_cast<size_t>(n));
-      }
+// Bytes of 16 positions, of which `n` exist: lane i of `a` has positions 0 to 3 of channel i, of `b` positions 4 to 7,
+// and so on. The first `count` channels become rows of y.
+TREADLE_ALWAYS_INLINE void put_turned_quads(NarrowingLanes::Bits a, NarrowingLanes::Bits b, NarrowingLanes::Bits c,
+                                            NarrowingLanes::Bits d, int64_t count, int64_t n, uint8_t* y,
+                                            int64_t row) {
+  using L = NarrowingLanes;
+  const L::Bits first = L::unpacklo32(a, b), second = L::unpackhi32(a, b);
+  const L::Bits next_first = L::unpacklo32(c, d), next_second = L::unpackhi32(c, d);
+  // Register i has channels i, 4 + i, ... in its parts of 128 bits.
+  const L::Bits turned[4] = {L::unpacklo64(first, next_first), L::unpackhi64(first, next_first),
+                             L::unpacklo64(second, next_second), L::unpackhi64(second, next_second)};
+  alignas(kVectorBytes) __m128i parts[4][kVectorBytes / 16];
+  for (int i = 0; i < 4; ++i) std::memcpy(parts[i], &turned[i], kVectorBytes);
+  for (int64_t channel = 0; channel < count; ++channel, y += row) {
+    const __m128i& part = parts[channel % 4][channel / 4];
+    if (n == kTurned) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(y), part);
+    } else {
+      std::memcpy(y, &part, static_cast<size_t>(n));
     }
   }
 }
 
-// The same of words, as many channels apart as there are lanes.
+// As many positions of words, `from` as many channels apart as there are lanes.
 inline void put_turned_words(const float* from, int64_t count, int64_t n, float* y, int64_t row) {
   constexpr int64_t kLanes = Lanes<float>::kCount;
   for (int64_t at = 0; at < n; at += kLanes) {

@@ -1,6 +1,6 @@
 #pragma once
-// How rows of sums leave: as they are, as floats, or rounded to bytes. A row is one vector or two, of which the first
-// so many elements exist.
+// How rows of sums leave: as they are, as floats, or rounded to bytes. A row is two vectors, of which the first so many
+// elements exist.
 
 #include <algorithm>
 #include <array>
@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/isa/byte_rounding.h"
 #include "kernels/isa/qgemm_tile.h"
 #include "kernels/qgemm.h"
 
@@ -37,35 +38,34 @@ class QStore {
   explicit QStore(const QGemmEpilogue& epilogue)
       : epilogue_(epilogue),
         clamps_(epilogue.low != -INFINITY || epilogue.high != INFINITY),
-        c_scale_(epilogue.divides && epilogue.output > QGemmOutput::kScaled ? *epilogue.c_scale : 1.f) {}
+        rounding_(epilogue.divides && epilogue.output > QGemmOutput::kScaled ? *epilogue.c_scale : 1.f, epilogue.c_zero,
+                  epilogue.output == QGemmOutput::kInt8) {}
 
   // `at`: where the row begins, in elements of c.
-  template <size_t kVectors>
-  void sums(const QIntRow<kVectors>& row, int64_t columns, void* c, int64_t at) const {
+  void sums(const QSums& row, int64_t columns, void* c, int64_t at) const {
     put(row, columns, static_cast<int32_t*>(c) + at);
   }
 
-  template <size_t kVectors>
-  void values(QFloatRow<kVectors> row, int64_t columns, void* c, int64_t at) const {
-    if (clamps_) {
-      const QFloats low(epilogue_.low), high(epilogue_.high);
-      for (QFloats& v : row) {
-        v = select(v < low, low, v);  // NaN stays
-        v = select(v > high, high, v);
-      }
-    }
-    if (c_scale_ != 1) {
-      for (QFloats& v : row) v = v / QFloats(c_scale_);
-    }
+  void values(QValues row, int64_t columns, void* c, int64_t at) const {
+    clamp(row);
     switch (epilogue_.output) {
       case QGemmOutput::kScaled:
         return put_scaled(row, columns, static_cast<float*>(c) + at);
-      case QGemmOutput::kUint8:
-        return put_bytes<uint8_t>(row, columns, static_cast<uint8_t*>(c) + at);
       default:
-        return put_bytes<int8_t>(row, columns, static_cast<int8_t*>(c) + at);
+        return put_bytes(row, columns, static_cast<std::byte*>(c) + at);
     }
   }
+
+  template <size_t kVectors>
+  TREADLE_ALWAYS_INLINE void clamp(QFloatRow<kVectors>& row) const {
+    if (!clamps_) return;
+    const QFloats low(epilogue_.low), high(epilogue_.high);
+    for (QFloats& v : row) {
+      v = select(v < low, low, v);  // NaN stays
+      v = select(v > high, high, v);
+    }
+  }
+  const ByteRounding& rounding() const { return rounding_; }
 
  private:
   template <class T, size_t kVectors>
@@ -89,25 +89,16 @@ class QStore {
     put(both, columns, c);
   }
 
-  // saturate(round half to even(value) + zero). NaN becomes the lowest.
-  template <class Byte, size_t kVectors>
-  void put_bytes(const QFloatRow<kVectors>& row, int64_t columns, Byte* c) const {
-    const int32_t zero = epilogue_.c_zero;
-    const QFloats round(12582912.f);  // 1.5 * 2^23: adding it leaves no room for a fraction
-    const QFloats low(static_cast<float>(std::numeric_limits<Byte>::min() - zero));
-    const QFloats high(static_cast<float>(std::numeric_limits<Byte>::max() - zero));
-    std::array<Vec<Byte, kIntLanes>, kVectors> bytes;
-    for (size_t v = 0; v < kVectors; ++v) {
-      const QFloats above = select(row[v] > low, row[v], low);
-      const QFloats inside = select(above < high, above, high);
-      bytes[v] = convert_lanes<Byte>(convert_lanes<int32_t>((inside + round) - round) + QInts(zero));
-    }
-    put(bytes, columns, c);
+  void put_bytes(const QFloatRow<2>& row, int64_t columns, std::byte* c) const {
+    if (columns == ByteRounding::kRow) return rounding_.put(row[0], row[1], c);
+    std::byte room[ByteRounding::kRow];
+    rounding_.put(row[0], row[1], room);
+    std::copy_n(room, columns, c);
   }
 
   const QGemmEpilogue& epilogue_;
   const bool clamps_;
-  const float c_scale_;
+  const ByteRounding rounding_;
 };
 
 }  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/isa/byte_rounding.h"
 #include "kernels/isa/rows.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
@@ -90,24 +91,6 @@ void centre(const int32_t* x, const int32_t* zero, size_t step, float* out, size
 }
 
 template <class Byte>
-void quantize_row(const float* x, float scale, int32_t zero, Byte* out, size_t n) {
-  constexpr float kRound = 12582912.0f;  // see round
-  const float least = static_cast<float>(std::numeric_limits<Byte>::min() - zero);
-  const float most = static_cast<float>(std::numeric_limits<Byte>::max() - zero);
-  row_loop<float, false>(
-      n, [x](auto lanes, size_t i) { return Vec<float, lanes.value>::load(x + i); },
-      [=](size_t i, auto in) {
-        using V = decltype(in);
-        V v = in / V(scale);
-        v = select(v >= V(least), v, V(least));
-        v = select(v <= V(most), v, V(most));
-        v = (v + V(kRound)) - V(kRound);
-        using Ints = Vec<int32_t, V::kLanes>;
-        convert_lanes<Byte>(convert_lanes<int32_t>(v) + Ints(zero)).store(out + i);
-      });
-}
-
-template <class Byte>
 void dequantize_row(const Byte* x, float scale, int32_t zero, float* out, size_t n) {
   row_loop<float, false>(
       n, [x](auto lanes, size_t i) { return Vec<Byte, lanes.value>::load(x + i); },
@@ -119,8 +102,20 @@ void dequantize_row(const Byte* x, float scale, int32_t zero, float* out, size_t
 }
 
 void to_bytes(const float* x, float scale, int32_t zero, bool is_signed, void* out, size_t n) {
-  if (is_signed) return quantize_row(x, scale, zero, static_cast<int8_t*>(out), n);
-  quantize_row(x, scale, zero, static_cast<uint8_t*>(out), n);
+  const ByteRounding rounding(scale, zero, is_signed);
+  constexpr size_t kRow = ByteRounding::kRow, kHalf = kRow / 2;
+  auto* to = static_cast<std::byte*>(out);
+  const auto put = [&](const float* from, std::byte* row) {
+    rounding.put(RoundedFloats::load(from), RoundedFloats::load(from + kHalf), row);
+  };
+  size_t i = 0;
+  for (; i + kRow <= n; i += kRow) put(x + i, to + i);
+  if (i == n) return;
+  float rest[kRow] = {};
+  std::byte row[kRow];
+  std::copy_n(x + i, n - i, rest);
+  put(rest, row);
+  std::copy_n(row, n - i, to + i);
 }
 
 void from_bytes(const void* x, float scale, int32_t zero, bool is_signed, float* out, size_t n) {
