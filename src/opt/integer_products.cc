@@ -6,8 +6,10 @@
 // float product rounds; all else keeps its bits.
 #include <unordered_set>
 
+#include "kernels/byte_filters.h"
 #include "op/node.h"
 #include "op/registry.h"
+#include "opt/bytes.h"
 #include "opt/convolution.h"
 #include "opt/match.h"
 #include "opt/passes.h"
@@ -17,59 +19,9 @@ namespace treadle::opt {
 
 namespace {
 
-constexpr const char* kScaled = "ScaledMatMulInteger";
-constexpr const char* kScaledConv = "ScaledConvInteger";
 enum Input : size_t { kA, kB, kAZero, kBZero, kAScale, kBScale, kBias, kYScale, kYZero };
 
-ir::Value* input(const ir::Node& node, size_t i) {
-  return i < node.inputs.size() ? node.inputs[i] : nullptr;
-}
-
-void set_inputs(ir::Node& node, std::vector<ir::Value*> inputs) {
-  node.inputs.assign(inputs.begin(), inputs.end());
-  node.input_count = static_cast<uint32_t>(node.inputs.size());
-}
-
-bool is_byte(ElementType type) {
-  return type == ElementType::kUint8 || type == ElementType::kInt8;
-}
-
-bool is_one(const ir::Value* v, ElementType type) {
-  return v && v->is_constant() && v->constant.type() == type && v->constant.element_count() == 1;
-}
-
 // --- dequantised operands
-
-// What a DequantizeLinear reads, where it is bytes with constant float scales.
-struct Bytes {
-  ir::Value *x = nullptr, *scale = nullptr, *zero = nullptr;
-  ElementType type = ElementType::kUndefined;
-  int64_t axis = 1;
-};
-
-// The type of what is quantised: types are not inferred yet.
-ElementType type_of(const ir::Value& x, const ir::Value* zero) {
-  if (x.is_constant()) return x.constant.type();
-  if (zero) return zero->is_constant() ? zero->constant.type() : ElementType::kUndefined;
-  const bool quantized = is(x.producer, "QuantizeLinear") && !input(*x.producer, 2);
-  return quantized && x.producer->attributes.get_int("output_dtype") == 0 ? ElementType::kUint8
-                                                                          : ElementType::kUndefined;
-}
-
-bool dequantized(const ir::Value* v, Bytes& found) {
-  const ir::Node* node = v ? v->producer : nullptr;
-  if (!is(node, "DequantizeLinear") || node->attributes.get_int("block_size") != 0) return false;
-  if (node->attributes.get_int("output_dtype") > static_cast<int64_t>(ElementType::kFloat)) return false;
-  found = {node->inputs[0], node->inputs[1], input(*node, 2), ElementType::kUndefined,
-           node->attributes.get_int("axis", 1)};
-  found.type = type_of(*found.x, found.zero);
-  const bool constant = found.scale->is_constant() && found.scale->constant.type() == ElementType::kFloat;
-  return constant && is_byte(found.type) && (!found.zero || found.zero->is_constant());
-}
-
-bool has_one_scale(const Bytes& bytes) {
-  return is_one(bytes.scale, ElementType::kFloat) && (!bytes.zero || is_one(bytes.zero, bytes.type));
-}
 
 // Constant weights of `rank` axes, with one scale, or with one for each position along `axis`.
 bool are_weights(const Bytes& bytes, size_t rank, int64_t axis) {
@@ -122,13 +74,10 @@ bool sum_product(ir::Graph& graph, ir::Node& node) {
   if (bias && !is_bias(bias, dims[turned ? 0 : 1])) return false;
   ir::Value* weights = turned ? transposed(graph, *b.x) : b.x;
   if (!weights) return false;
-  become(node, require_op(kScaled, "treadle"));
+  become(node, require_op(kScaledProduct, "treadle"));
   set_inputs(node, {a.x, weights, a.zero, b.zero, a.scale, b.scale, bias});
   return true;
 }
-
-// Of a group: depthwise kernels of floats are faster than sums of bytes.
-constexpr int64_t kFewestFilters = 4;
 
 bool sum_convolution(ir::Node& node) {
   if (!is(node, "Conv")) return false;
@@ -136,12 +85,14 @@ bool sum_convolution(ir::Node& node) {
   if (!dequantized(node.inputs[0], x) || !has_one_scale(x) || !dequantized(node.inputs[1], w)) return false;
   if (!w.x->is_constant() || !are_weights(w, w.x->constant.dims().size(), 0)) return false;
   const Dims& dims = w.x->constant.dims();
-  if (dims.size() < 3 || dims[0] < kFewestFilters * node.attributes.get_int("group", 1) ||
-      w.x->constant.element_count() / dims[0] > kMostProducts)
-    return false;
+  if (dims.size() < 3 || dims[0] == 0) return false;
+  const int64_t groups = std::max<int64_t>(node.attributes.get_int("group", 1), 1);
+  const int64_t filters = dims[0] / groups, products = w.x->constant.element_count() / dims[0];
+  if (products > kMostProducts) return false;
+  if (filters < kernels::kFewestByteFilters && !kernels::sums_fit_floats(groups, filters, products)) return false;
   ir::Value* bias = input(node, 2);
   if (bias && !is_bias(bias, dims[0])) return false;
-  become(node, require_op(kScaledConv, "treadle"), node.attributes);
+  become(node, require_op(kScaledConvolution, "treadle"), node.attributes);
   set_inputs(node, {x.x, w.x, x.zero, w.zero, x.scale, w.scale, bias});
   return true;
 }
@@ -185,7 +136,7 @@ bool take_scale(ir::Graph& graph, ir::Node& mul, const Uses& uses) {
     ir::Value* unit = one(graph, *scale);
     std::vector<ir::Value*> inputs{product->inputs[0], product->inputs[1],    input(*product, 2),
                                    input(*product, 3), single ? scale : unit, single ? unit : scale};
-    become(mul, require_op(kScaled, "treadle"));
+    become(mul, require_op(kScaledProduct, "treadle"));
     set_inputs(mul, std::move(inputs));
     return true;
   }
@@ -205,7 +156,7 @@ bool take_bias(ir::Node& add, const Uses& uses) {
   for (size_t i = 0; i < 2; ++i) {
     const ir::Node* product = sole_producer(add, add.inputs[i], uses);
     ir::Value* bias = add.inputs[1 - i];
-    if (!product || !is(*product, kScaled, "treadle") || input(*product, kBias) || input(*product, kYScale)) continue;
+    if (!product || !is(*product, kScaledProduct, "treadle") || input(*product, kBias) || input(*product, kYScale)) continue;
     const ir::Value* b = product->inputs[kB];
     if (!b->type.has_shape || b->type.shape.size() < 2 || !is_list_of_columns(*bias, *product->outputs[0])) continue;
     if (!same(product->outputs[0]->type.shape, add.outputs[0]->type.shape)) continue;
@@ -221,7 +172,7 @@ bool take_quantization(ir::Node& node, const Uses& uses) {
   if (!zero || !is_single(*scale) || !is_single(*zero) || scale->type.element != ElementType::kFloat) return false;
   if (node.attributes.get_int("precision") > static_cast<int64_t>(ElementType::kFloat)) return false;
   const ir::Node* product = sole_producer(node, node.inputs[0], uses);
-  if (!product || !(is(*product, kScaled, "treadle") || is(*product, kScaledConv, "treadle"))) return false;
+  if (!product || !(is(*product, kScaledProduct, "treadle") || is(*product, kScaledConvolution, "treadle"))) return false;
   if (input(*product, kYScale)) return false;
   become_product(node, *product, kYScale, {scale, zero});
   return true;
@@ -235,7 +186,7 @@ bool is_clamped(const ir::Node& conv) {
 bool take_clamp(ir::Node& node, const Uses& uses) {
   const auto bounds = clamp_of(node);
   const ir::Node* conv = bounds ? sole_producer(node, node.inputs[0], uses) : nullptr;
-  if (!conv || !is(*conv, kScaledConv, "treadle") || input(*conv, kYScale) || is_clamped(*conv)) return false;
+  if (!conv || !is(*conv, kScaledConvolution, "treadle") || input(*conv, kYScale) || is_clamped(*conv)) return false;
   become_product(node, *conv, conv->inputs.size(), {});
   node.attributes.set(ir::Attribute::of("low", bounds->low));
   node.attributes.set(ir::Attribute::of("high", bounds->high));
@@ -262,7 +213,7 @@ void sum_in_integers(ir::Graph& graph, Remarks* remarks) {
 
 void fuse_integer_products(ir::Graph& graph, Remarks* remarks) {
   const auto fusible = [](const ir::Node& node) {
-    return is(node, "MatMulInteger") || is(node, kScaled, "treadle") || is(node, kScaledConv, "treadle");
+    return is(node, "MatMulInteger") || is(node, kScaledProduct, "treadle") || is(node, kScaledConvolution, "treadle");
   };
   if (!has_node(graph.top(), fusible)) return;
   const Uses uses(graph.top());
@@ -277,7 +228,7 @@ void fuse_integer_products(ir::Graph& graph, Remarks* remarks) {
     }
     if (!loop) return;
     entry.loop = loop->name;
-    entry.into = kScaled;
+    entry.into = kScaledProduct;
     remarks->add(std::move(entry));
   });
 }

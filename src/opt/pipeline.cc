@@ -8,6 +8,7 @@
 #include "base/stop.h"
 #include "ir/nesting.h"
 #include "op/node.h"
+#include "opt/bytes.h"
 
 namespace treadle::opt {
 
@@ -76,6 +77,8 @@ constexpr Pass kPasses[] = {
     {"sink-outputs", Stage::kPlanning, plain<sink_outputs>, "last of what empties loops: it takes what is left"},
     {"fuse-convolutions", Stage::kPlanning, plain<fuse_convolutions>,
      "behind all that brings convolutions and what follows them out of loops"},
+    {"compute-on-bytes", Stage::kPlanning, plain<compute_on_bytes>,
+     "before fuse-integer-products: a QuantizeLinear moves in front of what moves elements, next to a product"},
     {"fuse-integer-products", Stage::kPlanning, plain<fuse_integer_products>, "behind all that moves products"},
     {"fuse-transposes", Stage::kPlanning, plain<fuse_transposes>, "behind all that moves products"},
     {"fuse-attention", Stage::kPlanning, plain<fuse_attention>,

@@ -41,6 +41,8 @@ struct NarrowingLanes {
   static Bits words(int16_t x) { return _mm512_set1_epi16(x); }
   static Bits packs32(Bits a, Bits b) { return _mm512_packs_epi32(a, b); }
   static Bits adds16(Bits a, Bits b) { return _mm512_adds_epi16(a, b); }
+  static Bits min16(Bits a, Bits b) { return _mm512_min_epi16(a, b); }
+  static Bits max16(Bits a, Bits b) { return _mm512_max_epi16(a, b); }
   static Bits packs16(Bits a, Bits b) { return _mm512_packs_epi16(a, b); }
   static Bits packus16(Bits a, Bits b) { return _mm512_packus_epi16(a, b); }
   static Bits unpacklo32(Bits a, Bits b) { return _mm512_unpacklo_epi32(a, b); }
@@ -68,6 +70,8 @@ struct NarrowingLanes {
   static Bits words(int16_t x) { return _mm256_set1_epi16(x); }
   static Bits packs32(Bits a, Bits b) { return _mm256_packs_epi32(a, b); }
   static Bits adds16(Bits a, Bits b) { return _mm256_adds_epi16(a, b); }
+  static Bits min16(Bits a, Bits b) { return _mm256_min_epi16(a, b); }
+  static Bits max16(Bits a, Bits b) { return _mm256_max_epi16(a, b); }
   static Bits packs16(Bits a, Bits b) { return _mm256_packs_epi16(a, b); }
   static Bits packus16(Bits a, Bits b) { return _mm256_packus_epi16(a, b); }
   static Bits unpacklo32(Bits a, Bits b) { return _mm256_unpacklo_epi32(a, b); }
@@ -102,7 +106,11 @@ class ByteRounding {
 
   // `to` has room for kRow bytes.
   TREADLE_ALWAYS_INLINE void put(RoundedFloats a, RoundedFloats b, void* to) const {
-    const L::Bits words = L::adds16(L::packs32(whole(a), whole(b)), zero_);
+    put_words(L::packs32(whole(a), whole(b)), to);
+  }
+  // Levels without the zero point, packed in pairs of vectors.
+  TREADLE_ALWAYS_INLINE void put_words(L::Bits levels, void* to) const {
+    const L::Bits words = L::adds16(levels, zero_);
     L::store(L::in_order(narrow(words, words)), to);
   }
 

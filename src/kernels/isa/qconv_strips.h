@@ -32,7 +32,11 @@ struct StripLayout {
     strips = (positions + width - 1) / width;
   }
   int64_t panels_bytes() const { return width * row_bytes; }
-  int64_t scratch_bytes() const { return align_up(panels_bytes()) + align_up(4 * (width + kLineRoom)); }
+  int64_t lines_bytes() const { return align_up(4 * (width + kLineRoom)); }
+  // Panels, lines, and beside each filter what its sums owe, their scale and their bias.
+  int64_t scratch_bytes(const ConvGeometry& g) const {
+    return align_up(panels_bytes()) + lines_bytes() + 3 * 4 * g.out_per_group;
+  }
 
   int64_t steps, row_bytes;
   int64_t positions;  // of an output channel
@@ -256,6 +260,9 @@ class StripConv {
     auto* scratch = static_cast<uint8_t*>(operands.scratch);
     panels_ = scratch;
     lines_ = scratch + align_up(layout_.panels_bytes());
+    owed_ = reinterpret_cast<int32_t*>(lines_ + layout_.lines_bytes());
+    scales_ = reinterpret_cast<float*>(owed_ + g_.out_per_group);
+    biases_ = scales_ + g_.out_per_group;
     const ConvShape& s = shape_.conv;
     x_end_ = static_cast<const uint8_t*>(operands.x) + s.batch * s.in_channels * g_.in_channel();
     x_zero_ = byte_at(operands.x_zero, shape_.x_signed, 0) + (shape_.x_signed ? 128 : 0);
@@ -295,6 +302,21 @@ class StripConv {
     halves_ = form == FilterLayout::Form::kHalves;
     column_sums_ = false;
     for (int64_t r = 0; r < (shape_.w_zero_per_channel ? g_.out_per_group : 1); ++r) column_sums_ |= w_zero(r) != 0;
+    const auto* filters = reinterpret_cast<const int32_t*>(packed_ + filters_.sums_at);
+    for (int64_t r = 0; r < g_.out_per_group; ++r) lay_beside(r, filters[r]);
+  }
+
+  // What all sums of filter r owe, are multiplied by and get.
+  void lay_beside(int64_t r, int32_t filter) {
+    const auto x_zero = static_cast<uint32_t>(x_zero_);
+    uint32_t owed = static_cast<uint32_t>(w_zero(r)) * x_zero * static_cast<uint32_t>(g_.k);
+    owed -= x_zero * static_cast<uint32_t>(filter);
+    if (epilogue_.bias != nullptr) owed += static_cast<uint32_t>(epilogue_.bias[channel_ + r]);
+    owed_[r] = static_cast<int32_t>(owed);
+    if (epilogue_.output == QGemmOutput::kInt32) return;
+    const float b_scale = epilogue_.b_scale[epilogue_.b_scale_per_column ? channel_ + r : 0];
+    scales_[r] = *epilogue_.a_scale * b_scale / folded_scale(epilogue_);
+    biases_[r] = epilogue_.float_bias != nullptr ? epilogue_.float_bias[channel_ + r] : 0;
   }
   int32_t w_zero(int64_t r) const {
     return byte_at(operands_.w_zero, shape_.w_signed, shape_.w_zero_per_channel ? channel_ + r : 0) -
@@ -316,6 +338,10 @@ class StripConv {
       height = (g_.out_per_group - r + tiles - 1) / tiles;
       multiply(rows + r * layout_.row_bytes, height, panel, sums);
       if constexpr (kScheme == QScheme::kFitted) add_more(r, height, panel, sums);
+      if (epilogue_.output > QGemmOutput::kScaled && !column_sums_ && columns == kIntPanel) {
+        put_bytes(sums, height, r, at + r * layout_.positions);
+        continue;
+      }
       for (int64_t i = 0; i < height; ++i) {
         settle(load_sums(sums + i * kIntPanel), ones, r + i, at + (r + i) * layout_.positions, columns);
       }
@@ -351,24 +377,33 @@ class StripConv {
 
   // Row r of the group's filters, see the head of this file.
   void settle(QSums sums, const int32_t* ones, int64_t r, int64_t at, int64_t columns) const {
-    const auto zero = static_cast<uint32_t>(column_sums_ ? w_zero(r) : 0), x_zero = static_cast<uint32_t>(x_zero_);
-    const auto filter = static_cast<uint32_t>(reinterpret_cast<const int32_t*>(packed_ + filters_.sums_at)[r]);
-    uint32_t more = zero * x_zero * static_cast<uint32_t>(g_.k) - x_zero * filter;
-    if (epilogue_.bias != nullptr) more += static_cast<uint32_t>(epilogue_.bias[channel_ + r]);
+    const QInts owed(owed_[r]), zero(column_sums_ ? w_zero(r) : 0);
     for (size_t v = 0; v < 2; ++v) {
-      sums[v] = sums[v] + QInts(static_cast<int32_t>(more));
-      if (zero == 0) continue;
-      sums[v] = sums[v] - QInts::load(ones + v * kIntLanes) * QInts(static_cast<int32_t>(zero));
+      sums[v] = sums[v] + owed;
+      if (column_sums_) sums[v] = sums[v] - QInts::load(ones + v * kIntLanes) * zero;
     }
     if (epilogue_.output == QGemmOutput::kInt32) return store_.sums(sums, columns, operands_.y, at);
-    const float b_scale = epilogue_.b_scale[epilogue_.b_scale_per_column ? channel_ + r : 0];
-    const QFloats scale(*epilogue_.a_scale * b_scale / folded_scale(epilogue_));
+    store_.values(scaled(sums, r), columns, operands_.y, at);
+  }
+
+  TREADLE_ALWAYS_INLINE QValues scaled(const QSums& sums, int64_t r) const {
     QValues values;
     for (size_t v = 0; v < 2; ++v) {
-      values[v] = convert_lanes<float>(sums[v]) * scale;
-      if (epilogue_.float_bias != nullptr) values[v] = values[v] + QFloats(epilogue_.float_bias[channel_ + r]);
+      values[v] = convert_lanes<float>(sums[v]) * QFloats(scales_[r]);
+      if (epilogue_.float_bias != nullptr) values[v] = values[v] + QFloats(biases_[r]);
     }
-    store_.values(values, columns, operands_.y, at);
+    return values;
+  }
+
+  // Rows from r on that owe nothing beside `owed_`.
+  void put_bytes(const int32_t* sums, int64_t height, int64_t r, int64_t at) const {
+    auto* y = static_cast<std::byte*>(operands_.y) + at;
+    for (const int64_t end = r + height; r < end; ++r, sums += kIntPanel, y += layout_.positions) {
+      const QInts owed(owed_[r]);
+      QValues values = scaled({QInts::load(sums) + owed, QInts::load(sums + kIntLanes) + owed}, r);
+      store_.clamp(values);
+      store_.rounding().put(values[0], values[1], y);
+    }
   }
 
   const QConvShape& shape_;
@@ -382,6 +417,8 @@ class StripConv {
   const uint8_t* x_end_;
   int32_t x_zero_;
   // Of the group:
+  int32_t* owed_;
+  float *scales_, *biases_;
   const std::byte* packed_ = nullptr;
   int64_t channel_ = 0;  // its first
   bool halves_ = false, column_sums_ = false;
@@ -412,7 +449,7 @@ QConvPlan prepare_strips_as(const QConvShape& shape) {
   plan.shape = shape;
   plan.units = shape.conv.groups * shape.conv.batch * layout.strips;
   if (g.out_channel() == 0) plan.units = 0;
-  plan.scratch_bytes = static_cast<size_t>(layout.scratch_bytes());
+  plan.scratch_bytes = static_cast<size_t>(layout.scratch_bytes(g));
   plan.packed_weight_bytes =
       static_cast<size_t>(shape.conv.groups * FilterLayout(g, kScheme == QScheme::kQuads).bytes());
   plan.run = run_strips<kScheme>;

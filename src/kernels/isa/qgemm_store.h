@@ -18,10 +18,8 @@ namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 using QInts = Vec<int32_t, kIntLanes>;
 using QFloats = Vec<float, kIntLanes>;
 template <size_t kVectors>
-using QIntRow = std::array<QInts, kVectors>;
-template <size_t kVectors>
 using QFloatRow = std::array<QFloats, kVectors>;
-using QSums = QIntRow<2>;
+using QSums = std::array<QInts, 2>;
 using QValues = QFloatRow<2>;
 
 inline QSums load_sums(const int32_t* sums) {
@@ -68,25 +66,25 @@ class QStore {
   const ByteRounding& rounding() const { return rounding_; }
 
  private:
-  template <class T, size_t kVectors>
-  static void put(const std::array<Vec<T, kIntLanes>, kVectors>& row, int64_t columns, T* c) {
-    if (columns == kVectors * kIntLanes) {
-      for (size_t v = 0; v < kVectors; ++v) row[v].store(c + v * kIntLanes);
+  template <class T>
+  static void put(const std::array<Vec<T, kIntLanes>, 2>& row, int64_t columns, T* c) {
+    if (columns == kIntPanel) {
+      row[0].store(c);
+      row[1].store(c + kIntLanes);
       return;
     }
-    T room[kVectors * kIntLanes];
-    for (size_t v = 0; v < kVectors; ++v) row[v].store(room + v * kIntLanes);
+    T room[kIntPanel];
+    row[0].store(room);
+    row[1].store(room + kIntLanes);
     std::copy_n(room, columns, c);
   }
 
-  template <size_t kVectors>
-  void put_scaled(const QFloatRow<kVectors>& row, int64_t columns, float* c) const {
+  void put_scaled(const QValues& row, int64_t columns, float* c) const {
     if (!epilogue_.accumulate) return put(row, columns, c);
-    float before[kVectors * kIntLanes] = {};
-    std::copy_n(c, columns, before);
-    QFloatRow<kVectors> both;
-    for (size_t v = 0; v < kVectors; ++v) both[v] = QFloats::load(before + v * kIntLanes) + row[v];
-    put(both, columns, c);
+    float room[kIntPanel] = {};
+    if (columns != kIntPanel) std::copy_n(c, columns, room);
+    const float* before = columns == kIntPanel ? c : room;
+    put(QValues{QFloats::load(before) + row[0], QFloats::load(before + kIntLanes) + row[1]}, columns, c);
   }
 
   void put_bytes(const QFloatRow<2>& row, int64_t columns, std::byte* c) const {

@@ -16,7 +16,15 @@ namespace {
 
 using namespace fused;  // NOLINT(google-build-using-namespace): what lowerings call
 
-enum ProjectedInput : size_t { kInput, kWeights, kBias, kMask, kPast, kAttentionBias, kPastLength };
+// What all forms have first.
+enum ProjectedInput : size_t { kInput, kWeights, kBias };
+// Where the forms with padding have the rest.
+struct Places {
+  size_t mask, past, attention_bias, past_length;
+};
+constexpr size_t kNowhere = SIZE_MAX;
+constexpr Places kOfFloats{3, 4, 5, 6}, kOfBytes{5, 8, kNowhere, kNowhere};
+enum ByteInput : size_t { kInputScale = 3, kWeightScale, kInputZero = 6, kWeightZero };
 
 // ---- What both forms say of their weights
 
@@ -56,13 +64,17 @@ Result<Hidden> hidden_sizes(const InferContext& ctx, int64_t heads) {
   return h;
 }
 
-const ir::Node* projected(LowerContext& ctx) {
-  ir::Value* all = ctx.call("MatMul", {ctx.input(kInput), ctx.input(kWeights)});
-  if (ctx.has_input(kBias)) all = ctx.call("Add", {all, ctx.input(kBias)});
+const ir::Node* split(LowerContext& ctx, ir::Value* all) {
   const auto sizes = ctx.attributes().get_ints("qkv_hidden_sizes");
   const auto axis = ir::Attribute::of("axis", -1);
   if (sizes.empty()) return ctx.node("Split", std::array{all}, 3, {axis, ir::Attribute::of("num_outputs", 3)});
   return ctx.node("Split", std::array{all, ctx.constant_int64s({sizes[0], sizes[1], sizes[2]})}, 3, {axis});
+}
+
+const ir::Node* projected(LowerContext& ctx) {
+  ir::Value* all = ctx.call("MatMul", {ctx.input(kInput), ctx.input(kWeights)});
+  if (ctx.has_input(kBias)) all = ctx.call("Add", {all, ctx.input(kBias)});
+  return split(ctx, all);
 }
 
 // The attributes that MultiHeadAttention has, too.
@@ -79,47 +91,49 @@ std::vector<ir::Attribute> handed_on(const ir::Attributes& given) {
 
 // ---- Attention
 
-Status infer_projected(InferContext& ctx) {
+Status infer_attention(InferContext& ctx, const Places& at, ElementType type) {
   const int64_t heads = ctx.attributes().get_int("num_heads");
   if (ctx.attributes().get_int("do_rotary", 0) != 0) {
     return error(Code::kNotImplemented, "attribute do_rotary is 1: queries and keys are not rotated here");
   }
-  const Shape *x = ctx.shape(kInput), *past = ctx.shape(kPast);
+  const Shape *x = ctx.shape(kInput), *past = ctx.shape(at.past);
   if (x && x->size() != 3) {
     return error(Code::kInvalidArgument, "input has shape {}, expected [batch,length,size]", to_string(*x));
   }
   TREADLE_ASSIGN(const Hidden hidden, hidden_sizes(ctx, heads));
   const Shape rows = x ? *x : unknown_shape(3);
-  TREADLE_TRY(check_mask(ctx, kMask, rows[0]));
+  TREADLE_TRY(check_mask(ctx, at.mask, rows[0]));
   if (past && (past->size() != 5 || differ((*past)[0], Dim(2)) || differ((*past)[1], rows[0]) ||
                differ((*past)[2], Dim(heads)))) {
     return error(Code::kInvalidArgument, "past has shape {}, expected [2,{},{},past,size]", to_string(*past),
                  rows[0].to_string(), heads);
   }
-  const ElementType type = ctx.element(kInput);
   ctx.set_output(0, type, {rows[0], rows[1], hidden.values});
   if (ctx.outputs.size() < 2) return {};
   Dim total = rows[1];
-  if (ctx.has_input(kPast)) {
+  if (ctx.has_input(at.past)) {
     total = past ? (*past)[3] : Dim::unknown();
-    if (!ctx.has_input(kPastLength)) total = total + rows[1];
+    if (!ctx.has_input(at.past_length)) total = total + rows[1];
   }
   ctx.set_output(1, type, {int64_t{2}, rows[0], heads, total, floor_div(hidden.queries, Dim(heads))});
   return {};
 }
 
-Status lower_projected(LowerContext& ctx) {
-  const ir::Node* factors = projected(ctx);
+Status infer_projected(InferContext& ctx) {
+  return infer_attention(ctx, kOfFloats, ctx.element(kInput));
+}
+
+Status attend(LowerContext& ctx, const Places& at, const ir::Node& factors) {
   const auto past = [&](int64_t i) -> ir::Value* {
-    if (!ctx.has_input(kPast)) return nullptr;
-    return ctx.call("Gather", {ctx.input(kPast), ctx.constant_int64(i)}, {ir::Attribute::of("axis", 0)});
+    if (!ctx.has_input(at.past)) return nullptr;
+    return ctx.call("Gather", {ctx.input(at.past), ctx.constant_int64(i)}, {ir::Attribute::of("axis", 0)});
   };
   const bool shares = ctx.attributes().get_int("past_present_share_buffer", 0) != 0;
-  ir::Value* past_length = shares ? optional_input(ctx, kPastLength) : nullptr;
+  ir::Value* past_length = shares ? optional_input(ctx, at.past_length) : nullptr;
   const ir::Node* made =
       ctx.node("MultiHeadAttention",
-               std::array<ir::Value*, 9>{factors->outputs[0], factors->outputs[1], factors->outputs[2], nullptr,
-                                         optional_input(ctx, kMask), optional_input(ctx, kAttentionBias), past(0),
+               std::array<ir::Value*, 9>{factors.outputs[0], factors.outputs[1], factors.outputs[2], nullptr,
+                                         optional_input(ctx, at.mask), optional_input(ctx, at.attention_bias), past(0),
                                          past(1), past_length},
                3, handed_on(ctx.attributes()), "com.microsoft");
   ctx.set_output(0, made->outputs[0]);
@@ -128,16 +142,43 @@ Status lower_projected(LowerContext& ctx) {
   return {};
 }
 
+Status lower_projected(LowerContext& ctx) {
+  return attend(ctx, kOfFloats, *projected(ctx));
+}
+
+// ---- QAttention: a product of bytes makes queries, keys and values
+
+Status infer_quantized(InferContext& ctx) {
+  if (ctx.attributes().get_int("past_present_share_buffer", 0) != 0) {
+    return error(Code::kNotImplemented, "attribute past_present_share_buffer is 1, but no input says how long past is");
+  }
+  return infer_attention(ctx, kOfBytes, ctx.element(kBias));
+}
+
+Status lower_quantized(LowerContext& ctx) {
+  const ElementType type = ctx.type(kBias).element;
+  const auto as = [&](ir::Value* v, ElementType to) {
+    return type == ElementType::kFloat ? v : ctx.call("Cast", {v}, {ir::Attribute::of("to", static_cast<int64_t>(to))});
+  };
+  const auto as_float = [&](size_t i) { return as(ctx.input(i), ElementType::kFloat); };
+  ir::Value* all = ctx.call("ScaledMatMulInteger",
+                            {ctx.input(kInput), ctx.input(kWeights), optional_input(ctx, kInputZero),
+                             optional_input(ctx, kWeightZero), as_float(kInputScale), as_float(kWeightScale),
+                             as_float(kBias)},
+                            {}, "treadle");
+  return attend(ctx, kOfBytes, *split(ctx, as(all, type)));
+}
+
 // Entries of the batch. What is kept of them has the entries behind the pair of keys and values.
 Status projected_axes(AxisContext& c) {
   for (size_t i = 0; i < c.inputs(); ++i) {
     if (!c.present(i)) continue;
-    const bool of_entries = i == kInput || i == kMask || i == kPast || i == kAttentionBias;
-    if (c.in(i) > (i == kPast ? 1 : 0)) return looks_along("it relates its positions to all others");
+    const bool of_entries = i == kInput || i == kOfFloats.mask || i == kOfFloats.past || i == kOfFloats.attention_bias;
+    if (c.in(i) > (i == kOfFloats.past ? 1 : 0)) return looks_along("it relates its positions to all others");
     if (!of_entries && c.runs_along(i)) return looks_along("it is one for all entries");
-    if (i == kMask && c.rank(i) == 1) return looks_along("its mask has several numbers for each entry");
-    if (i == kPast && c.in(i) == 0) return looks_along("its past is of keys and values along it");
-    const bool alike = !of_entries || (i == kAttentionBias && c.size(i, 0).is_known(1));
+    if (i == kOfFloats.mask && c.rank(i) == 1) return looks_along("its mask has several numbers for each entry");
+    if (i == kOfFloats.past && c.in(i) == 0) return looks_along("its past is of keys and values along it");
+    const bool alike = !of_entries || (i == kOfFloats.attention_bias && c.size(i, 0).is_known(1));
     if (!alike && !c.runs_along(i)) return looks_along("not all of its inputs run along it");
   }
   TREADLE_TRY(c.give(0, 0));
@@ -293,6 +334,36 @@ TREADLE_OP(Attention, "com.microsoft") {
       .lower(attention::lower_projected)
       .can_fail()
       .axes(attention::projected_axes)
+      .work(attention::projected_work);
+}
+
+TREADLE_OP(QAttention, "com.microsoft") {
+  op.since(1)
+      .in("input", "T1")
+      .in("weight", "T2")
+      .in("bias", "T3")
+      .in("input_scale", "T3")
+      .in("weight_scale", "T3")
+      .in("mask_index", "T4", Arity::kOptional)
+      .in("input_zero_point", "T1", Arity::kOptional)
+      .in("weight_zero_point", "T2", Arity::kOptional)
+      .in("past", "T3", Arity::kOptional)
+      .out("output", "T3")
+      .out("present", "T3", Arity::kOptional)
+      .optional("do_rotary", ir::AttributeKind::kInt)
+      .optional("mask_filter_value", ir::AttributeKind::kFloat)
+      .required("num_heads", ir::AttributeKind::kInt)
+      .optional("past_present_share_buffer", ir::AttributeKind::kInt)
+      .optional("scale", ir::AttributeKind::kFloat)
+      .attr("unidirectional", 0)
+      .type("T1", types::kBytes)
+      .type("T2", types::kBytes)
+      .type("T3", tensors(ElementType::kFloat, ElementType::kFloat16))
+      .type("T4", types::kInt32s);
+  op.infer(attention::infer_quantized)
+      .lower(attention::lower_quantized)
+      .can_fail()
+      .no_axes("its factors lie between scales")
       .work(attention::projected_work);
 }
 

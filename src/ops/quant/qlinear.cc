@@ -2,6 +2,9 @@
 // between DequantizeLinear of its operands and QuantizeLinear of its result.
 #include <fmt/format.h>
 
+#include <array>
+#include <numeric>
+
 #include "op/axis_rules.h"
 #include "op/elementwise.h"
 #include "op/infer_as.h"
@@ -163,20 +166,26 @@ Shape moved(const Shape& shape, bool to_first) {
   return result;
 }
 
-Status infer_pool(InferContext& ctx, const char* op) {
-  TREADLE_TRY(check_single(ctx, {1, 2, 3, 4}));
-  if (ctx.attributes().get_int("channels_last") == 0 || !ctx.shape(0)) return infer_as(ctx, op, {0});
+// As `op` of `operands`, the first of which may have its channels last.
+Status infer_windows(InferContext& ctx, const char* op, std::span<const size_t> operands) {
+  if (ctx.attributes().get_int("channels_last") == 0 || !ctx.shape(0)) return infer_as(ctx, op, operands);
   const Type first = Type::tensor(ctx.element(0), moved(*ctx.shape(0), true));
-  const Type* const inputs[] = {&first};
+  std::vector<const Type*> inputs(ctx.inputs.begin(), ctx.inputs.end());
+  inputs[0] = &first;
   InferContext inner = ctx;
   inner.inputs = inputs;
   inner.values = {};
   inner.symbols = {};
-  TREADLE_TRY(infer_as(inner, op, {0}));
-  Type pooled = ctx.outputs[0];
-  if (pooled.has_shape) pooled.shape = moved(pooled.shape, false);
-  ctx.set_output(0, std::move(pooled));
+  TREADLE_TRY(infer_as(inner, op, operands));
+  Type result = ctx.outputs[0];
+  if (result.has_shape) result.shape = moved(result.shape, false);
+  ctx.set_output(0, std::move(result));
   return {};
+}
+
+Status infer_pool(InferContext& ctx, const char* op) {
+  TREADLE_TRY(check_single(ctx, {1, 2, 3, 4}));
+  return infer_windows(ctx, op, std::array<size_t, 1>{0});
 }
 
 Status infer_average(InferContext& ctx) {
@@ -187,26 +196,56 @@ Status infer_global_average(InferContext& ctx) {
   return infer_pool(ctx, "GlobalAveragePool");
 }
 
+Value* move_axis(LowerContext& ctx, Value* v, int64_t from, int64_t to) {
+  if (ctx.attributes().get_int("channels_last") == 0) return v;
+  return ctx.call("MoveAxis", {v}, {Attribute::of("from", from), Attribute::of("to", to)}, "treadle");
+}
+Value* channels_second(LowerContext& ctx, Value* x) {
+  return move_axis(ctx, x, -1, 1);
+}
+Value* channels_back(LowerContext& ctx, Value* y) {
+  return move_axis(ctx, y, 1, -1);
+}
+
+std::vector<Attribute> handed_on(const LowerContext& ctx, std::initializer_list<const char*> names) {
+  std::vector<Attribute> attributes;
+  for (const char* name : names) {
+    if (const Attribute* a = ctx.attributes().find(name)) attributes.push_back(*a);
+  }
+  return attributes;
+}
+
 Status lower_pool(LowerContext& ctx, const char* op, std::vector<Attribute> attributes) {
-  const auto move = [&](Value* v, int64_t from, int64_t to) {
-    return ctx.call("MoveAxis", {v}, {Attribute::of("from", from), Attribute::of("to", to)}, "treadle");
-  };
-  const bool last = ctx.attributes().get_int("channels_last") != 0;
-  Value* x = wide(ctx, 0);
-  Value* y = ctx.call(op, {last ? move(x, -1, 1) : x}, std::move(attributes));
-  return set_narrow(ctx, last ? move(y, 1, -1) : y, 3, ctx.type(0).element);
+  Value* y = ctx.call(op, {channels_second(ctx, wide(ctx, 0))}, std::move(attributes));
+  return set_narrow(ctx, channels_back(ctx, y), 3, ctx.type(0).element);
 }
 
 Status lower_average(LowerContext& ctx) {
-  std::vector<Attribute> attributes;
-  for (const char* name : {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"}) {
-    if (const Attribute* a = ctx.attributes().find(name)) attributes.push_back(*a);
-  }
-  return lower_pool(ctx, "AveragePool", std::move(attributes));
+  return lower_pool(
+      ctx, "AveragePool",
+      handed_on(ctx, {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"}));
 }
 
 Status lower_global_average(LowerContext& ctx) {
   return lower_pool(ctx, "GlobalAveragePool", {});
+}
+
+// --- QLinearConv, whose weights have their channels second all the same
+
+Status infer_conv(InferContext& ctx) {
+  std::vector<size_t> operands(ctx.inputs.size());
+  std::iota(operands.begin(), operands.end(), size_t{0});
+  return infer_windows(ctx, "QLinearConv", operands);
+}
+
+Status lower_conv(LowerContext& ctx) {
+  std::vector<Value*> inputs;
+  for (size_t i = 0; i < ctx.input_count(); ++i) inputs.push_back(ctx.has_input(i) ? ctx.input(i) : nullptr);
+  inputs[0] = channels_second(ctx, inputs[0]);
+  Value* y = ctx.call("QLinearConv", inputs,
+                      handed_on(ctx, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}));
+  ctx.set_output(0, channels_back(ctx, y));
+  return {};
 }
 
 // --- QuantizeLinear and DequantizeLinear, whose axis is that of a vector of scales
@@ -382,6 +421,32 @@ TREADLE_OP(QLinearAveragePool, "com.microsoft") {
 TREADLE_OP(QLinearGlobalAveragePool, "com.microsoft") {
   op.since(1).with(quant::add_pool<Arity::kSingle>);
   op.infer(quant::infer_global_average).lower(quant::lower_global_average).axes(axes::entries);
+}
+
+TREADLE_OP(QLinearConv, "com.microsoft") {
+  op.since(1)
+      .in("x", "T1")
+      .in("x_scale", "tensor(float)")
+      .in("x_zero_point", "T1")
+      .in("w", "T2")
+      .in("w_scale", "tensor(float)")
+      .in("w_zero_point", "T2")
+      .in("y_scale", "tensor(float)")
+      .in("y_zero_point", "T3")
+      .in("B", "T4", Arity::kOptional)
+      .out("y", "T3")
+      .attr("auto_pad", "NOTSET")
+      .attr("channels_last", 0)
+      .optional("dilations", ir::AttributeKind::kInts)
+      .attr("group", 1)
+      .optional("kernel_shape", ir::AttributeKind::kInts)
+      .optional("pads", ir::AttributeKind::kInts)
+      .optional("strides", ir::AttributeKind::kInts)
+      .type("T1", types::kBytes)
+      .type("T2", types::kBytes)
+      .type("T3", types::kBytes)
+      .type("T4", types::kInt32s);
+  op.infer(quant::infer_conv).lower(quant::lower_conv).axes(axes::entries);
 }
 
 TREADLE_OP(QuantizeLinear, "com.microsoft") {

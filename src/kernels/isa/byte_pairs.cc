@@ -1,0 +1,279 @@
+// Pairs of bytes. The exact way takes each step as its operator does. With AVX2 and up, the quick way computes levels by
+// two multiplications and additions, which rounds differently, but seldom so that a level comes out another: as there are
+// only 65,536 pairs, `fit` tries them all.
+
+#include "kernels/byte_pairs.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "kernels/isa/byte_rounding.h"
+
+namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
+
+namespace {
+
+constexpr int kLanes = kFullLanes<float>;
+constexpr size_t kRow = ByteRounding::kRow;
+
+template <class Byte>
+TREADLE_ALWAYS_INLINE Vec<int32_t, kLanes> widened(const Byte* from) {
+  return convert_lanes<int32_t>(Vec<Byte, kLanes>::load(from));
+}
+
+template <class Byte>
+TREADLE_ALWAYS_INLINE RoundedFloats dequantized(const Byte* from, const ByteScale& scale) {
+  return convert_lanes<float>(widened(from) - Vec<int32_t, kLanes>(scale.zero)) * RoundedFloats(scale.scale);
+}
+
+// Puts `kRow` bytes of y at a time.
+template <bool kMultiplies, class A, class B>
+class ExactPairs {
+ public:
+  explicit ExactPairs(const BytePairs& pairs)
+      : pairs_(pairs), rounding_(pairs.y.scale, pairs.y.zero, pairs.y.is_signed) {}
+
+  TREADLE_ALWAYS_INLINE void put(const A* a, const B* b, void* y) const {
+    rounding_.put(value(a, b), value(a + kLanes, b + kLanes), y);
+  }
+
+ private:
+  TREADLE_ALWAYS_INLINE RoundedFloats value(const A* a, const B* b) const {
+    const RoundedFloats left = dequantized(a, pairs_.a), right = dequantized(b, pairs_.b);
+    const RoundedFloats low(pairs_.low), high(pairs_.high);
+    RoundedFloats v = kMultiplies ? left * right : left + right;
+    v = select(v < low, low, v);
+    return select(v > high, high, v);
+  }
+
+  const BytePairs pairs_;
+  const ByteRounding rounding_;
+};
+
+#if defined(__AVX2__)
+
+template <bool kMultiplies, class A, class B>
+class QuickPairs {
+  using L = NarrowingLanes;
+
+ public:
+  explicit QuickPairs(const BytePairs& pairs)
+      : a_factor_(L::splat(pairs.a_factor)),
+        b_factor_(L::splat(pairs.b_factor)),
+        offset_(L::splat(pairs.offset)),
+        a_zero_(pairs.a.zero),
+        b_zero_(pairs.b.zero),
+        rounding_(1, pairs.y.zero, pairs.y.is_signed),
+        low_(L::words(level(pairs.low, pairs.y))),
+        high_(L::words(level(pairs.high, pairs.y))) {}
+
+  TREADLE_ALWAYS_INLINE void put(const A* a, const B* b, void* y) const {
+    const L::Bits words = L::packs32(levels(a, b), levels(a + kLanes, b + kLanes));
+    rounding_.put_words(L::max16(low_, L::min16(high_, words)), y);
+  }
+
+ private:
+  TREADLE_ALWAYS_INLINE L::Bits levels(const A* a, const B* b) const {
+    if constexpr (kMultiplies) {
+      const auto left = convert_lanes<float>(widened(a) - Vec<int32_t, kLanes>(a_zero_));
+      const auto right = convert_lanes<float>(widened(b) - Vec<int32_t, kLanes>(b_zero_));
+      return L::whole(L::fmadd(static_cast<L::Floats>((left * right).v), a_factor_, offset_));
+    } else {
+      const auto left = static_cast<L::Floats>(convert_lanes<float>(widened(a)).v);
+      const auto right = static_cast<L::Floats>(convert_lanes<float>(widened(b)).v);
+      return L::whole(L::fmadd(left, a_factor_, L::fmadd(right, b_factor_, offset_)));
+    }
+  }
+  // Of a bound, before the zero point.
+  static int16_t level(float bound, const ByteScale& y) {
+    return static_cast<int16_t>(std::nearbyint(std::clamp(bound / y.scale, -1024.f, 1024.f)));
+  }
+
+  L::Floats a_factor_, b_factor_, offset_;
+  int32_t a_zero_, b_zero_;
+  ByteRounding rounding_;
+  L::Bits low_, high_;
+};
+
+#endif
+
+template <class Pairs, class A, class B>
+void run_rows(const Pairs& pairs, const A* a, const B* b, void* out, size_t n) {
+  auto* y = static_cast<std::byte*>(out);
+  size_t i = 0;
+  for (; i + kRow <= n; i += kRow) pairs.put(a + i, b + i, y + i);
+  if (i == n) return;
+  A a_rest[kRow] = {};
+  B b_rest[kRow] = {};
+  std::byte row[kRow];
+  std::copy_n(a + i, n - i, a_rest);
+  std::copy_n(b + i, n - i, b_rest);
+  pairs.put(a_rest, b_rest, row);
+  std::copy_n(row, n - i, y + i);
+}
+
+template <bool kMultiplies, class A, class B>
+void run_bytes(const BytePairs& pairs, const void* a, const void* b, void* y, size_t n) {
+#if defined(__AVX2__)
+  if (pairs.is_quick) {
+    return run_rows(QuickPairs<kMultiplies, A, B>(pairs), static_cast<const A*>(a), static_cast<const B*>(b), y, n);
+  }
+#endif
+  run_rows(ExactPairs<kMultiplies, A, B>(pairs), static_cast<const A*>(a), static_cast<const B*>(b), y, n);
+}
+
+template <bool kMultiplies>
+void run_signs(const BytePairs& pairs, const void* a, const void* b, void* y, size_t n) {
+  const bool a_signed = pairs.a.is_signed, b_signed = pairs.b.is_signed;
+  if (a_signed && b_signed) return run_bytes<kMultiplies, int8_t, int8_t>(pairs, a, b, y, n);
+  if (a_signed) return run_bytes<kMultiplies, int8_t, uint8_t>(pairs, a, b, y, n);
+  if (b_signed) return run_bytes<kMultiplies, uint8_t, int8_t>(pairs, a, b, y, n);
+  run_bytes<kMultiplies, uint8_t, uint8_t>(pairs, a, b, y, n);
+}
+
+void run_dense(const BytePairs& pairs, const void* a, const void* b, void* y, size_t n) {
+  pairs.multiplies ? run_signs<true>(pairs, a, b, y, n) : run_signs<false>(pairs, a, b, y, n);
+}
+
+// One byte as many, for a piece of the row at a time.
+void run(const BytePairs& pairs, const void* a, size_t a_step, const void* b, size_t b_step, void* y, size_t n) {
+  if (a_step == 1 && b_step == 1) return run_dense(pairs, a, b, y, n);
+  constexpr size_t kPiece = 512;
+  std::array<uint8_t, kPiece> a_many, b_many;
+  if (a_step == 0) a_many.fill(*static_cast<const uint8_t*>(a));
+  if (b_step == 0) b_many.fill(*static_cast<const uint8_t*>(b));
+  for (size_t i = 0; i < n; i += kPiece) {
+    const void* left = a_step == 0 ? a_many.data() : static_cast<const uint8_t*>(a) + i;
+    const void* right = b_step == 0 ? b_many.data() : static_cast<const uint8_t*>(b) + i;
+    run_dense(pairs, left, right, static_cast<uint8_t*>(y) + i, std::min(kPiece, n - i));
+  }
+}
+
+#if defined(__AVX2__)
+
+using AllBytes = std::array<uint8_t, 256>;
+
+AllBytes all_bytes() {
+  AllBytes bytes;
+  std::iota(bytes.begin(), bytes.end(), uint8_t{0});
+  return bytes;
+}
+
+// Whether `quick` gives what `exact` does, for byte `b` and all of a.
+bool agree(const BytePairs& exact, const BytePairs& quick, const AllBytes& a, uint8_t b) {
+  AllBytes right, expected, found;
+  right.fill(b);
+  run_dense(exact, a.data(), right.data(), expected.data(), a.size());
+  run_dense(quick, a.data(), right.data(), found.data(), a.size());
+  return expected == found;
+}
+
+// A level that lies between two of the quick way's is met by moving all of them a little.
+void fit(BytePairs& pairs) {
+  const BytePairs exact = pairs;
+  const AllBytes a = all_bytes();
+  BytePairs quick = pairs;
+  quick.is_quick = true;
+  const double a_factor = double{pairs.a.scale} / pairs.y.scale, b_factor = double{pairs.b.scale} / pairs.y.scale;
+  quick.a_factor = static_cast<float>(pairs.multiplies ? a_factor * pairs.b.scale : a_factor);
+  quick.b_factor = static_cast<float>(pairs.multiplies ? 0 : b_factor);
+  const double offset = pairs.multiplies ? 0 : -a_factor * pairs.a.zero - b_factor * pairs.b.zero;
+  constexpr double kMost = 60;  // products and sums stay within 16 bits
+  const bool fits = pairs.multiplies ? std::fabs(quick.a_factor) * 255 < kMost
+                                     : std::fabs(a_factor) < kMost && std::fabs(b_factor) < kMost;
+  if (!fits) return;
+  int meets = 0;  // the byte where the last attempt failed is tried first
+  constexpr double kStep = 0x1p-19;
+  for (const int steps : {0, 1, -1, 2, -2, 4, -4, 8, -8}) {
+    quick.offset = static_cast<float>(offset + steps * kStep);
+    if (!agree(exact, quick, a, static_cast<uint8_t>(meets))) continue;
+    int b = 0;
+    while (b < 256 && agree(exact, quick, a, static_cast<uint8_t>(b))) ++b;
+    if (b == 256) {
+      pairs = quick;
+      return;
+    }
+    meets = b;
+  }
+}
+
+// 16 lines of the table are looked up by the low halves of bytes. An index counts down by 16 from line to line; where it
+// is below 0, the line gives 0. So a byte meets its own line and all before it, and lines hold what makes one of the
+// other.
+class LookUp {
+#if defined(__AVX512F__)
+  using Bits = __m512i;
+  static Bits wide(__m128i line) { return _mm512_broadcast_i32x4(line); }
+  static Bits splat(int8_t x) { return _mm512_set1_epi8(x); }
+  static Bits flipped(Bits a, Bits b) { return _mm512_xor_si512(a, b); }
+  static Bits less(Bits a, Bits b) { return _mm512_subs_epi8(a, b); }
+  static Bits pick(Bits line, Bits index) { return _mm512_shuffle_epi8(line, index); }
+#else
+  using Bits = __m256i;
+  static Bits wide(__m128i line) { return _mm256_broadcastsi128_si256(line); }
+  static Bits splat(int8_t x) { return _mm256_set1_epi8(x); }
+  static Bits flipped(Bits a, Bits b) { return _mm256_xor_si256(a, b); }
+  static Bits less(Bits a, Bits b) { return _mm256_subs_epi8(a, b); }
+  static Bits pick(Bits line, Bits index) { return _mm256_shuffle_epi8(line, index); }
+#endif
+
+ public:
+  static constexpr size_t kBytes = sizeof(Bits);
+
+  explicit LookUp(const uint8_t* table) {
+    for (int i = 0; i < 16; ++i) {
+      __m128i line = load(table + 16 * i);
+      if (i % 8 != 0) line = _mm_xor_si128(line, load(table + 16 * (i - 1)));
+      lines_[i] = wide(line);
+    }
+  }
+
+  TREADLE_ALWAYS_INLINE void put(const uint8_t* x, uint8_t* y) const {
+    Bits index, found = splat(0);
+    std::memcpy(&index, x, kBytes);
+    Bits upper = flipped(index, splat(-128));
+    for (int i = 0; i < 8; ++i) {
+      found = flipped(found, flipped(pick(lines_[i], index), pick(lines_[8 + i], upper)));
+      index = less(index, splat(16));
+      upper = less(upper, splat(16));
+    }
+    std::memcpy(y, &found, kBytes);
+  }
+
+ private:
+  static __m128i load(const uint8_t* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
+
+  Bits lines_[16];
+};
+
+void look_up(const uint8_t* x, const uint8_t* table, uint8_t* y, size_t n) {
+  constexpr size_t kBytes = LookUp::kBytes;
+  size_t i = 0;
+  if (n >= 4 * kBytes) {
+    const LookUp lines(table);
+    for (; i + kBytes <= n; i += kBytes) lines.put(x + i, y + i);
+  }
+  for (; i < n; ++i) y[i] = table[x[i]];
+}
+
+#else
+
+void fit(BytePairs& /*pairs*/) {}
+
+void look_up(const uint8_t* x, const uint8_t* table, uint8_t* y, size_t n) {
+  for (size_t i = 0; i < n; ++i) y[i] = table[x[i]];
+}
+
+#endif
+
+}  // namespace
+
+const BytePairKernels& byte_pair_kernels() {
+  static constexpr BytePairKernels kKernels{run, fit, look_up};
+  return kKernels;
+}
+
+}  // namespace treadle::kernels::TREADLE_ISA_NAMESPACE
