@@ -42,7 +42,7 @@ def roof() -> float:
 def integer(kind: type, rows: int, size: int) -> Case:
     x = np.random.default_rng(1).integers(0, 255, (rows, size)).astype(np.uint8).view(kind)
     constants = {"w": levels((size, size)), "zero": kind(3)}
-    model = encode([node("MatMulInteger", ["x", "w", "zero"], "y")], x, TensorProto.INT32, constants)
+    model = encode([node("MatMulInteger", ["x", "w", "zero"], "y")], {"x": x}, TensorProto.INT32, constants)
     return Case(f"MatMulInteger {kind.__name__} x int8", model, x, 2 * rows * size**2)
 
 
@@ -52,7 +52,7 @@ def linear(rows: int, size: int) -> Case:
         "xs": F(0.02), "xz": np.uint8(3), "w": levels((size, size)), "ws": F(0.01), "wz": np.int8(0),
         "ys": F(0.3), "yz": np.uint8(7),
     }  # fmt: skip
-    model = encode([node("QLinearMatMul", ["x", *constants], "y")], x, TensorProto.UINT8, constants)
+    model = encode([node("QLinearMatMul", ["x", *constants], "y")], {"x": x}, TensorProto.UINT8, constants)
     return Case("QLinearMatMul", model, x, 2 * rows * size**2)
 
 
@@ -68,7 +68,7 @@ def dynamic(rows: int, size: int) -> Case:
         node("Add", ["scaled", "bias"], "y"),
     ]
     constants = {"w": levels((size, size)), "ws": F(0.01), "bias": rng.standard_normal(size).astype(F)}
-    return Case("dynamically quantised", encode(nodes, x, TensorProto.FLOAT, constants), x, 2 * rows * size**2)
+    return Case("dynamically quantised", encode(nodes, {"x": x}, TensorProto.FLOAT, constants), x, 2 * rows * size**2)
 
 
 def between_floats(nodes: list, x: np.ndarray, constants: dict[str, object]) -> bytes:
@@ -82,7 +82,7 @@ def between_floats(nodes: list, x: np.ndarray, constants: dict[str, object]) -> 
         node("QuantizeLinear", ["v", "ys", "z"], "u"),
         node("DequantizeLinear", ["u", "ys", "z"], "y"),
     ]
-    return encode(around, x, TensorProto.FLOAT, constants)
+    return encode(around, {"x": x}, TensorProto.FLOAT, constants)
 
 
 def pairs(rows: int, size: int) -> Case:
@@ -113,14 +113,14 @@ CONVOLUTIONS = (
 PRODUCTS = (functools.partial(integer, np.uint8), functools.partial(integer, np.int8), linear, dynamic, pairs)
 
 
-def times_of(model: bytes, feed: np.ndarray, options) -> list[list[float]]:
+def times_of(model: bytes, feeds: dict[str, np.ndarray], options) -> list[list[float]]:
     """Seconds of treadle's runs and of onnxruntime's."""
-    runs = [engines.bind(opened(model), {"x": feed}) for opened in (engines.open_ours, engines.open_theirs)]
+    runs = [engines.bind(opened(model), feeds) for opened in (engines.open_ours, engines.open_theirs)]
     return measure.in_turns(runs, options.rounds, options.seconds or 0.005)
 
 
 def figures(case: Case, options) -> str:
-    ours, theirs = times_of(case.model, case.feed, options)
+    ours, theirs = times_of(case.model, {"x": case.feed}, options)
     rate = case.operations / min(ours)
     speeds = f"{rate / 1e9:.0f} / {case.operations / min(theirs) / 1e9:.0f}"
     return f"{speeds} ({min(theirs) / min(ours):.2f}, {rate / roof():.0%})"
@@ -146,5 +146,5 @@ def bench_products8(options) -> None:
     print("| --- | --- | --- | --- |")
     for model in quantized.models():
         if options.match in model.name:
-            ours, theirs = (min(times) * 1e6 for times in times_of(model.data, model.feed, options))
+            ours, theirs = (min(times) * 1e6 for times in times_of(model.data, model.feeds, options))
             print(f"| {model.name} | {ours:.1f} | {theirs:.1f} | {theirs / ours:.2f} |", flush=True)

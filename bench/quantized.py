@@ -17,18 +17,21 @@ BYTES = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8}
 class Model:
     name: str
     data: bytes
-    feed: np.ndarray
+    feeds: dict[str, np.ndarray]
 
 
 def levels(shape: tuple[int, ...]) -> np.ndarray:
     return np.clip(np.rint(np.random.default_rng(0).standard_normal(shape) * SPREAD), -127, 127).astype(np.int8)
 
 
-def encode(nodes: list, x: np.ndarray, y_type: int, constants: dict[str, object]) -> bytes:
-    x_type = BYTES.get(x.dtype.type, TensorProto.FLOAT)
-    values = [helper.make_tensor_value_info("x", x_type, x.shape), helper.make_tensor_value_info("y", y_type, None)]
+def encode(nodes: list, feeds: dict[str, np.ndarray], y_type: int, constants: dict[str, object]) -> bytes:
+    inputs = [
+        helper.make_tensor_value_info(name, BYTES.get(x.dtype.type, TensorProto.FLOAT), x.shape)
+        for name, x in feeds.items()
+    ]
+    outputs = [helper.make_tensor_value_info("y", y_type, None)]
     tensors = [numpy_helper.from_array(np.asarray(v), name) for name, v in constants.items()]
-    graph = helper.make_graph(nodes, "quantized", values[:1], values[1:], tensors)
+    graph = helper.make_graph(nodes, "quantized", inputs, outputs, tensors)
     domains = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
     return bytes(helper.make_model(graph, opset_imports=domains, ir_version=9).SerializeToString())
 
@@ -43,10 +46,12 @@ def convolutions(name: str, channels: tuple[int, int], kernel: int, plane: int, 
     w = levels((channels[1], channels[0] // group, kernel, kernel))
     attributes = {"pads": [kernel // 2] * 4, "group": group}
     integer = [node("ConvInteger", ["x", "w", "z"], "y", **attributes)]
-    yield Model(f"ConvInteger {name}", encode(integer, x, TensorProto.INT32, {"w": w, "z": np.uint8(128)}), x)
+    yield Model(
+        f"ConvInteger {name}", encode(integer, {"x": x}, TensorProto.INT32, {"w": w, "z": np.uint8(128)}), {"x": x}
+    )
     scales = {"xs": F(0.02), "z": np.uint8(128), "ws": F(0.01), "wz": np.int8(0), "ys": F(0.3)}
     linear = [node("QLinearConv", ["x", "xs", "z", "w", "ws", "wz", "ys", "z"], "y", **attributes)]
-    yield Model(f"QLinearConv {name}", encode(linear, x, TensorProto.UINT8, {**scales, "w": w}), x)
+    yield Model(f"QLinearConv {name}", encode(linear, {"x": x}, TensorProto.UINT8, {**scales, "w": w}), {"x": x})
     rectified = [
         node("DequantizeLinear", ["x", "xs", "z"], "a"),
         node("DequantizeLinear", ["w", "ws", "wz"], "f"),
@@ -54,7 +59,7 @@ def convolutions(name: str, channels: tuple[int, int], kernel: int, plane: int, 
         node("Relu", ["v"], "r"),
         node("QuantizeLinear", ["r", "ys", "z"], "y"),
     ]
-    yield Model(f"QDQ Conv, Relu {name}", encode(rectified, x, TensorProto.UINT8, {**scales, "w": w}), x)
+    yield Model(f"QDQ Conv, Relu {name}", encode(rectified, {"x": x}, TensorProto.UINT8, {**scales, "w": w}), {"x": x})
 
 
 def gemm(rows: int, size: int) -> Model:
@@ -70,22 +75,23 @@ def gemm(rows: int, size: int) -> Model:
         "xs": F(0.02), "z": np.uint8(128), "w": levels((size, size)), "ws": F(0.01), "ys": F(0.3),
         "bias": rng.standard_normal(size).astype(F),
     }  # fmt: skip
-    return Model(f"QDQ Gemm {rows} x {size} x {size}", encode(nodes, x, TensorProto.UINT8, constants), x)
+    return Model(f"QDQ Gemm {rows} x {size} x {size}", encode(nodes, {"x": x}, TensorProto.UINT8, constants), {"x": x})
 
 
 def chain(op: str, shape: tuple[int, ...]) -> Model:
-    """`op` of dequantised bytes, twice where it takes two, quantised again."""
-    x = np.random.default_rng(1).integers(0, 255, shape).astype(np.uint8)
-    inputs = ["a"] if op == "Sigmoid" else ["a", "b"]
+    """`op` of dequantised bytes, of two tensors where it takes two, quantised again."""
+    rng = np.random.default_rng(1)
+    names = ["x"] if op == "Sigmoid" else ["x", "other"]
+    feeds = {name: rng.integers(0, 255, shape).astype(np.uint8) for name in names}
+    nodes = [node("DequantizeLinear", [name, f"{name}_scale", "z"], f"{name}_float") for name in names]
     attributes = {"axis": 1} if op == "Concat" else {}
-    nodes = [
-        node("DequantizeLinear", ["x", "xs", "z"], "a"),
-        node("DequantizeLinear", ["x", "bs", "z"], "b"),
-        node(op, inputs, "v", **attributes),
-        node("QuantizeLinear", ["v", "ys", "z"], "y"),
+    nodes += [
+        node(op, [f"{name}_float" for name in names], "v", **attributes),
+        node("QuantizeLinear", ["v", "y_scale", "z"], "y"),
     ]
-    constants = {"xs": F(0.02), "bs": F(0.03), "z": np.uint8(128), "ys": F(0.05)}
-    return Model(f"QDQ {op} of {x.size} bytes", encode(nodes, x, TensorProto.UINT8, constants), x)
+    constants = {"x_scale": F(0.02), "other_scale": F(0.03), "z": np.uint8(128), "y_scale": F(0.05)}
+    size = feeds["x"].size
+    return Model(f"QDQ {op} of {size} bytes", encode(nodes, feeds, TensorProto.UINT8, constants), feeds)
 
 
 def lstm(hidden: int, batch: int, steps: int = 24) -> Model:
@@ -97,8 +103,8 @@ def lstm(hidden: int, batch: int, steps: int = 24) -> Model:
         "w": weights, "r": weights, "bias": np.zeros((1, 8 * hidden), F), "ws": np.full(1, 0.004, F),
         "wz": np.zeros(1, np.int8), "rs": np.full(1, 0.004, F), "rz": np.zeros(1, np.int8),
     }  # fmt: skip
-    data = encode(nodes, x, TensorProto.FLOAT, constants)
-    return Model(f"DynamicQuantizeLSTM H={hidden} B={batch}", data, x)
+    data = encode(nodes, {"x": x}, TensorProto.FLOAT, constants)
+    return Model(f"DynamicQuantizeLSTM H={hidden} B={batch}", data, {"x": x})
 
 
 def models() -> Iterator[Model]:

@@ -20,8 +20,13 @@ struct BytePairs {
   ByteScale a, b, y;
   float low = -__builtin_inff(), high = __builtin_inff();
 
-  // Where these factors give the same bytes for all pairs of bytes: level = factors of a and b and an offset alone.
-  bool is_quick = false;
+  // Ways that take fewer steps, where they give the same bytes for all pairs of bytes.
+  enum class Way : uint8_t {
+    kExact,
+    kNear,   // the quotient by two multiplications
+    kQuick,  // the level by these factors alone
+  };
+  Way way = Way::kExact;
   float a_factor = 0, b_factor = 0, offset = 0;
 };
 
@@ -29,7 +34,7 @@ struct BytePairKernels {
   // `step`: 1, or 0 where one byte serves all. The result lies elsewhere.
   void (*run)(const BytePairs& pairs, const void* a, size_t a_step, const void* b, size_t b_step, void* y,
               size_t n) = nullptr;
-  // Looks for factors, by trying all pairs; takes as long as some 200,000 pairs.
+  // Looks for the quickest way, by trying all pairs; takes as long as some 200,000 pairs.
   void (*fit)(BytePairs& pairs) = nullptr;
   // y[i] = table[x[i]]
   void (*look_up)(const uint8_t* x, const uint8_t* table, uint8_t* y, size_t n) = nullptr;

@@ -1,7 +1,8 @@
 // What stands between DequantizeLinear and QuantizeLinear of one scale each, without the floats in between:
-//   QuantizeLinear(f(DequantizeLinear(x)))                        -> LookUpBytes: the 256 results of f are computed here
-//   QuantizeLinear(DequantizeLinear(a) + DequantizeLinear(b))     -> QuantizedPairs, with Sub, Mul, and Relu or Clip behind
-//   QuantizeLinear(Concat(DequantizeLinear(a), ...))              -> Concat(QuantizeLinear(DequantizeLinear(a)), ...)
+//   QuantizeLinear(f(DequantizeLinear(x)))                        -> LookUpBytes: the 256 results of f are computed
+//   here QuantizeLinear(DequantizeLinear(a) + DequantizeLinear(b))     -> QuantizedPairs, with Sub, Mul, and Relu or
+//   Clip behind QuantizeLinear(Concat(DequantizeLinear(a), ...))              ->
+//   Concat(QuantizeLinear(DequantizeLinear(a)), ...)
 // The last holds of every node that moves elements, and of MaxPool, since rounding keeps the order. A QuantizeLinear in
 // front of such a node becomes a table in turn, or nothing where scales and zero points are the same.
 #include <array>
@@ -189,9 +190,14 @@ class ByteChains {
     note(remarks_, Change::kRestated, *node.parent, node, "one pass over bytes");
     const ElementType type = node.outputs[0]->type.element;
     const ir::Attribute op = ir::Attribute::of("op", std::string(made->op->name));
-    std::vector<ir::Value*> inputs{a.x, a.scale, zero_of(a.zero, a.type, node.name),
-                                   b.x, b.scale, zero_of(b.zero, b.type, node.name),
-                                   node.inputs[1], zero_of(input(node, 2), type, node.name)};
+    std::vector<ir::Value*> inputs{a.x,
+                                   a.scale,
+                                   zero_of(a.zero, a.type, node.name),
+                                   b.x,
+                                   b.scale,
+                                   zero_of(b.zero, b.type, node.name),
+                                   node.inputs[1],
+                                   zero_of(input(node, 2), type, node.name)};
     become(node, require_op("QuantizedPairs", "treadle"));
     set_inputs(node, std::move(inputs));
     node.attributes.set(op);

@@ -156,7 +156,8 @@ bool take_bias(ir::Node& add, const Uses& uses) {
   for (size_t i = 0; i < 2; ++i) {
     const ir::Node* product = sole_producer(add, add.inputs[i], uses);
     ir::Value* bias = add.inputs[1 - i];
-    if (!product || !is(*product, kScaledProduct, "treadle") || input(*product, kBias) || input(*product, kYScale)) continue;
+    if (!product || !is(*product, kScaledProduct, "treadle") || input(*product, kBias) || input(*product, kYScale))
+      continue;
     const ir::Value* b = product->inputs[kB];
     if (!b->type.has_shape || b->type.shape.size() < 2 || !is_list_of_columns(*bias, *product->outputs[0])) continue;
     if (!same(product->outputs[0]->type.shape, add.outputs[0]->type.shape)) continue;
@@ -172,7 +173,8 @@ bool take_quantization(ir::Node& node, const Uses& uses) {
   if (!zero || !is_single(*scale) || !is_single(*zero) || scale->type.element != ElementType::kFloat) return false;
   if (node.attributes.get_int("precision") > static_cast<int64_t>(ElementType::kFloat)) return false;
   const ir::Node* product = sole_producer(node, node.inputs[0], uses);
-  if (!product || !(is(*product, kScaledProduct, "treadle") || is(*product, kScaledConvolution, "treadle"))) return false;
+  if (!product || !(is(*product, kScaledProduct, "treadle") || is(*product, kScaledConvolution, "treadle")))
+    return false;
   if (input(*product, kYScale)) return false;
   become_product(node, *product, kYScale, {scale, zero});
   return true;

@@ -57,9 +57,9 @@ TEST_F(ByteChains, OfOneTensorAreTables) {
   const Tensor& table = graph_.top().nodes[0]->inputs[1]->constant;
   ASSERT_EQ(table.element_count(), 256);
   const auto at = [&](int i) { return +static_cast<const uint8_t*>(table.raw())[i]; };
-  EXPECT_EQ(at(3), 3);     // 0
-  EXPECT_EQ(at(23), 23);   // of 10: 9.9995
-  EXPECT_EQ(at(0), 2);     // of -1.5: -0.27
+  EXPECT_EQ(at(3), 3);    // 0
+  EXPECT_EQ(at(23), 23);  // of 10: 9.9995
+  EXPECT_EQ(at(0), 2);    // of -1.5: -0.27
   EXPECT_EQ(at(255), 255);
 }
 

@@ -1,6 +1,6 @@
-// Pairs of bytes. The exact way takes each step as its operator does. With AVX2 and up, the quick way computes levels by
-// two multiplications and additions, which rounds differently, but seldom so that a level comes out another: as there are
-// only 65,536 pairs, `fit` tries them all.
+// Pairs of bytes. The exact way takes each step as its operator does. With AVX2 and up, other ways take fewer steps,
+// which round differently, but seldom so that a level comes out another: as there are only 65,536 pairs, `fit` tries
+// them all.
 
 #include "kernels/byte_pairs.h"
 
@@ -29,7 +29,14 @@ TREADLE_ALWAYS_INLINE RoundedFloats dequantized(const Byte* from, const ByteScal
   return convert_lanes<float>(widened(from) - Vec<int32_t, kLanes>(scale.zero)) * RoundedFloats(scale.scale);
 }
 
-// Puts `kRow` bytes of y at a time.
+// A + B or A * B.
+template <bool kMultiplies, class A, class B>
+TREADLE_ALWAYS_INLINE RoundedFloats combined(const A* a, const B* b, const BytePairs& pairs) {
+  const RoundedFloats left = dequantized(a, pairs.a), right = dequantized(b, pairs.b);
+  return kMultiplies ? left * right : left + right;
+}
+
+// Each way puts `kRow` bytes of y at a time.
 template <bool kMultiplies, class A, class B>
 class ExactPairs {
  public:
@@ -42,9 +49,8 @@ class ExactPairs {
 
  private:
   TREADLE_ALWAYS_INLINE RoundedFloats value(const A* a, const B* b) const {
-    const RoundedFloats left = dequantized(a, pairs_.a), right = dequantized(b, pairs_.b);
     const RoundedFloats low(pairs_.low), high(pairs_.high);
-    RoundedFloats v = kMultiplies ? left * right : left + right;
+    RoundedFloats v = combined<kMultiplies>(a, b, pairs_);
     v = select(v < low, low, v);
     return select(v > high, high, v);
   }
@@ -54,6 +60,57 @@ class ExactPairs {
 };
 
 #if defined(__AVX2__)
+
+// Levels of two vectors of values as words, kept within what the bounds become, then as bytes.
+class WordStore {
+  using L = NarrowingLanes;
+
+ public:
+  explicit WordStore(const BytePairs& pairs)
+      : rounding_(1, pairs.y.zero, pairs.y.is_signed),
+        low_(L::words(level(pairs.low, pairs.y))),
+        high_(L::words(level(pairs.high, pairs.y))) {}
+
+  TREADLE_ALWAYS_INLINE void put(L::Floats a, L::Floats b, void* y) const {
+    const L::Bits words = L::packs32(L::whole(a), L::whole(b));
+    rounding_.put_words(L::max16(low_, L::min16(high_, words)), y);
+  }
+
+ private:
+  // Of a bound, before the zero point.
+  static int16_t level(float bound, const ByteScale& y) {
+    return static_cast<int16_t>(std::nearbyint(std::clamp(bound / y.scale, -1024.f, 1024.f)));
+  }
+
+  ByteRounding rounding_;
+  L::Bits low_, high_;
+};
+
+template <bool kMultiplies, class A, class B>
+class NearPairs {
+  using L = NarrowingLanes;
+
+ public:
+  explicit NearPairs(const BytePairs& pairs)
+      : pairs_(pairs),
+        high_(L::splat(1 / pairs.y.scale)),
+        low_(L::splat(static_cast<float>(1 / double{pairs.y.scale} - double{1 / pairs.y.scale}))),
+        store_(pairs) {}
+
+  TREADLE_ALWAYS_INLINE void put(const A* a, const B* b, void* y) const {
+    store_.put(quotient(a, b), quotient(a + kLanes, b + kLanes), y);
+  }
+
+ private:
+  TREADLE_ALWAYS_INLINE L::Floats quotient(const A* a, const B* b) const {
+    const auto value = static_cast<L::Floats>(combined<kMultiplies>(a, b, pairs_).v);
+    return L::fmadd(value, high_, L::mul(value, low_));
+  }
+
+  const BytePairs pairs_;
+  L::Floats high_, low_;
+  WordStore store_;
+};
 
 template <bool kMultiplies, class A, class B>
 class QuickPairs {
@@ -66,36 +123,28 @@ class QuickPairs {
         offset_(L::splat(pairs.offset)),
         a_zero_(pairs.a.zero),
         b_zero_(pairs.b.zero),
-        rounding_(1, pairs.y.zero, pairs.y.is_signed),
-        low_(L::words(level(pairs.low, pairs.y))),
-        high_(L::words(level(pairs.high, pairs.y))) {}
+        store_(pairs) {}
 
   TREADLE_ALWAYS_INLINE void put(const A* a, const B* b, void* y) const {
-    const L::Bits words = L::packs32(levels(a, b), levels(a + kLanes, b + kLanes));
-    rounding_.put_words(L::max16(low_, L::min16(high_, words)), y);
+    store_.put(level(a, b), level(a + kLanes, b + kLanes), y);
   }
 
  private:
-  TREADLE_ALWAYS_INLINE L::Bits levels(const A* a, const B* b) const {
+  TREADLE_ALWAYS_INLINE L::Floats level(const A* a, const B* b) const {
     if constexpr (kMultiplies) {
       const auto left = convert_lanes<float>(widened(a) - Vec<int32_t, kLanes>(a_zero_));
       const auto right = convert_lanes<float>(widened(b) - Vec<int32_t, kLanes>(b_zero_));
-      return L::whole(L::fmadd(static_cast<L::Floats>((left * right).v), a_factor_, offset_));
+      return L::fmadd(static_cast<L::Floats>((left * right).v), a_factor_, offset_);
     } else {
       const auto left = static_cast<L::Floats>(convert_lanes<float>(widened(a)).v);
       const auto right = static_cast<L::Floats>(convert_lanes<float>(widened(b)).v);
-      return L::whole(L::fmadd(left, a_factor_, L::fmadd(right, b_factor_, offset_)));
+      return L::fmadd(left, a_factor_, L::fmadd(right, b_factor_, offset_));
     }
-  }
-  // Of a bound, before the zero point.
-  static int16_t level(float bound, const ByteScale& y) {
-    return static_cast<int16_t>(std::nearbyint(std::clamp(bound / y.scale, -1024.f, 1024.f)));
   }
 
   L::Floats a_factor_, b_factor_, offset_;
   int32_t a_zero_, b_zero_;
-  ByteRounding rounding_;
-  L::Bits low_, high_;
+  WordStore store_;
 };
 
 #endif
@@ -117,12 +166,14 @@ void run_rows(const Pairs& pairs, const A* a, const B* b, void* out, size_t n) {
 
 template <bool kMultiplies, class A, class B>
 void run_bytes(const BytePairs& pairs, const void* a, const void* b, void* y, size_t n) {
+  const auto* left = static_cast<const A*>(a);
+  const auto* right = static_cast<const B*>(b);
 #if defined(__AVX2__)
-  if (pairs.is_quick) {
-    return run_rows(QuickPairs<kMultiplies, A, B>(pairs), static_cast<const A*>(a), static_cast<const B*>(b), y, n);
-  }
+  using Way = BytePairs::Way;
+  if (pairs.way == Way::kQuick) return run_rows(QuickPairs<kMultiplies, A, B>(pairs), left, right, y, n);
+  if (pairs.way == Way::kNear) return run_rows(NearPairs<kMultiplies, A, B>(pairs), left, right, y, n);
 #endif
-  run_rows(ExactPairs<kMultiplies, A, B>(pairs), static_cast<const A*>(a), static_cast<const B*>(b), y, n);
+  run_rows(ExactPairs<kMultiplies, A, B>(pairs), left, right, y, n);
 }
 
 template <bool kMultiplies>
@@ -162,46 +213,57 @@ AllBytes all_bytes() {
   return bytes;
 }
 
-// Whether `quick` gives what `exact` does, for byte `b` and all of a.
-bool agree(const BytePairs& exact, const BytePairs& quick, const AllBytes& a, uint8_t b) {
+// Whether another way gives what the exact one does, for byte `b` and all of a.
+bool agree(const BytePairs& exact, const BytePairs& other, uint8_t b) {
+  static const AllBytes kAll = all_bytes();
   AllBytes right, expected, found;
   right.fill(b);
-  run_dense(exact, a.data(), right.data(), expected.data(), a.size());
-  run_dense(quick, a.data(), right.data(), found.data(), a.size());
+  run_dense(exact, kAll.data(), right.data(), expected.data(), kAll.size());
+  run_dense(other, kAll.data(), right.data(), found.data(), kAll.size());
   return expected == found;
 }
 
+// The first byte for which they do not, from `first` on and then from 0; 256: there is none.
+int first_unlike(const BytePairs& exact, const BytePairs& other, int first) {
+  for (int i = 0; i < 256; ++i) {
+    const int b = (first + i) % 256;
+    if (!agree(exact, other, static_cast<uint8_t>(b))) return b;
+  }
+  return 256;
+}
+
 // A level that lies between two of the quick way's is met by moving all of them a little.
-void fit(BytePairs& pairs) {
-  const BytePairs exact = pairs;
-  const AllBytes a = all_bytes();
-  BytePairs quick = pairs;
-  quick.is_quick = true;
+bool fit_quick(BytePairs& pairs) {
   const double a_factor = double{pairs.a.scale} / pairs.y.scale, b_factor = double{pairs.b.scale} / pairs.y.scale;
+  BytePairs quick = pairs;
+  quick.way = BytePairs::Way::kQuick;
   quick.a_factor = static_cast<float>(pairs.multiplies ? a_factor * pairs.b.scale : a_factor);
   quick.b_factor = static_cast<float>(pairs.multiplies ? 0 : b_factor);
   const double offset = pairs.multiplies ? 0 : -a_factor * pairs.a.zero - b_factor * pairs.b.zero;
-  constexpr double kMost = 60;  // products and sums stay within 16 bits
-  const bool fits = pairs.multiplies ? std::fabs(quick.a_factor) * 255 < kMost
-                                     : std::fabs(a_factor) < kMost && std::fabs(b_factor) < kMost;
-  if (!fits) return;
-  int meets = 0;  // the byte where the last attempt failed is tried first
+  int unlike = 0;  // where an attempt fails, the next one is tried first
   constexpr double kStep = 0x1p-19;
   for (const int steps : {0, 1, -1, 2, -2, 4, -4, 8, -8}) {
     quick.offset = static_cast<float>(offset + steps * kStep);
-    if (!agree(exact, quick, a, static_cast<uint8_t>(meets))) continue;
-    int b = 0;
-    while (b < 256 && agree(exact, quick, a, static_cast<uint8_t>(b))) ++b;
-    if (b == 256) {
-      pairs = quick;
-      return;
-    }
-    meets = b;
+    unlike = first_unlike(pairs, quick, unlike);
+    if (unlike < 256) continue;
+    pairs = quick;
+    return true;
   }
+  return false;
 }
 
-// 16 lines of the table are looked up by the low halves of bytes. An index counts down by 16 from line to line; where it
-// is below 0, the line gives 0. So a byte meets its own line and all before it, and lines hold what makes one of the
+void fit(BytePairs& pairs) {
+  const double reach = pairs.multiplies ? std::fabs(double{pairs.a.scale} * pairs.b.scale) * 255
+                                        : std::fabs(double{pairs.a.scale}) + std::fabs(double{pairs.b.scale});
+  constexpr double kMost = 1 << 20;  // levels that neither way loses
+  if (reach / pairs.y.scale * 255 > kMost || fit_quick(pairs)) return;
+  BytePairs near = pairs;
+  near.way = BytePairs::Way::kNear;
+  if (first_unlike(pairs, near, 0) == 256) pairs = near;
+}
+
+// 16 lines of the table are looked up by the low halves of bytes. An index counts down by 16 from line to line; where
+// it is below 0, the line gives 0. So a byte meets its own line and all before it, and lines hold what makes one of the
 // other.
 class LookUp {
 #if defined(__AVX512F__)

@@ -100,7 +100,9 @@ class ByteRounding {
         low_(L::splat(has_exact_quotients(scale) ? static_cast<float>(1 / double{scale} - double{1 / scale}) : 0)),
         most_(L::splat(kMost * std::fabs(scale))),
         least_(L::splat(-kMost * std::fabs(scale))),
-        way_(scale == 1 ? Way::kWhole : has_exact_quotients(scale) ? Way::kQuotient : Way::kDivision),
+        way_(scale == 1                   ? Way::kWhole
+             : has_exact_quotients(scale) ? Way::kQuotient
+                                          : Way::kDivision),
         zero_(L::words(static_cast<int16_t>(zero))),
         is_signed_(is_signed) {}
 

@@ -340,8 +340,7 @@ class ByteConv {
         row[0].store(settled_ + i * kIntLanes);
       }
     }
-    put_turned_words(settled_, count, n, static_cast<float*>(operands_.y) + y,
-                     g_.out_plane);
+    put_turned_words(settled_, count, n, static_cast<float*>(operands_.y) + y, g_.out_plane);
   }
 
   template <class Value>
@@ -367,7 +366,7 @@ class ByteConv {
   uint32_t *buffer_, *room_;
   int32_t* position_sums_;
   Place* places_;
-  uint8_t x_zero_;  // of x'
+  uint8_t x_zero_;                                                 // of x'
   alignas(kVectorBytes) float settled_[kTurned * kIntLanes] = {};  // where results are words
   // Of the group:
   const std::byte* packed_ = nullptr;

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
+#include <cstdlib>
+#include <cstring>
 
 #include "kernels/byte_filters.h"
 #include "kernels/conv.h"
@@ -51,7 +52,7 @@ struct PlaneLayout {
     bytes = conv_at + static_cast<int64_t>(conv.scratch_bytes);
   }
 
-  static constexpr int64_t kFloatBytes = 64 << 10;  // of planes at once
+  static constexpr int64_t kFloatBytes = 24 << 10;  // of planes at once, in the first-level cache
   int64_t groups, parts;                            // groups of a part
   ConvPlan conv;
   int64_t x, y, weights;  // elements of a part
@@ -115,30 +116,61 @@ class PlaneConv {
     pack_conv_weights(layout_.conv, to, scratch_ + layout_.packed_at);
   }
 
+  // What the sums of an output channel get: a bias of integers, a scale, a bias of floats.
+  struct Beside {
+    int32_t bias = 0;
+    float scale = 1, float_bias = 0;
+  };
+  Beside beside(int64_t channel) const {
+    Beside all;
+    if (epilogue_.bias != nullptr) all.bias = epilogue_.bias[channel];
+    if (epilogue_.output == QGemmOutput::kInt32) return all;
+    const float b_scale = epilogue_.b_scale[epilogue_.b_scale_per_column ? channel : 0];
+    all.scale = *epilogue_.a_scale * b_scale / folded_scale(epilogue_);
+    if (epilogue_.float_bias != nullptr) all.float_bias = epilogue_.float_bias[channel];
+    return all;
+  }
+
   // The sums of an output channel.
   void settle(int64_t channel, const float* sums, int64_t at) const {
-    const QInts bias(epilogue_.bias == nullptr ? 0 : epilogue_.bias[channel]);
-    QFloats scale(1), float_bias(0);
-    if (epilogue_.output != QGemmOutput::kInt32) {
-      const float b_scale = epilogue_.b_scale[epilogue_.b_scale_per_column ? channel : 0];
-      scale = QFloats(*epilogue_.a_scale * b_scale / folded_scale(epilogue_));
-    }
-    if (epilogue_.float_bias != nullptr) float_bias = QFloats(epilogue_.float_bias[channel]);
-    for (int64_t i = 0; i < g_.out_channel(); i += kIntPanel) {
+    const Beside all = beside(channel);
+    constexpr int32_t kWhole = 1 << 24;  // floats hold all integers up to here
+    const bool adds_floats = std::abs(int64_t{all.bias}) <= kWhole;
+    int64_t i = 0;
+    if (epilogue_.output > QGemmOutput::kScaled && adds_floats) i = put_bytes(all, sums, at);
+    for (; i < g_.out_channel(); i += kIntPanel) {
       const int64_t columns = std::min<int64_t>(kIntPanel, g_.out_channel() - i);
-      QValues values{QFloats::load(sums + i), QFloats::load(sums + i + kIntLanes)};
+      QSums whole;
+      for (size_t v = 0; v < 2; ++v) {
+        whole[v] = convert_lanes<int32_t>(QFloats::load(sums + i + v * kIntLanes)) + QInts(all.bias);
+      }
       if (epilogue_.output == QGemmOutput::kInt32) {
-        store_.sums({convert_lanes<int32_t>(values[0]) + bias, convert_lanes<int32_t>(values[1]) + bias}, columns,
-                    operands_.y, at + i);
+        store_.sums(whole, columns, operands_.y, at + i);
         continue;
       }
-      for (QFloats& v : values) {
-        if (epilogue_.bias != nullptr) v = convert_lanes<float>(convert_lanes<int32_t>(v) + bias);
-        v = v * scale;
-        if (epilogue_.float_bias != nullptr) v = v + float_bias;
+      QValues values;
+      for (size_t v = 0; v < 2; ++v) {
+        values[v] = convert_lanes<float>(whole[v]) * QFloats(all.scale);
+        if (epilogue_.float_bias != nullptr) values[v] = values[v] + QFloats(all.float_bias);
       }
       store_.values(values, columns, operands_.y, at + i);
     }
+  }
+
+  // Of whole rows of vectors; how many elements these are. A sum and a bias that are whole numbers round once, as their
+  // sum in integers does.
+  int64_t put_bytes(const Beside& all, const float* sums, int64_t at) const {
+    const ByteRounding rounding = store_.rounding();
+    const QFloats bias(static_cast<float>(all.bias)), scale(all.scale), float_bias(all.float_bias);
+    auto* y = static_cast<std::byte*>(operands_.y) + at;
+    int64_t i = 0;
+    for (; i + kIntPanel <= g_.out_channel(); i += kIntPanel) {
+      QValues values{(QFloats::load(sums + i) + bias) * scale + float_bias,
+                     (QFloats::load(sums + i + kIntLanes) + bias) * scale + float_bias};
+      store_.clamp(values);
+      rounding.put(values[0], values[1], y + i);
+    }
+    return i;
   }
 
   const QConvShape& shape_;

@@ -81,8 +81,7 @@ struct QuadCopy {
 // Bytes of 16 positions, of which `n` exist: lane i of `a` has positions 0 to 3 of channel i, of `b` positions 4 to 7,
 // and so on. The first `count` channels become rows of y.
 TREADLE_ALWAYS_INLINE void put_turned_quads(NarrowingLanes::Bits a, NarrowingLanes::Bits b, NarrowingLanes::Bits c,
-                                            NarrowingLanes::Bits d, int64_t count, int64_t n, uint8_t* y,
-                                            int64_t row) {
+                                            NarrowingLanes::Bits d, int64_t count, int64_t n, uint8_t* y, int64_t row) {
   using L = NarrowingLanes;
   const L::Bits first = L::unpacklo32(a, b), second = L::unpackhi32(a, b);
   const L::Bits next_first = L::unpacklo32(c, d), next_second = L::unpackhi32(c, d);

@@ -161,11 +161,11 @@ Status lower_quantized(LowerContext& ctx) {
     return type == ElementType::kFloat ? v : ctx.call("Cast", {v}, {ir::Attribute::of("to", static_cast<int64_t>(to))});
   };
   const auto as_float = [&](size_t i) { return as(ctx.input(i), ElementType::kFloat); };
-  ir::Value* all = ctx.call("ScaledMatMulInteger",
-                            {ctx.input(kInput), ctx.input(kWeights), optional_input(ctx, kInputZero),
-                             optional_input(ctx, kWeightZero), as_float(kInputScale), as_float(kWeightScale),
-                             as_float(kBias)},
-                            {}, "treadle");
+  ir::Value* all =
+      ctx.call("ScaledMatMulInteger",
+               {ctx.input(kInput), ctx.input(kWeights), optional_input(ctx, kInputZero),
+                optional_input(ctx, kWeightZero), as_float(kInputScale), as_float(kWeightScale), as_float(kBias)},
+               {}, "treadle");
   return attend(ctx, kOfBytes, *split(ctx, as(all, type)));
 }
 

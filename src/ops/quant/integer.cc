@@ -110,8 +110,8 @@ Value* matrix(LowerContext& ctx, size_t i, const char* turned) {
 }
 
 Status lower_gemm(LowerContext& ctx) {
-  Value* sums = ctx.call("MatMulInteger", {matrix(ctx, kA, "transA"), matrix(ctx, kB, "transB"), ctx.input(kAZero),
-                                           ctx.input(kBZero)});
+  Value* sums = ctx.call("MatMulInteger",
+                         {matrix(ctx, kA, "transA"), matrix(ctx, kB, "transB"), ctx.input(kAZero), ctx.input(kBZero)});
   if (ctx.has_input(kC)) sums = ctx.call("Add", {sums, ctx.input(kC)});
   Value* scale = ctx.call("Mul", {ctx.input(kAScale), ctx.input(kBScale)});
   const float alpha = ctx.attributes().get_float("alpha", 1);

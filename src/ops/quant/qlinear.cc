@@ -221,9 +221,8 @@ Status lower_pool(LowerContext& ctx, const char* op, std::vector<Attribute> attr
 }
 
 Status lower_average(LowerContext& ctx) {
-  return lower_pool(
-      ctx, "AveragePool",
-      handed_on(ctx, {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"}));
+  return lower_pool(ctx, "AveragePool",
+                    handed_on(ctx, {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"}));
 }
 
 Status lower_global_average(LowerContext& ctx) {

@@ -55,15 +55,14 @@ uint32_t run(const void* opaque, void* const* slots, const uint32_t* operands) {
 
   const Quantization q = choose(state, a);
   state.rows->to_bytes(a, q.scale, q.zero, false, quantized, state.m * state.k);
-  for (size_t row = 0; c && row < state.m; ++row) {
-    std::memcpy(y + row * state.n, c + (state.c_per_row ? row * state.n : 0), state.n * sizeof(float));
-  }
+  if (state.c_per_row) std::memcpy(y, c, state.m * state.n * sizeof(float));
   kernels::QGemmEpilogue epilogue;
   epilogue.output = kernels::QGemmOutput::kScaled;
   epilogue.a_scale = &q.scale;
   epilogue.b_scale = static_cast<const float*>(slots[operands[kScale]]);
   epilogue.b_scale_per_column = state.scale_per_column;
-  epilogue.accumulate = c != nullptr;
+  epilogue.accumulate = state.c_per_row;
+  if (!state.c_per_row) epilogue.float_bias = c;
   const void* b = state.packed ? state.packed : slots[operands[kB]];
   parallel_for(state.grid.blocks(), state.grid.block_ns, [&](int64_t begin, int64_t end, int worker) {
     std::byte* own = scratch + static_cast<size_t>(worker) * state.worker_scratch;
