@@ -35,7 +35,9 @@ class QSettler {
         epilogue_(epilogue),
         column_zeros_(has_column_zeros(shape, operands.b_zero)),
         store_(epilogue) {
-    if (epilogue.output != QGemmOutput::kInt32 && !epilogue.a_scale_per_row) a_scale_ = *epilogue.a_scale;
+    if (epilogue.output == QGemmOutput::kInt32 || epilogue.a_scale_per_row) return;
+    a_scale_ = *epilogue.a_scale;
+    if (!epilogue.b_scale_per_column) set_scale(a_scale_);
   }
 
   // The panel of `columns` columns from j on; `column_sums` of B', as many as a panel has.
@@ -46,7 +48,7 @@ class QSettler {
     if (epilogue_.bias != nullptr) bias_ = beside(epilogue_.bias, bias_room_);
     if (epilogue_.output == QGemmOutput::kInt32) return;
     if (epilogue_.float_bias != nullptr) float_bias_ = beside(epilogue_.float_bias, float_bias_room_);
-    if (!epilogue_.a_scale_per_row) set_scale(a_scale_);
+    if (!epilogue_.a_scale_per_row && epilogue_.b_scale_per_column) set_scale(a_scale_);
   }
 
   // Rows from i on of the panel; sums[row][kIntPanel].
