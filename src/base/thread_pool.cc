@@ -1,9 +1,8 @@
 // Threads wait in mailboxes. An idle thread has its bit set in a mask; a loop that wants help clears the bits of as
-// many as it can get, puts itself into their mailboxes and goes to work on its own ranges at once. Ranges are taken
-// from a counter, so a helper that comes late finds less to do; in a team each thread begins with its own. When all are
-// taken, the loop takes itself back
-// out of mailboxes that were not opened yet, and waits only for helpers that did open theirs. Nothing here takes a lock
-// but the start of a thread.
+// many as it can get, puts itself into their mailboxes and goes to work on its own share at once. A share is counted
+// off in ranges, and who is done with its own takes ranges of the others', so a helper that comes late finds less to
+// do. When all are taken, the loop takes itself back out of mailboxes that were not opened yet, and waits only for
+// helpers that did open theirs. Nothing here takes a lock but the start of a thread.
 #include "base/thread_pool.h"
 
 #include <pthread.h>
@@ -27,24 +26,32 @@ namespace treadle {
 
 namespace {
 
+// At most so many threads have a share of a loop of their own; more begin with another's.
+constexpr int kMostShares = 64;
+
 struct Loop {
   void (*fn)(void*, int64_t, int64_t, int);
   void* context;
   int64_t units;
+  int shares;
+  int64_t share;           // units of each, but for the last one
   int64_t chunk;           // the most units of a range
   double units_per_check;  // estimated to take kStopCheckNs
   StopSource* stop;
   const MemoryScope* memory;
-  std::fenv_t floating;  // rounding and denormals as the caller has them
-  bool in_team;
-  std::atomic<int64_t> next{0};     // not in a team
-  std::atomic<uint64_t> taken{0};   // in a team: a bit for each range
-  std::atomic<bool> failed{false};  // by `failure`
+  std::fenv_t floating;                                   // rounding and denormals as the caller has them
+  bool in_team;                                           // a share is one range
+  std::array<std::atomic<int64_t>, kMostShares> taken{};  // units of each share
+  std::atomic<bool> failed{false};                        // by `failure`
   std::exception_ptr failure;
 
+  // A worker takes its own share, whose data its cache may have since the loop before, then what is left of the others.
   void work(int worker) {
     try {
-      in_team ? work_own_first(worker) : work_in_order(worker);
+      Pace pace(units_per_check);
+      for (int i = 0; i < shares; ++i) {
+        if (!work_on((worker + i) % shares, worker, pace)) return leave_the_rest();
+      }
     } catch (...) {
       leave_the_rest();
       if (!failed.exchange(true, std::memory_order_relaxed)) failure = std::current_exception();
@@ -61,33 +68,31 @@ struct Loop {
   }
 
  private:
-  void work_in_order(int worker) {
-    for (Pace pace(units_per_check);;) {
-      const int64_t piece = std::max(std::min(chunk, static_cast<int64_t>(std::min(pace.next(), 1e15))), int64_t{1});
-      const int64_t begin = next.fetch_add(piece, std::memory_order_relaxed);
-      if (begin >= units) return;
-      if (begin > 0 && stop && stop->requested()) return leave_the_rest();
-      const int64_t end = std::min(begin + piece, units);
+  // False: it was told to stop.
+  bool work_on(int index, int worker, Pace& pace) {
+    const int64_t first = index * share, last = std::min(first + share, units);
+    std::atomic<int64_t>& done = taken[static_cast<size_t>(index)];
+    while (done.load(std::memory_order_relaxed) < last - first) {
+      const int64_t piece = next_piece(last - first - done.load(std::memory_order_relaxed), pace);
+      const int64_t begin = first + done.fetch_add(piece, std::memory_order_relaxed);
+      if (begin >= last) break;
+      if (begin > 0 && stop && stop->requested()) return false;
+      const int64_t end = std::min(begin + piece, last);
       fn(context, begin, end, worker);
-      if (end < units) pace.done(static_cast<double>(end - begin));
+      if (!in_team && end < last) pace.done(static_cast<double>(end - begin));
     }
+    return true;
   }
-  // There are as many ranges as workers. A worker takes its own, whose data its cache may have since the loop before,
-  // then those that nobody has come for.
-  void work_own_first(int worker) {
-    const int64_t ranges = (units + chunk - 1) / chunk;
-    for (int64_t i = 0; i < ranges; ++i) {
-      const int64_t range = (worker + i) % ranges;
-      const uint64_t bit = uint64_t{1} << range;
-      if (taken.fetch_or(bit, std::memory_order_relaxed) & bit) continue;
-      if (range > 0 && stop && stop->requested()) return leave_the_rest();
-      fn(context, range * chunk, std::min((range + 1) * chunk, units), worker);
-    }
+
+  // Of `left` units of a share. Pieces get shorter, so that all threads come to their end at about the same time.
+  int64_t next_piece(int64_t left, const Pace& pace) const {
+    if (in_team) return share;
+    const int64_t fair = shares == 1 ? chunk : std::clamp(left / 2, (chunk + 3) / 4, chunk);
+    return std::max(std::min(fair, static_cast<int64_t>(std::min(pace.next(), 1e15))), int64_t{1});
   }
 
   void leave_the_rest() {
-    next.store(units, std::memory_order_relaxed);
-    taken.store(~uint64_t{0}, std::memory_order_relaxed);
+    for (std::atomic<int64_t>& all : taken) all.store(units, std::memory_order_relaxed);
   }
 };
 
@@ -108,9 +113,8 @@ struct Claim {
 constexpr size_t kHelpers = kMaxThreads - 1;
 constexpr size_t kMaskWords = (kHelpers + 63) / 64;
 // A helper looks into its mailbox for this long before it sleeps, if runs are in progress.
-constexpr auto kHelperSpin = std::chrono::microseconds(60);
+constexpr auto kHelperSpin = std::chrono::microseconds(200);
 constexpr int kJoinSpins = 2000;
-constexpr int kMostInTeam = 64;
 constexpr size_t kHelperStack = size_t{512} << 10;
 
 class Pool {
@@ -193,7 +197,7 @@ Pool& pool() {
 }
 
 // Work of this much on each thread is worth sharing with helpers that have just worked for the same run.
-constexpr double kMinAwakeNs = 12'000;
+constexpr double kMinAwakeNs = 8'000;
 
 // The innermost scope of this thread.
 thread_local ThreadScope* current_scope = nullptr;
@@ -320,12 +324,22 @@ Spread spread(double total_ns, int limit, double least_ns) {
 
 void run_ranges(int64_t units, Spread how, void (*fn)(void*, int64_t, int64_t, int), void* context) {
   ThreadScope* const scope = current_scope;
-  const bool in_team = scope && scope->team_ && how.threads <= kMostInTeam && how.total_ns < kStopCheckNs;
+  const bool in_team = scope && scope->team_ && how.threads <= kMostShares && how.total_ns < kStopCheckNs;
   const int64_t ranges = in_team ? how.threads : how.ranges, chunk = (units + ranges - 1) / ranges;
   const auto threads = static_cast<int>(std::min<int64_t>(how.threads, (units + chunk - 1) / chunk));
-  const double units_per_check = static_cast<double>(units) * kStopCheckNs / how.total_ns;
-  Loop loop{fn, context, units, chunk, units_per_check, StopSource::current(), MemoryScope::current(), {}, in_team,
-            {}, {},      {},    {}};
+  const int shares = std::min(threads, kMostShares);
+  Loop loop{.fn = fn,
+            .context = context,
+            .units = units,
+            .shares = shares,
+            .share = (units + shares - 1) / shares,
+            .chunk = chunk,
+            .units_per_check = static_cast<double>(units) * kStopCheckNs / how.total_ns,
+            .stop = StopSource::current(),
+            .memory = MemoryScope::current(),
+            .floating = {},
+            .in_team = in_team,
+            .failure = {}};
   if (threads <= 1) {
     loop.work(0);
   } else {

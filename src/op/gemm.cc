@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "base/caches.h"
 #include "kernels/dispatch.h"
 #include "op/parallel.h"
 
@@ -38,11 +39,14 @@ const void* WideOperand::get(const void* data, std::byte* scratch) const {
 
 namespace {
 
-// Multiply-adds are estimated at what one core does on large matrices, and for a few rows at what B takes to arrive.
-double multiply_add_ns(ElementType type, int64_t m) {
+// Multiply-adds are estimated at what one core does on large matrices, and for a few rows at what B takes to arrive:
+// from the second-level cache, or from memory. `rows`: of A for each matrix B; `elements`: of all matrices B.
+double multiply_add_ns(ElementType type, int64_t rows, int64_t elements) {
   switch (type) {
-    case ElementType::kFloat:
-      return std::max(0.02, 0.05 / static_cast<double>(std::max<int64_t>(m, 1)));
+    case ElementType::kFloat: {
+      const bool is_far = elements * int64_t{sizeof(float)} > static_cast<int64_t>(caches().second / 2);
+      return std::max(0.02, (is_far ? 0.15 : 0.05) / static_cast<double>(std::max<int64_t>(rows, 1)));
+    }
     case ElementType::kInt64:
     case ElementType::kUint64:
       return 0.2;
@@ -64,8 +68,16 @@ ProductGrid ProductGrid::cut(int64_t m, int64_t n, double ns, int64_t matrices, 
   grid.row_blocks = blocks(m, std::max(kRowBlock, blocks(m, wanted)));
   grid.row_step = blocks(m, grid.row_blocks);  // of about equal height
   grid.row_blocks = blocks(m, grid.row_step);
-  grid.column_step = blocks(blocks(n, blocks(wanted, grid.row_blocks)), column_unit) * column_unit;
-  grid.column_blocks = blocks(n, grid.column_step);
+  const int64_t parts = blocks(wanted, grid.row_blocks);
+  const auto cut_columns = [&](int64_t into) {
+    grid.column_step = blocks(blocks(n, into), column_unit) * column_unit;
+    grid.column_blocks = blocks(n, grid.column_step);
+    return grid.blocks() * matrices % threads == 0;
+  };
+  // As many for each thread, if a few blocks more make it so.
+  int64_t more = 0;
+  while (more < threads && !cut_columns(parts + more)) ++more;
+  if (more == threads) cut_columns(parts);
   grid.block_ns = ns / static_cast<double>(grid.blocks());
   return grid;
 }
@@ -104,9 +116,13 @@ Status StackedGemm::prepare(ElementType wide, kernels::GemmShape shape, std::spa
   }
   shape.c_row = shape.n;
   plan = kernels::prepare_gemm(compute_type(wide), shape);
-  for (const Level& level : levels) matrices *= level.size;
-  const double ns = multiply_add_ns(wide, shape.m) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-                    static_cast<double>(shape.k);
+  int64_t elements = shape.n * shape.k;
+  for (const Level& level : levels) {
+    matrices *= level.size;
+    if (level.b != 0) elements *= level.size;
+  }
+  const double ns = multiply_add_ns(wide, shape.m, elements) * static_cast<double>(shape.m) *
+                    static_cast<double>(shape.n) * static_cast<double>(shape.k);
   grid = ProductGrid::cut(shape.m, shape.n, ns, matrices, plan.column_step, threads);
   const bool plain = shape.alpha == 1 && shape.low == -__builtin_inff() && shape.high == __builtin_inff();
   single_rows = nullptr;

@@ -40,6 +40,7 @@ struct AttendedState {
   bool adds_first = false;      // the first mask, as the bias of the product
   int64_t matrices = 1, rows = 0, columns = 0;
   int64_t block = 0, blocks = 0;  // rows of a block; blocks of a matrix
+  int64_t unit = 1;               // blocks of a unit of work: one, or those of a matrix
   kernels::GemmPlan scores, sums;
   size_t packed_right = 0, packed_values = 0, score_rows = 0, gemm = 0;  // offsets in a worker's scratch
   size_t worker_scratch = 0;
@@ -147,8 +148,10 @@ class Blocks {
 
 uint32_t run_attended(const void* state, void* const* slots, const uint32_t* operands) {
   const auto& s = *static_cast<const AttendedState*>(state);
-  parallel_for(s.matrices * s.blocks, s.block_ns,
-               [&](int64_t begin, int64_t end, int worker) { Blocks(s, slots, operands, worker).run(begin, end); });
+  const double unit_ns = s.block_ns * static_cast<double>(s.unit);
+  parallel_for(s.matrices * s.blocks / s.unit, unit_ns, [&](int64_t begin, int64_t end, int worker) {
+    Blocks(s, slots, operands, worker).run(begin * s.unit, end * s.unit);
+  });
   return 0;
 }
 
@@ -173,6 +176,12 @@ void cut_rows(AttendedState& s) {
   s.blocks = (s.rows + s.block - 1) / s.block;
 }
 
+// Whoever takes a block has to pack its matrices first, so whole matrices are units where all threads get as many.
+void choose_units(AttendedState& s, int threads) {
+  constexpr int64_t kMany = 8;
+  if (s.matrices % threads == 0 || s.matrices >= kMany * threads) s.unit = s.blocks;
+}
+
 void prepare_masks(const PrepareContext& ctx, const Dims& scores, AttendedState& s) {
   for (const int64_t mask : ctx.attributes().get_ints("masks")) s.masks.push_back(static_cast<AttendedMask>(mask));
   for (size_t i = kInputs; i < ctx.inputs.size(); ++i) {
@@ -193,7 +202,10 @@ Status prepare_attended(PrepareContext& ctx) {
   s->rows = a.dims[row];
   s->columns = b.dims[column];
   if (s->rows == 0 || s->columns == 0) s->matrices = 0;
-  if (s->matrices > 0) cut_rows(*s);
+  if (s->matrices > 0) {
+    cut_rows(*s);
+    choose_units(*s, ctx.threads);
+  }
   kernels::GemmShape scores{.m = s->block, .n = s->columns, .k = a.dims[column]};
   scores.a_row = a.strides[row];
   scores.a_col = a.strides[column];
@@ -227,9 +239,10 @@ Status prepare_attended(PrepareContext& ctx) {
   constexpr double kScoreNs = 0.6, kMultiplyAddNs = 0.02;
   s->block_ns =
       static_cast<double>(s->block * s->columns) * (kScoreNs + kMultiplyAddNs * static_cast<double>(scores.k + sums.n));
-  const int64_t units = s->matrices * s->blocks;
-  ctx.cost_ns = s->block_ns * static_cast<double>(units);
-  ctx.scratch_bytes = std::max<size_t>(64, s->worker_scratch * scratch_parts(units, s->block_ns, ctx.threads));
+  const double unit_ns = s->block_ns * static_cast<double>(s->unit);
+  const int64_t units = s->matrices * s->blocks / s->unit;
+  ctx.cost_ns = unit_ns * static_cast<double>(units);
+  ctx.scratch_bytes = std::max<size_t>(64, s->worker_scratch * scratch_parts(units, unit_ns, ctx.threads));
   ctx.set_kernel(run_attended, s);
   return {};
 }
