@@ -49,8 +49,9 @@ bool is_strided_pointwise(const ConvGeometry& g) {
 }
 
 // Columns in a unit of work, so that two threads find parts of one size.
+template <class T>
 int64_t pointwise_columns(const ConvGeometry& g) {
-  constexpr int64_t kMost = 512, kFewest = 64, kTogether = 32;
+  constexpr int64_t kMost = 512, kFewest = 64, kTogether = kPanelWidth<T>;
   const int64_t pairs = (g.out_channel() + 2 * kMost - 1) / (2 * kMost);
   const int64_t columns = (g.out_channel() + 2 * pairs - 1) / std::max<int64_t>(2 * pairs, 1);
   return std::max(kFewest, (columns + kTogether - 1) / kTogether * kTogether);
@@ -61,7 +62,7 @@ void run_pointwise(const ConvPlan& plan, const ConvOperands& operands, int64_t b
   const ConvShape& s = plan.shape;
   const ConvGeometry g(s);
   const GemmPlan gemm = pointwise_gemm<T>(plan, g);
-  const int64_t most = pointwise_columns(g), parts = (g.out_channel() + most - 1) / most;
+  const int64_t most = pointwise_columns<T>(g), parts = (g.out_channel() + most - 1) / most;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t column = unit % parts * most, group = unit / parts % s.groups;
     const int64_t image = unit / parts / s.groups;
@@ -81,7 +82,7 @@ void run_pointwise(const ConvPlan& plan, const ConvOperands& operands, int64_t b
 template <class T>
 void prepare_pointwise(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
-  const int64_t columns = pointwise_columns(g);
+  const int64_t columns = pointwise_columns<T>(g);
   plan.units = plan.shape.batch * plan.shape.groups * ((g.out_channel() + columns - 1) / columns);
   plan.packed_weight_bytes = static_cast<size_t>(plan.shape.out_channels * g.k) * sizeof(T);
   plan.scratch_bytes = pointwise_gemm<T>(plan, g).scratch_bytes;
@@ -114,12 +115,11 @@ GemmPlan pointwise_last_gemm(const ConvPlan& plan, const ConvGeometry& g) {
 template <class T>
 struct PointwiseUnits {
   explicit PointwiseUnits(const ConvGeometry& g) : rows(g.out_channel()), columns(g.out_per_group) {
-    constexpr int64_t kBytes = 256 << 10, kFewest = 96, kTogether = 12, kFewestColumns = 128;
+    constexpr int64_t kBytes = 256 << 10, kFewest = 96, kFewestColumns = 128;
     const int64_t most = std::max(kFewest, kBytes / ((g.in_per_group + g.out_per_group) * int64_t{sizeof(T)}));
     if (rows >= 2 * kFewest) {
       const int64_t pairs = (rows + 2 * most - 1) / (2 * most);
       rows = (rows + 2 * pairs - 1) / (2 * pairs);
-      rows = (rows + kTogether - 1) / kTogether * kTogether;
     } else if (columns >= kFewestColumns) {
       const int64_t panels = (columns + kPanelWidth<T> - 1) / kPanelWidth<T>;
       columns = (panels + 1) / 2 * kPanelWidth<T>;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 
 #include "kernels/isa/conv_geometry.h"
@@ -147,34 +148,70 @@ struct ChannelsLayout {
     stride = depth % kApart == 0 ? depth + kMore : depth;
   }
 
-  // Two threads find parts of one size.
   void choose_chunks() {
-    row_bands = (height.positions + rows - 1) / rows;
     chunk = std::clamp<int64_t>(kSumsBytes / std::max<int64_t>(rows * columns * phases() * panel_channels() * 4, 1), 1,
                                 panels);
     chunk = std::min(chunk, std::max<int64_t>(kChunkChannels / panel_channels(), 1));
     chunks = (panels + chunk - 1) / chunk;
     chunk = (panels + chunks - 1) / chunks;
+    choose_bands();
+  }
+
+  // Two threads find parts of one size: somewhat lower bands where those leave one of the threads less to wait for.
+  void choose_bands() {
+    constexpr double kWorthwhile = 0.97;
     const bool even = panels % chunks == 0 && vectors % form.panel_vectors == 0;
-    if (rows > 1 && (units() < 2 || (units() < 4 && !even))) {
-      rows = (rows + 1) / 2;
-      row_bands = (height.positions + rows - 1) / rows;
+    const int64_t across = batch * groups * column_bands * (even ? chunks : 1), most = rows;
+    double least = std::numeric_limits<double>::infinity();
+    for (int64_t r = most; r > 0 && r >= (most + 1) / 2; --r) {
+      const double share = busier_share(r, across);
+      if (share >= least * kWorthwhile) continue;
+      least = share;
+      rows = r;
+    }
+    row_bands = (height.positions + rows - 1) / rows;
+  }
+
+  // Of all work, that of the busier of two threads that take parts in turns: bands of `r` rows, each in `across` parts.
+  double busier_share(int64_t r, int64_t across) const {
+    const int64_t whole = height.positions / r * across, rest = height.positions % r;
+    const int64_t first = (whole + 1) / 2 * r + (across + 1 - whole % 2) / 2 * rest;
+    const int64_t all = std::max<int64_t>(height.positions * across, 1);
+    return static_cast<double>(std::max(first, all - first)) / static_cast<double>(all);
+  }
+
+  // Whole rows where they fit, unless bands of parts of rows read much less of the input that their neighbours read.
+  void choose_band() {
+    constexpr double kWorthwhile = 0.9;
+    const int64_t most = std::max<int64_t>(kBandBytes / kElementBytes / stride, 1);
+    const int64_t most_positions = std::max<int64_t>(form.most_positions / phases(), 64);
+    int64_t wide = std::clamp<int64_t>(width.positions, 1, most_positions);
+    while (wide > kFewestColumns && width.extent(wide) * height.extent(1) > most) wide = (wide + 1) / 2;
+    double least = std::numeric_limits<double>::infinity();
+    for (;;) {
+      const int64_t high = rows_of_band(wide, most, most_positions);
+      const double read = static_cast<double>(height.extent(high) * width.extent(wide)) /
+                          static_cast<double>(std::max<int64_t>(high * wide, 1));
+      if (read < least * kWorthwhile) {
+        least = read;
+        rows = high;
+        columns = wide;
+      }
+      const int64_t half = (wide / 2 + form.lanes - 1) / form.lanes * form.lanes;
+      if (half < 2 * kFewestColumns) return;
+      wide = half;
     }
   }
 
-  // Whole rows where they fit.
-  void choose_band() {
-    const int64_t most = std::max<int64_t>(kBandBytes / kElementBytes / stride, 1);
-    const int64_t most_positions = std::max<int64_t>(form.most_positions / phases(), 64);
-    columns = std::clamp<int64_t>(width.positions, 1, most_positions);
-    while (columns > kFewestColumns && width.extent(columns) * height.extent(1) > most) columns = (columns + 1) / 2;
-    rows = 1;
-    while (rows < height.positions && (rows + 1) * columns <= most_positions &&
-           width.extent(columns) * height.extent(rows + 1) <= most) {
-      ++rows;
+  // Of about equal bands, `wide` columns each.
+  int64_t rows_of_band(int64_t wide, int64_t most, int64_t most_positions) const {
+    int64_t high = 1;
+    while (high < height.positions && (high + 1) * wide <= most_positions &&
+           width.extent(wide) * height.extent(high + 1) <= most) {
+      ++high;
     }
-    const int64_t bands = (height.positions + rows - 1) / rows;
-    rows = std::max<int64_t>((height.positions + bands - 1) / std::max<int64_t>(bands, 1), 1);
+    const int64_t bands = (height.positions + high - 1) / high;
+    return std::max<int64_t>((height.positions + bands - 1) / std::max<int64_t>(bands, 1), 1);
   }
 };
 

@@ -148,38 +148,39 @@ class ChannelSums {
 
  private:
   // Of a block; as many as leave the first-level cache room for the input beside a panel's part.
-  static constexpr int64_t kFewestSteps = 48, kMostSteps = kVectorRegisters == 32 ? 192 : 288;
+  static constexpr int64_t kMostSteps = kVectorRegisters == 32 ? 192 : 288;
   static constexpr int64_t kTileSteps = 4;  // take as long as it takes a tile to fetch sums and put them back
   static constexpr int kMostRuns = 32;
 
+  // Some taps at a time: the more, the fewer blocks; the fewer, the more positions read nothing but padding for them.
   void add_phase() {
     const PhaseTaps y = layout_.height.phase(phase_ / layout_.width.phases);
     const PhaseTaps x = layout_.width.phase(phase_ % layout_.width.phases);
     begins_ = !more_;
-    for (int64_t down = 0; down < y.taps; ++down) {
-      const bool by_tap = layout_.depth >= 2 * kFewestSteps;
-      if (!by_tap && takes_rows_together(y, x.taps * layout_.depth)) {
-        if (down == 0) add_taps(y, {0, y.taps}, x, {0, x.taps});
-      } else if (!by_tap) {
-        add_taps(y, {down, down + 1}, x, {0, x.taps});
-      } else {
-        for (int64_t across = 0; across < x.taps; ++across) add_taps(y, {down, down + 1}, x, {across, across + 1});
-      }
-    }
+    const int64_t all = steps_taken(y, y.taps, x, x.taps), rows = steps_taken(y, 1, x, x.taps);
+    const int64_t single = steps_taken(y, 1, x, 1);
+    const int64_t tall = all <= std::min(rows, single) ? y.taps : 1, wide = single < std::min(rows, all) ? 1 : x.taps;
+    each_part(y.taps, tall,
+              [&](Interval down) { each_part(x.taps, wide, [&](Interval across) { add_taps(y, down, x, across); }); });
     if (begins_) clear();
   }
 
-  // Whether all rows of taps, of so many steps, are better taken at once, with what lies outside the input.
-  bool takes_rows_together(const PhaseTaps& y, int64_t steps) const {
-    if (steps < kFewestSteps || !skips_) return true;
-    if (2 * steps > kMostSteps) return false;
-    int64_t outside = y.taps * unit_->rows;
-    for (int64_t down = 0; down < y.taps; ++down) {
-      const Interval rows = meeting(layout_.height, y, down, unit_->row, unit_->rows);
-      outside -= rows.end - rows.begin;
-    }
-    return outside * steps <= kTileSteps * (y.taps - 1) * unit_->rows;
+  // fn of all parts of `part` taps.
+  template <class Fn>
+  static void each_part(int64_t taps, int64_t part, Fn fn) {
+    for (int64_t at = 0; at < taps; at += part) fn(Interval{at, at + part});
   }
+
+  // Of all positions, if parts of `tall` by `wide` taps are taken at a time.
+  int64_t steps_taken(const PhaseTaps& y, int64_t tall, const PhaseTaps& x, int64_t wide) const {
+    const int64_t steps = tall * wide * layout_.depth, blocks = (steps + kMostSteps - 1) / kMostSteps;
+    int64_t rows = 0, columns = 0;
+    each_part(y.taps, tall, [&](Interval down) { rows += size(rows_of(y, down)); });
+    each_part(x.taps, wide, [&](Interval across) { columns += size(columns_of(x, across)); });
+    return rows * columns * (steps + kTileSteps * blocks);
+  }
+
+  static int64_t size(Interval i) { return std::max<int64_t>(i.end - i.begin, 0); }
 
   void clear() {
     begins_ = false;
@@ -195,6 +196,9 @@ class ChannelSums {
     find_places(y, down, x, across);
     if (place_count_ == 0) return;
     if (begins_ && place_count_ < unit_->positions()) clear();
+    const int64_t all = (down.end - down.begin) * (across.end - across.begin) * layout_.depth;
+    const int64_t blocks = std::max<int64_t>((all + kMostSteps - 1) / kMostSteps, 1);
+    block_steps_ = (all + blocks - 1) / blocks;
     steps_ = 0;
     run_count_ = 0;
     for (int64_t i = down.begin; i < down.end; ++i) {
@@ -211,13 +215,14 @@ class ChannelSums {
   }
 
   void add_run(int64_t x, int64_t row, int64_t steps) {
-    if (run_count_ == kMostRuns || (steps_ > 0 && steps_ + steps > kMostSteps)) flush();
-    const int64_t pieces = (steps + kMostSteps - 1) / kMostSteps, piece = (steps + pieces - 1) / pieces;
-    for (int64_t at = 0; at < steps; at += piece) {
-      if (at > 0) flush();
-      const int64_t count = std::min(piece, steps - at);
-      runs_[run_count_++] = {x + at, row + at, count};
+    while (steps > 0) {
+      if (run_count_ == kMostRuns || steps_ == block_steps_) flush();
+      const int64_t count = std::min(steps, block_steps_ - steps_);
+      runs_[run_count_++] = {x, row, count};
       steps_ += count;
+      x += count;
+      row += count;
+      steps -= count;
     }
   }
 
@@ -228,11 +233,7 @@ class ChannelSums {
   }
 
   void find_places(const PhaseTaps& y, Interval down, const PhaseTaps& x, Interval across) {
-    Interval rows{0, unit_->rows}, columns{0, unit_->columns};
-    if (skips_ && down.end - down.begin == 1) rows = meeting(layout_.height, y, down.begin, unit_->row, unit_->rows);
-    if (skips_ && across.end - across.begin == 1) {
-      columns = meeting(layout_.width, x, across.begin, unit_->column, unit_->columns);
-    }
+    const Interval rows = rows_of(y, down), columns = columns_of(x, across);
     const int64_t step = layout_.width.step * layout_.stride;
     Place* place = places_;
     for (int64_t r = rows.begin; r < rows.end; ++r) {
@@ -243,6 +244,16 @@ class ChannelSums {
       }
     }
     place_count_ = place - places_;
+  }
+
+  // Of the unit's positions those that some taps are multiplied at.
+  Interval rows_of(const PhaseTaps& y, Interval down) const {
+    const bool skips = skips_ && down.end - down.begin == 1;
+    return skips ? meeting(layout_.height, y, down.begin, unit_->row, unit_->rows) : Interval{0, unit_->rows};
+  }
+  Interval columns_of(const PhaseTaps& x, Interval across) const {
+    const bool skips = skips_ && across.end - across.begin == 1;
+    return skips ? meeting(layout_.width, x, across.begin, unit_->column, unit_->columns) : Interval{0, unit_->columns};
   }
 
   // Of `count` positions from `first` on those that a tap reads the input for.
@@ -289,7 +300,8 @@ class ChannelSums {
   const bool skips_;
   const ChannelUnit* unit_ = nullptr;
   const Element* weights_ = nullptr;
-  int64_t phase_ = 0, place_count_ = 0, steps_ = 0;
+  int64_t phase_ = 0, place_count_ = 0;
+  int64_t steps_ = 0, block_steps_ = 0;
   bool more_ = false, begins_ = true;
   int run_count_ = 0;
   std::array<StepRun, kMostRuns> runs_;

@@ -39,15 +39,17 @@ class DepthwiseLastRows {
     std::fill_n(zeros_, padded_channels(channels_), 0.f);
   }
 
-  // Output rows [begin, end) of all images, as many of one image at once as a tile has.
-  void rows(int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end; at += rows_) {
-      const int64_t image = at / g_.height.out;
-      row_ = at % g_.height.out;
-      rows_ = std::min({int64_t{kRows}, end - at, g_.height.out - row_});
-      x_ = static_cast<const float*>(operands_.x) + image * g_.in_plane * channels_;
-      float* y = static_cast<float*>(operands_.y) + at * g_.width.out * channels_;
-      rows_ > kRows / 2 ? tiles<kRows>(y) : tiles<kRows / 2>(y);
+  // Units of work: some output rows of an image by some channels, in this order.
+  static int64_t units(const ConvGeometry& g) { return g.shape.batch * row_parts(g) * channel_parts(g); }
+
+  void run(int64_t begin, int64_t end) {
+    const int64_t rows = row_parts(g_), parts = channel_parts(g_);
+    for (int64_t unit = begin; unit < end;) {
+      const int64_t first = unit % parts, last = std::min(parts, first + end - unit);
+      channel_begin_ = channel_at(first);
+      channel_end_ = channel_at(last);
+      band(unit / parts / rows, unit / parts % rows);
+      unit += last - first;
     }
   }
 
@@ -56,15 +58,36 @@ class DepthwiseLastRows {
   static constexpr int kInputRows = (kHigh - 1) * kDown + kTall;
   static int64_t most_places(const ConvGeometry& g) { return g.width.kernel * kInputRows<kRows> * kColumns; }
 
+  static int64_t row_parts(const ConvGeometry& g) { return (g.height.out + kRows - 1) / kRows; }
+  // Of wide images with few rows, so that threads find parts of one size.
+  static int64_t channel_parts(const ConvGeometry& g) {
+    constexpr int64_t kUnits = 8, kFewestChannels = 64;
+    const int64_t rows = std::max<int64_t>(g.shape.batch * row_parts(g), 1);
+    return std::clamp<int64_t>(g.shape.out_channels / kFewestChannels, 1, (kUnits + rows - 1) / rows);
+  }
+  int64_t channel_at(int64_t part) const {
+    const int64_t vectors = padded_channels(channels_) / L::kCount;
+    return std::min(vectors * part / channel_parts(g_) * L::kCount, channels_);
+  }
+
+  // As many rows of an image as a tile has.
+  void band(int64_t image, int64_t part) {
+    row_ = part * kRows;
+    rows_ = std::min<int64_t>(kRows, g_.height.out - row_);
+    x_ = static_cast<const float*>(operands_.x) + image * g_.in_plane * channels_;
+    float* y = static_cast<float*>(operands_.y) + (image * g_.height.out + row_) * g_.width.out * channels_;
+    rows_ > kRows / 2 ? tiles<kRows>(y) : tiles<kRows / 2>(y);
+  }
+
   template <int kHigh>
   void tiles(float* y) {
     find_distances<kHigh>();
     for (column_ = 0; column_ < g_.width.out; column_ += kColumns, y += kColumns * channels_) {
       columns_ = std::min<int64_t>(kColumns, g_.width.out - column_);
       find_places<kHigh>();
-      int64_t c = 0;
-      for (; c + L::kCount <= channels_; c += L::kCount) tile<kHigh, false>(c, y + c);
-      if (c < channels_) tile<kHigh, true>(c, y + c);
+      int64_t c = channel_begin_;
+      for (; c + L::kCount <= channel_end_; c += L::kCount) tile<kHigh, false>(c, y + c);
+      if (c < channel_end_) tile<kHigh, true>(c, y + c);
     }
   }
 
@@ -148,14 +171,15 @@ class DepthwiseLastRows {
   const float** places_;  // of a tile: [tap of a row][input row][column]
   int64_t* apart_;
   const V low_, high_;
-  const float* x_ = nullptr;                               // of the image
+  const float* x_ = nullptr;  // of the image
+  int64_t channel_begin_ = 0, channel_end_ = 0;
   int64_t row_ = 0, rows_ = 0, column_ = 0, columns_ = 0;  // of the tile
 };
 
 template <int kTall, int kDown>
 void run_depthwise_last_rows(const ConvPlan& plan, const ConvOperands& operands, int64_t begin, int64_t end) {
   const ConvGeometry g(plan.shape);
-  DepthwiseLastRows<kTall, kDown>(plan, g, operands).rows(begin, end);
+  DepthwiseLastRows<kTall, kDown>(plan, g, operands).run(begin, end);
 }
 
 template <int kTall>
@@ -168,7 +192,7 @@ void prepare_depthwise_last_rows_of(ConvPlan& plan, const ConvGeometry& g) {
 
 inline void prepare_depthwise_last_rows(ConvPlan& plan) {
   const ConvGeometry g(plan.shape);
-  plan.units = plan.shape.batch * g.height.out;
+  plan.units = DepthwiseLastRows<3, 1>::units(g);
   plan.packed_weight_bytes = depthwise_last_weight_bytes(g);
   plan.pack = pack_depthwise_last<true>;
   switch (g.height.kernel) {

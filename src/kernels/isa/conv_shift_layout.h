@@ -24,6 +24,7 @@ struct ShiftLayout {
     planes = g.in_per_group * g.outer_taps * g.height.phases() * g.width.phases();
     const int64_t budget = kBandBytes / int64_t{sizeof(T)} / std::max<int64_t>(planes, 1);
     choose_band(g, budget);
+    even_bands(g);
     pitch = columns + g.width.largest_shift();
     plane = (rows + g.height.largest_shift()) * pitch;
     row_bands = (g.height.out + rows - 1) / rows;
@@ -87,6 +88,16 @@ struct ShiftLayout {
     };
     consider(width);
     for (int64_t c = (width - 1) / kBandStep * kBandStep; c > 0; c -= kBandStep) consider(c);
+  }
+
+  // Two threads find parts of one size: an even number of bands of about equal height.
+  void even_bands(const ConvGeometry& g) {
+    constexpr int64_t kWorthSharing = 1 << 19;  // multiply-adds
+    if (g.out_per_group * g.out_plane * g.k < kWorthSharing) return;
+    const int64_t height = std::max<int64_t>(g.height.out, 1), bands = (height + rows - 1) / rows;
+    const int64_t across = g.shape.batch * g.shape.groups * ((g.width.out + columns - 1) / columns);
+    const int64_t even = across % 2 == 0 ? bands : bands + bands % 2;
+    rows = (height + even - 1) / even;
   }
 
   // Cycles, roughly: a vector of a row of C takes k / 2 (more where it has no second one beside it to share loads of
