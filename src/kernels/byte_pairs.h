@@ -1,5 +1,5 @@
 #pragma once
-// An operation of two dequantised operands, quantised again, as one pass over bytes.
+// An operation of a dequantised operand and another one, or floats, quantised again, as one pass over bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +17,7 @@ struct ByteScale {
 // rounded. Scales are normal numbers whose sums and products do not overflow; b's may be negative: A - B.
 struct BytePairs {
   bool multiplies = false;
+  bool b_is_float = false;  // B = b times its scale, which is 1 or -1
   ByteScale a, b, y;
   float low = -__builtin_inff(), high = __builtin_inff();
 
@@ -31,7 +32,7 @@ struct BytePairs {
 };
 
 struct BytePairKernels {
-  // `step`: 1, or 0 where one byte serves all. The result lies elsewhere.
+  // `step`: 1, or 0 where one element serves all. The result lies elsewhere.
   void (*run)(const BytePairs& pairs, const void* a, size_t a_step, const void* b, size_t b_step, void* y,
               size_t n) = nullptr;
   // Looks for the quickest way, by trying all pairs; takes as long as some 200,000 pairs.

@@ -178,6 +178,28 @@ class ByteChains {
     return zero ? zero : graph_.new_constant(name, Tensor::scalar<uint8_t>(type, 0));
   }
 
+  // Of an operation: one of bytes, then another one, or floats. `op`: what it is of these; floats less bytes are bytes
+  // of a negative scale and floats.
+  bool operands(const ir::Node& made, Bytes& a, Bytes& b, std::string& op) {
+    const auto number = [&](float x) {
+      return graph_.new_constant(made.name, Tensor::scalar<float>(ElementType::kFloat, x));
+    };
+    const auto is_bytes = [](const ir::Value* v, Bytes& bytes) { return dequantized(v, bytes) && is_moderate(bytes); };
+    op = made.op->name;
+    ir::Value* other = made.inputs[1];
+    if (!is_bytes(made.inputs[0], a)) {
+      if (!is_bytes(other, a)) return false;
+      other = made.inputs[0];
+      if (is(made, "Sub")) {
+        op = "Add";
+        a.scale = number(-*static_cast<const float*>(a.scale->constant.raw()));
+      }
+    }
+    if (is_bytes(other, b)) return true;
+    b = {other, number(1), number(0), ElementType::kFloat, 1};
+    return true;
+  }
+
   bool pair(ir::Node& node) {
     const ir::Node* made = sole_producer(node, node.inputs[0]);
     const auto bounds = made ? clamp_of(*made) : std::nullopt;
@@ -185,11 +207,10 @@ class ByteChains {
     if (!is_any(made, {"Add", "Sub", "Mul"})) return false;
     if (made->attributes.has("axis")) return false;  // operands are aligned in the way of old versions
     Bytes a, b;
-    if (!dequantized(made->inputs[0], a) || !dequantized(made->inputs[1], b)) return false;
-    if (!is_moderate(a) || !is_moderate(b)) return false;
+    std::string op;
+    if (!operands(*made, a, b, op)) return false;
     note(remarks_, Change::kRestated, *node.parent, node, "one pass over bytes");
     const ElementType type = node.outputs[0]->type.element;
-    const ir::Attribute op = ir::Attribute::of("op", std::string(made->op->name));
     std::vector<ir::Value*> inputs{a.x,
                                    a.scale,
                                    zero_of(a.zero, a.type, node.name),
@@ -200,7 +221,7 @@ class ByteChains {
                                    zero_of(input(node, 2), type, node.name)};
     become(node, require_op("QuantizedPairs", "treadle"));
     set_inputs(node, std::move(inputs));
-    node.attributes.set(op);
+    node.attributes.set(ir::Attribute::of("op", op));
     if (bounds) {
       node.attributes.set(ir::Attribute::of("low", bounds->low));
       node.attributes.set(ir::Attribute::of("high", bounds->high));

@@ -69,8 +69,8 @@ def test_pairs(op, seed):
     c = Chain(seed)
     left, right = [
         ((150, 130), (150, 130)), ((150, 130), (130,)), ((3, 1, 70, 80), (1, 5, 1, 1)), ((7, 1), (1, 9)), ((), (33,)),
-        ((2, 40, 300), ()),
-    ][seed % 6]  # fmt: skip
+        ((2, 40, 300), ()), ((4, 1), (4, 1200)),
+    ][seed % 7]  # fmt: skip
     (a, x), (b, y) = c.operand(*left), c.operand(*right)
     value = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[op](x, y)
     name = c.add(op, [a, b])
@@ -80,6 +80,28 @@ def test_pairs(op, seed):
         c.constants |= {"low": F(-1.5), "high": F(0.75)}
         name, value = c.add("Clip", [name, "low", "high"]), np.clip(value, F(-1.5), F(0.75))
     c.check(name, value)
+
+
+@SEEDS
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul"])
+def test_bytes_and_floats(op, seed):
+    c = Chain(seed)
+    left, right = [
+        ((90, 130), (90, 130)),
+        ((20, 33), (33,)),
+        ((3, 1500), (3, 1)),
+        ((1, 9), (40, 1)),
+        ((2, 5, 7), (5, 1)),
+    ][seed % 5]
+    a, x = c.operand(*left)
+    f = c.rng.standard_normal(right).astype(F)
+    f.flat[:4] = [np.inf, -np.inf, np.nan, 1e30][: f.size]
+    c.constants["f"] = f
+    function = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[op]
+    with np.errstate(invalid="ignore"):
+        value = function(f, x) if seed % 2 else function(x, f)
+    value[np.isnan(value)] = F(-1e30)  # NaN becomes the lowest level
+    c.check(c.add(op, ["f", a] if seed % 2 else [a, "f"]), value)
 
 
 def test_pairs_whose_sums_lie_between_two_levels():

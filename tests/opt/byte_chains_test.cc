@@ -77,10 +77,20 @@ TEST_F(ByteChains, LeaveFloatsThatOthersRead) {
   EXPECT_EQ(after({narrow(sum), sum}), "DequantizeLinear DequantizeLinear Add QuantizeLinear");
 }
 
-TEST_F(ByteChains, LeaveSumsWithFloats) {
+TEST_F(ByteChains, OfATensorAndFloatsAreOnePass) {
   ir::Value* other = graph_.new_value("f", Type::tensor(ElementType::kFloat, {Dim(2), Dim(6)}), &graph_.top());
   graph_.top().inputs.push_back(other);
-  EXPECT_EQ(after({narrow(node("Add", {wide(a_, scale_), other}))}), "DequantizeLinear Add QuantizeLinear");
+  EXPECT_EQ(after({narrow(node("Add", {other, wide(a_, scale_)}))}), "QuantizedPairs");
+  EXPECT_EQ(graph_.top().nodes[0]->inputs[3], other);
+}
+
+TEST_F(ByteChains, OfFloatsLessATensorAreSums) {
+  ir::Value* other = graph_.new_value("f", Type::tensor(ElementType::kFloat, {Dim(2), Dim(6)}), &graph_.top());
+  graph_.top().inputs.push_back(other);
+  EXPECT_EQ(after({narrow(node("Sub", {other, wide(a_, scale_)}))}), "QuantizedPairs");
+  const ir::Node& made = *graph_.top().nodes[0];
+  EXPECT_EQ(made.attributes.get_string("op"), "Add");
+  EXPECT_EQ(*static_cast<const float*>(made.inputs[1]->constant.raw()), -0.5f);
 }
 
 TEST_F(ByteChains, MoveBytes) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
 
 #include "kernels/isa/byte_rounding.h"
 
@@ -27,6 +28,10 @@ TREADLE_ALWAYS_INLINE Vec<int32_t, kLanes> widened(const Byte* from) {
 template <class Byte>
 TREADLE_ALWAYS_INLINE RoundedFloats dequantized(const Byte* from, const ByteScale& scale) {
   return convert_lanes<float>(widened(from) - Vec<int32_t, kLanes>(scale.zero)) * RoundedFloats(scale.scale);
+}
+
+TREADLE_ALWAYS_INLINE RoundedFloats dequantized(const float* from, const ByteScale& scale) {
+  return RoundedFloats::load(from) * RoundedFloats(scale.scale);
 }
 
 // A + B or A * B.
@@ -170,8 +175,10 @@ void run_bytes(const BytePairs& pairs, const void* a, const void* b, void* y, si
   const auto* right = static_cast<const B*>(b);
 #if defined(__AVX2__)
   using Way = BytePairs::Way;
-  if (pairs.way == Way::kQuick) return run_rows(QuickPairs<kMultiplies, A, B>(pairs), left, right, y, n);
-  if (pairs.way == Way::kNear) return run_rows(NearPairs<kMultiplies, A, B>(pairs), left, right, y, n);
+  if constexpr (!std::is_same_v<B, float>) {
+    if (pairs.way == Way::kQuick) return run_rows(QuickPairs<kMultiplies, A, B>(pairs), left, right, y, n);
+    if (pairs.way == Way::kNear) return run_rows(NearPairs<kMultiplies, A, B>(pairs), left, right, y, n);
+  }
 #endif
   run_rows(ExactPairs<kMultiplies, A, B>(pairs), left, right, y, n);
 }
@@ -179,6 +186,10 @@ void run_bytes(const BytePairs& pairs, const void* a, const void* b, void* y, si
 template <bool kMultiplies>
 void run_signs(const BytePairs& pairs, const void* a, const void* b, void* y, size_t n) {
   const bool a_signed = pairs.a.is_signed, b_signed = pairs.b.is_signed;
+  if (pairs.b_is_float) {
+    return a_signed ? run_bytes<kMultiplies, int8_t, float>(pairs, a, b, y, n)
+                    : run_bytes<kMultiplies, uint8_t, float>(pairs, a, b, y, n);
+  }
   if (a_signed && b_signed) return run_bytes<kMultiplies, int8_t, int8_t>(pairs, a, b, y, n);
   if (a_signed) return run_bytes<kMultiplies, int8_t, uint8_t>(pairs, a, b, y, n);
   if (b_signed) return run_bytes<kMultiplies, uint8_t, int8_t>(pairs, a, b, y, n);
@@ -189,78 +200,7 @@ void run_dense(const BytePairs& pairs, const void* a, const void* b, void* y, si
   pairs.multiplies ? run_signs<true>(pairs, a, b, y, n) : run_signs<false>(pairs, a, b, y, n);
 }
 
-// One byte as many, for a piece of the row at a time.
-void run(const BytePairs& pairs, const void* a, size_t a_step, const void* b, size_t b_step, void* y, size_t n) {
-  if (a_step == 1 && b_step == 1) return run_dense(pairs, a, b, y, n);
-  constexpr size_t kPiece = 512;
-  std::array<uint8_t, kPiece> a_many, b_many;
-  if (a_step == 0) a_many.fill(*static_cast<const uint8_t*>(a));
-  if (b_step == 0) b_many.fill(*static_cast<const uint8_t*>(b));
-  for (size_t i = 0; i < n; i += kPiece) {
-    const void* left = a_step == 0 ? a_many.data() : static_cast<const uint8_t*>(a) + i;
-    const void* right = b_step == 0 ? b_many.data() : static_cast<const uint8_t*>(b) + i;
-    run_dense(pairs, left, right, static_cast<uint8_t*>(y) + i, std::min(kPiece, n - i));
-  }
-}
-
 #if defined(__AVX2__)
-
-using AllBytes = std::array<uint8_t, 256>;
-
-AllBytes all_bytes() {
-  AllBytes bytes;
-  std::iota(bytes.begin(), bytes.end(), uint8_t{0});
-  return bytes;
-}
-
-// Whether another way gives what the exact one does, for byte `b` and all of a.
-bool agree(const BytePairs& exact, const BytePairs& other, uint8_t b) {
-  static const AllBytes kAll = all_bytes();
-  AllBytes right, expected, found;
-  right.fill(b);
-  run_dense(exact, kAll.data(), right.data(), expected.data(), kAll.size());
-  run_dense(other, kAll.data(), right.data(), found.data(), kAll.size());
-  return expected == found;
-}
-
-// The first byte for which they do not, from `first` on and then from 0; 256: there is none.
-int first_unlike(const BytePairs& exact, const BytePairs& other, int first) {
-  for (int i = 0; i < 256; ++i) {
-    const int b = (first + i) % 256;
-    if (!agree(exact, other, static_cast<uint8_t>(b))) return b;
-  }
-  return 256;
-}
-
-// A level that lies between two of the quick way's is met by moving all of them a little.
-bool fit_quick(BytePairs& pairs) {
-  const double a_factor = double{pairs.a.scale} / pairs.y.scale, b_factor = double{pairs.b.scale} / pairs.y.scale;
-  BytePairs quick = pairs;
-  quick.way = BytePairs::Way::kQuick;
-  quick.a_factor = static_cast<float>(pairs.multiplies ? a_factor * pairs.b.scale : a_factor);
-  quick.b_factor = static_cast<float>(pairs.multiplies ? 0 : b_factor);
-  const double offset = pairs.multiplies ? 0 : -a_factor * pairs.a.zero - b_factor * pairs.b.zero;
-  int unlike = 0;  // where an attempt fails, the next one is tried first
-  constexpr double kStep = 0x1p-19;
-  for (const int steps : {0, 1, -1, 2, -2, 4, -4, 8, -8}) {
-    quick.offset = static_cast<float>(offset + steps * kStep);
-    unlike = first_unlike(pairs, quick, unlike);
-    if (unlike < 256) continue;
-    pairs = quick;
-    return true;
-  }
-  return false;
-}
-
-void fit(BytePairs& pairs) {
-  const double reach = pairs.multiplies ? std::fabs(double{pairs.a.scale} * pairs.b.scale) * 255
-                                        : std::fabs(double{pairs.a.scale}) + std::fabs(double{pairs.b.scale});
-  constexpr double kMost = 1 << 20;  // levels that neither way loses
-  if (reach / pairs.y.scale * 255 > kMost || fit_quick(pairs)) return;
-  BytePairs near = pairs;
-  near.way = BytePairs::Way::kNear;
-  if (first_unlike(pairs, near, 0) == 256) pairs = near;
-}
 
 // 16 lines of the table are looked up by the low halves of bytes. An index counts down by 16 from line to line; where
 // it is below 0, the line gives 0. So a byte meets its own line and all before it, and lines hold what makes one of the
@@ -323,11 +263,117 @@ void look_up(const uint8_t* x, const uint8_t* table, uint8_t* y, size_t n) {
 
 #else
 
-void fit(BytePairs& /*pairs*/) {}
-
 void look_up(const uint8_t* x, const uint8_t* table, uint8_t* y, size_t n) {
   for (size_t i = 0; i < n; ++i) y[i] = table[x[i]];
 }
+
+#endif
+
+// An operand, or one element of it as many.
+constexpr size_t kPiece = 512;
+class Operand {
+ public:
+  Operand(const void* x, bool is_float, size_t step, size_t n)
+      : from_(static_cast<const std::byte*>(x)), width_(is_float ? sizeof(float) : 1), repeats_(step == 0) {
+    if (!repeats_) return;
+    const size_t count = std::min(n, kPiece);
+    if (is_float) {
+      float element;
+      std::memcpy(&element, x, sizeof(element));
+      std::fill_n(many_.begin(), count, element);
+    } else {
+      std::memset(many_.data(), *static_cast<const uint8_t*>(x), count);
+    }
+  }
+  // A piece of the row.
+  const void* at(size_t i) const { return repeats_ ? static_cast<const void*>(many_.data()) : from_ + i * width_; }
+
+ private:
+  const std::byte* from_;
+  size_t width_;
+  bool repeats_;
+  std::array<float, kPiece> many_;
+};
+
+using AllBytes = std::array<uint8_t, 256>;
+
+AllBytes all_bytes() {
+  AllBytes bytes;
+  std::iota(bytes.begin(), bytes.end(), uint8_t{0});
+  return bytes;
+}
+
+void run(const BytePairs& pairs, const void* a, size_t a_step, const void* b, size_t b_step, void* y, size_t n) {
+  if (a_step == 1 && b_step == 1) return run_dense(pairs, a, b, y, n);
+  const bool a_varies = a_step == 1, b_varies = b_step == 1;
+  constexpr size_t kLong = 1024;  // a table pays
+  if (n >= kLong && a_varies != b_varies && !(b_varies && pairs.b_is_float)) {
+    const AllBytes all = all_bytes();
+    AllBytes table;
+    run(pairs, a_varies ? all.data() : a, a_step, b_varies ? all.data() : b, b_step, table.data(), table.size());
+    return look_up(static_cast<const uint8_t*>(a_varies ? a : b), table.data(), static_cast<uint8_t*>(y), n);
+  }
+  const Operand left(a, false, a_step, n), right(b, pairs.b_is_float, b_step, n);
+  for (size_t i = 0; i < n; i += kPiece) {
+    run_dense(pairs, left.at(i), right.at(i), static_cast<uint8_t*>(y) + i, std::min(kPiece, n - i));
+  }
+}
+
+#if defined(__AVX2__)
+
+// Whether another way gives what the exact one does, for byte `b` and all of a.
+bool agree(const BytePairs& exact, const BytePairs& other, uint8_t b) {
+  static const AllBytes kAll = all_bytes();
+  AllBytes right, expected, found;
+  right.fill(b);
+  run_dense(exact, kAll.data(), right.data(), expected.data(), kAll.size());
+  run_dense(other, kAll.data(), right.data(), found.data(), kAll.size());
+  return expected == found;
+}
+
+// The first byte for which they do not, from `first` on and then from 0; 256: there is none.
+int first_unlike(const BytePairs& exact, const BytePairs& other, int first) {
+  for (int i = 0; i < 256; ++i) {
+    const int b = (first + i) % 256;
+    if (!agree(exact, other, static_cast<uint8_t>(b))) return b;
+  }
+  return 256;
+}
+
+// A level that lies between two of the quick way's is met by moving all of them a little.
+bool fit_quick(BytePairs& pairs) {
+  const double a_factor = double{pairs.a.scale} / pairs.y.scale, b_factor = double{pairs.b.scale} / pairs.y.scale;
+  BytePairs quick = pairs;
+  quick.way = BytePairs::Way::kQuick;
+  quick.a_factor = static_cast<float>(pairs.multiplies ? a_factor * pairs.b.scale : a_factor);
+  quick.b_factor = static_cast<float>(pairs.multiplies ? 0 : b_factor);
+  const double offset = pairs.multiplies ? 0 : -a_factor * pairs.a.zero - b_factor * pairs.b.zero;
+  int unlike = 0;  // where an attempt fails, the next one is tried first
+  constexpr double kStep = 0x1p-19;
+  for (const int steps : {0, 1, -1, 2, -2, 4, -4, 8, -8}) {
+    quick.offset = static_cast<float>(offset + steps * kStep);
+    unlike = first_unlike(pairs, quick, unlike);
+    if (unlike < 256) continue;
+    pairs = quick;
+    return true;
+  }
+  return false;
+}
+
+void fit(BytePairs& pairs) {
+  if (pairs.b_is_float) return;
+  const double reach = pairs.multiplies ? std::fabs(double{pairs.a.scale} * pairs.b.scale) * 255
+                                        : std::fabs(double{pairs.a.scale}) + std::fabs(double{pairs.b.scale});
+  constexpr double kMost = 1 << 20;  // levels that neither way loses
+  if (reach / pairs.y.scale * 255 > kMost || fit_quick(pairs)) return;
+  BytePairs near = pairs;
+  near.way = BytePairs::Way::kNear;
+  if (first_unlike(pairs, near, 0) == 256) pairs = near;
+}
+
+#else
+
+void fit(BytePairs& /*pairs*/) {}
 
 #endif
 

@@ -1,5 +1,5 @@
 // What rewrites make of operators between DequantizeLinear and QuantizeLinear (opt/byte_chains.cc): LookUpBytes of what
-// depends on one byte alone, and QuantizedPairs of a sum or product of two.
+// depends on one byte alone, and QuantizedPairs of a sum or product of two operands, one of bytes at least.
 
 #include "kernels/byte_pairs.h"
 #include "op/axis_rules.h"
@@ -67,6 +67,7 @@ struct PairState {
   kernels::BytePairs pairs;
   InlineVector<PairLevel, 4> levels;  // outermost first; the last one is a row
   int64_t rows = 1, pieces = 1;       // of a row
+  int64_t b_width = 1;                // bytes
 };
 
 constexpr int64_t kPiece = 4096;  // bytes
@@ -90,7 +91,7 @@ uint32_t run_pairs(const void* state, void* const* slots, const uint32_t* operan
         a_at += index * s.levels[d].a;
         b_at += index * s.levels[d].b;
       }
-      kernels.run(s.pairs, a + a_at, static_cast<size_t>(line.a), b + b_at, static_cast<size_t>(line.b),
+      kernels.run(s.pairs, a + a_at, static_cast<size_t>(line.a), b + b_at * s.b_width, static_cast<size_t>(line.b),
                   y + row * line.size + first, static_cast<size_t>(std::min(kPiece, line.size - first)));
     }
   });
@@ -117,6 +118,7 @@ Result<kernels::ByteScale> byte_scale(const PrepareContext& ctx, size_t scale, E
   const void* factor = ctx.inputs[scale].constant;
   const void* zero = ctx.inputs[scale + 1].constant;
   if (!factor || !zero) return error(Code::kNotImplemented, "a scale or a zero point that is no constant");
+  if (type == ElementType::kFloat) return kernels::ByteScale{*static_cast<const float*>(factor), 0, false};
   const bool is_signed = type == ElementType::kInt8;
   return kernels::ByteScale{
       *static_cast<const float*>(factor),
@@ -128,6 +130,8 @@ Status prepare_pairs(PrepareContext& ctx) {
   kernels::BytePairs& pairs = state->pairs;
   TREADLE_ASSIGN(pairs.a, byte_scale(ctx, kAScale, ctx.inputs[kA].type));
   TREADLE_ASSIGN(pairs.b, byte_scale(ctx, kBScale, ctx.inputs[kB].type));
+  pairs.b_is_float = ctx.inputs[kB].type == ElementType::kFloat;
+  state->b_width = static_cast<int64_t>(byte_width(ctx.inputs[kB].type));
   TREADLE_ASSIGN(pairs.y, byte_scale(ctx, kYScale, ctx.outputs[0].type));
   const std::string_view op = ctx.attributes().get_string("op");
   pairs.multiplies = op == "Mul";
@@ -162,7 +166,7 @@ TREADLE_OP(LookUpBytes, "treadle") {
 }
 
 // QuantizeLinear of `op` (Add, Sub or Mul) of two dequantised operands, kept within [low, high]. Scales and zero points
-// are constants of one element.
+// are constants of one element. b may be floats, of scale 1 and zero point 0.
 TREADLE_OP(QuantizedPairs, "treadle") {
   op.since(1)
       .in("a", "T1")
@@ -178,7 +182,7 @@ TREADLE_OP(QuantizedPairs, "treadle") {
       .optional("low", ir::AttributeKind::kFloat)
       .optional("high", ir::AttributeKind::kFloat)
       .type("T1", types::kBytes)
-      .type("T2", types::kBytes)
+      .type("T2", types::kBytes | types::kFloat32s)
       .type("T3", types::kBytes);
   op.infer(infer_pairs).prepare(prepare_pairs).axes(pair_axes);
 }
