@@ -1,11 +1,21 @@
 # libonnxruntime.so, by which programs that are linked against onnxruntime run on treadle: a library of its own over
 # libtreadle.so. Programs ask for symbols of many versions (OrtGetApiBase@VERS_1.23.2); only a library whose symbols have
-# no versions serves all of them. The soname is onnxruntime's.
+# no versions serves all of them. The soname is onnxruntime's. The Python extension has the same functions inside, for
+# libraries of operators that were made for onnxruntime.
 
 file(GLOB dropin_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/dropin/*.cc")
-add_library(treadle_dropin SHARED ${dropin_sources})
-target_include_directories(treadle_dropin PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/dropin")
-target_link_libraries(treadle_dropin PRIVATE treadle_options treadle)
+add_library(treadle_dropin_functions STATIC ${dropin_sources})
+target_include_directories(treadle_dropin_functions
+  PUBLIC "${PROJECT_SOURCE_DIR}/include" PRIVATE "${PROJECT_SOURCE_DIR}/dropin")
+target_link_libraries(treadle_dropin_functions PRIVATE treadle_options)
+set_target_properties(treadle_dropin_functions PROPERTIES POSITION_INDEPENDENT_CODE ON)
+if(NOT TREADLE_BUILD_DROPIN OR NOT TARGET treadle)
+  return()
+endif()
+
+add_library(treadle_dropin SHARED "${PROJECT_SOURCE_DIR}/cmake/empty.cc")
+target_link_libraries(treadle_dropin PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,treadle_dropin_functions>" treadle_options
+  treadle)
 set(TREADLE_DROPIN_DIR "${CMAKE_INSTALL_LIBDIR}/treadle/onnxruntime")
 set_target_properties(treadle_dropin PROPERTIES OUTPUT_NAME onnxruntime SOVERSION 1
   LIBRARY_OUTPUT_DIRECTORY "${TREADLE_LIB_DIR}/onnxruntime"

@@ -27,7 +27,7 @@ set_target_properties(treadle_python PROPERTIES PREFIX "" OUTPUT_NAME _core SUFF
 target_compile_definitions(treadle_python PRIVATE Py_LIMITED_API=0x030b0000)
 target_include_directories(treadle_python PRIVATE "${PROJECT_SOURCE_DIR}/python")
 target_include_directories(treadle_python SYSTEM PRIVATE "${Python_INCLUDE_DIRS}" "${numpy_include}")
-target_link_libraries(treadle_python PRIVATE treadle_api)
+target_link_libraries(treadle_python PRIVATE treadle_dropin_functions treadle_api)
 if(TARGET treadle_tool)
   target_link_libraries(treadle_python PRIVATE treadle_tool)
   target_compile_definitions(treadle_python PRIVATE TREADLE_HAS_TOOL)

@@ -24,6 +24,8 @@ inline void require(bool holds, const char* message) {
   if (!holds) refuse_argument(message);
 }
 
+// What a client's status says; frees it.
+Failure take_failure(OrtStatus* status);
 OrtStatus* make_status(OrtErrorCode code, const std::string& message) noexcept;
 // Of the exception that is being handled.
 OrtStatus* status_of_exception() noexcept;

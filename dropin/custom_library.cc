@@ -13,12 +13,7 @@ using Register = OrtStatus* (*)(OrtSessionOptions* options, const OrtApiBase* ap
 constexpr const char* kRegister = "RegisterCustomOps";
 
 void run_register(Register function, OrtSessionOptions* options) {
-  OrtStatus* status = function(options, OrtGetApiBase());
-  if (!status) return;
-  const OrtApi* api = OrtGetApiBase()->GetApi(31);
-  const Failure failure(api->GetErrorCode(status), api->GetErrorMessage(status));
-  api->ReleaseStatus(status);
-  throw failure;
+  if (OrtStatus* const status = function(options, OrtGetApiBase())) throw take_failure(status);
 }
 
 // Stays open as long as the process: kernels of sessions are code of it.

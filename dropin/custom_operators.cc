@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "memory.h"
+#include "operator_library.h"
+#include "options.h"
 
 namespace treadle::dropin {
 
@@ -71,21 +73,18 @@ const OrtApi* table() {
   return OrtGetApiBase()->GetApi(31);
 }
 
-treadle_status* to_engine(OrtStatus* status) {
-  if (!status) return nullptr;
-  treadle_status* made =
-      treadle_status_create(code_of(table()->GetErrorCode(status)), table()->GetErrorMessage(status));
-  table()->ReleaseStatus(status);
-  return made;
+treadle_status* to_engine(const Failure& failure) {
+  return treadle_status_create(code_of(failure.code), failure.what());
 }
 
 // Libraries of C++ throw through the functions that give no status.
 template <class Fn>
 treadle_status* guarded(Fn&& fn) noexcept {
   try {
-    return to_engine(fn());
+    OrtStatus* const status = fn();
+    return status ? to_engine(take_failure(status)) : nullptr;
   } catch (const Failure& failure) {
-    return treadle_status_create(code_of(failure.code), failure.what());
+    return to_engine(failure);
   } catch (const std::exception& error) {
     return treadle_status_create(TREADLE_RUNTIME, error.what());
   } catch (...) {
@@ -203,6 +202,15 @@ void add_operator(treadle_options* options, const std::string& domain, const Ort
 
 void add_operators(treadle_options* options, const OrtCustomOpDomain& domain) {
   for (const OrtCustomOp* op : domain.operators) add_operator(options, domain.name, *op);
+}
+
+treadle_status* add_operator_library(treadle_options* options, const char* path) noexcept {
+  return guarded([&]() -> OrtStatus* {
+    OrtSessionOptions registered;
+    api::RegisterCustomOpsLibrary_V2(&registered, path);
+    for (const OrtCustomOpDomain* domain : registered.domains) add_operators(options, *domain);
+    return nullptr;
+  });
 }
 
 }  // namespace treadle::dropin

@@ -47,6 +47,12 @@ OrtErrorCode number_of(treadle_code code) {
 
 }  // namespace
 
+Failure take_failure(OrtStatus* status) {
+  Failure failure(status->code, status->message);
+  api::ReleaseStatus(status);
+  return failure;
+}
+
 OrtStatus* make_status(OrtErrorCode code, const std::string& message) noexcept {
   try {
     return new OrtStatus{code, message};

@@ -239,9 +239,9 @@ OrtValue OrtValue::place() {
   shared.handle = treadle::dropin::share_handle(handle.get());
   const auto release = [](void* value) { treadle_value_free(static_cast<treadle_value*>(value)); };
   treadle_value* place = nullptr;
-  treadle::dropin::check(treadle_tensor_borrow(treadle_tensor_element(handle.get()), treadle_tensor_dims(handle.get()),
-                              treadle_tensor_rank(handle.get()), memory, treadle_tensor_bytes(handle.get()), true,
-                              release, shared.handle.get(), &place));
+  treadle::dropin::check(treadle_tensor_borrow(
+      treadle_tensor_element(handle.get()), treadle_tensor_dims(handle.get()), treadle_tensor_rank(handle.get()),
+      memory, treadle_tensor_bytes(handle.get()), true, release, shared.handle.get(), &place));
   static_cast<void>(shared.handle.release());  // the place frees it
   shared.handle.reset(place);
   return shared;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "session.h"
 #include "support.h"
 #ifdef TREADLE_HAS_TOOL
 #include "cli/tool.h"
@@ -115,6 +116,7 @@ void define_module(PyObject* module) {
        py::function<infer_model>("infer_model", "path, bytes, flags"),
        py::function<parse_text>("parse_text", "part, text"),
        py::function<print_text>("print_text", "part, message, max_elements"), py::function<is_text>("is_text", "bytes"),
+       py::function<open_operator_library>("open_operator_library", "path"),
        py::function<read_file>("read_file", "path", "The bytes of a regular file, or of a pipe"),
        py::function<treadle_set_seed>("set_seed", "seed"),
        py::function<operators>("operators", "", "Every operator as a line of JSON"),

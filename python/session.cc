@@ -4,15 +4,27 @@
 #include <memory>
 #include <unordered_map>
 
+#include "dropin/operator_library.h"
+
 namespace treadle_python {
 
 namespace {
 
+Owned<treadle_options> new_options() {
+  treadle_options* options = nullptr;
+  check(treadle_options_create(&options));
+  return Owned<treadle_options>(options);
+}
+
+void add_library(treadle_options* options, PyObject* path) {
+  const py::Object name = py::steal(PyUnicode_EncodeFSDefault(path));
+  check(treadle::dropin::add_operator_library(options, PyBytes_AsString(name.get())));
+}
+
 Owned<treadle_options> make_options(PyObject* options, PyObject* dimensions, PyObject* denoted, PyObject* initializers,
-                                    PyObject* files) {
-  treadle_options* handle = nullptr;
-  check(treadle_options_create(&handle));
-  Owned<treadle_options> owned(handle);
+                                    PyObject* files, PyObject* libraries) {
+  Owned<treadle_options> owned = new_options();
+  treadle_options* const handle = owned.get();
   const auto set_each = [&](PyObject* given, auto set, auto convert) {
     py::for_each_item(given, [&](PyObject* name, PyObject* value) {
       check(set(handle, py::from<const char*>(name), convert(value)));
@@ -29,6 +41,7 @@ Owned<treadle_options> make_options(PyObject* options, PyObject* dimensions, PyO
     const std::string_view data = py::bytes(contents);
     check(treadle_options_set_external_file(handle, py::from<const char*>(name), data.data(), data.size()));
   });
+  py::for_each(libraries, [&](PyObject* path) { add_library(handle, path); });
   treadle_options_set_interrupt(handle, interrupted, nullptr);
   return owned;
 }
@@ -56,9 +69,13 @@ py::Object shape_of(const treadle_type* type) {
 
 }  // namespace
 
+void open_operator_library(PyObject* path) {
+  add_library(new_options().get(), path);
+}
+
 Session::Session(PyObject* path, PyObject* bytes, PyObject* folder, PyObject* options, PyObject* dimensions,
-                 PyObject* denoted, PyObject* initializers, PyObject* files, LoadFlag& flag) {
-  const auto made = make_options(options, dimensions, denoted, initializers, files);
+                 PyObject* denoted, PyObject* initializers, PyObject* files, PyObject* libraries, LoadFlag& flag) {
+  const auto made = make_options(options, dimensions, denoted, initializers, files, libraries);
   const LoadFlag::Opening opening(flag, made.get());
   treadle_session* session = nullptr;
   if (!py::is_none(path)) {
@@ -350,7 +367,7 @@ void define_session(PyObject* module) {
   py::define_type<Session>(
       module, "Session",
       py::constructor<Session, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*, PyObject*,
-                      LoadFlag&>(),
+                      PyObject*, LoadFlag&>(),
       {py::method<&Session::run>("run", "output_names, feed, options"),
        py::method<&Session::run_values>("run_values", "output_names, feed, outputs, options"),
        py::method<&Session::infos>("infos", "role"), py::method<&Session::metadata>("metadata"),

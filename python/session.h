@@ -110,12 +110,16 @@ class Outputs {
   Handles handles_;
 };
 
+// Opens a library of operators that was made for onnxruntime, and leaves it open. Raises where it is none.
+void open_operator_library(PyObject* path);
+
 class Session {
  public:
   // `path`, or `bytes` with the folder of their external data; the others None. `options`: a dict from names to texts,
-  // `dimensions` and `denoted` to sizes, `initializers` to tensors, `files` (of external data) to bytes.
+  // `dimensions` and `denoted` to sizes, `initializers` to tensors, `files` (of external data) to bytes. `libraries` of
+  // operators that were made for onnxruntime: a list of their paths.
   Session(PyObject* path, PyObject* bytes, PyObject* folder, PyObject* options, PyObject* dimensions, PyObject* denoted,
-          PyObject* initializers, PyObject* files, LoadFlag& flag);
+          PyObject* initializers, PyObject* files, PyObject* libraries, LoadFlag& flag);
 
   // `names` may be None: all outputs.
   py::Object run(PyObject* names, PyObject* feed, PyObject* options) const;

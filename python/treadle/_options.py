@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._devices import OrtEpDevice, OrtExecutionProviderDevicePolicy
 from ._errors import Fail
-from ._errors import NotImplemented as NotSupported
 from ._ignored import suggestion, warn_once
 
 if TYPE_CHECKING:
@@ -202,6 +201,7 @@ class SessionOptions:
         self._dimensions_by_denotation: dict[str, int] = {}
         self._initializers: dict[str, Any] = {}
         self._files: dict[str, bytes] = {}
+        self._operator_libraries: list[str] = []
         self._load_limits: dict[str, Any] = {}
         self._load_flag = _core.LoadFlag()
         self._has_providers = False
@@ -221,6 +221,7 @@ class SessionOptions:
             "dimensions": self._dimensions,
             "denoted_dimensions": self._dimensions_by_denotation,
             "initializers": sorted(self._initializers),
+            "operator_libraries": self._operator_libraries,
         }
         limits = [f"{name}={value!r}" for name, value in self._load_limits.items() if value is not None]
         more = [f"{name}={value!r}" for name, value in others.items() if value]
@@ -311,8 +312,13 @@ class SessionOptions:
         )
 
     def register_custom_ops_library(self, path: str) -> None:
-        """Raises NotImplemented: libraries of operators for onnxruntime cannot be loaded."""
-        raise NotSupported(f"{path}: libraries of operators for onnxruntime cannot be loaded")
+        """Opens a library of operators that was made for onnxruntime, for sessions that are made with these options.
+
+        The library stays open as long as the process. RuntimeException says why a library cannot be opened or refuses.
+        """
+        path = os.fspath(path)
+        _core.open_operator_library(path)
+        self._operator_libraries.append(os.path.abspath(path) if os.path.exists(path) else path)
 
     def add_provider(self, name: str, options: Mapping[str, str], /) -> None:
         """Names the provider that runs the model; RuntimeError for any but "CPUExecutionProvider". Its options warn once."""

@@ -212,6 +212,7 @@ class InferenceSession(_core.SessionBase):
             dict(options._dimensions_by_denotation),
             {name: v._value if isinstance(v, OrtValue) else v for name, v in options._initializers.items()},
             dict(options._files),
+            list(options._operator_libraries),
             options._load_flag,
         )
         for remark in self._engine.remarks():

@@ -16,6 +16,9 @@ void remove_dead_nodes(ir::Graph& graph, Remarks* remarks = nullptr);
 // Removes nodes whose output is their input: Identity, and others where sizes and types say so.
 void remove_identities(ir::Graph& graph, Remarks* remarks = nullptr);
 
+// CastLike becomes Cast. Wants types of elements; done once when a model is loaded.
+void settle_casts(ir::Graph& graph);
+
 // Nodes become the simpler ones that their operators know for them (OpDef::expand). Wants types; results are the same
 // bit for bit, but where the operator's file says that more is rounded.
 void expand_nodes(ir::Graph& graph, Remarks* remarks = nullptr);

@@ -122,6 +122,7 @@ Status settle_graph(Loaded& loaded) {
   loaded.inputs = Inputs(graph);
   Inference inference({.fold = false, .trust_containers = true, .keep_declared = true, .check_types = true});
   TREADLE_TRY(inference.infer(top));
+  if (loaded.options.optimize) opt::settle_casts(graph);
   record_output_types(top);
   for (size_t i = 0; i < loaded.outputs.size(); ++i) {
     auto merged = merge(loaded.outputs[i].type, top.outputs[i]->type);

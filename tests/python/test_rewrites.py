@@ -1,6 +1,7 @@
 """Models run with and without rewriting give the same bits where rewriting promises them, and close ones elsewhere."""
 
 import numpy as np
+import onnx
 import pytest
 import treadle
 from onnx import TensorProto, helper, numpy_helper
@@ -143,3 +144,20 @@ def test_softmax_between_products(stack, rows, columns, inner, width, scaling, t
     nodes.append(helper.make_node("Softmax", [scores], ["w"], axis=-1))
     nodes.append(helper.make_node("MatMul", ["w", "v"], ["y"]))
     _same_bits(nodes, inputs, {"c": np.array(scaling[1], np.float32)} if scaling else {})
+
+
+def test_a_cast_to_the_type_of_another_value_is_a_cast_to_that_type(tmp_path):
+    options = treadle.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
+    text = """<ir_version: 10, opset_import: ["" : 20]>
+    g (float[n] x, float16[n] y) => (float16[n] z) {
+      like = Neg(y)
+      z = CastLike <saturate = 0> (x, like)
+    }"""
+    x = np.linspace(-3, 3, 5, dtype=np.float32)
+    [z] = treadle.InferenceSession(text.encode(), options).run(None, {"x": x, "y": x.astype(np.float16)})
+    np.testing.assert_array_equal(z, x.astype(np.float16))
+    written = onnx.load(options.optimized_model_filepath)
+    assert "CastLike" not in {node.op_type for node in written.graph.node}
+    again = treadle.InferenceSession(options.optimized_model_filepath)
+    np.testing.assert_array_equal(again.run(None, {"x": x, "y": z})[0], z)
