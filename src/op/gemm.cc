@@ -45,7 +45,7 @@ double multiply_add_ns(ElementType type, int64_t rows, int64_t elements) {
   switch (type) {
     case ElementType::kFloat: {
       const bool is_far = elements * int64_t{sizeof(float)} > static_cast<int64_t>(caches().second / 2);
-      return std::max(0.02, (is_far ? 0.15 : 0.05) / static_cast<double>(std::max<int64_t>(rows, 1)));
+      return std::max(0.02, (is_far ? 0.18 : 0.05) / static_cast<double>(std::max<int64_t>(rows, 1)));
     }
     case ElementType::kInt64:
     case ElementType::kUint64:

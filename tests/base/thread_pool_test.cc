@@ -101,6 +101,18 @@ TEST(ThreadPool, HelpersDoTakePart) {
   EXPECT_EQ(workers.size(), 2u);
 }
 
+TEST(ThreadPool, WorkersTakeTheirOwnShareFirst) {
+  const ThreadScope scope(2);
+  std::array<std::atomic<int64_t>, 2> first{-1, -1};
+  parallel_for(80, kMuch, [&](int64_t begin, int64_t, int worker) {
+    int64_t none = -1;
+    first[static_cast<size_t>(worker)].compare_exchange_strong(none, begin);
+    spin_for(std::chrono::microseconds(100));
+  });
+  EXPECT_EQ(first[0], 0);
+  if (first[1] >= 0) EXPECT_GE(first[1], 40);  // a loaded machine may be late with the helper
+}
+
 TEST(ThreadPool, NestedLoopsRunInline) {
   const ThreadScope scope(4);
   std::vector<int> count(64);

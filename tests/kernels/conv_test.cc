@@ -258,6 +258,8 @@ TEST_P(ConvTest, WideImagesInBandsOfColumns) {
   check<float>(conv2d(64, 13, 1, 150, 3, 1, 1), {0, INFINITY}, true);
   check<float>(conv2d(48, 5, 1, 131, 5, 1, 2));
   check<float>(conv2d(64, 12, 1, 140, 3, 2, 1));
+  check<float>(conv2d(32, 16, 1, 121, 3, 1, 1), {0, INFINITY}, true);  // output channels in lanes
+  check<float>(conv2d(16, 32, 1, 230, 3, 2, 1));
 }
 
 TEST_P(ConvTest, NotANumberStaysWhereItIsRead) {
