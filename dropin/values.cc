@@ -233,16 +233,19 @@ OrtValue OrtValue::share() const {
 }
 
 OrtValue OrtValue::place() {
+  using treadle::dropin::check;
   OrtValue shared = share();
   if (staged || !is_tensor()) return shared;
   void* const memory = treadle::dropin::data_to_write(this);
-  shared.handle = treadle::dropin::share_handle(handle.get());
+  treadle_value* const tensor = handle.get();
+  treadle_value *kept = nullptr, *place = nullptr;
+  check(treadle_value_copy(tensor, &kept));
   const auto release = [](void* value) { treadle_value_free(static_cast<treadle_value*>(value)); };
-  treadle_value* place = nullptr;
-  treadle::dropin::check(treadle_tensor_borrow(
-      treadle_tensor_element(handle.get()), treadle_tensor_dims(handle.get()), treadle_tensor_rank(handle.get()),
-      memory, treadle_tensor_bytes(handle.get()), true, release, shared.handle.get(), &place));
-  static_cast<void>(shared.handle.release());  // the place frees it
+  treadle_status* const status =
+      treadle_tensor_borrow(treadle_tensor_element(tensor), treadle_tensor_dims(tensor), treadle_tensor_rank(tensor),
+                            memory, treadle_tensor_bytes(tensor), true, release, kept, &place);
+  if (status) treadle_value_free(kept);
+  check(status);
   shared.handle.reset(place);
   return shared;
 }

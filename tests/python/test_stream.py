@@ -2,6 +2,7 @@
 
 import models
 import numpy as np
+import onnx.parser
 import pytest
 import treadle
 from onnx import helper, numpy_helper

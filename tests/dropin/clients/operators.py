@@ -11,7 +11,7 @@ if engine == "treadle":
     import treadle
 
     treadle.as_onnxruntime()
-import onnxruntime
+import onnxruntime  # noqa: E402
 
 if package == "onnxruntime_extensions":
     libraries = [importlib.import_module(package).get_library_path()]
