@@ -37,9 +37,11 @@ inline constexpr double kNativeMoveNs = 1.5, kNativeMovedLineNs = 2;
 inline constexpr double kReachedShare = 0.75;
 // What native code saves of an interpreted loop: at a back edge, at an instruction that stays a call, at an elementwise
 // group, at a kernel that is written out, and where a loop inside begins and ends ("saved by native code"). Of each
-// operation on an element: of short rows, which stay in registers, and of long ones in a loop that does nothing else.
+// operation on an element: of short rows, which stay in registers, and of each pass over a long one.
 inline constexpr double kSavedIterationNs = 4, kSavedInstructionNs = 2, kSavedGroupNs = 6, kSavedKernelNs = 16;
-inline constexpr double kSavedProductNs = 40;  // instead, of a row times a matrix and of a position of an extreme
+inline constexpr double kSavedProductNs = 40;    // instead, of a row times a matrix
+inline constexpr double kSavedPositionNs = 0.5;  // of each element that a position of an extreme is looked for in
+inline constexpr double kTileStepNs = 8;         // a step of a group that runs tile by tile: a call (kernels/fused.h)
 inline constexpr double kInnerLoopNs = 45, kSavedInnerLoopNs = 35;
 inline constexpr double kSavedElementNs = 0.02, kSavedPassNs = 0.08;
 // Of a whole iteration: never more than a share, and a share that is worth it.

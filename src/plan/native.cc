@@ -36,9 +36,11 @@ double passes_of(const ElementwiseCode& code) {
 
 double saved_of(const InstructionCode* code) {
   if (!code) return costs::kSavedInstructionNs;
+  if (const auto* best = std::get_if<ArgReductionCode>(code)) {
+    return costs::kSavedKernelNs + costs::kSavedPositionNs * static_cast<double>(best->outer * best->n * best->inner);
+  }
   const auto* product = std::get_if<ProductCode>(code);
-  const bool is_long = product ? product->shape.m == 1 : std::holds_alternative<ArgReductionCode>(*code);
-  return is_long ? costs::kSavedProductNs : costs::kSavedKernelNs;
+  return product && product->shape.m == 1 ? costs::kSavedProductNs : costs::kSavedKernelNs;
 }
 
 int64_t known_trips(const Program& program, const Loop& loop) {
@@ -66,7 +68,7 @@ class Body {
         operations_ += 1;
       }
     }
-    if (only_elementwise_) gain_.saved_ns += costs::kSavedPassNs * passes_;
+    gain_.saved_ns += costs::kSavedPassNs * (only_elementwise_ ? passes_ : fused_passes_);
     if (loop_.schedule.chain) {
       gain_.trip_ns =
           costs::kChainIterationNs + costs::kChainOperationNs * static_cast<double>(loop_.schedule.chain->steps.size());
@@ -103,10 +105,7 @@ class Body {
       vectors = vectors_of(*code);
       const bool is_long = vectors > kMostVectors;
       if (is_long) vectors = kTileVectors;
-      gain_.trip_ns += costs::kOperationNs * operations;
-      gain_.saved_ns += costs::kSavedGroupNs;
-      (is_long ? passes_ : gain_.saved_ns) +=
-          (is_long ? 1 : costs::kSavedElementNs) * count_of(*code) * passes_of(*code);
+      add_group(*code, is_long, p_.kernels[p_.code[pc].index].chain != nullptr);
     } else {
       gain_.trip_ns += costs::kKernelNs;
       gain_.saved_ns += saved_of(other_code(p_, pc));
@@ -116,11 +115,31 @@ class Body {
     operations_ += operations;
   }
 
+  // Native code makes one pass of a group over long rows; the interpreter makes one for each step, in cache. A loop
+  // that does nothing else makes none at all: it keeps elements in registers from iteration to iteration
+  // (jit/blocks.cc).
+  void add_group(const ElementwiseCode& code, bool is_long, bool is_chain) {
+    const double steps = static_cast<double>(code.steps.size()), passes = passes_of(code), count = count_of(code);
+    const double reductions = static_cast<double>(code.reductions.size());
+    gain_.trip_ns += costs::kOperationNs * steps;
+    gain_.saved_ns += costs::kSavedGroupNs;
+    if (!is_chain) {
+      gain_.trip_ns += costs::kTileStepNs * steps;
+      gain_.saved_ns += costs::kTileStepNs * passes;
+    }
+    if (is_long) {
+      passes_ += count * (passes + reductions);
+      fused_passes_ += count * std::max(0.0, passes - 1 + reductions);
+    } else {
+      gain_.saved_ns += costs::kSavedElementNs * count * passes;
+    }
+  }
+
   const Program& p_;
   const Loop& loop_;
   NativeGain gain_;
   double compile_ns_ = 0, operations_ = 0;  // with the loops inside
-  double passes_ = 0;                       // over elements of long rows
+  double passes_ = 0, fused_passes_ = 0;    // over elements of long rows: all, and those but the first of each group
   bool only_elementwise_ = true;
 };
 
