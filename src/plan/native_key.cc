@@ -4,6 +4,7 @@
 #include "plan/native_key.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "plan/roles.h"
@@ -11,6 +12,8 @@
 namespace treadle::plan {
 
 namespace {
+
+constexpr int kExponentBits = 12;  // of a double, with the sign; few of the other bits are set in a short number
 
 class KeyWriter {
  public:
@@ -45,7 +48,8 @@ class KeyWriter {
     d_.number(dims.size());
     for (const int64_t dim : dims) d_.number(dim);
   }
-  void real(double value) { d_.add(std::as_bytes(std::span(&value, 1))); }
+  // Most are 0, whose bits are a short number.
+  void real(double value) { d_.number(std::rotl(std::bit_cast<uint64_t>(value), kExponentBits)); }
   void type(const Type& type) {
     const bool concrete = type.is_concrete();
     d_.number(type.kind).number(type.element).number(concrete);
