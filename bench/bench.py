@@ -1,6 +1,6 @@
 """Measures treadle beside onnxruntime in one process, one thread each, alternating: bench.py [loops] [rnn] [models]
 [recurrent] [functions] [operators] [products] [products8] [convolutions] [networks] [pools] [check] [growth] [random]
-[stops] [costs] [explain].
+[stops] [costs] [explain] [table].
 
     loops      nanoseconds per trip of both tiers, onnxruntime, jax where it is installed, and hand-written C++
     rnn        recurrent operators beside onnxruntime and the machine's roof
@@ -12,6 +12,7 @@
     convolutions  convolutions of floats beside onnxruntime and the machine's roof
     networks   convolutional networks of real sizes beside onnxruntime, one thread and two
     models     real models of SHARED/models (a folder beside the repository, or $TREADLE_SHARED), where it is there
+    table      calls by the function table of libonnxruntime.so, treadle's and onnxruntime's own
     pools      many streams at once, beside a batch made by hand for onnxruntime
     check      checking and inferring models, beside the onnx package
     growth     load and first run of models of many nodes, beside onnxruntime
@@ -44,6 +45,7 @@ from bench_real import bench_real
 from bench_recurrent import bench_recurrent
 from bench_rnn import bench_rnn
 from bench_stops import bench_stops
+from bench_table import bench_table
 
 
 def main() -> None:
@@ -65,6 +67,7 @@ def main() -> None:
         "stops": bench_stops,
         "costs": bench_costs,
         "explain": bench_explain,
+        "table": bench_table,
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", nargs="*", choices=[[], *kinds], default=list(kinds))
