@@ -1,9 +1,12 @@
 #include "base/arena.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <new>
 
 #include "base/block_cache.h"
 #include "base/memory_account.h"
+#include "base/pages.h"
 
 namespace treadle {
 
@@ -21,6 +24,10 @@ bool may_wait(size_t bytes) {
   return bytes >= Block::kUnit && bytes <= Block::kMaxBytes;
 }
 
+// Who holds much gets blocks of large pages, of which half a block may lie idle.
+constexpr size_t kMuch = size_t{8} << 20;
+constexpr size_t kPagedBlock = size_t{4} << 20;
+
 // At least so many bytes; says how many.
 void* new_block(size_t& bytes) {
   if (!may_wait(bytes)) return ::operator new(bytes);
@@ -29,12 +36,13 @@ void* new_block(size_t& bytes) {
     bytes = block.size();
     return block.data();
   }
-  return ::operator new(bytes, std::align_val_t(Block::kAlignment));
+  if (void* block = allocate_pages(bytes)) return block;
+  throw std::bad_alloc();
 }
 
 void delete_block(void* data, size_t bytes) {
   if (!may_wait(bytes)) return ::operator delete(data);
-  if (!spare_blocks().give(Block(data, bytes))) ::operator delete(data, std::align_val_t(Block::kAlignment));
+  if (!spare_blocks().give(Block(data, bytes))) std::free(data);
 }
 
 }  // namespace
@@ -52,6 +60,11 @@ void* Arena::allocate_block(size_t bytes) {
   // A large piece gets a block of its own, and what is left of the newest one stays in use.
   const bool large = bytes > block_bytes_ / 4;
   size_t size = large ? kHead + bytes : block_bytes_;
+  if (size == kLargestBlock) {
+    size_t held = 0;
+    for (const Head* head = newest_; head && held < kMuch; head = head->before) held += head->bytes;
+    if (held >= kMuch) size = kPagedBlock;
+  }
   const MemoryScope* const scope = MemoryScope::current();
   if (scope && !scope->fits(size)) throw MemoryRefused(scope->account(), size);
   void* block = new_block(size);

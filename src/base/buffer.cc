@@ -11,12 +11,12 @@
 #include "base/block_cache.h"
 #include "base/counted.h"
 #include "base/memory_account.h"
+#include "base/pages.h"
 
 namespace treadle {
 
 namespace {
 
-constexpr size_t kLargePage = 2 << 20;
 constexpr size_t kCachedBytes = 256 << 10;  // from here on, the faults of fresh memory are worth avoiding
 constexpr size_t kCacheLimit = 32 << 20;
 
@@ -33,17 +33,6 @@ constexpr size_t kCacheLimit = 32 << 20;
 
 size_t round_up(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
-}
-
-// In large pages, where the system gives them on request: they are filled with one fault instead of 512, and walks over
-// many planes stay within what the processor remembers of the page table.
-void* allocate_pages(size_t bytes) {
-  if (bytes < kLargePage) return std::aligned_alloc(Block::kAlignment, bytes);
-  void* data = std::aligned_alloc(kLargePage, round_up(bytes, kLargePage));
-#if defined(__linux__)
-  if (data) ::madvise(data, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
-#endif
-  return data;
 }
 
 // Never destroyed: buffers may outlive everything else.

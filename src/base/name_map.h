@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -37,11 +38,16 @@ class NameMap {
     entries_.reserve(names);
   }
 
+  // None when there is no such name.
+  std::optional<uint32_t> index_of(std::string_view name) const {
+    if (!(seen_ & trait_of(name))) return std::nullopt;
+    const uint32_t slot = slots_[slot_of(name, hash_name(name, seed_))];
+    return slot == 0 ? std::nullopt : std::optional(slot - 1);
+  }
   // Null when there is no such name.
   const V* find(std::string_view name) const {
-    if (!(seen_ & trait_of(name))) return nullptr;
-    const uint32_t slot = slots_[slot_of(name, hash_name(name, seed_))];
-    return slot == 0 ? nullptr : &entries_[slot - 1].value;
+    const auto index = index_of(name);
+    return index ? &entries_[*index].value : nullptr;
   }
   bool contains(std::string_view name) const { return find(name) != nullptr; }
   V* find(std::string_view name) { return const_cast<V*>(std::as_const(*this).find(name)); }

@@ -17,7 +17,10 @@ std::vector<Attribute>& Attributes::own() {
   if (!list_) {
     list_ = std::make_shared<std::vector<Attribute>>();
   } else if (list_.use_count() > 1) {
-    list_ = std::make_shared<std::vector<Attribute>>(*list_);
+    auto copy = std::make_shared<std::vector<Attribute>>();
+    copy->reserve(list_->size() + 2);  // copies are made to be added to
+    copy->assign(list_->begin(), list_->end());
+    list_ = std::move(copy);
   }
   return *list_;
 }

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/pointer_map.h"
+
 namespace treadle::ir {
 
 Region* Node::region(std::string_view attribute) const {
@@ -122,19 +124,29 @@ void Graph::add_absent_output(Node* node) {
 
 namespace {
 
+// Where the map has what becomes of `v`, and whether it is new there.
+std::pair<Value**, bool> entry_of(std::unordered_map<const Value*, Value*>& map, const Value* v) {
+  const auto [it, fresh] = map.try_emplace(v, nullptr);
+  return {&it->second, fresh};
+}
+std::pair<Value**, bool> entry_of(PointerMap<Value, Value*>& map, const Value* v) {
+  return map.emplace(v);
+}
+
 // Copies regions into another graph; `map` takes values of the old graph to those of the new one.
+template <class Map>
 struct Cloner {
   Graph& to;
-  std::unordered_map<const Value*, Value*>& map;
+  Map& map;
 
   Value* copy(const Value* v, Region* owner) {
     if (!v) return nullptr;
-    auto [it, fresh] = map.try_emplace(v, nullptr);
+    const auto [made, fresh] = entry_of(map, v);
     if (fresh) {
-      it->second = to.new_value(v->name, v->type, v->is_constant() ? &to.top() : owner);
-      it->second->constant = v->constant;
+      *made = to.new_value(v->name, v->type, v->is_constant() ? &to.top() : owner);
+      (*made)->constant = v->constant;
     }
-    return it->second;
+    return *made;
   }
 
   // What is defined in a region is owned by it, even where its contents are known.
@@ -178,7 +190,8 @@ std::unique_ptr<Graph> Graph::clone() const {
   copy->metadata = metadata;
   copy->input_defaults = input_defaults;
   copy->file = file;
-  std::unordered_map<const Value*, Value*> map;
+  copy->reserve_values(values_.size());
+  PointerMap<Value, Value*> map;
   Cloner{*copy, map}.copy(*top_, &copy->top());
   return copy;
 }

@@ -8,6 +8,7 @@ namespace treadle {
 
 void with_form(const ir::Node& node, const std::function<void(const ElementwiseForm&)>& use) {
   std::vector<Operand> in;
+  in.reserve(node.inputs.size());
   for (const ir::Value* v : node.inputs) in.push_back(v ? operand_of(*v) : Operand());
   with_form(node, in, operand_of(*node.outputs[0]), use);
 }

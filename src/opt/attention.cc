@@ -187,6 +187,7 @@ class Fusion {
 }  // namespace
 
 void fuse_attention(ir::Graph& graph, Remarks* remarks) {
+  if (!has_node(graph.top(), [](const ir::Node& node) { return is(node, "Softmax"); })) return;
   Fusion fusion(graph, remarks);
   ir::for_each_node(graph.top(), [&](ir::Node& node) { fusion.visit(node); });
 }

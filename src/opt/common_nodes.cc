@@ -4,9 +4,12 @@
 //
 // Nodes that can fail are merged too: the one that stays runs first and fails for the same reason.
 #include <algorithm>
-#include <cstring>
-#include <unordered_map>
+#include <string>
+#include <vector>
 
+#include "base/arena.h"
+#include "base/name_map.h"
+#include "base/pointer_map.h"
 #include "base/stop.h"
 #include "op/op_def.h"
 #include "op/place.h"
@@ -23,40 +26,45 @@ class Merger {
   explicit Merger(Remarks* remarks) : remarks_(remarks) {}
 
   void walk(ir::Region& region) {
-    scopes_.emplace_back();
+    const size_t outer = in_scope_.size();
     std::erase_if(region.nodes, [&](const auto& node) {
       for (ir::Value*& v : node->inputs) v = resolve(v);
       for (auto& body : node->regions) walk(*body);
       return !stop_requested() && merge(*node);
     });
     for (ir::Value*& v : region.outputs) v = resolve(v);
-    scopes_.pop_back();
+    for (; in_scope_.size() > outer; in_scope_.pop_back()) seen_.value(in_scope_.back()) = nullptr;
   }
 
  private:
   ir::Value* resolve(ir::Value* v) const {
-    const auto it = replaced_.find(v);
-    return it == replaced_.end() ? v : it->second;
+    ir::Value* const* other = replaced_.find(v);
+    return other ? *other : v;
   }
 
   bool merge(ir::Node& node) {
     if (node.op->effects == Effects::kRandom || !node.regions.empty() || node.op->control != Control::kNone) {
       return false;
     }
-    std::string key;
-    if (!describe(node, key)) return false;
-    for (const auto& scope : scopes_) {
-      const auto it = scope.find(key);
-      if (it == scope.end()) continue;
-      if (!provides(*it->second, node)) return false;
-      for (size_t i = 0; i < node.outputs.size(); ++i) {
-        if (node.outputs[i]) replaced_[node.outputs[i]] = it->second->outputs[i];
-      }
-      note(remarks_, Change::kMerged, *node.parent, node, it->second->name);
-      return true;
+    if (!describe(node)) return false;
+    const uint32_t place = place_of_key();
+    const ir::Node*& first = seen_.value(place);
+    if (!first) {
+      first = &node;
+      in_scope_.push_back(place);
+      return false;
     }
-    scopes_.back().emplace(std::move(key), &node);
-    return false;
+    if (!provides(*first, node)) return false;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i]) replaced_.emplace(node.outputs[i], first->outputs[i]);
+    }
+    note(remarks_, Change::kMerged, *node.parent, node, first->name);
+    return true;
+  }
+
+  uint32_t place_of_key() {
+    if (const auto place = seen_.index_of(key_)) return *place;
+    return seen_.emplace(keys_.copy(key_), nullptr).first;
   }
 
   static bool provides(const ir::Node& first, const ir::Node& node) {
@@ -66,9 +74,10 @@ class Merger {
     return true;
   }
 
-  // What the node computes, as bytes; false for attributes that are too large to compare.
-  bool describe(const ir::Node& node, std::string& key) {
-    auto append = [&](const auto& plain) { key.append(reinterpret_cast<const char*>(&plain), sizeof(plain)); };
+  // What the node computes, as bytes in key_; false for attributes that are too large to compare.
+  bool describe(const ir::Node& node) {
+    key_.clear();
+    auto append = [&](const auto& plain) { key_.append(reinterpret_cast<const char*>(&plain), sizeof(plain)); };
     auto append_list = [&](const auto& list) {
       append(list.size());
       for (const auto& item : list) append(item);
@@ -77,14 +86,14 @@ class Merger {
     append(node.version);
     append(node.inputs.size());
     for (const ir::Value* v : node.inputs) append(representative(v));
-    std::vector<const ir::Attribute*> attributes;
+    InlineVector<const ir::Attribute*, 8> attributes;
     for (const ir::Attribute& a : node.attributes.all()) {
       if (a.name != kNamedAs) attributes.push_back(&a);
     }
     std::sort(attributes.begin(), attributes.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
     for (const ir::Attribute* a : attributes) {
-      key += a->name;
-      key += '=';
+      key_ += a->name;
+      key_ += '=';
       switch (a->kind) {
         case ir::AttributeKind::kInt:
           append(a->as_int());
@@ -94,7 +103,7 @@ class Merger {
           break;
         case ir::AttributeKind::kString:
           append(a->as_string().size());
-          key += a->as_string();
+          key_ += a->as_string();
           break;
         case ir::AttributeKind::kInts:
           append_list(a->as_ints());
@@ -114,18 +123,24 @@ class Merger {
     if (!v || !v->is_constant() || is_string(v->constant.type()) || v->constant.byte_size() > kMaxConstantBytes) {
       return v;
     }
+    const auto [same, fresh] = same_.emplace(v, v);
+    if (!fresh) return *same;
     const Tensor& t = v->constant;
     std::string contents(1, static_cast<char>(t.type()));
     for (const int64_t d : t.dims()) contents.append(reinterpret_cast<const char*>(&d), sizeof(d));
     contents += '|';
     contents.append(static_cast<const char*>(t.raw()), t.byte_size());
-    return constants_.emplace(std::move(contents), v).first->second;
+    return *same = constants_.value(constants_.emplace(keys_.copy(contents), v).first);
   }
 
   Remarks* remarks_;
-  std::vector<std::unordered_map<std::string, const ir::Node*>> scopes_;
-  std::unordered_map<const ir::Value*, ir::Value*> replaced_;
-  std::unordered_map<std::string, const ir::Value*> constants_;
+  Arena keys_;                      // of the maps
+  std::string key_;                 // of the node at hand
+  NameMap<const ir::Node*> seen_;   // null: in a scope that has ended
+  std::vector<uint32_t> in_scope_;  // places of the others, inner scopes last
+  PointerMap<ir::Value, ir::Value*> replaced_;
+  NameMap<const ir::Value*> constants_;
+  PointerMap<ir::Value, const ir::Value*> same_;  // of each constant
 };
 
 }  // namespace

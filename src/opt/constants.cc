@@ -1,6 +1,5 @@
 // Most of what is folded is chains from weight to weight (dequantise, transpose, join). The memory of a link is
 // given back as soon as the link's last user is folded, so that the next link reuses the memory.
-#include <unordered_map>
 
 #include "infer/inference.h"
 #include "op/op_def.h"
@@ -17,7 +16,9 @@ class Folder {
  public:
   Folder(ir::Graph& graph, Remarks* remarks, const reference::FoldLimits& limits)
       : graph_(graph), remarks_(remarks), folding_(limits) {
-    for_each_use(graph.top(), [this](const ir::Value* v, const ir::Node*) { ++uses_[v]; });
+    for_each_use(graph.top(), [this](const ir::Value* v, const ir::Node*) {
+      if (v) ++*uses_.emplace(v).first;
+    });
   }
 
   void run() {
@@ -39,7 +40,7 @@ class Folder {
       if (node.outputs[i]) make_constant(*node.outputs[i], results[i].tensor());
     }
     for (ir::Value* v : node.inputs) {
-      if (v && --uses_[v] == 0) v->constant = {};
+      if (v && --*uses_.emplace(v).first == 0) v->constant = {};
     }
     note(remarks_, Change::kFolded, *node.parent, node);
     return true;
@@ -68,7 +69,7 @@ class Folder {
   ir::Graph& graph_;
   Remarks* remarks_;
   reference::Folding folding_;
-  std::unordered_map<const ir::Value*, size_t> uses_;
+  PointerMap<ir::Value, size_t> uses_;
 };
 
 }  // namespace

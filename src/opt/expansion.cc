@@ -83,6 +83,7 @@ class Expander {
 }  // namespace
 
 void expand_nodes(ir::Graph& graph, Remarks* remarks) {
+  if (!has_node(graph.top(), [](const ir::Node& node) { return node.op->expand != nullptr; })) return;
   Expander(graph, remarks).run();
 }
 

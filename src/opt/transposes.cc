@@ -6,6 +6,7 @@
 #include "op/registry.h"
 #include "opt/match.h"
 #include "opt/passes.h"
+#include "opt/uses.h"
 
 namespace treadle::opt {
 
@@ -79,6 +80,7 @@ void reshape_transposes(ir::Graph& graph, Remarks* remarks) {
 }
 
 void fuse_transposes(ir::Graph& graph, Remarks* remarks) {
+  if (!has_node(graph.top(), [](const ir::Node& node) { return is(node, "Transpose"); })) return;
   const Values candidates = operands_of_products(graph.top());
   ir::for_each_node(graph.top(), [&](ir::Node& node) {
     if (!is(node, "MatMul")) return;

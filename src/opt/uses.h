@@ -7,16 +7,22 @@
 namespace treadle::opt {
 
 // fn(value, node) for every operand of every node in `top` and all regions inside, and fn(value, nullptr) for every
-// result of a region. Values that are left out are null.
+// result of a region inside. Values that are left out are null.
 template <class Fn>
-void for_each_use(const ir::Region& top, const Fn& fn) {
-  for (const ir::Value* v : top.outputs) fn(v, nullptr);
+void for_each_use_inside(const ir::Region& top, const Fn& fn) {
   ir::for_each_node(top, [&](const ir::Node& node) {
     for (const ir::Value* v : node.inputs) fn(v, &node);
     for (const auto& body : node.regions) {
       for (const ir::Value* v : body->outputs) fn(v, nullptr);
     }
   });
+}
+
+// With the results of `top`.
+template <class Fn>
+void for_each_use(const ir::Region& top, const Fn& fn) {
+  for (const ir::Value* v : top.outputs) fn(v, nullptr);
+  for_each_use_inside(top, fn);
 }
 
 class ValueSet {

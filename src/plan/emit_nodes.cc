@@ -39,6 +39,7 @@ void Planner::emit_fused(const Unit& unit, FusedGroup group) {
   KernelCall call;
   call.inputs = static_cast<uint32_t>(group.inputs.size());
   call.outputs = static_cast<uint32_t>(group.outputs.size());
+  call.operands.reserve(group.inputs.size() + group.outputs.size() + unit.reductions.size() + 2);
   for (const ir::Value* v : group.inputs) call.operands.push_back(slot(v));
   for (const ir::Value* v : group.outputs) call.operands.push_back(define(v, Storage::kArena));
   for (const auto& [alias, base] : group.aliases) slot_of_[alias] = slot(base);
@@ -132,6 +133,9 @@ Status Planner::emit_kernel(const ir::Node& node, const Unit& unit) {
   KernelCall call;
   call.inputs = static_cast<uint32_t>(node.inputs.size());
   call.outputs = static_cast<uint32_t>(node.outputs.size());
+  in.reserve(node.inputs.size());
+  out.reserve(node.outputs.size());
+  call.operands.reserve(node.inputs.size() + node.outputs.size() + 2);
   for (const ir::Value* v : node.inputs) {
     Fusion::Source source;
     if (v) source = fusion_.source(unit, v);

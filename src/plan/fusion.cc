@@ -247,7 +247,7 @@ std::vector<const ir::Node*> Unit::all() const {
 
 Fusion::Fusion(const ir::Graph& graph, bool enabled, int threads) : enabled_(enabled), threads_(threads) {
   auto count = [&](const ir::Value* v) {
-    if (v) ++uses_[v];
+    if (v) ++*uses_.emplace(v).first;
   };
   for (const ir::Value* v : graph.top().outputs) count(v);
   ir::for_each_node(graph.top(), [&](const ir::Node& node) {
@@ -270,7 +270,8 @@ bool Fusion::is_elementwise(const ir::Node& node) {
   const ElementwiseForm form = elementwise_form(node);
   if (form.kind == ElementwiseForm::Kind::kNone || form.op == kernels::ElementwiseOp::kClip) return false;
   if (form.kind == ElementwiseForm::Kind::kConversion && form.converter.step_count == 0) return false;
-  forms_.emplace(&node, form);
+  forms_.push_back(form);
+  form_.emplace(&node, &forms_.back());
   return true;
 }
 
@@ -377,7 +378,7 @@ bool Fusion::is_even(const Unit& unit, const Lines& lines) const {
   for (const ir::Node* node : unit.nodes) {
     made.insert(node->outputs[0]);
     if (is_alias(*node)) continue;
-    const ElementwiseForm& form = forms_.at(node);
+    const ElementwiseForm& form = this->form(*node);
     const Dims dims = known_dims(node->outputs[0]->type.shape);
     const size_t count = form.kind == ElementwiseForm::Kind::kConversion ? 1 : kernels::info(form.op).inputs;
     for (size_t i = 0; i < count; ++i) {
@@ -539,7 +540,7 @@ FusedGroup Fusion::build(const Unit& unit) const {
       members.base[result] = members.resolve(aliased(*node));
       continue;
     }
-    const ElementwiseForm& form = forms_.at(node);
+    const ElementwiseForm& form = this->form(*node);
     if (form.kind == ElementwiseForm::Kind::kConversion) {
       members.convert(*node, form.converter);
     } else {
@@ -550,8 +551,8 @@ FusedGroup Fusion::build(const Unit& unit) const {
   std::unordered_set<const ir::Value*> wanted;
   for (const ir::Node* node : unit.nodes) {
     const ir::Value* result = node->outputs[0];
-    const auto uses = uses_.find(result);
-    if (uses == uses_.end() || uses->second == members.used[result]) continue;
+    const size_t* uses = uses_.find(result);
+    if (!uses || *uses == members.used[result]) continue;
     const ir::Value* base = members.resolve(result);
     if (wanted.insert(base).second) {
       group.builder.output(members.stored(members.made.at(base), base->type.element));

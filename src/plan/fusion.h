@@ -1,10 +1,12 @@
 #pragma once
 // Which elementwise nodes run together as one instruction.
 
+#include <deque>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "base/pointer_map.h"
 #include "base/status.h"
 #include "ir/graph.h"
 #include "kernels/fused.h"
@@ -54,10 +56,12 @@ class Fusion {
   // The nodes of `region` in the order in which they are to run; nested regions are not looked into.
   std::vector<Unit> units(const ir::Region& region);
   FusedGroup build(const Unit& unit) const;
+  // How many values somebody reads.
+  size_t values() const { return uses_.size(); }
   // Whether a unit that is not fused could be the only member of a group.
-  bool can_be_group(const Unit& unit) const { return unit.nodes.size() == 1 && forms_.contains(unit.nodes[0]); }
+  bool can_be_group(const Unit& unit) const { return unit.nodes.size() == 1 && form_.contains(unit.nodes[0]); }
   // What a member of a group computes, aliases apart.
-  const ElementwiseForm& form(const ir::Node& node) const { return forms_.at(&node); }
+  const ElementwiseForm& form(const ir::Node& node) const { return **form_.find(&node); }
   const kernels::ReducePlan& reduction(const ir::Node& node) const { return reductions_.at(&node); }
   const Lines& lines(const ir::Node& node) const { return lines_.at(&node); }
   // Where a member of `unit` reads `v`.
@@ -83,8 +87,9 @@ class Fusion {
 
   bool enabled_;
   int threads_;
-  std::unordered_map<const ir::Value*, size_t> uses_;  // in all regions, as outputs of regions too
-  std::unordered_map<const ir::Node*, ElementwiseForm> forms_;
+  PointerMap<ir::Value, size_t> uses_;           // in all regions, as outputs of regions too
+  std::deque<ElementwiseForm> forms_;            // of members of groups
+  PointerMap<ir::Node, ElementwiseForm*> form_;  // which is whose
   std::unordered_map<const ir::Value*, ElementwiseForm::View> views_;
   std::unordered_map<const ir::Node*, kernels::ReducePlan> reductions_;
   std::unordered_map<const ir::Node*, Lines> lines_;

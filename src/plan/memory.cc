@@ -2,7 +2,9 @@
 #include "plan/memory.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <queue>
 #include <set>
 #include <utility>
 #include <vector>
@@ -66,6 +68,12 @@ class FreeBlocks {
 };
 
 class Placement {
+  struct Busy {     // a block, the one first that is free first
+    uint32_t last;  // instruction
+    size_t offset, size;
+    auto operator<=>(const Busy&) const = default;
+  };
+
  public:
   explicit Placement(Program& program) : p_(program) {}
 
@@ -79,18 +87,18 @@ class Placement {
       return std::pair(p_.slots[a].first, a) < std::pair(p_.slots[b].first, b);
     });
     FreeBlocks free_blocks;
-    std::multimap<uint32_t, std::pair<size_t, size_t>> busy;  // last instruction -> block
+    std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy;
     for (uint32_t s : order) {
       if (stop_requested()) return;
       Slot& slot = p_.slots[s];
-      while (!busy.empty() && busy.begin()->first < slot.first) {
-        free_blocks.release(busy.begin()->second.first, busy.begin()->second.second);
-        busy.erase(busy.begin());
+      while (!busy.empty() && busy.top().last < slot.first) {
+        free_blocks.release(busy.top().offset, busy.top().size);
+        busy.pop();
       }
       const size_t size = std::max((slot.bytes + kArenaAlignment - 1) / kArenaAlignment, size_t{1}) * kArenaAlignment;
       slot.offset = free_blocks.take(size);
       if (slot.offset == SIZE_MAX) slot.offset = std::exchange(p_.arena_bytes, p_.arena_bytes + size);
-      busy.emplace(slot.last, std::pair(slot.offset, size));
+      busy.push({slot.last, slot.offset, size});
     }
   }
 

@@ -3,6 +3,7 @@
 #include "plan/planner.h"
 
 #include "base/memory_account.h"
+#include "base/pages.h"
 #include "base/stop.h"
 #include "plan/chain_loops.h"
 #include "plan/growing.h"
@@ -28,8 +29,17 @@ bool same_memory(const Type& a, const Type& b) {
   return is_fixed(a) && is_fixed(b) && a.element == b.element && same(a.shape, b.shape);
 }
 
+namespace {
+
+// What values, scratch and constants of chains take, mostly: slots are long, so that moving them takes time.
+constexpr size_t kSlotsPerValue = 3;
+
+}  // namespace
+
 Status Planner::run() {
   const ir::Region& top = p_.graph->top();
+  p_.slots.reserve(kSlotsPerValue * fusion_.values());
+  ask_for_large_pages(p_.slots.data(), p_.slots.capacity() * sizeof(Slot));
   for (size_t i = 0; i < top.inputs.size(); ++i) add_input(i, *top.inputs[i]);
   TREADLE_TRY(emit(top));
   for (const ir::Value* v : top.outputs) add_output(v);

@@ -13,6 +13,7 @@
 // (nodes and branches), emit_loops.cc (Loop and Scan), add_pipelines.cc (loops that run at the same time),
 // finish_groups.cc (fused groups).
 
+#include <deque>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -146,9 +147,9 @@ class Planner {
   double unpolled_ns_ = 0;  // of those since the last kPoll
   Fusion fusion_;
   std::unordered_map<const ir::Value*, uint32_t> slot_of_;
-  std::vector<std::pair<uint32_t, FusedGroup>> groups_;  // by kernel
-  std::vector<bool> padded_;                             // per slot
-  std::unordered_set<uint32_t> late_;                    // slots of what the trip before made
+  std::deque<std::pair<uint32_t, FusedGroup>> groups_;  // by kernel
+  std::vector<bool> padded_;                            // per slot
+  std::unordered_set<uint32_t> late_;                   // slots of what the trip before made
   // Per slot: planned memory that only its own value uses, so that an output may take it over.
   std::vector<bool> fresh_;
 };

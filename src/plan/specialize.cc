@@ -4,7 +4,6 @@
 #include "plan/specialize.h"
 
 #include <deque>
-#include <unordered_set>
 
 #include "base/stop.h"
 #include "ir/nesting.h"
@@ -17,6 +16,7 @@
 #include "opt/builder.h"
 #include "opt/passes.h"
 #include "opt/sequence_elements.h"
+#include "opt/uses.h"
 
 namespace treadle::plan {
 
@@ -194,19 +194,18 @@ class Specializer {
 
   // Optional results that neither the lowered node's users nor another node of its lowering wants are left out.
   static void leave_out_unused(ir::Graph& lowered, const ir::Node& node) {
-    std::unordered_set<const ir::Value*> used;
+    opt::ValueSet used;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i]) used.insert(lowered.top().outputs[i]);
+      if (const ir::Value* v = node.outputs[i] ? lowered.top().outputs[i] : nullptr) used.insert(v);
     }
-    const auto note = [&](const ir::Node& made) {
-      used.insert(made.inputs.begin(), made.inputs.end());
-      for (const auto& body : made.regions) used.insert(body->outputs.begin(), body->outputs.end());
-    };
-    ir::for_each_node(lowered.top(), note);
+    opt::for_each_use_inside(lowered.top(), [&](const ir::Value* v, const ir::Node*) {
+      if (v) used.insert(v);
+    });
     for (const auto& made : lowered.top().nodes) {
       for (size_t i = 0; i < made->outputs.size(); ++i) {
         const Formal* formal = made->version->output(i);
-        if (!used.contains(made->outputs[i]) && formal && formal->arity == Arity::kOptional) made->outputs[i] = nullptr;
+        if (made->outputs[i] && !used.contains(made->outputs[i]) && formal && formal->arity == Arity::kOptional)
+          made->outputs[i] = nullptr;
       }
     }
   }
