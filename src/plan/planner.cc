@@ -31,15 +31,18 @@ bool same_memory(const Type& a, const Type& b) {
 
 namespace {
 
-// What values, scratch and constants of chains take, mostly: slots are long, so that moving them takes time.
-constexpr size_t kSlotsPerValue = 3;
+// Of long programs slots are not moved while they become more: room is kept for what values, scratch and constants of
+// chains take, mostly, in memory that nobody touches before it is used.
+constexpr size_t kSlotsPerValue = 3, kManyValues = 4096;
 
 }  // namespace
 
 Status Planner::run() {
   const ir::Region& top = p_.graph->top();
-  p_.slots.reserve(kSlotsPerValue * fusion_.values());
-  ask_for_large_pages(p_.slots.data(), p_.slots.capacity() * sizeof(Slot));
+  if (fusion_.values() >= kManyValues) {
+    p_.slots.reserve(kSlotsPerValue * fusion_.values());
+    ask_for_large_pages(p_.slots.data(), p_.slots.capacity() * sizeof(Slot));
+  }
   for (size_t i = 0; i < top.inputs.size(); ++i) add_input(i, *top.inputs[i]);
   TREADLE_TRY(emit(top));
   for (const ir::Value* v : top.outputs) add_output(v);
