@@ -72,11 +72,11 @@ inline Spread finest_spread(double total_ns, int limit) {
   return spread(total_ns, limit, kMinTeamNs);
 }
 
-// Calls fn(context, begin, end, worker) for ranges that cover [0, units), on up to `threads` threads. Each thread begins
-// with a share of neighbouring units, the same ones in every loop of as many units, and takes its ranges in ascending
-// order; in a team a share is one range. `worker` is below `threads` and below `units`, and no two calls have the same
-// at a time. Returns when all have returned. Where calls throw, the first exception is thrown here, and ranges that
-// nobody has begun are left.
+// Calls fn(context, begin, end, worker) for ranges that cover [0, units), on up to `threads` threads. Each thread
+// begins with a share of neighbouring units, the same ones in every loop of as many units, and takes its ranges in
+// ascending order; in a team a share is one range. `worker` is below `threads` and below `units`, and no two calls have
+// the same at a time. Returns when all have returned. Where calls throw, the first exception is thrown here, and ranges
+// that nobody has begun are left.
 void run_ranges(int64_t units, Spread how, void (*fn)(void* context, int64_t, int64_t, int), void* context);
 
 // fn(begin, end, worker) over [0, units). What is computed must not depend on where ranges begin and end. `ns_per_unit`
