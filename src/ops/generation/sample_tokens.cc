@@ -4,8 +4,9 @@
 // draws for each row, so that a seed means the same sequence as it does elsewhere. The state of the source is a value,
 // int64 [1].
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
-#include <functional>
 #include <numeric>
 
 #include "op/op_def.h"
@@ -35,26 +36,55 @@ struct Source {
   }
 };
 
-// Tokens in the order of their scores; what is beyond top_p of the probability gets the filter's score.
-void filter(const SampleState& s, float* scores, int64_t* order, float* probabilities) {
+// A score and its token in one number, whose order is that of scores, then of tokens.
+uint64_t ranked(float score, int64_t token, bool highest_first) {
+  const auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // 0 has one sign
+  const uint32_t ascending = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+  return uint64_t{highest_first ? ~ascending : ascending} << 32 | static_cast<uint64_t>(token);
+}
+
+// Puts numbers, whose lower halves ascend, in order; `spare` has as much room. Many of them go by the digits of their
+// upper halves.
+void sort_ranked(uint64_t* numbers, uint64_t* spare, int64_t n) {
+  constexpr int kDigits = 4, kBits = 8;
+  constexpr int64_t kMany = 64;
+  if (n < kMany) {
+    std::sort(numbers, numbers + n);
+    return;
+  }
+  std::array<std::array<uint32_t, 1 << kBits>, kDigits> places{};
+  const auto digit = [](uint64_t number, int d) { return number >> (32 + d * kBits) & ((1 << kBits) - 1); };
+  for (int64_t i = 0; i < n; ++i) {
+    for (int d = 0; d < kDigits; ++d) ++places[static_cast<size_t>(d)][digit(numbers[i], d)];
+  }
+  for (int d = 0; d < kDigits; ++d) {
+    auto& place = places[static_cast<size_t>(d)];
+    std::exclusive_scan(place.begin(), place.end(), place.begin(), 0u);
+    for (int64_t i = 0; i < n; ++i) spare[place[digit(numbers[i], d)]++] = numbers[i];
+    std::swap(numbers, spare);
+  }
+  static_assert(kDigits % 2 == 0, "the numbers end where they began");
+}
+
+// What is beyond top_p of the probability, in the order of scores, gets the filter's score.
+void filter(const SampleState& s, float* scores, uint64_t* order, uint64_t* spare, float* probabilities) {
   const int64_t n = s.vocabulary;
-  std::iota(order, order + n, int64_t{0});
-  const auto sort = [&](auto before) {
-    std::sort(order, order + n,
-              [&](int64_t a, int64_t b) { return before(scores[a], scores[b]) || (scores[a] == scores[b] && a < b); });
-  };
-  s.custom ? sort(std::greater<float>()) : sort(std::less<float>());
-  const float highest = scores[order[s.custom ? 0 : n - 1]];
+  for (int64_t i = 0; i < n; ++i) order[i] = ranked(scores[i], i, s.custom);
+  sort_ranked(order, spare, n);
+  const auto token = [&](int64_t i) { return static_cast<uint32_t>(order[i]); };
+  const float highest = scores[token(s.custom ? 0 : n - 1)];
   float sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += probabilities[i] = std::exp(scores[order[i]] - highest);
+  for (int64_t i = 0; i < n; ++i) sum += probabilities[i] = std::exp(scores[token(i)] - highest);
   float cumulative = 0;
   const int64_t count = n - (s.custom ? 1 : s.kept);
   for (int64_t i = 0; i < count || (i == 0 && n > 0); ++i) {
     cumulative += probabilities[i] / sum;
     if (s.custom) {
-      if (cumulative > s.top_p && i + 1 < n) scores[order[i + 1]] = s.filter;
+      if (cumulative > s.top_p && i + 1 < n) scores[token(i + 1)] = s.filter;
     } else if (cumulative <= 1 - s.top_p) {
-      scores[order[i]] = s.filter;
+      scores[token(i)] = s.filter;
+    } else {
+      break;  // the sum only grows
     }
   }
 }
@@ -82,12 +112,13 @@ uint32_t run_sample_tokens(const void* state, void* const* slots, const uint32_t
   auto* filtered = static_cast<float*>(slots[operands[4]]);
   const size_t n = static_cast<size_t>(s.vocabulary);
   auto* cumulative = static_cast<double*>(slots[operands[5]]);
-  auto* order = reinterpret_cast<int64_t*>(cumulative + n);
-  auto* probabilities = reinterpret_cast<float*>(order + n);
+  auto* order = reinterpret_cast<uint64_t*>(cumulative + n);
+  auto* spare = order + n;
+  auto* probabilities = reinterpret_cast<float*>(spare + n);
   auto* row = probabilities + n;
   for (int64_t r = 0; r < s.rows; ++r) {
     std::copy_n(scores + r * s.vocabulary, n, row);
-    filter(s, row, order, probabilities);
+    filter(s, row, order, spare, probabilities);
     if (filtered) std::copy_n(row, n, filtered + r * s.vocabulary);
     tokens[r] = draw(s, row, cumulative, source);
   }
@@ -104,7 +135,7 @@ Status prepare_sample_tokens(PrepareContext& ctx) {
   s->top_p = a.get_float("top_p");
   s->filter = a.get_float("filter_value");
   s->custom = a.get_int("custom") != 0;
-  constexpr size_t kBytes = sizeof(double) + sizeof(int64_t) + 2 * sizeof(float);
+  constexpr size_t kBytes = sizeof(double) + 2 * sizeof(uint64_t) + 2 * sizeof(float);
   ctx.scratch_bytes = static_cast<size_t>(s->vocabulary) * kBytes + 64;
   ctx.set_kernel(run_sample_tokens, s);
   return {};
@@ -119,7 +150,7 @@ Status infer_sample_tokens(InferContext& ctx) {
 }
 
 Work sample_work(const ir::Node& node) {
-  return {.functions = 2 * work::elements_of(node.inputs[0]), .one_by_one = 20 * work::elements_of(node.inputs[0])};
+  return {.functions = 2 * work::elements_of(node.inputs[0]), .one_by_one = 8 * work::elements_of(node.inputs[0])};
 }
 
 }  // namespace
