@@ -317,6 +317,7 @@ TEST_P(GemmTest, ManyRowsOfManySteps) {
   for (Bias bias : {Bias::kRow, Bias::kInPlace}) {
     check<float>(331, 270, steps, Order::kRows, Order::kRows, bias);
     check<float>(331, 270, steps, Order::kReversed, Order::kColumns, bias);
+    check<float>(331, 270, steps, Order::kColumns, Order::kRows, bias);
   }
 }
 
@@ -326,6 +327,16 @@ TEST_P(GemmTest, GroupsOfCopiedPanels) {
     for (int64_t m : {1, 2, 3, 4, 7, 13, 23}) check<float>(m, 300, 150, Order::kRows, Order::kColumns, bias);
     check<float>(40, 700, 600, Order::kRows, Order::kRows, bias);
     check<double>(3, 300, 150, Order::kColumns, Order::kReversed, bias);
+  }
+}
+
+// Columns of B that is not packed are turned in registers, for a few rows; whole ways of a cache apart, too.
+TEST_P(GemmTest, TurnedColumns) {
+  for (Bias bias : {Bias::kNone, Bias::kRow, Bias::kInPlace}) {
+    for (int64_t m : {1, 2, 3, 4}) {
+      for (int64_t k : {3, 4, 31, 259, 1024}) check<float>(m, 117, k, Order::kRows, Order::kColumns, bias);
+      check<float>(m, 40, 300, Order::kColumns, Order::kColumns, bias);
+    }
   }
 }
 

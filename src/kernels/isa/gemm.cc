@@ -15,6 +15,7 @@
 #include "kernels/isa/gemm_dot.h"
 #include "kernels/isa/gemm_pack.h"
 #include "kernels/isa/gemm_tile.h"
+#include "kernels/isa/gemm_transposed.h"
 
 namespace treadle::kernels::TREADLE_ISA_NAMESPACE {
 namespace {
@@ -23,6 +24,7 @@ constexpr int64_t kPackRows = 24;      // from here on a panel of unpacked B is 
 constexpr int64_t kCopyColumns = 256;  // from here on rows of A are used often enough to be copied next to each other
 constexpr int64_t kGroupPanels = 4;    // of B, that few rows have copied at a time: as many as the widest tile reads
 constexpr int64_t kGroupBytes = 16384;
+constexpr int64_t kFarSteps = 1024;  // bytes from step to step of a transposed A, whose rows are then copied as well
 constexpr bool kManyRegisters = kVectorRegisters == 32;
 // 12 sums and four operands of a step take 16 registers. Products of integers need one more.
 template <class T>
@@ -168,7 +170,7 @@ class Gemm {
         blocks_rows_(plan.blocks_rows),
         backward_(operands.backward && plan.shape.b_packed) {}
 
-  void run(const GemmRange& range) {
+  void run(GemmRange range) {
     const int64_t rows = range.row_end - range.row_begin;
     if (rows <= 0 || range.column_end <= range.column_begin) return;
     strided_a_ = shape_.a_col != 1 && shape_.a_row != 1 && rows > 1;
@@ -177,9 +179,17 @@ class Gemm {
     const bool blocked = copy_panels_ || strided_a_ || rows > kMaxRows<T>;
     backward_ &= !blocked;
     const bool in_place = epilogue_.bias == c_;
-    blocks_rows_ &= blocked && !in_place && shape_.a_col == 1 && rows > block_rows_ / 2 &&
+    blocks_rows_ &= blocked && !in_place && !strided_a_ && rows > block_rows_ / 2 &&
                     range.column_end - range.column_begin >= kCopyColumns;
     copies_rows_ = blocks_rows_ && !lie_well();
+#if defined(__AVX2__)
+    if constexpr (std::is_same_v<B, float>) {
+      if (copy_panels_ && shape_.b_row == 1 && turns(rows)) {
+        range.column_begin = run_turned(range);
+        if (range.column_begin == range.column_end) return;
+      }
+    }
+#endif
     if (groups()) set_groups(rows < kPackRows && !in_place);
     if (!blocked || (shape_.k <= block_steps_ && !blocks_rows_ && !groups())) {
       block(range, 0, shape_.k, {c_, shape_.c_row}, {});
@@ -259,6 +269,40 @@ class Gemm {
                  panel_scratch_);
   }
 
+#if defined(__AVX2__)
+  // Several rows share a copy of short columns of B, which costs them less.
+  bool turns(int64_t rows) const {
+    return rows == 1 ? shape_.k >= kTurnedSteps : rows <= kTurnedRows && shape_.k >= kTurnedLong;
+  }
+
+  // A few rows of A by columns of B: a group of columns has its sums over whole fours of steps made first, and the tile
+  // adds the steps that are left and does what follows a product. Returns the first column that is not done.
+  int64_t run_turned(const GemmRange& range) {
+    constexpr int64_t kRoom = kMaxRows<T> * kPanelWidth<T>;
+    const int64_t steps = shape_.k - shape_.k % kTurnedSteps, rows = range.row_end - range.row_begin;
+    const int64_t stride = kRoom / rows / kTurnedColumns * kTurnedColumns;
+    const int64_t lag = shape_.b_col * int64_t{sizeof(T)} % kCacheWay == 0 ? std::min(kTurnedLag, steps) : 0;
+    GemmRange part = range;
+    for (;; part.column_begin = part.column_end) {
+      const int64_t columns =
+          std::min(stride, (range.column_end - part.column_begin) / kTurnedColumns * kTurnedColumns);
+      if (columns == 0) return part.column_begin;
+      part.column_end = part.column_begin + columns;
+      const TurnedOperands operands{a_ + part.row_begin * shape_.a_row,
+                                    shape_.a_row,
+                                    shape_.a_col,
+                                    b_ + part.column_begin * shape_.b_col,
+                                    shape_.b_col,
+                                    sum_scratch_,
+                                    stride};
+      for (int64_t j = 0; j < columns; j += kTurnedColumns) turned_sums(rows, operands, j, steps, lag);
+      copy_group(part, steps, shape_.k - steps);
+      block(part, steps, shape_.k - steps, {c_, shape_.c_row},
+            {sum_scratch_, stride, part.row_begin, part.column_begin});
+    }
+  }
+#endif
+
   // The bias lies where partial sums would: they wait in scratch, a tile at a time.
   void run_in_place(const GemmRange& range) {
     for (int64_t i = range.row_begin; i < range.row_end; i += kMaxRows<T>) {
@@ -278,7 +322,7 @@ class Gemm {
     t_.sum_row = from.stride;
     t_.epilogue = &tile_epilogue_;
     if (!strided_a_) {
-      mode_ = shape_.a_col == 1 ? TileMode::kRowA : TileMode::kColumnA;
+      mode_ = copies_rows_ || shape_.a_col == 1 ? TileMode::kRowA : TileMode::kColumnA;
       t_.a_row = shape_.a_row;
       t_.a_col = shape_.a_col;
       const T* a = a_ + range.row_begin * shape_.a_row + p * shape_.a_col;
@@ -298,13 +342,19 @@ class Gemm {
 
   // Whether the rows of a block lie behind each other, and those of a tile in different places of a cache.
   bool lie_well() const {
-    return shape_.k <= block_steps_ && shape_.a_row == shape_.k && shape_.a_row * int64_t{sizeof(T)} % kCacheWay != 0;
+    return shape_.k <= block_steps_ && shape_.a_col == 1 && shape_.a_row == shape_.k &&
+           shape_.a_row * int64_t{sizeof(T)} % kCacheWay != 0;
   }
 
-  // Rows far apart cost a page each, and lines of a cache that only few of them can share.
+  // Rows far apart cost a page each, and lines of a cache that only few of them can share; so do the steps of a
+  // transposed A.
   const T* copy_rows(const T* a, int64_t rows, int64_t steps) {
     t_.a_row = steps + kRowGap<T>;
-    for (int64_t i = 0; i < rows; ++i) std::copy_n(a + i * shape_.a_row, steps, copy_scratch_ + i * t_.a_row);
+    if (shape_.a_col == 1) {
+      for (int64_t i = 0; i < rows; ++i) std::copy_n(a + i * shape_.a_row, steps, copy_scratch_ + i * t_.a_row);
+    } else {
+      transpose_panel(a, shape_.a_col, rows, steps, t_.a_row, copy_scratch_);
+    }
     return copy_scratch_;
   }
 
@@ -565,8 +615,9 @@ void set_blocks(GemmPlan& plan) {
   const GemmShape& s = plan.shape;
   plan.block_steps = std::min(near_steps(), std::max<int64_t>(s.k, 1));
   plan.block_rows = near_rows<T>(plan.block_steps);
-  plan.blocks_rows =
-      s.a_col == 1 && s.n >= kCopyColumns && static_cast<size_t>(s.m * s.k) * sizeof(T) > caches().second / 2;
+  const bool far_steps = s.a_row == 1 && s.a_col * int64_t{sizeof(T)} >= kFarSteps;
+  plan.blocks_rows = (s.a_col == 1 || far_steps) && s.n >= kCopyColumns &&
+                     static_cast<size_t>(s.m * s.k) * sizeof(T) > caches().second / 2;
   plan.block_panels = copied_panels<T>(plan);
   int64_t elements = plan.block_steps * (plan.block_panels * kWidth + kMaxRows<T>)+kMaxRows<T> * kWidth;
   if (plan.blocks_rows) elements += plan.block_rows * (plan.block_steps + kRowGap<T>);

@@ -36,6 +36,23 @@ void transpose_block(const T* from, int64_t from_row, T* to, int64_t to_row) {
   for (int i = 0; i < kSize; ++i) std::memcpy(to + i * to_row, &out[i], 16);
 }
 
+#if defined(__AVX2__)
+// 4 floats from each of 8 rows, transposed.
+inline void transpose_stripe(const float* from, int64_t from_row, __m256 (&to)[4]) {
+  const auto pair = [&](int i) {  // of rows i and i + 4
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from + i * from_row)),
+                                _mm_loadu_ps(from + (i + 4) * from_row), 1);
+  };
+  const __m256 row0 = pair(0), row1 = pair(1), row2 = pair(2), row3 = pair(3);
+  const __m256 low01 = _mm256_unpacklo_ps(row0, row1), high01 = _mm256_unpackhi_ps(row0, row1);
+  const __m256 low23 = _mm256_unpacklo_ps(row2, row3), high23 = _mm256_unpackhi_ps(row2, row3);
+  to[0] = _mm256_shuffle_ps(low01, low23, 0x44);
+  to[1] = _mm256_shuffle_ps(low01, low23, 0xEE);
+  to[2] = _mm256_shuffle_ps(high01, high23, 0x44);
+  to[3] = _mm256_shuffle_ps(high01, high23, 0xEE);
+}
+#endif
+
 #if defined(__AVX512F__)
 // 16 floats from each of 16 rows, transposed.
 inline void transpose_square(const float* from, int64_t from_row, float* to, int64_t to_row) {
@@ -70,21 +87,10 @@ inline void transpose_square(const float* from, int64_t from_row, float* to, int
 #elif defined(__AVX2__)
 // 8 floats from each of 8 rows, transposed.
 inline void transpose_square(const float* from, int64_t from_row, float* to, int64_t to_row) {
-  __m256 a[8], b[8];
-  for (int i = 0; i < 8; ++i) a[i] = _mm256_loadu_ps(from + i * from_row);
-  for (int i = 0; i < 8; i += 2) {
-    b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
-    b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44);
-    a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xEE);
-    a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
-    a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xEE);
-  }
-  for (int c = 0; c < 4; ++c) {
-    _mm256_storeu_ps(to + c * to_row, _mm256_permute2f128_ps(a[c], a[4 + c], 0x20));
-    _mm256_storeu_ps(to + (4 + c) * to_row, _mm256_permute2f128_ps(a[c], a[4 + c], 0x31));
+  for (int p = 0; p < 8; p += 4) {
+    __m256 columns[4];
+    transpose_stripe(from + p, from_row, columns);
+    for (int i = 0; i < 4; ++i) _mm256_storeu_ps(to + (p + i) * to_row, columns[i]);
   }
 }
 #endif
