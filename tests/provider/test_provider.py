@@ -119,7 +119,9 @@ INPUTS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
+# Once in a process: a worker of pytest may come back to this module after other modules, and sessions that a failed
+# test left behind must not outlive the library.
+@pytest.fixture(scope="session", autouse=True)
 def registered():
     onnxruntime.register_execution_provider_library(NAME, onnxruntime_ep_treadle.get_library_path())
 
