@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "jit/changing.h"
 #include "op/kernel.h"
 
 namespace treadle::jit {
@@ -275,6 +276,28 @@ void LoopWriter::leave_unless_zero(Value* code) {
   leave_if(b_.CreateICmpNE(code, b_.getInt32(0)), code);
 }
 
+void LoopWriter::branch_unless_zero(Value* code, Block* otherwise) {
+  Block* next = Block::Create(b_.getContext(), "zero", function_, exit_);
+  b_.CreateCondBr(b_.CreateICmpEQ(code, b_.getInt32(0)), next, otherwise);
+  b_.SetInsertPoint(next);
+}
+
+// A function of the engine that returns a code.
+LoopWriter::Value* LoopWriter::call_host(size_t at, llvm::ArrayRef<Value*> arguments) {
+  llvm::SmallVector<llvm::Type*, 6> types;
+  for (const Value* argument : arguments) types.push_back(argument->getType());
+  return b_.CreateCall(llvm::FunctionType::get(b_.getInt32Ty(), types, false), host(at), arguments);
+}
+
+LoopWriter::Value* LoopWriter::constant_values(std::span<const plan::NativeValue> values) {
+  llvm::SmallVector<uint32_t, 32> numbers;
+  for (const auto& [pc, operand, rank, append] : values) numbers.append({pc, operand, rank, append});
+  auto* list = llvm::ConstantDataArray::get(b_.getContext(), numbers);
+  auto* variable = new llvm::GlobalVariable(module_, list->getType(), true, llvm::GlobalValue::PrivateLinkage, list);
+  variable->setAlignment(llvm::Align(alignof(plan::NativeValue)));
+  return variable;
+}
+
 void LoopWriter::leave_if(Value* condition, Value* code) {
   Block* leave = Block::Create(b_.getContext(), "leave", function_);
   Block* stay = Block::Create(b_.getContext(), "stay", function_, exit_);
@@ -355,13 +378,8 @@ void LoopWriter::write(uint32_t pc) {
     }
     case OpCode::kGuarded:
     case OpCode::kCompute:
-    case OpCode::kMove: {
-      publish();
-      auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt32Ty()}, false);
-      Value* const end = b_.getInt32(last_written_with(pc) + 1);
-      leave_unless_zero(b_.CreateCall(type, host(offsetof(NativeHost, dynamic)), {context_, b_.getInt32(pc), end}));
-      return refresh();
-    }
+    case OpCode::kMove:
+      return write_dynamic(pc, last_written_with(pc) + 1);
     case OpCode::kCopy: {
       const plan::Copy& c = p_.copies[in.index];
       return copy(c.from, c.to, c.bytes);
@@ -397,6 +415,28 @@ void LoopWriter::write(uint32_t pc) {
     case OpCode::kEnd:
       return;
   }
+}
+
+// Rows of nodes that native code computes, and what the engine does between them.
+void LoopWriter::write_dynamic(uint32_t first, uint32_t end) {
+  while (first < end) {
+    const bool is_known = request_.dynamic.contains(first);
+    uint32_t last = first + 1;
+    while (last < end && request_.dynamic.contains(last) == is_known) ++last;
+    pc_ = first;
+    if (is_known) {
+      ChangingWriter(*this, first, last).write();
+    } else {
+      write_engine(first, last);
+    }
+    first = last;
+  }
+}
+
+void LoopWriter::write_engine(uint32_t first, uint32_t end) {
+  publish();
+  leave_unless_zero(call_host(offsetof(NativeHost, dynamic), {context_, b_.getInt32(first), b_.getInt32(end)}));
+  refresh();
 }
 
 void LoopWriter::write_call(uint32_t pc) {

@@ -60,6 +60,9 @@ class LoopWriter final : private StepHost {
   Block* block_of(uint32_t pc);
   void go_to(Block* block);
   void write_call(uint32_t pc);
+  void write_dynamic(uint32_t first, uint32_t end);
+  void write_engine(uint32_t first, uint32_t end);
+  class ChangingWriter;
   void write_row(uint32_t pc);
 
   // --- instructions that compute
@@ -120,6 +123,9 @@ class LoopWriter final : private StepHost {
   void publish();
   void refresh();
   void leave_unless_zero(Value* code);
+  void branch_unless_zero(Value* code, Block* otherwise);
+  Value* call_host(size_t at, llvm::ArrayRef<Value*> arguments);
+  Value* constant_values(std::span<const plan::NativeValue> values);
   void leave_if(Value* condition, Value* code);
   void fail_if(Value* condition, uint32_t code) override;
   Value* row_function(kernels::ElementwiseOp op, ElementType type) override;
@@ -150,6 +156,7 @@ class LoopWriter final : private StepHost {
   llvm::DenseMap<const llvm::AllocaInst*, Value*> known_;
   const Block* known_in_ = nullptr;
   std::map<std::tuple<StepKind, llvm::Type*, size_t>, llvm::Function*> step_functions_;  // by lanes and vectors
+  std::vector<std::pair<uint32_t, uint32_t>> users_;  // by slot, the first and the last; empty until somebody asks
   std::vector<plan::NativeRef> refs_;
   bool unrolls_ = false;
 };

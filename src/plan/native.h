@@ -11,13 +11,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/cpu.h"
-#include "plan/kernel_code.h"
+#include "plan/dynamic_code.h"
 
 namespace treadle::plan {
 
@@ -45,6 +46,16 @@ struct NativeFrame {
   uint32_t failed_at = 0;
 };
 
+// A value of run-time size as native code was written for: operand `operand` of the node of instruction `pc`, or, to
+// `append` to its first one, that of its result which is new.
+struct NativeValue {
+  uint32_t pc = 0, operand = 0;
+  uint32_t rank = 0;
+  uint32_t append = 0;
+};
+// Of functions that have done nothing, since the engine's own way is the better one.
+inline constexpr uint32_t kNativeElsewhere = UINT32_MAX - 1;
+
 // Functions of the engine that native code calls. Those that return uint32_t return 0 or what the code is to return.
 struct NativeHost {
   uint32_t (*poll)(void* context);
@@ -56,6 +67,13 @@ struct NativeHost {
   uint32_t (*loop_end)(void* context, uint32_t loop);                         // likewise
   uint32_t (*read_flag)(void* context, uint32_t slot, uint8_t* value);        // of a handle
   const void* (*row)(kernels::ElementwiseOp op, ElementType type, int form);  // 0: vv, 1: vs, 2: sv
+  // The sizes of values that only the run knows, one behind the other. kNativeElsewhere: one of them is not what code
+  // was written for, or long.
+  uint32_t (*sizes)(void* context, const NativeValue* values, uint32_t count, int64_t* sizes);
+  // Places for results of these sizes, one behind the other; `bytes` that are going to be read and written are counted
+  // as work. kNativeElsewhere: they are long.
+  uint32_t (*make)(void* context, const NativeValue* results, uint32_t count, const int64_t* sizes, int64_t bytes,
+                   void** places);
 };
 
 // An address that the code takes from NativeFrame::table.
@@ -89,6 +107,7 @@ struct NativeRequest {
   uint32_t loop = 0;
   Isa isa = Isa::kBaseline;
   size_t counter_stride = 0;
+  std::map<uint32_t, DynamicCode> dynamic;  // by instruction
 
   // What an instruction computes; null where its kernel is all that is known of it.
   const ElementwiseCode* elementwise(uint32_t pc) const { return elementwise_code(*program, pc); }

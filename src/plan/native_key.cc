@@ -20,7 +20,7 @@ class KeyWriter {
   explicit KeyWriter(const NativeRequest& request) : request_(request), p_(*request.program) {}
 
   Digest write(const std::string& processor) {
-    const auto& [program, loop, isa, counter_stride] = request_;
+    const auto& [program, loop, isa, counter_stride, dynamic] = request_;
     d_.number(native_version()).add(processor);
     d_.number(loop).number(isa).number(counter_stride).number(program->threads);
     const Loop& whole = program->loops[loop];
@@ -32,6 +32,9 @@ class KeyWriter {
       const InstructionCode* other = request_.other(pc);
       d_.number(other != nullptr);
       if (other) add(*other);
+      const auto of_any_size = dynamic.find(pc);
+      d_.number(of_any_size != dynamic.end());
+      if (of_any_size != dynamic.end()) add(of_any_size->second);
     }
     std::sort(slots_.begin(), slots_.end());
     slots_.erase(std::unique(slots_.begin(), slots_.end()), slots_.end());
@@ -52,8 +55,10 @@ class KeyWriter {
   void real(double value) { d_.number(std::rotl(std::bit_cast<uint64_t>(value), kExponentBits)); }
   void type(const Type& type) {
     const bool concrete = type.is_concrete();
-    d_.number(type.kind).number(type.element).number(concrete);
-    if (concrete) dims(known_dims(type.shape));
+    d_.number(type.kind).number(type.element).number(concrete).number(type.has_shape);
+    if (concrete) return dims(known_dims(type.shape));
+    d_.number(type.shape.size());
+    for (const Dim& dim : type.shape) d_.number(dim.value_or(-1));
   }
 
   // Of a record: what `describe` tells (plan/roles.h).
@@ -85,13 +90,7 @@ class KeyWriter {
       dims(in_dims);
       dims(strides);
     }
-    for (const auto& [converts, op, params, from, to, argument_count, arguments] : steps) {
-      d_.number(converts).number(op).number(from).number(to).number(argument_count);
-      const auto& [alpha, beta] = params;
-      real(alpha);
-      real(beta);
-      for (size_t i = 0; i < argument_count; ++i) d_.number(arguments[i]);
-    }
+    for (const auto& step : steps) add(step);
     for (const auto& [step, out] : outputs) {
       d_.number(step);
       slot(out);
@@ -100,6 +99,22 @@ class KeyWriter {
       d_.number(step).number(op);
       slot(out);
     }
+  }
+
+  void add(const ElementwiseCode::Step& step) {
+    const auto& [converts, op, params, from, to, argument_count, arguments] = step;
+    d_.number(converts).number(op).number(from).number(to).number(argument_count);
+    const auto& [alpha, beta] = params;
+    real(alpha);
+    real(beta);
+    for (size_t i = 0; i < argument_count; ++i) d_.number(arguments[i]);
+  }
+  void add(const DynamicCode& code) {
+    const auto& [kind, step, reduce, keep, axis, axes, steps, planned] = code;
+    d_.number(kind).number(reduce).number(keep).number(axis);
+    add(step);
+    for (const Dims* list : {&axes, &steps}) dims(*list);
+    for (const Dims& sizes : planned) dims(sizes);
   }
 
   void add(const InstructionCode& code) {

@@ -11,6 +11,7 @@
 #include "op/gemm.h"
 #include "op/loop_view.h"
 #include "op/op_def.h"
+#include "plan/dynamic_code.h"
 #include "plan/roles.h"
 #include "report/iteration_cost.h"
 #include "session/plan_cache.h"
@@ -151,7 +152,7 @@ class Explainer {
     for (uint32_t pc = loop.first + 1; pc < loop.last; ++pc) {
       const Instruction& in = p_.code[pc];
       if (innermost(pc) != &loop || !p_.node_of[pc]) continue;
-      if (!plan::is_dynamic(in.code)) continue;
+      if (!plan::is_dynamic(in.code) || plan::dynamic_code(p_, pc)) continue;
       report.obstacles.push_back({p_.node_of[pc]->name, p_.node_of[pc]->op->name, why_dynamic(*p_.node_of[pc])});
     }
   }

@@ -133,6 +133,58 @@ uint32_t DynamicNodes::run_text_kernel(const DynamicKernel& kernel, DynamicCall&
   }
 }
 
+// --- for native code -------------------------------------------------------------------------------------------------
+
+bool DynamicNodes::find_sizes(std::span<const plan::NativeValue> values, int64_t* sizes) const {
+  for (const plan::NativeValue& wanted : values) {
+    const DynamicNode& node = node_at(wanted.pc);
+    const uint32_t s = node.inputs[wanted.operand];
+    if (!frame_.handle(s).is_tensor()) return false;
+    const Tensor& tensor = frame_.handle(s).tensor();
+    if (tensor.type() != program_.slots[s].type.element || tensor.dims().size() != wanted.rank) return false;
+    if (!wanted.append && tensor.byte_size() > DynamicCall::kMostBytes) return false;
+    if (frame_.strides_of(s)) return false;
+    for (const int64_t size : tensor.dims()) *sizes++ = size;
+  }
+  return true;
+}
+
+bool DynamicNodes::make_result(const plan::NativeValue& result, std::span<const int64_t> sizes, void*& place) {
+  const DynamicNode& node = node_at(result.pc);
+  const uint32_t s = node.outputs[result.operand];
+  const ElementType type = program_.slots[s].type.element;
+  int64_t count = 1;
+  for (const int64_t size : sizes) {
+    if (size < 0 || __builtin_mul_overflow(count, size, &count)) return false;
+  }
+  const size_t width = byte_width(type);
+  if (static_cast<size_t>(count) > DynamicCall::kMostBytes / width) return false;
+  Tensor& old = frame_.handle(s).tensor();
+  const bool fits = old.type() == type && (!frame_.is_fixed(s) || std::ranges::equal(sizes, old.dims()));
+  if (fits && old.rewrite(sizes, count, static_cast<size_t>(count) * width)) {
+    place = old.mutable_raw();
+    frame_.point(s, place);
+    return true;
+  }
+  place = frame_.renew_for(s, type, sizes);
+  return place != nullptr;
+}
+
+Result<bool> DynamicNodes::make_results(std::span<const plan::NativeValue> results, const int64_t* sizes, int64_t bytes,
+                                        void** places) {
+  for (const plan::NativeValue& result : results) {
+    const std::span<const int64_t> own{sizes, result.rank};
+    sizes += result.rank;
+    if (!result.append) {
+      if (!make_result(result, own, *places++)) return false;
+      continue;
+    }
+    TREADLE_ASSIGN(*places++, appends_.make_room(node_at(result.pc), Dims(own)));
+  }
+  TREADLE_TRY(polls_.charge(static_cast<size_t>(bytes)));
+  return true;
+}
+
 bool DynamicNodes::all_numeric_tensors(const DynamicNode& node) const {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const uint32_t s = node.inputs[i];

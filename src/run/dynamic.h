@@ -1,6 +1,7 @@
 #pragma once
 // Nodes whose sizes are known only at run time, and moves of such values.
 
+#include "plan/native.h"
 #include "run/growing.h"
 #include "run/size_cache.h"
 
@@ -22,6 +23,12 @@ class DynamicNodes {
   // Runs instructions kGuarded, kCompute and kMove from `in` up to `end`, and gives up the handles that each is the
   // last to use. `in`: behind the last one that has run.
   Status run(const plan::Instruction*& in, const plan::Instruction* end);
+
+  // For native code that does the same (plan/native.h). False: the values are none that it was written for, and nothing
+  // that somebody reads has changed.
+  bool find_sizes(std::span<const plan::NativeValue> values, int64_t* sizes) const;
+  Result<bool> make_results(std::span<const plan::NativeValue> results, const int64_t* sizes, int64_t bytes,
+                            void** places);
 
  private:
   // What the dynamic kernel of a node is called with. Frames do not move: where a value is looked up stays the same.
@@ -60,6 +67,8 @@ class DynamicNodes {
   void drop_arguments(const plan::DynamicNode& node, Arguments& values);
   Status compute(const plan::DynamicNode& node, std::span<const AnyValue> inputs, std::span<AnyValue> outputs);
   Result<AnyValue> input_of(const plan::DynamicNode& node, size_t i, bool borrows);
+  const plan::DynamicNode& node_at(uint32_t pc) const { return program_.dynamic[program_.code[pc].index]; }
+  bool make_result(const plan::NativeValue& result, std::span<const int64_t> sizes, void*& place);
   bool all_numeric_tensors(const plan::DynamicNode& node) const;
   Status charge_operands(const plan::DynamicNode& node);
 

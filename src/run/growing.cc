@@ -94,25 +94,32 @@ Result<BufferRef> Appends::row_major_room(const DynamicNode& node, size_t bytes,
   return buffer;
 }
 
-Status Appends::append_row_major(const DynamicNode& node, Dims dims) {
+Result<std::byte*> Appends::make_room(const DynamicNode& node, Dims dims) {
   const Tensor& base = frame_.handle(node.inputs[0]).tensor();
   const ElementType type = base.type();
   const size_t old_bytes = base.byte_size();
   TREADLE_ASSIGN(const int64_t count, element_count(dims));
   const size_t bytes = static_cast<size_t>(count) * byte_width(type);
   TREADLE_ASSIGN(BufferRef buffer, row_major_room(node, bytes, dims));
-  std::byte* to = buffer->data() + old_bytes;
+  std::byte* const rest = buffer->data() + old_bytes;
+  buffer->set_used(bytes);
+  const void* data = buffer->data();
+  TREADLE_TRY(frame_.set_handle(node.outputs[0],
+                                AnyValue(Tensor::from_buffer(type, std::move(dims), std::move(buffer), data))));
+  return rest;
+}
+
+Status Appends::append_row_major(const DynamicNode& node, Dims dims) {
+  const size_t width = byte_width(frame_.handle(node.inputs[0]).tensor().type());
+  TREADLE_ASSIGN(std::byte * to, make_room(node, std::move(dims)));
   Dims storage;
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     const Dims& more = frame_.dims_of(node.inputs[i], *node.node->inputs[i], storage);
-    const size_t added = static_cast<size_t>(element_count_unchecked(more)) * byte_width(type);
+    const size_t added = static_cast<size_t>(element_count_unchecked(more)) * width;
     if (added > 0) copy_in_pieces(to, frame_.address(node.inputs[i]), added);
     to += added;
   }
-  buffer->set_used(bytes);
-  const void* data = buffer->data();
-  return frame_.set_handle(node.outputs[0],
-                           AnyValue(Tensor::from_buffer(type, std::move(dims), std::move(buffer), data)));
+  return {};
 }
 
 Status Appends::append_in_layout(const DynamicNode& node, size_t axis, Dims dims) {

@@ -16,6 +16,9 @@ class Appends {
   // Runs a node that joins tensors along an axis by appending to the first. False where the node is no such case, and
   // nothing has happened.
   Result<bool> append(const plan::DynamicNode& node);
+  // Makes room behind a row-major first operand, which is then the beginning of the result of sizes `dims`. Returns
+  // where the rest of the result goes.
+  Result<std::byte*> make_room(const plan::DynamicNode& node, Dims dims);
 
  private:
   void grow_in_place(uint32_t s, size_t bytes);

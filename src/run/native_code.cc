@@ -214,12 +214,25 @@ struct NativeHostFunctions {
     *value = flag;
     return result;
   }
+  static uint32_t sizes(void* context, const plan::NativeValue* values, uint32_t count, int64_t* sizes) {
+    const Trips& trips = *static_cast<Trips*>(context);
+    return trips.dynamic_.find_sizes({values, count}, sizes) ? 0 : plan::kNativeElsewhere;
+  }
+  static uint32_t make(void* context, const plan::NativeValue* results, uint32_t count, const int64_t* sizes,
+                       int64_t bytes, void** places) {
+    bool made = false;
+    const uint32_t result = run(context, [&](Trips& trips) -> Status {
+      TREADLE_ASSIGN(made, trips.dynamic_.make_results({results, count}, sizes, bytes, places));
+      return {};
+    });
+    return result == 0 && !made ? plan::kNativeElsewhere : result;
+  }
 };
 
 const NativeHost& native_host() {
   using F = NativeHostFunctions;
-  static constexpr NativeHost kHost{F::poll,      F::grow_rows, fail_kernel,  F::dynamic,  F::loop_begin,
-                                    F::loop_next, F::loop_end,  F::read_flag, row_function};
+  static constexpr NativeHost kHost{F::poll,     F::grow_rows, fail_kernel,  F::dynamic, F::loop_begin, F::loop_next,
+                                    F::loop_end, F::read_flag, row_function, F::sizes,   F::make};
   return kHost;
 }
 

@@ -1,0 +1,99 @@
+#pragma once
+// A row of nodes whose sizes only the run knows, as loops with these sizes in registers.
+//
+// The engine tells the sizes of what the row reads; those of everything in it follow, and whether they go together.
+// Then the engine makes places for what somebody reads from memory: results that others read, what Concat puts
+// together, and what would be computed more than once at some cost. Everything else is computed where it is needed, an
+// operand of a reduction within the reduction. Where sizes are not those that code was written for (sizes that do not
+// go together, long values, sizes of 1 that are spread though the plan did not know), the engine runs the row, and says
+// what is wrong.
+
+#include <llvm/ADT/DenseMap.h>
+
+#include <map>
+#include <vector>
+
+#include "jit/loop_writer.h"
+
+namespace treadle::jit {
+
+class LoopWriter::ChangingWriter {
+ public:
+  // Instructions [first, end) have a DynamicCode each.
+  ChangingWriter(LoopWriter& writer, uint32_t first, uint32_t end);
+  void write();
+
+ private:
+  using Values = std::vector<Value*>;
+  // A value of the row, or one that the row reads.
+  struct Tensor {
+    ElementType type = ElementType::kUndefined;
+    Values sizes;
+    const plan::DynamicCode* code = nullptr;  // that makes it; null: it is in memory
+    uint32_t pc = 0;
+    size_t output = 0;
+    bool is_placed = false;     // in memory of its own
+    size_t uses = 0, cost = 0;  // operations that an element takes where it is needed
+    // In memory, or part of what is.
+    Value* data = nullptr;
+    Values strides;                           // in elements
+    Value* place = nullptr;                   // where it is going to be
+    Value *start = nullptr, *step = nullptr;  // kRange
+  };
+  // Elements of values at one place of a loop.
+  using Seen = std::map<uint32_t, Value*>;
+
+  const plan::DynamicNode& node(uint32_t pc) const { return w_.p_.dynamic[w_.p_.code[pc].index]; }
+  const plan::DynamicCode& code(uint32_t pc) const { return w_.request_.dynamic.at(pc); }
+  const Tensor& input(uint32_t pc, size_t i) const { return tensors_.at(inputs_.at(pc)[i]); }
+  bool is_handle(uint32_t s) const { return w_.p_.slots[s].storage == plan::Storage::kHandle; }
+  bool appends(uint32_t pc) const;
+  Value* number(int64_t n) const { return w_.b_.getInt64(static_cast<uint64_t>(n)); }
+  static bool is_number(const Value* v, int64_t n);
+
+  // --- what there is
+  void survey();
+  void survey(uint32_t pc);
+  const std::vector<uint32_t>& name_inputs(uint32_t pc);
+  bool is_part(const plan::DynamicCode& code) const;
+  void find_users();
+
+  // --- sizes
+  void read_sizes(Block* otherwise);
+  void add_planned(uint32_t name, uint32_t s, const std::vector<int64_t>& sizes);
+  void find_sizes(uint32_t pc);
+  void spread(Tensor& to, uint32_t pc);
+  void slice(Tensor& to, uint32_t pc);
+  void reshape(Tensor& to, uint32_t pc);
+  void put_together(Tensor& to, uint32_t pc);
+  void check(Value* condition) { fits_ = w_.b_.CreateAnd(fits_, condition); }
+  void know(Tensor& of, uint32_t s);
+  Value* count_of(const Tensor& of) const;
+  Value* listed(uint32_t pc, size_t i, size_t at);
+  size_t uses_of(uint32_t s) const;
+  Values row_major(const Values& sizes) const;
+
+  // --- elements
+  void make_places(Block* otherwise);
+  void find_data(uint32_t s);
+  void compute(uint32_t s);
+  void each(Value* count, const std::function<void(Value*)>& fn);
+  void each_row(Tensor& to, size_t d, Values& at, const std::function<void(Values&)>& fn);
+  void along_row(Value* n, const std::function<void(Value* first, unsigned lanes)>& fn);
+  Value* address(const Tensor& of, const Values& at) const;
+  Value* elements(uint32_t s, const Values& at, unsigned lanes, Seen& seen);
+  Value* load(const Tensor& of, const Values& at, unsigned lanes);
+  Value* reduce_row(const Tensor& to, uint32_t s, const Values& at, Value* n);
+
+  LoopWriter& w_;
+  const uint32_t first_, end_;
+  std::map<uint32_t, Tensor> tensors_;                // by name: the slot, or a number of its own behind the slots
+  std::map<uint32_t, std::vector<uint32_t>> inputs_;  // names, by instruction
+  std::map<std::pair<uint32_t, std::vector<int64_t>>, uint32_t> planned_;  // names, by slot and sizes
+  std::vector<uint32_t> order_;                                            // of what the row makes
+  std::vector<uint32_t> read_;                                             // handles that it reads
+  Value* fits_ = nullptr;
+  Value* bytes_ = nullptr;  // that are read and written
+};
+
+}  // namespace treadle::jit

@@ -1,0 +1,238 @@
+#include "plan/dynamic_code.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+#include "op/op_def.h"
+
+namespace treadle::plan {
+
+namespace {
+
+using Kind = DynamicCode::Kind;
+
+class DynamicDescriber {
+ public:
+  DynamicDescriber(const Program& program, const DynamicNode& dynamic)
+      : p_(program), dynamic_(dynamic), node_(*dynamic.node) {}
+
+  std::optional<DynamicCode> run() {
+    if (!node_.op->domain.empty() || dynamic_.kernel.takes_texts) return {};
+    for (size_t i = 0; i < dynamic_.outputs.size(); ++i) {
+      const uint32_t s = dynamic_.outputs[i];
+      if (s == kNoSlot || p_.slots[s].storage != Storage::kHandle || !is_held(s, *node_.outputs[i])) return {};
+    }
+    for (size_t i = 0; i < dynamic_.inputs.size(); ++i) {
+      if (input(i) != kNoSlot && !is_held(input(i), *node_.inputs[i])) return {};
+    }
+    auto code = node_.op->elementwise ? elementwise() : other();
+    if (!code || (dynamic_.growth != Growth::kNone && !grows_by_rows(*code))) return {};
+    for (size_t i = 0; i < dynamic_.inputs.size(); ++i) {
+      code->planned.push_back(is_planned(i) ? known_dims(node_.inputs[i]->type.shape) : Dims());
+    }
+    return code;
+  }
+
+ private:
+  std::optional<DynamicCode> other() {
+    using Describe = std::optional<DynamicCode> (DynamicDescriber::*)();
+    static const std::unordered_map<std::string_view, Describe> kOthers = {
+        {"ReduceSum", &DynamicDescriber::reduction<kernels::ReduceOp::kSum>},
+        {"ReduceMean", &DynamicDescriber::reduction<kernels::ReduceOp::kMean>},
+        {"ReduceMax", &DynamicDescriber::reduction<kernels::ReduceOp::kMax>},
+        {"ReduceMin", &DynamicDescriber::reduction<kernels::ReduceOp::kMin>},
+        {"ReduceL2", &DynamicDescriber::reduction<kernels::ReduceOp::kL2>},
+        {"ReduceSumSquare", &DynamicDescriber::reduction<kernels::ReduceOp::kSumSquare>},
+        {"Slice", &DynamicDescriber::slice},
+        {"Concat", &DynamicDescriber::concat},
+        {"Reshape", &DynamicDescriber::reshape},
+        {"Squeeze", &DynamicDescriber::squeeze},
+        {"Unsqueeze", &DynamicDescriber::unsqueeze},
+        {"Split", &DynamicDescriber::split},
+        {"Range", &DynamicDescriber::range},
+    };
+    const auto it = kOthers.find(node_.op->name);
+    return it == kOthers.end() ? std::nullopt : (this->*it->second)();
+  }
+
+  static DynamicCode of(Kind kind, int64_t axis = 0, Dims axes = {}) {
+    DynamicCode code;
+    code.kind = kind;
+    code.axis = axis;
+    code.axes = std::move(axes);
+    return code;
+  }
+  // Values in planned memory may share a slot, and then have its elements in other sizes.
+  bool is_held(uint32_t s, const ir::Value& value) const {
+    const Slot& slot = p_.slots[s];
+    if (!slot.type.is_tensor() || !value.type.is_tensor() || !is_native(slot.type.element)) return false;
+    if (value.type.element != slot.type.element || !value.type.has_shape) return false;
+    if (slot.storage != Storage::kHandle) return is_known(value.type.shape);
+    return slot.type.has_shape && slot.type.shape.size() == value.type.shape.size();
+  }
+  // Whether the operand that grows stays row-major.
+  bool grows_by_rows(const DynamicCode& code) const {
+    const Shape& base = node_.inputs[0]->type.shape;
+    const auto is_one = [](const Dim& size) { return size.is_known(1); };
+    return dynamic_.growth == Growth::kRows && code.kind == Kind::kConcat &&
+           std::all_of(base.begin(), base.begin() + code.axis, is_one);
+  }
+  int64_t rank(size_t i) const { return static_cast<int64_t>(node_.inputs[i]->type.shape.size()); }
+  int64_t rank_of_result() const { return static_cast<int64_t>(node_.outputs[0]->type.shape.size()); }
+  // Elements of a planned list.
+  Dim length(size_t i) const { return element_count(node_.inputs[i]->type.shape); }
+  uint32_t input(size_t i) const { return i < dynamic_.inputs.size() ? dynamic_.inputs[i] : kNoSlot; }
+  bool is_planned(size_t i) const { return input(i) != kNoSlot && p_.slots[input(i)].storage != Storage::kHandle; }
+
+  // The contents of a constant list, of an attribute where there is no such input.
+  std::optional<Dims> list(size_t i, const char* attribute) const {
+    Dims found;
+    if (input(i) == kNoSlot) {
+      for (const int64_t number : node_.attributes.get_ints(attribute)) found.push_back(number);
+      return found;
+    }
+    const Slot& slot = p_.slots[input(i)];
+    if (slot.storage != Storage::kConstant || !is_integer(slot.type.element)) return std::nullopt;
+    for (const int64_t number : slot.constant.to_int64s()) found.push_back(number);
+    return found;
+  }
+  // Axes of a value with `rank` of them, in order; nullopt where they are unknown or wrong.
+  std::optional<Dims> axes(size_t i, int64_t rank) const {
+    auto found = list(i, "axes");
+    if (!found) return std::nullopt;
+    for (int64_t& axis : *found) {
+      if (axis < 0) axis += rank;
+      if (axis < 0 || axis >= rank) return std::nullopt;
+    }
+    for (size_t a = 1; a < found->size(); ++a) {
+      if (std::find(found->begin(), found->begin() + static_cast<std::ptrdiff_t>(a), (*found)[a]) !=
+          found->begin() + static_cast<std::ptrdiff_t>(a)) {
+        return std::nullopt;
+      }
+    }
+    return found;
+  }
+
+  std::optional<DynamicCode> elementwise() {
+    const auto one_element = [](const ir::Value* v) {
+      Operand operand;
+      if (v) operand.type = v->type.element;
+      return operand;
+    };
+    std::vector<Operand> in;
+    for (const ir::Value* v : node_.inputs) in.push_back(one_element(v));
+    ElementwiseForm form;
+    with_form(node_, in, one_element(node_.outputs[0]),
+              [&](const ElementwiseForm& said) { form = in_one_type(said, node_); });
+    DynamicCode code = of(Kind::kElementwise);
+    ElementwiseCode::Step& step = code.step;
+    step.converts = form.kind == ElementwiseForm::Kind::kConversion;
+    if ((!step.converts && form.kind != ElementwiseForm::Kind::kOperation) || form.axis >= 0) return std::nullopt;
+    step.to = node_.outputs[0]->type.element;
+    step.op = form.op;
+    step.params = form.params;
+    step.argument_count = step.converts ? 1 : kernels::info(form.op).inputs;
+    for (size_t i = 0; i < step.argument_count; ++i) {
+      step.arguments[i] = step.converts ? 0 : form.arguments[i];
+      if (input(step.arguments[i]) == kNoSlot) return std::nullopt;
+      step.from = node_.inputs[step.arguments[i]]->type.element;
+    }
+    const bool can_fail = !step.converts && kernels::info(step.op).can_fail && !is_float(step.from);
+    return can_fail ? std::nullopt : std::optional(code);
+  }
+
+  template <kernels::ReduceOp kOp>
+  std::optional<DynamicCode> reduction() {
+    const int64_t n = rank(0);
+    const ElementType type = node_.inputs[0]->type.element;
+    const auto named = axes(1, n);
+    if (n == 0 || !named || (type != ElementType::kFloat && type != ElementType::kDouble)) return std::nullopt;
+    const bool all = named->empty() && n == 1 && node_.attributes.get_int("noop_with_empty_axes", 0) == 0;
+    if (!all && (named->size() != 1 || (*named)[0] != n - 1)) return std::nullopt;
+    DynamicCode code = of(Kind::kReduction);
+    code.reduce = kOp;
+    code.keep = node_.attributes.get_int("keepdims", 1) != 0;
+    return code;
+  }
+
+  std::optional<DynamicCode> slice() {
+    if (node_.version->since < 10 || !is_planned(1) || !is_planned(2)) return std::nullopt;
+    const auto count = static_cast<size_t>(length(1).value());
+    DynamicCode code = of(Kind::kSlice);
+    for (size_t i = 0; i < count; ++i) code.axes.push_back(static_cast<int64_t>(i)), code.steps.push_back(1);
+    if (input(3) != kNoSlot) {
+      const auto named = axes(3, rank(0));
+      if (!named) return std::nullopt;
+      code.axes = *named;
+    }
+    if (input(4) != kNoSlot) {
+      const auto steps = list(4, "");
+      if (!steps) return std::nullopt;
+      code.steps = *steps;
+    }
+    const bool fits = code.axes.size() == count && code.steps.size() == count &&
+                      static_cast<int64_t>(count) <= rank(0) && length(2).is_known(length(1).value());
+    // Steps whose negation overflows are left to the operator.
+    const bool steps = std::ranges::all_of(code.steps, [](int64_t s) { return s != 0 && s > INT32_MIN; });
+    return fits && steps ? std::optional(code) : std::nullopt;
+  }
+
+  std::optional<DynamicCode> concat() {
+    const int64_t n = rank(0), axis = node_.attributes.get_int("axis", 1);
+    for (size_t i = 0; i < dynamic_.inputs.size(); ++i) {
+      if (input(i) == kNoSlot || rank(i) != n) return std::nullopt;
+    }
+    const int64_t at = axis < 0 ? axis + n : axis;
+    if (at < 0 || at >= n) return std::nullopt;
+    return of(Kind::kConcat, at);
+  }
+
+  std::optional<DynamicCode> reshape() {
+    if (node_.version->since < 5 || !is_planned(1) || node_.attributes.get_int("allowzero", 0) != 0)
+      return std::nullopt;
+    const bool fits = length(1).is_known(rank_of_result());
+    return fits ? std::optional(of(Kind::kReshape)) : std::nullopt;
+  }
+
+  std::optional<DynamicCode> squeeze() {
+    auto named = axes(1, rank(0));
+    if (!named || named->empty()) return std::nullopt;
+    return of(Kind::kSqueeze, 0, std::move(*named));
+  }
+  std::optional<DynamicCode> unsqueeze() {
+    auto named = axes(1, rank_of_result());
+    if (!named) return std::nullopt;
+    return of(Kind::kUnsqueeze, 0, std::move(*named));
+  }
+
+  std::optional<DynamicCode> split() {
+    const int64_t n = rank(0), axis = node_.attributes.get_int("axis", 0);
+    const int64_t at = axis < 0 ? axis + n : axis;
+    if (input(1) != kNoSlot || node_.attributes.has("split") || at < 0 || at >= n) return std::nullopt;
+    return of(Kind::kSplit, at);
+  }
+
+  std::optional<DynamicCode> range() {
+    const ElementType type = node_.inputs[0]->type.element;
+    if (type != ElementType::kInt64 && type != ElementType::kInt32) return std::nullopt;
+    for (size_t i = 0; i < 3; ++i) {
+      if (!is_planned(i) || !length(i).is_known(1)) return std::nullopt;
+    }
+    return of(Kind::kRange);
+  }
+
+  const Program& p_;
+  const DynamicNode& dynamic_;
+  const ir::Node& node_;
+};
+
+}  // namespace
+
+std::optional<DynamicCode> dynamic_code(const Program& program, uint32_t pc) {
+  const Instruction& in = program.code[pc];
+  if (in.code != OpCode::kGuarded) return std::nullopt;
+  return DynamicDescriber(program, program.dynamic[in.index]).run();
+}
+
+}  // namespace treadle::plan
