@@ -34,6 +34,9 @@ struct GemmShape {
   // Panels hold B rounded to float16, which every step widens again; sums stay f32. Only for b_packed, f32 and
   // n > kGemmDotColumns (ignored otherwise), and for a B whose elements are at most 65504 in magnitude.
   bool b_half = false;
+  // Panels hold bytes, and a float for each column that they are multiplied by: the products are those of the floats
+  // that this gives. Only for b_packed, f32 and n > kGemmDotColumns (ignored otherwise); pack_b is given ByteColumns.
+  bool b_bytes = false;
   // At the very end, floats only: Relu is (0, inf). NaN stays NaN.
   float low = -__builtin_inff(), high = __builtin_inff();
 };
@@ -50,6 +53,15 @@ struct GemmPanels {
     return column / columns * panel() + row * columns + column % columns;
   }
   constexpr int64_t panel() const { return columns * rows; }
+};
+
+// B as bytes: B[p,j] is the float of bytes[p * b_row + j * b_col], times scales[j * scale_step].
+struct ByteColumns {
+  const void* bytes = nullptr;
+  // 0x80: uint8 of which 128 is the middle; 0: int8.
+  uint8_t flipped_bits = 0;
+  const float* scales = nullptr;
+  int64_t scale_step = 0;  // 0: one scale for all columns, 1: one for each
 };
 
 struct GemmPlan;
@@ -92,7 +104,7 @@ struct GemmPlan {
 // (run_gemm_rows).
 GemmPlan prepare_gemm(ComputeType type, const GemmShape& shape);
 
-// B with the strides of the shape -> plan.packed_b_bytes, as plan.panels says.
+// B with the strides of the shape, or ByteColumns -> plan.packed_b_bytes, as plan.panels says.
 inline void pack_b(const GemmPlan& plan, const void* b, void* packed) {
   plan.pack(plan, b, packed);
 }

@@ -1,8 +1,12 @@
 #include "op/gemm.h"
 
+#include <cstring>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "base/caches.h"
+#include "base/digest.h"
 #include "kernels/dispatch.h"
 #include "op/parallel.h"
 
@@ -139,8 +143,9 @@ namespace {
 // Distinguishes the forms that one constant may be packed in.
 uint64_t layout_key(const kernels::GemmPlan& plan, ElementType stored) {
   uint64_t key = 0x6765'6d6d;
-  for (int64_t part : {plan.shape.k, plan.shape.n, plan.shape.b_row, plan.shape.b_col, static_cast<int64_t>(stored),
-                       int64_t{plan.shape.b_half}, static_cast<int64_t>(kernels::preferred_isa())}) {
+  for (int64_t part :
+       {plan.shape.k, plan.shape.n, plan.shape.b_row, plan.shape.b_col, static_cast<int64_t>(stored),
+        int64_t{plan.shape.b_half}, int64_t{plan.shape.b_bytes}, static_cast<int64_t>(kernels::preferred_isa())}) {
     key = (key ^ static_cast<uint64_t>(part)) * 0x9E37'79B9'7F4A'7C15u;
     key ^= key >> 29;
   }
@@ -171,6 +176,72 @@ void StackedGemm::pack(const Operand& b, PackCache& packs, ElementType wide) {
     for (int64_t i = 0; i < count; ++i) {
       kernels::pack_b(packing, static_cast<const std::byte*>(source) + static_cast<size_t>(i * matrix) * width,
                       static_cast<std::byte*>(out) + static_cast<size_t>(i) * packing.packed_b_bytes);
+    }
+  }));
+  plan = packing;
+}
+
+namespace {
+
+// What turns the bytes' lowest value into that of int8, where one value is the zero point of all of them: 0 of int8,
+// 128 of uint8. None where bytes less their zero point may take nine bits.
+std::optional<uint8_t> flipped_bits(const DequantizedOperand& b) {
+  const bool is_signed = b.bytes.type == ElementType::kInt8;
+  if (!b.zero.present()) return is_signed ? std::optional<uint8_t>(0) : std::nullopt;
+  const uint8_t middle = is_signed ? 0 : 0x80;
+  const auto* zeros = static_cast<const uint8_t*>(b.zero.constant);
+  const bool fits = std::all_of(zeros, zeros + b.zero.element_count(), [&](uint8_t zero) { return zero == middle; });
+  return fits ? std::optional(middle) : std::nullopt;
+}
+
+// A matrix stored like the bytes, of floats.
+std::vector<float> dequantized(const DequantizedOperand& b, const kernels::GemmShape& shape) {
+  std::vector<float> made(static_cast<size_t>(b.bytes.element_count()));
+  const bool is_signed = b.bytes.type == ElementType::kInt8;
+  const auto* bytes = static_cast<const uint8_t*>(b.bytes.constant);
+  const auto* scales = static_cast<const float*>(b.scale.constant);
+  const auto* zeros = static_cast<const uint8_t*>(b.zero.constant);
+  const int64_t scale_step = b.scale.element_count() > 1, zero_step = b.zero.element_count() > 1;
+  const auto value = [&](uint8_t byte) { return is_signed ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte}; };
+  for (int64_t j = 0; j < shape.n; ++j) {
+    const float scale = scales[j * scale_step];
+    const int32_t zero = zeros ? value(zeros[j * zero_step]) : 0;
+    for (int64_t p = 0; p < shape.k; ++p) {
+      const auto at = static_cast<size_t>(p * shape.b_row + j * shape.b_col);
+      made[at] = static_cast<float>(value(bytes[at]) - zero) * scale;
+    }
+  }
+  return made;
+}
+
+// Of what belongs to a matrix of bytes, beside its layout.
+uint64_t digest_of(const Operand& operand) {
+  if (!operand.present()) return 0;
+  Digester digester;
+  digester.add({static_cast<const std::byte*>(operand.constant), operand.byte_size()});
+  uint64_t digest = 0;
+  std::memcpy(&digest, digester.finish().data(), sizeof digest);
+  return digest;
+}
+
+}  // namespace
+
+void StackedGemm::pack(const DequantizedOperand& b, PackCache& packs) {
+  kernels::GemmShape shape = plan.shape;
+  shape.b_packed = true;
+  const auto flipped = flipped_bits(b);
+  // A byte takes more instructions than a float, and is read in less time where floats come from afar.
+  const auto float_bytes = static_cast<size_t>(shape.n * shape.k) * sizeof(float);
+  shape.b_bytes = flipped && shape.n > kernels::kGemmDotColumns && float_bytes > caches().second;
+  const kernels::GemmPlan packing = kernels::prepare_gemm(plan.type, shape);
+  const uint64_t key = layout_key(packing, b.bytes.type) ^ digest_of(b.scale) ^ digest_of(b.zero) * 3;
+  packed = static_cast<const std::byte*>(packs.get(b.bytes, key, packing.packed_b_bytes, [&](void* out) {
+    if (shape.b_bytes) {
+      const kernels::ByteColumns columns{b.bytes.constant, *flipped, static_cast<const float*>(b.scale.constant),
+                                         b.scale.element_count() > 1 ? 1 : 0};
+      kernels::pack_b(packing, &columns, out);
+    } else {
+      kernels::pack_b(packing, dequantized(b, shape).data(), out);
     }
   }));
   plan = packing;

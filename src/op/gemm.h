@@ -43,6 +43,12 @@ struct WideOperand {
   const void* get(const void* data, std::byte* scratch) const;
 };
 
+// A constant matrix of floats that is stored as bytes: of uint8 or int8, with a scale and a zero point for all of them
+// or for each column of the product.
+struct DequantizedOperand {
+  Operand bytes, scale, zero;  // `zero` may be left out
+};
+
 // A matrix of results cut into blocks for threads to take. Blocks are large enough to be worth it; one block is the
 // whole matrix where the work is small.
 struct ProductGrid {
@@ -85,6 +91,9 @@ struct StackedGemm {
                  int threads);
   // Packs the constant `b` of row-major matrices, now or when it was first seen; run() ignores its b from then on.
   void pack(const Operand& b, PackCache& packs, ElementType wide);
+  // The same of one matrix of floats that are constant bytes less a zero point, times a scale. Bytes stay bytes where
+  // that saves more time than it takes.
+  void pack(const DequantizedOperand& b, PackCache& packs);
 
   // What runs keep (PrepareContext::kept_bytes): the direction in which the last one read B.
   size_t kept_bytes() const { return plan.alternates ? 1 : 0; }

@@ -37,7 +37,8 @@ bool is_one(const ir::Value* v, ElementType type) {
 
 bool dequantized(const ir::Value* v, Bytes& found) {
   const ir::Node* node = v ? v->producer : nullptr;
-  if (!is(node, "DequantizeLinear") || node->attributes.get_int("block_size") != 0) return false;
+  const bool is_kept = node && is(*node, "DequantizedWeights", "treadle");
+  if (!(is_kept || is(node, "DequantizeLinear")) || node->attributes.get_int("block_size") != 0) return false;
   if (node->attributes.get_int("output_dtype") > static_cast<int64_t>(ElementType::kFloat)) return false;
   found = {node->inputs[0], node->inputs[1], input(*node, 2), ElementType::kUndefined,
            node->attributes.get_int("axis", 1)};

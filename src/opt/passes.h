@@ -55,6 +55,12 @@ void sum_in_integers(ir::Graph& graph, Remarks* remarks = nullptr);
 // else uses what lies between. Wants types; results are the same bit for bit, since every step stays as it is.
 void fuse_integer_products(ir::Graph& graph, Remarks* remarks = nullptr);
 
+// Large constant bytes that are dequantised and moved about on their way to products as weights stay bytes, until
+// read_byte_weights, when operators have become products, lets products read them as bytes. Those that no product can
+// read become floats. The first needs no types; results are the same bit for bit. `limits` as of fold_constants.
+void keep_byte_weights(ir::Graph& graph, Remarks* remarks = nullptr, const reference::FoldLimits& limits = {});
+void read_byte_weights(ir::Graph& graph, Remarks* remarks = nullptr, const reference::FoldLimits& limits = {});
+
 // Nodes that depend on constants alone become constants; those that only they used are given back. Needs no types, so
 // that it is done once when a model is loaded. What would go beyond `limits` stays.
 void fold_constants(ir::Graph& graph, Remarks* remarks = nullptr, const reference::FoldLimits& limits = {});

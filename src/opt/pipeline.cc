@@ -19,6 +19,14 @@ void plain(ir::Graph& graph, Remarks* remarks, const PipelineOptions&) {
   kPass(graph, remarks);
 }
 
+void keep_bytes(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
+  keep_byte_weights(graph, remarks, options.fold_limits);
+}
+
+void read_bytes(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
+  read_byte_weights(graph, remarks, options.fold_limits);
+}
+
 void fold(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options) {
   fold_constants(graph, remarks, options.fold_limits);
 }
@@ -35,6 +43,9 @@ void regroup(ir::Graph& graph, Remarks* remarks, const PipelineOptions& options)
 constexpr Pass kPasses[] = {
     {"sum-in-integers", Stage::kLoading, plain<sum_in_integers>,
      "before fold-constants, which makes floats of the weights' bytes"},
+    {"keep-byte-weights", Stage::kLoading, keep_bytes,
+     "behind sum-in-integers, whose products want no floats at all; before fold-constants, which makes floats",
+     [](const PipelineOptions& o) { return o.optimize && !o.half_weights; }},
     {"fold-constants", Stage::kLoading, fold, "what becomes a constant is what all later passes look for"},
     {"fold-batch-normalization", Stage::kLoading, plain<fold_batch_normalization>,
      "behind fold-constants, which makes its operands constants"},
@@ -83,6 +94,8 @@ constexpr Pass kPasses[] = {
     {"fuse-transposes", Stage::kPlanning, plain<fuse_transposes>, "behind all that moves products"},
     {"fuse-attention", Stage::kPlanning, plain<fuse_attention>,
      "behind fuse-transposes, which leaves its products without copies of their operands"},
+    {"read-byte-weights", Stage::kPlanning, read_bytes,
+     "behind all that looks for MatMul and Gemm; products that it leaves alone read floats again"},
     {"lay-channels-last", Stage::kPlanning, plain<lay_channels_last>,
      "behind fuse-convolutions, which decides what a convolution reads, and all that moves nodes"},
     {"remove-dead-nodes", Stage::kPlanning, plain<remove_dead_nodes>, "takes what the others left behind"},

@@ -143,11 +143,11 @@ class KeyWriter {
     const auto& [a, b, bias, c, element, shape, a_count, b_count, bias_count, c_count, stack, panels] = code;
     for (const uint32_t s : {a, b, bias, c}) slot(s);
     d_.number(element);
-    const auto& [m, n, k, a_row, a_col, b_row, b_col, c_row, bias_row, bias_col, alpha, beta, b_packed, b_half, low,
-                 high] = shape;
+    const auto& [m, n, k, a_row, a_col, b_row, b_col, c_row, bias_row, bias_col, alpha, beta, b_packed, b_half, b_bytes,
+                 low, high] = shape;
     for (const int64_t number : {m, n, k, a_row, a_col, b_row, b_col, c_row, bias_row, bias_col}) d_.number(number);
     for (const double number : {alpha, beta, static_cast<double>(low), static_cast<double>(high)}) real(number);
-    d_.number(b_packed).number(b_half);
+    d_.number(b_packed).number(b_half).number(b_bytes);
     for (const int64_t count : {a_count, b_count, bias_count, c_count}) d_.number(count);
     const auto& [columns, rows] = panels;
     d_.number(columns).number(rows).number(stack.size());

@@ -50,6 +50,15 @@ Tensor make_tensor(ElementType type, Dims dims) {
   return std::move(made).value();
 }
 
+Tensor part_of(const Tensor& whole, int64_t begin, int64_t end, bool keeps_axis) {
+  Dims dims = whole.dims();
+  const int64_t block = dims[0] ? whole.element_count() / dims[0] : 0;
+  dims[0] = end - begin;
+  if (!keeps_axis) dims.erase(0);
+  const auto offset = static_cast<size_t>(begin * block) * byte_width(whole.type());
+  return Tensor::from_buffer(whole.type(), dims, whole.buffer(), static_cast<const std::byte*>(whole.raw()) + offset);
+}
+
 Tensor Tensor::from_buffer(ElementType type, Dims dims, BufferRef buffer, const void* data) {
   Tensor t;
   t.type_ = type;

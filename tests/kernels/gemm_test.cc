@@ -375,5 +375,49 @@ TEST_P(GemmTest, UnalignedOperands) {
 
 TREADLE_EACH_ISA(GemmTest);
 
+// Bytes that scales make floats give the bits of these floats, whatever the rows, columns and strides.
+TEST(Gemm, PanelsOfBytes) {
+  std::mt19937 random(7);
+  for (const uint8_t flipped : {0x00, 0x80}) {
+    for (const int64_t n : {3, 16, 63, 64, 150}) {
+      for (const int64_t k : {1, 37, 700}) {
+        for (const bool transposed : {false, true}) {
+          std::vector<uint8_t> bytes(static_cast<size_t>(n * k));
+          for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+          const auto scales = random_values<float>(random, static_cast<size_t>(n));
+          const int64_t scale_step = n % 2;
+          GemmShape shape;
+          shape.n = n, shape.k = k, shape.c_row = n, shape.a_row = k, shape.b_packed = true;
+          shape.b_row = transposed ? 1 : n;
+          shape.b_col = transposed ? k : 1;
+          std::vector<float> floats(bytes.size());
+          for (int64_t p = 0; p < k; ++p) {
+            for (int64_t j = 0; j < n; ++j) {
+              const auto at = static_cast<size_t>(p * shape.b_row + j * shape.b_col);
+              floats[at] = static_cast<float>(static_cast<int8_t>(bytes[at] ^ flipped)) *
+                           scales[static_cast<size_t>(j * scale_step)];
+            }
+          }
+          for (const int64_t m : {1, 2, 3, 5, 6, 19, 40}) {
+            shape.m = m;
+            const auto a = random_values<float>(random, static_cast<size_t>(m * k));
+            const auto product = [&](bool of_bytes) {
+              shape.b_bytes = of_bytes;
+              const GemmPlan plan = prepare_gemm(ComputeType::kF32, shape);
+              const ByteColumns columns{bytes.data(), flipped, scales.data(), scale_step};
+              std::vector<float> c(static_cast<size_t>(m * n)), packed(plan.packed_b_bytes / sizeof(float) + 1),
+                  scratch(plan.scratch_bytes / sizeof(float) + 1);
+              pack_b(plan, of_bytes ? static_cast<const void*>(&columns) : floats.data(), packed.data());
+              run_gemm(plan, a.data(), packed.data(), nullptr, c.data(), scratch.data());
+              return c;
+            };
+            EXPECT_EQ(product(true), product(false)) << m << " x " << k << " x " << n;
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace treadle::kernels

@@ -112,17 +112,18 @@ TileFunction<T> narrow_tile(TileMode mode, int64_t rows, int vectors, bool tail)
 // asking costs them nothing where they are near.
 constexpr int kFarAhead = 2048, kSingleAhead = 8192, kHalfAhead = 2048;
 
-// Tiles on panels of Half, for rows that lie in order and are too few to make up for widening a panel first: a tile
-// widens what it reads, which takes one instruction where there is one for it.
+// Tiles on panels of Half and of ScaledByte, for rows that lie in order and are too few to make up for widening a panel
+// first: a tile widens what it reads, which takes one instruction where there is one for it.
 constexpr int64_t kHalfRows = (kVectorBytes > 16 ? 3 : 1) * kMaxRows<float>;
 
-TileFunction<float> half_tile(int64_t rows, int vectors) {
+template <class B>
+TileFunction<float> widening_tile(int64_t rows, int vectors) {
   constexpr auto kRowA = TileMode::kRowA;
-  if (vectors > 2) return wide_tile<float, kRowA, Half, kHalfAhead>(rows, vectors, false);
-  return (vectors == 1 ? kTileTable<float, 1, kRowA, true, Half> : kTileTable<float, 2, kRowA, true, Half>)[rows - 1];
+  if (vectors > 2) return wide_tile<float, kRowA, B, kHalfAhead>(rows, vectors, false);
+  return (vectors == 1 ? kTileTable<float, 1, kRowA, true, B> : kTileTable<float, 2, kRowA, true, B>)[rows - 1];
 }
 
-// Panels of Half are as wide as the widest tile, so that a row times a matrix is one stream: such matrices come from
+// Such panels are as wide as the widest tile, so that a row times a matrix is one stream: such matrices come from
 // far away. The last one is as wide as what is left, in whole panels of float.
 constexpr int64_t kHalfWidth = 8 * Lanes<float>::kCount;
 
@@ -150,14 +151,29 @@ void pack_columns(const T* b, const GemmShape& shape, int64_t steps, int64_t col
   }
 }
 
-// One run of a plan over one range. Elements of B are Half where the plan's panels are.
+// Columns of panels of ScaledByte. Their scales are in front of the panels.
+int64_t padded_columns(const GemmShape& shape) {
+  constexpr int64_t kWidth = kPanelWidth<float>;
+  return (shape.n + kWidth - 1) / kWidth * kWidth;
+}
+
+template <class B>
+const B* panels_in(const void* packed, const GemmShape& shape) {
+  if constexpr (std::is_same_v<B, ScaledByte>) {
+    return reinterpret_cast<const B*>(static_cast<const float*>(packed) + padded_columns(shape));
+  }
+  return static_cast<const B*>(packed);
+}
+
+// One run of a plan over one range. Elements of B are Half or ScaledByte where the plan's panels are.
 template <class T, class B = T>
 class Gemm {
  public:
   Gemm(const GemmPlan& plan, const GemmOperands& operands)
       : shape_(plan.shape),
         a_(static_cast<const T*>(operands.a)),
-        b_(static_cast<const B*>(operands.b)),
+        b_(panels_in<B>(operands.b, plan.shape)),
+        scales_(static_cast<const float*>(operands.b)),
         c_(static_cast<T*>(operands.c)),
         panel_scratch_(static_cast<T*>(operands.scratch)),
         rows_scratch_(panel_scratch_ + plan.block_panels * plan.block_steps * kPanelWidth<T>),
@@ -201,7 +217,7 @@ class Gemm {
   }
 
  private:
-  static constexpr bool kHalf = !std::is_same_v<B, T>;
+  static constexpr bool kHalf = !std::is_same_v<B, T>, kBytes = std::is_same_v<B, ScaledByte>;
 
   // A place for elements of C, from element (row, column) of C on.
   struct Place {
@@ -415,6 +431,7 @@ class Gemm {
       t_.b_step = half_panel_width(shape_, first);
       t_.b_panel = kWidth;
       t_.b = b_ + first * shape_.k + p * t_.b_step + in_panel;
+      if (kBytes) t_.b_scale = scales_ + j;
       if (widens()) widen(in_panel % kWidth);
     } else if (shape_.b_packed) {
       const GemmPanels panels = panels_of<T>(shape_);
@@ -451,13 +468,25 @@ class Gemm {
     }
   }
 
-  // Points the tile at a copy in T of the columns of Half around those it is pointed at, `skipped` of them before.
+  // Points the tile at a copy in T of the columns around those it is pointed at, `skipped` of them before.
   void widen(int64_t skipped) {
     constexpr int64_t kWidth = kPanelWidth<T>;
+    constexpr int64_t kCount = Lanes<T>::kCount;
     const B* from = static_cast<const B*>(t_.b) - skipped;
-    for (int64_t p = 0; p < t_.k; ++p) {
-      for (int64_t i = 0; i < kWidth; i += Lanes<T>::kCount) {
-        Lanes<T>::store(panel_scratch_ + p * kWidth + i, Lanes<T>::load(from + p * t_.b_step + i));
+    const int64_t step = t_.b_step, steps = t_.k;
+    T* to = panel_scratch_;
+    if constexpr (kBytes) {
+      const auto low = Lanes<T>::load(t_.b_scale - skipped), high = Lanes<T>::load(t_.b_scale - skipped + kCount);
+#pragma GCC unroll 4
+      for (int64_t p = 0; p < steps; ++p, from += step, to += kWidth) {
+        Lanes<T>::store(to, Lanes<T>::mul(load_bytes(from), low));
+        Lanes<T>::store(to + kCount, Lanes<T>::mul(load_bytes(from + kCount), high));
+      }
+    } else {
+#pragma GCC unroll 4
+      for (int64_t p = 0; p < steps; ++p, from += step, to += kWidth) {
+        Lanes<T>::store(to, Lanes<T>::load(from));
+        Lanes<T>::store(to + kCount, Lanes<T>::load(from + kCount));
       }
     }
     t_.b = panel_scratch_ + skipped;
@@ -525,7 +554,7 @@ class Gemm {
   TileFunction<T> pick_tile(int64_t rows, int vectors, bool tail) const {
     constexpr auto kRowA = TileMode::kRowA;
     if constexpr (kHalf) {
-      if (!copy_panels_) return half_tile(rows, vectors);
+      if (!copy_panels_) return widening_tile<B>(rows, vectors);
     }
     if constexpr (std::is_same_v<B, float>) {
       if (far_ && mode_ == kRowA && !tail && vectors == 2)
@@ -546,6 +575,7 @@ class Gemm {
   const bool far_ = !kHalf && shape_.b_packed && static_cast<size_t>(shape_.n * shape_.k) * sizeof(B) > caches().second;
   const T* a_;
   const B* b_;
+  const float* scales_;  // of B's columns, of ScaledByte
   T* c_;
   T* panel_scratch_;  // one block of a group of panels, or of one that is widened
   T* rows_scratch_;   // kMaxRows rows of one block of A
@@ -593,6 +623,25 @@ void pack_half_panels(const GemmPlan& plan, const void* b, void* packed) {
       for (int64_t i = 0; i < steps * width; i += Lanes<float>::kCount) {
         Lanes<float>::store(panel + p * width + i, Lanes<float>::load(block + i));
       }
+    }
+  }
+}
+
+void pack_byte_panels(const GemmPlan& plan, const void* b, void* packed) {
+  const GemmShape& s = plan.shape;
+  const auto& from = *static_cast<const ByteColumns*>(b);
+  const auto* bytes = static_cast<const uint8_t*>(from.bytes);
+  auto* scales = static_cast<float*>(packed);
+  const int64_t columns = padded_columns(s);
+  for (int64_t j = 0; j < columns; ++j) scales[j] = j < s.n ? from.scales[j * from.scale_step] : 0.0f;
+  auto* panels = reinterpret_cast<uint8_t*>(scales + columns);
+  for (int64_t j = 0; j < columns; j += kHalfWidth) {
+    const int64_t width = half_panel_width(s, j), there = std::min(width, s.n - j);
+    for (int64_t p = 0; p < s.k; ++p) {
+      uint8_t* row = panels + j * s.k + p * width;
+      const uint8_t* source = bytes + p * s.b_row + j * s.b_col;
+      for (int64_t i = 0; i < there; ++i) row[i] = source[i * s.b_col] ^ from.flipped_bits;
+      std::fill_n(row + there, width - there, uint8_t{0});
     }
   }
 }
@@ -648,6 +697,11 @@ GemmPlan prepare(ComputeType type, const GemmShape& shape) {
       plan.packed_b_bytes = plan.packed_b_bytes / sizeof(T) * sizeof(Half);
       plan.run = run_panels<T, Half>;
       plan.pack = pack_half_panels;
+      plan.panels = {};
+    } else if (shape.b_packed && shape.b_bytes) {
+      plan.packed_b_bytes = static_cast<size_t>(padded_columns(shape)) * (sizeof(float) + static_cast<size_t>(shape.k));
+      plan.run = run_panels<T, ScaledByte>;
+      plan.pack = pack_byte_panels;
       plan.panels = {};
     }
   }

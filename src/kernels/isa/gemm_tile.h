@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -29,11 +30,26 @@ struct Epilogue {
   T low = 0, high = 0;
 };
 
+// An element of B that is a byte, which a scale of its column makes a float.
+struct ScaledByte {
+  int8_t value;
+};
+
+// As many bytes as a vector has floats, as floats.
+inline Lanes<float>::V load_bytes(const ScaledByte* p) {
+  typedef int8_t Bytes __attribute__((vector_size(Lanes<float>::kCount)));
+  typedef float Floats __attribute__((vector_size(kVectorBytes)));
+  Bytes bytes;
+  std::memcpy(&bytes, p, sizeof bytes);
+  return Lanes<float>::V(__builtin_convertvector(bytes, Floats));
+}
+
 template <class T>
 struct TileArgs {
   const T* a = nullptr;
   int64_t a_row = 0, a_col = 1;
-  const void* b = nullptr;  // of T, or of Half
+  const void* b = nullptr;         // of T, of Half, or of ScaledByte
+  const float* b_scale = nullptr;  // of ScaledByte: of the tile's columns
   int64_t b_step = 0, b_panel = 0;
   const int64_t* b_offset = nullptr;  // kIndirectB: where step p begins, instead of p * b_step
   int64_t k = 0;
@@ -183,10 +199,13 @@ template <class T, int kRows, int kVectors, TileMode kMode, bool kTail, class B,
   const int64_t a_row = kMode == TileMode::kRowA ? t.a_row : 1;
   const int64_t a_col = kMode == TileMode::kRowA ? 1 : t.a_col;
   unrolled<kGroups>([&](auto g) __attribute__((always_inline)) { a[g] = t.a + 3 * g * a_row; });
-  // Panels of Half are padded: their last vector is whole.
+  // Panels of Half and of ScaledByte are padded: their last vector is whole.
+  [[maybe_unused]] const float* const scale = t.b_scale;
   const auto load_b = [&](const B* p, int v) __attribute__((always_inline)) {
     if constexpr (std::is_same_v<B, T>) {
       return row.load(p, v);
+    } else if constexpr (std::is_same_v<B, ScaledByte>) {
+      return L::mul(load_bytes(p + v * L::kCount), L::load(scale + v * L::kCount));
     } else {
       return L::load(p + v * L::kCount);
     }

@@ -199,6 +199,10 @@ Status infer_dequantize(InferContext& ctx) {
   return set_type(ctx, ctx.version() < 19 ? ElementType::kFloat : ctx.element(1));
 }
 
+Status infer_dequantized_weights(InferContext& ctx) {
+  return set_type(ctx, ElementType::kFloat);
+}
+
 Status prepare_dequantize(PrepareContext& ctx) {
   const ElementType from = ctx.inputs[0].type;
   return prepare(ctx, quant::DequantizeRows(from, ctx.outputs[0].type), from);
@@ -264,6 +268,19 @@ TREADLE_OP(DequantizeLinear, "") {
                                   ElementType::kInt4, ElementType::kFloat4e2m1, ElementType::kUint2, ElementType::kInt2,
                                   ElementType::kFloat6e2m3, ElementType::kFloat6e3m2));
   op.infer(infer_dequantize).prepare(prepare_dequantize).axes(scaled_axes, widen_scaled);
+}
+
+// What opt::keep_byte_weights makes of constant bytes that are dequantised: weights stay bytes until planning has seen
+// which products read them.
+TREADLE_OP(DequantizedWeights, "treadle") {
+  op.since(1)
+      .in("x", "T")
+      .in("x_scale", "tensor(float)")
+      .in("x_zero_point", "T", Arity::kOptional)
+      .out("y", "tensor(float)")
+      .attr("axis", 1)
+      .type("T", types::kBytes);
+  op.infer(infer_dequantized_weights).prepare(prepare_dequantize).axes(scaled_axes);
 }
 
 TREADLE_OP(QuantizeLinear, "") {

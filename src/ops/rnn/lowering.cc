@@ -74,20 +74,6 @@ Value* Lowering::project(Value* weights, Value* bias, int64_t columns) {
   return by_step(ctx_.call("RaggedGemm", inputs, product_attributes(), "treadle"), columns);
 }
 
-namespace {
-
-// Elements [begin, end) along axis 0 of a constant, without that axis or with it, in the same memory.
-Tensor part_of(const Tensor& whole, int64_t begin, int64_t end, bool keep_axis) {
-  Dims dims = whole.dims();
-  const int64_t block = dims[0] ? whole.element_count() / dims[0] : 0;
-  dims[0] = end - begin;
-  if (!keep_axis) dims.erase(0);
-  const auto offset = static_cast<size_t>(begin * block) * byte_width(whole.type());
-  return Tensor::from_buffer(whole.type(), dims, whole.buffer(), static_cast<const std::byte*>(whole.raw()) + offset);
-}
-
-}  // namespace
-
 Value* Lowering::weights(size_t i, size_t d) {
   if (!ctx_.has_input(i)) return nullptr;
   Value* all = ctx_.input(i);
