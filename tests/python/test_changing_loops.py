@@ -70,18 +70,46 @@ BODIES = {
             square = Mul (lifted, lifted)
             flat = Squeeze (square, first)
             u = Concat <axis = 0> (even, t, flat, wide) }> }""",
+    "planned values in one place with other sizes": """
+        g (int64 m, T[n] s0) => (T[k] s) <int64[1] first = {0}, int64[1] one = {1}, int64[1] last = {-1}, int64[1] sixty = {-60},
+          int64[1] far = {9223372036854775807}, int64 step = {1}, int64 three = {3}, T tenth = {0.1}> {
+          s = Loop (m, , s0) <body = b (int64 i, bool c, T[j] t) => (bool c, T[l] u) {
+            kind = Mod (i, three)
+            count = Add (kind, step)
+            begin = Unsqueeze (count, first)
+            weight = CastLike (count, tenth)
+            row = Unsqueeze (weight, first)
+            column = Unsqueeze (row, one)
+            tail = Slice (t, begin, far, first)
+            deep = Unsqueeze (tail, one)
+            scaled = Mul (deep, column)
+            rows = Sub (scaled, row)
+            most = ReduceMax <keepdims = 1> (rows, last)
+            total = ReduceSum <keepdims = 0> (rows, last)
+            flat = Squeeze (most, one)
+            sum = Add (flat, total)
+            less = Less (sum, row)
+            picked = Where (less, tail, sum)
+            joined = Concat <axis = 0> (picked, row, t)
+            u = Slice (joined, sixty, far, first) }> }""",
 }
 
 
 def model(text: str, element: str) -> bytes:
-    return onnx.parser.parse_model(HEAD + text.replace("T[", f"{element}[").replace("T tenth", f"{element} tenth")).SerializeToString()
+    return onnx.parser.parse_model(
+        HEAD + text.replace("T[", f"{element}[").replace("T tenth", f"{element} tenth")
+    ).SerializeToString()
 
 
-def run(data: bytes, feed: dict, **entries):
+def open_session(data: bytes, **entries):
     options = treadle.SessionOptions()
     for key, value in entries.items():
         options.add_session_config_entry(f"treadle.{key}", value)
-    session = treadle.InferenceSession(data, options)
+    return treadle.InferenceSession(data, options)
+
+
+def run(data: bytes, feed: dict, **entries):
+    session = open_session(data, **entries)
     return [np.asarray(x) for _ in range(2) for x in session.run(None, feed)]
 
 
@@ -103,3 +131,39 @@ def test_native_code_gives_the_same_bits(name, element, size):
     for got, wanted in zip(run(data, feed, jit="always"), expected, strict=True):
         assert got.dtype == wanted.dtype and got.shape == wanted.shape
         assert got.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_native_code_computes_all_nodes(name):
+    session = open_session(model(BODIES[name], "float"), jit="always")
+    feed = {"m": np.array(3), "s0": np.ones(12, np.float32)}
+    session.run(None, feed)
+    (loop,) = session.explain(feed, json=True)["loops"]
+    assert loop["tier"] == "native"
+    assert {obstacle["op"] for obstacle in loop["obstacles"]} <= {"Loop"}
+
+
+def test_a_session_takes_one_size_after_another():
+    data = model(BODIES["pieces that are appended"], "float")
+    native, program = (open_session(data, jit=jit) for jit in ("always", "off"))
+    for size, trips in [(12, 5), (40_000, 9), (1, 30), (0, 3), (60, 60)]:
+        feed = {"m": np.array(trips), "s0": np.linspace(-1, 1, size, dtype=np.float32)}
+        try:
+            (expected,) = program.run(None, feed)
+        except (treadle.RuntimeException, treadle.InvalidArgument) as problem:
+            with pytest.raises(type(problem)) as found:
+                native.run(None, feed)
+            assert str(found.value) == str(problem)
+            continue
+        assert native.run(None, feed)[0].tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("jit", ["off", "always"])
+@pytest.mark.parametrize("limit", [{"memory_limit": 1 << 20}, {"time_limit": 0.05}])
+def test_a_state_that_grows_is_stopped_by_the_limits(jit, limit):
+    session = open_session(model(BODIES["a filter that grows, against itself turned round"], "float"), jit=jit)
+    options = treadle.RunOptions()
+    for name, value in limit.items():
+        setattr(options, name, value)
+    with pytest.raises(treadle.LimitExceeded, match=next(iter(limit)).replace("_", " ")):
+        session.run(None, {"m": np.array(10**9), "s0": np.ones(2, np.float32)}, options)
