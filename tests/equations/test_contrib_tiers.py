@@ -1,4 +1,8 @@
-"""Operators of com.microsoft in loops: the same bits in all tiers."""
+"""Operators of com.microsoft in loops: the same bits in all tiers.
+
+Without the module of products: a product of a matrix and one column in a loop is rewritten as a sum of elementwise
+products, whose order of additions is another one than the reference interpreter's (docs/numerics.md).
+"""
 
 import os
 import subprocess
