@@ -172,14 +172,20 @@ bool DynamicNodes::make_result(const plan::NativeValue& result, std::span<const 
 
 Result<bool> DynamicNodes::make_results(std::span<const plan::NativeValue> results, const int64_t* sizes, int64_t bytes,
                                         void** places) {
-  for (const plan::NativeValue& result : results) {
-    const std::span<const int64_t> own{sizes, result.rank};
-    sizes += result.rank;
-    if (!result.append) {
-      if (!make_result(result, own, *places++)) return false;
-      continue;
+  // What grows comes last: once it has, it has to be copied to grow again the engine's way.
+  for (const bool appends : {false, true}) {
+    const int64_t* next = sizes;
+    for (size_t i = 0; i < results.size(); ++i) {
+      const plan::NativeValue& result = results[i];
+      const std::span<const int64_t> own{next, result.rank};
+      next += result.rank;
+      if ((result.append != 0) != appends) continue;
+      if (appends) {
+        TREADLE_ASSIGN(places[i], appends_.make_room(node_at(result.pc), Dims(own)));
+      } else if (!make_result(result, own, places[i])) {
+        return false;
+      }
     }
-    TREADLE_ASSIGN(*places++, appends_.make_room(node_at(result.pc), Dims(own)));
   }
   TREADLE_TRY(polls_.charge(static_cast<size_t>(bytes)));
   return true;
