@@ -574,6 +574,31 @@ RECIPES: dict[str, tuple[str, Callable[[], dict]]] = {
         "y = com.microsoft.DynamicQuantizeMatMul(x, b, sx, zx)",
         lambda: {"x": floats(4000, 4000), "b": square(4000, np.uint8)()["b"]} | SCALES,
     ),
+    "com.microsoft.MatMulInteger16": ("y = com.microsoft.MatMulInteger16(a, b)", square(2000, np.int16)),
+    "com.microsoft.MulInteger": (
+        "y = com.microsoft.MulInteger(x, zx, x, zx)",
+        lambda: {"x": integers(255, BIG, dtype=np.uint8), "zx": SCALES["zx"]},
+    ),
+    "com.microsoft.ReduceSumInteger": (
+        "y = com.microsoft.ReduceSumInteger<axes = [1], keepdims = 0>(x)",
+        lambda: {"x": integers(255, *PLANES, dtype=np.uint8)},
+    ),
+    "com.microsoft.QGemm": (
+        "y = com.microsoft.QGemm(a, sx, zx, b, sx, zx, , sx, zx)",
+        lambda: square(4000, np.uint8)() | SCALES,
+    ),
+    "com.microsoft.QLinearConv": (
+        "y = com.microsoft.QLinearConv(x, sx, zx, w, sx, zx, sx, zx)",
+        lambda: {"x": integers(255, *IMAGE, dtype=np.uint8), "w": integers(255, 64, 64, 3, 3, dtype=np.uint8)} | SCALES,
+    ),
+    "com.microsoft.QAttention": (
+        "y = com.microsoft.QAttention<num_heads = 8>(x, w, b, sx, sx, , zx, zx)",
+        lambda: (
+            {"x": integers(9, 1, 3000, 512, dtype=np.uint8), "w": integers(9, 512, 1536, dtype=np.uint8)}
+            | {"b": floats(1536)}
+            | SCALES
+        ),
+    ),
     # ---- experiments that ended -----
     **{
         op: (f"y = {op}{named}(x)", lambda: {"x": floats(*PLANES)}, {"": 8})
