@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from contrib import Node, by_treadle, check
+from contrib import Node, check
 from test_contrib_norms import BFLOAT, FLOAT, HALF, draw, maybe, pick, sigmoid, sizes, wide
 
 INT32, INT64, UINT8 = (np.dtype(t) for t in (np.int32, np.int64, np.uint8))
@@ -22,6 +22,12 @@ def swiglu(g, linear, alpha, beta, limit):
     return g * sigmoid(alpha * g) * (linear + beta)
 
 
+def expert(layer, e):
+    """What expert e makes of a vector by a layer: weights [experts, rows, columns], bias [experts, rows] or None."""
+    weights, bias = layer
+    return lambda v: weights[e] @ v + (0 if bias is None else bias[e])
+
+
 def by_numpy(x, scores, layers, attributes, weights=None):
     """Of float64 layers (weights [experts, rows, columns] and bias [experts, rows] or None), the third perhaps None."""
     rows, k = x.reshape(-1, x.shape[-1]), attributes["k"]
@@ -33,18 +39,14 @@ def by_numpy(x, scores, layers, attributes, weights=None):
         if attributes["normalize_routing_weights"]:
             shares = shares / shares.sum()
         for e, share in zip(chosen, shares, strict=True):
-            first, second, third = (
-                None
-                if layer is None
-                else (lambda v, layer=layer: layer[0][e] @ v + (0 if layer[1] is None else layer[1][e]))
-                for layer in layers
-            )
+            first, second, third = (None if layer is None else expert(layer, e) for layer in layers)
             h = first(row)
             kind = attributes["activation_type"]
             if kind == "swiglu":
                 more = [attributes[n] for n in ("activation_alpha", "activation_beta", "swiglu_limit")]
-                pairs = {0: lambda: (h, third(row)), 1: lambda: (h[::2], h[1::2]), 2: lambda: np.split(h, 2)}
-                h = swiglu(*pairs[attributes["swiglu_fusion"]](), *more)
+                fusion = attributes["swiglu_fusion"]
+                gate, linear = (h, third(row)) if fusion == 0 else (h[::2], h[1::2]) if fusion == 1 else np.split(h, 2)
+                h = swiglu(gate, linear, *more)
             else:
                 gelu = 0.5 * h * (1 + np.tanh(np.sqrt(2 / np.pi) * (h + 0.044715 * h**3)))
                 h = {"relu": np.maximum(h, 0), "silu": h * sigmoid(h), "gelu": gelu, "identity": h}[kind]
@@ -298,3 +300,15 @@ MAKERS = [
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda f: f.__name__)
 def test_random_nodes(maker, seed):
     check(maker(np.random.default_rng([seed, *maker.__name__.encode()])))
+
+
+def without_trailing_inputs(node: Node) -> Node:
+    while node.inputs[-1] is None:
+        node.inputs.pop()
+    return node
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("maker", [ngram_hashes, packed_ngram_hashes], ids=lambda f: f.__name__)
+def test_inputs_left_out_at_the_end(maker, seed):
+    check(without_trailing_inputs(maker(np.random.default_rng(seed))))

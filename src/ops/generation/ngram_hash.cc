@@ -220,9 +220,10 @@ class HashRun {
   }
 
  private:
+  // Null where the operator or the node has no such input; a node may end before its optional ones.
   template <class V>
   const V* in(size_t i) const {
-    return i == Roles::kNone ? nullptr : static_cast<const V*>(slots_[operands_[i]]);
+    return i < s_.outputs ? static_cast<const V*>(slots_[operands_[i]]) : nullptr;
   }
   template <class V>
   V* out(uint32_t i) const {
