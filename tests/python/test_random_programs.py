@@ -65,7 +65,7 @@ def test_programs_have_numbers_that_are_none():
 def test_programs_have_every_kind_of_value():
     """Sizes that the data decide, texts, lists, random numbers; states of all sorts of elements that grow and shrink."""
     operators, states = set(), set()
-    for seed in range(300):
+    for seed in range(1200):
         model, _ = programs.make_program(seed, 22)
         for graph in programs.subgraphs(model.graph):
             operators |= {node.op_type for node in graph.node}
