@@ -98,8 +98,11 @@ def expect_section(case):
     sessions = {tier: warm_session(case, tier) for tier in TIERS if tier != "reference"}
     allocations = {tier: counts for tier, (_, counts) in sessions.items()}
     plans = {tier: session.counters()["plans"] for tier, (session, _) in sessions.items()}
-    for by_tier in (allocations, plans):
-        assert all(value == by_tier["program"] for value in by_tier.values()), by_tier
+    assert all(count == plans["program"] for count in plans.values()), plans
+    # Native code may do without results that the program allocates in every run.
+    for counts in allocations.values():
+        pairs = zip(counts, allocations["program"], strict=True)
+        assert all(few == many or int(few) < int(many) for few, many in pairs), allocations
     interpreted, _ = loops(sessions["program"][0], case)
     native, gone = loops(sessions["native"][0], case)
     lines = [f"plans: {plans['program']}", f"allocations of warm runs: {' '.join(allocations['program'])}"]

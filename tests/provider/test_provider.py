@@ -120,10 +120,11 @@ INPUTS = {
 
 
 # Once in a process: a worker of pytest may come back to this module after other modules, and sessions that a failed
-# test left behind must not outlive the library.
+# test left behind must not outlive the library. The page about the provider registers it as well.
 @pytest.fixture(scope="session", autouse=True)
 def registered():
-    onnxruntime.register_execution_provider_library(NAME, onnxruntime_ep_treadle.get_library_path())
+    if all(device.ep_name != NAME for device in onnxruntime.get_ep_devices()):
+        onnxruntime.register_execution_provider_library(NAME, onnxruntime_ep_treadle.get_library_path())
 
 
 def serialised(model) -> bytes | str:
