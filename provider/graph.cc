@@ -1,5 +1,7 @@
 #include "graph.h"
 
+#include <algorithm>
+
 namespace treadle::provider {
 
 std::string name_of(const OrtValueInfo* value) {
@@ -75,6 +77,12 @@ const OrtNode* parent_of(const OrtGraph* graph) {
   return parent;
 }
 
+bool is_from_outer_scope(const OrtValueInfo* value) {
+  bool outer = false;
+  check(ort().ValueInfo_IsFromOuterScope(value, &outer));
+  return outer;
+}
+
 size_t id_of(const OrtNode* node) {
   size_t id = 0;
   check(ort().Node_GetId(node, &id));
@@ -99,6 +107,13 @@ Graph::Graph(const OrtGraph* graph) : handle(graph), nodes(read_nodes(graph)) {
     }
   }
   for (const OrtValueInfo* value : outputs_of(graph)) outputs.insert(name_of(value));
+}
+
+bool Graph::looks_like_body() const {
+  return inputs_of(handle).empty() || std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+           return std::any_of(node.inputs.begin(), node.inputs.end(),
+                              [](const OrtValueInfo* value) { return value && is_from_outer_scope(value); });
+         });
 }
 
 }  // namespace treadle::provider

@@ -39,12 +39,15 @@ Values initializers_of(const OrtGraph* graph);
 
 // The node that a graph is a body of; NULL: none, or onnxruntime does not say (1.23).
 const OrtNode* parent_of(const OrtGraph* graph);
+bool is_from_outer_scope(const OrtValueInfo* value);
 size_t id_of(const OrtNode* node);
 // Some provider, perhaps this one, has claimed the node.
 bool is_taken(const OrtNode* node);
 
 struct Graph {
   explicit Graph(const OrtGraph* handle);
+  // Shows signs of being a body: no inputs, or values of the graph around it.
+  bool looks_like_body() const;
 
   const OrtGraph* handle;
   std::vector<Node> nodes;

@@ -23,6 +23,8 @@ struct Host {
   bool lends_sizes() const { return release >= 27; }
   // A fused node has the values that bodies capture as inputs.
   bool wires_captures() const { return release >= 27; }
+  // A body knows its node, and claims in different graphs of one model get different names.
+  bool tells_graphs_apart() const { return release >= 24; }
 };
 
 // Throws unless `base` is recent enough.

@@ -159,10 +159,8 @@ Message body_message(const OrtGraph* body) {
   for (const Node& node : read_nodes(body)) message.message(field::kGraphNode, node_message(node));
   message.text(field::kGraphName, "body");
   for (const OrtValueInfo* value : initializers_of(body)) {
-    bool outer = false;
-    check(ort().ValueInfo_IsFromOuterScope(value, &outer));
     const OrtValue* contents = nullptr;
-    if (!outer) check(ort().ValueInfo_GetInitializerValue(value, &contents));
+    if (!is_from_outer_scope(value)) check(ort().ValueInfo_GetInitializerValue(value, &contents));
     if (contents) message.message(field::kGraphInitializer, tensor_message(contents, name_of(value)));
   }
   for (const OrtValueInfo* value : inputs_of(body)) message.message(field::kGraphInput, value_message(value));

@@ -44,9 +44,10 @@ Provider::Provider(const OrtSessionOptions* options, const OrtLogger* logger)
 // onnxruntime asks for bodies before it asks for the graph around them.
 void Provider::claim(const OrtGraph* handle, OrtEpGraphSupportInfo* info) {
   const Graph graph(handle);
-  if (!has_seeds(graph, settings_) || is_left_to_outer(handle)) return;
+  if (!has_seeds(graph, settings_) || is_left_to_outer(handle) || is_out_of_names(graph)) return;
   const OrtNodeFusionOptions options{.ort_version_supported = kOldestVersion, .drop_constant_initializers = true};
   for (const Claim& claim : claims_of(graph)) {
+    has_claims_ = true;
     std::vector<const OrtNode*> nodes;
     for (const Node* node : claim.members(graph)) nodes.push_back(node->handle);
     check(host().ep_api->EpGraphSupportInfo_AddNodesToFuse(info, nodes.data(), nodes.size(), &options));
@@ -68,6 +69,12 @@ bool Provider::accepts(const OrtGraph* graph, const std::vector<const Node*>& no
     warn(logger_, "left to onnxruntime: " + nodes.front()->type + " (" + failure.what() + ")");
     return false;
   }
+}
+
+// onnxruntime 1.23 numbers the claims of every graph of a model from 0, under one name, and fails where two are alike:
+// one graph of a model has claims then, the outermost where it can be told.
+bool Provider::is_out_of_names(const Graph& graph) const {
+  return !host().tells_graphs_apart() && (has_claims_ || graph.looks_like_body());
 }
 
 // The loop that the graph is a body of will be claimed, or everything. onnxruntime shows that node alone, not what is

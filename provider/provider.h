@@ -17,10 +17,12 @@ class Provider : public OrtEp {
   // Whether a session takes the nodes. Says why not.
   bool accepts(const OrtGraph* graph, const std::vector<const Node*>& nodes, const Values& outputs);
   bool is_left_to_outer(const OrtGraph* graph);
+  bool is_out_of_names(const Graph& graph) const;
 
   Settings settings_;
   Sessions sessions_;
   const OrtLogger* logger_;
+  bool has_claims_ = false;
 };
 
 }  // namespace treadle::provider

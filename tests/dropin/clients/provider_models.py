@@ -1,0 +1,87 @@
+"""Runs the models of FOLDER... on treadle's execution provider inside whichever onnxruntime is imported.
+
+Prints a JSON object: by folder, what onnxruntime's own kernels say in place of a result, what the provider's session says
+or where its results differ, and how many of the provider's nodes ran, by onnxruntime's own profile.
+"""
+
+import json
+import os
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+import onnxruntime_ep_treadle as provider
+from onnx import numpy_helper
+
+NAME = provider.get_ep_name()
+onnxruntime.register_execution_provider_library(NAME, provider.get_library_path())
+onnxruntime.set_default_logger_severity(4)
+
+
+def options_of(on_provider: bool):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    if on_provider:
+        devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == NAME]
+        options.add_provider_for_devices(devices, {"recurrent_weights": "0"})
+        options.enable_profiling = True
+        options.profile_file_prefix = "provider_models"
+    return options
+
+
+def nodes_run(profile: str) -> int:
+    events = json.loads(pathlib.Path(profile).read_text())
+    os.remove(profile)
+    return sum(event.get("args", {}).get("provider") == NAME for event in events)
+
+
+def feeds_of(folder: pathlib.Path, session) -> dict:
+    files = sorted(folder.glob("test_data_set_0/input_*.pb"), key=lambda path: int(path.stem.split("_")[1]))
+    names = [value.name for value in session.get_inputs()]
+    return {name: numpy_helper.to_array(onnx.load_tensor(str(f))) for name, f in zip(names, files, strict=False)}
+
+
+def difference(got, want, tolerance: float) -> str:
+    for ours, theirs in zip(got, want, strict=True):
+        try:
+            if isinstance(theirs, np.ndarray) and theirs.dtype.kind == "f":
+                np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+            elif isinstance(theirs, np.ndarray):
+                np.testing.assert_array_equal(ours, theirs)
+        except AssertionError as failure:
+            return str(failure)
+    return ""
+
+
+def run(folder: pathlib.Path) -> dict:
+    file = str(folder / "model.onnx")
+    result = {"reference": "", "provider": "", "nodes": 0}
+    session = onnxruntime.InferenceSession(file, options_of(True))
+    session.disable_fallback()
+    try:
+        reference = onnxruntime.InferenceSession(file, options_of(False), providers=["CPUExecutionProvider"])
+        feeds = feeds_of(folder, reference)
+        want = reference.run(None, feeds)
+    except Exception as failure:  # of onnxruntime's own kernels
+        result["reference"], want = str(failure), None
+    try:
+        got = session.run(None, feeds_of(folder, session))
+        # A last bit more or less becomes a whole level where values are rounded to bytes.
+        levels = any("Quantize" in node.op_type for node in onnx.load(file).graph.node)
+        result["provider"] = "" if want is None else difference(got, want, 1e-2 if levels else 1e-4)
+    except Exception as failure:
+        result["provider"] = str(failure)
+    result["nodes"] = nodes_run(session.end_profiling())
+    return result
+
+
+found = {}
+for folder in map(pathlib.Path, sys.argv[1:]):
+    try:
+        found[folder.name] = run(folder)
+    except Exception as failure:  # where no session opens
+        found[folder.name] = {"reference": "", "provider": str(failure), "nodes": 0}
+print(json.dumps(found))
