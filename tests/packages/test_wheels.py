@@ -162,8 +162,8 @@ def test_the_sources_build(made, tmp_path):
     assert done.stdout.endswith("[0.0, 1.0, 1.75, 2.312, 1.734, 1.301] False\n"), done.stderr
 
 
-# Pages that need more than the wheels: a compiler, or a checkout that was built.
-NOT_FOR_PYTHON = ("cpp.md", "extending.md", "fuzzing.md", "benchmarks.md", "CONTRIBUTING.md")
+# Pages that need more than the wheels: a compiler, a checkout that was built, or onnxruntime.
+NOT_FOR_PYTHON = ("cpp.md", "extending.md", "fuzzing.md", "benchmarks.md", "CONTRIBUTING.md", "onnxruntime-provider.md")
 
 
 def test_pages_hold_on_a_machine_without_a_compiler(made, tmp_path):
