@@ -21,7 +21,8 @@ add_library(treadle_jit_memory OBJECT "${PROJECT_SOURCE_DIR}/src/jit/memory.cc")
 target_include_directories(treadle_jit_memory PRIVATE "${PROJECT_SOURCE_DIR}/src")
 target_compile_options(treadle_jit_memory PRIVATE -fno-builtin -fno-rtti)
 target_link_libraries(treadle_jit_memory PRIVATE treadle_options)
-list(APPEND jit_sources "${PROJECT_SOURCE_DIR}/src/type/element_type.cc") # the one table of the engine that it reads
+list(APPEND jit_sources # the tables of the engine that it reads
+  "${PROJECT_SOURCE_DIR}/src/type/element_type.cc" "${PROJECT_SOURCE_DIR}/src/kernels/elementwise_ops.cc")
 add_library(treadle_jit MODULE ${jit_sources})
 treadle_add_native_version(treadle_jit)
 target_include_directories(treadle_jit PRIVATE "${PROJECT_SOURCE_DIR}/src")

@@ -1,7 +1,6 @@
 #include "jit/changing.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "jit/lane_maths.h"
 #include "op/dynamic_kernel.h"
@@ -19,25 +18,12 @@ constexpr size_t kMostRecomputed = 6;  // operations that are done again for eve
 constexpr size_t kMostInOneLoop = 40;  // operations
 constexpr size_t kFunctionCost = 10;
 
-template <class T>
-int64_t literal_of(const std::byte* bytes) {
-  T number = 0;
-  std::memcpy(&number, bytes, sizeof number);
-  return number;
-}
-
-kernels::Price price_of(kernels::ElementwiseOp op) {
-  using kernels::Price;
-  static constexpr Price kPrices[] = {
-#define X(enumerator, inputs, domain, result, effect, price, ...) Price::k##price,
-      TREADLE_ELEMENTWISE_OPS(X)
-#undef X
-  };
-  return kPrices[static_cast<size_t>(op)];
+bool has_axis(const DynamicCode& code, size_t axis) {
+  return std::ranges::find(code.axes, static_cast<int64_t>(axis)) != code.axes.end();
 }
 
 size_t cost_of(const plan::ElementwiseCode::Step& step) {
-  return step.converts || price_of(step.op) <= kernels::Price::kArithmetic ? 1 : kFunctionCost;
+  return step.converts || kernels::info(step.op).price <= kernels::Price::kArithmetic ? 1 : kFunctionCost;
 }
 
 }  // namespace
@@ -53,23 +39,6 @@ bool LoopWriter::ChangingWriter::is_number(const Value* v, int64_t n) {
 }
 
 // --- what there is ---------------------------------------------------------------------------------------------------
-
-// Whether a Concat makes a state longer where it lies.
-bool LoopWriter::ChangingWriter::appends(uint32_t pc) const {
-  if (code(pc).kind != Kind::kConcat) return false;
-  const plan::DynamicNode& of = node(pc);
-  const Shape& base = w_.p_.slots[of.inputs[0]].type.shape;
-  for (int64_t d = 0; d < code(pc).axis; ++d) {
-    if (!base[static_cast<size_t>(d)].is_known(1)) return false;
-  }
-  for (const plan::Loop& loop : w_.p_.loops) {
-    if (pc < loop.first || pc > loop.last) continue;
-    for (const plan::LoopState& state : loop.states) {
-      if (state.in == of.inputs[0] && state.out == of.outputs[0]) return true;
-    }
-  }
-  return false;
-}
 
 bool LoopWriter::ChangingWriter::is_part(const DynamicCode& code) const {
   return code.kind == Kind::kSlice || code.kind == Kind::kReshape || code.kind == Kind::kSqueeze ||
@@ -190,14 +159,13 @@ void LoopWriter::ChangingWriter::add_planned(uint32_t name, uint32_t s, const st
 // Number `at` of the planned list that is input i.
 LoopWriter::Value* LoopWriter::ChangingWriter::listed(uint32_t pc, size_t i, size_t at) {
   const plan::Slot& slot = w_.p_.slots[node(pc).inputs[i]];
-  const size_t offset = at * byte_width(slot.type.element);
   if (slot.storage == plan::Storage::kConstant && slot.constant.byte_size() <= plan::kMaxLiteralBytes) {
-    const auto* bytes = static_cast<const std::byte*>(slot.constant.raw()) + offset;
-    if (slot.type.element == ElementType::kInt64) return number(literal_of<int64_t>(bytes));
-    return number(literal_of<int32_t>(bytes));
+    const bool is_wide = slot.type.element == ElementType::kInt64;
+    return number(is_wide ? slot.constant.data<int64_t>()[at] : slot.constant.data<int32_t>()[at]);
   }
   const Tensor& list = input(pc, i);
-  Value* const loaded = w_.load_at(w_.offset(list.data, static_cast<int64_t>(offset)), list.type, 1);
+  const auto offset = static_cast<int64_t>(at * byte_width(list.type));
+  Value* const loaded = w_.load_at(w_.offset(list.data, offset), list.type, 1);
   return w_.b_.CreateSExt(loaded, w_.b_.getInt64Ty());
 }
 
@@ -218,7 +186,7 @@ void LoopWriter::ChangingWriter::read_sizes(Block* otherwise) {
       const uint32_t s = inputs[i];
       if (s == kNoSlot || tensors_.contains(s)) continue;
       const auto rank = static_cast<uint32_t>(w_.p_.slots[s].type.shape.size());
-      asked.push_back({pc, static_cast<uint32_t>(i), rank, i == 0 && appends(pc) && uses_of(s) == 1});
+      asked.push_back({pc, static_cast<uint32_t>(i), rank, i == 0 && code(pc).appends && uses_of(s) == 1});
       read_.push_back(s);
       count += rank;
       tensors_[s].type = w_.p_.slots[s].type.element;
@@ -352,9 +320,6 @@ void LoopWriter::ChangingWriter::find_sizes(uint32_t pc) {
   auto& b = w_.b_;
   const plan::DynamicNode& of = node(pc);
   const DynamicCode& does = code(pc);
-  const auto is_named = [&](size_t d) {
-    return std::ranges::find(does.axes, static_cast<int64_t>(d)) != does.axes.end();
-  };
   for (const uint32_t s : of.outputs) {
     Tensor& to = tensors_.at(s);
     switch (does.kind) {
@@ -379,7 +344,7 @@ void LoopWriter::ChangingWriter::find_sizes(uint32_t pc) {
       case Kind::kSqueeze: {
         const Values& from = input(pc, 0).sizes;
         for (size_t d = 0; d < from.size(); ++d) {
-          if (!is_named(d)) {
+          if (!has_axis(does, d)) {
             to.sizes.push_back(from[d]);
           } else if (!is_number(from[d], 1)) {
             check(b.CreateICmpEQ(from[d], number(1)));
@@ -390,7 +355,7 @@ void LoopWriter::ChangingWriter::find_sizes(uint32_t pc) {
       case Kind::kUnsqueeze: {
         const Values& from = input(pc, 0).sizes;
         for (size_t d = 0, next = 0; d < from.size() + does.axes.size(); ++d) {
-          to.sizes.push_back(is_named(d) ? number(1) : from[next++]);
+          to.sizes.push_back(has_axis(does, d) ? number(1) : from[next++]);
         }
         break;
       }
@@ -437,7 +402,8 @@ void LoopWriter::ChangingWriter::make_places(Block* otherwise) {
   for (const uint32_t s : order_) {
     const Tensor& of = tensors_.at(s);
     if (!of.is_placed) continue;
-    wanted.push_back({of.pc, static_cast<uint32_t>(of.output), static_cast<uint32_t>(of.sizes.size()), appends(of.pc)});
+    wanted.push_back(
+        {of.pc, static_cast<uint32_t>(of.output), static_cast<uint32_t>(of.sizes.size()), code(of.pc).appends});
     slots.push_back(s);
     sizes.insert(sizes.end(), of.sizes.begin(), of.sizes.end());
   }
@@ -489,15 +455,12 @@ void LoopWriter::ChangingWriter::find_data(uint32_t s) {
     }
     case Kind::kSqueeze:
       for (size_t d = 0; d < from.strides.size(); ++d) {
-        if (std::ranges::find(to.code->axes, static_cast<int64_t>(d)) == to.code->axes.end()) {
-          to.strides.push_back(from.strides[d]);
-        }
+        if (!has_axis(*to.code, d)) to.strides.push_back(from.strides[d]);
       }
       break;
     case Kind::kUnsqueeze:
       for (size_t d = 0, next = 0; d < to.sizes.size(); ++d) {
-        const bool is_new = std::ranges::find(to.code->axes, static_cast<int64_t>(d)) != to.code->axes.end();
-        to.strides.push_back(is_new ? number(0) : from.strides[next++]);
+        to.strides.push_back(has_axis(*to.code, d) ? number(0) : from.strides[next++]);
       }
       break;
     default:
@@ -786,7 +749,7 @@ void LoopWriter::ChangingWriter::compute(uint32_t s) {
     });
   } else if (to.code->kind == Kind::kConcat) {
     const auto axis = static_cast<size_t>(to.code->axis);
-    const bool is_longer = appends(to.pc);
+    const bool is_longer = code(to.pc).appends;
     for (size_t i = is_longer ? 1 : 0; i < inputs_.at(to.pc).size(); ++i) {
       const uint32_t from = inputs_.at(to.pc)[i];
       Tensor part = place;

@@ -47,7 +47,6 @@ class LoopWriter::ChangingWriter {
   const plan::DynamicCode& code(uint32_t pc) const { return w_.request_.dynamic.at(pc); }
   const Tensor& input(uint32_t pc, size_t i) const { return tensors_.at(inputs_.at(pc)[i]); }
   bool is_handle(uint32_t s) const { return w_.p_.slots[s].storage == plan::Storage::kHandle; }
-  bool appends(uint32_t pc) const;
   Value* number(int64_t n) const { return w_.b_.getInt64(static_cast<uint64_t>(n)); }
   static bool is_number(const Value* v, int64_t n);
 

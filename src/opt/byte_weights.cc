@@ -159,9 +159,10 @@ class Tracer {
       if (!parts.back()) return std::nullopt;
     }
     const Weights& first = *parts[0];
-    const int64_t rank = first.bytes.rank(), given = node.attributes.get_int("axis");
-    const int64_t axis = given < 0 ? given + rank : given;
-    if (axis < 0 || axis >= rank) return std::nullopt;
+    const int64_t rank = first.bytes.rank();
+    const auto given = normalize_axis(node.attributes.get_int("axis"), rank);
+    if (!given.ok()) return std::nullopt;
+    const int64_t axis = *given;
     bool same_scales = true;
     for (const Weights* part : parts) {
       if (part->bytes.rank() != rank || part->bytes.type() != first.bytes.type()) return std::nullopt;

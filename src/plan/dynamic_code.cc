@@ -14,8 +14,8 @@ using Kind = DynamicCode::Kind;
 
 class DynamicDescriber {
  public:
-  DynamicDescriber(const Program& program, const DynamicNode& dynamic)
-      : p_(program), dynamic_(dynamic), node_(*dynamic.node) {}
+  DynamicDescriber(const Program& program, uint32_t pc)
+      : p_(program), pc_(pc), dynamic_(program.dynamic[program.code[pc].index]), node_(*dynamic_.node) {}
 
   std::optional<DynamicCode> run() {
     if (!node_.op->domain.empty() || dynamic_.kernel.takes_texts) return {};
@@ -27,7 +27,11 @@ class DynamicDescriber {
       if (input(i) != kNoSlot && !is_held(input(i), *node_.inputs[i])) return {};
     }
     auto code = node_.op->elementwise ? elementwise() : other();
-    if (!code || (dynamic_.growth != Growth::kNone && !grows_by_rows(*code))) return {};
+    if (!code) return {};
+    const bool is_longer = makes_rows_longer(*code);
+    // What grows in another layout is no longer row-major.
+    if (dynamic_.growth != Growth::kNone && (dynamic_.growth != Growth::kRows || !is_longer)) return {};
+    code->appends = is_longer && makes_state_longer();
     for (size_t i = 0; i < dynamic_.inputs.size(); ++i) {
       code->planned.push_back(is_planned(i) ? known_dims(node_.inputs[i]->type.shape) : Dims());
     }
@@ -71,12 +75,20 @@ class DynamicDescriber {
     if (slot.storage != Storage::kHandle) return is_known(value.type.shape);
     return slot.type.has_shape && slot.type.shape.size() == value.type.shape.size();
   }
-  // Whether the operand that grows stays row-major.
-  bool grows_by_rows(const DynamicCode& code) const {
-    const Shape& base = node_.inputs[0]->type.shape;
+  // Whether the first of what a Concat joins is the beginning of the result.
+  bool makes_rows_longer(const DynamicCode& code) const {
+    if (code.kind != Kind::kConcat) return false;
+    const Shape& base = p_.slots[input(0)].type.shape;
     const auto is_one = [](const Dim& size) { return size.is_known(1); };
-    return dynamic_.growth == Growth::kRows && code.kind == Kind::kConcat &&
-           std::all_of(base.begin(), base.begin() + code.axis, is_one);
+    return std::all_of(base.begin(), base.begin() + code.axis, is_one);
+  }
+  bool makes_state_longer() const {
+    const auto is_state = [this](const LoopState& state) {
+      return state.in == dynamic_.inputs[0] && state.out == dynamic_.outputs[0];
+    };
+    return std::ranges::any_of(p_.loops, [&](const Loop& loop) {
+      return loop.first <= pc_ && pc_ <= loop.last && std::ranges::any_of(loop.states, is_state);
+    });
   }
   int64_t rank(size_t i) const { return static_cast<int64_t>(node_.inputs[i]->type.shape.size()); }
   int64_t rank_of_result() const { return static_cast<int64_t>(node_.outputs[0]->type.shape.size()); }
@@ -102,8 +114,9 @@ class DynamicDescriber {
     auto found = list(i, "axes");
     if (!found) return std::nullopt;
     for (int64_t& axis : *found) {
-      if (axis < 0) axis += rank;
-      if (axis < 0 || axis >= rank) return std::nullopt;
+      const auto at = normalize_axis(axis, rank);
+      if (!at.ok()) return std::nullopt;
+      axis = *at;
     }
     for (size_t a = 1; a < found->size(); ++a) {
       if (std::find(found->begin(), found->begin() + static_cast<std::ptrdiff_t>(a), (*found)[a]) !=
@@ -179,13 +192,12 @@ class DynamicDescriber {
   }
 
   std::optional<DynamicCode> concat() {
-    const int64_t n = rank(0), axis = node_.attributes.get_int("axis", 1);
+    const int64_t n = rank(0);
     for (size_t i = 0; i < dynamic_.inputs.size(); ++i) {
       if (input(i) == kNoSlot || rank(i) != n) return std::nullopt;
     }
-    const int64_t at = axis < 0 ? axis + n : axis;
-    if (at < 0 || at >= n) return std::nullopt;
-    return of(Kind::kConcat, at);
+    const auto axis = normalize_axis(node_.attributes.get_int("axis", 1), n);
+    return axis.ok() ? std::optional(of(Kind::kConcat, *axis)) : std::nullopt;
   }
 
   std::optional<DynamicCode> reshape() {
@@ -207,10 +219,9 @@ class DynamicDescriber {
   }
 
   std::optional<DynamicCode> split() {
-    const int64_t n = rank(0), axis = node_.attributes.get_int("axis", 0);
-    const int64_t at = axis < 0 ? axis + n : axis;
-    if (input(1) != kNoSlot || node_.attributes.has("split") || at < 0 || at >= n) return std::nullopt;
-    return of(Kind::kSplit, at);
+    const auto axis = normalize_axis(node_.attributes.get_int("axis", 0), rank(0));
+    if (input(1) != kNoSlot || node_.attributes.has("split") || !axis.ok()) return std::nullopt;
+    return of(Kind::kSplit, *axis);
   }
 
   std::optional<DynamicCode> range() {
@@ -223,6 +234,7 @@ class DynamicDescriber {
   }
 
   const Program& p_;
+  const uint32_t pc_;
   const DynamicNode& dynamic_;
   const ir::Node& node_;
 };
@@ -232,7 +244,7 @@ class DynamicDescriber {
 std::optional<DynamicCode> dynamic_code(const Program& program, uint32_t pc) {
   const Instruction& in = program.code[pc];
   if (in.code != OpCode::kGuarded) return std::nullopt;
-  return DynamicDescriber(program, program.dynamic[in.index]).run();
+  return DynamicDescriber(program, pc).run();
 }
 
 }  // namespace treadle::plan

@@ -22,6 +22,7 @@ struct DynamicCode {
   ElementwiseCode::Step step;
   kernels::ReduceOp reduce{};
   bool keep = false;
+  bool appends = false;  // of kConcat: makes a state of a loop longer where it lies, row-major
   int64_t axis = 0;
   Dims axes, steps;
   std::vector<Dims> planned;  // by input: sizes of what lies in planned memory; none for other values
