@@ -99,13 +99,12 @@ def expect_section(case):
     allocations = {tier: counts for tier, (_, counts) in sessions.items()}
     plans = {tier: session.counters()["plans"] for tier, (session, _) in sessions.items()}
     assert all(count == plans["program"] for count in plans.values()), plans
-    # Native code may do without results that the program allocates in every run.
-    for counts in allocations.values():
-        pairs = zip(counts, allocations["program"], strict=True)
-        assert all(few == many or int(few) < int(many) for few, many in pairs), allocations
     interpreted, _ = loops(sessions["program"][0], case)
     native, gone = loops(sessions["native"][0], case)
     lines = [f"plans: {plans['program']}", f"allocations of warm runs: {' '.join(allocations['program'])}"]
+    # Native code may do without results that the program allocates.
+    others = {tier: counts for tier, counts in allocations.items() if counts != allocations["program"]}
+    lines += [f"allocations of warm runs, {tier}: {' '.join(counts)}" for tier, counts in others.items()]
     symbols = stream_symbols(sessions["program"][0])
     if symbols:
         lines.append(f"streams over: {' '.join(symbols)}")
