@@ -300,15 +300,3 @@ MAKERS = [
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda f: f.__name__)
 def test_random_nodes(maker, seed):
     check(maker(np.random.default_rng([seed, *maker.__name__.encode()])))
-
-
-def without_trailing_inputs(node: Node) -> Node:
-    while node.inputs[-1] is None:
-        node.inputs.pop()
-    return node
-
-
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("maker", [ngram_hashes, packed_ngram_hashes], ids=lambda f: f.__name__)
-def test_inputs_left_out_at_the_end(maker, seed):
-    check(without_trailing_inputs(maker(np.random.default_rng(seed))))
