@@ -396,7 +396,7 @@ void Inference::fold(ir::Node& node) {
     if (known && tensor_of_symbols(v->type, *known, tensor)) set_constant(v, std::move(tensor));
   }
   const OpDef& op = *node.op;
-  if (!op.runs() || op.control != Control::kNone || !node.regions.empty() || !reference::may_be_known(node)) return;
+  if (!op.runs() || op.control != Control::kNone || !node.regions.empty() || !op.folds()) return;
   for (const ir::Value* v : node.inputs) {
     if (v && !constant(v)) return;
   }

@@ -144,6 +144,8 @@ struct OpDef {
   ElementTypeSet failing{~uint32_t{0}};
   // With kCanFail: whether this node cannot all the same (its divisor is a constant without zeros).
   TotalFn total_if = nullptr;
+  // Nodes with constant operands become no constants before planning has seen who reads them.
+  bool stays = false;
   // Bit i: the contents of input i decide output sizes or the preparation (shapes, axes, pads, ...). The kernel never
   // reads them at run time.
   uint64_t shape_inputs = 0;
@@ -184,6 +186,8 @@ struct OpDef {
   bool appends = false;
 
   bool runs() const { return prepare || compute || lower || control != Control::kNone; }
+  // Whether results may be known before the run, where operands are constants.
+  bool folds() const { return effects != Effects::kRandom && !stays; }
   bool can_fail(ElementType first_input) const { return effects == Effects::kCanFail && failing.contains(first_input); }
   // The version in force when a model imports `opset` of the domain; null when the operator came later.
   const OpVersion* version_for(int64_t opset) const;
@@ -253,6 +257,7 @@ class OpBuilder {
   OpBuilder& not_run(const char* what) { return def.missing = what, *this; }
   OpBuilder& can_fail() { return def.effects = Effects::kCanFail, *this; }
   OpBuilder& can_fail(ElementTypeSet types) { return def.failing = types, can_fail(); }
+  OpBuilder& stays() { return def.stays = true, *this; }
   OpBuilder& random() { return def.effects = Effects::kRandom, *this; }
   OpBuilder& shape_inputs(std::initializer_list<int> inputs);
   OpBuilder& strided_inputs(std::initializer_list<int> inputs);

@@ -28,7 +28,7 @@ class Folder {
  private:
   bool fold(ir::Node& node) {
     const OpDef& op = *node.op;
-    if (op.control != Control::kNone || !node.regions.empty() || !reference::may_be_known(node)) return false;
+    if (op.control != Control::kNone || !node.regions.empty() || !op.folds()) return false;
     std::vector<AnyValue> inputs;
     for (const ir::Value* v : node.inputs) {
       if (v && !v->is_constant()) return false;

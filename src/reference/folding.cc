@@ -4,7 +4,6 @@
 
 #include "base/stop.h"
 #include "base/thread_pool.h"
-#include "op/op_def.h"
 #include "reference/interpreter.h"
 
 namespace treadle::reference {
@@ -61,11 +60,6 @@ class Folding::Steps final : public Guard {
  private:
   Folding& folding_;
 };
-
-bool may_be_known(const ir::NodeInfo& node) {
-  const OpDef& op = *node.op;
-  return op.effects != Effects::kRandom && !(op.name == "DequantizedWeights" && op.domain == "treadle");
-}
 
 std::optional<std::vector<AnyValue>> Folding::evaluate(const ir::NodeInfo& node, std::span<const AnyValue> inputs) {
   if (stop_requested() || !spend(bytes_of(inputs) * kByteNs)) return std::nullopt;

@@ -26,10 +26,6 @@ struct FoldLimits {
   static FoldLimits of_model(size_t constant_bytes);
 };
 
-// Whether a node's results may be known before the run: random ones are not, and constants that bytes stand for remain
-// bytes until planning has seen who reads them.
-bool may_be_known(const ir::NodeInfo& node);
-
 class Folding {
  public:
   explicit Folding(const FoldLimits& limits = {});

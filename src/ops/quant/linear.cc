@@ -280,7 +280,7 @@ TREADLE_OP(DequantizedWeights, "treadle") {
       .out("y", "tensor(float)")
       .attr("axis", 1)
       .type("T", types::kBytes);
-  op.infer(infer_dequantized_weights).prepare(prepare_dequantize).axes(scaled_axes);
+  op.infer(infer_dequantized_weights).prepare(prepare_dequantize).axes(scaled_axes).stays();
 }
 
 TREADLE_OP(QuantizeLinear, "") {
