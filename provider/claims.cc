@@ -1,30 +1,45 @@
 #include "claims.h"
 
 #include <algorithm>
+#include <array>
 
 #include "growth.h"
-#include "tensors.h"
+#include "types.h"
 
 namespace treadle::provider {
 
 namespace {
 
-// Elements of a recurrent operator's weights; 0 where onnxruntime does not know them.
-int64_t weights_of(const Node& node) {
+bool is_loop(const Node& node) {
+  return node.is("Loop") || node.is("Scan");
+}
+
+bool is_recurrent(const Node& node) {
+  return node.is("LSTM") || node.is("GRU") || node.is("RNN");
+}
+
+// The weights of a recurrent operator, of the input and of the state; NULL: left out.
+std::array<const OrtValueInfo*, 2> weights_of(const Node& node) {
+  const auto input = [&](size_t i) { return i < node.inputs.size() ? node.inputs[i] : nullptr; };
+  return {input(1), input(2)};
+}
+
+// Of weights that are the same in every run; else 0.
+int64_t fixed_weights(const Graph& graph, const Node& node) {
   int64_t elements = 0;
-  for (const size_t input : {1, 2}) {  // of the input and of the state
-    const OrtValueInfo* value = input < node.inputs.size() ? node.inputs[input] : nullptr;
-    const OrtValue* contents = value ? constant_of(value) : nullptr;
-    if (!contents) return 0;
-    int64_t count = 1;
-    for (const int64_t size : sizes_of(contents).dims) count *= size;
-    elements += count;
+  for (const OrtValueInfo* value : weights_of(node)) {
+    if (!value || !graph.is_fixed(value)) return 0;
+    elements += elements_of(type_of(value));
   }
   return elements;
 }
 
-bool is_loop(const Node& node) {
-  return node.is("Loop") || node.is("Scan");
+// Weights that come from outside would be packed in every run, which costs more than treadle gains.
+bool holds_weights(const Graph& graph, const Claim& claim, const Node& node) {
+  return std::ranges::all_of(weights_of(node), [&](const OrtValueInfo* value) {
+    const auto producer = graph.producers.find(name_of(value));
+    return producer == graph.producers.end() || claim.nodes.contains(producer->second);
+  });
 }
 
 bool holds_loop(const OrtGraph* body) {
@@ -74,19 +89,19 @@ Values outputs_of(const Graph& graph, const Claim& claim) {
   return outputs;
 }
 
-bool is_seed(const Node& node, const Settings& settings) {
-  if (is_loop(node)) return true;
-  if (node.is("If")) {
-    return std::any_of(node.bodies.begin(), node.bodies.end(),
-                       [](const auto& branch) { return holds_loop(branch.second); });
-  }
-  const bool recurrent = node.is("LSTM") || node.is("GRU") || node.is("RNN");
-  return recurrent && weights_of(node) >= settings.recurrent_weights;
+bool runs_loop(const Node& node) {
+  return is_loop(node) || (node.is("If") && std::any_of(node.bodies.begin(), node.bodies.end(),
+                                                        [](const auto& branch) { return holds_loop(branch.second); }));
+}
+
+bool is_seed(const Graph& graph, const Node& node, const Settings& settings) {
+  if (is_recurrent(node)) return fixed_weights(graph, node) >= settings.recurrent_weights;
+  return runs_loop(node);
 }
 
 bool has_seeds(const Graph& graph, const Settings& settings) {
-  return settings.whole_graphs ||
-         std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return is_seed(node, settings); });
+  return settings.whole_graphs || std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                              [&](const Node& node) { return is_seed(graph, node, settings); });
 }
 
 std::vector<Claim> find_claims(const Graph& graph, const Settings& settings,
@@ -95,9 +110,15 @@ std::vector<Claim> find_claims(const Graph& graph, const Settings& settings,
   if (settings.whole_graphs && !graph.nodes.empty()) claim_from(graph, all_nodes(graph), accept, claims);
   if (!claims.empty()) return claims;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
     const bool claimed =
         std::any_of(claims.begin(), claims.end(), [&](const Claim& claim) { return claim.nodes.contains(i); });
-    if (!claimed && is_seed(graph.nodes[i], settings)) claim_from(graph, {i}, accept, claims);
+    if (claimed || !is_seed(graph, node, settings)) continue;
+    const bool needs_weights = is_recurrent(node) && settings.recurrent_weights > 0;
+    const auto accept_seed = [&](const Claim& claim) {
+      return (!needs_weights || holds_weights(graph, claim, node)) && accept(claim);
+    };
+    claim_from(graph, {i}, accept_seed, claims);
   }
   return claims;
 }

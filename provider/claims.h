@@ -20,8 +20,10 @@ struct Claim {
 // Values that nodes outside of the claim use, or that the graph gives.
 Values outputs_of(const Graph& graph, const Claim& claim);
 
-// Whether treadle has a reason to run a node, or some node of a graph.
-bool is_seed(const Node& node, const Settings& settings);
+// A Loop, a Scan, or an If with one of them in a branch.
+bool runs_loop(const Node& node);
+// Whether treadle has a reason to run a node of a graph, or some node of it.
+bool is_seed(const Graph& graph, const Node& node, const Settings& settings);
 bool has_seeds(const Graph& graph, const Settings& settings);
 
 // `accept` says whether a claim can be made. Claims share no node, only tensors cross their borders, and no path leads

@@ -107,6 +107,33 @@ Graph::Graph(const OrtGraph* graph) : handle(graph), nodes(read_nodes(graph)) {
     }
   }
   for (const OrtValueInfo* value : outputs_of(graph)) outputs.insert(name_of(value));
+  find_fixed();
+}
+
+void Graph::find_fixed() {
+  std::vector<size_t> open(nodes.size());  // inputs that may differ from run to run
+  std::vector<size_t> found;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const OrtValueInfo* value : nodes[i].inputs) open[i] += value && !constant_of(value);
+    if (open[i] == 0 && !nodes[i].inputs.empty() && nodes[i].bodies.empty()) found.push_back(i);
+  }
+  while (!found.empty()) {
+    const size_t node = found.back();
+    found.pop_back();
+    fixed.insert(node);
+    for (const OrtValueInfo* value : nodes[node].outputs) {
+      const auto users = consumers.find(name_of(value));
+      if (!value || users == consumers.end()) continue;
+      for (const size_t user : users->second) {
+        if (nodes[user].bodies.empty() && --open[user] == 0) found.push_back(user);
+      }
+    }
+  }
+}
+
+bool Graph::is_fixed(const OrtValueInfo* value) const {
+  const auto producer = producers.find(name_of(value));
+  return producer == producers.end() ? constant_of(value) != nullptr : fixed.contains(producer->second);
 }
 
 bool Graph::looks_like_body() const {

@@ -48,12 +48,18 @@ struct Graph {
   explicit Graph(const OrtGraph* handle);
   // Shows signs of being a body: no inputs, or values of the graph around it.
   bool looks_like_body() const;
+  // Whether a value is the same in every run: a constant, or computed from constants alone.
+  bool is_fixed(const OrtValueInfo* value) const;
 
   const OrtGraph* handle;
   std::vector<Node> nodes;
   std::map<std::string, size_t> producers;               // by value
   std::map<std::string, std::vector<size_t>> consumers;  // by value; those that capture it as well
   std::set<std::string> outputs;
+  std::set<size_t> fixed;  // nodes that compute the same in every run
+
+ private:
+  void find_fixed();
 };
 
 }  // namespace treadle::provider

@@ -1,5 +1,7 @@
 #include "growth.h"
 
+#include <algorithm>
+
 #include "types.h"
 
 namespace treadle::provider {
@@ -25,7 +27,8 @@ std::optional<Claim> Growth::from(const std::set<size_t>& seeds) {
     before = nodes_.size();
     const std::set<size_t> now = nodes_;
     for (const size_t node : now) {
-      if (!close_inputs(graph_.nodes[node]) || !close_outputs(graph_.nodes[node])) return {};
+      const Node& member = graph_.nodes[node];
+      if (!close_inputs(member) || !close_outputs(member) || !close_fixed(member)) return {};
     }
     if (!close_paths()) return {};
   }
@@ -62,6 +65,30 @@ bool Growth::close_outputs(const Node& node) {
     }
   }
   return true;
+}
+
+// Takes the nodes that compute the same in every run for the claim alone: treadle computes it once, and packs weights
+// once.
+bool Growth::close_fixed(const Node& node) {
+  for (const Values* used : {&node.inputs, &node.captured}) {
+    for (const OrtValueInfo* value : *used) {
+      const auto producer = graph_.producers.find(name_of(value));
+      if (producer == graph_.producers.end() || !graph_.fixed.contains(producer->second)) continue;
+      if (serves_claim(producer->second) && !add(producer->second)) return false;
+    }
+  }
+  return true;
+}
+
+bool Growth::serves_claim(size_t node) const {
+  const Values& values = graph_.nodes[node].outputs;
+  return !is_taken(graph_.nodes[node].handle) && std::ranges::all_of(values, [&](const OrtValueInfo* value) {
+    const std::string name = name_of(value);
+    const auto users = graph_.consumers.find(name);
+    if (graph_.outputs.contains(name)) return false;
+    return users == graph_.consumers.end() ||
+           std::ranges::all_of(users->second, [&](size_t user) { return nodes_.contains(user); });
+  });
 }
 
 // Takes the nodes that lie on a path from the claim to the claim.

@@ -1,4 +1,5 @@
-// A claim from its first node: as many nodes as it takes for only tensors to cross its border.
+// A claim from its first node: as many nodes as it takes for only tensors to cross its border, and what computes
+// constants for the claim alone.
 #pragma once
 
 #include <optional>
@@ -24,6 +25,8 @@ class Growth {
   bool close_inputs(const Node& node);
   bool close_outputs(const Node& node);
   bool close_paths();
+  bool close_fixed(const Node& node);
+  bool serves_claim(size_t node) const;
   std::set<size_t> reachable(const Neighbours& neighbours) const;
   const std::set<size_t>* claim_of(size_t node) const;
 

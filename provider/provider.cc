@@ -85,7 +85,7 @@ bool Provider::is_left_to_outer(const OrtGraph* graph) {
   if (!handle) return false;
   if (settings_.whole_graphs) return true;
   const Node parent = read_node(handle);
-  if (!is_seed(parent, settings_)) return false;
+  if (!runs_loop(parent)) return false;
   Values outputs = parent.outputs;
   std::erase(outputs, nullptr);
   return accepts(graph, {&parent}, outputs);

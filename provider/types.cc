@@ -121,6 +121,16 @@ Message type_message(const OrtTypeInfo* type) {
   return message;
 }
 
+int64_t elements_of(const OrtTypeInfo* type) {
+  if (kind_of(type) != ONNX_TYPE_TENSOR) return 0;
+  int64_t count = 1;
+  for (const int64_t size : list_of(ort().GetDimensionsCount, ort().GetDimensions, tensor_of(type))) {
+    if (size < 0) return 0;
+    count *= size;
+  }
+  return count;
+}
+
 bool can_cross(const OrtTypeInfo* type) {
   if (kind_of(type) != ONNX_TYPE_TENSOR) return false;
   const int element = element_of(tensor_of(type));
