@@ -50,6 +50,34 @@ bool holds_loop(const OrtGraph* body) {
   });
 }
 
+// Whether a node computes nothing.
+bool moves(const Node& node) {
+  constexpr const char* kMoves[] = {"Concat", "Flatten", "Identity",  "Reshape",  "Slice",
+                                    "Split",  "Squeeze", "Transpose", "Unsqueeze"};
+  return std::ranges::any_of(kMoves, [&](const char* name) { return node.is(name); });
+}
+
+// The first seed, and those that it leads to through nothing but moves, as layers are stacked.
+std::set<size_t> chain_from(const Graph& graph, const Settings& settings, size_t first) {
+  std::set<size_t> seeds{first}, seen{first};
+  std::vector<size_t> waiting{first};
+  while (!waiting.empty()) {
+    const Node& node = graph.nodes[waiting.back()];
+    waiting.pop_back();
+    for (const OrtValueInfo* value : node.outputs) {
+      const auto users = graph.consumers.find(name_of(value));
+      if (users == graph.consumers.end()) continue;
+      for (const size_t user : users->second) {
+        const bool seed = is_seed(graph, graph.nodes[user], settings);
+        if (!(seed || moves(graph.nodes[user])) || !seen.insert(user).second) continue;
+        if (seed) seeds.insert(user);
+        waiting.push_back(user);
+      }
+    }
+  }
+  return seeds;
+}
+
 // What the claim grows to and that `accept` takes replaces the claims that are in it.
 void claim_from(const Graph& graph, const std::set<size_t>& seeds, const std::function<bool(const Claim&)>& accept,
                 std::vector<Claim>& claims) {
@@ -109,16 +137,26 @@ std::vector<Claim> find_claims(const Graph& graph, const Settings& settings,
   std::vector<Claim> claims;
   if (settings.whole_graphs && !graph.nodes.empty()) claim_from(graph, all_nodes(graph), accept, claims);
   if (!claims.empty()) return claims;
+  const auto claimed = [&](size_t i) {
+    return std::ranges::any_of(claims, [&](const Claim& claim) { return claim.nodes.contains(i); });
+  };
+  const auto gains = [&](const Claim& claim, const std::set<size_t>& seeds) {
+    return settings.recurrent_weights == 0 || std::ranges::all_of(seeds, [&](size_t seed) {
+             return !is_recurrent(graph.nodes[seed]) || holds_weights(graph, claim, graph.nodes[seed]);
+           });
+  };
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    const bool claimed =
-        std::any_of(claims.begin(), claims.end(), [&](const Claim& claim) { return claim.nodes.contains(i); });
-    if (claimed || !is_seed(graph, node, settings)) continue;
-    const bool needs_weights = is_recurrent(node) && settings.recurrent_weights > 0;
-    const auto accept_seed = [&](const Claim& claim) {
-      return (!needs_weights || holds_weights(graph, claim, node)) && accept(claim);
+    if (claimed(i) || !is_seed(graph, graph.nodes[i], settings)) continue;
+    const std::set<size_t> chain = chain_from(graph, settings, i);
+    const auto accept_chain = [&](const Claim& claim) {
+      const bool whole = std::ranges::all_of(claim.nodes, [&](size_t node) {
+        return chain.contains(node) || graph.fixed.contains(node) || moves(graph.nodes[node]);
+      });
+      return whole && gains(claim, chain) && accept(claim);
     };
-    claim_from(graph, {i}, accept_seed, claims);
+    const auto accept_seed = [&](const Claim& claim) { return gains(claim, {i}) && accept(claim); };
+    if (chain.size() > 1) claim_from(graph, chain, accept_chain, claims);
+    if (!claimed(i)) claim_from(graph, {i}, accept_seed, claims);
   }
   return claims;
 }
