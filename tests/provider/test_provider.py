@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import sys
 import threading
 
 import numpy as np
@@ -12,6 +13,9 @@ import onnxruntime_ep_treadle
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests" / "dropin" / "clients"))
+from levels import assert_close, rounds_to_levels  # noqa: E402
+
 SHARED = pathlib.Path(os.environ.get("TREADLE_SHARED", ROOT.parent / "shared"))
 NAME = onnxruntime_ep_treadle.get_ep_name()
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>\n'
@@ -162,10 +166,10 @@ def claimed(session) -> list[str]:
     return sorted(node.op_type for group in groups if group.ep_name == NAME for node in group.get_nodes())
 
 
-def assert_same(got, want, tolerance=1e-5):
+def assert_same(got, want, levels=False):
     for ours, theirs in zip(got, want, strict=True):
         if isinstance(theirs, np.ndarray) and theirs.dtype.kind == "f":
-            np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+            assert_close(ours, theirs, levels)
         else:
             np.testing.assert_array_equal(ours, theirs)
 
@@ -267,14 +271,18 @@ def test_values_of_options(key, value):
 
 
 def lstm(hidden: int) -> onnx.ModelProto:
-    rng = np.random.default_rng(0)
-    weights = {"W": (1, 4 * hidden, hidden), "R": (1, 4 * hidden, hidden)}
-    tensors = [onnx.numpy_helper.from_array(rng.normal(size=s, scale=0.1).astype("f4"), n) for n, s in weights.items()]
     node = onnx.helper.make_node("LSTM", ["x", "W", "R"], ["y", "", "c"], hidden_size=hidden)
+    return with_weights([node], hidden, onnx.numpy_helper.from_array)
+
+
+def with_weights(nodes, hidden: int, tensor_of) -> onnx.ModelProto:
+    rng = np.random.default_rng(0)
+    shape = (1, 4 * hidden, hidden)
+    tensors = [tensor_of(rng.normal(size=shape, scale=0.1).astype("f4"), name) for name in ("W", "R")]
     value = onnx.helper.make_tensor_value_info
     x, y, c = (value(n, onnx.TensorProto.FLOAT, None) for n in "xyc")
     x = value("x", onnx.TensorProto.FLOAT, ["T", 1, hidden])
-    graph = onnx.helper.make_graph([node], "g", [x], [y, c], tensors)
+    graph = onnx.helper.make_graph(nodes, "g", [x], [y, c], tensors)
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -285,6 +293,47 @@ def test_lone_recurrent_operators_from_some_size_on():
     session = on_treadle(model)
     assert claimed(session) == ["LSTM"]
     feeds = {"x": np.random.default_rng(1).normal(size=(9, 1, 64)).astype("f4")}
+    assert_same(session.run(None, feeds), on_cpu(model).run(None, feeds))
+
+
+def quantised(array, name):
+    return onnx.numpy_helper.from_array((array * 300).astype(np.int8), name)
+
+
+def dequantise(name: str, result: str) -> list:
+    scale = onnx.helper.make_node("Constant", [], [f"{result}_scale"], value_float=1 / 300)
+    return [scale, onnx.helper.make_node("DequantizeLinear", [name, f"{result}_scale"], [result])]
+
+
+def test_weights_that_constants_make_are_claimed_with_their_operator():
+    node = onnx.helper.make_node("LSTM", ["x", "w", "r"], ["y", "", "c"], hidden_size=32)
+    model = with_weights([*dequantise("W", "w"), *dequantise("R", "r"), node], 32, quantised)
+    session = on_treadle(model)
+    assert claimed(session) == ["DequantizeLinear", "DequantizeLinear", "LSTM"]
+    feeds = {"x": np.random.default_rng(1).normal(size=(9, 1, 32)).astype("f4")}
+    assert_same(session.run(None, feeds), on_cpu(model).run(None, feeds))
+
+
+def test_weights_that_others_use_leave_their_operator_to_onnxruntime():
+    node = onnx.helper.make_node("LSTM", ["x", "w", "r"], ["y", "", "c"], hidden_size=32)
+    negate = onnx.helper.make_node("Neg", ["v"], ["w"])
+    model = with_weights([*dequantise("W", "v"), negate, *dequantise("R", "r"), node], 32, quantised)
+    model.graph.output.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, None))
+    session = on_treadle(model)
+    assert claimed(session) == []
+    assert claimed(on_treadle(model, {"recurrent_weights": "0"})) == ["DequantizeLinear", "LSTM"]
+
+
+def test_stacked_operators_are_one_claim():
+    first = onnx.helper.make_node("LSTM", ["x", "W", "R"], ["h", "", ""], hidden_size=32)
+    squeezed = onnx.helper.make_node("Squeeze", ["h", "one"], ["z"])
+    second = onnx.helper.make_node("LSTM", ["z", "W", "R"], ["y", "", "c"], hidden_size=32)
+    axis = onnx.helper.make_node("Constant", [], ["one"], value_ints=[1])
+    model = with_weights([axis, first, squeezed, second], 32, onnx.numpy_helper.from_array)
+    session = on_treadle(model)
+    groups = [group for group in session.get_provider_graph_assignment_info() if group.ep_name == NAME]
+    assert len(groups) == 1 and claimed(session) == ["LSTM", "LSTM", "Squeeze"]
+    feeds = {"x": np.random.default_rng(1).normal(size=(9, 1, 32)).astype("f4")}
     assert_same(session.run(None, feeds), on_cpu(model).run(None, feeds))
 
 
@@ -307,4 +356,4 @@ def test_shared_models(folder):
         want = reference.run(None, feeds)
     except Exception as failure:  # a model that onnxruntime's own kernels do not run
         pytest.skip(f"onnxruntime: {failure}")
-    assert_same(session.run(None, feeds), want, 1e-4)
+    assert_same(session.run(None, feeds), want, rounds_to_levels(onnx.load(folder / "model.onnx")))

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import onnxruntime_ep_treadle as provider
+from levels import assert_close, rounds_to_levels
 from onnx import numpy_helper
 
 NAME = provider.get_ep_name()
@@ -44,11 +45,11 @@ def feeds_of(folder: pathlib.Path, session) -> dict:
     return {name: numpy_helper.to_array(onnx.load_tensor(str(f))) for name, f in zip(names, files, strict=False)}
 
 
-def difference(got, want, tolerance: float) -> str:
+def difference(got, want, levels: bool) -> str:
     for ours, theirs in zip(got, want, strict=True):
         try:
             if isinstance(theirs, np.ndarray) and theirs.dtype.kind == "f":
-                np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+                assert_close(ours, theirs, levels)
             elif isinstance(theirs, np.ndarray):
                 np.testing.assert_array_equal(ours, theirs)
         except AssertionError as failure:
@@ -69,9 +70,7 @@ def run(folder: pathlib.Path) -> dict:
         result["reference"], want = str(failure), None
     try:
         got = session.run(None, feeds_of(folder, session))
-        # A last bit more or less becomes a whole level where values are rounded to bytes.
-        levels = any("Quantize" in node.op_type for node in onnx.load(file).graph.node)
-        result["provider"] = "" if want is None else difference(got, want, 1e-2 if levels else 1e-4)
+        result["provider"] = "" if want is None else difference(got, want, rounds_to_levels(onnx.load(file)))
     except Exception as failure:
         result["provider"] = str(failure)
     result["nodes"] = nodes_run(session.end_profiling())
