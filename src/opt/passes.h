@@ -19,6 +19,13 @@ void remove_identities(ir::Graph& graph, Remarks* remarks = nullptr);
 // CastLike becomes Cast. Wants types of elements; done once when a model is loaded.
 void settle_casts(ir::Graph& graph);
 
+// A state that is stacked of parts at the end of each trip and read apart becomes a state for each part. Wants types;
+// results are the same bit for bit.
+void unstack_states(ir::Graph& graph, Remarks* remarks = nullptr);
+
+// What is taken out of what was stacked before is what was put in. Wants types; results are the same bit for bit.
+void take_stacked_parts(ir::Graph& graph, Remarks* remarks = nullptr);
+
 // Nodes become the simpler ones that their operators know for them (OpDef::expand). Wants types; results are the same
 // bit for bit, but where the operator's file says that more is rounded.
 void expand_nodes(ir::Graph& graph, Remarks* remarks = nullptr);

@@ -5,10 +5,10 @@
 namespace treadle::opt {
 
 std::string_view name(Change change) {
-  constexpr std::string_view kNames[kChangeCount] = {"lowered",      "folded",   "decided",  "elided",   "merged",
-                                                     "dropped",      "hoisted",  "batched",  "scanned",  "sunk",
-                                                     "fused",        "selected", "delayed",  "mapped",   "guarded",
-                                                     "reassociated", "restated", "unrolled", "narrowed", "regrouped"};
+  constexpr std::string_view kNames[kChangeCount] = {
+      "lowered", "folded",       "decided",  "elided",   "merged",   "dropped",   "hoisted",
+      "batched", "scanned",      "sunk",     "fused",    "selected", "delayed",   "mapped",
+      "guarded", "reassociated", "restated", "unrolled", "narrowed", "unstacked", "regrouped"};
   return kNames[static_cast<size_t>(change)];
 }
 
@@ -33,6 +33,7 @@ std::string_view sentence(Change change) {
       "simpler nodes compute the same",
       "runs once: its body took its place",
       "its weights are kept in float16",
+      "a state that was stacked of parts: each part is a state of its own",
       "a chain of one operation: what is ready first is put together first",
   };
   return kSentences[static_cast<size_t>(change)];

@@ -29,9 +29,10 @@ enum class Change : uint8_t {
   kRestated,      // simpler nodes compute the same (`into`: which)
   kUnrolled,      // a loop that runs once: its body has taken its place
   kNarrowed,      // its weights are kept in float16 (`into`: how far off they are)
+  kUnstacked,     // a state stacked of parts (`into`: which): each part is a state of its own
   kRegrouped,     // the last node of a chain of one operation whose operands are put together in another order
 };
-inline constexpr int kChangeCount = 20;
+inline constexpr int kChangeCount = 21;
 
 std::string_view name(Change change);      // "hoisted"
 std::string_view sentence(Change change);  // "runs once, before the loop"
