@@ -11,7 +11,7 @@ namespace treadle::dropin {
 namespace {
 
 // Versions of OrtCustomOp from which on members are there.
-constexpr uint32_t kStatusSince = 16, kInferenceSince = 17;
+constexpr uint32_t kVariadicSince = 14, kStatusSince = 16, kInferenceSince = 17;
 constexpr int kTensor = 4;
 
 Handle borrowed(const treadle_value* value) {
@@ -97,6 +97,24 @@ int since_of(const OrtCustomOp& op) {
   return op.version >= kInferenceSince && op.GetStartVersion ? op.GetStartVersion(&op) : 1;
 }
 
+// Of a list of `declared` parameters, the last of which may take any number of arguments, but not less than `least`.
+void require_arity(const char* kind, size_t declared, int least, size_t found) {
+  const size_t needed = declared - 1 + static_cast<size_t>(std::max(least, 0));
+  if (found >= needed) return;
+  refuse_argument("expected at least " + std::to_string(needed) + " " + kind + ", found " + std::to_string(found));
+}
+
+void require_arities(const OrtCustomOp& op, const OrtKernelInfo& node) {
+  if (op.version < kVariadicSince) return;
+  const size_t inputs = op.GetInputTypeCount(&op), outputs = op.GetOutputTypeCount(&op);
+  if (inputs > 0 && op.GetInputCharacteristic(&op, inputs - 1) == INPUT_OUTPUT_VARIADIC) {
+    require_arity("inputs", inputs, op.GetVariadicInputMinArity(&op), node.inputs);
+  }
+  if (outputs > 0 && op.GetOutputCharacteristic(&op, outputs - 1) == INPUT_OUTPUT_VARIADIC) {
+    require_arity("outputs", outputs, op.GetVariadicOutputMinArity(&op), node.outputs);
+  }
+}
+
 struct Kernel {
   const OrtCustomOp* op;
   OrtKernelInfo info;
@@ -107,6 +125,7 @@ treadle_status* make_kernel(void* context, const treadle_node* node, void** out)
   return guarded([&]() -> OrtStatus* {
     const auto* op = static_cast<const OrtCustomOp*>(context);
     auto kernel = std::make_unique<Kernel>(Kernel{op, OrtKernelInfo(node, since_of(*op))});
+    require_arities(*op, kernel->info);
     if (op->version >= kStatusSince && op->CreateKernelV2) {
       if (OrtStatus* status = op->CreateKernelV2(op, table(), &kernel->info, &kernel->made)) return status;
     } else {

@@ -88,6 +88,7 @@ void ReleaseMemoryInfo(OrtMemoryInfo* memory) {
 }
 
 void CompareMemoryInfo(const OrtMemoryInfo* a, const OrtMemoryInfo* b, int* out) {
+  require(b, "the memory to compare with is missing");
   *out = *a == *b ? 0 : -1;
 }
 
@@ -160,6 +161,7 @@ void CreateAndRegisterAllocatorV2(OrtEnv*, const char*, const OrtMemoryInfo* mem
 }
 
 void RegisterAllocator(OrtEnv*, OrtAllocator* allocator) {
+  require(allocator, "the allocator is missing");
   require_cpu(allocator->Info(allocator));
 }
 

@@ -18,11 +18,6 @@ EngineOptions no_options() {
   return {options, treadle_options_free};
 }
 
-OrtSessionOptions* given(OrtSessionOptions* options) {
-  require(options, "the options of a session are missing");
-  return options;
-}
-
 // The length with its zero byte where there is no room yet; otherwise what was asked for.
 void give_sized(const std::string& text, char* out, size_t* size) {
   const size_t needed = text.size() + 1;
@@ -96,6 +91,27 @@ OrtRunOptions::OrtRunOptions() : engine(nullptr, treadle_run_options_free) {
 
 namespace treadle::dropin::api {
 
+namespace {
+
+void require_threads(int threads) {
+  if (threads >= 0) return;
+  refuse_argument("the number of threads is 0 (as many as processors) or more, and " + std::to_string(threads) +
+                  " was given");
+}
+
+void require_severity(int severity) {
+  if (severity >= -1 && severity <= ORT_LOGGING_LEVEL_FATAL) return;
+  refuse_argument("the severity of a log is 0 (verbose) to 4 (fatal), or -1 (the environment's), and " +
+                  std::to_string(severity) + " was given");
+}
+
+void require_size(int64_t size) {
+  if (size >= 0) return;
+  refuse_argument("a size is 0 or more, and " + std::to_string(size) + " was given");
+}
+
+}  // namespace
+
 void CreateSessionOptions(OrtSessionOptions** out) {
   *out = new OrtSessionOptions;
 }
@@ -109,17 +125,21 @@ void ReleaseSessionOptions(OrtSessionOptions* options) {
 }
 
 void SetIntraOpNumThreads(OrtSessionOptions* options, int threads) {
-  require(threads >= 0, "the number of threads is 0 (as many as processors) or more");
-  given(options)->threads = threads;
+  require_threads(threads);
+  options->threads = threads;
 }
 
 // Threads share the work of operators; which nodes may run at the same time treadle finds itself.
-void SetInterOpNumThreads(OrtSessionOptions* options, int) {
-  given(options);
+void SetInterOpNumThreads(OrtSessionOptions*, int threads) {
+  require_threads(threads);
 }
 
 void SetSessionExecutionMode(OrtSessionOptions* options, ExecutionMode mode) {
-  given(options)->mode = mode;
+  if (mode != ORT_SEQUENTIAL && mode != ORT_PARALLEL) {
+    refuse_argument("the mode of execution is 0 (sequential) or 1 (parallel), and " + std::to_string(mode) +
+                    " was given");
+  }
+  options->mode = mode;
 }
 
 void GetSessionExecutionMode(const OrtSessionOptions* options, ExecutionMode* out) {
@@ -131,76 +151,71 @@ void SetSessionGraphOptimizationLevel(OrtSessionOptions* options, GraphOptimizat
   if (std::ranges::find(kLevels, static_cast<int>(level)) == std::end(kLevels)) {
     refuse_argument("there is no level " + std::to_string(level) + " of rewriting graphs");
   }
-  given(options)->level = level;
+  options->level = level;
 }
 
 // Memory is planned before a run and kept for the next, whatever these say.
 void EnableMemPattern(OrtSessionOptions* options) {
-  given(options)->memory_pattern = true;
+  options->memory_pattern = true;
 }
 void DisableMemPattern(OrtSessionOptions* options) {
-  given(options)->memory_pattern = false;
+  options->memory_pattern = false;
 }
 void GetMemPatternEnabled(const OrtSessionOptions* options, int* out) {
   *out = options->memory_pattern ? 1 : 0;
 }
-void EnableCpuMemArena(OrtSessionOptions* options) {
-  given(options);
-}
-void DisableCpuMemArena(OrtSessionOptions* options) {
-  given(options);
-}
+void EnableCpuMemArena(OrtSessionOptions*) {}
+void DisableCpuMemArena(OrtSessionOptions*) {}
 
 // Results are the same however many threads there are.
-void SetDeterministicCompute(OrtSessionOptions* options, bool) {
-  given(options);
-}
+void SetDeterministicCompute(OrtSessionOptions*, bool) {}
 
 void DisablePerSessionThreads(OrtSessionOptions* options) {
-  given(options)->own_threads = false;
+  options->own_threads = false;
 }
 
 void SetOptimizedModelFilePath(OrtSessionOptions* options, const char* path) {
-  given(options)->optimized_model = path;
+  options->optimized_model = path;
 }
 
 void EnableProfiling(OrtSessionOptions* options, const char* prefix) {
-  given(options)->profiles = true;
+  options->profiles = true;
   options->profile_prefix = prefix;
 }
 
 void DisableProfiling(OrtSessionOptions* options) {
-  given(options)->profiles = false;
+  options->profiles = false;
 }
 
 void SetSessionLogId(OrtSessionOptions* options, const char* id) {
-  given(options)->log_id = id;
+  options->log_id = id;
 }
 
-void SetSessionLogVerbosityLevel(OrtSessionOptions* options, int) {
-  given(options);
-}
+void SetSessionLogVerbosityLevel(OrtSessionOptions*, int) {}
 
 void SetSessionLogSeverityLevel(OrtSessionOptions* options, int severity) {
-  given(options)->severity = severity;
+  require_severity(severity);
+  options->severity = severity;
 }
 
 void SetUserLoggingFunction(OrtSessionOptions* options, OrtLoggingFunction function, void* parameter) {
-  given(options)->logging = function;
+  options->logging = function;
   options->logging_parameter = parameter;
 }
 
 void AddFreeDimensionOverride(OrtSessionOptions* options, const char* denotation, int64_t size) {
-  given(options)->denoted_sizes.emplace_back(denotation, size);
+  require_size(size);
+  options->denoted_sizes.emplace_back(denotation, size);
 }
 
 void AddFreeDimensionOverrideByName(OrtSessionOptions* options, const char* name, int64_t size) {
-  given(options)->sizes.emplace_back(name, size);
+  require_size(size);
+  options->sizes.emplace_back(name, size);
 }
 
 void AddSessionConfigEntry(OrtSessionOptions* options, const char* key, const char* value) {
   require(key && *key && value, "a configuration entry has a name and a value");
-  given(options)->entries.set(key, value);
+  options->entries.set(key, value);
 }
 
 void HasSessionConfigEntry(const OrtSessionOptions* options, const char* key, int* out) {
@@ -220,7 +235,7 @@ void GetSessionOptionsConfigEntries(const OrtSessionOptions* options, OrtKeyValu
 void AddInitializer(OrtSessionOptions* options, const char* name, const OrtValue* value) {
   require(name && *name && value, "an initializer has a name and a value");
   if (!value->is_tensor()) refuse_argument("expected a tensor for initializer '" + std::string(name) + "'");
-  if (!given(options)->initializers.emplace(name, value->share()).second) {
+  if (!options->initializers.emplace(name, value->share()).second) {
     refuse_argument("initializer '" + std::string(name) + "' was added before");
   }
 }
@@ -234,12 +249,12 @@ void AddExternalInitializersFromFilesInMemory(OrtSessionOptions* options, const 
                                               char* const* buffers, const size_t* sizes, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     require(names[i] && buffers[i], "a file of external data has a name and bytes");
-    given(options)->files[names[i]] = {buffers[i], sizes[i]};
+    options->files[names[i]] = {buffers[i], sizes[i]};
   }
 }
 
 void SessionOptionsSetLoadCancellationFlag(OrtSessionOptions* options, bool cancel) {
-  given(options)->load_cancelled->store(cancel, std::memory_order_relaxed);
+  options->load_cancelled->store(cancel, std::memory_order_relaxed);
 }
 
 void SessionOptionsAppendExecutionProvider(OrtSessionOptions*, const char* name, const char* const*, const char* const*,
@@ -250,9 +265,8 @@ void SessionOptionsAppendExecutionProvider(OrtSessionOptions*, const char* name,
                   "': treadle runs on the processor (CPUExecutionProvider)");
 }
 
-void SessionOptionsSetEpSelectionPolicy(OrtSessionOptions* options, OrtExecutionProviderDevicePolicy) {
-  given(options);  // there is one device to select
-}
+// There is one device to select.
+void SessionOptionsSetEpSelectionPolicy(OrtSessionOptions*, OrtExecutionProviderDevicePolicy) {}
 
 // --- options of runs
 
@@ -271,6 +285,7 @@ void RunOptionsGetRunLogVerbosityLevel(const OrtRunOptions* options, int* out) {
   *out = options->verbosity;
 }
 void RunOptionsSetRunLogSeverityLevel(OrtRunOptions* options, int level) {
+  require_severity(level);
   options->severity = level;
 }
 void RunOptionsGetRunLogSeverityLevel(const OrtRunOptions* options, int* out) {

@@ -1,8 +1,10 @@
 // The one table of functions, and the two symbols by which programs come to it.
 
 #include <string_view>
+#include <utility>
 
 #include "api.h"
+#include "arguments.h"
 
 namespace treadle::dropin {
 
@@ -15,13 +17,53 @@ const char* version_text() {
   return text.c_str();
 }
 
+struct Description {
+  const char* name;
+  const char* parameters;  // their types
+};
+constexpr Description kDescriptions[] = {
+#define X(how, name, result, ...) {#name, #__VA_ARGS__},
+#include "entries.inc"
+#undef X
+};
+enum Position : size_t {
+#define X(how, name, ...) kAt##name,
+#include "entries.inc"
+#undef X
+};
+
+[[gnu::cold]] OrtStatus* refuse_missing(size_t entry, size_t argument) {
+  const Description& description = kDescriptions[entry];
+  return make_status(ORT_INVALID_ARGUMENT,
+                     std::string(description.name) + ": " + say_missing(description.parameters, argument));
+}
+
+// Arguments that programs leave out in onnxruntime as well: names for a log, and handles that nobody has to take.
+consteval unsigned optional_arguments(size_t entry) {
+  constexpr std::pair<size_t, unsigned> kOptional[] = {
+      {kAtCreateEnv, 2},
+      {kAtCreateEnvWithCustomLogger, 4},
+      {kAtCreateEnvWithGlobalThreadPools, 2},
+      {kAtCreateEnvWithCustomLoggerAndGlobalThreadPools, 4},
+      {kAtRunOptionsSetRunTag, 2},
+      {kAtRegisterCustomOpsLibrary, 3},
+      {kAtCreateSharedAllocator, 6},
+  };
+  for (const auto& [function, argument] : kOptional) {
+    if (function == entry) return 1u << argument;
+  }
+  return 0;
+}
+
 // An entry around a function that throws.
-template <auto kFunction>
+template <size_t kEntry, auto kFunction>
 struct Entry;
-template <class Result, class... Parameters, Result (*kFunction)(Parameters...)>
-struct Entry<kFunction> {
+template <size_t kEntry, class Result, class... Parameters, Result (*kFunction)(Parameters...)>
+struct Entry<kEntry, kFunction> {
   static OrtStatus* gives_status(Parameters... parameters) noexcept {
     try {
+      const size_t missing = missing_argument<optional_arguments(kEntry)>(parameters...);
+      if (missing) return refuse_missing(kEntry, missing);
       kFunction(parameters...);
       return nullptr;
     } catch (...) {
@@ -31,19 +73,19 @@ struct Entry<kFunction> {
   // One that has no way to say what failed.
   static Result gives_nothing_on_failure(Parameters... parameters) noexcept {
     try {
-      return kFunction(parameters...);
+      if (missing_argument<optional_arguments(kEntry)>(parameters...) == 0) return kFunction(parameters...);
     } catch (...) {
-      if constexpr (!std::is_void_v<Result>) return Result{};
     }
+    if constexpr (!std::is_void_v<Result>) return Result{};
   }
 };
 
-template <class Result, auto kFunction>
+template <class Result, size_t kEntry, auto kFunction>
 consteval auto entry() {
   if constexpr (std::is_same_v<Result, OrtStatus*>) {
-    return &Entry<kFunction>::gives_status;
+    return &Entry<kEntry, kFunction>::gives_status;
   } else {
-    return &Entry<kFunction>::gives_nothing_on_failure;
+    return &Entry<kEntry, kFunction>::gives_nothing_on_failure;
   }
 }
 
@@ -58,7 +100,7 @@ Result refuse(const char* name) {
 }
 
 constexpr OrtApi kTable = {
-#define TREADLE_ENTRY_ours(name, result, ...) .name = entry<result, &api::name>(),
+#define TREADLE_ENTRY_ours(name, result, ...) .name = entry<result, kAt##name, &api::name>(),
 #define TREADLE_ENTRY_gives(name, result, ...) .name = &api::name,
 #define TREADLE_ENTRY_refused(name, result, ...) .name = +[](__VA_ARGS__) -> result { return refuse<result>(#name); },
 #define X(how, ...) TREADLE_ENTRY_##how(__VA_ARGS__)

@@ -151,11 +151,11 @@ void SetTensorElementType(OrtTensorTypeAndShapeInfo* info, ONNXTensorElementData
   info->element = element;
 }
 
+// A size that has a name or is not known is negative: -1, and -2 from onnxruntime's C++ header.
 void SetDimensions(OrtTensorTypeAndShapeInfo* info, const int64_t* dims, size_t count) {
-  if (std::any_of(dims, dims + count, [](int64_t size) { return size < -1; })) {
-    refuse_argument("sizes are -1 (not known) or more");
-  }
+  require(info && (dims || count == 0), "a description of a tensor, or its sizes, are missing");
   info->dims.assign(dims, dims + count);
+  for (int64_t& size : info->dims) size = std::max(size, int64_t{-1});
   info->symbols.assign(count, "");
   info->has_shape = true;
 }

@@ -399,7 +399,10 @@ void FillStringTensor(OrtValue* value, const char* const* texts, size_t count) {
   if (count != to.size()) {
     refuse_argument("expected " + std::to_string(to.size()) + " texts, found " + std::to_string(count));
   }
-  for (size_t i = 0; i < count; ++i) to[i] = texts[i];
+  for (size_t i = 0; i < count; ++i) {
+    if (!texts[i]) refuse_argument("text " + std::to_string(i) + " is NULL");
+    to[i] = texts[i];
+  }
 }
 
 void FillStringTensorElement(OrtValue* value, const char* text, size_t index) {

@@ -1,7 +1,8 @@
 // libonnxruntime.so as programs use it: by its two symbols and the table of functions. With TREADLE_TEST_ONNXRUNTIME
 // naming another libonnxruntime.so the same tests hold for that one (tests/python/test_function_table.py).
 
-#include <dlfcn.h>
+#include "tests/dropin/function_table.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,173 +16,12 @@
 #include <mutex>
 #include <thread>
 
-#include "dropin/abi.h"
-#include "treadle/treadle.h"
-
 namespace {
 
+using namespace treadle::table_tests;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr auto kFloat = static_cast<ONNXTensorElementDataType>(1);
-constexpr auto kString = ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING;
-constexpr auto kInt4 = static_cast<ONNXTensorElementDataType>(22);
-
-std::string library() {
-  if (const char* other = std::getenv("TREADLE_TEST_ONNXRUNTIME")) return other;
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() /
-         "lib/onnxruntime/libonnxruntime.so";
-}
-
-const OrtApiBase* base() {
-  static const OrtApiBase* const base = [] {
-    void* const handle = dlopen(library().c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!handle) throw std::runtime_error(dlerror());
-    return reinterpret_cast<const OrtApiBase* (*)()>(dlsym(handle, "OrtGetApiBase"))();
-  }();
-  return base;
-}
-
-// The version that a widely used program was built with.
-const OrtApi& ort() {
-  return *base()->GetApi(23);
-}
-
-struct Error : std::runtime_error {
-  Error(OrtErrorCode code, const std::string& message) : std::runtime_error(message), code(code) {}
-  OrtErrorCode code;
-};
-
-void check(OrtStatus* status) {
-  if (!status) return;
-  const Error error(ort().GetErrorCode(status), ort().GetErrorMessage(status));
-  ort().ReleaseStatus(status);
-  throw error;
-}
-
-// A handle that its own function of the table frees.
-template <class T, void (*OrtApi::*kRelease)(T*)>
-struct Release {
-  void operator()(T* handle) const { (ort().*kRelease)(handle); }
-};
-#define TREADLE_HANDLE(name) using name = std::unique_ptr<Ort##name, Release<Ort##name, &OrtApi::Release##name>>
-TREADLE_HANDLE(Env);
-TREADLE_HANDLE(IoBinding);
-TREADLE_HANDLE(MemoryInfo);
-TREADLE_HANDLE(ModelMetadata);
-TREADLE_HANDLE(RunOptions);
-TREADLE_HANDLE(Session);
-TREADLE_HANDLE(SessionOptions);
-TREADLE_HANDLE(TensorTypeAndShapeInfo);
-TREADLE_HANDLE(TypeInfo);
-TREADLE_HANDLE(Value);
-#undef TREADLE_HANDLE
-
-template <class Owner, class... Parameters, class... Arguments>
-Owner make(OrtStatus* (*function)(Parameters...), Arguments... arguments) {
-  typename Owner::pointer made = nullptr;
-  check(function(arguments..., &made));
-  return Owner(made);
-}
-template <class Result, class... Parameters, class... Arguments>
-Result ask(OrtStatus* (*function)(Parameters...), Arguments... arguments) {
-  Result result{};
-  check(function(arguments..., &result));
-  return result;
-}
-
-std::string bytes_of(const std::string& text) {
-  char* bytes = nullptr;
-  size_t size = 0;
-  treadle_status* const status = treadle_text_parse(TREADLE_MODEL, text.data(), text.size(), &bytes, &size);
-  if (status) throw std::runtime_error(treadle_status_text(status));
-  std::string model(bytes, size);
-  treadle_free(bytes);
-  return model;
-}
-
-std::string model_of(const std::string& graph) {
-  return bytes_of("<ir_version: 8, opset_import: [\"\" : 17]>\n" + graph);
-}
-
-const Env& environment() {
-  static const Env environment = make<Env>(ort().CreateEnv, ORT_LOGGING_LEVEL_WARNING, "tests");
-  return environment;
-}
-
-Session open(const std::string& model, const OrtSessionOptions* options = nullptr) {
-  const SessionOptions defaults = make<SessionOptions>(ort().CreateSessionOptions);
-  return make<Session>(ort().CreateSessionFromArray, environment().get(), model.data(), model.size(),
-                       options ? options : defaults.get());
-}
-
-const OrtMemoryInfo* cpu() {
-  static const MemoryInfo memory = make<MemoryInfo>(ort().CreateCpuMemoryInfo, OrtArenaAllocator, OrtMemTypeDefault);
-  return memory.get();
-}
-
-template <class T>
-Value lend(std::vector<T>& elements, const std::vector<int64_t>& dims, ONNXTensorElementDataType type) {
-  return make<Value>(ort().CreateTensorWithDataAsOrtValue, cpu(), elements.data(), elements.size() * sizeof(T),
-                     dims.data(), dims.size(), type);
-}
-
-OrtAllocator* allocator() {
-  return ask<OrtAllocator*>(ort().GetAllocatorWithDefaultOptions);
-}
-
-std::string take(char* text) {
-  std::string copy = text;
-  allocator()->Free(allocator(), text);
-  return copy;
-}
-
-std::vector<Value> run(OrtSession* session, const std::vector<const char*>& names,
-                       const std::vector<const OrtValue*>& inputs, const std::vector<const char*>& output_names,
-                       const OrtRunOptions* options = nullptr) {
-  std::vector<OrtValue*> outputs(output_names.size());
-  check(ort().Run(session, options, names.data(), inputs.data(), inputs.size(), output_names.data(), outputs.size(),
-                  outputs.data()));
-  std::vector<Value> owned;
-  for (OrtValue* output : outputs) owned.emplace_back(output);
-  return owned;
-}
-
-template <class T>
-std::vector<T> elements(const OrtValue* value) {
-  const auto info = make<TensorTypeAndShapeInfo>(ort().GetTensorTypeAndShape, value);
-  const T* const data = static_cast<const T*>(ask<void*>(ort().GetTensorMutableData, const_cast<OrtValue*>(value)));
-  return {data, data + ask<size_t>(ort().GetTensorShapeElementCount, info.get())};
-}
-
-std::vector<int64_t> dims(const OrtTensorTypeAndShapeInfo* info) {
-  std::vector<int64_t> sizes(ask<size_t>(ort().GetDimensionsCount, info));
-  check(ort().GetDimensions(info, sizes.data(), sizes.size()));
-  return sizes;
-}
-
-std::vector<std::string> texts(const OrtValue* value, size_t count) {
-  const size_t size = ask<size_t>(ort().GetStringTensorDataLength, value);
-  std::string all(size, ' ');
-  std::vector<size_t> offsets(count);
-  check(ort().GetStringTensorContent(value, all.data(), size, offsets.data(), count));
-  std::vector<std::string> made;
-  for (size_t i = 0; i < count; ++i) {
-    made.push_back(all.substr(offsets[i], (i + 1 < count ? offsets[i + 1] : size) - offsets[i]));
-  }
-  return made;
-}
-
-OrtErrorCode code_of(const std::function<void()>& call, std::string* message = nullptr) {
-  try {
-    call();
-  } catch (const Error& error) {
-    if (message) *message = error.what();
-    return error.code;
-  }
-  return ORT_OK;
-}
 
 const char* const kAdd = "g (float[N, 3] x, float[3] b) => (float[N, 3] y) { y = Add(x, b) }";
 // Runs until somebody stops it.
@@ -189,13 +29,6 @@ const char* const kEndless = R"(g (float[4] x) => (float[4] y) {
   yes = Constant <value = bool {1}> ()
   y = Loop <body = b (int64 i, bool go, float[4] s) => (bool on, float[4] t) { on = Identity(go) t = Cos(s) }> (, yes, x)
 })";
-
-class FunctionTable : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(library())) GTEST_SKIP() << "this configuration has no " << library();
-  }
-};
 
 TEST_F(FunctionTable, VersionsGiveTheOneTable) {
   EXPECT_EQ(base()->GetApi(0), nullptr);

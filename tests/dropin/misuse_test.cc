@@ -1,0 +1,255 @@
+// What no program should do with the functions of libonnxruntime.so: each call ends with a status that says what is
+// wrong, or, where a function has none to give, without effect.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+
+#include "tests/dropin/function_table.h"
+
+namespace {
+
+using namespace treadle::table_tests;
+using testing::HasSubstr;
+
+// A handle of its type for the first parameter of a function; null: there is none to be had.
+class Handles {
+ public:
+  Handles()
+      : session_(open(model_of("g (float[N] x) => (float[N] y) { y = Neg(x) }"))),
+        options_(make<SessionOptions>(ort().CreateSessionOptions)),
+        run_(make<RunOptions>(ort().CreateRunOptions)),
+        memory_(make<MemoryInfo>(ort().CreateCpuMemoryInfo, OrtArenaAllocator, OrtMemTypeDefault)),
+        binding_(make<IoBinding>(ort().CreateIoBinding, session_.get())),
+        value_(lend(numbers_, {2}, kFloat)),
+        type_(make<TypeInfo>(ort().GetTypeInfo, value_.get())),
+        tensor_(make<TensorTypeAndShapeInfo>(ort().GetTensorTypeAndShape, value_.get())),
+        metadata_(make<ModelMetadata>(ort().SessionGetModelMetadata, session_.get())) {
+    ort().CreateKeyValuePairs(&pairs_);
+  }
+  ~Handles() { ort().ReleaseKeyValuePairs(pairs_); }
+  Handles(const Handles&) = delete;
+  Handles& operator=(const Handles&) = delete;
+
+  template <class T>
+  T first() const {
+    if constexpr (std::is_pointer_v<T>) {
+      return find<std::remove_cv_t<std::remove_pointer_t<T>>>();
+    } else {
+      return T{};
+    }
+  }
+
+ private:
+  template <class T>
+  T* find() const {
+    if constexpr (std::is_same_v<T, OrtSession>) return session_.get();
+    if constexpr (std::is_same_v<T, OrtSessionOptions>) return options_.get();
+    if constexpr (std::is_same_v<T, OrtRunOptions>) return run_.get();
+    if constexpr (std::is_same_v<T, OrtMemoryInfo>) return memory_.get();
+    if constexpr (std::is_same_v<T, OrtIoBinding>) return binding_.get();
+    if constexpr (std::is_same_v<T, OrtValue>) return value_.get();
+    if constexpr (std::is_same_v<T, OrtTypeInfo>) return type_.get();
+    if constexpr (std::is_same_v<T, OrtTensorTypeAndShapeInfo>) return tensor_.get();
+    if constexpr (std::is_same_v<T, OrtModelMetadata>) return metadata_.get();
+    if constexpr (std::is_same_v<T, OrtKeyValuePairs>) return pairs_;
+    if constexpr (std::is_same_v<T, OrtAllocator>) return allocator();
+    if constexpr (std::is_same_v<T, OrtEnv>) return environment().get();
+    return nullptr;
+  }
+
+  std::vector<float> numbers_ = {1, 2};
+  Session session_;
+  SessionOptions options_;
+  RunOptions run_;
+  MemoryInfo memory_;
+  IoBinding binding_;
+  Value value_;
+  TypeInfo type_;
+  TensorTypeAndShapeInfo tensor_;
+  ModelMetadata metadata_;
+  OrtKeyValuePairs* pairs_ = nullptr;
+};
+
+// Numbers that make no sense, and no pointers.
+template <class T>
+T absurd() {
+  if constexpr (std::is_enum_v<T>) return static_cast<T>(999);
+  if constexpr (std::is_same_v<T, bool>) return true;
+  if constexpr (std::is_integral_v<T>) return std::is_signed_v<T> ? static_cast<T>(-7) : std::numeric_limits<T>::max();
+  return T{};
+}
+
+// The text of the status; "": there is none.
+template <class Result, class... Parameters>
+std::string said(Result (*function)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+  if constexpr (std::is_same_v<Result, OrtStatus*>) {
+    OrtStatus* const status = function(arguments...);
+    const std::string text = status ? ort().GetErrorMessage(status) : "";
+    ort().ReleaseStatus(status);
+    return text;
+  } else {
+    function(arguments...);
+    return "";
+  }
+}
+
+template <class Result, class... Parameters>
+std::string said_without_arguments(Result (*function)(Parameters...)) {
+  return said(function, Parameters{}...);
+}
+
+// The first argument is a handle, all others make no sense.
+template <class Result, class First, class... Parameters>
+void call_absurdly(Result (*function)(First, Parameters...), const Handles& handles) {
+  const First first = handles.first<First>();
+  if (std::is_pointer_v<First> && !first) return;
+  said(function, first, Parameters{}...);
+  said(function, first, absurd<Parameters>()...);
+}
+template <class Result>
+void call_absurdly(Result (*function)(), const Handles&) {
+  function();
+}
+
+class Misuse : public FunctionTable {};
+
+TEST_F(Misuse, NoArgumentsAtAll) {
+  // CreateStatus gives a status for anything, and nothing is released gladly.
+  const std::set<std::string> fine = {"CreateStatus", "ReleaseAvailableProviders"};
+  const auto look = [&]<class Result, class... Parameters>(const char* name, Result (*function)(Parameters...)) {
+    const std::string text = said_without_arguments(function);
+    if (!std::is_same_v<Result, OrtStatus*> || fine.contains(name)) return;
+    EXPECT_THAT(text, HasSubstr(name));
+  };
+#define X(how, name, ...) look(#name, ort().name);
+#include "dropin/entries.inc"
+#undef X
+}
+
+TEST_F(Misuse, AbsurdArguments) {
+  const std::set<std::string> consumers = {"AllocatorFree", "ReleaseAllocator"};
+  const auto look = [&](const std::string& name, auto function) {
+    if (name.starts_with("Release") || consumers.contains(name)) return;
+    const Handles handles;
+    call_absurdly(function, handles);
+  };
+#define X(how, name, ...) look(#name, ort().name);
+#include "dropin/entries.inc"
+#undef X
+}
+
+TEST_F(Misuse, SaysWhichArgumentIsMissing) {
+  const Session session = open(model_of("g (float[N] x) => (float[N] y) { y = Neg(x) }"));
+  EXPECT_EQ(said(ort().SessionGetInputCount, session.get(), nullptr),
+            "SessionGetInputCount: argument 2 (size_t*) is NULL");
+  EXPECT_EQ(said(ort().Run, nullptr, nullptr, nullptr, nullptr, 0, nullptr, 0, nullptr),
+            "Run: argument 1 (OrtSession*) is NULL");
+  OrtValue* made = nullptr;
+  EXPECT_EQ(said(ort().CreateTensorAsOrtValue, allocator(), nullptr, 2, kFloat, &made),
+            "CreateTensorAsOrtValue: argument 2 (const int64_t*) is NULL");
+}
+
+class MisusedSession : public Misuse {
+ protected:
+  // What a run says of inputs of these names.
+  std::string run_says(const std::vector<const char*>& names, const std::vector<const OrtValue*>& values,
+                       const std::vector<const char*>& outputs = {"y"}) {
+    std::vector<OrtValue*> results(outputs.size());
+    const std::string text = said(ort().Run, session_.get(), nullptr, names.data(), values.data(), values.size(),
+                                  outputs.data(), outputs.size(), results.data());
+    for (OrtValue* result : results) ort().ReleaseValue(result);
+    return text;
+  }
+
+  std::vector<float> numbers_ = {1, 2};
+  std::vector<int64_t> integers_ = {1, 2};
+  Session session_ = open(model_of("g (float[N, 2] x, float[2] b) => (float[N, 2] y) { y = Add(x, b) }"));
+  Value x_ = lend(numbers_, {1, 2}, kFloat);
+  Value b_ = lend(numbers_, {2}, kFloat);
+  Value wrong_ = lend(integers_, {2}, static_cast<ONNXTensorElementDataType>(7));
+};
+
+TEST_F(MisusedSession, InputsOfRuns) {
+  EXPECT_EQ(run_says({"x", "b"}, {x_.get(), b_.get()}), "");
+  EXPECT_THAT(run_says({"x"}, {x_.get()}), HasSubstr("'b'"));
+  EXPECT_THAT(run_says({"x", "c"}, {x_.get(), b_.get()}), HasSubstr("'c'"));
+  EXPECT_THAT(run_says({"x", "b"}, {x_.get(), wrong_.get()}), HasSubstr("'b'"));
+  EXPECT_THAT(run_says({"x", "b"}, {b_.get(), b_.get()}), HasSubstr("'x'"));
+  EXPECT_NE(run_says({"x", nullptr}, {x_.get(), b_.get()}), "");
+  EXPECT_NE(run_says({"x", "b"}, {x_.get(), nullptr}), "");
+  EXPECT_THAT(run_says({"x", "b"}, {x_.get(), b_.get()}, {"z"}), HasSubstr("'z'"));
+  EXPECT_NE(run_says({"x", "b"}, {x_.get(), b_.get()}, {nullptr}), "");
+}
+
+TEST_F(MisusedSession, IndicesBeyondTheEnd) {
+  char* name = nullptr;
+  OrtTypeInfo* type = nullptr;
+  OrtValue* part = nullptr;
+  EXPECT_THAT(said(ort().SessionGetInputName, session_.get(), 2, allocator(), &name), HasSubstr("2"));
+  EXPECT_THAT(said(ort().SessionGetOutputTypeInfo, session_.get(), 1, &type), HasSubstr("1"));
+  EXPECT_NE(said(ort().GetValue, x_.get(), 0, allocator(), &part), "");
+  const OrtValue* members[] = {b_.get(), b_.get()};
+  const Value list = make<Value>(ort().CreateValue, members, size_t{2}, ONNX_TYPE_SEQUENCE);
+  for (const int index : {-1, 2, std::numeric_limits<int>::max()}) {
+    EXPECT_NE(said(ort().GetValue, list.get(), index, allocator(), &part), "") << index;
+  }
+}
+
+TEST_F(MisusedSession, ValuesOfOtherKinds) {
+  const OrtValue* members[] = {b_.get(), b_.get()};
+  const Value list = make<Value>(ort().CreateValue, members, size_t{2}, ONNX_TYPE_SEQUENCE);
+  void* data = nullptr;
+  size_t size = 0;
+  OrtTensorTypeAndShapeInfo* info = nullptr;
+  OrtValue* made = nullptr;
+  EXPECT_NE(said(ort().GetTensorMutableData, list.get(), &data), "");
+  EXPECT_NE(said(ort().GetTensorTypeAndShape, list.get(), &info), "");
+  EXPECT_NE(said(ort().GetStringTensorDataLength, b_.get(), &size), "");
+  EXPECT_THAT(run_says({"x", "b"}, {x_.get(), list.get()}), HasSubstr("'b'"));
+  const OrtValue* mixed[] = {b_.get(), wrong_.get()};
+  EXPECT_NE(said(ort().CreateValue, mixed, 2, ONNX_TYPE_SEQUENCE, &made), "");
+  const OrtValue* absent[] = {b_.get(), nullptr};
+  EXPECT_NE(said(ort().CreateValue, absent, 2, ONNX_TYPE_SEQUENCE, &made), "");
+  EXPECT_NE(said(ort().CreateValue, mixed, 1, ONNX_TYPE_MAP, &made), "");
+  EXPECT_NE(said(ort().CreateValue, mixed, 2, ONNX_TYPE_TENSOR, &made), "");
+}
+
+TEST_F(MisusedSession, Texts) {
+  const int64_t sizes[] = {2};
+  const Value texts = make<Value>(ort().CreateTensorAsOrtValue, allocator(), sizes, size_t{1}, kString);
+  const char* words[] = {"a", "b", "c"};
+  const char* absent[] = {"a", nullptr};
+  char text[4];
+  EXPECT_NE(said(ort().FillStringTensor, texts.get(), words, 3), "");
+  EXPECT_NE(said(ort().FillStringTensor, texts.get(), absent, 2), "");
+  EXPECT_NE(said(ort().FillStringTensor, b_.get(), words, 2), "");
+  EXPECT_NE(said(ort().FillStringTensorElement, texts.get(), "a", 2), "");
+  EXPECT_NE(said(ort().GetStringTensorElement, texts.get(), 4, 5, text), "");
+}
+
+TEST_F(MisusedSession, Bindings) {
+  const IoBinding binding = make<IoBinding>(ort().CreateIoBinding, session_.get());
+  EXPECT_THAT(said(ort().BindInput, binding.get(), "nothing", x_.get()), HasSubstr("nothing"));
+  EXPECT_NE(said(ort().BindInput, binding.get(), nullptr, x_.get()), "");
+  EXPECT_NE(said(ort().RunWithBinding, session_.get(), nullptr, binding.get()), "");
+}
+
+TEST_F(Misuse, OptionsOutOfRange) {
+  const SessionOptions options = make<SessionOptions>(ort().CreateSessionOptions);
+  const RunOptions run = make<RunOptions>(ort().CreateRunOptions);
+  EXPECT_THAT(said(ort().SetIntraOpNumThreads, options.get(), -1), HasSubstr("-1"));
+  EXPECT_THAT(said(ort().SetInterOpNumThreads, options.get(), -1), HasSubstr("-1"));
+  EXPECT_THAT(said(ort().SetSessionLogSeverityLevel, options.get(), 5), HasSubstr("5"));
+  EXPECT_THAT(said(ort().RunOptionsSetRunLogSeverityLevel, run.get(), 5), HasSubstr("5"));
+  EXPECT_THAT(said(ort().SetSessionExecutionMode, options.get(), static_cast<ExecutionMode>(2)), HasSubstr("2"));
+  EXPECT_NE(said(ort().AddFreeDimensionOverrideByName, options.get(), nullptr, 1), "");
+  EXPECT_THAT(said(ort().AddFreeDimensionOverrideByName, options.get(), "N", -1), HasSubstr("-1"));
+  EXPECT_NE(said(ort().SetOptimizedModelFilePath, options.get(), nullptr), "");
+  EXPECT_NE(said(ort().EnableProfiling, options.get(), nullptr), "");
+  EXPECT_NE(said(ort().SetSessionLogId, options.get(), nullptr), "");
+}
+
+}  // namespace
