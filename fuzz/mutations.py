@@ -6,6 +6,7 @@
 | --- | --- |
 | binary | models, those of random_programs/ or those given: refused, or loaded and run |
 | text | the same models as ONNX text, bytes and words: refused, or loaded and run |
+| ort | models in onnxruntime's own format, which onnxruntime writes: bytes, and offsets; refused, or loaded and run |
 | inputs | .npy, .npz, .pb and WAV files given to the command line: refused (status 1 or 2), or run |
 | snapshots | saved streams: refused, with the stream as it was, or loaded, and the stream can be pushed |
 | cache | native code kept for later processes: never believed, the result is that of undamaged code |
@@ -186,6 +187,51 @@ def text(data: bytes, seed: int, rng: np.random.Generator, folder: pathlib.Path)
     return load_and_run(damaged, seed, str(rng.choice(["reference", "program"])))
 
 
+WRITE_ORT_FILES = """
+import pathlib, sys, onnxruntime
+for path in map(pathlib.Path, sys.argv[1:]):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.optimized_model_filepath = str(path.with_suffix(".ort"))
+    options.add_session_config_entry("session.save_model_format", "ORT")
+    try:
+        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception:  # some programs are none for onnxruntime
+        path.with_suffix(".ort").unlink(missing_ok=True)
+"""
+
+
+@functools.cache
+def ort_files() -> list[bytes]:
+    """Written by a process of its own, since processes are forked off this one; none without onnxruntime."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [pathlib.Path(folder) / f"{seed}.onnx" for seed in range(12)]
+        for seed, path in enumerate(paths):
+            path.write_bytes(program(seed))
+        subprocess.run([sys.executable, "-c", WRITE_ORT_FILES, *paths], capture_output=True, timeout=300, check=False)
+        return [path.read_bytes() for path in sorted(pathlib.Path(folder).glob("*.ort"))]
+
+
+def damage_offsets(data: bytes, rng: np.random.Generator) -> bytes:
+    """Words of four bytes, as offsets, lengths and counts are, become others of the file or near ones."""
+    words = np.frombuffer(data[: len(data) // 4 * 4], "<u4").copy()
+    for _ in range(int(rng.choice([1, 1, 2, 4]))):
+        at, other = (int(rng.integers(2, len(words))) for _ in range(2))
+        near = (int(words[at]) + 4 * int(rng.integers(1, 5))) % 2**32
+        edges = [words[other], near, 0, 1, len(data), len(data) - 4 * at, 2**31 - 1, 2**31, 2**32 - 1]
+        words[at] = rng.choice(np.array(edges, "u4"))
+    return words.tobytes() + data[words.nbytes :]
+
+
+def ort(data: bytes, seed: int, rng: np.random.Generator, folder: pathlib.Path) -> str:
+    if not ort_files():
+        return "no file"
+    whole = ort_files()[int(rng.integers(len(ort_files())))]
+    damaged = damage(whole, rng) if rng.integers(3) == 0 else damage_offsets(whole, rng)
+    (folder / "model.ort").write_bytes(damaged)
+    return load_and_run(str(folder / "model.ort"), seed, str(rng.choice(["reference", "program"])))
+
+
 @functools.cache
 def input_files() -> list[tuple[str, bytes]]:
     """(how the name ends, contents) of what the command line reads."""
@@ -309,15 +355,16 @@ def cache(data: bytes, seed: int, rng: np.random.Generator, folder: pathlib.Path
     return "ran"
 
 
-KINDS = {work.__name__: work for work in (binary, text, inputs, snapshots, cache)}
+KINDS = {work.__name__: work for work in (binary, text, ort, inputs, snapshots, cache)}
 
 
 def check(data: bytes, seed: int, keep: pathlib.Path | None = None, kind: str = "binary") -> tuple[str, str]:
     """(what happened, what was found) for one damaged file; `data`: the model, where one is damaged."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        if kind in ("snapshots", "cache"):
-            {"snapshots": streams, "cache": kept_code}[kind]()  # made once, before processes are
+        makes = {"snapshots": streams, "cache": kept_code, "ort": ort_files}
+        if kind in makes:
+            makes[kind]()  # once, before processes are
         outcome, found = in_child(lambda: KINDS[kind](data, seed, np.random.default_rng(seed), folder))
         if found and keep:
             shutil.copytree(folder, keep / f"{kind}-{seed}", dirs_exist_ok=True)
