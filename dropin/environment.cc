@@ -15,6 +15,11 @@ void Logger::warn(const std::string& message) const {
   }
 }
 
+void require_level(int level) {
+  if (level >= ORT_LOGGING_LEVEL_VERBOSE && level <= ORT_LOGGING_LEVEL_FATAL) return;
+  refuse_argument("the severity of a log is 0 (verbose) to 4 (fatal), and " + std::to_string(level) + " was given");
+}
+
 namespace {
 
 // As onnxruntime has it: every CreateEnv gives the same environment; the first one says how it logs. Clients create and
@@ -42,6 +47,7 @@ OrtEnv* acquire(Logger logger, int threads) {
 }
 
 Logger logger_of(OrtLoggingFunction function, void* parameter, OrtLoggingLevel least, const char* id) {
+  require_level(least);
   return {.function = function, .parameter = parameter, .id = id ? id : "", .least = least};
 }
 
@@ -89,6 +95,7 @@ void ReleaseEnv(OrtEnv* environment) {
 }
 
 void UpdateEnvWithCustomLogLevel(OrtEnv* environment, OrtLoggingLevel least) {
+  require_level(least);
   const std::lock_guard lock(environment->mutex);
   environment->logger.least = least;
 }

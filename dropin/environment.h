@@ -21,6 +21,9 @@ struct Logger {
   void warn(const std::string& message) const;
 };
 
+// Refuses what is no severity of a log.
+void require_level(int level);
+
 }  // namespace treadle::dropin
 
 // There is one, whoever asks, for as long as somebody has it.

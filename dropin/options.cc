@@ -4,13 +4,12 @@
 #include <iterator>
 #include <string_view>
 
+#include "configuration.h"
 #include "custom_operators.h"
 
 namespace treadle::dropin {
 
 namespace {
-
-constexpr std::string_view kOwnPrefix = "treadle.";
 
 EngineOptions no_options() {
   treadle_options* options = nullptr;
@@ -76,7 +75,7 @@ treadle::dropin::EngineOptions OrtSessionOptions::engine(const OrtEnv* environme
   for (const OrtCustomOpDomain* domain : domains) treadle::dropin::add_operators(made.get(), *domain);
   for (size_t i = 0; i < entries.keys.size(); ++i) {
     const std::string_view key = entries.keys[i];
-    if (key.substr(0, treadle::dropin::kOwnPrefix.size()) != treadle::dropin::kOwnPrefix) continue;
+    if (!key.starts_with(treadle::dropin::kOwnPrefix)) continue;
     const std::string own(key.substr(treadle::dropin::kOwnPrefix.size()));
     check(treadle_options_set(made.get(), own.c_str(), entries.values[i].c_str()));
   }
@@ -99,10 +98,9 @@ void require_threads(int threads) {
                   " was given");
 }
 
+// -1: that of the environment.
 void require_severity(int severity) {
-  if (severity >= -1 && severity <= ORT_LOGGING_LEVEL_FATAL) return;
-  refuse_argument("the severity of a log is 0 (verbose) to 4 (fatal), or -1 (the environment's), and " +
-                  std::to_string(severity) + " was given");
+  if (severity != -1) require_level(severity);
 }
 
 void require_size(int64_t size) {
@@ -308,6 +306,7 @@ void RunOptionsUnsetTerminate(OrtRunOptions* options) {
 void AddRunConfigEntry(OrtRunOptions* options, const char* key, const char* value) {
   require(key && *key && value, "a configuration entry has a name and a value");
   options->entries.set(key, value);
+  options->has_untold.store(true, std::memory_order_relaxed);
 }
 
 const char* GetRunConfigEntry(const OrtRunOptions* options, const char* key) {

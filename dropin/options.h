@@ -51,4 +51,5 @@ struct OrtRunOptions {
   int verbosity = 0;
   int severity = -1;
   OrtKeyValuePairs entries;
+  mutable std::atomic<bool> has_untold{false};  // entries that no run has warned about yet
 };

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "configuration.h"
 #include "memory.h"
 
 namespace treadle::dropin {
@@ -21,8 +22,6 @@ uint64_t now_ns() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
-
-constexpr const char* kFolder = "session.model_external_initializers_file_folder_path";
 
 void write_file(const std::string& path, const char* bytes, size_t size) {
   std::ofstream file(path, std::ios::binary);
@@ -62,8 +61,10 @@ OrtSession* make_session(const OrtEnv* environment, const OrtSessionOptions* giv
   session->engine.reset(open(session->options.get()));
   session->loading.ended.store(true, std::memory_order_relaxed);
 
-  const Logger logger = logger_of(environment, options);
+  const Logger& logger = session->logger = logger_of(environment, options);
   for (size_t i = 0; const char* remark = treadle_session_remark(session->engine.get(), i); ++i) logger.warn(remark);
+  warn_of_session_entries(logger, options.entries);
+  warn_of_model_options(logger, session->engine.get());
   if (!options.optimized_model.empty()) {
     char* bytes = nullptr;
     size_t size = 0;
@@ -220,6 +221,10 @@ void OrtSession::run(const OrtRunOptions* run_options, const char* const* names,
   feeds.reserve(count);
   for (size_t i = 0; i < count; ++i) feeds.add(inputs[i]);
   treadle::dropin::Results results(outputs, output_count);
+  if (run_options && run_options->has_untold.load(std::memory_order_relaxed) &&
+      run_options->has_untold.exchange(false)) {
+    treadle::dropin::warn_of_run_entries(logger, run_options->entries);
+  }
   const uint64_t begin = trace ? treadle::dropin::now_ns() : 0;
   if (trace && trace->wants_nodes()) treadle::dropin::add_nodes_of(*trace, engine.get(), names, feeds);
   treadle::dropin::check(treadle_session_run(engine.get(), run_options ? run_options->engine.get() : nullptr, names,

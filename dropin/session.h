@@ -44,6 +44,7 @@ struct OrtSession {
   Loading loading;
   treadle::dropin::EngineOptions options{nullptr, treadle_options_free};
   Engine engine{nullptr, treadle_session_free};
+  treadle::dropin::Logger logger;
   std::unique_ptr<treadle::dropin::Trace> trace;
 
   // Values of results: where `outputs[i]` is given it is written in place; else a new value.

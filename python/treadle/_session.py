@@ -131,6 +131,16 @@ def _check_keywords(kwargs: Mapping[str, Any]) -> None:
         warn_once("read_config_from_model has no effect: no options are read from models")
 
 
+_MODEL_OPTIONS, _READ_MODEL_OPTIONS = "ort_config", "ORT_LOAD_CONFIG_FROM_MODEL"
+
+
+def _warn_of_model_options(meta: ModelMetadata) -> None:
+    if os.environ.get(_READ_MODEL_OPTIONS) == "1" and _MODEL_OPTIONS in meta.custom_metadata_map:
+        warn_once(
+            f"{_READ_MODEL_OPTIONS} has no effect: the options that the model says ('{_MODEL_OPTIONS}') are not read"
+        )
+
+
 def _briefly(values: list[NodeArg], most: int = 4) -> str:
     """ "x tensor(float)[n, 3], h tensor(float)[3]"; of many values the first ones."""
     texts = []
@@ -223,6 +233,7 @@ class InferenceSession(_core.SessionBase):
         self._outputs_meta = self._node_args(_OUTPUT)
         self._overridable_meta = self._node_args(_OVERRIDABLE)
         self._model_meta = ModelMetadata(self._engine.metadata())
+        _warn_of_model_options(self._model_meta)
         self._profile = Trace(options.profile_file_prefix) if options.enable_profiling else None
         # A session that nobody asks for its profile writes it in the end.
         self._unwritten = weakref.finalize(self, self._profile.write) if self._profile else None

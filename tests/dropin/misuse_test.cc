@@ -252,4 +252,52 @@ TEST_F(Misuse, OptionsOutOfRange) {
   EXPECT_NE(said(ort().SetSessionLogId, options.get(), nullptr), "");
 }
 
+class Configuration : public Misuse {
+ protected:
+  Configuration() : options_(make<SessionOptions>(ort().CreateSessionOptions)) {
+    const auto log = [](void* told, OrtLoggingLevel, const char*, const char*, const char*, const char* message) {
+      static_cast<std::vector<std::string>*>(told)->emplace_back(message);
+    };
+    check(ort().SetUserLoggingFunction(options_.get(), log, &told_));
+  }
+  Session opened(const std::string& header = "") {
+    const std::string text = "<ir_version: 8, opset_import: [\"\" : 17]" + header + ">\n";
+    return open(bytes_of(text + "g (float[N] x) => (float[N] y) { y = Neg(x) }"), options_.get());
+  }
+
+  SessionOptions options_;
+  std::vector<std::string> told_;
+};
+
+TEST_F(Configuration, EntriesWithoutEffectAreTold) {
+  check(ort().AddSessionConfigEntry(options_.get(), "session.intra_op.allow_spinning", "1"));
+  check(ort().AddSessionConfigEntry(options_.get(), "optimization.enable_gelu_approximation", "0"));
+  check(ort().AddSessionConfigEntry(options_.get(), "treadle.jit", "off"));
+  opened();
+  EXPECT_THAT(told_, testing::IsEmpty());
+  check(ort().AddSessionConfigEntry(options_.get(), "session.set_denormal_as_zero", "1"));
+  opened();
+  EXPECT_THAT(told_, testing::ElementsAre(HasSubstr("session.set_denormal_as_zero")));
+}
+
+TEST_F(Configuration, EntriesOfRunsAreToldOnce) {
+  const Session session = opened();
+  const RunOptions options = make<RunOptions>(ort().CreateRunOptions);
+  check(ort().AddRunConfigEntry(options.get(), "memory.enable_memory_arena_shrinkage", "cpu:0"));
+  std::vector<float> x = {1};
+  const Value lent = lend(x, {1}, kFloat);
+  for (int i = 0; i < 2; ++i) run(session.get(), {"x"}, {lent.get()}, {"y"}, options.get());
+  EXPECT_THAT(told_, testing::ElementsAre(HasSubstr("memory.enable_memory_arena_shrinkage")));
+}
+
+TEST_F(Configuration, OptionsInTheModelAreTold) {
+  const std::string header = R"(, metadata_props: ["ort_config" : "{}"])";
+  opened(header);
+  EXPECT_THAT(told_, testing::IsEmpty());
+  setenv("ORT_LOAD_CONFIG_FROM_MODEL", "1", 1);
+  opened(header);
+  unsetenv("ORT_LOAD_CONFIG_FROM_MODEL");
+  EXPECT_THAT(told_, testing::ElementsAre(HasSubstr("ORT_LOAD_CONFIG_FROM_MODEL")));
+}
+
 }  // namespace

@@ -59,6 +59,16 @@ def test_keywords_that_onnxruntime_takes_besides_are_taken():
         ]
 
 
+def test_options_that_lie_in_the_model_say_that_they_are_not_read(monkeypatch):
+    model = onnx.load_from_string(models.add())
+    onnx.helper.set_model_props(model, {"ort_config": "{}"})
+    data = model.SerializeToString()
+    assert said(lambda: treadle.InferenceSession(data)) == []
+    monkeypatch.setenv("ORT_LOAD_CONFIG_FROM_MODEL", "1")
+    assert ["ORT_LOAD_CONFIG_FROM_MODEL" in text for text in said(lambda: treadle.InferenceSession(data))] == [True]
+    assert said(lambda: treadle.InferenceSession(models.add())) == []
+
+
 @pytest.mark.parametrize("options", [{"intra_op_num_threads": 1}, "CPUExecutionProvider", ["CPUExecutionProvider"]])
 def test_session_options_of_another_type_are_refused(options):
     with pytest.raises(TypeError, match="sess_options are SessionOptions, not a"):
