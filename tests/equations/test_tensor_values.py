@@ -402,7 +402,7 @@ def test_col2im_as_the_evaluator(dtype, seed):
 
 
 @pytest.mark.parametrize("align", [0, 1])
-@pytest.mark.parametrize("size", [(2, 3, 4, 5), (2, 3, 2, 3, 4)])
+@pytest.mark.parametrize("size", [(2, 3, 4, 5), (2, 3, 3, 300), (2, 3, 2, 3, 4), (2, 1, 2, 3, 129)])
 def test_affine_grids_as_the_evaluator(size, align):
     rank = len(size) - 2
     theta = np.random.default_rng(0).uniform(-1, 1, (2, rank, rank + 1)).astype(np.float32)

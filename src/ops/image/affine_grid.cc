@@ -55,48 +55,57 @@ double coordinate(const AffineState& s, int64_t i, int64_t size) {
   return !s.align_corners ? (2 * at + 1) / n - 1 : size > 1 ? 2 * at / (n - 1) - 1 : -1.0;
 }
 
-// Of the points [begin, end) of one matrix: pieces of rows, which differ in the innermost coordinate alone.
+// Of the points [begin, end) of one matrix: pieces of rows, which differ in the innermost coordinate alone. Each image
+// is one sum, from the innermost coordinate on.
+template <int kRank>
 void grid_points(const AffineState& s, const double* matrix, int64_t begin, int64_t end, char* out) {
-  constexpr int64_t kPoints = 64;
-  const int64_t inner = s.dims[s.rank - 1];
+  constexpr int64_t kPoints = 128;
+  const int64_t inner = s.dims[kRank - 1];
+  double inner_at[kPoints], images[kRank * kPoints];
+  int64_t known_column = 0, known = 0;  // of the coordinates that are there: those of a row serve the next one
   while (begin < end) {
     const int64_t column = begin % inner, count = std::min({kPoints, inner - column, end - begin});
-    double at[4], images[3 * kPoints];  // coordinates, the innermost axis first, and a 1
+    if (column != known_column || count > known) {
+      for (int64_t i = 0; i < count; ++i) inner_at[i] = coordinate(s, column + i, inner);
+      known_column = column, known = count;
+    }
+    double terms[kRank][kRank];  // of the other coordinates and the 1
     int64_t rest = begin / inner;
-    for (int64_t d = 1; d < s.rank; ++d) {
-      const int64_t size = s.dims[s.rank - 1 - d];
-      at[d] = coordinate(s, rest % size, size);
+    for (int d = 1; d <= kRank; ++d) {
+      const int64_t size = d < kRank ? s.dims[kRank - 1 - d] : 1;
+      const double at = d < kRank ? coordinate(s, rest % size, size) : 1;
+      for (int r = 0; r < kRank; ++r) terms[r][d - 1] = matrix[r * (kRank + 1) + d] * at;
       rest /= size;
     }
-    at[s.rank] = 1;
-    for (int64_t i = 0; i < count; ++i) {
-      at[0] = coordinate(s, column + i, inner);
-      for (int64_t r = 0; r < s.rank; ++r) {
-        double image = 0;
-        for (int64_t k = 0; k <= s.rank; ++k) image += matrix[r * (s.rank + 1) + k] * at[k];
-        images[i * s.rank + r] = image;
+    for (int r = 0; r < kRank; ++r) {
+      const double slope = matrix[r * (kRank + 1)];
+      for (int64_t i = 0; i < count; ++i) {
+        double image = 0 + slope * inner_at[i];
+        for (int d = 0; d < kRank; ++d) image += terms[r][d];
+        images[i * kRank + r] = image;
       }
     }
-    kernels::convert(s.narrow, images, out, static_cast<size_t>(count * s.rank));
-    out += static_cast<size_t>(count * s.rank) * byte_width(s.type);
+    kernels::convert(s.narrow, images, out, static_cast<size_t>(count * kRank));
+    out += static_cast<size_t>(count * kRank) * byte_width(s.type);
     begin += count;
   }
 }
 
 uint32_t run_affine_grid(const void* state, void* const* slots, const uint32_t* operands) {
-  constexpr double kPointNs = 20;
+  constexpr double kPointNs = 4;
   const auto& s = *static_cast<const AffineState*>(state);
   const auto* theta = static_cast<const char*>(slots[operands[0]]);
   auto* out = static_cast<char*>(slots[operands[2]]);
   const auto terms = static_cast<size_t>(s.rank * (s.rank + 1));
   const int64_t point = s.rank * static_cast<int64_t>(byte_width(s.type));
+  const auto points = s.rank == 2 ? grid_points<2> : grid_points<3>;
   parallel_for(s.batches * s.points, kPointNs, [&](int64_t begin, int64_t end, int) {
     while (begin < end) {
       const int64_t batch = begin / s.points, first = batch * s.points, last = std::min(end, first + s.points);
       double matrix[12];
       kernels::cast(s.type, ElementType::kDouble, theta + static_cast<size_t>(batch) * terms * byte_width(s.type),
                     matrix, terms);
-      grid_points(s, matrix, begin - first, last - first, out + begin * point);
+      points(s, matrix, begin - first, last - first, out + begin * point);
       begin = last;
     }
   });
