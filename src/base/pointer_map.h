@@ -34,6 +34,8 @@ class PointerMap {
     ++size_;
     return {&slot.value, true};
   }
+  // The value of `key` from now on.
+  void put(const Object* key, V value) { *emplace(key).first = std::move(value); }
   void erase(const Object* key) {
     if (size_ == 0) return;
     size_t hole = slot_of(key);

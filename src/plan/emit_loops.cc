@@ -96,7 +96,7 @@ void Planner::begin_loop(const LoopView& view, Loop& loop) {
     Tensor yes = Tensor::scalar<bool>(ElementType::kBool, true);
     const uint32_t s = new_slot(Storage::kConstant, Type::tensor(ElementType::kBool, {}));
     p_.slots[s].constant = std::move(yes);
-    slot_of_[view.condition_before()] = s;
+    slot_of_.put(view.condition_before(), s);
   }
   // With cond left out, the body's condition is not asked.
   if (condition && !is_true(view.condition_after())) loop.continues = kAsked;

@@ -42,7 +42,7 @@ void Planner::emit_fused(const Unit& unit, FusedGroup group) {
   call.operands.reserve(group.inputs.size() + group.outputs.size() + unit.reductions.size() + 2);
   for (const ir::Value* v : group.inputs) call.operands.push_back(slot(v));
   for (const ir::Value* v : group.outputs) call.operands.push_back(define(v, Storage::kArena));
-  for (const auto& [alias, base] : group.aliases) slot_of_[alias] = slot(base);
+  for (const auto& [alias, base] : group.aliases) slot_of_.put(alias, slot(base));
   for (const ir::Node* node : unit.reductions) call.operands.push_back(define(node->outputs[0], Storage::kArena));
   call.outputs += static_cast<uint32_t>(unit.reductions.size());
   call.group = unit.all();
@@ -96,7 +96,7 @@ bool Planner::is_alias(const ir::Node& node) {
 }
 
 Status Planner::emit_alias(const ir::Node& node) {
-  slot_of_[node.outputs[0]] = slot(node.inputs[static_cast<size_t>(node.op->alias_input)]);
+  slot_of_.put(node.outputs[0], slot(node.inputs[static_cast<size_t>(node.op->alias_input)]));
   return {};
 }
 

@@ -79,19 +79,18 @@ class Placement {
 
   void place() {
     find_lifetimes();
-    std::vector<uint32_t> order;
+    std::vector<std::pair<uint32_t, uint32_t>> order;  // first instruction, slot
     for (uint32_t s = 0; s < p_.slots.size(); ++s) {
-      if (p_.slots[s].storage == Storage::kArena && p_.slots[s].first != UINT32_MAX) order.push_back(s);
+      const Slot& slot = p_.slots[s];
+      if (slot.storage == Storage::kArena && slot.first != UINT32_MAX) order.emplace_back(slot.first, s);
     }
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return std::pair(p_.slots[a].first, a) < std::pair(p_.slots[b].first, b);
-    });
+    std::sort(order.begin(), order.end());
     FreeBlocks free_blocks;
     std::priority_queue<Busy, std::vector<Busy>, std::greater<>> busy;
-    for (uint32_t s : order) {
+    for (const auto& [first, s] : order) {
       if (stop_requested()) return;
       Slot& slot = p_.slots[s];
-      while (!busy.empty() && busy.top().last < slot.first) {
+      while (!busy.empty() && busy.top().last < first) {
         free_blocks.release(busy.top().offset, busy.top().size);
         busy.pop();
       }

@@ -81,17 +81,19 @@ uint32_t Planner::new_scratch(size_t bytes) {
 
 uint32_t Planner::slot(const ir::Value* v) {
   if (!v) return kNoSlot;
-  const auto it = slot_of_.find(v);
-  if (it != slot_of_.end()) return it->second;
+  if (const uint32_t* known = slot_of_.find(v)) return *known;
   TREADLE_ASSERT(v->is_constant());
   const uint32_t s = new_slot(Storage::kConstant, v->type);
   p_.slots[s].constant = v->constant;
-  return slot_of_[v] = s;
+  slot_of_.put(v, s);
+  return s;
 }
 
 uint32_t Planner::define(const ir::Value* v, Storage storage) {
   if (!v) return kNoSlot;
-  return slot_of_[v] = new_slot(storage, v->type);
+  const uint32_t s = new_slot(storage, v->type);
+  slot_of_.put(v, s);
+  return s;
 }
 
 void Planner::add_input(size_t i, const ir::Value& v) {

@@ -14,10 +14,10 @@
 // finish_groups.cc (fused groups).
 
 #include <deque>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "base/pointer_map.h"
 #include "kernels/fused.h"
 #include "op/loop_view.h"
 #include "plan/fusion.h"
@@ -146,7 +146,7 @@ class Planner {
   double work_ns_ = 0;      // of all instructions so far
   double unpolled_ns_ = 0;  // of those since the last kPoll
   Fusion fusion_;
-  std::unordered_map<const ir::Value*, uint32_t> slot_of_;
+  PointerMap<ir::Value, uint32_t> slot_of_;
   std::deque<std::pair<uint32_t, FusedGroup>> groups_;  // by kernel
   std::vector<bool> padded_;                            // per slot
   std::unordered_set<uint32_t> late_;                   // slots of what the trip before made
