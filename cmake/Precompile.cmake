@@ -7,7 +7,7 @@
 
 function(treadle_precompile target header)
   if(NOT TARGET ${target} OR NOT TREADLE_PRECOMPILE OR TREADLE_FIND_PACKAGES OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang"
-      OR NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR TREADLE_SANITIZE OR TREADLE_BUILD_FUZZ OR TREADLE_TRAIN)
+      OR NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR TREADLE_SANITIZE OR TREADLE_BUILD_FUZZ)
     return()
   endif()
   # Code of libraries and of programs addresses what it refers to in two ways.

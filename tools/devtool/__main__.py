@@ -87,7 +87,10 @@ def parse_arguments():
         "build the site of docs/ in build/docs/html; warnings and links that lead nowhere are errors",
     )
     add("affected", affected.affected, "make wheels and site where what has changed may break them")
-    add("train", training.train, "count branches anew for cmake/Profile.cmake, after changes to reading or checking")
+    command = add(
+        "train", training.train, "count branches anew for cmake/Profile.cmake, after changes to what it lists"
+    )
+    command.add_argument("names", nargs="*", metavar="NAME", help=f"of these: {', '.join(training.TRAININGS)} (all)")
     add("fmt", lambda options: linting.fmt(), "format C++ and Python")
     command = add(
         "fuzz",

@@ -1,4 +1,4 @@
-"""./dev train: counts branches while models are read, checked, inferred and run, for cmake/Profile.cmake."""
+"""./dev train: counts branches while models are read and checked, and planned and run, for cmake/Profile.cmake."""
 
 import re
 
@@ -8,31 +8,42 @@ from environment import PYTHON, shared_folder
 
 LEAST = 1000  # of a function's largest count; others run too rarely to matter
 RAW = BUILD / "train" / "raw"
-KEPT = ROOT / "profile" / "models.proftext"
-HEAD = """# How often branches are taken while models are read, checked, inferred and run, as `./dev train` counted.
+TRAININGS = {"models": "are read, checked and inferred", "runs": "are planned and run"}
+
+
+def head(name: str) -> str:
+    return f"""# How often branches are taken while models {TRAININGS[name]}, as `./dev train` counted.
 # cmake/Profile.cmake says what it is for.
 :ir
 """
 
 
 def train(options) -> int:
-    build("treadle_python", "train")
+    for name in options.names or TRAININGS:
+        if name not in TRAININGS:
+            raise Failure(f"nothing is called '{name}' (there are {', '.join(TRAININGS)})")
+        count(name)
+    return 0
+
+
+def count(name: str) -> None:
+    build("treadle_python", "train", [f"-DTREADLE_TRAIN={name}"])
     for old in RAW.glob("*.profraw"):
         old.unlink()
     environment = {"PYTHONPATH": str(BUILD / "train" / "python"), "LLVM_PROFILE_FILE": f"{RAW}/%p.profraw"}
     if shared := shared_folder():
         environment["TREADLE_SHARED"] = str(shared)
-    run("bench/train_models.py", [PYTHON, ROOT / "bench" / "train_models.py"], log="train", env=environment)
+    run(f"training {name}", [PYTHON, ROOT / "bench" / "train_models.py", name], log="train", env=environment)
     merged = BUILD / "train" / "all.proftext"
     raw = sorted(RAW.glob("*.profraw"))
     if not raw:
         raise Failure("nothing was counted")
     run("merging", ["llvm-profdata-19", "merge", "-text", "-o", merged, *raw], log="train-merge")
     functions = [text for text in read_functions(merged.read_text()) if largest_count(text) >= LEAST]
-    KEPT.parent.mkdir(exist_ok=True)
-    KEPT.write_text(HEAD + "\n" + "\n\n".join(sorted(functions)) + "\n")
-    say(f"{KEPT.relative_to(ROOT)}: {len(functions)} functions")
-    return 0
+    kept = ROOT / "profile" / f"{name}.proftext"
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text(head(name) + "\n" + "\n\n".join(sorted(functions)) + "\n")
+    say(f"{kept.relative_to(ROOT)}: {len(functions)} functions")
 
 
 def read_functions(text: str) -> list[str]:
