@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/in_pieces.h"
+#include "kernels/dispatch.h"
+#include "kernels/isa/transpose.h"
 #include "kernels/types.h"
 
 namespace treadle::kernels {
@@ -30,122 +32,18 @@ void copy_line(const std::byte* __restrict in, int64_t in_stride, std::byte* __r
   for (int64_t i = 0; i < n; ++i, in += in_stride, out += out_stride) std::memcpy(out, in, sizeof(T));
 }
 
-// Elements of 16 bytes: as many columns of as many elements become rows.
-template <class T>
-inline constexpr int kSquare = static_cast<int>(16 / sizeof(T));
+using Transpose = decltype(&baseline::transpose);
 
-template <class T>
-using SquareRow [[gnu::vector_size(16)]] = T;
-
-// a[h], b[h], a[h + 1], ... of the first or second half of the lanes.
-template <bool kSecond, class V, size_t... kLane>
-V interleaved(V a, V b, std::index_sequence<kLane...>) {
-  constexpr size_t kLanes = sizeof...(kLane), kFirst = kSecond ? kLanes / 2 : 0;
-  return __builtin_shufflevector(a, b, (kFirst + kLane / 2 + kLane % 2 * kLanes)...);
-}
-
-// Each step interleaves the rows of the first half with those of the second. A function for each, so that all of it is
-// unrolled.
-template <class T, int kStep = 1>
-[[gnu::always_inline]] inline void transpose_square(const SquareRow<T>* rows, SquareRow<T>* out) {
-  constexpr int N = kSquare<T>;
-  constexpr auto kLanes = std::make_index_sequence<N>();
-  SquareRow<T> next[N];
-  for (int i = 0; i < N / 2; ++i) {
-    next[2 * i] = interleaved<false>(rows[i], rows[i + N / 2], kLanes);
-    next[2 * i + 1] = interleaved<true>(rows[i], rows[i + N / 2], kLanes);
-  }
-  if constexpr (2 * kStep < N) {
-    transpose_square<T, 2 * kStep>(next, out);
-  } else {
-    for (int i = 0; i < N; ++i) out[i] = next[i];
-  }
-}
-
-template <class T>
-void transpose_square(const std::byte* in, int64_t in_stride, std::byte* out, int64_t out_stride) {
-  SquareRow<T> rows[kSquare<T>];
-  for (int i = 0; i < kSquare<T>; ++i) std::memcpy(&rows[i], in + i * in_stride, sizeof rows[i]);
-  transpose_square<T>(rows, rows);
-  for (int i = 0; i < kSquare<T>; ++i) std::memcpy(out + i * out_stride, &rows[i], sizeof rows[i]);
-}
-
-// As transpose(), of what fits first-level cache: by squares, of which the last may overlap the ones before.
-template <class T>
-void transpose_block(const std::byte* in, int64_t in_stride, std::byte* out, int64_t out_stride, int64_t rows,
-                     int64_t columns) {
-  constexpr auto kWidth = static_cast<int64_t>(sizeof(T));
-  constexpr int64_t kSide = kSquare<T>;
-  if constexpr (sizeof(T) <= 4) {
-    if (rows >= kSide && columns >= kSide) {
-      for (int64_t i = 0; i < rows; i += kSide) {
-        const int64_t r = std::min(i, rows - kSide);
-        for (int64_t j = 0; j < columns; j += kSide) {
-          const int64_t c = std::min(j, columns - kSide);
-          transpose_square<T>(in + c * in_stride + r * kWidth, in_stride, out + r * out_stride + c * kWidth,
-                              out_stride);
-        }
-      }
-      return;
-    }
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    copy_line<T>(in + r * kWidth, in_stride, out + r * out_stride, kWidth, columns);
-  }
-}
-
-// As transpose(), of three columns that become rows of three behind each other (channels come last): what is stored
-// behind a row is overwritten by the next one. Returns how many rows are done.
-int64_t join_three(const std::byte* in, int64_t in_stride, std::byte* out, int64_t rows) {
-  int64_t r = 0;
-  for (; r + 4 < rows; r += 4, in += 16, out += 48) {
-    SquareRow<uint32_t> square[4] = {};
-    for (int i = 0; i < 3; ++i) std::memcpy(&square[i], in + i * in_stride, 16);
-    transpose_square<uint32_t>(square, square);
-    for (int i = 0; i < 4; ++i) std::memcpy(out + i * 12, &square[i], 16);
-  }
-  return r;
-}
-
-// The opposite: columns of three behind each other become three rows. Returns how many columns are done.
-int64_t part_three(const std::byte* in, std::byte* out, int64_t out_stride, int64_t columns) {
-  int64_t c = 0;
-  for (; c + 4 < columns; c += 4, in += 48, out += 16) {
-    SquareRow<uint32_t> square[4];
-    for (int i = 0; i < 4; ++i) std::memcpy(&square[i], in + i * 12, 16);
-    transpose_square<uint32_t>(square, square);
-    for (int i = 0; i < 3; ++i) std::memcpy(out + i * out_stride, &square[i], 16);
-  }
-  return c;
-}
-
-// in: [columns][rows] with rows dense; out: [rows][columns] with columns dense. By blocks, so that both sides stay in
-// cache.
-template <class T>
-void transpose(const std::byte* in, int64_t in_stride, std::byte* out, int64_t out_stride, int64_t rows,
-               int64_t columns) {
-  constexpr int64_t kBlock = 64 / static_cast<int64_t>(sizeof(T)) >= 16 ? 16 : 8;
-  constexpr auto kWidth = static_cast<int64_t>(sizeof(T));
-  if constexpr (sizeof(T) == 4) {
-    if (columns == 3 && out_stride == 3 * kWidth) {
-      const int64_t done = join_three(in, in_stride, out, rows);
-      in += done * kWidth, out += done * out_stride, rows -= done;
-    } else if (rows == 3 && in_stride == 3 * kWidth) {
-      const int64_t done = part_three(in, out, out_stride, columns);
-      in += done * in_stride, out += done * kWidth, columns -= done;
-    }
-  }
-  // The last block reaches back where it would be smaller than a square.
-  const auto start_of = [](int64_t at, int64_t size) {
-    return size - at < kSquare<T> && size >= kSquare<T> ? size - kSquare<T> : at;
-  };
-  for (int64_t i = 0; i < rows; i += kBlock) {
-    const int64_t r = start_of(i, rows);
-    for (int64_t j = 0; j < columns; j += kBlock) {
-      const int64_t c = start_of(j, columns);
-      transpose_block<T>(in + c * in_stride + r * kWidth, in_stride, out + r * out_stride + c * kWidth, out_stride,
-                         std::min(kBlock, rows - r), std::min(kBlock, columns - c));
-    }
+Transpose transpose() {
+  switch (preferred_isa()) {
+#if defined(TREADLE_HAS_X86_KERNELS)
+    case Isa::kAvx512:
+      return avx512::transpose;
+    case Isa::kAvx2:
+      return avx2::transpose;
+#endif
+    default:
+      return baseline::transpose;
   }
 }
 
@@ -211,11 +109,9 @@ void run_strided(const CopyPlan& plan, const void* input, void* output) {
 void run_transpose(const CopyPlan& plan, const void* input, void* output) {
   const int rows = plan.rank;
   const int columns = plan.rank + 1;
-  with_width(plan.width, [&](auto zero) {
-    walk(plan, input, output, [&](const std::byte* in, std::byte* out) {
-      transpose<decltype(zero)>(in, plan.in_strides[columns], out, plan.out_strides[rows], plan.dims[rows],
-                                plan.dims[columns]);
-    });
+  const Transpose run = transpose();
+  walk(plan, input, output, [&](const std::byte* in, std::byte* out) {
+    run(plan.width, in, plan.in_strides[columns], out, plan.out_strides[rows], plan.dims[rows], plan.dims[columns]);
   });
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/kernel_test_util.h"
 
 namespace treadle::kernels::testing {
 namespace {
@@ -114,7 +115,11 @@ TEST(Move, WhatTakesLongIsDoneInPieces) {
   check_copy(16, {6'000'000}, {1}, {1}, 0, 6'000'000, 6'000'000);
 }
 
-TEST(Move, Transpositions) {
+class MoveTest : public EachIsa {};
+INSTANTIATE_TEST_SUITE_P(Isas, MoveTest, ::testing::ValuesIn(runnable_isas()),
+                         [](const auto& chosen) { return std::string(::treadle::name(chosen.param)); });
+
+TEST_P(MoveTest, Transpositions) {
   for (size_t width : {1, 2, 4, 8, 16}) {
     for (const Ints& dims : {Ints{5, 7}, Ints{64, 48}, Ints{2, 3, 4}, Ints{3, 17, 33}, Ints{2, 3, 4, 5}, Ints{40, 3},
                              Ints{3, 41}, Ints{2, 3, 21}, Ints{16, 20}, Ints{21, 50}}) {
