@@ -61,6 +61,15 @@ T expected(PoolKind kind, int p, const T* x, const Window& window, int64_t* best
 
 class PoolTest : public EachIsa {
  protected:
+  // To the bit, NaNs apart.
+  template <class T>
+  static bool same_elements(const T* a, const T* b, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (std::memcmp(a + i, b + i, sizeof(T)) != 0 && (a[i] == a[i] || b[i] == b[i])) return false;
+    }
+    return true;
+  }
+
   int64_t draw(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
 
   PoolShape random_shape() {
@@ -103,6 +112,11 @@ class PoolTest : public EachIsa {
     Scratch y(static_cast<size_t>(planes * out) * sizeof(T)), z(static_cast<size_t>(planes * out) * sizeof(T));
     Scratch indices(static_cast<size_t>(planes * out) * sizeof(int64_t));
     run_pool(kind, type, s, x.data(), y.get(), nullptr, 0, planes);
+    if (kind != PoolKind::kLp) {  // whatever lanes hold
+      const ScopedIsa narrow(Isa::kBaseline);
+      run_pool(kind, type, s, x.data(), z.get(), nullptr, 0, planes);
+      ASSERT_TRUE(same_elements(y.as<T>(), z.as<T>(), planes * out));
+    }
     if (kind == PoolKind::kMax) {
       run_pool(kind, type, s, x.data(), z.get(), indices.as<int64_t>(), 0, planes);
       EXPECT_EQ(0, std::memcmp(y.get(), z.get(), static_cast<size_t>(planes * out) * sizeof(T)));
@@ -171,14 +185,21 @@ TEST_P(PoolTest, SpecialValues) {
 // Planes of few rows and columns, and rows longer than what positions are looked for in at once.
 TEST_P(PoolTest, SmallAndLongRows) {
   for (const int64_t width : {2, 5, 7, 8, 9, 127, 128, 129, 300}) {
-    PoolShape s;
-    s.channels = 5;
-    s.input[0] = 4, s.input[1] = width;
-    s.kernel[0] = s.kernel[1] = 2;
-    s.output[0] = 3, s.output[1] = width - 1;
-    check<float>(PoolKind::kMax, ElementType::kFloat, s);
-    check<uint8_t>(PoolKind::kMax, ElementType::kUint8, s);
-    check<float>(PoolKind::kAverage, ElementType::kFloat, s);
+    for (const int64_t channels : {5, 75}) {
+      PoolShape s;
+      s.channels = channels;
+      s.input[0] = 4, s.input[1] = width;
+      s.kernel[0] = s.kernel[1] = 2;
+      s.output[0] = 3, s.output[1] = width - 1;
+      check<float>(PoolKind::kMax, ElementType::kFloat, s);
+      check<uint8_t>(PoolKind::kMax, ElementType::kUint8, s);
+      check<float>(PoolKind::kAverage, ElementType::kFloat, s);
+      s.kernel[1] = 3, s.pad_begin[1] = s.pad_end[1] = 1;
+      s.output[1] = width;
+      check<float>(PoolKind::kMax, ElementType::kFloat, s);
+      check<float>(PoolKind::kAverage, ElementType::kFloat, s);
+      check<float>(PoolKind::kAverageWithPads, ElementType::kFloat, s);
+    }
   }
 }
 

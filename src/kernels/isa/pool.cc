@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "base/stop.h"
+#include "kernels/isa/conv_channels_copy.h"
 #include "kernels/isa/conv_geometry.h"
 #include "kernels/isa/entry.h"
 #include "kernels/isa/lanes.h"
@@ -261,6 +262,103 @@ class Pool {
   const double row_ns_ = 0.2 * kTapNs * static_cast<double>(g_.width.out * g_.taps);
 };
 
+// Windows over channels that are the last axis: lanes hold channels. Each window takes its elements in the order of
+// PoolRows: down its columns, then across them.
+template <bool kMax>
+class PoolLast {
+  using L = Lanes<float>;
+  using V = L::V;
+
+ public:
+  explicit PoolLast(const ConvGeometry& g, int64_t channels) : g_(g), channels_(channels) {}
+
+  // One row of windows; `x` is the image. `elements(column)`: what sums are divided by.
+  template <class Elements>
+  void row(const float* x, int64_t row, float* y, Elements&& elements) const {
+    const auto [top, bottom] = inside(g_.height.input_at(row, 0), g_.height.dilation, g_.height.in, g_.height.kernel);
+    const int64_t down = g_.height.dilation * g_.width.in * channels_;
+    const float* first = x + g_.height.input_at(row, top) * g_.width.in * channels_;
+    for (int64_t column = 0; column < g_.width.out; ++column, y += channels_) {
+      const auto [left, right] = inside(g_.width.input_at(column, 0), g_.width.dilation, g_.width.in, g_.width.kernel);
+      const float* from = first + g_.width.input_at(column, left) * channels_;
+      const auto divisor = kMax ? 1.f : static_cast<float>(std::max<int64_t>(elements(column), 1));
+      const Window window{from, bottom - top, right - left, down, divisor};
+      int64_t c = 0;
+      for (; c + L::kCount <= channels_; c += L::kCount) {
+        L::store(y + c, result(window, c, [](const float* at) { return L::load(at); }));
+      }
+      if (c == channels_) continue;
+      const auto mask = L::mask(static_cast<int>(channels_ - c));
+      L::store(y + c, mask, result(window, c, [mask](const float* at) { return L::load(at, mask); }));
+    }
+  }
+
+ private:
+  struct Window {
+    const float* from;
+    int64_t rows, columns;
+    int64_t down;  // from row to row
+    float divisor;
+  };
+
+  // Of channels from c on.
+  template <class Load>
+  V result(const Window& w, int64_t c, Load&& load) const {
+    V best = start();
+    const float* column = w.from + c;
+    for (int64_t kx = 0; kx < w.columns; ++kx, column += g_.width.dilation * channels_) {
+      V of_column = start();
+      const float* at = column;
+      for (int64_t ky = 0; ky < w.rows; ++ky, at += w.down) of_column = take(of_column, load(at));
+      best = take(best, of_column);
+    }
+    return kMax ? best : L::div(best, L::splat(w.divisor));
+  }
+
+  static V start() { return L::splat(kMax ? -std::numeric_limits<float>::infinity() : 0.f); }
+  static V take(V best, V x) {
+    if constexpr (kMax) return L::max_or_nan(best, x);
+    return L::add(best, x);
+  }
+
+  const ConvGeometry& g_;
+  const int64_t channels_;
+};
+
+#if defined(__AVX2__)
+
+// Planes whose rows do not fill a vector: lanes hold planes, some vectors of which are turned at a time.
+class PoolTurned {
+  static constexpr int64_t kPlanes = 4 * Lanes<float>::kCount;
+  static constexpr int64_t kElements = 1 << 11;  // of a vector of planes: all of them stay in the cache
+
+ public:
+  static bool fits(const ConvGeometry& g) {
+    return g.outer_axes == 0 && g.width.pad >= 0 && g.width.out < Lanes<float>::kCount &&
+           (g.in_channel() + g.out_channel()) * kPlanes <= 4 * kElements && g.in_channel() > 0 && g.out_channel() > 0;
+  }
+
+  template <bool kMax>
+  static void run(const Pool<float>& pool, const ConvGeometry& g, const float* x, float* y, int64_t planes) {
+    alignas(kVectorBytes) float turned[4 * kElements] = {};
+    float* const results = turned + g.in_channel() * kPlanes;
+    const PoolLast<kMax> windows(g, kPlanes);
+    StopPoll stop;
+    for (int64_t count = 0, plane = 0; plane < planes; plane += count) {
+      count = std::min(kPlanes, planes - plane);
+      if (stop.after(0.1 * static_cast<double>(g.out_channel() * g.taps * count))) return;
+      turn_planes(x + plane * g.in_channel(), g.in_channel(), count, g.in_channel(), turned, kPlanes);
+      for (int64_t row = 0; row < g.height.out; ++row) {
+        windows.row(turned, row, results + row * g.width.out * kPlanes,
+                    [&](int64_t column) { return pool.elements(row, column); });
+      }
+      turn_planes(results, kPlanes, g.out_channel(), count, y + plane * g.out_channel(), g.out_channel());
+    }
+  }
+};
+
+#endif
+
 // As many as are looked at for NaN before their maxima are taken: few enough to stay in the cache.
 inline int64_t planes_at_once(const ConvGeometry& g) {
   constexpr int64_t kElements = 1 << 14;
@@ -277,6 +375,14 @@ void pool_planes(PoolKind kind, const PoolShape& shape, const void* x, void* y, 
     if (indices == nullptr && kind != PoolKind::kLp && PoolRows<T, PoolTake::kMax>::fits(g)) {
       const T* from = static_cast<const T*>(x) + begin * g.in_channel();
       T* to = static_cast<T*>(y) + begin * g.out_channel();
+#if defined(__AVX2__)
+      if constexpr (std::is_same_v<T, float>) {
+        if (PoolTurned::fits(g)) {
+          return kind == PoolKind::kMax ? PoolTurned::run<true>(pool, g, from, to, end - begin)
+                                        : PoolTurned::run<false>(pool, g, from, to, end - begin);
+        }
+      }
+#endif
       if (kind != PoolKind::kMax) return pool.template by_rows<PoolTake::kSum>(from, to, end - begin);
       for (int64_t some, plane = begin; plane < end; plane += some) {
         some = std::min(planes_at_once(g), end - plane);
@@ -312,8 +418,13 @@ T largest(const T* x, int64_t n) {
   for (; i + kWidth <= n; i += kWidth) {
     for (int j = 0; j < kWidth; ++j) take(best[j], x[i + j]);
   }
-  for (int j = 0; i < n; ++i, ++j) take(best[j], x[i]);
-  for (int j = 1; j < kWidth; ++j) take(best[0], best[j]);
+  constexpr int kVector = kWidth / 4;
+  int j = 0;
+  for (; i + kVector <= n; i += kVector, j += kVector) {
+    for (int k = 0; k < kVector; ++k) take(best[j + k], x[i + k]);
+  }
+  for (; i < n; ++i, ++j) take(best[j], x[i]);
+  for (int k = 1; k < kWidth; ++k) take(best[0], best[k]);
   return best[0];
 }
 
@@ -328,9 +439,13 @@ T global_pool(PoolKind kind, int p, const T* x, int64_t n) {
       for (; i + kWidth <= n; i += kWidth) {
         for (int j = 0; j < kWidth; ++j) sums[j] += term(x[i + j]);
       }
-      for (int j = 0; i < n; ++i, ++j) sums[j] += term(x[i]);
+      int j = 0;
+      for (; i + Lanes<T>::kCount <= n; i += Lanes<T>::kCount, j += Lanes<T>::kCount) {
+        for (int k = 0; k < Lanes<T>::kCount; ++k) sums[j + k] += term(x[i + k]);
+      }
+      for (; i < n; ++i, ++j) sums[j] += term(x[i]);
       for (int width = kWidth / 2; width > 0; width /= 2) {
-        for (int j = 0; j < width; ++j) sums[j] += sums[j + width];
+        for (int k = 0; k < width; ++k) sums[k] += sums[k + width];
       }
       return sums[0];
     };
@@ -348,53 +463,6 @@ void global_pool_rows(PoolKind kind, int p, int64_t plane, const void* x, void* 
     static_cast<T*>(y)[i] = global_pool(kind, p, static_cast<const T*>(x) + i * plane, plane);
   }
 }
-
-// Windows over channels that are the last axis: lanes hold channels. Each window takes its elements in the order of
-// PoolRows: down its columns, then across them.
-template <bool kMax>
-class PoolLast {
-  using L = Lanes<float>;
-  using V = L::V;
-
- public:
-  explicit PoolLast(const ConvGeometry& g, int64_t channels) : g_(g), channels_(channels) {}
-
-  // One row of windows; `x` is the image. `elements(column)`: what sums are divided by.
-  template <class Elements>
-  void row(const float* x, int64_t row, float* y, Elements&& elements) const {
-    const auto [top, bottom] = inside(g_.height.input_at(row, 0), g_.height.dilation, g_.height.in, g_.height.kernel);
-    const int64_t down = g_.height.dilation * g_.width.in * channels_;
-    const float* first = x + g_.height.input_at(row, top) * g_.width.in * channels_;
-    for (int64_t column = 0; column < g_.width.out; ++column, y += channels_) {
-      const auto [left, right] = inside(g_.width.input_at(column, 0), g_.width.dilation, g_.width.in, g_.width.kernel);
-      const float* from = first + g_.width.input_at(column, left) * channels_;
-      const auto divisor = kMax ? 1.f : static_cast<float>(std::max<int64_t>(elements(column), 1));
-      for (int64_t c = 0; c < channels_; c += L::kCount) {
-        const auto mask = L::mask(static_cast<int>(std::min<int64_t>(L::kCount, channels_ - c)));
-        V best = start();
-        const float* p = from + c;
-        for (int64_t kx = left; kx < right; ++kx, p += g_.width.dilation * channels_) {
-          V of_column = start();
-          const float* q = p;
-          for (int64_t ky = top; ky < bottom; ++ky, q += down) of_column = take(of_column, L::load(q, mask));
-          best = take(best, of_column);
-        }
-        if (!kMax) best = L::div(best, L::splat(divisor));
-        L::store(y + c, mask, best);
-      }
-    }
-  }
-
- private:
-  static V start() { return L::splat(kMax ? -std::numeric_limits<float>::infinity() : 0.f); }
-  static V take(V best, V x) {
-    if constexpr (kMax) return L::max_or_nan(best, x);
-    return L::add(best, x);
-  }
-
-  const ConvGeometry& g_;
-  const int64_t channels_;
-};
 
 template <bool kMax>
 void pool_rows_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end) {
