@@ -18,6 +18,8 @@ namespace {
 constexpr size_t kColumns = 128;
 // What a step along the axis takes, and more for each element of it.
 constexpr double kStepNs = 2, kElementNs = 0.5;
+// What an element of a row takes that is searched for its extreme.
+constexpr double kRowElementNs = 0.2, kConvertedElementNs = 0.3;
 
 // An axis of [outer, n, inner], and how its elements become T.
 struct Axis {
@@ -154,28 +156,57 @@ void accumulate(const Axis& axis, const void* input, void* output, const CumSumO
   });
 }
 
-// Rows of one after the other: block by block, and the extremes of blocks compared.
+// The extreme of a row, block by block: `read(at, count)` gives elements of it, `rows` the extreme of a block.
+template <bool kMax, class T, class Rows, class Read>
+int64_t extreme_of_blocks(Rows rows, size_t n, size_t block, bool select_last, StopPoll& stop, Read&& read) {
+  int64_t place = 0;
+  T best{};
+  for (size_t at = 0; at < n; at += block) {
+    const size_t count = std::min(block, n - at);
+    if (stop.after(kRowElementNs * static_cast<double>(count))) break;
+    const T* const x = read(at, count);
+    int64_t found = 0;
+    rows(x, 1, count, &found, select_last);
+    if (at > 0 && !beats<kMax>(x[found], best, select_last)) continue;
+    best = x[found];
+    place = found + static_cast<int64_t>(at);
+  }
+  return place;
+}
+
+// Of rows of elements that are stored as they are compared.
 template <bool kMax, class T, class Rows>
 void find_row_extremes(Rows rows, const T* x, int64_t* out, size_t count, size_t n, bool select_last) {
   constexpr size_t kBlock = size_t{1} << 20;
-  constexpr double kRowElementNs = 0.2;
-  parallel_for(
-      static_cast<int64_t>(count), kRowElementNs * static_cast<double>(n), [&](int64_t begin, int64_t end, int) {
-        if (n <= kBlock)
-          return rows(x + begin * static_cast<int64_t>(n), static_cast<size_t>(end - begin), n, out + begin,
-                      select_last);
-        StopPoll stop;
-        for (int64_t r = begin; r < end; ++r) {
-          const T* row = x + static_cast<size_t>(r) * n;
-          out[r] = 0;
-          for (size_t at = 0; at < n && !stop.after(kRowElementNs * static_cast<double>(kBlock)); at += kBlock) {
-            int64_t found = 0;
-            rows(row + at, 1, std::min(kBlock, n - at), &found, select_last);
-            found += static_cast<int64_t>(at);
-            if (beats<kMax>(row[found], row[out[r]], select_last)) out[r] = found;
-          }
-        }
-      });
+  parallel_for(static_cast<int64_t>(count), kRowElementNs * static_cast<double>(n),
+               [&](int64_t begin, int64_t end, int) {
+                 if (n <= kBlock)
+                   return rows(x + begin * static_cast<int64_t>(n), static_cast<size_t>(end - begin), n, out + begin,
+                               select_last);
+                 StopPoll stop;
+                 for (int64_t r = begin; r < end; ++r) {
+                   const T* row = x + static_cast<size_t>(r) * n;
+                   out[r] = extreme_of_blocks<kMax, T>(rows, n, kBlock, select_last, stop,
+                                                       [row](size_t at, size_t) { return row + at; });
+                 }
+               });
+}
+
+// Of rows whose elements are converted first.
+template <bool kMax, class T, class Rows>
+void find_row_extremes(Rows rows, const Axis& axis, const void* input, int64_t* out, bool select_last) {
+  constexpr size_t kBlock = 1024;
+  parallel_for(static_cast<int64_t>(axis.outer), kConvertedElementNs * static_cast<double>(axis.n),
+               [&](int64_t begin, int64_t end, int) {
+                 T block[kBlock];
+                 StopPoll stop;
+                 for (int64_t r = begin; r < end; ++r) {
+                   const size_t row = static_cast<size_t>(r) * axis.n;
+                   out[r] = extreme_of_blocks<kMax, T>(
+                       rows, axis.n, kBlock, select_last, stop,
+                       [&](size_t at, size_t n) { return elements<T>(axis, input, row + at, n, block); });
+                 }
+               });
 }
 
 template <bool kMax>
@@ -183,13 +214,15 @@ void find_extremes(ElementType type, const void* input, int64_t* out, size_t out
                    bool select_last) {
   const ComputeType compute = compute_type(type);
   const auto rows = kernels().reduce.extreme_rows[kMax][static_cast<int>(compute)];
-  if (rows && inner == 1 && element_type_of(compute) == type) {
-    return with_compute_type(compute, [&](auto zero) {
-      find_row_extremes<kMax>(rows, static_cast<const decltype(zero)*>(input), out, outer, n, select_last);
-    });
-  }
   with_compute_type(compute, [&](auto zero) {
-    find_extremes<kMax, decltype(zero)>(make_axis(type, outer, n, inner), input, out, select_last);
+    using T = decltype(zero);
+    if (!rows || inner != 1) {
+      find_extremes<kMax, T>(make_axis(type, outer, n, inner), input, out, select_last);
+    } else if (element_type_of(compute) == type) {
+      find_row_extremes<kMax>(rows, static_cast<const T*>(input), out, outer, n, select_last);
+    } else {
+      find_row_extremes<kMax, T>(rows, make_axis(type, outer, n, inner), input, out, select_last);
+    }
   });
 }
 

@@ -303,6 +303,7 @@ void check_extremes(Type type) {
                                  {40, 37, 1},
                                  {20, 2, 1},
                                  {9, 700, 1},
+                                 {3, 2500, 1},
                                  {2, 5, 300},
                                  {1, 700, 2}}) {
     std::vector<T> x(outer * n * inner);
@@ -340,6 +341,7 @@ TEST_P(ReduceTest, Extremes) {
   check_extremes<float>(Type::kFloat);
   check_extremes<double>(Type::kDouble);
   check_extremes<int8_t>(Type::kInt8);
+  check_extremes<uint8_t>(Type::kUint8);
   check_extremes<uint64_t>(Type::kUint64);
 }
 

@@ -128,7 +128,13 @@ TREADLE_ALWAYS_INLINE Vec<T, kFullLanes<T>> reduce_vectors(const T* x, size_t n,
   return sums[0];
 }
 
-// 1 <= n <= kReduceBlock floats: vectors, then what is left in order.
+// Whether the order of elements, and how wide they are added up, is of no meaning.
+template <class T>
+constexpr bool is_extreme_of_integers(Term term) {
+  return std::is_integral_v<T> && (term == Term::kMax || term == Term::kMin);
+}
+
+// 1 <= n <= kReduceBlock floats, or integers whose extreme is asked for: vectors, then what is left in order.
 template <Term kTerm, class T>
 T reduce_block(const T* x, size_t n, T shift) {
   using S = Vec<T, 1>;
@@ -148,14 +154,35 @@ T reduce_block(const T* x, size_t n, T shift) {
   return total.v;
 }
 
+// The product of 1 <= n <= kReduceBlock floats, in lanes that are the same for every instruction set.
+template <class T>
+double product_of_block(const T* x, size_t n) {
+  constexpr size_t kLanes = 8;
+  double lanes[kLanes];
+  std::fill_n(lanes, kLanes, 1.0);
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (size_t k = 0; k < kLanes; ++k) lanes[k] *= static_cast<double>(x[i + k]);
+  }
+  for (size_t k = 0; i < n; ++i, ++k) lanes[k] *= static_cast<double>(x[i]);
+  for (size_t width = kLanes / 2; width > 0; width /= 2) {
+    for (size_t k = 0; k < width; ++k) lanes[k] *= lanes[k + width];
+  }
+  return lanes[0];
+}
+
 template <Term kTerm, class T>
 void reduce_row(const void* in, size_t n, void* out, const void* shift_at) {
   const T* x = static_cast<const T*>(in);
   Wide<T>& accumulator = *static_cast<Wide<T>*>(out);
-  if constexpr (std::is_floating_point_v<T> && kTerm != Term::kProd) {
+  if constexpr ((std::is_floating_point_v<T> && kTerm != Term::kProd) || is_extreme_of_integers<T>(kTerm)) {
     const T shift = takes_shift(kTerm) ? *static_cast<const T*>(shift_at) : T(0);
     for (size_t start = 0; start < n; start += kReduceBlock) {
       combine_into<kTerm, T>(accumulator, reduce_block<kTerm>(x + start, std::min(n - start, kReduceBlock), shift));
+    }
+  } else if constexpr (std::is_floating_point_v<T>) {
+    for (size_t start = 0; start < n; start += kReduceBlock) {
+      accumulator *= product_of_block(x + start, std::min(n - start, kReduceBlock));
     }
   } else {
     using W = Vec<Wide<T>, 1>;
@@ -214,7 +241,7 @@ template <Term kTerm, class T>
 void reduce_columns(const void* in, int64_t stride, size_t rows, size_t columns, void* out, const void* shift_at) {
   const std::byte* from = static_cast<const std::byte*>(in);
   Wide<T>* accumulator = static_cast<Wide<T>*>(out);
-  if constexpr (std::is_floating_point_v<T> && kTerm != Term::kProd) {
+  if constexpr ((std::is_floating_point_v<T> && kTerm != Term::kProd) || is_extreme_of_integers<T>(kTerm)) {
     constexpr size_t N = kFullLanes<T>;
     const T* shift = static_cast<const T*>(shift_at);
     const auto shift_of = [&](size_t c) { return takes_shift(kTerm) ? shift + c : nullptr; };
