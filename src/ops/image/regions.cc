@@ -102,7 +102,7 @@ Window window_of(const RoiState& s, const double* roi) {
   return w;
 }
 
-constexpr double kSampleNs = 10;
+constexpr double kSampleNs = 10, kKeptNs = 2;
 
 // The sampled positions of a window along one axis: all planes are read at the same ones. Kept in scratch where a bin
 // has few.
@@ -147,15 +147,58 @@ double pool_bin(const RoiState& s, const Samples& rows, const Samples& columns, 
   return s.max ? sum : sum / static_cast<double>(std::max<int64_t>(rows.count * columns.count, 1));
 }
 
+// The same of the samples of a bin that are kept with their weights.
+template <class T>
+double pool_kept(bool max, const Neighbours* samples, int64_t count, const T* plane) {
+  const auto value = [plane](const Neighbours& n, int k) { return n.weight[k] * static_cast<double>(plane[n.at[k]]); };
+  if (max) {
+    double most = value(samples[0], 0);
+    for (int64_t i = 0; i < count; ++i) {
+      for (int k = i == 0 ? 1 : 0; k < 4; ++k) most = std::max(most, value(samples[i], k));
+    }
+    return most;
+  }
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    for (int k = 0; k < 4; ++k) sum += value(samples[i], k);
+  }
+  return sum / static_cast<double>(count);
+}
+
+// How many samples of a region are kept with their neighbours and weights, which all channels share.
+int64_t most_kept(const RoiState& s) {
+  constexpr int64_t kMost = 4096;
+  const int64_t bins = s.out_height * s.out_width;
+  return s.sampling > 0 && s.sampling * s.sampling <= kMost / bins ? bins * s.sampling * s.sampling : kMost;
+}
+
 // One region of all channels.
 template <class T>
-bool pool_region(const RoiState& s, const Samples& rows, const Samples& columns, const T* planes, char* out,
-                 StopPoll& stop) {
+bool pool_region(const RoiState& s, const Samples& rows, const Samples& columns, Neighbours* kept, const T* planes,
+                 char* out, StopPoll& stop) {
+  constexpr int64_t kBins = 64;  // converted at once
+  const int64_t bins = s.out_height * s.out_width, count = rows.count * columns.count;
+  const bool keeps = count > 0 && count <= most_kept(s) / bins;
+  for (int64_t bin = 0; keeps && bin < bins; ++bin) {
+    for (int64_t i = 0; i < count; ++i) {
+      kept[bin * count + i] = neighbours_of(rows.at(bin / s.out_width, i / columns.count),
+                                            columns.at(bin % s.out_width, i % columns.count), s.width);
+    }
+  }
+  const size_t width = byte_width(s.type);
   for (int64_t c = 0; c < s.channels; ++c, planes += s.height * s.width) {
-    for (int64_t bin = 0; bin < s.out_height * s.out_width; ++bin, out += byte_width(s.type)) {
-      const double value = pool_bin(s, rows, columns, bin / s.out_width, bin % s.out_width, planes, stop);
-      kernels::convert(s.narrow, &value, out, 1);
-      if (stop.after(kSampleNs)) return false;
+    for (int64_t first = 0; first < bins; first += kBins) {
+      double values[kBins];
+      const int64_t some = std::min(kBins, bins - first);
+      for (int64_t i = 0; i < some; ++i) {
+        const int64_t bin = first + i;
+        values[i] = keeps ? pool_kept(s.max, kept + bin * count, count, planes)
+                          : pool_bin(s, rows, columns, bin / s.out_width, bin % s.out_width, planes, stop);
+      }
+      kernels::convert(s.narrow, values, out, static_cast<size_t>(some));
+      out += static_cast<size_t>(some) * width;
+      const double kept_ns = keeps ? kKeptNs * static_cast<double>(count) : 0;
+      if (stop.after(static_cast<double>(some) * (kSampleNs + kept_ns))) return false;
     }
   }
   return true;
@@ -166,7 +209,8 @@ uint32_t run_roi_align(const void* state, void* const* slots, const uint32_t* op
   const bool is_float = s.type == ElementType::kFloat;
   const auto* floats = static_cast<const float*>(slots[operands[0]]);
   auto* splits = static_cast<Split*>(slots[operands[s.scratch]]);
-  auto* doubles = reinterpret_cast<double*>(splits + Samples::kMostKept * (s.out_height + s.out_width));
+  auto* kept = reinterpret_cast<Neighbours*>(splits + Samples::kMostKept * (s.out_height + s.out_width));
+  auto* doubles = reinterpret_cast<double*>(kept + most_kept(s));
   const int64_t image = s.channels * s.height * s.width;
   if (!is_float) parallel_convert(s.widen, floats, doubles, static_cast<size_t>(s.batches * image));
   const auto* rois = static_cast<const char*>(slots[operands[1]]);
@@ -184,8 +228,8 @@ uint32_t run_roi_align(const void* state, void* const* slots, const uint32_t* op
     Samples columns{w.start_x, w.bin_width, w.samples_x, s.width, splits + Samples::kMostKept * s.out_height};
     rows.keep(s.out_height);
     columns.keep(s.out_width);
-    const bool goes_on = is_float ? pool_region(s, rows, columns, floats + batch[r] * image, out, stop)
-                                  : pool_region(s, rows, columns, doubles + batch[r] * image, out, stop);
+    const bool goes_on = is_float ? pool_region(s, rows, columns, kept, floats + batch[r] * image, out, stop)
+                                  : pool_region(s, rows, columns, kept, doubles + batch[r] * image, out, stop);
     if (!goes_on) return fail(KernelError::kStopped);
   }
   return 0;
@@ -215,7 +259,8 @@ Status prepare_roi_align(PrepareContext& c) {
   s->widen = kernels::make_converter(x.type, ElementType::kDouble);
   s->narrow = kernels::make_converter(ElementType::kDouble, x.type);
   s->scratch = c.scratch_operand();
-  c.scratch_bytes = static_cast<size_t>(Samples::kMostKept * (s->out_height + s->out_width)) * sizeof(Split);
+  c.scratch_bytes = static_cast<size_t>(Samples::kMostKept * (s->out_height + s->out_width)) * sizeof(Split) +
+                    static_cast<size_t>(most_kept(*s)) * sizeof(Neighbours);
   if (x.type != ElementType::kFloat) c.scratch_bytes += static_cast<size_t>(x.element_count()) * sizeof(double);
   c.set_kernel(run_roi_align, s);
   return {};
