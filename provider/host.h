@@ -23,6 +23,8 @@ struct Host {
   bool lends_sizes() const { return release >= 27; }
   // A fused node has the values that bodies capture as inputs.
   bool wires_captures() const { return release >= 27; }
+  // Constants of a branch that onnxruntime moves out of its If point to memory that it has freed.
+  bool loses_constants_of_branches() const { return release >= 24 && release <= 27; }
   // A body knows its node, and claims in different graphs of one model get different names.
   bool tells_graphs_apart() const { return release >= 24; }
 };

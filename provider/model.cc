@@ -125,6 +125,21 @@ Message value_message(const OrtValueInfo* value) {
   return message;
 }
 
+// The contents of a constant, as they can be read.
+Message constant_message(const OrtValue* contents, const std::string& name) {
+  constexpr std::string_view kMoved = "_if_";  // begins the names of what stood in a branch
+  constexpr size_t kHeldByGraph = 127;         // bytes; larger constants lie elsewhere
+  size_t bytes = 0;
+  if (host().loses_constants_of_branches() && name.starts_with(kMoved)) {
+    check(ort().GetTensorSizeInBytes(contents, &bytes));
+  }
+  if (bytes > kHeldByGraph) {
+    throw Failure(ORT_NOT_IMPLEMENTED, "this version of onnxruntime loses the constant '" + name +
+                                           "' of a branch that it has moved out of its If");
+  }
+  return tensor_message(contents, name);
+}
+
 Message body_message(const OrtGraph* body);
 
 Message node_message(const Node& node) {
@@ -161,7 +176,7 @@ Message body_message(const OrtGraph* body) {
   for (const OrtValueInfo* value : initializers_of(body)) {
     const OrtValue* contents = nullptr;
     if (!is_from_outer_scope(value)) check(ort().ValueInfo_GetInitializerValue(value, &contents));
-    if (contents) message.message(field::kGraphInitializer, tensor_message(contents, name_of(value)));
+    if (contents) message.message(field::kGraphInitializer, constant_message(contents, name_of(value)));
   }
   for (const OrtValueInfo* value : inputs_of(body)) message.message(field::kGraphInput, value_message(value));
   for (const OrtValueInfo* value : outputs_of(body)) message.message(field::kGraphOutput, value_message(value));
@@ -207,7 +222,7 @@ std::string write_model(const OrtGraph* graph, std::span<const Node* const> node
   written.text(field::kGraphName, "claimed");
   for (const OrtValueInfo* value : border_of(nodes)) {
     if (const OrtValue* contents = constant_of(value)) {
-      written.message(field::kGraphInitializer, tensor_message(contents, name_of(value)));
+      written.message(field::kGraphInitializer, constant_message(contents, name_of(value)));
     } else {
       written.message(field::kGraphInput, value_message(value));
     }

@@ -18,9 +18,9 @@ struct Settings {
   // says beside the provider's name. Throws for a key or a value that neither this library nor treadle knows.
   explicit Settings(const OrtSessionOptions* options);
 
-  bool whole_graphs = false;          // "claim": loops (of bodies and recurrent operators), all
-  int64_t recurrent_weights = 4096;   // a lone LSTM, GRU or RNN with fewer elements in its weights stays onnxruntime's
-  double time_limit = 0;              // of a run of a claimed node, in seconds; 0: none
+  bool whole_graphs = false;         // "claim": loops (of bodies and recurrent operators), all
+  int64_t recurrent_weights = 4096;  // a lone LSTM, GRU or RNN with fewer elements in its weights stays onnxruntime's
+  double time_limit = 0;             // of a run of a claimed node, in seconds; 0: none
   int64_t iteration_limit = 0;
   int64_t memory_limit = 0;
   EngineOptions engine;

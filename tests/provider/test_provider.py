@@ -18,6 +18,8 @@ from levels import assert_close, rounds_to_levels  # noqa: E402
 
 SHARED = pathlib.Path(os.environ.get("TREADLE_SHARED", ROOT.parent / "shared"))
 NAME = onnxruntime_ep_treadle.get_ep_name()
+if int(onnxruntime.__version__.split(".")[1]) < 27:
+    pytest.skip("older ones hand no captures to providers; see test_provider_versions.py", allow_module_level=True)
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>\n'
 
 CAPTURES = (
@@ -341,19 +343,30 @@ def shared_models() -> list[pathlib.Path]:
     return sorted(path.parent for path in SHARED.glob("models/*/model.onnx"))
 
 
+def recorded(folder: pathlib.Path, kind: str) -> list:
+    files = sorted(folder.glob(f"test_data_set_0/{kind}_*.pb"), key=lambda path: int(path.stem.split("_")[1]))
+    return [onnx.numpy_helper.to_array(onnx.load_tensor(str(file))) for file in files]
+
+
+def expected_of(folder: pathlib.Path, feeds: dict) -> list:
+    """What onnxruntime's own kernels give; what is recorded beside the model where they fail, as some versions do."""
+    try:
+        return on_cpu(folder / "model.onnx").run(None, feeds)
+    except Exception as failure:
+        return recorded(folder, "output") or pytest.skip(f"onnxruntime: {failure}")
+
+
 @pytest.mark.parametrize("folder", shared_models(), ids=lambda folder: folder.name)
 def test_shared_models(folder):
-    reference = on_cpu(folder / "model.onnx")
-    session = on_treadle(folder / "model.onnx")
+    try:
+        session = on_treadle(folder / "model.onnx")
+    except Exception as failure:
+        if "HasExternalDataInMemory" not in str(failure):  # what some versions say with and without treadle
+            raise
+        pytest.skip(str(failure))
     if not claimed(session):
         pytest.skip("nothing to claim")
-    files = sorted(folder.glob("test_data_set_0/input_*.pb"), key=lambda path: int(path.stem.split("_")[1]))
-    feeds = {
-        value.name: onnx.numpy_helper.to_array(onnx.load_tensor(str(file)))
-        for value, file in zip(reference.get_inputs(), files, strict=False)
-    }
-    try:
-        want = reference.run(None, feeds)
-    except Exception as failure:  # a model that onnxruntime's own kernels do not run
-        pytest.skip(f"onnxruntime: {failure}")
-    assert_same(session.run(None, feeds), want, rounds_to_levels(onnx.load(folder / "model.onnx")))
+    names = [value.name for value in session.get_inputs()]
+    feeds = dict(zip(names, recorded(folder, "input"), strict=False))
+    levels = rounds_to_levels(onnx.load(folder / "model.onnx"))
+    assert_same(session.run(None, feeds), expected_of(folder, feeds), levels)
