@@ -5,6 +5,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import treadle
+from onnx import TensorProto, helper, numpy_helper
 from searches import decoder_only, encoder_and_decoder, search
 
 CASES = 24  # random ones of each search
@@ -120,6 +121,29 @@ def test_sampling(seed):
     check_rows(model, feeds, draw.attributes["pad_token_id"])
 
 
+@pytest.mark.parametrize("custom", [0, 1])
+@pytest.mark.parametrize("steps", [None, 50])
+@pytest.mark.parametrize("top_p", [0.3, 0.9])
+def test_sampling_of_many_tokens(top_p, steps, custom):
+    """Where tokens are cut off depends on the order of the sum of all probabilities, and with `steps` of a score for
+    each unit, on the order of equal scores. The logits come from a table: sums of a decoder would differ in the last
+    bits, and now and then in a token."""
+    vocabulary, rows = 30_000, 64
+    random = np.random.default_rng(custom)
+    table = 2 * random.standard_normal((rows, vocabulary))
+    decoder = decoder_only(1, vocabulary, 1)
+    constants = {"table": np.float32(np.round(table * steps) / steps if steps else table), "rows": np.int32(rows)}
+    decoder.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
+    decoder.node.remove(next(node for node in decoder.node if node.output[0] == "logits"))
+    decoder.node.append(helper.make_node("Mod", ["input_ids", "rows"], ["row"]))
+    decoder.node.append(helper.make_node("Gather", ["table", "row"], ["logits"]))
+    ids = random.integers(2, vocabulary, (2, 4), dtype=np.int32)
+    feeds = {"input_ids": ids, "max_length": 24, "seed": 7}
+    attributes = {"eos_token_id": 1, "pad_token_id": 0, "top_p": top_p, "custom": custom}
+    model, fed = search("Sampling", {"decoder": decoder}, feeds, attributes, 1, True)
+    check_rows(model, fed, 0)
+
+
 @pytest.mark.parametrize("seed", range(CASES))
 def test_beams_of_a_decoder(seed):
     draw = Draw(seed)
@@ -214,17 +238,99 @@ def test_presence_is_punished_everywhere():
     assert found[0, 3:].tolist() == [17] * 5
 
 
-def test_errors_say_what_was_expected():
-    ids = np.int32([[3, 4, 5]])
-    attributes = {"eos_token_id": 9, "pad_token_id": 1}
-    bodies = {"decoder": decoder_only(1, 30)}
-    model, feeds = search("GreedySearch", bodies, {"input_ids": ids, "max_length": 3}, attributes, 1, True)
-    with pytest.raises(Exception, match="max_length is 3, expected more than the 3 tokens"):
-        own(model, feeds)
-    beams = {"input_ids": ids, "max_length": 9, "num_beams": 2, "num_return_sequences": 3}
-    model, feeds = search("BeamSearch", bodies, beams, attributes, 1, True)
-    with pytest.raises(Exception, match="num_return_sequences is 3, expected at most num_beams, 2"):
-        own(model, feeds)
-    model, feeds = search("BeamSearch", bodies, beams, attributes | {"model_type": 1}, 1, True)
-    with pytest.raises(Exception, match="attribute encoder is missing"):
-        own(model, feeds)
+ATTRIBUTES = {"eos_token_id": 9, "pad_token_id": 1}
+IDS = np.int32([[3, 4, 5], [1, 6, 7]])
+BEAMS = {"input_ids": IDS, "max_length": 9, "num_beams": 2, "num_return_sequences": 1}
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize(
+    ("op", "feeds", "message"),
+    [
+        ("GreedySearch", {"max_length": 3}, "max_length is 3, expected more than the 3 tokens"),
+        ("GreedySearch", {"max_length": -7}, "max_length is -7, expected more than the 3 tokens"),
+        ("Sampling", {"max_length": 0}, "max_length is 0, expected more than the 3 tokens"),
+        ("BeamSearch", {"num_return_sequences": 3}, "num_return_sequences is 3, expected at most num_beams, 2"),
+        ("BeamSearch", {"num_return_sequences": 0}, "num_return_sequences is 0, expected 1 or more"),
+        ("BeamSearch", {"num_beams": 0}, "num_beams is 0, expected 1 or more"),
+        ("BeamSearch", {"num_beams": -1}, "num_beams is -1, expected 1 or more"),
+    ],
+)
+def test_numbers_that_do_not_fit(op, feeds, message, constant):
+    given = (BEAMS if op == "BeamSearch" else {"input_ids": IDS}) | feeds
+    model, fed = search(op, {"decoder": decoder_only(1, 30)}, given, ATTRIBUTES, 1, constant)
+    with pytest.raises(Exception, match=message):
+        own(model, fed)
+
+
+def flags(*shape):
+    return np.ones(shape, np.int32)
+
+
+@pytest.mark.parametrize(
+    ("op", "feeds", "attributes", "message"),
+    [
+        ("GreedySearch", {"input_ids": np.int32([[3, 30, 5]])}, {}, "index 30 is out of range"),
+        ("GreedySearch", {"input_ids": np.int32([[3, -1, 5]]), "repetition_penalty": 1.5}, {}, "index -1 is out of range"),
+        ("GreedySearch", {"vocab_mask": flags(29)}, {}, r"vocab_mask has shape \[29\], expected one row of 30 tokens"),
+        ("GreedySearch", {"vocab_mask": flags(60)}, {}, r"vocab_mask has shape \[60\], expected one row of 30"),
+        ("GreedySearch", {"prefix_vocab_mask": flags(2, 31)}, {}, r"has shape \[2,31\], expected a row for each batch entry"),
+        ("GreedySearch", {"prefix_vocab_mask": flags(3, 30)}, {}, r"has shape \[3,30\], expected a row for each batch entry"),
+        ("GreedySearch", {"prefix_vocab_mask": flags(0, 30)}, {}, r"has shape \[0,30\], expected a row for each batch entry"),
+        ("GreedySearch", {"repetition_penalty": np.ones(2, np.float32)}, {}, r"repetition_penalty has shape \[2\]"),
+        ("GreedySearch", {"min_length": np.ones(0, np.int32)}, {}, r"min_length has shape \[0\]"),
+        ("GreedySearch", {"attention_mask": flags(2, 4)}, {}, "4"),
+        ("GreedySearch", {}, {"vocab_size": 31}, "attribute vocab_size is 31, expected at most the 30 tokens"),
+        ("GreedySearch", {}, {"model_type": 7}, "attribute model_type is 7, expected 0"),
+        ("Sampling", {"presence_mask": flags(3, 30)}, {"presence_penalty": 1.0}, r"presence_mask has shape \[3,30\]"),
+        ("Sampling", {"seed": np.int32([1, 2])}, {}, r"seed has shape \[2\], expected a scalar or one element"),
+        ("BeamSearch", {}, {"model_type": 1}, "attribute encoder is missing"),
+        ("BeamSearch", {"length_penalty": np.ones(3, np.float32)}, {}, r"length_penalty has shape \[3\]"),
+    ],
+)  # fmt: skip
+def test_operands_that_do_not_fit(op, feeds, attributes, message):
+    given = BEAMS if op == "BeamSearch" else {"input_ids": IDS, "max_length": 9}
+    model, fed = search(op, {"decoder": decoder_only(1, 30)}, given | feeds, ATTRIBUTES | attributes, 1, False)
+    with pytest.raises(Exception, match=message):
+        own(model, fed)
+
+
+@pytest.mark.parametrize("op", ["GreedySearch", "Sampling", "BeamSearch"])
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        (["b", "s", 3, 10], "expected .rows,tokens"),
+        (["b", 30], "expected .rows,tokens|no known number of tokens"),
+        (
+            ["b", "s", 0],
+            "no tokens|no known number of tokens|of .2,0.: it is empty|only 0 elements|shape .4,0. has 0 elements",
+        ),
+        ([1, "s", 30], r"\[1,30\]|\[1\]"),
+        ([5, "s", 30], r"\[5,30\]|\[5\]"),
+    ],
+)
+def test_decoders_that_make_other_logits(op, shape, message):
+    """Sizes that only the run finds; whatever they are, no kernel may read beyond what is there."""
+    ids = np.int32([[3, 4, 5], [1, 6, 7]])
+    decoder = decoder_only(1, 30)
+    beams = 2 if op == "BeamSearch" else 1
+    sizes = np.int64([{"b": 2 * beams, "s": 1}.get(size, size) for size in shape])
+    decoder.initializer.extend([numpy_helper.from_array(sizes, "sizes"), numpy_helper.from_array(np.int64(0), "none")])
+    decoder.node.remove(next(node for node in decoder.node if node.output[0] == "logits"))
+    decoder.node.extend(
+        [
+            helper.make_node("ReduceMin", ["input_ids"], ["least"], keepdims=0),
+            helper.make_node("Cast", ["least"], ["number"], to=TensorProto.INT64),
+            helper.make_node("Mul", ["number", "none"], ["nothing"]),
+            helper.make_node("Add", ["sizes", "nothing"], ["own_sizes"]),
+            helper.make_node("ConstantOfShape", ["own_sizes"], ["logits"]),
+        ]
+    )
+    declared = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["b", "s", 30] if len(shape) == 3 else shape)
+    decoder.output[0].CopyFrom(declared)
+    feeds = {"input_ids": ids, "max_length": 6}
+    if op == "BeamSearch":
+        feeds |= {"num_beams": beams, "num_return_sequences": 1}
+    model, fed = search(op, {"decoder": decoder}, feeds, ATTRIBUTES, 1, True)
+    with pytest.raises(Exception, match=message):
+        own(model, fed)

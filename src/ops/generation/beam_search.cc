@@ -1,4 +1,5 @@
 // BeamSearch and WhisperBeamSearch: of all tokens that may follow each of the beams of a batch entry, the best go on.
+#include "ops/generation/rows.h"
 #include "ops/generation/search.h"
 
 namespace treadle::generation {
@@ -32,10 +33,7 @@ Status infer_beams(InferContext& ctx) {
   const Dim vocabulary = sizes.form.vocabulary > 0 ? Dim(sizes.form.vocabulary) : Dim();
   const auto known = ctx.has_input(at.returned) ? ctx.dims_value(at.returned) : std::nullopt;
   const Dim returned = !ctx.has_input(at.returned) ? Dim(1) : known && known->size() == 1 ? (*known)[0] : Dim();
-  if (returned.is_known() && sizes.beams.is_known() && returned.value() > sizes.beams.value()) {
-    return error(Code::kInvalidArgument, "num_return_sequences is {}, expected at most num_beams, {}", returned.value(),
-                 sizes.beams.value());
-  }
+  TREADLE_TRY(check_sizes({sizes.longest, sizes.prompt, sizes.beams, returned}));
   if (ctx.outputs.size() > 3) {
     return error(Code::kNotImplemented, "treadle does not make the outputs cross_qk and non_speech_probs");
   }
@@ -74,7 +72,9 @@ class Beams final : public Search {
   }
 
   Chosen choose(Value* scores, Value* sequences, Value* length, const Values& states, bool first) override {
-    Value* logarithms = ctx_.call("LogSoftmax", {scores}, {Attribute::of("axis", 1)});
+    // A decoder that makes another number of rows is not to be spread over them.
+    Value* shape = joined({rows_, ctx_.constant_int64s({form_.vocabulary})});
+    Value* logarithms = ctx_.call("LogSoftmax", {ctx_.call("Reshape", {scores, shape})}, {Attribute::of("axis", 1)});
     Value* sums = ctx_.call("Add", {processed(logarithms, sequences, length, first), states[kSums]});
     Value* of_entries = ctx_.call("Reshape", {sums, joined({batch_, ctx_.constant_int64s({-1})})});
     Value* count = ctx_.call("Mul", {beams_, ctx_.constant_int64s({2})});
@@ -102,8 +102,8 @@ class Beams final : public Search {
         Values{sequences, length, states[kSums], states[kEnded], states[kEndedScores], states[kDone], length_penalty()},
         2, {Attribute::of("pad_token_id", integer("pad_token_id"))}, "treadle");
     for (size_t i = 0; i < 2; ++i) {
-      Value* returned = ctx_.call(
-          "Slice", {end->outputs[i], ctx_.constant_int64s({0}), one_int64(at_.returned, 1), ctx_.constant_int64s({1})});
+      Value* returned =
+          ctx_.call("Slice", {end->outputs[i], ctx_.constant_int64s({0}), returned_, ctx_.constant_int64s({1})});
       ctx_.set_output(i, returned);
     }
     if (rows) ctx_.set_output(2, scores_of_trips(first.row, rows));

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "op/op_def.h"
+#include "ops/control/bodies.h"
 
 namespace treadle {
 
@@ -111,12 +112,13 @@ struct Step {
 
   // Of the best candidates, those that end a sequence are kept if they are among as many as there are beams; the
   // others are the beams of the next trip.
-  void choose(int64_t b, int64_t length, const Ended& ended) const {
+  uint32_t choose(int64_t b, int64_t length, const Ended& ended) const {
     const int64_t beams = s.sizes.beams;
     int64_t chosen = 0;
     for (int64_t j = 0; j < s.candidates && chosen < beams; ++j) {
       const int64_t place = at<const int64_t>(kPlaces)[b * s.candidates + j];
       const float sum = at<const float>(kBest)[b * s.candidates + j];
+      if (place >= beams * s.vocabulary) return fail(KernelError::kIndexOutOfRange, place, beams * s.vocabulary);
       const int64_t row = b * beams + place / s.vocabulary;
       const auto token = static_cast<int32_t>(place % s.vocabulary);
       if (token == s.end) {
@@ -128,6 +130,7 @@ struct Step {
       at<int64_t>(kFrom)[to] = row;
       at<float>(kSums)[to] = sum;
     }
+    return chosen == beams ? 0 : fail(KernelError::kInvalidValue, chosen);
   }
 
   bool is_done(int64_t b, int64_t length, const Ended& ended) const {
@@ -160,7 +163,7 @@ uint32_t run_beam_step(const void* state, void* const* slots, const uint32_t* op
     if (done) {
       step.pad_entry(b);
     } else {
-      step.choose(b, length, ended);
+      if (const uint32_t failed = step.choose(b, length, ended)) return failed;
       done = step.is_done(b, length, ended);
     }
     step.at<bool>(kDoneAfter)[b] = done;
@@ -180,7 +183,7 @@ Status prepare_beam_step(PrepareContext& ctx) {
   s->end = static_cast<int32_t>(a.get_int("eos_token_id"));
   s->pad = static_cast<int32_t>(a.get_int("pad_token_id"));
   s->early_stopping = a.get_int("early_stopping") == 1;
-  if (s->candidates < 2 * s->sizes.beams) {
+  if (s->vocabulary < 1 || s->candidates < 2 * s->sizes.beams) {
     return error(Code::kInvalidArgument, "a vocabulary of {} has no {} candidates for {} beams", s->vocabulary,
                  2 * s->sizes.beams, s->sizes.beams);
   }
@@ -189,6 +192,7 @@ Status prepare_beam_step(PrepareContext& ctx) {
 }
 
 Status infer_beam_step(InferContext& ctx) {
+  if (ctx.has_input(kLengthPenalty)) TREADLE_TRY(check_one_element(ctx, kLengthPenalty, "length_penalty"));
   const Dim rows = ctx.shape(kSequences) ? (*ctx.shape(kSequences))[0] : Dim();
   ctx.set_output(0, ElementType::kInt32, {rows, 1});
   ctx.set_output(1, ElementType::kInt64, {rows});

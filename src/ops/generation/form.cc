@@ -156,6 +156,12 @@ Status check_operands(const InferContext& ctx, const Operands& at, Family family
   return {};
 }
 
+Status check_logits(const Type& logits) {
+  if (!logits.has_shape || logits.shape.size() == 3) return {};
+  return error(Code::kInvalidModel, "the decoder's logits have shape {}, expected [rows,tokens,vocabulary]",
+               to_string(logits.shape));
+}
+
 }  // namespace
 
 Result<Sizes> infer_bodies(InferContext& ctx, const Operands& at) {
@@ -173,11 +179,6 @@ Result<Sizes> infer_bodies(InferContext& ctx, const Operands& at) {
   } else {
     sizes.prompt = !ctx.has_input(at.decoder_ids) ? Dim(1) : size_at(ctx.input(at.decoder_ids), 1);
   }
-  if (sizes.longest.is_known() && sizes.prompt.is_known() && sizes.longest.value() <= sizes.prompt.value()) {
-    return error(Code::kInvalidArgument,
-                 "max_length is {}, expected more than the {} tokens that the sequences begin with",
-                 sizes.longest.value(), sizes.prompt.value());
-  }
   const Dim rows = sizes.batch * sizes.beams;
   if (encoder && form.family != Family::kDecoder) {
     TREADLE_TRY(ctx.bodies->infer("encoder", encoder_arguments(ctx, form, sizes)).status());
@@ -185,8 +186,14 @@ Result<Sizes> infer_bodies(InferContext& ctx, const Operands& at) {
   if (first) TREADLE_TRY(ctx.bodies->infer("init_decoder", decoder_arguments(ctx, form, *decoder, rows)).status());
   TREADLE_TRY(ctx.bodies->infer("decoder", decoder_arguments(ctx, form, *decoder, rows)).status());
   form.vocabulary = vocabulary_of(*decoder);
-  const int64_t named = ctx.attributes().get_int("vocab_size", -1);
-  if (named > 0) form.vocabulary = named;
+  TREADLE_TRY(check_logits(decoder->outputs[0]->type));
+  if (const int64_t named = ctx.attributes().get_int("vocab_size", -1); named > 0) {
+    if (form.vocabulary > 0 && named > form.vocabulary) {
+      return error(Code::kInvalidModel, "attribute vocab_size is {}, expected at most the {} tokens of the logits",
+                   named, form.vocabulary);
+    }
+    form.vocabulary = named;
+  }
   sizes.form = form;
   return sizes;
 }

@@ -1,4 +1,5 @@
 // GreedySearch and Sampling: one row for each batch entry, which takes the likeliest token, or one that is drawn.
+#include "ops/generation/rows.h"
 #include "ops/generation/search.h"
 
 namespace treadle::generation {
@@ -24,6 +25,7 @@ Status infer_one_row(InferContext& ctx) {
     return error(Code::kInvalidModel, "attribute model_type is {}, expected 0: {} has no encoder",
                  static_cast<int>(sizes.form.family), ctx.node.op->name);
   }
+  TREADLE_TRY(check_sizes({.longest = sizes.longest, .prompt = sizes.prompt, .beams = {}, .returned = {}}));
   ctx.set_output(0, ElementType::kInt32, {sizes.batch, sizes.longest});
   const Dim vocabulary = sizes.form.vocabulary > 0 ? Dim(sizes.form.vocabulary) : Dim();
   ctx.set_output(1, ElementType::kFloat, {sizes.batch, vocabulary});

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "op/op_def.h"
+#include "op/operands.h"
 
 namespace treadle {
 
@@ -48,7 +49,11 @@ Status prepare_greedy_step(PrepareContext& ctx) {
 }
 
 Status infer_greedy_step(InferContext& ctx) {
-  const Shape* sequences = ctx.shape(kSequences);
+  const Shape *sequences = ctx.shape(kSequences), *next = ctx.shape(kNext);
+  if (next && sequences && (next->size() != 1 || differ((*next)[0], (*sequences)[0]))) {
+    return error(Code::kInvalidArgument, "the next tokens have shape {}, expected one for each of {} sequences",
+                 to_string(*next), (*sequences)[0].to_string());
+  }
   ctx.set_output(0, ElementType::kInt32, {sequences ? (*sequences)[0] : Dim(), 1});
   ctx.set_output(1, ctx.input(kSequences));
   ctx.set_output(2, ctx.input(kEnded));

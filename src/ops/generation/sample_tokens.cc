@@ -66,6 +66,33 @@ void sort_ranked(uint64_t* numbers, uint64_t* spare, int64_t n) {
   static_assert(kDigits % 2 == 0, "the numbers end where they began");
 }
 
+// In eight sums, as onnxruntime's vectors have them: the sum of many thousand probabilities depends on the order, and
+// where tokens are cut off depends on the sum.
+float sum_of(const float* numbers, int64_t n) {
+  std::array<float, 8> sums{};
+  for (int64_t i = 0; i < n; ++i) sums[static_cast<size_t>(i) % 8] += numbers[i];
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+// How many tokens, in their order, go before one that stays, or stay before one that goes.
+int64_t cut(const SampleState& s, const float* probabilities) {
+  const int64_t n = s.vocabulary, count = std::max<int64_t>(n - (s.custom ? 1 : s.kept), 1);
+  const float scale = 1.0f / sum_of(probabilities, n);
+  float cumulative = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    cumulative += probabilities[i] * scale;
+    if (s.custom ? cumulative > s.top_p : !(cumulative <= 1 - s.top_p)) return s.custom ? i + 1 : i;
+  }
+  return s.custom ? n : count;
+}
+
+// Tokens in the order of their scores; those of equal scores as std::sort leaves them.
+void sort_again(const SampleState& s, const float* scores, uint64_t* tokens) {
+  std::iota(tokens, tokens + s.vocabulary, uint64_t{0});
+  std::sort(tokens, tokens + s.vocabulary,
+            [&](uint64_t a, uint64_t b) { return s.custom ? scores[a] > scores[b] : scores[a] < scores[b]; });
+}
+
 // What is beyond top_p of the probability, in the order of scores, gets the filter's score.
 void filter(const SampleState& s, float* scores, uint64_t* order, uint64_t* spare, float* probabilities) {
   const int64_t n = s.vocabulary;
@@ -73,20 +100,11 @@ void filter(const SampleState& s, float* scores, uint64_t* order, uint64_t* spar
   sort_ranked(order, spare, n);
   const auto token = [&](int64_t i) { return static_cast<uint32_t>(order[i]); };
   const float highest = scores[token(s.custom ? 0 : n - 1)];
-  float sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += probabilities[i] = std::exp(scores[token(i)] - highest);
-  float cumulative = 0;
-  const int64_t count = n - (s.custom ? 1 : s.kept);
-  for (int64_t i = 0; i < count || (i == 0 && n > 0); ++i) {
-    cumulative += probabilities[i] / sum;
-    if (s.custom) {
-      if (cumulative > s.top_p && i + 1 < n) scores[token(i + 1)] = s.filter;
-    } else if (cumulative <= 1 - s.top_p) {
-      scores[token(i)] = s.filter;
-    } else {
-      break;  // the sum only grows
-    }
-  }
+  for (int64_t i = 0; i < n; ++i) probabilities[i] = std::exp(scores[token(i)] - highest);
+  const int64_t at = cut(s, probabilities);
+  // Of equal scores on both sides of the cut, those go that go elsewhere.
+  if (at > 0 && at < n && scores[token(at - 1)] == scores[token(at)]) sort_again(s, scores, order);
+  for (int64_t i = s.custom ? at : 0; i < (s.custom ? n : at); ++i) scores[token(i)] = s.filter;
 }
 
 int64_t draw(const SampleState& s, const float* scores, double* cumulative, Source& source) {
@@ -143,6 +161,13 @@ Status prepare_sample_tokens(PrepareContext& ctx) {
 
 Status infer_sample_tokens(InferContext& ctx) {
   const Shape* scores = ctx.shape(0);
+  if (scores && scores->size() != 2) {
+    return error(Code::kInvalidArgument, "the scores of the next token have shape {}, expected [rows,tokens]",
+                 to_string(*scores));
+  }
+  if (scores && (*scores)[1].is_known(0)) {
+    return error(Code::kInvalidArgument, "the scores are of no tokens, expected 1 or more");
+  }
   ctx.set_output(0, ElementType::kInt64, {scores ? (*scores)[0] : Dim()});
   ctx.set_output(1, ctx.input(1));
   ctx.set_output(2, ctx.input(0));

@@ -36,14 +36,18 @@ void Search::read_sizes() {
     return ctx_.call("Shape", {ctx_.input(input)}, {Attribute::of("start", axis), Attribute::of("end", axis + 1)});
   };
   batch_ = size(at_.ids, 0);
-  beams_ = one_int64(at_.beams, 1);
-  longest_ = one_int64(at_.max_length, 0);
-  rows_ = ctx_.call("Mul", {batch_, beams_});
   if (form_.family == Family::kDecoder) {
     prompt_ = size(at_.ids, 1);
   } else {
     prompt_ = has(at_.decoder_ids) ? size(at_.decoder_ids, 1) : ctx_.constant_int64s({1});
   }
+  const ir::Node* sizes = ctx_.node(
+      "SearchSizes", Values{one_int64(at_.max_length, 0), prompt_, one_int64(at_.beams, 1), one_int64(at_.returned, 1)},
+      4, {}, "treadle");
+  longest_ = sizes->outputs[0];
+  beams_ = sizes->outputs[2];
+  returned_ = sizes->outputs[3];
+  rows_ = ctx_.call("Mul", {batch_, beams_});
   Value* numbers = ctx_.call("Range", {ctx_.constant_int64(0), ctx_.call("Squeeze", {rows_}), ctx_.constant_int64(1)});
   entry_of_row_ = ctx_.call("Div", {numbers, beams_});
 }

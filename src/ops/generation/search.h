@@ -90,6 +90,7 @@ class Search {
   const Operands& at_;
   const Form form_;
   ir::Value *batch_ = nullptr, *beams_ = nullptr, *rows_ = nullptr, *longest_ = nullptr;  // int64 [1]
+  ir::Value* returned_ = nullptr;                                                         // int64 [1]
   ir::Value* entry_of_row_ = nullptr;                                                     // int64 [rows]
   ir::Value* prompt_ = nullptr;  // int64 [1]: how many tokens the sequences begin with
 

@@ -9,6 +9,7 @@
 #include "op/op_def.h"
 #include "op/parallel.h"
 #include "op/work.h"
+#include "ops/generation/rows.h"
 
 namespace treadle {
 
@@ -159,13 +160,15 @@ uint32_t run_token_scores(const void* state, void* const* slots, const uint32_t*
   const int64_t length = *static_cast<const int64_t*>(in.slot[kLength]);
   auto* out = static_cast<float*>(slots[operands[kInputs]]);
   const int32_t* tokens = in.ints(kSequences);
-  for (int64_t i = 0; i < s.rows * s.longest; ++i) {
-    if (i % s.longest < length && (tokens[i] < 0 || tokens[i] >= s.vocabulary)) {
-      return fail(KernelError::kIndexOutOfRange, tokens[i], s.vocabulary);
-    }
+  if (length < 0 || length > s.longest) return fail(KernelError::kIndexOutOfRange, length, s.longest + 1);
+  for (int64_t r = 0; r < s.rows; ++r) {
+    const int32_t *row = tokens + r * s.longest, *end = row + length;
+    const auto* wrong = std::find_if(row, end, [&](int32_t t) { return t < 0 || t >= s.vocabulary; });
+    if (wrong != end) return fail(KernelError::kIndexOutOfRange, *wrong, s.vocabulary);
   }
   constexpr double kTokenNs = 1, kNgramNs = 2;
-  const double ns = kTokenNs * static_cast<double>(s.vocabulary) + kNgramNs * static_cast<double>(length * s.ngram);
+  const double ns = kTokenNs * static_cast<double>(s.vocabulary) +
+                    kNgramNs * static_cast<double>(length) * static_cast<double>(std::min(s.ngram, length));
   parallel_for(s.rows, ns, [&](int64_t begin, int64_t end, int) {
     std::vector<int32_t> seen;
     for (int64_t r = begin; r < end; ++r) {
@@ -177,17 +180,24 @@ uint32_t run_token_scores(const void* state, void* const* slots, const uint32_t*
   return 0;
 }
 
-Status check_mask(const PrepareContext& ctx, size_t i, const char* what, int64_t vocabulary) {
-  if (!ctx.has_input(i) || (ctx.inputs[i].rank() > 0 && ctx.inputs[i].dims.back() == vocabulary)) return {};
-  return error(Code::kInvalidArgument, "{} has shape {}, expected {} along the last axis", what,
-               to_string(ctx.inputs[i].dims), vocabulary);
+// `rows` of a mask of the vocabulary: whether as many will do.
+template <class Fits>
+Status check_mask(const PrepareContext& ctx, size_t i, int64_t vocabulary, const char* expected, const Fits& fits) {
+  if (!ctx.has_input(i)) return {};
+  const Operand& mask = ctx.inputs[i];
+  if (mask.rank() > 0 && mask.dims.back() == vocabulary && fits(mask.element_count() / vocabulary)) return {};
+  return error(Code::kInvalidArgument, "{} has shape {}, expected {} of {} tokens", ctx.node.version->inputs[i].name,
+               to_string(mask.dims), expected, vocabulary);
 }
 
 Status read_timestamps(const ir::Attributes& attributes, ScoresState& s) {
-  const std::pair<const char*, int64_t*> tokens[] = {
-      {"beginning_timestamp_token_id", &s.timestamps.begin},  {"no_timestamps_token_id", &s.timestamps.none},
-      {"start_of_lm_token_id", &s.timestamps.language_model}, {"transcribe_token_id", &s.timestamps.transcribe},
-      {"translate_token_id", &s.timestamps.translate},        {"decoder_start_token_id", &s.timestamps.start}};
+  const std::pair<const char*, int64_t*> tokens[] = {{"beginning_timestamp_token_id", &s.timestamps.begin},
+                                                     {"no_timestamps_token_id", &s.timestamps.none},
+                                                     {"start_of_lm_token_id", &s.timestamps.language_model},
+                                                     {"transcribe_token_id", &s.timestamps.transcribe},
+                                                     {"translate_token_id", &s.timestamps.translate},
+                                                     {"decoder_start_token_id", &s.timestamps.start},
+                                                     {"eos_token_id", &s.end}};
   for (const auto& [name, token] : tokens) {
     *token = attributes.get_int(name, -1);
     if (*token < 0 || *token >= s.vocabulary) {
@@ -208,14 +218,13 @@ Status prepare_token_scores(PrepareContext& ctx) {
   s->ngram = a.get_int("no_repeat_ngram_size");
   s->temperature = a.get_float("temperature", 1);
   s->presence_penalty = a.get_float("presence_penalty", 0);
-  TREADLE_TRY(check_mask(ctx, kVocabMask, "vocab_mask", s->vocabulary));
-  TREADLE_TRY(check_mask(ctx, kPrefixVocabMask, "prefix_vocab_mask", s->vocabulary));
-  TREADLE_TRY(check_mask(ctx, kPresenceMask, "presence_mask", s->vocabulary));
+  if (s->vocabulary == 0) return error(Code::kInvalidArgument, "the scores are of no tokens, expected 1 or more");
+  TREADLE_TRY(check_mask(ctx, kVocabMask, s->vocabulary, "one row", [](int64_t n) { return n == 1; }));
+  TREADLE_TRY(check_mask(ctx, kPrefixVocabMask, s->vocabulary, "a row for each batch entry",
+                         [&](int64_t n) { return n > 0 ? s->rows % n == 0 : s->rows == 0; }));
+  TREADLE_TRY(check_mask(ctx, kPresenceMask, s->vocabulary, "one row, or one for each sequence,",
+                         [&](int64_t n) { return n == 1 || n == s->rows; }));
   s->entries = ctx.has_input(kPrefixVocabMask) ? ctx.inputs[kPrefixVocabMask].element_count() / s->vocabulary : 1;
-  if (s->entries == 0 || s->rows % s->entries != 0) {
-    return error(Code::kInvalidArgument, "prefix_vocab_mask has {} rows, expected one for each batch entry",
-                 s->entries);
-  }
   s->presence_per_row = ctx.has_input(kPresenceMask) && ctx.inputs[kPresenceMask].element_count() != s->vocabulary;
   s->penalty_is_half =
       ctx.has_input(kRepetitionPenalty) && ctx.inputs[kRepetitionPenalty].type == ElementType::kFloat16;
@@ -226,6 +235,10 @@ Status prepare_token_scores(PrepareContext& ctx) {
 }
 
 Status infer_token_scores(InferContext& ctx) {
+  TREADLE_TRY(generation::check_rows(ctx, kScores, kSequences));
+  for (const size_t i : {kLength, kRepetitionPenalty, kMinLength, kTemperature, kLogitsProcessor}) {
+    if (ctx.has_input(i)) TREADLE_TRY(check_one_element(ctx, i, ctx.node.version->inputs[i].name));
+  }
   ctx.set_output(0, ctx.input(kScores));
   return {};
 }
