@@ -23,6 +23,10 @@ void settle_casts(ir::Graph& graph);
 // results are the same bit for bit.
 void unstack_states(ir::Graph& graph, Remarks* remarks = nullptr);
 
+// What goes on from picked rows of a state and makes it longer does both at once. Done last: nothing else knows the
+// node that does. Wants types; results are the same bit for bit.
+void append_to_picked_rows(ir::Graph& graph, Remarks* remarks = nullptr);
+
 // What is taken out of what was stacked before is what was put in. Wants types; results are the same bit for bit.
 void take_stacked_parts(ir::Graph& graph, Remarks* remarks = nullptr);
 

@@ -103,6 +103,8 @@ constexpr Pass kPasses[] = {
     {"lay-channels-last", Stage::kPlanning, plain<lay_channels_last>,
      "behind fuse-convolutions, which decides what a convolution reads, and all that moves nodes"},
     {"remove-dead-nodes", Stage::kPlanning, plain<remove_dead_nodes>, "takes what the others left behind"},
+    {"append-to-picked-rows", Stage::kPlanning, plain<append_to_picked_rows>,
+     "behind remove-dead-nodes: a state that somebody else reads, for nothing or not, stays as it is"},
 };
 static_assert(std::size(kPasses) <= 64);  // PassSet
 

@@ -13,6 +13,7 @@ struct Growing {
   const ir::Value* in = nullptr;
   const ir::Value* out = nullptr;
   const ir::Node* node = nullptr;  // appends to `in`, makes `out`
+  bool picks = false;              // appends to rows of `in` that it picks
   bool as_columns = false;
 
   bool is_one(const ir::Value* v) const { return v == in || v == out; }
@@ -42,6 +43,8 @@ bool takes_strides(const ir::Node& node, Growing& growing) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (!growing.is_one(node.inputs[i])) continue;
     if (&node == growing.node && i == 0) continue;
+    // Rows of the state change places where they lie: what else reads them before would read others.
+    if (growing.picks && node.inputs[i] == growing.in) return false;
     if (!node.op->prepare || node.op->appends || node.op->alias_input >= 0 || i >= 64 ||
         !(node.op->strided_inputs >> i & 1))
       return false;
@@ -71,6 +74,7 @@ Growth growth_of(const LoopView& loop, size_t state) {
   const ir::Region& body = loop.body();
   Growing growing{before, made, made ? made->producer : nullptr};
   const ir::Node* node = growing.node;
+  growing.picks = node && node->attributes.has("pick_axis");
   if (!growing.in || !node || node->parent != &body || !node->op->appends || node->inputs[0] != growing.in)
     return Growth::kNone;
   if (!std::all_of(node->inputs.begin(), node->inputs.end(), is_numeric)) return Growth::kNone;

@@ -34,10 +34,25 @@ Dims strides_with_room(const Dims& dims, size_t axis, Growth growth, int64_t roo
   return strides;
 }
 
+Dims one_row(Dims dims, size_t axis) {
+  dims[axis] = 1;
+  return dims;
+}
+
+bool picks(const DynamicNode& node) {
+  return node.node->attributes.has("pick_axis");
+}
+
+// The first operand that is joined to what is there.
+size_t first_added(const DynamicNode& node) {
+  return picks(node) ? 2 : 1;
+}
+
 }  // namespace
 
 Result<bool> Appends::append(const DynamicNode& node) {
   const uint32_t base_slot = node.inputs[0];
+  const bool picked = picks(node);
   if (base_slot == plan::kNoSlot || !frame_.is_handle(base_slot)) return false;
   const Tensor& base = frame_.handle(base_slot).tensor();
   const int64_t rank = base.rank();
@@ -46,10 +61,14 @@ Result<bool> Appends::append(const DynamicNode& node) {
   if (axis < 0 || axis >= rank) return false;
   bool is_outermost = true;
   for (int64_t d = 0; d < axis; ++d) is_outermost &= base.dims()[static_cast<size_t>(d)] == 1;
-  if (!is_outermost && node.growth == Growth::kNone) return false;
+  if ((picked || !is_outermost) && node.growth == Growth::kNone) return false;
   Dims dims = base.dims();
   Dims storage;
-  for (size_t i = 1; i < node.inputs.size(); ++i) {
+  if (picked) {
+    const auto rows = static_cast<size_t>(node.node->attributes.get_int("pick_axis"));
+    dims[rows] = frame_.dims_of(node.inputs[1], *node.node->inputs[1], storage)[0];
+  }
+  for (size_t i = first_added(node); i < node.inputs.size(); ++i) {
     const Dims& more = frame_.dims_of(node.inputs[i], *node.node->inputs[i], storage);
     if (static_cast<int64_t>(more.size()) != rank) return false;
     for (int64_t d = 0; d < rank; ++d) {
@@ -58,7 +77,9 @@ Result<bool> Appends::append(const DynamicNode& node) {
     }
     dims[static_cast<size_t>(axis)] += more[static_cast<size_t>(axis)];
   }
-  if (is_outermost && node.growth != Growth::kColumns) {
+  if (picked) {
+    TREADLE_TRY(append_to_picked(node, static_cast<size_t>(axis), std::move(dims)));
+  } else if (is_outermost && node.growth != Growth::kColumns) {
     TREADLE_TRY(append_row_major(node, std::move(dims)));
   } else {
     TREADLE_TRY(append_in_layout(node, static_cast<size_t>(axis), std::move(dims)));
@@ -126,7 +147,6 @@ Status Appends::append_in_layout(const DynamicNode& node, size_t axis, Dims dims
   const uint32_t base_slot = node.inputs[0];
   const Tensor& base = frame_.handle(base_slot).tensor();
   const ElementType type = base.type();
-  const size_t width = byte_width(type);
   TREADLE_TRY(element_count(dims).status());
   // Of such memory, Buffer::used() counts positions along the axis.
   int64_t at = base.dims()[axis];
@@ -135,10 +155,19 @@ Status Appends::append_in_layout(const DynamicNode& node, size_t axis, Dims dims
   const bool in_place =
       !layout.strides.empty() && dims[axis] <= layout.room && buffer->used() == static_cast<size_t>(at);
   if (!in_place) {
-    TREADLE_ASSIGN(buffer, lay_out(base, frame_.strides_of(base_slot), axis, dims, node.growth, layout));
+    TREADLE_ASSIGN(buffer, room_in_layout(type, axis, dims, node.growth, layout));
+    TREADLE_TRY(copy_base(base, frame_.strides_of(base_slot), *buffer.get(), layout));
   }
+  return add_in_layout(node, axis, std::move(dims), at, std::move(buffer), std::move(layout));
+}
+
+// Puts what is joined to the first operand behind its `at` positions, and the result in its place.
+Status Appends::add_in_layout(const DynamicNode& node, size_t axis, Dims dims, int64_t at, BufferRef buffer,
+                              StrideLayout layout) {
+  const ElementType type = frame_.handle(node.inputs[0]).tensor().type();
+  const size_t width = byte_width(type);
   Dims storage;
-  for (size_t i = 1; i < node.inputs.size(); ++i) {
+  for (size_t i = first_added(node); i < node.inputs.size(); ++i) {
     const Dims& more = frame_.dims_of(node.inputs[i], *node.node->inputs[i], storage);
     if (element_count_unchecked(more) == 0) continue;
     const auto offset = static_cast<size_t>(at * layout.strides[axis]) * width;
@@ -153,9 +182,34 @@ Status Appends::append_in_layout(const DynamicNode& node, size_t axis, Dims dims
   return {};
 }
 
-Result<BufferRef> Appends::lay_out(const Tensor& base, const Dims* strides, size_t axis, const Dims& dims,
-                                   Growth growth, StrideLayout& made) {
-  const size_t width = byte_width(base.type());
+// As append_in_layout, behind rows of the first operand that the second one picks.
+Status Appends::append_to_picked(const DynamicNode& node, size_t axis, Dims dims) {
+  const uint32_t base_slot = node.inputs[0];
+  // What the node made in the trip before is the base of this one.
+  if (node.outputs[0] != base_slot) frame_.handle(node.outputs[0]) = {};
+  const Tensor& base = frame_.handle(base_slot).tensor();
+  const auto picked = static_cast<size_t>(node.node->attributes.get_int("pick_axis"));
+  TREADLE_TRY(element_count(dims).status());
+  const bool wide = node.node->inputs[1]->type.element == ElementType::kInt64;
+  TREADLE_ASSIGN(const PickedRows rows,
+                 PickedRows::read(frame_.address(node.inputs[1]), wide, base.dims()[picked], dims[picked]));
+  const int64_t at = base.dims()[axis];
+  StrideLayout layout = frame_.layout(base_slot);
+  const bool in_place = !layout.strides.empty() && dims[axis] <= layout.room && dims[picked] == base.dims()[picked] &&
+                        base.exclusive() && base.buffer()->used() == static_cast<size_t>(at);
+  BufferRef buffer = base.buffer();
+  if (in_place) {
+    TREADLE_TRY(move_rows(rows, base, picked, layout.strides));
+  } else {
+    TREADLE_ASSIGN(buffer, room_in_layout(base.type(), axis, dims, node.growth, layout));
+    TREADLE_TRY(copy_rows(rows, base, frame_.strides_of(base_slot), picked, *buffer.get(), layout));
+  }
+  return add_in_layout(node, axis, std::move(dims), at, std::move(buffer), std::move(layout));
+}
+
+Result<BufferRef> Appends::room_in_layout(ElementType type, size_t axis, const Dims& dims, Growth growth,
+                                          StrideLayout& made) {
+  const size_t width = byte_width(type);
   Dims larger = dims;
   const auto bytes_with = [&](int64_t room) -> Result<size_t> {
     if (growth == Growth::kColumns) room = room_of_lines(room, width);
@@ -170,14 +224,58 @@ Result<BufferRef> Appends::lay_out(const Tensor& base, const Dims* strides, size
   }
   TREADLE_ASSIGN(BufferRef buffer, memory_.allocate_bytes(bytes, dims));
   made.strides = strides_with_room(dims, axis, growth, made.room);
-  if (base.element_count() > 0) {
-    kernels::CopyPlan copy;
-    const Dims row_major = strides ? Dims() : contiguous_strides(base.dims());
-    TREADLE_TRY(kernels::prepare_copy(&copy, width, base.dims(), strides ? *strides : row_major, made.strides));
-    copy(base.raw(), buffer->data());
-    TREADLE_TRY(polls_.charge(base.byte_size()));
-  }
   return buffer;
+}
+
+Status Appends::copy_base(const Tensor& base, const Dims* strides, Buffer& to, const StrideLayout& layout) {
+  if (base.element_count() == 0) return {};
+  kernels::CopyPlan copy;
+  const Dims row_major = strides ? Dims() : contiguous_strides(base.dims());
+  TREADLE_TRY(kernels::prepare_copy(&copy, byte_width(base.type()), base.dims(), strides ? *strides : row_major,
+                                    layout.strides));
+  copy(base.raw(), to.data());
+  return polls_.charge(base.byte_size());
+}
+
+Status Appends::copy_rows(const PickedRows& rows, const Tensor& base, const Dims* strides, size_t axis, Buffer& to,
+                          const StrideLayout& layout) {
+  if (base.element_count() == 0) return {};
+  const size_t width = byte_width(base.type());
+  const Dims from = strides ? *strides : contiguous_strides(base.dims());
+  kernels::CopyPlan copy;
+  TREADLE_TRY(kernels::prepare_copy(&copy, width, one_row(base.dims(), axis), from, layout.strides));
+  for (size_t i = 0; i < rows.rows().size(); ++i) {
+    const size_t source = static_cast<size_t>(rows.rows()[i] * from[axis]) * width;
+    copy(static_cast<const std::byte*>(base.raw()) + source,
+         to.data() + i * static_cast<size_t>(layout.strides[axis]) * width);
+  }
+  return polls_.charge(base.byte_size());
+}
+
+// Puts rows of a tensor that nobody else reads in the places of others.
+Status Appends::move_rows(const PickedRows& rows, const Tensor& base, size_t axis, const Dims& strides) {
+  const PickedRows::Moves moves = rows.in_place();
+  if (moves.empty() || base.element_count() == 0) return {};
+  const size_t width = byte_width(base.type());
+  const Dims row = one_row(base.dims(), axis), spare_strides = contiguous_strides(row);
+  const size_t step = static_cast<size_t>(strides[axis]) * width, row_bytes = base.byte_size() / rows.rows().size();
+  TREADLE_ASSIGN(std::byte* const spare, memory_.scratch(row_bytes));
+  kernels::CopyPlan move, save, restore;
+  TREADLE_TRY(kernels::prepare_copy(&move, width, row, strides, strides));
+  auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(base.raw()));
+  const auto place = [&](int64_t i) { return data + static_cast<size_t>(i) * step; };
+  for (const auto [to, from] : moves) {
+    if (to == rows.from()) {
+      if (!save.run) TREADLE_TRY(kernels::prepare_copy(&save, width, row, strides, spare_strides));
+      save(place(from), spare);
+    } else if (from == rows.from()) {
+      if (!restore.run) TREADLE_TRY(kernels::prepare_copy(&restore, width, row, spare_strides, strides));
+      restore(spare, place(to));
+    } else {
+      move(place(from), place(to));
+    }
+  }
+  return polls_.charge(row_bytes * moves.size());
 }
 
 }  // namespace treadle::run
