@@ -180,3 +180,26 @@ def test_results_are_those_of_the_reference_within_rounding():
     for a, b in zip(ours, session(text, tier="reference").run(None, feeds), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
     assert_same_bits(ours, session(text, jit="off").run(None, feeds))
+
+
+@pytest.mark.parametrize("dtype", ["float", "double", "float16"])
+@pytest.mark.parametrize("shape", [(3, 5), (2, 70), (1, 159), (2, 383), (1, 384), (2, 900)])
+def test_products_of_rows_of_any_length(shape, dtype):
+    """Rows that native code multiplies itself, and those that it leaves to a kernel, which multiplies in lanes."""
+    rows, n = shape
+    numpy_type = {"float": np.float32, "double": np.float64, "float16": np.float16}[dtype]
+    text = f"""<ir_version: 10, opset_import: ["" : 22]>
+    g ({dtype}[{rows},{n}] s0, {dtype}[T,{rows},{n}] xs) => ({dtype}[{rows},{n}] last, {dtype}[T,{rows}] ys) {{
+      last, ys = Scan <num_scan_inputs = 1, body = b ({dtype}[{rows},{n}] s, {dtype}[{rows},{n}] x)
+          => ({dtype}[{rows},{n}] t, {dtype}[{rows}] y) {{
+        axis = Constant <value = int64[1] {{1}}> ()
+        t = Max (s, x)
+        y = ReduceProd <keepdims = 0> (t, axis)
+      }}> (s0, xs)
+    }}"""
+    rng = np.random.default_rng(n)
+    feeds = {
+        "s0": rng.uniform(0.9, 1.1, (rows, n)).astype(numpy_type),
+        "xs": rng.uniform(0.9, 1.1, (4, rows, n)).astype(numpy_type),
+    }
+    assert_same_bits(run_all(text, feeds, compilations=None), session(text, tier="reference").run(None, feeds))

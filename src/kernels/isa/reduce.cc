@@ -154,9 +154,12 @@ T reduce_block(const T* x, size_t n, T shift) {
   return total.v;
 }
 
-// The product of 1 <= n <= kReduceBlock floats, in lanes that are the same for every instruction set.
+// So many floats of a block are multiplied in lanes, which are the same for every instruction set; fewer one after the
+// other, as native code multiplies them (jit/lane_maths.cc), whose rows are shorter.
+constexpr size_t kLeastInLanes = 384;
+
 template <class T>
-double product_of_block(const T* x, size_t n) {
+double product_in_lanes(const T* x, size_t n) {
   constexpr size_t kLanes = 8;
   double lanes[kLanes];
   std::fill_n(lanes, kLanes, 1.0);
@@ -182,7 +185,12 @@ void reduce_row(const void* in, size_t n, void* out, const void* shift_at) {
     }
   } else if constexpr (std::is_floating_point_v<T>) {
     for (size_t start = 0; start < n; start += kReduceBlock) {
-      accumulator *= product_of_block(x + start, std::min(n - start, kReduceBlock));
+      const size_t count = std::min(n - start, kReduceBlock);
+      if (count >= kLeastInLanes) {
+        accumulator *= product_in_lanes(x + start, count);
+      } else {
+        for (size_t i = start; i < n; ++i) accumulator *= static_cast<double>(x[i]);
+      }
     }
   } else {
     using W = Vec<Wide<T>, 1>;
