@@ -264,7 +264,7 @@ class Pool {
 
 // Windows over channels that are the last axis: lanes hold channels. Each window takes its elements in the order of
 // PoolRows: down its columns, then across them.
-template <bool kMax>
+template <PoolTake kTake>
 class PoolLast {
   using L = Lanes<float>;
   using V = L::V;
@@ -281,15 +281,8 @@ class PoolLast {
     for (int64_t column = 0; column < g_.width.out; ++column, y += channels_) {
       const auto [left, right] = inside(g_.width.input_at(column, 0), g_.width.dilation, g_.width.in, g_.width.kernel);
       const float* from = first + g_.width.input_at(column, left) * channels_;
-      const auto divisor = kMax ? 1.f : static_cast<float>(std::max<int64_t>(elements(column), 1));
-      const Window window{from, bottom - top, right - left, down, divisor};
-      int64_t c = 0;
-      for (; c + L::kCount <= channels_; c += L::kCount) {
-        L::store(y + c, result(window, c, [](const float* at) { return L::load(at); }));
-      }
-      if (c == channels_) continue;
-      const auto mask = L::mask(static_cast<int>(channels_ - c));
-      L::store(y + c, mask, result(window, c, [mask](const float* at) { return L::load(at, mask); }));
+      const auto divisor = kTake == PoolTake::kSum ? static_cast<float>(std::max<int64_t>(elements(column), 1)) : 1.f;
+      channels({from, bottom - top, right - left, down, divisor}, y);
     }
   }
 
@@ -301,23 +294,44 @@ class PoolLast {
     float divisor;
   };
 
-  // Of channels from c on.
-  template <class Load>
-  V result(const Window& w, int64_t c, Load&& load) const {
-    V best = start();
-    const float* column = w.from + c;
-    for (int64_t kx = 0; kx < w.columns; ++kx, column += g_.width.dilation * channels_) {
-      V of_column = start();
-      const float* at = column;
-      for (int64_t ky = 0; ky < w.rows; ++ky, at += w.down) of_column = take(of_column, load(at));
-      best = take(best, of_column);
-    }
-    return kMax ? best : L::div(best, L::splat(w.divisor));
+  void channels(const Window& w, float* y) const {
+    const auto load = [](const float* at) { return L::load(at); };
+    const auto store = [](float* at, V v) { L::store(at, v); };
+    int64_t c = 0;
+    for (; c + 4 * L::kCount <= channels_; c += 4 * L::kCount) vectors<4>(w, c, y + c, load, store);
+    for (; c + L::kCount <= channels_; c += L::kCount) vectors<1>(w, c, y + c, load, store);
+    if (c == channels_) return;
+    const auto mask = L::mask(static_cast<int>(channels_ - c));
+    vectors<1>(
+        w, c, y + c, [mask](const float* at) { return L::load(at, mask); },
+        [mask](float* at, V v) { L::store(at, mask, v); });
   }
 
-  static V start() { return L::splat(kMax ? -std::numeric_limits<float>::infinity() : 0.f); }
+  // Side by side, of channels from c on.
+  template <int kVectors, class Load, class Store>
+  void vectors(const Window& w, int64_t c, float* y, Load&& load, Store&& store) const {
+    V best[kVectors];
+    std::fill_n(best, kVectors, start());
+    const float* column = w.from + c;
+    for (int64_t kx = 0; kx < w.columns; ++kx, column += g_.width.dilation * channels_) {
+      V of_column[kVectors];
+      std::fill_n(of_column, kVectors, start());
+      const float* at = column;
+      for (int64_t ky = 0; ky < w.rows; ++ky, at += w.down) {
+        for (int v = 0; v < kVectors; ++v) of_column[v] = take(of_column[v], load(at + v * L::kCount));
+      }
+      for (int v = 0; v < kVectors; ++v) best[v] = take(best[v], of_column[v]);
+    }
+    for (int v = 0; v < kVectors; ++v) {
+      if constexpr (kTake == PoolTake::kSum) best[v] = L::div(best[v], L::splat(w.divisor));
+      store(y + v * L::kCount, best[v]);
+    }
+  }
+
+  static V start() { return L::splat(kTake == PoolTake::kSum ? 0.f : -std::numeric_limits<float>::infinity()); }
   static V take(V best, V x) {
-    if constexpr (kMax) return L::max_or_nan(best, x);
+    if constexpr (kTake == PoolTake::kMax) return L::max(best, x);
+    if constexpr (kTake == PoolTake::kMaxOrNan) return L::max_or_nan(best, x);
     return L::add(best, x);
   }
 
@@ -338,21 +352,34 @@ class PoolTurned {
            (g.in_channel() + g.out_channel()) * kPlanes <= 4 * kElements && g.in_channel() > 0 && g.out_channel() > 0;
   }
 
-  template <bool kMax>
-  static void run(const Pool<float>& pool, const ConvGeometry& g, const float* x, float* y, int64_t planes) {
+  static void run(PoolKind kind, const Pool<float>& pool, const ConvGeometry& g, const float* x, float* y,
+                  int64_t planes) {
     alignas(kVectorBytes) float turned[4 * kElements] = {};
-    float* const results = turned + g.in_channel() * kPlanes;
-    const PoolLast<kMax> windows(g, kPlanes);
     StopPoll stop;
     for (int64_t count = 0, plane = 0; plane < planes; plane += count) {
       count = std::min(kPlanes, planes - plane);
       if (stop.after(0.1 * static_cast<double>(g.out_channel() * g.taps * count))) return;
-      turn_planes(x + plane * g.in_channel(), g.in_channel(), count, g.in_channel(), turned, kPlanes);
-      for (int64_t row = 0; row < g.height.out; ++row) {
-        windows.row(turned, row, results + row * g.width.out * kPlanes,
-                    [&](int64_t column) { return pool.elements(row, column); });
+      const float* const from = x + plane * g.in_channel();
+      turn_planes(from, g.in_channel(), count, g.in_channel(), turned, kPlanes);
+      float* const results = turned + g.in_channel() * kPlanes;
+      if (kind != PoolKind::kMax) {
+        rows<PoolTake::kSum>(pool, g, turned, results);
+      } else if (any_nan(from, count * g.in_channel())) {
+        rows<PoolTake::kMaxOrNan>(pool, g, turned, results);
+      } else {
+        rows<PoolTake::kMax>(pool, g, turned, results);
       }
       turn_planes(results, kPlanes, g.out_channel(), count, y + plane * g.out_channel(), g.out_channel());
+    }
+  }
+
+ private:
+  template <PoolTake kTake>
+  static void rows(const Pool<float>& pool, const ConvGeometry& g, const float* turned, float* results) {
+    const PoolLast<kTake> windows(g, kPlanes);
+    for (int64_t row = 0; row < g.height.out; ++row) {
+      windows.row(turned, row, results + row * g.width.out * kPlanes,
+                  [&](int64_t column) { return pool.elements(row, column); });
     }
   }
 };
@@ -377,10 +404,7 @@ void pool_planes(PoolKind kind, const PoolShape& shape, const void* x, void* y, 
       T* to = static_cast<T*>(y) + begin * g.out_channel();
 #if defined(__AVX2__)
       if constexpr (std::is_same_v<T, float>) {
-        if (PoolTurned::fits(g)) {
-          return kind == PoolKind::kMax ? PoolTurned::run<true>(pool, g, from, to, end - begin)
-                                        : PoolTurned::run<false>(pool, g, from, to, end - begin);
-        }
+        if (PoolTurned::fits(g)) return PoolTurned::run(kind, pool, g, from, to, end - begin);
       }
 #endif
       if (kind != PoolKind::kMax) return pool.template by_rows<PoolTake::kSum>(from, to, end - begin);
@@ -464,12 +488,12 @@ void global_pool_rows(PoolKind kind, int p, int64_t plane, const void* x, void* 
   }
 }
 
-template <bool kMax>
+template <PoolTake kTake>
 void pool_rows_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end) {
   const ConvShape window = window_shape(shape);
   const ConvGeometry g(window);
   const Pool<float> pool(kind, shape, g);
-  const PoolLast<kMax> last(g, shape.channels);
+  const PoolLast<kTake> last(g, shape.channels);
   StopPoll stop;
   for (int64_t i = begin; i < end && !stop.after(0.1 * static_cast<double>(g.width.out * g.taps * shape.channels));
        ++i) {
@@ -482,8 +506,8 @@ void pool_rows_last(PoolKind kind, const PoolShape& shape, const float* x, float
 }  // namespace
 
 void run_pool_last(PoolKind kind, const PoolShape& shape, const float* x, float* y, int64_t begin, int64_t end) {
-  return kind == PoolKind::kMax ? pool_rows_last<true>(kind, shape, x, y, begin, end)
-                                : pool_rows_last<false>(kind, shape, x, y, begin, end);
+  return kind == PoolKind::kMax ? pool_rows_last<PoolTake::kMaxOrNan>(kind, shape, x, y, begin, end)
+                                : pool_rows_last<PoolTake::kSum>(kind, shape, x, y, begin, end);
 }
 
 // Elements are added in the order of global_pool.

@@ -57,7 +57,7 @@ void transpose_block(const std::byte* in, int64_t in_stride, std::byte* out, int
                      int64_t columns) {
   constexpr auto kWidth = static_cast<int64_t>(sizeof(T));
   constexpr int64_t kSide = kSquare<T>;
-  if constexpr (sizeof(T) <= 4) {
+  if constexpr (sizeof(T) <= 8) {
     if (rows >= kSide && columns >= kSide) {
       for (int64_t i = 0; i < rows; i += kSide) {
         const int64_t r = std::min(i, rows - kSide);
