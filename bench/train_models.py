@@ -1,5 +1,5 @@
-"""What the counts in profile/ are taken from. `models`: models of many kinds, read, checked and inferred; `runs`: models
-that are planned, and short runs.
+"""What the counts in profile/ are taken from: models that are planned, and short runs; with `models` also models of many
+kinds that are checked and inferred.
 
 Run by `./dev train` with a treadle that counts. The models are long ones and, where TREADLE_SHARED names a folder with
 `models/*/model.onnx`, real ones.
@@ -72,9 +72,8 @@ def run_steps() -> None:
 def main() -> None:
     if "models" in sys.argv:
         check_models()
-    if "runs" in sys.argv:
-        plan_models()
-        run_steps()
+    plan_models()
+    run_steps()
 
 
 if __name__ == "__main__":

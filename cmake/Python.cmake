@@ -25,7 +25,7 @@ add_library(treadle_python MODULE ${python_extension_sources})
 set_target_properties(treadle_python PROPERTIES PREFIX "" OUTPUT_NAME _core SUFFIX ".abi3.so"
   CXX_VISIBILITY_PRESET hidden LIBRARY_OUTPUT_DIRECTORY "${python_package}")
 target_compile_definitions(treadle_python PRIVATE Py_LIMITED_API=0x030b0000)
-target_include_directories(treadle_python PRIVATE "${PROJECT_SOURCE_DIR}/python")
+target_include_directories(treadle_python PRIVATE "${PROJECT_SOURCE_DIR}/python" "${PROJECT_SOURCE_DIR}")
 target_include_directories(treadle_python SYSTEM PRIVATE "${Python_INCLUDE_DIRS}" "${numpy_include}")
 target_link_libraries(treadle_python PRIVATE treadle_dropin_functions treadle_api)
 if(TARGET treadle_tool)
