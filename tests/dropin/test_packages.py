@@ -15,6 +15,9 @@ import pytest
 import treadle
 from comparing import assert_alike
 
+CLIENTS = pathlib.Path(__file__).resolve().parent / "clients"
+RECORDING = CLIENTS.parents[2] / "examples" / "vad" / "recording.wav"
+
 # An image with letters, for those that look at images.
 PICTURE = """
 import cv2, numpy as np
@@ -23,6 +26,28 @@ cv2.putText(picture, "Hello 2026", (20, 80), cv2.FONT_HERSHEY_SIMPLEX, 2.2, (0, 
 """
 
 PROGRAMS = {
+    "ddddocr==1.6.1": PICTURE
+    + """
+        import ddddocr
+        png = cv2.imencode(".png", picture)[1].tobytes()
+        words = [ddddocr.DdddOcr(show_ad=False, beta=beta).classification(png) for beta in (False, True)]
+        show([words, ddddocr.DdddOcr(show_ad=False, ocr=False, det=True).detection(png)])
+    """,
+    "fastembed==0.9.1": """
+        import embeddings
+        show(embeddings.embed())
+    """,
+    "faster-whisper==1.2.1": """
+        import wave, numpy as np
+        from faster_whisper.vad import get_speech_timestamps
+        with wave.open(RECORDING) as sound:
+            samples = np.frombuffer(sound.readframes(sound.getnframes()), np.int16)
+        show(get_speech_timestamps(samples.astype(np.float32) / 32768))
+    """,
+    "piper-tts==1.8.0": """
+        import piper_tts
+        show(piper_tts.speak())
+    """,
     "magika==1.0.3": """
         from magika import Magika
         m = Magika()
@@ -63,6 +88,7 @@ PROGRAMS = {
 PRELUDE = """
 import json, sys
 sys.path += {folders!r}
+RECORDING = {recording!r}
 if {treadle}:
     import treadle
     treadle.as_onnxruntime()
@@ -74,8 +100,8 @@ def show(result):
 
 
 def run_program(body: str, target: pathlib.Path, on_treadle: bool):
-    folders = [str(pathlib.Path(treadle.__file__).parent.parent), str(target)]
-    code = PRELUDE.format(folders=folders, treadle=on_treadle) + textwrap.dedent(body)
+    folders = [str(pathlib.Path(treadle.__file__).parent.parent), str(target), str(CLIENTS)]
+    code = PRELUDE.format(folders=folders, recording=str(RECORDING), treadle=on_treadle) + textwrap.dedent(body)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stderr
