@@ -111,7 +111,7 @@ void call_absurdly(Result (*function)(First, Parameters...), const Handles& hand
 }
 template <class Result>
 void call_absurdly(Result (*function)(), const Handles&) {
-  function();
+  said(function);
 }
 
 class Misuse : public FunctionTable {};
