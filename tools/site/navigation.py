@@ -37,6 +37,7 @@ SECTIONS = {
     ],
     "Reference": [
         *(f"reference/{name}" for name in MADE),
+        "contrib-operators",
         "options",
         "drop-in",
         "diagnostics",

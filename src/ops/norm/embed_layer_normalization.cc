@@ -57,6 +57,12 @@ Status check_tables(const InferContext& ctx, const Places& at, const Dim& hidden
   if (ctx.has_input(at.segments) != ctx.has_input(at.segment_ids)) {
     return error(Code::kInvalidModel, "segment_ids and segment_embedding are used together or not at all");
   }
+  constexpr size_t kSegments = 2;  // among scales and zero points
+  for (const size_t first : {at.scales, at.zero_points}) {
+    if (first == 0 || !ctx.has_input(at.segments) || ctx.has_input(first + kSegments)) continue;
+    return error(Code::kInvalidModel, "{} is missing, but segment_embedding is there",
+                 ctx.node.version->inputs[first + kSegments].name);
+  }
   return {};
 }
 
